@@ -1,0 +1,16 @@
+// Package host tells on which machine and in which process the database runs.
+package host
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Process is this process: its number, the name of its program, and its machine.
+func Process() (pid int, program, machine string) {
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "unknown host"
+	}
+	return os.Getpid(), filepath.Base(os.Args[0]), machine
+}

@@ -1,0 +1,42 @@
+// Package kv declares the small views of the key-value store that the parts of
+// the database work on, each under its own prefix.
+package kv
+
+import (
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Reader reads a state of the store: the newest, a snapshot, or a batch over the
+// newest. *pebble.DB, *pebble.Snapshot and an indexed *pebble.Batch are Readers.
+type Reader interface {
+	// Get returns the value of a key, valid until the closer is closed, or
+	// pebble.ErrNotFound.
+	Get(key []byte) ([]byte, io.Closer, error)
+	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
+}
+
+// Scan calls visit for each key in [lower, upper), in order, until it returns an
+// error. Key and value are valid during the call.
+func Scan(r Reader, lower, upper []byte, visit func(key, value []byte) error) (err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if err := visit(it.Key(), v); err != nil {
+			return err
+		}
+	}
+	return it.Error()
+}
