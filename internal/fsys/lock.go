@@ -1,0 +1,163 @@
+package fsys
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The lock file must not be read or written: it is truncated by every attempt
+// to lock it, and on Unix closing any handle of it releases the lock. So who
+// holds it is told by a second file.
+const (
+	lockName   = "memdb.lock"
+	holderName = "memdb.holder"
+	// maxHolderBytes bounds what is read of a holder file.
+	maxHolderBytes = 4096
+)
+
+// Holder is who holds a database folder open.
+type Holder struct {
+	PID     int       `json:"pid"`
+	Program string    `json:"program"`
+	Host    string    `json:"host"`
+	Since   time.Time `json:"since"`
+}
+
+// String has the form "program (pid 1 on host, since time)".
+func (h Holder) String() string {
+	return fmt.Sprintf("%s (pid %d on %s, since %s)", h.Program, h.PID, h.Host, h.Since.UTC().Format(time.RFC3339))
+}
+
+// LockedError is returned for a folder that is held open.
+type LockedError struct {
+	Dir string
+	// Holder is nil if it could not be learned. It is a courtesy and may be
+	// out of date where a holder is only just starting.
+	Holder *Holder
+}
+
+// Error names the folder and the holder.
+func (e *LockedError) Error() string {
+	if e.Holder == nil {
+		return e.Dir + " is held open by another program"
+	}
+	return e.Dir + " is held open by " + e.Holder.String()
+}
+
+// LockDir takes the folder for this process until the closer is closed. It
+// returns a *LockedError if it is held already, by another process or by this
+// one. The folder must exist.
+//
+// Pass the file system below the seam, so that the lock can be given back when
+// the folder is frozen. A holder file that a killed process left behind is
+// harmless: the lock itself went with the process.
+func LockDir(fsys vfs.FS, dir string, h Holder) (io.Closer, error) {
+	canonical, err := canonicalDir(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	l := &dirLock{fsys: fsys, holderPath: fsys.PathJoin(canonical, holderName)}
+	l.lock, err = fsys.Lock(fsys.PathJoin(canonical, lockName))
+	if err != nil {
+		if lockConflict(err) {
+			return nil, &LockedError{Dir: dir, Holder: readHolder(fsys, l.holderPath)}
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	if err := writeHolder(fsys, l.holderPath, h); err != nil {
+		// A full disk must not keep a database from being opened, which may be
+		// what it takes to free space. But another's name must not stay there.
+		_ = fsys.Remove(l.holderPath)
+	}
+	return l, nil
+}
+
+// canonicalDir resolves links and relative paths, for one process must not
+// lock a folder twice under two names: on Unix both would succeed, and the
+// first to close would release the other.
+func canonicalDir(fsys vfs.FS, dir string) (string, error) {
+	if vfs.Root(fsys) != vfs.Default {
+		return dir, nil
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(absolute)
+}
+
+// lockConflict tells a lock that is held from one that can't be had. Opening
+// the lock file fails with a *fs.PathError; a held lock is reported bare, with
+// a number that depends on the platform, or with a text alone if the holder is
+// this process.
+func lockConflict(err error) bool {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return false
+	}
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return !ok || errno == syscall.EAGAIN || errno == syscall.EACCES || errno == sharingViolation
+}
+
+// sharingViolation is Windows' ERROR_SHARING_VIOLATION. On the Unix systems
+// the number is EPIPE, which locking a file never returns.
+const sharingViolation = syscall.Errno(32)
+
+type dirLock struct {
+	fsys       vfs.FS
+	lock       io.Closer
+	holderPath string
+	once       sync.Once
+}
+
+// Close removes the holder file while the lock still protects it, then
+// releases the lock. It may be called again.
+func (l *dirLock) Close() (err error) {
+	l.once.Do(func() {
+		removeErr := l.fsys.Remove(l.holderPath)
+		if errors.Is(removeErr, fs.ErrNotExist) {
+			removeErr = nil
+		}
+		err = errors.Join(removeErr, l.lock.Close())
+	})
+	return err
+}
+
+func writeHolder(fsys vfs.FS, path string, h Holder) error {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// readHolder returns nil if the file is missing, half written or damaged.
+func readHolder(fsys vfs.FS, path string) *Holder {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxHolderBytes))
+	if err != nil {
+		return nil
+	}
+	var h Holder
+	if json.Unmarshal(data, &h) != nil {
+		return nil
+	}
+	return &h
+}
