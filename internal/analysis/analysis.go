@@ -1,0 +1,124 @@
+// Package analysis turns text into the terms that the text index stores and looks up.
+//
+// One analyzer serves documents and queries, so a text always finds itself. What it does, in order:
+//
+//   - Segmentation by Unicode's word boundaries (UAX #29). A run of ASCII takes a table-driven path that yields the
+//     same tokens; a test holds the two to each other.
+//   - Normalisation: compatibility composition (NFKC), case folding, and the removal of accents from Latin, Greek,
+//     Arabic and Hebrew letters, where people leave them out when they type. Marks of other scripts stay, because
+//     there they tell words apart. Digits of every script become ASCII digits.
+//   - English: 33 stop words are dropped, clitics go ("Alice's" is Alice, "they'll" is they), and words of letters
+//     are stemmed (Snowball English). With Language "none" nothing of this happens. Queries do without the words that
+//     questions are put with; see Bag.AddQuery.
+//   - Identifiers yield the whole and its parts: `src/auth.rs` is found by itself, by "auth.rs", by "auth" and by
+//     "rs"; `getUserID` by itself and by "user". Prose joined by hyphens or one slash ("well-known", "and/or")
+//     yields its parts alone, so that the length of plain prose, and with it BM25, stays what it was.
+//   - Scripts written without spaces yield overlapping pairs: Chinese and Japanese by character, Thai, Lao, Khmer and
+//     Burmese by cluster, Korean by syllable within a word. Ideographs, and the first syllable of a Korean word,
+//     are terms by themselves too, so that words of one character are found.
+//   - Emoji are terms, without skin tones; a joined sequence yields the whole and its parts.
+//
+// The package is pure: any bytes are valid input, invalid UTF-8 separates words, nothing panics, and the same
+// configuration gives the same terms on every platform.
+package analysis
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Limits of the analyzer. Changing one changes terms: raise version with it.
+const (
+	// MaxTermBytes is the longest term. A longer word keeps its first bytes, up to a rune's end, and ends in "~" and
+	// the hash of the whole word in hexadecimal, so that two long words stay two terms.
+	MaxTermBytes = 64
+	// maxChain is how many segments one identifier may have; what follows begins another one. It bounds the memory
+	// that a scan needs: longer chains are data (base64, hex dumps), not names.
+	maxChain = 32
+	// maxWholeBytes is the longest identifier that is also a term as a whole; of longer ones only the parts are.
+	maxWholeBytes = 256
+)
+
+// version is part of the fingerprint; raise it with every change of the rules.
+const version = 1
+
+// Config chooses an analyzer. It is stored with the database.
+type Config struct {
+	// Language is "english" (also the default, when empty) or "none": no stemming, no stop words.
+	Language string
+}
+
+// The languages that exist.
+const (
+	English = "english"
+	None    = "none"
+)
+
+// Analyzer turns text into terms. It is safe for concurrent use; its only state is a bounded cache of words.
+type Analyzer struct {
+	english     bool
+	words       *lexicon
+	fingerprint string
+}
+
+// New returns the analyzer for cfg. An unknown language is an error that names the known ones.
+func New(cfg Config) (*Analyzer, error) {
+	switch cfg.Language {
+	case "", English:
+		return NewEnglish(), nil
+	case None:
+		return newAnalyzer(false, None), nil
+	}
+	return nil, fmt.Errorf("analysis: unknown language %q: use %q or %q", cfg.Language, English, None)
+}
+
+// NewEnglish returns the default analyzer.
+func NewEnglish() *Analyzer { return newAnalyzer(true, English) }
+
+func newAnalyzer(english bool, name string) *Analyzer {
+	a := &Analyzer{english: english, words: &lexicon{english: english}}
+	a.fingerprint = fmt.Sprintf("%s-%d-%016x", name, version, a.probe())
+	return a
+}
+
+// Fingerprint names what the analyzer does: language, version of the rules, and a hash of the tokens of a probe text.
+// An index built under another fingerprint must be rebuilt.
+func (a *Analyzer) Fingerprint() string { return a.fingerprint }
+
+// Token is one term and the bytes text[Start:End] it came from. Where normalisation changed the length of a word, the
+// parts of that word span all of it.
+type Token struct {
+	Term       string
+	Start, End int
+}
+
+// Tokens appends the tokens of text to dst, ordered by Start; a whole comes before its parts. Terms belong to the
+// caller. It runs in time linear in len(text).
+func (a *Analyzer) Tokens(dst []Token, text string) []Token {
+	s := scanner{a: a, tokens: dst}
+	s.scan(text)
+	return s.tokens
+}
+
+// probeText touches every rule and every table that a dependency brings: the stemmer's suffixes, the Unicode
+// properties of each script, composition, folding.
+const probeText = `The generalizations of relational organizers were hopefully conditionally formalized; skies died, ` +
+	`ponies cried, happily hopping and controlling, national effectiveness, adjustable arguments, vietnamization, ` +
+	`Alice's dogs' they're can't o'clock U.S.A. e.g. 3.14 10,000.50 2024-05-01T10:30:00Z v1.2.3 gpt-4 10am 1960s ` +
+	`src/auth.rs getUserID HTTPServer snake_case kebab-case well-known alice@example.com https://example.com/a?b=c ` +
+	`std::vector C++ C# #tag a_.b __init__.py x86_64 ` +
+	"caf\u00e9 cafe\u0301 na\u00efve \u00c5ngstr\u00f6m stra\u00dfe \u00d8re \u0141\u00f3d\u017a \u0130stanbul \ufb01ne \uff21\uff22\uff23 \u00bd \u33a1 \u2460 " +
+	"\u0391\u03b8\u03ae\u03bd\u03b1\u03c2 \u0401\u043b\u043a\u0430 \u0439\u043e\u0434 \u0627\u0644\u0639\u0650\u0644\u0652\u0645 \u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd \u0663\u0664 \u0915\u094d\u0937\u093f " +
+	"\u4eca\u5929\u5929\u6c14\u5f88\u597d \u6771\u4eac\u90fd\u3067\u30c7\u30fc\u30bf\u3092\u98df\u3079\u308b \uff83\uff9e\uff70\uff80 \uc11c\uc6b8\uc5d0\uc11c \uc9d1\uc5d0 LG\uc804\uc790 \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35\u0e04\u0e23\u0e31\u0e1a \u0e99\u0e49\u0e33 \u1798\u17b7\u178f\u17d2\u178f " +
+	"\U0001f600 \U0001f44d\U0001f3fd \U0001f469\u200d\U0001f4bb \U0001f1eb\U0001f1f7 \u2764\ufe0f 1\ufe0f\u20e3 don\u2019t \u201cquoted\u201d\u2014dash"
+
+// probe hashes what the analyzer makes of probeText.
+func (a *Analyzer) probe() uint64 {
+	var b strings.Builder
+	for _, t := range a.Tokens(nil, probeText) {
+		fmt.Fprintf(&b, "%s\x00%d\x00%d\x00", t.Term, t.Start, t.End)
+	}
+	return xxh3.HashString(b.String())
+}

@@ -1,0 +1,145 @@
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// TermFreq is a term and its weighted frequency.
+type TermFreq struct {
+	Term string
+	Freq uint32
+}
+
+// Bag gathers the terms of one document or query with weighted counts. The zero Bag is ready; a Bag kept across
+// documents allocates next to nothing. It is not safe for concurrent use.
+type Bag struct {
+	slots  []int32 // open addressing by hash; 0 is free, else 1 + index into counts
+	counts []count
+	terms  []TermFreq
+	length uint32
+	sorted bool
+}
+
+// count is one term of a Bag.
+type count struct {
+	entry *entry
+	freq  uint32
+}
+
+const (
+	bagSlots = 256
+	// maxIdleSlots is how large a table Reset keeps; clearing a larger one would cost small documents dearly.
+	maxIdleSlots = 1 << 14
+)
+
+// Reset empties the bag. What Terms returned is invalid from here on.
+func (b *Bag) Reset() {
+	if len(b.slots) > maxIdleSlots {
+		*b = Bag{}
+		return
+	}
+	clear(b.slots)
+	clear(b.counts)
+	clear(b.terms)
+	b.counts, b.terms = b.counts[:0], b.terms[:0]
+	b.length, b.sorted = 0, false
+}
+
+// Add counts the terms of text, weight for each occurrence; a weight of 0 adds none. Counts saturate.
+func (b *Bag) Add(a *Analyzer, text string, weight uint32) {
+	if weight == 0 {
+		return
+	}
+	s := scanner{a: a, bag: b, weight: weight}
+	s.scan(text)
+}
+
+// AddQuery is Add for the text of a query: it leaves out the words that questions are put with ("what did she say
+// about"), whose matches are noise, unless there are no others.
+func (b *Bag) AddQuery(a *Analyzer, text string, weight uint32) {
+	if weight == 0 {
+		return
+	}
+	s := scanner{a: a, bag: b, weight: weight, query: true}
+	s.scan(text)
+	if !s.added {
+		b.Add(a, text, weight)
+	}
+}
+
+// Length returns the sum of the weights of all tokens, saturating.
+func (b *Bag) Length() uint32 { return b.length }
+
+// Terms returns the terms in byte order, each once. The slice is valid until Reset or Add, its strings for good.
+func (b *Bag) Terms() []TermFreq {
+	if b.sorted {
+		return b.terms
+	}
+	slices.SortFunc(b.counts, func(x, y count) int {
+		if c := cmp.Compare(x.entry.prefix, y.entry.prefix); c != 0 {
+			return c
+		}
+		return strings.Compare(x.entry.term, y.entry.term)
+	})
+	b.terms = b.terms[:0]
+	for _, c := range b.counts {
+		b.terms = append(b.terms, TermFreq{Term: c.entry.term, Freq: c.freq})
+	}
+	// Sorting moved the counts away from where the slots point.
+	b.index()
+	b.sorted = true
+	return b.terms
+}
+
+// add counts one token.
+func (b *Bag) add(e *entry, weight uint32) {
+	b.length = addSaturating(b.length, weight)
+	b.sorted = false
+	if 2*len(b.counts) >= len(b.slots) {
+		b.grow()
+	}
+	mask := uint64(len(b.slots) - 1)
+	for i := e.hash & mask; ; i = (i + 1) & mask {
+		n := b.slots[i]
+		if n == 0 {
+			b.counts = append(b.counts, count{entry: e, freq: weight})
+			b.slots[i] = int32(len(b.counts))
+			return
+		}
+		// Two words with one stem are two entries: compare terms, not pointers.
+		if c := &b.counts[n-1]; c.entry == e || c.entry.hash == e.hash && c.entry.term == e.term {
+			c.freq = addSaturating(c.freq, weight)
+			return
+		}
+	}
+}
+
+func (b *Bag) grow() {
+	b.slots = make([]int32, max(bagSlots, 2*len(b.slots)))
+	b.index()
+}
+
+// index points the slots at the counts.
+func (b *Bag) index() {
+	clear(b.slots)
+	mask := uint64(len(b.slots) - 1)
+	for n, c := range b.counts {
+		i := c.entry.hash & mask
+		for b.slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		b.slots[i] = int32(n + 1)
+	}
+}
+
+func addSaturating(x, y uint32) uint32 {
+	sum, carry := bits.Add32(x, y, 0)
+	if carry != 0 {
+		return math.MaxUint32
+	}
+	return sum
+}

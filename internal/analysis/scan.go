@@ -1,0 +1,183 @@
+package analysis
+
+// scanner turns one text into tokens, which go to bag where there is one, else to tokens.
+type scanner struct {
+	a      *Analyzer
+	text   string
+	bag    *Bag
+	weight uint32
+	tokens []Token
+	query  bool // leave out what questions are put with
+	added  bool // bag has got a token
+
+	chain chain // the identifier being read
+	run   run   // the stretch of text without spaces being read
+}
+
+// emit passes on what became of text[lo:hi]. Words without a term end here.
+func (s *scanner) emit(e *entry, lo, hi int) {
+	switch {
+	case e.term == "" || s.query && e.asking:
+	case s.bag != nil:
+		s.bag.add(e, s.weight)
+		s.added = true
+	default:
+		s.tokens = append(s.tokens, Token{Term: e.term, Start: lo, End: hi})
+	}
+}
+
+// Classes of bytes. Segmentation of ASCII needs no more than these and the punctuation in segmentEnd.
+const (
+	other byte = iota
+	space
+	lower
+	upper
+	digit
+	underscore
+	beyond // a byte of a rune beyond ASCII
+)
+
+// classes and lowered are the tables of the ASCII path.
+var classes, lowered = func() (class, low [256]byte) {
+	for c := range 256 {
+		low[c] = byte(c)
+		switch {
+		case c >= 0x80:
+			class[c] = beyond
+		case 'a' <= c && c <= 'z':
+			class[c] = lower
+		case 'A' <= c && c <= 'Z':
+			class[c] = upper
+			low[c] = byte(c) + 'a' - 'A'
+		case '0' <= c && c <= '9':
+			class[c] = digit
+		case c == '_':
+			class[c] = underscore
+		case c == ' ' || '\t' <= c && c <= '\r':
+			class[c] = space
+		}
+	}
+	return class, low
+}()
+
+func isLetter(c byte) bool { return classes[c] == lower || classes[c] == upper }
+func isAlnum(c byte) bool  { return isLetter(c) || classes[c] == digit }
+
+// isSegmentByte reports whether c may begin a segment that holds a word.
+func isSegmentByte(c byte) bool { return isAlnum(c) || c == '_' }
+
+// scan reads text chunk by chunk. A chunk ends at ASCII white space, across which no rule of segmentation reaches, so
+// that one curly quote does not take a whole text off the fast path.
+func (s *scanner) scan(text string) {
+	s.text = text
+	for i := 0; i < len(text); {
+		if classes[text[i]] == space {
+			i++
+			continue
+		}
+		if end := s.plainWord(i); end > i {
+			i = end
+			continue
+		}
+		end, ascii := chunkEnd(text, i)
+		if ascii {
+			s.scanASCII(i, end)
+		} else {
+			s.scanUnicode(i, end)
+		}
+		i = end
+	}
+}
+
+func chunkEnd(text string, lo int) (end int, ascii bool) {
+	var all byte
+	for end = lo; end < len(text) && classes[text[end]] != space; end++ {
+		all |= text[end]
+	}
+	return end, all < 0x80
+}
+
+// plainWord handles what most text is made of: a chunk of lower-case letters, perhaps with a capital in front and
+// punctuation behind. It returns the end of the chunk, or lo if the chunk is anything else.
+func (s *scanner) plainWord(lo int) int {
+	text := s.text
+	if !isLetter(text[lo]) {
+		return lo
+	}
+	var word [MaxTermBytes]byte
+	word[0] = lowered[text[lo]]
+	h := (hashInit ^ uint64(word[0])) * hashPrime
+	i, n := lo+1, 1
+	for ; i < len(text) && n < len(word) && classes[text[i]] == lower; i++ {
+		word[n] = text[i]
+		n++
+		h = (h ^ uint64(text[i])) * hashPrime
+	}
+	end := i
+	for ; i < len(text) && classes[text[i]] != space; i++ {
+		if classes[text[i]] != other {
+			return lo
+		}
+	}
+	if n == 1 && end < len(text) && sigil(text[end:]) != "" {
+		return lo
+	}
+	s.emit(s.a.words.lookup(word[:n], h), lo, end)
+	return i
+}
+
+// scanASCII reads the chunk text[lo:hi], which is ASCII.
+func (s *scanner) scanASCII(lo, hi int) {
+	text := s.text
+	for i, last := lo, -1; ; {
+		for i < hi && !isSegmentByte(text[i]) {
+			i++
+		}
+		if i == hi {
+			break
+		}
+		end, word := segmentEnd(text, i, hi)
+		if word {
+			joiner := ""
+			if last >= 0 {
+				joiner = text[last:i]
+			}
+			s.segment(segment{text: text[i:end], lo: i, hi: end, exact: true, joiner: joiner})
+			last = end
+		}
+		i = end
+	}
+	s.flushChain()
+}
+
+// segmentEnd returns the end of the segment of word characters that begins at lo, by UAX #29 restricted to ASCII, and
+// whether it holds a letter or digit. A period, colon or apostrophe joins letters; a period, comma, semicolon or
+// apostrophe joins digits.
+func segmentEnd(text string, lo, hi int) (end int, word bool) {
+	for i := lo; ; i++ {
+		for i < hi && isSegmentByte(text[i]) {
+			word = word || text[i] != '_'
+			i++
+		}
+		if i+1 >= hi || i == lo {
+			return i, word
+		}
+		before, after := text[i-1], text[i+1]
+		switch text[i] {
+		case '.', '\'':
+			if !(isLetter(before) && isLetter(after)) && !(classes[before] == digit && classes[after] == digit) {
+				return i, word
+			}
+		case ':':
+			if !isLetter(before) || !isLetter(after) {
+				return i, word
+			}
+		case ',', ';':
+			if classes[before] != digit || classes[after] != digit {
+				return i, word
+			}
+		default:
+			return i, word
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package analysis
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// beginsWord reports whether a word may begin with r.
+func beginsWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isAlnum(byte(r))
+	}
+	return unicode.IsLetter(r) || unicode.IsNumber(r)
+}
+
+// continuesWord reports whether a word goes on with r: marks belong to the letter before them.
+func continuesWord(r rune) bool {
+	return beginsWord(r) || r >= utf8.RuneSelf && unicode.IsMark(r)
+}
+
+// nextWord returns the first word in text[from:], as offsets in text. Without one, both are len(text).
+func nextWord(text string, from int) (lo, hi int) {
+	for lo = from; lo < len(text); {
+		r, size := utf8.DecodeRuneInString(text[lo:])
+		if beginsWord(r) {
+			break
+		}
+		lo += size
+	}
+	for hi = lo; hi < len(text); {
+		r, size := utf8.DecodeRuneInString(text[hi:])
+		if !continuesWord(r) {
+			break
+		}
+		hi += size
+	}
+	return lo, hi
+}
+
+// segmentWords emits the words of one segment.
+func (s *scanner) segmentWords(g *segment) {
+	text := g.text
+	for lo, hi := nextWord(text, 0); lo < hi; {
+		next, end := nextWord(text, hi)
+		if s.a.english && hi+1 == next && text[hi] == '\'' {
+			switch suffix := text[next:end]; {
+			case isClitic(suffix):
+				next, end = nextWord(text, end)
+			case isNegation(text[lo:hi], suffix):
+				s.negation(g, lo, hi)
+				lo, hi = nextWord(text, end)
+				continue
+			}
+		}
+		s.word(g, lo, hi)
+		lo, hi = next, end
+	}
+}
+
+// isClitic reports whether an English word ends before 'suffix: Alice's, they'll, we're, I've, she'd, I'm.
+func isClitic(suffix string) bool {
+	var low [2]byte
+	if len(suffix) > len(low) {
+		return false
+	}
+	switch string(appendFolded(low[:0], suffix)) {
+	case "s", "ll", "re", "ve", "d", "m":
+		return true
+	}
+	return false
+}
+
+// isNegation reports whether word and suffix are such as don and t of don't.
+func isNegation(word, suffix string) bool {
+	return len(suffix) == 1 && lowered[suffix[0]] == 't' && lowered[word[len(word)-1]] == 'n'
+}
+
+// negation emits don't as dont, which is how it is typed in haste.
+func (s *scanner) negation(g *segment, lo, hi int) {
+	var buf [MaxTermBytes]byte
+	word := append(appendFolded(buf[:0], g.text[lo:hi]), 't')
+	from, to := g.span(lo, hi+len("'t"))
+	s.emit(s.a.words.lookup(word, hashWord(word)), from, to)
+}
+
+// word emits the word text[lo:hi] of a segment, and its parts where it has any.
+func (s *scanner) word(g *segment, lo, hi int) {
+	if hasHangul(g.text[lo:hi]) {
+		s.hangulWord(g, lo, hi)
+		return
+	}
+	s.term(g, lo, hi)
+	var bounds [maxParts + 1]int
+	parts := splitCase(bounds[:0], g.text[lo:hi])
+	for i := 1; i < len(parts); i++ {
+		from, to := lo+parts[i-1], lo+parts[i]
+		// One letter alone says nothing.
+		if to-from > 1 || classes[g.text[from]] == digit {
+			s.term(g, from, to)
+		}
+	}
+}
+
+// term emits text[lo:hi] of a segment, folded and stemmed.
+func (s *scanner) term(g *segment, lo, hi int) {
+	var buf [MaxTermBytes]byte
+	word := appendFolded(buf[:0], g.text[lo:hi])
+	from, to := g.span(lo, hi)
+	s.emit(s.a.words.lookup(word, hashWord(word)), from, to)
+}
+
+// maxParts is how many parts a word may be split into by case and digits; a word with more is data, not a name.
+const maxParts = 16
+
+// splitCase appends to bounds where the parts of a word begin, and its end: before a capital that follows a small
+// letter (get|User), before the last of several capitals (HTTP|Server), between letters and digits (gpt|4). A word
+// without parts, or one that looks like data since most of its parts are single characters, yields nothing.
+func splitCase(bounds []int, word string) []int {
+	if len(word) > MaxTermBytes {
+		return nil
+	}
+	var before, last rune // the two runes before r
+	size := 0             // of last
+	digits := false
+	bounds = append(bounds, 0)
+	for i, r := range word {
+		at := 0
+		switch {
+		case i == 0 || unicode.Is(unicode.M, r):
+		case unicode.IsNumber(r) != unicode.IsNumber(last):
+			at, digits = i, true
+		case unicode.IsUpper(r) && !unicode.IsUpper(last):
+			at = i
+		case unicode.IsLower(r) && unicode.IsUpper(last) && unicode.IsUpper(before):
+			at = i - size
+		}
+		if at > 0 {
+			if len(bounds) == maxParts {
+				return nil
+			}
+			bounds = append(bounds, at)
+		}
+		before, last, size = last, r, utf8.RuneLen(r)
+	}
+	parts := len(bounds)
+	bounds = append(bounds, len(word))
+	long := 0
+	for i := range parts {
+		if bounds[i+1]-bounds[i] > 1 {
+			long++
+		}
+	}
+	if parts == 1 || 2*long < parts && !(parts == 2 && digits) {
+		return nil
+	}
+	return bounds
+}
