@@ -1,0 +1,44 @@
+//go:build unix && !race
+
+package simd
+
+import (
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// guarded returns a function that allocates memory which ends where an
+// unreadable page begins: a kernel that reads one byte too many crashes.
+func guarded(t *testing.T) func(int) []byte {
+	return func(n int) []byte {
+		page := unix.Getpagesize()
+		size := (n + page - 1) / page * page
+		m, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Munmap(m); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := unix.Mprotect(m[size:], unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+		return unsafe.Slice(&m[size-n], n)
+	}
+}
+
+func TestNothingIsReadBeyondRows(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		rng := random(t)
+		for _, dim := range dims() {
+			t.Run("", func(t *testing.T) {
+				floatKernels(t, rng, dim, "normal", guarded(t))
+				codeKernels(t, rng, dim, guarded(t))
+			})
+		}
+	})
+}

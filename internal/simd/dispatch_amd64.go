@@ -1,0 +1,92 @@
+package simd
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+func detect() []Level {
+	levels := []Level{Portable}
+	x := &cpu.X86
+	if !x.HasAVX2 || !x.HasFMA || !x.HasBMI2 {
+		return levels
+	}
+	levels = append(levels, AVX2)
+	if !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL {
+		return levels
+	}
+	levels = append(levels, AVX512)
+	if x.HasAVX512VNNI {
+		levels = append(levels, AVX512VNNI)
+	}
+	return levels
+}
+
+func dotRows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	switch active {
+	case AVX512VNNI, AVX512:
+		dotRowsAVX512(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+	case AVX2:
+		dotRowsAVX2(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+	default:
+		dotRowsGo(q, rows, ids, out)
+	}
+}
+
+func squaredL2Rows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	switch active {
+	case AVX512VNNI, AVX512:
+		squaredL2RowsAVX512(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+	case AVX2:
+		squaredL2RowsAVX2(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+	default:
+		squaredL2RowsGo(q, rows, ids, out)
+	}
+}
+
+func dotCodesRows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	switch active {
+	case AVX512VNNI, AVX512:
+		dotCodesRowsAVX512(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+	case AVX2:
+		dotCodesRowsAVX2(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+	default:
+		dotCodesRowsGo(q, rows, ids, out)
+	}
+}
+
+func dot8Rows(q *Query8, rows *Rows, ids []uint32, out []float32) {
+	switch active {
+	case AVX512VNNI:
+		dot8RowsVNNI(&q.Codes[0], len(q.Codes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], codeZero*q.Sum, q.Scale)
+	case AVX512, AVX2:
+		dot8RowsAVX2(&q.Codes[0], len(q.Codes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], codeZero*q.Sum, q.Scale)
+	default:
+		dot8RowsGo(q, rows, ids, out)
+	}
+}
+
+//go:noescape
+func dotRowsAVX512(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func squaredL2RowsAVX512(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func dotCodesRowsAVX512(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func dot8RowsVNNI(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, offset int32, scale float32)
+
+//go:noescape
+func dotRowsAVX2(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func squaredL2RowsAVX2(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func dotCodesRowsAVX2(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func dot8RowsAVX2(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, offset int32, scale float32)

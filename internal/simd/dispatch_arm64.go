@@ -1,0 +1,65 @@
+package simd
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+func detect() []Level {
+	levels := []Level{Portable, NEON} // every arm64 processor that Go runs on has NEON
+	if cpu.ARM64.HasASIMDDP {
+		levels = append(levels, NEONDot)
+	}
+	return levels
+}
+
+func dotRows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	if active == Portable {
+		dotRowsGo(q, rows, ids, out)
+		return
+	}
+	dotRowsNEON(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+}
+
+func squaredL2Rows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	if active == Portable {
+		squaredL2RowsGo(q, rows, ids, out)
+		return
+	}
+	squaredL2RowsNEON(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+}
+
+func dotCodesRows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	if active == Portable {
+		dotCodesRowsGo(q, rows, ids, out)
+		return
+	}
+	dotCodesRowsNEON(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
+}
+
+func dot8Rows(q *Query8, rows *Rows, ids []uint32, out []float32) {
+	switch active {
+	case NEONDot:
+		dot8RowsNEONDot(&q.Codes[0], len(q.Codes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], q.Scale)
+	case NEON:
+		dot8RowsNEON(&q.Codes[0], len(q.Codes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], q.Scale)
+	default:
+		dot8RowsGo(q, rows, ids, out)
+	}
+}
+
+//go:noescape
+func dotRowsNEON(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func squaredL2RowsNEON(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func dotCodesRowsNEON(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
+
+//go:noescape
+func dot8RowsNEON(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, scale float32)
+
+//go:noescape
+func dot8RowsNEONDot(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, scale float32)

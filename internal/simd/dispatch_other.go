@@ -1,0 +1,17 @@
+//go:build !amd64 && !arm64
+
+package simd
+
+func detect() []Level { return []Level{Portable} }
+
+func dotRows(q []float32, rows *Rows, ids []uint32, out []float32) { dotRowsGo(q, rows, ids, out) }
+
+func squaredL2Rows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	squaredL2RowsGo(q, rows, ids, out)
+}
+
+func dotCodesRows(q []float32, rows *Rows, ids []uint32, out []float32) {
+	dotCodesRowsGo(q, rows, ids, out)
+}
+
+func dot8Rows(q *Query8, rows *Rows, ids []uint32, out []float32) { dot8RowsGo(q, rows, ids, out) }
