@@ -1,0 +1,41 @@
+// Package invindex is the inverted index: which documents hold which words and
+// which filter values, ranked by BM25.
+//
+// # Model
+//
+// A document is a number, its weighted terms, its length and its filter values
+// ([Doc]). The index never sees texts, queries in a language, or what a document
+// is: an analyzer outside turns both sides into terms.
+//
+// Document numbers are 32 bits: the upper 16 name a chunk of 65,536 documents,
+// the lower 16 a slot in it. They are given out by the caller in ascending order,
+// with gaps where it likes. A chunk holds its own term dictionary, postings and
+// lengths, and knows nothing of other chunks.
+//
+// # Readers and the writer
+//
+// One goroutine at a time adds documents. Any number of readers run beside it,
+// without locks: everything in a chunk is append-only, and a length is published
+// atomically after what it counts. A reader pins a [Snapshot], the number after
+// the last document, and sees the same documents for as long as it keeps it.
+//
+// Nothing is deleted from postings. Which documents are alive, for whom, and as
+// of when, is the caller's knowledge; it is passed into every call as [Docs]. A
+// document that was never committed stays behind as garbage that is not visible.
+//
+// # Scores
+//
+// The score of a document is BM25 as Lucene 8 and later compute it, without the
+// constant factor (k1+1):
+//
+//	sum over terms of weight · idf · tf / (tf + k1·(1 − b + b·length/average))
+//	idf = ln(1 + (N − df + ½) / (df + ½))
+//
+// Lengths are exact. N, df and the average come from [Stats], which the caller
+// computes for the same documents that it searches, so that a document outside
+// them can change no score.
+//
+// Terms are summed as integers in a fixed-point unit that depends on the query
+// alone, so a sum does not depend on its order: exhaustive, pruned and probing
+// evaluation, and [Index.Score], give equal bits.
+package invindex
