@@ -1,0 +1,20 @@
+// Package embed turns texts into vectors: the interface that every embedder has, and a built-in one that needs no
+// model and no download.
+//
+// The built-in Lexical embedder is lexical, and no more than that: two texts are close when they share stems, pairs of
+// words, or pieces of words. It tolerates typing errors and inflection; it knows no synonyms and no meaning. With a
+// learned model behind Embedder, recall finds paraphrases too.
+package embed
+
+import "context"
+
+// Embedder turns texts into vectors. It is safe for concurrent use.
+type Embedder interface {
+	// Embed returns one vector of Dim numbers for each text, in the same order, or an error and no vectors. It may
+	// call a network service, and stops when ctx ends.
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	// Dim is the length of the vectors.
+	Dim() int
+	// Model names what makes the vectors. Vectors of different models are not comparable.
+	Model() string
+}

@@ -1,0 +1,145 @@
+package policy
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRecency(t *testing.T) {
+	const week = RecencyHalfLife
+	for _, tc := range []struct {
+		age, halfLife time.Duration
+		want          float64
+	}{
+		{0, week, 1},
+		{-time.Hour, week, 1},
+		{math.MinInt64, week, 1},
+		{week, week, .5},
+		{2 * week, week, .25},
+		{10 * week, week, 1.0 / 1024},
+		{math.MaxInt64, 1, 0},
+		{0, 0, 1},
+		{1, 0, 0},
+		{1, -week, 0},
+	} {
+		if got := Recency(tc.age, tc.halfLife); got != tc.want {
+			t.Errorf("Recency(%v, %v) = %v, want %v", tc.age, tc.halfLife, got, tc.want)
+		}
+	}
+	if r := Recency(time.Hour, week); r <= .99 || r >= 1 {
+		t.Errorf("after an hour %v, want just below 1", r)
+	}
+}
+
+func TestHybrid(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		signals Signals
+		want    float64
+	}{
+		{"nothing", Signals{}, 0},
+		{"all", Signals{Cosine: 1, Keywords: 1, BM25: 1, Recency: 1, Importance: 1, Confidence: 1}, 1},
+		{"cosine", Signals{Cosine: 1}, .5},
+		{"opposite", Signals{Cosine: -1}, -.5},
+		{"keywords", Signals{Keywords: 1}, .25},
+		{"BM25", Signals{BM25: 1}, 0},
+		{"recency", Signals{Recency: 1}, .1},
+		{"importance", Signals{Importance: 1}, .1},
+		{"confidence", Signals{Confidence: 1}, .05},
+	} {
+		if got := Hybrid().Score(tc.signals); math.Abs(got-tc.want) > 1e-15 {
+			t.Errorf("%s: score %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestScoreIsSumOfParts wants equal bits: explain must show what ranked.
+func TestScoreIsSumOfParts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 10_000 {
+		w := Weights{rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		s := Signals{2*rng.Float64() - 1, rng.Float64(), 20 * rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		p := w.Parts(s)
+		sum := p.Cosine
+		for _, part := range []float64{p.Keywords, p.BM25, p.Recency, p.Importance, p.Confidence} {
+			sum += part
+		}
+		if got := w.Score(s); got != sum {
+			t.Fatalf("%+v of %+v: score %v, sum of parts %v", w, s, got, sum)
+		}
+	}
+}
+
+func TestImportance(t *testing.T) {
+	for _, tc := range []struct {
+		text, role string
+		want       float64
+	}{
+		{"", "user", .18},
+		{"", "system", .30},
+		{"", "assistant", .12},
+		{"", "tool", .06},
+		{"", "poet", .12},
+		{strings.Repeat("x", 250), "user", .18 + .175},
+		{strings.Repeat("x", 5000), "user", .18 + .35},
+		{strings.Repeat("\u732b", 250), "user", .18 + .175}, // characters, not bytes
+		{"never", "user", .18 + .0035 + .35/3},
+		{"Never NEVER never!", "user", .18 + .0126 + .35/3},
+		{"remember, remembers", "user", .18 + .0133 + .35/3}, // forms of one word
+		{"nevertheless", "user", .18 + .0084},
+		{"always, never: must", "user", .18 + .0133 + .35},
+		{strings.Repeat("always never must need ", 100), "system", 1},
+	} {
+		if got := Importance(tc.text, tc.role); math.Abs(got-tc.want) > 1e-12 {
+			t.Errorf("Importance(%.30q, %q) = %v, want %v", tc.text, tc.role, got, tc.want)
+		}
+	}
+}
+
+// TestImportanceAndEviction holds the weights to what their comment says of the default threshold.
+func TestImportanceAndEviction(t *testing.T) {
+	const minImportance = .2
+	for _, role := range []string{"user", "assistant", "tool"} {
+		if i := Importance("ok", role); i >= minImportance {
+			t.Errorf("a bare ok of %s has importance %v, want below %v", role, i, minImportance)
+		}
+	}
+	if i := Importance("We moved to the new office on Tuesday.", "user"); i < minImportance {
+		t.Errorf("a user's sentence has importance %v, want at least %v", i, minImportance)
+	}
+}
+
+func TestImportanceIsAShare(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 1_000 {
+		b := make([]byte, rng.IntN(2000))
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		if got := Importance(string(b), string(b[:min(4, len(b))])); got < 0 || got > 1 {
+			t.Fatalf("Importance(%q) = %v", b, got)
+		}
+	}
+}
+
+func TestKeywordsFit(t *testing.T) {
+	for word, i := range keywords {
+		if len(word) > longestKeyword || i >= 64 {
+			t.Errorf("keyword %q (group %d) is never found", word, i)
+		}
+	}
+}
+
+func BenchmarkImportance(b *testing.B) {
+	text := strings.Repeat("Nothing in this sentence asks to be kept in mind. ", 12)
+	for b.Loop() {
+		Importance(text, "user")
+	}
+}
