@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestBadInput: everything that can be wrong with a call is an error of its kind
+// that says what, why and what to do, and changes nothing.
+func TestBadInput(t *testing.T) {
+	db, err := Open("db", &Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	ada := Scope{User: "ada"}
+	good := Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2, 3}}
+	if _, err := db.Memories().Store(t.Context(), good, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshotOf(t, db)
+
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	deep := map[string]any{}
+	for range 1000 {
+		deep = map[string]any{"in": deep}
+	}
+	store := func(m Memory) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if m.Scope == (Scope{}) {
+				m.Scope = ada
+			}
+			_, err := db.Memories().Store(ctx, m, nil)
+			return err
+		}
+	}
+	recall := func(q Query) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := db.Memories().Recall(ctx, q)
+			return err
+		}
+	}
+	list := func(q ListQuery) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := db.Memories().List(ctx, q)
+			return err
+		}
+	}
+	patch := func(p Patch) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := db.Memories().Update(ctx, ada, "one", p)
+			return err
+		}
+	}
+	share := 1.5
+	for _, c := range []struct {
+		name string
+		call func(context.Context) error
+		kind error
+		says []string // parts of the message
+	}{
+		{"empty text, no vector", store(Memory{}), ErrInvalid, []string{"neither a text nor a vector"}},
+		{"text over the limit", store(Memory{Text: strings.Repeat("x", MaxText+1)}), ErrInvalid, []string{"8388609", "8388608"}},
+		{"invalid UTF-8", store(Memory{Text: "ab\xff"}), ErrInvalid, []string{"UTF-8", "byte 2"}},
+		{"NaN", store(Memory{Text: "x", Embedding: []float32{1, nan, 3}}), ErrInvalid, []string{"default"}},
+		{"infinite", store(Memory{Text: "x", Embedding: []float32{1, inf, 3}}), ErrInvalid, []string{"default"}},
+		{"zero vector", store(Memory{Text: "x", Embedding: []float32{0, 0, 0}}), ErrInvalid, []string{"default"}},
+		{"wrong dimension", store(Memory{Text: "x", Embedding: []float32{1, 2}}), ErrInvalid, []string{"2 dimensions", "have 3"}},
+		{"empty vector", store(Memory{Text: "x", Embedding: []float32{}}), ErrInvalid, nil},
+		{"dimension over the limit", store(Memory{Text: "x", Vectors: map[string][]float32{"big": make([]float32, MaxDim+1)}}), ErrInvalid, []string{"4096"}},
+		{"vector twice", store(Memory{Text: "x", Embedding: []float32{1, 2, 3}, Vectors: map[string][]float32{"default": {1, 2, 3}}}), ErrInvalid, []string{"default"}},
+		{"reserved space", store(Memory{Text: "x", Vectors: map[string][]float32{"lexical": {1}}}), ErrInvalid, []string{"lexical"}},
+		{"no scope", func(ctx context.Context) error {
+			_, err := db.Memories().Store(ctx, Memory{Text: "x"}, nil)
+			return err
+		}, ErrScope, []string{"At least one of user_id, agent_id, or run_id must be provided"}},
+		{"control characters in an ID", store(Memory{ID: "a\nb", Text: "x"}), ErrInvalid, []string{"control character"}},
+		{"ID over the limit", store(Memory{ID: strings.Repeat("x", MaxID+1), Text: "x"}), ErrInvalid, []string{"513", "512"}},
+		{"scope over the limit", store(Memory{Scope: Scope{Run: strings.Repeat("x", MaxID+1)}, Text: "x"}), ErrInvalid, []string{"run"}},
+		{"scope that is no UTF-8", store(Memory{Scope: Scope{Agent: "\xff"}, Text: "x"}), ErrInvalid, []string{"agent"}},
+		{"unknown role", store(Memory{Text: "x", Role: "robot"}), ErrInvalid, []string{"robot", "assistant"}},
+		{"unknown kind", store(Memory{Text: "x", Kind: "idea"}), ErrInvalid, []string{"idea", "fragment"}},
+		{"importance above 1", store(Memory{Text: "x", Importance: &share}), ErrInvalid, []string{"importance", "1.5"}},
+		{"metadata 1,000 deep", store(Memory{Text: "x", Metadata: deep}), ErrInvalid, []string{"32"}},
+		{"metadata over the limit", store(Memory{Text: "x", Metadata: map[string]any{"k": strings.Repeat("x", MaxMetadata)}}), ErrInvalid, []string{"262144"}},
+		{"metadata that is no JSON", store(Memory{Text: "x", Metadata: map[string]any{"k": func() {}}}), ErrInvalid, []string{"JSON"}},
+		{"metadata with NaN", store(Memory{Text: "x", Metadata: map[string]any{"k": math.NaN()}}), ErrInvalid, []string{"NaN"}},
+		{"metadata that is no UTF-8", store(Memory{Text: "x", Metadata: map[string]any{"k": "\xff"}}), ErrInvalid, []string{"UTF-8"}},
+		{"too many aliases", store(Memory{Text: "x", Aliases: make([]string, MaxAliases+1)}), ErrInvalid, []string{"64"}},
+		{"ID taken", store(Memory{ID: "one", Text: "another"}), ErrExists, []string{"one", "Upsert"}},
+		{"get what is not there", func(ctx context.Context) error {
+			_, err := db.Memories().Get(ctx, ada, "two")
+			return err
+		}, ErrNotFound, []string{"two"}},
+		{"get from another scope", func(ctx context.Context) error {
+			_, err := db.Memories().Get(ctx, Scope{User: "bob"}, "one")
+			return err
+		}, ErrNotFound, nil},
+		{"delete what is not there", func(ctx context.Context) error {
+			return db.Memories().Delete(ctx, ada, "two")
+		}, ErrNotFound, []string{"two"}},
+		{"delete without a scope", func(ctx context.Context) error {
+			_, err := db.Memories().DeleteScope(ctx, Scope{})
+			return err
+		}, ErrScope, nil},
+		{"update to nothing", patch(Patch{Text: new("")}), ErrInvalid, []string{"neither a text nor a vector"}},
+		{"update with a wrong dimension", patch(Patch{Embedding: []float32{1}}), ErrInvalid, []string{"1 dimensions", "have 3"}},
+		{"update with an unknown role", patch(Patch{Role: new(Role("robot"))}), ErrInvalid, nil},
+		{"limit -1", recall(Query{Scope: ada, Text: "tea", Limit: -1}), ErrInvalid, []string{"-1", "10000"}},
+		{"limit 10^9", recall(Query{Scope: ada, Text: "tea", Limit: 1e9}), ErrInvalid, []string{"1000000000"}},
+		{"list limit -1", list(ListQuery{Scope: ada, Limit: -1}), ErrInvalid, []string{"-1"}},
+		{"list without a scope", list(ListQuery{}), ErrScope, nil},
+		{"recall without a scope", recall(Query{Text: "tea"}), ErrScope, nil},
+		{"recall without a query", recall(Query{Scope: ada}), ErrInvalid, []string{"neither"}},
+		{"recall with a wrong dimension", recall(Query{Scope: ada, Embedding: []float32{1}}), ErrInvalid, []string{"1 dimensions", "have 3"}},
+		{"recall with NaN", recall(Query{Scope: ada, Embedding: []float32{1, nan, 1}}), ErrInvalid, nil},
+		{"unknown profile", recall(Query{Scope: ada, Text: "tea", Profile: "magic"}), ErrInvalid, []string{"magic", "hybrid"}},
+		{"unknown space without a vector", recall(Query{Scope: ada, Text: "tea", Space: "big"}), ErrInvalid, []string{"big"}},
+		{"filter without a field", list(ListQuery{Scope: ada, Filter: Eq{}}), ErrInvalid, nil},
+		{"filter by a list", list(ListQuery{Scope: ada, Filter: Eq{"tag", []any{"a"}}}), ErrInvalid, []string{"tag"}},
+		{"filter with a nil part", list(ListQuery{Scope: ada, Filter: And{nil}}), ErrInvalid, nil},
+		{"filter of 20,000 values", list(ListQuery{Scope: ada, Filter: In{"tag", make([]any, 20_000)}}), ErrInvalid, []string{"10000"}},
+		{"write in a View", func(ctx context.Context) error {
+			return db.View(ctx, func(tx *Tx) error {
+				_, err := tx.Memories().Store(ctx, Memory{Scope: ada, Text: "x"}, nil)
+				return err
+			})
+		}, ErrReadOnly, []string{"Update"}},
+		{"a Tx over its changes", func(ctx context.Context) error {
+			return db.Update(ctx, func(tx *Tx) error {
+				batch := make([]Memory, 10_000)
+				for i := range batch {
+					batch[i] = Memory{Scope: ada, Text: "x"}
+				}
+				for range MaxTxChanges/len(batch) + 1 {
+					if _, err := tx.Memories().StoreBatch(ctx, batch, &StoreOptions{NoDedup: true}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}, ErrTxTooLarge, []string{"100000"}},
+		{"a Tx over its bytes", func(ctx context.Context) error {
+			return db.Update(ctx, func(tx *Tx) error {
+				for i := range 10 {
+					text := strings.Repeat(string(rune('a'+i)), MaxText)
+					if _, err := tx.Memories().Store(ctx, Memory{Scope: ada, Text: text}, nil); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}, ErrTxTooLarge, []string{"67108864"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := c.call(t.Context())
+			if !errors.Is(err, c.kind) {
+				t.Fatalf("error %v, want the kind %v", err, c.kind)
+			}
+			typed, ok := errors.AsType[*Error](err)
+			if !ok || typed.What == "" {
+				t.Errorf("%v does not say what was being done", err)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+		})
+	}
+	if after := snapshotOf(t, db); after != before {
+		t.Errorf("the database changed: %s, was %s", after, before)
+	}
+}
+
+// snapshotOf is the whole content of a small database.
+func snapshotOf(t *testing.T, db *DB) string {
+	t.Helper()
+	var b strings.Builder
+	for m, err := range db.Memories().All(t.Context(), ListQuery{AllScopes: true, WithVectors: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(m.ID + " " + m.Text + " " + m.UpdatedAt.String() + "\n")
+	}
+	r, err := db.Check(t.Context())
+	if err != nil || !r.OK {
+		t.Fatal(r, err)
+	}
+	return b.String()
+}
+
+// TestErrorForm: what: why; what to do.
+func TestErrorForm(t *testing.T) {
+	err := &Error{Kind: ErrInvalid, What: "store a memory", Why: "its text is too long", Do: "split it"}
+	if got, want := err.Error(), "store a memory: its text is too long; split it"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	cause := errors.New("no space left")
+	err = &Error{Kind: ErrFailed, What: "use the database", Why: "it has failed", Cause: cause, Do: "close it"}
+	if got, want := err.Error(), "use the database: it has failed: no space left; close it"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !errors.Is(err, ErrFailed) || !errors.Is(err, cause) {
+		t.Error("kind or cause is not wrapped")
+	}
+}
+
+func TestParseFilter(t *testing.T) {
+	for _, c := range []struct {
+		json string
+		says string // empty: valid
+	}{
+		{`{"field":"role","operator":"eq","value":"user"}`, ""},
+		{`{"field":"role","op":"in","value":["user","tool"]}`, ""},
+		{`{"AND":[{"field":"n","op":"eq","value":1},{"AND":[]}]}`, ""},
+		{`{"field":"role","operator":"like","value":"user"}`, "eq, in"},
+		{`{"field":"role","operator":"eq"}`, "value"},
+		{`{"operator":"eq","value":1}`, "field"},
+		{`{"field":"role","operator":"in","value":"user"}`, "list"},
+		{`{"field":"role","operator":"eq","value":{"a":1}}`, "role"},
+		{`{"field":"role","AND":[]}`, "AND"},
+		{`{"fields":"role"}`, "fields"},
+		{`nonsense`, "JSON"},
+		{strings.Repeat(`{"AND":[`, 1_000) + strings.Repeat(`]}`, 1_000), "64"},
+		{strings.Repeat(`{"AND":[`, 10_000) + strings.Repeat(`]}`, 10_000), "depth"},
+	} {
+		_, err := ParseFilter([]byte(c.json))
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%s: %v", truncate(c.json), err)
+		case c.says != "" && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: error %v, want one that says %q", truncate(c.json), err, c.says)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// Stats are figures of a database.
+type Stats struct {
+	Memories  int64  `json:"memories"`
+	Vectors   int64  `json:"vectors"`
+	Terms     int64  `json:"terms"`
+	Entities  int64  `json:"entities"`
+	Relations int64  `json:"relations"`
+	Sessions  int64  `json:"sessions"`
+	LSN       uint64 `json:"lsn"`
+	DiskBytes int64  `json:"disk_bytes"`
+	// Memory is what the parts of the database hold in RAM, in bytes.
+	Memory MemoryStats `json:"memory"`
+	Spaces []SpaceInfo `json:"spaces"`
+}
+
+// MemoryStats are bytes in RAM.
+type MemoryStats struct {
+	Budget     int64 `json:"budget"`
+	BlockCache int64 `json:"block_cache"`
+	Memtables  int64 `json:"memtables"`
+	Text       int64 `json:"text"`
+	Vectors    int64 `json:"vectors"`
+	Lexical    int64 `json:"lexical"`
+	Documents  int64 `json:"documents"`
+}
+
+// SpaceInfo describes a vector space.
+type SpaceInfo struct {
+	Name   string `json:"name"`
+	Dim    int    `json:"dim"`
+	Metric string `json:"metric"`
+	Model  string `json:"model,omitempty"`
+}
+
+// Stats returns figures of the database. Entities, relations and sessions are 0
+// until those parts exist.
+func (db *DB) Stats(ctx context.Context) (Stats, error) {
+	release, err := db.enter("read statistics")
+	if err != nil {
+		return Stats{}, err
+	}
+	defer release()
+	if err := ctx.Err(); err != nil {
+		return Stats{}, err
+	}
+	m := db.store.Metrics()
+	s := Stats{
+		Memories: db.docs.live.Load(), Terms: int64(db.text.Terms()), LSN: db.LSN(),
+		DiskBytes: int64(m.DiskSpaceUsage()),
+		Memory: MemoryStats{
+			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
+			Text: db.text.Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes(),
+		},
+	}
+	for _, sp := range db.spaces.all() {
+		s.Memory.Vectors += sp.index.Bytes()
+		s.Vectors += sp.used.Load()
+		s.Spaces = append(s.Spaces, SpaceInfo{sp.name, sp.dim, sp.metric.String(), sp.model})
+	}
+	slices.SortFunc(s.Spaces, func(a, b SpaceInfo) int { return strings.Compare(a.Name, b.Name) })
+	return s, nil
+}
+
+// maxProblems bounds a report: what is wrong a thousand times has one cause.
+const maxProblems = 100
+
+// Report is the result of a check.
+type Report struct {
+	OK       bool     `json:"ok"`
+	Memories int      `json:"memories"`
+	Problems []string `json:"problems"`
+}
+
+func (r *Report) problem(format string, args ...any) {
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// Check reads the whole store and compares each structure with the memories that
+// it must follow from. It runs on one state, beside readers and writers, and
+// reports damage as problems, not as an error.
+func (db *DB) Check(ctx context.Context) (Report, error) {
+	r := Report{Problems: []string{}}
+	err := db.View(ctx, func(tx *Tx) error {
+		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, refs: map[borrowed]bool{}}
+		if err := db.store.CheckLevels(nil); err != nil {
+			r.problem("store: %v", err)
+		}
+		for _, step := range []struct {
+			what string
+			run  func() error
+		}{
+			{"memories", c.memories}, {"IDs", c.ids}, {"duplicates", c.dedup},
+			{"documents", c.forward}, {"vectors", c.vectors}, {"statistics", c.stats},
+			{"history", c.history}, {"names", c.names}, {"log", c.log},
+		} {
+			if err := step.run(); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				r.problem("%s: %v", step.what, err)
+			}
+		}
+		return nil
+	})
+	r.OK = err == nil && len(r.Problems) == 0
+	return r, err
+}
+
+// checker is one running check.
+type checker struct {
+	tx     *Tx
+	ctx    context.Context
+	report *Report
+	docs   map[uint32]bool   // documents of visible memories
+	refs   map[borrowed]bool // vectors that records refer to
+	seen   int
+}
+
+// scan visits the keys of a kind.
+func (c *checker) scan(kind byte, visit func(key, value []byte) error) error {
+	lower, upper := c.tx.db.keys.span(kind)
+	return kv.Scan(c.tx.reader, lower, upper, func(key, value []byte) error {
+		if c.seen++; c.seen%1024 == 0 && c.ctx.Err() != nil {
+			return c.ctx.Err()
+		}
+		return visit(key, value)
+	})
+}

@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+// DB is an open database. It is safe for concurrent use.
+type DB struct {
+	dir   string
+	id    uuid.UUID
+	fs    *fsys.FS
+	held  io.Closer // the lock of the folder
+	store *pebble.DB
+	cache *pebble.Cache
+	keys  keyspace
+
+	log        *slog.Logger
+	clock      func() time.Time
+	durability Durability
+	dedup      Dedup
+	lockWait   time.Duration
+	budget     int64
+
+	embedder    embed.Embedder
+	analyzer    *analysis.Analyzer
+	settings    Settings
+	indexedText []textField
+	textUnit    uint32 // the weight of a word of the text
+
+	// Readers look at these beside the writer.
+	docs    docTable
+	text    *invindex.Index
+	spaces  *spaces
+	lexical *lexical
+	names   *names
+	fields  *fields
+	points  *points
+	syncer  *syncer
+	touched *touches
+
+	// The writer lock, and what it guards.
+	writer  chan struct{}
+	applied uint64 // LSN of the newest applied commit
+	next    counters
+
+	janitor *janitor
+	loading map[borrowed]uint32 // while Open loads: the vectors that documents refer to
+	stopped context.CancelFunc  // ends the background work
+	work    sync.WaitGroup
+
+	failure atomic.Pointer[Error]
+	gate    gate
+	closing sync.Once
+}
+
+// gate counts the calls that run, so that Close can wait for them. A call within
+// another one (a read in a View) passes or is refused, but never waits.
+type gate struct {
+	mu     sync.Mutex
+	idle   sync.Cond
+	calls  int
+	closed bool
+}
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.calls++
+	return true
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calls--; g.calls == 0 {
+		g.idle.Broadcast()
+	}
+}
+
+// close refuses new calls and waits for those that run.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for g.calls > 0 {
+		g.idle.Wait()
+	}
+}
+
+func (g *gate) isClosed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+// fields are the numbers of the metadata paths that filters find by postings.
+type fields struct {
+	mu  sync.RWMutex
+	num map[string]uint32
+}
+
+func (f *fields) number(path string) (uint32, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	num, ok := f.num[path]
+	return num, ok
+}
+
+func (f *fields) add(path string, num uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.num[path] = num
+}
+
+// enter keeps Close waiting until release is called.
+func (db *DB) enter(doing string) (release func(), err error) {
+	if err := db.usable(doing); err != nil {
+		return nil, err
+	}
+	if !db.gate.enter() {
+		return nil, closedError(doing)
+	}
+	return db.gate.leave, nil
+}
+
+// usable tells whether the database is open and has not failed.
+func (db *DB) usable(doing string) error {
+	if db.gate.isClosed() {
+		return closedError(doing)
+	}
+	return db.Failed()
+}
+
+func closedError(doing string) error {
+	return &Error{Kind: ErrClosed, What: doing, Why: "the database is closed", Do: "open it"}
+}
+
+// Failed is nil while the database works. Once the log or the manifest could not
+// be written it is an error of the kind ErrFailed with the cause, for good: close,
+// mend the cause, and reopen.
+func (db *DB) Failed() error {
+	if err := db.failure.Load(); err != nil {
+		return err
+	}
+	if err := db.fs.Err(); err != nil {
+		db.fail(err)
+		return db.failure.Load()
+	}
+	return nil
+}
+
+// fail makes every later call return ErrFailed.
+func (db *DB) fail(cause error) {
+	first := db.failure.CompareAndSwap(nil, &Error{
+		Kind: ErrFailed, What: "use the database " + db.dir, Why: "it has failed", Cause: cause,
+		Do: "close it, mend the cause, and open it again: everything that was acknowledged is there",
+	})
+	if first {
+		db.log.Error("the database has failed", "dir", db.dir, "cause", cause)
+		db.fs.Poison(cause)
+	}
+}
+
+// lock takes the writer lock.
+func (db *DB) lock(ctx context.Context) error {
+	select {
+	case db.writer <- struct{}{}:
+		return nil
+	default:
+	}
+	wait := ctx
+	if db.lockWait > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, db.lockWait)
+		defer cancel()
+	}
+	select {
+	case db.writer <- struct{}{}:
+		return nil
+	case <-wait.Done():
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("wait for the writer lock: %w", err)
+		}
+		return &Error{
+			Kind: ErrBusy, What: "write", Why: fmt.Sprintf("another write has held the lock for %v", db.lockWait),
+			Do: "try again, or give a longer LockWait",
+		}
+	}
+}
+
+func (db *DB) unlock() { <-db.writer }
+
+// LSN is that of the newest commit that is durable and can be read.
+func (db *DB) LSN() uint64 { return db.points.lsn() }
+
+// Settings are what a database was created with.
+type Settings struct {
+	ID           string         `json:"id"`
+	Layout       int            `json:"layout"`
+	Language     string         `json:"language"`
+	Analyzer     string         `json:"analyzer"`
+	IndexedText  []IndexedField `json:"indexed_text"`
+	CreatedAt    time.Time      `json:"created_at"`
+	LexicalModel string         `json:"lexical_model"`
+}
+
+// Settings tells what the database was created with.
+func (db *DB) Settings() Settings { return db.settings }
+
+// closeWait bounds how long Close waits for the store of a database that has
+// failed: nothing of it is needed any more.
+const closeWait = 10 * time.Second
+
+// Close waits for running calls, commits what is gathered, and gives the folder
+// back. A database that has failed is closed too; what failed it was told by every
+// call since. Closing again does nothing.
+func (db *DB) Close() (err error) {
+	db.closing.Do(func() { err = db.close() })
+	return err
+}
+
+func (db *DB) close() error {
+	db.stopped() // no new background work
+	db.work.Wait()
+	db.janitor.stop()
+	var errs []error
+	if db.Failed() == nil {
+		errs = append(errs, db.FlushTouches(context.Background()))
+	}
+	db.gate.close()
+	if db.Failed() == nil {
+		errs = append(errs, db.syncer.wait(db.syncer.newest()))
+	}
+	errs = append(errs, db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
+	if db.Failed() != nil {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// closeStore closes the store, of a failed database for a bounded time only.
+func (db *DB) closeStore() error {
+	if db.Failed() == nil {
+		err := db.store.Close()
+		db.cache.Unref()
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { _ = recover() }() // the store asserts on what a freeze leaves undone
+		done <- db.store.Close()
+		db.cache.Unref()
+	}()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return db.fs.ReleaseLocks()
+	}
+}
+
+// background runs fn every interval, and when signal fires, until Close.
+func (db *DB) background(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
+	db.work.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			case <-signal:
+			}
+			if err := fn(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrFailed) {
+				db.log.Error("background work", "error", err)
+			}
+		}
+	})
+}

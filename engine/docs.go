@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// noDoc is no doc ID.
+const noDoc = math.MaxUint32
+
+// alive is the death of what has not died.
+const alive = math.MaxUint64
+
+// pageSize is the number of rows that a table grows by. A page of doc rows is
+// about 100 KiB: small for a database of ten memories, few for one of millions.
+const pageSize = 1 << 10
+
+// paged is a table that one writer grows while readers read: rows never move.
+type paged[T any] struct {
+	dir atomic.Pointer[[]*[pageSize]T]
+}
+
+// at is the row i, or nil beyond what was grown.
+func (p *paged[T]) at(i uint64) *T {
+	dir := p.dir.Load()
+	if dir == nil || i/pageSize >= uint64(len(*dir)) {
+		return nil
+	}
+	page := (*dir)[i/pageSize]
+	return &page[i%pageSize]
+}
+
+// grow makes row i exist. Only the writer calls it.
+func (p *paged[T]) grow(i uint64) *T {
+	var dir []*[pageSize]T
+	if d := p.dir.Load(); d != nil {
+		dir = *d
+	}
+	if need := int(i/pageSize) + 1; need > len(dir) {
+		// Appending within the capacity writes only beyond what a reader of
+		// the old directory can see.
+		for len(dir) < need {
+			dir = append(dir, new([pageSize]T))
+		}
+		p.dir.Store(&dir)
+	}
+	return &dir[i/pageSize][i%pageSize]
+}
+
+func (p *paged[T]) bytes(rowSize int64) int64 {
+	dir := p.dir.Load()
+	if dir == nil {
+		return 0
+	}
+	return int64(len(*dir)) * pageSize * rowSize
+}
+
+// docRow is what ranking and visibility need of a version, by doc ID. All but
+// died is written before the doc is published, and never again.
+type docRow struct {
+	version
+	died       atomic.Uint64 // LSN of its death; alive; 0: it never was
+	prev       uint32        // doc of the version before, or noDoc
+	run        uint32
+	created    int64 // milliseconds
+	expires    int64 // milliseconds, 0: never
+	importance float64
+	confidence float64
+}
+
+// visible tells whether the version exists as of lsn.
+func (r *docRow) visible(lsn uint64) bool {
+	return r != nil && r.born <= lsn && lsn < r.died.Load() && r.seq != 0
+}
+
+// seqRow is what is known of a memory whatever its version, by Seq.
+type seqRow struct {
+	doc      atomic.Uint32 // the newest doc + 1, 0: none
+	accessed atomic.Int64  // milliseconds, 0: never
+	count    atomic.Uint64
+}
+
+// docTable maps doc IDs to versions and memories to their newest doc.
+type docTable struct {
+	rows paged[docRow]
+	seqs paged[seqRow]
+	// mark is one past the newest doc ID.
+	mark atomic.Uint32
+	live atomic.Int64
+}
+
+func (t *docTable) row(doc uint32) *docRow { return t.rows.at(uint64(doc)) }
+
+func (t *docTable) seq(seq uint64) *seqRow { return t.seqs.at(seq) }
+
+// add publishes a version under a doc ID. fill writes the row.
+func (t *docTable) add(doc uint32, fill func(*docRow)) {
+	r := t.rows.grow(uint64(doc))
+	fill(r)
+	r.died.Store(alive)
+	s := t.seqs.grow(r.seq)
+	r.prev = s.doc.Load() - 1 // 0 - 1 is noDoc
+	s.doc.Store(doc + 1)
+	if doc >= t.mark.Load() {
+		t.mark.Store(doc + 1)
+	}
+	t.live.Add(1)
+}
+
+// drop undoes add: the doc ID stays a hole that is never visible.
+func (t *docTable) drop(doc uint32) {
+	r := t.row(doc)
+	r.died.Store(0)
+	t.seq(r.seq).doc.Store(r.prev + 1) // noDoc + 1 is 0
+	t.live.Add(-1)
+}
+
+func (t *docTable) kill(doc uint32, lsn uint64) {
+	t.row(doc).died.Store(lsn)
+	t.live.Add(-1)
+}
+
+func (t *docTable) revive(doc uint32) {
+	t.row(doc).died.Store(alive)
+	t.live.Add(1)
+}
+
+// at is the doc of a memory as of lsn, noDoc if it does not exist then.
+func (t *docTable) at(seq, lsn uint64) uint32 {
+	s := t.seq(seq)
+	if s == nil {
+		return noDoc
+	}
+	for doc := s.doc.Load() - 1; doc != noDoc; {
+		r := t.row(doc)
+		if r.visible(lsn) {
+			return doc
+		}
+		doc = r.prev
+	}
+	return noDoc
+}
+
+func (t *docTable) bytes() int64 {
+	const docRowSize, seqRowSize = 88, 24
+	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize)
+}

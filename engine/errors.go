@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+)
+
+// The kinds of errors, for errors.Is. What is returned is an *Error that wraps
+// one of them.
+var (
+	// ErrInvalid: an argument is malformed or over a limit. Nothing was changed.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrScope: neither user, nor agent, nor run was given.
+	ErrScope = errors.New("At least one of user_id, agent_id, or run_id must be provided") //nolint:staticcheck // a documented sentence of the interface
+	// ErrNotFound: no memory with that ID in that scope.
+	ErrNotFound = errors.New("not found")
+	// ErrExists: the ID is taken by a memory with other content.
+	ErrExists = errors.New("already exists")
+	// ErrAmbiguous: several owners within the scope have a memory with that ID.
+	ErrAmbiguous = errors.New("ambiguous")
+	// ErrTxTooLarge: a transaction went over MaxTxBytes or MaxTxChanges. It was
+	// not committed.
+	ErrTxTooLarge = errors.New("transaction too large")
+	// ErrReadOnly: a write was called in a View.
+	ErrReadOnly = errors.New("read only")
+	// ErrTxDone: a transaction was used after its function had returned.
+	ErrTxDone = errors.New("transaction is over")
+	// ErrBusy: the writer lock was not free within Options.LockWait.
+	ErrBusy = errors.New("busy")
+	// ErrClosed: the database was closed.
+	ErrClosed = errors.New("closed")
+	// ErrFailed: the log or the manifest could not be written. Close, mend the
+	// cause, reopen: everything that was acknowledged is there.
+	ErrFailed = errors.New("database failed")
+	// ErrLocked: another process, or this one, holds the folder open.
+	ErrLocked = errors.New("locked")
+	// ErrNotDatabase: the folder holds other files and no database.
+	ErrNotDatabase = errors.New("not a memdb database")
+	// ErrNewerLayout: the database was written by a newer memdb.
+	ErrNewerLayout = errors.New("newer layout")
+	// ErrMismatch: an option contradicts what is stored: an analyzer, indexed
+	// fields, an embedding model.
+	ErrMismatch = errors.New("does not match the database")
+	// ErrCorrupt: stored bytes are damaged.
+	ErrCorrupt = errors.New("damaged")
+	// ErrFull: the database holds as many memories as it can.
+	ErrFull = errors.New("full")
+)
+
+// Error says what was being done, why it could not be, and what to do.
+type Error struct {
+	Kind error  // one of the Err variables
+	What string // what was being done, to which thing
+	Why  string // why it could not be done
+	Do   string // what to do about it; may be empty
+	// Cause is the error of a lower layer, if there was one.
+	Cause error
+}
+
+// Error has the form "what: why; what to do".
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.What)
+	b.WriteString(": ")
+	if e.Why != "" {
+		b.WriteString(e.Why)
+	} else {
+		b.WriteString(e.Kind.Error())
+	}
+	if e.Cause != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Cause.Error())
+	}
+	if e.Do != "" {
+		b.WriteString("; ")
+		b.WriteString(e.Do)
+	}
+	return b.String()
+}
+
+// Unwrap gives the kind and the cause to errors.Is and errors.As.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+func invalid(what, why, do string) error {
+	return &Error{Kind: ErrInvalid, What: what, Why: why, Do: do}
+}

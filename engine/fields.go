@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// The fields that filters know by number. Those of metadata follow, in the order
+// in which their paths were first stored.
+const (
+	fieldUser uint16 = 1 + iota
+	fieldAgent
+	fieldRun
+	fieldRole
+	fieldKind
+	fieldSource
+	fieldPinned
+
+	firstMetadataField uint16 = 64
+)
+
+// field is what a name in a filter stands for.
+type field struct {
+	// number is that of an indexed field, 0 where values are only in records.
+	number uint16
+	// path is that of a metadata field, without "metadata.".
+	path string
+	// of reads a value that is no metadata from a record.
+	of func(*record) any
+}
+
+// builtinFields are the names that are not metadata.
+var builtinFields = map[string]field{
+	"user":     {number: fieldUser, of: func(r *record) any { return orMissing(r.scope.User) }},
+	"agent":    {number: fieldAgent, of: func(r *record) any { return orMissing(r.scope.Agent) }},
+	"run":      {number: fieldRun, of: func(r *record) any { return orMissing(r.scope.Run) }},
+	"role":     {number: fieldRole, of: func(r *record) any { return string(roles[r.role]) }},
+	"kind":     {number: fieldKind, of: func(r *record) any { return string(kindNames[r.kind]) }},
+	"source":   {number: fieldSource, of: func(r *record) any { return orMissing(r.source) }},
+	"pinned":   {number: fieldPinned, of: func(r *record) any { return r.flags&flagPinned != 0 }},
+	"id":       {of: func(r *record) any { return r.id }},
+	"name":     {of: func(r *record) any { return orMissing(r.name) }},
+	"text":     {of: func(r *record) any { return orMissing(r.text) }},
+	"user_id":  {number: fieldUser, of: func(r *record) any { return orMissing(r.scope.User) }},
+	"agent_id": {number: fieldAgent, of: func(r *record) any { return orMissing(r.scope.Agent) }},
+	"run_id":   {number: fieldRun, of: func(r *record) any { return orMissing(r.scope.Run) }},
+	"memory":   {of: func(r *record) any { return orMissing(r.text) }},
+	"content":  {of: func(r *record) any { return orMissing(r.text) }},
+}
+
+// missing is the value of a field that a record has not; it equals nothing.
+type missing struct{}
+
+func orMissing(s string) any {
+	if s == "" {
+		return missing{}
+	}
+	return s
+}
+
+const metadataPrefix = "metadata."
+
+func fieldOf(name string) field {
+	if f, ok := builtinFields[name]; ok {
+		return f
+	}
+	return field{path: strings.TrimPrefix(name, metadataPrefix)}
+}
+
+// value reads the field of a record.
+func (f field) value(r *record, meta map[string]any) any {
+	if f.of != nil {
+		return f.of(r)
+	}
+	return lookPath(meta, f.path)
+}
+
+// lookPath follows a dotted path. A key that holds the dot itself comes first.
+func lookPath(m map[string]any, path string) any {
+	if v, ok := m[path]; ok {
+		return v
+	}
+	for i := range len(path) {
+		if path[i] != '.' {
+			continue
+		}
+		if o, ok := m[path[:i]].(map[string]any); ok {
+			if v := lookPath(o, path[i+1:]); v != (missing{}) {
+				return v
+			}
+		}
+	}
+	return missing{}
+}
+
+// textField is a field whose words are searched along with the text.
+type textField struct {
+	name   string
+	path   string // of metadata; empty for name and event_time
+	weight uint32 // in units of 1/textScale
+}
+
+// textScale is what weights are multiples of, where any is a fraction.
+const textScale = 4
+
+// textFields turns the option into what the analysis uses: weights as whole
+// numbers of a unit, and the unit, which is the weight of the text itself.
+func textFields(fields []IndexedField) (out []textField, unit uint32, err error) {
+	const doing = "set the indexed fields"
+	if len(fields) > MaxIndexedText {
+		return nil, 0, invalid(doing, fmt.Sprintf("there are %d, the limit is %d", len(fields), MaxIndexedText), "name fewer")
+	}
+	unit = 1
+	for _, f := range fields {
+		w := f.Weight
+		if w == 0 {
+			w = 1
+		}
+		scaled := w * textScale
+		if scaled != float64(uint32(scaled)) || w < 0.25 || w > 16 {
+			return nil, 0, invalid(doing, fmt.Sprintf("the weight of %s is %v", f.Field, f.Weight), "give 0.25 to 16, in steps of 0.25")
+		}
+		if scaled != textScale*float64(uint32(w)) {
+			unit = textScale
+		}
+	}
+	for _, f := range fields {
+		t := textField{name: f.Field, weight: uint32(max(f.Weight, 0) * float64(unit))}
+		if f.Weight == 0 {
+			t.weight = unit
+		}
+		switch f.Field {
+		case "name", "event_time":
+		default:
+			t.path = strings.TrimPrefix(f.Field, metadataPrefix)
+			if _, builtin := builtinFields[f.Field]; builtin || t.path == "" {
+				return nil, 0, invalid(doing, fmt.Sprintf("%q is not a field that can be indexed", f.Field), "name metadata fields, name or event_time")
+			}
+		}
+		out = append(out, t)
+	}
+	return out, unit, nil
+}
+
+// value is the field's text in a record.
+func (f textField) value(r *record, meta map[string]any) string {
+	switch {
+	case f.path == "" && f.name == "name":
+		return r.name
+	case f.path == "":
+		if r.event == 0 {
+			return ""
+		}
+		return dateWords(r.event)
+	}
+	switch v := lookPath(meta, f.path).(type) {
+	case string:
+		return v
+	case json.Number:
+		return string(v)
+	case []any:
+		var words []string
+		for _, e := range v {
+			if s, ok := e.(string); ok {
+				words = append(words, s)
+			}
+		}
+		return strings.Join(words, "\n")
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/zeebo/xxh3"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// The adds and updates of a memory are its versions, which stay; only a death
+// needs an entry of its own.
+
+// historyVersion is the first byte of a history entry.
+const historyVersion = 1
+
+// death is the entry of a delete.
+type death struct {
+	at     int64
+	born   uint64 // with change: the version that died
+	change uint32
+}
+
+func (d death) encode() []byte {
+	b := []byte{historyVersion}
+	b = binary.AppendVarint(b, d.at)
+	b = binary.AppendUvarint(b, d.born)
+	return binary.AppendUvarint(b, uint64(d.change))
+}
+
+func decodeDeath(b []byte) (death, error) {
+	r := codec.NewReader(b)
+	v := r.Byte()
+	d := death{r.Varint(), r.Uvarint(), r.Uint32()}
+	if r.Err() != nil || v != historyVersion {
+		return death{}, &Error{Kind: ErrCorrupt, What: "read a history entry", Cause: r.Err()}
+	}
+	return d, nil
+}
+
+// History lists what happened to the memories that have or had this ID, oldest
+// first; it stays readable after a delete. An empty scope finds the ID in any
+// owner; ErrNotFound where there never was one, ErrAmbiguous where there are
+// several owners.
+func (m Memories) History(ctx context.Context, s Scope, id string) (entries []HistoryEntry, err error) {
+	doing := fmt.Sprintf("read the history of memory %q", truncate(id))
+	if s != (Scope{}) {
+		if err := s.check(doing); err != nil {
+			return nil, err
+		}
+	}
+	err = m.view(ctx, doing, func(tx *Tx) error {
+		entries, err = tx.history(doing, s, id)
+		return err
+	})
+	return entries, err
+}
+
+func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) {
+	var entries []HistoryEntry
+	owners := map[uint32]bool{}
+	prefix := tx.db.keys.ids(id)
+	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
+		owner, seq, ok := parseIDKey(key)
+		if !ok {
+			return corruptKey("ID", key)
+		}
+		of, err := tx.lifeOf(owner, seq, id, s)
+		if len(of) > 0 {
+			owners[owner] = true
+			entries = append(entries, of...)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, storeError(doing, err)
+	case len(owners) == 0:
+		return nil, &Error{Kind: ErrNotFound, What: doing, Why: "there was never one in this scope", Do: "check the ID and the scope"}
+	case len(owners) > 1:
+		return nil, ambiguous(doing, len(owners))
+	}
+	return entries, nil
+}
+
+// lifeOf lists the events of one memory: its versions, then its death.
+func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
+	var entries []HistoryEntry
+	var last *record
+	prefix := tx.db.keys.records(owner, seq)
+	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, value []byte) error {
+		v, ok := parseRecordKey(key)
+		if !ok {
+			return corruptKey("record", key)
+		}
+		rec, err := decodeRecord(value)
+		if err != nil || rec.id != id || !s.contains(rec.scope) || rec.flags&flagEmbedded != 0 {
+			return err
+		}
+		e := tx.entry(rec, v.seq, v.born, v.change, EventAdd, rec.updated)
+		if rec.flags&flagUpdate != 0 {
+			e.Event = EventUpdate
+		} else {
+			e.Time = fromMillis(rec.created)
+		}
+		if last != nil {
+			e.OldText = &last.text
+		}
+		e.NewText = &rec.text
+		entries, last = append(entries, e), rec
+		return nil
+	})
+	if err != nil || last == nil {
+		return nil, err
+	}
+	died, lsn, change, err := tx.deathOf(owner, seq)
+	if err != nil || died == nil {
+		return entries, err
+	}
+	e := tx.entry(last, seq, lsn, change, EventDelete, died.at)
+	e.OldText, e.IsDeleted = &last.text, true
+	return append(entries, e), nil
+}
+
+// deathOf is the death of a memory, nil while it lives. One that a death range
+// brought has an entry only once it was cleaned up; until then the range tells.
+func (tx *Tx) deathOf(owner uint32, seq uint64) (d *death, lsn uint64, change uint32, err error) {
+	prefix := tx.db.keys.histories(owner, seq)
+	err = kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, value []byte) error {
+		var ok bool
+		if lsn, change, ok = parseHistoryKey(key); !ok {
+			return corruptKey("history", key)
+		}
+		read, err := decodeDeath(value)
+		d = &read
+		return err
+	})
+	if d != nil || err != nil {
+		return d, lsn, change, err
+	}
+	if _, alive := tx.at(seq); alive {
+		return nil, 0, 0, nil
+	}
+	return tx.rangeDeath(seq)
+}
+
+func (tx *Tx) entry(r *record, seq, lsn uint64, change uint32, e Event, at int64) HistoryEntry {
+	return HistoryEntry{
+		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.id, Seq: seq, Scope: r.scope,
+		Event: e, Time: fromMillis(at), LSN: lsn,
+	}
+}
+
+// entryID is an entry's UUID: made of what the entry is, so that it is the same
+// at every reading and needs no room.
+func (db *DB) entryID(seq, lsn uint64, change uint32) string {
+	b := append([]byte(nil), db.id[:]...)
+	b = binary.BigEndian.AppendUint64(b, seq)
+	b = binary.BigEndian.AppendUint64(b, lsn)
+	b = binary.BigEndian.AppendUint32(b, change)
+	u := uuid.UUID(xxh3.Hash128(b).Bytes())
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // version 8, the RFC's variant
+	return u.String()
+}
+
+// contains tells whether every field that the scope gives is that of t.
+func (s Scope) contains(t Scope) bool {
+	return (s.User == "" || s.User == t.User) && (s.Agent == "" || s.Agent == t.Agent) &&
+		(s.Run == "" || s.Run == t.Run)
+}
+
+func ambiguous(doing string, owners int) error {
+	return &Error{
+		Kind: ErrAmbiguous, What: doing, Why: fmt.Sprintf("%d owners have a memory with this ID", owners),
+		Do: "give the user and the agent",
+	}
+}

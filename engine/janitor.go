@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// janitor frees what died once no reader can see it: documents of superseded and
+// deleted versions, and what death ranges left behind. It runs beside readers and
+// writers; the lock it takes only to free slots of vectors.
+type janitor struct {
+	db     *DB
+	signal chan struct{}
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex
+	dead   []dead // in the order of their LSN
+	ranges []deathRange
+}
+
+func newJanitor(db *DB) *janitor {
+	return &janitor{db: db, signal: make(chan struct{}, 1)}
+}
+
+func (j *janitor) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	j.cancel = cancel
+	j.done.Go(func() { j.run(ctx) })
+}
+
+func (j *janitor) stop() {
+	if j.cancel != nil {
+		j.cancel()
+	}
+	j.done.Wait()
+}
+
+func (j *janitor) add(d []dead, r []deathRange) {
+	if len(d) == 0 && len(r) == 0 {
+		return
+	}
+	j.mu.Lock()
+	j.dead = append(j.dead, d...)
+	j.ranges = append(j.ranges, r...)
+	j.mu.Unlock()
+	j.wake()
+}
+
+// wake makes the janitor look again: something died, or a reader has gone.
+func (j *janitor) wake() {
+	select {
+	case j.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (j *janitor) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-j.signal:
+		}
+		err := j.work(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrFailed) {
+			j.db.log.Error("cleaning up", "error", err)
+		}
+	}
+}
+
+// reclaimBatch bounds the documents that are freed in one commit.
+const reclaimBatch = 1000
+
+// work frees all that can be freed now.
+func (j *janitor) work(ctx context.Context) error {
+	for ctx.Err() == nil {
+		part := j.takeDead(j.db.points.oldest())
+		if len(part) == 0 {
+			break
+		}
+		if err := j.db.reclaim(ctx, part); err != nil {
+			return err
+		}
+	}
+	for ctx.Err() == nil {
+		d, ok := j.takeRange(j.db.points.oldest())
+		if !ok {
+			return nil
+		}
+		if err := j.db.clean(ctx, &d); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (j *janitor) takeDead(oldest uint64) []dead {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for n < len(j.dead) && n < reclaimBatch && j.dead[n].lsn <= oldest {
+		n++
+	}
+	part := j.dead[:n:n]
+	j.dead = j.dead[n:]
+	return part
+}
+
+func (j *janitor) takeRange(oldest uint64) (deathRange, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.ranges) == 0 || j.ranges[0].lsn > oldest {
+		return deathRange{}, false
+	}
+	d := j.ranges[0]
+	j.ranges = j.ranges[1:]
+	return d, true
+}
+
+// reclaim removes the forward records and tombstones of documents that nobody can
+// see, and frees their slots.
+func (db *DB) reclaim(ctx context.Context, part []dead) error {
+	err := db.applyBare(func(b *pebble.Batch) error {
+		for _, d := range part {
+			for _, kind := range []byte{kindForward, kindTombstone} {
+				if err := b.Delete(db.keys.doc(kind, d.doc), nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := db.lock(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	for _, d := range part {
+		db.freeSlots(d.doc, d.kept)
+	}
+	return nil
+}
+
+func (db *DB) freeAll(ctx context.Context, docs []uint32) error {
+	if err := db.lock(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	for _, doc := range docs {
+		db.freeSlots(doc, nil)
+	}
+	return nil
+}
+
+// freeSlots gives back the vectors of a document, but for those that the next
+// version of its memory has taken over. The lock is held.
+func (db *DB) freeSlots(doc uint32, kept []uint16) {
+	db.lexical.forget(doc)
+	for _, s := range db.spaces.all() {
+		slot, ok := s.slot(doc)
+		if !ok {
+			continue
+		}
+		s.slots.at(uint64(doc)).Store(0)
+		if !slices.Contains(kept, s.num) {
+			s.index.Remove(slot)
+			s.used.Add(-1)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package engine
+
+// The limits of a database. Each is checked before anything is changed.
+const (
+	// MaxID bounds an ID, a scope value, a name, an alias and a source, in
+	// bytes: they are stored in full, and hashed or ordered in keys.
+	MaxID = 512
+	// MaxAliases bounds the aliases of one memory.
+	MaxAliases = 64
+	// MaxText bounds a text, in bytes.
+	MaxText = 8 << 20
+	// MaxMetadata bounds metadata, in bytes of JSON.
+	MaxMetadata = 256 << 10
+	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.
+	MaxMetadataDepth = 32
+	// MaxDim bounds the dimension of a vector.
+	MaxDim = 4096
+	// MaxSpaces bounds the vector spaces of a database.
+	MaxSpaces = 64
+	// MaxLimit bounds the limit of a query or a page.
+	MaxLimit = 10_000
+	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
+	// others are checked on candidates.
+	MaxIndexedPaths = 64
+	// MaxIndexedValue bounds a metadata value in the filter index, in bytes;
+	// longer ones are checked on candidates.
+	MaxIndexedValue = 256
+	// MaxIndexedText bounds the fields of Options.IndexedText.
+	MaxIndexedText = 16
+	// MaxFilterNodes and MaxFilterDepth bound a filter.
+	MaxFilterNodes = 10_000
+	MaxFilterDepth = 64
+	// MaxTxBytes and MaxTxChanges bound what one transaction writes: the store
+	// below accepts no batch of 4 GiB, and a commit is held in memory.
+	MaxTxBytes   = 64 << 20
+	MaxTxChanges = 100_000
+	// MaxMemories bounds the live memories of a database.
+	MaxMemories = 1 << 31
+
+	defaultLimit = 10
+	defaultPage  = 100
+)

@@ -1,0 +1,465 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+// Open opens the database in a folder, and creates it where the folder is missing
+// or empty. nil options are the zero options.
+//
+// It returns ErrLocked where the folder is open already, ErrNotDatabase where it
+// holds other files, ErrNewerLayout where a newer memdb wrote it, ErrMismatch
+// where the options contradict it, ErrCorrupt where it is damaged.
+func Open(dir string, o *Options) (*DB, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	db, base := newDB(dir, o)
+	if err := makeDir(base, dir); err != nil {
+		return nil, err
+	}
+	held, err := fsys.LockDir(base, dir, holder(db.clock()))
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	db.held = held
+	if err := db.open(base, o); err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	return db, nil
+}
+
+func newDB(dir string, o *Options) (*DB, vfs.FS) {
+	base := o.FS
+	if base == nil {
+		base = vfs.Default
+	}
+	db := &DB{
+		dir: dir, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
+		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
+		budget: o.MemoryBudget, spaces: newSpaces(), names: newNames(),
+		fields: &fields{num: map[string]uint32{}}, points: newPoints(), touched: newTouches(),
+		writer: make(chan struct{}, 1),
+	}
+	db.gate.idle.L = &db.gate.mu
+	if db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
+	if db.clock == nil {
+		db.clock = clock.System
+	}
+	if db.budget == 0 {
+		db.budget = defaultBudget()
+	}
+	return db, base
+}
+
+func lockError(dir string, err error) error {
+	if locked, ok := errors.AsType[*fsys.LockedError](err); ok {
+		return &Error{
+			Kind: ErrLocked, What: doingOpen(dir), Why: locked.Error(),
+			Do: "close it there, or wait", Cause: nil,
+		}
+	}
+	return fmt.Errorf("%s: %w", doingOpen(dir), err)
+}
+
+// open does all of Open that the folder's lock protects.
+func (db *DB) open(base vfs.FS, o *Options) error {
+	id, err := readIdentity(base, db.dir)
+	if err != nil {
+		return err
+	}
+	if id == nil {
+		empty, err := isEmpty(base, db.dir)
+		if err != nil {
+			return err
+		}
+		if !empty {
+			return &Error{
+				Kind: ErrNotDatabase, What: doingOpen(db.dir), Why: "the folder holds other files and no database",
+				Do: "name another folder, or an empty one",
+			}
+		}
+		if id, err = db.create(base, o); err != nil {
+			return err
+		}
+	}
+	db.keys.seed = id.HashSeed
+	for _, k := range kinds {
+		db.keys.gen[k] = firstGeneration
+	}
+	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
+		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
+	}
+	if err := db.configure(id, o); err != nil {
+		return err
+	}
+	if err := db.openStore(id.Created); err != nil {
+		return err
+	}
+	if err := db.start(base, id, o); err != nil {
+		return errors.Join(err, db.points.close(), db.closeStore())
+	}
+	return nil
+}
+
+// create marks the folder as that of a new database.
+func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
+	id, err := newIdentity(o, db.clock())
+	if err != nil {
+		return nil, err
+	}
+	if err := db.configure(id, o); err != nil {
+		return nil, err // before anything is written
+	}
+	id.Settings.Analyzer = db.analyzer.Fingerprint()
+	id.Settings.LexicalModel = db.lexical.model.Model()
+	if err := id.write(base, db.dir); err != nil {
+		return nil, fmt.Errorf("create %s: %w", db.dir, err)
+	}
+	return id, nil
+}
+
+// configure sets up what the text is analysed with.
+func (db *DB) configure(id *identity, o *Options) (err error) {
+	language := id.Settings.Language
+	if o.Language != "" {
+		language = o.Language
+	}
+	if db.analyzer, err = analysis.New(analysis.Config{Language: language}); err != nil {
+		return invalid(doingOpen(db.dir), err.Error(), "choose one of them")
+	}
+	indexed := id.Settings.IndexedText
+	if o.IndexedText != nil {
+		indexed = o.IndexedText
+	}
+	if db.indexedText, db.textUnit, err = textFields(indexed); err != nil {
+		return err
+	}
+	// A weight is a multiple of 1/textUnit: term frequencies are stored as whole
+	// numbers of that unit, which k1 must be measured in, too.
+	db.text = invindex.New(invindex.Config{K1: invindex.DefaultK1 * float64(db.textUnit)})
+	db.lexical, err = newLexical()
+	return err
+}
+
+// start loads the state and begins the background work.
+func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
+	if err := db.load(); err != nil {
+		return err
+	}
+	changed, err := id.adopt(db.dir, o, db.next.doc == 0)
+	if err != nil {
+		return err
+	}
+	if !id.Created {
+		id.Created, changed = true, true
+	}
+	fingerprint := db.analyzer.Fingerprint()
+	if id.Settings.Analyzer != fingerprint && db.next.doc == 0 {
+		id.Settings.Analyzer, changed = fingerprint, true
+	}
+	if id.Settings.Analyzer != fingerprint {
+		db.log.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found",
+			"indexed", id.Settings.Analyzer, "now", fingerprint)
+	}
+	if err := db.checkModel(); err != nil {
+		return err
+	}
+	if changed {
+		if err := id.write(base, db.dir); err != nil {
+			return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
+		}
+	}
+	db.settings = id.Settings
+	db.syncer = newSyncer(db.applied, db.points, db.syncLog)
+	p := &point{lsn: db.applied, snap: db.store.NewSnapshot(), mark: db.docs.mark.Load()}
+	if err := db.points.publish(p); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	db.stopped = cancel
+	db.janitor.start()
+	db.janitor.wake()
+	db.background(ctx, touchEvery, db.touched.full, db.FlushTouches)
+	if db.durability == Buffered {
+		db.background(ctx, bufferedSync, nil, func(context.Context) error {
+			return db.syncer.wait(db.syncer.newest())
+		})
+	}
+	return nil
+}
+
+// bufferedSync is how often a Buffered database syncs: what a crash may lose.
+const bufferedSync = 100 * time.Millisecond
+
+// checkModel refuses an embedder whose vectors are not comparable with those that
+// are stored.
+func (db *DB) checkModel() error {
+	s := db.spaces.named(defaultSpace)
+	if db.embedder == nil || s == nil {
+		return nil
+	}
+	if s.dim != db.embedder.Dim() {
+		return &Error{
+			Kind: ErrMismatch, What: doingOpen(db.dir),
+			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.dim, db.embedder.Model(), db.embedder.Dim()),
+			Do:  "use the embedder that made them",
+		}
+	}
+	if s.model != "" && s.model != db.embedder.Model() {
+		return &Error{
+			Kind: ErrMismatch, What: doingOpen(db.dir),
+			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them",
+		}
+	}
+	return nil
+}
+
+// load reads the state from the store into the tables and indexes.
+func (db *DB) load() error {
+	db.janitor = newJanitor(db)
+	for _, step := range []struct {
+		what string
+		run  func() error
+	}{
+		{"the log", db.loadLog},
+		{"the names", db.loadNames},
+		{"the documents", db.loadDocs},
+		{"the vectors", db.loadVectors},
+		{"the access statistics", db.loadStats},
+		{"the death ranges", db.loadRanges},
+	} {
+		if err := step.run(); err != nil {
+			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, storeError("read the store", err))
+		}
+	}
+	return nil
+}
+
+// loadLog finds the newest commit, which tells what numbers were given out.
+func (db *DB) loadLog() (err error) {
+	lower, upper := db.keys.span(kindLog)
+	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.Last() {
+		return it.Error()
+	}
+	lsn, ok := parseLSNKey(it.Key())
+	if !ok {
+		return corruptKey("log", it.Key())
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return err
+	}
+	db.applied = lsn
+	db.next, err = decodeLogHead(value)
+	return err
+}
+
+// loadNames reads the fields and the spaces; the other names are looked up as
+// they are needed.
+func (db *DB) loadNames() error {
+	for _, class := range []nameClass{nameField, nameSpace} {
+		prefix := append(db.keys.header(kindName, 1), byte(class))
+		err := kv.Scan(db.store, prefix, prefixEnd(prefix), func(_, value []byte) error {
+			num, name, extra, err := decodeName(value)
+			if err != nil {
+				return err
+			}
+			if class == nameField {
+				db.fields.add(name, num)
+				return nil
+			}
+			s, err := decodeSpace(num, name, extra)
+			if err != nil {
+				return err
+			}
+			db.spaces.add(s)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// borrowed maps a vector that another version brought to the document that uses
+// it: space, and the version that brought it.
+type borrowed struct {
+	space  uint16
+	born   uint64
+	change uint32
+	seq    uint64
+}
+
+// loadDocs rebuilds the document table and the text index from the forward
+// records. What is dead is left to the janitor.
+func (db *DB) loadDocs() error {
+	tombs := roaring.New()
+	lower, upper := db.keys.span(kindTombstone)
+	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
+		doc, ok := parseDocKey(key)
+		if !ok {
+			return corruptKey("tombstone", key)
+		}
+		tombs.Add(doc)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	it := tombs.Iterator()
+	for it.HasNext() {
+		db.janitor.dead = append(db.janitor.dead, dead{doc: it.Next()})
+	}
+	lower, upper = db.keys.span(kindForward)
+	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		doc, ok := parseDocKey(key)
+		if !ok {
+			return corruptKey("forward", key)
+		}
+		if tombs.Contains(doc) {
+			return nil
+		}
+		return db.loadDoc(doc, value)
+	})
+}
+
+func (db *DB) loadDoc(doc uint32, value []byte) error {
+	f, err := decodeForward(value)
+	if err != nil {
+		return fmt.Errorf("document %d: %w", doc, err)
+	}
+	if doc >= db.next.doc || f.seq == 0 || f.seq > db.next.seq {
+		return &Error{Kind: ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "the log never gave out its numbers"}
+	}
+	if err := db.text.Add(doc, &f.idx); err != nil {
+		return err
+	}
+	db.docs.add(doc, func(r *docRow) {
+		r.version, r.run = f.version, f.run
+		r.created, r.expires = f.created, f.expires
+		r.importance, r.confidence = f.importance, f.confidence
+	})
+	for _, v := range f.vectors {
+		if v.born == 0 {
+			v.born, v.change = f.born, f.change
+		}
+		if db.loading == nil {
+			db.loading = map[borrowed]uint32{}
+		}
+		db.loading[borrowed{v.space, v.born, v.change, f.seq}] = doc
+	}
+	return nil
+}
+
+// loadVectors reads the vectors that live documents refer to.
+func (db *DB) loadVectors() error {
+	users := db.loading
+	db.loading = nil
+	lower, upper := db.keys.span(kindVector)
+	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		if len(key) != keyHeader+26 {
+			return corruptKey("vector", key)
+		}
+		k := key[keyHeader:]
+		b := borrowed{
+			space: binary.BigEndian.Uint16(k), seq: binary.BigEndian.Uint64(k[6:]),
+			born: binary.BigEndian.Uint64(k[14:]), change: binary.BigEndian.Uint32(k[22:]),
+		}
+		doc, used := users[b]
+		if !used {
+			return nil
+		}
+		delete(users, b)
+		s := db.spaces.numbered(b.space)
+		if s == nil {
+			return &Error{Kind: ErrCorrupt, What: "load a vector", Why: fmt.Sprintf("there is no space number %d", b.space)}
+		}
+		vec, err := codec.Floats(value)
+		if err != nil {
+			return &Error{Kind: ErrCorrupt, What: "load a vector", Cause: err}
+		}
+		slot, err := s.index.Add(vec)
+		if err != nil {
+			return &Error{Kind: ErrCorrupt, What: "load a vector", Cause: err}
+		}
+		s.setSlot(doc, slot)
+		s.used.Add(1)
+		return nil
+	})
+	if err == nil && len(users) > 0 {
+		err = &Error{Kind: ErrCorrupt, What: "load the vectors", Why: fmt.Sprintf("%d are missing", len(users)), Do: "run check"}
+	}
+	return err
+}
+
+func (db *DB) loadStats() error {
+	lower, upper := db.keys.span(kindStats)
+	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		_, seq, ok := parseStatsKey(key)
+		if !ok {
+			return corruptKey("statistics", key)
+		}
+		a, err := decodeAccess(value)
+		if err != nil {
+			return err
+		}
+		if s := db.docs.seq(seq); s != nil {
+			s.count.Store(a.count)
+			s.accessed.Store(a.last)
+		}
+		return nil
+	})
+}
+
+// loadRanges puts unfinished death ranges in force again.
+func (db *DB) loadRanges() error {
+	tx := &Tx{db: db, reader: db.store, lsn: maxLSN, mark: db.docs.mark.Load()}
+	lower, upper := db.keys.span(kindRange)
+	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		d, err := decodeRange(&db.keys, key, value)
+		if err != nil {
+			return err
+		}
+		set, err := tx.scopeSet(d.scope)
+		if err != nil {
+			return err
+		}
+		d.docs = roaring.New()
+		it := set.Iterator()
+		for it.HasNext() {
+			doc := it.Next()
+			if row := db.docs.row(doc); row.visible(maxLSN) && d.before(row.version) {
+				d.docs.Add(doc)
+				db.docs.kill(doc, d.lsn)
+			}
+		}
+		db.janitor.ranges = append(db.janitor.ranges, d)
+		return nil
+	})
+}

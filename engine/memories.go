@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// Memories are the memories of a database, seen through a transaction
+// ([Tx.Memories]), or each call as a transaction of its own ([DB.Memories]).
+type Memories struct {
+	db *DB
+	tx *Tx // nil: one for each call
+}
+
+// Memories are the memories of the database: each call is its own transaction.
+func (db *DB) Memories() Memories { return Memories{db: db} }
+
+func (m Memories) view(ctx context.Context, doing string, fn func(*Tx) error) error {
+	if m.tx == nil {
+		return m.db.View(ctx, fn)
+	}
+	if err := m.tx.check(doing, false); err != nil {
+		return err
+	}
+	return fn(m.tx)
+}
+
+func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) error {
+	if m.tx == nil {
+		return m.db.Update(ctx, fn)
+	}
+	if err := m.tx.check(doing, true); err != nil {
+		return err
+	}
+	return fn(m.tx)
+}
+
+// Store adds a memory, unless its owner already has the same: then the result
+// names the earlier one. A memory that is stored under an ID that its owner has
+// already is left as it is where nothing differs, and is otherwise ErrExists, or
+// an update under Upsert.
+//
+// Outside a transaction the text is embedded and analysed before the writer lock
+// is taken. Inside one no embedder is called: a memory without a vector is marked
+// and embedded by a later pass ([DB.EmbedPending]).
+func (m Memories) Store(ctx context.Context, mem Memory, o *StoreOptions) (Stored, error) {
+	all, err := m.StoreBatch(ctx, []Memory{mem}, o)
+	if err != nil {
+		return Stored{}, err
+	}
+	return all[0], all[0].Err
+}
+
+// StoreBatch stores several memories in one commit, all or none; under
+// SkipInvalid all that are valid. The results are in the order of the memories.
+func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions) ([]Stored, error) {
+	if o == nil {
+		o = &StoreOptions{}
+	}
+	if err := m.db.usable(doingStore); err != nil {
+		return nil, err
+	}
+	now := m.db.now()
+	if m.tx != nil {
+		now = m.tx.now
+	}
+	results := make([]Stored, len(mems))
+	ps := make([]*prepared, len(mems))
+	for i := range mems {
+		p, err := m.db.prepare(&mems[i], now)
+		if err != nil && !o.SkipInvalid {
+			return nil, inBatch(err, i, len(mems))
+		}
+		ps[i], results[i].Err = p, err
+	}
+	if m.tx == nil {
+		m.db.embedMissing(ctx, ps)
+	} else {
+		m.db.markPending(ps)
+	}
+	err := m.update(ctx, doingStore, func(tx *Tx) error {
+		for i, p := range ps {
+			if p == nil {
+				continue
+			}
+			var err error
+			results[i], err = tx.store(p, o)
+			if err == nil {
+				continue
+			}
+			if !o.SkipInvalid || tx.broken != nil || !refused(err) {
+				return inBatch(err, i, len(mems))
+			}
+			results[i].Err = err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// inBatch says which memory of a batch an error is about.
+func inBatch(err error, i, n int) error {
+	if n == 1 {
+		return err
+	}
+	return fmt.Errorf("memory %d of %d: %w", i+1, n, err)
+}
+
+// Get returns the memory with this ID. An empty scope finds it in any owner, and
+// is ErrAmbiguous where there are several. ErrNotFound where there is none, or
+// it has expired.
+func (m Memories) Get(ctx context.Context, s Scope, id string) (mem Memory, err error) {
+	doing := fmt.Sprintf("get memory %q", truncate(id))
+	err = m.view(ctx, doing, func(tx *Tx) error {
+		l, rec, err := tx.find(doing, s, id)
+		if err != nil {
+			return err
+		}
+		mem, err = tx.present(rec, l.version, true)
+		return err
+	})
+	return mem, err
+}
+
+// Update changes a memory and returns it as it is then. It keeps its ID, Seq,
+// CreatedAt and access statistics; its hash follows the text, and so do a
+// computed importance and a vector that an embedder made.
+func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (mem Memory, err error) {
+	doing := fmt.Sprintf("update memory %q", truncate(id))
+	embedded := m.embedPatch(ctx, &patch)
+	err = m.update(ctx, doing, func(tx *Tx) error {
+		l, rec, err := tx.find(doing, s, id)
+		if err != nil {
+			return err
+		}
+		if l, err = tx.patch(doing, l, rec, &patch, embedded); err != nil {
+			return err
+		}
+		mem, err = tx.load(l.version, true)
+		return err
+	})
+	if err != nil {
+		return Memory{}, err
+	}
+	return mem, nil
+}
+
+// Delete removes a memory. ErrNotFound where there is none with this ID in the
+// scope. Its history stays.
+func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
+	doing := fmt.Sprintf("delete memory %q", truncate(id))
+	return m.update(ctx, doing, func(tx *Tx) error {
+		l, rec, err := tx.find(doing, s, id)
+		if err != nil {
+			return err
+		}
+		return tx.remove(l, rec)
+	})
+}
+
+// find is the visible memory with an ID within a scope, which may be empty.
+func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *record, err error) {
+	if s != (Scope{}) {
+		if err := s.check(doing); err != nil {
+			return live{}, nil, err
+		}
+	}
+	if err := checkWord(doing, "ID", id); err != nil {
+		return live{}, nil, err
+	}
+	owners := 0
+	prefix := tx.db.keys.ids(id)
+	err = kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
+		_, seq, ok := parseIDKey(key)
+		if !ok {
+			return corruptKey("ID", key)
+		}
+		l, alive := tx.at(seq)
+		if !alive || l.expired(tx.now) {
+			return nil
+		}
+		r, err := tx.record(l.version)
+		if err != nil || r.id != id || !s.contains(r.scope) {
+			return err
+		}
+		found, rec = l, r
+		owners++
+		return nil
+	})
+	switch {
+	case err != nil:
+		return live{}, nil, storeError(doing, err)
+	case owners == 0:
+		return live{}, nil, &Error{Kind: ErrNotFound, What: doing, Why: "there is none in this scope", Do: "check the ID and the scope"}
+	case owners > 1:
+		return live{}, nil, ambiguous(doing, owners)
+	}
+	return found, rec, nil
+}
+
+// List returns a page of memories in the order of their Seq. A memory that is
+// added while a caller pages through the list comes after it.
+func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) {
+	const doing = "list memories"
+	limit, err := checkLimit(doing, q.Limit, defaultPage)
+	if err != nil {
+		return Page{}, err
+	}
+	if !q.AllScopes || q.Scope != (Scope{}) {
+		if err := q.check(doing); err != nil {
+			return Page{}, err
+		}
+	}
+	if err := checkFilter(q.Filter); err != nil {
+		return Page{}, err
+	}
+	err = m.view(ctx, doing, func(tx *Tx) error {
+		page, err = tx.list(ctx, &q, limit)
+		return err
+	})
+	return page, err
+}
+
+// All iterates over all memories of a query in the order of their Seq, reading
+// them a page at a time. Outside a transaction the pages are of different states.
+func (m Memories) All(ctx context.Context, q ListQuery) iter.Seq2[Memory, error] {
+	return func(yield func(Memory, error) bool) {
+		for {
+			page, err := m.List(ctx, q)
+			if err != nil {
+				yield(Memory{}, err)
+				return
+			}
+			for _, mem := range page.Memories {
+				if !yield(mem, nil) {
+					return
+				}
+			}
+			if !page.More {
+				return
+			}
+			q.After = page.Next
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package engine
+
+import "time"
+
+// Scope says whose memories a call is about. At least one field must be given,
+// every given field must match, and several owners may match.
+type Scope struct {
+	User  string `json:"user,omitempty"`
+	Agent string `json:"agent,omitempty"`
+	Run   string `json:"run,omitempty"`
+}
+
+// Role is who said it.
+type Role string
+
+// The roles of a memory. An empty role is stored as RoleUser.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleSystem    Role = "system"
+	RoleTool      Role = "tool"
+)
+
+// Kind is what a memory is. It decides how duplicates are recognised: messages
+// and fragments by owner and text, facts by full scope and text, notes by name,
+// archives and summaries never.
+type Kind string
+
+// The kinds of a memory. An empty kind is stored as KindMessage.
+const (
+	KindMessage  Kind = "message"
+	KindFragment Kind = "fragment"
+	KindFact     Kind = "fact"
+	KindNote     Kind = "note"
+	KindArchive  Kind = "archive"
+	KindSummary  Kind = "summary"
+)
+
+// Source is where a memory came from: one of the constants, or the caller's own
+// word.
+type Source string
+
+// The sources that memdb itself knows. An empty source stays empty.
+const (
+	SourceUserMessage    Source = "user_message"
+	SourceAgentResponse  Source = "agent_response"
+	SourceToolResult     Source = "tool_result"
+	SourceWebSearch      Source = "web_search"
+	SourceUserPreference Source = "user_preference"
+	SourceSystemNote     Source = "system_note"
+)
+
+// Memory is one thing remembered.
+//
+// Times are instants with millisecond resolution, in UTC when read. A zero time
+// means "not set"; for CreatedAt it means now.
+type Memory struct {
+	// ID is unique within the owner (user, agent). Empty: a UUID v4 is made.
+	ID string `json:"id"`
+	// Seq is the order of first storing, never reused. Set by the database.
+	Seq   uint64 `json:"seq"`
+	Scope `json:"scope"`
+
+	Role   Role   `json:"role"`
+	Kind   Kind   `json:"kind"`
+	Source Source `json:"source,omitempty"`
+
+	// Text may be empty only with a vector. At most MaxText bytes of UTF-8.
+	Text string `json:"text"`
+	// Name and Aliases address notes and archives.
+	Name    string   `json:"name,omitempty"`
+	Aliases []string `json:"aliases,omitempty"`
+	// Metadata is a JSON object. Numbers are read back as json.Number, so
+	// that none loses a digit.
+	Metadata map[string]any `json:"metadata,omitempty"`
+
+	// Embedding is the vector in the space "default", whose dimension the first
+	// one stored fixes. Vectors holds those of other spaces, by space name.
+	Embedding []float32            `json:"embedding,omitempty"`
+	Vectors   map[string][]float32 `json:"vectors,omitempty"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	// EventTime is when it happened, where that is not when it was stored.
+	EventTime time.Time `json:"event_time,omitzero"`
+	// ExpiresAt hides the memory from then on.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	Pinned    bool      `json:"pinned,omitempty"`
+
+	// Importance is in [0, 1]. nil: computed from the text and the role, and
+	// computed again when the text changes. Never nil when read; AutoImportance
+	// then says whether it was computed.
+	Importance     *float64 `json:"importance"`
+	AutoImportance bool     `json:"auto_importance,omitempty"`
+	// Confidence is in [0, 1]. nil: 1. Never nil when read.
+	Confidence *float64 `json:"confidence"`
+
+	// Hash is the SHA-256 of the text in hexadecimal. Set by the database.
+	Hash string `json:"hash"`
+
+	// AccessCount and LastAccessed tell how often and when the memory was last
+	// recalled. They are not versioned: a View reads the newest. Set by the
+	// database, or by an import.
+	AccessCount  uint64    `json:"access_count"`
+	LastAccessed time.Time `json:"last_accessed,omitzero"`
+}
+
+// StoreOptions changes what Store does. nil is the default.
+type StoreOptions struct {
+	// Upsert makes a store under an existing ID an update of everything given,
+	// instead of ErrExists.
+	Upsert bool
+	// NoDedup stores the memory even where its owner already has the same text.
+	NoDedup bool
+	// SkipInvalid makes StoreBatch report an invalid memory in its Stored.Err
+	// and store the others, instead of storing none.
+	SkipInvalid bool
+}
+
+// Stored is what became of a memory that was to be stored.
+type Stored struct {
+	ID  string `json:"id"`
+	Seq uint64 `json:"seq"`
+	// Stored: a new memory was added. Deduplicated: ID is that of the earlier
+	// memory with the same text. Updated: Upsert changed an existing memory. None
+	// of them: it was already there, unchanged, under the same ID.
+	Stored       bool `json:"stored"`
+	Deduplicated bool `json:"deduplicated"`
+	Updated      bool `json:"updated,omitempty"`
+	// Err is set only under SkipInvalid.
+	Err error `json:"-"`
+}
+
+// Patch says what an update changes; a nil field stays as it is.
+type Patch struct {
+	Text     *string
+	Role     *Role
+	Source   *Source
+	Metadata *map[string]any // replaces the whole object
+	Name     *string
+	Aliases  *[]string
+	// Embedding and Vectors replace the vectors of the spaces that they name. A
+	// vector that is not replaced while the text changes is embedded again, or,
+	// without an embedder, dropped: it would describe another text.
+	Embedding []float32
+	Vectors   map[string][]float32
+	EventTime *time.Time
+	ExpiresAt *time.Time // the zero time: never
+	Pinned    *bool
+	// Importance fixes it; AutoImportance makes it computed again.
+	Importance     *float64
+	AutoImportance bool
+	Confidence     *float64
+}
+
+// ListQuery selects memories in the order of their Seq.
+type ListQuery struct {
+	Scope
+	// AllScopes lists every owner's memories: for administration only.
+	AllScopes bool
+	Filter    Filter
+	// Limit is the size of a page: 0 is 100, at most MaxLimit.
+	Limit int
+	// After is the Seq of the last memory of the page before.
+	After uint64
+	// WithVectors also reads the vectors.
+	WithVectors bool
+}
+
+// Page is a part of a list.
+type Page struct {
+	Memories []Memory
+	// More tells that memories follow; go on with After: Next.
+	More bool
+	Next uint64
+}
+
+// Event is what happened to a memory.
+type Event string
+
+// The events of a history.
+const (
+	EventAdd    Event = "ADD"
+	EventUpdate Event = "UPDATE"
+	EventDelete Event = "DELETE"
+)
+
+// HistoryEntry is one change of a memory.
+type HistoryEntry struct {
+	// ID is the entry's own, the same at every reading.
+	ID       string `json:"id"`
+	MemoryID string `json:"memory_id"`
+	Seq      uint64 `json:"seq"`
+	Scope    Scope  `json:"scope"`
+	Event    Event  `json:"event"`
+	// OldText is nil for an add, NewText for a delete.
+	OldText   *string   `json:"old_value"`
+	NewText   *string   `json:"new_value"`
+	Time      time.Time `json:"timestamp"`
+	LSN       uint64    `json:"lsn"`
+	IsDeleted bool      `json:"is_deleted"`
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// encodeMetadata makes canonical JSON of an object: keys sorted, no spaces. An
+// empty object is stored as nothing.
+func encodeMetadata(m map[string]any) ([]byte, error) {
+	if len(m) == 0 {
+		return nil, nil
+	}
+	if err := checkDepth(m, 0); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(m); err != nil {
+		return nil, invalid("store a memory", "its metadata is no JSON: "+err.Error(), "use strings, numbers, booleans, lists and objects")
+	}
+	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if len(out) > MaxMetadata {
+		return nil, invalid("store a memory",
+			fmt.Sprintf("its metadata is %d bytes of JSON, the limit is %d", len(out), MaxMetadata), "move the bulk of it to the text or elsewhere")
+	}
+	return out, nil
+}
+
+// checkDepth bounds the nesting before anything walks it by recursion without a
+// bound of its own.
+func checkDepth(v any, depth int) error {
+	if depth > MaxMetadataDepth {
+		return invalid("store a memory",
+			fmt.Sprintf("its metadata nests deeper than %d", MaxMetadataDepth), "flatten it")
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if err := checkDepth(k, depth); err != nil {
+				return err
+			}
+			if err := checkDepth(e, depth+1); err != nil {
+				return err
+			}
+		}
+	case string:
+		if !utf8.ValidString(v) {
+			return invalid("store a memory", fmt.Sprintf("its metadata holds %q, which is no UTF-8", truncate(v)), "convert it to UTF-8")
+		}
+	case []any:
+		for _, e := range v {
+			if err := checkDepth(e, depth+1); err != nil {
+				return err
+			}
+		}
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return invalid("store a memory", "its metadata holds a number that JSON has not: "+strconv.FormatFloat(v, 'g', -1, 64), "leave it out or use null")
+		}
+	}
+	return nil
+}
+
+func decodeMetadata(b []byte) (map[string]any, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var m map[string]any
+	if err := dec.Decode(&m); err != nil {
+		return nil, &Error{Kind: ErrCorrupt, What: "read metadata", Cause: err}
+	}
+	return m, nil
+}
+
+// exactKey encodes a scalar so that two values are equal exactly where their keys
+// are: the type first, numbers in one form. false for lists, objects and what is
+// no JSON.
+func exactKey(v any) (string, bool) {
+	switch v := v.(type) {
+	case nil:
+		return "0", true
+	case string:
+		return "s" + v, true
+	case bool:
+		if v {
+			return "t", true
+		}
+		return "f", true
+	case json.Number:
+		return numberKey(string(v)), true
+	case float64:
+		return numberKey(strconv.FormatFloat(v, 'g', -1, 64)), true
+	case float32:
+		return numberKey(strconv.FormatFloat(float64(v), 'g', -1, 64)), true
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return numberKey(fmt.Sprint(v)), true
+	}
+	return "", false
+}
+
+// numberKey: integers of 64 bits exactly, everything else as the nearest float64,
+// so that 1, 1.0 and 1e0 are one number.
+func numberKey(s string) string {
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return "n" + strconv.FormatInt(i, 10)
+	}
+	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
+		return "n" + strconv.FormatUint(u, 10)
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return "n" + s
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return "n" + strconv.FormatInt(int64(f), 10)
+	}
+	return "n" + strconv.FormatFloat(f, 'g', -1, 64)
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/embed"
+)
+
+// Durability says when a write is acknowledged.
+type Durability uint8
+
+const (
+	// Durable acknowledges a write when it is on disk. The default.
+	Durable Durability = iota
+	// Buffered acknowledges a write when it is applied and syncs every 100 ms:
+	// a crash of the process or the machine may lose the writes since the last
+	// sync, never an earlier one, and never leaves a part of a commit.
+	Buffered
+)
+
+// Dedup says what a store does with a text that its owner has already.
+type Dedup uint8
+
+const (
+	// DedupContent recognises duplicates, by the kind of the memory. The default.
+	DedupContent Dedup = iota
+	// DedupNone stores every memory.
+	DedupNone
+)
+
+// IndexedField is a field whose words are searched along with the text: "name",
+// "event_time" (as date words), or a metadata field ("metadata.speaker").
+type IndexedField struct {
+	Field string `json:"field"`
+	// Weight is how much a word counts beside one of the text: 0 is 1; at
+	// least 0.25, at most 16, in steps of 0.25.
+	Weight float64 `json:"weight"`
+}
+
+// Options of a database. The zero value works.
+type Options struct {
+	// Embedder makes vectors of texts. nil: the built-in lexical one, which
+	// knows words and their parts, not meaning.
+	Embedder embed.Embedder
+	// IndexedText names the fields that are searched along with the text. It is
+	// fixed when the database is created. nil: as stored; for a new database
+	// the name alone.
+	IndexedText []IndexedField
+	// Language is the analyzer's: "english" or "none". It is fixed when the
+	// database is created. Empty: as stored; for a new database "english".
+	Language string
+	// Durability is Durable unless said otherwise.
+	Durability Durability
+	// Dedup is DedupContent unless said otherwise.
+	Dedup Dedup
+	// LockWait is the longest that a write waits for the writer lock before it
+	// returns ErrBusy. 0: as long as its context allows.
+	LockWait time.Duration
+	// MemoryBudget is shared by the caches, in bytes. 0: a quarter of the
+	// machine's memory, at most 2 GiB.
+	MemoryBudget int64
+	// Logger hears of what the database does by itself. nil: nothing is logged.
+	Logger *slog.Logger
+	// Clock tells the time. nil: the system's.
+	Clock func() time.Time
+	// FS holds the files. nil: the operating system's; vfs.NewMem() makes a
+	// database in memory.
+	FS vfs.FS
+}

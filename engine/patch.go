@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// refused tells an error that concerns one memory and left the transaction whole.
+func refused(err error) bool {
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrExists) || errors.Is(err, ErrScope)
+}
+
+// markPending marks what an embedder is to embed later.
+func (db *DB) markPending(ps []*prepared) {
+	if db.embedder == nil {
+		return
+	}
+	for _, p := range ps {
+		if p != nil && p.rec.text != "" && p.vectors[defaultSpace] == nil {
+			p.pending = true
+		}
+	}
+}
+
+// embedPatch embeds a new text before the lock is taken. It returns nil inside a
+// transaction, without an embedder, and where that fails: then a later pass does.
+func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
+	if m.tx != nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
+		patch.Embedding != nil || patch.Vectors[defaultSpace] != nil {
+		return nil
+	}
+	vecs, err := m.db.embed(ctx, []string{*patch.Text})
+	if err != nil {
+		m.db.log.Warn("embedding failed; the memory is updated and will be embedded later", "error", err)
+		return nil
+	}
+	return vecs[0]
+}
+
+// patch writes the next version of a memory.
+func (tx *Tx) patch(doing string, l live, rec *record, patch *Patch, embedded []float32) (live, error) {
+	db := tx.db
+	p, err := tx.patched(doing, rec, patch)
+	if err != nil {
+		return l, err
+	}
+	if p.rec.text != rec.text && p.rec.text != "" && db.embedder != nil && p.vectors[defaultSpace] == nil {
+		if embedded != nil {
+			p.vectors[defaultSpace] = embedded
+		} else {
+			p.pending = true
+		}
+	}
+	if err := db.analyse(p); err != nil {
+		return l, err
+	}
+	if err := tx.room(doing, p.size()); err != nil {
+		return l, err
+	}
+	if p.rec.text == "" && len(p.vectors) == 0 && (rec.text != "" || len(rec.vectors) == 0) {
+		return l, invalid(doing, "it would have neither a text nor a vector", "delete it instead")
+	}
+	if err := tx.replace(p, rec, l); err != nil {
+		return l, err
+	}
+	next, _ := tx.at(l.seq)
+	return next, nil
+}
+
+// patched is the record with the changes of a patch, checked.
+func (tx *Tx) patched(doing string, rec *record, patch *Patch) (*prepared, error) {
+	p := &prepared{rec: *rec}
+	r := &p.rec
+	r.vectors, r.aliases = nil, slices.Clone(rec.aliases)
+	r.flags &^= flagPending | flagEmbedded
+	if err := checkPatch(doing, patch); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.vectors, err = mergeVectors(doing, patch.Embedding, patch.Vectors); err != nil {
+		return nil, err
+	}
+	for name, v := range p.vectors {
+		if err := tx.db.checkVector(doing, name, v); err != nil {
+			return nil, err
+		}
+	}
+	if patch.Metadata != nil {
+		if r.metadata, err = encodeMetadata(*patch.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	r.apply(patch)
+	switch {
+	case patch.Importance != nil:
+		r.setImportance(patch.Importance)
+	case patch.AutoImportance || r.flags&flagAutoImportance != 0:
+		r.setImportance(nil)
+	}
+	r.updated = max(tx.now, rec.updated)
+	p.pending = rec.flags&flagPending != 0 && r.text == rec.text && p.vectors[defaultSpace] == nil
+	return p, nil
+}
+
+// apply sets the plain fields that a patch names.
+func (r *record) apply(patch *Patch) {
+	if patch.Text != nil {
+		r.text = *patch.Text
+	}
+	if patch.Role != nil {
+		r.role = byte(max(slices.Index(roles, *patch.Role), 0))
+	}
+	if patch.Source != nil {
+		r.source = string(*patch.Source)
+	}
+	if patch.Name != nil {
+		r.name = *patch.Name
+	}
+	if patch.Aliases != nil {
+		r.aliases = slices.Clone(*patch.Aliases)
+	}
+	if patch.EventTime != nil {
+		r.event = toMillis(*patch.EventTime)
+	}
+	if patch.ExpiresAt != nil {
+		r.expires = toMillis(*patch.ExpiresAt)
+	}
+	if patch.Pinned != nil {
+		r.flags &^= flagPinned
+		if *patch.Pinned {
+			r.flags |= flagPinned
+		}
+	}
+	if patch.Confidence != nil {
+		r.confidence = *patch.Confidence
+	}
+}
+
+// checkPatch checks the given fields as those of a memory.
+func checkPatch(doing string, patch *Patch) error {
+	m := Memory{Importance: patch.Importance, Confidence: patch.Confidence}
+	if patch.Text != nil {
+		if err := checkText(doing, *patch.Text); err != nil {
+			return err
+		}
+	}
+	if patch.Role != nil {
+		m.Role = *patch.Role
+	}
+	if patch.Source != nil {
+		m.Source = *patch.Source
+	}
+	if patch.Name != nil {
+		m.Name = *patch.Name
+	}
+	if patch.Aliases != nil {
+		m.Aliases = *patch.Aliases
+	}
+	if patch.EventTime != nil {
+		m.EventTime = *patch.EventTime
+	}
+	if patch.ExpiresAt != nil {
+		m.ExpiresAt = *patch.ExpiresAt
+	}
+	return m.checkWords(doing)
+}
+
+// EmbedPending embeds up to limit memories that were stored without a vector: in
+// a transaction, or while the embedder failed. 0 is 1,000. It returns how many it
+// embedded; 0 and no error means that none are left, or that the database has no
+// embedder.
+func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
+	const doing = "embed pending memories"
+	limit, err := checkLimit(doing, limit, 1000)
+	if err != nil || db.embedder == nil {
+		return 0, err
+	}
+	var waiting []live
+	var texts []string
+	err = db.View(ctx, func(tx *Tx) error {
+		waiting, texts, err = tx.waiting(doing, limit)
+		return err
+	})
+	if err != nil || len(waiting) == 0 {
+		return 0, err
+	}
+	vecs, err := db.embed(ctx, texts)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	err = db.Update(ctx, func(tx *Tx) error {
+		n, err = tx.embedded(waiting, vecs)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// waiting lists memories that are still to be embedded, with their texts.
+func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, err error) {
+	lower, upper := tx.db.keys.span(kindPending)
+	err = kv.Scan(tx.reader, lower, upper, func(key, _ []byte) error {
+		_, _, seq, ok := parsePendingKey(key)
+		if !ok {
+			return corruptKey("pending", key)
+		}
+		l, alive := tx.at(seq)
+		if !alive {
+			return nil // of a death range that is not cleaned up yet
+		}
+		rec, err := tx.record(l.version)
+		if err != nil {
+			return err
+		}
+		waiting, texts = append(waiting, l), append(texts, rec.text)
+		if len(waiting) == limit {
+			return errStop
+		}
+		return nil
+	})
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return waiting, texts, storeError(doing, err)
+}
+
+// embedded gives memories the vectors of their texts, unless they have changed
+// since.
+func (tx *Tx) embedded(waiting []live, vecs [][]float32) (n int, err error) {
+	for i, was := range waiting {
+		l, alive := tx.at(was.seq)
+		if !alive || l.version != was.version {
+			continue
+		}
+		rec, err := tx.record(l.version)
+		if err != nil {
+			return n, err
+		}
+		p := &prepared{rec: *rec, vectors: map[string][]float32{defaultSpace: vecs[i]}}
+		p.rec.vectors = nil
+		p.rec.flags = p.rec.flags&^flagPending | flagEmbedded
+		if err := tx.db.analyse(p); err != nil {
+			return n, err
+		}
+		if err := tx.room("embed pending memories", p.size()); err != nil {
+			return n, err
+		}
+		if err := tx.replace(p, rec, l); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// point is a read point: the store, the indexes and the tables as of one LSN.
+// Everything that it names is kept while it is referenced.
+type point struct {
+	lsn  uint64
+	snap *pebble.Snapshot
+	mark uint32 // doc IDs below it are born
+	refs int    // guarded by points.mu
+}
+
+// points keeps the read points in use. The newest published one is what a View
+// pins; older ones live while a View holds them.
+type points struct {
+	mu      sync.Mutex
+	current *point
+	open    map[*point]struct{}
+}
+
+func newPoints() *points { return &points{open: map[*point]struct{}{}} }
+
+// publish makes p the point that Views pin from now on.
+func (ps *points) publish(p *point) error {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.current != nil && p.lsn < ps.current.lsn {
+		return p.snap.Close()
+	}
+	old := ps.current
+	p.refs++
+	ps.open[p] = struct{}{}
+	ps.current = p
+	if old == nil {
+		return nil
+	}
+	return ps.release(old)
+}
+
+func (ps *points) acquire() *point {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.current.refs++
+	return ps.current
+}
+
+func (ps *points) done(p *point) error {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.release(p)
+}
+
+// release drops a reference; mu is held.
+func (ps *points) release(p *point) error {
+	p.refs--
+	if p.refs > 0 {
+		return nil
+	}
+	delete(ps.open, p)
+	return p.snap.Close()
+}
+
+// lsn is that of the newest published point.
+func (ps *points) lsn() uint64 {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.current.lsn
+}
+
+// oldest is the LSN of the oldest point in use: what died at or before it can be
+// seen by nobody.
+func (ps *points) oldest() uint64 {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	oldest := ps.current.lsn
+	for p := range ps.open {
+		oldest = min(oldest, p.lsn)
+	}
+	return oldest
+}
+
+// close drops the reference of the current point. Views must be over.
+func (ps *points) close() error {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.current
+	ps.current = nil
+	if p == nil {
+		return nil
+	}
+	return ps.release(p)
+}

@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+// prepared is a memory that was checked, analysed and embedded, ready to be
+// written under the lock.
+type prepared struct {
+	rec      record
+	vectors  map[string][]float32 // to be stored, by space
+	terms    []invindex.Term
+	length   uint32
+	values   []pathValue // of its metadata
+	access   access      // of an import
+	pending  bool        // its text is still to be embedded
+	explicit givenFields
+}
+
+// givenFields tells which fields the caller set, where the zero value does not.
+type givenFields struct {
+	id, importance, confidence bool
+}
+
+// pathValue is a metadata value that can be indexed for filters.
+type pathValue struct{ path, key string }
+
+const doingStore = "store a memory"
+
+// prepare does all that needs no lock: checks, metadata, importance, analysis.
+func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
+	if err := m.check(doingStore); err != nil {
+		return nil, err
+	}
+	if err := m.checkWords(doingStore); err != nil {
+		return nil, err
+	}
+	if err := checkText(doingStore, m.Text); err != nil {
+		return nil, err
+	}
+	vectors, err := m.given(doingStore)
+	if err != nil {
+		return nil, err
+	}
+	if m.Text == "" && len(vectors) == 0 {
+		return nil, invalid(doingStore, "it has neither a text nor a vector", "give at least one of them")
+	}
+	for space, v := range vectors {
+		if err := db.checkVector(doingStore, space, v); err != nil {
+			return nil, err
+		}
+	}
+	meta, err := encodeMetadata(m.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{
+		vectors:  vectors,
+		access:   access{m.AccessCount, toMillis(m.LastAccessed)},
+		explicit: givenFields{m.ID != "", m.Importance != nil, m.Confidence != nil},
+	}
+	p.rec = record{
+		id: m.ID, scope: m.Scope, source: string(m.Source), text: m.Text, name: m.Name,
+		role: byte(max(slices.Index(roles, m.Role), 0)), kind: byte(max(slices.Index(kindNames, m.Kind), 0)),
+		aliases: slices.Clone(m.Aliases), metadata: meta,
+		created: toMillis(m.CreatedAt), updated: toMillis(m.UpdatedAt),
+		event: toMillis(m.EventTime), expires: toMillis(m.ExpiresAt), confidence: 1,
+	}
+	p.rec.setImportance(m.Importance)
+	if m.Importance != nil && m.AutoImportance {
+		p.rec.flags |= flagAutoImportance // read from another database, which had computed it
+	}
+	if m.Confidence != nil {
+		p.rec.confidence = *m.Confidence
+	}
+	if m.Pinned {
+		p.rec.flags |= flagPinned
+	}
+	if p.rec.created == 0 {
+		p.rec.created = now
+	}
+	if p.rec.updated == 0 {
+		p.rec.updated = p.rec.created
+	}
+	if p.rec.id == "" {
+		if p.rec.id, err = newID(); err != nil {
+			return nil, err
+		}
+	}
+	return p, db.analyse(p)
+}
+
+// setImportance fixes the importance, or computes it.
+func (r *record) setImportance(v *float64) {
+	if v != nil {
+		r.importance = *v
+		r.flags &^= flagAutoImportance
+		return
+	}
+	r.importance = policy.Importance(r.text, string(roles[r.role]))
+	r.flags |= flagAutoImportance
+}
+
+func newID() (string, error) {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return "", &Error{Kind: ErrFailed, What: "make an ID", Cause: err}
+	}
+	return id.String(), nil
+}
+
+var bags = sync.Pool{New: func() any { return new(analysis.Bag) }}
+
+// analyse fills in the terms and the filter values of the record.
+func (db *DB) analyse(p *prepared) error {
+	meta, err := decodeMetadata(p.rec.metadata)
+	if err != nil {
+		return err
+	}
+	bag := bags.Get().(*analysis.Bag)
+	defer bags.Put(bag)
+	bag.Reset()
+	bag.Add(db.analyzer, p.rec.text, db.textUnit)
+	for _, f := range db.indexedText {
+		if s := f.value(&p.rec, meta); s != "" {
+			bag.Add(db.analyzer, s, f.weight)
+		}
+	}
+	terms := bag.Terms()
+	p.terms = make([]invindex.Term, len(terms))
+	for i, t := range terms {
+		p.terms[i] = invindex.Term{Text: t.Term, Freq: t.Freq}
+	}
+	p.length = bag.Length()
+	p.values = metadataValues(nil, "", meta, meta)
+	// Fields get their numbers in this order, the same in every run.
+	slices.SortFunc(p.values, func(a, b pathValue) int { return strings.Compare(a.path, b.path) })
+	p.values = slices.CompactFunc(p.values, func(a, b pathValue) bool { return a.path == b.path })
+	return nil
+}
+
+// metadataValues lists the scalars of an object by path, objects within it
+// included, lists not.
+func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pathValue {
+	for name, v := range m {
+		path := prefix + name
+		if o, ok := v.(map[string]any); ok {
+			dst = metadataValues(dst, path+".", root, o)
+			continue
+		}
+		if prefix != "" || strings.Contains(name, ".") {
+			v = lookPath(root, path) // a key with a dot in it may stand before this one
+		}
+		if key, ok := exactKey(v); ok && len(key) <= MaxIndexedValue && len(path) <= MaxID {
+			dst = append(dst, pathValue{path, key})
+		}
+	}
+	return dst
+}
+
+// dedupKey is what the record is the same as another by.
+func (r *record) dedupKey(owner, run uint32) (dedupKey, bool) {
+	d := dedupKey{owner: owner}
+	of := r.text
+	switch kindNames[r.kind] {
+	case KindMessage, KindFragment:
+		d.class = dedupContent
+		if r.scope.User == "" && r.scope.Agent == "" {
+			d.run = run
+		}
+	case KindFact:
+		d.class, d.run = dedupFact, run
+	case KindNote:
+		d.class, of = dedupNote, r.name
+	}
+	if d.class == dedupNever || of == "" {
+		return d, false
+	}
+	sum := sha256.Sum256([]byte(of))
+	copy(d.hash[:], sum[:])
+	return d, true
+}
+
+// same tells whether two records of the same key are indeed the same.
+func (d dedupKey) same(a, b *record) bool {
+	if d.class == dedupNote {
+		return a.name == b.name
+	}
+	return a.text == b.text
+}
+
+// sameContent tells whether storing p again would change nothing of old: a store
+// that is repeated, or a line that is imported twice.
+func (p *prepared) sameContent(old *record) bool {
+	n := &p.rec
+	return n.text == old.text && n.role == old.role && n.kind == old.kind && n.source == old.source &&
+		n.scope == old.scope && n.name == old.name && slices.Equal(n.aliases, old.aliases) &&
+		bytes.Equal(n.metadata, old.metadata) && n.event == old.event && n.expires == old.expires &&
+		n.flags&flagPinned == old.flags&flagPinned &&
+		(!p.explicit.importance || n.importance == old.importance) &&
+		(!p.explicit.confidence || n.confidence == old.confidence)
+}
+
+// embedMissing gives the default space's vector to those that have a text and no
+// vector, through the database's embedder. One that fails leaves them pending:
+// they are stored, found by text, and embedded by a later pass.
+func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
+	if db.embedder == nil {
+		return
+	}
+	var texts []string
+	var missing []*prepared
+	for _, p := range ps {
+		if p != nil && p.rec.text != "" && p.vectors[defaultSpace] == nil {
+			texts = append(texts, p.rec.text)
+			missing = append(missing, p)
+			p.pending = true
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	vecs, err := db.embed(ctx, texts)
+	if err != nil {
+		db.log.Warn("embedding failed; the memories are stored and will be embedded later", "memories", len(texts), "error", err)
+		return
+	}
+	for i, p := range missing {
+		p.vectors[defaultSpace] = vecs[i]
+		p.pending = false
+	}
+}
+
+// embed calls the embedder and checks what it returns.
+func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	const doing = "embed"
+	vecs, err := db.embedder.Embed(ctx, texts)
+	if err != nil {
+		return nil, fmt.Errorf("%s %d texts with %s: %w", doing, len(texts), db.embedder.Model(), err)
+	}
+	if len(vecs) != len(texts) {
+		return nil, invalid(doing, fmt.Sprintf("%s returned %d vectors for %d texts", db.embedder.Model(), len(vecs), len(texts)), "check the embedder")
+	}
+	for _, v := range vecs {
+		if err := db.checkVector(doing, defaultSpace, v); err != nil {
+			return nil, err
+		}
+	}
+	return vecs, nil
+}
+
+func (db *DB) now() int64 { return db.clock().UnixMilli() }
+
+// dateWords is a time as words: what a person would type to find it.
+func dateWords(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2 January 2006 Monday")
+}

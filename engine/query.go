@@ -1,0 +1,88 @@
+package engine
+
+// Profile names a way of ranking.
+type Profile string
+
+// The profiles. An empty one is ProfileText while the database has only the
+// built-in lexical embedder, and ProfileHybrid with a learned one.
+const (
+	// ProfileText ranks by BM25 over the indexed text.
+	ProfileText Profile = "text"
+	// ProfileVector ranks by the cosine of the query's and the memory's vector.
+	ProfileVector Profile = "vector"
+	// ProfileHybrid ranks by 50% cosine, 25% share of the query's keywords that
+	// were found, 10% recency with a half-life of a week, 10% importance and 5%
+	// confidence. A missing signal counts as 0.
+	ProfileHybrid Profile = "hybrid"
+)
+
+// Query asks for the memories that fit a text, a vector, or both.
+type Query struct {
+	Scope
+	// AllScopes searches every owner's memories: for administration only.
+	AllScopes bool
+	Text      string
+	// Embedding is the query's vector in Space. Where it is missing, the
+	// database's embedder makes it of Text.
+	Embedding []float32
+	// Space names the vector space; empty is "default", or the built-in lexical
+	// space for memories without a vector.
+	Space  string
+	Filter Filter
+	// Limit is the number of hits: 0 is 10, at most MaxLimit.
+	Limit   int
+	Profile Profile
+	// Explain fills Result.Plan.
+	Explain bool
+	// NoTouch leaves access counts and times as they are.
+	NoTouch bool
+	// WithVectors also reads the vectors of the hits.
+	WithVectors bool
+}
+
+// Parts are the weighted parts of a score, which is their sum. For the profile
+// text only BM25 is set, for vector only Cosine.
+type Parts struct {
+	Cosine     float64 `json:"cosine"`
+	Keywords   float64 `json:"keywords"`
+	BM25       float64 `json:"bm25"`
+	Recency    float64 `json:"recency"`
+	Importance float64 `json:"importance"`
+	Confidence float64 `json:"confidence"`
+}
+
+// Hit is a memory that was found.
+type Hit struct {
+	Memory
+	Score float64 `json:"score"`
+	Parts Parts   `json:"parts"`
+}
+
+// Result is the answer to a Query: hits in descending order of score, equal
+// scores in ascending order of Seq.
+type Result struct {
+	Hits []Hit
+	Plan *Plan // nil without Explain
+}
+
+// Plan tells how an answer was found.
+type Plan struct {
+	Profile Profile `json:"profile"`
+	LSN     uint64  `json:"lsn"`
+	// InScope is the number of memories that scope and filter left.
+	InScope int `json:"in_scope"`
+	// Candidates is the number of memories that were scored by every signal.
+	Candidates int `json:"candidates"`
+	// Exhaustive: every memory in scope was a candidate.
+	Exhaustive bool     `json:"exhaustive"`
+	Terms      []string `json:"terms,omitempty"`
+	// Vector is the space that was searched, empty for none.
+	Vector string  `json:"vector,omitempty"`
+	Stages []Stage `json:"stages"`
+}
+
+// Stage is one step of a plan.
+type Stage struct {
+	Name   string `json:"name"`
+	Micros int64  `json:"us"`
+}

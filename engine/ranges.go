@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// rangeVersion is the first byte of a death range.
+const rangeVersion = 1
+
+// deathRange is the death of every memory in a scope that was born before it: one
+// small key, in force at once, however many memories it means. What they leave
+// behind is cleaned up later, in commits of bounded size, and then the range goes
+// too. A crash in between is harmless: opening puts the range in force again.
+type deathRange struct {
+	lsn    uint64
+	change uint32
+	scope  Scope
+	at     int64
+	docs   *roaring.Bitmap // those it killed
+}
+
+func (d *deathRange) encode() []byte {
+	b := []byte{rangeVersion}
+	b = binary.AppendVarint(b, d.at)
+	b = codec.AppendBytes(b, d.scope.User)
+	b = codec.AppendBytes(b, d.scope.Agent)
+	return codec.AppendBytes(b, d.scope.Run)
+}
+
+func (ks *keyspace) deathRange(d *deathRange) []byte {
+	return binary.BigEndian.AppendUint32(ks.lsn(kindRange, d.lsn), d.change)
+}
+
+func decodeRange(ks *keyspace, key, value []byte) (deathRange, error) {
+	if len(key) != keyHeader+12 {
+		return deathRange{}, corruptKey("death range", key)
+	}
+	r := codec.NewReader(value)
+	v := r.Byte()
+	d := deathRange{
+		lsn:    binary.BigEndian.Uint64(key[keyHeader:]),
+		change: binary.BigEndian.Uint32(key[keyHeader+8:]),
+		at:     r.Varint(),
+		scope:  Scope{User: r.String(), Agent: r.String(), Run: r.String()},
+	}
+	if r.Err() != nil || v != rangeVersion {
+		return deathRange{}, &Error{Kind: ErrCorrupt, What: "read a death range", Cause: r.Err()}
+	}
+	return d, nil
+}
+
+// before tells whether a version was born before the range, and so is in it.
+func (d *deathRange) before(v version) bool {
+	return v.born < d.lsn || v.born == d.lsn && v.change < d.change
+}
+
+// DeleteScope deletes every memory in a scope, in one commit, whatever their
+// number, and returns how many there were.
+func (m Memories) DeleteScope(ctx context.Context, s Scope) (n int, err error) {
+	const doing = "delete the memories of a scope"
+	if err := s.check(doing); err != nil {
+		return 0, err
+	}
+	err = m.update(ctx, doing, func(tx *Tx) error {
+		n, err = tx.deleteScope(ctx, doing, s)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+func (tx *Tx) deleteScope(ctx context.Context, doing string, s Scope) (int, error) {
+	if err := tx.room(doing, 4*MaxID); err != nil {
+		return 0, err
+	}
+	if err := tx.materialise(); err != nil {
+		return 0, tx.breaks(err)
+	}
+	docs, err := tx.inScope(ctx, s, false)
+	if err != nil || docs.IsEmpty() {
+		return 0, err
+	}
+	d := deathRange{lsn: tx.lsn, change: tx.change(), scope: s, at: tx.now, docs: docs}
+	if err := tx.set(tx.db.keys.deathRange(&d), d.encode()); err != nil {
+		return 0, err
+	}
+	it := docs.Iterator()
+	for it.HasNext() {
+		doc := it.Next()
+		tx.db.docs.kill(doc, tx.lsn)
+		tx.undo = append(tx.undo, undo{doc: doc})
+	}
+	tx.ranges = append(tx.ranges, d)
+	tx.log = append(tx.log, byte(logRange))
+	tx.log = binary.AppendUvarint(tx.log, uint64(d.change))
+	return int(docs.GetCardinality()), nil
+}
+
+// rangeDeath finds the death range that a memory without an entry died of.
+func (tx *Tx) rangeDeath(seq uint64) (*death, uint64, uint32, error) {
+	lower, upper := tx.db.keys.span(kindRange)
+	s := tx.db.docs.seq(seq)
+	if s == nil {
+		return nil, 0, 0, nil
+	}
+	doc := s.doc.Load() - 1
+	if doc == noDoc {
+		return nil, 0, 0, nil
+	}
+	row := tx.db.docs.row(doc)
+	var found *death
+	var lsn uint64
+	var change uint32
+	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
+		d, err := decodeRange(&tx.db.keys, key, value)
+		if err != nil || d.lsn != row.died.Load() || !d.before(row.version) {
+			return err
+		}
+		if found != nil { // the first one that covers it killed it
+			return nil
+		}
+		rec, err := tx.record(row.version)
+		if err != nil || !d.scope.contains(rec.scope) {
+			return err
+		}
+		found = &death{d.at, row.born, row.change}
+		lsn, change = d.lsn, d.change
+		return nil
+	})
+	return found, lsn, change, err
+}
+
+// cleanBatch bounds the commits of the clean-up: small enough not to delay a
+// writer's sync, large enough not to make thousands.
+const cleanBatch = 1000
+
+// clean removes what the memories of a death range left behind, and at last the
+// range. Nobody can see them any more.
+func (db *DB) clean(ctx context.Context, d *deathRange) error {
+	docs := d.docs.ToArray()
+	for part := range slices.Chunk(docs, cleanBatch) {
+		err := db.applyBare(func(b *pebble.Batch) error {
+			for _, doc := range part {
+				if err := db.cleanDoc(b, d, doc); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := db.freeAll(ctx, part); err != nil {
+			return err
+		}
+	}
+	return db.applyBare(func(b *pebble.Batch) error {
+		return b.Delete(db.keys.deathRange(d), nil)
+	})
+}
+
+// cleanDoc writes the history entry of a memory's death and removes its derived
+// keys.
+func (db *DB) cleanDoc(batch *pebble.Batch, d *deathRange, doc uint32) error {
+	row := db.docs.row(doc)
+	tx := Tx{db: db, reader: db.store, lsn: maxLSN}
+	rec, err := tx.record(row.version)
+	if err != nil {
+		return err
+	}
+	h := death{d.at, row.born, row.change}
+	if err := batch.Set(db.keys.history(row.owner, row.seq, d.lsn, d.change), h.encode(), nil); err != nil {
+		return err
+	}
+	keys := [][]byte{db.keys.stats(row.owner, row.seq), db.keys.doc(kindForward, doc)}
+	if dk, ok := rec.dedupKey(row.owner, row.run); ok {
+		keys = append(keys, db.keys.dedup(dk, row.seq))
+	}
+	if rec.flags&flagPending != 0 {
+		keys = append(keys, db.keys.pending(pendingSpace, row.owner, row.seq))
+	}
+	for _, k := range keys {
+		if err := batch.Delete(k, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyBare applies a batch that changes nothing that a reader can see, and so
+// has no LSN and needs no lock.
+func (db *DB) applyBare(fill func(*pebble.Batch) error) error {
+	b := db.store.NewBatch()
+	err := fill(b)
+	if err == nil {
+		err = db.store.Apply(b, pebble.NoSync)
+	}
+	if cerr := b.Close(); err == nil {
+		err = cerr
+	}
+	if failed := db.Failed(); failed != nil {
+		return failed
+	}
+	return err
+}

@@ -1,0 +1,396 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+const (
+	doingRecall = "recall"
+	// exhaustiveMost is the size of a scope up to which every memory is scored
+	// by every signal.
+	exhaustiveMost = 20_000
+	// candidatesMost is how many candidates each signal brings in larger scopes.
+	candidatesMost = 1_000
+)
+
+// Recall finds the memories that fit a query best, and notes that they were
+// recalled, unless the query says NoTouch. Outside a transaction it works on the
+// newest durable state.
+func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error) {
+	if err := q.prepare(m.db); err != nil {
+		return Result{}, err
+	}
+	if err := m.embedQuery(ctx, &q); err != nil {
+		return Result{}, err
+	}
+	err = m.view(ctx, doingRecall, func(tx *Tx) error {
+		result, err = tx.recall(ctx, &q)
+		return err
+	})
+	return result, err
+}
+
+// prepare checks the query and fills in its defaults.
+func (q *Query) prepare(db *DB) error {
+	if err := db.usable(doingRecall); err != nil {
+		return err
+	}
+	if !q.AllScopes || q.Scope != (Scope{}) {
+		if err := q.check(doingRecall); err != nil {
+			return err
+		}
+	}
+	var err error
+	if q.Limit, err = checkLimit(doingRecall, q.Limit, defaultLimit); err != nil {
+		return err
+	}
+	if err := checkText(doingRecall, q.Text); err != nil {
+		return err
+	}
+	if q.Text == "" && q.Embedding == nil {
+		return invalid(doingRecall, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
+	}
+	switch q.Profile {
+	case ProfileText, ProfileVector, ProfileHybrid:
+	case "":
+		q.Profile = ProfileText
+		if db.embedder != nil || q.Embedding != nil {
+			q.Profile = ProfileHybrid
+		}
+	default:
+		return invalid(doingRecall, fmt.Sprintf("unknown profile %q", truncate(string(q.Profile))), "use text, vector or hybrid")
+	}
+	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
+		return invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", truncate(q.Space)), "give its embedding")
+	}
+	if q.Embedding != nil {
+		if q.Space == "" {
+			q.Space = defaultSpace
+		}
+		if err := db.checkVector(doingRecall, q.Space, q.Embedding); err != nil {
+			return err
+		}
+	}
+	return checkFilter(q.Filter)
+}
+
+// embedQuery gives the query its vector, where the database has an embedder and
+// the profile looks at one. In an Update no embedder is called.
+func (m Memories) embedQuery(ctx context.Context, q *Query) error {
+	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText ||
+		m.tx != nil && m.tx.writes != nil {
+		return nil
+	}
+	vecs, err := m.db.embed(ctx, []string{q.Text})
+	switch {
+	case err == nil:
+		q.Space, q.Embedding = defaultSpace, vecs[0]
+	case q.Profile == ProfileVector || ctx.Err() != nil:
+		return err
+	default:
+		m.db.log.Warn("embedding a query failed; it is answered without its vector", "error", err)
+	}
+	return nil
+}
+
+// recalling is one running query.
+type recalling struct {
+	tx    *Tx
+	q     *Query
+	set   *roaring.Bitmap // visible documents of scope and filter
+	terms []invindex.QueryTerm
+	stats invindex.Stats
+	cos   cosines
+	plan  Plan
+	began time.Time
+}
+
+func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
+	if tx.writes != nil {
+		if err := tx.materialise(); err != nil {
+			return Result{}, tx.breaks(err)
+		}
+	}
+	r := &recalling{tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock()}
+	if err := r.narrow(ctx); err != nil {
+		return Result{}, err
+	}
+	if err := r.analyse(ctx); err != nil {
+		return Result{}, err
+	}
+	ranked, err := r.rank(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	r.stage("rank")
+	result, err := r.fetch(ranked)
+	if err != nil {
+		return Result{}, err
+	}
+	r.stage("fetch")
+	if q.Explain {
+		result.Plan = &r.plan
+	}
+	return result, nil
+}
+
+func (r *recalling) stage(name string) {
+	now := r.tx.db.clock()
+	r.plan.Stages = append(r.plan.Stages, Stage{name, now.Sub(r.began).Microseconds()})
+	r.began = now
+}
+
+// narrow finds the documents that may be hits at all.
+func (r *recalling) narrow(ctx context.Context) (err error) {
+	if r.set, err = r.tx.inScope(ctx, r.q.Scope, r.q.AllScopes); err != nil {
+		return err
+	}
+	if r.set, err = r.tx.narrow(ctx, r.set, r.q.Filter); err != nil {
+		return err
+	}
+	r.plan.InScope = int(r.set.GetCardinality())
+	r.stage("scope")
+	return nil
+}
+
+// analyse turns the text into terms and gathers their statistics over the scope:
+// nothing outside it has a part in a score.
+func (r *recalling) analyse(ctx context.Context) error {
+	if r.q.Text == "" {
+		return nil
+	}
+	bag := bags.Get().(*analysis.Bag)
+	defer bags.Put(bag)
+	bag.Reset()
+	bag.Add(r.tx.db.analyzer, r.q.Text, 1)
+	terms := bag.Terms()
+	// Of a query as long as a book, the first terms stand for it.
+	terms = terms[:min(len(terms), invindex.MaxQueryTerms)]
+	words := make([]string, len(terms))
+	for i, t := range terms {
+		words[i] = t.Term
+		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
+	}
+	if r.q.Explain {
+		r.plan.Terms = words
+	}
+	var err error
+	r.stats, err = r.tx.db.text.Stats(ctx, r.tx.snapshot(), words, invindex.Docs{Set: r.set})
+	r.stage("statistics")
+	return err
+}
+
+// scored is a candidate with its score.
+type scored struct {
+	doc   uint32
+	seq   uint64
+	score float64
+	parts Parts
+}
+
+// before is the order of hits: by score, equal ones by Seq.
+func (a *scored) before(b *scored) bool {
+	return a.score > b.score || a.score == b.score && a.seq < b.seq
+}
+
+func (r *recalling) rank(ctx context.Context) ([]scored, error) {
+	if r.set.IsEmpty() {
+		return nil, nil
+	}
+	switch r.q.Profile {
+	case ProfileText:
+		return r.rankText(ctx, r.q.Limit)
+	case ProfileVector:
+		return r.rankVector(ctx, r.q.Limit)
+	}
+	return r.rankHybrid(ctx)
+}
+
+func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
+	hits, err := r.tx.db.text.Search(ctx, r.tx.snapshot(), r.terms, r.stats, invindex.Docs{Set: r.set}, k)
+	if err != nil {
+		return nil, err
+	}
+	best := newTop(k)
+	for _, h := range hits {
+		s := float64(h.Score)
+		best.offer(scored{doc: h.Doc, seq: r.seq(h.Doc), score: s, parts: Parts{BM25: s}})
+	}
+	r.plan.Candidates = max(r.plan.Candidates, len(hits))
+	return best.sorted(), nil
+}
+
+func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.row(doc).seq }
+
+func (r *recalling) rankVector(ctx context.Context, k int) ([]scored, error) {
+	docs := r.set.ToArray()
+	if err := r.cosines(ctx, docs); err != nil {
+		return nil, err
+	}
+	best := newTop(k)
+	n := 0
+	for i, doc := range docs {
+		s := r.cos.of[i]
+		if math.IsNaN(s) {
+			continue // has no vector
+		}
+		n++
+		best.offer(scored{doc: doc, seq: r.seq(doc), score: s, parts: Parts{Cosine: s}})
+	}
+	r.plan.Candidates, r.plan.Exhaustive = max(r.plan.Candidates, n), true
+	return best.sorted(), nil
+}
+
+// rankHybrid scores candidates by every signal: all in scope where they are few
+// enough, else the union of what text and vector find.
+func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
+	docs, err := r.candidates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.cosines(ctx, docs); err != nil {
+		return nil, err
+	}
+	hits := make([]invindex.Hit, len(docs))
+	if len(r.terms) > 0 {
+		if err := r.tx.db.text.Score(ctx, r.tx.snapshot(), r.terms, r.stats, docs, hits); err != nil {
+			return nil, err
+		}
+	}
+	weights := policy.Hybrid()
+	best := newTop(r.q.Limit)
+	for i, doc := range docs {
+		row := r.tx.db.docs.row(doc)
+		age := time.Duration(r.tx.now-row.created) * time.Millisecond
+		s := policy.Signals{
+			Recency:    policy.Recency(age, policy.RecencyHalfLife),
+			Importance: row.importance,
+			Confidence: row.confidence,
+		}
+		if len(r.terms) > 0 {
+			s.Keywords = float64(hits[i].Matched) / float64(len(r.terms))
+		}
+		if c := r.cos.of[i]; !math.IsNaN(c) {
+			s.Cosine = c
+		}
+		best.offer(scored{doc: doc, seq: row.seq, score: weights.Score(s), parts: Parts(weights.Parts(s))})
+	}
+	r.plan.Candidates = len(docs)
+	return best.sorted(), nil
+}
+
+func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
+	if r.set.GetCardinality() <= exhaustiveMost {
+		r.plan.Exhaustive = true
+		return r.set.ToArray(), nil
+	}
+	most := max(candidatesMost, r.q.Limit)
+	union := roaring.New()
+	if len(r.terms) > 0 {
+		found, err := r.rankText(ctx, most)
+		if err != nil {
+			return nil, err
+		}
+		addDocs(union, found)
+	}
+	// The lexical vectors are made of the same words as the text's terms: what
+	// is close in them has been found already.
+	if r.q.Embedding != nil {
+		found, err := r.rankVector(ctx, most)
+		if err != nil {
+			return nil, err
+		}
+		addDocs(union, found)
+		r.plan.Exhaustive = false
+	}
+	return union.ToArray(), nil
+}
+
+func addDocs(set *roaring.Bitmap, found []scored) {
+	for _, s := range found {
+		set.Add(s.doc)
+	}
+}
+
+// fetch reads the memories of the hits and notes the touches.
+func (r *recalling) fetch(ranked []scored) (Result, error) {
+	var result Result
+	seqs := make([]uint64, len(ranked))
+	for i, s := range ranked {
+		m, err := r.tx.load(r.tx.db.docs.row(s.doc).version, r.q.WithVectors)
+		if err != nil {
+			return Result{}, err
+		}
+		result.Hits = append(result.Hits, Hit{Memory: m, Score: s.score, Parts: s.parts})
+		seqs[i] = s.seq
+	}
+	if !r.q.NoTouch {
+		r.tx.db.touch(seqs, r.tx.now)
+	}
+	return result, nil
+}
+
+// top keeps the best k, as a heap with the worst of them first.
+type top struct {
+	k    int
+	heap []scored
+}
+
+func newTop(k int) *top { return &top{k: k} }
+
+func (t *top) offer(s scored) {
+	h := t.heap
+	switch {
+	case len(h) < t.k:
+		h = append(h, s)
+		t.heap = h
+		for i := len(h) - 1; i > 0; {
+			parent := (i - 1) / 2
+			if !h[parent].before(&h[i]) {
+				break
+			}
+			h[parent], h[i] = h[i], h[parent]
+			i = parent
+		}
+	case s.before(&h[0]):
+		h[0] = s
+		t.sink()
+	}
+}
+
+func (t *top) sink() {
+	h := t.heap
+	for i := 0; ; {
+		worst := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
+			if h[worst].before(&h[child]) {
+				worst = child
+			}
+		}
+		if worst == i {
+			return
+		}
+		h[i], h[worst] = h[worst], h[i]
+		i = worst
+	}
+}
+
+func (t *top) sorted() []scored {
+	slices.SortFunc(t.heap, func(a, b scored) int {
+		if a.before(&b) {
+			return -1
+		}
+		return 1
+	})
+	return t.heap
+}

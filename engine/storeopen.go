@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/host"
+)
+
+const (
+	storeDir = "store"
+	// formatVersion is fixed, so that a newer Pebble does not make a database
+	// that an older memdb cannot open.
+	formatVersion = pebble.FormatValueSeparation
+	// bloomBits per key give 1% false positives: a look-up of an ID that does not
+	// exist reads no block.
+	bloomBits = 10
+	blockSize = 16 << 10
+	// syncBytes spreads the writing of tables, so that a log's sync is not
+	// queued behind megabytes of them.
+	syncBytes = 512 << 10
+	// retryPause keeps what the store retries after a failure from taking a core.
+	retryPause = 20 * time.Millisecond
+
+	defaultBudgetMost = 2 << 30
+	minMemtable       = 4 << 20
+	maxMemtable       = 64 << 20
+)
+
+// defaultBudget is a quarter of the machine's memory, at most 2 GiB.
+func defaultBudget() int64 {
+	m := host.Memory() / 4
+	if m == 0 {
+		m = defaultBudgetMost
+	}
+	return min(m, defaultBudgetMost)
+}
+
+// shares are what the parts of the database get of the memory budget.
+func (db *DB) shares() (blockCache int64, memtable uint64) {
+	memtable = uint64(min(max(db.budget/16, minMemtable), maxMemtable))
+	return max(db.budget/4, 8<<20), memtable
+}
+
+func holder(now time.Time) fsys.Holder {
+	pid, program, machine := host.Process()
+	return fsys.Holder{PID: pid, Program: program, Host: machine, Since: now}
+}
+
+// openStore opens Pebble through the file-system seam.
+func (db *DB) openStore(exists bool) (err error) {
+	blockCache, memtable := db.shares()
+	db.cache = pebble.NewCache(blockCache)
+	opts := &pebble.Options{
+		FS: db.fs, Cache: db.cache, Merger: statsMerger, FormatMajorVersion: formatVersion,
+		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
+		Logger:           storeLog{db},
+		ErrorIfNotExists: exists,
+	}
+	opts.EnsureDefaults()
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
+		opts.Levels[i].BlockSize = blockSize
+	}
+	pause := db.sleep
+	db.fs.PaceRetries(func() { pause(retryPause) })
+	db.fs.Strict(true)
+	defer db.fs.Strict(false)
+	// The store asserts on what it does not expect; that must not take the
+	// program along.
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Why: fmt.Sprint(p), Do: "restore a backup"}
+		}
+		if err != nil {
+			db.cache.Unref()
+		}
+	}()
+	db.store, err = pebble.Open(db.fs.PathJoin(db.dir, storeDir), opts)
+	if failed := db.fs.Err(); failed != nil {
+		if err == nil {
+			_ = db.store.Close()
+		}
+		return &Error{Kind: ErrFailed, What: doingOpen(db.dir), Cause: failed, Do: "mend the cause and open it again"}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case pebble.IsCorruptionError(err), errors.Is(err, pebble.ErrDBDoesNotExist):
+		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
+	}
+	return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
+}
+
+// sleep waits on the machine's time, whatever the database's clock says.
+func (db *DB) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// storeLog passes on what the store says. Its Fatalf would end the process: it
+// fails the database instead.
+type storeLog struct{ db *DB }
+
+func (l storeLog) Infof(string, ...any) {} // a line for each flush and compaction
+
+func (l storeLog) Errorf(format string, args ...any) {
+	l.db.log.Error("store", "message", fmt.Sprintf(format, args...))
+}
+
+func (l storeLog) Fatalf(format string, args ...any) {
+	l.db.fail(fmt.Errorf("store: "+format, args...))
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"sync"
+	"time"
+)
+
+const (
+	// touchEvery is how long a recall's touch may stay in RAM: what a crash may
+	// lose of the access counts, and nothing else.
+	touchEvery = 5 * time.Second
+	// touchMost is the number of memories that are gathered before a flush.
+	touchMost = 4096
+)
+
+// touches gathers which memories were recalled: one commit for many recalls.
+type touches struct {
+	mu      sync.Mutex
+	pending map[uint64]access // by Seq
+	full    chan struct{}
+}
+
+func newTouches() *touches {
+	return &touches{pending: map[uint64]access{}, full: make(chan struct{}, 1)}
+}
+
+// touch notes that memories were recalled. Readers see it at once.
+func (db *DB) touch(seqs []uint64, now int64) {
+	for _, seq := range seqs {
+		if s := db.docs.seq(seq); s != nil {
+			s.count.Add(1)
+			for last := s.accessed.Load(); last < now && !s.accessed.CompareAndSwap(last, now); {
+				last = s.accessed.Load()
+			}
+		}
+	}
+	t := db.touched
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, seq := range seqs {
+		t.pending[seq] = t.pending[seq].fold(access{1, now})
+	}
+	if len(t.pending) >= touchMost {
+		select {
+		case t.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// FlushTouches commits the access counts and times that recalls have gathered. It
+// happens by itself every few seconds and on Close.
+func (db *DB) FlushTouches(ctx context.Context) error {
+	t := db.touched
+	t.mu.Lock()
+	batch := t.pending
+	t.pending = map[uint64]access{}
+	t.mu.Unlock()
+	if len(batch) == 0 {
+		return nil
+	}
+	err := db.Update(ctx, func(tx *Tx) error { return tx.flushTouches(batch) })
+	if err != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for seq, a := range batch {
+			t.pending[seq] = t.pending[seq].fold(a)
+		}
+	}
+	return err
+}
+
+func (tx *Tx) flushTouches(batch map[uint64]access) error {
+	var body []byte
+	n := 0
+	for seq, a := range batch {
+		l, ok := tx.at(seq)
+		if !ok {
+			continue // deleted since
+		}
+		if err := tx.merge(tx.db.keys.stats(l.owner, seq), a.encode()); err != nil {
+			return err
+		}
+		body = binary.AppendUvarint(body, uint64(l.owner))
+		body = binary.AppendUvarint(body, seq)
+		body = binary.AppendUvarint(body, a.count)
+		body = binary.AppendVarint(body, a.last)
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	tx.change()
+	tx.log = append(tx.log, byte(logTouch))
+	tx.log = binary.AppendUvarint(tx.log, uint64(n))
+	tx.log = append(tx.log, body...)
+	return nil
+}

@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+// Tx is a transaction: the argument of the functions given to View and Update. It
+// is valid until that function returns, and must stay on its goroutine.
+type Tx struct {
+	db     *DB
+	reader kv.Reader
+	lsn    uint64 // what is read: the read point's, or in an Update its own
+	mark   uint32 // doc IDs below it may be visible
+	now    int64  // the clock, fixed at the begin
+	done   bool
+
+	*writes // nil in a View
+}
+
+// writes is what an Update has gathered.
+type writes struct {
+	batch   *pebble.Batch
+	changes uint32
+	log     []byte
+	next    counters
+	names   map[nameKey]uint32
+	spaces  map[string]*space
+	pend    map[uint64]*pendingVersion // by Seq: newer than the tables
+	adds    []*pendingVersion
+	kills   []dead
+	undo    []undo
+	dying   []dead // to be reclaimed after the commit
+	ranges  []deathRange
+	broken  error // set where an operation stopped half-way: no commit
+}
+
+// counters give out what is never reused.
+type counters struct {
+	seq   uint64
+	doc   uint32
+	names [nameClasses]uint32
+}
+
+// pendingVersion is a version that is in the batch and not yet in the tables.
+type pendingVersion struct {
+	version
+	doc      uint32
+	dead     bool // the memory is gone; the version is that of its last state
+	gone     bool // another version, or none, took this one's place
+	expires  int64
+	run      uint32
+	rec      *record
+	idx      invindex.Doc
+	access   access
+	vectors  map[string][]float32
+	inherits uint32 // doc whose slots it takes over for the spaces it does not bring, or noDoc
+	keeps    []uint16
+}
+
+// dead is a version that died in this transaction.
+type dead struct {
+	doc uint32
+	lsn uint64
+	// kept names the spaces whose vector goes on to live with the next version.
+	kept []uint16
+}
+
+// undo takes back what an aborted transaction did to the tables.
+type undo struct {
+	doc   uint32
+	added bool     // else killed
+	kept  []uint16 // spaces whose vector is that of the version before
+}
+
+// LSN is that of the state that a View reads, or of the commit that an Update
+// will be.
+func (tx *Tx) LSN() uint64 { return tx.lsn }
+
+// Memories are the memories as this transaction sees them.
+func (tx *Tx) Memories() Memories { return Memories{db: tx.db, tx: tx} }
+
+func (tx *Tx) check(doing string, write bool) error {
+	switch {
+	case tx.done:
+		return &Error{Kind: ErrTxDone, What: doing, Do: "use a transaction only inside the function that received it"}
+	case write && tx.writes == nil:
+		return &Error{Kind: ErrReadOnly, What: doing, Why: "a View only reads", Do: "use Update"}
+	case write && tx.broken != nil:
+		return tx.broken
+	}
+	return tx.db.usable(doing)
+}
+
+// View runs fn on the newest durable state, which does not change while it runs.
+// It never waits for a writer.
+func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
+	release, err := db.enter("read")
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p := db.points.acquire()
+	tx := &Tx{db: db, reader: p.snap, lsn: p.lsn, mark: p.mark, now: db.now()}
+	defer func() {
+		tx.done = true
+		if err := db.points.done(p); err != nil {
+			db.log.Error("closing a read point", "error", err)
+		}
+		db.janitor.wake()
+	}()
+	return fn(tx)
+}
+
+// Update runs fn with the writer lock and commits what it wrote when it returns
+// nil; an error or a panic takes everything back. It returns when the commit, and
+// all that fn could have observed, is durable. fn must not call Update or a
+// one-shot write of the same database, which would wait for itself.
+func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
+	release, err := db.enter("write")
+	if err != nil {
+		return err
+	}
+	defer release()
+	seen, err := db.update(ctx, fn)
+	if err != nil && (seen == 0 || errors.Is(err, ErrFailed)) {
+		return err
+	}
+	// Also a write that changed nothing, or was refused for what is there, must
+	// not be told before what it saw is durable.
+	if db.durability == Durable {
+		if werr := db.syncer.wait(seen); werr != nil {
+			return werr
+		}
+	}
+	return err
+}
+
+// update runs fn under the lock and returns the newest LSN that it observed or
+// made, 0 if it observed nothing.
+func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, err error) {
+	if err := db.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer db.unlock()
+	tx := db.begin()
+	defer func() {
+		tx.done = true
+		if tx.batch != nil {
+			tx.rollback() // fn failed or panicked
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return tx.lsn - 1, err
+	}
+	if tx.broken != nil {
+		return tx.lsn - 1, tx.broken
+	}
+	if tx.changes == 0 {
+		return tx.lsn - 1, nil
+	}
+	if err := tx.commit(); err != nil {
+		return 0, err
+	}
+	return tx.lsn, nil
+}
+
+func (db *DB) begin() *Tx {
+	batch := db.store.NewIndexedBatch()
+	return &Tx{
+		db: db, reader: batch, now: db.now(),
+		lsn: db.applied + 1, mark: db.docs.mark.Load(),
+		writes: &writes{
+			batch: batch, next: db.next,
+			names: map[nameKey]uint32{}, spaces: map[string]*space{},
+			pend: map[uint64]*pendingVersion{},
+		},
+	}
+}
+
+// rollback takes back everything, also from the tables.
+func (tx *Tx) rollback() {
+	for _, u := range slices.Backward(tx.undo) {
+		if u.added {
+			tx.db.docs.drop(u.doc)
+			tx.db.freeSlots(u.doc, u.kept)
+		} else {
+			tx.db.docs.revive(u.doc)
+		}
+	}
+	for _, s := range tx.spaces {
+		tx.db.spaces.remove(s)
+	}
+	if len(tx.undo) > 0 {
+		// Documents that were materialised stay in the indexes as holes, so
+		// their IDs are spent.
+		tx.db.next.doc = max(tx.db.next.doc, tx.db.docs.mark.Load())
+	}
+	tx.closeBatch()
+}
+
+func (tx *Tx) closeBatch() {
+	if err := tx.batch.Close(); err != nil {
+		tx.db.log.Error("closing a batch", "error", err)
+	}
+	tx.batch = nil
+}
+
+// commit writes the log record, applies the batch, and makes the new state that
+// of the tables and, once durable, of the next read point.
+func (tx *Tx) commit() error {
+	db := tx.db
+	if err := tx.set(db.keys.lsn(kindLog, tx.lsn), tx.logRecord()); err != nil {
+		return err
+	}
+	if err := db.store.Apply(tx.batch, pebble.NoSync); err != nil {
+		db.fail(err)
+	}
+	if err := db.Failed(); err != nil {
+		return err
+	}
+	if err := tx.materialise(); err != nil {
+		db.fail(err) // on disk, but not in RAM: reopening mends it
+		return db.Failed()
+	}
+	for k, num := range tx.names {
+		db.names.remember(k, num)
+		if k.class == nameField {
+			db.fields.add(k.name, num)
+		}
+	}
+	db.next, db.applied = tx.next, tx.lsn
+	tx.closeBatch()
+	p := &point{lsn: tx.lsn, snap: db.store.NewSnapshot(), mark: db.docs.mark.Load()}
+	if err := db.syncer.committed(p, db.durability == Buffered); err != nil {
+		db.fail(err)
+	}
+	db.janitor.add(tx.dying, tx.ranges)
+	return db.Failed()
+}
+
+// materialise moves what is pending into the tables and indexes, where only a
+// reader at this transaction's LSN can see it.
+func (tx *Tx) materialise() error {
+	db := tx.db
+	for _, d := range tx.kills {
+		db.docs.kill(d.doc, tx.lsn)
+		tx.undo = append(tx.undo, undo{doc: d.doc})
+		if p := tx.pend[db.docs.row(d.doc).seq]; p != nil && !p.gone && p.inherits == d.doc {
+			d.kept = p.keeps
+		}
+		tx.dying = append(tx.dying, d)
+	}
+	tx.kills = nil
+	for _, s := range tx.spaces {
+		db.spaces.add(s)
+	}
+	for _, p := range tx.adds {
+		if p.gone { // added and changed or removed by this same transaction
+			continue
+		}
+		if err := db.show(p); err != nil {
+			return err
+		}
+		tx.undo = append(tx.undo, undo{doc: p.doc, added: true, kept: p.keeps})
+	}
+	tx.adds = nil
+	clear(tx.pend)
+	tx.mark = db.docs.mark.Load()
+	return nil
+}
+
+// show adds a version to the tables and indexes.
+func (db *DB) show(p *pendingVersion) error {
+	if err := db.showVectors(p); err != nil {
+		return err
+	}
+	if err := db.text.Add(p.doc, &p.idx); err != nil {
+		return fmt.Errorf("index document %d: %w", p.doc, err)
+	}
+	db.docs.add(p.doc, func(r *docRow) {
+		r.version = p.version
+		r.run = p.run
+		r.created, r.expires = p.rec.created, p.rec.expires
+		r.importance, r.confidence = p.rec.importance, p.rec.confidence
+	})
+	if p.access != (access{}) {
+		s := db.docs.seq(p.seq)
+		s.count.Add(p.access.count)
+		s.accessed.Store(max(s.accessed.Load(), p.access.last))
+	}
+	return nil
+}
+
+func (db *DB) showVectors(p *pendingVersion) error {
+	for name, vec := range p.vectors {
+		s := db.spaces.named(name)
+		slot, err := s.index.Add(vec)
+		if err != nil {
+			return fmt.Errorf("index a vector of the space %s: %w", name, err)
+		}
+		s.setSlot(p.doc, slot)
+		s.used.Add(1)
+	}
+	for _, num := range p.keeps {
+		s := db.spaces.numbered(num)
+		if slot, ok := s.slot(p.inherits); ok {
+			s.setSlot(p.doc, slot)
+		}
+	}
+	return nil
+}
+
+// set, del and merge write into the batch. They fail only where the batch is
+// unusable, which breaks the transaction.
+func (tx *Tx) set(key, value []byte) error {
+	return tx.wrote(tx.batch.Set(key, value, nil))
+}
+
+func (tx *Tx) del(key []byte) error {
+	return tx.wrote(tx.batch.Delete(key, nil))
+}
+
+func (tx *Tx) merge(key, value []byte) error {
+	return tx.wrote(tx.batch.Merge(key, value, nil))
+}
+
+func (tx *Tx) wrote(err error) error {
+	if err == nil {
+		return nil
+	}
+	return tx.breaks(storeError("write to a transaction", err))
+}
+
+// breaks marks the transaction as one that cannot commit: an operation stopped
+// half-way.
+func (tx *Tx) breaks(err error) error {
+	if tx.broken == nil {
+		tx.broken = err
+	}
+	return err
+}
+
+// room refuses an operation that would take the transaction over its limits.
+func (tx *Tx) room(doing string, size int) error {
+	if tx.changes >= MaxTxChanges {
+		return &Error{
+			Kind: ErrTxTooLarge, What: doing,
+			Why: fmt.Sprintf("the transaction has %d changes, which is the limit", tx.changes), Do: "split it into several",
+		}
+	}
+	if tx.batch.Len()+size > MaxTxBytes {
+		return &Error{
+			Kind: ErrTxTooLarge, What: doing,
+			Why: fmt.Sprintf("the transaction would write %d bytes, the limit is %d", tx.batch.Len()+size, MaxTxBytes), Do: "split it into several",
+		}
+	}
+	return nil
+}
+
+// change takes the number of the next change.
+func (tx *Tx) change() uint32 {
+	tx.changes++
+	return tx.changes - 1
+}
+
+// number is the number of a name, newly given if it has none.
+func (tx *Tx) number(k nameKey) (uint32, error) {
+	num, ok, err := tx.lookup(k)
+	if ok || err != nil {
+		return num, err
+	}
+	return tx.newNumber(k, nil)
+}
+
+func (tx *Tx) newNumber(k nameKey, extra []byte) (uint32, error) {
+	tx.next.names[k.class]++
+	num := tx.next.names[k.class]
+	tx.names[k] = num
+	return num, tx.set(tx.db.keys.name(k.class, k.name), encodeName(num, k.name, extra))
+}
+
+// lookup is the number of a name as this transaction sees it.
+func (tx *Tx) lookup(k nameKey) (uint32, bool, error) {
+	if tx.writes != nil {
+		if num, ok := tx.names[k]; ok {
+			return num, true, nil
+		}
+	}
+	return tx.db.names.lookup(tx.reader, &tx.db.keys, k)
+}
+
+// at is the visible version of a memory, false if there is none.
+func (tx *Tx) at(seq uint64) (live, bool) {
+	if tx.writes != nil {
+		if p := tx.pend[seq]; p != nil {
+			return live{p.version, p.doc, p.expires}, !p.dead
+		}
+	}
+	doc := tx.db.docs.at(seq, tx.lsn)
+	if doc == noDoc {
+		return live{}, false
+	}
+	r := tx.db.docs.row(doc)
+	return live{r.version, doc, r.expires}, true
+}
+
+// live is a version that a transaction sees.
+type live struct {
+	version
+	doc     uint32
+	expires int64
+}
+
+func (l live) expired(now int64) bool { return l.expires != 0 && l.expires <= now }
+
+// logRecord tells what the commit did. docs/format/log.md describes it.
+func (tx *Tx) logRecord() []byte {
+	b := append([]byte(nil), logVersion)
+	b = binary.AppendVarint(b, tx.now)
+	b = binary.AppendUvarint(b, tx.next.seq)
+	b = binary.AppendUvarint(b, uint64(tx.next.doc))
+	for _, n := range tx.next.names {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	b = binary.AppendUvarint(b, uint64(tx.changes))
+	return append(b, tx.log...)
+}

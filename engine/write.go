@@ -1,0 +1,600 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+// store writes a prepared memory: a new one, a duplicate that is recognised, or
+// an update under Upsert.
+func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
+	if err := tx.room(doingStore, p.size()); err != nil {
+		return Stored{}, err
+	}
+	owner, run, err := tx.scopeNumbers(p.rec.scope)
+	if err != nil {
+		return Stored{}, err
+	}
+	if p.explicit.id {
+		old, found, err := tx.findID(owner, p.rec.id)
+		if err != nil {
+			return Stored{}, err
+		}
+		if found && !old.expired(tx.now) {
+			return tx.storeOver(p, old, o)
+		}
+		if found {
+			if err := tx.remove(old, nil); err != nil { // its ID is free again
+				return Stored{}, err
+			}
+		}
+	} else if !o.NoDedup {
+		if dup, found, err := tx.findDuplicate(&p.rec, owner, run); err != nil || found {
+			return dup, err
+		}
+	}
+	tx.next.seq++
+	seq := tx.next.seq
+	if err := tx.add(p, owner, run, seq); err != nil {
+		return Stored{}, err
+	}
+	return Stored{ID: p.rec.id, Seq: seq, Stored: true}, nil
+}
+
+// size estimates what the memory adds to the batch: the record, the forward
+// record with its terms, vectors and keys.
+func (p *prepared) size() int {
+	const keys = 512
+	n := keys + len(p.rec.text) + len(p.rec.metadata) + 2*MaxID
+	for _, t := range p.terms {
+		n += len(t.Text) + 4
+	}
+	for _, v := range p.vectors {
+		n += 4*len(v) + 64
+	}
+	return n
+}
+
+func (tx *Tx) scopeNumbers(s Scope) (owner, run uint32, err error) {
+	if owner, err = tx.number(nameKey{nameOwner, ownerName(s)}); err != nil {
+		return 0, 0, err
+	}
+	if s.Run != "" {
+		run, err = tx.number(nameKey{nameRun, s.Run})
+	}
+	return owner, run, err
+}
+
+// storeOver handles a store under an ID that is taken.
+func (tx *Tx) storeOver(p *prepared, old live, o *StoreOptions) (Stored, error) {
+	rec, err := tx.record(old.version)
+	if err != nil {
+		return Stored{}, err
+	}
+	same := p.sameContent(rec)
+	if same {
+		same, err = tx.sameVectors(p, rec, old.version)
+		if err != nil {
+			return Stored{}, err
+		}
+	}
+	result := Stored{ID: p.rec.id, Seq: old.seq}
+	switch {
+	case same:
+		return result, nil
+	case !o.Upsert:
+		return Stored{}, &Error{
+			Kind: ErrExists, What: fmt.Sprintf("store memory %q", p.rec.id),
+			Why: "there is one with other content", Do: "update it, store with Upsert, or choose another ID",
+		}
+	}
+	p.rec.created = rec.created
+	p.rec.updated = max(tx.now, rec.updated)
+	if !p.explicit.confidence {
+		p.rec.confidence = rec.confidence
+	}
+	if err := tx.replace(p, rec, old); err != nil {
+		return Stored{}, err
+	}
+	result.Updated = true
+	return result, nil
+}
+
+// sameVectors tells whether the given vectors are those that are stored.
+func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
+	for name, vec := range p.vectors {
+		s := tx.space(name)
+		if s == nil {
+			return false, nil
+		}
+		i := slices.IndexFunc(rec.vectors, func(r vectorRef) bool { return r.space == s.num })
+		if i < 0 {
+			return false, nil
+		}
+		have, err := tx.vector(v, rec.vectors[i])
+		if err != nil || !slices.Equal(have, vec) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// findID is the live memory of an owner with this ID.
+func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
+	prefix := binary.BigEndian.AppendUint32(tx.db.keys.ids(id), owner)
+	var found live
+	var ok bool
+	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
+		_, seq, valid := parseIDKey(key)
+		if !valid {
+			return corruptKey("ID", key)
+		}
+		if l, alive := tx.at(seq); alive {
+			found, ok = l, true
+		}
+		return nil
+	})
+	if err != nil || !ok {
+		return live{}, false, storeError("look up an ID", err)
+	}
+	return found, true, tx.verifyID(found, id)
+}
+
+// verifyID makes sure that it was not only the hash of the ID that matched.
+func (tx *Tx) verifyID(l live, id string) error {
+	rec, err := tx.record(l.version)
+	if err != nil {
+		return err
+	}
+	if rec.id != id {
+		return invalid(fmt.Sprintf("look up memory %q", truncate(id)),
+			fmt.Sprintf("its hash is that of %q", truncate(rec.id)), "choose another ID")
+	}
+	return nil
+}
+
+// findDuplicate is the lowest live memory with the same content.
+func (tx *Tx) findDuplicate(rec *record, owner, run uint32) (Stored, bool, error) {
+	d, ok := rec.dedupKey(owner, run)
+	if !ok || tx.db.dedup == DedupNone {
+		return Stored{}, false, nil
+	}
+	prefix := tx.db.keys.dedupPrefix(d)
+	var found Stored
+	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
+		seq := binary.BigEndian.Uint64(key[len(prefix):])
+		l, alive := tx.at(seq)
+		if !alive || l.expired(tx.now) {
+			return nil
+		}
+		old, err := tx.record(l.version)
+		if err != nil || !d.same(rec, old) {
+			return err
+		}
+		if d.class == dedupNote && old.text != rec.text {
+			return &Error{
+				Kind: ErrExists, What: fmt.Sprintf("store note %q", rec.name), Why: "there is one of that name with another text",
+				Do: "update memory " + old.id + ", or choose another name",
+			}
+		}
+		found = Stored{ID: old.id, Seq: seq, Deduplicated: true}
+		return errStop
+	})
+	if err != nil && !errors.Is(err, errStop) {
+		return Stored{}, false, storeError("look for a duplicate", err)
+	}
+	return found, found.Deduplicated, nil
+}
+
+// add writes a memory that is new under a fresh Seq.
+func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
+	v := version{owner: owner, seq: seq, born: tx.lsn, change: tx.change()}
+	pv := &pendingVersion{version: v, run: run, inherits: noDoc, access: p.access}
+	if err := tx.write(p, pv); err != nil {
+		return err
+	}
+	if err := tx.set(tx.db.keys.id(p.rec.id, owner, seq), nil); err != nil {
+		return err
+	}
+	if p.access != (access{}) {
+		if err := tx.merge(tx.db.keys.stats(owner, seq), p.access.encode()); err != nil {
+			return err
+		}
+	}
+	tx.logVersioned(logAdd, v, nil)
+	return nil
+}
+
+// replace writes a new version of a memory in place of the old one.
+func (tx *Tx) replace(p *prepared, rec *record, old live) error {
+	run := uint32(0)
+	var err error
+	if p.rec.scope.Run != "" {
+		if run, err = tx.number(nameKey{nameRun, p.rec.scope.Run}); err != nil {
+			return err
+		}
+	}
+	v := version{owner: old.owner, seq: old.seq, born: tx.lsn, change: tx.change()}
+	pv := &pendingVersion{version: v, run: run, inherits: old.doc}
+	p.rec.flags |= flagUpdate
+	tx.inherit(p, pv, rec, old)
+	if err := tx.dropKeys(rec, old); err != nil {
+		return err
+	}
+	if err := tx.write(p, pv); err != nil {
+		return err
+	}
+	tx.logVersioned(logUpdate, v, &old.version)
+	return nil
+}
+
+// inherit lets the new version keep the vectors that still describe it: those of
+// spaces that the change does not name, unless the text changed.
+func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *record, old live) {
+	if p.rec.text != rec.text {
+		return
+	}
+	before := tx.pend[old.seq]
+	if before != nil {
+		pv.inherits = before.inherits // before was never shown and has no slots
+	}
+	for _, ref := range rec.vectors {
+		s := tx.spaceByNum(ref.space)
+		if _, replaced := p.vectors[s.name]; replaced {
+			continue
+		}
+		if ref.born == 0 {
+			ref.born, ref.change = old.born, old.change
+		}
+		p.rec.vectors = append(p.rec.vectors, ref)
+		if before != nil && before.vectors[s.name] != nil {
+			if pv.vectors == nil {
+				pv.vectors = map[string][]float32{}
+			}
+			pv.vectors[s.name] = before.vectors[s.name]
+			continue
+		}
+		pv.keeps = append(pv.keeps, ref.space)
+	}
+}
+
+// write puts the record, its vectors, its dedup key and its forward record into
+// the batch, and the version among the pending ones.
+func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
+	ks := &tx.db.keys
+	if err := tx.writeVectors(p, pv); err != nil {
+		return tx.breaks(err)
+	}
+	if p.pending {
+		p.rec.flags |= flagPending
+	}
+	if err := tx.set(ks.record(pv.version), p.rec.encode(nil)); err != nil {
+		return err
+	}
+	if d, ok := p.rec.dedupKey(pv.owner, pv.run); ok {
+		if err := tx.set(ks.dedup(d, pv.seq), nil); err != nil {
+			return err
+		}
+	}
+	if p.pending {
+		if err := tx.set(ks.pending(pendingSpace, pv.owner, pv.seq), nil); err != nil {
+			return err
+		}
+	}
+	values, err := tx.filterValues(p, pv.run)
+	if err != nil {
+		return tx.breaks(err)
+	}
+	if tx.next.doc >= MaxMemories {
+		return tx.breaks(&Error{Kind: ErrFull, What: doingStore, Why: fmt.Sprintf("%d document numbers are in use", uint64(MaxMemories)), Do: "export the memories and import them into a new database"})
+	}
+	pv.doc = tx.next.doc
+	tx.next.doc++
+	pv.rec, pv.expires = &p.rec, p.rec.expires
+	pv.idx = invindex.Doc{Terms: p.terms, Length: p.length, Values: values}
+	if err := tx.set(ks.doc(kindForward, pv.doc), pv.forward()); err != nil {
+		return err
+	}
+	if before := tx.pend[pv.seq]; before != nil {
+		before.gone = true
+	}
+	tx.pend[pv.seq] = pv
+	tx.adds = append(tx.adds, pv)
+	return nil
+}
+
+func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
+	for name, vec := range p.vectors {
+		s, err := tx.makeSpace(name, len(vec))
+		if err != nil {
+			return err
+		}
+		if s.dim != len(vec) {
+			return dimensionError(doingStore, name, s.dim, len(vec))
+		}
+		if err := tx.set(tx.db.keys.vector(s.num, pv.version), codec.AppendFloats(nil, vec)); err != nil {
+			return err
+		}
+		p.rec.vectors = append(p.rec.vectors, vectorRef{space: s.num}) // 0, 0: of this version
+		if pv.vectors == nil {
+			pv.vectors = map[string][]float32{}
+		}
+		pv.vectors[name] = vec
+	}
+	slices.SortFunc(p.rec.vectors, func(a, b vectorRef) int { return int(a.space) - int(b.space) })
+	return nil
+}
+
+// filterValues are what the forward record is filtered by.
+func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
+	r := &p.rec
+	values := make([]invindex.Value, 0, 7+len(p.values))
+	for _, s := range []struct {
+		field uint16
+		class nameClass
+		name  string
+	}{{fieldUser, nameUser, r.scope.User}, {fieldAgent, nameAgent, r.scope.Agent}} {
+		if s.name == "" {
+			continue
+		}
+		num, err := tx.number(nameKey{s.class, s.name})
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, invindex.Value{Field: s.field, Key: numberValue(num)})
+	}
+	if run != 0 {
+		values = append(values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
+	}
+	for _, b := range []struct {
+		field uint16
+		value any
+	}{
+		{fieldRole, string(roles[r.role])}, {fieldKind, string(kindNames[r.kind])},
+		{fieldSource, orMissing(r.source)}, {fieldPinned, r.flags&flagPinned != 0},
+	} {
+		if key, ok := exactKey(b.value); ok && len(key) <= MaxIndexedValue {
+			values = append(values, invindex.Value{Field: b.field, Key: key})
+		}
+	}
+	for _, m := range p.values {
+		num, ok, err := tx.fieldNumber(m.path)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			values = append(values, invindex.Value{Field: firstMetadataField + uint16(num), Key: m.key})
+		}
+	}
+	return values, nil
+}
+
+// numberValue is the filter key of an interned name.
+func numberValue(num uint32) string {
+	return string(binary.AppendUvarint(nil, uint64(num)))
+}
+
+// fieldNumber registers a metadata path for the filter index, while there is room.
+func (tx *Tx) fieldNumber(path string) (uint32, bool, error) {
+	k := nameKey{nameField, path}
+	num, ok := tx.db.fields.number(path)
+	if ok {
+		return num, true, nil
+	}
+	if num, ok = tx.names[k]; ok {
+		return num, true, nil
+	}
+	if tx.next.names[nameField] >= MaxIndexedPaths {
+		return 0, false, nil
+	}
+	num, err := tx.newNumber(k, nil)
+	return num, err == nil, err
+}
+
+// space is a vector space as the transaction sees it, nil if there is none.
+func (tx *Tx) space(name string) *space {
+	if tx.writes != nil {
+		if s := tx.spaces[name]; s != nil {
+			return s
+		}
+	}
+	return tx.db.spaces.named(name)
+}
+
+func (tx *Tx) spaceByNum(num uint16) *space {
+	if tx.writes != nil {
+		for _, s := range tx.spaces {
+			if s.num == num {
+				return s
+			}
+		}
+	}
+	return tx.db.spaces.numbered(num)
+}
+
+// makeSpace is the space of a name, made with the dimension of its first vector.
+func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
+	if s := tx.space(name); s != nil {
+		return s, nil
+	}
+	if tx.next.names[nameSpace] >= MaxSpaces {
+		return nil, invalid(doingStore, fmt.Sprintf("the vector space %q would be one more than the limit of %d", name, MaxSpaces), "use one of those that exist")
+	}
+	model := ""
+	if name == defaultSpace && tx.db.embedder != nil {
+		model = tx.db.embedder.Model()
+	}
+	s, err := newSpace(uint16(tx.next.names[nameSpace]+1), name, dim, 0, model)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.newNumber(nameKey{nameSpace, name}, s.encode()); err != nil {
+		return nil, err
+	}
+	tx.spaces[name] = s
+	return s, nil
+}
+
+// remove deletes a memory: its last version dies with this commit.
+func (tx *Tx) remove(old live, rec *record) error {
+	if err := tx.room("delete a memory", 512); err != nil {
+		return err
+	}
+	if rec == nil {
+		var err error
+		if rec, err = tx.record(old.version); err != nil {
+			return err
+		}
+	}
+	change := tx.change()
+	if err := tx.dropKeys(rec, old); err != nil {
+		return err
+	}
+	ks := &tx.db.keys
+	if err := tx.del(ks.stats(old.owner, old.seq)); err != nil {
+		return err
+	}
+	h := death{at: tx.now, born: old.born, change: old.change}
+	if err := tx.set(ks.history(old.owner, old.seq, tx.lsn, change), h.encode()); err != nil {
+		return err
+	}
+	if p := tx.pend[old.seq]; p != nil {
+		p.dead, p.gone = true, true
+	} else {
+		tx.pend[old.seq] = &pendingVersion{version: old.version, doc: old.doc, dead: true, gone: true}
+	}
+	tx.logVersioned(logDelete, old.version, &old.version)
+	return nil
+}
+
+// dropKeys takes a version out of the derived structures: its dedup key, its mark
+// as pending, its document.
+func (tx *Tx) dropKeys(rec *record, old live) error {
+	ks := &tx.db.keys
+	run := uint32(0)
+	if rec.scope.Run != "" {
+		var err error
+		if run, err = tx.number(nameKey{nameRun, rec.scope.Run}); err != nil {
+			return err
+		}
+	}
+	if d, ok := rec.dedupKey(old.owner, run); ok {
+		if err := tx.del(ks.dedup(d, old.seq)); err != nil {
+			return err
+		}
+	}
+	if rec.flags&flagPending != 0 {
+		if err := tx.del(ks.pending(pendingSpace, old.owner, old.seq)); err != nil {
+			return err
+		}
+	}
+	if p := tx.pend[old.seq]; p != nil {
+		return tx.del(ks.doc(kindForward, old.doc)) // was never shown
+	}
+	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.lsn})
+	return tx.set(ks.doc(kindTombstone, old.doc), binary.BigEndian.AppendUint64(nil, tx.lsn))
+}
+
+// record reads a version.
+func (tx *Tx) record(v version) (*record, error) {
+	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+	if err != nil {
+		return nil, storeError(fmt.Sprintf("read memory number %d", v.seq), err)
+	}
+	rec, err := decodeRecord(b)
+	if cerr := closer.Close(); err == nil && cerr != nil {
+		err = storeError("read a memory", cerr)
+	}
+	return rec, err
+}
+
+// vector reads the vector that a version refers to.
+func (tx *Tx) vector(v version, ref vectorRef) ([]float32, error) {
+	if ref.born != 0 {
+		v.born, v.change = ref.born, ref.change
+	}
+	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, v))
+	if err != nil {
+		return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
+	}
+	vec, err := codec.Floats(b)
+	if cerr := closer.Close(); err == nil && cerr != nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, &Error{Kind: ErrCorrupt, What: fmt.Sprintf("read a vector of memory number %d", v.seq), Cause: err}
+	}
+	return vec, nil
+}
+
+// load reads a memory as a caller sees it.
+func (tx *Tx) load(v version, withVectors bool) (Memory, error) {
+	rec, err := tx.record(v)
+	if err != nil {
+		return Memory{}, err
+	}
+	return tx.present(rec, v, withVectors)
+}
+
+func (tx *Tx) present(rec *record, v version, withVectors bool) (Memory, error) {
+	m, err := rec.memory(v.seq)
+	if err != nil {
+		return Memory{}, err
+	}
+	if s := tx.db.docs.seq(v.seq); s != nil {
+		m.AccessCount, m.LastAccessed = s.count.Load(), fromMillis(s.accessed.Load())
+	}
+	if !withVectors {
+		return m, nil
+	}
+	for _, ref := range rec.vectors {
+		vec, err := tx.vector(v, ref)
+		if err != nil {
+			return Memory{}, err
+		}
+		s := tx.spaceByNum(ref.space)
+		switch {
+		case s == nil:
+			return Memory{}, &Error{Kind: ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.space)}
+		case s.name == defaultSpace:
+			m.Embedding = vec
+		default:
+			if m.Vectors == nil {
+				m.Vectors = map[string][]float32{}
+			}
+			m.Vectors[s.name] = vec
+		}
+	}
+	return m, nil
+}
+
+// maxLSN sees everything that was ever committed.
+const maxLSN = math.MaxUint64 - 1
+
+var errStop = errors.New("stop")
+
+func corruptKey(what string, key []byte) error {
+	return &Error{Kind: ErrCorrupt, What: "read the " + what + " index", Why: fmt.Sprintf("malformed key %x", key), Do: "run check"}
+}
+
+// storeError gives an error of the store its kind.
+func storeError(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case pebble.IsCorruptionError(err):
+		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "restore a backup, or export what can be read"}
+	case errors.Is(err, pebble.ErrNotFound):
+		return &Error{Kind: ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
+	}
+	return err
+}
