@@ -103,9 +103,6 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 		}
 	}
 	db.keys.seed = id.HashSeed
-	for _, k := range kinds {
-		db.keys.gen[k] = firstGeneration
-	}
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
 		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
 	}
@@ -241,6 +238,7 @@ func (db *DB) load() error {
 		what string
 		run  func() error
 	}{
+		{"the generations", db.loadGenerations},
 		{"the log", db.loadLog},
 		{"the names", db.loadNames},
 		{"the documents", db.loadDocs},
@@ -252,7 +250,7 @@ func (db *DB) load() error {
 			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, storeError("read the store", err))
 		}
 	}
-	return nil
+	return db.Failed()
 }
 
 // loadLog finds the newest commit, which tells what numbers were given out.
