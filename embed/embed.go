@@ -1,9 +1,9 @@
 // Package embed turns texts into vectors: the interface that every embedder has, and a built-in one that needs no
 // model and no download.
 //
-// The built-in Lexical embedder is lexical, and no more than that: two texts are close when they share stems, pairs of
-// words, or pieces of words. It tolerates typing errors and inflection; it knows no synonyms and no meaning. With a
-// learned model behind Embedder, recall finds paraphrases too.
+// The built-in Lexical embedder is lexical, and no more than that: two texts are close when they share words or pieces
+// of words. It sees through inflection, compounds and some typing errors; it knows no synonyms and no meaning. A
+// learned model behind Embedder finds paraphrases, which this one cannot.
 package embed
 
 import "context"

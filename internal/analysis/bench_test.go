@@ -11,7 +11,7 @@ const passage = `When Maria came back from Lisbon in October she told everyone a
 	`first; the project was late by three months, two of the people who knew it best had left, and the budget for ` +
 	`1998 was already spent. "You'll see," she said, "it isn't a question of money." By Monday morning forty pages ` +
 	`lay on the director's desk, carefully argued, with tables of measurements that nobody could quarrel with, and ` +
-	`a short note of thanks at the end.`
+	`a short note of thanks, at the end`
 
 func BenchmarkBagAdd(b *testing.B) {
 	a := NewEnglish()

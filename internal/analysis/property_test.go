@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -95,7 +96,7 @@ func FuzzTokens(f *testing.F) {
 
 // TestHugeTexts runs what would take hours if any rule were quadratic.
 func TestHugeTexts(t *testing.T) {
-	const size = 1 << 20
+	const size = 1 << 18
 	a := mustNew(t, English)
 	for _, piece := range []string{
 		"a", "0", "_", "'", ".", "a.", "a'", "a_", "0,", "a-", "aB", "a1", "A.", "\u0301", "a\u0301", "\u4eca", "\u30c7", "\uc11c", "\u0e2a", "\u0e31",
@@ -132,6 +133,25 @@ func TestNormalizeShortcuts(t *testing.T) {
 		text := string([]rune{quick[rng.IntN(len(quick))], 'a', quick[rng.IntN(len(quick))], quick[rng.IntN(len(quick))]})
 		if got, want := normalize(text), normalizeAny(text); got != want {
 			t.Fatalf("%q: normalized to %q, by the rules to %q", text, got, want)
+		}
+	}
+}
+
+// TestDigits holds the tables of decimal digits to what asciiDigit relies on: ranges made of whole runs.
+func TestDigits(t *testing.T) {
+	for _, rg := range unicode.Nd.R16 {
+		if rg.Stride != 1 || (rg.Hi-rg.Lo+1)%10 != 0 {
+			t.Errorf("%U to %U step %d is not made of runs from zero to nine", rg.Lo, rg.Hi, rg.Stride)
+		}
+	}
+	for _, rg := range unicode.Nd.R32 {
+		if rg.Stride != 1 || (rg.Hi-rg.Lo+1)%10 != 0 {
+			t.Errorf("%U to %U step %d is not made of runs from zero to nine", rg.Lo, rg.Hi, rg.Stride)
+		}
+	}
+	for r, want := range map[rune]byte{'\u0660': '0', '\u0669': '9', '\u096b': '5', '\U0001d7da': '2', '\U0001fbf7': '7'} {
+		if got := asciiDigit(r); got != want {
+			t.Errorf("%U is %c, want %c", r, got, want)
 		}
 	}
 }

@@ -63,6 +63,9 @@ var classes, lowered = func() (class, low [256]byte) {
 func isLetter(c byte) bool { return classes[c] == lower || classes[c] == upper }
 func isAlnum(c byte) bool  { return isLetter(c) || classes[c] == digit }
 
+func areLetters(x, y byte) bool { return isLetter(x) && isLetter(y) }
+func areDigits(x, y byte) bool  { return classes[x] == digit && classes[y] == digit }
+
 // isSegmentByte reports whether c may begin a segment that holds a word.
 func isSegmentByte(c byte) bool { return isAlnum(c) || c == '_' }
 
@@ -89,6 +92,7 @@ func (s *scanner) scan(text string) {
 	}
 }
 
+// chunkEnd returns the end of the chunk that begins at lo, and whether it is ASCII.
 func chunkEnd(text string, lo int) (end int, ascii bool) {
 	var all byte
 	for end = lo; end < len(text) && classes[text[end]] != space; end++ {
@@ -165,15 +169,15 @@ func segmentEnd(text string, lo, hi int) (end int, word bool) {
 		before, after := text[i-1], text[i+1]
 		switch text[i] {
 		case '.', '\'':
-			if !(isLetter(before) && isLetter(after)) && !(classes[before] == digit && classes[after] == digit) {
+			if !areLetters(before, after) && !areDigits(before, after) {
 				return i, word
 			}
 		case ':':
-			if !isLetter(before) || !isLetter(after) {
+			if !areLetters(before, after) {
 				return i, word
 			}
 		case ',', ';':
-			if classes[before] != digit || classes[after] != digit {
+			if !areDigits(before, after) {
 				return i, word
 			}
 		default:

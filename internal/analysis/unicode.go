@@ -146,8 +146,9 @@ func (s *scanner) pair(first, second string, lo, hi int) {
 }
 
 func hasHangul(word string) bool {
+	const first = 0x1100
 	for _, r := range word {
-		if unicode.Is(unicode.Hangul, r) {
+		if r >= first && unicode.Is(unicode.Hangul, r) {
 			return true
 		}
 	}

@@ -150,7 +150,7 @@ func splitCase(bounds []int, word string) []int {
 			long++
 		}
 	}
-	if parts == 1 || 2*long < parts && !(parts == 2 && digits) {
+	if parts == 1 || 2*long < parts && (parts != 2 || !digits) {
 		return nil
 	}
 	return bounds
