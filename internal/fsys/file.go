@@ -69,7 +69,7 @@ func (f *file) Preallocate(offset, length int64) error {
 // writes are lost, as on a network file system, so it counts like one.
 func (f *file) Close() error {
 	err := f.base.Close()
-	if err != nil && f.class == vital {
+	if err != nil && f.fs.hidden(f.class) {
 		f.fs.poison(&Failure{Op: "close", Path: f.path, Cause: err})
 		return nil
 	}

@@ -14,8 +14,8 @@
 //	class  files                            a failure while healthy  once frozen
 //	vital  *.log, MANIFEST-*, marker.*, and poisons; the caller is  success without
 //	       the sync of any directory        told of success          effect
-//	table  created to flush a memtable      goes to the caller,      lands in memory
-//	                                        which retries
+//	flush  a table created to flush a       goes to the caller,      lands in memory
+//	       memtable                         which retries
 //	other  all the rest, and every link,    goes to the caller       fails without
 //	       rename and removal                                        effect
 //
@@ -128,10 +128,16 @@ func (f *FS) OnPoison(fn func(error)) {
 	}
 }
 
-// Strict makes the failure of a flush poison as well. It is for the time of
-// Pebble's Open, which flushes what it replays and retries without end where
-// that fails, as on a full disk: poisoned, Open comes back, and Err says why
-// the database can't be used. Afterwards a failed flush is better retried.
+// Strict is for the time of Pebble's Open: while it is on, the failure of a
+// flush poisons as well, and that of any file but a table is treated like a
+// vital one.
+//
+// Open flushes what it replays, and retries without end where that fails, as on
+// a full disk: poisoned, it comes back. And where Open returns an error it pulls
+// down what its own background goroutines are using, one of which then panics:
+// reported as a success, the failure is left to Err, and Close ends the
+// goroutines first. Once the database is open, Pebble handles both better by
+// itself.
 func (f *FS) Strict(on bool) { f.strict.Store(on) }
 
 // PaceRetries has wait called whenever a file could not be created or written
@@ -195,8 +201,9 @@ const markerPrefix = "marker."
 type class uint8
 
 const (
-	other class = iota
-	table
+	plain   class = iota
+	flushed       // a table that holds what a memtable held
+	startup       // vital while Open runs, see Strict
 	vital
 )
 
@@ -208,16 +215,23 @@ func (f *FS) classOf(path string, category vfs.DiskWriteCategory) class {
 		strings.HasPrefix(name, markerPrefix):
 		return vital
 	case category == flushCategory:
-		return table
+		return flushed
+	case strings.HasSuffix(name, ".sst"), strings.HasSuffix(name, ".blob"):
+		return plain
 	}
-	return other
+	return startup
+}
+
+// hidden reports whether the failure of a change is reported as a success.
+func (f *FS) hidden(c class) bool {
+	return c == vital || c == startup && f.strict.Load()
 }
 
 // guard makes one change to the folder, or withholds it once frozen, and
 // decides what the caller hears of it.
 func (f *FS) guard(op, path string, c class, change func() error) error {
 	if failure := f.failure.Load(); failure != nil {
-		if c == vital {
+		if f.hidden(c) {
 			return nil
 		}
 		return fmt.Errorf("%s %s: the folder is frozen since a failure: %w", op, path, failure)
@@ -226,10 +240,11 @@ func (f *FS) guard(op, path string, c class, change func() error) error {
 	if err == nil {
 		return nil
 	}
-	if c == vital || (c == table && f.strict.Load()) {
+	hidden := f.hidden(c)
+	if hidden || c == flushed && f.strict.Load() {
 		f.poison(&Failure{Op: op, Path: path, Cause: err})
 	}
-	if c == vital {
+	if hidden {
 		return nil
 	}
 	return err

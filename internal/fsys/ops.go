@@ -20,7 +20,7 @@ var _ vfs.FS = (*FS)(nil)
 func (f *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f.syncAround(name)
 	c := f.classOf(name, category)
-	if c == table && f.failure.Load() != nil {
+	if c == flushed && f.failure.Load() != nil {
 		return f.ram.Create(flat(name), category)
 	}
 	created, err := f.openForWrite("create", name, c, func() (vfs.File, error) {
@@ -108,7 +108,7 @@ func (f *FS) OpenDir(name string) (vfs.File, error) {
 
 // Link implements vfs.FS.
 func (f *FS) Link(oldname, newname string) error {
-	return f.guard("link", newname, other, func() error { return f.base.Link(oldname, newname) })
+	return f.guard("link", newname, plain, func() error { return f.base.Link(oldname, newname) })
 }
 
 // Remove implements vfs.FS.
@@ -117,12 +117,12 @@ func (f *FS) Remove(name string) error {
 	if f.failure.Load() != nil && f.ram.Remove(flat(name)) == nil {
 		return nil
 	}
-	return f.guard("remove", name, other, func() error { return f.base.Remove(name) })
+	return f.guard("remove", name, plain, func() error { return f.base.Remove(name) })
 }
 
 // RemoveAll implements vfs.FS.
 func (f *FS) RemoveAll(name string) error {
-	return f.guard("remove", name, other, func() error { return f.base.RemoveAll(name) })
+	return f.guard("remove", name, plain, func() error { return f.base.RemoveAll(name) })
 }
 
 // Rename implements vfs.FS.
@@ -132,7 +132,7 @@ func (f *FS) Rename(oldname, newname string) error {
 
 // MkdirAll implements vfs.FS.
 func (f *FS) MkdirAll(dir string, perm fs.FileMode) error {
-	return f.guard("mkdir", dir, other, func() error { return f.base.MkdirAll(dir, perm) })
+	return f.guard("mkdir", dir, plain, func() error { return f.base.MkdirAll(dir, perm) })
 }
 
 // Lock implements vfs.FS. The lock can be released by ReleaseLocks too.
