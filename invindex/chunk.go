@@ -9,6 +9,49 @@ import (
 // chunkDocs is the number of documents of a chunk: slots are 16 bits.
 const chunkDocs = 1 << 16
 
+// chunk is a chunk as readers use it.
+type chunk interface {
+	id() uint16
+	countTerms() int
+	// find opens the list of a key, which is empty where the chunk doesn't have
+	// it. It may decode postings into buf, behind what is there.
+	find(r Reader, kind dictKind, key string, buf *[]posting) (postingList, error)
+	lengths(r Reader) (lengthsOf, error)
+	// total sums the documents of a window that lies below the reader's mark.
+	total(window int) sum
+}
+
+// dictKind says which of a chunk's dictionaries is meant.
+type dictKind bool
+
+const (
+	ofTerms  dictKind = false
+	ofValues dictKind = true
+)
+
+// lengthsOf gives the lengths of a chunk's documents.
+type lengthsOf struct {
+	hot    *hotChunk
+	sealed *[windows]lengthPage
+}
+
+// window returns the lengths of a window, nil where it has no documents.
+func (l lengthsOf) window(w int) *lengthPage {
+	if l.sealed != nil {
+		return &l.sealed[w]
+	}
+	return l.hot.pages[w].Load()
+}
+
+// stored returns the length plus one of the document of a slot, 0 for a gap.
+func (l lengthsOf) stored(slot uint32) uint32 {
+	page := l.window(int(slot >> windowBits))
+	if page == nil {
+		return 0
+	}
+	return page[slot%windowDocs]
+}
+
 const (
 	dictPageBytes   = int(unsafe.Sizeof(dictPage{}))
 	lengthPageBytes = 4 * windowDocs
@@ -16,10 +59,11 @@ const (
 
 // hotChunk is a chunk in memory that still grows.
 type hotChunk struct {
-	number  uint16
-	terms   *dict
-	values  *dict // by valueKey; their postings have the frequency 1
-	lengths [windows]atomic.Pointer[lengthPage]
+	number uint16
+	terms  *dict
+	values *dict // by valueKey; their postings have the frequency 1
+	pages  [windows]atomic.Pointer[lengthPage]
+	bytes  atomic.Int64
 	// sums count the documents of each window. The writer changes only that of
 	// the window it fills; readers read only windows that lie wholly below their
 	// mark, and the mark was stored after the last change.
@@ -47,15 +91,14 @@ func newHotChunk(number uint16) *hotChunk {
 	return &hotChunk{number: number, terms: newDict(), values: newDict()}
 }
 
-// add adds a checked document and returns the number of bytes by which the chunk
-// grew. Slots ascend.
-func (c *hotChunk) add(slot uint16, d *Doc) int {
+// add adds a checked document. Slots ascend.
+func (c *hotChunk) add(slot uint16, d *Doc) {
 	grown := 0
 	window := int(slot >> windowBits)
-	page := c.lengths[window].Load()
+	page := c.pages[window].Load()
 	if page == nil {
 		page = new(lengthPage)
-		c.lengths[window].Store(page)
+		c.pages[window].Store(page)
 		grown += lengthPageBytes
 	}
 	stored := min(d.Length, MaxLength) + 1
@@ -85,7 +128,7 @@ func (c *hotChunk) add(slot uint16, d *Doc) int {
 		}
 		grown += l.add(newPosting(slot, 1))
 	}
-	return grown
+	c.bytes.Add(int64(grown))
 }
 
 func valueKey(dst []byte, v Value) []byte {
@@ -95,7 +138,7 @@ func valueKey(dst []byte, v Value) []byte {
 
 // length returns the stored length of a document that has one.
 func (c *hotChunk) length(slot uint16) uint32 {
-	return c.lengths[slot>>windowBits].Load()[slot%windowDocs] - 1
+	return c.pages[slot>>windowBits].Load()[slot%windowDocs] - 1
 }
 
 // below cuts a list to the postings below a slot limit (at most chunkDocs).
@@ -104,4 +147,31 @@ func below(p []posting, limit uint32) []posting {
 		return p
 	}
 	return p[:lowerBound(p, limit<<16)]
+}
+
+func (c *hotChunk) id() uint16 { return c.number }
+
+func (c *hotChunk) countTerms() int { return int(c.terms.count.Load()) }
+
+func (c *hotChunk) total(window int) sum { return c.sums[window] }
+
+func (c *hotChunk) lengths(Reader) (lengthsOf, error) { return lengthsOf{hot: c}, nil }
+
+func (c *hotChunk) find(_ Reader, kind dictKind, key string, _ *[]posting) (postingList, error) {
+	d := c.terms
+	if kind == ofValues {
+		d = c.values
+	}
+	l := d.find(key)
+	if l == nil {
+		return postingList{}, nil
+	}
+	var out postingList
+	// Bounds are read before postings: those they count were published before.
+	if b := l.bounds.Load(); b != nil {
+		out.bounds, out.closed = b, int(b.closed.Load())
+	}
+	out.plain = l.postings()
+	out.n = len(out.plain)
+	return out, nil
 }

@@ -12,7 +12,7 @@ type dict struct {
 	seed  maphash.Seed // random, since what is hashed is chosen by users
 	table atomic.Pointer[[]atomic.Uint64]
 	pages atomic.Pointer[[]*dictPage]
-	n     int             // the writer's alone
+	count atomic.Uint32
 	texts strings.Builder // terms are cut from blocks: a rare one costs its bytes
 }
 
@@ -62,22 +62,22 @@ func (d *dict) list(n uint32) *list {
 // insert makes the list of a term that find doesn't know. Readers see it once it
 // is whole. It returns the number of bytes by which the dictionary grew.
 func (d *dict) insert(term string) (*list, int) {
-	grown := len(term)
-	if d.n>>pageBits == len(*d.pages.Load()) {
+	n, grown := d.count.Load(), len(term)
+	if int(n>>pageBits) == len(*d.pages.Load()) {
 		// Appending in place is safe: readers only see the elements that their
 		// slice header counts.
 		pages := append(*d.pages.Load(), new(dictPage))
 		d.pages.Store(&pages)
 		grown += dictPageBytes
 	}
-	l := d.list(uint32(d.n))
+	l := d.list(n)
 	l.text = d.keep(term)
-	if table := *d.table.Load(); d.n >= len(table)/4*3 {
+	if table := *d.table.Load(); int(n) >= len(table)/4*3 {
 		d.grow(len(table) * 2)
 		grown += 8 * len(table)
 	}
-	d.place(*d.table.Load(), maphash.String(d.seed, term), uint32(d.n))
-	d.n++
+	d.place(*d.table.Load(), maphash.String(d.seed, term), n)
+	d.count.Store(n + 1)
 	return l, grown
 }
 
@@ -92,7 +92,7 @@ func (d *dict) place(table []atomic.Uint64, hash uint64, n uint32) {
 
 func (d *dict) grow(places int) {
 	table := make([]atomic.Uint64, places)
-	for n := range uint32(d.n) {
+	for n := range d.count.Load() {
 		d.place(table, maphash.String(d.seed, d.list(n).text), n)
 	}
 	d.table.Store(&table)

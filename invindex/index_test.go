@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -155,10 +157,7 @@ func texts(q []QueryTerm) []string {
 // fill adds n documents with gaps, some of them wide, to both.
 func (c *corpus) fill(t testing.TB, x *Index, o *oracle, n int) {
 	t.Helper()
-	next := uint32(0)
-	if len(o.ids) > 0 {
-		next = o.ids[len(o.ids)-1] + 1
-	}
+	next := x.Snapshot().Docs
 	for range n {
 		switch r := c.rng.IntN(1000); {
 		case r == 0:
@@ -172,6 +171,61 @@ func (c *corpus) fill(t testing.TB, x *Index, o *oracle, n int) {
 		}
 		o.add(next, d)
 		next++
+	}
+}
+
+// leap adds a document in the next chunk, so that the one before can be sealed.
+func (c *corpus) leap(t testing.TB, x *Index, o *oracle) {
+	t.Helper()
+	next := (x.Snapshot().Docs>>16 + 1) << 16
+	d := c.doc()
+	if err := x.Add(next, d); err != nil {
+		t.Fatal(err)
+	}
+	o.add(next, d)
+}
+
+// memStore keeps pages.
+type memStore struct {
+	mu    sync.Mutex
+	pages map[string][]byte
+}
+
+func newMemStore() *memStore { return &memStore{pages: map[string][]byte{}} }
+
+func (m *memStore) Set(key, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pages[string(key)] = slices.Clone(value)
+	return nil
+}
+
+var errNoPage = errors.New("no such page")
+
+func (m *memStore) Get(key []byte) ([]byte, io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := m.pages[string(key)]
+	if !ok {
+		return nil, nil, errNoPage
+	}
+	return v, io.NopCloser(nil), nil
+}
+
+// seal seals every chunk but the last.
+func seal(t testing.TB, x *Index, store *memStore) {
+	t.Helper()
+	for last := x.Snapshot().Docs >> 16; last > 0; {
+		last--
+		if _, err := x.sealable(uint16(last)); err != nil {
+			return // sealed earlier
+		}
+		if err := x.Seal(store, uint16(last)); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Sealed(store, uint16(last)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -223,18 +277,28 @@ func TestAgainstOracle(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			c := newCorpus(seed, 30+round%4*400)
 			cfg := []Config{{}, {K1: 0.9, B: 0.4}, {K1: 2, B: 1}}[round%3]
-			x, o := New(cfg), &oracle{}
+			cfg.CacheBytes = []int64{0, 1, 1 << 20}[c.rng.IntN(3)]
+			x, o, store := New(cfg), &oracle{}, newMemStore()
 			for range 4 {
 				c.fill(t, x, o, 1+c.rng.IntN(6000))
 				pinned := x.Snapshot()
 				if c.rng.IntN(2) == 0 {
 					c.fill(t, x, o, 1+c.rng.IntN(2000)) // beyond the pinned mark
 				}
-				for range 30 {
+				loose := Snapshot{Docs: pinned.Docs, Reader: store} // reads whatever the chunks have become
+				if c.rng.IntN(2) == 0 {
+					c.leap(t, x, o)
+					seal(t, x, store)
+				}
+				newest := x.Snapshot()
+				pinned.Reader, newest.Reader = store, store
+				for range 10 {
 					compare(t, c, x, o, pinned)
+					compare(t, c, x, o, loose)
+					compare(t, c, x, o, newest)
 				}
 			}
-			lookups(t, c, x, o)
+			lookups(t, c, x, o, store)
 		})
 	}
 }
@@ -293,9 +357,9 @@ func compare(t *testing.T, c *corpus, x *Index, o *oracle, s Snapshot) {
 	}
 }
 
-func lookups(t *testing.T, c *corpus, x *Index, o *oracle) {
+func lookups(t *testing.T, c *corpus, x *Index, o *oracle, r Reader) {
 	t.Helper()
-	s := Snapshot{Docs: o.ids[c.rng.IntN(len(o.ids))]}
+	s := Snapshot{Docs: o.ids[c.rng.IntN(len(o.ids))], Reader: r}
 	for field := range uint16(4) {
 		for key := range 25 {
 			v := Value{Field: field, Key: fmt.Sprint(key)}
@@ -305,7 +369,11 @@ func lookups(t *testing.T, c *corpus, x *Index, o *oracle) {
 					want.Add(id)
 				}
 			}
-			if got := x.Lookup(s, v); !got.Equals(want) {
+			got, err := x.Find(s, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Equals(want) {
 				t.Fatalf("%v: %d documents, want %d", v, got.GetCardinality(), want.GetCardinality())
 			}
 		}

@@ -32,6 +32,9 @@ var (
 	// ErrInvalid is returned for a document or a query that is malformed or
 	// over a limit. Nothing was changed.
 	ErrInvalid = errors.New("invindex: invalid argument")
-	// ErrCorrupt is returned for stored bytes that are no forward record.
-	ErrCorrupt = errors.New("invindex: damaged record")
+	// ErrCorrupt is returned for stored bytes that are damaged: a forward record,
+	// or a page of a sealed chunk, which the error names.
+	ErrCorrupt = errors.New("invindex: damaged")
+	// ErrVersion is returned for a chunk that a newer program sealed.
+	ErrVersion = errors.New("invindex: unknown version")
 )

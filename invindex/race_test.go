@@ -19,7 +19,7 @@ func TestReadersBesideWriter(t *testing.T) {
 	if testing.Short() {
 		docs = 3_000
 	}
-	x := New(Config{})
+	x, store := New(Config{CacheBytes: 64 << 10}), newMemStore()
 	var mu sync.Mutex // of the oracle, which is no concurrent structure
 	o := &oracle{}
 	var done atomic.Bool
@@ -29,6 +29,7 @@ func TestReadersBesideWriter(t *testing.T) {
 			c := newCorpus(seed+uint64(i)+1, 300)
 			for !done.Load() {
 				s := x.Snapshot()
+				s.Reader = store
 				if s.Docs == 0 {
 					continue
 				}
@@ -46,6 +47,9 @@ func TestReadersBesideWriter(t *testing.T) {
 		if err := x.Add(next, d); err != nil {
 			t.Error(err)
 			break
+		}
+		if next>>16 == 1 { // the first chunk is whole: seal it, once
+			seal(t, x, store)
 		}
 		next += 1 + uint32(c.rng.IntN(2))
 	}
@@ -74,7 +78,11 @@ func watch(t *testing.T, c *corpus, x *Index, s Snapshot, mu *sync.Mutex, o *ora
 		if err != nil {
 			t.Error(err)
 		}
-		return st, hits, x.Lookup(s, Value{Field: 1, Key: "3"}).GetCardinality()
+		set, err := x.Find(s, Value{Field: 1, Key: "3"})
+		if err != nil {
+			t.Error(err)
+		}
+		return st, hits, set.GetCardinality()
 	}
 	st1, hits1, n1 := ask()
 	st2, hits2, n2 := ask()

@@ -98,3 +98,7 @@ func (s *scorer) most(weight float64) uint32 {
 func (s *scorer) score(sum uint32) float32 {
 	return float32(sum) * float32(s.unit)
 }
+
+func validWeight(w float64) bool {
+	return w > 0 && !math.IsInf(w, 1)
+}

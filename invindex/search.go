@@ -1,6 +1,7 @@
 package invindex
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
@@ -13,29 +14,26 @@ type scratch struct {
 	selection selection
 	mask      mask
 	slots     []uint16
+	docs      []uint32
+	decoded   []posting // lists that are not read in place
 	cursors   []cursor
 	order     []*cursor
 	top       top
-	sums      []uint32
+	sums      []uint32 // of slots, as matched is
 	matched   []uint32
-	docs      []uint32
 	win       window
 }
 
 // scratchPool spares each call a hundred kilobytes.
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
-// cursor is one query term in one chunk.
-type cursor struct {
-	postings []posting // from the current place on
-	weight   float64
-	bounds   *bounds // nil for a short list
-	closed   int     // number of windows that bounds describes
-	read     uint32  // postings before the current place
+func newScratch() *scratch { return scratchPool.Get().(*scratch) }
 
-	in    []posting // those of the current window
-	bound uint32    // no part in the current window is above it
-	rest  uint32    // the sum of bounds of the cursors up to this one
+// free gives the scratch back, without what would keep pages or chunks alive.
+func (sc *scratch) free() {
+	clear(sc.cursors[:cap(sc.cursors)])
+	clear(sc.order[:cap(sc.order)])
+	scratchPool.Put(sc)
 }
 
 // Search returns the k documents of in that score best for q, best first; equal
@@ -59,19 +57,21 @@ func (x *Index) Search(ctx context.Context, s Snapshot, q []QueryTerm, st Stats,
 	if k == 0 || len(q) == 0 {
 		return nil, ctx.Err()
 	}
-	sc := scratchPool.Get().(*scratch)
-	defer scratchPool.Put(sc)
+	sc := newScratch()
+	defer sc.free()
 	sc.top.reset(k)
-	for v, err := range sc.chunks(ctx, x, s, in) {
-		if err != nil {
-			return nil, err
+	for v, err := range sc.views(ctx, x, &s, in) {
+		if err == nil {
+			err = v.search(ctx, q, scorer, sc)
 		}
-		if err := v.search(ctx, q, scorer, sc); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 	hits := sc.top.hits(scorer)
-	x.countMatches(s, q, hits)
+	if err := x.countMatches(&s, q, hits, sc); err != nil {
+		return nil, err
+	}
 	return hits, nil
 }
 
@@ -89,16 +89,16 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 	if !slices.IsSorted(docs) {
 		return fmt.Errorf("%w: the documents to score are not in ascending order", ErrInvalid)
 	}
-	sc := scratchPool.Get().(*scratch)
-	defer scratchPool.Put(sc)
+	sc := newScratch()
+	defer sc.free()
 	for i, doc := range docs {
 		out[i] = Hit{Doc: doc}
 	}
-	for _, c := range *x.chunks.Load() {
+	for _, c := range s.list(x) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v := view{hotChunk: c, base: uint32(c.number) << 16, limit: s.limit(c.number)}
+		v := s.view(c)
 		lo, _ := slices.BinarySearch(docs, v.base)
 		hi, _ := slices.BinarySearch(docs, v.base+v.limit)
 		if lo == hi {
@@ -108,8 +108,14 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 		for _, doc := range docs[lo:hi] {
 			sc.slots = append(sc.slots, uint16(doc))
 		}
-		v.open(q, scorer, sc)
-		sc.probe(&v, scorer, sc.slots)
+		if err := v.open(q, scorer, sc); err != nil {
+			return err
+		}
+		lengths, err := v.lengths(v.reader)
+		if err != nil {
+			return err
+		}
+		sc.probe(scorer, lengths)
 		for i, sum := range sc.sums {
 			out[lo+i].Score, out[lo+i].Matched = scorer.score(sum), sc.matched[i]
 		}
@@ -119,87 +125,91 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 
 // countMatches fills in how many terms each hit has: the evaluation skips terms
 // where they can't matter, and hits are few.
-func (x *Index) countMatches(s Snapshot, q []QueryTerm, hits []Hit) {
-	order := make([]int, len(hits))
+func (x *Index) countMatches(s *Snapshot, q []QueryTerm, hits []Hit, sc *scratch) error {
+	order := make([]*Hit, len(hits))
 	for i := range order {
-		order[i] = i
+		order[i] = &hits[i]
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(int64(hits[a].Doc) - int64(hits[b].Doc)) })
-	chunks := *x.chunks.Load()
-	for len(order) > 0 {
-		number := uint16(hits[order[0]].Doc >> 16)
-		for chunks[0].number != number {
-			chunks = chunks[1:]
-		}
-		n := 1
-		for n < len(order) && uint16(hits[order[n]].Doc>>16) == number {
+	slices.SortFunc(order, func(a, b *Hit) int { return cmp.Compare(a.Doc, b.Doc) })
+	for _, c := range s.list(x) {
+		n := 0
+		for n < len(order) && uint16(order[n].Doc>>16) == c.id() {
 			n++
 		}
+		if n == 0 {
+			continue
+		}
+		v := s.view(c)
+		sc.decoded = sc.decoded[:0]
 		for _, t := range q {
-			l := chunks[0].terms.find(t.Text)
-			if l == nil {
-				continue
+			l, err := v.list(ofTerms, t.Text, sc)
+			if err != nil {
+				return err
 			}
-			p := below(l.postings(), s.limit(number))
-			for _, i := range order[:n] {
-				slot := hits[i].Doc & (chunkDocs - 1)
-				if p = p[gallop(p, slot<<16):]; len(p) == 0 {
-					break
-				}
-				if p[0]>>16 == slot {
-					hits[i].Matched++
+			for _, h := range order[:n] {
+				if l.freq(h.Doc%chunkDocs) > 0 {
+					h.Matched++
 				}
 			}
 		}
 		order = order[n:]
 	}
+	return nil
 }
 
 // open fills the scratch's cursors with the query terms that the view has.
-func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) {
-	sc.cursors = sc.cursors[:0]
+func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) error {
+	sc.cursors, sc.decoded = sc.cursors[:0], sc.decoded[:0]
 	for i, t := range q {
-		l := v.terms.find(t.Text)
-		if l == nil {
-			continue
+		l, err := v.list(ofTerms, t.Text, sc)
+		if err != nil {
+			return err
 		}
-		c := cursor{weight: s.weights[i]}
-		// Bounds are read before postings: those they count were published before.
-		if b := l.bounds.Load(); b != nil {
-			c.bounds, c.closed = b, int(b.closed.Load())
-		}
-		if c.postings = below(l.postings(), v.limit); len(c.postings) > 0 {
-			sc.cursors = append(sc.cursors, c)
+		if l.n > 0 {
+			sc.cursors = append(sc.cursors, cursor{postingList: l, weight: s.weights[i]})
 		}
 	}
+	return nil
 }
 
 // search offers the view's documents to the top.
 func (v *view) search(ctx context.Context, q []QueryTerm, s *scorer, sc *scratch) error {
-	v.open(q, s, sc)
-	if len(sc.cursors) == 0 {
-		return nil
+	if err := v.open(q, s, sc); err != nil || len(sc.cursors) == 0 {
+		return err
+	}
+	lengths, err := v.lengths(v.reader)
+	if err != nil {
+		return err
 	}
 	all := 0
 	for i := range sc.cursors {
-		all += len(sc.cursors[i].postings)
+		all += sc.cursors[i].n
 	}
 	if v.docs != nil && v.docs.card*len(sc.cursors)*probeCost < all {
 		sc.slots = v.docs.slots(sc.slots[:0])
-		sc.probe(v, s, sc.slots)
+		for len(sc.slots) > 0 && uint32(sc.slots[len(sc.slots)-1]) >= v.limit {
+			sc.slots = sc.slots[:len(sc.slots)-1]
+		}
+		sc.probe(s, lengths)
 		for i, sum := range sc.sums {
 			sc.offer(v, uint32(sc.slots[i]), sum)
 		}
 		return nil
 	}
-	if v.docs != nil {
-		v.docs.mask(&sc.mask)
+	// A chunk that was sealed after the mark was pinned may have more documents
+	// than the mark allows.
+	var within *mask
+	if v.docs != nil || v.limit < chunkDocs {
+		within = &sc.mask
+		v.mask(within)
 	}
 	for w := 0; uint32(w)<<windowBits < v.limit; w++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sc.searchWindow(v, s, w)
+		if err := sc.searchWindow(v, s, w, lengths.window(w), within); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -211,138 +221,156 @@ func (sc *scratch) offer(v *view, slot, sum uint32) {
 	}
 }
 
-// probe looks up slots, ascending, in each list: sums and matched are theirs.
-func (sc *scratch) probe(v *view, s *scorer, slots []uint16) {
-	sc.sums = append(sc.sums[:0], make([]uint32, len(slots))...)
-	sc.matched = append(sc.matched[:0], make([]uint32, len(slots))...)
+// probe looks up the scratch's slots in each list: sums and matched are theirs.
+func (sc *scratch) probe(s *scorer, lengths lengthsOf) {
+	sc.sums = append(sc.sums[:0], make([]uint32, len(sc.slots))...)
+	sc.matched = append(sc.matched[:0], make([]uint32, len(sc.slots))...)
 	for i := range sc.cursors {
 		c := &sc.cursors[i]
-		p := c.postings
-		for j, slot := range slots {
-			if p = p[gallop(p, posting(slot)<<16):]; len(p) == 0 {
-				break
-			}
-			if uint16(p[0]>>16) == slot {
-				sc.sums[j] += s.part(c.weight, p[0]&MaxFreq, v.length(slot))
+		for j, slot := range sc.slots {
+			if freq := c.freq(uint32(slot)); freq > 0 {
+				sc.sums[j] += s.part(c.weight, freq, lengths.stored(uint32(slot))-1)
 				sc.matched[j]++
 			}
 		}
 	}
 }
 
-// window holds the sums of the documents of a window, and which of them any
-// essential term has touched.
+// window is where the documents of a window are scored.
 type window struct {
-	sums    [windowDocs]uint32
+	sums    [windowDocs]uint32 // 0 but for documents of touched and candidates
 	touched [windowDocs / 64]uint64
-}
+	decoded [windowDocs]posting
 
-// enter moves the cursor to a window, and says whether it has postings there.
-// Windows ascend.
-func (c *cursor) enter(w int, s *scorer) bool {
-	if len(c.postings) == 0 {
-		return false
-	}
-	if w >= c.closed {
-		n := len(c.postings)
-		if w < windows-1 {
-			n = gallop(c.postings, posting(w+1)<<(windowBits+16))
-		}
-		c.take(n)
-		c.bound = s.most(c.weight)
-		return n > 0
-	}
-	b := &c.bounds.win[w]
-	n := min(int(b.end-c.read), len(c.postings))
-	c.take(n)
-	c.bound = 0
-	for _, i := range b.impacts {
-		c.bound = max(c.bound, s.bound(c.weight, i))
-	}
-	return n > 0
-}
-
-func (c *cursor) take(n int) {
-	c.in, c.postings = c.postings[:n], c.postings[n:]
-	c.read += uint32(n)
+	candidates [windowDocs]uint16 // ascending
+	n          int                // of candidates
 }
 
 // searchWindow offers a window's documents to the top.
-func (sc *scratch) searchWindow(v *view, s *scorer, w int) {
+func (sc *scratch) searchWindow(v *view, s *scorer, w int, lengths *lengthPage, within *mask) error {
 	sc.order = sc.order[:0]
 	for i := range sc.cursors {
 		if c := &sc.cursors[i]; c.enter(w, s) {
 			sc.order = append(sc.order, c)
 		}
 	}
-	order := sc.order
-	slices.SortFunc(order, func(a, b *cursor) int { return int(int64(a.bound) - int64(b.bound)) })
-	total := uint32(0)
+	order, least := sc.order, sc.top.min
+	byBound(order)
+	total, missing := uint32(0), uint32(0)
 	optional := 0 // so many terms can't lift a document into the top by themselves
 	for i, c := range order {
 		total += c.bound
 		c.rest = total
-		if total <= sc.top.min {
-			optional = i + 1
+		if total <= least {
+			optional, missing = i+1, total
 		}
 	}
 	if optional == len(order) {
-		return
+		return nil
 	}
-	lengths := v.lengths[w].Load()
-	for _, c := range order[optional:] {
-		sc.win.score(c, s, lengths)
+	// A document needs more than least, and the optional terms give it missing at
+	// the most.
+	win := &sc.win
+	essential := order[optional:]
+	for _, c := range essential {
+		in, err := c.postingsIn(win.decoded[:])
+		if err != nil {
+			*win = window{} // the scratch will be used again
+			return err
+		}
+		if len(essential) == 1 {
+			win.single(in, c.weight, s, lengths, least-missing)
+		} else {
+			win.add(in, c.weight, s, lengths)
+		}
 	}
-	sc.collect(v, s, w, order[:optional])
+	if len(essential) > 1 {
+		win.gather(least - missing)
+	}
+	if within != nil {
+		win.keep(within[w*len(win.touched):][:len(win.touched)])
+	}
+	for _, c := range slices.Backward(order[:optional]) {
+		win.complete(c, s, lengths, least)
+	}
+	for _, i := range win.candidates[:win.n] {
+		sc.offer(v, uint32(w)<<windowBits|uint32(i), win.sums[i])
+		win.sums[i] = 0
+	}
+	return nil
 }
 
-// score adds a term's parts.
-func (win *window) score(c *cursor, s *scorer, lengths *lengthPage) {
-	for _, p := range c.in {
+// add adds a term's parts.
+func (win *window) add(in []posting, weight float64, s *scorer, lengths *lengthPage) {
+	for _, p := range in {
 		i := p >> 16 % windowDocs
-		win.sums[i] += s.part(c.weight, p&MaxFreq, lengths[i]-1)
+		win.sums[i] += s.part(weight, p&MaxFreq, lengths[i]-1)
 		win.touched[i>>6] |= 1 << (i & 63)
 	}
 }
 
-// collect completes the documents that were touched by the optional terms, and
-// leaves the window empty.
-func (sc *scratch) collect(v *view, s *scorer, w int, optional []*cursor) {
-	win := &sc.win
-	lengths := v.lengths[w].Load()
-	var within []uint64
-	if v.docs != nil {
-		within = sc.mask[w*len(win.touched):][:len(win.touched)]
-	}
+// gather makes candidates of the documents whose sum is above least, and forgets
+// the others.
+func (win *window) gather(least uint32) {
+	n := 0
 	for word, touched := range win.touched {
 		win.touched[word] = 0
 		for ; touched != 0; touched &= touched - 1 {
-			bit := bits.TrailingZeros64(touched)
-			i := uint32(word<<6 | bit)
-			sum := win.sums[i]
-			win.sums[i] = 0
-			if within != nil && within[word]>>bit&1 == 0 {
-				continue
-			}
-			slot := uint32(w)<<windowBits | i
-			if sum, ok := sc.complete(s, optional, slot, sum, lengths[i]-1); ok {
-				sc.offer(v, slot, sum)
+			i := word<<6 | bits.TrailingZeros64(touched)
+			if win.sums[i] > least {
+				win.candidates[n] = uint16(i)
+				n++
+			} else {
+				win.sums[i] = 0
 			}
 		}
 	}
+	win.n = n
 }
 
-// complete adds the parts of the optional terms, the highest bound first, until
-// the document can no longer reach the top.
-func (sc *scratch) complete(s *scorer, optional []*cursor, slot, sum, length uint32) (uint32, bool) {
-	for _, c := range slices.Backward(optional) {
-		if sum+c.rest <= sc.top.min {
-			return 0, false
-		}
-		c.in = c.in[gallop(c.in, slot<<16):]
-		if len(c.in) > 0 && c.in[0]>>16 == slot {
-			sum += s.part(c.weight, c.in[0]&MaxFreq, length)
+// single is add and gather for a term that is the only one.
+func (win *window) single(in []posting, weight float64, s *scorer, lengths *lengthPage, least uint32) {
+	n := 0
+	for _, p := range in {
+		i := p >> 16 % windowDocs
+		if part := s.part(weight, p&MaxFreq, lengths[i]-1); part > least {
+			win.sums[i] = part
+			win.candidates[n] = uint16(i)
+			n++
 		}
 	}
-	return sum, true
+	win.n = n
+}
+
+// keep drops the candidates that are not in a mask.
+func (win *window) keep(within []uint64) {
+	n := 0
+	for _, i := range win.candidates[:win.n] {
+		if within[i>>6]>>(i&63)&1 != 0 {
+			win.candidates[n] = i
+			n++
+		} else {
+			win.sums[i] = 0
+		}
+	}
+	win.n = n
+}
+
+// complete adds the parts of an optional term, and drops the candidates that even
+// with it and those still to come don't get above least.
+func (win *window) complete(c *cursor, s *scorer, lengths *lengthPage, least uint32) {
+	n := 0
+	need := least - c.rest // not below 0, or the term would not be optional
+	for _, i := range win.candidates[:win.n] {
+		if win.sums[i] <= need {
+			win.sums[i] = 0
+			continue
+		}
+		if freq := c.freqIn(uint32(i)); freq > 0 {
+			win.sums[i] += s.part(c.weight, freq, lengths[i]-1)
+		}
+		win.candidates[n] = i
+		n++
+	}
+	win.n = n
 }

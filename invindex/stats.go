@@ -24,13 +24,15 @@ func (x *Index) Stats(ctx context.Context, s Snapshot, terms []string, in Docs) 
 		return Stats{}, tooManyTerms(len(terms))
 	}
 	st := Stats{DF: make([]uint32, len(terms))}
-	sc := scratchPool.Get().(*scratch)
-	defer scratchPool.Put(sc)
-	for v, err := range sc.chunks(ctx, x, s, in) {
+	sc := newScratch()
+	defer sc.free()
+	for v, err := range sc.views(ctx, x, &s, in) {
+		if err == nil {
+			err = v.count(&st, terms, sc)
+		}
 		if err != nil {
 			return Stats{}, err
 		}
-		v.count(&st, terms, sc)
 	}
 	return st, nil
 }
@@ -39,97 +41,85 @@ func tooManyTerms(n int) error {
 	return fmt.Errorf("%w: a query of %d terms; at most %d are possible", ErrInvalid, n, MaxQueryTerms)
 }
 
-// Lookup returns the documents with a filter value, visible or not, below the
-// snapshot's mark. The bitmap is the caller's.
-func (x *Index) Lookup(s Snapshot, v Value) *roaring.Bitmap {
-	set := roaring.New()
-	if len(v.Key) > MaxTermBytes {
-		return set
+// count adds the view's documents to st.
+func (v *view) count(st *Stats, terms []string, sc *scratch) error {
+	all := v.docs == nil && v.visible == nil
+	var sum sum
+	var err error
+	if all {
+		sum, err = v.sum()
+	} else {
+		v.mask(&sc.mask)
+		if v.visible != nil {
+			sc.mask.filter(v.base, v.visible)
+		}
+		sc.slots = sc.mask.slots(sc.slots[:0])
+		sum, err = v.sumOf(sc.slots)
 	}
-	var room [2 + MaxTermBytes]byte
-	key := string(valueKey(room[:0], v))
-	var docs []uint32
-	for _, c := range *x.chunks.Load() {
-		limit := s.limit(c.number)
-		if limit == 0 {
-			break
+	if err != nil {
+		return err
+	}
+	st.N += sum.docs
+	st.Length += sum.length
+	sc.decoded = sc.decoded[:0]
+	for i, t := range terms {
+		l, err := v.list(ofTerms, t, sc)
+		if err != nil {
+			return err
 		}
-		l := c.values.find(key)
-		if l == nil {
-			continue
+		if all {
+			st.DF[i] += l.count(v.limit)
+		} else {
+			st.DF[i] += l.common(sc.slots, &sc.mask)
 		}
-		docs = docs[:0]
-		base := uint32(c.number) << 16
-		for _, p := range below(l.postings(), limit) {
-			docs = append(docs, base|p>>16)
-		}
-		set.AddMany(docs)
+	}
+	return nil
+}
+
+// Lookup is Find for an index without sealed chunks, in which reading can't fail.
+// Where one is sealed and can't be read, the set is empty.
+func (x *Index) Lookup(s Snapshot, value Value) *roaring.Bitmap {
+	set, err := x.Find(s, value)
+	if err != nil {
+		return roaring.New()
 	}
 	return set
 }
 
-// count adds the view's documents to st.
-func (v *view) count(st *Stats, terms []string, sc *scratch) {
-	if v.docs == nil && v.visible == nil {
-		sum := v.total()
-		st.N += sum.docs
-		st.Length += sum.length
-		for i, t := range terms {
-			if l := v.terms.find(t); l != nil {
-				st.DF[i] += uint32(len(below(l.postings(), v.limit)))
-			}
+// Find returns the documents with a filter value, visible or not, below the
+// snapshot's mark. The bitmap is the caller's.
+func (x *Index) Find(s Snapshot, value Value) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	if len(value.Key) > MaxTermBytes {
+		return set, nil
+	}
+	key := string(valueKey(nil, value))
+	sc := newScratch()
+	defer sc.free()
+	for _, c := range s.list(x) {
+		v := s.view(c)
+		if v.limit == 0 {
+			break
 		}
-		return
-	}
-	m := &sc.mask
-	if v.docs == nil {
-		clear(m[:])
-		m.setRange(0, v.limit)
-	} else {
-		v.docs.mask(m)
-		m.clip(v.limit)
-	}
-	if v.visible != nil {
-		m.filter(v.base, v.visible)
-	}
-	slots := sc.slots[:0]
-	for i, word := range m {
-		for ; word != 0; word &= word - 1 {
-			slots = append(slots, uint16(i<<6|bits.TrailingZeros64(word)))
+		sc.decoded = sc.decoded[:0]
+		l, err := v.list(ofValues, key, sc)
+		if err != nil {
+			return nil, err
 		}
-	}
-	sc.slots = slots
-	sum := v.sumOf(slots)
-	st.N += sum.docs
-	st.Length += sum.length
-	for i, t := range terms {
-		if l := v.terms.find(t); l != nil {
-			st.DF[i] += common(below(l.postings(), v.limit), slots, m)
+		if sc.docs, err = l.docs(sc.docs[:0], v.base, v.limit); err != nil {
+			return nil, err
 		}
+		set.AddMany(sc.docs)
 	}
+	return set, nil
 }
 
-// probeCost is about how many postings can be looked at in the time of one look
-// for a slot in a list.
-const probeCost = 8
-
-// common counts the postings whose slot is in a set, given as both slots and mask.
-func common(p []posting, slots []uint16, m *mask) uint32 {
-	n := uint32(0)
-	if len(slots)*probeCost < len(p) {
-		for _, slot := range slots {
-			i := gallop(p, posting(slot)<<16)
-			if p = p[i:]; len(p) == 0 {
-				break
-			}
-			if uint16(p[0]>>16) == slot {
-				n++
-			}
+// slots appends the slots of a mask.
+func (m *mask) slots(dst []uint16) []uint16 {
+	for i, word := range m {
+		for ; word != 0; word &= word - 1 {
+			dst = append(dst, uint16(i<<6|bits.TrailingZeros64(word)))
 		}
-		return n
 	}
-	for _, x := range p {
-		n += uint32(m[x>>22] >> (x >> 16 & 63) & 1)
-	}
-	return n
+	return dst
 }

@@ -1,0 +1,283 @@
+package invindex
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	sealMagic   = "mxic"
+	sealVersion = 1
+
+	// pageTarget is the size from which a page takes no more. A list longer than
+	// it has a page of its own, of at most about 200 KB.
+	pageTarget = 32 << 10
+	// blockEntries is how many keys of a dictionary share their beginnings: the
+	// first of a block is whole.
+	blockEntries = 16
+)
+
+// Seal writes a chunk to w, as pages that a Reader finds again. The chunk must
+// take no more documents: there is a later one, or its last slot is taken. The
+// index goes on using the chunk in memory until Sealed is called. Seal may run
+// beside readers and the writer.
+func (x *Index) Seal(w Writer, chunk uint16) error {
+	c, err := x.sealable(chunk)
+	if err != nil {
+		return err
+	}
+	s := sealer{w: w, prefix: x.prefix, chunk: chunk}
+	s.lengths(c)
+	head := s.header(c)
+	head = s.dictionary(head, c.terms, sectionTerms, c.length)
+	head = s.dictionary(head, c.values, sectionValues, nil)
+	s.flushPostings()
+	head = binary.AppendUvarint(head, uint64(s.page))
+	s.put(sectionHeader, 0, head)
+	return s.err
+}
+
+func (x *Index) sealable(number uint16) (*hotChunk, error) {
+	for i, c := range x.list() {
+		if c.id() != number {
+			continue
+		}
+		hot, ok := c.(*hotChunk)
+		if !ok {
+			return nil, fmt.Errorf("%w: chunk %d is sealed already", ErrInvalid, number)
+		}
+		if i == len(x.list())-1 && uint32(number) == x.mark.Load()>>16 {
+			return nil, fmt.Errorf("%w: chunk %d still takes documents", ErrInvalid, number)
+		}
+		return hot, nil
+	}
+	return nil, fmt.Errorf("%w: there is no chunk %d", ErrInvalid, number)
+}
+
+// Sealed replaces a chunk by what Seal wrote, which r must find: the store after
+// the commit that holds the pages. Snapshots pinned before go on reading the
+// chunk in memory. One goroutine may call it at a time, and none beside Add.
+func (x *Index) Sealed(r Reader, chunk uint16) error {
+	if _, err := x.sealable(chunk); err != nil {
+		return err
+	}
+	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	if err != nil {
+		return err
+	}
+	chunks := slices.Clone(x.list())
+	for i := range chunks {
+		if chunks[i].id() == chunk {
+			chunks[i] = c
+		}
+	}
+	x.chunks.Store(&chunks)
+	return nil
+}
+
+// Load adds a chunk that was sealed before the index was opened. Chunks are
+// loaded in ascending order, before any document is added above them.
+func (x *Index) Load(r Reader, chunk uint16) error {
+	next := uint32(chunk) << 16
+	if mark := x.mark.Load(); next < mark {
+		return fmt.Errorf("%w: chunk %d after %d documents", ErrOrder, chunk, mark)
+	}
+	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	if err != nil {
+		return err
+	}
+	chunks := append(slices.Clip(x.list()), c)
+	x.chunks.Store(&chunks)
+	x.mark.Store(min(next+chunkDocs-1, MaxDoc) + 1)
+	return nil
+}
+
+// Span returns the keys between which all pages of a chunk lie: from start up to
+// but not including end.
+func (x *Index) Span(chunk uint16) (start, end []byte) {
+	start = binary.BigEndian.AppendUint16(bytes.Clone(x.prefix), chunk)
+	return start, append(bytes.Clone(start), 0xff) // sections are letters
+}
+
+// ChunkOf returns the chunk that the key of a page belongs to: for finding, at
+// open, what there is to load.
+func (x *Index) ChunkOf(key []byte) (chunk uint16, ok bool) {
+	rest, ok := bytes.CutPrefix(key, x.prefix)
+	if !ok || len(rest) != pageIDBytes {
+		return 0, false
+	}
+	return binary.BigEndian.Uint16(rest), true
+}
+
+// sealer writes the pages of a chunk and keeps the first error.
+type sealer struct {
+	w        Writer
+	prefix   []byte
+	chunk    uint16
+	postings []byte
+	page     int // number of the postings' current page
+	err      error
+}
+
+func (s *sealer) put(section byte, number int, b []byte) {
+	if s.err != nil {
+		return
+	}
+	if number >= 1<<16 {
+		s.err = fmt.Errorf("%w: chunk %d has too many pages of section %c", ErrInvalid, s.chunk, section)
+		return
+	}
+	id := pageID{chunk: s.chunk, section: section, number: uint16(number)}
+	if err := s.w.Set(id.key(s.prefix), sealPage(id, b)); err != nil {
+		s.err = fmt.Errorf("invindex: sealing %v: %w", id, err)
+	}
+}
+
+// header begins the header page:
+//
+//	magic, version (a byte), for each window the number of documents and their
+//	length, number of terms; then for terms and for values the number of
+//	dictionary pages and the first key of each; then the number of postings pages
+//
+// where numbers are uvarints, and keys are preceded by their length.
+func (s *sealer) header(c *hotChunk) []byte {
+	b := append([]byte(sealMagic), sealVersion)
+	for _, sum := range c.sums {
+		b = binary.AppendUvarint(b, sum.docs)
+		b = binary.AppendUvarint(b, sum.length)
+	}
+	return binary.AppendUvarint(b, uint64(c.countTerms()))
+}
+
+// lengths writes the lengths page: for each window the number of bytes of a
+// length (0, 1, 2 or 4), then the length plus one of each slot, 0 for a gap.
+// A window without documents is only the 0.
+func (s *sealer) lengths(c *hotChunk) {
+	var b []byte
+	for w := range c.pages {
+		page := c.pages[w].Load()
+		if page == nil {
+			b = append(b, 0)
+			continue
+		}
+		switch most := slices.Max(page[:]); {
+		case most < 1<<8:
+			b = append(b, 1)
+			for _, n := range page {
+				b = append(b, byte(n))
+			}
+		case most < 1<<16:
+			b = append(b, 2)
+			for _, n := range page {
+				b = binary.LittleEndian.AppendUint16(b, uint16(n))
+			}
+		default:
+			b = append(b, 4)
+			for _, n := range page {
+				b = binary.LittleEndian.AppendUint32(b, n)
+			}
+		}
+	}
+	s.put(sectionLengths, 0, b)
+}
+
+// dictionary writes the pages of a dictionary and appends their first keys to the
+// header. A page holds
+//
+//	the number of blocks and the offset of each, 16 bits little-endian each;
+//	the blocks, each of up to 16 entries
+//
+// and an entry holds
+//
+//	the number of bytes that its key shares with the one before it in the block,
+//	the number of the rest, the rest; the number of postings; the size of the
+//	list; and either the list, if it is short, or the page and the offset where
+//	it is
+func (s *sealer) dictionary(head []byte, d *dict, section byte, length func(uint16) uint32) []byte {
+	lists := make([]*list, d.count.Load())
+	for i := range lists {
+		lists[i] = d.list(uint32(i))
+	}
+	slices.SortFunc(lists, func(a, b *list) int { return strings.Compare(a.text, b.text) })
+	var firsts []string
+	for len(lists) > 0 {
+		firsts = append(firsts, lists[0].text)
+		var page []byte
+		page, lists = s.dictionaryPage(lists, length)
+		s.put(section, len(firsts)-1, page)
+	}
+	head = binary.AppendUvarint(head, uint64(len(firsts)))
+	for _, f := range firsts {
+		head = binary.AppendUvarint(head, uint64(len(f)))
+		head = append(head, f...)
+	}
+	return head
+}
+
+func (s *sealer) dictionaryPage(lists []*list, length func(uint16) uint32) ([]byte, []*list) {
+	var body []byte
+	var offsets []int
+	for len(body) < pageTarget && len(lists) > 0 {
+		offsets = append(offsets, len(body))
+		prev := ""
+		n := min(blockEntries, len(lists))
+		for _, l := range lists[:n] {
+			body = s.entry(body, prev, l, length)
+			prev = l.text
+		}
+		lists = lists[n:]
+	}
+	start := 2 * (1 + len(offsets))
+	page := binary.LittleEndian.AppendUint16(nil, uint16(len(offsets)))
+	for _, o := range offsets {
+		page = binary.LittleEndian.AppendUint16(page, uint16(start+o))
+	}
+	return append(page, body...), lists
+}
+
+func (s *sealer) entry(b []byte, prev string, l *list, length func(uint16) uint32) []byte {
+	shared := 0
+	for shared < min(len(prev), len(l.text)) && prev[shared] == l.text[shared] {
+		shared++
+	}
+	b = binary.AppendUvarint(b, uint64(shared))
+	b = binary.AppendUvarint(b, uint64(len(l.text)-shared))
+	b = append(b, l.text[shared:]...)
+	p := l.postings()
+	b = binary.AppendUvarint(b, uint64(len(p)))
+	if len(p) <= maxShort {
+		var room [maxShort * 6]byte
+		short := appendShort(room[:0], p)
+		b = binary.AppendUvarint(b, uint64(len(short)))
+		return append(b, short...)
+	}
+	page, offset, size := s.long(p, length)
+	b = binary.AppendUvarint(b, uint64(size))
+	b = binary.AppendUvarint(b, uint64(page))
+	return binary.AppendUvarint(b, uint64(offset))
+}
+
+// long puts a list into the postings' pages, whole into one, and says where.
+func (s *sealer) long(p []posting, length func(uint16) uint32) (page, offset, size int) {
+	if len(s.postings) >= pageTarget {
+		s.flushPostings()
+	}
+	offset = len(s.postings)
+	if len(p) < minWindowed {
+		s.postings = appendFlat(s.postings, p)
+	} else {
+		s.postings = appendWindowed(s.postings, p, length)
+	}
+	return s.page, offset, len(s.postings) - offset
+}
+
+func (s *sealer) flushPostings() {
+	if len(s.postings) > 0 {
+		s.put(sectionPostings, s.page, s.postings)
+		s.postings = s.postings[:0]
+		s.page++
+	}
+}

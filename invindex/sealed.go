@@ -1,0 +1,328 @@
+package invindex
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// sealedChunk is a chunk whose pages are in a store. It holds its header, and
+// pages for as long as the cache leaves them.
+type sealedChunk struct {
+	number    uint16
+	prefix    []byte
+	cache     *pageCache
+	sums      [windows]sum
+	termCount int
+	terms     sealedDict
+	values    sealedDict
+	lens      pageSlot
+	postings  []pageSlot
+}
+
+// sealedDict is where the pages of a dictionary are kept. The first key of each
+// says which page a key is in.
+type sealedDict struct {
+	firsts []string
+	pages  []pageSlot
+}
+
+// openSealed reads a chunk's header.
+func openSealed(r Reader, prefix []byte, number uint16, cache *pageCache) (*sealedChunk, error) {
+	id := pageID{chunk: number, section: sectionHeader}
+	b, err := readPage(r, prefix, id)
+	if err != nil {
+		return nil, err
+	}
+	f := fields{rest: b}
+	if magic := f.bytes(len(sealMagic)); string(magic) != sealMagic {
+		return nil, fmt.Errorf("%w: %v begins with %q", ErrCorrupt, id, magic)
+	}
+	if v := f.bytes(1); len(v) == 1 && v[0] != sealVersion {
+		return nil, fmt.Errorf("%w: %v has the version %d, this program knows %d", ErrVersion, id, v[0], sealVersion)
+	}
+	c := &sealedChunk{number: number, prefix: prefix, cache: cache}
+	for w := range c.sums {
+		c.sums[w] = sum{docs: uint64(f.uvarint()), length: uint64(f.uvarint())}
+	}
+	c.termCount = f.uvarint()
+	c.terms = f.dict(number, sectionTerms)
+	c.values = f.dict(number, sectionValues)
+	c.postings = f.slots(number, sectionPostings, f.uvarint())
+	c.lens.id = pageID{chunk: number, section: sectionLengths}
+	if f.bad || len(f.rest) > 0 {
+		return nil, fmt.Errorf("%w: %v is malformed", ErrCorrupt, id)
+	}
+	return c, nil
+}
+
+// fields reads numbers and bytes and remembers that one was missing.
+type fields struct {
+	rest []byte
+	bad  bool
+}
+
+func (f *fields) bytes(n int) []byte {
+	if n < 0 || n > len(f.rest) {
+		f.bad, f.rest = true, nil
+		return nil
+	}
+	b := f.rest[:n]
+	f.rest = f.rest[n:]
+	return b
+}
+
+func (f *fields) uvarint() int {
+	v, n := binary.Uvarint(f.rest)
+	if n <= 0 || v >= 1<<62 {
+		f.bad, f.rest = true, nil
+		return 0
+	}
+	f.rest = f.rest[n:]
+	return int(v)
+}
+
+func (f *fields) slots(chunk uint16, section byte, n int) []pageSlot {
+	if n > 1<<16 {
+		f.bad = true
+		return nil
+	}
+	slots := make([]pageSlot, n)
+	for i := range slots {
+		slots[i].id = pageID{chunk: chunk, section: section, number: uint16(i)}
+	}
+	return slots
+}
+
+func (f *fields) dict(chunk uint16, section byte) sealedDict {
+	d := sealedDict{pages: f.slots(chunk, section, f.uvarint())}
+	for range d.pages {
+		d.firsts = append(d.firsts, string(f.bytes(f.uvarint())))
+	}
+	return d
+}
+
+// page returns a page in memory.
+func (c *sealedChunk) page(r Reader, slot *pageSlot) (*page, error) {
+	return c.cache.get(slot, func(id pageID) (*page, error) {
+		b, err := readPage(r, c.prefix, id)
+		if err != nil {
+			return nil, err
+		}
+		if id.section != sectionLengths {
+			return &page{data: b}, nil
+		}
+		lengths, ok := decodeLengths(b)
+		if !ok {
+			return nil, fmt.Errorf("%w: %v is malformed", ErrCorrupt, id)
+		}
+		return &page{lengths: lengths}, nil
+	})
+}
+
+func decodeLengths(b []byte) (*[windows]lengthPage, bool) {
+	out := new([windows]lengthPage)
+	for w := range out {
+		if len(b) == 0 || len(b)-1 < int(b[0])*windowDocs {
+			return nil, false
+		}
+		each := int(b[0])
+		data := b[1 : 1+each*windowDocs]
+		b = b[1+len(data):]
+		for i := range out[w] {
+			switch each {
+			case 0:
+			case 1:
+				out[w][i] = uint32(data[i])
+			case 2:
+				out[w][i] = uint32(binary.LittleEndian.Uint16(data[2*i:]))
+			case 4:
+				out[w][i] = binary.LittleEndian.Uint32(data[4*i:])
+			default:
+				return nil, false
+			}
+		}
+	}
+	return out, len(b) == 0
+}
+
+func (c *sealedChunk) id() uint16 { return c.number }
+
+func (c *sealedChunk) countTerms() int { return c.termCount }
+
+func (c *sealedChunk) total(window int) sum { return c.sums[window] }
+
+func (c *sealedChunk) lengths(r Reader) (lengthsOf, error) {
+	p, err := c.page(r, &c.lens)
+	if err != nil {
+		return lengthsOf{}, err
+	}
+	return lengthsOf{sealed: p.lengths}, nil
+}
+
+// find opens the list of a term or a value.
+func (c *sealedChunk) find(r Reader, kind dictKind, key string, buf *[]posting) (postingList, error) {
+	d := &c.terms
+	if kind == ofValues {
+		d = &c.values
+	}
+	at, exact := slices.BinarySearch(d.firsts, key)
+	if !exact {
+		at--
+	}
+	if at < 0 {
+		return postingList{}, nil
+	}
+	p, err := c.page(r, &d.pages[at])
+	if err != nil {
+		return postingList{}, err
+	}
+	e, ok := findEntry(p.data, key)
+	if !ok {
+		return postingList{}, fmt.Errorf("%w: %v is malformed", ErrCorrupt, d.pages[at].id)
+	}
+	l, err := c.open(r, e, kind == ofTerms, buf)
+	if err != nil {
+		return l, fmt.Errorf("invindex: the list of %q in %v: %w", key, d.pages[at].id, err)
+	}
+	return l, nil
+}
+
+// open opens the list of a dictionary entry. Short and flat lists are decoded
+// into buf.
+func (c *sealedChunk) open(r Reader, e entry, impacts bool, buf *[]posting) (postingList, error) {
+	l := postingList{n: e.n, window: -1}
+	if e.n == 0 {
+		return l, nil
+	}
+	var err error
+	from := len(*buf)
+	decoded := *buf
+	body := e.short
+	if e.n > maxShort {
+		if body, err = c.body(r, e); err != nil {
+			return postingList{}, err
+		}
+	}
+	switch {
+	case e.n <= maxShort:
+		decoded, err = decodeShort(decoded, body, e.n)
+	case e.n < minWindowed:
+		decoded, err = decodeFlat(decoded, body, e.n)
+	default:
+		l.isPacked = true
+		l.packed, err = openPacked(body, e.n, impacts)
+	}
+	if err != nil {
+		return postingList{}, err
+	}
+	*buf = decoded
+	l.plain = decoded[from:]
+	return l, nil
+}
+
+// body returns the bytes of a list that is outside the dictionary.
+func (c *sealedChunk) body(r Reader, e entry) ([]byte, error) {
+	if e.page >= len(c.postings) {
+		return nil, fmt.Errorf("%w: it is in page %d of %d", ErrCorrupt, e.page, len(c.postings))
+	}
+	p, err := c.page(r, &c.postings[e.page])
+	if err != nil {
+		return nil, err
+	}
+	if e.offset > len(p.data) || e.size > len(p.data)-e.offset {
+		return nil, fmt.Errorf("%w: it is past the end of %v", ErrCorrupt, c.postings[e.page].id)
+	}
+	return p.data[e.offset : e.offset+e.size], nil
+}
+
+// entry is what a dictionary says of a key. Its n is 0 for a key that is not in it.
+type entry struct {
+	n      int
+	size   int
+	short  []byte // the list, where it is short
+	page   int
+	offset int
+}
+
+// findEntry looks a key up in a dictionary page. False means a malformed page.
+func findEntry(b []byte, key string) (entry, bool) {
+	if len(b) < 2 {
+		return entry{}, false
+	}
+	n := int(binary.LittleEndian.Uint16(b))
+	if n == 0 || len(b) < 2+2*n {
+		return entry{}, false
+	}
+	block := func(i int) fields {
+		at := int(binary.LittleEndian.Uint16(b[2+2*i:]))
+		if at > len(b) {
+			return fields{bad: true}
+		}
+		return fields{rest: b[at:]}
+	}
+	// The last block whose first key, stored whole, is not above key.
+	lo, hi := 0, n
+	for hi-lo > 1 {
+		mid := int(uint(lo+hi) >> 1)
+		f := block(mid)
+		f.uvarint() // shares nothing
+		if first := f.bytes(f.uvarint()); f.bad {
+			return entry{}, false
+		} else if string(first) <= key {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	f := block(lo)
+	if lo < n-1 {
+		end := int(binary.LittleEndian.Uint16(b[2+2*(lo+1):]))
+		start := len(b) - len(f.rest)
+		if end < start || end > len(b) {
+			return entry{}, false
+		}
+		f.rest = f.rest[:end-start]
+	}
+	return scanBlock(&f, key)
+}
+
+// scanBlock looks for a key among the entries of a block. It keeps how many bytes
+// the entry before shares with key: an entry that shares more with that one than
+// key does is below key as well, and one that shares less is above.
+func scanBlock(f *fields, key string) (entry, bool) {
+	common := 0
+	for len(f.rest) > 0 {
+		shared, rest := f.uvarint(), []byte(nil)
+		rest = f.bytes(f.uvarint())
+		e := entry{n: f.uvarint(), size: f.uvarint()}
+		if e.n <= maxShort {
+			e.short = f.bytes(e.size)
+		} else {
+			e.page, e.offset = f.uvarint(), f.uvarint()
+		}
+		if f.bad || e.n == 0 {
+			return entry{}, false
+		}
+		switch {
+		case shared > common:
+			continue
+		case shared < common:
+			return entry{}, true
+		}
+		tail := key[common:]
+		same := 0
+		for same < min(len(rest), len(tail)) && rest[same] == tail[same] {
+			same++
+		}
+		switch {
+		case same == len(rest) && same == len(tail):
+			return e, true
+		case same == len(tail) || same < len(rest) && cmp.Less(tail[same], rest[same]):
+			return entry{}, true
+		}
+		common += same
+	}
+	return entry{}, !f.bad
+}

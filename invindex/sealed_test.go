@@ -1,0 +1,388 @@
+package invindex
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// sealedSample returns an index whose first chunk, of some hundred documents and
+// lists of every form, is sealed in a store.
+func sealedSample(t testing.TB) (*Index, *memStore) {
+	t.Helper()
+	x, store := New(Config{Prefix: []byte("i1")}), newMemStore()
+	for i := range uint32(900) {
+		d := Doc{Length: 10 + i%7, Values: []Value{{1, "all"}, {2, fmt.Sprint(i % 50)}}}
+		add := func(every uint32, text string, freq uint32) {
+			if i%every == 0 {
+				d.Terms = append(d.Terms, Term{text, freq})
+			}
+		}
+		add(300, fmt.Sprintf("a%d", i), 1) // short, and many
+		add(1, "dense", 1+i%2)             // windowed, a bitmap
+		add(4, "flat", 1+i%5)              // flat
+		add(90, "short", 1+i*70)           // short
+		add(45, "wide", 1+i%3*30_000)      // flat, with frequencies of 16 bits
+		doc := i + i/500*3*windowDocs      // two windows
+		if i%500 > 300 && i < 500 {        // the first with a sparse list
+			d.Terms = d.Terms[:0]
+		}
+		if i == 899 {
+			doc = 1 << 16 // the next chunk
+		}
+		slices.SortFunc(d.Terms, func(a, b Term) int { return strings.Compare(a.Text, b.Text) })
+		if err := x.Add(doc, &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Seal(store, 0); err != nil {
+		t.Fatal(err)
+	}
+	return x, store
+}
+
+// answers returns everything that the index says of some queries, or the error.
+func answers(t testing.TB, x *Index, r Reader) (string, error) {
+	t.Helper()
+	var b strings.Builder
+	s := x.Snapshot()
+	s.Reader = r
+	q := []QueryTerm{{"dense", 1}, {"flat", 2}, {"short", 1}, {"wide", 1}, {"a300", 1}, {"absent", 1}}
+	st, err := x.Stats(t.Context(), s, texts(q), Docs{})
+	if err != nil {
+		return "", err
+	}
+	hits, err := x.Search(t.Context(), s, q, st, Docs{}, 7)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(&b, st, hits)
+	for _, v := range []Value{{1, "all"}, {2, "7"}, {3, "7"}} {
+		set, err := x.Find(s, v)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&b, v, set.GetCardinality(), set.Checksum())
+		in := Docs{Set: set, Visible: func(doc uint32) bool { return doc%2 == 0 }}
+		if st, err = x.Stats(t.Context(), s, texts(q), in); err != nil {
+			return "", err
+		}
+		if hits, err = x.Search(t.Context(), s, q, st, in, 3); err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&b, st, hits)
+	}
+	return b.String(), nil
+}
+
+// loaded opens the chunk of a store as a database does.
+func loaded(store *memStore) (*Index, error) {
+	x := New(Config{Prefix: []byte("i1")})
+	if err := x.Load(store, 0); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func TestSealedAnswersTheSame(t *testing.T) {
+	x, store := sealedSample(t)
+	hot, err := answers(t, x, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms := x.Terms()
+	if err := x.Sealed(store, 0); err != nil {
+		t.Fatal(err)
+	}
+	if sealed, err := answers(t, x, store); err != nil || sealed != hot {
+		t.Errorf("sealed: %v\n%s\nwant\n%s", err, sealed, hot)
+	}
+	if x.Terms() != terms {
+		t.Errorf("%d terms, %d before sealing", x.Terms(), terms)
+	}
+	if _, err := answers(t, x, nil); err != nil {
+		t.Errorf("with every page in memory no reader is needed: %v", err)
+	}
+	y, err := loaded(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if y.Snapshot().Docs != 1<<16 {
+		t.Errorf("a loaded chunk leaves the mark at %d", y.Snapshot().Docs)
+	}
+	if err := y.Add(1<<16-1, &Doc{}); !errors.Is(err, ErrOrder) {
+		t.Errorf("adding to a loaded chunk: error %v", err)
+	}
+	if err := y.Load(store, 0); !errors.Is(err, ErrOrder) {
+		t.Errorf("loading a chunk again: error %v", err)
+	}
+	// The document in the second chunk is not in the store.
+	last := Doc{Length: 10 + 899%7, Values: []Value{{1, "all"}, {2, fmt.Sprint(899 % 50)}}, Terms: []Term{{"dense", 2}}}
+	if err := y.Add(1<<16, &last); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := answers(t, y, store); err != nil || again != hot {
+		t.Errorf("loaded: %v\n%s\nwant\n%s", err, again, hot)
+	}
+}
+
+func TestSealRefuses(t *testing.T) {
+	x, store := sealedSample(t)
+	for name, err := range map[string]error{
+		"a growing chunk":     x.Seal(store, 1),
+		"a missing chunk":     x.Seal(store, 2),
+		"sealed without Seal": x.Sealed(store, 1),
+	} {
+		if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if err := x.Sealed(newMemStore(), 0); !errors.Is(err, errNoPage) {
+		t.Errorf("sealed elsewhere: error %v", err)
+	}
+	if err := x.Sealed(store, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Seal(store, 0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("sealing again: error %v", err)
+	}
+	if _, err := answers(t, x, nil); err == nil || !strings.Contains(err.Error(), "no reader") {
+		t.Errorf("without a reader: error %v", err)
+	}
+	failing := writerFunc(func(key, value []byte) error { return errNoPage })
+	y, _ := sealedSample(t)
+	if err := y.Seal(failing, 0); !errors.Is(err, errNoPage) {
+		t.Errorf("a writer that fails: error %v", err)
+	}
+}
+
+type writerFunc func(key, value []byte) error
+
+func (f writerFunc) Set(key, value []byte) error { return f(key, value) }
+
+// Whatever byte of a chunk is damaged, an answer is the right one, where it did
+// not need the page, or an error that names the page.
+func TestSealedDamage(t *testing.T) {
+	_, store := sealedSample(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	x, err := loaded(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := answers(t, x, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string) {
+		t.Helper()
+		x, err := loaded(store)
+		got := ""
+		if err == nil {
+			got, err = answers(t, x, store)
+		}
+		switch {
+		case err == nil && got != want:
+			t.Errorf("%s: another answer\n%s", what, got)
+		case err == nil:
+			t.Errorf("%s: nothing noticed", what)
+		case !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "of chunk 0"):
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+	keys := slices.Sorted(maps.Keys(store.pages))
+	for _, key := range keys {
+		page := store.pages[key]
+		for range min(200, len(page)) {
+			i, bit := rng.IntN(len(page)), byte(1)<<rng.IntN(8)
+			page[i] ^= bit
+			check(fmt.Sprintf("bit %#x of byte %d of %q", bit, i, key))
+			page[i] ^= bit
+		}
+		for range 20 {
+			n := rng.IntN(len(page))
+			store.pages[key] = page[:n]
+			check(fmt.Sprintf("%q cut to %d bytes", key, n))
+			store.pages[key] = page
+		}
+	}
+	// A whole page in the place of another.
+	for _, key := range keys {
+		other := keys[(slices.Index(keys, key)+1)%len(keys)]
+		page := store.pages[key]
+		store.pages[key] = store.pages[other]
+		check(fmt.Sprintf("%q in place of %q", other, key))
+		store.pages[key] = page
+	}
+}
+
+func TestSealedVersion(t *testing.T) {
+	_, store := sealedSample(t)
+	id := pageID{section: sectionHeader}
+	key := string(id.key([]byte("i1")))
+	page := bytes.Clone(store.pages[key])
+	page[len(sealMagic)] = sealVersion + 1
+	store.pages[key] = sealPage(id, page[:len(page)-checksumBytes])
+	if _, err := loaded(store); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("error %v", err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The golden file of a version is what a program of that version wrote: it must
+// be read for as long as the version is, and written the same until there is a
+// next one.
+func TestSealedGolden(t *testing.T) {
+	_, store := sealedSample(t)
+	file := filepath.Join("testdata", "sealed-v1.txt")
+	if *update {
+		var b strings.Builder
+		for _, key := range slices.Sorted(maps.Keys(store.pages)) {
+			fmt.Fprintf(&b, "%x %x\n", key, store.pages[key])
+		}
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := newMemStore()
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		golden.pages[unhex(t, key)] = []byte(unhex(t, value))
+	}
+	for key, page := range store.pages {
+		if !bytes.Equal(golden.pages[key], page) {
+			t.Errorf("page %q is written in another way", key)
+		}
+	}
+	if len(golden.pages) != len(store.pages) {
+		t.Errorf("%d pages, %d in the golden file", len(store.pages), len(golden.pages))
+	}
+	x, err := loaded(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := loaded(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := answers(t, y, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answers(t, x, golden); err != nil || got != want {
+		t.Errorf("the golden file gives %v\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func unhex(t *testing.T, s string) string {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Pages whose checksum is right but whose content is anything: an error or an
+// answer, and no panic.
+func FuzzSealed(f *testing.F) {
+	x, store := sealedSample(f)
+	for key, page := range store.pages {
+		f.Add([]byte(key)[len(x.prefix)+2], page[:len(page)-checksumBytes])
+	}
+	f.Fuzz(func(t *testing.T, section byte, content []byte) {
+		damaged := newMemStore()
+		maps.Copy(damaged.pages, store.pages)
+		id := pageID{section: section}
+		damaged.pages[string(id.key(x.prefix))] = sealPage(id, content)
+		y, err := loaded(damaged)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if _, err := answers(t, y, damaged); err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, errNoPage) {
+			t.Fatal(err)
+		}
+	})
+}
+
+type batchWriter struct{ *pebble.Batch }
+
+func (b batchWriter) Set(key, value []byte) error { return b.Batch.Set(key, value, nil) }
+
+// On Pebble: sealed in a batch, found again by Span and ChunkOf, and read by a
+// snapshot after the chunk was deleted.
+func TestSealedOnPebble(t *testing.T) {
+	db, err := pebble.Open("db", &pebble.Options{FS: vfs.NewMem(), Logger: quiet{t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	x, _ := sealedSample(t)
+	want, err := answers(t, x, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := db.NewBatch()
+	if err := x.Seal(batchWriter{batch}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(batch.Commit(pebble.Sync), x.Sealed(db, 0)); err != nil {
+		t.Fatal(err)
+	}
+	start, end := x.Span(0)
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: start, UpperBound: end})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	for it.First(); it.Valid(); it.Next() {
+		if chunk, ok := x.ChunkOf(it.Key()); !ok || chunk != 0 {
+			t.Errorf("key %q is of chunk %d, %v", it.Key(), chunk, ok)
+		}
+		pages++
+	}
+	if err := it.Close(); err != nil || pages < 5 {
+		t.Errorf("%d pages, %v", pages, err)
+	}
+	snapshot := db.NewSnapshot()
+	defer snapshot.Close()
+	if err := db.DeleteRange(start, end, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := answers(t, x, db); !errors.Is(err, pebble.ErrNotFound) {
+		t.Errorf("the chunk is deleted: error %v", err)
+	}
+	if got, err := answers(t, x, snapshot); err != nil || got != want {
+		t.Errorf("by a snapshot: %v\n%s\nwant\n%s", err, got, want)
+	}
+	if _, ok := x.ChunkOf([]byte("other")); ok {
+		t.Error("a foreign key is of a chunk")
+	}
+}
+
+type quiet struct{ t *testing.T }
+
+func (q quiet) Infof(string, ...any)              {}
+func (q quiet) Errorf(format string, args ...any) { q.t.Errorf(format, args...) }
+func (q quiet) Fatalf(format string, args ...any) { q.t.Fatalf(format, args...) }
