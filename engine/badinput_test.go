@@ -215,31 +215,42 @@ func TestErrorForm(t *testing.T) {
 	}
 }
 
-func TestParseFilter(t *testing.T) {
-	for _, c := range []struct {
-		json string
-		says string // empty: valid
-	}{
-		{`{"field":"role","operator":"eq","value":"user"}`, ""},
-		{`{"field":"role","op":"in","value":["user","tool"]}`, ""},
-		{`{"AND":[{"field":"n","op":"eq","value":1},{"AND":[]}]}`, ""},
-		{`{"field":"role","operator":"like","value":"user"}`, "eq, in"},
+// TestBadFilters: an error says what is wrong and what exists.
+func TestBadFilters(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat(`{"AND":[`, n) + strings.Repeat(`]}`, n) }
+	for _, c := range []struct{ form, says string }{
+		{`{"field":"role","operator":"like","value":"user"}`, "icontains"},
+		{`role like user`, "icontains"},
 		{`{"field":"role","operator":"eq"}`, "value"},
 		{`{"operator":"eq","value":1}`, "field"},
 		{`{"field":"role","operator":"in","value":"user"}`, "list"},
 		{`{"field":"role","operator":"eq","value":{"a":1}}`, "role"},
-		{`{"field":"role","AND":[]}`, "AND"},
+		{`{"field":"role","AND":[]}`, "nest"},
 		{`{"fields":"role"}`, "fields"},
-		{`nonsense`, "JSON"},
-		{strings.Repeat(`{"AND":[`, 1_000) + strings.Repeat(`]}`, 1_000), "64"},
-		{strings.Repeat(`{"AND":[`, 10_000) + strings.Repeat(`]}`, 10_000), "depth"},
+		{`{"AND":[null]}`, "field"},
+		{`{nonsense`, "JSON"},
+		{`nonsense`, "operator"},
+		{``, "JSON"},
+		{`role = `, "value"},
+		{`role = user and`, "field"},
+		{`(role = user`, "parenthesis"},
+		{`role = user)`, "end"},
+		{`role = "user`, "quotes"},
+		{`tag in a, b`, "parentheses"},
+		{`tag in (a b)`, "comma"},
+		{`created_at > yesterday`, "2026-01-31"},
+		{`created_at contains 2`, "time"},
+		{`n > null`, "null"},
+		{`n > true`, "boolean"},
+		{nested(1_000), "64"},
+		{nested(10_000), "depth"},
+		{strings.Repeat("(", 10_000), "64"},
+		{strings.Repeat("not ", 10_000) + "a = 1 or", "field"},
+		{strings.Repeat("a = 1 or ", 20_000) + "a = 1", "split"},
 	} {
-		_, err := ParseFilter([]byte(c.json))
-		switch {
-		case c.says == "" && err != nil:
-			t.Errorf("%s: %v", truncate(c.json), err)
-		case c.says != "" && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says)):
-			t.Errorf("%s: error %v, want one that says %q", truncate(c.json), err, c.says)
+		_, err := ParseFilter([]byte(c.form))
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want one that says %q", truncate(c.form), err, c.says)
 		}
 	}
 }

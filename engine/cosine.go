@@ -50,7 +50,7 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 		if err != nil {
 			return "", err
 		}
-		return rec.text, nil
+		return db.searched(rec)
 	})
 	if err != nil {
 		return err

@@ -124,6 +124,12 @@ func (f *fields) number(path string) (uint32, bool) {
 	return num, ok
 }
 
+func (f *fields) count() int {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return len(f.num)
+}
+
 func (f *fields) add(path string, num uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,6 +187,9 @@ func (db *DB) fail(cause error) {
 
 // lock takes the writer lock.
 func (db *DB) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("wait for the writer lock: %w", err)
+	}
 	select {
 	case db.writer <- struct{}{}:
 		return nil

@@ -26,30 +26,49 @@ type field struct {
 	number uint16
 	// path is that of a metadata field, without "metadata.".
 	path string
-	// of reads a value that is no metadata from a record.
-	of func(*record) any
+	// of reads a value that is no metadata.
+	of func(*filtered) any
+	// row reads it from the document table, where it is there.
+	row func(tx *Tx, r *docRow) any
+	// time: the value is an int64 of Unix milliseconds.
+	time bool
+}
+
+// filtered is a memory that a filter looks at.
+type filtered struct {
+	rec  *record
+	meta map[string]any
+	access
 }
 
 // builtinFields are the names that are not metadata.
 var builtinFields = map[string]field{
-	"user":     {number: fieldUser, of: func(r *record) any { return orMissing(r.scope.User) }},
-	"agent":    {number: fieldAgent, of: func(r *record) any { return orMissing(r.scope.Agent) }},
-	"run":      {number: fieldRun, of: func(r *record) any { return orMissing(r.scope.Run) }},
-	"role":     {number: fieldRole, of: func(r *record) any { return string(roles[r.role]) }},
-	"kind":     {number: fieldKind, of: func(r *record) any { return string(kindNames[r.kind]) }},
-	"source":   {number: fieldSource, of: func(r *record) any { return orMissing(r.source) }},
-	"pinned":   {number: fieldPinned, of: func(r *record) any { return r.flags&flagPinned != 0 }},
-	"id":       {of: func(r *record) any { return r.id }},
-	"name":     {of: func(r *record) any { return orMissing(r.name) }},
-	"text":     {of: func(r *record) any { return orMissing(r.text) }},
-	"user_id":  {number: fieldUser, of: func(r *record) any { return orMissing(r.scope.User) }},
-	"agent_id": {number: fieldAgent, of: func(r *record) any { return orMissing(r.scope.Agent) }},
-	"run_id":   {number: fieldRun, of: func(r *record) any { return orMissing(r.scope.Run) }},
-	"memory":   {of: func(r *record) any { return orMissing(r.text) }},
-	"content":  {of: func(r *record) any { return orMissing(r.text) }},
+	"id":            {of: func(m *filtered) any { return m.rec.id }},
+	"user":          {number: fieldUser, of: func(m *filtered) any { return orMissing(m.rec.scope.User) }},
+	"agent":         {number: fieldAgent, of: func(m *filtered) any { return orMissing(m.rec.scope.Agent) }},
+	"run":           {number: fieldRun, of: func(m *filtered) any { return orMissing(m.rec.scope.Run) }},
+	"role":          {number: fieldRole, of: func(m *filtered) any { return string(roles[m.rec.role]) }},
+	"kind":          {number: fieldKind, of: func(m *filtered) any { return string(kindNames[m.rec.kind]) }},
+	"source":        {number: fieldSource, of: func(m *filtered) any { return orMissing(m.rec.source) }},
+	"pinned":        {number: fieldPinned, of: func(m *filtered) any { return m.rec.flags&flagPinned != 0 }},
+	"name":          {of: func(m *filtered) any { return orMissing(m.rec.name) }},
+	"text":          {of: func(m *filtered) any { return orMissing(m.rec.text) }},
+	"importance":    {of: func(m *filtered) any { return m.rec.importance }, row: func(_ *Tx, r *docRow) any { return r.importance }},
+	"confidence":    {of: func(m *filtered) any { return m.rec.confidence }, row: func(_ *Tx, r *docRow) any { return r.confidence }},
+	"access_count":  {of: func(m *filtered) any { return m.count }, row: func(tx *Tx, r *docRow) any { return tx.db.accessOf(r.seq).count }},
+	"created_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.created) }, row: func(_ *Tx, r *docRow) any { return orNever(r.created) }},
+	"updated_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.updated) }},
+	"event_time":    {time: true, of: func(m *filtered) any { return orNever(m.rec.event) }},
+	"expires_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.expires) }, row: func(_ *Tx, r *docRow) any { return orNever(r.expires) }},
+	"last_accessed": {time: true, of: func(m *filtered) any { return orNever(m.last) }, row: func(tx *Tx, r *docRow) any { return orNever(tx.db.accessOf(r.seq).last) }},
 }
 
-// missing is the value of a field that a record has not; it equals nothing.
+// otherNames are further names of built-in fields.
+var otherNames = map[string]string{
+	"user_id": "user", "agent_id": "agent", "run_id": "run", "memory": "text", "content": "text",
+}
+
+// missing is the value of a field that a memory has not.
 type missing struct{}
 
 func orMissing(s string) any {
@@ -59,21 +78,40 @@ func orMissing(s string) any {
 	return s
 }
 
+func orNever(ms int64) any {
+	if ms == 0 {
+		return missing{}
+	}
+	return ms
+}
+
+// accessOf are the newest access statistics of a memory.
+func (db *DB) accessOf(seq uint64) access {
+	s := db.docs.seq(seq)
+	if s == nil {
+		return access{}
+	}
+	return access{s.count.Load(), s.accessed.Load()}
+}
+
 const metadataPrefix = "metadata."
 
 func fieldOf(name string) field {
+	if other, ok := otherNames[name]; ok {
+		name = other
+	}
 	if f, ok := builtinFields[name]; ok {
 		return f
 	}
 	return field{path: strings.TrimPrefix(name, metadataPrefix)}
 }
 
-// value reads the field of a record.
-func (f field) value(r *record, meta map[string]any) any {
+// value reads the field of a memory.
+func (f field) value(m *filtered) any {
 	if f.of != nil {
-		return f.of(r)
+		return f.of(m)
 	}
-	return lookPath(meta, f.path)
+	return lookPath(m.meta, f.path)
 }
 
 // lookPath follows a dotted path. A key that holds the dot itself comes first.
@@ -169,4 +207,23 @@ func (f textField) value(r *record, meta map[string]any) string {
 		return strings.Join(words, "\n")
 	}
 	return ""
+}
+
+// searched is the text of a record with that of its indexed fields: what the
+// lexical embedder sees, as the text index does.
+func (db *DB) searched(r *record) (string, error) {
+	if len(db.indexedText) == 0 {
+		return r.text, nil
+	}
+	meta, err := decodeMetadata(r.metadata)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{r.text}
+	for _, f := range db.indexedText {
+		if s := f.value(r, meta); s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, "\n"), nil
 }

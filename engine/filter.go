@@ -1,91 +1,180 @@
 package engine
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 )
 
-// Filter is a condition on memories: Eq, In or And.
+// Filter is a condition on memories: Eq, Ne, Gt, Gte, Lt, Lte, In, Nin, Contains,
+// IContains, And, Or or Not.
 //
 // A field is one of user, agent, run (also user_id, agent_id, run_id), id, role,
-// kind, source, name, text (also memory, content), pinned, or the name of a
-// metadata field; metadata.x forces metadata, and a dot goes one object deeper.
+// kind, source, name, text (also memory, content), pinned, importance,
+// confidence, created_at, updated_at, event_time, expires_at, last_accessed,
+// access_count, or the name of a metadata field; metadata.x forces metadata, and a
+// dot goes one object deeper.
+//
 // Values are strings, numbers, booleans or nil (JSON null); types are never
-// coerced. A missing field equals nothing.
+// coerced: a string is not less than a number, and 1 is not "1". Strings are
+// ordered by their bytes. The times of a memory are compared with a time.Time, a
+// string in RFC 3339 or a bare date (midnight UTC), or a number of Unix
+// milliseconds. A field that a memory does not have fails every condition but Ne,
+// Nin and Not.
 type Filter interface {
-	// match evaluates the condition on a record.
-	match(r *record, meta map[string]any) bool
-	// check bounds the condition: nodes counts down.
+	// check bounds the filter: nodes counts down.
 	check(depth int, nodes *int) error
 }
 
-// Eq holds where the field equals the value.
-type Eq struct {
-	Field string
-	Value any
-}
-
-// In holds where the field equals one of the values.
-type In struct {
-	Field  string
-	Values []any
-}
+// The conditions on a field. Lists in metadata contain their elements, and equal
+// nothing.
+type (
+	// Eq holds where the field equals the value.
+	Eq struct {
+		Field string
+		Value any
+	}
+	// Ne holds where Eq does not, also where the field is missing.
+	Ne struct {
+		Field string
+		Value any
+	}
+	// Gt holds where the field is greater than the value.
+	Gt struct {
+		Field string
+		Value any
+	}
+	// Gte holds where the field is greater than or equal to the value.
+	Gte struct {
+		Field string
+		Value any
+	}
+	// Lt holds where the field is less than the value.
+	Lt struct {
+		Field string
+		Value any
+	}
+	// Lte holds where the field is less than or equal to the value.
+	Lte struct {
+		Field string
+		Value any
+	}
+	// In holds where the field equals one of the values.
+	In struct {
+		Field  string
+		Values []any
+	}
+	// Nin holds where In does not, also where the field is missing.
+	Nin struct {
+		Field  string
+		Values []any
+	}
+	// Contains holds where the field is a string that has the value within it, or
+	// a list that has it as an element.
+	Contains struct {
+		Field string
+		Value string
+	}
+	// IContains is Contains without regard to upper and lower case.
+	IContains struct {
+		Field string
+		Value string
+	}
+)
 
 // And holds where all its parts hold; an empty And always holds.
 type And []Filter
 
+// Or holds where one of its parts holds; an empty Or never holds.
+type Or []Filter
+
+// Not holds where its filter does not.
+type Not struct{ Filter Filter }
+
+// op is an operator on a field.
+type op uint8
+
+const (
+	opEq op = iota
+	opNe
+	opGt
+	opGte
+	opLt
+	opLte
+	opIn
+	opNin
+	opContains
+	opIContains
+)
+
+var opNames = []string{"eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains"}
+
+func (o op) String() string { return opNames[o] }
+
+// condition is a condition on a field in one shape.
+type condition struct {
+	name   string
+	field  field
+	op     op
+	values []any // one, or those of In and Nin
+}
+
+func newCondition(name string, o op, values ...any) condition {
+	return condition{name, fieldOf(name), o, values}
+}
+
+// conditionOf is the condition on a field that f is, false for And, Or and Not.
+func conditionOf(f Filter) (condition, bool) {
+	switch f := f.(type) {
+	case Eq:
+		return newCondition(f.Field, opEq, f.Value), true
+	case Ne:
+		return newCondition(f.Field, opNe, f.Value), true
+	case Gt:
+		return newCondition(f.Field, opGt, f.Value), true
+	case Gte:
+		return newCondition(f.Field, opGte, f.Value), true
+	case Lt:
+		return newCondition(f.Field, opLt, f.Value), true
+	case Lte:
+		return newCondition(f.Field, opLte, f.Value), true
+	case In:
+		return newCondition(f.Field, opIn, f.Values...), true
+	case Nin:
+		return newCondition(f.Field, opNin, f.Values...), true
+	case Contains:
+		return newCondition(f.Field, opContains, f.Value), true
+	case IContains:
+		return newCondition(f.Field, opIContains, f.Value), true
+	}
+	return condition{}, false
+}
+
 const doingFilter = "read a filter"
 
-func (f Eq) match(r *record, meta map[string]any) bool {
-	return equalValue(fieldOf(f.Field).value(r, meta), f.Value)
+func (f Eq) check(_ int, n *int) error        { return checkOne(f, n) }
+func (f Ne) check(_ int, n *int) error        { return checkOne(f, n) }
+func (f Gt) check(_ int, n *int) error        { return checkOne(f, n) }
+func (f Gte) check(_ int, n *int) error       { return checkOne(f, n) }
+func (f Lt) check(_ int, n *int) error        { return checkOne(f, n) }
+func (f Lte) check(_ int, n *int) error       { return checkOne(f, n) }
+func (f In) check(_ int, n *int) error        { return checkOne(f, n) }
+func (f Nin) check(_ int, n *int) error       { return checkOne(f, n) }
+func (f Contains) check(_ int, n *int) error  { return checkOne(f, n) }
+func (f IContains) check(_ int, n *int) error { return checkOne(f, n) }
+
+func (f And) check(depth int, nodes *int) error { return checkParts(f, depth, nodes) }
+func (f Or) check(depth int, nodes *int) error  { return checkParts(f, depth, nodes) }
+func (f Not) check(depth int, nodes *int) error {
+	return checkParts([]Filter{f.Filter}, depth, nodes)
 }
 
-func (f In) match(r *record, meta map[string]any) bool {
-	have := fieldOf(f.Field).value(r, meta)
-	for _, v := range f.Values {
-		if equalValue(have, v) {
-			return true
-		}
-	}
-	return false
-}
-
-func (f And) match(r *record, meta map[string]any) bool {
-	for _, g := range f {
-		if !g.match(r, meta) {
-			return false
-		}
-	}
-	return true
-}
-
-func equalValue(have, want any) bool {
-	if have == (any)(missing{}) {
-		return false
-	}
-	a, ok := exactKey(have)
-	if !ok {
-		return false
-	}
-	b, ok := exactKey(want)
-	return ok && a == b
-}
-
-func (f Eq) check(_ int, nodes *int) error {
-	return checkCondition(f.Field, []any{f.Value}, nodes)
-}
-
-func (f In) check(_ int, nodes *int) error { return checkCondition(f.Field, f.Values, nodes) }
-
-func (f And) check(depth int, nodes *int) error {
+func checkParts(parts []Filter, depth int, nodes *int) error {
 	if depth > MaxFilterDepth {
 		return invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
 	}
-	for _, g := range f {
+	for _, g := range parts {
 		if g == nil {
 			return invalid(doingFilter, "a part of it is nil", "leave it out")
 		}
@@ -96,16 +185,44 @@ func (f And) check(depth int, nodes *int) error {
 	return spend(nodes, 1)
 }
 
-func checkCondition(name string, values []any, nodes *int) error {
-	if name == "" || name == metadataPrefix {
+func checkOne(f Filter, nodes *int) error {
+	c, _ := conditionOf(f)
+	if c.name == "" || c.name == metadataPrefix {
 		return invalid(doingFilter, "a condition has no field", "name one")
 	}
-	for _, v := range values {
-		if _, ok := exactKey(v); !ok {
-			return invalid(doingFilter, fmt.Sprintf("%s is compared with a %T", truncate(name), v), "compare with a string, a number, true, false or null")
+	for _, v := range c.values {
+		if err := c.checkValue(v); err != nil {
+			return err
 		}
 	}
-	return spend(nodes, 1+len(values))
+	return spend(nodes, 1+len(c.values))
+}
+
+// checkValue refuses what a field of its kind can never be compared with.
+func (c *condition) checkValue(v any) error {
+	if c.field.time {
+		if _, ok := timeValue(v); !ok {
+			return invalid(doingFilter, fmt.Sprintf("%s is a time and is compared with %v", c.name, v),
+				"write it as 2026-01-31, as 2026-01-31T12:00:00Z, or in Unix milliseconds")
+		}
+		if c.op == opContains || c.op == opIContains {
+			return invalid(doingFilter, c.name+" is a time and contains nothing", "compare it with gt, gte, lt or lte")
+		}
+		return nil
+	}
+	if _, ok := exactKey(v); !ok {
+		return invalid(doingFilter, fmt.Sprintf("%s is compared with a %T", truncate(c.name), v), "compare with a string, a number, true, false or null")
+	}
+	switch c.op {
+	case opGt, opGte, opLt, opLte:
+		if v == nil {
+			return invalid(doingFilter, fmt.Sprintf("%s is ordered against null", truncate(c.name)), "compare with a string or a number")
+		}
+		if _, isBool := v.(bool); isBool {
+			return invalid(doingFilter, fmt.Sprintf("%s is ordered against a boolean", truncate(c.name)), "compare with a string or a number")
+		}
+	}
+	return nil
 }
 
 func spend(nodes *int, n int) error {
@@ -123,89 +240,101 @@ func checkFilter(f Filter) error {
 	return f.check(0, &nodes)
 }
 
-// ParseFilter reads a filter from JSON: {"field": …, "operator": "eq", "value": …}
-// (or "op"), and {"AND": [ … ]}.
-func ParseFilter(b []byte) (Filter, error) {
-	var raw json.RawMessage
-	if err := json.Unmarshal(b, &raw); err != nil {
-		return nil, invalid(doingFilter, fmt.Sprintf("it is no JSON: %s in %s", err, truncate(string(b))), `write it as {"field":"role","operator":"eq","value":"user"}`)
+// holds evaluates the condition on the field's value.
+func (c *condition) holds(have any) bool {
+	switch c.op {
+	case opNe, opNin:
+		return !c.equalsAny(have)
+	case opEq, opIn:
+		return c.equalsAny(have)
 	}
-	f, err := parseFilter(b, 0)
-	if err != nil {
-		return nil, err
+	if have == (any)(missing{}) {
+		return false
 	}
-	return f, checkFilter(f)
+	want := c.values[0]
+	switch c.op {
+	case opContains:
+		return containsValue(have, want.(string), false)
+	case opIContains:
+		return containsValue(have, want.(string), true)
+	}
+	cmp, ok := c.order(have, want)
+	if !ok {
+		return false
+	}
+	switch c.op {
+	case opGt:
+		return cmp > 0
+	case opGte:
+		return cmp >= 0
+	case opLt:
+		return cmp < 0
+	}
+	return cmp <= 0
 }
 
-type filterNode struct {
-	Field    *string           `json:"field"`
-	Operator string            `json:"operator"`
-	Op       string            `json:"op"`
-	Value    json.RawMessage   `json:"value"`
-	And      []json.RawMessage `json:"AND"`
-}
-
-func parseFilter(b []byte, depth int) (Filter, error) {
-	if depth > MaxFilterDepth {
-		return nil, invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
+func (c *condition) equalsAny(have any) bool {
+	if have == (any)(missing{}) {
+		return false
 	}
-	var n filterNode
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&n); err != nil {
-		return nil, invalid(doingFilter, strings.TrimPrefix(err.Error(), "json: "), "use field, operator and value, or AND")
-	}
-	if n.And != nil {
-		if n.Field != nil {
-			return nil, invalid(doingFilter, "AND stands beside a field", "put the condition into the list")
-		}
-		all := make(And, 0, len(n.And))
-		for _, raw := range n.And {
-			f, err := parseFilter(raw, depth+1)
-			if err != nil {
-				return nil, err
+	for _, want := range c.values {
+		if c.field.time {
+			if cmp, ok := c.order(have, want); ok && cmp == 0 {
+				return true
 			}
-			all = append(all, f)
+			continue
 		}
-		return all, nil
+		if equalValue(have, want) {
+			return true
+		}
 	}
-	if n.Field == nil {
-		return nil, invalid(doingFilter, "a condition has no field", "name one")
-	}
-	return n.condition()
+	return false
 }
 
-func (n *filterNode) condition() (Filter, error) {
-	op := n.Operator
-	if op == "" {
-		op = n.Op
+func equalValue(have, want any) bool {
+	a, ok := exactKey(have)
+	if !ok {
+		return false
 	}
-	value, err := filterValue(n.Value)
-	if err != nil {
-		return nil, err
-	}
-	switch op {
-	case "eq":
-		return Eq{*n.Field, value}, nil
-	case "in":
-		values, ok := value.([]any)
-		if !ok {
-			return nil, invalid(doingFilter, "the value of in is no list", "write [ … ]")
-		}
-		return In{*n.Field, values}, nil
-	}
-	return nil, invalid(doingFilter, fmt.Sprintf("unknown operator %q", truncate(op)), "use eq, in or AND")
+	b, ok := exactKey(want)
+	return ok && a == b
 }
 
-func filterValue(raw json.RawMessage) (any, error) {
-	if len(raw) == 0 {
-		return nil, invalid(doingFilter, "a condition has no value", "give one")
+// order compares two values of one type, false where they have none in common.
+func (c *condition) order(have, want any) (int, bool) {
+	if c.field.time {
+		a, ok := have.(int64)
+		b, valid := timeValue(want)
+		return compareNumbers(a, b), ok && valid
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
-		return nil, invalid(doingFilter, err.Error(), "")
+	if a, ok := have.(string); ok {
+		b, ok := want.(string)
+		return strings.Compare(a, b), ok
 	}
-	return v, nil
+	a, ok := numberOf(have)
+	if !ok {
+		return 0, false
+	}
+	b, ok := numberOf(want)
+	if !ok {
+		return 0, false
+	}
+	return a.compare(b), true
+}
+
+func containsValue(have any, want string, fold bool) bool {
+	switch have := have.(type) {
+	case string:
+		if fold {
+			return strings.Contains(analysis.FoldCase(have), analysis.FoldCase(want))
+		}
+		return strings.Contains(have, want)
+	case []any:
+		for _, e := range have {
+			if s, ok := e.(string); ok && (s == want || fold && analysis.FoldCase(s) == analysis.FoldCase(want)) {
+				return true
+			}
+		}
+	}
+	return false
 }

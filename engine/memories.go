@@ -56,6 +56,7 @@ func (m Memories) Store(ctx context.Context, mem Memory, o *StoreOptions) (Store
 
 // StoreBatch stores several memories in one commit, all or none; under
 // SkipInvalid all that are valid. The results are in the order of the memories.
+// In a transaction, a batch that fails half-way leaves one that cannot commit.
 func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions) ([]Stored, error) {
 	if o == nil {
 		o = &StoreOptions{}
@@ -82,6 +83,7 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 		m.db.markPending(ps)
 	}
 	err := m.update(ctx, doingStore, func(tx *Tx) error {
+		before := tx.changes
 		for i, p := range ps {
 			if p == nil {
 				continue
@@ -92,7 +94,11 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 				continue
 			}
 			if !o.SkipInvalid || tx.broken != nil || !refused(err) {
-				return inBatch(err, i, len(mems))
+				err = inBatch(err, i, len(mems))
+				if tx.changes > before {
+					return tx.breaks(err) // half a batch is in the transaction
+				}
+				return err
 			}
 			results[i].Err = err
 		}

@@ -99,7 +99,7 @@ func exactKey(v any) (string, bool) {
 	case float64:
 		return numberKey(strconv.FormatFloat(v, 'g', -1, 64)), true
 	case float32:
-		return numberKey(strconv.FormatFloat(float64(v), 'g', -1, 64)), true
+		return numberKey(strconv.FormatFloat(float64(v), 'g', -1, 32)), true // as JSON writes it
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
 		return numberKey(fmt.Sprint(v)), true
 	}
@@ -119,8 +119,12 @@ func numberKey(s string) string {
 	if err != nil {
 		return "n" + s
 	}
-	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+	switch {
+	case f != math.Trunc(f):
+	case -1<<63 <= f && f < 1<<63:
 		return "n" + strconv.FormatInt(int64(f), 10)
+	case 0 < f && f < 1<<64:
+		return "n" + strconv.FormatUint(uint64(f), 10)
 	}
 	return "n" + strconv.FormatFloat(f, 'g', -1, 64)
 }

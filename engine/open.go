@@ -114,10 +114,25 @@ func syncDir(f vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// makeDir creates the folder of a new database, durably.
+// makeDir creates the folder of a new database, durably: a folder is as durable
+// as its entry in the one above.
 func makeDir(f vfs.FS, dir string) error {
+	var above []string
+	for d := dir; ; {
+		parent := f.PathDir(d)
+		if _, err := f.Stat(d); err == nil || parent == d {
+			break
+		}
+		above = append(above, parent)
+		d = parent
+	}
 	if err := f.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s: %w", doingOpen(dir), err)
+	}
+	for _, d := range above {
+		if err := syncDir(f, d); err != nil {
+			return fmt.Errorf("%s: %w", doingOpen(dir), err)
+		}
 	}
 	return nil
 }

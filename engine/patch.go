@@ -58,6 +58,9 @@ func (tx *Tx) patch(doing string, l live, rec *record, patch *Patch, embedded []
 	if err := tx.room(doing, p.size()); err != nil {
 		return l, err
 	}
+	if err := tx.fits(doing, p.vectors); err != nil {
+		return l, err
+	}
 	if p.rec.text == "" && len(p.vectors) == 0 && (rec.text != "" || len(rec.vectors) == 0) {
 		return l, invalid(doing, "it would have neither a text nor a vector", "delete it instead")
 	}

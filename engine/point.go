@@ -89,9 +89,8 @@ func (ps *points) close() error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.current
-	ps.current = nil
-	if p == nil {
+	if p == nil || p.refs == 0 {
 		return nil
 	}
-	return ps.release(p)
+	return ps.release(p) // it stays the current one, to tell its LSN
 }

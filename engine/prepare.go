@@ -27,6 +27,7 @@ type prepared struct {
 	values   []pathValue // of its metadata
 	access   access      // of an import
 	pending  bool        // its text is still to be embedded
+	learned  bool        // the embedder made the vector of the default space
 	explicit givenFields
 }
 
@@ -240,7 +241,7 @@ func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 	}
 	for i, p := range missing {
 		p.vectors[defaultSpace] = vecs[i]
-		p.pending = false
+		p.pending, p.learned = false, true
 	}
 }
 
@@ -266,5 +267,5 @@ func (db *DB) now() int64 { return db.clock().UnixMilli() }
 
 // dateWords is a time as words: what a person would type to find it.
 func dateWords(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2 January 2006 Monday")
+	return time.UnixMilli(ms).UTC().Format("2 January 2006")
 }

@@ -63,7 +63,8 @@ func (d *deathRange) before(v version) bool {
 }
 
 // DeleteScope deletes every memory in a scope, in one commit, whatever their
-// number, and returns how many there were.
+// number, and returns how many there were. It also removes those that have
+// expired, and does not count them.
 func (m Memories) DeleteScope(ctx context.Context, s Scope) (n int, err error) {
 	const doing = "delete the memories of a scope"
 	if err := s.check(doing); err != nil {
@@ -86,7 +87,7 @@ func (tx *Tx) deleteScope(ctx context.Context, doing string, s Scope) (int, erro
 	if err := tx.materialise(); err != nil {
 		return 0, tx.breaks(err)
 	}
-	docs, err := tx.inScope(ctx, s, false)
+	docs, n, err := tx.bornInScope(s)
 	if err != nil || docs.IsEmpty() {
 		return 0, err
 	}
@@ -103,7 +104,30 @@ func (tx *Tx) deleteScope(ctx context.Context, doing string, s Scope) (int, erro
 	tx.ranges = append(tx.ranges, d)
 	tx.log = append(tx.log, byte(logRange))
 	tx.log = binary.AppendUvarint(tx.log, uint64(d.change))
-	return int(docs.GetCardinality()), nil
+	return n, nil
+}
+
+// bornInScope is the set of documents in a scope that have not died, expired or
+// not, and the number of those that have not expired.
+func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
+	set, err := tx.scopeSet(s)
+	if err != nil {
+		return nil, 0, err
+	}
+	docs = roaring.New()
+	it := set.Iterator()
+	for it.HasNext() {
+		doc := it.Next()
+		r := tx.db.docs.row(doc)
+		if !r.visible(tx.lsn) {
+			continue
+		}
+		docs.Add(doc)
+		if r.expires == 0 || r.expires > tx.now {
+			n++
+		}
+	}
+	return docs, n, nil
 }
 
 // rangeDeath finds the death range that a memory without an entry died of.

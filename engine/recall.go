@@ -172,7 +172,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	bag.Add(r.tx.db.analyzer, r.q.Text, 1)
+	bag.AddQuery(r.tx.db.analyzer, r.q.Text, 1)
 	terms := bag.Terms()
 	// Of a query as long as a book, the first terms stand for it.
 	terms = terms[:min(len(terms), invindex.MaxQueryTerms)]
@@ -217,9 +217,18 @@ func (r *recalling) rank(ctx context.Context) ([]scored, error) {
 }
 
 func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
-	hits, err := r.tx.db.text.Search(ctx, r.tx.snapshot(), r.terms, r.stats, invindex.Docs{Set: r.set}, k)
-	if err != nil {
-		return nil, err
+	// The index breaks ties by document, a result by Seq, which an update keeps:
+	// all that tie with the last hit must be seen.
+	var hits []invindex.Hit
+	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
+		var err error
+		hits, err = r.tx.db.text.Search(ctx, r.tx.snapshot(), r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+		if err != nil {
+			return nil, err
+		}
+		if len(hits) < n || hits[n-1].Score < hits[k-1].Score || n == invindex.MaxHits {
+			break
+		}
 	}
 	best := newTop(k)
 	for _, h := range hits {

@@ -204,8 +204,9 @@ func (tx *Tx) rollback() {
 	}
 	if len(tx.undo) > 0 {
 		// Documents that were materialised stay in the indexes as holes, so
-		// their IDs are spent.
+		// their IDs are spent; and so are Seqs, which a recall may have touched.
 		tx.db.next.doc = max(tx.db.next.doc, tx.db.docs.mark.Load())
+		tx.db.next.seq = tx.next.seq
 	}
 	tx.closeBatch()
 }

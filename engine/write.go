@@ -20,6 +20,9 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.room(doingStore, p.size()); err != nil {
 		return Stored{}, err
 	}
+	if err := tx.fits(doingStore, p.vectors); err != nil {
+		return Stored{}, err
+	}
 	owner, run, err := tx.scopeNumbers(p.rec.scope)
 	if err != nil {
 		return Stored{}, err
@@ -112,6 +115,9 @@ func (tx *Tx) storeOver(p *prepared, old live, o *StoreOptions) (Stored, error) 
 // sameVectors tells whether the given vectors are those that are stored.
 func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
 	for name, vec := range p.vectors {
+		if p.learned && name == defaultSpace {
+			continue // made of the text, which is the same
+		}
 		s := tx.space(name)
 		if s == nil {
 			return false, nil
@@ -225,6 +231,9 @@ func (tx *Tx) replace(p *prepared, rec *record, old live) error {
 	}
 	v := version{owner: old.owner, seq: old.seq, born: tx.lsn, change: tx.change()}
 	pv := &pendingVersion{version: v, run: run, inherits: old.doc}
+	if before := tx.pend[old.seq]; before != nil {
+		pv.access = before.access
+	}
 	p.rec.flags |= flagUpdate
 	tx.inherit(p, pv, rec, old)
 	if err := tx.dropKeys(rec, old); err != nil {
@@ -312,14 +321,29 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	return nil
 }
 
+// fits checks vectors against the spaces that the transaction sees, and against
+// the number that there can be.
+func (tx *Tx) fits(doing string, vectors map[string][]float32) error {
+	fresh := uint32(0)
+	for name, vec := range vectors {
+		switch s := tx.space(name); {
+		case s == nil:
+			fresh++
+		case s.dim != len(vec):
+			return dimensionError(doing, name, s.dim, len(vec))
+		}
+	}
+	if fresh > 0 && tx.next.names[nameSpace]+fresh > MaxSpaces {
+		return invalid(doing, fmt.Sprintf("its vectors would make more than %d spaces", MaxSpaces), "use those that exist")
+	}
+	return nil
+}
+
 func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 	for name, vec := range p.vectors {
 		s, err := tx.makeSpace(name, len(vec))
 		if err != nil {
 			return err
-		}
-		if s.dim != len(vec) {
-			return dimensionError(doingStore, name, s.dim, len(vec))
 		}
 		if err := tx.set(tx.db.keys.vector(s.num, pv.version), codec.AppendFloats(nil, vec)); err != nil {
 			return err
@@ -425,9 +449,6 @@ func (tx *Tx) spaceByNum(num uint16) *space {
 func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 	if s := tx.space(name); s != nil {
 		return s, nil
-	}
-	if tx.next.names[nameSpace] >= MaxSpaces {
-		return nil, invalid(doingStore, fmt.Sprintf("the vector space %q would be one more than the limit of %d", name, MaxSpaces), "use one of those that exist")
 	}
 	model := ""
 	if name == defaultSpace && tx.db.embedder != nil {
@@ -550,9 +571,8 @@ func (tx *Tx) present(rec *record, v version, withVectors bool) (Memory, error) 
 	if err != nil {
 		return Memory{}, err
 	}
-	if s := tx.db.docs.seq(v.seq); s != nil {
-		m.AccessCount, m.LastAccessed = s.count.Load(), fromMillis(s.accessed.Load())
-	}
+	a := tx.access(v.seq)
+	m.AccessCount, m.LastAccessed = a.count, fromMillis(a.last)
 	if !withVectors {
 		return m, nil
 	}
@@ -575,6 +595,19 @@ func (tx *Tx) present(rec *record, v version, withVectors bool) (Memory, error) 
 		}
 	}
 	return m, nil
+}
+
+// access is how often and when a memory was recalled.
+func (tx *Tx) access(seq uint64) (a access) {
+	if s := tx.db.docs.seq(seq); s != nil {
+		a = access{s.count.Load(), s.accessed.Load()}
+	}
+	if tx.writes != nil {
+		if p := tx.pend[seq]; p != nil {
+			a = a.fold(p.access) // of an import that is not in the tables yet
+		}
+	}
+	return a
 }
 
 // maxLSN sees everything that was ever committed.

@@ -1,0 +1,381 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestFilterAgainstNaive evaluates random filters over random memories, by List
+// and by recall, and compares with a naive evaluation of what Get returns.
+func TestFilterAgainstNaive(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { filterRun(t, rand.New(rand.NewPCG(seed, 3))) })
+	}
+}
+
+var filterNow = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+
+func filterRun(t *testing.T, rng *rand.Rand) {
+	db, err := Open("db", &Options{FS: vfs.NewMem(), Clock: func() time.Time { return filterNow }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const memories, filters = 200, 200
+	for i := range memories {
+		m := randomFiltered(rng, i)
+		if _, err := db.Memories().Store(t.Context(), m, &StoreOptions{NoDedup: true}); err != nil {
+			t.Fatal(err)
+		}
+		if rng.IntN(10) == 0 {
+			other := randomFiltered(rng, i)
+			patch := Patch{Metadata: &other.Metadata, Text: &other.Text, Importance: other.Importance, Embedding: other.Embedding}
+			if _, err := db.Memories().Update(t.Context(), Scope{}, m.ID, patch); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var all []Memory
+	for m, err := range db.Memories().All(t.Context(), ListQuery{AllScopes: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	matched := 0
+	for range filters {
+		f := randomFilter(rng, 3)
+		var want []string
+		for _, m := range all {
+			if naive(f, &m) {
+				want = append(want, m.ID)
+			}
+		}
+		matched += len(want)
+		page, err := db.Memories().List(t.Context(), ListQuery{AllScopes: true, Filter: f, Limit: memories})
+		if err != nil {
+			t.Fatalf("%#v: %v", f, err)
+		}
+		if got := idsOf(page.Memories); !slices.Equal(got, want) {
+			t.Fatalf("%#v\nlists %v\nwant  %v", f, got, want)
+		}
+		checkFilteredRecall(t, db, f, want)
+	}
+	t.Logf("%d filters over %d memories, %d matches", filters, memories, matched)
+	if matched == 0 {
+		t.Error("no filter ever matched")
+	}
+}
+
+func idsOf(ms []Memory) []string {
+	var ids []string
+	for _, m := range ms {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// checkFilteredRecall: every memory holds the word "common" and has a vector, so
+// each profile finds just what the filter leaves.
+func checkFilteredRecall(t *testing.T, db *DB, f Filter, want []string) {
+	t.Helper()
+	sorted := slices.Sorted(slices.Values(want))
+	for _, p := range []Profile{ProfileText, ProfileVector, ProfileHybrid} {
+		r, err := db.Memories().Recall(t.Context(), Query{
+			AllScopes: true, Text: "common", Embedding: []float32{1, 1}, Filter: f, Limit: 1000, Profile: p, NoTouch: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range r.Hits {
+			got = append(got, h.ID)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, sorted) {
+			t.Fatalf("%#v\nprofile %s finds %v\nwant %v", f, p, got, sorted)
+		}
+	}
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+var filterWords = []string{"work", "home", "Draft", "straße", "STRASSE", "1", "true", ""}
+
+func randomFiltered(rng *rand.Rand, i int) Memory {
+	meta := map[string]any{}
+	for _, name := range []string{"tag", "n", "mixed", "deep.er", "list"} {
+		if rng.IntN(3) == 0 {
+			continue
+		}
+		switch name {
+		case "tag":
+			meta[name] = pick(rng, filterWords...)
+		case "n":
+			meta[name] = pick[any](rng, 1, 2.5, -3, 1e300, json.Number("9007199254740993"), json.Number("9007199254740992"), 9007199254740992.0)
+		case "mixed":
+			meta[name] = pick[any](rng, 1, "1", true, nil, "true", 0, false, []any{"work", 1}, strings.Repeat("long", 100))
+		case "deep.er":
+			meta[name] = pick[any](rng, "a", "b")
+			meta["deep"] = map[string]any{"er": pick[any](rng, "a", "b"), "other": rng.IntN(3)}
+		case "list":
+			meta[name] = []any{pick(rng, filterWords...), pick[any](rng, 1, "home")}
+		}
+	}
+	if rng.IntN(5) == 0 {
+		meta["role"] = "user" // hidden behind the built-in field
+	}
+	m := Memory{
+		ID:    fmt.Sprintf("m%03d", i),
+		Scope: Scope{User: pick(rng, "ada", "bob"), Agent: pick(rng, "", "a1"), Run: pick(rng, "", "r1", "r2")},
+		Role:  pick(rng, RoleUser, RoleAssistant, RoleTool), Kind: pick(rng, KindMessage, KindFact),
+		Source: pick(rng, "", SourceWebSearch), Text: "common " + pick(rng, filterWords...), Metadata: meta,
+		Embedding: []float32{1, rng.Float32()}, Pinned: rng.IntN(4) == 0,
+		CreatedAt: filterNow.AddDate(0, 0, -rng.IntN(5)), AccessCount: uint64(rng.IntN(3)),
+	}
+	if rng.IntN(2) == 0 {
+		m.EventTime = filterNow.AddDate(0, 0, -rng.IntN(5))
+	}
+	if rng.IntN(2) == 0 {
+		m.Importance = new(pick(rng, 0.1, 0.5, 1))
+	}
+	return m
+}
+
+func randomFilter(rng *rand.Rand, depth int) Filter {
+	if depth > 0 && rng.IntN(2) == 0 {
+		var parts []Filter
+		for range rng.IntN(4) {
+			parts = append(parts, randomFilter(rng, depth-1))
+		}
+		switch rng.IntN(3) {
+		case 0:
+			return And(parts)
+		case 1:
+			return Or(parts)
+		}
+		return Not{randomFilter(rng, depth-1)}
+	}
+	name := pick(rng, "user", "agent_id", "run", "role", "metadata.role", "kind", "source", "pinned", "id", "text", "content",
+		"importance", "access_count", "created_at", "event_time", "expires_at", "tag", "n", "mixed", "deep.er", "deep.other", "metadata.list", "nothing")
+	if fieldOf(name).time {
+		day := filterNow.AddDate(0, 0, -rng.IntN(5))
+		v := pick[any](rng, day, day.Format(time.RFC3339), day.Format(time.DateOnly), day.UnixMilli())
+		return pick[Filter](rng, Eq{name, v}, Ne{name, v}, Gt{name, v}, Gte{name, v}, Lt{name, v}, Lte{name, v}, In{name, []any{v}}, Nin{name, []any{v}})
+	}
+	value := func() any {
+		return pick[any](rng, "work", "home", "1", 1, 1.0, 2.5, true, nil, "a", "b", "ada", "a1", "user", "tool", 0.5, 2,
+			json.Number("9007199254740993"), "m100", "common work", strings.Repeat("long", 100))
+	}
+	ordered := pick[any](rng, "work", "b", "1", 1, 2.5, 0.5, -3.5, 9007199254740992.0, json.Number("9007199254740993"), "m150")
+	word := pick(rng, "o", "work", "STRAS", "strasse", "ß", "1", "")
+	return pick[Filter](rng, Eq{name, value()}, Ne{name, value()}, Gt{name, ordered}, Gte{name, ordered}, Lt{name, ordered},
+		Lte{name, ordered}, In{name, []any{value(), value()}}, Nin{name, []any{value(), value()}}, Contains{name, word}, IContains{name, word}, In{name, nil})
+}
+
+// naive evaluates a filter on what a caller sees.
+func naive(f Filter, m *Memory) bool {
+	switch f := f.(type) {
+	case And:
+		return !slices.ContainsFunc(f, func(g Filter) bool { return !naive(g, m) })
+	case Or:
+		return slices.ContainsFunc(f, func(g Filter) bool { return naive(g, m) })
+	case Not:
+		return !naive(f.Filter, m)
+	case Ne:
+		return !naive(Eq(f), m)
+	case Nin:
+		return !naive(In(f), m)
+	case In:
+		return slices.ContainsFunc(f.Values, func(v any) bool { return naive(Eq{f.Field, v}, m) })
+	case Gte:
+		return naive(Gt(f), m) || naiveTie(f.Field, f.Value, m)
+	case Lte:
+		return naive(Lt(f), m) || naiveTie(f.Field, f.Value, m)
+	case Eq:
+		have, ok := naiveField(f.Field, m)
+		return ok && naiveCompare(have, f.Value, func(c int) bool { return c == 0 }, true)
+	case Gt:
+		have, ok := naiveField(f.Field, m)
+		return ok && naiveCompare(have, f.Value, func(c int) bool { return c > 0 }, false)
+	case Lt:
+		have, ok := naiveField(f.Field, m)
+		return ok && naiveCompare(have, f.Value, func(c int) bool { return c < 0 }, false)
+	case Contains:
+		return naiveContains(f.Field, f.Value, m, func(s string) string { return s })
+	case IContains:
+		return naiveContains(f.Field, f.Value, m, func(s string) string {
+			return strings.ReplaceAll(strings.ToLower(s), "ß", "ss")
+		})
+	}
+	panic(fmt.Sprintf("%T", f))
+}
+
+func naiveTie(name string, v any, m *Memory) bool {
+	have, ok := naiveField(name, m)
+	if _, isBool := have.(bool); isBool || have == nil {
+		return false
+	}
+	return ok && naiveCompare(have, v, func(c int) bool { return c == 0 }, true)
+}
+
+func naiveField(name string, m *Memory) (any, bool) {
+	str := func(s string) (any, bool) { return s, s != "" }
+	at := func(ts time.Time) (any, bool) { return ts, !ts.IsZero() }
+	switch name {
+	case "user":
+		return str(m.User)
+	case "agent_id":
+		return str(m.Agent)
+	case "run":
+		return str(m.Run)
+	case "role":
+		return str(string(m.Role))
+	case "kind":
+		return str(string(m.Kind))
+	case "source":
+		return str(string(m.Source))
+	case "text", "content":
+		return str(m.Text)
+	case "id":
+		return m.ID, true
+	case "pinned":
+		return m.Pinned, true
+	case "importance":
+		return *m.Importance, true
+	case "access_count":
+		return m.AccessCount, true
+	case "created_at":
+		return at(m.CreatedAt)
+	case "event_time":
+		return at(m.EventTime)
+	case "expires_at":
+		return at(m.ExpiresAt)
+	case "deep.other":
+		deep, _ := m.Metadata["deep"].(map[string]any)
+		v, ok := deep["other"]
+		return v, ok
+	}
+	v, ok := m.Metadata[strings.TrimPrefix(name, "metadata.")]
+	return v, ok
+}
+
+func naiveCompare(have, want any, test func(int) bool, equality bool) bool {
+	if ts, ok := have.(time.Time); ok {
+		var w time.Time
+		switch v := want.(type) {
+		case time.Time:
+			w = v
+		case int64:
+			w = time.UnixMilli(v)
+		case string:
+			var err error
+			if w, err = time.Parse(time.RFC3339, v); err != nil {
+				w, _ = time.Parse(time.DateOnly, v)
+			}
+		}
+		return test(ts.Compare(w))
+	}
+	if a, ok := have.(string); ok {
+		b, ok := want.(string)
+		return ok && test(strings.Compare(a, b))
+	}
+	if a, ok := naiveNumber(have); ok {
+		b, ok := naiveNumber(want)
+		return ok && test(a.Cmp(b))
+	}
+	if _, isList := have.([]any); isList || !equality {
+		return false
+	}
+	return have == want
+}
+
+// naiveNumber is a number as an exact fraction.
+func naiveNumber(v any) (*big.Rat, bool) {
+	switch v.(type) {
+	case json.Number, float64, int, int64, uint64:
+		return new(big.Rat).SetString(fmt.Sprint(v))
+	}
+	return nil, false
+}
+
+func naiveContains(name, word string, m *Memory, fold func(string) string) bool {
+	have, ok := naiveField(name, m)
+	if !ok {
+		return false
+	}
+	if list, ok := have.([]any); ok {
+		return slices.ContainsFunc(list, func(e any) bool {
+			s, ok := e.(string)
+			return ok && fold(s) == fold(word)
+		})
+	}
+	s, ok := have.(string)
+	return ok && strings.Contains(fold(s), fold(word))
+}
+
+// TestFilterForms: the JSON and the short text give the same filter.
+func TestFilterForms(t *testing.T) {
+	for _, c := range []struct {
+		json, text string
+		want       Filter
+	}{
+		{`{"field":"role","operator":"eq","value":"user"}`, `role = user`, Eq{"role", "user"}},
+		{`{"field":"role","op":"ne","value":"user"}`, `role != "user"`, Ne{"role", "user"}},
+		{`{"field":"n","op":"gte","value":3}`, `n >= 3`, Gte{"n", json.Number("3")}},
+		{`{"field":"n","op":"lt","value":-2.5}`, `n<-2.5`, Lt{"n", json.Number("-2.5")}},
+		{`{"field":"created_at","op":"gt","value":"2026-01-31"}`, `created_at > 2026-01-31`, Gt{"created_at", "2026-01-31"}},
+		{`{"field":"ok","op":"eq","value":true}`, `ok = true`, Eq{"ok", true}},
+		{`{"field":"ok","op":"eq","value":"true"}`, `ok = "true"`, Eq{"ok", "true"}},
+		{`{"field":"x","op":"eq","value":null}`, `x = null`, Eq{"x", nil}},
+		{`{"field":"tag","op":"in","value":["a","b c"]}`, `tag in (a, 'b c')`, In{"tag", []any{"a", "b c"}}},
+		{`{"field":"tag","op":"nin","value":[]}`, `tag nin ()`, Nin{"tag", []any{}}},
+		{`{"field":"text","op":"contains","value":"a \"b\""}`, `text contains "a \"b\""`, Contains{"text", `a "b"`}},
+		{
+			`{"AND":[{"field":"a","op":"eq","value":1},{"OR":[{"field":"b","op":"eq","value":2},{"NOT":{"field":"c","op":"icontains","value":"x"}}]}]}`,
+			`a = 1 and (b = 2 or not c icontains x)`,
+			And{Eq{"a", json.Number("1")}, Or{Eq{"b", json.Number("2")}, Not{IContains{"c", "x"}}}},
+		},
+		{
+			`{"OR":[{"AND":[{"field":"a","op":"eq","value":1},{"field":"b","op":"eq","value":2}]},{"field":"c","op":"eq","value":3}]}`,
+			`a = 1 AND b = 2 OR c = 3`,
+			Or{And{Eq{"a", json.Number("1")}, Eq{"b", json.Number("2")}}, Eq{"c", json.Number("3")}},
+		},
+	} {
+		for _, form := range []string{c.json, c.text} {
+			got, err := ParseFilter([]byte(form))
+			if err != nil {
+				t.Errorf("%s: %v", form, err)
+				continue
+			}
+			if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", c.want) {
+				t.Errorf("%s is %#v, want %#v", form, got, c.want)
+			}
+		}
+	}
+}
+
+// FuzzParseFilter: whatever is typed is a filter or an error.
+func FuzzParseFilter(f *testing.F) {
+	for _, s := range []string{`role = user`, `{"AND":[]}`, `not not (a in (1,2))`, `a = "`, `((`, "a \xff b", `a contains 'x\'y'`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		g, err := ParseFilter([]byte(s))
+		if (g == nil) == (err == nil) {
+			t.Errorf("%q: %v, %v", s, g, err)
+		}
+	})
+}
