@@ -1,0 +1,202 @@
+package fuzz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+)
+
+var errDisk = errors.New("the disk is broken")
+
+// TestFailedWrites lets one change of each kind fail that the database can't go
+// on after, now and at a rotation: from then on every call says ErrFailed, the
+// process lives, Close returns, and opening again finds everything acknowledged.
+func TestFailedWrites(t *testing.T) {
+	fault := func(class crashfs.Class, kind crashfs.Kind, skip int, torn bool) *crashfs.Fault {
+		return &crashfs.Fault{Class: class, Kind: kind, Skip: skip, Torn: torn, Err: errDisk}
+	}
+	for _, f := range []*crashfs.Fault{
+		fault(crashfs.Log, crashfs.Write, 0, false),
+		fault(crashfs.Log, crashfs.Write, 3, true),
+		fault(crashfs.Log, crashfs.Sync, 0, false),
+		fault(crashfs.Log, crashfs.Sync, 3, false),
+		fault(crashfs.Log, crashfs.Close, 0, false),  // at rotation
+		fault(crashfs.Log, crashfs.Create, 0, false), // at rotation
+		fault(crashfs.Log, crashfs.Create, 1, false),
+		fault(crashfs.Other, crashfs.DirSync, 0, false), // at rotation of the log, or a flush
+		fault(crashfs.Other, crashfs.DirSync, 2, false),
+		fault(crashfs.Manifest, crashfs.Write, 0, false),
+		fault(crashfs.Manifest, crashfs.Write, 1, true),
+		fault(crashfs.Manifest, crashfs.Sync, 0, false),
+	} {
+		t.Run(f.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			if err := w.open(); err != nil {
+				t.Fatal(err)
+			}
+			rng := rand.New(rand.NewPCG(newSeed(t), 0))
+			a := &actor{w: w, rng: rng, user: "single"}
+			step := func() error { return w.update(t.Context(), a.add) }
+			for range 5 {
+				if err := step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.disk.SetHook(f.Hook)
+			var err error
+			for n := 0; err == nil && n < 500; n++ {
+				err = step()
+			}
+			if f.Hits() == 0 {
+				t.Fatal("the failure was never met")
+			}
+			if !errors.Is(err, engine.ErrFailed) || !errors.Is(err, errDisk) {
+				t.Fatalf("the write returned %v", err)
+			}
+			refusesAll(t, w.db)
+			closes(t, w.db)
+			w.disk.SetHook(nil)
+			w.recovers(t)
+		})
+	}
+}
+
+// refusesAll makes each call on a failed database.
+func refusesAll(t *testing.T, db *engine.DB) {
+	t.Helper()
+	ctx, m := t.Context(), db.Memories()
+	scope := engine.Scope{User: "single"}
+	text := "new"
+	calls := map[string]error{
+		"Failed": db.Failed(),
+		"View":   db.View(ctx, func(*engine.Tx) error { return nil }),
+		"Update": db.Update(ctx, func(*engine.Tx) error { return nil }),
+		"Delete": m.Delete(ctx, scope, "given 1"),
+	}
+	_, calls["Store"] = m.Store(ctx, engine.Memory{Scope: scope, Text: text}, nil)
+	_, calls["StoreBatch"] = m.StoreBatch(ctx, []engine.Memory{{Scope: scope, Text: text}}, nil)
+	_, calls["Get"] = m.Get(ctx, scope, "given 1")
+	_, calls["Update memory"] = m.Update(ctx, scope, "given 1", engine.Patch{Text: &text})
+	_, calls["DeleteScope"] = m.DeleteScope(ctx, scope)
+	_, calls["List"] = m.List(ctx, engine.ListQuery{Scope: scope})
+	_, calls["History"] = m.History(ctx, scope, "given 1")
+	_, calls["Recall"] = m.Recall(ctx, engine.Query{Scope: scope, Text: text})
+	_, calls["Stats"] = db.Stats(ctx)
+	_, calls["Check"] = db.Check(ctx)
+	_, calls["EmbedPending"] = db.EmbedPending(ctx, 10)
+	for call, err := range calls {
+		if !errors.Is(err, engine.ErrFailed) {
+			t.Errorf("%s of a failed database: %v", call, err)
+		}
+	}
+}
+
+// closes closes a database, in bounded time.
+func closes(t *testing.T, db *engine.DB) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- db.Close() }()
+	select {
+	case err := <-done:
+		if err != nil && !errors.Is(err, engine.ErrFailed) {
+			t.Errorf("Close: %v", err)
+		}
+	case <-time.After(closeLimit):
+		t.Fatal("Close hangs")
+	}
+}
+
+// recovers verifies what the process left, and what a power loss after it would
+// have left.
+func (w *world) recovers(t *testing.T) {
+	t.Helper()
+	seed := rand.Uint64()
+	for _, percent := range []int{0, 50} {
+		left := w.mem.CrashClone(vfs.CrashCloneCfg{
+			UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, uint64(percent))),
+		})
+		if err := w.verify(t.Context(), left, w.floor()); err != nil {
+			t.Errorf("after a power loss that kept %d%% of the unsynced (seed %d): %v", percent, seed, err)
+		}
+	}
+	if err := w.verify(t.Context(), w.mem, w.floor()); err != nil {
+		t.Errorf("after the failure: %v", err)
+	}
+}
+
+// TestEveryFailure lets each change to a file fail, alone or with all that
+// follow, through the whole of a workload: opening, committing, flushing,
+// rotating, reopening, closing. Whatever fails, the process lives, calls return,
+// nothing acknowledged is lost. A sample takes one change in several.
+func TestEveryFailure(t *testing.T) {
+	const sample = 12
+	seed := newSeed(t)
+	script := func(w *world) error {
+		return singles(context.Background(), w, rand.New(rand.NewPCG(seed, 1)))
+	}
+	count := newWorld()
+	if err := script(count); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, count.db)
+	total := count.disk.Ops()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for n := 1; n <= total; n++ {
+		for _, sticky := range []bool{false, true} {
+			if soak(t) == 0 && rng.IntN(sample) != 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("change %d of %d, sticky %v", n, total, sticky), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld()
+				w.disk.SetHook(func(op crashfs.Op) error {
+					if op.N == n || sticky && op.N > n {
+						return errDisk
+					}
+					return nil
+				})
+				w.runBroken(t, script)
+				w.disk.SetHook(nil)
+				w.recovers(t)
+			})
+		}
+	}
+}
+
+// runBroken runs a script on a disk that fails, until an error ends it, and
+// closes. A full disk stalls writers by design: they go on when it is mended.
+func (w *world) runBroken(t *testing.T, script func(*world) error) {
+	t.Helper()
+	const stall = 300 * time.Millisecond
+	done := make(chan error, 1)
+	go func() {
+		err := script(w)
+		if w.db != nil {
+			closes(t, w.db)
+		}
+		done <- err
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(stall):
+		w.disk.SetHook(nil)
+		select {
+		case err = <-done:
+		case <-time.After(closeLimit):
+			t.Fatal("the run hangs, with the disk mended")
+		}
+	}
+	if err != nil && !errors.Is(err, engine.ErrFailed) && !errors.Is(err, errDisk) {
+		t.Errorf("the run ended with %v", err)
+	}
+}
