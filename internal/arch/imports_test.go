@@ -1,0 +1,262 @@
+package arch
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A floor is a storey of the house. An import goes to a lower floor.
+type floor int
+
+const (
+	base    floor = iota // internal: codecs, kernels, seams
+	parts                // one structure or one set of rules each
+	middle               // the engine
+	upper                // services on the engine's public face
+	topmost              // programs and whole-database runs
+)
+
+// A row is the law for one package.
+type row struct {
+	floor floor
+	// beside lists the packages of the same floor that it may import. Only base
+	// has any: siblings on the other floors never know each other.
+	beside []string
+	// only, where set, lists all that it may import of this module.
+	only []string
+	// outside lists the modules of others that its product code may import, and
+	// "*" stands for any.
+	outside []string
+	// forTests marks a package that product code may not import.
+	forTests bool
+}
+
+// law is the import law. A package that is not in it fails the test, so that
+// whoever adds one says on which floor it stands.
+var law = map[string]row{
+	"cmd/memdbctl": {floor: topmost, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	"bench":        {floor: topmost, outside: []string{"*"}},
+	"fuzz":         {floor: topmost, outside: []string{pebble}},
+
+	"exchange": {floor: upper, only: []string{"engine"}, outside: []string{compress}},
+
+	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
+
+	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
+	"invindex": {floor: parts, outside: []string{pebble, roaring, xxh3}},
+	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
+	"sessions": {floor: parts},
+	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
+	"policy":   {floor: parts},
+	"embed":    {floor: parts, outside: []string{xxh3}},
+
+	"internal/analysis":     {floor: base, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
+	"internal/arch":         {floor: base},
+	"internal/clock":        {floor: base},
+	"internal/codec":        {floor: base, outside: []string{xxh3}},
+	"internal/fsys":         {floor: base, outside: []string{pebble}},
+	"internal/fsys/crashfs": {floor: base, outside: []string{pebble}, forTests: true},
+	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
+	"internal/kv":           {floor: base, outside: []string{pebble}},
+	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
+}
+
+const (
+	pebble   = "github.com/cockroachdb/pebble/v2"
+	roaring  = "github.com/RoaringBitmap/roaring/v2"
+	compress = "github.com/klauspost/compress"
+	xxh3     = "github.com/zeebo/xxh3"
+)
+
+// noStandard are the packages of the standard library that the engine and the
+// floors below it do without: they hold no network protocol, start no process
+// and print nothing; a library logs through the *slog.Logger that it was given.
+var noStandard = []string{"net", "os/exec", "log", "plugin", "flag", "expvar", "testing"}
+
+// checkImports holds every file against the law.
+func checkImports(files []*goFile, law map[string]row) []finding {
+	var found []finding
+	unknown := map[string]bool{}
+	for _, f := range files {
+		from := rowKey(f.pkg)
+		rule, ok := law[from]
+		if !ok {
+			if !unknown[f.pkg] {
+				found = append(found, finding{f.pkg, "no row in the import law: say on which floor it stands"})
+			}
+			unknown[f.pkg] = true
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			target, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				continue // the parser has refused it already
+			}
+			if why := refuse(f, from, rule, target, law); why != "" {
+				found = append(found, finding{f.at(spec.Pos()), why})
+			}
+		}
+	}
+	return found
+}
+
+// rowKey is the row that a folder belongs to: bench is one program in several
+// packages of its own module.
+func rowKey(pkg string) string {
+	if strings.HasPrefix(pkg, "bench/") {
+		return "bench"
+	}
+	return pkg
+}
+
+// refuse says why a file may not import a package, or nothing.
+func refuse(f *goFile, from string, rule row, target string, law map[string]row) string {
+	if inside, ok := strings.CutPrefix(target, module+"/"); ok {
+		return refuseInside(f, from, rule, rowKey(inside), law)
+	}
+	first, _, _ := strings.Cut(target, "/")
+	switch standard := !strings.Contains(first, "."); {
+	case f.test:
+		return "" // tests may use what they need to look at the product from outside
+	case standard && rule.floor <= middle && !rule.forTests && under(target, noStandard) && target != "log/slog":
+		return target + ": the engine and what is below it do without"
+	case !standard && !slices.Contains(rule.outside, "*") && !under(target, rule.outside):
+		return target + ": a library that " + from + " is not listed to use"
+	}
+	return ""
+}
+
+// refuseInside is refuse for a package of this project. It holds for tests too:
+// what a test must import shows what its package stands on.
+func refuseInside(f *goFile, from string, rule row, to string, law map[string]row) string {
+	target, ok := law[to]
+	switch {
+	case to == from:
+		return "" // an external test of the package itself
+	case !ok:
+		return to + ": no row in the import law"
+	case target.forTests && !f.test && rule.floor != topmost:
+		return to + ": it is for tests"
+	case rule.floor == base && slices.Contains(rule.beside, to):
+		return ""
+	case target.floor == rule.floor && (rule.floor != base || !f.test):
+		return from + " and " + to + " stand on one floor: siblings do not know each other"
+	case target.floor > rule.floor:
+		return from + " imports upward: " + to
+	case rule.only != nil && !slices.Contains(rule.only, to):
+		return from + " stands on " + strings.Join(rule.only, ", ") + " alone, not on " + to
+	}
+	return ""
+}
+
+// under reports whether a package is one of the listed or lies below one.
+func under(target string, list []string) bool {
+	return slices.ContainsFunc(list, func(root string) bool {
+		return target == root || strings.HasPrefix(target, root+"/")
+	})
+}
+
+func TestImportLaw(t *testing.T) {
+	report(t, checkImports(goFiles(t), law))
+}
+
+// TestLawTable checks the table itself.
+func TestLawTable(t *testing.T) {
+	for name, rule := range law {
+		if inside := strings.HasPrefix(name, "internal/"); inside != (rule.floor == base) {
+			t.Errorf("%s: internal packages are the base, and only they", name)
+		}
+		if rule.floor != base && rule.beside != nil {
+			t.Errorf("%s: only packages of the base may stand beside each other", name)
+		}
+		for _, other := range slices.Concat(rule.beside, rule.only) {
+			if _, ok := law[other]; !ok {
+				t.Errorf("%s: its row names %s, which has none", name, other)
+			}
+		}
+		for seen, queue := map[string]bool{}, slices.Clone(rule.beside); len(queue) > 0; queue = queue[1:] {
+			if queue[0] == name {
+				t.Errorf("%s: the rows beside it lead back to it", name)
+				break
+			}
+			if !seen[queue[0]] {
+				seen[queue[0]] = true
+				queue = append(queue, law[queue[0]].beside...)
+			}
+		}
+	}
+}
+
+func TestCheckImports(t *testing.T) {
+	law := map[string]row{
+		"cmd/tool":        {floor: topmost, outside: []string{"github.com/spf13/cobra"}},
+		"bench":           {floor: topmost, outside: []string{"*"}},
+		"service":         {floor: upper, only: []string{"engine"}},
+		"engine":          {floor: middle, outside: []string{pebble}},
+		"left":            {floor: parts},
+		"right":           {floor: parts},
+		"internal/a":      {floor: base, beside: []string{"internal/b"}},
+		"internal/b":      {floor: base},
+		"internal/crashy": {floor: base, forTests: true},
+	}
+	for _, c := range []struct {
+		file, imports, want string // want is a part of the finding; empty: none
+	}{
+		{"cmd/tool/main.go", module + "/service", ""},
+		{"cmd/tool/main.go", module + "/engine", ""},
+		{"cmd/tool/main.go", "github.com/spf13/cobra", ""},
+		{"cmd/tool/main.go", "github.com/spf13/viper", "not listed"},
+		{"cmd/tool/main.go", "net/http", ""},
+		{"cmd/tool/main.go", module + "/bench", "one floor"},
+		{"bench/main.go", "example.com/any/thing", ""},
+		{"bench/inner/x.go", module + "/bench/other", ""},
+		{"bench/main.go", module + "/internal/crashy", ""},
+		{"service/s.go", module + "/engine", ""},
+		{"service/s.go", module + "/left", "alone"},
+		{"service/s.go", module + "/cmd/tool", "upward"},
+		{"engine/db.go", module + "/left", ""},
+		{"engine/db.go", pebble + "/vfs", ""},
+		{"engine/db.go", pebble + "x", "not listed"},
+		{"engine/db.go", "net/http", "do without"},
+		{"engine/db.go", "net", "do without"},
+		{"engine/db.go", "log", "do without"},
+		{"engine/db.go", "log/slog", ""},
+		{"engine/db.go", "github.com/spf13/cobra", "not listed"},
+		{"engine/db.go", module + "/service", "upward"},
+		{"engine/db.go", module + "/unknown", "no row"},
+		{"engine/db.go", module + "/internal/crashy", "for tests"},
+		{"engine/db_test.go", module + "/internal/crashy", ""},
+		{"engine/db_test.go", module + "/engine", ""},
+		{"engine/db_test.go", module + "/service", "upward"},
+		{"engine/db_test.go", "testing", ""},
+		{"engine/db.go", "testing", "do without"},
+		{"left/l.go", module + "/right", "one floor"},
+		{"left/l_test.go", module + "/right", "one floor"},
+		{"left/l.go", module + "/engine", "upward"},
+		{"left/l.go", module + "/internal/a", ""},
+		{"internal/a/a.go", module + "/internal/b", ""},
+		{"internal/b/b.go", module + "/internal/a", "one floor"},
+		{"internal/b/b.go", module + "/left", "upward"},
+		{"newcomer/n.go", "strings", "no row"},
+	} {
+		f, err := parse(c.file, "package "+path.Base(path.Dir(c.file))+"\nimport _ "+strconv.Quote(c.imports)+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, c.file+" imports "+c.imports, checkImports([]*goFile{f}, law), c.want)
+	}
+}
+
+// expect compares findings with the part of the only one that is wanted.
+func expect(t *testing.T, what string, got []finding, want string) {
+	t.Helper()
+	switch {
+	case want == "" && len(got) > 0:
+		t.Errorf("%s: refused: %v", what, got)
+	case want != "" && (len(got) != 1 || !strings.Contains(got[0].String(), want)):
+		t.Errorf("%s: found %v, want one finding with %q", what, got, want)
+	}
+}
