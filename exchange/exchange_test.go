@@ -1,0 +1,483 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+func open(t *testing.T) *engine.DB {
+	t.Helper()
+	db, err := engine.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// all reads every memory with its vectors, in order of Seq.
+func all(t *testing.T, db *engine.DB) []engine.Memory {
+	t.Helper()
+	var out []engine.Memory
+	for m, err := range db.Memories().All(t.Context(), engine.ListQuery{AllScopes: true, WithVectors: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func importString(t *testing.T, db *engine.DB, text string, o *Options) Report {
+	t.Helper()
+	report, err := ImportJSONL(t.Context(), db, strings.NewReader(text), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// counts checks the sums of a report.
+func counts(t *testing.T, got Report, stored, updated, unchanged, skipped int) {
+	t.Helper()
+	want := Report{
+		Read:   stored + updated + unchanged + skipped,
+		Stored: stored, Updated: updated, Unchanged: unchanged, Skipped: skipped,
+		Bytes: got.Bytes, Errors: got.Errors,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("report %+v, want %+v", got, want)
+	}
+}
+
+func TestImportReadsEveryKey(t *testing.T) {
+	db := open(t)
+	report := importString(t, db, `{"type":"memory","id":"a","seq":77,"user":"ada","agent":"helper","run":"r1","role":"assistant",`+
+		`"kind":"fact","source":"web_search","text":"Tea at <five> & 😀","name":"tea","aliases":["chai"],`+
+		`"metadata":{"n":12345678901234567890,"deep":{"x":[true,null]}},"embedding":[0.5,-1],"vectors":{"other":[1,2,3]},`+
+		`"importance":0.25,"auto_importance":false,"confidence":0.75,"pinned":true,"created_at":"2024-02-03T04:05:06.789+01:00",`+
+		`"updated_at":1706929506790,"event_time":"2024-01-01","expires_at":"2999-01-01T00:00:00Z","hash":"ignored",`+
+		`"access_count":3,"last_accessed":"2024-03-01T00:00:00Z","future_key":{}}`, nil)
+	counts(t, report, 1, 0, 0, 0)
+	got, err := db.Memories().Get(t.Context(), engine.Scope{}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := engine.Memory{
+		ID: "a", Seq: got.Seq, Scope: engine.Scope{User: "ada", Agent: "helper", Run: "r1"},
+		Role: "assistant", Kind: "fact", Source: "web_search",
+		Text: "Tea at <five> & 😀", Name: "tea", Aliases: []string{"chai"},
+		Metadata: map[string]any{
+			"n":    json.Number("12345678901234567890"),
+			"deep": map[string]any{"x": []any{true, nil}},
+		},
+		Embedding: []float32{0.5, -1}, Vectors: map[string][]float32{"other": {1, 2, 3}},
+		CreatedAt: time.UnixMilli(1706929506789).UTC(), UpdatedAt: time.UnixMilli(1706929506790).UTC(),
+		EventTime: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), ExpiresAt: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC),
+		Pinned: true, Importance: new(0.25), Confidence: new(0.75), Hash: got.Hash,
+		AccessCount: 3, LastAccessed: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestImportReadsOtherNames(t *testing.T) {
+	db := open(t)
+	report := importString(t, db, "\xef\xbb\xbf"+`{"user_id":"u","agent_id":"a","run_id":"r","memory":"one"}`+"\r\n\r\n \n"+
+		`{"user":"u","user_id":"u","content":"two","created_at":null,"event_time":"","metadata":null}`, nil)
+	counts(t, report, 2, 0, 0, 0)
+	got := all(t, db)
+	if len(got) != 2 || got[0].Text != "one" || got[0].Scope != (engine.Scope{User: "u", Agent: "a", Run: "r"}) ||
+		got[1].Text != "two" || got[1].CreatedAt.IsZero() || !got[1].EventTime.IsZero() {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// An import keeps two records of the same text, and leaves alone what is there
+// under the same ID.
+func TestImportTwice(t *testing.T) {
+	db := open(t)
+	const text = `{"id":"a","user":"u","text":"same"}
+{"id":"b","user":"u","text":"same"}
+`
+	counts(t, importString(t, db, text, nil), 2, 0, 0, 0)
+	counts(t, importString(t, db, text, nil), 0, 0, 2, 0)
+
+	changed := strings.Replace(text, `"text":"same"`, `"text":"other"`, 1)
+	report := importString(t, db, changed, nil)
+	counts(t, report, 0, 0, 1, 1)
+	if e := report.Errors[0]; e.Line != 1 || !errors.Is(e, engine.ErrExists) {
+		t.Errorf("error %v, want ErrExists at line 1", e)
+	}
+	counts(t, importString(t, db, changed, &Options{Upsert: true}), 0, 1, 1, 0)
+	if got := all(t, db); len(got) != 2 || got[0].Text != "other" {
+		t.Errorf("after the upsert: %+v", got)
+	}
+}
+
+func TestImportSkipsBadLines(t *testing.T) {
+	tests := []struct{ line, want string }{
+		{`{"id":"x"`, "malformed JSON at byte 9: it ends too early"},
+		{`{"id":"x","user":"u","text":"t"} {}`, "malformed JSON at byte 34: invalid character '{' after top-level value"},
+		{`nonsense`, "malformed JSON at byte 2: invalid character 'o' in literal null"},
+		{`[1]`, "it is an array, not an object"},
+		{`"text"`, "it is a string, not an object"},
+		{"{\"user\":\"u\",\"text\":\"a\xffb\"}", "invalid UTF-8 at byte 22"},
+		{`{"user":7,"text":"t"}`, `"user" is a number, not a string`},
+		{`{"user":"u","text":"t","importance":"high"}`, `"importance" is a string, not a number`},
+		{`{"user":"u","text":"t","embedding":[1e39]}`, `"embedding" has the number 1e39, which is out of range or no integer`},
+		{`{"user":"u","text":"t","embedding":{}}`, `"embedding" is an object, not a list`},
+		{`{"user":"u","text":"t","aliases":[true]}`, `"aliases" is a bool, not a string`},
+		{`{"user":"u","text":"t","metadata":[1]}`, "metadata is a list, not an object"},
+		{`{"user":"u","text":"t","metadata":"m"}`, "metadata is a string, not an object"},
+		{`{"user":"u","text":"t","created_at":"yesterday"}`, `"yesterday" is no time: give RFC 3339`},
+		{`{"user":"u","text":"t","created_at":1.5}`, `"1.5" is no time`},
+		{`{"user":"u","text":"t","created_at":{}}`, `"{}" is no time`},
+		{`{"user":"u","text":"t","created_at":999999999999999}`, "its year is not within"},
+		{`{"user":"u","user_id":"v","text":"t"}`, `"user" and "user_id" differ`},
+		{`{"user":"u","memory":"s","content":"t"}`, `"text" and "content" differ`},
+		{`{"type":"entity","text":["any"],"metadata":4}`, `type "entity" is not known to this version`},
+		{`{"type":"kv","key":"k","value":1}`, `type "kv" is not known to this version`},
+		{`{"text":"no scope"}`, "must be provided"},
+		{`{"user":"u"}`, "text"},
+	}
+	var text strings.Builder
+	for _, test := range tests {
+		fmt.Fprintf(&text, "%s\n", test.line)
+	}
+	text.WriteString(`{"user":"u","text":"the last line is good"}`)
+
+	db := open(t)
+	report := importString(t, db, text.String(), nil)
+	counts(t, report, 1, 0, 0, len(tests))
+	if report.Bytes != int64(text.Len()) {
+		t.Errorf("read %d bytes, want %d", report.Bytes, text.Len())
+	}
+	byLine := map[int]string{}
+	for _, e := range report.Errors {
+		byLine[e.Line] = e.Error()
+	}
+	for i, test := range tests {
+		if got := byLine[i+1]; !strings.Contains(got, test.want) || !strings.HasPrefix(got, fmt.Sprintf("line %d: ", i+1)) {
+			t.Errorf("%s\n got %s\nwant %s", test.line, got, test.want)
+		}
+	}
+}
+
+func TestImportListsTheFirstErrors(t *testing.T) {
+	report := importString(t, open(t), strings.Repeat("{\n", 3*maxErrors), nil)
+	counts(t, report, 0, 0, 0, 3*maxErrors)
+	if len(report.Errors) != maxErrors || report.Errors[maxErrors-1].Line != maxErrors {
+		t.Errorf("%d errors, the last %v", len(report.Errors), report.Errors[len(report.Errors)-1])
+	}
+}
+
+// Strict stops at the bad line: what stood before it is stored and nothing
+// after, wherever in a batch it stands and whoever refuses it.
+func TestImportStrict(t *testing.T) {
+	for _, bad := range []string{`{"user":`, `{"type":"kv"}`, `{"text":"no scope"}`, `{"id":"1","user":"u","text":"taken"}`} {
+		for _, at := range []int{2, batchRecords, batchRecords + 1, batchRecords + 7} {
+			db := open(t)
+			var text strings.Builder
+			for i := 1; i <= 2*batchRecords; i++ {
+				if i == at {
+					fmt.Fprintln(&text, bad)
+				} else {
+					fmt.Fprintf(&text, `{"id":"%d","user":"u","text":"text %d"}`+"\n", i, i)
+				}
+			}
+			report, err := ImportJSONL(t.Context(), db, strings.NewReader(text.String()), &Options{Strict: true})
+			line, ok := errors.AsType[LineError](err)
+			if !ok || line.Line != at {
+				t.Fatalf("%s at line %d: error %v", bad, at, err)
+			}
+			counts(t, report, at-1, 0, 0, 1)
+			if got := all(t, db); len(got) != at-1 {
+				t.Errorf("%s at line %d: %d memories", bad, at, len(got))
+			}
+		}
+	}
+}
+
+func TestImportRefusesUTF16(t *testing.T) {
+	for _, head := range []string{"\xff\xfe{\x00", "\xfe\xff\x00{", "{\x00\"\x00", "\x00{\x00\""} {
+		_, err := ImportJSONL(t.Context(), open(t), strings.NewReader(head+"\x00i\x00d"), nil)
+		if err == nil || !strings.Contains(err.Error(), "UTF-16") {
+			t.Errorf("%q: error %v", head, err)
+		}
+	}
+}
+
+func TestImportEmpty(t *testing.T) {
+	for _, text := range []string{"", "\n", "\xef\xbb\xbf", " ", "\r\n\r\n"} {
+		counts(t, importString(t, open(t), text, nil), 0, 0, 0, 0)
+	}
+}
+
+// A line over the limit is an error with its number, and the rest goes on.
+func TestImportLongLine(t *testing.T) {
+	db := open(t)
+	good := `{"user":"u","text":"good"}` + "\n"
+	r := io.MultiReader(
+		strings.NewReader(good+`{"user":"u","text":"`),
+		io.LimitReader(filler('x'), MaxLine),
+		strings.NewReader("\"}\n"+good),
+		io.LimitReader(filler(' '), MaxLine+1), // a line of blanks without an end
+	)
+	report, err := ImportJSONL(t.Context(), db, r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts(t, report, 2, 0, 0, 2)
+	for i, line := range []int{2, 4} {
+		if e := report.Errors[i]; e.Error() != fmt.Sprintf("line %d: longer than 32 MiB", line) {
+			t.Errorf("error %v, want one of line %d", e, line)
+		}
+	}
+}
+
+type filler byte
+
+func (f filler) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(f)
+	}
+	return len(p), nil
+}
+
+func TestImportStopsWithItsReader(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	db := open(t)
+	r := io.MultiReader(strings.NewReader(`{"user":"u","text":"one"}`+"\n"), iotest.ErrReader(broken))
+	report, err := ImportJSONL(t.Context(), db, r, nil)
+	if !errors.Is(err, broken) {
+		t.Fatalf("error %v", err)
+	}
+	counts(t, report, 1, 0, 0, 0)
+	if got := all(t, db); len(got) != 1 {
+		t.Errorf("%d memories, but the report says 1", len(got))
+	}
+}
+
+// A cancelled import ends with the context's error, and its report tells what is
+// stored.
+func TestImportCancelled(t *testing.T) {
+	db := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var text strings.Builder
+	for i := range 5 * batchRecords {
+		fmt.Fprintf(&text, `{"user":"u","text":"text %d"}`+"\n", i)
+	}
+	report, err := ImportJSONL(ctx, db, strings.NewReader(text.String()), &Options{Progress: func(r Report) {
+		if r.Stored >= 2*batchRecords {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, ctx.Err()) {
+		t.Fatalf("error %v", err)
+	}
+	counts(t, report, 2*batchRecords, 0, 0, 0)
+	if got := all(t, db); len(got) != report.Stored {
+		t.Errorf("%d memories, the report says %d", len(got), report.Stored)
+	}
+}
+
+// A commit holds no more than a batch, by records and by bytes.
+func TestImportBatches(t *testing.T) {
+	long := strings.Repeat("long ", batchBytes/3/5)
+	var text strings.Builder
+	for i := range batchRecords + 1 {
+		fmt.Fprintf(&text, `{"user":"u","text":"%d"}`+"\n", i)
+	}
+	for i := range 4 {
+		fmt.Fprintf(&text, `{"user":"u","text":"%d %s"}`+"\n", i, long)
+	}
+	var seen []int
+	importString(t, open(t), text.String(), &Options{Progress: func(r Report) { seen = append(seen, r.Stored) }})
+	// One short record goes with two long ones, and the next two long ones would
+	// be too much.
+	want := []int{batchRecords, batchRecords + 3, batchRecords + 5}
+	if !reflect.DeepEqual(seen, want) {
+		t.Errorf("stored after each commit: %v, want %v", seen, want)
+	}
+}
+
+// What is written of a memory stores the same memory.
+func TestRecordRoundTrip(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	db, want := open(t), map[string]engine.Memory{}
+	var text bytes.Buffer
+	for i := range 200 {
+		m := randomMemory(rnd, i)
+		line, err := json.Marshal(NewRecord(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(append(line, '\n'))
+		want[m.ID] = m
+	}
+	counts(t, importString(t, db, text.String(), nil), len(want), 0, 0, 0)
+	for _, got := range all(t, db) {
+		m := want[got.ID]
+		m.Seq, m.Hash = got.Seq, got.Hash
+		if m.AutoImportance {
+			m.Importance = got.Importance
+		}
+		if !reflect.DeepEqual(got, m) {
+			t.Errorf("got  %+v\nwant %+v", got, m)
+		}
+	}
+}
+
+func randomMemory(rnd *rand.Rand, i int) engine.Memory {
+	at := func() time.Time { return time.UnixMilli(rnd.Int64N(4e12)).UTC() }
+	maybe := func() bool { return rnd.IntN(2) == 0 }
+	m := engine.Memory{
+		ID: fmt.Sprintf("m%d", i), Scope: engine.Scope{User: "u", Agent: fmt.Sprint(rnd.IntN(3))},
+		Role: engine.RoleTool, Kind: engine.KindFragment,
+		Text:      fmt.Sprintf("\"%c\" \\ \t\n\u2028 <%d>", rune(0x4e00+rnd.IntN(999)), i),
+		CreatedAt: at(), Importance: new(rnd.Float64()), Confidence: new(rnd.Float64()),
+		AutoImportance: maybe(), Pinned: maybe(),
+	}
+	m.UpdatedAt = m.CreatedAt.Add(time.Duration(rnd.IntN(1e6)) * time.Millisecond)
+	if maybe() {
+		m.Run, m.Source, m.Name, m.Aliases = "r", "own word", fmt.Sprint("name ", i), []string{"a", fmt.Sprint("alias ", i)}
+	}
+	if maybe() {
+		m.Metadata = map[string]any{"k": json.Number(fmt.Sprint(rnd.Float64())), "": "x", "o": map[string]any{"l": []any{nil, false}}}
+	}
+	if maybe() {
+		m.Embedding = []float32{rnd.Float32(), 1, float32(rnd.NormFloat64())}
+	}
+	if maybe() {
+		m.EventTime = at()
+	}
+	if maybe() {
+		m.ExpiresAt = time.Date(2999, 12, 31, 23, 59, 59, 999e6, time.UTC)
+	}
+	if maybe() {
+		m.AccessCount, m.LastAccessed = 1+rnd.Uint64N(1e9), at()
+	}
+	return m
+}
+
+// Lines are those of a plain split, however the reader cuts them.
+func TestLineReaderAgainstSplit(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 50 {
+		var text []byte
+		for range rnd.IntN(40) {
+			size := rnd.IntN(20)
+			if rnd.IntN(10) == 0 {
+				size = rnd.IntN(3 * readBuffer)
+			}
+			text = append(text, bytes.Repeat([]byte{" ab\r"[rnd.IntN(4)]}, size)...)
+			if rnd.IntN(8) > 0 {
+				text = append(text, '\n')
+			}
+		}
+		var want, got []string
+		for i, line := range strings.Split(string(text), "\n") {
+			if line = strings.TrimSpace(line); line != "" {
+				want = append(want, fmt.Sprint(i+1, line))
+			}
+		}
+		r := io.Reader(bytes.NewReader(text))
+		if rnd.IntN(2) == 0 {
+			r = iotest.HalfReader(iotest.DataErrReader(r))
+		}
+		lines := NewLineReader(r)
+		for {
+			line, err := lines.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(lines.Line(), string(line)))
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%d lines, want %d", len(got), len(want))
+		}
+		if lines.Bytes() != int64(len(text)) {
+			t.Errorf("%d bytes, want %d", lines.Bytes(), len(text))
+		}
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	for in, want := range map[string]string{
+		"2024-02-29":                "2024-02-29T00:00:00.000Z",
+		"2024-02-29T23:59:59Z":      "2024-02-29T23:59:59.000Z",
+		"2024-02-29T23:59:59-01:00": "2024-03-01T00:59:59.000Z",
+		"2024-02-29T23:59:59.9999Z": "2024-02-29T23:59:59.999Z",
+		"0":                         "1970-01-01T00:00:00.000Z",
+		"-1":                        "1969-12-31T23:59:59.999Z",
+		"253402300799999":           "9999-12-31T23:59:59.999Z",
+		"253402300800000":           "",
+		"-99999999999999":           "",
+		"9223372036854775808":       "",
+		"0001-01-01T00:00:00+01:00": "",
+		"2023-02-29":                "",
+		"2024-02-29 10:00":          "",
+		"now":                       "",
+		"":                          "",
+		"1e3":                       "",
+	} {
+		got, err := ParseTime(in)
+		if (err == nil) != (want != "") || err == nil && (Time{got}).String() != want {
+			t.Errorf("%q: %v, %v, want %q", in, got, err, want)
+		}
+	}
+}
+
+// No line makes the decoder panic, and what it takes can be written and read
+// again to the same end.
+func FuzzDecodeMemory(f *testing.F) {
+	f.Add([]byte(`{"type":"memory","id":"a","user":"u","text":"t","metadata":{"n":1e400},"embedding":[1,2],"created_at":0}`))
+	f.Add([]byte(`{"user_id":"u","memory":"t","created_at":"2024-01-01","importance":null,"vectors":{"a":[1]}}`))
+	f.Add([]byte(`{"type":"kv"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		m, err := decodeMemory(line)
+		if err != nil {
+			return
+		}
+		written, err := json.Marshal(NewRecord(m))
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		again, err := decodeMemory(written)
+		if err != nil {
+			t.Fatalf("%q: %v", written, err)
+		}
+		if m.AutoImportance = false; len(m.Metadata) == 0 {
+			m.Metadata = again.Metadata
+		}
+		twice, err := json.Marshal(NewRecord(again))
+		if err != nil || !bytes.Equal(written, twice) {
+			t.Fatalf("%q: %q, then %q: %v", line, written, twice, err)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package exchange
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// TypeMemory is the type of a line that holds a memory.
+const TypeMemory = "memory"
+
+// Record is a memory as one flat JSON object. When read, everything but a scope
+// and a text or a vector may be missing, and seq and hash are ignored: the
+// database makes its own.
+type Record struct {
+	Type           string               `json:"type"`
+	ID             string               `json:"id"`
+	Seq            uint64               `json:"seq"`
+	User           string               `json:"user"`
+	Agent          string               `json:"agent"`
+	Run            string               `json:"run"`
+	Role           engine.Role          `json:"role"`
+	Kind           engine.Kind          `json:"kind"`
+	Source         engine.Source        `json:"source,omitempty"`
+	Text           string               `json:"text"`
+	Name           string               `json:"name,omitempty"`
+	Aliases        []string             `json:"aliases,omitempty"`
+	Metadata       Object               `json:"metadata,omitempty"`
+	Embedding      []float32            `json:"embedding,omitempty"`
+	Vectors        map[string][]float32 `json:"vectors,omitempty"`
+	Importance     *float64             `json:"importance"`
+	AutoImportance bool                 `json:"auto_importance"`
+	Confidence     *float64             `json:"confidence"`
+	Pinned         bool                 `json:"pinned"`
+	CreatedAt      Time                 `json:"created_at,omitzero"`
+	UpdatedAt      Time                 `json:"updated_at,omitzero"`
+	EventTime      Time                 `json:"event_time,omitzero"`
+	ExpiresAt      Time                 `json:"expires_at,omitzero"`
+	Hash           string               `json:"hash"`
+	AccessCount    uint64               `json:"access_count"`
+	LastAccessed   Time                 `json:"last_accessed,omitzero"`
+}
+
+// NewRecord is the record of a memory, with the vectors that it carries.
+func NewRecord(m engine.Memory) Record {
+	return Record{
+		Type: TypeMemory, ID: m.ID, Seq: m.Seq,
+		User: m.User, Agent: m.Agent, Run: m.Run,
+		Role: m.Role, Kind: m.Kind, Source: m.Source,
+		Text: m.Text, Name: m.Name, Aliases: m.Aliases, Metadata: m.Metadata,
+		Embedding: m.Embedding, Vectors: m.Vectors,
+		Importance: m.Importance, AutoImportance: m.AutoImportance, Confidence: m.Confidence, Pinned: m.Pinned,
+		CreatedAt: Time{m.CreatedAt}, UpdatedAt: Time{m.UpdatedAt},
+		EventTime: Time{m.EventTime}, ExpiresAt: Time{m.ExpiresAt},
+		Hash: m.Hash, AccessCount: m.AccessCount, LastAccessed: Time{m.LastAccessed},
+	}
+}
+
+// Memory is what the record stores. An importance that was computed is computed
+// again, by the rule of the database that it goes into.
+func (r *Record) Memory() engine.Memory {
+	m := engine.Memory{
+		ID: r.ID, Scope: engine.Scope{User: r.User, Agent: r.Agent, Run: r.Run},
+		Role: r.Role, Kind: r.Kind, Source: r.Source,
+		Text: r.Text, Name: r.Name, Aliases: r.Aliases, Metadata: r.Metadata,
+		Embedding: r.Embedding, Vectors: r.Vectors,
+		Importance: r.Importance, Confidence: r.Confidence, Pinned: r.Pinned,
+		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time,
+		EventTime: r.EventTime.Time, ExpiresAt: r.ExpiresAt.Time,
+		AccessCount: r.AccessCount, LastAccessed: r.LastAccessed.Time,
+	}
+	if r.AutoImportance {
+		m.Importance = nil
+	}
+	return m
+}
+
+// Object is a JSON object whose numbers keep every digit, as json.Number.
+type Object map[string]any
+
+// UnmarshalJSON reads an object or null.
+func (o *Object) UnmarshalJSON(b []byte) error {
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] != '{' && string(b) != "null" {
+		return fmt.Errorf("metadata is %s, not an object", jsonKind(b[0]))
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		return err
+	}
+	*o = m
+	return nil
+}
+
+// Time is an instant: written as RFC 3339 in UTC with milliseconds, read as RFC
+// 3339, as a bare date (midnight UTC) or as integer milliseconds since 1970. The
+// zero time is no time; null and "" are read as such.
+type Time struct{ time.Time }
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// The years that RFC 3339 can write. The first millisecond of year 1 is the zero
+// time.
+const minYear, maxYear = 1, 9999
+
+// String is the instant as it is written.
+func (t Time) String() string { return t.UTC().Format(timeLayout) }
+
+// MarshalJSON writes the instant as a string, and the zero time as null.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendQuote(nil, t.String()), nil
+}
+
+// UnmarshalJSON reads what ParseTime reads, as a string or a number.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	s := string(b)
+	if s == "null" || s == `""` {
+		*t = Time{}
+		return nil
+	}
+	if b[0] == '"' {
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+	}
+	p, err := ParseTime(s)
+	*t = Time{p}
+	return err
+}
+
+// ParseTime reads an instant: RFC 3339, a bare date (midnight UTC), or integer
+// milliseconds since 1970.
+func ParseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t, err = time.Parse(time.DateOnly, s)
+	}
+	if err != nil {
+		var ms int64
+		ms, err = strconv.ParseInt(s, 10, 64)
+		t = time.UnixMilli(ms)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no time: give RFC 3339 as 2026-01-02T15:04:05Z, a date as 2026-01-02, or integer milliseconds since 1970", s)
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	if y := t.Year(); y < minYear || y > maxYear {
+		return time.Time{}, fmt.Errorf("%q is no time: its year is not within %d and %d", s, minYear, maxYear)
+	}
+	return t, nil
+}
