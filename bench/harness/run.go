@@ -1,0 +1,157 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+)
+
+// Env is what a run was asked to do, and with what.
+type Env struct {
+	Data   string         // the folder of the data sets
+	Dir    string         // an empty folder for databases
+	Rounds int            // rounds that count
+	N      int            // how many documents, where a workload has a choice; 0: its own
+	Only   *regexp.Regexp // contestants to run; nil: all. The baseline always runs.
+	Log    io.Writer      // progress and what was skipped; nil: none
+	Pin    bool           // keep measured rounds on one core
+	Core   int            // which; below 0: the last
+}
+
+// Path is a file of the data folder, or an error that wraps ErrMissing.
+func (e *Env) Path(name string) (string, error) {
+	full := filepath.Join(e.Data, filepath.FromSlash(name))
+	if _, err := os.Stat(full); err != nil {
+		return "", Missing("%s is not in %s (set -data or MEMDB_DATA)", name, e.Data)
+	}
+	return full, nil
+}
+
+// Fresh makes an empty folder for one database.
+func (e *Env) Fresh(name string) (string, error) {
+	return os.MkdirTemp(e.Dir, name+"-")
+}
+
+// entrant is a contestant that takes part.
+type entrant struct {
+	result *Result
+	runner Runner
+}
+
+// Run puts the contestants of a workload through all rounds. What cannot take
+// part is in the results as skipped, and what went wrong as an error; the other
+// contestants go on. The error is one of the workload as a whole, and wraps
+// ErrMissing where its data is not there.
+func Run(ctx context.Context, w *Workload, env *Env) ([]*Result, error) {
+	contestants, err := w.Contestants(env)
+	if err != nil {
+		return nil, err
+	}
+	var results []*Result
+	var entrants []*entrant
+	for _, c := range contestants {
+		if env.Only != nil && !c.Baseline && !env.Only.MatchString(c.Name) {
+			continue
+		}
+		r := &Result{Workload: w.Name, Contestant: c.Name, Baseline: c.Baseline, Skipped: c.Missing}
+		results = append(results, r)
+		if r.Skipped != "" {
+			env.say("%s: %s skipped: %s", w.Name, c.Name, r.Skipped)
+			continue
+		}
+		runner, err := open(ctx, w, env, &c)
+		if err != nil {
+			fail(env, r, err)
+			continue
+		}
+		entrants = append(entrants, &entrant{result: r, runner: runner})
+	}
+	rounds(ctx, w, env, entrants)
+	compare(results)
+	for _, e := range entrants {
+		if err := e.runner.Close(); err != nil && e.result.Err == nil {
+			e.result.Err = fmt.Errorf("closing: %w", err)
+		}
+	}
+	return results, ctx.Err()
+}
+
+// open sets a contestant up, in this process or in one for each round.
+func open(ctx context.Context, w *Workload, env *Env, c *Contestant) (Runner, error) {
+	if w.OwnProcess {
+		return &childRunner{order{
+			Workload: w.Name, Contestant: c.Name, Data: env.Data, Dir: env.Dir,
+			N: env.N, Core: env.Core, Pin: env.Pin,
+		}}, nil
+	}
+	env.say("%s: setting up %s", w.Name, c.Name)
+	return c.Open(ctx)
+}
+
+// fail takes a contestant out: what it lacks is a reason to skip it, not an
+// error.
+func fail(env *Env, r *Result, err error) {
+	if errors.Is(err, ErrMissing) {
+		r.Skipped = Lacking(err)
+		env.say("%s: %s skipped: %s", r.Workload, r.Contestant, r.Skipped)
+		return
+	}
+	r.Err = err
+	env.say("%s: %s failed: %v", r.Workload, r.Contestant, err)
+}
+
+// rounds runs the entrants in turns. One that fails is left out from then on.
+func rounds(ctx context.Context, w *Workload, env *Env, entrants []*entrant) {
+	for round := range w.WarmUp + env.Rounds {
+		for _, e := range entrants {
+			if e.result.Err != nil || e.result.Skipped != "" || ctx.Err() != nil {
+				continue
+			}
+			sample, err := oneRound(ctx, w, env, e.runner)
+			switch {
+			case err != nil:
+				fail(env, e.result, err)
+			case round >= w.WarmUp:
+				e.result.Rounds = append(e.result.Rounds, sample)
+				env.say("%s: round %d of %d, %s", w.Name, round-w.WarmUp+1, env.Rounds, e.result.Contestant)
+			}
+		}
+	}
+}
+
+// oneRound measures from a clean heap, pinned, so that no contestant pays for
+// what another left behind.
+func oneRound(ctx context.Context, w *Workload, env *Env, r Runner) (Sample, error) {
+	runtime.GC()
+	if env.Pin && !w.OwnProcess {
+		undo, err := Pin(env.Core)
+		if err != nil {
+			return nil, err
+		}
+		defer undo()
+	}
+	return r.Round(ctx)
+}
+
+// compare gives every result the rounds of the baseline.
+func compare(results []*Result) {
+	for _, base := range results {
+		if !base.Baseline {
+			continue
+		}
+		for _, r := range results {
+			r.Base = base.Rounds
+		}
+	}
+}
+
+func (e *Env) say(format string, args ...any) {
+	if e.Log != nil {
+		fmt.Fprintf(e.Log, format+"\n", args...)
+	}
+}

@@ -1,0 +1,244 @@
+// Bench runs whole-database workloads: memdb and its peers take turns at the same
+// work in one process on one core, and a table shows the medians, their spread
+// and how the peers compare.
+//
+//	go -C bench run . -list
+//	go -C bench run . locomo ingest -rounds 3 -json results.jsonl
+//
+// Data sets are looked for in the folder that -data or MEMDB_DATA names, or else
+// in ../shared/data from the root of the repository. What is not there, data or
+// peer, is skipped by name. SQLite in C takes part with -tags sqlite_fts5:
+//
+//	go -C bench run -tags sqlite_fts5 . ingest
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/bench/harness"
+)
+
+// workloads lists what can be run, in the order of -list.
+func workloads() []*harness.Workload {
+	return []*harness.Workload{locomo(), ingest()}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if spec := os.Getenv(harness.ChildVariable); spec != "" {
+		if err := harness.Child(ctx, workloads(), spec, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// command is a parsed command line.
+type command struct {
+	env      harness.Env
+	jsonFile string
+	list     bool
+	chosen   []*harness.Workload
+}
+
+// errUsage is wrapped by errors of the command line.
+var errUsage = errors.New("usage")
+
+// run is the program: it returns the exit code, 0 for done or skipped, 1 for
+// failed, 2 for a command line that it does not understand.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, err := parse(args, stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return 2
+	case c.list:
+		list(stdout)
+		return 0
+	}
+	c.env.Log = stderr
+	if err := c.run(ctx, stdout); err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func list(out io.Writer) {
+	for _, w := range workloads() {
+		fmt.Fprintf(out, "%-10s %s\n", w.Name, w.Summary)
+	}
+}
+
+// parse reads flags and workloads in any order.
+func parse(args []string, help io.Writer) (*command, error) {
+	c := &command{env: harness.Env{Pin: true}}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&c.env.Data, "data", "", "`folder` of the data sets (default $MEMDB_DATA, then ../shared/data from the repository's root)")
+	flags.StringVar(&c.env.Dir, "dir", "", "`folder` for the databases, on the disk to be measured (default bench/out)")
+	flags.StringVar(&c.jsonFile, "json", "", "also write the results to a `file`, a JSON object a line")
+	flags.IntVar(&c.env.Rounds, "rounds", 5, "rounds that count")
+	flags.IntVar(&c.env.N, "n", 0, "documents to ingest (default: the workload's own)")
+	flags.IntVar(&c.env.Core, "core", -1, "core to measure on (default: the last)")
+	flags.BoolVar(&c.list, "list", false, "list the workloads")
+	only := flags.String("only", "", "contestants to run beside memdb, as a regular `expression`")
+	flags.Usage = func() {
+		fmt.Fprintln(help, "usage: go -C bench run . WORKLOAD… [flags]")
+		list(help)
+		flags.SetOutput(help)
+		flags.PrintDefaults()
+	}
+	var names []string
+	for rest := args; ; {
+		if err := flags.Parse(rest); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: %w; see -h", errUsage, err)
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		names = append(names, flags.Arg(0))
+		rest = flags.Args()[1:]
+	}
+	return c, c.complete(names, *only)
+}
+
+// complete checks what was given and fills in the defaults.
+func (c *command) complete(names []string, only string) (err error) {
+	if c.list {
+		return nil
+	}
+	if c.chosen, err = choose(names); err != nil {
+		return err
+	}
+	if c.env.Rounds < 1 || c.env.N < 0 {
+		return fmt.Errorf("%w: -rounds must be at least 1, and -n at least 0", errUsage)
+	}
+	if only != "" {
+		if c.env.Only, err = regexp.Compile(only); err != nil {
+			return fmt.Errorf("%w: -only: %w", errUsage, err)
+		}
+	}
+	root := repository()
+	if c.env.Data == "" {
+		c.env.Data = os.Getenv("MEMDB_DATA")
+	}
+	if c.env.Data == "" {
+		c.env.Data = filepath.Join(root, "..", "shared", "data")
+	}
+	if c.env.Dir == "" {
+		c.env.Dir = filepath.Join(root, "bench", "out")
+	}
+	return nil
+}
+
+// choose finds workloads by name.
+func choose(names []string) ([]*harness.Workload, error) {
+	known := map[string]*harness.Workload{}
+	var all []string
+	for _, w := range workloads() {
+		known[w.Name] = w
+		all = append(all, w.Name)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: name a workload: %s", errUsage, strings.Join(all, ", "))
+	}
+	var chosen []*harness.Workload
+	for _, name := range names {
+		w, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("%w: no workload %q; there are: %s", errUsage, name, strings.Join(all, ", "))
+		}
+		chosen = append(chosen, w)
+	}
+	return chosen, nil
+}
+
+// repository is the folder of the root module above the working folder, or the
+// working folder itself where there is none.
+func repository() string {
+	const root = "module github.com/seed-7aedc3ff/memdb\n"
+	dir, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.HasPrefix(string(text), root) {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return dir
+		}
+	}
+}
+
+// run runs the chosen workloads in a folder of its own, which it removes.
+func (c *command) run(ctx context.Context, stdout io.Writer) (err error) {
+	if err := os.MkdirAll(c.env.Dir, 0o755); err != nil {
+		return err
+	}
+	if c.env.Dir, err = os.MkdirTemp(c.env.Dir, "run-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.env.Dir)) }()
+	if c.jsonFile == "" {
+		return c.all(ctx, stdout, io.Discard)
+	}
+	record, err := os.Create(c.jsonFile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.all(ctx, stdout, record), record.Close())
+}
+
+// all runs the chosen workloads, and goes on where one fails.
+func (c *command) all(ctx context.Context, stdout, record io.Writer) error {
+	var failed []error
+	for _, w := range c.chosen {
+		if err := c.one(ctx, w, stdout, record); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", w.Name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// one runs a workload and writes what it showed.
+func (c *command) one(ctx context.Context, w *harness.Workload, stdout, record io.Writer) error {
+	results, err := harness.Run(ctx, w, &c.env)
+	if errors.Is(err, harness.ErrMissing) {
+		_, err := fmt.Fprintf(stdout, "%s skipped: %s\n", w.Name, harness.Lacking(err))
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if err := harness.WriteTable(stdout, w, &c.env, results); err != nil {
+		return err
+	}
+	if err := harness.WriteJSON(record, w, results); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			return fmt.Errorf("%s: %w", r.Contestant, r.Err)
+		}
+	}
+	return nil
+}

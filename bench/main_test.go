@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seed-7aedc3ff/memdb/bench/harness"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+)
+
+// TestMain lets this test's own binary be the child of the workloads that want a
+// process for each round.
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(harness.ChildVariable); spec != "" {
+		if err := harness.Child(context.Background(), workloads(), spec, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// bench runs the program and returns what it printed.
+func bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	code = run(t.Context(), args, &out, &problems)
+	return code, out.String(), problems.String()
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		code   int
+		stdout string // a part of it
+		stderr string
+	}{
+		{"-list", 0, "ingest", ""},
+		{"-h", 0, "usage: go -C bench run .", ""},
+		{"-h", 0, "locomo", ""},
+		{"", 2, "", "name a workload: locomo, ingest"},
+		{"nothing", 2, "", `no workload "nothing"; there are: locomo, ingest`},
+		{"locomo nothing", 2, "", `no workload "nothing"`},
+		{"locomo -fast", 2, "", "-fast"},
+		{"locomo -rounds 0", 2, "", "-rounds"},
+		{"locomo -rounds many", 2, "", "many"},
+		{"locomo -n -1", 2, "", "-n"},
+		{"locomo -only [", 2, "", "-only"},
+	} {
+		code, stdout, stderr := bench(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("bench %s: exit %d\nstdout: %s\nstderr: %s\nwant exit %d, %q, %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
+		}
+	}
+}
+
+func TestFlagsAnywhere(t *testing.T) {
+	for _, args := range []string{
+		"-data D -rounds 3 locomo ingest",
+		"locomo ingest -rounds 3 -data D",
+		"locomo -data D ingest -rounds=3",
+	} {
+		c, err := parse(strings.Fields(args), io.Discard)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+			continue
+		}
+		if len(c.chosen) != 2 || c.chosen[0].Name != "locomo" || c.env.Data != "D" || c.env.Rounds != 3 {
+			t.Errorf("%s: understood as %+v", args, c)
+		}
+	}
+}
+
+func TestDataFolder(t *testing.T) {
+	t.Setenv("MEMDB_DATA", "from the environment")
+	c, err := parse([]string{"locomo"}, io.Discard)
+	if err != nil || c.env.Data != "from the environment" {
+		t.Errorf("with MEMDB_DATA: %q, %v", c.env.Data, err)
+	}
+	t.Setenv("MEMDB_DATA", "")
+	c, err = parse([]string{"locomo"}, io.Discard)
+	if err != nil || !strings.HasSuffix(filepath.ToSlash(c.env.Data), "shared/data") {
+		t.Errorf("without: %q, %v", c.env.Data, err)
+	}
+}
+
+func TestMissingData(t *testing.T) {
+	code, stdout, stderr := bench(t, "locomo", "ingest", "-data", t.TempDir(), "-dir", t.TempDir())
+	if code != 0 {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{"locomo skipped: locomo/locomo5.json is not in ", "ingest skipped: text/corpus.tsv.zst is not in "} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+// A talk with four questions that count and two that do not.
+const talk = `[{
+  "sample_id": "talk-1",
+  "conversation": {
+    "speaker_a": "Ilse", "speaker_b": "Bram",
+    "session_1_date_time": "1:56 pm on 8 May, 2023",
+    "session_1": [
+      {"speaker": "Ilse", "dia_id": "D1:1", "text": "My new kiln was delivered."},
+      {"speaker": "Bram", "dia_id": "D1:2", "text": "Congratulations! I adopted a greyhound."},
+      {"speaker": "Ilse", "dia_id": "D1:3", "text": "Look.", "blip_caption": "a watercolour of a lighthouse"}
+    ],
+    "session_2_date_time": "9:10 am on 13 September, 2023",
+    "session_2": [
+      {"speaker": "Bram", "dia_id": "D2:1", "text": "The greyhound won a ribbon."}
+    ]
+  },
+  "qa": [
+    {"question": "When did the kiln come?", "evidence": ["D1:1"], "category": 2},
+    {"question": "What did the greyhound do?", "evidence": ["D1:2; D2:1"], "category": 1},
+    {"question": "Who painted the lighthouse?", "evidence": ["D1:3"], "category": 4},
+    {"question": "What won a ribbon?", "evidence": ["D2:01"], "category": 4},
+    {"question": "What did the submarine do?", "evidence": ["D1:1"], "category": 5},
+    {"question": "Where is the evidence?", "evidence": ["D9:9"], "category": 3}
+  ]
+}]`
+
+// writeData makes a data folder with a conversation and a corpus.
+func writeData(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var corpus bytes.Buffer
+	z, err := zstd.NewWriter(&corpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2_500 {
+		fmt.Fprintf(z, "p%05d\ta%02d\tpassage number %d of the corpus\n", i, i%10, i)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{locomoFile: []byte(talk), corpusFile: corpus.Bytes()} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestWorkloads runs both workloads on small data, all contestants of this build.
+func TestWorkloads(t *testing.T) {
+	data, dir := writeData(t), t.TempDir()
+	record := filepath.Join(t.TempDir(), "results.jsonl")
+	code, stdout, stderr := bench(t, "locomo", "ingest", "-rounds", "1", "-n", "2200", "-data", data, "-dir", dir, "-json", record)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{"memdb text", "memdb hybrid", "bleve text+fields", "fts5-modernc", "R@10 by category", "peak RSS MB"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("databases are left behind: %v, %v", left, err)
+	}
+	f, err := os.Open(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); ; {
+		var l struct {
+			Workload, Contestant, Skipped, Error string
+			Metrics                              map[string]harness.Summary
+		}
+		if err := d.Decode(&l); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if l.Error != "" || l.Skipped != "" {
+			continue
+		}
+		switch l.Workload {
+		case "locomo":
+			if r := l.Metrics["r@20"].Median; strings.HasSuffix(l.Contestant, "fields") && r != 1 {
+				t.Errorf("%s: R@20 is %v on a talk of four turns", l.Contestant, r)
+			}
+		case "ingest":
+			if l.Metrics["docs_per_second"].Median <= 0 || l.Metrics["disk_mb"].Median <= 0 {
+				t.Errorf("%s: %+v", l.Contestant, l.Metrics)
+			}
+		}
+	}
+}
+
+// TestLocomoRound judges fixed answers, against figures worked out by hand.
+func TestLocomoRound(t *testing.T) {
+	talks := []*exchange.Conversation{}
+	for c, err := range exchange.ReadLocomo(strings.NewReader(talk)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		talks = append(talks, c)
+	}
+	asked := 0
+	r := &locomoRun{talks: talks, search: func(_ context.Context, _, question string, k int) ([]string, error) {
+		asked++
+		if k != locomoDepth {
+			t.Errorf("asked for %d hits", k)
+		}
+		switch {
+		case strings.Contains(question, "kiln"): // found first
+			return []string{"talk-1/D1:1"}, nil
+		case strings.Contains(question, "greyhound"): // one of two, second
+			return []string{"x", "talk-1/D2:1"}, nil
+		case strings.Contains(question, "lighthouse"): // seventh
+			return []string{"1", "2", "3", "4", "5", "6", "talk-1/D1:3"}, nil
+		}
+		return nil, nil // not found
+	}}
+	got, err := r.Round(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked != 4 {
+		t.Errorf("%d questions were asked, want the 4 that count", asked)
+	}
+	for metric, want := range map[string]float64{
+		"questions": 4,
+		"r@5":       (1 + 0.5 + 0 + 0) / 4,
+		"r@10":      (1 + 0.5 + 1 + 0) / 4,
+		"r@20":      (1 + 0.5 + 1 + 0) / 4,
+		// 1/log2(3) of 1 + 1/log2(3), and 1/log2(8).
+		"ndcg@10":          (1 + 0.3868528 + 0.3333333 + 0) / 4,
+		"r@10 multi-hop":   0.5,
+		"r@10 temporal":    1,
+		"r@10 single-hop":  0.5,
+		"r@10 open-domain": 0, // its only question has no evidence
+	} {
+		if diff := got[metric] - want; diff > 1e-6 || diff < -1e-6 {
+			t.Errorf("%s = %v, want %v", metric, got[metric], want)
+		}
+	}
+}
+
+func TestCorpus(t *testing.T) {
+	c, err := openCorpus(filepath.Join(writeData(t), filepath.FromSlash(corpusFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.close() })
+	docs, err := c.next(2)
+	if err != nil || len(docs) != 2 || docs[1].ID != "p00001" || docs[1].Scope != "a01" || docs[1].Text != "passage number 1 of the corpus" {
+		t.Fatalf("first passages: %+v, %v", docs, err)
+	}
+	n := len(docs)
+	for {
+		docs, err := c.next(1_000)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(docs)
+	}
+	if n != 2_500 {
+		t.Errorf("%d passages, want 2500", n)
+	}
+}
+
+func TestCorpusMalformed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.tsv.zst")
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(z, "p1\ta1\tfine\np2 without tabs\n")
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openCorpus(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.close() })
+	if _, err := c.next(10); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a malformed line is reported as %v", err)
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+
+	"github.com/seed-7aedc3ff/memdb/bench/peer"
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// memdb is the engine with one way of ranking, seen as its peers are.
+type memdb struct {
+	db      *engine.DB
+	profile engine.Profile
+}
+
+// openMemdb makes an empty database that ranks by BM25, as the peers do.
+func openMemdb(dir string) (peer.Text, error) {
+	db, err := engine.Open(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &memdb{db, engine.ProfileText}, nil
+}
+
+// Add stores a batch as an import does: the same text again is kept.
+func (m *memdb) Add(ctx context.Context, docs []peer.Document) error {
+	memories := make([]engine.Memory, len(docs))
+	for i, d := range docs {
+		memories[i] = engine.Memory{ID: d.ID, Scope: engine.Scope{Agent: d.Scope}, Text: d.Text}
+	}
+	_, err := m.db.Memories().StoreBatch(ctx, memories, &engine.StoreOptions{NoDedup: true})
+	return err
+}
+
+// Search recalls within an agent's memories, and leaves no trace.
+func (m *memdb) Search(ctx context.Context, scope, query string, k int) ([]string, error) {
+	found, err := m.db.Memories().Recall(ctx, engine.Query{
+		Scope: engine.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, NoTouch: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(found.Hits))
+	for i := range found.Hits {
+		ids[i] = found.Hits[i].ID
+	}
+	return ids, nil
+}
+
+// Close closes the database.
+func (m *memdb) Close() error { return m.db.Close() }
