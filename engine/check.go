@@ -104,7 +104,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 		}{
 			{"memories", c.memories}, {"IDs", c.ids}, {"duplicates", c.dedup},
 			{"documents", c.forward}, {"vectors", c.vectors}, {"statistics", c.stats},
-			{"history", c.history}, {"names", c.names}, {"log", c.log},
+			{"history", c.history}, {"entries", c.entries}, {"names", c.names}, {"log", c.log},
 		} {
 			if err := step.run(); err != nil {
 				if ctx.Err() != nil {

@@ -16,6 +16,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists: the ID is taken by a memory with other content.
 	ErrExists = errors.New("already exists")
+	// ErrConflict: a compare-and-set found another version.
+	ErrConflict = errors.New("conflict")
 	// ErrAmbiguous: several owners within the scope have a memory with that ID.
 	ErrAmbiguous = errors.New("ambiguous")
 	// ErrTxTooLarge: a transaction went over MaxTxBytes or MaxTxChanges. It was

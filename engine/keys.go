@@ -11,6 +11,8 @@ import (
 // change together.
 const (
 	kindMeta      byte = 'M' // M | name, without a generation
+	kindExpiry    byte = 'e' // time | owner | key: of entries
+	kindKV        byte = 'k' // owner | key
 	kindDedup     byte = 'd' // owner | class | run | hash | seq
 	kindForward   byte = 'f' // doc
 	kindHistory   byte = 'h' // owner | seq | lsn | change
@@ -27,7 +29,7 @@ const (
 
 // kinds are those that carry a generation.
 var kinds = []byte{
-	kindDedup, kindForward, kindHistory, kindID, kindLog, kindName, kindPending,
+	kindDedup, kindExpiry, kindForward, kindHistory, kindID, kindKV, kindLog, kindName, kindPending,
 	kindRange, kindRecord, kindStats, kindVector, kindTombstone,
 }
 

@@ -197,6 +197,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	db.janitor.start()
 	db.janitor.wake()
 	db.background(ctx, touchEvery, db.touched.full, db.FlushTouches)
+	db.background(ctx, expireEvery, nil, db.expireEntries)
 	if db.durability == Buffered {
 		db.background(ctx, bufferedSync, nil, func(context.Context) error {
 			return db.syncer.wait(db.syncer.newest())

@@ -18,6 +18,8 @@ const (
 	logDelete logOp = 3 // owner, seq, born and change of the version that died
 	logRange  logOp = 4 // change: a death range
 	logTouch  logOp = 5 // number of memories, then owner, seq, count, last for each
+	logPut    logOp = 6 // owner, key, the entry as it is stored
+	logUnput  logOp = 7 // owner, key
 )
 
 func (tx *Tx) logVersioned(op logOp, v version, before *version) {

@@ -20,9 +20,14 @@ func truncate(s string) string {
 // checkWord checks an ID, a scope value, a name: what goes into keys, logs and
 // command lines, so no control characters.
 func checkWord(doing, what, s string) error {
-	switch {
-	case len(s) > MaxID:
+	if len(s) > MaxID {
 		return invalid(doing, fmt.Sprintf("its %s is %d bytes long, the limit is %d", what, len(s), MaxID), "shorten it")
+	}
+	return checkPrintable(doing, what, s)
+}
+
+func checkPrintable(doing, what, s string) error {
+	switch {
 	case !utf8.ValidString(s):
 		return invalid(doing, fmt.Sprintf("its %s %q is no UTF-8", what, truncate(s)), "convert it to UTF-8")
 	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 }):
