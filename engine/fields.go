@@ -32,6 +32,8 @@ type field struct {
 	row func(tx *Tx, r *docRow) any
 	// time: the value is an int64 of Unix milliseconds.
 	time bool
+	// text: the text itself, too long to order by.
+	text bool
 }
 
 // filtered is a memory that a filter looks at.
@@ -52,7 +54,7 @@ var builtinFields = map[string]field{
 	"source":        {number: fieldSource, of: func(m *filtered) any { return orMissing(m.rec.source) }},
 	"pinned":        {number: fieldPinned, of: func(m *filtered) any { return m.rec.flags&flagPinned != 0 }},
 	"name":          {of: func(m *filtered) any { return orMissing(m.rec.name) }},
-	"text":          {of: func(m *filtered) any { return orMissing(m.rec.text) }},
+	"text":          {text: true, of: func(m *filtered) any { return orMissing(m.rec.text) }},
 	"importance":    {of: func(m *filtered) any { return m.rec.importance }, row: func(_ *Tx, r *docRow) any { return r.importance }},
 	"confidence":    {of: func(m *filtered) any { return m.rec.confidence }, row: func(_ *Tx, r *docRow) any { return r.confidence }},
 	"access_count":  {of: func(m *filtered) any { return m.count }, row: func(tx *Tx, r *docRow) any { return tx.db.accessOf(r.seq).count }},

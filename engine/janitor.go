@@ -18,6 +18,10 @@ type janitor struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
+	// busy is held while the janitor works, so that a reset does not come between
+	// its steps.
+	busy sync.Mutex
+
 	mu     sync.Mutex
 	dead   []dead // in the order of their LSN
 	ranges []deathRange
@@ -78,6 +82,8 @@ const reclaimBatch = 1000
 
 // work frees all that can be freed now.
 func (j *janitor) work(ctx context.Context) error {
+	j.busy.Lock()
+	defer j.busy.Unlock()
 	for ctx.Err() == nil {
 		part := j.takeDead(j.db.points.oldest())
 		if len(part) == 0 {

@@ -445,15 +445,17 @@ func (db *DB) loadRanges() error {
 		if err != nil {
 			return err
 		}
-		set, err := tx.scopeSet(d.scope)
-		if err != nil {
-			return err
+		set := d.docs
+		if !d.listed {
+			if set, _, err = tx.bornInScope(d.scope); err != nil {
+				return err
+			}
 		}
 		d.docs = roaring.New()
 		it := set.Iterator()
 		for it.HasNext() {
 			doc := it.Next()
-			if row := db.docs.row(doc); row.visible(maxLSN) && d.before(row.version) {
+			if row := db.docs.row(doc); row.visible(maxLSN) && (d.listed || d.before(row.version)) {
 				d.docs.Add(doc)
 				db.docs.kill(doc, d.lsn)
 			}

@@ -20,6 +20,7 @@ const (
 	logTouch  logOp = 5 // number of memories, then owner, seq, count, last for each
 	logPut    logOp = 6 // owner, key, the entry as it is stored
 	logUnput  logOp = 7 // owner, key
+	logReset  logOp = 8 // everything before it is gone
 )
 
 func (tx *Tx) logVersioned(op logOp, v version, before *version) {

@@ -210,31 +210,33 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *record, e
 	return found, rec, nil
 }
 
-// List returns a page of memories in the order of their Seq. A memory that is
-// added while a caller pages through the list comes after it.
+// List returns a page of memories, in the order of their Seq if the query does not
+// say another.
 func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) {
-	const doing = "list memories"
-	limit, err := checkLimit(doing, q.Limit, defaultPage)
+	limit, err := checkLimit(doingList, q.Limit, defaultPage)
 	if err != nil {
 		return Page{}, err
 	}
 	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := q.check(doing); err != nil {
+		if err := q.check(doingList); err != nil {
 			return Page{}, err
 		}
 	}
 	if err := checkFilter(q.Filter); err != nil {
 		return Page{}, err
 	}
-	err = m.view(ctx, doing, func(tx *Tx) error {
-		page, err = tx.list(ctx, &q, limit)
+	order, err := newOrdering(m.db, &q)
+	if err != nil {
+		return Page{}, err
+	}
+	err = m.view(ctx, doingList, func(tx *Tx) error {
+		page, err = tx.list(ctx, &q, order, limit)
 		return err
 	})
 	return page, err
 }
 
-// All iterates over all memories of a query in the order of their Seq, reading
-// them a page at a time. Outside a transaction the pages are of different states.
+// All iterates over all memories of a query, reading them a page at a time. Outside a transaction the pages are of different states.
 func (m Memories) All(ctx context.Context, q ListQuery) iter.Seq2[Memory, error] {
 	return func(yield func(Memory, error) bool) {
 		for {
@@ -248,10 +250,10 @@ func (m Memories) All(ctx context.Context, q ListQuery) iter.Seq2[Memory, error]
 					return
 				}
 			}
-			if !page.More {
+			if page.Next == "" {
 				return
 			}
-			q.After = page.Next
+			q.Cursor = page.Next
 		}
 	}
 }

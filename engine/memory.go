@@ -153,16 +153,24 @@ type Patch struct {
 	Confidence     *float64
 }
 
-// ListQuery selects memories in the order of their Seq.
+// ListQuery selects memories in an order.
 type ListQuery struct {
 	Scope
 	// AllScopes lists every owner's memories: for administration only.
 	AllScopes bool
 	Filter    Filter
+	// OrderBy is a field as a Filter names it; empty is seq, the order of first
+	// storing. Values of one type are in their order (strings by their bytes),
+	// null before booleans, before numbers, before strings; memories that have no
+	// such value come last, also when Descending; equal ones are in the order of
+	// seq.
+	OrderBy    string
+	Descending bool
 	// Limit is the size of a page: 0 is 100, at most MaxLimit.
 	Limit int
-	// After is the Seq of the last memory of the page before.
-	After uint64
+	// Cursor is Page.Next of the page before; the rest of the query must be the
+	// same.
+	Cursor string
 	// WithVectors also reads the vectors.
 	WithVectors bool
 }
@@ -170,9 +178,10 @@ type ListQuery struct {
 // Page is a part of a list.
 type Page struct {
 	Memories []Memory
-	// More tells that memories follow; go on with After: Next.
-	More bool
-	Next uint64
+	// Next is the cursor of the page that follows, empty where none does. It marks
+	// a place in the order, not a number of memories, so that those that are added
+	// or removed meanwhile neither repeat nor hide others.
+	Next string
 }
 
 // Event is what happened to a memory.

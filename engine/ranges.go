@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"slices"
@@ -25,14 +26,20 @@ type deathRange struct {
 	scope  Scope
 	at     int64
 	docs   *roaring.Bitmap // those it killed
+	listed bool            // the range means just these documents: a filter chose them
 }
 
-func (d *deathRange) encode() []byte {
+func (d *deathRange) encode() ([]byte, error) {
 	b := []byte{rangeVersion}
 	b = binary.AppendVarint(b, d.at)
 	b = codec.AppendBytes(b, d.scope.User)
 	b = codec.AppendBytes(b, d.scope.Agent)
-	return codec.AppendBytes(b, d.scope.Run)
+	b = codec.AppendBytes(b, d.scope.Run)
+	if !d.listed {
+		return append(b, 0), nil
+	}
+	set, err := d.docs.ToBytes()
+	return append(append(b, 1), set...), err
 }
 
 func (ks *keyspace) deathRange(d *deathRange) []byte {
@@ -51,8 +58,14 @@ func decodeRange(ks *keyspace, key, value []byte) (deathRange, error) {
 		at:     r.Varint(),
 		scope:  Scope{User: r.String(), Agent: r.String(), Run: r.String()},
 	}
-	if r.Err() != nil || v != rangeVersion {
-		return deathRange{}, &Error{Kind: ErrCorrupt, What: "read a death range", Cause: r.Err()}
+	d.listed = r.Byte() == 1
+	err := r.Err()
+	if err == nil && d.listed {
+		d.docs = roaring.New()
+		err = d.docs.UnmarshalBinary(bytes.Clone(r.Rest()))
+	}
+	if err != nil || v != rangeVersion {
+		return deathRange{}, &Error{Kind: ErrCorrupt, What: "read a death range", Cause: err}
 	}
 	return d, nil
 }
@@ -62,16 +75,44 @@ func (d *deathRange) before(v version) bool {
 	return v.born < d.lsn || v.born == d.lsn && v.change < d.change
 }
 
+// covers tells whether the range killed a document that died at its LSN.
+func (d *deathRange) covers(doc uint32, v version, in Scope) bool {
+	if d.listed {
+		return d.docs.Contains(doc)
+	}
+	return d.before(v) && d.scope.contains(in)
+}
+
+// DeleteQuery selects the memories that DeleteMatching deletes.
+type DeleteQuery struct {
+	Scope
+	// AllScopes deletes in every owner: for administration only.
+	AllScopes bool
+	Filter    Filter
+}
+
+const doingDelete = "delete memories"
+
 // DeleteScope deletes every memory in a scope, in one commit, whatever their
 // number, and returns how many there were. It also removes those that have
 // expired, and does not count them.
-func (m Memories) DeleteScope(ctx context.Context, s Scope) (n int, err error) {
-	const doing = "delete the memories of a scope"
-	if err := s.check(doing); err != nil {
+func (m Memories) DeleteScope(ctx context.Context, s Scope) (int, error) {
+	return m.DeleteMatching(ctx, DeleteQuery{Scope: s})
+}
+
+// DeleteMatching is DeleteScope for those memories of the scope for which a filter
+// holds.
+func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err error) {
+	if !q.AllScopes || q.Scope != (Scope{}) {
+		if err := q.check(doingDelete); err != nil {
+			return 0, err
+		}
+	}
+	if err := checkFilter(q.Filter); err != nil {
 		return 0, err
 	}
-	err = m.update(ctx, doing, func(tx *Tx) error {
-		n, err = tx.deleteScope(ctx, doing, s)
+	err = m.update(ctx, doingDelete, func(tx *Tx) error {
+		n, err = tx.deleteMatching(ctx, &q)
 		return err
 	})
 	if err != nil {
@@ -80,19 +121,23 @@ func (m Memories) DeleteScope(ctx context.Context, s Scope) (n int, err error) {
 	return n, nil
 }
 
-func (tx *Tx) deleteScope(ctx context.Context, doing string, s Scope) (int, error) {
-	if err := tx.room(doing, 4*MaxID); err != nil {
+func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
+	if err := tx.room(doingDelete, 4*MaxID); err != nil {
 		return 0, err
 	}
 	if err := tx.materialise(); err != nil {
 		return 0, tx.breaks(err)
 	}
-	docs, n, err := tx.bornInScope(s)
+	docs, n, err := tx.doomed(ctx, q)
 	if err != nil || docs.IsEmpty() {
 		return 0, err
 	}
-	d := deathRange{lsn: tx.lsn, change: tx.change(), scope: s, at: tx.now, docs: docs}
-	if err := tx.set(tx.db.keys.deathRange(&d), d.encode()); err != nil {
+	d := deathRange{lsn: tx.lsn, change: tx.change(), scope: q.Scope, at: tx.now, docs: docs, listed: q.Filter != nil}
+	value, err := d.encode()
+	if err != nil {
+		return 0, tx.breaks(err)
+	}
+	if err := tx.set(tx.db.keys.deathRange(&d), value); err != nil {
 		return 0, err
 	}
 	it := docs.Iterator()
@@ -107,12 +152,32 @@ func (tx *Tx) deleteScope(ctx context.Context, doing string, s Scope) (int, erro
 	return n, nil
 }
 
+// doomed is the set of documents that a delete means, and the number of those
+// that have not expired, which are all that a filter looks at.
+func (tx *Tx) doomed(ctx context.Context, q *DeleteQuery) (*roaring.Bitmap, int, error) {
+	if q.Filter == nil {
+		return tx.bornInScope(q.Scope)
+	}
+	docs, err := tx.inScope(ctx, q.Scope, q.AllScopes)
+	if err == nil {
+		docs, err = tx.narrow(ctx, docs, q.Filter)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return docs, int(docs.GetCardinality()), nil
+}
+
 // bornInScope is the set of documents in a scope that have not died, expired or
 // not, and the number of those that have not expired.
 func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 	set, err := tx.scopeSet(s)
 	if err != nil {
 		return nil, 0, err
+	}
+	if set == nil { // every owner's
+		set = roaring.New()
+		set.AddRange(0, uint64(tx.mark))
 	}
 	docs = roaring.New()
 	it := set.Iterator()
@@ -147,14 +212,14 @@ func (tx *Tx) rangeDeath(seq uint64) (*death, uint64, uint32, error) {
 	var change uint32
 	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
 		d, err := decodeRange(&tx.db.keys, key, value)
-		if err != nil || d.lsn != row.died.Load() || !d.before(row.version) {
+		if err != nil || d.lsn != row.died.Load() {
 			return err
 		}
 		if found != nil { // the first one that covers it killed it
 			return nil
 		}
 		rec, err := tx.record(row.version)
-		if err != nil || !d.scope.contains(rec.scope) {
+		if err != nil || !d.covers(doc, row.version, rec.scope) {
 			return err
 		}
 		found = &death{d.at, row.born, row.change}

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"container/heap"
 	"context"
-	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -81,74 +79,4 @@ func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bi
 		set.AndNot(roaring.BitmapOf(out...))
 	}
 	return set, nil
-}
-
-// list is a page of the memories that q selects.
-func (tx *Tx) list(ctx context.Context, q *ListQuery, limit int) (Page, error) {
-	if tx.writes != nil {
-		if err := tx.materialise(); err != nil {
-			return Page{}, tx.breaks(err)
-		}
-	}
-	set, err := tx.inScope(ctx, q.Scope, q.AllScopes)
-	if err != nil {
-		return Page{}, err
-	}
-	if set, err = tx.narrow(ctx, set, q.Filter); err != nil {
-		return Page{}, err
-	}
-	first := lowest{most: limit + 1}
-	it := set.Iterator()
-	for it.HasNext() {
-		if row := tx.db.docs.row(it.Next()); row.seq > q.After {
-			first.offer(row.version)
-		}
-	}
-	versions := first.sorted()
-	page := Page{More: len(versions) > limit}
-	for _, v := range versions[:min(limit, len(versions))] {
-		m, err := tx.load(v, q.WithVectors)
-		if err != nil {
-			return Page{}, err
-		}
-		page.Memories = append(page.Memories, m)
-		page.Next = v.seq
-	}
-	return page, nil
-}
-
-// lowest keeps the versions of the lowest Seqs, as a heap with the highest first.
-type lowest struct {
-	most int
-	vs   []version
-}
-
-func (l *lowest) Len() int           { return len(l.vs) }
-func (l *lowest) Less(i, j int) bool { return l.vs[i].seq > l.vs[j].seq }
-func (l *lowest) Swap(i, j int)      { l.vs[i], l.vs[j] = l.vs[j], l.vs[i] }
-func (l *lowest) Push(v any)         { l.vs = append(l.vs, v.(version)) }
-func (l *lowest) Pop() any {
-	v := l.vs[len(l.vs)-1]
-	l.vs = l.vs[:len(l.vs)-1]
-	return v
-}
-
-func (l *lowest) offer(v version) {
-	switch {
-	case len(l.vs) < l.most:
-		heap.Push(l, v)
-	case v.seq < l.vs[0].seq:
-		l.vs[0] = v
-		heap.Fix(l, 0)
-	}
-}
-
-func (l *lowest) sorted() []version {
-	slices.SortFunc(l.vs, func(a, b version) int {
-		if a.seq < b.seq {
-			return -1
-		}
-		return 1
-	})
-	return l.vs
 }

@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+)
+
+// ordering is the order of a list, and the place after which it goes on.
+type ordering struct {
+	name       string // empty: by seq
+	field      field
+	descending bool
+	after      *place
+}
+
+// place is where a memory stands in an order.
+type place struct {
+	value sortValue
+	version
+}
+
+// sortValue is a value that can be ordered among others of any type.
+type sortValue struct {
+	kind sortKind
+	num  number
+	str  string
+}
+
+type sortKind uint8
+
+const (
+	sortNull sortKind = iota
+	sortBool
+	sortNumber
+	sortString
+	sortMissing // last
+)
+
+func sortValueOf(v any) sortValue {
+	switch v := v.(type) {
+	case nil:
+		return sortValue{kind: sortNull}
+	case bool:
+		s := sortValue{kind: sortBool}
+		if v {
+			s.num.i, s.num.exact = 1, true
+		}
+		return s
+	case string:
+		return sortValue{kind: sortString, str: v}
+	}
+	if n, ok := numberOf(v); ok {
+		return sortValue{kind: sortNumber, num: n}
+	}
+	return sortValue{kind: sortMissing}
+}
+
+func (a sortValue) compare(b sortValue) int {
+	if a.kind != b.kind {
+		return cmp.Compare(a.kind, b.kind)
+	}
+	switch a.kind {
+	case sortBool:
+		return cmp.Compare(a.num.i, b.num.i)
+	case sortNumber:
+		return a.num.compare(b.num)
+	case sortString:
+		return strings.Compare(a.str, b.str)
+	}
+	return 0
+}
+
+const doingList = "list memories"
+
+func newOrdering(db *DB, q *ListQuery) (*ordering, error) {
+	o := &ordering{name: q.OrderBy, descending: q.Descending}
+	if o.name == "seq" {
+		o.name = ""
+	}
+	if o.name != "" {
+		o.field = fieldOf(o.name)
+	}
+	if len(q.OrderBy) > MaxID || q.OrderBy == metadataPrefix || o.field.text {
+		return nil, invalid(doingList, fmt.Sprintf("there is no order by %q", truncate(q.OrderBy)), "name a field")
+	}
+	if q.Cursor == "" {
+		return o, nil
+	}
+	return o, o.resume(db, q.Cursor)
+}
+
+// compare is the order of two memories: by value, then by seq. Missing values
+// are last in both directions.
+func (o *ordering) compare(a, b *place) int {
+	c := a.value.compare(b.value)
+	if o.descending && a.value.kind != sortMissing && b.value.kind != sortMissing {
+		c = -c
+	}
+	if c == 0 {
+		c = cmp.Compare(a.seq, b.seq)
+		if o.descending && o.name == "" {
+			c = -c
+		}
+	}
+	return c
+}
+
+// cursorVersion is the first byte of a cursor.
+const cursorVersion = 1
+
+var cursorEncoding = base64.RawURLEncoding
+
+// cursor is the place after which the next page begins, bound to the database and
+// the order.
+func (o *ordering) cursor(db *DB, p *place) string {
+	b := append([]byte{cursorVersion}, db.id[:]...)
+	b = codec.AppendBytes(b, o.name)
+	b = append(b, flag(o.descending), byte(p.value.kind), flag(p.value.num.exact))
+	b = codec.AppendFloat64(b, p.value.num.f)
+	b = binary.AppendVarint(b, p.value.num.i)
+	b = binary.AppendUvarint(b, p.seq)
+	return cursorEncoding.EncodeToString(append(b, p.value.str...))
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (o *ordering) resume(db *DB, cursor string) error {
+	bad := func(why string) error {
+		return invalid(doingList, "the cursor "+why, "give Next of a page of this list, or begin without a cursor")
+	}
+	b, err := cursorEncoding.DecodeString(cursor)
+	if err != nil || len(b) < 1+len(db.id) || b[0] != cursorVersion {
+		return bad("is none")
+	}
+	if string(b[1:1+len(db.id)]) != string(db.id[:]) {
+		return bad("is of another database")
+	}
+	r := codec.NewReader(b[1+len(db.id):])
+	name, descending := r.String(), r.Byte() == 1
+	p := &place{}
+	p.value.kind = sortKind(r.Byte())
+	p.value.num.exact = r.Byte() == 1
+	p.value.num.f, p.value.num.i = r.Float64(), r.Varint()
+	p.seq = r.Uvarint()
+	p.value.str = string(r.Rest())
+	if r.Err() != nil || p.value.kind > sortMissing {
+		return bad("is damaged")
+	}
+	if name != o.name || descending != o.descending {
+		return bad("is of a list in another order")
+	}
+	o.after = p
+	return nil
+}
+
+// list is a page of the memories that q selects.
+func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (Page, error) {
+	if tx.writes != nil {
+		if err := tx.materialise(); err != nil {
+			return Page{}, tx.breaks(err)
+		}
+	}
+	set, err := tx.inScope(ctx, q.Scope, q.AllScopes)
+	if err != nil {
+		return Page{}, err
+	}
+	if set, err = tx.narrow(ctx, set, q.Filter); err != nil {
+		return Page{}, err
+	}
+	first := firstPlaces{most: limit + 1, order: o}
+	n := 0
+	it := set.Iterator()
+	for it.HasNext() {
+		row := tx.db.docs.row(it.Next())
+		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+			return Page{}, ctx.Err()
+		}
+		p := place{version: row.version}
+		if p.value, err = tx.sortValue(o, row); err != nil {
+			return Page{}, err
+		}
+		first.offer(p)
+	}
+	places := first.sorted()
+	var page Page
+	for i, p := range places[:min(limit, len(places))] {
+		m, err := tx.load(p.version, q.WithVectors)
+		if err != nil {
+			return Page{}, err
+		}
+		page.Memories = append(page.Memories, m)
+		if i == limit-1 && len(places) > limit {
+			page.Next = o.cursor(tx.db, &p)
+		}
+	}
+	return page, nil
+}
+
+// sortValue is what a memory is ordered by.
+func (tx *Tx) sortValue(o *ordering, row *docRow) (sortValue, error) {
+	switch {
+	case o.name == "":
+		return sortValue{}, nil
+	case o.field.row != nil:
+		return sortValueOf(o.field.row(tx, row)), nil
+	}
+	m, err := tx.filtered(row, o.field.of == nil)
+	if err != nil {
+		return sortValue{}, err
+	}
+	return sortValueOf(o.field.value(m)), nil
+}
+
+// firstPlaces keeps the first places of an order, as a heap with the last of them
+// on top.
+type firstPlaces struct {
+	most  int
+	order *ordering
+	ps    []place
+}
+
+func (f *firstPlaces) Len() int           { return len(f.ps) }
+func (f *firstPlaces) Less(i, j int) bool { return f.order.compare(&f.ps[i], &f.ps[j]) > 0 }
+func (f *firstPlaces) Swap(i, j int)      { f.ps[i], f.ps[j] = f.ps[j], f.ps[i] }
+func (f *firstPlaces) Push(v any)         { f.ps = append(f.ps, v.(place)) }
+func (f *firstPlaces) Pop() any {
+	p := f.ps[len(f.ps)-1]
+	f.ps = f.ps[:len(f.ps)-1]
+	return p
+}
+
+func (f *firstPlaces) offer(p place) {
+	switch {
+	case f.order.after != nil && f.order.compare(&p, f.order.after) <= 0:
+	case len(f.ps) < f.most:
+		heap.Push(f, p)
+	case f.order.compare(&p, &f.ps[0]) < 0:
+		f.ps[0] = p
+		heap.Fix(f, 0)
+	}
+}
+
+func (f *firstPlaces) sorted() []place {
+	slices.SortFunc(f.ps, func(a, b place) int { return f.order.compare(&a, &b) })
+	return f.ps
+}

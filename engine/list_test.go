@@ -1,0 +1,297 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func openMem(t *testing.T, o Options) *DB {
+	t.Helper()
+	if o.FS == nil {
+		o.FS = vfs.NewMem()
+	}
+	db, err := Open("db", &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func store(t *testing.T, db *DB, m Memory) Stored {
+	t.Helper()
+	s, err := db.Memories().Store(t.Context(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var ada = Scope{User: "ada"}
+
+// TestListOrders: every order, in both directions and page by page, is a stable
+// sort of the whole.
+func TestListOrders(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	db := openMem(t, Options{Clock: func() time.Time { return now }})
+	rng := rand.New(rand.NewPCG(5, 5))
+	const memories = 120
+	for i := range memories {
+		m := Memory{
+			ID: fmt.Sprintf("id%02d", rng.IntN(100)), Scope: ada, Text: fmt.Sprint("text ", i),
+			CreatedAt: now.Add(time.Duration(rng.IntN(5)) * time.Hour), Importance: new(float64(rng.IntN(4)) / 4),
+			Metadata: map[string]any{},
+		}
+		if v := pick[any](rng, nil, true, false, 1, 2.5, -1, "a", "b", "none"); v != "none" {
+			m.Metadata["mixed"] = v
+		}
+		if _, err := db.Memories().Store(t.Context(), m, &StoreOptions{Upsert: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := map[string]func(m *Memory) string{ // strings that sort as the order says
+		"":           func(m *Memory) string { return fmt.Sprintf("%06d", m.Seq) },
+		"id":         func(m *Memory) string { return m.ID },
+		"created_at": func(m *Memory) string { return m.CreatedAt.Format(time.RFC3339) },
+		"importance": func(m *Memory) string { return fmt.Sprint(*m.Importance + 1) },
+		"mixed": func(m *Memory) string {
+			v, ok := m.Metadata["mixed"]
+			if !ok {
+				return "~" // last
+			}
+			return map[string]string{"<nil>": "0", "false": "1", "true": "2", "-1": "3", "1": "4", "2.5": "5", "a": "6", "b": "7"}[fmt.Sprint(v)]
+		},
+	}
+	all := listAll(t, db, ListQuery{Scope: ada})
+	for name, key := range keys {
+		for _, descending := range []bool{false, true} {
+			want := slices.Clone(all)
+			slices.SortStableFunc(want, func(a, b Memory) int {
+				x, y := key(&a), key(&b)
+				if descending && x != "~" && y != "~" {
+					return strings.Compare(y, x)
+				}
+				return strings.Compare(x, y)
+			})
+			got := listAll(t, db, ListQuery{Scope: ada, OrderBy: name, Descending: descending, Limit: 7})
+			if !slices.Equal(idsOf(got), idsOf(want)) {
+				t.Errorf("by %q, descending %v:\n%v\nwant\n%v", name, descending, idsOf(got), idsOf(want))
+			}
+		}
+	}
+}
+
+func listAll(t *testing.T, db *DB, q ListQuery) []Memory {
+	t.Helper()
+	var all []Memory
+	for m, err := range db.Memories().All(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// TestCursorUnderWrites: what is added or removed between pages neither repeats
+// nor hides another memory.
+func TestCursorUnderWrites(t *testing.T) {
+	db := openMem(t, Options{})
+	rng := rand.New(rand.NewPCG(6, 6))
+	for i := range 100 {
+		store(t, db, Memory{ID: fmt.Sprintf("m%03d", i), Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
+	}
+	gone := map[string]bool{}
+	seen := map[string]int{}
+	q := ListQuery{Scope: ada, OrderBy: "n", Descending: true, Limit: 7}
+	for {
+		page, err := db.Memories().List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page.Memories {
+			seen[m.ID]++
+		}
+		if page.Next == "" {
+			break
+		}
+		q.Cursor = page.Next
+		store(t, db, Memory{Scope: ada, Text: fmt.Sprint("new ", rng.Int()), Metadata: map[string]any{"n": rng.IntN(100)}})
+		if id := fmt.Sprintf("m%03d", rng.IntN(100)); !gone[id] {
+			if err := db.Memories().Delete(t.Context(), ada, id); err != nil {
+				t.Fatal(err)
+			}
+			gone[id] = true
+		}
+	}
+	for i := range 100 {
+		id := fmt.Sprintf("m%03d", i)
+		if seen[id] > 1 || seen[id] == 0 && !gone[id] {
+			t.Errorf("%s was listed %d times", id, seen[id])
+		}
+	}
+}
+
+func TestBadCursors(t *testing.T) {
+	db, other := openMem(t, Options{}), openMem(t, Options{})
+	next := map[*DB]string{}
+	for _, d := range []*DB{db, other} {
+		for i := range 3 {
+			store(t, d, Memory{Scope: ada, Text: fmt.Sprint(i)})
+		}
+		page, err := d.Memories().List(t.Context(), ListQuery{Scope: ada, Limit: 1})
+		if err != nil || page.Next == "" {
+			t.Fatal(page, err)
+		}
+		next[d] = page.Next
+	}
+	for _, c := range []struct {
+		q    ListQuery
+		says string
+	}{
+		{ListQuery{Cursor: next[other]}, "another database"},
+		{ListQuery{Cursor: "nonsense"}, "none"},
+		{ListQuery{Cursor: "!"}, "none"},
+		{ListQuery{Cursor: next[db][:len(next[db])-6]}, "damaged"},
+		{ListQuery{Cursor: next[db], OrderBy: "id"}, "another order"},
+		{ListQuery{Cursor: next[db], Descending: true}, "another order"},
+		{ListQuery{OrderBy: "text"}, "order by"},
+		{ListQuery{OrderBy: "metadata."}, "order by"},
+	} {
+		c.q.Scope = ada
+		if _, err := db.Memories().List(t.Context(), c.q); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: error %v, want one that says %q", c.q, err, c.says)
+		}
+	}
+}
+
+// TestDeleteMatching: a filter chooses what is deleted, in one commit, also where
+// the program ends before the clean-up.
+func TestDeleteMatching(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		fs := vfs.NewMem()
+		db, err := Open("db", &Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 50 {
+			store(t, db, Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: pick2(i, "ada", "bob")}, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
+		}
+		if !clean {
+			db.janitor.stop()
+		}
+		lsn := db.LSN()
+		n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: Lt{"n", 20}})
+		if err != nil || n != 10 {
+			t.Fatal(n, err)
+		}
+		if db.LSN() != lsn+1 {
+			t.Errorf("%d commits", db.LSN()-lsn)
+		}
+		for range 2 {
+			if got := len(listAll(t, db, ListQuery{AllScopes: true})); got != 40 {
+				t.Errorf("%d memories are left", got)
+			}
+			h, err := db.Memories().History(t.Context(), ada, "m2")
+			if err != nil || len(h) != 2 || h[1].Event != EventDelete || *h[1].OldText != "2" {
+				t.Errorf("history %v, %v", h, err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if db, err = Open("db", &Options{FS: fs}); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := db.Check(t.Context()); err != nil || !r.OK {
+				t.Error(r, err)
+			}
+		}
+		if n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: Gte{"n", 45}}); err != nil || n != 5 {
+			t.Errorf("over all scopes: %d, %v", n, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func pick2(i int, a, b string) string {
+	if i%2 == 0 {
+		return a
+	}
+	return b
+}
+
+// TestReset: nothing is left, also after reopening; an open View keeps what it
+// saw; and the database goes on.
+func TestReset(t *testing.T) {
+	fs := vfs.NewMem()
+	db, err := Open("db", &Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		store(t, db, Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
+	}
+	if _, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: Eq{"id", "m3"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.KV().Put(t.Context(), Owner{User: "ada"}, "k", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	err = db.View(t.Context(), func(tx *Tx) error {
+		n, err := db.Reset(t.Context())
+		if err != nil || n != 19 {
+			t.Errorf("reset: %d, %v", n, err)
+		}
+		r, err := tx.Memories().Recall(t.Context(), Query{Scope: ada, Text: "tea", Limit: 50, NoTouch: true})
+		if err != nil || len(r.Hits) != 19 {
+			t.Errorf("the View finds %d, %v", len(r.Hits), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := listAll(t, db, ListQuery{AllScopes: true}); len(got) != 0 {
+			t.Errorf("%d memories are left", len(got))
+		}
+		if _, err := db.Memories().History(t.Context(), Scope{}, "m1"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the history is left: %v", err)
+		}
+		if _, found, err := db.KV().Get(t.Context(), Owner{User: "ada"}, "k"); found || err != nil {
+			t.Errorf("an entry is left: %v", err)
+		}
+		if r, err := db.Check(t.Context()); err != nil || !r.OK {
+			t.Error(r, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if db, err = Open("db", &Options{FS: fs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := store(t, db, Memory{ID: "m1", Scope: ada, Text: "tea again", Embedding: []float32{1, 2}})
+	if s.Seq != 21 {
+		t.Errorf("the next Seq is %d, want 21: it is never reused", s.Seq)
+	}
+	if s, err := db.Stats(t.Context()); err != nil || s.Memories != 1 || s.Vectors != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Reset deletes everything: memories, vectors, history, entries, statistics, and
+// the log up to here, in one commit, and returns how many memories there were.
+// Open Views go on to see what they saw. What stays are the database's settings,
+// its vector spaces, and the names of users, agents and runs, whose numbers are
+// never reused; to be rid of those too, delete the folder.
+func (db *DB) Reset(ctx context.Context) (n int, err error) {
+	j := db.janitor
+	j.busy.Lock()
+	defer j.busy.Unlock()
+	err = db.Update(ctx, func(tx *Tx) error {
+		n, err = tx.reset()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+func (tx *Tx) reset() (int, error) {
+	docs, n, err := tx.bornInScope(Scope{})
+	if err != nil {
+		return 0, err
+	}
+	ks := &tx.db.keys
+	for _, kind := range kinds {
+		lower, upper := ks.span(kind)
+		switch kind {
+		case kindName:
+			continue
+		case kindLog:
+			upper = ks.lsn(kindLog, tx.lsn)
+		}
+		if err := tx.wrote(tx.batch.DeleteRange(lower, upper, nil)); err != nil {
+			return 0, err
+		}
+	}
+	tx.change()
+	tx.log = append(tx.log, byte(logReset))
+	it := docs.Iterator()
+	for it.HasNext() {
+		doc := it.Next()
+		tx.db.docs.kill(doc, tx.lsn)
+		tx.undo = append(tx.undo, undo{doc: doc})
+		tx.dying = append(tx.dying, dead{doc: doc, lsn: tx.lsn})
+	}
+	tx.db.janitor.forget()
+	return n, nil
+}
+
+// forget drops the clean-up that is left to do: a reset does it all. What died
+// before still has slots to free.
+func (j *janitor) forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, d := range j.ranges {
+		j.dead = appendDocs(j.dead, d.docs, d.lsn)
+	}
+	j.ranges = nil
+}
+
+func appendDocs(dst []dead, docs *roaring.Bitmap, lsn uint64) []dead {
+	it := docs.Iterator()
+	for it.HasNext() {
+		dst = append(dst, dead{doc: it.Next(), lsn: lsn})
+	}
+	return dst
+}
