@@ -250,11 +250,14 @@ func (db *DB) close() error {
 	db.stopped() // no new background work
 	db.work.Wait()
 	db.janitor.stop()
+	db.gate.close()
 	var errs []error
 	if db.Failed() == nil {
-		errs = append(errs, db.FlushTouches(context.Background()))
+		errs = append(errs, db.flush(func(fn func(*Tx) error) error {
+			_, err := db.update(context.Background(), fn) // the gate lets no call in any more
+			return err
+		}))
 	}
-	db.gate.close()
 	if db.Failed() == nil {
 		errs = append(errs, db.syncer.wait(db.syncer.newest()))
 	}

@@ -114,23 +114,25 @@ func syncDir(f vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// makeDir creates the folder of a new database, durably: a folder is as durable
-// as its entry in the one above.
+// makeDir creates the folder of a new database, and syncs each folder in which it
+// creates one: a crash must not take away the folder of acknowledged writes.
 func makeDir(f vfs.FS, dir string) error {
-	var above []string
-	for d := dir; ; {
-		parent := f.PathDir(d)
-		if _, err := f.Stat(d); err == nil || parent == d {
+	var missing []string // from the folder itself upwards
+	for d := dir; ; d = f.PathDir(d) {
+		_, err := f.Stat(d)
+		if err == nil || d == f.PathDir(d) {
 			break
 		}
-		above = append(above, parent)
-		d = parent
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", doingOpen(dir), err)
+		}
+		missing = append(missing, d)
 	}
 	if err := f.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s: %w", doingOpen(dir), err)
 	}
-	for _, d := range above {
-		if err := syncDir(f, d); err != nil {
+	for _, d := range missing {
+		if err := syncDir(f, f.PathDir(d)); err != nil {
 			return fmt.Errorf("%s: %w", doingOpen(dir), err)
 		}
 	}

@@ -171,8 +171,8 @@ func checkPatch(doing string, patch *Patch) error {
 
 // EmbedPending embeds up to limit memories that were stored without a vector: in
 // a transaction, or while the embedder failed. 0 is 1,000. It returns how many it
-// embedded; 0 and no error means that none are left, or that the database has no
-// embedder.
+// embedded, which are fewer where one commit holds no more. 0 and no error means
+// that none are left, or that the database has no embedder.
 func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	const doing = "embed pending memories"
 	limit, err := checkLimit(doing, limit, 1000)

@@ -53,7 +53,10 @@ func (tx *Tx) embedded(waiting []live, vecs [][]float32) (n int, err error) {
 			return n, err
 		}
 		if err := tx.room("embed pending memories", p.size()); err != nil {
-			return n, err
+			if n > 0 {
+				return n, nil // the others are for the next call
+			}
+			return 0, err
 		}
 		if err := tx.replace(p, rec, l); err != nil {
 			return n, err

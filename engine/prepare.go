@@ -256,6 +256,9 @@ func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
 		return nil, invalid(doing, fmt.Sprintf("%s returned %d vectors for %d texts", db.embedder.Model(), len(vecs), len(texts)), "check the embedder")
 	}
 	for _, v := range vecs {
+		if len(v) != db.embedder.Dim() { // it would fix the dimension of the space
+			return nil, dimensionError(doing, defaultSpace, db.embedder.Dim(), len(v))
+		}
 		if err := db.checkVector(doing, defaultSpace, v); err != nil {
 			return nil, err
 		}

@@ -53,6 +53,11 @@ func (db *DB) touch(seqs []uint64, now int64) {
 // FlushTouches commits the access counts and times that recalls have gathered. It
 // happens by itself every few seconds and on Close.
 func (db *DB) FlushTouches(ctx context.Context) error {
+	return db.flush(func(fn func(*Tx) error) error { return db.Update(ctx, fn) })
+}
+
+// flush commits what is gathered, and gathers it again where that fails.
+func (db *DB) flush(update func(func(*Tx) error) error) error {
 	t := db.touched
 	t.mu.Lock()
 	batch := t.pending
@@ -61,7 +66,7 @@ func (db *DB) FlushTouches(ctx context.Context) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	err := db.Update(ctx, func(tx *Tx) error { return tx.flushTouches(batch) })
+	err := update(func(tx *Tx) error { return tx.flushTouches(batch) })
 	if err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
