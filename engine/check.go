@@ -57,7 +57,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	m := db.store.Metrics()
 	s := Stats{
 		Memories: db.docs.live.Load(), Terms: int64(db.text.Terms()), LSN: db.LSN(),
-		DiskBytes: int64(m.DiskSpaceUsage()),
+		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
 			Text: db.text.Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes(),

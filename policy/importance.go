@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -64,7 +65,9 @@ func Importance(text, role string) float64 {
 	importance := float64(ImportanceRole * roleShare(role))
 	importance += float64(ImportanceLength * length)
 	importance += float64(ImportanceKeywords * words)
-	return importance
+	// Finer than the rule is, digits would only be noise to who reads them.
+	const digits = 1e4
+	return math.Round(importance*digits) / digits
 }
 
 func roleShare(role string) float64 {
