@@ -228,6 +228,8 @@ func TestBadFilters(t *testing.T) {
 		{`{"field":"role","AND":[]}`, "nest"},
 		{`{"fields":"role"}`, "fields"},
 		{`{"AND":[null]}`, "field"},
+		{`{"AND":[1]}`, "a condition is a number, not an object"},
+		{`{"field":1,"op":"eq","value":1}`, "field is a number"},
 		{`{nonsense`, "JSON"},
 		{`nonsense`, "operator"},
 		{``, "JSON"},

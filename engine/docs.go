@@ -87,6 +87,7 @@ type docTable struct {
 	// mark is one past the newest doc ID.
 	mark atomic.Uint32
 	live atomic.Int64
+	runs runs
 }
 
 func (t *docTable) row(doc uint32) *docRow { return t.rows.at(uint64(doc)) }
@@ -105,6 +106,7 @@ func (t *docTable) add(doc uint32, fill func(*docRow)) {
 		t.mark.Store(doc + 1)
 	}
 	t.live.Add(1)
+	t.enter(doc)
 }
 
 // drop undoes add: the doc ID stays a hole that is never visible.
@@ -143,5 +145,5 @@ func (t *docTable) at(seq, lsn uint64) uint32 {
 
 func (t *docTable) bytes() int64 {
 	const docRowSize, seqRowSize = 88, 24
-	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize)
+	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.runs.bytes()
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,17 @@ func ParseFilter(b []byte) (Filter, error) {
 	return f, checkFilter(f)
 }
 
+// plainJSON is an error of the JSON decoder without the words of Go.
+func plainJSON(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "" {
+			return "a condition is a " + wrong.Value + ", not an object"
+		}
+		return fmt.Sprintf("%s is a %s", wrong.Field, wrong.Value)
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
 type filterNode struct {
 	Field    *string           `json:"field"`
 	Operator string            `json:"operator"`
@@ -54,7 +66,7 @@ func parseNode(b []byte, depth int) (Filter, error) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&n); err != nil {
-		return nil, invalid(doingFilter, strings.TrimPrefix(err.Error(), "json: "), "use field, operator and value, or AND, OR or NOT")
+		return nil, invalid(doingFilter, plainJSON(err), "use field, operator and value, or AND, OR or NOT")
 	}
 	forms := 0
 	for _, given := range []bool{n.Field != nil, n.And != nil, n.Or != nil, n.Not != nil} {

@@ -32,6 +32,9 @@ func Open(dir string, o *Options) (*DB, error) {
 		o = &Options{}
 	}
 	db, base := newDB(dir, o)
+	if err := refuse(base, dir); err != nil {
+		return nil, err
+	}
 	if err := makeDir(base, dir); err != nil {
 		return nil, err
 	}
@@ -88,15 +91,8 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 		return err
 	}
 	if id == nil {
-		empty, err := isEmpty(base, db.dir)
-		if err != nil {
+		if err := refuse(base, db.dir); err != nil {
 			return err
-		}
-		if !empty {
-			return &Error{
-				Kind: ErrNotDatabase, What: doingOpen(db.dir), Why: "the folder holds other files and no database",
-				Do: "name another folder, or an empty one",
-			}
 		}
 		if id, err = db.create(base, o); err != nil {
 			return err
@@ -192,6 +188,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	if err := db.points.publish(p); err != nil {
 		return err
 	}
+	db.docs.link(db.next.seq, db.points.oldest)
 	ctx, cancel := context.WithCancel(context.Background())
 	db.stopped = cancel
 	db.janitor.start()

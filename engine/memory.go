@@ -53,7 +53,8 @@ const (
 // Memory is one thing remembered.
 //
 // Times are instants with millisecond resolution, in UTC when read. A zero time
-// means "not set"; for CreatedAt it means now.
+// means "not set"; for CreatedAt it means now. The Unix epoch itself, which is how
+// others write a missing time, is taken for not set too.
 type Memory struct {
 	// ID is unique within the owner (user, agent). Empty: a UUID v4 is made.
 	ID string `json:"id"`

@@ -139,21 +139,31 @@ func makeDir(f vfs.FS, dir string) error {
 	return nil
 }
 
-// isEmpty tells whether a folder holds nothing but what an interrupted creation
-// may have left.
-func isEmpty(f vfs.FS, dir string) (bool, error) {
+// refuse returns an error for a folder that is no database and cannot become one:
+// before anything is written to it.
+func refuse(f vfs.FS, dir string) error {
+	id, err := readIdentity(f, dir)
+	if id != nil || err != nil {
+		return err
+	}
 	names, err := f.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", doingOpen(dir), err)
+		return fmt.Errorf("%s: %w", doingOpen(dir), err)
 	}
 	for _, name := range names {
 		switch name {
-		case identityTemp, "memdb.lock", "memdb.holder":
+		case identityTemp, "memdb.lock", "memdb.holder": // of a creation that was interrupted
 		default:
-			return false, nil
+			return &Error{
+				Kind: ErrNotDatabase, What: doingOpen(dir), Why: "the folder holds other files and no database",
+				Do: "name another folder, or an empty one",
+			}
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // newIdentity is that of a database to be created.

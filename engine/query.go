@@ -3,17 +3,34 @@ package engine
 // Profile names a way of ranking.
 type Profile string
 
-// The profiles. An empty one is ProfileText while the database has only the
-// built-in lexical embedder, and ProfileHybrid with a learned one.
+// The profiles. An empty one is ProfileBest. A text without words, of spaces or
+// punctuation alone, finds nothing by itself, under any of them.
 const (
-	// ProfileText ranks by BM25 over the indexed text.
+	// ProfileBest ranks by what finds most of what questions ask for: BM25, to
+	// which the memories that stand next to one in its run lend theirs at lower
+	// weight, and, where the query has a vector that was given or learned, 40% of
+	// that and 60% of the cosine. A memory without such a vector is ranked by its
+	// text alone, and a cosine below 0 counts as 0: no signal takes away what
+	// another has found.
+	ProfileBest Profile = "best"
+	// ProfileText ranks by BM25 over the indexed text. Only memories that have a
+	// word of the query are hits.
 	ProfileText Profile = "text"
-	// ProfileVector ranks by the cosine of the query's and the memory's vector.
+	// ProfileVector ranks by the cosine of the query's and the memory's vector,
+	// -1 to 1. Memories without a vector are no hits.
 	ProfileVector Profile = "vector"
 	// ProfileHybrid ranks by 50% cosine, 25% share of the query's keywords that
 	// were found, 10% recency with a half-life of a week, 10% importance and 5%
-	// confidence. A missing signal counts as 0.
+	// confidence. A missing signal counts as 0, a cosine below 0 against the
+	// memory.
 	ProfileHybrid Profile = "hybrid"
+	// ProfileSubstrate ranks by the cosine alone, as ProfileVector does, where the
+	// query has a vector that was given or learned; else the memories that have a
+	// word of the query by 60% BM25, as a share of the best match's, 15% recency
+	// with a half-life of a week, 15% frequency of access, which fades by 5% a day
+	// since the last one, and 10% importance, which fades in the same way. See
+	// [policy.Substrate].
+	ProfileSubstrate Profile = "substrate"
 )
 
 // Query asks for the memories that fit a text, a vector, or both.
@@ -43,10 +60,14 @@ type Query struct {
 // Parts are the weighted parts of a score, which is their sum. For the profile
 // text only BM25 is set, for vector only Cosine.
 type Parts struct {
-	Cosine     float64 `json:"cosine"`
-	Keywords   float64 `json:"keywords"`
-	BM25       float64 `json:"bm25"`
+	Cosine   float64 `json:"cosine"`
+	Keywords float64 `json:"keywords"`
+	BM25     float64 `json:"bm25"`
+	// Neighbours is what the memories next to it in its run add to BM25.
+	Neighbours float64 `json:"neighbours"`
 	Recency    float64 `json:"recency"`
+	// Access is the part of the frequency of access.
+	Access     float64 `json:"access"`
 	Importance float64 `json:"importance"`
 	Confidence float64 `json:"confidence"`
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -61,14 +62,12 @@ func (q *Query) prepare(db *DB) error {
 		return invalid(doingRecall, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
 	}
 	switch q.Profile {
-	case ProfileText, ProfileVector, ProfileHybrid:
+	case ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate:
 	case "":
-		q.Profile = ProfileText
-		if db.embedder != nil || q.Embedding != nil {
-			q.Profile = ProfileHybrid
-		}
+		q.Profile = ProfileBest
 	default:
-		return invalid(doingRecall, fmt.Sprintf("unknown profile %q", truncate(string(q.Profile))), "use text, vector or hybrid")
+		return invalid(doingRecall, fmt.Sprintf("unknown profile %q", truncate(string(q.Profile))),
+			"use best, text, vector, hybrid or substrate")
 	}
 	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
 		return invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", truncate(q.Space)), "give its embedding")
@@ -90,6 +89,9 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) error {
 	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText ||
 		m.tx != nil && m.tx.writes != nil {
 		return nil
+	}
+	if _, lexical := m.db.embedder.(*embed.Lexical); lexical && q.Profile == ProfileBest {
+		return nil // its vectors say no more than the text does
 	}
 	vecs, err := m.db.embed(ctx, []string{q.Text})
 	switch {
@@ -204,7 +206,7 @@ func (a *scored) before(b *scored) bool {
 }
 
 func (r *recalling) rank(ctx context.Context) ([]scored, error) {
-	if r.set.IsEmpty() {
+	if r.set.IsEmpty() || len(r.terms) == 0 && r.q.Embedding == nil {
 		return nil, nil
 	}
 	switch r.q.Profile {
@@ -212,8 +214,15 @@ func (r *recalling) rank(ctx context.Context) ([]scored, error) {
 		return r.rankText(ctx, r.q.Limit)
 	case ProfileVector:
 		return r.rankVector(ctx, r.q.Limit)
+	case ProfileSubstrate:
+		if r.q.Embedding != nil {
+			return r.rankVector(ctx, r.q.Limit)
+		}
+		return r.rankSubstrate(ctx)
+	case ProfileHybrid:
+		return r.rankHybrid(ctx)
 	}
-	return r.rankHybrid(ctx)
+	return r.rankBest(ctx)
 }
 
 func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
@@ -230,6 +239,7 @@ func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
 			break
 		}
 	}
+	r.stage("text")
 	best := newTop(k)
 	for _, h := range hits {
 		s := float64(h.Score)
@@ -275,14 +285,14 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		if err := r.tx.db.text.Score(ctx, r.tx.snapshot(), r.terms, r.stats, docs, hits); err != nil {
 			return nil, err
 		}
+		r.stage("text")
 	}
 	weights := policy.Hybrid()
 	best := newTop(r.q.Limit)
 	for i, doc := range docs {
 		row := r.tx.db.docs.row(doc)
-		age := time.Duration(r.tx.now-row.created) * time.Millisecond
 		s := policy.Signals{
-			Recency:    policy.Recency(age, policy.RecencyHalfLife),
+			Recency:    policy.Recency(r.since(row.created), policy.RecencyHalfLife),
 			Importance: row.importance,
 			Confidence: row.confidence,
 		}
@@ -292,10 +302,39 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		if c := r.cos.of[i]; !math.IsNaN(c) {
 			s.Cosine = c
 		}
-		best.offer(scored{doc: doc, seq: row.seq, score: weights.Score(s), parts: Parts(weights.Parts(s))})
+		best.weigh(doc, r.tx.db.docs.row, weights, s)
 	}
 	r.plan.Candidates = len(docs)
 	return best.sorted(), nil
+}
+
+// rankSubstrate scores the memories that have a word of the query, in large scopes
+// those of the best BM25, by the signals of a search without vectors.
+func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
+	found, err := r.rankText(ctx, max(exhaustiveMost, r.q.Limit))
+	if err != nil {
+		return nil, err
+	}
+	weights := policy.Substrate()
+	best := newTop(r.q.Limit)
+	for _, f := range found {
+		row := r.tx.db.docs.row(f.doc)
+		access := r.tx.db.accessOf(row.seq)
+		idle := r.since(max(access.last, row.created))
+		s := policy.Signals{
+			BM25:       f.score / found[0].score,
+			Recency:    policy.Recency(r.since(row.created), policy.RecencyHalfLife),
+			Access:     policy.AccessFrequency(access.count, idle),
+			Importance: row.importance * policy.Retention(idle),
+		}
+		best.weigh(f.doc, r.tx.db.docs.row, weights, s)
+	}
+	return best.sorted(), nil
+}
+
+// since is the time from an instant to the transaction's clock.
+func (r *recalling) since(ms int64) time.Duration {
+	return time.Duration(r.tx.now-ms) * time.Millisecond
 }
 
 func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
@@ -356,6 +395,16 @@ type top struct {
 }
 
 func newTop(k int) *top { return &top{k: k} }
+
+// weigh offers a document for its signals. Most don't come near the best k: of
+// those it looks at nothing more.
+func (t *top) weigh(doc uint32, row func(uint32) *docRow, w policy.Weights, s policy.Signals) {
+	score := w.Score(s)
+	if len(t.heap) == t.k && score < t.heap[0].score {
+		return
+	}
+	t.offer(scored{doc: doc, seq: row(doc).seq, score: score, parts: Parts(w.Parts(s))})
+}
 
 func (t *top) offer(s scored) {
 	h := t.heap

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -61,6 +63,11 @@ func (db *DB) openStore(exists bool) (err error) {
 		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
 		Logger:           storeLog{db},
 		ErrorIfNotExists: exists,
+		// Without a listener damage would end in Fatalf: one bad block would fail
+		// the whole database, not what lies in it.
+		EventListener: &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
+			db.log.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
+		}},
 	}
 	opts.EnsureDefaults()
 	for i := range opts.Levels {
@@ -91,10 +98,17 @@ func (db *DB) openStore(exists bool) (err error) {
 	switch {
 	case err == nil:
 		return nil
-	case pebble.IsCorruptionError(err), errors.Is(err, pebble.ErrDBDoesNotExist):
+	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
 		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
 	}
 	return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
+}
+
+// fromSystem tells an error that the operating system returned, which may pass,
+// from one that says what a store lacks: a missing file is the latter.
+func fromSystem(err error) bool {
+	_, ok := errors.AsType[syscall.Errno](err)
+	return ok && !errors.Is(err, fs.ErrNotExist)
 }
 
 // sleep waits on the machine's time, whatever the database's clock says.

@@ -410,7 +410,7 @@ func TestLineReaderAgainstSplit(t *testing.T) {
 		lines := NewLineReader(r)
 		for {
 			line, err := lines.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,9 @@ func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (R
 		at := LineError{Line: lines.Line(), Err: err}
 		var m engine.Memory
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return b.finish(ctx, nil)
-		case err != nil && err != ErrLongLine:
+		case err != nil && !errors.Is(err, ErrLongLine):
 			return b.finish(ctx, fmt.Errorf("read line %d: %w", at.Line+1, err))
 		case err == nil:
 			m, at.Err = decodeMemory(line)
@@ -66,7 +67,7 @@ func decodeMemory(line []byte) (engine.Memory, error) {
 		return engine.Memory{}, fmt.Errorf("type %q is not known to this version", f.Type)
 	}
 	if err == nil {
-		err = errors.Join(
+		err = cmp.Or(
 			alias("user", &f.User, "user_id", f.UserID),
 			alias("agent", &f.Agent, "agent_id", f.AgentID),
 			alias("run", &f.Run, "run_id", f.RunID),
@@ -77,7 +78,7 @@ func decodeMemory(line []byte) (engine.Memory, error) {
 	if err != nil {
 		return engine.Memory{}, err
 	}
-	return f.Record.Memory(), nil
+	return f.Memory(), nil
 }
 
 // alias takes the value of another key for the same field.

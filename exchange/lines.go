@@ -83,7 +83,7 @@ func (l *LineReader) Next() ([]byte, error) {
 func (l *LineReader) skipMark() error {
 	head, err := l.r.Peek(3)
 	if len(head) < 2 {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return err
@@ -104,10 +104,10 @@ func (l *LineReader) skipMark() error {
 func (l *LineReader) read() ([]byte, error) {
 	part, err := l.r.ReadSlice('\n')
 	l.bytes += int64(len(part))
-	if err == bufio.ErrBufferFull {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		return l.readLong(part)
 	}
-	if err == io.EOF && len(part) > 0 {
+	if errors.Is(err, io.EOF) && len(part) > 0 {
 		err = nil
 	}
 	if err != nil {
@@ -130,9 +130,9 @@ func (l *LineReader) readLong(part []byte) ([]byte, error) {
 			l.long = append(l.long, part...)
 		}
 		switch {
-		case err == bufio.ErrBufferFull:
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err != nil && err != io.EOF:
+		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
 		case size > MaxLine:
 			return nil, ErrLongLine

@@ -95,7 +95,7 @@ func ImportLocomo(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (
 
 // maxConversation bounds one conversation in its file, in bytes: it is read
 // whole, and LoCoMo's have a few hundred KiB.
-const maxConversation = 64 << 20
+const maxConversation = 16 << 20
 
 // boundedReader counts what it reads and fails at a limit.
 type boundedReader struct {
@@ -158,7 +158,7 @@ func nextConversation(d *json.Decoder) (*Conversation, error) {
 // expect reads the bracket that the list of conversations begins or ends with.
 func expect(d *json.Decoder, bracket json.Delim) error {
 	t, err := d.Token()
-	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the file ends before the %q of its list of conversations", rune(bracket))
 	}
 	if _, malformed := errors.AsType[*json.SyntaxError](err); malformed || err == nil && t != bracket {

@@ -144,7 +144,7 @@ func TestReadLocomoRefuses(t *testing.T) {
 func TestReadLocomoBoundsAConversation(t *testing.T) {
 	r := io.MultiReader(strings.NewReader(`[{"sample_id":"`), io.LimitReader(filler('x'), 2*maxConversation))
 	for _, err := range ReadLocomo(r) {
-		if err == nil || !strings.Contains(err.Error(), "longer than 64 MiB") {
+		if err == nil || !strings.Contains(err.Error(), "longer than 16 MiB") {
 			t.Errorf("error %v", err)
 		}
 	}

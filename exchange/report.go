@@ -103,28 +103,37 @@ func (b *batch) flush(ctx context.Context) error {
 	if len(b.mems) == 0 {
 		return nil
 	}
-	defer func() { b.mems, b.at, b.bytes = b.mems[:0], b.at[:0], 0 }()
-	stored, err := b.db.Memories().StoreBatch(ctx, b.mems, &engine.StoreOptions{
+	err := b.store(ctx, b.mems, b.at)
+	b.mems, b.at, b.bytes = b.mems[:0], b.at[:0], 0
+	if err == nil && b.opts.Progress != nil {
+		b.opts.Progress(b.report)
+	}
+	return err
+}
+
+// store stores memories in one commit. Where that is refused whole for the sake
+// of one of them, it halves: all that stands before the bad one is stored in a
+// few commits, and the one to blame is found.
+func (b *batch) store(ctx context.Context, mems []engine.Memory, at []LineError) error {
+	stored, err := b.db.Memories().StoreBatch(ctx, mems, &engine.StoreOptions{
 		Upsert: b.opts.Upsert, NoDedup: true, SkipInvalid: !b.opts.Strict,
 	})
 	switch {
-	case err == nil:
-		for i, s := range stored {
-			if err := b.count(b.at[i], s); err != nil {
-				return err
-			}
-		}
-	case isOfOneMemory(err):
-		// The batch was refused whole. One by one, all that is good is stored,
-		// and the line that is to blame is found.
-		if err := b.storeEach(ctx); err != nil {
+	case err != nil && !isOfOneMemory(err):
+		return err
+	case err != nil && len(mems) == 1:
+		stored = []engine.Stored{{Err: err}}
+	case err != nil:
+		half := len(mems) / 2
+		if err := b.store(ctx, mems[:half], at[:half]); err != nil {
 			return err
 		}
-	default:
-		return err
+		return b.store(ctx, mems[half:], at[half:])
 	}
-	if b.opts.Progress != nil {
-		b.opts.Progress(b.report)
+	for i, s := range stored {
+		if err := b.count(at[i], s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -136,20 +145,6 @@ func (b *batch) finish(ctx context.Context, err error) (Report, error) {
 		err = failed
 	}
 	return b.report, err
-}
-
-func (b *batch) storeEach(ctx context.Context) error {
-	for i, m := range b.mems {
-		s, err := b.db.Memories().Store(ctx, m, &engine.StoreOptions{Upsert: b.opts.Upsert, NoDedup: true})
-		if err != nil && !isOfOneMemory(err) {
-			return err
-		}
-		s.Err = err
-		if err := b.count(b.at[i], s); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // count books what became of a record.

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+)
+
+const locomoFile = `[{"sample_id":"talk","conversation":{"speaker_a":"Ilse","speaker_b":"Bram",
+	"session_1_date_time":"1:56 pm on 8 May, 2023",
+	"session_1":[{"speaker":"Ilse","dia_id":"D1:1","text":"The kiln arrived."},
+		{"speaker":"Bram","dia_id":"D1:2","text":"Look!","blip_caption":"a blue teapot"}]}}]`
+
+// file writes a file to import.
+func (c *cli) file(name, text string) string {
+	c.t.Helper()
+	path := filepath.Join(c.t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+// imported is the report of an import.
+func imported(t *testing.T, out string, read, stored, updated, unchanged, skipped float64) map[string]any {
+	t.Helper()
+	got := one(t, parseLines(t, out))
+	want := map[string]any{
+		"read": read, "stored": stored, "updated": updated, "unchanged": unchanged, "skipped": skipped,
+		"errors": got["errors"], "seconds": got["seconds"],
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("report %v, want %v", got, want)
+	}
+	if seconds, ok := got["seconds"].(float64); !ok || seconds < 0 {
+		t.Errorf("seconds %v", got["seconds"])
+	}
+	return got
+}
+
+func TestImportLines(t *testing.T) {
+	c := newCLI(t)
+	file := c.file("some.txt", `{"id":"a","user":"u","text":"one"}
+{"id":"b","user":"u","text":"two"
+{"type":"entity","id":"c"}
+{"id":"d","user":"u","text":"four"}
+`)
+	r := c.run("import", file, "--json")
+	report := imported(t, r.out, 4, 2, 0, 0, 2)
+	if r.code != exitDone {
+		t.Errorf("exit %d", r.code)
+	}
+	if errors := report["errors"].([]any); len(errors) != 2 || errors[0].(map[string]any)["line"] != 2.0 || errors[1].(map[string]any)["line"] != 3.0 {
+		t.Errorf("errors %v", report["errors"])
+	}
+	if !strings.HasPrefix(r.err, "memdbctl: "+file+": line 2: malformed JSON") || !strings.Contains(r.err, "\nmemdbctl: "+file+`: line 3: type "entity" is not known`) {
+		t.Errorf("stderr %q", r.err)
+	}
+
+	if out := c.ok("import", file); !strings.HasPrefix(out, "read 4, stored 0, updated 0, unchanged 2, skipped 2 in ") {
+		t.Errorf("again: %q", out)
+	}
+	r = c.run("import", file, "--strict", "--json")
+	imported(t, r.out, 2, 0, 0, 1, 1)
+	checkFailure(t, r, exitFailed, file+": line 2: malformed JSON", []string{"--strict"})
+
+	changed := c.file("changed.jsonl", `{"id":"a","user":"u","text":"changed"}`)
+	r = c.run("import", changed, "--json")
+	imported(t, r.out, 1, 0, 0, 0, 1)
+	if r.code != exitFailed || !strings.Contains(r.err, "nothing in it could be stored") {
+		t.Errorf("exit %d, %s", r.code, r.err)
+	}
+	imported(t, c.ok("import", changed, "--json", "--upsert"), 1, 0, 1, 0, 0)
+	if m := one(t, c.objects("get", "a")); m["text"] != "changed" {
+		t.Errorf("got %v", m)
+	}
+	c.in = strings.NewReader(`{"user":"u","text":"from the input"}`)
+	imported(t, c.ok("import", "-", "--json"), 1, 1, 0, 0, 0)
+}
+
+func TestImportRefuses(t *testing.T) {
+	c := newCLI(t)
+	c.fails(exitFailed, "absent.jsonl", "import", "absent.jsonl")
+	c.fails(exitFailed, "directory", "import", t.TempDir())
+	if _, err := os.Stat(c.dir); err == nil {
+		t.Error("what can't be read made a database")
+	}
+	c.fails(exitFailed, "UTF-16", "import", c.file("wide.jsonl", "\xff\xfe{\x00"), "--quiet")
+	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))
+	c.fails(exitFailed, "no JSON list of conversations", "import", c.file("l.jsonl", `{"user":"u","text":"t"}`), "--format", "locomo")
+}
+
+func TestImportEmptyFile(t *testing.T) {
+	c := newCLI(t)
+	imported(t, c.ok("import", c.file("empty.jsonl", ""), "--json"), 0, 0, 0, 0, 0)
+}
+
+// The lines of what list prints can be imported, into the same memories.
+func TestImportWhatListPrints(t *testing.T) {
+	c, d := newCLI(t), newCLI(t)
+	c.ok("store", "one", "--user", "u", "--metadata", `{"n":1.50}`, "--importance", "0.3", "--pinned")
+	c.ok("store", "two", "--user", "u", "--embedding", "[1,2]", "--event-time", "2024-01-01")
+	list := []string{"list", "--all-scopes", "--vectors", "--json"}
+	printed := c.ok(list...)
+	d.ok("import", d.file("memories.jsonl", printed))
+	if got := d.ok(list...); got != printed {
+		t.Errorf("got\n%s, want\n%s", got, printed)
+	}
+}
+
+func TestGuessFormat(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                     formatJSONL,
+		"{}":                   formatJSONL,
+		"[":                    formatLocomo,
+		"\n \t[{":              formatLocomo,
+		"\ufeff[":              formatLocomo,
+		"\ufeff\n [":           formatLocomo,
+		"\ufffd[":              formatJSONL,
+		"\ufeff{\"a\":[1]}":    formatJSONL,
+		"\n{\"user\":\"u\"}\n": formatJSONL,
+	} {
+		if got := guessFormat(bufio.NewReader(strings.NewReader(text))); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A database that is new, or holds nothing, gets the fields of LoCoMo; another
+// one keeps its own.
+func TestImportLocomo(t *testing.T) {
+	indexed := func(c *cli) []engine.IndexedField {
+		t.Helper()
+		db, err := engine.Open(c.dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		return db.Settings().IndexedText
+	}
+	c := newCLI(t)
+	file := c.file("locomo.json", locomoFile)
+	imported(t, c.ok("import", file, "--json"), 2, 2, 0, 0, 0)
+	if hits := c.objects("recall", "teapot", "--agent", "talk", "--profile", "text"); len(hits) != 1 || hits[0]["id"] != "talk/D1:2" || hits[0]["run"] != "session_1" {
+		t.Errorf("by caption: %v", hits)
+	}
+	if got := indexed(c); !reflect.DeepEqual(got, exchange.LocomoIndexedText()) {
+		t.Errorf("a new database indexes %v", got)
+	}
+	imported(t, c.ok("import", file, "--json"), 2, 0, 0, 2, 0)
+
+	c = newCLI(t)
+	c.ok("store", "mine", "--user", "u", "--id", "i")
+	before := indexed(c)
+	r := c.run("import", file)
+	if r.code != exitDone || !strings.Contains(r.err, "speaker, caption and date will not be searched") {
+		t.Errorf("beside other memories: exit %d, %s", r.code, r.err)
+	}
+	if got := indexed(c); !reflect.DeepEqual(got, before) {
+		t.Errorf("it indexes %v, and did %v", got, before)
+	}
+	if got := c.objects("list", "--agent", "talk"); len(got) != 2 {
+		t.Errorf("listed %v", got)
+	}
+}
+
+// Progress is a line that is written over on a terminal, and nothing elsewhere.
+func TestImportProgress(t *testing.T) {
+	c := newCLI(t)
+	var text strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&text, `{"user":"u","text":"text %d"}`+"\n", i)
+	}
+	file := c.file("many.jsonl", text.String())
+	now := time.Now()
+	c.now = func() time.Time {
+		now = now.Add(progressEvery)
+		return now
+	}
+	c.errWidth = 30
+	r := c.run("import", file)
+	if r.code != exitDone || !strings.Contains(r.err, "\rmany.jsonl: 2") || !strings.HasSuffix(r.err, "\r\x1b[K") {
+		t.Errorf("exit %d, %q", r.code, r.err)
+	}
+	for part := range strings.SplitSeq(r.err, "\r") {
+		if w := width(strings.TrimSuffix(part, "\x1b[K")); w >= c.errWidth {
+			t.Errorf("%d columns: %q", w, part)
+		}
+	}
+	if r := c.run("import", file, "--quiet"); r.err != "" {
+		t.Errorf("--quiet: %q", r.err)
+	}
+	c.errWidth = 0
+	if r := c.run("import", file); r.err != "" {
+		t.Errorf("without a terminal: %q", r.err)
+	}
+}
+
+// An interrupted import tells what it has done, and leaves a sound database.
+func TestImportInterrupted(t *testing.T) {
+	c := newCLI(t)
+	in, feed := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for i := range 1000 {
+			fmt.Fprintf(feed, `{"user":"u","text":"text %d"}`+"\n", i)
+		}
+		time.Sleep(50 * time.Millisecond)
+		cancel() // while the import waits for more
+	}()
+	var out, stderr bytes.Buffer
+	c.in, c.out, c.err = in, &out, &stderr
+	code := run(ctx, []string{"--db", c.dir, "import", "-", "--format", "jsonl", "--json"}, c.console)
+	if code != exitFailed || stderr.String() != "memdbctl: interrupted\n" {
+		t.Errorf("exit %d, %q", code, stderr.String())
+	}
+	report := one(t, parseLines(t, out.String()))
+	if got := one(t, c.objects("check")); got["ok"] != true || got["memories"] != report["stored"] {
+		t.Errorf("check %v, report %v", got, report)
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// openInput opens a file, or the input for "-".
+func (a *app) openInput(ctx context.Context, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return a.input(ctx), nil
+	}
+	return os.Open(name)
+}
+
+// done closes what was only read: its error would tell nothing.
+func done(c io.Closer) { _ = c.Close() }
+
+// input is the standard input, whose reads end with the context: one that waits
+// for a person or a pipe would not hear of an interrupt.
+func (a *app) input(ctx context.Context) io.ReadCloser {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, a.in)
+		w.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+	return r
+}
+
+// readText is the text that the arguments are, joined by blanks, or that the
+// input is for the argument "-".
+func (a *app) readText(ctx context.Context, args []string) (string, error) {
+	if len(args) != 1 || args[0] != "-" {
+		return strings.Join(args, " "), nil
+	}
+	in := a.input(ctx)
+	defer done(in)
+	// A text over the limit is cut behind it, where the engine still refuses it.
+	text, err := io.ReadAll(io.LimitReader(in, engine.MaxText+4))
+	if err != nil {
+		return "", fmt.Errorf("read the text: %w", err)
+	}
+	s := strings.TrimSuffix(string(text), "\n")
+	return strings.TrimSuffix(s, "\r"), nil
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// lockPoll is how often a database that is held by another program is tried.
+const lockPoll = 50 * time.Millisecond
+
+// open opens the database, which is created where there is none, and waits for
+// its lock as long as --wait allows.
+func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
+	if o == nil {
+		o = &engine.Options{}
+	}
+	o.Clock = a.now
+	for waited := time.Duration(0); ; waited += lockPoll {
+		db, err := engine.Open(a.dir, o)
+		if !errors.Is(err, engine.ErrLocked) || waited >= a.wait {
+			return db, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// use calls fn with the database that is there, and closes it.
+func (a *app) use(ctx context.Context, fn func(*engine.DB) error) error {
+	there, err := engine.Exists(a.dir)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return &engine.Error{
+			Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
+			Do: "store or import something, or try: memdbctl demo",
+		}
+	}
+	return a.create(ctx, nil, fn)
+}
+
+// create is use for verbs that make a database where there is none.
+func (a *app) create(ctx context.Context, o *engine.Options, fn func(*engine.DB) error) error {
+	db, err := a.open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return closing(db, fn(db))
+}
+
+// createIndexing is create for data with fields of its own that should be
+// searched. Where the database holds memories and indexes other fields, it goes
+// on with those and says what will not be found.
+func (a *app) createIndexing(ctx context.Context, fields []engine.IndexedField, lost string, fn func(*engine.DB) error) error {
+	db, err := a.open(ctx, &engine.Options{IndexedText: fields})
+	if errors.Is(err, engine.ErrMismatch) {
+		if db, err = a.open(ctx, nil); err == nil {
+			a.warn("%s: the database has memories and indexes other fields; %s will not be searched; to search them, import into a new database", a.dir, lost)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return closing(db, fn(db))
+}
+
+// closing closes the database. Its error counts only where there is no other:
+// what was acknowledged before is on disk in any case.
+func closing(db *engine.DB, err error) error {
+	if failed := db.Close(); err == nil && failed != nil {
+		return fmt.Errorf("close the database: %w", failed)
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// app is one run of the program: its console and the flags that every verb has.
+type app struct {
+	console
+	stdout *bufio.Writer // over out; flushed when the verb ends
+
+	dir   string
+	json  bool
+	quiet bool
+	wait  time.Duration
+
+	running bool // the command line was understood
+}
+
+// run does what the arguments say and returns the exit code.
+func run(ctx context.Context, args []string, c console) int {
+	a := &app{console: c, stdout: bufio.NewWriter(c.out)}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(c.in)
+	root.SetOut(a.stdout)
+	root.SetErr(c.err)
+	completeCompletion(root) // which keeps the output that is set now
+	verb, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.running {
+		err = usageError(verb, err)
+	}
+	if failed := a.stdout.Flush(); err == nil && failed != nil {
+		err = outputError(failed)
+	}
+	a.printError(ctx, err)
+	return exitCode(err)
+}
+
+const (
+	groupMemories = "memories"
+	groupData     = "data"
+	groupDatabase = "database"
+
+	defaultDir  = "./memdb.data"
+	defaultWait = 5 * time.Second
+)
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "memdbctl",
+		Short: "Store, find and look after what agents must remember",
+		Long: `memdbctl works on a memdb database: a folder that holds memories, which are
+texts with a scope of user, agent and run, and finds them again.
+
+Start with "memdbctl demo", which needs nothing.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 the database is
+held by another program, 5 damaged.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          a.runRoot,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.dir = cmp.Or(a.dir, a.getenv("MEMDB_DIR"), defaultDir)
+			if a.wait < 0 {
+				return usagef(cmd, "--wait %s: it is negative", a.wait)
+			}
+			a.running = true
+			return nil
+		},
+	}
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+")")
+	flags.BoolVar(&a.json, "json", false, "print one JSON object a line")
+	flags.BoolVar(&a.quiet, "quiet", false, "print results and errors only")
+	flags.DurationVar(&a.wait, "wait", defaultWait, "how long to wait for a database that another program holds")
+
+	root.AddGroup(
+		&cobra.Group{ID: groupMemories, Title: "Memories:"},
+		&cobra.Group{ID: groupData, Title: "Data:"},
+		&cobra.Group{ID: groupDatabase, Title: "Database:"},
+	)
+	cobra.EnableCommandSorting = false
+	root.AddCommand(
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(),
+		a.importCmd(), a.demoCmd(),
+		a.checkCmd(), a.statsCmd(),
+	)
+	root.SetHelpCommand(helpCmd())
+	return root
+}
+
+// runRoot is reached by a verb that there is not, and by none at all.
+func (a *app) runRoot(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownVerb(cmd, args[0])
+	}
+	cmd.SetOut(a.err)
+	if err := cmd.Help(); err != nil {
+		return outputError(err)
+	}
+	return errNoVerb
+}
+
+func helpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Show what a verb does and takes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			found, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownVerb(root, strings.Join(args, " "))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// completeCompletion makes the library's verb refuse a shell that there is not;
+// as it comes, it prints its help and succeeds.
+func completeCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return usagef(cmd, "it takes one of bash, zsh, fish and powershell, and got %q", strings.Join(args, " "))
+	}
+}
+
+func unknownVerb(root *cobra.Command, name string) error {
+	names := root.SuggestionsFor(name)
+	if len(names) > 0 {
+		return usagef(root, "there is no verb %q; did you mean %s", name, strings.Join(names, " or "))
+	}
+	return usagef(root, "there is no verb %q", name)
+}

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestDedup stores two memories in a row, and says what becomes of the second.
+func TestDedup(t *testing.T) {
+	ada, bob := Scope{User: "ada"}, Scope{User: "bob"}
+	run := func(s Scope, r string) Scope { s.Run = r; return s }
+	const text = "prefers tea"
+	long := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name          string
+		first, second Memory
+		options       *StoreOptions
+		database      Dedup
+		want          bool // a duplicate
+		fails         error
+	}{
+		{name: "same owner", first: Memory{Scope: ada}, second: Memory{Scope: ada}, want: true},
+		{name: "other owner", first: Memory{Scope: ada}, second: Memory{Scope: bob}},
+		{name: "agent added", first: Memory{Scope: ada}, second: Memory{Scope: Scope{User: "ada", Agent: "a"}}},
+		{name: "same owner, other run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "2")}, want: true},
+		{name: "sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "1")}, want: true},
+		{name: "other sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "2")}},
+		{name: "message and fragment", first: Memory{Scope: ada}, second: Memory{Scope: ada, Kind: KindFragment}, want: true},
+		{name: "message and fact", first: Memory{Scope: ada}, second: Memory{Scope: ada, Kind: KindFact}},
+		{name: "other role", first: Memory{Scope: ada}, second: Memory{Scope: ada, Role: RoleAssistant}, want: true},
+		{name: "other text", first: Memory{Scope: ada}, second: Memory{Scope: ada, Text: text + "."}},
+		{name: "facts", first: Memory{Scope: run(ada, "1"), Kind: KindFact}, second: Memory{Scope: run(ada, "1"), Kind: KindFact}, want: true},
+		{name: "facts of two runs", first: Memory{Scope: run(ada, "1"), Kind: KindFact}, second: Memory{Scope: run(ada, "2"), Kind: KindFact}},
+		{name: "fact with and without run", first: Memory{Scope: ada, Kind: KindFact}, second: Memory{Scope: run(ada, "2"), Kind: KindFact}},
+		{name: "notes", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "n"}, want: true},
+		{name: "notes of two runs", first: Memory{Scope: run(ada, "1"), Kind: KindNote, Name: "n"}, second: Memory{Scope: run(ada, "2"), Kind: KindNote, Name: "n"}, want: true},
+		{name: "notes of two names", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "m"}},
+		{name: "notes of other text", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "n", Text: "x"}, fails: ErrExists},
+		{name: "notes without name", first: Memory{Scope: ada, Kind: KindNote}, second: Memory{Scope: ada, Kind: KindNote}},
+		{name: "archives", first: Memory{Scope: ada, Kind: KindArchive, Name: "n"}, second: Memory{Scope: ada, Kind: KindArchive, Name: "n"}},
+		{name: "summaries", first: Memory{Scope: ada, Kind: KindSummary}, second: Memory{Scope: ada, Kind: KindSummary}},
+		{name: "new ID", first: Memory{Scope: ada}, second: Memory{Scope: ada, ID: "second"}},
+		{name: "of one with an ID", first: Memory{Scope: ada, ID: "first"}, second: Memory{Scope: ada}, want: true},
+		{name: "empty text", first: Memory{Scope: ada, Text: "-", Embedding: []float32{1}}, second: Memory{Scope: ada, Text: "-", Embedding: []float32{1}}},
+		{name: "expired", first: Memory{Scope: ada, ExpiresAt: long}, second: Memory{Scope: ada}},
+		{name: "NoDedup", first: Memory{Scope: ada}, second: Memory{Scope: ada}, options: &StoreOptions{NoDedup: true}},
+		{name: "DedupNone", first: Memory{Scope: ada}, second: Memory{Scope: ada}, database: DedupNone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := openTest(t, vfs.NewMem(), Options{Dedup: c.database})
+			for _, m := range []*Memory{&c.first, &c.second} {
+				switch m.Text {
+				case "":
+					m.Text = text
+				case "-":
+					m.Text = ""
+				}
+			}
+			first := mustStore(t, db.Memories(), c.first)
+			second, err := db.Memories().Store(t.Context(), c.second, c.options)
+			if c.fails != nil || err != nil {
+				wantError(t, "second", err, c.fails)
+				return
+			}
+			if second.Deduplicated != c.want || second.Stored == c.want || (second.ID == first.ID) != c.want || (second.Seq == first.Seq) != c.want {
+				t.Errorf("second is %+v, first %+v; a duplicate: want %v", second, first, c.want)
+			}
+			mustCheck(t, db, map[bool]int{true: 1, false: 2}[c.want])
+		})
+	}
+}
+
+// TestDedupOriginal: the lowest Seq that is there is the original, whatever was
+// deleted or changed before it.
+func TestDedupOriginal(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	ada := Scope{User: "ada"}
+	ctx := t.Context()
+	for i := range 5 {
+		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: ada, Text: "same"})
+	}
+	original := func(want string) {
+		t.Helper()
+		st, err := db.Memories().Store(ctx, Memory{Scope: ada, Text: "same"}, nil)
+		if err != nil || st.ID != want || !st.Deduplicated {
+			t.Errorf("the original is %+v, %v; want %s", st, err, want)
+		}
+	}
+	original("0")
+	if err := db.Memories().Delete(ctx, ada, "0"); err != nil {
+		t.Fatal(err)
+	}
+	original("1")
+	if _, err := db.Memories().Update(ctx, ada, "1", Patch{Text: new("other")}); err != nil {
+		t.Fatal(err)
+	}
+	original("2")
+	if _, err := db.Memories().Update(ctx, ada, "1", Patch{Text: new("same")}); err != nil {
+		t.Fatal(err)
+	}
+	original("1")
+	if _, err := db.Memories().Update(ctx, ada, "1", Patch{ExpiresAt: new(time.Unix(1, 0))}); err != nil {
+		t.Fatal(err)
+	}
+	original("2")
+	err := db.Update(ctx, func(tx *Tx) error { return tx.Memories().Delete(ctx, ada, "2") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, db)
+	db = openTest(t, fs, Options{})
+	original("3")
+	mustCheck(t, db, 3)
+}
+
+// TestDedupByMany: 64 goroutines store the same 1,000 texts, each in an order of
+// its own; every text is stored once, and all are told the same.
+func TestDedupByMany(t *testing.T) {
+	const goroutines, distinct = 64, 1000
+	texts, batch := distinct, 50
+	if raceEnabled {
+		texts = 200
+	}
+	db := openTest(t, vfs.NewMem(), Options{})
+	told := make([][]string, goroutines)
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		told[g] = make([]string, texts)
+		wg.Go(func() {
+			for from := 0; from < texts; from += batch {
+				var mems []Memory
+				for i := from; i < from+batch; i++ {
+					mems = append(mems, Memory{Scope: Scope{User: "ada", Run: fmt.Sprint(g)}, Text: fmt.Sprint("text ", (i+g*13)%texts)})
+				}
+				got, err := db.Memories().StoreBatch(context.Background(), mems, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i, st := range got {
+					told[g][(from+i+g*13)%texts] = st.ID
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for g := range told {
+		for i, id := range told[g] {
+			if id == "" || id != told[0][i] {
+				t.Fatalf("goroutine %d was told %q of text %d, goroutine 0 %q", g, id, i, told[0][i])
+			}
+		}
+	}
+	mustCheck(t, db, texts)
+}

@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// testClock is a clock that only the test moves.
+type testClock struct{ ms atomic.Int64 }
+
+func newTestClock() *testClock {
+	c := &testClock{}
+	c.ms.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
+	return c
+}
+
+func (c *testClock) now() time.Time          { return time.UnixMilli(c.ms.Load()).UTC() }
+func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// testBudget keeps the caches of the many databases of these tests small.
+const testBudget = 32 << 20
+
+// openTest opens the database "db" on fs and closes it when the test ends.
+func openTest(t testing.TB, fs vfs.FS, o Options) *DB {
+	t.Helper()
+	o.FS = fs
+	if o.MemoryBudget == 0 {
+		o.MemoryBudget = testBudget
+	}
+	db, err := Open("db", &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeTest(t, db) })
+	return db
+}
+
+func closeTest(t testing.TB, db *DB) {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Error("close:", err)
+	}
+}
+
+// mustStore stores a memory that must be new.
+func mustStore(t testing.TB, m Memories, mem Memory) Stored {
+	t.Helper()
+	st, err := m.Store(context.Background(), mem, nil)
+	if err != nil || !st.Stored {
+		t.Fatalf("store %+v: %+v, %v", mem, st, err)
+	}
+	return st
+}
+
+func mustList(t testing.TB, m Memories, s Scope) []Memory {
+	t.Helper()
+	page, err := m.List(context.Background(), ListQuery{Scope: s, Limit: MaxLimit})
+	if err != nil || page.Next != "" {
+		t.Fatalf("list %+v: next %q, %v", s, page.Next, err)
+	}
+	return page.Memories
+}
+
+func mustRecall(t testing.TB, m Memories, q Query) []Hit {
+	t.Helper()
+	r, err := m.Recall(context.Background(), q)
+	if err != nil {
+		t.Fatalf("recall %+v: %v", q, err)
+	}
+	return r.Hits
+}
+
+func mustHistory(t testing.TB, m Memories, s Scope, id string) []HistoryEntry {
+	t.Helper()
+	h, err := m.History(context.Background(), s, id)
+	if err != nil {
+		t.Fatalf("history of %s in %+v: %v", id, s, err)
+	}
+	return h
+}
+
+// mustCheck runs Check, which must find n memories and nothing wrong.
+func mustCheck(t testing.TB, db *DB, n int) {
+	t.Helper()
+	r, err := db.Check(context.Background())
+	if err != nil || !r.OK || r.Memories != n {
+		t.Fatalf("check: %+v, %v; %d memories are expected", r, err, n)
+	}
+}
+
+func texts(ms []Memory) []string {
+	out := []string{}
+	for _, m := range ms {
+		out = append(out, m.Text)
+	}
+	return out
+}
+
+func ids(ms []Memory) []string {
+	out := []string{}
+	for _, m := range ms {
+		out = append(out, m.ID)
+	}
+	return out
+}
+
+func hitIDs(hits []Hit) []string {
+	out := []string{}
+	for i := range hits {
+		out = append(out, hits[i].ID)
+	}
+	return out
+}
+
+func equalSlices[T comparable](t testing.TB, what string, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func wantError(t testing.TB, what string, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: error %v, want %v", what, err, kind)
+	}
+}
+
+// countKeys counts the keys of a kind in the newest state of the store.
+func countKeys(t testing.TB, db *DB, kind byte) int {
+	t.Helper()
+	n := 0
+	lower, upper := db.keys.span(kind)
+	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { n++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// waitCleaned returns when the janitor has removed every death range and
+// tombstone.
+func waitCleaned(t testing.TB, db *DB) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		ranges, tombstones := countKeys(t, db, kindRange), countKeys(t, db, kindTombstone)
+		if ranges+tombstones == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the janitor has left %d death ranges and %d tombstones", ranges, tombstones)
+		}
+		db.janitor.wake()
+	}
+}
+
+// fakeEmbedder makes a vector of a hash of the text. It can be made to fail and
+// to wait.
+type fakeEmbedder struct {
+	dim   int
+	model string
+	calls atomic.Int64
+
+	mu   sync.Mutex
+	fail error
+	gate chan struct{}                    // not nil: every call waits until it is closed
+	give func(texts []string) [][]float32 // not nil: what to return instead
+}
+
+var hashSeed = maphash.MakeSeed()
+
+func newFakeEmbedder(dim int) *fakeEmbedder { return &fakeEmbedder{dim: dim, model: "fake"} }
+
+func (f *fakeEmbedder) Dim() int      { return f.dim }
+func (f *fakeEmbedder) Model() string { return f.model }
+
+func (f *fakeEmbedder) set(change func(*fakeEmbedder)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *fakeEmbedder) failing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fail != nil
+}
+
+func (f *fakeEmbedder) vector(text string) []float32 {
+	vec := make([]float32, f.dim)
+	for i := range vec {
+		b := binary.AppendUvarint([]byte(text), uint64(i))
+		vec[i] = float32(maphash.Bytes(hashSeed, b)%2000)/1000 - 0.9995 // never 0
+	}
+	return vec
+}
+
+func (f *fakeEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	f.calls.Add(1)
+	f.mu.Lock()
+	fail, gate, give := f.fail, f.gate, f.give
+	f.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if fail != nil {
+		return nil, fail
+	}
+	if give != nil {
+		return give(texts), nil
+	}
+	vecs := make([][]float32, len(texts))
+	for i, text := range texts {
+		vecs[i] = f.vector(text)
+	}
+	return vecs, nil
+}
+
+// waitVectors returns when the slots of all but n vectors are free.
+func waitVectors(t testing.TB, db *DB, n int64) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		st, err := db.Stats(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Vectors == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d vectors are held, want %d", st.Vectors, n)
+		}
+	}
+}

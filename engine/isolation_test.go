@@ -1,0 +1,514 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+)
+
+// patience is how long a test waits for what must happen soon.
+const patience = 20 * time.Second
+
+// within fails the test if fn does not return in time.
+func within(t *testing.T, what string, fn func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fn()
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("%s has not returned after %v", what, patience)
+	}
+}
+
+// fill stores n memories with texts, vectors and metadata, as "m0" to "m<n-1>".
+func fill(t *testing.T, db *DB, s Scope, from, n int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(uint64(from), 3))
+	mems := make([]Memory, n)
+	for i := range mems {
+		mems[i] = Memory{
+			ID: fmt.Sprint("m", from+i), Scope: s, Text: fmt.Sprintf("%s number%d", modelWords[rng.IntN(len(modelWords))], from+i),
+			Metadata: map[string]any{"n": i % 7},
+		}
+		if i%3 > 0 {
+			mems[i].Embedding = []float32{rng.Float32(), rng.Float32(), rng.Float32(), 0.1}
+		}
+	}
+	if _, err := db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answers is everything that a reader can be told, as one string.
+func answers(t *testing.T, m Memories, s Scope) string {
+	t.Helper()
+	ctx := t.Context()
+	var all []any
+	note := func(v any, err error) {
+		if err != nil {
+			all = append(all, err.Error())
+		}
+		all = append(all, v)
+	}
+	for i := range 40 {
+		note(m.Get(ctx, s, fmt.Sprint("m", 7*i)))
+		note(m.History(ctx, s, fmt.Sprint("m", 5*i)))
+	}
+	note(m.List(ctx, ListQuery{Scope: s, Limit: 1000, WithVectors: true}))
+	note(m.List(ctx, ListQuery{Scope: s, Filter: And{Eq{"n", 3}, Eq{"role", "user"}}}))
+	for _, q := range []Query{
+		{Text: "tea house number70", Profile: ProfileText, Limit: 50},
+		{Text: "tea winter", Profile: ProfileVector, Limit: 50}, // in the lexical space
+		{Embedding: []float32{1, 2, 3, 4}, Profile: ProfileVector, Limit: 200},
+		{Text: "coffee train", Embedding: []float32{4, 3, 2, 1}, Profile: ProfileHybrid, Filter: In{"n", []any{1, 2}}},
+	} {
+		q.Scope, q.NoTouch, q.WithVectors = s, true, true
+		note(m.Recall(ctx, q))
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestViewStandsStill holds a View over 10,000 updates, deletes and stores, while
+// the janitor frees what died before it, and slots and IDs are used again.
+func TestViewStandsStill(t *testing.T) {
+	clock := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
+	ada := Scope{User: "ada"}
+	fill(t, db, ada, 0, 300)
+	ctx := t.Context()
+	err := db.View(ctx, func(older *Tx) error { // holds the janitor back
+		for i := range 60 {
+			if err := db.Memories().Delete(ctx, ada, fmt.Sprint("m", 5*i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.View(ctx, func(tx *Tx) error {
+		before := answers(t, tx.Memories(), ada)
+		rng := rand.New(rand.NewPCG(1, 1))
+		for round := range 20 {
+			change(t, db, ada, rng, round)
+			clock.advance(time.Hour)
+			if after := answers(t, tx.Memories(), ada); after != before {
+				return fmt.Errorf("round %d: the view answers\n%s\nbefore it was\n%s", round, after, before)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitCleaned(t, db)
+	mustCheck(t, db, len(mustList(t, db.Memories(), ada)))
+}
+
+// change makes 500 changes: 50 by themselves, the others in transactions.
+func change(t *testing.T, db *DB, s Scope, rng *rand.Rand, round int) {
+	t.Helper()
+	ctx := t.Context()
+	one := func(m Memories, i int) error {
+		id := fmt.Sprint("m", rng.IntN(300))
+		text := fmt.Sprintf("tea coffee round%d change%d", round, i)
+		var err error
+		switch rng.IntN(5) {
+		case 0:
+			err = m.Delete(ctx, s, id)
+		case 1:
+			_, err = m.Update(ctx, s, id, Patch{Text: &text})
+		case 2:
+			_, err = m.Update(ctx, s, id, Patch{Embedding: []float32{rng.Float32(), 1, 0, 0}})
+		case 3:
+			_, err = m.Update(ctx, s, id, Patch{Metadata: &map[string]any{"n": rng.IntN(7)}})
+		case 4:
+			_, err = m.Store(ctx, Memory{ID: id, Scope: s, Text: text, Embedding: []float32{1, rng.Float32(), 0, 0}}, &StoreOptions{Upsert: true})
+		}
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	for i := range 50 {
+		if err := one(db.Memories(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 9 {
+		err := db.Update(ctx, func(tx *Tx) error {
+			for i := range 50 {
+				if err := one(tx.Memories(), i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestViewDoesNotWait: an Update that does not end delays no View.
+func TestViewDoesNotWait(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "before"})
+	inside, release, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		ended <- db.Update(context.Background(), func(tx *Tx) error {
+			_, err := tx.Memories().Update(context.Background(), ada, "one", Patch{Text: new("after")})
+			mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "after", NoTouch: true}) // shows it to the indexes
+			close(inside)
+			<-release
+			return err
+		})
+	}()
+	<-inside
+	within(t, "a View beside an Update", func() {
+		for range 100 {
+			if m, err := db.Memories().Get(context.Background(), ada, "one"); err != nil || m.Text != "before" {
+				t.Errorf("read %q, %v", m.Text, err)
+			}
+			hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: "before after"})
+			if len(hits) != 1 || hits[0].Text != "before" {
+				t.Errorf("recalled %v", hitIDs(hits))
+			}
+		}
+	})
+	close(release)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if m, err := db.Memories().Get(t.Context(), ada, "one"); err != nil || m.Text != "after" {
+		t.Errorf("read %q, %v", m.Text, err)
+	}
+}
+
+// TestViewSeesOnlyDurable stops the sync of the log: what waits for it is seen by
+// nobody, and a duplicate of it is not told before it is durable.
+func TestViewSeesOnlyDurable(t *testing.T) {
+	fs := crashfs.Wrap(vfs.NewMem(), nil)
+	db := openTest(t, fs, Options{})
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	syncing, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	fs.SetHook(func(op crashfs.Op) error {
+		if op.Kind == crashfs.Sync && op.Class() == crashfs.Log {
+			once.Do(func() { close(syncing) })
+			<-release
+		}
+		return nil
+	})
+	var told atomic.Int32
+	var wg sync.WaitGroup
+	store := func() {
+		if _, err := db.Memories().Store(context.Background(), Memory{Scope: ada, Text: "second"}, nil); err != nil {
+			t.Error(err)
+		}
+		told.Add(1)
+	}
+	wg.Go(store)
+	<-syncing
+	wg.Go(store) // a duplicate
+	time.Sleep(50 * time.Millisecond)
+	within(t, "a View beside a sync", func() {
+		equalSlices(t, "memories before the sync", texts(mustList(t, db.Memories(), ada)), []string{"first"})
+	})
+	if n := told.Load(); n != 0 {
+		t.Errorf("%d stores were acknowledged before the sync", n)
+	}
+	close(release)
+	wg.Wait()
+	equalSlices(t, "memories after the sync", texts(mustList(t, db.Memories(), ada)), []string{"first", "second"})
+}
+
+// TestReadYourWrites: what was acknowledged to one goroutine, another one sees.
+func TestReadYourWrites(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	var wg sync.WaitGroup
+	for writer := range 4 {
+		told := make(chan string)
+		wg.Go(func() {
+			defer close(told)
+			for i := range 100 {
+				id := fmt.Sprintf("w%d-%d", writer, i)
+				mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: "it was " + id})
+				told <- id
+			}
+		})
+		wg.Go(func() {
+			for id := range told {
+				if _, err := db.Memories().Get(context.Background(), ada, id); err != nil {
+					t.Error(err)
+				}
+				if err := db.Memories().Delete(context.Background(), ada, id); err != nil {
+					t.Error(err)
+				}
+				if _, err := db.Memories().Get(context.Background(), ada, id); !errors.Is(err, ErrNotFound) {
+					t.Errorf("%s was deleted: %v", id, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	mustCheck(t, db, 0)
+}
+
+// TestCommitsAreAtomic: each commit replaces all memories by those of the next
+// round; a reader never sees two rounds, or another number of memories.
+func TestCommitsAreAtomic(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	const rounds, each = 150, 8
+	replace := func(round int) error {
+		return db.Update(context.Background(), func(tx *Tx) error {
+			if _, err := tx.Memories().DeleteScope(context.Background(), ada); err != nil {
+				return err
+			}
+			for i := range each {
+				vec := []float32{1, float32(round), float32(i)}
+				mustStore(t, tx.Memories(), Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("tea ", round), Embedding: vec, Metadata: map[string]any{"round": round}, Kind: KindSummary})
+			}
+			return nil
+		})
+	}
+	if err := replace(0); err != nil {
+		t.Fatal(err)
+	}
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for !over.Load() {
+				sameRound(t, db, ada, each)
+			}
+		})
+	}
+	for round := range rounds {
+		if err := replace(round + 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over.Store(true)
+	wg.Wait()
+	waitCleaned(t, db)
+	mustCheck(t, db, each)
+}
+
+func sameRound(t *testing.T, db *DB, s Scope, each int) {
+	err := db.View(context.Background(), func(tx *Tx) error {
+		seen := map[string]int{}
+		for _, m := range mustList(t, tx.Memories(), s) {
+			seen[m.Text]++
+		}
+		for _, q := range []Query{{Text: "tea"}, {Embedding: []float32{1, 1, 1}, Profile: ProfileVector}} {
+			q.Scope, q.Limit = s, 100
+			for _, h := range mustRecall(t, tx.Memories(), q) {
+				seen[h.Text]++
+			}
+		}
+		if len(seen) != 1 {
+			t.Errorf("one view sees %v", seen)
+		}
+		for text, n := range seen {
+			if n != 3*each {
+				t.Errorf("%q was read %d times, want %d", text, n, 3*each)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNestedTransactions(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	within(t, "a View with calls in it", func() {
+		err := db.View(t.Context(), func(outer *Tx) error {
+			mustStore(t, db.Memories(), Memory{Scope: ada, Text: "second"})
+			err := db.Update(t.Context(), func(tx *Tx) error {
+				mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "third"})
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			equalSlices(t, "outer view", texts(mustList(t, outer.Memories(), ada)), []string{"first"})
+			return db.View(t.Context(), func(inner *Tx) error {
+				equalSlices(t, "inner view", texts(mustList(t, inner.Memories(), ada)), []string{"first", "second", "third"})
+				equalSlices(t, "outer view", texts(mustList(t, outer.Memories(), ada)), []string{"first"})
+				return nil
+			})
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTransactionMisuse: what a transaction refuses.
+func TestTransactionMisuse(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	ctx := t.Context()
+	one := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	writes := map[string]func(m Memories) error{
+		"store":        func(m Memories) error { _, err := m.Store(ctx, Memory{Scope: ada, Text: "x"}, nil); return err },
+		"update":       func(m Memories) error { _, err := m.Update(ctx, ada, one.ID, Patch{}); return err },
+		"delete":       func(m Memories) error { return m.Delete(ctx, ada, one.ID) },
+		"delete scope": func(m Memories) error { _, err := m.DeleteScope(ctx, ada); return err },
+	}
+	reads := map[string]func(m Memories) error{
+		"get":     func(m Memories) error { _, err := m.Get(ctx, ada, one.ID); return err },
+		"list":    func(m Memories) error { _, err := m.List(ctx, ListQuery{Scope: ada}); return err },
+		"recall":  func(m Memories) error { _, err := m.Recall(ctx, Query{Scope: ada, Text: "x"}); return err },
+		"history": func(m Memories) error { _, err := m.History(ctx, ada, one.ID); return err },
+	}
+	var over []Memories
+	err := db.View(ctx, func(tx *Tx) error {
+		over = append(over, tx.Memories())
+		for name, write := range writes {
+			wantError(t, name+" in a View", write(tx.Memories()), ErrReadOnly)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(ctx, func(tx *Tx) error { over = append(over, tx.Memories()); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range over {
+		for name, call := range writes {
+			wantError(t, name+" after the end", call(m), ErrTxDone)
+		}
+		for name, call := range reads {
+			wantError(t, name+" after the end", call(m), ErrTxDone)
+		}
+	}
+	equalSlices(t, "memories", texts(mustList(t, db.Memories(), ada)), []string{"first"})
+}
+
+func TestCloseWaitsForViews(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	one := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	lsn := db.LSN()
+	closed := make(chan error, 1)
+	err := db.View(t.Context(), func(tx *Tx) error {
+		go func() { closed <- db.Close() }()
+		for deadline := time.Now().Add(patience); !errors.Is(db.usable(""), ErrClosed); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("Close has not begun")
+			}
+		}
+		// The view's own calls are refused or answered, and never wait.
+		within(t, "a call within a View that Close waits for", func() {
+			if _, err := tx.Memories().Get(context.Background(), ada, one.ID); err != nil {
+				wantError(t, "get", err, ErrClosed)
+			}
+			wantError(t, "store", db.Update(context.Background(), func(*Tx) error { return nil }), ErrClosed)
+		})
+		select {
+		case err := <-closed:
+			t.Errorf("Close returned beside a View: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	ctx := t.Context()
+	_, stats := db.Stats(ctx)
+	_, check := db.Check(ctx)
+	_, store := db.Memories().Store(ctx, Memory{Scope: ada, Text: "x"}, nil)
+	_, get := db.Memories().Get(ctx, ada, one.ID)
+	_, recall := db.Memories().Recall(ctx, Query{Scope: ada, Text: "x"})
+	for what, err := range map[string]error{
+		"stats": stats, "check": check, "store": store, "get": get, "recall": recall,
+		"view": db.View(ctx, func(*Tx) error { return nil }),
+	} {
+		wantError(t, what+" of a closed database", err, ErrClosed)
+	}
+	if got := db.LSN(); got != lsn {
+		t.Errorf("LSN of a closed database: %d, want %d", got, lsn)
+	}
+	if err := db.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// TestWriterLock: who waits for the lock gives up after LockWait, or with its
+// context, and has changed nothing.
+func TestWriterLock(t *testing.T) {
+	ada := Scope{User: "ada"}
+	for _, c := range []struct {
+		name string
+		wait time.Duration
+		ctx  func(context.Context) (context.Context, context.CancelFunc)
+		want error
+	}{
+		{"LockWait", 20 * time.Millisecond, context.WithCancel, ErrBusy},
+		{"cancelled", 0, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 20*time.Millisecond)
+		}, context.DeadlineExceeded},
+		{"cancelled before", 0, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx, cancel
+		}, context.Canceled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := openTest(t, vfs.NewMem(), Options{LockWait: c.wait})
+			ctx, cancel := c.ctx(t.Context())
+			defer cancel()
+			err := db.Update(t.Context(), func(*Tx) error {
+				within(t, "a second write", func() {
+					_, err := db.Memories().Store(ctx, Memory{Scope: ada, Text: "second"}, nil)
+					wantError(t, "a second write", err, c.want)
+				})
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustStore(t, db.Memories(), Memory{Scope: ada, Text: "third"})
+			equalSlices(t, "memories", texts(mustList(t, db.Memories(), ada)), []string{"third"})
+		})
+	}
+	db := openTest(t, vfs.NewMem(), Options{})
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := db.Memories().Store(done, Memory{Scope: ada, Text: "x"}, nil)
+	wantError(t, "store with a context that is done", err, context.Canceled)
+}

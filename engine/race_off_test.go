@@ -1,0 +1,6 @@
+//go:build !race
+
+package engine
+
+// raceEnabled makes heavy tests smaller under the race detector.
+const raceEnabled = false
