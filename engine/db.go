@@ -63,9 +63,10 @@ type DB struct {
 	stopped context.CancelFunc  // ends the background work
 	work    sync.WaitGroup
 
-	failure atomic.Pointer[Error]
-	gate    gate
-	closing sync.Once
+	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
+	failure    atomic.Pointer[Error]
+	gate       gate
+	closing    sync.Once
 }
 
 // gate counts the calls that run, so that Close can wait for them. A call within
@@ -247,6 +248,7 @@ func (db *DB) Close() (err error) {
 }
 
 func (db *DB) close() error {
+	defer db.endStall()()
 	db.stopped() // no new background work
 	db.work.Wait()
 	db.janitor.stop()
@@ -266,6 +268,26 @@ func (db *DB) close() error {
 		return nil
 	}
 	return errors.Join(errs...)
+}
+
+// endStall watches over Close: a write that waits for a flush which cannot
+// succeed, as on a full disk, would keep it waiting for ever. Such a database
+// fails; what was acknowledged is in the log. The watch ends with the function
+// that is returned.
+func (db *DB) endStall() (done func()) {
+	stop := make(chan struct{})
+	go func() {
+		timer := time.NewTimer(closeWait)
+		defer timer.Stop()
+		select {
+		case <-stop:
+		case <-timer.C:
+			if err := db.flushError.Load(); err != nil {
+				db.fail(fmt.Errorf("close while the store cannot be written: %w", *err))
+			}
+		}
+	}()
+	return func() { close(stop) }
 }
 
 // closeStore closes the store, of a failed database for a bounded time only.

@@ -175,6 +175,9 @@ func checkPatch(doing string, patch *Patch) error {
 // that none are left, or that the database has no embedder.
 func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	const doing = "embed pending memories"
+	if err := db.usable(doing); err != nil {
+		return 0, err
+	}
 	limit, err := checkLimit(doing, limit, 1000)
 	if err != nil || db.embedder == nil {
 		return 0, err

@@ -65,9 +65,21 @@ func (db *DB) openStore(exists bool) (err error) {
 		ErrorIfNotExists: exists,
 		// Without a listener damage would end in Fatalf: one bad block would fail
 		// the whole database, not what lies in it.
-		EventListener: &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) {
-			db.log.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
-		}},
+		EventListener: &pebble.EventListener{
+			DataCorruption: func(info pebble.DataCorruptionInfo) {
+				db.log.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
+			},
+			FlushEnd: func(info pebble.FlushInfo) {
+				if info.Err == nil {
+					db.flushError.Store(nil)
+				} else {
+					db.flushError.Store(&info.Err)
+				}
+			},
+		},
+		// A stall for too many tables in level 0 is the one that a frozen folder
+		// cannot end.
+		L0StopWritesThreshold: 1000,
 	}
 	opts.EnsureDefaults()
 	for i := range opts.Levels {

@@ -33,8 +33,7 @@ func TestFailedWrites(t *testing.T) {
 		fault(crashfs.Log, crashfs.Create, 1, false),
 		fault(crashfs.Other, crashfs.DirSync, 0, false), // at rotation of the log, or a flush
 		fault(crashfs.Other, crashfs.DirSync, 2, false),
-		fault(crashfs.Manifest, crashfs.Write, 0, false),
-		fault(crashfs.Manifest, crashfs.Write, 1, true),
+		fault(crashfs.Manifest, crashfs.Write, 0, true),
 		fault(crashfs.Manifest, crashfs.Sync, 0, false),
 	} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -111,7 +110,7 @@ func closes(t *testing.T, db *engine.DB) {
 			t.Errorf("Close: %v", err)
 		}
 	case <-time.After(closeLimit):
-		t.Fatal("Close hangs")
+		t.Error("Close hangs")
 	}
 }
 
@@ -131,6 +130,111 @@ func (w *world) recovers(t *testing.T) {
 	if err := w.verify(t.Context(), w.mem, w.floor()); err != nil {
 		t.Errorf("after the failure: %v", err)
 	}
+}
+
+// TestFailedOpen lets each change fail, alone or with all that follow, that
+// opening a database with a log to replay makes: the new MANIFEST, its marker,
+// the flush, the new log. Open returns, with the cause, and the next one
+// recovers.
+func TestFailedOpen(t *testing.T) {
+	rng := rand.New(rand.NewPCG(newSeed(t), 0))
+	first := newWorld()
+	if err := first.open(); err != nil {
+		t.Fatal(err)
+	}
+	a := &actor{w: first, rng: rng, user: "single"}
+	for range 30 {
+		if err := a.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crashed := func() *world {
+		mem := first.mem.CrashClone(vfs.CrashCloneCfg{})
+		return &world{mem: mem, disk: crashfs.Wrap(mem, nil), journal: first.journal}
+	}
+	count := crashed()
+	if err := count.open(); err != nil {
+		t.Fatal(err)
+	}
+	total := count.disk.Ops()
+	closes(t, count.db)
+	seen := map[crashfs.Class]bool{}
+	for n := 1; n <= total; n++ {
+		for _, sticky := range []bool{false, true} {
+			w := crashed()
+			w.disk.SetHook(func(op crashfs.Op) error {
+				if op.N == n || sticky && op.N > n {
+					seen[op.Class()] = true
+					return errDisk
+				}
+				return nil
+			})
+			w.runBroken(t, func(w *world) error { return w.open() })
+			w.disk.SetHook(nil)
+			if err := w.verify(t.Context(), w.mem, w.floor()); err != nil {
+				t.Fatalf("change %d of %d, sticky %v: %v", n, total, sticky, err)
+			}
+		}
+	}
+	for _, class := range []crashfs.Class{crashfs.Log, crashfs.Manifest, crashfs.Marker, crashfs.Table} {
+		if !seen[class] {
+			t.Errorf("no change to a %s failed", class)
+		}
+	}
+	closes(t, first.db)
+}
+
+// TestFullDisk fills the disk under the flushes until writers wait, and frees
+// it: nothing has failed, and everything goes on.
+func TestFullDisk(t *testing.T) {
+	w := newWorld()
+	if err := w.open(); err != nil {
+		t.Fatal(err)
+	}
+	full := &crashfs.Fault{Class: crashfs.Table, Kind: crashfs.Write, Sticky: true, Err: errDisk}
+	w.disk.SetHook(full.Hook)
+	rng := rand.New(rand.NewPCG(newSeed(t), 0))
+	a := &actor{w: w, rng: rng, user: "single"}
+	wrote := make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for {
+			err := w.update(ctx, a.add)
+			select {
+			case wrote <- err:
+			case <-ctx.Done():
+				close(wrote)
+				return
+			}
+		}
+	}()
+	for stalled := false; !stalled; {
+		select {
+		case err := <-wrote:
+			if err != nil {
+				t.Fatalf("a write on a full disk: %v", err)
+			}
+		case <-time.After(time.Second):
+			stalled = full.Hits() > 0 // else the machine is only slow
+		}
+	}
+	// Readers don't wait.
+	if _, err := w.db.Memories().List(t.Context(), engine.ListQuery{AllScopes: true}); err != nil {
+		t.Errorf("a list on a full disk: %v", err)
+	}
+	w.disk.SetHook(nil)
+	if err := <-wrote; err != nil {
+		t.Errorf("the write that waited: %v", err)
+	}
+	cancel()
+	for range wrote { // until the writer has ended
+	}
+	if err := w.db.Failed(); err != nil {
+		t.Errorf("a full disk failed the database: %v", err)
+	}
+	closes(t, w.db)
+	w.recovers(t)
 }
 
 // TestEveryFailure lets each change to a file fail, alone or with all that

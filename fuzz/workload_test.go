@@ -11,14 +11,15 @@ import (
 )
 
 // workloads are the scripts that are crashed. Each opens the database and
-// leaves it open.
+// leaves it open. A sample takes one change in that many.
 var workloads = []struct {
-	name string
-	run  func(ctx context.Context, w *world, rng *rand.Rand) error
+	name   string
+	run    func(ctx context.Context, w *world, rng *rand.Rand) error
+	sample int
 }{
-	{"singles", singles},
-	{"batches", batches},
-	{"mixed", mixed},
+	{"singles", singles, 6},
+	{"batches", batches, 80},
+	{"mixed", mixed, 6},
 }
 
 // singles stores, repeats, changes and deletes one memory at a time, and reopens
@@ -48,8 +49,8 @@ func batches(ctx context.Context, w *world, rng *rand.Rand) error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	for i := range 24 {
-		if i == 18 {
+	for i := range 18 {
+		if i == 15 {
 			if err := w.reopen(); err != nil {
 				return err
 			}

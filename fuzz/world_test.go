@@ -265,8 +265,11 @@ func sameMemories(ctx context.Context, db *engine.DB, want *state) error {
 			return err
 		}
 		got := memory{key{mem.User, mem.ID}, mem.Run, mem.Seq, mem.Text}
-		if i >= len(live) || got != live[i] {
-			return fmt.Errorf("memory %d of %d is %v, want %v", i, len(live), got, live[min(i, len(live)-1):])
+		if i >= len(live) {
+			return fmt.Errorf("%v is there, beside the %d that should be", got, len(live))
+		}
+		if got != live[i] {
+			return fmt.Errorf("memory %d of %d is %v, want %v", i, len(live), got, live[i])
 		}
 		i++
 	}
@@ -277,8 +280,11 @@ func sameMemories(ctx context.Context, db *engine.DB, want *state) error {
 	for i := 0; i < len(live); i += 1 + len(live)/looked {
 		m := live[i]
 		got, err := db.Memories().Get(ctx, engine.Scope{User: m.key.user}, m.key.id)
-		if err != nil || got.Text != m.text || got.Seq != m.seq {
-			return fmt.Errorf("get %v: %q, %w", m.key, got.Text, err)
+		if err != nil {
+			return err
+		}
+		if got.Text != m.text || got.Seq != m.seq {
+			return fmt.Errorf("get %v: number %d, text %q; want %v", m.key, got.Seq, got.Text, m)
 		}
 		word, _, _ := strings.Cut(m.text, " ")
 		res, err := db.Memories().Recall(ctx, engine.Query{

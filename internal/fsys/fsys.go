@@ -29,7 +29,8 @@
 // without which the crash of a file system that reorders could lose it.
 //
 // Reads go on throughout. Pebble handles a failed removal, flush or compaction
-// by itself, so none of these poison.
+// by itself, so none of these poison, but for the time of its Open: see
+// [FS.Strict].
 package fsys
 
 import (

@@ -119,14 +119,12 @@ type dirLock struct {
 }
 
 // Close removes the holder file while the lock still protects it, then
-// releases the lock. It may be called again.
+// releases the lock. One that can't be removed is no failure: it only outlives
+// its holder. Close may be called again.
 func (l *dirLock) Close() (err error) {
 	l.once.Do(func() {
-		removeErr := l.fsys.Remove(l.holderPath)
-		if errors.Is(removeErr, fs.ErrNotExist) {
-			removeErr = nil
-		}
-		err = errors.Join(removeErr, l.lock.Close())
+		_ = l.fsys.Remove(l.holderPath)
+		err = l.lock.Close()
 	})
 	return err
 }
@@ -150,13 +148,9 @@ func readHolder(fsys vfs.FS, path string) *Holder {
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxHolderBytes))
-	if err != nil {
-		return nil
-	}
 	var h Holder
-	if json.Unmarshal(data, &h) != nil {
+	if errors.Join(err, f.Close()) != nil || json.Unmarshal(data, &h) != nil {
 		return nil
 	}
 	return &h

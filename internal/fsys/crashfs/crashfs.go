@@ -8,6 +8,7 @@
 package crashfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"strings"
@@ -263,7 +264,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 // torn writes the first half of p if the injected failure asks for it, as a
 // disk does that fills up or fails underway.
 func (f *file) torn(p []byte, err error) (int, error) {
-	if t, ok := err.(*injectedError); !ok || !t.torn {
+	if injected, ok := errors.AsType[*injectedError](err); !ok || !injected.torn {
 		return 0, err
 	}
 	n, writeErr := f.File.Write(p[:len(p)/2])
