@@ -8,22 +8,27 @@ import (
 
 const deleteExample = `
 memdbctl delete launch --agent planner
-memdbctl delete --all --user ada --run 2026-11-20`
+memdbctl delete --all --user ada --run 2026-11-20
+memdbctl delete --all --user ada --filter 'source = web_search and created_at < 2026-01-01'`
 
 func (a *app) deleteCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "delete ID | delete --all", "Delete a memory, or all of a scope", deleteExample)
 	var (
-		scope engine.Scope
-		all   bool
+		q   engine.DeleteQuery
+		all bool
 	)
-	scopeFlags(cmd, &scope)
-	cmd.Flags().BoolVar(&all, "all", false, "everything of the scope, which must be given")
+	scopeFlags(cmd, &q.Scope)
+	filterFlag(cmd, &q.Filter)
+	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
+	cmd.Flags().BoolVar(&all, "all", false, "everything of the scope, which must be given, that fits the filter")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case all && len(args) > 0:
 			return usagef(cmd, "--all takes no ID")
 		case !all && len(args) != 1:
 			return usagef(cmd, "it takes one ID or --all, and got %d arguments", len(args))
+		case !all && (q.Filter != nil || q.AllScopes):
+			return usagef(cmd, "--filter and --all-scopes go with --all, not with an ID")
 		}
 		return nil
 	}
@@ -31,12 +36,12 @@ func (a *app) deleteCmd() *cobra.Command {
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
 			if !all {
-				if err := db.Memories().Delete(ctx, scope, args[0]); err != nil {
+				if err := db.Memories().Delete(ctx, q.Scope, args[0]); err != nil {
 					return err
 				}
 				return a.printDeleted(1)
 			}
-			n, err := db.Memories().DeleteScope(ctx, scope)
+			n, err := db.Memories().DeleteMatching(ctx, q)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -72,10 +71,5 @@ func (a *app) printPage(page engine.Page, vectors bool) error {
 	if page.Next == "" {
 		return nil
 	}
-	if a.json {
-		_, err := fmt.Fprintf(a.err, "{\"next\":%q}\n", page.Next)
-		return err
-	}
-	a.note("there are more; go on with --after %s", page.Next)
-	return nil
+	return a.printNext(page.Next)
 }

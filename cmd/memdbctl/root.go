@@ -91,9 +91,9 @@ held by another program, 5 damaged.`,
 	)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(),
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(),
 		a.importCmd(), a.demoCmd(),
-		a.checkCmd(), a.statsCmd(),
+		a.checkCmd(), a.statsCmd(), a.resetCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
 	return root

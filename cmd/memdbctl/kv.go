@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+)
+
+const kvExample = `
+memdbctl kv put last_report '"2026-11-20"' --agent researcher
+memdbctl kv get last_report --agent researcher
+memdbctl kv list --agent researcher`
+
+func (a *app) kvCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "kv", "Keep JSON values under keys, for a user or an agent", kvExample)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownVerb(cmd, args[0])
+		}
+		return usagef(cmd, "it takes one of put, get, delete and list")
+	}
+	cmd.AddCommand(a.kvPutCmd(), a.kvGetCmd(), a.kvDeleteCmd(), a.kvListCmd())
+	return cmd
+}
+
+func ownerFlags(cmd *cobra.Command, o *engine.Owner) {
+	cmd.Flags().StringVar(&o.User, "user", "", "of this user")
+	cmd.Flags().StringVar(&o.Agent, "agent", "", "of this agent")
+}
+
+// entryJSON is an entry as the verbs print it.
+type entryJSON struct {
+	Type      string          `json:"type"`
+	User      string          `json:"user"`
+	Agent     string          `json:"agent"`
+	Key       string          `json:"key"`
+	Value     json.RawMessage `json:"value"`
+	Version   uint64          `json:"version"`
+	UpdatedAt exchange.Time   `json:"updated_at,omitzero"`
+	ExpiresAt exchange.Time   `json:"expires_at,omitzero"`
+}
+
+func newEntryJSON(e engine.Entry) entryJSON {
+	return entryJSON{
+		Type: "kv", User: e.User, Agent: e.Agent, Key: e.Key, Value: e.Value, Version: e.Version,
+		UpdatedAt: exchange.Time{Time: e.UpdatedAt}, ExpiresAt: exchange.Time{Time: e.ExpiresAt},
+	}
+}
+
+const kvPutExample = `
+memdbctl kv put reports_count 3 --agent researcher
+memdbctl kv put session '{"page":4}' --agent researcher --ttl 1h
+memdbctl kv put leader '"a"' --agent researcher --if-version 0`
+
+func (a *app) kvPutCmd() *cobra.Command {
+	cmd := newCmd("", "put KEY JSON", "Keep a JSON value under a key", kvPutExample)
+	cmd.Args = exactly(2, "a key and a value in JSON")
+	var (
+		owner     engine.Owner
+		ttl       time.Duration
+		ifVersion uint64
+	)
+	ownerFlags(cmd, &owner)
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "hide it after this time (default never)")
+	cmd.Flags().Uint64Var(&ifVersion, "if-version", 0, "only where it has this version, 0: only where it is not there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		opts := &engine.PutOptions{TTL: ttl}
+		if cmd.Flags().Changed("if-version") {
+			opts.IfVersion = &ifVersion
+		}
+		if owner == (engine.Owner{}) {
+			return &engine.Error{Kind: engine.ErrScope, What: "put", Do: "give --user or --agent"} // before a database is made
+		}
+		if !json.Valid([]byte(args[1])) {
+			return usagef(cmd, "the value %q is no JSON; a string needs quotes of its own", args[1])
+		}
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			e, err := db.KV().Put(ctx, owner, args[0], json.RawMessage(args[1]), opts)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(newEntryJSON(e))
+			}
+			a.printf("put %s, version %d\n", escape(e.Key), e.Version)
+			return nil
+		})
+	}
+	return cmd
+}
+
+const kvGetExample = `
+memdbctl kv get reports_count --agent researcher
+memdbctl kv get reports_count --agent researcher --json`
+
+func (a *app) kvGetCmd() *cobra.Command {
+	cmd := newCmd("", "get KEY", "Print the value under a key", kvGetExample)
+	cmd.Args = exactly(1, "one key")
+	var owner engine.Owner
+	ownerFlags(cmd, &owner)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			e, found, err := db.KV().Get(ctx, owner, args[0])
+			switch {
+			case err != nil:
+				return err
+			case !found:
+				return noEntry("get", args[0])
+			case a.json:
+				return a.printJSON(newEntryJSON(e))
+			}
+			a.printf("%s\n", e.Value)
+			return nil
+		})
+	}
+	return cmd
+}
+
+// noEntry is the error for a key that is not there. In Go that is no error; a
+// script needs the exit code.
+func noEntry(doing, key string) error {
+	return &engine.Error{
+		Kind: engine.ErrNotFound, What: fmt.Sprintf("%s %q", doing, key), Why: "there is no such key",
+		Do: "check the key, --user and --agent",
+	}
+}
+
+const kvDeleteExample = `
+memdbctl kv delete reports_count --agent researcher`
+
+func (a *app) kvDeleteCmd() *cobra.Command {
+	cmd := newCmd("", "delete KEY", "Delete a key and its value", kvDeleteExample)
+	cmd.Args = exactly(1, "one key")
+	var owner engine.Owner
+	ownerFlags(cmd, &owner)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			found, err := db.KV().Delete(ctx, owner, args[0])
+			if err != nil {
+				return err
+			}
+			if !found {
+				return noEntry("delete", args[0])
+			}
+			return a.printDeleted(1)
+		})
+	}
+	return cmd
+}
+
+const kvListExample = `
+memdbctl kv list --agent researcher
+memdbctl kv list cache/ --agent researcher --limit 1000 --json`
+
+func (a *app) kvListCmd() *cobra.Command {
+	cmd := newCmd("", "list [PREFIX]", "List keys and values in the order of the keys", kvListExample)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef(cmd, "it takes at most one prefix, and got %d arguments", len(args))
+		}
+		return nil
+	}
+	var q engine.KVQuery
+	ownerFlags(cmd, &q.Owner)
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().StringVar(&q.After, "after", "", "those behind this `key`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkLimit(cmd, q.Limit); err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			q.Prefix = args[0]
+		}
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			entries, more, err := db.KV().List(ctx, q)
+			if err != nil {
+				return err
+			}
+			return a.printEntries(entries, more)
+		})
+	}
+	return cmd
+}
+
+func (a *app) printEntries(entries []engine.Entry, more bool) error {
+	t := &table{header: []string{"KEY", "UPDATED", "VALUE"}}
+	for _, e := range entries {
+		if a.json {
+			if err := a.printJSON(newEntryJSON(e)); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(e.Key, exchange.Time{Time: e.UpdatedAt}.String(), string(e.Value))
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	if !more {
+		return nil
+	}
+	return a.printNext(entries[len(entries)-1].Key)
+}
+
+// printNext tells on the error stream how a list goes on.
+func (a *app) printNext(after string) error {
+	if a.json {
+		_, err := fmt.Fprintf(a.err, "{\"next\":%q}\n", after)
+		return err
+	}
+	a.note("there are more; go on with --after %s", after)
+	return nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// The life of a key: put, compare-and-set, list in pages, expire, delete.
+func TestKV(t *testing.T) {
+	c := newCLI(t)
+	put := one(t, c.objects("kv", "put", "a/1", `{"page": 4}`, "--agent", "r"))
+	if put["type"] != "kv" || put["key"] != "a/1" || put["agent"] != "r" || put["version"] != 1.0 {
+		t.Errorf("put: %v", put)
+	}
+	c.ok("kv", "put", "a/2", "12345678901234567890", "--agent", "r", "--ttl", "1h")
+	c.ok("kv", "put", "b", `"x"`, "--agent", "r", "--if-version", "0")
+	c.fails(exitFailed, "version is 3, not 0", "kv", "put", "b", `"y"`, "--agent", "r", "--if-version", "0")
+	c.ok("kv", "put", "b", `"y"`, "--agent", "r", "--if-version", "3")
+	if got := c.ok("kv", "get", "a/1", "--agent", "r") + c.ok("kv", "get", "a/2", "--agent", "r"); got != "{\"page\":4}\n12345678901234567890\n" {
+		t.Errorf("get: %q", got)
+	}
+	if got := one(t, c.objects("kv", "get", "a/2", "--agent", "r")); got["expires_at"] == nil {
+		t.Errorf("no expiry: %v", got)
+	}
+	c.fails(exitNotFound, "no such key", "kv", "get", "a/1", "--agent", "other")
+	c.fails(exitNotFound, "no such key", "kv", "delete", "c", "--agent", "r")
+
+	var keys []string
+	for _, e := range c.objects("kv", "list", "a/", "--agent", "r") {
+		keys = append(keys, e["key"].(string))
+	}
+	if got := strings.Join(keys, " "); got != "a/1 a/2" {
+		t.Errorf("list a/: %s", got)
+	}
+	first := c.run("kv", "list", "--agent", "r", "--limit", "2")
+	after, ok := strings.CutPrefix(first.err, "memdbctl: there are more; go on with --after ")
+	if !ok || !strings.HasPrefix(c.ok("kv", "list", "--agent", "r", "--after", strings.TrimSpace(after)), "b\t") {
+		t.Errorf("pages: %+v", first)
+	}
+	if got := c.ok("kv", "delete", "b", "--agent", "r"); got != "deleted 1\n" {
+		t.Errorf("delete: %q", got)
+	}
+	c.ok("check")
+}
+
+func TestKVUsage(t *testing.T) {
+	c := newCLI(t)
+	c.fails(exitUsage, "no JSON", "kv", "put", "k", "plain", "--agent", "r")
+	c.fails(exitUsage, "At least one", "kv", "put", "k", "1")
+	c.fails(exitUsage, "a key and a value", "kv", "put", "k", "--agent", "r")
+	c.fails(exitUsage, "put, get, delete and list", "kv")
+	c.fails(exitUsage, "no verb", "kv", "push", "k")
+	c.fails(exitFailed, "no database", "kv", "get", "k", "--agent", "r")
+}
+
+// Reset asks to be sure, and then leaves nothing.
+func TestReset(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "tea", "--user", "u", "--id", "m")
+	c.ok("kv", "put", "k", "1", "--user", "u")
+	c.fails(exitUsage, "--yes", "reset")
+	if got := one(t, c.objects("reset", "--yes")); got["deleted"] != 1.0 {
+		t.Errorf("reset: %v", got)
+	}
+	c.fails(exitNotFound, "m", "get", "m")
+	c.fails(exitNotFound, "m", "history", "m")
+	c.fails(exitNotFound, "k", "kv", "get", "k", "--user", "u")
+	c.ok("check")
+}
+
+// A delete by filter takes what fits and nothing else.
+func TestDeleteByFilter(t *testing.T) {
+	c := newCLI(t)
+	for _, id := range []string{"a", "b", "c"} {
+		c.ok("store", "text "+id, "--user", "u", "--id", id, "--metadata", `{"tag":"`+id+`"}`)
+	}
+	if got := one(t, c.objects("delete", "--all", "--user", "u", "--filter", "tag in (a, c)")); got["deleted"] != 2.0 {
+		t.Errorf("delete: %v", got)
+	}
+	if got := one(t, c.objects("list", "--user", "u")); got["id"] != "b" {
+		t.Errorf("left: %v", got)
+	}
+	c.fails(exitUsage, "--all", "delete", "b", "--user", "u", "--filter", "tag = b")
+	c.fails(exitUsage, "At least one", "delete", "--all", "--filter", "tag = b")
+}
