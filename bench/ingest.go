@@ -31,6 +31,7 @@ func ingest() *harness.Workload {
 		OwnProcess: true,
 		Metrics: []harness.Metric{
 			{Name: "docs_per_second", Head: "docs/s", Timed: true},
+			{Name: "cpu_us", Head: "CPU µs/doc", Digits: 1, Timed: true},
 			{Name: "batch_p50_ms", Head: "batch p50 ms", Digits: 1, Timed: true},
 			{Name: "batch_p99_ms", Head: "batch p99 ms", Digits: 1, Timed: true},
 			{Name: "close_s", Head: "close s", Digits: 2},
@@ -103,6 +104,7 @@ func (r *ingestRun) fill(ctx context.Context, x peer.Text) (_ harness.Sample, te
 	defer func() { err = errors.Join(err, c.close()) }()
 	var batches harness.Latencies
 	docs := 0
+	meter := harness.StartMeter()
 	for n := cmp.Or(r.env.N, ingestDefault); docs < n; {
 		batch, err := c.next(min(ingestBatch, n-docs))
 		if errors.Is(err, io.EOF) {
@@ -118,12 +120,18 @@ func (r *ingestRun) fill(ctx context.Context, x peer.Text) (_ harness.Sample, te
 		batches.Add(time.Since(began))
 		docs += len(batch)
 	}
-	return harness.Sample{
+	if docs == 0 {
+		return nil, 0, harness.Missing("%s holds no passages", c.name)
+	}
+	sample := harness.Sample{
 		"docs":            float64(docs),
 		"docs_per_second": float64(docs) / batches.Sum().Seconds(),
 		"batch_p50_ms":    batches.Percentile(0.5) / 1e3,
 		"batch_p99_ms":    batches.Percentile(0.99) / 1e3,
-	}, c.bytes, nil
+	}
+	// This counts the reading of the corpus too, the same for everyone.
+	meter.Record(sample, "cpu_us", docs)
+	return sample, c.bytes, nil
 }
 
 // Close has nothing to do: Round closes what it fills.

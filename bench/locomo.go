@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,7 @@ func locomo() *harness.Workload {
 			{Name: "r@20", Head: "R@20", Digits: 3},
 			{Name: "ndcg@10", Head: "nDCG@10", Digits: 3},
 			{Name: "queries_per_second", Head: "queries/s", Timed: true},
+			{Name: "cpu_us", Head: "CPU µs", Timed: true},
 			{Name: "p50_us", Head: "p50 µs", Timed: true},
 			{Name: "p99_us", Head: "p99 µs", Timed: true},
 		},
@@ -200,40 +202,62 @@ type locomoRun struct {
 	close  func() error
 }
 
-// Round asks all questions once and judges the answers.
+// Round asks all questions once, and judges the answers afterwards.
 func (l *locomoRun) Round(ctx context.Context) (harness.Sample, error) {
 	var times harness.Latencies
-	var all relevanceSums
-	categories := map[int]*relevanceSums{}
-	for _, talk := range l.talks {
-		for _, q := range talk.Questions {
-			if !counts(q) {
-				continue
-			}
-			began := time.Now()
-			ids, err := l.search(ctx, talk.ID, q.Text, locomoDepth)
-			times.Add(time.Since(began))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %q: %w", talk.ID, q.Text, err)
-			}
-			if categories[q.Category] == nil {
-				categories[q.Category] = &relevanceSums{}
-			}
-			all.add(ids, q.Evidence)
-			categories[q.Category].add(ids, q.Evidence)
+	var answers [][]string
+	meter := harness.StartMeter()
+	for talk, q := range l.questions() {
+		began := time.Now()
+		ids, err := l.search(ctx, talk, q.Text, locomoDepth)
+		times.Add(time.Since(began))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", talk, q.Text, err)
 		}
+		answers = append(answers, ids)
 	}
 	sample := harness.Sample{
-		"r@5": all.mean(all.at5), "r@10": all.mean(all.at10), "r@20": all.mean(all.at20), "ndcg@10": all.mean(all.ndcg),
-		"questions": float64(all.n), "queries_per_second": times.PerSecond(),
-		"p50_us": times.Percentile(0.5), "p99_us": times.Percentile(0.99),
+		"queries_per_second": times.PerSecond(),
+		"p50_us":             times.Percentile(0.5),
+		"p99_us":             times.Percentile(0.99),
 	}
+	meter.Record(sample, "cpu_us", len(answers))
+	l.judge(sample, answers)
+	return sample, nil
+}
+
+// questions are those that count, with the conversations that they are about.
+func (l *locomoRun) questions() iter.Seq2[string, exchange.Question] {
+	return func(yield func(string, exchange.Question) bool) {
+		for _, talk := range l.talks {
+			for _, q := range talk.Questions {
+				if counts(q) && !yield(talk.ID, q) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// judge compares the answers with the evidence.
+func (l *locomoRun) judge(sample harness.Sample, answers [][]string) {
+	var all relevanceSums
+	categories := map[int]*relevanceSums{}
 	for _, c := range locomoCategories {
-		if sums := categories[c.number]; sums != nil {
+		categories[c.number] = &relevanceSums{}
+	}
+	for _, q := range l.questions() {
+		all.add(answers[all.n], q.Evidence)
+		categories[q.Category].add(answers[all.n-1], q.Evidence)
+	}
+	sample["questions"] = float64(all.n)
+	sample["r@5"], sample["r@10"], sample["r@20"] = all.mean(all.at5), all.mean(all.at10), all.mean(all.at20)
+	sample["ndcg@10"] = all.mean(all.ndcg)
+	for _, c := range locomoCategories {
+		if sums := categories[c.number]; sums.n > 0 {
 			sample["r@10 "+c.name] = sums.mean(sums.at10)
 		}
 	}
-	return sample, nil
 }
 
 // Close closes the database.
@@ -268,6 +292,7 @@ func (s *relevanceSums) add(ids, evidence []string) {
 	s.ndcg += relevance.NDCG(ids, relevant, 10)
 }
 
+// mean divides a sum by the number of questions.
 func (s *relevanceSums) mean(sum float64) float64 {
 	if s.n == 0 {
 		return 0

@@ -195,6 +195,9 @@ func TestWorkloads(t *testing.T) {
 		if l.Error != "" || l.Skipped != "" {
 			continue
 		}
+		if _, err := harness.CPUTime(); err == nil && l.Metrics["cpu_us"].Median <= 0 {
+			t.Errorf("%s, %s: took no processor time", l.Workload, l.Contestant)
+		}
 		switch l.Workload {
 		case "locomo":
 			if r := l.Metrics["r@20"].Median; strings.HasSuffix(l.Contestant, "fields") && r != 1 {

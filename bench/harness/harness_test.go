@@ -145,7 +145,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `toy: a workload of the tests
-rounds: 3, in turns; median [min–max]; x: times memdb's value in the same round
+rounds: 3, in turns, on all cores; median [min–max]; x: times memdb's value in the same round
   contestant  cost           x     found
   memdb       2.0 [2.0–2.0]        1,234
   peer        5.0 [4.0–6.0]  2.50  1,234

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// pinned tells what Pin does here.
+const pinned = "on one core"
+
 // Pin keeps this process, all its threads and those to come, on one core until
 // undo is called, and gives the runtime one processor to match. A core below 0
 // stands for the last one that the process may use: the first serves most of the

@@ -15,10 +15,12 @@ import (
 // WriteTable prints the results as plain tables: one of the main metrics, and
 // one for each Metric.Table.
 func WriteTable(out io.Writer, w *Workload, env *Env, results []*Result) error {
-	if _, err := fmt.Fprintf(out, "%s: %s\n", w.Name, w.Summary); err != nil {
-		return err
+	where := "on all cores"
+	if env.Pin {
+		where = pinned
 	}
-	if _, err := fmt.Fprintf(out, "rounds: %d, in turns; median [min–max]; x: times memdb's value in the same round\n", env.Rounds); err != nil {
+	if _, err := fmt.Fprintf(out, "%s: %s\nrounds: %d, in turns, %s; median [min–max]; x: times memdb's value in the same round\n",
+		w.Name, w.Summary, env.Rounds, where); err != nil {
 		return err
 	}
 	for i, metrics := range tables(w.Metrics) {

@@ -22,6 +22,28 @@ func Median(values []float64) float64 {
 
 func spread(values []float64) (lo, hi float64) { return slices.Min(values), slices.Max(values) }
 
+// Meter measures the processor time of a piece of work for each of its parts.
+type Meter struct{ began time.Duration }
+
+// StartMeter begins a measurement.
+func StartMeter() Meter {
+	began, err := CPUTime()
+	if err != nil {
+		began = -1
+	}
+	return Meter{began}
+}
+
+// Record puts the time since the start into a sample, in microseconds for each
+// of n parts, where this system tells it.
+func (m Meter) Record(s Sample, metric string, n int) {
+	now, err := CPUTime()
+	if err != nil || m.began < 0 || n == 0 {
+		return
+	}
+	s[metric] = float64(now-m.began) / float64(n) / float64(time.Microsecond)
+}
+
 // Latencies gathers the times of single operations of a round.
 type Latencies struct {
 	times  []time.Duration
