@@ -102,9 +102,16 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 			what string
 			run  func() error
 		}{
-			{"memories", c.memories}, {"IDs", c.ids}, {"duplicates", c.dedup},
-			{"documents", c.forward}, {"vectors", c.vectors}, {"statistics", c.stats},
-			{"history", c.history}, {"entries", c.entries}, {"names", c.names}, {"log", c.log},
+			{"memories", c.memories},
+			{"IDs", c.ids},
+			{"duplicates", c.dedup},
+			{"documents", c.forward},
+			{"vectors", c.vectors},
+			{"statistics", c.stats},
+			{"history", c.history},
+			{"entries", c.entries},
+			{"names", c.names},
+			{"log", c.log},
 		} {
 			if err := step.run(); err != nil {
 				if ctx.Err() != nil {

@@ -248,7 +248,7 @@ func (c *condition) holds(have any) bool {
 	case opEq, opIn:
 		return c.equalsAny(have)
 	}
-	if have == (any)(missing{}) {
+	if have == any(missing{}) {
 		return false
 	}
 	want := c.values[0]
@@ -274,7 +274,7 @@ func (c *condition) holds(have any) bool {
 }
 
 func (c *condition) equalsAny(have any) bool {
-	if have == (any)(missing{}) {
+	if have == any(missing{}) {
 		return false
 	}
 	for _, want := range c.values {

@@ -65,21 +65,20 @@ func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, er
 }
 
 func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
-	switch {
-	case c.op == opEq, c.op == opNe, c.op == opIn, c.op == opNin:
+	if c.isEquality() {
 		equal, ok, err := e.tx.postingsOf(c)
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			break
-		}
-		if c.op == opNe || c.op == opNin {
+		switch {
+		case !ok:
+		case c.op == opNe || c.op == opNin:
 			among.AndNot(equal)
-		} else {
+			return among, nil
+		default:
 			among.And(equal)
+			return among, nil
 		}
-		return among, nil
 	}
 	if c.field.row != nil {
 		return e.keep(among, func(r *docRow) (bool, error) { return c.holds(c.field.row(e.tx, r)), nil })
@@ -111,6 +110,11 @@ func (e *evaluation) keep(set *roaring.Bitmap, test func(*docRow) (bool, error))
 		}
 	}
 	return roaring.BitmapOf(docs...), nil
+}
+
+// isEquality tells the operators that the postings can decide.
+func (c *condition) isEquality() bool {
+	return c.op == opEq || c.op == opNe || c.op == opIn || c.op == opNin
 }
 
 // filtered reads the memory of a row, its metadata only where that is asked for.
@@ -158,8 +162,7 @@ func (e *evaluation) cost(f Filter) int {
 		return e.cost(f.Filter)
 	}
 	c, _ := conditionOf(f)
-	switch {
-	case c.op == opEq || c.op == opNe || c.op == opIn || c.op == opNin:
+	if c.isEquality() {
 		if number, _ := e.tx.indexedField(c.field); number != 0 || e.tx.unheard(c.field) {
 			return costPostings
 		}
