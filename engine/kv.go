@@ -44,6 +44,8 @@ type PutOptions struct {
 	TTL time.Duration
 	// ExpiresAt is TTL as an instant; give one of the two.
 	ExpiresAt time.Time
+	// UpdatedAt is when it was put, for an import. Zero: now.
+	UpdatedAt time.Time
 	// IfVersion puts only where the entry has this version, 0: only where there is
 	// none. Otherwise Put returns ErrConflict.
 	IfVersion *uint64
@@ -155,6 +157,10 @@ func (k KV) Put(ctx context.Context, o Owner, key string, value any, opts *PutOp
 	if err := checkEntry(doing, o, key); err != nil {
 		return Entry{}, err
 	}
+	times := Memory{UpdatedAt: opts.UpdatedAt, ExpiresAt: opts.ExpiresAt}
+	if err := times.checkTimes(doing); err != nil {
+		return Entry{}, err
+	}
 	if opts.TTL < 0 || opts.TTL > 0 && !opts.ExpiresAt.IsZero() {
 		return Entry{}, invalid(doing, "its time to live is negative or given twice", "give TTL or ExpiresAt")
 	}
@@ -166,6 +172,9 @@ func (k KV) Put(ctx context.Context, o Owner, key string, value any, opts *PutOp
 		e = Entry{Owner: o, Key: key, Value: b, Version: tx.lsn, UpdatedAt: fromMillis(tx.now), ExpiresAt: opts.ExpiresAt}
 		if opts.TTL > 0 {
 			e.ExpiresAt = fromMillis(tx.now + max(opts.TTL.Milliseconds(), 1))
+		}
+		if !opts.UpdatedAt.IsZero() {
+			e.UpdatedAt = fromMillis(toMillis(opts.UpdatedAt))
 		}
 		e.ExpiresAt = fromMillis(toMillis(e.ExpiresAt)) // as it will be read
 		return tx.putEntry(doing, &e, opts.IfVersion)
@@ -383,6 +392,40 @@ func (k KV) All(ctx context.Context, q KVQuery) iter.Seq2[Entry, error] {
 			q.After = page[len(page)-1].Key
 		}
 	}
+}
+
+// Owners lists those who keep entries, in the order of their first storing.
+func (k KV) Owners(ctx context.Context) (owners []Owner, err error) {
+	const doing = "list the owners of entries"
+	err = k.view(ctx, doing, func(tx *Tx) error {
+		lower, upper := tx.db.keys.span(kindKV)
+		it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+		if err != nil {
+			return storeError(doing, err)
+		}
+		for ok := it.First(); ok && err == nil; {
+			var e Entry
+			if e, err = entryAt(it); err == nil {
+				owners = append(owners, e.Owner)
+				// On to the first key of the next owner.
+				ok = it.SeekGE(prefixEnd(it.Key()[:keyHeader+4]))
+			}
+		}
+		return storeError(doing, errors.Join(err, it.Error(), it.Close()))
+	})
+	return owners, err
+}
+
+// entryAt is the entry that an iterator stands at.
+func entryAt(it *pebble.Iterator) (Entry, error) {
+	if len(it.Key()) <= keyHeader+4 {
+		return Entry{}, corruptKey("entry", it.Key())
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return Entry{}, err
+	}
+	return decodeEntry(string(it.Key()[keyHeader+4:]), value)
 }
 
 const (

@@ -154,7 +154,7 @@ func TestImportSkipsBadLines(t *testing.T) {
 		{`{"user":"u","user_id":"v","text":"t"}`, `"user" and "user_id" differ`},
 		{`{"user":"u","memory":"s","content":"t"}`, `"text" and "content" differ`},
 		{`{"type":"entity","text":["any"],"metadata":4}`, `type "entity" is not known to this version`},
-		{`{"type":"kv","key":"k","value":1}`, `type "kv" is not known to this version`},
+		{`{"type":"entity","id":"e"}`, `type "entity" is not known to this version`},
 		{`{"text":"no scope"}`, "must be provided"},
 		{`{"user":"u"}`, "text"},
 	}
@@ -460,7 +460,7 @@ func FuzzDecodeMemory(f *testing.F) {
 	f.Add([]byte(`{"user_id":"u","memory":"t","created_at":"2024-01-01","importance":null,"vectors":{"a":[1]}}`))
 	f.Add([]byte(`{"type":"kv"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		m, err := decodeMemory(line)
+		m, err := decodeMemory(line, "")
 		if err != nil {
 			return
 		}
@@ -468,11 +468,11 @@ func FuzzDecodeMemory(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		again, err := decodeMemory(written)
+		again, err := decodeMemory(written, "")
 		if err != nil {
 			t.Fatalf("%q: %v", written, err)
 		}
-		if m.AutoImportance = false; len(m.Metadata) == 0 {
+		if len(m.Metadata) == 0 {
 			m.Metadata = again.Metadata
 		}
 		twice, err := json.Marshal(NewRecord(again))

@@ -20,19 +20,19 @@ func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (R
 		line, err := lines.Next()
 		b.report.Bytes = lines.Bytes()
 		at := LineError{Line: lines.Line(), Err: err}
-		var m engine.Memory
+		var do func() error
 		switch {
 		case errors.Is(err, io.EOF):
 			return b.finish(ctx, nil)
 		case err != nil && !errors.Is(err, ErrLongLine):
 			return b.finish(ctx, fmt.Errorf("read line %d: %w", at.Line+1, err))
 		case err == nil:
-			m, at.Err = decodeMemory(line)
+			do, at.Err = b.decode(ctx, at, line)
 		}
 		if at.Err != nil {
 			err = b.refuse(ctx, at)
 		} else {
-			err = b.add(ctx, at, m, len(line))
+			err = do()
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -41,6 +41,23 @@ func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (R
 			return b.report, err
 		}
 	}
+}
+
+// decode reads a line and returns what is to be done with it.
+func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func() error, err error) {
+	// The keys of another type may have other values, so the type goes first.
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if Decode(line, &kind) == nil && kind.Type == TypeEntry {
+		var e Entry
+		if err := Decode(line, &e); err != nil {
+			return nil, err
+		}
+		return func() error { return b.put(ctx, at, &e) }, nil
+	}
+	m, err := decodeMemory(line, kind.Type)
+	return func() error { return b.add(ctx, at, m, len(line)) }, err
 }
 
 // foreign is a Record with the names that other systems give to its keys.
@@ -53,19 +70,12 @@ type foreign struct {
 	Content string `json:"content"`
 }
 
-func decodeMemory(line []byte) (engine.Memory, error) {
+func decodeMemory(line []byte, kind string) (engine.Memory, error) {
+	if kind != "" && kind != TypeMemory {
+		return engine.Memory{}, fmt.Errorf("type %q is not known to this version", kind)
+	}
 	var f foreign
 	err := Decode(line, &f)
-	// The keys of another type may have other values, so the type goes first.
-	var kind struct {
-		Type string `json:"type"`
-	}
-	if err != nil && Decode(line, &kind) == nil {
-		f.Type = kind.Type
-	}
-	if f.Type != "" && f.Type != TypeMemory {
-		return engine.Memory{}, fmt.Errorf("type %q is not known to this version", f.Type)
-	}
 	if err == nil {
 		err = cmp.Or(
 			alias("user", &f.User, "user_id", f.UserID),

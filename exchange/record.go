@@ -19,7 +19,7 @@ const TypeMemory = "memory"
 type Record struct {
 	Type           string               `json:"type"`
 	ID             string               `json:"id"`
-	Seq            uint64               `json:"seq"`
+	Seq            uint64               `json:"seq,omitzero"`
 	User           string               `json:"user"`
 	Agent          string               `json:"agent"`
 	Run            string               `json:"run"`
@@ -60,23 +60,19 @@ func NewRecord(m engine.Memory) Record {
 	}
 }
 
-// Memory is what the record stores. An importance that was computed is computed
-// again, by the rule of the database that it goes into.
+// Memory is what the record stores. An importance that was computed is kept as
+// it is, and computed again when the text changes; a missing one is computed.
 func (r *Record) Memory() engine.Memory {
-	m := engine.Memory{
+	return engine.Memory{
 		ID: r.ID, Scope: engine.Scope{User: r.User, Agent: r.Agent, Run: r.Run},
 		Role: r.Role, Kind: r.Kind, Source: r.Source,
 		Text: r.Text, Name: r.Name, Aliases: r.Aliases, Metadata: r.Metadata,
 		Embedding: r.Embedding, Vectors: r.Vectors,
-		Importance: r.Importance, Confidence: r.Confidence, Pinned: r.Pinned,
+		Importance: r.Importance, AutoImportance: r.AutoImportance, Confidence: r.Confidence, Pinned: r.Pinned,
 		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time,
 		EventTime: r.EventTime.Time, ExpiresAt: r.ExpiresAt.Time,
 		AccessCount: r.AccessCount, LastAccessed: r.LastAccessed.Time,
 	}
-	if r.AutoImportance {
-		m.Importance = nil
-	}
-	return m
 }
 
 // Object is a JSON object whose numbers keep every digit, as json.Number.

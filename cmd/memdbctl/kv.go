@@ -34,25 +34,6 @@ func ownerFlags(cmd *cobra.Command, o *engine.Owner) {
 	cmd.Flags().StringVar(&o.Agent, "agent", "", "of this agent")
 }
 
-// entryJSON is an entry as the verbs print it.
-type entryJSON struct {
-	Type      string          `json:"type"`
-	User      string          `json:"user"`
-	Agent     string          `json:"agent"`
-	Key       string          `json:"key"`
-	Value     json.RawMessage `json:"value"`
-	Version   uint64          `json:"version"`
-	UpdatedAt exchange.Time   `json:"updated_at,omitzero"`
-	ExpiresAt exchange.Time   `json:"expires_at,omitzero"`
-}
-
-func newEntryJSON(e engine.Entry) entryJSON {
-	return entryJSON{
-		Type: "kv", User: e.User, Agent: e.Agent, Key: e.Key, Value: e.Value, Version: e.Version,
-		UpdatedAt: exchange.Time{Time: e.UpdatedAt}, ExpiresAt: exchange.Time{Time: e.ExpiresAt},
-	}
-}
-
 const kvPutExample = `
 memdbctl kv put reports_count 3 --agent researcher
 memdbctl kv put session '{"page":4}' --agent researcher --ttl 1h
@@ -87,7 +68,7 @@ func (a *app) kvPutCmd() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(newEntryJSON(e))
+				return a.printJSON(exchange.NewEntry(e))
 			}
 			a.printf("put %s, version %d\n", escape(e.Key), e.Version)
 			return nil
@@ -115,7 +96,7 @@ func (a *app) kvGetCmd() *cobra.Command {
 			case !found:
 				return noEntry("get", args[0])
 			case a.json:
-				return a.printJSON(newEntryJSON(e))
+				return a.printJSON(exchange.NewEntry(e))
 			}
 			a.printf("%s\n", e.Value)
 			return nil
@@ -196,7 +177,7 @@ func (a *app) printEntries(entries []engine.Entry, more bool) error {
 	t := &table{header: []string{"KEY", "UPDATED", "VALUE"}}
 	for _, e := range entries {
 		if a.json {
-			if err := a.printJSON(newEntryJSON(e)); err != nil {
+			if err := a.printJSON(exchange.NewEntry(e)); err != nil {
 				return err
 			}
 			continue

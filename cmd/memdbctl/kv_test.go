@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -82,4 +84,34 @@ func TestDeleteByFilter(t *testing.T) {
 	}
 	c.fails(exitUsage, "--all", "delete", "b", "--user", "u", "--filter", "tag = b")
 	c.fails(exitUsage, "At least one", "delete", "--all", "--filter", "tag = b")
+}
+
+// Export, import into another database, export again: the same bytes.
+func TestExport(t *testing.T) {
+	c, other := newCLI(t), newCLI(t)
+	c.ok("store", "tea", "--user", "u", "--id", "m", "--metadata", `{"n":12345678901234567890}`, "--embedding", "[1,2]")
+	c.ok("store", "coffee", "--user", "v")
+	c.ok("kv", "put", "k", `{"a":1}`, "--user", "u")
+	file := filepath.Join(t.TempDir(), "all.jsonl")
+	if got := c.ok("export", file); got != "exported 2 memories and 1 keys\n" {
+		t.Errorf("export: %q", got)
+	}
+	c.fails(exitFailed, "--force", "export", file)
+	c.ok("export", file, "--force")
+	first, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.ok("import", file)
+	if second := other.ok("export", "-"); second != string(first) {
+		t.Errorf("exported\n%s\nthen\n%s", first, second)
+	}
+	if got := c.ok("export", "-", "--user", "v"); strings.Count(got, "\n") != 1 || !strings.Contains(got, "coffee") {
+		t.Errorf("of v: %q", got)
+	}
+	left, err := filepath.Glob(file + ".*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	c.fails(exitFailed, "no such file", "export", filepath.Join(t.TempDir(), "none", "x.jsonl"))
 }

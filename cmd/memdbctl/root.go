@@ -92,7 +92,7 @@ held by another program, 5 damaged.`,
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
 		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(),
-		a.importCmd(), a.demoCmd(),
+		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.checkCmd(), a.statsCmd(), a.resetCmd(),
 	)
 	root.SetHelpCommand(helpCmd())

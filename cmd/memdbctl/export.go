@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+)
+
+const exportExample = `
+memdbctl export memories.jsonl
+memdbctl export ada.jsonl --user ada
+memdbctl export notes.jsonl --filter 'kind = note'`
+
+func (a *app) exportCmd() *cobra.Command {
+	cmd := newCmd(groupData, "export FILE | export -", "Write memories, keys and values to a file", exportExample)
+	cmd.Long = `Write everything to a file as JSON lines, which import reads back: memories in
+the order of storing, with vectors and access statistics, then keys and values. A
+scope or a filter chooses memories, and leaves keys and values out. The history is
+not exported.`
+	cmd.Args = exactly(1, "one file, or - for the output")
+	var (
+		opts  exchange.ExportOptions
+		force bool
+	)
+	scopeFlags(cmd, &opts.Scope)
+	filterFlag(cmd, &opts.Filter)
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			if args[0] == "-" {
+				_, err := exchange.Export(ctx, db, a.stdout, &opts)
+				return err
+			}
+			return a.exportFile(ctx, db, args[0], force, &opts)
+		})
+	}
+	return cmd
+}
+
+// exportFile writes beside the file and renames at the end, so that there is never
+// half an export under its name.
+func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force bool, opts *exchange.ExportOptions) error {
+	if _, err := os.Stat(name); err == nil && !force {
+		return &engine.Error{Kind: engine.ErrExists, What: "export to " + name, Why: "the file is there", Do: "name another file, or replace it with --force"}
+	}
+	temp := name + ".part"
+	file, err := os.Create(temp)
+	if err != nil {
+		return err
+	}
+	report, err := exchange.Export(ctx, db, file, opts)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return a.printExported(report)
+}
+
+// exportedJSON is the result of an export.
+type exportedJSON struct {
+	Memories int `json:"memories"`
+	Entries  int `json:"entries"`
+}
+
+func (a *app) printExported(r exchange.ExportReport) error {
+	if a.json {
+		return a.printJSON(exportedJSON(r))
+	}
+	a.printf("exported %s memories and %s keys\n", number(r.Memories), number(r.Entries))
+	return nil
+}
