@@ -51,15 +51,16 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 	textAlone, learned := policy.Best(), policy.BestLearned()
 	best := newTop(r.q.Limit)
 	for i, doc := range docs {
-		var s policy.Signals
-		if match[i] > 0 {
-			s = text.signals(int(match[i]) - 1)
-		}
-		if c := r.cos.of[i]; !math.IsNaN(c) {
-			s.Cosine = max(0, c)
+		c, has := max(0, r.cos.of[i]), !math.IsNaN(r.cos.of[i])
+		switch {
+		case match[i] > 0 && has:
+			s := text.signals(int(match[i]) - 1)
+			s.Cosine = c
 			best.weigh(doc, r.tx.db.docs.row, learned, s)
-		} else if match[i] > 0 {
-			best.weigh(doc, r.tx.db.docs.row, textAlone, s)
+		case match[i] > 0:
+			best.weigh(doc, r.tx.db.docs.row, textAlone, text.signals(int(match[i])-1))
+		case has && best.admits(learned.Cosine*c): // the most common by far
+			best.weigh(doc, r.tx.db.docs.row, learned, policy.Signals{Cosine: c})
 		}
 	}
 	r.plan.Candidates = len(docs)
@@ -109,11 +110,11 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	if len(r.terms) == 0 {
 		return &matches{}, nil
 	}
-	lenders, err := r.rankText(ctx, max(lendersMost, r.q.Limit))
+	lenders, err := r.textHits(ctx, max(lendersMost, r.q.Limit))
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(lenders, func(a, b scored) int { return cmp.Compare(a.doc, b.doc) })
+	slices.SortFunc(lenders, func(a, b invindex.Hit) int { return cmp.Compare(a.Doc, b.Doc) })
 	m, loans := r.lend(lenders)
 	r.stage("neighbours")
 	docs := m.docs[:len(lenders)]
@@ -137,18 +138,18 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 
 // lend finds to whom the lenders lend: the matches are the lenders in their order,
 // and then the others; loans[i] are those of the i-th lender.
-func (r *recalling) lend(lenders []scored) (m *matches, loans [][]loan) {
+func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
 	weights := policy.NeighbourWeights()
 	m = &matches{docs: make([]uint32, len(lenders), 4*len(lenders))}
 	place := make(map[uint32]int32, 4*len(lenders))
 	for i, l := range lenders {
-		m.docs[i], place[l.doc] = l.doc, int32(i)
+		m.docs[i], place[l.Doc] = l.Doc, int32(i)
 	}
 	flat := make([]loan, 0, 2*policy.NeighbourReach*len(lenders))
 	loans = make([][]loan, len(lenders))
 	for i, l := range lenders {
 		from := len(flat)
-		r.tx.neighbours(l.doc, func(doc uint32, places int) {
+		r.tx.neighbours(l.Doc, func(doc uint32, places int) {
 			if r.q.Filter != nil && !r.set.Contains(doc) {
 				return
 			}

@@ -59,6 +59,9 @@ func (c *checker) live(rec *record, l live) {
 	if !c.has(db.keys.doc(kindForward, l.doc)) {
 		c.report.problem("memory %s: its document %d has no forward record", rec.id, l.doc)
 	}
+	if c.has(db.keys.doc(kindTombstone, l.doc)) {
+		c.report.problem("memory %s: its document %d has a tombstone, and will be gone once it is opened again", rec.id, l.doc)
+	}
 	if rec.flags&flagPending != 0 && !c.has(db.keys.pending(pendingSpace, l.owner, l.seq)) {
 		c.report.problem("memory %s: it is to be embedded and not on the list", rec.id)
 	}

@@ -23,7 +23,7 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	defer r.stage("vectors")
 	if r.q.Embedding != nil {
 		s := r.tx.db.spaces.named(r.q.Space)
-		if s == nil {
+		if s == nil || s.born > r.tx.lsn {
 			return nil // nothing was stored in it
 		}
 		r.plan.Vector = s.name
@@ -40,8 +40,9 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	}
 	r.plan.Vector = lexicalSpace
 	bare := make([]uint32, 0, len(docs))
+	spaces := db.spaces.all()
 	for _, doc := range docs {
-		if !db.hasVector(doc) {
+		if !hasVector(spaces, doc) {
 			bare = append(bare, doc)
 		}
 	}
@@ -59,8 +60,8 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 }
 
 // hasVector tells whether a document has a vector that was given or learned.
-func (db *DB) hasVector(doc uint32) bool {
-	for _, s := range db.spaces.all() {
+func hasVector(spaces []*space, doc uint32) bool {
+	for _, s := range spaces {
 		if _, ok := s.slot(doc); ok {
 			return true
 		}

@@ -234,7 +234,7 @@ func TestEmbedPendingMeetsChanges(t *testing.T) {
 // TestEmbedPendingInParts: more than fits a transaction is embedded in several
 // calls.
 func TestEmbedPendingInParts(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("stores 90 MB")
 	}
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())

@@ -20,7 +20,7 @@ const (
 	kindLog       byte = 'l' // lsn
 	kindName      byte = 'n' // class | hash of the name
 	kindPending   byte = 'p' // space | owner | seq
-	kindRange     byte = 'q' // lsn
+	kindRange     byte = 'q' // lsn | change
 	kindRecord    byte = 'r' // owner | seq | born | change
 	kindStats     byte = 's' // owner | seq
 	kindVector    byte = 'v' // space | owner | seq | born | change

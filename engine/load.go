@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -278,6 +279,9 @@ func (db *DB) loadLog() (err error) {
 // loadNames reads the fields and the spaces; the other names are looked up as
 // they are needed.
 func (db *DB) loadNames() error {
+	if err := db.checkSeed(); err != nil {
+		return err
+	}
 	for _, class := range []nameClass{nameField, nameSpace} {
 		prefix := append(db.keys.header(kindName, 1), byte(class))
 		err := kv.Scan(db.store, prefix, prefixEnd(prefix), func(_, value []byte) error {
@@ -301,6 +305,30 @@ func (db *DB) loadNames() error {
 		}
 	}
 	return nil
+}
+
+// checkSeed compares a name with the key that it lies under. With the hash seed of
+// another database no name and no ID would be found, and this one would seem
+// empty.
+func (db *DB) checkSeed() error {
+	lower, upper := db.keys.span(kindName)
+	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		_, name, _, err := decodeName(value)
+		if err != nil {
+			return err
+		}
+		if len(key) <= keyHeader || !bytes.Equal(key, db.keys.name(nameClass(key[keyHeader]), name)) {
+			return &Error{
+				Kind: ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
+				Do: "restore that file from a backup of the folder",
+			}
+		}
+		return errStop
+	})
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
 }
 
 // borrowed maps a vector that another version brought to the document that uses

@@ -108,8 +108,10 @@ type Memory struct {
 
 // StoreOptions changes what Store does. nil is the default.
 type StoreOptions struct {
-	// Upsert makes a store under an existing ID an update of everything given,
-	// instead of ErrExists.
+	// Upsert makes a store under an existing ID an update instead of ErrExists: the
+	// memory becomes the one given, but for CreatedAt, access statistics, an
+	// importance or confidence that is not given, and, where the text is the same,
+	// the vectors of spaces that are not given.
 	Upsert bool
 	// NoDedup stores the memory even where its owner already has the same text.
 	NoDedup bool

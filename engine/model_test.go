@@ -27,7 +27,7 @@ import (
 func TestModel(t *testing.T) {
 	seeds, ops := uint64(6), 1500
 	if raceEnabled {
-		seeds, ops = 4, 500
+		seeds, ops = 4, 300
 	}
 	if n, err := strconv.ParseUint(os.Getenv("MEMDB_SOAK"), 10, 64); err == nil {
 		seeds, ops = n, 20_000
@@ -122,6 +122,8 @@ func (w *world) turn() {
 		})
 	}
 	switch n := w.rng.IntN(200); {
+	case n < 1 && w.chance(20):
+		w.reset()
 	case n < 1:
 		w.reopen()
 	case n < 2:
@@ -165,6 +167,19 @@ func (w *world) reopen() {
 	}
 	w.flushed = maps.Clone(w.touched)
 	w.open()
+	w.checkAll()
+}
+
+// reset deletes everything, histories included.
+func (w *world) reset() {
+	n, err := w.db.Reset(context.Background())
+	if want := len(w.model.visible(Scope{}, w.clock.now())); err != nil || n != want {
+		w.t.Fatalf("reset: %d, %v; want %d", n, err, want)
+	}
+	highest := w.model.highest
+	w.model = newModel()
+	w.model.highest = highest
+	clear(w.touched)
 	w.checkAll()
 }
 
@@ -368,11 +383,28 @@ func (w *world) delete(mm Memories, s *model) {
 	s.remove(want[0], w.clock.now())
 }
 
+// deleteScope deletes a scope, or what a filter chooses of it, or seldom of all.
 func (w *world) deleteScope(mm Memories, s *model) {
-	in := w.scope()
-	n, err := mm.DeleteScope(context.Background(), in)
-	if want := s.removeScope(in, w.clock.now()); err != nil || n != want {
-		w.t.Fatalf("delete %+v: %d, %v; want %d", in, n, err, want)
+	q := DeleteQuery{Scope: w.scope()}
+	if w.chance(10) {
+		q = DeleteQuery{AllScopes: true}
+	}
+	if w.chance(40) {
+		n, err := mm.DeleteMatching(context.Background(), q)
+		if want := s.removeScope(q.Scope, w.clock.now()); err != nil || n != want {
+			w.t.Fatalf("delete %+v: %d, %v; want %d", q, n, err, want)
+		}
+		return
+	}
+	c := w.condition()
+	q.Filter = c.filter
+	doomed := slices.DeleteFunc(s.visible(q.Scope, w.clock.now()), func(m modelMemory) bool { return !c.holds(&m.Memory) })
+	n, err := mm.DeleteMatching(context.Background(), q)
+	if err != nil || n != len(doomed) {
+		w.t.Fatalf("delete %+v: %d, %v; want %d", q, n, err, len(doomed))
+	}
+	for _, m := range doomed {
+		s.remove(m, w.clock.now())
 	}
 }
 
@@ -401,8 +433,14 @@ func (w *world) idAt(s *model, i int) string {
 
 func (w *world) scope() Scope {
 	return []Scope{
-		{User: "ada"}, {User: "bob"}, {Agent: "a1"}, {Run: "r1"}, {Run: "r2"},
-		{User: "ada", Agent: "a1"}, {User: "ada", Run: "r1"}, {User: "bob", Agent: "a1", Run: "r2"},
+		{User: "ada"},
+		{User: "bob"},
+		{Agent: "a1"},
+		{Run: "r1"},
+		{Run: "r2"},
+		{User: "ada", Agent: "a1"},
+		{User: "ada", Run: "r1"},
+		{User: "bob", Agent: "a1", Run: "r2"},
 		{User: "nobody"},
 	}[w.rng.IntN(9)]
 }
@@ -495,7 +533,7 @@ func (w *world) metadata() map[string]any {
 }
 
 // condition makes up a filter over what memory makes up.
-func (w *world) condition(s *model) modelFilter {
+func (w *world) condition() modelFilter {
 	text := w.sentence(1)
 	f := fmt.Sprint("f", w.rng.IntN(120))
 	one := func() modelFilter {

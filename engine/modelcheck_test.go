@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
 	"math/big"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -312,9 +314,12 @@ func (w *world) checkList(mm Memories, s *model) {
 	}
 	want := s.visible(q.Scope, w.clock.now())
 	if w.rng.IntN(3) > 0 {
-		c := w.condition(s)
+		c := w.condition()
 		q.Filter = c.filter
 		want = slices.DeleteFunc(want, func(m modelMemory) bool { return !c.holds(&m.Memory) })
+	}
+	if w.rng.IntN(3) == 0 {
+		w.order(&q, want)
 	}
 	i := 0
 	for m, err := range mm.All(context.Background(), q) {
@@ -331,12 +336,91 @@ func (w *world) checkList(mm Memories, s *model) {
 	}
 }
 
+// order makes the list one by a field, and sorts what it should give.
+func (w *world) order(q *ListQuery, want []modelMemory) {
+	fields := []struct {
+		name string
+		of   func(*Memory) any
+	}{
+		{"tag", metaAt("tag")},
+		{"metadata.n", metaAt("n")},
+		{"flag", metaAt("flag")},
+		{"o", metaAt("o")},
+		{"o.x", metaAt("o", "x")},
+		{"id", func(m *Memory) any { return m.ID }},
+		{"name", func(m *Memory) any { return given(m.Name) }},
+	}
+	q.Descending = w.rng.IntN(2) == 0
+	if w.rng.IntN(6) == 0 { // by Seq
+		if q.Descending {
+			slices.Reverse(want)
+		}
+		return
+	}
+	f := fields[w.rng.IntN(len(fields))]
+	q.OrderBy = f.name
+	slices.SortStableFunc(want, func(a, b modelMemory) int {
+		x, y := f.of(&a.Memory), f.of(&b.Memory)
+		if class := cmp.Compare(typeRank(x), typeRank(y)); class != 0 {
+			if q.Descending && max(typeRank(x), typeRank(y)) < noRank {
+				return -class
+			}
+			return class
+		}
+		if q.Descending {
+			x, y = y, x
+		}
+		return compareValues(x, y)
+	})
+}
+
+// noRank is that of what has no place in an order: it comes last.
+const noRank = 4
+
+func typeRank(v any) int {
+	switch v.(type) {
+	case nil:
+		return 0
+	case bool:
+		return 1
+	case json.Number:
+		return 2
+	case string:
+		return 3
+	}
+	return noRank
+}
+
+// compareValues compares two values of one type.
+func compareValues(x, y any) int {
+	switch x := x.(type) {
+	case bool:
+		switch {
+		case x == y:
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	case json.Number:
+		if sameValue(x, y) {
+			return 0
+		}
+		a, _ := exactNumber(x)
+		b, _ := exactNumber(y)
+		return a.Cmp(b)
+	case string:
+		return strings.Compare(x, y.(string))
+	}
+	return 0
+}
+
 // checkRecall asks by text or by vector.
 func (w *world) checkRecall(mm Memories, s *model) {
 	q := Query{Scope: w.scope(), Limit: 1 + w.rng.IntN(12), NoTouch: w.rng.IntN(3) > 0, WithVectors: w.rng.IntN(2) == 0, Explain: true}
 	ms := s.visible(q.Scope, w.clock.now())
 	if w.rng.IntN(3) == 0 {
-		c := w.condition(s)
+		c := w.condition()
 		q.Filter = c.filter
 		ms = slices.DeleteFunc(ms, func(m modelMemory) bool { return !c.holds(&m.Memory) })
 	}

@@ -208,6 +208,9 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 	if given.Confidence == nil {
 		m.Confidence = old.Confidence
 	}
+	if given.Importance == nil && !old.AutoImportance {
+		m.setImportance(old.Importance) // somebody fixed it
+	}
 	if m.Text == old.Text {
 		m.keepVectors(&old.Memory)
 	}

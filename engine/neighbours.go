@@ -65,14 +65,14 @@ func (t *docTable) enter(doc uint32) {
 func (t *docTable) grown(docs []uint32) []uint32 {
 	const least = 4
 	oldest := t.runs.oldest()
-	kept := make([]uint32, 0, max(least, 2*len(docs)))
+	kept := make([]uint32, 0, len(docs))
 	for _, doc := range docs {
 		newest := t.seq(t.row(doc).seq).doc.Load()
 		if newest != 0 && t.row(newest-1).died.Load() > oldest {
 			kept = append(kept, doc)
 		}
 	}
-	return kept
+	return append(make([]uint32, 0, max(least, 2*len(kept))), kept...)
 }
 
 // place is where a Seq is in a list, or would be.

@@ -58,7 +58,7 @@ func readIdentity(f vfs.FS, dir string) (*identity, error) {
 		return nil, fmt.Errorf("%s: %w", doingOpen(dir), err)
 	}
 	var id identity
-	if err := json.Unmarshal(b, &id); err != nil || id.Magic != identityMagic {
+	if err := json.Unmarshal(b, &id); err != nil || id.Magic != identityMagic || id.Layout < 1 {
 		return nil, &Error{
 			Kind: ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err,
 			Do: "restore that file from a backup of the folder",

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -131,6 +132,11 @@ func TestOpenRefuses(t *testing.T) {
 		{"other magic", edit(`"memdb"`, `"other"`), ErrCorrupt},
 		{"empty identity", truncate("db/memdb.json", 0), ErrCorrupt},
 		{"half an identity", truncate("db/memdb.json", 40), ErrCorrupt},
+		{"no layout", edit(`"layout": 1`, `"layout": 0`), ErrCorrupt},
+		{"hash seed of another database", func(t *testing.T, fs vfs.FS) {
+			b := regexp.MustCompile(`"hash_seed": "\d+"`).ReplaceAll(readAll(t, fs, "db/memdb.json"), []byte(`"hash_seed": "42"`))
+			writeAll(t, fs, "db/memdb.json", b)
+		}, ErrCorrupt},
 		{"no ID", edit(`"id": "`, `"id": "x`), ErrCorrupt},
 		{"no store", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/store") }, ErrCorrupt},
 		{"empty store", func(t *testing.T, fs vfs.FS) {

@@ -85,7 +85,7 @@ func (tx *Tx) patched(doing string, rec *record, patch *Patch) (*prepared, error
 		return nil, err
 	}
 	for name, v := range p.vectors {
-		if err := tx.db.checkVector(doing, name, v); err != nil {
+		if err := tx.db.checkVector(doing, name, v, tx.lsn); err != nil {
 			return nil, err
 		}
 	}

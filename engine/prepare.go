@@ -60,7 +60,7 @@ func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
 		return nil, invalid(doingStore, "it has neither a text nor a vector", "give at least one of them")
 	}
 	for space, v := range vectors {
-		if err := db.checkVector(doingStore, space, v); err != nil {
+		if err := db.checkVector(doingStore, space, v, db.LSN()); err != nil {
 			return nil, err
 		}
 	}
@@ -259,7 +259,7 @@ func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
 		if len(v) != db.embedder.Dim() { // it would fix the dimension of the space
 			return nil, dimensionError(doing, defaultSpace, db.embedder.Dim(), len(v))
 		}
-		if err := db.checkVector(doing, defaultSpace, v); err != nil {
+		if err := db.checkVector(doing, defaultSpace, v, db.LSN()); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -72,13 +73,8 @@ func (q *Query) prepare(db *DB) error {
 	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
 		return invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", truncate(q.Space)), "give its embedding")
 	}
-	if q.Embedding != nil {
-		if q.Space == "" {
-			q.Space = defaultSpace
-		}
-		if err := db.checkVector(doingRecall, q.Space, q.Embedding); err != nil {
-			return err
-		}
+	if q.Embedding != nil && q.Space == "" {
+		q.Space = defaultSpace
 	}
 	return checkFilter(q.Filter)
 }
@@ -121,6 +117,11 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 	if tx.writes != nil {
 		if err := tx.materialise(); err != nil {
 			return Result{}, tx.breaks(err)
+		}
+	}
+	if q.Embedding != nil {
+		if err := tx.db.checkVector(doingRecall, q.Space, q.Embedding, tx.lsn); err != nil {
+			return Result{}, err
 		}
 	}
 	r := &recalling{tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock()}
@@ -226,6 +227,21 @@ func (r *recalling) rank(ctx context.Context) ([]scored, error) {
 }
 
 func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
+	hits, err := r.textHits(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	best := newTop(k)
+	for _, h := range hits {
+		s := float64(h.Score)
+		best.offer(scored{doc: h.Doc, seq: r.seq(h.Doc), score: s, parts: Parts{BM25: s}})
+	}
+	return best.sorted(), nil
+}
+
+// textHits are the k best matches of the text: of equal ones at the end, those of
+// the lowest Seqs.
+func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error) {
 	// The index breaks ties by document, a result by Seq, which an update keeps:
 	// all that tie with the last hit must be seen.
 	var hits []invindex.Hit
@@ -240,13 +256,18 @@ func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
 		}
 	}
 	r.stage("text")
-	best := newTop(k)
-	for _, h := range hits {
-		s := float64(h.Score)
-		best.offer(scored{doc: h.Doc, seq: r.seq(h.Doc), score: s, parts: Parts{BM25: s}})
-	}
 	r.plan.Candidates = max(r.plan.Candidates, len(hits))
-	return best.sorted(), nil
+	if len(hits) <= k {
+		return hits, nil
+	}
+	last := hits[k-1].Score
+	from := slices.IndexFunc(hits, func(h invindex.Hit) bool { return h.Score == last })
+	to := k
+	for to < len(hits) && hits[to].Score == last {
+		to++
+	}
+	slices.SortFunc(hits[from:to], func(a, b invindex.Hit) int { return cmp.Compare(r.seq(a.Doc), r.seq(b.Doc)) })
+	return hits[:k], nil
 }
 
 func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.row(doc).seq }
@@ -290,18 +311,19 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	weights := policy.Hybrid()
 	best := newTop(r.q.Limit)
 	for i, doc := range docs {
-		row := r.tx.db.docs.row(doc)
-		s := policy.Signals{
-			Recency:    policy.Recency(r.since(row.created), policy.RecencyHalfLife),
-			Importance: row.importance,
-			Confidence: row.confidence,
-		}
+		s := policy.Signals{Recency: 1, Importance: 1, Confidence: 1}
 		if len(r.terms) > 0 {
 			s.Keywords = float64(hits[i].Matched) / float64(len(r.terms))
 		}
 		if c := r.cos.of[i]; !math.IsNaN(c) {
 			s.Cosine = c
 		}
+		if !best.admits(weights.Score(s)) {
+			continue // whatever its row says
+		}
+		row := r.tx.db.docs.row(doc)
+		s.Recency = policy.Recency(r.since(row.created), policy.RecencyHalfLife)
+		s.Importance, s.Confidence = row.importance, row.confidence
 		best.weigh(doc, r.tx.db.docs.row, weights, s)
 	}
 	r.plan.Candidates = len(docs)
@@ -311,23 +333,23 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 // rankSubstrate scores the memories that have a word of the query, in large scopes
 // those of the best BM25, by the signals of a search without vectors.
 func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
-	found, err := r.rankText(ctx, max(exhaustiveMost, r.q.Limit))
+	hits, err := r.textHits(ctx, max(exhaustiveMost, r.q.Limit))
 	if err != nil {
 		return nil, err
 	}
 	weights := policy.Substrate()
 	best := newTop(r.q.Limit)
-	for _, f := range found {
-		row := r.tx.db.docs.row(f.doc)
+	for _, h := range hits {
+		row := r.tx.db.docs.row(h.Doc)
 		access := r.tx.db.accessOf(row.seq)
 		idle := r.since(max(access.last, row.created))
 		s := policy.Signals{
-			BM25:       f.score / found[0].score,
+			BM25:       float64(h.Score) / float64(hits[0].Score),
 			Recency:    policy.Recency(r.since(row.created), policy.RecencyHalfLife),
 			Access:     policy.AccessFrequency(access.count, idle),
 			Importance: row.importance * policy.Retention(idle),
 		}
-		best.weigh(f.doc, r.tx.db.docs.row, weights, s)
+		best.weigh(h.Doc, r.tx.db.docs.row, weights, s)
 	}
 	return best.sorted(), nil
 }
@@ -345,11 +367,13 @@ func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 	most := max(candidatesMost, r.q.Limit)
 	union := roaring.New()
 	if len(r.terms) > 0 {
-		found, err := r.rankText(ctx, most)
+		found, err := r.textHits(ctx, most)
 		if err != nil {
 			return nil, err
 		}
-		addDocs(union, found)
+		for _, h := range found {
+			union.Add(h.Doc)
+		}
 	}
 	// The lexical vectors are made of the same words as the text's terms: what
 	// is close in them has been found already.
@@ -396,14 +420,17 @@ type top struct {
 
 func newTop(k int) *top { return &top{k: k} }
 
+// admits tells whether what has a score may be among the best k.
+func (t *top) admits(score float64) bool {
+	return len(t.heap) < t.k || score >= t.heap[0].score
+}
+
 // weigh offers a document for its signals. Most don't come near the best k: of
 // those it looks at nothing more.
 func (t *top) weigh(doc uint32, row func(uint32) *docRow, w policy.Weights, s policy.Signals) {
-	score := w.Score(s)
-	if len(t.heap) == t.k && score < t.heap[0].score {
-		return
+	if score := w.Score(s); t.admits(score) {
+		t.offer(scored{doc: doc, seq: row(doc).seq, score: score, parts: Parts(w.Parts(s))})
 	}
-	t.offer(scored{doc: doc, seq: row(doc).seq, score: score, parts: Parts(w.Parts(s))})
 }
 
 func (t *top) offer(s scored) {

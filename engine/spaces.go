@@ -28,6 +28,7 @@ type space struct {
 	dim    int
 	metric hnsw.Metric
 	model  string
+	born   uint64 // LSN of the commit that made it; 0: it was there at Open
 
 	index *hnsw.Index
 	slots paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
@@ -117,10 +118,11 @@ func (ss *spaces) remove(s *space) {
 	delete(ss.byNum, s.num)
 }
 
-// checkVector checks a vector by itself and against its space, if that exists.
-func (db *DB) checkVector(doing, name string, vec []float32) error {
+// checkVector checks a vector by itself and against its space, if that exists as
+// of lsn.
+func (db *DB) checkVector(doing, name string, vec []float32, lsn uint64) error {
 	dim, metric := 0, hnsw.Cosine
-	if s := db.spaces.named(name); s != nil {
+	if s := db.spaces.named(name); s != nil && s.born <= lsn {
 		dim, metric = s.dim, s.metric
 	}
 	err := hnsw.CheckVector(vec, dim, metric)

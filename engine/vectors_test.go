@@ -117,6 +117,40 @@ func TestSpaceDimension(t *testing.T) {
 	mustCheck(t, db, 3)
 }
 
+// TestSpaceIsolation: a space that an open transaction makes, or a later commit,
+// has no dimension for others.
+func TestSpaceIsolation(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	ctx := t.Context()
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "x"})
+	ask := func(m Memories) error {
+		_, err := m.Recall(ctx, Query{Scope: ada, Space: "s", Embedding: []float32{1, 2, 3}, Profile: ProfileVector})
+		return err
+	}
+	four := Memory{ID: "four", Scope: ada, Vectors: map[string][]float32{"s": {1, 2, 3, 4}}}
+	err := db.View(ctx, func(view *Tx) error {
+		err := db.Update(ctx, func(tx *Tx) error {
+			mustStore(t, tx.Memories(), four)
+			equalSlices(t, "found", closest(t, tx.Memories(), ada, "s", 1, 0, 0, 0), []string{"four"}) // shows it to the indexes
+			wantError(t, "recall in the transaction", ask(tx.Memories()), ErrInvalid)
+			for name, m := range map[string]Memories{"view": view.Memories(), "recall": db.Memories()} {
+				if err := ask(m); err != nil {
+					t.Errorf("%s beside the transaction: %v", name, err)
+				}
+			}
+			return ErrBusy
+		})
+		wantError(t, "abort", err, ErrBusy)
+		mustStore(t, db.Memories(), four)
+		wantError(t, "recall after the commit", ask(db.Memories()), ErrInvalid)
+		return ask(view.Memories())
+	})
+	if err != nil {
+		t.Errorf("the older view: %v", err)
+	}
+}
+
 // TestSpaceLimit: the 65th space is refused, also within one memory or batch.
 func TestSpaceLimit(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})

@@ -105,6 +105,9 @@ func (tx *Tx) storeOver(p *prepared, old live, o *StoreOptions) (Stored, error) 
 	if !p.explicit.confidence {
 		p.rec.confidence = rec.confidence
 	}
+	if !p.explicit.importance && rec.flags&flagAutoImportance == 0 {
+		p.rec.setImportance(&rec.importance) // somebody fixed it
+	}
 	if err := tx.replace(p, rec, old); err != nil {
 		return Stored{}, err
 	}
@@ -383,8 +386,10 @@ func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
 		field uint16
 		value any
 	}{
-		{fieldRole, string(roles[r.role])}, {fieldKind, string(kindNames[r.kind])},
-		{fieldSource, orMissing(r.source)}, {fieldPinned, r.flags&flagPinned != 0},
+		{fieldRole, string(roles[r.role])},
+		{fieldKind, string(kindNames[r.kind])},
+		{fieldSource, orMissing(r.source)},
+		{fieldPinned, r.flags&flagPinned != 0},
 	} {
 		if key, ok := exactKey(b.value); ok && len(key) <= MaxIndexedValue {
 			values = append(values, invindex.Value{Field: b.field, Key: key})
@@ -461,6 +466,7 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 	if _, err := tx.newNumber(nameKey{nameSpace, name}, s.encode()); err != nil {
 		return nil, err
 	}
+	s.born = tx.lsn
 	tx.spaces[name] = s
 	return s, nil
 }

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestCheckFinds damages one thing at a time behind the database's back: Check
+// names it, and goes on to the end.
+func TestCheckFinds(t *testing.T) {
+	ada := Scope{User: "ada"}
+	one := Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2}, Name: "drinks"}
+	// What is damaged is the second memory stored, so Seq 2 and document 1.
+	at := func(db *DB) live {
+		l, _ := (&Tx{db: db, lsn: maxLSN}).at(2)
+		return l
+	}
+	sum := func() dedupKey {
+		d, _ := (&record{text: one.Text}).dedupKey(1, 0)
+		return d
+	}()
+	del := func(key func(db *DB, ks *keyspace) []byte) func(*testing.T, *DB) error {
+		return func(_ *testing.T, db *DB) error { return db.store.Delete(key(db, &db.keys), pebble.Sync) }
+	}
+	put := func(key func(db *DB, ks *keyspace) []byte, value ...byte) func(*testing.T, *DB) error {
+		return func(_ *testing.T, db *DB) error { return db.store.Set(key(db, &db.keys), value, pebble.Sync) }
+	}
+	doc := func(kind byte) func(*DB, *keyspace) []byte {
+		return func(db *DB, ks *keyspace) []byte { return ks.doc(kind, at(db).doc) }
+	}
+	recordKey := func(db *DB, ks *keyspace) []byte { return ks.record(at(db).version) }
+	vectorKey := func(db *DB, ks *keyspace) []byte { return ks.vector(1, at(db).version) }
+	_, strangeForward := forwardEncoding()
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, db *DB) error
+		want   string // in a problem
+	}{
+		{"ID missing", del(func(db *DB, ks *keyspace) []byte { return ks.id("one", 1, 2) }), "ID index"},
+		{"ID of another owner", put(func(db *DB, ks *keyspace) []byte { return ks.id("one", 9, 2) }), "ID index"},
+		{"dedup missing", del(func(db *DB, ks *keyspace) []byte { return ks.dedup(sum, 2) }), "dedup"},
+		{"dedup of the dead", put(func(db *DB, ks *keyspace) []byte { return ks.dedup(sum, 777) }), "dedup"},
+		{"forward record missing", del(doc(kindForward)), "forward"},
+		{"forward record damaged", put(doc(kindForward), 1, 2, 3), "document"},
+		{"forward record of another text", swapForward, "words"},
+		{"document of nobody", put(func(db *DB, ks *keyspace) []byte { return ks.doc(kindForward, 500) }, strangeForward...), "neither"},
+		{"tombstone of the living", put(doc(kindTombstone), 0, 0, 0, 0, 0, 0, 0, 1), "tombstone"},
+		{"record missing", del(recordKey), "neither"},
+		{"record damaged", put(recordKey, 1, 2, 3), "record"},
+		{"record of a newer format", put(recordKey, 99), "record"},
+		{"vector missing", del(vectorKey), "vector"},
+		{"vector cut", put(vectorKey, 0, 0, 128), "vector"},
+		{"vector of another dimension", put(vectorKey, 0, 0, 128, 63), "vector"},
+		{"vector of nobody", put(func(db *DB, ks *keyspace) []byte { return ks.vector(1, version{1, 2, 999, 0}) }, 0, 0, 128, 63, 0, 0, 128, 63), "vector"},
+		{"statistics damaged", put(func(db *DB, ks *keyspace) []byte { return ks.stats(1, 2) }, 7), "statistics"},
+		{"history damaged", put(func(db *DB, ks *keyspace) []byte { return ks.history(1, 2, 99, 0) }, 7), "history"},
+		{"name under another's key", put(func(db *DB, ks *keyspace) []byte { return ks.name(nameUser, "x") }, encodeName(9, "y", nil)...), "name"},
+		{"owner missing", del(func(db *DB, ks *keyspace) []byte {
+			db.names = newNames()
+			return ks.name(nameOwner, ownerName(ada))
+		}), "owner"},
+		{"log with a gap", del(func(db *DB, ks *keyspace) []byte { return ks.lsn(kindLog, 2) }), "log"},
+		{"log record damaged", put(func(db *DB, ks *keyspace) []byte { return ks.lsn(kindLog, 2) }, 7), "log"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := openTest(t, vfs.NewMem(), Options{})
+			mustStore(t, db.Memories(), Memory{ID: "zero", Scope: ada, Text: "first", Embedding: []float32{2, 1}})
+			mustStore(t, db.Memories(), one)
+			mustCheck(t, db, 2)
+			if err := c.damage(t, db); err != nil {
+				t.Fatal(err)
+			}
+			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "a commit that shows the damage"})
+			r, err := db.Check(t.Context())
+			if err != nil || r.OK || !slices.ContainsFunc(r.Problems, func(p string) bool { return strings.Contains(p, c.want) }) {
+				t.Errorf("report %+v, %v; want a problem with %q", r, err, c.want)
+			}
+		})
+	}
+}
+
+// swapForward stores the forward record of a memory with another text in place of
+// its own.
+func swapForward(t *testing.T, db *DB) error {
+	l, _ := (&Tx{db: db, lsn: maxLSN}).at(2)
+	key := db.keys.doc(kindForward, l.doc)
+	b, closer, err := db.store.Get(key)
+	if err != nil {
+		return err
+	}
+	f, err := decodeForward(b)
+	if err != nil {
+		return err
+	}
+	if err := closer.Close(); err != nil {
+		return err
+	}
+	f.idx.Terms = f.idx.Terms[:1]
+	p := &pendingVersion{version: f.version, run: f.run, idx: f.idx, rec: &record{
+		created: f.created, expires: f.expires, importance: f.importance, confidence: f.confidence, vectors: f.vectors,
+	}}
+	return db.store.Set(key, p.forward(), pebble.Sync)
+}
+
+// TestCheckBesideWriters: what goes on meanwhile is no damage.
+func TestCheckBesideWriters(t *testing.T) {
+	clock := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
+	ada := Scope{User: "ada"}
+	fill(t, db, ada, 0, 100)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 300 {
+			mustStore(t, db.Memories(), Memory{Scope: ada, Kind: KindSummary, Text: "tea", Embedding: []float32{1, 2, 3, 4}})
+			if i%10 == 9 {
+				if _, err := db.Memories().DeleteScope(context.Background(), ada); err != nil {
+					t.Error(err)
+				}
+			}
+			clock.advance(time.Second)
+		}
+	}()
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+		if r, err := db.Check(t.Context()); err != nil || !r.OK {
+			t.Fatalf("check: %+v, %v", r, err)
+		}
+	}
+}
