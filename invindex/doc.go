@@ -12,12 +12,22 @@
 // with gaps where it likes. A chunk holds its own term dictionary, postings and
 // lengths, and knows nothing of other chunks.
 //
+// A chunk is hot, in memory and growing, until the caller seals it: its postings
+// are then packed into pages that lie in a store, under the keys of the chunk
+// ([Index.Seal], [Index.Sealed]). Pages that queries need are kept in memory up to
+// a budget. Hot and sealed chunks answer alike, in one query, to the bit. An index
+// whose chunks are never sealed needs no store.
+//
+// What makes a document durable before its chunk is sealed is the caller's record
+// of it ([AppendDoc]), from which a hot chunk is built again.
+//
 // # Readers and the writer
 //
 // One goroutine at a time adds documents. Any number of readers run beside it,
 // without locks: everything in a chunk is append-only, and a length is published
 // atomically after what it counts. A reader pins a [Snapshot], the number after
-// the last document, and sees the same documents for as long as it keeps it.
+// the last document and the chunks as they were, and sees the same documents for as
+// long as it keeps it.
 //
 // Nothing is deleted from postings. Which documents are alive, for whom, and as
 // of when, is the caller's knowledge; it is passed into every call as [Docs]. A

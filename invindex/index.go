@@ -14,6 +14,9 @@ type Config struct {
 
 	// Prefix begins the key of each page of a sealed chunk.
 	Prefix []byte
+	// ScopeFields are fields of whose values each sealed chunk keeps a summary in
+	// memory, 10 bits for each, so that Find skips most chunks that lack a value.
+	ScopeFields []uint16
 	// CacheBytes bounds the pages of sealed chunks that are kept in memory; 0 is
 	// 64 MiB.
 	CacheBytes int64
@@ -31,6 +34,7 @@ const (
 type Index struct {
 	k1, b  float64
 	prefix []byte
+	scopes []uint16
 	cache  pageCache
 	chunks atomic.Pointer[[]chunk] // ascending by number; copied when it changes
 	mark   atomic.Uint32           // one past the last document
@@ -38,7 +42,7 @@ type Index struct {
 
 // New returns an empty index.
 func New(cfg Config) *Index {
-	x := &Index{k1: cfg.K1, b: cfg.B, prefix: bytes.Clone(cfg.Prefix)}
+	x := &Index{k1: cfg.K1, b: cfg.B, prefix: bytes.Clone(cfg.Prefix), scopes: slices.Clone(cfg.ScopeFields)}
 	if x.k1 == 0 {
 		x.k1 = DefaultK1
 	}

@@ -1,6 +1,7 @@
 package invindex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -114,7 +116,7 @@ func (c *corpus) doc() *Doc {
 		freq[c.word()]++
 	}
 	if c.rng.IntN(50) == 0 {
-		freq[c.word()] += uint32(c.rng.IntN(100_000))
+		freq[c.word()] += 1 + uint32(c.rng.IntN(100_000))
 	}
 	d := &Doc{Values: []Value{{Field: 1, Key: fmt.Sprint(c.rng.IntN(20))}, {Field: 2, Key: fmt.Sprint(c.rng.IntN(500))}}}
 	for w, f := range freq {
@@ -215,25 +217,34 @@ func (m *memStore) Get(key []byte) ([]byte, io.Closer, error) {
 // seal seals every chunk but the last.
 func seal(t testing.TB, x *Index, store *memStore) {
 	t.Helper()
-	for last := x.Snapshot().Docs >> 16; last > 0; {
-		last--
-		if _, err := x.sealable(uint16(last)); err != nil {
-			return // sealed earlier
-		}
-		if err := x.Seal(store, uint16(last)); err != nil {
+	for _, chunk := range x.Sealable() {
+		if err := x.Seal(store, chunk); err != nil {
 			t.Fatal(err)
 		}
-		if err := x.Sealed(store, uint16(last)); err != nil {
+		if err := x.Sealed(store, chunk); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if left := x.Sealable(); len(left) > 0 {
+		t.Fatalf("the chunks %v can still be sealed", left)
 	}
 }
 
 // someDocs draws one of the ways in which a caller limits a call.
 func (c *corpus) someDocs(s Snapshot) (string, Docs) {
-	switch c.rng.IntN(6) {
+	switch c.rng.IntN(7) {
 	case 0:
 		return "all", Docs{}
+	case 6: // nearly all, in each of the forms that a bitmap has
+		set := roaring.New()
+		set.AddRange(0, uint64(s.Docs)+c.rng.Uint64N(100))
+		if c.rng.IntN(2) == 0 {
+			set.Remove(c.rng.Uint32N(s.Docs))
+		}
+		if c.rng.IntN(2) == 0 {
+			set.RunOptimize()
+		}
+		return "nearly all", Docs{Set: set}
 	case 1:
 		return "visible", Docs{Visible: func(doc uint32) bool { return doc%3 != 0 }}
 	case 2: // a small scope
@@ -268,7 +279,7 @@ func (c *corpus) someDocs(s Snapshot) (string, Docs) {
 }
 
 func TestAgainstOracle(t *testing.T) {
-	rounds := 8
+	rounds := 4
 	if testing.Short() {
 		rounds = 2
 	}
@@ -299,6 +310,7 @@ func TestAgainstOracle(t *testing.T) {
 				}
 			}
 			lookups(t, c, x, o, store)
+			expansions(t, c, x, o, store)
 		})
 	}
 }
@@ -314,6 +326,10 @@ func compare(t *testing.T, c *corpus, x *Index, o *oracle, s Snapshot) {
 	}
 	if want := o.stats(s, texts(q), in); st.N != want.N || st.Length != want.Length || !slices.Equal(st.DF, want.DF) {
 		t.Fatalf("%s: statistics of %v are %+v, want %+v", name, q, st, want)
+	}
+	// Sums of large sets are remembered.
+	if again, err := x.Stats(t.Context(), s, texts(q), in); err != nil || again.N != st.N || again.Length != st.Length {
+		t.Fatalf("%s: statistics asked for again are %+v, want %+v (%v)", name, again, st, err)
 	}
 	k := 1 + c.rng.IntN(40)
 	hits, err := x.Search(t.Context(), s, q, st, in, k)
@@ -376,6 +392,51 @@ func lookups(t *testing.T, c *corpus, x *Index, o *oracle, r Reader) {
 			if !got.Equals(want) {
 				t.Fatalf("%v: %d documents, want %d", v, got.GetCardinality(), want.GetCardinality())
 			}
+		}
+	}
+}
+
+func expansions(t *testing.T, c *corpus, x *Index, o *oracle, r Reader) {
+	t.Helper()
+	s := x.Snapshot()
+	s.Reader = r
+	counts := map[string]int{}
+	for _, d := range o.docs {
+		for _, term := range d.Terms {
+			counts[term.Text]++
+		}
+	}
+	odd := func(term string) bool { return len(term)%2 == 1 }
+	for _, prefix := range []string{"", "w", c.word(), c.word()[:2], "w9", "x", "a"} {
+		for _, accept := range []func(string) bool{nil, odd} {
+			var want []string
+			for term := range counts {
+				if strings.HasPrefix(term, prefix) && (accept == nil || accept(term)) {
+					want = append(want, term)
+				}
+			}
+			slices.SortFunc(want, func(a, b string) int {
+				return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+			})
+			got, err := x.Expand(t.Context(), s, prefix, accept, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want = want[:min(64, len(want))]; !slices.Equal(got, want) {
+				t.Fatalf("%q is expanded to %q, want %q", prefix, got, want)
+			}
+		}
+	}
+	s.Docs = o.ids[c.rng.IntN(len(o.ids))]
+	for range 5 {
+		term, want := c.word(), roaring.New()
+		for _, id := range o.ids {
+			if id < s.Docs && o.docs[id].freq(term) > 0 {
+				want.Add(id)
+			}
+		}
+		if got, err := x.FindTerm(s, term); err != nil || !got.Equals(want) {
+			t.Fatalf("%v: %d documents with %q, want %d", err, got.GetCardinality(), term, want.GetCardinality())
 		}
 	}
 }
@@ -479,6 +540,10 @@ func TestBadInput(t *testing.T) {
 			_, err := x.Stats(t.Context(), x.Snapshot(), make([]string, MaxQueryTerms+1), Docs{})
 			return err
 		}, ErrInvalid},
+		{"many expansions", func() error {
+			_, err := x.Expand(t.Context(), x.Snapshot(), "", nil, MaxQueryTerms+1)
+			return err
+		}, ErrInvalid},
 		{"unsorted documents", func() error {
 			return x.Score(t.Context(), x.Snapshot(), one, stOf(1), []uint32{5, 4}, make([]Hit, 2))
 		}, ErrInvalid},
@@ -498,6 +563,32 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// A caller's function that panics leaves nothing behind that a later search would
+// count.
+func TestVisiblePanics(t *testing.T) {
+	x, o, c := New(Config{}), &oracle{}, newCorpus(1, 100)
+	c.fill(t, x, o, 5000)
+	s, q := x.Snapshot(), []QueryTerm{{Text: "w0", Weight: 1}, {Text: "w1", Weight: 1}}
+	st, err := x.Stats(t.Context(), s, texts(q), Docs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := x.Search(t.Context(), s, q, st, Docs{}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = x.Search(t.Context(), s, q, st, Docs{Visible: func(uint32) bool { panic("no") }}, 10)
+			t.Error("no panic")
+		}()
+		if got, err := x.Search(t.Context(), s, q, st, Docs{}, 10); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v, %v, want %v", got, err, want)
+		}
+	}
+}
+
 func TestCancel(t *testing.T) {
 	x, o, c := New(Config{}), &oracle{}, newCorpus(1, 100)
 	c.fill(t, x, o, 10)
@@ -510,6 +601,9 @@ func TestCancel(t *testing.T) {
 	}
 	if _, err := x.Search(ctx, s, q, st, Docs{}, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("Search: %v", err)
+	}
+	if _, err := x.Expand(ctx, s, "", nil, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("Expand: %v", err)
 	}
 	if err := x.Score(ctx, s, q, st, []uint32{1}, make([]Hit, 1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Score: %v", err)

@@ -14,7 +14,7 @@ type postingList struct {
 
 	isPacked bool
 	packed   packedList
-	window   int // the packed window that the list is in, or -1
+	window   int // the window that the list is in, or -1
 	win      packedWindow
 }
 
@@ -53,8 +53,13 @@ func (l *postingList) enterPacked(w int) bool {
 	return l.win.n > 0
 }
 
-// takePlain returns the postings of a plain list in a window. Windows ascend.
+// takePlain returns the postings of a plain list in a window. Windows ascend;
+// those between are passed over.
 func (l *postingList) takePlain(w int) []posting {
+	if w > l.window+1 {
+		l.pass(gallop(l.plain, posting(w)<<(windowBits+16)))
+	}
+	l.window = w
 	n := len(l.plain)
 	switch {
 	case n == 0:
@@ -64,19 +69,23 @@ func (l *postingList) takePlain(w int) []posting {
 		n = gallop(l.plain, posting(w+1)<<(windowBits+16))
 	}
 	in := l.plain[:n]
-	l.plain = l.plain[n:]
-	l.read += n
+	l.pass(n)
 	return in
 }
 
+func (l *postingList) pass(n int) {
+	l.plain = l.plain[n:]
+	l.read += n
+}
+
 // count returns the number of postings below a limit.
-func (l *postingList) count(limit uint32) uint32 {
-	if !l.isPacked || limit == chunkDocs {
-		return uint32(l.n)
+func (l *postingList) count(limit uint32) int {
+	if !l.isPacked {
+		return l.n
 	}
 	var m mask
 	m.setRange(0, limit)
-	return l.common(nil, &m)
+	return int(l.common(nil, &m))
 }
 
 // docs appends the documents of the list's slots below a limit.
@@ -101,25 +110,44 @@ func (l *postingList) docs(dst []uint32, base, limit uint32) ([]uint32, error) {
 	return dst, nil
 }
 
+// mask writes the list's slots as a mask.
+func (l *postingList) mask(m *mask) {
+	clear(m[:])
+	for _, p := range l.plain {
+		m[p>>22] |= 1 << (p >> 16 & 63)
+	}
+	if !l.isPacked {
+		return
+	}
+	for w := range windows {
+		if l.enterPacked(w) {
+			l.win.mask(m.window(w))
+		}
+	}
+}
+
 // probeCost is about how many postings can be looked at in the time of one look
 // for a slot in a list.
 const probeCost = 8
 
-// common counts the postings whose slot is in a set, given as both slots and mask.
+// common counts the postings whose slot is in a set: a mask, and also slots where
+// they are few.
 func (l *postingList) common(slots []uint16, m *mask) uint32 {
-	n := uint32(0)
+	n, reads := uint32(0), l.n
+	if l.isPacked { // a bitmap is compared by words
+		reads = min(reads, windows*denseWindow)
+	}
 	switch {
-	case slots != nil && len(slots)*probeCost < l.n:
+	case len(slots) > 0 && len(slots)*probeCost < reads:
 		for _, slot := range slots {
 			if l.freq(uint32(slot)) > 0 {
 				n++
 			}
 		}
 	case l.isPacked:
-		const words = windowDocs / 64
 		for w := range windows {
 			if l.enterPacked(w) {
-				n += l.win.common(m[w*words:][:words])
+				n += l.win.common(m.window(w))
 			}
 		}
 	default:
@@ -189,6 +217,26 @@ func (c *cursor) postingsIn(buf []posting) ([]posting, error) {
 		return c.in, nil
 	}
 	return c.win.decode(buf[:0], uint32(c.window)<<windowBits)
+}
+
+// What looking for one slot costs, in postings that are read one after another: in
+// an array, and in a bitmap.
+const (
+	lookCost      = 8
+	denseLookCost = 2
+)
+
+// readsWhole says whether reading all postings of the current window is cheaper
+// than looking for so many slots.
+func (c *cursor) readsWhole(slots int) bool {
+	switch {
+	case !c.isPacked:
+		return len(c.in) < slots*lookCost
+	case c.win.dense():
+		return c.win.n < slots*denseLookCost
+	default:
+		return c.win.n < slots*lookCost
+	}
 }
 
 // byBound sorts cursors, the lowest bound first.

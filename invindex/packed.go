@@ -5,26 +5,27 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // A sealed list is stored in one of three bodies, chosen by its length:
 //
 //	short    up to 16 postings: for each a uvarint of (gap to the last slot) · 2,
 //	         plus 1 if the frequency isn't 1 and follows as a uvarint
-//	flat     below 512: the slots, 16 bits each, then the frequencies
+//	flat     below 256: the slots, 16 bits each, then the frequencies
 //	windowed the rest: a mask of the windows with postings, 16 bits; for each such
 //	         window a head; for each its slots, then its frequencies
 //
 // A window's head is 16 bits, of which the lower 12 are the number of postings
-// minus one and the next 3 the code of the frequencies' width, then four impacts of two
-// bytes (lists of words only). Its slots are a bitmap of 4,096 bits where that is
-// smaller than 12 bits for each. Frequencies are stored minus one, each in the
-// smallest of 0, 1, 2, 4, 8 or 16 bits that holds the highest of them; in a flat
-// list the code of the width, one byte, precedes them. Everything is
+// minus one and the next 3 the code of the frequencies' width; lists of words have
+// four impacts of two bytes after it. Its slots are a bitmap of 4,096 bits where
+// that is smaller than 12 bits for each. Frequencies are stored minus one, each in
+// the smallest of 0, 1, 2, 4, 8 or 16 bits that holds the highest of them; in a
+// flat list the code of the width, one byte, precedes them. Everything is
 // little-endian, and the lowest bits come first.
 const (
 	maxShort     = 16
-	minWindowed  = 512
+	minWindowed  = 256
 	windowHead   = 2
 	impactBytes  = 2 * maxImpacts
 	bitmapBytes  = windowDocs / 8
@@ -370,20 +371,26 @@ func (w *packedWindow) decode(dst []posting, base uint32) ([]posting, error) {
 }
 
 func decodeSparse(dst []posting, b []byte, n int, base uint32) []posting {
-	for ; n >= 4 && len(b) >= 8; n -= 4 {
+	from := len(dst)
+	dst = slices.Grow(dst, n)[:from+n]
+	out := dst[from:]
+	base <<= 16
+	for len(out) >= 4 && len(b) >= 8 {
 		v := binary.LittleEndian.Uint64(b)
-		dst = append(dst,
-			(base|uint32(v&4095))<<16,
-			(base|uint32(v>>12&4095))<<16,
-			(base|uint32(v>>24&4095))<<16,
-			(base|uint32(v>>36&4095))<<16)
-		b = b[6:]
+		out[0] = base | uint32(v)<<16&slotMask
+		out[1] = base | uint32(v>>12)<<16&slotMask
+		out[2] = base | uint32(v>>24)<<16&slotMask
+		out[3] = base | uint32(v>>36)<<16&slotMask
+		out, b = out[4:], b[6:]
 	}
-	for i := range n {
-		dst = append(dst, (base|sparseSlot(b, i))<<16)
+	for i := range out {
+		out[i] = base | sparseSlot(b, i)<<16
 	}
 	return dst
 }
+
+// slotMask selects the slot within its window from a posting.
+const slotMask = (windowDocs - 1) << 16
 
 // sparseSlot reads the i-th of slots of 12 bits.
 func sparseSlot(b []byte, i int) uint32 {
@@ -439,6 +446,20 @@ func (w *packedWindow) freq(i int) uint32 {
 	}
 	at := i * bitsEach
 	return uint32(w.freqs[at>>3])>>(at&7)&(1<<bitsEach-1) + 1
+}
+
+// mask adds the window's slots to a set, of which m is this window.
+func (w *packedWindow) mask(m []uint64) {
+	if w.dense() {
+		for i := range m {
+			m[i] |= binary.LittleEndian.Uint64(w.slots[8*i:])
+		}
+		return
+	}
+	for i := range w.n {
+		slot := sparseSlot(w.slots, i)
+		m[slot>>6] |= 1 << (slot & 63)
+	}
 }
 
 // common counts the postings whose slot is in a set, of which m is this window.

@@ -132,9 +132,8 @@ func maxima(p []posting, length func(slot uint16) uint32) (out [maxImpacts]impac
 		}
 		s.freq = max(s.freq, freq)
 	}
-	var stairs []impact
 	var room [direct + 1]impact
-	stairs = room[:0]
+	stairs := room[:0]
 	for _, s := range slices.Backward(shortest[:]) {
 		if s.freq > 0 && (len(stairs) == 0 || s.length < stairs[len(stairs)-1].length) {
 			stairs = append(stairs, s)
@@ -150,6 +149,14 @@ func maxima(p []posting, length func(slot uint16) uint32) (out [maxImpacts]impac
 		out[i] = impact{freq: stairs[lo].freq, length: stairs[hi-1].length}
 	}
 	return out
+}
+
+// below cuts a list to the postings below a slot limit (at most chunkDocs).
+func below(p []posting, limit uint32) []posting {
+	if len(p) == 0 || p[len(p)-1]>>16 < limit {
+		return p
+	}
+	return p[:lowerBound(p, limit<<16)]
 }
 
 // lowerBound returns the number of postings below limit.

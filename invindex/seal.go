@@ -20,6 +20,17 @@ const (
 	blockEntries = 16
 )
 
+// Sealable returns the chunks in memory that take no more documents.
+func (x *Index) Sealable() []uint16 {
+	var numbers []uint16
+	for _, c := range x.list() {
+		if _, err := x.sealable(c.id()); err == nil {
+			numbers = append(numbers, c.id())
+		}
+	}
+	return numbers
+}
+
 // Seal writes a chunk to w, as pages that a Reader finds again. The chunk must
 // take no more documents: there is a later one, or its last slot is taken. The
 // index goes on using the chunk in memory until Sealed is called. Seal may run
@@ -30,18 +41,23 @@ func (x *Index) Seal(w Writer, chunk uint16) error {
 		return err
 	}
 	s := sealer{w: w, prefix: x.prefix, chunk: chunk}
+	scopes := newScopeFilter(x.scopes, c.values)
 	s.lengths(c)
 	head := s.header(c)
 	head = s.dictionary(head, c.terms, sectionTerms, c.length)
 	head = s.dictionary(head, c.values, sectionValues, nil)
 	s.flushPostings()
 	head = binary.AppendUvarint(head, uint64(s.page))
+	head = scopes.append(head)
 	s.put(sectionHeader, 0, head)
 	return s.err
 }
 
+// sealable returns a chunk that Seal takes, or says why it doesn't.
 func (x *Index) sealable(number uint16) (*hotChunk, error) {
-	for i, c := range x.list() {
+	mark := uint64(x.mark.Load())
+	chunks := x.list()
+	for i, c := range chunks {
 		if c.id() != number {
 			continue
 		}
@@ -49,7 +65,7 @@ func (x *Index) sealable(number uint16) (*hotChunk, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: chunk %d is sealed already", ErrInvalid, number)
 		}
-		if i == len(x.list())-1 && uint32(number) == x.mark.Load()>>16 {
+		if i == len(chunks)-1 && mark < (uint64(number)+1)*chunkDocs {
 			return nil, fmt.Errorf("%w: chunk %d still takes documents", ErrInvalid, number)
 		}
 		return hot, nil
@@ -140,7 +156,8 @@ func (s *sealer) put(section byte, number int, b []byte) {
 //
 //	magic, version (a byte), for each window the number of documents and their
 //	length, number of terms; then for terms and for values the number of
-//	dictionary pages and the first key of each; then the number of postings pages
+//	dictionary pages and the first key of each; then the number of postings pages;
+//	then the filter of scopes
 //
 // where numbers are uvarints, and keys are preceded by their length.
 func (s *sealer) header(c *hotChunk) []byte {

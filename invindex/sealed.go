@@ -17,8 +17,10 @@ type sealedChunk struct {
 	termCount int
 	terms     sealedDict
 	values    sealedDict
+	scopes    scopeFilter
 	lens      pageSlot
 	postings  []pageSlot
+	masks     maskSums
 }
 
 // sealedDict is where the pages of a dictionary are kept. The first key of each
@@ -50,6 +52,7 @@ func openSealed(r Reader, prefix []byte, number uint16, cache *pageCache) (*seal
 	c.terms = f.dict(number, sectionTerms)
 	c.values = f.dict(number, sectionValues)
 	c.postings = f.slots(number, sectionPostings, f.uvarint())
+	c.scopes = f.scopeFilter()
 	c.lens.id = pageID{chunk: number, section: sectionLengths}
 	if f.bad || len(f.rest) > 0 {
 		return nil, fmt.Errorf("%w: %v is malformed", ErrCorrupt, id)
@@ -74,6 +77,15 @@ func (f *fields) bytes(n int) []byte {
 }
 
 func (f *fields) uvarint() int {
+	if len(f.rest) > 0 && f.rest[0] < 0x80 { // nearly always
+		v := int(f.rest[0])
+		f.rest = f.rest[1:]
+		return v
+	}
+	return f.longUvarint()
+}
+
+func (f *fields) longUvarint() int {
 	v, n := binary.Uvarint(f.rest)
 	if n <= 0 || v >= 1<<62 {
 		f.bad, f.rest = true, nil
@@ -153,6 +165,8 @@ func (c *sealedChunk) countTerms() int { return c.termCount }
 
 func (c *sealedChunk) total(window int) sum { return c.sums[window] }
 
+func (c *sealedChunk) known() *maskSums { return &c.masks }
+
 func (c *sealedChunk) lengths(r Reader) (lengthsOf, error) {
 	p, err := c.page(r, &c.lens)
 	if err != nil {
@@ -163,8 +177,29 @@ func (c *sealedChunk) lengths(r Reader) (lengthsOf, error) {
 
 // find opens the list of a term or a value.
 func (c *sealedChunk) find(r Reader, kind dictKind, key string, buf *[]posting) (postingList, error) {
+	e, err := c.entry(r, kind, key)
+	if err != nil || e.n == 0 {
+		return postingList{}, err
+	}
+	l, err := c.open(r, e, kind == ofTerms, buf)
+	if err != nil {
+		return l, fmt.Errorf("invindex: the list of %q in chunk %d: %w", key, c.number, err)
+	}
+	return l, nil
+}
+
+func (c *sealedChunk) docFreq(r Reader, kind dictKind, key string) (int, error) {
+	e, err := c.entry(r, kind, key)
+	return e.n, err
+}
+
+// entry looks a key up in a dictionary.
+func (c *sealedChunk) entry(r Reader, kind dictKind, key string) (entry, error) {
 	d := &c.terms
 	if kind == ofValues {
+		if !c.scopes.mayHave(key) {
+			return entry{}, nil
+		}
 		d = &c.values
 	}
 	at, exact := slices.BinarySearch(d.firsts, key)
@@ -172,21 +207,17 @@ func (c *sealedChunk) find(r Reader, kind dictKind, key string, buf *[]posting) 
 		at--
 	}
 	if at < 0 {
-		return postingList{}, nil
+		return entry{}, nil
 	}
 	p, err := c.page(r, &d.pages[at])
 	if err != nil {
-		return postingList{}, err
+		return entry{}, err
 	}
 	e, ok := findEntry(p.data, key)
 	if !ok {
-		return postingList{}, fmt.Errorf("%w: %v is malformed", ErrCorrupt, d.pages[at].id)
+		return entry{}, fmt.Errorf("%w: %v is malformed", ErrCorrupt, d.pages[at].id)
 	}
-	l, err := c.open(r, e, kind == ofTerms, buf)
-	if err != nil {
-		return l, fmt.Errorf("invindex: the list of %q in %v: %w", key, d.pages[at].id, err)
-	}
-	return l, nil
+	return e, nil
 }
 
 // open opens the list of a dictionary entry. Short and flat lists are decoded
@@ -246,62 +277,85 @@ type entry struct {
 	offset int
 }
 
-// findEntry looks a key up in a dictionary page. False means a malformed page.
-func findEntry(b []byte, key string) (entry, bool) {
+// dictionaryBlocks returns the number of blocks of a page, 0 of a malformed one.
+func dictionaryBlocks(b []byte) int {
 	if len(b) < 2 {
-		return entry{}, false
+		return 0
 	}
 	n := int(binary.LittleEndian.Uint16(b))
-	if n == 0 || len(b) < 2+2*n {
+	if len(b) < 2+2*n {
+		return 0
+	}
+	return n
+}
+
+// entry reads what follows the key of an entry.
+func (f *fields) entry() entry {
+	e := entry{n: f.uvarint(), size: f.uvarint()}
+	if e.n <= maxShort {
+		e.short = f.bytes(e.size)
+	} else {
+		e.page, e.offset = f.uvarint(), f.uvarint()
+	}
+	return e
+}
+
+// findEntry looks a key up in a dictionary page. False means a malformed page.
+func findEntry(b []byte, key string) (entry, bool) {
+	n := dictionaryBlocks(b)
+	if n == 0 {
 		return entry{}, false
 	}
-	block := func(i int) fields {
-		at := int(binary.LittleEndian.Uint16(b[2+2*i:]))
-		if at > len(b) {
-			return fields{bad: true}
-		}
-		return fields{rest: b[at:]}
-	}
-	// The last block whose first key, stored whole, is not above key.
+	offset := func(i int) int { return int(binary.LittleEndian.Uint16(b[2+2*i:])) }
+	// The last block whose first key is not above key.
 	lo, hi := 0, n
 	for hi-lo > 1 {
 		mid := int(uint(lo+hi) >> 1)
-		f := block(mid)
-		f.uvarint() // shares nothing
-		if first := f.bytes(f.uvarint()); f.bad {
+		first, ok := firstKey(b, offset(mid))
+		if !ok {
 			return entry{}, false
-		} else if string(first) <= key {
+		}
+		if string(first) <= key {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	f := block(lo)
+	start, end := offset(lo), len(b)
 	if lo < n-1 {
-		end := int(binary.LittleEndian.Uint16(b[2+2*(lo+1):]))
-		start := len(b) - len(f.rest)
-		if end < start || end > len(b) {
-			return entry{}, false
-		}
-		f.rest = f.rest[:end-start]
+		end = offset(lo + 1)
 	}
-	return scanBlock(&f, key)
+	if start > end || end > len(b) {
+		return entry{}, false
+	}
+	return scanBlock(fields{rest: b[start:end]}, key)
+}
+
+// firstKey returns the first key of the block at an offset: it shares nothing, so
+// it is stored whole.
+func firstKey(b []byte, at int) ([]byte, bool) {
+	if at+2 <= len(b) && b[at+1] < 0x80 { // nearly always
+		n := int(b[at+1])
+		if n > len(b)-at-2 {
+			return nil, false
+		}
+		return b[at+2:][:n], true
+	}
+	f := fields{rest: b[min(at, len(b)):]}
+	f.uvarint()
+	first := f.bytes(f.uvarint())
+	return first, !f.bad
 }
 
 // scanBlock looks for a key among the entries of a block. It keeps how many bytes
 // the entry before shares with key: an entry that shares more with that one than
 // key does is below key as well, and one that shares less is above.
-func scanBlock(f *fields, key string) (entry, bool) {
+func scanBlock(f fields, key string) (entry, bool) {
 	common := 0
 	for len(f.rest) > 0 {
-		shared, rest := f.uvarint(), []byte(nil)
-		rest = f.bytes(f.uvarint())
-		e := entry{n: f.uvarint(), size: f.uvarint()}
-		if e.n <= maxShort {
-			e.short = f.bytes(e.size)
-		} else {
-			e.page, e.offset = f.uvarint(), f.uvarint()
-		}
+		shared := f.uvarint()
+		rest := f.bytes(f.uvarint())
+		e := f.entry()
 		if f.bad || e.n == 0 {
 			return entry{}, false
 		}

@@ -22,7 +22,7 @@ import (
 // lists of every form, is sealed in a store.
 func sealedSample(t testing.TB) (*Index, *memStore) {
 	t.Helper()
-	x, store := New(Config{Prefix: []byte("i1")}), newMemStore()
+	x, store := New(Config{Prefix: []byte("i1"), ScopeFields: []uint16{2, 1, 2}}), newMemStore()
 	for i := range uint32(900) {
 		d := Doc{Length: 10 + i%7, Values: []Value{{1, "all"}, {2, fmt.Sprint(i % 50)}}}
 		add := func(every uint32, text string, freq uint32) {
@@ -69,6 +69,11 @@ func answers(t testing.TB, x *Index, r Reader) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(&b, st, hits)
+	terms, err := x.Expand(t.Context(), s, "a", nil, 9)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(&b, terms)
 	for _, v := range []Value{{1, "all"}, {2, "7"}, {3, "7"}} {
 		set, err := x.Find(s, v)
 		if err != nil {
@@ -135,6 +140,45 @@ func TestSealedAnswersTheSame(t *testing.T) {
 	}
 	if again, err := answers(t, y, store); err != nil || again != hot {
 		t.Errorf("loaded: %v\n%s\nwant\n%s", err, again, hot)
+	}
+}
+
+// A chunk that lacks the value of a scope is passed over without a read, but for
+// the few that a Bloom filter lets through.
+func TestScopeFilter(t *testing.T) {
+	x, store := New(Config{ScopeFields: []uint16{7, 3}}), newMemStore()
+	for i := range uint32(2000) {
+		d := Doc{Values: []Value{{3, fmt.Sprint("s", i)}, {4, fmt.Sprint("o", i)}}}
+		if err := x.Add(i, &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(x.Add(1<<16, &Doc{}), x.Seal(store, 0), x.Sealed(store, 0)); err != nil {
+		t.Fatal(err)
+	}
+	s := x.Snapshot() // without a reader
+	for _, v := range []Value{{7, "s1"}, {7, ""}} {
+		if set, err := x.Find(s, v); err != nil || !set.IsEmpty() {
+			t.Errorf("a field without values: %v, %v", set, err)
+		}
+	}
+	passed := 0
+	for i := range 10_000 {
+		if _, err := x.Find(s, Value{3, fmt.Sprint("absent", i)}); err != nil {
+			passed++
+		}
+	}
+	if passed > 300 {
+		t.Errorf("%d of 10,000 absent values were looked for", passed)
+	}
+	if _, err := x.Find(s, Value{4, "absent"}); err == nil {
+		t.Error("a value of another field was not looked for")
+	}
+	s.Reader = store
+	for i := range 2000 {
+		if set, err := x.Find(s, Value{3, fmt.Sprint("s", i)}); err != nil || !set.Contains(uint32(i)) || set.GetCardinality() != 1 {
+			t.Fatalf("value %d: %v, %v", i, set, err)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ type scratch struct {
 	docs      []uint32
 	decoded   []posting // lists that are not read in place
 	cursors   []cursor
+	opened    []opened
 	order     []*cursor
 	top       top
 	sums      []uint32 // of slots, as matched is
@@ -29,11 +30,22 @@ var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
 func newScratch() *scratch { return scratchPool.Get().(*scratch) }
 
-// free gives the scratch back, without what would keep pages or chunks alive.
+// free gives the scratch back, without what would keep pages or chunks alive. One
+// whose window is not empty, since Docs.Visible panicked, is left to the collector.
 func (sc *scratch) free() {
+	if sc.win.n > 0 {
+		return
+	}
 	clear(sc.cursors[:cap(sc.cursors)])
+	clear(sc.opened[:cap(sc.opened)])
 	clear(sc.order[:cap(sc.order)])
 	scratchPool.Put(sc)
+}
+
+// opened is a list of a chunk, as it was before it was read.
+type opened struct {
+	chunk uint16
+	list  postingList
 }
 
 // Search returns the k documents of in that score best for q, best first; equal
@@ -60,18 +72,21 @@ func (x *Index) Search(ctx context.Context, s Snapshot, q []QueryTerm, st Stats,
 	sc := newScratch()
 	defer sc.free()
 	sc.top.reset(k)
+	sc.opened, sc.decoded = sc.opened[:0], sc.decoded[:0]
 	for v, err := range sc.views(ctx, x, &s, in) {
+		lists, decoded, pushed := len(sc.opened), len(sc.decoded), sc.top.pushed
 		if err == nil {
 			err = v.search(ctx, q, scorer, sc)
 		}
 		if err != nil {
 			return nil, err
 		}
+		if sc.top.pushed == pushed { // no hit is in this chunk
+			sc.opened, sc.decoded = sc.opened[:lists], sc.decoded[:decoded]
+		}
 	}
 	hits := sc.top.hits(scorer)
-	if err := x.countMatches(&s, q, hits, sc); err != nil {
-		return nil, err
-	}
+	countMatches(hits, sc.opened)
 	return hits, nil
 }
 
@@ -108,6 +123,7 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 		for _, doc := range docs[lo:hi] {
 			sc.slots = append(sc.slots, uint16(doc))
 		}
+		sc.opened, sc.decoded = sc.opened[:0], sc.decoded[:0]
 		if err := v.open(q, scorer, sc); err != nil {
 			return err
 		}
@@ -123,43 +139,35 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 	return nil
 }
 
-// countMatches fills in how many terms each hit has: the evaluation skips terms
-// where they can't matter, and hits are few.
-func (x *Index) countMatches(s *Snapshot, q []QueryTerm, hits []Hit, sc *scratch) error {
+// countMatches fills in how many terms each hit has, from the lists of the chunks
+// that hits may be in: the evaluation skips terms where they can't matter, and
+// hits are few.
+func countMatches(hits []Hit, lists []opened) {
 	order := make([]*Hit, len(hits))
 	for i := range order {
 		order[i] = &hits[i]
 	}
 	slices.SortFunc(order, func(a, b *Hit) int { return cmp.Compare(a.Doc, b.Doc) })
-	for _, c := range s.list(x) {
-		n := 0
-		for n < len(order) && uint16(order[n].Doc>>16) == c.id() {
-			n++
+	for i := range lists {
+		l := &lists[i]
+		for len(order) > 0 && uint16(order[0].Doc>>16) < l.chunk {
+			order = order[1:]
 		}
-		if n == 0 {
-			continue
-		}
-		v := s.view(c)
-		sc.decoded = sc.decoded[:0]
-		for _, t := range q {
-			l, err := v.list(ofTerms, t.Text, sc)
-			if err != nil {
-				return err
+		for _, h := range order {
+			if uint16(h.Doc>>16) != l.chunk {
+				break
 			}
-			for _, h := range order[:n] {
-				if l.freq(h.Doc%chunkDocs) > 0 {
-					h.Matched++
-				}
+			if l.list.freq(h.Doc%chunkDocs) > 0 {
+				h.Matched++
 			}
 		}
-		order = order[n:]
 	}
-	return nil
 }
 
-// open fills the scratch's cursors with the query terms that the view has.
+// open fills the scratch's cursors with the query terms that the view has, and
+// appends their lists to those opened.
 func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) error {
-	sc.cursors, sc.decoded = sc.cursors[:0], sc.decoded[:0]
+	sc.cursors = sc.cursors[:0]
 	for i, t := range q {
 		l, err := v.list(ofTerms, t.Text, sc)
 		if err != nil {
@@ -167,6 +175,7 @@ func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) error {
 		}
 		if l.n > 0 {
 			sc.cursors = append(sc.cursors, cursor{postingList: l, weight: s.weights[i]})
+			sc.opened = append(sc.opened, opened{chunk: v.id(), list: l})
 		}
 	}
 	return nil
@@ -181,25 +190,21 @@ func (v *view) search(ctx context.Context, q []QueryTerm, s *scorer, sc *scratch
 	if err != nil {
 		return err
 	}
-	all := 0
+	all, packed := 0, false
 	for i := range sc.cursors {
 		all += sc.cursors[i].n
+		packed = packed || sc.cursors[i].isPacked
 	}
 	if v.docs != nil && v.docs.card*len(sc.cursors)*probeCost < all {
-		sc.slots = v.docs.slots(sc.slots[:0])
-		for len(sc.slots) > 0 && uint32(sc.slots[len(sc.slots)-1]) >= v.limit {
-			sc.slots = sc.slots[:len(sc.slots)-1]
-		}
+		sc.slots = v.slots(sc.slots[:0])
 		sc.probe(s, lengths)
 		for i, sum := range sc.sums {
 			sc.offer(v, uint32(sc.slots[i]), sum)
 		}
 		return nil
 	}
-	// A chunk that was sealed after the mark was pinned may have more documents
-	// than the mark allows.
 	var within *mask
-	if v.docs != nil || v.limit < chunkDocs {
+	if v.docs != nil || packed && v.limit < chunkDocs { // packed lists are not cut
 		within = &sc.mask
 		v.mask(within)
 	}
@@ -207,11 +212,24 @@ func (v *view) search(ctx context.Context, q []QueryTerm, s *scorer, sc *scratch
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := sc.searchWindow(v, s, w, lengths.window(w), within); err != nil {
+		words := within.window(w)
+		if within != nil && allZero(words) {
+			continue
+		}
+		if err := sc.searchWindow(v, s, w, lengths.window(w), words); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func allZero(words []uint64) bool {
+	for _, word := range words {
+		if word != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // offer gives a document to the top, if it belongs there and is visible.
@@ -247,7 +265,7 @@ type window struct {
 }
 
 // searchWindow offers a window's documents to the top.
-func (sc *scratch) searchWindow(v *view, s *scorer, w int, lengths *lengthPage, within *mask) error {
+func (sc *scratch) searchWindow(v *view, s *scorer, w int, lengths *lengthPage, within []uint64) error {
 	sc.order = sc.order[:0]
 	for i := range sc.cursors {
 		if c := &sc.cursors[i]; c.enter(w, s) {
@@ -270,13 +288,29 @@ func (sc *scratch) searchWindow(v *view, s *scorer, w int, lengths *lengthPage, 
 	}
 	// A document needs more than least, and the optional terms give it missing at
 	// the most.
-	win := &sc.win
+	if err := sc.win.find(order, optional, s, lengths, least, missing, within); err != nil {
+		sc.win = window{} // the scratch will be used again
+		return err
+	}
+	for _, i := range sc.win.candidates[:sc.win.n] {
+		sc.offer(v, uint32(w)<<windowBits|uint32(i), sc.win.sums[i])
+		sc.win.sums[i] = 0
+	}
+	sc.win.n = 0
+	return nil
+}
+
+// find leaves the documents that may be above least as candidates, with their
+// sums: those that the terms from optional on give more than least-missing.
+func (win *window) find(order []*cursor, optional int, s *scorer, lengths *lengthPage, least, missing uint32, within []uint64) error {
 	essential := order[optional:]
 	for _, c := range essential {
 		in, err := c.postingsIn(win.decoded[:])
 		if err != nil {
-			*win = window{} // the scratch will be used again
 			return err
+		}
+		if within != nil {
+			in = win.only(in, within)
 		}
 		if len(essential) == 1 {
 			win.single(in, c.weight, s, lengths, least-missing)
@@ -287,15 +321,10 @@ func (sc *scratch) searchWindow(v *view, s *scorer, w int, lengths *lengthPage, 
 	if len(essential) > 1 {
 		win.gather(least - missing)
 	}
-	if within != nil {
-		win.keep(within[w*len(win.touched):][:len(win.touched)])
-	}
 	for _, c := range slices.Backward(order[:optional]) {
-		win.complete(c, s, lengths, least)
-	}
-	for _, i := range win.candidates[:win.n] {
-		sc.offer(v, uint32(w)<<windowBits|uint32(i), win.sums[i])
-		win.sums[i] = 0
+		if err := win.complete(c, s, lengths, least); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -310,22 +339,21 @@ func (win *window) add(in []posting, weight float64, s *scorer, lengths *lengthP
 }
 
 // gather makes candidates of the documents whose sum is above least, and forgets
-// the others.
+// the others. Which they are is close to random, so there is no branch on it.
 func (win *window) gather(least uint32) {
-	n := 0
+	n := uint(0)
 	for word, touched := range win.touched {
 		win.touched[word] = 0
 		for ; touched != 0; touched &= touched - 1 {
 			i := word<<6 | bits.TrailingZeros64(touched)
-			if win.sums[i] > least {
-				win.candidates[n] = uint16(i)
-				n++
-			} else {
-				win.sums[i] = 0
-			}
+			sum := win.sums[i]
+			above := uint32((uint64(least) - uint64(sum)) >> 63) // 1 or 0
+			win.sums[i] = sum & -above
+			win.candidates[n%windowDocs] = uint16(i) // n is below windowDocs
+			n += uint(above)
 		}
 	}
-	win.n = n
+	win.n = int(n)
 }
 
 // single is add and gather for a term that is the only one.
@@ -342,25 +370,35 @@ func (win *window) single(in []posting, weight float64, s *scorer, lengths *leng
 	win.n = n
 }
 
-// keep drops the candidates that are not in a mask.
-func (win *window) keep(within []uint64) {
-	n := 0
-	for _, i := range win.candidates[:win.n] {
-		if within[i>>6]>>(i&63)&1 != 0 {
-			win.candidates[n] = i
-			n++
-		} else {
-			win.sums[i] = 0
-		}
+// only returns the postings whose documents are in a mask. It overwrites decoded.
+func (win *window) only(in []posting, within []uint64) []posting {
+	n := uint(0)
+	for _, p := range in {
+		i := p >> 16 % windowDocs
+		win.decoded[n%windowDocs] = p // n is below windowDocs
+		n += uint(within[i>>6] >> (i & 63) & 1)
 	}
-	win.n = n
+	return win.decoded[:n]
 }
 
-// complete adds the parts of an optional term, and drops the candidates that even
-// with it and those still to come don't get above least.
-func (win *window) complete(c *cursor, s *scorer, lengths *lengthPage, least uint32) {
-	n := 0
+// complete adds the parts of an optional term to the candidates that with it and
+// those still to come may get above least. Others stay at or below it.
+func (win *window) complete(c *cursor, s *scorer, lengths *lengthPage, least uint32) error {
 	need := least - c.rest // not below 0, or the term would not be optional
+	if c.readsWhole(win.n) {
+		in, err := c.postingsIn(win.decoded[:])
+		if err != nil {
+			return err
+		}
+		for _, p := range in {
+			i := p >> 16 % windowDocs
+			if win.sums[i] > need { // 0 where it is no candidate
+				win.sums[i] += s.part(c.weight, p&MaxFreq, lengths[i]-1)
+			}
+		}
+		return nil
+	}
+	n := 0
 	for _, i := range win.candidates[:win.n] {
 		if win.sums[i] <= need {
 			win.sums[i] = 0
@@ -373,4 +411,5 @@ func (win *window) complete(c *cursor, s *scorer, lengths *lengthPage, least uin
 		n++
 	}
 	win.n = n
+	return nil
 }

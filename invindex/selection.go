@@ -3,6 +3,7 @@ package invindex
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -20,6 +21,15 @@ type Docs struct {
 type mask [chunkDocs / 64]uint64
 
 func (m *mask) has(slot uint32) bool { return m[slot>>6]>>(slot&63)&1 != 0 }
+
+// window returns the words of a window, nil of a nil mask.
+func (m *mask) window(w int) []uint64 {
+	const words = windowDocs / 64
+	if m == nil {
+		return nil
+	}
+	return m[w*words:][:words]
+}
 
 // clip removes the slots from limit on.
 func (m *mask) clip(limit uint32) {
@@ -66,6 +76,10 @@ const (
 	minOffsets   = 4 // containers from which a bitmap with runs has offsets
 )
 
+// errContainers is for a bitmap that was not written as its format says: a fault of
+// the library, caught before it is a wrong answer.
+var errContainers = errors.New("invindex: a set of documents is not in the portable roaring format")
+
 // read takes set apart. The selection shares no memory with it.
 func (s *selection) read(set *roaring.Bitmap) error {
 	s.buf.Reset()
@@ -95,14 +109,45 @@ func (s *selection) read(set *roaring.Bitmap) error {
 			runs:  isRun != nil && isRun[i/8]>>(i%8)&1 != 0,
 		}
 		size := min(2*c.card, maskBytes)
-		if c.runs {
+		if c.runs && len(b) >= 2 {
 			size = 4 * int(binary.LittleEndian.Uint16(b))
 			b = b[2:]
+		}
+		if size > len(b) {
+			return errContainers
 		}
 		c.data, b = b[:size], b[size:]
 		s.containers = append(s.containers, c)
 	}
+	if len(b) > 0 {
+		return errContainers
+	}
 	return nil
+}
+
+// covers says whether the container holds every slot below limit: a call for all of
+// a chunk's documents is much cheaper than one for some.
+func (c *container) covers(limit uint32) bool {
+	switch {
+	case c.card < int(limit):
+		return false
+	case c.runs:
+		first, more := binary.LittleEndian.Uint16(c.data), uint32(binary.LittleEndian.Uint16(c.data[2:]))
+		return first == 0 && more+1 >= limit
+	case c.card <= maxArray:
+		return uint32(binary.LittleEndian.Uint16(c.data[2*(limit-1):])) == limit-1
+	}
+	for ; limit%64 > 0; limit-- {
+		if c.data[(limit-1)>>3]>>((limit-1)&7)&1 == 0 {
+			return false
+		}
+	}
+	for i := range limit / 64 {
+		if binary.LittleEndian.Uint64(c.data[8*i:]) != ^uint64(0) {
+			return false
+		}
+	}
+	return true
 }
 
 // slots appends the container's slots in ascending order.

@@ -3,9 +3,7 @@ package invindex
 import (
 	"context"
 	"fmt"
-	"math/bits"
-
-	"github.com/RoaringBitmap/roaring/v2"
+	"slices"
 )
 
 // Stats are what BM25 needs to know of a set of documents.
@@ -43,19 +41,11 @@ func tooManyTerms(n int) error {
 
 // count adds the view's documents to st.
 func (v *view) count(st *Stats, terms []string, sc *scratch) error {
-	all := v.docs == nil && v.visible == nil
-	var sum sum
-	var err error
-	if all {
-		sum, err = v.sum()
-	} else {
-		v.mask(&sc.mask)
-		if v.visible != nil {
-			sc.mask.filter(v.base, v.visible)
-		}
-		sc.slots = sc.mask.slots(sc.slots[:0])
-		sum, err = v.sumOf(sc.slots)
+	if v.docs == nil && v.visible == nil {
+		return v.countAll(st, terms, sc)
 	}
+	v.mask(&sc.mask)
+	sum, err := v.selected(sc)
 	if err != nil {
 		return err
 	}
@@ -67,59 +57,63 @@ func (v *view) count(st *Stats, terms []string, sc *scratch) error {
 		if err != nil {
 			return err
 		}
-		if all {
-			st.DF[i] += l.count(v.limit)
-		} else {
-			st.DF[i] += l.common(sc.slots, &sc.mask)
-		}
+		st.DF[i] += l.common(sc.slots, &sc.mask)
 	}
 	return nil
 }
 
-// Lookup is Find for an index without sealed chunks, in which reading can't fail.
-// Where one is sealed and can't be read, the set is empty.
-func (x *Index) Lookup(s Snapshot, value Value) *roaring.Bitmap {
-	set, err := x.Find(s, value)
+// selected removes from the scratch's mask what is not visible, sums the rest,
+// and where these are few leaves them as slots, too.
+func (v *view) selected(sc *scratch) (sum, error) {
+	sc.slots = sc.slots[:0]
+	if v.docs == nil || v.docs.card > maxArray {
+		if v.visible != nil {
+			sc.mask.filter(v.base, v.visible)
+		}
+		return v.known().of(&sc.mask, func() (sum, error) { return v.sumMask(&sc.mask) })
+	}
+	sc.slots = v.slots(sc.slots)
+	if v.visible != nil {
+		sc.slots = slices.DeleteFunc(sc.slots, func(slot uint16) bool {
+			hidden := !v.visible(v.base + uint32(slot))
+			if hidden {
+				sc.mask[slot>>6] &^= 1 << (slot & 63)
+			}
+			return hidden
+		})
+	}
+	if len(sc.slots) <= maxSummed {
+		return v.sumSlots(sc.slots)
+	}
+	return v.known().of(&sc.mask, func() (sum, error) { return v.sumSlots(sc.slots) })
+}
+
+// maxSummed is how many documents are summed in about the time that it takes to
+// look their sum up.
+const maxSummed = 256
+
+// countAll adds a view of which every document below the limit counts.
+func (v *view) countAll(st *Stats, terms []string, sc *scratch) error {
+	sum, err := v.sum()
 	if err != nil {
-		return roaring.New()
+		return err
 	}
-	return set
-}
-
-// Find returns the documents with a filter value, visible or not, below the
-// snapshot's mark. The bitmap is the caller's.
-func (x *Index) Find(s Snapshot, value Value) (*roaring.Bitmap, error) {
-	set := roaring.New()
-	if len(value.Key) > MaxTermBytes {
-		return set, nil
-	}
-	key := string(valueKey(nil, value))
-	sc := newScratch()
-	defer sc.free()
-	for _, c := range s.list(x) {
-		v := s.view(c)
-		if v.limit == 0 {
-			break
+	st.N += sum.docs
+	st.Length += sum.length
+	for i, t := range terms {
+		n := 0
+		if v.limit == chunkDocs {
+			n, err = v.docFreq(v.reader, ofTerms, t)
+		} else {
+			var l postingList
+			if l, err = v.list(ofTerms, t, sc); err == nil {
+				n = l.count(v.limit)
+			}
 		}
-		sc.decoded = sc.decoded[:0]
-		l, err := v.list(ofValues, key, sc)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if sc.docs, err = l.docs(sc.docs[:0], v.base, v.limit); err != nil {
-			return nil, err
-		}
-		set.AddMany(sc.docs)
+		st.DF[i] += uint32(n)
 	}
-	return set, nil
-}
-
-// slots appends the slots of a mask.
-func (m *mask) slots(dst []uint16) []uint16 {
-	for i, word := range m {
-		for ; word != 0; word &= word - 1 {
-			dst = append(dst, uint16(i<<6|bits.TrailingZeros64(word)))
-		}
-	}
-	return dst
+	return nil
 }

@@ -14,10 +14,12 @@ type top struct {
 	heap []uint64
 	// min is a sum that can no longer enter, and 0 as long as every one can.
 	min uint32
+	// pushed counts the documents that have entered.
+	pushed int
 }
 
 func (t *top) reset(k int) {
-	t.k, t.heap, t.min = k, t.heap[:0], 0
+	*t = top{k: k, heap: t.heap[:0]}
 }
 
 // push offers a document.
@@ -26,6 +28,7 @@ func (t *top) push(doc, sum uint32) {
 	switch {
 	case len(t.heap) < t.k:
 		t.heap = append(t.heap, c)
+		t.pushed++
 		if len(t.heap) < t.k {
 			return
 		}
@@ -33,6 +36,7 @@ func (t *top) push(doc, sum uint32) {
 	case c <= t.heap[0]:
 		return
 	default:
+		t.pushed++
 		t.heap[0] = c
 		t.down(0)
 	}

@@ -1,0 +1,166 @@
+package invindex
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Lookup is Find for an index without sealed chunks, in which reading can't fail.
+// Where one is sealed and can't be read, the set is empty.
+func (x *Index) Lookup(s Snapshot, value Value) *roaring.Bitmap {
+	set, err := x.Find(s, value)
+	if err != nil {
+		return roaring.New()
+	}
+	return set
+}
+
+// Find returns the documents with a filter value, visible or not, below the
+// snapshot's mark. The bitmap is the caller's.
+func (x *Index) Find(s Snapshot, value Value) (*roaring.Bitmap, error) {
+	if len(value.Key) > MaxTermBytes {
+		return roaring.New(), nil
+	}
+	return x.collect(s, ofValues, string(valueKey(nil, value)))
+}
+
+// FindTerm returns the documents that have a term, visible or not, below the
+// snapshot's mark: for queries that demand a term or exclude it. The bitmap is the
+// caller's.
+func (x *Index) FindTerm(s Snapshot, term string) (*roaring.Bitmap, error) {
+	return x.collect(s, ofTerms, term)
+}
+
+// collect returns the documents in the lists of a key.
+func (x *Index) collect(s Snapshot, kind dictKind, key string) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	sc := newScratch()
+	defer sc.free()
+	for _, c := range s.list(x) {
+		v := s.view(c)
+		if v.limit == 0 {
+			break
+		}
+		sc.decoded = sc.decoded[:0]
+		l, err := v.list(kind, key, sc)
+		if err != nil {
+			return nil, err
+		}
+		if l.n <= maxArray {
+			if sc.docs, err = l.docs(sc.docs[:0], v.base, v.limit); err != nil {
+				return nil, err
+			}
+			set.AddMany(sc.docs)
+			continue
+		}
+		l.mask(&sc.mask) // whole words, where there are many documents
+		sc.mask.clip(v.limit)
+		set.Or(roaring.AddOffset64(roaring.FromDense(sc.mask[:], true), int64(v.base)))
+	}
+	return set, nil
+}
+
+// Expand returns the terms that begin with a prefix and that accept, if it is not
+// nil, accepts: those in most documents first, equal ones in ascending order, at
+// most limit. It is what queries for prefixes and for similar words are made of.
+// Documents are counted whether they are visible or not. It reads every term of a
+// hot chunk, and of a sealed one those with the prefix.
+func (x *Index) Expand(ctx context.Context, s Snapshot, prefix string, accept func(term string) bool, limit int) ([]string, error) {
+	if limit < 0 || limit > MaxQueryTerms {
+		return nil, fmt.Errorf("%w: %d expansions; at most %d are possible", ErrInvalid, limit, MaxQueryTerms)
+	}
+	counts := map[string]int{}
+	for _, c := range s.list(x) {
+		if s.limit(c.id()) == 0 {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err := c.eachTerm(s.Reader, prefix, func(term []byte, n int) {
+			if _, known := counts[string(term)]; known || accept == nil || accept(string(term)) {
+				counts[string(term)] += n
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	type counted struct {
+		term string
+		n    int
+	}
+	found := make([]counted, 0, len(counts))
+	for term, n := range counts {
+		found = append(found, counted{term, n})
+	}
+	slices.SortFunc(found, func(a, b counted) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), strings.Compare(a.term, b.term))
+	})
+	terms := make([]string, min(limit, len(found)))
+	for i := range terms {
+		terms[i] = found[i].term
+	}
+	return terms, nil
+}
+
+func (c *hotChunk) eachTerm(_ Reader, prefix string, yield func(term []byte, n int)) error {
+	var room [64]byte
+	for i := range c.terms.count.Load() {
+		l := c.terms.list(i)
+		if strings.HasPrefix(l.text, prefix) {
+			yield(append(room[:0], l.text...), int(l.n.Load()))
+		}
+	}
+	return nil
+}
+
+func (c *sealedChunk) eachTerm(r Reader, prefix string, yield func(term []byte, n int)) error {
+	at, exact := slices.BinarySearch(c.terms.firsts, prefix)
+	if !exact && at > 0 {
+		at-- // the page before may end with such terms
+	}
+	for ; at < len(c.terms.pages); at++ {
+		if first := c.terms.firsts[at]; first > prefix && !strings.HasPrefix(first, prefix) {
+			return nil
+		}
+		p, err := c.page(r, &c.terms.pages[at])
+		if err != nil {
+			return err
+		}
+		if !eachEntry(p.data, prefix, yield) {
+			return fmt.Errorf("%w: %v is malformed", ErrCorrupt, c.terms.pages[at].id)
+		}
+	}
+	return nil
+}
+
+// eachEntry yields the entries of a dictionary page that begin with a prefix, and
+// says whether the page is well-formed.
+func eachEntry(b []byte, prefix string, yield func(key []byte, n int)) bool {
+	head := fields{rest: b}
+	blocks := dictionaryBlocks(b)
+	if blocks == 0 {
+		return false
+	}
+	head.bytes(2 + 2*blocks)
+	var key []byte
+	for f := head; len(f.rest) > 0; {
+		shared := f.uvarint()
+		rest := f.bytes(f.uvarint())
+		e := f.entry()
+		if f.bad || shared > len(key) {
+			return false
+		}
+		key = append(key[:shared], rest...)
+		if e.n > 0 && strings.HasPrefix(string(key), prefix) {
+			yield(key, e.n)
+		}
+	}
+	return true
+}

@@ -1,0 +1,113 @@
+package invindex
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	dictPageBytes   = int(unsafe.Sizeof(dictPage{}))
+	lengthPageBytes = 4 * windowDocs
+)
+
+// hotChunk is a chunk in memory that still grows.
+type hotChunk struct {
+	number uint16
+	terms  *dict
+	values *dict // by valueKey; their postings have the frequency 1
+	pages  [windows]atomic.Pointer[lengthPage]
+	bytes  atomic.Int64
+	masks  maskSums
+	// sums count the documents of each window. The writer changes only that of
+	// the window it fills; readers read only windows that lie wholly below their
+	// mark, and the mark was stored after the last change.
+	sums [windows]sum
+}
+
+func newHotChunk(number uint16) *hotChunk {
+	return &hotChunk{number: number, terms: newDict(), values: newDict()}
+}
+
+// add adds a checked document. Slots ascend.
+func (c *hotChunk) add(slot uint16, d *Doc) {
+	grown := 0
+	window := int(slot >> windowBits)
+	page := c.pages[window].Load()
+	if page == nil {
+		page = new(lengthPage)
+		c.pages[window].Store(page)
+		grown += lengthPageBytes
+	}
+	stored := min(d.Length, MaxLength) + 1
+	page[slot%windowDocs] = stored
+	c.sums[window].add(stored)
+	for _, t := range d.Terms {
+		l := c.terms.find(t.Text)
+		if l == nil {
+			var n int
+			l, n = c.terms.insert(t.Text)
+			grown += n
+		} else if int(l.last()>>windowBits) != window {
+			grown += l.closeWindows(window, c.length)
+		}
+		grown += l.add(newPosting(slot, t.Freq))
+	}
+	var key [2 + MaxTermBytes]byte
+	for _, v := range d.Values {
+		k := valueKey(key[:0], v)
+		l := c.values.find(string(k))
+		if l == nil {
+			var n int
+			l, n = c.values.insert(string(k))
+			grown += n
+		} else if l.last() == slot {
+			continue // a document may name a value twice
+		}
+		grown += l.add(newPosting(slot, 1))
+	}
+	c.bytes.Add(int64(grown))
+}
+
+// length returns the stored length of a document that has one.
+func (c *hotChunk) length(slot uint16) uint32 {
+	return c.pages[slot>>windowBits].Load()[slot%windowDocs] - 1
+}
+
+func (c *hotChunk) id() uint16 { return c.number }
+
+func (c *hotChunk) countTerms() int { return int(c.terms.count.Load()) }
+
+func (c *hotChunk) total(window int) sum { return c.sums[window] }
+
+func (c *hotChunk) known() *maskSums { return &c.masks }
+
+func (c *hotChunk) lengths(Reader) (lengthsOf, error) { return lengthsOf{hot: c}, nil }
+
+func (c *hotChunk) dict(kind dictKind) *dict {
+	if kind == ofValues {
+		return c.values
+	}
+	return c.terms
+}
+
+func (c *hotChunk) docFreq(_ Reader, kind dictKind, key string) (int, error) {
+	if l := c.dict(kind).find(key); l != nil {
+		return int(l.n.Load()), nil
+	}
+	return 0, nil
+}
+
+func (c *hotChunk) find(_ Reader, kind dictKind, key string, _ *[]posting) (postingList, error) {
+	l := c.dict(kind).find(key)
+	if l == nil {
+		return postingList{}, nil
+	}
+	out := postingList{window: -1}
+	// Bounds are read before postings: those they count were published before.
+	if b := l.bounds.Load(); b != nil {
+		out.bounds, out.closed = b, int(b.closed.Load())
+	}
+	out.plain = l.postings()
+	out.n = len(out.plain)
+	return out, nil
+}
