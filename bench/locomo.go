@@ -67,18 +67,10 @@ func locomoContestants(env *harness.Env) ([]harness.Contestant, error) {
 	}
 	var list []harness.Contestant
 	shared := &locomoDB{env: env, path: path}
-	for i, profile := range []engine.Profile{engine.ProfileText, engine.ProfileVector, engine.ProfileHybrid} {
-		list = append(list, harness.Contestant{
-			Name:     "memdb " + string(profile),
-			Baseline: i == 0,
-			Open: func(ctx context.Context) (harness.Runner, error) {
-				if err := shared.open(ctx); err != nil {
-					return nil, err
-				}
-				view := &memdb{shared.db, profile}
-				return &locomoRun{talks: talks, search: view.Search, close: shared.close}, nil
-			},
-		})
+	for i, profile := range []engine.Profile{
+		engine.ProfileText, engine.ProfileBest, engine.ProfileSubstrate, engine.ProfileVector, engine.ProfileHybrid,
+	} {
+		list = append(list, shared.contestant(talks, profile, i == 0))
 	}
 	for _, o := range peer.Texts() {
 		for _, variant := range []struct {
@@ -133,6 +125,20 @@ type locomoDB struct {
 	path  string
 	db    *engine.DB
 	users int
+}
+
+func (l *locomoDB) contestant(talks []*exchange.Conversation, profile engine.Profile, baseline bool) harness.Contestant {
+	return harness.Contestant{
+		Name:     "memdb " + string(profile),
+		Baseline: baseline,
+		Open: func(ctx context.Context) (harness.Runner, error) {
+			if err := l.open(ctx); err != nil {
+				return nil, err
+			}
+			view := &memdb{l.db, profile}
+			return &locomoRun{talks: talks, search: view.Search, close: l.close}, nil
+		},
+	}
 }
 
 func (l *locomoDB) open(ctx context.Context) (err error) {

@@ -49,10 +49,92 @@ func TestHybrid(t *testing.T) {
 		{"recency", Signals{Recency: 1}, .1},
 		{"importance", Signals{Importance: 1}, .1},
 		{"confidence", Signals{Confidence: 1}, .05},
+		{"neighbours", Signals{Neighbours: 1}, 0},
+		{"access", Signals{Access: 1}, 0},
 	} {
 		if got := Hybrid().Score(tc.signals); math.Abs(got-tc.want) > 1e-15 {
 			t.Errorf("%s: score %v, want %v", tc.name, got, tc.want)
 		}
+	}
+}
+
+func TestSubstrate(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		signals Signals
+		want    float64
+	}{
+		{"nothing", Signals{}, 0},
+		{"all", Signals{Cosine: 1, Keywords: 1, BM25: 1, Neighbours: 1, Recency: 1, Access: 1, Importance: 1, Confidence: 1}, 1},
+		{"BM25", Signals{BM25: 1}, .6},
+		{"recency", Signals{Recency: 1}, .15},
+		{"access", Signals{Access: 1}, .15},
+		{"importance", Signals{Importance: 1}, .1},
+	} {
+		if got := Substrate().Score(tc.signals); math.Abs(got-tc.want) > 1e-15 {
+			t.Errorf("%s: score %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestRetention(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tc := range []struct {
+		idle time.Duration
+		want float64
+	}{
+		{0, 1},
+		{-day, 1},
+		{day, .95},
+		{2 * day, .9025},
+		{324 * time.Hour, .5}, // 13.5 days
+	} {
+		if got := Retention(tc.idle); math.Abs(got-tc.want) > 1e-3 {
+			t.Errorf("Retention(%v) = %v, want %v", tc.idle, got, tc.want)
+		}
+	}
+	if got := Retention(math.MaxInt64); got < 0 || got > 1e-9 {
+		t.Errorf("after 292 years %v is left", got)
+	}
+}
+
+func TestAccessFrequency(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tc := range []struct {
+		count uint64
+		idle  time.Duration
+		want  float64
+	}{
+		{0, 0, 0},
+		{0, day, 0},
+		{1, 0, .15019},
+		{9, 0, .49892},
+		{FrequentAccess, 0, 1},
+		{math.MaxUint64, 0, 1},
+		{FrequentAccess, day, .95},
+		{9, day, .95 * .49892},
+		{9, -day, .49892},
+	} {
+		if got := AccessFrequency(tc.count, tc.idle); math.Abs(got-tc.want) > 1e-5 {
+			t.Errorf("AccessFrequency(%d, %v) = %v, want %v", tc.count, tc.idle, got, tc.want)
+		}
+	}
+}
+
+func TestWithNeighbours(t *testing.T) {
+	for _, tc := range []struct{ own, squares, want float64 }{
+		{0, 0, 0}, {2, 0, 2}, {0, 9, 3}, {3, 16, 5},
+	} {
+		if got := WithNeighbours(tc.own, tc.squares); got != tc.want {
+			t.Errorf("WithNeighbours(%v, %v) = %v, want %v", tc.own, tc.squares, got, tc.want)
+		}
+	}
+	last := 1.0
+	for place, w := range NeighbourWeights() {
+		if w <= 0 || w >= last {
+			t.Errorf("the weight %d places away is %v, after %v", place+1, w, last)
+		}
+		last = w
 	}
 }
 
@@ -62,11 +144,11 @@ func TestScoreIsSumOfParts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
-		w := Weights{rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
-		s := Signals{2*rng.Float64() - 1, rng.Float64(), 20 * rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		w := Weights{rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		s := Signals{2*rng.Float64() - 1, rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
 		p := w.Parts(s)
 		sum := p.Cosine
-		for _, part := range []float64{p.Keywords, p.BM25, p.Recency, p.Importance, p.Confidence} {
+		for _, part := range []float64{p.Keywords, p.BM25, p.Neighbours, p.Recency, p.Access, p.Importance, p.Confidence} {
 			sum += part
 		}
 		if got := w.Score(s); got != sum {

@@ -21,12 +21,39 @@ func Recency(age, halfLife time.Duration) float64 {
 	return math.Exp2(-float64(age) / float64(halfLife))
 }
 
+// DailyRetention is what is left of an importance after a day without access.
+const DailyRetention = 0.95
+
+// Retention returns what is left after a time without access: 1 at once, 0.95 after a day, half after 13.5 days. A time
+// below zero counts as zero.
+func Retention(idle time.Duration) float64 {
+	if idle <= 0 {
+		return 1
+	}
+	return math.Pow(DailyRetention, idle.Hours()/24)
+}
+
+// FrequentAccess is the number of accesses from which on a memory counts as accessed most frequently.
+const FrequentAccess = 100
+
+// AccessFrequency returns how frequently a memory was accessed, from 0 for never to 1: on a logarithmic scale, since
+// the tenth access says more than the hundredth, and less the longer ago the last one was (see Retention).
+func AccessFrequency(count uint64, idle time.Duration) float64 {
+	if count == 0 {
+		return 0
+	}
+	share := math.Log1p(float64(count)) / math.Log1p(FrequentAccess)
+	return min(1, share) * Retention(idle)
+}
+
 // Signals are what speaks for a memory in one recall. A signal that is missing is 0.
 type Signals struct {
 	Cosine     float64 // between the embeddings of query and memory, -1 to 1
 	Keywords   float64 // share of the query's keywords that the memory holds, 0 to 1
 	BM25       float64 // relevance of the text, in the unit that the weights expect
+	Neighbours float64 // what the texts next to it in its run add to BM25, in the same unit
 	Recency    float64 // see Recency
+	Access     float64 // see AccessFrequency
 	Importance float64 // 0 to 1
 	Confidence float64 // 0 to 1
 }
@@ -36,7 +63,9 @@ type Weights struct {
 	Cosine     float64
 	Keywords   float64
 	BM25       float64
+	Neighbours float64
 	Recency    float64
+	Access     float64
 	Importance float64
 	Confidence float64
 }
@@ -47,6 +76,42 @@ func Hybrid() Weights {
 	return Weights{Cosine: .50, Keywords: .25, Recency: .10, Importance: .10, Confidence: .05}
 }
 
+// Substrate returns the weights of the profile substrate: 60% BM25 as a share of the best match's, 15% recency with a
+// half-life of one week, 15% frequency of access, and 10% importance, of which Retention says how much is left.
+func Substrate() Weights {
+	return Weights{BM25: .60, Recency: .15, Access: .15, Importance: .10}
+}
+
+// Best returns the weights of the profile best for a memory that has no learned vector to compare with: the text alone,
+// with BM25 as a share of what the query's terms could give at most. The cosine of lexical vectors has no weight in it:
+// they are made of the same words, and cost recall (docs/recall.md has the figures).
+func Best() Weights {
+	return Weights{BM25: 1, Neighbours: 1}
+}
+
+// BestLearned returns the weights of the profile best for a memory with a learned vector. A cosine below 0 is to be
+// given as 0, so that it can't undo what the text says.
+func BestLearned() Weights {
+	return Weights{Cosine: .6, BM25: .4, Neighbours: .4}
+}
+
+// NeighbourReach is how many places before and after it in its run a memory has neighbours.
+const NeighbourReach = 3
+
+// NeighbourWeights are what the text of a neighbour counts for, one, two and three places away. In a dialogue the
+// second is by the same speaker again.
+func NeighbourWeights() [NeighbourReach]float64 {
+	return [NeighbourReach]float64{.5, .4, .2}
+}
+
+// WithNeighbours returns what one term of the query gives a memory: the length of the vector of its own part and those
+// of its neighbours, each times its weight; squares is the sum of the latter's squares. So the neighbours of a memory
+// that has the term itself add little, and those that have what it lacks add nearly all of theirs: a question's words
+// are seldom all in the one turn that answers it.
+func WithNeighbours(own, squares float64) float64 {
+	return math.Sqrt(float64(own*own) + squares)
+}
+
 // Parts returns what each signal contributes to the score.
 func (w Weights) Parts(s Signals) Signals {
 	// The conversions keep a compiler from fusing a product with the sum that it goes into, which would make scores
@@ -55,7 +120,9 @@ func (w Weights) Parts(s Signals) Signals {
 		Cosine:     float64(w.Cosine * s.Cosine),
 		Keywords:   float64(w.Keywords * s.Keywords),
 		BM25:       float64(w.BM25 * s.BM25),
+		Neighbours: float64(w.Neighbours * s.Neighbours),
 		Recency:    float64(w.Recency * s.Recency),
+		Access:     float64(w.Access * s.Access),
 		Importance: float64(w.Importance * s.Importance),
 		Confidence: float64(w.Confidence * s.Confidence),
 	}
@@ -64,5 +131,5 @@ func (w Weights) Parts(s Signals) Signals {
 // Score returns the sum of the parts, added in the order of the fields.
 func (w Weights) Score(s Signals) float64 {
 	p := w.Parts(s)
-	return p.Cosine + p.Keywords + p.BM25 + p.Recency + p.Importance + p.Confidence
+	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Recency + p.Access + p.Importance + p.Confidence
 }

@@ -90,3 +90,6 @@ func dotCodesRowsAVX2(q *float32, dim int, pages *unsafe.Pointer, shift uint, st
 
 //go:noescape
 func dot8RowsAVX2(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, offset int32, scale float32)
+
+//go:noescape
+func prefetch(p unsafe.Pointer)

@@ -63,3 +63,6 @@ func dot8RowsNEON(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride ui
 
 //go:noescape
 func dot8RowsNEONDot(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, scale float32)
+
+//go:noescape
+func prefetch(p unsafe.Pointer)

@@ -2,6 +2,8 @@
 
 package simd
 
+import "unsafe"
+
 func detect() []Level { return []Level{Portable} }
 
 func dotRows(q []float32, rows *Rows, ids []uint32, out []float32) { dotRowsGo(q, rows, ids, out) }
@@ -15,3 +17,5 @@ func dotCodesRows(q []float32, rows *Rows, ids []uint32, out []float32) {
 }
 
 func dot8Rows(q *Query8, rows *Rows, ids []uint32, out []float32) { dot8RowsGo(q, rows, ids, out) }
+
+func prefetch(unsafe.Pointer) {}

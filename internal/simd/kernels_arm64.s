@@ -336,3 +336,11 @@ sum:
 	CMP   R6, R9
 	BLT   more
 	RET
+
+// func prefetch(p unsafe.Pointer)
+TEXT ·prefetch(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	PRFM (R0), PLDL1KEEP
+	ADD  $64, R0, R0
+	PRFM (R0), PLDL1KEEP
+	RET

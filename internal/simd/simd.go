@@ -19,6 +19,7 @@ package simd
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -72,12 +73,10 @@ func Active() Level { return active }
 // Use switches to a level that [Levels] lists and returns a function that
 // switches back. It is for tests and benchmarks: nothing may compute meanwhile.
 func Use(l Level) (restore func()) {
-	for _, s := range supported {
-		if s == l {
-			before := active
-			active = l
-			return func() { active = before }
-		}
+	if slices.Contains(supported, l) {
+		before := active
+		active = l
+		return func() { active = before }
 	}
 	panic("simd: level " + l.String() + " is not supported here")
 }
@@ -181,3 +180,7 @@ func mustMatch(a, b int) {
 		panic("simd: slices of different lengths")
 	}
 }
+
+// Prefetch asks for the 128 bytes at an address, which need not be readable, to
+// be brought into the first-level cache.
+func Prefetch(p unsafe.Pointer) { prefetch(p) }

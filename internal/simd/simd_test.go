@@ -238,7 +238,7 @@ func BenchmarkRows(b *testing.B) {
 		fill(rng, page, "normal")
 		rows := Rows{Pages: []unsafe.Pointer{unsafe.Pointer(&page[0])}, Shift: 12, Stride: uintptr(4 * dim)}
 		codes := rows
-		codes.Stride = uintptr(CodeHeader + dim + 7&^7)
+		codes.Stride = uintptr(CodeHeader+dim+7) &^ 7
 		vec, out := page[:dim], make([]float32, list)
 		q := Query8{Codes: make([]int8, dim), Scale: 1}
 		ids := make([]uint32, list)
