@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
+
+// hugePage is the size of a huge page on all systems that are asked for one.
+const hugePage = 2 << 20
 
 // arena holds records of one size in pages that never move, so that readers
 // run beside the one goroutine that grows it. What lies in a record is
@@ -32,14 +36,18 @@ func (a *arena) grow(n uint32) error {
 	t := a.table.Load()
 	need := int((uint64(n) + 1<<t.Shift - 1) >> t.Shift)
 	for len(a.pages) < need {
-		// A small index should not take a huge page for each of its arenas.
-		p, err := newPage(t.Stride<<t.Shift, len(a.pages) > 0)
+		hugeFrom := uintptr(0)
+		if len(a.pages) == 0 {
+			// A small index should not take a huge page for each of its arenas.
+			hugeFrom = hugePage
+		}
+		p, err := newPage(t.Stride<<t.Shift, hugeFrom)
 		if err != nil {
 			return fmt.Errorf("vector index: no memory for %d more bytes: %w", t.Stride<<t.Shift, err)
 		}
 		a.pages = append(a.pages, p)
 		t = &simd.Rows{
-			Pages:  append(t.Pages[:len(t.Pages):len(t.Pages)], p.base),
+			Pages:  append(slices.Clip(t.Pages), p.base),
 			Shift:  t.Shift,
 			Stride: t.Stride,
 		}
@@ -48,18 +56,19 @@ func (a *arena) grow(n uint32) error {
 	return nil
 }
 
-func (a *arena) bytes() int64 {
+// bytes returns the size of n records, which is what an arena with as many has
+// touched of its pages.
+func (a *arena) bytes(n uint32) int64 {
 	t := a.table.Load()
-	return int64(len(t.Pages)) * int64(t.Stride<<t.Shift)
+	if len(t.Pages) == 0 {
+		return 0
+	}
+	return int64(n) * int64(t.Stride)
 }
 
 // float32s returns the record as a vector. The caller keeps the arena alive.
 func (a *arena) float32s(id uint32, n int) []float32 {
 	return unsafe.Slice((*float32)(a.table.Load().At(id)), n)
-}
-
-func (a *arena) word(id uint32) *atomic.Uint32 {
-	return (*atomic.Uint32)(a.table.Load().At(id))
 }
 
 // ownPage returns a page whose mapping is released after the page's last use.

@@ -6,22 +6,52 @@
 // slots it may see, and which it is limited to, and so takes part in any scheme
 // of snapshots and filters.
 //
-// One goroutine at a time may Add and Remove; any number may search beside it.
-// Rows lie in pages that never move, outside the Go heap where the system
-// allows it. The search is exact: it scores every row that it may return.
+// # Rows
+//
+// Each row is kept as int8 codes with a scale, which take a quarter of its
+// memory and are what searches walk over. The best candidates are scored again
+// with the float32 rows, kept beside the codes or read through [Config].Truth.
+// A flat search bounds the error of the codes and scores again whatever could
+// still enter the top k, so that it returns what float32 would.
+//
+// # The graph
+//
+// [Index.Link] connects rows into a hierarchical navigable small world (Malkov
+// and Yashunin, 2016), whose search visits a few thousand rows of millions. A
+// row is found by the next search whether it is linked or not: what is not is
+// scored flat. Below [Crossover] rows no graph is built.
+//
+// # Concurrency
+//
+// Three parties work beside each other: one goroutine at a time that adds and
+// removes, one that links, and any number that search. Nobody waits for anybody
+// else: rows and links lie in pages that never move, outside the Go heap where
+// the system allows it; a link list is read while it is rewritten, and then
+// holds links of both states, each of them valid; a slot is used again only
+// after every search that could have met it has ended.
 package hnsw
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
-// MaxSlots is how many slots an index can hand out.
-const MaxSlots = 1<<31 - 1
+const (
+	// MaxSlots is how many slots an index can hand out. Two bits of a slot
+	// number are left for marks.
+	MaxSlots = 1 << 30
 
-// Config says what an index holds.
+	defaultM              = 16
+	maxM                  = 64
+	defaultEfConstruction = 200
+	maxEfConstruction     = 4096
+	maxBuilders           = 64
+)
+
+// Config says what an index holds. Its zero values choose defaults.
 type Config struct {
 	Dim    int // components of a vector, 1 to MaxDim
 	Metric Metric
@@ -29,51 +59,120 @@ type Config struct {
 	// codes are the rows, exactly as Row returns them. It takes a quarter of
 	// the memory, and rounds each component to 1/127 of the vector's largest.
 	Quantized bool
+	// Truth returns the vector that was added under a slot, in dst if it has
+	// room. With it the index keeps codes alone in memory, and asks for the
+	// few rows whose exact score matters. It is called from searches, by
+	// several goroutines at once. It excludes Quantized.
+	Truth func(slot uint32, dst []float32) ([]float32, error)
+
+	M              int    // links of a node in each upper layer; twice as many in the lowest. 2 to 64; 0 is 16
+	EfConstruction int    // candidates kept while linking. 1 to 4096; 0 is 200
+	Builders       int    // goroutines that Link uses. 1 to 64; 0 is 1, whose graph depends on Seed and the order of calls alone
+	Seed           uint64 // of the choice of layers
+}
+
+func (c *Config) complete() error {
+	if c.Dim < 1 || c.Dim > MaxDim {
+		return fmt.Errorf("%w: dimension %d; 1 to %d are possible", ErrConfig, c.Dim, MaxDim)
+	}
+	if int(c.Metric) >= len(metricNames) {
+		return fmt.Errorf("%w: %s; there are %v", ErrConfig, c.Metric, metricNames)
+	}
+	if c.Quantized && c.Truth != nil {
+		return fmt.Errorf("%w: Quantized rows are their own truth; give one of Quantized and Truth", ErrConfig)
+	}
+	for _, p := range []struct {
+		name             string
+		value            *int
+		least, most, def int
+	}{
+		{"M", &c.M, 2, maxM, defaultM},
+		{"EfConstruction", &c.EfConstruction, 1, maxEfConstruction, defaultEfConstruction},
+		{"Builders", &c.Builders, 1, maxBuilders, 1},
+	} {
+		if *p.value == 0 {
+			*p.value = p.def
+		}
+		if *p.value < p.least || *p.value > p.most {
+			return fmt.Errorf("%w: %s %d; %d to %d are possible", ErrConfig, p.name, *p.value, p.least, p.most)
+		}
+	}
+	return nil
 }
 
 // Index is a set of vectors. Its methods may be called from any goroutine, but
 // Add and Remove from one at a time.
 type Index struct {
 	cfg    Config
-	rows   arena // float32 rows, unless Quantized
-	codes  arena // quantised rows, if Quantized
-	states arena // one atomic word for each slot
+	codes  arena // quantised rows
+	rows   arena // float32 rows, if the codes are not the rows and no Truth has them
 	length atomic.Uint32
+	bounds bounds
+	graph  graph
 
-	free    []uint32  // removed slots, for the writer
-	scratch []float32 // the writer's normalised vector
+	free    []uint32  // slots to use again, for the writer
+	vec     []float32 // the writer's normalised vector
+	decoded []float32 // the writer's quantised vector
 	pool    sync.Pool // of *searcher
-}
 
-// stateLive marks a slot that holds a row: added and not removed.
-const stateLive = 1
+	crossover int // Crossover, but for tests
+}
 
 // New returns an empty index, or [ErrConfig].
 func New(cfg Config) (*Index, error) {
-	if cfg.Dim < 1 || cfg.Dim > MaxDim {
-		return nil, fmt.Errorf("%w: dimension %d; 1 to %d are possible", ErrConfig, cfg.Dim, MaxDim)
+	if err := cfg.complete(); err != nil {
+		return nil, err
 	}
-	if int(cfg.Metric) >= len(metricNames) {
-		return nil, fmt.Errorf("%w: %s; there are %v", ErrConfig, cfg.Metric, metricNames)
+	x := &Index{
+		cfg:       cfg,
+		vec:       make([]float32, 0, cfg.Dim),
+		decoded:   make([]float32, 0, cfg.Dim),
+		crossover: Crossover,
 	}
-	x := &Index{cfg: cfg, scratch: make([]float32, cfg.Dim)}
-	x.rows.init(uintptr(cfg.Dim) * 4)
 	x.codes.init(codeStride(cfg.Dim))
-	x.states.init(4)
-	x.pool.New = func() any { return x.newSearcher() }
+	x.rows.init(uintptr(cfg.Dim) * 4)
+	x.graph.init(&x.cfg)
+	x.pool.New = func() any { return newSearcher(x) }
 	return x, nil
 }
 
-// Config returns what the index was made with.
+// Config returns what the index was made with, defaults filled in.
 func (x *Index) Config() Config { return x.cfg }
 
 // Len returns how many slots have been handed out: all slots are below it. A
 // reader that pins it sees the rows added until then.
 func (x *Index) Len() uint32 { return x.length.Load() }
 
-// Bytes returns the size of the index's mappings. Their untouched end, up to a
-// page in each arena, takes no memory on most systems.
-func (x *Index) Bytes() int64 { return x.rows.bytes() + x.codes.bytes() + x.states.bytes() }
+// Bytes returns the memory that rows and links take, to within a huge page for
+// each kind of them.
+func (x *Index) Bytes() int64 {
+	n := x.length.Load()
+	return x.codes.bytes(n) + x.rows.bytes(n) + x.graph.bytes(n)
+}
+
+// Stats says what an index holds.
+type Stats struct {
+	Slots   int   // handed out
+	Linked  int   // in the graph, removed ones that searches step over included
+	Removed int   // of the linked ones
+	Pending int   // not linked yet, which searches score one by one
+	Bytes   int64 // see [Index.Bytes]
+}
+
+// Stats returns what the index holds. Counts taken while others work may be
+// from moments that differ.
+func (x *Index) Stats() Stats {
+	return Stats{
+		Slots:   int(x.length.Load()),
+		Linked:  int(x.graph.linked.Load()),
+		Removed: int(x.graph.dead.Load()),
+		Pending: len(*x.graph.pending.Load()),
+		Bytes:   x.Bytes(),
+	}
+}
+
+// keepsRows says whether float32 rows are kept beside the codes.
+func (x *Index) keepsRows() bool { return !x.cfg.Quantized && x.cfg.Truth == nil }
 
 // Add stores a copy of a vector, normalised under Cosine, and returns its slot.
 // It returns what [CheckVector] does for a vector that doesn't fit, and
@@ -87,8 +186,9 @@ func (x *Index) Add(vec []float32) (slot uint32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	x.store(slot, x.prepare(vec, norm, x.scratch[:0]))
-	x.states.word(slot).Store(stateLive)
+	x.vec = x.prepare(vec, norm, x.vec[:0])
+	x.store(slot, x.vec)
+	x.graph.announce(slot)
 	if slot == x.length.Load() {
 		x.length.Store(slot + 1)
 	}
@@ -97,6 +197,7 @@ func (x *Index) Add(vec []float32) (slot uint32, err error) {
 
 // takeSlot returns a slot that has room in every arena.
 func (x *Index) takeSlot() (uint32, error) {
+	x.free = x.graph.reclaim(x.free)
 	if n := len(x.free); n > 0 {
 		slot := x.free[n-1]
 		x.free = x.free[:n-1]
@@ -106,14 +207,19 @@ func (x *Index) takeSlot() (uint32, error) {
 	if slot >= MaxSlots {
 		return 0, fmt.Errorf("%w: all %d slots are in use", ErrFull, MaxSlots)
 	}
-	rows := &x.rows
-	if x.cfg.Quantized {
-		rows = &x.codes
+	return slot, x.growTo(slot + 1)
+}
+
+func (x *Index) growTo(n uint32) error {
+	if err := x.codes.grow(n); err != nil {
+		return err
 	}
-	if err := rows.grow(slot + 1); err != nil {
-		return 0, err
+	if x.keepsRows() {
+		if err := x.rows.grow(n); err != nil {
+			return err
+		}
 	}
-	return slot, x.states.grow(slot + 1)
+	return x.graph.growTo(n)
 }
 
 // prepare appends to dst a checked vector of that length as it is compared:
@@ -130,42 +236,74 @@ func (x *Index) prepare(vec []float32, norm float64, dst []float32) []float32 {
 }
 
 func (x *Index) store(slot uint32, vec []float32) {
-	if !x.cfg.Quantized {
+	if x.keepsRows() {
 		copy(x.rows.float32s(slot, x.cfg.Dim), vec)
-		return
 	}
 	row := x.codeRow(slot)
 	scale := quantize(vec, row.codes)
-	if x.cfg.Metric == Cosine {
+	if x.cfg.Quantized && x.cfg.Metric == Cosine {
 		scale = unitScale(row.codes)
 	}
 	row.head[0], row.head[1] = float32(scale), 0
+	x.decoded = row.decode(x.decoded[:0])
+	if x.cfg.Quantized {
+		vec = x.decoded
+	}
+	if x.cfg.Metric == L2 {
+		row.head[1] = float32(-squaredNorm(vec) / 2)
+	}
+	x.bounds.widen(row.head[0], vec, x.decoded)
+	if !x.cfg.Quantized && coarse(row.codes) {
+		x.bounds.coarse.Store(true)
+	}
 }
 
 // Remove takes a slot's row out; a later Add may use the slot again. The caller
 // sees to it that no search, running or to come, may see the slot's old row. A
 // slot without a row is left as it is.
 func (x *Index) Remove(slot uint32) {
-	if slot >= x.length.Load() || !x.live(slot) {
-		return
+	if slot < x.length.Load() {
+		x.graph.retire(slot)
 	}
-	x.states.word(slot).Store(0)
-	x.free = append(x.free, slot)
 }
 
-func (x *Index) live(slot uint32) bool { return x.states.word(slot).Load()&stateLive != 0 }
-
 // Row appends the stored row to dst[:0] and returns it: normalised under
-// Cosine, decoded if Quantized. For a slot without a row it returns nil.
+// Cosine; decoded where only codes are kept. For a slot without a row it
+// returns nil.
 func (x *Index) Row(slot uint32, dst []float32) []float32 {
-	if slot >= x.length.Load() || !x.live(slot) {
+	if slot >= x.length.Load() || !x.graph.live(slot) {
 		return nil
 	}
-	if x.cfg.Quantized {
-		dst = x.codeRow(slot).decode(dst[:0])
-	} else {
+	if x.keepsRows() {
 		dst = append(dst[:0], x.rows.float32s(slot, x.cfg.Dim)...)
+	} else {
+		dst = x.codeRow(slot).decode(dst[:0])
 	}
 	runtime.KeepAlive(x)
 	return dst
 }
+
+// bounds are maxima over all rows ever stored, from which the error of a score
+// of codes follows. They only grow.
+type bounds struct {
+	residual atomic.Uint64 // of |row - codes| / scale, as float64 bits
+	norm     atomic.Uint64 // of |row| and |codes|, as float64 bits
+	scale    atomic.Uint64 // of scale, as float64 bits
+	coarse   atomic.Bool   // of the rows, one is
+}
+
+func (b *bounds) widen(scale float32, vec, decoded []float32) {
+	raise(&b.norm, math.Sqrt(max(squaredNorm(vec), squaredNorm(decoded))))
+	if scale > 0 {
+		raise(&b.residual, distance(vec, decoded)/float64(scale))
+		raise(&b.scale, float64(scale))
+	}
+}
+
+func raise(a *atomic.Uint64, v float64) {
+	if v > math.Float64frombits(a.Load()) {
+		a.Store(math.Float64bits(v))
+	}
+}
+
+func load(a *atomic.Uint64) float64 { return math.Float64frombits(a.Load()) }

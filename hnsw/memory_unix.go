@@ -12,27 +12,20 @@ const (
 	// pageBytes bounds an arena's page. Mappings cost memory only where they
 	// are touched, and large ones waste little at the ends of huge pages.
 	pageBytes = 32 << 20
-
-	hugePage = 2 << 20
 )
 
 // newPage maps zeroed memory outside the Go heap, so that rows don't count
-// towards the collector's pace, and asks for huge pages: without them a random
-// row costs a walk of the page table on top of the load.
-func newPage(bytes uintptr, huge bool) (*page, error) {
-	if !huge {
-		m, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-		if err != nil {
-			return nil, err
-		}
-		return ownPage(unsafe.Pointer(unsafe.SliceData(m)), m, unmap), nil
-	}
+// towards the collector's pace, and asks for huge pages from an offset on:
+// without them a random row costs a walk of the page table on top of the load.
+func newPage(bytes, hugeFrom uintptr) (*page, error) {
 	m, err := unix.Mmap(-1, 0, int(bytes)+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
 	}
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(m))) & (hugePage - 1)
-	adviseHuge(m[skip : skip+bytes])
+	if hugeFrom < bytes {
+		adviseHuge(m[skip+hugeFrom : skip+bytes])
+	}
 	return ownPage(unsafe.Pointer(&m[skip]), m, unmap), nil
 }
 

@@ -14,7 +14,7 @@ const pageBytes = 4 << 20
 
 // newPage maps zeroed memory outside the Go heap, so that rows don't count
 // towards the collector's pace.
-func newPage(bytes uintptr, _ bool) (*page, error) {
+func newPage(bytes, _ uintptr) (*page, error) {
 	addr, err := windows.VirtualAlloc(0, bytes, windows.MEM_RESERVE|windows.MEM_COMMIT, windows.PAGE_READWRITE)
 	if err != nil {
 		return nil, err

@@ -97,10 +97,7 @@ func checkedNorm(vec []float32, dim int, m Metric) (float64, error) {
 	if dim != 0 && len(vec) != dim || len(vec) == 0 || len(vec) > MaxDim {
 		return 0, &DimensionError{Got: len(vec), Want: dim}
 	}
-	var sum float64
-	for _, v := range vec {
-		sum += float64(v) * float64(v)
-	}
+	sum := squaredNorm(vec)
 	if math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return 0, notFinite(vec)
 	}

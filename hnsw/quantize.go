@@ -32,6 +32,7 @@ func codeStride(dim int) uintptr { return (simd.CodeHeader + uintptr(dim) + 7) &
 // quantize rounds a vector to codes in steps of the largest component's 127th,
 // and returns the step.
 func quantize(vec []float32, codes []uint8) (scale float64) {
+	codes = codes[:len(vec)]
 	largest := largestMagnitude(vec)
 	if largest == 0 {
 		for i := range codes {
@@ -41,17 +42,75 @@ func quantize(vec []float32, codes []uint8) (scale float64) {
 	}
 	inv := codeMax / largest
 	for i, v := range vec {
-		codes[i] = uint8(int(math.RoundToEven(float64(v)*inv)) + codeZero)
+		codes[i] = uint8(round(float64(v)*inv) + codeZero)
 	}
 	return largest / codeMax
 }
 
+// round returns the integer nearest to a number of small magnitude: added to a
+// number so large that its last bit is worth one, it is rounded by that.
+func round(v float64) int32 {
+	const large = 3 << 51
+	return int32(math.Float64bits(v + large))
+}
+
+// largestMagnitude compares magnitudes by their bits, whose order is theirs.
 func largestMagnitude(vec []float32) float64 {
-	var largest float32
-	for _, v := range vec {
-		largest = max(largest, v, -v)
+	const sign = 1 << 31
+	var a, b uint32
+	for len(vec) >= 2 {
+		a = max(a, math.Float32bits(vec[0])&^sign)
+		b = max(b, math.Float32bits(vec[1])&^sign)
+		vec = vec[2:]
 	}
-	return float64(largest)
+	if len(vec) == 1 {
+		a = max(a, math.Float32bits(vec[0])&^sign)
+	}
+	return float64(math.Float32frombits(max(a, b)))
+}
+
+// squaredNorm returns a vector's squared length, in two chains of additions.
+func squaredNorm(vec []float32) float64 {
+	var a, b float64
+	for len(vec) >= 2 {
+		v, w := float64(vec[0]), float64(vec[1])
+		a += v * v
+		b += w * w
+		vec = vec[2:]
+	}
+	if len(vec) == 1 {
+		v := float64(vec[0])
+		a += v * v
+	}
+	return a + b
+}
+
+// distance returns the distance of two vectors, likewise.
+func distance(x, y []float32) float64 {
+	y = y[:len(x)]
+	var a, b float64
+	for len(x) >= 2 && len(y) >= 2 {
+		v, w := float64(x[0])-float64(y[0]), float64(x[1])-float64(y[1])
+		a += v * v
+		b += w * w
+		x, y = x[2:], y[2:]
+	}
+	if len(x) == 1 && len(y) == 1 {
+		v := float64(x[0]) - float64(y[0])
+		a += v * v
+	}
+	return math.Sqrt(a + b)
+}
+
+// coarse says that codes, most of them 0 and 1, say little of a vector: one of
+// its components is so large that the others are lost in the rounding. Errors
+// are then what those were, and not independent of anything.
+func coarse(codes []uint8) bool {
+	sum := 0
+	for _, c := range codes {
+		sum += max(int(c)-codeZero, codeZero-int(c))
+	}
+	return sum < len(codes)
 }
 
 // unitScale returns the scale under which codes make a vector of length one.

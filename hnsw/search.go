@@ -3,21 +3,9 @@ package hnsw
 import (
 	"context"
 	"fmt"
-	"iter"
-	"math"
 	"runtime"
 
 	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/seed-7aedc3ff/memdb/internal/simd"
-)
-
-const (
-	// batch is how many rows one call of a kernel scores: enough to hide the
-	// call and to prefetch ahead, few enough to stay in the first-level cache.
-	batch = 256
-	// rowsPerCheck is how many rows are scored between looks at the context.
-	rowsPerCheck = 64 * batch
 )
 
 // Search says what a search may return.
@@ -41,24 +29,31 @@ type Search struct {
 
 // searcher is what one search needs of memory.
 type searcher struct {
-	x     *Index
-	query []float32
-	ids   []uint32
-	out   []float32
+	x      *Index
+	probe  probe
+	beam   *beam
+	within bitset
+	flat   flatSearch
+	ids    []uint32
+	out    []float32
+	row    []float32
 }
 
-func (x *Index) newSearcher() *searcher {
+func newSearcher(x *Index) *searcher {
 	return &searcher{
-		x:     x,
-		query: make([]float32, 0, x.cfg.Dim),
-		ids:   make([]uint32, 0, batch),
-		out:   make([]float32, batch),
+		x:    x,
+		beam: newBeam(x),
+		ids:  make([]uint32, 0, batch),
+		out:  make([]float32, batch),
+		row:  make([]float32, 0, x.cfg.Dim),
 	}
 }
 
 // Search returns the best hits for a query, best first, equal scores by slot:
-// min(K, what matches), never fewer. It returns what [CheckVector] does for a
-// query that doesn't fit, and ctx's error once ctx is done.
+// min(K, what matches), never fewer. Scores are exact. That no better row was
+// missed is certain with Exact, as good as certain of a flat search, which is
+// what small sets of rows get, and likely of a walk over the graph. It returns what [CheckVector] does for a query that doesn't
+// fit, Truth's error, and ctx's once ctx is done.
 func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
@@ -68,114 +63,112 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 		return nil, fmt.Errorf("%w: a search with k %d and ef %d; neither can be negative", ErrConfig, s.K, s.Ef)
 	}
 	s.Slots = min(s.Slots, x.length.Load())
-	if s.K == 0 || s.Slots == 0 {
+	s.K, s.Ef = min(s.K, int(s.Slots)), min(s.Ef, int(s.Slots))
+	if s.K == 0 || ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	epoch := x.graph.grace.enter()
+	defer x.graph.grace.leave(epoch)
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
-	r.query = x.prepare(query, norm, r.query[:0])
-	hits, err := r.flat(ctx, &s)
+	r.setQuery(query, norm)
+	hits, err := r.search(ctx, &s)
 	runtime.KeepAlive(x)
 	return hits, err
 }
 
-// flat scores every row that matches.
-func (r *searcher) flat(ctx context.Context, s *Search) ([]Hit, error) {
-	best := topK{k: s.K}
-	scored := 0
-	for ids := range r.matching(s) {
-		if scored%rowsPerCheck == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		scored += batch
-		out := r.out[:len(ids)]
-		r.score(ids, out)
-		for i, score := range out {
-			if best.enters(score) {
-				best.push(Hit{Slot: ids[i], Score: score})
-			}
+// search chooses between a flat search and a walk over the graph, and falls
+// back on the former where the latter comes to nothing.
+func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
+	p := r.plan(s)
+	if p.way == flat || !r.walk(s, p) {
+		return r.searchFlat(ctx, s)
+	}
+	found := r.beam.found[:0]
+	for _, c := range r.beam.found {
+		if c.slot&markHidden == 0 {
+			found = append(found, c)
 		}
 	}
-	return best.sorted(), ctx.Err()
+	r.probe.allow(deviationsWalk)
+	return r.rescore(found, s.K)
 }
 
-// matching yields the slots that the search may return, in ascending order and
-// in batches that are valid until the next one.
-func (r *searcher) matching(s *Search) iter.Seq[[]uint32] {
-	return func(yield func([]uint32) bool) {
-		ids := r.ids[:0]
-		for slot := range candidates(s) {
-			if !r.x.live(slot) || s.Visible != nil && !s.Visible(slot) {
-				continue
-			}
-			ids = append(ids, slot)
-			if len(ids) == batch {
-				if !yield(ids) {
-					return
-				}
-				ids = ids[:0]
-			}
+// walk fills the beam with what matches, from the graph and from what is not
+// linked yet. It reports false if that would take longer than a flat search or
+// found too few.
+func (r *searcher) walk(s *Search, p plan) bool {
+	b := r.beam
+	b.visible = r.visible(s, p.way)
+	b.reset(p.ef)
+	// Before the walk: what is linked in between is met there.
+	r.startPending(s)
+	b.start(p.from...)
+	if p.way == within {
+		r.startWithin(s)
+		if !r.walkWithin(p.budget) {
+			return false
 		}
-		if len(ids) > 0 {
-			yield(ids)
-		}
+	} else if !b.walk(0, p.budget) {
+		return false
 	}
+	return b.shown >= s.K || b.shown >= p.matching
 }
 
-// candidates yields the slots below the limit that lie within the set.
-func candidates(s *Search) iter.Seq[uint32] {
-	return func(yield func(uint32) bool) {
-		if s.Within == nil {
-			for slot := range s.Slots {
-				if !yield(slot) {
-					return
-				}
-			}
-			return
-		}
-		for it := s.Within.Iterator(); it.HasNext(); {
-			if slot := it.Next(); slot >= s.Slots || !yield(slot) {
-				return
-			}
-		}
-	}
-}
-
-// score sets out to the scores of the rows for the prepared query.
-func (r *searcher) score(ids []uint32, out []float32) {
+// visible returns what decides whether a slot that the walk meets is returned;
+// nil if all are.
+func (r *searcher) visible(s *Search, by way) func(slot uint32) bool {
 	x := r.x
+	var in func(uint32) bool
 	switch {
-	case x.cfg.Quantized:
-		r.scoreCodes(ids, out)
-	case x.cfg.Metric == L2:
-		simd.SquaredL2Rows(r.query, x.rows.table.Load(), ids, out)
-		for i, d := range out {
-			out[i] = negatedRoot(d)
-		}
-	default:
-		simd.DotRows(r.query, x.rows.table.Load(), ids, out)
+	case by == within: // which asks often: it pays to unpack the set
+		r.within.set(s.Within, s.Slots)
+		in = r.within.has
+	case s.Within != nil:
+		in = func(slot uint32) bool { return slot < s.Slots && s.Within.Contains(slot) }
 	}
+	seen := s.Visible
+	if seen == nil && x.graph.dead.Load() > 0 {
+		seen = x.graph.live
+	}
+	switch {
+	case in != nil && seen != nil:
+		return func(slot uint32) bool { return in(slot) && seen(slot) }
+	case in != nil:
+		return in
+	case seen != nil:
+		return func(slot uint32) bool { return slot < s.Slots && seen(slot) }
+	case s.Slots < x.length.Load():
+		return func(slot uint32) bool { return slot < s.Slots }
+	}
+	return nil
 }
 
-// scoreCodes scores quantised rows against the float32 query: the rows are what
-// they are, but the query is not rounded.
-func (r *searcher) scoreCodes(ids []uint32, out []float32) {
-	if r.x.cfg.Metric == L2 {
-		row := make([]float32, 0, r.x.cfg.Dim)
-		for i, id := range ids {
-			row = r.x.codeRow(id).decode(row[:0])
-			out[i] = negatedRoot(simd.SquaredL2(r.query, row))
+// startPending adds the matching slots that are not in the graph.
+func (r *searcher) startPending(s *Search) {
+	b, g := r.beam, &r.x.graph
+	b.ids = b.ids[:0]
+	for _, slot := range *g.pending.Load() {
+		state := g.node(slot).state.Load()
+		if state&stateLive == 0 || state&stateLinked != 0 || slot >= s.Slots {
+			continue
 		}
-		return
+		if b.visible != nil && !b.visible(slot) || !b.visited.add(slot) {
+			continue
+		}
+		b.ids = append(b.ids, slot)
+		if len(b.ids) == batch {
+			b.insertAll(markExpanded)
+			b.ids = b.ids[:0]
+		}
 	}
-	simd.DotCodesRows(r.query, r.x.codes.table.Load(), ids, out)
+	b.insertAll(markExpanded)
+	b.steps = 0
 }
-
-func negatedRoot(squared float32) float32 { return 0 - float32(math.Sqrt(float64(squared))) }
 
 // Scores sets out[i] to the score of slots[i] for the query. It returns what
 // [CheckVector] does for a query that doesn't fit, [ErrSlot] for a slot without
-// a row, and [ErrConfig] if out has another length than slots.
+// a row, [ErrConfig] if out has another length than slots, and Truth's error.
 func (x *Index) Scores(query []float32, slots []uint32, out []float32) error {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
@@ -186,14 +179,14 @@ func (x *Index) Scores(query []float32, slots []uint32, out []float32) error {
 	}
 	length := x.length.Load()
 	for _, slot := range slots {
-		if slot >= length || !x.live(slot) {
+		if slot >= length || !x.graph.live(slot) {
 			return fmt.Errorf("%w: slot %d of %d holds no row", ErrSlot, slot, length)
 		}
 	}
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
-	r.query = x.prepare(query, norm, r.query[:0])
-	r.score(slots, out)
+	r.probe.vec = x.prepare(query, norm, r.probe.vec[:0])
+	err = r.score(slots, out)
 	runtime.KeepAlive(x)
-	return nil
+	return err
 }

@@ -26,11 +26,6 @@ type topK struct {
 	hits []Hit
 }
 
-// enters says whether a score could still be among the k best.
-func (t *topK) enters(score float32) bool {
-	return len(t.hits) < t.k || score >= t.hits[0].Score
-}
-
 func (t *topK) push(h Hit) {
 	switch {
 	case len(t.hits) < t.k:

@@ -1,0 +1,277 @@
+package hnsw
+
+import (
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
+
+// Marks in the upper bits of a candidate's slot.
+const (
+	markExpanded = 1 << 31 // its links have been followed
+	markHidden   = 1 << 30 // a waypoint that the search may not return
+	slotMask     = 1<<30 - 1
+)
+
+// maxHidden bounds the hidden candidates that a walk keeps: inserting one among
+// them moves a few kilobytes.
+const maxHidden = 2048
+
+// candidate is a slot and the score of its codes.
+type candidate struct {
+	score float32
+	slot  uint32 // with marks
+}
+
+// beam walks over the graph: it keeps the best candidates it has met, sorted,
+// and follows the links of the best one not yet expanded until there is none.
+// The candidates beyond the ef-th that may be returned are dropped, as they are
+// never expanded in HNSW either; hidden ones don't count.
+type beam struct {
+	x       *Index
+	query   simd.Query8
+	rounded []float32 // the query as its codes have it
+	ef      int
+	visible func(slot uint32) bool // nil: nothing is hidden
+
+	found []candidate
+	shown int // of found, those not hidden
+	next  int // none before it is unexpanded
+
+	starts []candidate // see approach
+
+	visited slotSet
+	ids     []uint32
+	scores  []float32
+	steps   int // rows scored
+}
+
+func newBeam(x *Index) *beam {
+	return &beam{
+		x:       x,
+		query:   simd.Query8{Codes: make([]int8, x.cfg.Dim)},
+		rounded: make([]float32, x.cfg.Dim),
+		ids:     make([]uint32, 0, batch),
+		scores:  make([]float32, batch),
+	}
+}
+
+// reset prepares for another walk with the same query.
+func (b *beam) reset(ef int) {
+	b.ef, b.shown, b.next, b.steps = ef, 0, 0, 0
+	b.found = b.found[:0]
+	b.visited.reset(b.x.length.Load())
+}
+
+// scoreOne returns the score of one slot's codes.
+func (b *beam) scoreOne(slot uint32) float32 {
+	id := [1]uint32{slot}
+	var out [1]float32
+	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), id[:], out[:])
+	return out[0]
+}
+
+// descend walks greedily from the entry point down to a layer.
+func (b *beam) descend(slot uint32, from, to int) candidate {
+	best := candidate{score: b.scoreOne(slot), slot: slot}
+	for level := from; level > to; level-- {
+		for moved := true; moved; {
+			b.ids = b.x.graph.neighbours(best.slot, level, b.ids[:0])
+			moved = false
+			for i, score := range b.score() {
+				if score > best.score {
+					best = candidate{score: score, slot: b.ids[i]}
+					moved = true
+				}
+			}
+		}
+	}
+	return best
+}
+
+// approachEf is how many candidates are kept on the way into a layer. Going down
+// with one alone, as through the layers above, a search would miss whole
+// clusters: no width below finds those that nothing near leads to.
+const approachEf = 8
+
+// approach returns slots from which to walk in a layer, the best first. They
+// are valid until the next call of it or of keepStarts.
+func (b *beam) approach(entry uint32, top, level int) []candidate {
+	from := b.descend(entry, top, min(top, level+1))
+	b.visible = nil
+	b.reset(approachEf)
+	b.start(from)
+	if top > level {
+		b.walk(level+1, math.MaxInt)
+	}
+	return b.keepStarts()
+}
+
+// keepStarts returns the best candidates found, to walk from in the next layer.
+func (b *beam) keepStarts() []candidate {
+	b.starts = b.starts[:0]
+	for _, c := range b.found[:min(len(b.found), approachEf)] {
+		b.starts = append(b.starts, candidate{c.score, c.slot & slotMask})
+	}
+	return b.starts
+}
+
+// score scores the slots in ids.
+func (b *beam) score() []float32 {
+	if len(b.ids) > len(b.scores) {
+		b.scores = make([]float32, 2*len(b.ids))
+	}
+	out := b.scores[:len(b.ids)]
+	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), b.ids, out)
+	b.steps += len(out)
+	return out
+}
+
+// start adds candidates to begin from, once.
+func (b *beam) start(from ...candidate) {
+	for _, c := range from {
+		if b.visited.add(c.slot) {
+			b.insert(c.score, c.slot)
+		}
+	}
+}
+
+// walk expands candidates in a layer until the best are all expanded. It
+// reports false if it scored more rows than the budget before, or met so many
+// hidden ones that keeping them in order would take longer than it is worth.
+func (b *beam) walk(level, budget int) bool {
+	g := &b.x.graph
+	for b.steps <= budget && len(b.found) <= maxHidden+b.ef {
+		c := b.nextCandidate()
+		if c == nil {
+			return true
+		}
+		b.ids = b.visited.addLinks(g.list(c.slot&slotMask, level), b.ids[:0])
+		if b.next < len(b.found) {
+			// Most often it is the next one to be expanded: its links arrive
+			// while these rows are scored.
+			simd.Prefetch(unsafe.Pointer(unsafe.SliceData(g.list(b.found[b.next].slot&slotMask, level))))
+		}
+		b.insertAll(0)
+	}
+	return false
+}
+
+// nextCandidate marks the best unexpanded candidate and returns it, or nil.
+func (b *beam) nextCandidate() *candidate {
+	for b.next < len(b.found) {
+		c := &b.found[b.next]
+		b.next++
+		if c.slot&markExpanded == 0 {
+			c.slot |= markExpanded
+			return c
+		}
+	}
+	return nil
+}
+
+// insertAll scores the slots in ids and inserts those good enough with a mark.
+func (b *beam) insertAll(mark uint32) {
+	for i, score := range b.score() {
+		if b.shown < b.ef || score > b.found[len(b.found)-1].score {
+			b.insert(score, b.ids[i]|mark)
+		}
+	}
+}
+
+// insert puts a candidate in its place and drops what falls off the end.
+func (b *beam) insert(score float32, slot uint32) {
+	if b.visible != nil && !b.visible(slot&slotMask) {
+		slot |= markHidden
+	}
+	// The search halves the range without a branch on what it finds, which no
+	// processor could predict.
+	at, n := 0, len(b.found)
+	for n > 0 {
+		half := (n + 1) >> 1
+		if b.found[at+half-1].score >= score {
+			at += half
+		}
+		n -= half
+	}
+	b.found = append(b.found, candidate{})
+	copy(b.found[at+1:], b.found[at:])
+	b.found[at] = candidate{score: score, slot: slot}
+	b.next = min(b.next, at)
+	if slot&markHidden == 0 {
+		b.shown++
+		b.trim()
+	}
+}
+
+// trim drops the last of more than ef shown candidates, and with it what is no
+// better than the new last one.
+func (b *beam) trim() {
+	n := len(b.found)
+	if b.shown > b.ef {
+		b.shown--
+		n--
+	}
+	if b.shown == b.ef {
+		for n > 0 && b.found[n-1].slot&markHidden != 0 {
+			n--
+		}
+	}
+	b.found = b.found[:n]
+}
+
+// slotSet is a set of slots that is emptied in time proportional to its size.
+type slotSet struct {
+	words   []uint64
+	touched []uint32
+	limit   uint32 // slots at or above it are never members
+}
+
+func (s *slotSet) reset(limit uint32) {
+	for _, w := range s.touched {
+		s.words[w] = 0
+	}
+	s.touched = s.touched[:0]
+	s.limit = limit
+	if need := int(limit+63) / 64; need > len(s.words) {
+		// Half as much again, so that a growing index doesn't mean a new set
+		// for each search.
+		s.words = make([]uint64, need+need/2)
+	}
+}
+
+// add reports whether a slot below the limit was not a member yet.
+func (s *slotSet) add(slot uint32) bool {
+	if slot >= s.limit {
+		return false
+	}
+	w, bit := &s.words[slot>>6], uint64(1)<<(slot&63)
+	if *w&bit != 0 {
+		return false
+	}
+	if *w == 0 {
+		s.touched = append(s.touched, slot>>6)
+	}
+	*w |= bit
+	return true
+}
+
+// addLinks appends to dst the slots of a link list that are new.
+func (s *slotSet) addLinks(list []atomic.Uint32, dst []uint32) []uint32 {
+	for i := range list {
+		v := list[i].Load()
+		if v == 0 {
+			break
+		}
+		if s.add(v - 1) {
+			dst = append(dst, v-1)
+		}
+	}
+	return dst
+}
+
+func (s *slotSet) has(slot uint32) bool {
+	return slot < s.limit && s.words[slot>>6]>>(slot&63)&1 != 0
+}

@@ -1,0 +1,127 @@
+package hnsw
+
+import (
+	"context"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
+
+const (
+	// batch is how many rows one call of a kernel scores: enough to hide the
+	// call and to prefetch ahead, few enough to stay in the caches.
+	batch = 256
+	// rowsPerCheck is how many rows are scored between looks at the context.
+	rowsPerCheck = 64 * batch
+)
+
+// flatSearch scores the codes of all rows that match. It keeps those whose key
+// could, by its slack, be among the k best: at least as high as the k-th best
+// key would be if each of those were as low as it could be.
+type flatSearch struct {
+	found []candidate
+	bar   topK // the k highest keys, each less its slack
+	limit int  // of found, before what has fallen below the bar is dropped
+}
+
+// searchFlat finds the true top k: for certain, if the search is to be exact.
+func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
+	r.probe.allow(deviationsFlat)
+	if s.Exact {
+		r.probe.allow(math.Inf(1))
+	}
+	f := &r.flat
+	f.found, f.bar, f.limit = f.found[:0], topK{k: s.K, hits: f.bar.hits[:0]}, 4*batch
+	table := r.x.codes.table.Load()
+	// Most rows are ruled out by the largest slack there is.
+	slack := float32(r.probe.slack(float32(load(&r.x.bounds.scale))))
+	scored := 0
+	for ids := range r.matching(s) {
+		if scored%rowsPerCheck == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		scored += batch
+		out := r.out[:len(ids)]
+		simd.Dot8Rows(&r.beam.query, table, ids, out)
+		for i, key := range out {
+			if len(f.bar.hits) < s.K || key+slack >= f.bar.hits[0].Score {
+				f.add(candidate{key, ids[i]}, &r.probe, table)
+			}
+		}
+	}
+	f.drop(&r.probe, table)
+	slices.SortFunc(f.found, compareCandidates)
+	return r.rescore(f.found, s.K)
+}
+
+func (f *flatSearch) add(c candidate, p *probe, table *simd.Rows) {
+	slack := float32(p.slack(*(*float32)(table.At(c.slot))))
+	if len(f.bar.hits) == f.bar.k && c.score+slack < f.bar.hits[0].Score {
+		return
+	}
+	f.found = append(f.found, c)
+	f.bar.push(Hit{Slot: c.slot, Score: c.score - slack})
+	if len(f.found) >= f.limit {
+		f.drop(p, table)
+		f.limit = 4*batch + 2*len(f.found)
+	}
+}
+
+// drop removes what has fallen below the bar.
+func (f *flatSearch) drop(p *probe, table *simd.Rows) {
+	if len(f.bar.hits) < f.bar.k {
+		return
+	}
+	bar := f.bar.hits[0].Score
+	f.found = slices.DeleteFunc(f.found, func(c candidate) bool {
+		return c.score+float32(p.slack(*(*float32)(table.At(c.slot)))) < bar
+	})
+}
+
+// matching yields the slots that the search may return, in ascending order and
+// in batches that are valid until the next one.
+func (r *searcher) matching(s *Search) iter.Seq[[]uint32] {
+	nodes := r.x.graph.nodes.table.Load()
+	return func(yield func([]uint32) bool) {
+		var some [batch]uint32
+		kept := r.ids[:0]
+		next := candidates(s)
+		for slots := next(some[:]); len(slots) > 0; slots = next(some[:]) {
+			kept = kept[:0]
+			for _, slot := range slots {
+				if (*node)(nodes.At(slot)).state.Load()&stateLive != 0 && (s.Visible == nil || s.Visible(slot)) {
+					kept = append(kept, slot)
+				}
+			}
+			if len(kept) > 0 && !yield(kept) {
+				return
+			}
+		}
+	}
+}
+
+// candidates returns a function that fills a buffer with the next slots below
+// the limit that lie within the set, until there are none.
+func candidates(s *Search) func(buf []uint32) []uint32 {
+	if s.Within != nil {
+		it := s.Within.ManyIterator()
+		return func(buf []uint32) []uint32 {
+			n := it.NextMany(buf)
+			for n > 0 && buf[n-1] >= s.Slots {
+				n--
+			}
+			return buf[:n]
+		}
+	}
+	next := uint32(0)
+	return func(buf []uint32) []uint32 {
+		n := min(uint32(len(buf)), s.Slots-next)
+		for i := range n {
+			buf[i] = next + i
+		}
+		next += n
+		return buf[:n]
+	}
+}

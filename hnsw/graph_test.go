@@ -1,0 +1,640 @@
+package hnsw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
+
+// clustered returns vectors around centres, as embeddings lie.
+func clustered(rng *rand.Rand, n, dim, centres int) [][]float32 {
+	middle := make([][]float32, centres)
+	for i := range middle {
+		middle[i] = randomVector(rng, dim)
+	}
+	vecs := make([][]float32, n)
+	for i := range vecs {
+		vecs[i] = randomVector(rng, dim)
+		for k, m := range middle[rng.IntN(centres)] {
+			vecs[i][k] = m + 0.6*vecs[i][k]
+		}
+	}
+	return vecs
+}
+
+// newGraph returns an empty index that builds a graph from the first row on.
+func newGraph(t testing.TB, cfg Config) *Index {
+	t.Helper()
+	x := mustNew(t, cfg)
+	x.crossover = 0
+	return x
+}
+
+// linkedIndex returns an index with all vectors in its graph.
+func linkedIndex(t testing.TB, cfg Config, vecs [][]float32) *Index {
+	t.Helper()
+	x := newGraph(t, cfg)
+	for _, v := range vecs {
+		mustAdd(t, x, v)
+	}
+	mustLink(t, x)
+	return x
+}
+
+func mustLink(t testing.TB, x *Index) {
+	t.Helper()
+	if err := x.Link(t.Context(), x.Len()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustSearch(t testing.TB, x *Index, query []float32, s Search) []Hit {
+	t.Helper()
+	hits, err := x.Search(t.Context(), query, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hits
+}
+
+// recall returns the mean share of the true top k among the hits, and checks
+// that there are as many and that their scores are right.
+func recall(t testing.TB, x *Index, queries [][]float32, s Search) float64 {
+	t.Helper()
+	found, total := 0, 0
+	for _, q := range queries {
+		s.Exact = true
+		want := mustSearch(t, x, q, s)
+		s.Exact = false
+		got := mustSearch(t, x, q, s)
+		if len(got) != len(want) {
+			t.Fatalf("%d hits; a flat search has %d", len(got), len(want))
+		}
+		scores := map[uint32]float32{}
+		for _, h := range want {
+			scores[h.Slot] = h.Score
+		}
+		for _, h := range got {
+			if score, ok := scores[h.Slot]; ok {
+				found++
+				if score != h.Score {
+					t.Fatalf("slot %d scores %v; in a flat search %v", h.Slot, h.Score, score)
+				}
+			}
+		}
+		total += len(want)
+	}
+	if total == 0 {
+		return 1
+	}
+	return float64(found) / float64(total)
+}
+
+// checkGraph asserts what holds of a graph that nobody is changing: links lead
+// to linked slots in their layer, once, and every live one can be reached, but
+// under Dot, where no row is closest to a short one.
+func checkGraph(t testing.TB, x *Index) {
+	t.Helper()
+	g := &x.graph
+	entry, top, ok := g.entryPoint()
+	linked := map[uint32]bool{}
+	for slot := range x.Len() {
+		if g.node(slot).state.Load()&stateLinked == 0 {
+			continue
+		}
+		linked[slot] = true
+		if level := g.level(slot); level > top {
+			t.Fatalf("slot %d in layer %d is above the entry point's %d", slot, level, top)
+		}
+	}
+	if len(linked) != int(g.linked.Load()) || ok != (len(linked) > 0) {
+		t.Fatalf("%d slots are linked; counted %d; entry point %t", len(linked), g.linked.Load(), ok)
+	}
+	if !ok {
+		return
+	}
+	if !linked[entry] || g.level(entry) != top {
+		t.Fatalf("entry point %d in layer %d is not in the graph", entry, top)
+	}
+	for slot := range linked {
+		for level := range g.level(slot) + 1 {
+			seen := map[uint32]bool{slot: true}
+			for _, to := range g.neighbours(slot, level, nil) {
+				if seen[to] || !linked[to] || g.level(to) < level {
+					t.Fatalf("slot %d in layer %d has a wrong link to %d", slot, level, to)
+				}
+				seen[to] = true
+			}
+		}
+	}
+	reached, queue := map[uint32]bool{entry: true}, []uint32{entry}
+	for len(queue) > 0 {
+		slot := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for level := range g.level(slot) + 1 {
+			for _, to := range g.neighbours(slot, level, nil) {
+				if !reached[to] {
+					reached[to] = true
+					queue = append(queue, to)
+				}
+			}
+		}
+	}
+	lost := 0
+	for slot := range linked {
+		if g.live(slot) && !reached[slot] {
+			lost++
+		}
+	}
+	if lost > len(linked)/500 && x.cfg.Metric != Dot {
+		t.Fatalf("%d of %d slots can't be reached", lost, len(linked))
+	}
+}
+
+func TestRecall(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	for _, cfg := range configs() {
+		cfg.Dim = 32
+		vecs := clustered(rng, 3100, cfg.Dim, 40)
+		x := linkedIndex(t, cfg, vecs[:3000])
+		checkGraph(t, x)
+		if got := recall(t, x, vecs[3000:], Search{K: 10, Slots: x.Len()}); got < 0.97 {
+			t.Errorf("%s quantized=%t: recall %.4f", cfg.Metric, cfg.Quantized, got)
+		}
+	}
+}
+
+// TestExactEqualsFloat32 gives the codes' error its worst: a component that is
+// far larger than the others, near duplicates, rows of very different lengths.
+func TestExactEqualsFloat32(t *testing.T) {
+	sequential(t)
+	shapes := map[string]func(rng *rand.Rand, base, vec []float32){
+		"normal":  func(*rand.Rand, []float32, []float32) {},
+		"outlier": func(rng *rand.Rand, _, vec []float32) { vec[3] = 50 + rng.Float32() },
+		"near duplicates": func(_ *rand.Rand, base, vec []float32) {
+			for i := range vec {
+				vec[i] = base[i] + vec[i]*1e-4
+			}
+		},
+		"lengths": func(rng *rand.Rand, _, vec []float32) {
+			scale := float32(math.Exp2(rng.Float64()*20 - 10))
+			for i := range vec {
+				vec[i] *= scale
+			}
+		},
+	}
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			rng := random(t)
+			for _, cfg := range configs() {
+				cfg.Dim = 200
+				x := mustNew(t, cfg)
+				base := randomVector(rng, cfg.Dim)
+				slots := make([]uint32, 2000)
+				for i := range slots {
+					vec := randomVector(rng, cfg.Dim)
+					shape(rng, base, vec)
+					slots[i] = mustAdd(t, x, vec)
+				}
+				for range 10 {
+					query := randomVector(rng, cfg.Dim)
+					shape(rng, base, query)
+					scores := make([]float32, len(slots))
+					if err := x.Scores(query, slots, scores); err != nil {
+						t.Fatal(err)
+					}
+					want := make([]Hit, len(slots))
+					for i, score := range scores {
+						want[i] = Hit{slots[i], score}
+					}
+					slices.SortFunc(want, compareHits)
+					for _, k := range []int{1, 10, 700} {
+						for _, exact := range []bool{true, false} {
+							got := mustSearch(t, x, query, Search{K: k, Slots: x.Len(), Exact: exact})
+							if !slices.Equal(got, want[:k]) {
+								t.Fatalf("%s quantized=%t exact=%t: the top %d differ from float32's", cfg.Metric, cfg.Quantized, exact, k)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestCoarseCodes stores rows whose codes say nothing of what the query asks
+// for, next to one component that drowns it.
+func TestCoarseCodes(t *testing.T) {
+	rng := random(t)
+	const dim, large, less = 1024, 1200, 220
+	x := mustNew(t, Config{Dim: dim, Metric: Dot})
+	row := func(first float32) []float32 {
+		vec := make([]float32, dim)
+		for i := range vec {
+			vec[i] = 2*rng.Float32() - 1
+		}
+		vec[0] = first
+		return vec
+	}
+	for range 100 {
+		mustAdd(t, x, row(large))
+	}
+	query := row(1)
+	best := slices.Clone(query) // a third of dim from all components together
+	best[0] = large - less
+	want := mustAdd(t, x, best)
+	if hits := mustSearch(t, x, query, Search{K: 1, Slots: x.Len()}); hits[0].Slot != want {
+		t.Errorf("%v is found; slot %d is best", hits, want)
+	}
+}
+
+func TestTruthIsAskedForScores(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	for _, m := range []Metric{Cosine, Dot, L2} {
+		vecs := clustered(rng, 2100, 24, 30)
+		asked := 0
+		cfg := Config{Dim: 24, Metric: m}
+		plain := linkedIndex(t, cfg, vecs[:2000])
+		cfg.Truth = func(slot uint32, dst []float32) ([]float32, error) {
+			asked++
+			return append(dst, vecs[slot]...), nil
+		}
+		x := linkedIndex(t, cfg, vecs[:2000])
+		if x.rows.bytes(x.Len()) != 0 {
+			t.Errorf("%d bytes of rows are kept beside their truth", x.rows.bytes(x.Len()))
+		}
+		for _, q := range vecs[2000:] {
+			for _, exact := range []bool{false, true} {
+				s := Search{K: 10, Slots: x.Len(), Exact: exact, Ef: 100}
+				got, want := mustSearch(t, x, q, s), mustSearch(t, plain, q, s)
+				for i, h := range got {
+					if math.Abs(float64(h.Score-want[i].Score)) > 1e-4 {
+						t.Fatalf("%s: hit %d scores %v; %v with rows in memory", m, i, h.Score, want[i].Score)
+					}
+				}
+			}
+		}
+		if asked > 200*60 {
+			t.Errorf("%s: %d rows were asked for, for 200 searches of 10", m, asked)
+		}
+	}
+	lost := errors.New("lost")
+	x := mustNew(t, Config{Dim: 1, Truth: func(uint32, []float32) ([]float32, error) { return nil, lost }})
+	mustAdd(t, x, []float32{1})
+	if _, err := x.Search(t.Context(), []float32{1}, Search{K: 1, Slots: 1}); !errors.Is(err, lost) {
+		t.Errorf("a lost row: %v", err)
+	}
+	x = mustNew(t, Config{Dim: 1, Truth: func(uint32, []float32) ([]float32, error) { return []float32{1, 2}, nil }})
+	mustAdd(t, x, []float32{1})
+	if err := x.Scores([]float32{1}, []uint32{0}, make([]float32, 1)); !errors.Is(err, ErrDimension) {
+		t.Errorf("a row of another dimension: %v", err)
+	}
+	if _, err := New(Config{Dim: 1, Quantized: true, Truth: x.cfg.Truth}); !errors.Is(err, ErrConfig) {
+		t.Errorf("codes that are their own truth, and another: %v", err)
+	}
+}
+
+func TestDeterministicForASeed(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	vecs := clustered(rng, 1500, 16, 20)
+	links := func(seed uint64) (all []uint32) {
+		x := linkedIndex(t, Config{Dim: 16, Seed: seed}, vecs)
+		for slot := range x.Len() {
+			for level := range x.graph.level(slot) + 1 {
+				all = append(all, uint32(level))
+				all = x.graph.neighbours(slot, level, all)
+			}
+		}
+		return all
+	}
+	if !slices.Equal(links(7), links(7)) {
+		t.Error("two builds with one seed differ")
+	}
+	if slices.Equal(links(7), links(8)) {
+		t.Error("the seed changes nothing")
+	}
+}
+
+func TestParallelBuild(t *testing.T) {
+	rng := random(t)
+	vecs := clustered(rng, 1600, 32, 20)
+	x := linkedIndex(t, Config{Dim: 32, Builders: 8}, vecs[:1500])
+	checkGraph(t, x)
+	if got := recall(t, x, vecs[1500:], Search{K: 10, Slots: x.Len()}); got < 0.97 {
+		t.Errorf("recall %.4f", got)
+	}
+}
+
+func TestNoGraphBelowCrossover(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	x := mustNew(t, Config{Dim: 4})
+	for range Crossover - 1 {
+		mustAdd(t, x, randomVector(rng, 4))
+	}
+	mustLink(t, x)
+	if x.graph.linked.Load() != 0 {
+		t.Error("a graph was built below the crossover")
+	}
+	mustAdd(t, x, randomVector(rng, 4))
+	mustLink(t, x)
+	if got := x.graph.linked.Load(); got != Crossover {
+		t.Errorf("%d rows are linked; want %d", got, Crossover)
+	}
+}
+
+// TestUnlinkedRowsAreFound searches with part of the rows in the graph, in all
+// of which the answer must be as good.
+func TestUnlinkedRowsAreFound(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	vecs := clustered(rng, 3000, 24, 30)
+	x := newGraph(t, Config{Dim: 24})
+	for i, v := range vecs {
+		slot := mustAdd(t, x, v)
+		if i%500 == 250 {
+			if err := x.Link(t.Context(), slot-100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hits := mustSearch(t, x, v, Search{K: 3, Slots: x.Len(), Ef: 20})
+		if hits[0].Slot != slot {
+			t.Fatalf("row %d is not found right after it was stored: %v", slot, hits)
+		}
+	}
+	got := x.Stats()
+	want := Stats{Slots: 3000, Linked: 2650, Pending: 350, Bytes: x.Bytes()} // from the last call's limit on
+	if got != want {
+		t.Errorf("%+v; want %+v", got, want)
+	}
+	if perRow := got.Bytes / 3000; perRow < 24*5 || perRow > 24*5+300 {
+		t.Errorf("%d bytes a row", perRow)
+	}
+	if got := recall(t, x, vecs[:100], Search{K: 10, Slots: x.Len()}); got < 0.97 {
+		t.Errorf("recall %.4f", got)
+	}
+	mustLink(t, x)
+	checkGraph(t, x)
+}
+
+func TestLinkStopsWithItsContext(t *testing.T) {
+	rng := random(t)
+	x := newGraph(t, Config{Dim: 8})
+	for range 100 {
+		mustAdd(t, x, randomVector(rng, 8))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := x.Link(ctx, x.Len()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled Link: %v", err)
+	}
+	mustLink(t, x)
+	checkGraph(t, x)
+	if got := x.graph.linked.Load(); got != 100 {
+		t.Errorf("%d rows are linked; want 100", got)
+	}
+}
+
+func TestDuplicates(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	same := randomVector(rng, 16)
+	vecs := clustered(rng, 1000, 16, 10)
+	for i := range 3000 {
+		vecs = append(vecs, same)
+		if i%10 == 0 {
+			vecs = append(vecs, randomVector(rng, 16))
+		}
+	}
+	x := linkedIndex(t, Config{Dim: 16}, vecs)
+	for _, h := range mustSearch(t, x, same, Search{K: 50, Slots: x.Len()}) {
+		if h.Score < 0.9999 {
+			t.Errorf("of 3,000 duplicates, the top 50 hold one that scores %v", h.Score)
+		}
+	}
+	queries := clustered(rng, 100, 16, 100)
+	if got := recall(t, x, queries, Search{K: 10, Slots: x.Len()}); got < 0.95 {
+		t.Errorf("recall beside duplicates: %.4f", got)
+	}
+}
+
+// TestChurn replaces a fifth of the rows ten times: recall must stay that of a
+// fresh graph, and slots must be used again.
+func TestChurn(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	const n = 2000
+	pool := clustered(rng, 3*n+200, 24, 40)
+	queries, pool := pool[:200], pool[200:]
+	x := newGraph(t, Config{Dim: 24})
+	rows := map[uint32][]float32{}
+	add := func() {
+		v := pool[rng.IntN(len(pool))]
+		rows[mustAdd(t, x, v)] = v
+	}
+	for range n {
+		add()
+	}
+	mustLink(t, x)
+	for range 10 {
+		slots := slices.Sorted(func(yield func(uint32) bool) {
+			for slot := range rows {
+				if !yield(slot) {
+					return
+				}
+			}
+		})
+		rng.Shuffle(n, func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
+		for _, slot := range slots[:n/5] {
+			x.Remove(slot)
+			delete(rows, slot)
+		}
+		for range n / 5 {
+			add()
+		}
+		mustLink(t, x)
+		checkGraph(t, x)
+	}
+	if x.Len() > n+2*n/5 {
+		t.Errorf("%d slots were handed out for %d rows", x.Len(), n)
+	}
+	var vecs [][]float32
+	for _, v := range rows {
+		vecs = append(vecs, v)
+	}
+	s := Search{K: 10, Slots: x.Len(), Ef: 20}
+	got := recall(t, x, queries, s)
+	want := recall(t, linkedIndex(t, Config{Dim: 24}, vecs), queries, s)
+	t.Logf("recall %.4f; in a fresh graph %.4f", got, want)
+	if got < want-0.01 {
+		t.Errorf("recall %.4f; in a fresh graph %.4f", got, want)
+	}
+}
+
+func TestRemoveAll(t *testing.T) {
+	rng := random(t)
+	x := linkedIndex(t, Config{Dim: 8}, clustered(rng, 600, 8, 5))
+	for round := range 3 {
+		for slot := range x.Len() {
+			x.Remove(slot)
+		}
+		query := randomVector(rng, 8)
+		if hits := mustSearch(t, x, query, Search{K: 5, Slots: x.Len()}); len(hits) != 0 {
+			t.Fatalf("hits in an index of removed rows: %v", hits)
+		}
+		if round > 0 { // else they are added beside the dead ones
+			mustLink(t, x)
+			checkGraph(t, x)
+			if x.graph.linked.Load() != 0 {
+				t.Fatalf("%d removed rows are in the graph", x.graph.linked.Load())
+			}
+		}
+		for range 300 {
+			mustAdd(t, x, randomVector(rng, 8))
+		}
+		mustLink(t, x)
+		checkGraph(t, x)
+		if hits := mustSearch(t, x, query, Search{K: 500, Slots: x.Len()}); len(hits) != 300 {
+			t.Fatalf("%d hits of 300 rows", len(hits))
+		}
+	}
+}
+
+// TestFilters searches within sets of every size: spread evenly, along a
+// direction, and far from the query.
+func TestFilters(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	const n, dim = 20_000, 24
+	vecs := clustered(rng, n+40, dim, 60)
+	queries := vecs[n:]
+	x := linkedIndex(t, Config{Dim: dim, EfConstruction: 100}, vecs[:n])
+	axis := randomVector(rng, dim)
+	along := make([]float32, n)
+	for i := range along {
+		along[i] = simd.Dot(axis, vecs[i])
+	}
+	sorted := slices.Sorted(slices.Values(along))
+	kinds := map[string]func(slot uint32, share float64) bool{
+		"even":      func(_ uint32, share float64) bool { return rng.Float64() < share },
+		"clustered": func(slot uint32, share float64) bool { return along[slot] >= sorted[int(float64(n-1)*(1-share))] },
+		"far": func(slot uint32, share float64) bool {
+			return along[slot] <= sorted[int(float64(n-1)*share)]
+		},
+	}
+	for kind, matches := range kinds {
+		for _, share := range []float64{0.0001, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 0.9} {
+			set := roaring.New()
+			for slot := range uint32(n) {
+				if matches(slot, share) {
+					set.Add(slot)
+				}
+			}
+			near := queries
+			if kind == "far" {
+				near = slices.DeleteFunc(slices.Clone(queries), func(q []float32) bool {
+					return simd.Dot(axis, q) < sorted[n/2]
+				})
+			}
+			if got := recall(t, x, near, Search{K: 10, Slots: x.Len(), Within: set}); got < 0.95 {
+				t.Errorf("%s, %v of the rows: recall %.4f", kind, share, got)
+			}
+			hide := Search{K: 10, Slots: x.Len(), Visible: set.Contains}
+			if got := recall(t, x, near, hide); got < 0.95 {
+				t.Errorf("%s, %v of the rows visible: recall %.4f", kind, share, got)
+			}
+		}
+	}
+}
+
+// TestEverybodyAtOnce runs a writer, a linker and readers beside each other,
+// with kernels that the race detector can watch.
+func TestEverybodyAtOnce(t *testing.T) {
+	defer simd.Use(simd.Portable)()
+	seed := random(t).Uint64()
+	for _, cfg := range []Config{{Metric: Cosine}, {Metric: L2, Quantized: true, Builders: 3}} {
+		t.Run(fmt.Sprint(cfg.Metric), func(t *testing.T) {
+			cfg.Dim, cfg.EfConstruction = 16, 40
+			x := newGraph(t, cfg)
+			const churned = 3 // slots of this residue are removed and used again
+			var stop atomic.Bool
+			var reads atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 3 {
+				wg.Go(func() {
+					rng := rand.New(rand.NewPCG(seed, uint64(i)))
+					for !stop.Load() {
+						reads.Add(1)
+						readOnce(t, x, randomVector(rng, cfg.Dim), func(slot uint32) bool { return slot%churned != 0 })
+					}
+				})
+			}
+			wg.Go(func() {
+				for !stop.Load() {
+					if err := x.Link(t.Context(), math.MaxUint32); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			rng := rand.New(rand.NewPCG(seed, 99))
+			for i := 0; i < 2000 || reads.Load() < 300 && i < 20_000; i++ {
+				if i%50 == 0 {
+					runtime.Gosched()
+				}
+				mustAdd(t, x, randomVector(rng, cfg.Dim))
+				if slot := rng.Uint32N(x.Len()); slot%churned == 0 {
+					x.Remove(slot)
+				}
+			}
+			stop.Store(true)
+			wg.Wait()
+			mustLink(t, x)
+			checkGraph(t, x)
+		})
+	}
+}
+
+// readOnce searches as a reader that sees part of the slots does, and checks
+// that each hit is one of them and scores what its row does.
+func readOnce(t *testing.T, x *Index, query []float32, visible func(uint32) bool) {
+	pinned := x.Len()
+	matching := 0
+	for slot := range pinned {
+		if visible(slot) {
+			matching++
+		}
+	}
+	hits, err := x.Search(t.Context(), query, Search{K: 7, Slots: pinned, Visible: visible, Ef: 20})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if want := min(7, matching); len(hits) != want {
+		t.Errorf("%d hits of %d slots; want %d", len(hits), pinned, want)
+	}
+	for i, h := range hits {
+		row := x.Row(h.Slot, nil)
+		if !visible(h.Slot) || h.Slot >= pinned {
+			t.Errorf("slot %d can't be seen", h.Slot)
+		} else if math.Abs(exactScore(x.cfg.Metric, query, row)-float64(h.Score)) > tolerance(x.cfg.Metric, query, row) {
+			t.Errorf("slot %d scores %v, which its row does not", h.Slot, h.Score)
+		}
+		if i > 0 && compareHits(hits[i-1], h) >= 0 {
+			t.Errorf("hits out of order: %v, %v", hits[i-1], h)
+		}
+	}
+}

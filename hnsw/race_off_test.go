@@ -1,0 +1,7 @@
+//go:build !race
+
+package hnsw
+
+import "testing"
+
+func sequential(*testing.T) {}

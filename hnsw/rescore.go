@@ -1,0 +1,189 @@
+package hnsw
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
+
+// A key is what candidates are ordered by while codes are scored: the dot
+// product with the query, less half the row's squared length under L2, where
+// the order is then that of the distances.
+
+// probe is a prepared query.
+type probe struct {
+	vec  []float32 // normalised under Cosine
+	norm float64   // of vec
+	// The key of a row's codes is off by at most perScale times the row's scale
+	// plus fixed. The search allows for a share of it.
+	perScale, fixed float64
+	allowed         float64
+	coarse          bool // the query is, or a row
+}
+
+// The errors of a row's components are independent of each other and of the
+// query, so that the key is off by far less than it could be: with a standard
+// deviation of the most it could be over the square root of the dimension. So
+// many of them are allowed for unless the search is to be exact, or codes are
+// coarse: a walk may give up one hit in some thousands, a flat search one in
+// ten millions.
+const (
+	deviationsWalk = 3.5
+	deviationsFlat = 6
+)
+
+// allow sets how sure a search is to be that nothing is left out.
+func (p *probe) allow(deviations float64) {
+	p.allowed = min(1, deviations/math.Sqrt(float64(len(p.vec))))
+	if p.coarse {
+		p.allowed = 1
+	}
+}
+
+// setQuery prepares a checked query of that length, for codes and in float32.
+func (r *searcher) setQuery(query []float32, norm float64) {
+	x := r.x
+	p := &r.probe
+	p.vec = x.prepare(query, norm, p.vec[:0])
+	p.norm = norm
+	if x.cfg.Metric == Cosine {
+		p.norm = 1 + 1e-6 // as rounded
+	}
+	residual, large := r.beam.setQuery(p.vec)
+	p.coarse = !large || x.bounds.coarse.Load()
+	most := load(&x.bounds.norm)
+	// What float32 arithmetic adds to the codes' error: the rounding of the
+	// scores themselves and of the float32 sums they are compared with.
+	reach := p.norm * most
+	if x.cfg.Metric == L2 {
+		reach = (p.norm + most) * (p.norm + most)
+	}
+	rounding := float64(x.cfg.Dim+16) / (1 << 23) * reach
+	p.perScale = p.norm * load(&x.bounds.residual)
+	p.fixed = residual*most + rounding + p.norm*math.SmallestNonzeroFloat32*float64(x.cfg.Dim)
+}
+
+// setQuery quantises the query and returns the length of what that leaves out,
+// and whether its codes are large enough not to be coarse.
+func (b *beam) setQuery(vec []float32) (residual float64, large bool) {
+	q := &b.query
+	largest := largestMagnitude(vec)
+	q.Scale, q.Sum = float32(largest/codeMax), 0
+	if q.Scale == 0 {
+		clear(q.Codes)
+		return math.Sqrt(squaredNorm(vec)), false
+	}
+	codes := q.Codes[:len(vec)]
+	inv := 1 / float64(q.Scale)
+	b.rounded = b.rounded[:len(vec)]
+	magnitudes := int32(0)
+	for i, v := range vec {
+		c := min(max(round(float64(v)*inv), -codeMax), codeMax)
+		codes[i] = int8(c)
+		q.Sum += c
+		magnitudes += max(c, -c)
+		b.rounded[i] = float32(c) * q.Scale
+	}
+	return distance(vec, b.rounded), int(magnitudes) >= len(vec)
+}
+
+// slack returns by how much the key of a row's codes may be off.
+func (p *probe) slack(scale float32) float64 {
+	return p.allowed * (p.perScale*float64(scale) + p.fixed)
+}
+
+// rescore returns the k best of the candidates, which are sorted by the keys of
+// their codes, by their exact scores. It leaves out only those that the slack
+// of their keys keeps from being among them.
+func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
+	best := topK{k: k}
+	codes := r.x.codes.table.Load()
+	for len(candidates) > 0 {
+		r.ids = r.ids[:0]
+		// First as many as are needed, then a few at a time: each of them may
+		// raise the bar.
+		room := rescoreStep
+		if missing := k - len(best.hits); missing > room {
+			room = min(missing+rescoreStep, batch)
+		}
+		for len(candidates) > 0 && len(r.ids) < room {
+			c := candidates[0]
+			candidates = candidates[1:]
+			scale := *(*float32)(codes.At(c.slot & slotMask))
+			if len(best.hits) == k && float64(c.score)+r.probe.slack(scale) < r.keyOf(best.hits[0].Score) {
+				continue
+			}
+			r.ids = append(r.ids, c.slot&slotMask)
+		}
+		out := r.out[:len(r.ids)]
+		if err := r.score(r.ids, out); err != nil {
+			return nil, err
+		}
+		for i, score := range out {
+			best.push(Hit{Slot: r.ids[i], Score: score})
+		}
+	}
+	return best.sorted(), nil
+}
+
+// rescoreStep is how many rows are scored again between looks at the bar: as
+// many as are prefetched at once.
+const rescoreStep = 4
+
+// keyOf returns the key that belongs to an exact score.
+func (r *searcher) keyOf(score float32) float64 {
+	if r.x.cfg.Metric != L2 {
+		return float64(score)
+	}
+	return (r.probe.norm*r.probe.norm - float64(score)*float64(score)) / 2
+}
+
+// score sets out to the exact scores of slots for the query.
+func (r *searcher) score(ids []uint32, out []float32) error {
+	x := r.x
+	switch {
+	case x.cfg.Truth != nil:
+		return r.scoreTruth(ids, out)
+	case x.cfg.Metric == L2 && x.cfg.Quantized:
+		for i, id := range ids {
+			r.row = x.codeRow(id).decode(r.row[:0])
+			out[i] = negatedRoot(simd.SquaredL2(r.probe.vec, r.row))
+		}
+	case x.cfg.Metric == L2:
+		simd.SquaredL2Rows(r.probe.vec, x.rows.table.Load(), ids, out)
+		for i, d := range out {
+			out[i] = negatedRoot(d)
+		}
+	case x.cfg.Quantized:
+		simd.DotCodesRows(r.probe.vec, x.codes.table.Load(), ids, out)
+	default:
+		simd.DotRows(r.probe.vec, x.rows.table.Load(), ids, out)
+	}
+	return nil
+}
+
+func (r *searcher) scoreTruth(ids []uint32, out []float32) error {
+	cfg := &r.x.cfg
+	for i, id := range ids {
+		row, err := cfg.Truth(id, r.row[:0])
+		if err != nil {
+			return fmt.Errorf("vector of slot %d: %w", id, err)
+		}
+		norm, err := checkedNorm(row, cfg.Dim, cfg.Metric)
+		if err != nil {
+			return fmt.Errorf("vector of slot %d: %w", id, err)
+		}
+		switch cfg.Metric {
+		case Cosine:
+			out[i] = float32(float64(simd.Dot(r.probe.vec, row)) / norm)
+		case Dot:
+			out[i] = simd.Dot(r.probe.vec, row)
+		default:
+			out[i] = negatedRoot(simd.SquaredL2(r.probe.vec, row))
+		}
+	}
+	return nil
+}
+
+func negatedRoot(squared float32) float32 { return 0 - float32(math.Sqrt(float64(squared))) }

@@ -1,0 +1,159 @@
+package hnsw
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A snapshot is a header and up to four sections; numbers are little-endian.
+//
+//	header  magic, version u32, dimension u32, metric u8, flags u8, M u16,
+//	        seed u64, slots u32, entry point's slot plus one or 0 u32, its layer u32,
+//	        largest residual, length and scale of a row f64 each; checksum
+//	states  for each slot one of the slot* values, u8; checksum
+//	codes   for each slot but free ones: scale f32, bias f32, dimension bytes; checksum
+//	rows    if flagged, for the same slots: dimension f32; checksum
+//	links   for each linked slot and each of its layers from 0 up:
+//	        count u16, slots u32 each; checksum
+//
+// A checksum is the XXH3-64 of what follows the one before. A slot's layers
+// follow from the seed.
+const (
+	snapshotMagic   = "memdbvec"
+	snapshotVersion = 1
+
+	flagQuantized = 1
+	flagRows      = 2
+
+	headerSize   = 8 + 4 + 4 + 1 + 1 + 2 + 8 + 4 + 4 + 4 + 3*8
+	checksumSize = 8
+)
+
+// What a snapshot says of a slot.
+const (
+	slotFree    = iota
+	slotPending // holds a row that is not linked
+	slotLinked
+	slotDead // is linked, its row removed
+)
+
+// ErrSnapshot is returned for a snapshot that is damaged, cut short, of another
+// version or of an index with another configuration. The index is then to be
+// built anew.
+var ErrSnapshot = errors.New("unusable vector snapshot")
+
+// Snapshot is an index as it was when [Index.Snapshot] was called. Slots that
+// are removed while it is open are not used again, so close it soon.
+type Snapshot struct {
+	x      *Index
+	states []uint8
+	entry  uint32 // plus one; 0 without
+	top    int
+	epoch  uint64
+	once   sync.Once
+}
+
+// Snapshot captures which slots hold rows; it takes time for a byte a slot.
+// Called where nothing is being added or removed, it captures exactly the rows
+// that have been added and not removed.
+func (x *Index) Snapshot() *Snapshot {
+	g := &x.graph
+	s := &Snapshot{x: x, epoch: g.grace.enter()}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.states = make([]uint8, x.length.Load())
+	for slot := range s.states {
+		switch state := g.node(uint32(slot)).state.Load(); {
+		case state&stateLinked != 0 && state&stateLive != 0:
+			s.states[slot] = slotLinked
+		case state&stateLinked != 0:
+			s.states[slot] = slotDead
+		case state&stateLive != 0:
+			s.states[slot] = slotPending
+		}
+	}
+	if entry, top, ok := g.entryPoint(); ok {
+		s.entry, s.top = entry+1, top
+	}
+	return s
+}
+
+// Slots returns how many slots the snapshot covers: the index's Len when it was
+// taken.
+func (s *Snapshot) Slots() uint32 { return uint32(len(s.states)) }
+
+// Close ends the snapshot. It may be called more than once.
+func (s *Snapshot) Close() { s.once.Do(func() { s.x.graph.grace.leave(s.epoch) }) }
+
+// header is the fixed part of a snapshot.
+type header struct {
+	dim, slots, entry, top uint32
+	metric                 Metric
+	flags                  uint8
+	m                      uint16
+	seed                   uint64
+	residual, norm, scale  float64
+}
+
+func (x *Index) flags() (f uint8) {
+	if x.cfg.Quantized {
+		f |= flagQuantized
+	}
+	if x.keepsRows() {
+		f |= flagRows
+	}
+	return f
+}
+
+// check returns why a snapshot with this header is not one of the index's.
+func (h *header) check(x *Index) error {
+	for _, f := range []struct {
+		name      string
+		got, want any
+	}{
+		{"dimension", h.dim, uint32(x.cfg.Dim)},
+		{"metric", h.metric, x.cfg.Metric},
+		{"kind of rows", h.flags, x.flags()},
+		{"M", h.m, uint16(x.cfg.M)},
+		{"seed", h.seed, x.cfg.Seed},
+	} {
+		if f.got != f.want {
+			return fmt.Errorf("%w: its %s is %v; the index has %v", ErrSnapshot, f.name, f.got, f.want)
+		}
+	}
+	if h.slots > MaxSlots || h.top > maxLevel {
+		return fmt.Errorf("%w: %d slots and layer %d are out of range", ErrSnapshot, h.slots, h.top)
+	}
+	for _, bound := range []float64{h.residual, h.norm, h.scale} {
+		if !(bound >= 0) || math.IsInf(bound, 0) {
+			return fmt.Errorf("%w: a bound of %v", ErrSnapshot, bound)
+		}
+	}
+	return nil
+}
+
+// summed passes what is written or read through a checksum.
+type summed struct {
+	w   io.Writer
+	r   io.Reader
+	sum *xxh3.Hasher
+	n   int64
+}
+
+func (s *summed) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.n += int64(n)
+	_, _ = s.sum.Write(p[:n]) // hashers don't fail
+	return n, err
+}
+
+func (s *summed) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	_, _ = s.sum.Write(p[:n])
+	return n, err
+}

@@ -1,0 +1,268 @@
+package hnsw
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+)
+
+// snapshotReader decodes a snapshot into an empty index.
+type snapshotReader struct {
+	x      *Index
+	in     *summed
+	header header
+	states []uint8
+	rec    []byte
+}
+
+// ReadSnapshot returns an index with the rows and links of a snapshot that was
+// written with the same configuration. It reads not beyond the snapshot, if r
+// is an [io.ByteReader], and returns [ErrConfig], [ErrSnapshot] or r's error.
+func ReadSnapshot(r io.Reader, cfg Config) (*Index, error) {
+	x, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := r.(io.ByteReader); !ok {
+		r = bufio.NewReaderSize(r, snapshotBuffer)
+	}
+	d := &snapshotReader{x: x, in: &summed{r: r, sum: xxh3.New()}}
+	for _, section := range []struct {
+		name string
+		read func() error
+	}{
+		{"header", d.readHeader},
+		{"states", d.readStates},
+		{"codes", d.readCodes},
+		{"rows", d.readRows},
+		{"links", d.readLinks},
+	} {
+		if section.name == "rows" && !x.keepsRows() {
+			continue
+		}
+		err := section.read()
+		if err == nil {
+			err = d.checksum()
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("%w: it ends early", ErrSnapshot)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", section.name, err)
+		}
+	}
+	d.finish()
+	return x, nil
+}
+
+// take reads n bytes, which are valid until the next call.
+func (d *snapshotReader) take(n int) ([]byte, error) {
+	if cap(d.rec) < n {
+		d.rec = make([]byte, n)
+	}
+	d.rec = d.rec[:n]
+	_, err := io.ReadFull(d.in, d.rec)
+	return d.rec, err
+}
+
+func (d *snapshotReader) checksum() error {
+	want := d.in.sum.Sum64()
+	b, err := d.take(checksumSize)
+	if err != nil {
+		return err
+	}
+	if got := binary.LittleEndian.Uint64(b); got != want {
+		return fmt.Errorf("%w: its checksum is %016x; what it holds has %016x", ErrSnapshot, got, want)
+	}
+	d.in.sum.Reset()
+	return nil
+}
+
+func (d *snapshotReader) readHeader() error {
+	b, err := d.take(headerSize)
+	if err != nil {
+		return err
+	}
+	if string(b[:8]) != snapshotMagic {
+		return fmt.Errorf("%w: it begins with %q; a snapshot does with %q", ErrSnapshot, b[:8], snapshotMagic)
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != snapshotVersion {
+		return fmt.Errorf("%w: it has version %d; this program reads %d", ErrSnapshot, v, snapshotVersion)
+	}
+	d.header = header{
+		dim:      binary.LittleEndian.Uint32(b[12:]),
+		metric:   Metric(b[16]),
+		flags:    b[17],
+		m:        binary.LittleEndian.Uint16(b[18:]),
+		seed:     binary.LittleEndian.Uint64(b[20:]),
+		slots:    binary.LittleEndian.Uint32(b[28:]),
+		entry:    binary.LittleEndian.Uint32(b[32:]),
+		top:      binary.LittleEndian.Uint32(b[36:]),
+		residual: math.Float64frombits(binary.LittleEndian.Uint64(b[40:])),
+		norm:     math.Float64frombits(binary.LittleEndian.Uint64(b[48:])),
+		scale:    math.Float64frombits(binary.LittleEndian.Uint64(b[56:])),
+	}
+	return d.header.check(d.x)
+}
+
+// readStates reads in steps, so that a wrong count of slots fails at the end of
+// the input and not for lack of memory.
+func (d *snapshotReader) readStates() error {
+	for left := int(d.header.slots); left > 0; {
+		b, err := d.take(min(left, snapshotBuffer))
+		if err != nil {
+			return err
+		}
+		for _, state := range b {
+			if state > slotDead {
+				return fmt.Errorf("%w: slot %d in state %d", ErrSnapshot, len(d.states), state)
+			}
+			d.states = append(d.states, state)
+		}
+		left -= len(b)
+	}
+	return nil
+}
+
+func (d *snapshotReader) readCodes() error {
+	dim := d.x.cfg.Dim
+	for slot, state := range d.states {
+		if err := d.x.growTo(uint32(slot) + 1); err != nil {
+			return err
+		}
+		if state == slotFree {
+			continue
+		}
+		b, err := d.take(8 + dim)
+		if err != nil {
+			return err
+		}
+		row := d.x.codeRow(uint32(slot))
+		readFloat32s(b, row.head[:])
+		copy(row.codes, b[8:])
+		if !d.x.cfg.Quantized && coarse(row.codes) {
+			d.x.bounds.coarse.Store(true)
+		}
+	}
+	return nil
+}
+
+func (d *snapshotReader) readRows() error {
+	dim := d.x.cfg.Dim
+	for slot, state := range d.states {
+		if state == slotFree {
+			continue
+		}
+		b, err := d.take(4 * dim)
+		if err != nil {
+			return err
+		}
+		readFloat32s(b, d.x.rows.float32s(uint32(slot), dim))
+	}
+	return nil
+}
+
+func readFloat32s(b []byte, dst []float32) {
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+}
+
+func (d *snapshotReader) readLinks() error {
+	g := &d.x.graph
+	if err := d.checkEntryPoint(); err != nil {
+		return err
+	}
+	for slot, state := range d.states {
+		if state < slotLinked {
+			continue
+		}
+		level := g.level(uint32(slot))
+		if err := g.allocUpper(uint32(slot), level); err != nil {
+			return err
+		}
+		for l := range level + 1 {
+			if err := d.readList(uint32(slot), l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkEntryPoint makes sure that searches begin at a linked slot, in a layer
+// that it is in, unless nothing live is linked.
+func (d *snapshotReader) checkEntryPoint() error {
+	entry := d.header.entry
+	switch {
+	case entry == 0 && !slices.Contains(d.states, slotLinked):
+		return nil
+	case entry == 0 || entry > uint32(len(d.states)) || d.states[entry-1] < slotLinked:
+		return fmt.Errorf("%w: its entry point is not in the graph", ErrSnapshot)
+	case d.x.graph.level(entry-1) != int(d.header.top):
+		return fmt.Errorf("%w: its entry point is not in layer %d", ErrSnapshot, d.header.top)
+	}
+	return nil
+}
+
+func (d *snapshotReader) readList(slot uint32, level int) error {
+	g := &d.x.graph
+	b, err := d.take(2)
+	if err != nil {
+		return err
+	}
+	n := int(binary.LittleEndian.Uint16(b))
+	if n > g.room(level) {
+		return fmt.Errorf("%w: slot %d has %d links in layer %d; there is room for %d", ErrSnapshot, slot, n, level, g.room(level))
+	}
+	if b, err = d.take(4 * n); err != nil {
+		return err
+	}
+	list := g.list(slot, level)
+	for i := range n {
+		to := binary.LittleEndian.Uint32(b[4*i:])
+		if to >= uint32(len(d.states)) || d.states[to] < slotLinked || g.level(to) < level {
+			return fmt.Errorf("%w: slot %d has a link in layer %d to %d, which is not there", ErrSnapshot, slot, level, to)
+		}
+		list[i].Store(to + 1)
+	}
+	return nil
+}
+
+// finish makes the index what the sections, all of them checked, say.
+func (d *snapshotReader) finish() {
+	x, g := d.x, &d.x.graph
+	var pending []uint32
+	for i, state := range d.states {
+		slot := uint32(i)
+		switch n := g.node(slot); state {
+		case slotFree:
+			x.free = append(x.free, slot)
+		case slotPending:
+			n.state.Store(stateLive)
+			pending = append(pending, slot)
+		case slotLinked:
+			n.state.Store(stateLive | stateClaimed | stateLinked)
+			g.linked.Add(1)
+		case slotDead:
+			n.state.Store(stateClaimed | stateLinked)
+			g.linked.Add(1)
+			g.dead.Add(1)
+			g.removed = append(g.removed, slot)
+		}
+	}
+	g.pending.Store(&pending)
+	if d.header.entry != 0 {
+		g.setEntryPoint(d.header.entry-1, int(d.header.top))
+	}
+	x.bounds.residual.Store(math.Float64bits(d.header.residual))
+	x.bounds.norm.Store(math.Float64bits(d.header.norm))
+	x.bounds.scale.Store(math.Float64bits(d.header.scale))
+	x.length.Store(uint32(len(d.states)))
+}

@@ -1,0 +1,135 @@
+package hnsw
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+)
+
+// snapshotBuffer is how much is written and hashed at once.
+const snapshotBuffer = 256 << 10
+
+// snapshotWriter encodes a snapshot. Its first error makes the rest a no-op.
+type snapshotWriter struct {
+	s   *Snapshot
+	out *summed
+	buf *bufio.Writer
+	rec []byte
+	err error
+}
+
+// WriteTo writes the snapshot. Adding, removing, linking and searching may go
+// on meanwhile: links that have come since are left out.
+func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
+	out := &summed{w: w, sum: xxh3.New()}
+	e := &snapshotWriter{s: s, out: out, buf: bufio.NewWriterSize(out, snapshotBuffer)}
+	e.header()
+	e.put(s.states)
+	e.checksum()
+	for slot := range s.each(slotPending, slotLinked, slotDead) {
+		row := s.x.codeRow(slot)
+		e.rec = appendFloat32s(e.rec[:0], row.head[:])
+		e.put(append(e.rec, row.codes...))
+	}
+	e.checksum()
+	if s.x.keepsRows() {
+		for slot := range s.each(slotPending, slotLinked, slotDead) {
+			e.rec = appendFloat32s(e.rec[:0], s.x.rows.float32s(slot, s.x.cfg.Dim))
+			e.put(e.rec)
+		}
+		e.checksum()
+	}
+	for slot := range s.each(slotLinked, slotDead) {
+		e.links(slot)
+	}
+	e.checksum()
+	runtime.KeepAlive(s.x)
+	return out.n, e.err
+}
+
+// each yields the slots in one of the given states.
+func (s *Snapshot) each(states ...uint8) func(yield func(uint32) bool) {
+	var wanted [slotDead + 1]bool
+	for _, state := range states {
+		wanted[state] = true
+	}
+	return func(yield func(uint32) bool) {
+		for slot, state := range s.states {
+			if wanted[state] && !yield(uint32(slot)) {
+				return
+			}
+		}
+	}
+}
+
+func (e *snapshotWriter) put(p []byte) {
+	if e.err == nil {
+		_, e.err = e.buf.Write(p)
+	}
+}
+
+func (e *snapshotWriter) checksum() {
+	if e.err == nil {
+		e.err = e.buf.Flush()
+	}
+	e.rec = binary.LittleEndian.AppendUint64(e.rec[:0], e.out.sum.Sum64())
+	e.put(e.rec)
+	if e.err == nil {
+		e.err = e.buf.Flush()
+	}
+	e.out.sum.Reset()
+}
+
+func (e *snapshotWriter) header() {
+	x := e.s.x
+	b := append(e.rec[:0], snapshotMagic...)
+	b = binary.LittleEndian.AppendUint32(b, snapshotVersion)
+	b = binary.LittleEndian.AppendUint32(b, uint32(x.cfg.Dim))
+	b = append(b, uint8(x.cfg.Metric), x.flags())
+	b = binary.LittleEndian.AppendUint16(b, uint16(x.cfg.M))
+	b = binary.LittleEndian.AppendUint64(b, x.cfg.Seed)
+	b = binary.LittleEndian.AppendUint32(b, e.s.Slots())
+	b = binary.LittleEndian.AppendUint32(b, e.s.entry)
+	b = binary.LittleEndian.AppendUint32(b, uint32(e.s.top))
+	b = binary.LittleEndian.AppendUint64(b, x.bounds.residual.Load())
+	b = binary.LittleEndian.AppendUint64(b, x.bounds.norm.Load())
+	b = binary.LittleEndian.AppendUint64(b, x.bounds.scale.Load())
+	e.rec = b
+	e.put(b)
+	e.checksum()
+}
+
+// links writes a slot's links to slots that were linked when the snapshot was
+// taken.
+func (e *snapshotWriter) links(slot uint32) {
+	g := &e.s.x.graph
+	var ids []uint32
+	e.rec = e.rec[:0]
+	for level := range g.level(slot) + 1 {
+		ids = g.neighbours(slot, level, ids[:0])
+		start := len(e.rec)
+		e.rec = append(e.rec, 0, 0)
+		count := uint16(0)
+		for i, id := range ids {
+			// A list that is being rewritten may show a link twice.
+			if id < e.s.Slots() && e.s.states[id] >= slotLinked && !slices.Contains(ids[:i], id) {
+				e.rec = binary.LittleEndian.AppendUint32(e.rec, id)
+				count++
+			}
+		}
+		binary.LittleEndian.PutUint16(e.rec[start:], count)
+	}
+	e.put(e.rec)
+}
+
+func appendFloat32s(dst []byte, src []float32) []byte {
+	for _, v := range src {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return dst
+}
