@@ -301,9 +301,9 @@ func TestFlippedBytes(t *testing.T) {
 func TestLocked(t *testing.T) {
 	if dir := os.Getenv("MEMDB_TEST_OPEN"); dir != "" { // the child
 		db, err := Open(dir, nil)
-		fmt.Println("child:", errors.Is(err, ErrLocked), err)
+		fmt.Fprintln(os.Stdout, "child:", errors.Is(err, ErrLocked), err)
 		if err == nil {
-			fmt.Println(db.Close())
+			fmt.Fprintln(os.Stdout, db.Close())
 		}
 		return
 	}

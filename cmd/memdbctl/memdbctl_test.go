@@ -963,7 +963,7 @@ func TestCompletion(t *testing.T) {
 	for args, want := range map[string][]string{
 		"store --role ":     {"user", "assistant", "system", "tool"},
 		"store --kind ":     {"message", "fragment", "fact", "note", "archive", "summary"},
-		"recall --profile ": {"text", "vector", "hybrid"},
+		"recall --profile ": {"best", "text", "vector", "hybrid", "substrate"},
 		"import --format ":  {"jsonl", "locomo"},
 		"hi":                {"history"},
 	} {

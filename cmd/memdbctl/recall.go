@@ -35,13 +35,14 @@ is taken from the flags. Such queries leave access counts alone.`
 	flags.BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
 	filterFlag(cmd, &q.Filter)
 	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(engine.MaxLimit))
-	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: text, vector or hybrid")
+	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
 	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
 	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
 	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
 	vectorsFlag(cmd, &vectors)
 	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines")
-	complete(cmd, "profile", string(engine.ProfileText), string(engine.ProfileVector), string(engine.ProfileHybrid))
+	complete(cmd, "profile", string(engine.ProfileBest), string(engine.ProfileText), string(engine.ProfileVector),
+		string(engine.ProfileHybrid), string(engine.ProfileSubstrate))
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch asked := len(args) > 0 || q.Embedding != nil; {
 		case queries != "" && asked:
@@ -138,7 +139,9 @@ func partsText(p engine.Parts) string {
 		{"cosine", p.Cosine},
 		{"keywords", p.Keywords},
 		{"bm25", p.BM25},
+		{"neighbours", p.Neighbours},
 		{"recency", p.Recency},
+		{"access", p.Access},
 		{"importance", p.Importance},
 		{"confidence", p.Confidence},
 	} {
