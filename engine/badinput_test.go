@@ -127,6 +127,8 @@ func TestBadInput(t *testing.T) {
 		{"unknown space without a vector", recall(Query{Scope: ada, Text: "tea", Space: "big"}), ErrInvalid, []string{"big"}},
 		{"filter without a field", list(ListQuery{Scope: ada, Filter: Eq{}}), ErrInvalid, nil},
 		{"filter by a list", list(ListQuery{Scope: ada, Filter: Eq{"tag", []any{"a"}}}), ErrInvalid, []string{"tag"}},
+		{"filter by pointer", list(ListQuery{Scope: ada, Filter: &Eq{"tag", "a"}}), ErrInvalid, []string{"by value"}},
+		{"nil pointer as a filter", list(ListQuery{Scope: ada, Filter: Or{(*Not)(nil)}}), ErrInvalid, []string{"by value"}},
 		{"filter with a nil part", list(ListQuery{Scope: ada, Filter: And{nil}}), ErrInvalid, nil},
 		{"filter of 20,000 values", list(ListQuery{Scope: ada, Filter: In{"tag", make([]any, 20_000)}}), ErrInvalid, []string{"10000"}},
 		{"write in a View", func(ctx context.Context) error {

@@ -150,6 +150,9 @@ func (db *DB) enter(doing string) (release func(), err error) {
 
 // usable tells whether the database is open and has not failed.
 func (db *DB) usable(doing string) error {
+	if db == nil { // the zero Memories or KV
+		return closedError(doing)
+	}
 	if db.gate.isClosed() {
 		return closedError(doing)
 	}

@@ -71,13 +71,19 @@ func (e *Error) Error() string {
 	}
 	if e.Cause != nil {
 		b.WriteString(": ")
-		b.WriteString(e.Cause.Error())
+		b.WriteString(causeText(e.Cause))
 	}
 	if e.Do != "" {
 		b.WriteString("; ")
 		b.WriteString(e.Do)
 	}
 	return b.String()
+}
+
+// causeText is the first line of a cause: the store adds others for its own use.
+func causeText(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // Unwrap gives the kind and the cause to errors.Is and errors.As.

@@ -170,13 +170,27 @@ func (f Not) check(depth int, nodes *int) error {
 	return checkParts([]Filter{f.Filter}, depth, nodes)
 }
 
+// checkType refuses what has the methods of a filter and is none: a pointer to one.
+func checkType(f Filter) error {
+	switch f.(type) {
+	case nil:
+		return invalid(doingFilter, "a part of it is nil", "leave it out")
+	case And, Or, Not:
+		return nil
+	}
+	if _, ok := conditionOf(f); !ok {
+		return invalid(doingFilter, fmt.Sprintf("a part of it is a %T", f), "pass it by value")
+	}
+	return nil
+}
+
 func checkParts(parts []Filter, depth int, nodes *int) error {
 	if depth > MaxFilterDepth {
 		return invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
 	}
 	for _, g := range parts {
-		if g == nil {
-			return invalid(doingFilter, "a part of it is nil", "leave it out")
+		if err := checkType(g); err != nil {
+			return err
 		}
 		if err := g.check(depth+1, nodes); err != nil {
 			return err
@@ -235,6 +249,9 @@ func spend(nodes *int, n int) error {
 func checkFilter(f Filter) error {
 	if f == nil {
 		return nil
+	}
+	if err := checkType(f); err != nil {
+		return err
 	}
 	nodes := MaxFilterNodes
 	return f.check(0, &nodes)

@@ -88,7 +88,10 @@ func newOrdering(db *DB, q *ListQuery) (*ordering, error) {
 	if o.name != "" {
 		o.field = fieldOf(o.name)
 	}
-	if len(q.OrderBy) > MaxID || q.OrderBy == metadataPrefix || o.field.text {
+	if o.field.text {
+		return nil, invalid(doingList, "texts are too long to order by", "order by name, or by a metadata field")
+	}
+	if len(q.OrderBy) > MaxID || q.OrderBy == metadataPrefix {
 		return nil, invalid(doingList, fmt.Sprintf("there is no order by %q", truncate(q.OrderBy)), "name a field")
 	}
 	if q.Cursor == "" {

@@ -166,7 +166,7 @@ func TestBadCursors(t *testing.T) {
 		{ListQuery{Cursor: next[db][:len(next[db])-6]}, "damaged"},
 		{ListQuery{Cursor: next[db], OrderBy: "id"}, "another order"},
 		{ListQuery{Cursor: next[db], Descending: true}, "another order"},
-		{ListQuery{OrderBy: "text"}, "order by"},
+		{ListQuery{OrderBy: "text"}, "too long"},
 		{ListQuery{OrderBy: "metadata."}, "order by"},
 	} {
 		c.q.Scope = ada

@@ -38,8 +38,9 @@ func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) 
 	return fn(m.tx)
 }
 
-// Store adds a memory, unless its owner already has the same: then the result
-// names the earlier one. A memory that is stored under an ID that its owner has
+// Store adds a memory, unless it comes without an ID and its owner already has the
+// same, whatever the run, role and times (see [Kind]): then the result names the
+// earlier one, which stays as it is. A memory that is stored under an ID that its owner has
 // already is left as it is where nothing differs, and is otherwise ErrExists, or
 // an update under Upsert.
 //
@@ -118,7 +119,8 @@ func inBatch(err error, i, n int) error {
 	return fmt.Errorf("memory %d of %d: %w", i+1, n, err)
 }
 
-// Get returns the memory with this ID. An empty scope finds it in any owner, and
+// Get returns the memory with this ID. An empty scope finds it in any owner, so a
+// program that serves several users must give one; it
 // is ErrAmbiguous where there are several. ErrNotFound where there is none, or
 // it has expired.
 func (m Memories) Get(ctx context.Context, s Scope, id string) (mem Memory, err error) {
@@ -134,7 +136,8 @@ func (m Memories) Get(ctx context.Context, s Scope, id string) (mem Memory, err 
 	return mem, err
 }
 
-// Update changes a memory and returns it as it is then. It keeps its ID, Seq,
+// Update changes a memory and returns it as it is then. An empty scope finds the
+// ID in any owner, as in Get. It keeps its ID, Seq,
 // CreatedAt and access statistics; its hash follows the text, and so do a
 // computed importance and a vector that an embedder made.
 func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (mem Memory, err error) {
@@ -157,7 +160,8 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 	return mem, nil
 }
 
-// Delete removes a memory. ErrNotFound where there is none with this ID in the
+// Delete removes a memory. An empty scope finds the ID in any owner, as in Get.
+// ErrNotFound where there is none with this ID in the
 // scope. Its history stays.
 func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
 	doing := fmt.Sprintf("delete memory %q", truncate(id))

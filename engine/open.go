@@ -45,6 +45,11 @@ func doingOpen(dir string) string { return "open " + dir }
 // Exists tells whether a folder holds a database. It creates nothing.
 func Exists(dir string) (bool, error) {
 	id, err := readIdentity(vfs.Default, dir)
+	if id == nil && err == nil {
+		if err = refuse(vfs.Default, dir); !errors.Is(err, ErrCorrupt) {
+			err = nil // no database, whatever else the folder holds
+		}
+	}
 	return id != nil, err
 }
 
@@ -152,6 +157,12 @@ func refuse(f vfs.FS, dir string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", doingOpen(dir), err)
+	}
+	if slices.Contains(names, storeDir) {
+		return &Error{
+			Kind: ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName,
+			Do: "restore that file from a copy of the folder",
+		}
 	}
 	for _, name := range names {
 		switch name {

@@ -145,7 +145,7 @@ func TestOpenRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ErrCorrupt},
-		{"no identity", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/memdb.json") }, ErrNotDatabase},
+		{"no identity", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/memdb.json") }, ErrCorrupt},
 		{"other files", func(t *testing.T, fs vfs.FS) {
 			remove(t, fs, "db")
 			if err := fs.MkdirAll("db", 0o755); err != nil {

@@ -26,7 +26,7 @@ func (db *DB) markPending(ps []*prepared) {
 // embedPatch embeds a new text before the lock is taken. It returns nil inside a
 // transaction, without an embedder, and where that fails: then a later pass does.
 func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
-	if m.tx != nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
+	if m.tx != nil || m.db == nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
 		patch.Embedding != nil || patch.Vectors[defaultSpace] != nil {
 		return nil
 	}

@@ -631,7 +631,7 @@ func storeError(doing string, err error) error {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err):
-		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "restore a backup, or export what can be read"}
+		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "restore a copy of the folder"}
 	case errors.Is(err, pebble.ErrNotFound):
 		return &Error{Kind: ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
 	}

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
@@ -32,8 +33,8 @@ func NewEntry(e engine.Entry) Entry {
 }
 
 // put stores an entry, behind the memories that stood before it. One that is
-// there with the same value and times is left alone; another value under its key
-// is replaced, since an entry has no other identity.
+// there with the same value and times is left alone; under another value it is an
+// error, or replaced under Upsert.
 func (b *batch) put(ctx context.Context, at LineError, e *Entry) error {
 	if err := b.flush(ctx); err != nil {
 		return err
@@ -43,6 +44,12 @@ func (b *batch) put(ctx context.Context, at LineError, e *Entry) error {
 	if err == nil && found && string(have.Value) == string(e.Value) &&
 		have.UpdatedAt.Equal(e.UpdatedAt.Time) && have.ExpiresAt.Equal(e.ExpiresAt.Time) {
 		return b.count(at, engine.Stored{})
+	}
+	if err == nil && found && !b.opts.Upsert {
+		err = &engine.Error{
+			Kind: engine.ErrExists, What: fmt.Sprintf("store the entry %q", e.Key), Why: "there is one with another value",
+			Do: "import with Upsert, or delete it first",
+		}
 	}
 	if err == nil {
 		_, err = b.db.KV().Put(ctx, owner, e.Key, e.Value, &engine.PutOptions{ExpiresAt: e.ExpiresAt.Time, UpdatedAt: e.UpdatedAt.Time})

@@ -14,13 +14,14 @@ memdbctl delete --all --user ada --filter 'source = web_search and created_at < 
 func (a *app) deleteCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "delete ID | delete --all", "Delete a memory, or all of a scope", deleteExample)
 	var (
-		q   engine.DeleteQuery
-		all bool
+		q        engine.DeleteQuery
+		all, yes bool
 	)
 	scopeFlags(cmd, &q.Scope)
 	filterFlag(cmd, &q.Filter)
 	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
 	cmd.Flags().BoolVar(&all, "all", false, "everything of the scope, which must be given, that fits the filter")
+	cmd.Flags().BoolVar(&yes, "yes", false, "yes, of everyone; --all-scopes asks for it")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case all && len(args) > 0:
@@ -29,6 +30,8 @@ func (a *app) deleteCmd() *cobra.Command {
 			return usagef(cmd, "it takes one ID or --all, and got %d arguments", len(args))
 		case !all && (q.Filter != nil || q.AllScopes):
 			return usagef(cmd, "--filter and --all-scopes go with --all, not with an ID")
+		case q.AllScopes && !yes:
+			return usagef(cmd, "--all-scopes deletes from everyone; say so with --yes")
 		}
 		return nil
 	}

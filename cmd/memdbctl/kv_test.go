@@ -115,3 +115,35 @@ func TestExport(t *testing.T) {
 	}
 	c.fails(exitFailed, "no such file", "export", filepath.Join(t.TempDir(), "none", "x.jsonl"))
 }
+
+// Flags that say nothing must not widen what a verb reads or deletes.
+func TestScopeFlags(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "tea", "--user", "u", "--id", "m")
+	c.fails(exitUsage, "--user is empty", "get", "m", "--user", "")
+	c.fails(exitUsage, "--db is empty", "--db", "", "list", "--user", "u")
+	c.fails(exitUsage, "exclude each other", "list", "--user", "u", "--all-scopes")
+	c.fails(exitUsage, "--yes", "delete", "--all", "--all-scopes")
+	if got := c.ok("delete", "--all", "--all-scopes", "--yes"); got != "deleted 1\n" {
+		t.Errorf("delete: %q", got)
+	}
+}
+
+// An import changes no key that is there, unless it is told to.
+func TestImportOfOldKeys(t *testing.T) {
+	c := newCLI(t)
+	c.ok("kv", "put", "k", "1", "--user", "u")
+	file := filepath.Join(t.TempDir(), "old.jsonl")
+	c.ok("export", file)
+	c.ok("kv", "put", "k", "2", "--user", "u")
+	if r := c.run("import", file); r.code != exitFailed || !strings.Contains(r.err, "another value") {
+		t.Errorf("import: %+v", r)
+	}
+	if got := c.ok("kv", "get", "k", "--user", "u"); got != "2\n" {
+		t.Errorf("the key is %s", got)
+	}
+	c.ok("import", file, "--upsert")
+	if got := c.ok("kv", "get", "k", "--user", "u"); got != "1\n" {
+		t.Errorf("the key is %s", got)
+	}
+}

@@ -68,6 +68,9 @@ held by another program, 5 damaged.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          a.runRoot,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkScopeFlags(cmd); err != nil {
+				return err
+			}
 			a.dir = cmp.Or(a.dir, a.getenv("MEMDB_DIR"), defaultDir)
 			if a.wait < 0 {
 				return usagef(cmd, "--wait %s: it is negative", a.wait)
@@ -97,6 +100,29 @@ held by another program, 5 damaged.`,
 	)
 	root.SetHelpCommand(helpCmd())
 	return root
+}
+
+// checkScopeFlags refuses flags that were given and say nothing, as an unset
+// variable of a shell does: they would widen what a verb reads or deletes.
+func checkScopeFlags(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	scoped := ""
+	for _, name := range []string{"db", "user", "agent", "run"} {
+		f := flags.Lookup(name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		if f.Value.String() == "" {
+			return usagef(cmd, "--%s is empty", name)
+		}
+		if name != "db" {
+			scoped = name
+		}
+	}
+	if all := flags.Lookup("all-scopes"); all != nil && all.Changed && scoped != "" {
+		return usagef(cmd, "--all-scopes and --%s exclude each other", scoped)
+	}
+	return nil
 }
 
 // runRoot is reached by a verb that there is not, and by none at all.
