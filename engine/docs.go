@@ -12,7 +12,7 @@ const noDoc = math.MaxUint32
 const alive = math.MaxUint64
 
 // pageSize is the number of rows that a table grows by. A page of doc rows is
-// about 100 KiB: small for a database of ten memories, few for one of millions.
+// about 80 KiB: small for a database of ten memories, few for one of millions.
 const pageSize = 1 << 10
 
 // paged is a table that one writer grows while readers read: rows never move.
@@ -144,6 +144,6 @@ func (t *docTable) at(seq, lsn uint64) uint32 {
 }
 
 func (t *docTable) bytes() int64 {
-	const docRowSize, seqRowSize = 88, 24
+	const docRowSize, seqRowSize = 80, 24
 	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.runs.bytes()
 }

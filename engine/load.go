@@ -106,7 +106,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.configure(id, o); err != nil {
 		return err
 	}
-	if err := db.openStore(id.Created); err != nil {
+	if err := db.openStore(id.Created, o.manifestBytes); err != nil {
 		return err
 	}
 	if err := db.start(base, id, o); err != nil {

@@ -69,4 +69,8 @@ type Options struct {
 	// FS holds the files. nil: the operating system's; vfs.NewMem() makes a
 	// database in memory.
 	FS vfs.FS
+
+	// manifestBytes is the size at which the store's MANIFEST rotates, 0 for its
+	// own: tests rotate it all the time.
+	manifestBytes int64
 }

@@ -55,14 +55,15 @@ func holder(now time.Time) fsys.Holder {
 }
 
 // openStore opens Pebble through the file-system seam.
-func (db *DB) openStore(exists bool) (err error) {
+func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 	blockCache, memtable := db.shares()
 	db.cache = pebble.NewCache(blockCache)
 	opts := &pebble.Options{
 		FS: db.fs, Cache: db.cache, Merger: statsMerger, FormatMajorVersion: formatVersion,
 		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
-		Logger:           storeLog{db},
-		ErrorIfNotExists: exists,
+		MaxManifestFileSize: manifestBytes,
+		Logger:              storeLog{db},
+		ErrorIfNotExists:    exists,
 		// Without a listener damage would end in Fatalf: one bad block would fail
 		// the whole database, not what lies in it.
 		EventListener: &pebble.EventListener{
