@@ -55,6 +55,9 @@ func Exists(dir string) (bool, error) {
 
 // readIdentity reads the file, nil where the folder or the file is missing.
 func readIdentity(f vfs.FS, dir string) (*identity, error) {
+	if info, err := f.Stat(dir); err == nil && !info.IsDir() {
+		return nil, &Error{Kind: ErrNotDatabase, What: doingOpen(dir), Why: "it is a file, not a folder", Do: "name a folder"}
+	}
 	b, err := readFile(f, f.PathJoin(dir, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

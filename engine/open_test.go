@@ -146,6 +146,10 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}, ErrCorrupt},
 		{"no identity", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/memdb.json") }, ErrCorrupt},
+		{"a file", func(t *testing.T, fs vfs.FS) {
+			remove(t, fs, "db")
+			writeAll(t, fs, "db", []byte("not a folder"))
+		}, ErrNotDatabase},
 		{"other files", func(t *testing.T, fs vfs.FS) {
 			remove(t, fs, "db")
 			if err := fs.MkdirAll("db", 0o755); err != nil {

@@ -41,10 +41,16 @@ func (a *app) readText(ctx context.Context, args []string) (string, error) {
 	}
 	in := a.input(ctx)
 	defer done(in)
-	// A text over the limit is cut behind it, where the engine still refuses it.
-	text, err := io.ReadAll(io.LimitReader(in, engine.MaxText+4))
+	const newline = 2 // which is not part of the text
+	text, err := io.ReadAll(io.LimitReader(in, engine.MaxText+newline+1))
 	if err != nil {
 		return "", fmt.Errorf("read the text: %w", err)
+	}
+	if len(text) > engine.MaxText+newline {
+		return "", &engine.Error{
+			Kind: engine.ErrInvalid, What: "read the text", Why: "it is longer than the limit of " + number(engine.MaxText) + " bytes",
+			Do: "split it into several memories",
+		}
 	}
 	s := strings.TrimSuffix(string(text), "\n")
 	return strings.TrimSuffix(s, "\r"), nil

@@ -256,6 +256,7 @@ func TestStoreReadsTheInput(t *testing.T) {
 		{nil, "", false, "", "text"},
 		{nil, "a\xffb", false, "", "UTF-8"},
 		{nil, strings.Repeat("x", engine.MaxText+1), false, "", "text"},
+		{nil, strings.Repeat("x", engine.MaxText+100), false, "", "longer than the limit of 8,388,608 bytes"},
 		{[]string{"--embedding", "[1,2]"}, "not read", false, "", ""},
 		{[]string{"a", "-"}, "not read", false, "a -", ""},
 	} {
