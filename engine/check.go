@@ -94,7 +94,7 @@ func (r *Report) problem(format string, args ...any) {
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	r := Report{Problems: []string{}}
 	err := db.View(ctx, func(tx *Tx) error {
-		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, refs: map[borrowed]bool{}}
+		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*forwardRecord{}, refs: map[borrowed]bool{}}
 		if err := db.store.CheckLevels(nil); err != nil {
 			r.problem("store: %v", err)
 		}
@@ -102,6 +102,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 			what string
 			run  func() error
 		}{
+			{"sealed documents", c.sealed},
 			{"memories", c.memories},
 			{"IDs", c.ids},
 			{"duplicates", c.dedup},
@@ -131,8 +132,9 @@ type checker struct {
 	tx     *Tx
 	ctx    context.Context
 	report *Report
-	docs   map[uint32]bool   // documents of visible memories
-	refs   map[borrowed]bool // vectors that records refer to
+	docs   map[uint32]bool           // documents of visible memories
+	rows   map[uint32]*forwardRecord // documents of sealed chunks
+	refs   map[borrowed]bool         // vectors that records refer to
 	seen   int
 }
 

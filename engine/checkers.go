@@ -56,7 +56,9 @@ func (c *checker) live(rec *record, l live) {
 	if d, ok := rec.dedupKey(l.owner, row.run); ok && !c.has(db.keys.dedup(d, l.seq)) {
 		c.report.problem("memory %s: it is not in the dedup index", rec.id)
 	}
-	if !c.has(db.keys.doc(kindForward, l.doc)) {
+	if f := c.rows[l.doc]; f != nil {
+		c.sameRow(rec, l.doc, f)
+	} else if !c.has(db.keys.doc(kindForward, l.doc)) {
 		c.report.problem("memory %s: its document %d has no forward record", rec.id, l.doc)
 	}
 	if c.has(db.keys.doc(kindTombstone, l.doc)) {
@@ -167,10 +169,48 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 	if !slices.Equal(p.terms, f.idx.Terms) || p.length != f.idx.Length {
 		c.report.problem("memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.id, doc)
 	}
+	c.sameRow(rec, doc, f)
+	return nil
+}
+
+// sameRow compares what the tables hold of a memory with it.
+func (c *checker) sameRow(rec *record, doc uint32, f *forwardRecord) {
 	if f.created != rec.created || f.expires != rec.expires || f.importance != rec.importance || f.confidence != rec.confidence {
 		c.report.problem("memory %s: its document %d does not agree with it", rec.id, doc)
 	}
-	return nil
+}
+
+// sealed reads the rows of the sealed chunks: each is of a document that lives, or
+// is marked dead.
+func (c *checker) sealed() error {
+	db := c.tx.db
+	err := db.text.Verify(c.ctx, c.tx.text, func(err error) { c.report.problem("text index: %v; rebuild it", err) })
+	if err != nil {
+		return err
+	}
+	return c.scan(kindRows, func(key, value []byte) error {
+		if len(key) != keyHeader+3 {
+			c.report.problem("malformed key of rows %x", key)
+			return nil
+		}
+		base := uint32(binary.BigEndian.Uint16(key[keyHeader:]))<<16 | uint32(key[keyHeader+2])*rowsOfPage
+		p, err := decodeRows(base, value)
+		if err != nil {
+			c.report.problem("%v", err)
+			return nil
+		}
+		for i, doc := range p.docs {
+			c.rows[doc] = &p.rows[i]
+			row := db.docs.row(doc)
+			if row.visible(c.tx.lsn) && row.version != p.rows[i].version {
+				c.report.problem("document %d is of memory number %d, and its row of %d", doc, row.seq, p.rows[i].seq)
+			}
+			if !row.visible(c.tx.lsn) && !c.has(db.keys.doc(kindTombstone, doc)) && !c.ofRange(p.rows[i].seq) {
+				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, p.rows[i].seq)
+			}
+		}
+		return nil
+	})
 }
 
 // vectors: every one is referred to and has its space's dimension.

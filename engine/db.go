@@ -35,6 +35,7 @@ type DB struct {
 	dedup      Dedup
 	lockWait   time.Duration
 	budget     int64
+	hotBytes   int64 // what a chunk of the text index in memory may grow to
 
 	embedder    embed.Embedder
 	analyzer    *analysis.Analyzer
@@ -59,6 +60,7 @@ type DB struct {
 	next    counters
 
 	janitor *janitor
+	sealed  map[uint16]bool     // the chunks of the text index that are; guarded by janitor.busy
 	loading map[borrowed]uint32 // while Open loads: the vectors that documents refer to
 	stopped context.CancelFunc  // ends the background work
 	work    sync.WaitGroup

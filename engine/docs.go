@@ -16,8 +16,10 @@ const alive = math.MaxUint64
 const pageSize = 1 << 10
 
 // paged is a table that one writer grows while readers read: rows never move.
+// Pages are made where a row is needed, so that gaps cost next to nothing.
 type paged[T any] struct {
-	dir atomic.Pointer[[]*[pageSize]T]
+	dir   atomic.Pointer[[]atomic.Pointer[[pageSize]T]]
+	pages atomic.Int64
 }
 
 // at is the row i, or nil beyond what was grown.
@@ -26,33 +28,58 @@ func (p *paged[T]) at(i uint64) *T {
 	if dir == nil || i/pageSize >= uint64(len(*dir)) {
 		return nil
 	}
-	page := (*dir)[i/pageSize]
+	page := (*dir)[i/pageSize].Load()
+	if page == nil {
+		return nil
+	}
 	return &page[i%pageSize]
 }
 
 // grow makes row i exist. Only the writer calls it.
 func (p *paged[T]) grow(i uint64) *T {
-	var dir []*[pageSize]T
+	var dir []atomic.Pointer[[pageSize]T]
 	if d := p.dir.Load(); d != nil {
 		dir = *d
 	}
 	if need := int(i/pageSize) + 1; need > len(dir) {
-		// Appending within the capacity writes only beyond what a reader of
-		// the old directory can see.
-		for len(dir) < need {
-			dir = append(dir, new([pageSize]T))
+		more := make([]atomic.Pointer[[pageSize]T], max(need, 2*len(dir)))
+		for j := range dir {
+			more[j].Store(dir[j].Load())
 		}
+		dir = more
 		p.dir.Store(&dir)
 	}
-	return &dir[i/pageSize][i%pageSize]
+	page := dir[i/pageSize].Load()
+	if page == nil {
+		page = new([pageSize]T)
+		dir[i/pageSize].Store(page)
+		p.pages.Add(1)
+	}
+	return &page[i%pageSize]
 }
 
 func (p *paged[T]) bytes(rowSize int64) int64 {
+	return p.pages.Load() * pageSize * rowSize
+}
+
+// each calls visit for the rows below end that may have been written, page by page,
+// until it returns false.
+func (p *paged[T]) each(end uint64, visit func(i uint64, row *T) bool) {
 	dir := p.dir.Load()
 	if dir == nil {
-		return 0
+		return
 	}
-	return int64(len(*dir)) * pageSize * rowSize
+	for n := range *dir {
+		page := (*dir)[n].Load()
+		if page == nil {
+			continue
+		}
+		for j := range page {
+			if i := uint64(n*pageSize + j); i >= end || !visit(i, &page[j]) {
+				return
+			}
+		}
+	}
 }
 
 // docRow is what ranking and visibility need of a version, by doc ID. All but

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // narrow is the part of a set of visible documents for which a filter holds. The
@@ -203,7 +201,11 @@ func (tx *Tx) postingsOf(c *condition) (*roaring.Bitmap, bool, error) {
 			}
 			key = numberValue(num)
 		}
-		set.Or(tx.db.text.Lookup(tx.snapshot(), invindex.Value{Field: number, Key: key}))
+		with, err := tx.withValue(number, key)
+		if err != nil {
+			return nil, false, err
+		}
+		set.Or(with)
 	}
 	return set, true, nil
 }

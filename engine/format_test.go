@@ -98,6 +98,8 @@ func keyEncodings() []encoding {
 		{name: "key record", bytes: ks.record(v), value: v, decode: parser(parseRecordKey)},
 		{name: "key stats", bytes: ks.stats(3, v.seq), value: pair{3, v.seq}, decode: pairs(parseStatsKey)},
 		{name: "key vector", bytes: ks.vector(2, v)},
+		{name: "key rows", bytes: ks.rows(0x17002)},
+		{name: "key text", bytes: append(ks.header(kindText, 0), 0, 1, 'h', 0, 0)},
 		{name: "key tombstone", bytes: ks.doc(kindTombstone, 0x10002), value: uint32(0x10002), decode: parser(parseDocKey)},
 	}
 }
@@ -122,6 +124,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "record", bytes: full.encode(nil), value: full, decode: decoder(decodeRecord), open: len(full.text)},
 		{name: "record, smallest", bytes: small.encode(nil), value: withoutMetadata(small), decode: decoder(decodeRecord), open: 1},
 		{name: "forward record", bytes: forward, value: read, decode: decoder(decodeForward)},
+		rowsEncoding(),
 		{name: "death", bytes: death{at: 1767225600123, born: 0xa0b0c0, change: 7}.encode(), value: death{1767225600123, 0xa0b0c0, 7}, decode: decoder(decodeDeath)},
 		{name: "stats", bytes: access{count: 300, last: 1767225600123}.encode(), value: access{300, 1767225600123}, decode: decoder(decodeAccess)},
 		{name: "entry", bytes: entry.encode(), value: entry, decode: decoder(func(b []byte) (Entry, error) { return decodeEntry("cart", b) }), open: len(entry.Value)},
@@ -146,6 +149,21 @@ func forwardEncoding() (*forwardRecord, []byte) {
 		importance: full.importance, confidence: full.confidence, vectors: full.vectors, idx: forward.idx,
 	}
 	return read, forward.forward()
+}
+
+// rowsEncoding is a page of rows of a sealed chunk, with a gap, and a row that is
+// like the one before it.
+func rowsEncoding() encoding {
+	read, _ := forwardEncoding()
+	read.idx = invindex.Doc{}
+	like := *read
+	like.seq, like.change, like.created, like.vectors = read.seq+1, read.change+1, read.created-5, nil
+	p := &rowPage{}
+	p.add(0x17002, read)
+	p.add(0x17009, &like)
+	return encoding{name: "rows", bytes: p.encode(), value: p, decode: decoder(func(b []byte) (*rowPage, error) {
+		return decodeRows(0x17000, b)
+	})}
 }
 
 // withoutMetadata is the record as it is read: what is empty is nil.

@@ -44,6 +44,19 @@ type forwardRecord struct {
 }
 
 func decodeForward(b []byte) (*forwardRecord, error) {
+	f, idx, err := forwardHead(b)
+	if err != nil {
+		return nil, err
+	}
+	var rest []byte
+	if f.idx, rest, err = invindex.DecodeDoc(idx); err != nil || len(rest) > 0 {
+		return nil, &Error{Kind: ErrCorrupt, What: "read a forward record", Cause: err}
+	}
+	return f, nil
+}
+
+// forwardHead reads a forward record as far as the index's part of it.
+func forwardHead(b []byte) (_ *forwardRecord, idx []byte, err error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
 	f := &forwardRecord{version: version{r.Uint32(), r.Uvarint(), r.Uvarint(), r.Uint32()}}
@@ -54,12 +67,7 @@ func decodeForward(b []byte) (*forwardRecord, error) {
 		f.vectors = append(f.vectors, vectorRef{uint16(r.Uint32()), r.Uvarint(), r.Uint32()})
 	}
 	if r.Err() != nil || v != forwardVersion {
-		return nil, &Error{Kind: ErrCorrupt, What: "read a forward record", Cause: r.Err()}
+		return nil, nil, &Error{Kind: ErrCorrupt, What: "read a forward record", Cause: r.Err()}
 	}
-	idx, rest, err := invindex.DecodeDoc(r.Rest())
-	if err != nil || len(rest) > 0 {
-		return nil, &Error{Kind: ErrCorrupt, What: "read a forward record", Cause: err}
-	}
-	f.idx = idx
-	return f, nil
+	return f, r.Rest(), nil
 }

@@ -38,6 +38,11 @@ func (db *DB) loadGenerations() error {
 	for ; len(b) >= entry; b = b[entry:] {
 		db.keys.gen[b[0]] = binary.BigEndian.Uint16(b[1:])
 	}
+	for _, k := range kinds {
+		if db.keys.gen[k] == 0 { // a kind that the database's layout did not know
+			db.keys.gen[k] = firstGeneration
+		}
+	}
 	return errors.Join(err, closer.Close())
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // janitor frees what died once no reader can see it: documents of superseded and
-// deleted versions, and what death ranges left behind. It runs beside readers and
+// deleted versions, and what death ranges left behind. And it seals the chunks of
+// the text index that are full. It runs beside readers and
 // writers; the lock it takes only to free slots of vectors.
 type janitor struct {
 	db     *DB
@@ -25,10 +26,12 @@ type janitor struct {
 	mu     sync.Mutex
 	dead   []dead // in the order of their LSN
 	ranges []deathRange
+	sealed chan struct{} // closed when a chunk was sealed, or could not be
+	stuck  bool          // sealing failed, or has ended: nobody should wait for it
 }
 
 func newJanitor(db *DB) *janitor {
-	return &janitor{db: db, signal: make(chan struct{}, 1)}
+	return &janitor{db: db, signal: make(chan struct{}, 1), sealed: make(chan struct{})}
 }
 
 func (j *janitor) start() {
@@ -42,6 +45,16 @@ func (j *janitor) stop() {
 		j.cancel()
 	}
 	j.done.Wait()
+	j.progress(true)
+}
+
+// progress tells the writers that wait for a chunk to be sealed to look again.
+func (j *janitor) progress(stuck bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stuck = stuck
+	close(j.sealed)
+	j.sealed = make(chan struct{})
 }
 
 func (j *janitor) add(d []dead, r []deathRange) {
@@ -96,11 +109,15 @@ func (j *janitor) work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		d, ok := j.takeRange(j.db.points.oldest())
 		if !ok {
-			return nil
+			break
 		}
 		if err := j.db.clean(ctx, &d); err != nil {
 			return err
 		}
+	}
+	if err := j.db.sealChunks(ctx); err != nil {
+		j.progress(true)
+		return err
 	}
 	return ctx.Err()
 }
@@ -133,6 +150,9 @@ func (j *janitor) takeRange(oldest uint64) (deathRange, bool) {
 func (db *DB) reclaim(ctx context.Context, part []dead) error {
 	err := db.applyBare(func(b *pebble.Batch) error {
 		for _, d := range part {
+			if db.sealed[chunkOf(d.doc)] {
+				continue // it has no forward record, and only the tombstone tells
+			}
 			for _, kind := range []byte{kindForward, kindTombstone} {
 				if err := b.Delete(db.keys.doc(kind, d.doc), nil); err != nil {
 					return err

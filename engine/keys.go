@@ -25,12 +25,14 @@ const (
 	kindStats     byte = 's' // owner | seq
 	kindVector    byte = 'v' // space | owner | seq | born | change
 	kindTombstone byte = 'x' // doc
+	kindText      byte = 't' // chunk | section | page: the text index's own
+	kindRows      byte = 'c' // chunk | page
 )
 
 // kinds are those that carry a generation.
 var kinds = []byte{
 	kindDedup, kindExpiry, kindForward, kindHistory, kindID, kindKV, kindLog, kindName, kindPending,
-	kindRange, kindRecord, kindStats, kindVector, kindTombstone,
+	kindRange, kindRecord, kindRows, kindStats, kindText, kindVector, kindTombstone,
 }
 
 // firstGeneration is that of every kind in a new database. A rebuild fills the
@@ -223,6 +225,16 @@ func parsePendingKey(k []byte) (space uint16, owner uint32, seq uint64, ok bool)
 
 func (ks *keyspace) doc(kind byte, doc uint32) []byte {
 	return binary.BigEndian.AppendUint32(ks.header(kind, 4), doc)
+}
+
+// chunk is the prefix of the documents of a chunk.
+func (ks *keyspace) chunk(kind byte, chunk uint16) []byte {
+	return binary.BigEndian.AppendUint16(ks.header(kind, 2), chunk)
+}
+
+// rows is the page of rows that a document belongs to.
+func (ks *keyspace) rows(doc uint32) []byte {
+	return append(ks.chunk(kindRows, chunkOf(doc)), byte(doc&0xffff/rowsOfPage))
 }
 
 func parseDocKey(k []byte) (doc uint32, ok bool) {

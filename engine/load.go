@@ -19,7 +19,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // Open opens the database in a folder, and creates it where the folder is missing
@@ -58,9 +57,9 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
-		budget: o.MemoryBudget, spaces: newSpaces(), names: newNames(),
+		budget: o.MemoryBudget, hotBytes: o.hotBytes, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, points: newPoints(), touched: newTouches(),
-		writer: make(chan struct{}, 1),
+		writer: make(chan struct{}, 1), sealed: map[uint16]bool{},
 	}
 	db.gate.idle.L = &db.gate.mu
 	if db.log == nil {
@@ -71,6 +70,9 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	if db.budget == 0 {
 		db.budget = defaultBudget()
+	}
+	if db.hotBytes == 0 {
+		db.hotBytes = min(max(db.budget/16, minHotBytes), maxHotBytes)
 	}
 	return db, base
 }
@@ -148,9 +150,6 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 	if db.indexedText, db.textUnit, err = textFields(indexed); err != nil {
 		return err
 	}
-	// A weight is a multiple of 1/textUnit: term frequencies are stored as whole
-	// numbers of that unit, which k1 must be measured in, too.
-	db.text = invindex.New(invindex.Config{K1: invindex.DefaultK1 * float64(db.textUnit)})
 	db.lexical, err = newLexical()
 	return err
 }
@@ -166,6 +165,9 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	}
 	if !id.Created {
 		id.Created, changed = true, true
+	}
+	if id.Layout < layoutVersion { // nothing in the store differs until a chunk is sealed
+		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
 	fingerprint := db.analyzer.Fingerprint()
 	if id.Settings.Analyzer != fingerprint && db.next.doc == 0 {
@@ -185,8 +187,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	}
 	db.settings = id.Settings
 	db.syncer = newSyncer(db.applied, db.points, db.syncLog)
-	p := &point{lsn: db.applied, snap: db.store.NewSnapshot(), mark: db.docs.mark.Load()}
-	if err := db.points.publish(p); err != nil {
+	if err := db.points.publish(db.newPoint(db.applied)); err != nil {
 		return err
 	}
 	db.docs.link(db.next.seq, db.points.oldest)
@@ -356,12 +357,19 @@ func (db *DB) loadDocs() error {
 	if err != nil {
 		return err
 	}
+	db.text = db.newText()
+	if err := db.loadSealed(tombs.Contains); err != nil {
+		return err
+	}
 	it := tombs.Iterator()
 	for it.HasNext() {
-		db.janitor.dead = append(db.janitor.dead, dead{doc: it.Next()})
+		// Those of sealed chunks stay for as long as the chunk does.
+		if doc := it.Next(); !db.sealed[chunkOf(doc)] {
+			db.janitor.dead = append(db.janitor.dead, dead{doc: doc})
+		}
 	}
 	lower, upper = db.keys.span(kindForward)
-	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		doc, ok := parseDocKey(key)
 		if !ok {
 			return corruptKey("forward", key)
@@ -371,6 +379,12 @@ func (db *DB) loadDocs() error {
 		}
 		return db.loadDoc(doc, value)
 	})
+	// A chunk may have been closed by a transaction that did not commit, and
+	// sealed: it takes no documents all the same.
+	for chunk := range db.sealed {
+		db.next.doc = max(db.next.doc, (uint32(chunk)+1)<<16)
+	}
+	return err
 }
 
 func (db *DB) loadDoc(doc uint32, value []byte) error {
@@ -378,11 +392,16 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("document %d: %w", doc, err)
 	}
+	if err := db.loadRow(doc, f); err != nil {
+		return err
+	}
+	return db.text.Add(doc, &f.idx)
+}
+
+// loadRow enters a document into the tables.
+func (db *DB) loadRow(doc uint32, f *forwardRecord) error {
 	if doc >= db.next.doc || f.seq == 0 || f.seq > db.next.seq {
 		return &Error{Kind: ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "the log never gave out its numbers"}
-	}
-	if err := db.text.Add(doc, &f.idx); err != nil {
-		return err
 	}
 	db.docs.add(doc, func(r *docRow) {
 		r.version, r.run = f.version, f.run
@@ -463,7 +482,7 @@ func (db *DB) loadStats() error {
 
 // loadRanges puts unfinished death ranges in force again.
 func (db *DB) loadRanges() error {
-	tx := &Tx{db: db, reader: db.store, lsn: maxLSN, mark: db.docs.mark.Load()}
+	tx := &Tx{db: db, reader: db.store, lsn: maxLSN, text: db.newestText()}
 	lower, upper := db.keys.span(kindRange)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		d, err := decodeRange(&db.keys, key, value)

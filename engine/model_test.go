@@ -78,6 +78,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		entryIDs: map[historyPlace]string{},
 	}
 	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget}
+	if seed%2 == 0 {
+		w.opts.hotBytes = 1 // every commit begins a chunk
+	}
 	if seed%2 == 1 {
 		w.embedder = newFakeEmbedder(w.dim)
 		w.opts.Embedder = w.embedder

@@ -17,7 +17,7 @@ import (
 
 // layoutVersion is that of the folder and the keys. One that is newer is refused;
 // an older one is migrated when it is opened.
-const layoutVersion = 1
+const layoutVersion = 2
 
 // The file that marks a folder as a database and says how to read it.
 const (

@@ -73,4 +73,7 @@ type Options struct {
 	// manifestBytes is the size at which the store's MANIFEST rotates, 0 for its
 	// own: tests rotate it all the time.
 	manifestBytes int64
+	// hotBytes is the size at which a chunk of the text index takes no more
+	// documents, 0 for its share of the budget: tests seal all the time.
+	hotBytes int64
 }

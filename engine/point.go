@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // point is a read point: the store, the indexes and the tables as of one LSN.
@@ -11,8 +13,8 @@ import (
 type point struct {
 	lsn  uint64
 	snap *pebble.Snapshot
-	mark uint32 // doc IDs below it are born
-	refs int    // guarded by points.mu
+	text invindex.Snapshot // doc IDs below its mark are born
+	refs int               // guarded by points.mu
 }
 
 // points keeps the read points in use. The newest published one is what a View
@@ -21,6 +23,13 @@ type points struct {
 	mu      sync.Mutex
 	current *point
 	open    map[*point]struct{}
+}
+
+// newPoint is the state as of an LSN, the newest one. The lock is held.
+func (db *DB) newPoint(lsn uint64) *point {
+	p := &point{lsn: lsn, snap: db.store.NewSnapshot(), text: db.text.Snapshot()}
+	p.text.Docs, p.text.Reader = db.docs.mark.Load(), p.snap
+	return p
 }
 
 func newPoints() *points { return &points{open: map[*point]struct{}{}} }

@@ -175,22 +175,26 @@ func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if set == nil { // every owner's
-		set = roaring.New()
-		set.AddRange(0, uint64(tx.mark))
-	}
 	docs = roaring.New()
-	it := set.Iterator()
-	for it.HasNext() {
-		doc := it.Next()
-		r := tx.db.docs.row(doc)
+	born := func(doc uint32, r *docRow) {
 		if !r.visible(tx.lsn) {
-			continue
+			return
 		}
 		docs.Add(doc)
 		if r.expires == 0 || r.expires > tx.now {
 			n++
 		}
+	}
+	if set == nil { // every owner's
+		tx.db.docs.rows.each(uint64(tx.text.Docs), func(doc uint64, r *docRow) bool {
+			born(uint32(doc), r)
+			return true
+		})
+		return docs, n, nil
+	}
+	for it := set.Iterator(); it.HasNext(); {
+		doc := it.Next()
+		born(doc, tx.db.docs.row(doc))
 	}
 	return docs, n, nil
 }
@@ -271,7 +275,14 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *deathRange, doc uint32) error {
 	if err := batch.Set(db.keys.history(row.owner, row.seq, d.lsn, d.change), h.encode(), nil); err != nil {
 		return err
 	}
-	keys := [][]byte{db.keys.stats(row.owner, row.seq), db.keys.doc(kindForward, doc)}
+	keys := [][]byte{db.keys.stats(row.owner, row.seq)}
+	if db.sealed[chunkOf(doc)] {
+		if err := batch.Set(db.keys.doc(kindTombstone, doc), binary.BigEndian.AppendUint64(nil, d.lsn), nil); err != nil {
+			return err
+		}
+	} else {
+		keys = append(keys, db.keys.doc(kindForward, doc))
+	}
 	if dk, ok := rec.dedupKey(row.owner, row.run); ok {
 		keys = append(keys, db.keys.dedup(dk, row.seq))
 	}

@@ -188,7 +188,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 		r.plan.Terms = words
 	}
 	var err error
-	r.stats, err = r.tx.db.text.Stats(ctx, r.tx.snapshot(), words, invindex.Docs{Set: r.set})
+	r.stats, err = r.tx.db.text.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
 	r.stage("statistics")
 	return err
 }
@@ -247,7 +247,7 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	var hits []invindex.Hit
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
-		hits, err = r.tx.db.text.Search(ctx, r.tx.snapshot(), r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+		hits, err = r.tx.db.text.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
 		if err != nil {
 			return nil, err
 		}
@@ -303,7 +303,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	}
 	hits := make([]invindex.Hit, len(docs))
 	if len(r.terms) > 0 {
-		if err := r.tx.db.text.Score(ctx, r.tx.snapshot(), r.terms, r.stats, docs, hits); err != nil {
+		if err := r.tx.db.text.Score(ctx, r.tx.text, r.terms, r.stats, docs, hits); err != nil {
 			return nil, err
 		}
 		r.stage("text")

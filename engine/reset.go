@@ -12,10 +12,15 @@ import (
 // its vector spaces, and the names of users, agents and runs, whose numbers are
 // never reused; to be rid of those too, delete the folder.
 func (db *DB) Reset(ctx context.Context) (n int, err error) {
+	release, err := db.enter("reset")
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	j := db.janitor
-	j.busy.Lock()
+	j.busy.Lock() // no chunk is being sealed: the writers do not wait for one
 	defer j.busy.Unlock()
-	err = db.Update(ctx, func(tx *Tx) error {
+	err = db.updateDurably(ctx, func(tx *Tx) error {
 		n, err = tx.reset()
 		return err
 	})
@@ -43,6 +48,7 @@ func (tx *Tx) reset() (int, error) {
 			return 0, err
 		}
 	}
+	tx.wiped = true
 	tx.change()
 	tx.log = append(tx.log, byte(logReset))
 	it := docs.Iterator()

@@ -22,10 +22,28 @@ func (tx *Tx) inScope(ctx context.Context, s Scope, all bool) (*roaring.Bitmap, 
 		if !all {
 			return roaring.New(), nil
 		}
-		set = roaring.New()
-		set.AddRange(0, uint64(tx.mark))
+		return tx.everything(ctx)
 	}
 	return tx.onlyVisible(ctx, set)
+}
+
+// everything is the set of all visible documents.
+func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
+	set := roaring.New()
+	var docs []uint32
+	n := 0
+	tx.db.docs.rows.each(uint64(tx.text.Docs), func(doc uint64, r *docRow) bool {
+		if r.visible(tx.lsn) && (r.expires == 0 || r.expires > tx.now) {
+			docs = append(docs, uint32(doc))
+		}
+		if n++; n%cancelEvery == 0 {
+			set.AddMany(docs)
+			docs = docs[:0]
+		}
+		return len(docs) > 0 || ctx.Err() == nil
+	})
+	set.AddMany(docs)
+	return set, ctx.Err()
 }
 
 // scopeSet intersects the postings of the given fields; nil without any.
@@ -46,7 +64,11 @@ func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
 		if !ok {
 			return roaring.New(), nil
 		}
-		set = intersect(set, tx.db.text.Lookup(tx.snapshot(), invindex.Value{Field: f.field, Key: numberValue(num)}))
+		with, err := tx.withValue(f.field, numberValue(num))
+		if err != nil {
+			return nil, err
+		}
+		set = intersect(set, with)
 	}
 	return set, nil
 }
@@ -59,7 +81,19 @@ func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
 	return set
 }
 
-func (tx *Tx) snapshot() invindex.Snapshot { return invindex.Snapshot{Docs: tx.mark} }
+// newestText is the state of the text index that an Update reads. The lock is
+// held.
+func (db *DB) newestText() invindex.Snapshot {
+	s := db.text.Snapshot()
+	s.Docs, s.Reader = db.docs.mark.Load(), db.store
+	return s
+}
+
+// withValue is the set of documents with a filter value, visible or not.
+func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
+	set, err := tx.db.text.Find(tx.text, invindex.Value{Field: field, Key: key})
+	return set, textError("read the filter index", err)
+}
 
 // onlyVisible removes what is not born, dead or expired.
 func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, error) {

@@ -49,6 +49,9 @@ func (db *DB) shares() (blockCache int64, memtable uint64) {
 	return max(db.budget/4, 8<<20), memtable
 }
 
+// textShare is what the pages of the text index get of the memory budget.
+func (db *DB) textShare() int64 { return db.budget / 4 }
+
 func holder(now time.Time) fsys.Holder {
 	pid, program, machine := host.Process()
 	return fsys.Holder{PID: pid, Program: program, Host: machine, Since: now}

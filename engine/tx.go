@@ -18,9 +18,9 @@ import (
 type Tx struct {
 	db     *DB
 	reader kv.Reader
-	lsn    uint64 // what is read: the read point's, or in an Update its own
-	mark   uint32 // doc IDs below it may be visible
-	now    int64  // the clock, fixed at the begin
+	lsn    uint64            // what is read: the read point's, or in an Update its own
+	text   invindex.Snapshot // doc IDs below its mark may be visible
+	now    int64             // the clock, fixed at the begin
 	done   bool
 
 	*writes // nil in a View
@@ -40,6 +40,7 @@ type writes struct {
 	undo    []undo
 	dying   []dead // to be reclaimed after the commit
 	ranges  []deathRange
+	wiped   bool  // by a reset
 	broken  error // set where an operation stopped half-way: no commit
 }
 
@@ -112,7 +113,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	p := db.points.acquire()
-	tx := &Tx{db: db, reader: p.snap, lsn: p.lsn, mark: p.mark, now: db.now()}
+	tx := &Tx{db: db, reader: p.snap, lsn: p.lsn, text: p.text, now: db.now()}
 	defer func() {
 		tx.done = true
 		if err := db.points.done(p); err != nil {
@@ -133,6 +134,14 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	defer release()
+	if err := db.waitForSealing(ctx); err != nil {
+		return err
+	}
+	return db.updateDurably(ctx, fn)
+}
+
+// updateDurably is update, and waits until what it did and observed is durable.
+func (db *DB) updateDurably(ctx context.Context, fn func(tx *Tx) error) error {
 	seen, err := db.update(ctx, fn)
 	if err != nil && (seen == 0 || errors.Is(err, ErrFailed)) {
 		return err
@@ -177,10 +186,11 @@ func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, e
 }
 
 func (db *DB) begin() *Tx {
+	db.rollChunk()
 	batch := db.store.NewIndexedBatch()
 	return &Tx{
-		db: db, reader: batch, now: db.now(),
-		lsn: db.applied + 1, mark: db.docs.mark.Load(),
+		db: db, reader: batch, text: db.newestText(), now: db.now(),
+		lsn: db.applied + 1,
 		writes: &writes{
 			batch: batch, next: db.next,
 			names: map[nameKey]uint32{}, spaces: map[string]*space{},
@@ -241,10 +251,15 @@ func (tx *Tx) commit() error {
 			db.fields.add(k.name, num)
 		}
 	}
+	if tx.next.doc>>16 != db.next.doc>>16 {
+		db.janitor.wake() // a chunk is full
+	}
 	db.next, db.applied = tx.next, tx.lsn
+	if tx.wiped {
+		db.dropSealed()
+	}
 	tx.closeBatch()
-	p := &point{lsn: tx.lsn, snap: db.store.NewSnapshot(), mark: db.docs.mark.Load()}
-	if err := db.syncer.committed(p, db.durability == Buffered); err != nil {
+	if err := db.syncer.committed(db.newPoint(tx.lsn), db.durability == Buffered); err != nil {
 		db.fail(err)
 	}
 	db.janitor.add(tx.dying, tx.ranges)
@@ -278,7 +293,7 @@ func (tx *Tx) materialise() error {
 	}
 	tx.adds = nil
 	clear(tx.pend)
-	tx.mark = db.docs.mark.Load()
+	tx.text = db.newestText()
 	return nil
 }
 

@@ -21,7 +21,7 @@ import (
 const (
 	dbDir = "db"
 	// budget is small, so that tables are flushed and logs rotated within a run.
-	budget = 16 << 20
+	budget = 1 << 20
 	// dim makes a vector of 16 KB, so that few memories fill a memtable.
 	dim = 4096
 	// closeLimit is what Close of a failed database may take at most.

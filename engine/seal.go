@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+const (
+	// sealBatch bounds the batches in which a sealed chunk is written.
+	sealBatch = 4 << 20
+	// maxUnsealed is how many full chunks may wait in memory to be sealed; then
+	// writers wait for one.
+	maxUnsealed = 3
+	minHotBytes = 24 << 10
+	maxHotBytes = 256 << 20
+)
+
+// chunkOf is the chunk of a document.
+func chunkOf(doc uint32) uint16 { return uint16(doc >> 16) }
+
+// newText is an empty text index under the keys of the current generation.
+func (db *DB) newText() *invindex.Index {
+	prefix, _ := db.keys.span(kindText)
+	return invindex.New(invindex.Config{
+		// A weight is a multiple of 1/textUnit: term frequencies are stored as
+		// whole numbers of that unit, which k1 must be measured in, too.
+		K1:     invindex.DefaultK1 * float64(db.textUnit),
+		Prefix: prefix, ScopeFields: []uint16{fieldUser, fieldAgent, fieldRun}, CacheBytes: db.textShare(),
+	})
+}
+
+// rollChunk begins a new chunk where the newest one has grown to its share of the
+// memory before it is full. The lock is held.
+func (db *DB) rollChunk() {
+	number, size, ok := db.text.Growing()
+	if ok && size > db.hotBytes && chunkOf(db.next.doc) == number {
+		db.next.doc = (uint32(number) + 1) << 16
+	}
+}
+
+// waitForSealing keeps a writer waiting while too many full chunks are in memory.
+func (db *DB) waitForSealing(ctx context.Context) error {
+	for {
+		j := db.janitor
+		j.mu.Lock()
+		wait := j.sealed
+		behind := len(db.text.Sealable()) > maxUnsealed && !j.stuck
+		j.mu.Unlock()
+		if !behind {
+			return nil
+		}
+		j.wake()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the text index: %w", ctx.Err())
+		}
+	}
+}
+
+// sealChunks seals the chunks that take no more documents.
+func (db *DB) sealChunks(ctx context.Context) error {
+	if len(db.text.Sealable()) == 0 {
+		return nil
+	}
+	// Below the committed number no transaction adds a document, and the forward
+	// records of those that were committed are in the store.
+	if err := db.lock(ctx); err != nil {
+		return err
+	}
+	complete := chunkOf(db.next.doc)
+	db.unlock()
+	for _, chunk := range db.text.Sealable() {
+		if chunk >= complete {
+			break
+		}
+		if err := db.sealChunk(ctx, chunk); err != nil {
+			return fmt.Errorf("seal chunk %d of the text index: %w", chunk, err)
+		}
+		db.janitor.progress(false)
+	}
+	return nil
+}
+
+// sealChunk moves a chunk from memory and forward records into pages. Only its
+// last batch makes it a sealed one, and only that needs the lock: whatever is
+// interrupted before is begun again.
+func (db *DB) sealChunk(ctx context.Context, chunk uint16) error {
+	w := &sealWriter{db: db, ctx: ctx, batch: db.store.NewBatch()}
+	defer func() { _ = w.batch.Close() }()
+	if err := w.batch.DeleteRange(db.textSpan(chunk)); err != nil {
+		return err
+	}
+	pages, err := db.rowPages(ctx, chunk)
+	if err != nil {
+		return err
+	}
+	if len(pages) > 0 {
+		if err := db.text.Seal(w, chunk); err != nil {
+			return err
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	for _, p := range pages {
+		if err := w.batch.Set(db.keys.rows(p.docs[0]), p.encode(), nil); err != nil {
+			return err
+		}
+	}
+	lower, upper := db.keys.doc(kindForward, uint32(chunk)<<16), prefixEnd(db.keys.chunk(kindForward, chunk))
+	if err := w.batch.DeleteRange(lower, upper, nil); err != nil {
+		return err
+	}
+	if err := db.lock(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	if err := w.apply(); err != nil {
+		return err
+	}
+	if len(pages) == 0 {
+		db.text.Drop(chunk)
+	} else if err := db.text.Sealed(db.store, chunk); err != nil {
+		db.fail(err) // its forward records are gone
+		return db.Failed()
+	}
+	db.sealed[chunk] = true
+	return db.republish()
+}
+
+// textSpan is the range of the pages of a chunk, as arguments of DeleteRange.
+func (db *DB) textSpan(chunk uint16) (lower, upper []byte, _ *pebble.WriteOptions) {
+	lower, upper = db.text.Span(chunk)
+	return lower, upper, nil
+}
+
+// republish makes what a background change did to the indexes that of the newest
+// read point, so that what it replaced can be freed. The lock is held.
+func (db *DB) republish() error {
+	if err := db.syncer.wait(db.syncer.newest()); err != nil {
+		return err
+	}
+	return db.points.publish(db.newPoint(db.applied))
+}
+
+// rowPages reads the forward records of a chunk into pages.
+func (db *DB) rowPages(ctx context.Context, chunk uint16) ([]*rowPage, error) {
+	prefix := db.keys.chunk(kindForward, chunk)
+	var pages []*rowPage
+	last := -1
+	err := kv.Scan(db.store, prefix, prefixEnd(prefix), func(key, value []byte) error {
+		doc, ok := parseDocKey(key)
+		if !ok {
+			return corruptKey("forward", key)
+		}
+		f, _, err := forwardHead(value)
+		if err != nil {
+			return err
+		}
+		if n := int(doc / rowsOfPage); n != last {
+			pages = append(pages, &rowPage{})
+			last = n
+		}
+		pages[len(pages)-1].add(doc, f)
+		return ctx.Err()
+	})
+	return pages, err
+}
+
+// sealWriter writes pages in batches of bounded size.
+type sealWriter struct {
+	db    *DB
+	ctx   context.Context
+	batch *pebble.Batch
+}
+
+func (w *sealWriter) Set(key, value []byte) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if w.batch.Len() > 0 && w.batch.Len()+len(value) > sealBatch {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	return w.batch.Set(key, value, nil)
+}
+
+func (w *sealWriter) flush() error {
+	err := w.apply()
+	w.batch.Reset()
+	return err
+}
+
+func (w *sealWriter) apply() error {
+	err := w.db.store.Apply(w.batch, pebble.NoSync)
+	return errors.Join(w.db.Failed(), err)
+}
+
+// loadSealed reads the chunks that are sealed, in ascending order.
+func (db *DB) loadSealed(gone func(doc uint32) bool) error {
+	lower, upper := db.keys.span(kindRows)
+	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		if len(key) != keyHeader+3 {
+			return corruptKey("rows", key)
+		}
+		chunk := binary.BigEndian.Uint16(key[keyHeader:])
+		if !db.sealed[chunk] {
+			db.sealed[chunk] = true
+			if err := db.text.Load(db.store, chunk); err != nil {
+				return textError("load a chunk of the text index", err)
+			}
+		}
+		p, err := decodeRows(uint32(chunk)<<16|uint32(key[keyHeader+2])*rowsOfPage, value)
+		if err != nil {
+			return err
+		}
+		for i, doc := range p.docs {
+			if gone(doc) {
+				continue
+			}
+			if err := db.loadRow(doc, &p.rows[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// textError says what is to be done about an error of the text index.
+func textError(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, invindex.ErrVersion):
+		return &Error{Kind: ErrNewerLayout, What: doing, Cause: err, Do: "use a newer memdb"}
+	case errors.Is(err, invindex.ErrCorrupt), errors.Is(err, pebble.ErrNotFound), pebble.IsCorruptionError(err):
+		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "rebuild the text index"}
+	}
+	return err
+}
+
+// dropSealed forgets every sealed chunk: their pages are gone. The lock is held,
+// and the janitor does not work.
+func (db *DB) dropSealed() {
+	db.text.Drop(slices.Collect(maps.Keys(db.sealed))...)
+	clear(db.sealed)
+}

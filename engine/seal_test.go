@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// sealed waits until every full chunk is sealed and returns how many chunks are.
+func (db *DB) waitSealed(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		db.janitor.busy.Lock()
+		n, left := len(db.sealed), len(db.text.Sealable())
+		db.janitor.busy.Unlock()
+		if left == 0 {
+			return n
+		}
+		db.janitor.wake()
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("chunks are not sealed")
+	return 0
+}
+
+// TestSealedAnswersAlike stores the same memories in a database of one chunk and
+// in one of many, updates and deletes some, and reopens the second: both give the
+// same answers, to the bit.
+func TestSealedAnswersAlike(t *testing.T) {
+	ctx := context.Background()
+	rng := rand.New(rand.NewPCG(1, 2))
+	clock := newTestClock()
+	fs := vfs.NewMem()
+	small := Options{Clock: clock.now, hotBytes: 40 << 10}
+	dbs := []*DB{openTest(t, vfs.NewMem(), Options{Clock: clock.now}), openTest(t, fs, small)}
+	words := []string{"tea", "coffee", "milk", "green", "black", "morning", "evening", "sugar", "cup", "pot"}
+	text := func() (s string) {
+		for range 3 + rng.IntN(8) {
+			s += words[rng.IntN(len(words))] + " "
+		}
+		return s
+	}
+	for i := range 1500 {
+		clock.advance(time.Second)
+		m := Memory{ID: fmt.Sprint(i), Scope: Scope{User: fmt.Sprint("u", i%3), Run: fmt.Sprint("r", i%7)}, Text: fmt.Sprint(i, " ", text()), Metadata: map[string]any{"n": i % 10}}
+		for _, db := range dbs {
+			mustStore(t, db.Memories(), m)
+		}
+		if i%5 == 4 {
+			id, s := fmt.Sprint(rng.IntN(i)), text()
+			for _, db := range dbs {
+				if i%2 == 0 {
+					_ = db.Memories().Delete(ctx, Scope{}, id)
+				} else {
+					_, _ = db.Memories().Update(ctx, Scope{}, id, Patch{Text: &s})
+				}
+			}
+		}
+	}
+	sealed := dbs[1].waitSealed(t)
+	if sealed < 5 {
+		t.Fatalf("%d chunks are sealed", sealed)
+	}
+	compare := func(doing string) {
+		t.Helper()
+		for _, q := range []Query{
+			{Scope: Scope{User: "u1"}, Text: "green tea", Profile: ProfileText, Limit: 50},
+			{Scope: Scope{User: "u1"}, Text: "morning coffee with milk"},
+			{Scope: Scope{Run: "r3"}, Text: "black", Profile: ProfileSubstrate},
+			{Scope: Scope{User: "u2"}, Text: "evening pot", Profile: ProfileHybrid, Filter: Eq{"metadata.n", 4}},
+			{AllScopes: true, Text: "sugar cup", Limit: 100, Filter: Not{Eq{"metadata.n", 3}}},
+		} {
+			q.NoTouch = true
+			if a, b := mustRecall(t, dbs[0].Memories(), q), mustRecall(t, dbs[1].Memories(), q); !reflect.DeepEqual(a, b) {
+				t.Fatalf("%s: %+v: %d hits and %d, which differ", doing, q, len(a), len(b))
+			}
+		}
+	}
+	compare("sealed")
+	for _, db := range dbs {
+		if _, err := db.Memories().DeleteScope(ctx, Scope{Run: "r5"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare("with a scope deleted")
+	closeTest(t, dbs[1])
+	dbs[1] = openTest(t, fs, small)
+	if n := len(dbs[1].sealed); n != sealed {
+		t.Errorf("%d chunks are sealed after opening, not %d", n, sealed)
+	}
+	compare("reopened")
+	if r, err := dbs[1].Check(ctx); err != nil || !r.OK {
+		t.Errorf("check: %+v, %v", r, err)
+	}
+	if n, err := dbs[1].Reset(ctx); err != nil || n == 0 {
+		t.Errorf("reset: %d, %v", n, err)
+	}
+	if hits := mustRecall(t, dbs[1].Memories(), Query{AllScopes: true, Text: "tea"}); len(hits) > 0 {
+		t.Errorf("%d hits after a reset", len(hits))
+	}
+}
+
+// TestSealedView: a View goes on to see what it saw while its chunks are sealed,
+// their documents die, and all is reset.
+func TestSealedView(t *testing.T) {
+	ctx := context.Background()
+	db := openTest(t, vfs.NewMem(), Options{hotBytes: 20 << 10})
+	for i := range 300 {
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
+	}
+	q := Query{Scope: Scope{User: "u"}, Text: "tea", Limit: 300, NoTouch: true}
+	err := db.View(ctx, func(tx *Tx) error {
+		before := mustRecall(t, tx.Memories(), q)
+		for i := range 300 {
+			if i%2 == 0 {
+				mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("more tea ", i)})
+			}
+		}
+		db.waitSealed(t)
+		if !reflect.DeepEqual(before, mustRecall(t, tx.Memories(), q)) {
+			t.Error("sealing changed what a view sees")
+		}
+		if _, err := db.Reset(ctx); err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(before, mustRecall(t, tx.Memories(), q)) {
+			t.Error("a reset changed what a view sees")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedSealedChunk: damage to a page is found, by the query or by opening,
+// and named.
+func TestDamagedSealedChunk(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{hotBytes: 20 << 10})
+	for i := range 200 {
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
+	}
+	db.waitSealed(t)
+	for _, kind := range []byte{kindText, kindRows} {
+		lower, upper := db.keys.span(kind)
+		it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ok := it.First(); ok; ok = it.Next() {
+			value := append([]byte(nil), it.Value()...)
+			value[len(value)/2] ^= 1
+			if err := db.store.Set(it.Key(), value, pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := it.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "makes a new read point"})
+	if r, err := db.Check(context.Background()); err != nil || len(r.Problems) < 5 {
+		t.Errorf("check: %+v, %v", r, err)
+	}
+	closeTest(t, db)
+	if db, err := Open("db", &Options{FS: fs}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("open: %v", err)
+		if err == nil {
+			closeTest(t, db)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package invindex
+
+import (
+	"context"
+	"slices"
+)
+
+// Growing returns the number of the newest chunk in memory and the bytes that it
+// holds there; false where there is none. A caller that wants to bound them gives
+// the next document a number in a later chunk.
+func (x *Index) Growing() (chunk uint16, bytes int64, ok bool) {
+	chunks := x.list()
+	if len(chunks) == 0 {
+		return 0, 0, false
+	}
+	c, ok := chunks[len(chunks)-1].(*hotChunk)
+	if !ok {
+		return 0, 0, false
+	}
+	return c.number, c.bytes.Load(), true
+}
+
+// Drop removes chunks from the index, which from now on has none of their
+// documents. Snapshots pinned before go on reading them, where their Reader still
+// finds the pages. One goroutine may call it at a time, and none beside Add or
+// Sealed. Numbers that the index does not have are passed over.
+func (x *Index) Drop(numbers ...uint16) {
+	var rest []chunk
+	for _, c := range x.list() {
+		if !slices.Contains(numbers, c.id()) {
+			rest = append(rest, c)
+			continue
+		}
+		if s, ok := c.(*sealedChunk); ok {
+			x.cache.drop(s)
+		}
+	}
+	x.chunks.Store(&rest)
+}
+
+// drop forgets the pages of a chunk. A snapshot that still reads the chunk may
+// bring some in again; the clock evicts them.
+func (c *pageCache) drop(s *sealedChunk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ring = slices.DeleteFunc(c.ring, func(slot *pageSlot) bool {
+		if slot.id.chunk != s.number || !s.owns(slot) {
+			return false
+		}
+		if p := slot.page.Swap(nil); p != nil {
+			c.used -= p.bytes()
+		}
+		return true
+	})
+	c.hand = 0
+}
+
+// owns tells whether a slot is one of the chunk's own: a chunk that was dropped
+// may share its number with a later one.
+func (c *sealedChunk) owns(slot *pageSlot) bool {
+	if slot == &c.lens {
+		return true
+	}
+	n := int(slot.id.number)
+	for _, slots := range [][]pageSlot{c.terms.pages, c.values.pages, c.postings} {
+		if n < len(slots) && slot == &slots[n] {
+			return true
+		}
+	}
+	return false
+}
+
+// Verify reads every page of the sealed chunks of a snapshot, whatever is in memory,
+// and reports those that are damaged.
+func (x *Index) Verify(ctx context.Context, s Snapshot, report func(error)) error {
+	for _, c := range s.list(x) {
+		sealed, ok := c.(*sealedChunk)
+		if !ok {
+			continue
+		}
+		ids := []pageID{{chunk: sealed.number, section: sectionHeader}, sealed.lens.id}
+		for _, slots := range [][]pageSlot{sealed.terms.pages, sealed.values.pages, sealed.postings} {
+			for i := range slots {
+				ids = append(ids, slots[i].id)
+			}
+		}
+		for _, id := range ids {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if _, err := readPage(s.Reader, x.prefix, id); err != nil {
+				report(err)
+			}
+		}
+	}
+	return nil
+}
