@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -226,6 +229,15 @@ func TestImportRefusesUTF16(t *testing.T) {
 	}
 }
 
+func TestImportRefusesCompressed(t *testing.T) {
+	for _, head := range []string{"\x1f\x8b\x08\x00", "\x28\xb5\x2f\xfd", "BZh9", "PK\x03\x04"} {
+		_, err := ImportJSONL(t.Context(), open(t), strings.NewReader(head), nil)
+		if err == nil || !strings.Contains(err.Error(), "compressed; unpack it into a pipe") {
+			t.Errorf("%q: error %v", head, err)
+		}
+	}
+}
+
 func TestImportEmpty(t *testing.T) {
 	for _, text := range []string{"", "\n", "\xef\xbb\xbf", " ", "\r\n\r\n"} {
 		counts(t, importString(t, open(t), text, nil), 0, 0, 0, 0)
@@ -251,6 +263,37 @@ func TestImportLongLine(t *testing.T) {
 		if e := report.Errors[i]; e.Error() != fmt.Sprintf("line %d: longer than 32 MiB", line) {
 			t.Errorf("error %v, want one of line %d", e, line)
 		}
+	}
+}
+
+// longLineVar sets the size of the line that TestImportHugeLine skips, in bytes.
+const longLineVar = "MEMDB_LONG_LINE"
+
+// TestImportHugeLine: a line over the limit is passed over without being held in
+// memory, and the line behind it has its number.
+func TestImportHugeLine(t *testing.T) {
+	size := int64(256 << 20)
+	if n, err := strconv.ParseInt(os.Getenv(longLineVar), 10, 64); err == nil {
+		size = n
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	lines := NewLineReader(io.MultiReader(strings.NewReader("first\n"), io.LimitReader(filler('x'), size), strings.NewReader("\nthird\n")))
+	var got []string
+	for {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		got = append(got, fmt.Sprint(lines.Line(), " ", string(line), " ", err))
+	}
+	runtime.ReadMemStats(&after)
+	want := []string{"1 first <nil>", "2  longer than 32 MiB", "3 third <nil>"}
+	if !slices.Equal(got, want) || lines.Bytes() != size+13 {
+		t.Errorf("read %q, %d bytes", got, lines.Bytes())
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 6*MaxLine {
+		t.Errorf("a line of %d bytes took %d bytes of memory", size, used)
 	}
 }
 

@@ -131,3 +131,49 @@ func TestImportFlags(t *testing.T) {
 		t.Error(r, err)
 	}
 }
+
+// Whatever a file or a flag holds, the error says what is wrong, and nothing that is
+// stored changes but by the good records.
+func TestBadFiles(t *testing.T) {
+	const good = `{"id":"good","user":"u","text":"whole"}` + "\n"
+	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
+	object := strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000)
+	for _, test := range []struct {
+		name, file, text string
+		args             []string
+		stored           int
+		want             string
+	}{
+		{"cut in a line", "a.jsonl", good + `{"id":"b","user":"u","te`, nil, 1, "line 2: malformed JSON at byte 24: it ends too early"},
+		{"cut in a character", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xc3", nil, 1, "line 2: invalid UTF-8 at byte 24"},
+		{"cut in LoCoMo's", "a.json", locomoFile[:200], nil, 0, "conversation 1: the file ends in the middle of it"},
+		{"cut vectors", "a.fbin", floatRows(2, 1, 2, 3, 4)[:20], []string{"--agent", "u"}, 1, "the file ends in row 1 of 2"},
+		{"UTF-16", "a.jsonl", "\xff\xfe{\x00\"\x00", nil, 0, "the text is UTF-16, not UTF-8"},
+		{"byte order mark", "a.jsonl", "\ufeff" + good, nil, 1, ""},
+		{"Latin 1", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xe9\"}\n", nil, 1, "line 2: invalid UTF-8 at byte 24"},
+		{"compressed", "a.jsonl.gz", "\x1f\x8b\x08\x00\x00", nil, 0, "the file is compressed; unpack it into a pipe, with: gzip -dc"},
+		{"unknown format", "a.csv", good, []string{"--format", "csv"}, 0, "there are jsonl, locomo, fbin and u8bin"},
+		{"a line of 40 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 40<<20) + "\"}\n", nil, 1, "line 2: longer than 32 MiB"},
+		{"a text of 9 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 9<<20) + "\"}\n", nil, 1, "line 2: store a memory: its text is 9437184 bytes long, the limit is 8388608"},
+		{"metadata nested 10,000 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + object + "}\n", nil, 1, "line 2: malformed JSON at byte "},
+		{"metadata nested 33 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33) + "}\n", nil, 1, "line 2: "},
+		{"a value nested 10,000 deep", "a.jsonl", good + `{"type":"kv","user":"u","key":"k","value":` + deep + "}\n", nil, 1, "line 2: malformed JSON at byte "},
+		{"a value that is no JSON", "a.jsonl", good + `{"type":"kv","user":"u","key":"k","value":yes}` + "\n", nil, 1, "line 2: malformed JSON at byte 43"},
+		{"a key of 1 MB", "a.jsonl", good + `{"type":"kv","user":"u","key":"` + strings.Repeat("k", 1<<20) + `","value":1}` + "\n", nil, 1, "the key is 1048576 bytes long, the limit is 1024"},
+	} {
+		c := newCLI(t)
+		file := c.file(test.file, test.text)
+		c.ok("kv", "put", "before", "1", "--user", "u")
+		r := c.run(append([]string{"import", file}, test.args...)...)
+		if (r.code != exitDone) != (test.want != "") || !strings.Contains(r.err, test.want) || len(r.err) > 2000 {
+			t.Errorf("%s: exit %d, %.500s, want %s", test.name, r.code, r.err, test.want)
+		}
+		got := c.objects("list", "--all-scopes")
+		if len(got) != test.stored || len(c.objects("kv", "list", "--user", "u")) != 1 {
+			t.Errorf("%s: %d memories, want %d", test.name, len(got), test.stored)
+		}
+		if o := one(t, c.objects("check")); o["ok"] != true {
+			t.Errorf("%s: check %v", test.name, o)
+		}
+	}
+}
