@@ -87,7 +87,8 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 	return entries, nil
 }
 
-// lifeOf lists the events of one memory: its versions, then its death.
+// lifeOf lists the events of one memory, its versions, then its death, as far as
+// they are within a scope. An empty ID is any.
 func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
 	var entries []HistoryEntry
 	var last *record
@@ -98,7 +99,7 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 			return corruptKey("record", key)
 		}
 		rec, err := decodeRecord(value)
-		if err != nil || rec.id != id || !s.contains(rec.scope) || rec.flags&flagEmbedded != 0 {
+		if err != nil || id != "" && rec.id != id || !s.contains(rec.scope) || rec.flags&flagEmbedded != 0 {
 			return err
 		}
 		e := tx.entry(rec, v.seq, v.born, v.change, EventAdd, rec.updated)

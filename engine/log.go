@@ -21,6 +21,7 @@ const (
 	logPut    logOp = 6 // owner, key, the entry as it is stored
 	logUnput  logOp = 7 // owner, key
 	logReset  logOp = 8 // everything before it is gone
+	logPast   logOp = 9 // owner, seq, change: a version that was superseded before it came here
 )
 
 func (tx *Tx) logVersioned(op logOp, v version, before *version) {

@@ -59,9 +59,17 @@ func (m Memories) Store(ctx context.Context, mem Memory, o *StoreOptions) (Store
 // SkipInvalid all that are valid. The results are in the order of the memories.
 // In a transaction, a batch that fails half-way leaves one that cannot commit.
 func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions) ([]Stored, error) {
+	lives := make([]Life, len(mems))
+	for i := range mems {
+		lives[i].Memory = &mems[i]
+	}
 	if o == nil {
 		o = &StoreOptions{}
 	}
+	return m.storeLives(ctx, lives, &RestoreOptions{StoreOptions: *o})
+}
+
+func (m Memories) storeLives(ctx context.Context, lives []Life, o *RestoreOptions) ([]Stored, error) {
 	if err := m.db.usable(doingStore); err != nil {
 		return nil, err
 	}
@@ -69,12 +77,12 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 	if m.tx != nil {
 		now = m.tx.now
 	}
-	results := make([]Stored, len(mems))
-	ps := make([]*prepared, len(mems))
-	for i := range mems {
-		p, err := m.db.prepare(&mems[i], now)
+	results := make([]Stored, len(lives))
+	ps := make([]*prepared, len(lives))
+	for i := range lives {
+		p, err := m.db.prepareLife(&lives[i], now)
 		if err != nil && !o.SkipInvalid {
-			return nil, inBatch(err, i, len(mems))
+			return nil, inBatch(err, i, len(lives))
 		}
 		ps[i], results[i].Err = p, err
 	}
@@ -86,16 +94,16 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 	err := m.update(ctx, doingStore, func(tx *Tx) error {
 		before := tx.changes
 		for i, p := range ps {
-			if p == nil {
+			if results[i].Err != nil {
 				continue
 			}
 			var err error
-			results[i], err = tx.store(p, o)
+			results[i], err = tx.storeLife(&lives[i], p, o)
 			if err == nil {
 				continue
 			}
 			if !o.SkipInvalid || tx.broken != nil || !refused(err) {
-				err = inBatch(err, i, len(mems))
+				err = inBatch(err, i, len(lives))
 				if tx.changes > before {
 					return tx.breaks(err) // half a batch is in the transaction
 				}
@@ -109,6 +117,13 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 		return nil, err
 	}
 	return results, nil
+}
+
+func (tx *Tx) storeLife(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
+	if added := len(l.History) == 0 || len(l.History) == 1 && l.History[0].Event == EventAdd; added && p != nil {
+		return tx.store(p, &o.StoreOptions)
+	}
+	return tx.restore(l, p, o)
 }
 
 // inBatch says which memory of a batch an error is about.

@@ -534,6 +534,7 @@ type historyPlace struct {
 func (w *world) checkAll() {
 	w.checkGet(w.db.Memories(), w.model)
 	w.checkHistory(w.db.Memories(), w.model)
+	w.checkHistories()
 	for range 4 {
 		w.checkList(w.db.Memories(), w.model)
 		w.checkRecall(w.db.Memories(), w.model)

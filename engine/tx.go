@@ -369,8 +369,11 @@ func (tx *Tx) breaks(err error) error {
 }
 
 // room refuses an operation that would take the transaction over its limits.
-func (tx *Tx) room(doing string, size int) error {
-	if tx.changes >= MaxTxChanges {
+func (tx *Tx) room(doing string, size int) error { return tx.roomFor(doing, 1, size) }
+
+// roomFor is room for an operation of several changes.
+func (tx *Tx) roomFor(doing string, changes, size int) error {
+	if uint64(tx.changes)+uint64(changes) > MaxTxChanges {
 		return &Error{
 			Kind: ErrTxTooLarge, What: doing,
 			Why: fmt.Sprintf("the transaction has %d changes, which is the limit", tx.changes), Do: "split it into several",

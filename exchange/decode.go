@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,45 @@ func Decode(data []byte, v any) error {
 		return explainMismatch(mismatch)
 	}
 	return err
+}
+
+// DecodeStrict is Decode for an object of a struct's keys: another key is an error
+// that names it and lists those that there are. What lies under a key that reads
+// any JSON, as metadata, has its own.
+func DecodeStrict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil && d.InputOffset() == int64(len(data)) {
+		return nil
+	}
+	// What is wrong is said as Decode says it, but for what that takes.
+	if plain := Decode(data, v); plain != nil {
+		return plain
+	}
+	if err == nil {
+		return nil // blanks behind it
+	}
+	key, found := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !found {
+		return err
+	}
+	return fmt.Errorf("the key %s is not known; there are %s", key, strings.Join(keysOf(reflect.TypeOf(v).Elem()), ", "))
+}
+
+// keysOf lists the keys that a struct is read from.
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for f := range t.Fields() {
+		if f.Anonymous {
+			keys = append(keys, keysOf(f.Type)...)
+			continue
+		}
+		if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" && key != "-" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // invalidAt is where the first byte that is no UTF-8 stands.

@@ -1,9 +1,11 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
@@ -32,30 +34,79 @@ func NewEntry(e engine.Entry) Entry {
 	}
 }
 
-// put stores an entry, behind the memories that stood before it. One that is
-// there with the same value and times is left alone; under another value it is an
-// error, or replaced under Upsert.
-func (b *batch) put(ctx context.Context, at LineError, e *Entry) error {
-	if err := b.flush(ctx); err != nil {
+// entry takes an entry.
+func (b *batch) entry(ctx context.Context, at LineError, e Entry, size int) error {
+	if err := b.gone(ctx); err != nil {
 		return err
 	}
+	if err := b.make(ctx, size, len(b.lives) > 0); err != nil {
+		return err
+	}
+	b.entries = append(b.entries, e)
+	return b.took(ctx, at, size)
+}
+
+// put stores entries in one commit. One that is there with the same value and
+// times is left alone; under another value it is an error, or replaced under
+// Upsert. Under Strict the first error ends it, after a commit of those before.
+func (b *batch) put(ctx context.Context, entries []Entry, at []LineError) error {
+	stored := make([]engine.Stored, 0, len(entries))
+	err := b.db.Update(ctx, func(tx *engine.Tx) error {
+		for i := range entries {
+			s, err := b.putOne(ctx, tx, &entries[i])
+			if err != nil && !isOfOneMemory(err) {
+				return err
+			}
+			s.Err = err
+			stored = append(stored, s)
+			if err != nil && b.opts.Strict {
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, s := range stored {
+		if err := b.count(at[i], s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) putOne(ctx context.Context, tx *engine.Tx, e *Entry) (engine.Stored, error) {
 	owner := engine.Owner{User: e.User, Agent: e.Agent}
-	have, found, err := b.db.KV().Get(ctx, owner, e.Key)
-	if err == nil && found && string(have.Value) == string(e.Value) &&
-		have.UpdatedAt.Equal(e.UpdatedAt.Time) && have.ExpiresAt.Equal(e.ExpiresAt.Time) {
-		return b.count(at, engine.Stored{})
+	have, found, err := tx.KV().Get(ctx, owner, e.Key)
+	if err == nil && found && sameEntry(&have, e) {
+		return engine.Stored{}, nil
 	}
 	if err == nil && found && !b.opts.Upsert {
 		err = &engine.Error{
-			Kind: engine.ErrExists, What: fmt.Sprintf("store the entry %q", e.Key), Why: "there is one with another value",
+			Kind: engine.ErrExists, What: fmt.Sprintf("store the entry %q", cut(e.Key)), Why: "there is one with another value",
 			Do: "import with Upsert, or delete it first",
 		}
 	}
 	if err == nil {
-		_, err = b.db.KV().Put(ctx, owner, e.Key, e.Value, &engine.PutOptions{ExpiresAt: e.ExpiresAt.Time, UpdatedAt: e.UpdatedAt.Time})
+		_, err = tx.KV().Put(ctx, owner, e.Key, e.Value, &engine.PutOptions{ExpiresAt: e.ExpiresAt.Time, UpdatedAt: e.UpdatedAt.Time})
 	}
-	if err != nil && !isOfOneMemory(err) {
-		return err
+	return engine.Stored{Stored: !found, Updated: found}, err
+}
+
+// sameEntry tells whether an entry is there as it is given: a line that does not
+// say when it was updated is the same at any time.
+func sameEntry(have *engine.Entry, e *Entry) bool {
+	var value bytes.Buffer
+	return json.Compact(&value, e.Value) == nil && bytes.Equal(value.Bytes(), have.Value) &&
+		(e.UpdatedAt.IsZero() || have.UpdatedAt.Equal(e.UpdatedAt.Time)) && have.ExpiresAt.Equal(e.ExpiresAt.Time)
+}
+
+// cut shortens a key for a message.
+func cut(key string) string {
+	const most = 40
+	if len(key) <= most {
+		return key
 	}
-	return b.count(at, engine.Stored{Stored: !found, Updated: found, Err: err})
+	return strings.ToValidUTF8(key[:most], "") + "…"
 }

@@ -8,7 +8,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -59,7 +63,7 @@ func counts(t *testing.T, got Report, stored, updated, unchanged, skipped int) {
 	want := Report{
 		Read:   stored + updated + unchanged + skipped,
 		Stored: stored, Updated: updated, Unchanged: unchanged, Skipped: skipped,
-		Bytes: got.Bytes, Errors: got.Errors,
+		Bytes: got.Bytes, Errors: got.Errors, Events: got.Events, Notes: got.Notes,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("report %+v, want %+v", got, want)
@@ -73,7 +77,7 @@ func TestImportReadsEveryKey(t *testing.T) {
 		`"metadata":{"n":12345678901234567890,"deep":{"x":[true,null]}},"embedding":[0.5,-1],"vectors":{"other":[1,2,3]},`+
 		`"importance":0.25,"auto_importance":false,"confidence":0.75,"pinned":true,"created_at":"2024-02-03T04:05:06.789+01:00",`+
 		`"updated_at":1706929506790,"event_time":"2024-01-01","expires_at":"2999-01-01T00:00:00Z","hash":"ignored",`+
-		`"access_count":3,"last_accessed":"2024-03-01T00:00:00Z","future_key":{}}`, nil)
+		`"access_count":3,"last_accessed":"2024-03-01T00:00:00Z"}`, nil)
 	counts(t, report, 1, 0, 0, 0)
 	got, err := db.Memories().Get(t.Context(), engine.Scope{}, "a")
 	if err != nil {
@@ -225,6 +229,15 @@ func TestImportRefusesUTF16(t *testing.T) {
 	}
 }
 
+func TestImportRefusesCompressed(t *testing.T) {
+	for _, head := range []string{"\x1f\x8b\x08\x00", "\x28\xb5\x2f\xfd", "BZh9", "PK\x03\x04"} {
+		_, err := ImportJSONL(t.Context(), open(t), strings.NewReader(head), nil)
+		if err == nil || !strings.Contains(err.Error(), "compressed; unpack it into a pipe") {
+			t.Errorf("%q: error %v", head, err)
+		}
+	}
+}
+
 func TestImportEmpty(t *testing.T) {
 	for _, text := range []string{"", "\n", "\xef\xbb\xbf", " ", "\r\n\r\n"} {
 		counts(t, importString(t, open(t), text, nil), 0, 0, 0, 0)
@@ -250,6 +263,37 @@ func TestImportLongLine(t *testing.T) {
 		if e := report.Errors[i]; e.Error() != fmt.Sprintf("line %d: longer than 32 MiB", line) {
 			t.Errorf("error %v, want one of line %d", e, line)
 		}
+	}
+}
+
+// longLineVar sets the size of the line that TestImportHugeLine skips, in bytes.
+const longLineVar = "MEMDB_LONG_LINE"
+
+// TestImportHugeLine: a line over the limit is passed over without being held in
+// memory, and the line behind it has its number.
+func TestImportHugeLine(t *testing.T) {
+	size := int64(256 << 20)
+	if n, err := strconv.ParseInt(os.Getenv(longLineVar), 10, 64); err == nil {
+		size = n
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	lines := NewLineReader(io.MultiReader(strings.NewReader("first\n"), io.LimitReader(filler('x'), size), strings.NewReader("\nthird\n")))
+	var got []string
+	for {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		got = append(got, fmt.Sprint(lines.Line(), " ", string(line), " ", err))
+	}
+	runtime.ReadMemStats(&after)
+	want := []string{"1 first <nil>", "2  longer than 32 MiB", "3 third <nil>"}
+	if !slices.Equal(got, want) || lines.Bytes() != size+13 {
+		t.Errorf("read %q, %d bytes", got, lines.Bytes())
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 6*MaxLine {
+		t.Errorf("a line of %d bytes took %d bytes of memory", size, used)
 	}
 }
 
@@ -460,7 +504,7 @@ func FuzzDecodeMemory(f *testing.F) {
 	f.Add([]byte(`{"user_id":"u","memory":"t","created_at":"2024-01-01","importance":null,"vectors":{"a":[1]}}`))
 	f.Add([]byte(`{"type":"kv"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		m, err := decodeMemory(line, "")
+		m, err := decodeMemory(line, Decode)
 		if err != nil {
 			return
 		}
@@ -468,7 +512,7 @@ func FuzzDecodeMemory(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		again, err := decodeMemory(written, "")
+		again, err := decodeMemory(written, DecodeStrict)
 		if err != nil {
 			t.Fatalf("%q: %v", written, err)
 		}
@@ -480,4 +524,109 @@ func FuzzDecodeMemory(f *testing.F) {
 			t.Fatalf("%q: %q, then %q: %v", line, written, twice, err)
 		}
 	})
+}
+
+// TestImportUnknownKeys: a key that is not known is named, with those that are; what
+// lies in the metadata and in values is nobody's business but the caller's.
+func TestImportUnknownKeys(t *testing.T) {
+	const text = `{"user":"u","text":"a","metadata":{"any":{"thing":1}}}
+{"user":"u","text":"b","importence":0.5}
+{"type":"kv","user":"u","key":"k","value":{"any":"thing"}}
+{"type":"kv","user":"u","key":"k2","value":1,"ttl":3}
+{"type":"history","memory_id":"gone","user":"u","event":"ADD","new_value":"x","timestamp":"2026-01-01","why":"?"}
+`
+	report := importString(t, open(t), text, nil)
+	counts(t, report, 2, 0, 0, 3)
+	for i, want := range []string{
+		`line 2: the key "importence" is not known; there are type, id, seq, user, agent, run, role,`,
+		`line 4: the key "ttl" is not known; there are type, user, agent, key, value, version, updated_at, expires_at`,
+		`line 5: the key "why" is not known; there are type, id, memory_id,`,
+	} {
+		if got := report.Errors[i].Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+	if !strings.HasSuffix(report.Errors[0].Error(), "user_id, agent_id, run_id, memory, content") {
+		t.Errorf("the other names are missing: %v", report.Errors[0])
+	}
+	report = importString(t, open(t), text, &Options{IgnoreUnknown: true})
+	if counts(t, report, 4, 0, 0, 0); report.Events != 1 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// TestImportOrigin: lines without IDs are stored once for each origin, whatever they
+// say; the same lines of another origin are others.
+func TestImportOrigin(t *testing.T) {
+	const text = `{"user":"u","text":"yes"}
+{"user":"u","text":"yes"}
+
+{"id":"mine","user":"u","text":"yes"}
+{"text":"yes"}
+`
+	db := open(t)
+	options := func(origin string) *Options {
+		return &Options{Origin: origin, Scope: engine.Scope{Agent: "a"}}
+	}
+	counts(t, importString(t, db, text, options("x")), 4, 0, 0, 0)
+	counts(t, importString(t, db, text, options("x")), 0, 0, 4, 0)
+	counts(t, importString(t, db, text[:60], options("x")), 0, 0, 2, 1)
+	counts(t, importString(t, db, text, options("y")), 3, 0, 1, 0)
+	got := all(t, db)
+	if len(got) != 7 || got[3].Scope != (engine.Scope{Agent: "a"}) || got[0].Scope != (engine.Scope{User: "u"}) {
+		t.Errorf("got %+v", got)
+	}
+	for _, m := range got {
+		if m.ID != "mine" && (len(m.ID) != 36 || m.ID[14] != '8') {
+			t.Errorf("ID %q", m.ID)
+		}
+	}
+}
+
+// TestImportEntries: entries are stored many in a commit, and each is judged alone.
+func TestImportEntries(t *testing.T) {
+	line := func(i int, value string) string {
+		return fmt.Sprintf(`{"type":"kv","agent":"a","key":"k%d","value":%s}`+"\n", i, value)
+	}
+	var text strings.Builder
+	for i := range 2*batchRecords + 1 {
+		text.WriteString(line(i, `{ "n" : 1 }`))
+	}
+	db := open(t)
+	before := db.LSN()
+	counts(t, importString(t, db, text.String(), nil), 2*batchRecords+1, 0, 0, 0)
+	if n := db.LSN() - before; n != 3 {
+		t.Errorf("%d commits", n)
+	}
+	counts(t, importString(t, db, text.String(), nil), 0, 0, 2*batchRecords+1, 0)
+	mixed := line(1, "2") + line(9000, "3") + `{"type":"kv","agent":"a","key":"` + strings.Repeat("k", 1<<20) + `","value":1}` + "\n" +
+		`{"type":"kv","agent":"a","key":"none"}` + "\n" + `{"user":"u","text":"a memory between"}` + "\n" + line(9001, "4")
+	report := importString(t, db, mixed, nil)
+	counts(t, report, 3, 0, 0, 3)
+	slices.SortFunc(report.Errors, func(a, b LineError) int { return a.Line - b.Line })
+	for i, want := range []string{`line 1: store the entry "k1": there is one with another value`, "line 3: get ", `line 4: the entry "none" has no value`} {
+		if got := report.Errors[i].Error(); !strings.HasPrefix(got, want) || len(got) > 300 {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+	counts(t, importString(t, db, line(1, "2")+line(1, "2"), &Options{Upsert: true}), 0, 1, 1, 0)
+	report, err := ImportJSONL(t.Context(), db, strings.NewReader(line(9002, "1")+line(2, "5")+line(9003, "1")), &Options{Strict: true})
+	if line, ok := errors.AsType[LineError](err); !ok || line.Line != 2 {
+		t.Errorf("strict: %v", err)
+	}
+	counts(t, report, 1, 0, 0, 1)
+}
+
+// TestImportNotesSettings: an import says where the database searches texts in
+// another way than the one that was exported.
+func TestImportNotesSettings(t *testing.T) {
+	const head = `{"type":"database","language":"german","indexed_text":[{"field":"name","weight":2}]}`
+	report := importString(t, open(t), head, nil)
+	if len(report.Notes) != 2 || !strings.Contains(report.Notes[0], "german") || !strings.Contains(report.Notes[1], "[{name 2}]") {
+		t.Errorf("notes %q", report.Notes)
+	}
+	db := open(t)
+	if report := importString(t, db, export(t, db, nil), nil); report.Notes != nil || report.Read != 0 {
+		t.Errorf("its own: %+v", report)
+	}
 }

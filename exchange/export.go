@@ -5,13 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
+	"math"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
 // ExportOptions choose what is exported. nil is everything.
 type ExportOptions struct {
-	// Scope and Filter choose memories; with either, no entries are exported.
+	// Scope and Filter choose memories with their histories, a scope also histories
+	// of memories that are gone; with either, no entries are exported.
 	Scope  engine.Scope
 	Filter engine.Filter
 	// Progress is called every so many lines.
@@ -21,6 +24,7 @@ type ExportOptions struct {
 // ExportReport tells what was exported.
 type ExportReport struct {
 	Memories int
+	Events   int // of histories
 	Entries  int
 }
 
@@ -40,10 +44,13 @@ type exporter struct {
 }
 
 // Export writes memories as lines of JSON in the order of their Seq, with their
-// vectors and access statistics, and behind them the entries of the key-value
-// store: all of one state, whatever is written meanwhile. ImportJSONL reads them
-// back. What it leaves out are seq and version, which every database gives out by
-// itself, and the history.
+// vectors, access statistics and, right before each, its history; among them, in
+// their order, the histories of those that are gone; and behind them the entries of
+// the key-value store. It begins with a line about the database. All is of one
+// state, whatever is written meanwhile. ImportJSONL reads it back, and what that
+// makes exports to the same bytes. IDs of events, seqs, LSNs and versions of entries
+// are left out: every database gives them out by itself. Of a memory that has
+// expired only the history is exported.
 func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (ExportReport, error) {
 	x := &exporter{out: bufio.NewWriter(w)}
 	if o != nil {
@@ -52,11 +59,14 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 	x.enc = json.NewEncoder(x.out)
 	x.enc.SetEscapeHTML(false)
 	err := db.View(ctx, func(tx *engine.Tx) error {
-		if err := x.memories(ctx, tx); err != nil {
-			return err
+		whole := x.opts.Scope == (engine.Scope{}) && x.opts.Filter == nil
+		if whole {
+			if err := x.enc.Encode(NewDatabase(db.Settings())); err != nil {
+				return err
+			}
 		}
-		if x.opts.Scope != (engine.Scope{}) || x.opts.Filter != nil {
-			return nil
+		if err := x.memories(ctx, tx); err != nil || !whole {
+			return err
 		}
 		return x.entries(ctx, tx)
 	})
@@ -67,17 +77,53 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 }
 
 func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
-	q := engine.ListQuery{
-		Scope: x.opts.Scope, AllScopes: x.opts.Scope == (engine.Scope{}), Filter: x.opts.Filter,
-		Limit: exportPage, WithVectors: true,
+	all := x.opts.Scope == (engine.Scope{})
+	next, stop := iter.Pull2(tx.Memories().Histories(ctx, engine.HistoryQuery{Scope: x.opts.Scope, AllScopes: all}))
+	defer stop()
+	h := &histories{next: next}
+	if err := h.advance(); err != nil {
+		return err
 	}
+	q := engine.ListQuery{Scope: x.opts.Scope, AllScopes: all, Filter: x.opts.Filter, Limit: exportPage, WithVectors: true}
 	for m, err := range tx.Memories().All(ctx, q) {
+		if err == nil {
+			err = x.past(h, m.Seq)
+		}
 		if err != nil {
 			return err
 		}
 		r := NewRecord(m)
 		r.Seq = 0
 		if err := x.line(r, &x.report.Memories); err != nil {
+			return err
+		}
+	}
+	return x.past(h, math.MaxUint64)
+}
+
+// histories are those that are still to be written.
+type histories struct {
+	next  func() ([]engine.HistoryEntry, error, bool)
+	first []engine.HistoryEntry // nil: no more
+}
+
+func (h *histories) advance() (err error) {
+	h.first, err, _ = h.next()
+	return err
+}
+
+// past writes the histories up to a memory: of those that are gone, and its own. A
+// filter is one of memories, so that those which are gone do not pass it.
+func (x *exporter) past(h *histories, seq uint64) error {
+	for h.first != nil && h.first[0].Seq <= seq {
+		if x.opts.Filter == nil || h.first[0].Seq == seq {
+			for _, e := range h.first {
+				if err := x.line(NewEvent(e), &x.report.Events); err != nil {
+					return err
+				}
+			}
+		}
+		if err := h.advance(); err != nil {
 			return err
 		}
 	}
@@ -109,7 +155,7 @@ func (x *exporter) line(v any, count *int) error {
 		return err
 	}
 	*count++
-	if n := x.report.Memories + x.report.Entries; n%progressEvery == 0 && x.opts.Progress != nil {
+	if n := x.report.Memories + x.report.Events + x.report.Entries; n%progressEvery == 0 && x.opts.Progress != nil {
 		x.opts.Progress(x.report)
 	}
 	return nil

@@ -36,11 +36,13 @@ func export(t *testing.T, db *engine.DB, o *ExportOptions) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), "\n"); n != report.Memories+report.Entries {
+	if n := strings.Count(b.String(), "\n"); whole(o) && n != 1+report.Memories+report.Events+report.Entries {
 		t.Errorf("%d lines, reported %+v", n, report)
 	}
 	return b.String()
 }
+
+func whole(o *ExportOptions) bool { return o == nil }
 
 // fill stores memories of every shape, changes some, deletes some, recalls some.
 func fill(t *testing.T, db *engine.DB, now *time.Time) {
@@ -75,6 +77,7 @@ func fill(t *testing.T, db *engine.DB, now *time.Time) {
 			t.Fatal(err)
 		}
 	}
+	lives(t, db, now)
 	if _, err := db.Memories().Recall(ctx, engine.Query{Scope: engine.Scope{User: "ada"}, Text: "tea"}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +91,54 @@ func fill(t *testing.T, db *engine.DB, now *time.Time) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// lives gives IDs several lives, two of them the same to the millisecond, moves a
+// memory to another run, lets one expire, and deletes a scope.
+func lives(t *testing.T, db *engine.DB, now *time.Time) {
+	t.Helper()
+	m, ctx := db.Memories(), context.Background()
+	ada := engine.Scope{User: "ada", Run: "r"}
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		must(m.Store(ctx, engine.Memory{ID: "again", Scope: ada, Text: "same"}, nil))
+		must(nil, m.Delete(ctx, ada, "again"))
+	}
+	must(m.Store(ctx, engine.Memory{ID: "again", Scope: ada, Text: "here"}, nil))
+	must(m.Store(ctx, engine.Memory{ID: "again", Scope: engine.Scope{User: "ada", Run: "s"}, Text: "moved"}, &engine.StoreOptions{Upsert: true}))
+	must(m.Store(ctx, engine.Memory{ID: "brief", Scope: ada, Text: "gone in a second", ExpiresAt: now.Add(time.Second)}, nil))
+	must(m.Store(ctx, engine.Memory{ID: "vector", Scope: ada, Embedding: []float32{1, 2, 3}}, nil))
+	must(m.Update(ctx, ada, "vector", engine.Patch{Embedding: []float32{3, 2, 1}}))
+	must(m.Store(ctx, engine.Memory{ID: "one", Scope: engine.Scope{Agent: "many"}, Text: "one"}, nil))
+	must(m.Store(ctx, engine.Memory{ID: "two", Scope: engine.Scope{Agent: "many"}, Text: "two"}, nil))
+	must(m.DeleteScope(ctx, engine.Scope{Agent: "many"}))
+	*now = now.Add(time.Minute)
+}
+
+// told are all histories that are more than an add, without what each database
+// gives by itself.
+func told(t *testing.T, db *engine.DB) string {
+	t.Helper()
+	var all []engine.HistoryEntry
+	for h, err := range db.Memories().Histories(t.Context(), engine.HistoryQuery{AllScopes: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range h {
+			e.ID, e.Seq, e.LSN = "", 0, 0
+			all = append(all, e)
+		}
+	}
+	out, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // TestExportIsLossless: export, import into a new database, export again: the
@@ -106,6 +157,9 @@ func TestExportIsLossless(t *testing.T) {
 		}
 		if second := export(t, other, nil); second != first {
 			t.Fatalf("round %d:\n%s\nwant\n%s", round, second, first)
+		}
+		if a, b := told(t, other), told(t, db); a != b || strings.Count(b, `"DELETE"`) < 10 {
+			t.Fatalf("round %d: histories\n%s\nwant\n%s", round, a, b)
 		}
 	}
 	r, err := other.Check(t.Context())
@@ -127,6 +181,9 @@ func TestExportOfAPart(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
+		if r.Type == TypeHistory {
+			continue
+		}
 		if r.Type != TypeMemory || r.User != "ada" || !r.Pinned {
 			t.Errorf("exported %s", line)
 		}
@@ -134,5 +191,98 @@ func TestExportOfAPart(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("nothing was exported")
+	}
+}
+
+// TestHistoryOfAFilter: with a filter the memories that pass bring their histories,
+// and those that are gone do not.
+func TestHistoryOfAFilter(t *testing.T) {
+	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	db := openAt(t, &now)
+	fill(t, db, &now)
+	out := export(t, db, &ExportOptions{Filter: engine.Eq{Field: "id", Value: "m7"}})
+	want := `{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"ADD","new_value":"tea <b>&amp; \u2028 7","timestamp":"2026-02-01T00:00:08.000Z"}
+{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"UPDATE","new_value":"coffee 7","timestamp":"2026-02-01T00:01:02.000Z"}
+{"type":"memory","id":"m7",`
+	if !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 3 {
+		t.Errorf("exported\n%s\nwant\n%s", out, want)
+	}
+}
+
+// TestImportHistory: lines of histories that fit no memory, and what is told of them.
+func TestImportHistory(t *testing.T) {
+	const (
+		add    = `{"type":"history","memory_id":"m","user":"u","event":"ADD","new_value":"a","timestamp":"2026-01-01T00:00:00Z"}` + "\n"
+		change = `{"type":"history","memory_id":"m","user":"u","event":"UPDATE","old_value":"a","new_value":"b","timestamp":"2026-01-02T00:00:00Z"}` + "\n"
+		remove = `{"type":"history","memory_id":"m","user":"u","event":"DELETE","old_value":"b","timestamp":"2026-01-03T00:00:00Z","is_deleted":true}` + "\n"
+		memory = `{"id":"m","user":"u","text":"b","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-02T00:00:00Z"}` + "\n"
+		other  = `{"id":"n","user":"u","text":"n","created_at":"2026-01-01T00:00:00Z"}` + "\n"
+		kv     = `{"type":"kv","user":"u","key":"k","value":1}` + "\n"
+	)
+	for _, test := range []struct {
+		name, text string
+		stored     int
+		events     int
+		history    string // of m
+		errs       []string
+	}{
+		{"whole", add + change + memory, 1, 2, "ADD UPDATE", nil},
+		{"gone", add + change + remove + other, 1, 3, "ADD UPDATE DELETE", nil},
+		{"twice", add + remove + add + change + memory, 1, 4, "ADD DELETE ADD UPDATE", nil},
+		{"gone before entries", add + remove + kv, 1, 2, "ADD DELETE", nil},
+		{"expired", add + other, 1, 1, "ADD", nil},
+		{"of a bad memory", add + change + `{"id":"m","user":"u","txt":"b"}` + "\n" + other, 1, 0, "", []string{"line 1: the history", `line 3: the key "txt" is not known`}},
+		{"gone before a bad line", add + remove + "{\n" + other, 1, 2, "ADD DELETE", []string{"line 3: "}},
+		{"other end", add + memory, 0, 0, "", []string{"line 2: restore a memory \"m\": its history does not end with"}},
+		{"no event", strings.Replace(add, "ADD", "add", 1) + other, 1, 0, "", []string{`line 1: restore a memory: entry 1 of the history of "m": its event is "add"`}},
+		{"misspelt", strings.Replace(add, "timestamp", "time", 1) + other, 1, 0, "", []string{`line 1: the key "time" is not known; there are type, id, memory_id`}},
+	} {
+		db := open(t)
+		report := importString(t, db, test.text, nil)
+		var errs []string
+		for _, e := range report.Errors {
+			errs = append(errs, e.Error())
+		}
+		if report.Stored != test.stored || report.Events != test.events || len(errs) != len(test.errs) {
+			t.Errorf("%s: %+v, %q", test.name, report, errs)
+			continue
+		}
+		for i := range errs {
+			if !strings.HasPrefix(errs[i], test.errs[i]) {
+				t.Errorf("%s: error %q, want %q", test.name, errs[i], test.errs[i])
+			}
+		}
+		var events []string
+		h, err := db.Memories().History(t.Context(), engine.Scope{User: "u"}, "m")
+		for _, e := range h {
+			events = append(events, string(e.Event))
+		}
+		if got := strings.Join(events, " "); got != test.history || (err == nil) != (got != "") {
+			t.Errorf("%s: history %q, %v, want %q", test.name, got, err, test.history)
+		}
+	}
+}
+
+// TestImportLongHistory: of a history over the limit the newest events are kept.
+func TestImportLongHistory(t *testing.T) {
+	var text strings.Builder
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	line := func(event string) {
+		at = at.Add(time.Second)
+		fmt.Fprintf(&text, `{"type":"history","memory_id":"m","user":"u","event":%q,"new_value":"%s","timestamp":%q}`+"\n", event, at.Format("150405"), Time{at})
+	}
+	line("ADD")
+	for range maxPastEvents {
+		line("UPDATE")
+	}
+	fmt.Fprintf(&text, `{"id":"m","user":"u","text":"%s","updated_at":%q}`+"\n", at.Format("150405"), Time{at})
+	db := open(t)
+	report := importString(t, db, text.String(), nil)
+	if report.Stored != 1 || report.Skipped != 1 || report.Events != maxPastEvents || report.Errors[0].Line != 1 {
+		t.Errorf("%+v", report)
+	}
+	h, err := db.Memories().History(t.Context(), engine.Scope{}, "m")
+	if err != nil || len(h) != maxPastEvents || h[0].Event != engine.EventUpdate || h[0].OldText != nil {
+		t.Errorf("%d events, %v", len(h), err)
 	}
 }

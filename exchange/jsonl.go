@@ -49,15 +49,34 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 	var kind struct {
 		Type string `json:"type"`
 	}
-	if Decode(line, &kind) == nil && kind.Type == TypeEntry {
-		var e Entry
-		if err := Decode(line, &e); err != nil {
-			return nil, err
-		}
-		return func() error { return b.put(ctx, at, &e) }, nil
+	if err := Decode(line, &kind); err != nil {
+		return nil, err
 	}
-	m, err := decodeMemory(line, kind.Type)
-	return func() error { return b.add(ctx, at, m, len(line)) }, err
+	read := DecodeStrict
+	if b.opts.IgnoreUnknown {
+		read = Decode
+	}
+	switch kind.Type {
+	case "", TypeMemory:
+		m, err := decodeMemory(line, read)
+		return func() error { return b.add(ctx, at, m, len(line)) }, err
+	case TypeEntry:
+		var e Entry
+		err := read(line, &e)
+		if err == nil && e.Value == nil {
+			err = fmt.Errorf("the entry %q has no value", cut(e.Key))
+		}
+		return func() error { return b.entry(ctx, at, e, len(line)) }, err
+	case TypeHistory:
+		var e Event
+		err := read(line, &e)
+		return func() error { return b.happened(ctx, at, e.entry(), len(line)) }, err
+	case TypeDatabase:
+		var d Database
+		err := read(line, &d)
+		return func() error { return b.database(&d) }, err
+	}
+	return nil, fmt.Errorf("type %q is not known to this version", kind.Type)
 }
 
 // foreign is a Record with the names that other systems give to its keys.
@@ -70,12 +89,9 @@ type foreign struct {
 	Content string `json:"content"`
 }
 
-func decodeMemory(line []byte, kind string) (engine.Memory, error) {
-	if kind != "" && kind != TypeMemory {
-		return engine.Memory{}, fmt.Errorf("type %q is not known to this version", kind)
-	}
+func decodeMemory(line []byte, read func([]byte, any) error) (engine.Memory, error) {
 	var f foreign
-	err := Decode(line, &f)
+	err := read(line, &f)
 	if err == nil {
 		err = cmp.Or(
 			alias("user", &f.User, "user_id", f.UserID),

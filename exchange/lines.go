@@ -78,17 +78,17 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// skipMark skips the byte order mark of UTF-8 and refuses UTF-16, which looks
-// like nothing but malformed lines later on.
+// skipMark skips the byte order mark of UTF-8 and refuses UTF-16 and what is
+// compressed, which look like nothing but malformed lines later on.
 func (l *LineReader) skipMark() error {
-	head, err := l.r.Peek(3)
+	head, err := l.r.Peek(4)
 	if len(head) < 2 {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return err
 	}
-	if bytes.Equal(head, []byte("\xef\xbb\xbf")) {
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
 		l.bytes += 3
 		_, err := l.r.Discard(3)
 		return err
@@ -96,6 +96,11 @@ func (l *LineReader) skipMark() error {
 	mark := string(head[:2])
 	if mark == "\xff\xfe" || mark == "\xfe\xff" || mark == "{\x00" || mark == "\x00{" {
 		return errors.New("the text is UTF-16, not UTF-8; convert it, as with: iconv -f UTF-16 -t UTF-8")
+	}
+	for magic, unpack := range map[string]string{"\x1f\x8b": "gzip -dc", "\x28\xb5\x2f\xfd": "zstd -dc", "BZh": "bzip2 -dc", "PK\x03\x04": "unzip -p"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return errors.New("the file is compressed; unpack it into a pipe, with: " + unpack)
+		}
 	}
 	return nil
 }

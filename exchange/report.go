@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
@@ -16,6 +17,14 @@ type Options struct {
 	// Upsert makes a record whose ID is taken by other content an update of that
 	// memory, instead of an error.
 	Upsert bool
+	// Scope is that of the records that have none of their own.
+	Scope engine.Scope
+	// Origin names the input, as Fingerprint does by its content: a line without an
+	// ID then gets one that follows from it and the line's number, so that an import
+	// which is repeated stores no line twice. Empty: such lines get random IDs.
+	Origin string
+	// IgnoreUnknown takes records with keys that are not known, without those.
+	IgnoreUnknown bool
 	// Progress is called after every commit with the report so far.
 	Progress func(Report)
 }
@@ -28,11 +37,22 @@ type Report struct {
 	Stored, Updated, Unchanged int
 	// Skipped were malformed, of an unknown type, or refused by the database.
 	Skipped int
+	// Events of histories that were restored, along with their memories or as those
+	// of memories that are gone. They are not in Read.
+	Events int
 	// Bytes of the input that were read.
 	Bytes int64
 	// Errors say why the first maxErrors of Skipped were.
 	Errors []LineError
+	// Notes say in what the database differs from that of an export.
+	Notes []string
 }
+
+// errLongHistory: see maxPastEvents.
+var errLongHistory = fmt.Errorf("the memory's history is longer than %d events or %d MiB; its oldest events are left out", maxPastEvents, maxPastBytes>>20)
+
+// errLostHistory is that of events that a refused line stands behind.
+var errLostHistory = errors.New("the history that begins here is left out: the line behind it, which may be its memory, was refused")
 
 const (
 	// maxErrors bounds the errors of a report: they are for people to read.
@@ -43,41 +63,88 @@ const (
 	batchBytes   = 4 << 20
 )
 
-// batch gathers memories and stores them together.
+// batch gathers what is stored together: lives, or entries.
 type batch struct {
-	db     *engine.DB
-	opts   Options
-	report Report
-	bytes  int
-	mems   []engine.Memory
-	at     []LineError // where each of mems stood; Err is not set yet
+	db      *engine.DB
+	opts    Options
+	report  Report
+	known   uint64 // LSN of the state before the import
+	bytes   int
+	lives   []engine.Life
+	entries []Entry
+	at      []LineError // where each of lives or entries stood; Err is not set yet
+	past    past
 }
 
 func newBatch(db *engine.DB, o *Options) *batch {
-	b := &batch{db: db}
+	b := &batch{db: db, known: db.LSN()}
 	if o != nil {
 		b.opts = *o
 	}
 	return b
 }
 
-// add takes a memory of about size bytes.
+// add takes a memory of about size bytes, with the history that stood before it.
 func (b *batch) add(ctx context.Context, at LineError, m engine.Memory, size int) error {
-	if len(b.mems) > 0 && b.bytes+size > batchBytes {
-		if err := b.flush(ctx); err != nil {
-			return err
-		}
+	if m.Scope == (engine.Scope{}) {
+		m.Scope = b.opts.Scope
 	}
-	b.mems, b.at, b.bytes = append(b.mems, m), append(b.at, at), b.bytes+size
-	if len(b.mems) == batchRecords {
+	if m.ID == "" && b.opts.Origin != "" && at.Line > 0 {
+		m.ID = lineID(b.opts.Origin, at.Line)
+	}
+	l := engine.Life{Memory: &m}
+	if b.past.open(m.ID, m.Scope) {
+		l.History, size = b.past.entries, size+b.past.bytes
+		b.past = past{}
+	} else if err := b.gone(ctx); err != nil {
+		return err
+	}
+	return b.life(ctx, at, l, size)
+}
+
+// life takes a memory and its history.
+func (b *batch) life(ctx context.Context, at LineError, l engine.Life, size int) error {
+	if err := b.make(ctx, size, len(b.entries) > 0); err != nil {
+		return err
+	}
+	b.lives = append(b.lives, l)
+	return b.took(ctx, at, size)
+}
+
+// make makes room for a record: one that the batch has none of, or no more room
+// for, begins another.
+func (b *batch) make(ctx context.Context, size int, other bool) error {
+	if other || b.bytes > 0 && b.bytes+size > batchBytes {
+		return b.flush(ctx)
+	}
+	return nil
+}
+
+func (b *batch) took(ctx context.Context, at LineError, size int) error {
+	b.at, b.bytes = append(b.at, at), b.bytes+size
+	if len(b.at) == batchRecords {
 		return b.flush(ctx)
 	}
 	return nil
 }
 
 // refuse counts a record that can't be stored; under Strict it ends the import,
-// once what stood before it is stored.
+// once what stood before it is stored. It may have been the memory that a history
+// was of, which is then left out with it.
 func (b *batch) refuse(ctx context.Context, e LineError) error {
+	if n := len(b.past.entries); n > 0 && !errors.Is(e.Err, errLongHistory) {
+		if b.past.entries[n-1].Event == engine.EventDelete {
+			if err := b.gone(ctx); err != nil {
+				return err
+			}
+		}
+		lost := b.past
+		b.past = past{}
+		if len(lost.at) > 0 && !b.opts.Strict {
+			lost.at[0].Err = errLostHistory
+			_ = b.skip(lost.at[0]) // fails only under Strict
+		}
+	}
 	if b.opts.Strict {
 		if err := b.flush(ctx); err != nil {
 			return err
@@ -100,37 +167,51 @@ func (b *batch) skip(e LineError) error {
 
 // flush stores what was gathered.
 func (b *batch) flush(ctx context.Context) error {
-	if len(b.mems) == 0 {
+	if len(b.at) == 0 {
 		return nil
 	}
-	err := b.store(ctx, b.mems, b.at)
-	b.mems, b.at, b.bytes = b.mems[:0], b.at[:0], 0
+	var err error
+	if len(b.lives) > 0 {
+		err = b.store(ctx, b.lives, b.at)
+	} else {
+		err = b.put(ctx, b.entries, b.at)
+	}
+	clear(b.lives) // they may hold megabytes
+	clear(b.entries)
+	b.lives, b.entries, b.at, b.bytes = b.lives[:0], b.entries[:0], b.at[:0], 0
 	if err == nil && b.opts.Progress != nil {
 		b.opts.Progress(b.report)
 	}
 	return err
 }
 
-// store stores memories in one commit. Where that is refused whole for the sake
-// of one of them, it halves: all that stands before the bad one is stored in a
-// few commits, and the one to blame is found.
-func (b *batch) store(ctx context.Context, mems []engine.Memory, at []LineError) error {
-	stored, err := b.db.Memories().StoreBatch(ctx, mems, &engine.StoreOptions{
-		Upsert: b.opts.Upsert, NoDedup: true, SkipInvalid: !b.opts.Strict,
+// store stores lives in one commit. Where that is refused whole for the sake of
+// one of them, it halves: all that stands before the bad one is stored in a few
+// commits, and the one to blame is found.
+func (b *batch) store(ctx context.Context, lives []engine.Life, at []LineError) error {
+	stored, err := b.db.Memories().Restore(ctx, lives, &engine.RestoreOptions{
+		StoreOptions: engine.StoreOptions{Upsert: b.opts.Upsert, NoDedup: true, SkipInvalid: !b.opts.Strict},
+		Known:        b.known,
 	})
 	switch {
 	case err != nil && !isOfOneMemory(err):
 		return err
-	case err != nil && len(mems) == 1:
+	case err != nil && len(lives) == 1:
 		stored = []engine.Stored{{Err: err}}
 	case err != nil:
-		half := len(mems) / 2
-		if err := b.store(ctx, mems[:half], at[:half]); err != nil {
+		half := len(lives) / 2
+		if err := b.store(ctx, lives[:half], at[:half]); err != nil {
 			return err
 		}
-		return b.store(ctx, mems[half:], at[half:])
+		return b.store(ctx, lives[half:], at[half:])
 	}
 	for i, s := range stored {
+		if s.Stored {
+			b.report.Events += len(lives[i].History)
+		}
+		if lives[i].Memory == nil && s.Err == nil {
+			continue // its events were all that there was of it
+		}
 		if err := b.count(at[i], s); err != nil {
 			return err
 		}
@@ -141,7 +222,14 @@ func (b *batch) store(ctx context.Context, mems []engine.Memory, at []LineError)
 // finish stores what is left and ends the import, for the reason err if there is
 // one.
 func (b *batch) finish(ctx context.Context, err error) (Report, error) {
-	if failed := b.flush(ctx); failed != nil {
+	if err != nil {
+		b.past = past{} // the memory may have been about to come
+	}
+	failed := b.gone(ctx)
+	if failed == nil {
+		failed = b.flush(ctx)
+	}
+	if failed != nil {
 		err = failed
 	}
 	return b.report, err

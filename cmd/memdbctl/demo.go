@@ -42,7 +42,7 @@ under the agent "` + demoAgent + `", where it can be looked at afterwards.`
 			defer func() { err = errors.Join(err, os.RemoveAll(a.dir)) }()
 		}
 		ctx := cmd.Context()
-		return a.createIndexing(ctx, talkIndexedText(), "speaker and date", func(db *engine.DB) error {
+		return a.createAs(ctx, &engine.Options{IndexedText: talkIndexedText()}, "speaker and date", func(db *engine.DB) error {
 			d := &demo{app: a, memories: db.Memories()}
 			return d.play(ctx, kept)
 		})

@@ -19,9 +19,9 @@ memdbctl export notes.jsonl --filter 'kind = note'`
 func (a *app) exportCmd() *cobra.Command {
 	cmd := newCmd(groupData, "export FILE | export -", "Write memories, keys and values to a file", exportExample)
 	cmd.Long = `Write everything to a file as JSON lines, which import reads back: memories in
-the order of storing, with vectors and access statistics, then keys and values. A
-scope or a filter chooses memories, and leaves keys and values out. The history is
-not exported.`
+the order of storing, with vectors, access statistics and history, also that of
+deleted ones, then keys and values. A scope or a filter chooses memories, and leaves
+keys and values out.`
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var (
 		opts  exchange.ExportOptions
@@ -70,6 +70,7 @@ func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force 
 // exportedJSON is the result of an export.
 type exportedJSON struct {
 	Memories int `json:"memories"`
+	Events   int `json:"events"`
 	Entries  int `json:"entries"`
 }
 
@@ -77,6 +78,6 @@ func (a *app) printExported(r exchange.ExportReport) error {
 	if a.json {
 		return a.printJSON(exportedJSON(r))
 	}
-	a.printf("exported %s memories and %s keys\n", number(r.Memories), number(r.Entries))
+	a.printf("exported %s memories, %s events of histories and %s keys\n", number(r.Memories), number(r.Events), number(r.Entries))
 	return nil
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,78 +21,195 @@ import (
 
 const importExample = `
 memdbctl import memories.jsonl
+memdbctl import chat.jsonl --user ada --run 2026-11-20
 memdbctl import locomo10.json --format locomo --db ./locomo.data
+memdbctl import base.fbin --agent bench
 zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
 
 // The formats of an import.
 const (
 	formatJSONL  = "jsonl"
 	formatLocomo = "locomo"
+	formatFbin   = string(exchange.RowsFloat32)
+	formatU8bin  = string(exchange.RowsUint8)
 )
+
+var formats = []string{formatJSONL, formatLocomo, formatFbin, formatU8bin}
+
+// importing are the flags of an import.
+type importing struct {
+	exchange.Options
+	format  string
+	skipBad bool
+}
 
 func (a *app) importCmd() *cobra.Command {
 	cmd := newCmd(groupData, "import FILE | import -", "Store the memories of a file", importExample)
-	cmd.Long = `Store the memories of a file: JSON lines, or conversations of the LoCoMo
-benchmark. Texts that are there already are stored again; a memory whose ID and
-content are there already is left alone.`
+	cmd.Long = `Store the memories of a file: JSON lines, as export writes them, conversations of
+the LoCoMo benchmark, or vectors. docs/exchange.md describes the forms, key by key.
+
+Texts that are there already are stored again; a memory whose ID and content are
+there already is left alone. Lines of a file that have no IDs get some that follow
+from its content, so that an import which was interrupted can be run again.
+
+A record that can't be stored is skipped and named, and the exit code is then 1.`
 	cmd.Args = exactly(1, "one file, or - for the input")
 	cmd.ValidArgsFunction = nil // a file
-	var (
-		format string
-		opts   exchange.Options
-	)
+	var o importing
 	flags := cmd.Flags()
-	flags.StringVar(&format, "format", "", "jsonl or locomo (default by the file's first character)")
-	flags.BoolVar(&opts.Strict, "strict", false, "stop at the first record that can't be stored, instead of skipping it")
-	flags.BoolVar(&opts.Upsert, "upsert", false, "change the memories whose IDs are there with other content")
-	complete(cmd, "format", formatJSONL, formatLocomo)
+	flags.StringVar(&o.format, "format", "", list(formats, "or")+" (default by the file's name and first character)")
+	flags.StringVar(&o.Scope.User, "user", "", "the user of records that name no user, agent or run")
+	flags.StringVar(&o.Scope.Agent, "agent", "", "likewise the agent")
+	flags.StringVar(&o.Scope.Run, "run", "", "likewise the run")
+	flags.BoolVar(&o.Upsert, "upsert", false, "change the memories whose IDs are there with other content")
+	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, instead of skipping it")
+	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
+	flags.BoolVar(&o.IgnoreUnknown, "ignore-unknown", false, "leave out keys that are not known, instead of skipping the record")
+	complete(cmd, "format", formats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if format != "" && format != formatJSONL && format != formatLocomo {
-			return usagef(cmd, "--format %q: there are %s and %s", format, formatJSONL, formatLocomo)
+		switch {
+		case o.format == "":
+		case !slices.Contains(formats, o.format):
+			return usagef(cmd, "--format %q: there are %s", o.format, list(formats, "and"))
 		}
-		return a.importFile(cmd.Context(), args[0], format, opts)
+		if o.Strict && o.skipBad {
+			return usagef(cmd, "--strict and --skip-bad exclude each other")
+		}
+		return a.importFile(cmd, args[0], o)
 	}
 	return cmd
 }
 
-func (a *app) importFile(ctx context.Context, name, format string, opts exchange.Options) error {
+// list writes words as people do.
+func list(words []string, and string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " " + and + " " + words[last]
+}
+
+func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
+	ctx := cmd.Context()
 	file, err := a.openInput(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer done(file)
-	in := bufio.NewReader(file)
+	in := bufio.NewReaderSize(file, headSize)
 	// What can't be read makes no database.
 	if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 		return inputError(name, err)
 	}
-	if format == "" {
-		format = guessFormat(in)
+	if o.format == "" {
+		o.format = guessFormat(name, in)
+	}
+	vectors := o.format == formatFbin || o.format == formatU8bin
+	if vectors && o.Scope == (engine.Scope{}) {
+		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
+	}
+	if o.format == formatJSONL {
+		if o.Origin, err = originOf(ctx, file, in); err != nil {
+			return inputError(name, err)
+		}
 	}
 	start := a.now()
 	bar := &progress{app: a, name: filepath.Base(name), size: sizeOf(file)}
-	opts.Progress = bar.show
+	o.Progress = bar.show
 	load := func(db *engine.DB) error {
-		read := exchange.ImportJSONL
-		if format == formatLocomo {
-			read = exchange.ImportLocomo
-		}
-		report, err := read(ctx, db, in, &opts)
+		report, err := read(ctx, db, in, &o)
 		bar.clear()
-		return a.printReport(name, report, a.now().Sub(start), err)
+		return a.printReport(name, report, a.now().Sub(start), o.skipBad, err)
 	}
-	if format == formatLocomo {
-		return a.createIndexing(ctx, exchange.LocomoIndexedText(), "speaker, caption and date", load)
+	switch o.format {
+	case formatLocomo:
+		options := &engine.Options{IndexedText: exchange.LocomoIndexedText()}
+		return a.createAs(ctx, options, "speaker, caption and date", load)
+	case formatJSONL:
+		// Another database keeps its own settings, and the report says what differs.
+		if d := headOf(in); d != nil {
+			return a.createAs(ctx, d.Options(), "", load)
+		}
 	}
 	return a.create(ctx, nil, load)
+}
+
+// read imports in a format.
+func read(ctx context.Context, db *engine.DB, in io.Reader, o *importing) (exchange.Report, error) {
+	switch o.format {
+	case formatLocomo:
+		return exchange.ImportLocomo(ctx, db, in, &o.Options)
+	case formatJSONL:
+		return exchange.ImportJSONL(ctx, db, in, &o.Options)
+	default:
+		return exchange.ImportVectors(ctx, db, in, exchange.Rows(o.format), &o.Options)
+	}
+}
+
+// originOf names a file by its content, and goes back to its begin. Another input
+// has no name: it can be read only once.
+func originOf(ctx context.Context, r io.Reader, in *bufio.Reader) (string, error) {
+	f, ok := r.(*os.File)
+	if !ok || sizeOf(r) == 0 {
+		return "", nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	origin, err := exchange.Fingerprint(untilDone{ctx, f})
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	in.Reset(f)
+	return origin, err
+}
+
+// untilDone is a reader that ends with a context.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
+}
+
+// headSize is room for the line of a database.
+const headSize = 64 << 10
+
+// headOf looks whether the input begins with the line of a database, and reads no
+// further than that line, since a pipe may have no more for now.
+func headOf(in *bufio.Reader) *exchange.Database {
+	const begin = `{"type":"` + exchange.TypeDatabase + `"`
+	for n := 1; n <= in.Size(); n++ {
+		head, err := in.Peek(n)
+		line := bytes.TrimPrefix(head, []byte("\ufeff"))
+		if err != nil || len(line) <= len(begin) && !strings.HasPrefix(begin, string(line)) && !strings.HasPrefix("\ufeff", string(head)) {
+			return nil
+		}
+		if head[n-1] != '\n' {
+			continue
+		}
+		var d exchange.Database
+		if exchange.DecodeStrict(bytes.TrimSpace(line), &d) != nil {
+			return nil // the import will say so
+		}
+		return &d
+	}
+	return nil
 }
 
 // maxBlank is how far the first character of a file is looked for.
 const maxBlank = 512
 
-// guessFormat looks at the first character that is not blank: LoCoMo's file is
-// a list. It reads no further than that, since a pipe may have no more for now.
-func guessFormat(in *bufio.Reader) string {
+// guessFormat looks at the name, and then at the first character that is not
+// blank: LoCoMo's file is a list. It reads no further than that, since a pipe may
+// have no more for now.
+func guessFormat(name string, in *bufio.Reader) string {
+	if f, ok := vectorFormat(name); ok {
+		return string(f)
+	}
 	for n := 1; n <= maxBlank; n++ {
 		head, err := in.Peek(n) // an error comes again when the file is read
 		if err != nil {
@@ -104,6 +223,17 @@ func guessFormat(in *bufio.Reader) string {
 		}
 	}
 	return formatJSONL
+}
+
+// vectorFormat is the format that the name of a file of vectors says.
+func vectorFormat(name string) (exchange.Rows, bool) {
+	switch filepath.Ext(name) {
+	case "." + formatFbin:
+		return exchange.RowsFloat32, true
+	case "." + formatU8bin:
+		return exchange.RowsUint8, true
+	}
+	return "", false
 }
 
 // sizeOf is the size of a file, 0 where it is not known.
@@ -123,7 +253,9 @@ type reportJSON struct {
 	Updated   int         `json:"updated"`
 	Unchanged int         `json:"unchanged"`
 	Skipped   int         `json:"skipped"`
+	Events    int         `json:"events"`
 	Errors    []errorJSON `json:"errors"`
+	Notes     []string    `json:"notes,omitempty"`
 	Seconds   float64     `json:"seconds"`
 }
 
@@ -134,11 +266,14 @@ type errorJSON struct {
 }
 
 // printReport tells what was imported, also where it ended early.
-func (a *app) printReport(name string, r exchange.Report, took time.Duration, err error) error {
+func (a *app) printReport(name string, r exchange.Report, took time.Duration, skipBad bool, err error) error {
 	a.warnSkipped(name, r, err)
+	for _, note := range r.Notes {
+		a.warn("%s: %s", name, note)
+	}
 	seconds := took.Seconds()
 	if a.json {
-		out := reportJSON{r.Read, r.Stored, r.Updated, r.Unchanged, r.Skipped, []errorJSON{}, seconds}
+		out := reportJSON{r.Read, r.Stored, r.Updated, r.Unchanged, r.Skipped, r.Events, []errorJSON{}, r.Notes, seconds}
 		for _, e := range r.Errors {
 			out.Errors = append(out.Errors, errorJSON{e.Line, e.ID, e.Err.Error()})
 		}
@@ -155,6 +290,9 @@ func (a *app) printReport(name string, r exchange.Report, took time.Duration, er
 		return fmt.Errorf("import %s: %w", name, err)
 	case r.Skipped > 0 && r.Skipped == r.Read:
 		return fmt.Errorf("import %s: nothing in it could be stored; check its --format", name)
+	case r.Skipped > 0 && !skipBad:
+		return fmt.Errorf("import %s: %s of %s records were skipped; mend them and import again, or accept it with --skip-bad",
+			name, number(r.Skipped), number(r.Read))
 	}
 	return nil
 }

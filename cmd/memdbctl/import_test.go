@@ -38,7 +38,7 @@ func imported(t *testing.T, out string, read, stored, updated, unchanged, skippe
 	got := one(t, parseLines(t, out))
 	want := map[string]any{
 		"read": read, "stored": stored, "updated": updated, "unchanged": unchanged, "skipped": skipped,
-		"errors": got["errors"], "seconds": got["seconds"],
+		"errors": got["errors"], "seconds": got["seconds"], "events": got["events"],
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("report %v, want %v", got, want)
@@ -58,8 +58,8 @@ func TestImportLines(t *testing.T) {
 `)
 	r := c.run("import", file, "--json")
 	report := imported(t, r.out, 4, 2, 0, 0, 2)
-	if r.code != exitDone {
-		t.Errorf("exit %d", r.code)
+	if r.code != exitFailed || !strings.HasSuffix(r.err, "2 of 4 records were skipped; mend them and import again, or accept it with --skip-bad\n") {
+		t.Errorf("exit %d, %s", r.code, r.err)
 	}
 	if errors := report["errors"].([]any); len(errors) != 2 || errors[0].(map[string]any)["line"] != 2.0 || errors[1].(map[string]any)["line"] != 3.0 {
 		t.Errorf("errors %v", report["errors"])
@@ -68,7 +68,7 @@ func TestImportLines(t *testing.T) {
 		t.Errorf("stderr %q", r.err)
 	}
 
-	if out := c.ok("import", file); !strings.HasPrefix(out, "read 4, stored 0, updated 0, unchanged 2, skipped 2 in ") {
+	if out := c.ok("import", file, "--skip-bad"); !strings.HasPrefix(out, "read 4, stored 0, updated 0, unchanged 2, skipped 2 in ") {
 		t.Errorf("again: %q", out)
 	}
 	r = c.run("import", file, "--strict", "--json")
@@ -131,7 +131,7 @@ func TestGuessFormat(t *testing.T) {
 		"\ufeff{\"a\":[1]}":    formatJSONL,
 		"\n{\"user\":\"u\"}\n": formatJSONL,
 	} {
-		if got := guessFormat(bufio.NewReader(strings.NewReader(text))); got != want {
+		if got := guessFormat("-", bufio.NewReader(strings.NewReader(text))); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

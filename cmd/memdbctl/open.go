@@ -56,13 +56,12 @@ func (a *app) create(ctx context.Context, o *engine.Options, fn func(*engine.DB)
 	return closing(db, fn(db))
 }
 
-// createIndexing is create for data with fields of its own that should be
-// searched. Where the database holds memories and indexes other fields, it goes
-// on with those and says what will not be found.
-func (a *app) createIndexing(ctx context.Context, fields []engine.IndexedField, lost string, fn func(*engine.DB) error) error {
-	db, err := a.open(ctx, &engine.Options{IndexedText: fields})
+// createAs is create for data that wants settings. A database that holds memories
+// and has others goes on with those, and what is lost is said.
+func (a *app) createAs(ctx context.Context, o *engine.Options, lost string, fn func(*engine.DB) error) error {
+	db, err := a.open(ctx, o)
 	if errors.Is(err, engine.ErrMismatch) {
-		if db, err = a.open(ctx, nil); err == nil {
+		if db, err = a.open(ctx, nil); err == nil && lost != "" {
 			a.warn("%s: the database has memories and indexes other fields; %s will not be searched; to search them, import into a new database", a.dir, lost)
 		}
 	}

@@ -55,21 +55,20 @@ func (a *app) recallQueries(ctx context.Context, name string, defaults engine.Qu
 }
 
 func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Reader, defaults engine.Query) error {
-	lines := exchange.NewLineReader(in)
+	queries, err := openQueries(name, in, defaults)
+	if err != nil {
+		return inputError(name, err)
+	}
 	var took []time.Duration // a query's line is longer than its entry here
 	failed := 0
 	for {
-		line, err := lines.Next()
+		var out answerLine
+		q, at, err := queries(&out.ID)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil && !errors.Is(err, exchange.ErrLongLine) {
+		if at == "" {
 			return inputError(name, err)
-		}
-		var q engine.Query
-		var out answerLine
-		if err == nil {
-			q, out.ID, err = parseQuery(line, lines.Line(), defaults)
 		}
 		if err == nil {
 			var spent time.Duration
@@ -82,7 +81,7 @@ func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Read
 			return err
 		}
 		failed++
-		a.warn("%s: line %d: %v", name, lines.Line(), err)
+		a.warn("%s: %s: %v", name, at, err)
 	}
 	if len(took) > 0 {
 		a.note("%s", speed(took))
@@ -91,6 +90,48 @@ func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Read
 		return fmt.Errorf("%s: %s of %s queries were not answered", name, number(failed), number(failed+len(took)))
 	}
 	return nil
+}
+
+// queries gives one query after the other, with its ID and where it stands in the
+// file; io.EOF after the last. An error without a place is one of the file.
+type queries func(id *json.RawMessage) (q engine.Query, at string, err error)
+
+func openQueries(name string, in io.Reader, defaults engine.Query) (queries, error) {
+	rows, vectors := vectorFormat(name)
+	if !vectors {
+		return lineQueries(exchange.NewLineReader(in), defaults), nil
+	}
+	r, err := exchange.NewVectorReader(in, rows)
+	if err != nil {
+		return nil, err
+	}
+	return vectorQueries(r, defaults), nil
+}
+
+func lineQueries(lines *exchange.LineReader, defaults engine.Query) queries {
+	return func(id *json.RawMessage) (engine.Query, string, error) {
+		line, err := lines.Next()
+		if err != nil && !errors.Is(err, exchange.ErrLongLine) {
+			return defaults, "", err
+		}
+		var q engine.Query
+		if err == nil {
+			q, *id, err = parseQuery(line, lines.Line(), defaults)
+		}
+		return q, fmt.Sprintf("line %d", lines.Line()), err
+	}
+}
+
+func vectorQueries(r *exchange.VectorReader, q engine.Query) queries {
+	return func(id *json.RawMessage) (engine.Query, string, error) {
+		row, n, err := r.Next()
+		if err != nil {
+			return q, "", err
+		}
+		*id = strconv.AppendQuote(nil, strconv.Itoa(n))
+		q.Embedding, q.NoTouch = row, true
+		return q, fmt.Sprintf("row %d", n), nil
+	}
 }
 
 // answerOne asks and prints. Each answer is flushed, for a program that writes a
@@ -121,7 +162,7 @@ func (a *app) answerOne(ctx context.Context, db *engine.DB, q engine.Query, out 
 // parseQuery is the query of a line, over the defaults.
 func parseQuery(line []byte, number int, q engine.Query) (engine.Query, json.RawMessage, error) {
 	var l queryLine
-	if err := exchange.Decode(line, &l); err != nil {
+	if err := exchange.DecodeStrict(line, &l); err != nil {
 		return q, nil, badLine{err}
 	}
 	if isMissing(l.ID) {

@@ -15,7 +15,8 @@ const recallExample = `
 memdbctl recall "tea or coffee?" --user ada
 memdbctl recall "launch date" --agent planner --profile hybrid --limit 3 --explain
 memdbctl recall "launch" --all-scopes --filter '{"field":"team","operator":"in","value":["web","app"]}' --json
-memdbctl recall --queries questions.jsonl --agent planner >answers.jsonl`
+memdbctl recall --queries questions.jsonl --agent planner >answers.jsonl
+memdbctl recall --queries queries.fbin --agent bench --profile vector >answers.jsonl`
 
 func (a *app) recallCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "recall QUERY… | recall --queries FILE", "Find the memories that fit a query", recallExample)
@@ -24,7 +25,9 @@ func (a *app) recallCmd() *cobra.Command {
 --queries reads a JSON object a line, {"id","query","embedding","user","agent",
 "run","filter","limit","profile"}, from a file, or from the input for "-", and
 prints {"id","hits":[{"id","score"}],"took_us"} for each. What a line leaves out
-is taken from the flags. Such queries leave access counts alone.`
+is taken from the flags. Of a .fbin or .u8bin file each row is the vector of a query,
+of the ID "0" and so on. Such queries leave access counts alone. Queries a second
+and the times that half and 99% of them take go to stderr.`
 	var (
 		q       engine.Query
 		queries string
@@ -40,7 +43,7 @@ is taken from the flags. Such queries leave access counts alone.`
 	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
 	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
 	vectorsFlag(cmd, &vectors)
-	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines")
+	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
 	complete(cmd, "profile", string(engine.ProfileBest), string(engine.ProfileText), string(engine.ProfileVector),
 		string(engine.ProfileHybrid), string(engine.ProfileSubstrate))
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+func floatRows(dim int, values ...float32) string {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(len(values)/dim))
+	b = binary.LittleEndian.AppendUint32(b, uint32(dim))
+	for _, f := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+	}
+	return string(b)
+}
+
+// Files of vectors are imported and asked with, under the numbers of their rows.
+func TestVectorFiles(t *testing.T) {
+	c := newCLI(t)
+	base := c.file("base.fbin", floatRows(2, 1, 0, 0, 1, -1, 0))
+	c.fails(exitUsage, "vectors have no owner; give --agent", "import", base)
+	imported(t, c.ok("import", base, "--agent", "bench", "--json"), 3, 3, 0, 0, 0)
+	imported(t, c.ok("import", base, "--agent", "bench", "--json"), 3, 0, 0, 3, 0)
+	queries := c.file("q.fbin", floatRows(2, 0, 2, -3, 1))
+	r := c.run("recall", "--queries", queries, "--agent", "bench", "--profile", "vector", "--limit", "2")
+	lines := parseLines(t, r.out)
+	if r.code != exitDone || len(lines) != 2 || !strings.Contains(r.err, "2 queries, ") || !strings.Contains(r.err, " queries a second, p50 ") {
+		t.Fatalf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+	for i, want := range []string{"1", "2"} {
+		hits := lines[i]["hits"].([]any)
+		if lines[i]["id"] != []string{"0", "1"}[i] || len(hits) != 2 || hits[0].(map[string]any)["id"] != want || lines[i]["took_us"] == nil {
+			t.Errorf("answer %v, want %s first", lines[i], want)
+		}
+	}
+	bytes := c.file("base.dat", "\x01\x00\x00\x00\x02\x00\x00\x00\x07\x09")
+	imported(t, c.ok("import", bytes, "--format", "u8bin", "--agent", "bytes", "--json"), 1, 1, 0, 0, 0)
+	if m := one(t, c.objects("get", "0", "--agent", "bytes")); m["text"] != "" {
+		t.Errorf("got %v", m)
+	}
+	if m := one(t, c.objects("list", "--agent", "bytes", "--vectors")); len(m["embedding"].([]any)) != 2 {
+		t.Errorf("listed %v", m)
+	}
+	u8 := c.file("q.u8bin", "\x01\x00\x00\x00\x02\x00\x00\x00\x07\x09")
+	if a := one(t, parseLines(t, c.ok("recall", "--queries", u8, "--agent", "bytes", "--profile", "vector"))); a["id"] != "0" {
+		t.Errorf("answer %v", a)
+	}
+	cut := c.file("cut.fbin", floatRows(2, 1, 0)+"?")
+	c.fails(exitFailed, "goes on after the 1 rows", "import", cut, "--agent", "bench", "--quiet")
+	c.fails(exitFailed, "the file ends after 3 bytes of its head", "recall", "--queries", c.file("s.fbin", "abc"), "--agent", "bench")
+	r = c.run("recall", "--queries", cut, "--agent", "bench", "--profile", "vector")
+	if r.code != exitFailed || len(parseLines(t, r.out)) != 1 || !strings.Contains(r.err, "goes on after") {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+	r = c.run("recall", "--queries", c.file("d.fbin", floatRows(1, 1)), "--agent", "bench", "--profile", "vector")
+	if r.code != exitFailed || r.out != "" || !strings.Contains(r.err, "row 0: recall: its vector has 1 dimensions") {
+		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+}
+
+// An export brings its history and its settings into a new database.
+func TestExportBringsAll(t *testing.T) {
+	c := newCLI(t)
+	c.ok("import", c.file("locomo.json", locomoFile))
+	c.ok("update", "talk/D1:1", "The oven arrived.", "--agent", "talk")
+	c.ok("delete", "talk/D1:2", "--agent", "talk")
+	c.ok("store", "brief", "--user", "u", "--id", "brief")
+	c.ok("kv", "put", "k", "1", "--user", "u")
+	first := c.ok("export", "-")
+	d := newCLI(t)
+	imported(t, d.ok("import", d.file("all.jsonl", first), "--json"), 3, 3, 0, 0, 0)
+	if second := d.ok("export", "-"); second != first {
+		t.Errorf("exported again\n%s\nwant\n%s", second, first)
+	}
+	h := d.objects("history", "talk/D1:2", "--agent", "talk")
+	if len(h) != 2 || h[1]["event"] != "DELETE" || h[1]["old_value"] != "Look!" {
+		t.Errorf("history %v", h)
+	}
+	if hits := d.objects("recall", "ilse", "--agent", "talk", "--profile", "text"); len(hits) != 1 {
+		t.Errorf("by speaker, which is searched: %v", hits)
+	}
+	// One that holds memories keeps its own settings, and that is said.
+	e := newCLI(t)
+	e.ok("store", "mine", "--user", "u")
+	if r := e.run("import", e.file("all.jsonl", first)); r.code != exitDone || !strings.Contains(r.err, "along with the text [{metadata.speaker 1}") {
+		t.Errorf("exit %d, %s", r.code, r.err)
+	}
+	// A file that begins like one and is none.
+	f := newCLI(t)
+	r := f.run("import", f.file("bad.jsonl", `{"type":"database","langage":"german"}`+"\n"+`{"user":"u","text":"t"}`))
+	if r.code != exitFailed || !strings.Contains(r.err, `line 1: the key "langage" is not known; there are type, language, indexed_text`) {
+		t.Errorf("exit %d, %s", r.code, r.err)
+	}
+	f.fails(exitUsage, "klingon", "import", f.file("lang.jsonl", `{"type":"database","language":"klingon"}`+"\n"))
+}
+
+// What a line does not say comes from the flags, or is an error that names the key.
+func TestImportFlags(t *testing.T) {
+	c := newCLI(t)
+	file := c.file("chat.jsonl", `{"role":"user","content":"hi"}`+"\n"+`{"role":"assistant","content":"hi"}`+"\n")
+	c.fails(exitFailed, "line 1: store a memory: At least one of user_id", "import", c.file("none.jsonl", `{"text":"t"}`), "--quiet", "--strict")
+	imported(t, c.ok("import", file, "--user", "ada", "--run", "monday", "--json"), 2, 2, 0, 0, 0)
+	imported(t, c.ok("import", file, "--user", "ada", "--run", "monday", "--json"), 2, 0, 0, 2, 0)
+	imported(t, c.ok("import", file, "--user", "bob", "--json"), 2, 2, 0, 0, 0)
+	if got := c.objects("list", "--user", "ada", "--run", "monday"); len(got) != 2 || got[1]["role"] != "assistant" {
+		t.Errorf("listed %v", got)
+	}
+	extra := c.file("extra.jsonl", `{"user":"u","text":"t","lang":"en"}`)
+	r := c.run("import", extra)
+	if r.code != exitFailed || !strings.Contains(r.err, `line 1: the key "lang" is not known; there are type, id,`) {
+		t.Errorf("exit %d, %s", r.code, r.err)
+	}
+	c.ok("import", extra, "--ignore-unknown")
+	c.fails(exitUsage, "exclude each other", "import", extra, "--strict", "--skip-bad")
+	c.fails(exitUsage, `--format "csv": there are jsonl, locomo, fbin and u8bin`, "import", extra, "--format", "csv")
+	q := c.file("q.jsonl", `{"query":"t","filters":"x"}`)
+	r = c.run("recall", "--queries", q, "--user", "u")
+	if r.code != exitFailed || !strings.Contains(r.err, `line 1: the key "filters" is not known; there are id, query, embedding, user, agent, run, filter, limit, profile`) {
+		t.Errorf("exit %d, %s", r.code, r.err)
+	}
+	db, err := engine.Open(c.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if r, err := db.Check(t.Context()); err != nil || !r.OK {
+		t.Error(r, err)
+	}
+}
+
+// Whatever a file or a flag holds, the error says what is wrong, and nothing that is
+// stored changes but by the good records.
+func TestBadFiles(t *testing.T) {
+	const good = `{"id":"good","user":"u","text":"whole"}` + "\n"
+	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
+	object := strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000)
+	for _, test := range []struct {
+		name, file, text string
+		args             []string
+		stored           int
+		want             string
+	}{
+		{"cut in a line", "a.jsonl", good + `{"id":"b","user":"u","te`, nil, 1, "line 2: malformed JSON at byte 24: it ends too early"},
+		{"cut in a character", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xc3", nil, 1, "line 2: invalid UTF-8 at byte 24"},
+		{"cut in LoCoMo's", "a.json", locomoFile[:200], nil, 0, "conversation 1: the file ends in the middle of it"},
+		{"cut vectors", "a.fbin", floatRows(2, 1, 2, 3, 4)[:20], []string{"--agent", "u"}, 1, "the file ends in row 1 of 2"},
+		{"UTF-16", "a.jsonl", "\xff\xfe{\x00\"\x00", nil, 0, "the text is UTF-16, not UTF-8"},
+		{"byte order mark", "a.jsonl", "\ufeff" + good, nil, 1, ""},
+		{"Latin 1", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xe9\"}\n", nil, 1, "line 2: invalid UTF-8 at byte 24"},
+		{"compressed", "a.jsonl.gz", "\x1f\x8b\x08\x00\x00", nil, 0, "the file is compressed; unpack it into a pipe, with: gzip -dc"},
+		{"unknown format", "a.csv", good, []string{"--format", "csv"}, 0, "there are jsonl, locomo, fbin and u8bin"},
+		{"a line of 40 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 40<<20) + "\"}\n", nil, 1, "line 2: longer than 32 MiB"},
+		{"a text of 9 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 9<<20) + "\"}\n", nil, 1, "line 2: store a memory: its text is 9437184 bytes long, the limit is 8388608"},
+		{"metadata nested 10,000 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + object + "}\n", nil, 1, "line 2: malformed JSON at byte "},
+		{"metadata nested 33 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33) + "}\n", nil, 1, "line 2: "},
+		{"a value nested 10,000 deep", "a.jsonl", good + `{"type":"kv","user":"u","key":"k","value":` + deep + "}\n", nil, 1, "line 2: malformed JSON at byte "},
+		{"a value that is no JSON", "a.jsonl", good + `{"type":"kv","user":"u","key":"k","value":yes}` + "\n", nil, 1, "line 2: malformed JSON at byte 43"},
+		{"a key of 1 MB", "a.jsonl", good + `{"type":"kv","user":"u","key":"` + strings.Repeat("k", 1<<20) + `","value":1}` + "\n", nil, 1, "the key is 1048576 bytes long, the limit is 1024"},
+	} {
+		c := newCLI(t)
+		file := c.file(test.file, test.text)
+		c.ok("kv", "put", "before", "1", "--user", "u")
+		r := c.run(append([]string{"import", file}, test.args...)...)
+		if (r.code != exitDone) != (test.want != "") || !strings.Contains(r.err, test.want) || len(r.err) > 2000 {
+			t.Errorf("%s: exit %d, %.500s, want %s", test.name, r.code, r.err, test.want)
+		}
+		got := c.objects("list", "--all-scopes")
+		if len(got) != test.stored || len(c.objects("kv", "list", "--user", "u")) != 1 {
+			t.Errorf("%s: %d memories, want %d", test.name, len(got), test.stored)
+		}
+		if o := one(t, c.objects("check")); o["ok"] != true {
+			t.Errorf("%s: check %v", test.name, o)
+		}
+	}
+}

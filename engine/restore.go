@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Life is a memory with what happened to it, as an export holds it.
+type Life struct {
+	// Memory is what it is now, nil where it is gone.
+	Memory *Memory
+	// History is what happened to it, oldest first: an add, updates, and the delete
+	// of one that is gone. The last entry is that of the memory's present text.
+	// Empty for a memory that was only added. The database gives the entries IDs,
+	// Seqs and LSNs of its own, and takes an old text from the entry before.
+	History []HistoryEntry
+}
+
+// RestoreOptions changes what Restore does. nil is the default.
+type RestoreOptions struct {
+	StoreOptions
+	// Known is the LSN up to which a life that is gone can have come and be there
+	// already: that of the state before an import, since two lives within one may
+	// be the same to the millisecond.
+	Known uint64
+}
+
+const doingRestore = "restore a memory"
+
+// Restore stores memories with their histories, for imports: it is
+// [Memories.StoreBatch] where a life has no history. One that has is written
+// whole, under one Seq, with its old texts, times and runs; of its old versions
+// nothing else is known. A life whose memory is there already is left to what
+// StoreBatch does with the memory, without its history; one that is gone is left
+// out where the same events, with the same texts and times, were in the history of
+// that ID already (see RestoreOptions).
+func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) ([]Stored, error) {
+	if o == nil {
+		o = &RestoreOptions{}
+	}
+	return m.storeLives(ctx, lives, o)
+}
+
+// check refuses a history that no memory can have had.
+func (l *Life) check() error {
+	first := &l.History[0]
+	for i := range l.History {
+		e := &l.History[i]
+		doing := fmt.Sprintf("%s: entry %d of the history of %q", doingRestore, i+1, truncate(first.MemoryID))
+		if err := e.check(doing); err != nil {
+			return err
+		}
+		why := ""
+		switch {
+		case e.MemoryID != first.MemoryID || e.Scope.User != first.Scope.User || e.Scope.Agent != first.Scope.Agent:
+			why = "it is of another memory than the first"
+		case e.Event == EventAdd && i > 0:
+			why = "it is an add after another event"
+		case e.Event == EventDelete && (i == 0 || i+1 < len(l.History) || l.Memory != nil):
+			why = "a delete comes last, after an add, and of a memory that is gone"
+		}
+		if why != "" {
+			return invalid(doing, why, "give one memory's events, oldest first")
+		}
+	}
+	if l.Memory == nil {
+		return nil
+	}
+	last, at := &l.History[len(l.History)-1], l.Memory.UpdatedAt
+	if last.Event == EventAdd {
+		at = l.Memory.CreatedAt
+	}
+	if l.Memory.ID != first.MemoryID || l.Memory.Scope != last.Scope ||
+		*last.NewText != l.Memory.Text || toMillis(at) != toMillis(last.Time) {
+		return invalid(fmt.Sprintf("%s %q", doingRestore, truncate(l.Memory.ID)),
+			"its history does not end with its ID, scope, text and time", "leave the history out, or mend it")
+	}
+	return nil
+}
+
+// check checks an entry by itself.
+func (e *HistoryEntry) check(doing string) error {
+	if err := e.Scope.check(doing); err != nil {
+		return err
+	}
+	if err := checkWord(doing, "memory ID", e.MemoryID); err != nil {
+		return err
+	}
+	why := ""
+	switch {
+	case e.MemoryID == "":
+		why = "it names no memory"
+	case e.Event != EventAdd && e.Event != EventUpdate && e.Event != EventDelete:
+		why = fmt.Sprintf("its event is %q", truncate(string(e.Event)))
+	case e.Event != EventDelete && e.NewText == nil:
+		why = "it has no new text"
+	case toMillis(e.Time) == 0:
+		why = "it has no time"
+	}
+	if why != "" {
+		return invalid(doing, why, "give ADD, UPDATE or DELETE with a memory, a time and, but for DELETE, a text")
+	}
+	if err := (&Memory{CreatedAt: e.Time}).checkTimes(doing); err != nil || e.NewText == nil {
+		return err
+	}
+	return checkText(doing, *e.NewText)
+}
+
+// prepareLife does all that needs no lock; nil for a life that is gone.
+func (db *DB) prepareLife(l *Life, now int64) (*prepared, error) {
+	if len(l.History) > 0 {
+		if err := l.check(); err != nil {
+			return nil, err
+		}
+	} else if l.Memory == nil {
+		return nil, invalid(doingRestore, "it has neither a memory nor a history", "give at least one of them")
+	}
+	if l.Memory == nil {
+		return nil, nil
+	}
+	return db.prepare(l.Memory, now)
+}
+
+// restore writes a life that has a history. p is nil where it is gone.
+func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
+	size, past := 0, l.History
+	for i := range past {
+		size += 512 + 2*MaxID
+		if past[i].NewText != nil {
+			size += len(*past[i].NewText)
+		}
+	}
+	if p != nil {
+		size += p.size()
+		past = past[:len(past)-1] // the memory itself is the last version
+	}
+	if err := tx.roomFor(doingRestore, len(l.History), size); err != nil {
+		return Stored{}, err
+	}
+	first := &l.History[0]
+	owner, run, err := tx.scopeNumbers(l.History[len(l.History)-1].Scope)
+	if err != nil {
+		return Stored{}, err
+	}
+	there, known, err := tx.known(l, p, owner, o.Known)
+	if err != nil {
+		return Stored{}, err
+	}
+	switch {
+	case known && p != nil:
+		return tx.store(p, &o.StoreOptions)
+	case known:
+		return Stored{ID: first.MemoryID, Seq: there}, nil
+	}
+	if p != nil {
+		if err := tx.fits(doingRestore, p.vectors); err != nil {
+			return Stored{}, err
+		}
+	}
+	tx.next.seq++
+	seq := tx.next.seq
+	if err := tx.bury(owner, seq, past); err != nil {
+		return Stored{}, err
+	}
+	if p != nil {
+		if l.History[len(l.History)-1].Event == EventUpdate {
+			p.rec.flags |= flagUpdate
+		}
+		err = tx.add(p, owner, run, seq)
+	} else {
+		err = tx.set(tx.db.keys.id(first.MemoryID, owner, seq), nil)
+	}
+	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
+}
+
+// known tells whether the memory is there, or else a life with the same events.
+func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (seq uint64, known bool, err error) {
+	id := l.History[0].MemoryID
+	if p != nil {
+		found, ok, err := tx.findID(owner, id)
+		return found.seq, ok, err
+	}
+	err = tx.lives(owner, id, func(of uint64) error {
+		have, err := tx.lifeOf(owner, of, id, Scope{})
+		if err != nil || !sameEvents(have, l.History) || have[0].LSN > upTo {
+			return err
+		}
+		seq, known = of, true
+		return errStop
+	})
+	return seq, known, err
+}
+
+func sameEvents(a, b []HistoryEntry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.Event != y.Event || x.Scope != y.Scope || toMillis(x.Time) != toMillis(y.Time) ||
+			(x.NewText == nil) != (y.NewText == nil) || x.NewText != nil && *x.NewText != *y.NewText {
+			return false
+		}
+	}
+	return true
+}
+
+// bury writes versions that were superseded before they came here, and the death
+// of the last. They have no documents, so that nothing but a history sees them.
+func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
+	var last version
+	for i := range past {
+		e, v := &past[i], version{owner: owner, seq: seq, born: tx.lsn, change: tx.change()}
+		if e.Event == EventDelete {
+			d := death{at: toMillis(e.Time), born: last.born, change: last.change}
+			if err := tx.set(tx.db.keys.history(owner, seq, tx.lsn, v.change), d.encode()); err != nil {
+				return err
+			}
+			tx.logVersioned(logDelete, last, &last)
+			continue
+		}
+		rec := record{id: e.MemoryID, scope: e.Scope, text: *e.NewText, created: toMillis(e.Time), updated: toMillis(e.Time), confidence: 1}
+		if e.Event == EventUpdate {
+			rec.flags |= flagUpdate
+		}
+		if err := tx.set(tx.db.keys.record(v), rec.encode(nil)); err != nil {
+			return err
+		}
+		tx.logVersioned(logPast, v, nil)
+		last = v
+	}
+	return nil
+}

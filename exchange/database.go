@@ -1,0 +1,46 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// TypeDatabase is the type of the line that a whole export begins with.
+const TypeDatabase = "database"
+
+// Database tells how the texts of an export were searched. An import compares it
+// with the database that it fills, which has to be created with the same
+// [Database.Options].
+type Database struct {
+	Type        string                `json:"type"`
+	Language    string                `json:"language"`
+	IndexedText []engine.IndexedField `json:"indexed_text"`
+}
+
+// NewDatabase is the line of a database.
+func NewDatabase(s engine.Settings) Database {
+	return Database{TypeDatabase, s.Language, slices.Clip(append([]engine.IndexedField{}, s.IndexedText...))}
+}
+
+// Options are those that a database is created with to search texts in the same
+// way.
+func (d *Database) Options() *engine.Options {
+	return &engine.Options{Language: d.Language, IndexedText: d.IndexedText}
+}
+
+// database notes where the database would find other things than the one that was
+// exported.
+func (b *batch) database(d *Database) error {
+	s := b.db.Settings()
+	if d.Language != "" && d.Language != s.Language {
+		b.report.Notes = append(b.report.Notes, fmt.Sprintf(
+			"the texts were indexed as %s and are now as %s; to keep that, import into a new database", d.Language, s.Language))
+	}
+	if d.IndexedText != nil && !slices.Equal(d.IndexedText, s.IndexedText) {
+		b.report.Notes = append(b.report.Notes, fmt.Sprintf(
+			"along with the text %v were searched and now %v are; to keep that, import into a new database", d.IndexedText, s.IndexedText))
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package exchange
+
+import (
+	"context"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// TypeHistory is the type of a line that holds an event of a memory's history.
+const TypeHistory = "history"
+
+// Event is an event of a history as one flat JSON object. The events of a memory
+// stand together, oldest first, right before the line of the memory if it is still
+// there; the last of those is of its present text. When read, id, seq, lsn,
+// old_value and is_deleted are ignored: they follow from the others, or are the
+// database's own.
+type Event struct {
+	Type      string       `json:"type"`
+	ID        string       `json:"id,omitempty"`
+	MemoryID  string       `json:"memory_id"`
+	Seq       uint64       `json:"seq,omitzero"`
+	User      string       `json:"user"`
+	Agent     string       `json:"agent"`
+	Run       string       `json:"run"`
+	Event     engine.Event `json:"event"`
+	OldText   *string      `json:"old_value,omitempty"`
+	NewText   *string      `json:"new_value,omitempty"`
+	Time      Time         `json:"timestamp"`
+	LSN       uint64       `json:"lsn,omitzero"`
+	IsDeleted bool         `json:"is_deleted,omitempty"`
+}
+
+// NewEvent is the line of an entry of a history, without what another database
+// makes by itself.
+func NewEvent(e engine.HistoryEntry) Event {
+	return Event{
+		Type: TypeHistory, MemoryID: e.MemoryID, User: e.Scope.User, Agent: e.Scope.Agent, Run: e.Scope.Run,
+		Event: e.Event, NewText: e.NewText, Time: Time{e.Time},
+	}
+}
+
+func (e *Event) entry() engine.HistoryEntry {
+	return engine.HistoryEntry{
+		MemoryID: e.MemoryID, Scope: engine.Scope{User: e.User, Agent: e.Agent, Run: e.Run},
+		Event: e.Event, NewText: e.NewText, Time: e.Time.Time,
+	}
+}
+
+const (
+	// maxPastEvents and maxPastBytes bound the history that is restored with one
+	// memory: it is one part of one commit. Older events are skipped.
+	maxPastEvents = 20_000
+	maxPastBytes  = 24 << 20
+)
+
+// past is the history of a memory whose lines are being read.
+type past struct {
+	entries []engine.HistoryEntry
+	at      []LineError
+	bytes   int
+}
+
+// open tells whether the history may go on with an event, or end with a memory, of
+// this ID and owner.
+func (p *past) open(id string, s engine.Scope) bool {
+	if len(p.entries) == 0 {
+		return false
+	}
+	last := &p.entries[len(p.entries)-1]
+	return last.Event != engine.EventDelete && last.MemoryID == id &&
+		last.Scope.User == s.User && last.Scope.Agent == s.Agent
+}
+
+// happened takes an event.
+func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntry, size int) error {
+	if e.Event == engine.EventAdd || !b.past.open(e.MemoryID, e.Scope) {
+		if err := b.gone(ctx); err != nil {
+			return err
+		}
+	}
+	p := &b.past
+	p.entries, p.at, p.bytes = append(p.entries, e), append(p.at, at), p.bytes+size
+	for len(p.entries) > maxPastEvents || p.bytes > maxPastBytes && len(p.entries) > 1 {
+		oldest := p.at[0]
+		oldest.Err = errLongHistory
+		if e := p.entries[0].NewText; e != nil {
+			p.bytes -= len(*e)
+		}
+		p.entries, p.at = p.entries[1:], p.at[1:]
+		if err := b.refuse(ctx, oldest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gone stores the history that has been read as that of a memory which is gone.
+func (b *batch) gone(ctx context.Context) error {
+	if len(b.past.entries) == 0 {
+		return nil
+	}
+	p := b.past
+	b.past = past{}
+	return b.life(ctx, p.at[0], engine.Life{History: p.entries}, p.bytes)
+}
