@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
@@ -86,7 +84,7 @@ func (r *ingestRun) Round(ctx context.Context) (harness.Sample, error) {
 		return nil, err
 	}
 	sample["close_s"] = time.Since(began).Seconds()
-	disk, err := folderSize(dir)
+	disk, err := harness.FolderSize(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -136,20 +134,3 @@ func (r *ingestRun) fill(ctx context.Context, x peer.Text) (_ harness.Sample, te
 
 // Close has nothing to do: Round closes what it fills.
 func (r *ingestRun) Close() error { return nil }
-
-// folderSize adds up the files below a folder, in bytes.
-func folderSize(dir string) (int64, error) {
-	var size int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		size += info.Size()
-		return nil
-	})
-	return size, err
-}

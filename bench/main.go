@@ -29,7 +29,7 @@ import (
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), ir(), ingest()}
+	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), textQueries(), textGrowth()}
 }
 
 func main() {
@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func list(out io.Writer) {
 	for _, w := range workloads() {
-		fmt.Fprintf(out, "%-10s %s\n", w.Name, w.Summary)
+		fmt.Fprintf(out, "%-11s %s\n", w.Name, w.Summary)
 	}
 }
 

@@ -9,12 +9,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
+	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
@@ -49,8 +51,8 @@ func TestCommandLine(t *testing.T) {
 		{"-list", 0, "ingest", ""},
 		{"-h", 0, "usage: go -C bench run .", ""},
 		{"-h", 0, "locomo", ""},
-		{"", 2, "", "name a workload: locomo, ablation, ir, ingest"},
-		{"nothing", 2, "", `no workload "nothing"; there are: locomo, ablation, ir, ingest`},
+		{"", 2, "", "name a workload: locomo, ablation, ir, ingest, text, text-growth"},
+		{"nothing", 2, "", `no workload "nothing"; there are: locomo, ablation, ir, ingest, text, text-growth`},
 		{"locomo nothing", 2, "", `no workload "nothing"`},
 		{"locomo -fast", 2, "", "-fast"},
 		{"locomo -rounds 0", 2, "", "-rounds"},
@@ -143,12 +145,15 @@ func writeData(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for i := range 2_500 {
-		fmt.Fprintf(z, "p%05d\ta%02d\tpassage number %d of the corpus\n", i, i%10, i)
+		fmt.Fprintf(z, "%d\ta%04d\tpassage number %d of the corpus, so it is said\n", i, i%10, i)
 	}
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{locomoFile: []byte(talk), corpusFile: corpus.Bytes()} {
+	const queries = "x\tpassage number\nx\tcorpus 17\n"
+	for name, content := range map[string][]byte{
+		locomoFile: []byte(talk), corpusFile: corpus.Bytes(), queriesFile: []byte(queries),
+	} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -211,6 +216,68 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
+// TestText runs the workload of the text index, all contestants of this build.
+func TestText(t *testing.T) {
+	code, stdout, stderr := bench(t, "text", "-rounds", "1", "-n", "2200", "-data", writeData(t), "-dir", t.TempDir())
+	if code != 0 || strings.Contains(stdout, "FAILED") {
+		t.Fatalf("exit %d: %s\n%s", code, stderr, stdout)
+	}
+	for _, want := range []string{"memdb, 30% replaced", "bleve-positions", "fts5-modernc (1 of 10 queries)", "Lucene (another run)"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+// TestTextModes asks every index the same: it must find the same.
+func TestTextModes(t *testing.T) {
+	docs := []peer.Document{
+		{ID: "1", Scope: "a", Text: "engines weave patterns"},
+		{ID: "2", Scope: "a", Text: "patterns of engines weave"},
+		{ID: "3", Scope: "b", Text: "weave engines"},
+	}
+	openers := append(peer.Indexes(), peer.IndexOpener{Name: "memdb", Modes: memdbModes, Open: openFresh})
+	for _, o := range openers {
+		t.Run(o.Name, func(t *testing.T) {
+			if o.Missing != "" {
+				t.Skip(o.Missing)
+			}
+			x, err := o.Open(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.Close()
+			if err := errors.Join(x.Add(t.Context(), docs), x.Settle(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []struct {
+				ask  peer.Ask
+				want string
+			}{
+				{peer.Ask{Mode: peer.Any, Text: "engines patterns"}, "1 2 3"},
+				{peer.Ask{Mode: peer.Any, Text: "engine", Scope: "a"}, "1 2"},
+				{peer.Ask{Mode: peer.All, Text: "patterns weave"}, "1 2"},
+				{peer.Ask{Mode: peer.All, Text: "patterns weave", Scope: "b"}, ""},
+				{peer.Ask{Mode: peer.Phrase, Text: "engines weave"}, "1 2"},
+				{peer.Ask{Mode: peer.Phrase, Text: "weave engines"}, "3"},
+			} {
+				if !slices.Contains(o.Modes, c.ask.Mode) {
+					continue
+				}
+				c.ask.K = 10
+				ids, err := x.Find(t.Context(), c.ask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				slices.Sort(ids)
+				if got := strings.Join(ids, " "); got != c.want {
+					t.Errorf("%+v: %q, want %q", c.ask, got, c.want)
+				}
+			}
+		})
+	}
+}
+
 // TestLocomoRound judges fixed answers, against figures worked out by hand.
 func TestLocomoRound(t *testing.T) {
 	talks := []*exchange.Conversation{}
@@ -268,7 +335,7 @@ func TestCorpus(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.close() })
 	docs, err := c.next(2)
-	if err != nil || len(docs) != 2 || docs[1].ID != "p00001" || docs[1].Scope != "a01" || docs[1].Text != "passage number 1 of the corpus" {
+	if err != nil || len(docs) != 2 || docs[1].ID != "1" || docs[1].Scope != "a0001" || docs[1].Text != "passage number 1 of the corpus, so it is said" {
 		t.Fatalf("first passages: %+v, %v", docs, err)
 	}
 	n := len(docs)

@@ -57,13 +57,21 @@ func (s *sqliteText) prepare() (err error) {
 
 // Add commits one transaction.
 func (s *sqliteText) Add(ctx context.Context, docs []Document) error {
+	return s.add(ctx, len(docs), func(insert *sql.Stmt, i int) error {
+		_, err := insert.ExecContext(ctx, docs[i].ID, scopeWord(docs[i].Scope), docs[i].Text)
+		return err
+	})
+}
+
+// add inserts n documents in one transaction.
+func (s *sqliteText) add(ctx context.Context, n int, one func(insert *sql.Stmt, i int) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("sqlite: %w", err)
 	}
 	insert := tx.StmtContext(ctx, s.insert)
-	for i := range docs {
-		if _, err := insert.ExecContext(ctx, docs[i].ID, scopeWord(docs[i].Scope), docs[i].Text); err != nil {
+	for i := range n {
+		if err := one(insert, i); err != nil {
 			return errors.Join(fmt.Errorf("sqlite: %w", err), tx.Rollback())
 		}
 	}
@@ -74,11 +82,16 @@ func (s *sqliteText) Add(ctx context.Context, docs []Document) error {
 }
 
 // Search matches any word of the query within the scope.
-func (s *sqliteText) Search(ctx context.Context, scope, query string, k int) (ids []string, err error) {
+func (s *sqliteText) Search(ctx context.Context, scope, query string, k int) ([]string, error) {
 	match := matchAny(scope, query)
 	if match == "" {
 		return nil, nil
 	}
+	return s.ids(ctx, match, k)
+}
+
+// ids returns the best rows of an FTS5 expression.
+func (s *sqliteText) ids(ctx context.Context, match string, k int) (ids []string, err error) {
 	rows, err := s.search.QueryContext(ctx, match, k)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
