@@ -561,6 +561,41 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestStrategies forces each way to search: none returns what doesn't match, or
+// fewer than there are, and each finds most of the best.
+func TestStrategies(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	const n, dim = 6_000, 16
+	vecs := clustered(rng, n+20, dim, 30)
+	queries := vecs[n:]
+	x := linkedIndex(t, Config{Dim: dim, EfConstruction: 80}, vecs[:n])
+	for _, every := range []uint32{1, 4, 100, 2_000} {
+		set := roaring.New()
+		for slot := uint32(0); slot < n; slot += every {
+			set.Add(slot)
+		}
+		for _, strategy := range []Strategy{Planned, Flat, Sweep, Within} {
+			s := Search{K: 10, Slots: x.Len(), Within: set, Strategy: strategy, Ef: 200}
+			for _, q := range queries {
+				hits := mustSearch(t, x, q, s)
+				if want := min(10, int(set.GetCardinality())); len(hits) != want {
+					t.Errorf("strategy %d, one in %d: %d hits, want %d", strategy, every, len(hits), want)
+				}
+				for _, h := range hits {
+					if !set.Contains(h.Slot) {
+						t.Errorf("strategy %d, one in %d: slot %d does not match", strategy, every, h.Slot)
+					}
+				}
+			}
+			// Forced to, a walk through few matching rows loses its way.
+			if got := recall(t, x, queries, s); got < 0.9 && (strategy != Within || every < 100) {
+				t.Errorf("strategy %d, one in %d: recall %.4f", strategy, every, got)
+			}
+		}
+	}
+}
+
 // TestEverybodyAtOnce runs a writer, a linker and readers beside each other,
 // with kernels that the race detector can watch.
 func TestEverybodyAtOnce(t *testing.T) {

@@ -2,18 +2,20 @@ package hnsw
 
 import "math"
 
-// The ways to search.
-type way uint8
+// Strategy is a way to search.
+type Strategy uint8
 
+// The strategies.
 const (
-	flat   way = iota // score what matches
-	sweep             // walk over all, return what matches
-	within            // walk over what matches, through what does not (ACORN-1)
+	Planned Strategy = iota // whichever costs least, by what a search can know
+	Flat                    // score what matches
+	Sweep                   // walk over all, return what matches
+	Within                  // walk over what matches, through what does not (ACORN-1)
 )
 
 // plan is how a search is done.
 type plan struct {
-	way      way
+	way      Strategy
 	ef       int
 	from     []candidate // where a walk begins
 	matching int         // at most
@@ -46,7 +48,7 @@ const (
 // plan computes what each way would cost, and leaves out what cannot be the
 // best before it takes time to know.
 func (r *searcher) plan(s *Search) plan {
-	p := plan{way: flat, ef: s.Ef, matching: int(s.Slots)}
+	p := plan{way: Flat, ef: s.Ef, matching: int(s.Slots)}
 	if p.ef == 0 {
 		p.ef = max(defaultEf, 2*s.K)
 	}
@@ -55,6 +57,9 @@ func (r *searcher) plan(s *Search) plan {
 		p.matching = int(min(s.Within.GetCardinality(), uint64(p.matching)))
 	}
 	entry, top, ok := r.x.graph.entryPoint()
+	if s.Strategy != Planned {
+		return r.forced(s, p)
+	}
 	matching := float64(p.matching)
 	unfiltered := float64(p.ef) * rowsPerEf * costPerRow
 	if s.Exact || !ok || matching <= unfiltered || s.Within != nil && matching <= unfiltered*probeFrom {
@@ -63,7 +68,7 @@ func (r *searcher) plan(s *Search) plan {
 	p.budget = int(min(matching/costPerRow, math.MaxInt32))
 	p.from = r.beam.approach(entry, top, 0)
 	if s.Within == nil {
-		p.way = sweep
+		p.way = Sweep
 		return p
 	}
 	near, share := r.probeWithin(s, p.from), matching/float64(s.Slots)
@@ -73,10 +78,24 @@ func (r *searcher) plan(s *Search) plan {
 	}
 	switch through := unfiltered / near; {
 	case through < min(matching, walkWithin):
-		p.way = sweep
+		p.way = Sweep
 	case walkWithin < matching:
-		p.way, p.ef = within, ef
+		p.way, p.ef = Within, ef
 	}
+	return p
+}
+
+// forced does what the search asks for, where there is a graph to do it on.
+func (r *searcher) forced(s *Search, p plan) plan {
+	entry, top, ok := r.x.graph.entryPoint()
+	if !ok || s.Exact || s.Strategy == Flat {
+		return p
+	}
+	p.way, p.budget = s.Strategy, math.MaxInt
+	if s.Within == nil {
+		p.way = Sweep
+	}
+	p.from = r.beam.approach(entry, top, 0)
 	return p
 }
 

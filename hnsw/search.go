@@ -25,6 +25,10 @@ type Search struct {
 	// Ef is how many candidates an approximate search keeps: more find better
 	// and take longer. Zero chooses by K.
 	Ef int
+	// Strategy forces a way to search, to compare it with the planned one. A
+	// search may still end flat: where there is no graph, where Exact is asked
+	// for, and where a walk found fewer than there are.
+	Strategy Strategy
 }
 
 // searcher is what one search needs of memory.
@@ -52,8 +56,9 @@ func newSearcher(x *Index) *searcher {
 // Search returns the best hits for a query, best first, equal scores by slot:
 // min(K, what matches), never fewer. Scores are exact. That no better row was
 // missed is certain with Exact, as good as certain of a flat search, which is
-// what small sets of rows get, and likely of a walk over the graph. It returns what [CheckVector] does for a query that doesn't
-// fit, Truth's error, and ctx's once ctx is done.
+// what small sets of rows get, and likely of a walk over the graph. It returns what [CheckVector] does for a query
+// that doesn't fit, [ErrConfig] for a search that can't be, Truth's error, and
+// ctx's once ctx is done.
 func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
@@ -61,6 +66,9 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 	}
 	if s.K < 0 || s.Ef < 0 {
 		return nil, fmt.Errorf("%w: a search with k %d and ef %d; neither can be negative", ErrConfig, s.K, s.Ef)
+	}
+	if s.Strategy > Within {
+		return nil, fmt.Errorf("%w: no search strategy %d; the last is %d", ErrConfig, s.Strategy, Within)
 	}
 	s.Slots = min(s.Slots, x.length.Load())
 	s.K, s.Ef = min(s.K, int(s.Slots)), min(s.Ef, int(s.Slots))
@@ -81,7 +89,7 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 // back on the former where the latter comes to nothing.
 func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 	p := r.plan(s)
-	if p.way == flat || !r.walk(s, p) {
+	if p.way == Flat || !r.walk(s, p) {
 		return r.searchFlat(ctx, s)
 	}
 	found := r.beam.found[:0]
@@ -104,7 +112,7 @@ func (r *searcher) walk(s *Search, p plan) bool {
 	// Before the walk: what is linked in between is met there.
 	r.startPending(s)
 	b.start(p.from...)
-	if p.way == within {
+	if p.way == Within {
 		r.startWithin(s)
 		if !r.walkWithin(p.budget) {
 			return false
@@ -117,11 +125,11 @@ func (r *searcher) walk(s *Search, p plan) bool {
 
 // visible returns what decides whether a slot that the walk meets is returned;
 // nil if all are.
-func (r *searcher) visible(s *Search, by way) func(slot uint32) bool {
+func (r *searcher) visible(s *Search, by Strategy) func(slot uint32) bool {
 	x := r.x
 	var in func(uint32) bool
 	switch {
-	case by == within: // which asks often: it pays to unpack the set
+	case by == Within: // which asks often: it pays to unpack the set
 		r.within.set(s.Within, s.Slots)
 		in = r.within.has
 	case s.Within != nil:
