@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
@@ -83,32 +84,41 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 	} else {
 		m.db.markPending(ps)
 	}
-	err := m.update(ctx, doingStore, func(tx *Tx) error {
-		before := tx.changes
-		for i, p := range ps {
-			if p == nil {
-				continue
-			}
-			var err error
-			results[i], err = tx.store(p, o)
-			if err == nil {
-				continue
-			}
-			if !o.SkipInvalid || tx.broken != nil || !refused(err) {
-				err = inBatch(err, i, len(mems))
-				if tx.changes > before {
-					return tx.breaks(err) // half a batch is in the transaction
-				}
-				return err
-			}
-			results[i].Err = err
-		}
-		return nil
-	})
+	var err error
+	if m.tx != nil {
+		err = m.update(ctx, doingStore, func(tx *Tx) error { return tx.storeAll(ps, o, results) })
+	} else if slices.ContainsFunc(ps, func(p *prepared) bool { return p != nil }) {
+		err = m.db.storeCommitted(ctx, &storeCall{memories: ps, options: o, results: results})
+	}
 	if err != nil {
 		return nil, err
 	}
 	return results, nil
+}
+
+// storeAll writes prepared memories, all or, under SkipInvalid, those that are
+// valid.
+func (tx *Tx) storeAll(ps []*prepared, o *StoreOptions, results []Stored) error {
+	before := tx.changes
+	for i, p := range ps {
+		if p == nil {
+			continue
+		}
+		var err error
+		results[i], err = tx.store(p, o)
+		if err == nil {
+			continue
+		}
+		if !o.SkipInvalid || tx.broken != nil || !refused(err) {
+			err = inBatch(err, i, len(ps))
+			if tx.changes > before {
+				return tx.breaks(err) // half a batch is in the transaction
+			}
+			return err
+		}
+		results[i].Err = err
+	}
+	return nil
 }
 
 // inBatch says which memory of a batch an error is about.
