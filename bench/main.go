@@ -29,7 +29,7 @@ import (
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), textQueries(), textGrowth()}
+	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), textQueries(), textGrowth()}
 }
 
 func main() {
@@ -94,6 +94,8 @@ func parse(args []string, help io.Writer) (*command, error) {
 	flags.StringVar(&c.jsonFile, "json", "", "also write the results to a `file`, a JSON object a line")
 	flags.IntVar(&c.env.Rounds, "rounds", 5, "rounds that count")
 	flags.IntVar(&c.env.N, "n", 0, "documents to ingest (default: the workload's own)")
+	flags.Float64Var(&c.env.Seconds, "seconds", 0, "how long a measurement by time lasts (default: the workload's own)")
+	flags.BoolVar(&c.env.Pin, "pin", true, "measure on one core")
 	flags.IntVar(&c.env.Core, "core", -1, "core to measure on (default: the last)")
 	flags.BoolVar(&c.list, "list", false, "list the workloads")
 	only := flags.String("only", "", "contestants to run beside memdb, as a regular `expression`")
@@ -128,8 +130,8 @@ func (c *command) complete(names []string, only string) (err error) {
 	if c.chosen, err = choose(names); err != nil {
 		return err
 	}
-	if c.env.Rounds < 1 || c.env.N < 0 {
-		return fmt.Errorf("%w: -rounds must be at least 1, and -n at least 0", errUsage)
+	if c.env.Rounds < 1 || c.env.N < 0 || c.env.Seconds < 0 {
+		return fmt.Errorf("%w: -rounds must be at least 1, -n and -seconds at least 0", errUsage)
 	}
 	if only != "" {
 		if c.env.Only, err = regexp.Compile(only); err != nil {

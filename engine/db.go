@@ -56,6 +56,8 @@ type DB struct {
 
 	// The writer lock, and what it guards.
 	writer  chan struct{}
+	stores  storeQueue
+	written written
 	applied uint64 // LSN of the newest applied commit
 	next    counters
 
@@ -193,12 +195,18 @@ func (db *DB) fail(cause error) {
 
 // lock takes the writer lock.
 func (db *DB) lock(ctx context.Context) error {
+	_, err := db.lockUnless(ctx, nil)
+	return err
+}
+
+// lockUnless takes the writer lock, unless done is closed before.
+func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("wait for the writer lock: %w", err)
+		return false, fmt.Errorf("wait for the writer lock: %w", err)
 	}
 	select {
 	case db.writer <- struct{}{}:
-		return nil
+		return true, nil
 	default:
 	}
 	wait := ctx
@@ -209,12 +217,14 @@ func (db *DB) lock(ctx context.Context) error {
 	}
 	select {
 	case db.writer <- struct{}{}:
-		return nil
+		return true, nil
+	case <-done:
+		return false, nil
 	case <-wait.Done():
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("wait for the writer lock: %w", err)
+			return false, fmt.Errorf("wait for the writer lock: %w", err)
 		}
-		return &Error{
+		return false, &Error{
 			Kind: ErrBusy, What: "write", Why: fmt.Sprintf("another write has held the lock for %v", db.lockWait),
 			Do: "try again, or give a longer LockWait",
 		}

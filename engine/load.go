@@ -195,6 +195,12 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	db.stopped = cancel
 	db.janitor.start()
 	db.janitor.wake()
+	snap := db.store.NewSnapshot() // before anything is written
+	db.work.Go(func() {
+		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
+			db.log.Warn("every store will look for a duplicate in the store", "error", err)
+		}
+	})
 	db.background(ctx, touchEvery, db.touched.full, db.FlushTouches)
 	db.background(ctx, expireEvery, nil, db.expireEntries)
 	if db.durability == Buffered {

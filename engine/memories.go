@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
@@ -59,71 +60,85 @@ func (m Memories) Store(ctx context.Context, mem Memory, o *StoreOptions) (Store
 // SkipInvalid all that are valid. The results are in the order of the memories.
 // In a transaction, a batch that fails half-way leaves one that cannot commit.
 func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions) ([]Stored, error) {
-	lives := make([]Life, len(mems))
-	for i := range mems {
-		lives[i].Memory = &mems[i]
-	}
 	if o == nil {
 		o = &StoreOptions{}
 	}
-	return m.storeLives(ctx, lives, &RestoreOptions{StoreOptions: *o})
-}
-
-func (m Memories) storeLives(ctx context.Context, lives []Life, o *RestoreOptions) ([]Stored, error) {
-	if err := m.db.usable(doingStore); err != nil {
+	now, err := m.storeTime()
+	if err != nil {
 		return nil, err
 	}
-	now := m.db.now()
-	if m.tx != nil {
-		now = m.tx.now
-	}
-	results := make([]Stored, len(lives))
-	ps := make([]*prepared, len(lives))
-	for i := range lives {
-		p, err := m.db.prepareLife(&lives[i], now)
+	results := make([]Stored, len(mems))
+	ps := make([]*prepared, len(mems))
+	for i := range mems {
+		p, err := m.db.prepare(&mems[i], now)
 		if err != nil && !o.SkipInvalid {
-			return nil, inBatch(err, i, len(lives))
+			return nil, inBatch(err, i, len(mems))
 		}
 		ps[i], results[i].Err = p, err
 	}
-	if m.tx == nil {
-		m.db.embedMissing(ctx, ps)
-	} else {
-		m.db.markPending(ps)
+	m.embedOrMark(ctx, ps)
+	if m.tx != nil {
+		err = m.update(ctx, doingStore, func(tx *Tx) error { return tx.storeAll(ps, o, results) })
+	} else if slices.ContainsFunc(ps, func(p *prepared) bool { return p != nil }) {
+		err = m.db.storeCommitted(ctx, &storeCall{memories: ps, options: o, results: results})
 	}
-	err := m.update(ctx, doingStore, func(tx *Tx) error {
-		before := tx.changes
-		for i, p := range ps {
-			if results[i].Err != nil {
-				continue
-			}
-			var err error
-			results[i], err = tx.storeLife(&lives[i], p, o)
-			if err == nil {
-				continue
-			}
-			if !o.SkipInvalid || tx.broken != nil || !refused(err) {
-				err = inBatch(err, i, len(lives))
-				if tx.changes > before {
-					return tx.breaks(err) // half a batch is in the transaction
-				}
-				return err
-			}
-			results[i].Err = err
-		}
-		return nil
-	})
 	if err != nil {
 		return nil, err
 	}
 	return results, nil
 }
 
-func (tx *Tx) storeLife(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
-	if added := len(l.History) == 0 || len(l.History) == 1 && l.History[0].Event == EventAdd; added && p != nil {
-		return tx.store(p, &o.StoreOptions)
+// storeTime is the time of a store.
+func (m Memories) storeTime() (int64, error) {
+	if err := m.db.usable(doingStore); err != nil {
+		return 0, err
 	}
-	return tx.restore(l, p, o)
+	if m.tx != nil {
+		return m.tx.now, nil
+	}
+	return m.db.now(), nil
+}
+
+// embedOrMark makes the vectors that are missing, or in a transaction marks what an
+// embedder is to embed later.
+func (m Memories) embedOrMark(ctx context.Context, ps []*prepared) {
+	if m.tx == nil {
+		m.db.embedMissing(ctx, ps)
+	} else {
+		m.db.markPending(ps)
+	}
+}
+
+// storeAll writes prepared memories, all or, under SkipInvalid, those that are
+// valid.
+func (tx *Tx) storeAll(ps []*prepared, o *StoreOptions, results []Stored) error {
+	return tx.storeEach(results, o.SkipInvalid, func(i int) (Stored, error) {
+		if ps[i] == nil {
+			return results[i], nil
+		}
+		return tx.store(ps[i], o)
+	})
+}
+
+// storeEach calls store for each place of a batch and keeps its result.
+func (tx *Tx) storeEach(results []Stored, skipInvalid bool, store func(i int) (Stored, error)) error {
+	before := tx.changes
+	for i := range results {
+		var err error
+		results[i], err = store(i)
+		if err == nil {
+			continue
+		}
+		if !skipInvalid || tx.broken != nil || !refused(err) {
+			err = inBatch(err, i, len(results))
+			if tx.changes > before {
+				return tx.breaks(err) // half a batch is in the transaction
+			}
+			return err
+		}
+		results[i].Err = err
+	}
+	return nil
 }
 
 // inBatch says which memory of a batch an error is about.

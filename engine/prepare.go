@@ -29,6 +29,7 @@ type prepared struct {
 	pending  bool        // its text is still to be embedded
 	learned  bool        // the embedder made the vector of the default space
 	explicit givenFields
+	content  *[hashSize]byte // what dedupKey has computed
 }
 
 // givenFields tells which fields the caller set, where the zero value does not.
@@ -101,6 +102,7 @@ func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
 			return nil, err
 		}
 	}
+	p.dedupKey(0, 0)
 	return p, db.analyse(p)
 }
 
@@ -172,10 +174,10 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 	return dst
 }
 
-// dedupKey is what the record is the same as another by.
-func (r *record) dedupKey(owner, run uint32) (dedupKey, bool) {
-	d := dedupKey{owner: owner}
-	of := r.text
+// dedupOf is what the record is the same as another by, without the hash, and
+// what that is of: empty where the record is never the same as another.
+func (r *record) dedupOf(owner, run uint32) (d dedupKey, of string) {
+	d.owner, of = owner, r.text
 	switch kindNames[r.kind] {
 	case KindMessage, KindFragment:
 		d.class = dedupContent
@@ -186,13 +188,38 @@ func (r *record) dedupKey(owner, run uint32) (dedupKey, bool) {
 		d.class, d.run = dedupFact, run
 	case KindNote:
 		d.class, of = dedupNote, r.name
+	default:
+		of = ""
 	}
-	if d.class == dedupNever || of == "" {
+	return d, of
+}
+
+// dedupKey is what the record is the same as another by.
+func (r *record) dedupKey(owner, run uint32) (dedupKey, bool) {
+	d, of := r.dedupOf(owner, run)
+	d.hash = contentHash(of)
+	return d, of != ""
+}
+
+// dedupKey is that of the record. The hash, which does not depend on the numbers, is
+// computed the first time: before the lock is taken.
+func (p *prepared) dedupKey(owner, run uint32) (dedupKey, bool) {
+	d, of := p.rec.dedupOf(owner, run)
+	if of == "" {
 		return d, false
 	}
-	sum := sha256.Sum256([]byte(of))
-	copy(d.hash[:], sum[:])
+	if p.content == nil {
+		h := contentHash(of)
+		p.content = &h
+	}
+	d.hash = *p.content
 	return d, true
+}
+
+func contentHash(s string) (h [hashSize]byte) {
+	sum := sha256.Sum256([]byte(s))
+	copy(h[:], sum[:])
+	return h
 }
 
 // same tells whether two records of the same key are indeed the same.

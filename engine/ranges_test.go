@@ -282,7 +282,7 @@ func cleanSome(t *testing.T, db *DB, n int) {
 		return nil
 	})
 	if err == nil {
-		err = db.syncLog()
+		err = db.syncLog(nil)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -20,10 +20,10 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 	j := db.janitor
 	j.busy.Lock() // no chunk is being sealed: the writers do not wait for one
 	defer j.busy.Unlock()
-	err = db.updateDurably(ctx, func(tx *Tx) error {
+	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		n, err = tx.reset()
 		return err
-	})
+	}))
 	if err != nil {
 		return 0, err
 	}

@@ -38,7 +38,39 @@ func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) 
 	if o == nil {
 		o = &RestoreOptions{}
 	}
-	return m.storeLives(ctx, lives, o)
+	now, err := m.storeTime()
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Stored, len(lives))
+	ps := make([]*prepared, len(lives))
+	for i := range lives {
+		p, err := m.db.prepareLife(&lives[i], now)
+		if err != nil && !o.SkipInvalid {
+			return nil, inBatch(err, i, len(lives))
+		}
+		ps[i], results[i].Err = p, err
+	}
+	m.embedOrMark(ctx, ps)
+	err = m.update(ctx, doingStore, func(tx *Tx) error {
+		return tx.storeEach(results, o.SkipInvalid, func(i int) (Stored, error) {
+			if results[i].Err != nil {
+				return results[i], nil
+			}
+			return tx.storeLife(&lives[i], ps[i], o)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func (tx *Tx) storeLife(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
+	if added := len(l.History) == 0 || len(l.History) == 1 && l.History[0].Event == EventAdd; added && p != nil {
+		return tx.store(p, &o.StoreOptions)
+	}
+	return tx.restore(l, p, o)
 }
 
 // check refuses a history that no memory can have had.

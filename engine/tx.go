@@ -137,17 +137,15 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	if err := db.waitForSealing(ctx); err != nil {
 		return err
 	}
-	return db.updateDurably(ctx, fn)
+	return db.acknowledge(db.update(ctx, fn))
 }
 
-// updateDurably is update, and waits until what it did and observed is durable.
-func (db *DB) updateDurably(ctx context.Context, fn func(tx *Tx) error) error {
-	seen, err := db.update(ctx, fn)
+// acknowledge returns when everything up to the LSN that a write has seen is
+// durable, also for one that changed nothing or was refused for what is there.
+func (db *DB) acknowledge(seen uint64, err error) error {
 	if err != nil && (seen == 0 || errors.Is(err, ErrFailed)) {
 		return err
 	}
-	// Also a write that changed nothing, or was refused for what is there, must
-	// not be told before what it saw is durable.
 	if db.durability == Durable {
 		if werr := db.syncer.wait(seen); werr != nil {
 			return werr
@@ -179,10 +177,13 @@ func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, e
 	if tx.changes == 0 {
 		return tx.lsn - 1, nil
 	}
-	if err := tx.commit(); err != nil {
+	if err := tx.seal(); err != nil {
+		return tx.lsn - 1, err
+	}
+	if err := tx.apply(); err != nil {
 		return 0, err
 	}
-	return tx.lsn, nil
+	return tx.lsn - 1, nil
 }
 
 func (db *DB) begin() *Tx {
@@ -228,14 +229,23 @@ func (tx *Tx) closeBatch() {
 	tx.batch = nil
 }
 
-// commit writes the log record, applies the batch, and makes the new state that
-// of the tables and, once durable, of the next read point.
-func (tx *Tx) commit() error {
-	db := tx.db
-	if err := tx.set(db.keys.lsn(kindLog, tx.lsn), tx.logRecord()); err != nil {
+// seal writes the log record that ends the commit of this LSN. What is written
+// after it belongs to the next.
+func (tx *Tx) seal() error {
+	if err := tx.set(tx.db.keys.lsn(kindLog, tx.lsn), tx.logRecord()); err != nil {
 		return err
 	}
-	if err := db.store.Apply(tx.batch, pebble.NoSync); err != nil {
+	tx.lsn++
+	tx.changes, tx.log = 0, tx.log[:0]
+	return nil
+}
+
+// apply applies the batch, whose commits are sealed, and makes the new state that
+// of the tables and, once durable, of the next read point.
+func (tx *Tx) apply() error {
+	db, batch := tx.db, tx.batch
+	tx.batch = nil // a sync that was asked for may still refer to it: the syncer closes it
+	if err := db.applyBatch(batch, db.durability == Durable); err != nil {
 		db.fail(err)
 	}
 	if err := db.Failed(); err != nil {
@@ -254,12 +264,15 @@ func (tx *Tx) commit() error {
 	if tx.next.doc>>16 != db.next.doc>>16 {
 		db.janitor.wake() // a chunk is full
 	}
-	db.next, db.applied = tx.next, tx.lsn
+	db.next, db.applied = tx.next, tx.lsn-1
 	if tx.wiped {
 		db.dropSealed()
 	}
-	tx.closeBatch()
-	if err := db.syncer.committed(db.newPoint(tx.lsn), db.durability == Buffered); err != nil {
+	note := db.syncer.committed
+	if db.durability == Buffered {
+		note = db.syncer.buffered
+	}
+	if err := note(db.newPoint(db.applied), batch); err != nil {
 		db.fail(err)
 	}
 	db.janitor.add(tx.dying, tx.ranges)
@@ -271,7 +284,7 @@ func (tx *Tx) commit() error {
 func (tx *Tx) materialise() error {
 	db := tx.db
 	for _, d := range tx.kills {
-		db.docs.kill(d.doc, tx.lsn)
+		db.docs.kill(d.doc, d.lsn)
 		tx.undo = append(tx.undo, undo{doc: d.doc})
 		if p := tx.pend[db.docs.row(d.doc).seq]; p != nil && !p.gone && p.inherits == d.doc {
 			d.kept = p.keeps
@@ -342,6 +355,12 @@ func (db *DB) showVectors(p *pendingVersion) error {
 // unusable, which breaks the transaction.
 func (tx *Tx) set(key, value []byte) error {
 	return tx.wrote(tx.batch.Set(key, value, nil))
+}
+
+// setListed writes an empty key of a kind whose prefixes are remembered.
+func (tx *Tx) setListed(key []byte) error {
+	tx.db.written.add(key[:len(key)-seqSize])
+	return tx.set(key, nil)
 }
 
 func (tx *Tx) del(key []byte) error {

@@ -23,27 +23,12 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.fits(doingStore, p.vectors); err != nil {
 		return Stored{}, err
 	}
+	if done, stored, err := tx.storeKnown(p, o); err != nil || done {
+		return stored, err
+	}
 	owner, run, err := tx.scopeNumbers(p.rec.scope)
 	if err != nil {
-		return Stored{}, err
-	}
-	if p.explicit.id {
-		old, found, err := tx.findID(owner, p.rec.id)
-		if err != nil {
-			return Stored{}, err
-		}
-		if found && !old.expired(tx.now) {
-			return tx.storeOver(p, old, o)
-		}
-		if found {
-			if err := tx.remove(old, nil); err != nil { // its ID is free again
-				return Stored{}, err
-			}
-		}
-	} else if !o.NoDedup {
-		if dup, found, err := tx.findDuplicate(&p.rec, owner, run); err != nil || found {
-			return dup, err
-		}
+		return Stored{}, tx.breaks(err)
 	}
 	tx.next.seq++
 	seq := tx.next.seq
@@ -51,6 +36,32 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 		return Stored{}, err
 	}
 	return Stored{ID: p.rec.id, Seq: seq, Stored: true}, nil
+}
+
+// storeKnown handles a memory whose ID or content its owner has already; done is
+// false where it is new. It gives out no numbers: a store that is refused leaves
+// nothing behind.
+func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err error) {
+	owner, known, err := tx.lookup(nameKey{nameOwner, ownerName(p.rec.scope)})
+	if err != nil || !known {
+		return false, Stored{}, err
+	}
+	if !p.explicit.id {
+		if o.NoDedup {
+			return false, Stored{}, nil
+		}
+		dup, found, err := tx.findDuplicate(p, owner)
+		return found, dup, err
+	}
+	old, found, err := tx.findID(owner, p.rec.id)
+	if err != nil || !found {
+		return false, Stored{}, err
+	}
+	if old.expired(tx.now) {
+		return false, Stored{}, tx.remove(old, nil) // its ID is free again
+	}
+	stored, err := tx.storeOver(p, old, o)
+	return true, stored, err
 }
 
 // size estimates what the memory adds to the batch: the record, the forward
@@ -140,6 +151,9 @@ func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
 // findID is the live memory of an owner with this ID.
 func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 	prefix := binary.BigEndian.AppendUint32(tx.db.keys.ids(id), owner)
+	if !tx.db.written.mayHold(prefix) {
+		return live{}, false, nil
+	}
 	var found live
 	var ok bool
 	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
@@ -172,12 +186,26 @@ func (tx *Tx) verifyID(l live, id string) error {
 }
 
 // findDuplicate is the lowest live memory with the same content.
-func (tx *Tx) findDuplicate(rec *record, owner, run uint32) (Stored, bool, error) {
-	d, ok := rec.dedupKey(owner, run)
+func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
+	rec, run := &p.rec, uint32(0)
+	if rec.scope.Run != "" {
+		var known bool
+		var err error
+		if run, known, err = tx.lookup(nameKey{nameRun, rec.scope.Run}); err != nil {
+			return Stored{}, false, err
+		}
+		if !known {
+			run = math.MaxUint32 // no run has this number
+		}
+	}
+	d, ok := p.dedupKey(owner, run)
 	if !ok || tx.db.dedup == DedupNone {
 		return Stored{}, false, nil
 	}
 	prefix := tx.db.keys.dedupPrefix(d)
+	if !tx.db.written.mayHold(prefix) {
+		return Stored{}, false, nil
+	}
 	var found Stored
 	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
 		seq := binary.BigEndian.Uint64(key[len(prefix):])
@@ -211,7 +239,7 @@ func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 	if err := tx.write(p, pv); err != nil {
 		return err
 	}
-	if err := tx.set(tx.db.keys.id(p.rec.id, owner, seq), nil); err != nil {
+	if err := tx.setListed(tx.db.keys.id(p.rec.id, owner, seq)); err != nil {
 		return err
 	}
 	if p.access != (access{}) {
@@ -289,11 +317,11 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if p.pending {
 		p.rec.flags |= flagPending
 	}
-	if err := tx.set(ks.record(pv.version), p.rec.encode(nil)); err != nil {
+	if err := tx.set(ks.record(pv.version), p.rec.encode(make([]byte, 0, p.rec.size()))); err != nil {
 		return err
 	}
-	if d, ok := p.rec.dedupKey(pv.owner, pv.run); ok {
-		if err := tx.set(ks.dedup(d, pv.seq), nil); err != nil {
+	if d, ok := p.dedupKey(pv.owner, pv.run); ok {
+		if err := tx.setListed(ks.dedup(d, pv.seq)); err != nil {
 			return err
 		}
 	}

@@ -84,22 +84,64 @@ func roleShare(role string) float64 {
 	return ImportanceOfOther
 }
 
-// countKeywords counts the different keywords in text, up to ImportanceFullKeywords.
+// countKeywords counts the different keywords in text, up to ImportanceFullKeywords. It runs over every text that is
+// stored, so that a word is looked up only where its first letter and its length are those of a keyword.
 func countKeywords(text string) int {
 	var seen uint64
 	count := 0
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if len(word) > longestKeyword {
+	for i := 0; i < len(text) && count < ImportanceFullKeywords; {
+		from := i
+		for i < len(text) && isASCIILetter(text[i]) {
+			i++
+		}
+		word := text[from:i]
+		if i < len(text) && text[i] >= utf8.RuneSelf {
+			// The word may go on, or only now begin, with a letter beyond ASCII.
+			i = from + wordEnd(text[from:])
+			word = text[from:i]
+			if word == "" {
+				_, size := utf8.DecodeRuneInString(text[from:])
+				i += size
+			}
+		} else if word == "" {
+			i++
+		}
+		k, ok := keyword(word)
+		if !ok || seen>>k&1 == 1 {
 			continue
 		}
-		i, ok := keywords[strings.ToLower(word)]
-		if !ok || seen>>i&1 == 1 {
-			continue
-		}
-		seen |= 1 << i
-		if count++; count == ImportanceFullKeywords {
-			break
-		}
+		seen |= 1 << k
+		count++
 	}
 	return count
+}
+
+func isASCIILetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// wordEnd is the length of the letters that text begins with.
+func wordEnd(text string) int {
+	if end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
+		return end
+	}
+	return len(text)
+}
+
+// keywordLengths has, for each first letter, the lengths of the keywords as bits.
+var keywordLengths = func() (lengths ['z' + 1]uint16) {
+	for form := range keywords {
+		lengths[form[0]] |= 1 << len(form)
+	}
+	return lengths
+}()
+
+// keyword is the number of the keyword that a word is a form of.
+func keyword(word string) (int, bool) {
+	if word == "" || len(word) > longestKeyword {
+		return 0, false
+	}
+	if word[0] < utf8.RuneSelf && keywordLengths[word[0]|0x20]>>len(word)&1 == 0 {
+		return 0, false
+	}
+	k, ok := keywords[strings.ToLower(word)]
+	return k, ok
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 )
 
 func TestRecency(t *testing.T) {
@@ -223,5 +224,33 @@ func BenchmarkImportance(b *testing.B) {
 	text := strings.Repeat("Nothing in this sentence asks to be kept in mind. ", 12)
 	for b.Loop() {
 		Importance(text, "user")
+	}
+}
+
+// TestCountKeywords compares the fast scan with the plain rule: words are runs of letters, whatever their case.
+func TestCountKeywords(t *testing.T) {
+	plain := func(text string) int {
+		seen := map[int]bool{}
+		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			if k, ok := keywords[strings.ToLower(word)]; ok {
+				seen[k] = true
+			}
+		}
+		return min(len(seen), ImportanceFullKeywords)
+	}
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	pieces := []string{
+		" ", ", ", "-", "'", "9", "\x80", "\u2014", "\u00e9", "\u00df", "\u6771", "x", "Note", "noted", "MUST", "must", "bug", "bugs",
+		"requirements", "requirement", "plan", "plans", "Error", "lov", "love", "e", "s", "always", "",
+	}
+	for range 20_000 {
+		var text strings.Builder
+		for range rng.IntN(12) {
+			text.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		if got, want := countKeywords(text.String()), plain(text.String()); got != want {
+			t.Fatalf("%q has %d keywords, want %d (seed %d)", text.String(), got, want, seed)
+		}
 	}
 }

@@ -22,13 +22,14 @@ const MetricRSS = "peak_rss_mb"
 
 // order is what a child is to do.
 type order struct {
-	Workload   string `json:"workload"`
-	Contestant string `json:"contestant"`
-	Data       string `json:"data"`
-	Dir        string `json:"dir"`
-	N          int    `json:"n"`
-	Core       int    `json:"core"`
-	Pin        bool   `json:"pin"`
+	Workload   string  `json:"workload"`
+	Contestant string  `json:"contestant"`
+	Data       string  `json:"data"`
+	Dir        string  `json:"dir"`
+	N          int     `json:"n"`
+	Seconds    float64 `json:"seconds"`
+	Core       int     `json:"core"`
+	Pin        bool    `json:"pin"`
 }
 
 // answer is what a child prints.
@@ -110,7 +111,7 @@ func find(workloads []*Workload, o *order) (*Contestant, error) {
 		if w.Name != o.Workload {
 			continue
 		}
-		contestants, err := w.Contestants(&Env{Data: o.Data, Dir: o.Dir, N: o.N, Rounds: 1})
+		contestants, err := w.Contestants(&Env{Data: o.Data, Dir: o.Dir, N: o.N, Seconds: o.Seconds, Rounds: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -91,8 +91,11 @@ type Summary struct {
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 	// Ratio is the median over the rounds of this contestant's value divided
-	// by memdb's value in the same round; 0 where there is none.
-	Ratio float64 `json:"ratio,omitempty"`
+	// by memdb's value in the same round; 0 where there is none. RatioMin and
+	// RatioMax are the smallest and the largest.
+	Ratio    float64 `json:"ratio,omitempty"`
+	RatioMin float64 `json:"ratio_min,omitempty"`
+	RatioMax float64 `json:"ratio_max,omitempty"`
 }
 
 // Summary computes a metric over the rounds, and reports whether it was measured.
@@ -111,6 +114,10 @@ func (r *Result) Summary(metric string) (Summary, bool) {
 	if len(values) == 0 {
 		return Summary{}, false
 	}
-	lo, hi := spread(values)
-	return Summary{Median: Median(values), Min: lo, Max: hi, Ratio: Median(ratios)}, true
+	s := Summary{Median: Median(values), Ratio: Median(ratios)}
+	s.Min, s.Max = spread(values)
+	if len(ratios) > 0 {
+		s.RatioMin, s.RatioMax = spread(ratios)
+	}
+	return s, true
 }

@@ -111,6 +111,9 @@ func cells(r *Result, m Metric) []string {
 	ratio := ""
 	if s.Ratio != 0 && !r.Baseline {
 		ratio = Number(s.Ratio, 2)
+		if len(r.Rounds) > 1 {
+			ratio += " [" + Number(s.RatioMin, 2) + "–" + Number(s.RatioMax, 2) + "]"
+		}
 	}
 	return []string{text, ratio}
 }

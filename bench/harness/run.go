@@ -13,14 +13,17 @@ import (
 
 // Env is what a run was asked to do, and with what.
 type Env struct {
-	Data   string         // the folder of the data sets
-	Dir    string         // an empty folder for databases
-	Rounds int            // rounds that count
-	N      int            // how many documents, where a workload has a choice; 0: its own
-	Only   *regexp.Regexp // contestants to run; nil: all. The baseline always runs.
-	Log    io.Writer      // progress and what was skipped; nil: none
-	Pin    bool           // keep measured rounds on one core
-	Core   int            // which; below 0: the last
+	Data   string // the folder of the data sets
+	Dir    string // an empty folder for databases
+	Rounds int    // rounds that count
+	N      int    // how many documents, where a workload has a choice; 0: its own
+	// Seconds is how long a measurement by time lasts, where a workload has one;
+	// 0: its own.
+	Seconds float64
+	Only    *regexp.Regexp // contestants to run; nil: all. The baseline always runs.
+	Log     io.Writer      // progress and what was skipped; nil: none
+	Pin     bool           // keep measured rounds on one core
+	Core    int            // which; below 0: the last
 }
 
 // Path is a file of the data folder, or an error that wraps ErrMissing.
@@ -86,7 +89,7 @@ func open(ctx context.Context, w *Workload, env *Env, c *Contestant) (Runner, er
 	if w.OwnProcess {
 		return &childRunner{order{
 			Workload: w.Name, Contestant: c.Name, Data: env.Data, Dir: env.Dir,
-			N: env.N, Core: env.Core, Pin: env.Pin,
+			N: env.N, Seconds: env.Seconds, Core: env.Core, Pin: env.Pin,
 		}}, nil
 	}
 	env.say("%s: setting up %s", w.Name, c.Name)

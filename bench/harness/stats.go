@@ -56,6 +56,15 @@ func (l *Latencies) Add(d time.Duration) {
 	l.sorted = false
 }
 
+// Merge adds the operations of another one.
+func (l *Latencies) Merge(other *Latencies) {
+	l.times = append(l.times, other.times...)
+	l.sorted = false
+}
+
+// Len is the number of operations.
+func (l *Latencies) Len() int { return len(l.times) }
+
 // Sum is the time of all operations.
 func (l *Latencies) Sum() time.Duration {
 	var sum time.Duration

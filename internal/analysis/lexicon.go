@@ -11,8 +11,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// lexiconSlots bounds the cache of words: at about 80 bytes a word, 2.8 MiB when full.
-const lexiconSlots = 1 << 15
+// lexiconSlots bounds the cache of words: at about 80 bytes a word, 11 MiB when full. With a quarter of the slots 12
+// words of each KB of English books are not found in it, with these 4.
+const lexiconSlots = 1 << 17
 
 // stopWords are the 33 English words that Lucene and bleve drop as well.
 var stopWords = wordSet(`a an and are as at be but by for if in into is it no not of on or such that the their then

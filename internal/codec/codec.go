@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 )
 
 // ErrShort is the error of a Reader that was asked for more than is there, or
@@ -28,6 +29,7 @@ func AppendFloat64(dst []byte, f float64) []byte {
 
 // AppendFloats appends vec as little-endian float32s, without a length.
 func AppendFloats(dst []byte, vec []float32) []byte {
+	dst = slices.Grow(dst, 4*len(vec))
 	for _, f := range vec {
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(f))
 	}

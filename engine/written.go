@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"math/bits"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/zeebo/xxh3"
+)
+
+// written remembers which prefixes of dedup and ID keys were ever written, so that
+// a store of something new, the usual case, need not look for it: a search through
+// the memtables and levels costs more than the rest of the look-ups. It holds 32
+// bits of a hash for each, and may be wrong in one direction only: of what it does
+// not know there is no key.
+//
+// It is filled in the background when the database is opened, and knows nothing
+// for certain until then. Keys that are deleted stay known.
+type written struct {
+	mu     sync.Mutex
+	ready  bool
+	shards [writtenShards]hashSet
+}
+
+const (
+	// writtenShards keeps the growing of one of them short.
+	writtenShards = 256
+	// writtenStep is how many keys are read for one hold of the lock.
+	writtenStep = 1 << 10
+	// seqSize ends the keys of both kinds: what stands before it is the prefix.
+	seqSize = 8
+)
+
+func (w *written) add(prefix []byte) {
+	h := xxh3.Hash(prefix)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shards[h%writtenShards].add(uint32(h >> 32))
+}
+
+// mayHold is false where no key begins with the prefix.
+func (w *written) mayHold(prefix []byte) bool {
+	h := xxh3.Hash(prefix)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.ready || w.shards[h%writtenShards].has(uint32(h>>32))
+}
+
+func (w *written) bytes() (n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.shards {
+		n += 4 * int64(len(w.shards[i].slots))
+	}
+	return n
+}
+
+// fill reads the keys that were there when the database was opened. What is
+// written meanwhile is added by whoever writes it.
+func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error) {
+	defer func() {
+		if cerr := snap.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for _, kind := range []byte{kindDedup, kindID} {
+		if err := db.written.read(ctx, snap, &db.keys, kind); err != nil {
+			return storeError("read the keys of memories", err)
+		}
+	}
+	db.written.mu.Lock()
+	db.written.ready = true
+	db.written.mu.Unlock()
+	return nil
+}
+
+func (w *written) read(ctx context.Context, snap *pebble.Snapshot, ks *keyspace, kind byte) (err error) {
+	lower, upper := ks.span(kind)
+	it, err := snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	var hashes []uint64
+	for ok := it.First(); ok; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hashes = hashes[:0]
+		for ; ok && len(hashes) < writtenStep; ok = it.Next() {
+			if key := it.Key(); len(key) > seqSize {
+				hashes = append(hashes, xxh3.Hash(key[:len(key)-seqSize]))
+			}
+		}
+		w.mu.Lock()
+		for _, h := range hashes {
+			w.shards[h%writtenShards].add(uint32(h >> 32))
+		}
+		w.mu.Unlock()
+	}
+	return it.Error()
+}
+
+// hashSet is a set of 32-bit hashes by open addressing; a slot of 0 is free, and
+// the hash 0 counts as 1.
+type hashSet struct {
+	slots []uint32 // a power of two of them
+	n     int
+}
+
+const minHashSet = 16
+
+// find is the slot of a hash, or the free one where it belongs.
+func (s *hashSet) find(h uint32) *uint32 {
+	mask := uint32(len(s.slots) - 1)
+	for i := h >> (32 - bits.Len32(mask)); ; i = (i + 1) & mask {
+		if v := s.slots[i]; v == 0 || v == h {
+			return &s.slots[i]
+		}
+	}
+}
+
+func (s *hashSet) add(h uint32) {
+	h = max(h, 1)
+	if 4*s.n >= 3*len(s.slots) {
+		old := s.slots
+		s.slots = make([]uint32, max(minHashSet, 2*len(old)))
+		for _, v := range old {
+			if v != 0 {
+				*s.find(v) = v
+			}
+		}
+	}
+	if slot := s.find(h); *slot == 0 {
+		*slot = h
+		s.n++
+	}
+}
+
+func (s *hashSet) has(h uint32) bool {
+	return len(s.slots) > 0 && *s.find(max(h, 1)) != 0
+}
