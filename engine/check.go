@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
@@ -33,6 +34,22 @@ type MemoryStats struct {
 	Vectors    int64 `json:"vectors"`
 	Lexical    int64 `json:"lexical"`
 	Documents  int64 `json:"documents"`
+	// Embeddings are the vectors of texts that were embedded last.
+	Embeddings int64 `json:"embeddings"`
+	// Shares are the most that those parts of it may take which are bounded by
+	// the budget. The others grow with the database.
+	Shares MemoryShares `json:"shares"`
+}
+
+// MemoryShares divide the memory budget, in bytes.
+type MemoryShares struct {
+	BlockCache int64 `json:"block_cache"`
+	Memtables  int64 `json:"memtables"`
+	// TextPages are pages of sealed chunks of the text index, TextChunk the newest
+	// chunk, which is in memory whole.
+	TextPages  int64 `json:"text_pages"`
+	TextChunk  int64 `json:"text_chunk"`
+	Embeddings int64 `json:"embeddings"`
 }
 
 // SpaceInfo describes a vector space.
@@ -63,6 +80,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 			Text: db.text.Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes(),
 		},
 	}
+	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.all() {
 		s.Memory.Vectors += sp.index.Bytes()
 		s.Vectors += sp.used.Load()
@@ -70,6 +88,16 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	slices.SortFunc(s.Spaces, func(a, b SpaceInfo) int { return strings.Compare(a.Name, b.Name) })
 	return s, nil
+}
+
+// memoryShares tells what the embedding cache holds, and what each part may hold.
+func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
+	blockCache, memtable := db.shares()
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes}
+	if c, ok := db.embedder.(*embed.Cache); ok {
+		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
+	}
+	return embeddings, shares
 }
 
 // maxProblems bounds a report: what is wrong a thousand times has one cause.

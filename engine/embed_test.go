@@ -275,3 +275,21 @@ func TestEmbedderMismatch(t *testing.T) {
 		closeTest(t, db)
 	}
 }
+
+// TestEmbeddingCache: a text that was embedded lately is not embedded again, and
+// what the cache takes is told.
+func TestEmbeddingCache(t *testing.T) {
+	e := newFakeEmbedder(8)
+	db := openTest(t, vfs.NewMem(), Options{Embedder: e})
+	for i := range 3 {
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: fmt.Sprint("u", i)}, Text: "likes tea"})
+		mustRecall(t, db.Memories(), Query{Scope: Scope{User: "u0"}, Text: "likes tea"})
+	}
+	if n := e.calls.Load(); n != 1 {
+		t.Errorf("%d calls of the embedder", n)
+	}
+	s, err := db.Stats(t.Context())
+	if err != nil || s.Memory.Embeddings == 0 || s.Memory.Embeddings > s.Memory.Shares.Embeddings {
+		t.Errorf("%d bytes of %d, %v", s.Memory.Embeddings, s.Memory.Shares.Embeddings, err)
+	}
+}

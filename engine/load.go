@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
@@ -70,6 +71,9 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	if db.budget == 0 {
 		db.budget = defaultBudget()
+	}
+	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !o.uncached {
+		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
 	}
 	if db.hotBytes == 0 {
 		db.hotBytes = min(max(db.budget/16, minHotBytes), maxHotBytes)

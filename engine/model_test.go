@@ -77,7 +77,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		model:   newModel(), touched: map[uint64]access{}, flushed: map[uint64]access{},
 		entryIDs: map[historyPlace]string{},
 	}
-	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget}
+	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget, uncached: true}
 	if seed%2 == 0 {
 		w.opts.hotBytes = 1 // every commit begins a chunk
 	}

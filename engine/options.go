@@ -76,4 +76,6 @@ type Options struct {
 	// hotBytes is the size at which a chunk of the text index takes no more
 	// documents, 0 for its share of the budget: tests seal all the time.
 	hotBytes int64
+	// uncached calls the embedder each time: a model can tell when it fails.
+	uncached bool
 }

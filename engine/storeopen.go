@@ -49,6 +49,9 @@ func (db *DB) shares() (blockCache int64, memtable uint64) {
 	return max(db.budget/4, 8<<20), memtable
 }
 
+// embeddingShare is what the vectors of texts that were embedded last get.
+func (db *DB) embeddingShare() int64 { return db.budget / 16 }
+
 // textShare is what the pages of the text index get of the memory budget.
 func (db *DB) textShare() int64 { return db.budget / 4 }
 
