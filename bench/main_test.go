@@ -49,13 +49,14 @@ func TestCommandLine(t *testing.T) {
 		{"-list", 0, "ingest", ""},
 		{"-h", 0, "usage: go -C bench run .", ""},
 		{"-h", 0, "locomo", ""},
-		{"", 2, "", "name a workload: locomo, ablation, ir, ingest"},
-		{"nothing", 2, "", `no workload "nothing"; there are: locomo, ablation, ir, ingest`},
+		{"", 2, "", "name a workload: locomo, ablation, ir, ingest, store"},
+		{"nothing", 2, "", `no workload "nothing"; there are: locomo, ablation, ir, ingest, store`},
 		{"locomo nothing", 2, "", `no workload "nothing"`},
 		{"locomo -fast", 2, "", "-fast"},
 		{"locomo -rounds 0", 2, "", "-rounds"},
 		{"locomo -rounds many", 2, "", "many"},
 		{"locomo -n -1", 2, "", "-n"},
+		{"store -seconds -1", 2, "", "-seconds"},
 		{"locomo -only [", 2, "", "-only"},
 	} {
 		code, stdout, stderr := bench(t, strings.Fields(c.args)...)
@@ -208,6 +209,35 @@ func TestWorkloads(t *testing.T) {
 				t.Errorf("%s: %+v", l.Contestant, l.Metrics)
 			}
 		}
+	}
+}
+
+// TestStore runs each engine for a moment.
+func TestStore(t *testing.T) {
+	code, stdout, stderr := bench(t, "store", "-rounds", "2", "-seconds", "0.1", "-pin=false", "-data", writeData(t), "-dir", t.TempDir())
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{"1 writer ", "64 writers", "memdb", "pebble", "bbolt", "badger", "sqlite-modernc", "bytes a value"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+// TestRecords: any two records differ, and are of the size that is asked for.
+func TestRecords(t *testing.T) {
+	source, err := newRecords(filepath.Join(writeData(t), filepath.FromSlash(corpusFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i := range uint64(6_000) {
+		r := source.record(i)
+		if seen[r.Text] || len(r.Text) > storeTextBytes || len(r.Text) < storeTextBytes-20 || len(r.Vector) != storeDims || r.Scope == "" {
+			t.Fatalf("record %d: %+v", i, r)
+		}
+		seen[r.Text] = true
 	}
 }
 
