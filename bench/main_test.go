@@ -42,6 +42,11 @@ func bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 func TestCommandLine(t *testing.T) {
+	var all []string
+	for _, w := range workloads() {
+		all = append(all, w.Name)
+	}
+	names := strings.Join(all, ", ")
 	for _, c := range []struct {
 		args   string
 		code   int
@@ -51,8 +56,8 @@ func TestCommandLine(t *testing.T) {
 		{"-list", 0, "ingest", ""},
 		{"-h", 0, "usage: go -C bench run .", ""},
 		{"-h", 0, "locomo", ""},
-		{"", 2, "", "name a workload: locomo, ablation, ir, ingest, text, text-growth"},
-		{"nothing", 2, "", `no workload "nothing"; there are: locomo, ablation, ir, ingest, text, text-growth`},
+		{"", 2, "", "name a workload: " + names},
+		{"nothing", 2, "", `no workload "nothing"; there are: ` + names},
 		{"locomo nothing", 2, "", `no workload "nothing"`},
 		{"locomo -fast", 2, "", "-fast"},
 		{"locomo -rounds 0", 2, "", "-rounds"},
@@ -375,5 +380,34 @@ func TestCorpusMalformed(t *testing.T) {
 	t.Cleanup(func() { _ = c.close() })
 	if _, err := c.next(10); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a malformed line is reported as %v", err)
+	}
+}
+
+// TestStore runs each engine for a moment.
+func TestStore(t *testing.T) {
+	code, stdout, stderr := bench(t, "store", "-rounds", "2", "-seconds", "0.1", "-pin=false", "-data", writeData(t), "-dir", t.TempDir())
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{"1 writer ", "64 writers", "memdb", "pebble", "bbolt", "badger", "sqlite-modernc", "bytes a value"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+// TestRecords: any two records differ, and are of the size that is asked for.
+func TestRecords(t *testing.T) {
+	source, err := newRecords(filepath.Join(writeData(t), filepath.FromSlash(corpusFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i := range uint64(6_000) {
+		r := source.record(i)
+		if seen[r.Text] || len(r.Text) > storeTextBytes || len(r.Text) < storeTextBytes-20 || len(r.Vector) != storeDims || r.Scope == "" {
+			t.Fatalf("record %d: %+v", i, r)
+		}
+		seen[r.Text] = true
 	}
 }

@@ -97,7 +97,7 @@ func TestRunInTurns(t *testing.T) {
 	}
 	// The peer's rounds after the warm-up took 4, 5 and 6.
 	s, ok := results[1].Summary("cost")
-	if want := (Summary{Median: 5, Min: 4, Max: 6, Ratio: 2.5}); !ok || s != want {
+	if want := (Summary{Median: 5, Min: 4, Max: 6, Ratio: 2.5, RatioMin: 2, RatioMax: 3}); !ok || s != want {
 		t.Errorf("summary of the peer %+v, want %+v", s, want)
 	}
 	if _, ok := results[1].Summary("unknown"); ok {
@@ -146,9 +146,9 @@ func TestTable(t *testing.T) {
 	}
 	const want = `toy: a workload of the tests
 rounds: 3, in turns, on all cores; median [min–max]; x: times memdb's value in the same round
-  contestant  cost           x     found
-  memdb       2.0 [2.0–2.0]        1,234
-  peer        5.0 [4.0–6.0]  2.50  1,234
+  contestant  cost           x                 found
+  memdb       2.0 [2.0–2.0]                    1,234
+  peer        5.0 [4.0–6.0]  2.50 [2.00–3.00]  1,234
 
   more   extra
   memdb  7
@@ -186,7 +186,7 @@ func TestJSON(t *testing.T) {
 		t.Fatalf("%d lines, want one for each of 6 contestants", len(lines))
 	}
 	peer := lines[1]
-	if want := (Summary{Median: 5, Min: 4, Max: 6, Ratio: 2.5}); peer.Metrics["cost"] != want || peer.Rounds != 3 {
+	if want := (Summary{Median: 5, Min: 4, Max: 6, Ratio: 2.5, RatioMin: 2, RatioMax: 3}); peer.Metrics["cost"] != want || peer.Rounds != 3 {
 		t.Errorf("the peer's line is %+v", peer)
 	}
 	if lines[2].Skipped == "" || lines[5].Error == "" {

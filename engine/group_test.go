@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// queueStores holds the writer lock while the calls come, so that they are
+// committed as one group, in their order. before runs when all are in the queue.
+func queueStores(t *testing.T, db *DB, calls []func(), before ...func()) {
+	t.Helper()
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i, call := range calls {
+		all.Go(call)
+		for queued := -1; queued <= i; time.Sleep(time.Millisecond) {
+			db.stores.mu.Lock()
+			queued = len(db.stores.waiting)
+			db.stores.mu.Unlock()
+		}
+	}
+	for _, f := range before {
+		f()
+	}
+	db.unlock()
+	all.Wait()
+}
+
+// TestGroup commits new memories, duplicates within the group, conflicts, an upsert
+// and batches together: each has the outcome that it would have by itself, and each
+// change its own LSN and log record.
+func TestGroup(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{ID: "old", Scope: ada, Text: "was here"})
+	before := db.LSN()
+	type outcome struct {
+		stored []Stored
+		err    error
+	}
+	type call struct {
+		mems []Memory
+		o    *StoreOptions
+		want func(o outcome) bool
+	}
+	isNew := func(o outcome) bool { return o.err == nil && o.stored[0].Stored }
+	exists := func(o outcome) bool { return errors.Is(o.err, ErrExists) }
+	calls := []call{
+		{[]Memory{{Scope: ada, Text: "tea"}}, nil, isNew},
+		{[]Memory{{Scope: ada, Text: "tea"}}, nil, func(o outcome) bool { return o.err == nil && o.stored[0].Deduplicated }},
+		{[]Memory{{Scope: Scope{User: "bob", Run: "r1"}, Text: "tea"}}, nil, isNew},
+		{[]Memory{{ID: "old", Scope: ada, Text: "other"}}, nil, exists},
+		{[]Memory{{ID: "new", Scope: ada, Text: "one"}}, nil, isNew},
+		{[]Memory{{ID: "new", Scope: ada, Text: "two"}}, nil, exists},
+		// Refused, by an owner that nobody has heard of: it must not get a number.
+		{[]Memory{{Scope: Scope{User: "eve"}, Text: "x"}, {ID: "a", Scope: ada, Text: "a"}, {ID: "old", Scope: ada, Text: "no"}}, nil, exists},
+		{[]Memory{{ID: "old", Scope: ada, Text: "changed"}}, &StoreOptions{Upsert: true}, func(o outcome) bool { return o.err == nil && o.stored[0].Updated }},
+		{[]Memory{{Scope: ada, Text: "was here"}}, nil, isNew},
+		{[]Memory{{Scope: ada, Text: "b"}, {Scope: ada, Text: "c"}}, nil, isNew},
+		{[]Memory{{ID: "last", Scope: ada, Text: "last", Embedding: []float32{1, 2}}}, nil, isNew},
+	}
+	outcomes := make([]outcome, len(calls))
+	var run []func()
+	for i, c := range calls {
+		run = append(run, func() {
+			outcomes[i].stored, outcomes[i].err = db.Memories().StoreBatch(context.Background(), c.mems, c.o)
+		})
+	}
+	queueStores(t, db, run)
+	for i, c := range calls {
+		if !c.want(outcomes[i]) {
+			t.Errorf("call %d (%q): %+v", i, c.mems[0].Text, outcomes[i])
+		}
+	}
+	const commits, memories = 7, 8
+	if got := db.LSN() - before; got != commits {
+		t.Errorf("%d commits, want %d", got, commits)
+	}
+	mustCheck(t, db, memories)
+	lower, upper := db.keys.lsn(kindLog, before+1), db.keys.lsn(kindLog, before+commits+1)
+	records := 0
+	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { records++; return nil }); err != nil || records != commits {
+		t.Errorf("%d log records, %v; want %d", records, err, commits)
+	}
+	closeTest(t, db)
+	mustCheck(t, openTest(t, fs, Options{}), memories)
+}
+
+// TestGroupThatBreaks: where a group cannot be committed as a whole, nothing of the
+// attempt stays, and each call is told of its own.
+func TestGroupThatBreaks(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "before", Embedding: []float32{1, 2}})
+	var calls []*storeCall
+	for i := range 3 {
+		p, err := db.prepare(&Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, &storeCall{memories: []*prepared{p}, options: &StoreOptions{}, results: make([]Stored, 1), done: make(chan struct{})})
+	}
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	free := db.next.doc
+	db.next.doc = MaxMemories // no document number is left
+	if db.tryGroup(calls) {
+		t.Error("a group that broke was taken for done")
+	}
+	db.commitGroup(calls[:2])
+	db.next.doc = free
+	db.commitGroup(calls[2:])
+	db.unlock()
+	for i, c := range calls {
+		if full := errors.Is(c.err, ErrFull); !c.over || full != (i < 2) || c.results[0].Stored == full {
+			t.Errorf("call %d: %+v, %v", i, c.results, c.err)
+		}
+	}
+	if err := db.acknowledge(calls[2].seen, nil); err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, db, 2)
+	if m := mustList(t, db.Memories(), Scope{User: "ada"})[1]; m.Text != "text 2" || m.Seq != 2 {
+		t.Errorf("after the failures: %+v", m)
+	}
+}
+
+// TestGroupGivesUp: a call whose context ends before its turn leaves the queue, and
+// those behind it are committed.
+func TestGroupGivesUp(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var errs [3]error
+	store := func(ctx context.Context, i int) {
+		_, errs[i] = db.Memories().Store(ctx, Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i%2)}, nil)
+	}
+	gone := make(chan struct{})
+	queueStores(t, db, []func(){
+		func() { store(t.Context(), 0) },
+		func() { store(ctx, 1); close(gone) },
+		func() { store(t.Context(), 2) },
+	}, func() { cancel(); <-gone })
+	if errs[0] != nil || !errors.Is(errs[1], context.Canceled) || errs[2] != nil {
+		t.Errorf("kept: %v, given up: %v, kept: %v", errs[0], errs[1], errs[2])
+	}
+	mustCheck(t, db, 1)
+}
+
+// TestWritten compares the set with a map, while it is filled and after: it may not
+// deny a prefix that was added.
+func TestWritten(t *testing.T) {
+	var w written
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	prefix := func(n uint64) []byte { return binary.BigEndian.AppendUint64([]byte("prefix"), n) }
+	added := map[uint64]bool{}
+	if !w.mayHold(prefix(1)) {
+		t.Error("a set that is not filled yet denies a prefix")
+	}
+	w.ready = true
+	wrong := 0
+	for range 200_000 {
+		n := rng.Uint64N(400_000)
+		switch held := w.mayHold(prefix(n)); {
+		case added[n] && !held:
+			t.Fatalf("prefix %d is denied (seed %d)", n, seed)
+		case !added[n] && held:
+			wrong++
+		}
+		if rng.IntN(2) == 0 {
+			w.add(prefix(n))
+			added[n] = true
+		}
+	}
+	if wrong > 100 { // 32 bits of 100,000: about 1 in 40,000
+		t.Errorf("%d prefixes are held that were never added (seed %d)", wrong, seed)
+	}
+}
+
+// TestWrittenIsFilled: a database that is opened again learns of every key, and then
+// finds duplicates and IDs of before, and nothing else.
+func TestWrittenIsFilled(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	ada := Scope{User: "ada"}
+	const n = 3*writtenStep + 5
+	mems := make([]Memory, n)
+	for i := range mems {
+		mems[i] = Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)}
+	}
+	if _, err := db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, db)
+	db = openTest(t, fs, Options{})
+	for ready := false; !ready; time.Sleep(time.Millisecond) {
+		db.written.mu.Lock()
+		ready = db.written.ready
+		db.written.mu.Unlock()
+	}
+	for _, kind := range []byte{kindDedup, kindID} {
+		lower, upper := db.keys.span(kind)
+		keys := 0
+		err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
+			keys++
+			if !db.written.mayHold(key[:len(key)-seqSize]) {
+				t.Errorf("key %x is not known", key)
+			}
+			return nil
+		})
+		if err != nil || keys != n {
+			t.Errorf("%d keys of kind %c, %v; want %d", keys, kind, err, n)
+		}
+	}
+	if db.written.mayHold([]byte("something else")) {
+		t.Error("holds what was never written")
+	}
+	st, err := db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "text 7"}, nil)
+	if err != nil || st.ID != "m7" {
+		t.Errorf("a duplicate of before: %+v, %v", st, err)
+	}
+}
