@@ -29,7 +29,7 @@ import (
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), textQueries(), textGrowth()}
+	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), textQueries(), textGrowth(), vectors()}
 }
 
 func main() {
@@ -90,10 +90,10 @@ func parse(args []string, help io.Writer) (*command, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&c.env.Data, "data", "", "`folder` of the data sets (default $MEMDB_DATA, then ../shared/data from the repository's root)")
-	flags.StringVar(&c.env.Dir, "dir", "", "`folder` for the databases, on the disk to be measured (default bench/out)")
+	flags.StringVar(&c.env.Dir, "dir", "", "`folder` for charts and for the databases, on the disk to be measured (default bench/out)")
 	flags.StringVar(&c.jsonFile, "json", "", "also write the results to a `file`, a JSON object a line")
 	flags.IntVar(&c.env.Rounds, "rounds", 5, "rounds that count")
-	flags.IntVar(&c.env.N, "n", 0, "documents to ingest (default: the workload's own)")
+	flags.IntVar(&c.env.N, "n", 0, "documents to ingest, or vectors of a set (default: the workload's own)")
 	flags.Float64Var(&c.env.Seconds, "seconds", 0, "how long a measurement by time lasts (default: the workload's own)")
 	flags.BoolVar(&c.env.Pin, "pin", true, "measure on one core")
 	flags.IntVar(&c.env.Core, "core", -1, "core to measure on (default: the last)")
@@ -148,6 +148,7 @@ func (c *command) complete(names []string, only string) (err error) {
 	if c.env.Dir == "" {
 		c.env.Dir = filepath.Join(root, "bench", "out")
 	}
+	c.env.Out = c.env.Dir
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 type Env struct {
 	Data   string // the folder of the data sets
 	Dir    string // an empty folder for databases
+	Out    string // the folder for what is to be kept, such as charts
 	Rounds int    // rounds that count
 	N      int    // how many documents, where a workload has a choice; 0: its own
 	// Seconds is how long a measurement by time lasts, where a workload has one;
@@ -64,7 +65,7 @@ func Run(ctx context.Context, w *Workload, env *Env) ([]*Result, error) {
 		r := &Result{Workload: w.Name, Contestant: c.Name, Baseline: c.Baseline, Skipped: c.Missing}
 		results = append(results, r)
 		if r.Skipped != "" {
-			env.say("%s: %s skipped: %s", w.Name, c.Name, r.Skipped)
+			env.Say("%s: %s skipped: %s", w.Name, c.Name, r.Skipped)
 			continue
 		}
 		runner, err := open(ctx, w, env, &c)
@@ -92,7 +93,7 @@ func open(ctx context.Context, w *Workload, env *Env, c *Contestant) (Runner, er
 			N: env.N, Seconds: env.Seconds, Core: env.Core, Pin: env.Pin,
 		}}, nil
 	}
-	env.say("%s: setting up %s", w.Name, c.Name)
+	env.Say("%s: setting up %s", w.Name, c.Name)
 	return c.Open(ctx)
 }
 
@@ -101,11 +102,11 @@ func open(ctx context.Context, w *Workload, env *Env, c *Contestant) (Runner, er
 func fail(env *Env, r *Result, err error) {
 	if errors.Is(err, ErrMissing) {
 		r.Skipped = Lacking(err)
-		env.say("%s: %s skipped: %s", r.Workload, r.Contestant, r.Skipped)
+		env.Say("%s: %s skipped: %s", r.Workload, r.Contestant, r.Skipped)
 		return
 	}
 	r.Err = err
-	env.say("%s: %s failed: %v", r.Workload, r.Contestant, err)
+	env.Say("%s: %s failed: %v", r.Workload, r.Contestant, err)
 }
 
 // rounds runs the entrants in turns. One that fails is left out from then on.
@@ -121,7 +122,7 @@ func rounds(ctx context.Context, w *Workload, env *Env, entrants []*entrant) {
 				fail(env, e.result, err)
 			case round >= w.WarmUp:
 				e.result.Rounds = append(e.result.Rounds, sample)
-				env.say("%s: round %d of %d, %s", w.Name, round-w.WarmUp+1, env.Rounds, e.result.Contestant)
+				env.Say("%s: round %d of %d, %s", w.Name, round-w.WarmUp+1, env.Rounds, e.result.Contestant)
 			}
 		}
 	}
@@ -153,7 +154,8 @@ func compare(results []*Result) {
 	}
 }
 
-func (e *Env) say(format string, args ...any) {
+// Say logs a line of progress, or of what is left out.
+func (e *Env) Say(format string, args ...any) {
 	if e.Log != nil {
 		fmt.Fprintf(e.Log, format+"\n", args...)
 	}

@@ -1,0 +1,3 @@
+package peer
+
+var coder = VectorOpener{Name: "coder/hnsw", Missing: "it does not build on Windows"}
