@@ -22,6 +22,10 @@ type Search struct {
 	Within *roaring.Bitmap
 	// Exact asks for the true top k at any cost.
 	Exact bool
+	// Truth is asked for rows instead of [Config].Truth, by a reader that looks
+	// at a state of its own; nil is the latter. Where the index keeps rows it
+	// is not called.
+	Truth Truth
 	// Ef is how many candidates an approximate search keeps: more find better
 	// and take longer. Zero chooses by K.
 	Ef int
@@ -41,6 +45,7 @@ type searcher struct {
 	ids    []uint32
 	out    []float32
 	row    []float32
+	truth  Truth
 }
 
 func newSearcher(x *Index) *searcher {
@@ -56,9 +61,9 @@ func newSearcher(x *Index) *searcher {
 // Search returns the best hits for a query, best first, equal scores by slot:
 // min(K, what matches), never fewer. Scores are exact. That no better row was
 // missed is certain with Exact, as good as certain of a flat search, which is
-// what small sets of rows get, and likely of a walk over the graph. It returns what [CheckVector] does for a query
-// that doesn't fit, [ErrConfig] for a search that can't be, Truth's error, and
-// ctx's once ctx is done.
+// what small sets of rows get, and likely of a walk over the graph. It returns
+// what [CheckVector] does for a query that doesn't fit, [ErrConfig] for a search
+// that can't be, Truth's error, and ctx's once ctx is done.
 func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
@@ -80,7 +85,12 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
 	r.setQuery(query, norm)
+	r.truth = s.Truth
+	if r.truth == nil {
+		r.truth = x.cfg.Truth
+	}
 	hits, err := r.search(ctx, &s)
+	r.truth = nil // the pool must not keep what it refers to
 	runtime.KeepAlive(x)
 	return hits, err
 }
@@ -185,16 +195,24 @@ func (x *Index) Scores(query []float32, slots []uint32, out []float32) error {
 	if len(slots) != len(out) {
 		return fmt.Errorf("%w: %d slots to score and room for %d scores", ErrConfig, len(slots), len(out))
 	}
-	length := x.length.Load()
-	for _, slot := range slots {
-		if slot >= length || !x.graph.live(slot) {
-			return fmt.Errorf("%w: slot %d of %d holds no row", ErrSlot, slot, length)
-		}
+	if err := x.checkSlots(slots); err != nil {
+		return err
 	}
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
 	r.probe.vec = x.prepare(query, norm, r.probe.vec[:0])
+	r.truth = x.cfg.Truth
 	err = r.score(slots, out)
 	runtime.KeepAlive(x)
 	return err
+}
+
+func (x *Index) checkSlots(slots []uint32) error {
+	length, nodes := x.length.Load(), x.graph.nodes.table.Load()
+	for _, slot := range slots {
+		if slot >= length || (*node)(nodes.At(slot)).state.Load()&stateLive == 0 {
+			return fmt.Errorf("%w: slot %d of %d holds no row", ErrSlot, slot, length)
+		}
+	}
+	return nil
 }
