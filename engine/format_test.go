@@ -237,7 +237,7 @@ func spaceEncoding() encoding {
 		if err != nil {
 			return spaceRead{}, err
 		}
-		s, err := decodeSpace(num, name, extra)
+		s, err := (&DB{}).decodeSpace(num, name, extra)
 		if err != nil {
 			return spaceRead{}, err
 		}

@@ -22,6 +22,7 @@ const (
 	logUnput  logOp = 7 // owner, key
 	logReset  logOp = 8 // everything before it is gone
 	logPast   logOp = 9 // owner, seq, change: a version that was superseded before it came here
+	logSpace  logOp = 10 // a vector space was made, whose name says the rest
 )
 
 func (tx *Tx) logVersioned(op logOp, v version, before *version) {

@@ -159,6 +159,9 @@ func (db *DB) updateDurably(ctx context.Context, fn func(tx *Tx) error) error {
 // update runs fn under the lock and returns the newest LSN that it observed or
 // made, 0 if it observed nothing.
 func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, err error) {
+	if err := db.linker.admit(ctx); err != nil {
+		return 0, err
+	}
 	if err := db.lock(ctx); err != nil {
 		return 0, err
 	}
@@ -315,25 +318,6 @@ func (db *DB) show(p *pendingVersion) error {
 		s := db.docs.seq(p.seq)
 		s.count.Add(p.access.count)
 		s.accessed.Store(max(s.accessed.Load(), p.access.last))
-	}
-	return nil
-}
-
-func (db *DB) showVectors(p *pendingVersion) error {
-	for name, vec := range p.vectors {
-		s := db.spaces.named(name)
-		slot, err := s.index.Add(vec)
-		if err != nil {
-			return fmt.Errorf("index a vector of the space %s: %w", name, err)
-		}
-		s.setSlot(p.doc, slot)
-		s.used.Add(1)
-	}
-	for _, num := range p.keeps {
-		s := db.spaces.numbered(num)
-		if slot, ok := s.slot(p.inherits); ok {
-			s.setSlot(p.doc, slot)
-		}
 	}
 	return nil
 }

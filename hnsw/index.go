@@ -172,6 +172,19 @@ func (x *Index) Stats() Stats {
 	}
 }
 
+// Pending returns how many rows are not linked yet.
+func (x *Index) Pending() int { return len(*x.graph.pending.Load()) }
+
+// Linked returns how many rows are in the graph, removed ones that searches step
+// over included.
+func (x *Index) Linked() int { return int(x.graph.linked.Load()) }
+
+// Due tells whether Link has anything to do.
+func (x *Index) Due() bool {
+	pending, linked := x.Pending(), x.graph.linked.Load()
+	return pending > 0 && (linked > 0 || pending >= x.cfg.Crossover) || x.graph.repairDue()
+}
+
 // keepsRows says whether float32 rows are kept beside the codes.
 func (x *Index) keepsRows() bool { return !x.cfg.Quantized && x.cfg.Truth == nil }
 

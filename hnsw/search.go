@@ -26,6 +26,9 @@ type Search struct {
 	// at a state of its own; nil is the latter. Where the index keeps rows it
 	// is not called.
 	Truth Truth
+	// Rough leaves it at the scores of codes: for a caller that scores the hits
+	// again.
+	Rough bool
 	// Ef is how many candidates an approximate search keeps: more find better
 	// and take longer. Zero chooses by K.
 	Ef int
@@ -109,7 +112,23 @@ func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 		}
 	}
 	r.probe.allow(deviationsWalk)
-	return r.rescore(found, s.K)
+	return r.finish(found, s)
+}
+
+// finish returns the hits among the candidates, which are sorted.
+func (r *searcher) finish(found []candidate, s *Search) ([]Hit, error) {
+	if !s.Rough {
+		return r.rescore(found, s.K)
+	}
+	hits := make([]Hit, 0, s.K)
+	for _, c := range found[:min(s.K, len(found))] {
+		score := c.score
+		if r.x.cfg.Metric == L2 {
+			score = negatedRoot(float32(max(0, r.probe.norm*r.probe.norm-2*float64(score))))
+		}
+		hits = append(hits, Hit{Slot: c.slot & slotMask, Score: score})
+	}
+	return hits, nil
 }
 
 // walk fills the beam with what matches, from the graph and from what is not
