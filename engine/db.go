@@ -65,8 +65,8 @@ type DB struct {
 	sealed  map[uint16]bool     // the chunks of the text index that are; guarded by janitor.busy
 	linker  *linker
 	limits  vectorLimits
-	loading *vectorLoader // while Open loads
-	stopped context.CancelFunc  // ends the background work
+	loading *vectorLoader      // while Open loads
+	stopped context.CancelFunc // ends the background work
 	work    sync.WaitGroup
 
 	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded

@@ -130,7 +130,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "entry", bytes: entry.encode(), value: entry, decode: decoder(func(b []byte) (Entry, error) { return decodeEntry("cart", b) }), open: len(entry.Value)},
 		{name: "generations", bytes: fixedKeys().encodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},
-		nameEncoding(), spaceEncoding(), logEncoding(),
+		nameEncoding(), spaceEncoding(), logEncoding(), snapshotEncoding(), holderEncoding(),
 	}...)
 }
 
@@ -243,6 +243,15 @@ func spaceEncoding() encoding {
 		}
 		return spaceRead{s.num, s.name, s.model, s.dim}, nil
 	})}
+}
+
+func snapshotEncoding() encoding {
+	h := snapshotHead{db: [16]byte{1, 2, 15: 16}, space: 2, lsn: 0xa0b0c0, mark: 0x0102030405060708, slots: 1000}
+	return encoding{name: "vector snapshot", bytes: h.encode(), value: h, decode: decoder(decodeSnapshotHead)}
+}
+
+func holderEncoding() encoding {
+	return encoding{name: "vector snapshot, slot", bytes: appendHolder(nil, version{owner: 3, seq: 0x0102030405, born: 0xa0b0c0, change: 7})}
 }
 
 // logEncoding has each operation on memories in it. Only the head is decoded.

@@ -34,7 +34,7 @@ type space struct {
 
 	index   *hnsw.Index
 	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
-	holders paged[slotHolder]        // slot → whose vector it is
+	holders paged[slotHolder]    // slot → whose vector it is
 
 	used    atomic.Int64  // vectors that are not freed
 	added   atomic.Uint64 // vectors ever put into the index since it was opened

@@ -239,7 +239,7 @@ func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint6
 }
 
 func badSnapshot(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", hnsw.ErrSnapshot, fmt.Sprintf(format, args...))
+	return &Error{Kind: ErrCorrupt, What: "read a snapshot of vectors", Why: fmt.Sprintf(format, args...)}
 }
 
 // whileOpen is a reader that fails once its context is done.
@@ -294,32 +294,28 @@ func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err 
 	if err != nil {
 		return 0, err
 	}
-	magic, v := string(b[:8]), binary.LittleEndian.Uint32(b[8:])
-	id, space := [16]byte(b[12:28]), binary.LittleEndian.Uint16(b[28:])
-	at, mark := binary.LittleEndian.Uint64(b[30:]), binary.LittleEndian.Uint64(b[38:])
-	slots = binary.LittleEndian.Uint32(b[46:])
+	h, err := decodeSnapshotHead(b)
+	if err != nil {
+		return 0, err
+	}
 	if err := r.checksum(); err != nil {
 		return 0, err
 	}
 	switch {
-	case magic != snapshotMagic:
-		return 0, badSnapshot("it begins with %q; a snapshot does with %q", magic, snapshotMagic)
-	case v != snapshotVersion:
-		return 0, badSnapshot("it has version %d; this program reads %d", v, snapshotVersion)
-	case id != db.id:
+	case h.db != db.id:
 		return 0, badSnapshot("it is of another database")
-	case space != num || at != lsn:
-		return 0, badSnapshot("it is that of space %d at LSN %d under another name", space, at)
+	case h.space != num || h.lsn != lsn:
+		return 0, badSnapshot("it is that of space %d at LSN %d under another name", h.space, h.lsn)
 	case lsn > db.applied:
 		return 0, badSnapshot("it is newer than the store, whose LSN is %d", db.applied)
-	case slots > hnsw.MaxSlots:
-		return 0, badSnapshot("%d slots", slots)
+	case h.slots > hnsw.MaxSlots:
+		return 0, badSnapshot("%d slots", h.slots)
 	}
 	is, err := db.logMark(lsn)
-	if err != nil || is != mark {
+	if err != nil || is != h.mark {
 		return 0, badSnapshot("the store has another past, or has forgotten it")
 	}
-	return slots, nil
+	return h.slots, nil
 }
 
 // holders reads whose the slots are, in steps, so that a wrong count of slots
@@ -333,10 +329,7 @@ func (r *spaceReader) holders(slots uint32) ([]version, error) {
 			return nil, err
 		}
 		for ; len(b) > 0; b = b[holderSize:] {
-			all = append(all, version{
-				seq: binary.LittleEndian.Uint64(b), born: binary.LittleEndian.Uint64(b[8:]),
-				owner: binary.LittleEndian.Uint32(b[16:]), change: binary.LittleEndian.Uint32(b[20:]),
-			})
+			all = append(all, decodeHolder(b))
 		}
 		left -= n
 	}

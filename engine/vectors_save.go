@@ -119,7 +119,8 @@ func (db *DB) writeSnapshot(ctx context.Context, s *space) (name string, err err
 	file = vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: snapshotSync})
 	out := bufio.NewWriterSize(file, snapshotBuffer)
 	w := &spaceWriter{out: out, sum: xxh3.New()}
-	w.header(db.id, s.num, lsn, mark, index.Slots())
+	w.put((&snapshotHead{db: db.id, space: s.num, lsn: lsn, mark: mark, slots: index.Slots()}).encode())
+	w.checksum()
 	w.holders(ctx, s, index)
 	if err = w.err; err == nil {
 		_, err = index.WriteTo(untilDone{ctx, out})
@@ -228,15 +229,53 @@ func (w *spaceWriter) checksum() {
 	w.sum.Reset()
 }
 
-func (w *spaceWriter) header(id [16]byte, space uint16, lsn, mark uint64, slots uint32) {
+// snapshotHead says whose snapshot a file is.
+type snapshotHead struct {
+	db    [16]byte // its ID
+	space uint16
+	lsn   uint64
+	mark  uint64 // see DB.logMark
+	slots uint32
+}
+
+func (h *snapshotHead) encode() []byte {
 	b := append(make([]byte, 0, snapshotHeader), snapshotMagic...)
 	b = binary.LittleEndian.AppendUint32(b, snapshotVersion)
-	b = append(b, id[:]...)
-	b = binary.LittleEndian.AppendUint16(b, space)
-	b = binary.LittleEndian.AppendUint64(b, lsn)
-	b = binary.LittleEndian.AppendUint64(b, mark)
-	w.put(binary.LittleEndian.AppendUint32(b, slots))
-	w.checksum()
+	b = append(b, h.db[:]...)
+	b = binary.LittleEndian.AppendUint16(b, h.space)
+	b = binary.LittleEndian.AppendUint64(b, h.lsn)
+	b = binary.LittleEndian.AppendUint64(b, h.mark)
+	return binary.LittleEndian.AppendUint32(b, h.slots)
+}
+
+func decodeSnapshotHead(b []byte) (h snapshotHead, err error) {
+	if len(b) != snapshotHeader {
+		return h, badSnapshot("it ends early")
+	}
+	if magic := string(b[:8]); magic != snapshotMagic {
+		return h, badSnapshot("it begins with %q; a snapshot does with %q", magic, snapshotMagic)
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != snapshotVersion {
+		return h, badSnapshot("it has version %d; this program reads %d", v, snapshotVersion)
+	}
+	return snapshotHead{
+		db: [16]byte(b[12:]), space: binary.LittleEndian.Uint16(b[28:]), lsn: binary.LittleEndian.Uint64(b[30:]),
+		mark: binary.LittleEndian.Uint64(b[38:]), slots: binary.LittleEndian.Uint32(b[46:]),
+	}, nil
+}
+
+func appendHolder(b []byte, v version) []byte {
+	b = binary.LittleEndian.AppendUint64(b, v.seq)
+	b = binary.LittleEndian.AppendUint64(b, v.born)
+	b = binary.LittleEndian.AppendUint32(b, v.owner)
+	return binary.LittleEndian.AppendUint32(b, v.change)
+}
+
+func decodeHolder(b []byte) version {
+	return version{
+		seq: binary.LittleEndian.Uint64(b), born: binary.LittleEndian.Uint64(b[8:]),
+		owner: binary.LittleEndian.Uint32(b[16:]), change: binary.LittleEndian.Uint32(b[20:]),
+	}
 }
 
 // holders writes whose the slots are. Those that are free are the writer's to use
@@ -248,10 +287,7 @@ func (w *spaceWriter) holders(ctx context.Context, s *space, index *hnsw.Snapsho
 		if index.Holds(slot) {
 			v = s.holders.at(uint64(slot)).version()
 		}
-		b = binary.LittleEndian.AppendUint64(b, v.seq)
-		b = binary.LittleEndian.AppendUint64(b, v.born)
-		b = binary.LittleEndian.AppendUint32(b, v.owner)
-		b = binary.LittleEndian.AppendUint32(b, v.change)
+		b = appendHolder(b, v)
 		if len(b) == cap(b) {
 			w.put(b)
 			b = b[:0]
@@ -263,4 +299,3 @@ func (w *spaceWriter) holders(ctx context.Context, s *space, index *hnsw.Snapsho
 	w.put(b)
 	w.checksum()
 }
-
