@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -36,52 +34,51 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 }
 
 func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]scored, error) {
-	docs, err := r.union(ctx, text.docs)
-	if err != nil {
-		return nil, err
+	var docs []uint32
+	if r.few() {
+		docs = r.set.ToArray()
+	} else {
+		var err error
+		if docs, err = r.withNearest(ctx, text.docs); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.cosines(ctx, docs); err != nil {
 		return nil, err
 	}
+	defer r.cos.close()
+	r.plan.Candidates = len(docs)
 	match := make([]int32, len(docs)) // place among the matches + 1
 	for i, doc := range text.docs {
-		at, _ := slices.BinarySearch(docs, doc)
-		match[at] = int32(i) + 1
-	}
-	textAlone, learned := policy.Best(), policy.BestLearned()
-	best := newTop(r.q.Limit)
-	for i, doc := range docs {
-		c, has := max(0, r.cos.of[i]), !math.IsNaN(r.cos.of[i])
-		switch {
-		case match[i] > 0 && has:
-			s := text.signals(int(match[i]) - 1)
-			s.Cosine = c
-			best.weigh(doc, r.tx.db.docs.row, learned, s)
-		case match[i] > 0:
-			best.weigh(doc, r.tx.db.docs.row, textAlone, text.signals(int(match[i])-1))
-		case has && best.admits(learned.Cosine*c): // the most common by far
-			best.weigh(doc, r.tx.db.docs.row, learned, policy.Signals{Cosine: c})
+		if at, found := slices.BinarySearch(docs, doc); found {
+			match[at] = int32(i) + 1
 		}
 	}
-	r.plan.Candidates = len(docs)
-	return best.sorted(), nil
-}
-
-// union adds to what the text has found what the vectors find, or, where they are
-// few enough, all in scope.
-func (r *recalling) union(ctx context.Context, found []uint32) ([]uint32, error) {
-	if r.set.GetCardinality() <= exhaustiveMost {
-		r.plan.Exhaustive = true
-		return r.set.ToArray(), nil
+	n := 0
+	for i := range docs { // the text or the vector must have found it
+		if match[i] > 0 || r.cos.has(i) {
+			docs[n], match[n], r.cos.low[n], r.cos.high[n] = docs[i], match[i], r.cos.low[i], r.cos.high[i]
+			n++
+		}
 	}
-	near, err := r.rankVector(ctx, max(candidatesMost, r.q.Limit))
-	if err != nil {
-		return nil, err
+	textAlone, learned := policy.Best(), policy.BestLearned()
+	ceiling := func(i int, c float64) float64 {
+		if match[i] > 0 {
+			return math.Inf(1)
+		}
+		return learned.Cosine * max(0, c)
 	}
-	r.plan.Exhaustive = false
-	set := roaring.BitmapOf(found...)
-	addDocs(set, near)
-	return set.ToArray(), nil
+	return r.join(docs[:n], r.q.Limit, ceiling, func(i int, c float64) (policy.Weights, policy.Signals) {
+		var s policy.Signals
+		if match[i] > 0 {
+			s = text.signals(int(match[i]) - 1)
+		}
+		if math.IsNaN(c) {
+			return textAlone, s
+		}
+		s.Cosine = max(0, c)
+		return learned, s
+	})
 }
 
 // matches are documents that the text has found, by themselves or by a neighbour,

@@ -58,6 +58,12 @@ type SpaceInfo struct {
 	Dim    int    `json:"dim"`
 	Metric string `json:"metric"`
 	Model  string `json:"model,omitempty"`
+	// Vectors is how many there are, Linked how many are in the graph, and
+	// Unlinked how many wait for it: searches score those one by one.
+	Vectors  int64 `json:"vectors"`
+	Linked   int64 `json:"linked"`
+	Unlinked int64 `json:"unlinked"`
+	Bytes    int64 `json:"bytes"` // in RAM
 }
 
 // Stats returns figures of the database. Entities, relations and sessions are 0
@@ -82,9 +88,11 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.all() {
-		s.Memory.Vectors += sp.index.Bytes()
-		s.Vectors += sp.used.Load()
-		s.Spaces = append(s.Spaces, SpaceInfo{sp.name, sp.dim, sp.metric.String(), sp.model})
+		info := sp.info()
+		s.Memory.Vectors += info.Bytes
+		s.Memory.Documents += sp.documents()
+		s.Vectors += info.Vectors
+		s.Spaces = append(s.Spaces, info)
 	}
 	slices.SortFunc(s.Spaces, func(a, b SpaceInfo) int { return strings.Compare(a.Name, b.Name) })
 	return s, nil

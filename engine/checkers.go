@@ -42,6 +42,14 @@ func (c *checker) memories() error {
 	})
 }
 
+// borrowed names a vector: its space, and the version that brought it.
+type borrowed struct {
+	space  uint16
+	born   uint64
+	change uint32
+	seq    uint64
+}
+
 func borrowedOf(v version, ref vectorRef) borrowed {
 	if ref.born == 0 {
 		ref.born, ref.change = v.born, v.change

@@ -1,35 +1,96 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
-// cosines are the similarities of the query to documents: of[i] is that of the
-// i-th, NaN where the document has no vector to compare with.
+// cosines are the similarities of the query to documents, as far as the codes of
+// their vectors tell: that of the i-th lies within low[i] and high[i], which are
+// NaN where the document has no vector to compare with.
 type cosines struct {
-	of []float64
+	low, high []float32
+	// Where bounds are apart, the space and its estimator give the exact one.
+	space *space
+	est   *hnsw.Estimator
+	truth hnsw.Truth
+	row   []float32
+}
+
+func (c *cosines) close() {
+	if c.est != nil {
+		c.est.Close()
+		c.est = nil
+	}
 }
 
 // cosines compares the query with documents: in the space of its embedding, or,
 // without one, in the lexical space with those that have no vector of their own.
+// The caller closes them.
 func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
-	r.cos.of = make([]float64, len(docs))
-	for i := range r.cos.of {
-		r.cos.of[i] = math.NaN()
+	bounds := make([]float32, 2*len(docs))
+	for i := range bounds {
+		bounds[i] = float32(math.NaN())
 	}
+	r.cos = cosines{low: bounds[:len(docs)], high: bounds[len(docs):]}
 	defer r.stage("vectors")
-	if r.q.Embedding != nil {
-		s := r.tx.db.spaces.named(r.q.Space)
-		if s == nil || s.born > r.tx.lsn {
-			return nil // nothing was stored in it
-		}
-		r.plan.Vector = s.name
-		return r.compare(ctx, s.index, r.q.Embedding, docs, s.slot)
+	if r.q.Embedding == nil {
+		return r.lexicalCosines(ctx, docs)
 	}
-	return r.lexicalCosines(ctx, docs)
+	s := r.querySpace()
+	if s == nil {
+		return nil
+	}
+	est, err := s.index.Estimator(r.q.Embedding, r.q.Exact)
+	if err != nil {
+		return err
+	}
+	r.cos.space, r.cos.est, r.cos.truth = s, est, r.tx.truth(s)
+	err = r.compare(ctx, docs, s.slot, est.Estimate)
+	if err == nil && s.metric != hnsw.Cosine && r.mixes() {
+		for i, low := range r.cos.low {
+			r.cos.low[i], r.cos.high[i] = s.similarity(low), s.similarity(r.cos.high[i])
+		}
+	}
+	return err
+}
+
+// querySpace is the space of the query's embedding, nil where nothing was stored
+// in it.
+func (r *recalling) querySpace() *space {
+	s := r.tx.db.spaces.named(r.q.Space)
+	if s == nil || s.born > r.tx.lsn {
+		return nil
+	}
+	r.plan.Vector = s.name
+	return s
+}
+
+// mixes tells whether the profile joins the vectors with other signals, and so
+// needs similarities of the size of a cosine.
+func (r *recalling) mixes() bool {
+	return r.q.Profile == ProfileBest || r.q.Profile == ProfileHybrid
+}
+
+// similarity makes a score one that can stand for a cosine: a distance d is
+// 1/(1+d). Dot products are those of vectors of length one or less where somebody
+// mixes them with other signals.
+func (s *space) similarity(score float32) float32 {
+	switch s.metric {
+	case hnsw.L2:
+		return 1 / (1 - score)
+	case hnsw.Dot:
+		return max(-1, min(1, score))
+	}
+	return score
 }
 
 func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
@@ -56,7 +117,13 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	if err != nil {
 		return err
 	}
-	return r.compare(ctx, db.lexical.index, query, docs, db.lexical.slot)
+	return r.compare(ctx, docs, db.lexical.slot, func(slots []uint32, low, high []float32) error {
+		if err := db.lexical.index.Scores(query, slots, low); err != nil {
+			return err
+		}
+		copy(high, low) // the codes are the vectors
+		return nil
+	})
 }
 
 // hasVector tells whether a document has a vector that was given or learned.
@@ -90,11 +157,13 @@ func (r *recalling) idf() func(string) float64 {
 // compareBatch is how many rows are scored between looks at the context.
 const compareBatch = 4096
 
-// compare fills in the similarities of the documents that have a slot.
-func (r *recalling) compare(ctx context.Context, index *hnsw.Index, query []float32, docs []uint32, slotOf func(uint32) (uint32, bool)) error {
+// compare fills in the bounds of the documents that have a slot.
+func (r *recalling) compare(
+	ctx context.Context, docs []uint32, slotOf func(uint32) (uint32, bool), bound func(slots []uint32, low, high []float32) error,
+) error {
 	slots := make([]uint32, 0, min(len(docs), compareBatch))
 	places := make([]int, 0, cap(slots))
-	scores := make([]float32, cap(slots))
+	low, high := make([]float32, cap(slots)), make([]float32, cap(slots))
 	flush := func() error {
 		if len(slots) == 0 {
 			return nil
@@ -102,11 +171,11 @@ func (r *recalling) compare(ctx context.Context, index *hnsw.Index, query []floa
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := index.Scores(query, slots, scores[:len(slots)]); err != nil {
+		if err := bound(slots, low[:len(slots)], high[:len(slots)]); err != nil {
 			return err
 		}
 		for i, place := range places {
-			r.cos.of[place] = float64(scores[i])
+			r.cos.low[place], r.cos.high[place] = low[i], high[i]
 		}
 		slots, places = slots[:0], places[:0]
 		return nil
@@ -124,4 +193,196 @@ func (r *recalling) compare(ctx context.Context, index *hnsw.Index, query []floa
 		}
 	}
 	return flush()
+}
+
+// has tells whether the i-th document has a similarity.
+func (c *cosines) has(i int) bool { return !math.IsNaN(float64(c.low[i])) }
+
+// exact is the similarity of the i-th document, NaN where it has none.
+func (r *recalling) exact(i int, doc uint32) (float64, error) {
+	c := &r.cos
+	if c.low[i] == c.high[i] || !c.has(i) {
+		return float64(c.low[i]), nil
+	}
+	slot, ok := c.space.slot(doc)
+	if !ok {
+		return 0, &Error{Kind: ErrCorrupt, What: "score a vector", Why: "it has gone while it was looked at"}
+	}
+	var err error
+	if c.space.index.Config().Truth == nil {
+		c.row = c.space.index.Row(slot, c.row)
+	} else if c.row, err = c.truth(slot, c.row[:0]); err != nil {
+		return 0, err
+	}
+	score, err := c.est.Exact(c.row)
+	if err != nil {
+		return 0, &Error{Kind: ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
+	}
+	if r.mixes() {
+		score = c.space.similarity(score)
+	}
+	return float64(score), nil
+}
+
+// signalled is how a profile sees the candidates: the weights and signals of the
+// i-th, were c its similarity, which is NaN where it has none. The score must not
+// fall as c rises.
+type signalled func(i int, c float64) (policy.Weights, policy.Signals)
+
+// guess is a candidate that may be among the best.
+type guess struct {
+	i    int
+	most float64 // its score at most
+}
+
+// join ranks documents by similarity and other signals. Most are ruled out by the
+// bounds of their similarity; what is left is scored exactly. ceiling is at least
+// the score of a candidate, without a look at what takes time; nil is +∞.
+func (r *recalling) join(docs []uint32, k int, ceiling func(i int, c float64) float64, of signalled) ([]scored, error) {
+	floors := newFloors(k)
+	var guesses []guess
+	for i := range docs {
+		high := float64(r.cos.high[i])
+		if ceiling != nil && ceiling(i, high) < floors.bar() {
+			continue
+		}
+		w, s := of(i, high)
+		most := w.Score(s)
+		if most < floors.bar() {
+			continue
+		}
+		if r.cos.low[i] != r.cos.high[i] {
+			w, s = of(i, float64(r.cos.low[i]))
+		}
+		floors.push(w.Score(s))
+		guesses = append(guesses, guess{i, most})
+	}
+	bar := floors.bar()
+	guesses = slices.DeleteFunc(guesses, func(g guess) bool { return g.most < bar })
+	slices.SortFunc(guesses, func(a, b guess) int { return cmp.Compare(b.most, a.most) })
+	best := newTop(k)
+	for _, g := range guesses {
+		if !best.admits(g.most) {
+			break // nor are those that follow
+		}
+		c, err := r.exact(g.i, docs[g.i])
+		if err != nil {
+			return nil, err
+		}
+		w, s := of(g.i, c)
+		best.weigh(docs[g.i], r.tx.db.docs.row, w, s)
+	}
+	return best.sorted(), nil
+}
+
+// floors are the k highest of the lowest scores that candidates may have: what
+// cannot reach the last of them is not among the best k. A heap with the least
+// first.
+type floors struct {
+	k    int
+	heap []float64
+}
+
+func newFloors(k int) *floors { return &floors{k: k} }
+
+func (f *floors) bar() float64 {
+	if len(f.heap) < f.k {
+		return math.Inf(-1)
+	}
+	return f.heap[0]
+}
+
+func (f *floors) push(v float64) {
+	h := f.heap
+	if len(h) < f.k {
+		h = append(h, v)
+		f.heap = h
+		for i := len(h) - 1; i > 0 && h[i] < h[(i-1)/2]; i = (i - 1) / 2 {
+			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+		}
+		return
+	}
+	if v <= h[0] {
+		return
+	}
+	h[0] = v
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
+			if h[child] < h[least] {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
+
+const (
+	// efShare is how many candidates a walk over the graph keeps for each hit, and
+	// efLeast how many at least.
+	efShare, efLeast = 4, 128
+	// wideShare: a scope of at least one in so many vectors is searched as a whole,
+	// hits outside it left out; for less, the search is told of the slots.
+	wideShare = 4
+)
+
+// walked tells whether the documents in scope are so many that the graph is asked.
+func (r *recalling) walked(s *space) bool {
+	return s != nil && !r.q.Exact && r.set.GetCardinality() > uint64(r.tx.db.limits.exhaustive) && s.index.Linked() > 0
+}
+
+// nearest are documents in scope whose vectors are close to the query's, the
+// closest first: by their codes alone where they are to be scored again.
+func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([]uint32, []float64, error) {
+	defer r.stage("graph")
+	r.plan.Approximate = true
+	search := hnsw.Search{
+		K: k, Slots: s.index.Len(), Ef: max(efLeast, efShare*k), Rough: rough, Truth: r.tx.truth(s),
+	}
+	if rough {
+		search.Ef = k
+	}
+	docs, lsn := &r.tx.db.docs, r.tx.lsn
+	if int64(r.set.GetCardinality()) >= s.used.Load()/wideShare {
+		search.Visible = func(slot uint32) bool {
+			doc := s.doc(docs, slot, lsn)
+			return doc != noDoc && r.set.Contains(doc)
+		}
+	} else {
+		search.Within = r.slotsOf(s)
+	}
+	hits, err := s.index.Search(ctx, r.q.Embedding, search)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, scores := make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
+	for _, h := range hits {
+		if doc := s.doc(docs, h.Slot, lsn); doc != noDoc {
+			found, scores = append(found, doc), append(scores, float64(h.Score))
+		}
+	}
+	return found, scores, nil
+}
+
+// slotsOf are the slots of the documents in scope.
+func (r *recalling) slotsOf(s *space) *roaring.Bitmap {
+	slots := roaring.New()
+	var part []uint32
+	for docs, it := make([]uint32, compareBatch), r.set.ManyIterator(); ; {
+		n := it.NextMany(docs)
+		if n == 0 {
+			return slots
+		}
+		part = part[:0]
+		for _, doc := range docs[:n] {
+			if slot, ok := s.slot(doc); ok {
+				part = append(part, slot)
+			}
+		}
+		slots.AddMany(part)
+	}
 }

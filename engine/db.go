@@ -37,6 +37,8 @@ type DB struct {
 	budget     int64
 	hotBytes   int64 // what a chunk of the text index in memory may grow to
 
+	vectorsInMemory bool
+
 	embedder    embed.Embedder
 	analyzer    *analysis.Analyzer
 	settings    Settings
@@ -62,9 +64,11 @@ type DB struct {
 	next    counters
 
 	janitor *janitor
-	sealed  map[uint16]bool     // the chunks of the text index that are; guarded by janitor.busy
-	loading map[borrowed]uint32 // while Open loads: the vectors that documents refer to
-	stopped context.CancelFunc  // ends the background work
+	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
+	linker  *linker
+	limits  vectorLimits
+	loading *vectorLoader      // while Open loads
+	stopped context.CancelFunc // ends the background work
 	work    sync.WaitGroup
 
 	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
@@ -277,6 +281,11 @@ func (db *DB) close() error {
 	}
 	if db.Failed() == nil {
 		errs = append(errs, db.syncer.wait(db.syncer.newest()))
+	}
+	if db.Failed() == nil {
+		for _, s := range db.spaces.all() {
+			db.saveSpace(context.Background(), s, db.limits.closeTail)
+		}
 	}
 	errs = append(errs, db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
 	if db.Failed() != nil {

@@ -94,7 +94,7 @@ func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
 		return err
 	}
 	defer release()
-	if err := db.waitForSealing(ctx); err != nil {
+	if err := db.admit(ctx); err != nil {
 		return err
 	}
 	c.done = make(chan struct{})

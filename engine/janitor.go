@@ -171,6 +171,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead) error {
 	for _, d := range part {
 		db.freeSlots(d.doc, d.kept)
 	}
+	db.linker.wake()
 	return nil
 }
 
@@ -182,6 +183,7 @@ func (db *DB) freeAll(ctx context.Context, docs []uint32) error {
 	for _, doc := range docs {
 		db.freeSlots(doc, nil)
 	}
+	db.linker.wake()
 	return nil
 }
 
@@ -190,14 +192,6 @@ func (db *DB) freeAll(ctx context.Context, docs []uint32) error {
 func (db *DB) freeSlots(doc uint32, kept []uint16) {
 	db.lexical.forget(doc)
 	for _, s := range db.spaces.all() {
-		slot, ok := s.slot(doc)
-		if !ok {
-			continue
-		}
-		s.slots.at(uint64(doc)).Store(0)
-		if !slices.Contains(kept, s.num) {
-			s.index.Remove(slot)
-			s.used.Add(-1)
-		}
+		s.free(doc, slices.Contains(kept, s.num))
 	}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
-	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
@@ -63,6 +61,11 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{},
 	}
 	db.gate.idle.L = &db.gate.mu
+	db.vectorsInMemory, db.limits = o.VectorsInMemory, defaultVectorLimits()
+	if o.vectorLimits != nil {
+		db.limits = *o.vectorLimits
+	}
+	db.linker = newLinker(db)
 	if db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
@@ -116,6 +119,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 		return err
 	}
 	if err := db.start(base, id, o); err != nil {
+		db.loading.stop()
 		return errors.Join(err, db.points.close(), db.closeStore())
 	}
 	return nil
@@ -205,6 +209,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 			db.log.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
+	db.work.Go(func() { db.linker.run(ctx) })
 	db.background(ctx, touchEvery, db.touched.full, db.FlushTouches)
 	db.background(ctx, expireEvery, nil, db.expireEntries)
 	if db.durability == Buffered {
@@ -251,6 +256,7 @@ func (db *DB) load() error {
 		{"the generations", db.loadGenerations},
 		{"the log", db.loadLog},
 		{"the names", db.loadNames},
+		{"the vector snapshots", db.beginVectors},
 		{"the documents", db.loadDocs},
 		{"the vectors", db.loadVectors},
 		{"the access statistics", db.loadStats},
@@ -304,7 +310,7 @@ func (db *DB) loadNames() error {
 				db.fields.add(name, num)
 				return nil
 			}
-			s, err := decodeSpace(num, name, extra)
+			s, err := db.decodeSpace(num, name, extra)
 			if err != nil {
 				return err
 			}
@@ -340,15 +346,6 @@ func (db *DB) checkSeed() error {
 		return nil
 	}
 	return err
-}
-
-// borrowed maps a vector that another version brought to the document that uses
-// it: space, and the version that brought it.
-type borrowed struct {
-	space  uint16
-	born   uint64
-	change uint32
-	seq    uint64
 }
 
 // loadDocs rebuilds the document table and the text index from the forward
@@ -418,57 +415,8 @@ func (db *DB) loadRow(doc uint32, f *forwardRecord) error {
 		r.created, r.expires = f.created, f.expires
 		r.importance, r.confidence = f.importance, f.confidence
 	})
-	for _, v := range f.vectors {
-		if v.born == 0 {
-			v.born, v.change = f.born, f.change
-		}
-		if db.loading == nil {
-			db.loading = map[borrowed]uint32{}
-		}
-		db.loading[borrowed{v.space, v.born, v.change, f.seq}] = doc
-	}
+	db.loading.want(doc, &f.version, f.vectors)
 	return nil
-}
-
-// loadVectors reads the vectors that live documents refer to.
-func (db *DB) loadVectors() error {
-	users := db.loading
-	db.loading = nil
-	lower, upper := db.keys.span(kindVector)
-	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		if len(key) != keyHeader+26 {
-			return corruptKey("vector", key)
-		}
-		k := key[keyHeader:]
-		b := borrowed{
-			space: binary.BigEndian.Uint16(k), seq: binary.BigEndian.Uint64(k[6:]),
-			born: binary.BigEndian.Uint64(k[14:]), change: binary.BigEndian.Uint32(k[22:]),
-		}
-		doc, used := users[b]
-		if !used {
-			return nil
-		}
-		delete(users, b)
-		s := db.spaces.numbered(b.space)
-		if s == nil {
-			return &Error{Kind: ErrCorrupt, What: "load a vector", Why: fmt.Sprintf("there is no space number %d", b.space)}
-		}
-		vec, err := codec.Floats(value)
-		if err != nil {
-			return &Error{Kind: ErrCorrupt, What: "load a vector", Cause: err}
-		}
-		slot, err := s.index.Add(vec)
-		if err != nil {
-			return &Error{Kind: ErrCorrupt, What: "load a vector", Cause: err}
-		}
-		s.setSlot(doc, slot)
-		s.used.Add(1)
-		return nil
-	})
-	if err == nil && len(users) > 0 {
-		err = &Error{Kind: ErrCorrupt, What: "load the vectors", Why: fmt.Sprintf("%d are missing", len(users)), Do: "run check"}
-	}
-	return err
 }
 
 func (db *DB) loadStats() error {

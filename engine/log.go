@@ -13,15 +13,16 @@ const logVersion = 1
 type logOp byte
 
 const (
-	logAdd    logOp = 1 // owner, seq, change
-	logUpdate logOp = 2 // owner, seq, change, born and change of the version before
-	logDelete logOp = 3 // owner, seq, born and change of the version that died
-	logRange  logOp = 4 // change: a death range
-	logTouch  logOp = 5 // number of memories, then owner, seq, count, last for each
-	logPut    logOp = 6 // owner, key, the entry as it is stored
-	logUnput  logOp = 7 // owner, key
-	logReset  logOp = 8 // everything before it is gone
-	logPast   logOp = 9 // owner, seq, change: a version that was superseded before it came here
+	logAdd    logOp = 1  // owner, seq, change
+	logUpdate logOp = 2  // owner, seq, change, born and change of the version before
+	logDelete logOp = 3  // owner, seq, born and change of the version that died
+	logRange  logOp = 4  // change: a death range
+	logTouch  logOp = 5  // number of memories, then owner, seq, count, last for each
+	logPut    logOp = 6  // owner, key, the entry as it is stored
+	logUnput  logOp = 7  // owner, key
+	logReset  logOp = 8  // everything before it is gone
+	logPast   logOp = 9  // owner, seq, change: a version that was superseded before it came here
+	logSpace  logOp = 10 // a vector space was made, whose name says the rest
 )
 
 func (tx *Tx) logVersioned(op logOp, v version, before *version) {

@@ -49,6 +49,10 @@ type Query struct {
 	// Limit is the number of hits: 0 is 10, at most MaxLimit.
 	Limit   int
 	Profile Profile
+	// Exact scores every memory in scope by its vector, whatever that takes. Without
+	// it, scopes of more than 20,000 memories are searched by a graph, which may
+	// miss some of the closest; scores are exact either way.
+	Exact bool
 	// Explain fills Result.Plan.
 	Explain bool
 	// NoTouch leaves access counts and times as they are.
@@ -95,8 +99,10 @@ type Plan struct {
 	// Candidates is the number of memories that were scored by every signal.
 	Candidates int `json:"candidates"`
 	// Exhaustive: every memory in scope was a candidate.
-	Exhaustive bool     `json:"exhaustive"`
-	Terms      []string `json:"terms,omitempty"`
+	Exhaustive bool `json:"exhaustive"`
+	// Approximate: vectors were searched by their graph.
+	Approximate bool     `json:"approximate,omitempty"`
+	Terms       []string `json:"terms,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string  `json:"vector,omitempty"`
 	Stages []Stage `json:"stages"`

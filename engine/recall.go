@@ -18,9 +18,8 @@ import (
 
 const (
 	doingRecall = "recall"
-	// exhaustiveMost is the size of a scope up to which every memory is scored
-	// by every signal.
-	exhaustiveMost = 20_000
+	// textMost is how many matches of the text substrate ranks at most.
+	textMost = 20_000
 	// candidatesMost is how many candidates each signal brings in larger scopes.
 	candidatesMost = 1_000
 )
@@ -214,10 +213,10 @@ func (r *recalling) rank(ctx context.Context) ([]scored, error) {
 	case ProfileText:
 		return r.rankText(ctx, r.q.Limit)
 	case ProfileVector:
-		return r.rankVector(ctx, r.q.Limit)
+		return r.rankVector(ctx)
 	case ProfileSubstrate:
 		if r.q.Embedding != nil {
-			return r.rankVector(ctx, r.q.Limit)
+			return r.rankVector(ctx)
 		}
 		return r.rankSubstrate(ctx)
 	case ProfileHybrid:
@@ -272,23 +271,37 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 
 func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.row(doc).seq }
 
-func (r *recalling) rankVector(ctx context.Context, k int) ([]scored, error) {
+// rankVector ranks by the vectors alone.
+func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
+	k := r.q.Limit
+	if r.q.Embedding != nil {
+		if s := r.querySpace(); r.walked(s) {
+			docs, scores, err := r.nearest(ctx, s, k, false)
+			best := newTop(k)
+			for i, doc := range docs {
+				best.offer(scored{doc: doc, seq: r.seq(doc), score: scores[i], parts: Parts{Cosine: scores[i]}})
+			}
+			r.plan.Candidates = len(docs)
+			return best.sorted(), err
+		}
+	}
 	docs := r.set.ToArray()
 	if err := r.cosines(ctx, docs); err != nil {
 		return nil, err
 	}
-	best := newTop(k)
+	defer r.cos.close()
 	n := 0
-	for i, doc := range docs {
-		s := r.cos.of[i]
-		if math.IsNaN(s) {
-			continue // has no vector
+	for i := range docs { // those without a vector are no hits
+		if r.cos.has(i) {
+			docs[n], r.cos.low[n], r.cos.high[n] = docs[i], r.cos.low[i], r.cos.high[i]
+			n++
 		}
-		n++
-		best.offer(scored{doc: doc, seq: r.seq(doc), score: s, parts: Parts{Cosine: s}})
 	}
-	r.plan.Candidates, r.plan.Exhaustive = max(r.plan.Candidates, n), true
-	return best.sorted(), nil
+	r.plan.Candidates, r.plan.Exhaustive = n, true
+	alone := policy.Weights{Cosine: 1}
+	return r.join(docs[:n], k, nil, func(_ int, c float64) (policy.Weights, policy.Signals) {
+		return alone, policy.Signals{Cosine: c}
+	})
 }
 
 // rankHybrid scores candidates by every signal: all in scope where they are few
@@ -301,6 +314,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	if err := r.cosines(ctx, docs); err != nil {
 		return nil, err
 	}
+	defer r.cos.close()
 	hits := make([]invindex.Hit, len(docs))
 	if len(r.terms) > 0 {
 		if err := r.tx.db.text.Score(ctx, r.tx.text, r.terms, r.stats, docs, hits); err != nil {
@@ -308,32 +322,35 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		}
 		r.stage("text")
 	}
+	r.plan.Candidates = len(docs)
 	weights := policy.Hybrid()
-	best := newTop(r.q.Limit)
-	for i, doc := range docs {
-		s := policy.Signals{Recency: 1, Importance: 1, Confidence: 1}
+	known := func(i int, c float64) policy.Signals {
+		var s policy.Signals
 		if len(r.terms) > 0 {
 			s.Keywords = float64(hits[i].Matched) / float64(len(r.terms))
 		}
-		if c := r.cos.of[i]; !math.IsNaN(c) {
+		if !math.IsNaN(c) {
 			s.Cosine = c
 		}
-		if !best.admits(weights.Score(s)) {
-			continue // whatever its row says
-		}
-		row := r.tx.db.docs.row(doc)
+		return s
+	}
+	ceiling := func(i int, c float64) float64 {
+		s := known(i, c)
+		s.Recency, s.Importance, s.Confidence = 1, 1, 1 // whatever its row says
+		return weights.Score(s)
+	}
+	return r.join(docs, r.q.Limit, ceiling, func(i int, c float64) (policy.Weights, policy.Signals) {
+		s, row := known(i, c), r.tx.db.docs.row(docs[i])
 		s.Recency = policy.Recency(r.since(row.created), policy.RecencyHalfLife)
 		s.Importance, s.Confidence = row.importance, row.confidence
-		best.weigh(doc, r.tx.db.docs.row, weights, s)
-	}
-	r.plan.Candidates = len(docs)
-	return best.sorted(), nil
+		return weights, s
+	})
 }
 
 // rankSubstrate scores the memories that have a word of the query, in large scopes
 // those of the best BM25, by the signals of a search without vectors.
 func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
-	hits, err := r.textHits(ctx, max(exhaustiveMost, r.q.Limit))
+	hits, err := r.textHits(ctx, max(textMost, r.q.Limit))
 	if err != nil {
 		return nil, err
 	}
@@ -359,39 +376,66 @@ func (r *recalling) since(ms int64) time.Duration {
 	return time.Duration(r.tx.now-ms) * time.Millisecond
 }
 
+// candidates are the documents that a mixed profile scores: all in scope, or what
+// text and vectors find.
 func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
-	if r.set.GetCardinality() <= exhaustiveMost {
-		r.plan.Exhaustive = true
+	if r.few() {
 		return r.set.ToArray(), nil
 	}
-	most := max(candidatesMost, r.q.Limit)
-	union := roaring.New()
+	var found []uint32
 	if len(r.terms) > 0 {
-		found, err := r.textHits(ctx, most)
+		hits, err := r.textHits(ctx, max(candidatesMost, r.q.Limit))
 		if err != nil {
 			return nil, err
 		}
-		for _, h := range found {
-			union.Add(h.Doc)
+		for _, h := range hits {
+			found = append(found, h.Doc)
 		}
 	}
 	// The lexical vectors are made of the same words as the text's terms: what
 	// is close in them has been found already.
-	if r.q.Embedding != nil {
-		found, err := r.rankVector(ctx, most)
+	if r.q.Embedding == nil {
+		return roaring.BitmapOf(found...).ToArray(), nil
+	}
+	return r.withNearest(ctx, found)
+}
+
+// few tells whether all in scope are candidates.
+func (r *recalling) few() bool {
+	r.plan.Exhaustive = r.q.Exact || r.set.GetCardinality() <= uint64(r.tx.db.limits.exhaustive)
+	return r.plan.Exhaustive
+}
+
+// withNearest adds to documents those whose vectors are the closest, and sorts
+// them.
+func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, error) {
+	set := roaring.BitmapOf(found...)
+	s, k := r.querySpace(), max(candidatesMost, r.q.Limit)
+	switch {
+	case s == nil:
+	case r.walked(s):
+		near, _, err := r.nearest(ctx, s, k, true)
 		if err != nil {
 			return nil, err
 		}
-		addDocs(union, found)
-		r.plan.Exhaustive = false
+		set.AddMany(near)
+	default:
+		all := r.set.ToArray()
+		if err := r.cosines(ctx, all); err != nil {
+			return nil, err
+		}
+		defer r.cos.close()
+		near := newTop(k)
+		for i, doc := range all {
+			if r.cos.has(i) {
+				near.offer(scored{doc: doc, score: float64(r.cos.low[i])})
+			}
+		}
+		for _, s := range near.heap {
+			set.Add(s.doc)
+		}
 	}
-	return union.ToArray(), nil
-}
-
-func addDocs(set *roaring.Bitmap, found []scored) {
-	for _, s := range found {
-		set.Add(s.doc)
-	}
+	return set.ToArray(), nil
 }
 
 // fetch reads the memories of the hits and notes the touches.

@@ -666,7 +666,7 @@ func TestBestInALargeScope(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	ada := Scope{User: "ada", Run: "r"}
 	var batch []Memory
-	for i := range exhaustiveMost + 10 {
+	for i := range db.limits.exhaustive + 10 {
 		batch = append(batch, Memory{ID: fmt.Sprint(i), Scope: ada, Text: "noise", Embedding: []float32{1, float32(i%97) + 20}})
 	}
 	const byText, byVector = 7_000, 14_000

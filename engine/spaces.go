@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,17 +32,78 @@ type space struct {
 	model  string
 	born   uint64 // LSN of the commit that made it; 0: it was there at Open
 
-	index *hnsw.Index
-	slots paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
-	used  atomic.Int64         // vectors that are not freed
+	index   *hnsw.Index
+	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
+	holders paged[slotHolder]    // slot → whose vector it is
+
+	used    atomic.Int64  // vectors that are not freed
+	added   atomic.Uint64 // vectors ever put into the index since it was opened
+	removed atomic.Uint64
+	saved   saved // of the snapshot on disk; the linker's, and Close's when that has ended
 }
 
-func newSpace(num uint16, name string, dim int, metric hnsw.Metric, model string) (*space, error) {
-	index, err := hnsw.New(hnsw.Config{Dim: dim, Metric: metric})
+// slotHolder is the version that brought the vector in a slot: the vector's key in the
+// store, and by its Seq the way to the documents that share it. It is written
+// before a document points to the slot, and again only when the slot is used
+// again, which nobody then can see by that document.
+type slotHolder struct {
+	// seq is looked at by searches that meet the slot before its document is
+	// born, and so is the only one to be atomic.
+	seq    atomic.Uint64
+	born   uint64
+	owner  uint32
+	change uint32
+}
+
+func (h *slotHolder) version() version {
+	return version{owner: h.owner, seq: h.seq.Load(), born: h.born, change: h.change}
+}
+
+func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, model string) (*space, error) {
+	s := &space{num: num, name: name, dim: dim, metric: metric, model: model}
+	index, err := hnsw.New(db.indexConfig(s))
 	if err != nil {
 		return nil, &Error{Kind: ErrInvalid, What: "open the vector space " + name, Cause: err}
 	}
-	return &space{num: num, name: name, dim: dim, metric: metric, model: model, index: index}, nil
+	s.index = index
+	return s, nil
+}
+
+// indexConfig is that of a space's index, new or read from a snapshot.
+func (db *DB) indexConfig(s *space) hnsw.Config {
+	c := hnsw.Config{
+		Dim: s.dim, Metric: s.metric, Seed: uint64(s.num), Crossover: db.limits.crossover,
+		Builders: min(max(1, runtime.GOMAXPROCS(0)/2), buildersMost),
+	}
+	if !db.vectorsInMemory {
+		c.Truth = noTruth
+	}
+	return c
+}
+
+// buildersMost bounds the goroutines that link.
+const buildersMost = 8
+
+// noTruth stands for the truth of each search, which reads what its transaction
+// sees: see Tx.truth.
+func noTruth(uint32, []float32) ([]float32, error) {
+	return nil, errors.New("a search of vectors without a transaction")
+}
+
+// truth reads vectors of a space from the store as of the transaction.
+func (tx *Tx) truth(s *space) hnsw.Truth {
+	return func(slot uint32, dst []float32) ([]float32, error) {
+		if !s.index.Live(slot) {
+			return nil, &Error{Kind: ErrCorrupt, What: "read a vector", Why: "its slot is free"}
+		}
+		v := s.holders.at(uint64(slot)).version()
+		b, closer, err := tx.reader.Get(tx.db.keys.vector(s.num, v))
+		if err != nil {
+			return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
+		}
+		dst, err = codec.FloatsInto(dst, b)
+		return dst, errors.Join(err, closer.Close())
+	}
 }
 
 // slot is where a doc's vector is.
@@ -55,13 +118,82 @@ func (s *space) slot(doc uint32) (uint32, bool) {
 
 func (s *space) setSlot(doc, slot uint32) { s.slots.grow(uint64(doc)).Store(slot + 1) }
 
+// doc is the document as of lsn whose vector is in a slot, noDoc if there is none.
+func (s *space) doc(docs *docTable, slot uint32, lsn uint64) uint32 {
+	h := s.holders.at(uint64(slot))
+	if h == nil {
+		return noDoc
+	}
+	doc := docs.at(h.seq.Load(), lsn)
+	if doc == noDoc {
+		return noDoc
+	}
+	if at, ok := s.slot(doc); !ok || at != slot {
+		return noDoc
+	}
+	return doc
+}
+
+// add puts a document's vector into the index; of is the version that brought it.
+// The writer lock is held.
+func (s *space) add(doc uint32, of version, vec []float32) error {
+	slot, err := s.index.Add(vec)
+	if err != nil {
+		return err
+	}
+	s.hold(doc, slot, of)
+	s.added.Add(1)
+	return nil
+}
+
+// hold notes whose vector is in a slot.
+func (s *space) hold(doc, slot uint32, of version) {
+	h := s.holders.grow(uint64(slot))
+	h.owner, h.born, h.change = of.owner, of.born, of.change
+	h.seq.Store(of.seq)
+	s.setSlot(doc, slot)
+	s.used.Add(1)
+}
+
+// free takes a document's vector out, unless the next version of its memory keeps
+// it. Nobody can see the document any more; the writer lock is held.
+func (s *space) free(doc uint32, kept bool) {
+	slot, ok := s.slot(doc)
+	if !ok {
+		return
+	}
+	s.slots.at(uint64(doc)).Store(0)
+	if !kept {
+		s.index.Remove(slot)
+		s.used.Add(-1)
+		s.removed.Add(1)
+	}
+}
+
+// bytes is the memory of the vectors, and documents that of the way from documents
+// to them.
+func (s *space) bytes() int64 { return s.index.Bytes() + s.holders.bytes(holderSize) }
+
+func (s *space) documents() int64 {
+	const slotSize = 4
+	return s.slots.bytes(slotSize)
+}
+
+func (s *space) info() SpaceInfo {
+	st := s.index.Stats()
+	return SpaceInfo{
+		Name: s.name, Dim: s.dim, Metric: s.metric.String(), Model: s.model,
+		Vectors: s.used.Load(), Linked: int64(st.Linked - st.Removed), Unlinked: int64(st.Pending), Bytes: s.bytes(),
+	}
+}
+
 func (s *space) encode() []byte {
 	b := codec.AppendBytes(nil, s.model)
 	b = append(b, byte(s.metric))
 	return append(b, byte(s.dim), byte(s.dim>>8))
 }
 
-func decodeSpace(num uint32, name string, b []byte) (*space, error) {
+func (db *DB) decodeSpace(num uint32, name string, b []byte) (*space, error) {
 	r := codec.NewReader(b)
 	model := r.String()
 	metric := hnsw.Metric(r.Byte())
@@ -69,7 +201,7 @@ func decodeSpace(num uint32, name string, b []byte) (*space, error) {
 	if r.Err() != nil {
 		return nil, &Error{Kind: ErrCorrupt, What: "read the vector space " + name, Cause: r.Err()}
 	}
-	return newSpace(uint16(num), name, dim, metric, model)
+	return db.newSpace(uint16(num), name, dim, metric, model)
 }
 
 // spaces are those of a database; the writer adds, readers look up.
@@ -102,6 +234,7 @@ func (ss *spaces) all() []*space {
 	for _, s := range ss.byNum {
 		all = append(all, s)
 	}
+	slices.SortFunc(all, func(a, b *space) int { return int(a.num) - int(b.num) })
 	return all
 }
 

@@ -134,10 +134,19 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	defer release()
-	if err := db.waitForSealing(ctx); err != nil {
+	if err := db.admit(ctx); err != nil {
 		return err
 	}
 	return db.acknowledge(db.update(ctx, fn))
+}
+
+// admit keeps a writer waiting while the work that is done behind the writers, on
+// the indexes, is too far behind.
+func (db *DB) admit(ctx context.Context) error {
+	if err := db.waitForSealing(ctx); err != nil {
+		return err
+	}
+	return db.linker.admit(ctx)
 }
 
 // acknowledge returns when everything up to the LSN that a write has seen is
@@ -328,25 +337,6 @@ func (db *DB) show(p *pendingVersion) error {
 		s := db.docs.seq(p.seq)
 		s.count.Add(p.access.count)
 		s.accessed.Store(max(s.accessed.Load(), p.access.last))
-	}
-	return nil
-}
-
-func (db *DB) showVectors(p *pendingVersion) error {
-	for name, vec := range p.vectors {
-		s := db.spaces.named(name)
-		slot, err := s.index.Add(vec)
-		if err != nil {
-			return fmt.Errorf("index a vector of the space %s: %w", name, err)
-		}
-		s.setSlot(p.doc, slot)
-		s.used.Add(1)
-	}
-	for _, num := range p.keeps {
-		s := db.spaces.numbered(num)
-		if slot, ok := s.slot(p.inherits); ok {
-			s.setSlot(p.doc, slot)
-		}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestVectorsAsGiven(t *testing.T) {
 		db = openTest(t, fs, Options{})
 	}
 	st, err := db.Stats(t.Context())
-	if err != nil || st.Vectors != 3 || len(st.Spaces) != 3 || st.Spaces[0] != (SpaceInfo{Name: "default", Dim: 4, Metric: "cosine"}) {
+	if err != nil || st.Vectors != 3 || len(st.Spaces) != 3 || st.Spaces[0] != (SpaceInfo{Name: "default", Dim: 4, Metric: "cosine", Vectors: 1, Unlinked: 1, Bytes: st.Spaces[0].Bytes}) {
 		t.Errorf("statistics %+v, %v", st, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -487,16 +488,7 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 	if name == defaultSpace && tx.db.embedder != nil {
 		model = tx.db.embedder.Model()
 	}
-	s, err := newSpace(uint16(tx.next.names[nameSpace]+1), name, dim, 0, model)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := tx.newNumber(nameKey{nameSpace, name}, s.encode()); err != nil {
-		return nil, err
-	}
-	s.born = tx.lsn
-	tx.spaces[name] = s
-	return s, nil
+	return tx.newSpace(name, dim, hnsw.Cosine, model)
 }
 
 // remove deletes a memory: its last version dies with this commit.

@@ -53,7 +53,7 @@ func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
 	}
 	f.drop(&r.probe, table)
 	slices.SortFunc(f.found, compareCandidates)
-	return r.rescore(f.found, s.K)
+	return r.finish(f.found, s)
 }
 
 func (f *flatSearch) add(c candidate, p *probe, table *simd.Rows) {

@@ -37,7 +37,7 @@ func clustered(rng *rand.Rand, n, dim, centres int) [][]float32 {
 func newGraph(t testing.TB, cfg Config) *Index {
 	t.Helper()
 	x := mustNew(t, cfg)
-	x.crossover = 0
+	x.cfg.Crossover = 0
 	return x
 }
 
@@ -291,11 +291,18 @@ func TestTruthIsAskedForScores(t *testing.T) {
 			t.Errorf("%s: %d rows were asked for, for 200 searches of 10", m, asked)
 		}
 	}
-	lost := errors.New("lost")
+	lost := errors.New("lost") // and not asked for by a rough search
 	x := mustNew(t, Config{Dim: 1, Truth: func(uint32, []float32) ([]float32, error) { return nil, lost }})
 	mustAdd(t, x, []float32{1})
 	if _, err := x.Search(t.Context(), []float32{1}, Search{K: 1, Slots: 1}); !errors.Is(err, lost) {
 		t.Errorf("a lost row: %v", err)
+	}
+	if hits := mustSearch(t, x, []float32{1}, Search{K: 1, Slots: 1, Rough: true}); len(hits) != 1 || hits[0] != (Hit{0, 1}) {
+		t.Errorf("a rough search: %v", hits)
+	}
+	own := func(uint32, []float32) ([]float32, error) { return []float32{2}, nil }
+	if hits := mustSearch(t, x, []float32{1}, Search{K: 1, Slots: 1, Truth: own}); len(hits) != 1 || hits[0].Score != 1 {
+		t.Errorf("a search that brings the row: %v", hits)
 	}
 	x = mustNew(t, Config{Dim: 1, Truth: func(uint32, []float32) ([]float32, error) { return []float32{1, 2}, nil }})
 	mustAdd(t, x, []float32{1})

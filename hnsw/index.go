@@ -59,16 +59,16 @@ type Config struct {
 	// codes are the rows, exactly as Row returns them. It takes a quarter of
 	// the memory, and rounds each component to 1/127 of the vector's largest.
 	Quantized bool
-	// Truth returns the vector that was added under a slot, in dst if it has
-	// room. With it the index keeps codes alone in memory, and asks for the
-	// few rows whose exact score matters. It is called from searches, by
-	// several goroutines at once. It excludes Quantized.
-	Truth func(slot uint32, dst []float32) ([]float32, error)
+	// With Truth the index keeps codes alone in memory, and asks it, or
+	// [Search].Truth, for the few rows whose exact score matters. It is called
+	// from searches, by several goroutines at once. It excludes Quantized.
+	Truth Truth
 
 	M              int    // links of a node in each upper layer; twice as many in the lowest. 2 to 64; 0 is 16
 	EfConstruction int    // candidates kept while linking. 1 to 4096; 0 is 200
 	Builders       int    // goroutines that Link uses. 1 to 64; 0 is 1, whose graph depends on Seed and the order of calls alone
 	Seed           uint64 // of the choice of layers
+	Crossover      int    // rows below which no graph is built; 0 is [Crossover]
 }
 
 func (c *Config) complete() error {
@@ -89,6 +89,7 @@ func (c *Config) complete() error {
 		{"M", &c.M, 2, maxM, defaultM},
 		{"EfConstruction", &c.EfConstruction, 1, maxEfConstruction, defaultEfConstruction},
 		{"Builders", &c.Builders, 1, maxBuilders, 1},
+		{"Crossover", &c.Crossover, 1, MaxSlots, Crossover},
 	} {
 		if *p.value == 0 {
 			*p.value = p.def
@@ -99,6 +100,9 @@ func (c *Config) complete() error {
 	}
 	return nil
 }
+
+// Truth returns the vector that was added under a slot, in dst if it has room.
+type Truth func(slot uint32, dst []float32) ([]float32, error)
 
 // Index is a set of vectors. Its methods may be called from any goroutine, but
 // Add and Remove from one at a time.
@@ -114,8 +118,6 @@ type Index struct {
 	vec     []float32 // the writer's normalised vector
 	decoded []float32 // the writer's quantised vector
 	pool    sync.Pool // of *searcher
-
-	crossover int // Crossover, but for tests
 }
 
 // New returns an empty index, or [ErrConfig].
@@ -124,10 +126,9 @@ func New(cfg Config) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{
-		cfg:       cfg,
-		vec:       make([]float32, 0, cfg.Dim),
-		decoded:   make([]float32, 0, cfg.Dim),
-		crossover: Crossover,
+		cfg:     cfg,
+		vec:     make([]float32, 0, cfg.Dim),
+		decoded: make([]float32, 0, cfg.Dim),
 	}
 	x.codes.init(codeStride(cfg.Dim))
 	x.rows.init(uintptr(cfg.Dim) * 4)
@@ -169,6 +170,19 @@ func (x *Index) Stats() Stats {
 		Pending: len(*x.graph.pending.Load()),
 		Bytes:   x.Bytes(),
 	}
+}
+
+// Pending returns how many rows are not linked yet.
+func (x *Index) Pending() int { return len(*x.graph.pending.Load()) }
+
+// Linked returns how many rows are in the graph, removed ones that searches step
+// over included.
+func (x *Index) Linked() int { return int(x.graph.linked.Load()) }
+
+// Due tells whether Link has anything to do.
+func (x *Index) Due() bool {
+	pending, linked := x.Pending(), x.graph.linked.Load()
+	return pending > 0 && (linked > 0 || pending >= x.cfg.Crossover) || x.graph.repairDue()
 }
 
 // keepsRows says whether float32 rows are kept beside the codes.
@@ -267,11 +281,14 @@ func (x *Index) Remove(slot uint32) {
 	}
 }
 
+// Live tells whether a slot holds a row.
+func (x *Index) Live(slot uint32) bool { return slot < x.length.Load() && x.graph.live(slot) }
+
 // Row appends the stored row to dst[:0] and returns it: normalised under
 // Cosine; decoded where only codes are kept. For a slot without a row it
 // returns nil.
 func (x *Index) Row(slot uint32, dst []float32) []float32 {
-	if slot >= x.length.Load() || !x.graph.live(slot) {
+	if !x.Live(slot) {
 		return nil
 	}
 	if x.keepsRows() {

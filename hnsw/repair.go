@@ -14,13 +14,18 @@ const (
 	repairReach = 512
 )
 
+func (g *graph) repairDue() bool {
+	dead := g.dead.Load()
+	return dead > 0 && dead*repairShare >= g.linked.Load()
+}
+
 // repair takes removed slots out of the graph, if there are enough of them: it
 // gives the slots that link to one new links, chosen among their other ones and
 // those of the removed slot, and hands the removed slots to the grace period.
 // It runs while nothing is being linked.
 func (w *builder) repair(ctx context.Context) error {
 	g := w.graph
-	if dead := g.dead.Load(); dead == 0 || dead*repairShare < g.linked.Load() {
+	if !g.repairDue() {
 		return nil
 	}
 	g.mu.Lock()

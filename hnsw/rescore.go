@@ -143,7 +143,7 @@ func (r *searcher) keyOf(score float32) float64 {
 func (r *searcher) score(ids []uint32, out []float32) error {
 	x := r.x
 	switch {
-	case x.cfg.Truth != nil:
+	case !x.cfg.Quantized && !x.keepsRows():
 		return r.scoreTruth(ids, out)
 	case x.cfg.Metric == L2 && x.cfg.Quantized:
 		for i, id := range ids {
@@ -164,26 +164,30 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 }
 
 func (r *searcher) scoreTruth(ids []uint32, out []float32) error {
-	cfg := &r.x.cfg
 	for i, id := range ids {
-		row, err := cfg.Truth(id, r.row[:0])
+		row, err := r.truth(id, r.row[:0])
 		if err != nil {
 			return fmt.Errorf("vector of slot %d: %w", id, err)
 		}
-		norm, err := checkedNorm(row, cfg.Dim, cfg.Metric)
-		if err != nil {
+		if out[i], err = rowScore(r.x.cfg.Metric, r.probe.vec, row); err != nil {
 			return fmt.Errorf("vector of slot %d: %w", id, err)
-		}
-		switch cfg.Metric {
-		case Cosine:
-			out[i] = float32(float64(simd.Dot(r.probe.vec, row)) / norm)
-		case Dot:
-			out[i] = simd.Dot(r.probe.vec, row)
-		default:
-			out[i] = negatedRoot(simd.SquaredL2(r.probe.vec, row))
 		}
 	}
 	return nil
+}
+
+// rowScore scores a row as it was added for a prepared query.
+func rowScore(m Metric, query, row []float32) (float32, error) {
+	norm, err := checkedNorm(row, len(query), m)
+	switch {
+	case err != nil:
+		return 0, err
+	case m == Cosine:
+		return float32(float64(simd.Dot(query, row)) / norm), nil
+	case m == Dot:
+		return simd.Dot(query, row), nil
+	}
+	return negatedRoot(simd.SquaredL2(query, row)), nil
 }
 
 func negatedRoot(squared float32) float32 { return 0 - float32(math.Sqrt(float64(squared))) }

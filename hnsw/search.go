@@ -22,6 +22,13 @@ type Search struct {
 	Within *roaring.Bitmap
 	// Exact asks for the true top k at any cost.
 	Exact bool
+	// Truth is asked for rows instead of [Config].Truth, by a reader that looks
+	// at a state of its own; nil is the latter. Where the index keeps rows it
+	// is not called.
+	Truth Truth
+	// Rough leaves it at the scores of codes: for a caller that scores the hits
+	// again.
+	Rough bool
 	// Ef is how many candidates an approximate search keeps: more find better
 	// and take longer. Zero chooses by K.
 	Ef int
@@ -41,6 +48,7 @@ type searcher struct {
 	ids    []uint32
 	out    []float32
 	row    []float32
+	truth  Truth
 }
 
 func newSearcher(x *Index) *searcher {
@@ -56,9 +64,9 @@ func newSearcher(x *Index) *searcher {
 // Search returns the best hits for a query, best first, equal scores by slot:
 // min(K, what matches), never fewer. Scores are exact. That no better row was
 // missed is certain with Exact, as good as certain of a flat search, which is
-// what small sets of rows get, and likely of a walk over the graph. It returns what [CheckVector] does for a query
-// that doesn't fit, [ErrConfig] for a search that can't be, Truth's error, and
-// ctx's once ctx is done.
+// what small sets of rows get, and likely of a walk over the graph. It returns
+// what [CheckVector] does for a query that doesn't fit, [ErrConfig] for a search
+// that can't be, Truth's error, and ctx's once ctx is done.
 func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
@@ -80,7 +88,12 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
 	r.setQuery(query, norm)
+	r.truth = s.Truth
+	if r.truth == nil {
+		r.truth = x.cfg.Truth
+	}
 	hits, err := r.search(ctx, &s)
+	r.truth = nil // the pool must not keep what it refers to
 	runtime.KeepAlive(x)
 	return hits, err
 }
@@ -99,7 +112,23 @@ func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 		}
 	}
 	r.probe.allow(deviationsWalk)
-	return r.rescore(found, s.K)
+	return r.finish(found, s)
+}
+
+// finish returns the hits among the candidates, which are sorted.
+func (r *searcher) finish(found []candidate, s *Search) ([]Hit, error) {
+	if !s.Rough {
+		return r.rescore(found, s.K)
+	}
+	hits := make([]Hit, 0, s.K)
+	for _, c := range found[:min(s.K, len(found))] {
+		score := c.score
+		if r.x.cfg.Metric == L2 {
+			score = negatedRoot(float32(max(0, r.probe.norm*r.probe.norm-2*float64(score))))
+		}
+		hits = append(hits, Hit{Slot: c.slot & slotMask, Score: score})
+	}
+	return hits, nil
 }
 
 // walk fills the beam with what matches, from the graph and from what is not
@@ -185,16 +214,24 @@ func (x *Index) Scores(query []float32, slots []uint32, out []float32) error {
 	if len(slots) != len(out) {
 		return fmt.Errorf("%w: %d slots to score and room for %d scores", ErrConfig, len(slots), len(out))
 	}
-	length := x.length.Load()
-	for _, slot := range slots {
-		if slot >= length || !x.graph.live(slot) {
-			return fmt.Errorf("%w: slot %d of %d holds no row", ErrSlot, slot, length)
-		}
+	if err := x.checkSlots(slots); err != nil {
+		return err
 	}
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
 	r.probe.vec = x.prepare(query, norm, r.probe.vec[:0])
+	r.truth = x.cfg.Truth
 	err = r.score(slots, out)
 	runtime.KeepAlive(x)
 	return err
+}
+
+func (x *Index) checkSlots(slots []uint32) error {
+	length, nodes := x.length.Load(), x.graph.nodes.table.Load()
+	for _, slot := range slots {
+		if slot >= length || (*node)(nodes.At(slot)).state.Load()&stateLive == 0 {
+			return fmt.Errorf("%w: slot %d of %d holds no row", ErrSlot, slot, length)
+		}
+	}
+	return nil
 }

@@ -42,7 +42,7 @@ func mustRead(t testing.TB, data []byte, cfg Config) *Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.crossover = 0
+	x.cfg.Crossover = 0
 	return x
 }
 
@@ -269,7 +269,7 @@ func FuzzReadSnapshot(f *testing.F) {
 			}
 			return
 		}
-		x.crossover = 0
+		x.cfg.Crossover = 0
 		for _, exact := range []bool{false, true} {
 			mustSearch(t, x, []float32{1, 2}, Search{K: 5, Slots: x.Len(), Exact: exact})
 		}

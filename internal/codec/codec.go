@@ -38,14 +38,18 @@ func AppendFloats(dst []byte, vec []float32) []byte {
 
 // Floats reads what AppendFloats wrote.
 func Floats(b []byte) ([]float32, error) {
+	return FloatsInto(make([]float32, 0, len(b)/4), b)
+}
+
+// FloatsInto is Floats that appends to dst.
+func FloatsInto(dst []float32, b []byte) ([]float32, error) {
 	if len(b)%4 != 0 {
 		return nil, ErrShort
 	}
-	vec := make([]float32, len(b)/4)
-	for i := range vec {
-		vec[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	for ; len(b) > 0; b = b[4:] {
+		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
-	return vec, nil
+	return dst, nil
 }
 
 // Reader reads from a slice. After an error every read returns zero.

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/hnsw"
+)
+
+// vectorLimits are the sizes at which the handling of vectors changes.
+type vectorLimits struct {
+	// exhaustive is the size of a scope up to which every memory is scored by
+	// every signal.
+	exhaustive int
+	// crossover is the number of vectors from which on a graph is built.
+	crossover int
+	// Up to unlinkedSoft vectors wait for a pause between writes to be linked: a
+	// search that scores them one by one takes some tenths of a millisecond for
+	// it. At unlinkedMost writers wait: that is some milliseconds.
+	unlinkedSoft, unlinkedMost int
+	// saveTail is the least number of vectors that have come, gone or been linked
+	// before a snapshot is written; where 1/saveShare of all vectors is more, that.
+	// closeTail is the least for Close. What is not in a snapshot is read from the
+	// store by the next Open, and linked again.
+	saveTail, closeTail uint64
+}
+
+func defaultVectorLimits() vectorLimits {
+	return vectorLimits{
+		exhaustive: 20_000, crossover: hnsw.Crossover,
+		unlinkedSoft: 1 << 14, unlinkedMost: 1 << 17,
+		saveTail: 1 << 16, closeTail: 1 << 10,
+	}
+}
+
+// saveShare is the share of the vectors, one in so many, that a snapshot may lack.
+const saveShare = 8
+
+// Metric says how the vectors of a space are compared.
+type Metric string
+
+// The metrics. Scores are higher for what is closer under each of them.
+const (
+	MetricCosine Metric = "cosine" // cosine of the angle
+	MetricDot    Metric = "dot"    // dot product
+	MetricL2     Metric = "l2"     // Euclidean distance, negated
+)
+
+// SpaceConfig describes a vector space.
+type SpaceConfig struct {
+	Name   string // empty is "default"
+	Dim    int    // components of its vectors, 1 to MaxDim
+	Metric Metric // empty is MetricCosine
+	Model  string // what makes its vectors; free text, may be empty
+}
+
+const doingSpace = "create a vector space"
+
+// CreateSpace makes a vector space. Nobody has to: the first vector of a space
+// makes one of its dimension, compared by cosine. Where the space exists already,
+// it does nothing if that is the same, and is ErrMismatch if not.
+func (db *DB) CreateSpace(ctx context.Context, c SpaceConfig) error {
+	return db.Update(ctx, func(tx *Tx) error { return tx.CreateSpace(c) })
+}
+
+// CreateSpace is [DB.CreateSpace] as a part of the transaction.
+func (tx *Tx) CreateSpace(c SpaceConfig) error {
+	if err := tx.check(doingSpace, true); err != nil {
+		return err
+	}
+	if c.Name == "" {
+		c.Name = defaultSpace
+	}
+	if c.Metric == "" {
+		c.Metric = MetricCosine
+	}
+	metric, err := c.check()
+	if err != nil {
+		return err
+	}
+	if s := tx.space(c.Name); s != nil {
+		return s.same(&c)
+	}
+	if tx.next.names[nameSpace] >= MaxSpaces {
+		return invalid(doingSpace, fmt.Sprintf("there are %d, which is the limit", MaxSpaces), "use one that exists")
+	}
+	if err := tx.room(doingSpace, 4*MaxID); err != nil {
+		return err
+	}
+	tx.change()
+	if _, err := tx.newSpace(c.Name, c.Dim, metric, c.Model); err != nil {
+		return tx.breaks(err)
+	}
+	tx.log = append(tx.log, byte(logSpace))
+	return nil
+}
+
+func (c *SpaceConfig) check() (hnsw.Metric, error) {
+	if err := checkWord(doingSpace, "name", c.Name); err != nil {
+		return 0, err
+	}
+	if c.Name == lexicalSpace {
+		return 0, invalid(doingSpace, "the name lexical is that of the built-in embedder's space", "choose another name")
+	}
+	if c.Model != "" {
+		if err := checkWord(doingSpace, "model", c.Model); err != nil {
+			return 0, err
+		}
+	}
+	if c.Dim < 1 || c.Dim > MaxDim {
+		return 0, invalid(doingSpace, fmt.Sprintf("%d dimensions", c.Dim), fmt.Sprintf("give 1 to %d", MaxDim))
+	}
+	if !slices.Contains([]Metric{MetricCosine, MetricDot, MetricL2}, c.Metric) {
+		return 0, invalid(doingSpace, fmt.Sprintf("there is no metric %q", truncate(string(c.Metric))), "use cosine, dot or l2")
+	}
+	return hnsw.ParseMetric(string(c.Metric))
+}
+
+// same returns an error where the space is not the one that is asked for.
+func (s *space) same(c *SpaceConfig) error {
+	is := fmt.Sprintf("%d dimensions compared by %s, of the model %q", s.dim, s.metric, s.model)
+	asked := fmt.Sprintf("%d dimensions compared by %s, of the model %q", c.Dim, c.Metric, c.Model)
+	if is == asked {
+		return nil
+	}
+	return &Error{
+		Kind: ErrMismatch, What: doingSpace + " " + s.name,
+		Why: fmt.Sprintf("it exists with %s, not %s", is, asked), Do: "use another name",
+	}
+}
+
+// newSpace makes a space that the commit gives a number.
+func (tx *Tx) newSpace(name string, dim int, metric hnsw.Metric, model string) (*space, error) {
+	s, err := tx.db.newSpace(uint16(tx.next.names[nameSpace]+1), name, dim, metric, model)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.newNumber(nameKey{nameSpace, name}, s.encode()); err != nil {
+		return nil, err
+	}
+	s.born = tx.lsn
+	tx.spaces[name] = s
+	return s, nil
+}
+
+// showVectors adds a version's vectors to the indexes, and lets it keep those of
+// the version before.
+func (db *DB) showVectors(p *pendingVersion) error {
+	for name, vec := range p.vectors {
+		s := db.spaces.named(name)
+		if err := s.add(p.doc, p.broughtBy(s.num), vec); err != nil {
+			return fmt.Errorf("index a vector of the space %s: %w", name, err)
+		}
+		db.linker.stored(s)
+	}
+	for _, num := range p.keeps {
+		s := db.spaces.numbered(num)
+		if slot, ok := s.slot(p.inherits); ok {
+			s.setSlot(p.doc, slot)
+		}
+	}
+	return nil
+}
+
+// broughtBy is the version under which the version's vector in a space is stored.
+func (p *pendingVersion) broughtBy(space uint16) version {
+	of := p.version
+	for _, ref := range p.rec.vectors {
+		if ref.space == space && ref.born != 0 {
+			of.born, of.change = ref.born, ref.change
+		}
+	}
+	return of
+}

@@ -1,0 +1,590 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// smallLimits make graphs and snapshots of few vectors.
+func smallLimits() *vectorLimits {
+	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, saveTail: 50, closeTail: 1}
+}
+
+func randomVec(rng *rand.Rand, dim int) []float32 {
+	vec := make([]float32, dim)
+	for i := range vec {
+		vec[i] = float32(rng.NormFloat64())
+	}
+	return vec
+}
+
+func waitIndexed(t testing.TB, db *DB) {
+	t.Helper()
+	if err := db.WaitIndexed(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scoreBy is the score of two vectors under a metric, in float64.
+func scoreBy(m Metric, a, b []float32) float64 {
+	var dot, square float64
+	for i := range a {
+		dot += float64(a[i]) * float64(b[i])
+		square += (float64(a[i]) - float64(b[i])) * (float64(a[i]) - float64(b[i]))
+	}
+	switch m {
+	case MetricDot:
+		return dot
+	case MetricL2:
+		return -math.Sqrt(square)
+	}
+	return cosine(a, b)
+}
+
+// vectorWorld is a database with vectors, and what should be in it.
+type vectorWorld struct {
+	t      *testing.T
+	rng    *rand.Rand
+	fs     vfs.FS
+	db     *DB
+	opts   Options
+	metric Metric
+	dim    int
+	mems   map[string]Memory // by ID
+	n      int
+	// found and wanted count hits of searches by graph that should be there.
+	found, wanted int
+}
+
+func newVectorWorld(t *testing.T, metric Metric, opts Options) *vectorWorld {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	if opts.vectorLimits == nil {
+		opts.vectorLimits = smallLimits()
+	}
+	w := &vectorWorld{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), opts: opts, metric: metric, dim: 12, mems: map[string]Memory{},
+	}
+	w.db = openTest(t, w.fs, w.opts)
+	if err := w.db.CreateSpace(t.Context(), SpaceConfig{Dim: w.dim, Metric: metric}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *vectorWorld) reopen() {
+	closeTest(w.t, w.db)
+	w.db = openTest(w.t, w.fs, w.opts)
+}
+
+func (w *vectorWorld) memory() Memory {
+	w.n++
+	m := Memory{
+		ID: fmt.Sprint("m", w.n), Scope: Scope{User: []string{"ada", "bob"}[w.rng.IntN(2)], Run: fmt.Sprint("r", w.rng.IntN(3))},
+		Text: fmt.Sprint("number ", w.n), Metadata: map[string]any{"tag": fmt.Sprint(w.rng.IntN(3))},
+	}
+	if w.rng.IntN(10) > 0 {
+		m.Embedding = randomVec(w.rng, w.dim)
+	}
+	return m
+}
+
+func (w *vectorWorld) pick(mems map[string]Memory) (string, Memory) {
+	ids := make([]string, 0, len(mems))
+	for id := range mems {
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
+		return "", Memory{}
+	}
+	slices.Sort(ids)
+	id := ids[w.rng.IntN(len(ids))]
+	return id, mems[id]
+}
+
+// change makes one random change through m, and notes it in mems.
+func (w *vectorWorld) change(m Memories, mems map[string]Memory) {
+	w.t.Helper()
+	id, old := w.pick(mems)
+	var err error
+	switch n := w.rng.IntN(20); {
+	case n < 10 || id == "":
+		mem := w.memory()
+		_, err = m.Store(w.t.Context(), mem, nil)
+		mems[mem.ID] = mem
+	case n < 13:
+		old.Embedding = randomVec(w.rng, w.dim)
+		_, err = m.Update(w.t.Context(), old.Scope, id, Patch{Embedding: old.Embedding})
+		mems[id] = old
+	case n < 16:
+		old.Metadata = map[string]any{"tag": fmt.Sprint(w.rng.IntN(3))}
+		_, err = m.Update(w.t.Context(), old.Scope, id, Patch{Metadata: &old.Metadata})
+		mems[id] = old
+	default:
+		err = m.Delete(w.t.Context(), old.Scope, id)
+		delete(mems, id)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// check compares searches through m with brute force over mems.
+func (w *vectorWorld) check(m Memories, mems map[string]Memory) {
+	w.t.Helper()
+	for range 6 {
+		q := Query{
+			Embedding: randomVec(w.rng, w.dim), Profile: ProfileVector, Limit: 1 + w.rng.IntN(20), NoTouch: true,
+			Exact: w.rng.IntN(3) == 0, Explain: true,
+		}
+		q.Scope = []Scope{{User: "ada"}, {User: "bob"}, {User: "bob", Run: "r1"}, {Run: "r2"}, {}}[w.rng.IntN(5)]
+		q.AllScopes = q.Scope == Scope{}
+		tag := ""
+		if w.rng.IntN(2) == 0 {
+			tag = fmt.Sprint(w.rng.IntN(3))
+			q.Filter = Eq{"tag", tag}
+		}
+		type scoredID struct {
+			id    string
+			score float64
+		}
+		var want []scoredID
+		scores := map[string]float64{}
+		for id, mem := range mems {
+			if mem.Embedding == nil || !q.contains(mem.Scope) || tag != "" && mem.Metadata["tag"] != tag {
+				continue
+			}
+			scores[id] = scoreBy(w.metric, q.Embedding, mem.Embedding)
+			want = append(want, scoredID{id, scores[id]})
+		}
+		slices.SortFunc(want, func(a, b scoredID) int { return cmp.Compare(b.score, a.score) })
+		want = want[:min(len(want), q.Limit)]
+		r, err := m.Recall(w.t.Context(), q)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(r.Hits) != len(want) {
+			w.t.Fatalf("%d hits, want %d: %+v", len(r.Hits), len(want), r.Plan)
+		}
+		if q.Exact && r.Plan.Approximate {
+			w.t.Errorf("an exact search was not: %+v", r.Plan)
+		}
+		const within = 1e-5
+		for i, h := range r.Hits {
+			score, ok := scores[h.ID]
+			if !ok || math.Abs(score-h.Score) > within {
+				w.t.Fatalf("%s has the score %v, want %v (%v)", h.ID, h.Score, score, ok)
+			}
+			if !r.Plan.Approximate && math.Abs(h.Score-want[i].score) > within {
+				w.t.Fatalf("rank %d: %v, want %v: %+v", i, h.Score, want[i].score, r.Plan)
+			}
+			if r.Plan.Approximate && h.Score >= want[len(want)-1].score-within {
+				w.found++
+			}
+		}
+		if r.Plan.Approximate {
+			w.wanted += len(want)
+		}
+	}
+}
+
+// enough checks the recall of all searches by graph.
+func (w *vectorWorld) enough() {
+	w.t.Helper()
+	w.t.Logf("%d of %d hits found by the graph", w.found, w.wanted)
+	if w.wanted == 0 || float64(w.found) < .95*float64(w.wanted) {
+		w.t.Errorf("the graph found %d of %d", w.found, w.wanted)
+	}
+}
+
+// TestGraphModel compares searches by graph with brute force while memories come,
+// change and go, in transactions that commit or not, before and after reopening.
+func TestGraphModel(t *testing.T) {
+	for _, metric := range []Metric{MetricCosine, MetricDot, MetricL2} {
+		for _, inMemory := range []bool{false, true} {
+			t.Run(fmt.Sprint(metric, ", in memory ", inMemory), func(t *testing.T) {
+				t.Parallel()
+				w := newVectorWorld(t, metric, Options{VectorsInMemory: inMemory})
+				for range 5 {
+					w.round()
+				}
+				w.enough()
+				waitIndexed(t, w.db)
+				mustCheck(t, w.db, len(w.mems))
+			})
+		}
+	}
+}
+
+func (w *vectorWorld) round() {
+	for range 150 {
+		w.change(w.db.Memories(), w.mems)
+	}
+	w.check(w.db.Memories(), w.mems)
+	for _, commit := range []bool{true, false} {
+		mems := map[string]Memory{}
+		for id, m := range w.mems {
+			mems[id] = m
+		}
+		err := w.db.Update(w.t.Context(), func(tx *Tx) error {
+			for range 20 {
+				w.change(tx.Memories(), mems)
+			}
+			w.check(tx.Memories(), mems)
+			w.change(tx.Memories(), mems)
+			if !commit {
+				return ErrBusy
+			}
+			return nil
+		})
+		if commit != (err == nil) {
+			w.t.Fatal(err)
+		}
+		if commit {
+			w.mems = mems
+		}
+		w.check(w.db.Memories(), w.mems)
+	}
+	if w.rng.IntN(2) == 0 {
+		waitIndexed(w.t, w.db)
+	}
+	w.check(w.db.Memories(), w.mems)
+	w.reopen()
+	w.check(w.db.Memories(), w.mems)
+}
+
+// TestGraphIsolation: what a View finds by the graph is what it saw, whatever comes
+// and goes beside it, and a reset.
+func TestGraphIsolation(t *testing.T) {
+	w := newVectorWorld(t, MetricCosine, Options{})
+	for range 300 {
+		w.change(w.db.Memories(), w.mems)
+	}
+	waitIndexed(t, w.db)
+	before := map[string]Memory{}
+	for id, m := range w.mems {
+		before[id] = m
+	}
+	err := w.db.View(t.Context(), func(tx *Tx) error {
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for range 300 {
+				w.change(w.db.Memories(), w.mems)
+			}
+		})
+		reader := *w
+		reader.rng = rand.New(rand.NewPCG(w.rng.Uint64(), 2))
+		for range 20 {
+			reader.check(tx.Memories(), before)
+		}
+		writer.Wait()
+		waitIndexed(t, w.db)
+		w.check(w.db.Memories(), w.mems)
+		reader.check(tx.Memories(), before)
+		if _, err := w.db.Reset(t.Context()); err != nil {
+			return err
+		}
+		for range 5 {
+			reader.check(tx.Memories(), before)
+		}
+		reader.enough()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mems = map[string]Memory{}
+	w.check(w.db.Memories(), w.mems)
+	for range 100 {
+		w.change(w.db.Memories(), w.mems)
+	}
+	w.reopen()
+	w.check(w.db.Memories(), w.mems)
+}
+
+// TestStoredIsFound: the next query finds a vector, linked or not.
+func TestStoredIsFound(t *testing.T) {
+	limits := smallLimits()
+	limits.unlinkedSoft = 1 << 20 // linked only in pauses, which there are none of
+	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
+	unlinked := int64(0)
+	for i := range 300 {
+		mem := w.memory()
+		mem.Embedding = randomVec(w.rng, w.dim)
+		mustStore(t, w.db.Memories(), mem)
+		hits := mustRecall(t, w.db.Memories(), Query{AllScopes: true, Embedding: mem.Embedding, Profile: ProfileVector, Limit: 1, NoTouch: true})
+		if len(hits) != 1 || hits[0].ID != mem.ID {
+			t.Fatalf("memory %d: %+v", i, hits)
+		}
+		st, err := w.db.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlinked = max(unlinked, st.Spaces[0].Unlinked)
+		if i == 200 {
+			waitIndexed(t, w.db)
+		}
+	}
+	if unlinked < 50 {
+		t.Errorf("at most %d vectors were unlinked: nothing was tested", unlinked)
+	}
+	waitIndexed(t, w.db)
+	st, err := w.db.Stats(t.Context())
+	if s := st.Spaces[0]; err != nil || s.Unlinked != 0 || s.Linked != 300 || s.Vectors != 300 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestWaitIndexed: it ends with its context and with the database.
+func TestWaitIndexed(t *testing.T) {
+	w := newVectorWorld(t, MetricCosine, Options{})
+	// More than the linker links before the calls begin.
+	var mems []Memory
+	for range 4000 {
+		m := w.memory()
+		m.Embedding = randomVec(w.rng, w.dim)
+		mems = append(mems, m)
+	}
+	if _, err := w.db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantError(t, "a context that is done", w.db.WaitIndexed(ctx), context.Canceled)
+	ended := make(chan error, 1)
+	go func() { ended <- w.db.WaitIndexed(context.Background()) }()
+	closeTest(t, w.db)
+	within(t, "WaitIndexed of a closed database", func() {
+		if err := <-ended; err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	})
+	wantError(t, "a closed database", w.db.WaitIndexed(t.Context()), ErrClosed)
+}
+
+// TestBackPressure: with as many unlinked vectors as there may be, writers wait, for
+// their time and no longer.
+func TestBackPressure(t *testing.T) {
+	db := &DB{spaces: newSpaces(), lockWait: time.Millisecond, limits: vectorLimits{crossover: 10, unlinkedMost: 20}}
+	l := newLinker(db) // nothing links
+	db.linker = l
+	s, err := db.newSpace(1, "s", 2, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.spaces.add(s)
+	for i := range uint32(20) {
+		if err := l.admit(t.Context()); err != nil {
+			t.Fatalf("with %d unlinked: %v", i, err)
+		}
+		if err := s.add(i, version{seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
+			t.Fatal(err)
+		}
+		l.stored(s)
+	}
+	wantError(t, "too many", l.admit(t.Context()), ErrBusy)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantError(t, "too many, and done", l.admit(ctx), context.Canceled)
+	db.lockWait = 0
+	admitted := make(chan error)
+	go func() { admitted <- l.admit(t.Context()) }()
+	if err := s.index.Link(t.Context(), s.index.Len()); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "a writer for whom there is room again", func() {
+		if err := <-admitted; err != nil {
+			t.Error(err)
+		}
+	})
+	if l.behind.Load() {
+		t.Error("writers still wait")
+	}
+	l.behind.Store(true)
+	close(l.ended)
+	if err := l.admit(t.Context()); err != nil {
+		t.Errorf("when the linker has ended: %v", err)
+	}
+}
+
+// TestUnlinkedIsBounded: however fast vectors come, not more than there may be are
+// unlinked.
+func TestUnlinkedIsBounded(t *testing.T) {
+	limits := smallLimits()
+	limits.unlinkedMost = 100
+	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
+	const batch = 50
+	most := int64(0)
+	for range 40 {
+		var mems []Memory
+		for range batch {
+			m := w.memory()
+			m.Embedding = randomVec(w.rng, w.dim)
+			mems = append(mems, m)
+		}
+		if _, err := w.db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
+			t.Fatal(err)
+		}
+		st, err := w.db.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, st.Spaces[0].Unlinked)
+	}
+	if most > 100+batch {
+		t.Errorf("%d vectors were unlinked", most)
+	}
+}
+
+// TestCreateSpace: with a metric and a model, once, and not again as another.
+func TestCreateSpace(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	ctx := t.Context()
+	far := SpaceConfig{Name: "far", Dim: 2, Metric: MetricL2, Model: "m1"}
+	for range 2 {
+		if err := db.CreateSpace(ctx, far); err != nil {
+			t.Fatal(err)
+		}
+		closeTest(t, db)
+		db = openTest(t, fs, Options{})
+	}
+	for name, change := range map[string]func(c *SpaceConfig){
+		"dimension": func(c *SpaceConfig) { c.Dim = 3 },
+		"metric":    func(c *SpaceConfig) { c.Metric = MetricDot },
+		"model":     func(c *SpaceConfig) { c.Model = "m2" },
+	} {
+		c := far
+		change(&c)
+		err := db.CreateSpace(ctx, c)
+		wantError(t, name, err, ErrMismatch)
+		for _, side := range []string{"2 dimensions compared by l2", `"m1"`, fmt.Sprintf("%d dimensions compared by %s", c.Dim, c.Metric)} {
+			if err != nil && !strings.Contains(err.Error(), side) {
+				t.Errorf("%s: %q does not name %s", name, err, side)
+			}
+		}
+	}
+	for name, c := range map[string]SpaceConfig{
+		"no dimension":        {Name: "x"},
+		"too many dimensions": {Name: "x", Dim: 100_000},
+		"unknown metric":      {Name: "x", Dim: 2, Metric: "hamming"},
+		"control character":   {Name: "x\n", Dim: 2},
+		"the lexical one":     {Name: "lexical", Dim: 2},
+	} {
+		wantError(t, name, db.CreateSpace(ctx, c), ErrInvalid)
+	}
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{ID: "near", Scope: ada, Vectors: map[string][]float32{"far": {1, 1}}})
+	mustStore(t, db.Memories(), Memory{ID: "same way", Scope: ada, Vectors: map[string][]float32{"far": {5, 0}}})
+	equalSlices(t, "by distance", closest(t, db.Memories(), ada, "far", 1, 0), []string{"near", "same way"})
+	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Space: "far", Embedding: []float32{1, 0}, Profile: ProfileHybrid})
+	if got := hits[0].Parts.Cosine; hits[0].ID != "near" || math.Abs(got-0.5*0.5) > 1e-6 {
+		t.Errorf("a distance of 1 counts %v in hybrid, want 0.25", got)
+	}
+	mustCheck(t, db, 2)
+}
+
+// logged is a logger and what it was told.
+func logged() (*slog.Logger, func() string) {
+	var mu sync.Mutex
+	var b bytes.Buffer
+	h := slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return b.Write(p)
+	}), nil)
+	return slog.New(h), func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return b.String()
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestGraphRecall: in scopes wide and narrow, and within filters, a walk over the
+// graph finds at least 95 of 100 of the closest.
+func TestGraphRecall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links 8,000 vectors")
+	}
+	limits := smallLimits()
+	limits.exhaustive = 100
+	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
+	const n = 8000
+	var mems []Memory
+	centre := make([][]float32, 40)
+	for i := range centre {
+		centre[i] = randomVec(w.rng, w.dim)
+	}
+	for i := range n {
+		m := w.memory()
+		m.Embedding = randomVec(w.rng, w.dim)
+		c := centre[i%len(centre)]
+		for j := range m.Embedding {
+			m.Embedding[j] = c[j] + m.Embedding[j]/2
+		}
+		m.Metadata["cluster"] = i % len(centre)
+		m.Metadata["some"] = w.rng.IntN(1000) < 20
+		mems = append(mems, m)
+	}
+	for part := range slices.Chunk(mems, 1000) {
+		if _, err := w.db.Memories().StoreBatch(t.Context(), part, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitIndexed(t, w.db)
+	for name, q := range map[string]Query{
+		"all":              {AllScopes: true},
+		"an owner":         {Scope: Scope{User: "ada"}},
+		"a run":            {Scope: Scope{User: "ada", Run: "r1"}},
+		"one in 50":        {AllScopes: true, Filter: Eq{"some", true}},
+		"another cluster":  {AllScopes: true, Filter: Eq{"cluster", 7}},
+		"not that cluster": {AllScopes: true, Filter: Ne{"cluster", 3}},
+	} {
+		found, wanted := 0, 0
+		for range 40 {
+			near := centre[3]
+			if name != "another cluster" {
+				near = centre[w.rng.IntN(len(centre))]
+			}
+			q.Embedding = randomVec(w.rng, w.dim)
+			for i := range near {
+				q.Embedding[i] = near[i] + q.Embedding[i]/2
+			}
+			q.Profile, q.NoTouch, q.Explain = ProfileVector, true, true
+			q.Exact = true
+			want := hitIDs(mustRecall(t, w.db.Memories(), q))
+			q.Exact = false
+			r, err := w.db.Memories().Recall(t.Context(), q)
+			if err != nil || !r.Plan.Approximate || len(r.Hits) != len(want) {
+				t.Fatalf("%s: %d hits, want %d: %+v, %v", name, len(r.Hits), len(want), r.Plan, err)
+			}
+			for _, id := range hitIDs(r.Hits) {
+				if slices.Contains(want, id) {
+					found++
+				}
+			}
+			wanted += len(want)
+		}
+		t.Logf("%s: %d of %d", name, found, wanted)
+		if float64(found) < .95*float64(wanted) {
+			t.Errorf("%s: %d of %d found", name, found, wanted)
+		}
+	}
+}

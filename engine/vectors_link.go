@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// linkPause is how long no vector must have come before a few are linked: in
+	// the midst of writes the processor has better things to do.
+	linkPause = 50 * time.Millisecond
+	// linkFor is how long one space is linked before others have their turn and
+	// snapshots are looked at.
+	linkFor = 5 * time.Second
+	// linkPoll is how often those who wait for the linker look again.
+	linkPoll = 5 * time.Millisecond
+)
+
+// linker links stored vectors into the graphs of their spaces, in one goroutine
+// beside readers and writers, and writes snapshots. A vector is found before it is
+// linked; what waits is bounded by making writers wait.
+type linker struct {
+	db     *DB
+	signal chan struct{}
+	ended  chan struct{} // closed when it has stopped
+	// urgent counts the calls that wait for it.
+	urgent atomic.Int64
+	// behind is set while a space has as many unlinked vectors as there may be.
+	behind atomic.Bool
+	// broken is set where linking failed, as for lack of memory: searches then
+	// score what is not linked, and writers do not wait for what does not come.
+	broken atomic.Bool
+}
+
+func newLinker(db *DB) *linker {
+	return &linker{db: db, signal: make(chan struct{}, 1), ended: make(chan struct{})}
+}
+
+func (l *linker) wake() {
+	select {
+	case l.signal <- struct{}{}:
+	default:
+	}
+}
+
+// stored tells the linker of a new vector.
+func (l *linker) stored(s *space) {
+	if l.tooMany(s) {
+		l.behind.Store(true)
+	}
+	l.wake()
+}
+
+func (l *linker) tooMany(s *space) bool {
+	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !l.broken.Load()
+}
+
+// admit makes a writer wait while too many vectors are unlinked.
+func (l *linker) admit(ctx context.Context) error {
+	if !l.behind.Load() {
+		return nil
+	}
+	wait := ctx
+	if l.db.lockWait > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, l.db.lockWait)
+		defer cancel()
+	}
+	err := l.await(wait, func() bool {
+		if slices.ContainsFunc(l.db.spaces.all(), l.tooMany) {
+			return false
+		}
+		l.behind.Store(false)
+		return true
+	})
+	switch {
+	case err == nil || errors.Is(err, errLinkerEnded):
+		return nil // Close writes what is gathered, whatever is linked
+	case ctx.Err() != nil:
+		return fmt.Errorf("wait for vectors to be linked: %w", ctx.Err())
+	}
+	return &Error{
+		Kind: ErrBusy, What: "write", Why: fmt.Sprintf("%d vectors are waiting to be linked", l.db.limits.unlinkedMost),
+		Do: "try again, or give a longer LockWait",
+	}
+}
+
+var errLinkerEnded = errors.New("the linker has ended")
+
+// await returns when a condition holds, looking at it now and then.
+func (l *linker) await(ctx context.Context, holds func() bool) error {
+	l.urgent.Add(1)
+	defer l.urgent.Add(-1)
+	l.wake()
+	tick := time.NewTicker(linkPoll)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.ended:
+			return errLinkerEnded
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// WaitIndexed returns when every vector that was stored before the call is linked,
+// so that no search scores it for want of a link. Small spaces have no graph and
+// nothing to wait for. Searches find vectors without this: it is for measuring,
+// and for a pause after a bulk import.
+func (db *DB) WaitIndexed(ctx context.Context) error {
+	const doing = "wait for vectors to be linked"
+	if err := db.usable(doing); err != nil { // Close does not wait for this call
+		return err
+	}
+	for _, s := range db.spaces.all() {
+		// Pending is a queue: what is ahead of the vectors that come later.
+		until := s.added.Load()
+		err := db.linker.await(ctx, func() bool {
+			added := s.added.Load()
+			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || db.linker.broken.Load()
+		})
+		switch {
+		case errors.Is(err, errLinkerEnded):
+			return closedError(doing)
+		case err != nil:
+			return fmt.Errorf("%s: %w", doing, err)
+		case db.linker.broken.Load():
+			return &Error{Kind: ErrBusy, What: doing, Why: "linking failed; the log says why", Do: "reopen the database"}
+		}
+	}
+	return nil
+}
+
+func (l *linker) run(ctx context.Context) {
+	defer close(l.ended)
+	l.db.sweepSnapshots()
+	for {
+		for l.round(ctx) && ctx.Err() == nil {
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.signal:
+		}
+	}
+}
+
+// round gives each space a turn and tells whether one has more to do.
+func (l *linker) round(ctx context.Context) (more bool) {
+	for _, s := range l.db.spaces.all() {
+		if s.index.Due() && !l.broken.Load() {
+			l.pause(ctx, s)
+			l.link(ctx, s)
+			more = true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+	}
+	return more
+}
+
+// pause waits until no vector has come for a while, or too many have.
+func (l *linker) pause(ctx context.Context, s *space) {
+	tick := time.NewTicker(linkPause)
+	defer tick.Stop()
+	for seen := ^uint64(0); s.index.Pending() < l.db.limits.unlinkedSoft && l.urgent.Load() == 0; {
+		added := s.added.Load()
+		if added == seen {
+			return
+		}
+		seen = added
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (l *linker) link(ctx context.Context, s *space) {
+	turn, cancel := context.WithTimeout(ctx, linkFor)
+	defer cancel()
+	err := s.index.Link(turn, s.index.Len())
+	if err == nil || turn.Err() != nil {
+		return
+	}
+	l.broken.Store(true)
+	l.db.log.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
+}

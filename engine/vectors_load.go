@@ -1,0 +1,337 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/zeebo/xxh3"
+
+	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+)
+
+// vectorLoader gathers, while Open loads, which documents have which vectors, and
+// reads the snapshots beside that.
+type vectorLoader struct {
+	wants  map[uint16][]want // by space
+	cancel context.CancelFunc
+	read   chan map[uint16]*snapshot // what was read of each space, once
+}
+
+// want is a vector that a document needs: brought by a version.
+type want struct {
+	doc uint32 // noDoc: it has been found
+	of  version
+}
+
+// snapshot is a space's index as a file has it.
+type snapshot struct {
+	name    string
+	index   *hnsw.Index
+	holders []version // by slot
+}
+
+// beginVectors starts reading the snapshots of the spaces.
+func (db *DB) beginVectors() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &vectorLoader{wants: map[uint16][]want{}, cancel: cancel, read: make(chan map[uint16]*snapshot, 1)}
+	db.loading = l
+	spaces := db.spaces.all()
+	go func() {
+		read := map[uint16]*snapshot{}
+		for _, s := range spaces {
+			if snap := db.readSnapshots(ctx, s); snap != nil {
+				read[s.num] = snap
+			}
+		}
+		l.read <- read
+	}()
+	return nil
+}
+
+// stop ends the reading where Open fails.
+func (l *vectorLoader) stop() {
+	if l != nil {
+		l.cancel()
+		<-l.read
+	}
+}
+
+// want notes the vectors of a document.
+func (l *vectorLoader) want(doc uint32, v *version, refs []vectorRef) {
+	for _, ref := range refs {
+		of := *v
+		if ref.born != 0 {
+			of.born, of.change = ref.born, ref.change
+		}
+		l.wants[ref.space] = append(l.wants[ref.space], want{doc, of})
+	}
+}
+
+// loadVectors fills the indexes with the vectors that live documents refer to:
+// from the snapshots, and what those lack from the store.
+func (db *DB) loadVectors() error {
+	l := db.loading
+	db.loading = nil
+	read := <-l.read
+	l.cancel()
+	for num, wants := range l.wants {
+		if db.spaces.numbered(num) == nil {
+			return &Error{Kind: ErrCorrupt, What: "load a vector", Why: fmt.Sprintf("there is no space number %d", num)}
+		}
+		// By document, which is nearly the order in which they were added.
+		slices.SortFunc(wants, func(a, b want) int { return cmp.Compare(a.doc, b.doc) })
+	}
+	for _, s := range db.spaces.all() {
+		wants := l.wants[s.num]
+		if snap := read[s.num]; snap != nil {
+			db.adopt(s, snap, wants)
+		}
+		if err := db.loadMissing(s, wants); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt makes a snapshot the index of a space: documents get the slots of their
+// vectors, and what no document refers to any more is taken out.
+func (db *DB) adopt(s *space, snap *snapshot, wants []want) {
+	s.index = snap.index
+	at := 0
+	for slot := range s.index.Len() {
+		if !s.index.Live(slot) {
+			continue
+		}
+		of, doc := snap.holders[slot], uint32(noDoc)
+		if row := db.docs.seq(of.seq); row != nil {
+			doc = row.doc.Load() - 1
+		}
+		// In a database that has seen few changes slots are in the order of
+		// documents.
+		if at >= len(wants) || wants[at].doc != doc {
+			at, _ = slices.BinarySearchFunc(wants, doc, func(w want, doc uint32) int { return cmp.Compare(w.doc, doc) })
+		}
+		_, has := s.slot(doc)
+		if has || at >= len(wants) || wants[at] != (want{doc, of}) {
+			s.index.Remove(slot)
+			s.removed.Add(1)
+			continue
+		}
+		s.hold(doc, slot, of)
+		at++
+	}
+	s.added.Store(uint64(s.used.Load()))
+	s.saved = saved{name: snap.name, added: s.added.Load(), linked: uint64(s.index.Linked())}
+}
+
+// loadMissing reads from the store the vectors that no slot holds yet, in the order
+// of their keys.
+func (db *DB) loadMissing(s *space, wants []want) (err error) {
+	missing := slices.DeleteFunc(wants, func(w want) bool {
+		_, has := s.slot(w.doc)
+		return has
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.SortFunc(missing, func(a, b want) int { return a.of.compare(b.of) })
+	lower := db.keys.vector(s.num, missing[0].of)
+	upper := append(db.keys.vector(s.num, missing[len(missing)-1].of), 0)
+	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	vec, lost := make([]float32, 0, s.dim), 0
+	for _, w := range missing {
+		key := db.keys.vector(s.num, w.of)
+		if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
+			if it.Error() != nil {
+				return it.Error()
+			}
+			lost++
+			continue
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if vec, err = codec.FloatsInto(vec[:0], value); err == nil {
+			err = s.add(w.doc, w.of, vec)
+		}
+		if err != nil {
+			return &Error{Kind: ErrCorrupt, What: "load a vector", Cause: err}
+		}
+	}
+	if lost > 0 {
+		return &Error{Kind: ErrCorrupt, What: "load the vectors", Why: fmt.Sprintf("%d are missing", lost), Do: "run check"}
+	}
+	return nil
+}
+
+// compare is the order of versions in keys.
+func (v version) compare(w version) int {
+	return cmp.Or(cmp.Compare(v.owner, w.owner), cmp.Compare(v.seq, w.seq), cmp.Compare(v.born, w.born), cmp.Compare(v.change, w.change))
+}
+
+// readSnapshots returns the newest snapshot of a space that can be used, nil if
+// there is none. What cannot be used is removed later, as what is old.
+func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
+	names, err := db.fs.List(db.dir)
+	if err != nil {
+		db.log.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
+		return nil
+	}
+	slices.Sort(names) // of one space by LSN
+	for _, name := range slices.Backward(names) {
+		space, lsn, ok := parseSnapshotName(name)
+		if !ok || space != s.num {
+			continue
+		}
+		snap, err := db.readSnapshot(ctx, s, name, lsn)
+		if err == nil {
+			return snap
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		db.log.Warn("a snapshot of vectors cannot be used; they are indexed anew", "file", name, "error", err)
+	}
+	return nil
+}
+
+func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint64) (snap *snapshot, err error) {
+	file, err := db.fs.Open(db.fs.PathJoin(db.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	in := bufio.NewReaderSize(whileOpen{ctx, file}, snapshotBuffer)
+	r := &spaceReader{in: in, sum: xxh3.New()}
+	slots, err := r.header(db, s.num, lsn)
+	if err != nil {
+		return nil, err
+	}
+	holders, err := r.holders(slots)
+	if err != nil {
+		return nil, err
+	}
+	index, err := hnsw.ReadSnapshot(in, db.indexConfig(s))
+	if err != nil {
+		return nil, err
+	}
+	if index.Len() != slots {
+		return nil, badSnapshot("it has %d slots and the holders of %d", index.Len(), slots)
+	}
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+		return nil, badSnapshot("something follows its end")
+	}
+	return &snapshot{name: name, index: index, holders: holders}, nil
+}
+
+func badSnapshot(format string, args ...any) error {
+	return &Error{Kind: ErrCorrupt, What: "read a snapshot of vectors", Why: fmt.Sprintf(format, args...)}
+}
+
+// whileOpen is a reader that fails once its context is done.
+type whileOpen struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (w whileOpen) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.r.Read(p)
+}
+
+// spaceReader reads the engine's part of a snapshot.
+type spaceReader struct {
+	in  io.Reader
+	sum *xxh3.Hasher
+	buf []byte
+}
+
+// take reads n bytes, which are valid until the next call.
+func (r *spaceReader) take(n int) ([]byte, error) {
+	r.buf = slices.Grow(r.buf[:0], n)[:n]
+	if _, err := io.ReadFull(r.in, r.buf); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = badSnapshot("it ends early")
+		}
+		return nil, err
+	}
+	_, _ = r.sum.Write(r.buf) // hashers don't fail
+	return r.buf, nil
+}
+
+func (r *spaceReader) checksum() error {
+	want := r.sum.Sum64()
+	b, err := r.take(checksumSize)
+	if err != nil {
+		return err
+	}
+	if got := binary.LittleEndian.Uint64(b); got != want {
+		return badSnapshot("its checksum is %016x; what it holds has %016x", got, want)
+	}
+	r.sum.Reset()
+	return nil
+}
+
+// header reads and checks whose snapshot it is.
+func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err error) {
+	b, err := r.take(snapshotHeader)
+	if err != nil {
+		return 0, err
+	}
+	h, err := decodeSnapshotHead(b)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.checksum(); err != nil {
+		return 0, err
+	}
+	switch {
+	case h.db != db.id:
+		return 0, badSnapshot("it is of another database")
+	case h.space != num || h.lsn != lsn:
+		return 0, badSnapshot("it is that of space %d at LSN %d under another name", h.space, h.lsn)
+	case lsn > db.applied:
+		return 0, badSnapshot("it is newer than the store, whose LSN is %d", db.applied)
+	case h.slots > hnsw.MaxSlots:
+		return 0, badSnapshot("%d slots", h.slots)
+	}
+	is, err := db.logMark(lsn)
+	if err != nil || is != h.mark {
+		return 0, badSnapshot("the store has another past, or has forgotten it")
+	}
+	return h.slots, nil
+}
+
+// holders reads whose the slots are, in steps, so that a wrong count of slots
+// fails at the end of the file and not for lack of memory.
+func (r *spaceReader) holders(slots uint32) ([]version, error) {
+	var all []version
+	for left := slots; left > 0; {
+		n := min(left, snapshotBuffer/holderSize)
+		b, err := r.take(int(n) * holderSize)
+		if err != nil {
+			return nil, err
+		}
+		for ; len(b) > 0; b = b[holderSize:] {
+			all = append(all, decodeHolder(b))
+		}
+		left -= n
+	}
+	return all, r.checksum()
+}
