@@ -31,6 +31,8 @@ var (
 	ErrBusy = errors.New("busy")
 	// ErrClosed: the database was closed.
 	ErrClosed = errors.New("closed")
+	// ErrNotRetained: a past state was asked for that is not kept, or not yet there.
+	ErrNotRetained = errors.New("not retained")
 	// ErrFailed: the log or the manifest could not be written. Close, mend the
 	// cause, reopen: everything that was acknowledged is there.
 	ErrFailed = errors.New("database failed")

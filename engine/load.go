@@ -57,9 +57,10 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 		dir: dir, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
 		budget: o.MemoryBudget, hotBytes: o.hotBytes, spaces: newSpaces(), names: newNames(),
-		fields: &fields{num: map[string]uint32{}}, points: newPoints(), touched: newTouches(),
+		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{},
 	}
+	db.points = newPoints(o.Retain, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
 	db.vectorsInMemory, db.limits = o.VectorsInMemory, defaultVectorLimits()
 	if o.vectorLimits != nil {

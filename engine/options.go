@@ -59,6 +59,10 @@ type Options struct {
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.
 	LockWait time.Duration
+	// Retain is how long a state of the memories can be read after it has passed,
+	// by Query.AsOf, while the database stays open. What has died since takes
+	// memory for as long. 0: only while a View holds the state.
+	Retain time.Duration
 	// MemoryBudget is shared by the caches, in bytes. 0: a quarter of the
 	// machine's memory, at most 2 GiB.
 	MemoryBudget int64

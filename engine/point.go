@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -15,6 +16,7 @@ type point struct {
 	snap *pebble.Snapshot
 	text invindex.Snapshot // doc IDs below its mark are born
 	refs int               // guarded by points.mu
+	of   *point            // the point whose snapshot it reads an older state of
 }
 
 // points keeps the read points in use. The newest published one is what a View
@@ -23,6 +25,10 @@ type points struct {
 	mu      sync.Mutex
 	current *point
 	open    map[*point]struct{}
+	// floor is the LSN of the oldest state of which nothing has been freed.
+	floor  uint64
+	retain retention
+	now    func() int64
 }
 
 // newPoint is the state as of an LSN, the newest one. The lock is held.
@@ -32,7 +38,9 @@ func (db *DB) newPoint(lsn uint64) *point {
 	return p
 }
 
-func newPoints() *points { return &points{open: map[*point]struct{}{}} }
+func newPoints(retain time.Duration, now func() int64) *points {
+	return &points{open: map[*point]struct{}{}, retain: retention{span: retain}, now: now}
+}
 
 // publish makes p the point that Views pin from now on.
 func (ps *points) publish(p *point) error {
@@ -42,6 +50,10 @@ func (ps *points) publish(p *point) error {
 		return p.snap.Close()
 	}
 	old := ps.current
+	if old == nil {
+		ps.floor = p.lsn // what died before is not in the tables
+	}
+	ps.retain.note(p.lsn, ps.now())
 	p.refs++
 	ps.open[p] = struct{}{}
 	ps.current = p
@@ -71,6 +83,9 @@ func (ps *points) release(p *point) error {
 		return nil
 	}
 	delete(ps.open, p)
+	if p.of != nil {
+		return ps.release(p.of)
+	}
 	return p.snap.Close()
 }
 
@@ -81,15 +96,18 @@ func (ps *points) lsn() uint64 {
 	return ps.current.lsn
 }
 
-// oldest is the LSN of the oldest point in use: what died at or before it can be
-// seen by nobody.
+// oldest is the LSN of the oldest state that is in use or retained. What died at or
+// before it can be seen by nobody, and is freed: no older state can be read from
+// now on.
 func (ps *points) oldest() uint64 {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	oldest := ps.current.lsn
+	ps.retain.note(ps.current.lsn, ps.now())
+	oldest := ps.retain.oldest(ps.current.lsn)
 	for p := range ps.open {
 		oldest = min(oldest, p.lsn)
 	}
+	ps.floor = max(ps.floor, oldest)
 	return oldest
 }
 

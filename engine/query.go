@@ -49,6 +49,12 @@ type Query struct {
 	// Limit is the number of hits: 0 is 10, at most MaxLimit.
 	Limit   int
 	Profile Profile
+	// AsOf is the LSN of a past state to search, of those that are retained: see
+	// Options.Retain. 0 is the newest state. Access counts and times are the
+	// newest, and what has expired by now is gone from past states, too. A state
+	// of before the database was opened, and in an Update any, is ErrNotRetained
+	// or ErrInvalid.
+	AsOf uint64
 	// Exact scores every memory in scope by its vector, whatever that takes. Without
 	// it, scopes of more than 20,000 memories are searched by a graph, which may
 	// miss some of the closest; scores are exact either way.

@@ -35,8 +35,14 @@ func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error
 		return Result{}, err
 	}
 	err = m.view(ctx, doingRecall, func(tx *Tx) error {
-		result, err = tx.recall(ctx, &q)
-		return err
+		recall := func(tx *Tx) error {
+			result, err = tx.recall(ctx, &q)
+			return err
+		}
+		if q.AsOf == 0 {
+			return recall(tx)
+		}
+		return tx.asOf(q.AsOf, recall)
 	})
 	return result, err
 }

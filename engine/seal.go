@@ -255,4 +255,5 @@ func textError(doing string, err error) error {
 func (db *DB) dropSealed() {
 	db.text.Drop(slices.Collect(maps.Keys(db.sealed))...)
 	clear(db.sealed)
+	db.points.forget(db.applied)
 }

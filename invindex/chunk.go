@@ -40,13 +40,13 @@ const (
 // lengthsOf gives the lengths of a chunk's documents.
 type lengthsOf struct {
 	hot    *hotChunk
-	sealed *[windows]lengthPage
+	sealed *[windows]*lengthPage
 }
 
 // window returns the lengths of a window, nil where it has no documents.
 func (l lengthsOf) window(w int) *lengthPage {
 	if l.sealed != nil {
-		return &l.sealed[w]
+		return l.sealed[w]
 	}
 	return l.hot.pages[w].Load()
 }

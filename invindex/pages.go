@@ -95,14 +95,18 @@ func readPage(r Reader, prefix []byte, id pageID) ([]byte, error) {
 // page is a page in memory.
 type page struct {
 	data    []byte
-	lengths *[windows]lengthPage // of the lengths section, instead of data
+	lengths *[windows]*lengthPage // of the lengths section, instead of data
 	recent  atomic.Bool          // read since the cache last considered it
 }
 
 func (p *page) bytes() int64 {
 	n := len(p.data) + int(unsafe.Sizeof(*p))
 	if p.lengths != nil {
-		n += int(unsafe.Sizeof(*p.lengths))
+		for _, page := range p.lengths {
+			if page != nil {
+				n += int(unsafe.Sizeof(*page))
+			}
+		}
 	}
 	return int64(n)
 }

@@ -133,8 +133,8 @@ func (c *sealedChunk) page(r Reader, slot *pageSlot) (*page, error) {
 	})
 }
 
-func decodeLengths(b []byte) (*[windows]lengthPage, bool) {
-	out := new([windows]lengthPage)
+func decodeLengths(b []byte) (*[windows]*lengthPage, bool) {
+	out := new([windows]*lengthPage)
 	for w := range out {
 		if len(b) == 0 || len(b)-1 < int(b[0])*windowDocs {
 			return nil, false
@@ -142,9 +142,12 @@ func decodeLengths(b []byte) (*[windows]lengthPage, bool) {
 		each := int(b[0])
 		data := b[1 : 1+each*windowDocs]
 		b = b[1+len(data):]
+		if each == 0 {
+			continue
+		}
+		out[w] = new(lengthPage)
 		for i := range out[w] {
 			switch each {
-			case 0:
 			case 1:
 				out[w][i] = uint32(data[i])
 			case 2:

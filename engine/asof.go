@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+)
+
+// retention knows which past states can still be read. It notes which LSN was the
+// newest at what time, about a hundred times within the span that is retained.
+type retention struct {
+	span  time.Duration // 0: past states are kept only while a View holds them
+	marks []retentionMark
+}
+
+// retentionMarks is how many marks a span is divided into.
+const retentionMarks = 100
+
+type retentionMark struct {
+	at  int64 // milliseconds
+	lsn uint64
+}
+
+// note remembers that lsn is the newest LSN now. points.mu is held.
+func (r *retention) note(lsn uint64, now int64) {
+	if r.span <= 0 {
+		return
+	}
+	step := max(1, (r.span / retentionMarks).Milliseconds())
+	if n := len(r.marks); n == 0 || now-r.marks[n-1].at >= step {
+		r.marks = append(r.marks, retentionMark{now, lsn})
+	}
+	// Of the marks that are too old, the newest still counts: it was the state at
+	// the beginning of the span.
+	for len(r.marks) > 1 && now-r.marks[1].at > r.span.Milliseconds() {
+		r.marks = r.marks[1:]
+	}
+}
+
+// oldest is the LSN of the oldest state to be kept, of those up to newest.
+func (r *retention) oldest(newest uint64) uint64 {
+	if r.span <= 0 || len(r.marks) == 0 {
+		return newest
+	}
+	return min(newest, r.marks[0].lsn)
+}
+
+// acquireAt pins a past state: the newest read point, read as of an LSN.
+func (ps *points) acquireAt(lsn uint64) (*point, error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	newest := ps.current
+	switch {
+	case lsn > newest.lsn:
+		return nil, &Error{
+			Kind: ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("there is no state as of LSN %d: the newest is %d", lsn, newest.lsn),
+			Do: "give an LSN that has been reached",
+		}
+	case lsn < ps.floor:
+		return nil, &Error{
+			Kind: ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("the state as of LSN %d is gone: the oldest that is retained is %d", lsn, ps.floor),
+			Do: "give a later LSN, or open the database with a longer Retain",
+		}
+	}
+	newest.refs++
+	p := &point{lsn: lsn, snap: newest.snap, text: newest.text, refs: 1, of: newest}
+	ps.open[p] = struct{}{}
+	return p, nil
+}
+
+// forget raises the floor to an LSN before which nothing can be read any more.
+func (ps *points) forget(lsn uint64) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.floor = max(ps.floor, lsn)
+}
+
+// asOf calls fn with a transaction that reads the memories as they were at an LSN.
+func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
+	switch {
+	case tx.writes != nil:
+		return invalid(doingRecall, "AsOf was given inside Update", "recall from a past state in a View")
+	case lsn > tx.lsn:
+		return &Error{
+			Kind: ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.lsn),
+			Do: "use a new View",
+		}
+	}
+	p, err := tx.db.points.acquireAt(lsn)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := tx.db.points.done(p); err != nil {
+			tx.db.log.Error("closing a read point", "error", err)
+		}
+		tx.db.janitor.wake()
+	}()
+	past := &Tx{db: tx.db, reader: p.snap, lsn: lsn, text: p.text, now: tx.now}
+	defer func() { past.done = true }()
+	return fn(past)
+}
