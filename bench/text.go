@@ -49,7 +49,7 @@ var textKinds = []textKind{
 }
 
 // memdbModes are what memdb's index is asked.
-var memdbModes = []peer.Mode{peer.Any, peer.All}
+var memdbModes = []peer.Mode{peer.Any, peer.All, peer.Phrase}
 
 // textQueries compares the inverted index with other indexes: the rate at which
 // passages come in, the size, and the time of queries, from the words on.

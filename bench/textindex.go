@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/query"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -31,9 +33,8 @@ type textIndex struct {
 	noTexts  bool            // the texts are not kept
 	snapshot invindex.Snapshot
 
-	doc   analysis.Bag // of the document that is added
-	query analysis.Bag
-	buf   []byte
+	doc analysis.Bag // of the document that is added
+	buf []byte
 }
 
 // Prefixes of the keys.
@@ -228,31 +229,19 @@ func (t *textIndex) Find(ctx context.Context, ask peer.Ask) ([]string, error) {
 		}
 		in.Set = set
 	}
-	t.query.Reset()
-	t.query.AddQuery(t.analyzer, ask.Text, 1)
-	var terms []invindex.QueryTerm
-	var words []string
-	for _, term := range t.query.Terms() {
-		terms = append(terms, invindex.QueryTerm{Text: term.Term, Weight: float64(term.Freq)})
-		words = append(words, term.Term)
-	}
-	stats, err := t.index.Stats(ctx, t.snapshot, words, in)
+	parsed := query.Parse(t.analyzer, typed(ask))
+	q, err := t.index.Bind(ctx, t.snapshot, parsed, in, func(_ context.Context, doc uint32) (bool, error) {
+		text, err := t.text(doc)
+		return err == nil && parsed.Matches(text), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if ask.Mode == peer.All {
-		for _, word := range words {
-			set, err := t.index.FindTerm(t.snapshot, word)
-			if err != nil {
-				return nil, err
-			}
-			if in.Set != nil {
-				set.And(in.Set)
-			}
-			in.Set = set
-		}
+	stats, err := t.index.Stats(ctx, t.snapshot, q.Terms(), in)
+	if err != nil {
+		return nil, err
 	}
-	hits, err := t.index.Search(ctx, t.snapshot, terms, stats, in, ask.K)
+	hits, err := t.index.Query(ctx, t.snapshot, q, stats, in, ask.K)
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +250,17 @@ func (t *textIndex) Find(ctx context.Context, ask peer.Ask) ([]string, error) {
 		ids[i] = t.ids[hit.Doc]
 	}
 	return ids, nil
+}
+
+// typed writes a question as a person would.
+func typed(ask peer.Ask) string {
+	switch ask.Mode {
+	case peer.All:
+		return strings.Join(strings.Fields(ask.Text), " AND ")
+	case peer.Phrase:
+		return `"` + ask.Text + `"`
+	}
+	return ask.Text
 }
 
 // Bytes is the size of all keys but the texts.

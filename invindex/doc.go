@@ -33,6 +33,20 @@
 // of when, is the caller's knowledge; it is passed into every call as [Docs]. A
 // document that was never committed stays behind as garbage that is not visible.
 //
+// # Queries
+//
+// [Index.Search] ranks by plain terms. A typed text takes four steps, in one snapshot
+// and for one set of documents:
+//
+//	parsed := query.Parse(analyzer, text)                  // never fails
+//	q, err := x.Bind(ctx, s, parsed, in, verify)           // prefixes and fuzzy words become terms
+//	stats, err := x.Stats(ctx, s, q.Terms(), in)
+//	hits, err := x.Query(ctx, s, q, stats, in, k)
+//
+// where verify reads the texts of a document and asks parsed.Matches; it is called
+// only where the query has phrases. parsed.Spans finds what to highlight in a text.
+// Without signs in the text, Query gives what Search gives for the analyzer's terms.
+//
 // # Scores
 //
 // The score of a document is BM25 as Lucene 8 and later compute it, without the

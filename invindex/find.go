@@ -65,16 +65,50 @@ func (x *Index) collect(s Snapshot, kind dictKind, key string) (*roaring.Bitmap,
 	return set, nil
 }
 
-// Expand returns the terms that begin with a prefix and that accept, if it is not
-// nil, accepts: those in most documents first, equal ones in ascending order, at
-// most limit. It is what queries for prefixes and for similar words are made of.
-// Documents are counted whether they are visible or not. It reads every term of a
-// hot chunk, and of a sealed one those with the prefix.
-func (x *Index) Expand(ctx context.Context, s Snapshot, prefix string, accept func(term string) bool, limit int) ([]string, error) {
+// Accept says whether a term is wanted, and how it ranks. The term is valid until it
+// returns.
+type Accept func(term []byte) (rank int, ok bool)
+
+// Expand returns the terms that begin with a prefix, that accept, if it is not nil,
+// accepts, and that documents of in have: those of the lowest rank that accept gives
+// first, then those in most documents of in, then in ascending order; at most limit.
+// It is what queries for prefixes and for similar words are made of. What is not in
+// in has no part in the answer. It reads every term of a hot chunk, and of a sealed
+// one those with the prefix.
+func (x *Index) Expand(ctx context.Context, s Snapshot, prefix string, accept Accept, in Docs, limit int) ([]string, error) {
 	if limit < 0 || limit > MaxQueryTerms {
 		return nil, fmt.Errorf("%w: %d expansions; at most %d are possible", ErrInvalid, limit, MaxQueryTerms)
 	}
-	counts := map[string]int{}
+	found, err := x.terms(ctx, s, prefix, accept)
+	if err != nil {
+		return nil, err
+	}
+	if in.Set != nil || in.Visible != nil || s.grows(x) {
+		if found, err = x.recount(ctx, s, found, in); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(found, func(a, b expansion) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.n, a.n), strings.Compare(a.term, b.term))
+	})
+	terms := make([]string, min(limit, len(found)))
+	for i := range terms {
+		terms[i] = found[i].term
+	}
+	return terms, nil
+}
+
+// expansion is a term that Expand has found.
+type expansion struct {
+	term string
+	rank int
+	n    int // documents that have it
+}
+
+// terms finds the terms of the chunks, with their numbers of postings.
+func (x *Index) terms(ctx context.Context, s Snapshot, prefix string, accept Accept) ([]expansion, error) {
+	var found []expansion
+	at := map[string]int{}
 	for _, c := range s.list(x) {
 		if s.limit(c.id()) == 0 {
 			break
@@ -83,30 +117,57 @@ func (x *Index) Expand(ctx context.Context, s Snapshot, prefix string, accept fu
 			return nil, err
 		}
 		err := c.eachTerm(s.Reader, prefix, func(term []byte, n int) {
-			if _, known := counts[string(term)]; known || accept == nil || accept(string(term)) {
-				counts[string(term)] += n
+			if i, known := at[string(term)]; known {
+				found[i].n += n
+				return
+			}
+			rank, ok := 0, true
+			if accept != nil {
+				rank, ok = accept(term)
+			}
+			if ok {
+				e := expansion{string(term), rank, n}
+				at[e.term] = len(found)
+				found = append(found, e)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	type counted struct {
-		term string
-		n    int
+	return found, nil
+}
+
+// recount counts the documents of in that have the terms, and drops terms that
+// none has.
+func (x *Index) recount(ctx context.Context, s Snapshot, found []expansion, in Docs) ([]expansion, error) {
+	kept := found[:0]
+	for part := range slices.Chunk(found, MaxQueryTerms) {
+		terms := make([]string, len(part))
+		for i := range part {
+			terms[i] = part[i].term
+		}
+		st, err := x.Stats(ctx, s, terms, in)
+		if err != nil {
+			return nil, err
+		}
+		for i, e := range part {
+			if e.n = int(st.DF[i]); e.n > 0 {
+				kept = append(kept, e)
+			}
+		}
 	}
-	found := make([]counted, 0, len(counts))
-	for term, n := range counts {
-		found = append(found, counted{term, n})
+	return kept, nil
+}
+
+// grows says whether a chunk may have postings that the snapshot does not see.
+func (s *Snapshot) grows(x *Index) bool {
+	for _, c := range s.list(x) {
+		if _, hot := c.(*hotChunk); hot || s.limit(c.id()) < chunkDocs {
+			return true
+		}
 	}
-	slices.SortFunc(found, func(a, b counted) int {
-		return cmp.Or(cmp.Compare(b.n, a.n), strings.Compare(a.term, b.term))
-	})
-	terms := make([]string, min(limit, len(found)))
-	for i := range terms {
-		terms[i] = found[i].term
-	}
-	return terms, nil
+	return false
 }
 
 func (c *hotChunk) eachTerm(_ Reader, prefix string, yield func(term []byte, n int)) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -396,34 +397,49 @@ func lookups(t *testing.T, c *corpus, x *Index, o *oracle, r Reader) {
 	}
 }
 
+// odd accepts the terms of an odd length, those that end in 7 first.
+func odd(term []byte) (rank int, ok bool) {
+	if term[len(term)-1] != '7' {
+		rank = 1
+	}
+	return rank, len(term)%2 == 1
+}
+
+// expand finds the terms that documents of in have.
+func (o *oracle) expand(s Snapshot, in Docs, prefix string, accept Accept) (terms []string, counts map[string]int) {
+	counts, ranks := map[string]int{}, map[string]int{}
+	for _, id := range o.in(s, in) {
+		for _, term := range o.docs[id].Terms {
+			rank, ok := 0, true
+			if accept != nil {
+				rank, ok = accept([]byte(term.Text))
+			}
+			if ok && strings.HasPrefix(term.Text, prefix) {
+				counts[term.Text]++
+				ranks[term.Text] = rank
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(ranks[a]-ranks[b], counts[b]-counts[a], strings.Compare(a, b))
+	}), counts
+}
+
 func expansions(t *testing.T, c *corpus, x *Index, o *oracle, r Reader) {
 	t.Helper()
 	s := x.Snapshot()
 	s.Reader = r
-	counts := map[string]int{}
-	for _, d := range o.docs {
-		for _, term := range d.Terms {
-			counts[term.Text]++
-		}
-	}
-	odd := func(term string) bool { return len(term)%2 == 1 }
 	for _, prefix := range []string{"", "w", c.word(), c.word()[:2], "w9", "x", "a"} {
-		for _, accept := range []func(string) bool{nil, odd} {
-			var want []string
-			for term := range counts {
-				if strings.HasPrefix(term, prefix) && (accept == nil || accept(term)) {
-					want = append(want, term)
-				}
-			}
-			slices.SortFunc(want, func(a, b string) int {
-				return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
-			})
-			got, err := x.Expand(t.Context(), s, prefix, accept, 64)
+		for _, accept := range []Accept{nil, odd} {
+			s.Docs = o.ids[c.rng.IntN(len(o.ids))] + 1
+			name, in := c.someDocs(s)
+			want, counts := o.expand(s, in, prefix, accept)
+			got, err := x.Expand(t.Context(), s, prefix, accept, in, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want = want[:min(64, len(want))]; !slices.Equal(got, want) {
-				t.Fatalf("%q is expanded to %q, want %q", prefix, got, want)
+				t.Fatalf("%s: %q is expanded to %q, want %q (%v)", name, prefix, got, want, counts)
 			}
 		}
 	}
@@ -541,7 +557,7 @@ func TestBadInput(t *testing.T) {
 			return err
 		}, ErrInvalid},
 		{"many expansions", func() error {
-			_, err := x.Expand(t.Context(), x.Snapshot(), "", nil, MaxQueryTerms+1)
+			_, err := x.Expand(t.Context(), x.Snapshot(), "", nil, Docs{}, MaxQueryTerms+1)
 			return err
 		}, ErrInvalid},
 		{"unsorted documents", func() error {
@@ -602,7 +618,7 @@ func TestCancel(t *testing.T) {
 	if _, err := x.Search(ctx, s, q, st, Docs{}, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("Search: %v", err)
 	}
-	if _, err := x.Expand(ctx, s, "", nil, 1); !errors.Is(err, context.Canceled) {
+	if _, err := x.Expand(ctx, s, "", nil, Docs{}, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("Expand: %v", err)
 	}
 	if err := x.Score(ctx, s, q, st, []uint32{1}, make([]Hit, 1)); !errors.Is(err, context.Canceled) {

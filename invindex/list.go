@@ -90,6 +90,24 @@ func (l *postingList) count(limit uint32) int {
 
 // docs appends the documents of the list's slots below a limit.
 func (l *postingList) docs(dst []uint32, base, limit uint32) ([]uint32, error) {
+	p, err := l.all(limit)
+	for _, x := range p {
+		dst = append(dst, base|x>>16)
+	}
+	return dst, err
+}
+
+// slots appends the list's slots below a limit.
+func (l *postingList) slots(dst []uint16, limit uint32) ([]uint16, error) {
+	p, err := l.all(limit)
+	for _, x := range p {
+		dst = append(dst, uint16(x>>16))
+	}
+	return dst, err
+}
+
+// all returns the postings below a limit.
+func (l *postingList) all(limit uint32) ([]posting, error) {
 	p := l.plain
 	if l.isPacked {
 		p = make([]posting, 0, l.n)
@@ -104,15 +122,17 @@ func (l *postingList) docs(dst []uint32, base, limit uint32) ([]uint32, error) {
 		}
 		p = below(p, limit)
 	}
-	for _, x := range p {
-		dst = append(dst, base|x>>16)
-	}
-	return dst, nil
+	return p, nil
 }
 
 // mask writes the list's slots as a mask.
 func (l *postingList) mask(m *mask) {
 	clear(m[:])
+	l.addTo(m)
+}
+
+// addTo adds the list's slots to a mask.
+func (l *postingList) addTo(m *mask) {
 	for _, p := range l.plain {
 		m[p>>22] |= 1 << (p >> 16 & 63)
 	}

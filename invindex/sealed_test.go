@@ -69,7 +69,7 @@ func answers(t testing.TB, x *Index, r Reader) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(&b, st, hits)
-	terms, err := x.Expand(t.Context(), s, "a", nil, 9)
+	terms, err := x.Expand(t.Context(), s, "a", nil, Docs{}, 9)
 	if err != nil {
 		return "", err
 	}

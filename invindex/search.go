@@ -20,6 +20,10 @@ type scratch struct {
 	opened    []opened
 	order     []*cursor
 	top       top
+	lists     []postingList    // of each term of the plan
+	found     []postingList    // of a condition
+	sizes     []sizedCondition // conditions that Must, the smallest first
+	other     mask
 	sums      []uint32 // of slots, as matched is
 	matched   []uint32
 	win       window
@@ -39,6 +43,9 @@ func (sc *scratch) free() {
 	clear(sc.cursors[:cap(sc.cursors)])
 	clear(sc.opened[:cap(sc.opened)])
 	clear(sc.order[:cap(sc.order)])
+	clear(sc.lists[:cap(sc.lists)])
+	clear(sc.found[:cap(sc.found)])
+	clear(sc.sizes[:cap(sc.sizes)])
 	scratchPool.Put(sc)
 }
 
@@ -59,14 +66,26 @@ type opened struct {
 // and Suel 2011). Where in has few documents in a chunk, each of them is looked
 // up instead.
 func (x *Index) Search(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, in Docs, k int) ([]Hit, error) {
-	scorer, err := x.newScorer(q, &st)
+	if k > MaxHits {
+		return nil, tooManyHits(k)
+	}
+	return x.search(ctx, s, &plan{terms: q}, st, in, k)
+}
+
+func tooManyHits(k int) error {
+	return fmt.Errorf("%w: the best %d documents; at most %d are possible", ErrInvalid, k, MaxHits)
+}
+
+// search carries out a plan, but for what is to be verified.
+func (x *Index) search(ctx context.Context, s Snapshot, p *plan, st Stats, in Docs, k int) ([]Hit, error) {
+	scorer, err := x.newScorer(p.terms, &st)
 	if err != nil {
 		return nil, err
 	}
-	if k < 0 || k > MaxHits {
-		return nil, fmt.Errorf("%w: the best %d documents; at most %d are possible", ErrInvalid, k, MaxHits)
+	if k < 0 {
+		return nil, tooManyHits(k)
 	}
-	if k == 0 || len(q) == 0 {
+	if k == 0 || len(p.terms) == 0 {
 		return nil, ctx.Err()
 	}
 	sc := newScratch()
@@ -76,7 +95,7 @@ func (x *Index) Search(ctx context.Context, s Snapshot, q []QueryTerm, st Stats,
 	for v, err := range sc.views(ctx, x, &s, in) {
 		lists, decoded, pushed := len(sc.opened), len(sc.decoded), sc.top.pushed
 		if err == nil {
-			err = v.search(ctx, q, scorer, sc)
+			err = v.search(ctx, p, scorer, sc)
 		}
 		if err != nil {
 			return nil, err
@@ -167,12 +186,13 @@ func countMatches(hits []Hit, lists []opened) {
 // open fills the scratch's cursors with the query terms that the view has, and
 // appends their lists to those opened.
 func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) error {
-	sc.cursors = sc.cursors[:0]
+	sc.cursors, sc.lists = sc.cursors[:0], sc.lists[:0]
 	for i, t := range q {
 		l, err := v.list(ofTerms, t.Text, sc)
 		if err != nil {
 			return err
 		}
+		sc.lists = append(sc.lists, l)
 		if l.n > 0 {
 			sc.cursors = append(sc.cursors, cursor{postingList: l, weight: s.weights[i]})
 			sc.opened = append(sc.opened, opened{chunk: v.id(), list: l})
@@ -182,31 +202,24 @@ func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) error {
 }
 
 // search offers the view's documents to the top.
-func (v *view) search(ctx context.Context, q []QueryTerm, s *scorer, sc *scratch) error {
-	if err := v.open(q, s, sc); err != nil || len(sc.cursors) == 0 {
+func (v *view) search(ctx context.Context, p *plan, s *scorer, sc *scratch) error {
+	if err := v.open(p.terms, s, sc); err != nil || len(sc.cursors) == 0 {
 		return err
 	}
 	lengths, err := v.lengths(v.reader)
 	if err != nil {
 		return err
 	}
-	all, packed := 0, false
-	for i := range sc.cursors {
-		all += sc.cursors[i].n
-		packed = packed || sc.cursors[i].isPacked
+	within, few, err := v.candidates(p, sc)
+	if err != nil {
+		return err
 	}
-	if v.docs != nil && v.docs.card*len(sc.cursors)*probeCost < all {
-		sc.slots = v.slots(sc.slots[:0])
+	if few {
 		sc.probe(s, lengths)
 		for i, sum := range sc.sums {
 			sc.offer(v, uint32(sc.slots[i]), sum)
 		}
 		return nil
-	}
-	var within *mask
-	if v.docs != nil || packed && v.limit < chunkDocs { // packed lists are not cut
-		within = &sc.mask
-		v.mask(within)
 	}
 	for w := 0; uint32(w)<<windowBits < v.limit; w++ {
 		if err := ctx.Err(); err != nil {
@@ -221,6 +234,29 @@ func (v *view) search(ctx context.Context, q []QueryTerm, s *scorer, sc *scratch
 		}
 	}
 	return nil
+}
+
+// candidates returns the documents that are to be scored: the scratch's slots where
+// they are few, else a mask, or nil for all that a term finds.
+func (v *view) candidates(p *plan, sc *scratch) (within *mask, few bool, err error) {
+	if len(p.must) > 0 || len(p.not) > 0 {
+		few, err = v.restrict(p, sc)
+		return &sc.mask, few, err
+	}
+	all, packed := 0, false
+	for i := range sc.cursors {
+		all += sc.cursors[i].n
+		packed = packed || sc.cursors[i].isPacked
+	}
+	if v.docs != nil && v.docs.card*len(sc.cursors)*probeCost < all {
+		sc.slots = v.slots(sc.slots[:0])
+		return nil, true, nil
+	}
+	if v.docs != nil || packed && v.limit < chunkDocs { // packed lists are not cut
+		within = &sc.mask
+		v.mask(within)
+	}
+	return within, false, nil
 }
 
 func allZero(words []uint64) bool {

@@ -41,6 +41,16 @@ func (m *mask) clip(limit uint32) {
 	clear(m[word+1:])
 }
 
+// slots appends the mask's slots in ascending order.
+func (m *mask) slots(dst []uint16) []uint16 {
+	for i, word := range m {
+		for ; word != 0; word &= word - 1 {
+			dst = append(dst, uint16(i<<6|bits.TrailingZeros64(word)))
+		}
+	}
+	return dst
+}
+
 // filter removes the slots for which keep doesn't hold.
 func (m *mask) filter(base uint32, keep func(doc uint32) bool) {
 	for i, word := range m {

@@ -131,3 +131,6 @@ func asciiDigit(r rune) byte {
 	}
 	return '0'
 }
+
+// Fold returns text in the form in which words are compared before they are stemmed: normalised, and without case.
+func Fold(text string) string { return string(appendFolded(nil, normalize(text))) }

@@ -61,6 +61,7 @@ var law = map[string]row{
 	"internal/fsys/crashfs": {floor: base, outside: []string{pebble}, forTests: true},
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},
+	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 }
 
