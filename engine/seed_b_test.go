@@ -1,0 +1,473 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// The sentences of seed B on its structured store (layer 1), its semantic store
+// (layer 2), and what its overview says of both.
+
+var researcher = engine.Owner{Agent: "researcher"}
+
+func (d *seedDB) put(o engine.Owner, key, value string, opts *engine.PutOptions) engine.Entry {
+	d.t.Helper()
+	e, err := d.KV().Put(d.t.Context(), o, key, json.RawMessage(value), opts)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return e
+}
+
+// value is what lies under a key, empty where nothing does.
+func (d *seedDB) value(o engine.Owner, key string) string {
+	d.t.Helper()
+	e, found, err := d.KV().Get(d.t.Context(), o, key)
+	if err != nil || found != (len(e.Value) > 0) {
+		d.t.Fatal(e, found, err)
+	}
+	return string(e.Value)
+}
+
+func (d *seedDB) keys(o engine.Owner) []string {
+	d.t.Helper()
+	var keys []string
+	for e, err := range d.KV().All(d.t.Context(), engine.KVQuery{Owner: o}) {
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		keys = append(keys, e.Key)
+	}
+	return keys
+}
+
+// "This creates the database if it doesn't exist."
+func TestSeedB_OpenCreates(t *testing.T) {
+	dir := t.TempDir() + "/new/memory"
+	if there, err := engine.Exists(dir); there || err != nil {
+		t.Fatal(there, err)
+	}
+	db, err := engine.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := engine.Exists(dir); !there || err != nil {
+		t.Error(there, err)
+	}
+}
+
+// "All stores share a single SQLite connection": one commit covers a key and a memory,
+// or neither.
+func TestSeedB_StoresShareOneCommit(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	both := func(fail error) error {
+		return d.Update(t.Context(), func(tx *engine.Tx) error {
+			if _, err := tx.KV().Put(t.Context(), researcher, "reports_count", 1, nil); err != nil {
+				return err
+			}
+			if _, err := tx.Memories().Store(t.Context(), engine.Memory{Scope: engine.Scope{Agent: "researcher"}, Text: "wrote a report"}, nil); err != nil {
+				return err
+			}
+			return fail
+		})
+	}
+	failed := errors.New("no")
+	d.wantErr(both(failed), failed)
+	if d.value(researcher, "reports_count") != "" || d.all(engine.Scope{Agent: "researcher"}) != nil {
+		t.Error("half of a transaction that failed is there")
+	}
+	before := d.LSN()
+	if err := both(nil); err != nil || d.LSN() != before+1 {
+		t.Error(err, d.LSN())
+	}
+	if d.value(researcher, "reports_count") != "1" {
+		t.Error("the key is missing")
+	}
+	d.wantAll(engine.Scope{Agent: "researcher"}, "wrote a report")
+}
+
+// "WAL mode for concurrent reads": a reader sees the state before a write that runs,
+// and does not wait for it.
+func TestSeedB_ReadsBesideAWrite(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.put(researcher, "k", "1", nil)
+	err := d.Update(t.Context(), func(tx *engine.Tx) error {
+		if _, err := tx.KV().Put(t.Context(), researcher, "k", 2, nil); err != nil {
+			return err
+		}
+		if got := d.value(researcher, "k"); got != "1" {
+			t.Errorf("read %s beside the write", got)
+		}
+		return nil
+	})
+	if got := d.value(researcher, "k"); err != nil || got != "2" {
+		t.Errorf("read %s after it, %v", got, err)
+	}
+}
+
+// "5-second busy timeout to handle contention": a writer waits for another one as long
+// as LockWait says, and then fails.
+func TestSeedB_BusyTimeout(t *testing.T) {
+	d := newSeedDB(t, engine.Options{LockWait: 20 * time.Millisecond})
+	err := d.Update(t.Context(), func(*engine.Tx) error {
+		done := make(chan error)
+		go func() {
+			_, err := d.KV().Put(context.Background(), researcher, "k", 1, nil)
+			done <- err
+		}()
+		d.wantErr(<-done, engine.ErrBusy)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// "The structured store is a simple key-value store scoped by agent ID": set, then get.
+func TestSeedB_KVSetAndGet(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.put(researcher, "last_report_date", `"2025-03-06"`, nil)
+	if got := d.value(researcher, "last_report_date"); got != `"2025-03-06"` {
+		t.Errorf("get = %s", got)
+	}
+	if got := d.value(engine.Owner{Agent: "coder"}, "last_report_date"); got != "" {
+		t.Errorf("another agent reads %s", got)
+	}
+	_, err := d.KV().Put(t.Context(), engine.Owner{}, "k", 1, nil)
+	d.wantErr(err, engine.ErrScope)
+}
+
+// get returns an Option: an absent key is none, and no error.
+func TestSeedB_KVGetOfAnAbsentKey(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	if _, found, err := d.KV().Get(t.Context(), researcher, "nothing"); found || err != nil {
+		t.Error(found, err)
+	}
+}
+
+// "List all keys for an agent".
+func TestSeedB_KVListsAllKeysOfAnAgent(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	for _, key := range []string{"b", "a", "c"} {
+		d.put(researcher, key, "1", nil)
+	}
+	d.put(engine.Owner{Agent: "coder"}, "d", "1", nil)
+	if got := d.keys(researcher); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("keys %q", got)
+	}
+}
+
+// "Delete".
+func TestSeedB_KVDelete(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.put(researcher, "k", "1", nil)
+	for _, want := range []bool{true, false} {
+		if found, err := d.KV().Delete(t.Context(), researcher, "k"); found != want || err != nil {
+			t.Error(found, err)
+		}
+	}
+	if d.value(researcher, "k") != "" || d.keys(researcher) != nil {
+		t.Error("it is there after the delete")
+	}
+}
+
+// "Fast lookups by exact key": a key is no prefix of another.
+func TestSeedB_KVExactKey(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.put(researcher, "report", "1", nil)
+	d.put(researcher, "report_count", "2", nil)
+	if a, b, c := d.value(researcher, "report"), d.value(researcher, "report_count"), d.value(researcher, "repor"); a+b+c != "12" {
+		t.Errorf("%s, %s, %s", a, b, c)
+	}
+}
+
+// "Agent state: counters, flags, timestamps", "hand metrics", "configuration
+// overrides": any JSON comes back as it was, and a counter loses no count.
+func TestSeedB_KVAgentState(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	for key, value := range map[string]string{
+		"flag": "true", "at": `"2025-03-06T10:00:00Z"`, "count": "18446744073709551616",
+		"overrides": `{"model":"small","temperature":0.10}`, "none": "null", "list": `[1,"a"]`,
+	} {
+		d.put(researcher, key, value, nil)
+		if got := d.value(researcher, key); got != value {
+			t.Errorf("%s: %s, want %s", key, got, value)
+		}
+	}
+	done := make(chan error)
+	for range 4 {
+		go func() {
+			var err error
+			for range 10 {
+				err = errors.Join(err, d.Update(context.Background(), func(tx *engine.Tx) error {
+					var n int
+					e, found, err := tx.KV().Get(context.Background(), researcher, "reports_count")
+					if err == nil && found {
+						err = json.Unmarshal(e.Value, &n)
+					}
+					if err != nil {
+						return err
+					}
+					_, err = tx.KV().Put(context.Background(), researcher, "reports_count", n+1, nil)
+					return err
+				}))
+			}
+			done <- err
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := d.value(researcher, "reports_count"); got != "40" {
+		t.Errorf("counted %s", got)
+	}
+}
+
+// "Cached results: expensive computations": one can end by itself.
+func TestSeedB_KVCachedResults(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.put(researcher, "answer", "42", &engine.PutOptions{TTL: time.Hour})
+	d.now = d.now.Add(59 * time.Minute)
+	if got := d.value(researcher, "answer"); got != "42" {
+		t.Errorf("before its time: %q", got)
+	}
+	d.now = d.now.Add(time.Minute)
+	if d.value(researcher, "answer") != "" || d.keys(researcher) != nil {
+		t.Error("it is there after its time")
+	}
+}
+
+// The table kv_store: the agent and the key are the primary key, the value is JSON,
+// and updated_at tells of the last put. "Session persistence": it is there when the
+// database is opened again.
+func TestSeedB_KVSchema(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.put(researcher, "k", "1", nil)
+	d.now = d.now.Add(time.Hour)
+	if e := d.put(researcher, "k", "2", nil); !e.UpdatedAt.Equal(d.now) {
+		t.Errorf("updated at %v", e.UpdatedAt)
+	}
+	if got := d.keys(researcher); len(got) != 1 {
+		t.Errorf("keys %q", got)
+	}
+	_, err := d.KV().Put(t.Context(), researcher, "k", json.RawMessage("no JSON"), nil)
+	d.wantErr(err, engine.ErrInvalid)
+	d.close()
+	d.open()
+	e, found, err := d.KV().Get(t.Context(), researcher, "k")
+	if err != nil || !found || string(e.Value) != "2" || !e.UpdatedAt.Equal(d.now) {
+		t.Errorf("opened again: %+v, %v, %v", e, found, err)
+	}
+}
+
+// fragment is a text of an agent from a source.
+func fragment(agent, text string, source engine.Source) engine.Memory {
+	return engine.Memory{Scope: engine.Scope{Agent: agent}, Text: text, Source: source, Kind: engine.KindFragment}
+}
+
+// "The semantic store holds memory fragments: snippets of text with optional vector
+// embeddings"; "memory sources tag where the information came from", of six kinds.
+func TestSeedB_StoreWithASource(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(fragment("a", "The user prefers concise explanations without jargon.", engine.SourceUserPreference))
+	if m := d.get(id); m.Source != engine.SourceUserPreference || m.Kind != engine.KindFragment || m.Embedding != nil {
+		t.Errorf("got %+v", m)
+	}
+	m := fragment("a", "With a vector.", engine.SourceToolResult)
+	m.Embedding = []float32{0.5, 1}
+	if got := d.get(d.add(m)); !slices.Equal(got.Embedding, m.Embedding) {
+		t.Errorf("vector %v", got.Embedding)
+	}
+	for _, source := range []engine.Source{
+		engine.SourceUserMessage, engine.SourceAgentResponse, engine.SourceToolResult,
+		engine.SourceWebSearch, engine.SourceUserPreference, engine.SourceSystemNote,
+	} {
+		d.add(fragment("b", "From "+string(source), source))
+		d.filtered(engine.Scope{Agent: "b"}, "from", `{"field":"source","operator":"eq","value":"`+string(source)+`"}`, "From "+string(source))
+	}
+}
+
+// recall("product launch", 5, {agent_id, source: WebSearch}): the top 5 matches of that
+// agent and source.
+func TestSeedB_RecallWithAFilter(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(fragment("a", "Company XYZ launched a new product on 2025-03-01.", engine.SourceWebSearch))
+	d.add(fragment("a", "The user asked about the product launch.", engine.SourceUserMessage))
+	d.add(fragment("b", "Another agent knows of a product launch.", engine.SourceWebSearch))
+	for _, word := range []string{"one", "two", "three", "four", "five", "six"} {
+		d.add(fragment("a", "Nothing but a launch, number "+word, engine.SourceWebSearch))
+	}
+	q := engine.Query{
+		Scope: engine.Scope{Agent: "a"}, Text: "product launch", Limit: 5, Profile: engine.ProfileSubstrate,
+		Filter: engine.Eq{Field: "source", Value: "web_search"},
+	}
+	got := d.search(q)
+	if len(got) != 5 || got[0] != "Company XYZ launched a new product on 2025-03-01." {
+		t.Errorf("found %q", got)
+	}
+	for _, text := range got[1:] {
+		if !strings.HasPrefix(text, "Nothing but a launch") {
+			t.Errorf("found %q", text)
+		}
+	}
+}
+
+func (d *seedDB) wantOrder(text string, want ...string) {
+	d.t.Helper()
+	q := engine.Query{Scope: engine.Scope{Agent: "a"}, Text: text, Profile: engine.ProfileSubstrate, NoTouch: true}
+	if got := d.search(q); !slices.Equal(got, want) {
+		d.t.Errorf("%q found %q, want %q", text, got, want)
+	}
+}
+
+// "Ranked by keyword match score (BM25)".
+func TestSeedB_RecallByKeywords(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(fragment("a", "product of the week", ""))
+	d.add(fragment("a", "product launch party", ""))
+	d.add(fragment("a", "a walk in the park", ""))
+	d.wantOrder("product launch", "product launch party", "product of the week")
+}
+
+// "Recency (newer memories rank higher)".
+func TestSeedB_RecallByRecency(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(fragment("a", "launch alpha", ""))
+	d.now = d.now.Add(30 * 24 * time.Hour)
+	d.add(fragment("a", "launch omega", ""))
+	d.wantOrder("launch", "launch omega", "launch alpha")
+}
+
+// "Access frequency (decay-based score)": what is recalled more often ranks higher,
+// until that fades.
+func TestSeedB_RecallByAccess(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	older := d.add(fragment("a", "launch alpha", ""))
+	d.add(fragment("a", "launch omega", ""))
+	d.wantOrder("launch", "launch omega", "launch alpha")
+	for range 5 {
+		d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "alpha", Profile: engine.ProfileText}, "launch alpha")
+	}
+	if m := d.get(older); m.AccessCount != 5 || !m.LastAccessed.Equal(d.now) {
+		t.Errorf("accessed %d times, last at %v", m.AccessCount, m.LastAccessed)
+	}
+	d.wantOrder("launch", "launch alpha", "launch omega")
+	part := func() float64 {
+		r, err := d.Memories().Recall(t.Context(), engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "launch", Profile: engine.ProfileSubstrate, NoTouch: true})
+		if err != nil || r.Hits[0].ID != older {
+			t.Fatal(r, err)
+		}
+		return r.Hits[0].Parts.Access
+	}
+	fresh := part()
+	d.now = d.now.Add(24 * time.Hour)
+	if later := part(); math.Abs(later-0.95*fresh) > 1e-9 || fresh == 0 {
+		t.Errorf("the access counts %v, and %v a day later", fresh, later)
+	}
+}
+
+// "This computes cosine similarity between the query vector and all stored fragment
+// vectors, returning the top K matches."
+func TestSeedB_RecallWithEmbedding(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	for text, v := range map[string][]float32{"east": {1, 0}, "north": {0, 1}, "north-east": {1, 1}, "west": {-1, 0}} {
+		m := fragment("a", text, "")
+		m.Embedding = v
+		d.add(m)
+	}
+	q := engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "product launch", Embedding: []float32{0.2, 5}, Limit: 3, Profile: engine.ProfileSubstrate}
+	if got := d.search(q); !slices.Equal(got, []string{"north", "north-east", "east"}) {
+		t.Errorf("found %q", got)
+	}
+	r, err := d.Memories().Recall(t.Context(), q)
+	if err != nil || math.Abs(r.Hits[0].Score-5/math.Hypot(0.2, 5)) > 1e-6 {
+		t.Errorf("the cosine is %v, %v", r.Hits[0].Score, err)
+	}
+}
+
+// axes is an embedding driver: a dimension for each of its words.
+type axes []string
+
+func (a axes) Dim() int      { return len(a) }
+func (a axes) Model() string { return "axes" }
+
+func (a axes) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = make([]float32, len(a))
+		for j, word := range a {
+			out[i][j] = 0.01
+			if strings.Contains(text, word) {
+				out[i][j] = 1
+			}
+		}
+	}
+	return out, nil
+}
+
+// "Supports pluggable embedding drivers": one embeds what is stored and what is asked.
+func TestSeedB_EmbeddingDriver(t *testing.T) {
+	d := newSeedDB(t, engine.Options{Embedder: axes{"dog", "cat", "hound"}})
+	d.add(fragment("a", "my dog, a hound", ""))
+	d.add(fragment("a", "the cat", ""))
+	d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "a hound?", Limit: 1, Profile: engine.ProfileVector}, "my dog, a hound")
+	if m := d.get(d.add(fragment("a", "one more dog", ""))); len(m.Embedding) != 3 {
+		t.Errorf("vector %v", m.Embedding)
+	}
+	m := fragment("a", "of another model", "")
+	m.Embedding = []float32{1, 2}
+	_, err := d.Memories().Store(t.Context(), m, nil)
+	if err == nil || !strings.Contains(err.Error(), "2 dimensions") || !strings.Contains(err.Error(), "3") {
+		t.Errorf("a vector of another dimension: %v", err)
+	}
+}
+
+// "Embedding generation is not required: falls back to full-text search".
+func TestSeedB_RecallWithoutADriver(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(fragment("a", "The kiln arrived", ""))
+	d.add(fragment("a", "The train left", ""))
+	d.wantOrder("kilns", "The kiln arrived")
+	d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "kilns"}, "The kiln arrived")
+}
+
+// The table memory_fragments: what a fragment has from the begin. An importance that is
+// not given is computed; the seed's 1.0 can be given.
+func TestSeedB_FragmentSchema(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	m := d.get(d.add(fragment("a", "The kiln arrived", engine.SourceSystemNote)))
+	if m.ID == "" || m.Agent != "a" || m.Importance == nil || !m.AutoImportance || m.AccessCount != 0 || !m.CreatedAt.Equal(d.now) {
+		t.Errorf("got %+v", m)
+	}
+	given := fragment("a", "The train left", "")
+	given.Importance = new(1.0)
+	if m := d.get(d.add(given)); *m.Importance != 1 || m.AutoImportance {
+		t.Errorf("importance %v", *m.Importance)
+	}
+}
+
+// "REFERENCES agents ON DELETE CASCADE", and the full-text table beside it: an agent's
+// fragments go at once, and are not found.
+func TestSeedB_DeletingAnAgent(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(fragment("a", "The kiln arrived", ""))
+	d.add(fragment("b", "The kiln left", ""))
+	if n, err := d.Memories().DeleteScope(t.Context(), engine.Scope{Agent: "a"}); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "kiln"})
+	d.finds(engine.Query{AllScopes: true, Text: "kiln"}, "The kiln left")
+}

@@ -1,0 +1,335 @@
+package engine_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// The numbered cases of seed D (section 15) that are the engine's: those of memories,
+// scopes, history and filters. What a language model decides is the façade's.
+
+func user(name string) engine.Scope { return engine.Scope{User: name} }
+
+// Case 5: search(query, {limit: 3}) returns at most 3 results.
+func TestSeedD_05_SearchWithLimit(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	for i := range 5 {
+		d.add(engine.Memory{Scope: user("alice"), Text: fmt.Sprint("User likes tea number ", i)})
+	}
+	if got := d.search(engine.Query{Scope: user("alice"), Text: "tea", Limit: 3}); len(got) != 3 {
+		t.Errorf("found %q", got)
+	}
+	if got := d.search(engine.Query{Scope: user("alice"), Text: "number 4 tea", Limit: 1}); len(got) != 1 || got[0] != "User likes tea number 4" {
+		t.Errorf("the best one is %q", got)
+	}
+}
+
+// Case 6: after an ADD, get(returned_id) returns the memory item.
+func TestSeedD_06_GetByID(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "User likes tea", Metadata: map[string]any{"tag": "drinks"}})
+	m := d.get(id)
+	if m.ID != id || m.Text != "User likes tea" || m.Metadata["tag"] != "drinks" || m.Hash == "" ||
+		!m.CreatedAt.Equal(d.now) || !m.UpdatedAt.Equal(d.now) || len(id) != 36 || id[14] != '4' {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// Case 7: get("fake-id") returns null, which in Go is ErrNotFound.
+func TestSeedD_07_GetNonexistent(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	_, err := d.Memories().Get(t.Context(), engine.Scope{}, "fake-id")
+	d.wantErr(err, engine.ErrNotFound)
+}
+
+// Case 8: after adding 3 memories for user "alice", get_all({user_id: "alice"})
+// returns all 3.
+func TestSeedD_08_GetAllForScope(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	for _, text := range []string{"one", "two", "three"} {
+		d.add(engine.Memory{Scope: user("alice"), Text: text})
+		d.add(engine.Memory{Scope: user("bob"), Text: text})
+	}
+	d.wantAll(user("alice"), "one", "two", "three")
+}
+
+// Case 9: update(id, "new text"), then get(id).memory equals "new text".
+func TestSeedD_09_UpdateOverwrites(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "old text"})
+	created := d.get(id).CreatedAt
+	d.update(id, "new text")
+	if m := d.get(id); m.Text != "new text" || !m.CreatedAt.Equal(created) || !m.UpdatedAt.Equal(d.now) {
+		t.Errorf("got %+v", m)
+	}
+	d.finds(engine.Query{Scope: user("alice"), Text: "old"})
+	d.finds(engine.Query{Scope: user("alice"), Text: "new"}, "new text")
+}
+
+func (d *seedDB) update(id, text string) {
+	d.t.Helper()
+	d.now = d.now.Add(time.Second)
+	if _, err := d.Memories().Update(d.t.Context(), engine.Scope{}, id, engine.Patch{Text: &text}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *seedDB) remove(id string) {
+	d.t.Helper()
+	d.now = d.now.Add(time.Second)
+	if err := d.Memories().Delete(d.t.Context(), engine.Scope{}, id); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// Case 10: after an update the hash is that of the new text. The engine's hash is
+// SHA-256; the façade shows MD5.
+func TestSeedD_10_UpdateChangesHash(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "old text"})
+	d.update(id, "new text")
+	if got, want := d.get(id).Hash, fmt.Sprintf("%x", sha256.Sum256([]byte("new text"))); got != want {
+		t.Errorf("hash %s, want %s", got, want)
+	}
+}
+
+// Case 11: delete(id), then get(id) returns null.
+func TestSeedD_11_DeleteRemoves(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "likes tea"})
+	d.remove(id)
+	_, err := d.Memories().Get(t.Context(), engine.Scope{}, id)
+	d.wantErr(err, engine.ErrNotFound)
+	d.finds(engine.Query{Scope: user("alice"), Text: "tea"})
+	d.wantAll(user("alice"))
+}
+
+// Case 12: delete_all({user_id: "alice"}), then get_all({user_id: "alice"}) returns
+// empty.
+func TestSeedD_12_DeleteAllForScope(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "one"})
+	d.add(engine.Memory{Scope: engine.Scope{User: "alice", Run: "r"}, Text: "two"})
+	d.add(engine.Memory{Scope: user("bob"), Text: "one"})
+	n, err := d.Memories().DeleteScope(t.Context(), user("alice"))
+	if n != 2 || err != nil {
+		t.Errorf("deleted %d, %v", n, err)
+	}
+	d.wantAll(user("alice"))
+	d.wantAll(user("bob"), "one")
+	d.wantEvents(id, "ADD null→one false", "DELETE one→null true")
+}
+
+// Case 13: after reset() all collections and history are empty.
+func TestSeedD_13_ResetClearsEverything(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "one", Embedding: []float32{1, 2}})
+	d.remove(d.add(engine.Memory{Scope: user("bob"), Text: "two"}))
+	if n, err := d.Reset(t.Context()); n != 1 || err != nil {
+		t.Errorf("reset %d, %v", n, err)
+	}
+	for range 2 { // also after opening it again
+		d.wantAll(user("alice"))
+		d.finds(engine.Query{Scope: user("alice"), Text: "one"})
+		d.finds(engine.Query{Scope: user("alice"), Embedding: []float32{1, 2}})
+		_, err := d.Memories().History(t.Context(), engine.Scope{}, id)
+		d.wantErr(err, engine.ErrNotFound)
+		for h, err := range d.Memories().Histories(t.Context(), engine.HistoryQuery{AllScopes: true}) {
+			t.Errorf("a history is left: %+v, %v", h, err)
+		}
+		d.close()
+		d.open()
+	}
+}
+
+// Case 19: memories added with user_id "alice" are not returned when searching with
+// user_id "bob".
+func TestSeedD_19_ScopeIsolation(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(engine.Memory{Scope: user("alice"), Text: "User likes Python", Embedding: []float32{1, 0}})
+	d.add(engine.Memory{Scope: user("bob"), Text: "User likes cheese", Embedding: []float32{0, 1}})
+	for _, profile := range []engine.Profile{engine.ProfileBest, engine.ProfileText, engine.ProfileHybrid, engine.ProfileSubstrate} {
+		for _, text := range d.search(engine.Query{Scope: user("bob"), Text: "likes Python", Profile: profile}) {
+			if text != "User likes cheese" {
+				t.Errorf("%s: bob finds %q", profile, text)
+			}
+		}
+	}
+	d.finds(engine.Query{Scope: user("bob"), Embedding: []float32{1, 0}, Profile: engine.ProfileVector}, "User likes cheese")
+	d.finds(engine.Query{Scope: user("bob"), Text: "Python", Profile: engine.ProfileText})
+	d.finds(engine.Query{Scope: user("alice"), Text: "Python", Profile: engine.ProfileText}, "User likes Python")
+}
+
+// Case 20: memories of {user_id: "alice", agent_id: "helper"} require both fields to
+// match where both are given. A query that gives one constrains that one.
+func TestSeedD_20_MultiScopeFilter(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(engine.Memory{Scope: engine.Scope{User: "alice", Agent: "helper"}, Text: "User likes Python"})
+	for _, test := range []struct {
+		scope engine.Scope
+		found bool
+	}{
+		{engine.Scope{User: "alice", Agent: "helper"}, true},
+		{engine.Scope{User: "alice"}, true},
+		{engine.Scope{Agent: "helper"}, true},
+		{engine.Scope{User: "alice", Agent: "planner"}, false},
+		{engine.Scope{User: "bob", Agent: "helper"}, false},
+		{engine.Scope{User: "alice", Agent: "helper", Run: "r"}, false},
+	} {
+		var want []string
+		if test.found {
+			want = []string{"User likes Python"}
+		}
+		d.finds(engine.Query{Scope: test.scope, Text: "Python"}, want...)
+		d.wantAll(test.scope, want...)
+	}
+	both := `{"AND":[{"field":"user_id","operator":"eq","value":"alice"},{"field":"agent_id","operator":"eq","value":"helper"}]}`
+	d.filtered(user("alice"), "Python", both, "User likes Python")
+	d.filtered(user("alice"), "Python", strings.Replace(both, "helper", "planner", 1))
+}
+
+// Case 21: a call with no scope fields is a scope error, of a fixed text (section 2.4).
+func TestSeedD_21_MissingScopeError(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	ctx := t.Context()
+	_, storeErr := d.Memories().Store(ctx, engine.Memory{Text: "whose?"}, nil)
+	_, recallErr := d.Memories().Recall(ctx, engine.Query{Text: "whose?"})
+	_, listErr := d.Memories().List(ctx, engine.ListQuery{})
+	_, deleteErr := d.Memories().DeleteScope(ctx, engine.Scope{})
+	for _, err := range []error{storeErr, recallErr, listErr, deleteErr} {
+		d.wantErr(err, engine.ErrScope)
+		if err != nil && !strings.Contains(err.Error(), "At least one of user_id, agent_id, or run_id must be provided") {
+			t.Errorf("it says %q", err)
+		}
+	}
+}
+
+// Case 22: memories for run_id "session-1" are separate from run_id "session-2".
+func TestSeedD_22_RunIsolation(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	for _, run := range []string{"session-1", "session-2"} {
+		for _, scope := range []engine.Scope{{Run: run}, {User: "alice", Run: run}} {
+			d.add(engine.Memory{Scope: scope, Text: "said in " + run})
+		}
+	}
+	d.finds(engine.Query{Scope: engine.Scope{Run: "session-1"}, Text: "said"}, "said in session-1", "said in session-1")
+	d.wantAll(engine.Scope{User: "alice", Run: "session-2"}, "said in session-2")
+}
+
+// Case 23: after add(), history(memory_id) returns one record with event ADD.
+func TestSeedD_23_AddCreatesHistory(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.wantEvents(d.add(engine.Memory{Scope: user("alice"), Text: "one"}), "ADD null→one false")
+}
+
+// Case 24: after update(), the history has ADD, then UPDATE records.
+func TestSeedD_24_UpdateAppendsHistory(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "one"})
+	d.update(id, "two")
+	d.update(id, "three")
+	d.wantEvents(id, "ADD null→one false", "UPDATE one→two false", "UPDATE two→three false")
+}
+
+// Case 25: after delete(), the history shows DELETE with is_deleted true.
+func TestSeedD_25_DeleteMarksHistory(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	id := d.add(engine.Memory{Scope: user("alice"), Text: "one"})
+	d.remove(id)
+	d.wantEvents(id, "ADD null→one false", "DELETE one→null true")
+}
+
+// Case 26: history records are returned in chronological order, each with an ID and
+// the scope of its own (section 5.1).
+func TestSeedD_26_HistoryOrderedByTime(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	scope := engine.Scope{User: "alice", Agent: "helper", Run: "r"}
+	id := d.add(engine.Memory{Scope: scope, Text: "one"})
+	d.update(id, "two")
+	d.remove(id)
+	h, err := d.Memories().History(t.Context(), scope, id)
+	if err != nil || len(h) != 3 {
+		t.Fatal(h, err)
+	}
+	seen := map[string]bool{}
+	for i, e := range h {
+		if seen[e.ID] || len(e.ID) != 36 || e.Scope != scope || i > 0 && !e.Time.After(h[i-1].Time) {
+			t.Errorf("entry %d: %+v", i, e)
+		}
+		seen[e.ID] = true
+	}
+}
+
+// tagged stores what the filters of cases 27 to 31 are tried on.
+func tagged(t *testing.T) *seedDB {
+	d := newSeedDB(t, engine.Options{})
+	for _, m := range []struct {
+		text string
+		meta map[string]any
+	}{
+		{"likes work", map[string]any{"tag": "work", "priority": 3}},
+		{"likes home", map[string]any{"tag": "home", "priority": 5}},
+		{"likes a", map[string]any{"tag": "a"}},
+		{"likes b", map[string]any{"tag": "b", "priority": 9}},
+		{"likes nothing", nil},
+	} {
+		d.add(engine.Memory{Scope: user("alice"), Text: m.text, Metadata: m.meta})
+		d.add(engine.Memory{Scope: user("bob"), Text: m.text, Metadata: m.meta})
+	}
+	return d
+}
+
+// Case 27: {field: "tag", operator: "eq", value: "work"} returns only memories with
+// tag "work".
+func TestSeedD_27_EqualsFilter(t *testing.T) {
+	tagged(t).filtered(user("alice"), "likes", `{"field":"tag","operator":"eq","value":"work"}`, "likes work")
+}
+
+// Case 28: operator "in" with value ["a","b"] matches records where the field is "a"
+// or "b".
+func TestSeedD_28_InFilter(t *testing.T) {
+	tagged(t).filtered(user("alice"), "likes", `{"field":"tag","operator":"in","value":["a","b"]}`, "likes a", "likes b")
+}
+
+// Case 29: AND: both conditions must match.
+func TestSeedD_29_AndComposition(t *testing.T) {
+	d := tagged(t)
+	and := `{"AND":[{"field":"tag","operator":"in","value":["work","b"]},{"field":"priority","operator":"gt","value":%d}]}`
+	d.filtered(user("alice"), "likes", fmt.Sprintf(and, 3), "likes b")
+	d.filtered(user("alice"), "likes", fmt.Sprintf(and, 2), "likes b", "likes work")
+	d.filtered(user("alice"), "likes", fmt.Sprintf(and, 9))
+}
+
+// Case 30: OR: either condition matches; and the example of section 7.3.
+func TestSeedD_30_OrComposition(t *testing.T) {
+	d := tagged(t)
+	d.filtered(user("alice"), "likes", `{"OR":[{"field":"tag","operator":"eq","value":"home"},{"field":"priority","operator":"gte","value":9}]}`, "likes home", "likes b")
+	d.filtered(user("alice"), "likes", `{"AND":[{"field":"user_id","operator":"eq","value":"alice"},
+		{"OR":[{"field":"memory","operator":"icontains","value":"WORK"},{"field":"memory","operator":"icontains","value":"Home"}]}]}`,
+		"likes work", "likes home")
+}
+
+// Case 31: NOT excludes matching records.
+func TestSeedD_31_NotNegation(t *testing.T) {
+	d := tagged(t)
+	d.filtered(user("alice"), "likes", `{"NOT":{"field":"tag","operator":"eq","value":"work"}}`,
+		"likes home", "likes a", "likes b", "likes nothing")
+	d.filtered(user("alice"), "likes", `{"AND":[{"NOT":{"field":"tag","operator":"in","value":["a","b"]}},{"NOT":{"field":"tag","operator":"eq","value":"home"}}]}`,
+		"likes work", "likes nothing")
+}
+
+// Case 32: {operator: "contains", value: "Python"} matches "User likes Python for ML";
+// it minds the case, and icontains does not (section 7.2).
+func TestSeedD_32_ContainsString(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	d.add(engine.Memory{Scope: user("alice"), Text: "User likes Python for ML"})
+	d.add(engine.Memory{Scope: user("alice"), Text: "User likes python the snake"})
+	d.add(engine.Memory{Scope: user("alice"), Text: "User likes Go"})
+	d.filtered(user("alice"), "likes", `{"field":"memory","operator":"contains","value":"Python"}`, "User likes Python for ML")
+	d.filtered(user("alice"), "likes", `{"field":"memory","operator":"icontains","value":"PYTHON"}`, "User likes Python for ML", "User likes python the snake")
+}

@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// The tests of seed_d_test.go and seed_b_test.go hold the public interface against
+// two specifications, case by case and sentence by sentence.
+
+// seedDB is a database for a specification's test, on a clock of its own.
+type seedDB struct {
+	*engine.DB
+	t    *testing.T
+	now  time.Time
+	opts engine.Options
+}
+
+func newSeedDB(t *testing.T, o engine.Options) *seedDB {
+	t.Helper()
+	d := &seedDB{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), opts: o}
+	d.opts.FS, d.opts.MemoryBudget = vfs.NewMem(), 32<<20
+	d.opts.Clock = func() time.Time { return d.now }
+	d.open()
+	t.Cleanup(d.close)
+	return d
+}
+
+func (d *seedDB) open() {
+	d.t.Helper()
+	db, err := engine.Open("db", &d.opts)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.DB = db
+}
+
+func (d *seedDB) close() {
+	d.t.Helper()
+	if err := d.Close(); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// add stores a memory, a second after what was before, and returns its ID.
+func (d *seedDB) add(m engine.Memory) string {
+	d.t.Helper()
+	d.now = d.now.Add(time.Second)
+	st, err := d.Memories().Store(d.t.Context(), m, nil)
+	if err != nil || !st.Stored {
+		d.t.Fatalf("store %q: %+v, %v", m.Text, st, err)
+	}
+	return st.ID
+}
+
+func (d *seedDB) get(id string) engine.Memory {
+	d.t.Helper()
+	m, err := d.Memories().Get(d.t.Context(), engine.Scope{}, id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return m
+}
+
+func (d *seedDB) all(s engine.Scope) []string {
+	d.t.Helper()
+	page, err := d.Memories().List(d.t.Context(), engine.ListQuery{Scope: s})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return texts(page.Memories)
+}
+
+// search are the texts that a query finds, best first.
+func (d *seedDB) search(q engine.Query) []string {
+	d.t.Helper()
+	r, err := d.Memories().Recall(d.t.Context(), q)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var out []string
+	for _, h := range r.Hits {
+		out = append(out, h.Text)
+	}
+	return out
+}
+
+// finds compares what a query finds, in any order.
+func (d *seedDB) finds(q engine.Query, want ...string) {
+	d.t.Helper()
+	got := d.search(q)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		d.t.Errorf("%q in %+v found %q, want %q", q.Text, q.Scope, got, want)
+	}
+}
+
+// filtered compares what a filter in JSON leaves of a scope, in recall and in a list.
+func (d *seedDB) filtered(s engine.Scope, text, filter string, want ...string) {
+	d.t.Helper()
+	f, err := engine.ParseFilter([]byte(filter))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.finds(engine.Query{Scope: s, Text: text, Filter: f, Limit: 100}, want...)
+	page, err := d.Memories().List(d.t.Context(), engine.ListQuery{Scope: s, Filter: f})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	got := texts(page.Memories)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		d.t.Errorf("%s lists %q, want %q", filter, got, want)
+	}
+}
+
+func texts(mems []engine.Memory) []string {
+	var out []string
+	for _, m := range mems {
+		out = append(out, m.Text)
+	}
+	return out
+}
+
+// events are a history as "EVENT old→new".
+func (d *seedDB) events(id string) []string {
+	d.t.Helper()
+	h, err := d.Memories().History(d.t.Context(), engine.Scope{}, id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	text := func(s *string) string {
+		if s == nil {
+			return "null"
+		}
+		return *s
+	}
+	var out []string
+	for _, e := range h {
+		if e.MemoryID != id {
+			d.t.Errorf("an event of %s in the history of %s", e.MemoryID, id)
+		}
+		out = append(out, fmt.Sprintf("%s %s→%s %v", e.Event, text(e.OldText), text(e.NewText), e.IsDeleted))
+	}
+	return out
+}
+
+func (d *seedDB) wantEvents(id string, want ...string) {
+	d.t.Helper()
+	if got := d.events(id); !slices.Equal(got, want) {
+		d.t.Errorf("history %q, want %q", got, want)
+	}
+}
+
+func (d *seedDB) wantAll(s engine.Scope, want ...string) {
+	d.t.Helper()
+	if got := d.all(s); !slices.Equal(got, want) {
+		d.t.Errorf("%+v has %q, want %q", s, got, want)
+	}
+}
+
+func (d *seedDB) wantErr(err, kind error) {
+	d.t.Helper()
+	if !errors.Is(err, kind) {
+		d.t.Errorf("error %v, want %v", err, kind)
+	}
+}
