@@ -19,6 +19,10 @@ import (
 // an older one is migrated when it is opened.
 const layoutVersion = 2
 
+// LayoutVersion is the newest layout that this memdb opens, and the one that it
+// writes.
+const LayoutVersion = layoutVersion
+
 // The file that marks a folder as a database and says how to read it.
 const (
 	identityName = "memdb.json"

@@ -20,6 +20,8 @@ type app struct {
 	quiet bool
 	wait  time.Duration
 
+	version bool
+
 	running bool // the command line was understood
 }
 
@@ -85,6 +87,7 @@ held by another program, 5 damaged.`,
 	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+")")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object a line")
 	flags.BoolVar(&a.quiet, "quiet", false, "print results and errors only")
+	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
 	flags.DurationVar(&a.wait, "wait", defaultWait, "how long to wait for a database that another program holds")
 
 	root.AddGroup(
@@ -96,7 +99,7 @@ held by another program, 5 damaged.`,
 	root.AddCommand(
 		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
-		a.checkCmd(), a.statsCmd(), a.resetCmd(),
+		a.checkCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
 	return root
@@ -129,6 +132,9 @@ func checkScopeFlags(cmd *cobra.Command) error {
 func (a *app) runRoot(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownVerb(cmd, args[0])
+	}
+	if a.version {
+		return a.printVersion()
 	}
 	cmd.SetOut(a.err)
 	if err := cmd.Help(); err != nil {
