@@ -305,6 +305,9 @@ func (a *app) warnSkipped(name string, r exchange.Report, err error) {
 		shown = shown[:len(shown)-1]
 	}
 	for _, e := range shown {
+		if scope, ok := errors.AsType[*engine.Error](e.Err); ok && errors.Is(scope, engine.ErrScope) {
+			scope.Do = "name its user, agent or run, or give --user, --agent or --run for all that have none"
+		}
 		a.warn("%s: %v", name, e)
 	}
 	if more := r.Skipped - len(r.Errors); more > 0 {

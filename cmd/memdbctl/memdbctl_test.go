@@ -310,6 +310,8 @@ func TestUsage(t *testing.T) {
 		{"delete a --all", "--all takes no ID"},
 		{"recall", "there is no query"},
 		{"recall words --queries f", "--queries takes no other query"},
+		{"recal words --user u", `there is no verb "recal"; did you mean recall`},
+		{"kv pu k 1 --user u", `kv: there is no verb "pu"; did you mean put`},
 		{"recall words --limit 10001", "--limit 10001"},
 		{"store t --metadata [1]", "--metadata: metadata is a list, not an object"},
 		{"store t --metadata {", "--metadata: malformed JSON"},
