@@ -200,7 +200,7 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 		}
 		err = tx.add(p, owner, run, seq)
 	} else {
-		err = tx.set(tx.db.keys.id(first.MemoryID, owner, seq), nil)
+		err = tx.setListed(tx.db.keys.id(first.MemoryID, owner, seq))
 	}
 	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 }
