@@ -34,6 +34,9 @@ func (c *checker) memories() error {
 		}
 		c.report.Memories++
 		c.docs[l.doc] = true
+		if rec.flags&flagPast != 0 {
+			c.report.problem("memory %s: what is there is a version that was imported for its history", rec.id)
+		}
 		c.live(rec, l)
 		if !c.has(db.keys.id(rec.id, v.owner, v.seq)) {
 			c.report.problem("memory %s: its ID is not in the ID index", rec.id)

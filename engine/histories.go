@@ -124,6 +124,9 @@ func recordFlags(b []byte) uint64 {
 // or one of the same hash, until it returns an error; errStop is none.
 func (tx *Tx) lives(owner uint32, id string, fn func(seq uint64) error) error {
 	prefix := binary.BigEndian.AppendUint32(tx.db.keys.ids(id), owner)
+	if !tx.db.written.mayHold(prefix) {
+		return nil
+	}
 	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
 		_, seq, ok := parseIDKey(key)
 		if !ok {

@@ -20,6 +20,7 @@ const (
 	flagUpdate   // this version came about by an update, not by an add
 	flagPending  // its text is still to be embedded
 	flagEmbedded // the update was only that: no event of the memory's history
+	flagPast     // an import brought it for the history: it never was the memory's state here
 )
 
 // record is a version of a memory as it is stored.

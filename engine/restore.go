@@ -200,7 +200,7 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 		}
 		err = tx.add(p, owner, run, seq)
 	} else {
-		err = tx.set(tx.db.keys.id(first.MemoryID, owner, seq), nil)
+		err = tx.setListed(tx.db.keys.id(first.MemoryID, owner, seq))
 	}
 	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 }
@@ -251,7 +251,7 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
 			tx.logVersioned(logDelete, last, &last)
 			continue
 		}
-		rec := record{id: e.MemoryID, scope: e.Scope, text: *e.NewText, created: toMillis(e.Time), updated: toMillis(e.Time), confidence: 1}
+		rec := record{id: e.MemoryID, scope: e.Scope, text: *e.NewText, created: toMillis(e.Time), updated: toMillis(e.Time), confidence: 1, flags: flagPast}
 		if e.Event == EventUpdate {
 			rec.flags |= flagUpdate
 		}
