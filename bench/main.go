@@ -29,7 +29,7 @@ import (
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), textQueries(), textGrowth(), vectors()}
+	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), scale(), textQueries(), textGrowth(), vectors()}
 }
 
 func main() {
@@ -37,6 +37,13 @@ func main() {
 	defer stop()
 	if spec := os.Getenv(harness.ChildVariable); spec != "" {
 		if err := harness.Child(ctx, workloads(), spec, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if spec := os.Getenv(scaleVariable); spec != "" {
+		if err := scaleChild(ctx, spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -95,6 +102,7 @@ func parse(args []string, help io.Writer) (*command, error) {
 	flags.IntVar(&c.env.Rounds, "rounds", 5, "rounds that count")
 	flags.IntVar(&c.env.N, "n", 0, "documents to ingest, or vectors of a set (default: the workload's own)")
 	flags.Float64Var(&c.env.Seconds, "seconds", 0, "how long a measurement by time lasts (default: the workload's own)")
+	flags.BoolVar(&c.env.Vectors, "vectors", false, "scale: with a vector of 384 dimensions for each memory")
 	flags.BoolVar(&c.env.Pin, "pin", true, "measure on one core")
 	flags.IntVar(&c.env.Core, "core", -1, "core to measure on (default: the last)")
 	flags.BoolVar(&c.list, "list", false, "list the workloads")

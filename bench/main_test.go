@@ -30,6 +30,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if spec := os.Getenv(scaleVariable); spec != "" {
+		if err := scaleChild(context.Background(), spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -380,34 +387,5 @@ func TestCorpusMalformed(t *testing.T) {
 	t.Cleanup(func() { _ = c.close() })
 	if _, err := c.next(10); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a malformed line is reported as %v", err)
-	}
-}
-
-// TestStore runs each engine for a moment.
-func TestStore(t *testing.T) {
-	code, stdout, stderr := bench(t, "store", "-rounds", "2", "-seconds", "0.1", "-pin=false", "-data", writeData(t), "-dir", t.TempDir())
-	if code != 0 {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
-	for _, want := range []string{"1 writer ", "64 writers", "memdb", "pebble", "bbolt", "badger", "sqlite-modernc", "bytes a value"} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("stdout lacks %q:\n%s", want, stdout)
-		}
-	}
-}
-
-// TestRecords: any two records differ, and are of the size that is asked for.
-func TestRecords(t *testing.T) {
-	source, err := newRecords(filepath.Join(writeData(t), filepath.FromSlash(corpusFile)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for i := range uint64(6_000) {
-		r := source.record(i)
-		if seen[r.Text] || len(r.Text) > storeTextBytes || len(r.Text) < storeTextBytes-20 || len(r.Vector) != storeDims || r.Scope == "" {
-			t.Fatalf("record %d: %+v", i, r)
-		}
-		seen[r.Text] = true
 	}
 }

@@ -21,6 +21,7 @@ type Env struct {
 	// Seconds is how long a measurement by time lasts, where a workload has one;
 	// 0: its own.
 	Seconds float64
+	Vectors bool           // give each memory a vector, where a workload has a choice
 	Only    *regexp.Regexp // contestants to run; nil: all. The baseline always runs.
 	Log     io.Writer      // progress and what was skipped; nil: none
 	Pin     bool           // keep measured rounds on one core
