@@ -96,7 +96,7 @@ func readPage(r Reader, prefix []byte, id pageID) ([]byte, error) {
 type page struct {
 	data    []byte
 	lengths *[windows]*lengthPage // of the lengths section, instead of data
-	recent  atomic.Bool          // read since the cache last considered it
+	recent  atomic.Bool           // read since the cache last considered it
 }
 
 func (p *page) bytes() int64 {
