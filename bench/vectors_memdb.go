@@ -27,19 +27,16 @@ func memdbVectors() []peer.VectorOpener {
 	}
 }
 
-// A truth returns the rows of an index that does not hold them itself.
-type truth func(slot uint32, dst []float32) ([]float32, error)
+// A rowStore makes a set of vectors the truth of an index, which holds the rows
+// itself if there is none.
+type rowStore func(w *peer.VectorWork) (hnsw.Truth, func() error, error)
 
-// A rowStore makes a truth of a set of vectors. Without one the index holds the
-// rows itself.
-type rowStore func(w *peer.VectorWork) (truth, func() error, error)
-
-func rowsInMemory(*peer.VectorWork) (truth, func() error, error) {
+func rowsInMemory(*peer.VectorWork) (hnsw.Truth, func() error, error) {
 	return nil, func() error { return nil }, nil
 }
 
 // rowsInFile reads each row with a call of the system.
-func rowsInFile(w *peer.VectorWork) (truth, func() error, error) {
+func rowsInFile(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
 	f, err := os.Open(w.BaseFile)
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +53,7 @@ func rowsInFile(w *peer.VectorWork) (truth, func() error, error) {
 const pebbleCache = 64 << 20
 
 // rowsInPebble gets each row from a store as the engine has one.
-func rowsInPebble(w *peer.VectorWork) (truth, func() error, error) {
+func rowsInPebble(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
 	cache := pebble.NewCache(pebbleCache)
 	defer cache.Unref()
 	db, err := pebble.Open(filepath.Join(w.Dir, "pebble"), &pebble.Options{

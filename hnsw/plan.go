@@ -15,103 +15,87 @@ const (
 
 // plan is how a search is done.
 type plan struct {
+	strategy Strategy // that was asked for
 	way      Strategy
 	ef       int
 	from     []candidate // where a walk begins
 	matching int         // at most
+	share    float64     // of the rows, what matches at most
 	budget   int         // rows scored before a flat search is cheaper
 }
 
-// Costs are in rows of a flat search, and were measured on 200,000 rows of 384
-// components.
+const defaultEf = 64
+
+// Costs are in rows of a flat search, about 30 ns each, and were measured on
+// 200,000 rows of 384 components with filters of all sizes: even, on one side
+// of the space, and on the side away from the query (bench: filtered).
 const (
-	defaultEf = 64
-	// rowsPerEf is how many rows a walk scores for each candidate that it
-	// keeps, and costPerRow how much more one takes than in a flat search.
-	rowsPerEf  = 14
+	// A walk over all rows costs that much and that much more for each
+	// candidate that it keeps.
+	walkCost      = 400
+	walkCostPerEf = 24
+	// Where only a share of the rows matches, it keeps as many more others; and
+	// up to twice as many as that where fewer match near the query than
+	// elsewhere, which is not known before.
+	sweepMargin = 2
+	// A walk over matching rows alone reads the links of links.
+	withinCost      = 1500
+	withinCostPerEf = 100
+	// Below that share it loses its way, whatever it keeps.
+	withinShare = 0.02
+	// Below that one it does so where what matches lies in islands.
+	islandShare = 0.08
+	// costPerRow is how much more a row costs in a walk than in a flat search.
 	costPerRow = 2
-	// A walk over matching rows alone loses its way more easily, and keeps
-	// withinEf times as many candidates; for those, and for the links of links
-	// that it reads, it takes withinCost times as long.
-	withinEf   = 2
-	withinCost = 8
-	// Where few of the rows near the query match, less than half of the share
-	// elsewhere, it has to keep and takes awayFactor times as much again.
-	awayFactor = 4
-	// probeEf is how many of the rows nearest to the query are looked at to
-	// learn what share of them matches; below probeFrom times what a walk
-	// without a filter takes, a flat search needs no better.
-	probeEf   = 16
-	probeFrom = 3
 )
 
-// plan computes what each way would cost, and leaves out what cannot be the
-// best before it takes time to know.
+// plan computes what each way would cost.
 func (r *searcher) plan(s *Search) plan {
-	p := plan{way: Flat, ef: s.Ef, matching: int(s.Slots)}
+	p := plan{strategy: s.Strategy, way: Flat, ef: s.Ef, matching: int(s.Slots), share: 1}
 	if p.ef == 0 {
 		p.ef = max(defaultEf, 2*s.K)
 	}
 	p.ef = max(p.ef, s.K)
 	if s.Within != nil {
 		p.matching = int(min(s.Within.GetCardinality(), uint64(p.matching)))
+		p.share = float64(p.matching) / float64(s.Slots)
 	}
 	entry, top, ok := r.x.graph.entryPoint()
-	if s.Strategy != Planned {
-		return r.forced(s, p)
-	}
-	matching := float64(p.matching)
-	unfiltered := float64(p.ef) * rowsPerEf * costPerRow
-	if s.Exact || !ok || matching <= unfiltered || s.Within != nil && matching <= unfiltered*probeFrom {
-		return p
-	}
-	p.budget = int(min(matching/costPerRow, math.MaxInt32))
-	p.from = r.beam.approach(entry, top, 0)
-	if s.Within == nil {
-		p.way = Sweep
-		return p
-	}
-	near, share := r.probeWithin(s, p.from), matching/float64(s.Slots)
-	walkWithin, ef := unfiltered*withinCost, p.ef*withinEf
-	if near < share/2 {
-		walkWithin, ef = walkWithin*awayFactor, ef*awayFactor
-	}
-	switch through := unfiltered / near; {
-	case through < min(matching, walkWithin):
-		p.way = Sweep
-	case walkWithin < matching:
-		p.way, p.ef = Within, ef
-	}
-	return p
-}
-
-// forced does what the search asks for, where there is a graph to do it on.
-func (r *searcher) forced(s *Search, p plan) plan {
-	entry, top, ok := r.x.graph.entryPoint()
-	if !ok || s.Exact || s.Strategy == Flat {
+	if s.Exact || !ok || p.matching == 0 {
 		return p
 	}
 	p.way, p.budget = s.Strategy, math.MaxInt
-	if s.Within == nil {
+	if p.way == Planned {
+		p.way, p.budget = p.cheapest(s.Within != nil), p.matching/costPerRow
+	}
+	if p.way == Within && s.Within == nil {
 		p.way = Sweep
 	}
-	p.from = r.beam.approach(entry, top, 0)
+	if p.way != Flat {
+		p.from = r.beam.approach(entry, top, 0)
+	}
 	return p
 }
 
-// probeWithin returns the share of rows in the set among those nearest to the
-// query.
-func (r *searcher) probeWithin(s *Search, from []candidate) float64 {
-	b := r.beam
-	b.visible = nil
-	b.reset(probeEf)
-	b.start(from...)
-	b.walk(0, math.MaxInt)
-	n := 0
-	for _, c := range b.found {
-		if s.Within.Contains(c.slot & slotMask) {
-			n++
+// cheapest returns the way that costs least.
+func (p *plan) cheapest(filtered bool) Strategy {
+	matching, ef := float64(p.matching), float64(p.ef)
+	if !filtered {
+		if matching <= walkCost+walkCostPerEf*ef {
+			return Flat
 		}
+		return Sweep
 	}
-	return float64(n) / float64(max(1, len(b.found)))
+	sweep := walkCost + walkCostPerEf*ef*sweepMargin/p.share
+	within := withinCost + withinCostPerEf*ef
+	if p.share < withinShare {
+		within = math.Inf(1)
+	}
+	switch {
+	case matching <= min(sweep, within):
+		return Flat
+	case sweep <= within:
+		return Sweep
+	}
+	return Within
 }

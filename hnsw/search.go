@@ -98,21 +98,26 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 	return hits, err
 }
 
-// search chooses between a flat search and a walk over the graph, and falls
-// back on the former where the latter comes to nothing.
+// search goes the way that is planned, and falls back on others where that one
+// comes to nothing.
 func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 	p := r.plan(s)
-	if p.way == Flat || !r.walk(s, p) {
+	found := p.way != Flat && r.walk(s, &p)
+	if !found && p.way == Sweep && s.Within != nil && s.Strategy == Planned && p.share >= withinShare {
+		p.way = Within
+		found = r.walk(s, &p)
+	}
+	if !found {
 		return r.searchFlat(ctx, s)
 	}
-	found := r.beam.found[:0]
+	shown := r.beam.found[:0]
 	for _, c := range r.beam.found {
 		if c.slot&markHidden == 0 {
-			found = append(found, c)
+			shown = append(shown, c)
 		}
 	}
 	r.probe.allow(deviationsWalk)
-	return r.finish(found, s)
+	return r.finish(shown, s)
 }
 
 // finish returns the hits among the candidates, which are sorted.
@@ -134,7 +139,7 @@ func (r *searcher) finish(found []candidate, s *Search) ([]Hit, error) {
 // walk fills the beam with what matches, from the graph and from what is not
 // linked yet. It reports false if that would take longer than a flat search or
 // found too few.
-func (r *searcher) walk(s *Search, p plan) bool {
+func (r *searcher) walk(s *Search, p *plan) bool {
 	b := r.beam
 	b.visible = r.visible(s, p.way)
 	b.reset(p.ef)
@@ -142,8 +147,7 @@ func (r *searcher) walk(s *Search, p plan) bool {
 	r.startPending(s)
 	b.start(p.from...)
 	if p.way == Within {
-		r.startWithin(s)
-		if !r.walkWithin(p.budget) {
+		if !r.startWithin(p) || !r.walkWithin(p) {
 			return false
 		}
 	} else if !b.walk(0, p.budget) {

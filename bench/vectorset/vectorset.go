@@ -113,3 +113,12 @@ func normalise(v []float32) {
 		v[i] *= inv
 	}
 }
+
+// Pick is a set of the vectors with the given numbers.
+func (s *Set) Pick(which []int) *Set {
+	p := &Set{Dim: s.Dim}
+	for _, i := range which {
+		p.flat = append(p.flat, s.Row(i)...)
+	}
+	return p
+}
