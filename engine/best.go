@@ -147,7 +147,7 @@ func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
 	for i, l := range lenders {
 		from := len(flat)
 		r.tx.neighbours(l.Doc, func(doc uint32, places int) {
-			if r.q.Filter != nil && !r.set.Contains(doc) {
+			if (r.narrowed || r.q.Filter != nil) && !r.set.Contains(doc) {
 				return
 			}
 			to, ok := place[doc]

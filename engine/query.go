@@ -46,6 +46,8 @@ type Query struct {
 	// space for memories without a vector.
 	Space  string
 	Filter Filter
+	// Syntax says how Text is read.
+	Syntax Syntax
 	// Limit is the number of hits: 0 is 10, at most MaxLimit.
 	Limit   int
 	Profile Profile
@@ -59,6 +61,8 @@ type Query struct {
 	// it, scopes of more than 20,000 memories are searched by a graph, which may
 	// miss some of the closest; scores are exact either way.
 	Exact bool
+	// Highlight fills Hit.Spans.
+	Highlight bool
 	// Explain fills Result.Plan.
 	Explain bool
 	// NoTouch leaves access counts and times as they are.
@@ -87,6 +91,9 @@ type Hit struct {
 	Memory
 	Score float64 `json:"score"`
 	Parts Parts   `json:"parts"`
+	// Spans are where Text has what the query looks for, in ascending order, with
+	// Query.Highlight.
+	Spans []Span `json:"spans,omitempty"`
 }
 
 // Result is the answer to a Query: hits in descending order of score, equal

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/query"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -81,6 +82,9 @@ func (q *Query) prepare(db *DB) error {
 	if q.Embedding != nil && q.Space == "" {
 		q.Space = defaultSpace
 	}
+	if err := q.checkSyntax(); err != nil {
+		return err
+	}
 	return checkFilter(q.Filter)
 }
 
@@ -113,9 +117,12 @@ type recalling struct {
 	set   *roaring.Bitmap // visible documents of scope and filter
 	terms []invindex.QueryTerm
 	stats invindex.Stats
-	cos   cosines
-	plan  Plan
-	began time.Time
+	bound *invindex.Query // nil: the conditions on hits are in set already
+	// narrowed: the set lacks memories of scope and filter, which the text excludes.
+	narrowed bool
+	cos      cosines
+	plan     Plan
+	began    time.Time
 }
 
 func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
@@ -176,6 +183,9 @@ func (r *recalling) narrow(ctx context.Context) (err error) {
 func (r *recalling) analyse(ctx context.Context) error {
 	if r.q.Text == "" {
 		return nil
+	}
+	if r.q.hasOperators() {
+		return r.operators(ctx)
 	}
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
@@ -252,9 +262,13 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	var hits []invindex.Hit
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
-		hits, err = r.tx.db.text.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+		if r.bound != nil {
+			hits, err = r.tx.db.text.Query(ctx, r.tx.text, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
+		} else {
+			hits, err = r.tx.db.text.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+		}
 		if err != nil {
-			return nil, err
+			return nil, textError(doingRecall, err)
 		}
 		if len(hits) < n || hits[n-1].Score < hits[k-1].Score || n == invindex.MaxHits {
 			break
@@ -448,12 +462,20 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 func (r *recalling) fetch(ranked []scored) (Result, error) {
 	var result Result
 	seqs := make([]uint64, len(ranked))
+	var parsed *query.Query
+	if r.q.Highlight && r.q.Text != "" {
+		parsed = r.parse()
+	}
 	for i, s := range ranked {
 		m, err := r.tx.load(r.tx.db.docs.row(s.doc).version, r.q.WithVectors)
 		if err != nil {
 			return Result{}, err
 		}
-		result.Hits = append(result.Hits, Hit{Memory: m, Score: s.score, Parts: s.parts})
+		h := Hit{Memory: m, Score: s.score, Parts: s.parts}
+		if parsed != nil {
+			h.Spans = r.highlight(parsed, m.Text)
+		}
+		result.Hits = append(result.Hits, h)
 		seqs[i] = s.seq
 	}
 	if !r.q.NoTouch {

@@ -116,6 +116,13 @@ func Parse(a *analysis.Analyzer, text string) *Query {
 	return &Query{Clauses: p.clauses, analyzer: a}
 }
 
+// Words reads a text without operators: all its words, as they are.
+func Words(a *analysis.Analyzer, text string) *Query {
+	p := parser{analyzer: a, left: maxSigned}
+	p.plainWords(text)
+	return &Query{Clauses: p.clauses, analyzer: a}
+}
+
 // item is a field of the text, with what was said of it.
 type item struct {
 	text   string // of what the signs are about

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+// Syntax says how the text of a query is read.
+type Syntax string
+
+// The syntaxes.
+const (
+	// SyntaxDefault is SyntaxOperators under ProfileText, else SyntaxPlain: people
+	// who search for words know operators, and questions have quotes and dashes
+	// that mean nothing.
+	SyntaxDefault Syntax = ""
+	// SyntaxPlain takes the text as words.
+	SyntaxPlain Syntax = "plain"
+	// SyntaxOperators reads +word, -word, "a phrase", begin*, simil~, AND, OR and NOT.
+	// What they demand holds for every hit, whatever has found it. No text is an
+	// error: an operator that makes no sense where it stands is read as text.
+	SyntaxOperators Syntax = "operators"
+)
+
+func (q *Query) checkSyntax() error {
+	switch q.Syntax {
+	case SyntaxDefault, SyntaxPlain, SyntaxOperators:
+		return nil
+	}
+	return invalid(doingRecall, "unknown syntax "+truncate(string(q.Syntax)), "use plain or operators")
+}
+
+func (q *Query) hasOperators() bool {
+	return q.Syntax == SyntaxOperators || q.Syntax == SyntaxDefault && q.Profile == ProfileText
+}
+
+// parse reads the text of the query.
+func (r *recalling) parse() *query.Query {
+	if r.q.hasOperators() {
+		return query.Parse(r.tx.db.analyzer, r.q.Text)
+	}
+	return query.Words(r.tx.db.analyzer, r.q.Text)
+}
+
+// operators turns a text with operators into terms, their statistics over the scope,
+// and the conditions on hits.
+func (r *recalling) operators(ctx context.Context) error {
+	parsed := r.parse()
+	text, in := r.tx.db.text, invindex.Docs{Set: r.set}
+	bound, err := text.Bind(ctx, r.tx.text, parsed, in, func(_ context.Context, doc uint32) (bool, error) {
+		texts, err := r.tx.indexedTexts(doc)
+		return err == nil && parsed.Matches(texts...), err
+	})
+	if err != nil {
+		return textError(doingRecall, err)
+	}
+	r.terms = bound.Scoring()
+	words := bound.Terms()
+	if r.q.Explain {
+		r.plan.Terms = words
+	}
+	if r.stats, err = text.Stats(ctx, r.tx.text, words, in); err != nil {
+		return textError(doingRecall, err)
+	}
+	r.stage("statistics")
+	if r.q.Profile == ProfileText {
+		r.bound = bound // the index sees to the conditions
+		return nil
+	}
+	r.stats = bound.Blend(r.stats)
+	return r.demand(ctx, parsed, bound)
+}
+
+// demand leaves in the set what has what the query demands.
+func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) (err error) {
+	before := r.set.GetCardinality()
+	if r.set, err = r.tx.db.text.Narrow(r.tx.text, bound, r.set); err != nil {
+		return textError(doingRecall, err)
+	}
+	if parsed.NeedsTexts() {
+		var out []uint32
+		for it := r.set.Iterator(); it.HasNext(); {
+			doc := it.Next()
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			ok, err := bound.Verify(ctx, doc)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				out = append(out, doc)
+			}
+		}
+		r.set.AndNot(roaring.BitmapOf(out...))
+	}
+	r.narrowed = r.set.GetCardinality() < before
+	r.stage("conditions")
+	return nil
+}
+
+// indexedTexts are the texts of a document that are searched.
+func (tx *Tx) indexedTexts(doc uint32) ([]string, error) {
+	rec, err := tx.record(tx.db.docs.row(doc).version)
+	if err != nil {
+		return nil, err
+	}
+	texts := []string{rec.text}
+	if len(tx.db.indexedText) == 0 {
+		return texts, nil
+	}
+	meta, err := decodeMetadata(rec.metadata)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range tx.db.indexedText {
+		if s := f.value(rec, meta); s != "" {
+			texts = append(texts, s)
+		}
+	}
+	return texts, nil
+}
+
+// Span is a part of a text: the bytes from Start up to but not including End.
+type Span struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// highlight finds what of a memory's text the query looks for.
+func (r *recalling) highlight(parsed *query.Query, text string) []Span {
+	var spans []Span
+	for _, s := range parsed.Spans(nil, text) {
+		spans = append(spans, Span(s))
+	}
+	return spans
+}
+
+// Highlight returns a text with a mark before and one after each span.
+func Highlight(text string, spans []Span, before, after string) string {
+	var b strings.Builder
+	at := 0
+	for _, s := range spans {
+		if s.Start < at || s.End < s.Start || s.End > len(text) {
+			continue
+		}
+		b.WriteString(text[at:s.Start] + before + text[s.Start:s.End] + after)
+		at = s.End
+	}
+	return b.String() + text[at:]
+}

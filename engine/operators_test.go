@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestOperators asks the same memories in every profile that reads operators, in a
+// chunk in memory and in sealed ones.
+func TestOperators(t *testing.T) {
+	texts := []string{
+		"green tea in the morning", "tea that is green", "black coffee", "coffee with milk", "tea with milk",
+		"chocolate cake", "chocolates and tea", "a kettle for tea", "running late for coffee",
+	}
+	for _, hot := range []int64{0, 1} {
+		db := openTest(t, vfs.NewMem(), Options{hotBytes: hot})
+		for i, text := range texts {
+			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "u"}, Text: text, Embedding: []float32{1, float32(i)}})
+		}
+		db.waitSealed(t)
+		for _, c := range []struct{ text, want string }{
+			{"tea", "0 1 4 6 7"},
+			{"+tea -milk", "0 1 6 7"},
+			{"tea NOT milk", "0 1 6 7"},
+			{"tea AND milk", "4"},
+			{`"green tea"`, "0"},
+			{`+tea -"green tea"`, "1 4 6 7"},
+			{"choc*", "5 6"},
+			{"cofee~", "2 3 8"},
+			{`"green tea" coffee`, "0"},
+			{"+tea +coffee", ""},
+			{`+milk "`, "3 4"},
+			{"-tea", ""},
+			{`" + - AND (`, ""},
+		} {
+			for _, p := range []Profile{ProfileText, ProfileBest, ProfileHybrid, ProfileSubstrate} {
+				q := Query{Scope: Scope{User: "u"}, Text: c.text, Profile: p, Syntax: SyntaxOperators, Limit: 50, NoTouch: true}
+				var got []string
+				for _, h := range mustRecall(t, db.Memories(), q) {
+					if p != ProfileHybrid || h.Parts.Keywords > 0 { // hybrid ranks those without a word, too
+						got = append(got, h.ID)
+					}
+				}
+				slices.Sort(got)
+				if strings.Join(got, " ") != c.want {
+					t.Errorf("%s, %s: %v, want %s", c.text, p, got, c.want)
+				}
+			}
+		}
+		// What the text demands holds for what the vector finds.
+		q := Query{Scope: Scope{User: "u"}, Text: "-coffee +milk", Embedding: []float32{1, 3}, Syntax: SyntaxOperators}
+		if hits := mustRecall(t, db.Memories(), q); len(hits) != 1 || hits[0].ID != "4" {
+			t.Errorf("with a vector: %+v", hits)
+		}
+		// By default only the profile text reads operators.
+		q = Query{Scope: Scope{User: "u"}, Text: `What of "green tea"?`}
+		if hits := mustRecall(t, db.Memories(), q); len(hits) != 5 {
+			t.Errorf("a question with quotes has %d hits", len(hits))
+		}
+		q.Syntax = "odd"
+		if _, err := db.Memories().Recall(context.Background(), q); !errors.Is(err, ErrInvalid) {
+			t.Errorf("an unknown syntax: %v", err)
+		}
+	}
+}
+
+func TestHighlight(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "Running late: 茶 and green tea, or Tea."})
+	for _, c := range []struct {
+		text, want string
+		syntax     Syntax
+	}{
+		{"tea", "Running late: 茶 and green [tea], or [Tea].", SyntaxDefault},
+		{`"green tea" run`, "[Running] late: 茶 and [green tea], or Tea.", SyntaxOperators},
+		{`gre* tea`, "Running late: 茶 and [green] [tea], or [Tea].", SyntaxOperators},
+		{"茶", "Running late: [茶] and green tea, or Tea.", SyntaxDefault},
+	} {
+		q := Query{Scope: Scope{User: "u"}, Text: c.text, Syntax: c.syntax, Highlight: true}
+		hits := mustRecall(t, db.Memories(), q)
+		if len(hits) != 1 {
+			t.Fatalf("%s: %d hits", c.text, len(hits))
+		}
+		if got := Highlight(hits[0].Text, hits[0].Spans, "[", "]"); got != c.want {
+			t.Errorf("%s: %s", c.text, got)
+		}
+	}
+}
