@@ -15,11 +15,8 @@ type Syntax string
 
 // The syntaxes.
 const (
-	// SyntaxDefault is SyntaxOperators under ProfileText, else SyntaxPlain: people
-	// who search for words know operators, and questions have quotes and dashes
-	// that mean nothing.
-	SyntaxDefault Syntax = ""
-	// SyntaxPlain takes the text as words.
+	// SyntaxPlain, or empty, takes the text as words: the quotes and dashes of
+	// questions demand nothing.
 	SyntaxPlain Syntax = "plain"
 	// SyntaxOperators reads +word, -word, "a phrase", begin*, simil~, AND, OR and NOT.
 	// What they demand holds for every hit, whatever has found it. No text is an
@@ -29,19 +26,15 @@ const (
 
 func (q *Query) checkSyntax() error {
 	switch q.Syntax {
-	case SyntaxDefault, SyntaxPlain, SyntaxOperators:
+	case "", SyntaxPlain, SyntaxOperators:
 		return nil
 	}
 	return invalid(doingRecall, "unknown syntax "+truncate(string(q.Syntax)), "use plain or operators")
 }
 
-func (q *Query) hasOperators() bool {
-	return q.Syntax == SyntaxOperators || q.Syntax == SyntaxDefault && q.Profile == ProfileText
-}
-
 // parse reads the text of the query.
 func (r *recalling) parse() *query.Query {
-	if r.q.hasOperators() {
+	if r.q.Syntax == SyntaxOperators {
 		return query.Parse(r.tx.db.analyzer, r.q.Text)
 	}
 	return query.Words(r.tx.db.analyzer, r.q.Text)

@@ -58,7 +58,7 @@ func TestOperators(t *testing.T) {
 		if hits := mustRecall(t, db.Memories(), q); len(hits) != 1 || hits[0].ID != "4" {
 			t.Errorf("with a vector: %+v", hits)
 		}
-		// By default only the profile text reads operators.
+		// Without being asked for, operators are not read.
 		q = Query{Scope: Scope{User: "u"}, Text: `What of "green tea"?`}
 		if hits := mustRecall(t, db.Memories(), q); len(hits) != 5 {
 			t.Errorf("a question with quotes has %d hits", len(hits))
@@ -77,10 +77,10 @@ func TestHighlight(t *testing.T) {
 		text, want string
 		syntax     Syntax
 	}{
-		{"tea", "Running late: 茶 and green [tea], or [Tea].", SyntaxDefault},
+		{"tea", "Running late: 茶 and green [tea], or [Tea].", SyntaxPlain},
 		{`"green tea" run`, "[Running] late: 茶 and [green tea], or Tea.", SyntaxOperators},
 		{`gre* tea`, "Running late: 茶 and [green] [tea], or [Tea].", SyntaxOperators},
-		{"茶", "Running late: [茶] and green tea, or Tea.", SyntaxDefault},
+		{"茶", "Running late: [茶] and green tea, or Tea.", SyntaxPlain},
 	} {
 		q := Query{Scope: Scope{User: "u"}, Text: c.text, Syntax: c.syntax, Highlight: true}
 		hits := mustRecall(t, db.Memories(), q)

@@ -184,7 +184,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.q.Text == "" {
 		return nil
 	}
-	if r.q.hasOperators() {
+	if r.q.Syntax == SyntaxOperators {
 		return r.operators(ctx)
 	}
 	bag := bags.Get().(*analysis.Bag)

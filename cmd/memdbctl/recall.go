@@ -13,6 +13,7 @@ import (
 
 const recallExample = `
 memdbctl recall "tea or coffee?" --user ada
+memdbctl recall '+tea -milk "green tea"' --user ada --syntax operators --highlight
 memdbctl recall "launch date" --agent planner --profile hybrid --limit 3 --explain
 memdbctl recall "launch" --all-scopes --filter '{"field":"team","operator":"in","value":["web","app"]}' --json
 memdbctl recall --queries questions.jsonl --agent planner >answers.jsonl
@@ -40,10 +41,13 @@ and the times that half and 99% of them take go to stderr.`
 	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(engine.MaxLimit))
 	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
 	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
+	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")
+	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
 	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
 	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
 	vectorsFlag(cmd, &vectors)
 	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
+	complete(cmd, "syntax", string(engine.SyntaxPlain), string(engine.SyntaxOperators))
 	complete(cmd, "profile", string(engine.ProfileBest), string(engine.ProfileText), string(engine.ProfileVector),
 		string(engine.ProfileHybrid), string(engine.ProfileSubstrate))
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -84,10 +88,11 @@ type hitJSON struct {
 	exchange.Record
 	Score float64       `json:"score"`
 	Parts *engine.Parts `json:"parts,omitempty"`
+	Spans []engine.Span `json:"spans,omitempty"`
 }
 
 func newHitJSON(h engine.Hit, q engine.Query) hitJSON {
-	out := hitJSON{Record: record(h.Memory, q.WithVectors), Score: h.Score}
+	out := hitJSON{Record: record(h.Memory, q.WithVectors), Score: h.Score, Spans: h.Spans}
 	if q.Explain {
 		out.Parts = &h.Parts
 	}
@@ -117,7 +122,7 @@ func (a *app) printHits(r engine.Result, explain bool) {
 	}
 	t := &table{header: []string{"SCORE", "ID", "TEXT"}}
 	for _, h := range r.Hits {
-		t.add(score(h.Score), h.ID, h.Text)
+		t.add(score(h.Score), h.ID, engine.Highlight(h.Text, h.Spans, "«", "»"))
 		if explain {
 			t.note(partsText(h.Parts))
 		}
