@@ -281,9 +281,13 @@ func (a *app) printReport(name string, r exchange.Report, took time.Duration, sk
 			err = failed
 		}
 	} else {
-		a.printf("read %s, stored %s, updated %s, unchanged %s, skipped %s in %.1f s (%s a second)\n",
+		events := ""
+		if r.Events > 0 {
+			events = fmt.Sprintf(", %s events of histories", number(r.Events))
+		}
+		a.printf("read %s, stored %s, updated %s, unchanged %s, skipped %s%s in %.1f s (%s a second)\n",
 			number(r.Read), number(r.Stored), number(r.Updated), number(r.Unchanged), number(r.Skipped),
-			seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))))
+			events, seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))))
 	}
 	switch {
 	case err != nil:
