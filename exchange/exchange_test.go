@@ -260,7 +260,7 @@ func TestImportLongLine(t *testing.T) {
 	}
 	counts(t, report, 2, 0, 0, 2)
 	for i, line := range []int{2, 4} {
-		if e := report.Errors[i]; e.Error() != fmt.Sprintf("line %d: longer than 32 MiB", line) {
+		if e := report.Errors[i]; e.Error() != fmt.Sprintf("line %d: longer than 64 MiB", line) {
 			t.Errorf("error %v, want one of line %d", e, line)
 		}
 	}
@@ -288,7 +288,7 @@ func TestImportHugeLine(t *testing.T) {
 		got = append(got, fmt.Sprint(lines.Line(), " ", string(line), " ", err))
 	}
 	runtime.ReadMemStats(&after)
-	want := []string{"1 first <nil>", "2  longer than 32 MiB", "3 third <nil>"}
+	want := []string{"1 first <nil>", "2  longer than 64 MiB", "3 third <nil>"}
 	if !slices.Equal(got, want) || lines.Bytes() != size+13 {
 		t.Errorf("read %q, %d bytes", got, lines.Bytes())
 	}

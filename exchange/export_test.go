@@ -286,3 +286,34 @@ func TestImportLongHistory(t *testing.T) {
 		t.Errorf("%d events, %v", len(h), err)
 	}
 }
+
+// TestExportOfTheLongest: the longest texts there can be come back, whatever their
+// characters become in JSON, with more of their past than fits into one commit.
+func TestExportOfTheLongest(t *testing.T) {
+	db := open(t)
+	scope := engine.Scope{User: "u"}
+	texts := []string{
+		strings.Repeat("\x01", engine.MaxText), strings.Repeat("\u2028", engine.MaxText/3), strings.Repeat("\\", engine.MaxText),
+	}
+	if _, err := db.Memories().Store(t.Context(), engine.Memory{ID: "m", Scope: scope, Text: texts[0]}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if _, err := db.Memories().Update(t.Context(), scope, "m", engine.Patch{Text: &texts[(i+1)%3]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	if _, err := Export(t.Context(), db, &file, nil); err != nil {
+		t.Fatal(err)
+	}
+	other := open(t)
+	report, err := ImportJSONL(t.Context(), other, &file, nil)
+	if err != nil || report.Stored != 1 || report.Events != 4 || report.Skipped != 1 {
+		t.Fatalf("%d stored, %d events, %v, %v", report.Stored, report.Events, report.Errors, err)
+	}
+	m, err := other.Memories().Get(t.Context(), scope, "m")
+	if err != nil || m.Text != texts[1] {
+		t.Errorf("%d bytes of text, %v", len(m.Text), err)
+	}
+}

@@ -50,7 +50,7 @@ const (
 	// maxPastEvents and maxPastBytes bound the history that is restored with one
 	// memory: it is one part of one commit. Older events are skipped.
 	maxPastEvents = 20_000
-	maxPastBytes  = 24 << 20
+	maxPastBytes  = 32 << 20
 )
 
 // past is the history of a memory whose lines are being read.
@@ -72,26 +72,31 @@ func (p *past) open(id string, s engine.Scope) bool {
 }
 
 // happened takes an event.
-func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntry, size int) error {
+func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntry) error {
 	if e.Event == engine.EventAdd || !b.past.open(e.MemoryID, e.Scope) {
 		if err := b.gone(ctx); err != nil {
 			return err
 		}
 	}
 	p := &b.past
-	p.entries, p.at, p.bytes = append(p.entries, e), append(p.at, at), p.bytes+size
+	p.entries, p.at, p.bytes = append(p.entries, e), append(p.at, at), p.bytes+textSize(&e)
 	for len(p.entries) > maxPastEvents || p.bytes > maxPastBytes && len(p.entries) > 1 {
 		oldest := p.at[0]
 		oldest.Err = errLongHistory
-		if e := p.entries[0].NewText; e != nil {
-			p.bytes -= len(*e)
-		}
+		p.bytes -= textSize(&p.entries[0])
 		p.entries, p.at = p.entries[1:], p.at[1:]
 		if err := b.refuse(ctx, oldest); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func textSize(e *engine.HistoryEntry) int {
+	if e.NewText == nil {
+		return 0
+	}
+	return len(*e.NewText)
 }
 
 // gone stores the history that has been read as that of a memory which is gone.

@@ -70,7 +70,7 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 	case TypeHistory:
 		var e Event
 		err := read(line, &e)
-		return func() error { return b.happened(ctx, at, e.entry(), len(line)) }, err
+		return func() error { return b.happened(ctx, at, e.entry()) }, err
 	case TypeDatabase:
 		var d Database
 		err := read(line, &d)

@@ -10,7 +10,7 @@ import (
 
 // MaxLine bounds a line, in bytes: the longest text with every character
 // escaped fits, and so does the largest vector beside it.
-const MaxLine = 32 << 20
+const MaxLine = 64 << 20
 
 // readBuffer holds a few hundred usual lines.
 const readBuffer = 256 << 10

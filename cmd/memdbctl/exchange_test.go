@@ -153,7 +153,7 @@ func TestBadFiles(t *testing.T) {
 		{"Latin 1", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xe9\"}\n", nil, 1, "line 2: invalid UTF-8 at byte 24"},
 		{"compressed", "a.jsonl.gz", "\x1f\x8b\x08\x00\x00", nil, 0, "the file is compressed; unpack it into a pipe, with: gzip -dc"},
 		{"unknown format", "a.csv", good, []string{"--format", "csv"}, 0, "there are jsonl, locomo, fbin and u8bin"},
-		{"a line of 40 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 40<<20) + "\"}\n", nil, 1, "line 2: longer than 32 MiB"},
+		{"a line of 70 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 70<<20) + "\"}\n", nil, 1, "line 2: longer than 64 MiB"},
 		{"a text of 9 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 9<<20) + "\"}\n", nil, 1, "line 2: store a memory: its text is 9437184 bytes long, the limit is 8388608"},
 		{"metadata nested 10,000 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + object + "}\n", nil, 1, "line 2: malformed JSON at byte "},
 		{"metadata nested 33 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33) + "}\n", nil, 1, "line 2: "},

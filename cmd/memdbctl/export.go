@@ -33,6 +33,11 @@ keys and values out.`
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
+			bar := &progress{app: a}
+			defer bar.clear()
+			opts.Progress = func(r exchange.ExportReport) {
+				bar.say("%s: %s memories exported", args[0], number(r.Memories))
+			}
 			if args[0] == "-" {
 				_, err := exchange.Export(ctx, db, a.stdout, &opts)
 				return err

@@ -281,9 +281,13 @@ func (a *app) printReport(name string, r exchange.Report, took time.Duration, sk
 			err = failed
 		}
 	} else {
-		a.printf("read %s, stored %s, updated %s, unchanged %s, skipped %s in %.1f s (%s a second)\n",
+		events := ""
+		if r.Events > 0 {
+			events = fmt.Sprintf(", %s events of histories", number(r.Events))
+		}
+		a.printf("read %s, stored %s, updated %s, unchanged %s, skipped %s%s in %.1f s (%s a second)\n",
 			number(r.Read), number(r.Stored), number(r.Updated), number(r.Unchanged), number(r.Skipped),
-			seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))))
+			events, seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))))
 	}
 	switch {
 	case err != nil:
@@ -315,7 +319,7 @@ func (a *app) warnSkipped(name string, r exchange.Report, err error) {
 	}
 }
 
-// progress is a line on the terminal that tells how far an import is.
+// progress is a line on the terminal that tells how far an import or export is.
 type progress struct {
 	*app
 	name  string
@@ -327,14 +331,19 @@ type progress struct {
 const progressEvery = 100 * time.Millisecond
 
 func (p *progress) show(r exchange.Report) {
+	if p.size > 0 {
+		p.say("%s: %d%%, %s stored", p.name, 100*r.Bytes/p.size, number(r.Stored))
+	} else {
+		p.say("%s: %s stored", p.name, number(r.Stored))
+	}
+}
+
+func (p *progress) say(format string, args ...any) {
 	if p.errWidth == 0 || p.quiet || p.now().Sub(p.shown) < progressEvery {
 		return
 	}
 	p.shown = p.now()
-	line := fmt.Sprintf("%s: %s stored", p.name, number(r.Stored))
-	if p.size > 0 {
-		line = fmt.Sprintf("%s: %d%%, %s stored", p.name, 100*r.Bytes/p.size, number(r.Stored))
-	}
+	line := fmt.Sprintf(format, args...)
 	// A line that is as wide as the terminal would wrap.
 	fmt.Fprintf(p.err, "\r%s\x1b[K", cut(escape(line), p.errWidth-1))
 }

@@ -198,6 +198,9 @@ func TestImportProgress(t *testing.T) {
 			t.Errorf("%d columns: %q", w, part)
 		}
 	}
+	if r := c.run("export", file+".out"); r.code != exitDone || !strings.Contains(r.err, "memories exported\x1b[K") && !strings.Contains(r.err, "…\x1b[K") || !strings.HasSuffix(r.err, "\r\x1b[K") {
+		t.Errorf("export: exit %d, %q", r.code, r.err)
+	}
 	if r := c.run("import", file, "--quiet"); r.err != "" {
 		t.Errorf("--quiet: %q", r.err)
 	}
