@@ -115,6 +115,20 @@ type docTable struct {
 	mark atomic.Uint32
 	live atomic.Int64
 	runs runs
+	// spans tell the Seqs of each page of rows.
+	spans paged[seqSpan]
+}
+
+// seqSpan are the lowest and the highest Seq of a page of document rows; both are 0
+// where it has none. It never narrows.
+type seqSpan struct{ low, high atomic.Uint64 }
+
+// seqsOf are the lowest and the highest Seq of a page of document rows.
+func (t *docTable) seqsOf(page uint32) (low, high uint64) {
+	if s := t.spans.at(uint64(page)); s != nil {
+		return s.low.Load(), s.high.Load()
+	}
+	return 0, 0
 }
 
 func (t *docTable) row(doc uint32) *docRow { return t.rows.at(uint64(doc)) }
@@ -125,6 +139,11 @@ func (t *docTable) seq(seq uint64) *seqRow { return t.seqs.at(seq) }
 func (t *docTable) add(doc uint32, fill func(*docRow)) {
 	r := t.rows.grow(uint64(doc))
 	fill(r)
+	span := t.spans.grow(uint64(doc) / pageSize)
+	if low := span.low.Load(); low == 0 || r.seq < low {
+		span.low.Store(r.seq)
+	}
+	span.high.Store(max(span.high.Load(), r.seq))
 	r.died.Store(alive)
 	s := t.seqs.grow(r.seq)
 	r.prev = s.doc.Load() - 1 // 0 - 1 is noDoc
@@ -171,6 +190,6 @@ func (t *docTable) at(seq, lsn uint64) uint32 {
 }
 
 func (t *docTable) bytes() int64 {
-	const docRowSize, seqRowSize = 80, 24
-	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.runs.bytes()
+	const docRowSize, seqRowSize, seqSpanSize = 80, 24, 16
+	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.spans.bytes(seqSpanSize) + t.runs.bytes()
 }

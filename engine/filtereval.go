@@ -7,15 +7,85 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// narrow is the part of a set of visible documents for which a filter holds. The
-// postings decide what they can, the document table what it holds; only for the
-// rest are memories read, and only those that are still in question.
-func (tx *Tx) narrow(ctx context.Context, set *roaring.Bitmap, f Filter) (*roaring.Bitmap, error) {
-	if f == nil {
-		return set, nil
+// selected is the set of visible documents in a scope, or in any where all is set,
+// for which a filter holds.
+func (tx *Tx) selected(ctx context.Context, s Scope, all bool, f Filter) (*roaring.Bitmap, error) {
+	set, rest, err := tx.indexed(ctx, s, all, f)
+	if err != nil {
+		return nil, err
+	}
+	return tx.settled(ctx, set, rest)
+}
+
+// indexed is what the postings alone tell of a selection: a set that may hold
+// documents that are not visible, and the parts of the filter that they do not
+// decide. Few documents are looked at one by one after it, where many are ruled out
+// by their values.
+func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *roaring.Bitmap, rest []Filter, err error) {
+	if set, err = tx.scopeSet(s); err != nil {
+		return nil, nil, err
+	}
+	if set == nil && !all {
+		return roaring.New(), nil, nil
 	}
 	e := evaluation{tx: tx, ctx: ctx}
-	return e.holds(f, set)
+	var decided []Filter
+	switch f := f.(type) {
+	case nil:
+	case And:
+		for _, g := range f {
+			if e.cost(g) == costPostings {
+				decided = append(decided, g)
+			} else {
+				rest = append(rest, g)
+			}
+		}
+	default:
+		if rest = []Filter{f}; e.cost(f) == costPostings {
+			decided, rest = rest, nil
+		}
+	}
+	if set == nil {
+		if set, decided, err = e.begin(decided); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, g := range decided {
+		if set, err = e.holds(g, set); err != nil {
+			return nil, nil, err
+		}
+	}
+	return set, rest, nil
+}
+
+// begin is the set that a filter over all documents is evaluated from: the postings
+// of one of its parts, which is then decided, or else every document.
+func (e *evaluation) begin(parts []Filter) (*roaring.Bitmap, []Filter, error) {
+	for i, f := range parts {
+		c, ok := conditionOf(f)
+		if !ok || c.op != opEq && c.op != opIn {
+			continue
+		}
+		set, ok, err := e.tx.postingsOf(&c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			return set, slices.Delete(slices.Clone(parts), i, i+1), nil
+		}
+	}
+	set, err := e.tx.everything(e.ctx)
+	return set, parts, err
+}
+
+// settled is the visible part of what indexed gave, for which the rest holds too.
+func (tx *Tx) settled(ctx context.Context, set *roaring.Bitmap, rest []Filter) (*roaring.Bitmap, error) {
+	set, err := tx.onlyVisible(ctx, set)
+	if err != nil || len(rest) == 0 {
+		return set, err
+	}
+	e := evaluation{tx: tx, ctx: ctx}
+	return e.holds(And(rest), set)
 }
 
 // evaluation is one filter being evaluated.
@@ -99,7 +169,11 @@ func (e *evaluation) keep(set *roaring.Bitmap, test func(*docRow) (bool, error))
 		if e.n++; e.n%cancelEvery == 0 && e.ctx.Err() != nil {
 			return nil, e.ctx.Err()
 		}
-		ok, err := test(e.tx.db.docs.row(doc))
+		row := e.tx.db.docs.row(doc)
+		if !row.visible(e.tx.lsn) {
+			continue // there may be nothing left to read of it
+		}
+		ok, err := test(row)
 		if err != nil {
 			return nil, err
 		}

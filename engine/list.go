@@ -7,8 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 )
@@ -176,26 +179,9 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 			return Page{}, tx.breaks(err)
 		}
 	}
-	set, err := tx.inScope(ctx, q.Scope, q.AllScopes)
-	if err != nil {
-		return Page{}, err
-	}
-	if set, err = tx.narrow(ctx, set, q.Filter); err != nil {
-		return Page{}, err
-	}
 	first := firstPlaces{most: limit + 1, order: o}
-	n := 0
-	it := set.Iterator()
-	for it.HasNext() {
-		row := tx.db.docs.row(it.Next())
-		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
-			return Page{}, ctx.Err()
-		}
-		p := place{version: row.version}
-		if p.value, err = tx.sortValue(o, row); err != nil {
-			return Page{}, err
-		}
-		first.offer(p)
+	if err := tx.offerAll(ctx, q, &first); err != nil {
+		return Page{}, err
 	}
 	places := first.sorted()
 	var page Page
@@ -210,6 +196,48 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 		}
 	}
 	return page, nil
+}
+
+// offerAll offers the memories that q selects, in the order of their documents, or
+// against it where the last come first. That is nearly the order of their Seqs, and
+// in a list by Seq whole pages of documents cannot be among the first.
+func (tx *Tx) offerAll(ctx context.Context, q *ListQuery, first *firstPlaces) error {
+	set, rest, err := tx.indexed(ctx, q.Scope, q.AllScopes, q.Filter)
+	bySeq := first.order.name == ""
+	if err == nil && (len(rest) > 0 || !bySeq) {
+		set, err = tx.settled(ctx, set, rest)
+	}
+	if err != nil {
+		return err
+	}
+	var docs roaring.IntIterable = set.Iterator()
+	if first.order.descending {
+		docs = set.ReverseIterator()
+	}
+	page, skip := uint32(math.MaxUint32), false
+	for n := 1; docs.HasNext(); n++ {
+		doc := docs.Next()
+		if n%cancelEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if doc/pageSize != page {
+			page = doc / pageSize
+			skip = bySeq && !first.mayTake(tx.db.docs.seqsOf(page))
+		}
+		if skip {
+			continue
+		}
+		row := tx.db.docs.row(doc)
+		if !row.visible(tx.lsn) || row.expires != 0 && row.expires <= tx.now {
+			continue
+		}
+		p := place{version: row.version}
+		if p.value, err = tx.sortValue(first.order, row); err != nil {
+			return err
+		}
+		first.offer(p)
+	}
+	return nil
 }
 
 // sortValue is what a memory is ordered by.
@@ -243,6 +271,20 @@ func (f *firstPlaces) Pop() any {
 	p := f.ps[len(f.ps)-1]
 	f.ps = f.ps[:len(f.ps)-1]
 	return p
+}
+
+// mayTake tells whether a memory with a Seq from low to high may be among the first,
+// in an order by Seq.
+func (f *firstPlaces) mayTake(low, high uint64) bool {
+	nearest, farthest := low, high
+	if f.order.descending {
+		nearest, farthest = high, low
+	}
+	at := func(seq uint64) *place { return &place{version: version{seq: seq}} }
+	if f.order.after != nil && f.order.compare(at(farthest), f.order.after) <= 0 {
+		return false
+	}
+	return len(f.ps) < f.most || f.order.compare(at(nearest), &f.ps[0]) < 0
 }
 
 func (f *firstPlaces) offer(p place) {

@@ -158,10 +158,7 @@ func (tx *Tx) doomed(ctx context.Context, q *DeleteQuery) (*roaring.Bitmap, int,
 	if q.Filter == nil {
 		return tx.bornInScope(q.Scope)
 	}
-	docs, err := tx.inScope(ctx, q.Scope, q.AllScopes)
-	if err == nil {
-		docs, err = tx.narrow(ctx, docs, q.Filter)
-	}
+	docs, err := tx.selected(ctx, q.Scope, q.AllScopes, q.Filter)
 	if err != nil {
 		return nil, 0, err
 	}

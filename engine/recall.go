@@ -167,10 +167,7 @@ func (r *recalling) stage(name string) {
 
 // narrow finds the documents that may be hits at all.
 func (r *recalling) narrow(ctx context.Context) (err error) {
-	if r.set, err = r.tx.inScope(ctx, r.q.Scope, r.q.AllScopes); err != nil {
-		return err
-	}
-	if r.set, err = r.tx.narrow(ctx, r.set, r.q.Filter); err != nil {
+	if r.set, err = r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter); err != nil {
 		return err
 	}
 	r.plan.InScope = int(r.set.GetCardinality())

@@ -11,22 +11,6 @@ import (
 // cancelEvery is how many documents a loop handles between looks at its context.
 const cancelEvery = 1 << 14
 
-// inScope is the set of documents that are visible and in a scope, or in any
-// where all is set.
-func (tx *Tx) inScope(ctx context.Context, s Scope, all bool) (*roaring.Bitmap, error) {
-	set, err := tx.scopeSet(s)
-	if err != nil {
-		return nil, err
-	}
-	if set == nil {
-		if !all {
-			return roaring.New(), nil
-		}
-		return tx.everything(ctx)
-	}
-	return tx.onlyVisible(ctx, set)
-}
-
 // everything is the set of all visible documents.
 func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
 	set := roaring.New()

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestListOverPages lists several pages of documents, of which many were updated or
+// deleted at random, in both directions, by filters that the postings decide wholly,
+// in part, or not at all, and by cursors: against a plain model.
+func TestListOverPages(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	const n = 4 * pageSize
+	type state struct {
+		half, third int
+		text        string
+		gone        bool
+	}
+	model := make([]state, n) // by Seq - 1
+	scope := func(i int) Scope { return Scope{Agent: fmt.Sprint("a", i%3)} }
+	memory := func(i int, s state) Memory {
+		return Memory{ID: fmt.Sprint("m", i), Scope: scope(i), Text: s.text, Metadata: map[string]any{"half": s.half, "third": s.third}}
+	}
+	var all []Memory
+	for i := range model {
+		model[i] = state{half: i % 2, third: i % 3, text: fmt.Sprint("text ", i)}
+		all = append(all, memory(i, model[i]))
+	}
+	if _, err := db.Memories().StoreBatch(t.Context(), all, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := db.Update(t.Context(), func(tx *Tx) error {
+		for range n / 4 {
+			i := rng.IntN(n)
+			if model[i].gone {
+				continue
+			}
+			if rng.IntN(3) == 0 {
+				model[i].gone = true
+				if err := tx.Memories().Delete(t.Context(), scope(i), fmt.Sprint("m", i)); err != nil {
+					return err
+				}
+				continue
+			}
+			model[i] = state{half: rng.IntN(2), third: rng.IntN(3), text: fmt.Sprint("changed ", i)}
+			if _, err := tx.Memories().Store(t.Context(), memory(i, model[i]), &StoreOptions{Upsert: true}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name   string
+		filter Filter
+		holds  func(s state) bool
+	}{
+		{"none", nil, func(state) bool { return true }},
+		{"equal", Eq{Field: "half", Value: 1}, func(s state) bool { return s.half == 1 }},
+		{"in", And{In{Field: "third", Values: []any{0, 2}}, Eq{Field: "half", Value: 0}}, func(s state) bool { return s.third != 1 && s.half == 0 }},
+		{"not", Not{Eq{Field: "half", Value: 1}}, func(s state) bool { return s.half != 1 }},
+		{"unequal", And{Ne{Field: "third", Value: 0}, Ne{Field: "half", Value: 0}}, func(s state) bool { return s.third != 0 && s.half != 0 }},
+		{"in part", And{Contains{Field: "text", Value: "changed"}, Eq{Field: "third", Value: 2}}, func(s state) bool { return s.third == 2 && s.text[0] == 'c' }},
+		{"or", Or{Eq{Field: "third", Value: 2}, Eq{Field: "half", Value: 1}}, func(s state) bool { return s.third == 2 || s.half == 1 }},
+		{"record", Contains{Field: "text", Value: "changed"}, func(s state) bool { return s.text[0] == 'c' }},
+		{"nothing", And{Eq{Field: "half", Value: 9}, Eq{Field: "third", Value: 1}}, func(state) bool { return false }},
+	}
+	check := func(db *DB) {
+		t.Helper()
+		for _, c := range cases {
+			for _, one := range []bool{false, true} {
+				for _, descending := range []bool{false, true} {
+					var want []uint64
+					for i, s := range model {
+						if !s.gone && c.holds(s) && (!one || i%3 == 1) {
+							want = append(want, uint64(i+1))
+						}
+					}
+					q := ListQuery{AllScopes: !one, Filter: c.filter, Descending: descending, Limit: 1 + rng.IntN(900)}
+					if one {
+						q.Scope = scope(1)
+					}
+					if descending {
+						slices.Reverse(want)
+					}
+					var got []uint64
+					for m, err := range db.Memories().All(context.Background(), q) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						got = append(got, m.Seq)
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%s, one owner %v, descending %v, limit %d: %d memories, want %d (seed %d)", c.name, one, descending, q.Limit, len(got), len(want), seed)
+					}
+				}
+			}
+		}
+	}
+	check(db)
+	closeTest(t, db)
+	check(openTest(t, fs, Options{}))
+}
