@@ -255,7 +255,7 @@ func (r *vectorRun) Round(ctx context.Context) (harness.Sample, error) {
 		sample[x.key+" rows"] = float64(x.work.Base.Len())
 		sample[x.key+" build_s"] = x.built.CPU.Seconds()
 		sample[x.key+" mb"] = float64(x.built.Bytes) / 1e6
-		curve, err := r.curve(ctx, &x)
+		curve, err := askCurve(ctx, x.index, x.truth, func(ef int, p curvePoint) { r.bench.curves[x.key].add(r.name, ef, p) })
 		if err != nil {
 			return nil, err
 		}
@@ -275,21 +275,21 @@ func (r *vectorRun) Round(ctx context.Context) (harness.Sample, error) {
 	return sample, nil
 }
 
-// curve asks an index with larger and larger ef.
-func (r *vectorRun) curve(ctx context.Context, x *builtVectors) (curve []curvePoint, err error) {
-	if _, err := x.index.Ask(ctx, vectorEfs[0], vectorK); err != nil { // to warm the caches up
+// askCurve asks an index with larger and larger ef, and tells of each point.
+func askCurve(ctx context.Context, x peer.Vectors, truth vectorset.Truth, tell func(ef int, p curvePoint)) (curve []curvePoint, err error) {
+	if _, err := x.Ask(ctx, vectorEfs[0], vectorK); err != nil { // to warm the caches up
 		return nil, err
 	}
 	for i, ef := range vectorEfs {
 		var answers [vectorAskings]peer.VectorAnswers
 		for j := range answers {
-			if answers[j], err = x.index.Ask(ctx, ef, vectorK); err != nil {
+			if answers[j], err = x.Ask(ctx, ef, vectorK); err != nil {
 				return nil, err
 			}
 		}
-		p := judgeAnswers(x.truth, answers[:])
+		p := judgeAnswers(truth, answers[:])
 		curve = append(curve, p)
-		r.bench.curves[x.key].add(r.name, ef, p)
+		tell(ef, p)
 		if p.recall >= vectorEnough || i >= vectorPatience && p.recall < curve[i-vectorPatience].recall+vectorGain {
 			break
 		}

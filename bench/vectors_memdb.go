@@ -41,12 +41,16 @@ func rowsInFile(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return rowsOf(f, w.Base.Dim), f.Close, nil
+}
+
+// rowsOf makes a file of native float32 rows the truth.
+func rowsOf(f *os.File, dim int) hnsw.Truth {
 	return func(slot uint32, dst []float32) ([]float32, error) {
-		dst = dst[:w.Base.Dim]
-		size := w.Base.Dim * 4
-		_, err := f.ReadAt(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), size), int64(slot)*int64(size))
+		dst = dst[:dim]
+		_, err := f.ReadAt(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), dim*4), int64(slot)*int64(dim)*4)
 		return dst, err
-	}, f.Close, nil
+	}
 }
 
 // pebbleCache holds a part of the rows, as a budget would allow for.

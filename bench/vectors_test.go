@@ -103,3 +103,18 @@ func TestJudgeAnswers(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+func TestVectorGrowth(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "results.jsonl")
+	code, _, stderr := bench(t, "vector-growth", "-rounds", "1", "-n", "12000", "-dir", t.TempDir(), "-json", record)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	results := readRecord(t, record)
+	m := results["vector-growth, 12,000"]
+	for _, name := range []string{"qps .95", "qps .99", "build_s", "mb", "snapshot_mb", "write_s", "open_s"} {
+		if len(results) != 1 || m[name].Median <= 0 {
+			t.Errorf("%s is %v, in results %v", name, m[name].Median, results)
+		}
+	}
+}

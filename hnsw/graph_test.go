@@ -603,6 +603,37 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
+// TestNothingToFind: whatever the way, a search that may return nothing does.
+func TestNothingToFind(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	vecs := clustered(rng, 3_000, 8, 20)
+	x := linkedIndex(t, Config{Dim: 8, EfConstruction: 40}, vecs)
+	beyond := roaring.New()
+	beyond.AddRange(uint64(x.Len()), uint64(x.Len())+5_000)
+	none := func(uint32) bool { return false }
+	half := roaring.New()
+	half.AddRange(0, 1_500)
+	for _, strategy := range []Strategy{Planned, Flat, Sweep, Within} {
+		for name, s := range map[string]Search{
+			"k 0":             {K: 0},
+			"an empty set":    {K: 5, Within: roaring.New()},
+			"a set beyond":    {K: 5, Within: beyond},
+			"nothing visible": {K: 5, Visible: none},
+			"a hidden half":   {K: 5, Within: half, Visible: func(slot uint32) bool { return !half.Contains(slot) }},
+		} {
+			s.Slots, s.Strategy = x.Len(), strategy
+			if hits := mustSearch(t, x, vecs[7], s); len(hits) != 0 {
+				t.Errorf("%s, strategy %d: %v", name, strategy, hits)
+			}
+		}
+		all := Search{K: math.MaxInt, Slots: x.Len(), Strategy: strategy, Within: half}
+		if hits := mustSearch(t, x, vecs[7], all); len(hits) != 1_500 {
+			t.Errorf("strategy %d: %d hits of 1,500", strategy, len(hits))
+		}
+	}
+}
+
 // TestEverybodyAtOnce runs a writer, a linker and readers beside each other,
 // with kernels that the race detector can watch.
 func TestEverybodyAtOnce(t *testing.T) {

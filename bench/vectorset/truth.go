@@ -17,10 +17,29 @@ const block = 256
 // Neighbours compares every query with every vector of the set that match
 // accepts (nil: all), in float32, and returns the k closest of each.
 func Neighbours(s, queries *Set, k int, match func(i int) bool) Truth {
-	best := make([]nearest, queries.Len())
-	for q := range best {
-		best[q].k = k
+	f := NewFinder(queries, k)
+	f.Add(s, 0, match)
+	return f.Truth()
+}
+
+// A Finder finds the neighbours of queries among vectors that come in parts.
+type Finder struct {
+	queries *Set
+	best    []nearest
+}
+
+// NewFinder looks for the k closest vectors of each query.
+func NewFinder(queries *Set, k int) *Finder {
+	f := &Finder{queries, make([]nearest, queries.Len())}
+	for q := range f.best {
+		f.best[q].k = k
 	}
+	return f
+}
+
+// Add compares the vectors of a set that match accepts (nil: all), whose numbers
+// begin with first.
+func (f *Finder) Add(s *Set, first int, match func(i int) bool) {
 	rows := &simd.Rows{Shift: 31, Stride: uintptr(s.Dim) * 4}
 	rows.Pages = append(rows.Pages, unsafe.Pointer(unsafe.SliceData(s.flat)))
 	var ids [block]uint32
@@ -28,21 +47,25 @@ func Neighbours(s, queries *Set, k int, match func(i int) bool) Truth {
 	for from := 0; from < s.Len(); from += block {
 		n := 0
 		for i := from; i < min(from+block, s.Len()); i++ {
-			if match == nil || match(i) {
+			if match == nil || match(first+i) {
 				ids[n] = uint32(i)
 				n++
 			}
 		}
-		for q := range best {
-			simd.DotRows(queries.Row(q), rows, ids[:n], out[:n])
+		for q := range f.best {
+			simd.DotRows(f.queries.Row(q), rows, ids[:n], out[:n])
 			for i, score := range out[:n] {
-				best[q].push(score, ids[i])
+				f.best[q].push(score, uint32(first)+ids[i])
 			}
 		}
 	}
-	truth := make(Truth, len(best))
-	for q := range best {
-		truth[q] = best[q].ids
+}
+
+// Truth returns the neighbours found so far.
+func (f *Finder) Truth() Truth {
+	truth := make(Truth, len(f.best))
+	for q := range f.best {
+		truth[q] = f.best[q].ids
 	}
 	return truth
 }

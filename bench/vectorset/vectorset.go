@@ -30,13 +30,17 @@ func (s *Set) Row(i int) []float32 { return s.flat[i*s.Dim : (i+1)*s.Dim : (i+1)
 func (s *Set) Head(n int) *Set { return &Set{s.Dim, s.flat[:min(n, s.Len())*s.Dim]} }
 
 // Write stores the vectors as native float32, without a header.
-func (s *Set) Write(path string) (err error) {
+func (s *Set) Write(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriterSize(f, 1<<20)
+	return errors.Join(s.WriteRows(f), f.Close())
+}
+
+// WriteRows writes the vectors in the same way.
+func (s *Set) WriteRows(out io.Writer) error {
+	w := bufio.NewWriterSize(out, 1<<20)
 	for i := range s.Len() {
 		if err := binary.Write(w, binary.NativeEndian, s.Row(i)); err != nil {
 			return err

@@ -19,6 +19,14 @@ func TestNeighbours(t *testing.T) {
 	s, queries := m.Set(0, n), m.Set(n, 20)
 	for _, match := range []func(int) bool{nil, func(i int) bool { return i%97 == 3 }, func(int) bool { return false }} {
 		truth := Neighbours(s, queries, k, match)
+		parts := NewFinder(queries, k)
+		parts.Add(s.Head(300), 0, match)
+		parts.Add(m.Set(300, n-300), 300, match)
+		for q, want := range parts.Truth() {
+			if !slices.Equal(truth[q], want) {
+				t.Errorf("query %d: %v in one part, %v in two", q, truth[q], want)
+			}
+		}
 		for q := range queries.Len() {
 			var all []int
 			for i := range n {
