@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -54,7 +57,7 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 		return err
 	}
 	r.cos.space, r.cos.est, r.cos.truth = s, est, r.tx.truth(s)
-	err = r.compare(ctx, docs, s.slot, est.Estimate)
+	err = r.compare(ctx, docs, &s.slots, est.Estimate)
 	if err == nil && s.metric != hnsw.Cosine && r.mixes() {
 		for i, low := range r.cos.low {
 			r.cos.low[i], r.cos.high[i] = s.similarity(low), s.similarity(r.cos.high[i])
@@ -117,7 +120,7 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	if err != nil {
 		return err
 	}
-	return r.compare(ctx, docs, db.lexical.slot, func(slots []uint32, low, high []float32) error {
+	return r.compare(ctx, docs, &db.lexical.slots, func(slots []uint32, low, high []float32) error {
 		if err := db.lexical.index.Scores(query, slots, low); err != nil {
 			return err
 		}
@@ -157,9 +160,14 @@ func (r *recalling) idf() func(string) float64 {
 // compareBatch is how many rows are scored between looks at the context.
 const compareBatch = 4096
 
-// compare fills in the bounds of the documents that have a slot.
+// ahead is how many documents ahead of the one that is looked at are fetched from
+// memory: those of an owner are spread over tables of many megabytes.
+const ahead = 12
+
+// compare fills in the bounds of the documents that have a slot, which stands in a
+// table plus one.
 func (r *recalling) compare(
-	ctx context.Context, docs []uint32, slotOf func(uint32) (uint32, bool), bound func(slots []uint32, low, high []float32) error,
+	ctx context.Context, docs []uint32, table *paged[atomic.Uint32], bound func(slots []uint32, low, high []float32) error,
 ) error {
 	slots := make([]uint32, 0, min(len(docs), compareBatch))
 	places := make([]int, 0, cap(slots))
@@ -181,8 +189,15 @@ func (r *recalling) compare(
 		return nil
 	}
 	for i, doc := range docs {
-		slot, ok := slotOf(doc)
-		if !ok {
+		if i+ahead < len(docs) {
+			simd.Prefetch(unsafe.Pointer(table.at(uint64(docs[i+ahead]))))
+		}
+		p := table.at(uint64(doc))
+		if p == nil {
+			continue
+		}
+		slot := p.Load() - 1
+		if slot >= hnsw.MaxSlots { // none
 			continue
 		}
 		slots, places = append(slots, slot), append(places, i)
@@ -204,6 +219,7 @@ func (r *recalling) exact(i int, doc uint32) (float64, error) {
 	if c.low[i] == c.high[i] || !c.has(i) {
 		return float64(c.low[i]), nil
 	}
+	r.plan.Rescored++
 	slot, ok := c.space.slot(doc)
 	if !ok {
 		return 0, &Error{Kind: ErrCorrupt, What: "score a vector", Why: "it has gone while it was looked at"}
@@ -241,7 +257,11 @@ type guess struct {
 func (r *recalling) join(docs []uint32, k int, ceiling func(i int, c float64) float64, of signalled) ([]scored, error) {
 	floors := newFloors(k)
 	var guesses []guess
+	table := &r.tx.db.docs
 	for i := range docs {
+		if i+ahead < len(docs) {
+			table.prefetch(docs[i+ahead])
+		}
 		high := float64(r.cos.high[i])
 		if ceiling != nil && ceiling(i, high) < floors.bar() {
 			continue
@@ -270,7 +290,7 @@ func (r *recalling) join(docs []uint32, k int, ceiling func(i int, c float64) fl
 			return nil, err
 		}
 		w, s := of(g.i, c)
-		best.weigh(docs[g.i], r.tx.db.docs.row, w, s)
+		best.weigh(docs[g.i], table.row, w, s)
 	}
 	return best.sorted(), nil
 }

@@ -112,9 +112,10 @@ type docTable struct {
 	rows paged[docRow]
 	seqs paged[seqRow]
 	// mark is one past the newest doc ID.
-	mark atomic.Uint32
-	live atomic.Int64
-	runs runs
+	mark  atomic.Uint32
+	plain plain
+	live  atomic.Int64
+	runs  runs
 	// spans tell the Seqs of each page of rows.
 	spans paged[seqSpan]
 }
@@ -145,6 +146,9 @@ func (t *docTable) add(doc uint32, fill func(*docRow)) {
 	}
 	span.high.Store(max(span.high.Load(), r.seq))
 	r.died.Store(alive)
+	if r.expires == 0 {
+		t.plain.set(doc)
+	}
 	s := t.seqs.grow(r.seq)
 	r.prev = s.doc.Load() - 1 // 0 - 1 is noDoc
 	s.doc.Store(doc + 1)
@@ -159,17 +163,23 @@ func (t *docTable) add(doc uint32, fill func(*docRow)) {
 func (t *docTable) drop(doc uint32) {
 	r := t.row(doc)
 	r.died.Store(0)
+	t.plain.clear(doc)
 	t.seq(r.seq).doc.Store(r.prev + 1) // noDoc + 1 is 0
 	t.live.Add(-1)
 }
 
 func (t *docTable) kill(doc uint32, lsn uint64) {
 	t.row(doc).died.Store(lsn)
+	t.plain.clear(doc)
 	t.live.Add(-1)
 }
 
 func (t *docTable) revive(doc uint32) {
-	t.row(doc).died.Store(alive)
+	r := t.row(doc)
+	r.died.Store(alive)
+	if r.expires == 0 {
+		t.plain.set(doc)
+	}
 	t.live.Add(1)
 }
 

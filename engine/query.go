@@ -111,6 +111,10 @@ type Plan struct {
 	InScope int `json:"in_scope"`
 	// Candidates is the number of memories that were scored by every signal.
 	Candidates int `json:"candidates"`
+	// Rescored is the number of memories whose vector was read, since the codes of
+	// vectors in memory left open whether they are among the best. Of a search by
+	// graph they are not counted.
+	Rescored int `json:"rescored,omitempty"`
 	// Exhaustive: every memory in scope was a candidate.
 	Exhaustive bool `json:"exhaustive"`
 	// Approximate: vectors were searched by their graph.

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"context"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -10,25 +8,6 @@ import (
 
 // cancelEvery is how many documents a loop handles between looks at its context.
 const cancelEvery = 1 << 14
-
-// everything is the set of all visible documents.
-func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
-	set := roaring.New()
-	var docs []uint32
-	n := 0
-	tx.db.docs.rows.each(uint64(tx.text.Docs), func(doc uint64, r *docRow) bool {
-		if r.visible(tx.lsn) && (r.expires == 0 || r.expires > tx.now) {
-			docs = append(docs, uint32(doc))
-		}
-		if n++; n%cancelEvery == 0 {
-			set.AddMany(docs)
-			docs = docs[:0]
-		}
-		return len(docs) > 0 || ctx.Err() == nil
-	})
-	set.AddMany(docs)
-	return set, ctx.Err()
-}
 
 // scopeSet intersects the postings of the given fields; nil without any.
 func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
@@ -77,24 +56,4 @@ func (db *DB) newestText() invindex.Snapshot {
 func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
 	set, err := tx.db.text.Find(tx.text, invindex.Value{Field: field, Key: key})
 	return set, textError("read the filter index", err)
-}
-
-// onlyVisible removes what is not born, dead or expired.
-func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, error) {
-	var out []uint32
-	n := 0
-	it := set.Iterator()
-	for it.HasNext() {
-		doc := it.Next()
-		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if r := tx.db.docs.row(doc); !r.visible(tx.lsn) || r.expires != 0 && r.expires <= tx.now {
-			out = append(out, doc)
-		}
-	}
-	if len(out) > 0 {
-		set.AndNot(roaring.BitmapOf(out...))
-	}
-	return set, nil
 }

@@ -180,10 +180,11 @@ func (s *space) documents() int64 {
 }
 
 func (s *space) info() SpaceInfo {
-	st := s.index.Stats()
+	st, used := s.index.Stats(), s.used.Load()
+	linked := min(int64(st.Linked-st.Removed), used)
 	return SpaceInfo{
 		Name: s.name, Dim: s.dim, Metric: s.metric.String(), Model: s.model,
-		Vectors: s.used.Load(), Linked: int64(st.Linked - st.Removed), Unlinked: int64(st.Pending), Bytes: s.bytes(),
+		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.bytes(),
 	}
 }
 
@@ -330,16 +331,6 @@ func (l *lexical) add(doc uint32, vec []float32) error {
 	}
 	p.Store(slot + 1)
 	return nil
-}
-
-// slot is where a doc's vector is, false where it has none or none was made.
-func (l *lexical) slot(doc uint32) (uint32, bool) {
-	p := l.slots.at(uint64(doc))
-	if p == nil {
-		return 0, false
-	}
-	n := p.Load()
-	return n - 1, n != 0 && n != l.none
 }
 
 // forget frees the vector of a doc that nobody can see any more.

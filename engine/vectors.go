@@ -16,8 +16,8 @@ type vectorLimits struct {
 	// crossover is the number of vectors from which on a graph is built.
 	crossover int
 	// Up to unlinkedSoft vectors wait for a pause between writes to be linked: a
-	// search that scores them one by one takes some tenths of a millisecond for
-	// it. At unlinkedMost writers wait: that is some milliseconds.
+	// search that scores them one by one takes a millisecond or less for it. At
+	// unlinkedMost writers wait: that is some milliseconds.
 	unlinkedSoft, unlinkedMost int
 	// saveTail is the least number of vectors that have come, gone or been linked
 	// before a snapshot is written; where 1/saveShare of all vectors is more, that.
@@ -29,7 +29,7 @@ type vectorLimits struct {
 func defaultVectorLimits() vectorLimits {
 	return vectorLimits{
 		exhaustive: 20_000, crossover: hnsw.Crossover,
-		unlinkedSoft: 1 << 14, unlinkedMost: 1 << 17,
+		unlinkedSoft: 1 << 15, unlinkedMost: 1 << 18,
 		saveTail: 1 << 16, closeTail: 1 << 10,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -235,10 +236,7 @@ func (w *vectorWorld) round() {
 	}
 	w.check(w.db.Memories(), w.mems)
 	for _, commit := range []bool{true, false} {
-		mems := map[string]Memory{}
-		for id, m := range w.mems {
-			mems[id] = m
-		}
+		mems := maps.Clone(w.mems)
 		err := w.db.Update(w.t.Context(), func(tx *Tx) error {
 			for range 20 {
 				w.change(tx.Memories(), mems)
@@ -274,19 +272,16 @@ func TestGraphIsolation(t *testing.T) {
 		w.change(w.db.Memories(), w.mems)
 	}
 	waitIndexed(t, w.db)
-	before := map[string]Memory{}
-	for id, m := range w.mems {
-		before[id] = m
-	}
+	before := maps.Clone(w.mems)
 	err := w.db.View(t.Context(), func(tx *Tx) error {
+		reader := *w
+		reader.rng = rand.New(rand.NewPCG(w.rng.Uint64(), 2))
 		var writer sync.WaitGroup
 		writer.Go(func() {
 			for range 300 {
 				w.change(w.db.Memories(), w.mems)
 			}
 		})
-		reader := *w
-		reader.rng = rand.New(rand.NewPCG(w.rng.Uint64(), 2))
 		for range 20 {
 			reader.check(tx.Memories(), before)
 		}

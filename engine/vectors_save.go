@@ -70,7 +70,7 @@ func (s *space) tail() uint64 {
 // vectors. A space without a graph needs none: to read its few vectors is quick. A
 // snapshot that cannot be written is tried again after as many more.
 func (db *DB) saveSpace(ctx context.Context, s *space, least uint64) {
-	if db.Failed() != nil || s.tail() < least {
+	if db.Failed() != nil {
 		return
 	}
 	if s.index.Linked() == 0 {
@@ -80,10 +80,15 @@ func (db *DB) saveSpace(ctx context.Context, s *space, least uint64) {
 		}
 		return
 	}
+	if s.tail() < least {
+		return
+	}
 	old := s.saved
 	name, err := db.writeSnapshot(ctx, s)
 	if err != nil {
-		if ctx.Err() == nil && db.Failed() == nil {
+		if ctx.Err() != nil {
+			s.saved = old // Close tries again
+		} else if db.Failed() == nil {
 			db.log.Warn("a snapshot of vectors could not be written; opening will take longer", "space", s.name, "error", err)
 		}
 		return

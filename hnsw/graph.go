@@ -34,6 +34,7 @@ type graph struct {
 	links     arena   // m0 links in the lowest layer
 	uppers    arena   // m links in one layer above
 	entry     atomic.Uint64
+	rows      atomic.Int64 // slots that hold one
 	linked    atomic.Int64 // nodes in the graph
 	dead      atomic.Int64 // of them, those without a row
 	uppersEnd uint32

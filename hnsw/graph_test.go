@@ -711,3 +711,28 @@ func readOnce(t *testing.T, x *Index, query []float32, visible func(uint32) bool
 		}
 	}
 }
+
+// TestChurnBelowCrossover: where few rows are replaced often, no graph is built and
+// the list of pending ones stays short.
+func TestChurnBelowCrossover(t *testing.T) {
+	rng := random(t)
+	x := mustNew(t, Config{Dim: 4, Crossover: 500})
+	var slots []uint32
+	for range 100 {
+		slots = append(slots, mustAdd(t, x, randomVector(rng, 4)))
+	}
+	for range 5000 {
+		i := rng.IntN(len(slots))
+		x.Remove(slots[i])
+		slots[i] = mustAdd(t, x, randomVector(rng, 4))
+		if x.Due() || x.Pending() > 5*len(slots) {
+			t.Fatalf("%d rows of %d are pending, due %v", x.Pending(), len(slots), x.Due())
+		}
+	}
+	mustLink(t, x)
+	if st := x.Stats(); st.Linked > 0 || st.Slots > 2*len(slots) {
+		t.Errorf("%+v", st)
+	}
+	query := randomVector(rng, 4)
+	checkHits(t, x, query, slots, 10, mustSearch(t, x, query, Search{K: 10, Slots: x.Len()}))
+}

@@ -181,8 +181,8 @@ func (x *Index) Linked() int { return int(x.graph.linked.Load()) }
 
 // Due tells whether Link has anything to do.
 func (x *Index) Due() bool {
-	pending, linked := x.Pending(), x.graph.linked.Load()
-	return pending > 0 && (linked > 0 || pending >= x.cfg.Crossover) || x.graph.repairDue()
+	g := &x.graph
+	return x.Pending() > 0 && (g.linked.Load() > 0 || g.rows.Load() >= int64(x.cfg.Crossover)) || g.repairDue()
 }
 
 // keepsRows says whether float32 rows are kept beside the codes.

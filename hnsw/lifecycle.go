@@ -13,7 +13,33 @@ func (g *graph) announce(slot uint32) {
 	defer g.mu.Unlock()
 	g.node(slot).state.Store(stateLive)
 	pending := append(*g.pending.Load(), slot)
+	if rows := g.rows.Add(1); len(pending) >= pruneFrom && len(pending) > pruneShare*int(rows) && g.linking.TryLock() {
+		pending = g.prune(pending)
+		g.linking.Unlock()
+	}
 	g.pending.Store(&pending)
+}
+
+// Below the crossover nothing takes slots off the list of pending ones. Where rows
+// come and go, most of it is stale: from pruneFrom entries on it is kept to
+// pruneShare times the rows there are.
+const (
+	pruneFrom  = 256
+	pruneShare = 4
+)
+
+// prune returns a list of the slots among the pending ones that still are, once
+// each. mu and linking are held.
+func (g *graph) prune(pending []uint32) []uint32 {
+	seen := make(map[uint32]bool, g.rows.Load())
+	var kept []uint32
+	for _, slot := range pending {
+		if g.node(slot).state.Load() == stateLive && !seen[slot] {
+			seen[slot] = true
+			kept = append(kept, slot)
+		}
+	}
+	return kept
 }
 
 // retire takes a slot's row out. What is not in the graph is free after a
@@ -24,6 +50,7 @@ func (g *graph) retire(slot uint32) {
 	n := g.node(slot)
 	switch state := n.state.Load(); {
 	case state&stateLive == 0:
+		return
 	case state&stateClaimed != 0:
 		n.state.Store(state &^ stateLive)
 		g.removed = append(g.removed, slot)
@@ -32,6 +59,7 @@ func (g *graph) retire(slot uint32) {
 		n.state.Store(0)
 		g.grace.retire(slot)
 	}
+	g.rows.Add(-1)
 }
 
 // claim marks a slot as being linked, if it holds a row and is not in the graph.

@@ -38,7 +38,7 @@ func (x *Index) Link(ctx context.Context, upto uint32) error {
 	// own among them, don't go there.
 	upto = min(upto, x.length.Load())
 	left := len(*g.pending.Load())
-	if g.linked.Load() == 0 && left < x.cfg.Crossover {
+	if g.linked.Load() == 0 && g.rows.Load() < int64(x.cfg.Crossover) {
 		return ctx.Err()
 	}
 	builders := make([]*builder, x.cfg.Builders)

@@ -241,6 +241,9 @@ func (d *snapshotReader) finish() {
 	var pending []uint32
 	for i, state := range d.states {
 		slot := uint32(i)
+		if state == slotPending || state == slotLinked {
+			g.rows.Add(1)
+		}
 		switch n := g.node(slot); state {
 		case slotFree:
 			x.free = append(x.free, slot)

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
+
+// plain is the set of documents that are alive and do not expire, as bits: every
+// reader that knows of such a document sees it. They are nearly all, and to ask
+// for a bit takes a fraction of a look at a row. The writer clears a bit after it
+// has written the death to the row, so that a reader who finds it cleared is told
+// by the row.
+type plain struct{ words paged[atomic.Uint64] }
+
+func (p *plain) set(doc uint32)   { p.words.grow(uint64(doc) / 64).Or(1 << (doc % 64)) }
+func (p *plain) clear(doc uint32) { p.words.grow(uint64(doc) / 64).And(^(1 << (doc % 64))) }
+
+// word has the bits of the documents from 64·i on.
+func (p *plain) word(i int) uint64 {
+	if w := p.words.at(uint64(i)); w != nil {
+		return w.Load()
+	}
+	return 0
+}
+
+// denseShare: a set that has at least one in so many documents is looked at word by
+// word, a sparser one document by document.
+const denseShare = 64
+
+// prefetch asks for a row before it is needed.
+func (t *docTable) prefetch(doc uint32) {
+	if r := t.row(doc); r != nil {
+		simd.Prefetch(unsafe.Pointer(r))
+	}
+}
+
+// shows tells whether a document is visible and has not expired, by its row.
+func (tx *Tx) shows(doc uint32) bool {
+	r := tx.db.docs.row(doc)
+	return r.visible(tx.lsn) && (r.expires == 0 || r.expires > tx.now)
+}
+
+// everything is the set of all visible documents.
+func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
+	docs, mark := &tx.db.docs, tx.text.Docs
+	dense := make([]uint64, (mark+63)/64)
+	for i := range dense {
+		if i%cancelEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		first, born := uint32(64*i), ^uint64(0)
+		if left := mark - first; left < 64 {
+			born = 1<<left - 1 // of what comes after, rows may be written just now
+		}
+		w := docs.plain.word(i) & born
+		if docs.row(first) != nil {
+			for rest := born &^ w; rest != 0; rest &= rest - 1 {
+				if bit := bits.TrailingZeros64(rest); tx.shows(first + uint32(bit)) {
+					w |= 1 << bit
+				}
+			}
+		}
+		dense[i] = w
+	}
+	return roaring.FromDense(dense, false), nil
+}
+
+// onlyVisible removes what is not born, dead or expired.
+func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if set.IsEmpty() {
+		return set, nil
+	}
+	docs := &tx.db.docs
+	var out []uint32
+	check := func(doc uint32) {
+		if !tx.shows(doc) {
+			out = append(out, doc)
+		}
+	}
+	if set.GetCardinality() >= uint64(set.Maximum())/denseShare {
+		for i, w := range set.ToDense() {
+			if i%cancelEvery == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			for w &^= docs.plain.word(i); w != 0; w &= w - 1 {
+				check(uint32(64*i + bits.TrailingZeros64(w)))
+			}
+		}
+	} else {
+		n := 0
+		for it := set.Iterator(); it.HasNext(); {
+			doc := it.Next()
+			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if docs.plain.word(int(doc/64))>>(doc%64)&1 == 0 {
+				check(doc)
+			}
+		}
+	}
+	if len(out) > 0 {
+		set.AndNot(roaring.BitmapOf(out...))
+	}
+	return set, nil
+}
