@@ -59,6 +59,11 @@ func (h *slotHolder) version() version {
 	return version{owner: h.owner, seq: h.seq.Load(), born: h.born, change: h.change}
 }
 
+func (h *slotHolder) set(v version) {
+	h.owner, h.born, h.change = v.owner, v.born, v.change
+	h.seq.Store(v.seq)
+}
+
 func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, model string) (*space, error) {
 	s := &space{num: num, name: name, dim: dim, metric: metric, model: model}
 	index, err := hnsw.New(db.indexConfig(s))
@@ -148,9 +153,7 @@ func (s *space) add(doc uint32, of version, vec []float32) error {
 
 // hold notes whose vector is in a slot.
 func (s *space) hold(doc, slot uint32, of version) {
-	h := s.holders.grow(uint64(slot))
-	h.owner, h.born, h.change = of.owner, of.born, of.change
-	h.seq.Store(of.seq)
+	s.holders.grow(uint64(slot)).set(of)
 	s.setSlot(doc, slot)
 	s.used.Add(1)
 }

@@ -108,10 +108,13 @@ func (db *DB) adopt(s *space, snap *snapshot, wants []want) {
 	s.index = snap.index
 	at := 0
 	for slot := range s.index.Len() {
+		// A node that lost its row is a waypoint still, and the next snapshot asks
+		// for its holder too.
+		of, doc := snap.holders[slot], uint32(noDoc)
+		s.holders.grow(uint64(slot)).set(of)
 		if !s.index.Live(slot) {
 			continue
 		}
-		of, doc := snap.holders[slot], uint32(noDoc)
 		if row := db.docs.seq(of.seq); row != nil {
 			doc = row.doc.Load() - 1
 		}

@@ -308,3 +308,45 @@ func TestSnapshotCrash(t *testing.T) {
 		t.Error("too few crashes while a snapshot was written")
 	}
 }
+
+// TestSnapshotOfWaypoints: where the vectors of whole pages of slots have been
+// replaced since the snapshot that was opened with, the next one can be written.
+func TestSnapshotOfWaypoints(t *testing.T) {
+	fs := vfs.NewMem()
+	never := &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, saveTail: 1 << 40, closeTail: 1 << 40}
+	always := *never
+	always.saveTail, always.closeTail = 1, 1
+	rng := rand.New(rand.NewPCG(5, 6))
+	mems := make([]Memory, 3*pageSize)
+	for i := range mems {
+		mems[i] = Memory{ID: fmt.Sprint(i), Text: fmt.Sprint("memory ", i), Scope: Scope{Agent: "a"}}
+	}
+	store := func(db *DB) {
+		t.Helper()
+		for i := range mems {
+			mems[i].Embedding = []float32{rng.Float32(), rng.Float32(), rng.Float32(), 1}
+		}
+		if _, err := db.Memories().StoreBatch(t.Context(), mems, &StoreOptions{NoDedup: true, Upsert: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openTest(t, fs, Options{vectorLimits: &always})
+	store(db)
+	waitIndexed(t, db)
+	closeTest(t, db)
+
+	db = openTest(t, fs, Options{vectorLimits: never})
+	store(db)
+	killed := copyFS(t, fs) // a process killed here has written no other snapshot
+	closeTest(t, db)
+
+	for range 2 {
+		db = openTest(t, killed, Options{vectorLimits: &always})
+		mustCheck(t, db, len(mems))
+		res, err := db.Memories().Recall(t.Context(), Query{Embedding: mems[7].Embedding, Limit: 1, Profile: ProfileVector, Exact: true, Scope: Scope{Agent: "a"}})
+		if err != nil || len(res.Hits) != 1 || res.Hits[0].ID != "7" {
+			t.Fatalf("recall: %+v, %v", res, err)
+		}
+		closeTest(t, db)
+	}
+}
