@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -43,4 +44,35 @@ func (b *batch) database(d *Database) error {
 			"along with the text %v were searched and now %v are; to keep that, import into a new database", d.IndexedText, s.IndexedText))
 	}
 	return nil
+}
+
+// TypeSpace is the type of a line about a vector space.
+const TypeSpace = "space"
+
+// Space is a vector space as one flat JSON object.
+type Space struct {
+	Type   string `json:"type"`
+	Name   string `json:"name"`
+	Dim    int    `json:"dim"`
+	Metric string `json:"metric"`
+	Model  string `json:"model,omitempty"`
+}
+
+// NewSpace is the line of a vector space.
+func NewSpace(s engine.SpaceInfo) Space { return Space{TypeSpace, s.Name, s.Dim, s.Metric, s.Model} }
+
+// space makes a vector space, which may be there already if it is the same.
+func (b *batch) space(ctx context.Context, at LineError, s *Space) error {
+	err := b.flush(ctx)
+	if err != nil {
+		return err
+	}
+	at.Err = b.db.CreateSpace(ctx, engine.SpaceConfig{Name: s.Name, Dim: s.Dim, Metric: engine.Metric(s.Metric), Model: s.Model})
+	if at.Err == nil {
+		return nil
+	}
+	if !isOfOneMemory(at.Err) {
+		return at.Err
+	}
+	return b.refuse(ctx, at)
 }

@@ -630,3 +630,20 @@ func TestImportNotesSettings(t *testing.T) {
 		t.Errorf("its own: %+v", report)
 	}
 }
+
+// TestImportSpaces: a space is made as it was; another one of its name is refused.
+func TestImportSpaces(t *testing.T) {
+	const line = `{"type":"space","name":"pictures","dim":2,"metric":"dot","model":"eye-2"}` + "\n"
+	db := open(t)
+	for range 2 {
+		counts(t, importString(t, db, line, nil), 0, 0, 0, 0)
+	}
+	report := importString(t, db, strings.Replace(line, "dot", "l2", 1)+strings.Replace(line, `"dim":2`, `"dim":0`, 1)+
+		strings.Replace(line, "dot", "manhattan", 1)+strings.Replace(line, "metric", "metrics", 1), nil)
+	counts(t, report, 0, 0, 0, 4)
+	for i, want := range []string{"it exists with 2 dimensions compared by dot", "0 dimensions", `there is no metric "manhattan"`, `the key "metrics" is not known`} {
+		if got := report.Errors[i]; got.Line != i+1 || !strings.Contains(got.Error(), want) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}

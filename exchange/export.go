@@ -46,7 +46,7 @@ type exporter struct {
 // Export writes memories as lines of JSON in the order of their Seq, with their
 // vectors, access statistics and, right before each, its history; among them, in
 // their order, the histories of those that are gone; and behind them the entries of
-// the key-value store. It begins with a line about the database. All is of one
+// the key-value store. It begins with lines about the database and its vector spaces. All is of one
 // state, whatever is written meanwhile. ImportJSONL reads it back, and what that
 // makes exports to the same bytes. IDs of events, seqs, LSNs and versions of entries
 // are left out: every database gives them out by itself. Of a memory that has
@@ -61,7 +61,7 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 	err := db.View(ctx, func(tx *engine.Tx) error {
 		whole := x.opts.Scope == (engine.Scope{}) && x.opts.Filter == nil
 		if whole {
-			if err := x.enc.Encode(NewDatabase(db.Settings())); err != nil {
+			if err := x.head(ctx, db); err != nil {
 				return err
 			}
 		}
@@ -74,6 +74,20 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 		err = x.out.Flush()
 	}
 	return x.report, err
+}
+
+// head writes what the data was kept in: the database and its vector spaces.
+func (x *exporter) head(ctx context.Context, db *engine.DB) error {
+	if err := x.enc.Encode(NewDatabase(db.Settings())); err != nil {
+		return err
+	}
+	stats, err := db.Stats(ctx)
+	for _, s := range stats.Spaces {
+		if err == nil {
+			err = x.enc.Encode(NewSpace(s))
+		}
+	}
+	return err
 }
 
 func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {

@@ -36,13 +36,16 @@ func export(t *testing.T, db *engine.DB, o *ExportOptions) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), "\n"); whole(o) && n != 1+report.Memories+report.Events+report.Entries {
+	if n := strings.Count(b.String(), "\n"); o == nil && n != head(b.String())+report.Memories+report.Events+report.Entries {
 		t.Errorf("%d lines, reported %+v", n, report)
 	}
 	return b.String()
 }
 
-func whole(o *ExportOptions) bool { return o == nil }
+// head counts the lines before the first memory or event.
+func head(export string) int {
+	return strings.Count(export, `{"type":"database"`) + strings.Count(export, `{"type":"space"`)
+}
 
 // fill stores memories of every shape, changes some, deletes some, recalls some.
 func fill(t *testing.T, db *engine.DB, now *time.Time) {
@@ -113,6 +116,7 @@ func lives(t *testing.T, db *engine.DB, now *time.Time) {
 	must(m.Store(ctx, engine.Memory{ID: "again", Scope: engine.Scope{User: "ada", Run: "s"}, Text: "moved"}, &engine.StoreOptions{Upsert: true}))
 	must(m.Store(ctx, engine.Memory{ID: "brief", Scope: ada, Text: "gone in a second", ExpiresAt: now.Add(time.Second)}, nil))
 	must(m.Store(ctx, engine.Memory{ID: "vector", Scope: ada, Embedding: []float32{1, 2, 3}}, nil))
+	must(nil, db.CreateSpace(ctx, engine.SpaceConfig{Name: "pictures", Dim: 2, Metric: engine.MetricL2, Model: "eye-2"}))
 	must(m.Update(ctx, ada, "vector", engine.Patch{Embedding: []float32{3, 2, 1}}))
 	must(m.Store(ctx, engine.Memory{ID: "one", Scope: engine.Scope{Agent: "many"}, Text: "one"}, nil))
 	must(m.Store(ctx, engine.Memory{ID: "two", Scope: engine.Scope{Agent: "many"}, Text: "two"}, nil))
@@ -157,6 +161,9 @@ func TestExportIsLossless(t *testing.T) {
 		}
 		if second := export(t, other, nil); second != first {
 			t.Fatalf("round %d:\n%s\nwant\n%s", round, second, first)
+		}
+		if want := `{"type":"space","name":"pictures","dim":2,"metric":"l2","model":"eye-2"}`; head(first) != 4 || !strings.Contains(first, want) {
+			t.Fatalf("spaces: %.500s", first)
 		}
 		if a, b := told(t, other), told(t, db); a != b || strings.Count(b, `"DELETE"`) < 10 {
 			t.Fatalf("round %d: histories\n%s\nwant\n%s", round, a, b)

@@ -71,6 +71,10 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 		var e Event
 		err := read(line, &e)
 		return func() error { return b.happened(ctx, at, e.entry()) }, err
+	case TypeSpace:
+		var s Space
+		err := read(line, &s)
+		return func() error { return b.space(ctx, at, &s) }, err
 	case TypeDatabase:
 		var d Database
 		err := read(line, &d)
