@@ -328,8 +328,8 @@ func compare(t *testing.T, c *corpus, x *Index, o *oracle, s Snapshot) {
 	if want := o.stats(s, texts(q), in); st.N != want.N || st.Length != want.Length || !slices.Equal(st.DF, want.DF) {
 		t.Fatalf("%s: statistics of %v are %+v, want %+v", name, q, st, want)
 	}
-	// Sums of large sets are remembered.
-	if again, err := x.Stats(t.Context(), s, texts(q), in); err != nil || again.N != st.N || again.Length != st.Length {
+	// Sums and counts of large sets are remembered.
+	if again, err := x.Stats(t.Context(), s, texts(q), in); err != nil || again.N != st.N || again.Length != st.Length || !slices.Equal(again.DF, st.DF) {
 		t.Fatalf("%s: statistics asked for again are %+v, want %+v (%v)", name, again, st, err)
 	}
 	k := 1 + c.rng.IntN(40)

@@ -80,7 +80,7 @@ func (x *Index) Sealed(r Reader, chunk uint16) error {
 	if _, err := x.sealable(chunk); err != nil {
 		return err
 	}
-	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	c, err := x.openSealed(r, chunk)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (x *Index) Load(r Reader, chunk uint16) error {
 	if mark := x.mark.Load(); next < mark {
 		return fmt.Errorf("%w: chunk %d after %d documents", ErrOrder, chunk, mark)
 	}
-	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	c, err := x.openSealed(r, chunk)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type sealedChunk struct {
 	scopes    scopeFilter
 	lens      pageSlot
 	postings  []pageSlot
-	masks     maskSums
+	memory    chunkMemory
 }
 
 // sealedDict is where the pages of a dictionary are kept. The first key of each
@@ -31,7 +31,8 @@ type sealedDict struct {
 }
 
 // openSealed reads a chunk's header.
-func openSealed(r Reader, prefix []byte, number uint16, cache *pageCache) (*sealedChunk, error) {
+func (x *Index) openSealed(r Reader, number uint16) (*sealedChunk, error) {
+	prefix := x.prefix
 	id := pageID{chunk: number, section: sectionHeader}
 	b, err := readPage(r, prefix, id)
 	if err != nil {
@@ -44,7 +45,8 @@ func openSealed(r Reader, prefix []byte, number uint16, cache *pageCache) (*seal
 	if v := f.bytes(1); len(v) == 1 && v[0] != sealVersion {
 		return nil, fmt.Errorf("%w: %v has the version %d, this program knows %d", ErrVersion, id, v[0], sealVersion)
 	}
-	c := &sealedChunk{number: number, prefix: prefix, cache: cache}
+	c := &sealedChunk{number: number, prefix: prefix, cache: &x.cache}
+	c.memory.start(&x.memory)
 	for w := range c.sums {
 		c.sums[w] = sum{docs: uint64(f.uvarint()), length: uint64(f.uvarint())}
 	}
@@ -168,7 +170,7 @@ func (c *sealedChunk) countTerms() int { return c.termCount }
 
 func (c *sealedChunk) total(window int) sum { return c.sums[window] }
 
-func (c *sealedChunk) known() *maskSums { return &c.masks }
+func (c *sealedChunk) remembered() *chunkMemory { return &c.memory }
 
 func (c *sealedChunk) lengths(r Reader) (lengthsOf, error) {
 	p, err := c.page(r, &c.lens)
@@ -196,8 +198,13 @@ func (c *sealedChunk) docFreq(r Reader, kind dictKind, key string) (int, error) 
 	return e.n, err
 }
 
-// entry looks a key up in a dictionary.
+// entry looks a key up, or remembers it.
 func (c *sealedChunk) entry(r Reader, kind dictKind, key string) (entry, error) {
+	return c.memory.entry(kind, key, func() (entry, error) { return c.readEntry(r, kind, key) })
+}
+
+// readEntry looks a key up in a dictionary.
+func (c *sealedChunk) readEntry(r Reader, kind dictKind, key string) (entry, error) {
 	d := &c.terms
 	if kind == ofValues {
 		if !c.scopes.mayHave(key) {

@@ -200,8 +200,9 @@ func (c *container) mask(m *mask) {
 			m[slot>>6] |= 1 << (slot & 63)
 		}
 	default:
+		data := (*[maskBytes]byte)(c.data) // of a known size, so that no bound is checked
 		for i := range m {
-			m[i] = binary.LittleEndian.Uint64(c.data[8*i:])
+			m[i] = binary.LittleEndian.Uint64(data[8*i : 8*i+8])
 		}
 	}
 }
