@@ -18,6 +18,9 @@ type chunk interface {
 	// numbers of postings. The term is valid until yield returns.
 	eachTerm(r Reader, prefix string, yield func(term []byte, n int)) error
 	lengths(r Reader) (lengthsOf, error)
+	// inRange adds the slots of documents with a number in a range to a mask, and says
+	// whether there may be any.
+	inRange(r Reader, field uint16, in Range, m *mask) (bool, error)
 	// total sums the documents of a window that lies below the reader's mark.
 	total(window int) sum
 	// remembered is what calls keep of the chunk for later ones.

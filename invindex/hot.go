@@ -12,12 +12,13 @@ const (
 
 // hotChunk is a chunk in memory that still grows.
 type hotChunk struct {
-	number uint16
-	terms  *dict
-	values *dict // by valueKey; their postings have the frequency 1
-	pages  [windows]atomic.Pointer[lengthPage]
-	bytes  atomic.Int64
-	memory chunkMemory
+	number  uint16
+	terms   *dict
+	values  *dict // by valueKey; their postings have the frequency 1
+	columns hotColumns
+	pages   [windows]atomic.Pointer[lengthPage]
+	bytes   atomic.Int64
+	memory  chunkMemory
 	// sums count the documents of each window. The writer changes only that of
 	// the window it fills; readers read only windows that lie wholly below their
 	// mark, and the mark was stored after the last change.
@@ -67,6 +68,7 @@ func (c *hotChunk) add(slot uint16, d *Doc) {
 		}
 		grown += l.add(newPosting(slot, 1))
 	}
+	grown += c.columns.add(slot, d)
 	c.bytes.Add(int64(grown))
 }
 

@@ -20,6 +20,9 @@ type sealedChunk struct {
 	scopes    scopeFilter
 	lens      pageSlot
 	postings  []pageSlot
+	numbered  bool // the numbers of all documents are known
+	columns   []sealedColumn
+	numbers   []pageSlot
 	memory    chunkMemory
 }
 
@@ -42,8 +45,12 @@ func (x *Index) openSealed(r Reader, number uint16) (*sealedChunk, error) {
 	if magic := f.bytes(len(sealMagic)); string(magic) != sealMagic {
 		return nil, fmt.Errorf("%w: %v begins with %q", ErrCorrupt, id, magic)
 	}
-	if v := f.bytes(1); len(v) == 1 && v[0] != sealVersion {
-		return nil, fmt.Errorf("%w: %v has the version %d, this program knows %d", ErrVersion, id, v[0], sealVersion)
+	version := byte(0)
+	if v := f.bytes(1); len(v) == 1 {
+		version = v[0]
+	}
+	if version > sealVersion {
+		return nil, fmt.Errorf("%w: %v has the version %d, this program knows up to %d", ErrVersion, id, version, sealVersion)
 	}
 	c := &sealedChunk{number: number, prefix: prefix, cache: &x.cache}
 	c.memory.start(&x.memory)
@@ -55,8 +62,11 @@ func (x *Index) openSealed(r Reader, number uint16) (*sealedChunk, error) {
 	c.values = f.dict(number, sectionValues)
 	c.postings = f.slots(number, sectionPostings, f.uvarint())
 	c.scopes = f.scopeFilter()
+	if version >= numbersVersion {
+		c.readColumns(&f)
+	}
 	c.lens.id = pageID{chunk: number, section: sectionLengths}
-	if f.bad || len(f.rest) > 0 {
+	if f.bad || len(f.rest) > 0 || version == 0 {
 		return nil, fmt.Errorf("%w: %v is malformed", ErrCorrupt, id)
 	}
 	return c, nil
@@ -88,13 +98,22 @@ func (f *fields) uvarint() int {
 }
 
 func (f *fields) longUvarint() int {
+	v := f.uvarint64()
+	if v >= 1<<62 {
+		f.bad, f.rest = true, nil
+		return 0
+	}
+	return int(v)
+}
+
+func (f *fields) uvarint64() uint64 {
 	v, n := binary.Uvarint(f.rest)
-	if n <= 0 || v >= 1<<62 {
+	if n <= 0 {
 		f.bad, f.rest = true, nil
 		return 0
 	}
 	f.rest = f.rest[n:]
-	return int(v)
+	return v
 }
 
 func (f *fields) slots(chunk uint16, section byte, n int) []pageSlot {
