@@ -331,7 +331,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 			return err
 		}
 	}
-	values, err := tx.filterValues(p, pv.run)
+	values, err := filterValues(p, pv.run, tx.giveNumber)
 	if err != nil {
 		return tx.breaks(err)
 	}
@@ -390,8 +390,9 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 	return nil
 }
 
-// filterValues are what the forward record is filtered by.
-func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
+// filterValues are what the forward record is filtered by. number is asked for the
+// numbers of names; a metadata field may have none.
+func filterValues(p *prepared, run uint32, number func(nameKey) (uint32, bool, error)) ([]invindex.Value, error) {
 	r := &p.rec
 	values := make([]invindex.Value, 0, 7+len(p.values))
 	for _, s := range []struct {
@@ -402,7 +403,7 @@ func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
 		if s.name == "" {
 			continue
 		}
-		num, err := tx.number(nameKey{s.class, s.name})
+		num, _, err := number(nameKey{s.class, s.name})
 		if err != nil {
 			return nil, err
 		}
@@ -425,7 +426,7 @@ func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
 		}
 	}
 	for _, m := range p.values {
-		num, ok, err := tx.fieldNumber(m.path)
+		num, ok, err := number(nameKey{nameField, m.path})
 		if err != nil {
 			return nil, err
 		}
@@ -439,6 +440,15 @@ func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
 // numberValue is the filter key of an interned name.
 func numberValue(num uint32) string {
 	return string(binary.AppendUvarint(nil, uint64(num)))
+}
+
+// giveNumber is the number of a name, newly given if it has none and there is room.
+func (tx *Tx) giveNumber(k nameKey) (uint32, bool, error) {
+	if k.class == nameField {
+		return tx.fieldNumber(k.name)
+	}
+	num, err := tx.number(k)
+	return num, err == nil, err
 }
 
 // fieldNumber registers a metadata path for the filter index, while there is room.
