@@ -10,7 +10,9 @@ import (
 
 const (
 	sealMagic   = "mxic"
-	sealVersion = 1
+	sealVersion = 2
+	// numbersVersion is the first that has columns.
+	numbersVersion = 2
 
 	// pageTarget is the size from which a page takes no more. A list longer than
 	// it has a page of its own, of at most about 200 KB.
@@ -55,6 +57,7 @@ func (x *Index) Seal(w Writer, chunk uint16) error {
 	s.flushPostings()
 	head = binary.AppendUvarint(head, uint64(s.page))
 	head = scopes.append(head)
+	head = s.columns(head, c)
 	s.put(sectionHeader, 0, head)
 	return s.err
 }
@@ -85,7 +88,7 @@ func (x *Index) Sealed(r Reader, chunk uint16) error {
 	if _, err := x.sealable(chunk); err != nil {
 		return err
 	}
-	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	c, err := x.openSealed(r, chunk)
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func (x *Index) Load(r Reader, chunk uint16) error {
 	if mark := x.mark.Load(); next < mark {
 		return fmt.Errorf("%w: chunk %d after %d documents", ErrOrder, chunk, mark)
 	}
-	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	c, err := x.openSealed(r, chunk)
 	if err != nil {
 		return err
 	}
@@ -162,7 +165,7 @@ func (s *sealer) put(section byte, number int, b []byte) {
 //	magic, version (a byte), for each window the number of documents and their
 //	length, number of terms; then for terms and for values the number of
 //	dictionary pages and the first key of each; then the number of postings pages;
-//	then the filter of scopes
+//	then the filter of scopes; then the columns
 //
 // where numbers are uvarints, and keys are preceded by their length.
 func (s *sealer) header(c *hotChunk) []byte {
