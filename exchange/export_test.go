@@ -324,3 +324,28 @@ func TestExportOfTheLongest(t *testing.T) {
 		t.Errorf("%d bytes of text, %v", len(m.Text), err)
 	}
 }
+
+// TestSeedB_ExportAndImport: "memory.export(agent_id)", then "memory.import(agent_id,
+// json)", which reports how many fragments it imported.
+func TestSeedB_ExportAndImport(t *testing.T) {
+	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	db, other := openAt(t, &now), openAt(t, &now)
+	for _, m := range []engine.Memory{
+		{Scope: engine.Scope{Agent: "researcher"}, Text: "The kiln arrived.", Kind: engine.KindFragment, Source: engine.SourceWebSearch},
+		{Scope: engine.Scope{Agent: "researcher"}, Text: "It stands in the shed.", Embedding: []float32{1, 2}},
+		{Scope: engine.Scope{Agent: "coder"}, Text: "Not this one."},
+	} {
+		if _, err := db.Memories().Store(t.Context(), m, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := &ExportOptions{Scope: engine.Scope{Agent: "researcher"}}
+	out := export(t, db, o)
+	report, err := ImportJSONL(t.Context(), other, strings.NewReader(out), nil)
+	if err != nil || report.Stored != 2 || report.Read != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if again := export(t, other, o); again != out {
+		t.Errorf("exported\n%s\nwant\n%s", again, out)
+	}
+}
