@@ -95,7 +95,7 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 		}
 		tx.db.janitor.wake()
 	}()
-	past := &Tx{db: tx.db, reader: p.snap, lsn: lsn, text: p.text, now: tx.now}
+	past := &Tx{db: tx.db, reader: p.snap, lsn: lsn, text: p.text, now: tx.now, past: true}
 	defer func() { past.done = true }()
 	return fn(past)
 }

@@ -22,6 +22,7 @@ type Tx struct {
 	text   invindex.Snapshot // doc IDs below its mark may be visible
 	now    int64             // the clock, fixed at the begin
 	done   bool
+	past   bool // a state is read that is older than the mark: see [Tx.asOf]
 
 	*writes // nil in a View
 }
