@@ -18,25 +18,82 @@ import (
 )
 
 // memdbVectors is memdb's index with the float32 rows, by which the best
-// candidates are scored again, in different places.
+// candidates are scored again, in different places. Where the index does not
+// hold them, it is the same one.
 func memdbVectors() []peer.VectorOpener {
+	shared := &codesOnly{built: map[*peer.VectorWork]*builtCodes{}}
 	return []peer.VectorOpener{
-		{Name: "memdb", Open: openMemdbVectors(rowsInMemory)},
-		{Name: "memdb, rows in a file", Open: openMemdbVectors(rowsInFile)},
-		{Name: "memdb, rows in Pebble", Open: openMemdbVectors(rowsInPebble)},
+		{Name: "memdb", Open: openMemdbVectors},
+		{Name: "memdb, rows mapped", Open: shared.opener(rowsMapped)},
+		{Name: "memdb, rows read", Open: shared.opener(rowsRead)},
+		{Name: "memdb, rows in Pebble", Open: shared.opener(rowsInPebble)},
 	}
 }
 
-// A rowStore makes a set of vectors the truth of an index, which holds the rows
-// itself if there is none.
-type rowStore func(w *peer.VectorWork) (hnsw.Truth, func() error, error)
-
-func rowsInMemory(*peer.VectorWork) (hnsw.Truth, func() error, error) {
-	return nil, func() error { return nil }, nil
+func openMemdbVectors(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
+	x, err := hnsw.New(hnsw.Config{Dim: w.Base.Dim, M: w.M, EfConstruction: w.EfConstruction})
+	if err != nil {
+		return nil, err
+	}
+	return &peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x, nil)}, nil
 }
 
-// rowsInFile reads each row with a call of the system.
-func rowsInFile(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
+// codesOnly are indexes without rows, built when first needed.
+type codesOnly struct {
+	built map[*peer.VectorWork]*builtCodes
+}
+
+type builtCodes struct {
+	x     *hnsw.Index
+	built peer.VectorBuild
+}
+
+// A rowStore makes the truth of a set of vectors.
+type rowStore func(w *peer.VectorWork) (hnsw.Truth, func() error, error)
+
+func (c *codesOnly) opener(store rowStore) func(context.Context, *peer.VectorWork) (peer.Vectors, error) {
+	return func(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
+		truth, closeRows, err := store(w)
+		if err != nil {
+			return nil, err
+		}
+		return &codesRun{shared: c, work: w, truth: truth, closeRows: closeRows}, nil
+	}
+}
+
+// codesRun searches a shared index with rows of its own.
+type codesRun struct {
+	peer.InProcess
+	shared    *codesOnly
+	work      *peer.VectorWork
+	truth     hnsw.Truth
+	closeRows func() error
+}
+
+// Build builds the index, unless another one has.
+func (r *codesRun) Build(ctx context.Context) (peer.VectorBuild, error) {
+	b := r.shared.built[r.work]
+	if b == nil {
+		x, err := hnsw.New(hnsw.Config{Dim: r.work.Base.Dim, M: r.work.M, EfConstruction: r.work.EfConstruction, Truth: r.truth})
+		if err != nil {
+			return peer.VectorBuild{}, err
+		}
+		b = &builtCodes{x: x}
+		in := peer.InProcess{Fill: fillMemdb(x, r.work.Base)}
+		if b.built, err = in.Build(ctx); err != nil {
+			return b.built, err
+		}
+		r.shared.built[r.work] = b
+	}
+	r.InProcess = peer.InProcess{Work: r.work, Search: searchMemdb(b.x, r.truth)}
+	return b.built, nil
+}
+
+// Close closes the rows.
+func (r *codesRun) Close() error { return r.closeRows() }
+
+// rowsRead reads each row with a call of the system.
+func rowsRead(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
 	f, err := os.Open(w.BaseFile)
 	if err != nil {
 		return nil, nil, err
@@ -115,28 +172,6 @@ func (quiet) Errorf(string, ...any) {}
 
 func (quiet) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-func openMemdbVectors(store rowStore) func(context.Context, *peer.VectorWork) (peer.Vectors, error) {
-	return func(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
-		truth, closeRows, err := store(w)
-		if err != nil {
-			return nil, err
-		}
-		x, err := hnsw.New(hnsw.Config{Dim: w.Base.Dim, M: w.M, EfConstruction: w.EfConstruction, Truth: truth})
-		if err != nil {
-			return nil, errors.Join(err, closeRows())
-		}
-		return &memdbIndex{peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x)}, closeRows}, nil
-	}
-}
-
-// memdbIndex closes the rows with the index.
-type memdbIndex struct {
-	peer.InProcess
-	closeRows func() error
-}
-
-func (m *memdbIndex) Close() error { return errors.Join(m.InProcess.Close(), m.closeRows()) }
-
 func fillMemdb(x *hnsw.Index, s *vectorset.Set) func(context.Context) (int64, error) {
 	return func(ctx context.Context) (int64, error) {
 		for i := range s.Len() {
@@ -149,9 +184,10 @@ func fillMemdb(x *hnsw.Index, s *vectorset.Set) func(context.Context) (int64, er
 	}
 }
 
-func searchMemdb(x *hnsw.Index) func(ctx context.Context, query []float32, ef, k int, dst []uint32) ([]uint32, error) {
+// searchMemdb searches with a truth, or with the index's own if that is nil.
+func searchMemdb(x *hnsw.Index, truth hnsw.Truth) func(ctx context.Context, query []float32, ef, k int, dst []uint32) ([]uint32, error) {
 	return func(ctx context.Context, query []float32, ef, k int, dst []uint32) ([]uint32, error) {
-		hits, err := x.Search(ctx, query, hnsw.Search{K: k, Ef: ef, Slots: x.Len()})
+		hits, err := x.Search(ctx, query, hnsw.Search{K: k, Ef: ef, Slots: x.Len(), Truth: truth})
 		for _, h := range hits {
 			dst = append(dst, h.Slot)
 		}
