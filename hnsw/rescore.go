@@ -176,18 +176,36 @@ func (r *searcher) scoreTruth(ids []uint32, out []float32) error {
 	return nil
 }
 
-// rowScore scores a row as it was added for a prepared query.
+// rowScore scores a row as it was added for a prepared query. What the row is fit
+// for shows in the score: only one out of range is looked into.
 func rowScore(m Metric, query, row []float32) (float32, error) {
-	norm, err := checkedNorm(row, len(query), m)
-	switch {
-	case err != nil:
-		return 0, err
-	case m == Cosine:
-		return float32(float64(simd.Dot(query, row)) / norm), nil
-	case m == Dot:
-		return simd.Dot(query, row), nil
+	if len(row) == len(query) {
+		score := float32(math.NaN())
+		switch m {
+		case Cosine:
+			// Within the range, float32 neither overflows nor loses digits.
+			if square := simd.Dot(row, row); square > 1e-24 && square < 1e24 {
+				score = float32(float64(simd.Dot(query, row)) / math.Sqrt(float64(square)))
+			}
+		case Dot:
+			score = simd.Dot(query, row)
+		case L2:
+			score = negatedRoot(simd.SquaredL2(query, row))
+		}
+		if !math.IsNaN(float64(score)) && !math.IsInf(float64(score), 0) {
+			return score, nil
+		}
 	}
-	return negatedRoot(simd.SquaredL2(query, row)), nil
+	norm, err := checkedNorm(row, len(query), m)
+	if err != nil {
+		return 0, err
+	}
+	// It is a cosine: the other scores of a row that is fit are finite.
+	dot := 0.0
+	for i, v := range row {
+		dot += float64(query[i]) * float64(v)
+	}
+	return float32(dot / norm), nil
 }
 
 func negatedRoot(squared float32) float32 { return 0 - float32(math.Sqrt(float64(squared))) }
