@@ -125,7 +125,7 @@ func (r *vectorGrowthRun) fill(ctx context.Context, x *hnsw.Index, f *os.File, m
 }
 
 func (r *vectorGrowthRun) search(ctx context.Context, x *hnsw.Index, queries *vectorset.Set, truth vectorset.Truth, sample harness.Sample) error {
-	in := &peer.InProcess{Work: &peer.VectorWork{Queries: queries}, Search: searchMemdb(x, nil)}
+	in := &peer.InProcess{Work: &peer.VectorWork{Queries: queries}, Search: searchMemdb(x)}
 	curve, err := askCurve(ctx, in, truth, func(int, curvePoint) {})
 	if err != nil {
 		return err

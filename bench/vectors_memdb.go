@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,88 +19,75 @@ import (
 )
 
 // memdbVectors is memdb's index with the float32 rows, by which the best
-// candidates are scored again, in different places. Where the index does not
-// hold them, it is the same one.
+// candidates are scored again, in different places.
 func memdbVectors() []peer.VectorOpener {
-	shared := &codesOnly{built: map[*peer.VectorWork]*builtCodes{}}
+	built := &builtIndexes{indexes: map[*peer.VectorWork]*hnsw.Index{}}
 	return []peer.VectorOpener{
-		{Name: "memdb", Open: openMemdbVectors},
-		{Name: "memdb, rows mapped", Open: shared.opener(rowsMapped)},
-		{Name: "memdb, rows read", Open: shared.opener(rowsRead)},
-		{Name: "memdb, rows in Pebble", Open: shared.opener(rowsInPebble)},
+		{Name: "memdb", Open: built.open},
+		{Name: "memdb, rows in a file", Missing: noMappedFiles, Open: built.openMapped},
+		{Name: "memdb, rows in Pebble", Open: openRowsInPebble},
 	}
 }
 
-func openMemdbVectors(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
-	x, err := hnsw.New(hnsw.Config{Dim: w.Base.Dim, M: w.M, EfConstruction: w.EfConstruction})
+// builtIndexes are those with the rows in memory, to make others of that would be
+// built the same.
+type builtIndexes struct {
+	indexes map[*peer.VectorWork]*hnsw.Index
+}
+
+func indexConfig(w *peer.VectorWork) hnsw.Config {
+	return hnsw.Config{Dim: w.Base.Dim, M: w.M, EfConstruction: w.EfConstruction}
+}
+
+func (b *builtIndexes) open(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
+	x, err := hnsw.New(indexConfig(w))
 	if err != nil {
 		return nil, err
 	}
-	return &peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x, nil)}, nil
+	b.indexes[w] = x
+	return &peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x)}, nil
 }
 
-// codesOnly are indexes without rows, built when first needed.
-type codesOnly struct {
-	built map[*peer.VectorWork]*builtCodes
-}
-
-type builtCodes struct {
-	x     *hnsw.Index
-	built peer.VectorBuild
-}
-
-// A rowStore makes the truth of a set of vectors.
-type rowStore func(w *peer.VectorWork) (hnsw.Truth, func() error, error)
-
-func (c *codesOnly) opener(store rowStore) func(context.Context, *peer.VectorWork) (peer.Vectors, error) {
-	return func(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
-		truth, closeRows, err := store(w)
-		if err != nil {
-			return nil, err
-		}
-		return &codesRun{shared: c, work: w, truth: truth, closeRows: closeRows}, nil
-	}
-}
-
-// codesRun searches a shared index with rows of its own.
-type codesRun struct {
-	peer.InProcess
-	shared    *codesOnly
-	work      *peer.VectorWork
-	truth     hnsw.Truth
-	closeRows func() error
-}
-
-// Build builds the index, unless another one has.
-func (r *codesRun) Build(ctx context.Context) (peer.VectorBuild, error) {
-	b := r.shared.built[r.work]
-	if b == nil {
-		x, err := hnsw.New(hnsw.Config{Dim: r.work.Base.Dim, M: r.work.M, EfConstruction: r.work.EfConstruction, Truth: r.truth})
-		if err != nil {
-			return peer.VectorBuild{}, err
-		}
-		b = &builtCodes{x: x}
-		in := peer.InProcess{Fill: fillMemdb(x, r.work.Base)}
-		if b.built, err = in.Build(ctx); err != nil {
-			return b.built, err
-		}
-		r.shared.built[r.work] = b
-	}
-	r.InProcess = peer.InProcess{Work: r.work, Search: searchMemdb(b.x, r.truth)}
-	return b.built, nil
-}
-
-// Close closes the rows.
-func (r *codesRun) Close() error { return r.closeRows() }
-
-// rowsRead reads each row with a call of the system.
-func rowsRead(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
-	f, err := os.Open(w.BaseFile)
+// openMapped prepares an index that keeps its rows in a mapped file, of which the
+// system keeps in memory what it has room for. It is read from the snapshot of the
+// one in memory.
+func (b *builtIndexes) openMapped(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
+	f, err := os.Create(filepath.Join(w.Dir, "rows"))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return rowsOf(f, w.Base.Dim), f.Close, nil
+	return &mappedIndex{work: w, file: f, of: b.indexes[w]}, nil
 }
+
+type mappedIndex struct {
+	peer.InProcess
+	work *peer.VectorWork
+	file *os.File
+	of   *hnsw.Index
+}
+
+// Build reads the snapshot, and so says nothing of the time that building takes.
+func (m *mappedIndex) Build(context.Context) (b peer.VectorBuild, err error) {
+	in, out := io.Pipe()
+	go func() {
+		s := m.of.Snapshot()
+		defer s.Close()
+		_, err := s.WriteTo(out)
+		out.CloseWithError(err)
+	}()
+	cfg := indexConfig(m.work)
+	cfg.File, cfg.CodeMemory = m.file, math.MaxInt64
+	x, err := hnsw.ReadSnapshot(in, cfg)
+	if err := errors.Join(err, in.Close()); err != nil {
+		return b, err
+	}
+	m.InProcess = peer.InProcess{Work: m.work, Search: searchMemdb(x)}
+	b.Bytes = x.Bytes()
+	return b, nil
+}
+
+// Close closes the file with the index.
+func (m *mappedIndex) Close() error { return errors.Join(m.InProcess.Close(), m.file.Close()) }
 
 // rowsOf makes a file of native float32 rows the truth.
 func rowsOf(f *os.File, dim int) hnsw.Truth {
@@ -113,19 +101,38 @@ func rowsOf(f *os.File, dim int) hnsw.Truth {
 // pebbleCache holds a part of the rows, as a budget would allow for.
 const pebbleCache = 64 << 20
 
-// rowsInPebble gets each row from a store as the engine has one.
-func rowsInPebble(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
+// openRowsInPebble prepares an index that gets each row from a store as the engine
+// has one.
+func openRowsInPebble(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
 	cache := pebble.NewCache(pebbleCache)
 	defer cache.Unref()
 	db, err := pebble.Open(filepath.Join(w.Dir, "pebble"), &pebble.Options{
 		Cache: cache, Logger: quiet{}, FormatMajorVersion: pebble.FormatNewest,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := fillPebble(db, w.Base); err != nil {
-		return nil, nil, errors.Join(err, db.Close())
+	cfg := indexConfig(w)
+	cfg.Truth = rowsIn(db)
+	x, err := hnsw.New(cfg)
+	if err == nil {
+		err = fillPebble(db, w.Base)
 	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &pebbleIndex{peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x)}, db}, nil
+}
+
+type pebbleIndex struct {
+	peer.InProcess
+	db *pebble.DB
+}
+
+// Close closes the store with the index.
+func (p *pebbleIndex) Close() error { return errors.Join(p.InProcess.Close(), p.db.Close()) }
+
+func rowsIn(db *pebble.DB) hnsw.Truth {
 	return func(slot uint32, dst []float32) ([]float32, error) {
 		var key [4]byte
 		binary.BigEndian.PutUint32(key[:], slot)
@@ -133,11 +140,11 @@ func rowsInPebble(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range w.Base.Dim {
-			dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(value[4*i:])))
+		for ; len(value) >= 4; value = value[4:] {
+			dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(value)))
 		}
 		return dst, closer.Close()
-	}, db.Close, nil
+	}
 }
 
 func fillPebble(db *pebble.DB, s *vectorset.Set) error {
@@ -184,10 +191,9 @@ func fillMemdb(x *hnsw.Index, s *vectorset.Set) func(context.Context) (int64, er
 	}
 }
 
-// searchMemdb searches with a truth, or with the index's own if that is nil.
-func searchMemdb(x *hnsw.Index, truth hnsw.Truth) func(ctx context.Context, query []float32, ef, k int, dst []uint32) ([]uint32, error) {
+func searchMemdb(x *hnsw.Index) func(ctx context.Context, query []float32, ef, k int, dst []uint32) ([]uint32, error) {
 	return func(ctx context.Context, query []float32, ef, k int, dst []uint32) ([]uint32, error) {
-		hits, err := x.Search(ctx, query, hnsw.Search{K: k, Ef: ef, Slots: x.Len(), Truth: truth})
+		hits, err := x.Search(ctx, query, hnsw.Search{K: k, Ef: ef, Slots: x.Len()})
 		for _, h := range hits {
 			dst = append(dst, h.Slot)
 		}

@@ -273,8 +273,8 @@ func TestTruthIsAskedForScores(t *testing.T) {
 			return append(dst, vecs[slot]...), nil
 		}
 		x := linkedIndex(t, cfg, vecs[:2000])
-		if x.rows.bytes(x.Len()) != 0 {
-			t.Errorf("%d bytes of rows are kept beside their truth", x.rows.bytes(x.Len()))
+		if kept, _ := x.rows.bytes(x.Len()); kept != 0 {
+			t.Errorf("%d bytes of rows are kept beside their truth", kept)
 		}
 		for _, q := range vecs[2000:] {
 			for _, exact := range []bool{false, true} {
