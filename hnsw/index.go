@@ -35,6 +35,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -269,10 +270,12 @@ func (x *Index) prepare(vec []float32, norm float64, dst []float32) []float32 {
 		return append(dst, vec...)
 	}
 	inv := 1 / norm
-	for _, v := range vec {
-		dst = append(dst, float32(float64(v)*inv))
+	dst = slices.Grow(dst, len(vec))
+	out := dst[len(dst) : len(dst)+len(vec)]
+	for i, v := range vec {
+		out[i] = float32(float64(v) * inv)
 	}
-	return dst
+	return dst[:len(dst)+len(vec)]
 }
 
 func (x *Index) store(slot uint32, vec []float32) {

@@ -74,18 +74,42 @@ func (b *beam) setQuery(vec []float32) (residual float64, large bool) {
 		clear(q.Codes)
 		return math.Sqrt(squaredNorm(vec)), false
 	}
-	codes := q.Codes[:len(vec)]
-	inv := 1 / float64(q.Scale)
-	b.rounded = b.rounded[:len(vec)]
-	magnitudes := int32(0)
-	for i, v := range vec {
-		c := min(max(round(float64(v)*inv), -codeMax), codeMax)
-		codes[i] = int8(c)
-		q.Sum += c
-		magnitudes += max(c, -c)
-		b.rounded[i] = float32(c) * q.Scale
+	if largest > float64(q.Scale)*(codeMax+0.25) {
+		// The scale is so small that it has few digits.
+		q.Scale = math.Nextafter32(q.Scale, 1)
 	}
-	return distance(vec, b.rounded), int(magnitudes) >= len(vec)
+	sum, magnitudes, left := roundSigned(vec, 1/float64(q.Scale), q.Codes)
+	q.Sum = sum
+	return math.Sqrt(left) * float64(q.Scale), int(magnitudes) >= len(vec)
+}
+
+// roundSigned rounds the components of a vector, each times inv, to codes, and
+// returns the sums of those, of their magnitudes, and of the squares of what is
+// left. It does two at a time, so that no addition waits for the one before.
+func roundSigned(vec []float32, inv float64, codes []int8) (sum, magnitudes int32, left float64) {
+	var other float64
+	for len(vec) >= 2 && len(codes) >= 2 {
+		v, w := float64(vec[0])*inv, float64(vec[1])*inv
+		a, b := round(v), round(w)
+		codes[0], codes[1] = int8(a), int8(b)
+		sum += a + b
+		magnitudes += max(a, -a) + max(b, -b)
+		v -= float64(a)
+		w -= float64(b)
+		left += v * v
+		other += w * w
+		vec, codes = vec[2:], codes[2:]
+	}
+	if len(vec) == 1 && len(codes) == 1 {
+		v := float64(vec[0]) * inv
+		a := round(v)
+		codes[0] = int8(a)
+		sum += a
+		magnitudes += max(a, -a)
+		v -= float64(a)
+		left += v * v
+	}
+	return sum, magnitudes, left + other
 }
 
 // slack returns by how much the key of a row's codes may be off.
