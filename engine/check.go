@@ -50,6 +50,8 @@ type MemoryShares struct {
 	TextPages  int64 `json:"text_pages"`
 	TextChunk  int64 `json:"text_chunk"`
 	Embeddings int64 `json:"embeddings"`
+	// VectorCodes are codes of vectors, in each space: more lie in a file.
+	VectorCodes int64 `json:"vector_codes"`
 }
 
 // SpaceInfo describes a vector space.
@@ -64,6 +66,9 @@ type SpaceInfo struct {
 	Linked   int64 `json:"linked"`
 	Unlinked int64 `json:"unlinked"`
 	Bytes    int64 `json:"bytes"` // in RAM
+	// FileBytes are those of codes beyond their share of the memory budget, which
+	// lie in a file.
+	FileBytes int64 `json:"file_bytes,omitempty"`
 }
 
 // Stats returns figures of the database. Entities, relations and sessions are 0
@@ -101,7 +106,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
 	blockCache, memtable := db.shares()
-	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes}
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, VectorCodes: db.codesShare()}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
 	}
