@@ -189,7 +189,7 @@ func checkType(f Filter) error {
 
 func checkParts(parts []Filter, depth int, nodes *int) error {
 	if depth > MaxFilterDepth {
-		return invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
+		return tooDeep()
 	}
 	for _, g := range parts {
 		if err := checkType(g); err != nil {
@@ -200,6 +200,10 @@ func checkParts(parts []Filter, depth int, nodes *int) error {
 		}
 	}
 	return spend(nodes, 1)
+}
+
+func tooDeep() error {
+	return invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
 }
 
 func checkOne(f Filter, nodes *int) error {

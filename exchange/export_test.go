@@ -15,9 +15,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
-func openAt(t *testing.T, now *time.Time) *engine.DB {
+func openAt(t *testing.T, now *time.Time, indexed ...engine.IndexedField) *engine.DB {
 	t.Helper()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: func() time.Time { return *now }})
+	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: func() time.Time { return *now }, IndexedText: indexed})
 	if err != nil {
 		t.Fatal(err)
 	}
