@@ -175,8 +175,15 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 	if err := c.tx.db.analyse(p); err != nil {
 		return err
 	}
-	if !slices.Equal(p.terms, f.idx.Terms) || p.length != f.idx.Length {
+	idx, err := indexedDoc(p, f.run, c.tx.knownNumber)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(idx.Terms, f.idx.Terms) || idx.Length != f.idx.Length {
 		c.report.problem("memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.id, doc)
+	}
+	if !slices.Equal(idx.Values, f.idx.Values) || f.idx.Numbered && !slices.Equal(idx.Numbers, f.idx.Numbers) {
+		c.report.problem("memory %s: its document %d does not hold its filter values; rebuild the text index", rec.id, doc)
 	}
 	c.sameRow(rec, doc, f)
 	return nil

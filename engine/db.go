@@ -37,6 +37,7 @@ type DB struct {
 	dedup      Dedup
 	lockWait   time.Duration
 	budget     int64
+	columns    bool  // see Options
 	hotBytes   int64 // what a chunk of the text index in memory may grow to
 
 	vectorsInMemory bool

@@ -56,7 +56,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, base: base, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
-		budget: o.MemoryBudget, hotBytes: o.hotBytes, spaces: newSpaces(), names: newNames(),
+		budget: o.MemoryBudget, hotBytes: o.hotBytes, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{},
 	}

@@ -184,11 +184,11 @@ func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRo
 	if err := b.db.analyse(p); err != nil {
 		return err
 	}
-	values, err := filterValues(p, r.run, tx.knownNumber)
+	idx, err := indexedDoc(p, r.run, tx.knownNumber)
 	if err != nil {
 		return err
 	}
-	pv := &pendingVersion{version: r.version, run: r.run, rec: rec, idx: invindex.Doc{Terms: p.terms, Length: p.length, Values: values}}
+	pv := &pendingVersion{version: r.version, run: r.run, rec: rec, idx: idx}
 	if err := b.index.Add(doc, &pv.idx); err != nil {
 		return err
 	}
