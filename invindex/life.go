@@ -109,3 +109,11 @@ func (x *Index) Verify(ctx context.Context, s Snapshot, report func(error)) erro
 	}
 	return nil
 }
+
+// Advance says that documents below doc will not be added any more, so that the
+// chunks before its own can be sealed.
+func (x *Index) Advance(doc uint32) {
+	if doc > x.mark.Load() {
+		x.mark.Store(doc)
+	}
+}

@@ -25,12 +25,18 @@ const (
 // Sealable returns the chunks in memory that take no more documents.
 func (x *Index) Sealable() []uint16 {
 	var numbers []uint16
-	for _, c := range x.list() {
-		if _, err := x.sealable(c.id()); err == nil {
-			numbers = append(numbers, c.id())
+	mark, chunks := x.mark.Load(), x.list()
+	for i, c := range chunks {
+		if hot, ok := c.(*hotChunk); ok && closed(chunks, i, mark) {
+			numbers = append(numbers, hot.number)
 		}
 	}
 	return numbers
+}
+
+// closed tells whether a chunk takes no more documents.
+func closed(chunks []chunk, i int, mark uint32) bool {
+	return i < len(chunks)-1 || uint64(mark) >= (uint64(chunks[i].id())+1)*chunkDocs
 }
 
 // Seal writes a chunk to w, as pages that a Reader finds again. The chunk must
@@ -63,8 +69,7 @@ func (x *Index) seal(w Writer, c *hotChunk) error {
 
 // sealable returns a chunk that Seal takes, or says why it doesn't.
 func (x *Index) sealable(number uint16) (*hotChunk, error) {
-	mark := uint64(x.mark.Load())
-	chunks := x.list()
+	mark, chunks := x.mark.Load(), x.list()
 	for i, c := range chunks {
 		if c.id() != number {
 			continue
@@ -73,7 +78,7 @@ func (x *Index) sealable(number uint16) (*hotChunk, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: chunk %d is sealed already", ErrInvalid, number)
 		}
-		if i == len(chunks)-1 && mark < (uint64(number)+1)*chunkDocs {
+		if !closed(chunks, i, mark) {
 			return nil, fmt.Errorf("%w: chunk %d still takes documents", ErrInvalid, number)
 		}
 		return hot, nil
