@@ -27,17 +27,26 @@ func (x *Index) Growing() (chunk uint16, bytes int64, ok bool) {
 // finds the pages. One goroutine may call it at a time, and none beside Add or
 // Sealed. Numbers that the index does not have are passed over.
 func (x *Index) Drop(numbers ...uint16) {
+	x.drop(numbers, x.list(), nil)
+}
+
+// drop makes chunks those of the index, but for all of the given numbers that are not
+// the one to keep.
+func (x *Index) drop(numbers []uint16, chunks []chunk, keep *sealedChunk) {
 	var rest []chunk
-	for _, c := range x.list() {
-		if !slices.Contains(numbers, c.id()) {
+	var gone []*sealedChunk
+	for _, c := range chunks {
+		s, sealed := c.(*sealedChunk)
+		if !slices.Contains(numbers, c.id()) || sealed && s == keep {
 			rest = append(rest, c)
-			continue
-		}
-		if s, ok := c.(*sealedChunk); ok {
-			x.cache.drop(s)
+		} else if sealed {
+			gone = append(gone, s)
 		}
 	}
 	x.chunks.Store(&rest)
+	for _, s := range gone {
+		x.cache.drop(s)
+	}
 }
 
 // drop forgets the pages of a chunk. A snapshot that still reads the chunk may
