@@ -36,7 +36,7 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 			bar := &progress{app: a}
 			defer bar.clear()
 			opts.Progress = func(r exchange.ExportReport) {
-				bar.say("%s: %s memories exported", args[0], number(r.Memories))
+				bar.say("%s: %s exported", args[0], count(r.Memories, "memory", "memories"))
 			}
 			if args[0] == "-" {
 				_, err := exchange.Export(ctx, db, a.stdout, &opts)
@@ -83,6 +83,6 @@ func (a *app) printExported(r exchange.ExportReport) error {
 	if a.json {
 		return a.printJSON(exportedJSON(r))
 	}
-	a.printf("exported %s memories, %s events of histories and %s keys\n", number(r.Memories), number(r.Events), number(r.Entries))
+	a.printf("exported %s, %s of histories and %s\n", count(r.Memories, "memory", "memories"), count(r.Events, "event", "events"), count(r.Entries, "key", "keys"))
 	return nil
 }
