@@ -37,6 +37,8 @@ func TestFilterAgainstNaive(t *testing.T) {
 	var sum filterCount
 	for seed, variant := range []filterVariant{
 		{name: "in memory"},
+		{name: "by columns", opts: Options{columns: true}},
+		{name: "by sealed columns", opts: Options{columns: true, hotBytes: 16 << 10}, sealed: true},
 		{name: "in sealed chunks", opts: Options{hotBytes: 8 << 10}, sealed: true},
 		{name: "outside the index", others: MaxIndexedPaths},
 		{name: "half in the index", others: MaxIndexedPaths - 2, opts: Options{hotBytes: 20 << 10}, sealed: true},
