@@ -51,8 +51,12 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 // exportFile writes beside the file and renames at the end, so that there is never
 // half an export under its name.
 func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force bool, opts *exchange.ExportOptions) error {
-	if _, err := os.Stat(name); err == nil && !force {
-		return &engine.Error{Kind: engine.ErrExists, What: "export to " + name, Why: "the file is there", Do: "name another file, or replace it with --force"}
+	const doing = "export to "
+	switch info, err := os.Stat(name); {
+	case err == nil && info.IsDir():
+		return &engine.Error{Kind: engine.ErrInvalid, What: doing + name, Why: "it is a folder", Do: "name a file"}
+	case err == nil && !force:
+		return &engine.Error{Kind: engine.ErrExists, What: doing + name, Why: "the file is there", Do: "name another file, or replace it with --force"}
 	}
 	temp := name + ".part"
 	file, err := os.Create(temp)
