@@ -83,7 +83,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			Text: db.text.Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes(),
+			Text: db.text.Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes() + db.written.bytes(),
 		},
 	}
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
