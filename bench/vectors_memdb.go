@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,29 +21,73 @@ import (
 // memdbVectors is memdb's index with the float32 rows, by which the best
 // candidates are scored again, in different places.
 func memdbVectors() []peer.VectorOpener {
+	built := &builtIndexes{indexes: map[*peer.VectorWork]*hnsw.Index{}}
 	return []peer.VectorOpener{
-		{Name: "memdb", Open: openMemdbVectors(rowsInMemory)},
-		{Name: "memdb, rows in a file", Open: openMemdbVectors(rowsInFile)},
-		{Name: "memdb, rows in Pebble", Open: openMemdbVectors(rowsInPebble)},
+		{Name: "memdb", Open: built.open},
+		{Name: "memdb, rows in a file", Missing: noMappedFiles, Open: built.openMapped},
+		{Name: "memdb, rows in Pebble", Open: openRowsInPebble},
 	}
 }
 
-// A rowStore makes a set of vectors the truth of an index, which holds the rows
-// itself if there is none.
-type rowStore func(w *peer.VectorWork) (hnsw.Truth, func() error, error)
-
-func rowsInMemory(*peer.VectorWork) (hnsw.Truth, func() error, error) {
-	return nil, func() error { return nil }, nil
+// builtIndexes are those with the rows in memory, to make others of that would be
+// built the same.
+type builtIndexes struct {
+	indexes map[*peer.VectorWork]*hnsw.Index
 }
 
-// rowsInFile reads each row with a call of the system.
-func rowsInFile(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
-	f, err := os.Open(w.BaseFile)
+func indexConfig(w *peer.VectorWork) hnsw.Config {
+	return hnsw.Config{Dim: w.Base.Dim, M: w.M, EfConstruction: w.EfConstruction}
+}
+
+func (b *builtIndexes) open(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
+	x, err := hnsw.New(indexConfig(w))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return rowsOf(f, w.Base.Dim), f.Close, nil
+	b.indexes[w] = x
+	return &peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x)}, nil
 }
+
+// openMapped prepares an index that keeps its rows in a mapped file, of which the
+// system keeps in memory what it has room for. It is read from the snapshot of the
+// one in memory.
+func (b *builtIndexes) openMapped(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
+	f, err := os.Create(filepath.Join(w.Dir, "rows"))
+	if err != nil {
+		return nil, err
+	}
+	return &mappedIndex{work: w, file: f, of: b.indexes[w]}, nil
+}
+
+type mappedIndex struct {
+	peer.InProcess
+	work *peer.VectorWork
+	file *os.File
+	of   *hnsw.Index
+}
+
+// Build reads the snapshot, and so says nothing of the time that building takes.
+func (m *mappedIndex) Build(context.Context) (b peer.VectorBuild, err error) {
+	in, out := io.Pipe()
+	go func() {
+		s := m.of.Snapshot()
+		defer s.Close()
+		_, err := s.WriteTo(out)
+		out.CloseWithError(err)
+	}()
+	cfg := indexConfig(m.work)
+	cfg.File, cfg.CodeMemory = m.file, math.MaxInt64
+	x, err := hnsw.ReadSnapshot(in, cfg)
+	if err := errors.Join(err, in.Close()); err != nil {
+		return b, err
+	}
+	m.InProcess = peer.InProcess{Work: m.work, Search: searchMemdb(x)}
+	b.Bytes = x.Bytes()
+	return b, nil
+}
+
+// Close closes the file with the index.
+func (m *mappedIndex) Close() error { return errors.Join(m.InProcess.Close(), m.file.Close()) }
 
 // rowsOf makes a file of native float32 rows the truth.
 func rowsOf(f *os.File, dim int) hnsw.Truth {
@@ -56,19 +101,38 @@ func rowsOf(f *os.File, dim int) hnsw.Truth {
 // pebbleCache holds a part of the rows, as a budget would allow for.
 const pebbleCache = 64 << 20
 
-// rowsInPebble gets each row from a store as the engine has one.
-func rowsInPebble(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
+// openRowsInPebble prepares an index that gets each row from a store as the engine
+// has one.
+func openRowsInPebble(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
 	cache := pebble.NewCache(pebbleCache)
 	defer cache.Unref()
 	db, err := pebble.Open(filepath.Join(w.Dir, "pebble"), &pebble.Options{
 		Cache: cache, Logger: quiet{}, FormatMajorVersion: pebble.FormatNewest,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := fillPebble(db, w.Base); err != nil {
-		return nil, nil, errors.Join(err, db.Close())
+	cfg := indexConfig(w)
+	cfg.Truth = rowsIn(db)
+	x, err := hnsw.New(cfg)
+	if err == nil {
+		err = fillPebble(db, w.Base)
 	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &pebbleIndex{peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x)}, db}, nil
+}
+
+type pebbleIndex struct {
+	peer.InProcess
+	db *pebble.DB
+}
+
+// Close closes the store with the index.
+func (p *pebbleIndex) Close() error { return errors.Join(p.InProcess.Close(), p.db.Close()) }
+
+func rowsIn(db *pebble.DB) hnsw.Truth {
 	return func(slot uint32, dst []float32) ([]float32, error) {
 		var key [4]byte
 		binary.BigEndian.PutUint32(key[:], slot)
@@ -76,11 +140,11 @@ func rowsInPebble(w *peer.VectorWork) (hnsw.Truth, func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range w.Base.Dim {
-			dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(value[4*i:])))
+		for ; len(value) >= 4; value = value[4:] {
+			dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(value)))
 		}
 		return dst, closer.Close()
-	}, db.Close, nil
+	}
 }
 
 func fillPebble(db *pebble.DB, s *vectorset.Set) error {
@@ -114,28 +178,6 @@ func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 
 func (quiet) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-
-func openMemdbVectors(store rowStore) func(context.Context, *peer.VectorWork) (peer.Vectors, error) {
-	return func(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
-		truth, closeRows, err := store(w)
-		if err != nil {
-			return nil, err
-		}
-		x, err := hnsw.New(hnsw.Config{Dim: w.Base.Dim, M: w.M, EfConstruction: w.EfConstruction, Truth: truth})
-		if err != nil {
-			return nil, errors.Join(err, closeRows())
-		}
-		return &memdbIndex{peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x)}, closeRows}, nil
-	}
-}
-
-// memdbIndex closes the rows with the index.
-type memdbIndex struct {
-	peer.InProcess
-	closeRows func() error
-}
-
-func (m *memdbIndex) Close() error { return errors.Join(m.InProcess.Close(), m.closeRows()) }
 
 func fillMemdb(x *hnsw.Index, s *vectorset.Set) func(context.Context) (int64, error) {
 	return func(ctx context.Context) (int64, error) {

@@ -203,7 +203,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	r.stats, err = r.tx.db.text.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
+	r.stats, err = r.tx.index.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
 	r.stage("statistics")
 	return err
 }
@@ -275,9 +275,9 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
 		if r.bound != nil {
-			hits, err = r.tx.db.text.Query(ctx, r.tx.text, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Query(ctx, r.tx.text, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
 		} else {
-			hits, err = r.tx.db.text.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
 		}
 		if err != nil {
 			return nil, textError(doingRecall, err)
@@ -404,7 +404,7 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 		words[i] = r.terms[i].Text
 	}
 	counts := make([]uint16, len(docs))
-	if err := r.tx.db.text.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
+	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
 		return nil, textError(doingRecall, err)
 	}
 	for i, n := range counts {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -33,6 +34,7 @@ type space struct {
 	born   uint64 // LSN of the commit that made it; 0: it was there at Open
 
 	index   *hnsw.Index
+	file    *codesFile
 	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
 	holders paged[slotHolder]    // slot → whose vector it is
 
@@ -65,7 +67,7 @@ func (h *slotHolder) set(v version) {
 }
 
 func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, model string) (*space, error) {
-	s := &space{num: num, name: name, dim: dim, metric: metric, model: model}
+	s := &space{num: num, name: name, dim: dim, metric: metric, model: model, file: db.newCodesFile(num)}
 	index, err := hnsw.New(db.indexConfig(s))
 	if err != nil {
 		return nil, &Error{Kind: ErrInvalid, What: "open the vector space " + name, Cause: err}
@@ -79,6 +81,7 @@ func (db *DB) indexConfig(s *space) hnsw.Config {
 	c := hnsw.Config{
 		Dim: s.dim, Metric: s.metric, Seed: uint64(s.num), Crossover: db.limits.crossover,
 		Builders: min(max(1, runtime.GOMAXPROCS(0)/2), buildersMost),
+		File:     s.file, CodeMemory: db.codesShare(), RowMemory: math.MaxInt64,
 	}
 	if !db.vectorsInMemory {
 		c.Truth = noTruth
@@ -187,7 +190,7 @@ func (s *space) info() SpaceInfo {
 	linked := min(int64(st.Linked-st.Removed), used)
 	return SpaceInfo{
 		Name: s.name, Dim: s.dim, Metric: s.metric.String(), Model: s.model,
-		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.bytes(),
+		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.bytes(), FileBytes: st.FileBytes,
 	}
 }
 

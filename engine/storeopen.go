@@ -52,6 +52,17 @@ func (db *DB) shares() (blockCache int64, memtable uint64) {
 // embeddingShare is what the vectors of texts that were embedded last get.
 func (db *DB) embeddingShare() int64 { return db.budget / 16 }
 
+// codesShare is what the codes of a space's vectors get of the memory budget; what
+// is beyond lies in a file. A small database shall do without one.
+func (db *DB) codesShare() int64 {
+	if db.limits.codes != 0 {
+		return db.limits.codes
+	}
+	return max(db.budget/4, minCodes)
+}
+
+const minCodes = 64 << 20
+
 // textShare is what the pages of the text index get of the memory budget.
 func (db *DB) textShare() int64 { return db.budget / 4 }
 

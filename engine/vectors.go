@@ -24,6 +24,9 @@ type vectorLimits struct {
 	// closeTail is the least for Close. What is not in a snapshot is read from the
 	// store by the next Open, and linked again.
 	saveTail, closeTail uint64
+	// codes are the bytes of codes of a space that are kept in memory; 0: their
+	// share of the budget.
+	codes int64
 }
 
 func defaultVectorLimits() vectorLimits {

@@ -32,7 +32,6 @@ type candidate struct {
 type beam struct {
 	x       *Index
 	query   simd.Query8
-	rounded []float32 // the query as its codes have it
 	ef      int
 	visible func(slot uint32) bool // nil: nothing is hidden
 
@@ -52,7 +51,6 @@ func newBeam(x *Index) *beam {
 	return &beam{
 		x:       x,
 		query:   simd.Query8{Codes: make([]int8, x.cfg.Dim)},
-		rounded: make([]float32, x.cfg.Dim),
 		ids:     make([]uint32, 0, batch),
 		scores:  make([]float32, batch),
 	}

@@ -39,8 +39,12 @@ func (e *Estimator) Close() { e.x.pool.Put(e.r) }
 
 // Estimate sets low[i] and high[i] to bounds of the exact score of slots[i],
 // each of which must hold a row. It returns [ErrSlot] for one that was never
-// handed out, [ErrConfig] if low or high has another length than slots.
-func (e *Estimator) Estimate(slots []uint32, low, high []float32) error {
+// handed out, [ErrConfig] if low or high has another length than slots, [ErrFile].
+func (e *Estimator) Estimate(slots []uint32, low, high []float32) (err error) {
+	defer e.x.spill.guard()(&err)
+	if err := e.x.spill.err(); err != nil {
+		return err
+	}
 	if len(slots) != len(low) || len(slots) != len(high) {
 		return fmt.Errorf("%w: %d slots to score and room for %d and %d bounds", ErrConfig, len(slots), len(low), len(high))
 	}

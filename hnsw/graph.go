@@ -63,7 +63,10 @@ func (g *graph) init(cfg *Config) {
 func (g *graph) bytes(slots uint32) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.nodes.bytes(slots) + g.links.bytes(slots) + g.uppers.bytes(g.uppersEnd)
+	nodes, _ := g.nodes.bytes(slots)
+	links, _ := g.links.bytes(slots)
+	uppers, _ := g.uppers.bytes(g.uppersEnd)
+	return nodes + links + uppers
 }
 
 func (g *graph) growTo(n uint32) error {

@@ -273,8 +273,8 @@ func TestTruthIsAskedForScores(t *testing.T) {
 			return append(dst, vecs[slot]...), nil
 		}
 		x := linkedIndex(t, cfg, vecs[:2000])
-		if x.rows.bytes(x.Len()) != 0 {
-			t.Errorf("%d bytes of rows are kept beside their truth", x.rows.bytes(x.Len()))
+		if kept, _ := x.rows.bytes(x.Len()); kept != 0 {
+			t.Errorf("%d bytes of rows are kept beside their truth", kept)
 		}
 		for _, q := range vecs[2000:] {
 			for _, exact := range []bool{false, true} {
@@ -311,6 +311,38 @@ func TestTruthIsAskedForScores(t *testing.T) {
 	}
 	if _, err := New(Config{Dim: 1, Quantized: true, Truth: x.cfg.Truth}); !errors.Is(err, ErrConfig) {
 		t.Errorf("codes that are their own truth, and another: %v", err)
+	}
+}
+
+// TestRowScore: rows of any length are compared by their direction, and what no
+// row can be is named.
+func TestRowScore(t *testing.T) {
+	query := []float32{0.6, 0, 0.8}
+	for _, scale := range []float32{1, 1e-30, 1e30, 3e37, 1e-44} {
+		row := []float32{3 * scale, 0, 4 * scale}
+		// The smallest numbers have few digits.
+		if got, err := rowScore(Cosine, query, row); err != nil || math.Abs(float64(got)-1) > 1e-2 || scale > 1e-40 && math.Abs(float64(got)-1) > 1e-6 {
+			t.Errorf("the cosine with %v is %v, %v", row, got, err)
+		}
+	}
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		metric Metric
+		row    []float32
+		want   error
+	}{
+		{Cosine, []float32{0, 0, 0}, ErrZeroVector},
+		{Cosine, []float32{nan, 0, 0}, ErrNotFinite},
+		{Dot, []float32{0, nan, 0}, ErrNotFinite},
+		{Dot, []float32{0, 0, inf}, ErrNotFinite},
+		{L2, []float32{0, -inf, 0}, ErrNotFinite},
+		{L2, []float32{0, 0, 3e38}, ErrTooLong},
+		{Dot, []float32{1, 2}, ErrDimension},
+		{L2, nil, ErrDimension},
+	} {
+		if got, err := rowScore(c.metric, query, c.row); !errors.Is(err, c.want) {
+			t.Errorf("%s with %v: %v, %v; want %v", c.metric, c.row, got, err, c.want)
+		}
 	}
 }
 

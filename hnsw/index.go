@@ -35,6 +35,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -63,6 +64,12 @@ type Config struct {
 	// [Search].Truth, for the few rows whose exact score matters. It is called
 	// from searches, by several goroutines at once. It excludes Quantized.
 	Truth Truth
+	// With File at most CodeMemory bytes of codes and RowMemory bytes of float32
+	// rows are kept in memory, to within a page of each. What is beyond is mapped
+	// from the file: the system keeps of it what it has room for. Where the file
+	// can't grow, and on Windows, memory is taken.
+	File                  File
+	CodeMemory, RowMemory int64
 
 	M              int    // links of a node in each upper layer; twice as many in the lowest. 2 to 64; 0 is 16
 	EfConstruction int    // candidates kept while linking. 1 to 4096; 0 is 200
@@ -80,6 +87,9 @@ func (c *Config) complete() error {
 	}
 	if c.Quantized && c.Truth != nil {
 		return fmt.Errorf("%w: Quantized rows are their own truth; give one of Quantized and Truth", ErrConfig)
+	}
+	if c.CodeMemory < 0 || c.RowMemory < 0 {
+		return fmt.Errorf("%w: %d bytes of memory for codes and %d for rows; neither can be negative", ErrConfig, c.CodeMemory, c.RowMemory)
 	}
 	for _, p := range []struct {
 		name             string
@@ -113,6 +123,7 @@ type Index struct {
 	length atomic.Uint32
 	bounds bounds
 	graph  graph
+	spill  *spill // nil: all is in memory
 
 	free    []uint32  // slots to use again, for the writer
 	vec     []float32 // the writer's normalised vector
@@ -130,8 +141,9 @@ func New(cfg Config) (*Index, error) {
 		vec:     make([]float32, 0, cfg.Dim),
 		decoded: make([]float32, 0, cfg.Dim),
 	}
-	x.codes.init(codeStride(cfg.Dim))
-	x.rows.init(uintptr(cfg.Dim) * 4)
+	x.spill = newSpill(cfg.File)
+	x.codes.initSpilled(codeStride(cfg.Dim), x.spill, cfg.CodeMemory)
+	x.rows.initSpilled(uintptr(cfg.Dim)*4, x.spill, cfg.RowMemory)
 	x.graph.init(&x.cfg)
 	x.pool.New = func() any { return newSearcher(x) }
 	return x, nil
@@ -147,8 +159,16 @@ func (x *Index) Len() uint32 { return x.length.Load() }
 // Bytes returns the memory that rows and links take, to within a huge page for
 // each kind of them.
 func (x *Index) Bytes() int64 {
+	memory, _ := x.sizes()
+	return memory
+}
+
+// sizes returns what the index takes of memory and of its file.
+func (x *Index) sizes() (memory, file int64) {
 	n := x.length.Load()
-	return x.codes.bytes(n) + x.rows.bytes(n) + x.graph.bytes(n)
+	codes, codesFile := x.codes.bytes(n)
+	rows, rowsFile := x.rows.bytes(n)
+	return codes + rows + x.graph.bytes(n), codesFile + rowsFile
 }
 
 // Stats says what an index holds.
@@ -158,17 +178,20 @@ type Stats struct {
 	Removed int   // of the linked ones
 	Pending int   // not linked yet, which searches score one by one
 	Bytes   int64 // see [Index.Bytes]
+	// FileBytes is what rows take in the file.
+	FileBytes int64
 }
 
 // Stats returns what the index holds. Counts taken while others work may be
 // from moments that differ.
 func (x *Index) Stats() Stats {
+	memory, file := x.sizes()
 	return Stats{
 		Slots:   int(x.length.Load()),
 		Linked:  int(x.graph.linked.Load()),
 		Removed: int(x.graph.dead.Load()),
 		Pending: len(*x.graph.pending.Load()),
-		Bytes:   x.Bytes(),
+		Bytes:   memory, FileBytes: file,
 	}
 }
 
@@ -189,9 +212,13 @@ func (x *Index) Due() bool {
 func (x *Index) keepsRows() bool { return !x.cfg.Quantized && x.cfg.Truth == nil }
 
 // Add stores a copy of a vector, normalised under Cosine, and returns its slot.
-// It returns what [CheckVector] does for a vector that doesn't fit, and
-// [ErrFull] beyond [MaxSlots].
+// It returns what [CheckVector] does for a vector that doesn't fit, [ErrFull]
+// beyond [MaxSlots], and [ErrFile].
 func (x *Index) Add(vec []float32) (slot uint32, err error) {
+	defer x.spill.guard()(&err)
+	if err := x.spill.err(); err != nil {
+		return 0, err
+	}
 	norm, err := checkedNorm(vec, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
 		return 0, err
@@ -243,10 +270,12 @@ func (x *Index) prepare(vec []float32, norm float64, dst []float32) []float32 {
 		return append(dst, vec...)
 	}
 	inv := 1 / norm
-	for _, v := range vec {
-		dst = append(dst, float32(float64(v)*inv))
+	dst = slices.Grow(dst, len(vec))
+	out := dst[len(dst) : len(dst)+len(vec)]
+	for i, v := range vec {
+		out[i] = float32(float64(v) * inv)
 	}
-	return dst
+	return dst[:len(dst)+len(vec)]
 }
 
 func (x *Index) store(slot uint32, vec []float32) {
@@ -285,19 +314,24 @@ func (x *Index) Remove(slot uint32) {
 func (x *Index) Live(slot uint32) bool { return slot < x.length.Load() && x.graph.live(slot) }
 
 // Row appends the stored row to dst[:0] and returns it: normalised under
-// Cosine; decoded where only codes are kept. For a slot without a row it
-// returns nil.
-func (x *Index) Row(slot uint32, dst []float32) []float32 {
+// Cosine; decoded where only codes are kept. For a slot without a row, and where
+// the file fails, it returns nil.
+func (x *Index) Row(slot uint32, dst []float32) (row []float32) {
 	if !x.Live(slot) {
 		return nil
 	}
+	err := x.spill.err() // that the row is nil says enough
+	defer x.spill.guard()(&err)
+	if err != nil {
+		return nil
+	}
 	if x.keepsRows() {
-		dst = append(dst[:0], x.rows.float32s(slot, x.cfg.Dim)...)
+		row = append(dst[:0], x.rows.float32s(slot, x.cfg.Dim)...)
 	} else {
-		dst = x.codeRow(slot).decode(dst[:0])
+		row = x.codeRow(slot).decode(dst[:0])
 	}
 	runtime.KeepAlive(x)
-	return dst
+	return row
 }
 
 // bounds are maxima over all rows ever stored, from which the error of a score

@@ -27,13 +27,17 @@ const (
 // the graph at once; until then searches score it flat. Below [Crossover] rows
 // it does nothing. One call at a time does the work, others wait; adding,
 // removing and searching go on beside it. It returns ctx's error once ctx is
-// done, with the rows linked so far in the graph.
+// done, with the rows linked so far in the graph, and [ErrFile].
 //
 // It takes about EfConstruction * M score computations for each row.
-func (x *Index) Link(ctx context.Context, upto uint32) error {
+func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	g := &x.graph
 	g.linking.Lock()
 	defer g.linking.Unlock()
+	defer x.spill.guard()(&err)
+	if err := x.spill.err(); err != nil {
+		return err
+	}
 	// A slot beyond may have been announced already, but searches, the builders'
 	// own among them, don't go there.
 	upto = min(upto, x.length.Load())
@@ -135,7 +139,8 @@ func signedCodes(codes []uint8, dst []int8) (sum int32) {
 }
 
 // link takes a claimed slot into the graph.
-func (w *builder) link(slot uint32) error {
+func (w *builder) link(slot uint32) (err error) {
+	defer w.beam.x.spill.guard()(&err)
 	g := w.graph
 	level := g.level(slot)
 	if err := g.allocUpper(slot, level); err != nil {

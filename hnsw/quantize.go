@@ -57,49 +57,56 @@ func round(v float64) int32 {
 // largestMagnitude compares magnitudes by their bits, whose order is theirs.
 func largestMagnitude(vec []float32) float64 {
 	const sign = 1 << 31
-	var a, b uint32
-	for len(vec) >= 2 {
+	var a, b, c, d uint32
+	for len(vec) >= 4 {
 		a = max(a, math.Float32bits(vec[0])&^sign)
 		b = max(b, math.Float32bits(vec[1])&^sign)
-		vec = vec[2:]
+		c = max(c, math.Float32bits(vec[2])&^sign)
+		d = max(d, math.Float32bits(vec[3])&^sign)
+		vec = vec[4:]
 	}
-	if len(vec) == 1 {
-		a = max(a, math.Float32bits(vec[0])&^sign)
+	for _, v := range vec {
+		a = max(a, math.Float32bits(v)&^sign)
 	}
-	return float64(math.Float32frombits(max(a, b)))
+	return float64(math.Float32frombits(max(a, b, c, d)))
 }
 
-// squaredNorm returns a vector's squared length, in two chains of additions.
+// squaredNorm returns a vector's squared length, in four chains of additions that
+// don't wait for each other.
 func squaredNorm(vec []float32) float64 {
-	var a, b float64
-	for len(vec) >= 2 {
-		v, w := float64(vec[0]), float64(vec[1])
-		a += v * v
-		b += w * w
-		vec = vec[2:]
+	var a, b, c, d float64
+	for len(vec) >= 4 {
+		s, t, u, v := float64(vec[0]), float64(vec[1]), float64(vec[2]), float64(vec[3])
+		a += s * s
+		b += t * t
+		c += u * u
+		d += v * v
+		vec = vec[4:]
 	}
-	if len(vec) == 1 {
-		v := float64(vec[0])
-		a += v * v
+	for _, v := range vec {
+		a += float64(v) * float64(v)
 	}
-	return a + b
+	return a + b + (c + d)
 }
 
 // distance returns the distance of two vectors, likewise.
 func distance(x, y []float32) float64 {
 	y = y[:len(x)]
-	var a, b float64
-	for len(x) >= 2 && len(y) >= 2 {
-		v, w := float64(x[0])-float64(y[0]), float64(x[1])-float64(y[1])
-		a += v * v
-		b += w * w
-		x, y = x[2:], y[2:]
+	var a, b, c, d float64
+	for len(x) >= 4 && len(y) >= 4 {
+		s, t := float64(x[0])-float64(y[0]), float64(x[1])-float64(y[1])
+		u, v := float64(x[2])-float64(y[2]), float64(x[3])-float64(y[3])
+		a += s * s
+		b += t * t
+		c += u * u
+		d += v * v
+		x, y = x[4:], y[4:]
 	}
-	if len(x) == 1 && len(y) == 1 {
-		v := float64(x[0]) - float64(y[0])
-		a += v * v
+	for i, v := range x {
+		s := float64(v) - float64(y[i])
+		a += s * s
 	}
-	return math.Sqrt(a + b)
+	return math.Sqrt(a + b + (c + d))
 }
 
 // coarse says that codes, most of them 0 and 1, say little of a vector: one of

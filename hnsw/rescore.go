@@ -74,18 +74,42 @@ func (b *beam) setQuery(vec []float32) (residual float64, large bool) {
 		clear(q.Codes)
 		return math.Sqrt(squaredNorm(vec)), false
 	}
-	codes := q.Codes[:len(vec)]
-	inv := 1 / float64(q.Scale)
-	b.rounded = b.rounded[:len(vec)]
-	magnitudes := int32(0)
-	for i, v := range vec {
-		c := min(max(round(float64(v)*inv), -codeMax), codeMax)
-		codes[i] = int8(c)
-		q.Sum += c
-		magnitudes += max(c, -c)
-		b.rounded[i] = float32(c) * q.Scale
+	if largest > float64(q.Scale)*(codeMax+0.25) {
+		// The scale is so small that it has few digits.
+		q.Scale = math.Nextafter32(q.Scale, 1)
 	}
-	return distance(vec, b.rounded), int(magnitudes) >= len(vec)
+	sum, magnitudes, left := roundSigned(vec, 1/float64(q.Scale), q.Codes)
+	q.Sum = sum
+	return math.Sqrt(left) * float64(q.Scale), int(magnitudes) >= len(vec)
+}
+
+// roundSigned rounds the components of a vector, each times inv, to codes, and
+// returns the sums of those, of their magnitudes, and of the squares of what is
+// left. It does two at a time, so that no addition waits for the one before.
+func roundSigned(vec []float32, inv float64, codes []int8) (sum, magnitudes int32, left float64) {
+	var other float64
+	for len(vec) >= 2 && len(codes) >= 2 {
+		v, w := float64(vec[0])*inv, float64(vec[1])*inv
+		a, b := round(v), round(w)
+		codes[0], codes[1] = int8(a), int8(b)
+		sum += a + b
+		magnitudes += max(a, -a) + max(b, -b)
+		v -= float64(a)
+		w -= float64(b)
+		left += v * v
+		other += w * w
+		vec, codes = vec[2:], codes[2:]
+	}
+	if len(vec) == 1 && len(codes) == 1 {
+		v := float64(vec[0]) * inv
+		a := round(v)
+		codes[0] = int8(a)
+		sum += a
+		magnitudes += max(a, -a)
+		v -= float64(a)
+		left += v * v
+	}
+	return sum, magnitudes, left + other
 }
 
 // slack returns by how much the key of a row's codes may be off.
@@ -176,18 +200,36 @@ func (r *searcher) scoreTruth(ids []uint32, out []float32) error {
 	return nil
 }
 
-// rowScore scores a row as it was added for a prepared query.
+// rowScore scores a row as it was added for a prepared query. What the row is fit
+// for shows in the score: only one out of range is looked into.
 func rowScore(m Metric, query, row []float32) (float32, error) {
-	norm, err := checkedNorm(row, len(query), m)
-	switch {
-	case err != nil:
-		return 0, err
-	case m == Cosine:
-		return float32(float64(simd.Dot(query, row)) / norm), nil
-	case m == Dot:
-		return simd.Dot(query, row), nil
+	if len(row) == len(query) {
+		score := float32(math.NaN())
+		switch m {
+		case Cosine:
+			// Within the range, float32 neither overflows nor loses digits.
+			if square := simd.Dot(row, row); square > 1e-24 && square < 1e24 {
+				score = float32(float64(simd.Dot(query, row)) / math.Sqrt(float64(square)))
+			}
+		case Dot:
+			score = simd.Dot(query, row)
+		case L2:
+			score = negatedRoot(simd.SquaredL2(query, row))
+		}
+		if !math.IsNaN(float64(score)) && !math.IsInf(float64(score), 0) {
+			return score, nil
+		}
 	}
-	return negatedRoot(simd.SquaredL2(query, row)), nil
+	norm, err := checkedNorm(row, len(query), m)
+	if err != nil {
+		return 0, err
+	}
+	// It is a cosine: the other scores of a row that is fit are finite.
+	dot := 0.0
+	for i, v := range row {
+		dot += float64(query[i]) * float64(v)
+	}
+	return float32(dot / norm), nil
 }
 
 func negatedRoot(squared float32) float32 { return 0 - float32(math.Sqrt(float64(squared))) }

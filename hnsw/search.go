@@ -66,8 +66,8 @@ func newSearcher(x *Index) *searcher {
 // missed is certain with Exact, as good as certain of a flat search, which is
 // what small sets of rows get, and likely of a walk over the graph. It returns
 // what [CheckVector] does for a query that doesn't fit, [ErrConfig] for a search
-// that can't be, Truth's error, and ctx's once ctx is done.
-func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, error) {
+// that can't be, [ErrFile], Truth's error, and ctx's once ctx is done.
+func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []Hit, err error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
 		return nil, err
@@ -77,6 +77,10 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 	}
 	if s.Strategy > Within {
 		return nil, fmt.Errorf("%w: no search strategy %d; the last is %d", ErrConfig, s.Strategy, Within)
+	}
+	defer x.spill.guard()(&err)
+	if err := x.spill.err(); err != nil {
+		return nil, err
 	}
 	s.Slots = min(s.Slots, x.length.Load())
 	s.K, s.Ef = min(s.K, int(s.Slots)), min(s.Ef, int(s.Slots))
@@ -92,7 +96,7 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) ([]Hit, e
 	if r.truth == nil {
 		r.truth = x.cfg.Truth
 	}
-	hits, err := r.search(ctx, &s)
+	hits, err = r.search(ctx, &s)
 	r.truth = nil // the pool must not keep what it refers to
 	runtime.KeepAlive(x)
 	return hits, err
@@ -209,8 +213,9 @@ func (r *searcher) startPending(s *Search) {
 
 // Scores sets out[i] to the score of slots[i] for the query. It returns what
 // [CheckVector] does for a query that doesn't fit, [ErrSlot] for a slot without
-// a row, [ErrConfig] if out has another length than slots, and Truth's error.
-func (x *Index) Scores(query []float32, slots []uint32, out []float32) error {
+// a row, [ErrConfig] if out has another length than slots, [ErrFile], and Truth's
+// error.
+func (x *Index) Scores(query []float32, slots []uint32, out []float32) (err error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
 		return err
@@ -219,6 +224,10 @@ func (x *Index) Scores(query []float32, slots []uint32, out []float32) error {
 		return fmt.Errorf("%w: %d slots to score and room for %d scores", ErrConfig, len(slots), len(out))
 	}
 	if err := x.checkSlots(slots); err != nil {
+		return err
+	}
+	defer x.spill.guard()(&err)
+	if err := x.spill.err(); err != nil {
 		return err
 	}
 	r := x.pool.Get().(*searcher)

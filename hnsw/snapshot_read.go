@@ -23,12 +23,14 @@ type snapshotReader struct {
 
 // ReadSnapshot returns an index with the rows and links of a snapshot that was
 // written with the same configuration. It reads not beyond the snapshot, if r
-// is an [io.ByteReader], and returns [ErrConfig], [ErrSnapshot] or r's error.
-func ReadSnapshot(r io.Reader, cfg Config) (*Index, error) {
+// is an [io.ByteReader], and returns [ErrConfig], [ErrSnapshot], [ErrFile]
+// or r's error.
+func ReadSnapshot(r io.Reader, cfg Config) (_ *Index, err error) {
 	x, err := New(cfg)
 	if err != nil {
 		return nil, err
 	}
+	defer x.spill.guard()(&err)
 	if _, ok := r.(io.ByteReader); !ok {
 		r = bufio.NewReaderSize(r, snapshotBuffer)
 	}

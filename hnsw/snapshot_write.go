@@ -24,8 +24,13 @@ type snapshotWriter struct {
 }
 
 // WriteTo writes the snapshot. Adding, removing, linking and searching may go
-// on meanwhile: links that have come since are left out.
-func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
+// on meanwhile: links that have come since are left out. It returns w's error, and
+// [ErrFile].
+func (s *Snapshot) WriteTo(w io.Writer) (n int64, err error) {
+	defer s.x.spill.guard()(&err)
+	if err := s.x.spill.err(); err != nil {
+		return 0, err
+	}
 	out := &summed{w: w, sum: xxh3.New()}
 	e := &snapshotWriter{s: s, out: out, buf: bufio.NewWriterSize(out, snapshotBuffer)}
 	e.header()
