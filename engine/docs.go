@@ -128,7 +128,8 @@ type docTable struct {
 	// moved is the LSN of the newest move: see plain.
 	moved atomic.Uint64
 	// spans tell the Seqs of each page of rows.
-	spans paged[seqSpan]
+	spans   paged[seqSpan]
+	glances glances
 }
 
 // seqSpan are the lowest and the highest Seq of a page of document rows; both are 0
@@ -152,6 +153,7 @@ func (t *docTable) add(doc uint32, fill func(*docRow)) {
 	r := t.rows.grow(uint64(doc))
 	fill(r)
 	r.from = max(r.from, r.born)
+	t.glances.add(doc, r)
 	span := t.spans.grow(uint64(doc) / pageSize)
 	if low := span.low.Load(); low == 0 || r.seq < low {
 		span.low.Store(r.seq)
@@ -213,5 +215,5 @@ func (t *docTable) at(seq, lsn uint64) uint32 {
 
 func (t *docTable) bytes() int64 {
 	const docRowSize, seqRowSize, seqSpanSize = 80, 24, 16
-	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.spans.bytes(seqSpanSize) + t.runs.bytes()
+	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.spans.bytes(seqSpanSize) + t.runs.bytes() + t.glances.bytes()
 }
