@@ -271,7 +271,10 @@ func (job *scaleJob) work(ctx context.Context, db *engine.DB, sample harness.Sam
 		if err != nil {
 			return err
 		}
-		return d.fill(ctx, int(stats.Memories), job.N, "")
+		if err := d.fill(ctx, int(stats.Memories), job.N, ""); err != nil {
+			return err
+		}
+		return db.WaitIndexed(ctx)
 	case "kill":
 		if err := d.fill(ctx, 0, min(scaleTail, job.N), "tail"); err != nil {
 			return err

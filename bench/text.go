@@ -67,6 +67,7 @@ func textQueries() *harness.Workload {
 		}
 		w.Metrics = append(w.Metrics,
 			harness.Metric{Name: kind.name + "_qps", Head: kind.name + " QPS", Timed: true, Table: table},
+			harness.Metric{Name: kind.name + "_cpu_us", Head: "CPU µs", Timed: true, Table: table},
 			harness.Metric{Name: kind.name + "_p50_ms", Head: "p50 ms", Digits: 3, Table: table},
 			harness.Metric{Name: kind.name + "_p99_ms", Head: "p99 ms", Digits: 3, Timed: true, Table: table},
 		)
@@ -299,6 +300,7 @@ func (r *textRun) Round(ctx context.Context) (harness.Sample, error) {
 func (r *textRun) ask(ctx context.Context, sample harness.Sample, kind textKind, queries []string) error {
 	var times harness.Latencies
 	asked, hits := 0, 0
+	meter := harness.StartMeter()
 	for i := 0; i < len(queries); i += r.stride {
 		ask := peer.Ask{Mode: kind.mode, Text: queries[i], K: textDepth}
 		if kind.scoped {
@@ -314,6 +316,7 @@ func (r *textRun) ask(ctx context.Context, sample harness.Sample, kind textKind,
 		asked++
 		hits += len(found)
 	}
+	meter.Record(sample, kind.name+"_cpu_us", asked)
 	sample[kind.name+"_qps"] = times.PerSecond()
 	sample[kind.name+"_p50_ms"] = times.Percentile(0.5) / 1e3
 	sample[kind.name+"_p99_ms"] = times.Percentile(0.99) / 1e3

@@ -37,6 +37,7 @@ func textGrowth() *harness.Workload {
 	for _, kind := range textKinds[:2] {
 		w.Metrics = append(w.Metrics,
 			harness.Metric{Name: kind.name + "_qps", Head: kind.name + " QPS", Timed: true},
+			harness.Metric{Name: kind.name + "_cpu_us", Head: "CPU µs", Timed: true},
 			harness.Metric{Name: kind.name + "_p50_ms", Head: "p50 ms", Digits: 3},
 			harness.Metric{Name: kind.name + "_p99_ms", Head: "p99 ms", Digits: 3, Timed: true},
 		)

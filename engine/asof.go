@@ -62,7 +62,7 @@ func (ps *points) acquireAt(lsn uint64) (*point, error) {
 		}
 	}
 	newest.refs++
-	p := &point{lsn: lsn, snap: newest.snap, text: newest.text, refs: 1, of: newest}
+	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, text: newest.text, refs: 1, of: newest}
 	ps.open[p] = struct{}{}
 	return p, nil
 }
@@ -95,7 +95,7 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 		}
 		tx.db.janitor.wake()
 	}()
-	past := &Tx{db: tx.db, reader: p.snap, lsn: lsn, text: p.text, now: tx.now}
+	past := &Tx{db: tx.db, reader: p.snap, lsn: lsn, index: p.index, text: p.text, now: tx.now, past: true}
 	defer func() { past.done = true }()
 	return fn(past)
 }

@@ -119,7 +119,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	squares := make([]float64, len(m.docs))
 	for i := range r.terms {
 		stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length, DF: r.stats.DF[i : i+1]}
-		if err := r.tx.db.text.Score(ctx, r.tx.text, r.terms[i:i+1], stats, docs, hits); err != nil {
+		if err := r.tx.index.Score(ctx, r.tx.text, r.terms[i:i+1], stats, docs, hits); err != nil {
 			return nil, err
 		}
 		m.add(hits, loans, squares)

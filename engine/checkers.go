@@ -13,7 +13,6 @@ import (
 // memories reads every version; the newest of each live memory must be what the
 // tables say, with its ID, dedup, forward and vector keys.
 func (c *checker) memories() error {
-	db := c.tx.db
 	return c.scan(kindRecord, func(key, value []byte) error {
 		v, ok := parseRecordKey(key)
 		if !ok {
@@ -38,7 +37,7 @@ func (c *checker) memories() error {
 			c.report.problem("memory %s: what is there is a version that was imported for its history", rec.id)
 		}
 		c.live(rec, l)
-		if !c.has(db.keys.id(rec.id, v.owner, v.seq)) {
+		if !c.has(c.keys.id(rec.id, v.owner, v.seq)) {
 			c.report.problem("memory %s: its ID is not in the ID index", rec.id)
 		}
 		return nil
@@ -64,18 +63,18 @@ func borrowedOf(v version, ref vectorRef) borrowed {
 func (c *checker) live(rec *record, l live) {
 	db := c.tx.db
 	row := db.docs.row(l.doc)
-	if d, ok := rec.dedupKey(l.owner, row.run); ok && !c.has(db.keys.dedup(d, l.seq)) {
+	if d, ok := rec.dedupKey(l.owner, row.run); ok && !c.has(c.keys.dedup(d, l.seq)) {
 		c.report.problem("memory %s: it is not in the dedup index", rec.id)
 	}
 	if f := c.rows[l.doc]; f != nil {
 		c.sameRow(rec, l.doc, f)
-	} else if !c.has(db.keys.doc(kindForward, l.doc)) {
+	} else if !c.has(c.keys.doc(kindForward, l.doc)) {
 		c.report.problem("memory %s: its document %d has no forward record", rec.id, l.doc)
 	}
-	if c.has(db.keys.doc(kindTombstone, l.doc)) {
+	if c.has(c.keys.doc(kindTombstone, l.doc)) {
 		c.report.problem("memory %s: its document %d has a tombstone, and will be gone once it is opened again", rec.id, l.doc)
 	}
-	if rec.flags&flagPending != 0 && !c.has(db.keys.pending(pendingSpace, l.owner, l.seq)) {
+	if rec.flags&flagPending != 0 && !c.has(c.keys.pending(pendingSpace, l.owner, l.seq)) {
 		c.report.problem("memory %s: it is to be embedded and not on the list", rec.id)
 	}
 	for _, ref := range rec.vectors {
@@ -83,7 +82,7 @@ func (c *checker) live(rec *record, l live) {
 		if ref.born != 0 {
 			v.born, v.change = ref.born, ref.change
 		}
-		if !c.has(db.keys.vector(ref.space, v)) {
+		if !c.has(c.keys.vector(ref.space, v)) {
 			c.report.problem("memory %s: its vector in space number %d is missing", rec.id, ref.space)
 		}
 	}
@@ -145,7 +144,6 @@ func (c *checker) ofRange(seq uint64) bool {
 // forward: every record is a document of a live memory, or dead and waiting to
 // be reclaimed, and what it says of the memory is so.
 func (c *checker) forward() error {
-	db := c.tx.db
 	return c.scan(kindForward, func(key, value []byte) error {
 		doc, ok := parseDocKey(key)
 		if !ok {
@@ -158,7 +156,7 @@ func (c *checker) forward() error {
 			return nil
 		}
 		if !c.docs[doc] {
-			if !c.has(db.keys.doc(kindTombstone, doc)) && !c.ofRange(f.seq) {
+			if !c.has(c.keys.doc(kindTombstone, doc)) && !c.ofRange(f.seq) {
 				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, f.seq)
 			}
 			return nil
@@ -177,8 +175,15 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 	if err := c.tx.db.analyse(p); err != nil {
 		return err
 	}
-	if !slices.Equal(p.terms, f.idx.Terms) || p.length != f.idx.Length {
+	idx, err := indexedDoc(p, f.run, c.tx.knownNumber)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(idx.Terms, f.idx.Terms) || idx.Length != f.idx.Length {
 		c.report.problem("memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.id, doc)
+	}
+	if !slices.Equal(idx.Values, f.idx.Values) || f.idx.Numbered && !slices.Equal(idx.Numbers, f.idx.Numbers) {
+		c.report.problem("memory %s: its document %d does not hold its filter values; rebuild the text index", rec.id, doc)
 	}
 	c.sameRow(rec, doc, f)
 	return nil
@@ -195,7 +200,7 @@ func (c *checker) sameRow(rec *record, doc uint32, f *forwardRecord) {
 // is marked dead.
 func (c *checker) sealed() error {
 	db := c.tx.db
-	err := db.text.Verify(c.ctx, c.tx.text, func(err error) { c.report.problem("text index: %v; rebuild it", err) })
+	err := c.tx.index.Verify(c.ctx, c.tx.text, func(err error) { c.report.problem("text index: %v; rebuild it", err) })
 	if err != nil {
 		return err
 	}
@@ -216,7 +221,7 @@ func (c *checker) sealed() error {
 			if row.visible(c.tx.lsn) && row.version != p.rows[i].version {
 				c.report.problem("document %d is of memory number %d, and its row of %d", doc, row.seq, p.rows[i].seq)
 			}
-			if !row.visible(c.tx.lsn) && !c.has(db.keys.doc(kindTombstone, doc)) && !c.ofRange(p.rows[i].seq) {
+			if !row.visible(c.tx.lsn) && !c.has(c.keys.doc(kindTombstone, doc)) && !c.ofRange(p.rows[i].seq) {
 				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, p.rows[i].seq)
 			}
 		}
@@ -280,7 +285,7 @@ func (c *checker) names() error {
 			c.report.problem("name %x: %v", key, err)
 			return nil
 		}
-		if len(key) != keyHeader+1+hashSize || string(c.tx.db.keys.name(nameClass(key[keyHeader]), name)) != string(key) {
+		if len(key) != keyHeader+1+hashSize || string(c.keys.name(nameClass(key[keyHeader]), name)) != string(key) {
 			c.report.problem("the name %q lies under a key that is not its own", name)
 		}
 		return nil
@@ -315,7 +320,7 @@ func (c *checker) log() error {
 // entries: each can be read, lies under its owner, and is in the expiry index
 // where it expires.
 func (c *checker) entries() error {
-	ks := &c.tx.db.keys
+	ks := c.keys
 	return c.scan(kindKV, func(key, value []byte) error {
 		if len(key) <= keyHeader+4 {
 			c.report.problem("malformed entry key %x", key)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -23,7 +24,8 @@ import (
 type DB struct {
 	dir   string
 	id    uuid.UUID
-	fs    *fsys.FS
+	base  vfs.FS    // the file system
+	fs    *fsys.FS  // what watches over it
 	held  io.Closer // the lock of the folder
 	store *pebble.DB
 	cache *pebble.Cache
@@ -35,19 +37,21 @@ type DB struct {
 	dedup      Dedup
 	lockWait   time.Duration
 	budget     int64
+	columns    bool  // see Options
 	hotBytes   int64 // what a chunk of the text index in memory may grow to
 
 	vectorsInMemory bool
 
 	embedder    embed.Embedder
 	analyzer    *analysis.Analyzer
-	settings    Settings
+	identity    *identity // changed under the writer lock
+	settings    atomic.Pointer[Settings]
 	indexedText []textField
 	textUnit    uint32 // the weight of a word of the text
 
 	// Readers look at these beside the writer.
 	docs    docTable
-	text    *invindex.Index
+	text    atomic.Pointer[invindex.Index]
 	spaces  *spaces
 	lexical *lexical
 	names   *names
@@ -68,6 +72,7 @@ type DB struct {
 	linker  *linker
 	limits  vectorLimits
 	loading *vectorLoader      // while Open loads
+	damaged error              // what Open found of the text index
 	stopped context.CancelFunc // ends the background work
 	work    sync.WaitGroup
 
@@ -252,7 +257,7 @@ type Settings struct {
 }
 
 // Settings tells what the database was created with.
-func (db *DB) Settings() Settings { return db.settings }
+func (db *DB) Settings() Settings { return *db.settings.Load() }
 
 // closeWait bounds how long Close waits for the store of a database that has
 // failed: nothing of it is needed any more.

@@ -64,18 +64,25 @@ func (p *paged[T]) bytes(rowSize int64) int64 {
 
 // each calls visit for the rows below end that may have been written, page by page,
 // until it returns false.
-func (p *paged[T]) each(end uint64, visit func(i uint64, row *T) bool) {
+func (p *paged[T]) each(end uint64, visit func(i uint64, row *T) bool) { p.eachFrom(0, end, visit) }
+
+// eachFrom is each for the rows from start on.
+func (p *paged[T]) eachFrom(start, end uint64, visit func(i uint64, row *T) bool) {
 	dir := p.dir.Load()
 	if dir == nil {
 		return
 	}
-	for n := range *dir {
+	for n := start / pageSize; n < uint64(len(*dir)); n++ {
 		page := (*dir)[n].Load()
 		if page == nil {
 			continue
 		}
 		for j := range page {
-			if i := uint64(n*pageSize + j); i >= end || !visit(i, &page[j]) {
+			i := n*pageSize + uint64(j)
+			if i < start {
+				continue
+			}
+			if i >= end || !visit(i, &page[j]) {
 				return
 			}
 		}

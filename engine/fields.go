@@ -16,6 +16,9 @@ const (
 	fieldKind
 	fieldSource
 	fieldPinned
+	fieldCreated // from here on columns of times
+	fieldUpdated
+	fieldEvent
 
 	firstMetadataField uint16 = 64
 )
@@ -24,6 +27,8 @@ const (
 type field struct {
 	// number is that of an indexed field, 0 where values are only in records.
 	number uint16
+	// column is that of a time by whose order memories are found, 0 for none.
+	column uint16
 	// path is that of a metadata field, without "metadata.".
 	path string
 	// of reads a value that is no metadata.
@@ -58,9 +63,9 @@ var builtinFields = map[string]field{
 	"importance":    {of: func(m *filtered) any { return m.rec.importance }, row: func(_ *Tx, r *docRow) any { return r.importance }},
 	"confidence":    {of: func(m *filtered) any { return m.rec.confidence }, row: func(_ *Tx, r *docRow) any { return r.confidence }},
 	"access_count":  {of: func(m *filtered) any { return m.count }, row: func(tx *Tx, r *docRow) any { return tx.db.accessOf(r.seq).count }},
-	"created_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.created) }, row: func(_ *Tx, r *docRow) any { return orNever(r.created) }},
-	"updated_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.updated) }},
-	"event_time":    {time: true, of: func(m *filtered) any { return orNever(m.rec.event) }},
+	"created_at":    {time: true, column: fieldCreated, of: func(m *filtered) any { return orNever(m.rec.created) }, row: func(_ *Tx, r *docRow) any { return orNever(r.created) }},
+	"updated_at":    {time: true, column: fieldUpdated, of: func(m *filtered) any { return orNever(m.rec.updated) }},
+	"event_time":    {time: true, column: fieldEvent, of: func(m *filtered) any { return orNever(m.rec.event) }},
 	"expires_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.expires) }, row: func(_ *Tx, r *docRow) any { return orNever(r.expires) }},
 	"last_accessed": {time: true, of: func(m *filtered) any { return orNever(m.last) }, row: func(tx *Tx, r *docRow) any { return orNever(tx.db.accessOf(r.seq).last) }},
 }

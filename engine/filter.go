@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
@@ -186,7 +189,7 @@ func checkType(f Filter) error {
 
 func checkParts(parts []Filter, depth int, nodes *int) error {
 	if depth > MaxFilterDepth {
-		return invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
+		return tooDeep()
 	}
 	for _, g := range parts {
 		if err := checkType(g); err != nil {
@@ -197,6 +200,10 @@ func checkParts(parts []Filter, depth int, nodes *int) error {
 		}
 	}
 	return spend(nodes, 1)
+}
+
+func tooDeep() error {
+	return invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
 }
 
 func checkOne(f Filter, nodes *int) error {
@@ -216,7 +223,7 @@ func checkOne(f Filter, nodes *int) error {
 func (c *condition) checkValue(v any) error {
 	if c.field.time {
 		if _, ok := timeValue(v); !ok {
-			return invalid(doingFilter, fmt.Sprintf("%s is a time and is compared with %v", c.name, v),
+			return invalid(doingFilter, fmt.Sprintf("%s is a time and is compared with %s", c.name, truncate(fmt.Sprint(v))),
 				"write it as 2026-01-31, as 2026-01-31T12:00:00Z, or in Unix milliseconds")
 		}
 		if c.op == opContains || c.op == opIContains {
@@ -224,11 +231,17 @@ func (c *condition) checkValue(v any) error {
 		}
 		return nil
 	}
-	if _, ok := exactKey(v); !ok {
+	switch key, ok := exactKey(v); {
+	case key == "nNaN":
+		return invalid(doingFilter, truncate(c.name)+" is compared with NaN", "compare with a number")
+	case !ok:
 		return invalid(doingFilter, fmt.Sprintf("%s is compared with a %T", truncate(c.name), v), "compare with a string, a number, true, false or null")
 	}
 	switch c.op {
 	case opGt, opGte, opLt, opLte:
+		if n, ok := v.(json.Number); ok && beyondFloats(n) {
+			return invalid(doingFilter, fmt.Sprintf("%s is ordered against %s, which is beyond all numbers of 64 bits", truncate(c.name), truncate(string(n))), "compare with a smaller one")
+		}
 		if v == nil {
 			return invalid(doingFilter, fmt.Sprintf("%s is ordered against null", truncate(c.name)), "compare with a string or a number")
 		}
@@ -237,6 +250,11 @@ func (c *condition) checkValue(v any) error {
 		}
 	}
 	return nil
+}
+
+func beyondFloats(n json.Number) bool {
+	_, err := n.Float64()
+	return errors.Is(err, strconv.ErrRange)
 }
 
 func spend(nodes *int, n int) error {

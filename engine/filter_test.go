@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,70 +15,250 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestFilterAgainstNaive evaluates random filters over random memories, by List
-// and by recall, and compares with a naive evaluation of what Get returns.
+const (
+	// filtersVar sets how many filters each run of TestFilterAgainstNaive tries.
+	filtersVar      = "MEMDB_FILTERS"
+	filtersOfARun   = 100
+	filteredRecords = 250
+)
+
+// filterCount is what a run of random filters has compared.
+type filterCount struct{ filters, forms, answers, verdicts, matches int }
+
+// TestFilterAgainstNaive evaluates random filters over random memories, as a value,
+// as JSON and as short text, by List and by every profile of recall, and compares
+// with a naive evaluation of what Get returns: over one chunk in memory, over many
+// sealed ones, and with other fields taking all the room of the filter index.
 func TestFilterAgainstNaive(t *testing.T) {
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { filterRun(t, rand.New(rand.NewPCG(seed, 3))) })
+	filters := filtersOfARun
+	if n, err := strconv.Atoi(os.Getenv(filtersVar)); err == nil {
+		filters = n
 	}
+	var sum filterCount
+	for seed, variant := range []filterVariant{
+		{name: "in memory"},
+		{name: "by columns", opts: Options{columns: true}},
+		{name: "by sealed columns", opts: Options{columns: true, hotBytes: 16 << 10}, sealed: true},
+		{name: "in sealed chunks", opts: Options{hotBytes: 8 << 10}, sealed: true},
+		{name: "outside the index", others: MaxIndexedPaths},
+		{name: "half in the index", others: MaxIndexedPaths - 2, opts: Options{hotBytes: 20 << 10}, sealed: true},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(uint64(seed), 3))
+			run := newFilterRun(t, rng, variant)
+			for range filters {
+				run.try(randomFilter(rng, 3))
+			}
+			n := run.count
+			t.Logf("seed %d: %d filters over %d memories, %d matches", seed, n.filters, len(run.all), n.matches)
+			if n.matches == 0 {
+				t.Error("no filter ever matched")
+			}
+			sum = filterCount{sum.filters + n.filters, sum.forms + n.forms, sum.answers + n.answers, sum.verdicts + n.verdicts, sum.matches + n.matches}
+		})
+	}
+	t.Logf("%d filters in %d forms: %d answers of lists and recalls, %d verdicts on a memory, %d matches",
+		sum.filters, sum.forms, sum.answers, sum.verdicts, sum.matches)
 }
 
 var filterNow = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 
-func filterRun(t *testing.T, rng *rand.Rand) {
-	db, err := Open("db", &Options{FS: vfs.NewMem(), Clock: func() time.Time { return filterNow }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
+// filterVariant is a way to hold the memories that filters are tried on.
+type filterVariant struct {
+	name   string
+	opts   Options
+	others int // metadata fields that are stored before
+	sealed bool
+}
+
+// filterRun is a database of random memories.
+type filterRun struct {
+	*testing.T
+	db    *DB
+	rng   *rand.Rand
+	all   []Memory
+	count filterCount
+}
+
+func newFilterRun(t *testing.T, rng *rand.Rand, v filterVariant) *filterRun {
+	v.opts.Clock = func() time.Time { return filterNow }
+	r := &filterRun{T: t, rng: rng, db: openTest(t, vfs.NewMem(), v.opts)}
+	t.Cleanup(func() { closeTest(t, r.db) })
+	if v.others > 0 {
+		others := map[string]any{}
+		for i := range v.others {
+			others[fmt.Sprint("other", i)] = i
 		}
-	}()
-	const memories, filters = 200, 200
-	for i := range memories {
+		mustStore(t, r.db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "common", Metadata: others, Embedding: []float32{1, 1}})
+	}
+	for i := range filteredRecords {
 		m := randomFiltered(rng, i)
-		if _, err := db.Memories().Store(t.Context(), m, &StoreOptions{NoDedup: true}); err != nil {
+		if _, err := r.db.Memories().Store(t.Context(), m, &StoreOptions{NoDedup: true}); err != nil {
 			t.Fatal(err)
 		}
-		if rng.IntN(10) == 0 {
+		switch rng.IntN(12) {
+		case 0:
 			other := randomFiltered(rng, i)
 			patch := Patch{Metadata: &other.Metadata, Text: &other.Text, Importance: other.Importance, Embedding: other.Embedding}
-			if _, err := db.Memories().Update(t.Context(), Scope{}, m.ID, patch); err != nil {
+			if _, err := r.db.Memories().Update(t.Context(), Scope{}, m.ID, patch); err != nil {
+				t.Fatal(err)
+			}
+		case 1:
+			if err := r.db.Memories().Delete(t.Context(), Scope{}, m.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	var all []Memory
-	for m, err := range db.Memories().All(t.Context(), ListQuery{AllScopes: true}) {
+	if n := r.db.waitSealed(t); v.sealed != (n > 3) {
+		t.Fatalf("%d chunks are sealed", n)
+	}
+	for m, err := range r.db.Memories().All(t.Context(), ListQuery{AllScopes: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, m)
+		r.all = append(r.all, m)
 	}
-	matched := 0
-	for range filters {
-		f := randomFilter(rng, 3)
-		var want []string
-		for _, m := range all {
-			if naive(f, &m) {
-				want = append(want, m.ID)
-			}
+	return r
+}
+
+// try compares every answer to a filter in each of its forms, over the whole or in a
+// scope.
+func (r *filterRun) try(f Filter) {
+	r.Helper()
+	scope := pick(r.rng, Scope{}, Scope{}, Scope{User: "ada"}, Scope{Agent: "a1"}, Scope{User: "bob", Run: "r1"})
+	var want []string
+	for _, m := range r.all {
+		if inScope(&m, scope) && naive(f, &m) {
+			want = append(want, m.ID)
 		}
-		matched += len(want)
-		page, err := db.Memories().List(t.Context(), ListQuery{AllScopes: true, Filter: f, Limit: memories})
+	}
+	forms := map[string]Filter{"value": f}
+	for name, form := range map[string]string{"JSON": filterJSON(r.T, f), "text": filterText(f)} {
+		read, err := ParseFilter([]byte(form))
 		if err != nil {
-			t.Fatalf("%#v: %v", f, err)
+			r.Fatalf("%s: %v", form, err)
+		}
+		forms[name] = read
+	}
+	for name, form := range forms {
+		page, err := r.db.Memories().List(r.Context(), ListQuery{Scope: scope, AllScopes: scope == Scope{}, Filter: form, Limit: MaxLimit})
+		if err != nil {
+			r.Fatalf("%s %#v: %v", name, form, err)
 		}
 		if got := idsOf(page.Memories); !slices.Equal(got, want) {
-			t.Fatalf("%#v\nlists %v\nwant  %v", f, got, want)
+			r.Fatalf("%s %#v in %+v\nlists %v\nwant  %v", name, form, scope, got, want)
 		}
-		checkFilteredRecall(t, db, f, want)
 	}
-	t.Logf("%d filters over %d memories, %d matches", filters, memories, matched)
-	if matched == 0 {
-		t.Error("no filter ever matched")
+	r.recalls(forms[pick(r.rng, "value", "JSON", "text")], scope, want)
+	const profiles = 5
+	r.count.filters++
+	r.count.forms += len(forms)
+	r.count.answers += len(forms) + 2*profiles
+	r.count.verdicts += (len(forms) + profiles) * len(r.all)
+	r.count.matches += len(want)
+}
+
+func inScope(m *Memory, s Scope) bool {
+	return (s.User == "" || s.User == m.User) && (s.Agent == "" || s.Agent == m.Agent) && (s.Run == "" || s.Run == m.Run)
+}
+
+// recalls: every memory holds the word "common" and has a vector, so each profile
+// finds just what the filter leaves; with a limit it finds the first of them.
+func (r *filterRun) recalls(f Filter, scope Scope, want []string) {
+	r.Helper()
+	sorted := slices.Sorted(slices.Values(want))
+	for _, p := range []Profile{ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate, ProfileBest} {
+		q := Query{
+			Scope: scope, AllScopes: scope == Scope{}, Text: "common", Embedding: []float32{1, 1}, Filter: f, Limit: MaxLimit, Profile: p, NoTouch: true,
+		}
+		whole := hitIDs(mustRecall(r, r.db.Memories(), q))
+		if got := slices.Sorted(slices.Values(whole)); !slices.Equal(got, sorted) {
+			r.Fatalf("%#v in %+v\nprofile %s finds %v\nwant %v", f, scope, p, got, sorted)
+		}
+		q.Limit = 5
+		if got := hitIDs(mustRecall(r, r.db.Memories(), q)); !slices.Equal(got, whole[:min(5, len(whole))]) {
+			r.Fatalf("%#v in %+v\nprofile %s finds first %v of %v", f, scope, p, got, whole)
+		}
 	}
+}
+
+// filterJSON writes a filter as JSON.
+func filterJSON(t *testing.T, f Filter) string {
+	t.Helper()
+	b, err := json.Marshal(filterTree(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func filterTree(f Filter) any {
+	list := func(parts []Filter) []any {
+		out := []any{}
+		for _, g := range parts {
+			out = append(out, filterTree(g))
+		}
+		return out
+	}
+	switch f := f.(type) {
+	case And:
+		return map[string]any{"AND": list(f)}
+	case Or:
+		return map[string]any{"OR": list(f)}
+	case Not:
+		return map[string]any{"NOT": filterTree(f.Filter)}
+	}
+	c, _ := conditionOf(f)
+	node := map[string]any{"field": c.name, "operator": c.op.String(), "value": nil}
+	switch c.op {
+	case opIn, opNin:
+		node["value"] = append([]any{}, c.values...)
+	default:
+		node["value"] = c.values[0]
+	}
+	return node
+}
+
+// filterText writes a filter as short text, every composition in parentheses.
+func filterText(f Filter) string {
+	join := func(parts []Filter, word, none string) string {
+		var out []string
+		for _, g := range parts {
+			out = append(out, filterText(g))
+		}
+		if out == nil {
+			return none // which has no form of its own
+		}
+		return "(" + strings.Join(out, " "+word+" ") + ")"
+	}
+	switch f := f.(type) {
+	case And:
+		return join(f, "and", "id nin ()")
+	case Or:
+		return join(f, "OR", "id in ()")
+	case Not:
+		return "not " + filterText(f.Filter)
+	}
+	c, _ := conditionOf(f)
+	var values []string
+	for _, v := range c.values {
+		if at, ok := v.(time.Time); ok {
+			v = at.Format(time.RFC3339)
+		}
+		text := fmt.Sprint(v)
+		switch v.(type) {
+		case nil:
+			text = "null"
+		case string:
+			text = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+		}
+		values = append(values, text)
+	}
+	list := strings.Join(values, ", ")
+	if c.op == opIn || c.op == opNin {
+		list = "(" + list + ")"
+	}
+	return c.name + " " + c.op.String() + " " + list
 }
 
 func idsOf(ms []Memory) []string {
@@ -85,29 +267,6 @@ func idsOf(ms []Memory) []string {
 		ids = append(ids, m.ID)
 	}
 	return ids
-}
-
-// checkFilteredRecall: every memory holds the word "common" and has a vector, so
-// each profile finds just what the filter leaves.
-func checkFilteredRecall(t *testing.T, db *DB, f Filter, want []string) {
-	t.Helper()
-	sorted := slices.Sorted(slices.Values(want))
-	for _, p := range []Profile{ProfileText, ProfileVector, ProfileHybrid} {
-		r, err := db.Memories().Recall(t.Context(), Query{
-			AllScopes: true, Text: "common", Embedding: []float32{1, 1}, Filter: f, Limit: 1000, Profile: p, NoTouch: true,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, h := range r.Hits {
-			got = append(got, h.ID)
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, sorted) {
-			t.Fatalf("%#v\nprofile %s finds %v\nwant %v", f, p, got, sorted)
-		}
-	}
 }
 
 func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
@@ -151,6 +310,9 @@ func randomFiltered(rng *rand.Rand, i int) Memory {
 	if rng.IntN(2) == 0 {
 		m.Importance = new(pick(rng, 0.1, 0.5, 1))
 	}
+	if rng.IntN(3) == 0 {
+		m.Name, m.Confidence, m.LastAccessed = pick(rng, "work", "ß"), new(0.5), m.CreatedAt
+	}
 	return m
 }
 
@@ -169,7 +331,8 @@ func randomFilter(rng *rand.Rand, depth int) Filter {
 		return Not{randomFilter(rng, depth-1)}
 	}
 	name := pick(rng, "user", "agent_id", "run", "role", "metadata.role", "kind", "source", "pinned", "id", "text", "content",
-		"importance", "access_count", "created_at", "event_time", "expires_at", "tag", "n", "mixed", "deep.er", "deep.other", "metadata.list", "nothing")
+		"importance", "access_count", "created_at", "event_time", "expires_at", "tag", "n", "mixed", "deep", "deep.er", "deep.other", "metadata.deep.er", "metadata.list",
+		"name", "confidence", "updated_at", "last_accessed", "nothing")
 	if fieldOf(name).time {
 		day := filterNow.AddDate(0, 0, -rng.IntN(5))
 		v := pick[any](rng, day, day.Format(time.RFC3339), day.Format(time.DateOnly), day.UnixMilli())
@@ -259,6 +422,14 @@ func naiveField(name string, m *Memory) (any, bool) {
 		return m.AccessCount, true
 	case "created_at":
 		return at(m.CreatedAt)
+	case "updated_at":
+		return at(m.UpdatedAt)
+	case "last_accessed":
+		return at(m.LastAccessed)
+	case "name":
+		return str(m.Name)
+	case "confidence":
+		return *m.Confidence, true
 	case "event_time":
 		return at(m.EventTime)
 	case "expires_at":

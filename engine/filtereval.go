@@ -2,9 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // selected is the set of visible documents in a scope, or in any where all is set,
@@ -34,14 +38,14 @@ func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *ro
 	case nil:
 	case And:
 		for _, g := range f {
-			if e.cost(g) == costPostings {
+			if e.cost(g) <= costColumn {
 				decided = append(decided, g)
 			} else {
 				rest = append(rest, g)
 			}
 		}
 	default:
-		if rest = []Filter{f}; e.cost(f) == costPostings {
+		if rest = []Filter{f}; e.cost(f) <= costColumn {
 			decided, rest = rest, nil
 		}
 	}
@@ -50,7 +54,7 @@ func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *ro
 			return nil, nil, err
 		}
 	}
-	for _, g := range decided {
+	for _, g := range e.cheapFirst(decided) {
 		if set, err = e.holds(g, set); err != nil {
 			return nil, nil, err
 		}
@@ -58,15 +62,22 @@ func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *ro
 	return set, rest, nil
 }
 
-// begin is the set that a filter over all documents is evaluated from: the postings
-// of one of its parts, which is then decided, or else every document.
+// begin is the set that a filter over all documents is evaluated from: what the index
+// finds for one of its parts, which is then decided, or else every document.
 func (e *evaluation) begin(parts []Filter) (*roaring.Bitmap, []Filter, error) {
 	for i, f := range parts {
 		c, ok := conditionOf(f)
-		if !ok || c.op != opEq && c.op != opIn {
+		if !ok {
 			continue
 		}
-		set, ok, err := e.tx.postingsOf(&c)
+		var set *roaring.Bitmap
+		var err error
+		if c.op == opEq || c.op == opIn {
+			set, ok, err = e.tx.postingsOf(&c)
+		}
+		if set == nil && err == nil {
+			set, ok, err = e.inRange(&c, nil)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,6 +159,14 @@ func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bi
 			return among, nil
 		}
 	}
+	if found, ok, err := e.inRange(c, among); ok || err != nil {
+		return found, err
+	}
+	return e.looked(c, among)
+}
+
+// looked is the part of a set for which a condition holds by the rows or records.
+func (e *evaluation) looked(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if c.field.row != nil {
 		return e.keep(among, func(r *docRow) (bool, error) { return c.holds(c.field.row(e.tx, r)), nil })
 	}
@@ -213,6 +232,7 @@ func (e *evaluation) cheapFirst(parts []Filter) []Filter {
 // The costs of conditions, in the order of their evaluation.
 const (
 	costPostings = iota
+	costColumn
 	costRow
 	costRecord
 )
@@ -239,10 +259,114 @@ func (e *evaluation) cost(f Filter) int {
 			return costPostings
 		}
 	}
+	if _, ok := e.tx.column(&c); ok {
+		return costColumn
+	}
 	if c.field.row != nil {
 		return costRow
 	}
 	return costRecord
+}
+
+// span is a range of a column that decides a condition.
+type span struct {
+	field  uint16 // 0: nothing is in the column
+	within invindex.Range
+	// edge is the place that integers share with the condition's number by rounding,
+	// if rounds is set: what is there is to be looked at.
+	edge   uint64
+	rounds bool
+}
+
+// column tells where the numbers and times for which a condition holds are, false
+// where no column decides it.
+func (tx *Tx) column(c *condition) (span, bool) {
+	switch {
+	case c.op == opGt, c.op == opGte, c.op == opLt, c.op == opLte:
+	case c.op == opEq && c.field.column != 0:
+	default:
+		return span{}, false
+	}
+	var p span
+	var at uint64
+	if c.field.column != 0 {
+		ms, ok := timeValue(c.values[0])
+		if !ok {
+			return span{}, false
+		}
+		p.field, at = c.field.column, invindex.IntOrder(ms)
+	} else {
+		num, class := tx.indexedField(c.field)
+		n, ok := numberOf(c.values[0])
+		if c.field.of != nil || class != 0 || !ok || num == 0 && !tx.unheard(c.field) {
+			return span{}, false
+		}
+		const exact = 1 << 53 // integers below it are float64s
+		p.field, at = num, invindex.FloatOrder(n.f)
+		p.edge, p.rounds = at, math.Abs(n.f) >= exact
+	}
+	switch op := c.op; {
+	case op == opEq:
+		p.within = invindex.Range{Lo: at, Hi: at}
+	case op == opGt, op == opGte && p.rounds:
+		p.within = invindex.Above(at)
+	case op == opGte:
+		p.within = invindex.From(at)
+	case op == opLt, op == opLte && p.rounds:
+		p.within = invindex.Below(at)
+	default:
+		p.within = invindex.UpTo(at)
+	}
+	return p, true
+}
+
+// Sets as small as this are looked at one by one, by their rows or records, instead of
+// by a column.
+const (
+	fewRows    = 4096
+	fewRecords = 32
+)
+
+// inRange is the part of a set for which a condition holds by a column, false where
+// none decides it. nil stands for all documents.
+func (e *evaluation) inRange(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, bool, error) {
+	p, ok := e.tx.column(c)
+	if !ok {
+		return nil, false, nil
+	}
+	if few := fewRecords; among != nil && !e.tx.db.columns {
+		if c.field.row != nil {
+			few = fewRows
+		}
+		if among.GetCardinality() <= uint64(few) {
+			return nil, false, nil
+		}
+	}
+	if p.field == 0 {
+		return roaring.New(), true, nil
+	}
+	found, ok, err := e.find(&p, p.within, among)
+	if !ok || err != nil || !p.rounds {
+		return found, ok, err
+	}
+	edge, ok, err := e.find(&p, invindex.Range{Lo: p.edge, Hi: p.edge}, among)
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	if edge, err = e.looked(c, edge); err != nil {
+		return nil, false, err
+	}
+	found.Or(edge)
+	return found, true, nil
+}
+
+// find looks a range up, false where documents of an older layout are in no column.
+func (e *evaluation) find(p *span, r invindex.Range, among *roaring.Bitmap) (*roaring.Bitmap, bool, error) {
+	found, err := e.tx.index.FindRange(e.ctx, e.tx.text, p.field, r, among)
+	if errors.Is(err, invindex.ErrNoNumbers) {
+		return nil, false, nil
+	}
+	return found, err == nil, textError("read the filter index", err)
 }
 
 // postingsOf is the union of the postings of a condition's values, false where

@@ -28,6 +28,9 @@ func ParseFilter(b []byte) (Filter, error) {
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(b, &raw); err != nil {
+		if strings.Contains(err.Error(), "exceeded max depth") { // the decoder's own, far beyond ours
+			return nil, tooDeep()
+		}
 		return nil, invalid(doingFilter, fmt.Sprintf("it is no JSON: %s in %s", err, truncate(string(b))), `write it as {"field":"role","operator":"eq","value":"user"}`)
 	}
 	f, err := parseNode(b, 0)
@@ -60,7 +63,7 @@ type filterNode struct {
 
 func parseNode(b []byte, depth int) (Filter, error) {
 	if depth > MaxFilterDepth {
-		return nil, invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
+		return nil, tooDeep()
 	}
 	var n filterNode
 	dec := json.NewDecoder(bytes.NewReader(b))
@@ -264,7 +267,7 @@ func (p *textParser) unexpected(want string) error {
 
 func (p *textParser) or() (Filter, error) {
 	if p.depth++; p.depth > MaxFilterDepth {
-		return nil, invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
+		return nil, tooDeep()
 	}
 	defer func() { p.depth-- }()
 	f, err := p.and()

@@ -3,16 +3,28 @@ package engine
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"math"
 	"math/big"
 	"strconv"
 	"time"
 )
 
-// number is a JSON number: exactly, where it is an integer of 64 bits.
+// number is a JSON number: exactly, where it is an integer of 64 bits, signed or
+// not; else the nearest float64, which is infinite for what is beyond all of them.
 type number struct {
-	i     int64
-	f     float64
-	exact bool // i holds it
+	f         float64
+	integer   bool
+	negative  bool
+	magnitude uint64 // of an integer
+}
+
+func integerOf(i int64) number {
+	n := number{f: float64(i), integer: true, negative: i < 0, magnitude: uint64(i)}
+	if n.negative {
+		n.magnitude = -n.magnitude
+	}
+	return n
 }
 
 func numberOf(v any) (number, bool) {
@@ -26,29 +38,36 @@ func numberOf(v any) (number, bool) {
 // parseNumber reads what numberKey wrote.
 func parseNumber(s string) (number, bool) {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return number{i: i, f: float64(i), exact: true}, true
+		return integerOf(i), true
+	}
+	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
+		return number{f: float64(u), integer: true, magnitude: u}, true
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return number{f: f}, err == nil
+	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(f) {
+		return number{}, false
+	}
+	return number{f: f}, true
 }
 
 func (a number) compare(b number) int {
-	switch {
-	case a.exact && b.exact:
-		return cmp.Compare(a.i, b.i)
-	case a.f != b.f || !a.exact && !b.exact:
+	// Rounding keeps the order, so only what rounds to one float needs a closer look.
+	if a.f != b.f || !a.integer && !b.integer || math.IsInf(a.f, 0) {
 		return cmp.Compare(a.f, b.f)
 	}
-	// One is an integer that rounds to the other's float.
 	return a.big().Cmp(b.big())
 }
 
 func (a number) big() *big.Float {
-	const bits = 128 // holds an int64 and a float64 exactly
-	if a.exact {
-		return new(big.Float).SetPrec(bits).SetInt64(a.i)
+	const bits = 64 // holds an integer and a float64 exactly
+	if !a.integer {
+		return new(big.Float).SetPrec(bits).SetFloat64(a.f)
 	}
-	return new(big.Float).SetPrec(bits).SetFloat64(a.f)
+	x := new(big.Float).SetPrec(bits).SetUint64(a.magnitude)
+	if a.negative {
+		x.Neg(x)
+	}
+	return x
 }
 
 func compareNumbers(a, b int64) int { return cmp.Compare(a, b) }
@@ -71,5 +90,9 @@ func timeValue(v any) (int64, bool) {
 		return i, err == nil
 	}
 	n, ok := numberOf(v)
-	return n.i, ok && n.exact
+	ms := int64(n.magnitude)
+	if n.negative {
+		ms = -ms
+	}
+	return ms, ok && n.integer && (ms < 0) == n.negative
 }

@@ -52,11 +52,7 @@ func sortValueOf(v any) sortValue {
 	case nil:
 		return sortValue{kind: sortNull}
 	case bool:
-		s := sortValue{kind: sortBool}
-		if v {
-			s.num.i, s.num.exact = 1, true
-		}
-		return s
+		return sortValue{kind: sortBool, num: integerOf(int64(flag(v)))}
 	case string:
 		return sortValue{kind: sortString, str: v}
 	}
@@ -71,9 +67,7 @@ func (a sortValue) compare(b sortValue) int {
 		return cmp.Compare(a.kind, b.kind)
 	}
 	switch a.kind {
-	case sortBool:
-		return cmp.Compare(a.num.i, b.num.i)
-	case sortNumber:
+	case sortBool, sortNumber:
 		return a.num.compare(b.num)
 	case sortString:
 		return strings.Compare(a.str, b.str)
@@ -120,7 +114,7 @@ func (o *ordering) compare(a, b *place) int {
 }
 
 // cursorVersion is the first byte of a cursor.
-const cursorVersion = 1
+const cursorVersion = 2
 
 var cursorEncoding = base64.RawURLEncoding
 
@@ -129,9 +123,10 @@ var cursorEncoding = base64.RawURLEncoding
 func (o *ordering) cursor(db *DB, p *place) string {
 	b := append([]byte{cursorVersion}, db.id[:]...)
 	b = codec.AppendBytes(b, o.name)
-	b = append(b, flag(o.descending), byte(p.value.kind), flag(p.value.num.exact))
-	b = codec.AppendFloat64(b, p.value.num.f)
-	b = binary.AppendVarint(b, p.value.num.i)
+	n := p.value.num
+	b = append(b, flag(o.descending), byte(p.value.kind), flag(n.integer), flag(n.negative))
+	b = codec.AppendFloat64(b, n.f)
+	b = binary.AppendUvarint(b, n.magnitude)
 	b = binary.AppendUvarint(b, p.seq)
 	return cursorEncoding.EncodeToString(append(b, p.value.str...))
 }
@@ -158,8 +153,8 @@ func (o *ordering) resume(db *DB, cursor string) error {
 	name, descending := r.String(), r.Byte() == 1
 	p := &place{}
 	p.value.kind = sortKind(r.Byte())
-	p.value.num.exact = r.Byte() == 1
-	p.value.num.f, p.value.num.i = r.Float64(), r.Varint()
+	p.value.num.integer, p.value.num.negative = r.Byte() == 1, r.Byte() == 1
+	p.value.num.f, p.value.num.magnitude = r.Float64(), r.Uvarint()
 	p.seq = r.Uvarint()
 	p.value.str = string(r.Rest())
 	if r.Err() != nil || p.value.kind > sortMissing {

@@ -163,7 +163,7 @@ func TestBadCursors(t *testing.T) {
 		{ListQuery{Cursor: next[other]}, "another database"},
 		{ListQuery{Cursor: "nonsense"}, "none"},
 		{ListQuery{Cursor: "!"}, "none"},
-		{ListQuery{Cursor: next[db][:len(next[db])-6]}, "damaged"},
+		{ListQuery{Cursor: next[db][:len(next[db])-8]}, "damaged"},
 		{ListQuery{Cursor: next[db], OrderBy: "id"}, "another order"},
 		{ListQuery{Cursor: next[db], Descending: true}, "another order"},
 		{ListQuery{OrderBy: "text"}, "too long"},

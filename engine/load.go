@@ -54,9 +54,9 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 		base = vfs.Default
 	}
 	db := &DB{
-		dir: dir, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
+		dir: dir, base: base, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
-		budget: o.MemoryBudget, hotBytes: o.hotBytes, spaces: newSpaces(), names: newNames(),
+		budget: o.MemoryBudget, hotBytes: o.hotBytes, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{},
 	}
@@ -183,7 +183,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}
 	if id.Settings.Analyzer != fingerprint {
-		db.log.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found",
+		db.log.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found until the index is rebuilt: memdbctl rebuild text",
 			"indexed", id.Settings.Analyzer, "now", fingerprint)
 	}
 	if err := db.checkModel(); err != nil {
@@ -194,7 +194,8 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 			return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
 		}
 	}
-	db.settings = id.Settings
+	db.identity = id
+	db.settings.Store(&id.Settings)
 	db.syncer = newSyncer(db.applied, db.points, db.syncLog)
 	if err := db.points.publish(db.newPoint(db.applied)); err != nil {
 		return err
@@ -259,9 +260,11 @@ func (db *DB) load() error {
 		{"the names", db.loadNames},
 		{"the vector snapshots", db.beginVectors},
 		{"the documents", db.loadDocs},
+		{"the text index", db.mendText},
 		{"the vectors", db.loadVectors},
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
+		{"what a rebuild left behind", db.dropOldGenerations},
 	} {
 		if err := step.run(); err != nil {
 			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, storeError("read the store", err))
@@ -365,7 +368,8 @@ func (db *DB) loadDocs() error {
 	if err != nil {
 		return err
 	}
-	db.text = db.newText()
+	prefix, _ := db.keys.span(kindText)
+	db.text.Store(db.newText(prefix))
 	if err := db.loadSealed(tombs.Contains); err != nil {
 		return err
 	}
@@ -403,7 +407,10 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if err := db.loadRow(doc, f); err != nil {
 		return err
 	}
-	return db.text.Add(doc, &f.idx)
+	if db.damaged != nil {
+		return nil // the index is built anew
+	}
+	return db.text.Load().Add(doc, &f.idx)
 }
 
 // loadRow enters a document into the tables.
@@ -441,7 +448,7 @@ func (db *DB) loadStats() error {
 
 // loadRanges puts unfinished death ranges in force again.
 func (db *DB) loadRanges() error {
-	tx := &Tx{db: db, reader: db.store, lsn: maxLSN, text: db.newestText()}
+	tx := &Tx{db: db, reader: db.store, lsn: maxLSN, index: db.text.Load(), text: db.newestText()}
 	lower, upper := db.keys.span(kindRange)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		d, err := decodeRange(&db.keys, key, value)

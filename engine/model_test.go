@@ -127,6 +127,8 @@ func (w *world) turn() {
 	switch n := w.rng.IntN(200); {
 	case n < 1 && w.chance(20):
 		w.reset()
+	case n < 1 && w.chance(3):
+		w.rebuild()
 	case n < 1:
 		w.reopen()
 	case n < 2:
@@ -170,6 +172,13 @@ func (w *world) reopen() {
 	}
 	w.flushed = maps.Clone(w.touched)
 	w.open()
+	w.checkAll()
+}
+
+func (w *world) rebuild() {
+	if err := w.db.Rebuild(context.Background(), IndexText, nil); err != nil {
+		w.t.Fatal(err)
+	}
 	w.checkAll()
 }
 

@@ -44,7 +44,7 @@ func (r *recalling) parse() *query.Query {
 // and the conditions on hits.
 func (r *recalling) operators(ctx context.Context) error {
 	parsed := r.parse()
-	text, in := r.tx.db.text, invindex.Docs{Set: r.set}
+	text, in := r.tx.index, invindex.Docs{Set: r.set}
 	bound, err := text.Bind(ctx, r.tx.text, parsed, in, func(_ context.Context, doc uint32) (bool, error) {
 		texts, err := r.tx.indexedTexts(doc)
 		return err == nil && parsed.Matches(texts...), err
@@ -72,7 +72,7 @@ func (r *recalling) operators(ctx context.Context) error {
 // demand leaves in the set what has what the query demands.
 func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) (err error) {
 	before := r.set.GetCardinality()
-	if r.set, err = r.tx.db.text.Narrow(r.tx.text, bound, r.set); err != nil {
+	if r.set, err = r.tx.index.Narrow(r.tx.text, bound, r.set); err != nil {
 		return textError(doingRecall, err)
 	}
 	if parsed.NeedsTexts() {

@@ -86,6 +86,8 @@ type Options struct {
 	hotBytes int64
 	// uncached calls the embedder each time: a model can tell when it fails.
 	uncached bool
+	// columns makes filters use the columns of numbers whatever the size of the set.
+	columns bool
 	// vectorLimits are others than the default ones: tests build graphs of few
 	// vectors.
 	vectorLimits *vectorLimits

@@ -14,9 +14,30 @@ import (
 type point struct {
 	lsn  uint64
 	snap *pebble.Snapshot
-	text invindex.Snapshot // doc IDs below its mark are born
-	refs int               // guarded by points.mu
-	of   *point            // the point whose snapshot it reads an older state of
+	// index is the text index, text its state: doc IDs below its mark are born.
+	index *invindex.Index
+	text  invindex.Snapshot
+	// Generations of the kinds that a rebuild switches: see [point.keys].
+	textGen, forwardGen uint16
+
+	refs int    // guarded by points.mu
+	of   *point // the point whose snapshot it reads an older state of
+}
+
+// keys are those of the point's state. A rebuild may have gone on to others.
+func (p *point) keys(db *DB) *keyspace {
+	ks := &keyspace{seed: db.keys.seed}
+	for _, kind := range kinds {
+		switch kind {
+		case kindText:
+			ks.gen[kind] = p.textGen
+		case kindForward:
+			ks.gen[kind] = p.forwardGen
+		default:
+			ks.gen[kind] = db.keys.gen[kind]
+		}
+	}
+	return ks
 }
 
 // points keeps the read points in use. The newest published one is what a View
@@ -33,7 +54,11 @@ type points struct {
 
 // newPoint is the state as of an LSN, the newest one. The lock is held.
 func (db *DB) newPoint(lsn uint64) *point {
-	p := &point{lsn: lsn, snap: db.store.NewSnapshot(), text: db.text.Snapshot()}
+	p := &point{
+		lsn: lsn, snap: db.store.NewSnapshot(), index: db.text.Load(),
+		textGen: db.keys.gen[kindText], forwardGen: db.keys.gen[kindForward],
+	}
+	p.text = p.index.Snapshot()
 	p.text.Docs, p.text.Reader = db.docs.mark.Load(), p.snap
 	return p
 }

@@ -38,7 +38,12 @@ type givenFields struct {
 }
 
 // pathValue is a metadata value that can be indexed for filters.
-type pathValue struct{ path, key string }
+type pathValue struct {
+	path   string
+	key    string // empty where it is too long
+	number number // where the value is one
+	isNum  bool
+}
 
 const doingStore = "store a memory"
 
@@ -167,8 +172,17 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 		if prefix != "" || strings.Contains(name, ".") {
 			v = lookPath(root, path) // a key with a dot in it may stand before this one
 		}
-		if key, ok := exactKey(v); ok && len(key) <= MaxIndexedValue && len(path) <= MaxID {
-			dst = append(dst, pathValue{path, key})
+		key, ok := exactKey(v)
+		if !ok || len(path) > MaxID {
+			continue
+		}
+		value := pathValue{path: path, key: key}
+		value.number, value.isNum = numberOf(v)
+		if len(key) > MaxIndexedValue {
+			value.key = ""
+		}
+		if value.key != "" || value.isNum {
+			dst = append(dst, value)
 		}
 	}
 	return dst

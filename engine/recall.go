@@ -200,7 +200,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 		r.plan.Terms = words
 	}
 	var err error
-	r.stats, err = r.tx.db.text.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
+	r.stats, err = r.tx.index.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
 	r.stage("statistics")
 	return err
 }
@@ -260,9 +260,9 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
 		if r.bound != nil {
-			hits, err = r.tx.db.text.Query(ctx, r.tx.text, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Query(ctx, r.tx.text, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
 		} else {
-			hits, err = r.tx.db.text.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
 		}
 		if err != nil {
 			return nil, textError(doingRecall, err)
@@ -334,7 +334,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	defer r.cos.close()
 	hits := make([]invindex.Hit, len(docs))
 	if len(r.terms) > 0 {
-		if err := r.tx.db.text.Score(ctx, r.tx.text, r.terms, r.stats, docs, hits); err != nil {
+		if err := r.tx.index.Score(ctx, r.tx.text, r.terms, r.stats, docs, hits); err != nil {
 			return nil, err
 		}
 		r.stage("text")

@@ -47,13 +47,13 @@ func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
 // newestText is the state of the text index that an Update reads. The lock is
 // held.
 func (db *DB) newestText() invindex.Snapshot {
-	s := db.text.Snapshot()
+	s := db.text.Load().Snapshot()
 	s.Docs, s.Reader = db.docs.mark.Load(), db.store
 	return s
 }
 
 // withValue is the set of documents with a filter value, visible or not.
 func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
-	set, err := tx.db.text.Find(tx.text, invindex.Value{Field: field, Key: key})
+	set, err := tx.index.Find(tx.text, invindex.Value{Field: field, Key: key})
 	return set, textError("read the filter index", err)
 }

@@ -27,9 +27,8 @@ const (
 // chunkOf is the chunk of a document.
 func chunkOf(doc uint32) uint16 { return uint16(doc >> 16) }
 
-// newText is an empty text index under the keys of the current generation.
-func (db *DB) newText() *invindex.Index {
-	prefix, _ := db.keys.span(kindText)
+// newText is an empty text index whose pages' keys begin with a prefix.
+func (db *DB) newText(prefix []byte) *invindex.Index {
 	return invindex.New(invindex.Config{
 		// A weight is a multiple of 1/textUnit: term frequencies are stored as
 		// whole numbers of that unit, which k1 must be measured in, too.
@@ -41,7 +40,7 @@ func (db *DB) newText() *invindex.Index {
 // rollChunk begins a new chunk where the newest one has grown to its share of the
 // memory before it is full. The lock is held.
 func (db *DB) rollChunk() {
-	number, size, ok := db.text.Growing()
+	number, size, ok := db.text.Load().Growing()
 	if ok && size > db.hotBytes && chunkOf(db.next.doc) == number {
 		db.next.doc = (uint32(number) + 1) << 16
 	}
@@ -53,7 +52,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		j := db.janitor
 		j.mu.Lock()
 		wait := j.sealed
-		behind := len(db.text.Sealable()) > maxUnsealed && !j.stuck
+		behind := len(db.text.Load().Sealable()) > maxUnsealed && !j.stuck
 		j.mu.Unlock()
 		if !behind {
 			return nil
@@ -69,7 +68,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 
 // sealChunks seals the chunks that take no more documents.
 func (db *DB) sealChunks(ctx context.Context) error {
-	if len(db.text.Sealable()) == 0 {
+	if len(db.text.Load().Sealable()) == 0 {
 		return nil
 	}
 	// Below the committed number no transaction adds a document, and the forward
@@ -79,7 +78,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	}
 	complete := chunkOf(db.next.doc)
 	db.unlock()
-	for _, chunk := range db.text.Sealable() {
+	for _, chunk := range db.text.Load().Sealable() {
 		if chunk >= complete {
 			break
 		}
@@ -105,7 +104,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) error {
 		return err
 	}
 	if len(pages) > 0 {
-		if err := db.text.Seal(w, chunk); err != nil {
+		if err := db.text.Load().Seal(w, chunk); err != nil {
 			return err
 		}
 	}
@@ -129,8 +128,8 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) error {
 		return err
 	}
 	if len(pages) == 0 {
-		db.text.Drop(chunk)
-	} else if err := db.text.Sealed(db.store, chunk); err != nil {
+		db.text.Load().Drop(chunk)
+	} else if err := db.text.Load().Sealed(db.store, chunk); err != nil {
 		db.fail(err) // its forward records are gone
 		return db.Failed()
 	}
@@ -140,7 +139,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) error {
 
 // textSpan is the range of the pages of a chunk, as arguments of DeleteRange.
 func (db *DB) textSpan(chunk uint16) (lower, upper []byte, _ *pebble.WriteOptions) {
-	lower, upper = db.text.Span(chunk)
+	lower, upper = db.text.Load().Span(chunk)
 	return lower, upper, nil
 }
 
@@ -217,8 +216,8 @@ func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 		chunk := binary.BigEndian.Uint16(key[keyHeader:])
 		if !db.sealed[chunk] {
 			db.sealed[chunk] = true
-			if err := db.text.Load(db.store, chunk); err != nil {
-				return textError("load a chunk of the text index", err)
+			if err := db.loadChunk(chunk); err != nil {
+				return err
 			}
 		}
 		p, err := decodeRows(uint32(chunk)<<16|uint32(key[keyHeader+2])*rowsOfPage, value)
@@ -237,6 +236,19 @@ func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 	})
 }
 
+// loadChunk opens a sealed chunk of the text index. One that is damaged makes Open
+// build the index anew, as its documents have no forward records.
+func (db *DB) loadChunk(chunk uint16) error {
+	if db.damaged != nil {
+		return nil
+	}
+	err := textError("load a chunk of the text index", db.text.Load().Load(db.store, chunk))
+	if errors.Is(err, ErrCorrupt) {
+		db.damaged, err = err, nil
+	}
+	return err
+}
+
 // textError says what is to be done about an error of the text index.
 func textError(doing string, err error) error {
 	switch {
@@ -245,7 +257,7 @@ func textError(doing string, err error) error {
 	case errors.Is(err, invindex.ErrVersion):
 		return &Error{Kind: ErrNewerLayout, What: doing, Cause: err, Do: "use a newer memdb"}
 	case errors.Is(err, invindex.ErrCorrupt), errors.Is(err, pebble.ErrNotFound), pebble.IsCorruptionError(err):
-		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "rebuild the text index"}
+		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "rebuild the text index: memdbctl rebuild text"}
 	}
 	return err
 }
@@ -253,7 +265,7 @@ func textError(doing string, err error) error {
 // dropSealed forgets every sealed chunk: their pages are gone. The lock is held,
 // and the janitor does not work.
 func (db *DB) dropSealed() {
-	db.text.Drop(slices.Collect(maps.Keys(db.sealed))...)
+	db.text.Load().Drop(slices.Collect(maps.Keys(db.sealed))...)
 	clear(db.sealed)
 	db.points.forget(db.applied)
 }

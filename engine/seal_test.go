@@ -18,7 +18,7 @@ func (db *DB) waitSealed(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		db.janitor.busy.Lock()
-		n, left := len(db.sealed), len(db.text.Sealable())
+		n, left := len(db.sealed), len(db.text.Load().Sealable())
 		db.janitor.busy.Unlock()
 		if left == 0 {
 			return n

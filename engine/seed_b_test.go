@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -470,4 +471,96 @@ func TestSeedB_DeletingAnAgent(t *testing.T) {
 	}
 	d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "kiln"})
 	d.finds(engine.Query{AllScopes: true, Text: "kiln"}, "The kiln left")
+}
+
+// batches is an embedding driver that counts its calls and what they embed.
+type batches struct {
+	axes
+	calls, texts int
+}
+
+func (b *batches) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	b.calls, b.texts = b.calls+1, b.texts+len(texts)
+	return b.axes.Embed(ctx, texts)
+}
+
+// "embed_one, embed_batch, dimensions": a batch of memories is embedded by one call,
+// and the driver's dimensions are those of the space.
+func TestSeedB_EmbedBatch(t *testing.T) {
+	driver := &batches{axes: axes{"dog", "cat"}}
+	d := newSeedDB(t, engine.Options{Embedder: driver})
+	var batch []engine.Memory
+	for i := range 20 {
+		batch = append(batch, fragment("a", fmt.Sprint("a dog or a cat, number ", i), ""))
+	}
+	if _, err := d.Memories().StoreBatch(t.Context(), batch, nil); err != nil {
+		t.Fatal(err)
+	}
+	if driver.calls != 1 || driver.texts != len(batch) {
+		t.Errorf("%d calls for %d texts", driver.calls, driver.texts)
+	}
+	s, err := d.Stats(t.Context())
+	if err != nil || s.Vectors != 20 || len(s.Spaces) != 1 || s.Spaces[0].Dim != driver.Dim() || s.Spaces[0].Model != "axes" {
+		t.Errorf("stats %+v, %v", s, err)
+	}
+}
+
+// "Embedding cache: only the most recent 10,000 embeddings are cached in memory".
+func TestSeedB_EmbeddingCache(t *testing.T) {
+	const cached = 10_000
+	driver := &batches{axes: axes{"dog"}}
+	d := newSeedDB(t, engine.Options{Embedder: driver})
+	var batch []engine.Memory
+	for i := range cached + 1 {
+		batch = append(batch, fragment("a", fmt.Sprint("text ", i), ""))
+	}
+	if _, err := d.Memories().StoreBatch(t.Context(), batch, nil); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(text string) int {
+		before := driver.texts
+		d.search(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: text, Profile: engine.ProfileVector, NoTouch: true})
+		return driver.texts - before
+	}
+	if n := ask(fmt.Sprint("text ", cached)); n != 0 {
+		t.Errorf("the newest of %d was embedded again", cached+1)
+	}
+	if n := ask("text 1"); n != 0 {
+		t.Error("the oldest but one was embedded again")
+	}
+	if n := ask("text 0"); n != 1 {
+		t.Errorf("what is beyond the %d was embedded %d times", cached, n)
+	}
+}
+
+// "Exposed via async APIs": any number of goroutines use one database, and none waits
+// for another's transaction to read.
+func TestSeedB_ManyAgentsAtOnce(t *testing.T) {
+	d := newSeedDB(t, engine.Options{})
+	const agents, each = 8, 10
+	done := make(chan error)
+	for a := range agents {
+		go func() {
+			name, err := fmt.Sprint("agent", a), error(nil)
+			for i := range each {
+				_, e := d.Memories().Store(context.Background(), fragment(name, fmt.Sprint("note ", i), ""), nil)
+				_, f := d.KV().Put(context.Background(), engine.Owner{Agent: name}, "notes", i+1, nil)
+				r, g := d.Memories().Recall(context.Background(), engine.Query{Scope: engine.Scope{Agent: name}, Text: "note", Limit: 100})
+				if err = errors.Join(err, e, f, g); g == nil && len(r.Hits) != i+1 {
+					err = errors.Join(err, fmt.Errorf("%s recalls %d of %d", name, len(r.Hits), i+1))
+				}
+			}
+			done <- err
+		}()
+	}
+	for range agents {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for a := range agents {
+		if got := d.value(engine.Owner{Agent: fmt.Sprint("agent", a)}, "notes"); got != fmt.Sprint(each) {
+			t.Errorf("agent %d counted %s", a, got)
+		}
+	}
 }

@@ -18,10 +18,13 @@ import (
 type Tx struct {
 	db     *DB
 	reader kv.Reader
-	lsn    uint64            // what is read: the read point's, or in an Update its own
+	lsn    uint64 // what is read: the read point's, or in an Update its own
+	index  *invindex.Index
 	text   invindex.Snapshot // doc IDs below its mark may be visible
 	now    int64             // the clock, fixed at the begin
 	done   bool
+	point  *point // of a View
+	past   bool   // a state is read that is older than the mark: see [Tx.asOf]
 
 	*writes // nil in a View
 }
@@ -113,7 +116,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	p := db.points.acquire()
-	tx := &Tx{db: db, reader: p.snap, lsn: p.lsn, text: p.text, now: db.now()}
+	tx := &Tx{db: db, reader: p.snap, lsn: p.lsn, index: p.index, text: p.text, point: p, now: db.now()}
 	defer func() {
 		tx.done = true
 		if err := db.points.done(p); err != nil {
@@ -199,7 +202,7 @@ func (db *DB) begin() *Tx {
 	db.rollChunk()
 	batch := db.store.NewIndexedBatch()
 	return &Tx{
-		db: db, reader: batch, text: db.newestText(), now: db.now(),
+		db: db, reader: batch, index: db.text.Load(), text: db.newestText(), now: db.now(),
 		lsn: db.applied + 1,
 		writes: &writes{
 			batch: batch, next: db.next,
@@ -324,7 +327,7 @@ func (db *DB) show(p *pendingVersion) error {
 	if err := db.showVectors(p); err != nil {
 		return err
 	}
-	if err := db.text.Add(p.doc, &p.idx); err != nil {
+	if err := db.text.Load().Add(p.doc, &p.idx); err != nil {
 		return fmt.Errorf("index document %d: %w", p.doc, err)
 	}
 	db.docs.add(p.doc, func(r *docRow) {

@@ -12,7 +12,7 @@ import (
 )
 
 // plain is the set of documents that are alive and do not expire, as bits: every
-// reader that knows of such a document sees it. They are nearly all, and to ask
+// reader of a state in which such a document exists sees it. They are nearly all, and to ask
 // for a bit takes a fraction of a look at a row. The writer clears a bit after it
 // has written the death to the row, so that a reader who finds it cleared is told
 // by the row.
@@ -27,6 +27,15 @@ func (p *plain) word(i int) uint64 {
 		return w.Load()
 	}
 	return 0
+}
+
+// plain has the bits of those documents from 64·i on that the transaction sees for
+// certain. One that reads a past state may know of documents that are younger.
+func (tx *Tx) plain(i int) uint64 {
+	if tx.past {
+		return 0
+	}
+	return tx.db.docs.plain.word(i)
 }
 
 // denseShare: a set that has at least one in so many documents is looked at word by
@@ -58,7 +67,7 @@ func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
 		if left := mark - first; left < 64 {
 			born = 1<<left - 1 // of what comes after, rows may be written just now
 		}
-		w := docs.plain.word(i) & born
+		w := tx.plain(i) & born
 		if docs.row(first) != nil {
 			for rest := born &^ w; rest != 0; rest &= rest - 1 {
 				if bit := bits.TrailingZeros64(rest); tx.shows(first + uint32(bit)) {
@@ -76,7 +85,6 @@ func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bi
 	if set.IsEmpty() {
 		return set, nil
 	}
-	docs := &tx.db.docs
 	var out []uint32
 	check := func(doc uint32) {
 		if !tx.shows(doc) {
@@ -88,7 +96,7 @@ func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bi
 			if i%cancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			for w &^= docs.plain.word(i); w != 0; w &= w - 1 {
+			for w &^= tx.plain(i); w != 0; w &= w - 1 {
 				check(uint32(64*i + bits.TrailingZeros64(w)))
 			}
 		}
@@ -99,7 +107,7 @@ func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bi
 			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			if docs.plain.word(int(doc/64))>>(doc%64)&1 == 0 {
+			if tx.plain(int(doc/64))>>(doc%64)&1 == 0 {
 				check(doc)
 			}
 		}

@@ -331,7 +331,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 			return err
 		}
 	}
-	values, err := tx.filterValues(p, pv.run)
+	idx, err := indexedDoc(p, pv.run, tx.giveNumber)
 	if err != nil {
 		return tx.breaks(err)
 	}
@@ -341,7 +341,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	pv.doc = tx.next.doc
 	tx.next.doc++
 	pv.rec, pv.expires = &p.rec, p.rec.expires
-	pv.idx = invindex.Doc{Terms: p.terms, Length: p.length, Values: values}
+	pv.idx = idx
 	if err := tx.set(ks.doc(kindForward, pv.doc), pv.forward()); err != nil {
 		return err
 	}
@@ -390,10 +390,11 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 	return nil
 }
 
-// filterValues are what the forward record is filtered by.
-func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
+// indexedDoc is what the text index holds of a memory. number is asked for the
+// numbers of names; a metadata field may have none.
+func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, error)) (invindex.Doc, error) {
 	r := &p.rec
-	values := make([]invindex.Value, 0, 7+len(p.values))
+	d := invindex.Doc{Terms: p.terms, Length: p.length, Values: make([]invindex.Value, 0, 7+len(p.values)), Numbered: true}
 	for _, s := range []struct {
 		field uint16
 		class nameClass
@@ -402,14 +403,14 @@ func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
 		if s.name == "" {
 			continue
 		}
-		num, err := tx.number(nameKey{s.class, s.name})
+		num, _, err := number(nameKey{s.class, s.name})
 		if err != nil {
-			return nil, err
+			return d, err
 		}
-		values = append(values, invindex.Value{Field: s.field, Key: numberValue(num)})
+		d.Values = append(d.Values, invindex.Value{Field: s.field, Key: numberValue(num)})
 	}
 	if run != 0 {
-		values = append(values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
+		d.Values = append(d.Values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
 	}
 	for _, b := range []struct {
 		field uint16
@@ -421,24 +422,49 @@ func (tx *Tx) filterValues(p *prepared, run uint32) ([]invindex.Value, error) {
 		{fieldPinned, r.flags&flagPinned != 0},
 	} {
 		if key, ok := exactKey(b.value); ok && len(key) <= MaxIndexedValue {
-			values = append(values, invindex.Value{Field: b.field, Key: key})
+			d.Values = append(d.Values, invindex.Value{Field: b.field, Key: key})
+		}
+	}
+	d.Numbers = make([]invindex.Number, 0, 3+len(p.values))
+	for _, t := range []struct {
+		field uint16
+		ms    int64
+	}{{fieldCreated, r.created}, {fieldUpdated, r.updated}, {fieldEvent, r.event}} {
+		if t.ms != 0 {
+			d.Numbers = append(d.Numbers, invindex.Number{Field: t.field, Value: invindex.IntOrder(t.ms)})
 		}
 	}
 	for _, m := range p.values {
-		num, ok, err := tx.fieldNumber(m.path)
+		num, ok, err := number(nameKey{nameField, m.path})
 		if err != nil {
-			return nil, err
+			return d, err
 		}
-		if ok {
-			values = append(values, invindex.Value{Field: firstMetadataField + uint16(num), Key: m.key})
+		if !ok {
+			continue
+		}
+		field := firstMetadataField + uint16(num)
+		if m.key != "" {
+			d.Values = append(d.Values, invindex.Value{Field: field, Key: m.key})
+		}
+		if m.isNum {
+			d.Numbers = append(d.Numbers, invindex.Number{Field: field, Value: invindex.FloatOrder(m.number.f)})
 		}
 	}
-	return values, nil
+	return d, nil
 }
 
 // numberValue is the filter key of an interned name.
 func numberValue(num uint32) string {
 	return string(binary.AppendUvarint(nil, uint64(num)))
+}
+
+// giveNumber is the number of a name, newly given if it has none and there is room.
+func (tx *Tx) giveNumber(k nameKey) (uint32, bool, error) {
+	if k.class == nameField {
+		return tx.fieldNumber(k.name)
+	}
+	num, err := tx.number(k)
+	return num, err == nil, err
 }
 
 // fieldNumber registers a metadata path for the filter index, while there is room.

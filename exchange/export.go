@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
 // ExportOptions choose what is exported. nil is everything.
 type ExportOptions struct {
-	// Scope and Filter choose memories with their histories, a scope also histories
-	// of memories that are gone; with either, no entries are exported.
+	// Scope and Filter choose memories with their histories. A scope also chooses
+	// histories of memories that are gone, and entries by their owner; with a run or
+	// a filter, which entries do not have, none is exported.
 	Scope  engine.Scope
 	Filter engine.Filter
 	// Progress is called every so many lines.
@@ -33,6 +36,8 @@ const (
 	exportPage = 5_000
 	// progressEvery is how many lines lie between two calls of Progress.
 	progressEvery = 1_000
+	// embeddingSpace is the space of the key "embedding".
+	embeddingSpace = "default"
 )
 
 // exporter writes one export.
@@ -40,17 +45,19 @@ type exporter struct {
 	out    *bufio.Writer
 	enc    *json.Encoder
 	opts   ExportOptions
+	spaces map[string]engine.SpaceInfo // those that have no line yet
 	report ExportReport
 }
 
 // Export writes memories as lines of JSON in the order of their Seq, with their
 // vectors, access statistics and, right before each, its history; among them, in
 // their order, the histories of those that are gone; and behind them the entries of
-// the key-value store. It begins with lines about the database and its vector spaces. All is of one
-// state, whatever is written meanwhile. ImportJSONL reads it back, and what that
-// makes exports to the same bytes. IDs of events, seqs, LSNs and versions of entries
-// are left out: every database gives them out by itself. Of a memory that has
-// expired only the history is exported.
+// the key-value store. A whole export begins with lines about the database and its
+// vector spaces; in that of a part each space stands before its first vector. All is
+// of one state, whatever is written meanwhile. ImportJSONL reads it back, and what
+// that makes exports to the same bytes. IDs of events, seqs, LSNs and versions of
+// entries are left out: every database gives them out by itself. Of a memory that
+// has expired only the history is exported.
 func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (ExportReport, error) {
 	x := &exporter{out: bufio.NewWriter(w)}
 	if o != nil {
@@ -59,13 +66,10 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 	x.enc = json.NewEncoder(x.out)
 	x.enc.SetEscapeHTML(false)
 	err := db.View(ctx, func(tx *engine.Tx) error {
-		whole := x.opts.Scope == (engine.Scope{}) && x.opts.Filter == nil
-		if whole {
-			if err := x.head(ctx, db); err != nil {
-				return err
-			}
+		if err := x.head(ctx, db); err != nil {
+			return err
 		}
-		if err := x.memories(ctx, tx); err != nil || !whole {
+		if err := x.memories(ctx, tx); err != nil || x.opts.Filter != nil || x.opts.Scope.Run != "" {
 			return err
 		}
 		return x.entries(ctx, tx)
@@ -76,18 +80,49 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 	return x.report, err
 }
 
-// head writes what the data was kept in: the database and its vector spaces.
+// head begins a whole export with what the data was kept in: the database and its
+// vector spaces.
 func (x *exporter) head(ctx context.Context, db *engine.DB) error {
+	stats, err := db.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	x.spaces = make(map[string]engine.SpaceInfo, len(stats.Spaces))
+	for _, s := range stats.Spaces {
+		x.spaces[s.Name] = s
+	}
+	if x.opts.Scope != (engine.Scope{}) || x.opts.Filter != nil {
+		return nil
+	}
 	if err := x.enc.Encode(NewDatabase(db.Settings())); err != nil {
 		return err
 	}
-	stats, err := db.Stats(ctx)
-	for _, s := range stats.Spaces {
-		if err == nil {
-			err = x.enc.Encode(NewSpace(s))
+	return x.space(slices.Collect(maps.Keys(x.spaces)))
+}
+
+// space writes the lines of spaces that have none yet.
+func (x *exporter) space(names []string) error {
+	slices.Sort(names)
+	for _, name := range names {
+		s, ok := x.spaces[name]
+		if !ok {
+			continue
+		}
+		delete(x.spaces, name)
+		if err := x.enc.Encode(NewSpace(s)); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+// spacesOf names the spaces of a memory's vectors.
+func spacesOf(m *engine.Memory) []string {
+	var names []string
+	if m.Embedding != nil {
+		names = append(names, embeddingSpace)
+	}
+	return slices.AppendSeq(names, maps.Keys(m.Vectors))
 }
 
 func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
@@ -100,6 +135,9 @@ func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
 	}
 	q := engine.ListQuery{Scope: x.opts.Scope, AllScopes: all, Filter: x.opts.Filter, Limit: exportPage, WithVectors: true}
 	for m, err := range tx.Memories().All(ctx, q) {
+		if err == nil {
+			err = x.space(spacesOf(&m)) // before the history, which stays by its memory
+		}
 		if err == nil {
 			err = x.past(h, m.Seq)
 		}
@@ -150,6 +188,9 @@ func (x *exporter) entries(ctx context.Context, tx *engine.Tx) error {
 		return err
 	}
 	for _, o := range owners {
+		if s := x.opts.Scope; s.User != "" && s.User != o.User || s.Agent != "" && s.Agent != o.Agent {
+			continue
+		}
 		for e, err := range tx.KV().All(ctx, engine.KVQuery{Owner: o, Limit: exportPage}) {
 			if err != nil {
 				return err

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
-func openAt(t *testing.T, now *time.Time) *engine.DB {
+func openAt(t *testing.T, now *time.Time, indexed ...engine.IndexedField) *engine.DB {
 	t.Helper()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: func() time.Time { return *now }})
+	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: func() time.Time { return *now }, IndexedText: indexed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,22 +182,76 @@ func TestExportOfAPart(t *testing.T) {
 	db := openAt(t, &now)
 	fill(t, db, &now)
 	out := export(t, db, &ExportOptions{Scope: engine.Scope{User: "ada"}, Filter: engine.Eq{Field: "pinned", Value: true}})
-	n := 0
+	types := map[string]int{}
 	for line := range strings.Lines(out) {
 		var r Record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Type == TypeHistory {
-			continue
-		}
-		if r.Type != TypeMemory || r.User != "ada" || !r.Pinned {
+		types[r.Type]++
+		if r.Type == TypeMemory && (r.User != "ada" || !r.Pinned) || r.Type == TypeHistory && r.User != "ada" {
 			t.Errorf("exported %s", line)
 		}
-		n++
 	}
-	if n == 0 {
-		t.Error("nothing was exported")
+	if types[TypeMemory] == 0 || types[TypeHistory] == 0 || types[TypeSpace] == 0 || len(types) != 3 {
+		t.Errorf("exported %v", types)
+	}
+}
+
+// TestExportOfAScope: it brings the spaces that its vectors are in, and no others, the
+// histories of what is gone, and the entries of its owners; into a new database they
+// come as they were.
+func TestExportOfAScope(t *testing.T) {
+	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	db, other := openAt(t, &now), openAt(t, &now)
+	for _, s := range []engine.SpaceConfig{{Dim: 2, Metric: engine.MetricDot, Model: "m"}, {Name: "side", Dim: 1, Metric: engine.MetricL2}, {Name: "secret", Dim: 3}} {
+		if err := db.CreateSpace(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range []engine.Memory{
+		{ID: "a", Scope: engine.Scope{User: "ada", Agent: "x"}, Text: "first"},
+		{ID: "b", Scope: engine.Scope{User: "ada", Agent: "x", Run: "r"}, Text: "tea", Embedding: []float32{1, 2}, Vectors: map[string][]float32{"side": {0}}},
+		{ID: "c", Scope: engine.Scope{User: "bob"}, Text: "milk", Vectors: map[string][]float32{"secret": {1, 2, 3}}},
+	} {
+		if _, err := db.Memories().Store(t.Context(), m, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range []engine.Owner{{User: "ada", Agent: "x"}, {User: "ada"}, {User: "bob"}, {Agent: "x"}} {
+		if _, err := db.KV().Put(t.Context(), o, "k", 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Memories().Delete(t.Context(), engine.Scope{User: "ada"}, "a"); err != nil {
+		t.Fatal(err)
+	}
+	const space, side = `{"type":"space","name":"default","dim":2,"metric":"dot","model":"m"}`, `{"type":"space","name":"side","dim":1,"metric":"l2"}`
+	o := &ExportOptions{Scope: engine.Scope{User: "ada"}}
+	out := export(t, db, o)
+	want := []string{space, side, `{"type":"history","memory_id":"a"`, `{"type":"history","memory_id":"a"`, `{"type":"memory","id":"b"`, `{"type":"kv","user":"ada","agent":"x"`, `{"type":"kv","user":"ada"`}
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("exported\n%s", out)
+	}
+	for i, line := range lines {
+		if !strings.HasPrefix(line, want[i]) {
+			t.Errorf("line %d is %s, want %s", i+1, line, want[i])
+		}
+	}
+	if _, err := ImportJSONL(t.Context(), other, strings.NewReader(out), nil); err != nil {
+		t.Fatal(err)
+	}
+	if again := export(t, other, o); again != out {
+		t.Errorf("exported again\n%s\nwant\n%s", again, out)
+	}
+	for name, entries := range map[string]struct {
+		scope engine.Scope
+		n     int
+	}{"agent": {engine.Scope{Agent: "x"}, 2}, "both": {engine.Scope{User: "ada", Agent: "x"}, 1}, "run": {engine.Scope{User: "ada", Run: "r"}, 0}} {
+		if out := export(t, db, &ExportOptions{Scope: entries.scope}); strings.Count(out, `{"type":"kv"`) != entries.n {
+			t.Errorf("%s exported\n%s, want %d entries", name, out, entries.n)
+		}
 	}
 }
 
@@ -322,5 +376,39 @@ func TestExportOfTheLongest(t *testing.T) {
 	m, err := other.Memories().Get(t.Context(), scope, "m")
 	if err != nil || m.Text != texts[1] {
 		t.Errorf("%d bytes of text, %v", len(m.Text), err)
+	}
+}
+
+// TestSeedB_ExportAndImport: "memory.export(agent_id)", then "memory.import(agent_id,
+// json)", which reports how many fragments it imported: its memories and its keys.
+func TestSeedB_ExportAndImport(t *testing.T) {
+	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	db, other := openAt(t, &now), openAt(t, &now)
+	for _, m := range []engine.Memory{
+		{Scope: engine.Scope{Agent: "researcher"}, Text: "The kiln arrived.", Kind: engine.KindFragment, Source: engine.SourceWebSearch},
+		{Scope: engine.Scope{Agent: "researcher"}, Text: "It stands in the shed.", Embedding: []float32{1, 2}},
+		{Scope: engine.Scope{Agent: "coder"}, Text: "Not this one."},
+	} {
+		if _, err := db.Memories().Store(t.Context(), m, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for agent, value := range map[string]string{"researcher": `{"fired":3}`, "coder": "1"} {
+		if _, err := db.KV().Put(t.Context(), engine.Owner{Agent: agent}, "kiln", json.RawMessage(value), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := &ExportOptions{Scope: engine.Scope{Agent: "researcher"}}
+	out := export(t, db, o)
+	report, err := ImportJSONL(t.Context(), other, strings.NewReader(out), nil)
+	if err != nil || report.Stored != 3 || report.Read != 3 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	e, found, err := other.KV().Get(t.Context(), engine.Owner{Agent: "researcher"}, "kiln")
+	if err != nil || !found || string(e.Value) != `{"fired":3}` {
+		t.Errorf("its key: %+v, %v, %v", e, found, err)
+	}
+	if again := export(t, other, o); again != out {
+		t.Errorf("exported\n%s\nwant\n%s", again, out)
 	}
 }

@@ -177,3 +177,47 @@ func TestReadLocomoRealData(t *testing.T) {
 		t.Errorf("%d turns, %d questions of the categories 1 to 4, %d with evidence", turns, questions, judged)
 	}
 }
+
+// TestExportOfRealData: five conversations, some changed, deleted and recalled, come
+// back byte for byte.
+func TestExportOfRealData(t *testing.T) {
+	data := os.Getenv("MEMDB_DATA")
+	if data == "" {
+		data = "../../shared/data"
+	}
+	path := filepath.Join(data, "locomo/locomo5.json")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no real data: %v", err)
+	}
+	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	db, other := openAt(t, &now, LocomoIndexedText()...), openAt(t, &now, LocomoIndexedText()...)
+	if _, err := ImportLocomo(t.Context(), db, openFile(t, path), nil); err != nil {
+		t.Fatal(err)
+	}
+	page, err := db.Memories().List(t.Context(), engine.ListQuery{AllScopes: true, Limit: engine.MaxLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range page.Memories {
+		now = now.Add(time.Second)
+		switch i % 10 {
+		case 0:
+			_, err = db.Memories().Update(t.Context(), m.Scope, m.ID, engine.Patch{Text: new(m.Text + " Indeed.")})
+		case 1:
+			err = db.Memories().Delete(t.Context(), m.Scope, m.ID)
+		case 2:
+			_, err = db.Memories().Recall(t.Context(), engine.Query{Scope: m.Scope, Text: m.Text})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := export(t, db, nil)
+	if _, err := ImportJSONL(t.Context(), other, strings.NewReader(out), nil); err != nil {
+		t.Fatal(err)
+	}
+	if again := export(t, other, nil); again != out {
+		t.Errorf("%d bytes are exported again, and %d before", len(again), len(out))
+	}
+	t.Logf("%d lines, %d bytes", strings.Count(out, "\n"), len(out))
+}

@@ -23,14 +23,19 @@ var workloads = []struct {
 }
 
 // singles stores, repeats, changes and deletes one memory at a time, and reopens
-// the database once on the way.
+// the database and rebuilds its text index once on the way.
 func singles(ctx context.Context, w *world, rng *rand.Rand) error {
 	if err := w.open(); err != nil {
 		return err
 	}
 	a := &actor{w: w, rng: rng, user: "single"}
 	for i := range 80 {
-		if i == 50 {
+		switch i {
+		case 30:
+			if err := w.db.Rebuild(ctx, engine.IndexText, nil); err != nil {
+				return err
+			}
+		case 50:
 			if err := w.reopen(); err != nil {
 				return err
 			}
@@ -87,7 +92,8 @@ func batches(ctx context.Context, w *world, rng *rand.Rand) error {
 	return nil
 }
 
-// mixed has several writers, who share texts, beside one that recalls.
+// mixed has several writers, who share texts, beside one that recalls and a rebuild
+// of the text index.
 func mixed(ctx context.Context, w *world, rng *rand.Rand) error {
 	const writers, steps = 5, 20
 	if err := w.open(); err != nil {
@@ -100,7 +106,7 @@ func mixed(ctx context.Context, w *world, rng *rand.Rand) error {
 	for i := range shared {
 		shared[i] = w.text(rng)
 	}
-	errs := make([]error, writers+1)
+	errs := make([]error, writers+2)
 	var wg sync.WaitGroup
 	for i := range writers {
 		a := &actor{w: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), user: fmt.Sprintf("user %d", i)}
@@ -122,6 +128,7 @@ func mixed(ctx context.Context, w *world, rng *rand.Rand) error {
 			}
 		}
 	})
+	wg.Go(func() { errs[writers+1] = w.db.Rebuild(ctx, engine.IndexText, nil) })
 	wg.Wait()
 	return errors.Join(errs...)
 }

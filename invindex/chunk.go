@@ -1,12 +1,6 @@
 package invindex
 
-import (
-	"encoding/binary"
-	"sync/atomic"
-	"unsafe"
-
-	"github.com/zeebo/xxh3"
-)
+import "encoding/binary"
 
 // chunkDocs is the number of documents of a chunk: slots are 16 bits.
 const chunkDocs = 1 << 16
@@ -24,9 +18,13 @@ type chunk interface {
 	// numbers of postings. The term is valid until yield returns.
 	eachTerm(r Reader, prefix string, yield func(term []byte, n int)) error
 	lengths(r Reader) (lengthsOf, error)
+	// inRange adds the slots of documents with a number in a range to a mask, and says
+	// whether there may be any.
+	inRange(r Reader, field uint16, in Range, m *mask) (bool, error)
 	// total sums the documents of a window that lies below the reader's mark.
 	total(window int) sum
-	known() *maskSums
+	// remembered is what calls keep of the chunk for later ones.
+	remembered() *chunkMemory
 }
 
 // dictKind says which of a chunk's dictionaries is meant.
@@ -80,31 +78,6 @@ func (s *sum) add(stored uint32) {
 func (s *sum) join(other sum) {
 	s.docs += other.docs
 	s.length += other.length
-}
-
-// maskSums remembers the sums of some sets of a chunk's documents, each in the
-// place that its hash gives it: the documents that are alive, or of a large scope,
-// stay the same from query to query. A set is of documents below some reader's
-// mark, so that its sum is final.
-type maskSums [32]atomic.Pointer[maskSum]
-
-type maskSum struct {
-	hash xxh3.Uint128 // of the mask
-	sum  sum
-}
-
-// of returns the sum of a mask, computing it where it is not known.
-func (k *maskSums) of(m *mask, compute func() (sum, error)) (sum, error) {
-	hash := xxh3.Hash128(unsafe.Slice((*byte)(unsafe.Pointer(m)), unsafe.Sizeof(*m)))
-	place := &k[hash.Lo%uint64(len(k))]
-	if p := place.Load(); p != nil && p.hash == hash {
-		return p.sum, nil
-	}
-	s, err := compute()
-	if err == nil {
-		place.Store(&maskSum{hash: hash, sum: s})
-	}
-	return s, err
 }
 
 // valueKey is what a filter value is in a dictionary.

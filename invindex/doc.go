@@ -3,8 +3,8 @@
 //
 // # Model
 //
-// A document is a number, its weighted terms, its length and its filter values
-// ([Doc]). The index never sees texts, queries in a language, or what a document
+// A document is a number, its weighted terms, its length, its filter values and its
+// numbers ([Doc]). The index never sees texts, queries in a language, or what a document
 // is: an analyzer outside turns both sides into terms.
 //
 // Document numbers are 32 bits: the upper 16 name a chunk of 65,536 documents,
@@ -32,6 +32,26 @@
 // Nothing is deleted from postings. Which documents are alive, for whom, and as
 // of when, is the caller's knowledge; it is passed into every call as [Docs]. A
 // document that was never committed stays behind as garbage that is not visible.
+//
+// # Numbers and times
+//
+// [Index.Find] finds documents by an exact value, [Index.FindRange] by a number in a
+// range. The index orders numbers as unsigned 64 bits; the caller puts what it has into
+// that order, a field in one order:
+//
+//	JSON number n   FloatOrder(float64(n))
+//	time            IntOrder(milliseconds)
+//	x >= 3          FindRange(ctx, s, field, From(FloatOrder(3)), within)
+//	3 < x <= 5      FindRange(ctx, s, field, Range{FloatOrder(3) + 1, FloatOrder(5)}, within)
+//
+// Where a field may hold strings or booleans beside numbers, a document has a Number
+// only if it has a number, so that types are never compared with each other. From 2⁵³
+// on, integers that round to the same float64 have one place: for a bound v of that
+// size, what is found in Range{FloatOrder(v), FloatOrder(v)} is to be looked at, and
+// what is beyond it is certain.
+//
+// A document whose caller says nothing of numbers ([Doc.Numbered]), as those of older
+// records and chunks, makes FindRange return ErrNoNumbers where it could be missing.
 //
 // # Queries
 //

@@ -60,7 +60,7 @@ func (x *Index) collect(s Snapshot, kind dictKind, key string) (*roaring.Bitmap,
 		}
 		l.mask(&sc.mask) // whole words, where there are many documents
 		sc.mask.clip(v.limit)
-		set.Or(roaring.AddOffset64(roaring.FromDense(sc.mask[:], true), int64(v.base)))
+		sc.collect(set, v.base, &sc.mask)
 	}
 	return set, nil
 }

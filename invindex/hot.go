@@ -12,20 +12,23 @@ const (
 
 // hotChunk is a chunk in memory that still grows.
 type hotChunk struct {
-	number uint16
-	terms  *dict
-	values *dict // by valueKey; their postings have the frequency 1
-	pages  [windows]atomic.Pointer[lengthPage]
-	bytes  atomic.Int64
-	masks  maskSums
+	number  uint16
+	terms   *dict
+	values  *dict // by valueKey; their postings have the frequency 1
+	columns hotColumns
+	pages   [windows]atomic.Pointer[lengthPage]
+	bytes   atomic.Int64
+	memory  chunkMemory
 	// sums count the documents of each window. The writer changes only that of
 	// the window it fills; readers read only windows that lie wholly below their
 	// mark, and the mark was stored after the last change.
 	sums [windows]sum
 }
 
-func newHotChunk(number uint16) *hotChunk {
-	return &hotChunk{number: number, terms: newDict(), values: newDict()}
+func newHotChunk(number uint16, all *memory) *hotChunk {
+	c := &hotChunk{number: number, terms: newDict(), values: newDict()}
+	c.memory.start(all)
+	return c
 }
 
 // add adds a checked document. Slots ascend.
@@ -65,6 +68,7 @@ func (c *hotChunk) add(slot uint16, d *Doc) {
 		}
 		grown += l.add(newPosting(slot, 1))
 	}
+	grown += c.columns.add(slot, d)
 	c.bytes.Add(int64(grown))
 }
 
@@ -79,7 +83,7 @@ func (c *hotChunk) countTerms() int { return int(c.terms.count.Load()) }
 
 func (c *hotChunk) total(window int) sum { return c.sums[window] }
 
-func (c *hotChunk) known() *maskSums { return &c.masks }
+func (c *hotChunk) remembered() *chunkMemory { return &c.memory }
 
 func (c *hotChunk) lengths(Reader) (lengthsOf, error) { return lengthsOf{hot: c}, nil }
 

@@ -36,6 +36,7 @@ type Index struct {
 	prefix []byte
 	scopes []uint16
 	cache  pageCache
+	memory memory
 	chunks atomic.Pointer[[]chunk] // ascending by number; copied when it changes
 	mark   atomic.Uint32           // one past the last document
 }
@@ -102,7 +103,7 @@ func (x *Index) growing(number uint16) (*hotChunk, error) {
 		}
 		return c, nil
 	}
-	c := newHotChunk(number)
+	c := newHotChunk(number, &x.memory)
 	chunks = append(slices.Clip(chunks), c)
 	x.chunks.Store(&chunks)
 	return c, nil

@@ -120,6 +120,10 @@ func (c *corpus) doc() *Doc {
 		freq[c.word()] += 1 + uint32(c.rng.IntN(100_000))
 	}
 	d := &Doc{Values: []Value{{Field: 1, Key: fmt.Sprint(c.rng.IntN(20))}, {Field: 2, Key: fmt.Sprint(c.rng.IntN(500))}}}
+	d.Numbered = true
+	for range c.rng.IntN(4) { // few numbers, many, and of any size
+		d.Numbers = append(d.Numbers, c.number())
+	}
 	for w, f := range freq {
 		d.Terms = append(d.Terms, Term{Text: w, Freq: f})
 		d.Length += f
@@ -131,6 +135,20 @@ func (c *corpus) doc() *Doc {
 		return 1
 	})
 	return d
+}
+
+// number draws a number from one of fields of few, of many, and of extreme numbers.
+func (c *corpus) number() Number {
+	switch field := uint16(c.rng.IntN(4)); field {
+	case 0:
+		return Number{field, FloatOrder(float64(c.rng.IntN(5)))}
+	case 1:
+		return Number{field, IntOrder(1_700_000_000_000 + c.rng.Int64N(1_000_000))}
+	case 2:
+		return Number{field, FloatOrder(c.rng.NormFloat64())}
+	default:
+		return Number{field, []uint64{0, 1, 1 << 63, math.MaxUint64, c.rng.Uint64()}[c.rng.IntN(5)]}
+	}
 }
 
 func (c *corpus) query() []QueryTerm {
@@ -311,6 +329,9 @@ func TestAgainstOracle(t *testing.T) {
 				}
 			}
 			lookups(t, c, x, o, store)
+			for range 40 {
+				ranges(t, c, x, o, store)
+			}
 			expansions(t, c, x, o, store)
 		})
 	}
@@ -328,8 +349,8 @@ func compare(t *testing.T, c *corpus, x *Index, o *oracle, s Snapshot) {
 	if want := o.stats(s, texts(q), in); st.N != want.N || st.Length != want.Length || !slices.Equal(st.DF, want.DF) {
 		t.Fatalf("%s: statistics of %v are %+v, want %+v", name, q, st, want)
 	}
-	// Sums of large sets are remembered.
-	if again, err := x.Stats(t.Context(), s, texts(q), in); err != nil || again.N != st.N || again.Length != st.Length {
+	// Sums and counts of large sets are remembered.
+	if again, err := x.Stats(t.Context(), s, texts(q), in); err != nil || again.N != st.N || again.Length != st.Length || !slices.Equal(again.DF, st.DF) {
 		t.Fatalf("%s: statistics asked for again are %+v, want %+v (%v)", name, again, st, err)
 	}
 	k := 1 + c.rng.IntN(40)
@@ -541,6 +562,8 @@ func TestBadInput(t *testing.T) {
 		{"a frequency of 0", add(9, Doc{Terms: []Term{{"a", 0}}}), ErrInvalid},
 		{"a long term", add(9, Doc{Terms: []Term{{long, 1}}}), ErrInvalid},
 		{"a long value", add(9, Doc{Values: []Value{{1, long}}}), ErrInvalid},
+		{"many numbers", add(9, Doc{Numbers: make([]Number, MaxDocNumbers+1), Numbered: true}), ErrInvalid},
+		{"some numbers", add(9, Doc{Numbers: make([]Number, 1)}), ErrInvalid},
 		{"many values", add(9, Doc{Values: make([]Value, MaxDocValues+1)}), ErrInvalid},
 		{"statistics of another query", search(one, stOf(2), 1), ErrInvalid},
 		{"weight 0", search(weight(0), stOf(1), 1), ErrInvalid},

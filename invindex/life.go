@@ -62,12 +62,17 @@ func (c *sealedChunk) owns(slot *pageSlot) bool {
 		return true
 	}
 	n := int(slot.id.number)
-	for _, slots := range [][]pageSlot{c.terms.pages, c.values.pages, c.postings} {
+	for _, slots := range c.paged() {
 		if n < len(slots) && slot == &slots[n] {
 			return true
 		}
 	}
 	return false
+}
+
+// paged returns the slots of all pages but the header and the lengths.
+func (c *sealedChunk) paged() [][]pageSlot {
+	return [][]pageSlot{c.terms.pages, c.values.pages, c.postings, c.numbers}
 }
 
 // Verify reads every page of the sealed chunks of a snapshot, whatever is in memory,
@@ -79,7 +84,7 @@ func (x *Index) Verify(ctx context.Context, s Snapshot, report func(error)) erro
 			continue
 		}
 		ids := []pageID{{chunk: sealed.number, section: sectionHeader}, sealed.lens.id}
-		for _, slots := range [][]pageSlot{sealed.terms.pages, sealed.values.pages, sealed.postings} {
+		for _, slots := range sealed.paged() {
 			for i := range slots {
 				ids = append(ids, slots[i].id)
 			}
@@ -94,4 +99,12 @@ func (x *Index) Verify(ctx context.Context, s Snapshot, report func(error)) erro
 		}
 	}
 	return nil
+}
+
+// Advance says that documents below doc will not be added any more, so that the
+// chunks before its own can be sealed.
+func (x *Index) Advance(doc uint32) {
+	if doc > x.mark.Load() {
+		x.mark.Store(doc)
+	}
 }

@@ -14,9 +14,10 @@ const (
 	MaxFreq = math.MaxUint16
 	// MaxLength is where a document's length saturates.
 	MaxLength = math.MaxUint32 - 1
-	// MaxDocTerms and MaxDocValues bound one document.
-	MaxDocTerms  = 1 << 22
-	MaxDocValues = 1 << 12
+	// MaxDocTerms, MaxDocValues and MaxDocNumbers bound one document.
+	MaxDocTerms   = 1 << 22
+	MaxDocValues  = 1 << 12
+	MaxDocNumbers = 1 << 12
 	// MaxDoc is the highest document number: one past it must fit 32 bits.
 	MaxDoc = math.MaxUint32 - 1
 	// MaxQueryTerms bounds a query; beyond it a text is a document, not a query.
@@ -35,6 +36,9 @@ var (
 	// ErrCorrupt is returned for stored bytes that are damaged: a forward record,
 	// or a page of a sealed chunk, which the error names.
 	ErrCorrupt = errors.New("invindex: damaged")
+	// ErrNoNumbers is returned by FindRange where documents were added whose numbers
+	// are not known.
+	ErrNoNumbers = errors.New("invindex: the numbers of some documents are not known")
 	// ErrVersion is returned for a chunk that a newer program sealed.
 	ErrVersion = errors.New("invindex: unknown version")
 )

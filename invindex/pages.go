@@ -41,6 +41,7 @@ const (
 	sectionTerms    = 't' // the dictionary of terms
 	sectionValues   = 'v' // the dictionary of filter values
 	sectionPostings = 'p' // lists that the dictionaries refer to
+	sectionNumbers  = 'n' // columns
 )
 
 const (

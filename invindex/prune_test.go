@@ -176,6 +176,13 @@ func BenchmarkSearch(b *testing.B) {
 			}
 			run(fmt.Sprintf("one in %d", every), Docs{Set: set})
 		}
+		alive := roaring.New()
+		for doc := uint32(0); doc < s.Docs; doc++ {
+			if doc*2_654_435_761>>8%10 < 7 {
+				alive.Add(doc)
+			}
+		}
+		run("seven in ten", Docs{Set: alive})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -323,11 +322,7 @@ func (v *view) restrictMask(p *plan, sc *scratch) (few bool, err error) {
 			}
 		}
 	}
-	n := 0
-	for _, word := range sc.mask {
-		n += bits.OnesCount64(word)
-	}
-	if n > maxProbed {
+	if sc.mask.count() > maxProbed {
 		return false, nil
 	}
 	sc.slots = sc.mask.slots(sc.slots[:0])

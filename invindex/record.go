@@ -23,10 +23,19 @@ type Doc struct {
 	Terms  []Term // in ascending order of Text, each Text once
 	Length uint32 // weighted number of words, the length that BM25 normalises by
 	Values []Value
+	// Numbers are for FindRange. A field may come more than once; one in the range is
+	// then enough.
+	Numbers []Number
+	// Numbered says that Numbers are all that the document has. Without it FindRange
+	// does not answer for the chunk of the document.
+	Numbered bool
 }
 
-// recordVersion is the first byte of a forward record.
-const recordVersion = 1
+// The first byte of a forward record: without numbers, and with.
+const (
+	recordVersion   = 1
+	numberedVersion = 2
+)
 
 // A term's header byte: bits 0–1 hold how many bytes it shares with the term
 // before it (at most 3), bits 2–5 the length of the rest, bits 6–7 the
@@ -40,7 +49,11 @@ const (
 // AppendDoc appends the index's part of a forward record: what [Index.Add] needs
 // when a database is opened again. About 6 bytes a term of English.
 func AppendDoc(dst []byte, d *Doc) []byte {
-	dst = append(dst, recordVersion)
+	if d.Numbered {
+		dst = append(dst, numberedVersion)
+	} else {
+		dst = append(dst, recordVersion)
+	}
 	dst = binary.AppendUvarint(dst, uint64(d.Length))
 	dst = binary.AppendUvarint(dst, uint64(len(d.Terms)))
 	prev := ""
@@ -53,6 +66,13 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 		dst = binary.AppendUvarint(dst, uint64(v.Field))
 		dst = binary.AppendUvarint(dst, uint64(len(v.Key)))
 		dst = append(dst, v.Key...)
+	}
+	if d.Numbered {
+		dst = binary.AppendUvarint(dst, uint64(len(d.Numbers)))
+		for _, n := range d.Numbers {
+			dst = binary.AppendUvarint(dst, uint64(n.Field))
+			dst = binary.LittleEndian.AppendUint64(dst, n.Value)
+		}
 	}
 	return dst
 }
@@ -85,13 +105,17 @@ func appendTerm(dst []byte, prev string, t Term) []byte {
 // read back to equal bytes.
 func DecodeDoc(b []byte) (Doc, []byte, error) {
 	r := recordReader{rest: b}
-	if v := r.byte(); r.err == nil && v != recordVersion {
-		r.fail("version %d is not known", v)
+	version := r.byte()
+	if r.err == nil && version != recordVersion && version != numberedVersion {
+		r.fail("version %d is not known", version)
 	}
-	var d Doc
+	d := Doc{Numbered: version == numberedVersion}
 	d.Length = uint32(r.uvarint("length", MaxLength+1))
 	d.Terms = r.terms()
 	d.Values = r.values()
+	if d.Numbered {
+		d.Numbers = r.numbers()
+	}
 	if r.err != nil {
 		return Doc{}, nil, r.err
 	}
@@ -231,11 +255,34 @@ func (r *recordReader) values() []Value {
 	return values
 }
 
+func (r *recordReader) numbers() []Number {
+	const least = 9 // bytes of one
+	count := int(r.uvarint("number of numbers", MaxDocNumbers))
+	if count == 0 {
+		return nil
+	}
+	if least*count > len(r.rest) {
+		r.fail("%d numbers do not fit", count)
+		return nil
+	}
+	numbers := make([]Number, 0, count)
+	for range count {
+		field := r.uvarint("field", 1<<16-1)
+		if b := r.bytes(8, "number"); r.err == nil {
+			numbers = append(numbers, Number{Field: uint16(field), Value: binary.LittleEndian.Uint64(b)})
+		}
+	}
+	return numbers
+}
+
 // check says what is wrong with a document.
 func (d *Doc) check() error {
-	if len(d.Terms) > MaxDocTerms || len(d.Values) > MaxDocValues {
-		return fmt.Errorf("%w: a document of %d terms and %d values; at most %d and %d are possible",
-			ErrInvalid, len(d.Terms), len(d.Values), MaxDocTerms, MaxDocValues)
+	if len(d.Terms) > MaxDocTerms || len(d.Values) > MaxDocValues || len(d.Numbers) > MaxDocNumbers {
+		return fmt.Errorf("%w: a document of %d terms, %d values and %d numbers; at most %d, %d and %d are possible",
+			ErrInvalid, len(d.Terms), len(d.Values), len(d.Numbers), MaxDocTerms, MaxDocValues, MaxDocNumbers)
+	}
+	if len(d.Numbers) > 0 && !d.Numbered {
+		return fmt.Errorf("%w: a document with %d numbers that are not said to be all", ErrInvalid, len(d.Numbers))
 	}
 	for i, t := range d.Terms {
 		switch {

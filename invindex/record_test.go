@@ -18,6 +18,8 @@ var records = []struct {
 	{"no text", Doc{Terms: []Term{{"", 1}, {"\x00", 2}}, Length: 3}},
 	{"shared", Doc{Terms: []Term{{"inter", 3}, {"internal", 4}, {"internals", 70_000}, {"interval", 1}, {"j", 2}}, Length: math.MaxUint32}},
 	{"long", Doc{Terms: []Term{{strings.Repeat("x", 15), 1}, {strings.Repeat("x", MaxTermBytes), math.MaxUint32}}}},
+	{"numbers", Doc{Numbered: true, Numbers: []Number{{0, 0}, {65535, math.MaxUint64}, {0, 1}}}},
+	{"no numbers", Doc{Terms: []Term{{"a", 1}}, Length: 1, Numbered: true}},
 	{"values", Doc{Values: []Value{{0, ""}, {65535, strings.Repeat("v", MaxTermBytes)}, {0, ""}}, Length: 7}},
 }
 
@@ -40,6 +42,11 @@ func TestRecordGolden(t *testing.T) {
 	if got := AppendDoc(nil, &d); string(got) != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	d.Numbered, d.Numbers = true, []Number{{300, FloatOrder(1)}}
+	want = "\x02" + want[1:] + "\x01\xac\x02\x00\x00\x00\x00\x00\x00\xf0\xbf"
+	if got := AppendDoc(nil, &d); string(got) != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func TestRecordDamage(t *testing.T) {
@@ -52,7 +59,11 @@ func TestRecordDamage(t *testing.T) {
 		}
 	}
 	for name, b := range map[string]string{
-		"version":                 "\x02\x00\x00\x00",
+		"version 0":               "\x00\x00\x00\x00",
+		"version 3":               "\x03\x00\x00\x00\x00",
+		"too many numbers":        "\x02\x01\x00\x00\xff\x7f",
+		"a number cut off":        "\x02\x01\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00",
+		"a number's long field":   "\x02\x01\x00\x00\x01\x80\x80\x04\x00\x00\x00\x00\x00\x00\x00",
 		"order":                   "\x01\x01\x02\x44b\x44a\x00",
 		"twice":                   "\x01\x01\x02\x44b\x41\x00",
 		"shares with nothing":     "\x01\x01\x01\x45b\x00",

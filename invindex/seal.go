@@ -10,7 +10,9 @@ import (
 
 const (
 	sealMagic   = "mxic"
-	sealVersion = 1
+	sealVersion = 2
+	// numbersVersion is the first that has columns.
+	numbersVersion = 2
 
 	// pageTarget is the size from which a page takes no more. A list longer than
 	// it has a page of its own, of at most about 200 KB.
@@ -23,12 +25,18 @@ const (
 // Sealable returns the chunks in memory that take no more documents.
 func (x *Index) Sealable() []uint16 {
 	var numbers []uint16
-	for _, c := range x.list() {
-		if _, err := x.sealable(c.id()); err == nil {
-			numbers = append(numbers, c.id())
+	mark, chunks := x.mark.Load(), x.list()
+	for i, c := range chunks {
+		if hot, ok := c.(*hotChunk); ok && closed(chunks, i, mark) {
+			numbers = append(numbers, hot.number)
 		}
 	}
 	return numbers
+}
+
+// closed tells whether a chunk takes no more documents.
+func closed(chunks []chunk, i int, mark uint32) bool {
+	return i < len(chunks)-1 || uint64(mark) >= (uint64(chunks[i].id())+1)*chunkDocs
 }
 
 // Seal writes a chunk to w, as pages that a Reader finds again. The chunk must
@@ -49,14 +57,14 @@ func (x *Index) Seal(w Writer, chunk uint16) error {
 	s.flushPostings()
 	head = binary.AppendUvarint(head, uint64(s.page))
 	head = scopes.append(head)
+	head = s.columns(head, c)
 	s.put(sectionHeader, 0, head)
 	return s.err
 }
 
 // sealable returns a chunk that Seal takes, or says why it doesn't.
 func (x *Index) sealable(number uint16) (*hotChunk, error) {
-	mark := uint64(x.mark.Load())
-	chunks := x.list()
+	mark, chunks := x.mark.Load(), x.list()
 	for i, c := range chunks {
 		if c.id() != number {
 			continue
@@ -65,7 +73,7 @@ func (x *Index) sealable(number uint16) (*hotChunk, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: chunk %d is sealed already", ErrInvalid, number)
 		}
-		if i == len(chunks)-1 && mark < (uint64(number)+1)*chunkDocs {
+		if !closed(chunks, i, mark) {
 			return nil, fmt.Errorf("%w: chunk %d still takes documents", ErrInvalid, number)
 		}
 		return hot, nil
@@ -80,7 +88,7 @@ func (x *Index) Sealed(r Reader, chunk uint16) error {
 	if _, err := x.sealable(chunk); err != nil {
 		return err
 	}
-	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	c, err := x.openSealed(r, chunk)
 	if err != nil {
 		return err
 	}
@@ -101,7 +109,7 @@ func (x *Index) Load(r Reader, chunk uint16) error {
 	if mark := x.mark.Load(); next < mark {
 		return fmt.Errorf("%w: chunk %d after %d documents", ErrOrder, chunk, mark)
 	}
-	c, err := openSealed(r, x.prefix, chunk, &x.cache)
+	c, err := x.openSealed(r, chunk)
 	if err != nil {
 		return err
 	}
@@ -157,7 +165,7 @@ func (s *sealer) put(section byte, number int, b []byte) {
 //	magic, version (a byte), for each window the number of documents and their
 //	length, number of terms; then for terms and for values the number of
 //	dictionary pages and the first key of each; then the number of postings pages;
-//	then the filter of scopes
+//	then the filter of scopes; then the columns
 //
 // where numbers are uvarints, and keys are preceded by their length.
 func (s *sealer) header(c *hotChunk) []byte {

@@ -20,7 +20,10 @@ type sealedChunk struct {
 	scopes    scopeFilter
 	lens      pageSlot
 	postings  []pageSlot
-	masks     maskSums
+	numbered  bool // the numbers of all documents are known
+	columns   []sealedColumn
+	numbers   []pageSlot
+	memory    chunkMemory
 }
 
 // sealedDict is where the pages of a dictionary are kept. The first key of each
@@ -31,7 +34,8 @@ type sealedDict struct {
 }
 
 // openSealed reads a chunk's header.
-func openSealed(r Reader, prefix []byte, number uint16, cache *pageCache) (*sealedChunk, error) {
+func (x *Index) openSealed(r Reader, number uint16) (*sealedChunk, error) {
+	prefix := x.prefix
 	id := pageID{chunk: number, section: sectionHeader}
 	b, err := readPage(r, prefix, id)
 	if err != nil {
@@ -41,10 +45,15 @@ func openSealed(r Reader, prefix []byte, number uint16, cache *pageCache) (*seal
 	if magic := f.bytes(len(sealMagic)); string(magic) != sealMagic {
 		return nil, fmt.Errorf("%w: %v begins with %q", ErrCorrupt, id, magic)
 	}
-	if v := f.bytes(1); len(v) == 1 && v[0] != sealVersion {
-		return nil, fmt.Errorf("%w: %v has the version %d, this program knows %d", ErrVersion, id, v[0], sealVersion)
+	version := byte(0)
+	if v := f.bytes(1); len(v) == 1 {
+		version = v[0]
 	}
-	c := &sealedChunk{number: number, prefix: prefix, cache: cache}
+	if version > sealVersion {
+		return nil, fmt.Errorf("%w: %v has the version %d, this program knows up to %d", ErrVersion, id, version, sealVersion)
+	}
+	c := &sealedChunk{number: number, prefix: prefix, cache: &x.cache}
+	c.memory.start(&x.memory)
 	for w := range c.sums {
 		c.sums[w] = sum{docs: uint64(f.uvarint()), length: uint64(f.uvarint())}
 	}
@@ -53,8 +62,11 @@ func openSealed(r Reader, prefix []byte, number uint16, cache *pageCache) (*seal
 	c.values = f.dict(number, sectionValues)
 	c.postings = f.slots(number, sectionPostings, f.uvarint())
 	c.scopes = f.scopeFilter()
+	if version >= numbersVersion {
+		c.readColumns(&f)
+	}
 	c.lens.id = pageID{chunk: number, section: sectionLengths}
-	if f.bad || len(f.rest) > 0 {
+	if f.bad || len(f.rest) > 0 || version == 0 {
 		return nil, fmt.Errorf("%w: %v is malformed", ErrCorrupt, id)
 	}
 	return c, nil
@@ -86,13 +98,22 @@ func (f *fields) uvarint() int {
 }
 
 func (f *fields) longUvarint() int {
+	v := f.uvarint64()
+	if v >= 1<<62 {
+		f.bad, f.rest = true, nil
+		return 0
+	}
+	return int(v)
+}
+
+func (f *fields) uvarint64() uint64 {
 	v, n := binary.Uvarint(f.rest)
-	if n <= 0 || v >= 1<<62 {
+	if n <= 0 {
 		f.bad, f.rest = true, nil
 		return 0
 	}
 	f.rest = f.rest[n:]
-	return int(v)
+	return v
 }
 
 func (f *fields) slots(chunk uint16, section byte, n int) []pageSlot {
@@ -168,7 +189,7 @@ func (c *sealedChunk) countTerms() int { return c.termCount }
 
 func (c *sealedChunk) total(window int) sum { return c.sums[window] }
 
-func (c *sealedChunk) known() *maskSums { return &c.masks }
+func (c *sealedChunk) remembered() *chunkMemory { return &c.memory }
 
 func (c *sealedChunk) lengths(r Reader) (lengthsOf, error) {
 	p, err := c.page(r, &c.lens)
@@ -196,8 +217,13 @@ func (c *sealedChunk) docFreq(r Reader, kind dictKind, key string) (int, error) 
 	return e.n, err
 }
 
-// entry looks a key up in a dictionary.
+// entry looks a key up, or remembers it.
 func (c *sealedChunk) entry(r Reader, kind dictKind, key string) (entry, error) {
+	return c.memory.entry(kind, key, func() (entry, error) { return c.readEntry(r, kind, key) })
+}
+
+// readEntry looks a key up in a dictionary.
+func (c *sealedChunk) readEntry(r Reader, kind dictKind, key string) (entry, error) {
 	d := &c.terms
 	if kind == ofValues {
 		if !c.scopes.mayHave(key) {

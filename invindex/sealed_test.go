@@ -43,6 +43,11 @@ func sealedSample(t testing.TB) (*Index, *memStore) {
 			doc = 1 << 16 // the next chunk
 		}
 		slices.SortFunc(d.Terms, func(a, b Term) int { return strings.Compare(a.Text, b.Text) })
+		d.Numbered = true
+		d.Numbers = []Number{{5, FloatOrder(float64(i % 9))}, {4, IntOrder(1_767_225_600_123 + int64(i)*977)}}
+		if i%100 == 3 {
+			d.Numbers = append(d.Numbers, Number{9, uint64(i) << 56}, Number{9, 7})
+		}
 		if err := x.Add(doc, &d); err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +79,17 @@ func answers(t testing.TB, x *Index, r Reader) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(&b, terms)
+	if x.numbered() {
+		for _, field := range []uint16{3, 4, 5, 9} {
+			for _, r := range []Range{{0, 1<<64 - 1}, Above(FloatOrder(3)), UpTo(FloatOrder(3)), {IntOrder(1_767_225_700_000), IntOrder(1_767_225_800_000)}, {7, 7}} {
+				set, err := x.FindRange(t.Context(), s, field, r, nil)
+				if err != nil {
+					return "", err
+				}
+				fmt.Fprintln(&b, field, r, set.GetCardinality(), set.Checksum())
+			}
+		}
+	}
 	for _, v := range []Value{{1, "all"}, {2, "7"}, {3, "7"}} {
 		set, err := x.Find(s, v)
 		if err != nil {
@@ -90,6 +106,16 @@ func answers(t testing.TB, x *Index, r Reader) (string, error) {
 		fmt.Fprintln(&b, st, hits)
 	}
 	return b.String(), nil
+}
+
+// numbered says whether FindRange answers.
+func (x *Index) numbered() bool {
+	for _, c := range x.list() {
+		if s, ok := c.(*sealedChunk); ok && !s.numbered {
+			return false
+		}
+	}
+	return true
 }
 
 // loaded opens the chunk of a store as a database does.
@@ -134,7 +160,10 @@ func TestSealedAnswersTheSame(t *testing.T) {
 		t.Errorf("loading a chunk again: error %v", err)
 	}
 	// The document in the second chunk is not in the store.
-	last := Doc{Length: 10 + 899%7, Values: []Value{{1, "all"}, {2, fmt.Sprint(899 % 50)}}, Terms: []Term{{"dense", 2}}}
+	last := Doc{
+		Length: 10 + 899%7, Values: []Value{{1, "all"}, {2, fmt.Sprint(899 % 50)}}, Terms: []Term{{"dense", 2}},
+		Numbers: []Number{{5, FloatOrder(899 % 9)}, {4, IntOrder(1_767_225_600_123 + 899*977)}}, Numbered: true,
+	}
 	if err := y.Add(1<<16, &last); err != nil {
 		t.Fatal(err)
 	}
@@ -280,28 +309,65 @@ func TestSealedVersion(t *testing.T) {
 	page := bytes.Clone(store.pages[key])
 	page[len(sealMagic)] = sealVersion + 1
 	store.pages[key] = sealPage(id, page[:len(page)-checksumBytes])
-	if _, err := loaded(store); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 2") {
+	if _, err := loaded(store); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 3") {
 		t.Errorf("error %v", err)
 	}
 }
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The golden file of a version is what a program of that version wrote: it must
-// be read for as long as the version is, and written the same until there is a
-// next one.
+// The golden file of a version is what a program of that version wrote: it must be
+// read for as long as the version is, and that of the newest written the same.
 func TestSealedGolden(t *testing.T) {
 	_, store := sealedSample(t)
-	file := filepath.Join("testdata", "sealed-v1.txt")
+	newest := filepath.Join("testdata", fmt.Sprintf("sealed-v%d.txt", sealVersion))
 	if *update {
 		var b strings.Builder
 		for _, key := range slices.Sorted(maps.Keys(store.pages)) {
 			fmt.Fprintf(&b, "%x %x\n", key, store.pages[key])
 		}
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(newest, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	golden := readGolden(t, newest)
+	for key, page := range store.pages {
+		if !bytes.Equal(golden.pages[key], page) {
+			t.Errorf("page %q is written in another way", key)
+		}
+	}
+	if len(golden.pages) != len(store.pages) {
+		t.Errorf("%d pages, %d in the golden file", len(store.pages), len(golden.pages))
+	}
+	for version := range sealVersion {
+		golden := readGolden(t, filepath.Join("testdata", fmt.Sprintf("sealed-v%d.txt", version+1)))
+		x, err := loaded(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := loaded(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := x.Snapshot()
+		s.Reader = golden
+		if _, err := x.FindRange(t.Context(), s, 5, UpTo(1), nil); errors.Is(err, ErrNoNumbers) != (version+1 < numbersVersion) {
+			t.Errorf("version %d: a range gives %v", version+1, err)
+		}
+		y.list()[0].(*sealedChunk).numbered = x.numbered() // asks the same of both
+		want, err := answers(t, y, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := answers(t, x, golden); err != nil || got != want {
+			t.Errorf("the golden file of version %d gives %v\n%s\nwant\n%s", version+1, err, got, want)
+		}
+	}
+}
+
+// readGolden reads the pages of a golden file.
+func readGolden(t *testing.T, file string) *memStore {
+	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -311,29 +377,7 @@ func TestSealedGolden(t *testing.T) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		golden.pages[unhex(t, key)] = []byte(unhex(t, value))
 	}
-	for key, page := range store.pages {
-		if !bytes.Equal(golden.pages[key], page) {
-			t.Errorf("page %q is written in another way", key)
-		}
-	}
-	if len(golden.pages) != len(store.pages) {
-		t.Errorf("%d pages, %d in the golden file", len(store.pages), len(golden.pages))
-	}
-	x, err := loaded(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := loaded(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := answers(t, y, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := answers(t, x, golden); err != nil || got != want {
-		t.Errorf("the golden file gives %v\n%s\nwant\n%s", err, got, want)
-	}
+	return golden
 }
 
 func unhex(t *testing.T, s string) string {

@@ -41,6 +41,17 @@ func (m *mask) clip(limit uint32) {
 	clear(m[word+1:])
 }
 
+func (m *mask) add(slot uint16) { m[slot>>6] |= 1 << (slot & 63) }
+
+// count returns the number of slots.
+func (m *mask) count() int {
+	n := 0
+	for _, word := range m {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
 // slots appends the mask's slots in ascending order.
 func (m *mask) slots(dst []uint16) []uint16 {
 	for i, word := range m {
@@ -200,8 +211,9 @@ func (c *container) mask(m *mask) {
 			m[slot>>6] |= 1 << (slot & 63)
 		}
 	default:
+		data := (*[maskBytes]byte)(c.data) // of a known size, so that no bound is checked
 		for i := range m {
-			m[i] = binary.LittleEndian.Uint64(c.data[8*i:])
+			m[i] = binary.LittleEndian.Uint64(data[8*i : 8*i+8])
 		}
 	}
 }

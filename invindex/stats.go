@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/zeebo/xxh3"
 )
 
 // Stats are what BM25 needs to know of a set of documents.
@@ -45,7 +47,7 @@ func (v *view) count(st *Stats, terms []string, sc *scratch) error {
 		return v.countAll(st, terms, sc)
 	}
 	v.mask(&sc.mask)
-	sum, err := v.selected(sc)
+	sum, hash, err := v.selected(sc)
 	if err != nil {
 		return err
 	}
@@ -57,20 +59,26 @@ func (v *view) count(st *Stats, terms []string, sc *scratch) error {
 		if err != nil {
 			return err
 		}
-		st.DF[i] += l.common(sc.slots, &sc.mask)
+		if hash == (xxh3.Uint128{}) || l.n < minKnownCount {
+			st.DF[i] += l.common(sc.slots, &sc.mask)
+			continue
+		}
+		st.DF[i] += v.remembered().count(hash, t, func() uint32 { return l.common(sc.slots, &sc.mask) })
 	}
 	return nil
 }
 
 // selected removes from the scratch's mask what is not visible, sums the rest,
-// and where these are few leaves them as slots, too.
-func (v *view) selected(sc *scratch) (sum, error) {
+// and where these are few leaves them as slots, too; else it returns the mask's hash.
+func (v *view) selected(sc *scratch) (s sum, hash xxh3.Uint128, err error) {
 	sc.slots = sc.slots[:0]
 	if v.docs == nil || v.docs.card > maxArray {
 		if v.visible != nil {
 			sc.mask.filter(v.base, v.visible)
 		}
-		return v.known().of(&sc.mask, func() (sum, error) { return v.sumMask(&sc.mask) })
+		hash = sc.mask.hash()
+		s, err = v.remembered().sum(hash, func() (sum, error) { return v.sumMask(&sc.mask) })
+		return s, hash, err
 	}
 	sc.slots = v.slots(sc.slots)
 	if v.visible != nil {
@@ -83,9 +91,11 @@ func (v *view) selected(sc *scratch) (sum, error) {
 		})
 	}
 	if len(sc.slots) <= maxSummed {
-		return v.sumSlots(sc.slots)
+		s, err = v.sumSlots(sc.slots)
+		return s, hash, err
 	}
-	return v.known().of(&sc.mask, func() (sum, error) { return v.sumSlots(sc.slots) })
+	s, err = v.remembered().sum(sc.mask.hash(), func() (sum, error) { return v.sumSlots(sc.slots) })
+	return s, hash, err
 }
 
 // maxSummed is how many documents are summed in about the time that it takes to

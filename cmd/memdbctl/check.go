@@ -51,7 +51,7 @@ func (a *app) printCheck(r engine.Report) error {
 		}
 	}
 	if !r.OK {
-		return &exitError{code: exitDamaged, err: errors.New("check: the database is damaged; restore a backup, or import the memories into a new database")}
+		return &exitError{code: exitDamaged, err: errors.New("check: the database is damaged; where it is the text index alone, run memdbctl rebuild text; else restore a backup, or import the memories into a new database")}
 	}
 	return nil
 }

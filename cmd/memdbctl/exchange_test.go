@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -175,5 +176,49 @@ func TestBadFiles(t *testing.T) {
 		if o := one(t, c.objects("check")); o["ok"] != true {
 			t.Errorf("%s: check %v", test.name, o)
 		}
+	}
+}
+
+// What a flag holds is refused with exit 2, in words that say what there is, and
+// changes nothing.
+func TestBadFlags(t *testing.T) {
+	c, d := newCLI(t), newCLI(t)
+	for i := range 3 {
+		c.ok("store", fmt.Sprint("text ", i), "--user", "u")
+		d.ok("store", fmt.Sprint("text ", i), "--user", "u")
+	}
+	before := c.ok("export", "-")
+	of := func(c *cli, args ...string) string {
+		_, cursor, ok := strings.Cut(c.run(append([]string{"list", "--user", "u", "--limit", "1"}, args...)...).err, "--after ")
+		if !ok {
+			t.Fatal("no cursor")
+		}
+		return strings.TrimSpace(cursor)
+	}
+	nested := strings.Repeat(`{"NOT":`, 10_000) + `{"field":"a","op":"eq","value":1}` + strings.Repeat("}", 10_000)
+	operators := "eq, ne, gt, gte, lt, lte, in, nin, contains, icontains"
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"the cursor is of another database", []string{"list", "--user", "u", "--after", of(d)}},
+		{"the cursor is of a list in another order", []string{"list", "--user", "u", "--order-by", "id", "--after", of(c)}},
+		{"the cursor is none", []string{"list", "--user", "u", "--after", "page2"}},
+		{operators, []string{"list", "--user", "u", "--filter", "role like user"}},
+		{operators, []string{"recall", "text", "--user", "u", "--filter", `{"field":"role","operator":"like","value":"user"}`}},
+		{operators, []string{"delete", "--all", "--user", "u", "--filter", "role like user"}},
+		{operators, []string{"export", "-", "--filter", "role like user"}},
+		{"nests deeper than 64", []string{"list", "--user", "u", "--filter", nested}},
+		{"nests deeper than 64", []string{"list", "--user", "u", "--filter", strings.Repeat("(", 10_000) + "a = 1" + strings.Repeat(")", 10_000)}},
+		{`the value "yes" is no JSON`, []string{"kv", "put", "k", "yes", "--user", "u"}},
+		{"the key is 1048576 bytes long, the limit is 1024", []string{"kv", "put", strings.Repeat("k", 1<<20), "1", "--user", "u"}},
+		{"the key is 1048576 bytes long, the limit is 1024", []string{"kv", "get", strings.Repeat("k", 1<<20), "--user", "u"}},
+	} {
+		if r := c.run(test.args...); r.code != exitUsage || r.out != "" || !strings.Contains(r.err, test.want) || len(r.err) > 500 {
+			t.Errorf("%.60s: exit %d, %s%.500s, want %s", test.args, r.code, r.out, r.err, test.want)
+		}
+	}
+	if after := c.ok("export", "-"); after != before {
+		t.Errorf("it is now\n%s, and was\n%s", after, before)
 	}
 }

@@ -20,8 +20,8 @@ func (a *app) exportCmd() *cobra.Command {
 	cmd := newCmd(groupData, "export FILE | export -", "Write memories, keys and values to a file", exportExample)
 	cmd.Long = `Write everything to a file as JSON lines, which import reads back: memories in
 the order of storing, with vectors, access statistics and history, also that of
-deleted ones, then keys and values. A scope or a filter chooses memories, and leaves
-keys and values out.`
+deleted ones, then keys and values. A scope chooses memories, and keys and values by
+their owner; with a run or a filter, which they do not have, they are left out.`
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var (
 		opts  exchange.ExportOptions

@@ -147,3 +147,20 @@ func TestImportOfOldKeys(t *testing.T) {
 		t.Errorf("the key is %s", got)
 	}
 }
+
+// A rebuild leaves what recall finds as it was.
+func TestRebuild(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "green tea", "--user", "u", "--id", "m")
+	c.ok("store", "black coffee", "--user", "u", "--id", "n")
+	before := c.ok("recall", "tea", "--user", "u", "--json", "--no-touch")
+	if got := one(t, c.objects("rebuild", "text")); got["index"] != "text" || got["documents"] != 2.0 {
+		t.Errorf("rebuild: %v", got)
+	}
+	if after := c.ok("recall", "tea", "--user", "u", "--json", "--no-touch"); after != before {
+		t.Errorf("recall found\n%s, and then\n%s", before, after)
+	}
+	c.ok("check")
+	c.fails(exitUsage, "name of an index: text", "rebuild")
+	c.fails(exitUsage, "name of an index: text", "rebuild", "graph")
+}

@@ -146,3 +146,48 @@ func countLines(t *testing.T, dir string, n int) int {
 	}
 	return count
 }
+
+// An import of an export, with its histories, that is killed and run again makes a
+// database that exports to the same bytes.
+func TestImportOfAnExportResumed(t *testing.T) {
+	const n = 4000
+	c, d := newCLI(t), newCLI(t)
+	var first, second strings.Builder
+	for i := range n {
+		line := fmt.Sprintf(`{"id":"%d","agent":"a%d","text":"the text number %d`, i, i%3, i)
+		first.WriteString(line + "\"}\n")
+		if i%3 == 0 {
+			second.WriteString(line + " is now another\"}\n")
+		}
+		if i%5 == 0 {
+			fmt.Fprintf(&second, `{"type":"kv","agent":"a","key":"k%d","value":{"n":%d}}`+"\n", i, i)
+		}
+	}
+	c.ok("import", c.file("first.jsonl", first.String()))
+	c.ok("import", c.file("second.jsonl", second.String()), "--upsert")
+	c.ok("delete", "--all", "--agent", "a1", "--filter", "text contains 77")
+	want := c.ok("export", "-")
+	file := c.file("all.jsonl", want)
+	kills := 0
+	for wait := 30 * time.Millisecond; kills < 3; wait += wait / 2 {
+		if _, err := importProcess(t, d.dir, file, wait); err == nil {
+			break
+		}
+		if there, err := engine.Exists(d.dir); err == nil && there {
+			kills++
+		}
+	}
+	if kills == 0 {
+		t.Fatal("no import was killed on its way")
+	}
+	if out, err := importProcess(t, d.dir, file, 0); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := d.ok("export", "-"); got != want {
+		t.Errorf("after %d kills %d bytes are exported, want %d", kills, len(got), len(want))
+	}
+	if r := one(t, d.objects("check")); r["ok"] != true {
+		t.Errorf("check %v", r)
+	}
+	t.Logf("%d lines, killed %d times on the way", strings.Count(want, "\n"), kills)
+}

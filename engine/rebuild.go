@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+// IndexText names the text index, which is that of the filters, too, for Rebuild.
+const IndexText = "text"
+
+const doingRebuild = "rebuild"
+
+// Rebuild makes an index anew from the stored memories, beside readers and writers,
+// who use the one that there is until the new one takes its place in one commit. It
+// mends damage, and words of memories that were indexed by another version of the
+// analyzer. progress, if it is not nil, is told how many documents are done, and of
+// how many. Interrupted, it leaves everything as it was.
+func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of int64)) error {
+	if index != IndexText {
+		return invalid(doingRebuild, fmt.Sprintf("there is no index %q to rebuild", truncate(index)), "name text")
+	}
+	release, err := db.enter(doingRebuild)
+	if err != nil {
+		return err
+	}
+	defer release()
+	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
+	j := db.janitor
+	j.busy.Lock()
+	defer j.busy.Unlock()
+	j.progress(true)
+	defer j.wake()
+	return db.rebuildText(ctx, progress)
+}
+
+// rebuildText builds the text index under the next generation and switches to it.
+// The janitor is busy.
+func (db *DB) rebuildText(ctx context.Context, progress func(done, of int64)) error {
+	b, err := db.newTextBuilder(progress)
+	if err != nil {
+		return err
+	}
+	// Without the lock until little is left. What dies meanwhile is built, too: its
+	// rows tell.
+	const little = 1000
+	for {
+		if err := db.lock(ctx); err != nil {
+			return err
+		}
+		// Below the committed number no transaction adds a document.
+		if end := db.next.doc; end-b.next > little {
+			db.unlock()
+			if err := b.add(ctx, end, db.points.oldest()); err != nil {
+				return err
+			}
+			continue
+		}
+		defer db.unlock()
+		if err := b.add(ctx, db.next.doc, db.points.oldest()); err != nil {
+			return err
+		}
+		if err := b.commit(ctx); err != nil {
+			return err
+		}
+		return errors.Join(db.republish(), db.noteAnalyzer())
+	}
+}
+
+// mendText builds the text index anew where Open found it damaged. Nobody uses the
+// database yet.
+func (db *DB) mendText() error {
+	if db.damaged == nil {
+		return nil
+	}
+	db.log.Warn("the text index is damaged, and is built anew from the memories", "damage", db.damaged)
+	b, err := db.newTextBuilder(nil)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if err := b.add(ctx, db.next.doc, 0); err != nil {
+		return err
+	}
+	if err := b.commit(ctx); err != nil {
+		return err
+	}
+	db.damaged = nil
+	return nil
+}
+
+// nextKeys are the keys with some kinds in their next generation.
+func (db *DB) nextKeys(kinds ...byte) *keyspace {
+	next := db.keys
+	for _, k := range kinds {
+		next.gen[k]++
+	}
+	return &next
+}
+
+// textBuilder fills a text index and the forward records that belong to it.
+type textBuilder struct {
+	db       *DB
+	keys     *keyspace // of the new generation
+	index    *invindex.Index
+	next     uint32          // the document that comes next
+	sealed   map[uint16]bool // the chunks that it has sealed
+	done     int64
+	progress func(done, of int64)
+}
+
+// newTextBuilder begins with the empty index, whatever a rebuild that was
+// interrupted has left.
+func (db *DB) newTextBuilder(progress func(done, of int64)) (*textBuilder, error) {
+	b := &textBuilder{db: db, keys: db.nextKeys(kindText, kindForward), sealed: map[uint16]bool{}, progress: progress}
+	prefix, _ := b.keys.span(kindText)
+	b.index = db.newText(prefix)
+	return b, db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, b.keys) })
+}
+
+// deleteKinds removes the text index and the forward records of a generation.
+func deleteKinds(batch *pebble.Batch, ks *keyspace) error {
+	for _, kind := range []byte{kindText, kindForward} {
+		lower, upper := ks.span(kind)
+		if err := batch.DeleteRange(lower, upper, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds the documents below a mark that did not die at oldest or before: those
+// nobody can see.
+func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err error) {
+	db := b.db
+	snap := db.store.NewSnapshot()
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	tx := &Tx{db: db, reader: snap, lsn: maxLSN, now: db.now()}
+	batch := db.store.NewBatch()
+	defer func() { err = errors.Join(err, batch.Close()) }()
+	flush := func() error {
+		err := db.store.Apply(batch, pebble.NoSync)
+		batch.Reset()
+		return errors.Join(db.Failed(), err)
+	}
+	db.docs.rows.eachFrom(uint64(b.next), uint64(mark), func(doc uint64, r *docRow) bool {
+		if r.seq == 0 || r.died.Load() <= oldest {
+			return true
+		}
+		if err = ctx.Err(); err != nil {
+			return false
+		}
+		if err = b.closeChunks(ctx, uint32(doc)); err != nil {
+			return false
+		}
+		if err = b.document(tx, batch, uint32(doc), r); err == nil && batch.Len() > sealBatch {
+			err = flush()
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	b.next = mark
+	return err
+}
+
+// document indexes a document, and writes its forward record where its chunk has
+// them.
+func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRow) error {
+	rec, err := tx.record(r.version)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound) && r.died.Load() != alive:
+		return nil // it has been erased meanwhile
+	case err != nil:
+		return err
+	}
+	p := &prepared{rec: *rec}
+	if err := b.db.analyse(p); err != nil {
+		return err
+	}
+	idx, err := indexedDoc(p, r.run, tx.knownNumber)
+	if err != nil {
+		return err
+	}
+	pv := &pendingVersion{version: r.version, run: r.run, rec: rec, idx: idx}
+	if err := b.index.Add(doc, &pv.idx); err != nil {
+		return err
+	}
+	if b.done++; b.progress != nil && b.done%1024 == 0 {
+		b.progress(b.done, b.db.docs.live.Load())
+	}
+	if b.db.sealed[chunkOf(doc)] {
+		return nil
+	}
+	return batch.Set(b.keys.doc(kindForward, doc), pv.forward(), nil)
+}
+
+// closeChunks seals the chunk that grows, if a document is beyond it and the old
+// index has it sealed.
+func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) error {
+	number, _, ok := b.index.Growing()
+	if !ok || number >= chunkOf(doc) || !b.db.sealed[number] {
+		return nil
+	}
+	b.index.Advance((uint32(number) + 1) << 16)
+	w := &sealWriter{db: b.db, ctx: ctx, batch: b.db.store.NewBatch()}
+	defer func() { _ = w.batch.Close() }()
+	if err := b.index.Seal(w, number); err != nil {
+		return err
+	}
+	if err := w.apply(); err != nil {
+		return err
+	}
+	b.sealed[number] = true
+	return b.index.Sealed(b.db.store, number)
+}
+
+// commit switches to the new generation. The lock is held.
+func (b *textBuilder) commit(ctx context.Context) error {
+	db := b.db
+	if err := b.closeChunks(ctx, db.next.doc); err != nil {
+		return err
+	}
+	if b.progress != nil {
+		b.progress(b.done, b.done)
+	}
+	err := db.applyBare(func(batch *pebble.Batch) error {
+		for chunk := range db.sealed {
+			if b.sealed[chunk] {
+				continue
+			}
+			// None of its documents is left, and without a page it has no rows either.
+			for _, kind := range []byte{kindRows, kindTombstone} {
+				prefix := db.keys.chunk(kind, chunk)
+				if err := batch.DeleteRange(prefix, prefixEnd(prefix), nil); err != nil {
+					return err
+				}
+			}
+		}
+		if err := deleteKinds(batch, &db.keys); err != nil {
+			return err
+		}
+		return batch.Set(generationsKey, b.keys.encodeGenerations(), nil)
+	})
+	if err != nil {
+		return err
+	}
+	for _, kind := range []byte{kindText, kindForward} {
+		db.keys.gen[kind] = b.keys.gen[kind]
+	}
+	db.sealed = b.sealed
+	db.text.Store(b.index)
+	return nil
+}
+
+// noteAnalyzer remembers by what the text was indexed. The lock is held.
+func (db *DB) noteAnalyzer() error {
+	fingerprint := db.analyzer.Fingerprint()
+	if db.identity.Settings.Analyzer == fingerprint {
+		return nil
+	}
+	id := *db.identity
+	id.Settings.Analyzer = fingerprint
+	if err := id.write(db.base, db.dir); err != nil {
+		return fmt.Errorf("note the analyzer in %s: %w", identityName, err)
+	}
+	db.identity = &id
+	db.settings.Store(&id.Settings)
+	return nil
+}
+
+// knownNumber is the number of a name that was given before.
+func (tx *Tx) knownNumber(k nameKey) (uint32, bool, error) {
+	if k.class == nameField {
+		num, ok := tx.db.fields.number(k.name)
+		return num, ok, nil
+	}
+	num, ok, err := tx.lookup(k)
+	if err == nil && !ok {
+		err = &Error{Kind: ErrCorrupt, What: doingRebuild, Why: fmt.Sprintf("the name %q has no number", truncate(k.name)), Do: "run check"}
+	}
+	return num, ok, err
+}
+
+// dropOldGenerations removes what a rebuild that was interrupted has left behind.
+func (db *DB) dropOldGenerations() error {
+	next := db.nextKeys(kindText, kindForward)
+	for _, kind := range []byte{kindText, kindForward} {
+		lower, upper := next.span(kind)
+		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return errStop })
+		switch {
+		case errors.Is(err, errStop):
+			return db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, next) })
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,422 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+)
+
+// rebuildOptions give a database of many chunks.
+func rebuildOptions() Options { return Options{hotBytes: 20 << 10} }
+
+// storeTeas stores n memories, and updates and deletes some of them.
+func storeTeas(t testing.TB, db *DB, n int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 4))
+	words := []string{"tea", "coffee", "milk", "green", "black", "morning"}
+	text := func() string {
+		return fmt.Sprint(rng.IntN(1e6), " ", words[rng.IntN(6)], " ", words[rng.IntN(6)], " ", words[rng.IntN(6)])
+	}
+	first := int(db.LSN())
+	for i := first; i < first+n; i++ {
+		mustStore(t, db.Memories(), Memory{
+			ID: fmt.Sprint(i), Scope: Scope{User: fmt.Sprint("u", i%3)}, Text: text(), Metadata: map[string]any{"n": i % 10},
+		})
+		id := fmt.Sprint(first + rng.IntN(i-first+1))
+		switch i % 10 {
+		case 3:
+			s := text()
+			_, _ = db.Memories().Update(t.Context(), Scope{}, id, Patch{Text: &s}) // it may be deleted
+		case 7:
+			_ = db.Memories().Delete(t.Context(), Scope{}, id)
+		}
+	}
+}
+
+// teaAnswers are what queries by text and filter find, with scores.
+func teaAnswers(t testing.TB, mm Memories) (all [][]Hit) {
+	t.Helper()
+	for _, q := range []Query{
+		{AllScopes: true, Text: "green tea", Profile: ProfileText, Limit: 500},
+		{Scope: Scope{User: "u1"}, Text: "black coffee", Profile: ProfileText, Limit: 50},
+		{AllScopes: true, Text: "milk", Filter: Eq{"metadata.n", 4}, Profile: ProfileText, Limit: 500},
+		{Scope: Scope{User: "u2"}, Text: "morning"},
+	} {
+		q.NoTouch = true
+		all = append(all, mustRecall(t, mm, q))
+	}
+	return all
+}
+
+// TestRebuild: the new text index gives the answers of the old one, to the bit, in
+// the Views before and after, and once opened again.
+func TestRebuild(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 1200)
+	if n := db.waitSealed(t); n < 3 {
+		t.Fatalf("%d chunks are sealed", n)
+	}
+	storeTeas(t, db, 20) // some are in no sealed chunk
+	before, stats := teaAnswers(t, db.Memories()), mustStats(t, db)
+	told := int64(0)
+	err := db.View(t.Context(), func(tx *Tx) error {
+		err := db.Rebuild(t.Context(), IndexText, func(done, of int64) {
+			if told = done; done > of+100 {
+				t.Errorf("%d documents are done of %d", done, of)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(before, teaAnswers(t, tx.Memories())) {
+			t.Error("a View from before sees other answers")
+		}
+		r, err := db.Check(t.Context())
+		if err != nil || !r.OK {
+			t.Errorf("check: %+v, %v", r, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told < stats.Memories {
+		t.Errorf("told of %d documents, there are %d memories", told, stats.Memories)
+	}
+	for range 2 {
+		if !reflect.DeepEqual(before, teaAnswers(t, db.Memories())) {
+			t.Fatal("the answers differ")
+		}
+		if after := mustStats(t, db); after.Memories != stats.Memories {
+			t.Errorf("%d memories, there were %d", after.Memories, stats.Memories)
+		}
+		mustCheck(t, db, int(stats.Memories))
+		storeTeas(t, db, 10)
+		before = teaAnswers(t, db.Memories())
+		stats = mustStats(t, db)
+		closeTest(t, db)
+		db = openTest(t, fs, rebuildOptions())
+	}
+	oneGeneration(t, db)
+	closeTest(t, db)
+}
+
+func mustStats(t testing.TB, db *DB) Stats {
+	t.Helper()
+	s, err := db.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// oneGeneration checks that the store holds no keys of another generation.
+func oneGeneration(t testing.TB, db *DB) {
+	t.Helper()
+	for _, kind := range []byte{kindText, kindForward} {
+		err := kv.Scan(db.store, []byte{kind}, []byte{kind + 1}, func(key, _ []byte) error {
+			if !strings.HasPrefix(string(key), string(db.keys.header(kind, 0))) {
+				return fmt.Errorf("key %x is of another generation", key)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRebuildOfNothing: whole chunks whose documents are all gone leave nothing
+// that the next Open would look for.
+func TestRebuildOfNothing(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	for _, user := range []string{"u0", "u1", "u2"} {
+		if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: user}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+			t.Fatal(err)
+		}
+		mustCheck(t, db, 0)
+		closeTest(t, db)
+		db = openTest(t, fs, rebuildOptions())
+		mustCheck(t, db, 0)
+	}
+	storeTeas(t, db, 100)
+	closeTest(t, db)
+}
+
+// TestRebuildBesideOthers: writers and readers go on while the index is rebuilt
+// again and again, and nothing is lost.
+func TestRebuildBesideOthers(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 300)
+	var writers, others sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 3 {
+		writers.Go(func() {
+			for i := range 150 {
+				id := fmt.Sprint("w", w, " ", i)
+				mustStore(t, db.Memories(), Memory{ID: id, Scope: Scope{User: "w"}, Text: "zebra " + id})
+				if i%3 == 0 {
+					if err := db.Memories().Delete(t.Context(), Scope{User: "w"}, id); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	others.Go(func() {
+		for n := 0; ; {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			// No memory of these is ever deleted.
+			hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "w"}, Text: "zebra", Profile: ProfileText, Limit: 1000, NoTouch: true})
+			kept := 0
+			for _, h := range hits {
+				var w, i int
+				if _, err := fmt.Sscanf(h.ID, "w%d %d", &w, &i); err != nil {
+					t.Error(err)
+				}
+				if i%3 != 0 {
+					kept++
+				}
+			}
+			if kept < n {
+				t.Errorf("%d found, %d before", kept, n)
+			}
+			n = kept
+		}
+	})
+	writers.Wait()
+	close(stop)
+	others.Wait()
+	want := int(mustStats(t, db).Memories)
+	for range 2 {
+		mustCheck(t, db, want)
+		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "w"}, Text: "zebra", Profile: ProfileText, Limit: 1000}); len(hits) != 300 {
+			t.Errorf("%d of 300 found", len(hits))
+		}
+		closeTest(t, db)
+		db = openTest(t, fs, rebuildOptions())
+	}
+	closeTest(t, db)
+}
+
+// TestRebuildInterrupted: nothing has changed, and what was begun is gone with the
+// next Open.
+func TestRebuildInterrupted(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 3000)
+	db.waitSealed(t)
+	before := teaAnswers(t, db.Memories())
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := db.Rebuild(ctx, IndexText, func(int64, int64) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Fatalf("rebuild: %v", err)
+	}
+	for range 2 {
+		if !reflect.DeepEqual(before, teaAnswers(t, db.Memories())) {
+			t.Fatal("the answers differ")
+		}
+		closeTest(t, db)
+		db = openTest(t, fs, rebuildOptions())
+	}
+	oneGeneration(t, db)
+	if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(before, teaAnswers(t, db.Memories())) {
+		t.Fatal("the answers differ")
+	}
+	closeTest(t, db)
+}
+
+// damage flips a bit of the values of a kind for which choose returns true.
+func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n int) {
+	t.Helper()
+	lower, upper := db.keys.span(kind)
+	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		if !choose(key) {
+			return nil
+		}
+		n++
+		value = append([]byte(nil), value...)
+		value[len(value)/2] ^= 1
+		return db.store.Set(key, value, pebble.Sync)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestRebuildMends: damage that a check finds is gone after a rebuild.
+func TestRebuildMends(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), rebuildOptions())
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	before := teaAnswers(t, db.Memories())
+	if n := damage(t, db, kindText, func([]byte) bool { return true }); n < 10 {
+		t.Fatalf("%d pages", n)
+	}
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "other"}, Text: "makes a new read point"})
+	r, err := db.Check(t.Context())
+	if err != nil || r.OK || !strings.Contains(strings.Join(r.Problems, " "), "rebuild") {
+		t.Fatalf("check: %+v, %v", r, err)
+	}
+	if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = db.Check(t.Context()); err != nil || !r.OK {
+		t.Errorf("check: %+v, %v", r, err)
+	}
+	if err := db.Memories().Delete(t.Context(), Scope{User: "other"}, r1(t, db)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(before, teaAnswers(t, db.Memories())) {
+		t.Error("the answers differ")
+	}
+	closeTest(t, db)
+}
+
+// r1 is the ID of the memory of the user other.
+func r1(t testing.TB, db *DB) string {
+	t.Helper()
+	page, err := db.Memories().List(t.Context(), ListQuery{Scope: Scope{User: "other"}})
+	if err != nil || len(page.Memories) != 1 {
+		t.Fatalf("list: %+v, %v", page, err)
+	}
+	return page.Memories[0].ID
+}
+
+// TestOpenMends: a chunk that cannot be opened is built anew by Open.
+func TestOpenMends(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	before, stats := teaAnswers(t, db.Memories()), mustStats(t, db)
+	if n := damage(t, db, kindText, func(key []byte) bool { return key[keyHeader+1] == 1 && key[keyHeader+2] == 'h' }); n == 0 {
+		t.Fatal("no page of the second chunk")
+	}
+	// A scope that is deleted, and not yet cleaned up, stays deleted.
+	db.janitor.busy.Lock()
+	if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: "u0"}); err != nil {
+		t.Fatal(err)
+	}
+	killed := copyFS(t, fs)
+	db.janitor.busy.Unlock()
+	closeTest(t, db)
+
+	o := rebuildOptions()
+	var log func() string
+	o.Logger, log = logged()
+	db = openTest(t, killed, o)
+	if !strings.Contains(log(), "damaged") {
+		t.Errorf("log: %s", log())
+	}
+	after := teaAnswers(t, db.Memories())
+	for _, i := range []int{1, 3} { // of the users u1 and u2
+		if !reflect.DeepEqual(before[i], after[i]) {
+			t.Error("the answers differ")
+		}
+	}
+	for _, h := range after[0] {
+		if h.Scope.User == "u0" {
+			t.Errorf("memory %s of a deleted scope is found", h.ID)
+		}
+	}
+	left := int(mustStats(t, db).Memories)
+	if left == 0 || left >= int(stats.Memories) {
+		t.Errorf("%d memories are left of %d", left, stats.Memories)
+	}
+	mustCheck(t, db, left)
+	closeTest(t, db)
+	o = rebuildOptions()
+	o.Logger, log = logged()
+	db = openTest(t, killed, o)
+	if log() != "" {
+		t.Errorf("log of the next opening: %s", log())
+	}
+	oneGeneration(t, db)
+	closeTest(t, db)
+}
+
+// TestRebuildNotesAnalyzer: what was indexed by another analyzer is told of when the
+// database is opened, until a rebuild.
+func TestRebuildNotesAnalyzer(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	storeTeas(t, db, 10)
+	closeTest(t, db)
+	id, err := readIdentity(fs, "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := id.Settings.Analyzer
+	id.Settings.Analyzer = "another"
+	if err := id.write(fs, "db"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"another", now} {
+		var o Options
+		var log func() string
+		o.Logger, log = logged()
+		db = openTest(t, fs, o)
+		if got := db.Settings().Analyzer; got != want || strings.Contains(log(), "rebuild") != (want == "another") {
+			t.Errorf("analyzer %s, log %s", got, log())
+		}
+		if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := db.Settings().Analyzer; got != now {
+			t.Errorf("analyzer %s after the rebuild", got)
+		}
+		closeTest(t, db)
+	}
+}
+
+func TestRebuildRefuses(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	if err := db.Rebuild(t.Context(), "vectors", nil); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `"vectors"`) {
+		t.Errorf("rebuild vectors: %v", err)
+	}
+	closeTest(t, db)
+	if err := db.Rebuild(t.Context(), IndexText, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("rebuild of a closed database: %v", err)
+	}
+}

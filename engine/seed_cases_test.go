@@ -1,0 +1,116 @@
+package engine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// seedCases are the cases of seed D (section 15) and the sentences of seed B that are
+// the engine's, each with the tests that show it.
+var seedCases = []struct{ says, tests string }{
+	{"D 5: search with limit", "engine.TestSeedD_05_SearchWithLimit"},
+	{"D 6: get by ID", "engine.TestSeedD_06_GetByID"},
+	{"D 7: get nonexistent", "engine.TestSeedD_07_GetNonexistent"},
+	{"D 8: get all for scope", "engine.TestSeedD_08_GetAllForScope"},
+	{"D 9: update overwrites", "engine.TestSeedD_09_UpdateOverwrites"},
+	{"D 10: update changes hash", "engine.TestSeedD_10_UpdateChangesHash"},
+	{"D 11: delete removes", "engine.TestSeedD_11_DeleteRemoves"},
+	{"D 12: delete all for scope", "engine.TestSeedD_12_DeleteAllForScope"},
+	{"D 13: reset clears everything", "engine.TestSeedD_13_ResetClearsEverything cmd/memdbctl.TestReset"},
+	{"D 14: deduplication", "engine.TestDedup"},
+	{"D 19: scope isolation", "engine.TestSeedD_19_ScopeIsolation"},
+	{"D 20: multi-scope filter", "engine.TestSeedD_20_MultiScopeFilter"},
+	{"D 21: missing scope error", "engine.TestSeedD_21_MissingScopeError cmd/memdbctl.TestScopeFlags"},
+	{"D 22: run isolation", "engine.TestSeedD_22_RunIsolation"},
+	{"D 23: add creates history", "engine.TestSeedD_23_AddCreatesHistory"},
+	{"D 24: update appends history", "engine.TestSeedD_24_UpdateAppendsHistory"},
+	{"D 25: delete marks in history", "engine.TestSeedD_25_DeleteMarksHistory"},
+	{"D 26: history ordered by time", "engine.TestSeedD_26_HistoryOrderedByTime"},
+	{"D 27: equals filter", "engine.TestSeedD_27_EqualsFilter"},
+	{"D 28: in filter", "engine.TestSeedD_28_InFilter"},
+	{"D 29: AND composition", "engine.TestSeedD_29_AndComposition"},
+	{"D 30: OR composition", "engine.TestSeedD_30_OrComposition"},
+	{"D 31: NOT negation", "engine.TestSeedD_31_NotNegation"},
+	{"D 32: contains string", "engine.TestSeedD_32_ContainsString"},
+	{"D 7.2: semantics of the ten operators", "engine.TestFilterCases engine.TestFilterAgainstNaive"},
+
+	{"B: one store behind all", "engine.TestSeedB_StoresShareOneCommit"},
+	{"B: async, without blocking, with ACID", "engine.TestSeedB_ManyAgentsAtOnce engine.TestViewDoesNotWait fuzz.TestKill"},
+	{"B: concurrent reads beside a write", "engine.TestSeedB_ReadsBesideAWrite"},
+	{"B: a busy timeout of 5 seconds", "engine.TestSeedB_BusyTimeout cmd/memdbctl.TestLocked"},
+	{"B: deleting an agent cascades", "engine.TestSeedB_DeletingAnAgent"},
+	{"B: opening creates what is not there", "engine.TestSeedB_OpenCreates"},
+	{"B KV: set and get by agent", "engine.TestSeedB_KVSetAndGet"},
+	{"B KV: get is an Option", "engine.TestSeedB_KVGetOfAnAbsentKey"},
+	{"B KV: list all keys of an agent", "engine.TestSeedB_KVListsAllKeysOfAnAgent"},
+	{"B KV: delete", "engine.TestSeedB_KVDelete"},
+	{"B KV: look-up by exact key", "engine.TestSeedB_KVExactKey"},
+	{"B KV: state, metrics, overrides", "engine.TestSeedB_KVAgentState"},
+	{"B KV: cached results", "engine.TestSeedB_KVCachedResults"},
+	{"B KV: JSON, updated_at, primary key, persistent", "engine.TestSeedB_KVSchema"},
+	{"B recall: fragments with a source of six", "engine.TestSeedB_StoreWithASource"},
+	{"B recall: top 5 of an agent and a source", "engine.TestSeedB_RecallWithAFilter"},
+	{"B recall: 1. keyword match score (BM25)", "engine.TestSeedB_RecallByKeywords"},
+	{"B recall: 2. recency", "engine.TestSeedB_RecallByRecency"},
+	{"B recall: 3. access frequency, decay-based", "engine.TestSeedB_RecallByAccess"},
+	{"B recall: all of it by its formula", "engine.TestBestAndSubstrateEqualBruteForce"},
+	{"B recall: cosine with all stored vectors", "engine.TestSeedB_RecallWithEmbedding"},
+	{"B recall: the fragment's fields and defaults", "engine.TestSeedB_FragmentSchema"},
+	{"B embeddings: pluggable drivers, dimensions", "engine.TestSeedB_EmbeddingDriver"},
+	{"B embeddings: embed_batch", "engine.TestSeedB_EmbedBatch"},
+	{"B embeddings: not required", "engine.TestSeedB_RecallWithoutADriver"},
+	{"B embeddings: a cache of the last 10,000", "engine.TestSeedB_EmbeddingCache"},
+	{"B export and import of an agent", "exchange.TestSeedB_ExportAndImport exchange.TestExportOfAScope"},
+}
+
+// TestSeedCases prints which test shows what. Every test that is named is there, and
+// every test of a seed is named.
+func TestSeedCases(t *testing.T) {
+	there := map[string]bool{}
+	for _, pkg := range []string{"engine", "exchange", "fuzz", "cmd/memdbctl"} {
+		for _, name := range testsOf(t, filepath.Join("..", filepath.FromSlash(pkg))) {
+			there[pkg+"."+name] = true
+		}
+	}
+	var named []string
+	for _, c := range seedCases {
+		t.Logf("%-48s %s", c.says, c.tests)
+		named = append(named, strings.Fields(c.tests)...)
+	}
+	for _, name := range named {
+		if !there[name] {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	for name := range there {
+		if (strings.Contains(name, ".TestSeedB_") || strings.Contains(name, ".TestSeedD_")) && !slices.Contains(named, name) {
+			t.Errorf("%s shows none of the cases", name)
+		}
+	}
+}
+
+// testsOf are the tests of a package, read from its files.
+func testsOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil || files == nil {
+		t.Fatal(dir, err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
