@@ -29,7 +29,9 @@ var filterCases = []struct {
 // TestFilterCases: the semantics of filters, case by case, in lists and in recall by
 // text, vector and both.
 func TestFilterCases(t *testing.T) {
-	for name, o := range map[string]Options{"in memory": {}, "sealed": {hotBytes: 1}} {
+	for name, o := range map[string]Options{
+		"in memory": {}, "sealed": {hotBytes: 1}, "by columns": {columns: true}, "by sealed columns": {columns: true, hotBytes: 1},
+	} {
 		t.Run(name, func(t *testing.T) { filterCasesRun(t, o) })
 	}
 }

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestLimits: what docs/limits.md allows is taken, and what is one beyond is refused,
+// with the limit in the error, and changes nothing.
+func TestLimits(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	mustStore(t, db.Memories(), Memory{ID: "m", Scope: Scope{User: "u"}, Text: "tea"})
+	n := 0
+	store := func(change func(m *Memory)) error {
+		n++
+		m := Memory{ID: fmt.Sprint(n), Scope: Scope{User: "u"}, Text: fmt.Sprint("text ", n)}
+		change(&m)
+		_, err := db.Memories().Store(t.Context(), m, nil)
+		return err
+	}
+	long := func(n int) string { return strings.Repeat("x", n) }
+	list := func(q ListQuery) error {
+		q.Scope = Scope{User: "u"}
+		_, err := db.Memories().List(t.Context(), q)
+		return err
+	}
+	recall := func(q Query) error {
+		q.Scope = Scope{User: "u"}
+		_, err := db.Memories().Recall(t.Context(), q)
+		return err
+	}
+	put := func(key string, value any) error {
+		_, err := db.KV().Put(t.Context(), Owner{User: "u"}, key, value, nil)
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		limit int
+		try   func(n int) error
+	}{
+		{"ID", MaxID, func(n int) error { return store(func(m *Memory) { m.ID = long(n) }) }},
+		{"user", MaxID, func(n int) error { return store(func(m *Memory) { m.User = long(n) }) }},
+		{"agent", MaxID, func(n int) error { return store(func(m *Memory) { m.Agent = long(n) }) }},
+		{"run", MaxID, func(n int) error { return store(func(m *Memory) { m.Run = long(n) }) }},
+		{"name", MaxID, func(n int) error { return store(func(m *Memory) { m.Name = long(n) }) }},
+		{"alias", MaxID, func(n int) error { return store(func(m *Memory) { m.Aliases = []string{long(n)} }) }},
+		{"aliases", MaxAliases, func(n int) error { return store(func(m *Memory) { m.Aliases = strings.Split(long(n), "")[:n] }) }},
+		{"source", MaxID, func(n int) error { return store(func(m *Memory) { m.Source = Source(long(n)) }) }},
+		{"space", MaxID, func(n int) error {
+			return store(func(m *Memory) { m.Vectors = map[string][]float32{long(n): {1}} })
+		}},
+		{"text", MaxText, func(n int) error { return store(func(m *Memory) { m.Text = long(n) }) }},
+		{"text of a query", MaxText, func(n int) error { return recall(Query{Text: long(n)}) }},
+		{"metadata", MaxMetadata, func(n int) error {
+			return store(func(m *Memory) { m.Metadata = map[string]any{"k": long(n - len(`{"k":""}`))} })
+		}},
+		{"depth of metadata", MaxMetadataDepth, func(n int) error {
+			meta := map[string]any{"k": 1}
+			for range n - 1 {
+				meta = map[string]any{"k": meta}
+			}
+			return store(func(m *Memory) { m.Metadata = meta })
+		}},
+		{"dimension", MaxDim, func(n int) error {
+			v := make([]float32, n)
+			v[0] = 1
+			return store(func(m *Memory) { m.Vectors = map[string][]float32{fmt.Sprint("of ", n): v} })
+		}},
+		{"limit of a list", MaxLimit, func(n int) error { return list(ListQuery{Limit: n}) }},
+		{"limit of a recall", MaxLimit, func(n int) error { return recall(Query{Text: "tea", Limit: n}) }},
+		{"values of a filter", MaxFilterNodes - 1, func(n int) error {
+			return list(ListQuery{Filter: In{"tag", make([]any, n)}})
+		}},
+		{"nesting of a filter", MaxFilterDepth, func(n int) error {
+			var f Filter = Eq{"tag", 1}
+			for range n + 1 {
+				f = And{f}
+			}
+			return list(ListQuery{Filter: f})
+		}},
+		{"key", MaxKey, func(n int) error { return put(long(n), 1) }},
+		{"value", MaxValue, func(n int) error { return put("k", long(n-2)) }},
+		{"fields of IndexedText", MaxIndexedText, func(n int) error {
+			o := Options{FS: vfs.NewMem()}
+			for i := range n {
+				o.IndexedText = append(o.IndexedText, IndexedField{Field: fmt.Sprint("f", i)})
+			}
+			other, err := Open("db", &o)
+			if err != nil {
+				return err
+			}
+			return other.Close()
+		}},
+	} {
+		if err := c.try(c.limit); err != nil {
+			t.Errorf("%s of %d: %v", c.name, c.limit, err)
+		}
+		before := db.LSN()
+		err, says := c.try(c.limit+1), c.limit
+		if c.limit == MaxFilterNodes-1 {
+			says++ // the condition itself counts
+		}
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(says)) {
+			t.Errorf("%s of %d: %v", c.name, c.limit+1, err)
+		}
+		if db.LSN() != before {
+			t.Errorf("%s of %d changed the database", c.name, c.limit+1)
+		}
+	}
+	if r, err := db.Check(t.Context()); err != nil || !r.OK {
+		t.Errorf("check: %+v, %v", r, err)
+	}
+}
+
+// TestRanges: the values that a field takes, and those just outside.
+func TestRanges(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	n := 0
+	try := func(name string, ok bool, change func(m *Memory)) {
+		t.Helper()
+		n++
+		m := Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("text ", n)}
+		change(&m)
+		if _, err := db.Memories().Store(t.Context(), m, nil); ok != (err == nil) || err != nil && !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, share := range []float64{0, 1, math.Nextafter(0, -1), math.Nextafter(1, 2), math.NaN(), math.Inf(1)} {
+		ok := share == 0 || share == 1
+		try(fmt.Sprint("importance ", share), ok, func(m *Memory) { m.Importance = &share })
+		try(fmt.Sprint("confidence ", share), ok, func(m *Memory) { m.Confidence = &share })
+	}
+	for _, c := range []struct {
+		at time.Time
+		ok bool
+	}{
+		{time.Date(1, 1, 1, 0, 0, 0, 1e6, time.UTC), true},
+		{time.Date(0, 12, 31, 23, 59, 59, 0, time.UTC), false},
+		{time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC), true},
+		{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), false},
+	} {
+		try(c.at.String(), c.ok, func(m *Memory) { m.EventTime = c.at })
+	}
+	for _, word := range []string{"\x00", "a\x7f", "a\u0085", "\xff", "line\nbreak"} {
+		try(fmt.Sprintf("ID %q", word), false, func(m *Memory) { m.ID = word })
+		try(fmt.Sprintf("run %q", word), false, func(m *Memory) { m.Run = word })
+	}
+	for weight, ok := range map[float64]bool{0: true, 0.25: true, 16: true, 0.2: false, 0.3: false, 16.25: false, -1: false} {
+		other, err := Open("db", &Options{FS: vfs.NewMem(), IndexedText: []IndexedField{{Field: "f", Weight: weight}}})
+		if ok != (err == nil) {
+			t.Errorf("weight %v: %v", weight, err)
+		}
+		if err == nil {
+			closeTest(t, other)
+		}
+	}
+}
