@@ -49,10 +49,10 @@ type beam struct {
 
 func newBeam(x *Index) *beam {
 	return &beam{
-		x:       x,
-		query:   simd.Query8{Codes: make([]int8, x.cfg.Dim)},
-		ids:     make([]uint32, 0, batch),
-		scores:  make([]float32, batch),
+		x:      x,
+		query:  simd.Query8{Codes: make([]int8, x.cfg.Dim)},
+		ids:    make([]uint32, 0, batch),
+		scores: make([]float32, batch),
 	}
 }
 

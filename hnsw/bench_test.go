@@ -1,6 +1,8 @@
 package hnsw
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 )
 
@@ -15,13 +17,28 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
+// BenchmarkLink links with as many goroutines as -cpu says.
 func BenchmarkLink(b *testing.B) {
-	const n = 5000
-	vecs := clustered(random(b), n, 384, 50)
+	const n = 20_000
+	vecs := clustered(random(b), n, 384, 200)
 	for b.Loop() {
-		linkedIndex(b, Config{Dim: 384}, vecs)
+		linkedIndex(b, Config{Dim: 384, Builders: runtime.GOMAXPROCS(0)}, vecs)
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/n, "us/row")
+}
+
+// BenchmarkSearches searches from as many goroutines as -cpu says.
+func BenchmarkSearches(b *testing.B) {
+	const n = 50_000
+	vecs := clustered(random(b), n+1000, 384, 500)
+	x := linkedIndex(b, Config{Dim: 384, EfConstruction: 60}, vecs[:n])
+	var next atomic.Int64
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := int(next.Add(100)); pb.Next(); i++ {
+			mustSearch(b, x, vecs[n+i%1000], Search{K: 10, Ef: 40, Slots: x.Len()})
+		}
+	})
 }
 
 func BenchmarkSearch(b *testing.B) {

@@ -34,9 +34,9 @@ const (
 	// candidate that it keeps.
 	walkCost      = 400
 	walkCostPerEf = 24
-	// Where only a share of the rows matches, it keeps as many more others; and
-	// up to twice as many as that where fewer match near the query than
-	// elsewhere, which is not known before.
+	// Where only a share of the rows near the query matches, it keeps as many more
+	// others. What lies further off is not known: no more than a half of the
+	// share of all rows is counted on where none near matches.
 	sweepMargin = 2
 	// A walk over matching rows alone reads the links of links.
 	withinCost      = 1500
@@ -45,6 +45,10 @@ const (
 	withinShare = 0.02
 	// Below that one it does so where what matches lies in islands.
 	islandShare = 0.08
+	// Looking at what lies near the query takes about as long as a short walk:
+	// it is done where a flat search costs so many times the least that a walk
+	// does.
+	worthLooking = 4
 	// costPerRow is how much more a row costs in a walk than in a flat search.
 	costPerRow = 2
 )
@@ -65,28 +69,57 @@ func (r *searcher) plan(s *Search) plan {
 		return p
 	}
 	p.way, p.budget = s.Strategy, math.MaxInt
-	if p.way == Planned {
-		p.way, p.budget = p.cheapest(s.Within != nil), p.matching/costPerRow
-	}
 	if p.way == Within && s.Within == nil {
 		p.way = Sweep
 	}
-	if p.way != Flat {
-		p.from = r.beam.approach(entry, top, 0)
+	if p.way == Planned {
+		p.way, p.budget = Sweep, p.matching/costPerRow
+		least := walkCost + walkCostPerEf*float64(p.ef) // of a walk that meets what matches alone
+		if s.Within != nil {
+			least *= worthLooking
+		}
+		if float64(p.matching) <= least {
+			p.way = Flat
+		}
+	}
+	if p.way == Flat {
+		return p
+	}
+	p.from = r.beam.approach(entry, top, 0)
+	if s.Strategy == Planned && s.Within != nil {
+		p.way = p.cheapest(r.nearShare(p.from, s))
 	}
 	return p
 }
 
-// cheapest returns the way that costs least.
-func (p *plan) cheapest(filtered bool) Strategy {
-	matching, ef := float64(p.matching), float64(p.ef)
-	if !filtered {
-		if matching <= walkCost+walkCostPerEf*ef {
-			return Flat
+// nearRows is how many links of rows near the query are looked at to tell how many
+// of the rows there match.
+const nearRows = 128
+
+// nearShare estimates the share of the rows near the query that match, which the
+// share of all rows says nothing of where what matches lies on one side of it.
+func (r *searcher) nearShare(from []candidate, s *Search) float64 {
+	b := r.beam
+	b.ids = b.ids[:0]
+	for _, c := range from {
+		if len(b.ids) < nearRows {
+			b.ids = r.x.graph.neighbours(c.slot, 0, b.ids)
 		}
-		return Sweep
 	}
-	sweep := walkCost + walkCostPerEf*ef*sweepMargin/p.share
+	matching := 0
+	for _, slot := range b.ids {
+		if s.Within.Contains(slot) {
+			matching++
+		}
+	}
+	return float64(matching) / float64(max(1, len(b.ids)))
+}
+
+// cheapest returns the way that costs least where that share of the rows near the
+// query matches.
+func (p *plan) cheapest(near float64) Strategy {
+	matching, ef := float64(p.matching), float64(p.ef)
+	sweep := walkCost + walkCostPerEf*ef/max(near, p.share/sweepMargin)
 	within := withinCost + withinCostPerEf*ef
 	if p.share < withinShare {
 		within = math.Inf(1)
