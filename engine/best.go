@@ -62,13 +62,14 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 		}
 	}
 	textAlone, learned := policy.Best(), policy.BestLearned()
-	ceiling := func(i int, c float64) float64 {
-		if match[i] > 0 {
-			return math.Inf(1)
+	ceilings := make([]float64, n)
+	for i := range ceilings {
+		ceilings[i] = math.Inf(1)
+		if match[i] == 0 {
+			ceilings[i] = learned.Cosine*max(0, float64(r.cos.high[i])) + roundings
 		}
-		return learned.Cosine * max(0, c)
 	}
-	return r.join(docs[:n], r.q.Limit, ceiling, func(i int, c float64) (policy.Weights, policy.Signals) {
+	return r.join(docs[:n], r.q.Limit, ceilings, func(i int, c float64) (policy.Weights, policy.Signals) {
 		var s policy.Signals
 		if match[i] > 0 {
 			s = text.signals(int(match[i]) - 1)

@@ -57,7 +57,7 @@ func TestCheckFinds(t *testing.T) {
 		{"vector missing", del(vectorKey), "vector"},
 		{"vector cut", put(vectorKey, 0, 0, 128), "vector"},
 		{"vector of another dimension", put(vectorKey, 0, 0, 128, 63), "vector"},
-		{"vector of nobody", put(func(db *DB, ks *keyspace) []byte { return ks.vector(1, version{1, 2, 999, 0}) }, 0, 0, 128, 63, 0, 0, 128, 63), "vector"},
+		{"vector of nobody", put(func(db *DB, ks *keyspace) []byte { return ks.vector(1, version{owner: 1, seq: 2, born: 999}) }, 0, 0, 128, 63, 0, 0, 128, 63), "vector"},
 		{"statistics damaged", put(func(db *DB, ks *keyspace) []byte { return ks.stats(1, 2) }, 7), "statistics"},
 		{"history damaged", put(func(db *DB, ks *keyspace) []byte { return ks.history(1, 2, 99, 0) }, 7), "history"},
 		{"name under another's key", put(func(db *DB, ks *keyspace) []byte { return ks.name(nameUser, "x") }, encodeName(9, "y", nil)...), "name"},

@@ -157,8 +157,9 @@ func (r *recalling) idf() func(string) float64 {
 	}
 }
 
-// compareBatch is how many rows are scored between looks at the context.
-const compareBatch = 4096
+// compareBatch is how many rows are scored between looks at the context, and stay in
+// a processor's cache until their scales have been read.
+const compareBatch = 1024
 
 // ahead is how many documents ahead of the one that is looked at are fetched from
 // memory: those of an owner are spread over tables of many megabytes.
@@ -247,52 +248,91 @@ type signalled func(i int, c float64) (policy.Weights, policy.Signals)
 
 // guess is a candidate that may be among the best.
 type guess struct {
-	i    int
+	i    int32
 	most float64 // its score at most
 }
 
+const (
+	// roundings is more than a score and a ceiling that are the same but for the
+	// order of their sums differ by.
+	roundings = 1e-9
+	// joinLead is how many candidates beyond those that are asked for are looked at
+	// first, to raise the bar for the others.
+	joinLead = 32
+)
+
 // join ranks documents by similarity and other signals. Most are ruled out by the
-// bounds of their similarity; what is left is scored exactly. ceiling is at least
-// the score of a candidate, without a look at what takes time; nil is +∞.
-func (r *recalling) join(docs []uint32, k int, ceiling func(i int, c float64) float64, of signalled) ([]scored, error) {
-	floors := newFloors(k)
-	var guesses []guess
-	table := &r.tx.db.docs
-	for i := range docs {
-		if i+ahead < len(docs) {
-			table.prefetch(docs[i+ahead])
-		}
-		high := float64(r.cos.high[i])
-		if ceiling != nil && ceiling(i, high) < floors.bar() {
-			continue
-		}
-		w, s := of(i, high)
-		most := w.Score(s)
-		if most < floors.bar() {
-			continue
-		}
-		if r.cos.low[i] != r.cos.high[i] {
-			w, s = of(i, float64(r.cos.low[i]))
-		}
-		floors.push(w.Score(s))
-		guesses = append(guesses, guess{i, most})
-	}
-	bar := floors.bar()
-	guesses = slices.DeleteFunc(guesses, func(g guess) bool { return g.most < bar })
+// bounds of their similarity; what is left is scored exactly. ceilings[i] is at least
+// the score of docs[i], without a look at what takes time.
+func (r *recalling) join(docs []uint32, k int, ceilings []float64, of signalled) ([]scored, error) {
+	guesses := r.guesses(docs, k, ceilings, of)
 	slices.SortFunc(guesses, func(a, b guess) int { return cmp.Compare(b.most, a.most) })
 	best := newTop(k)
 	for _, g := range guesses {
 		if !best.admits(g.most) {
 			break // nor are those that follow
 		}
-		c, err := r.exact(g.i, docs[g.i])
+		i := int(g.i)
+		c, err := r.exact(i, docs[i])
 		if err != nil {
 			return nil, err
 		}
-		w, s := of(g.i, c)
-		best.weigh(docs[g.i], table.row, w, s)
+		w, s := of(i, c)
+		best.weigh(docs[i], r.tx.db.docs.row, w, s)
 	}
 	return best.sorted(), nil
+}
+
+// guesses are the candidates that may be among the best k.
+func (r *recalling) guesses(docs []uint32, k int, ceilings []float64, of signalled) []guess {
+	lead := newFloors(k + joinLead)
+	for _, c := range ceilings {
+		lead.push(c)
+	}
+	first := lead.bar()
+	var places []int32
+	for i, c := range ceilings {
+		if c >= first {
+			places = append(places, int32(i))
+		}
+	}
+	floors := newFloors(k)
+	guesses := r.weighAll(nil, places, docs, ceilings, floors, of)
+	bar := floors.bar()
+	places = places[:0]
+	for i, c := range ceilings {
+		if c < first && c >= bar {
+			places = append(places, int32(i))
+		}
+	}
+	guesses = r.weighAll(guesses, places, docs, ceilings, floors, of)
+	bar = floors.bar()
+	return slices.DeleteFunc(guesses, func(g guess) bool { return g.most < bar })
+}
+
+// weighAll appends the candidates at some places that may be among the best, and
+// raises the floors.
+func (r *recalling) weighAll(guesses []guess, places []int32, docs []uint32, ceilings []float64, floors *floors, of signalled) []guess {
+	for n, i := range places {
+		if n+ahead < len(places) {
+			r.tx.db.docs.prefetch(docs[places[n+ahead]])
+		}
+		if ceilings[i] < floors.bar() {
+			continue
+		}
+		low, high := float64(r.cos.low[i]), float64(r.cos.high[i])
+		w, s := of(int(i), high)
+		most := w.Score(s)
+		if most < floors.bar() {
+			continue
+		}
+		if low != high {
+			w, s = of(int(i), low)
+		}
+		floors.push(w.Score(s))
+		guesses = append(guesses, guess{i, most})
+	}
+	return guesses
 }
 
 // floors are the k highest of the lowest scores that candidates may have: what

@@ -69,6 +69,8 @@ type DB struct {
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
+	buried  map[uint16]int  // of those, the dead documents that were not loaded; likewise
+	retain  time.Duration
 	linker  *linker
 	limits  vectorLimits
 	loading *vectorLoader      // while Open loads

@@ -90,10 +90,12 @@ func (p *paged[T]) eachFrom(start, end uint64, visit func(i uint64, row *T) bool
 }
 
 // docRow is what ranking and visibility need of a version, by doc ID. All but
-// died is written before the doc is published, and never again.
+// died is written before the doc is published, and never again: died publishes it,
+// and is looked at first.
 type docRow struct {
 	version
 	died       atomic.Uint64 // LSN of its death; alive; 0: it never was
+	from       uint64        // the LSN from which on it is seen: born, or that of a move
 	prev       uint32        // doc of the version before, or noDoc
 	run        uint32
 	created    int64 // milliseconds
@@ -104,7 +106,7 @@ type docRow struct {
 
 // visible tells whether the version exists as of lsn.
 func (r *docRow) visible(lsn uint64) bool {
-	return r != nil && r.born <= lsn && lsn < r.died.Load() && r.seq != 0
+	return r != nil && lsn < r.died.Load() && r.from <= lsn && r.seq != 0
 }
 
 // seqRow is what is known of a memory whatever its version, by Seq.
@@ -123,8 +125,11 @@ type docTable struct {
 	plain plain
 	live  atomic.Int64
 	runs  runs
+	// moved is the LSN of the newest move: see plain.
+	moved atomic.Uint64
 	// spans tell the Seqs of each page of rows.
-	spans paged[seqSpan]
+	spans   paged[seqSpan]
+	glances glances
 }
 
 // seqSpan are the lowest and the highest Seq of a page of document rows; both are 0
@@ -147,6 +152,8 @@ func (t *docTable) seq(seq uint64) *seqRow { return t.seqs.at(seq) }
 func (t *docTable) add(doc uint32, fill func(*docRow)) {
 	r := t.rows.grow(uint64(doc))
 	fill(r)
+	r.from = max(r.from, r.born)
+	t.glances.add(doc, r)
 	span := t.spans.grow(uint64(doc) / pageSize)
 	if low := span.low.Load(); low == 0 || r.seq < low {
 		span.low.Store(r.seq)
@@ -208,5 +215,5 @@ func (t *docTable) at(seq, lsn uint64) uint32 {
 
 func (t *docTable) bytes() int64 {
 	const docRowSize, seqRowSize, seqSpanSize = 80, 24, 16
-	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.spans.bytes(seqSpanSize) + t.runs.bytes()
+	return t.rows.bytes(docRowSize) + t.seqs.bytes(seqRowSize) + t.spans.bytes(seqSpanSize) + t.runs.bytes() + t.glances.bytes()
 }

@@ -67,7 +67,7 @@ func decodeForward(b []byte) (*forwardRecord, error) {
 func forwardHead(b []byte) (_ *forwardRecord, idx []byte, err error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
-	f := &forwardRecord{version: version{r.Uint32(), r.Uvarint(), r.Uvarint(), r.Uint32()}}
+	f := &forwardRecord{version: version{owner: r.Uint32(), seq: r.Uvarint(), born: r.Uvarint(), change: r.Uint32()}}
 	f.run = r.Uint32()
 	f.created, f.expires = r.Varint(), r.Varint()
 	f.importance, f.confidence = r.Float64(), r.Float64()

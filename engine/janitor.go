@@ -11,8 +11,8 @@ import (
 
 // janitor frees what died once no reader can see it: documents of superseded and
 // deleted versions, and what death ranges left behind. And it seals the chunks of
-// the text index that are full. It runs beside readers and
-// writers; the lock it takes only to free slots of vectors.
+// the text index that are full, and moves the documents of sparse ones. It runs beside
+// readers and writers, and takes the lock for the last step of each only.
 type janitor struct {
 	db     *DB
 	signal chan struct{}
@@ -22,6 +22,8 @@ type janitor struct {
 	// busy is held while the janitor works, so that a reset does not come between
 	// its steps.
 	busy sync.Mutex
+
+	graves int // documents of sealed chunks that were reclaimed since the chunks were looked at
 
 	mu     sync.Mutex
 	dead   []dead // in the order of their LSN
@@ -112,6 +114,9 @@ func (j *janitor) work(ctx context.Context) error {
 			break
 		}
 		if err := j.db.clean(ctx, &d); err != nil {
+			j.mu.Lock()
+			j.ranges = slices.Insert(j.ranges, 0, d) // to be begun again
+			j.mu.Unlock()
 			return err
 		}
 	}
@@ -119,7 +124,14 @@ func (j *janitor) work(ctx context.Context) error {
 		j.progress(true)
 		return err
 	}
-	return ctx.Err()
+	return j.db.moveSparse(ctx)
+}
+
+// ranging tells whether memories of a death range are still to be cleaned up.
+func (j *janitor) ranging() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.ranges) > 0
 }
 
 func (j *janitor) takeDead(oldest uint64) []dead {
@@ -151,6 +163,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead) error {
 	err := db.applyBare(func(b *pebble.Batch) error {
 		for _, d := range part {
 			if db.sealed[chunkOf(d.doc)] {
+				db.janitor.graves++
 				continue // it has no forward record, and only the tombstone tells
 			}
 			for _, kind := range []byte{kindForward, kindTombstone} {

@@ -83,9 +83,9 @@ func (ks *keyspace) hash(s string) [hashSize]byte {
 // version names an immutable state of a memory: which one, and the commit and
 // change that brought it about.
 type version struct {
-	owner  uint32
 	seq    uint64
 	born   uint64
+	owner  uint32
 	change uint32
 }
 

@@ -193,46 +193,54 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 	return page, nil
 }
 
-// offerAll offers the memories that q selects, in the order of their documents, or
-// against it where the last come first. That is nearly the order of their Seqs, and
-// in a list by Seq whole pages of documents cannot be among the first.
+// offerAll offers the memories that q selects, page by page of document rows, in the
+// order of their documents, or against it where the last come first. That is nearly
+// the order of their Seqs and of their creation, and in a list by one of these whole
+// pages cannot be among the first.
 func (tx *Tx) offerAll(ctx context.Context, q *ListQuery, first *firstPlaces) error {
 	set, rest, err := tx.indexed(ctx, q.Scope, q.AllScopes, q.Filter)
-	bySeq := first.order.name == ""
-	if err == nil && (len(rest) > 0 || !bySeq) {
+	if err == nil && (len(rest) > 0 || !first.order.paged()) {
 		set, err = tx.settled(ctx, set, rest)
 	}
 	if err != nil {
 		return err
 	}
-	var docs roaring.IntIterable = set.Iterator()
+	pages := pagesOf(set)
 	if first.order.descending {
-		docs = set.ReverseIterator()
+		slices.Reverse(pages)
 	}
-	page, skip := uint32(math.MaxUint32), false
-	for n := 1; docs.HasNext(); n++ {
-		doc := docs.Next()
-		if n%cancelEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if doc/pageSize != page {
-			page = doc / pageSize
-			skip = bySeq && !first.mayTake(tx.db.docs.seqsOf(page))
-		}
-		if skip {
+	n := 0
+	for _, page := range pages {
+		if first.passes(&tx.db.docs, page) {
 			continue
 		}
-		row := tx.db.docs.row(doc)
-		if !row.visible(tx.lsn) || row.expires != 0 && row.expires <= tx.now {
-			continue
+		docs := set.Iterator()
+		for docs.AdvanceIfNeeded(page * pageSize); docs.HasNext() && docs.PeekNext()/pageSize == page; {
+			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			row := tx.db.docs.row(docs.Next())
+			if !row.visible(tx.lsn) || row.expires != 0 && row.expires <= tx.now {
+				continue
+			}
+			p := place{version: row.version}
+			if p.value, err = tx.sortValue(first.order, row); err != nil {
+				return err
+			}
+			first.offer(p)
 		}
-		p := place{version: row.version}
-		if p.value, err = tx.sortValue(first.order, row); err != nil {
-			return err
-		}
-		first.offer(p)
 	}
 	return nil
+}
+
+// pagesOf are the pages of document rows that hold documents of a set.
+func pagesOf(set *roaring.Bitmap) (pages []uint32) {
+	for it := set.Iterator(); it.HasNext(); {
+		page := it.PeekNext() / pageSize
+		pages = append(pages, page)
+		it.AdvanceIfNeeded((page + 1) * pageSize)
+	}
+	return pages
 }
 
 // sortValue is what a memory is ordered by.
@@ -268,18 +276,47 @@ func (f *firstPlaces) Pop() any {
 	return p
 }
 
-// mayTake tells whether a memory with a Seq from low to high may be among the first,
-// in an order by Seq.
-func (f *firstPlaces) mayTake(low, high uint64) bool {
-	nearest, farthest := low, high
-	if f.order.descending {
-		nearest, farthest = high, low
+// paged tells whether the tables know where in the order a page of documents lies.
+func (o *ordering) paged() bool { return o.name == "" || o.name == byCreation }
+
+// byCreation is the order that pages of documents are in nearly, too.
+const byCreation = "created_at"
+
+// ends are places in the order that all documents of a page lie between, false where
+// that is not known.
+func (o *ordering) ends(docs *docTable, page uint32) (near, far place, known bool) {
+	switch o.name {
+	case "":
+		near.seq, far.seq = docs.seqsOf(page)
+		if o.descending {
+			near.seq, far.seq = far.seq, near.seq
+		}
+	case byCreation:
+		low, high := docs.glances.created(page)
+		if low <= 0 { // there may be one without a time, which is the last
+			return near, far, false
+		}
+		near.value, far.value = sortValueOf(low), sortValueOf(high)
+		if o.descending {
+			near.value, far.value = far.value, near.value
+		}
+		far.seq = math.MaxUint64 // of equal times the lower Seq comes first
+	default:
+		return near, far, false
 	}
-	at := func(seq uint64) *place { return &place{version: version{seq: seq}} }
-	if f.order.after != nil && f.order.compare(at(farthest), f.order.after) <= 0 {
+	return near, far, true
+}
+
+// passes tells whether no document of a page can be among the first.
+func (f *firstPlaces) passes(docs *docTable, page uint32) bool {
+	near, far, known := f.order.ends(docs, page)
+	switch {
+	case !known:
 		return false
+	case f.order.after != nil && f.order.compare(&far, f.order.after) <= 0:
+		return true
 	}
-	return len(f.ps) < f.most || f.order.compare(at(nearest), &f.ps[0]) < 0
+	return len(f.ps) >= f.most && f.order.compare(&near, &f.ps[0]) >= 0
 }
 
 func (f *firstPlaces) offer(p place) {

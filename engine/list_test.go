@@ -295,3 +295,53 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestListByCreation lists many pages of document rows by creation, which is nearly
+// their order and not quite, forwards and backwards, within a filter and without,
+// beside a sort of everything.
+func TestListByCreation(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada, n := Scope{User: "ada"}, 4*pageSize
+	rng := rand.New(rand.NewPCG(3, 4))
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var mems []Memory
+	for i := range n {
+		at := i / 10 // some are created at the same time
+		if rng.IntN(20) == 0 {
+			at = rng.IntN(n)
+		}
+		mems = append(mems, Memory{
+			ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("number ", i),
+			CreatedAt: start.Add(time.Duration(at) * time.Second), Metadata: map[string]any{"even": i%2 == 0},
+		})
+	}
+	for part := range slices.Chunk(mems, 1000) {
+		if _, err := db.Memories().StoreBatch(t.Context(), part, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, descending := range []bool{false, true} {
+		for _, filter := range []Filter{nil, Eq{"even", true}} {
+			want := slices.DeleteFunc(slices.Clone(mems), func(m Memory) bool { return filter != nil && m.Metadata["even"] == false })
+			slices.SortStableFunc(want, func(a, b Memory) int {
+				if descending {
+					a, b = b, a
+				}
+				return a.CreatedAt.Compare(b.CreatedAt)
+			})
+			var got []string
+			q := ListQuery{Scope: ada, Filter: filter, OrderBy: "created_at", Descending: descending, Limit: 300}
+			for {
+				page, err := db.Memories().List(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, ids(page.Memories)...)
+				if q.Cursor = page.Next; q.Cursor == "" {
+					break
+				}
+			}
+			equalSlices(t, fmt.Sprint("descending ", descending, ", filter ", filter), got, ids(want))
+		}
+	}
+}

@@ -23,6 +23,7 @@ const (
 	logReset  logOp = 8  // everything before it is gone
 	logPast   logOp = 9  // owner, seq, change: a version that was superseded before it came here
 	logSpace  logOp = 10 // a vector space was made, whose name says the rest
+	logMove   logOp = 11 // number of chunks, each: their documents are in another chunk now
 )
 
 func (tx *Tx) logVersioned(op logOp, v version, before *version) {

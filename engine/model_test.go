@@ -78,8 +78,11 @@ func newWorld(t *testing.T, seed uint64) *world {
 		entryIDs: map[historyPlace]string{},
 	}
 	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget, uncached: true}
-	if seed%2 == 0 {
+	switch seed % 4 {
+	case 0:
 		w.opts.hotBytes = 1 // every commit begins a chunk
+	case 2:
+		w.opts.hotBytes = 4 << 10 // some do, and the documents of sparse ones move
 	}
 	if seed%2 == 1 {
 		w.embedder = newFakeEmbedder(w.dim)

@@ -274,6 +274,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *deathRange, doc uint32) error {
 	}
 	keys := [][]byte{db.keys.stats(row.owner, row.seq)}
 	if db.sealed[chunkOf(doc)] {
+		db.janitor.graves++
 		if err := batch.Set(db.keys.doc(kindTombstone, doc), binary.BigEndian.AppendUint64(nil, d.lsn), nil); err != nil {
 			return err
 		}

@@ -173,22 +173,10 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 // document indexes a document, and writes its forward record where its chunk has
 // them.
 func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRow) error {
-	rec, err := tx.record(r.version)
-	switch {
-	case errors.Is(err, pebble.ErrNotFound) && r.died.Load() != alive:
-		return nil // it has been erased meanwhile
-	case err != nil:
+	pv, err := tx.indexAgain(r)
+	if pv == nil || err != nil {
 		return err
 	}
-	p := &prepared{rec: *rec}
-	if err := b.db.analyse(p); err != nil {
-		return err
-	}
-	idx, err := indexedDoc(p, r.run, tx.knownNumber)
-	if err != nil {
-		return err
-	}
-	pv := &pendingVersion{version: r.version, run: r.run, rec: rec, idx: idx}
 	if err := b.index.Add(doc, &pv.idx); err != nil {
 		return err
 	}
@@ -199,6 +187,24 @@ func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRo
 		return nil
 	}
 	return batch.Set(b.keys.doc(kindForward, doc), pv.forward(), nil)
+}
+
+// indexAgain reads a memory and analyses it anew; nil where it has been erased.
+func (tx *Tx) indexAgain(r *docRow) (*pendingVersion, error) {
+	rec, err := tx.record(r.version)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound) && r.died.Load() != alive:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	p := &prepared{rec: *rec}
+	if err := tx.db.analyse(p); err != nil {
+		return nil, err
+	}
+	pv := &pendingVersion{version: r.version, run: r.run, rec: rec}
+	pv.idx, err = indexedDoc(p, r.run, tx.knownNumber)
+	return pv, err
 }
 
 // closeChunks seals the chunk that grows, if a document is beyond it and the old

@@ -199,10 +199,25 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.q.Explain {
 		r.plan.Terms = words
 	}
+	if r.uncounted() {
+		return nil
+	}
 	var err error
 	r.stats, err = r.tx.index.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
 	r.stage("statistics")
 	return err
+}
+
+// uncounted tells whether the profile needs no statistics of the terms: where it
+// asks at most whether a memory has them.
+func (r *recalling) uncounted() bool {
+	switch {
+	case r.q.Embedding == nil:
+		return false // the lexical vectors are weighed by them
+	case r.q.Profile == ProfileHybrid:
+		return r.few()
+	}
+	return r.q.Profile == ProfileVector || r.q.Profile == ProfileSubstrate
 }
 
 // scored is a candidate with its score.
@@ -315,8 +330,12 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 		}
 	}
 	r.plan.Candidates, r.plan.Exhaustive = n, true
+	ceilings := make([]float64, n)
+	for i := range ceilings {
+		ceilings[i] = float64(r.cos.high[i])
+	}
 	alone := policy.Weights{Cosine: 1}
-	return r.join(docs[:n], k, nil, func(_ int, c float64) (policy.Weights, policy.Signals) {
+	return r.join(docs[:n], k, ceilings, func(_ int, c float64) (policy.Weights, policy.Signals) {
 		return alone, policy.Signals{Cosine: c}
 	})
 }
@@ -332,36 +351,67 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		return nil, err
 	}
 	defer r.cos.close()
-	hits := make([]invindex.Hit, len(docs))
-	if len(r.terms) > 0 {
-		if err := r.tx.index.Score(ctx, r.tx.text, r.terms, r.stats, docs, hits); err != nil {
-			return nil, err
-		}
-		r.stage("text")
+	keywords, err := r.keywords(ctx, docs)
+	if err != nil {
+		return nil, err
 	}
 	r.plan.Candidates = len(docs)
 	weights := policy.Hybrid()
 	known := func(i int, c float64) policy.Signals {
-		var s policy.Signals
-		if len(r.terms) > 0 {
-			s.Keywords = float64(hits[i].Matched) / float64(len(r.terms))
-		}
+		s := policy.Signals{Keywords: keywords[i]}
 		if !math.IsNaN(c) {
 			s.Cosine = c
 		}
 		return s
 	}
-	ceiling := func(i int, c float64) float64 {
-		s := known(i, c)
-		s.Recency, s.Importance, s.Confidence = 1, 1, 1 // whatever its row says
-		return weights.Score(s)
-	}
-	return r.join(docs, r.q.Limit, ceiling, func(i int, c float64) (policy.Weights, policy.Signals) {
+	ceilings := make([]float64, len(docs))
+	r.hybridCeilings(weights, docs, keywords, ceilings)
+	return r.join(docs, r.q.Limit, ceilings, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.row(docs[i])
 		s.Recency = policy.Recency(r.since(row.created), policy.RecencyHalfLife)
 		s.Importance, s.Confidence = row.importance, row.confidence
 		return weights, s
 	})
+}
+
+// hybridCeilings computes what the scores of documents are at most, without a look at
+// their rows.
+func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ceilings []float64) {
+	glances := &r.tx.db.docs.glances
+	page, recency := uint32(math.MaxUint32), 0.0
+	for i, doc := range docs {
+		if doc/pageSize != page {
+			page = doc / pageSize
+			_, newest := glances.created(page)
+			recency = w.Recency * policy.Recency(r.since(newest), policy.RecencyHalfLife)
+		}
+		importance, confidence := glances.bounds(doc)
+		ceilings[i] = w.Keywords*keywords[i] + recency + w.Importance*importance + w.Confidence*confidence + roundings
+		if r.cos.has(i) {
+			ceilings[i] += w.Cosine * float64(r.cos.high[i])
+		}
+	}
+}
+
+// keywords are the shares of the query's terms that documents have.
+func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, error) {
+	shares := make([]float64, len(docs))
+	if len(r.terms) == 0 {
+		return shares, nil
+	}
+	words := make([]string, len(r.terms))
+	for i := range r.terms {
+		words[i] = r.terms[i].Text
+	}
+	counts := make([]uint16, len(docs))
+	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
+		return nil, textError(doingRecall, err)
+	}
+	for i, n := range counts {
+		shares[i] = float64(n) / float64(len(words))
+	}
+	r.stage("text")
+	return shares, nil
 }
 
 // rankSubstrate scores the memories that have a word of the query, in large scopes

@@ -605,10 +605,10 @@ func TestExplain(t *testing.T) {
 		{ProfileBest, nil, 3, false, "", "scope statistics text neighbours terms rank fetch"},
 		{ProfileBest, []float32{1, 0}, 3, true, "default", "scope statistics text neighbours terms vectors rank fetch"},
 		{ProfileText, nil, 1, false, "", "scope statistics text rank fetch"},
-		{ProfileVector, []float32{1, 0}, 3, true, "default", "scope statistics vectors rank fetch"},
-		{ProfileHybrid, []float32{1, 0}, 3, true, "default", "scope statistics vectors text rank fetch"},
+		{ProfileVector, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
+		{ProfileHybrid, []float32{1, 0}, 3, true, "default", "scope vectors text rank fetch"},
 		{ProfileSubstrate, nil, 1, false, "", "scope statistics text rank fetch"},
-		{ProfileSubstrate, []float32{1, 0}, 3, true, "default", "scope statistics vectors rank fetch"},
+		{ProfileSubstrate, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
 	} {
 		r, err := db.Memories().Recall(t.Context(), Query{
 			Scope: ada, Text: "tea", Embedding: tc.embedding, Profile: tc.profile, Explain: true,

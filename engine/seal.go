@@ -267,5 +267,6 @@ func textError(doing string, err error) error {
 func (db *DB) dropSealed() {
 	db.text.Load().Drop(slices.Collect(maps.Keys(db.sealed))...)
 	clear(db.sealed)
+	clear(db.buried)
 	db.points.forget(db.applied)
 }

@@ -92,8 +92,8 @@ func TestSealedAnswersAlike(t *testing.T) {
 	compare("with a scope deleted")
 	closeTest(t, dbs[1])
 	dbs[1] = openTest(t, fs, small)
-	if n := len(dbs[1].sealed); n != sealed {
-		t.Errorf("%d chunks are sealed after opening, not %d", n, sealed)
+	if n := len(dbs[1].sealed); n == 0 || n > sealed { // some may have moved together
+		t.Errorf("%d chunks are sealed after opening, of %d", n, sealed)
 	}
 	compare("reopened")
 	if r, err := dbs[1].Check(ctx); err != nil || !r.OK {

@@ -43,7 +43,8 @@ type writes struct {
 	undo    []undo
 	dying   []dead // to be reclaimed after the commit
 	ranges  []deathRange
-	wiped   bool  // by a reset
+	wiped   bool // by a reset
+	moved   *mover
 	broken  error // set where an operation stopped half-way: no commit
 }
 
@@ -279,6 +280,13 @@ func (tx *Tx) apply() error {
 	db.next, db.applied = tx.next, tx.lsn-1
 	if tx.wiped {
 		db.dropSealed()
+	}
+	if tx.moved != nil {
+		if err := tx.moved.show(tx, db.applied); err != nil {
+			db.fail(err)
+			return db.Failed()
+		}
+		db.points.forget(db.applied)
 	}
 	note := db.syncer.committed
 	if db.durability == Buffered {

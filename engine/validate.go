@@ -94,10 +94,10 @@ func (m *Memory) checkWords(doing string) error {
 		}
 	}
 	if m.Role != "" && !slices.Contains(roles, m.Role) {
-		return invalid(doing, fmt.Sprintf("its role is %q", truncate(string(m.Role))), fmt.Sprintf("give one of %v", roles))
+		return invalid(doing, fmt.Sprintf("its role is %q", truncate(string(m.Role))), "give "+oneOf(roles))
 	}
 	if m.Kind != "" && !slices.Contains(kindNames, m.Kind) {
-		return invalid(doing, fmt.Sprintf("its kind is %q", truncate(string(m.Kind))), fmt.Sprintf("give one of %v", kindNames))
+		return invalid(doing, fmt.Sprintf("its kind is %q", truncate(string(m.Kind))), "give "+oneOf(kindNames))
 	}
 	if err := checkShare(doing, "importance", m.Importance); err != nil {
 		return err
@@ -165,4 +165,20 @@ func checkLimit(doing string, limit, otherwise int) (int, error) {
 		limit = otherwise
 	}
 	return limit, nil
+}
+
+// oneOf writes a choice: a, b or c.
+func oneOf[S ~string](of []S) string {
+	var b strings.Builder
+	for i, s := range of {
+		switch i {
+		case 0:
+		case len(of) - 1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(s))
+	}
+	return b.String()
 }

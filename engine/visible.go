@@ -30,12 +30,14 @@ func (p *plain) word(i int) uint64 {
 }
 
 // plain has the bits of those documents from 64·i on that the transaction sees for
-// certain. One that reads a past state may know of documents that are younger.
+// certain. One that reads a past state may know of documents that are younger, and one
+// from before a move of those that took the place of others since.
 func (tx *Tx) plain(i int) uint64 {
-	if tx.past {
+	w := tx.db.docs.plain.word(i)
+	if tx.past || tx.db.docs.moved.Load() > tx.lsn { // after the bits: a move is noted before it sets any
 		return 0
 	}
-	return tx.db.docs.plain.word(i)
+	return w
 }
 
 // denseShare: a set that has at least one in so many documents is looked at word by

@@ -163,6 +163,31 @@ func columnPageIn(b []byte, first, most uint64, r Range, m *mask) bool {
 	}
 }
 
+// eachNumber yields the numbers of all columns.
+func (c *sealedChunk) eachNumber(r Reader, yield func(field uint16, value uint64, slot uint16)) error {
+	for i := range c.columns {
+		col := &c.columns[i]
+		for j := range col.pages {
+			data, err := c.page(r, &col.pages[j])
+			if err != nil {
+				return err
+			}
+			p, ok := openColumnPage(data.data)
+			for more := ok; more; {
+				var slots []byte
+				slots, ok = p.next()
+				for more = ok && len(slots) > 0; len(slots) > 0; slots = slots[2:] {
+					yield(col.field, p.value, binary.LittleEndian.Uint16(slots))
+				}
+			}
+			if !ok {
+				return fmt.Errorf("%w: %v is malformed", ErrCorrupt, col.pages[j].id)
+			}
+		}
+	}
+	return nil
+}
+
 // addSlots adds slots of 16 bits, little-endian.
 func (m *mask) addSlots(b []byte) {
 	for ; len(b) >= 2; b = b[2:] {

@@ -21,6 +21,18 @@
 // What makes a document durable before its chunk is sealed is the caller's record
 // of it ([AppendDoc]), from which a hot chunk is built again.
 //
+// Where many documents of some sealed chunks are dead, the others are moved together,
+// in any order, without their texts:
+//
+//	err := x.Move(ctx, s, batch, number, docs)  // docs[i] becomes number<<16 | i
+//	                                            // delete each Span of from, but before it;
+//	                                            // and commit what else knows of documents
+//	err = x.Moved(db, number, from...)          // for snapshots from now on
+//
+// The number of a chunk that was dropped can be used again for a move at once: who
+// pinned the old one reads it by the snapshot of the store that was pinned with it. What
+// else the caller keeps by document number must be pinned as well, or wait.
+//
 // # Readers and the writer
 //
 // One goroutine at a time adds documents. Any number of readers run beside it,

@@ -194,7 +194,7 @@ func (c *sealedChunk) eachTerm(r Reader, prefix string, yield func(term []byte, 
 		if err != nil {
 			return err
 		}
-		if !eachEntry(p.data, prefix, yield) {
+		if !eachEntry(p.data, prefix, func(term []byte, e entry) { yield(term, e.n) }) {
 			return fmt.Errorf("%w: %v is malformed", ErrCorrupt, c.terms.pages[at].id)
 		}
 	}
@@ -203,7 +203,7 @@ func (c *sealedChunk) eachTerm(r Reader, prefix string, yield func(term []byte, 
 
 // eachEntry yields the entries of a dictionary page that begin with a prefix, and
 // says whether the page is well-formed.
-func eachEntry(b []byte, prefix string, yield func(key []byte, n int)) bool {
+func eachEntry(b []byte, prefix string, yield func(key []byte, e entry)) bool {
 	head := fields{rest: b}
 	blocks := dictionaryBlocks(b)
 	if blocks == 0 {
@@ -220,7 +220,7 @@ func eachEntry(b []byte, prefix string, yield func(key []byte, n int)) bool {
 		}
 		key = append(key[:shared], rest...)
 		if e.n > 0 && strings.HasPrefix(string(key), prefix) {
-			yield(key, e.n)
+			yield(key, e)
 		}
 	}
 	return true

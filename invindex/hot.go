@@ -33,17 +33,8 @@ func newHotChunk(number uint16, all *memory) *hotChunk {
 
 // add adds a checked document. Slots ascend.
 func (c *hotChunk) add(slot uint16, d *Doc) {
-	grown := 0
 	window := int(slot >> windowBits)
-	page := c.pages[window].Load()
-	if page == nil {
-		page = new(lengthPage)
-		c.pages[window].Store(page)
-		grown += lengthPageBytes
-	}
-	stored := min(d.Length, MaxLength) + 1
-	page[slot%windowDocs] = stored
-	c.sums[window].add(stored)
+	grown := c.setLength(slot, min(d.Length, MaxLength)+1)
 	for _, t := range d.Terms {
 		l := c.terms.find(t.Text)
 		if l == nil {
@@ -70,6 +61,21 @@ func (c *hotChunk) add(slot uint16, d *Doc) {
 	}
 	grown += c.columns.add(slot, d)
 	c.bytes.Add(int64(grown))
+}
+
+// setLength sets the stored length of a new document and returns the number of bytes
+// by which the chunk grew.
+func (c *hotChunk) setLength(slot uint16, stored uint32) (grown int) {
+	window := slot >> windowBits
+	page := c.pages[window].Load()
+	if page == nil {
+		page = new(lengthPage)
+		c.pages[window].Store(page)
+		grown = lengthPageBytes
+	}
+	page[slot%windowDocs] = stored
+	c.sums[window].add(stored)
+	return grown
 }
 
 // length returns the stored length of a document that has one.

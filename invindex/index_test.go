@@ -379,6 +379,15 @@ func compare(t *testing.T, c *corpus, x *Index, o *oracle, s Snapshot) {
 			t.Fatalf("%s: %v scores %+v, want %+v", name, q, h, w)
 		}
 	}
+	counts := make([]uint16, len(docs))
+	if err := x.Matched(t.Context(), s, texts(q), docs, counts); err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range all {
+		if uint32(counts[i]) != h.Matched {
+			t.Fatalf("%s: document %d has %d terms of %v, want %d", name, h.Doc, counts[i], q, h.Matched)
+		}
+	}
 	slices.SortStableFunc(all, func(a, b Hit) int {
 		switch {
 		case a.Score > b.Score:
@@ -589,6 +598,15 @@ func TestBadInput(t *testing.T) {
 		{"no room for scores", func() error {
 			return x.Score(t.Context(), x.Snapshot(), one, stOf(1), []uint32{5}, nil)
 		}, ErrInvalid},
+		{"counts for unsorted documents", func() error {
+			return x.Matched(t.Context(), x.Snapshot(), nil, []uint32{5, 4}, make([]uint16, 2))
+		}, ErrInvalid},
+		{"no room for counts", func() error {
+			return x.Matched(t.Context(), x.Snapshot(), nil, []uint32{5}, nil)
+		}, ErrInvalid},
+		{"counts of many terms", func() error {
+			return x.Matched(t.Context(), x.Snapshot(), make([]string, MaxQueryTerms+1), nil, nil)
+		}, ErrInvalid},
 	} {
 		if err := tc.call(); !errors.Is(err, tc.want) {
 			t.Errorf("%s: error %v, want %v", tc.name, err, tc.want)
@@ -646,5 +664,8 @@ func TestCancel(t *testing.T) {
 	}
 	if err := x.Score(ctx, s, q, st, []uint32{1}, make([]Hit, 1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Score: %v", err)
+	}
+	if err := x.Matched(ctx, s, texts(q), []uint32{1}, make([]uint16, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("Matched: %v", err)
 	}
 }

@@ -1,7 +1,9 @@
 package invindex
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 )
 
@@ -25,17 +27,26 @@ func (x *Index) Growing() (chunk uint16, bytes int64, ok bool) {
 // finds the pages. One goroutine may call it at a time, and none beside Add or
 // Sealed. Numbers that the index does not have are passed over.
 func (x *Index) Drop(numbers ...uint16) {
+	x.drop(numbers, x.list(), nil)
+}
+
+// drop makes chunks those of the index, but for all of the given numbers that are not
+// the one to keep.
+func (x *Index) drop(numbers []uint16, chunks []chunk, keep *sealedChunk) {
 	var rest []chunk
-	for _, c := range x.list() {
-		if !slices.Contains(numbers, c.id()) {
+	var gone []*sealedChunk
+	for _, c := range chunks {
+		s, sealed := c.(*sealedChunk)
+		if !slices.Contains(numbers, c.id()) || sealed && s == keep {
 			rest = append(rest, c)
-			continue
-		}
-		if s, ok := c.(*sealedChunk); ok {
-			x.cache.drop(s)
+		} else if sealed {
+			gone = append(gone, s)
 		}
 	}
 	x.chunks.Store(&rest)
+	for _, s := range gone {
+		x.cache.drop(s)
+	}
 }
 
 // drop forgets the pages of a chunk. A snapshot that still reads the chunk may
@@ -73,6 +84,25 @@ func (c *sealedChunk) owns(slot *pageSlot) bool {
 // paged returns the slots of all pages but the header and the lengths.
 func (c *sealedChunk) paged() [][]pageSlot {
 	return [][]pageSlot{c.terms.pages, c.values.pages, c.postings, c.numbers}
+}
+
+// Adopt adds a sealed chunk that r finds, at the place of its number: other chunks may
+// have later ones, but none its own. Its documents are new to the index, and
+// Snapshots pinned before do not have them. One goroutine may call it at a time, and
+// none beside Add or Sealed.
+func (x *Index) Adopt(r Reader, number uint16) error {
+	c, err := x.openSealed(r, number)
+	if err != nil {
+		return err
+	}
+	at, found := slices.BinarySearchFunc(x.list(), number, func(c chunk, n uint16) int { return cmp.Compare(c.id(), n) })
+	if found {
+		return fmt.Errorf("%w: there is a chunk %d", ErrOrder, number)
+	}
+	chunks := slices.Insert(slices.Clone(x.list()), at, chunk(c))
+	x.chunks.Store(&chunks)
+	x.Advance(min((uint32(number)+1)<<16-1, MaxDoc) + 1)
+	return nil
 }
 
 // Verify reads every page of the sealed chunks of a snapshot, whatever is in memory,

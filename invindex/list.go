@@ -108,21 +108,27 @@ func (l *postingList) slots(dst []uint16, limit uint32) ([]uint16, error) {
 
 // all returns the postings below a limit.
 func (l *postingList) all(limit uint32) ([]posting, error) {
-	p := l.plain
-	if l.isPacked {
-		p = make([]posting, 0, l.n)
-		for w := range windows {
-			if !l.enterPacked(w) {
-				continue
-			}
-			var err error
-			if p, err = l.win.decode(p, uint32(w)<<windowBits); err != nil {
-				return nil, err
-			}
-		}
-		p = below(p, limit)
+	if !l.isPacked {
+		return l.plain, nil
 	}
-	return p, nil
+	p, err := l.appendTo(make([]posting, 0, l.n))
+	return below(p, limit), err
+}
+
+// appendTo appends all postings.
+func (l *postingList) appendTo(dst []posting) (_ []posting, err error) {
+	if !l.isPacked {
+		return append(dst, l.plain...), nil
+	}
+	for w := range windows {
+		if !l.enterPacked(w) {
+			continue
+		}
+		if dst, err = l.win.decode(dst, uint32(w)<<windowBits); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
 }
 
 // mask writes the list's slots as a mask.

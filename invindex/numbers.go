@@ -228,16 +228,21 @@ func (h *hotColumns) add(slot uint16, d *Doc) int {
 	}
 	grown := 0
 	for _, n := range d.Numbers {
-		at, ok := h.find(n.Field)
-		if !ok {
-			const each = 64 // of a column, about
-			list := slices.Insert(slices.Clone(h.all()), at, &hotColumn{field: n.Field})
-			h.list.Store(&list)
-			grown += each
-		}
-		grown += h.all()[at].add(pair{n.Value, slot})
+		grown += h.put(n.Field, pair{n.Value, slot})
 	}
 	return grown
+}
+
+// put adds a number.
+func (h *hotColumns) put(field uint16, p pair) (grown int) {
+	at, ok := h.find(field)
+	if !ok {
+		const each = 64 // of a column, about
+		list := slices.Insert(slices.Clone(h.all()), at, &hotColumn{field: field})
+		h.list.Store(&list)
+		grown = each
+	}
+	return grown + h.all()[at].add(p)
 }
 
 func (c *hotChunk) inRange(_ Reader, field uint16, r Range, m *mask) (bool, error) {

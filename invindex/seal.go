@@ -48,7 +48,12 @@ func (x *Index) Seal(w Writer, chunk uint16) error {
 	if err != nil {
 		return err
 	}
-	s := sealer{w: w, prefix: x.prefix, chunk: chunk}
+	return x.seal(w, c)
+}
+
+// seal writes the pages of a chunk.
+func (x *Index) seal(w Writer, c *hotChunk) error {
+	s := sealer{w: w, prefix: x.prefix, chunk: c.number}
 	scopes := newScopeFilter(x.scopes, c.values)
 	s.lengths(c)
 	head := s.header(c)

@@ -282,6 +282,39 @@ func (c *sealedChunk) open(r Reader, e entry, impacts bool, buf *[]posting) (pos
 	return l, nil
 }
 
+// eachList yields the keys of a dictionary in ascending order, and their lists. Both
+// are valid until yield returns.
+func (c *sealedChunk) eachList(r Reader, kind dictKind, yield func(key []byte, l *postingList) error) error {
+	d := &c.terms
+	if kind == ofValues {
+		d = &c.values
+	}
+	var buf []posting
+	for i := range d.pages {
+		p, err := c.page(r, &d.pages[i])
+		if err != nil {
+			return err
+		}
+		ok := eachEntry(p.data, "", func(key []byte, e entry) {
+			if err != nil {
+				return
+			}
+			buf = buf[:0]
+			var l postingList
+			if l, err = c.open(r, e, kind == ofTerms, &buf); err == nil {
+				err = yield(key, &l)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%w: %v is malformed", ErrCorrupt, d.pages[i].id)
+		}
+	}
+	return nil
+}
+
 // body returns the bytes of a list that is outside the dictionary.
 func (c *sealedChunk) body(r Reader, e entry) ([]byte, error) {
 	if e.page >= len(c.postings) {

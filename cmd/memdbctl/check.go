@@ -47,7 +47,7 @@ func (a *app) printCheck(r engine.Report) error {
 			a.printf("%s\n", escape(p))
 		}
 		if r.OK {
-			a.printf("ok, %s memories\n", number(r.Memories))
+			a.printf("ok, %s\n", count(r.Memories, "memory", "memories"))
 		}
 	}
 	if !r.OK {

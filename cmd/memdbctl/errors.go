@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,7 +82,22 @@ func (a *app) printError(ctx context.Context, err error) {
 	if scope, ok := errors.AsType[*engine.Error](err); ok && errors.Is(scope, engine.ErrScope) && exitCode(err) == exitUsage {
 		scope.Do = "give --user, --agent or --run"
 	}
-	a.warn("%v", err)
+	a.warn("%v%s", err, pathHint(err))
+}
+
+// pathHint is what to do about a path that the system refused and nobody has given
+// advice on.
+func pathHint(err error) string {
+	if _, ok := errors.AsType[*fs.PathError](err); !ok || strings.Contains(err.Error(), "; ") {
+		return ""
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "; check the path"
+	case errors.Is(err, fs.ErrPermission):
+		return "; check who may read and write there"
+	}
+	return ""
 }
 
 // warn prints a line on the error stream.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -221,4 +222,16 @@ func TestBadFlags(t *testing.T) {
 	if after := c.ok("export", "-"); after != before {
 		t.Errorf("it is now\n%s, and was\n%s", after, before)
 	}
+}
+
+// A path that can't be used is named, with what to do.
+func TestBadPaths(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "x", "--user", "u")
+	absent := filepath.Join(t.TempDir(), "absent", "file")
+	c.fails(exitFailed, "; check the path", "import", absent)
+	c.fails(exitFailed, "; check the path", "export", absent)
+	c.fails(exitFailed, "; check the path", "recall", "--queries", absent, "--user", "u")
+	c.fails(exitUsage, "it is a folder; name a file", "export", t.TempDir(), "--force")
+	c.fails(exitUsage, `its role is "robot"; give user, assistant, system or tool`, "store", "x", "--user", "u", "--role", "robot")
 }

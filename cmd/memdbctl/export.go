@@ -36,7 +36,7 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 			bar := &progress{app: a}
 			defer bar.clear()
 			opts.Progress = func(r exchange.ExportReport) {
-				bar.say("%s: %s memories exported", args[0], number(r.Memories))
+				bar.say("%s: %s exported", args[0], count(r.Memories, "memory", "memories"))
 			}
 			if args[0] == "-" {
 				_, err := exchange.Export(ctx, db, a.stdout, &opts)
@@ -51,8 +51,12 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 // exportFile writes beside the file and renames at the end, so that there is never
 // half an export under its name.
 func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force bool, opts *exchange.ExportOptions) error {
-	if _, err := os.Stat(name); err == nil && !force {
-		return &engine.Error{Kind: engine.ErrExists, What: "export to " + name, Why: "the file is there", Do: "name another file, or replace it with --force"}
+	const doing = "export to "
+	switch info, err := os.Stat(name); {
+	case err == nil && info.IsDir():
+		return &engine.Error{Kind: engine.ErrInvalid, What: doing + name, Why: "it is a folder", Do: "name a file"}
+	case err == nil && !force:
+		return &engine.Error{Kind: engine.ErrExists, What: doing + name, Why: "the file is there", Do: "name another file, or replace it with --force"}
 	}
 	temp := name + ".part"
 	file, err := os.Create(temp)
@@ -83,6 +87,6 @@ func (a *app) printExported(r exchange.ExportReport) error {
 	if a.json {
 		return a.printJSON(exportedJSON(r))
 	}
-	a.printf("exported %s memories, %s events of histories and %s keys\n", number(r.Memories), number(r.Events), number(r.Entries))
+	a.printf("exported %s, %s of histories and %s\n", count(r.Memories, "memory", "memories"), count(r.Events, "event", "events"), count(r.Entries, "key", "keys"))
 	return nil
 }

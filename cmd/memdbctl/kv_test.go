@@ -93,7 +93,7 @@ func TestExport(t *testing.T) {
 	c.ok("store", "coffee", "--user", "v")
 	c.ok("kv", "put", "k", `{"a":1}`, "--user", "u")
 	file := filepath.Join(t.TempDir(), "all.jsonl")
-	if got := c.ok("export", file); got != "exported 2 memories, 0 events of histories and 1 keys\n" {
+	if got := c.ok("export", file); got != "exported 2 memories, 0 events of histories and 1 key\n" {
 		t.Errorf("export: %q", got)
 	}
 	c.fails(exitFailed, "--force", "export", file)

@@ -180,3 +180,24 @@ func number[N int | int64 | uint64](n N) string {
 	}
 	return s
 }
+
+// count is a number of things: 1 memory, 2,760 memories.
+func count[N int | int64 | uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + many
+}
+
+// size writes a number of bytes with a unit.
+func size(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, units := float64(n)/unit, "KMGTPE"
+	for f >= unit && len(units) > 1 {
+		f, units = f/unit, units[1:]
+	}
+	return fmt.Sprintf("%.1f %ciB", f, units[0])
+}

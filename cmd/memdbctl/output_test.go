@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -76,6 +78,42 @@ func TestNumber(t *testing.T) {
 		if got := number(in); got != want {
 			t.Errorf("%d: %s, want %s", in, got, want)
 		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 memories", 1: "1 memory", 2: "2 memories", 2760: "2,760 memories"} {
+		if got := count(n, "memory", "memories"); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 811205: "792.2 KiB", 2 << 30: "2.0 GiB", math.MaxInt64: "8.0 EiB"} {
+		if got := size(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+// On a terminal the statistics have units; in a pipe they are numbers. Each space has
+// its rows.
+func TestStatsForPeople(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "x", "--user", "u", "--embedding", "[1,2]")
+	plain := c.ok("stats")
+	for _, want := range []string{"memories\t1\n", "\nmemory.budget\t", "\nspaces.default.dim\t2\n", "\nspaces.default.metric\t\"cosine\"\n"} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("%q is not in\n%s", want, plain)
+		}
+	}
+	if strings.Contains(plain, "iB") {
+		t.Errorf("units in a pipe:\n%s", plain)
+	}
+	c.outWidth = 80
+	if wide := c.ok("stats"); !strings.Contains(wide, "iB\n") || strings.Contains(wide, "[") {
+		t.Errorf("on a terminal:\n%s", wide)
 	}
 }
 

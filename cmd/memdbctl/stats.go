@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +46,45 @@ func (a *app) printStats(s engine.Stats) error {
 	if err := flatten(t, "", b); err != nil {
 		return fmt.Errorf("print the stats: %w", err)
 	}
+	if a.outWidth > 0 {
+		for _, row := range t.rows {
+			row[1] = readable(row[0], row[1])
+		}
+	}
 	a.printTable(t)
+	return nil
+}
+
+// readable is a number as a person reads it: what counts bytes with a unit.
+func readable(name, value string) string {
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil:
+		return value
+	case strings.HasSuffix(name, "bytes") || strings.HasPrefix(name, "memory."):
+		return size(n)
+	}
+	return number(n)
+}
+
+// flattenNamed does as flatten for a list of objects, "a.n.b" for the value b of the
+// one with the name n.
+func flattenNamed(t *table, prefix string, list []byte) error {
+	var objects []json.RawMessage
+	if err := json.Unmarshal(list, &objects); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(o, &named); err != nil {
+			return err
+		}
+		if err := flatten(t, prefix+named.Name+".", o); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -68,6 +108,10 @@ func flatten(t *table, prefix string, object []byte) error {
 		switch {
 		case value[0] == '{':
 			if err := flatten(t, name+".", value); err != nil {
+				return err
+			}
+		case value[0] == '[':
+			if err := flattenNamed(t, name+".", value); err != nil {
 				return err
 			}
 		case string(value) != "null":

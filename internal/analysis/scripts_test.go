@@ -2,11 +2,15 @@ package analysis
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/zeebo/xxh3"
 )
 
 // matching is what a document is found by, and what it is not found by.
@@ -153,5 +157,46 @@ func TestGoldenTokens(t *testing.T) {
 	}
 	if n := strings.Count(b.String(), "\n"); n != len(want)-1 {
 		t.Errorf("%d lines, want %d", n, len(want)-1)
+	}
+}
+
+// TestEveryRune fails when a dependency changes what becomes of any character, alone or
+// within a word, and TestEverySuffix when the stemmer changes: more than the text of
+// TestGoldenTokens, on which fingerprints stand, can hold. Then raise version, and pin
+// the new values.
+func TestEveryRune(t *testing.T) {
+	a, h := NewEnglish(), xxh3.New()
+	var tokens []Token
+	for r := range rune(utf8.MaxRune + 1) {
+		// Where characters are alike by the thousand, some stand for all.
+		if many := r >= 0x3400 && r < 0xf900 || r >= 0x17000; many && (r < 0x1f000 || r >= 0x1fc00) && r%32 > 0 {
+			continue
+		}
+		tokens = a.Tokens(tokens[:0], "a"+string(r)+"b "+string(r)+string(r))
+		for _, k := range tokens {
+			fmt.Fprintf(h, "%s %d %d,", k.Term, k.Start, k.End)
+		}
+	}
+	if got, want := h.Sum64(), uint64(0xfc8633363a427a08); got != want {
+		t.Errorf("tokens have the hash %#x, want %#x", got, want)
+	}
+}
+
+func TestEverySuffix(t *testing.T) {
+	a, h := NewEnglish(), xxh3.New()
+	suffixes := strings.Fields("s es ies ied eed eedly ed edly ing ingly at bl iz y ly ational tional enci anci abli entli izer ization ator alism " +
+		"aliti alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness ative al ance ence er ic able " +
+		"ible ant ement ment ent ism ate iti ous ive ize ion e l 's '")
+	for stem := range strings.FieldsSeq("b cr hop control fall happ relat nation generaliz adjust vietnam sk d l t commun arsen gener succ proc exc yell sky inn herr") {
+		for _, first := range append(suffixes, "") {
+			for _, second := range append(suffixes, "") {
+				for _, k := range a.Tokens(nil, stem+first+second) {
+					fmt.Fprintf(h, "%s ", k.Term)
+				}
+			}
+		}
+	}
+	if got, want := h.Sum64(), uint64(0xaf4bc649796cf364); got != want {
+		t.Errorf("stems have the hash %#x, want %#x", got, want)
 	}
 }

@@ -1,0 +1,326 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/invindex"
+)
+
+// A sealed chunk keeps what its dead documents had. Once half of one is dead, its
+// living documents move to a new chunk, in the order of their owners, together with
+// those of other chunks that are sparse or small, and the old ones go. A document gets
+// another number by that; its memory, and what is found, stay as they were.
+
+// lookShare: after one in so many documents of the sealed chunks has died, the chunks
+// are looked through for sparse ones.
+const lookShare = 16
+
+// occupancy is how many documents of a sealed chunk live and are dead.
+type occupancy struct {
+	chunk       uint16
+	alive, dead int
+}
+
+// moveSparse moves the documents of sparse chunks. The janitor is busy.
+func (db *DB) moveSparse(ctx context.Context) error {
+	j := db.janitor
+	if db.retain > 0 || len(db.sealed) == 0 || j.graves < max(1, int(db.docs.live.Load())/lookShare) {
+		return nil // past states are read by the chunks of the newest one
+	}
+	j.graves = 0
+	for ctx.Err() == nil {
+		from := db.sparse()
+		if len(from) == 0 {
+			return nil
+		}
+		if moved, err := db.move(ctx, from); err != nil || !moved {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// sparse are the chunks to be moved together, none where no chunk is half dead. They
+// give a chunk that is no larger than the largest one there is, for that has had room
+// in memory.
+func (db *DB) sparse() []uint16 {
+	all := db.occupied()
+	largest := 0
+	for _, o := range all {
+		largest = max(largest, o.alive+o.dead)
+	}
+	const small = 4 // a chunk of less than one in so many of the largest rides along
+	var chunks []uint16
+	worth, alive := false, 0
+	for _, o := range all {
+		half := o.dead >= o.alive
+		if !half && o.alive+o.dead >= largest/small || alive+o.alive > largest {
+			continue
+		}
+		chunks = append(chunks, o.chunk)
+		alive += o.alive
+		worth = worth || half
+	}
+	if !worth {
+		return nil
+	}
+	return chunks
+}
+
+// occupied counts the documents of the sealed chunks, in the order of their numbers.
+func (db *DB) occupied() []occupancy {
+	all := make([]occupancy, 0, len(db.sealed))
+	for _, chunk := range slices.Sorted(maps.Keys(db.sealed)) {
+		o := occupancy{chunk: chunk, dead: db.buried[chunk]}
+		first := uint64(chunk) << 16
+		db.docs.rows.eachFrom(first, first+1<<16, func(_ uint64, r *docRow) bool {
+			switch died := r.died.Load(); {
+			case died == alive:
+				o.alive++
+			case died != 0:
+				o.dead++
+			}
+			return true
+		})
+		all = append(all, o)
+	}
+	return all
+}
+
+// mover moves the living documents of chunks to one of their own.
+type mover struct {
+	db    *DB
+	from  []uint16
+	chunk uint16 // where to
+	// docs are the old numbers; that of docs[i] becomes the chunk's i-th, and rows[i]
+	// is what a page of rows holds of it.
+	docs []uint32
+	rows []forwardRecord
+}
+
+// move moves the documents of chunks, false where it has to be left for later.
+func (db *DB) move(ctx context.Context, from []uint16) (bool, error) {
+	m := &mover{db: db, from: from, docs: db.living(from)}
+	if len(m.docs) == 0 {
+		return m.commit(ctx)
+	}
+	if ok, err := m.reserve(ctx); !ok || err != nil {
+		return false, err
+	}
+	// Chunks are loaded in their order, sealed ones first: so none before the new one
+	// may be left in memory.
+	if err := db.sealChunks(ctx); err != nil {
+		return false, err
+	}
+	index, err := m.build(ctx)
+	if err != nil {
+		return false, err
+	}
+	w := &sealWriter{db: db, ctx: ctx, batch: db.store.NewBatch()}
+	defer func() { _ = w.batch.Close() }()
+	if err := w.batch.DeleteRange(db.textSpan(m.chunk)); err != nil {
+		return false, err
+	}
+	if err := errors.Join(index.Seal(w, m.chunk), w.flush()); err != nil {
+		return false, err
+	}
+	moved, err := m.commit(ctx)
+	if !moved {
+		err = errors.Join(err, db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }))
+	}
+	return moved, err
+}
+
+// living are the documents of chunks that live, or seem to: a transaction may be about
+// to kill some, or to take back that it has.
+func (db *DB) living(chunks []uint16) (docs []uint32) {
+	for _, chunk := range chunks {
+		first := uint64(chunk) << 16
+		db.docs.rows.eachFrom(first, first+1<<16, func(doc uint64, r *docRow) bool {
+			if r.died.Load() == alive {
+				docs = append(docs, uint32(doc))
+			}
+			return true
+		})
+	}
+	return docs
+}
+
+// reserve takes the number of a chunk, so that the writers go on in the one after it.
+func (m *mover) reserve(ctx context.Context) (bool, error) {
+	db := m.db
+	if err := db.lock(ctx); err != nil {
+		return false, err
+	}
+	defer db.unlock()
+	next := uint64(db.next.doc)
+	if next&0xffff != 0 {
+		next = (next>>16 + 1) << 16
+	}
+	if next+2<<16 > MaxMemories {
+		return false, nil
+	}
+	m.chunk = chunkOf(uint32(next))
+	db.next.doc = uint32(next + 1<<16)
+	db.text.Load().Advance(uint32(next))
+	return true, nil
+}
+
+// build indexes the living documents of the chunks anew.
+func (m *mover) build(ctx context.Context) (*invindex.Index, error) {
+	db := m.db
+	slices.SortFunc(m.docs, func(a, b uint32) int {
+		x, y := db.docs.row(a), db.docs.row(b)
+		return cmp.Or(cmp.Compare(x.owner, y.owner), cmp.Compare(x.run, y.run), cmp.Compare(x.seq, y.seq))
+	})
+	prefix, _ := db.keys.span(kindText)
+	index := db.newText(prefix)
+	snap := db.store.NewSnapshot()
+	tx := &Tx{db: db, reader: snap, lsn: maxLSN, now: db.now()}
+	kept := m.docs[:0]
+	var err error
+	for _, doc := range m.docs {
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		var pv *pendingVersion
+		if pv, err = tx.indexAgain(db.docs.row(doc)); err != nil {
+			break
+		}
+		if pv == nil {
+			continue
+		}
+		if err = index.Add(m.number(len(kept)), &pv.idx); err != nil {
+			break
+		}
+		kept = append(kept, doc)
+		m.rows = append(m.rows, pv.row())
+	}
+	m.docs = kept
+	index.Advance((uint32(m.chunk) + 1) << 16)
+	return index, errors.Join(err, snap.Close())
+}
+
+// number is the new number of the i-th document.
+func (m *mover) number(i int) uint32 { return uint32(m.chunk)<<16 | uint32(i) }
+
+// row is what a page of rows holds of the version.
+func (p *pendingVersion) row() forwardRecord {
+	return forwardRecord{
+		version: p.version, run: p.run, created: p.rec.created, expires: p.rec.expires,
+		importance: p.rec.importance, confidence: p.rec.confidence, vectors: p.rec.vectors,
+	}
+}
+
+// commit makes the new chunk that of its documents, in a commit of its own. What has
+// died since it was built stays without a row, by which it was never there.
+func (m *mover) commit(ctx context.Context) (moved bool, err error) {
+	db := m.db
+	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+		if db.janitor.ranging() || !m.complete() {
+			return nil // what died of a death range is found by its old number
+		}
+		tx.change()
+		tx.log = append(tx.log, byte(logMove))
+		tx.log = binary.AppendUvarint(tx.log, uint64(len(m.from)))
+		for _, chunk := range m.from {
+			tx.log = binary.AppendUvarint(tx.log, uint64(chunk))
+			for _, kind := range []byte{kindText, kindRows, kindTombstone} {
+				prefix := db.keys.chunk(kind, chunk)
+				if err := tx.wrote(tx.batch.DeleteRange(prefix, prefixEnd(prefix), nil)); err != nil {
+					return err
+				}
+			}
+		}
+		for _, p := range m.pages() {
+			if err := tx.set(db.keys.rows(p.docs[0]), p.encode()); err != nil {
+				return err
+			}
+		}
+		tx.moved = m
+		moved = true
+		return nil
+	}))
+	return moved && err == nil, err
+}
+
+// complete tells whether all documents that live are in the new chunk. The lock is
+// held.
+func (m *mover) complete() bool {
+	have := roaring.BitmapOf(m.docs...)
+	return !slices.ContainsFunc(m.db.living(m.from), func(doc uint32) bool { return !have.Contains(doc) })
+}
+
+// pages are the rows of the documents that live.
+func (m *mover) pages() []*rowPage {
+	var pages []*rowPage
+	last := -1
+	for i, old := range m.docs {
+		if m.db.docs.row(old).died.Load() != alive {
+			continue
+		}
+		doc := m.number(i)
+		if n := int(doc / rowsOfPage); n != last {
+			pages = append(pages, &rowPage{})
+			last = n
+		}
+		pages[len(pages)-1].add(doc, &m.rows[i])
+	}
+	return pages
+}
+
+// show makes the move that of the tables and the index, for readers at an LSN or
+// later. The lock is held.
+func (m *mover) show(tx *Tx, lsn uint64) error {
+	db := m.db
+	spaces := db.spaces.all()
+	kept := make([]uint16, len(spaces))
+	for i, s := range spaces {
+		kept[i] = s.num
+	}
+	db.docs.moved.Store(lsn)
+	index, any := db.text.Load(), false
+	for i, old := range m.docs {
+		r := db.docs.row(old)
+		if r.died.Load() != alive {
+			continue
+		}
+		any = true
+		doc := m.number(i)
+		for _, s := range spaces {
+			if slot, ok := s.slot(old); ok {
+				s.setSlot(doc, slot)
+			}
+		}
+		db.docs.kill(old, lsn)
+		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
+		row := &m.rows[i]
+		db.docs.add(doc, func(r *docRow) {
+			r.version, r.run, r.from = row.version, row.run, lsn
+			r.created, r.expires = row.created, row.expires
+			r.importance, r.confidence = row.importance, row.confidence
+		})
+	}
+	index.Drop(m.from...)
+	for _, chunk := range m.from {
+		delete(db.sealed, chunk)
+		delete(db.buried, chunk)
+	}
+	if !any {
+		return nil
+	}
+	if err := index.Adopt(db.store, m.chunk); err != nil {
+		return fmt.Errorf("open chunk %d of the text index: %w", m.chunk, err)
+	}
+	db.sealed[m.chunk] = true
+	return nil
+}

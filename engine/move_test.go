@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// deleteTeas deletes two of three memories of storeTeas.
+func deleteTeas(t testing.TB, db *DB) {
+	t.Helper()
+	var doomed []string
+	for _, m := range everyMemory(t, db.Memories()) {
+		if m.Seq%3 != 0 {
+			doomed = append(doomed, m.ID)
+		}
+	}
+	for _, id := range doomed {
+		if err := db.Memories().Delete(t.Context(), Scope{}, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func everyMemory(t testing.TB, mm Memories) (all []Memory) {
+	t.Helper()
+	q := ListQuery{AllScopes: true, Limit: 100}
+	for {
+		page, err := mm.List(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Memories...)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return all
+		}
+	}
+}
+
+// waitMoved waits until no chunk is to be sealed, and none is sparse.
+func (db *DB) waitMoved(t testing.TB) (chunks int) {
+	t.Helper()
+	for range 2000 {
+		db.janitor.wake()
+		time.Sleep(2 * time.Millisecond)
+		db.janitor.busy.Lock()
+		chunks = len(db.sealed)
+		db.janitor.graves++ // look even if few have died
+		done := len(db.text.Load().Sealable()) == 0 && len(db.sparse()) == 0
+		db.janitor.busy.Unlock()
+		if done {
+			return chunks
+		}
+	}
+	t.Fatal("sparse chunks are not moved")
+	return 0
+}
+
+// TestMove: the documents of sparse chunks move, in the order of their owners. What
+// is found stays as it was to the bit, also for a View from before, and once the
+// database is opened again.
+func TestMove(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	for i := range 3 {
+		vec := []float32{1, float32(i), 2}
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "v"}, Text: fmt.Sprint("with a vector ", i), Embedding: vec})
+	}
+	storeTeas(t, db, 1200)
+	sealed := db.waitSealed(t)
+	near := Query{Scope: Scope{User: "v"}, Embedding: []float32{1, 1, 2}, Profile: ProfileVector, NoTouch: true}
+	var after [][]Hit
+	var vectors []Hit
+	err := db.View(t.Context(), func(tx *Tx) error {
+		old, list := teaAnswers(t, tx.Memories()), everyMemory(t, tx.Memories())
+		deleteTeas(t, db)
+		after, vectors = teaAnswers(t, db.Memories()), mustRecall(t, db.Memories(), near)
+		if !reflect.DeepEqual(old, teaAnswers(t, tx.Memories())) || !reflect.DeepEqual(list, everyMemory(t, tx.Memories())) {
+			t.Error("a View sees what was deleted after it")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.View(t.Context(), func(tx *Tx) error {
+		left := db.waitMoved(t)
+		if left > sealed/2 {
+			t.Errorf("%d chunks are left of %d", left, sealed)
+		}
+		if db.docs.moved.Load() <= tx.LSN() {
+			t.Error("nothing moved beside the View")
+		}
+		if !reflect.DeepEqual(after, teaAnswers(t, tx.Memories())) || !reflect.DeepEqual(vectors, mustRecall(t, tx.Memories(), near)) {
+			t.Error("a View from before sees other answers")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := int(mustStats(t, db).Memories)
+	for range 3 {
+		if !reflect.DeepEqual(after, teaAnswers(t, db.Memories())) || !reflect.DeepEqual(vectors, mustRecall(t, db.Memories(), near)) {
+			t.Fatal("the answers differ")
+		}
+		mustCheck(t, db, want)
+		closeTest(t, db)
+		db = openTest(t, fs, rebuildOptions())
+	}
+	if !slices.IsSortedFunc(db.living(slices.Collect(func(yield func(uint16) bool) {
+		db.janitor.busy.Lock()
+		defer db.janitor.busy.Unlock()
+		for _, o := range db.occupied() {
+			if o.dead == 0 && o.alive > 100 {
+				yield(o.chunk)
+				return
+			}
+		}
+	})), func(a, b uint32) int { return int(db.docs.row(a).owner) - int(db.docs.row(b).owner) }) {
+		t.Error("the moved documents are not in the order of their owners")
+	}
+	closeTest(t, db)
+}
+
+// TestMoveBesideOthers: writers, transactions that are taken back and readers go on
+// while documents move, and nothing is lost or seen twice.
+func TestMoveBesideOthers(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	ctx := t.Context()
+	var writers, others sync.WaitGroup
+	stop := make(chan struct{})
+	const each = 200
+	for w := range 3 {
+		writers.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 9))
+			user := Scope{User: fmt.Sprint("w", w)}
+			for i := range each {
+				id := fmt.Sprint(w, "-", i)
+				mustStore(t, db.Memories(), Memory{ID: id, Scope: user, Text: "zebra " + id, Embedding: []float32{1, float32(i), 3}})
+				if i%4 != 0 { // one of four stays
+					if err := db.Memories().Delete(ctx, user, id); err != nil {
+						t.Error(err)
+					}
+				}
+				if i%10 == 9 {
+					_ = db.Update(ctx, func(tx *Tx) error {
+						id := fmt.Sprint(w, "-", 4*rng.IntN(i/4+1))
+						if err := tx.Memories().Delete(ctx, user, id); err != nil {
+							t.Error(err)
+						}
+						mustRecall(t, tx.Memories(), Query{Scope: user, Text: "zebra", Profile: ProfileText})
+						time.Sleep(time.Millisecond)
+						return context.Canceled
+					})
+				}
+			}
+		})
+	}
+	for w := range 2 {
+		others.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				q := Query{Scope: Scope{User: fmt.Sprint("w", w)}, Text: "zebra", Profile: ProfileText, Limit: 1000, NoTouch: true}
+				err := db.View(ctx, func(tx *Tx) error {
+					n := len(mustRecall(t, tx.Memories(), q))
+					time.Sleep(time.Millisecond)
+					hits := mustRecall(t, tx.Memories(), q)
+					ids := map[string]bool{}
+					for _, h := range hits {
+						ids[h.ID] = true
+					}
+					if len(hits) != n || len(ids) != n {
+						t.Errorf("a View sees %d hits of %d memories, and saw %d", len(hits), len(ids), n)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				db.janitor.wake()
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	others.Wait()
+	for range 2 {
+		db.waitMoved(t)
+		mustCheck(t, db, 3*each/4)
+		for w := range 3 {
+			q := Query{Scope: Scope{User: fmt.Sprint("w", w)}, Text: "zebra", Profile: ProfileText, Limit: 1000}
+			if hits := mustRecall(t, db.Memories(), q); len(hits) != each/4 {
+				t.Errorf("%d of %d are found", len(hits), each/4)
+			}
+			q.Text, q.Embedding, q.Profile = "", []float32{1, 0, 3}, ProfileVector
+			if hits := mustRecall(t, db.Memories(), q); len(hits) != each/4 {
+				t.Errorf("%d of %d are found by their vectors", len(hits), each/4)
+			}
+		}
+		closeTest(t, db)
+		db = openTest(t, fs, rebuildOptions())
+	}
+	closeTest(t, db)
+}
