@@ -12,7 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
 // A sealed chunk keeps what its dead documents had. Once half of one is dead, its
@@ -121,16 +121,7 @@ func (db *DB) move(ctx context.Context, from []uint16) (bool, error) {
 	if err := db.sealChunks(ctx); err != nil {
 		return false, err
 	}
-	index, err := m.build(ctx)
-	if err != nil {
-		return false, err
-	}
-	w := &sealWriter{db: db, ctx: ctx, batch: db.store.NewBatch()}
-	defer func() { _ = w.batch.Close() }()
-	if err := w.batch.DeleteRange(db.textSpan(m.chunk)); err != nil {
-		return false, err
-	}
-	if err := errors.Join(index.Seal(w, m.chunk), w.flush()); err != nil {
+	if err := m.build(ctx); err != nil {
 		return false, err
 	}
 	moved, err := m.commit(ctx)
@@ -175,51 +166,70 @@ func (m *mover) reserve(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// build indexes the living documents of the chunks anew.
-func (m *mover) build(ctx context.Context) (*invindex.Index, error) {
+// build writes the new chunk.
+func (m *mover) build(ctx context.Context) (err error) {
 	db := m.db
 	slices.SortFunc(m.docs, func(a, b uint32) int {
 		x, y := db.docs.row(a), db.docs.row(b)
 		return cmp.Or(cmp.Compare(x.owner, y.owner), cmp.Compare(x.run, y.run), cmp.Compare(x.seq, y.seq))
 	})
-	prefix, _ := db.keys.span(kindText)
-	index := db.newText(prefix)
 	snap := db.store.NewSnapshot()
-	tx := &Tx{db: db, reader: snap, lsn: maxLSN, now: db.now()}
-	kept := m.docs[:0]
-	var err error
-	for _, doc := range m.docs {
-		if err = ctx.Err(); err != nil {
-			break
-		}
-		var pv *pendingVersion
-		if pv, err = tx.indexAgain(db.docs.row(doc)); err != nil {
-			break
-		}
-		if pv == nil {
-			continue
-		}
-		if err = index.Add(m.number(len(kept)), &pv.idx); err != nil {
-			break
-		}
-		kept = append(kept, doc)
-		m.rows = append(m.rows, pv.row())
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	if err := m.readRows(snap); err != nil {
+		return err
 	}
-	m.docs = kept
-	index.Advance((uint32(m.chunk) + 1) << 16)
-	return index, errors.Join(err, snap.Close())
+	w := &sealWriter{db: db, ctx: ctx, batch: db.store.NewBatch()}
+	defer func() { err = errors.Join(err, w.batch.Close()) }()
+	if err := w.batch.DeleteRange(db.textSpan(m.chunk)); err != nil {
+		return err
+	}
+	index := db.text.Load()
+	text := index.Snapshot()
+	text.Reader = snap
+	if err := index.Move(ctx, text, w, m.chunk, m.docs); err != nil {
+		return textError("move documents of the text index", err)
+	}
+	return w.flush()
+}
+
+// readRows reads the rows of the documents.
+func (m *mover) readRows(r kv.Reader) error {
+	place := make(map[uint32]int, len(m.docs))
+	for i, doc := range m.docs {
+		place[doc] = i
+	}
+	m.rows = make([]forwardRecord, len(m.docs))
+	found := 0
+	for _, chunk := range m.from {
+		prefix := m.db.keys.chunk(kindRows, chunk)
+		err := kv.Scan(r, prefix, prefixEnd(prefix), func(key, value []byte) error {
+			if len(key) != keyHeader+3 {
+				return corruptKey("rows", key)
+			}
+			p, err := decodeRows(uint32(chunk)<<16|uint32(key[keyHeader+2])*rowsOfPage, value)
+			if err != nil {
+				return err
+			}
+			for i, doc := range p.docs {
+				if at, ok := place[doc]; ok {
+					m.rows[at] = p.rows[i]
+					found++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if found != len(m.docs) {
+		return &Error{Kind: ErrCorrupt, What: "move documents of the text index", Why: fmt.Sprintf("%d of %d have a row", found, len(m.docs)), Do: "run check"}
+	}
+	return nil
 }
 
 // number is the new number of the i-th document.
 func (m *mover) number(i int) uint32 { return uint32(m.chunk)<<16 | uint32(i) }
-
-// row is what a page of rows holds of the version.
-func (p *pendingVersion) row() forwardRecord {
-	return forwardRecord{
-		version: p.version, run: p.run, created: p.rec.created, expires: p.rec.expires,
-		importance: p.rec.importance, confidence: p.rec.confidence, vectors: p.rec.vectors,
-	}
-}
 
 // commit makes the new chunk that of its documents, in a commit of its own. What has
 // died since it was built stays without a row, by which it was never there.
@@ -288,7 +298,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		kept[i] = s.num
 	}
 	db.docs.moved.Store(lsn)
-	index, any := db.text.Load(), false
+	any := false
 	for i, old := range m.docs {
 		r := db.docs.row(old)
 		if r.died.Load() != alive {
@@ -310,15 +320,16 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 			r.importance, r.confidence = row.importance, row.confidence
 		})
 	}
-	index.Drop(m.from...)
 	for _, chunk := range m.from {
 		delete(db.sealed, chunk)
 		delete(db.buried, chunk)
 	}
+	index := db.text.Load()
 	if !any {
+		index.Drop(m.from...)
 		return nil
 	}
-	if err := index.Adopt(db.store, m.chunk); err != nil {
+	if err := index.Moved(db.store, m.chunk, m.from...); err != nil {
 		return fmt.Errorf("open chunk %d of the text index: %w", m.chunk, err)
 	}
 	db.sealed[m.chunk] = true

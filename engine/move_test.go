@@ -78,6 +78,7 @@ func TestMove(t *testing.T) {
 	near := Query{Scope: Scope{User: "v"}, Embedding: []float32{1, 1, 2}, Profile: ProfileVector, NoTouch: true}
 	var after [][]Hit
 	var vectors []Hit
+	db.janitor.busy.Lock() // nothing moves until the second View has begun
 	err := db.View(t.Context(), func(tx *Tx) error {
 		old, list := teaAnswers(t, tx.Memories()), everyMemory(t, tx.Memories())
 		deleteTeas(t, db)
@@ -91,6 +92,7 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.View(t.Context(), func(tx *Tx) error {
+		db.janitor.busy.Unlock()
 		left := db.waitMoved(t)
 		if left > sealed/2 {
 			t.Errorf("%d chunks are left of %d", left, sealed)

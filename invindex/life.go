@@ -1,9 +1,7 @@
 package invindex
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 )
 
@@ -84,25 +82,6 @@ func (c *sealedChunk) owns(slot *pageSlot) bool {
 // paged returns the slots of all pages but the header and the lengths.
 func (c *sealedChunk) paged() [][]pageSlot {
 	return [][]pageSlot{c.terms.pages, c.values.pages, c.postings, c.numbers}
-}
-
-// Adopt adds a sealed chunk that r finds, at the place of its number: other chunks may
-// have later ones, but none its own. Its documents are new to the index, and
-// Snapshots pinned before do not have them. One goroutine may call it at a time, and
-// none beside Add or Sealed.
-func (x *Index) Adopt(r Reader, number uint16) error {
-	c, err := x.openSealed(r, number)
-	if err != nil {
-		return err
-	}
-	at, found := slices.BinarySearchFunc(x.list(), number, func(c chunk, n uint16) int { return cmp.Compare(c.id(), n) })
-	if found {
-		return fmt.Errorf("%w: there is a chunk %d", ErrOrder, number)
-	}
-	chunks := slices.Insert(slices.Clone(x.list()), at, chunk(c))
-	x.chunks.Store(&chunks)
-	x.Advance(min((uint32(number)+1)<<16-1, MaxDoc) + 1)
-	return nil
 }
 
 // Verify reads every page of the sealed chunks of a snapshot, whatever is in memory,

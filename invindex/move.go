@@ -57,16 +57,13 @@ func (x *Index) Move(ctx context.Context, s Snapshot, w Writer, chunk uint16, do
 // that holds them. Snapshots pinned before go on reading the chunks that they pinned,
 // where their Reader still finds the pages; each later one has each document once.
 //
-// The number may be one that was dropped, now or before, or was passed over by Add; not
-// one that the index has, nor that of its newest chunk or a later one. One goroutine may
-// call it at a time, and none beside Add, Sealed or Drop.
+// The number may be one that was dropped, now or before, or was passed over by Add, or
+// that of a chunk to come: then documents go on in a later one. One goroutine may call it
+// at a time, and none beside Add, Sealed or Drop.
 func (x *Index) Moved(r Reader, number uint16, drop ...uint16) error {
 	chunks := x.list()
-	if len(chunks) == 0 || number >= chunks[len(chunks)-1].id() {
-		return fmt.Errorf("%w: documents can't be moved to chunk %d, which is not below the newest", ErrInvalid, number)
-	}
 	at, taken := slices.BinarySearchFunc(chunks, number, func(c chunk, n uint16) int { return int(c.id()) - int(n) })
-	if taken && !slices.Contains(drop, number) {
+	if hot := taken && isHot(chunks[at]); taken && (hot || !slices.Contains(drop, number)) {
 		return fmt.Errorf("%w: documents can't be moved to chunk %d, which there is", ErrInvalid, number)
 	}
 	c, err := x.openSealed(r, number)
@@ -74,7 +71,15 @@ func (x *Index) Moved(r Reader, number uint16, drop ...uint16) error {
 		return err
 	}
 	x.drop(drop, slices.Insert(slices.Clone(chunks), at, chunk(c)), c)
+	if at == len(chunks) {
+		x.Advance(min((uint32(number)+1)<<16-1, MaxDoc) + 1)
+	}
 	return nil
+}
+
+func isHot(c chunk) bool {
+	_, hot := c.(*hotChunk)
+	return hot
 }
 
 // mover gathers documents in a new chunk.

@@ -183,8 +183,8 @@ func TestMoveRefuses(t *testing.T) {
 			return x.Move(ctx, s, newMemStore(), 7, []uint32{1})
 		}, context.Canceled},
 		{"a number that there is", moved(0), ErrInvalid},
-		{"the newest number", moved(1, 1), ErrInvalid},
-		{"a later number", moved(2), ErrInvalid},
+		{"the number of a chunk in memory", moved(1, 1), ErrInvalid},
+		{"a later number without pages", moved(2), errNoPage},
 		{"a number without pages", func() error { return x.Moved(newMemStore(), 0, 0) }, errNoPage},
 	} {
 		if err := tc.call(); !errors.Is(err, tc.want) {
