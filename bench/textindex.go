@@ -202,7 +202,59 @@ func (t *textIndex) replace(ctx context.Context, share float64, seed uint64) err
 		}
 	}
 	t.alive.AddRange(uint64(t.next), uint64(t.next)+uint64(len(again)))
-	return t.Add(ctx, again)
+	if err := t.Add(ctx, again); err != nil {
+		return err
+	}
+	return t.compact(ctx)
+}
+
+// compact moves the documents of each full chunk of which a quarter is dead to a new
+// one, as the engine does.
+func (t *textIndex) compact(ctx context.Context) error {
+	const chunkDocs = 1 << 16
+	full := t.next / chunkDocs
+	for chunk := range full {
+		first := chunk * chunkDocs
+		living := roaring.New()
+		living.AddRange(uint64(first), uint64(first)+chunkDocs)
+		living.And(t.alive)
+		if living.GetCardinality() > chunkDocs*3/4 || living.IsEmpty() {
+			continue
+		}
+		docs := living.ToArray()
+		to := (t.next + chunkDocs - 1) / chunkDocs
+		batch := t.db.NewBatch()
+		t.pin()
+		err := t.index.Move(ctx, t.snapshot, pebbleWriter{batch}, uint16(to), docs)
+		for i, doc := range docs {
+			if text, textErr := t.text(doc); textErr != nil {
+				err = errors.Join(err, textErr)
+			} else {
+				err = errors.Join(err, batch.Set(docKey(prefixText, to*chunkDocs+uint32(i)), []byte(text), nil))
+			}
+		}
+		start, end := t.index.Span(uint16(chunk))
+		err = errors.Join(err, batch.DeleteRange(start, end, nil))
+		if err == nil {
+			err = batch.Commit(pebble.Sync)
+		}
+		if err = errors.Join(err, batch.Close()); err != nil {
+			return err
+		}
+		if err := t.index.Moved(t.db, uint16(to), uint16(chunk)); err != nil {
+			return err
+		}
+		t.alive.RemoveRange(uint64(first), uint64(first)+chunkDocs)
+		t.alive.AddRange(uint64(to)*chunkDocs, uint64(to)*chunkDocs+uint64(len(docs)))
+		for t.next = to * chunkDocs; len(t.ids) < int(t.next); {
+			t.ids, t.scopes = append(t.ids, ""), append(t.scopes, "")
+		}
+		for _, doc := range docs {
+			t.ids, t.scopes = append(t.ids, t.ids[doc]), append(t.scopes, t.scopes[doc])
+		}
+		t.next += uint32(len(docs))
+	}
+	return nil
 }
 
 // text reads a document's text.

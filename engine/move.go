@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
-// A sealed chunk keeps what its dead documents had. Once half of one is dead, its
+// A sealed chunk keeps what its dead documents had. Once a quarter of one is dead, its
 // living documents move to a new chunk, in the order of their owners, together with
 // those of other chunks that are sparse or small, and the old ones go. A document gets
 // another number by that; its memory, and what is found, stay as they were.
@@ -49,7 +49,7 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sparse are the chunks to be moved together, none where no chunk is half dead. They
+// sparse are the chunks to be moved together, none where no chunk is a quarter dead. They
 // give a chunk that is no larger than the largest one there is, for that has had room
 // in memory.
 func (db *DB) sparse() []uint16 {
@@ -62,13 +62,13 @@ func (db *DB) sparse() []uint16 {
 	var chunks []uint16
 	worth, alive := false, 0
 	for _, o := range all {
-		half := o.dead >= o.alive
-		if !half && o.alive+o.dead >= largest/small || alive+o.alive > largest {
+		sparse := 4*o.dead >= o.alive+o.dead
+		if !sparse && o.alive+o.dead >= largest/small || alive+o.alive > largest {
 			continue
 		}
 		chunks = append(chunks, o.chunk)
 		alive += o.alive
-		worth = worth || half
+		worth = worth || sparse
 	}
 	if !worth {
 		return nil
