@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -279,7 +280,7 @@ func (job *scaleJob) work(ctx context.Context, db *engine.DB, sample harness.Sam
 		if err := d.fill(ctx, 0, min(scaleTail, job.N), "tail"); err != nil {
 			return err
 		}
-		if _, err := fmt.Println(scaleKilled); err != nil {
+		if _, err := io.WriteString(os.Stdout, scaleKilled+"\n"); err != nil {
 			return err
 		}
 		self, err := os.FindProcess(os.Getpid())

@@ -37,6 +37,7 @@ func vectorGrowth() *harness.Workload {
 			harness.Metric{Name: "mean_us " + target.name, Head: "mean µs", Digits: 1})
 	}
 	w.Metrics = append(w.Metrics,
+		harness.Metric{Name: "best_recall", Head: "best", Digits: 4},
 		harness.Metric{Name: "build_s", Head: "build s", Digits: 1},
 		harness.Metric{Name: "build_us", Head: "µs/row", Digits: 1},
 		harness.Metric{Name: "mb", Head: "index MB"},
@@ -129,6 +130,9 @@ func (r *vectorGrowthRun) search(ctx context.Context, x *hnsw.Index, queries *ve
 	curve, err := askCurve(ctx, in, truth, func(int, curvePoint) {})
 	if err != nil {
 		return err
+	}
+	for _, p := range curve {
+		sample["best_recall"] = max(sample["best_recall"], p.recall)
 	}
 	for _, target := range vectorTargets {
 		if p, ok := at(curve, target.recall); ok {

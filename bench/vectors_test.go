@@ -112,7 +112,7 @@ func TestVectorGrowth(t *testing.T) {
 	}
 	results := readRecord(t, record)
 	m := results["vector-growth, 12,000"]
-	for _, name := range []string{"qps .95", "qps .99", "build_s", "mb", "snapshot_mb", "write_s", "open_s"} {
+	for _, name := range []string{"qps .95", "qps .99", "best_recall", "build_s", "mb", "snapshot_mb", "write_s", "open_s"} {
 		if len(results) != 1 || m[name].Median <= 0 {
 			t.Errorf("%s is %v, in results %v", name, m[name].Median, results)
 		}

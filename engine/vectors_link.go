@@ -31,6 +31,8 @@ type linker struct {
 	urgent atomic.Int64
 	// behind is set while a space has as many unlinked vectors as there may be.
 	behind atomic.Bool
+	// leisure ends a turn that began in a pause between writes, nil where none runs.
+	leisure atomic.Pointer[context.CancelFunc]
 	// broken is set where linking failed, as for lack of memory: searches then
 	// score what is not linked, and writers do not wait for what does not come.
 	broken atomic.Bool
@@ -51,6 +53,9 @@ func (l *linker) wake() {
 func (l *linker) stored(s *space) {
 	if l.tooMany(s) {
 		l.behind.Store(true)
+	}
+	if end := l.leisure.Load(); end != nil {
+		(*end)()
 	}
 	l.wake()
 }
@@ -172,7 +177,7 @@ func (l *linker) round(ctx context.Context) (more bool) {
 func (l *linker) pause(ctx context.Context, s *space) {
 	tick := time.NewTicker(linkPause)
 	defer tick.Stop()
-	for seen := ^uint64(0); s.index.Pending() < l.db.limits.unlinkedSoft && l.urgent.Load() == 0; {
+	for seen := ^uint64(0); !l.pressed(s); {
 		added := s.added.Load()
 		if added == seen {
 			return
@@ -186,9 +191,20 @@ func (l *linker) pause(ctx context.Context, s *space) {
 	}
 }
 
+// pressed tells whether linking must not wait for a pause between writes.
+func (l *linker) pressed(s *space) bool {
+	return s.index.Pending() >= l.db.limits.unlinkedSoft || l.urgent.Load() > 0
+}
+
+// link links until there is nothing more to do, the turn is over, or, where nothing
+// presses, the next vector comes: it would wait for the processor.
 func (l *linker) link(ctx context.Context, s *space) {
 	turn, cancel := context.WithTimeout(ctx, linkFor)
 	defer cancel()
+	if !l.pressed(s) {
+		l.leisure.Store(&cancel)
+		defer l.leisure.Store(nil)
+	}
 	err := s.index.Link(turn, s.index.Len())
 	if err == nil || turn.Err() != nil {
 		return

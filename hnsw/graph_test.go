@@ -157,7 +157,8 @@ func checkGraph(t testing.TB, x *Index) {
 			lost++
 		}
 	}
-	if lost > len(linked)/500 && x.cfg.Metric != Dot {
+	// Nothing promises that no slot is lost; the fewer links, the more are.
+	if lost > len(linked)/(30*x.cfg.M) && x.cfg.Metric != Dot {
 		t.Fatalf("%d of %d slots can't be reached", lost, len(linked))
 	}
 }

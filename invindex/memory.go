@@ -12,10 +12,10 @@ import (
 // memory remembers what calls have found out that will stay true, for later calls:
 // words come again, and the documents that are alive, or of a large scope, stay the
 // same from query to query. Each fact has the place that its hash gives it, and the
-// newest stays: no more than about 4 MB, whatever the index holds.
+// newest stays: no more than about 8 MB, whatever the index holds.
 type memory struct {
 	serials atomic.Uint64
-	entries [1 << 13]atomic.Pointer[knownEntry]
+	entries [1 << 15]atomic.Pointer[knownEntry]
 	counts  [1 << 14]atomic.Pointer[knownCount]
 }
 

@@ -404,7 +404,7 @@ func (w *packedWindow) find(slot uint32) uint32 {
 	if w.dense() {
 		return w.findDense(slot)
 	}
-	lo, hi := w.at, w.n
+	lo, hi := w.near(slot)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
 		if sparseSlot(w.slots, mid) < slot {
@@ -418,6 +418,30 @@ func (w *packedWindow) find(slot uint32) uint32 {
 	}
 	return w.freq(lo)
 }
+
+// near returns places between which the first slot is that is not below the given one.
+// It looks where that would be if slots were even.
+func (w *packedWindow) near(slot uint32) (lo, hi int) {
+	lo, hi = w.at, w.n
+	if hi-lo < minGuessed {
+		return lo, hi
+	}
+	guess := max(lo, int(slot)*w.n>>windowBits)
+	step := minGuessed / 2
+	if sparseSlot(w.slots, guess) < slot { // guess is below n, since slot is below 4,096
+		for lo = guess + 1; lo+step < hi && sparseSlot(w.slots, lo+step) < slot; step *= 2 {
+			lo += step + 1
+		}
+		return lo, min(lo+step, hi)
+	}
+	for hi = guess; hi-step > lo && sparseSlot(w.slots, hi-step) >= slot; step *= 2 {
+		hi -= step
+	}
+	return max(lo, hi-step), hi
+}
+
+// minGuessed is from how many slots on a guess is cheaper than to halve them.
+const minGuessed = 16
 
 func (w *packedWindow) findDense(slot uint32) uint32 {
 	target := int(slot >> 6)
