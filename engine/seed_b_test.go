@@ -241,11 +241,11 @@ func TestSeedB_KVAgentState(t *testing.T) {
 func TestSeedB_KVCachedResults(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	d.put(researcher, "answer", "42", &engine.PutOptions{TTL: time.Hour})
-	d.now = d.now.Add(59 * time.Minute)
+	d.advance(59 * time.Minute)
 	if got := d.value(researcher, "answer"); got != "42" {
 		t.Errorf("before its time: %q", got)
 	}
-	d.now = d.now.Add(time.Minute)
+	d.advance(time.Minute)
 	if d.value(researcher, "answer") != "" || d.keys(researcher) != nil {
 		t.Error("it is there after its time")
 	}
@@ -257,8 +257,8 @@ func TestSeedB_KVCachedResults(t *testing.T) {
 func TestSeedB_KVSchema(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	d.put(researcher, "k", "1", nil)
-	d.now = d.now.Add(time.Hour)
-	if e := d.put(researcher, "k", "2", nil); !e.UpdatedAt.Equal(d.now) {
+	d.advance(time.Hour)
+	if e := d.put(researcher, "k", "2", nil); !e.UpdatedAt.Equal(d.now()) {
 		t.Errorf("updated at %v", e.UpdatedAt)
 	}
 	if got := d.keys(researcher); len(got) != 1 {
@@ -269,7 +269,7 @@ func TestSeedB_KVSchema(t *testing.T) {
 	d.close()
 	d.open()
 	e, found, err := d.KV().Get(t.Context(), researcher, "k")
-	if err != nil || !found || string(e.Value) != "2" || !e.UpdatedAt.Equal(d.now) {
+	if err != nil || !found || string(e.Value) != "2" || !e.UpdatedAt.Equal(d.now()) {
 		t.Errorf("opened again: %+v, %v, %v", e, found, err)
 	}
 }
@@ -347,7 +347,7 @@ func TestSeedB_RecallByKeywords(t *testing.T) {
 func TestSeedB_RecallByRecency(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	d.add(fragment("a", "launch alpha", ""))
-	d.now = d.now.Add(30 * 24 * time.Hour)
+	d.advance(30 * 24 * time.Hour)
 	d.add(fragment("a", "launch omega", ""))
 	d.wantOrder("launch", "launch omega", "launch alpha")
 }
@@ -362,7 +362,7 @@ func TestSeedB_RecallByAccess(t *testing.T) {
 	for range 5 {
 		d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "alpha", Profile: engine.ProfileText}, "launch alpha")
 	}
-	if m := d.get(older); m.AccessCount != 5 || !m.LastAccessed.Equal(d.now) {
+	if m := d.get(older); m.AccessCount != 5 || !m.LastAccessed.Equal(d.now()) {
 		t.Errorf("accessed %d times, last at %v", m.AccessCount, m.LastAccessed)
 	}
 	d.wantOrder("launch", "launch alpha", "launch omega")
@@ -374,7 +374,7 @@ func TestSeedB_RecallByAccess(t *testing.T) {
 		return r.Hits[0].Parts.Access
 	}
 	fresh := part()
-	d.now = d.now.Add(24 * time.Hour)
+	d.advance(24 * time.Hour)
 	if later := part(); math.Abs(later-0.95*fresh) > 1e-9 || fresh == 0 {
 		t.Errorf("the access counts %v, and %v a day later", fresh, later)
 	}
@@ -450,7 +450,7 @@ func TestSeedB_RecallWithoutADriver(t *testing.T) {
 func TestSeedB_FragmentSchema(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	m := d.get(d.add(fragment("a", "The kiln arrived", engine.SourceSystemNote)))
-	if m.ID == "" || m.Agent != "a" || m.Importance == nil || !m.AutoImportance || m.AccessCount != 0 || !m.CreatedAt.Equal(d.now) {
+	if m.ID == "" || m.Agent != "a" || m.Importance == nil || !m.AutoImportance || m.AccessCount != 0 || !m.CreatedAt.Equal(d.now()) {
 		t.Errorf("got %+v", m)
 	}
 	given := fragment("a", "The train left", "")

@@ -35,7 +35,7 @@ func TestSeedD_06_GetByID(t *testing.T) {
 	id := d.add(engine.Memory{Scope: user("alice"), Text: "User likes tea", Metadata: map[string]any{"tag": "drinks"}})
 	m := d.get(id)
 	if m.ID != id || m.Text != "User likes tea" || m.Metadata["tag"] != "drinks" || m.Hash == "" ||
-		!m.CreatedAt.Equal(d.now) || !m.UpdatedAt.Equal(d.now) || len(id) != 36 || id[14] != '4' {
+		!m.CreatedAt.Equal(d.now()) || !m.UpdatedAt.Equal(d.now()) || len(id) != 36 || id[14] != '4' {
 		t.Errorf("got %+v", m)
 	}
 }
@@ -64,7 +64,7 @@ func TestSeedD_09_UpdateOverwrites(t *testing.T) {
 	id := d.add(engine.Memory{Scope: user("alice"), Text: "old text"})
 	created := d.get(id).CreatedAt
 	d.update(id, "new text")
-	if m := d.get(id); m.Text != "new text" || !m.CreatedAt.Equal(created) || !m.UpdatedAt.Equal(d.now) {
+	if m := d.get(id); m.Text != "new text" || !m.CreatedAt.Equal(created) || !m.UpdatedAt.Equal(d.now()) {
 		t.Errorf("got %+v", m)
 	}
 	d.finds(engine.Query{Scope: user("alice"), Text: "old"})
@@ -73,7 +73,7 @@ func TestSeedD_09_UpdateOverwrites(t *testing.T) {
 
 func (d *seedDB) update(id, text string) {
 	d.t.Helper()
-	d.now = d.now.Add(time.Second)
+	d.advance(time.Second)
 	if _, err := d.Memories().Update(d.t.Context(), engine.Scope{}, id, engine.Patch{Text: &text}); err != nil {
 		d.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (d *seedDB) update(id, text string) {
 
 func (d *seedDB) remove(id string) {
 	d.t.Helper()
-	d.now = d.now.Add(time.Second)
+	d.advance(time.Second)
 	if err := d.Memories().Delete(d.t.Context(), engine.Scope{}, id); err != nil {
 		d.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,15 +20,19 @@ import (
 type seedDB struct {
 	*engine.DB
 	t    *testing.T
-	now  time.Time
+	ms   atomic.Int64 // of its clock, which the janitor reads too
 	opts engine.Options
 }
 
+func (d *seedDB) now() time.Time           { return time.UnixMilli(d.ms.Load()).UTC() }
+func (d *seedDB) advance(by time.Duration) { d.ms.Add(by.Milliseconds()) }
+
 func newSeedDB(t *testing.T, o engine.Options) *seedDB {
 	t.Helper()
-	d := &seedDB{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), opts: o}
+	d := &seedDB{t: t, opts: o}
+	d.ms.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
 	d.opts.FS, d.opts.MemoryBudget = vfs.NewMem(), 32<<20
-	d.opts.Clock = func() time.Time { return d.now }
+	d.opts.Clock = d.now
 	d.open()
 	t.Cleanup(d.close)
 	return d
@@ -52,7 +57,7 @@ func (d *seedDB) close() {
 // add stores a memory, a second after what was before, and returns its ID.
 func (d *seedDB) add(m engine.Memory) string {
 	d.t.Helper()
-	d.now = d.now.Add(time.Second)
+	d.advance(time.Second)
 	st, err := d.Memories().Store(d.t.Context(), m, nil)
 	if err != nil || !st.Stored {
 		d.t.Fatalf("store %q: %+v, %v", m.Text, st, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,9 +16,21 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
-func openAt(t *testing.T, now *time.Time, indexed ...engine.IndexedField) *engine.DB {
+// testClock is a clock that only the test moves, and the janitor reads beside it.
+type testClock struct{ ms atomic.Int64 }
+
+func newTestClock() *testClock {
+	c := &testClock{}
+	c.ms.Store(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
+	return c
+}
+
+func (c *testClock) now() time.Time          { return time.UnixMilli(c.ms.Load()).UTC() }
+func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+func openAt(t *testing.T, now *testClock, indexed ...engine.IndexedField) *engine.DB {
 	t.Helper()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: func() time.Time { return *now }, IndexedText: indexed})
+	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: now.now, IndexedText: indexed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,16 +61,16 @@ func head(export string) int {
 }
 
 // fill stores memories of every shape, changes some, deletes some, recalls some.
-func fill(t *testing.T, db *engine.DB, now *time.Time) {
+func fill(t *testing.T, db *engine.DB, now *testClock) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	ctx := context.Background()
 	for i := range 60 {
-		*now = now.Add(time.Second)
+		now.advance(time.Second)
 		m := engine.Memory{
 			ID: fmt.Sprint("m", i), Scope: engine.Scope{User: []string{"ada", "bob"}[i%2], Run: []string{"", "r"}[i/2%2]},
 			Role: engine.RoleAssistant, Kind: engine.KindFragment, Source: "web_search",
 			Text: fmt.Sprintf("tea <b>&amp; \u2028 %d", i), Metadata: map[string]any{"n": json.Number("12345678901234567890.5"), "deep": map[string]any{"l": []any{1, nil, "x"}}},
-			Pinned: i%3 == 0, EventTime: *now, AccessCount: uint64(i % 4),
+			Pinned: i%3 == 0, EventTime: now.now(), AccessCount: uint64(i % 4),
 		}
 		if i%4 == 0 {
 			m.Embedding = []float32{rng.Float32(), -1e-30, 3.4e38}
@@ -71,7 +84,7 @@ func fill(t *testing.T, db *engine.DB, now *time.Time) {
 		}
 	}
 	for i := 0; i < 60; i += 7 {
-		*now = now.Add(time.Second)
+		now.advance(time.Second)
 		text := fmt.Sprint("coffee ", i)
 		if _, err := db.Memories().Update(ctx, engine.Scope{}, fmt.Sprint("m", i), engine.Patch{Text: &text}); err != nil {
 			t.Fatal(err)
@@ -98,7 +111,7 @@ func fill(t *testing.T, db *engine.DB, now *time.Time) {
 
 // lives gives IDs several lives, two of them the same to the millisecond, moves a
 // memory to another run, lets one expire, and deletes a scope.
-func lives(t *testing.T, db *engine.DB, now *time.Time) {
+func lives(t *testing.T, db *engine.DB, now *testClock) {
 	t.Helper()
 	m, ctx := db.Memories(), context.Background()
 	ada := engine.Scope{User: "ada", Run: "r"}
@@ -114,14 +127,14 @@ func lives(t *testing.T, db *engine.DB, now *time.Time) {
 	}
 	must(m.Store(ctx, engine.Memory{ID: "again", Scope: ada, Text: "here"}, nil))
 	must(m.Store(ctx, engine.Memory{ID: "again", Scope: engine.Scope{User: "ada", Run: "s"}, Text: "moved"}, &engine.StoreOptions{Upsert: true}))
-	must(m.Store(ctx, engine.Memory{ID: "brief", Scope: ada, Text: "gone in a second", ExpiresAt: now.Add(time.Second)}, nil))
+	must(m.Store(ctx, engine.Memory{ID: "brief", Scope: ada, Text: "gone in a second", ExpiresAt: now.now().Add(time.Second)}, nil))
 	must(m.Store(ctx, engine.Memory{ID: "vector", Scope: ada, Embedding: []float32{1, 2, 3}}, nil))
 	must(nil, db.CreateSpace(ctx, engine.SpaceConfig{Name: "pictures", Dim: 2, Metric: engine.MetricL2, Model: "eye-2"}))
 	must(m.Update(ctx, ada, "vector", engine.Patch{Embedding: []float32{3, 2, 1}}))
 	must(m.Store(ctx, engine.Memory{ID: "one", Scope: engine.Scope{Agent: "many"}, Text: "one"}, nil))
 	must(m.Store(ctx, engine.Memory{ID: "two", Scope: engine.Scope{Agent: "many"}, Text: "two"}, nil))
 	must(m.DeleteScope(ctx, engine.Scope{Agent: "many"}))
-	*now = now.Add(time.Minute)
+	now.advance(time.Minute)
 }
 
 // told are all histories that are more than an add, without what each database
@@ -148,12 +161,13 @@ func told(t *testing.T, db *engine.DB) string {
 // TestExportIsLossless: export, import into a new database, export again: the
 // same bytes; and importing again changes nothing.
 func TestExportIsLossless(t *testing.T) {
-	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	db := openAt(t, &now)
-	fill(t, db, &now)
+	now := newTestClock()
+	db := openAt(t, now)
+	fill(t, db, now)
 	first := export(t, db, nil)
-	later := now.Add(30 * time.Minute)
-	other := openAt(t, &later)
+	later := newTestClock()
+	later.ms.Store(now.now().Add(30 * time.Minute).UnixMilli())
+	other := openAt(t, later)
 	for round := range 2 {
 		report, err := ImportJSONL(t.Context(), other, strings.NewReader(first), &Options{Strict: true})
 		if err != nil || report.Skipped > 0 || report.Updated > 0 || (round == 1) != (report.Stored == 0) {
@@ -178,9 +192,9 @@ func TestExportIsLossless(t *testing.T) {
 // TestExportOfAPart: scope and filter choose memories, and then no entries come
 // along.
 func TestExportOfAPart(t *testing.T) {
-	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	db := openAt(t, &now)
-	fill(t, db, &now)
+	now := newTestClock()
+	db := openAt(t, now)
+	fill(t, db, now)
 	out := export(t, db, &ExportOptions{Scope: engine.Scope{User: "ada"}, Filter: engine.Eq{Field: "pinned", Value: true}})
 	types := map[string]int{}
 	for line := range strings.Lines(out) {
@@ -202,8 +216,8 @@ func TestExportOfAPart(t *testing.T) {
 // histories of what is gone, and the entries of its owners; into a new database they
 // come as they were.
 func TestExportOfAScope(t *testing.T) {
-	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	db, other := openAt(t, &now), openAt(t, &now)
+	now := newTestClock()
+	db, other := openAt(t, now), openAt(t, now)
 	for _, s := range []engine.SpaceConfig{{Dim: 2, Metric: engine.MetricDot, Model: "m"}, {Name: "side", Dim: 1, Metric: engine.MetricL2}, {Name: "secret", Dim: 3}} {
 		if err := db.CreateSpace(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -258,9 +272,9 @@ func TestExportOfAScope(t *testing.T) {
 // TestHistoryOfAFilter: with a filter the memories that pass bring their histories,
 // and those that are gone do not.
 func TestHistoryOfAFilter(t *testing.T) {
-	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	db := openAt(t, &now)
-	fill(t, db, &now)
+	now := newTestClock()
+	db := openAt(t, now)
+	fill(t, db, now)
 	out := export(t, db, &ExportOptions{Filter: engine.Eq{Field: "id", Value: "m7"}})
 	want := `{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"ADD","new_value":"tea <b>&amp; \u2028 7","timestamp":"2026-02-01T00:00:08.000Z"}
 {"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"UPDATE","new_value":"coffee 7","timestamp":"2026-02-01T00:01:02.000Z"}
@@ -382,8 +396,8 @@ func TestExportOfTheLongest(t *testing.T) {
 // TestSeedB_ExportAndImport: "memory.export(agent_id)", then "memory.import(agent_id,
 // json)", which reports how many fragments it imported: its memories and its keys.
 func TestSeedB_ExportAndImport(t *testing.T) {
-	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	db, other := openAt(t, &now), openAt(t, &now)
+	now := newTestClock()
+	db, other := openAt(t, now), openAt(t, now)
 	for _, m := range []engine.Memory{
 		{Scope: engine.Scope{Agent: "researcher"}, Text: "The kiln arrived.", Kind: engine.KindFragment, Source: engine.SourceWebSearch},
 		{Scope: engine.Scope{Agent: "researcher"}, Text: "It stands in the shed.", Embedding: []float32{1, 2}},

@@ -189,8 +189,8 @@ func TestExportOfRealData(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("no real data: %v", err)
 	}
-	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	db, other := openAt(t, &now, LocomoIndexedText()...), openAt(t, &now, LocomoIndexedText()...)
+	now := newTestClock()
+	db, other := openAt(t, now, LocomoIndexedText()...), openAt(t, now, LocomoIndexedText()...)
 	if _, err := ImportLocomo(t.Context(), db, openFile(t, path), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestExportOfRealData(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, m := range page.Memories {
-		now = now.Add(time.Second)
+		now.advance(time.Second)
 		switch i % 10 {
 		case 0:
 			_, err = db.Memories().Update(t.Context(), m.Scope, m.ID, engine.Patch{Text: new(m.Text + " Indeed.")})
