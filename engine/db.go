@@ -70,6 +70,7 @@ type DB struct {
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
 	buried  map[uint16]int  // of those, the dead documents that were not loaded; likewise
+	emptied map[uint16]bool // chunks that a move has dropped since Open; likewise
 	retain  time.Duration
 	linker  *linker
 	limits  vectorLimits

@@ -58,7 +58,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
 		budget: o.MemoryBudget, hotBytes: o.hotBytes, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: make(chan struct{}, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, retain: o.Retain,
+		writer: make(chan struct{}, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}, retain: o.Retain,
 	}
 	db.points = newPoints(o.Retain, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu

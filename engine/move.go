@@ -323,6 +323,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	for _, chunk := range m.from {
 		delete(db.sealed, chunk)
 		delete(db.buried, chunk)
+		db.emptied[chunk] = true
 	}
 	index := db.text.Load()
 	if !any {

@@ -132,6 +132,51 @@ func TestMove(t *testing.T) {
 	closeTest(t, db)
 }
 
+// TestMoveAndRebuild: a rebuild while a View from before a move is open leaves each
+// memory once, also where the process is killed right after it.
+func TestMoveAndRebuild(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	var killed *vfs.MemFS
+	var want int
+	err := db.View(t.Context(), func(tx *Tx) error {
+		old := teaAnswers(t, tx.Memories())
+		deleteTeas(t, db)
+		err := db.View(t.Context(), func(before *Tx) error {
+			db.waitMoved(t)
+			if db.docs.moved.Load() <= tx.LSN() {
+				t.Error("nothing moved beside the Views")
+			}
+			for _, m := range everyMemory(t, db.Memories())[:20] { // some have yet another version
+				text := m.Text + " again"
+				if _, err := db.Memories().Update(t.Context(), Scope{}, m.ID, Patch{Text: &text}); err != nil {
+					return err
+				}
+			}
+			return db.Rebuild(t.Context(), IndexText, nil)
+		})
+		if !reflect.DeepEqual(old, teaAnswers(t, tx.Memories())) {
+			t.Error("a View from before sees other answers")
+		}
+		want = int(mustStats(t, db).Memories)
+		killed = copyFS(t, fs)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, db, want)
+	closeTest(t, db)
+	db = openTest(t, killed, rebuildOptions())
+	mustCheck(t, db, want)
+	if n := int(mustStats(t, db).Memories); n != want {
+		t.Errorf("%d memories, there were %d", n, want)
+	}
+	closeTest(t, db)
+}
+
 // TestMoveBesideOthers: writers, transactions that are taken back and readers go on
 // while documents move, and nothing is lost or seen twice.
 func TestMoveBesideOthers(t *testing.T) {

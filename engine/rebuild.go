@@ -149,7 +149,8 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 		return errors.Join(db.Failed(), err)
 	}
 	db.docs.rows.eachFrom(uint64(b.next), uint64(mark), func(doc uint64, r *docRow) bool {
-		if r.seq == 0 || r.died.Load() <= oldest {
+		// Who sees a document of a chunk that was emptied has pinned the old index.
+		if r.seq == 0 || r.died.Load() <= oldest || db.emptied[chunkOf(uint32(doc))] {
 			return true
 		}
 		if err = ctx.Err(); err != nil {
