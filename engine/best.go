@@ -116,6 +116,12 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	m, loans := r.lend(lenders)
 	r.stage("neighbours")
 	docs := m.docs[:len(lenders)]
+	// Sums are rounded, so they are taken in an order that no move changes.
+	order := make([]int32, len(docs))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(r.seq(docs[a]), r.seq(docs[b])) })
 	hits := make([]invindex.Hit, len(docs))
 	squares := make([]float64, len(m.docs))
 	for i := range r.terms {
@@ -123,7 +129,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		if err := r.tx.index.Score(ctx, r.tx.text, r.terms[i:i+1], stats, docs, hits); err != nil {
 			return nil, err
 		}
-		m.add(hits, loans, squares)
+		m.add(hits, loans, squares, order)
 	}
 	most := r.most()
 	for i := range m.docs {
@@ -165,10 +171,11 @@ func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
 	return m, loans
 }
 
-// add adds what one term gives: hits are those of the lenders, and squares is all 0.
-// Until the last term is in, lent is what own and lent give together.
-func (m *matches) add(hits []invindex.Hit, loans [][]loan, squares []float64) {
-	for i, h := range hits {
+// add adds what one term gives, in an order of the lenders: hits are theirs, and squares
+// is all 0. Until the last term is in, lent is what own and lent give together.
+func (m *matches) add(hits []invindex.Hit, loans [][]loan, squares []float64, order []int32) {
+	for _, i := range order {
+		h := hits[i]
 		if h.Score == 0 {
 			continue
 		}

@@ -79,6 +79,12 @@ func TestSealedAnswersAlike(t *testing.T) {
 		} {
 			q.NoTouch = true
 			if a, b := mustRecall(t, dbs[0].Memories(), q), mustRecall(t, dbs[1].Memories(), q); !reflect.DeepEqual(a, b) {
+				for i := range min(len(a), len(b)) {
+					if !reflect.DeepEqual(a[i], b[i]) {
+						t.Logf("hit %d:\n%+v\n%+v", i, a[i], b[i])
+						break
+					}
+				}
 				t.Fatalf("%s: %+v: %d hits and %d, which differ", doing, q, len(a), len(b))
 			}
 		}
@@ -92,7 +98,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 	compare("with a scope deleted")
 	closeTest(t, dbs[1])
 	dbs[1] = openTest(t, fs, small)
-	if n := len(dbs[1].sealed); n == 0 || n > sealed { // some may have moved together
+	if n := len(dbs[1].sealed); n < sealed/2 { // some may have moved together
 		t.Errorf("%d chunks are sealed after opening, of %d", n, sealed)
 	}
 	compare("reopened")

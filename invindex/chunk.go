@@ -23,6 +23,8 @@ type chunk interface {
 	inRange(r Reader, field uint16, in Range, m *mask) (bool, error)
 	// total sums the documents of a window that lies below the reader's mark.
 	total(window int) sum
+	// end is one past the slot of the last document, or more where that is not known.
+	end() uint32
 	// remembered is what calls keep of the chunk for later ones.
 	remembered() *chunkMemory
 }

@@ -89,6 +89,8 @@ func (c *hotChunk) countTerms() int { return int(c.terms.count.Load()) }
 
 func (c *hotChunk) total(window int) sum { return c.sums[window] }
 
+func (c *hotChunk) end() uint32 { return chunkDocs } // the reader's mark tells
+
 func (c *hotChunk) remembered() *chunkMemory { return &c.memory }
 
 func (c *hotChunk) lengths(Reader) (lengthsOf, error) { return lengthsOf{hot: c}, nil }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // sealedChunk is a chunk whose pages are in a store. It holds its header, and
@@ -19,6 +20,7 @@ type sealedChunk struct {
 	values    sealedDict
 	scopes    scopeFilter
 	lens      pageSlot
+	last      atomic.Uint32 // one past the slot of the last document; 0 until the lengths are read
 	postings  []pageSlot
 	numbered  bool // the numbers of all documents are known
 	columns   []sealedColumn
@@ -196,7 +198,22 @@ func (c *sealedChunk) lengths(r Reader) (lengthsOf, error) {
 	if err != nil {
 		return lengthsOf{}, err
 	}
-	return lengthsOf{sealed: p.lengths}, nil
+	l := lengthsOf{sealed: p.lengths}
+	if c.last.Load() == 0 {
+		last := uint32(chunkDocs)
+		for last > 1 && l.stored(last-1) == 0 {
+			last--
+		}
+		c.last.Store(last)
+	}
+	return l, nil
+}
+
+func (c *sealedChunk) end() uint32 {
+	if last := c.last.Load(); last != 0 {
+		return last
+	}
+	return chunkDocs
 }
 
 // find opens the list of a term or a value.

@@ -44,7 +44,7 @@ func (sc *scratch) views(ctx context.Context, x *Index, s *Snapshot, in Docs) it
 				if rest[0].chunk > c.id() {
 					continue
 				}
-				if !rest[0].covers(v.limit) {
+				if !rest[0].covers(min(v.limit, c.end())) {
 					v.docs = &rest[0]
 				}
 			}
