@@ -470,10 +470,23 @@ func TestFlushFailureHeals(t *testing.T) {
 	}
 	full := &crashfs.Fault{Kind: crashfs.Create, Class: crashfs.Table, Sticky: true, Err: errDisk}
 	r.disk.SetHook(full.Hook)
-	for full.Hits() == 0 {
-		r.put()
+	// Not by the writer, who may be waiting for the flush by then.
+	healed := make(chan struct{})
+	go func() {
+		defer close(healed)
+		for full.Hits() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		r.disk.SetHook(nil)
+	}()
+	for writing := true; writing; {
+		select {
+		case <-healed:
+			writing = false
+		default:
+			r.put()
+		}
 	}
-	r.disk.SetHook(nil)
 	for range 200 {
 		r.put()
 	}
