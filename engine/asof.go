@@ -21,10 +21,11 @@ type retentionMark struct {
 }
 
 // note remembers that lsn is the newest LSN now. points.mu is held.
-func (r *retention) note(lsn uint64, now int64) {
+func (r *retention) note(lsn uint64, clock func() int64) {
 	if r.span <= 0 {
 		return
 	}
+	now := clock()
 	step := max(1, (r.span / retentionMarks).Milliseconds())
 	if n := len(r.marks); n == 0 || now-r.marks[n-1].at >= step {
 		r.marks = append(r.marks, retentionMark{now, lsn})

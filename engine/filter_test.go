@@ -18,7 +18,7 @@ import (
 const (
 	// filtersVar sets how many filters each run of TestFilterAgainstNaive tries.
 	filtersVar      = "MEMDB_FILTERS"
-	filtersOfARun   = 100
+	filtersOfARun   = 50
 	filteredRecords = 250
 )
 

@@ -135,7 +135,7 @@ func TestMove(t *testing.T) {
 // TestMoveAndRebuild: a rebuild while a View from before a move is open leaves each
 // memory once, also where the process is killed right after it.
 func TestMoveAndRebuild(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfs.NewCrashableMem()
 	db := openTest(t, fs, rebuildOptions())
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
@@ -161,7 +161,7 @@ func TestMoveAndRebuild(t *testing.T) {
 			t.Error("a View from before sees other answers")
 		}
 		want = int(mustStats(t, db).Memories)
-		killed = copyFS(t, fs)
+		killed = fs.CrashClone(vfs.CrashCloneCfg{})
 		return err
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func (ps *points) publish(p *point) error {
 	if old == nil {
 		ps.floor = p.lsn // what died before is not in the tables
 	}
-	ps.retain.note(p.lsn, ps.now())
+	ps.retain.note(p.lsn, ps.now)
 	p.refs++
 	ps.open[p] = struct{}{}
 	ps.current = p
@@ -127,7 +127,7 @@ func (ps *points) lsn() uint64 {
 func (ps *points) oldest() uint64 {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.retain.note(ps.current.lsn, ps.now())
+	ps.retain.note(ps.current.lsn, ps.now)
 	oldest := ps.retain.oldest(ps.current.lsn)
 	for p := range ps.open {
 		oldest = min(oldest, p.lsn)

@@ -241,7 +241,7 @@ func TestRebuildBesideOthers(t *testing.T) {
 func TestRebuildInterrupted(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, rebuildOptions())
-	storeTeas(t, db, 3000)
+	storeTeas(t, db, 1500)
 	db.waitSealed(t)
 	before := teaAnswers(t, db.Memories())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -325,7 +325,7 @@ func r1(t testing.TB, db *DB) string {
 
 // TestOpenMends: a chunk that cannot be opened is built anew by Open.
 func TestOpenMends(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfs.NewCrashableMem()
 	db := openTest(t, fs, rebuildOptions())
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
@@ -338,7 +338,7 @@ func TestOpenMends(t *testing.T) {
 	if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: "u0"}); err != nil {
 		t.Fatal(err)
 	}
-	killed := copyFS(t, fs)
+	killed := fs.CrashClone(vfs.CrashCloneCfg{})
 	db.janitor.busy.Unlock()
 	closeTest(t, db)
 

@@ -312,7 +312,7 @@ func TestSnapshotCrash(t *testing.T) {
 // TestSnapshotOfWaypoints: where the vectors of whole pages of slots have been
 // replaced since the snapshot that was opened with, the next one can be written.
 func TestSnapshotOfWaypoints(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfs.NewCrashableMem()
 	never := &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, saveTail: 1 << 40, closeTail: 1 << 40}
 	always := *never
 	always.saveTail, always.closeTail = 1, 1
@@ -337,7 +337,7 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 
 	db = openTest(t, fs, Options{vectorLimits: never})
 	store(db)
-	killed := copyFS(t, fs) // a process killed here has written no other snapshot
+	killed := fs.CrashClone(vfs.CrashCloneCfg{}) // a process killed here has written no other snapshot
 	closeTest(t, db)
 
 	for range 2 {
