@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -59,7 +58,7 @@ func openTextIndex(dir string) (*textIndex, error) {
 	cache := pebble.NewCache(textCache)
 	defer cache.Unref()
 	opts := &pebble.Options{
-		Cache: cache, MemTableSize: textMemtable, FormatMajorVersion: pebble.FormatNewest, Logger: silent{},
+		Cache: cache, MemTableSize: textMemtable, FormatMajorVersion: pebble.FormatNewest, Logger: peer.Silent{},
 	}
 	opts.EnsureDefaults()
 	for i := range opts.Levels {
@@ -78,13 +77,6 @@ func openTextIndex(dir string) (*textIndex, error) {
 		}),
 	}, nil
 }
-
-// silent keeps the store's notes out of the tables.
-type silent struct{}
-
-func (silent) Infof(string, ...any)              {}
-func (silent) Errorf(string, ...any)             {}
-func (silent) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 // Add commits a batch: texts and forward records, and with the last document of a
 // chunk its pages.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -107,7 +106,7 @@ func openRowsInPebble(_ context.Context, w *peer.VectorWork) (peer.Vectors, erro
 	cache := pebble.NewCache(pebbleCache)
 	defer cache.Unref()
 	db, err := pebble.Open(filepath.Join(w.Dir, "pebble"), &pebble.Options{
-		Cache: cache, Logger: quiet{}, FormatMajorVersion: pebble.FormatNewest,
+		Cache: cache, Logger: peer.Silent{}, FormatMajorVersion: pebble.FormatNewest,
 	})
 	if err != nil {
 		return nil, err
@@ -170,14 +169,6 @@ func fillPebble(db *pebble.DB, s *vectorset.Set) error {
 	}
 	return errors.Join(b.Close(), db.Flush(), db.Compact(context.Background(), []byte{0}, []byte{0xff, 0xff, 0xff, 0xff, 0xff}, false))
 }
-
-// quiet drops what Pebble tells of itself.
-type quiet struct{}
-
-func (quiet) Infof(string, ...any)  {}
-func (quiet) Errorf(string, ...any) {}
-
-func (quiet) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 func fillMemdb(x *hnsw.Index, s *vectorset.Set) func(context.Context) (int64, error) {
 	return func(ctx context.Context) (int64, error) {

@@ -89,14 +89,11 @@ func (q *storeQueue) take(dst []*storeCall) []*storeCall {
 // storeCommitted commits a call, with others or by itself, and returns when all
 // that it saw is durable.
 func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
-	release, err := db.enter("write")
+	release, err := db.admit(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := db.admit(ctx); err != nil {
-		return err
-	}
 	c.done = make(chan struct{})
 	db.stores.push(c)
 	locked, err := db.lockUnless(ctx, c.done)

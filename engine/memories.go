@@ -67,16 +67,12 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 	if err != nil {
 		return nil, err
 	}
-	results := make([]Stored, len(mems))
-	ps := make([]*prepared, len(mems))
-	for i := range mems {
-		p, err := m.db.prepare(&mems[i], now)
-		if err != nil && !o.SkipInvalid {
-			return nil, inBatch(err, i, len(mems))
-		}
-		ps[i], results[i].Err = p, err
+	ps, results, err := m.prepareEach(ctx, len(mems), o.SkipInvalid, func(i int) (*prepared, error) {
+		return m.db.prepare(&mems[i], now)
+	})
+	if err != nil {
+		return nil, err
 	}
-	m.embedOrMark(ctx, ps)
 	if m.tx != nil {
 		err = m.update(ctx, doingStore, func(tx *Tx) error { return tx.storeAll(ps, o, results) })
 	} else if slices.ContainsFunc(ps, func(p *prepared) bool { return p != nil }) {
@@ -86,6 +82,21 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 		return nil, err
 	}
 	return results, nil
+}
+
+// prepareEach prepares the memories of a batch, with their vectors. Under skip, those
+// that are invalid are nil, and their results say why.
+func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare func(i int) (*prepared, error)) ([]*prepared, []Stored, error) {
+	ps, results := make([]*prepared, n), make([]Stored, n)
+	for i := range ps {
+		p, err := prepare(i)
+		if err != nil && !skip {
+			return nil, nil, inBatch(err, i, n)
+		}
+		ps[i], results[i].Err = p, err
+	}
+	m.embedOrMark(ctx, ps)
+	return ps, results, nil
 }
 
 // storeTime is the time of a store.

@@ -42,16 +42,12 @@ func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) 
 	if err != nil {
 		return nil, err
 	}
-	results := make([]Stored, len(lives))
-	ps := make([]*prepared, len(lives))
-	for i := range lives {
-		p, err := m.db.prepareLife(&lives[i], now)
-		if err != nil && !o.SkipInvalid {
-			return nil, inBatch(err, i, len(lives))
-		}
-		ps[i], results[i].Err = p, err
+	ps, results, err := m.prepareEach(ctx, len(lives), o.SkipInvalid, func(i int) (*prepared, error) {
+		return m.db.prepareLife(&lives[i], now)
+	})
+	if err != nil {
+		return nil, err
 	}
-	m.embedOrMark(ctx, ps)
 	err = m.update(ctx, doingStore, func(tx *Tx) error {
 		return tx.storeEach(results, o.SkipInvalid, func(i int) (Stored, error) {
 			if results[i].Err != nil {

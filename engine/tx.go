@@ -133,24 +133,28 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 // all that fn could have observed, is durable. fn must not call Update or a
 // one-shot write of the same database, which would wait for itself.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
-	release, err := db.enter("write")
+	release, err := db.admit(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := db.admit(ctx); err != nil {
-		return err
-	}
 	return db.acknowledge(db.update(ctx, fn))
 }
 
-// admit keeps a writer waiting while the work that is done behind the writers, on
-// the indexes, is too far behind.
-func (db *DB) admit(ctx context.Context) error {
-	if err := db.waitForSealing(ctx); err != nil {
-		return err
+// admit lets a writer in, as enter does, and keeps it waiting while the work that is
+// done behind the writers, on the indexes, is too far behind.
+func (db *DB) admit(ctx context.Context) (release func(), err error) {
+	if release, err = db.enter("write"); err != nil {
+		return nil, err
 	}
-	return db.linker.admit(ctx)
+	if err = db.waitForSealing(ctx); err == nil {
+		err = db.linker.admit(ctx)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // acknowledge returns when everything up to the LSN that a write has seen is

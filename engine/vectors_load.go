@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 )
 
 // vectorLoader gathers, while Open loads, which documents have which vectors, and
@@ -218,7 +219,7 @@ func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint6
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	in := bufio.NewReaderSize(whileOpen{ctx, file}, snapshotBuffer)
+	in := bufio.NewReaderSize(ctxio.Reader(ctx, file), snapshotBuffer)
 	r := &spaceReader{in: in, sum: xxh3.New()}
 	slots, err := r.header(db, s.num, lsn)
 	if err != nil {
@@ -243,19 +244,6 @@ func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint6
 
 func badSnapshot(format string, args ...any) error {
 	return &Error{Kind: ErrCorrupt, What: "read a snapshot of vectors", Why: fmt.Sprintf(format, args...)}
-}
-
-// whileOpen is a reader that fails once its context is done.
-type whileOpen struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (w whileOpen) Read(p []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return w.r.Read(p)
 }
 
 // spaceReader reads the engine's part of a snapshot.

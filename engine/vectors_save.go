@@ -15,6 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 )
 
 // A snapshot of a space's index is a file in the database's folder, named by the
@@ -128,7 +129,7 @@ func (db *DB) writeSnapshot(ctx context.Context, s *space) (name string, err err
 	w.checksum()
 	w.holders(ctx, s, index)
 	if err = w.err; err == nil {
-		_, err = index.WriteTo(untilDone{ctx, out})
+		_, err = index.WriteTo(ctxio.Writer(ctx, out))
 	}
 	if err == nil {
 		err = out.Flush()
@@ -199,19 +200,6 @@ func (db *DB) sweepSnapshots() {
 			db.removeFile(name)
 		}
 	}
-}
-
-// untilDone is a writer that fails once its context is done.
-type untilDone struct {
-	ctx context.Context
-	w   io.Writer
-}
-
-func (u untilDone) Write(p []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.w.Write(p)
 }
 
 // spaceWriter writes the engine's part of a snapshot. Its first error makes the

@@ -150,17 +150,24 @@ func TestReadLocomoBoundsAConversation(t *testing.T) {
 	}
 }
 
-// The real conversations: the numbers are those of their own JSON, counted
-// apart from this code.
-func TestReadLocomoRealData(t *testing.T) {
+// realLocomo is the file of the real conversations, which is not everywhere.
+func realLocomo(t *testing.T) string {
+	t.Helper()
 	data := os.Getenv("MEMDB_DATA")
 	if data == "" {
 		data = "../../shared/data"
 	}
 	path := filepath.Join(data, "locomo/locomo5.json")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no real data: %v", err)
+		t.Skipf("no LoCoMo: set MEMDB_DATA to the folder that holds locomo/locomo5.json: %v", err)
 	}
+	return path
+}
+
+// The real conversations: the numbers are those of their own JSON, counted
+// apart from this code.
+func TestReadLocomoRealData(t *testing.T) {
+	path := realLocomo(t)
 	turns, questions, judged := 0, 0, 0
 	for _, c := range conversations(t, openFile(t, path)) {
 		turns += len(c.Turns)
@@ -181,14 +188,7 @@ func TestReadLocomoRealData(t *testing.T) {
 // TestExportOfRealData: five conversations, some changed, deleted and recalled, come
 // back byte for byte.
 func TestExportOfRealData(t *testing.T) {
-	data := os.Getenv("MEMDB_DATA")
-	if data == "" {
-		data = "../../shared/data"
-	}
-	path := filepath.Join(data, "locomo/locomo5.json")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no real data: %v", err)
-	}
+	path := realLocomo(t)
 	now := newTestClock()
 	db, other := openAt(t, now, LocomoIndexedText()...), openAt(t, now, LocomoIndexedText()...)
 	if _, err := ImportLocomo(t.Context(), db, openFile(t, path), nil); err != nil {

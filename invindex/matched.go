@@ -13,15 +13,40 @@ func (x *Index) Matched(ctx context.Context, s Snapshot, terms []string, docs []
 	if len(terms) > MaxQueryTerms {
 		return tooManyTerms(len(terms))
 	}
-	if len(out) != len(docs) {
-		return fmt.Errorf("%w: room for %d counts of %d documents", ErrInvalid, len(out), len(docs))
-	}
-	if !slices.IsSorted(docs) {
-		return fmt.Errorf("%w: the documents to count for are not in ascending order", ErrInvalid)
+	if err := checkDocs(docs, len(out)); err != nil {
+		return err
 	}
 	clear(out)
 	sc := newScratch()
 	defer sc.free()
+	return x.among(ctx, s, docs, func(v *view, lo, hi int) error {
+		sc.decoded = sc.decoded[:0]
+		for _, t := range terms {
+			l, err := v.list(ofTerms, t, sc)
+			if err != nil {
+				return err
+			}
+			l.countIn(docs[lo:hi], out[lo:hi], &sc.mask)
+		}
+		return nil
+	})
+}
+
+// checkDocs refuses documents that are not in ascending order, or more or less room
+// for results.
+func checkDocs(docs []uint32, room int) error {
+	if room != len(docs) {
+		return fmt.Errorf("%w: room for %d results of %d documents", ErrInvalid, room, len(docs))
+	}
+	if !slices.IsSorted(docs) {
+		return fmt.Errorf("%w: the documents are not in ascending order", ErrInvalid)
+	}
+	return nil
+}
+
+// among calls visit for each chunk that may have some of given documents, in ascending
+// order: docs[lo:hi].
+func (x *Index) among(ctx context.Context, s Snapshot, docs []uint32, visit func(v *view, lo, hi int) error) error {
 	for _, c := range s.list(x) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -32,13 +57,8 @@ func (x *Index) Matched(ctx context.Context, s Snapshot, terms []string, docs []
 		if lo == hi {
 			continue
 		}
-		sc.decoded = sc.decoded[:0]
-		for _, t := range terms {
-			l, err := v.list(ofTerms, t, sc)
-			if err != nil {
-				return err
-			}
-			l.countIn(docs[lo:hi], out[lo:hi], &sc.mask)
+		if err := visit(&v, lo, hi); err != nil {
+			return err
 		}
 	}
 	return nil

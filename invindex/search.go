@@ -117,27 +117,15 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 	if err != nil {
 		return err
 	}
-	if len(out) != len(docs) {
-		return fmt.Errorf("%w: room for %d scores of %d documents", ErrInvalid, len(out), len(docs))
-	}
-	if !slices.IsSorted(docs) {
-		return fmt.Errorf("%w: the documents to score are not in ascending order", ErrInvalid)
+	if err := checkDocs(docs, len(out)); err != nil {
+		return err
 	}
 	sc := newScratch()
 	defer sc.free()
 	for i, doc := range docs {
 		out[i] = Hit{Doc: doc}
 	}
-	for _, c := range s.list(x) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		v := s.view(c)
-		lo, _ := slices.BinarySearch(docs, v.base)
-		hi, _ := slices.BinarySearch(docs, v.base+v.limit)
-		if lo == hi {
-			continue
-		}
+	return x.among(ctx, s, docs, func(v *view, lo, hi int) error {
 		sc.slots = sc.slots[:0]
 		for _, doc := range docs[lo:hi] {
 			sc.slots = append(sc.slots, uint16(doc))
@@ -154,8 +142,8 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 		for i, sum := range sc.sums {
 			out[lo+i].Score, out[lo+i].Matched = scorer.score(sum), sc.matched[i]
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // countMatches fills in how many terms each hit has, from the lists of the chunks

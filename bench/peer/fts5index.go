@@ -24,11 +24,10 @@ INSERT INTO docs(docs, rank) VALUES ('rank', 'bm25(0.0, 1.0)');`
 
 // openFTS5 makes an empty table through a driver.
 func openFTS5(driver, dir string) (Index, error) {
-	db, err := sql.Open(driver, filepath.Join(dir, "fts5.db"))
+	db, err := openDriver(driver, filepath.Join(dir, "fts5.db"))
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: %w", err)
+		return nil, err
 	}
-	db.SetMaxOpenConns(1) // as openSQLite does
 	s := &fts5Index{sqliteText{db: db}}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.Close())

@@ -21,7 +21,7 @@ type pebbleStore struct {
 
 func openPebble(dir string, _, valueBytes int) (Store, error) {
 	db, err := pebble.Open(filepath.Join(dir, "pebble"), &pebble.Options{
-		MemTableSize: pebbleMemtable, FormatMajorVersion: pebble.FormatValueSeparation, Logger: silent{},
+		MemTableSize: pebbleMemtable, FormatMajorVersion: pebble.FormatValueSeparation, Logger: Silent{},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pebble: %w", err)
@@ -35,14 +35,15 @@ func (s *pebbleStore) Put(_ context.Context, r *Record) error {
 
 func (s *pebbleStore) Close() error { return s.db.Close() }
 
-// silent drops what Pebble tells of each flush.
-type silent struct{}
+// Silent is a logger for Pebble that drops what it tells of each flush.
+type Silent struct{}
 
-func (silent) Infof(string, ...any)  {}
-func (silent) Errorf(string, ...any) {}
+func (Silent) Infof(string, ...any)  {}
+func (Silent) Errorf(string, ...any) {}
 
-// Fatalf stops the benchmark: the peer's disk has failed.
-func (silent) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+// Fatalf stops the benchmark, as Pebble expects of it: the disk has failed, and
+// what comes after would measure nothing.
+func (Silent) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 // bboltStore is a B+ tree (MIT). Several writers share commits by its Batch.
 type bboltStore struct {

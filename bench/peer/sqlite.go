@@ -31,17 +31,26 @@ INSERT INTO docs(docs, rank) VALUES ('rank', 'bm25(0.0, 0.0, 1.0)');`
 
 // openSQLite makes an empty table through a driver.
 func openSQLite(driver, dir string) (Text, error) {
-	db, err := sql.Open(driver, filepath.Join(dir, "fts5.db"))
+	db, err := openDriver(driver, filepath.Join(dir, "fts5.db"))
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: %w", err)
+		return nil, err
 	}
-	// One connection: the pragmas hold for it, and the work is sequential.
-	db.SetMaxOpenConns(1)
 	s := &sqliteText{db: db}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.Close())
 	}
 	return s, nil
+}
+
+// openDriver opens a file with one connection: the pragmas hold for it, and SQLite has
+// one writer.
+func openDriver(driver, path string) (*sql.DB, error) {
+	db, err := sql.Open(driver, path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
 }
 
 func (s *sqliteText) prepare() (err error) {

@@ -22,12 +22,10 @@ CREATE TABLE records(id INTEGER PRIMARY KEY, scope TEXT, text TEXT, vector BLOB)
 CREATE VIRTUAL TABLE words USING fts5(scope, text, content = '', tokenize = 'porter unicode61');`
 
 func openSQLiteRows(driver, dir string) (Store, error) {
-	db, err := sql.Open(driver, filepath.Join(dir, "rows.db"))
+	db, err := openDriver(driver, filepath.Join(dir, "rows.db"))
 	if err != nil {
-		return nil, fmt.Errorf("sqlite: %w", err)
+		return nil, err
 	}
-	// One connection: the pragmas hold for it, and SQLite has one writer.
-	db.SetMaxOpenConns(1)
 	s := &sqliteRows{db: db}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.Close())

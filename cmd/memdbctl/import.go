@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 )
 
 const importExample = `
@@ -153,26 +154,13 @@ func originOf(ctx context.Context, r io.Reader, in *bufio.Reader) (string, error
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	origin, err := exchange.Fingerprint(untilDone{ctx, f})
+	origin, err := exchange.Fingerprint(ctxio.Reader(ctx, f))
 	if err != nil {
 		return "", err
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	in.Reset(f)
 	return origin, err
-}
-
-// untilDone is a reader that ends with a context.
-type untilDone struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u untilDone) Read(p []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.r.Read(p)
 }
 
 // headSize is room for the line of a database.

@@ -57,6 +57,7 @@ var law = map[string]row{
 	"internal/arch":         {floor: base},
 	"internal/clock":        {floor: base},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},
+	"internal/ctxio":        {floor: base},
 	"internal/fsys":         {floor: base, outside: []string{pebble}},
 	"internal/fsys/crashfs": {floor: base, outside: []string{pebble}, forTests: true},
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
