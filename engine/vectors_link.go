@@ -191,9 +191,11 @@ func (l *linker) pause(ctx context.Context, s *space) {
 	}
 }
 
-// pressed tells whether linking must not wait for a pause between writes.
+// pressed tells whether linking must not wait for a pause between writes: it takes
+// more of the processor than the writes themselves, and only searches gain by it.
 func (l *linker) pressed(s *space) bool {
-	return s.index.Pending() >= l.db.limits.unlinkedSoft || l.urgent.Load() > 0
+	pending, limits := s.index.Pending(), &l.db.limits
+	return l.urgent.Load() > 0 || pending >= limits.unlinkedMost/2 || pending >= limits.unlinkedSoft && s.asked.Load()
 }
 
 // link links until there is nothing more to do, the turn is over, or, where nothing
@@ -205,6 +207,7 @@ func (l *linker) link(ctx context.Context, s *space) {
 		l.leisure.Store(&cancel)
 		defer l.leisure.Store(nil)
 	}
+	s.asked.Store(false)
 	err := s.index.Link(turn, s.index.Len())
 	if err == nil || turn.Err() != nil {
 		return
