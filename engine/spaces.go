@@ -38,6 +38,7 @@ type space struct {
 	holders paged[slotHolder]    // slot → whose vector it is
 
 	used    atomic.Int64  // vectors that are not freed
+	asked   atomic.Bool   // a search came, since vectors were last linked, that links would have helped
 	added   atomic.Uint64 // vectors ever put into the index since it was opened
 	removed atomic.Uint64
 	saved   saved // of the snapshot on disk; the linker's, and Close's when that has ended

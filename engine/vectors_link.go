@@ -205,9 +205,11 @@ func (l *linker) pause(ctx context.Context, s *space) {
 	}
 }
 
-// pressed tells whether linking must not wait for a pause between writes.
+// pressed tells whether linking must not wait for a pause between writes: it takes
+// more of the processor than the writes themselves, and only searches gain by it.
 func (l *linker) pressed(s *space) bool {
-	return s.index.Pending() >= l.db.limits.unlinkedSoft || l.urgent.Load() > 0
+	pending, limits := s.index.Pending(), &l.db.limits
+	return l.urgent.Load() > 0 || pending >= limits.unlinkedMost/2 || pending >= limits.unlinkedSoft && s.asked.Load()
 }
 
 // builders is how many goroutines link: half of what the program may run at once,
@@ -231,6 +233,7 @@ func (l *linker) link(ctx context.Context, s *space) {
 	l.leisure.Store(!l.pressed(s))
 	defer l.leisure.Store(false)
 	s.index.SetBuilders(l.builders())
+	s.asked.Store(false)
 	err := s.index.Link(turn, s.index.Len())
 	if err == nil || turn.Err() != nil {
 		return

@@ -554,6 +554,78 @@ func TestRemoveAll(t *testing.T) {
 	}
 }
 
+// patience is a context that is done after so many looks at it.
+type patience struct {
+	context.Context
+	looks int
+}
+
+func (p *patience) Err() error {
+	if p.looks--; p.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestRepairCancelled: a slot that lost its only link to a repair that was cancelled is
+// linked anew by the next.
+func TestRepairCancelled(t *testing.T) {
+	rng := random(t)
+	x := linkedIndex(t, Config{Dim: 4}, clustered(rng, 100, 4, 3))
+	g := &x.graph
+	entry, _, _ := g.entryPoint()
+	slot := uint32(0)
+	for slot == entry || g.level(slot) > 0 {
+		slot++
+	}
+	other := slot + 1
+	for from := range x.Len() { // only these two link to each other
+		links := slices.DeleteFunc(g.neighbours(from, 0, nil), func(to uint32) bool { return to == slot || to == other })
+		g.setNeighbours(from, 0, links)
+	}
+	g.setNeighbours(slot, 0, []uint32{other})
+	g.setNeighbours(other, 0, []uint32{slot})
+	for gone := range uint32(10) {
+		x.Remove(other + gone)
+	}
+	for x.Len() <= rowsPerCheck { // repair looks at its context again
+		mustAdd(t, x, randomVector(rng, 4))
+	}
+	w := newBuilder(x)
+	if err := w.repair(&patience{t.Context(), 1}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled repair: %v", err)
+	}
+	if links := g.neighbours(slot, 0, nil); len(links) > 0 {
+		t.Fatalf("the slot still has links: %v", links)
+	}
+	if err := w.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	links := g.neighbours(slot, 0, nil)
+	if !slices.ContainsFunc(links, func(to uint32) bool { return slices.Contains(g.neighbours(to, 0, nil), slot) }) {
+		t.Errorf("slot %d links to %v, of which none links back", slot, links)
+	}
+}
+
+// TestRemovedDuringRepair: the last row goes while repair leads around the others. Rows
+// are long, so that no page can be mistaken for that of a slot that is none.
+func TestRemovedDuringRepair(t *testing.T) {
+	x := linkedIndex(t, Config{Dim: MaxDim}, clustered(random(t), 20, MaxDim, 3))
+	for slot := range x.Len() - 1 {
+		x.Remove(slot)
+	}
+	w, removed := newBuilder(x), slices.Clone(x.graph.removed)
+	x.Remove(x.Len() - 1)
+	if err := w.leadAround(t.Context(), removed); err != nil {
+		t.Fatal(err)
+	}
+	mustLink(t, x) // the rest
+	checkGraph(t, x)
+	if n := x.Linked(); n != 0 {
+		t.Errorf("%d removed rows are in the graph", n)
+	}
+}
+
 // TestFilters searches within sets of every size: spread evenly, along a
 // direction, and far from the query.
 func TestFilters(t *testing.T) {
