@@ -138,7 +138,7 @@ func (b *beam) walk(level, budget int) bool {
 			// while these rows are scored.
 			simd.Prefetch(unsafe.Pointer(unsafe.SliceData(g.list(b.found[b.next].slot&slotMask, level))))
 		}
-		b.insertAll(0)
+		b.insertAll()
 	}
 	return false
 }
@@ -156,13 +156,28 @@ func (b *beam) nextCandidate() *candidate {
 	return nil
 }
 
-// insertAll scores the slots in ids and inserts those good enough with a mark.
-func (b *beam) insertAll(mark uint32) {
+// insertAll scores the slots in ids and inserts those good enough.
+func (b *beam) insertAll() {
 	for i, score := range b.score() {
 		if b.shown < b.ef || score > b.found[len(b.found)-1].score {
-			b.insert(score, b.ids[i]|mark)
+			b.insert(score, b.ids[i])
 		}
 	}
+}
+
+// insertPending scores the slots in ids, which the graph does not lead to, inserts
+// those good enough that may be returned, and empties ids.
+func (b *beam) insertPending() {
+	for i, score := range b.score() {
+		slot := b.ids[i]
+		if b.shown >= b.ef && score <= b.found[len(b.found)-1].score || b.visible != nil && !b.visible(slot) {
+			continue
+		}
+		if b.visited.add(slot) {
+			b.insert(score, slot|markExpanded)
+		}
+	}
+	b.ids = b.ids[:0]
 }
 
 // insert puts a candidate in its place and drops what falls off the end.
