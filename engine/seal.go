@@ -209,6 +209,7 @@ func (w *sealWriter) apply() error {
 // loadSealed reads the chunks that are sealed, in ascending order.
 func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 	lower, upper := db.keys.span(kindRows)
+	var p rowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		if len(key) != keyHeader+3 {
 			return corruptKey("rows", key)
@@ -220,8 +221,7 @@ func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 				return err
 			}
 		}
-		p, err := decodeRows(uint32(chunk)<<16|uint32(key[keyHeader+2])*rowsOfPage, value)
-		if err != nil {
+		if err := p.decode(uint32(chunk)<<16|uint32(key[keyHeader+2])*rowsOfPage, value); err != nil {
 			return err
 		}
 		for i, doc := range p.docs {

@@ -66,6 +66,9 @@ func (l *vectorLoader) stop() {
 	}
 }
 
+// wantsLeast is how many vectors a space has room for from the first on.
+const wantsLeast = 1 << 10
+
 // want notes the vectors of a document.
 func (l *vectorLoader) want(doc uint32, v *version, refs []vectorRef) {
 	for _, ref := range refs {
@@ -73,7 +76,12 @@ func (l *vectorLoader) want(doc uint32, v *version, refs []vectorRef) {
 		if ref.born != 0 {
 			of.born, of.change = ref.born, ref.change
 		}
-		l.wants[ref.space] = append(l.wants[ref.space], want{doc, of})
+		wants := l.wants[ref.space]
+		if len(wants) == cap(wants) {
+			// Twice as many at a time: growing by less leaves more behind in all.
+			wants = slices.Grow(wants, max(len(wants), wantsLeast))
+		}
+		l.wants[ref.space] = append(wants, want{doc, of})
 	}
 }
 
@@ -225,6 +233,13 @@ func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint6
 	if err != nil {
 		return nil, err
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if size := info.Size(); int64(slots) > size/holderSize {
+		return nil, badSnapshot("it says that it has %d slots in %d bytes", slots, size)
+	}
 	holders, err := r.holders(slots)
 	if err != nil {
 		return nil, err
@@ -309,10 +324,9 @@ func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err 
 	return h.slots, nil
 }
 
-// holders reads whose the slots are, in steps, so that a wrong count of slots
-// fails at the end of the file and not for lack of memory.
+// holders reads whose the slots are. There may be as many, going by the file's size.
 func (r *spaceReader) holders(slots uint32) ([]version, error) {
-	var all []version
+	all := make([]version, 0, slots)
 	for left := slots; left > 0; {
 		n := min(left, snapshotBuffer/holderSize)
 		b, err := r.take(int(n) * holderSize)
