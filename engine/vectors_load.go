@@ -69,11 +69,7 @@ func (l *vectorLoader) stop() {
 // want notes the vectors of a document.
 func (l *vectorLoader) want(doc uint32, v *version, refs []vectorRef) {
 	for _, ref := range refs {
-		of := *v
-		if ref.born != 0 {
-			of.born, of.change = ref.born, ref.change
-		}
-		l.wants[ref.space] = append(l.wants[ref.space], want{doc, of})
+		l.wants[ref.space] = append(l.wants[ref.space], want{doc, ref.of(*v)})
 	}
 }
 
