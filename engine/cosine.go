@@ -226,9 +226,12 @@ func (r *recalling) exact(i int, doc uint32) (float64, error) {
 		return 0, &Error{Kind: ErrCorrupt, What: "score a vector", Why: "it has gone while it was looked at"}
 	}
 	var err error
-	if c.space.index.Config().Truth == nil {
-		c.row = c.space.index.Row(slot, c.row)
-	} else if c.row, err = c.truth(slot, c.row[:0]); err != nil {
+	if r.tx.db.vectorsInMemory {
+		c.row, err = c.space.index.Row(slot, c.row)
+	} else {
+		c.row, err = c.truth(slot, c.row[:0])
+	}
+	if err != nil {
 		return 0, err
 	}
 	score, err := c.est.Exact(c.row)
