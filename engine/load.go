@@ -121,7 +121,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	}
 	if err := db.start(base, id, o); err != nil {
 		db.loading.stop()
-		return errors.Join(err, db.points.close(), db.closeStore())
+		return errors.Join(err, db.points.close(), db.closeCodes(), db.closeStore())
 	}
 	return nil
 }

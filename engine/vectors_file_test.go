@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
@@ -104,5 +105,90 @@ func TestCodesFileFails(t *testing.T) {
 		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Text: "number"}); len(hits) != 10 {
 			t.Errorf("%d hits of 10 by words", len(hits))
 		}
+	}
+}
+
+// codesFS is the disk's file system, with files of codes that are counted and may not
+// grow.
+type codesFS struct {
+	vfs.FS
+	room   bool
+	opened int
+}
+
+type codesFSFile struct {
+	vfs.File
+	fs *codesFS
+}
+
+func (f *codesFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, c)
+	if err != nil || !strings.HasSuffix(name, snapshotTemp) {
+		return file, err
+	}
+	f.opened++
+	return &codesFSFile{file, f}, nil
+}
+
+func (f *codesFSFile) WriteAt(p []byte, at int64) (int, error) {
+	if !f.fs.room {
+		return 0, unix.ENOSPC
+	}
+	return f.File.WriteAt(p, at)
+}
+
+func (f *codesFSFile) Close() error {
+	f.fs.opened--
+	return f.File.Close()
+}
+
+// TestCodesFileIsFull: the log says once that memory is taken instead.
+func TestCodesFileIsFull(t *testing.T) {
+	log, said := logged()
+	limits := smallLimits()
+	limits.codes = 1
+	db, err := Open(t.TempDir(), &Options{FS: &codesFS{FS: vfs.Default}, Logger: log, vectorLimits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, db)
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
+	_, err = db.spaces.named(defaultSpace).file.WriteAt(make([]byte, 1), 0) // as for the next page
+	wantError(t, "a full disk", err, unix.ENOSPC)
+	const warning = "cannot grow: memory is taken"
+	if got := said(); strings.Count(got, warning) != 1 || !strings.Contains(got, unix.ENOSPC.Error()) {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+// TestCodesFileIsClosed: that of a space whose making was taken back, and those of a
+// database that does not open.
+func TestCodesFileIsClosed(t *testing.T) {
+	fs, dir := &codesFS{FS: vfs.Default, room: true}, t.TempDir()
+	limits := smallLimits()
+	limits.codes = 1
+	opts := &Options{FS: fs, vectorLimits: limits}
+	db, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada, stop := Scope{User: "ada"}, errors.New("stop")
+	err = db.Update(t.Context(), func(tx *Tx) error {
+		mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+		mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "tea"})
+		if fs.opened != 1 {
+			t.Errorf("%d files are open in the transaction", fs.opened)
+		}
+		return stop
+	})
+	if wantError(t, "an update that fails", err, stop); fs.opened != 0 {
+		t.Errorf("%d files are open after it", fs.opened)
+	}
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	closeTest(t, db)
+	opts.Embedder = newFakeEmbedder(5)
+	_, err = Open(dir, opts)
+	if wantError(t, "an embedder of another dimension", err, ErrMismatch); fs.opened != 0 {
+		t.Errorf("%d files are open after a failed Open", fs.opened)
 	}
 }
