@@ -41,7 +41,7 @@ type snapshot struct {
 }
 
 // beginVectors starts reading the snapshots of the spaces.
-func (db *DB) beginVectors() error {
+func (db *DB) beginVectors() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &vectorLoader{wants: map[uint16][]want{}, cancel: cancel, read: make(chan map[uint16]*snapshot, 1)}
 	db.loading = l
@@ -55,7 +55,6 @@ func (db *DB) beginVectors() error {
 		}
 		l.read <- read
 	}()
-	return nil
 }
 
 // stop ends the reading where Open fails.
