@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -111,11 +112,8 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 		}
 	}
 	err := db.lexical.fill(ctx, bare, func(doc uint32) (string, error) {
-		rec, err := r.tx.record(db.docs.row(doc).version)
-		if err != nil {
-			return "", err
-		}
-		return db.searched(rec)
+		texts, err := r.tx.indexedTexts(doc)
+		return strings.Join(texts, "\n"), err
 	})
 	if err != nil {
 		return err
