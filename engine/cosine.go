@@ -85,8 +85,8 @@ func (r *recalling) mixes() bool {
 }
 
 // similarity makes a score one that can stand for a cosine: a distance d is
-// 1/(1+d). Dot products are those of vectors of length one or less where somebody
-// mixes them with other signals.
+// 1/(1+d). Dot products are expected to be those of vectors of length one or less
+// where somebody mixes them with other signals.
 func (s *space) similarity(score float32) float32 {
 	switch s.metric {
 	case hnsw.L2:

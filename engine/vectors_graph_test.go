@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // smallLimits make graphs and snapshots of few vectors.
@@ -518,6 +520,53 @@ func TestCreateSpace(t *testing.T) {
 		t.Errorf("a distance of 1 counts %v in hybrid, want 0.25", got)
 	}
 	mustCheck(t, db, 2)
+}
+
+// TestScoresOfMetrics: profiles that mix signals make a similarity of a score, others
+// take it as it is.
+func TestScoresOfMetrics(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada, query := Scope{User: "ada"}, []float32{1, 2}
+	for _, m := range []Metric{MetricCosine, MetricDot, MetricL2} {
+		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: string(m), Dim: 2, Metric: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vectors := map[string][]float32{"a": {2, 4}, "b": {-2, -4}, "c": {.1, .2}}
+	for id, vec := range vectors {
+		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Vectors: map[string][]float32{"cosine": vec, "dot": vec, "l2": vec}})
+	}
+	root := math.Sqrt(5) // the length of the query
+	raw := map[Metric]map[string]float64{
+		MetricCosine: {"a": 1, "b": -1, "c": 1},
+		MetricDot:    {"a": 10, "b": -10, "c": .5},
+		MetricL2:     {"a": -root, "b": -3 * root, "c": -.9 * root},
+	}
+	mixed := map[Metric]map[string]float64{
+		MetricCosine: {"a": 1, "b": -1, "c": 1},
+		MetricDot:    {"a": 1, "b": -1, "c": .5},
+		MetricL2:     {"a": 1 / (1 + root), "b": 1 / (1 + 3*root), "c": 1 / (1 + .9*root)},
+	}
+	for metric := range raw {
+		for _, p := range []Profile{ProfileVector, ProfileSubstrate, ProfileHybrid, ProfileBest} {
+			hits := mustRecall(t, db.Memories(), Query{Scope: ada, Space: string(metric), Embedding: query, Profile: p})
+			if len(hits) != len(vectors) {
+				t.Errorf("%s, %s: %d hits", metric, p, len(hits))
+			}
+			for _, h := range hits {
+				want := raw[metric][h.ID]
+				switch p {
+				case ProfileHybrid:
+					want = policy.Hybrid().Cosine * mixed[metric][h.ID]
+				case ProfileBest:
+					want = policy.BestLearned().Cosine * max(0, mixed[metric][h.ID])
+				}
+				if math.Abs(h.Parts.Cosine-want) > 1e-6 {
+					t.Errorf("%s, %s: the vector of %s counts %v, want %v", metric, p, h.ID, h.Parts.Cosine, want)
+				}
+			}
+		}
+	}
 }
 
 // logged is a logger and what it was told.
