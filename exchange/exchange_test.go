@@ -650,3 +650,25 @@ func TestImportSpaces(t *testing.T) {
 		}
 	}
 }
+
+// FuzzVector: what is read of a list is what the JSON package reads of it, but for null.
+func FuzzVector(f *testing.F) {
+	for _, s := range []string{"[]", " [ ]", "null", "[1,-2.5e-3 , 0]", "[1e39]", "[1,null]", `["1,2"]`, "[[1,2]]", "[1,2", "[0.1,1e-60]", "{}", "true", "[1,]"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var got Vector
+		var want []float32
+		var parts []*float32
+		err, wantErr := json.Unmarshal(b, &got), json.Unmarshal(b, &want)
+		if wantErr == nil && json.Unmarshal(b, &parts) == nil && slices.Contains(parts, nil) {
+			if err == nil {
+				t.Errorf("%q has a null and is read as %v", b, got)
+			}
+			return
+		}
+		if (err == nil) != (wantErr == nil) || err == nil && !slices.Equal(got, want) || (got == nil) != (want == nil) && err == nil {
+			t.Errorf("%q is read as %v, %v; want %v, %v", b, got, err, want, wantErr)
+		}
+	})
+}

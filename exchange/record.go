@@ -79,18 +79,34 @@ func (r *Record) Memory() engine.Memory {
 // Vector is the list of a vector's components.
 type Vector []float32
 
-// UnmarshalJSON reads a list of numbers, or null for no vector. That package would
-// read a null in the list as 0.
+// UnmarshalJSON reads a list of numbers, or null for no vector, in less time than
+// json would, which reads a null in the list as 0.
 func (v *Vector) UnmarshalJSON(b []byte) error {
-	var list []float32
-	if err := json.Unmarshal(b, &list); err != nil {
-		return err
+	rest, ok := bytes.CutPrefix(b, []byte("["))
+	if !ok {
+		return json.Unmarshal(b, (*[]float32)(v))
 	}
-	if bytes.IndexByte(b, 'n') > 0 { // of a null in the list: numbers have no n
-		return &json.UnmarshalTypeError{Value: nullComponent, Type: reflect.TypeFor[float32]()}
+	rest = bytes.TrimSpace(bytes.TrimSuffix(rest, []byte("]")))
+	list := make(Vector, 0, bytes.Count(rest, []byte(","))+1)
+	for more := len(rest) > 0; more; {
+		var part []byte
+		part, rest, more = bytes.Cut(rest, []byte(","))
+		f, err := strconv.ParseFloat(string(bytes.TrimSpace(part)), 32)
+		if err != nil {
+			return noVector(b)
+		}
+		list = append(list, float32(f))
 	}
 	*v = list
 	return nil
+}
+
+// noVector is why a list is no vector.
+func noVector(b []byte) error {
+	if err := json.Unmarshal(b, new([]float32)); err != nil {
+		return err
+	}
+	return &json.UnmarshalTypeError{Value: nullComponent, Type: reflect.TypeFor[float32]()}
 }
 
 func convert[To, From ~[]float32](vectors map[string]From) map[string]To {
