@@ -295,10 +295,7 @@ func (db *DB) close() error {
 			db.saveSpace(context.Background(), s, db.limits.closeTail)
 		}
 	}
-	for _, s := range db.spaces.all() {
-		errs = append(errs, s.file.Close())
-	}
-	errs = append(errs, db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
+	errs = append(errs, db.closeCodes(), db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
 	if db.Failed() != nil {
 		return nil
 	}

@@ -229,6 +229,9 @@ func (tx *Tx) rollback() {
 	}
 	for _, s := range tx.spaces {
 		tx.db.spaces.remove(s)
+		if err := s.file.Close(); err != nil {
+			tx.db.log.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
+		}
 	}
 	if len(tx.undo) > 0 {
 		// Documents that were materialised stay in the indexes as holes, so

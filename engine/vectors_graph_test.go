@@ -466,6 +466,34 @@ func TestLinkedForSearches(t *testing.T) {
 	want("nobody has searched since", false)
 }
 
+// TestBrokenSpace: where vectors of one space cannot be linked, those of others are, and
+// writers wait for none.
+func TestBrokenSpace(t *testing.T) {
+	limits := smallLimits()
+	limits.unlinkedMost = 40
+	db := openTest(t, vfs.NewMem(), Options{vectorLimits: limits})
+	for _, name := range []string{"broken", "sound"} {
+		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: name, Dim: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sound, broken := db.spaces.named("sound"), db.spaces.named("broken")
+	broken.broken.Store(true)
+	for i := range 100 {
+		vec := []float32{1, float32(i)}
+		mustStore(t, db.Memories(), Memory{
+			Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Vectors: map[string][]float32{"sound": vec, "broken": vec},
+		})
+	}
+	err := db.WaitIndexed(t.Context())
+	if wantError(t, "a space that cannot be linked", err, ErrBusy); err != nil && !strings.Contains(err.Error(), "space broken") {
+		t.Errorf("%q does not name the space", err)
+	}
+	if n, m := sound.index.Linked(), broken.index.Linked(); n != 100 || m != 0 {
+		t.Errorf("%d and %d of 100 vectors are linked", n, m)
+	}
+}
+
 // TestUnlinkedIsBounded: however fast vectors come, not more than there may be are
 // unlinked.
 func TestUnlinkedIsBounded(t *testing.T) {

@@ -33,9 +33,6 @@ type linker struct {
 	behind atomic.Bool
 	// leisure ends a turn that began in a pause between writes, nil where none runs.
 	leisure atomic.Pointer[context.CancelFunc]
-	// broken is set where linking failed, as for lack of memory: searches then
-	// score what is not linked, and writers do not wait for what does not come.
-	broken atomic.Bool
 }
 
 func newLinker(db *DB) *linker {
@@ -61,7 +58,7 @@ func (l *linker) stored(s *space) {
 }
 
 func (l *linker) tooMany(s *space) bool {
-	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !l.broken.Load()
+	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !s.broken.Load()
 }
 
 // admit makes a writer wait while too many vectors are unlinked.
@@ -124,23 +121,24 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 	if err := db.usable(doing); err != nil { // Close does not wait for this call
 		return err
 	}
+	var broken error
 	for _, s := range db.spaces.all() {
 		// Pending is a queue: what is ahead of the vectors that come later.
 		until := s.added.Load()
 		err := db.linker.await(ctx, func() bool {
 			added := s.added.Load()
-			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || db.linker.broken.Load()
+			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || s.broken.Load()
 		})
 		switch {
 		case errors.Is(err, errLinkerEnded):
 			return closedError(doing)
 		case err != nil:
 			return fmt.Errorf("%s: %w", doing, err)
-		case db.linker.broken.Load():
-			return &Error{Kind: ErrBusy, What: doing, Why: "linking failed; the log says why", Do: "reopen the database"}
+		case s.broken.Load():
+			broken = &Error{Kind: ErrBusy, What: doing, Why: "linking failed in the space " + s.name + "; the log says why", Do: "reopen the database"}
 		}
 	}
-	return nil
+	return broken
 }
 
 func (l *linker) run(ctx context.Context) {
@@ -160,7 +158,7 @@ func (l *linker) run(ctx context.Context) {
 // round gives each space a turn and tells whether one has more to do.
 func (l *linker) round(ctx context.Context) (more bool) {
 	for _, s := range l.db.spaces.all() {
-		if s.index.Due() && !l.broken.Load() {
+		if s.index.Due() && !s.broken.Load() {
 			l.pause(ctx, s)
 			l.link(ctx, s)
 			more = true
@@ -212,6 +210,6 @@ func (l *linker) link(ctx context.Context, s *space) {
 	if err == nil || turn.Err() != nil {
 		return
 	}
-	l.broken.Store(true)
+	s.broken.Store(true)
 	l.db.log.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
 }
