@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -84,17 +83,13 @@ func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, mod
 func (db *DB) indexConfig(s *space) hnsw.Config {
 	c := hnsw.Config{
 		Dim: s.dim, Metric: s.metric, Seed: uint64(s.num), Crossover: db.limits.crossover,
-		Builders: min(max(1, runtime.GOMAXPROCS(0)/2), buildersMost),
-		File:     s.file, CodeMemory: db.codesShare(), RowMemory: math.MaxInt64,
+		File: s.file, CodeMemory: db.codesShare(), RowMemory: math.MaxInt64,
 	}
 	if !db.vectorsInMemory {
 		c.Truth = noTruth
 	}
 	return c
 }
-
-// buildersMost bounds the goroutines that link.
-const buildersMost = 8
 
 // noTruth stands for the truth of each search, which reads what its transaction
 // sees: see Tx.truth.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -413,6 +414,32 @@ func TestBackPressure(t *testing.T) {
 	close(l.ended)
 	if err := l.admit(t.Context()); err != nil {
 		t.Errorf("when the linker has ended: %v", err)
+	}
+}
+
+// TestLinkingIsHurried: whoever waits for links ends the turn that runs, and the next
+// takes all processors; without anybody who waits it leaves half of them.
+func TestLinkingIsHurried(t *testing.T) {
+	all := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(all)
+	runtime.GOMAXPROCS(6)
+	l := newLinker(&DB{spaces: newSpaces()})
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders in the background", n)
+	}
+	turn, end := context.WithCancel(t.Context())
+	l.turn.Store(&end)
+	waits, enough := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.await(waits, func() bool { return false }) }()
+	within(t, "the end of the turn", func() { <-turn.Done() })
+	if n := l.builders(); n != 6 {
+		t.Errorf("%d builders while somebody waits", n)
+	}
+	enough()
+	wantError(t, "a context that is done", <-done, context.Canceled)
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders afterwards", n)
 	}
 }
 
