@@ -393,7 +393,13 @@ const (
 
 // walked tells whether the documents in scope are so many that the graph is asked.
 func (r *recalling) walked(s *space) bool {
-	return s != nil && !r.q.Exact && r.set.GetCardinality() > uint64(r.tx.db.limits.exhaustive) && s.index.Linked() > 0
+	if s == nil || r.q.Exact || r.set.GetCardinality() <= uint64(r.tx.db.limits.exhaustive) {
+		return false
+	}
+	if !s.asked.Load() {
+		s.asked.Store(true)
+	}
+	return s.index.Linked() > 0
 }
 
 // nearest are documents in scope whose vectors are close to the query's, the

@@ -267,7 +267,8 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 const closeWait = 10 * time.Second
 
 // Close waits for running calls, commits what is gathered, and gives the folder
-// back. A database that has failed is closed too; what failed it was told by every
+// back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
+// goes on in the background when the database is opened again. A database that has failed is closed too; what failed it was told by every
 // call since. Closing again does nothing.
 func (db *DB) Close() (err error) {
 	db.closing.Do(func() { err = db.close() })

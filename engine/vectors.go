@@ -16,8 +16,9 @@ type vectorLimits struct {
 	// crossover is the number of vectors from which on a graph is built.
 	crossover int
 	// Up to unlinkedSoft vectors wait for a pause between writes to be linked: a
-	// search that scores them one by one takes a millisecond or less for it. At
-	// unlinkedMost writers wait: that is some milliseconds.
+	// search that scores them one by one takes a millisecond or less for it. More
+	// do while nobody searches, up to half of unlinkedMost, at which writers wait:
+	// that is some milliseconds.
 	unlinkedSoft, unlinkedMost int
 	// saveTail is the least number of vectors that have come, gone or been linked
 	// before a snapshot is written; where 1/saveShare of all vectors is more, that.

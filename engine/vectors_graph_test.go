@@ -10,12 +10,14 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -415,6 +417,82 @@ func TestBackPressure(t *testing.T) {
 	if err := l.admit(t.Context()); err != nil {
 		t.Errorf("when the linker has ended: %v", err)
 	}
+}
+
+// TestLinkingIsHurried: whoever waits for links ends the turn that runs, and the next
+// takes all processors; without anybody who waits it leaves half of them.
+func TestLinkingIsHurried(t *testing.T) {
+	all := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(all)
+	runtime.GOMAXPROCS(6)
+	l := newLinker(&DB{spaces: newSpaces()})
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders in the background", n)
+	}
+	turn, end := context.WithCancel(t.Context())
+	l.turn.Store(&end)
+	waits, enough := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.await(waits, func() bool { return false }) }()
+	within(t, "the end of the turn", func() { <-turn.Done() })
+	if n := l.builders(); n != 6 {
+		t.Errorf("%d builders while somebody waits", n)
+	}
+	enough()
+	wantError(t, "a context that is done", <-done, context.Canceled)
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders afterwards", n)
+	}
+}
+
+// TestLinkedForSearches: in the midst of writes vectors are linked for searches that
+// gain by it, or where very many wait.
+func TestLinkedForSearches(t *testing.T) {
+	db := &DB{spaces: newSpaces(), limits: vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedMost: 100}}
+	l := newLinker(db) // nothing links
+	db.linker = l
+	s, err := db.newSpace(1, "s", 2, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.spaces.add(s)
+	fill := func(from, to uint32) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			if err := s.add(i, version{seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	recall := func(docs uint64) {
+		t.Helper()
+		r := &recalling{tx: &Tx{db: db}, q: &Query{}, set: roaring.New()}
+		r.set.AddRange(0, docs)
+		if r.walked(s) {
+			t.Error("a graph without links is walked")
+		}
+	}
+	want := func(when string, pressed bool) {
+		t.Helper()
+		if l.pressed(s) != pressed {
+			t.Errorf("%s: pressed %v", when, !pressed)
+		}
+	}
+	fill(0, 19)
+	recall(19)
+	want("few vectors, and a search", false)
+	fill(19, 20)
+	want("more vectors, and a search", true)
+	s.asked.Store(false)
+	want("nobody searches", false)
+	recall(5)
+	want("searches of small scopes", false)
+	fill(20, 50)
+	want("very many vectors", true)
+	l.link(t.Context(), s)
+	want("all are linked", false)
+	fill(50, 70)
+	want("nobody has searched since", false)
 }
 
 // TestBrokenSpace: where vectors of one space cannot be linked, those of others are, and

@@ -844,3 +844,20 @@ func TestChurnBelowCrossover(t *testing.T) {
 	query := randomVector(rng, 4)
 	checkHits(t, x, query, slots, 10, mustSearch(t, x, query, Search{K: 10, Slots: x.Len()}))
 }
+
+// TestSetBuilders: within the limits, for calls of Link to come.
+func TestSetBuilders(t *testing.T) {
+	x := newGraph(t, Config{Dim: 16, Builders: 2})
+	vecs := clustered(random(t), 500, 16, 3)
+	for _, v := range vecs {
+		mustAdd(t, x, v)
+	}
+	for n, want := range map[int]int32{-1: 1, 0: 1, 3: 3, 1 << 20: maxBuilders} {
+		if x.SetBuilders(n); x.builders.Load() != want {
+			t.Errorf("%d: %d builders", n, x.builders.Load())
+		}
+	}
+	if err := x.Link(t.Context(), x.Len()); err != nil || x.Linked() != len(vecs) {
+		t.Errorf("linked %d, %v", x.Linked(), err)
+	}
+}

@@ -73,7 +73,7 @@ type Config struct {
 
 	M              int    // links of a node in each upper layer; twice as many in the lowest. 2 to 64; 0 is 16
 	EfConstruction int    // candidates kept while linking. 1 to 4096; 0 is 200
-	Builders       int    // goroutines that Link uses. 1 to 64; 0 is 1, whose graph depends on Seed and the order of calls alone
+	Builders       int    // goroutines that Link uses, see SetBuilders. 1 to 64; 0 is 1, whose graph depends on Seed and the order of calls alone
 	Seed           uint64 // of the choice of layers
 	Crossover      int    // rows below which no graph is built; 0 is [Crossover]
 }
@@ -125,6 +125,8 @@ type Index struct {
 	graph  graph
 	spill  *spill // nil: all is in memory
 
+	builders atomic.Int32 // of the next Link
+
 	free    []uint32  // slots to use again, for the writer
 	vec     []float32 // the writer's normalised vector
 	decoded []float32 // the writer's quantised vector
@@ -141,6 +143,7 @@ func New(cfg Config) (*Index, error) {
 		vec:     make([]float32, 0, cfg.Dim),
 		decoded: make([]float32, 0, cfg.Dim),
 	}
+	x.builders.Store(int32(cfg.Builders))
 	x.spill = newSpill(cfg.File)
 	x.codes.initSpilled(codeStride(cfg.Dim), x.spill, cfg.CodeMemory)
 	x.rows.initSpilled(uintptr(cfg.Dim)*4, x.spill, cfg.RowMemory)

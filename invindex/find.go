@@ -10,16 +10,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Lookup is Find for an index without sealed chunks, in which reading can't fail.
-// Where one is sealed and can't be read, the set is empty.
-func (x *Index) Lookup(s Snapshot, value Value) *roaring.Bitmap {
-	set, err := x.Find(s, value)
-	if err != nil {
-		return roaring.New()
-	}
-	return set
-}
-
 // Find returns the documents with a filter value, visible or not, below the
 // snapshot's mark. The bitmap is the caller's.
 func (x *Index) Find(s Snapshot, value Value) (*roaring.Bitmap, error) {

@@ -511,8 +511,8 @@ func TestManyChunks(t *testing.T) {
 	if want := []uint32{0, 1, 65535, 65536, 65536*3 + 7}; !slices.Equal(got, want) {
 		t.Errorf("hits %v, want %v", got, want)
 	}
-	if n := x.Lookup(s, Value{Key: "v"}).GetCardinality(); n != 7 {
-		t.Errorf("%d documents have the value, want 7", n)
+	if set, err := x.Find(s, Value{Key: "v"}); err != nil || set.GetCardinality() != 7 {
+		t.Errorf("%v have the value, error %v; want 7 documents", set, err)
 	}
 	if x.Terms() != 4 { // one in each chunk
 		t.Errorf("%d terms, want 4", x.Terms())
@@ -615,8 +615,8 @@ func TestBadInput(t *testing.T) {
 	if x.Snapshot().Docs != 6 || x.Terms() != 1 {
 		t.Errorf("refused documents left %d documents and %d terms", x.Snapshot().Docs, x.Terms())
 	}
-	if n := x.Lookup(x.Snapshot(), Value{Key: long}).GetCardinality(); n != 0 {
-		t.Errorf("%d documents have a value that is too long", n)
+	if set, err := x.Find(x.Snapshot(), Value{Key: long}); err != nil || !set.IsEmpty() {
+		t.Errorf("%v have a value that is too long, error %v", set, err)
 	}
 }
 

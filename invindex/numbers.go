@@ -216,8 +216,14 @@ func (h *hotColumns) all() []*hotColumn {
 	return nil
 }
 
-func (h *hotColumns) find(field uint16) (at int, ok bool) {
-	return slices.BinarySearchFunc(h.all(), field, func(c *hotColumn, f uint16) int { return cmp.Compare(c.field, f) })
+// find returns the column of a field, or where it would be in the list.
+func (h *hotColumns) find(field uint16) (c *hotColumn, at int) {
+	list := h.all()
+	at, ok := slices.BinarySearchFunc(list, field, func(c *hotColumn, f uint16) int { return cmp.Compare(c.field, f) })
+	if !ok {
+		return nil, at
+	}
+	return list[at], at
 }
 
 // add adds the numbers of a document and returns the number of bytes by which the
@@ -235,25 +241,26 @@ func (h *hotColumns) add(slot uint16, d *Doc) int {
 
 // put adds a number.
 func (h *hotColumns) put(field uint16, p pair) (grown int) {
-	at, ok := h.find(field)
-	if !ok {
+	c, at := h.find(field)
+	if c == nil {
 		const each = 64 // of a column, about
-		list := slices.Insert(slices.Clone(h.all()), at, &hotColumn{field: field})
+		c = &hotColumn{field: field}
+		list := slices.Insert(slices.Clone(h.all()), at, c)
 		h.list.Store(&list)
 		grown = each
 	}
-	return grown + h.all()[at].add(p)
+	return grown + c.add(p)
 }
 
 func (c *hotChunk) inRange(_ Reader, field uint16, r Range, m *mask) (bool, error) {
 	if c.columns.unknown.Load() {
 		return false, noNumbers(c.number)
 	}
-	at, ok := c.columns.find(field)
-	if ok {
-		c.columns.all()[at].inRange(r, m)
+	col, _ := c.columns.find(field)
+	if col != nil {
+		col.inRange(r, m)
 	}
-	return ok, nil
+	return col != nil, nil
 }
 
 func noNumbers(chunk uint16) error {

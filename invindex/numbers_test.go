@@ -155,6 +155,38 @@ func TestNoNumbers(t *testing.T) {
 	}
 }
 
+// TestNewFields: a range of one field is the same while others come before it.
+func TestNewFields(t *testing.T) {
+	const field, docs = 1 << 14, 10
+	x := New(Config{})
+	add := func(doc uint32, field uint16) {
+		if err := x.Add(doc, &Doc{Numbered: true, Numbers: []Number{{Field: field, Value: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for doc := range uint32(docs) {
+		add(doc, field)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range uint32(field / 4) {
+			add(docs+i, uint16(field-1-i))
+		}
+	}()
+	for more := true; more; {
+		select {
+		case <-done:
+			more = false
+		default:
+		}
+		set, err := x.FindRange(t.Context(), x.Snapshot(), field, Range{0, 1}, nil)
+		if err != nil || set.GetCardinality() != docs {
+			t.Fatalf("%v, %v; want %d documents", set, err, docs)
+		}
+	}
+}
+
 func BenchmarkFindRange(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	x, store := New(Config{}), newMemStore()

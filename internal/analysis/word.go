@@ -80,7 +80,7 @@ func (s *scanner) negation(g *segment, lo, hi int) {
 	var buf [MaxTermBytes]byte
 	word := append(appendFolded(buf[:0], g.text[lo:hi]), 't')
 	from, to := g.span(lo, hi+len("'t"))
-	s.emit(s.a.words.lookup(word, hashWord(word)), from, to)
+	s.emit(s.a.words.lookup(word), from, to)
 }
 
 // word emits the word text[lo:hi] of a segment, and its parts where it has any.
@@ -106,7 +106,7 @@ func (s *scanner) term(g *segment, lo, hi int) {
 	var buf [MaxTermBytes]byte
 	word := appendFolded(buf[:0], g.text[lo:hi])
 	from, to := g.span(lo, hi)
-	s.emit(s.a.words.lookup(word, hashWord(word)), from, to)
+	s.emit(s.a.words.lookup(word), from, to)
 }
 
 // maxParts is how many parts a word may be split into by case and digits; a word with more is data, not a name.
