@@ -71,40 +71,26 @@ func (b *beam) scoreOne(slot uint32) float32 {
 	return out[0]
 }
 
-// descend walks greedily from the entry point down to a layer.
-func (b *beam) descend(slot uint32, from, to int) candidate {
-	best := candidate{score: b.scoreOne(slot), slot: slot}
-	for level := from; level > to; level-- {
-		for moved := true; moved; {
-			b.ids = b.x.graph.neighbours(best.slot, level, b.ids[:0])
-			moved = false
-			for i, score := range b.score() {
-				if score > best.score {
-					best = candidate{score: score, slot: b.ids[i]}
-					moved = true
-				}
-			}
-		}
-	}
-	return best
-}
-
-// approachEf is how many candidates are kept on the way into a layer. Going down
-// with one alone, as through the layers above, a search would miss whole
-// clusters: no width below finds those that nothing near leads to.
+// approachEf is how many candidates are kept in each layer on the way down. With one
+// alone, as Malkov and Yashunin go down, a search ends in the wrong one of many
+// clusters, and no width below finds the way out of a cluster that is larger: of
+// 1,000,000 rows in 1,000 clusters seven of a hundred queries found nothing, and a
+// row that is linked so is lost to its own cluster. The layers above are small: it
+// costs some 200 scores.
 const approachEf = 8
 
 // approach returns slots from which to walk in a layer, the best first. They
 // are valid until the next call of it or of keepStarts.
 func (b *beam) approach(entry uint32, top, level int) []candidate {
-	from := b.descend(entry, top, min(top, level+1))
 	b.visible = nil
-	b.reset(approachEf)
-	b.start(from)
-	if top > level {
-		b.walk(level+1, math.MaxInt)
+	b.starts = append(b.starts[:0], candidate{b.scoreOne(entry), entry})
+	for l := top; l > level; l-- {
+		b.reset(approachEf)
+		b.start(b.starts...)
+		b.walk(l, math.MaxInt)
+		b.keepStarts()
 	}
-	return b.keepStarts()
+	return b.starts
 }
 
 // keepStarts returns the best candidates found, to walk from in the next layer.

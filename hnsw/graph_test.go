@@ -861,3 +861,36 @@ func TestSetBuilders(t *testing.T) {
 		t.Errorf("linked %d, %v", x.Linked(), err)
 	}
 }
+
+// TestManyClusters: a search finds the cluster that its query is of among hundreds, each
+// of them with more rows than the search keeps candidates.
+func TestManyClusters(t *testing.T) {
+	const clusters, each, dim = 400, 50, 8
+	rng := random(t)
+	middle := make([][]float32, clusters)
+	for i := range middle {
+		middle[i] = randomVector(rng, dim)
+	}
+	near := func(cluster int) []float32 {
+		v := randomVector(rng, dim)
+		for k, m := range middle[cluster] {
+			v[k] = m + 0.1*v[k]
+		}
+		return v
+	}
+	vecs := make([][]float32, clusters*each)
+	for i := range vecs {
+		vecs[i] = near(i % clusters)
+	}
+	x := linkedIndex(t, Config{Dim: dim, M: 4, EfConstruction: 40}, vecs)
+	lost := 0
+	for cluster := range clusters {
+		hits := mustSearch(t, x, near(cluster), Search{K: 5, Ef: 10, Slots: x.Len()})
+		if !slices.ContainsFunc(hits, func(h Hit) bool { return int(h.Slot)%clusters == cluster }) {
+			lost++
+		}
+	}
+	if lost > 1 {
+		t.Errorf("%d of %d searches ended in other clusters", lost, clusters)
+	}
+}
