@@ -66,6 +66,7 @@ type DB struct {
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    counters
+	scratch []byte // for values to be encoded in
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"time"
+	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 )
@@ -153,8 +154,13 @@ func (r *record) memory(seq uint64) (Memory, error) {
 }
 
 func textHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
+	sum := textSum(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// textSum is the SHA-256 of a text, which it does not copy.
+func textSum(text string) [sha256.Size]byte {
+	return sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
 // fromMillis and toMillis map the zero time to 0 and back.

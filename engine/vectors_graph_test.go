@@ -25,7 +25,7 @@ import (
 
 // smallLimits make graphs and snapshots of few vectors.
 func smallLimits() *vectorLimits {
-	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, saveTail: 50, closeTail: 1}
+	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 50, closeTail: 1}
 }
 
 func randomVec(rng *rand.Rand, dim int) []float32 {
@@ -317,7 +317,7 @@ func TestGraphIsolation(t *testing.T) {
 // TestStoredIsFound: the next query finds a vector, linked or not.
 func TestStoredIsFound(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedSoft = 1 << 20 // linked only in pauses, which there are none of
+	limits.unlinkedSoft, limits.unlinkedIdle = 1<<20, 1<<20 // linked only in pauses, which there are none of
 	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
 	unlinked := int64(0)
 	for i := range 300 {
@@ -448,7 +448,7 @@ func TestLinkingIsHurried(t *testing.T) {
 // TestLinkedForSearches: in the midst of writes vectors are linked for searches that
 // gain by it, or where very many wait.
 func TestLinkedForSearches(t *testing.T) {
-	db := &DB{spaces: newSpaces(), limits: vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedMost: 100}}
+	db := &DB{spaces: newSpaces(), limits: vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedIdle: 50, unlinkedMost: 100}}
 	l := newLinker(db) // nothing links
 	db.linker = l
 	s, err := db.newSpace(1, "s", 2, 0, "")

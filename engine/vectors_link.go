@@ -180,12 +180,18 @@ func (l *linker) round(ctx context.Context) (more bool) {
 		if ctx.Err() != nil {
 			return false
 		}
-		l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+		l.save(ctx, s)
 	}
 	return more
 }
 
-// pause waits until no vector has come for a while, or too many have.
+// save writes a snapshot of a space where the last one lacks much.
+func (l *linker) save(ctx context.Context, s *space) {
+	l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+}
+
+// pause waits until no vector has come for a while, or too many have. Snapshots do
+// not wait for that.
 func (l *linker) pause(ctx context.Context, s *space) {
 	tick := time.NewTicker(linkPause)
 	defer tick.Stop()
@@ -200,6 +206,7 @@ func (l *linker) pause(ctx context.Context, s *space) {
 			return
 		case <-tick.C:
 		}
+		l.save(ctx, s)
 	}
 }
 
@@ -207,7 +214,7 @@ func (l *linker) pause(ctx context.Context, s *space) {
 // more of the processor than the writes themselves, and only searches gain by it.
 func (l *linker) pressed(s *space) bool {
 	pending, limits := s.index.Pending(), &l.db.limits
-	return l.urgent.Load() > 0 || pending >= limits.unlinkedMost/2 || pending >= limits.unlinkedSoft && s.asked.Load()
+	return l.urgent.Load() > 0 || pending >= limits.unlinkedIdle || pending >= limits.unlinkedSoft && s.asked.Load()
 }
 
 // builders is how many goroutines link: half of what the program may run at once,

@@ -316,7 +316,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if p.pending {
 		p.rec.flags |= flagPending
 	}
-	if err := tx.set(ks.record(pv.version), p.rec.encode(make([]byte, 0, p.rec.size()))); err != nil {
+	if err := tx.setEncoded(ks.record(pv.version), p.rec.encode); err != nil {
 		return err
 	}
 	if d, ok := p.dedupKey(pv.owner, pv.run); ok {
@@ -340,7 +340,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	tx.next.doc++
 	pv.rec, pv.expires = &p.rec, p.rec.expires
 	pv.idx = idx
-	if err := tx.set(ks.doc(kindForward, pv.doc), pv.forward()); err != nil {
+	if err := tx.setEncoded(ks.doc(kindForward, pv.doc), pv.appendForward); err != nil {
 		return err
 	}
 	if before := tx.pend[pv.seq]; before != nil {
@@ -375,7 +375,8 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.set(tx.db.keys.vector(s.num, pv.version), codec.AppendFloats(nil, vec)); err != nil {
+		encode := func(dst []byte) []byte { return codec.AppendFloats(dst, vec) }
+		if err := tx.setEncoded(tx.db.keys.vector(s.num, pv.version), encode); err != nil {
 			return err
 		}
 		p.rec.vectors = append(p.rec.vectors, vectorRef{space: s.num}) // 0, 0: of this version

@@ -121,12 +121,15 @@ func chunkEnd(text string, lo int) (end int, ascii bool) {
 	return end, all < 0x80
 }
 
-// plainWord handles what most text is made of: a chunk of lower-case letters, perhaps with a capital in front and
-// punctuation behind. It returns the end of the chunk, or lo if the chunk is anything else.
-func (s *scanner) plainWord(lo int) int {
-	text := s.text
-	if !isLetter(text[lo]) {
-		return lo
+// plainWord handles what most text is made of: a chunk of lower-case letters, perhaps with a capital in front, within
+// punctuation. It returns the end of the chunk, or its beginning if it is anything else.
+func (s *scanner) plainWord(begin int) int {
+	text, lo := s.text, begin
+	for lo < len(text) && classes[text[lo]] == other {
+		lo++
+	}
+	if lo == len(text) || !isLetter(text[lo]) {
+		return begin
 	}
 	var key wordKey
 	i := lo
@@ -140,16 +143,16 @@ func (s *scanner) plainWord(lo int) int {
 	}
 	end := i
 	if end-lo > maxCached {
-		return lo
+		return begin
 	}
 	key[maxCached] = byte(end - lo)
 	for ; i < len(text) && classes[text[i]] != space; i++ {
 		if classes[text[i]] != other {
-			return lo
+			return begin
 		}
 	}
 	if end-lo == 1 && end < len(text) && sigil(text[end:]) != "" {
-		return lo
+		return begin
 	}
 	if s.nplain == plainBatch {
 		s.flushPlain()
