@@ -72,13 +72,16 @@ type DB struct {
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
 	buried  map[uint16]int  // of those, the dead documents that were not loaded; likewise
 	emptied map[uint16]bool // chunks that a move has dropped since Open; likewise
+	spare   uint16          // a chunk reserved for a move that came to nothing, 0: none; likewise
 	retain  time.Duration
-	linker  *linker
-	limits  vectorLimits
-	loading *vectorLoader      // while Open loads
-	damaged error              // what Open found of the text index
-	stopped context.CancelFunc // ends the background work
-	work    sync.WaitGroup
+
+	lookLeast int // see Options
+	linker    *linker
+	limits    vectorLimits
+	loading   *vectorLoader      // while Open loads
+	damaged   error              // what Open found of the text index
+	stopped   context.CancelFunc // ends the background work
+	work      sync.WaitGroup
 
 	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
 	failure    atomic.Pointer[Error]
@@ -241,6 +244,17 @@ func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool
 			Kind: ErrBusy, What: "write", Why: fmt.Sprintf("another write has held the lock for %v", db.lockWait),
 			Do: "try again, or give a longer LockWait",
 		}
+	}
+}
+
+// lockBehind takes the writer lock for work behind the calls, which has time: LockWait
+// bounds calls alone.
+func (db *DB) lockBehind(ctx context.Context) error {
+	select {
+	case db.writer <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the writer lock: %w", ctx.Err())
 	}
 }
 

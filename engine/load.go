@@ -56,7 +56,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, base: base, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
-		budget: o.MemoryBudget, hotBytes: o.hotBytes, columns: o.columns, spaces: newSpaces(), names: newNames(),
+		budget: o.MemoryBudget, hotBytes: o.hotBytes, lookLeast: o.lookLeast, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}, retain: o.Retain,
 	}
@@ -81,6 +81,9 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	if db.hotBytes == 0 {
 		db.hotBytes = min(max(db.budget/16, minHotBytes), maxHotBytes)
+	}
+	if db.lookLeast == 0 {
+		db.lookLeast = lookLeast
 	}
 	return db, base
 }
@@ -264,6 +267,7 @@ func (db *DB) load() error {
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"what a rebuild left behind", db.dropOldGenerations},
+		{"what a move left behind", db.dropStrayPages},
 	} {
 		if err := step.run(); err != nil {
 			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, storeError("read the store", err))

@@ -103,7 +103,8 @@ var rowColumns = []struct {
 	{func(f *forwardRecord) int64 { return f.expires }, func(f *forwardRecord, v int64) { f.expires = v }},
 }
 
-// decodeRows reads a page whose first document would be base.
+// decodeRows reads a page whose first document would be base. ErrNewerLayout for one
+// of a later version, which has the same checksum at its end.
 func decodeRows(base uint32, b []byte) (*rowPage, error) {
 	bad := func(why string) error {
 		return &Error{Kind: ErrCorrupt, What: fmt.Sprintf("read the documents from %d on", base), Why: why, Do: "restore a copy of the folder"}
@@ -112,8 +113,14 @@ func decodeRows(base uint32, b []byte) (*rowPage, error) {
 	if n < 2 || xxh3.Hash(b[:n]) != binary.LittleEndian.Uint64(b[n:]) {
 		return nil, bad("the checksum does not fit")
 	}
-	if b[0] != rowsVersion {
-		return nil, bad(fmt.Sprintf("the version of the page is %d, this memdb knows %d", b[0], rowsVersion))
+	switch version := b[0]; {
+	case version > rowsVersion:
+		return nil, &Error{
+			Kind: ErrNewerLayout, What: fmt.Sprintf("read the documents from %d on", base),
+			Why: fmt.Sprintf("the version of the page is %d, this memdb knows %d", version, rowsVersion), Do: "use a newer memdb",
+		}
+	case version < rowsVersion:
+		return nil, bad(fmt.Sprintf("the version of the page is %d", version))
 	}
 	r := codec.NewReader(b[1:n])
 	count := r.Count()

@@ -180,6 +180,20 @@ func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, e
 		return 0, err
 	}
 	defer db.unlock()
+	return db.transact(fn)
+}
+
+// updateBehind is update for work behind the calls.
+func (db *DB) updateBehind(ctx context.Context, fn func(tx *Tx) error) (seen uint64, err error) {
+	if err := db.lockBehind(ctx); err != nil {
+		return 0, err
+	}
+	defer db.unlock()
+	return db.transact(fn)
+}
+
+// transact is update for who holds the lock.
+func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 	tx := db.begin()
 	defer func() {
 		tx.done = true
@@ -294,6 +308,7 @@ func (tx *Tx) apply() error {
 	}
 	db.next, db.applied = tx.next, tx.lsn-1
 	if tx.wiped {
+		db.janitor.forget()
 		db.dropSealed()
 	}
 	if tx.moved != nil {

@@ -576,17 +576,23 @@ func (tx *Tx) dropKeys(rec *record, old live) error {
 	return tx.set(ks.doc(kindTombstone, old.doc), binary.BigEndian.AppendUint64(nil, tx.lsn))
 }
 
-// record reads a version.
+// record reads a version, which must be there.
 func (tx *Tx) record(v version) (*record, error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+	rec, err := tx.readRecord(v)
 	if err != nil {
 		return nil, storeError(fmt.Sprintf("read memory number %d", v.seq), err)
 	}
-	rec, err := decodeRecord(b)
-	if cerr := closer.Close(); err == nil && cerr != nil {
-		err = storeError("read a memory", cerr)
+	return rec, nil
+}
+
+// readRecord reads a version: pebble.ErrNotFound where it is gone.
+func (tx *Tx) readRecord(v version) (*record, error) {
+	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+	if err != nil {
+		return nil, err
 	}
-	return rec, err
+	rec, err := decodeRecord(b)
+	return rec, errors.Join(err, closer.Close())
 }
 
 // vector reads the vector that a version refers to.
