@@ -120,6 +120,7 @@ type recalling struct {
 	bound *invindex.Query // nil: the conditions on hits are in set already
 	// narrowed: the set lacks memories of scope and filter, which the text excludes.
 	narrowed bool
+	parsed   *query.Query // see parse
 	cos      cosines
 	plan     Plan
 	began    time.Time

@@ -104,7 +104,8 @@ var rowColumns = []struct {
 	{func(f *forwardRecord) int64 { return f.expires }, func(f *forwardRecord, v int64) { f.expires = v }},
 }
 
-// decodeRows reads a page whose first document would be base.
+// decodeRows reads a page whose first document would be base. ErrNewerLayout for one
+// of a later version, which has the same checksum at its end.
 func decodeRows(base uint32, b []byte) (*rowPage, error) {
 	p := &rowPage{}
 	return p, p.decode(base, b)
@@ -119,8 +120,14 @@ func (p *rowPage) decode(base uint32, b []byte) error {
 	if n < 2 || xxh3.Hash(b[:n]) != binary.LittleEndian.Uint64(b[n:]) {
 		return bad("the checksum does not fit")
 	}
-	if b[0] != rowsVersion {
-		return bad(fmt.Sprintf("the version of the page is %d, this memdb knows %d", b[0], rowsVersion))
+	switch version := b[0]; {
+	case version > rowsVersion:
+		return &Error{
+			Kind: ErrNewerLayout, What: fmt.Sprintf("read the documents from %d on", base),
+			Why: fmt.Sprintf("the version of the page is %d, this memdb knows %d", version, rowsVersion), Do: "use a newer memdb",
+		}
+	case version < rowsVersion:
+		return bad(fmt.Sprintf("the version of the page is %d", version))
 	}
 	r := codec.NewReader(b[1:n])
 	count := r.Count()

@@ -41,7 +41,10 @@ type space struct {
 	asked   atomic.Bool   // a search came, since vectors were last linked, that links would have helped
 	added   atomic.Uint64 // vectors ever put into the index since it was opened
 	removed atomic.Uint64
-	saved   saved // of the snapshot on disk; the linker's, and Close's when that has ended
+	// broken is set where linking failed, as for lack of memory: searches then
+	// score what is not linked, and writers do not wait for what does not come.
+	broken atomic.Bool
+	saved  saved // of the snapshot on disk; the linker's, and Close's when that has ended
 }
 
 // slotHolder is the version that brought the vector in a slot: the vector's key in the

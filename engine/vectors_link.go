@@ -38,9 +38,6 @@ type linker struct {
 	// began in a pause between writes.
 	turn    atomic.Pointer[context.CancelFunc]
 	leisure atomic.Bool
-	// broken is set where linking failed, as for lack of memory: searches then
-	// score what is not linked, and writers do not wait for what does not come.
-	broken atomic.Bool
 }
 
 func newLinker(db *DB) *linker {
@@ -72,7 +69,7 @@ func (l *linker) endTurn() {
 }
 
 func (l *linker) tooMany(s *space) bool {
-	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !l.broken.Load()
+	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !s.broken.Load()
 }
 
 // admit makes a writer wait while too many vectors are unlinked.
@@ -138,23 +135,24 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 	if err := db.usable(doing); err != nil { // Close does not wait for this call
 		return err
 	}
+	var broken error
 	for _, s := range db.spaces.all() {
 		// Pending is a queue: what is ahead of the vectors that come later.
 		until := s.added.Load()
 		err := db.linker.await(ctx, func() bool {
 			added := s.added.Load()
-			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || db.linker.broken.Load()
+			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || s.broken.Load()
 		})
 		switch {
 		case errors.Is(err, errLinkerEnded):
 			return closedError(doing)
 		case err != nil:
 			return fmt.Errorf("%s: %w", doing, err)
-		case db.linker.broken.Load():
-			return &Error{Kind: ErrBusy, What: doing, Why: "linking failed; the log says why", Do: "reopen the database"}
+		case s.broken.Load():
+			broken = &Error{Kind: ErrBusy, What: doing, Why: "linking failed in the space " + s.name + "; the log says why", Do: "reopen the database"}
 		}
 	}
-	return nil
+	return broken
 }
 
 func (l *linker) run(ctx context.Context) {
@@ -174,7 +172,7 @@ func (l *linker) run(ctx context.Context) {
 // round gives each space a turn and tells whether one has more to do.
 func (l *linker) round(ctx context.Context) (more bool) {
 	for _, s := range l.db.spaces.all() {
-		if s.index.Due() && !l.broken.Load() {
+		if s.index.Due() && !s.broken.Load() {
 			l.pause(ctx, s)
 			l.link(ctx, s)
 			more = true
@@ -182,12 +180,18 @@ func (l *linker) round(ctx context.Context) (more bool) {
 		if ctx.Err() != nil {
 			return false
 		}
-		l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+		l.save(ctx, s)
 	}
 	return more
 }
 
-// pause waits until no vector has come for a while, or too many have.
+// save writes a snapshot of a space where the last one lacks much.
+func (l *linker) save(ctx context.Context, s *space) {
+	l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+}
+
+// pause waits until no vector has come for a while, or too many have. Snapshots do
+// not wait for that.
 func (l *linker) pause(ctx context.Context, s *space) {
 	tick := time.NewTicker(linkPause)
 	defer tick.Stop()
@@ -202,6 +206,7 @@ func (l *linker) pause(ctx context.Context, s *space) {
 			return
 		case <-tick.C:
 		}
+		l.save(ctx, s)
 	}
 }
 
@@ -209,7 +214,7 @@ func (l *linker) pause(ctx context.Context, s *space) {
 // more of the processor than the writes themselves, and only searches gain by it.
 func (l *linker) pressed(s *space) bool {
 	pending, limits := s.index.Pending(), &l.db.limits
-	return l.urgent.Load() > 0 || pending >= limits.unlinkedMost/2 || pending >= limits.unlinkedSoft && s.asked.Load()
+	return l.urgent.Load() > 0 || pending >= limits.unlinkedIdle || pending >= limits.unlinkedSoft && s.asked.Load()
 }
 
 // builders is how many goroutines link: half of what the program may run at once,
@@ -238,6 +243,6 @@ func (l *linker) link(ctx context.Context, s *space) {
 	if err == nil || turn.Err() != nil {
 		return
 	}
-	l.broken.Store(true)
+	s.broken.Store(true)
 	l.db.log.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
 }

@@ -41,7 +41,7 @@ type snapshot struct {
 }
 
 // beginVectors starts reading the snapshots of the spaces.
-func (db *DB) beginVectors() error {
+func (db *DB) beginVectors() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &vectorLoader{wants: map[uint16][]want{}, cancel: cancel, read: make(chan map[uint16]*snapshot, 1)}
 	db.loading = l
@@ -55,7 +55,6 @@ func (db *DB) beginVectors() error {
 		}
 		l.read <- read
 	}()
-	return nil
 }
 
 // stop ends the reading where Open fails.
@@ -72,16 +71,12 @@ const wantsLeast = 1 << 10
 // want notes the vectors of a document.
 func (l *vectorLoader) want(doc uint32, v *version, refs []vectorRef) {
 	for _, ref := range refs {
-		of := *v
-		if ref.born != 0 {
-			of.born, of.change = ref.born, ref.change
-		}
 		wants := l.wants[ref.space]
 		if len(wants) == cap(wants) {
 			// Twice as many at a time: growing by less leaves more behind in all.
 			wants = slices.Grow(wants, max(len(wants), wantsLeast))
 		}
-		l.wants[ref.space] = append(wants, want{doc, of})
+		l.wants[ref.space] = append(wants, want{doc, ref.of(*v)})
 	}
 }
 

@@ -805,7 +805,10 @@ func readOnce(t *testing.T, x *Index, query []float32, visible func(uint32) bool
 		t.Errorf("%d hits of %d slots; want %d", len(hits), pinned, want)
 	}
 	for i, h := range hits {
-		row := x.Row(h.Slot, nil)
+		row, err := x.Row(h.Slot, nil)
+		if err != nil {
+			t.Error(err)
+		}
 		if !visible(h.Slot) || h.Slot >= pinned {
 			t.Errorf("slot %d can't be seen", h.Slot)
 		} else if math.Abs(exactScore(x.cfg.Metric, query, row)-float64(h.Score)) > tolerance(x.cfg.Metric, query, row) {

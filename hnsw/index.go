@@ -317,16 +317,15 @@ func (x *Index) Remove(slot uint32) {
 func (x *Index) Live(slot uint32) bool { return slot < x.length.Load() && x.graph.live(slot) }
 
 // Row appends the stored row to dst[:0] and returns it: normalised under
-// Cosine; decoded where only codes are kept. For a slot without a row, and where
-// the file fails, it returns nil.
-func (x *Index) Row(slot uint32, dst []float32) (row []float32) {
-	if !x.Live(slot) {
-		return nil
+// Cosine; decoded where only codes are kept. It returns [ErrSlot] for a slot
+// without a row, and [ErrFile].
+func (x *Index) Row(slot uint32, dst []float32) (row []float32, err error) {
+	if err := x.checkSlots([]uint32{slot}); err != nil {
+		return nil, err
 	}
-	err := x.spill.err() // that the row is nil says enough
 	defer x.spill.guard()(&err)
-	if err != nil {
-		return nil
+	if err := x.spill.err(); err != nil {
+		return nil, err
 	}
 	if x.keepsRows() {
 		row = append(dst[:0], x.rows.float32s(slot, x.cfg.Dim)...)
@@ -334,7 +333,7 @@ func (x *Index) Row(slot uint32, dst []float32) (row []float32) {
 		row = x.codeRow(slot).decode(dst[:0])
 	}
 	runtime.KeepAlive(x)
-	return row
+	return row, nil
 }
 
 // bounds are maxima over all rows ever stored, from which the error of a score

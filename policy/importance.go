@@ -53,8 +53,11 @@ var keywords = func() map[string]int {
 	return m
 }()
 
-// longestKeyword spares longer words the look-up.
-const longestKeyword = len("requirements")
+// Shorter and longer words are spared the look-up.
+const (
+	shortestKeyword = len("due")
+	longestKeyword  = len("requirements")
+)
 
 // Importance returns how important a new memory is, from 0 to 1, by its text and the role of who said it ("user",
 // "assistant", "system" or "tool").
@@ -85,7 +88,7 @@ func roleShare(role string) float64 {
 }
 
 // countKeywords counts the different keywords in text, up to ImportanceFullKeywords. It runs over every text that is
-// stored, so that a word is looked up only where its first letter and its length are those of a keyword.
+// stored, so that a word is looked up only where its first letters and its length are those of a keyword.
 func countKeywords(text string) int {
 	var seen uint64
 	count := 0
@@ -126,20 +129,26 @@ func wordEnd(text string) int {
 	return len(text)
 }
 
-// keywordLengths has, for each first letter, the lengths of the keywords as bits.
-var keywordLengths = func() (lengths ['z' + 1]uint16) {
+// keywordLengths has, for the first two letters, the lengths of the keywords as bits.
+var keywordLengths = func() (lengths [letters * letters]uint16) {
 	for form := range keywords {
-		lengths[form[0]] |= 1 << len(form)
+		lengths[letterPair(form)] |= 1 << len(form)
 	}
 	return lengths
 }()
 
+const letters = 32
+
+// letterPair numbers the first two bytes of a word, small and capital letters alike.
+func letterPair(word string) int { return int(word[0]%letters)*letters + int(word[1]%letters) }
+
 // keyword is the number of the keyword that a word is a form of.
 func keyword(word string) (int, bool) {
-	if word == "" || len(word) > longestKeyword {
+	if len(word) < shortestKeyword || len(word) > longestKeyword {
 		return 0, false
 	}
-	if word[0] < utf8.RuneSelf && keywordLengths[word[0]|0x20]>>len(word)&1 == 0 {
+	ascii := word[0]|word[1] < utf8.RuneSelf
+	if ascii && keywordLengths[letterPair(word)]>>len(word)&1 == 0 {
 		return 0, false
 	}
 	k, ok := keywords[strings.ToLower(word)]

@@ -110,6 +110,11 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	if vectors && o.Scope == (engine.Scope{}) {
 		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
 	}
+	if vectors {
+		if err := checkHead(in, exchange.Rows(o.format)); err != nil {
+			return inputError(name, err)
+		}
+	}
 	if o.format == formatJSONL {
 		if o.Origin, err = originOf(ctx, file, in); err != nil {
 			return inputError(name, err)
@@ -138,6 +143,16 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 		}
 	}
 	return a.create(ctx, nil, load)
+}
+
+// checkHead looks whether the input begins as a file of vectors does.
+func checkHead(in *bufio.Reader, rows exchange.Rows) error {
+	head, err := in.Peek(exchange.VectorHead)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	_, err = exchange.NewVectorReader(bytes.NewReader(head), rows)
+	return err
 }
 
 // read imports in a format.

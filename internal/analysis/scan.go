@@ -1,5 +1,10 @@
 package analysis
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // scanner turns one text into tokens, which go to bag where there is one, else to tokens.
 type scanner struct {
 	a      *Analyzer
@@ -12,6 +17,19 @@ type scanner struct {
 
 	chain chain // the identifier being read
 	run   run   // the stretch of text without spaces being read
+
+	// plain are words that were read and are still to be looked up, nplain of them.
+	plain  [plainBatch]plainWord
+	nplain int
+}
+
+// plainBatch is how many words are looked up together: each look-up waits for the memory, several at a time wait as
+// long as one.
+const plainBatch = 16
+
+type plainWord struct {
+	key    wordKey
+	lo, hi int
 }
 
 // emit passes on what became of text[lo:hi]. Words without a term end here.
@@ -82,6 +100,7 @@ func (s *scanner) scan(text string) {
 			i = end
 			continue
 		}
+		s.flushPlain()
 		end, ascii := chunkEnd(text, i)
 		if ascii {
 			s.scanASCII(i, end)
@@ -90,6 +109,7 @@ func (s *scanner) scan(text string) {
 		}
 		i = end
 	}
+	s.flushPlain()
 }
 
 // chunkEnd returns the end of the chunk that begins at lo, and whether it is ASCII.
@@ -101,33 +121,89 @@ func chunkEnd(text string, lo int) (end int, ascii bool) {
 	return end, all < 0x80
 }
 
-// plainWord handles what most text is made of: a chunk of lower-case letters, perhaps with a capital in front and
-// punctuation behind. It returns the end of the chunk, or lo if the chunk is anything else.
-func (s *scanner) plainWord(lo int) int {
-	text := s.text
-	if !isLetter(text[lo]) {
-		return lo
+// plainWord handles what most text is made of: a chunk of lower-case letters, perhaps with a capital in front, within
+// punctuation. It returns the end of the chunk, or its beginning if it is anything else.
+func (s *scanner) plainWord(begin int) int {
+	text, lo := s.text, begin
+	for lo < len(text) && classes[text[lo]] == other {
+		lo++
 	}
-	var word [MaxTermBytes]byte
-	word[0] = lowered[text[lo]]
-	h := (hashInit ^ uint64(word[0])) * hashPrime
-	i, n := lo+1, 1
-	for ; i < len(text) && n < len(word) && classes[text[i]] == lower; i++ {
-		word[n] = text[i]
-		n++
-		h = (h ^ uint64(text[i])) * hashPrime
+	if lo == len(text) || !isLetter(text[lo]) {
+		return begin
 	}
-	end := i
-	for ; i < len(text) && classes[text[i]] != space; i++ {
-		if classes[text[i]] != other {
-			return lo
+	var key wordKey
+	i := lo
+	for at, fold := 0, uint64(caseBit); at < len(key); at, fold = at+8, 0 {
+		w := eightBytes(text, i) | fold // of the first letter
+		n := smallLetters(w)
+		binary.LittleEndian.PutUint64(key[at:], w&^(^uint64(0)<<(8*n)))
+		if i += n; n < 8 {
+			break
 		}
 	}
-	if n == 1 && end < len(text) && sigil(text[end:]) != "" {
-		return lo
+	end := i
+	if end-lo > maxCached {
+		return begin
 	}
-	s.emit(s.a.words.lookup(word[:n], h), lo, end)
+	key[maxCached] = byte(end - lo)
+	for ; i < len(text) && classes[text[i]] != space; i++ {
+		if classes[text[i]] != other {
+			return begin
+		}
+	}
+	if end-lo == 1 && end < len(text) && sigil(text[end:]) != "" {
+		return begin
+	}
+	if s.nplain == plainBatch {
+		s.flushPlain()
+	}
+	s.plain[s.nplain] = plainWord{key, lo, end}
+	s.nplain++
 	return i
+}
+
+// caseBit makes a letter of ASCII a small one.
+const caseBit = 0x20
+
+// eightBytes returns text[i:i+8] as a number, the first byte lowest; beyond the end there are zeros.
+func eightBytes(text string, i int) uint64 {
+	if len(text)-i >= 8 {
+		return uint64(text[i]) | uint64(text[i+1])<<8 | uint64(text[i+2])<<16 | uint64(text[i+3])<<24 |
+			uint64(text[i+4])<<32 | uint64(text[i+5])<<40 | uint64(text[i+6])<<48 | uint64(text[i+7])<<56
+	}
+	w := uint64(0)
+	for j := range len(text) - i {
+		w |= uint64(text[i+j]) << (8 * j)
+	}
+	return w
+}
+
+// smallLetters returns how many of eight bytes, from the lowest on, are letters from a to z.
+func smallLetters(w uint64) int {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	low := w &^ top
+	// The top bit of each byte: from a on, but not beyond z, and ASCII.
+	letters := (low + (0x80-'a')*each) &^ (low + (0x7f-'z')*each) &^ w
+	return bits.TrailingZeros64(^letters&top) / 8
+}
+
+// flushPlain looks up the plain words that wait, and emits them.
+func (s *scanner) flushPlain() {
+	words := s.plain[:s.nplain]
+	s.nplain = 0
+	l := s.a.words
+	var entries [plainBatch]*entry
+	for i := range words {
+		entries[i] = l.slots[words[i].key.slot()].Load()
+	}
+	for i := range words {
+		if e, k := entries[i], &words[i].key; e == nil || !e.key.equals(k) {
+			entries[i] = l.lookup(k.word())
+		}
+	}
+	for i, w := range words {
+		s.emit(entries[i], w.lo, w.hi)
+	}
 }
 
 // scanASCII reads the chunk text[lo:hi], which is ASCII.
