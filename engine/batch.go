@@ -33,10 +33,10 @@ func (r batchReader) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 // readable is what the transaction reads, with all that it has written so far.
 func (tx *Tx) readable() (kv.Reader, error) {
 	switch {
+	case tx.batch == nil || !tx.searchable && tx.batch.Empty(): // applied, or nothing is written
+		return tx.db.store, nil
 	case tx.searchable:
 		return tx.batch, nil
-	case tx.batch.Empty():
-		return tx.db.store, nil
 	}
 	indexed := tx.db.store.NewIndexedBatch()
 	if err := indexed.Apply(tx.batch, nil); err != nil {
@@ -46,6 +46,3 @@ func (tx *Tx) readable() (kv.Reader, error) {
 	tx.batch, tx.searchable = indexed, true
 	return tx.batch, plain.Close()
 }
-
-// maxScratch bounds what is kept for the next value to be encoded.
-const maxScratch = 1 << 20
