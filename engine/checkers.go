@@ -53,10 +53,8 @@ type borrowed struct {
 }
 
 func borrowedOf(v version, ref vectorRef) borrowed {
-	if ref.born == 0 {
-		ref.born, ref.change = v.born, v.change
-	}
-	return borrowed{ref.space, ref.born, ref.change, v.seq}
+	v = ref.of(v)
+	return borrowed{ref.space, v.born, v.change, v.seq}
 }
 
 // live checks the derived keys of a live version.
@@ -78,11 +76,7 @@ func (c *checker) live(rec *record, l live) {
 		c.report.problem("memory %s: it is to be embedded and not on the list", rec.id)
 	}
 	for _, ref := range rec.vectors {
-		v := l.version
-		if ref.born != 0 {
-			v.born, v.change = ref.born, ref.change
-		}
-		if !c.has(c.keys.vector(ref.space, v)) {
+		if !c.has(c.keys.vector(ref.space, ref.of(l.version))) {
 			c.report.problem("memory %s: its vector in space number %d is missing", rec.id, ref.space)
 		}
 	}

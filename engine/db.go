@@ -66,6 +66,7 @@ type DB struct {
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    counters
+	scratch []byte // for values to be encoded in
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
@@ -281,7 +282,8 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 const closeWait = 10 * time.Second
 
 // Close waits for running calls, commits what is gathered, and gives the folder
-// back. A database that has failed is closed too; what failed it was told by every
+// back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
+// goes on in the background when the database is opened again. A database that has failed is closed too; what failed it was told by every
 // call since. Closing again does nothing.
 func (db *DB) Close() (err error) {
 	db.closing.Do(func() { err = db.close() })
@@ -309,10 +311,7 @@ func (db *DB) close() error {
 			db.saveSpace(context.Background(), s, db.limits.closeTail)
 		}
 	}
-	for _, s := range db.spaces.all() {
-		errs = append(errs, s.file.Close())
-	}
-	errs = append(errs, db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
+	errs = append(errs, db.closeCodes(), db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
 	if db.Failed() != nil {
 		return nil
 	}

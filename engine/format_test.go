@@ -151,7 +151,7 @@ func forwardEncoding() (*forwardRecord, []byte) {
 		version: forward.version, run: 9, created: full.created, expires: full.expires,
 		importance: full.importance, confidence: full.confidence, vectors: full.vectors, idx: forward.idx,
 	}
-	return read, forward.forward()
+	return read, forward.appendForward(nil)
 }
 
 // rowsEncoding is a page of rows of a sealed chunk, with a gap, and a row that is
@@ -454,7 +454,7 @@ func FuzzDecodeForward(f *testing.F) {
 		p := &pendingVersion{version: r.version, run: r.run, idx: r.idx, rec: &record{
 			created: r.created, expires: r.expires, importance: r.importance, confidence: r.confidence, vectors: r.vectors,
 		}}
-		again, err := decodeForward(p.forward())
+		again, err := decodeForward(p.appendForward(nil))
 		if err != nil {
 			t.Fatalf("%+v: %v", r, err)
 		}

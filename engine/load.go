@@ -124,7 +124,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	}
 	if err := db.start(base, id, o); err != nil {
 		db.loading.stop()
-		return errors.Join(err, db.points.close(), db.closeStore())
+		return errors.Join(err, db.points.close(), db.closeCodes(), db.closeStore())
 	}
 	return nil
 }
@@ -261,7 +261,6 @@ func (db *DB) load() error {
 		{"the generations", db.loadGenerations},
 		{"the log", db.loadLog},
 		{"the names", db.loadNames},
-		{"the vector snapshots", db.beginVectors},
 		{"the documents", db.loadDocs},
 		{"the text index", db.mendText},
 		{"the vectors", db.loadVectors},
@@ -359,6 +358,7 @@ func (db *DB) checkSeed() error {
 // loadDocs rebuilds the document table and the text index from the forward
 // records. What is dead is left to the janitor.
 func (db *DB) loadDocs() error {
+	db.beginVectors() // it reads beside this, since the spaces are known
 	tombs, err := db.loadTombstones()
 	if err != nil {
 		return err

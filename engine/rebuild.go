@@ -187,7 +187,7 @@ func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRo
 	if b.db.sealed[chunkOf(doc)] {
 		return nil
 	}
-	return batch.Set(b.keys.doc(kindForward, doc), pv.forward(), nil)
+	return batch.Set(b.keys.doc(kindForward, doc), pv.appendForward(nil), nil)
 }
 
 // indexAgain reads a memory and analyses it anew; nil where it has been erased.

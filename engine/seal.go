@@ -210,6 +210,7 @@ func (w *sealWriter) apply() error {
 // loadSealed reads the chunks that are sealed, in ascending order.
 func (db *DB) loadSealed(gone func(doc uint32, v version) bool) error {
 	lower, upper := db.keys.span(kindRows)
+	var p rowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		first, ok := parseRowsKey(key)
 		if !ok {
@@ -221,8 +222,7 @@ func (db *DB) loadSealed(gone func(doc uint32, v version) bool) error {
 				return err
 			}
 		}
-		p, err := decodeRows(first, value)
-		if err != nil {
+		if err := p.decode(first, value); err != nil {
 			return err
 		}
 		for i, doc := range p.docs {

@@ -296,10 +296,8 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *record, old live) {
 		if _, replaced := p.vectors[s.name]; replaced {
 			continue
 		}
-		if ref.born == 0 {
-			ref.born, ref.change = old.born, old.change
-		}
-		p.rec.vectors = append(p.rec.vectors, ref)
+		of := ref.of(old.version)
+		p.rec.vectors = append(p.rec.vectors, vectorRef{ref.space, of.born, of.change})
 		if before != nil && before.vectors[s.name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}
@@ -321,7 +319,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if p.pending {
 		p.rec.flags |= flagPending
 	}
-	if err := tx.set(ks.record(pv.version), p.rec.encode(make([]byte, 0, p.rec.size()))); err != nil {
+	if err := tx.setEncoded(ks.record(pv.version), p.rec.encode); err != nil {
 		return err
 	}
 	if d, ok := p.dedupKey(pv.owner, pv.run); ok {
@@ -345,7 +343,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	tx.next.doc++
 	pv.rec, pv.expires = &p.rec, p.rec.expires
 	pv.idx = idx
-	if err := tx.set(ks.doc(kindForward, pv.doc), pv.forward()); err != nil {
+	if err := tx.setEncoded(ks.doc(kindForward, pv.doc), pv.appendForward); err != nil {
 		return err
 	}
 	if before := tx.pend[pv.seq]; before != nil {
@@ -380,7 +378,8 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.set(tx.db.keys.vector(s.num, pv.version), codec.AppendFloats(nil, vec)); err != nil {
+		encode := func(dst []byte) []byte { return codec.AppendFloats(dst, vec) }
+		if err := tx.setEncoded(tx.db.keys.vector(s.num, pv.version), encode); err != nil {
 			return err
 		}
 		p.rec.vectors = append(p.rec.vectors, vectorRef{space: s.num}) // 0, 0: of this version
@@ -604,10 +603,7 @@ func (tx *Tx) readRecord(v version) (*record, error) {
 
 // vector reads the vector that a version refers to.
 func (tx *Tx) vector(v version, ref vectorRef) ([]float32, error) {
-	if ref.born != 0 {
-		v.born, v.change = ref.born, ref.change
-	}
-	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, v))
+	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, ref.of(v)))
 	if err != nil {
 		return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
 	}
