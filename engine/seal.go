@@ -220,7 +220,7 @@ func (w *sealWriter) apply() error {
 }
 
 // loadSealed reads the chunks that are sealed, in ascending order.
-func (db *DB) loadSealed(gone func(doc uint32) bool) error {
+func (db *DB) loadSealed(gone func(doc uint32, v version) bool) error {
 	lower, upper := db.keys.span(kindRows)
 	var p rowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
@@ -238,7 +238,7 @@ func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 			return err
 		}
 		for i, doc := range p.docs {
-			if gone(doc) {
+			if gone(doc, p.rows[i].version) {
 				continue
 			}
 			if err := db.loadRow(doc, &p.rows[i]); err != nil {

@@ -79,6 +79,8 @@ type dead struct {
 	lsn uint64
 	// kept names the spaces whose vector goes on to live with the next version.
 	kept []uint16
+	// of is the version where Open found only its tombstone, so that it has no row.
+	of version
 }
 
 // undo takes back what an aborted transaction did to the tables.
