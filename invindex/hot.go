@@ -65,19 +65,13 @@ const addBatch = 16
 func (c *hotChunk) addTerms(slot uint16, window int, terms []Term) (grown int) {
 	var lists [addBatch]*list
 	c.terms.findEach(terms, &lists)
-	var last [addBatch]int // the window of the last posting
-	for i := range terms {
-		if lists[i] != nil {
-			last[i] = int(lists[i].last() >> windowBits)
-		}
-	}
 	for i, t := range terms {
 		l := lists[i]
 		if l == nil {
 			var n int
 			l, n = c.terms.insert(t.Text)
 			grown += n
-		} else if last[i] != window {
+		} else if int(l.window) != window {
 			grown += l.closeWindows(window, c.length)
 		}
 		grown += l.add(newPosting(slot, t.Freq))

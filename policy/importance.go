@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/ascii"
 )
 
 // The importance of a memory is a weighted sum of three shares: who said it, how much was said, and whether the words
@@ -62,7 +64,10 @@ const (
 // Importance returns how important a new memory is, from 0 to 1, by its text and the role of who said it ("user",
 // "assistant", "system" or "tool").
 func Importance(text, role string) float64 {
-	length := min(1, float64(utf8.RuneCountInString(text))/ImportanceFullLength)
+	length := 1.0
+	if len(text) < ImportanceFullLength*utf8.UTFMax { // else it has as many characters
+		length = min(1, float64(utf8.RuneCountInString(text))/ImportanceFullLength)
+	}
 	words := min(1, float64(countKeywords(text))/ImportanceFullKeywords)
 	// Rounded before the sum, as in Weights.Parts.
 	importance := float64(ImportanceRole * roleShare(role))
@@ -94,8 +99,8 @@ func countKeywords(text string) int {
 	count := 0
 	for i := 0; i < len(text) && count < ImportanceFullKeywords; {
 		from := i
-		for i < len(text) && isASCIILetter(text[i]) {
-			i++
+		for n := 8; n == 8; i += n {
+			n = ascii.SmallLetters(ascii.Eight(text, i) | ascii.CaseBits)
 		}
 		word := text[from:i]
 		if i < len(text) && text[i] >= utf8.RuneSelf {
@@ -106,8 +111,8 @@ func countKeywords(text string) int {
 				_, size := utf8.DecodeRuneInString(text[from:])
 				i += size
 			}
-		} else if word == "" {
-			i++
+		} else {
+			i++ // what follows a word of ASCII begins none
 		}
 		k, ok := keyword(word)
 		if !ok || seen>>k&1 == 1 {
@@ -118,8 +123,6 @@ func countKeywords(text string) int {
 	}
 	return count
 }
-
-func isASCIILetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // wordEnd is the length of the letters that text begins with.
 func wordEnd(text string) int {

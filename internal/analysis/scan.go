@@ -2,7 +2,8 @@ package analysis
 
 import (
 	"encoding/binary"
-	"math/bits"
+
+	"github.com/seed-7aedc3ff/memdb/internal/ascii"
 )
 
 // scanner turns one text into tokens, which go to bag where there is one, else to tokens.
@@ -101,8 +102,8 @@ func (s *scanner) scan(text string) {
 			continue
 		}
 		s.flushPlain()
-		end, ascii := chunkEnd(text, i)
-		if ascii {
+		end, plain := chunkEnd(text, i)
+		if plain {
 			s.scanASCII(i, end)
 		} else {
 			s.scanUnicode(i, end)
@@ -113,7 +114,7 @@ func (s *scanner) scan(text string) {
 }
 
 // chunkEnd returns the end of the chunk that begins at lo, and whether it is ASCII.
-func chunkEnd(text string, lo int) (end int, ascii bool) {
+func chunkEnd(text string, lo int) (end int, plain bool) {
 	var all byte
 	for end = lo; end < len(text) && classes[text[end]] != space; end++ {
 		all |= text[end]
@@ -133,9 +134,9 @@ func (s *scanner) plainWord(begin int) int {
 	}
 	var key wordKey
 	i := lo
-	for at, fold := 0, uint64(caseBit); at < len(key); at, fold = at+8, 0 {
-		w := eightBytes(text, i) | fold // of the first letter
-		n := smallLetters(w)
+	for at, fold := 0, uint64(ascii.CaseBit); at < len(key); at, fold = at+8, 0 {
+		w := ascii.Eight(text, i) | fold // of the first letter
+		n := ascii.SmallLetters(w)
 		binary.LittleEndian.PutUint64(key[at:], w&^(^uint64(0)<<(8*n)))
 		if i += n; n < 8 {
 			break
@@ -160,31 +161,6 @@ func (s *scanner) plainWord(begin int) int {
 	s.plain[s.nplain] = plainWord{key, lo, end}
 	s.nplain++
 	return i
-}
-
-// caseBit makes a letter of ASCII a small one.
-const caseBit = 0x20
-
-// eightBytes returns text[i:i+8] as a number, the first byte lowest; beyond the end there are zeros.
-func eightBytes(text string, i int) uint64 {
-	if len(text)-i >= 8 {
-		return uint64(text[i]) | uint64(text[i+1])<<8 | uint64(text[i+2])<<16 | uint64(text[i+3])<<24 |
-			uint64(text[i+4])<<32 | uint64(text[i+5])<<40 | uint64(text[i+6])<<48 | uint64(text[i+7])<<56
-	}
-	w := uint64(0)
-	for j := range len(text) - i {
-		w |= uint64(text[i+j]) << (8 * j)
-	}
-	return w
-}
-
-// smallLetters returns how many of eight bytes, from the lowest on, are letters from a to z.
-func smallLetters(w uint64) int {
-	const each, top = 0x0101010101010101, 0x8080808080808080
-	low := w &^ top
-	// The top bit of each byte: from a on, but not beyond z, and ASCII.
-	letters := (low + (0x80-'a')*each) &^ (low + (0x7f-'z')*each) &^ w
-	return bits.TrailingZeros64(^letters&top) / 8
 }
 
 // flushPlain looks up the plain words that wait, and emits them.
