@@ -22,8 +22,8 @@ type janitor struct {
 	done   sync.WaitGroup
 
 	// busy is held while the janitor works, so that a reset or a rebuild does not come
-	// between its steps.
-	busy sync.Mutex
+	// between its steps. It may wait for the writer lock meanwhile.
+	busy mutex
 
 	graves int // documents of sealed chunks that were reclaimed since the chunks were looked at
 
@@ -35,7 +35,26 @@ type janitor struct {
 }
 
 func newJanitor(db *DB) *janitor {
-	return &janitor{db: db, signal: make(chan struct{}, 1), sealed: make(chan struct{})}
+	return &janitor{db: db, signal: make(chan struct{}, 1), busy: make(mutex, 1), sealed: make(chan struct{})}
+}
+
+// mutex is a lock for which one may wait as long as a context says. It has room for
+// one element.
+type mutex chan struct{}
+
+func (m mutex) Lock()   { m <- struct{}{} }
+func (m mutex) Unlock() { <-m }
+
+func (m mutex) lockContext(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case m <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (j *janitor) start() {
@@ -100,7 +119,9 @@ const reclaimBatch = 1000
 // work frees all that can be freed now, and seals and moves. What cannot be freed does
 // not keep it from sealing: writers may wait for that.
 func (j *janitor) work(ctx context.Context) error {
-	j.busy.Lock()
+	if err := j.busy.lockContext(ctx); err != nil {
+		return err
+	}
 	defer j.busy.Unlock()
 	err := errors.Join(j.reclaimDead(ctx), j.cleanRanges(ctx))
 	if sealed := j.db.sealChunks(ctx); sealed != nil {

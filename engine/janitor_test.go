@@ -155,3 +155,23 @@ func TestForgetKeepsOrder(t *testing.T) {
 		t.Errorf("%d died at 7 or before", len(part))
 	}
 }
+
+// TestBusyJanitor: a reset and a rebuild wait for the janitor as long as they are told,
+// even while it waits for a write.
+func TestBusyJanitor(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{LockWait: time.Millisecond})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
+	db.janitor.busy.Lock()
+	_, err := db.Reset(t.Context())
+	wantError(t, "reset", err, ErrBusy)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	wantError(t, "rebuild", db.Rebuild(ctx, IndexText, nil), context.Canceled)
+	db.lockWait = 0
+	_, err = db.Reset(ctx)
+	wantError(t, "reset", err, context.Canceled)
+	db.janitor.busy.Unlock()
+	if n, err := db.Reset(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}

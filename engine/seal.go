@@ -47,12 +47,8 @@ func (db *DB) rollChunk() {
 
 // waitForSealing keeps a writer waiting while too many full chunks are in memory.
 func (db *DB) waitForSealing(ctx context.Context) error {
-	wait := ctx
-	if db.lockWait > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, db.lockWait)
-		defer cancel()
-	}
+	wait, cancel := db.lockLimit(ctx)
+	defer cancel()
 	for {
 		j := db.janitor
 		j.mu.Lock()
@@ -66,13 +62,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		select {
 		case <-sealed:
 		case <-wait.Done():
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("wait for the text index: %w", err)
-			}
-			return &Error{
-				Kind: ErrBusy, What: "write", Why: "full chunks of the text index are waiting to be sealed",
-				Do: "try again, or give a longer LockWait",
-			}
+			return db.lockError(ctx, "write", "the text index has too much to seal")
 		}
 	}
 }

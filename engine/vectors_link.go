@@ -78,12 +78,8 @@ func (l *linker) admit(ctx context.Context) error {
 	if !l.behind.Load() {
 		return nil
 	}
-	wait := ctx
-	if l.db.lockWait > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, l.db.lockWait)
-		defer cancel()
-	}
+	wait, cancel := l.db.lockLimit(ctx)
+	defer cancel()
 	err := l.await(wait, func() bool {
 		if slices.ContainsFunc(l.db.spaces.all(), l.tooMany) {
 			return false
@@ -91,16 +87,10 @@ func (l *linker) admit(ctx context.Context) error {
 		l.behind.Store(false)
 		return true
 	})
-	switch {
-	case err == nil || errors.Is(err, errLinkerEnded):
+	if err == nil || errors.Is(err, errLinkerEnded) {
 		return nil // Close writes what is gathered, whatever is linked
-	case ctx.Err() != nil:
-		return fmt.Errorf("wait for vectors to be linked: %w", ctx.Err())
 	}
-	return &Error{
-		Kind: ErrBusy, What: "write", Why: fmt.Sprintf("%d vectors are waiting to be linked", l.db.limits.unlinkedMost),
-		Do: "try again, or give a longer LockWait",
-	}
+	return l.db.lockError(ctx, "write", "the vector index has too much to link")
 }
 
 var errLinkerEnded = errors.New("the linker has ended")
