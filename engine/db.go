@@ -66,7 +66,8 @@ type DB struct {
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    counters
-	scratch []byte // for values to be encoded in
+	scratch []byte      // for values to be encoded in
+	ops     []operation // for byKind
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
