@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -84,8 +85,8 @@ func (r *recalling) mixes() bool {
 }
 
 // similarity makes a score one that can stand for a cosine: a distance d is
-// 1/(1+d). Dot products are those of vectors of length one or less where somebody
-// mixes them with other signals.
+// 1/(1+d). Dot products are expected to be those of vectors of length one or less
+// where somebody mixes them with other signals.
 func (s *space) similarity(score float32) float32 {
 	switch s.metric {
 	case hnsw.L2:
@@ -111,11 +112,8 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 		}
 	}
 	err := db.lexical.fill(ctx, bare, func(doc uint32) (string, error) {
-		rec, err := r.tx.record(db.docs.row(doc).version)
-		if err != nil {
-			return "", err
-		}
-		return db.searched(rec)
+		texts, err := r.tx.indexedTexts(doc)
+		return strings.Join(texts, "\n"), err
 	})
 	if err != nil {
 		return err
@@ -226,9 +224,12 @@ func (r *recalling) exact(i int, doc uint32) (float64, error) {
 		return 0, &Error{Kind: ErrCorrupt, What: "score a vector", Why: "it has gone while it was looked at"}
 	}
 	var err error
-	if c.space.index.Config().Truth == nil {
-		c.row = c.space.index.Row(slot, c.row)
-	} else if c.row, err = c.truth(slot, c.row[:0]); err != nil {
+	if r.tx.db.vectorsInMemory {
+		c.row, err = c.space.index.Row(slot, c.row)
+	} else {
+		c.row, err = c.truth(slot, c.row[:0])
+	}
+	if err != nil {
 		return 0, err
 	}
 	score, err := c.est.Exact(c.row)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	commandline "flag"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -335,6 +337,19 @@ func TestUnknownVersions(t *testing.T) {
 		if _, err := e.decode(b); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s of version %d: %v", e.name, b[0], err)
 		}
+	}
+}
+
+// TestNewerRows: a page of rows of a later version asks for a newer memdb; one that
+// merely is damaged does not.
+func TestNewerRows(t *testing.T) {
+	e := rowsEncoding()
+	for version, kind := range map[byte]error{0: ErrCorrupt, rowsVersion + 1: ErrNewerLayout} {
+		b := slices.Clone(e.bytes[:len(e.bytes)-checksum])
+		b[0] = version
+		b = binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
+		_, err := e.decode(b)
+		wantError(t, fmt.Sprint("version ", version), err, kind)
 	}
 }
 

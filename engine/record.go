@@ -53,6 +53,14 @@ type vectorRef struct {
 	change uint32
 }
 
+// of is the version that brought the vector to which a record of version v refers.
+func (ref vectorRef) of(v version) version {
+	if ref.born != 0 {
+		v.born, v.change = ref.born, ref.change
+	}
+	return v
+}
+
 var (
 	roles     = []Role{RoleUser, RoleAssistant, RoleSystem, RoleTool}
 	kindNames = []Kind{KindMessage, KindFragment, KindFact, KindNote, KindArchive, KindSummary}

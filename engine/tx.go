@@ -180,6 +180,20 @@ func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, e
 		return 0, err
 	}
 	defer db.unlock()
+	return db.transact(fn)
+}
+
+// updateBehind is update for work behind the calls.
+func (db *DB) updateBehind(ctx context.Context, fn func(tx *Tx) error) (seen uint64, err error) {
+	if err := db.lockBehind(ctx); err != nil {
+		return 0, err
+	}
+	defer db.unlock()
+	return db.transact(fn)
+}
+
+// transact is update for who holds the lock.
+func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 	tx := db.begin()
 	defer func() {
 		tx.done = true
@@ -232,6 +246,9 @@ func (tx *Tx) rollback() {
 	}
 	for _, s := range tx.spaces {
 		tx.db.spaces.remove(s)
+		if err := s.file.Close(); err != nil {
+			tx.db.log.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
+		}
 	}
 	if len(tx.undo) > 0 {
 		// Documents that were materialised stay in the indexes as holes, so
@@ -294,6 +311,7 @@ func (tx *Tx) apply() error {
 	}
 	db.next, db.applied = tx.next, tx.lsn-1
 	if tx.wiped {
+		db.janitor.forget()
 		db.dropSealed()
 	}
 	if tx.moved != nil {

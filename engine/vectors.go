@@ -169,11 +169,10 @@ func (db *DB) showVectors(p *pendingVersion) error {
 
 // broughtBy is the version under which the version's vector in a space is stored.
 func (p *pendingVersion) broughtBy(space uint16) version {
-	of := p.version
 	for _, ref := range p.rec.vectors {
-		if ref.space == space && ref.born != 0 {
-			of.born, of.change = ref.born, ref.change
+		if ref.space == space {
+			return ref.of(p.version)
 		}
 	}
-	return of
+	return p.version
 }

@@ -20,6 +20,7 @@ type codesFile struct {
 	mu     sync.Mutex
 	tried  bool
 	opened vfs.File
+	full   sync.Once // warned that it cannot grow
 }
 
 var _ hnsw.File = (*codesFile)(nil)
@@ -55,13 +56,28 @@ func (f *codesFile) Fd() uintptr {
 	return vfs.InvalidFd
 }
 
-// WriteAt writes to the file.
+// WriteAt writes to the file, which is how it grows.
 func (f *codesFile) WriteAt(p []byte, off int64) (int, error) {
 	file := f.file()
 	if file == nil {
 		return 0, errors.ErrUnsupported
 	}
-	return file.WriteAt(p, off)
+	n, err := file.WriteAt(p, off)
+	if err != nil {
+		f.full.Do(func() {
+			f.db.log.Warn("the file for the codes of vectors cannot grow: memory is taken beyond the budget", "file", f.name, "error", err)
+		})
+	}
+	return n, err
+}
+
+// closeCodes closes the files of all spaces.
+func (db *DB) closeCodes() error {
+	var errs []error
+	for _, s := range db.spaces.all() {
+		errs = append(errs, s.file.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Close closes the file if there is one. What is mapped of it stays.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // smallLimits make graphs and snapshots of few vectors.
@@ -416,6 +419,32 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
+// TestLinkingIsHurried: whoever waits for links ends the turn that runs, and the next
+// takes all processors; without anybody who waits it leaves half of them.
+func TestLinkingIsHurried(t *testing.T) {
+	all := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(all)
+	runtime.GOMAXPROCS(6)
+	l := newLinker(&DB{spaces: newSpaces()})
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders in the background", n)
+	}
+	turn, end := context.WithCancel(t.Context())
+	l.turn.Store(&end)
+	waits, enough := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.await(waits, func() bool { return false }) }()
+	within(t, "the end of the turn", func() { <-turn.Done() })
+	if n := l.builders(); n != 6 {
+		t.Errorf("%d builders while somebody waits", n)
+	}
+	enough()
+	wantError(t, "a context that is done", <-done, context.Canceled)
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders afterwards", n)
+	}
+}
+
 // TestLinkedForSearches: in the midst of writes vectors are linked for searches that
 // gain by it, or where very many wait.
 func TestLinkedForSearches(t *testing.T) {
@@ -464,6 +493,34 @@ func TestLinkedForSearches(t *testing.T) {
 	want("all are linked", false)
 	fill(50, 70)
 	want("nobody has searched since", false)
+}
+
+// TestBrokenSpace: where vectors of one space cannot be linked, those of others are, and
+// writers wait for none.
+func TestBrokenSpace(t *testing.T) {
+	limits := smallLimits()
+	limits.unlinkedMost = 40
+	db := openTest(t, vfs.NewMem(), Options{vectorLimits: limits})
+	for _, name := range []string{"broken", "sound"} {
+		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: name, Dim: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sound, broken := db.spaces.named("sound"), db.spaces.named("broken")
+	broken.broken.Store(true)
+	for i := range 100 {
+		vec := []float32{1, float32(i)}
+		mustStore(t, db.Memories(), Memory{
+			Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Vectors: map[string][]float32{"sound": vec, "broken": vec},
+		})
+	}
+	err := db.WaitIndexed(t.Context())
+	if wantError(t, "a space that cannot be linked", err, ErrBusy); err != nil && !strings.Contains(err.Error(), "space broken") {
+		t.Errorf("%q does not name the space", err)
+	}
+	if n, m := sound.index.Linked(), broken.index.Linked(); n != 100 || m != 0 {
+		t.Errorf("%d and %d of 100 vectors are linked", n, m)
+	}
 }
 
 // TestUnlinkedIsBounded: however fast vectors come, not more than there may be are
@@ -541,6 +598,53 @@ func TestCreateSpace(t *testing.T) {
 		t.Errorf("a distance of 1 counts %v in hybrid, want 0.25", got)
 	}
 	mustCheck(t, db, 2)
+}
+
+// TestScoresOfMetrics: profiles that mix signals make a similarity of a score, others
+// take it as it is.
+func TestScoresOfMetrics(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada, query := Scope{User: "ada"}, []float32{1, 2}
+	for _, m := range []Metric{MetricCosine, MetricDot, MetricL2} {
+		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: string(m), Dim: 2, Metric: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vectors := map[string][]float32{"a": {2, 4}, "b": {-2, -4}, "c": {.1, .2}}
+	for id, vec := range vectors {
+		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Vectors: map[string][]float32{"cosine": vec, "dot": vec, "l2": vec}})
+	}
+	root := math.Sqrt(5) // the length of the query
+	raw := map[Metric]map[string]float64{
+		MetricCosine: {"a": 1, "b": -1, "c": 1},
+		MetricDot:    {"a": 10, "b": -10, "c": .5},
+		MetricL2:     {"a": -root, "b": -3 * root, "c": -.9 * root},
+	}
+	mixed := map[Metric]map[string]float64{
+		MetricCosine: {"a": 1, "b": -1, "c": 1},
+		MetricDot:    {"a": 1, "b": -1, "c": .5},
+		MetricL2:     {"a": 1 / (1 + root), "b": 1 / (1 + 3*root), "c": 1 / (1 + .9*root)},
+	}
+	for metric := range raw {
+		for _, p := range []Profile{ProfileVector, ProfileSubstrate, ProfileHybrid, ProfileBest} {
+			hits := mustRecall(t, db.Memories(), Query{Scope: ada, Space: string(metric), Embedding: query, Profile: p})
+			if len(hits) != len(vectors) {
+				t.Errorf("%s, %s: %d hits", metric, p, len(hits))
+			}
+			for _, h := range hits {
+				want := raw[metric][h.ID]
+				switch p {
+				case ProfileHybrid:
+					want = policy.Hybrid().Cosine * mixed[metric][h.ID]
+				case ProfileBest:
+					want = policy.BestLearned().Cosine * max(0, mixed[metric][h.ID])
+				}
+				if math.Abs(h.Parts.Cosine-want) > 1e-6 {
+					t.Errorf("%s, %s: the vector of %s counts %v, want %v", metric, p, h.ID, h.Parts.Cosine, want)
+				}
+			}
+		}
+	}
 }
 
 // logged is a logger and what it was told.

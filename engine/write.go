@@ -293,10 +293,8 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *record, old live) {
 		if _, replaced := p.vectors[s.name]; replaced {
 			continue
 		}
-		if ref.born == 0 {
-			ref.born, ref.change = old.born, old.change
-		}
-		p.rec.vectors = append(p.rec.vectors, ref)
+		of := ref.of(old.version)
+		p.rec.vectors = append(p.rec.vectors, vectorRef{ref.space, of.born, of.change})
 		if before != nil && before.vectors[s.name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}
@@ -578,25 +576,28 @@ func (tx *Tx) dropKeys(rec *record, old live) error {
 	return tx.set(ks.doc(kindTombstone, old.doc), binary.BigEndian.AppendUint64(nil, tx.lsn))
 }
 
-// record reads a version.
+// record reads a version, which must be there.
 func (tx *Tx) record(v version) (*record, error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+	rec, err := tx.readRecord(v)
 	if err != nil {
 		return nil, storeError(fmt.Sprintf("read memory number %d", v.seq), err)
 	}
-	rec, err := decodeRecord(b)
-	if cerr := closer.Close(); err == nil && cerr != nil {
-		err = storeError("read a memory", cerr)
+	return rec, nil
+}
+
+// readRecord reads a version: pebble.ErrNotFound where it is gone.
+func (tx *Tx) readRecord(v version) (*record, error) {
+	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+	if err != nil {
+		return nil, err
 	}
-	return rec, err
+	rec, err := decodeRecord(b)
+	return rec, errors.Join(err, closer.Close())
 }
 
 // vector reads the vector that a version refers to.
 func (tx *Tx) vector(v version, ref vectorRef) ([]float32, error) {
-	if ref.born != 0 {
-		v.born, v.change = ref.born, ref.change
-	}
-	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, v))
+	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, ref.of(v)))
 	if err != nil {
 		return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
 	}
