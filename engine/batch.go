@@ -34,10 +34,10 @@ func (r batchReader) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 // readable is what the transaction reads, with all that it has written so far.
 func (tx *Tx) readable() (kv.Reader, error) {
 	switch {
+	case tx.batch == nil || !tx.searchable && tx.batch.Empty(): // applied, or nothing is written
+		return tx.db.store, nil
 	case tx.searchable:
 		return tx.batch, nil
-	case tx.batch.Empty():
-		return tx.db.store, nil
 	}
 	indexed := tx.db.store.NewIndexedBatch()
 	if err := indexed.Apply(tx.batch, nil); err != nil {
@@ -113,9 +113,6 @@ func (tx *Tx) byKind() error {
 		}
 	}
 	tx.closeBatch()
-	tx.batch = out
+	tx.batch, tx.searchable = out, false
 	return nil
 }
-
-// maxScratch bounds what is kept for the next value to be encoded.
-const maxScratch = 1 << 20

@@ -66,8 +66,8 @@ type DB struct {
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    counters
-	scratch []byte      // for values to be encoded in
-	ops     []operation // for byKind
+	scratch []byte      // for values to be encoded in; the writer's
+	ops     []operation // for byKind; likewise
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
@@ -284,8 +284,9 @@ const closeWait = 10 * time.Second
 
 // Close waits for running calls, commits what is gathered, and gives the folder
 // back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
-// goes on in the background when the database is opened again. A database that has failed is closed too; what failed it was told by every
-// call since. Closing again does nothing.
+// goes on when the database is opened again, in the pauses between writes. A database
+// that has failed is closed too; what failed it was told by every call since. Closing
+// again does nothing.
 func (db *DB) Close() (err error) {
 	db.closing.Do(func() { err = db.close() })
 	return err

@@ -72,6 +72,11 @@ func (j *janitor) forget() {
 		j.dead = appendDocs(j.dead, d.docs, d.lsn)
 	}
 	j.ranges = nil
+	j.sort()
+}
+
+// sort puts the dead in the order of their LSN.
+func (j *janitor) sort() {
 	slices.SortStableFunc(j.dead, func(a, b dead) int { return cmp.Compare(a.lsn, b.lsn) })
 }
 

@@ -47,10 +47,16 @@ func (db *DB) rollChunk() {
 
 // waitForSealing keeps a writer waiting while too many full chunks are in memory.
 func (db *DB) waitForSealing(ctx context.Context) error {
+	wait := ctx
+	if db.lockWait > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, db.lockWait)
+		defer cancel()
+	}
 	for {
 		j := db.janitor
 		j.mu.Lock()
-		wait := j.sealed
+		sealed := j.sealed
 		behind := len(db.text.Load().Sealable()) > maxUnsealed && !j.stuck
 		j.mu.Unlock()
 		if !behind {
@@ -58,9 +64,15 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		}
 		j.wake()
 		select {
-		case <-wait:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the text index: %w", ctx.Err())
+		case <-sealed:
+		case <-wait.Done():
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("wait for the text index: %w", err)
+			}
+			return &Error{
+				Kind: ErrBusy, What: "write", Why: "full chunks of the text index are waiting to be sealed",
+				Do: "try again, or give a longer LockWait",
+			}
 		}
 	}
 }
@@ -208,7 +220,7 @@ func (w *sealWriter) apply() error {
 }
 
 // loadSealed reads the chunks that are sealed, in ascending order.
-func (db *DB) loadSealed(gone func(doc uint32) bool) error {
+func (db *DB) loadSealed(gone func(doc uint32, v version) bool) error {
 	lower, upper := db.keys.span(kindRows)
 	var p rowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
@@ -226,7 +238,7 @@ func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 			return err
 		}
 		for i, doc := range p.docs {
-			if gone(doc) {
+			if gone(doc, p.rows[i].version) {
 				continue
 			}
 			if err := db.loadRow(doc, &p.rows[i]); err != nil {
