@@ -283,6 +283,9 @@ func (tx *Tx) seal() error {
 // apply applies the batch, whose commits are sealed, and makes the new state that
 // of the tables and, once durable, of the next read point.
 func (tx *Tx) apply() error {
+	if err := tx.byKind(); err != nil {
+		return tx.breaks(storeError("order the writes of a transaction", err))
+	}
 	db, batch := tx.db, tx.batch
 	tx.batch = nil // a sync that was asked for may still refer to it: the syncer closes it
 	if err := db.applyBatch(batch, db.durability == Durable); err != nil {
