@@ -114,10 +114,13 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) error {
 type recalling struct {
 	tx    *Tx
 	q     *Query
-	set   *roaring.Bitmap // visible documents of scope and filter
+	in    *members        // visible documents of scope and filter
+	set   *roaring.Bitmap // those, not to be changed
 	terms []invindex.QueryTerm
 	stats invindex.Stats
 	bound *invindex.Query // nil: the conditions on hits are in set already
+	// kept: the documents are remembered for recalls to come.
+	kept bool
 	// narrowed: the set lacks memories of scope and filter, which the text excludes.
 	narrowed bool
 	cos      cosines
@@ -166,14 +169,44 @@ func (r *recalling) stage(name string) {
 }
 
 // narrow finds the documents that may be hits at all.
-func (r *recalling) narrow(ctx context.Context) (err error) {
-	if r.set, err = r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter); err != nil {
+func (r *recalling) narrow(ctx context.Context) error {
+	if r.q.Scope == (Scope{}) && r.q.Filter != nil {
+		// The filter's postings are fewer than everything.
+		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
+		if err != nil {
+			return err
+		}
+		r.within(newMembers(set))
+	} else if err := r.narrowScope(ctx); err != nil {
 		return err
 	}
-	r.plan.InScope = int(r.set.GetCardinality())
+	r.plan.InScope = r.in.n
 	r.stage("scope")
 	return nil
 }
+
+// narrowScope finds the documents of the scope for which the filter holds.
+func (r *recalling) narrowScope(ctx context.Context) error {
+	st, err := r.tx.scoped(ctx, r.q.Scope)
+	if err != nil {
+		return err
+	}
+	r.within(st.members)
+	if r.q.Filter == nil {
+		r.kept = true
+		return nil
+	}
+	e := evaluation{tx: r.tx, ctx: ctx}
+	set, err := e.holds(r.q.Filter, r.set.Clone())
+	if err != nil {
+		return err
+	}
+	r.within(newMembers(set))
+	return nil
+}
+
+// within makes a set that of the documents that may be hits.
+func (r *recalling) within(m *members) { r.in, r.set, r.kept = m, m.set, false }
 
 // analyse turns the text into terms and gathers their statistics over the scope:
 // nothing outside it has a part in a score.
@@ -317,11 +350,11 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 			return best.sorted(), err
 		}
 	}
-	docs := r.set.ToArray()
-	if err := r.cosines(ctx, docs); err != nil {
+	if err := r.allCosines(ctx); err != nil {
 		return nil, err
 	}
 	defer r.cos.close()
+	docs := slices.Clone(r.in.list())
 	n := 0
 	for i := range docs { // those without a vector are no hits
 		if r.cos.has(i) {
@@ -447,7 +480,7 @@ func (r *recalling) since(ms int64) time.Duration {
 // text and vectors find.
 func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 	if r.few() {
-		return r.set.ToArray(), nil
+		return r.in.list(), nil
 	}
 	var found []uint32
 	if len(r.terms) > 0 {
@@ -469,7 +502,7 @@ func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 
 // few tells whether all in scope are candidates.
 func (r *recalling) few() bool {
-	r.plan.Exhaustive = r.q.Exact || r.set.GetCardinality() <= uint64(r.tx.db.limits.exhaustive)
+	r.plan.Exhaustive = r.q.Exact || r.in.n <= r.tx.db.limits.exhaustive
 	return r.plan.Exhaustive
 }
 
@@ -487,11 +520,11 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 		}
 		set.AddMany(near)
 	default:
-		all := r.set.ToArray()
-		if err := r.cosines(ctx, all); err != nil {
+		if err := r.allCosines(ctx); err != nil {
 			return nil, err
 		}
 		defer r.cos.close()
+		all := r.in.list()
 		near := newTop(k)
 		for i, doc := range all {
 			if r.cos.has(i) {
@@ -512,6 +545,9 @@ func (r *recalling) fetch(ranked []scored) (Result, error) {
 	var parsed *query.Query
 	if r.q.Highlight && r.q.Text != "" {
 		parsed = r.parse()
+	}
+	if len(ranked) > 0 {
+		result.Hits = make([]Hit, 0, len(ranked))
 	}
 	for i, s := range ranked {
 		m, err := r.tx.load(r.tx.db.docs.row(s.doc).version, r.q.WithVectors)

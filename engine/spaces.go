@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
@@ -34,7 +36,8 @@ type space struct {
 	born   uint64 // LSN of the commit that made it; 0: it was there at Open
 
 	index   *hnsw.Index
-	file    *codesFile
+	file    *scratchFile // of codes
+	rows    *rowsFile
 	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
 	holders paged[slotHolder]    // slot → whose vector it is
 
@@ -67,7 +70,8 @@ func (h *slotHolder) set(v version) {
 }
 
 func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, model string) (*space, error) {
-	s := &space{num: num, name: name, dim: dim, metric: metric, model: model, file: db.newCodesFile(num)}
+	s := &space{num: num, name: name, dim: dim, metric: metric, model: model, rows: db.newRowsFile(num, dim)}
+	s.file = db.newScratchFile(num, codesNumber, "the codes of vectors: memory is taken beyond the budget")
 	index, err := hnsw.New(db.indexConfig(s))
 	if err != nil {
 		return nil, &Error{Kind: ErrInvalid, What: "open the vector space " + name, Cause: err}
@@ -104,13 +108,19 @@ func (tx *Tx) truth(s *space) hnsw.Truth {
 		if !s.index.Live(slot) {
 			return nil, &Error{Kind: ErrCorrupt, What: "read a vector", Why: "its slot is free"}
 		}
+		if row, ok := s.rows.read(slot, dst); ok {
+			return row, nil
+		}
 		v := s.holders.at(uint64(slot)).version()
 		b, closer, err := tx.reader.Get(tx.db.keys.vector(s.num, v))
 		if err != nil {
 			return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
 		}
 		dst, err = codec.FloatsInto(dst, b)
-		return dst, errors.Join(err, closer.Close())
+		if err = errors.Join(err, closer.Close()); err == nil {
+			s.rows.keep(slot, dst)
+		}
+		return dst, err
 	}
 }
 
@@ -125,6 +135,19 @@ func (s *space) slot(doc uint32) (uint32, bool) {
 }
 
 func (s *space) setSlot(doc, slot uint32) { s.slots.grow(uint64(doc)).Store(slot + 1) }
+
+// eachSlot visits the slots of documents, in parts that are valid until the next.
+func (s *space) eachSlot(set *roaring.Bitmap, visit func(slots []uint32)) {
+	docs, part := make([]uint32, compareBatch), make([]uint32, 0, compareBatch)
+	for it := set.ManyIterator(); ; {
+		n := it.NextMany(docs)
+		if n == 0 {
+			return
+		}
+		part = slices.DeleteFunc(appendSlots(part[:0], &s.slots, docs[:n]), func(slot uint32) bool { return slot >= noSlot })
+		visit(part)
+	}
+}
 
 // doc is the document as of lsn whose vector is in a slot, noDoc if there is none.
 func (s *space) doc(docs *docTable, slot uint32, lsn uint64) uint32 {
@@ -156,6 +179,7 @@ func (s *space) add(doc uint32, of version, vec []float32) error {
 
 // hold notes whose vector is in a slot.
 func (s *space) hold(doc, slot uint32, of version) {
+	s.rows.use(slot)
 	s.holders.grow(uint64(slot)).set(of)
 	s.setSlot(doc, slot)
 	s.used.Add(1)

@@ -9,28 +9,34 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 )
 
-// codesFile is where the codes of a space's vectors go that are beyond its share of
-// the memory budget. It is made when they are, and removed from the folder at once:
-// the system keeps it for as long as it is open. Where it can't be made, memory is
-// taken.
-type codesFile struct {
+// scratchFile is a file of what can be made again. It is made when it is first
+// needed, and removed from the folder at once: the system keeps it for as long as it
+// is open.
+type scratchFile struct {
 	db   *DB
 	name string
+	what string // is in it
 
 	mu     sync.Mutex
 	tried  bool
 	opened vfs.File
 }
 
-var _ hnsw.File = (*codesFile)(nil)
+var _ hnsw.File = (*scratchFile)(nil)
 
-// newCodesFile names the file as a snapshot that was not finished, which the next
+// Numbers of the scratch files of a space, in place of LSNs that no snapshot has.
+const (
+	codesNumber = 0
+	rowsNumber  = maxLSN
+)
+
+// newScratchFile names the file as a snapshot that was not finished, which the next
 // Open removes if a crash has left it.
-func (db *DB) newCodesFile(space uint16) *codesFile {
-	return &codesFile{db: db, name: snapshotName(space, 0) + snapshotTemp}
+func (db *DB) newScratchFile(space uint16, number uint64, what string) *scratchFile {
+	return &scratchFile{db: db, name: snapshotName(space, number) + snapshotTemp, what: what}
 }
 
-func (f *codesFile) file() vfs.File {
+func (f *scratchFile) file() vfs.File {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tried {
@@ -39,7 +45,7 @@ func (f *codesFile) file() vfs.File {
 	f.tried = true
 	file, err := f.db.fs.Create(f.db.fs.PathJoin(f.db.dir, f.name), vfs.WriteCategoryUnspecified)
 	if err != nil {
-		f.db.log.Warn("no file for the codes of vectors: memory is taken beyond the budget", "file", f.name, "error", err)
+		f.db.log.Warn("no file for "+f.what, "file", f.name, "error", err)
 		return nil
 	}
 	f.db.removeFile(f.name)
@@ -48,7 +54,7 @@ func (f *codesFile) file() vfs.File {
 }
 
 // Fd is the system's descriptor of the file.
-func (f *codesFile) Fd() uintptr {
+func (f *scratchFile) Fd() uintptr {
 	if file := f.file(); file != nil {
 		return file.Fd()
 	}
@@ -56,7 +62,7 @@ func (f *codesFile) Fd() uintptr {
 }
 
 // WriteAt writes to the file.
-func (f *codesFile) WriteAt(p []byte, off int64) (int, error) {
+func (f *scratchFile) WriteAt(p []byte, off int64) (int, error) {
 	file := f.file()
 	if file == nil {
 		return 0, errors.ErrUnsupported
@@ -64,8 +70,17 @@ func (f *codesFile) WriteAt(p []byte, off int64) (int, error) {
 	return file.WriteAt(p, off)
 }
 
+// ReadAt reads what was written to the file.
+func (f *scratchFile) ReadAt(p []byte, off int64) (int, error) {
+	file := f.file()
+	if file == nil {
+		return 0, errors.ErrUnsupported
+	}
+	return file.ReadAt(p, off)
+}
+
 // Close closes the file if there is one. What is mapped of it stays.
-func (f *codesFile) Close() error {
+func (f *scratchFile) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tried = true

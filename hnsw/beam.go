@@ -33,7 +33,9 @@ type beam struct {
 	x       *Index
 	query   simd.Query8
 	ef      int
-	visible func(slot uint32) bool // nil: nothing is hidden
+	// What is not within, or not visible, is hidden; where both are nil, nothing is.
+	within  *Set
+	visible func(slot uint32) bool
 
 	found []candidate
 	shown int // of found, those not hidden
@@ -98,7 +100,7 @@ const approachEf = 8
 // are valid until the next call of it or of keepStarts.
 func (b *beam) approach(entry uint32, top, level int) []candidate {
 	from := b.descend(entry, top, min(top, level+1))
-	b.visible = nil
+	b.within, b.visible = nil, nil
 	b.reset(approachEf)
 	b.start(from)
 	if top > level {
@@ -181,7 +183,7 @@ func (b *beam) insertAll(mark uint32) {
 
 // insert puts a candidate in its place and drops what falls off the end.
 func (b *beam) insert(score float32, slot uint32) {
-	if b.visible != nil && !b.visible(slot&slotMask) {
+	if b.hides(slot & slotMask) {
 		slot |= markHidden
 	}
 	// The search halves the range without a branch on what it finds, which no
@@ -202,6 +204,22 @@ func (b *beam) insert(score float32, slot uint32) {
 		b.shown++
 		b.trim()
 	}
+}
+
+// hides tells whether the search may not return a slot.
+func (b *beam) hides(slot uint32) bool {
+	return b.within != nil && !b.within.Has(slot) || b.visible != nil && !b.visible(slot)
+}
+
+// shownOnes drops what is hidden, and returns the rest.
+func (b *beam) shownOnes() []candidate {
+	shown := b.found[:0]
+	for _, c := range b.found {
+		if c.slot&markHidden == 0 {
+			shown = append(shown, c)
+		}
+	}
+	return shown
 }
 
 // trim drops the last of more than ef shown candidates, and with it what is no
