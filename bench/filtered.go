@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/bench/vectorset"
@@ -207,7 +206,7 @@ func (r *filteredRun) Round(ctx context.Context) (harness.Sample, error) {
 		return nil, err
 	}
 	sample := harness.Sample{
-		"rows":           float64(r.within.GetCardinality()),
+		"rows":           float64(r.within.Len()),
 		"default_recall": byDefault.recall,
 		"default_us":     byDefault.mean,
 	}

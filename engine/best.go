@@ -63,7 +63,7 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 		}
 	}
 	textAlone, learned := policy.Best(), policy.BestLearned()
-	ceilings := make([]float64, n)
+	ceilings := resized(&r.room.ceilings, n)
 	for i := range ceilings {
 		ceilings[i] = math.Inf(1)
 		if match[i] == 0 {

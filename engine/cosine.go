@@ -38,7 +38,7 @@ func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx
 // without one, in the lexical space with those that have no vector of their own.
 // The caller closes them.
 func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
-	bounds := make([]float32, 2*len(docs))
+	bounds := resized(&r.room.bounds, 2*len(docs))
 	for i := range bounds {
 		bounds[i] = float32(math.NaN())
 	}
@@ -165,10 +165,18 @@ const compareBatch = 1024
 // memory: those of an owner are spread over tables of many megabytes.
 const ahead = 12
 
+// lists tells whether documents are the list of all that may be hits, of which what is
+// asked of each is remembered.
+func (r *recalling) lists(docs []uint32) bool {
+	if len(docs) != r.in.n || len(docs) == 0 {
+		return false
+	}
+	return &docs[0] == &r.in.list()[0]
+}
+
 // slotsOf are the slots of documents in a space, noSlot or above where one has none.
-// Those of all that may be hits are remembered with them.
 func (r *recalling) slotsOf(s *space, docs []uint32) []uint32 {
-	if list := r.in.list(); len(docs) > 0 && len(docs) == len(list) && &docs[0] == &list[0] {
+	if r.lists(docs) {
 		return r.in.slotsOf(s)
 	}
 	return appendSlots(make([]uint32, 0, len(docs)), &s.slots, docs)
@@ -384,7 +392,9 @@ func (f *floors) push(v float64) {
 const (
 	// efShare is how many candidates a walk over the graph keeps for each hit, and
 	// efLeast how many at least.
-	efShare, efLeast = 4, 128
+	efShare, efLeast = 4, 64
+	// efMany: of more vectors twice as many candidates are kept, at least.
+	efMany = 1 << 19
 	// wideShare: a scope of at least one in so many vectors is searched as a whole,
 	// hits outside it left out; for less, the search is told of the slots.
 	wideShare = 4
@@ -401,7 +411,7 @@ func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([
 	defer r.stage("graph")
 	r.plan.Approximate = true
 	search := hnsw.Search{
-		K: k, Slots: s.index.Len(), Ef: max(efLeast, efShare*k), Rough: rough, Truth: r.tx.truth(s),
+		K: k, Slots: s.index.Len(), Ef: ef(s, k), Rough: rough, Truth: r.tx.truth(s),
 	}
 	if rough {
 		search.Ef = k
@@ -427,6 +437,15 @@ func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([
 		found, scores, _ = r.docsIn(s, hits)
 	}
 	return found, scores, nil
+}
+
+// ef is how many candidates a walk keeps for k hits.
+func ef(s *space, k int) int {
+	least := efLeast
+	if s.index.Linked() > efMany {
+		least *= 2
+	}
+	return max(least, efShare*k)
 }
 
 // docIn is the document that may be a hit whose vector is in a slot, or noDoc.

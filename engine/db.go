@@ -58,7 +58,6 @@ type DB struct {
 	fields  *fields
 	points  *points
 	scopes  scopes
-	kept    kept
 	syncer  *syncer
 	touched *touches
 
@@ -298,7 +297,7 @@ func (db *DB) close() error {
 		}
 	}
 	for _, s := range db.spaces.all() {
-		errs = append(errs, s.file.Close(), s.rows.file.Close())
+		errs = append(errs, s.file.Close())
 	}
 	errs = append(errs, db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
 	if db.Failed() != nil {

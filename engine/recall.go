@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -126,6 +127,25 @@ type recalling struct {
 	cos      cosines
 	plan     Plan
 	began    time.Time
+	room     *recallRoom
+}
+
+// recallRoom is memory that one recall leaves to the next: figures of each candidate,
+// of which there may be many thousands.
+type recallRoom struct {
+	bounds           []float32
+	ceilings, shares []float64
+	counts           []uint16
+}
+
+var recallRooms = sync.Pool{New: func() any { return new(recallRoom) }}
+
+// resized is a buffer with room for n, of any contents.
+func resized[T any](buf *[]T, n int) []T {
+	if cap(*buf) < n {
+		*buf = make([]T, n)
+	}
+	return (*buf)[:n]
 }
 
 func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
@@ -139,7 +159,11 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 			return Result{}, err
 		}
 	}
-	r := &recalling{tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock()}
+	r := &recalling{
+		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock(),
+		room: recallRooms.Get().(*recallRoom),
+	}
+	defer recallRooms.Put(r.room)
 	if err := r.narrow(ctx); err != nil {
 		return Result{}, err
 	}
@@ -363,7 +387,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 		}
 	}
 	r.plan.Candidates, r.plan.Exhaustive = n, true
-	ceilings := make([]float64, n)
+	ceilings := resized(&r.room.ceilings, n)
 	for i := range ceilings {
 		ceilings[i] = float64(r.cos.high[i])
 	}
@@ -397,7 +421,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		}
 		return s
 	}
-	ceilings := make([]float64, len(docs))
+	ceilings := resized(&r.room.ceilings, len(docs))
 	r.hybridCeilings(weights, docs, keywords, ceilings)
 	return r.join(docs, r.q.Limit, ceilings, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.row(docs[i])
@@ -411,6 +435,10 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 // their rows.
 func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ceilings []float64) {
 	glances := &r.tx.db.docs.glances
+	var looks []glance // where they lie together
+	if r.lists(docs) {
+		looks = r.in.glances(glances)
+	}
 	page, recency := uint32(math.MaxUint32), 0.0
 	for i, doc := range docs {
 		if doc/pageSize != page {
@@ -418,7 +446,13 @@ func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ce
 			_, newest := glances.created(page)
 			recency = w.Recency * policy.Recency(r.since(newest), policy.RecencyHalfLife)
 		}
-		importance, confidence := glances.bounds(doc)
+		var look glance
+		if looks != nil {
+			look = looks[i]
+		} else {
+			look = glances.of(doc)
+		}
+		importance, confidence := look.bounds()
 		ceilings[i] = w.Keywords*keywords[i] + recency + w.Importance*importance + w.Confidence*confidence + roundings
 		if r.cos.has(i) {
 			ceilings[i] += w.Cosine * float64(r.cos.high[i])
@@ -428,15 +462,16 @@ func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ce
 
 // keywords are the shares of the query's terms that documents have.
 func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, error) {
-	shares := make([]float64, len(docs))
+	shares := resized(&r.room.shares, len(docs))
 	if len(r.terms) == 0 {
+		clear(shares)
 		return shares, nil
 	}
 	words := make([]string, len(r.terms))
 	for i := range r.terms {
 		words[i] = r.terms[i].Text
 	}
-	counts := make([]uint16, len(docs))
+	counts := resized(&r.room.counts, len(docs))
 	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
 		return nil, textError(doingRecall, err)
 	}

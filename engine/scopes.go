@@ -202,7 +202,7 @@ func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 		}
 	}
 	if len(born) > 0 || died != nil {
-		next.members = st.members.changed(born, died)
+		next.members = st.members.changed(&docs.glances, born, died)
 	}
 	return next, nil
 }
@@ -261,7 +261,8 @@ type members struct {
 	n   int
 
 	mu     sync.Mutex
-	docs   []uint32 // in ascending order; nil until it is asked for
+	docs   []uint32 // in ascending order; nil until it is asked for, as is what follows
+	looks  []glance // of each of docs
 	spaces map[*space]*memberSlots
 }
 
@@ -289,6 +290,19 @@ func (m *members) listed() []uint32 {
 		m.docs = m.set.ToArray()
 	}
 	return m.docs
+}
+
+// glances are those of the listed documents.
+func (m *members) glances(of *glances) []glance {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.looks == nil {
+		m.looks = make([]glance, 0, len(m.listed()))
+		for _, doc := range m.docs {
+			m.looks = append(m.looks, of.of(doc))
+		}
+	}
+	return m.looks
 }
 
 // in is what is known of the members in a space; mu is held.
@@ -329,7 +343,7 @@ func (m *members) slotSet(s *space, anew bool) *hnsw.Set {
 
 // changed are the members with those that were born, which come after all others,
 // and without those that have died.
-func (m *members) changed(born []uint32, died *roaring.Bitmap) *members {
+func (m *members) changed(of *glances, born []uint32, died *roaring.Bitmap) *members {
 	set := m.set.Clone()
 	if died != nil {
 		set.AndNot(died)
@@ -349,6 +363,12 @@ func (m *members) changed(born []uint32, died *roaring.Bitmap) *members {
 		}
 		next.docs = append(without(m.docs, places, len(born)), born...)
 	}
+	if m.looks != nil {
+		next.looks = without(m.looks, places, len(born))
+		for _, doc := range born {
+			next.looks = append(next.looks, of.of(doc))
+		}
+	}
 	for s, in := range m.spaces {
 		next.in(s).changed(s, in, born, died, places)
 	}
@@ -356,8 +376,8 @@ func (m *members) changed(born []uint32, died *roaring.Bitmap) *members {
 }
 
 // without copies a list but for some places, with room for more.
-func without(list []uint32, places []int, more int) []uint32 {
-	kept := make([]uint32, 0, len(list)-len(places)+more)
+func without[T any](list []T, places []int, more int) []T {
+	kept := make([]T, 0, len(list)-len(places)+more)
 	from := 0
 	for _, i := range places {
 		kept = append(kept, list[from:i]...)
@@ -393,10 +413,10 @@ func (in *memberSlots) changed(s *space, old *memberSlots, born []uint32, died *
 
 // size is about the memory that a state takes when all has been asked of it.
 func (st *scopeState) size(db *DB) int64 {
-	const perSlot = 4
+	const perMember = 10 // in the list, of its slot and of its glance
 	bytes := scopeOverhead + int64(st.set.GetSizeInBytes())
 	if st.n <= db.limits.exhaustive {
-		return bytes + 2*perSlot*int64(st.n)
+		return bytes + perMember*int64(st.n)
 	}
 	for _, s := range db.spaces.all() {
 		bytes += int64(s.index.Len()) / 8

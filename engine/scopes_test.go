@@ -181,6 +181,9 @@ func (c *scopeChanges) same(tx *Tx, s Scope) {
 	if !got.set.Equals(want.set) || !slices.Equal(got.list(), want.list()) || got.n != want.n {
 		t.Fatalf("scope %+v as of %d: %v, want %v", s, tx.lsn, got.set, want.set)
 	}
+	if a, b := got.glances(&tx.db.docs.glances), want.glances(&tx.db.docs.glances); !slices.Equal(a, b) {
+		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.lsn, a, b)
+	}
 	for _, space := range tx.db.spaces.all() {
 		if a, b := got.slotsOf(space), want.slotsOf(space); !slices.Equal(a, b) {
 			t.Fatalf("scope %+v as of %d: slots %v, want %v", s, tx.lsn, a, b)

@@ -36,8 +36,7 @@ type space struct {
 	born   uint64 // LSN of the commit that made it; 0: it was there at Open
 
 	index   *hnsw.Index
-	file    *scratchFile // of codes
-	rows    *rowsFile
+	file    *codesFile
 	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
 	holders paged[slotHolder]    // slot → whose vector it is
 
@@ -70,8 +69,7 @@ func (h *slotHolder) set(v version) {
 }
 
 func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, model string) (*space, error) {
-	s := &space{num: num, name: name, dim: dim, metric: metric, model: model, rows: db.newRowsFile(num, dim)}
-	s.file = db.newScratchFile(num, codesNumber, "the codes of vectors: memory is taken beyond the budget")
+	s := &space{num: num, name: name, dim: dim, metric: metric, model: model, file: db.newCodesFile(num)}
 	index, err := hnsw.New(db.indexConfig(s))
 	if err != nil {
 		return nil, &Error{Kind: ErrInvalid, What: "open the vector space " + name, Cause: err}
@@ -108,19 +106,13 @@ func (tx *Tx) truth(s *space) hnsw.Truth {
 		if !s.index.Live(slot) {
 			return nil, &Error{Kind: ErrCorrupt, What: "read a vector", Why: "its slot is free"}
 		}
-		if row, ok := s.rows.read(slot, dst); ok {
-			return row, nil
-		}
 		v := s.holders.at(uint64(slot)).version()
 		b, closer, err := tx.reader.Get(tx.db.keys.vector(s.num, v))
 		if err != nil {
 			return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
 		}
 		dst, err = codec.FloatsInto(dst, b)
-		if err = errors.Join(err, closer.Close()); err == nil {
-			s.rows.keep(slot, dst)
-		}
-		return dst, err
+		return dst, errors.Join(err, closer.Close())
 	}
 }
 
@@ -179,7 +171,6 @@ func (s *space) add(doc uint32, of version, vec []float32) error {
 
 // hold notes whose vector is in a slot.
 func (s *space) hold(doc, slot uint32, of version) {
-	s.rows.use(slot)
 	s.holders.grow(uint64(slot)).set(of)
 	s.setSlot(doc, slot)
 	s.used.Add(1)

@@ -9,34 +9,29 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 )
 
-// scratchFile is a file of what can be made again. It is made when it is first
-// needed, and removed from the folder at once: the system keeps it for as long as it
-// is open.
-type scratchFile struct {
+// codesFile is where the codes of a space's vectors go that are beyond its share of
+// the memory budget. It is made when they are, and removed from the folder at once:
+// the system keeps it for as long as it is open. Where it can't be made, memory is
+// taken.
+type codesFile struct {
 	db   *DB
 	name string
-	what string // is in it
 
 	mu     sync.Mutex
 	tried  bool
 	opened vfs.File
+	full   sync.Once // warned that it cannot grow
 }
 
-var _ hnsw.File = (*scratchFile)(nil)
+var _ hnsw.File = (*codesFile)(nil)
 
-// Numbers of the scratch files of a space, in place of LSNs that no snapshot has.
-const (
-	codesNumber = 0
-	rowsNumber  = maxLSN
-)
-
-// newScratchFile names the file as a snapshot that was not finished, which the next
+// newCodesFile names the file as a snapshot that was not finished, which the next
 // Open removes if a crash has left it.
-func (db *DB) newScratchFile(space uint16, number uint64, what string) *scratchFile {
-	return &scratchFile{db: db, name: snapshotName(space, number) + snapshotTemp, what: what}
+func (db *DB) newCodesFile(space uint16) *codesFile {
+	return &codesFile{db: db, name: snapshotName(space, 0) + snapshotTemp}
 }
 
-func (f *scratchFile) file() vfs.File {
+func (f *codesFile) file() vfs.File {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tried {
@@ -45,7 +40,7 @@ func (f *scratchFile) file() vfs.File {
 	f.tried = true
 	file, err := f.db.fs.Create(f.db.fs.PathJoin(f.db.dir, f.name), vfs.WriteCategoryUnspecified)
 	if err != nil {
-		f.db.log.Warn("no file for "+f.what, "file", f.name, "error", err)
+		f.db.log.Warn("no file for the codes of vectors: memory is taken beyond the budget", "file", f.name, "error", err)
 		return nil
 	}
 	f.db.removeFile(f.name)
@@ -54,33 +49,39 @@ func (f *scratchFile) file() vfs.File {
 }
 
 // Fd is the system's descriptor of the file.
-func (f *scratchFile) Fd() uintptr {
+func (f *codesFile) Fd() uintptr {
 	if file := f.file(); file != nil {
 		return file.Fd()
 	}
 	return vfs.InvalidFd
 }
 
-// WriteAt writes to the file.
-func (f *scratchFile) WriteAt(p []byte, off int64) (int, error) {
+// WriteAt writes to the file, which is how it grows.
+func (f *codesFile) WriteAt(p []byte, off int64) (int, error) {
 	file := f.file()
 	if file == nil {
 		return 0, errors.ErrUnsupported
 	}
-	return file.WriteAt(p, off)
+	n, err := file.WriteAt(p, off)
+	if err != nil {
+		f.full.Do(func() {
+			f.db.log.Warn("the file for the codes of vectors cannot grow: memory is taken beyond the budget", "file", f.name, "error", err)
+		})
+	}
+	return n, err
 }
 
-// ReadAt reads what was written to the file.
-func (f *scratchFile) ReadAt(p []byte, off int64) (int, error) {
-	file := f.file()
-	if file == nil {
-		return 0, errors.ErrUnsupported
+// closeCodes closes the files of all spaces.
+func (db *DB) closeCodes() error {
+	var errs []error
+	for _, s := range db.spaces.all() {
+		errs = append(errs, s.file.Close())
 	}
-	return file.ReadAt(p, off)
+	return errors.Join(errs...)
 }
 
 // Close closes the file if there is one. What is mapped of it stays.
-func (f *scratchFile) Close() error {
+func (f *codesFile) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tried = true

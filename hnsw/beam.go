@@ -30,9 +30,9 @@ type candidate struct {
 // The candidates beyond the ef-th that may be returned are dropped, as they are
 // never expanded in HNSW either; hidden ones don't count.
 type beam struct {
-	x       *Index
-	query   simd.Query8
-	ef      int
+	x     *Index
+	query simd.Query8
+	ef    int
 	// What is not within, or not visible, is hidden; where both are nil, nothing is.
 	within  *Set
 	visible func(slot uint32) bool
