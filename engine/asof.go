@@ -80,6 +80,8 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 	switch {
 	case tx.writes != nil:
 		return invalid(doingRecall, "AsOf was given inside Update", "recall from a past state in a View")
+	case lsn == tx.lsn: // pinned, whatever has been freed since
+		return fn(tx)
 	case lsn > tx.lsn:
 		return &Error{
 			Kind: ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.lsn),

@@ -114,3 +114,23 @@ func TestRecallAsOf(t *testing.T) {
 		t.Errorf("after a reset: %v", err)
 	}
 }
+
+// TestRecallAsOfItself: the state of a View can be read whatever has been freed since.
+func TestRecallAsOfItself(t *testing.T) {
+	ctx, ada := t.Context(), Scope{User: "ada"}
+	db := openTest(t, vfs.NewMem(), Options{})
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
+	err := db.View(ctx, func(tx *Tx) error {
+		if _, err := db.Reset(ctx); err != nil {
+			return err
+		}
+		hits := mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "tea", AsOf: tx.LSN()})
+		if len(hits) != 1 {
+			t.Errorf("%d hits", len(hits))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -105,7 +105,7 @@ func swapForward(t *testing.T, db *DB) error {
 	p := &pendingVersion{version: f.version, run: f.run, idx: f.idx, rec: &record{
 		created: f.created, expires: f.expires, importance: f.importance, confidence: f.confidence, vectors: f.vectors,
 	}}
-	return db.store.Set(key, p.forward(), pebble.Sync)
+	return db.store.Set(key, p.appendForward(nil), pebble.Sync)
 }
 
 // TestCheckBesideWriters: what goes on meanwhile is no damage.

@@ -27,8 +27,8 @@ func (c *checker) memories() error {
 		for _, ref := range rec.vectors {
 			c.refs[borrowedOf(v, ref)] = true
 		}
-		l, alive := c.tx.at(v.seq)
-		if !alive || l.version != v {
+		l, lives := c.tx.at(v.seq)
+		if !lives || l.version != v {
 			return nil
 		}
 		c.report.Memories++
@@ -53,10 +53,8 @@ type borrowed struct {
 }
 
 func borrowedOf(v version, ref vectorRef) borrowed {
-	if ref.born == 0 {
-		ref.born, ref.change = v.born, v.change
-	}
-	return borrowed{ref.space, ref.born, ref.change, v.seq}
+	v = ref.of(v)
+	return borrowed{ref.space, v.born, v.change, v.seq}
 }
 
 // live checks the derived keys of a live version.
@@ -78,11 +76,7 @@ func (c *checker) live(rec *record, l live) {
 		c.report.problem("memory %s: it is to be embedded and not on the list", rec.id)
 	}
 	for _, ref := range rec.vectors {
-		v := l.version
-		if ref.born != 0 {
-			v.born, v.change = ref.born, ref.change
-		}
-		if !c.has(c.keys.vector(ref.space, v)) {
+		if !c.has(c.keys.vector(ref.space, ref.of(l.version))) {
 			c.report.problem("memory %s: its vector in space number %d is missing", rec.id, ref.space)
 		}
 	}
@@ -111,7 +105,7 @@ func (c *checker) ids() error {
 			c.report.problem("malformed ID key %x", key)
 			return nil
 		}
-		if l, alive := c.tx.at(seq); alive && l.owner != owner {
+		if l, lives := c.tx.at(seq); lives && l.owner != owner {
 			c.report.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.owner)
 		}
 		return nil
@@ -128,7 +122,7 @@ func (c *checker) dedup() error {
 			return nil
 		}
 		seq := binary.BigEndian.Uint64(key[size-8:])
-		if _, alive := c.tx.at(seq); !alive && !c.ofRange(seq) {
+		if _, lives := c.tx.at(seq); !lives && !c.ofRange(seq) {
 			c.report.problem("dedup index: memory number %d is dead", seq)
 		}
 		return nil
@@ -205,12 +199,12 @@ func (c *checker) sealed() error {
 		return err
 	}
 	return c.scan(kindRows, func(key, value []byte) error {
-		if len(key) != keyHeader+3 {
+		first, ok := parseRowsKey(key)
+		if !ok {
 			c.report.problem("malformed key of rows %x", key)
 			return nil
 		}
-		base := uint32(binary.BigEndian.Uint16(key[keyHeader:]))<<16 | uint32(key[keyHeader+2])*rowsOfPage
-		p, err := decodeRows(base, value)
+		p, err := decodeRows(first, value)
 		if err != nil {
 			c.report.problem("%v", err)
 			return nil

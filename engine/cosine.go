@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -83,8 +84,8 @@ func (r *recalling) mixes() bool {
 }
 
 // similarity makes a score one that can stand for a cosine: a distance d is
-// 1/(1+d). Dot products are those of vectors of length one or less where somebody
-// mixes them with other signals.
+// 1/(1+d). Dot products are expected to be those of vectors of length one or less
+// where somebody mixes them with other signals.
 func (s *space) similarity(score float32) float32 {
 	switch s.metric {
 	case hnsw.L2:
@@ -110,11 +111,8 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 		}
 	}
 	err := db.lexical.fill(ctx, bare, func(doc uint32) (string, error) {
-		rec, err := r.tx.record(db.docs.row(doc).version)
-		if err != nil {
-			return "", err
-		}
-		return db.searched(rec)
+		texts, err := r.tx.indexedTexts(doc)
+		return strings.Join(texts, "\n"), err
 	})
 	if err != nil {
 		return err
@@ -234,9 +232,12 @@ func (r *recalling) exact(i int, doc uint32) (float64, error) {
 		return 0, &Error{Kind: ErrCorrupt, What: "score a vector", Why: "it has gone while it was looked at"}
 	}
 	var err error
-	if c.space.index.Config().Truth == nil {
-		c.row = c.space.index.Row(slot, c.row)
-	} else if c.row, err = c.truth(slot, c.row[:0]); err != nil {
+	if r.tx.db.vectorsInMemory {
+		c.row, err = c.space.index.Row(slot, c.row)
+	} else {
+		c.row, err = c.truth(slot, c.row[:0])
+	}
+	if err != nil {
 		return 0, err
 	}
 	score, err := c.est.Exact(c.row)
@@ -402,7 +403,13 @@ const (
 
 // walked tells whether the documents in scope are so many that the graph is asked.
 func (r *recalling) walked(s *space) bool {
-	return s != nil && !r.q.Exact && r.in.n > r.tx.db.limits.exhaustive && s.index.Linked() > 0
+	if s == nil || r.q.Exact || r.in.n <= r.tx.db.limits.exhaustive {
+		return false
+	}
+	if !s.asked.Load() {
+		s.asked.Store(true)
+	}
+	return s.index.Linked() > 0
 }
 
 // nearest are documents in scope whose vectors are close to the query's, the

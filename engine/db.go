@@ -67,18 +67,22 @@ type DB struct {
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    counters
+	scratch []byte // for values to be encoded in
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
 	buried  map[uint16]int  // of those, the dead documents that were not loaded; likewise
 	emptied map[uint16]bool // chunks that a move has dropped since Open; likewise
+	spare   uint16          // a chunk reserved for a move that came to nothing, 0: none; likewise
 	retain  time.Duration
-	linker  *linker
-	limits  vectorLimits
-	loading *vectorLoader      // while Open loads
-	damaged error              // what Open found of the text index
-	stopped context.CancelFunc // ends the background work
-	work    sync.WaitGroup
+
+	lookLeast int // see Options
+	linker    *linker
+	limits    vectorLimits
+	loading   *vectorLoader      // while Open loads
+	damaged   error              // what Open found of the text index
+	stopped   context.CancelFunc // ends the background work
+	work      sync.WaitGroup
 
 	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
 	failure    atomic.Pointer[Error]
@@ -244,6 +248,17 @@ func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool
 	}
 }
 
+// lockBehind takes the writer lock for work behind the calls, which has time: LockWait
+// bounds calls alone.
+func (db *DB) lockBehind(ctx context.Context) error {
+	select {
+	case db.writer <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the writer lock: %w", ctx.Err())
+	}
+}
+
 func (db *DB) unlock() { <-db.writer }
 
 // LSN is that of the newest commit that is durable and can be read.
@@ -268,7 +283,8 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 const closeWait = 10 * time.Second
 
 // Close waits for running calls, commits what is gathered, and gives the folder
-// back. A database that has failed is closed too; what failed it was told by every
+// back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
+// goes on in the background when the database is opened again. A database that has failed is closed too; what failed it was told by every
 // call since. Closing again does nothing.
 func (db *DB) Close() (err error) {
 	db.closing.Do(func() { err = db.close() })
@@ -296,10 +312,7 @@ func (db *DB) close() error {
 			db.saveSpace(context.Background(), s, db.limits.closeTail)
 		}
 	}
-	for _, s := range db.spaces.all() {
-		errs = append(errs, s.file.Close())
-	}
-	errs = append(errs, db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
+	errs = append(errs, db.closeCodes(), db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
 	if db.Failed() != nil {
 		return nil
 	}

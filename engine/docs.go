@@ -46,8 +46,8 @@ func (p *paged[T]) grow(i uint64) *T {
 		for j := range dir {
 			more[j].Store(dir[j].Load())
 		}
-		dir = more
-		p.dir.Store(&dir)
+		p.dir.Store(&more)
+		dir = more // and not the other way round, which would put dir on the heap at each call
 	}
 	page := dir[i/pageSize].Load()
 	if page == nil {

@@ -216,21 +216,21 @@ func (f textField) value(r *record, meta map[string]any) string {
 	return ""
 }
 
-// searched is the text of a record with that of its indexed fields: what the
-// lexical embedder sees, as the text index does.
-func (db *DB) searched(r *record) (string, error) {
+// indexedTexts are the text of a record and those of its indexed fields: what the
+// text index and the lexical embedder see.
+func (db *DB) indexedTexts(r *record) ([]string, error) {
+	texts := []string{r.text}
 	if len(db.indexedText) == 0 {
-		return r.text, nil
+		return texts, nil
 	}
 	meta, err := decodeMetadata(r.metadata)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	parts := []string{r.text}
 	for _, f := range db.indexedText {
 		if s := f.value(r, meta); s != "" {
-			parts = append(parts, s)
+			texts = append(texts, s)
 		}
 	}
-	return strings.Join(parts, "\n"), nil
+	return texts, nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -340,7 +341,7 @@ func (c *condition) order(have, want any) (int, bool) {
 	if c.field.time {
 		a, ok := have.(int64)
 		b, valid := timeValue(want)
-		return compareNumbers(a, b), ok && valid
+		return cmp.Compare(a, b), ok && valid
 	}
 	if a, ok := have.(string); ok {
 		b, ok := want.(string)

@@ -70,8 +70,6 @@ func (a number) big() *big.Float {
 	return x
 }
 
-func compareNumbers(a, b int64) int { return cmp.Compare(a, b) }
-
 // timeValue is a time in Unix milliseconds: a time.Time, RFC 3339, a bare date at
 // midnight UTC, or an integer of milliseconds.
 func timeValue(v any) (int64, bool) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	commandline "flag"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -148,7 +150,7 @@ func forwardEncoding() (*forwardRecord, []byte) {
 		version: forward.version, run: 9, created: full.created, expires: full.expires,
 		importance: full.importance, confidence: full.confidence, vectors: full.vectors, idx: forward.idx,
 	}
-	return read, forward.forward()
+	return read, forward.appendForward(nil)
 }
 
 // rowsEncoding is a page of rows of a sealed chunk, with a gap, and a row that is
@@ -338,6 +340,19 @@ func TestUnknownVersions(t *testing.T) {
 	}
 }
 
+// TestNewerRows: a page of rows of a later version asks for a newer memdb; one that
+// merely is damaged does not.
+func TestNewerRows(t *testing.T) {
+	e := rowsEncoding()
+	for version, kind := range map[byte]error{0: ErrCorrupt, rowsVersion + 1: ErrNewerLayout} {
+		b := slices.Clone(e.bytes[:len(e.bytes)-checksum])
+		b[0] = version
+		b = binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
+		_, err := e.decode(b)
+		wantError(t, fmt.Sprint("version ", version), err, kind)
+	}
+}
+
 // A golden file has a line "name: hex" for each encoding, in lines of 32 bytes.
 func writeGolden(t *testing.T, path string, all []encoding) {
 	t.Helper()
@@ -422,7 +437,7 @@ func FuzzDecodeForward(f *testing.F) {
 		p := &pendingVersion{version: r.version, run: r.run, idx: r.idx, rec: &record{
 			created: r.created, expires: r.expires, importance: r.importance, confidence: r.confidence, vectors: r.vectors,
 		}}
-		again, err := decodeForward(p.forward())
+		again, err := decodeForward(p.appendForward(nil))
 		if err != nil {
 			t.Fatalf("%+v: %v", r, err)
 		}

@@ -11,16 +11,8 @@ import (
 // indexes need of a document, so that opening reads no memories.
 const forwardVersion = 1
 
-func (p *pendingVersion) forward() []byte {
-	const numbers = 96 // of this part
-	size := numbers + 8*len(p.rec.vectors)
-	for _, t := range p.idx.Terms {
-		size += len(t.Text) + 1
-	}
-	for _, v := range p.idx.Values {
-		size += len(v.Key) + 3
-	}
-	b := append(make([]byte, 0, size), forwardVersion)
+func (p *pendingVersion) appendForward(b []byte) []byte {
+	b = append(b, forwardVersion)
 	b = binary.AppendUvarint(b, uint64(p.owner))
 	b = binary.AppendUvarint(b, p.seq)
 	b = binary.AppendUvarint(b, p.born)

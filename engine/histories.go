@@ -65,8 +65,8 @@ func (tx *Tx) histories(ctx context.Context, s Scope, yield func([]HistoryEntry,
 
 // listed tells whether a memory is there for all to see.
 func (tx *Tx) listed(seq uint64) bool {
-	l, alive := tx.at(seq)
-	return alive && !l.expired(tx.now)
+	l, lives := tx.at(seq)
+	return lives && !l.expired(tx.now)
 }
 
 // home is where the versions of a memory lie.

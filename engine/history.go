@@ -143,7 +143,7 @@ func (tx *Tx) deathOf(owner uint32, seq uint64) (d *death, lsn uint64, change ui
 	if d != nil || err != nil {
 		return d, lsn, change, err
 	}
-	if _, alive := tx.at(seq); alive {
+	if _, lives := tx.at(seq); lives {
 		return nil, 0, 0, nil
 	}
 	return tx.rangeDeath(seq)

@@ -13,14 +13,16 @@ import (
 // deleted versions, and what death ranges left behind. And it seals the chunks of
 // the text index that are full, and moves the documents of sparse ones. It runs beside
 // readers and writers, and takes the lock for the last step of each only.
+// Who takes several locks takes busy first, then the writer lock, then mu or that of
+// the read points.
 type janitor struct {
 	db     *DB
 	signal chan struct{}
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	// busy is held while the janitor works, so that a reset does not come between
-	// its steps.
+	// busy is held while the janitor works, so that a reset or a rebuild does not come
+	// between its steps.
 	busy sync.Mutex
 
 	graves int // documents of sealed chunks that were reclaimed since the chunks were looked at
@@ -105,6 +107,9 @@ func (j *janitor) work(ctx context.Context) error {
 			break
 		}
 		if err := j.db.reclaim(ctx, part); err != nil {
+			j.mu.Lock()
+			j.dead = slices.Insert(j.dead, 0, part...) // to be begun again
+			j.mu.Unlock()
 			return err
 		}
 	}
@@ -160,10 +165,11 @@ func (j *janitor) takeRange(oldest uint64) (deathRange, bool) {
 // reclaim removes the forward records and tombstones of documents that nobody can
 // see, and frees their slots.
 func (db *DB) reclaim(ctx context.Context, part []dead) error {
+	graves := 0
 	err := db.applyBare(func(b *pebble.Batch) error {
 		for _, d := range part {
 			if db.sealed[chunkOf(d.doc)] {
-				db.janitor.graves++
+				graves++
 				continue // it has no forward record, and only the tombstone tells
 			}
 			for _, kind := range []byte{kindForward, kindTombstone} {
@@ -177,10 +183,11 @@ func (db *DB) reclaim(ctx context.Context, part []dead) error {
 	if err != nil {
 		return err
 	}
-	if err := db.lock(ctx); err != nil {
+	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
 	defer db.unlock()
+	db.janitor.graves += graves
 	for _, d := range part {
 		db.freeSlots(d.doc, d.kept)
 	}
@@ -189,7 +196,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead) error {
 }
 
 func (db *DB) freeAll(ctx context.Context, docs []uint32) error {
-	if err := db.lock(ctx); err != nil {
+	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
 	defer db.unlock()

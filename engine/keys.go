@@ -237,6 +237,14 @@ func (ks *keyspace) rows(doc uint32) []byte {
 	return append(ks.chunk(kindRows, chunkOf(doc)), byte(doc&0xffff/rowsOfPage))
 }
 
+func parseRowsKey(k []byte) (first uint32, ok bool) {
+	if len(k) != keyHeader+3 {
+		return 0, false
+	}
+	k = k[keyHeader:]
+	return uint32(binary.BigEndian.Uint16(k))<<16 | uint32(k[2])*rowsOfPage, true
+}
+
 func parseDocKey(k []byte) (doc uint32, ok bool) {
 	if len(k) != keyHeader+4 {
 		return 0, false

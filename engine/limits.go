@@ -38,7 +38,9 @@ const (
 	// below accepts no batch of 4 GiB, and a commit is held in memory.
 	MaxTxBytes   = 64 << 20
 	MaxTxChanges = 100_000
-	// MaxMemories bounds the live memories of a database.
+	// MaxMemories bounds the document numbers that a database gives in its life: one
+	// for each memory that is stored and each update, and some for each move of
+	// documents (see lookLeast).
 	MaxMemories = 1 << 31
 
 	defaultLimit = 10

@@ -56,7 +56,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, base: base, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
-		budget: o.MemoryBudget, hotBytes: o.hotBytes, columns: o.columns, spaces: newSpaces(), names: newNames(),
+		budget: o.MemoryBudget, hotBytes: o.hotBytes, lookLeast: o.lookLeast, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}, retain: o.Retain,
 	}
@@ -82,6 +82,9 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	if db.hotBytes == 0 {
 		db.hotBytes = min(max(db.budget/16, minHotBytes), maxHotBytes)
+	}
+	if db.lookLeast == 0 {
+		db.lookLeast = lookLeast
 	}
 	return db, base
 }
@@ -122,7 +125,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	}
 	if err := db.start(base, id, o); err != nil {
 		db.loading.stop()
-		return errors.Join(err, db.points.close(), db.closeStore())
+		return errors.Join(err, db.points.close(), db.closeCodes(), db.closeStore())
 	}
 	return nil
 }
@@ -259,13 +262,13 @@ func (db *DB) load() error {
 		{"the generations", db.loadGenerations},
 		{"the log", db.loadLog},
 		{"the names", db.loadNames},
-		{"the vector snapshots", db.beginVectors},
 		{"the documents", db.loadDocs},
 		{"the text index", db.mendText},
 		{"the vectors", db.loadVectors},
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"what a rebuild left behind", db.dropOldGenerations},
+		{"what a move left behind", db.dropStrayPages},
 	} {
 		if err := step.run(); err != nil {
 			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, storeError("read the store", err))
@@ -356,6 +359,7 @@ func (db *DB) checkSeed() error {
 // loadDocs rebuilds the document table and the text index from the forward
 // records. What is dead is left to the janitor.
 func (db *DB) loadDocs() error {
+	db.beginVectors() // it reads beside this, since the spaces are known
 	tombs := roaring.New()
 	lower, upper := db.keys.span(kindTombstone)
 	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {

@@ -77,12 +77,12 @@ func newWorld(t *testing.T, seed uint64) *world {
 		model:   newModel(), touched: map[uint64]access{}, flushed: map[uint64]access{},
 		entryIDs: map[historyPlace]string{},
 	}
-	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget, uncached: true}
+	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget, uncached: true, lookLeast: 1}
 	switch seed % 4 {
 	case 0:
 		w.opts.hotBytes = 1 // every commit begins a chunk
 	case 2:
-		w.opts.hotBytes = 4 << 10 // some do, and the documents of sparse ones move
+		w.opts.hotBytes = 28 << 10 // some do, and the documents of sparse ones move
 	}
 	if seed%2 == 1 {
 		w.embedder = newFakeEmbedder(w.dim)

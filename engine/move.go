@@ -20,29 +20,46 @@ import (
 // those of other chunks that are sparse or small, and the old ones go. A document gets
 // another number by that; its memory, and what is found, stay as they were.
 
-// lookShare: after one in so many documents of the sealed chunks has died, the chunks
-// are looked through for sparse ones.
-const lookShare = 16
+const (
+	// lookShare: after one in so many documents of the sealed chunks has died, the
+	// chunks are looked through for sparse ones.
+	lookShare = 16
+	// lookLeast is the least number for it. A move takes the number of a chunk, and the
+	// writers leave the rest of theirs. There are 32,768, each given once: so they last
+	// for a quarter of a billion deaths however small the database is.
+	lookLeast = 1 << 14
+)
+
+// errLater: the documents cannot be moved now.
+var errLater = errors.New("left for later")
 
 // occupancy is how many documents of a sealed chunk live and are dead.
 type occupancy struct {
-	chunk       uint16
-	alive, dead int
+	chunk        uint16
+	living, dead int
 }
 
 // moveSparse moves the documents of sparse chunks. The janitor is busy.
 func (db *DB) moveSparse(ctx context.Context) error {
 	j := db.janitor
-	if db.retain > 0 || len(db.sealed) == 0 || j.graves < max(1, int(db.docs.live.Load())/lookShare) {
+	if db.retain > 0 || len(db.sealed) == 0 || j.graves < max(db.lookLeast, int(db.docs.live.Load())/lookShare) {
 		return nil // past states are read by the chunks of the newest one
 	}
+	if j.ranging() {
+		return nil // the commit would be left for later
+	}
+	graves := j.graves
 	j.graves = 0
 	for ctx.Err() == nil {
 		from := db.sparse()
 		if len(from) == 0 {
 			return nil
 		}
-		if moved, err := db.move(ctx, from); err != nil || !moved {
+		switch moved, err := db.move(ctx, from); {
+		case errors.Is(err, errLater):
+			j.graves += graves
+			return nil
+		case err != nil || !moved:
 			return err
 		}
 	}
@@ -56,18 +73,18 @@ func (db *DB) sparse() []uint16 {
 	all := db.occupied()
 	largest := 0
 	for _, o := range all {
-		largest = max(largest, o.alive+o.dead)
+		largest = max(largest, o.living+o.dead)
 	}
 	const small = 4 // a chunk of less than one in so many of the largest rides along
 	var chunks []uint16
-	worth, alive := false, 0
+	worth, living := false, 0
 	for _, o := range all {
-		sparse := 4*o.dead >= o.alive+o.dead
-		if !sparse && o.alive+o.dead >= largest/small || alive+o.alive > largest {
+		sparse := 4*o.dead >= o.living+o.dead
+		if !sparse && o.living+o.dead >= largest/small || living+o.living > largest {
 			continue
 		}
 		chunks = append(chunks, o.chunk)
-		alive += o.alive
+		living += o.living
 		worth = worth || sparse
 	}
 	if !worth {
@@ -85,7 +102,7 @@ func (db *DB) occupied() []occupancy {
 		db.docs.rows.eachFrom(first, first+1<<16, func(_ uint64, r *docRow) bool {
 			switch died := r.died.Load(); {
 			case died == alive:
-				o.alive++
+				o.living++
 			case died != 0:
 				o.dead++
 			}
@@ -107,11 +124,13 @@ type mover struct {
 	rows []forwardRecord
 }
 
-// move moves the documents of chunks, false where it has to be left for later.
-func (db *DB) move(ctx context.Context, from []uint16) (bool, error) {
+// move moves the documents of chunks, false where no number is left for theirs. It is
+// errLater where they have to wait.
+func (db *DB) move(ctx context.Context, from []uint16) (moved bool, err error) {
 	m := &mover{db: db, from: from, docs: db.living(from)}
 	if len(m.docs) == 0 {
-		return m.commit(ctx)
+		err := m.commit(ctx)
+		return err == nil, err
 	}
 	if ok, err := m.reserve(ctx); !ok || err != nil {
 		return false, err
@@ -121,18 +140,17 @@ func (db *DB) move(ctx context.Context, from []uint16) (bool, error) {
 	if err := db.sealChunks(ctx); err != nil {
 		return false, err
 	}
-	if err := m.build(ctx); err != nil {
-		return false, err
+	if err = m.build(ctx); err == nil {
+		err = m.commit(ctx)
 	}
-	moved, err := m.commit(ctx)
-	if !moved {
+	if err != nil && db.Failed() == nil {
 		err = errors.Join(err, db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }))
 	}
-	return moved, err
+	return err == nil, err
 }
 
-// living are the documents of chunks that live, or seem to: a transaction may be about
-// to kill some, or to take back that it has.
+// living are the documents of chunks that live. Without the lock it is a guess: a
+// transaction may have killed some and take that back, which [mover.complete] sees.
 func (db *DB) living(chunks []uint16) (docs []uint32) {
 	for _, chunk := range chunks {
 		first := uint64(chunk) << 16
@@ -146,23 +164,27 @@ func (db *DB) living(chunks []uint16) (docs []uint32) {
 	return docs
 }
 
-// reserve takes the number of a chunk, so that the writers go on in the one after it.
+// reserve takes the number of a chunk, so that the writers go on in the one after it:
+// the spare one, if a move has left one. False where there is none.
 func (m *mover) reserve(ctx context.Context) (bool, error) {
 	db := m.db
-	if err := db.lock(ctx); err != nil {
+	if err := db.lockBehind(ctx); err != nil {
 		return false, err
 	}
 	defer db.unlock()
-	next := uint64(db.next.doc)
-	if next&0xffff != 0 {
-		next = (next>>16 + 1) << 16
+	if db.spare == 0 {
+		next := uint64(db.next.doc)
+		if next&0xffff != 0 {
+			next = (next>>16 + 1) << 16
+		}
+		if next+2<<16 > MaxMemories {
+			return false, nil
+		}
+		db.spare = chunkOf(uint32(next))
+		db.next.doc = uint32(next + 1<<16)
 	}
-	if next+2<<16 > MaxMemories {
-		return false, nil
-	}
-	m.chunk = chunkOf(uint32(next))
-	db.next.doc = uint32(next + 1<<16)
-	db.text.Load().Advance(uint32(next))
+	m.chunk = db.spare
+	db.text.Load().Advance(uint32(m.chunk) << 16)
 	return true, nil
 }
 
@@ -203,10 +225,11 @@ func (m *mover) readRows(r kv.Reader) error {
 	for _, chunk := range m.from {
 		prefix := m.db.keys.chunk(kindRows, chunk)
 		err := kv.Scan(r, prefix, prefixEnd(prefix), func(key, value []byte) error {
-			if len(key) != keyHeader+3 {
+			first, ok := parseRowsKey(key)
+			if !ok {
 				return corruptKey("rows", key)
 			}
-			p, err := decodeRows(uint32(chunk)<<16|uint32(key[keyHeader+2])*rowsOfPage, value)
+			p, err := decodeRows(first, value)
 			if err != nil {
 				return err
 			}
@@ -233,11 +256,11 @@ func (m *mover) number(i int) uint32 { return uint32(m.chunk)<<16 | uint32(i) }
 
 // commit makes the new chunk that of its documents, in a commit of its own. What has
 // died since it was built stays without a row, by which it was never there.
-func (m *mover) commit(ctx context.Context) (moved bool, err error) {
+func (m *mover) commit(ctx context.Context) error {
 	db := m.db
-	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+	return db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {
 		if db.janitor.ranging() || !m.complete() {
-			return nil // what died of a death range is found by its old number
+			return errLater // what died of a death range is found by its old number
 		}
 		tx.change()
 		tx.log = append(tx.log, byte(logMove))
@@ -251,16 +274,20 @@ func (m *mover) commit(ctx context.Context) (moved bool, err error) {
 				}
 			}
 		}
-		for _, p := range m.pages() {
+		pages := m.pages()
+		if len(m.docs) > 0 && len(pages) == 0 {
+			if err := tx.wrote(tx.batch.DeleteRange(db.textSpan(m.chunk))); err != nil {
+				return err
+			}
+		}
+		for _, p := range pages {
 			if err := tx.set(db.keys.rows(p.docs[0]), p.encode()); err != nil {
 				return err
 			}
 		}
 		tx.moved = m
-		moved = true
 		return nil
 	}))
-	return moved && err == nil, err
 }
 
 // complete tells whether all documents that live are in the new chunk. The lock is
@@ -298,27 +325,27 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		kept[i] = s.num
 	}
 	db.docs.moved.Store(lsn)
-	any := false
+	shown := false
 	for i, old := range m.docs {
 		r := db.docs.row(old)
 		if r.died.Load() != alive {
 			continue
 		}
-		any = true
+		shown = true
 		doc := m.number(i)
 		for _, s := range spaces {
 			if slot, ok := s.slot(old); ok {
 				s.setSlot(doc, slot)
 			}
 		}
-		db.docs.kill(old, lsn)
-		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 		row := &m.rows[i]
 		db.docs.add(doc, func(r *docRow) {
 			r.version, r.run, r.from = row.version, row.run, lsn
 			r.created, r.expires = row.created, row.expires
 			r.importance, r.confidence = row.importance, row.confidence
 		})
+		db.docs.kill(old, lsn)
+		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 	}
 	for _, chunk := range m.from {
 		delete(db.sealed, chunk)
@@ -326,7 +353,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		db.emptied[chunk] = true
 	}
 	index := db.text.Load()
-	if !any {
+	if !shown {
 		index.Drop(m.from...)
 		return nil
 	}
@@ -334,5 +361,31 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		return fmt.Errorf("open chunk %d of the text index: %w", m.chunk, err)
 	}
 	db.sealed[m.chunk] = true
+	db.spare = 0
+	return nil
+}
+
+// dropStrayPages removes the pages of chunks that have no rows: a move that was
+// interrupted has left them, or a sealing, which would delete them first.
+func (db *DB) dropStrayPages() (err error) {
+	lower, upper := db.keys.span(kindText)
+	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Error(), it.Close()) }()
+	for ok := it.First(); ok; {
+		chunk, known := db.text.Load().ChunkOf(it.Key())
+		if !known {
+			return corruptKey("text", it.Key())
+		}
+		start, end, _ := db.textSpan(chunk)
+		if !db.sealed[chunk] {
+			if err := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(start, end, nil) }); err != nil {
+				return err
+			}
+		}
+		ok = it.SeekGE(end)
+	}
 	return nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
 // deleteTeas deletes two of three memories of storeTeas.
@@ -121,7 +124,7 @@ func TestMove(t *testing.T) {
 		db.janitor.busy.Lock()
 		defer db.janitor.busy.Unlock()
 		for _, o := range db.occupied() {
-			if o.dead == 0 && o.alive > 100 {
+			if o.dead == 0 && o.living > 100 {
 				yield(o.chunk)
 				return
 			}
@@ -259,6 +262,187 @@ func TestMoveBesideOthers(t *testing.T) {
 		}
 		closeTest(t, db)
 		db = openTest(t, fs, rebuildOptions())
+	}
+	closeTest(t, db)
+}
+
+// strayPages counts pages of chunks that are not sealed.
+func strayPages(t testing.TB, db *DB) (n int) {
+	t.Helper()
+	lower, upper := db.keys.span(kindText)
+	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
+		if chunk, ok := db.text.Load().ChunkOf(key); !ok || !db.sealed[chunk] {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// sparseTeas is a database with sparse chunks, the janitor of which rests until
+// release is called, and the documents of one chunk, written anew but not committed.
+func sparseTeas(t *testing.T, fs vfs.FS) (db *DB, m *mover, release func()) {
+	t.Helper()
+	db = openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	db.janitor.busy.Lock()
+	release = sync.OnceFunc(db.janitor.busy.Unlock)
+	t.Cleanup(release)
+	deleteTeas(t, db)
+	from := db.sparse()
+	m = &mover{db: db, from: from, docs: db.living(from)}
+	if ok, err := m.reserve(t.Context()); err != nil || !ok || len(m.docs) == 0 {
+		t.Fatalf("%d documents to move to chunk %d: %v, %v", len(m.docs), m.chunk, ok, err)
+	}
+	if err := db.sealChunks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return db, m, release
+}
+
+// TestMoveOfNone: where all that was to be moved has died before the commit, nothing
+// is left of it, and its number is taken by the next move.
+func TestMoveOfNone(t *testing.T) {
+	fs := vfs.NewMem()
+	db, m, release := sparseTeas(t, fs)
+	for _, doc := range m.docs {
+		if err := db.Memories().Delete(t.Context(), Scope{}, idOf(t, db, doc)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := strayPages(t, db); n > 0 {
+		t.Errorf("%d pages are left", n)
+	}
+	if db.spare != m.chunk {
+		t.Errorf("the spare chunk is %d, not %d", db.spare, m.chunk)
+	}
+	release()
+	mustCheck(t, db, int(mustStats(t, db).Memories))
+	closeTest(t, db)
+	db = openTest(t, fs, rebuildOptions())
+	mustCheck(t, db, int(mustStats(t, db).Memories))
+	closeTest(t, db)
+}
+
+// idOf is the ID of the memory of a document.
+func idOf(t testing.TB, db *DB, doc uint32) (id string) {
+	t.Helper()
+	err := db.View(t.Context(), func(tx *Tx) error {
+		rec, err := tx.record(db.docs.row(doc).version)
+		if err == nil {
+			id = rec.id
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestMoveLater: a move that a death range keeps from its commit is begun again once
+// that is cleaned up, under the same number.
+func TestMoveLater(t *testing.T) {
+	db, m, release := sparseTeas(t, vfs.NewMem())
+	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: Eq{"metadata.n", 4}})
+	if err != nil || n == 0 {
+		t.Fatalf("%d are deleted, %v", n, err)
+	}
+	wantError(t, "commit", m.commit(t.Context()), errLater)
+	db.janitor.graves = 1000
+	next := db.next.doc
+	if err := db.moveSparse(t.Context()); err != nil || db.janitor.graves != 1000 {
+		t.Errorf("%v, and %d graves are left of 1000", err, db.janitor.graves)
+	}
+	if db.next.doc != next {
+		t.Errorf("%d document numbers are gone", db.next.doc-next)
+	}
+	release()
+	db.waitMoved(t)
+	db.janitor.busy.Lock()
+	if db.docs.moved.Load() == 0 || !db.sealed[m.chunk] {
+		t.Errorf("nothing moved to chunk %d", m.chunk)
+	}
+	db.janitor.busy.Unlock()
+	mustCheck(t, db, int(mustStats(t, db).Memories))
+	closeTest(t, db)
+}
+
+// TestMoveFails: damage that a move meets leaves no page of it, and takes no number
+// the next time.
+func TestMoveFails(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	db.janitor.busy.Lock()
+	deleteTeas(t, db)
+	from := db.sparse()
+	last := from[len(from)-1]
+	damage(t, db, kindText, func(key []byte) bool {
+		return binary.BigEndian.Uint16(key[keyHeader:]) == last && key[keyHeader+2] == 't'
+	})
+	_, err := db.move(t.Context(), from)
+	wantError(t, "move", err, ErrCorrupt)
+	if n := strayPages(t, db); n > 0 {
+		t.Errorf("%d pages are left", n)
+	}
+	next := db.next.doc
+	_, err = db.move(t.Context(), from)
+	wantError(t, "move again", err, ErrCorrupt)
+	if db.next.doc != next {
+		t.Errorf("%d document numbers are gone", db.next.doc-next)
+	}
+	db.janitor.busy.Unlock()
+	closeTest(t, db)
+}
+
+// TestMoveInterrupted: pages of a move that a crash has cut short are gone once the
+// database is opened.
+func TestMoveInterrupted(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	db, _, _ := sparseTeas(t, fs)
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "other"}, Text: "makes what is before it durable"})
+	if strayPages(t, db) == 0 {
+		t.Fatal("nothing was written")
+	}
+	want := int(mustStats(t, db).Memories)
+	db = openTest(t, fs.CrashClone(vfs.CrashCloneCfg{}), Options{})
+	if n := strayPages(t, db); n > 0 {
+		t.Errorf("%d pages are left", n)
+	}
+	mustCheck(t, db, want)
+	closeTest(t, db)
+}
+
+// TestMoveWaitsForDeaths: a few deaths are not worth a look at the chunks, and no
+// number.
+func TestMoveWaitsForDeaths(t *testing.T) {
+	o := rebuildOptions()
+	o.lookLeast = 0
+	db := openTest(t, vfs.NewMem(), o)
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	deleteTeas(t, db)
+	next := db.next.doc
+	if err := db.janitor.work(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if db.docs.moved.Load() != 0 || db.next.doc != next {
+		t.Errorf("moved as of LSN %d, next document %d after %d", db.docs.moved.Load(), db.next.doc, next)
+	}
+	if db.janitor.graves == 0 || len(db.sparse()) == 0 {
+		t.Errorf("%d graves, sparse chunks %v", db.janitor.graves, db.sparse())
 	}
 	closeTest(t, db)
 }

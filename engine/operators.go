@@ -32,12 +32,16 @@ func (q *Query) checkSyntax() error {
 	return invalid(doingRecall, "unknown syntax "+truncate(string(q.Syntax)), "use plain or operators")
 }
 
-// parse reads the text of the query.
+// parse reads the text of the query, once.
 func (r *recalling) parse() *query.Query {
-	if r.q.Syntax == SyntaxOperators {
-		return query.Parse(r.tx.db.analyzer, r.q.Text)
+	switch {
+	case r.parsed != nil:
+	case r.q.Syntax == SyntaxOperators:
+		r.parsed = query.Parse(r.tx.db.analyzer, r.q.Text)
+	default:
+		r.parsed = query.Words(r.tx.db.analyzer, r.q.Text)
 	}
-	return query.Words(r.tx.db.analyzer, r.q.Text)
+	return r.parsed
 }
 
 // operators turns a text with operators into terms, their statistics over the scope,
@@ -105,20 +109,7 @@ func (tx *Tx) indexedTexts(doc uint32) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts := []string{rec.text}
-	if len(tx.db.indexedText) == 0 {
-		return texts, nil
-	}
-	meta, err := decodeMetadata(rec.metadata)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range tx.db.indexedText {
-		if s := f.value(rec, meta); s != "" {
-			texts = append(texts, s)
-		}
-	}
-	return texts, nil
+	return tx.db.indexedTexts(rec)
 }
 
 // Span is a part of a text: the bytes from Start up to but not including End.

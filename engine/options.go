@@ -84,6 +84,9 @@ type Options struct {
 	// hotBytes is the size at which a chunk of the text index takes no more
 	// documents, 0 for its share of the budget: tests seal all the time.
 	hotBytes int64
+	// lookLeast is how many documents of sealed chunks must have died before the chunks
+	// are looked through for sparse ones, 0 for the default: tests move all the time.
+	lookLeast int
 	// uncached calls the embedder each time: a model can tell when it fails.
 	uncached bool
 	// columns makes filters use the columns of numbers whatever the size of the set.

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -231,7 +230,7 @@ func (p *prepared) dedupKey(owner, run uint32) (dedupKey, bool) {
 }
 
 func contentHash(s string) (h [hashSize]byte) {
-	sum := sha256.Sum256([]byte(s))
+	sum := textSum(s)
 	copy(h[:], sum[:])
 	return h
 }

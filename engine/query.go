@@ -5,6 +5,11 @@ type Profile string
 
 // The profiles. An empty one is ProfileBest. A text without words, of spaces or
 // punctuation alone, finds nothing by itself, under any of them.
+//
+// A cosine is that of the query's and the memory's vector, -1 to 1. In spaces of
+// another metric ProfileBest and ProfileHybrid put in its place the dot product, at
+// least -1 and at most 1, or 1/(1+d) for a distance of d; ProfileVector and
+// ProfileSubstrate the dot product as it is, or the negated distance.
 const (
 	// ProfileBest ranks by what finds most of what questions ask for: BM25, to
 	// which the memories that stand next to one in its run lend theirs at lower
@@ -16,8 +21,7 @@ const (
 	// ProfileText ranks by BM25 over the indexed text. Only memories that have a
 	// word of the query are hits.
 	ProfileText Profile = "text"
-	// ProfileVector ranks by the cosine of the query's and the memory's vector,
-	// -1 to 1. Memories without a vector are no hits.
+	// ProfileVector ranks by the cosine. Memories without a vector are no hits.
 	ProfileVector Profile = "vector"
 	// ProfileHybrid ranks by 50% cosine, 25% share of the query's keywords that
 	// were found, 10% recency with a half-life of a week, 10% importance and 5%
@@ -74,6 +78,7 @@ type Query struct {
 // Parts are the weighted parts of a score, which is their sum. For the profile
 // text only BM25 is set, for vector only Cosine.
 type Parts struct {
+	// Cosine is what stands for it in the profile, in spaces of another metric too.
 	Cosine   float64 `json:"cosine"`
 	Keywords float64 `json:"keywords"`
 	BM25     float64 `json:"bm25"`

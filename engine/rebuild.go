@@ -50,7 +50,7 @@ func (db *DB) rebuildText(ctx context.Context, progress func(done, of int64)) er
 	// rows tell.
 	const little = 1000
 	for {
-		if err := db.lock(ctx); err != nil {
+		if err := db.lockBehind(ctx); err != nil {
 			return err
 		}
 		// Below the committed number no transaction adds a document.
@@ -187,17 +187,17 @@ func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRo
 	if b.db.sealed[chunkOf(doc)] {
 		return nil
 	}
-	return batch.Set(b.keys.doc(kindForward, doc), pv.forward(), nil)
+	return batch.Set(b.keys.doc(kindForward, doc), pv.appendForward(nil), nil)
 }
 
 // indexAgain reads a memory and analyses it anew; nil where it has been erased.
 func (tx *Tx) indexAgain(r *docRow) (*pendingVersion, error) {
-	rec, err := tx.record(r.version)
+	rec, err := tx.readRecord(r.version)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound) && r.died.Load() != alive:
-		return nil, nil
+		return nil, nil // by a reset
 	case err != nil:
-		return nil, err
+		return nil, storeError(fmt.Sprintf("read memory number %d", r.seq), err)
 	}
 	p := &prepared{rec: *rec}
 	if err := tx.db.analyse(p); err != nil {
@@ -210,14 +210,14 @@ func (tx *Tx) indexAgain(r *docRow) (*pendingVersion, error) {
 
 // closeChunks seals the chunk that grows, if a document is beyond it and the old
 // index has it sealed.
-func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) error {
+func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) (err error) {
 	number, _, ok := b.index.Growing()
 	if !ok || number >= chunkOf(doc) || !b.db.sealed[number] {
 		return nil
 	}
 	b.index.Advance((uint32(number) + 1) << 16)
 	w := &sealWriter{db: b.db, ctx: ctx, batch: b.db.store.NewBatch()}
-	defer func() { _ = w.batch.Close() }()
+	defer func() { err = errors.Join(err, w.batch.Close()) }()
 	if err := b.index.Seal(w, number); err != nil {
 		return err
 	}

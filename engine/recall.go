@@ -124,6 +124,7 @@ type recalling struct {
 	kept bool
 	// narrowed: the set lacks memories of scope and filter, which the text excludes.
 	narrowed bool
+	parsed   *query.Query // see parse
 	cos      cosines
 	plan     Plan
 	began    time.Time
@@ -506,9 +507,11 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 	return best.sorted(), nil
 }
 
-// since is the time from an instant to the transaction's clock.
+// since is the time from an instant to the transaction's clock, or what a Duration
+// holds of it: 292 years, where memories may be of any year from 1 to 9999.
 func (r *recalling) since(ms int64) time.Duration {
-	return time.Duration(r.tx.now-ms) * time.Millisecond
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return time.Duration(min(max(r.tx.now-ms, -most), most)) * time.Millisecond
 }
 
 // candidates are the documents that a mixed profile scores: all in scope, or what

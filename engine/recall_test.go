@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -688,6 +689,38 @@ func TestBestInALargeScope(t *testing.T) {
 	equalSlices(t, "hits", got, want)
 	if p := r.Plan; p.Exhaustive || p.Candidates < candidatesMost || p.Candidates > candidatesMost+10 {
 		t.Errorf("plan %+v", p)
+	}
+}
+
+// TestRecencyOfFarTimes: a time further away than a Duration reaches is as old, or as
+// new, as can be, in a score and in what rules memories out before they are scored.
+func TestRecencyOfFarTimes(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
+	ada, vec := Scope{User: "ada"}, []float32{1, 0}
+	recency := map[int]float64{1: 0, 1700: 0, 1970: 0, 2400: 1, 9999: 1}
+	years := slices.Sorted(maps.Keys(recency))
+	const each = 20
+	for i := range each * len(years) {
+		year := years[i%len(years)]
+		mustStore(t, db.Memories(), Memory{
+			ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("number ", i), Embedding: vec,
+			CreatedAt: time.Date(year, 1, 2, 0, 0, 0, 0, time.UTC), Importance: new(float64(i) / (each * 10)),
+		})
+	}
+	for _, p := range []Profile{ProfileHybrid, ProfileSubstrate} {
+		q := Query{Scope: ada, Text: "number", Profile: p, Limit: each * len(years), NoTouch: true}
+		weight := policy.Substrate().Recency
+		if p == ProfileHybrid {
+			q.Embedding, weight = vec, policy.Hybrid().Recency
+		}
+		all := mustRecall(t, db.Memories(), q)
+		for _, h := range all {
+			if want := weight * recency[h.CreatedAt.Year()]; math.Abs(h.Parts.Recency-want) > 1e-9 {
+				t.Errorf("%s: the recency of %v counts %v, want %v", p, h.CreatedAt, h.Parts.Recency, want)
+			}
+		}
+		q.Limit = 5
+		equalSlices(t, string(p)+": the best five", hitIDs(mustRecall(t, db.Memories(), q)), hitIDs(all)[:q.Limit])
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"time"
+	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 )
@@ -50,6 +51,14 @@ type vectorRef struct {
 	space  uint16
 	born   uint64
 	change uint32
+}
+
+// of is the version that brought the vector to which a record of version v refers.
+func (ref vectorRef) of(v version) version {
+	if ref.born != 0 {
+		v.born, v.change = ref.born, ref.change
+	}
+	return v
 }
 
 var (
@@ -145,8 +154,13 @@ func (r *record) memory(seq uint64) (Memory, error) {
 }
 
 func textHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
+	sum := textSum(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// textSum is the SHA-256 of a text, which it does not copy.
+func textSum(text string) [sha256.Size]byte {
+	return sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
 // fromMillis and toMillis map the zero time to 0 and back.

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -58,7 +60,6 @@ func (tx *Tx) reset() (int, error) {
 		tx.undo = append(tx.undo, undo{doc: doc})
 		tx.dying = append(tx.dying, dead{doc: doc, lsn: tx.lsn})
 	}
-	tx.db.janitor.forget()
 	return n, nil
 }
 
@@ -71,6 +72,7 @@ func (j *janitor) forget() {
 		j.dead = appendDocs(j.dead, d.docs, d.lsn)
 	}
 	j.ranges = nil
+	slices.SortStableFunc(j.dead, func(a, b dead) int { return cmp.Compare(a.lsn, b.lsn) })
 }
 
 func appendDocs(dst []dead, docs *roaring.Bitmap, lsn uint64) []dead {

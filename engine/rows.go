@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -103,26 +104,39 @@ var rowColumns = []struct {
 	{func(f *forwardRecord) int64 { return f.expires }, func(f *forwardRecord, v int64) { f.expires = v }},
 }
 
-// decodeRows reads a page whose first document would be base.
+// decodeRows reads a page whose first document would be base. ErrNewerLayout for one
+// of a later version, which has the same checksum at its end.
 func decodeRows(base uint32, b []byte) (*rowPage, error) {
+	p := &rowPage{}
+	return p, p.decode(base, b)
+}
+
+// decode makes a page what decodeRows returns, in the memory that it has.
+func (p *rowPage) decode(base uint32, b []byte) error {
 	bad := func(why string) error {
 		return &Error{Kind: ErrCorrupt, What: fmt.Sprintf("read the documents from %d on", base), Why: why, Do: "restore a copy of the folder"}
 	}
 	n := len(b) - checksum
 	if n < 2 || xxh3.Hash(b[:n]) != binary.LittleEndian.Uint64(b[n:]) {
-		return nil, bad("the checksum does not fit")
+		return bad("the checksum does not fit")
 	}
-	if b[0] != rowsVersion {
-		return nil, bad(fmt.Sprintf("the version of the page is %d, this memdb knows %d", b[0], rowsVersion))
+	switch version := b[0]; {
+	case version > rowsVersion:
+		return &Error{
+			Kind: ErrNewerLayout, What: fmt.Sprintf("read the documents from %d on", base),
+			Why: fmt.Sprintf("the version of the page is %d, this memdb knows %d", version, rowsVersion), Do: "use a newer memdb",
+		}
+	case version < rowsVersion:
+		return bad(fmt.Sprintf("the version of the page is %d", version))
 	}
 	r := codec.NewReader(b[1:n])
 	count := r.Count()
-	p := &rowPage{rows: make([]forwardRecord, count), docs: make([]uint32, count)}
+	p.rows, p.docs = slices.Grow(p.rows[:0], count)[:count], slices.Grow(p.docs[:0], count)[:count]
 	slot := uint32(0)
 	for i := range p.docs {
 		d := r.Uint32()
 		if d == 0 && i > 0 || d >= rowsOfPage || slot+d >= rowsOfPage {
-			return nil, bad("its documents are out of order")
+			return bad("its documents are out of order")
 		}
 		slot += d
 		p.docs[i] = base + slot
@@ -137,14 +151,15 @@ func decodeRows(base uint32, b []byte) (*rowPage, error) {
 	ok := readWeights(r, p.rows, func(f *forwardRecord, w float64) { f.importance = w }) &&
 		readWeights(r, p.rows, func(f *forwardRecord, w float64) { f.confidence = w })
 	for i := range p.rows {
+		p.rows[i].vectors = p.rows[i].vectors[:0]
 		for range r.Count() {
 			p.rows[i].vectors = append(p.rows[i].vectors, vectorRef{uint16(r.Uint32()), r.Uvarint(), r.Uint32()})
 		}
 	}
 	if !ok || r.Err() != nil || r.Len() > 0 {
-		return nil, bad("it is malformed")
+		return bad("it is malformed")
 	}
-	return p, nil
+	return nil
 }
 
 func readWeights(r *codec.Reader, rows []forwardRecord, set func(*forwardRecord, float64)) bool {

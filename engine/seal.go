@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -73,7 +72,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	}
 	// Below the committed number no transaction adds a document, and the forward
 	// records of those that were committed are in the store.
-	if err := db.lock(ctx); err != nil {
+	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
 	complete := chunkOf(db.next.doc)
@@ -93,9 +92,9 @@ func (db *DB) sealChunks(ctx context.Context) error {
 // sealChunk moves a chunk from memory and forward records into pages. Only its
 // last batch makes it a sealed one, and only that needs the lock: whatever is
 // interrupted before is begun again.
-func (db *DB) sealChunk(ctx context.Context, chunk uint16) error {
+func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 	w := &sealWriter{db: db, ctx: ctx, batch: db.store.NewBatch()}
-	defer func() { _ = w.batch.Close() }()
+	defer func() { err = errors.Join(err, w.batch.Close()) }()
 	if err := w.batch.DeleteRange(db.textSpan(chunk)); err != nil {
 		return err
 	}
@@ -120,16 +119,18 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) error {
 	if err := w.batch.DeleteRange(lower, upper, nil); err != nil {
 		return err
 	}
-	if err := db.lock(ctx); err != nil {
+	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
 	defer db.unlock()
 	if err := w.apply(); err != nil {
 		return err
 	}
-	if len(pages) == 0 {
+	if len(pages) == 0 { // all of it has died: there is no sealed chunk, as there will be none for Open
 		db.text.Load().Drop(chunk)
-	} else if err := db.text.Load().Sealed(db.store, chunk); err != nil {
+		return db.republish()
+	}
+	if err := db.text.Load().Sealed(db.store, chunk); err != nil {
 		db.fail(err) // its forward records are gone
 		return db.Failed()
 	}
@@ -209,19 +210,19 @@ func (w *sealWriter) apply() error {
 // loadSealed reads the chunks that are sealed, in ascending order.
 func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 	lower, upper := db.keys.span(kindRows)
+	var p rowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		if len(key) != keyHeader+3 {
+		first, ok := parseRowsKey(key)
+		if !ok {
 			return corruptKey("rows", key)
 		}
-		chunk := binary.BigEndian.Uint16(key[keyHeader:])
-		if !db.sealed[chunk] {
+		if chunk := chunkOf(first); !db.sealed[chunk] {
 			db.sealed[chunk] = true
 			if err := db.loadChunk(chunk); err != nil {
 				return err
 			}
 		}
-		p, err := decodeRows(uint32(chunk)<<16|uint32(key[keyHeader+2])*rowsOfPage, value)
-		if err != nil {
+		if err := p.decode(first, value); err != nil {
 			return err
 		}
 		for i, doc := range p.docs {

@@ -38,7 +38,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	clock := newTestClock()
 	fs := vfs.NewMem()
-	small := Options{Clock: clock.now, hotBytes: 40 << 10}
+	small := Options{Clock: clock.now, hotBytes: 40 << 10, lookLeast: 1}
 	dbs := []*DB{openTest(t, vfs.NewMem(), Options{Clock: clock.now}), openTest(t, fs, small)}
 	words := []string{"tea", "coffee", "milk", "green", "black", "morning", "evening", "sugar", "cup", "pot"}
 	text := func() (s string) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,9 +40,13 @@ type space struct {
 	holders paged[slotHolder]    // slot → whose vector it is
 
 	used    atomic.Int64  // vectors that are not freed
+	asked   atomic.Bool   // a search came, since vectors were last linked, that links would have helped
 	added   atomic.Uint64 // vectors ever put into the index since it was opened
 	removed atomic.Uint64
-	saved   saved // of the snapshot on disk; the linker's, and Close's when that has ended
+	// broken is set where linking failed, as for lack of memory: searches then
+	// score what is not linked, and writers do not wait for what does not come.
+	broken atomic.Bool
+	saved  saved // of the snapshot on disk; the linker's, and Close's when that has ended
 }
 
 // slotHolder is the version that brought the vector in a slot: the vector's key in the
@@ -82,17 +85,13 @@ func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, mod
 func (db *DB) indexConfig(s *space) hnsw.Config {
 	c := hnsw.Config{
 		Dim: s.dim, Metric: s.metric, Seed: uint64(s.num), Crossover: db.limits.crossover,
-		Builders: min(max(1, runtime.GOMAXPROCS(0)/2), buildersMost),
-		File:     s.file, CodeMemory: db.codesShare(), RowMemory: math.MaxInt64,
+		File: s.file, CodeMemory: db.codesShare(), RowMemory: math.MaxInt64,
 	}
 	if !db.vectorsInMemory {
 		c.Truth = noTruth
 	}
 	return c
 }
-
-// buildersMost bounds the goroutines that link.
-const buildersMost = 8
 
 // noTruth stands for the truth of each search, which reads what its transaction
 // sees: see Tx.truth.

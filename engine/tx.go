@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -31,21 +32,22 @@ type Tx struct {
 
 // writes is what an Update has gathered.
 type writes struct {
-	batch   *pebble.Batch
-	changes uint32
-	log     []byte
-	next    counters
-	names   map[nameKey]uint32
-	spaces  map[string]*space
-	pend    map[uint64]*pendingVersion // by Seq: newer than the tables
-	adds    []*pendingVersion
-	kills   []dead
-	undo    []undo
-	dying   []dead // to be reclaimed after the commit
-	ranges  []deathRange
-	wiped   bool // by a reset
-	moved   *mover
-	broken  error // set where an operation stopped half-way: no commit
+	batch      *pebble.Batch
+	searchable bool // the batch is indexed; see batchReader
+	changes    uint32
+	log        []byte
+	next       counters
+	names      map[nameKey]uint32
+	spaces     map[string]*space
+	pend       map[uint64]*pendingVersion // by Seq: newer than the tables
+	adds       []*pendingVersion
+	kills      []dead
+	undo       []undo
+	dying      []dead // to be reclaimed after the commit
+	ranges     []deathRange
+	wiped      bool // by a reset
+	moved      *mover
+	broken     error // set where an operation stopped half-way: no commit
 }
 
 // counters give out what is never reused.
@@ -178,6 +180,20 @@ func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, e
 		return 0, err
 	}
 	defer db.unlock()
+	return db.transact(fn)
+}
+
+// updateBehind is update for work behind the calls.
+func (db *DB) updateBehind(ctx context.Context, fn func(tx *Tx) error) (seen uint64, err error) {
+	if err := db.lockBehind(ctx); err != nil {
+		return 0, err
+	}
+	defer db.unlock()
+	return db.transact(fn)
+}
+
+// transact is update for who holds the lock.
+func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 	tx := db.begin()
 	defer func() {
 		tx.done = true
@@ -205,16 +221,17 @@ func (db *DB) update(ctx context.Context, fn func(tx *Tx) error) (seen uint64, e
 
 func (db *DB) begin() *Tx {
 	db.rollChunk()
-	batch := db.store.NewIndexedBatch()
-	return &Tx{
-		db: db, reader: batch, index: db.text.Load(), text: db.newestText(), now: db.now(),
+	tx := &Tx{
+		db: db, index: db.text.Load(), text: db.newestText(), now: db.now(),
 		lsn: db.applied + 1,
 		writes: &writes{
-			batch: batch, next: db.next,
+			batch: db.store.NewBatch(), next: db.next,
 			names: map[nameKey]uint32{}, spaces: map[string]*space{},
 			pend: map[uint64]*pendingVersion{},
 		},
 	}
+	tx.reader = batchReader{tx}
+	return tx
 }
 
 // rollback takes back everything, also from the tables.
@@ -229,6 +246,9 @@ func (tx *Tx) rollback() {
 	}
 	for _, s := range tx.spaces {
 		tx.db.spaces.remove(s)
+		if err := s.file.Close(); err != nil {
+			tx.db.log.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
+		}
 	}
 	if len(tx.undo) > 0 {
 		// Documents that were materialised stay in the indexes as holes, so
@@ -268,6 +288,11 @@ func (tx *Tx) apply() error {
 	if err := db.Failed(); err != nil {
 		return err
 	}
+	if db.durability == Durable {
+		// On a busy processor the log would else be written only when this
+		// goroutine waits for it: the disk shall work while the tables grow.
+		runtime.Gosched()
+	}
 	if err := tx.materialise(); err != nil {
 		db.fail(err) // on disk, but not in RAM: reopening mends it
 		return db.Failed()
@@ -283,6 +308,7 @@ func (tx *Tx) apply() error {
 	}
 	db.next, db.applied = tx.next, tx.lsn-1
 	if tx.wiped {
+		db.janitor.forget()
 		db.dropSealed()
 	}
 	if tx.moved != nil {
@@ -360,6 +386,15 @@ func (db *DB) show(p *pendingVersion) error {
 // unusable, which breaks the transaction.
 func (tx *Tx) set(key, value []byte) error {
 	return tx.wrote(tx.batch.Set(key, value, nil))
+}
+
+// setEncoded is set of what encode appends. What it appends to is used again.
+func (tx *Tx) setEncoded(key []byte, encode func(dst []byte) []byte) error {
+	value := encode(tx.db.scratch[:0])
+	if cap(value) <= maxScratch {
+		tx.db.scratch = value
+	}
+	return tx.set(key, value)
 }
 
 // setListed writes an empty key of a kind whose prefixes are remembered.
@@ -441,7 +476,11 @@ func (tx *Tx) lookup(k nameKey) (uint32, bool, error) {
 			return num, true, nil
 		}
 	}
-	return tx.db.names.lookup(tx.reader, &tx.db.keys, k)
+	reader := tx.reader
+	if tx.writes != nil {
+		reader = tx.db.store // names are for good, and those of this transaction are not there
+	}
+	return tx.db.names.lookup(reader, &tx.db.keys, k)
 }
 
 // at is the visible version of a memory, false if there is none.

@@ -16,9 +16,10 @@ type vectorLimits struct {
 	// crossover is the number of vectors from which on a graph is built.
 	crossover int
 	// Up to unlinkedSoft vectors wait for a pause between writes to be linked: a
-	// search that scores them one by one takes a millisecond or less for it. At
-	// unlinkedMost writers wait: that is some milliseconds.
-	unlinkedSoft, unlinkedMost int
+	// search that scores them one by one takes a millisecond or less for it. While
+	// nobody searches, up to unlinkedIdle do. At unlinkedMost writers wait: that is
+	// some milliseconds.
+	unlinkedSoft, unlinkedIdle, unlinkedMost int
 	// saveTail is the least number of vectors that have come, gone or been linked
 	// before a snapshot is written; where 1/saveShare of all vectors is more, that.
 	// closeTail is the least for Close. What is not in a snapshot is read from the
@@ -32,7 +33,7 @@ type vectorLimits struct {
 func defaultVectorLimits() vectorLimits {
 	return vectorLimits{
 		exhaustive: 20_000, crossover: hnsw.Crossover,
-		unlinkedSoft: 1 << 15, unlinkedMost: 1 << 18,
+		unlinkedSoft: 1 << 15, unlinkedIdle: 1 << 17, unlinkedMost: 1 << 18,
 		saveTail: 1 << 16, closeTail: 1 << 10,
 	}
 }
@@ -168,11 +169,10 @@ func (db *DB) showVectors(p *pendingVersion) error {
 
 // broughtBy is the version under which the version's vector in a space is stored.
 func (p *pendingVersion) broughtBy(space uint16) version {
-	of := p.version
 	for _, ref := range p.rec.vectors {
-		if ref.space == space && ref.born != 0 {
-			of.born, of.change = ref.born, ref.change
+		if ref.space == space {
+			return ref.of(p.version)
 		}
 	}
-	return of
+	return p.version
 }

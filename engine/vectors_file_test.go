@@ -3,12 +3,18 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-7aedc3ff/memdb/hnsw"
 )
 
 // TestCodesInAFile: a database whose codes have no room in memory answers as one
@@ -69,5 +75,120 @@ func TestCodesInAFile(t *testing.T) {
 	}
 	if file.FileBytes != 2*n*(dim+8) || memory.FileBytes != 0 || file.Bytes+file.FileBytes != memory.Bytes {
 		t.Errorf("%+v; with the codes in memory %+v", file, memory)
+	}
+}
+
+// TestCodesFileFails: a recall by vectors whose file the system cannot read says so,
+// and one by words goes on.
+func TestCodesFileFails(t *testing.T) {
+	for _, inMemory := range []bool{false, true} {
+		limits := smallLimits()
+		limits.codes = 1
+		db, err := Open(t.TempDir(), &Options{vectorLimits: limits, VectorsInMemory: inMemory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeTest(t, db)
+		for i := range 10 {
+			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: []float32{1, float32(i)}})
+		}
+		if err := unix.Ftruncate(int(db.spaces.named(defaultSpace).file.Fd()), 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []Profile{ProfileBest, ProfileVector, ProfileHybrid, ProfileSubstrate} {
+			_, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "ada"}, Text: "number", Embedding: []float32{1, 1}, Profile: p})
+			wantError(t, string(p), err, hnsw.ErrFile)
+			if errors.Is(err, ErrCorrupt) {
+				t.Errorf("%s: %v blames the store", p, err)
+			}
+		}
+		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Text: "number"}); len(hits) != 10 {
+			t.Errorf("%d hits of 10 by words", len(hits))
+		}
+	}
+}
+
+// codesFS is the disk's file system, with files of codes that are counted and may not
+// grow.
+type codesFS struct {
+	vfs.FS
+	room   bool
+	opened int
+}
+
+type codesFSFile struct {
+	vfs.File
+	fs *codesFS
+}
+
+func (f *codesFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, c)
+	if err != nil || !strings.HasSuffix(name, snapshotTemp) {
+		return file, err
+	}
+	f.opened++
+	return &codesFSFile{file, f}, nil
+}
+
+func (f *codesFSFile) WriteAt(p []byte, at int64) (int, error) {
+	if !f.fs.room {
+		return 0, unix.ENOSPC
+	}
+	return f.File.WriteAt(p, at)
+}
+
+func (f *codesFSFile) Close() error {
+	f.fs.opened--
+	return f.File.Close()
+}
+
+// TestCodesFileIsFull: the log says once that memory is taken instead.
+func TestCodesFileIsFull(t *testing.T) {
+	log, said := logged()
+	limits := smallLimits()
+	limits.codes = 1
+	db, err := Open(t.TempDir(), &Options{FS: &codesFS{FS: vfs.Default}, Logger: log, vectorLimits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, db)
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
+	_, err = db.spaces.named(defaultSpace).file.WriteAt(make([]byte, 1), 0) // as for the next page
+	wantError(t, "a full disk", err, unix.ENOSPC)
+	const warning = "cannot grow: memory is taken"
+	if got := said(); strings.Count(got, warning) != 1 || !strings.Contains(got, unix.ENOSPC.Error()) {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+// TestCodesFileIsClosed: that of a space whose making was taken back, and those of a
+// database that does not open.
+func TestCodesFileIsClosed(t *testing.T) {
+	fs, dir := &codesFS{FS: vfs.Default, room: true}, t.TempDir()
+	limits := smallLimits()
+	limits.codes = 1
+	opts := &Options{FS: fs, vectorLimits: limits}
+	db, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada, stop := Scope{User: "ada"}, errors.New("stop")
+	err = db.Update(t.Context(), func(tx *Tx) error {
+		mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+		mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "tea"})
+		if fs.opened != 1 {
+			t.Errorf("%d files are open in the transaction", fs.opened)
+		}
+		return stop
+	})
+	if wantError(t, "an update that fails", err, stop); fs.opened != 0 {
+		t.Errorf("%d files are open after it", fs.opened)
+	}
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	closeTest(t, db)
+	opts.Embedder = newFakeEmbedder(5)
+	_, err = Open(dir, opts)
+	if wantError(t, "an embedder of another dimension", err, ErrMismatch); fs.opened != 0 {
+		t.Errorf("%d files are open after a failed Open", fs.opened)
 	}
 }

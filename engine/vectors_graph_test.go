@@ -10,18 +10,22 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // smallLimits make graphs and snapshots of few vectors.
 func smallLimits() *vectorLimits {
-	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, saveTail: 50, closeTail: 1}
+	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 50, closeTail: 1}
 }
 
 func randomVec(rng *rand.Rand, dim int) []float32 {
@@ -313,7 +317,7 @@ func TestGraphIsolation(t *testing.T) {
 // TestStoredIsFound: the next query finds a vector, linked or not.
 func TestStoredIsFound(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedSoft = 1 << 20 // linked only in pauses, which there are none of
+	limits.unlinkedSoft, limits.unlinkedIdle = 1<<20, 1<<20 // linked only in pauses, which there are none of
 	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
 	unlinked := int64(0)
 	for i := range 300 {
@@ -415,6 +419,110 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
+// TestLinkingIsHurried: whoever waits for links ends the turn that runs, and the next
+// takes all processors; without anybody who waits it leaves half of them.
+func TestLinkingIsHurried(t *testing.T) {
+	all := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(all)
+	runtime.GOMAXPROCS(6)
+	l := newLinker(&DB{spaces: newSpaces()})
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders in the background", n)
+	}
+	turn, end := context.WithCancel(t.Context())
+	l.turn.Store(&end)
+	waits, enough := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- l.await(waits, func() bool { return false }) }()
+	within(t, "the end of the turn", func() { <-turn.Done() })
+	if n := l.builders(); n != 6 {
+		t.Errorf("%d builders while somebody waits", n)
+	}
+	enough()
+	wantError(t, "a context that is done", <-done, context.Canceled)
+	if n := l.builders(); n != 3 {
+		t.Errorf("%d builders afterwards", n)
+	}
+}
+
+// TestLinkedForSearches: in the midst of writes vectors are linked for searches that
+// gain by it, or where very many wait.
+func TestLinkedForSearches(t *testing.T) {
+	db := &DB{spaces: newSpaces(), limits: vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedIdle: 50, unlinkedMost: 100}}
+	l := newLinker(db) // nothing links
+	db.linker = l
+	s, err := db.newSpace(1, "s", 2, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.spaces.add(s)
+	fill := func(from, to uint32) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			if err := s.add(i, version{seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	recall := func(docs uint64) {
+		t.Helper()
+		r := &recalling{tx: &Tx{db: db}, q: &Query{}, set: roaring.New()}
+		r.set.AddRange(0, docs)
+		if r.walked(s) {
+			t.Error("a graph without links is walked")
+		}
+	}
+	want := func(when string, pressed bool) {
+		t.Helper()
+		if l.pressed(s) != pressed {
+			t.Errorf("%s: pressed %v", when, !pressed)
+		}
+	}
+	fill(0, 19)
+	recall(19)
+	want("few vectors, and a search", false)
+	fill(19, 20)
+	want("more vectors, and a search", true)
+	s.asked.Store(false)
+	want("nobody searches", false)
+	recall(5)
+	want("searches of small scopes", false)
+	fill(20, 50)
+	want("very many vectors", true)
+	l.link(t.Context(), s)
+	want("all are linked", false)
+	fill(50, 70)
+	want("nobody has searched since", false)
+}
+
+// TestBrokenSpace: where vectors of one space cannot be linked, those of others are, and
+// writers wait for none.
+func TestBrokenSpace(t *testing.T) {
+	limits := smallLimits()
+	limits.unlinkedMost = 40
+	db := openTest(t, vfs.NewMem(), Options{vectorLimits: limits})
+	for _, name := range []string{"broken", "sound"} {
+		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: name, Dim: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sound, broken := db.spaces.named("sound"), db.spaces.named("broken")
+	broken.broken.Store(true)
+	for i := range 100 {
+		vec := []float32{1, float32(i)}
+		mustStore(t, db.Memories(), Memory{
+			Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Vectors: map[string][]float32{"sound": vec, "broken": vec},
+		})
+	}
+	err := db.WaitIndexed(t.Context())
+	if wantError(t, "a space that cannot be linked", err, ErrBusy); err != nil && !strings.Contains(err.Error(), "space broken") {
+		t.Errorf("%q does not name the space", err)
+	}
+	if n, m := sound.index.Linked(), broken.index.Linked(); n != 100 || m != 0 {
+		t.Errorf("%d and %d of 100 vectors are linked", n, m)
+	}
+}
+
 // TestUnlinkedIsBounded: however fast vectors come, not more than there may be are
 // unlinked.
 func TestUnlinkedIsBounded(t *testing.T) {
@@ -490,6 +598,53 @@ func TestCreateSpace(t *testing.T) {
 		t.Errorf("a distance of 1 counts %v in hybrid, want 0.25", got)
 	}
 	mustCheck(t, db, 2)
+}
+
+// TestScoresOfMetrics: profiles that mix signals make a similarity of a score, others
+// take it as it is.
+func TestScoresOfMetrics(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada, query := Scope{User: "ada"}, []float32{1, 2}
+	for _, m := range []Metric{MetricCosine, MetricDot, MetricL2} {
+		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: string(m), Dim: 2, Metric: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vectors := map[string][]float32{"a": {2, 4}, "b": {-2, -4}, "c": {.1, .2}}
+	for id, vec := range vectors {
+		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Vectors: map[string][]float32{"cosine": vec, "dot": vec, "l2": vec}})
+	}
+	root := math.Sqrt(5) // the length of the query
+	raw := map[Metric]map[string]float64{
+		MetricCosine: {"a": 1, "b": -1, "c": 1},
+		MetricDot:    {"a": 10, "b": -10, "c": .5},
+		MetricL2:     {"a": -root, "b": -3 * root, "c": -.9 * root},
+	}
+	mixed := map[Metric]map[string]float64{
+		MetricCosine: {"a": 1, "b": -1, "c": 1},
+		MetricDot:    {"a": 1, "b": -1, "c": .5},
+		MetricL2:     {"a": 1 / (1 + root), "b": 1 / (1 + 3*root), "c": 1 / (1 + .9*root)},
+	}
+	for metric := range raw {
+		for _, p := range []Profile{ProfileVector, ProfileSubstrate, ProfileHybrid, ProfileBest} {
+			hits := mustRecall(t, db.Memories(), Query{Scope: ada, Space: string(metric), Embedding: query, Profile: p})
+			if len(hits) != len(vectors) {
+				t.Errorf("%s, %s: %d hits", metric, p, len(hits))
+			}
+			for _, h := range hits {
+				want := raw[metric][h.ID]
+				switch p {
+				case ProfileHybrid:
+					want = policy.Hybrid().Cosine * mixed[metric][h.ID]
+				case ProfileBest:
+					want = policy.BestLearned().Cosine * max(0, mixed[metric][h.ID])
+				}
+				if math.Abs(h.Parts.Cosine-want) > 1e-6 {
+					t.Errorf("%s, %s: the vector of %s counts %v, want %v", metric, p, h.ID, h.Parts.Cosine, want)
+				}
+			}
+		}
+	}
 }
 
 // logged is a logger and what it was told.

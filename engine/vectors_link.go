@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,8 @@ const (
 	// linkFor is how long one space is linked before others have their turn and
 	// snapshots are looked at.
 	linkFor = 5 * time.Second
+	// buildersBeside bounds the goroutines that link beside readers and writers.
+	buildersBeside = 8
 	// linkPoll is how often those who wait for the linker look again.
 	linkPoll = 5 * time.Millisecond
 )
@@ -31,11 +34,10 @@ type linker struct {
 	urgent atomic.Int64
 	// behind is set while a space has as many unlinked vectors as there may be.
 	behind atomic.Bool
-	// leisure ends a turn that began in a pause between writes, nil where none runs.
-	leisure atomic.Pointer[context.CancelFunc]
-	// broken is set where linking failed, as for lack of memory: searches then
-	// score what is not linked, and writers do not wait for what does not come.
-	broken atomic.Bool
+	// turn ends the turn that runs, nil where none does; leisure tells that it
+	// began in a pause between writes.
+	turn    atomic.Pointer[context.CancelFunc]
+	leisure atomic.Bool
 }
 
 func newLinker(db *DB) *linker {
@@ -54,14 +56,20 @@ func (l *linker) stored(s *space) {
 	if l.tooMany(s) {
 		l.behind.Store(true)
 	}
-	if end := l.leisure.Load(); end != nil {
-		(*end)()
+	if l.leisure.Load() {
+		l.endTurn()
 	}
 	l.wake()
 }
 
+func (l *linker) endTurn() {
+	if end := l.turn.Load(); end != nil {
+		(*end)()
+	}
+}
+
 func (l *linker) tooMany(s *space) bool {
-	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !l.broken.Load()
+	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !s.broken.Load()
 }
 
 // admit makes a writer wait while too many vectors are unlinked.
@@ -98,7 +106,9 @@ var errLinkerEnded = errors.New("the linker has ended")
 
 // await returns when a condition holds, looking at it now and then.
 func (l *linker) await(ctx context.Context, holds func() bool) error {
-	l.urgent.Add(1)
+	if l.urgent.Add(1) == 1 {
+		l.endTurn() // the next one takes all processors
+	}
 	defer l.urgent.Add(-1)
 	l.wake()
 	tick := time.NewTicker(linkPoll)
@@ -117,30 +127,32 @@ func (l *linker) await(ctx context.Context, holds func() bool) error {
 
 // WaitIndexed returns when every vector that was stored before the call is linked,
 // so that no search scores it for want of a link. Small spaces have no graph and
-// nothing to wait for. Searches find vectors without this: it is for measuring,
-// and for a pause after a bulk import.
+// nothing to wait for. Searches find vectors without this, more slowly; while it
+// waits, linking takes all processors that the program may use. It is for the end
+// of a bulk import, before Close or the first queries, and for measuring.
 func (db *DB) WaitIndexed(ctx context.Context) error {
 	const doing = "wait for vectors to be linked"
 	if err := db.usable(doing); err != nil { // Close does not wait for this call
 		return err
 	}
+	var broken error
 	for _, s := range db.spaces.all() {
 		// Pending is a queue: what is ahead of the vectors that come later.
 		until := s.added.Load()
 		err := db.linker.await(ctx, func() bool {
 			added := s.added.Load()
-			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || db.linker.broken.Load()
+			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || s.broken.Load()
 		})
 		switch {
 		case errors.Is(err, errLinkerEnded):
 			return closedError(doing)
 		case err != nil:
 			return fmt.Errorf("%s: %w", doing, err)
-		case db.linker.broken.Load():
-			return &Error{Kind: ErrBusy, What: doing, Why: "linking failed; the log says why", Do: "reopen the database"}
+		case s.broken.Load():
+			broken = &Error{Kind: ErrBusy, What: doing, Why: "linking failed in the space " + s.name + "; the log says why", Do: "reopen the database"}
 		}
 	}
-	return nil
+	return broken
 }
 
 func (l *linker) run(ctx context.Context) {
@@ -160,7 +172,7 @@ func (l *linker) run(ctx context.Context) {
 // round gives each space a turn and tells whether one has more to do.
 func (l *linker) round(ctx context.Context) (more bool) {
 	for _, s := range l.db.spaces.all() {
-		if s.index.Due() && !l.broken.Load() {
+		if s.index.Due() && !s.broken.Load() {
 			l.pause(ctx, s)
 			l.link(ctx, s)
 			more = true
@@ -168,12 +180,18 @@ func (l *linker) round(ctx context.Context) (more bool) {
 		if ctx.Err() != nil {
 			return false
 		}
-		l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+		l.save(ctx, s)
 	}
 	return more
 }
 
-// pause waits until no vector has come for a while, or too many have.
+// save writes a snapshot of a space where the last one lacks much.
+func (l *linker) save(ctx context.Context, s *space) {
+	l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+}
+
+// pause waits until no vector has come for a while, or too many have. Snapshots do
+// not wait for that.
 func (l *linker) pause(ctx context.Context, s *space) {
 	tick := time.NewTicker(linkPause)
 	defer tick.Stop()
@@ -188,12 +206,26 @@ func (l *linker) pause(ctx context.Context, s *space) {
 			return
 		case <-tick.C:
 		}
+		l.save(ctx, s)
 	}
 }
 
-// pressed tells whether linking must not wait for a pause between writes.
+// pressed tells whether linking must not wait for a pause between writes: it takes
+// more of the processor than the writes themselves, and only searches gain by it.
 func (l *linker) pressed(s *space) bool {
-	return s.index.Pending() >= l.db.limits.unlinkedSoft || l.urgent.Load() > 0
+	pending, limits := s.index.Pending(), &l.db.limits
+	return l.urgent.Load() > 0 || pending >= limits.unlinkedIdle || pending >= limits.unlinkedSoft && s.asked.Load()
+}
+
+// builders is how many goroutines link: half of what the program may run at once,
+// so that readers and writers find the other half free, and all of it while
+// somebody waits for the links.
+func (l *linker) builders() int {
+	all := runtime.GOMAXPROCS(0)
+	if l.urgent.Load() > 0 {
+		return all
+	}
+	return min(all/2, buildersBeside)
 }
 
 // link links until there is nothing more to do, the turn is over, or, where nothing
@@ -201,14 +233,16 @@ func (l *linker) pressed(s *space) bool {
 func (l *linker) link(ctx context.Context, s *space) {
 	turn, cancel := context.WithTimeout(ctx, linkFor)
 	defer cancel()
-	if !l.pressed(s) {
-		l.leisure.Store(&cancel)
-		defer l.leisure.Store(nil)
-	}
+	l.turn.Store(&cancel)
+	defer l.turn.Store(nil)
+	l.leisure.Store(!l.pressed(s))
+	defer l.leisure.Store(false)
+	s.index.SetBuilders(l.builders())
+	s.asked.Store(false)
 	err := s.index.Link(turn, s.index.Len())
 	if err == nil || turn.Err() != nil {
 		return
 	}
-	l.broken.Store(true)
+	s.broken.Store(true)
 	l.db.log.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
 }

@@ -41,7 +41,7 @@ type snapshot struct {
 }
 
 // beginVectors starts reading the snapshots of the spaces.
-func (db *DB) beginVectors() error {
+func (db *DB) beginVectors() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &vectorLoader{wants: map[uint16][]want{}, cancel: cancel, read: make(chan map[uint16]*snapshot, 1)}
 	db.loading = l
@@ -55,7 +55,6 @@ func (db *DB) beginVectors() error {
 		}
 		l.read <- read
 	}()
-	return nil
 }
 
 // stop ends the reading where Open fails.
@@ -66,14 +65,18 @@ func (l *vectorLoader) stop() {
 	}
 }
 
+// wantsLeast is how many vectors a space has room for from the first on.
+const wantsLeast = 1 << 10
+
 // want notes the vectors of a document.
 func (l *vectorLoader) want(doc uint32, v *version, refs []vectorRef) {
 	for _, ref := range refs {
-		of := *v
-		if ref.born != 0 {
-			of.born, of.change = ref.born, ref.change
+		wants := l.wants[ref.space]
+		if len(wants) == cap(wants) {
+			// Twice as many at a time: growing by less leaves more behind in all.
+			wants = slices.Grow(wants, max(len(wants), wantsLeast))
 		}
-		l.wants[ref.space] = append(l.wants[ref.space], want{doc, of})
+		l.wants[ref.space] = append(wants, want{doc, ref.of(*v)})
 	}
 }
 
@@ -225,6 +228,13 @@ func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint6
 	if err != nil {
 		return nil, err
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if size := info.Size(); int64(slots) > size/holderSize {
+		return nil, badSnapshot("it says that it has %d slots in %d bytes", slots, size)
+	}
 	holders, err := r.holders(slots)
 	if err != nil {
 		return nil, err
@@ -309,10 +319,9 @@ func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err 
 	return h.slots, nil
 }
 
-// holders reads whose the slots are, in steps, so that a wrong count of slots
-// fails at the end of the file and not for lack of memory.
+// holders reads whose the slots are. There may be as many, going by the file's size.
 func (r *spaceReader) holders(slots uint32) ([]version, error) {
-	var all []version
+	all := make([]version, 0, slots)
 	for left := slots; left > 0; {
 		n := min(left, snapshotBuffer/holderSize)
 		b, err := r.take(int(n) * holderSize)

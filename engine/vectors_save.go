@@ -152,10 +152,8 @@ func (db *DB) writeSnapshot(ctx context.Context, s *space) (name string, err err
 // captureSpace pins what is in a space's index: exactly the vectors of the commits
 // up to an LSN.
 func (db *DB) captureSpace(ctx context.Context, s *space) (*hnsw.Snapshot, uint64, error) {
-	select { // not lock, which LockWait bounds: the linker has time
-	case db.writer <- struct{}{}:
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+	if err := db.lockBehind(ctx); err != nil {
+		return nil, 0, err
 	}
 	defer db.unlock()
 	s.saved.added, s.saved.removed, s.saved.linked = s.added.Load(), s.removed.Load(), uint64(s.index.Linked())

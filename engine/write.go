@@ -293,10 +293,8 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *record, old live) {
 		if _, replaced := p.vectors[s.name]; replaced {
 			continue
 		}
-		if ref.born == 0 {
-			ref.born, ref.change = old.born, old.change
-		}
-		p.rec.vectors = append(p.rec.vectors, ref)
+		of := ref.of(old.version)
+		p.rec.vectors = append(p.rec.vectors, vectorRef{ref.space, of.born, of.change})
 		if before != nil && before.vectors[s.name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}
@@ -318,7 +316,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if p.pending {
 		p.rec.flags |= flagPending
 	}
-	if err := tx.set(ks.record(pv.version), p.rec.encode(make([]byte, 0, p.rec.size()))); err != nil {
+	if err := tx.setEncoded(ks.record(pv.version), p.rec.encode); err != nil {
 		return err
 	}
 	if d, ok := p.dedupKey(pv.owner, pv.run); ok {
@@ -342,7 +340,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	tx.next.doc++
 	pv.rec, pv.expires = &p.rec, p.rec.expires
 	pv.idx = idx
-	if err := tx.set(ks.doc(kindForward, pv.doc), pv.forward()); err != nil {
+	if err := tx.setEncoded(ks.doc(kindForward, pv.doc), pv.appendForward); err != nil {
 		return err
 	}
 	if before := tx.pend[pv.seq]; before != nil {
@@ -377,7 +375,8 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.set(tx.db.keys.vector(s.num, pv.version), codec.AppendFloats(nil, vec)); err != nil {
+		encode := func(dst []byte) []byte { return codec.AppendFloats(dst, vec) }
+		if err := tx.setEncoded(tx.db.keys.vector(s.num, pv.version), encode); err != nil {
 			return err
 		}
 		p.rec.vectors = append(p.rec.vectors, vectorRef{space: s.num}) // 0, 0: of this version
@@ -577,25 +576,28 @@ func (tx *Tx) dropKeys(rec *record, old live) error {
 	return tx.set(ks.doc(kindTombstone, old.doc), binary.BigEndian.AppendUint64(nil, tx.lsn))
 }
 
-// record reads a version.
+// record reads a version, which must be there.
 func (tx *Tx) record(v version) (*record, error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+	rec, err := tx.readRecord(v)
 	if err != nil {
 		return nil, storeError(fmt.Sprintf("read memory number %d", v.seq), err)
 	}
-	rec, err := decodeRecord(b)
-	if cerr := closer.Close(); err == nil && cerr != nil {
-		err = storeError("read a memory", cerr)
+	return rec, nil
+}
+
+// readRecord reads a version: pebble.ErrNotFound where it is gone.
+func (tx *Tx) readRecord(v version) (*record, error) {
+	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+	if err != nil {
+		return nil, err
 	}
-	return rec, err
+	rec, err := decodeRecord(b)
+	return rec, errors.Join(err, closer.Close())
 }
 
 // vector reads the vector that a version refers to.
 func (tx *Tx) vector(v version, ref vectorRef) ([]float32, error) {
-	if ref.born != 0 {
-		v.born, v.change = ref.born, ref.change
-	}
-	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, v))
+	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, ref.of(v)))
 	if err != nil {
 		return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
 	}

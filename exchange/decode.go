@@ -79,12 +79,18 @@ func invalidAt(b []byte) int {
 	}
 }
 
+// nullComponent is what a list has that has null for a number.
+const nullComponent = "null in it"
+
 func explainMismatch(e *json.UnmarshalTypeError) error {
 	what := "it"
 	if e.Field != "" {
 		// Only the last part is a key of the JSON for certain: embedded structs
 		// may stand before it.
 		what = fmt.Sprintf("%q", e.Field[strings.LastIndexByte(e.Field, '.')+1:])
+	}
+	if e.Value == nullComponent {
+		return fmt.Errorf("%s has %s, not a number", what, nullComponent)
 	}
 	if number, ok := strings.CutPrefix(e.Value, "number "); ok {
 		return fmt.Errorf("%s has the number %s, which is out of range or no integer", what, number)

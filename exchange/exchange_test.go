@@ -147,6 +147,9 @@ func TestImportSkipsBadLines(t *testing.T) {
 		{`{"user":7,"text":"t"}`, `"user" is a number, not a string`},
 		{`{"user":"u","text":"t","importance":"high"}`, `"importance" is a string, not a number`},
 		{`{"user":"u","text":"t","embedding":[1e39]}`, `"embedding" has the number 1e39, which is out of range or no integer`},
+		{`{"user":"u","text":"t","embedding":[1,null]}`, `"embedding" has null in it, not a number`},
+		{`{"user":"u","text":"t","vectors":{"near":[1,2],"far":[null]}}`, `"vectors" has null in it, not a number`},
+		{`{"user":"u","text":"t","embedding":["n"]}`, `"embedding" is a string, not a number`},
 		{`{"user":"u","text":"t","embedding":{}}`, `"embedding" is an object, not a list`},
 		{`{"user":"u","text":"t","aliases":[true]}`, `"aliases" is a bool, not a string`},
 		{`{"user":"u","text":"t","metadata":[1]}`, "metadata is a list, not an object"},
@@ -646,4 +649,26 @@ func TestImportSpaces(t *testing.T) {
 			t.Errorf("%v, want %s", got, want)
 		}
 	}
+}
+
+// FuzzVector: what is read of a list is what the JSON package reads of it, but for null.
+func FuzzVector(f *testing.F) {
+	for _, s := range []string{"[]", " [ ]", "null", "[1,-2.5e-3 , 0]", "[1e39]", "[1,null]", `["1,2"]`, "[[1,2]]", "[1,2", "[0.1,1e-60]", "{}", "true", "[1,]"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var got Vector
+		var want []float32
+		var parts []*float32
+		err, wantErr := json.Unmarshal(b, &got), json.Unmarshal(b, &want)
+		if wantErr == nil && json.Unmarshal(b, &parts) == nil && slices.Contains(parts, nil) {
+			if err == nil {
+				t.Errorf("%q has a null and is read as %v", b, got)
+			}
+			return
+		}
+		if (err == nil) != (wantErr == nil) || err == nil && !slices.Equal(got, want) || (got == nil) != (want == nil) && err == nil {
+			t.Errorf("%q is read as %v, %v; want %v, %v", b, got, err, want, wantErr)
+		}
+	})
 }

@@ -22,6 +22,9 @@ const (
 	RowsUint8   Rows = "u8bin"
 )
 
+// VectorHead is the size of a file's head in bytes.
+const VectorHead = 8
+
 // VectorReader reads a file of vectors: the number of rows and of dimensions as
 // uint32, then the rows, all little-endian. It is not safe for concurrent use.
 type VectorReader struct {
@@ -37,7 +40,7 @@ type VectorReader struct {
 // NewVectorReader reads the head of a file.
 func NewVectorReader(r io.Reader, rows Rows) (*VectorReader, error) {
 	v := &VectorReader{r: bufio.NewReaderSize(r, readBuffer), rows: rows}
-	var head [8]byte
+	var head [VectorHead]byte
 	if n, err := io.ReadFull(v.r, head[:]); err != nil {
 		if ended(err) {
 			err = fmt.Errorf("the file ends after %d bytes of its head: it is no %s file", n, rows)
@@ -47,7 +50,7 @@ func NewVectorReader(r io.Reader, rows Rows) (*VectorReader, error) {
 	v.bytes = int64(len(head))
 	v.n, v.dim = int(binary.LittleEndian.Uint32(head[:])), int(binary.LittleEndian.Uint32(head[4:]))
 	if v.dim == 0 || v.dim > engine.MaxDim {
-		return nil, fmt.Errorf("its rows have %d dimensions, and can have 1 to %d: it is no %s file", v.dim, engine.MaxDim, rows)
+		return nil, fmt.Errorf("its rows have %d dimensions and 1 to %d are possible: or is it no %s file?", v.dim, engine.MaxDim, rows)
 	}
 	size := v.dim
 	if rows == RowsFloat32 {

@@ -70,3 +70,31 @@ func BenchmarkSearch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkUnlinked searches while many rows are not linked yet, each of which costs
+// something to see.
+func BenchmarkUnlinked(b *testing.B) {
+	const linked, unlinked, dim = 8_000, 12_000, 784
+	vecs := clustered(random(b), linked+unlinked+100, dim, 200)
+	x := linkedIndex(b, Config{Dim: dim, EfConstruction: 60, Builders: runtime.GOMAXPROCS(0)}, vecs[:linked])
+	queries := vecs[linked+unlinked:]
+	for _, vec := range vecs[linked : linked+unlinked] {
+		mustAdd(b, x, vec)
+	}
+	visible := make([]uint64, 50*x.Len()) // apart, as rows of documents are
+	for _, seen := range []struct {
+		name    string
+		visible func(uint32) bool
+	}{
+		{"all seen", nil},
+		{"asked", func(slot uint32) bool { return visible[50*(slot*7919%x.Len())] == 0 }},
+	} {
+		b.Run(seen.name, func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				mustSearch(b, x, queries[i%len(queries)], Search{K: 10, Slots: x.Len(), Visible: seen.visible})
+				i++
+			}
+		})
+	}
+}

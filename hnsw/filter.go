@@ -34,7 +34,7 @@ func (r *searcher) startWithin(p *plan) bool {
 	if p.strategy == Planned && p.share < islandShare && r.islands(b.ids, p.share) {
 		return false
 	}
-	b.insertAll(0)
+	b.insertAll()
 	return true
 }
 
@@ -91,7 +91,7 @@ func (r *searcher) walkWithin(p *plan) bool {
 				}
 			}
 		}
-		b.insertAll(0)
+		b.insertAll()
 	}
 	return false
 }

@@ -554,6 +554,78 @@ func TestRemoveAll(t *testing.T) {
 	}
 }
 
+// patience is a context that is done after so many looks at it.
+type patience struct {
+	context.Context
+	looks int
+}
+
+func (p *patience) Err() error {
+	if p.looks--; p.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestRepairCancelled: a slot that lost its only link to a repair that was cancelled is
+// linked anew by the next.
+func TestRepairCancelled(t *testing.T) {
+	rng := random(t)
+	x := linkedIndex(t, Config{Dim: 4}, clustered(rng, 100, 4, 3))
+	g := &x.graph
+	entry, _, _ := g.entryPoint()
+	slot := uint32(0)
+	for slot == entry || g.level(slot) > 0 {
+		slot++
+	}
+	other := slot + 1
+	for from := range x.Len() { // only these two link to each other
+		links := slices.DeleteFunc(g.neighbours(from, 0, nil), func(to uint32) bool { return to == slot || to == other })
+		g.setNeighbours(from, 0, links)
+	}
+	g.setNeighbours(slot, 0, []uint32{other})
+	g.setNeighbours(other, 0, []uint32{slot})
+	for gone := range uint32(10) {
+		x.Remove(other + gone)
+	}
+	for x.Len() <= rowsPerCheck { // repair looks at its context again
+		mustAdd(t, x, randomVector(rng, 4))
+	}
+	w := newBuilder(x)
+	if err := w.repair(&patience{t.Context(), 1}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled repair: %v", err)
+	}
+	if links := g.neighbours(slot, 0, nil); len(links) > 0 {
+		t.Fatalf("the slot still has links: %v", links)
+	}
+	if err := w.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	links := g.neighbours(slot, 0, nil)
+	if !slices.ContainsFunc(links, func(to uint32) bool { return slices.Contains(g.neighbours(to, 0, nil), slot) }) {
+		t.Errorf("slot %d links to %v, of which none links back", slot, links)
+	}
+}
+
+// TestRemovedDuringRepair: the last row goes while repair leads around the others. Rows
+// are long, so that no page can be mistaken for that of a slot that is none.
+func TestRemovedDuringRepair(t *testing.T) {
+	x := linkedIndex(t, Config{Dim: MaxDim}, clustered(random(t), 20, MaxDim, 3))
+	for slot := range x.Len() - 1 {
+		x.Remove(slot)
+	}
+	w, removed := newBuilder(x), slices.Clone(x.graph.removed)
+	x.Remove(x.Len() - 1)
+	if err := w.leadAround(t.Context(), removed); err != nil {
+		t.Fatal(err)
+	}
+	mustLink(t, x) // the rest
+	checkGraph(t, x)
+	if n := x.Linked(); n != 0 {
+		t.Errorf("%d removed rows are in the graph", n)
+	}
+}
+
 // TestFilters searches within sets of every size: spread evenly, along a
 // direction, and far from the query.
 func TestFilters(t *testing.T) {
@@ -733,7 +805,10 @@ func readOnce(t *testing.T, x *Index, query []float32, visible func(uint32) bool
 		t.Errorf("%d hits of %d slots; want %d", len(hits), pinned, want)
 	}
 	for i, h := range hits {
-		row := x.Row(h.Slot, nil)
+		row, err := x.Row(h.Slot, nil)
+		if err != nil {
+			t.Error(err)
+		}
 		if !visible(h.Slot) || h.Slot >= pinned {
 			t.Errorf("slot %d can't be seen", h.Slot)
 		} else if math.Abs(exactScore(x.cfg.Metric, query, row)-float64(h.Score)) > tolerance(x.cfg.Metric, query, row) {
@@ -768,4 +843,54 @@ func TestChurnBelowCrossover(t *testing.T) {
 	}
 	query := randomVector(rng, 4)
 	checkHits(t, x, query, slots, 10, mustSearch(t, x, query, Search{K: 10, Slots: x.Len()}))
+}
+
+// TestSetBuilders: within the limits, for calls of Link to come.
+func TestSetBuilders(t *testing.T) {
+	x := newGraph(t, Config{Dim: 16, Builders: 2})
+	vecs := clustered(random(t), 500, 16, 3)
+	for _, v := range vecs {
+		mustAdd(t, x, v)
+	}
+	for n, want := range map[int]int32{-1: 1, 0: 1, 3: 3, 1 << 20: maxBuilders} {
+		if x.SetBuilders(n); x.builders.Load() != want {
+			t.Errorf("%d: %d builders", n, x.builders.Load())
+		}
+	}
+	if err := x.Link(t.Context(), x.Len()); err != nil || x.Linked() != len(vecs) {
+		t.Errorf("linked %d, %v", x.Linked(), err)
+	}
+}
+
+// TestManyClusters: a search finds the cluster that its query is of among hundreds, each
+// of them with more rows than the search keeps candidates.
+func TestManyClusters(t *testing.T) {
+	const clusters, each, dim = 400, 50, 8
+	rng := random(t)
+	middle := make([][]float32, clusters)
+	for i := range middle {
+		middle[i] = randomVector(rng, dim)
+	}
+	near := func(cluster int) []float32 {
+		v := randomVector(rng, dim)
+		for k, m := range middle[cluster] {
+			v[k] = m + 0.1*v[k]
+		}
+		return v
+	}
+	vecs := make([][]float32, clusters*each)
+	for i := range vecs {
+		vecs[i] = near(i % clusters)
+	}
+	x := linkedIndex(t, Config{Dim: dim, M: 4, EfConstruction: 40}, vecs)
+	lost := 0
+	for cluster := range clusters {
+		hits := mustSearch(t, x, near(cluster), Search{K: 5, Ef: 10, Slots: x.Len()})
+		if !slices.ContainsFunc(hits, func(h Hit) bool { return int(h.Slot)%clusters == cluster }) {
+			lost++
+		}
+	}
+	if lost > 1 {
+		t.Errorf("%d of %d searches ended in other clusters", lost, clusters)
+	}
 }

@@ -73,7 +73,7 @@ type Config struct {
 
 	M              int    // links of a node in each upper layer; twice as many in the lowest. 2 to 64; 0 is 16
 	EfConstruction int    // candidates kept while linking. 1 to 4096; 0 is 200
-	Builders       int    // goroutines that Link uses. 1 to 64; 0 is 1, whose graph depends on Seed and the order of calls alone
+	Builders       int    // goroutines that Link uses, see SetBuilders. 1 to 64; 0 is 1, whose graph depends on Seed and the order of calls alone
 	Seed           uint64 // of the choice of layers
 	Crossover      int    // rows below which no graph is built; 0 is [Crossover]
 }
@@ -125,6 +125,8 @@ type Index struct {
 	graph  graph
 	spill  *spill // nil: all is in memory
 
+	builders atomic.Int32 // of the next Link
+
 	free    []uint32  // slots to use again, for the writer
 	vec     []float32 // the writer's normalised vector
 	decoded []float32 // the writer's quantised vector
@@ -141,6 +143,7 @@ func New(cfg Config) (*Index, error) {
 		vec:     make([]float32, 0, cfg.Dim),
 		decoded: make([]float32, 0, cfg.Dim),
 	}
+	x.builders.Store(int32(cfg.Builders))
 	x.spill = newSpill(cfg.File)
 	x.codes.initSpilled(codeStride(cfg.Dim), x.spill, cfg.CodeMemory)
 	x.rows.initSpilled(uintptr(cfg.Dim)*4, x.spill, cfg.RowMemory)
@@ -314,16 +317,15 @@ func (x *Index) Remove(slot uint32) {
 func (x *Index) Live(slot uint32) bool { return slot < x.length.Load() && x.graph.live(slot) }
 
 // Row appends the stored row to dst[:0] and returns it: normalised under
-// Cosine; decoded where only codes are kept. For a slot without a row, and where
-// the file fails, it returns nil.
-func (x *Index) Row(slot uint32, dst []float32) (row []float32) {
-	if !x.Live(slot) {
-		return nil
+// Cosine; decoded where only codes are kept. It returns [ErrSlot] for a slot
+// without a row, and [ErrFile].
+func (x *Index) Row(slot uint32, dst []float32) (row []float32, err error) {
+	if err := x.checkSlots([]uint32{slot}); err != nil {
+		return nil, err
 	}
-	err := x.spill.err() // that the row is nil says enough
 	defer x.spill.guard()(&err)
-	if err != nil {
-		return nil
+	if err := x.spill.err(); err != nil {
+		return nil, err
 	}
 	if x.keepsRows() {
 		row = append(dst[:0], x.rows.float32s(slot, x.cfg.Dim)...)
@@ -331,7 +333,7 @@ func (x *Index) Row(slot uint32, dst []float32) (row []float32) {
 		row = x.codeRow(slot).decode(dst[:0])
 	}
 	runtime.KeepAlive(x)
-	return row
+	return row, nil
 }
 
 // bounds are maxima over all rows ever stored, from which the error of a score

@@ -40,6 +40,15 @@ func mustNew(t testing.TB, cfg Config) *Index {
 	return x
 }
 
+func mustRow(t testing.TB, x *Index, slot uint32) []float32 {
+	t.Helper()
+	row, err := x.Row(slot, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
 func mustAdd(t testing.TB, x *Index, vec []float32) uint32 {
 	t.Helper()
 	slot, err := x.Add(vec)
@@ -104,7 +113,7 @@ func checkHits(t testing.TB, x *Index, query []float32, matching []uint32, k int
 			t.Fatalf("slot %d does not match", h.Slot)
 		}
 		returned[h.Slot] = true
-		row := x.Row(h.Slot, nil)
+		row := mustRow(t, x, h.Slot)
 		worst = exactScore(x.cfg.Metric, query, row)
 		if diff := math.Abs(float64(h.Score) - worst); diff > tolerance(x.cfg.Metric, query, row) {
 			t.Fatalf("slot %d scores %v; want %v", h.Slot, h.Score, worst)
@@ -114,7 +123,7 @@ func checkHits(t testing.TB, x *Index, query []float32, matching []uint32, k int
 		return
 	}
 	for _, slot := range matching {
-		row := x.Row(slot, nil)
+		row := mustRow(t, x, slot)
 		score := exactScore(x.cfg.Metric, query, row)
 		if !returned[slot] && score > worst+2*tolerance(x.cfg.Metric, query, row) {
 			t.Fatalf("slot %d with score %v is missing; the worst hit has %v", slot, score, worst)
@@ -227,7 +236,7 @@ func TestRowIsWhatWasAdded(t *testing.T) {
 		cfg.Dim = 100
 		x := mustNew(t, cfg)
 		vec := randomVector(rng, cfg.Dim)
-		row := x.Row(mustAdd(t, x, vec), nil)
+		row := mustRow(t, x, mustAdd(t, x, vec))
 		norm, largest := 1.0, largestMagnitude(vec)
 		if cfg.Metric == Cosine {
 			norm = math.Sqrt(exactScore(Dot, vec, vec))
@@ -264,7 +273,7 @@ func TestPages(t *testing.T) {
 		t.Fatalf("the rows fill %d page", pages)
 	}
 	for slot := range uint32(n) {
-		if !slices.Equal(x.Row(slot, nil), vecs[slot%50]) {
+		if !slices.Equal(mustRow(t, x, slot), vecs[slot%50]) {
 			t.Fatalf("slot %d holds another row than was added", slot)
 		}
 	}
@@ -288,8 +297,10 @@ func TestRemoveReusesSlots(t *testing.T) {
 		x.Remove(slot) // a second time has no effect
 	}
 	x.Remove(5000)
-	if row := x.Row(7, nil); row != nil {
-		t.Fatalf("removed slot holds %v", row)
+	for _, slot := range []uint32{7, x.Len()} {
+		if row, err := x.Row(slot, nil); !errors.Is(err, ErrSlot) {
+			t.Fatalf("slot %d without a row holds %v, %v", slot, row, err)
+		}
 	}
 	seen := map[uint32]bool{}
 	for range 50 {

@@ -45,7 +45,7 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	if g.linked.Load() == 0 && g.rows.Load() < int64(x.cfg.Crossover) {
 		return ctx.Err()
 	}
-	builders := make([]*builder, x.cfg.Builders)
+	builders := make([]*builder, x.builders.Load())
 	for i := range builders {
 		builders[i] = newBuilder(x)
 	}
@@ -60,6 +60,11 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	}
 	return builders[0].repair(ctx)
 }
+
+// SetBuilders changes how many goroutines the calls of Link use that begin after
+// it: fewer while the processor has other work, more while somebody waits. It is
+// kept within what [Config] allows.
+func (x *Index) SetBuilders(n int) { x.builders.Store(int32(min(max(n, 1), maxBuilders))) }
 
 // linkAll links the slots below upto that need it.
 func linkAll(ctx context.Context, builders []*builder, work []uint32, upto uint32) error {

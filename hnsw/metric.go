@@ -61,7 +61,7 @@ var (
 	ErrZeroVector = errors.New("zero vector has no cosine")
 	// ErrTooLong is returned under Dot and L2 for a vector longer than MaxNorm.
 	ErrTooLong = errors.New("vector is too long")
-	// ErrSlot is returned for a slot that was never handed out.
+	// ErrSlot is returned for a slot that was never handed out, or holds no row.
 	ErrSlot = errors.New("no such slot")
 	// ErrFull is returned by Add when all slots are in use.
 	ErrFull = errors.New("vector index is full")

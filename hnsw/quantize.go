@@ -116,8 +116,11 @@ func coarse(codes []uint8) bool {
 	sum := 0
 	for _, c := range codes {
 		sum += max(int(c)-codeZero, codeZero-int(c))
+		if sum >= len(codes) {
+			return false // most often a few components tell
+		}
 	}
-	return sum < len(codes)
+	return true
 }
 
 // unitScale returns the scale under which codes make a vector of length one.

@@ -31,6 +31,13 @@ func (w *builder) repair(ctx context.Context) error {
 	g.mu.Lock()
 	removed := slices.Clone(g.removed)
 	g.mu.Unlock()
+	return w.leadAround(ctx, removed)
+}
+
+// leadAround takes the given removed slots out of the graph. Others may be removed
+// meanwhile.
+func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
+	g := w.graph
 	dead := &w.beam.visited
 	dead.reset(w.beam.x.length.Load())
 	for _, slot := range removed {
@@ -53,7 +60,9 @@ func (w *builder) repair(ctx context.Context) error {
 	}
 	g.drop(removed)
 	for _, slot := range isolated {
-		w.connect(slot, g.level(slot))
+		if g.live(slot) { // else it may have been the last one, and the graph has no entry point
+			w.connect(slot, g.level(slot))
+		}
 	}
 	return nil
 }
@@ -85,7 +94,8 @@ func (w *builder) replaceEntryPoint() {
 func (w *builder) rewire(slot uint32, level int, dead *slotSet) bool {
 	g, p := w.graph, &w.pruner
 	links := g.neighbours(slot, level, nil)
-	if !slices.ContainsFunc(links, dead.has) {
+	// A slot without links was left so by a repair that was cancelled.
+	if (len(links) > 0 || level > 0) && !slices.ContainsFunc(links, dead.has) {
 		return true
 	}
 	p.beam.visited.reset(w.beam.x.length.Load())

@@ -184,25 +184,22 @@ func (r *searcher) visible(s *Search) func(slot uint32) bool {
 	return func(slot uint32) bool { return slot < s.Slots }
 }
 
-// startPending adds the matching slots that are not in the graph.
+// startPending adds the matching slots that are not in the graph. Whether the reader
+// may see a slot, and whether it was met before, is asked only of those whose score
+// is good enough: there may be many thousands, and asking takes longer than scoring.
 func (r *searcher) startPending(s *Search) {
-	b, g := r.beam, &r.x.graph
+	b, nodes := r.beam, r.x.graph.nodes.table.Load()
 	b.ids = b.ids[:0]
-	for _, slot := range *g.pending.Load() {
-		state := g.node(slot).state.Load()
-		if state&stateLive == 0 || state&stateLinked != 0 || slot >= s.Slots {
-			continue
-		}
-		if b.hides(slot) || !b.visited.add(slot) {
+	for _, slot := range *r.x.graph.pending.Load() {
+		if slot >= s.Slots || (*node)(nodes.At(slot)).state.Load()&(stateLive|stateLinked) != stateLive {
 			continue
 		}
 		b.ids = append(b.ids, slot)
 		if len(b.ids) == batch {
-			b.insertAll(markExpanded)
-			b.ids = b.ids[:0]
+			b.insertPending()
 		}
 	}
-	b.insertAll(markExpanded)
+	b.insertPending()
 	b.steps = 0
 }
 

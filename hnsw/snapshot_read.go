@@ -226,13 +226,13 @@ func (d *snapshotReader) readList(slot uint32, level int) error {
 	if b, err = d.take(4 * n); err != nil {
 		return err
 	}
-	list := g.list(slot, level)
+	list := unshared(g.list(slot, level))
 	for i := range n {
 		to := binary.LittleEndian.Uint32(b[4*i:])
 		if to >= uint32(len(d.states)) || d.states[to] < slotLinked || level > 0 && g.level(to) < level {
 			return fmt.Errorf("%w: slot %d has a link in layer %d to %d, which is not there", ErrSnapshot, slot, level, to)
 		}
-		list[i].Store(to + 1)
+		list[i] = to + 1
 	}
 	return nil
 }

@@ -38,8 +38,10 @@ func newDict() *dict {
 
 // find returns the list of a term, or nil. Readers and the writer may call it.
 func (d *dict) find(term string) *list {
-	hash := maphash.String(d.seed, term)
-	table := *d.table.Load()
+	return d.findHashed(*d.table.Load(), term, maphash.String(d.seed, term))
+}
+
+func (d *dict) findHashed(table []atomic.Uint64, term string, hash uint64) *list {
 	mask := uint64(len(table) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		e := table[i].Load()
@@ -52,6 +54,29 @@ func (d *dict) find(term string) *list {
 		if l := d.list(uint32(e) - 1); l.text == term {
 			return l
 		}
+	}
+}
+
+// findEach is find for up to addBatch terms, step by step for all of them.
+func (d *dict) findEach(terms []Term, lists *[addBatch]*list) {
+	table := *d.table.Load()
+	mask := uint64(len(table) - 1)
+	var hashes, entries [addBatch]uint64
+	for i, t := range terms {
+		hashes[i] = maphash.String(d.seed, t.Text)
+	}
+	for i := range terms {
+		entries[i] = table[hashes[i]&mask].Load()
+	}
+	for i, t := range terms {
+		hash, e := hashes[i], entries[i]
+		if e != 0 && e>>32 == hash>>32 { // nearly always the term, if it is there
+			if l := d.list(uint32(e) - 1); l.text == t.Text {
+				lists[i] = l
+				continue
+			}
+		}
+		lists[i] = d.findHashed(table, t.Text, hash)
 	}
 }
 

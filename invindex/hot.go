@@ -1,6 +1,7 @@
 package invindex
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 )
@@ -35,16 +36,8 @@ func newHotChunk(number uint16, all *memory) *hotChunk {
 func (c *hotChunk) add(slot uint16, d *Doc) {
 	window := int(slot >> windowBits)
 	grown := c.setLength(slot, min(d.Length, MaxLength)+1)
-	for _, t := range d.Terms {
-		l := c.terms.find(t.Text)
-		if l == nil {
-			var n int
-			l, n = c.terms.insert(t.Text)
-			grown += n
-		} else if int(l.last()>>windowBits) != window {
-			grown += l.closeWindows(window, c.length)
-		}
-		grown += l.add(newPosting(slot, t.Freq))
+	for terms := range slices.Chunk(d.Terms, addBatch) {
+		grown += c.addTerms(slot, window, terms)
 	}
 	var key [2 + MaxTermBytes]byte
 	for _, v := range d.Values {
@@ -61,6 +54,29 @@ func (c *hotChunk) add(slot uint16, d *Doc) {
 	}
 	grown += c.columns.add(slot, d)
 	c.bytes.Add(int64(grown))
+}
+
+// addBatch is how many terms are looked up together: each step of a look-up waits for
+// the memory, and several terms at a time wait as long as one.
+const addBatch = 16
+
+// addTerms adds a posting to the list of each term, and returns the number of bytes by
+// which the chunk grew.
+func (c *hotChunk) addTerms(slot uint16, window int, terms []Term) (grown int) {
+	var lists [addBatch]*list
+	c.terms.findEach(terms, &lists)
+	for i, t := range terms {
+		l := lists[i]
+		if l == nil {
+			var n int
+			l, n = c.terms.insert(t.Text)
+			grown += n
+		} else if int(l.window) != window {
+			grown += l.closeWindows(window, c.length)
+		}
+		grown += l.add(newPosting(slot, t.Freq))
+	}
+	return grown
 }
 
 // setLength sets the stored length of a new document and returns the number of bytes

@@ -35,9 +35,24 @@ type list struct {
 	// pointer, because a slice header would double the size of a rare term.
 	array  atomic.Pointer[posting]
 	n      atomic.Uint32
-	room   uint32 // the writer's alone
+	size   uint8 // rooms[size] is the array's room; the writer's alone, as what follows
+	window uint8 // of the last posting: looking at that would be a wait for the memory
 	bounds atomic.Pointer[bounds]
 }
+
+// rooms are the sizes of arrays, one after the other: twice the one before; where that
+// would waste much, a quarter more.
+var rooms = func() []uint32 {
+	r := []uint32{0, 1}
+	for n := uint32(1); n < chunkDocs; r = append(r, n) {
+		if n < 1024 {
+			n *= 2
+		} else {
+			n += n / 4
+		}
+	}
+	return r
+}()
 
 // postings returns the postings that were published. They are never written again.
 func (l *list) postings() []posting {
@@ -54,17 +69,15 @@ func (l *list) last() uint16 {
 // add appends a posting and returns the number of bytes by which the list grew.
 func (l *list) add(p posting) int {
 	n, grown := l.n.Load(), 0
-	if n == l.room {
-		room := max(1, n*2)
-		if n >= 1024 { // long lists waste less
-			room = n + n/4
-		}
-		bigger := make([]posting, room)
+	if n == rooms[l.size] {
+		bigger := make([]posting, rooms[l.size+1])
 		copy(bigger, l.postings())
 		l.array.Store(&bigger[0])
-		grown, l.room = 4*int(room-l.room), room
+		grown = 4 * (len(bigger) - int(n))
+		l.size++
 	}
-	unsafe.Slice(l.array.Load(), l.room)[n] = p
+	unsafe.Slice(l.array.Load(), rooms[l.size])[n] = p
+	l.window = uint8(p >> (16 + windowBits))
 	l.n.Store(n + 1)
 	return grown
 }

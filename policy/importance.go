@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/ascii"
 )
 
 // The importance of a memory is a weighted sum of three shares: who said it, how much was said, and whether the words
@@ -53,13 +55,19 @@ var keywords = func() map[string]int {
 	return m
 }()
 
-// longestKeyword spares longer words the look-up.
-const longestKeyword = len("requirements")
+// Shorter and longer words are spared the look-up.
+const (
+	shortestKeyword = len("due")
+	longestKeyword  = len("requirements")
+)
 
 // Importance returns how important a new memory is, from 0 to 1, by its text and the role of who said it ("user",
 // "assistant", "system" or "tool").
 func Importance(text, role string) float64 {
-	length := min(1, float64(utf8.RuneCountInString(text))/ImportanceFullLength)
+	length := 1.0
+	if len(text) < ImportanceFullLength*utf8.UTFMax { // else it has as many characters
+		length = min(1, float64(utf8.RuneCountInString(text))/ImportanceFullLength)
+	}
 	words := min(1, float64(countKeywords(text))/ImportanceFullKeywords)
 	// Rounded before the sum, as in Weights.Parts.
 	importance := float64(ImportanceRole * roleShare(role))
@@ -85,14 +93,14 @@ func roleShare(role string) float64 {
 }
 
 // countKeywords counts the different keywords in text, up to ImportanceFullKeywords. It runs over every text that is
-// stored, so that a word is looked up only where its first letter and its length are those of a keyword.
+// stored, so that a word is looked up only where its first letters and its length are those of a keyword.
 func countKeywords(text string) int {
 	var seen uint64
 	count := 0
 	for i := 0; i < len(text) && count < ImportanceFullKeywords; {
 		from := i
-		for i < len(text) && isASCIILetter(text[i]) {
-			i++
+		for n := 8; n == 8; i += n {
+			n = ascii.SmallLetters(ascii.Eight(text, i) | ascii.CaseBits)
 		}
 		word := text[from:i]
 		if i < len(text) && text[i] >= utf8.RuneSelf {
@@ -103,8 +111,8 @@ func countKeywords(text string) int {
 				_, size := utf8.DecodeRuneInString(text[from:])
 				i += size
 			}
-		} else if word == "" {
-			i++
+		} else {
+			i++ // what follows a word of ASCII begins none
 		}
 		k, ok := keyword(word)
 		if !ok || seen>>k&1 == 1 {
@@ -116,8 +124,6 @@ func countKeywords(text string) int {
 	return count
 }
 
-func isASCIILetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
 // wordEnd is the length of the letters that text begins with.
 func wordEnd(text string) int {
 	if end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
@@ -126,20 +132,26 @@ func wordEnd(text string) int {
 	return len(text)
 }
 
-// keywordLengths has, for each first letter, the lengths of the keywords as bits.
-var keywordLengths = func() (lengths ['z' + 1]uint16) {
+// keywordLengths has, for the first two letters, the lengths of the keywords as bits.
+var keywordLengths = func() (lengths [letters * letters]uint16) {
 	for form := range keywords {
-		lengths[form[0]] |= 1 << len(form)
+		lengths[letterPair(form)] |= 1 << len(form)
 	}
 	return lengths
 }()
 
+const letters = 32
+
+// letterPair numbers the first two bytes of a word, small and capital letters alike.
+func letterPair(word string) int { return int(word[0]%letters)*letters + int(word[1]%letters) }
+
 // keyword is the number of the keyword that a word is a form of.
 func keyword(word string) (int, bool) {
-	if word == "" || len(word) > longestKeyword {
+	if len(word) < shortestKeyword || len(word) > longestKeyword {
 		return 0, false
 	}
-	if word[0] < utf8.RuneSelf && keywordLengths[word[0]|0x20]>>len(word)&1 == 0 {
+	ascii := word[0]|word[1] < utf8.RuneSelf
+	if ascii && keywordLengths[letterPair(word)]>>len(word)&1 == 0 {
 		return 0, false
 	}
 	k, ok := keywords[strings.ToLower(word)]

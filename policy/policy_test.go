@@ -214,7 +214,7 @@ func TestImportanceIsAShare(t *testing.T) {
 
 func TestKeywordsFit(t *testing.T) {
 	for word, i := range keywords {
-		if len(word) > longestKeyword || i >= 64 {
+		if len(word) < shortestKeyword || len(word) > longestKeyword || i >= 64 {
 			t.Errorf("keyword %q (group %d) is never found", word, i)
 		}
 	}

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -177,6 +180,58 @@ func TestBadFiles(t *testing.T) {
 		if o := one(t, c.objects("check")); o["ok"] != true {
 			t.Errorf("%s: check %v", test.name, o)
 		}
+	}
+}
+
+// A vector that cannot be used is refused wherever it comes from, in words that say why,
+// and changes nothing. A file that holds no vectors makes no database.
+func TestBadVectors(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	bad := []struct{ name, file, says string }{
+		{"NaN", floatRows(2, nan, 1), "component 0 of 2 is NaN"},
+		{"infinite", floatRows(2, 1, inf), "component 1 of 2 is -Inf"},
+		{"zero", floatRows(2, 0, 0), "all 2 components are zero"},
+		{"of another dimension", floatRows(3, 1, 2, 3), "its vector has 3 dimensions, those of the space default have 2"},
+		{"of no dimension", "\x01\x00\x00\x00\x00\x00\x00\x00", "its rows have 0 dimensions and 1 to 4096 are possible"},
+		{"of 100,000 dimensions", floatRows(100_000, make([]float32, 100_000)...), "its rows have 100000 dimensions"},
+		{"with a head cut short", "\x01\x00\x00", "the file ends after 3 bytes of its head"},
+	}
+	c := newCLI(t)
+	for _, b := range bad[4:] {
+		c.fails(exitFailed, b.says, "import", c.file("none.fbin", b.file), "--agent", "a")
+	}
+	if _, err := os.Stat(c.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("files without a vector made a database: %v", err)
+	}
+	c.ok("store", "whole", "--agent", "a", "--embedding", "[3,4]")
+	before := c.ok("export", "-")
+	for _, b := range bad {
+		file := c.file("bad.fbin", b.file)
+		for _, args := range [][]string{
+			{"import", file, "--agent", "a"},
+			{"import", file, "--agent", "a", "--strict"},
+			{"recall", "--queries", file, "--agent", "a", "--profile", "vector"},
+		} {
+			if r := c.run(args...); r.code != exitFailed || !strings.Contains(r.err, b.says) || strings.Contains(r.out, "{") {
+				t.Errorf("%s: %s: exit %d, %s%s, want %s", b.name, args[0], r.code, r.out, r.err, b.says)
+			}
+		}
+	}
+	for _, b := range []struct{ vector, says string }{
+		{"[1,2,3]", "its vector has 3 dimensions, those of the space default have 2"},
+		{"[0,0]", "all 2 components are zero"},
+		{"[1,NaN]", "malformed JSON at byte 4"},
+		{"[1,1e39]", "it has the number 1e39"},
+		{"[1,null]", "it has null in it, not a number"},
+		{"[]", "it is no list of numbers"},
+		{"[" + strings.Repeat("1,", 99_999) + "1]", "its vector has 100000 dimensions"},
+	} {
+		for _, args := range [][]string{{"store", "another"}, {"recall", "whole"}} {
+			c.fails(exitUsage, b.says, append(args, "--agent", "a", "--embedding", b.vector)...)
+		}
+	}
+	if after := c.ok("export", "-"); after != before {
+		t.Errorf("it is now\n%s, and was\n%s", after, before)
 	}
 }
 

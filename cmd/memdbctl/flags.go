@@ -48,12 +48,14 @@ func filterFlag(cmd *cobra.Command, f *engine.Filter) {
 // vectorFlag is a flag for a vector.
 func vectorFlag(cmd *cobra.Command, v *[]float32, usage string) {
 	cmd.Flags().Func("embedding", usage, func(s string) error {
-		if err := exchange.Decode([]byte(s), v); err != nil {
+		var list exchange.Vector
+		if err := exchange.Decode([]byte(s), &list); err != nil {
 			return err
 		}
-		if len(*v) == 0 {
+		if len(list) == 0 {
 			return errors.New("it is no list of numbers")
 		}
+		*v = list
 		return nil
 	})
 }

@@ -232,3 +232,67 @@ func TestImportInterrupted(t *testing.T) {
 		t.Errorf("check %v, report %v", got, report)
 	}
 }
+
+// lineRows is a file of so many vectors, which lie on a line.
+func lineRows(n int) string {
+	values := make([]float32, 0, 2*n)
+	for i := range n {
+		values = append(values, float32(i), 1)
+	}
+	return floatRows(2, values...)
+}
+
+// An import leaves no vector to be linked later.
+func TestImportLinks(t *testing.T) {
+	c := newCLI(t)
+	const n = 5000
+	file := c.file("base.fbin", lineRows(n))
+	c.ok("import", file, "--agent", "bench")
+	s := one(t, c.objects("stats"))["spaces"].([]any)[0].(map[string]any)
+	if s["linked"] != float64(n) || s["unlinked"] != 0.0 {
+		t.Errorf("%v", s)
+	}
+}
+
+// Interrupted while it links, an import says so and has stored all.
+func TestImportInterruptedLinking(t *testing.T) {
+	c := newCLI(t)
+	const n = 8000
+	file := c.file("base.fbin", lineRows(n))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out bytes.Buffer
+	stderr := &reaction{to: "linking, ", do: cancel}
+	c.out, c.err, c.errWidth = &out, stderr, 80
+	code := run(ctx, []string{"--db", c.dir, "import", file, "--agent", "bench", "--json"}, c.console)
+	c.errWidth = 0
+	if ctx.Err() == nil {
+		t.Skip("it linked faster than it could be interrupted")
+	}
+	report := one(t, parseLines(t, out.String()))
+	if code != exitFailed || !strings.HasSuffix(stderr.String(), "memdbctl: interrupted\n") || report["stored"] != float64(n) {
+		t.Errorf("exit %d, %q, report %v", code, stderr.String(), report)
+	}
+	if got := one(t, c.objects("check")); got["ok"] != true || got["memories"] != float64(n) {
+		t.Errorf("check %v", got)
+	}
+	c.ok("import", file, "--agent", "bench")
+	s := one(t, c.objects("stats"))["spaces"].([]any)[0].(map[string]any)
+	if s["linked"] != float64(n) {
+		t.Errorf("%v", s)
+	}
+}
+
+// A reaction is a writer that does something once a text has been written.
+type reaction struct {
+	bytes.Buffer
+	to string
+	do func()
+}
+
+func (r *reaction) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), r.to) {
+		r.do()
+	}
+	return r.Buffer.Write(p)
+}

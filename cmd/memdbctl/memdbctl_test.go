@@ -316,6 +316,7 @@ func TestUsage(t *testing.T) {
 		{"store t --metadata [1]", "--metadata: metadata is a list, not an object"},
 		{"store t --metadata {", "--metadata: malformed JSON"},
 		{"store t --embedding []", "--embedding: it is no list of numbers"},
+		{`store t --embedding [1,null]`, "--embedding: it has null in it, not a number"},
 		{`store t --embedding {"a":1}`, "--embedding: it is an object, not a list"},
 		{"store t --embedding [1e99]", "--embedding: it has the number 1e99"},
 		{"store t --importance much", `--importance: "much" is no number`},

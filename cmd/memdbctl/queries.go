@@ -18,7 +18,7 @@ import (
 type queryLine struct {
 	ID        json.RawMessage `json:"id"`
 	Query     string          `json:"query"`
-	Embedding []float32       `json:"embedding"`
+	Embedding exchange.Vector `json:"embedding"`
 	User      string          `json:"user"`
 	Agent     string          `json:"agent"`
 	Run       string          `json:"run"`

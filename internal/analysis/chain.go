@@ -134,7 +134,7 @@ func (s *scanner) whole(segments []segment, suffix string) {
 		return
 	}
 	whole = append(whole, suffix...)
-	s.emit(s.a.words.lookup(whole, hashWord(whole)), segments[0].lo, segments[len(segments)-1].hi+len(suffix))
+	s.emit(s.a.words.lookup(whole), segments[0].lo, segments[len(segments)-1].hi+len(suffix))
 }
 
 // sigil returns the signs at the start of text that make a name of the single letter before them: C++, C#, F#.

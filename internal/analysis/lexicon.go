@@ -2,9 +2,11 @@ package analysis
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/blevesearch/snowballstem"
 	stemmer "github.com/blevesearch/snowballstem/english"
@@ -13,7 +15,10 @@ import (
 
 // lexiconSlots bounds the cache of words: at about 80 bytes a word, 11 MiB when full. With a quarter of the slots 12
 // words of each KB of English books are not found in it, with these 4.
-const lexiconSlots = 1 << 17
+const (
+	lexiconBits  = 17
+	lexiconSlots = 1 << lexiconBits
+)
 
 // stopWords are the 33 English words that Lucene and bleve drop as well.
 var stopWords = wordSet(`a an and are as at be but by for if in into is it no not of on or such that the their then
@@ -34,18 +39,47 @@ func wordSet(words string) map[string]bool {
 }
 
 // entry is what becomes of one folded word or whole. Entries never change, so that scans share them freely. One fills
-// a cache line, so that finding a word costs one miss.
+// a cache line, and most terms are cut from the key in it, so that finding a word and reading its term cost one miss.
 type entry struct {
-	key    [maxCached]byte // the word, padded; empty where it is not cached
-	length uint8           // of the word
-	asking bool            // one of askingWords
-	hash   uint64          // of term
-	prefix uint64          // the first eight bytes of term, big-endian: most comparisons of terms end there
-	term   string          // empty for a stop word
+	key    wordKey // zero where the word is not cached
+	hash   uint64  // of term
+	prefix uint64  // the first eight bytes of term, big-endian: most comparisons of terms end there
+	term   string  // empty for a stop word
+	asking bool    // one of askingWords
 }
 
+// wordKey is a word of at most maxCached bytes, padded with zeros, and its length in the last byte.
+type wordKey [maxCached + 1]byte
+
 // maxCached is the longest word that is cached, in bytes. Few are longer, and fewer of those come again.
-const maxCached = 22
+const maxCached = 23
+
+func keyOf(word []byte) (k wordKey) {
+	k[maxCached] = byte(copy(k[:maxCached], word))
+	return k
+}
+
+func (k *wordKey) word() []byte { return k[:k[maxCached]] }
+
+// parts returns the key as three numbers, which compare faster than bytes.
+func (k *wordKey) parts() (x, y, z uint64) {
+	return binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[8:]), binary.LittleEndian.Uint64(k[16:])
+}
+
+func (k *wordKey) equals(o *wordKey) bool {
+	x, y, z := k.parts()
+	u, v, w := o.parts()
+	return x == u && y == v && z == w
+}
+
+// slot is the key's place in a lexicon.
+func (k *wordKey) slot() uint64 {
+	// Odd numbers without a pattern, of which the upper half of a product is well mixed.
+	const m1, m2, m3 = 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9
+	x, y, z := k.parts()
+	h := (x*m1 ^ bits.RotateLeft64(y*m2, 32)) + z*m3
+	return h * m1 >> (64 - lexiconBits)
+}
 
 // lexicon maps folded words to entries. It is a direct-mapped cache: a slot holds the word that came last, and
 // readers and writers meet only in one atomic pointer.
@@ -54,38 +88,27 @@ type lexicon struct {
 	slots   [lexiconSlots]atomic.Pointer[entry]
 }
 
-// Slots are chosen by this hash (FNV-1a's step), which the scan of a plain word computes as it folds.
-const (
-	hashInit  uint64 = 0xcbf29ce484222325
-	hashPrime uint64 = 0x100000001b3
-)
-
-func hashWord(word []byte) uint64 {
-	h := hashInit
-	for _, c := range word {
-		h = (h ^ uint64(c)) * hashPrime
-	}
-	return h
-}
-
-// lookup returns the entry of a folded word whose hashWord is h. The word may be reused after the call.
-func (l *lexicon) lookup(word []byte, h uint64) *entry {
+// lookup returns the entry of a folded word. The word may be reused after the call.
+func (l *lexicon) lookup(word []byte) *entry {
 	if len(word) > maxCached {
-		return l.analyze(string(word))
-	}
-	slot := &l.slots[(h^h>>32)%lexiconSlots]
-	if e := slot.Load(); e != nil && string(e.key[:e.length]) == string(word) {
+		e := new(entry)
+		l.analyze(e, string(word))
 		return e
 	}
-	e := l.analyze(string(word))
-	e.length = uint8(copy(e.key[:], word))
+	k := keyOf(word)
+	slot := &l.slots[k.slot()]
+	if e := slot.Load(); e != nil && e.key.equals(&k) {
+		return e
+	}
+	e := &entry{key: k}
+	l.analyze(e, unsafe.String(&e.key[0], len(word))) // the key is not written again
 	slot.Store(e)
 	return e
 }
 
-// analyze decides what becomes of a folded word.
-func (l *lexicon) analyze(word string) *entry {
-	e := &entry{term: word}
+// analyze decides what becomes of a folded word, which the entry keeps.
+func (l *lexicon) analyze(e *entry, word string) {
+	e.term = word
 	switch {
 	case len(word) > MaxTermBytes:
 		e.term = shorten(word)
@@ -99,16 +122,16 @@ func (l *lexicon) analyze(word string) *entry {
 		e.asking = askingWords[word]
 		env := snowballstem.NewEnv(word)
 		stemmer.Stem(env)
-		// Cloned where it is shorter, since the stem is then a slice of a word that nothing else needs.
-		if stem := env.Current(); stem != word {
-			e.term = strings.Clone(stem)
+		if stem := env.Current(); strings.HasPrefix(word, stem) {
+			e.term = word[:len(stem)]
+		} else {
+			e.term = strings.Clone(stem) // it may be a part of a word that nothing else needs
 		}
 	}
 	e.hash = xxh3.HashString(e.term)
 	var b [8]byte
 	copy(b[:], e.term)
 	e.prefix = binary.BigEndian.Uint64(b[:])
-	return e
 }
 
 func isLowerASCII(s string) bool {

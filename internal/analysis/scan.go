@@ -1,5 +1,11 @@
 package analysis
 
+import (
+	"encoding/binary"
+
+	"github.com/seed-7aedc3ff/memdb/internal/ascii"
+)
+
 // scanner turns one text into tokens, which go to bag where there is one, else to tokens.
 type scanner struct {
 	a      *Analyzer
@@ -12,6 +18,19 @@ type scanner struct {
 
 	chain chain // the identifier being read
 	run   run   // the stretch of text without spaces being read
+
+	// plain are words that were read and are still to be looked up, nplain of them.
+	plain  [plainBatch]plainWord
+	nplain int
+}
+
+// plainBatch is how many words are looked up together: each look-up waits for the memory, several at a time wait as
+// long as one.
+const plainBatch = 16
+
+type plainWord struct {
+	key    wordKey
+	lo, hi int
 }
 
 // emit passes on what became of text[lo:hi]. Words without a term end here.
@@ -82,18 +101,20 @@ func (s *scanner) scan(text string) {
 			i = end
 			continue
 		}
-		end, ascii := chunkEnd(text, i)
-		if ascii {
+		s.flushPlain()
+		end, plain := chunkEnd(text, i)
+		if plain {
 			s.scanASCII(i, end)
 		} else {
 			s.scanUnicode(i, end)
 		}
 		i = end
 	}
+	s.flushPlain()
 }
 
 // chunkEnd returns the end of the chunk that begins at lo, and whether it is ASCII.
-func chunkEnd(text string, lo int) (end int, ascii bool) {
+func chunkEnd(text string, lo int) (end int, plain bool) {
 	var all byte
 	for end = lo; end < len(text) && classes[text[end]] != space; end++ {
 		all |= text[end]
@@ -101,33 +122,64 @@ func chunkEnd(text string, lo int) (end int, ascii bool) {
 	return end, all < 0x80
 }
 
-// plainWord handles what most text is made of: a chunk of lower-case letters, perhaps with a capital in front and
-// punctuation behind. It returns the end of the chunk, or lo if the chunk is anything else.
-func (s *scanner) plainWord(lo int) int {
-	text := s.text
-	if !isLetter(text[lo]) {
-		return lo
+// plainWord handles what most text is made of: a chunk of lower-case letters, perhaps with a capital in front, within
+// punctuation. It returns the end of the chunk, or its beginning if it is anything else.
+func (s *scanner) plainWord(begin int) int {
+	text, lo := s.text, begin
+	for lo < len(text) && classes[text[lo]] == other {
+		lo++
 	}
-	var word [MaxTermBytes]byte
-	word[0] = lowered[text[lo]]
-	h := (hashInit ^ uint64(word[0])) * hashPrime
-	i, n := lo+1, 1
-	for ; i < len(text) && n < len(word) && classes[text[i]] == lower; i++ {
-		word[n] = text[i]
-		n++
-		h = (h ^ uint64(text[i])) * hashPrime
+	if lo == len(text) || !isLetter(text[lo]) {
+		return begin
 	}
-	end := i
-	for ; i < len(text) && classes[text[i]] != space; i++ {
-		if classes[text[i]] != other {
-			return lo
+	var key wordKey
+	i := lo
+	for at, fold := 0, uint64(ascii.CaseBit); at < len(key); at, fold = at+8, 0 {
+		w := ascii.Eight(text, i) | fold // of the first letter
+		n := ascii.SmallLetters(w)
+		binary.LittleEndian.PutUint64(key[at:], w&^(^uint64(0)<<(8*n)))
+		if i += n; n < 8 {
+			break
 		}
 	}
-	if n == 1 && end < len(text) && sigil(text[end:]) != "" {
-		return lo
+	end := i
+	if end-lo > maxCached {
+		return begin
 	}
-	s.emit(s.a.words.lookup(word[:n], h), lo, end)
+	key[maxCached] = byte(end - lo)
+	for ; i < len(text) && classes[text[i]] != space; i++ {
+		if classes[text[i]] != other {
+			return begin
+		}
+	}
+	if end-lo == 1 && end < len(text) && sigil(text[end:]) != "" {
+		return begin
+	}
+	if s.nplain == plainBatch {
+		s.flushPlain()
+	}
+	s.plain[s.nplain] = plainWord{key, lo, end}
+	s.nplain++
 	return i
+}
+
+// flushPlain looks up the plain words that wait, and emits them.
+func (s *scanner) flushPlain() {
+	words := s.plain[:s.nplain]
+	s.nplain = 0
+	l := s.a.words
+	var entries [plainBatch]*entry
+	for i := range words {
+		entries[i] = l.slots[words[i].key.slot()].Load()
+	}
+	for i := range words {
+		if e, k := entries[i], &words[i].key; e == nil || !e.key.equals(k) {
+			entries[i] = l.lookup(k.word())
+		}
+	}
+	for i, w := range words {
+		s.emit(entries[i], w.lo, w.hi)
+	}
 }
 
 // scanASCII reads the chunk text[lo:hi], which is ASCII.

@@ -142,7 +142,7 @@ func (s *scanner) flushRun() {
 func (s *scanner) pair(first, second string, lo, hi int) {
 	var buf [MaxTermBytes]byte
 	term := appendFolded(appendFolded(buf[:0], first), second)
-	s.emit(s.a.words.lookup(term, hashWord(term)), lo, hi)
+	s.emit(s.a.words.lookup(term), lo, hi)
 }
 
 func hasHangul(word string) bool {

@@ -20,7 +20,7 @@ func continuesWord(r rune) bool {
 
 // nextWord returns the first word in text[from:], as offsets in text. Without one, both are len(text).
 func nextWord(text string, from int) (lo, hi int) {
-	for lo = from; lo < len(text); {
+	for lo = from; lo < len(text) && !isAlnum(text[lo]); {
 		r, size := utf8.DecodeRuneInString(text[lo:])
 		if beginsWord(r) {
 			break
@@ -28,6 +28,10 @@ func nextWord(text string, from int) (lo, hi int) {
 		lo += size
 	}
 	for hi = lo; hi < len(text); {
+		if isAlnum(text[hi]) {
+			hi++
+			continue
+		}
 		r, size := utf8.DecodeRuneInString(text[hi:])
 		if !continuesWord(r) {
 			break
@@ -80,7 +84,7 @@ func (s *scanner) negation(g *segment, lo, hi int) {
 	var buf [MaxTermBytes]byte
 	word := append(appendFolded(buf[:0], g.text[lo:hi]), 't')
 	from, to := g.span(lo, hi+len("'t"))
-	s.emit(s.a.words.lookup(word, hashWord(word)), from, to)
+	s.emit(s.a.words.lookup(word), from, to)
 }
 
 // word emits the word text[lo:hi] of a segment, and its parts where it has any.
@@ -106,7 +110,25 @@ func (s *scanner) term(g *segment, lo, hi int) {
 	var buf [MaxTermBytes]byte
 	word := appendFolded(buf[:0], g.text[lo:hi])
 	from, to := g.span(lo, hi)
-	s.emit(s.a.words.lookup(word, hashWord(word)), from, to)
+	s.emit(s.a.words.lookup(word), from, to)
+}
+
+// isSimple reports whether a word is one that most words are like: small letters after the first one, or digits alone.
+func isSimple(word string) bool {
+	class := classes[word[0]]
+	switch class {
+	case digit:
+	case upper, lower:
+		class = lower
+	default:
+		return false
+	}
+	for i := 1; i < len(word); i++ {
+		if classes[word[i]] != class {
+			return false
+		}
+	}
+	return true
 }
 
 // maxParts is how many parts a word may be split into by case and digits; a word with more is data, not a name.
@@ -116,7 +138,7 @@ const maxParts = 16
 // letter (get|User), before the last of several capitals (HTTP|Server), between letters and digits (gpt|4). A word
 // without parts, or one that looks like data since most of its parts are single characters, yields nothing.
 func splitCase(bounds []int, word string) []int {
-	if len(word) > MaxTermBytes {
+	if len(word) > MaxTermBytes || isSimple(word) {
 		return nil
 	}
 	var before, last rune // the two runes before r

@@ -53,8 +53,9 @@ var law = map[string]row{
 	"policy":   {floor: parts},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 
-	"internal/analysis":     {floor: base, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
+	"internal/analysis":     {floor: base, beside: []string{"internal/ascii"}, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
 	"internal/arch":         {floor: base},
+	"internal/ascii":        {floor: base},
 	"internal/clock":        {floor: base},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},
 	"internal/ctxio":        {floor: base},

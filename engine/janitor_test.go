@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// deadTea is a database that has reclaimed nothing yet: a memory with a vector that
+// was deleted. The janitor rests until release is called.
+func deadTea(t *testing.T, o Options) (db *DB, release func()) {
+	t.Helper()
+	db = openTest(t, vfs.NewMem(), o)
+	db.janitor.busy.Lock()
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	if err := db.Memories().Delete(t.Context(), ada, "a"); err != nil {
+		t.Fatal(err)
+	}
+	return db, db.janitor.busy.Unlock
+}
+
+// TestJanitorWaits: the janitor waits for the writer lock for as long as it takes;
+// LockWait is for calls.
+func TestJanitorWaits(t *testing.T) {
+	db, release := deadTea(t, Options{LockWait: time.Millisecond})
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	time.Sleep(20 * time.Millisecond)
+	db.unlock()
+	waitVectors(t, db, 0)
+}
+
+// TestJanitorBeginsAgain: what could not be reclaimed is reclaimed the next time.
+func TestJanitorBeginsAgain(t *testing.T) {
+	db, release := deadTea(t, Options{})
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	db.janitor.cancel() // what runs by itself
+	release()
+	db.janitor.stop()
+	if err := db.janitor.work(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without the lock: %v", err)
+	}
+	db.unlock()
+	if err := db.janitor.work(t.Context()); err != nil {
+		t.Error(err)
+	}
+	waitVectors(t, db, 0)
+}
+
+// TestResetTakenBack: a reset that does not commit leaves the clean-up that there is
+// to do.
+func TestResetTakenBack(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "coffee"})
+	err := db.View(t.Context(), func(*Tx) error { // so that the range stays
+		if _, err := db.Memories().DeleteScope(t.Context(), ada); err != nil {
+			return err
+		}
+		failure := errors.New("changed my mind")
+		err := db.Update(t.Context(), func(tx *Tx) error {
+			if _, err := tx.reset(); err != nil {
+				return err
+			}
+			return failure
+		})
+		if !errors.Is(err, failure) {
+			t.Errorf("update: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitCleaned(t, db)
+	mustCheck(t, db, 1)
+}
+
+// TestForgetKeepsOrder: the dead stay in the order of their LSNs, by which they are
+// taken.
+func TestForgetKeepsOrder(t *testing.T) {
+	j := &janitor{
+		dead:   []dead{{doc: 1, lsn: 3}, {doc: 2, lsn: 9}, {doc: 3, lsn: 9}},
+		ranges: []deathRange{{lsn: 5, docs: roaring.BitmapOf(8, 9)}, {lsn: 7, docs: roaring.BitmapOf(7)}},
+	}
+	j.forget()
+	var docs []uint32
+	for _, d := range j.dead {
+		docs = append(docs, d.doc)
+	}
+	if want := []uint32{1, 8, 9, 7, 2, 3}; !slices.Equal(docs, want) || len(j.ranges) > 0 {
+		t.Errorf("%v, want %v; %d ranges", docs, want, len(j.ranges))
+	}
+	if part := j.takeDead(7); len(part) != 4 {
+		t.Errorf("%d died at 7 or before", len(part))
+	}
+}
