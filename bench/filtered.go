@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/bench/vectorset"
@@ -118,7 +116,7 @@ func project(s *vectorset.Set, axis []float32) []float32 {
 }
 
 // set is the filter of a kind that lets about a share of the rows through.
-func (b *filteredBench) set(kind string, share float64) *roaring.Bitmap {
+func (b *filteredBench) set(kind string, share float64) *hnsw.Set {
 	n := len(b.along)
 	keep := max(1, int(share*float64(n)))
 	order := make([]uint32, n)
@@ -134,7 +132,7 @@ func (b *filteredBench) set(kind string, share float64) *roaring.Bitmap {
 	default:
 		slices.SortFunc(order, func(i, j uint32) int { return cmp.Compare(b.along[i], b.along[j]) })
 	}
-	return roaring.BitmapOf(order[:keep]...)
+	return hnsw.NewSet(order[:keep]...)
 }
 
 // asked are the queries for a kind of filter: for the far side those that lie
@@ -157,7 +155,7 @@ func (b *filteredBench) open(ctx context.Context, kind string, share float64) (h
 		return nil, err
 	}
 	r := &filteredRun{x: b.index, within: b.set(kind, share), work: &peer.VectorWork{Queries: b.asked(kind)}}
-	r.truth = vectorset.Neighbours(b.base, r.work.Queries, vectorK, func(i int) bool { return r.within.Contains(uint32(i)) })
+	r.truth = vectorset.Neighbours(b.base, r.work.Queries, vectorK, func(i int) bool { return r.within.Has(uint32(i)) })
 	for i, way := range filteredWays {
 		for _, ef := range filteredEfs {
 			p, err := r.ask(ctx, way.strategy, ef)
@@ -176,7 +174,7 @@ func (b *filteredBench) open(ctx context.Context, kind string, share float64) (h
 // filteredRun searches within one filter.
 type filteredRun struct {
 	x      *hnsw.Index
-	within *roaring.Bitmap
+	within *hnsw.Set
 	work   *peer.VectorWork // the queries
 	truth  vectorset.Truth
 	efs    [4]int // for each way; 0: none reaches the recall
@@ -208,7 +206,7 @@ func (r *filteredRun) Round(ctx context.Context) (harness.Sample, error) {
 		return nil, err
 	}
 	sample := harness.Sample{
-		"rows":           float64(r.within.GetCardinality()),
+		"rows":           float64(r.within.Len()),
 		"default_recall": byDefault.recall,
 		"default_us":     byDefault.mean,
 	}

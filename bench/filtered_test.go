@@ -31,13 +31,13 @@ func TestFiltered(t *testing.T) {
 // the far one lie on the other side.
 func TestFilterSets(t *testing.T) {
 	b := &filteredBench{along: []float32{3, 1, 2, 0}, queriesAlong: make([]float32, 1000)}
-	if got := b.set("one side", 0.5).ToArray(); len(got) != 2 || got[0] != 0 || got[1] != 2 {
+	if got := b.set("one side", 0.5); got.Len() != 2 || !got.Has(0) || !got.Has(2) {
 		t.Errorf("one side: %v", got)
 	}
-	if got := b.set("far side", 0.5).ToArray(); len(got) != 2 || got[0] != 1 || got[1] != 3 {
+	if got := b.set("far side", 0.5); got.Len() != 2 || !got.Has(1) || !got.Has(3) {
 		t.Errorf("far side: %v", got)
 	}
-	if got := b.set("random", 0.0001).GetCardinality(); got != 1 {
+	if got := b.set("random", 0.0001).Len(); got != 1 {
 		t.Errorf("a tiny share: %d rows, want one", got)
 	}
 }

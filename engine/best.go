@@ -36,7 +36,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]scored, error) {
 	var docs []uint32
 	if r.few() {
-		docs = r.set.ToArray()
+		docs = r.in.list()
 	} else {
 		var err error
 		if docs, err = r.withNearest(ctx, text.docs); err != nil {
@@ -47,6 +47,7 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 		return nil, err
 	}
 	defer r.cos.close()
+	docs = slices.Clone(docs) // the list is that of others, too
 	r.plan.Candidates = len(docs)
 	match := make([]int32, len(docs)) // place among the matches + 1
 	for i, doc := range text.docs {
@@ -62,7 +63,7 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 		}
 	}
 	textAlone, learned := policy.Best(), policy.BestLearned()
-	ceilings := make([]float64, n)
+	ceilings := resized(&r.room.ceilings, n)
 	for i := range ceilings {
 		ceilings[i] = math.Inf(1)
 		if match[i] == 0 {

@@ -34,6 +34,8 @@ type MemoryStats struct {
 	Vectors    int64 `json:"vectors"`
 	Lexical    int64 `json:"lexical"`
 	Documents  int64 `json:"documents"`
+	// Scopes are the sets of documents of the scopes that were recalled from last.
+	Scopes int64 `json:"scopes"`
 	// Embeddings are the vectors of texts that were embedded last.
 	Embeddings int64 `json:"embeddings"`
 	// Shares are the most that those parts of it may take which are bounded by
@@ -49,6 +51,7 @@ type MemoryShares struct {
 	// chunk, which is in memory whole.
 	TextPages  int64 `json:"text_pages"`
 	TextChunk  int64 `json:"text_chunk"`
+	Scopes     int64 `json:"scopes"`
 	Embeddings int64 `json:"embeddings"`
 	// VectorCodes are codes of vectors, in each space: more lie in a file.
 	VectorCodes int64 `json:"vector_codes"`
@@ -88,7 +91,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes() + db.written.bytes(),
+			Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes() + db.written.bytes(), Scopes: db.scopes.size(),
 		},
 	}
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
@@ -106,7 +109,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
 	blockCache, memtable := db.shares()
-	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, VectorCodes: db.codesShare()}
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), VectorCodes: db.codesShare()}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
 	}

@@ -7,13 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"unsafe"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
-	"github.com/seed-7aedc3ff/memdb/internal/simd"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -36,11 +31,15 @@ func (c *cosines) close() {
 	}
 }
 
+// allCosines compares the query with all documents that may be hits, in the order of
+// their list.
+func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx, r.in.list()) }
+
 // cosines compares the query with documents: in the space of its embedding, or,
 // without one, in the lexical space with those that have no vector of their own.
 // The caller closes them.
 func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
-	bounds := make([]float32, 2*len(docs))
+	bounds := resized(&r.room.bounds, 2*len(docs))
 	for i := range bounds {
 		bounds[i] = float32(math.NaN())
 	}
@@ -58,7 +57,7 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 		return err
 	}
 	r.cos.space, r.cos.est, r.cos.truth = s, est, r.tx.truth(s)
-	err = r.compare(ctx, docs, &s.slots, est.Estimate)
+	err = r.compare(ctx, r.slotsOf(s, docs), est.Estimate)
 	if err == nil && s.metric != hnsw.Cosine && r.mixes() {
 		for i, low := range r.cos.low {
 			r.cos.low[i], r.cos.high[i] = s.similarity(low), s.similarity(r.cos.high[i])
@@ -118,7 +117,8 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	if err != nil {
 		return err
 	}
-	return r.compare(ctx, docs, &db.lexical.slots, func(slots []uint32, low, high []float32) error {
+	slots := appendSlots(make([]uint32, 0, len(docs)), &db.lexical.slots, docs)
+	return r.compare(ctx, slots, func(slots []uint32, low, high []float32) error {
 		if err := db.lexical.index.Scores(query, slots, low); err != nil {
 			return err
 		}
@@ -163,50 +163,58 @@ const compareBatch = 1024
 // memory: those of an owner are spread over tables of many megabytes.
 const ahead = 12
 
-// compare fills in the bounds of the documents that have a slot, which stands in a
-// table plus one.
-func (r *recalling) compare(
-	ctx context.Context, docs []uint32, table *paged[atomic.Uint32], bound func(slots []uint32, low, high []float32) error,
-) error {
-	slots := make([]uint32, 0, min(len(docs), compareBatch))
-	places := make([]int, 0, cap(slots))
-	low, high := make([]float32, cap(slots)), make([]float32, cap(slots))
-	flush := func() error {
-		if len(slots) == 0 {
-			return nil
-		}
+// lists tells whether documents are the list of all that may be hits, of which what is
+// asked of each is remembered.
+func (r *recalling) lists(docs []uint32) bool {
+	if len(docs) != r.in.n || len(docs) == 0 {
+		return false
+	}
+	return &docs[0] == &r.in.list()[0]
+}
+
+// slotsOf are the slots of documents in a space, noSlot or above where one has none.
+func (r *recalling) slotsOf(s *space, docs []uint32) []uint32 {
+	if r.lists(docs) {
+		return r.in.slotsOf(s)
+	}
+	return appendSlots(make([]uint32, 0, len(docs)), &s.slots, docs)
+}
+
+// compare fills in the bounds of the documents that have a slot.
+func (r *recalling) compare(ctx context.Context, slots []uint32, bound func(slots []uint32, low, high []float32) error) error {
+	for from := 0; from < len(slots); from += compareBatch {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := bound(slots, low[:len(slots)], high[:len(slots)]); err != nil {
+		to := min(from+compareBatch, len(slots))
+		if err := compareSome(slots[from:to], r.cos.low[from:to], r.cos.high[from:to], bound); err != nil {
 			return err
 		}
-		for i, place := range places {
-			r.cos.low[place], r.cos.high[place] = low[i], high[i]
+	}
+	return nil
+}
+
+func compareSome(slots []uint32, low, high []float32, bound func(slots []uint32, low, high []float32) error) error {
+	if !slices.ContainsFunc(slots, func(slot uint32) bool { return slot >= noSlot }) {
+		return bound(slots, low, high)
+	}
+	var some, places []uint32
+	for i, slot := range slots {
+		if slot < noSlot {
+			some, places = append(some, slot), append(places, uint32(i))
 		}
-		slots, places = slots[:0], places[:0]
+	}
+	if len(some) == 0 {
 		return nil
 	}
-	for i, doc := range docs {
-		if i+ahead < len(docs) {
-			simd.Prefetch(unsafe.Pointer(table.at(uint64(docs[i+ahead]))))
-		}
-		p := table.at(uint64(doc))
-		if p == nil {
-			continue
-		}
-		slot := p.Load() - 1
-		if slot >= hnsw.MaxSlots { // none
-			continue
-		}
-		slots, places = append(slots, slot), append(places, i)
-		if len(slots) == cap(slots) {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
+	bounds := make([]float32, 2*len(some))
+	if err := bound(some, bounds[:len(some)], bounds[len(some):]); err != nil {
+		return err
 	}
-	return flush()
+	for i, place := range places {
+		low[place], high[place] = bounds[i], bounds[len(some)+i]
+	}
+	return nil
 }
 
 // has tells whether the i-th document has a similarity.
@@ -385,7 +393,9 @@ func (f *floors) push(v float64) {
 const (
 	// efShare is how many candidates a walk over the graph keeps for each hit, and
 	// efLeast how many at least.
-	efShare, efLeast = 4, 128
+	efShare, efLeast = 4, 64
+	// efMany: of more vectors twice as many candidates are kept, at least.
+	efMany = 1 << 19
 	// wideShare: a scope of at least one in so many vectors is searched as a whole,
 	// hits outside it left out; for less, the search is told of the slots.
 	wideShare = 4
@@ -393,7 +403,7 @@ const (
 
 // walked tells whether the documents in scope are so many that the graph is asked.
 func (r *recalling) walked(s *space) bool {
-	if s == nil || r.q.Exact || r.set.GetCardinality() <= uint64(r.tx.db.limits.exhaustive) {
+	if s == nil || r.q.Exact || r.in.n <= r.tx.db.limits.exhaustive {
 		return false
 	}
 	if !s.asked.Load() {
@@ -408,48 +418,59 @@ func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([
 	defer r.stage("graph")
 	r.plan.Approximate = true
 	search := hnsw.Search{
-		K: k, Slots: s.index.Len(), Ef: max(efLeast, efShare*k), Rough: rough, Truth: r.tx.truth(s),
+		K: k, Slots: s.index.Len(), Ef: ef(s, k), Rough: rough, Truth: r.tx.truth(s),
 	}
 	if rough {
 		search.Ef = k
 	}
-	docs, lsn := &r.tx.db.docs, r.tx.lsn
-	if int64(r.set.GetCardinality()) >= s.used.Load()/wideShare {
-		search.Visible = func(slot uint32) bool {
-			doc := s.doc(docs, slot, lsn)
-			return doc != noDoc && r.set.Contains(doc)
-		}
-	} else {
-		search.Within = r.slotsOf(s)
+	switch {
+	case r.kept:
+		search.Within = r.in.slotSet(s, false)
+	case int64(r.in.n) >= s.used.Load()/wideShare:
+		search.Visible = func(slot uint32) bool { return r.docIn(s, slot) != noDoc }
+	default:
+		search.Within = r.in.slotSet(s, false)
 	}
 	hits, err := s.index.Search(ctx, r.q.Embedding, search)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, scores := make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
-	for _, h := range hits {
-		if doc := s.doc(docs, h.Slot, lsn); doc != noDoc {
-			found, scores = append(found, doc), append(scores, float64(h.Score))
+	found, scores, all := r.docsIn(s, hits)
+	if !all && search.Within != nil {
+		search.Within = r.in.slotSet(s, true)
+		if hits, err = s.index.Search(ctx, r.q.Embedding, search); err != nil {
+			return nil, nil, err
 		}
+		found, scores, _ = r.docsIn(s, hits)
 	}
 	return found, scores, nil
 }
 
-// slotsOf are the slots of the documents in scope.
-func (r *recalling) slotsOf(s *space) *roaring.Bitmap {
-	slots := roaring.New()
-	var part []uint32
-	for docs, it := make([]uint32, compareBatch), r.set.ManyIterator(); ; {
-		n := it.NextMany(docs)
-		if n == 0 {
-			return slots
-		}
-		part = part[:0]
-		for _, doc := range docs[:n] {
-			if slot, ok := s.slot(doc); ok {
-				part = append(part, slot)
-			}
-		}
-		slots.AddMany(part)
+// ef is how many candidates a walk keeps for k hits.
+func ef(s *space, k int) int {
+	least := efLeast
+	if s.index.Linked() > efMany {
+		least *= 2
 	}
+	return max(least, efShare*k)
+}
+
+// docIn is the document that may be a hit whose vector is in a slot, or noDoc.
+func (r *recalling) docIn(s *space, slot uint32) uint32 {
+	if doc := s.doc(&r.tx.db.docs, slot, r.tx.lsn); doc != noDoc && r.set.Contains(doc) {
+		return doc
+	}
+	return noDoc
+}
+
+// docsIn are the documents that may be hits whose vectors were found, with their
+// scores, and whether that are all that were found.
+func (r *recalling) docsIn(s *space, hits []hnsw.Hit) (docs []uint32, scores []float64, all bool) {
+	docs, scores = make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
+	for _, h := range hits {
+		if doc := r.docIn(s, h.Slot); doc != noDoc {
+			docs, scores = append(docs, doc), append(scores, float64(h.Score))
+		}
+	}
+	return docs, scores, len(docs) == len(hits)
 }

@@ -57,6 +57,7 @@ type DB struct {
 	names   *names
 	fields  *fields
 	points  *points
+	scopes  scopes
 	syncer  *syncer
 	touched *touches
 

@@ -127,6 +127,9 @@ type docTable struct {
 	runs  runs
 	// moved is the LSN of the newest move: see plain.
 	moved atomic.Uint64
+	// newestDeath is the highest LSN of a death, be it that of a transaction that is
+	// still to commit, or failed to.
+	newestDeath atomic.Uint64
 	// spans tell the Seqs of each page of rows.
 	spans   paged[seqSpan]
 	glances glances
@@ -183,6 +186,7 @@ func (t *docTable) drop(doc uint32) {
 }
 
 func (t *docTable) kill(doc uint32, lsn uint64) {
+	t.newestDeath.Store(max(t.newestDeath.Load(), lsn)) // first: who finds no later one looks at no row
 	t.row(doc).died.Store(lsn)
 	t.plain.clear(doc)
 	t.live.Add(-1)

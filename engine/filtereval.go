@@ -85,13 +85,13 @@ func (e *evaluation) begin(parts []Filter) (*roaring.Bitmap, []Filter, error) {
 			return set, slices.Delete(slices.Clone(parts), i, i+1), nil
 		}
 	}
-	set, err := e.tx.everything(e.ctx)
+	set, err := e.tx.everything(e.ctx, nil)
 	return set, parts, err
 }
 
 // settled is the visible part of what indexed gave, for which the rest holds too.
 func (tx *Tx) settled(ctx context.Context, set *roaring.Bitmap, rest []Filter) (*roaring.Bitmap, error) {
-	set, err := tx.onlyVisible(ctx, set)
+	set, err := tx.onlyVisible(ctx, set, nil)
 	if err != nil || len(rest) == 0 {
 		return set, err
 	}

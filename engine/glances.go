@@ -36,13 +36,18 @@ func (g *glances) add(doc uint32, r *docRow) {
 
 func roundUp(share float64) uint8 { return uint8(min(math.Ceil(share*glanceScale), glanceScale)) }
 
-// bounds are what the importance and the confidence of a document are at most.
-func (g *glances) bounds(doc uint32) (importance, confidence float64) {
+// of is the glance of a document.
+func (g *glances) of(doc uint32) glance {
 	at := g.docs.at(uint64(doc))
 	if at == nil {
-		return 1, 1
+		return glance{glanceScale, glanceScale}
 	}
-	return float64(at.importance) / glanceScale, float64(at.confidence) / glanceScale
+	return *at
+}
+
+// bounds are what the importance and the confidence are at most.
+func (g glance) bounds() (importance, confidence float64) {
+	return float64(g.importance) / glanceScale, float64(g.confidence) / glanceScale
 }
 
 // created are the earliest and the latest creation of a page of document rows.

@@ -76,6 +76,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	if db.budget == 0 {
 		db.budget = defaultBudget()
 	}
+	db.scopes.limit = db.scopesShare()
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !o.uncached {
 		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
 	}

@@ -74,14 +74,15 @@ func (r *recalling) operators(ctx context.Context) error {
 }
 
 // demand leaves in the set what has what the query demands.
-func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) (err error) {
-	before := r.set.GetCardinality()
-	if r.set, err = r.tx.index.Narrow(r.tx.text, bound, r.set); err != nil {
+func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) error {
+	before := r.in.n
+	set, err := r.tx.index.Narrow(r.tx.text, bound, r.set.Clone())
+	if err != nil {
 		return textError(doingRecall, err)
 	}
 	if parsed.NeedsTexts() {
 		var out []uint32
-		for it := r.set.Iterator(); it.HasNext(); {
+		for it := set.Iterator(); it.HasNext(); {
 			doc := it.Next()
 			if err := ctx.Err(); err != nil {
 				return err
@@ -94,9 +95,10 @@ func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invi
 				out = append(out, doc)
 			}
 		}
-		r.set.AndNot(roaring.BitmapOf(out...))
+		set.AndNot(roaring.BitmapOf(out...))
 	}
-	r.narrowed = r.set.GetCardinality() < before
+	r.within(newMembers(set))
+	r.narrowed = r.in.n < before
 	r.stage("conditions")
 	return nil
 }

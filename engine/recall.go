@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -114,16 +115,38 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) error {
 type recalling struct {
 	tx    *Tx
 	q     *Query
-	set   *roaring.Bitmap // visible documents of scope and filter
+	in    *members        // visible documents of scope and filter
+	set   *roaring.Bitmap // those, not to be changed
 	terms []invindex.QueryTerm
 	stats invindex.Stats
 	bound *invindex.Query // nil: the conditions on hits are in set already
+	// kept: the documents are remembered for recalls to come.
+	kept bool
 	// narrowed: the set lacks memories of scope and filter, which the text excludes.
 	narrowed bool
 	parsed   *query.Query // see parse
 	cos      cosines
 	plan     Plan
 	began    time.Time
+	room     *recallRoom
+}
+
+// recallRoom is memory that one recall leaves to the next: figures of each candidate,
+// of which there may be many thousands.
+type recallRoom struct {
+	bounds           []float32
+	ceilings, shares []float64
+	counts           []uint16
+}
+
+var recallRooms = sync.Pool{New: func() any { return new(recallRoom) }}
+
+// resized is a buffer with room for n, of any contents.
+func resized[T any](buf *[]T, n int) []T {
+	if cap(*buf) < n {
+		*buf = make([]T, n)
+	}
+	return (*buf)[:n]
 }
 
 func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
@@ -137,7 +160,11 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 			return Result{}, err
 		}
 	}
-	r := &recalling{tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock()}
+	r := &recalling{
+		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock(),
+		room: recallRooms.Get().(*recallRoom),
+	}
+	defer recallRooms.Put(r.room)
 	if err := r.narrow(ctx); err != nil {
 		return Result{}, err
 	}
@@ -167,14 +194,44 @@ func (r *recalling) stage(name string) {
 }
 
 // narrow finds the documents that may be hits at all.
-func (r *recalling) narrow(ctx context.Context) (err error) {
-	if r.set, err = r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter); err != nil {
+func (r *recalling) narrow(ctx context.Context) error {
+	if r.q.Scope == (Scope{}) && r.q.Filter != nil {
+		// The filter's postings are fewer than everything.
+		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
+		if err != nil {
+			return err
+		}
+		r.within(newMembers(set))
+	} else if err := r.narrowScope(ctx); err != nil {
 		return err
 	}
-	r.plan.InScope = int(r.set.GetCardinality())
+	r.plan.InScope = r.in.n
 	r.stage("scope")
 	return nil
 }
+
+// narrowScope finds the documents of the scope for which the filter holds.
+func (r *recalling) narrowScope(ctx context.Context) error {
+	st, err := r.tx.scoped(ctx, r.q.Scope)
+	if err != nil {
+		return err
+	}
+	r.within(st.members)
+	if r.q.Filter == nil {
+		r.kept = true
+		return nil
+	}
+	e := evaluation{tx: r.tx, ctx: ctx}
+	set, err := e.holds(r.q.Filter, r.set.Clone())
+	if err != nil {
+		return err
+	}
+	r.within(newMembers(set))
+	return nil
+}
+
+// within makes a set that of the documents that may be hits.
+func (r *recalling) within(m *members) { r.in, r.set, r.kept = m, m.set, false }
 
 // analyse turns the text into terms and gathers their statistics over the scope:
 // nothing outside it has a part in a score.
@@ -318,11 +375,11 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 			return best.sorted(), err
 		}
 	}
-	docs := r.set.ToArray()
-	if err := r.cosines(ctx, docs); err != nil {
+	if err := r.allCosines(ctx); err != nil {
 		return nil, err
 	}
 	defer r.cos.close()
+	docs := slices.Clone(r.in.list())
 	n := 0
 	for i := range docs { // those without a vector are no hits
 		if r.cos.has(i) {
@@ -331,7 +388,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 		}
 	}
 	r.plan.Candidates, r.plan.Exhaustive = n, true
-	ceilings := make([]float64, n)
+	ceilings := resized(&r.room.ceilings, n)
 	for i := range ceilings {
 		ceilings[i] = float64(r.cos.high[i])
 	}
@@ -365,7 +422,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		}
 		return s
 	}
-	ceilings := make([]float64, len(docs))
+	ceilings := resized(&r.room.ceilings, len(docs))
 	r.hybridCeilings(weights, docs, keywords, ceilings)
 	return r.join(docs, r.q.Limit, ceilings, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.row(docs[i])
@@ -379,6 +436,10 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 // their rows.
 func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ceilings []float64) {
 	glances := &r.tx.db.docs.glances
+	var looks []glance // where they lie together
+	if r.lists(docs) {
+		looks = r.in.glances(glances)
+	}
 	page, recency := uint32(math.MaxUint32), 0.0
 	for i, doc := range docs {
 		if doc/pageSize != page {
@@ -386,7 +447,13 @@ func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ce
 			_, newest := glances.created(page)
 			recency = w.Recency * policy.Recency(r.since(newest), policy.RecencyHalfLife)
 		}
-		importance, confidence := glances.bounds(doc)
+		var look glance
+		if looks != nil {
+			look = looks[i]
+		} else {
+			look = glances.of(doc)
+		}
+		importance, confidence := look.bounds()
 		ceilings[i] = w.Keywords*keywords[i] + recency + w.Importance*importance + w.Confidence*confidence + roundings
 		if r.cos.has(i) {
 			ceilings[i] += w.Cosine * float64(r.cos.high[i])
@@ -396,15 +463,16 @@ func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ce
 
 // keywords are the shares of the query's terms that documents have.
 func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, error) {
-	shares := make([]float64, len(docs))
+	shares := resized(&r.room.shares, len(docs))
 	if len(r.terms) == 0 {
+		clear(shares)
 		return shares, nil
 	}
 	words := make([]string, len(r.terms))
 	for i := range r.terms {
 		words[i] = r.terms[i].Text
 	}
-	counts := make([]uint16, len(docs))
+	counts := resized(&r.room.counts, len(docs))
 	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
 		return nil, textError(doingRecall, err)
 	}
@@ -450,7 +518,7 @@ func (r *recalling) since(ms int64) time.Duration {
 // text and vectors find.
 func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 	if r.few() {
-		return r.set.ToArray(), nil
+		return r.in.list(), nil
 	}
 	var found []uint32
 	if len(r.terms) > 0 {
@@ -472,7 +540,7 @@ func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 
 // few tells whether all in scope are candidates.
 func (r *recalling) few() bool {
-	r.plan.Exhaustive = r.q.Exact || r.set.GetCardinality() <= uint64(r.tx.db.limits.exhaustive)
+	r.plan.Exhaustive = r.q.Exact || r.in.n <= r.tx.db.limits.exhaustive
 	return r.plan.Exhaustive
 }
 
@@ -490,11 +558,11 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 		}
 		set.AddMany(near)
 	default:
-		all := r.set.ToArray()
-		if err := r.cosines(ctx, all); err != nil {
+		if err := r.allCosines(ctx); err != nil {
 			return nil, err
 		}
 		defer r.cos.close()
+		all := r.in.list()
 		near := newTop(k)
 		for i, doc := range all {
 			if r.cos.has(i) {
@@ -515,6 +583,9 @@ func (r *recalling) fetch(ranked []scored) (Result, error) {
 	var parsed *query.Query
 	if r.q.Highlight && r.q.Text != "" {
 		parsed = r.parse()
+	}
+	if len(ranked) > 0 {
+		result.Hits = make([]Hit, 0, len(ranked))
 	}
 	for i, s := range ranked {
 		m, err := r.tx.load(r.tx.db.docs.row(s.doc).version, r.q.WithVectors)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
@@ -124,6 +126,19 @@ func (s *space) slot(doc uint32) (uint32, bool) {
 }
 
 func (s *space) setSlot(doc, slot uint32) { s.slots.grow(uint64(doc)).Store(slot + 1) }
+
+// eachSlot visits the slots of documents, in parts that are valid until the next.
+func (s *space) eachSlot(set *roaring.Bitmap, visit func(slots []uint32)) {
+	docs, part := make([]uint32, compareBatch), make([]uint32, 0, compareBatch)
+	for it := set.ManyIterator(); ; {
+		n := it.NextMany(docs)
+		if n == 0 {
+			return
+		}
+		part = slices.DeleteFunc(appendSlots(part[:0], &s.slots, docs[:n]), func(slot uint32) bool { return slot >= noSlot })
+		visit(part)
+	}
+}
 
 // doc is the document as of lsn whose vector is in a slot, noDoc if there is none.
 func (s *space) doc(docs *docTable, slot uint32, lsn uint64) uint32 {

@@ -63,6 +63,9 @@ func (db *DB) codesShare() int64 {
 
 const minCodes = 64 << 20
 
+// scopesShare is what remembered scopes get.
+func (db *DB) scopesShare() int64 { return db.budget / 32 }
+
 // textShare is what the pages of the text index get of the memory budget.
 func (db *DB) textShare() int64 { return db.budget / 4 }
 

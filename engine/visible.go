@@ -51,14 +51,25 @@ func (t *docTable) prefetch(doc uint32) {
 	}
 }
 
-// shows tells whether a document is visible and has not expired, by its row.
-func (tx *Tx) shows(doc uint32) bool {
+// shows tells whether a document is visible and has not expired, by its row. That one
+// expires is noted in a state of a scope, unless that is nil.
+func (tx *Tx) shows(doc uint32, st *scopeState) bool {
 	r := tx.db.docs.row(doc)
-	return r.visible(tx.lsn) && (r.expires == 0 || r.expires > tx.now)
+	switch {
+	case !r.visible(tx.lsn):
+		return false
+	case r.expires == 0:
+		return true
+	}
+	if st != nil {
+		st.expiring(r, tx.now)
+	}
+	return r.expires > tx.now
 }
 
-// everything is the set of all visible documents.
-func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
+// everything is the set of all visible documents. What expires is noted in a state
+// of a scope, unless that is nil.
+func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
 	docs, mark := &tx.db.docs, tx.text.Docs
 	dense := make([]uint64, (mark+63)/64)
 	for i := range dense {
@@ -72,7 +83,7 @@ func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
 		w := tx.plain(i) & born
 		if docs.row(first) != nil {
 			for rest := born &^ w; rest != 0; rest &= rest - 1 {
-				if bit := bits.TrailingZeros64(rest); tx.shows(first + uint32(bit)) {
+				if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
 					w |= 1 << bit
 				}
 			}
@@ -82,14 +93,15 @@ func (tx *Tx) everything(ctx context.Context) (*roaring.Bitmap, error) {
 	return roaring.FromDense(dense, false), nil
 }
 
-// onlyVisible removes what is not born, dead or expired.
-func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap) (*roaring.Bitmap, error) {
+// onlyVisible removes what is not born, dead or expired. What expires is noted in a
+// state of a scope, unless that is nil.
+func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap, st *scopeState) (*roaring.Bitmap, error) {
 	if set.IsEmpty() {
 		return set, nil
 	}
 	var out []uint32
 	check := func(doc uint32) {
-		if !tx.shows(doc) {
+		if !tx.shows(doc, st) {
 			out = append(out, doc)
 		}
 	}

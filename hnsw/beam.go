@@ -30,10 +30,12 @@ type candidate struct {
 // The candidates beyond the ef-th that may be returned are dropped, as they are
 // never expanded in HNSW either; hidden ones don't count.
 type beam struct {
-	x       *Index
-	query   simd.Query8
-	ef      int
-	visible func(slot uint32) bool // nil: nothing is hidden
+	x     *Index
+	query simd.Query8
+	ef    int
+	// What is not within, or not visible, is hidden; where both are nil, nothing is.
+	within  *Set
+	visible func(slot uint32) bool
 
 	found []candidate
 	shown int // of found, those not hidden
@@ -82,7 +84,7 @@ const approachEf = 8
 // approach returns slots from which to walk in a layer, the best first. They
 // are valid until the next call of it or of keepStarts.
 func (b *beam) approach(entry uint32, top, level int) []candidate {
-	b.visible = nil
+	b.within, b.visible = nil, nil
 	b.starts = append(b.starts[:0], candidate{b.scoreOne(entry), entry})
 	for l := top; l > level; l-- {
 		b.reset(approachEf)
@@ -170,7 +172,7 @@ func (b *beam) insertAll() {
 func (b *beam) insertPending() {
 	for i, score := range b.score() {
 		slot := b.ids[i]
-		if b.shown >= b.ef && score <= b.found[len(b.found)-1].score || b.visible != nil && !b.visible(slot) {
+		if b.shown >= b.ef && score <= b.found[len(b.found)-1].score || b.hides(slot) {
 			continue
 		}
 		if b.visited.add(slot) {
@@ -182,7 +184,7 @@ func (b *beam) insertPending() {
 
 // insert puts a candidate in its place and drops what falls off the end.
 func (b *beam) insert(score float32, slot uint32) {
-	if b.visible != nil && !b.visible(slot&slotMask) {
+	if b.hides(slot & slotMask) {
 		slot |= markHidden
 	}
 	// The search halves the range without a branch on what it finds, which no
@@ -203,6 +205,22 @@ func (b *beam) insert(score float32, slot uint32) {
 		b.shown++
 		b.trim()
 	}
+}
+
+// hides tells whether the search may not return a slot.
+func (b *beam) hides(slot uint32) bool {
+	return b.within != nil && !b.within.Has(slot) || b.visible != nil && !b.visible(slot)
+}
+
+// shownOnes drops what is hidden, and returns the rest.
+func (b *beam) shownOnes() []candidate {
+	shown := b.found[:0]
+	for _, c := range b.found {
+		if c.slot&markHidden == 0 {
+			shown = append(shown, c)
+		}
+	}
+	return shown
 }
 
 // trim drops the last of more than ef shown candidates, and with it what is no

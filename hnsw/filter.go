@@ -1,35 +1,6 @@
 package hnsw
 
-import (
-	"math/bits"
-
-	"github.com/RoaringBitmap/roaring/v2"
-)
-
-// bitset is a set of slots with a fast test.
-type bitset struct {
-	words []uint64
-	limit uint32
-}
-
-// set makes it the part of a bitmap below a limit.
-func (b *bitset) set(m *roaring.Bitmap, limit uint32) {
-	n := int(limit+63) / 64
-	if m.DenseSize() > uint64(n) {
-		m = m.Clone()
-		m.RemoveRange(uint64(limit), 1<<32)
-	}
-	if n > len(b.words) {
-		b.words = make([]uint64, n+n/2)
-	}
-	clear(b.words)
-	m.WriteDenseTo(b.words)
-	b.limit = limit
-}
-
-func (b *bitset) has(slot uint32) bool {
-	return slot < b.limit && b.words[slot>>6]>>(slot&63)&1 != 0
-}
+import "math/bits"
 
 const (
 	// seeds is how many matching slots a walk within a filter starts from,
@@ -44,7 +15,7 @@ const (
 // startWithin adds matching slots spread over the set. It reports false if a
 // planned walk from them would miss some of what matches.
 func (r *searcher) startWithin(p *plan) bool {
-	b, words := r.beam, r.within.words[:(r.within.limit+63)/64]
+	b, words := r.beam, r.within.words
 	b.ids = b.ids[:0]
 	for i, next := 0, 0; i < seeds && next < len(words); i++ {
 		at := max(next, i*len(words)/seeds)
@@ -84,7 +55,7 @@ func (r *searcher) islands(slots []uint32, share float64) bool {
 		list = r.x.graph.neighbours(slot, 0, list[:0])
 		links += len(list)
 		for _, to := range list {
-			if r.within.has(to) {
+			if r.within.Has(to) {
 				matching++
 			}
 		}
@@ -106,7 +77,7 @@ func (r *searcher) walkWithin(p *plan) bool {
 		first = b.visited.addLinks(g.list(c.slot&slotMask, 0), first[:0])
 		b.ids = b.ids[:0]
 		for _, slot := range first {
-			if r.within.has(slot) {
+			if r.within.Has(slot) {
 				b.ids = append(b.ids, slot)
 				continue
 			}
@@ -115,7 +86,7 @@ func (r *searcher) walkWithin(p *plan) bool {
 			}
 			second = g.neighbours(slot, 0, second[:0])
 			for _, next := range second {
-				if r.within.has(next) && b.visited.add(next) {
+				if r.within.Has(next) && b.visited.add(next) {
 					b.ids = append(b.ids, next)
 				}
 			}

@@ -105,17 +105,14 @@ func (r *searcher) matching(s *Search) iter.Seq[[]uint32] {
 // candidates returns a function that fills a buffer with the next slots below
 // the limit that lie within the set, until there are none.
 func candidates(s *Search) func(buf []uint32) []uint32 {
+	next := uint32(0)
 	if s.Within != nil {
-		it := s.Within.ManyIterator()
 		return func(buf []uint32) []uint32 {
-			n := it.NextMany(buf)
-			for n > 0 && buf[n-1] >= s.Slots {
-				n--
-			}
+			n, to := s.Within.next(next, buf)
+			next = to
 			return buf[:n]
 		}
 	}
-	next := uint32(0)
 	return func(buf []uint32) []uint32 {
 		n := min(uint32(len(buf)), s.Slots-next)
 		for i := range n {

@@ -662,7 +662,7 @@ func TestFilters(t *testing.T) {
 					return simd.Dot(axis, q) < sorted[n/2]
 				})
 			}
-			if got := recall(t, x, near, Search{K: 10, Slots: x.Len(), Within: set}); got < 0.95 {
+			if got := recall(t, x, near, Search{K: 10, Slots: x.Len(), Within: setOf(set)}); got < 0.95 {
 				t.Errorf("%s, %v of the rows: recall %.4f", kind, share, got)
 			}
 			hide := Search{K: 10, Slots: x.Len(), Visible: set.Contains}
@@ -688,7 +688,7 @@ func TestStrategies(t *testing.T) {
 			set.Add(slot)
 		}
 		for _, strategy := range []Strategy{Planned, Flat, Sweep, Within} {
-			s := Search{K: 10, Slots: x.Len(), Within: set, Strategy: strategy, Ef: 200}
+			s := Search{K: 10, Slots: x.Len(), Within: setOf(set), Strategy: strategy, Ef: 200}
 			for _, q := range queries {
 				hits := mustSearch(t, x, q, s)
 				if want := min(10, int(set.GetCardinality())); len(hits) != want {
@@ -722,17 +722,17 @@ func TestNothingToFind(t *testing.T) {
 	for _, strategy := range []Strategy{Planned, Flat, Sweep, Within} {
 		for name, s := range map[string]Search{
 			"k 0":             {K: 0},
-			"an empty set":    {K: 5, Within: roaring.New()},
-			"a set beyond":    {K: 5, Within: beyond},
+			"an empty set":    {K: 5, Within: NewSet()},
+			"a set beyond":    {K: 5, Within: setOf(beyond)},
 			"nothing visible": {K: 5, Visible: none},
-			"a hidden half":   {K: 5, Within: half, Visible: func(slot uint32) bool { return !half.Contains(slot) }},
+			"a hidden half":   {K: 5, Within: setOf(half), Visible: func(slot uint32) bool { return !half.Contains(slot) }},
 		} {
 			s.Slots, s.Strategy = x.Len(), strategy
 			if hits := mustSearch(t, x, vecs[7], s); len(hits) != 0 {
 				t.Errorf("%s, strategy %d: %v", name, strategy, hits)
 			}
 		}
-		all := Search{K: math.MaxInt, Slots: x.Len(), Strategy: strategy, Within: half}
+		all := Search{K: math.MaxInt, Slots: x.Len(), Strategy: strategy, Within: setOf(half)}
 		if hits := mustSearch(t, x, vecs[7], all); len(hits) != 1_500 {
 			t.Errorf("strategy %d: %d hits of 1,500", strategy, len(hits))
 		}

@@ -181,7 +181,7 @@ func searchOnce(t *testing.T, rng *rand.Rand, x *Index, live map[uint32]bool) {
 		for range rng.IntN(500) {
 			within.Add(rng.Uint32N(1000))
 		}
-		s.Within = within
+		s.Within = setOf(within)
 	}
 	var matching []uint32
 	for slot := range live {
@@ -469,3 +469,5 @@ func FuzzCheckVector(f *testing.F) {
 		}
 	})
 }
+
+func setOf(m *roaring.Bitmap) *Set { return NewSet(m.ToArray()...) }

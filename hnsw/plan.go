@@ -49,6 +49,8 @@ const (
 	// it is done where a flat search costs so many times the least that a walk
 	// does.
 	worthLooking = 4
+	// Where that share of all rows matches, nothing else can matter much.
+	nearlyAll = 0.9
 	// costPerRow is how much more a row costs in a walk than in a flat search.
 	costPerRow = 2
 )
@@ -61,7 +63,7 @@ func (r *searcher) plan(s *Search) plan {
 	}
 	p.ef = max(p.ef, s.K)
 	if s.Within != nil {
-		p.matching = int(min(s.Within.GetCardinality(), uint64(p.matching)))
+		p.matching = s.Within.Len()
 		p.share = float64(p.matching) / float64(s.Slots)
 	}
 	entry, top, ok := r.x.graph.entryPoint()
@@ -75,7 +77,7 @@ func (r *searcher) plan(s *Search) plan {
 	if p.way == Planned {
 		p.way, p.budget = Sweep, p.matching/costPerRow
 		least := walkCost + walkCostPerEf*float64(p.ef) // of a walk that meets what matches alone
-		if s.Within != nil {
+		if s.Within != nil && p.share < nearlyAll {
 			least *= worthLooking
 		}
 		if float64(p.matching) <= least {
@@ -86,7 +88,7 @@ func (r *searcher) plan(s *Search) plan {
 		return p
 	}
 	p.from = r.beam.approach(entry, top, 0)
-	if s.Strategy == Planned && s.Within != nil {
+	if s.Strategy == Planned && s.Within != nil && p.share < nearlyAll {
 		p.way = p.cheapest(r.nearShare(p.from, s))
 	}
 	return p
@@ -108,7 +110,7 @@ func (r *searcher) nearShare(from []candidate, s *Search) float64 {
 	}
 	matching := 0
 	for _, slot := range b.ids {
-		if s.Within.Contains(slot) {
+		if s.Within.Has(slot) {
 			matching++
 		}
 	}

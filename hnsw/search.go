@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-
-	"github.com/RoaringBitmap/roaring/v2"
+	"slices"
 )
 
 // Search says what a search may return.
@@ -19,7 +18,7 @@ type Search struct {
 	Visible func(slot uint32) bool
 	// Within limits the search to a set of slots, which must not change
 	// meanwhile; nil is all.
-	Within *roaring.Bitmap
+	Within *Set
 	// Exact asks for the true top k at any cost.
 	Exact bool
 	// Truth is asked for rows instead of [Config].Truth, by a reader that looks
@@ -43,7 +42,7 @@ type searcher struct {
 	x      *Index
 	probe  probe
 	beam   *beam
-	within bitset
+	within *Set // the part of the search's set that lies below its limit
 	flat   flatSearch
 	ids    []uint32
 	out    []float32
@@ -96,8 +95,12 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 	if r.truth == nil {
 		r.truth = x.cfg.Truth
 	}
+	if s.Within != nil {
+		s.Within = s.Within.below(s.Slots)
+		r.within = s.Within
+	}
 	hits, err = r.search(ctx, &s)
-	r.truth = nil // the pool must not keep what it refers to
+	r.truth, r.within, r.beam.within, r.beam.visible = nil, nil, nil, nil // the pool must not keep what they refer to
 	runtime.KeepAlive(x)
 	return hits, err
 }
@@ -114,11 +117,15 @@ func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 	if !found {
 		return r.searchFlat(ctx, s)
 	}
-	shown := r.beam.found[:0]
-	for _, c := range r.beam.found {
-		if c.slot&markHidden == 0 {
-			shown = append(shown, c)
+	shown := r.beam.shownOnes()
+	if s.Within != nil && r.x.graph.dead.Load() > 0 {
+		// The walk took what is within for rows: it would have waited for the state
+		// of each slot that it met.
+		live := slices.DeleteFunc(shown, func(c candidate) bool { return !r.x.graph.live(c.slot & slotMask) })
+		if len(live) < min(s.K, len(shown)) {
+			return r.searchFlat(ctx, s)
 		}
+		shown = live
 	}
 	r.probe.allow(deviationsWalk)
 	return r.finish(shown, s)
@@ -145,7 +152,7 @@ func (r *searcher) finish(found []candidate, s *Search) ([]Hit, error) {
 // found too few.
 func (r *searcher) walk(s *Search, p *plan) bool {
 	b := r.beam
-	b.visible = r.visible(s, p.way)
+	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
 	// Before the walk: what is linked in between is met there.
 	r.startPending(s)
@@ -160,33 +167,21 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	return b.shown >= s.K || b.shown >= p.matching
 }
 
-// visible returns what decides whether a slot that the walk meets is returned;
-// nil if all are.
-func (r *searcher) visible(s *Search, by Strategy) func(slot uint32) bool {
+// visible returns what decides, besides the set, whether a slot that the walk meets
+// is returned; nil if all are.
+func (r *searcher) visible(s *Search) func(slot uint32) bool {
 	x := r.x
-	var in func(uint32) bool
-	switch {
-	case by == Within: // which asks often: it pays to unpack the set
-		r.within.set(s.Within, s.Slots)
-		in = r.within.has
-	case s.Within != nil:
-		in = func(slot uint32) bool { return slot < s.Slots && s.Within.Contains(slot) }
-	}
 	seen := s.Visible
-	if seen == nil && x.graph.dead.Load() > 0 {
+	if seen == nil && s.Within == nil && x.graph.dead.Load() > 0 {
 		seen = x.graph.live
 	}
 	switch {
-	case in != nil && seen != nil:
-		return func(slot uint32) bool { return in(slot) && seen(slot) }
-	case in != nil:
-		return in
+	case s.Within != nil || s.Slots >= x.length.Load():
+		return seen
 	case seen != nil:
 		return func(slot uint32) bool { return slot < s.Slots && seen(slot) }
-	case s.Slots < x.length.Load():
-		return func(slot uint32) bool { return slot < s.Slots }
 	}
-	return nil
+	return func(slot uint32) bool { return slot < s.Slots }
 }
 
 // startPending adds the matching slots that are not in the graph. Whether the reader

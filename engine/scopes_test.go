@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestScopesCarried changes a database in every way, and compares what is carried
+// from state to state of each scope with what its postings say, in new Views and in
+// those that are older than what is remembered, by clocks that go forth and back.
+func TestScopesCarried(t *testing.T) {
+	for round := range uint64(4) {
+		clock := newTestClock()
+		db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, vectorLimits: smallLimits(), hotBytes: 1 << 14})
+		c := &scopeChanges{t: t, db: db, clock: clock, rng: rand.New(rand.NewPCG(round, 5))}
+		for range 120 {
+			c.change()
+			c.check()
+		}
+	}
+}
+
+// scopeChanges is a database that changes, with Views that are open meanwhile.
+type scopeChanges struct {
+	t     *testing.T
+	db    *DB
+	clock *testClock
+	rng   *rand.Rand
+	n     int
+	ids   []scopedID
+}
+
+type scopedID struct {
+	id    string
+	scope Scope
+}
+
+var errTakeBack = errors.New("take it back")
+
+func (c *scopeChanges) scope() Scope {
+	s := Scope{User: fmt.Sprint("u", c.rng.IntN(2))}
+	if c.rng.IntN(2) == 0 {
+		s.Agent = fmt.Sprint("a", c.rng.IntN(2))
+	}
+	if c.rng.IntN(2) == 0 {
+		s.Run = fmt.Sprint("r", c.rng.IntN(2))
+	}
+	return s
+}
+
+func (c *scopeChanges) memory() Memory {
+	c.n++
+	m := Memory{ID: fmt.Sprint("m", c.n), Scope: c.scope(), Text: fmt.Sprint("text ", c.n)}
+	if c.rng.IntN(3) > 0 {
+		m.Embedding = randomVec(c.rng, 8)
+	}
+	if c.rng.IntN(6) == 0 {
+		m.ExpiresAt = c.clock.now().Add(time.Duration(1+c.rng.IntN(100)) * time.Second)
+	}
+	return m
+}
+
+// change is one step: of a database, or of what time it is.
+func (c *scopeChanges) change() {
+	switch c.rng.IntN(12) {
+	case 0, 1, 2, 3:
+		c.update(func(m Memories) { c.store(m, 1+c.rng.IntN(5)) }, false)
+	case 4:
+		c.update(func(m Memories) {
+			c.store(m, 3)
+			mustRecall(c.t, m, Query{AllScopes: true, Text: "text", NoTouch: true}) // into the tables
+			c.store(m, 3)
+		}, c.rng.IntN(2) == 0)
+	case 5, 6:
+		c.update(func(m Memories) { c.replace(m) }, c.rng.IntN(4) == 0)
+	case 7, 8:
+		c.update(func(m Memories) { c.remove(m) }, c.rng.IntN(4) == 0)
+	case 9:
+		if _, err := c.db.Memories().DeleteScope(c.t.Context(), Scope{Run: "r1", User: "u1"}); err != nil {
+			c.t.Fatal(err)
+		}
+	case 10:
+		c.clock.advance(time.Duration(c.rng.IntN(90)-30) * time.Second)
+	case 11:
+		c.db.janitor.busy.Lock()
+		c.db.janitor.graves++ // look for sparse chunks even if few have died
+		c.db.janitor.busy.Unlock()
+		c.db.janitor.wake()
+	}
+}
+
+// update changes memories in a transaction, which may be taken back.
+func (c *scopeChanges) update(fn func(Memories), back bool) {
+	known := slices.Clone(c.ids)
+	err := c.db.Update(c.t.Context(), func(tx *Tx) error {
+		fn(tx.Memories())
+		if back {
+			return errTakeBack
+		}
+		return nil
+	})
+	switch {
+	case back && errors.Is(err, errTakeBack):
+		c.ids = known
+	case err != nil:
+		c.t.Fatal(err)
+	}
+}
+
+func (c *scopeChanges) store(m Memories, n int) {
+	for range n {
+		mem := c.memory()
+		mustStore(c.t, m, mem)
+		c.ids = append(c.ids, scopedID{mem.ID, mem.Scope})
+	}
+}
+
+// replace changes a memory, now and then into another run.
+func (c *scopeChanges) replace(m Memories) {
+	if len(c.ids) == 0 {
+		return
+	}
+	old := c.ids[c.rng.IntN(len(c.ids))]
+	mem := c.memory()
+	mem.ID, mem.Scope = old.id, old.scope
+	if _, err := m.Store(c.t.Context(), mem, &StoreOptions{Upsert: true}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *scopeChanges) remove(m Memories) {
+	if len(c.ids) == 0 {
+		return
+	}
+	i := c.rng.IntN(len(c.ids))
+	old := c.ids[i]
+	if err := m.Delete(c.t.Context(), old.scope, old.id); err != nil && !errors.Is(err, ErrNotFound) {
+		c.t.Fatal(err)
+	}
+	c.ids = slices.Delete(c.ids, i, i+1)
+}
+
+// check compares the scopes in a new View, and in an older one within it.
+func (c *scopeChanges) check() {
+	t := c.t
+	err := c.db.View(t.Context(), func(older *Tx) error {
+		c.store(c.db.Memories(), c.rng.IntN(2))
+		return c.db.View(t.Context(), func(tx *Tx) error {
+			for _, s := range []Scope{{}, {User: "u0"}, {User: "u1", Agent: "a1"}, {Run: "r1"}, {User: "u1", Run: "r0"}, {Agent: "a0"}} {
+				c.same(tx, s)
+				c.same(older, s)
+				c.same(tx, s)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// same compares a scope as a transaction is told of it with its postings.
+func (c *scopeChanges) same(tx *Tx, s Scope) {
+	t := c.t
+	t.Helper()
+	got, err := tx.scoped(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := tx.gather(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.set.Equals(want.set) || !slices.Equal(got.list(), want.list()) || got.n != want.n {
+		t.Fatalf("scope %+v as of %d: %v, want %v", s, tx.lsn, got.set, want.set)
+	}
+	if a, b := got.glances(&tx.db.docs.glances), want.glances(&tx.db.docs.glances); !slices.Equal(a, b) {
+		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.lsn, a, b)
+	}
+	for _, space := range tx.db.spaces.all() {
+		if a, b := got.slotsOf(space), want.slotsOf(space); !slices.Equal(a, b) {
+			t.Fatalf("scope %+v as of %d: slots %v, want %v", s, tx.lsn, a, b)
+		}
+		exact := want.slotSet(space, false)
+		for _, slot := range want.slotsOf(space) {
+			if slot < noSlot && !got.slotSet(space, false).Has(slot) {
+				t.Fatalf("scope %+v as of %d: slot %d is missing", s, tx.lsn, slot)
+			}
+		}
+		if c.rng.IntN(20) > 0 {
+			continue
+		}
+		if anew := got.slotSet(space, true); anew.Len() != exact.Len() {
+			t.Fatalf("scope %+v as of %d: %d slots, want %d", s, tx.lsn, anew.Len(), exact.Len())
+		}
+	}
+}
