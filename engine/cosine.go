@@ -166,7 +166,7 @@ const ahead = 12
 // lists tells whether documents are the list of all that may be hits, of which what is
 // asked of each is remembered.
 func (r *recalling) lists(docs []uint32) bool {
-	if len(docs) != r.in.n || len(docs) == 0 {
+	if len(docs) != r.in.n || len(docs) == 0 || !r.in.keeps() {
 		return false
 	}
 	return &docs[0] == &r.in.list()[0]
@@ -423,27 +423,22 @@ func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([
 	if rough {
 		search.Ef = k
 	}
-	switch {
-	case r.kept:
-		search.Within = r.in.slotSet(s, false)
-	case int64(r.in.n) >= s.used.Load()/wideShare:
+	if !r.kept && int64(r.in.n) >= s.used.Load()/wideShare {
 		search.Visible = func(slot uint32) bool { return r.docIn(s, slot) != noDoc }
-	default:
-		search.Within = r.in.slotSet(s, false)
+	} else {
+		search.Within = r.in.slotSet(s)
 	}
 	hits, err := s.index.Search(ctx, r.q.Embedding, search)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, scores, all := r.docsIn(s, hits)
-	if !all && search.Within != nil {
-		search.Within = r.in.slotSet(s, true)
-		if hits, err = s.index.Search(ctx, r.q.Embedding, search); err != nil {
-			return nil, nil, err
+	docs, scores := make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
+	for _, h := range hits {
+		if doc := r.docIn(s, h.Slot); doc != noDoc {
+			docs, scores = append(docs, doc), append(scores, float64(h.Score))
 		}
-		found, scores, _ = r.docsIn(s, hits)
 	}
-	return found, scores, nil
+	return docs, scores, nil
 }
 
 // ef is how many candidates a walk keeps for k hits.
@@ -461,16 +456,4 @@ func (r *recalling) docIn(s *space, slot uint32) uint32 {
 		return doc
 	}
 	return noDoc
-}
-
-// docsIn are the documents that may be hits whose vectors were found, with their
-// scores, and whether that are all that were found.
-func (r *recalling) docsIn(s *space, hits []hnsw.Hit) (docs []uint32, scores []float64, all bool) {
-	docs, scores = make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
-	for _, h := range hits {
-		if doc := r.docIn(s, h.Slot); doc != noDoc {
-			docs, scores = append(docs, doc), append(scores, float64(h.Score))
-		}
-	}
-	return docs, scores, len(docs) == len(hits)
 }

@@ -265,6 +265,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	}
 	db.sealed = b.sealed
 	db.text.Store(b.index)
+	db.scopes.forget()
 	return nil
 }
 

@@ -195,8 +195,8 @@ func (r *recalling) stage(name string) {
 
 // narrow finds the documents that may be hits at all.
 func (r *recalling) narrow(ctx context.Context) error {
-	if r.q.Scope == (Scope{}) && r.q.Filter != nil {
-		// The filter's postings are fewer than everything.
+	if r.q.Filter != nil && (r.q.Scope == (Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (Scope{}) && !r.q.AllScopes {
+		// The filter's postings are fewer than everything, or than what nobody remembers.
 		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
 		if err != nil {
 			return err
@@ -212,13 +212,13 @@ func (r *recalling) narrow(ctx context.Context) error {
 
 // narrowScope finds the documents of the scope for which the filter holds.
 func (r *recalling) narrowScope(ctx context.Context) error {
-	st, err := r.tx.scoped(ctx, r.q.Scope)
+	st, remembered, err := r.tx.scoped(ctx, r.q.Scope)
 	if err != nil {
 		return err
 	}
 	r.within(st.members)
 	if r.q.Filter == nil {
-		r.kept = true
+		r.kept = remembered
 		return nil
 	}
 	e := evaluation{tx: r.tx, ctx: ctx}

@@ -10,7 +10,10 @@ import (
 const cancelEvery = 1 << 14
 
 // scopeSet intersects the postings of the given fields; nil without any.
-func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
+func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) { return tx.scopeSetFrom(s, 0) }
+
+// scopeSetFrom is scopeSet for the documents from one on.
+func (tx *Tx) scopeSetFrom(s Scope, from uint32) (*roaring.Bitmap, error) {
 	var set *roaring.Bitmap
 	for _, f := range []struct {
 		field uint16
@@ -27,9 +30,9 @@ func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
 		if !ok {
 			return roaring.New(), nil
 		}
-		with, err := tx.withValue(f.field, numberValue(num))
+		with, err := tx.index.FindFrom(tx.text, invindex.Value{Field: f.field, Key: numberValue(num)}, from)
 		if err != nil {
-			return nil, err
+			return nil, textError(readingFilters, err)
 		}
 		set = intersect(set, with)
 	}
@@ -55,5 +58,7 @@ func (db *DB) newestText() invindex.Snapshot {
 // withValue is the set of documents with a filter value, visible or not.
 func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
 	set, err := tx.index.Find(tx.text, invindex.Value{Field: field, Key: key})
-	return set, textError("read the filter index", err)
+	return set, textError(readingFilters, err)
 }
+
+const readingFilters = "read the filter index"

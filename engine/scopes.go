@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -30,11 +30,12 @@ const (
 	// scopesMost bounds how many scopes are remembered, to find the one that was
 	// used longest ago by looking at all.
 	scopesMost = 1024
-	// newbornMost is how many documents may have come for a scope to be carried on:
-	// each is looked at.
-	newbornMost = 4096
-	// ownersMost is how many owners a scope knows to be in it or not.
-	ownersMost = 1024
+	// newbornMost is how many documents may have come for a scope to be carried on: the
+	// postings of their chunks are looked at.
+	newbornMost = 1 << 16
+	// listsMost is up to how many members are listed, slot by slot, for later recalls;
+	// more are listed for one at a time.
+	listsMost = 1 << 16
 	// scopeOverhead is about what a remembered scope takes without its sets.
 	scopeOverhead = 1024
 )
@@ -50,9 +51,6 @@ type scopeState struct {
 	// of the readings of the clock from since on, and before until.
 	timed        bool
 	since, until int64
-	run          uint32 // number of the scope's run
-	// owners are those of which it is known whether the scope has them.
-	owners map[uint32]bool
 
 	used  uint64 // guarded by scopes.mu
 	bytes int64  // likewise
@@ -70,14 +68,18 @@ func (c *scopes) get(s Scope) *scopeState {
 	return st
 }
 
-// put remembers a state, unless a later one is.
-func (c *scopes) put(st *scopeState, db *DB) {
-	bytes := st.size(db)
+// put remembers a state, unless a later one is. It returns the state to be used, and
+// whether it is remembered.
+func (c *scopes) put(st *scopeState, tx *Tx) (*scopeState, bool) {
+	bytes := st.size(tx.db)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.known[st.scope]
-	if old != nil && old.lsn > st.lsn || bytes > c.limit {
-		return
+	switch {
+	case old != nil && old.of(tx):
+		return old, true // more may be known of its members
+	case old != nil && old.lsn > st.lsn || bytes > c.limit || tx.db.text.Load() != st.index:
+		return st, false
 	}
 	if old != nil {
 		c.bytes -= old.bytes
@@ -99,6 +101,14 @@ func (c *scopes) put(st *scopeState, db *DB) {
 		delete(c.known, oldest.scope)
 		c.bytes -= oldest.bytes
 	}
+	return st, true
+}
+
+// forget forgets all states, with the index that they were gathered from.
+func (c *scopes) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.bytes = nil, 0
 }
 
 func (c *scopes) size() int64 {
@@ -107,31 +117,34 @@ func (c *scopes) size() int64 {
 	return c.bytes
 }
 
-// scoped is what the transaction sees of a scope: everything for an empty one.
-func (tx *Tx) scoped(ctx context.Context, s Scope) (*scopeState, error) {
+// scoped is what the transaction sees of a scope, everything for an empty one, and
+// whether that is remembered for others.
+func (tx *Tx) scoped(ctx context.Context, s Scope) (st *scopeState, remembered bool, err error) {
 	if tx.writes != nil || tx.past { // nobody else reads this state
-		return tx.gather(ctx, s)
+		st, err = tx.gather(ctx, s)
+		return st, false, err
 	}
 	cache := &tx.db.scopes
-	st := cache.get(s)
-	if st != nil && st.lsn == tx.lsn && st.now(tx) {
-		return st, nil
-	}
-	if st != nil {
-		next, err := st.carry(ctx, tx)
-		if err != nil {
-			return nil, err
+	if st = cache.get(s); st != nil {
+		if st.of(tx) {
+			return st, true, nil
 		}
-		if next != nil {
-			cache.put(next, tx.db)
-			return next, nil
+		if st, err = st.carry(ctx, tx); err != nil {
+			return nil, false, err
 		}
 	}
-	st, err := tx.gather(ctx, s)
-	if err == nil {
-		cache.put(st, tx.db)
+	if st == nil {
+		if st, err = tx.gather(ctx, s); err != nil {
+			return nil, false, err
+		}
 	}
-	return st, err
+	st, remembered = cache.put(st, tx)
+	return st, remembered, nil
+}
+
+// of tells whether the state is what the transaction sees.
+func (st *scopeState) of(tx *Tx) bool {
+	return st.lsn == tx.lsn && st.index == tx.index && st.now(tx)
 }
 
 // now tells whether the transaction's clock shows what the state does.
@@ -142,12 +155,6 @@ func (st *scopeState) now(tx *Tx) bool {
 // gather finds what is in a scope from the postings.
 func (tx *Tx) gather(ctx context.Context, s Scope) (*scopeState, error) {
 	st := &scopeState{scope: s, lsn: tx.lsn, mark: tx.text.Docs, index: tx.index, since: tx.now, until: maxTime}
-	if s.Run != "" {
-		var err error
-		if st.run, _, err = tx.lookup(nameKey{nameRun, s.Run}); err != nil {
-			return nil, err
-		}
-	}
 	var set *roaring.Bitmap
 	var err error
 	if s == (Scope{}) {
@@ -185,73 +192,38 @@ func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 	}
 	next := &scopeState{
 		members: st.members, scope: st.scope, lsn: tx.lsn, mark: tx.text.Docs, index: tx.index,
-		timed: st.timed, since: st.since, until: st.until, run: st.run, owners: st.owners,
+		timed: st.timed, since: st.since, until: st.until,
 	}
-	born, err := next.newborn(tx, st.mark)
+	born, err := next.newborn(ctx, tx, st.mark)
 	if err != nil {
 		return nil, err
 	}
-	var died *roaring.Bitmap
+	var died []uint32
 	if docs.newestDeath.Load() > st.lsn {
-		left, err := tx.onlyVisible(ctx, st.set.Clone(), next)
-		if err != nil {
+		if died, err = tx.invisible(ctx, st.set, next); err != nil {
 			return nil, err
 		}
-		if left.GetCardinality() < uint64(st.n) {
-			died = roaring.AndNot(st.set, left)
-		}
 	}
-	if len(born) > 0 || died != nil {
+	if len(born) > 0 || len(died) > 0 {
 		next.members = st.members.changed(&docs.glances, born, died)
 	}
 	return next, nil
 }
 
-// newborn are the documents of the scope from a number on.
-func (st *scopeState) newborn(tx *Tx, from uint32) (born []uint32, err error) {
-	tx.db.docs.rows.eachFrom(uint64(from), uint64(tx.text.Docs), func(doc uint64, r *docRow) bool {
-		if !r.visible(tx.lsn) {
-			return true
-		}
-		var in bool
-		if in, err = st.has(tx, r); err != nil || !in {
-			return err == nil
-		}
-		if r.expires != 0 {
-			st.expiring(r, tx.now)
-		}
-		if r.expires == 0 || r.expires > tx.now {
-			born = append(born, uint32(doc))
-		}
-		return true
-	})
-	return born, err
-}
-
-// has tells whether the scope has a version.
-func (st *scopeState) has(tx *Tx, r *docRow) (bool, error) {
-	s := &st.scope
-	if s.Run != "" && r.run != st.run {
-		return false, nil
-	}
-	if s.User == "" && s.Agent == "" {
-		return true, nil
-	}
-	if in, known := st.owners[r.owner]; known {
-		return in, nil
-	}
-	rec, err := tx.record(r.version)
+// newborn are the documents of the scope from a number on, as the postings have them.
+func (st *scopeState) newborn(ctx context.Context, tx *Tx, from uint32) ([]uint32, error) {
+	set, err := tx.scopeSetFrom(st.scope, from)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	in := (s.User == "" || s.User == rec.scope.User) && (s.Agent == "" || s.Agent == rec.scope.Agent)
-	if len(st.owners) >= ownersMost {
-		st.owners = nil
+	if set == nil { // everything
+		set = roaring.New()
+		set.AddRange(uint64(from), uint64(tx.text.Docs))
 	}
-	owners := make(map[uint32]bool, len(st.owners)+1) // the old one is read by others
-	maps.Copy(owners, st.owners)
-	owners[r.owner], st.owners = in, owners
-	return in, nil
+	if set, err = tx.onlyVisible(ctx, set, st); err != nil {
+		return nil, err
+	}
+	return set.ToArray(), nil
 }
 
 // members are the documents of a set that is searched, with what searches of
@@ -277,8 +249,14 @@ func newMembers(set *roaring.Bitmap) *members {
 	return &members{set: set, n: int(set.GetCardinality())}
 }
 
+// keeps tells whether lists of the members are kept.
+func (m *members) keeps() bool { return m.n <= listsMost }
+
 // list are the documents.
 func (m *members) list() []uint32 {
+	if !m.keeps() {
+		return m.set.ToArray()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.listed()
@@ -292,7 +270,7 @@ func (m *members) listed() []uint32 {
 	return m.docs
 }
 
-// glances are those of the listed documents.
+// glances are those of the listed documents, which are kept.
 func (m *members) glances(of *glances) []glance {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -316,7 +294,8 @@ func (m *members) in(s *space) *memberSlots {
 	return m.spaces[s]
 }
 
-// slotsOf are the slots of the listed documents, noSlot or above where one has none.
+// slotsOf are the slots of the listed documents, which are kept, noSlot or above where
+// one has none.
 func (m *members) slotsOf(s *space) []uint32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -328,13 +307,12 @@ func (m *members) slotsOf(s *space) []uint32 {
 	return in.of
 }
 
-// slotSet are the slots of the documents. It may have some of documents that have
-// died: who searches by it looks at the hits, and asks for it anew if one is such.
-func (m *members) slotSet(s *space, anew bool) *hnsw.Set {
+// slotSet are the slots of the documents.
+func (m *members) slotSet(s *space) *hnsw.Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := m.in(s)
-	if in.set == nil || anew {
+	if in.set == nil {
 		in.set = hnsw.NewSet()
 		s.eachSlot(m.set, func(slots []uint32) { in.set.Add(slots...) })
 	}
@@ -343,34 +321,34 @@ func (m *members) slotSet(s *space, anew bool) *hnsw.Set {
 
 // changed are the members with those that were born, which come after all others,
 // and without those that have died.
-func (m *members) changed(of *glances, born []uint32, died *roaring.Bitmap) *members {
+func (m *members) changed(of *glances, born, died []uint32) *members {
 	set := m.set.Clone()
-	if died != nil {
-		set.AndNot(died)
-	}
+	set.AndNot(roaring.BitmapOf(died...))
 	set.AddMany(born)
 	next := newMembers(set)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var places []int // of those that have died, in the list
 	if m.docs != nil {
-		if died != nil {
-			for i, doc := range m.docs {
-				if died.Contains(doc) {
-					places = append(places, i)
-				}
-			}
+		for _, doc := range died {
+			i, _ := slices.BinarySearch(m.docs, doc)
+			places = append(places, i)
 		}
-		next.docs = append(without(m.docs, places, len(born)), born...)
+		if next.keeps() {
+			next.docs = append(without(m.docs, places, len(born)), born...)
+		}
 	}
-	if m.looks != nil {
+	if m.looks != nil && next.keeps() {
 		next.looks = without(m.looks, places, len(born))
 		for _, doc := range born {
 			next.looks = append(next.looks, of.of(doc))
 		}
 	}
 	for s, in := range m.spaces {
-		next.in(s).changed(s, in, born, died, places)
+		next.in(s).changed(s, in, born, died)
+		if in.of != nil && next.keeps() {
+			next.in(s).of = appendSlots(without(in.of, places, len(born)), &s.slots, born)
+		}
 	}
 	return next
 }
@@ -386,23 +364,17 @@ func without[T any](list []T, places []int, more int) []T {
 	return append(kept, list[from:]...)
 }
 
-// changed makes the slots those of old with what was born, and without what has died.
-func (in *memberSlots) changed(s *space, old *memberSlots, born []uint32, died *roaring.Bitmap, places []int) {
-	if old.of != nil {
-		in.of = without(old.of, places, len(born))
-		in.of = appendSlots(in.of, &s.slots, born)
-	}
+// changed makes the set that of old with what was born, and without what has died. A
+// slot that was freed may be that of one which was born since.
+func (in *memberSlots) changed(s *space, old *memberSlots, born, died []uint32) {
 	if old.set == nil {
 		return
 	}
 	in.set = old.set.Clone()
-	if died != nil {
-		// Of one whose slot is free again nobody knows any more which it was.
-		s.eachSlot(died, func(slots []uint32) {
-			for _, slot := range slots {
-				in.set.Remove(slot)
-			}
-		})
+	for _, doc := range died {
+		if slot, ok := s.former(doc); ok {
+			in.set.Remove(slot)
+		}
 	}
 	for _, doc := range born {
 		if slot, ok := s.slot(doc); ok {
@@ -413,13 +385,15 @@ func (in *memberSlots) changed(s *space, old *memberSlots, born []uint32, died *
 
 // size is about the memory that a state takes when all has been asked of it.
 func (st *scopeState) size(db *DB) int64 {
-	const perMember = 10 // in the list, of its slot and of its glance
-	bytes := scopeOverhead + int64(st.set.GetSizeInBytes())
-	if st.n <= db.limits.exhaustive {
-		return bytes + perMember*int64(st.n)
+	const perMember, perSlot = 6, 4 // in the list and of its glance; in a space
+	bytes, spaces := scopeOverhead+int64(st.set.GetSizeInBytes()), db.spaces.all()
+	if st.keeps() {
+		bytes += (perMember + perSlot*int64(len(spaces))) * int64(st.n)
 	}
-	for _, s := range db.spaces.all() {
-		bytes += int64(s.index.Len()) / 8
+	if st.n > db.limits.exhaustive {
+		for _, s := range spaces {
+			bytes += int64(s.index.Len()) / 8
+		}
 	}
 	return bytes
 }

@@ -36,7 +36,7 @@ type space struct {
 
 	index   *hnsw.Index
 	file    *codesFile
-	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here
+	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here; see freed
 	holders paged[slotHolder]    // slot → whose vector it is
 
 	used    atomic.Int64  // vectors that are not freed
@@ -121,8 +121,22 @@ func (s *space) slot(doc uint32) (uint32, bool) {
 	if p == nil {
 		return 0, false
 	}
-	n := p.Load()
-	return n - 1, n != 0
+	n := p.Load() - 1
+	return n, n < noSlot
+}
+
+// freed marks the slot that a document had: it tells those who keep sets of slots
+// which one to leave out. Documents with a vector are never given their number again.
+const freed = 1 << 31
+
+// former is the slot that a document has or had.
+func (s *space) former(doc uint32) (uint32, bool) {
+	p := s.slots.at(uint64(doc))
+	if p == nil {
+		return 0, false
+	}
+	n := p.Load()&^freed - 1
+	return n, n < noSlot
 }
 
 func (s *space) setSlot(doc, slot uint32) { s.slots.grow(uint64(doc)).Store(slot + 1) }
@@ -182,7 +196,7 @@ func (s *space) free(doc uint32, kept bool) {
 	if !ok {
 		return
 	}
-	s.slots.at(uint64(doc)).Store(0)
+	s.slots.at(uint64(doc)).Store(slot + 1 | freed)
 	if !kept {
 		s.index.Remove(slot)
 		s.used.Add(-1)

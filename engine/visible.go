@@ -96,10 +96,21 @@ func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, 
 // onlyVisible removes what is not born, dead or expired. What expires is noted in a
 // state of a scope, unless that is nil.
 func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap, st *scopeState) (*roaring.Bitmap, error) {
-	if set.IsEmpty() {
-		return set, nil
+	out, err := tx.invisible(ctx, set, st)
+	if err != nil {
+		return nil, err
 	}
-	var out []uint32
+	if len(out) > 0 {
+		set.AndNot(roaring.BitmapOf(out...))
+	}
+	return set, nil
+}
+
+// invisible are the documents of a set that are not born, dead or expired.
+func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState) (out []uint32, err error) {
+	if set.IsEmpty() {
+		return nil, nil
+	}
 	check := func(doc uint32) {
 		if !tx.shows(doc, st) {
 			out = append(out, doc)
@@ -126,8 +137,5 @@ func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap, st *scopeSta
 			}
 		}
 	}
-	if len(out) > 0 {
-		set.AndNot(roaring.BitmapOf(out...))
-	}
-	return set, nil
+	return out, nil
 }

@@ -13,25 +13,38 @@ import (
 // Find returns the documents with a filter value, visible or not, below the
 // snapshot's mark. The bitmap is the caller's.
 func (x *Index) Find(s Snapshot, value Value) (*roaring.Bitmap, error) {
+	return x.FindFrom(s, value, 0)
+}
+
+// FindFrom is Find for the documents from one on: chunks before it are not looked at.
+func (x *Index) FindFrom(s Snapshot, value Value, from uint32) (*roaring.Bitmap, error) {
 	if len(value.Key) > MaxTermBytes {
 		return roaring.New(), nil
 	}
-	return x.collect(s, ofValues, string(valueKey(nil, value)))
+	set, err := x.collect(s, ofValues, string(valueKey(nil, value)), from)
+	if err == nil {
+		set.RemoveRange(0, uint64(from))
+	}
+	return set, err
 }
 
 // FindTerm returns the documents that have a term, visible or not, below the
 // snapshot's mark: for queries that demand a term or exclude it. The bitmap is the
 // caller's.
 func (x *Index) FindTerm(s Snapshot, term string) (*roaring.Bitmap, error) {
-	return x.collect(s, ofTerms, term)
+	return x.collect(s, ofTerms, term, 0)
 }
 
-// collect returns the documents in the lists of a key.
-func (x *Index) collect(s Snapshot, kind dictKind, key string) (*roaring.Bitmap, error) {
+// collect returns the documents in the lists of a key, in the chunk of one and later
+// ones.
+func (x *Index) collect(s Snapshot, kind dictKind, key string, from uint32) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	sc := newScratch()
 	defer sc.free()
 	for _, c := range s.list(x) {
+		if uint32(c.id()) < from>>16 {
+			continue
+		}
 		v := s.view(c)
 		if v.limit == 0 {
 			break
