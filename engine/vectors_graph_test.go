@@ -466,8 +466,9 @@ func TestLinkedForSearches(t *testing.T) {
 	}
 	recall := func(docs uint64) {
 		t.Helper()
-		r := &recalling{tx: &Tx{db: db}, q: &Query{}, set: roaring.New()}
-		r.set.AddRange(0, docs)
+		set := roaring.New()
+		set.AddRange(0, docs)
+		r := &recalling{tx: &Tx{db: db}, q: &Query{}, in: newMembers(set)}
 		if r.walked(s) {
 			t.Error("a graph without links is walked")
 		}
