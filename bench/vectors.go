@@ -243,6 +243,7 @@ func (r *vectorRun) build(ctx context.Context, o peer.VectorOpener, j *vectorJob
 	if err != nil {
 		return errors.Join(err, x.Close())
 	}
+	r.bench.env.Say("vectors: %s: %s of %s vectors is ready", r.name, j.title, harness.Number(float64(j.work.Base.Len()), 0))
 	r.indexes = append(r.indexes, builtVectors{j, x, built})
 	return nil
 }

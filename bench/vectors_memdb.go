@@ -22,9 +22,9 @@ import (
 func memdbVectors() []peer.VectorOpener {
 	built := &builtIndexes{indexes: map[*peer.VectorWork]*hnsw.Index{}}
 	return []peer.VectorOpener{
-		{Name: "memdb", Open: built.open},
+		{Name: "memdb, rows in memory", Open: built.open},
 		{Name: "memdb, rows in a file", Missing: noMappedFiles, Open: built.openMapped},
-		{Name: "memdb, rows in Pebble", Open: openRowsInPebble},
+		{Name: "memdb, rows in Pebble (engine's default)", Open: openRowsInPebble},
 	}
 }
 

@@ -55,13 +55,13 @@ func TestVectors(t *testing.T) {
 		t.Errorf("nothing is said of the missing set: %s", stderr)
 	}
 	results := readRecord(t, record)
-	for _, name := range []string{"memdb", "memdb, rows in a file", "memdb, rows in Pebble"} {
+	for _, name := range []string{"memdb, rows in memory", "memdb, rows in a file", "memdb, rows in Pebble (engine's default)"} {
 		m := results["vectors, "+name]
 		if m["mixture best_recall"].Median < 0.99 || m["mixture qps .99"].Median <= 0 {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	if ram, file := results["vectors, memdb"]["mixture mb"].Median, results["vectors, memdb, rows in a file"]["mixture mb"].Median; ram < 2*file {
+	if ram, file := results["vectors, memdb, rows in memory"]["mixture mb"].Median, results["vectors, memdb, rows in a file"]["mixture mb"].Median; ram < 2*file {
 		t.Errorf("%v MB with the rows in memory, %v without", ram, file)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))

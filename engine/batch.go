@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -33,10 +34,10 @@ func (r batchReader) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 // readable is what the transaction reads, with all that it has written so far.
 func (tx *Tx) readable() (kv.Reader, error) {
 	switch {
+	case tx.batch == nil || !tx.searchable && tx.batch.Empty(): // applied, or nothing is written
+		return tx.db.store, nil
 	case tx.searchable:
 		return tx.batch, nil
-	case tx.batch.Empty():
-		return tx.db.store, nil
 	}
 	indexed := tx.db.store.NewIndexedBatch()
 	if err := indexed.Apply(tx.batch, nil); err != nil {
@@ -47,5 +48,71 @@ func (tx *Tx) readable() (kv.Reader, error) {
 	return tx.batch, plain.Close()
 }
 
-// maxScratch bounds what is kept for the next value to be encoded.
-const maxScratch = 1 << 20
+// A batch of leastOrdered to mostOrdered operations and of at most maxGroupBytes is put
+// in order: a smaller one gains little, a larger one takes much memory.
+const leastOrdered, mostOrdered = 16, 1 << 13
+
+// operation is one of a batch. Key and value are parts of the batch.
+type operation struct {
+	kind       pebble.InternalKeyKind
+	key, value []byte
+}
+
+// byKind puts the operations of the batch in the order of the kinds of their keys.
+// Those of a kind are neighbours in the memtable, and where they also ascend, as
+// documents and LSNs do, each is inserted without a search. The operations of a key
+// stay in their order. A batch with others than simple operations is left as it is.
+func (tx *Tx) byKind() error {
+	db, b := tx.db, tx.batch
+	if n := b.Count(); n < leastOrdered || n > mostOrdered || b.Len() > maxGroupBytes {
+		return nil
+	}
+	defer func() { clear(db.ops) }() // they refer to a batch that is to be closed
+	var ends [256]int                // of the operations of each kind
+	db.ops = db.ops[:0]
+	for r := b.Reader(); ; {
+		kind, key, value, more, err := r.Next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		switch kind {
+		case pebble.InternalKeyKindSet, pebble.InternalKeyKindDelete, pebble.InternalKeyKindMerge:
+		default:
+			return nil
+		}
+		db.ops = append(db.ops, operation{kind, key, value})
+		ends[key[0]]++
+	}
+	for k := 1; k < len(ends); k++ {
+		ends[k] += ends[k-1]
+	}
+	n := len(db.ops)
+	db.ops = slices.Grow(db.ops, n)[:2*n]
+	ops, ordered := db.ops[:n], db.ops[n:]
+	for _, op := range slices.Backward(ops) {
+		k := op.key[0]
+		ends[k]--
+		ordered[ends[k]] = op
+	}
+	out := db.store.NewBatchWithSize(b.Len())
+	for _, op := range ordered {
+		var err error
+		switch op.kind {
+		case pebble.InternalKeyKindSet:
+			err = out.Set(op.key, op.value, nil)
+		case pebble.InternalKeyKindDelete:
+			err = out.Delete(op.key, nil)
+		default:
+			err = out.Merge(op.key, op.value, nil)
+		}
+		if err != nil {
+			return errors.Join(err, out.Close())
+		}
+	}
+	tx.closeBatch()
+	tx.batch, tx.searchable = out, false
+	return nil
+}

@@ -67,7 +67,8 @@ type DB struct {
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    counters
-	scratch []byte // for values to be encoded in
+	scratch []byte      // for values to be encoded in; the writer's
+	ops     []operation // for byKind; likewise
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
@@ -226,26 +227,32 @@ func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool
 		return true, nil
 	default:
 	}
-	wait := ctx
-	if db.lockWait > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, db.lockWait)
-		defer cancel()
-	}
+	wait, cancel := db.lockLimit(ctx)
+	defer cancel()
 	select {
 	case db.writer <- struct{}{}:
 		return true, nil
 	case <-done:
 		return false, nil
 	case <-wait.Done():
-		if err := ctx.Err(); err != nil {
-			return false, fmt.Errorf("wait for the writer lock: %w", err)
-		}
-		return false, &Error{
-			Kind: ErrBusy, What: "write", Why: fmt.Sprintf("another write has held the lock for %v", db.lockWait),
-			Do: "try again, or give a longer LockWait",
-		}
+		return false, db.lockError(ctx, "write", "another write holds the lock")
 	}
+}
+
+// lockLimit bounds the waits of a call by LockWait.
+func (db *DB) lockLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if db.lockWait > 0 {
+		return context.WithTimeout(ctx, db.lockWait)
+	}
+	return ctx, func() {}
+}
+
+// lockError says why such a wait has ended: the call's context, or LockWait.
+func (db *DB) lockError(ctx context.Context, what, why string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s, while %s: %w", what, why, err)
+	}
+	return &Error{Kind: ErrBusy, What: what, Why: fmt.Sprintf("%s, and has for %v", why, db.lockWait), Do: "try again, or give a longer LockWait"}
 }
 
 // lockBehind takes the writer lock for work behind the calls, which has time: LockWait
@@ -284,8 +291,9 @@ const closeWait = 10 * time.Second
 
 // Close waits for running calls, commits what is gathered, and gives the folder
 // back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
-// goes on in the background when the database is opened again. A database that has failed is closed too; what failed it was told by every
-// call since. Closing again does nothing.
+// goes on when the database is opened again, in the pauses between writes. A database
+// that has failed is closed too; what failed it was told by every call since. Closing
+// again does nothing.
 func (db *DB) Close() (err error) {
 	db.closing.Do(func() { err = db.close() })
 	return err

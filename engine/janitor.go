@@ -22,8 +22,8 @@ type janitor struct {
 	done   sync.WaitGroup
 
 	// busy is held while the janitor works, so that a reset or a rebuild does not come
-	// between its steps.
-	busy sync.Mutex
+	// between its steps. It may wait for the writer lock meanwhile.
+	busy mutex
 
 	graves int // documents of sealed chunks that were reclaimed since the chunks were looked at
 
@@ -35,7 +35,26 @@ type janitor struct {
 }
 
 func newJanitor(db *DB) *janitor {
-	return &janitor{db: db, signal: make(chan struct{}, 1), sealed: make(chan struct{})}
+	return &janitor{db: db, signal: make(chan struct{}, 1), busy: make(mutex, 1), sealed: make(chan struct{})}
+}
+
+// mutex is a lock for which one may wait as long as a context says. It has room for
+// one element.
+type mutex chan struct{}
+
+func (m mutex) Lock()   { m <- struct{}{} }
+func (m mutex) Unlock() { <-m }
+
+func (m mutex) lockContext(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case m <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (j *janitor) start() {
@@ -97,22 +116,41 @@ func (j *janitor) run(ctx context.Context) {
 // reclaimBatch bounds the documents that are freed in one commit.
 const reclaimBatch = 1000
 
-// work frees all that can be freed now.
+// work frees all that can be freed now, and seals and moves. What cannot be freed does
+// not keep it from sealing: writers may wait for that.
 func (j *janitor) work(ctx context.Context) error {
-	j.busy.Lock()
+	if err := j.busy.lockContext(ctx); err != nil {
+		return err
+	}
 	defer j.busy.Unlock()
+	err := errors.Join(j.reclaimDead(ctx), j.cleanRanges(ctx))
+	if sealed := j.db.sealChunks(ctx); sealed != nil {
+		j.progress(true)
+		return errors.Join(err, sealed)
+	}
+	return errors.Join(err, j.db.moveSparse(ctx))
+}
+
+// reclaimDead reclaims the documents that nobody can see any more.
+func (j *janitor) reclaimDead(ctx context.Context) error {
 	for ctx.Err() == nil {
-		part := j.takeDead(j.db.points.oldest())
+		oldest := j.db.points.oldest()
+		part := j.takeDead(oldest)
 		if len(part) == 0 {
 			break
 		}
-		if err := j.db.reclaim(ctx, part); err != nil {
+		if err := j.db.reclaim(ctx, part, oldest); err != nil {
 			j.mu.Lock()
 			j.dead = slices.Insert(j.dead, 0, part...) // to be begun again
 			j.mu.Unlock()
 			return err
 		}
 	}
+	return ctx.Err()
+}
+
+// cleanRanges cleans up after the death ranges of which nobody can see a memory.
+func (j *janitor) cleanRanges(ctx context.Context) error {
 	for ctx.Err() == nil {
 		d, ok := j.takeRange(j.db.points.oldest())
 		if !ok {
@@ -125,11 +163,7 @@ func (j *janitor) work(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := j.db.sealChunks(ctx); err != nil {
-		j.progress(true)
-		return err
-	}
-	return j.db.moveSparse(ctx)
+	return ctx.Err()
 }
 
 // ranging tells whether memories of a death range are still to be cleaned up.
@@ -162,20 +196,17 @@ func (j *janitor) takeRange(oldest uint64) (deathRange, bool) {
 	return d, true
 }
 
-// reclaim removes the forward records and tombstones of documents that nobody can
-// see, and frees their slots.
-func (db *DB) reclaim(ctx context.Context, part []dead) error {
-	graves := 0
+// reclaim removes the vectors, forward records and tombstones of documents that no state
+// from oldest on has, and frees their slots.
+func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
+	graves, vectors := 0, len(db.spaces.all()) > 0
 	err := db.applyBare(func(b *pebble.Batch) error {
-		for _, d := range part {
-			if db.sealed[chunkOf(d.doc)] {
+		for i := range part {
+			if db.sealed[chunkOf(part[i].doc)] {
 				graves++
-				continue // it has no forward record, and only the tombstone tells
 			}
-			for _, kind := range []byte{kindForward, kindTombstone} {
-				if err := b.Delete(db.keys.doc(kind, d.doc), nil); err != nil {
-					return err
-				}
+			if err := db.reclaimOne(b, &part[i], oldest, vectors); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -192,6 +223,35 @@ func (db *DB) reclaim(ctx context.Context, part []dead) error {
 		db.freeSlots(d.doc, d.kept)
 	}
 	db.linker.wake()
+	return nil
+}
+
+// reclaimOne removes what a document has left in the store. vectors tells whether there
+// are any.
+func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) error {
+	v := d.of
+	if row := db.docs.row(d.doc); row != nil && row.seq != 0 {
+		v = row.version
+	}
+	if vectors = vectors && v.seq != 0; vectors {
+		_, err := db.dropVersion(b, v, oldest)
+		if errors.Is(err, ErrCorrupt) { // its vectors stay, and all else is reclaimed
+			db.log.Warn("a version that died cannot be read", "error", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	if db.sealed[chunkOf(d.doc)] { // it has no forward record, and only the tombstone tells
+		if !vectors {
+			return nil
+		}
+		return b.Set(db.keys.doc(kindTombstone, d.doc), encodeTombstone(d.lsn, true), nil)
+	}
+	for _, kind := range []byte{kindForward, kindTombstone} {
+		if err := b.Delete(db.keys.doc(kind, d.doc), nil); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
 // deadTea is a database that has reclaimed nothing yet: a memory with a vector that
@@ -59,6 +62,50 @@ func TestJanitorBeginsAgain(t *testing.T) {
 	waitVectors(t, db, 0)
 }
 
+// TestJanitorPassesDamage: a dead record that cannot be read keeps the janitor from
+// nothing but its vectors.
+func TestJanitorPassesDamage(t *testing.T) {
+	db, release := deadTea(t, Options{hotBytes: 1})
+	err := kv.Scan(db.store, db.keys.header(kindRecord, 0), prefixEnd(db.keys.header(kindRecord, 0)), func(key, _ []byte) error {
+		return db.store.Set(key, []byte{99}, pebble.Sync)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "begins another chunk"})
+	release()
+	janitorDone(t, db)
+	waitVectors(t, db, 0)
+	if n := countKeys(t, db, kindTombstone); n > 0 {
+		t.Errorf("%d tombstones are left", n)
+	}
+}
+
+// TestRangeThatFails: a death range that cannot be cleaned up does not keep chunks from
+// being sealed, for which writers wait.
+func TestRangeThatFails(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{hotBytes: 1})
+	ada := Scope{User: "ada"}
+	db.janitor.busy.Lock()
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
+	err := kv.Scan(db.store, db.keys.header(kindRecord, 0), prefixEnd(db.keys.header(kindRecord, 0)), func(key, _ []byte) error {
+		return db.store.Set(key, []byte{99}, pebble.Sync)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Memories().DeleteScope(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "coffee"})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "begins another chunk"})
+	db.janitor.busy.Unlock()
+	wantError(t, "work", db.janitor.work(t.Context()), ErrCorrupt)
+	if n := db.waitSealed(t); n == 0 {
+		t.Error("nothing is sealed")
+	}
+}
+
 // TestResetTakenBack: a reset that does not commit leaves the clean-up that there is
 // to do.
 func TestResetTakenBack(t *testing.T) {
@@ -106,5 +153,25 @@ func TestForgetKeepsOrder(t *testing.T) {
 	}
 	if part := j.takeDead(7); len(part) != 4 {
 		t.Errorf("%d died at 7 or before", len(part))
+	}
+}
+
+// TestBusyJanitor: a reset and a rebuild wait for the janitor as long as they are told,
+// even while it waits for a write.
+func TestBusyJanitor(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{LockWait: time.Millisecond})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
+	db.janitor.busy.Lock()
+	_, err := db.Reset(t.Context())
+	wantError(t, "reset", err, ErrBusy)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	wantError(t, "rebuild", db.Rebuild(ctx, IndexText, nil), context.Canceled)
+	db.lockWait = 0
+	_, err = db.Reset(ctx)
+	wantError(t, "reset", err, context.Canceled)
+	db.janitor.busy.Unlock()
+	if n, err := db.Reset(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
 	}
 }

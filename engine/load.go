@@ -360,51 +360,87 @@ func (db *DB) checkSeed() error {
 // records. What is dead is left to the janitor.
 func (db *DB) loadDocs() error {
 	db.beginVectors() // it reads beside this, since the spaces are known
-	tombs := roaring.New()
-	lower, upper := db.keys.span(kindTombstone)
-	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
-		doc, ok := parseDocKey(key)
-		if !ok {
-			return corruptKey("tombstone", key)
-		}
-		tombs.Add(doc)
-		return nil
-	})
+	tombs, err := db.loadTombstones()
 	if err != nil {
 		return err
 	}
 	prefix, _ := db.keys.span(kindText)
 	db.text.Store(db.newText(prefix))
-	if err := db.loadSealed(tombs.Contains); err != nil {
+	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
-	it := tombs.Iterator()
-	for it.HasNext() {
-		// Those of sealed chunks stay for as long as the chunk does.
-		if doc := it.Next(); db.sealed[chunkOf(doc)] {
-			db.buried[chunkOf(doc)]++
-			db.janitor.graves++
-		} else {
-			db.janitor.dead = append(db.janitor.dead, dead{doc: doc})
-		}
-	}
-	lower, upper = db.keys.span(kindForward)
+	lower, upper := db.keys.span(kindForward)
 	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		doc, ok := parseDocKey(key)
 		if !ok {
 			return corruptKey("forward", key)
 		}
-		if tombs.Contains(doc) {
-			return nil
+		if tombs.all.Contains(doc) {
+			f, _, err := forwardHead(value)
+			if err == nil {
+				tombs.covers(doc, f.version)
+			}
+			return err
 		}
 		return db.loadDoc(doc, value)
 	})
+	db.leaveToJanitor(tombs)
 	// A chunk may have been closed by a transaction that did not commit, and
 	// sealed: it takes no documents all the same.
 	for chunk := range db.sealed {
 		db.next.doc = max(db.next.doc, (uint32(chunk)+1)<<16)
 	}
 	return err
+}
+
+// tombstones are those that Open finds.
+type tombstones struct {
+	all  *roaring.Bitmap
+	left map[uint32]*dead // those whose vectors are still to be removed
+}
+
+func (db *DB) loadTombstones() (*tombstones, error) {
+	t := &tombstones{all: roaring.New(), left: map[uint32]*dead{}}
+	lower, upper := db.keys.span(kindTombstone)
+	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		doc, ok := parseDocKey(key)
+		if !ok {
+			return corruptKey("tombstone", key)
+		}
+		lsn, cleared, err := decodeTombstone(value)
+		if !cleared {
+			t.left[doc] = &dead{doc: doc, lsn: lsn}
+		}
+		t.all.Add(doc)
+		return err
+	})
+	return t, err
+}
+
+// covers tells whether a document has a tombstone, and notes its version.
+func (t *tombstones) covers(doc uint32, v version) bool {
+	if d := t.left[doc]; d != nil {
+		d.of = v
+	}
+	return t.all.Contains(doc)
+}
+
+// leaveToJanitor gives it what is to be reclaimed. Tombstones of sealed chunks stay for
+// as long as the chunk does.
+func (db *DB) leaveToJanitor(t *tombstones) {
+	for it := t.all.Iterator(); it.HasNext(); {
+		doc := it.Next()
+		sealed := db.sealed[chunkOf(doc)]
+		if sealed {
+			db.buried[chunkOf(doc)]++
+		}
+		if d := t.left[doc]; d != nil {
+			db.janitor.dead = append(db.janitor.dead, *d)
+		} else if sealed {
+			db.janitor.graves++
+		}
+	}
+	db.janitor.sort()
 }
 
 func (db *DB) loadDoc(doc uint32, value []byte) error {

@@ -144,7 +144,9 @@ func (db *DB) move(ctx context.Context, from []uint16) (moved bool, err error) {
 		err = m.commit(ctx)
 	}
 	if err != nil && db.Failed() == nil {
-		err = errors.Join(err, db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }))
+		if failed := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }); failed != nil {
+			return false, fmt.Errorf("remove what a move has written: %w", failed) // also where it was for later
+		}
 	}
 	return err == nil, err
 }

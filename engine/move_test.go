@@ -358,9 +358,18 @@ func TestMoveLater(t *testing.T) {
 	if err != nil || n == 0 {
 		t.Fatalf("%d are deleted, %v", n, err)
 	}
-	wantError(t, "commit", m.commit(t.Context()), errLater)
+	_, err = db.move(t.Context(), m.from)
+	wantError(t, "move", err, errLater)
+	if n := strayPages(t, db); n > 0 {
+		t.Errorf("%d pages are left", n)
+	}
 	db.janitor.graves = 1000
 	next := db.next.doc
+	done, stop := context.WithCancel(t.Context())
+	stop()
+	if err := db.moveSparse(done); err != nil {
+		t.Errorf("it is begun, although it would be in vain: %v", err)
+	}
 	if err := db.moveSparse(t.Context()); err != nil || db.janitor.graves != 1000 {
 		t.Errorf("%v, and %d graves are left of 1000", err, db.janitor.graves)
 	}
@@ -388,9 +397,9 @@ func TestMoveFails(t *testing.T) {
 	db.janitor.busy.Lock()
 	deleteTeas(t, db)
 	from := db.sparse()
-	last := from[len(from)-1]
+	source := chunkOf(db.living(from)[0])
 	damage(t, db, kindText, func(key []byte) bool {
-		return binary.BigEndian.Uint16(key[keyHeader:]) == last && key[keyHeader+2] == 't'
+		return binary.BigEndian.Uint16(key[keyHeader:]) == source && key[keyHeader+2] == 't'
 	})
 	_, err := db.move(t.Context(), from)
 	wantError(t, "move", err, ErrCorrupt)

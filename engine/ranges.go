@@ -259,13 +259,12 @@ func (db *DB) clean(ctx context.Context, d *deathRange) error {
 	})
 }
 
-// cleanDoc writes the history entry of a memory's death and removes its derived
-// keys.
+// cleanDoc writes the history entry of a memory's death and removes its vectors and its
+// derived keys.
 func (db *DB) cleanDoc(batch *pebble.Batch, d *deathRange, doc uint32) error {
 	row := db.docs.row(doc)
-	tx := Tx{db: db, reader: db.store, lsn: maxLSN}
-	rec, err := tx.record(row.version)
-	if err != nil {
+	rec, err := db.dropVersion(batch, row.version, d.lsn)
+	if err != nil || rec == nil {
 		return err
 	}
 	h := death{d.at, row.born, row.change}
@@ -275,7 +274,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *deathRange, doc uint32) error {
 	keys := [][]byte{db.keys.stats(row.owner, row.seq)}
 	if db.sealed[chunkOf(doc)] {
 		db.janitor.graves++
-		if err := batch.Set(db.keys.doc(kindTombstone, doc), binary.BigEndian.AppendUint64(nil, d.lsn), nil); err != nil {
+		if err := batch.Set(db.keys.doc(kindTombstone, doc), encodeTombstone(d.lsn, true), nil); err != nil {
 			return err
 		}
 	} else {

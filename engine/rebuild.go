@@ -32,7 +32,9 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	defer release()
 	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
 	j := db.janitor
-	j.busy.Lock()
+	if err := j.busy.lockContext(ctx); err != nil {
+		return fmt.Errorf("%s: %w", doingRebuild, err)
+	}
 	defer j.busy.Unlock()
 	j.progress(true)
 	defer j.wake()

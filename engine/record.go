@@ -66,17 +66,6 @@ var (
 	kindNames = []Kind{KindMessage, KindFragment, KindFact, KindNote, KindArchive, KindSummary}
 )
 
-// size is about how long the encoded record is.
-func (r *record) size() int {
-	const numbers = 64 // and lengths
-	n := numbers + len(r.id) + len(r.scope.User) + len(r.scope.Agent) + len(r.scope.Run) + len(r.source) +
-		len(r.name) + len(r.metadata) + len(r.text) + 8*len(r.vectors)
-	for _, a := range r.aliases {
-		n += len(a) + 1
-	}
-	return n
-}
-
 func (r *record) encode(dst []byte) []byte {
 	dst = append(dst, recordVersion, r.role, r.kind)
 	dst = binary.AppendUvarint(dst, r.flags)

@@ -19,9 +19,13 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	defer release()
-	j := db.janitor
-	j.busy.Lock() // no chunk is being sealed: the writers do not wait for one
-	defer j.busy.Unlock()
+	wait, cancel := db.lockLimit(ctx)
+	defer cancel()
+	// No chunk is being sealed then: the writers do not wait for one.
+	if err := db.janitor.busy.lockContext(wait); err != nil {
+		return 0, db.lockError(ctx, "reset", "the database frees what is dead")
+	}
+	defer db.janitor.busy.Unlock()
 	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		n, err = tx.reset()
 		return err
@@ -72,6 +76,11 @@ func (j *janitor) forget() {
 		j.dead = appendDocs(j.dead, d.docs, d.lsn)
 	}
 	j.ranges = nil
+	j.sort()
+}
+
+// sort puts the dead in the order of their LSN.
+func (j *janitor) sort() {
 	slices.SortStableFunc(j.dead, func(a, b dead) int { return cmp.Compare(a.lsn, b.lsn) })
 }
 

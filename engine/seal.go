@@ -47,10 +47,12 @@ func (db *DB) rollChunk() {
 
 // waitForSealing keeps a writer waiting while too many full chunks are in memory.
 func (db *DB) waitForSealing(ctx context.Context) error {
+	wait, cancel := db.lockLimit(ctx)
+	defer cancel()
 	for {
 		j := db.janitor
 		j.mu.Lock()
-		wait := j.sealed
+		sealed := j.sealed
 		behind := len(db.text.Load().Sealable()) > maxUnsealed && !j.stuck
 		j.mu.Unlock()
 		if !behind {
@@ -58,9 +60,9 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		}
 		j.wake()
 		select {
-		case <-wait:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the text index: %w", ctx.Err())
+		case <-sealed:
+		case <-wait.Done():
+			return db.lockError(ctx, "write", "the text index has too much to seal")
 		}
 	}
 }
@@ -208,7 +210,7 @@ func (w *sealWriter) apply() error {
 }
 
 // loadSealed reads the chunks that are sealed, in ascending order.
-func (db *DB) loadSealed(gone func(doc uint32) bool) error {
+func (db *DB) loadSealed(gone func(doc uint32, v version) bool) error {
 	lower, upper := db.keys.span(kindRows)
 	var p rowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
@@ -226,7 +228,7 @@ func (db *DB) loadSealed(gone func(doc uint32) bool) error {
 			return err
 		}
 		for i, doc := range p.docs {
-			if gone(doc) {
+			if gone(doc, p.rows[i].version) {
 				continue
 			}
 			if err := db.loadRow(doc, &p.rows[i]); err != nil {

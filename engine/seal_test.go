@@ -184,3 +184,22 @@ func TestDamagedSealedChunk(t *testing.T) {
 		}
 	}
 }
+
+// TestSealNothing: a chunk of which nothing is left when it is sealed is none.
+func TestSealNothing(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{hotBytes: 1})
+	ada := Scope{User: "ada"}
+	db.janitor.busy.Lock()
+	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea"})
+	if err := db.Memories().Delete(t.Context(), ada, "a"); err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "coffee"})
+	db.janitor.busy.Unlock()
+	janitorDone(t, db)
+	db.janitor.busy.Lock()
+	defer db.janitor.busy.Unlock()
+	if chunks := db.sparse(); len(db.sealed) > 0 || len(chunks) > 0 {
+		t.Errorf("%d chunks are sealed, %v sparse", len(db.sealed), chunks)
+	}
+}

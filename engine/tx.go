@@ -79,6 +79,8 @@ type dead struct {
 	lsn uint64
 	// kept names the spaces whose vector goes on to live with the next version.
 	kept []uint16
+	// of is the version where Open found only its tombstone, so that it has no row.
+	of version
 }
 
 // undo takes back what an aborted transaction did to the tables.
@@ -132,8 +134,9 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 
 // Update runs fn with the writer lock and commits what it wrote when it returns
 // nil; an error or a panic takes everything back. It returns when the commit, and
-// all that fn could have observed, is durable. fn must not call Update or a
-// one-shot write of the same database, which would wait for itself.
+// all that fn could have observed, is durable. fn must not call Update, Reset,
+// Rebuild, WaitIndexed or a one-shot write of the same database, which would wait
+// for itself.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	release, err := db.admit(ctx)
 	if err != nil {
@@ -280,6 +283,9 @@ func (tx *Tx) seal() error {
 // apply applies the batch, whose commits are sealed, and makes the new state that
 // of the tables and, once durable, of the next read point.
 func (tx *Tx) apply() error {
+	if err := tx.byKind(); err != nil {
+		return tx.breaks(storeError("order the writes of a transaction", err))
+	}
 	db, batch := tx.db, tx.batch
 	tx.batch = nil // a sync that was asked for may still refer to it: the syncer closes it
 	if err := db.applyBatch(batch, db.durability == Durable); err != nil {
@@ -288,9 +294,10 @@ func (tx *Tx) apply() error {
 	if err := db.Failed(); err != nil {
 		return err
 	}
-	if db.durability == Durable {
+	if db.durability == Durable && !db.linker.all.Load() {
 		// On a busy processor the log would else be written only when this
-		// goroutine waits for it: the disk shall work while the tables grow.
+		// goroutine waits for it: the disk shall work while the tables grow. Where
+		// linking takes all processors, it would have to wait for one itself.
 		runtime.Gosched()
 	}
 	if err := tx.materialise(); err != nil {
@@ -387,6 +394,9 @@ func (db *DB) show(p *pendingVersion) error {
 func (tx *Tx) set(key, value []byte) error {
 	return tx.wrote(tx.batch.Set(key, value, nil))
 }
+
+// maxScratch bounds what is kept for the next value to be encoded.
+const maxScratch = 1 << 20
 
 // setEncoded is set of what encode appends. What it appends to is used again.
 func (tx *Tx) setEncoded(key []byte, encode func(dst []byte) []byte) error {

@@ -35,9 +35,10 @@ type linker struct {
 	// behind is set while a space has as many unlinked vectors as there may be.
 	behind atomic.Bool
 	// turn ends the turn that runs, nil where none does; leisure tells that it
-	// began in a pause between writes.
+	// began in a pause between writes, all that it takes all processors.
 	turn    atomic.Pointer[context.CancelFunc]
 	leisure atomic.Bool
+	all     atomic.Bool
 }
 
 func newLinker(db *DB) *linker {
@@ -77,12 +78,8 @@ func (l *linker) admit(ctx context.Context) error {
 	if !l.behind.Load() {
 		return nil
 	}
-	wait := ctx
-	if l.db.lockWait > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, l.db.lockWait)
-		defer cancel()
-	}
+	wait, cancel := l.db.lockLimit(ctx)
+	defer cancel()
 	err := l.await(wait, func() bool {
 		if slices.ContainsFunc(l.db.spaces.all(), l.tooMany) {
 			return false
@@ -90,23 +87,20 @@ func (l *linker) admit(ctx context.Context) error {
 		l.behind.Store(false)
 		return true
 	})
-	switch {
-	case err == nil || errors.Is(err, errLinkerEnded):
+	if err == nil || errors.Is(err, errLinkerEnded) {
 		return nil // Close writes what is gathered, whatever is linked
-	case ctx.Err() != nil:
-		return fmt.Errorf("wait for vectors to be linked: %w", ctx.Err())
 	}
-	return &Error{
-		Kind: ErrBusy, What: "write", Why: fmt.Sprintf("%d vectors are waiting to be linked", l.db.limits.unlinkedMost),
-		Do: "try again, or give a longer LockWait",
-	}
+	return l.db.lockError(ctx, "write", "the vector index has too much to link")
 }
 
 var errLinkerEnded = errors.New("the linker has ended")
 
 // await returns when a condition holds, looking at it now and then.
 func (l *linker) await(ctx context.Context, holds func() bool) error {
-	if l.urgent.Add(1) == 1 {
+	if holds() {
+		return nil
+	}
+	if l.urgent.Add(1) == 1 && !l.all.Load() {
 		l.endTurn() // the next one takes all processors
 	}
 	defer l.urgent.Add(-1)
@@ -173,8 +167,9 @@ func (l *linker) run(ctx context.Context) {
 func (l *linker) round(ctx context.Context) (more bool) {
 	for _, s := range l.db.spaces.all() {
 		if s.index.Due() && !s.broken.Load() {
-			l.pause(ctx, s)
-			l.link(ctx, s)
+			if l.pause(ctx, s) {
+				l.link(ctx, s)
+			}
 			more = true
 		}
 		if ctx.Err() != nil {
@@ -190,24 +185,33 @@ func (l *linker) save(ctx context.Context, s *space) {
 	l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
 }
 
-// pause waits until no vector has come for a while, or too many have. Snapshots do
+// pause waits until no vector has come for a while, or too many have, and tells
+// whether the space has its turn then: not where another one presses. Snapshots do
 // not wait for that.
-func (l *linker) pause(ctx context.Context, s *space) {
+func (l *linker) pause(ctx context.Context, s *space) bool {
+	presses := func(o *space) bool { return o.index.Due() && !o.broken.Load() && l.pressed(o) }
 	tick := time.NewTicker(linkPause)
 	defer tick.Stop()
 	for seen := ^uint64(0); !l.pressed(s); {
 		added := s.added.Load()
 		if added == seen {
-			return
+			return true
 		}
 		seen = added
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-tick.C:
 		}
-		l.save(ctx, s)
+		spaces := l.db.spaces.all()
+		if slices.ContainsFunc(spaces, presses) {
+			return l.pressed(s)
+		}
+		for _, o := range spaces {
+			l.save(ctx, o)
+		}
 	}
+	return true
 }
 
 // pressed tells whether linking must not wait for a pause between writes: it takes
@@ -237,10 +241,18 @@ func (l *linker) link(ctx context.Context, s *space) {
 	defer l.turn.Store(nil)
 	l.leisure.Store(!l.pressed(s))
 	defer l.leisure.Store(false)
+	l.all.Store(l.urgent.Load() > 0)
+	defer l.all.Store(false)
 	s.index.SetBuilders(l.builders())
-	s.asked.Store(false)
+	asked := s.asked.Swap(false)
 	err := s.index.Link(turn, s.index.Len())
-	if err == nil || turn.Err() != nil {
+	if turn.Err() != nil {
+		if asked { // not all was linked
+			s.asked.Store(true)
+		}
+		return
+	}
+	if err == nil {
 		return
 	}
 	s.broken.Store(true)

@@ -268,6 +268,9 @@ func (tx *Tx) replace(p *prepared, rec *record, old live) error {
 	}
 	p.rec.flags |= flagUpdate
 	tx.inherit(p, pv, rec, old)
+	if err := tx.dropUnseen(rec, old, p.rec.vectors); err != nil {
+		return err
+	}
 	if err := tx.dropKeys(rec, old); err != nil {
 		return err
 	}
@@ -528,6 +531,9 @@ func (tx *Tx) remove(old live, rec *record) error {
 		}
 	}
 	change := tx.change()
+	if err := tx.dropUnseen(rec, old, nil); err != nil {
+		return err
+	}
 	if err := tx.dropKeys(rec, old); err != nil {
 		return err
 	}
@@ -573,7 +579,7 @@ func (tx *Tx) dropKeys(rec *record, old live) error {
 		return tx.del(ks.doc(kindForward, old.doc)) // was never shown
 	}
 	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.lsn})
-	return tx.set(ks.doc(kindTombstone, old.doc), binary.BigEndian.AppendUint64(nil, tx.lsn))
+	return tx.set(ks.doc(kindTombstone, old.doc), encodeTombstone(tx.lsn, false))
 }
 
 // record reads a version, which must be there.

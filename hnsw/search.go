@@ -188,6 +188,8 @@ func (r *searcher) visible(s *Search) func(slot uint32) bool {
 // may see a slot, and whether it was met before, is asked only of those whose score
 // is good enough: there may be many thousands, and asking takes longer than scoring.
 func (r *searcher) startPending(s *Search) {
+	// The table has all slots below s.Slots, which were there before the search began:
+	// what is announced since is beyond.
 	b, nodes := r.beam, r.x.graph.nodes.table.Load()
 	b.ids = b.ids[:0]
 	for _, slot := range *r.x.graph.pending.Load() {
