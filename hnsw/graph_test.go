@@ -866,7 +866,7 @@ func TestSetBuilders(t *testing.T) {
 // of them with more rows than the search keeps candidates.
 func TestManyClusters(t *testing.T) {
 	const clusters, each, dim = 400, 50, 8
-	rng := random(t)
+	rng := rand.New(rand.NewPCG(2, 0)) // a graph of one builder follows from it
 	middle := make([][]float32, clusters)
 	for i := range middle {
 		middle[i] = randomVector(rng, dim)
