@@ -139,9 +139,7 @@ func TestMove(t *testing.T) {
 // memory once, also where the process is killed right after it.
 func TestMoveAndRebuild(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	db := openTest(t, fs, rebuildOptions())
-	storeTeas(t, db, 600)
-	db.waitSealed(t)
+	db := sealedTeas(t, fs, 600)
 	var killed *vfs.MemFS
 	var want int
 	err := db.View(t.Context(), func(tx *Tx) error {
@@ -391,9 +389,7 @@ func TestMoveLater(t *testing.T) {
 // the next time.
 func TestMoveFails(t *testing.T) {
 	fs := vfs.NewMem()
-	db := openTest(t, fs, rebuildOptions())
-	storeTeas(t, db, 600)
-	db.waitSealed(t)
+	db := sealedTeas(t, fs, 600)
 	db.janitor.busy.Lock()
 	deleteTeas(t, db)
 	from := db.sparse()

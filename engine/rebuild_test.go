@@ -23,6 +23,15 @@ import (
 // rebuildOptions give a database of many chunks, whose documents move all the time.
 func rebuildOptions() Options { return Options{hotBytes: 40 << 10, lookLeast: 1} }
 
+// sealedTeas is a database of n memories in chunks that are sealed where they are full.
+func sealedTeas(t testing.TB, fs vfs.FS, n int) *DB {
+	t.Helper()
+	db := openTest(t, fs, rebuildOptions())
+	storeTeas(t, db, n)
+	db.waitSealed(t)
+	return db
+}
+
 // storeTeas stores n memories, and updates and deletes some of them.
 func storeTeas(t testing.TB, db *DB, n int) {
 	t.Helper()
@@ -145,9 +154,7 @@ func oneGeneration(t testing.TB, db *DB) {
 // that the next Open would look for.
 func TestRebuildOfNothing(t *testing.T) {
 	fs := vfs.NewMem()
-	db := openTest(t, fs, rebuildOptions())
-	storeTeas(t, db, 600)
-	db.waitSealed(t)
+	db := sealedTeas(t, fs, 600)
 	for _, user := range []string{"u0", "u1", "u2"} {
 		if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: user}); err != nil {
 			t.Fatal(err)
@@ -244,9 +251,7 @@ func TestRebuildBesideOthers(t *testing.T) {
 // next Open.
 func TestRebuildInterrupted(t *testing.T) {
 	fs := vfs.NewMem()
-	db := openTest(t, fs, rebuildOptions())
-	storeTeas(t, db, 1500)
-	db.waitSealed(t)
+	db := sealedTeas(t, fs, 1500)
 	before := teaAnswers(t, db.Memories())
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := db.Rebuild(ctx, IndexText, func(int64, int64) { cancel() }); !errors.Is(err, context.Canceled) {
@@ -290,9 +295,7 @@ func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n in
 
 // TestRebuildMends: damage that a check finds is gone after a rebuild.
 func TestRebuildMends(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), rebuildOptions())
-	storeTeas(t, db, 600)
-	db.waitSealed(t)
+	db := sealedTeas(t, vfs.NewMem(), 600)
 	before := teaAnswers(t, db.Memories())
 	if n := damage(t, db, kindText, func([]byte) bool { return true }); n < 10 {
 		t.Fatalf("%d pages", n)
@@ -330,9 +333,7 @@ func r1(t testing.TB, db *DB) string {
 // TestOpenMends: a chunk that cannot be opened is built anew by Open.
 func TestOpenMends(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	db := openTest(t, fs, rebuildOptions())
-	storeTeas(t, db, 600)
-	db.waitSealed(t)
+	db := sealedTeas(t, fs, 600)
 	before, stats := teaAnswers(t, db.Memories()), mustStats(t, db)
 	// A scope that is deleted, and not yet cleaned up, stays deleted.
 	db.janitor.busy.Lock()

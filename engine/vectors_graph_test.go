@@ -374,17 +374,25 @@ func TestWaitIndexed(t *testing.T) {
 	wantError(t, "a closed database", w.db.WaitIndexed(t.Context()), ErrClosed)
 }
 
-// TestBackPressure: with as many unlinked vectors as there may be, writers wait, for
-// their time and no longer.
-func TestBackPressure(t *testing.T) {
-	db := &DB{spaces: newSpaces(), lockWait: time.Millisecond, limits: vectorLimits{crossover: 10, unlinkedMost: 20}}
-	l := newLinker(db) // nothing links
-	db.linker = l
+// restingLinker is a space whose vectors nobody links.
+func restingLinker(t *testing.T, limits vectorLimits) (*DB, *space) {
+	t.Helper()
+	db := &DB{spaces: newSpaces(), limits: limits}
+	db.linker = newLinker(db)
 	s, err := db.newSpace(1, "s", 2, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	db.spaces.add(s)
+	return db, s
+}
+
+// TestBackPressure: with as many unlinked vectors as there may be, writers wait, for
+// their time and no longer.
+func TestBackPressure(t *testing.T) {
+	db, s := restingLinker(t, vectorLimits{crossover: 10, unlinkedMost: 20})
+	db.lockWait = time.Millisecond
+	l := db.linker
 	for i := range uint32(20) {
 		if err := l.admit(t.Context()); err != nil {
 			t.Fatalf("with %d unlinked: %v", i, err)
@@ -448,14 +456,8 @@ func TestLinkingIsHurried(t *testing.T) {
 // TestLinkedForSearches: in the midst of writes vectors are linked for searches that
 // gain by it, or where very many wait.
 func TestLinkedForSearches(t *testing.T) {
-	db := &DB{spaces: newSpaces(), limits: vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedIdle: 50, unlinkedMost: 100}}
-	l := newLinker(db) // nothing links
-	db.linker = l
-	s, err := db.newSpace(1, "s", 2, 0, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.spaces.add(s)
+	db, s := restingLinker(t, vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedIdle: 50, unlinkedMost: 100})
+	l := db.linker
 	fill := func(from, to uint32) {
 		t.Helper()
 		for i := from; i < to; i++ {

@@ -41,9 +41,9 @@ type Silent struct{}
 func (Silent) Infof(string, ...any)  {}
 func (Silent) Errorf(string, ...any) {}
 
-// Fatalf stops the benchmark, as Pebble expects of it: the disk has failed, and
-// what comes after would measure nothing.
-func (Silent) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+// Fatalf ends the benchmark with a message, as Pebble expects of it: the disk has
+// failed, and what comes after would measure nothing.
+func (Silent) Fatalf(format string, args ...any) { pebble.DefaultLogger.Fatalf(format, args...) }
 
 // bboltStore is a B+ tree (MIT). Several writers share commits by its Batch.
 type bboltStore struct {
