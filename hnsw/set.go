@@ -19,9 +19,6 @@ func NewSet(slots ...uint32) *Set {
 // Len returns how many slots are in the set.
 func (s *Set) Len() int { return s.n }
 
-// Bytes returns the memory of the set.
-func (s *Set) Bytes() int64 { return 8 * int64(cap(s.words)) }
-
 // Has tells whether a slot is in the set.
 func (s *Set) Has(slot uint32) bool {
 	w := int(slot >> 6)
