@@ -19,7 +19,7 @@ const (
 // them moves a few kilobytes.
 const maxHidden = 2048
 
-// candidate is a slot and the score of its codes.
+// candidate is a slot and its key, by its codes or by its sketch.
 type candidate struct {
 	score float32
 	slot  uint32 // with marks
@@ -32,7 +32,10 @@ type candidate struct {
 type beam struct {
 	x     *Index
 	query simd.Query8
-	ef    int
+	// With sketches, estimates stand in for the keys of the rows that have one.
+	sketches *sketches
+	sketch   sketchQuery
+	ef       int
 	// What is not within, or not visible, is hidden; where both are nil, nothing is.
 	within  *Set
 	visible func(slot uint32) bool
@@ -69,7 +72,7 @@ func (b *beam) reset(ef int) {
 func (b *beam) scoreOne(slot uint32) float32 {
 	id := [1]uint32{slot}
 	var out [1]float32
-	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), id[:], out[:])
+	b.keys(id[:], out[:])
 	return out[0]
 }
 
@@ -104,15 +107,30 @@ func (b *beam) keepStarts() []candidate {
 	return b.starts
 }
 
-// score scores the slots in ids.
+// score scores the slots in ids, which it may put in another order.
 func (b *beam) score() []float32 {
-	if len(b.ids) > len(b.scores) {
-		b.scores = make([]float32, 2*len(b.ids))
-	}
-	out := b.scores[:len(b.ids)]
-	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), b.ids, out)
+	out := b.room(len(b.ids))
+	b.keys(b.ids, out)
 	b.steps += len(out)
 	return out
+}
+
+// room returns room for n scores.
+func (b *beam) room(n int) []float32 {
+	if n > len(b.scores) {
+		b.scores = make([]float32, 2*n)
+	}
+	return b.scores[:n]
+}
+
+// keys sets out[i] to the key of ids[i]. It may put the ids in another order.
+func (b *beam) keys(ids []uint32, out []float32) {
+	n := len(ids)
+	if b.sketches != nil {
+		n = b.sketches.split(ids)
+		simd.DotBitsRows(&b.sketch.bits, b.sketches.table.Load(), ids[n:], out[n:])
+	}
+	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), ids[:n], out[:n])
 }
 
 // start adds candidates to begin from, once.

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-
-	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 const (
@@ -17,7 +15,7 @@ const (
 	rowsPerCheck = 64 * batch
 )
 
-// flatSearch scores the codes of all rows that match. It keeps those whose key
+// flatSearch scores all rows that match. It keeps those whose key
 // could, by its slack, be among the k best: at least as high as the k-th best
 // key would be if each of those were as low as it could be.
 type flatSearch struct {
@@ -28,15 +26,14 @@ type flatSearch struct {
 
 // searchFlat finds the true top k: for certain, if the search is to be exact.
 func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
-	r.probe.allow(deviationsFlat)
+	r.allow(deviationsFlat)
 	if s.Exact {
-		r.probe.allow(math.Inf(1))
+		r.allow(math.Inf(1))
 	}
 	f := &r.flat
 	f.found, f.bar, f.limit = f.found[:0], topK{k: s.K, hits: f.bar.hits[:0]}, 4*batch
-	table := r.x.codes.table.Load()
 	// Most rows are ruled out by the largest slack there is.
-	slack := float32(r.probe.slack(float32(load(&r.x.bounds.scale))))
+	slack := float32(r.mostSlack())
 	scored := 0
 	for ids := range r.matching(s) {
 		if scored%rowsPerCheck == 0 && ctx.Err() != nil {
@@ -44,39 +41,39 @@ func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
 		}
 		scored += batch
 		out := r.out[:len(ids)]
-		simd.Dot8Rows(&r.beam.query, table, ids, out)
+		r.beam.keys(ids, out)
 		for i, key := range out {
 			if len(f.bar.hits) < s.K || key+slack >= f.bar.hits[0].Score {
-				f.add(candidate{key, ids[i]}, &r.probe, table)
+				f.add(candidate{key, ids[i]}, r)
 			}
 		}
 	}
-	f.drop(&r.probe, table)
+	f.drop(r)
 	slices.SortFunc(f.found, compareCandidates)
 	return r.finish(f.found, s)
 }
 
-func (f *flatSearch) add(c candidate, p *probe, table *simd.Rows) {
-	slack := float32(p.slack(*(*float32)(table.At(c.slot))))
+func (f *flatSearch) add(c candidate, r *searcher) {
+	slack := float32(r.slack(c.slot))
 	if len(f.bar.hits) == f.bar.k && c.score+slack < f.bar.hits[0].Score {
 		return
 	}
 	f.found = append(f.found, c)
 	f.bar.push(Hit{Slot: c.slot, Score: c.score - slack})
 	if len(f.found) >= f.limit {
-		f.drop(p, table)
+		f.drop(r)
 		f.limit = 4*batch + 2*len(f.found)
 	}
 }
 
 // drop removes what has fallen below the bar.
-func (f *flatSearch) drop(p *probe, table *simd.Rows) {
+func (f *flatSearch) drop(r *searcher) {
 	if len(f.bar.hits) < f.bar.k {
 		return
 	}
 	bar := f.bar.hits[0].Score
 	f.found = slices.DeleteFunc(f.found, func(c candidate) bool {
-		return c.score+float32(p.slack(*(*float32)(table.At(c.slot)))) < bar
+		return c.score+float32(r.slack(c.slot)) < bar
 	})
 }
 

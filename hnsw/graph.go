@@ -83,12 +83,18 @@ func (g *graph) live(slot uint32) bool { return g.node(slot).state.Load()&stateL
 // level returns a slot's highest layer: a hash of its number, which spares
 // storing it and makes the graph the same whatever the order of claims.
 func (g *graph) level(slot uint32) int {
-	h := g.seed + (uint64(slot)+1)*0x9e3779b97f4a7c15 // splitmix64
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	h ^= h >> 31
-	uniform := (float64(h>>11) + 1) / (1 << 53)
+	uniform := (float64(splitmix(g.seed+(uint64(slot)+1)*splitmixStep)>>11) + 1) / (1 << 53)
 	return min(int(-math.Log(uniform)*g.perLevel), maxLevel)
+}
+
+// splitmixStep is what the generator of splitmix64 adds to its state.
+const splitmixStep = 0x9e3779b97f4a7c15
+
+// splitmix returns what splitmix64 makes of a state.
+func splitmix(state uint64) uint64 {
+	h := (state ^ state>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
 }
 
 // list returns a node's links in a layer that it is in.

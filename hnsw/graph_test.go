@@ -476,11 +476,20 @@ func TestDuplicates(t *testing.T) {
 // fresh graph, and slots must be used again.
 func TestChurn(t *testing.T) {
 	sequential(t)
+	t.Run("codes", func(t *testing.T) { churn(t, 24, 20, false) })
+	t.Run("sketches", func(t *testing.T) { churn(t, 128, 60, true) })
+}
+
+func churn(t *testing.T, dim, ef int, sketches bool) {
+	t.Helper()
 	rng := random(t)
 	const n = 2000
-	pool := clustered(rng, 3*n+200, 24, 40)
+	pool := clustered(rng, 3*n+200, dim, 40)
 	queries, pool := pool[:200], pool[200:]
-	x := newGraph(t, Config{Dim: 24})
+	x := newGraph(t, Config{Dim: dim, EfConstruction: 100})
+	if sketches {
+		sketched(t, x, n/3)
+	}
 	rows := map[uint32][]float32{}
 	add := func() {
 		v := pool[rng.IntN(len(pool))]
@@ -516,9 +525,9 @@ func TestChurn(t *testing.T) {
 	for _, v := range rows {
 		vecs = append(vecs, v)
 	}
-	s := Search{K: 10, Slots: x.Len(), Ef: 20}
+	s := Search{K: 10, Slots: x.Len(), Ef: ef}
 	got := recall(t, x, queries, s)
-	want := recall(t, linkedIndex(t, Config{Dim: 24}, vecs), queries, s)
+	want := recall(t, linkedIndex(t, Config{Dim: dim, EfConstruction: 100}, vecs), queries, s)
 	t.Logf("recall %.4f; in a fresh graph %.4f", got, want)
 	if got < want-0.01 {
 		t.Errorf("recall %.4f; in a fresh graph %.4f", got, want)
@@ -748,6 +757,9 @@ func TestEverybodyAtOnce(t *testing.T) {
 		t.Run(fmt.Sprint(cfg.Metric), func(t *testing.T) {
 			cfg.Dim, cfg.EfConstruction = 16, 40
 			x := newGraph(t, cfg)
+			if cfg.Metric == Cosine {
+				sketched(t, x, 500)
+			}
 			const churned = 3 // slots of this residue are removed and used again
 			var stop atomic.Bool
 			var reads atomic.Int64

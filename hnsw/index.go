@@ -12,7 +12,9 @@
 // memory and are what searches walk over. The best candidates are scored again
 // with the float32 rows, kept beside the codes or read through [Config].Truth.
 // A flat search bounds the error of the codes and scores again whatever could
-// still enter the top k, so that it returns what float32 would.
+// still enter the top k, so that it returns what float32 would. Codes for which there
+// is no room in memory lie in [Config].File; of each of them there is a sketch of one
+// bit a component in memory, by which searches find those that are worth a look.
 //
 // # The graph
 //
@@ -66,8 +68,9 @@ type Config struct {
 	Truth Truth
 	// With File at most CodeMemory bytes of codes and RowMemory bytes of float32
 	// rows are kept in memory, to within a page of each. What is beyond is mapped
-	// from the file: the system keeps of it what it has room for. Where the file
-	// can't grow, and on Windows, memory is taken.
+	// from the file: the system keeps of it what it has room for. Rows whose codes
+	// are there have sketches in memory, of an eighth of their size, if they have 128
+	// components or more. Where the file can't grow, and on Windows, memory is taken.
 	File                  File
 	CodeMemory, RowMemory int64
 
@@ -124,6 +127,8 @@ type Index struct {
 	bounds bounds
 	graph  graph
 	spill  *spill // nil: all is in memory
+	// The rows' whose codes lie in the file; nil before there are any.
+	sketches atomic.Pointer[sketches]
 
 	builders atomic.Int32 // of the next Link
 
@@ -171,7 +176,7 @@ func (x *Index) sizes() (memory, file int64) {
 	n := x.length.Load()
 	codes, codesFile := x.codes.bytes(n)
 	rows, rowsFile := x.rows.bytes(n)
-	return codes + rows + x.graph.bytes(n), codesFile + rowsFile
+	return codes + rows + x.sketches.Load().bytes(n) + x.graph.bytes(n), codesFile + rowsFile
 }
 
 // Stats says what an index holds.
@@ -258,6 +263,9 @@ func (x *Index) growTo(n uint32) error {
 	if err := x.codes.grow(n); err != nil {
 		return err
 	}
+	if err := x.growSketches(n); err != nil {
+		return err
+	}
 	if x.keepsRows() {
 		if err := x.rows.grow(n); err != nil {
 			return err
@@ -297,6 +305,9 @@ func (x *Index) store(slot uint32, vec []float32) {
 	}
 	if x.cfg.Metric == L2 {
 		row.head[1] = float32(-squaredNorm(vec) / 2)
+	}
+	if s := x.sketches.Load(); s.has(slot) {
+		s.store(slot, x.decoded, row.head[1], s.turned)
 	}
 	x.bounds.widen(row.head[0], vec, x.decoded)
 	if !x.cfg.Quantized && coarse(row.codes) {
@@ -354,8 +365,10 @@ func (b *bounds) widen(scale float32, vec, decoded []float32) {
 }
 
 func raise(a *atomic.Uint64, v float64) {
-	if v > math.Float64frombits(a.Load()) {
-		a.Store(math.Float64bits(v))
+	for old := a.Load(); v > math.Float64frombits(old); old = a.Load() {
+		if a.CompareAndSwap(old, math.Float64bits(v)) {
+			return
+		}
 	}
 }
 

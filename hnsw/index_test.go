@@ -148,6 +148,9 @@ func TestSearchAgainstBruteForce(t *testing.T) {
 			for range 12 {
 				cfg.Dim = 1 + rng.IntN(70)
 				x := mustNew(t, cfg)
+				if rng.IntN(2) == 0 {
+					sketched(t, x, rng.Uint32N(400))
+				}
 				live := map[uint32]bool{}
 				for range rng.IntN(900) {
 					if rng.IntN(4) == 0 && len(live) > 0 {

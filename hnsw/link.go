@@ -104,6 +104,7 @@ type builder struct {
 	chosen [maxLevel + 1][]uint32
 	pruner pruner
 	near   []candidate
+	row    []float32
 }
 
 func newBuilder(x *Index) *builder {
@@ -164,8 +165,11 @@ func (w *builder) link(slot uint32) (err error) {
 // them, and only then lets them link back: whoever meets the slot can go on.
 func (w *builder) connect(slot uint32, level int) {
 	g := w.graph
+	w.beam.sketches = nil
 	bias := w.beam.load(slot)
 	self := w.beam.scoreOne(slot)
+	w.row = w.beam.x.codeRow(slot).decode(w.row[:0])
+	w.beam.bySketches(w.row)
 	entry, top, _ := g.entryPoint()
 	shared := min(level, top)
 	from := w.beam.approach(entry, top, shared)
@@ -203,6 +207,7 @@ func (w *builder) nearest(slot uint32, from []candidate, level int) []candidate 
 			w.near = append(w.near, candidate{c.score, c.slot & slotMask})
 		}
 	}
+	b.recode(w.near)
 	return w.near
 }
 

@@ -91,6 +91,10 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
 	r.setQuery(query, norm)
+	r.beam.sketches = nil
+	if !s.Exact {
+		r.beam.bySketches(r.probe.vec)
+	}
 	r.truth = s.Truth
 	if r.truth == nil {
 		r.truth = x.cfg.Truth
@@ -127,12 +131,13 @@ func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 		}
 		shown = live
 	}
-	r.probe.allow(deviationsWalk)
+	r.allow(deviationsWalk)
 	return r.finish(shown, s)
 }
 
 // finish returns the hits among the candidates, which are sorted.
 func (r *searcher) finish(found []candidate, s *Search) ([]Hit, error) {
+	found = r.byCodes(found, s.K)
 	if !s.Rough {
 		return r.rescore(found, s.K)
 	}

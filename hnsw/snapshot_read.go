@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/zeebo/xxh3"
 )
@@ -152,7 +155,46 @@ func (d *snapshotReader) readCodes() error {
 			d.x.bounds.coarse.Store(true)
 		}
 	}
-	return nil
+	return d.sketch()
+}
+
+// sketch makes the sketches, which are in no snapshot. All processors do it, as it
+// takes longer than reading the rest.
+func (d *snapshotReader) sketch() error {
+	s := d.x.sketches.Load()
+	if s == nil {
+		return nil
+	}
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+		errs = make([]error, runtime.GOMAXPROCS(0))
+	)
+	next.Store(int64(s.from))
+	for i := range errs {
+		wg.Go(func() {
+			defer d.x.spill.guard()(&errs[i])
+			var row []float32
+			turned := make([]float32, s.rotation.dim)
+			for {
+				first := next.Add(linkBatch) - linkBatch
+				if first >= int64(len(d.states)) {
+					return
+				}
+				for j, state := range d.states[first:min(first+linkBatch, int64(len(d.states)))] {
+					if state == slotFree {
+						continue
+					}
+					slot := uint32(first) + uint32(j)
+					codes := d.x.codeRow(slot)
+					row = codes.decode(row[:0])
+					s.store(slot, row, codes.head[1], turned)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 func (d *snapshotReader) readRows() error {

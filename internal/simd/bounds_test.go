@@ -34,6 +34,9 @@ func guarded(t *testing.T) func(int) []byte {
 func TestNothingIsReadBeyondRows(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		rng := random(t)
+		for _, dim := range bitDims {
+			t.Run("", func(t *testing.T) { bitKernels(t, rng, dim, guarded(t)) })
+		}
 		for _, dim := range dims() {
 			t.Run("", func(t *testing.T) {
 				floatKernels(t, rng, dim, "normal", guarded(t))

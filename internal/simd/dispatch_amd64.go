@@ -9,7 +9,7 @@ import (
 func detect() []Level {
 	levels := []Level{Portable}
 	x := &cpu.X86
-	if !x.HasAVX2 || !x.HasFMA || !x.HasBMI2 {
+	if !x.HasAVX2 || !x.HasFMA || !x.HasBMI2 || !x.HasPOPCNT {
 		return levels
 	}
 	levels = append(levels, AVX2)
@@ -17,15 +17,19 @@ func detect() []Level {
 		return levels
 	}
 	levels = append(levels, AVX512)
-	if x.HasAVX512VNNI {
-		levels = append(levels, AVX512VNNI)
+	if !x.HasAVX512VNNI {
+		return levels
+	}
+	levels = append(levels, AVX512VNNI)
+	if x.HasAVX512VPOPCNTDQ {
+		levels = append(levels, AVX512VPOPCNT)
 	}
 	return levels
 }
 
 func dotRows(q []float32, rows *Rows, ids []uint32, out []float32) {
 	switch active {
-	case AVX512VNNI, AVX512:
+	case AVX512VPOPCNT, AVX512VNNI, AVX512:
 		dotRowsAVX512(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
 	case AVX2:
 		dotRowsAVX2(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
@@ -36,7 +40,7 @@ func dotRows(q []float32, rows *Rows, ids []uint32, out []float32) {
 
 func squaredL2Rows(q []float32, rows *Rows, ids []uint32, out []float32) {
 	switch active {
-	case AVX512VNNI, AVX512:
+	case AVX512VPOPCNT, AVX512VNNI, AVX512:
 		squaredL2RowsAVX512(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
 	case AVX2:
 		squaredL2RowsAVX2(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
@@ -47,7 +51,7 @@ func squaredL2Rows(q []float32, rows *Rows, ids []uint32, out []float32) {
 
 func dotCodesRows(q []float32, rows *Rows, ids []uint32, out []float32) {
 	switch active {
-	case AVX512VNNI, AVX512:
+	case AVX512VPOPCNT, AVX512VNNI, AVX512:
 		dotCodesRowsAVX512(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
 	case AVX2:
 		dotCodesRowsAVX2(&q[0], len(q), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0])
@@ -58,12 +62,23 @@ func dotCodesRows(q []float32, rows *Rows, ids []uint32, out []float32) {
 
 func dot8Rows(q *Query8, rows *Rows, ids []uint32, out []float32) {
 	switch active {
-	case AVX512VNNI:
+	case AVX512VPOPCNT, AVX512VNNI:
 		dot8RowsVNNI(&q.Codes[0], len(q.Codes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], codeZero*q.Sum, q.Scale)
 	case AVX512, AVX2:
 		dot8RowsAVX2(&q.Codes[0], len(q.Codes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], codeZero*q.Sum, q.Scale)
 	default:
 		dot8RowsGo(q, rows, ids, out)
+	}
+}
+
+func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
+	switch active {
+	case AVX512VPOPCNT:
+		dotBitsRowsVPOPCNT(&q.planes[0], len(q.planes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], q.most(), q.Scale, q.Bias)
+	case AVX512VNNI, AVX512, AVX2:
+		dotBitsRowsPOPCNT(&q.planes[0], len(q.planes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], q.most(), q.Scale, q.Bias)
+	default:
+		dotBitsRowsGo(q, rows, ids, out)
 	}
 }
 
@@ -90,6 +105,12 @@ func dotCodesRowsAVX2(q *float32, dim int, pages *unsafe.Pointer, shift uint, st
 
 //go:noescape
 func dot8RowsAVX2(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, offset int32, scale float32)
+
+//go:noescape
+func dotBitsRowsVPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
+
+//go:noescape
+func dotBitsRowsPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)

@@ -49,6 +49,14 @@ func dot8Rows(q *Query8, rows *Rows, ids []uint32, out []float32) {
 	}
 }
 
+func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
+	if active == Portable {
+		dotBitsRowsGo(q, rows, ids, out)
+		return
+	}
+	dotBitsRowsNEON(&q.planes[0], len(q.planes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], q.most(), q.Scale, q.Bias)
+}
+
 //go:noescape
 func dotRowsNEON(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
 
@@ -63,6 +71,9 @@ func dot8RowsNEON(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride ui
 
 //go:noescape
 func dot8RowsNEONDot(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, scale float32)
+
+//go:noescape
+func dotBitsRowsNEON(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)

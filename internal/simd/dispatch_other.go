@@ -18,4 +18,8 @@ func dotCodesRows(q []float32, rows *Rows, ids []uint32, out []float32) {
 
 func dot8Rows(q *Query8, rows *Rows, ids []uint32, out []float32) { dot8RowsGo(q, rows, ids, out) }
 
+func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
+	dotBitsRowsGo(q, rows, ids, out)
+}
+
 func prefetch(unsafe.Pointer) {}

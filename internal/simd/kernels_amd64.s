@@ -64,6 +64,7 @@ more: \
 // float32 rows are long: few of them fill the processor's miss buffers.
 #define AHEAD_F32 4
 #define AHEAD_CODES 8
+#define AHEAD_BITS 16
 
 // X0 = sum of the 16 float32 lanes of Z0..Z3
 #define SUM_F32_512() \
@@ -108,6 +109,35 @@ more: \
 	VMULSS    X6, X0, X0; \
 	VADDSS    X7, X0, X0; \
 	VMOVSS    X0, (R13)(DI*4)
+
+// R15 = bytes of a row of bits: its head, and a quarter of the query
+#define BITS_BYTES() \
+	MOVQ words+8(FP), R15; \
+	LEAQ 8(R15*2), R15
+
+// out[DI] = (most - 2 * differing bits AX) * (row scale X6 * query scale X9) + row
+// bias X7 + query bias X10, in the portable order of operations.
+#define SCALE_BITS() \
+	MOVL       most+64(FP), DX; \
+	SUBL       AX, DX; \
+	SUBL       AX, DX; \
+	VXORPS     X0, X0, X0; \
+	VCVTSI2SSL DX, X0, X0; \
+	VMULSS     X9, X6, X6; \
+	VMULSS     X6, X0, X0; \
+	VADDSS     X7, X0, X0; \
+	VADDSS     X10, X0, X0; \
+	VMOVSS     X0, (R13)(DI*4)
+
+// R12 = bits in which the words R15 and R13 of a row differ from those of a plane
+#define DIFFERING(offset) \
+	MOVQ    offset(AX), R12; \
+	MOVQ    offset+8(AX), R10; \
+	XORQ    R15, R12; \
+	XORQ    R13, R10; \
+	POPCNTQ R12, R12; \
+	POPCNTQ R10, R10; \
+	ADDQ    R10, R12
 
 // func dotRowsAVX512(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
 TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-64
@@ -633,6 +663,108 @@ sum:
 	INCQ   DI
 	CMPQ   DI, R12
 	JLT    more
+	VZEROUPPER
+	RET
+
+// What the bits of each plane count: 1, 2, 4, 8, as shifts of the lanes.
+DATA shifts<>+0(SB)/8, $0
+DATA shifts<>+8(SB)/8, $0
+DATA shifts<>+16(SB)/8, $1
+DATA shifts<>+24(SB)/8, $1
+DATA shifts<>+32(SB)/8, $2
+DATA shifts<>+40(SB)/8, $2
+DATA shifts<>+48(SB)/8, $3
+DATA shifts<>+56(SB)/8, $3
+GLOBL shifts<>(SB), RODATA|NOPTR, $64
+
+// func dotBitsRowsVPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
+TEXT ·dotBitsRowsVPOPCNT(SB), NOSPLIT, $0-76
+	ARGS()
+	VMOVSS    scale+68(FP), X9
+	VMOVSS    bias+72(FP), X10
+	VMOVDQU64 shifts<>(SB), Z8
+	BITS_BYTES()
+
+	PREFETCH(AHEAD_BITS, more, line, row)
+	LOCATE(DI, BX, DX)
+	VMOVSS (BX), X6
+	VMOVSS 4(BX), X7
+	ADDQ   $8, BX
+	MOVQ   R8, AX
+	MOVQ   words+8(FP), DX
+	VPXOR  X0, X0, X0
+
+grain: // 128 components beside each of the query's planes
+	VBROADCASTI64X2 (BX), Z4
+	VPXORQ          (AX), Z4, Z4
+	VPOPCNTQ        Z4, Z4
+	VPADDQ          Z4, Z0, Z0
+	ADDQ            $64, AX
+	ADDQ            $16, BX
+	SUBQ            $8, DX
+	JGT             grain
+
+	VPSLLVQ       Z8, Z0, Z0
+	VEXTRACTI64X4 $1, Z0, Y1
+	VPADDQ        Y1, Y0, Y0
+	VEXTRACTI128  $1, Y0, X1
+	VPADDQ        X1, X0, X0
+	VPSRLDQ       $8, X0, X1
+	VPADDQ        X1, X0, X0
+	VMOVD         X0, AX
+	SCALE_BITS()
+	INCQ          DI
+	CMPQ          DI, R12
+	JLT           more
+	VZEROUPPER
+	RET
+
+// func dotBitsRowsPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
+TEXT ·dotBitsRowsPOPCNT(SB), NOSPLIT, $0-76
+	ARGS()
+	VMOVSS scale+68(FP), X9
+	VMOVSS bias+72(FP), X10
+	BITS_BYTES()
+
+	PREFETCH(AHEAD_BITS, more, line, row)
+	LOCATE(DI, BX, DX)
+	VMOVSS (BX), X6
+	VMOVSS 4(BX), X7
+	ADDQ   $8, BX
+	MOVQ   R8, AX
+	MOVQ   words+8(FP), DX
+	XORL   R8, R8          // the sum
+
+grain: // 128 components beside each of the query's planes, the highest first
+	MOVQ (BX), R15
+	MOVQ 8(BX), R13
+	DIFFERING(48)
+	LEAQ (R12)(R12*1), CX
+	DIFFERING(32)
+	ADDQ R12, CX
+	ADDQ CX, CX
+	DIFFERING(16)
+	ADDQ R12, CX
+	ADDQ CX, CX
+	DIFFERING(0)
+	ADDQ R12, CX
+	ADDQ CX, R8
+	ADDQ $64, AX
+	ADDQ $16, BX
+	SUBQ $8, DX
+	JGT  grain
+
+	MOVQ R8, AX
+	MOVQ q+0(FP), R8
+	MOVQ shift+24(FP), CX
+	MOVQ stride+32(FP), R10
+	MOVQ n+48(FP), R12
+	MOVQ out+56(FP), R13
+	SCALE_BITS()
+	BITS_BYTES()
+	INCQ DI
+	CMPQ DI, R12
+	JLT  more
 	VZEROUPPER
 	RET
 

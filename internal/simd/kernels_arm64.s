@@ -57,6 +57,7 @@ done:
 
 #define AHEAD_F32 4
 #define AHEAD_CODES 8
+#define AHEAD_BITS 16
 
 #define ZERO_SUMS() \
 	VEOR V0.B16, V0.B16, V0.B16; \
@@ -335,6 +336,59 @@ sum:
 	ADD   $1, R9, R9
 	CMP   R6, R9
 	BLT   more
+	RET
+
+// func dotBitsRowsNEON(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
+TEXT ·dotBitsRowsNEON(SB), NOSPLIT, $0-76
+	ARGS()
+	LSL   $1, R1, R19
+	ADD   $8, R19, R19
+	MOVW  most+64(FP), R20
+	FMOVS scale+68(FP), F9
+	FMOVS bias+72(FP), F10
+
+	PREFETCH(AHEAD_BITS, more, line, row)
+	LOCATE(R9, R12)
+	FMOVS (R12), F22
+	FMOVS 4(R12), F23
+	ADD   $8, R12, R12
+	MOVD  R0, R11
+	MOVD  R1, R13
+	VEOR  V0.B16, V0.B16, V0.B16
+
+grain: // 128 components beside each of the query's planes: bits that differ, by byte
+	VLD1.P 16(R12), [V16.B16]
+	VLD1.P 64(R11), [V4.B16, V5.B16, V6.B16, V7.B16]
+	VEOR   V16.B16, V4.B16, V4.B16
+	VEOR   V16.B16, V5.B16, V5.B16
+	VEOR   V16.B16, V6.B16, V6.B16
+	VEOR   V16.B16, V7.B16, V7.B16
+	VCNT   V4.B16, V4.B16
+	VCNT   V5.B16, V5.B16
+	VCNT   V6.B16, V6.B16
+	VCNT   V7.B16, V7.B16
+	VSHL   $1, V5.B16, V5.B16
+	VSHL   $2, V6.B16, V6.B16
+	VSHL   $3, V7.B16, V7.B16
+	VADD   V5.B16, V4.B16, V4.B16
+	VADD   V7.B16, V6.B16, V6.B16
+	VADD   V6.B16, V4.B16, V4.B16
+	WORD   $0x6e206880 // UADALP V0.8H, V4.16B
+	SUBS   $8, R13, R13
+	BGT    grain
+
+	VUADDLV V0.H8, V0
+	VMOV    V0.S[0], R14
+	SUBW    R14<<1, R20, R14
+	SCVTFWS R14, F0
+	FMULS   F9, F22, F22
+	FMULS   F22, F0, F0
+	FADDS   F23, F0, F0
+	FADDS   F10, F0, F0
+	FMOVS   F0, (R7)(R9<<2)
+	ADD     $1, R9, R9
+	CMP     R6, R9
+	BLT     more
 	RET
 
 // func prefetch(p unsafe.Pointer)

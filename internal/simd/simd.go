@@ -15,6 +15,11 @@
 // scale * (code[i] - 128), with codes 1 to 255. The offset makes rows unsigned,
 // as the byte dot product of AVX-512 VNNI wants them; its correction depends on
 // the query alone.
+//
+// # Bits
+//
+// A row of bits has one for each component, and the query four. The products of both
+// are the bits in which they agree less those in which they differ, four times over.
 package simd
 
 import (
@@ -28,12 +33,13 @@ type Level uint8
 
 // The levels, in no order across architectures.
 const (
-	Portable   Level = iota // Go, everywhere
-	NEON                    // arm64
-	NEONDot                 // the same with the byte dot product SDOT
-	AVX2                    // amd64 with AVX2 and FMA
-	AVX512                  // amd64 with AVX-512 F, BW, DQ and VL; int8 kernels as in AVX2
-	AVX512VNNI              // the same with the byte dot product VPDPBUSD
+	Portable      Level = iota // Go, everywhere
+	NEON                       // arm64
+	NEONDot                    // the same with the byte dot product SDOT
+	AVX2                       // amd64 with AVX2 and FMA
+	AVX512                     // amd64 with AVX-512 F, BW, DQ and VL; int8 kernels as in AVX2
+	AVX512VNNI                 // the same with the byte dot product VPDPBUSD
+	AVX512VPOPCNT              // the same with the count of bits VPOPCNTQ
 )
 
 // String returns the level's name.
@@ -51,12 +57,14 @@ func (l Level) String() string {
 		return "avx512"
 	case AVX512VNNI:
 		return "avx512vnni"
+	case AVX512VPOPCNT:
+		return "avx512vpopcnt"
 	}
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
-// CodeHeader is the size of what precedes the codes of a quantised row in
-// [Rows]: its scale and its bias, one native float32 each.
+// CodeHeader is the size of what precedes the codes of a quantised row, or the bits
+// of a row of them, in [Rows]: its scale and its bias, one native float32 each.
 const CodeHeader = 8
 
 var (

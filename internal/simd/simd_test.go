@@ -218,6 +218,63 @@ func codeKernels(t *testing.T, rng *rand.Rand, dim int, alloc func(int) []byte) 
 	}
 }
 
+// bitDims are the dimensions tested of bits.
+var bitDims = []int{128, 256, 384, 512, 640, 768, 896, 1024, 1536, 3968, 4096}
+
+func TestBitKernels(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		rng := random(t)
+		for range 20 {
+			for _, dim := range bitDims {
+				bitKernels(t, rng, dim, heap)
+			}
+		}
+	})
+}
+
+func bitKernels(t *testing.T, rng *rand.Rand, dim int, alloc func(int) []byte) {
+	t.Helper()
+	l := randomLayout(rng, CodeHeader+dim/8, alloc)
+	extreme := rng.IntN(4)
+	for id := range uint32(l.n) {
+		head := (*[2]float32)(l.At(id))
+		head[0], head[1] = float32(rng.NormFloat64()), float32(rng.NormFloat64())
+		_, _, row := bitRow(l.At(id), dim/64)
+		for i := range row {
+			if row[i] = rng.Uint64(); extreme == 0 {
+				row[i] = -(row[i] & 1)
+			}
+		}
+	}
+	us := make([]uint8, dim)
+	for i := range us {
+		if us[i] = uint8(rng.IntN(BitLevels)); extreme == 1 {
+			us[i] = 15
+		}
+	}
+	q := QueryBits{Scale: float32(rng.NormFloat64()), Bias: float32(rng.NormFloat64())}
+	q.planes = unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(alloc(dim/2)))), dim/16)
+	q.SetLevels(us)
+	ids := l.randomIDs(rng)
+	out := make([]float32, len(ids))
+	DotBitsRows(&q, &l.Rows, ids, out)
+	for i, id := range ids {
+		scale, bias, row := bitRow(l.At(id), dim/64)
+		product := 0
+		for k, u := range us {
+			v := 2*int(u) - (BitLevels - 1)
+			if row[k/64]>>(k%64)&1 == 0 {
+				v = -v
+			}
+			product += v
+		}
+		want := float32(float32(float32(product)*(scale*q.Scale))+bias) + q.Bias
+		if out[i] != want {
+			t.Fatalf("DotBitsRows of %d components: %v; want %v", dim, out[i], want)
+		}
+	}
+}
+
 func TestEmptyAndMismatched(t *testing.T) {
 	if Dot(nil, nil) != 0 || SquaredL2(nil, nil) != 0 {
 		t.Error("empty vectors have a product")
@@ -239,6 +296,9 @@ func BenchmarkRows(b *testing.B) {
 		rows := Rows{Pages: []unsafe.Pointer{unsafe.Pointer(&page[0])}, Shift: 12, Stride: uintptr(4 * dim)}
 		codes := rows
 		codes.Stride = uintptr(CodeHeader+dim+7) &^ 7
+		sketches := rows
+		sketches.Stride = uintptr(CodeHeader+dim/8+7) &^ 7
+		bits := QueryBits{planes: make([]uint64, (dim+BitGrain-1)/BitGrain*planes*grainWords)}
 		vec, out := page[:dim], make([]float32, list)
 		q := Query8{Codes: make([]int8, dim), Scale: 1}
 		ids := make([]uint32, list)
@@ -250,6 +310,7 @@ func BenchmarkRows(b *testing.B) {
 			"l2":       func() { SquaredL2Rows(vec, &rows, ids, out) },
 			"dotcodes": func() { DotCodesRows(vec, &codes, ids, out) },
 			"dot8":     func() { Dot8Rows(&q, &codes, ids, out) },
+			"dotbits":  func() { DotBitsRows(&bits, &sketches, ids, out) },
 		}
 		for _, l := range Levels() {
 			for name, kernel := range kernels {

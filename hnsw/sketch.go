@@ -1,0 +1,292 @@
+package hnsw
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
+
+// A sketch is one bit for each component of a row: the signs of what the row has
+// beyond a centre, after a random rotation, with a factor and a bias that turn their
+// product with a query into an unbiased estimate of the key of the row's codes (Gao
+// and Long, RaBitQ, SIGMOD 2024). Rows whose codes lie in the file have one in memory:
+// walks and flat searches go by it, and read the codes of the few rows that it doesn't
+// rule out. Sketches follow from the codes, and so are in no snapshot.
+
+const (
+	// leastSketched is the dimension from which on rows get sketches: of fewer
+	// components the signs tell little.
+	leastSketched = 128
+	// centreRows is how many rows the centre is the mean of.
+	centreRows = 4096
+	// sketchDeviation is the standard deviation of an estimate's error, for a row of
+	// factor 1 and a query of length 1: the signs of a random direction leave out
+	// 1 - 2/pi of its square, and four bits .0115 of the query's.
+	sketchDeviation = 0.612
+	// queryStep is the distance of a query's 16 levels in units of its root mean
+	// square, at which they lose the least.
+	queryStep = 0.335
+)
+
+// sketches are those of an index's rows from a slot on.
+type sketches struct {
+	arena
+	from     uint32
+	rotation *rotation
+	centre   []float32
+	square   float64       // of its length
+	largest  atomic.Uint64 // factor of a row ever stored, as float64 bits
+	turned   []float32     // the writer's rotated row
+}
+
+// growSketches makes room for sketches of slots below n, if any of them is in the
+// file.
+func (x *Index) growSketches(n uint32) error {
+	s := x.sketches.Load()
+	if s == nil {
+		filed := x.codes.filed.Load()
+		if filed == 0 || x.cfg.Dim < leastSketched {
+			return nil
+		}
+		t := x.codes.table.Load()
+		s = x.newSketches(uint32(len(t.Pages)-int(filed)) << t.Shift)
+		x.sketches.Store(s)
+	}
+	return s.grow(n)
+}
+
+// newSketches prepares sketches of the slots from one on. Their centre is the mean
+// of rows before it.
+func (x *Index) newSketches(from uint32) *sketches {
+	s := &sketches{from: from, rotation: newRotation(x.cfg.Dim), centre: make([]float32, x.cfg.Dim)}
+	s.init(sketchStride(s.rotation.dim))
+	s.turned = make([]float32, s.rotation.dim)
+	sum, rows := make([]float64, x.cfg.Dim), 0
+	for slot := uint32(0); slot < from; slot += from/centreRows + 1 {
+		row := x.codeRow(slot)
+		if row.head[0] == 0 {
+			continue // there may never have been a row
+		}
+		x.decoded = row.decode(x.decoded[:0])
+		for i, v := range x.decoded {
+			sum[i] += float64(v)
+		}
+		rows++
+	}
+	for i := range s.centre {
+		s.centre[i] = float32(sum[i] / float64(max(rows, 1)))
+	}
+	s.square = squaredNorm(s.centre)
+	return s
+}
+
+// sketchStride keeps a sketch within one cache line, if it fits.
+func sketchStride(dim int) uintptr {
+	const line = 64
+	return max(simd.CodeHeader+uintptr(dim/8), line)
+}
+
+// bytes returns the memory that the sketches of slots below n take.
+func (s *sketches) bytes(n uint32) int64 {
+	if s == nil || n < s.from {
+		return 0
+	}
+	return int64(n-s.from) * int64(s.table.Load().Stride)
+}
+
+// has tells whether a slot has a sketch.
+func (s *sketches) has(slot uint32) bool { return s != nil && slot >= s.from }
+
+// factor returns that of a slot's sketch.
+func (s *sketches) factor(slot uint32) float64 {
+	return float64(*(*float32)(s.table.Load().At(slot)))
+}
+
+// store sketches a row, if its slot is to have a sketch; turned has room for it.
+func (s *sketches) store(slot uint32, row []float32, bias float32, turned []float32) {
+	at := s.table.Load().At(slot)
+	words := unsafe.Slice((*uint64)(unsafe.Add(at, simd.CodeHeader)), len(turned)/64)
+	// key = (row-centre)(query-centre) + (row-centre)centre + bias + query*centre:
+	// the first is what is estimated, the last is the query's.
+	s.turn(row, turned)
+	magnitudes := 0.0
+	for w := range words {
+		word, sum := signs((*[64]float32)(turned[w*64:]))
+		words[w] = word
+		magnitudes += float64(sum)
+	}
+	factor := float32(0)
+	if magnitudes > 0 {
+		factor = float32(squaredNorm(turned) / magnitudes)
+	}
+	head := (*[2]float32)(at)
+	head[0], head[1] = factor, float32(s.product(row)-s.square)+bias
+	raise(&s.largest, float64(factor))
+}
+
+// signs returns which of the components are not negative, and the sum of their
+// magnitudes, in two chains of additions that don't wait for each other.
+func signs(v *[64]float32) (positive uint64, magnitudes float32) {
+	const sign = 1 << 31
+	var even, odd float32
+	for i := 0; i < len(v); i += 2 {
+		a, b := math.Float32bits(v[i]), math.Float32bits(v[i+1])
+		positive |= uint64(^a>>31)<<i | uint64(^b>>31)<<(i+1)
+		even += math.Float32frombits(a &^ sign)
+		odd += math.Float32frombits(b &^ sign)
+	}
+	return positive, even + odd
+}
+
+// product returns the dot product of a vector and the centre.
+func (s *sketches) product(vec []float32) float64 { return float64(simd.Dot(vec, s.centre)) }
+
+// turn sets dst to what a vector has beyond the centre, rotated.
+func (s *sketches) turn(vec, dst []float32) {
+	for i, v := range vec {
+		dst[i] = v - s.centre[i]
+	}
+	clear(dst[len(vec):])
+	s.rotation.turn(dst)
+}
+
+// sketchQuery is a query for sketches.
+type sketchQuery struct {
+	bits      simd.QueryBits
+	turned    []float32
+	levels    []uint8
+	deviation float64 // of the key's error, for a row of factor 1
+	allowed   float64 // as much of it as a search allows for
+}
+
+// query makes a vector the query.
+func (s *sketches) query(q *sketchQuery, vec []float32) {
+	if q.turned == nil {
+		q.turned, q.levels = make([]float32, s.rotation.dim), make([]uint8, s.rotation.dim)
+	}
+	s.turn(vec, q.turned)
+	square := squaredNorm(q.turned)
+	inv := float32(0)
+	if square > 0 {
+		inv = float32(1 / (queryStep * math.Sqrt(square/float64(len(q.turned)))))
+	}
+	var product float64
+	for i, v := range q.turned {
+		level := min(max(int32(v*inv+simd.BitLevels/2), 0), simd.BitLevels-1)
+		q.levels[i] = uint8(level)
+		product += float64(v) * float64(2*level-(simd.BitLevels-1))
+	}
+	q.bits.SetLevels(q.levels)
+	q.bits.Scale, q.bits.Bias = 0, float32(s.product(vec))
+	if product > 0 {
+		// As long as the query along its own direction: else estimates would be biased.
+		q.bits.Scale = float32(square / product)
+	}
+	q.deviation = sketchDeviation * math.Sqrt(square)
+}
+
+// split puts the slots without a sketch first, and returns how many they are.
+func (s *sketches) split(slots []uint32) (n int) {
+	for i, slot := range slots {
+		if slot < s.from {
+			slots[i], slots[n] = slots[n], slot
+			n++
+		}
+	}
+	return n
+}
+
+// bySketches has the beam go by sketches, for a query that its codes are of, where
+// there are any.
+func (b *beam) bySketches(vec []float32) {
+	b.sketches = b.x.sketches.Load()
+	if b.sketches != nil {
+		b.sketches.query(&b.sketch, vec)
+	}
+}
+
+// recode gives candidates the keys of their codes instead of estimates, and sorts
+// them anew.
+func (b *beam) recode(found []candidate) {
+	if b.sketches == nil {
+		return
+	}
+	b.ids = b.ids[:0]
+	for _, c := range found {
+		b.ids = append(b.ids, c.slot)
+	}
+	out := b.room(len(b.ids))
+	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), b.ids, out)
+	for i, score := range out {
+		found[i].score = score
+	}
+	slices.SortFunc(found, compareCandidates)
+}
+
+// allow sets how sure the search is to be that nothing is left out.
+func (r *searcher) allow(deviations float64) {
+	r.probe.allow(deviations)
+	r.beam.sketch.allowed = deviations * r.beam.sketch.deviation
+}
+
+// slack returns by how much the key of a candidate may be off: an estimate is one of
+// the key of the codes.
+func (r *searcher) slack(slot uint32) float64 {
+	if s := r.beam.sketches; s.has(slot) {
+		return r.beam.sketch.allowed*s.factor(slot) + r.codesSlack()
+	}
+	return r.probe.slack(*(*float32)(r.x.codes.table.Load().At(slot)))
+}
+
+// mostSlack returns the largest slack of any candidate.
+func (r *searcher) mostSlack() float64 {
+	slack := r.codesSlack()
+	if s := r.beam.sketches; s != nil {
+		slack += r.beam.sketch.allowed * load(&s.largest)
+	}
+	return slack
+}
+
+// codesSlack returns the largest slack of any candidate's codes.
+func (r *searcher) codesSlack() float64 { return r.probe.slack(float32(load(&r.x.bounds.scale))) }
+
+// recodeStep is how many codes are read between looks at the bar.
+const recodeStep = 8
+
+// byCodes returns the candidates, which are sorted, by the keys of their codes. It
+// leaves out those that the slack of their sketches keeps from being among the k
+// best.
+func (r *searcher) byCodes(found []candidate, k int) []candidate {
+	if r.beam.sketches == nil {
+		return found
+	}
+	best := topK{k: k}
+	kept, codesSlack := found[:0], r.codesSlack()
+	for len(found) > 0 {
+		r.ids = r.ids[:0]
+		room := recodeStep
+		if missing := k - len(best.hits); missing > room {
+			room = min(missing+recodeStep, batch)
+		}
+		for len(found) > 0 && len(r.ids) < room {
+			c := found[0]
+			found = found[1:]
+			slot := c.slot & slotMask
+			if len(best.hits) == k && float64(c.score)+r.slack(slot)+codesSlack < float64(best.hits[0].Score) {
+				continue
+			}
+			r.ids = append(r.ids, slot)
+		}
+		out := r.out[:len(r.ids)]
+		simd.Dot8Rows(&r.beam.query, r.x.codes.table.Load(), r.ids, out)
+		for i, key := range out {
+			kept = append(kept, candidate{key, r.ids[i]})
+			best.push(Hit{Slot: r.ids[i], Score: key})
+		}
+	}
+	slices.SortFunc(kept, compareCandidates)
+	return kept
+}

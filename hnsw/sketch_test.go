@@ -1,0 +1,230 @@
+package hnsw
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
+
+// sketched has the rows to come, in slots from one on, get sketches, whatever their
+// dimension is and wherever their codes lie.
+func sketched(t testing.TB, x *Index, from uint32) {
+	t.Helper()
+	if err := x.growTo(from); err != nil {
+		t.Fatal(err)
+	}
+	x.sketches.Store(x.newSketches(from))
+}
+
+// TestRotation compares the fast transform with the sums that define it, and a
+// rotation with what it must keep.
+func TestRotation(t *testing.T) {
+	rng := random(t)
+	for n := 8; n <= MaxDim; n *= 2 {
+		v := randomVector(rng, n)
+		got := slices.Clone(v)
+		hadamard(got)
+		for range 8 {
+			i, want := rng.IntN(n), 0.0
+			for j, x := range v {
+				want += float64(x) * float64(1-2*parity(i&j))
+			}
+			if math.Abs(float64(got[i])-want) > 1e-4*math.Sqrt(float64(n)) {
+				t.Fatalf("component %d of %d: %v; want %v", i, n, got[i], want)
+			}
+		}
+	}
+	for _, dim := range []int{1, 100, 128, 384, 784, 1000, 1536, MaxDim} {
+		r := newRotation(dim)
+		a, b := make([]float32, r.dim), make([]float32, r.dim)
+		copy(a, randomVector(rng, dim))
+		b[rng.IntN(dim)] = 1
+		want, length := simd.Dot(a, b), math.Sqrt(squaredNorm(a))
+		r.turn(a)
+		r.turn(b)
+		if got := simd.Dot(a, b); math.Abs(float64(got-want)) > 1e-4*length {
+			t.Errorf("%d components: the product is %v; before the rotation %v", dim, got, want)
+		}
+		if got := math.Sqrt(squaredNorm(a)); math.Abs(got-length) > 1e-5*length {
+			t.Errorf("%d components: the length is %v; before the rotation %v", dim, got, length)
+		}
+		// One component is spread over all.
+		if most := largestMagnitude(b); dim >= leastSketched && most > 8/math.Sqrt(float64(r.dim)) {
+			t.Errorf("%d components: an axis is rotated to a vector with a component of %v", dim, most)
+		}
+	}
+}
+
+func parity(v int) (p int) {
+	for ; v != 0; v &= v - 1 {
+		p ^= 1
+	}
+	return p
+}
+
+// TestEstimates: they are right in the mean, and as far off as they are said to be.
+func TestEstimates(t *testing.T) {
+	rng := random(t)
+	for _, m := range []Metric{Cosine, Dot, L2} {
+		for dim, scale := range map[int]float32{128: 1, 384: 1e15, 1000: 1e-15} {
+			x := mustNew(t, Config{Dim: dim, Metric: m})
+			vecs := clustered(rng, 620, dim, 7)
+			for _, v := range vecs {
+				v[3] += 0.5 // away from the origin
+				for i := range v {
+					v[i] *= scale
+				}
+			}
+			for _, v := range vecs[:200] {
+				mustAdd(t, x, v)
+			}
+			sketched(t, x, 200)
+			for _, v := range vecs[200:600] {
+				mustAdd(t, x, v)
+			}
+			var sum, squares, n float64
+			for _, q := range vecs[600:] {
+				r := newSearcher(x)
+				r.setQuery(q, math.Sqrt(squaredNorm(q)))
+				r.beam.bySketches(r.probe.vec)
+				r.allow(1)
+				for slot := range x.Len() {
+					key := r.beam.scoreOne(slot)
+					code := newBeamOf(x, r).scoreOne(slot)
+					if slot < 200 {
+						if key != code {
+							t.Fatalf("slot %d has no sketch, but its key is %v; by codes %v", slot, key, code)
+						}
+						continue
+					}
+					z := float64(key-code) / r.slack(slot)
+					sum += z
+					squares += z * z
+					n++
+				}
+			}
+			mean, deviation := sum/n, math.Sqrt(squares/n)
+			t.Logf("%s, %d components: %.2f deviations off in the mean, %.2f at the root mean square", m, dim, mean, deviation)
+			if math.Abs(mean) > 0.3 || deviation < 0.75 || deviation > 1.15 {
+				t.Errorf("%s, %d components: %.2f deviations off in the mean, %.2f at the root mean square", m, dim, mean, deviation)
+			}
+		}
+	}
+}
+
+// newBeamOf is a beam that goes by codes, with the query of a searcher.
+func newBeamOf(x *Index, r *searcher) *beam {
+	b := newBeam(x)
+	b.query = r.beam.query
+	return b
+}
+
+// TestSketchesFind: with all rows or a part of them sketched, searches of each kind
+// find what they do by codes, in graphs that were linked by sketches.
+func TestSketchesFind(t *testing.T) {
+	sequential(t)
+	rng := random(t)
+	const n, dim = 6000, 128
+	vecs := clustered(rng, n+40, dim, 60)
+	queries := vecs[n:]
+	some := NewSet()
+	for slot := range uint32(n) {
+		if rng.IntN(5) == 0 {
+			some.Add(slot)
+		}
+	}
+	for _, metric := range []Metric{Cosine, Dot, L2} {
+		for _, from := range []uint32{0, n / 3} {
+			x := newGraph(t, Config{Dim: dim, Metric: metric, EfConstruction: 100})
+			for slot, v := range vecs[:n] {
+				if uint32(slot) == from {
+					sketched(t, x, from)
+				}
+				mustAdd(t, x, v)
+			}
+			mustLink(t, x)
+			checkGraph(t, x)
+			for _, c := range []struct {
+				within   *Set
+				strategy Strategy
+				least    float64
+			}{{nil, Flat, 0.9999}, {some, Flat, 0.9999}, {nil, Sweep, 0.97}, {some, Sweep, 0.97}, {some, Within, 0.95}, {some, Planned, 0.97}} {
+				s := Search{K: 10, Ef: 100, Slots: x.Len(), Within: c.within, Strategy: c.strategy}
+				if got := recall(t, x, queries, s); got < c.least {
+					t.Errorf("%s from slot %d on, strategy %d: recall %.4f, want %v", metric, from, c.strategy, got, c.least)
+				}
+			}
+		}
+	}
+}
+
+// TestSketchesAfterASnapshot: they are made again as they were, by however many
+// processors.
+func TestSketchesAfterASnapshot(t *testing.T) {
+	rng := random(t)
+	const n, dim = 5000, 128
+	x := newGraph(t, Config{Dim: dim, EfConstruction: 20})
+	sketched(t, x, 0)
+	for _, v := range clustered(rng, n, dim, 9) {
+		mustAdd(t, x, v)
+	}
+	x.Remove(17)
+	cfg := x.Config()
+	y := mustRead(t, snapshotOf(t, x), cfg)
+	d := &snapshotReader{x: y, states: make([]uint8, n)}
+	for slot := range d.states {
+		if x.Live(uint32(slot)) {
+			d.states[slot] = slotPending
+		}
+	}
+	sketched(t, y, 0)
+	if err := y.growSketches(n); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.sketch(); err != nil {
+		t.Fatal(err)
+	}
+	for slot := range uint32(n) {
+		if !x.Live(slot) {
+			continue
+		}
+		if got, want := sketchOf(y, slot), sketchOf(x, slot); !bytes.Equal(got, want) {
+			t.Fatalf("slot %d: %x; was %x", slot, got, want)
+		}
+	}
+	if got, want := load(&y.sketches.Load().largest), load(&x.sketches.Load().largest); got > want {
+		t.Errorf("the largest factor is %v; was %v", got, want)
+	}
+}
+
+func sketchOf(x *Index, slot uint32) []byte {
+	s := x.sketches.Load()
+	return bytes.Clone((*[MaxDim]byte)(s.table.Load().At(slot))[:simd.CodeHeader+s.rotation.dim/8])
+}
+
+// BenchmarkSketch is what a row pays for its sketch, and what a query does.
+func BenchmarkSketch(b *testing.B) {
+	for _, dim := range []int{384, 768, 1024} {
+		x := mustNew(b, Config{Dim: dim})
+		sketched(b, x, 0)
+		v := randomVector(rand.New(rand.NewPCG(1, 1)), dim)
+		mustAdd(b, x, v)
+		s := x.sketches.Load()
+		b.Run(fmt.Sprintf("row of %d", dim), func(b *testing.B) {
+			for b.Loop() {
+				s.store(0, v, 0, s.turned)
+			}
+		})
+		b.Run(fmt.Sprintf("query of %d", dim), func(b *testing.B) {
+			beam := newBeam(x)
+			for b.Loop() {
+				beam.bySketches(v)
+			}
+		})
+	}
+}
