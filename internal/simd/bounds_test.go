@@ -37,6 +37,9 @@ func TestNothingIsReadBeyondRows(t *testing.T) {
 		for _, dim := range bitDims {
 			t.Run("", func(t *testing.T) { bitKernels(t, rng, dim, guarded(t)) })
 		}
+		for n := 8; n <= 4096; n *= 2 {
+			t.Run("", func(t *testing.T) { hadamards(t, rng, n, guarded(t)) })
+		}
 		for _, dim := range dims() {
 			t.Run("", func(t *testing.T) {
 				floatKernels(t, rng, dim, "normal", guarded(t))

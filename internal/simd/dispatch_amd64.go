@@ -82,6 +82,14 @@ func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
 	}
 }
 
+func hadamard(v, factors []float32) {
+	if active == Portable {
+		hadamardGo(v, factors)
+		return
+	}
+	hadamardAVX2(&v[0], &factors[0], len(v))
+}
+
 //go:noescape
 func dotRowsAVX512(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
 
@@ -111,6 +119,9 @@ func dotBitsRowsVPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint,
 
 //go:noescape
 func dotBitsRowsPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
+
+//go:noescape
+func hadamardAVX2(v, factors *float32, n int)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)

@@ -57,6 +57,14 @@ func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
 	dotBitsRowsNEON(&q.planes[0], len(q.planes), &rows.Pages[0], rows.Shift, rows.Stride, &ids[0], len(ids), &out[0], q.most(), q.Scale, q.Bias)
 }
 
+func hadamard(v, factors []float32) {
+	if active == Portable {
+		hadamardGo(v, factors)
+		return
+	}
+	hadamardNEON(&v[0], &factors[0], len(v))
+}
+
 //go:noescape
 func dotRowsNEON(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
 
@@ -74,6 +82,9 @@ func dot8RowsNEONDot(q *int8, dim int, pages *unsafe.Pointer, shift uint, stride
 
 //go:noescape
 func dotBitsRowsNEON(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
+
+//go:noescape
+func hadamardNEON(v, factors *float32, n int)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)

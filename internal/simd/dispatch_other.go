@@ -22,4 +22,6 @@ func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
 	dotBitsRowsGo(q, rows, ids, out)
 }
 
+func hadamard(v, factors []float32) { hadamardGo(v, factors) }
+
 func prefetch(unsafe.Pointer) {}

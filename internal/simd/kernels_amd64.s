@@ -768,6 +768,81 @@ grain: // 128 components beside each of the query's planes, the highest first
 	VZEROUPPER
 	RET
 
+// What the components of eight are added times, for differences at a distance of 1,
+// 2 and 4.
+DATA signs<>+0(SB)/8, $0xbf8000003f800000
+DATA signs<>+8(SB)/8, $0xbf8000003f800000
+DATA signs<>+16(SB)/8, $0xbf8000003f800000
+DATA signs<>+24(SB)/8, $0xbf8000003f800000
+DATA signs<>+32(SB)/8, $0x3f8000003f800000
+DATA signs<>+40(SB)/8, $0xbf800000bf800000
+DATA signs<>+48(SB)/8, $0x3f8000003f800000
+DATA signs<>+56(SB)/8, $0xbf800000bf800000
+DATA signs<>+64(SB)/8, $0x3f8000003f800000
+DATA signs<>+72(SB)/8, $0x3f8000003f800000
+DATA signs<>+80(SB)/8, $0xbf800000bf800000
+DATA signs<>+88(SB)/8, $0xbf800000bf800000
+GLOBL signs<>(SB), RODATA|NOPTR, $96
+
+// func hadamardAVX2(v, factors *float32, n int)
+TEXT ·hadamardAVX2(SB), NOSPLIT, $0-24
+	MOVQ    v+0(FP), DI
+	MOVQ    factors+8(FP), AX
+	MOVQ    n+16(FP), R9
+	SHLQ    $2, R9                // bytes
+	LEAQ    (DI)(R9*1), DX        // the end
+	VMOVUPS signs<>+0(SB), Y13
+	VMOVUPS signs<>+32(SB), Y14
+	VMOVUPS signs<>+64(SB), Y15
+	MOVQ    DI, SI
+
+eight: // times its sign, plus the other of each pair: the layers within eight components
+	VMOVUPS     (SI), Y0
+	VMULPS      (AX), Y0, Y0
+	VPERMILPS   $0xb1, Y0, Y1
+	VFMADD213PS Y1, Y13, Y0
+	VPERMILPS   $0x4e, Y0, Y1
+	VFMADD213PS Y1, Y14, Y0
+	VPERM2F128  $1, Y0, Y0, Y1
+	VFMADD213PS Y1, Y15, Y0
+	VMOVUPS     Y0, (SI)
+	ADDQ        $32, AX
+	ADDQ        $32, SI
+	CMPQ        SI, DX
+	JCS         eight
+
+	MOVQ $32, R8 // the distance of pairs in a layer
+
+layer:
+	CMPQ R8, R9
+	JGE  done
+	MOVQ DI, SI
+
+block:
+	LEAQ (SI)(R8*1), BX
+	MOVQ BX, R10
+
+pair:
+	VMOVUPS (SI), Y0
+	VMOVUPS (BX), Y1
+	VADDPS  Y1, Y0, Y2
+	VSUBPS  Y1, Y0, Y3
+	VMOVUPS Y2, (SI)
+	VMOVUPS Y3, (BX)
+	ADDQ    $32, SI
+	ADDQ    $32, BX
+	CMPQ    SI, R10
+	JCS     pair
+	MOVQ    BX, SI
+	CMPQ    SI, DX
+	JCS     block
+	SHLQ    $1, R8
+	JMP     layer
+
+done:
+	VZEROUPPER
+	RET
+
 // func prefetch(p unsafe.Pointer)
 TEXT ·prefetch(SB), NOSPLIT, $0-8
 	MOVQ       p+0(FP), AX

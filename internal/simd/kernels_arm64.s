@@ -391,6 +391,67 @@ grain: // 128 components beside each of the query's planes: bits that differ, by
 	BLT     more
 	RET
 
+// func hadamardNEON(v, factors *float32, n int)
+TEXT ·hadamardNEON(SB), NOSPLIT, $0-24
+	MOVD v+0(FP), R0
+	MOVD factors+8(FP), R1
+	MOVD n+16(FP), R2
+	LSL  $2, R2, R2     // bytes
+	ADD  R2, R0, R3     // the end
+	MOVD R0, R4
+
+eight: // the even and the odd of each layer within eight components, in turns
+	VLD1   (R4), [V0.S4, V1.S4]
+	VLD1.P 32(R1), [V2.S4, V3.S4]
+	WORD   $0x6e22dc00 // FMUL V0.4S, V0.4S, V2.4S
+	WORD   $0x6e23dc21 // FMUL V1.4S, V1.4S, V3.4S
+	VUZP1  V1.S4, V0.S4, V2.S4
+	VUZP2  V1.S4, V0.S4, V3.S4
+	WORD   $0x4e23d440 // FADD V0.4S, V2.4S, V3.4S
+	WORD   $0x4ea3d441 // FSUB V1.4S, V2.4S, V3.4S
+	VUZP1  V1.S4, V0.S4, V2.S4
+	VUZP2  V1.S4, V0.S4, V3.S4
+	WORD   $0x4e23d440 // FADD V0.4S, V2.4S, V3.4S
+	WORD   $0x4ea3d441 // FSUB V1.4S, V2.4S, V3.4S
+	VUZP1  V1.S4, V0.S4, V2.S4
+	VUZP2  V1.S4, V0.S4, V3.S4
+	WORD   $0x4e23d440 // FADD V0.4S, V2.4S, V3.4S
+	WORD   $0x4ea3d441 // FSUB V1.4S, V2.4S, V3.4S
+	VST1.P [V0.S4, V1.S4], 32(R4)
+	CMP    R3, R4
+	BLO    eight
+
+	MOVD $32, R5 // the distance of pairs in a layer
+
+layer:
+	CMP  R2, R5
+	BGE  done
+	MOVD R0, R4
+
+block:
+	ADD  R5, R4, R6
+	MOVD R6, R7
+
+pair:
+	VLD1   (R4), [V0.S4, V1.S4]
+	VLD1   (R6), [V2.S4, V3.S4]
+	WORD   $0x4e22d404 // FADD V4.4S, V0.4S, V2.4S
+	WORD   $0x4e23d425 // FADD V5.4S, V1.4S, V3.4S
+	WORD   $0x4ea2d406 // FSUB V6.4S, V0.4S, V2.4S
+	WORD   $0x4ea3d427 // FSUB V7.4S, V1.4S, V3.4S
+	VST1.P [V4.S4, V5.S4], 32(R4)
+	VST1.P [V6.S4, V7.S4], 32(R6)
+	CMP    R7, R4
+	BLO    pair
+	MOVD   R6, R4
+	CMP    R3, R4
+	BLO    block
+	LSL    $1, R5, R5
+	B      layer
+
+done:
+	RET
+
 // func prefetch(p unsafe.Pointer)
 TEXT ·prefetch(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0

@@ -3,7 +3,9 @@ package simd
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -275,6 +277,42 @@ func bitKernels(t *testing.T, rng *rand.Rand, dim int, alloc func(int) []byte) {
 	}
 }
 
+// TestHadamard compares the fast transform with the sums that define it, and each
+// level with the portable one.
+func TestHadamard(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		rng := random(t)
+		for n := 8; n <= 4096; n *= 2 {
+			hadamards(t, rng, n, heap)
+		}
+	})
+}
+
+func hadamards(t *testing.T, rng *rand.Rand, n int, alloc func(int) []byte) {
+	t.Helper()
+	vector := func() []float32 {
+		v := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(alloc(4*n)))), n)
+		fill(rng, v, "normal")
+		return v
+	}
+	got, factors := vector(), vector()
+	v, portable := slices.Clone(got), slices.Clone(got)
+	Hadamard(got, factors)
+	hadamardGo(portable, factors)
+	if !slices.Equal(got, portable) {
+		t.Fatalf("%d components are transformed to others than by the portable kernel", n)
+	}
+	for range 8 {
+		i, want, magnitude := rng.IntN(n), 0.0, 0.0
+		for j, x := range v {
+			term := float64(x) * float64(factors[j])
+			want += term * float64(1-2*(bits.OnesCount(uint(i&j))&1))
+			magnitude += math.Abs(term)
+		}
+		checkSum(t, "Hadamard", got[i], n, want, magnitude)
+	}
+}
+
 func TestEmptyAndMismatched(t *testing.T) {
 	if Dot(nil, nil) != 0 || SquaredL2(nil, nil) != 0 {
 		t.Error("empty vectors have a product")
@@ -298,7 +336,7 @@ func BenchmarkRows(b *testing.B) {
 		codes.Stride = uintptr(CodeHeader+dim+7) &^ 7
 		sketches := rows
 		sketches.Stride = uintptr(CodeHeader+dim/8+7) &^ 7
-		bits := QueryBits{planes: make([]uint64, (dim+BitGrain-1)/BitGrain*planes*grainWords)}
+		query := QueryBits{planes: make([]uint64, (dim+BitGrain-1)/BitGrain*planes*grainWords)}
 		vec, out := page[:dim], make([]float32, list)
 		q := Query8{Codes: make([]int8, dim), Scale: 1}
 		ids := make([]uint32, list)
@@ -310,7 +348,7 @@ func BenchmarkRows(b *testing.B) {
 			"l2":       func() { SquaredL2Rows(vec, &rows, ids, out) },
 			"dotcodes": func() { DotCodesRows(vec, &codes, ids, out) },
 			"dot8":     func() { Dot8Rows(&q, &codes, ids, out) },
-			"dotbits":  func() { DotBitsRows(&bits, &sketches, ids, out) },
+			"dotbits":  func() { DotBitsRows(&query, &sketches, ids, out) },
 		}
 		for _, l := range Levels() {
 			for name, kernel := range kernels {
