@@ -7,9 +7,8 @@ import "math/bits"
 // the same order, and so give the same.
 func Hadamard(v, factors []float32) {
 	mustMatch(len(v), len(factors))
-	if len(v) < 8 || bits.OnesCount(uint(len(v))) != 1 {
-		panic("simd: a transform of a number of components that is no power of two from 8 on")
-	}
+	mustMatch(len(v)%8, 0)
+	mustMatch(bits.OnesCount(uint(len(v))), 1)
 	hadamard(v, factors)
 }
 
