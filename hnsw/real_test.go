@@ -61,20 +61,18 @@ func TestRealEmbeddings(t *testing.T) {
 	for _, v := range real[:asking] {
 		queries = append(queries, perturbed(rng, v, 0.5))
 	}
-	x := linkedIndex(t, Config{Dim: len(real[0])}, vecs)
-	s := Search{K: 10, Slots: x.Len()}
-	for _, c := range []struct {
-		strategy Strategy
-		ef       int
-		least    float64
-	}{{Flat, 0, 0.9999}, {Sweep, 512, 0.995}, {Sweep, 64, 0.98}} {
-		s.Strategy, s.Ef = c.strategy, c.ef
-		got := recall(t, x, queries, s)
-		t.Logf("strategy %d, ef %d: recall %.4f", c.strategy, c.ef, got)
-		if got < c.least {
-			t.Errorf("strategy %d: recall %.4f, want %v", c.strategy, got, c.least)
+	checkRecall(t, "codes", linkedIndex(t, Config{Dim: len(real[0])}, vecs), queries,
+		leastRecall{Flat, 0, 0.9999}, leastRecall{Sweep, 512, 0.995}, leastRecall{Sweep, 64, 0.98})
+	x := newGraph(t, Config{Dim: len(real[0])})
+	for i, v := range vecs {
+		if i == len(vecs)/8 {
+			sketched(t, x, uint32(i))
 		}
+		mustAdd(t, x, v)
 	}
+	mustLink(t, x)
+	checkRecall(t, "sketches", x, queries,
+		leastRecall{Flat, 0, 0.9999}, leastRecall{Sweep, 128, 0.98}, leastRecall{Sweep, 64, 0.97})
 	// Rotation would spread the components that are so large that they take codes
 	// from all others. It is not done: the second look sets right what codes get
 	// wrong, and reads few more rows for it.
@@ -89,6 +87,24 @@ func TestRealEmbeddings(t *testing.T) {
 		plain, asked, turned, askedTurned, outlier(real))
 	if asked > 1.5*askedTurned {
 		t.Errorf("%.1f rows are looked at; %.1f were the vectors rotated", asked, askedTurned)
+	}
+}
+
+// leastRecall is what a way to search must reach.
+type leastRecall struct {
+	strategy Strategy
+	ef       int
+	least    float64
+}
+
+func checkRecall(t *testing.T, by string, x *Index, queries [][]float32, cases ...leastRecall) {
+	t.Helper()
+	for _, c := range cases {
+		got := recall(t, x, queries, Search{K: 10, Slots: x.Len(), Strategy: c.strategy, Ef: c.ef})
+		t.Logf("by %s, strategy %d, ef %d: recall %.4f", by, c.strategy, c.ef, got)
+		if got < c.least {
+			t.Errorf("by %s, strategy %d, ef %d: recall %.4f, want %v", by, c.strategy, c.ef, got, c.least)
+		}
 	}
 }
 
