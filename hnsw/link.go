@@ -191,7 +191,8 @@ func (w *builder) connect(slot uint32, level int) {
 }
 
 // nearest returns the candidates for a slot's links in a layer, best first:
-// live ones, unless there are none.
+// live ones, unless there are none. Of those found by sketches it reads the codes of
+// the better half: links to the others are next to never chosen.
 func (w *builder) nearest(slot uint32, from []candidate, level int) []candidate {
 	b := w.beam
 	b.visible = nil
@@ -207,7 +208,10 @@ func (w *builder) nearest(slot uint32, from []candidate, level int) []candidate 
 			w.near = append(w.near, candidate{c.score, c.slot & slotMask})
 		}
 	}
-	b.recode(w.near)
+	if b.sketches != nil {
+		w.near = w.near[:min(len(w.near), max(b.x.cfg.EfConstruction/2, 2*w.graph.m0))]
+		b.recode(w.near)
+	}
 	return w.near
 }
 

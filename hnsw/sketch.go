@@ -211,9 +211,6 @@ func (b *beam) bySketches(vec []float32) {
 // recode gives candidates the keys of their codes instead of estimates, and sorts
 // them anew.
 func (b *beam) recode(found []candidate) {
-	if b.sketches == nil {
-		return
-	}
 	b.ids = b.ids[:0]
 	for _, c := range found {
 		b.ids = append(b.ids, c.slot)
