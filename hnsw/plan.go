@@ -62,6 +62,11 @@ func (r *searcher) plan(s *Search) plan {
 		p.ef = max(defaultEf, 2*s.K)
 	}
 	p.ef = max(p.ef, s.K)
+	if r.beam.sketches != nil {
+		// The order of estimates is rough: as many true hits are kept by half as many
+		// more candidates.
+		p.ef += p.ef / 2
+	}
 	if s.Within != nil {
 		p.matching = s.Within.Len()
 		p.share = float64(p.matching) / float64(s.Slots)

@@ -29,7 +29,7 @@ type Search struct {
 	// again.
 	Rough bool
 	// Ef is how many candidates an approximate search keeps: more find better
-	// and take longer. Zero chooses by K.
+	// and take longer. Zero chooses by K. By sketches it keeps half as many more.
 	Ef int
 	// Strategy forces a way to search, to compare it with the planned one. A
 	// search may still end flat: where there is no graph, where Exact is asked

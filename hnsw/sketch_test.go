@@ -205,3 +205,38 @@ func BenchmarkSketch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSketchedSearch compares walks and flat searches by codes with those by
+// sketches, where all is in memory.
+func BenchmarkSketchedSearch(b *testing.B) {
+	const n = 20_000
+	vecs := clustered(random(b), n+100, 384, 200)
+	queries := vecs[n:]
+	x := linkedIndex(b, Config{Dim: 384, EfConstruction: 100}, vecs[:n])
+	s := x.newSketches(1000)
+	if err := s.grow(n); err != nil {
+		b.Fatal(err)
+	}
+	var row []float32
+	for slot := s.from; slot < n; slot++ {
+		row = x.codeRow(slot).decode(row[:0])
+		s.store(slot, row, 0, s.turned)
+	}
+	for _, by := range []struct {
+		name     string
+		sketches *sketches
+	}{{"codes", nil}, {"sketches", s}} {
+		for _, search := range []Search{{Strategy: Flat}, {Strategy: Sweep, Ef: 16}, {Strategy: Sweep, Ef: 64}} {
+			search.K, search.Slots = 10, x.Len()
+			b.Run(fmt.Sprintf("%s, strategy %d, ef %d", by.name, search.Strategy, search.Ef), func(b *testing.B) {
+				x.sketches.Store(by.sketches)
+				i := 0
+				for b.Loop() {
+					mustSearch(b, x, queries[i%len(queries)], search)
+					i++
+				}
+				b.ReportMetric(recall(b, x, queries, search), "recall@10")
+			})
+		}
+	}
+}
