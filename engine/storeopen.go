@@ -46,7 +46,15 @@ func defaultBudget() int64 {
 // shares are what the parts of the database get of the memory budget.
 func (db *DB) shares() (blockCache int64, memtable uint64) {
 	memtable = uint64(min(max(db.budget/16, minMemtable), maxMemtable))
-	return max(db.budget/4, 8<<20), memtable
+	return max(db.budget/8, 8<<20), memtable
+}
+
+// rowsShare is what float32 vectors that searches have read get of the memory budget.
+func (db *DB) rowsShare() int64 {
+	if db.limits.rows != 0 {
+		return max(db.limits.rows, 0)
+	}
+	return db.budget / 8
 }
 
 // embeddingShare is what the vectors of texts that were embedded last get.
