@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -54,21 +56,21 @@ const leastOrdered, mostOrdered = 16, 1 << 13
 
 // operation is one of a batch. Key and value are parts of the batch.
 type operation struct {
+	at         int // its place in the batch
 	kind       pebble.InternalKeyKind
 	key, value []byte
 }
 
-// byKind puts the operations of the batch in the order of the kinds of their keys.
-// Those of a kind are neighbours in the memtable, and where they also ascend, as
-// documents and LSNs do, each is inserted without a search. The operations of a key
-// stay in their order. A batch with others than simple operations is left as it is.
-func (tx *Tx) byKind() error {
+// inOrder puts the operations of the batch in the order of their keys. The memtable is
+// searched from where the last key was put: not at all for keys that ascend, as documents
+// and LSNs do, and from nearby for the others. The operations of a key stay in their
+// order. A batch with others than simple operations is left as it is.
+func (tx *Tx) inOrder() error {
 	db, b := tx.db, tx.batch
 	if n := b.Count(); n < leastOrdered || n > mostOrdered || b.Len() > maxGroupBytes {
 		return nil
 	}
 	defer func() { clear(db.ops) }() // they refer to a batch that is to be closed
-	var ends [256]int                // of the operations of each kind
 	db.ops = db.ops[:0]
 	for r := b.Reader(); ; {
 		kind, key, value, more, err := r.Next()
@@ -83,22 +85,11 @@ func (tx *Tx) byKind() error {
 		default:
 			return nil
 		}
-		db.ops = append(db.ops, operation{kind, key, value})
-		ends[key[0]]++
+		db.ops = append(db.ops, operation{len(db.ops), kind, key, value})
 	}
-	for k := 1; k < len(ends); k++ {
-		ends[k] += ends[k-1]
-	}
-	n := len(db.ops)
-	db.ops = slices.Grow(db.ops, n)[:2*n]
-	ops, ordered := db.ops[:n], db.ops[n:]
-	for _, op := range slices.Backward(ops) {
-		k := op.key[0]
-		ends[k]--
-		ordered[ends[k]] = op
-	}
+	slices.SortFunc(db.ops, func(a, b operation) int { return cmp.Or(bytes.Compare(a.key, b.key), a.at-b.at) })
 	out := db.store.NewBatchWithSize(b.Len())
-	for _, op := range ordered {
+	for _, op := range db.ops {
 		var err error
 		switch op.kind {
 		case pebble.InternalKeyKindSet:

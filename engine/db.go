@@ -68,7 +68,7 @@ type DB struct {
 	applied uint64 // LSN of the newest applied commit
 	next    counters
 	scratch []byte      // for values to be encoded in; the writer's
-	ops     []operation // for byKind; likewise
+	ops     []operation // for inOrder; likewise
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy

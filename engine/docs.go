@@ -58,6 +58,20 @@ func (p *paged[T]) grow(i uint64) *T {
 	return &page[i%pageSize]
 }
 
+// release drops the pages of the rows from start to end, which are whole. Only the
+// writer calls it.
+func (p *paged[T]) release(start, end uint64) {
+	dir := p.dir.Load()
+	if dir == nil {
+		return
+	}
+	for n := start / pageSize; n < min(end/pageSize, uint64(len(*dir))); n++ {
+		if (*dir)[n].Swap(nil) != nil {
+			p.pages.Add(-1)
+		}
+	}
+}
+
 func (p *paged[T]) bytes(rowSize int64) int64 {
 	return p.pages.Load() * pageSize * rowSize
 }
@@ -147,6 +161,7 @@ func (t *docTable) seqsOf(page uint32) (low, high uint64) {
 	return 0, 0
 }
 
+// row is that of a document, nil for none and for one that was released.
 func (t *docTable) row(doc uint32) *docRow { return t.rows.at(uint64(doc)) }
 
 func (t *docTable) seq(seq uint64) *seqRow { return t.seqs.at(seq) }
@@ -209,12 +224,23 @@ func (t *docTable) at(seq, lsn uint64) uint32 {
 	}
 	for doc := s.doc.Load() - 1; doc != noDoc; {
 		r := t.row(doc)
+		if r == nil { // released, and those before it died earlier
+			return noDoc
+		}
 		if r.visible(lsn) {
 			return doc
 		}
 		doc = r.prev
 	}
 	return noDoc
+}
+
+// release drops what is kept of the documents of a chunk, of which no state that can be
+// read has one. The writer calls it.
+func (t *docTable) release(first, end uint64) {
+	t.rows.release(first, end)
+	t.glances.docs.release(first, end)
+	t.plain.words.release(first/64, end/64)
 }
 
 func (t *docTable) bytes() int64 {

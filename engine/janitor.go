@@ -25,7 +25,8 @@ type janitor struct {
 	// between its steps. It may wait for the writer lock meanwhile.
 	busy mutex
 
-	graves int // documents of sealed chunks that were reclaimed since the chunks were looked at
+	graves int         // documents of sealed chunks that were reclaimed since the chunks were looked at
+	left   []leftChunk // chunks whose documents have moved and are still in RAM; guarded by busy
 
 	mu     sync.Mutex
 	dead   []dead // in the order of their LSN
@@ -123,7 +124,11 @@ func (j *janitor) work(ctx context.Context) error {
 		return err
 	}
 	defer j.busy.Unlock()
+	oldest := j.db.points.oldest()
 	err := errors.Join(j.reclaimDead(ctx), j.cleanRanges(ctx))
+	if err == nil {
+		err = j.db.releaseChunks(ctx, oldest)
+	}
 	if sealed := j.db.sealChunks(ctx); sealed != nil {
 		j.progress(true)
 		return errors.Join(err, sealed)

@@ -353,6 +353,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		delete(db.sealed, chunk)
 		delete(db.buried, chunk)
 		db.emptied[chunk] = true
+		db.janitor.left = append(db.janitor.left, leftChunk{chunk, lsn})
 	}
 	index := db.text.Load()
 	if !shown {
@@ -364,6 +365,38 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	}
 	db.sealed[m.chunk] = true
 	db.spare = 0
+	return nil
+}
+
+// leftChunk is a chunk whose documents have moved away, and the LSN of that.
+type leftChunk struct {
+	chunk uint16
+	lsn   uint64
+}
+
+// releaseChunks drops what RAM holds of the documents that chunks had before a move,
+// once all of them are reclaimed: what died up to an LSN is. The janitor is busy.
+func (db *DB) releaseChunks(ctx context.Context, reclaimed uint64) error {
+	if len(db.janitor.left) == 0 {
+		return nil
+	}
+	if err := db.lockBehind(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	db.janitor.left = slices.DeleteFunc(db.janitor.left, func(l leftChunk) bool {
+		if l.lsn > reclaimed {
+			return false
+		}
+		first := uint64(l.chunk) << 16
+		end := first + 1<<16
+		db.docs.release(first, end)
+		for _, s := range db.spaces.all() {
+			s.slots.release(first, end)
+		}
+		db.lexical.release(first, end)
+		return true
+	})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -449,5 +450,91 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 	if db.janitor.graves == 0 || len(db.sparse()) == 0 {
 		t.Errorf("%d graves, sparse chunks %v", db.janitor.graves, db.sparse())
 	}
+	closeTest(t, db)
+}
+
+// TestMoveReleases: however often memories are updated, what RAM holds of their
+// documents does not grow, once no View sees them; and all else is as it was.
+func TestMoveReleases(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), rebuildOptions())
+	ctx, s := t.Context(), Scope{User: "u", Run: "r"}
+	const n = 300
+	for i := range n {
+		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
+	}
+	update := func(round, from int) {
+		for i := from; i < n; i++ {
+			text := fmt.Sprint("tea ", i, " of round ", round)
+			if _, err := db.Memories().Update(ctx, s, fmt.Sprint(i), Patch{Text: &text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	pages := func() int64 {
+		d := &db.docs
+		return d.rows.pages.Load() + d.glances.docs.pages.Load() + d.plain.words.pages.Load() + db.spaces.all()[0].slots.pages.Load()
+	}
+	released := func() bool {
+		db.waitMoved(t)
+		db.janitor.wake()
+		db.janitor.busy.Lock()
+		defer db.janitor.busy.Unlock()
+		return len(db.janitor.left) == 0
+	}
+	eventually := func(what string, holds func() bool) {
+		t.Helper()
+		for range 200 {
+			if holds() {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Fatalf("%s: %d pages, %v", what, pages(), db.janitor.left)
+	}
+	for i := range 10 { // the documents of which nothing newer takes the place
+		if err := db.Memories().Delete(ctx, s, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(0, 10)
+	eventually("after the first round", released)
+	q := Query{Scope: s, Text: "tea 100", Embedding: []float32{1, 100}, NoTouch: true}
+	first := pages()
+	err := db.View(ctx, func(tx *Tx) error {
+		hits, all := mustRecall(t, tx.Memories(), q), everyMemory(t, tx.Memories())
+		for round := 1; round < 4; round++ {
+			update(round, 10)
+			db.waitMoved(t)
+		}
+		if !reflect.DeepEqual(hits, mustRecall(t, tx.Memories(), q)) || !reflect.DeepEqual(all, everyMemory(t, tx.Memories())) {
+			t.Error("a View lost what it sees")
+		}
+		if pages() <= first {
+			t.Error("nothing is held for a View")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := 4; round < 20; round++ {
+		update(round, 10)
+		db.waitMoved(t)
+	}
+	eventually("at the end", func() bool { return released() && pages() <= 2*first })
+	if hits := mustRecall(t, db.Memories(), q); len(hits) != 10 || hits[0].ID != "100" {
+		t.Errorf("recalled %v", hits)
+	}
+	if _, err := db.Memories().Get(ctx, s, "3"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a deleted memory: %v", err)
+	}
+	if h, err := db.Memories().History(ctx, s, "3"); err != nil || len(h) != 2 {
+		t.Errorf("the history of a deleted memory: %v, %v", h, err)
+	}
+	if h, err := db.Memories().History(ctx, s, "200"); err != nil || len(h) != 21 {
+		t.Errorf("%d entries of history, %v", len(h), err)
+	}
+	mustStore(t, db.Memories(), Memory{ID: "3", Scope: s, Text: "tea again"})
+	mustCheck(t, db, n-9)
 	closeTest(t, db)
 }

@@ -208,6 +208,9 @@ func (tx *Tx) rangeDeath(seq uint64) (*death, uint64, uint32, error) {
 		return nil, 0, 0, nil
 	}
 	row := tx.db.docs.row(doc)
+	if row == nil { // what ranges leave behind is removed before documents move
+		return nil, 0, 0, nil
+	}
 	var found *death
 	var lsn uint64
 	var change uint32

@@ -481,15 +481,15 @@ func TestRunsForget(t *testing.T) {
 		}
 	}
 	rs := &db.docs.runs
-	if len(rs.docs) != 1 {
-		t.Fatalf("%d lists, want 1", len(rs.docs))
+	if len(rs.seqs) != 1 {
+		t.Fatalf("%d lists, want 1", len(rs.seqs))
 	}
-	for _, docs := range rs.docs {
-		if len(docs) < 10 || cap(docs) > 64 {
-			t.Errorf("10 memories are listed in %d places of %d", len(docs), cap(docs))
+	for _, seqs := range rs.seqs {
+		if len(seqs) < 10 || cap(seqs) > 64 {
+			t.Errorf("10 memories are listed in %d places of %d", len(seqs), cap(seqs))
 		}
-		if rs.room != int64(cap(docs)) {
-			t.Errorf("room for %d is counted, it is %d", rs.room, cap(docs))
+		if rs.room != int64(cap(seqs)) {
+			t.Errorf("room for %d is counted, it is %d", rs.room, cap(seqs))
 		}
 	}
 }

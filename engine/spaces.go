@@ -378,3 +378,10 @@ func (l *lexical) forget(doc uint32) {
 	}
 	p.Store(0)
 }
+
+// release drops what is kept of the docs of a chunk, which were forgotten.
+func (l *lexical) release(first, end uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slots.release(first, end)
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
@@ -26,6 +27,10 @@ const (
 	// syncBytes spreads the writing of tables, so that a log's sync is not
 	// queued behind megabytes of them.
 	syncBytes = 512 << 10
+	// compactAt and baseBytes let writes gather before they are merged: owners, IDs
+	// and hashes are spread over all keys, so that each merge writes much again.
+	compactAt = 8
+	baseBytes = 256 << 20
 	// retryPause keeps what the store retries after a failure from taking a core.
 	retryPause = 20 * time.Millisecond
 
@@ -109,11 +114,17 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 		// A stall for too many tables in level 0 is the one that a frozen folder
 		// cannot end.
 		L0StopWritesThreshold: 1000,
+		L0CompactionThreshold: compactAt, LBaseMaxBytes: baseBytes,
 	}
 	opts.EnsureDefaults()
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
 		opts.Levels[i].BlockSize = blockSize
+		if i < len(opts.Levels)-1 {
+			// A store pays for each time that a table is written. Nine tenths of a
+			// database come to lie in the last level.
+			opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		}
 	}
 	pause := db.sleep
 	db.fs.PaceRetries(func() { pause(retryPause) })

@@ -283,7 +283,7 @@ func (tx *Tx) seal() error {
 // apply applies the batch, whose commits are sealed, and makes the new state that
 // of the tables and, once durable, of the next read point.
 func (tx *Tx) apply() error {
-	if err := tx.byKind(); err != nil {
+	if err := tx.inOrder(); err != nil {
 		return tx.breaks(storeError("order the writes of a transaction", err))
 	}
 	db, batch := tx.db, tx.batch
