@@ -35,45 +35,35 @@
 
 // Prefetch rows until SI is AHEAD beyond DI or there are no more. A row need
 // not begin at a cache line, so its last byte is asked for too.
-#define PREFETCH_BY(prefetch, ahead, more, line, done) \
-more: \
-	CMPQ     SI, R12; \
-	JGE      done; \
-	LEAQ     ahead(DI), DX; \
-	CMPQ     SI, DX; \
-	JGE      done; \
-	LOCATE(SI, DX, BX); \
-	prefetch -1(DX)(R15*1); \
-	MOVQ     R15, AX; \
-line: \
-	prefetch (DX); \
-	ADDQ     $64, DX; \
-	SUBQ     $64, AX; \
-	JGT      line; \
-	INCQ     SI; \
-	JMP      more
-
 #define PREFETCH(ahead, more, line, done) \
-	PREFETCH_BY(PREFETCHT0, ahead, more, line, done); \
+more: \
+	CMPQ       SI, R12; \
+	JGE        done; \
+	LEAQ       ahead(DI), DX; \
+	CMPQ       SI, DX; \
+	JGE        done; \
+	LOCATE(SI, DX, BX); \
+	PREFETCHT0 -1(DX)(R15*1); \
+	MOVQ       R15, AX; \
+line: \
+	PREFETCHT0 (DX); \
+	ADDQ       $64, DX; \
+	SUBQ       $64, AX; \
+	JGT        line; \
+	INCQ       SI; \
+	JMP        more; \
 done:
 
-// The same where R15 is used otherwise between rows. Of many rows it asks the
-// second-level cache, which has more misses in flight, and further ahead.
+// The same where R15 is used otherwise between rows.
 #define PREFETCH8(more, line, done) \
 more: \
-	MOVQ dim+8(FP), R15; \
-	ADDQ $8, R15; \
-	CMPQ R12, $MANY; \
-	JGE  far; \
-	PREFETCH_BY(PREFETCHT0, AHEAD_CODES, again, line, done); \
-	PREFETCH_BY(PREFETCHT1, AHEAD_MANY, far, farline, done); \
-done:
+	MOVQ       dim+8(FP), R15; \
+	ADDQ       $8, R15; \
+	PREFETCH(AHEAD_CODES, again, line, done)
 
 // float32 rows are long: few of them fill the processor's miss buffers.
 #define AHEAD_F32 4
 #define AHEAD_CODES 8
-#define AHEAD_MANY 16
-#define MANY 128
 
 // X0 = sum of the 16 float32 lanes of Z0..Z3
 #define SUM_F32_512() \
