@@ -23,7 +23,9 @@ const (
 	// bloomBits per key give 1% false positives: a look-up of an ID that does not
 	// exist reads no block.
 	bloomBits = 10
-	blockSize = 16 << 10
+	// blockSize is what a look-up reads at least: a recall makes some 25 of them, most
+	// for a record or a vector of a kilobyte.
+	blockSize = 4 << 10
 	// syncBytes spreads the writing of tables, so that a log's sync is not
 	// queued behind megabytes of them.
 	syncBytes = 512 << 10
