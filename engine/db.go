@@ -347,29 +347,6 @@ func (db *DB) endStall() (done func()) {
 	return func() { close(stop) }
 }
 
-// closeStore closes the store, of a failed database for a bounded time only.
-func (db *DB) closeStore() error {
-	if db.Failed() == nil {
-		err := db.store.Close()
-		db.cache.Unref()
-		return err
-	}
-	done := make(chan error, 1)
-	go func() {
-		defer func() { _ = recover() }() // the store asserts on what a freeze leaves undone
-		done <- db.store.Close()
-		db.cache.Unref()
-	}()
-	timer := time.NewTimer(closeWait)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
-		return db.fs.ReleaseLocks()
-	}
-}
-
 // background runs fn every interval, and when signal fires, until Close.
 func (db *DB) background(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
 	db.work.Go(func() {

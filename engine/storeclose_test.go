@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestCloseFlushes: a database that was closed has one log and little in it, however
+// much was written; and what was written is there.
+func TestCloseFlushes(t *testing.T) {
+	fs := vfs.NewMem()
+	logs := func() (sizes []int64) {
+		t.Helper()
+		names, err := fs.List("db/store")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, ".log") {
+				continue
+			}
+			info, err := fs.Stat("db/store/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sizes = append(sizes, info.Size())
+		}
+		return sizes
+	}
+	small := Options{MemoryBudget: 64 << 20} // memtables of 4 MiB
+	text := strings.Repeat(" lorem ipsum dolor", 1000)
+	stored := 0
+	for _, c := range []struct {
+		memories int
+		most     int64 // of the log
+	}{
+		{1, 40 << 10},   // not worth a table
+		{100, 10 << 10}, // what was in the log is in tables
+		{2000, 8 << 20}, // the log is an old one, written again
+	} {
+		db := openTest(t, fs, small)
+		for range c.memories {
+			stored++
+			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint(stored, text)})
+		}
+		if sizes := logs(); c.memories == 2000 && len(sizes) < 2 {
+			t.Fatalf("too little was written: logs of %d bytes", sizes)
+		}
+		closeTest(t, db)
+		if sizes := logs(); len(sizes) != 1 || sizes[0] > c.most {
+			t.Errorf("after %d memories: logs of %d bytes", c.memories, sizes)
+		}
+	}
+	db := openTest(t, fs, small)
+	mustCheck(t, db, stored)
+	closeTest(t, db)
+}
