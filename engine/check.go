@@ -32,6 +32,8 @@ type MemoryStats struct {
 	Memtables  int64 `json:"memtables"`
 	Text       int64 `json:"text"`
 	Vectors    int64 `json:"vectors"`
+	// VectorRows are float32 vectors that searches have read, and may need again.
+	VectorRows int64 `json:"vector_rows"`
 	Lexical    int64 `json:"lexical"`
 	Documents  int64 `json:"documents"`
 	// Scopes are the sets of documents of the scopes that were recalled from last.
@@ -55,6 +57,7 @@ type MemoryShares struct {
 	Embeddings int64 `json:"embeddings"`
 	// VectorCodes are codes of vectors, in each space: more lie in a file.
 	VectorCodes int64 `json:"vector_codes"`
+	VectorRows  int64 `json:"vector_rows"`
 }
 
 // SpaceInfo describes a vector space.
@@ -91,7 +94,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes() + db.written.bytes(), Scopes: db.scopes.size(),
+			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes() + db.written.bytes(), Scopes: db.scopes.size(),
 		},
 	}
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
@@ -109,7 +112,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
 	blockCache, memtable := db.shares()
-	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), VectorCodes: db.codesShare()}
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,7 +22,6 @@ type cosines struct {
 	space *space
 	est   *hnsw.Estimator
 	truth hnsw.Truth
-	row   []float32
 }
 
 func (c *cosines) close() {
@@ -231,17 +231,11 @@ func (r *recalling) exact(i int, doc uint32) (float64, error) {
 	if !ok {
 		return 0, &Error{Kind: ErrCorrupt, What: "score a vector", Why: "it has gone while it was looked at"}
 	}
-	var err error
-	if r.tx.db.vectorsInMemory {
-		c.row, err = c.space.index.Row(slot, c.row)
-	} else {
-		c.row, err = c.truth(slot, c.row[:0])
-	}
+	score, err := c.est.Exact(slot, c.truth)
 	if err != nil {
-		return 0, err
-	}
-	score, err := c.est.Exact(c.row)
-	if err != nil {
+		if _, ours := errors.AsType[*Error](err); ours {
+			return 0, err
+		}
 		return 0, &Error{Kind: ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
 	}
 	if r.mixes() {

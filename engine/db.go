@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -40,8 +41,6 @@ type DB struct {
 	columns    bool  // see Options
 	hotBytes   int64 // what a chunk of the text index in memory may grow to
 
-	vectorsInMemory bool
-
 	embedder    embed.Embedder
 	analyzer    *analysis.Analyzer
 	identity    *identity // changed under the writer lock
@@ -54,6 +53,7 @@ type DB struct {
 	text    atomic.Pointer[invindex.Index]
 	spaces  *spaces
 	lexical *lexical
+	rows    *hnsw.RowMemory // of vectors that searches have read
 	names   *names
 	fields  *fields
 	points  *points

@@ -175,6 +175,25 @@ func (ks *keyspace) vector(space uint16, v version) []byte {
 	return binary.BigEndian.AppendUint32(k, v.change)
 }
 
+// vectors is the prefix of all vectors of a space.
+func (ks *keyspace) vectors(space uint16) []byte {
+	return binary.BigEndian.AppendUint16(ks.header(kindVector, 2), space)
+}
+
+// parseVectorKey returns the version that brought the vector.
+func parseVectorKey(k []byte) (version, bool) {
+	if len(k) != keyHeader+26 {
+		return version{}, false
+	}
+	k = k[keyHeader+2:]
+	return version{
+		owner:  binary.BigEndian.Uint32(k),
+		seq:    binary.BigEndian.Uint64(k[4:]),
+		born:   binary.BigEndian.Uint64(k[12:]),
+		change: binary.BigEndian.Uint32(k[20:]),
+	}, true
+}
+
 func (ks *keyspace) stats(owner uint32, seq uint64) []byte {
 	k := ks.header(kindStats, 12)
 	k = binary.BigEndian.AppendUint32(k, owner)

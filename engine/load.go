@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
@@ -62,7 +63,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	db.points = newPoints(o.Retain, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
-	db.vectorsInMemory, db.limits = o.VectorsInMemory, defaultVectorLimits()
+	db.limits = defaultVectorLimits()
 	if o.vectorLimits != nil {
 		db.limits = *o.vectorLimits
 	}
@@ -76,7 +77,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	if db.budget == 0 {
 		db.budget = defaultBudget()
 	}
-	db.scopes.limit = db.scopesShare()
+	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowMemory(db.rowsShare())
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !o.uncached {
 		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
 	}

@@ -66,10 +66,6 @@ type Options struct {
 	// MemoryBudget is shared by the caches, in bytes. 0: a quarter of the
 	// machine's memory, at most 2 GiB.
 	MemoryBudget int64
-	// VectorsInMemory keeps the float32 vectors in memory beside their codes, as
-	// well as in the store: five times the memory of vectors, and searches read
-	// nothing. See docs/vectors.md for what that is worth.
-	VectorsInMemory bool
 	// Logger hears of what the database does by itself. nil: nothing is logged.
 	Logger *slog.Logger
 	// Clock tells the time. nil: the system's.

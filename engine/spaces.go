@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,6 +40,8 @@ type space struct {
 
 	used    atomic.Int64  // vectors that are not freed
 	asked   atomic.Bool   // a search came, since vectors were last linked, that links would have helped
+	reads   atomic.Int64  // of single vectors from the store by searches, since they were filled
+	filled  atomic.Int64  // used, when all that there were were read to be kept
 	added   atomic.Uint64 // vectors ever put into the index since it was opened
 	removed atomic.Uint64
 	// broken is set where linking failed, as for lack of memory: searches then
@@ -83,14 +84,10 @@ func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, mod
 
 // indexConfig is that of a space's index, new or read from a snapshot.
 func (db *DB) indexConfig(s *space) hnsw.Config {
-	c := hnsw.Config{
+	return hnsw.Config{
 		Dim: s.dim, Metric: s.metric, Seed: uint64(s.num), Crossover: db.limits.crossover,
-		File: s.file, CodeMemory: db.codesShare(), RowMemory: math.MaxInt64,
+		File: s.file, CodeMemory: db.codesShare(), Truth: noTruth, Rows: db.rows,
 	}
-	if !db.vectorsInMemory {
-		c.Truth = noTruth
-	}
-	return c
 }
 
 // noTruth stands for the truth of each search, which reads what its transaction
@@ -105,6 +102,7 @@ func (tx *Tx) truth(s *space) hnsw.Truth {
 		if !s.index.Live(slot) {
 			return nil, &Error{Kind: ErrCorrupt, What: "read a vector", Why: "its slot is free"}
 		}
+		s.missed(tx.db)
 		v := s.holders.at(uint64(slot)).version()
 		b, closer, err := tx.reader.Get(tx.db.keys.vector(s.num, v))
 		if err != nil {

@@ -23,7 +23,9 @@ const (
 	// bloomBits per key give 1% false positives: a look-up of an ID that does not
 	// exist reads no block.
 	bloomBits = 10
-	blockSize = 16 << 10
+	// blockSize is what a look-up reads at least: a recall makes some 25 of them, most
+	// for a record or a vector of a kilobyte.
+	blockSize = 4 << 10
 	// syncBytes spreads the writing of tables, so that a log's sync is not
 	// queued behind megabytes of them.
 	syncBytes = 512 << 10
@@ -51,7 +53,15 @@ func defaultBudget() int64 {
 // shares are what the parts of the database get of the memory budget.
 func (db *DB) shares() (blockCache int64, memtable uint64) {
 	memtable = uint64(min(max(db.budget/16, minMemtable), maxMemtable))
-	return max(db.budget/4, 8<<20), memtable
+	return max(db.budget/8, 8<<20), memtable
+}
+
+// rowsShare is what float32 vectors that searches have read get of the memory budget.
+func (db *DB) rowsShare() int64 {
+	if db.limits.rows != 0 {
+		return max(db.limits.rows, 0)
+	}
+	return db.budget / 8
 }
 
 // embeddingShare is what the vectors of texts that were embedded last get.

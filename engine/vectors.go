@@ -27,16 +27,19 @@ type vectorLimits struct {
 	// closeTail is the least for Close. What is not in a snapshot is read from the
 	// store by the next Open, and linked again.
 	saveTail, closeTail uint64
-	// codes are the bytes of codes of a space that are kept in memory; 0: their
-	// share of the budget.
-	codes int64
+	// codes are the bytes of codes of a space that are kept in memory, rows those of
+	// float32 vectors; 0: their share of the budget; below 0: none.
+	codes, rows int64
+	// fillLeast is how many vectors searches must have read from the store before all
+	// are read.
+	fillLeast int64
 }
 
 func defaultVectorLimits() vectorLimits {
 	return vectorLimits{
 		exhaustive: 20_000, crossover: hnsw.Crossover,
 		unlinkedSoft: 1 << 15, unlinkedMost: 1 << 18, idleSoft: 1 << 19, idleMost: 1 << 20,
-		saveTail: 1 << 16, closeTail: 1 << 10,
+		saveTail: 1 << 16, closeTail: 1 << 10, fillLeast: 1 << 8,
 	}
 }
 

@@ -82,30 +82,28 @@ func TestCodesInAFile(t *testing.T) {
 // TestCodesFileFails: a recall by vectors whose file the system cannot read says so,
 // and one by words goes on.
 func TestCodesFileFails(t *testing.T) {
-	for _, inMemory := range []bool{false, true} {
-		limits := smallLimits()
-		limits.codes = 1
-		db, err := Open(t.TempDir(), &Options{vectorLimits: limits, VectorsInMemory: inMemory})
-		if err != nil {
-			t.Fatal(err)
+	limits := smallLimits()
+	limits.codes = 1
+	db, err := Open(t.TempDir(), &Options{vectorLimits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, db)
+	for i := range 10 {
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: []float32{1, float32(i)}})
+	}
+	if err := unix.Ftruncate(int(db.spaces.named(defaultSpace).file.Fd()), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []Profile{ProfileBest, ProfileVector, ProfileHybrid, ProfileSubstrate} {
+		_, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "ada"}, Text: "number", Embedding: []float32{1, 1}, Profile: p})
+		wantError(t, string(p), err, hnsw.ErrFile)
+		if errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v blames the store", p, err)
 		}
-		defer closeTest(t, db)
-		for i := range 10 {
-			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: []float32{1, float32(i)}})
-		}
-		if err := unix.Ftruncate(int(db.spaces.named(defaultSpace).file.Fd()), 0); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range []Profile{ProfileBest, ProfileVector, ProfileHybrid, ProfileSubstrate} {
-			_, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "ada"}, Text: "number", Embedding: []float32{1, 1}, Profile: p})
-			wantError(t, string(p), err, hnsw.ErrFile)
-			if errors.Is(err, ErrCorrupt) {
-				t.Errorf("%s: %v blames the store", p, err)
-			}
-		}
-		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Text: "number"}); len(hits) != 10 {
-			t.Errorf("%d hits of 10 by words", len(hits))
-		}
+	}
+	if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Text: "number"}); len(hits) != 10 {
+		t.Errorf("%d hits of 10 by words", len(hits))
 	}
 }
 

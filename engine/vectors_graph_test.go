@@ -25,7 +25,7 @@ import (
 
 // smallLimits make graphs and snapshots of few vectors.
 func smallLimits() *vectorLimits {
-	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, idleSoft: 1, idleMost: 1 << 20, saveTail: 50, closeTail: 1}
+	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, idleSoft: 1, idleMost: 1 << 20, saveTail: 50, closeTail: 1, fillLeast: 10}
 }
 
 func randomVec(rng *rand.Rand, dim int) []float32 {
@@ -219,10 +219,13 @@ func (w *vectorWorld) enough() {
 // change and go, in transactions that commit or not, before and after reopening.
 func TestGraphModel(t *testing.T) {
 	for _, metric := range []Metric{MetricCosine, MetricDot, MetricL2} {
-		for _, inMemory := range []bool{false, true} {
-			t.Run(fmt.Sprint(metric, ", in memory ", inMemory), func(t *testing.T) {
+		// With no memory for rows each is read from the store.
+		for _, rows := range []int64{0, -1} {
+			t.Run(fmt.Sprint(metric, ", rows ", rows), func(t *testing.T) {
 				t.Parallel()
-				w := newVectorWorld(t, metric, Options{VectorsInMemory: inMemory})
+				limits := smallLimits()
+				limits.rows = rows
+				w := newVectorWorld(t, metric, Options{vectorLimits: limits})
 				for range 5 {
 					w.round()
 				}

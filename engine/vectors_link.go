@@ -24,7 +24,7 @@ const (
 )
 
 // linker links stored vectors into the graphs of their spaces, in one goroutine
-// beside readers and writers, and writes snapshots. A vector is found before it is
+// beside readers and writers, writes snapshots, and reads ahead of searches. A vector is found before it is
 // linked; what waits is bounded by making writers wait.
 type linker struct {
 	db     *DB
@@ -180,6 +180,9 @@ func (l *linker) round(ctx context.Context) (more bool) {
 			return false
 		}
 		l.save(ctx, s)
+		if s.fillDue(l.db) {
+			s.fill(ctx, l.db)
+		}
 	}
 	return more
 }

@@ -75,8 +75,23 @@ func (e *Estimator) toDistances(bounds []float32, limit float32) {
 	}
 }
 
-// Exact returns the score of a row of the index for the query; row is what was
-// added, as Truth returns it.
-func (e *Estimator) Exact(row []float32) (float32, error) {
-	return rowScore(e.x.cfg.Metric, e.r.probe.vec, row)
+// Exact returns the score of a slot, which must hold a row. Where the index keeps
+// codes alone, truth is asked for the row unless it is kept; its error is returned as
+// it is.
+func (e *Estimator) Exact(slot uint32, truth Truth) (score float32, err error) {
+	x := e.x
+	if !x.cfg.Quantized && !x.keepsRows() {
+		return e.r.scoreRow(slot, truth)
+	}
+	if err := x.checkSlots([]uint32{slot}); err != nil {
+		return 0, err
+	}
+	defer x.spill.guard()(&err)
+	if err := x.spill.err(); err != nil {
+		return 0, err
+	}
+	id, out := [1]uint32{slot}, [1]float32{}
+	err = e.r.score(id[:], out[:])
+	runtime.KeepAlive(x)
+	return out[0], err
 }

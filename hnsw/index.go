@@ -66,6 +66,9 @@ type Config struct {
 	// [Search].Truth, for the few rows whose exact score matters. It is called
 	// from searches, by several goroutines at once. It excludes Quantized.
 	Truth Truth
+	// With Rows the rows that Truth returned are kept there, as long as there is
+	// room, and are not asked for again.
+	Rows *RowMemory
 	// With File at most CodeMemory bytes of codes and RowMemory bytes of float32
 	// rows are kept in memory, to within a page of each. What is beyond is mapped
 	// from the file: the system keeps of it what it has room for. Rows whose codes
@@ -126,7 +129,8 @@ type Index struct {
 	length atomic.Uint32
 	bounds bounds
 	graph  graph
-	spill  *spill // nil: all is in memory
+	spill  *spill    // nil: all is in memory
+	kept   *rowCache // of what Truth returned; nil: nothing
 	// The rows' whose codes lie in the file; nil before there are any.
 	sketches atomic.Pointer[sketches]
 
@@ -152,6 +156,9 @@ func New(cfg Config) (*Index, error) {
 	x.spill = newSpill(cfg.File)
 	x.codes.initSpilled(codeStride(cfg.Dim), x.spill, cfg.CodeMemory)
 	x.rows.initSpilled(uintptr(cfg.Dim)*4, x.spill, cfg.RowMemory)
+	if cfg.Truth != nil {
+		x.kept = newRowCache(cfg.Dim, cfg.Rows)
+	}
 	x.graph.init(&x.cfg)
 	x.pool.New = func() any { return newSearcher(x) }
 	return x, nil
@@ -234,6 +241,9 @@ func (x *Index) Add(vec []float32) (slot uint32, err error) {
 	slot, err = x.takeSlot()
 	if err != nil {
 		return 0, err
+	}
+	if x.kept != nil {
+		x.kept.forget(slot) // the row of the slot's last holder
 	}
 	x.vec = x.prepare(vec, norm, x.vec[:0])
 	x.store(slot, x.vec)
@@ -346,6 +356,18 @@ func (x *Index) Row(slot uint32, dst []float32) (row []float32, err error) {
 	runtime.KeepAlive(x)
 	return row, nil
 }
+
+// Keep keeps a slot's vector as Truth would return it, if there is room: for a
+// caller that has read many in their order. As with Truth, the slot must hold it,
+// and not be handed out again until Keep returns.
+func (x *Index) Keep(slot uint32, row []float32) {
+	if x.kept != nil {
+		x.kept.keep(slot, row, true)
+	}
+}
+
+// KeepsAll tells whether there is room to keep all rows.
+func (x *Index) KeepsAll() bool { return x.kept != nil && x.kept.fits(x.length.Load()) }
 
 // bounds are maxima over all rows ever stored, from which the error of a score
 // of codes follows. They only grow.

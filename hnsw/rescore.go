@@ -187,17 +187,32 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 	return nil
 }
 
-func (r *searcher) scoreTruth(ids []uint32, out []float32) error {
+func (r *searcher) scoreTruth(ids []uint32, out []float32) (err error) {
 	for i, id := range ids {
-		row, err := r.truth(id, r.row[:0])
-		if err != nil {
-			return fmt.Errorf("vector of slot %d: %w", id, err)
-		}
-		if out[i], err = rowScore(r.x.cfg.Metric, r.probe.vec, row); err != nil {
+		if out[i], err = r.scoreRow(id, r.truth); err != nil {
 			return fmt.Errorf("vector of slot %d: %w", id, err)
 		}
 	}
 	return nil
+}
+
+// scoreRow scores a row that is kept from an earlier search, or that truth returns.
+func (r *searcher) scoreRow(slot uint32, truth Truth) (score float32, err error) {
+	if kept := r.x.kept; kept != nil {
+		score, ok, err := kept.score(slot, r.x.cfg.Metric, r.probe.vec)
+		if ok {
+			return score, err
+		}
+	}
+	row, err := truth(slot, r.row[:0])
+	if err != nil {
+		return 0, err
+	}
+	r.row = row
+	if score, err = rowScore(r.x.cfg.Metric, r.probe.vec, row); err == nil && r.x.kept != nil {
+		r.x.kept.keep(slot, row, false)
+	}
+	return score, err
 }
 
 // rowScore scores a row as it was added for a prepared query. What the row is fit

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"unsafe"
 )
 
 // ErrShort is the error of a Reader that was asked for more than is there, or
@@ -46,11 +47,21 @@ func FloatsInto(dst []float32, b []byte) ([]float32, error) {
 	if len(b)%4 != 0 {
 		return nil, ErrShort
 	}
-	for ; len(b) > 0; b = b[4:] {
-		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	from := len(dst)
+	dst = slices.Grow(dst, len(b)/4)[:from+len(b)/4]
+	out := dst[from:]
+	if littleEndian && len(out) > 0 { // searches read many: a copy takes a tenth of the time
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(out))), len(b)), b)
+		return dst, nil
+	}
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	return dst, nil
 }
+
+// littleEndian tells whether numbers lie in memory as AppendFloats writes them.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // Reader reads from a slice. After an error every read returns zero.
 type Reader struct {

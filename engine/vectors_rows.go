@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+)
+
+const (
+	// fillShare: once searches have read one in so many of a space's vectors from the
+	// store, all are read, in the order of their keys: that takes about as long as those
+	// took, one by one.
+	fillShare = 4
+	// fillAgain: they are read again when the space has so many times the vectors that
+	// it had.
+	fillAgain = 2
+	// fillPart is how many are read before the state is let go that they are read of.
+	fillPart = 1024
+)
+
+// missed notes that a search has read a vector from the store.
+func (s *space) missed(db *DB) {
+	s.reads.Add(1)
+	if s.fillDue(db) {
+		db.linker.wake()
+	}
+}
+
+// fillDue tells whether all vectors of the space are to be read, to be kept where
+// searches find them: they are met in no order, and one by one to read them takes much
+// longer.
+func (s *space) fillDue(db *DB) bool {
+	used := s.used.Load()
+	return s.reads.Load() >= max(db.limits.fillLeast, used/fillShare) && used >= fillAgain*s.filled.Load() && s.index.KeepsAll()
+}
+
+// fill reads the vectors of a space. It is the linker's work.
+func (s *space) fill(ctx context.Context, db *DB) {
+	s.filled.Store(max(1, s.used.Load()))
+	s.reads.Store(0)
+	from := db.keys.vectors(s.num)
+	upper := prefixEnd(from)
+	for from != nil && ctx.Err() == nil {
+		err := db.View(ctx, func(tx *Tx) (err error) {
+			from, err = tx.keepRows(s, from, upper)
+			return err
+		})
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+				db.log.Warn("reading vectors ahead of searches failed; they are read when they are needed", "space", s.name, "error", err)
+			}
+			return
+		}
+	}
+}
+
+// keepRows reads some vectors in the order of their keys and keeps those that are in
+// an index as of the transaction: nobody gives their slots away meanwhile. It returns
+// the key to go on from, nil after the last.
+func (tx *Tx) keepRows(s *space, from, upper []byte) (next []byte, err error) {
+	it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: upper})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	vec := make([]float32, 0, s.dim)
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n > fillPart {
+			return slices.Clone(it.Key()), nil
+		}
+		slot, ok := s.slotOf(tx, it.Key())
+		if !ok {
+			continue
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, err
+		}
+		if vec, err = codec.FloatsInto(vec[:0], value); err != nil {
+			return nil, err
+		}
+		s.index.Keep(slot, vec)
+	}
+	return nil, it.Error()
+}
+
+// slotOf is the slot of the vector under a key, if the transaction sees a document that
+// has it.
+func (s *space) slotOf(tx *Tx, key []byte) (uint32, bool) {
+	v, ok := parseVectorKey(key)
+	if !ok {
+		return 0, false
+	}
+	doc := tx.db.docs.at(v.seq, tx.lsn)
+	if doc == noDoc {
+		return 0, false
+	}
+	slot, ok := s.slot(doc)
+	return slot, ok && s.holders.at(uint64(slot)).version() == v
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestVectorsAreReadAhead: once searches have read enough vectors from the store, all
+// are read, and no search reads one again; what is stored later is read when it is met.
+func TestVectorsAreReadAhead(t *testing.T) {
+	const n, dim = 300, 12
+	fs, opts := vfs.NewMem(), Options{vectorLimits: smallLimits()}
+	opts.vectorLimits.fillLeast = 100
+	db := openTest(t, fs, opts)
+	rng := rand.New(rand.NewPCG(1, 1))
+	store := func(i int) {
+		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: randomVec(rng, dim)})
+	}
+	ask := func(limit int) {
+		mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Embedding: randomVec(rng, dim), Profile: ProfileVector, Exact: true, Limit: limit})
+	}
+	kept := func() int64 {
+		st, err := db.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Memory.Shares.VectorRows != testBudget/8 {
+			t.Errorf("the share is %d", st.Memory.Shares.VectorRows)
+		}
+		return st.Memory.VectorRows / (4 * dim)
+	}
+	for i := range n {
+		store(i)
+	}
+	if err := db.Memories().Delete(t.Context(), Scope{User: "ada"}, "7"); err != nil {
+		t.Fatal(err)
+	}
+	waitIndexed(t, db)
+	closeTest(t, db)
+	db = openTest(t, fs, opts)
+	ask(10)
+	if got := kept(); got < 10 || got >= 100 {
+		t.Errorf("one search keeps %d vectors", got)
+	}
+	for range 20 {
+		ask(50)
+	}
+	for began := time.Now(); kept() < n-1; time.Sleep(time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("%d of %d vectors are kept", kept(), n-1)
+		}
+	}
+	s := db.spaces.named(defaultSpace)
+	before := s.reads.Load()
+	for range 20 {
+		ask(50)
+	}
+	if read := s.reads.Load() - before; read != 0 {
+		t.Errorf("%d vectors were read that are kept", read)
+	}
+	store(n)
+	ask(n)
+	if read := s.reads.Load() - before; read != 1 || kept() != n {
+		t.Errorf("%d vectors were read; one is new, and %d are kept", read, kept())
+	}
+}
+
+// TestReadingAheadStops: a database that is closed in the midst of it.
+func TestReadingAheadStops(t *testing.T) {
+	opts := Options{vectorLimits: smallLimits()}
+	opts.vectorLimits.fillLeast = 1
+	for i := range 10 {
+		log, said := logged()
+		opts.Logger = log
+		db := openTest(t, vfs.NewMem(), opts)
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
+		mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Embedding: []float32{1, float32(i)}})
+		closeTest(t, db)
+		if got := said(); got != "" {
+			t.Errorf("the log says %q", got)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package hnsw
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	// frameShare is the share of the memory, one in so many, that a cache grows by at
+	// most, and frameMost the bytes: huge pages fit into that.
+	frameShare = 16
+	frameMost  = 16 << 20
+	// frameLocks is how many locks the rows of a frame share. One is held while a row
+	// is scored.
+	frameLocks = 64
+)
+
+// RowMemory is what indexes whose rows lie elsewhere may take of memory, together, to
+// keep rows that were read through [Truth].
+type RowMemory struct {
+	limit int64
+	taken atomic.Int64 // by frames, whose memory is the system's until rows lie in it
+	held  atomic.Int64 // by rows
+}
+
+// NewRowMemory returns room for so many bytes.
+func NewRowMemory(bytes int64) *RowMemory { return &RowMemory{limit: bytes} }
+
+// Bytes returns what the rows take that are kept.
+func (m *RowMemory) Bytes() int64 { return m.held.Load() }
+
+// take takes bytes, if there are as many.
+func (m *RowMemory) take(bytes int64) bool {
+	if m.taken.Add(bytes) <= m.limit {
+		return true
+	}
+	m.taken.Add(-bytes)
+	return false
+}
+
+// rowCache keeps float32 rows of an index as [Truth] returned them. A slot has one
+// place: its own while there is room for all slots, one that it shares with others
+// beyond. A row is scored where it lies, under a lock, and so is never torn. That it
+// is the slot's is for the callers to see to, as for what Truth returns: Add forgets
+// what was there before it hands a slot out again, and no slot is handed out while a
+// search that may read its old row still runs.
+type rowCache struct {
+	dim    int
+	shift  uint // a frame has 1 << shift rows
+	frames atomic.Pointer[[]*frame]
+	growth sync.Mutex
+	of     *rowShare
+}
+
+// rowShare is what one index has taken of the memory. It goes back when the index is
+// unreachable.
+type rowShare struct {
+	memory      *RowMemory
+	taken, held atomic.Int64
+}
+
+func (s *rowShare) giveBack() {
+	s.memory.taken.Add(-s.taken.Load())
+	s.memory.held.Add(-s.held.Load())
+}
+
+type frame struct {
+	page  *page
+	slots []uint32 // each row's, plus one; 0: there is none. Guarded by the row's lock
+	locks [frameLocks]sync.Mutex
+}
+
+func newRowCache(dim int, m *RowMemory) *rowCache {
+	if m == nil {
+		return nil
+	}
+	c := &rowCache{dim: dim, of: &rowShare{memory: m}}
+	for most := min(m.limit/frameShare, frameMost); int64(dim)*4<<(c.shift+1) <= most; {
+		c.shift++
+	}
+	c.frames.Store(&[]*frame{})
+	runtime.AddCleanup(c, (*rowShare).giveBack, c.of)
+	return c
+}
+
+func (c *rowCache) frameSize() int64 { return int64(c.dim) * 4 << c.shift }
+
+// place is where a slot's row is if it is kept, nil if there is no room at all.
+func (c *rowCache) place(slot uint32) (f *frame, at uint32) {
+	frames := *c.frames.Load()
+	if len(frames) == 0 {
+		return nil, 0
+	}
+	n := int(slot >> c.shift)
+	if n >= len(frames) {
+		n %= len(frames)
+	}
+	return frames[n], slot & (1<<c.shift - 1)
+}
+
+func (f *frame) lock(at uint32) *sync.Mutex { return &f.locks[at%frameLocks] }
+
+// row is the row at a place. Its lock is held.
+func (c *rowCache) row(f *frame, at uint32) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Add(f.page.base, uintptr(at)*uintptr(c.dim)*4)), c.dim)
+}
+
+// score calls score with a slot's row, if it is kept.
+func (c *rowCache) score(slot uint32, metric Metric, query []float32) (score float32, kept bool, err error) {
+	f, at := c.place(slot)
+	if f == nil {
+		return 0, false, nil
+	}
+	lock := f.lock(at)
+	lock.Lock()
+	defer lock.Unlock()
+	if f.slots[at] != slot+1 {
+		return 0, false, nil
+	}
+	score, err = rowScore(metric, query, c.row(f, at))
+	return score, true, err
+}
+
+// keep puts a slot's row in its place. One that does not fit is no row of the index.
+func (c *rowCache) keep(slot uint32, row []float32, all bool) {
+	if len(row) != c.dim {
+		return
+	}
+	if int(slot>>c.shift) >= len(*c.frames.Load()) {
+		c.grow(int(slot>>c.shift)+1, all)
+	}
+	f, at := c.place(slot)
+	if f == nil {
+		return
+	}
+	lock := f.lock(at)
+	lock.Lock()
+	defer lock.Unlock()
+	if f.slots[at] == 0 {
+		c.hold(1)
+	}
+	copy(c.row(f, at), row)
+	f.slots[at] = slot + 1
+}
+
+// hold counts rows that are kept now, or no more.
+func (c *rowCache) hold(rows int64) {
+	c.of.held.Add(rows * int64(c.dim) * 4)
+	c.of.memory.held.Add(rows * int64(c.dim) * 4)
+}
+
+// forget drops a slot's row.
+func (c *rowCache) forget(slot uint32) {
+	f, at := c.place(slot)
+	if f == nil {
+		return
+	}
+	lock := f.lock(at)
+	lock.Lock()
+	defer lock.Unlock()
+	if f.slots[at] == slot+1 {
+		f.slots[at] = 0
+		c.hold(-1)
+	}
+}
+
+// grow makes n frames, or as many as there is memory for. Rows of slots beyond those
+// that there were may have another place then, and are read once more. all tells that
+// all rows are to be kept.
+func (c *rowCache) grow(n int, all bool) {
+	if !c.growth.TryLock() {
+		return // the next row asks again
+	}
+	defer c.growth.Unlock()
+	frames := *c.frames.Load()
+	for len(frames) < n && c.of.memory.take(c.frameSize()) {
+		hugeFrom := c.frameSize()
+		if len(frames) > 0 && all {
+			hugeFrom = 0 // else rows are met in no order, and each would take a huge page
+		}
+		page, err := newPage(uintptr(c.frameSize()), uintptr(hugeFrom))
+		if err != nil {
+			c.of.memory.taken.Add(-c.frameSize())
+			break // it is only a cache
+		}
+		c.of.taken.Add(c.frameSize())
+		frames = append(slices.Clip(frames), &frame{page: page, slots: make([]uint32, 1<<c.shift)})
+	}
+	c.frames.Store(&frames)
+}
+
+// fits tells whether so many slots have, or can have, a place of their own.
+func (c *rowCache) fits(slots uint32) bool {
+	need := (int64(slots) + 1<<c.shift - 1) >> c.shift * c.frameSize()
+	m := c.of.memory
+	return need <= c.of.taken.Load()+m.limit-m.taken.Load()
+}
