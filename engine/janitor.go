@@ -26,7 +26,7 @@ type janitor struct {
 	busy mutex
 
 	graves int         // documents of sealed chunks that were reclaimed since the chunks were looked at
-	left   []leftChunk // chunks whose documents have moved and are still in RAM; guarded by busy
+	left   []leftChunk // chunks without documents that are still in RAM; guarded by busy
 
 	mu     sync.Mutex
 	dead   []dead // in the order of their LSN

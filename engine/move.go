@@ -62,6 +62,7 @@ func (db *DB) moveSparse(ctx context.Context) error {
 		case err != nil || !moved:
 			return err
 		}
+		j.wake() // to release the chunks; if none of their documents lived, nobody else does
 	}
 	return ctx.Err()
 }
@@ -353,8 +354,8 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		delete(db.sealed, chunk)
 		delete(db.buried, chunk)
 		db.emptied[chunk] = true
-		db.janitor.left = append(db.janitor.left, leftChunk{chunk, lsn})
 	}
+	db.leave(m.from...)
 	index := db.text.Load()
 	if !shown {
 		index.Drop(m.from...)
@@ -368,16 +369,28 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	return nil
 }
 
-// leftChunk is a chunk whose documents have moved away, and the LSN of that.
+// leftChunk is a chunk of which the state of an LSN, and every later one, has no document.
 type leftChunk struct {
 	chunk uint16
 	lsn   uint64
 }
 
-// releaseChunks drops what RAM holds of the documents that chunks had before a move,
-// once all of them are reclaimed: what died up to an LSN is. The janitor is busy.
+// leave notes that the newest state has no document of chunks. Sets of documents that
+// are remembered from before are not gone on with. The lock is held, and the janitor is
+// busy or rests.
+func (db *DB) leave(chunks ...uint16) {
+	for _, chunk := range chunks {
+		db.janitor.left = append(db.janitor.left, leftChunk{chunk, db.applied})
+	}
+	if len(chunks) > 0 {
+		db.docs.moved.Store(db.applied)
+	}
+}
+
+// releaseChunks drops what RAM holds of the documents of chunks that were left, once all
+// of them are reclaimed: what died up to an LSN is. The janitor is busy.
 func (db *DB) releaseChunks(ctx context.Context, reclaimed uint64) error {
-	if len(db.janitor.left) == 0 {
+	if !slices.ContainsFunc(db.janitor.left, func(l leftChunk) bool { return l.lsn <= reclaimed }) {
 		return nil
 	}
 	if err := db.lockBehind(ctx); err != nil {

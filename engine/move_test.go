@@ -538,3 +538,55 @@ func TestMoveReleases(t *testing.T) {
 	mustCheck(t, db, n-9)
 	closeTest(t, db)
 }
+
+// TestDeadChunksRelease: what RAM holds of the documents of a chunk goes when all of
+// them have died, however they did, and without anybody who reads.
+func TestDeadChunksRelease(t *testing.T) {
+	ctx, s := t.Context(), Scope{User: "u"}
+	for _, c := range []struct {
+		how  string
+		die  func(*DB) error
+		most int64 // pages of rows that may be left
+	}{
+		{"updated before they are sealed", func(db *DB) error {
+			for i := range 2000 {
+				text := fmt.Sprint("tea ", i)
+				if _, err := db.Memories().Update(ctx, s, "7", Patch{Text: &text}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, 8},
+		{"reset", func(db *DB) error {
+			_, err := db.Reset(ctx)
+			return err
+		}, 1},
+		{"deleted with their scope", func(db *DB) error {
+			_, err := db.Memories().DeleteScope(ctx, s)
+			return err
+		}, 1},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			db := openTest(t, vfs.NewMem(), rebuildOptions())
+			for i := range 300 {
+				mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
+			}
+			db.waitSealed(t)
+			before := db.docs.rows.pages.Load()
+			if err := c.die(db); err != nil {
+				t.Fatal(err)
+			}
+			pages := &db.docs.rows.pages
+			for range 400 {
+				if pages.Load() <= c.most {
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if pages.Load() > c.most {
+				t.Errorf("%d pages of rows; %d before, in %d chunks", pages.Load(), before, db.next.doc>>16+1)
+			}
+			closeTest(t, db)
+		})
+	}
+}

@@ -263,6 +263,11 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	for _, kind := range []byte{kindText, kindForward} {
 		db.keys.gen[kind] = b.keys.gen[kind]
 	}
+	for chunk := range db.sealed {
+		if !b.sealed[chunk] {
+			db.leave(chunk)
+		}
+	}
 	db.sealed = b.sealed
 	db.text.Store(b.index)
 	db.scopes.forget()

@@ -130,6 +130,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 	}
 	if len(pages) == 0 { // all of it has died: there is no sealed chunk, as there will be none for Open
 		db.text.Load().Drop(chunk)
+		db.leave(chunk)
 		return db.republish()
 	}
 	if err := db.text.Load().Sealed(db.store, chunk); err != nil {
@@ -268,7 +269,9 @@ func textError(doing string, err error) error {
 // dropSealed forgets every sealed chunk: their pages are gone. The lock is held,
 // and the janitor does not work.
 func (db *DB) dropSealed() {
-	db.text.Load().Drop(slices.Collect(maps.Keys(db.sealed))...)
+	chunks := slices.Collect(maps.Keys(db.sealed))
+	db.text.Load().Drop(chunks...)
+	db.leave(chunks...)
 	clear(db.sealed)
 	clear(db.buried)
 	db.points.forget(db.applied)

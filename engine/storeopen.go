@@ -30,7 +30,8 @@ const (
 	// queued behind megabytes of them.
 	syncBytes = 512 << 10
 	// compactAt and baseBytes let writes gather before they are merged: owners, IDs
-	// and hashes are spread over all keys, so that each merge writes much again.
+	// and hashes are spread over all keys, so that each merge writes much again. Pebble
+	// merges level 0 when it has half as many layers as compactAt.
 	compactAt = 8
 	baseBytes = 256 << 20
 	// retryPause keeps what the store retries after a failure from taking a core.
@@ -123,8 +124,8 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
 		opts.Levels[i].BlockSize = blockSize
 		if i < len(opts.Levels)-1 {
-			// A store pays for each time that a table is written. Nine tenths of a
-			// database come to lie in the last level.
+			// A store pays for each time that a table is written, and nine tenths of a
+			// large database lie in the last level.
 			opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 		}
 	}

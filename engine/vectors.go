@@ -16,12 +16,10 @@ type vectorLimits struct {
 	// crossover is the number of vectors from which on a graph is built.
 	crossover int
 	// Up to unlinkedSoft vectors wait for a pause between writes to be linked: a
-	// search that scores them one by one takes a millisecond or less for it. At
-	// unlinkedMost writers wait: that is some milliseconds.
-	unlinkedSoft, unlinkedMost int
-	// idleSoft and idleMost are the same while nobody searches: the first search
-	// after so many takes some ten milliseconds.
-	idleSoft, idleMost int
+	// search that scores them one by one takes a millisecond or less for it. While
+	// nobody searches, up to unlinkedIdle do: a search then takes some fifty
+	// milliseconds until they are linked. At unlinkedMost writers wait.
+	unlinkedSoft, unlinkedIdle, unlinkedMost int
 	// saveTail is the least number of vectors that have come, gone or been linked
 	// before a snapshot is written; where 1/saveShare of all vectors is more, that.
 	// closeTail is the least for Close. What is not in a snapshot is read from the
@@ -38,7 +36,7 @@ type vectorLimits struct {
 func defaultVectorLimits() vectorLimits {
 	return vectorLimits{
 		exhaustive: 20_000, crossover: hnsw.Crossover,
-		unlinkedSoft: 1 << 15, unlinkedMost: 1 << 18, idleSoft: 1 << 19, idleMost: 1 << 20,
+		unlinkedSoft: 1 << 15, unlinkedIdle: 1 << 19, unlinkedMost: 5 << 17,
 		saveTail: 1 << 16, closeTail: 1 << 10, fillLeast: 1 << 8,
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 // smallLimits make graphs and snapshots of few vectors.
 func smallLimits() *vectorLimits {
-	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, idleSoft: 1, idleMost: 1 << 20, saveTail: 50, closeTail: 1, fillLeast: 10}
+	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 50, closeTail: 1, fillLeast: 10}
 }
 
 func randomVec(rng *rand.Rand, dim int) []float32 {
@@ -320,7 +320,7 @@ func TestGraphIsolation(t *testing.T) {
 // TestStoredIsFound: the next query finds a vector, linked or not.
 func TestStoredIsFound(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedSoft, limits.idleSoft = 1<<20, 1<<20 // linked only in pauses, which there are none of
+	limits.unlinkedSoft, limits.unlinkedIdle = 1<<20, 1<<20 // linked only in pauses, which there are none of
 	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
 	unlinked := int64(0)
 	for i := range 300 {
@@ -393,16 +393,10 @@ func restingLinker(t *testing.T, limits vectorLimits) (*DB, *space) {
 // TestBackPressure: with as many unlinked vectors as there may be, writers wait, for
 // their time and no longer.
 func TestBackPressure(t *testing.T) {
-	t.Run("while nobody searches", func(t *testing.T) { backPressure(t, false, 40) })
-	t.Run("beside searches", func(t *testing.T) { backPressure(t, true, 20) })
-}
-
-func backPressure(t *testing.T, asked bool, most uint32) {
-	db, s := restingLinker(t, vectorLimits{crossover: 10, unlinkedMost: 20, idleMost: 40})
-	s.asked.Store(asked)
+	db, s := restingLinker(t, vectorLimits{crossover: 10, unlinkedMost: 20})
 	db.lockWait = time.Millisecond
 	l := db.linker
-	for i := range most {
+	for i := range uint32(20) {
 		if err := l.admit(t.Context()); err != nil {
 			t.Fatalf("with %d unlinked: %v", i, err)
 		}
@@ -465,7 +459,7 @@ func TestLinkingIsHurried(t *testing.T) {
 // TestLinkedForSearches: in the midst of writes vectors are linked for searches that
 // gain by it, or where very many wait.
 func TestLinkedForSearches(t *testing.T) {
-	db, s := restingLinker(t, vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedMost: 100, idleSoft: 50, idleMost: 100})
+	db, s := restingLinker(t, vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedIdle: 50, unlinkedMost: 100})
 	l := db.linker
 	fill := func(from, to uint32) {
 		t.Helper()
@@ -511,7 +505,7 @@ func TestLinkedForSearches(t *testing.T) {
 // writers wait for none.
 func TestBrokenSpace(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedMost, limits.idleMost = 40, 40
+	limits.unlinkedMost = 40
 	db := openTest(t, vfs.NewMem(), Options{vectorLimits: limits})
 	for _, name := range []string{"broken", "sound"} {
 		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: name, Dim: 2}); err != nil {
@@ -539,7 +533,7 @@ func TestBrokenSpace(t *testing.T) {
 // unlinked.
 func TestUnlinkedIsBounded(t *testing.T) {
 	limits := smallLimits()
-	limits.idleMost = 100
+	limits.unlinkedMost = 100
 	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
 	const batch = 50
 	most := int64(0)

@@ -70,11 +70,7 @@ func (l *linker) endTurn() {
 }
 
 func (l *linker) tooMany(s *space) bool {
-	most := l.db.limits.idleMost
-	if s.asked.Load() {
-		most = l.db.limits.unlinkedMost
-	}
-	return s.index.Pending() >= most && s.index.Due() && !s.broken.Load()
+	return s.index.Pending() >= l.db.limits.unlinkedMost && s.index.Due() && !s.broken.Load()
 }
 
 // admit makes a writer wait while too many vectors are unlinked.
@@ -225,7 +221,7 @@ func (l *linker) pause(ctx context.Context, s *space) bool {
 // more of the processor than the writes themselves, and only searches gain by it.
 func (l *linker) pressed(s *space) bool {
 	pending, limits := s.index.Pending(), &l.db.limits
-	return l.urgent.Load() > 0 || pending >= limits.idleSoft || pending >= limits.unlinkedSoft && s.asked.Load()
+	return l.urgent.Load() > 0 || pending >= limits.unlinkedIdle || pending >= limits.unlinkedSoft && s.asked.Load()
 }
 
 // builders is how many goroutines link: half of what the program may run at once,

@@ -73,7 +73,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 		w.check(w.db.Memories(), w.mems)
 		// A process that is killed here leaves the older snapshot.
 		killed := *w
-		killed.opts.vectorLimits = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, idleSoft: 1, idleMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
+		killed.opts.vectorLimits = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
 		killed.openOn(copyFS(t, w.fs))
 		killed.check(killed.db.Memories(), w.mems)
 		mustCheck(t, killed.db, len(w.mems))
@@ -121,7 +121,7 @@ func TestSnapshotIsRefused(t *testing.T) {
 		remove(t, fs, path)
 		writeAll(t, fs, "db/"+c.name, c.data)
 		got := *w
-		got.opts.vectorLimits = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, idleSoft: 1, idleMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
+		got.opts.vectorLimits = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
 		log := got.openOn(fs)
 		if s := got.db.spaces.named(defaultSpace); s.saved.name != "" {
 			t.Errorf("%s: it was used", what)
@@ -313,7 +313,7 @@ func TestSnapshotCrash(t *testing.T) {
 // replaced since the snapshot that was opened with, the next one can be written.
 func TestSnapshotOfWaypoints(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	never := &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedMost: 1 << 20, idleSoft: 1, idleMost: 1 << 20, saveTail: 1 << 40, closeTail: 1 << 40}
+	never := &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 40, closeTail: 1 << 40}
 	always := *never
 	always.saveTail, always.closeTail = 1, 1
 	rng := rand.New(rand.NewPCG(5, 6))

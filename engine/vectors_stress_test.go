@@ -44,7 +44,7 @@ func TestVectorStress(t *testing.T) {
 	t.Logf("seed %d", seed)
 	fs := vfs.NewMem()
 	limits := smallLimits()
-	limits.unlinkedSoft, limits.idleSoft, limits.saveTail = 20, 40, 100
+	limits.unlinkedSoft, limits.unlinkedIdle, limits.saveTail = 20, 40, 100
 	actors := make([]*stressActor, stressActors)
 	for i := range actors {
 		actors[i] = &stressActor{
