@@ -24,7 +24,7 @@ func memdbVectors() []peer.VectorOpener {
 	return []peer.VectorOpener{
 		{Name: "memdb, rows in memory", Open: built.open},
 		{Name: "memdb, rows in a file", Missing: noMappedFiles, Open: built.openMapped},
-		{Name: "memdb, rows in Pebble (engine's default)", Open: openRowsInPebble},
+		{Name: "memdb, rows in Pebble, kept when read (as in the engine)", Open: openRowsInPebble},
 	}
 }
 
@@ -97,22 +97,30 @@ func rowsOf(f *os.File, dim int) hnsw.Truth {
 	}
 }
 
-// pebbleCache holds a part of the rows, as a budget would allow for.
-const pebbleCache = 64 << 20
+const (
+	// pebbleCache and rowMemory are what the engine gives its store and the rows that
+	// were read, of a budget of 2 GiB.
+	pebbleCache = 256 << 20
+	rowMemory   = 256 << 20
+	pebbleBlock = 4 << 10
+)
 
 // openRowsInPebble prepares an index that gets each row from a store as the engine
-// has one.
+// has one, and keeps it; where all have room, it reads all as soon as it is built.
 func openRowsInPebble(_ context.Context, w *peer.VectorWork) (peer.Vectors, error) {
 	cache := pebble.NewCache(pebbleCache)
 	defer cache.Unref()
-	db, err := pebble.Open(filepath.Join(w.Dir, "pebble"), &pebble.Options{
-		Cache: cache, Logger: peer.Silent{}, FormatMajorVersion: pebble.FormatNewest,
-	})
+	opts := &pebble.Options{Cache: cache, Logger: peer.Silent{}, FormatMajorVersion: pebble.FormatNewest}
+	opts.EnsureDefaults()
+	for i := range opts.Levels {
+		opts.Levels[i].BlockSize = pebbleBlock
+	}
+	db, err := pebble.Open(filepath.Join(w.Dir, "pebble"), opts)
 	if err != nil {
 		return nil, err
 	}
 	cfg := indexConfig(w)
-	cfg.Truth = rowsIn(db)
+	cfg.Truth, cfg.Rows = rowsIn(db), hnsw.NewRowMemory(rowMemory)
 	x, err := hnsw.New(cfg)
 	if err == nil {
 		err = fillPebble(db, w.Base)
@@ -120,7 +128,25 @@ func openRowsInPebble(_ context.Context, w *peer.VectorWork) (peer.Vectors, erro
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &pebbleIndex{peer.InProcess{Work: w, Fill: fillMemdb(x, w.Base), Search: searchMemdb(x)}, db}, nil
+	fill := func(ctx context.Context) (int64, error) {
+		bytes, err := fillMemdb(x, w.Base)(ctx)
+		if err == nil && x.KeepsAll() {
+			err = keepRows(x, cfg.Truth)
+		}
+		return bytes + min(rowMemory, int64(w.Base.Len())*int64(w.Base.Dim)*4), err
+	}
+	return &pebbleIndex{peer.InProcess{Work: w, Fill: fill, Search: searchMemdb(x)}, db}, nil
+}
+
+func keepRows(x *hnsw.Index, truth hnsw.Truth) (err error) {
+	var row []float32
+	for slot := range x.Len() {
+		if row, err = truth(slot, row[:0]); err != nil {
+			return err
+		}
+		x.Keep(slot, row)
+	}
+	return nil
 }
 
 type pebbleIndex struct {

@@ -55,7 +55,7 @@ func TestVectors(t *testing.T) {
 		t.Errorf("nothing is said of the missing set: %s", stderr)
 	}
 	results := readRecord(t, record)
-	for _, name := range []string{"memdb, rows in memory", "memdb, rows in a file", "memdb, rows in Pebble (engine's default)"} {
+	for _, name := range []string{"memdb, rows in memory", "memdb, rows in a file", "memdb, rows in Pebble, kept when read (as in the engine)"} {
 		m := results["vectors, "+name]
 		if m["mixture best_recall"].Median < 0.99 || m["mixture qps .99"].Median <= 0 {
 			t.Errorf("%s: %+v", name, m)
