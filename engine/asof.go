@@ -63,7 +63,7 @@ func (ps *points) acquireAt(lsn uint64) (*point, error) {
 		}
 	}
 	newest.refs++
-	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, text: newest.text, refs: 1, of: newest}
+	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, text: newest.text, refs: 1, of: newest, number: newest.number}
 	ps.open[p] = struct{}{}
 	return p, nil
 }

@@ -81,15 +81,16 @@ func (j *janitor) progress(stuck bool) {
 	j.sealed = make(chan struct{})
 }
 
-func (j *janitor) add(d []dead, r []deathRange) {
+// add notes what died in a commit, and tells whether there was any.
+func (j *janitor) add(d []dead, r []deathRange) bool {
 	if len(d) == 0 && len(r) == 0 {
-		return
+		return false
 	}
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.dead = append(j.dead, d...)
 	j.ranges = append(j.ranges, r...)
-	j.mu.Unlock()
-	j.wake()
+	return true
 }
 
 // wake makes the janitor look again: something died, or a reader has gone.

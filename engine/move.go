@@ -327,7 +327,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	for i, s := range spaces {
 		kept[i] = s.num
 	}
-	db.docs.moved.Store(lsn)
+	db.leave(m.from...)
 	shown := false
 	for i, old := range m.docs {
 		r := db.docs.row(old)
@@ -355,7 +355,6 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		delete(db.buried, chunk)
 		db.emptied[chunk] = true
 	}
-	db.leave(m.from...)
 	index := db.text.Load()
 	if !shown {
 		index.Drop(m.from...)
@@ -373,6 +372,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 type leftChunk struct {
 	chunk uint16
 	lsn   uint64
+	point uint64 // the first read point from after its documents were cleaned up; 0: they are not
 }
 
 // leave notes that the newest state has no document of chunks. Sets of documents that
@@ -380,7 +380,7 @@ type leftChunk struct {
 // busy or rests.
 func (db *DB) leave(chunks ...uint16) {
 	for _, chunk := range chunks {
-		db.janitor.left = append(db.janitor.left, leftChunk{chunk, db.applied})
+		db.janitor.left = append(db.janitor.left, leftChunk{chunk: chunk, lsn: db.applied})
 	}
 	if len(chunks) > 0 {
 		db.docs.moved.Store(db.applied)
@@ -388,29 +388,51 @@ func (db *DB) leave(chunks ...uint16) {
 }
 
 // releaseChunks drops what RAM holds of the documents of chunks that were left, once all
-// of them are reclaimed: what died up to an LSN is. The janitor is busy.
-func (db *DB) releaseChunks(ctx context.Context, reclaimed uint64) error {
-	if !slices.ContainsFunc(db.janitor.left, func(l leftChunk) bool { return l.lsn <= reclaimed }) {
+// of them are cleaned up, as what died up to an LSN is, and nobody reads what there was
+// before: death ranges are told apart by the rows of what they killed. The janitor is
+// busy.
+func (db *DB) releaseChunks(ctx context.Context, cleaned uint64) error {
+	j := db.janitor
+	oldest, _ := db.points.numbers()
+	clean := func(l leftChunk) bool { return l.point == 0 && l.lsn <= cleaned }
+	unread := func(l leftChunk) bool { return l.point != 0 && l.point <= oldest }
+	if !slices.ContainsFunc(j.left, func(l leftChunk) bool { return clean(l) || unread(l) }) {
 		return nil
 	}
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
 	defer db.unlock()
-	db.janitor.left = slices.DeleteFunc(db.janitor.left, func(l leftChunk) bool {
-		if l.lsn > reclaimed {
+	if slices.ContainsFunc(j.left, clean) {
+		if err := db.republish(); err != nil {
+			return err
+		}
+		var newest uint64
+		oldest, newest = db.points.numbers()
+		for i, l := range j.left {
+			if clean(l) {
+				j.left[i].point = newest
+			}
+		}
+	}
+	j.left = slices.DeleteFunc(j.left, func(l leftChunk) bool {
+		if !unread(l) {
 			return false
 		}
-		first := uint64(l.chunk) << 16
-		end := first + 1<<16
-		db.docs.release(first, end)
-		for _, s := range db.spaces.all() {
-			s.slots.release(first, end)
-		}
-		db.lexical.release(first, end)
+		db.releaseChunk(l.chunk)
 		return true
 	})
 	return nil
+}
+
+func (db *DB) releaseChunk(chunk uint16) {
+	first := uint64(chunk) << 16
+	end := first + 1<<16
+	db.docs.release(first, end)
+	for _, s := range db.spaces.all() {
+		s.slots.release(first, end)
+	}
+	db.lexical.release(first, end)
 }
 
 // dropStrayPages removes the pages of chunks that have no rows: a move that was

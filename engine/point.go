@@ -14,6 +14,9 @@ import (
 type point struct {
 	lsn  uint64
 	snap *pebble.Snapshot
+	// number is higher than that of every point that was published before: points of
+	// one LSN may differ in what was cleaned up when their snapshots were taken.
+	number uint64
 	// index is the text index, text its state: doc IDs below its mark are born.
 	index *invindex.Index
 	text  invindex.Snapshot
@@ -43,9 +46,10 @@ func (p *point) keys(db *DB) *keyspace {
 // points keeps the read points in use. The newest published one is what a View
 // pins; older ones live while a View holds them.
 type points struct {
-	mu      sync.Mutex
-	current *point
-	open    map[*point]struct{}
+	mu        sync.Mutex
+	current   *point
+	open      map[*point]struct{}
+	published uint64 // the number of the newest point
 	// floor is the LSN of the oldest state of which nothing has been freed.
 	floor  uint64
 	retain retention
@@ -79,6 +83,8 @@ func (ps *points) publish(p *point) error {
 		ps.floor = p.lsn // what died before is not in the tables
 	}
 	ps.retain.note(p.lsn, ps.now)
+	ps.published++
+	p.number = ps.published
 	p.refs++
 	ps.open[p] = struct{}{}
 	ps.current = p
@@ -134,6 +140,17 @@ func (ps *points) oldest() uint64 {
 	}
 	ps.floor = max(ps.floor, oldest)
 	return oldest
+}
+
+// numbers are those of the oldest point in use and of the newest.
+func (ps *points) numbers() (oldest, newest uint64) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	oldest = ps.published
+	for p := range ps.open {
+		oldest = min(oldest, p.number)
+	}
+	return oldest, ps.published
 }
 
 // close drops the reference of the current point. Views must be over.

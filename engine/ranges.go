@@ -208,7 +208,7 @@ func (tx *Tx) rangeDeath(seq uint64) (*death, uint64, uint32, error) {
 		return nil, 0, 0, nil
 	}
 	row := tx.db.docs.row(doc)
-	if row == nil { // what ranges leave behind is removed before documents move
+	if row == nil { // released: the snapshot is from after the clean-up, which wrote an entry
 		return nil, 0, 0, nil
 	}
 	var found *death

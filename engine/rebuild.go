@@ -38,12 +38,28 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	defer j.busy.Unlock()
 	j.progress(true)
 	defer j.wake()
-	return db.rebuildText(ctx, progress)
+	return db.rebuild(ctx, progress)
 }
 
-// rebuildText builds the text index under the next generation and switches to it.
-// The janitor is busy.
-func (db *DB) rebuildText(ctx context.Context, progress func(done, of int64)) error {
+// rebuild is Rebuild where the janitor is busy.
+func (db *DB) rebuild(ctx context.Context, progress func(done, of int64)) error {
+	j := db.janitor
+	// What the new index goes without must have left nothing behind: without a row
+	// or a forward record nothing would lead to it any more.
+	oldest := db.points.oldest()
+	err := errors.Join(j.reclaimDead(ctx), j.cleanRanges(ctx))
+	if errors.Is(err, ErrCorrupt) {
+		db.log.Warn("rebuild: what died cannot be cleaned up", "error", err)
+	} else if err != nil {
+		return err
+	}
+	return db.rebuildText(ctx, oldest, progress)
+}
+
+// rebuildText builds the text index under the next generation and switches to it,
+// without the documents that died at oldest or before: they are cleaned up. The janitor
+// is busy.
+func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done, of int64)) error {
 	b, err := db.newTextBuilder(progress)
 	if err != nil {
 		return err
@@ -58,13 +74,13 @@ func (db *DB) rebuildText(ctx context.Context, progress func(done, of int64)) er
 		// Below the committed number no transaction adds a document.
 		if end := db.next.doc; end-b.next > little {
 			db.unlock()
-			if err := b.add(ctx, end, db.points.oldest()); err != nil {
+			if err := b.add(ctx, end, oldest); err != nil {
 				return err
 			}
 			continue
 		}
 		defer db.unlock()
-		if err := b.add(ctx, db.next.doc, db.points.oldest()); err != nil {
+		if err := b.add(ctx, db.next.doc, oldest); err != nil {
 			return err
 		}
 		if err := b.commit(ctx); err != nil {

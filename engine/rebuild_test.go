@@ -466,3 +466,77 @@ func TestRebuildAfterReset(t *testing.T) {
 		}
 	})
 }
+
+// TestRebuildBesideCleanUp: neither a rebuild nor a View that began before the clean-up
+// of a death range loses sight of how the memories died.
+func TestRebuildBesideCleanUp(t *testing.T) {
+	fs := vfs.NewMem()
+	db := sealedTeas(t, fs, 600)
+	ctx := t.Context()
+	users := []Scope{{User: "u0"}, {User: "u1"}, {User: "u2"}}
+	db.janitor.busy.Lock()
+	var dead []Memory
+	for _, user := range users {
+		dead = append(dead, mustList(t, db.Memories(), user)...)
+		if _, err := db.Memories().DeleteScope(ctx, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	died := func(m Memories) {
+		t.Helper()
+		for _, d := range dead {
+			if h := mustHistory(t, m, d.Scope, d.ID); !h[len(h)-1].IsDeleted {
+				t.Fatalf("history of what was deleted: %+v", h)
+			}
+		}
+	}
+	err := db.View(ctx, func(tx *Tx) error {
+		died(tx.Memories())
+		if err := db.rebuild(ctx, nil); err != nil {
+			return err
+		}
+		db.janitor.busy.Unlock()
+		for i := range 3 { // the janitor works again and again
+			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("new", i), Scope: users[0], Text: "tea"})
+			if err := db.janitor.work(ctx); err != nil {
+				return err
+			}
+		}
+		if countKeys(t, db, kindRange) > 0 {
+			t.Error("the clean-up has waited")
+		}
+		died(tx.Memories())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, db)
+	db = openTest(t, fs, rebuildOptions())
+	mustCheck(t, db, 3)
+	died(db.Memories())
+}
+
+// TestRebuildCleansUp: what a rebuild leaves out has left nothing behind.
+func TestRebuildCleansUp(t *testing.T) {
+	fs := vfs.NewMem()
+	db := sealedTeas(t, fs, 600)
+	db.janitor.busy.Lock() // nobody else cleans up
+	user := Scope{User: "u0"}
+	dead := mustList(t, db.Memories(), user)[0]
+	if _, err := db.Memories().DeleteScope(t.Context(), user); err != nil {
+		t.Fatal(err)
+	}
+	left := int(db.docs.live.Load())
+	if err := db.rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	db.janitor.stop()
+	db.janitor.busy.Unlock()
+	closeTest(t, db)
+	db = openTest(t, fs, rebuildOptions())
+	mustCheck(t, db, left)
+	if h := mustHistory(t, db.Memories(), user, dead.ID); !h[len(h)-1].IsDeleted {
+		t.Errorf("history after reopening: %+v", h)
+	}
+}

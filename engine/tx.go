@@ -329,10 +329,13 @@ func (tx *Tx) apply() error {
 	if db.durability == Buffered {
 		note = db.syncer.buffered
 	}
+	died := db.janitor.add(tx.dying, tx.ranges) // before a read point tells that nobody sees it
 	if err := note(db.newPoint(db.applied), batch); err != nil {
 		db.fail(err)
 	}
-	db.janitor.add(tx.dying, tx.ranges)
+	if died {
+		db.janitor.wake()
+	}
 	return db.Failed()
 }
 
