@@ -139,7 +139,7 @@ type docTable struct {
 	plain plain
 	live  atomic.Int64
 	runs  runs
-	// moved is the LSN of the newest move: see plain.
+	// moved is the LSN of the newest move, or of when a chunk was left: see plain.
 	moved atomic.Uint64
 	// newestDeath is the highest LSN of a death, be it that of a transaction that is
 	// still to commit, or failed to.
@@ -168,6 +168,12 @@ func (t *docTable) seq(seq uint64) *seqRow { return t.seqs.at(seq) }
 
 // add publishes a version under a doc ID. fill writes the row.
 func (t *docTable) add(doc uint32, fill func(*docRow)) {
+	t.put(doc, fill)
+	t.live.Add(1)
+}
+
+// put is add of a version that has been counted.
+func (t *docTable) put(doc uint32, fill func(*docRow)) {
 	r := t.rows.grow(uint64(doc))
 	fill(r)
 	r.from = max(r.from, r.born)
@@ -187,7 +193,6 @@ func (t *docTable) add(doc uint32, fill func(*docRow)) {
 	if doc >= t.mark.Load() {
 		t.mark.Store(doc + 1)
 	}
-	t.live.Add(1)
 	t.enter(doc)
 }
 
@@ -201,10 +206,15 @@ func (t *docTable) drop(doc uint32) {
 }
 
 func (t *docTable) kill(doc uint32, lsn uint64) {
+	t.end(doc, lsn)
+	t.live.Add(-1)
+}
+
+// end is kill of a doc ID whose version lives on under another one.
+func (t *docTable) end(doc uint32, lsn uint64) {
 	t.newestDeath.Store(max(t.newestDeath.Load(), lsn)) // first: who finds no later one looks at no row
 	t.row(doc).died.Store(lsn)
 	t.plain.clear(doc)
-	t.live.Add(-1)
 }
 
 func (t *docTable) revive(doc uint32) {
@@ -228,6 +238,22 @@ func (t *docTable) at(seq, lsn uint64) uint32 {
 			return noDoc
 		}
 		if r.visible(lsn) {
+			return doc
+		}
+		doc = r.prev
+	}
+	return noDoc
+}
+
+// last is the newest document number of a version, noDoc where none is known.
+func (t *docTable) last(v version) uint32 {
+	s := t.seq(v.seq)
+	if s == nil {
+		return noDoc
+	}
+	for doc := s.doc.Load() - 1; doc != noDoc; {
+		r := t.row(doc)
+		if r == nil || r.version == v { // nil: released, and those before it died earlier
 			return doc
 		}
 		doc = r.prev

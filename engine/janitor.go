@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -25,7 +26,9 @@ type janitor struct {
 	// between its steps. It may wait for the writer lock meanwhile.
 	busy mutex
 
-	graves int         // documents of sealed chunks that were reclaimed since the chunks were looked at
+	waits atomic.Bool // something has died, or is left, that may be cleaned up once the next read point is published
+
+	graves int         // documents of sealed chunks that were reclaimed, or had been when they were sealed, since the chunks were looked at
 	left   []leftChunk // chunks without documents that are still in RAM; guarded by busy
 
 	mu     sync.Mutex
@@ -86,6 +89,7 @@ func (j *janitor) add(d []dead, r []deathRange) bool {
 	if len(d) == 0 && len(r) == 0 {
 		return false
 	}
+	j.waits.Store(true)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.dead = append(j.dead, d...)
@@ -125,8 +129,9 @@ func (j *janitor) work(ctx context.Context) error {
 		return err
 	}
 	defer j.busy.Unlock()
+	j.waits.Store(false)
 	oldest := j.db.points.oldest()
-	err := errors.Join(j.reclaimDead(ctx), j.cleanRanges(ctx))
+	err := j.cleanUp(ctx, oldest)
 	if err == nil {
 		err = j.db.releaseChunks(ctx, oldest)
 	}
@@ -134,13 +139,23 @@ func (j *janitor) work(ctx context.Context) error {
 		j.progress(true)
 		return errors.Join(err, sealed)
 	}
-	return errors.Join(err, j.db.moveSparse(ctx))
+	err = errors.Join(err, j.db.moveSparse(ctx))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.dead) > 0 || len(j.ranges) > 0 || len(j.left) > 0 {
+		j.waits.Store(true)
+	}
+	return err
 }
 
-// reclaimDead reclaims the documents that nobody can see any more.
-func (j *janitor) reclaimDead(ctx context.Context) error {
+// cleanUp removes what the memories left behind that died at oldest or before, the LSN
+// of a state such that nobody sees an older one.
+func (j *janitor) cleanUp(ctx context.Context, oldest uint64) error {
+	return errors.Join(j.reclaimDead(ctx, oldest), j.cleanRanges(ctx, oldest))
+}
+
+func (j *janitor) reclaimDead(ctx context.Context, oldest uint64) error {
 	for ctx.Err() == nil {
-		oldest := j.db.points.oldest()
 		part := j.takeDead(oldest)
 		if len(part) == 0 {
 			break
@@ -155,10 +170,9 @@ func (j *janitor) reclaimDead(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// cleanRanges cleans up after the death ranges of which nobody can see a memory.
-func (j *janitor) cleanRanges(ctx context.Context) error {
+func (j *janitor) cleanRanges(ctx context.Context, oldest uint64) error {
 	for ctx.Err() == nil {
-		d, ok := j.takeRange(j.db.points.oldest())
+		d, ok := j.takeRange(oldest)
 		if !ok {
 			break
 		}
@@ -238,6 +252,11 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 	v := d.of
 	if row := db.docs.row(d.doc); row != nil && row.seq != 0 {
 		v = row.version
+	}
+	// Of a version that has moved they go with its new number, which tells that it died:
+	// an opening after a crash would look for them.
+	if last := db.docs.last(v); last != noDoc && last != d.doc {
+		vectors = false
 	}
 	if vectors = vectors && v.seq != 0; vectors {
 		_, err := db.dropVersion(b, v, oldest)

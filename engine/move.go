@@ -62,7 +62,6 @@ func (db *DB) moveSparse(ctx context.Context) error {
 		case err != nil || !moved:
 			return err
 		}
-		j.wake() // to release the chunks; if none of their documents lived, nobody else does
 	}
 	return ctx.Err()
 }
@@ -342,12 +341,12 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 			}
 		}
 		row := &m.rows[i]
-		db.docs.add(doc, func(r *docRow) {
+		db.docs.put(doc, func(r *docRow) {
 			r.version, r.run, r.from = row.version, row.run, lsn
 			r.created, r.expires = row.created, row.expires
 			r.importance, r.confidence = row.importance, row.confidence
 		})
-		db.docs.kill(old, lsn)
+		db.docs.end(old, lsn)
 		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 	}
 	for _, chunk := range m.from {
@@ -384,6 +383,7 @@ func (db *DB) leave(chunks ...uint16) {
 	}
 	if len(chunks) > 0 {
 		db.docs.moved.Store(db.applied)
+		db.janitor.wake() // if nobody is there to read them, nothing else does
 	}
 }
 

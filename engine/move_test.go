@@ -590,3 +590,43 @@ func TestDeadChunksRelease(t *testing.T) {
 		})
 	}
 }
+
+// TestMovedAndDeleted: the vectors of what has moved, and was deleted with its scope, are
+// there until the clean-up, by which an opening after a crash knows that it died.
+func TestMovedAndDeleted(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	db := openTest(t, fs, rebuildOptions())
+	ctx := t.Context()
+	user := Scope{User: "v"}
+	for i := range 20 {
+		mustStore(t, db.Memories(), Memory{Scope: user, Text: fmt.Sprint("with a vector ", i), Embedding: []float32{1, float32(i)}})
+	}
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	deleteTeas(t, db)
+	err := db.View(ctx, func(tx *Tx) error { // the old numbers are not reclaimed meanwhile
+		db.waitMoved(t)
+		if db.docs.moved.Load() <= tx.LSN() {
+			t.Error("nothing moved")
+		}
+		db.janitor.busy.Lock()
+		if n, err := db.Memories().DeleteScope(ctx, user); n == 0 || err != nil {
+			t.Errorf("%d deleted, %v", n, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := int(db.docs.live.Load())
+	err = errors.Join(db.janitor.reclaimDead(ctx, db.points.oldest()), db.syncLog(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
+	db.janitor.busy.Unlock()
+	closeTest(t, db)
+	db = openTest(t, crashed, rebuildOptions())
+	mustCheck(t, db, left)
+	closeTest(t, db)
+}

@@ -45,9 +45,10 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 func (db *DB) rebuild(ctx context.Context, progress func(done, of int64)) error {
 	j := db.janitor
 	// What the new index goes without must have left nothing behind: without a row
-	// or a forward record nothing would lead to it any more.
+	// or a forward record nothing would lead to it any more. And it goes without all
+	// that is cleaned up, whose tombstones are gone.
 	oldest := db.points.oldest()
-	err := errors.Join(j.reclaimDead(ctx), j.cleanRanges(ctx))
+	err := j.cleanUp(ctx, oldest)
 	if errors.Is(err, ErrCorrupt) {
 		db.log.Warn("rebuild: what died cannot be cleaned up", "error", err)
 	} else if err != nil {

@@ -138,7 +138,24 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return db.Failed()
 	}
 	db.sealed[chunk] = true
+	db.janitor.graves += db.holes(chunk, pages)
 	return db.republish()
+}
+
+// holes is how many documents of a chunk were reclaimed before it was sealed: those
+// that its pages of rows do not have.
+func (db *DB) holes(chunk uint16, pages []*rowPage) int {
+	n, first := 0, uint64(chunk)<<16
+	db.docs.rows.eachFrom(first, first+1<<16, func(_ uint64, r *docRow) bool {
+		if r.died.Load() != 0 {
+			n++
+		}
+		return true
+	})
+	for _, p := range pages {
+		n -= len(p.docs)
+	}
+	return n
 }
 
 // textSpan is the range of the pages of a chunk, as arguments of DeleteRange.

@@ -172,6 +172,9 @@ func (db *DB) acknowledge(seen uint64, err error) error {
 		if werr := db.syncer.wait(seen); werr != nil {
 			return werr
 		}
+		if db.janitor.waits.Load() {
+			db.janitor.wake() // when the commit was applied it could not be seen yet
+		}
 	}
 	return err
 }

@@ -53,12 +53,9 @@ func (b borrowed) key(ks *keyspace, owner uint32) []byte {
 // dropVersion deletes what no history tells of a version that no state from oldest on
 // has: the vectors that the memory's version of then has not kept, and the record where
 // the update was only that it was embedded. It returns the record, nil where that was
-// done before, or where the version lives on under another document number.
+// done before.
 func (db *DB) dropVersion(batch *pebble.Batch, v version, oldest uint64) (*record, error) {
 	now := db.docs.at(v.seq, oldest)
-	if now != noDoc && db.docs.row(now).version == v {
-		return nil, nil
-	}
 	tx := Tx{db: db, reader: db.store, lsn: oldest}
 	rec, err := tx.readRecord(v)
 	switch {
