@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -256,7 +257,8 @@ func (r *records) weigh(ctx context.Context) (int, error) {
 	return int(after-before) / storeWeighed, errors.Join(err, db.Close())
 }
 
-// logBytes is the size of the log of the database that weigh fills.
+// logBytes is the size of the log of the database that weigh fills, without the zeros
+// that it is filled with ahead.
 func logBytes(fs vfs.FS) (size int64, err error) {
 	dir := fs.PathJoin("memdb", "store")
 	names, err := fs.List(dir)
@@ -267,11 +269,20 @@ func logBytes(fs vfs.FS) (size int64, err error) {
 		if !strings.HasSuffix(name, ".log") {
 			continue
 		}
-		info, err := fs.Stat(fs.PathJoin(dir, name))
+		log, err := readFile(fs, fs.PathJoin(dir, name))
 		if err != nil {
 			return 0, err
 		}
-		size += info.Size()
+		size += int64(len(bytes.TrimRight(log, "\x00")))
 	}
 	return size, nil
+}
+
+func readFile(fs vfs.FS, name string) (data []byte, err error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(f)
 }

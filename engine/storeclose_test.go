@@ -38,7 +38,7 @@ func TestCloseFlushes(t *testing.T) {
 		most     int64 // of the log
 	}{
 		{1, 40 << 10},   // not worth a table
-		{100, 10 << 10}, // what was in the log is in tables
+		{100, 20 << 10}, // what was in the log is in tables
 		{2000, 8 << 20}, // the log is an old one, written again
 	} {
 		db := openTest(t, fs, small)

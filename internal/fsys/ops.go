@@ -64,7 +64,11 @@ func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error
 	if base == nil {
 		base = vfs.NewMemFile(nil)
 	}
-	return &file{fs: f, base: base, path: name, class: c}, nil
+	opened := &file{fs: f, base: base, path: name, class: c, ahead: strings.HasSuffix(name, ".log")}
+	if info, err := base.Stat(); err == nil {
+		opened.filled = info.Size() // of one that is used again
+	}
+	return opened, nil
 }
 
 // syncAround makes what was done to the directory so far durable before a
