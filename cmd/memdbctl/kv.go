@@ -57,7 +57,7 @@ func (a *app) kvPutCmd() *cobra.Command {
 			opts.IfVersion = &ifVersion
 		}
 		if owner == (engine.Owner{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "put", Do: "give --user or --agent"} // before a database is made
+			return &engine.Error{Kind: engine.ErrScope, What: "put"} // before a database is made
 		}
 		if !json.Valid([]byte(args[1])) {
 			return usagef(cmd, "the value %q is no JSON; a string needs quotes of its own", args[1])

@@ -396,6 +396,11 @@ func TestNoDatabase(t *testing.T) {
 		}
 	}
 	c := newCLI(t)
+	c.fails(exitUsage, "; give --user, --agent or --run", "store", "text of nobody")
+	c.fails(exitUsage, "; give --user or --agent", "kv", "put", "key", "1")
+	if _, err := os.Stat(c.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("what can't be stored made a folder")
+	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, c console) int {
 	if failed := a.stdout.Flush(); err == nil && failed != nil {
 		err = outputError(failed)
 	}
-	a.printError(ctx, err)
+	a.printError(ctx, verb, err)
 	return exitCode(err)
 }
 
