@@ -181,7 +181,7 @@ func dashes(flag string) string {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef(cmd, "it takes %s, and got %d arguments", what, len(args))
+			return usagef(cmd, "it takes %s, and got %s", what, count(len(args), "argument", "arguments"))
 		}
 		return nil
 	}

@@ -146,7 +146,7 @@ func (a *app) kvListCmd() *cobra.Command {
 	cmd := newCmd("", "list [PREFIX]", "List keys and values in the order of the keys", kvListExample)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usagef(cmd, "it takes at most one prefix, and got %d arguments", len(args))
+			return usagef(cmd, "it takes at most one prefix, and got %s", count(len(args), "argument", "arguments"))
 		}
 		return nil
 	}
