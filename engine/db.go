@@ -285,8 +285,9 @@ type Settings struct {
 // Settings tells what the database was created with.
 func (db *DB) Settings() Settings { return *db.settings.Load() }
 
-// closeWait bounds how long Close waits for the store of a database that has
-// failed: nothing of it is needed any more.
+// closeWait bounds two waits of Close: for what only the log holds to be written to
+// tables, which the next Open replays otherwise; and for the store of a database that has
+// failed, of which nothing is needed any more.
 const closeWait = 10 * time.Second
 
 // Close waits for running calls, commits what is gathered, and gives the folder

@@ -23,7 +23,10 @@ import (
 // Its operators are those of JSON, and = != > >= < <=. A value without quotes is
 // a number, true, false or null where it reads as one, else a string.
 func ParseFilter(b []byte) (Filter, error) {
-	if t := bytes.TrimSpace(b); len(t) > 0 && t[0] != '{' {
+	switch t := bytes.TrimSpace(b); {
+	case len(t) == 0:
+		return nil, invalid(doingFilter, "it is empty", "leave it out, or write it as role = user")
+	case t[0] != '{':
 		return parseText(string(t))
 	}
 	var raw json.RawMessage

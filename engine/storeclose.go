@@ -14,7 +14,9 @@ func (db *DB) closeStore() error {
 		err := db.store.Close()
 		db.cache.Unref()
 		if err == nil && flushed {
-			err = db.dropOldLogs()
+			if left := db.dropOldLogs(); left != nil {
+				db.log.Warn("an old log of the store was not removed; the next Open removes it", "error", left)
+			}
 		}
 		return err
 	}

@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
 // TestCloseFlushes: a database that was closed has one log and little in it, however
@@ -57,4 +60,42 @@ func TestCloseFlushes(t *testing.T) {
 	db := openTest(t, fs, small)
 	mustCheck(t, db, stored)
 	closeTest(t, db)
+}
+
+// TestCloseKeepsLog: a log that cannot be removed is no reason for Close to fail, since
+// all is on disk. It says so, and the next Close removes the log.
+func TestCloseKeepsLog(t *testing.T) {
+	base := vfs.NewMem()
+	fs := crashfs.Wrap(base, nil)
+	logger, log := logged()
+	db := openTest(t, fs, Options{MemoryBudget: 64 << 20, Logger: logger}) // memtables of 4 MiB
+	text := strings.Repeat(" lorem ipsum dolor", 1000)
+	const memories = 1000
+	for i := range memories {
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint(i, text)})
+	}
+	var refused []string
+	fs.SetHook(func(op crashfs.Op) error {
+		if op.Kind != crashfs.Remove || op.Class() != crashfs.Log {
+			return nil
+		}
+		refused = append(refused, op.Path)
+		return errors.New("no such luck")
+	})
+	closeTest(t, db)
+	fs.SetHook(nil)
+	if len(refused) == 0 {
+		t.Fatal("no log was to be removed")
+	}
+	if !strings.Contains(log(), "old log") {
+		t.Errorf("nothing tells of %v: %s", refused, log())
+	}
+	db = openTest(t, base, Options{})
+	mustCheck(t, db, memories)
+	closeTest(t, db)
+	for _, name := range refused {
+		if _, err := base.Stat(name); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
 }

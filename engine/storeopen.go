@@ -143,7 +143,11 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 			db.cache.Unref()
 		}
 	}()
-	db.store, err = pebble.Open(db.fs.PathJoin(db.dir, storeDir), opts)
+	dir := db.fs.PathJoin(db.dir, storeDir)
+	if err := checkManifest(db.fs, dir); err != nil {
+		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
+	}
+	db.store, err = pebble.Open(dir, opts)
 	if failed := db.fs.Err(); failed != nil {
 		if err == nil {
 			_ = db.store.Close()

@@ -42,8 +42,8 @@ func (b *batch) entry(ctx context.Context, at LineError, e Entry, size int) erro
 	if err := b.make(ctx, size, len(b.lives) > 0); err != nil {
 		return err
 	}
-	b.entries = append(b.entries, e)
-	return b.took(ctx, at, size)
+	b.entries, b.entriesAt = append(b.entries, e), append(b.entriesAt, at)
+	return b.took(ctx, size)
 }
 
 // put stores entries in one commit. One that is there with the same value and

@@ -366,6 +366,32 @@ func TestImportBatches(t *testing.T) {
 	}
 }
 
+// TestImportMixed: entries among memories take no commits of their own, but under
+// Strict, where what stands before a bad line is stored and nothing behind it.
+func TestImportMixed(t *testing.T) {
+	var text strings.Builder
+	const pairs = 2 * batchRecords
+	for i := range pairs {
+		fmt.Fprintf(&text, `{"user":"u","id":"m%d","text":"%d"}`+"\n"+`{"type":"kv","user":"u","key":"k%d","value":%d}`+"\n", i, i, i, i)
+	}
+	db := open(t)
+	before := db.LSN()
+	counts(t, importString(t, db, text.String(), nil), 2*pairs, 0, 0, 0)
+	if commits := db.LSN() - before; commits != 2*2*pairs/batchRecords {
+		t.Errorf("%d commits", commits)
+	}
+	counts(t, importString(t, db, text.String(), &Options{Strict: true}), 0, 0, 2*pairs, 0)
+
+	db = open(t)
+	lines := `{"type":"kv","user":"u","key":"a","value":1}` + "\n" + `{"user":"u","text":"m"}` + "\n" +
+		`{"type":"kv","user":"u","key":"","value":1}` + "\n" + `{"user":"u","text":"n"}`
+	report, err := ImportJSONL(t.Context(), db, strings.NewReader(lines), &Options{Strict: true})
+	if line, ok := errors.AsType[LineError](err); !ok || line.Line != 3 {
+		t.Errorf("strict: %v", err)
+	}
+	counts(t, report, 2, 0, 0, 1)
+}
+
 // What is written of a memory stores the same memory.
 func TestRecordRoundTrip(t *testing.T) {
 	seed := rand.Uint64()

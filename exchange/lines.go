@@ -78,10 +78,9 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// skipMark skips the byte order mark of UTF-8 and refuses UTF-16 and what is
-// compressed, which look like nothing but malformed lines later on.
+// skipMark skips the byte order mark of UTF-8, and refuses what is no such text.
 func (l *LineReader) skipMark() error {
-	head, err := l.r.Peek(4)
+	head, err := l.r.Peek(TextHead)
 	if len(head) < 2 {
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -92,6 +91,18 @@ func (l *LineReader) skipMark() error {
 		l.bytes += 3
 		_, err := l.r.Discard(3)
 		return err
+	}
+	return CheckText(head)
+}
+
+// TextHead is how many bytes CheckText looks at.
+const TextHead = 4
+
+// CheckText refuses the begin of a text that is UTF-16, or of a compressed file: those
+// look like nothing but malformed lines later on.
+func CheckText(head []byte) error {
+	if len(head) < 2 {
+		return nil
 	}
 	mark := string(head[:2])
 	if mark == "\xff\xfe" || mark == "\xfe\xff" || mark == "{\x00" || mark == "\x00{" {

@@ -63,17 +63,20 @@ const (
 	batchBytes   = 4 << 20
 )
 
-// batch gathers what is stored together: lives, or entries.
+// batch gathers what is stored together: lives in a commit, and entries in another.
+// Under Strict it has one kind only, so that nothing is stored before what stands
+// before it.
 type batch struct {
-	db      *engine.DB
-	opts    Options
-	report  Report
-	known   uint64 // LSN of the state before the import
-	bytes   int
-	lives   []engine.Life
-	entries []Entry
-	at      []LineError // where each of lives or entries stood; Err is not set yet
-	past    past
+	db        *engine.DB
+	opts      Options
+	report    Report
+	known     uint64 // LSN of the state before the import
+	bytes     int
+	lives     []engine.Life
+	livesAt   []LineError // where each of lives stood; Err is not set yet
+	entries   []Entry
+	entriesAt []LineError // likewise
+	past      past
 }
 
 func newBatch(db *engine.DB, o *Options) *batch {
@@ -107,22 +110,22 @@ func (b *batch) life(ctx context.Context, at LineError, l engine.Life, size int)
 	if err := b.make(ctx, size, len(b.entries) > 0); err != nil {
 		return err
 	}
-	b.lives = append(b.lives, l)
-	return b.took(ctx, at, size)
+	b.lives, b.livesAt = append(b.lives, l), append(b.livesAt, at)
+	return b.took(ctx, size)
 }
 
-// make makes room for a record: one that the batch has none of, or no more room
-// for, begins another.
+// make makes room for a record: one that the batch has no more room for begins
+// another, and so does under Strict one of a kind other than the batch's.
 func (b *batch) make(ctx context.Context, size int, other bool) error {
-	if other || b.bytes > 0 && b.bytes+size > batchBytes {
+	if other && b.opts.Strict || b.bytes > 0 && b.bytes+size > batchBytes {
 		return b.flush(ctx)
 	}
 	return nil
 }
 
-func (b *batch) took(ctx context.Context, at LineError, size int) error {
-	b.at, b.bytes = append(b.at, at), b.bytes+size
-	if len(b.at) == batchRecords {
+func (b *batch) took(ctx context.Context, size int) error {
+	b.bytes += size
+	if len(b.lives)+len(b.entries) == batchRecords {
 		return b.flush(ctx)
 	}
 	return nil
@@ -167,18 +170,20 @@ func (b *batch) skip(e LineError) error {
 
 // flush stores what was gathered.
 func (b *batch) flush(ctx context.Context) error {
-	if len(b.at) == 0 {
+	if len(b.lives)+len(b.entries) == 0 {
 		return nil
 	}
 	var err error
 	if len(b.lives) > 0 {
-		err = b.store(ctx, b.lives, b.at)
-	} else {
-		err = b.put(ctx, b.entries, b.at)
+		err = b.store(ctx, b.lives, b.livesAt)
+	}
+	if err == nil && len(b.entries) > 0 {
+		err = b.put(ctx, b.entries, b.entriesAt)
 	}
 	clear(b.lives) // they may hold megabytes
 	clear(b.entries)
-	b.lives, b.entries, b.at, b.bytes = b.lives[:0], b.entries[:0], b.at[:0], 0
+	b.lives, b.livesAt, b.bytes = b.lives[:0], b.livesAt[:0], 0
+	b.entries, b.entriesAt = b.entries[:0], b.entriesAt[:0]
 	if err == nil && b.opts.Progress != nil {
 		b.opts.Progress(b.report)
 	}

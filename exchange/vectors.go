@@ -82,7 +82,7 @@ func (v *VectorReader) Next() ([]float32, int, error) {
 	v.bytes += int64(n)
 	if err != nil {
 		if ended(err) {
-			err = fmt.Errorf("the file ends in row %d of %d", at, v.n)
+			err = fmt.Errorf("the file ends in row %d of %d; it is cut short: get it again", at, v.n)
 		}
 		return nil, at, err
 	}

@@ -27,7 +27,7 @@ func (a *app) deleteCmd() *cobra.Command {
 		case all && len(args) > 0:
 			return usagef(cmd, "--all takes no ID")
 		case !all && len(args) != 1:
-			return usagef(cmd, "it takes one ID or --all, and got %d arguments", len(args))
+			return usagef(cmd, "it takes one ID or --all, and got %s", count(len(args), "argument", "arguments"))
 		case !all && (q.Filter != nil || q.AllScopes):
 			return usagef(cmd, "--filter and --all-scopes go with --all, not with an ID")
 		case q.AllScopes && !yes:

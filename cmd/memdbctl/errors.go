@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,7 +73,7 @@ func exitCode(err error) int {
 }
 
 // printError says on the error stream what went wrong, in one line.
-func (a *app) printError(ctx context.Context, err error) {
+func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 	if err == nil || err.Error() == "" {
 		return
 	}
@@ -81,6 +82,9 @@ func (a *app) printError(ctx context.Context, err error) {
 	}
 	if scope, ok := errors.AsType[*engine.Error](err); ok && errors.Is(scope, engine.ErrScope) && exitCode(err) == exitUsage {
 		scope.Do = "give --user, --agent or --run"
+		if verb.Flags().Lookup("run") == nil {
+			scope.Do = "give --user or --agent"
+		}
 	}
 	a.warn("%v%s", err, pathHint(err))
 }
@@ -96,6 +100,10 @@ func pathHint(err error) string {
 		return "; check the path"
 	case errors.Is(err, fs.ErrPermission):
 		return "; check who may read and write there"
+	case errors.Is(err, syscall.EROFS):
+		return "; it must be a place that can be written, also to read a database"
+	case errors.Is(err, syscall.ENOSPC):
+		return "; make room on the disk"
 	}
 	return ""
 }
@@ -173,7 +181,7 @@ func dashes(flag string) string {
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef(cmd, "it takes %s, and got %d arguments", what, len(args))
+			return usagef(cmd, "it takes %s, and got %s", what, count(len(args), "argument", "arguments"))
 		}
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -257,6 +258,7 @@ func TestBadFlags(t *testing.T) {
 		want string
 		args []string
 	}{
+		{"it is empty; leave it out, or write it as role = user", []string{"delete", "--all", "--user", "u", "--filter", " "}},
 		{"the cursor is of another database", []string{"list", "--user", "u", "--after", of(d)}},
 		{"the cursor is of a list in another order", []string{"list", "--user", "u", "--order-by", "id", "--after", of(c)}},
 		{"the cursor is none", []string{"list", "--user", "u", "--after", "page2"}},
@@ -288,5 +290,15 @@ func TestBadPaths(t *testing.T) {
 	c.fails(exitFailed, "; check the path", "export", absent)
 	c.fails(exitFailed, "; check the path", "recall", "--queries", absent, "--user", "u")
 	c.fails(exitUsage, "it is a folder; name a file", "export", t.TempDir(), "--force")
+	c.fails(exitFailed, "it is a folder; name a file", "recall", "--queries", t.TempDir(), "--user", "u")
+	for system, want := range map[error]string{
+		syscall.EROFS:  "; it must be a place that can be written, also to read a database",
+		syscall.ENOSPC: "; make room on the disk",
+		syscall.EIO:    "",
+	} {
+		if got := pathHint(fmt.Errorf("open: %w", &fs.PathError{Op: "open", Path: "db", Err: system})); got != want {
+			t.Errorf("%v: %q", system, got)
+		}
+	}
 	c.fails(exitUsage, `its role is "robot"; give user, assistant, system or tool`, "store", "x", "--user", "u", "--role", "robot")
 }

@@ -116,6 +116,10 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 		}
 	}
 	if o.format == formatJSONL {
+		head, _ := in.Peek(exchange.TextHead) // an error comes again when the file is read
+		if err := exchange.CheckText(head); err != nil {
+			return inputError(name, err)
+		}
 		if o.Origin, err = originOf(ctx, file, in); err != nil {
 			return inputError(name, err)
 		}

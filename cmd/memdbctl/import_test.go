@@ -93,11 +93,12 @@ func TestImportLines(t *testing.T) {
 func TestImportRefuses(t *testing.T) {
 	c := newCLI(t)
 	c.fails(exitFailed, "absent.jsonl", "import", "absent.jsonl")
-	c.fails(exitFailed, "directory", "import", t.TempDir())
+	c.fails(exitFailed, "it is a folder; name a file", "import", t.TempDir())
+	c.fails(exitFailed, "UTF-16", "import", c.file("wide.jsonl", "\xff\xfe{\x00"))
+	c.fails(exitFailed, "; unpack it", "import", c.file("small.jsonl.gz", "\x1f\x8b\x08\x00\x00"))
 	if _, err := os.Stat(c.dir); err == nil {
 		t.Error("what can't be read made a database")
 	}
-	c.fails(exitFailed, "UTF-16", "import", c.file("wide.jsonl", "\xff\xfe{\x00"), "--quiet")
 	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))
 	c.fails(exitFailed, "no JSON list of conversations", "import", c.file("l.jsonl", `{"user":"u","text":"t"}`), "--format", "locomo")
 }

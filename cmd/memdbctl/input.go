@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +16,15 @@ func (a *app) openInput(ctx context.Context, name string) (io.ReadCloser, error)
 	if name == "-" {
 		return a.input(ctx), nil
 	}
-	return os.Open(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		done(f)
+		return nil, inputError(name, errors.New("it is a folder; name a file"))
+	}
+	return f, nil
 }
 
 // done closes what was only read: its error would tell nothing.

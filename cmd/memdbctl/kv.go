@@ -57,7 +57,7 @@ func (a *app) kvPutCmd() *cobra.Command {
 			opts.IfVersion = &ifVersion
 		}
 		if owner == (engine.Owner{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "put", Do: "give --user or --agent"} // before a database is made
+			return &engine.Error{Kind: engine.ErrScope, What: "put"} // before a database is made
 		}
 		if !json.Valid([]byte(args[1])) {
 			return usagef(cmd, "the value %q is no JSON; a string needs quotes of its own", args[1])
@@ -146,7 +146,7 @@ func (a *app) kvListCmd() *cobra.Command {
 	cmd := newCmd("", "list [PREFIX]", "List keys and values in the order of the keys", kvListExample)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usagef(cmd, "it takes at most one prefix, and got %d arguments", len(args))
+			return usagef(cmd, "it takes at most one prefix, and got %s", count(len(args), "argument", "arguments"))
 		}
 		return nil
 	}

@@ -47,6 +47,9 @@ func TestKV(t *testing.T) {
 
 func TestKVUsage(t *testing.T) {
 	c := newCLI(t)
+	with := newCLI(t)
+	with.ok("kv", "put", "k", "1", "--user", "u")
+	with.fails(exitUsage, "; give --user or --agent\n", "kv", "list") // an entry has no run
 	c.fails(exitUsage, "no JSON", "kv", "put", "k", "plain", "--agent", "r")
 	c.fails(exitUsage, "At least one", "kv", "put", "k", "1")
 	c.fails(exitUsage, "a key and a value", "kv", "put", "k", "--agent", "r")

@@ -279,6 +279,8 @@ func TestUsage(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"frobnicate", `there is no verb "frobnicate"; see memdbctl --help`},
 		{"stor", `there is no verb "stor"; did you mean store`},
+		{"strore x --user u", `there is no verb "strore"; did you mean store`},
+		{"log tail", `there is no verb "log"; see memdbctl --help`},
 		{"help frobnicate", `there is no verb "frobnicate"`},
 		{"help store extra", `there is no verb "store extra"`},
 		{"completion tcsh", `it takes one of bash, zsh, fish and powershell, and got "tcsh"`},
@@ -286,7 +288,7 @@ func TestUsage(t *testing.T) {
 		{"--frobnicate list", "there is no flag --frobnicate; see memdbctl --help"},
 		{"list --frobnicate", "list: there is no flag --frobnicate; see memdbctl list --help"},
 		{"list -x", "there is no flag -x"},
-		{"list extra", "it takes no argument, and got 1 arguments"},
+		{"list extra", "it takes no argument, and got 1 argument; see"},
 		{"list --limit", "--limit: it needs a value"},
 		{"list --limit ten", `--limit "ten": it is no whole number`},
 		{"list --limit 99999999999999999999", `it is no whole number`},
@@ -396,6 +398,11 @@ func TestNoDatabase(t *testing.T) {
 		}
 	}
 	c := newCLI(t)
+	c.fails(exitUsage, "; give --user, --agent or --run", "store", "text of nobody")
+	c.fails(exitUsage, "; give --user or --agent", "kv", "put", "key", "1")
+	if _, err := os.Stat(c.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("what can't be stored made a folder")
+	}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Read
 		a.note("%s", speed(took))
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s: %s of %s queries were not answered", name, number(failed), number(failed+len(took)))
+		return fmt.Errorf("%s: %s of %s not answered", name, number(failed), count(failed+len(took), "query was", "queries were"))
 	}
 	return nil
 }
@@ -216,8 +216,8 @@ func speed(took []time.Duration) string {
 		sum += d
 	}
 	slices.Sort(took)
-	return fmt.Sprintf("%s queries, %.0f queries a second, p50 %s, p99 %s",
-		number(len(took)), float64(len(took))/max(sum, 1).Seconds(),
+	return fmt.Sprintf("%s, %.0f queries a second, p50 %s, p99 %s",
+		count(len(took), "query", "queries"), float64(len(took))/max(sum, 1).Seconds(),
 		percentile(took, 50).Round(time.Microsecond), percentile(took, 99).Round(time.Microsecond))
 }
 

@@ -58,6 +58,6 @@ func (a *app) printRebuilt(index string, documents int64) error {
 	if a.json {
 		return a.printJSON(rebuiltJSON{index, documents})
 	}
-	a.printf("rebuilt %s: %s documents\n", index, number(documents))
+	a.printf("rebuilt %s: %s\n", index, count(documents, "document", "documents"))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,8 +98,8 @@ func TestImportResumed(t *testing.T) {
 	t.Logf("%d lines, killed %d times on the way: every line once", n, kills)
 }
 
-// importProcess runs an import in a process of its own, which is killed after a time,
-// if that is not 0. It fails where the process was killed.
+// importProcess runs an import in a process of its own, which is killed so long after
+// there is a database, if that is not 0. It fails where the process was killed.
 func importProcess(t *testing.T, dir, file string, killAfter time.Duration) (out string, err error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -112,12 +113,34 @@ func importProcess(t *testing.T, dir, file string, killAfter time.Duration) (out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended, killer := make(chan struct{}), sync.WaitGroup{}
 	if killAfter > 0 {
-		timer := time.AfterFunc(killAfter, func() { _ = cmd.Process.Kill() }) // it may have ended
-		defer timer.Stop()
+		killer.Go(func() { killInTime(cmd, dir, killAfter, ended) })
 	}
 	err = cmd.Wait()
+	close(ended)
+	killer.Wait()
 	return both.String(), err
+}
+
+// killInTime kills an import so long after there is a database.
+func killInTime(cmd *exec.Cmd, dir string, after time.Duration, ended <-chan struct{}) {
+	passes := func(d time.Duration) bool {
+		select {
+		case <-ended:
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	for there := false; !there; there, _ = engine.Exists(dir) {
+		if !passes(time.Millisecond) {
+			return
+		}
+	}
+	if passes(after) {
+		_ = cmd.Process.Kill() // it may have ended
+	}
 }
 
 // countLines counts the lines that are stored, each of which must be there once.
@@ -169,7 +192,7 @@ func TestImportOfAnExportResumed(t *testing.T) {
 	want := c.ok("export", "-")
 	file := c.file("all.jsonl", want)
 	kills := 0
-	for wait := 30 * time.Millisecond; kills < 3; wait += wait / 2 {
+	for wait := 10 * time.Millisecond; kills < 3; wait += wait / 2 {
 		if _, err := importProcess(t, d.dir, file, wait); err == nil {
 			break
 		}

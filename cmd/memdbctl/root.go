@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, c console) int {
 	if failed := a.stdout.Flush(); err == nil && failed != nil {
 		err = outputError(failed)
 	}
-	a.printError(ctx, err)
+	a.printError(ctx, verb, err)
 	return exitCode(err)
 }
 
@@ -174,6 +174,7 @@ func completeCompletion(root *cobra.Command) {
 }
 
 func unknownVerb(root *cobra.Command, name string) error {
+	root.SuggestionsMinimumDistance = min(len(name)/3, 2) // so many letters of a word may be wrong
 	names := root.SuggestionsFor(name)
 	if len(names) > 0 {
 		return usagef(root, "there is no verb %q; did you mean %s", name, strings.Join(names, " or "))

@@ -30,6 +30,9 @@ func (a *app) storeCmd() *cobra.Command {
 	flags.BoolVar(&opts.NoDedup, "no-dedup", false, "store a text that is there already once more")
 	complete(cmd, "kind", "message", "fragment", "fact", "note", "archive", "summary")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if mem.Scope == (engine.Scope{}) {
+			return &engine.Error{Kind: engine.ErrScope, What: "store a memory"} // before a database is made
+		}
 		if len(args) == 0 && patch.Embedding == nil {
 			if a.inTerminal {
 				return usagef(cmd, "there is no text; give it as an argument, or - to type it")

@@ -34,8 +34,10 @@
 package fsys
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	iofs "io/fs"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,7 +54,7 @@ type Failure struct {
 
 // Error has the form "op path: cause".
 func (e *Failure) Error() string {
-	if e.Op == "" {
+	if at, ok := errors.AsType[*iofs.PathError](e.Cause); e.Op == "" || ok && at.Path == e.Path {
 		return e.Cause.Error()
 	}
 	return e.Op + " " + e.Path + ": " + e.Cause.Error()

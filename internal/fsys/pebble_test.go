@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -549,6 +550,22 @@ func TestPoison(t *testing.T) {
 	names, err := mem.List("/")
 	if err != nil || !slices.Equal(names, []string{"snapshot"}) {
 		t.Errorf("the folder holds %v, %v", names, err)
+	}
+}
+
+// TestFailureText: a failure names its path once.
+func TestFailureText(t *testing.T) {
+	of := func(path string) error {
+		return &fsys.Failure{Op: "write", Path: "db/1.log", Cause: &fs.PathError{Op: "write", Path: path, Err: errDisk}}
+	}
+	for got, want := range map[string]string{
+		of("db/1.log").Error(): "write db/1.log: " + errDisk.Error(),
+		of("db").Error():       "write db/1.log: write db: " + errDisk.Error(),
+		(&fsys.Failure{Op: "sync", Path: "db/1.log", Cause: errDisk}).Error(): "sync db/1.log: " + errDisk.Error(),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

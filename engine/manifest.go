@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The store's MANIFEST is a file of chunks in LevelDB's log format: a checksum of all
+// behind it, the length of the payload, the type, and the payload. None crosses the
+// end of a block.
+const (
+	manifestBlock = 32 << 10
+	chunkHeader   = 7
+	// The types of chunks: a whole record, or its first, a middle, or its last part.
+	fullChunk, firstChunk, lastChunk = 1, 2, 4
+	// sector is what a disk writes wholly or not at all.
+	sector = 512
+)
+
+// checkManifest looks for damage in the MANIFEST, which lists the tables of the store.
+// Pebble takes the first record that does not fit its checksum for one that a crash cut
+// off, ignores all behind it, and removes the tables that only those records list: one
+// bit makes an empty database. A crash can only leave the last record unfinished, since
+// each is synced before the next: the file ends too early, or sectors of it were not
+// written. So a broken record is damaged if another begins behind it, or if all of its
+// sectors are there.
+func checkManifest(fs vfs.FS, dir string) error {
+	store, err := pebble.Peek(dir, fs)
+	if err != nil || !store.Exists {
+		return nil // opening says what is wrong
+	}
+	f, err := fs.Open(store.ManifestFilename)
+	if err != nil {
+		return nil // likewise
+	}
+	defer func() { _ = f.Close() }()
+	block := make([]byte, manifestBlock)
+	broken := int64(-1) // where the first chunk lies that is not whole
+	for offset := int64(0); ; offset += manifestBlock {
+		n, err := io.ReadFull(f, block)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil // likewise
+		}
+		damaged := false
+		if rest := block[:n]; broken >= 0 {
+			damaged = beginsRecord(rest)
+		} else if at := wholeChunks(rest); at < n {
+			broken = offset + int64(at)
+			damaged = !isTorn(rest[at:], at)
+		}
+		if damaged {
+			return fmt.Errorf("the record at byte %d of %s does not fit its checksum", broken, fs.PathBase(store.ManifestFilename))
+		}
+		if n < manifestBlock {
+			return nil
+		}
+	}
+}
+
+// wholeChunks tells where in a block the first chunk lies that is not whole; behind the
+// block if there is none.
+func wholeChunks(block []byte) int {
+	at := 0
+	for len(block)-at >= chunkHeader {
+		size, ok := chunk(block[at:])
+		if !ok {
+			return at
+		}
+		at += size
+	}
+	if len(block) == manifestBlock {
+		return len(block) // what is too short for a header fills the block up
+	}
+	return at
+}
+
+// chunk reads the chunk that b begins with.
+func chunk(b []byte) (size int, ok bool) {
+	size = chunkSize(b)
+	if size > len(b) || b[6] < fullChunk || b[6] > lastChunk {
+		return size, false
+	}
+	return size, chunkSum(b[6:size]) == binary.LittleEndian.Uint32(b)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func chunkSize(b []byte) int { return chunkHeader + int(binary.LittleEndian.Uint16(b[4:])) }
+
+// chunkSum is the checksum of a chunk's type and payload.
+func chunkSum(b []byte) uint32 {
+	c := crc32.Checksum(b, castagnoli)
+	return (c>>15 | c<<17) + 0xa282ead8
+}
+
+// isTorn tells whether what a block ends with, from its byte at, may be a chunk that was
+// being written in a crash.
+func isTorn(rest []byte, at int) bool {
+	if beginsRecord(rest[1:]) {
+		return false
+	}
+	if len(rest) < chunkHeader {
+		return true
+	}
+	size := chunkSize(rest)
+	if size > len(rest) { // cut off, unless it is the length that is wrong
+		return chunkSum(rest[6:]) != binary.LittleEndian.Uint32(rest)
+	}
+	for from := 0; from < size; {
+		to := min((at+from)/sector*sector+sector-at, size)
+		if len(bytes.Trim(rest[from:to], "\x00")) == 0 {
+			return true
+		}
+		from = to
+	}
+	return false
+}
+
+// beginsRecord tells whether a record begins at any byte.
+func beginsRecord(b []byte) bool {
+	for ; len(b) >= chunkHeader; b = b[1:] {
+		if b[6] != fullChunk && b[6] != firstChunk {
+			continue
+		}
+		if _, ok := chunk(b); ok {
+			return true
+		}
+	}
+	return false
+}
