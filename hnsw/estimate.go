@@ -17,7 +17,15 @@ type Estimator struct {
 	r *searcher
 	// See apart.
 	slots, places []uint32
+	// cold: codes in the file are not in the system's cache. faults were counted last.
+	cold   bool
+	faults uint64
 }
+
+// coldFaults is how many of a batch of codes must be waited for, one after the other,
+// before the next ones are asked for together: to ask for one that is there costs a
+// hundredth of a wait.
+const coldFaults = 4
 
 // deviationsScope is how many deviations of a sketch's error the bounds of an
 // [Estimator] allow for: one row in 30,000 is better than its bound, and is lost if it
@@ -103,6 +111,40 @@ func (e *Estimator) bound(slots []uint32, low, high []float32, s *sketches) (err
 
 // byCodes sets bounds of keys.
 func (e *Estimator) byCodes(slots []uint32, low, high []float32) {
+	if e.x.codes.filed.Load() == 0 {
+		e.byCodesAt(slots, low, high)
+		return
+	}
+	if e.faults == 0 {
+		e.faults = majorFaults()
+	}
+	for len(slots) > 0 {
+		n := min(batch, len(slots))
+		if e.cold {
+			e.fetch(slots[:n])
+		}
+		e.byCodesAt(slots[:n], low[:n], high[:n])
+		if !e.cold {
+			before := e.faults
+			e.faults = majorFaults()
+			e.cold = e.faults-before >= coldFaults
+		}
+		slots, low, high = slots[n:], low[n:], high[n:]
+	}
+}
+
+// fetch asks for the codes that lie in the file.
+func (e *Estimator) fetch(slots []uint32) {
+	table, first := e.x.codes.table.Load(), e.x.codes.firstFiled()
+	for _, slot := range slots {
+		if slot >= first {
+			fetch(table.At(slot), table.Stride)
+		}
+	}
+}
+
+// byCodesAt is byCodes wherever the codes lie.
+func (e *Estimator) byCodesAt(slots []uint32, low, high []float32) {
 	table := e.x.codes.table.Load()
 	simd.Dot8Rows(&e.r.beam.query, table, slots, high)
 	for i, key := range high {

@@ -47,12 +47,10 @@ type sketches struct {
 func (x *Index) growSketches(n uint32) error {
 	s := x.sketches.Load()
 	if s == nil {
-		filed := x.codes.filed.Load()
-		if filed == 0 || x.cfg.Dim < leastSketched {
+		if x.codes.filed.Load() == 0 || x.cfg.Dim < leastSketched {
 			return nil
 		}
-		t := x.codes.table.Load()
-		s = x.newSketches(uint32(len(t.Pages)-int(filed)) << t.Shift)
+		s = x.newSketches(x.codes.firstFiled())
 		x.sketches.Store(s)
 	}
 	return s.grow(n)
