@@ -120,7 +120,7 @@ func openRowsInPebble(_ context.Context, w *peer.VectorWork) (peer.Vectors, erro
 		return nil, err
 	}
 	cfg := indexConfig(w)
-	cfg.Truth, cfg.Rows = rowsIn(db), hnsw.NewRowMemory(rowMemory)
+	cfg.Truth, cfg.Rows = rowsIn(db), hnsw.NewRowBudget(rowMemory)
 	x, err := hnsw.New(cfg)
 	if err == nil {
 		err = fillPebble(db, w.Base)
@@ -133,6 +133,7 @@ func openRowsInPebble(_ context.Context, w *peer.VectorWork) (peer.Vectors, erro
 		if err == nil && x.KeepsAll() {
 			err = keepRows(x, cfg.Truth)
 		}
+		// The index counts codes and links alone: the rows it keeps are the budget's.
 		return bytes + min(rowMemory, int64(w.Base.Len())*int64(w.Base.Dim)*4), err
 	}
 	return &pebbleIndex{peer.InProcess{Work: w, Fill: fill, Search: searchMemdb(x)}, db}, nil

@@ -58,19 +58,21 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 	n := 0
 	for i := range docs { // the text or the vector must have found it
 		if match[i] > 0 || r.cos.has(i) {
-			docs[n], match[n], r.cos.low[n], r.cos.high[n] = docs[i], match[i], r.cos.low[i], r.cos.high[i]
+			docs[n], match[n] = docs[i], match[i]
+			r.cos.move(n, i)
 			n++
 		}
 	}
 	textAlone, learned := policy.Best(), policy.BestLearned()
-	ceilings := resized(&r.room.ceilings, n)
-	for i := range ceilings {
-		ceilings[i] = math.Inf(1)
-		if match[i] == 0 {
-			ceilings[i] = learned.Cosine*max(0, float64(r.cos.high[i])) + roundings
+	rest := resized(&r.room.rest, n)
+	for i := range rest {
+		rest[i] = roundings
+		if match[i] > 0 {
+			rest[i] = math.Inf(1)
 		}
 	}
-	return r.join(docs[:n], r.q.Limit, ceilings, func(i int, c float64) (policy.Weights, policy.Signals) {
+	most := ceilings{rest: rest, weight: learned.Cosine}
+	return r.join(docs[:n], r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		var s policy.Signals
 		if match[i] > 0 {
 			s = text.signals(int(match[i]) - 1)

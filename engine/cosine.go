@@ -13,12 +13,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
-// cosines are the similarities of the query to documents, as far as the codes of
-// their vectors tell: that of the i-th lies within low[i] and high[i], which are
-// NaN where the document has no vector to compare with.
+// cosines are the similarities of the query to documents, as far as the sketches and
+// the codes of their vectors tell: that of the i-th lies within low[i] and high[i],
+// which are NaN where the document has no vector to compare with.
 type cosines struct {
 	low, high []float32
-	// Where bounds are apart, the space and its estimator give the exact one.
+	// Where bounds are apart, the space and its estimator give narrower ones and the
+	// exact one for the slots, which are noSlot or above where a document has none.
+	slots []uint32
 	space *space
 	est   *hnsw.Estimator
 	truth hnsw.Truth
@@ -56,14 +58,24 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	if err != nil {
 		return err
 	}
-	r.cos.space, r.cos.est, r.cos.truth = s, est, r.tx.truth(s)
-	err = r.compare(ctx, r.slotsOf(s, docs), est.Estimate)
-	if err == nil && s.metric != hnsw.Cosine && r.mixes() {
-		for i, low := range r.cos.low {
-			r.cos.low[i], r.cos.high[i] = s.similarity(low), s.similarity(r.cos.high[i])
-		}
+	r.room.slots = append(r.room.slots[:0], r.slotsOf(s, docs)...)
+	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.room.slots, s, est, r.tx.truth(s)
+	if err := r.compare(ctx, r.cos.slots, est.Estimate); err != nil {
+		return err
 	}
-	return err
+	r.toSimilarities(r.cos.low, r.cos.high)
+	return nil
+}
+
+// toSimilarities makes bounds of scores those of what the profile ranks by.
+func (r *recalling) toSimilarities(low, high []float32) {
+	s := r.cos.space
+	if s.metric == hnsw.Cosine || !r.mixes() {
+		return
+	}
+	for i := range low {
+		low[i], high[i] = s.similarity(low[i]), s.similarity(high[i])
+	}
 }
 
 // querySpace is the space of the query's embedding, nil where nothing was stored
@@ -217,21 +229,54 @@ func compareSome(slots []uint32, low, high []float32, bound func(slots []uint32,
 	return nil
 }
 
+// move makes the document of one place that of another.
+func (c *cosines) move(to, from int) {
+	c.low[to], c.high[to] = c.low[from], c.high[from]
+	if c.est != nil {
+		c.slots[to] = c.slots[from]
+	}
+}
+
 // has tells whether the i-th document has a similarity.
 func (c *cosines) has(i int) bool { return !math.IsNaN(float64(c.low[i])) }
 
+// refine narrows the bounds of those documents at some places that have them from
+// sketches: their codes are read.
+func (r *recalling) refine(places []int32) error {
+	c, room := &r.cos, r.room
+	if c.est == nil {
+		return nil
+	}
+	room.rough, room.roughSlots = room.rough[:0], room.roughSlots[:0]
+	for _, i := range places {
+		if slot := c.slots[i]; slot < noSlot && c.est.Refines(slot) {
+			room.rough, room.roughSlots = append(room.rough, i), append(room.roughSlots, slot)
+		}
+	}
+	n := len(room.rough)
+	if n == 0 {
+		return nil
+	}
+	bounds := resized(&room.refined, 2*n)
+	low, high := bounds[:n], bounds[n:]
+	if err := c.est.Refine(room.roughSlots, low, high); err != nil {
+		return err
+	}
+	r.toSimilarities(low, high)
+	for n, i := range room.rough {
+		c.low[i], c.high[i] = low[n], high[n]
+	}
+	return nil
+}
+
 // exact is the similarity of the i-th document, NaN where it has none.
-func (r *recalling) exact(i int, doc uint32) (float64, error) {
+func (r *recalling) exact(i int) (float64, error) {
 	c := &r.cos
 	if c.low[i] == c.high[i] || !c.has(i) {
 		return float64(c.low[i]), nil
 	}
 	r.plan.Rescored++
-	slot, ok := c.space.slot(doc)
-	if !ok {
-		return 0, &Error{Kind: ErrCorrupt, What: "score a vector", Why: "it has gone while it was looked at"}
-	}
-	score, err := c.est.Exact(slot, c.truth)
+	score, err := c.est.Exact(c.slots[i], c.truth)
 	if err != nil {
 		if _, ours := errors.AsType[*Error](err); ours {
 			return 0, err
@@ -260,15 +305,34 @@ const (
 	// order of their sums differ by.
 	roundings = 1e-9
 	// joinLead is how many candidates beyond those that are asked for are looked at
-	// first, to raise the bar for the others.
-	joinLead = 32
+	// first, to raise the bar for the others, and joinBatch how many of those at a time.
+	joinLead, joinBatch = 32, 256
 )
 
+// ceilings bound the scores of documents without a look at what takes time: the i-th
+// one's is at most rest[i], and weight times its similarity, which counts for no less
+// than least.
+type ceilings struct {
+	rest          []float64
+	weight, least float64
+}
+
+// at is the ceiling of the i-th document, as far as its similarity is known.
+func (c *ceilings) at(i int, cos *cosines) float64 {
+	if !cos.has(i) {
+		return c.rest[i]
+	}
+	return c.rest[i] + c.weight*max(c.least, float64(cos.high[i]))
+}
+
 // join ranks documents by similarity and other signals. Most are ruled out by the
-// bounds of their similarity; what is left is scored exactly. ceilings[i] is at least
-// the score of docs[i], without a look at what takes time.
-func (r *recalling) join(docs []uint32, k int, ceilings []float64, of signalled) ([]scored, error) {
-	guesses := r.guesses(docs, k, ceilings, of)
+// bounds of their similarity, of sketches and then of codes; what is left is scored
+// exactly.
+func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]scored, error) {
+	guesses, err := r.guesses(docs, k, most, of)
+	if err != nil {
+		return nil, err
+	}
 	slices.SortFunc(guesses, func(a, b guess) int { return cmp.Compare(b.most, a.most) })
 	best := newTop(k)
 	for _, g := range guesses {
@@ -276,7 +340,7 @@ func (r *recalling) join(docs []uint32, k int, ceilings []float64, of signalled)
 			break // nor are those that follow
 		}
 		i := int(g.i)
-		c, err := r.exact(i, docs[i])
+		c, err := r.exact(i)
 		if err != nil {
 			return nil, err
 		}
@@ -287,10 +351,13 @@ func (r *recalling) join(docs []uint32, k int, ceilings []float64, of signalled)
 }
 
 // guesses are the candidates that may be among the best k.
-func (r *recalling) guesses(docs []uint32, k int, ceilings []float64, of signalled) []guess {
+func (r *recalling) guesses(docs []uint32, k int, most ceilings, of signalled) ([]guess, error) {
+	g := guessing{r: r, docs: docs, most: most, of: of, floors: newFloors(k)}
+	ceilings := resized(&r.room.ceilings, len(docs))
 	lead := newFloors(k + joinLead)
-	for _, c := range ceilings {
-		lead.push(c)
+	for i := range ceilings {
+		ceilings[i] = most.at(i, &r.cos)
+		lead.push(ceilings[i])
 	}
 	first := lead.bar()
 	var places []int32
@@ -299,43 +366,72 @@ func (r *recalling) guesses(docs []uint32, k int, ceilings []float64, of signall
 			places = append(places, int32(i))
 		}
 	}
-	floors := newFloors(k)
-	guesses := r.weighAll(nil, places, docs, ceilings, floors, of)
-	bar := floors.bar()
+	if err := g.weigh(places); err != nil {
+		return nil, err
+	}
+	bar := g.floors.bar()
 	places = places[:0]
 	for i, c := range ceilings {
 		if c < first && c >= bar {
 			places = append(places, int32(i))
 		}
 	}
-	guesses = r.weighAll(guesses, places, docs, ceilings, floors, of)
-	bar = floors.bar()
-	return slices.DeleteFunc(guesses, func(g guess) bool { return g.most < bar })
+	for len(places) > 0 {
+		n := min(joinBatch, len(places))
+		if err := g.weigh(places[:n]); err != nil {
+			return nil, err
+		}
+		places = places[n:]
+	}
+	bar = g.floors.bar()
+	return slices.DeleteFunc(g.found, func(g guess) bool { return g.most < bar }), nil
 }
 
-// weighAll appends the candidates at some places that may be among the best, and
-// raises the floors.
-func (r *recalling) weighAll(guesses []guess, places []int32, docs []uint32, ceilings []float64, floors *floors, of signalled) []guess {
+// guessing finds the candidates of a join.
+type guessing struct {
+	r      *recalling
+	docs   []uint32
+	most   ceilings
+	of     signalled
+	floors *floors
+	found  []guess
+}
+
+// passing are those of some places whose ceilings reach the floors. It reuses places.
+func (g *guessing) passing(places []int32) []int32 {
+	bar := g.floors.bar()
+	return slices.DeleteFunc(places, func(i int32) bool { return g.most.at(int(i), &g.r.cos) < bar })
+}
+
+// weigh looks at the candidates at some places that may be among the best, and raises
+// the floors. It reuses places.
+func (g *guessing) weigh(places []int32) error {
+	r := g.r
+	places = g.passing(places)
+	if err := r.refine(places); err != nil {
+		return err
+	}
+	places = g.passing(places)
 	for n, i := range places {
 		if n+ahead < len(places) {
-			r.tx.db.docs.prefetch(docs[places[n+ahead]])
+			r.tx.db.docs.prefetch(g.docs[places[n+ahead]])
 		}
-		if ceilings[i] < floors.bar() {
+		if g.most.at(int(i), &r.cos) < g.floors.bar() {
 			continue
 		}
 		low, high := float64(r.cos.low[i]), float64(r.cos.high[i])
-		w, s := of(int(i), high)
+		w, s := g.of(int(i), high)
 		most := w.Score(s)
-		if most < floors.bar() {
+		if most < g.floors.bar() {
 			continue
 		}
 		if low != high {
-			w, s = of(int(i), low)
+			w, s = g.of(int(i), low)
 		}
-		floors.push(w.Score(s))
-		guesses = append(guesses, guess{i, most})
+		g.floors.push(w.Score(s))
+		g.found = append(g.found, guess{i, most})
 	}
-	return guesses
+	return nil
 }
 
 // floors are the k highest of the lowest scores that candidates may have: what

@@ -53,7 +53,7 @@ type DB struct {
 	text    atomic.Pointer[invindex.Index]
 	spaces  *spaces
 	lexical *lexical
-	rows    *hnsw.RowMemory // of vectors that searches have read
+	rows    *hnsw.RowBudget // of vectors that searches have read
 	names   *names
 	fields  *fields
 	points  *points

@@ -104,11 +104,14 @@ func (ks *keyspace) records(owner uint32, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(k, seq)
 }
 
-func parseRecordKey(k []byte) (version, bool) {
-	if len(k) != keyHeader+24 {
+func parseRecordKey(k []byte) (version, bool) { return parseVersion(k, keyHeader) }
+
+// parseVersion returns the version that a key ends with, from a place on.
+func parseVersion(k []byte, at int) (version, bool) {
+	if len(k) != at+24 {
 		return version{}, false
 	}
-	k = k[keyHeader:]
+	k = k[at:]
 	return version{
 		owner:  binary.BigEndian.Uint32(k),
 		seq:    binary.BigEndian.Uint64(k[4:]),
@@ -181,18 +184,7 @@ func (ks *keyspace) vectors(space uint16) []byte {
 }
 
 // parseVectorKey returns the version that brought the vector.
-func parseVectorKey(k []byte) (version, bool) {
-	if len(k) != keyHeader+26 {
-		return version{}, false
-	}
-	k = k[keyHeader+2:]
-	return version{
-		owner:  binary.BigEndian.Uint32(k),
-		seq:    binary.BigEndian.Uint64(k[4:]),
-		born:   binary.BigEndian.Uint64(k[12:]),
-		change: binary.BigEndian.Uint32(k[20:]),
-	}, true
-}
+func parseVectorKey(k []byte) (version, bool) { return parseVersion(k, keyHeader+2) }
 
 func (ks *keyspace) stats(owner uint32, seq uint64) []byte {
 	k := ks.header(kindStats, 12)

@@ -77,7 +77,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	if db.budget == 0 {
 		db.budget = defaultBudget()
 	}
-	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowMemory(db.rowsShare())
+	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !o.uncached {
 		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
 	}

@@ -134,9 +134,11 @@ type recalling struct {
 // recallRoom is memory that one recall leaves to the next: figures of each candidate,
 // of which there may be many thousands.
 type recallRoom struct {
-	bounds           []float32
-	ceilings, shares []float64
-	counts           []uint16
+	bounds, refined        []float32
+	ceilings, rest, shares []float64
+	counts                 []uint16
+	slots, roughSlots      []uint32
+	rough                  []int32
 }
 
 var recallRooms = sync.Pool{New: func() any { return new(recallRoom) }}
@@ -383,17 +385,16 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 	n := 0
 	for i := range docs { // those without a vector are no hits
 		if r.cos.has(i) {
-			docs[n], r.cos.low[n], r.cos.high[n] = docs[i], r.cos.low[i], r.cos.high[i]
+			docs[n] = docs[i]
+			r.cos.move(n, i)
 			n++
 		}
 	}
 	r.plan.Candidates, r.plan.Exhaustive = n, true
-	ceilings := resized(&r.room.ceilings, n)
-	for i := range ceilings {
-		ceilings[i] = float64(r.cos.high[i])
-	}
+	rest := resized(&r.room.rest, n)
+	clear(rest)
 	alone := policy.Weights{Cosine: 1}
-	return r.join(docs[:n], k, ceilings, func(_ int, c float64) (policy.Weights, policy.Signals) {
+	return r.join(docs[:n], k, ceilings{rest, alone.Cosine, math.Inf(-1)}, func(_ int, c float64) (policy.Weights, policy.Signals) {
 		return alone, policy.Signals{Cosine: c}
 	})
 }
@@ -422,9 +423,9 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		}
 		return s
 	}
-	ceilings := resized(&r.room.ceilings, len(docs))
-	r.hybridCeilings(weights, docs, keywords, ceilings)
-	return r.join(docs, r.q.Limit, ceilings, func(i int, c float64) (policy.Weights, policy.Signals) {
+	most := ceilings{resized(&r.room.rest, len(docs)), weights.Cosine, math.Inf(-1)}
+	r.hybridRest(weights, docs, keywords, most.rest)
+	return r.join(docs, r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.row(docs[i])
 		s.Recency = policy.Recency(r.since(row.created), policy.RecencyHalfLife)
 		s.Importance, s.Confidence = row.importance, row.confidence
@@ -432,20 +433,28 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	})
 }
 
-// hybridCeilings computes what the scores of documents are at most, without a look at
-// their rows.
-func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ceilings []float64) {
+// recencyGrain are the milliseconds, a power of two of them, by which a page's newest
+// creation is rounded up: a quarter of an hour is next to nothing of a week, and pages
+// that were written together need one exponential function.
+const recencyGrain = 1 << 20
+
+// hybridRest computes what the scores of documents without their similarities are at
+// most, without a look at their rows.
+func (r *recalling) hybridRest(w policy.Weights, docs []uint32, keywords, rest []float64) {
 	glances := &r.tx.db.docs.glances
 	var looks []glance // where they lie together
 	if r.lists(docs) {
 		looks = r.in.glances(glances)
 	}
-	page, recency := uint32(math.MaxUint32), 0.0
+	page, recent, recency := uint32(math.MaxUint32), int64(math.MinInt64), 0.0
 	for i, doc := range docs {
 		if doc/pageSize != page {
 			page = doc / pageSize
 			_, newest := glances.created(page)
-			recency = w.Recency * policy.Recency(r.since(newest), policy.RecencyHalfLife)
+			if newest |= recencyGrain - 1; newest != recent {
+				recent = newest
+				recency = w.Recency * policy.Recency(r.since(newest), policy.RecencyHalfLife)
+			}
 		}
 		var look glance
 		if looks != nil {
@@ -454,10 +463,7 @@ func (r *recalling) hybridCeilings(w policy.Weights, docs []uint32, keywords, ce
 			look = glances.of(doc)
 		}
 		importance, confidence := look.bounds()
-		ceilings[i] = w.Keywords*keywords[i] + recency + w.Importance*importance + w.Confidence*confidence + roundings
-		if r.cos.has(i) {
-			ceilings[i] += w.Cosine * float64(r.cos.high[i])
-		}
+		rest[i] = w.Keywords*keywords[i] + recency + w.Importance*importance + w.Confidence*confidence + roundings
 	}
 }
 
@@ -563,6 +569,13 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 		}
 		defer r.cos.close()
 		all := r.in.list()
+		places := make([]int32, len(all))
+		for i := range places {
+			places[i] = int32(i)
+		}
+		if err := r.refine(places); err != nil {
+			return nil, err
+		}
 		near := newTop(k)
 		for i, doc := range all {
 			if r.cos.has(i) {

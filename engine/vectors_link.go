@@ -24,8 +24,8 @@ const (
 )
 
 // linker links stored vectors into the graphs of their spaces, in one goroutine
-// beside readers and writers, writes snapshots, and reads ahead of searches. A vector is found before it is
-// linked; what waits is bounded by making writers wait.
+// beside readers and writers, writes snapshots, and reads ahead of searches. A vector
+// is found before it is linked; what waits is bounded by making writers wait.
 type linker struct {
 	db     *DB
 	signal chan struct{}

@@ -93,6 +93,13 @@ func (a *arena) bytes(n uint32) (memory, file int64) {
 	return all - file, file
 }
 
+// firstFiled returns the first record that may lie in the file, one beyond all if none
+// does.
+func (a *arena) firstFiled() uint32 {
+	t := a.table.Load()
+	return uint32(len(t.Pages)-int(a.filed.Load())) << t.Shift
+}
+
 // float32s returns the record as a vector. The caller keeps the arena alive.
 func (a *arena) float32s(id uint32, n int) []float32 {
 	return unsafe.Slice((*float32)(a.table.Load().At(id)), n)

@@ -9,17 +9,33 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
-// Estimator scores rows by their codes alone, for a caller that joins the scores
-// with others of its own: with the bounds it gives, few rows need their exact
-// score. It is for one goroutine.
+// Estimator bounds the scores of rows, for a caller that joins them with others of its
+// own: first by sketches where there are any, then by codes, so that few rows need
+// their exact score. It is for one goroutine.
 type Estimator struct {
 	x *Index
 	r *searcher
+	// See apart.
+	slots, places []uint32
+	// cold: codes in the file are not in the system's cache. faults were counted last.
+	cold   bool
+	faults uint64
 }
 
-// Estimator prepares a query. With exact, the bounds hold for certain, else as
-// those of a flat search do. It returns what [CheckVector] does for a query that
-// doesn't fit. The caller closes it.
+// coldFaults is how many of a batch of codes must be waited for, one after the other,
+// before the next ones are asked for together: to ask for one that is there costs a
+// hundredth of a wait.
+const coldFaults = 4
+
+// deviationsScope is how many deviations of a sketch's error the bounds of an
+// [Estimator] allow for: one row in 30,000 is better than its bound, and is lost if it
+// is one of the best.
+const deviationsScope = 3.75
+
+// Estimator prepares a query. With exact, bounds are those of codes and hold for
+// certain, else those of codes hold as in a flat search, and those of sketches for all
+// but one row in some ten thousand. It returns what [CheckVector] does for a query
+// that doesn't fit. The caller closes it.
 func (x *Index) Estimator(query []float32, exact bool) (*Estimator, error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
@@ -27,20 +43,39 @@ func (x *Index) Estimator(query []float32, exact bool) (*Estimator, error) {
 	}
 	r := x.pool.Get().(*searcher)
 	r.setQuery(query, norm)
-	r.probe.allow(deviationsFlat)
+	r.beam.sketches = nil
 	if exact {
-		r.probe.allow(math.Inf(1))
+		r.allow(math.Inf(1))
+		return &Estimator{x: x, r: r}, nil
 	}
-	return &Estimator{x, r}, nil
+	r.beam.bySketches(r.probe.vec)
+	r.allow(deviationsScope)
+	r.probe.allow(deviationsFlat)
+	return &Estimator{x: x, r: r}, nil
 }
 
 // Close gives back what the estimator holds.
 func (e *Estimator) Close() { e.x.pool.Put(e.r) }
 
-// Estimate sets low[i] and high[i] to bounds of the exact score of slots[i],
-// each of which must hold a row. It returns [ErrSlot] for one that was never
-// handed out, [ErrConfig] if low or high has another length than slots, [ErrFile].
-func (e *Estimator) Estimate(slots []uint32, low, high []float32) (err error) {
+// Estimate sets low[i] and high[i] to bounds of the exact score of slots[i], each of
+// which must hold a row: by sketches where there are any. It returns [ErrSlot] for one
+// that was never handed out, [ErrConfig] if low or high has another length than slots,
+// [ErrFile].
+func (e *Estimator) Estimate(slots []uint32, low, high []float32) error {
+	return e.bound(slots, low, high, e.r.beam.sketches)
+}
+
+// Refine is Estimate by codes alone.
+func (e *Estimator) Refine(slots []uint32, low, high []float32) error {
+	return e.bound(slots, low, high, nil)
+}
+
+// Refines tells whether [Estimator.Refine] gives a slot narrower bounds than
+// [Estimator.Estimate].
+func (e *Estimator) Refines(slot uint32) bool { return e.r.beam.sketches.has(slot) }
+
+// bound bounds scores by sketches, unless they are nil, and by codes.
+func (e *Estimator) bound(slots []uint32, low, high []float32, s *sketches) (err error) {
 	defer e.x.spill.guard()(&err)
 	if err := e.x.spill.err(); err != nil {
 		return err
@@ -51,11 +86,20 @@ func (e *Estimator) Estimate(slots []uint32, low, high []float32) (err error) {
 	if length := e.x.length.Load(); len(slots) > 0 && slices.Max(slots) >= length {
 		return fmt.Errorf("%w: slot %d of %d", ErrSlot, slices.Max(slots), length)
 	}
-	table := e.x.codes.table.Load()
-	simd.Dot8Rows(&e.r.beam.query, table, slots, high)
-	for i, key := range high {
-		slack := float32(e.r.probe.slack(*(*float32)(table.At(slots[i]))))
-		low[i], high[i] = key-slack, key+slack
+	sketched := 0
+	for _, slot := range slots {
+		if s.has(slot) {
+			sketched++
+		}
+	}
+	switch sketched {
+	case 0:
+		e.byCodes(slots, low, high)
+	case len(slots):
+		e.bySketches(slots, low, high)
+	default:
+		e.apart(slots, low, high, s.has, e.bySketches)
+		e.apart(slots, low, high, func(slot uint32) bool { return !s.has(slot) }, e.byCodes)
 	}
 	if e.x.cfg.Metric == L2 {
 		e.toDistances(low, float32(math.Inf(-1)))
@@ -63,6 +107,77 @@ func (e *Estimator) Estimate(slots []uint32, low, high []float32) (err error) {
 	}
 	runtime.KeepAlive(e.x)
 	return nil
+}
+
+// byCodes sets bounds of keys.
+func (e *Estimator) byCodes(slots []uint32, low, high []float32) {
+	if e.x.codes.filed.Load() == 0 {
+		e.byCodesAt(slots, low, high)
+		return
+	}
+	if e.faults == 0 {
+		e.faults = majorFaults()
+	}
+	for len(slots) > 0 {
+		n := min(batch, len(slots))
+		if e.cold {
+			e.fetch(slots[:n])
+		}
+		e.byCodesAt(slots[:n], low[:n], high[:n])
+		if !e.cold {
+			before := e.faults
+			e.faults = majorFaults()
+			e.cold = e.faults-before >= coldFaults
+		}
+		slots, low, high = slots[n:], low[n:], high[n:]
+	}
+}
+
+// fetch asks for the codes that lie in the file.
+func (e *Estimator) fetch(slots []uint32) {
+	table, first := e.x.codes.table.Load(), e.x.codes.firstFiled()
+	for _, slot := range slots {
+		if slot >= first {
+			fetch(table.At(slot), table.Stride)
+		}
+	}
+}
+
+// byCodesAt is byCodes wherever the codes lie.
+func (e *Estimator) byCodesAt(slots []uint32, low, high []float32) {
+	table := e.x.codes.table.Load()
+	simd.Dot8Rows(&e.r.beam.query, table, slots, high)
+	for i, key := range high {
+		slack := float32(e.r.probe.slack(*(*float32)(table.At(slots[i]))))
+		low[i], high[i] = key-slack, key+slack
+	}
+}
+
+// bySketches is byCodes for slots that have sketches.
+func (e *Estimator) bySketches(slots []uint32, low, high []float32) {
+	q, s := &e.r.beam.sketch, e.r.beam.sketches
+	simd.DotBitsRows(&q.bits, s.table.Load(), slots, high)
+	codesSlack := e.r.codesSlack()
+	for i, key := range high {
+		slack := float32(q.allowed*s.factor(slots[i]) + codesSlack)
+		low[i], high[i] = key-slack, key+slack
+	}
+}
+
+// apart has the slots of a kind bounded together, for kernels that fetch ahead.
+func (e *Estimator) apart(slots []uint32, low, high []float32, kind func(uint32) bool, bound func(slots []uint32, low, high []float32)) {
+	e.slots, e.places = e.slots[:0], e.places[:0]
+	for i, slot := range slots {
+		if kind(slot) {
+			e.slots, e.places = append(e.slots, slot), append(e.places, uint32(i))
+		}
+	}
+	bounds := e.r.beam.room(2 * len(e.slots))
+	some, most := bounds[:len(e.slots)], bounds[len(e.slots):]
+	bound(e.slots, some, most)
+	for i, place := range e.places {
+		low[place], high[place] = some[i], most[i]
+	}
 }
 
 // toDistances turns bounds of keys into bounds of scores, as keyOf does the other

@@ -68,7 +68,7 @@ type Config struct {
 	Truth Truth
 	// With Rows the rows that Truth returned are kept there, as long as there is
 	// room, and are not asked for again.
-	Rows *RowMemory
+	Rows *RowBudget
 	// With File at most CodeMemory bytes of codes and RowMemory bytes of float32
 	// rows are kept in memory, to within a page of each. What is beyond is mapped
 	// from the file: the system keeps of it what it has room for. Rows whose codes
@@ -131,7 +131,7 @@ type Index struct {
 	graph  graph
 	spill  *spill    // nil: all is in memory
 	kept   *rowCache // of what Truth returned; nil: nothing
-	// The rows' whose codes lie in the file; nil before there are any.
+	// Of the rows whose codes lie in the file; nil before there are any.
 	sketches atomic.Pointer[sketches]
 
 	builders atomic.Int32 // of the next Link

@@ -22,6 +22,22 @@ func mapFile(fd uintptr, offset int64, size int) (*page, []byte, error) {
 	return ownPage(unsafe.Pointer(unsafe.SliceData(m)), m, unmap), m, nil
 }
 
+// fetch has the system read a part of a mapped file without waiting for it.
+func fetch(at unsafe.Pointer, size uintptr) {
+	before := uintptr(at) % uintptr(unix.Getpagesize())
+	m := unsafe.Slice((*byte)(unsafe.Add(at, -int(before))), before+size)
+	_ = unix.Madvise(m, unix.MADV_WILLNEED) // an advice
+}
+
+// majorFaults counts what the process has waited for the disk because of its mappings.
+func majorFaults() uint64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return uint64(u.Majflt)
+}
+
 func within(m []byte, address uintptr) bool {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(m)))
 	return address >= start && address-start < uintptr(len(m))

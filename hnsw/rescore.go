@@ -123,23 +123,12 @@ func (p *probe) slack(scale float32) float64 {
 func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
 	best := topK{k: k}
 	codes := r.x.codes.table.Load()
+	passes := func(c candidate) bool {
+		scale := *(*float32)(codes.At(c.slot & slotMask))
+		return float64(c.score)+r.probe.slack(scale) >= r.keyOf(best.hits[0].Score)
+	}
 	for len(candidates) > 0 {
-		r.ids = r.ids[:0]
-		// First as many as are needed, then a few at a time: each of them may
-		// raise the bar.
-		room := rescoreStep
-		if missing := k - len(best.hits); missing > room {
-			room = min(missing+rescoreStep, batch)
-		}
-		for len(candidates) > 0 && len(r.ids) < room {
-			c := candidates[0]
-			candidates = candidates[1:]
-			scale := *(*float32)(codes.At(c.slot & slotMask))
-			if len(best.hits) == k && float64(c.score)+r.probe.slack(scale) < r.keyOf(best.hits[0].Score) {
-				continue
-			}
-			r.ids = append(r.ids, c.slot&slotMask)
-		}
+		candidates = r.take(candidates, &best, rescoreStep, passes)
 		out := r.out[:len(r.ids)]
 		if err := r.score(r.ids, out); err != nil {
 			return nil, err
@@ -149,6 +138,26 @@ func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
 		}
 	}
 	return best.sorted(), nil
+}
+
+// take makes r.ids the next of the candidates to be scored again, and returns the
+// others: as many as the best lack, then a few at a time, since each of them may raise
+// the bar. It leaves out those that don't pass it.
+func (r *searcher) take(candidates []candidate, best *topK, step int, passes func(candidate) bool) []candidate {
+	room := step
+	if missing := best.k - len(best.hits); missing > room {
+		room = min(missing+step, batch)
+	}
+	r.ids = r.ids[:0]
+	for i, c := range candidates {
+		if len(r.ids) == room {
+			return candidates[i:]
+		}
+		if len(best.hits) < best.k || passes(c) {
+			r.ids = append(r.ids, c.slot&slotMask)
+		}
+	}
+	return nil
 }
 
 // rescoreStep is how many rows are scored again between looks at the bar: as

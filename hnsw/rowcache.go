@@ -18,26 +18,26 @@ const (
 	frameLocks = 64
 )
 
-// RowMemory is what indexes whose rows lie elsewhere may take of memory, together, to
+// RowBudget is what indexes whose rows lie elsewhere may take of memory, together, to
 // keep rows that were read through [Truth].
-type RowMemory struct {
+type RowBudget struct {
 	limit int64
 	taken atomic.Int64 // by frames, whose memory is the system's until rows lie in it
 	held  atomic.Int64 // by rows
 }
 
-// NewRowMemory returns room for so many bytes.
-func NewRowMemory(bytes int64) *RowMemory { return &RowMemory{limit: bytes} }
+// NewRowBudget returns room for so many bytes.
+func NewRowBudget(bytes int64) *RowBudget { return &RowBudget{limit: bytes} }
 
 // Bytes returns what the rows take that are kept.
-func (m *RowMemory) Bytes() int64 { return m.held.Load() }
+func (b *RowBudget) Bytes() int64 { return b.held.Load() }
 
 // take takes bytes, if there are as many.
-func (m *RowMemory) take(bytes int64) bool {
-	if m.taken.Add(bytes) <= m.limit {
+func (b *RowBudget) take(bytes int64) bool {
+	if b.taken.Add(bytes) <= b.limit {
 		return true
 	}
-	m.taken.Add(-bytes)
+	b.taken.Add(-bytes)
 	return false
 }
 
@@ -58,13 +58,13 @@ type rowCache struct {
 // rowShare is what one index has taken of the memory. It goes back when the index is
 // unreachable.
 type rowShare struct {
-	memory      *RowMemory
+	budget      *RowBudget
 	taken, held atomic.Int64
 }
 
 func (s *rowShare) giveBack() {
-	s.memory.taken.Add(-s.taken.Load())
-	s.memory.held.Add(-s.held.Load())
+	s.budget.taken.Add(-s.taken.Load())
+	s.budget.held.Add(-s.held.Load())
 }
 
 type frame struct {
@@ -73,12 +73,12 @@ type frame struct {
 	locks [frameLocks]sync.Mutex
 }
 
-func newRowCache(dim int, m *RowMemory) *rowCache {
-	if m == nil {
+func newRowCache(dim int, b *RowBudget) *rowCache {
+	if b == nil {
 		return nil
 	}
-	c := &rowCache{dim: dim, of: &rowShare{memory: m}}
-	for most := min(m.limit/frameShare, frameMost); int64(dim)*4<<(c.shift+1) <= most; {
+	c := &rowCache{dim: dim, of: &rowShare{budget: b}}
+	for most := min(b.limit/frameShare, frameMost); int64(dim)*4<<(c.shift+1) <= most; {
 		c.shift++
 	}
 	c.frames.Store(&[]*frame{})
@@ -88,20 +88,22 @@ func newRowCache(dim int, m *RowMemory) *rowCache {
 
 func (c *rowCache) frameSize() int64 { return int64(c.dim) * 4 << c.shift }
 
-// place is where a slot's row is if it is kept, nil if there is no room at all.
-func (c *rowCache) place(slot uint32) (f *frame, at uint32) {
+// lock locks the place where a slot's row is if it is kept. There is none, and f is nil,
+// if there is no room at all; else the caller unlocks it.
+func (c *rowCache) lock(slot uint32) (f *frame, at uint32, lock *sync.Mutex) {
 	frames := *c.frames.Load()
 	if len(frames) == 0 {
-		return nil, 0
+		return nil, 0, nil
 	}
 	n := int(slot >> c.shift)
 	if n >= len(frames) {
 		n %= len(frames)
 	}
-	return frames[n], slot & (1<<c.shift - 1)
+	f, at = frames[n], slot&(1<<c.shift-1)
+	lock = &f.locks[at%frameLocks]
+	lock.Lock()
+	return f, at, lock
 }
-
-func (f *frame) lock(at uint32) *sync.Mutex { return &f.locks[at%frameLocks] }
 
 // row is the row at a place. Its lock is held.
 func (c *rowCache) row(f *frame, at uint32) []float32 {
@@ -110,12 +112,10 @@ func (c *rowCache) row(f *frame, at uint32) []float32 {
 
 // score calls score with a slot's row, if it is kept.
 func (c *rowCache) score(slot uint32, metric Metric, query []float32) (score float32, kept bool, err error) {
-	f, at := c.place(slot)
+	f, at, lock := c.lock(slot)
 	if f == nil {
 		return 0, false, nil
 	}
-	lock := f.lock(at)
-	lock.Lock()
 	defer lock.Unlock()
 	if f.slots[at] != slot+1 {
 		return 0, false, nil
@@ -132,12 +132,10 @@ func (c *rowCache) keep(slot uint32, row []float32, all bool) {
 	if int(slot>>c.shift) >= len(*c.frames.Load()) {
 		c.grow(int(slot>>c.shift)+1, all)
 	}
-	f, at := c.place(slot)
+	f, at, lock := c.lock(slot)
 	if f == nil {
 		return
 	}
-	lock := f.lock(at)
-	lock.Lock()
 	defer lock.Unlock()
 	if f.slots[at] == 0 {
 		c.hold(1)
@@ -149,17 +147,15 @@ func (c *rowCache) keep(slot uint32, row []float32, all bool) {
 // hold counts rows that are kept now, or no more.
 func (c *rowCache) hold(rows int64) {
 	c.of.held.Add(rows * int64(c.dim) * 4)
-	c.of.memory.held.Add(rows * int64(c.dim) * 4)
+	c.of.budget.held.Add(rows * int64(c.dim) * 4)
 }
 
 // forget drops a slot's row.
 func (c *rowCache) forget(slot uint32) {
-	f, at := c.place(slot)
+	f, at, lock := c.lock(slot)
 	if f == nil {
 		return
 	}
-	lock := f.lock(at)
-	lock.Lock()
 	defer lock.Unlock()
 	if f.slots[at] == slot+1 {
 		f.slots[at] = 0
@@ -176,14 +172,14 @@ func (c *rowCache) grow(n int, all bool) {
 	}
 	defer c.growth.Unlock()
 	frames := *c.frames.Load()
-	for len(frames) < n && c.of.memory.take(c.frameSize()) {
+	for len(frames) < n && c.of.budget.take(c.frameSize()) {
 		hugeFrom := c.frameSize()
 		if len(frames) > 0 && all {
 			hugeFrom = 0 // else rows are met in no order, and each would take a huge page
 		}
 		page, err := newPage(uintptr(c.frameSize()), uintptr(hugeFrom))
 		if err != nil {
-			c.of.memory.taken.Add(-c.frameSize())
+			c.of.budget.taken.Add(-c.frameSize())
 			break // it is only a cache
 		}
 		c.of.taken.Add(c.frameSize())
@@ -195,6 +191,6 @@ func (c *rowCache) grow(n int, all bool) {
 // fits tells whether so many slots have, or can have, a place of their own.
 func (c *rowCache) fits(slots uint32) bool {
 	need := (int64(slots) + 1<<c.shift - 1) >> c.shift * c.frameSize()
-	m := c.of.memory
-	return need <= c.of.taken.Load()+m.limit-m.taken.Load()
+	b := c.of.budget
+	return need <= c.of.taken.Load()+b.limit-b.taken.Load()
 }

@@ -23,7 +23,7 @@ func newRowWorld(t testing.TB, cfg Config, memory int64) *rowWorld {
 	w := &rowWorld{t: t, rng: random(t)}
 	cfg.Truth, cfg.Crossover = w.truth, 50
 	w.twin = mustNew(t, cfg)
-	cfg.Truth, cfg.Rows = w.counted, NewRowMemory(memory)
+	cfg.Truth, cfg.Rows = w.counted, NewRowBudget(memory)
 	w.x = mustNew(t, cfg)
 	return w
 }
@@ -149,10 +149,10 @@ func TestKeptRowsAreNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestRowMemoryIsShared: what one index takes another lacks, until it is gone.
-func TestRowMemoryIsShared(t *testing.T) {
+// TestRowBudgetIsShared: what one index takes another lacks, until it is gone.
+func TestRowBudgetIsShared(t *testing.T) {
 	const dim, room = 16, 32 * 16 * 4
-	memory := NewRowMemory(room)
+	memory := NewRowBudget(room)
 	fill := func() *Index {
 		x := mustNew(t, Config{Dim: dim, Rows: memory, Truth: func(uint32, []float32) ([]float32, error) { return nil, nil }})
 		vec := make([]float32, dim)

@@ -47,12 +47,10 @@ type sketches struct {
 func (x *Index) growSketches(n uint32) error {
 	s := x.sketches.Load()
 	if s == nil {
-		filed := x.codes.filed.Load()
-		if filed == 0 || x.cfg.Dim < leastSketched {
+		if x.codes.filed.Load() == 0 || x.cfg.Dim < leastSketched {
 			return nil
 		}
-		t := x.codes.table.Load()
-		s = x.newSketches(uint32(len(t.Pages)-int(filed)) << t.Shift)
+		s = x.newSketches(x.codes.firstFiled())
 		x.sketches.Store(s)
 	}
 	return s.grow(n)
@@ -105,7 +103,8 @@ func (s *sketches) factor(slot uint32) float64 {
 	return float64(*(*float32)(s.table.Load().At(slot)))
 }
 
-// store sketches a row, if its slot is to have a sketch; turned has room for it.
+// store sketches the row of a slot that has a sketch; bias is that of its codes, and
+// turned has room for the row, rotated.
 func (s *sketches) store(slot uint32, row []float32, bias float32, turned []float32) {
 	at := s.table.Load().At(slot)
 	words := unsafe.Slice((*uint64)(unsafe.Add(at, simd.CodeHeader)), len(turned)/64)
@@ -262,21 +261,11 @@ func (r *searcher) byCodes(found []candidate, k int) []candidate {
 	}
 	best := topK{k: k}
 	kept, codesSlack := found[:0], r.codesSlack()
+	passes := func(c candidate) bool {
+		return float64(c.score)+r.slack(c.slot&slotMask)+codesSlack >= float64(best.hits[0].Score)
+	}
 	for len(found) > 0 {
-		r.ids = r.ids[:0]
-		room := recodeStep
-		if missing := k - len(best.hits); missing > room {
-			room = min(missing+recodeStep, batch)
-		}
-		for len(found) > 0 && len(r.ids) < room {
-			c := found[0]
-			found = found[1:]
-			slot := c.slot & slotMask
-			if len(best.hits) == k && float64(c.score)+r.slack(slot)+codesSlack < float64(best.hits[0].Score) {
-				continue
-			}
-			r.ids = append(r.ids, slot)
-		}
+		found = r.take(found, &best, recodeStep, passes)
 		out := r.out[:len(r.ids)]
 		simd.Dot8Rows(&r.beam.query, r.x.codes.table.Load(), r.ids, out)
 		for i, key := range out {

@@ -212,3 +212,35 @@ func TestFileFails(t *testing.T) {
 		}
 	}
 }
+
+// TestFetchedCodes: bounds are the same when codes are asked for ahead, those of the
+// last row of a mapping among them.
+func TestFetchedCodes(t *testing.T) {
+	rng := random(t)
+	const n, dim = 4100, MaxDim
+	x := mustNew(t, Config{Dim: dim, Quantized: true, File: scratchFile(t)})
+	query := randomVector(rng, dim)
+	slots := make([]uint32, n)
+	for i := range slots {
+		slots[i] = mustAdd(t, x, query)
+	}
+	if x.codes.filed.Load() < 2 {
+		t.Fatal("all rows are in one mapping")
+	}
+	rng.Shuffle(n, func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
+	for _, cold := range []bool{false, true} {
+		e, err := x.Estimator(query, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.cold = cold
+		low, high := make([]float32, n), make([]float32, n)
+		if err := e.Estimate(slots, low, high); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Min(low) != low[0] || low[0] > 1 || slices.Max(high) != high[0] || high[0] < 1 {
+			t.Errorf("cold %v: the bounds of 1 are from %v, %v to %v, %v", cold, slices.Min(low), low[0], slices.Max(high), high[0])
+		}
+		e.Close()
+	}
+}
