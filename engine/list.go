@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 )
@@ -113,13 +114,16 @@ func (o *ordering) compare(a, b *place) int {
 	return c
 }
 
-// cursorVersion is the first byte of a cursor.
-const cursorVersion = 2
+// cursorVersion is the first byte of a cursor, whose last sumSize are a checksum.
+const (
+	cursorVersion = 3
+	sumSize       = 4
+)
 
-var cursorEncoding = base64.RawURLEncoding
+var cursorEncoding = base64.RawURLEncoding.Strict()
 
 // cursor is the place after which the next page begins, bound to the database and
-// the order.
+// the order, and a checksum of it.
 func (o *ordering) cursor(db *DB, p *place) string {
 	b := append([]byte{cursorVersion}, db.id[:]...)
 	b = codec.AppendBytes(b, o.name)
@@ -128,7 +132,8 @@ func (o *ordering) cursor(db *DB, p *place) string {
 	b = codec.AppendFloat64(b, n.f)
 	b = binary.AppendUvarint(b, n.magnitude)
 	b = binary.AppendUvarint(b, p.seq)
-	return cursorEncoding.EncodeToString(append(b, p.value.str...))
+	b = append(b, p.value.str...)
+	return cursorEncoding.EncodeToString(binary.LittleEndian.AppendUint32(b, uint32(xxh3.Hash(b))))
 }
 
 func flag(b bool) byte {
@@ -143,13 +148,17 @@ func (o *ordering) resume(db *DB, cursor string) error {
 		return invalid(doingList, "the cursor "+why, "give Next of a page of this list, or begin without a cursor")
 	}
 	b, err := cursorEncoding.DecodeString(cursor)
-	if err != nil || len(b) < 1+len(db.id) || b[0] != cursorVersion {
+	n := len(b) - sumSize
+	if err != nil || n < 1+len(db.id) || b[0] != cursorVersion {
 		return bad("is none")
+	}
+	if binary.LittleEndian.Uint32(b[n:]) != uint32(xxh3.Hash(b[:n])) {
+		return bad("is damaged")
 	}
 	if string(b[1:1+len(db.id)]) != string(db.id[:]) {
 		return bad("is of another database")
 	}
-	r := codec.NewReader(b[1+len(db.id):])
+	r := codec.NewReader(b[1+len(db.id) : n])
 	name, descending := r.String(), r.Byte() == 1
 	p := &place{}
 	p.value.kind = sortKind(r.Byte())

@@ -164,6 +164,8 @@ func TestBadCursors(t *testing.T) {
 		{ListQuery{Cursor: "nonsense"}, "none"},
 		{ListQuery{Cursor: "!"}, "none"},
 		{ListQuery{Cursor: next[db][:len(next[db])-8]}, "damaged"},
+		{ListQuery{Cursor: next[db] + "AAAA"}, "damaged"},
+		{ListQuery{Cursor: next[db] + "A"}, "cursor"},
 		{ListQuery{Cursor: next[db], OrderBy: "id"}, "another order"},
 		{ListQuery{Cursor: next[db], Descending: true}, "another order"},
 		{ListQuery{OrderBy: "text"}, "too long"},

@@ -126,8 +126,9 @@ func syncDir(f vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// makeDir creates the folder of a new database, and syncs each folder in which it
-// creates one: a crash must not take away the folder of acknowledged writes.
+// makeDir creates the folder of a new database, for its owner alone, as what people tell
+// an agent is nobody else's, and syncs each folder in which it creates one: a crash must
+// not take away the folder of acknowledged writes.
 func makeDir(f vfs.FS, dir string) error {
 	var missing []string // from the folder itself upwards
 	for d := dir; ; d = f.PathDir(d) {
@@ -140,7 +141,7 @@ func makeDir(f vfs.FS, dir string) error {
 		}
 		missing = append(missing, d)
 	}
-	if err := f.MkdirAll(dir, 0o755); err != nil {
+	if err := f.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("%s: %w", doingOpen(dir), err)
 	}
 	for _, d := range missing {
