@@ -26,9 +26,12 @@ type janitor struct {
 	// between its steps. It may wait for the writer lock meanwhile.
 	busy mutex
 
-	waits atomic.Bool // something has died, or is left, that may be cleaned up once the next read point is published
+	// waits: there is something to clean up, perhaps only from the next read point on.
+	waits atomic.Bool
 
-	graves int         // documents of sealed chunks that were reclaimed, or had been when they were sealed, since the chunks were looked at
+	// graves are the documents of sealed chunks that were reclaimed, or had been when
+	// they were sealed, since the chunks were looked at.
+	graves int
 	left   []leftChunk // chunks without documents that are still in RAM; guarded by busy
 
 	mu     sync.Mutex

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -509,26 +508,5 @@ func TestCloseKeepsTouches(t *testing.T) {
 	db = openTest(t, fs, Options{})
 	if m := mustGet(t, db.Memories(), ada, "one"); told != (m.AccessCount == 1) {
 		t.Errorf("recall answered: %v; recalls counted: %d", told, m.AccessCount)
-	}
-}
-
-// TestFolderIsPrivate: what people tell an agent is not for other users of the machine.
-func TestFolderIsPrivate(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("folders have no mode")
-	}
-	there := t.TempDir()
-	if err := os.Chmod(there, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	for dir, want := range map[string]os.FileMode{filepath.Join(t.TempDir(), "new"): 0o700, there: 0o750} {
-		db, err := Open(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeTest(t, db)
-		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s has the mode %v, want %v; %v", dir, info.Mode(), want, err)
-		}
 	}
 }

@@ -116,7 +116,8 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 		}
 	}
 	if o.format == formatJSONL {
-		head, _ := in.Peek(exchange.TextHead) // an error comes again when the file is read
+		// Before a database is made. An error comes again when the file is read.
+		head, _ := in.Peek(exchange.TextHead)
 		if err := exchange.CheckText(head); err != nil {
 			return inputError(name, err)
 		}
