@@ -42,9 +42,6 @@ func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx
 // The caller closes them.
 func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	bounds := resized(&r.room.bounds, 2*len(docs))
-	for i := range bounds {
-		bounds[i] = float32(math.NaN())
-	}
 	r.cos = cosines{low: bounds[:len(docs)], high: bounds[len(docs):]}
 	defer r.stage("vectors")
 	if r.q.Embedding == nil {
@@ -52,6 +49,7 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	}
 	s := r.querySpace()
 	if s == nil {
+		noCosines(bounds)
 		return nil
 	}
 	est, err := s.index.Estimator(r.q.Embedding, r.q.Exact)
@@ -65,6 +63,13 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	}
 	r.toSimilarities(r.cos.low, r.cos.high)
 	return nil
+}
+
+// noCosines makes bounds those of documents without a similarity.
+func noCosines(bounds []float32) {
+	for i := range bounds {
+		bounds[i] = float32(math.NaN())
+	}
 }
 
 // toSimilarities makes bounds of scores those of what the profile ranks by.
@@ -111,8 +116,10 @@ func (s *space) similarity(score float32) float32 {
 func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	db := r.tx.db
 	query := db.lexical.model.Query(r.q.Text, r.idf())
-	if hnsw.CheckVector(query, 0, hnsw.Cosine) != nil {
-		return nil // no words in it
+	if hnsw.CheckVector(query, 0, hnsw.Cosine) != nil { // no words in it
+		noCosines(r.cos.low)
+		noCosines(r.cos.high)
+		return nil
 	}
 	r.plan.Vector = lexicalSpace
 	bare := make([]uint32, 0, len(docs))
@@ -192,7 +199,7 @@ func (r *recalling) slotsOf(s *space, docs []uint32) []uint32 {
 	return appendSlots(make([]uint32, 0, len(docs)), &s.slots, docs)
 }
 
-// compare fills in the bounds of the documents that have a slot.
+// compare fills in the bounds of the documents.
 func (r *recalling) compare(ctx context.Context, slots []uint32, bound func(slots []uint32, low, high []float32) error) error {
 	for from := 0; from < len(slots); from += compareBatch {
 		if err := ctx.Err(); err != nil {
@@ -210,6 +217,8 @@ func compareSome(slots []uint32, low, high []float32, bound func(slots []uint32,
 	if !slices.ContainsFunc(slots, func(slot uint32) bool { return slot >= noSlot }) {
 		return bound(slots, low, high)
 	}
+	noCosines(low)
+	noCosines(high)
 	var some, places []uint32
 	for i, slot := range slots {
 		if slot < noSlot {
@@ -253,13 +262,42 @@ func (r *recalling) refine(places []int32) error {
 			room.rough, room.roughSlots = append(room.rough, i), append(room.roughSlots, slot)
 		}
 	}
+	return r.rebound(c.est.Refine)
+}
+
+// sharpen narrows the bounds of guesses once more, before their vectors are read.
+func (r *recalling) sharpen(guesses []guess, of signalled) error {
+	c, room := &r.cos, r.room
+	if c.est == nil {
+		return nil
+	}
+	room.rough, room.roughSlots = room.rough[:0], room.roughSlots[:0]
+	for _, g := range guesses {
+		if c.low[g.i] != c.high[g.i] && c.has(int(g.i)) {
+			room.rough, room.roughSlots = append(room.rough, g.i), append(room.roughSlots, c.slots[g.i])
+		}
+	}
+	if err := r.rebound(c.est.Sharpen); err != nil {
+		return err
+	}
+	for n := range guesses {
+		g := &guesses[n]
+		w, s := of(int(g.i), float64(c.high[g.i]))
+		g.most = w.Score(s)
+	}
+	return nil
+}
+
+// rebound replaces the bounds of the room's rough documents.
+func (r *recalling) rebound(bound func(slots []uint32, low, high []float32) error) error {
+	c, room := &r.cos, r.room
 	n := len(room.rough)
 	if n == 0 {
 		return nil
 	}
 	bounds := resized(&room.refined, 2*n)
 	low, high := bounds[:n], bounds[n:]
-	if err := c.est.Refine(room.roughSlots, low, high); err != nil {
+	if err := bound(room.roughSlots, low, high); err != nil {
 		return err
 	}
 	r.toSimilarities(low, high)
@@ -330,6 +368,9 @@ func (c *ceilings) at(i int, cos *cosines) float64 {
 // exactly.
 func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]scored, error) {
 	guesses, err := r.guesses(docs, k, most, of)
+	if err == nil {
+		err = r.sharpen(guesses, of)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -355,12 +396,16 @@ func (r *recalling) guesses(docs []uint32, k int, most ceilings, of signalled) (
 	g := guessing{r: r, docs: docs, most: most, of: of, floors: newFloors(k)}
 	ceilings := resized(&r.room.ceilings, len(docs))
 	lead := newFloors(k + joinLead)
-	for i := range ceilings {
-		ceilings[i] = most.at(i, &r.cos)
-		lead.push(ceilings[i])
-	}
 	first := lead.bar()
-	var places []int32
+	for i := range ceilings {
+		c := most.at(i, &r.cos)
+		ceilings[i] = c
+		if c > first {
+			lead.push(c)
+			first = lead.bar()
+		}
+	}
+	places := resized(&r.room.places, len(docs))[:0]
 	for i, c := range ceilings {
 		if c >= first {
 			places = append(places, int32(i))

@@ -45,9 +45,18 @@ func (g *glances) of(doc uint32) glance {
 	return *at
 }
 
+// steps are what the steps of a glance stand for: to divide for each of thousands takes
+// longer.
+var steps = func() (steps [glanceScale + 1]float64) {
+	for i := range steps {
+		steps[i] = float64(i) / glanceScale
+	}
+	return steps
+}()
+
 // bounds are what the importance and the confidence are at most.
 func (g glance) bounds() (importance, confidence float64) {
-	return float64(g.importance) / glanceScale, float64(g.confidence) / glanceScale
+	return steps[g.importance], steps[g.confidence]
 }
 
 // created are the earliest and the latest creation of a page of document rows.

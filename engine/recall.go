@@ -138,7 +138,7 @@ type recallRoom struct {
 	ceilings, rest, shares []float64
 	counts                 []uint16
 	slots, roughSlots      []uint32
-	rough                  []int32
+	rough, places          []int32
 }
 
 var recallRooms = sync.Pool{New: func() any { return new(recallRoom) }}
@@ -482,8 +482,12 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
 		return nil, textError(doingRecall, err)
 	}
+	share := make([]float64, len(words)+1)
+	for n := range share {
+		share[n] = float64(n) / float64(len(words))
+	}
 	for i, n := range counts {
-		shares[i] = float64(n) / float64(len(words))
+		shares[i] = share[n]
 	}
 	r.stage("text")
 	return shares, nil

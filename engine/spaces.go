@@ -86,7 +86,7 @@ func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, mod
 func (db *DB) indexConfig(s *space) hnsw.Config {
 	return hnsw.Config{
 		Dim: s.dim, Metric: s.metric, Seed: uint64(s.num), Crossover: db.limits.crossover,
-		File: s.file, CodeMemory: db.codesShare(), Truth: noTruth, Rows: db.rows,
+		File: s.file, CodeMemory: db.codesShare(), Sketched: db.limits.sketched, Truth: noTruth, Rows: db.rows,
 	}
 }
 

@@ -28,6 +28,9 @@ type vectorLimits struct {
 	// codes are the bytes of codes of a space that are kept in memory, rows those of
 	// float32 vectors; 0: their share of the budget; below 0: none.
 	codes, rows int64
+	// sketched is the number of vectors from which on those in memory have sketches: the
+	// codes of fewer stay in a processor's caches.
+	sketched int
 	// fillLeast is how many vectors searches must have read from the store before all
 	// are read.
 	fillLeast int64
@@ -37,7 +40,7 @@ func defaultVectorLimits() vectorLimits {
 	return vectorLimits{
 		exhaustive: 20_000, crossover: hnsw.Crossover,
 		unlinkedSoft: 1 << 15, unlinkedIdle: 1 << 19, unlinkedMost: 5 << 17,
-		saveTail: 1 << 16, closeTail: 1 << 10, fillLeast: 1 << 8,
+		saveTail: 1 << 16, closeTail: 1 << 10, sketched: 1 << 13, fillLeast: 1 << 8,
 	}
 }
 

@@ -19,7 +19,6 @@ const (
 	// the whole.
 	stressRounds = 3
 	stressActors = 3
-	stressDim    = 12
 	// stressSteps is after how many steps of all actors the database is closed.
 	stressSteps = 250
 )
@@ -30,6 +29,7 @@ type stressActor struct {
 	scope Scope
 	rng   *rand.Rand
 	vecs  map[string][]float32 // by ID
+	dim   int
 	made  int
 	// asked and missed count the searches by graph for a vector that is there.
 	asked, missed int
@@ -40,15 +40,27 @@ type stressActor struct {
 // stored and nothing that it has deleted, a View stands still, and what was
 // acknowledged before a Close in the midst of it is there afterwards.
 func TestVectorStress(t *testing.T) {
+	limits := smallLimits()
+	limits.unlinkedSoft, limits.unlinkedIdle, limits.saveTail = 20, 40, 100
+	stressVectors(t, limits, 12)
+}
+
+// TestSketchStress is the same where scopes are compared by sketches.
+func TestSketchStress(t *testing.T) {
+	limits := smallLimits()
+	limits.saveTail, limits.sketched, limits.exhaustive = 100, 20, 1<<20
+	stressVectors(t, limits, 256)
+}
+
+func stressVectors(t *testing.T, limits *vectorLimits, dim int) {
+	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	fs := vfs.NewMem()
-	limits := smallLimits()
-	limits.unlinkedSoft, limits.unlinkedIdle, limits.saveTail = 20, 40, 100
 	actors := make([]*stressActor, stressActors)
 	for i := range actors {
 		actors[i] = &stressActor{
-			t: t, scope: Scope{Agent: fmt.Sprint("a", i)}, rng: rand.New(rand.NewPCG(seed, uint64(i))), vecs: map[string][]float32{},
+			t: t, scope: Scope{Agent: fmt.Sprint("a", i)}, rng: rand.New(rand.NewPCG(seed, uint64(i))), vecs: map[string][]float32{}, dim: dim,
 		}
 	}
 	for round := range stressRounds {
@@ -68,7 +80,7 @@ func TestVectorStress(t *testing.T) {
 				}
 			})
 		}
-		running.Go(func() { recallUntilClosed(t, db, rand.New(rand.NewPCG(seed, uint64(round)+1000))) })
+		running.Go(func() { recallUntilClosed(t, db, dim, rand.New(rand.NewPCG(seed, uint64(round)+1000))) })
 		for steps.Load() < stressSteps && !t.Failed() {
 			time.Sleep(time.Millisecond)
 		}
@@ -109,7 +121,7 @@ func (a *stressActor) store(db *DB, n int) error {
 	mems := make([]Memory, n)
 	for i := range mems {
 		a.made++
-		mems[i] = Memory{ID: fmt.Sprint("m", a.made), Scope: a.scope, Text: fmt.Sprint("number ", a.made), Embedding: randomVec(a.rng, stressDim)}
+		mems[i] = Memory{ID: fmt.Sprint("m", a.made), Scope: a.scope, Text: fmt.Sprint("number ", a.made), Embedding: randomVec(a.rng, a.dim)}
 	}
 	if _, err := db.Memories().StoreBatch(a.t.Context(), mems, nil); err != nil {
 		return err
@@ -126,7 +138,7 @@ func (a *stressActor) update(db *DB) error {
 	if id == "" {
 		return nil
 	}
-	vec := randomVec(a.rng, stressDim)
+	vec := randomVec(a.rng, a.dim)
 	if _, err := db.Memories().Update(a.t.Context(), a.scope, id, Patch{Embedding: vec}); err != nil {
 		return err
 	}
@@ -192,7 +204,7 @@ func (a *stressActor) find(db *DB, id string, vec []float32) error {
 // standStill asks the same of one state twice.
 func (a *stressActor) standStill(db *DB) error {
 	return db.View(a.t.Context(), func(tx *Tx) error {
-		vec := randomVec(a.rng, stressDim)
+		vec := randomVec(a.rng, a.dim)
 		var before []Hit
 		for i := range 4 {
 			r, err := a.recall(tx.Memories(), vec, true, 20)
@@ -235,10 +247,10 @@ func (a *stressActor) verify(db *DB) {
 }
 
 // recallUntilClosed searches all owners until the database is closed.
-func recallUntilClosed(t *testing.T, db *DB, rng *rand.Rand) {
+func recallUntilClosed(t *testing.T, db *DB, dim int, rng *rand.Rand) {
 	for !t.Failed() {
 		r, err := db.Memories().Recall(t.Context(), Query{
-			AllScopes: true, Embedding: randomVec(rng, stressDim), Text: "number", Profile: []Profile{ProfileVector, ProfileHybrid, ProfileBest}[rng.IntN(3)],
+			AllScopes: true, Embedding: randomVec(rng, dim), Text: "number", Profile: []Profile{ProfileVector, ProfileHybrid, ProfileBest}[rng.IntN(3)],
 			Limit: 50, NoTouch: true,
 		})
 		if errors.Is(err, ErrClosed) {

@@ -14,7 +14,9 @@
 // A flat search bounds the error of the codes and scores again whatever could
 // still enter the top k, so that it returns what float32 would. Codes for which there
 // is no room in memory lie in [Config].File; of each of them there is a sketch of one
-// bit a component in memory, by which searches find those that are worth a look.
+// bit a component in memory, by which searches find those that are worth a look. With
+// [Config].Sketched rows in memory have one, too, for callers that compare many rows
+// with a query through an [Estimator].
 //
 // # The graph
 //
@@ -76,6 +78,9 @@ type Config struct {
 	// components or more. Where the file can't grow, and on Windows, memory is taken.
 	File                  File
 	CodeMemory, RowMemory int64
+	// From so many rows on those in memory have sketches, too, if they have 256 components
+	// or more: an [Estimator] compares with those first. 0: they have none.
+	Sketched int
 
 	M              int    // links of a node in each upper layer; twice as many in the lowest. 2 to 64; 0 is 16
 	EfConstruction int    // candidates kept while linking. 1 to 4096; 0 is 200
@@ -131,7 +136,7 @@ type Index struct {
 	graph  graph
 	spill  *spill    // nil: all is in memory
 	kept   *rowCache // of what Truth returned; nil: nothing
-	// Of the rows whose codes lie in the file; nil before there are any.
+	// Of the rows whose codes lie in the file, or of all; nil before there are any.
 	sketches atomic.Pointer[sketches]
 
 	builders atomic.Int32 // of the next Link
@@ -270,10 +275,15 @@ func (x *Index) takeSlot() (uint32, error) {
 }
 
 func (x *Index) growTo(n uint32) error {
-	if err := x.codes.grow(n); err != nil {
+	if err := x.growRows(n); err != nil {
 		return err
 	}
-	if err := x.growSketches(n); err != nil {
+	return x.growSketches(n)
+}
+
+// growRows makes room for all of a row but its sketch.
+func (x *Index) growRows(n uint32) error {
+	if err := x.codes.grow(n); err != nil {
 		return err
 	}
 	if x.keepsRows() {
@@ -362,7 +372,7 @@ func (x *Index) Row(slot uint32, dst []float32) (row []float32, err error) {
 // and not be handed out again until Keep returns.
 func (x *Index) Keep(slot uint32, row []float32) {
 	if x.kept != nil {
-		x.kept.keep(slot, row, true)
+		x.kept.keep(slot, row, true, false)
 	}
 }
 

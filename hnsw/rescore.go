@@ -16,8 +16,10 @@ type probe struct {
 	vec  []float32 // normalised under Cosine
 	norm float64   // of vec
 	// The key of a row's codes is off by at most perScale times the row's scale
-	// plus fixed. The search allows for a share of it.
+	// plus fixed, of which rounding is not the query's codes'. The search allows for a
+	// share of it.
 	perScale, fixed float64
+	rounding        float64
 	allowed         float64
 	coarse          bool // the query is, or a row
 }
@@ -59,9 +61,9 @@ func (r *searcher) setQuery(query []float32, norm float64) {
 	if x.cfg.Metric == L2 {
 		reach = (p.norm + most) * (p.norm + most)
 	}
-	rounding := float64(x.cfg.Dim+16) / (1 << 23) * reach
+	p.rounding = float64(x.cfg.Dim+16)/(1<<23)*reach + p.norm*math.SmallestNonzeroFloat32*float64(x.cfg.Dim)
 	p.perScale = p.norm * load(&x.bounds.residual)
-	p.fixed = residual*most + rounding + p.norm*math.SmallestNonzeroFloat32*float64(x.cfg.Dim)
+	p.fixed = residual*most + p.rounding
 }
 
 // setQuery quantises the query and returns the length of what that leaves out,
@@ -115,6 +117,12 @@ func roundSigned(vec []float32, inv float64, codes []int8) (sum, magnitudes int3
 // slack returns by how much the key of a row's codes may be off.
 func (p *probe) slack(scale float32) float64 {
 	return p.allowed * (p.perScale*float64(scale) + p.fixed)
+}
+
+// rowSlack returns by how much the product of the query itself with a row's codes may be
+// off.
+func (p *probe) rowSlack(scale float32) float64 {
+	return p.allowed*p.perScale*float64(scale) + p.rounding
 }
 
 // rescore returns the k best of the candidates, which are sorted by the keys of
@@ -219,10 +227,14 @@ func (r *searcher) scoreRow(slot uint32, truth Truth) (score float32, err error)
 	}
 	r.row = row
 	if score, err = rowScore(r.x.cfg.Metric, r.probe.vec, row); err == nil && r.x.kept != nil {
-		r.x.kept.keep(slot, row, false)
+		r.x.kept.keep(slot, row, false, !r.x.KeepsAll())
 	}
 	return score, err
 }
+
+// Between leastSquare and mostSquare the square of a length in float32 neither overflows
+// nor loses digits.
+const leastSquare, mostSquare = 1e-24, 1e24
 
 // rowScore scores a row as it was added for a prepared query. What the row is fit
 // for shows in the score: only one out of range is looked into.
@@ -231,8 +243,7 @@ func rowScore(m Metric, query, row []float32) (float32, error) {
 		score := float32(math.NaN())
 		switch m {
 		case Cosine:
-			// Within the range, float32 neither overflows nor loses digits.
-			if square := simd.Dot(row, row); square > 1e-24 && square < 1e24 {
+			if square := simd.Dot(row, row); square > leastSquare && square < mostSquare {
 				score = float32(float64(simd.Dot(query, row)) / math.Sqrt(float64(square)))
 			}
 		case Dot:

@@ -68,8 +68,10 @@ func (s *rowShare) giveBack() {
 }
 
 type frame struct {
-	page  *page
-	slots []uint32 // each row's, plus one; 0: there is none. Guarded by the row's lock
+	page *page
+	// Each row's slot plus one; 0: there is none. With onceRead the row was read, and is
+	// not kept. Guarded by the row's lock.
+	slots []uint32
 	locks [frameLocks]sync.Mutex
 }
 
@@ -124,8 +126,14 @@ func (c *rowCache) score(slot uint32, metric Metric, query []float32) (score flo
 	return score, true, err
 }
 
+// onceRead marks the place of a row that was read once.
+const onceRead = 1 << 31
+
 // keep puts a slot's row in its place. One that does not fit is no row of the index.
-func (c *rowCache) keep(slot uint32, row []float32, all bool) {
+// all tells that all rows are to be kept, scarce that there is no room for them: then a
+// place that is empty takes only a row that is read for the second time, since most are
+// not, and the system must find memory for each.
+func (c *rowCache) keep(slot uint32, row []float32, all, scarce bool) {
 	if len(row) != c.dim {
 		return
 	}
@@ -137,7 +145,11 @@ func (c *rowCache) keep(slot uint32, row []float32, all bool) {
 		return
 	}
 	defer lock.Unlock()
-	if f.slots[at] == 0 {
+	if was := f.slots[at]; was == 0 || was&onceRead != 0 {
+		if scarce && was != (slot+1)|onceRead {
+			f.slots[at] = (slot + 1) | onceRead
+			return
+		}
 		c.hold(1)
 	}
 	copy(c.row(f, at), row)

@@ -149,6 +149,27 @@ func TestKeptRowsAreNotAskedFor(t *testing.T) {
 	}
 }
 
+// TestScarceRows: where there is no room for all rows, one that is read once is not kept.
+func TestScarceRows(t *testing.T) {
+	const dim, n = 8, 40
+	w := newRowWorld(t, Config{Dim: dim}, 24*dim*4)
+	for range n {
+		w.add()
+	}
+	for i, want := range []struct {
+		asked int64
+		kept  bool
+	}{{n, false}, {2 * n, true}} {
+		mustSearch(t, w.x, randomVector(w.rng, dim), Search{K: n, Slots: n})
+		if asked, kept := w.asked.Load(), w.x.cfg.Rows.Bytes() > 0; asked != want.asked || kept != want.kept {
+			t.Errorf("search %d: %d rows were asked for, and rows are kept: %v; want %+v", i+1, asked, kept, want)
+		}
+	}
+	if mustSearch(t, w.x, randomVector(w.rng, dim), Search{K: n, Slots: n}); w.asked.Load() == 3*n {
+		t.Error("no row that was read twice is kept")
+	}
+}
+
 // TestRowBudgetIsShared: what one index takes another lacks, until it is gone.
 func TestRowBudgetIsShared(t *testing.T) {
 	const dim, room = 16, 32 * 16 * 4

@@ -14,12 +14,16 @@ import (
 // product with a query into an unbiased estimate of the key of the row's codes (Gao
 // and Long, RaBitQ, SIGMOD 2024). Rows whose codes lie in the file have one in memory:
 // walks and flat searches go by it, and read the codes of the few rows that it doesn't
-// rule out. Sketches follow from the codes, and so are in no snapshot.
+// rule out. With [Config].Sketched rows in memory have one, too, by which an [Estimator]
+// goes. Sketches follow from the codes, and so are in no snapshot.
 
 const (
 	// leastSketched is the dimension from which on rows get sketches: of fewer
 	// components the signs tell little.
 	leastSketched = 128
+	// leastSketchedInMemory is that for rows whose codes are in memory, where a code
+	// that must be read after all costs less.
+	leastSketchedInMemory = 256
 	// centreRows is how many rows the centre is the mean of.
 	centreRows = 4096
 	// sketchDeviation is the standard deviation of an estimate's error, for a row of
@@ -31,10 +35,14 @@ const (
 	queryStep = 0.335
 )
 
-// sketches are those of an index's rows from a slot on.
+// sketches are those of an index's rows from a slot on: of all, or of those whose codes
+// lie in the file.
 type sketches struct {
 	arena
-	from     uint32
+	from uint32
+	// walked is the slot from which on walks and flat searches go by sketches, as codes
+	// lie in the file; noSlot if none do.
+	walked   atomic.Uint32
 	rotation *rotation
 	centre   []float32
 	square   float64       // of its length
@@ -42,28 +50,50 @@ type sketches struct {
 	turned   []float32     // the writer's rotated row
 }
 
-// growSketches makes room for sketches of slots below n, if any of them is in the
-// file.
+// noSlot is beyond all slots.
+const noSlot = math.MaxUint32
+
+// sketchesAll tells whether all rows have sketches where there are so many.
+func (c *Config) sketchesAll(rows uint32) bool {
+	return c.Sketched > 0 && c.Dim >= leastSketchedInMemory && int64(rows) >= int64(c.Sketched)
+}
+
+// growSketches makes room for sketches of slots below n, the last of which is about to
+// get its row.
 func (x *Index) growSketches(n uint32) error {
-	s := x.sketches.Load()
-	if s == nil {
-		if x.codes.filed.Load() == 0 || x.cfg.Dim < leastSketched {
-			return nil
+	s, filed := x.sketches.Load(), x.codes.filed.Load() > 0
+	switch {
+	case s != nil:
+		if err := s.grow(n); err != nil {
+			return err
 		}
-		s = x.newSketches(x.codes.firstFiled())
-		x.sketches.Store(s)
+	case x.cfg.sketchesAll(n):
+		s = x.newSketches(0, n-1)
+		if err := s.grow(n); err != nil {
+			return err
+		}
+		x.sketchRows(s, 0, n-1, func(uint32) bool { return true })
+	case filed && x.cfg.Dim >= leastSketched:
+		s = x.newSketches(n-1, n-1)
+		if err := s.grow(n); err != nil {
+			return err
+		}
+	default:
+		return nil
 	}
-	return s.grow(n)
+	if filed {
+		s.walked.CompareAndSwap(noSlot, n-1)
+	}
+	x.sketches.Store(s)
+	return nil
 }
 
 // newSketches prepares sketches of the slots from one on. Their centre is the mean
-// of rows before it.
-func (x *Index) newSketches(from uint32) *sketches {
-	s := &sketches{from: from, rotation: newRotation(x.cfg.Dim), centre: make([]float32, x.cfg.Dim)}
-	s.init(sketchStride(s.rotation.dim))
-	s.turned = make([]float32, s.rotation.dim)
+// of rows in slots below mean.
+func (x *Index) newSketches(from, mean uint32) *sketches {
+	s := emptySketches(x.cfg.Dim, from)
 	sum, rows := make([]float64, x.cfg.Dim), 0
-	for slot := uint32(0); slot < from; slot += from/centreRows + 1 {
+	for slot := uint32(0); slot < mean; slot += mean/centreRows + 1 {
 		row := x.codeRow(slot)
 		if row.head[0] == 0 {
 			continue // there may never have been a row
@@ -78,6 +108,15 @@ func (x *Index) newSketches(from uint32) *sketches {
 		s.centre[i] = float32(sum[i] / float64(max(rows, 1)))
 	}
 	s.square = squaredNorm(s.centre)
+	return s
+}
+
+// emptySketches are sketches without a centre.
+func emptySketches(dim int, from uint32) *sketches {
+	s := &sketches{from: from, rotation: newRotation(dim), centre: make([]float32, dim)}
+	s.walked.Store(noSlot)
+	s.init(sketchStride(s.rotation.dim))
+	s.turned = make([]float32, s.rotation.dim)
 	return s
 }
 
@@ -98,16 +137,36 @@ func (s *sketches) bytes(n uint32) int64 {
 // has tells whether a slot has a sketch.
 func (s *sketches) has(slot uint32) bool { return s != nil && slot >= s.from }
 
+// walks tells whether walks and flat searches go by a slot's sketch.
+func (s *sketches) walks(slot uint32) bool { return s != nil && slot >= s.walked.Load() }
+
+// sketchRows makes the sketches of some slots from their codes.
+func (x *Index) sketchRows(s *sketches, from, end uint32, has func(slot uint32) bool) {
+	row, turned := make([]float32, 0, x.cfg.Dim), make([]float32, s.rotation.dim)
+	for slot := from; slot < end; slot++ {
+		if has(slot) {
+			codes := x.codeRow(slot)
+			row = codes.decode(row[:0])
+			s.store(slot, row, codes.head[1], turned)
+		}
+	}
+}
+
 // factor returns that of a slot's sketch.
 func (s *sketches) factor(slot uint32) float64 {
 	return float64(*(*float32)(s.table.Load().At(slot)))
 }
 
+// row returns a slot's sketch: its factor and bias, and its bits.
+func (s *sketches) row(slot uint32) (head *[2]float32, words []uint64) {
+	at := s.table.Load().At(slot)
+	return (*[2]float32)(at), unsafe.Slice((*uint64)(unsafe.Add(at, simd.CodeHeader)), s.rotation.dim/64)
+}
+
 // store sketches the row of a slot that has a sketch; bias is that of its codes, and
 // turned has room for the row, rotated.
 func (s *sketches) store(slot uint32, row []float32, bias float32, turned []float32) {
-	at := s.table.Load().At(slot)
-	words := unsafe.Slice((*uint64)(unsafe.Add(at, simd.CodeHeader)), len(turned)/64)
+	head, words := s.row(slot)
 	// key = (row-centre)(query-centre) + (row-centre)centre + bias + query*centre:
 	// the first is what is estimated, the last is the query's.
 	s.turn(row, turned)
@@ -119,11 +178,18 @@ func (s *sketches) store(slot uint32, row []float32, bias float32, turned []floa
 	}
 	factor := float32(0)
 	if magnitudes > 0 {
-		factor = float32(squaredNorm(turned) / magnitudes)
+		factor = float32(squaredLength(turned) / magnitudes)
 	}
-	head := (*[2]float32)(at)
 	head[0], head[1] = factor, float32(s.product(row)-s.square)+bias
 	raise(&s.largest, float64(factor))
+}
+
+// squaredLength is squaredNorm in float32, where that loses no digits.
+func squaredLength(v []float32) float64 {
+	if square := simd.Dot(v, v); square > leastSquare && square < mostSquare {
+		return float64(square)
+	}
+	return squaredNorm(v)
 }
 
 // signs returns which of the components are not negative, and the sum of their
@@ -187,10 +253,11 @@ func (s *sketches) query(q *sketchQuery, vec []float32) {
 	q.deviation = sketchDeviation * math.Sqrt(square)
 }
 
-// split puts the slots without a sketch first, and returns how many they are.
+// split puts the slots first whose sketches walks do not go by, and returns how many
+// they are.
 func (s *sketches) split(slots []uint32) (n int) {
 	for i, slot := range slots {
-		if slot < s.from {
+		if !s.walks(slot) {
 			slots[i], slots[n] = slots[n], slot
 			n++
 		}
@@ -199,11 +266,12 @@ func (s *sketches) split(slots []uint32) (n int) {
 }
 
 // bySketches has the beam go by sketches, for a query that its codes are of, where
-// there are any.
+// codes lie in the file.
 func (b *beam) bySketches(vec []float32) {
-	b.sketches = b.x.sketches.Load()
-	if b.sketches != nil {
-		b.sketches.query(&b.sketch, vec)
+	b.sketches = nil
+	if s := b.x.sketches.Load(); s.walks(noSlot - 1) {
+		b.sketches = s
+		s.query(&b.sketch, vec)
 	}
 }
 
@@ -231,7 +299,7 @@ func (r *searcher) allow(deviations float64) {
 // slack returns by how much the key of a candidate may be off: an estimate is one of
 // the key of the codes.
 func (r *searcher) slack(slot uint32) float64 {
-	if s := r.beam.sketches; s.has(slot) {
+	if s := r.beam.sketches; s.walks(slot) {
 		return r.beam.sketch.allowed*s.factor(slot) + r.codesSlack()
 	}
 	return r.probe.slack(*(*float32)(r.x.codes.table.Load().At(slot)))

@@ -17,7 +17,9 @@ func sketched(t testing.TB, x *Index, from uint32) {
 	if err := x.growTo(from); err != nil {
 		t.Fatal(err)
 	}
-	x.sketches.Store(x.newSketches(from))
+	s := x.newSketches(from, from)
+	s.walked.Store(from)
+	x.sketches.Store(s)
 }
 
 // TestRotation: a rotation keeps products and lengths, and spreads each component
@@ -163,7 +165,7 @@ func TestSketchesAfterASnapshot(t *testing.T) {
 	if err := y.growSketches(n); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.sketch(); err != nil {
+	if err := d.sketchAll(y.sketches.Load()); err != nil {
 		t.Fatal(err)
 	}
 	for slot := range uint32(n) {
@@ -176,6 +178,105 @@ func TestSketchesAfterASnapshot(t *testing.T) {
 	}
 	if got, want := load(&y.sketches.Load().largest), load(&x.sketches.Load().largest); got > want {
 		t.Errorf("the largest factor is %v; was %v", got, want)
+	}
+}
+
+// TestSketchedInMemory: from a number of rows on all rows in memory have sketches of what
+// they hold, also those that were there before, those in slots that are used again, and
+// those of a snapshot, with sketches or without; and walks go by codes.
+func TestSketchedInMemory(t *testing.T) {
+	rng := random(t)
+	const n, dim, least = 400, 256, 100
+	cfg := Config{Dim: dim, Sketched: least, EfConstruction: 20}
+	x := newGraph(t, cfg)
+	vecs := clustered(rng, 2*n, dim, 9)
+	for i, v := range vecs[:n] {
+		if has := x.sketches.Load() != nil; has != (i >= least) {
+			t.Fatalf("of %d rows there are sketches: %v", i, has)
+		}
+		mustAdd(t, x, v)
+	}
+	mustLink(t, x)
+	for range 3 {
+		for range n / 4 {
+			x.Remove(rng.Uint32N(x.Len()))
+		}
+		mustLink(t, x)
+		for range n / 4 {
+			mustAdd(t, x, vecs[n+rng.IntN(n)])
+		}
+	}
+	if x.Len() > n+n/2 {
+		t.Fatalf("no slot was used again: there are %d", x.Len())
+	}
+	sketchesMatch(t, x)
+	before := x.Bytes()
+	cfg = x.Config()
+	y := mustRead(t, snapshotOf(t, x), cfg)
+	sketchesMatch(t, y)
+	for slot := range x.Len() {
+		if x.Live(slot) && !bytes.Equal(sketchOf(x, slot), sketchOf(y, slot)) {
+			t.Fatalf("slot %d has another sketch after a snapshot", slot)
+		}
+	}
+	cfg.Sketched = 0
+	plain := newGraph(t, cfg)
+	for slot := range x.Len() {
+		if x.Live(slot) {
+			mustAdd(t, plain, mustRow(t, x, slot))
+		}
+	}
+	if more := before - plain.Bytes(); more < int64(x.Len())*dim/8 {
+		t.Errorf("sketches of %d rows take %d bytes, says the index", x.Len(), more)
+	}
+	cfg.Sketched = least
+	sketchesMatch(t, mustRead(t, snapshotOf(t, plain), cfg))
+}
+
+// sketchesMatch wants all rows to have a sketch that bounds their scores, and searches to
+// do without.
+func sketchesMatch(t *testing.T, x *Index) {
+	t.Helper()
+	s := x.sketches.Load()
+	if s == nil || s.from > 0 || s.walked.Load() != noSlot {
+		t.Fatalf("not all rows have sketches, or walks go by them: %+v", s)
+	}
+	var slots []uint32
+	for slot := range x.Len() {
+		if x.Live(slot) {
+			slots = append(slots, slot)
+		}
+	}
+	want, low, high := make([]float32, len(slots)), make([]float32, len(slots)), make([]float32, len(slots))
+	outside, asked := 0, 0
+	for _, of := range slots[:20] {
+		query := mustRow(t, x, of)
+		if err := x.Scores(query, slots, want); err != nil {
+			t.Fatal(err)
+		}
+		e, err := x.Estimator(query, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Estimate(slots, low, high); err != nil {
+			t.Fatal(err)
+		}
+		for i, slot := range slots {
+			asked++
+			if !e.Refines(slot) {
+				t.Fatalf("slot %d has no sketch", slot)
+			}
+			if want[i] < low[i] || want[i] > high[i] {
+				outside++
+			}
+		}
+		e.Close()
+		if mustSearch(t, x, query, Search{K: 3, Slots: x.Len()}); x.pool.Get().(*searcher).beam.sketches != nil {
+			t.Error("a search went by sketches")
+		}
+	}
+	if outside > asked/200 {
+		t.Errorf("%d of %d bounds don't hold", outside, asked)
 	}
 }
 
@@ -213,7 +314,7 @@ func BenchmarkSketchedSearch(b *testing.B) {
 	vecs := clustered(random(b), n+100, 384, 200)
 	queries := vecs[n:]
 	x := linkedIndex(b, Config{Dim: 384, EfConstruction: 100}, vecs[:n])
-	s := x.newSketches(1000)
+	s := x.newSketches(1000, 1000)
 	if err := s.grow(n); err != nil {
 		b.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A snapshot is a header and up to four sections; numbers are little-endian.
+// A snapshot is a header and up to five sections; numbers are little-endian.
 //
 //	header  magic, version u32, dimension u32, metric u8, flags u8, M u16,
 //	        seed u64, slots u32, entry point's slot plus one or 0 u32, its layer u32,
@@ -20,6 +20,8 @@ import (
 //	rows    if flagged, for the same slots: dimension f32; checksum
 //	links   for each linked slot and each of its layers from 0 up:
 //	        count u16, slots u32 each; checksum
+//	sketches  if flagged: the centre, dimension f32; the largest factor f64; for each slot
+//	        but free ones: factor f32, bias f32, bits u64 each; checksum
 //
 // A checksum is the XXH3-64 of what follows the one before. A slot's layers
 // follow from the seed.
@@ -29,6 +31,7 @@ const (
 
 	flagQuantized = 1
 	flagRows      = 2
+	flagSketches  = 4
 
 	headerSize   = 8 + 4 + 4 + 1 + 1 + 2 + 8 + 4 + 4 + 4 + 3*8
 	checksumSize = 8
@@ -54,8 +57,10 @@ type Snapshot struct {
 	states []uint8
 	entry  uint32 // plus one; 0 without
 	top    int
-	epoch  uint64
-	once   sync.Once
+	// Those of all rows; nil if there are none.
+	sketches *sketches
+	epoch    uint64
+	once     sync.Once
 }
 
 // Snapshot captures which slots hold rows; it takes time for a byte a slot.
@@ -76,6 +81,9 @@ func (x *Index) Snapshot() *Snapshot {
 		case state&stateLive != 0:
 			s.states[slot] = slotPending
 		}
+	}
+	if all := x.sketches.Load(); all != nil && all.from == 0 {
+		s.sketches = all
 	}
 	if entry, top, ok := g.entryPoint(); ok {
 		s.entry, s.top = entry+1, top
@@ -106,6 +114,7 @@ type header struct {
 	residual, norm, scale  float64
 }
 
+// flags are those of a snapshot that holds no sketches.
 func (x *Index) flags() (f uint8) {
 	if x.cfg.Quantized {
 		f |= flagQuantized
@@ -124,7 +133,7 @@ func (h *header) check(x *Index) error {
 	}{
 		{"dimension", h.dim, uint32(x.cfg.Dim)},
 		{"metric", h.metric, x.cfg.Metric},
-		{"kind of rows", h.flags, x.flags()},
+		{"kind of rows", h.flags &^ flagSketches, x.flags()},
 		{"M", h.m, uint16(x.cfg.M)},
 		{"seed", h.seed, x.cfg.Seed},
 	} {

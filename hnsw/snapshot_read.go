@@ -47,8 +47,9 @@ func ReadSnapshot(r io.Reader, cfg Config) (_ *Index, err error) {
 		{"codes", d.readCodes},
 		{"rows", d.readRows},
 		{"links", d.readLinks},
+		{"sketches", d.readSketches},
 	} {
-		if section.name == "rows" && !x.keepsRows() {
+		if section.name == "rows" && !x.keepsRows() || section.name == "sketches" && d.header.flags&flagSketches == 0 {
 			continue
 		}
 		err := section.read()
@@ -138,7 +139,7 @@ func (d *snapshotReader) readStates() error {
 func (d *snapshotReader) readCodes() error {
 	dim := d.x.cfg.Dim
 	for slot, state := range d.states {
-		if err := d.x.growTo(uint32(slot) + 1); err != nil {
+		if err := d.x.growRows(uint32(slot) + 1); err != nil {
 			return err
 		}
 		if state == slotFree {
@@ -158,13 +159,72 @@ func (d *snapshotReader) readCodes() error {
 	return d.sketch()
 }
 
-// sketch makes the sketches, which are in no snapshot. All processors do it, as it
-// takes longer than reading the rest.
+// sketch makes the sketches that the snapshot does not hold.
 func (d *snapshotReader) sketch() error {
-	s := d.x.sketches.Load()
-	if s == nil {
+	x, n := d.x, uint32(len(d.states))
+	from, filed := x.codes.firstFiled(), x.codes.filed.Load() > 0
+	switch {
+	case d.header.flags&flagSketches != 0:
+		return nil
+	case x.cfg.sketchesAll(n):
+		from = 0
+	case !filed || x.cfg.Dim < leastSketched:
 		return nil
 	}
+	s := x.newSketches(from, min(n, x.codes.firstFiled()))
+	if err := s.grow(n); err != nil {
+		return err
+	}
+	d.walk(s)
+	return d.sketchAll(s)
+}
+
+// walk makes sketches those of the index.
+func (d *snapshotReader) walk(s *sketches) {
+	if d.x.codes.filed.Load() > 0 {
+		s.walked.Store(d.x.codes.firstFiled())
+	}
+	d.x.sketches.Store(s)
+}
+
+// readSketches reads the sketches of all rows.
+func (d *snapshotReader) readSketches() error {
+	s := emptySketches(d.x.cfg.Dim, 0)
+	b, err := d.take(4*len(s.centre) + 8)
+	if err != nil {
+		return err
+	}
+	readFloat32s(b, s.centre)
+	largest := math.Float64frombits(binary.LittleEndian.Uint64(b[4*len(s.centre):]))
+	if !(largest >= 0) || math.IsInf(largest, 0) {
+		return fmt.Errorf("%w: a factor of %v", ErrSnapshot, largest)
+	}
+	s.square = squaredNorm(s.centre)
+	s.largest.Store(math.Float64bits(largest))
+	if err := s.grow(uint32(len(d.states))); err != nil {
+		return err
+	}
+	for slot, state := range d.states {
+		if state == slotFree {
+			continue
+		}
+		head, words := s.row(uint32(slot))
+		if b, err = d.take(8 + 8*len(words)); err != nil {
+			return err
+		}
+		readFloat32s(b, head[:])
+		for i := range words {
+			words[i] = binary.LittleEndian.Uint64(b[8+8*i:])
+		}
+	}
+	d.walk(s)
+	return nil
+}
+
+// sketchAll makes sketches. All processors do it, as it takes longer than reading the
+// rows.
+func (d *snapshotReader) sketchAll(s *sketches) error {
+	x, n := d.x, uint32(len(d.states))
 	var (
 		wg   sync.WaitGroup
 		next atomic.Int64
@@ -173,23 +233,13 @@ func (d *snapshotReader) sketch() error {
 	next.Store(int64(s.from))
 	for i := range errs {
 		wg.Go(func() {
-			defer d.x.spill.guard()(&errs[i])
-			var row []float32
-			turned := make([]float32, s.rotation.dim)
+			defer x.spill.guard()(&errs[i])
 			for {
 				first := next.Add(linkBatch) - linkBatch
-				if first >= int64(len(d.states)) {
+				if first >= int64(n) {
 					return
 				}
-				for j, state := range d.states[first:min(first+linkBatch, int64(len(d.states)))] {
-					if state == slotFree {
-						continue
-					}
-					slot := uint32(first) + uint32(j)
-					codes := d.x.codeRow(slot)
-					row = codes.decode(row[:0])
-					s.store(slot, row, codes.head[1], turned)
-				}
+				x.sketchRows(s, uint32(first), uint32(min(first+linkBatch, int64(n))), func(slot uint32) bool { return d.states[slot] != slotFree })
 			}
 		})
 	}

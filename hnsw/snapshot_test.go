@@ -208,10 +208,17 @@ func TestSnapshotBesideEverybody(t *testing.T) {
 
 // TestSnapshotGolden reads what earlier versions wrote.
 func TestSnapshotGolden(t *testing.T) {
-	cfg := Config{Dim: 4, M: 4, Seed: 1}
-	path := filepath.Join("testdata", "snapshot-v1.bin")
+	goldenSnapshot(t, "snapshot-v1.bin", Config{Dim: 4, M: 4, Seed: 1}, 80)
+	x := goldenSnapshot(t, "snapshot-v1-sketches.bin", Config{Dim: 256, M: 4, Seed: 1, Sketched: 1}, 40)
+	sketchesMatch(t, x)
+}
+
+// goldenSnapshot reads a golden snapshot, of an index of n rows.
+func goldenSnapshot(t *testing.T, name string, cfg Config, n int) *Index {
+	t.Helper()
+	path := filepath.Join("testdata", name)
 	if *update {
-		x := sampleIndex(t, rand.New(rand.NewPCG(1, 1)), cfg, 80)
+		x := sampleIndex(t, rand.New(rand.NewPCG(1, 1)), cfg, n)
 		if err := os.WriteFile(path, snapshotOf(t, x), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -228,11 +235,12 @@ func TestSnapshotGolden(t *testing.T) {
 	if !bytes.Equal(snapshotOf(t, x), data) {
 		t.Error("the golden snapshot is written differently now; give the format a new version")
 	}
+	return x
 }
 
-// sections returns where the sections of a whole snapshot end, each before its
+// sections returns where the n sections of a whole snapshot end, each before its
 // checksum.
-func sections(t testing.TB, data []byte) (ends []int) {
+func sections(t testing.TB, data []byte, n int) (ends []int) {
 	t.Helper()
 	for start, end := 0, 0; end+checksumSize <= len(data); end++ {
 		if binary.LittleEndian.Uint64(data[end:]) == xxh3.Hash(data[start:end]) {
@@ -241,8 +249,8 @@ func sections(t testing.TB, data []byte) (ends []int) {
 			start = end
 		}
 	}
-	if len(ends) != 5 {
-		t.Fatalf("%d sections in a snapshot with rows", len(ends))
+	if len(ends) != n {
+		t.Fatalf("%d sections in a snapshot; want %d", len(ends), n)
 	}
 	return ends
 }
@@ -250,14 +258,22 @@ func sections(t testing.TB, data []byte) (ends []int) {
 // FuzzReadSnapshot overwrites bytes of a snapshot and puts its checksums right:
 // what is read then must be refused, or safe to use.
 func FuzzReadSnapshot(f *testing.F) {
-	cfg := Config{Dim: 2, M: 2}
-	golden := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), cfg, 40))
-	ends := sections(f, golden)
-	f.Add([]byte{})
-	f.Add([]byte{0, 32, 255, 0, 36, 3})
-	f.Add([]byte{byte(ends[1] >> 8), byte(ends[1] - 9), 3, byte(ends[3] >> 8), byte(ends[3] + 9), 1})
-	f.Fuzz(func(t *testing.T, edits []byte) {
-		data := slices.Clone(golden)
+	small := Config{Dim: 2, M: 2}
+	golden := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), small, 40))
+	ends := sections(f, golden, 5)
+	sketched := Config{Dim: 256, M: 2, Sketched: 1}
+	other := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), sketched, 30))
+	otherEnds := sections(f, other, 6)
+	f.Add([]byte{}, false)
+	f.Add([]byte{0, 32, 255, 0, 36, 3}, false)
+	f.Add([]byte{byte(ends[1] >> 8), byte(ends[1] - 9), 3, byte(ends[3] >> 8), byte(ends[3] + 9), 1}, false)
+	f.Add([]byte{0, 17, 0}, true)                                         // no sketches, says the flag
+	f.Add([]byte{byte(len(other) >> 8), byte(len(other) - 20), 85}, true) // another sketch
+	f.Fuzz(func(t *testing.T, edits []byte, sketches bool) {
+		data, ends, cfg := slices.Clone(golden), ends, small
+		if sketches {
+			data, ends, cfg = slices.Clone(other), otherEnds, sketched
+		}
 		for ; len(edits) >= 3; edits = edits[3:] {
 			data[int(binary.BigEndian.Uint16(edits))%len(data)] = edits[2]
 		}
@@ -273,12 +289,32 @@ func FuzzReadSnapshot(f *testing.F) {
 			}
 			return
 		}
-		x.cfg.Crossover = 0
-		for _, exact := range []bool{false, true} {
-			mustSearch(t, x, []float32{1, 2}, Search{K: 5, Slots: x.Len(), Exact: exact})
-		}
-		mustAdd(t, x, []float32{1, 2})
-		mustLink(t, x)
-		snapshotOf(t, x)
+		useAll(t, x)
 	})
+}
+
+// useAll searches an index of any contents, and goes on with it.
+func useAll(t *testing.T, x *Index) {
+	t.Helper()
+	query := make([]float32, x.cfg.Dim)
+	query[0], query[1] = 1, 2
+	x.cfg.Crossover = 0
+	for _, exact := range []bool{false, true} {
+		mustSearch(t, x, query, Search{K: 5, Slots: x.Len(), Exact: exact})
+		e, err := x.Estimator(query, exact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := make([]uint32, x.Len())
+		for i := range slots {
+			slots[i] = uint32(i)
+		}
+		if err := e.Estimate(slots, make([]float32, len(slots)), make([]float32, len(slots))); err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+	}
+	mustAdd(t, x, query)
+	mustLink(t, x)
+	snapshotOf(t, x)
 }

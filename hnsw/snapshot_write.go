@@ -53,6 +53,10 @@ func (s *Snapshot) WriteTo(w io.Writer) (n int64, err error) {
 		e.links(slot)
 	}
 	e.checksum()
+	if s.sketches != nil {
+		e.sketches()
+		e.checksum()
+	}
 	runtime.KeepAlive(s.x)
 	return out.n, e.err
 }
@@ -95,7 +99,11 @@ func (e *snapshotWriter) header() {
 	b := append(e.rec[:0], snapshotMagic...)
 	b = binary.LittleEndian.AppendUint32(b, snapshotVersion)
 	b = binary.LittleEndian.AppendUint32(b, uint32(x.cfg.Dim))
-	b = append(b, uint8(x.cfg.Metric), x.flags())
+	flags := x.flags()
+	if e.s.sketches != nil {
+		flags |= flagSketches
+	}
+	b = append(b, uint8(x.cfg.Metric), flags)
 	b = binary.LittleEndian.AppendUint16(b, uint16(x.cfg.M))
 	b = binary.LittleEndian.AppendUint64(b, x.cfg.Seed)
 	b = binary.LittleEndian.AppendUint32(b, e.s.Slots())
@@ -130,6 +138,20 @@ func (e *snapshotWriter) links(slot uint32) {
 		binary.LittleEndian.PutUint16(e.rec[start:], count)
 	}
 	e.put(e.rec)
+}
+
+func (e *snapshotWriter) sketches() {
+	s := e.s.sketches
+	e.rec = appendFloat32s(e.rec[:0], s.centre)
+	e.put(binary.LittleEndian.AppendUint64(e.rec, s.largest.Load()))
+	for slot := range e.s.each(slotPending, slotLinked, slotDead) {
+		head, words := s.row(slot)
+		e.rec = appendFloat32s(e.rec[:0], head[:])
+		for _, w := range words {
+			e.rec = binary.LittleEndian.AppendUint64(e.rec, w)
+		}
+		e.put(e.rec)
+	}
 }
 
 func appendFloat32s(dst []byte, src []float32) []byte {
