@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,11 +166,18 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 
 // configure sets up what the text is analysed with.
 func (db *DB) configure(id *identity, o *Options) (err error) {
-	language := id.Settings.Language
-	if o.Language != "" {
-		language = o.Language
+	// What is stored was once valid.
+	damaged := func(what string, err error) error {
+		return &Error{
+			Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " is damaged: its " + what + " cannot be", Cause: err,
+			Do: "restore that file from a backup of the folder",
+		}
 	}
+	language := cmp.Or(o.Language, id.Settings.Language)
 	if db.analyzer, err = analysis.New(analysis.Config{Language: language}); err != nil {
+		if o.Language == "" {
+			return damaged("language", err)
+		}
 		return invalid(doingOpen(db.dir), err.Error(), "choose one of them")
 	}
 	indexed := id.Settings.IndexedText
@@ -177,6 +185,9 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		indexed = o.IndexedText
 	}
 	if db.indexedText, db.textUnit, err = textFields(indexed); err != nil {
+		if o.IndexedText == nil {
+			return damaged("indexed text", errors.New(err.Error()))
+		}
 		return err
 	}
 	db.lexical, err = newLexical()
