@@ -32,8 +32,9 @@ const (
 )
 
 // diskRoom refuses writes before a full disk can hurt. What adds data is refused while
-// less than the reserve is free; deletes, clean-up and compactions while less than half
-// of it is; flushes and the log never are.
+// less than the reserve is free; compactions and files beside the store, which can wait,
+// while less than 5/8 of it is; deletes and clean-up, which a compaction shall not keep
+// waiting, while less than half is; flushes and the log never are.
 type diskRoom struct {
 	fs      *fsys.FS
 	log     *slog.Logger
@@ -65,8 +66,12 @@ func (d *diskRoom) watch(memtable uint64) {
 		d.reserve = min(reserveMost, d.size/reserveShare)
 	}
 	d.reserve = max(d.reserve, least)
-	d.fs.KeepFree(d.dir, d.reserve/2, clock.System)
+	d.fs.KeepFree(d.dir, d.forWaiting(), clock.System)
 }
+
+// forWaiting is the floor of what can wait, and forFreeing that of what frees space.
+func (d *diskRoom) forWaiting() int64 { return d.reserve / 8 * 5 }
+func (d *diskRoom) forFreeing() int64 { return d.reserve / 2 }
 
 // measure learns how large the file system is.
 func (d *diskRoom) measure(base vfs.FS) {
@@ -83,7 +88,7 @@ func (d *diskRoom) admit(doing string, bytes int) error {
 // admitFreeing is admit for what frees space, now or later, which may take half of the
 // reserve.
 func (d *diskRoom) admitFreeing(doing string, bytes int) error {
-	return d.above(d.reserve/2, doing, bytes)
+	return d.above(d.forFreeing(), doing, bytes)
 }
 
 // above refuses bytes that would leave less than a floor.
@@ -120,10 +125,10 @@ func (d *diskRoom) note(free int64, refused bool) {
 	}
 }
 
-// fits tells whether a file of so many bytes, which the database can do without, leaves
-// half of the reserve.
+// fits tells whether there is room for a file of so many bytes, which the database can
+// do without.
 func (d *diskRoom) fits(bytes int64) bool {
-	least := d.reserve/2 + bytes
+	least := d.forWaiting() + bytes
 	free, known := d.fs.Free(least)
 	return !known || free >= least
 }

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -60,7 +62,7 @@ func fillDisk(t *testing.T, db *DB, from int) (stored int) {
 // resize sets the size of the disk, and has it looked at anew.
 func resize(db *DB, quota *crashfs.Quota, size int64) {
 	quota.Resize(size)
-	db.fs.KeepFree(db.dir, db.room.reserve/2, clock.System)
+	db.fs.KeepFree(db.dir, db.room.forWaiting(), clock.System)
 }
 
 // holds makes sure that n fillers are there, found and whole.
@@ -141,6 +143,47 @@ func TestDiskReserve(t *testing.T) {
 		t.Errorf("the log is not told, or of errors:\n%s", log.String())
 	}
 	holds(t, openTest(t, crashed, Options{}), n)
+}
+
+// TestDiskReserveBeside fills a disk by many writers at once, with vectors, so that
+// flushes and compactions run beside them, and deletes from it: no write meets the end
+// of the disk.
+func TestDiskReserveBeside(t *testing.T) {
+	const writers = 8
+	quota := crashfs.NewQuota(vfs.NewMem(), quotaSize)
+	db := openTest(t, quota, Options{})
+	var stored, deleted atomic.Int64
+	var work sync.WaitGroup
+	for w := range writers {
+		work.Go(func() {
+			for n := 0; ; n++ {
+				m := filler(n*writers + w)
+				m.Text = m.Text[:fillText/(2+n%16)]
+				m.Embedding = make([]float32, MaxDim)
+				m.Embedding[n%MaxDim] = 1
+				_, err := db.Memories().Store(t.Context(), m, nil)
+				if errors.Is(err, ErrDiskFull) {
+					return
+				}
+				if err != nil {
+					t.Errorf("store: %v", err)
+					return
+				}
+				stored.Add(1)
+				if n%8 == 7 {
+					if err := db.Memories().Delete(t.Context(), ada, m.ID); err != nil {
+						t.Errorf("delete: %v", err)
+					}
+					deleted.Add(1)
+				}
+			}
+		})
+	}
+	work.Wait()
+	if quota.Refused() != 0 || db.Failed() != nil {
+		t.Errorf("%d writes met a full disk; %v", quota.Refused(), db.Failed())
+	}
+	mustCheck(t, db, int(stored.Load()-deleted.Load()))
 }
 
 // TestDiskReserveLifts refuses, and takes writes again when there is room, without

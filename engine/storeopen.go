@@ -38,7 +38,8 @@ const (
 	retryPause = 20 * time.Millisecond
 	// mostPause bounds the pause before a compaction that found no room is tried again,
 	// which doubles each time: it writes what room there is, and takes that back.
-	mostPause = 30 * time.Second
+	mostPause    = 30 * time.Second
+	maxDoublings = 16
 
 	defaultBudgetMost = 2 << 30
 	minMemtable       = 4 << 20
@@ -173,7 +174,7 @@ func (db *DB) storeEvents() *pebble.EventListener {
 		},
 		BackgroundError: func(err error) {
 			if !fsys.IsKept(err) { // of that the log has heard
-				db.log.Error("store", "error", err)
+				db.log.Error("store", "error", causeText(err))
 			}
 		},
 		FlushEnd: func(info pebble.FlushInfo) {
@@ -194,19 +195,16 @@ func (db *DB) storeEvents() *pebble.EventListener {
 // pauseRetry waits before the store tries again what has failed, on the machine's time,
 // whatever the database's clock says.
 func (db *DB) pauseRetry(kept bool) {
-	d := retryPause
-	if kept {
-		d = min(retryPause<<min(db.retries.Add(1), 16), mostPause)
-	}
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(retryPause)
 	defer timer.Stop()
+	<-timer.C
 	if !kept {
-		<-timer.C
 		return
 	}
+	timer.Reset(min(retryPause<<min(db.retries.Add(1), maxDoublings), mostPause))
 	select {
 	case <-timer.C:
-	case <-db.ending:
+	case <-db.ending: // Close waits for the store
 	}
 }
 
