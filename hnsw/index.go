@@ -69,7 +69,8 @@ type Config struct {
 	// from searches, by several goroutines at once. It excludes Quantized.
 	Truth Truth
 	// With Rows the rows that Truth returned are kept there, as long as there is
-	// room, and are not asked for again.
+	// room, and are not asked for again. Where there is none for all rows, those that it
+	// returned twice are.
 	Rows *RowBudget
 	// With File at most CodeMemory bytes of codes and RowMemory bytes of float32
 	// rows are kept in memory, to within a page of each. What is beyond is mapped
