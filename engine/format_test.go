@@ -284,7 +284,7 @@ func logEncoding() encoding {
 	return encoding{name: "log record", bytes: tx.logRecord(), value: next, decode: decoder(decodeLogHead), open: len(tx.log) + 1}
 }
 
-// TestGoldenEncodings holds every encoding of layout 1 to the bytes that released
+// TestGoldenEncodings holds every encoding of the layout to the bytes that released
 // databases have. They may not change: another encoding is another version, beside
 // this one.
 func TestGoldenEncodings(t *testing.T) {

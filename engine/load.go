@@ -180,7 +180,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	if !id.Created {
 		id.Created, changed = true, true
 	}
-	if id.Layout < layoutVersion { // nothing in the store differs until a chunk is sealed
+	if id.Layout < layoutVersion { // what an older one wrote is read as it is
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
 	fingerprint := db.analyzer.Fingerprint()

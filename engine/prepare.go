@@ -146,11 +146,10 @@ func (db *DB) analyse(p *prepared) error {
 			bag.Add(db.analyzer, s, f.weight)
 		}
 	}
-	terms := bag.Terms()
-	p.terms = make([]invindex.Term, len(terms))
-	for i, t := range terms {
-		p.terms[i] = invindex.Term{Text: t.Term, Freq: t.Freq}
-	}
+	p.terms = make([]invindex.Term, 0, bag.Len())
+	bag.Each(func(term string, freq uint32) {
+		p.terms = append(p.terms, invindex.Term{Text: term, Freq: freq})
+	})
 	p.length = bag.Length()
 	p.values = metadataValues(nil, "", meta, meta)
 	// Fields get their numbers in this order, the same in every run.
