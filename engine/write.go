@@ -457,7 +457,8 @@ func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, err
 
 // numberValue is the filter key of an interned name.
 func numberValue(num uint32) string {
-	return string(binary.AppendUvarint(nil, uint64(num)))
+	var b [binary.MaxVarintLen32]byte
+	return string(b[:binary.PutUvarint(b[:], uint64(num))])
 }
 
 // giveNumber is the number of a name, newly given if it has none and there is room.
