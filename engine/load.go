@@ -115,6 +115,9 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 		}
 	}
 	db.keys.seed = id.HashSeed
+	if db.keys.cipher, err = newIDCipher(id.HashSeed); err != nil {
+		return &Error{Kind: ErrFailed, What: doingOpen(db.dir), Cause: err}
+	}
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
 		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type prepared struct {
 	access   access      // of an import
 	pending  bool        // its text is still to be embedded
 	learned  bool        // the embedder made the vector of the default space
+	random   uint64      // of its ID, if that was not given
 	explicit givenFields
 	content  *[hashSize]byte // what dedupKey has computed
 }
@@ -102,7 +104,7 @@ func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
 		p.rec.updated = p.rec.created
 	}
 	if p.rec.id == "" {
-		if p.rec.id, err = newID(); err != nil {
+		if p.random, err = random(); err != nil {
 			return nil, err
 		}
 	}
@@ -121,12 +123,13 @@ func (r *record) setImportance(v *float64) {
 	r.flags |= flagAutoImportance
 }
 
-func newID() (string, error) {
+// random are the random bits of an ID.
+func random() (uint64, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return "", &Error{Kind: ErrFailed, What: "make an ID", Cause: err}
+		return 0, &Error{Kind: ErrFailed, What: "make an ID", Cause: err}
 	}
-	return id.String(), nil
+	return binary.BigEndian.Uint64(id[:]), nil
 }
 
 var bags = sync.Pool{New: func() any { return new(analysis.Bag) }}
