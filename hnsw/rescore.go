@@ -68,48 +68,19 @@ func (r *searcher) setQuery(query []float32, norm float64) {
 // and whether its codes are large enough not to be coarse.
 func (b *beam) setQuery(vec []float32) (residual float64, large bool) {
 	q := &b.query
-	largest := largestMagnitude(vec)
+	largest := float64(simd.Largest(vec))
 	q.Scale, q.Sum = float32(largest/codeMax), 0
 	if q.Scale == 0 {
 		clear(q.Codes)
-		return math.Sqrt(squaredNorm(vec)), false
+		return math.Sqrt(simd.SquaredNorm(vec)), false
 	}
 	if largest > float64(q.Scale)*(codeMax+0.25) {
 		// The scale is so small that it has few digits.
 		q.Scale = math.Nextafter32(q.Scale, 1)
 	}
-	sum, magnitudes, left := roundSigned(vec, 1/float64(q.Scale), q.Codes)
-	q.Sum = sum
-	return math.Sqrt(left) * float64(q.Scale), int(magnitudes) >= len(vec)
-}
-
-// roundSigned rounds the components of a vector, each times inv, to codes, and
-// returns the sums of those, of their magnitudes, and of the squares of what is
-// left. It does two at a time, so that no addition waits for the one before.
-func roundSigned(vec []float32, inv float64, codes []int8) (sum, magnitudes int32, left float64) {
-	var other float64
-	for len(vec) >= 2 && len(codes) >= 2 {
-		v, w := float64(vec[0])*inv, float64(vec[1])*inv
-		a, b := round(v), round(w)
-		codes[0], codes[1] = int8(a), int8(b)
-		sum += a + b
-		magnitudes += max(a, -a) + max(b, -b)
-		v -= float64(a)
-		w -= float64(b)
-		left += v * v
-		other += w * w
-		vec, codes = vec[2:], codes[2:]
-	}
-	if len(vec) == 1 && len(codes) == 1 {
-		v := float64(vec[0]) * inv
-		a := round(v)
-		codes[0] = int8(a)
-		sum += a
-		magnitudes += max(a, -a)
-		v -= float64(a)
-		left += v * v
-	}
-	return sum, magnitudes, left + other
+	rounded := simd.Round8(vec, 1/float64(q.Scale), q.Codes)
+	q.Sum = rounded.Sum
+	return math.Sqrt(rounded.Left) * float64(q.Scale), int(rounded.Magnitudes) >= len(vec)
 }
 
 // slack returns by how much the key of a row's codes may be off.
