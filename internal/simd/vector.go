@@ -117,12 +117,13 @@ type roundSums struct {
 	sum, magnitudes [4]int32
 }
 
-// round8Go does two at a time, so that no addition waits for the one before.
+// round8Go does two at a time, so that no addition waits for the one before. The outer
+// conversions keep processors that could from fusing a product with what round adds.
 func round8Go(v []float32, by float64, codes []int8, s *roundSums) {
 	var sum, magnitudes int32
 	var left, other float64
 	for len(v) >= 2 && len(codes) >= 2 {
-		x, y := float64(v[0])*by, float64(v[1])*by
+		x, y := float64(float64(v[0])*by), float64(float64(v[1])*by)
 		a, b := round(x), round(y)
 		codes[0], codes[1] = int8(a), int8(b)
 		sum += a + b
@@ -134,7 +135,7 @@ func round8Go(v []float32, by float64, codes []int8, s *roundSums) {
 		v, codes = v[2:], codes[2:]
 	}
 	if len(v) == 1 && len(codes) == 1 {
-		x := float64(v[0]) * by
+		x := float64(float64(v[0]) * by)
 		a := round(x)
 		codes[0] = int8(a)
 		sum += a
