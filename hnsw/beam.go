@@ -190,11 +190,21 @@ func (b *beam) nextCandidate() *candidate {
 
 // insertAll scores the slots in ids and inserts those good enough.
 func (b *beam) insertAll() {
+	bar := b.bar()
 	for i, score := range b.score() {
-		if b.shown < b.ef || score > b.found[len(b.found)-1].score {
+		if score > bar {
 			b.insert(score, b.ids[i])
+			bar = b.bar()
 		}
 	}
+}
+
+// bar is what a score must be above to be inserted.
+func (b *beam) bar() float32 {
+	if b.shown < b.ef {
+		return float32(math.Inf(-1))
+	}
+	return b.found[len(b.found)-1].score
 }
 
 // insertPending scores the slots in ids, which the graph does not lead to, inserts
@@ -202,7 +212,7 @@ func (b *beam) insertAll() {
 func (b *beam) insertPending() {
 	for i, score := range b.score() {
 		slot := b.ids[i]
-		if b.shown >= b.ef && score <= b.found[len(b.found)-1].score || b.hides(slot) {
+		if score <= b.bar() || b.hides(slot) {
 			continue
 		}
 		if b.visited.add(slot) {

@@ -92,7 +92,7 @@ func (p *probe) slack(scale float32) float64 {
 // their codes, by their exact scores. It leaves out only those that the slack
 // of their keys keeps from being among them.
 func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
-	best := topK{k: k}
+	best := topK{k: k, hits: make([]Hit, 0, min(k, len(candidates)))}
 	codes := r.x.codes.table.Load()
 	passes := func(c candidate) bool {
 		scale := *(*float32)(codes.At(c.slot & slotMask))
@@ -115,10 +115,7 @@ func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
 // others: as many as the best lack, then a few at a time, since each of them may raise
 // the bar. It leaves out those that don't pass it.
 func (r *searcher) take(candidates []candidate, best *topK, step int, passes func(candidate) bool) []candidate {
-	room := step
-	if missing := best.k - len(best.hits); missing > room {
-		room = min(missing+step, batch)
-	}
+	room := max(step, min(best.k-len(best.hits), batch))
 	r.ids = r.ids[:0]
 	for i, c := range candidates {
 		if len(r.ids) == room {

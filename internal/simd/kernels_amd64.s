@@ -63,7 +63,7 @@ more: \
 
 // float32 rows are long: few of them fill the processor's miss buffers.
 #define AHEAD_F32 4
-#define AHEAD_CODES 8
+#define AHEAD_CODES 4
 #define AHEAD_BITS 16
 
 // X0 = sum of the 16 float32 lanes of Z0..Z3
