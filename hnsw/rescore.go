@@ -164,8 +164,15 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 	return nil
 }
 
+// keptAhead is how many rows that are kept are on their way while one is scored.
+const keptAhead = 3
+
 func (r *searcher) scoreTruth(ids []uint32, out []float32) (err error) {
+	ahead := 0
 	for i, id := range ids {
+		for ; r.x.kept != nil && ahead < min(i+keptAhead+1, len(ids)); ahead++ {
+			r.x.kept.prefetch(ids[ahead])
+		}
 		if out[i], err = r.scoreRow(id, r.truth); err != nil {
 			return fmt.Errorf("vector of slot %d: %w", id, err)
 		}
