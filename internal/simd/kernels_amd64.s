@@ -34,7 +34,9 @@
 	ADDQ  (R9)(tmp*8), row
 
 // Prefetch rows until SI is AHEAD beyond DI or there are no more. A row need
-// not begin at a cache line, so its last byte is asked for too.
+// not begin at a cache line, so its last byte is asked for too. Of a long one the
+// processor itself fetches the rest while the beginning is read, and sooner than
+// misses that were asked for would let it.
 #define PREFETCH(ahead, more, line, done) \
 more: \
 	CMPQ       SI, R12; \
@@ -43,8 +45,10 @@ more: \
 	CMPQ       SI, DX; \
 	JGE        done; \
 	LOCATE(SI, DX, BX); \
-	PREFETCHT0 -1(DX)(R15*1); \
-	MOVQ       R15, AX; \
+	MOVQ       $AHEAD_BYTES, AX; \
+	CMPQ       R15, AX; \
+	CMOVQLT    R15, AX; \
+	PREFETCHT0 -1(DX)(AX*1); \
 line: \
 	PREFETCHT0 (DX); \
 	ADDQ       $64, DX; \
@@ -65,6 +69,7 @@ more: \
 #define AHEAD_F32 4
 #define AHEAD_CODES 4
 #define AHEAD_BITS 16
+#define AHEAD_BYTES 512
 
 // X0 = sum of the 16 float32 lanes of Z0..Z3
 #define SUM_F32_512() \
