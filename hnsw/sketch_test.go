@@ -126,8 +126,8 @@ func TestSketchesFind(t *testing.T) {
 			}
 			mustLink(t, x)
 			checkGraph(t, x)
-			// In one graph of a hundred a walk misses the clusters of two of the forty
-			// queries, by codes as by sketches.
+			// On average a walk finds .997, but in one graph of a hundred it misses the
+			// clusters of two of the forty queries.
 			for _, c := range []struct {
 				within   *Set
 				strategy Strategy
