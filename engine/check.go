@@ -20,6 +20,11 @@ type Stats struct {
 	Sessions  int64  `json:"sessions"`
 	LSN       uint64 `json:"lsn"`
 	DiskBytes int64  `json:"disk_bytes"`
+	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
+	// writes that would leave less are refused. Both are 0 where the system does not
+	// tell the free space.
+	DiskFreeBytes    int64 `json:"disk_free_bytes"`
+	DiskReserveBytes int64 `json:"disk_reserve_bytes"`
 	// Memory is what the parts of the database hold in RAM, in bytes.
 	Memory MemoryStats `json:"memory"`
 	Spaces []SpaceInfo `json:"spaces"`
@@ -97,6 +102,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes() + db.written.bytes(), Scopes: db.scopes.size(),
 		},
 	}
+	s.DiskFreeBytes, s.DiskReserveBytes = db.room.figures()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.all() {
 		info := sp.info()

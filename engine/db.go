@@ -36,6 +36,8 @@ type DB struct {
 	clock      func() time.Time
 	durability Durability
 	dedup      Dedup
+	readOnly   bool
+	room       *diskRoom
 	lockWait   time.Duration
 	budget     int64
 	columns    bool  // see Options
@@ -86,9 +88,11 @@ type DB struct {
 	work      sync.WaitGroup
 
 	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
+	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	failure    atomic.Pointer[Error]
 	gate       gate
 	closing    sync.Once
+	ending     chan struct{} // closed when Close begins
 }
 
 // gate counts the calls that run, so that Close can wait for them. A call within
@@ -201,9 +205,13 @@ func (db *DB) Failed() error {
 
 // fail makes every later call return ErrFailed.
 func (db *DB) fail(cause error) {
+	mend := "mend the cause"
+	if fsys.IsFull(cause) {
+		mend = "make room on the disk"
+	}
 	first := db.failure.CompareAndSwap(nil, &Error{
 		Kind: ErrFailed, What: "use the database " + db.dir, Why: "it has failed", Cause: cause,
-		Do: "close it, mend the cause, and open it again: everything that was acknowledged is there",
+		Do: "close it, " + mend + ", and open it again: everything that was acknowledged is there",
 	})
 	if first {
 		db.log.Error("the database has failed", "dir", db.dir, "cause", cause)
@@ -302,21 +310,19 @@ func (db *DB) Close() (err error) {
 
 func (db *DB) close() error {
 	defer db.endStall()()
+	close(db.ending)
 	db.stopped() // no new background work
 	db.work.Wait()
 	db.janitor.stop()
 	db.gate.close()
 	var errs []error
 	if db.Failed() == nil {
-		errs = append(errs, db.flush(func(fn func(*Tx) error) error {
-			_, err := db.update(context.Background(), fn) // the gate lets no call in any more
-			return err
-		}))
+		errs = append(errs, db.flushAtClose())
 	}
 	if db.Failed() == nil {
 		errs = append(errs, db.syncer.wait(db.syncer.newest()))
 	}
-	if db.Failed() == nil {
+	if db.Failed() == nil && !db.readOnly {
 		for _, s := range db.spaces.all() {
 			db.saveSpace(context.Background(), s, db.limits.closeTail)
 		}
@@ -326,6 +332,19 @@ func (db *DB) close() error {
 		return nil
 	}
 	return errors.Join(errs...)
+}
+
+// flushAtClose commits what recalls have gathered, unless the disk has no room for it.
+func (db *DB) flushAtClose() error {
+	err := db.flush(func(fn func(*Tx) error) error {
+		_, err := db.update(context.Background(), fn) // the gate lets no call in any more
+		return err
+	})
+	if errors.Is(err, ErrDiskFull) {
+		db.log.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
+		return nil
+	}
+	return err
 }
 
 // endStall watches over Close: a write that waits for a flush which cannot
@@ -348,6 +367,9 @@ func (db *DB) endStall() (done func()) {
 	return func() { close(stop) }
 }
 
+// told tells of an error of background work that the log has heard of already.
+func told(err error) bool { return errors.Is(err, ErrFailed) || errors.Is(err, ErrDiskFull) }
+
 // background runs fn every interval, and when signal fires, until Close.
 func (db *DB) background(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
 	db.work.Go(func() {
@@ -360,7 +382,7 @@ func (db *DB) background(ctx context.Context, every time.Duration, signal <-chan
 			case <-tick.C:
 			case <-signal:
 			}
-			if err := fn(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrFailed) {
+			if err := fn(ctx); err != nil && ctx.Err() == nil && !told(err) {
 				db.log.Error("background work", "error", err)
 			}
 		}

@@ -33,7 +33,9 @@
 //
 // A write error of the log or of the store's manifest fails the database: every
 // later call returns [ErrFailed] with the cause, the process lives on, and
-// reopening recovers everything that was acknowledged. Errors are values of
+// reopening recovers everything that was acknowledged. Before a disk is full,
+// writes are refused with [ErrDiskFull], which passes when there is room; reads and
+// what has begun go on (see Options.DiskReserve and ReadOnly). Errors are values of
 // [Error], which say what was being done, why it could not be, and what to do;
 // test their kind with errors.Is and the Err variables of this package.
 //

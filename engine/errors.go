@@ -23,7 +23,8 @@ var (
 	// ErrTxTooLarge: a transaction went over MaxTxBytes or MaxTxChanges. It was
 	// not committed.
 	ErrTxTooLarge = errors.New("transaction too large")
-	// ErrReadOnly: a write was called in a View.
+	// ErrReadOnly: a write was called in a View, or of a database that was opened with
+	// Options.ReadOnly.
 	ErrReadOnly = errors.New("read only")
 	// ErrTxDone: a transaction was used after its function had returned.
 	ErrTxDone = errors.New("transaction is over")
@@ -47,6 +48,11 @@ var (
 	ErrMismatch = errors.New("does not match the database")
 	// ErrCorrupt: stored bytes are damaged.
 	ErrCorrupt = errors.New("damaged")
+	// ErrDiskFull: a write was refused, and changed nothing, since it would take the
+	// disk's last free space (see Options.DiskReserve); or Open did not find the space
+	// that it needs. It passes when there is room. A disk that is full all the same
+	// fails the database: that is ErrFailed, with the system's error as its cause.
+	ErrDiskFull = errors.New("disk full")
 	// ErrFull: the database holds as many memories as it can.
 	ErrFull = errors.New("full")
 )

@@ -60,5 +60,8 @@ func (db *DB) firstGenerations() error {
 	for _, k := range kinds {
 		db.keys.gen[k] = firstGeneration
 	}
+	if db.readOnly {
+		return nil
+	}
 	return db.store.Set(generationsKey, db.keys.encodeGenerations(), pebble.Sync)
 }

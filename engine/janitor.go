@@ -116,7 +116,7 @@ func (j *janitor) run(ctx context.Context) {
 		case <-j.signal:
 		}
 		err := j.work(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrFailed) {
+		if err != nil && ctx.Err() == nil && !told(err) {
 			j.db.log.Error("cleaning up", "error", err)
 		}
 	}
@@ -232,7 +232,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 				return err
 			}
 		}
-		return nil
+		return db.room.admitFreeing(doingClean, b.Len())
 	})
 	if err != nil {
 		return err

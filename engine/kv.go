@@ -303,7 +303,7 @@ func (k KV) Delete(ctx context.Context, o Owner, key string) (found bool, err er
 }
 
 func (tx *Tx) deleteEntry(doing string, owner uint32, old *Entry) error {
-	if err := tx.room(doing, 2*len(old.Key)+MaxID); err != nil {
+	if err := tx.roomToFree(doing, 2*len(old.Key)+MaxID); err != nil {
 		return err
 	}
 	if err := tx.dropExpiry(owner, old); err != nil {

@@ -42,6 +42,9 @@ const (
 	// for each memory that is stored and each update, and some for each move of
 	// documents (see lookLeast).
 	MaxMemories = 1 << 31
+	// MinDiskReserve is the least that is kept free of the disk, in bytes: four
+	// memtables of the least size. A lower Options.DiskReserve is taken for it.
+	MinDiskReserve = reserveTables * minMemtable
 
 	defaultLimit = 10
 	defaultPage  = 100

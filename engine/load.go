@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,12 @@ func Open(dir string, o *Options) (*DB, error) {
 	if err := refuse(base, dir); err != nil {
 		return nil, err
 	}
-	if err := makeDir(base, dir); err != nil {
-		return nil, err
+	if o.ReadOnly {
+		if err := mustExist(base, dir); err != nil {
+			return nil, err
+		}
+	} else if err := makeDir(base, dir); err != nil {
+		return nil, fullError(dir, err)
 	}
 	held, err := fsys.LockDir(base, dir, holder(db.clock()))
 	if err != nil {
@@ -44,9 +49,18 @@ func Open(dir string, o *Options) (*DB, error) {
 	}
 	db.held = held
 	if err := db.open(base, o); err != nil {
-		return nil, errors.Join(err, held.Close())
+		return nil, errors.Join(fullError(dir, err), held.Close())
 	}
 	return db, nil
+}
+
+// mustExist refuses a folder without a database.
+func mustExist(base vfs.FS, dir string) error {
+	id, err := readIdentity(base, dir)
+	if id == nil && err == nil {
+		err = &Error{Kind: ErrNotDatabase, What: doingOpen(dir), Why: "there is no database in this folder", Do: "open it without ReadOnly, which makes one"}
+	}
+	return err
 }
 
 func newDB(dir string, o *Options) (*DB, vfs.FS) {
@@ -56,10 +70,11 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	db := &DB{
 		dir: dir, base: base, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
-		durability: o.Durability, dedup: o.Dedup, lockWait: o.LockWait, embedder: o.Embedder,
+		durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, lockWait: o.LockWait, embedder: o.Embedder,
 		budget: o.MemoryBudget, hotBytes: o.hotBytes, lookLeast: o.lookLeast, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}, retain: o.Retain,
+		ending: make(chan struct{}),
 	}
 	db.points = newPoints(o.Retain, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
@@ -77,6 +92,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	if db.budget == 0 {
 		db.budget = defaultBudget()
 	}
+	db.room = &diskRoom{fs: db.fs, log: db.log, dir: dir, reserve: o.DiskReserve, resume: db.resume}
 	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !o.uncached {
 		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
@@ -150,11 +166,18 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 
 // configure sets up what the text is analysed with.
 func (db *DB) configure(id *identity, o *Options) (err error) {
-	language := id.Settings.Language
-	if o.Language != "" {
-		language = o.Language
+	// What is stored was once valid.
+	damaged := func(what string, err error) error {
+		return &Error{
+			Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " is damaged: its " + what + " cannot be", Cause: err,
+			Do: "restore that file from a backup of the folder",
+		}
 	}
+	language := cmp.Or(o.Language, id.Settings.Language)
 	if db.analyzer, err = analysis.New(analysis.Config{Language: language}); err != nil {
+		if o.Language == "" {
+			return damaged("language", err)
+		}
 		return invalid(doingOpen(db.dir), err.Error(), "choose one of them")
 	}
 	indexed := id.Settings.IndexedText
@@ -162,6 +185,9 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		indexed = o.IndexedText
 	}
 	if db.indexedText, db.textUnit, err = textFields(indexed); err != nil {
+		if o.IndexedText == nil {
+			return damaged("indexed text", errors.New(err.Error()))
+		}
 		return err
 	}
 	db.lexical, err = newLexical()
@@ -194,7 +220,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	if err := db.checkModel(); err != nil {
 		return err
 	}
-	if changed {
+	if changed && !db.readOnly {
 		if err := id.write(base, db.dir); err != nil {
 			return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
 		}
@@ -208,6 +234,21 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	db.docs.link(db.next.seq, db.points.oldest)
 	ctx, cancel := context.WithCancel(context.Background())
 	db.stopped = cancel
+	db.work.Go(func() { db.linker.run(ctx) })
+	if !db.readOnly {
+		db.startWriting(ctx)
+	}
+	return nil
+}
+
+// resume looks for the background work that a full disk has put off.
+func (db *DB) resume() {
+	db.janitor.wake()
+	db.linker.wake()
+}
+
+// startWriting begins the background work of a database that is not only read.
+func (db *DB) startWriting(ctx context.Context) {
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
@@ -216,7 +257,6 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 			db.log.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
-	db.work.Go(func() { db.linker.run(ctx) })
 	db.background(ctx, touchEvery, db.touched.full, db.FlushTouches)
 	db.background(ctx, expireEvery, nil, db.expireEntries)
 	if db.durability == Buffered {
@@ -224,7 +264,6 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 			return db.syncer.wait(db.syncer.newest())
 		})
 	}
-	return nil
 }
 
 // bufferedSync is how often a Buffered database syncs: what a crash may lose.

@@ -63,7 +63,7 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 	if o == nil {
 		o = &StoreOptions{}
 	}
-	now, err := m.storeTime()
+	now, err := m.beginStore()
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +99,16 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 	return ps, results, nil
 }
 
-// storeTime is the time of a store.
-func (m Memories) storeTime() (int64, error) {
+// beginStore tells the time of a store, and refuses one before anything is embedded if
+// there is no room for it.
+func (m Memories) beginStore() (now int64, _ error) {
 	if err := m.db.usable(doingStore); err != nil {
+		return 0, err
+	}
+	if err := m.db.writable(doingStore); err != nil {
+		return 0, err
+	}
+	if err := m.db.room.admit(doingStore, 0); err != nil {
 		return 0, err
 	}
 	if m.tx != nil {

@@ -30,6 +30,8 @@ const (
 	lookLeast = 1 << 14
 )
 
+const doingMove = "move documents of the text index"
+
 // errLater: the documents cannot be moved now.
 var errLater = errors.New("left for later")
 
@@ -48,6 +50,9 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	if j.ranging() {
 		return nil // the commit would be left for later
 	}
+	if db.room.admit(doingMove, sealBatch) != nil {
+		return nil // for want of space; the log has heard of it
+	}
 	graves := j.graves
 	j.graves = 0
 	for ctx.Err() == nil {
@@ -56,7 +61,7 @@ func (db *DB) moveSparse(ctx context.Context) error {
 			return nil
 		}
 		switch moved, err := db.move(ctx, from); {
-		case errors.Is(err, errLater):
+		case errors.Is(err, errLater), errors.Is(err, ErrDiskFull):
 			j.graves += graves
 			return nil
 		case err != nil || !moved:
@@ -211,7 +216,7 @@ func (m *mover) build(ctx context.Context) (err error) {
 	text := index.Snapshot()
 	text.Reader = snap
 	if err := index.Move(ctx, text, w, m.chunk, m.docs); err != nil {
-		return textError("move documents of the text index", err)
+		return textError(doingMove, err)
 	}
 	return w.flush()
 }
@@ -248,7 +253,7 @@ func (m *mover) readRows(r kv.Reader) error {
 		}
 	}
 	if found != len(m.docs) {
-		return &Error{Kind: ErrCorrupt, What: "move documents of the text index", Why: fmt.Sprintf("%d of %d have a row", found, len(m.docs)), Do: "run check"}
+		return &Error{Kind: ErrCorrupt, What: doingMove, Why: fmt.Sprintf("%d of %d have a row", found, len(m.docs)), Do: "run check"}
 	}
 	return nil
 }
@@ -263,6 +268,10 @@ func (m *mover) commit(ctx context.Context) error {
 	return db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {
 		if db.janitor.ranging() || !m.complete() {
 			return errLater // what died of a death range is found by its old number
+		}
+		const rowBytes = 100 // more than a row takes in a page
+		if err := db.room.admit(doingMove, len(m.docs)*rowBytes); err != nil {
+			return err
 		}
 		tx.change()
 		tx.log = append(tx.log, byte(logMove))
@@ -450,7 +459,7 @@ func (db *DB) dropStrayPages() (err error) {
 			return corruptKey("text", it.Key())
 		}
 		start, end, _ := db.textSpan(chunk)
-		if !db.sealed[chunk] {
+		if !db.sealed[chunk] && !db.readOnly {
 			if err := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(start, end, nil) }); err != nil {
 				return err
 			}

@@ -137,6 +137,8 @@ func TestOpenRefuses(t *testing.T) {
 			b := regexp.MustCompile(`"hash_seed": "\d+"`).ReplaceAll(readAll(t, fs, "db/memdb.json"), []byte(`"hash_seed": "42"`))
 			writeAll(t, fs, "db/memdb.json", b)
 		}, ErrCorrupt},
+		{"no language", edit(`"english"`, `"englisn"`), ErrCorrupt},
+		{"no weight", edit(`"weight": 1`, `"weight": 99`), ErrCorrupt},
 		{"no ID", edit(`"id": "`, `"id": "x`), ErrCorrupt},
 		{"no store", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/store") }, ErrCorrupt},
 		{"empty store", func(t *testing.T, fs vfs.FS) {

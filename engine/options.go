@@ -66,6 +66,17 @@ type Options struct {
 	// MemoryBudget is shared by the caches, in bytes. 0: a quarter of the
 	// machine's memory, at most 2 GiB.
 	MemoryBudget int64
+	// DiskReserve is how much of the disk is kept free, in bytes: a write that would
+	// leave less is refused with ErrDiskFull, and writes are taken again when there is
+	// room. Deletes and clean-up may take half of it. 0: 64 MiB, or a quarter of a
+	// disk that is smaller than 256 MiB, but at least room for four memtables; less
+	// makes the memtables smaller, down to MinDiskReserve. Where the system does not
+	// tell the free space, nothing is refused.
+	DiskReserve int64
+	// ReadOnly opens a database that exists and changes nothing in its folder, but for
+	// the lock and who holds it: so it opens also on a full disk, unless its text index
+	// is damaged. Writes are ErrReadOnly, and recalls touch nothing.
+	ReadOnly bool
 	// Logger hears of what the database does by itself. nil: nothing is logged.
 	Logger *slog.Logger
 	// Clock tells the time. nil: the system's.

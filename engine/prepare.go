@@ -48,21 +48,9 @@ const doingStore = "store a memory"
 
 // prepare does all that needs no lock: checks, metadata, importance, analysis.
 func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
-	if err := m.check(doingStore); err != nil {
-		return nil, err
-	}
-	if err := m.checkWords(doingStore); err != nil {
-		return nil, err
-	}
-	if err := checkText(doingStore, m.Text); err != nil {
-		return nil, err
-	}
-	vectors, err := m.given(doingStore)
+	vectors, err := m.checked(doingStore)
 	if err != nil {
 		return nil, err
-	}
-	if m.Text == "" && len(vectors) == 0 {
-		return nil, invalid(doingStore, "it has neither a text nor a vector", "give at least one of them")
 	}
 	for space, v := range vectors {
 		if err := db.checkVector(doingStore, space, v, db.LSN()); err != nil {

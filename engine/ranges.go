@@ -122,7 +122,7 @@ func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err
 }
 
 func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
-	if err := tx.room(doingDelete, 4*MaxID); err != nil {
+	if err := tx.roomToFree(doingDelete, 4*MaxID); err != nil {
 		return 0, err
 	}
 	if err := tx.materialise(); err != nil {
@@ -233,6 +233,8 @@ func (tx *Tx) rangeDeath(seq uint64) (*death, uint64, uint32, error) {
 	return found, lsn, change, err
 }
 
+const doingClean = "clean up what died"
+
 // cleanBatch bounds the commits of the clean-up: small enough not to delay a
 // writer's sync, large enough not to make thousands.
 const cleanBatch = 1000
@@ -248,7 +250,7 @@ func (db *DB) clean(ctx context.Context, d *deathRange) error {
 					return err
 				}
 			}
-			return nil
+			return db.room.admitFreeing(doingClean, b.Len())
 		})
 		if err != nil {
 			return err

@@ -30,6 +30,9 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 		return err
 	}
 	defer release()
+	if err := db.writable(doingRebuild); err != nil {
+		return err
+	}
 	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
 	j := db.janitor
 	if err := j.busy.lockContext(ctx); err != nil {
@@ -94,8 +97,8 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 // mendText builds the text index anew where Open found it damaged. Nobody uses the
 // database yet.
 func (db *DB) mendText() error {
-	if db.damaged == nil {
-		return nil
+	if db.damaged == nil || db.readOnly {
+		return db.damaged
 	}
 	db.log.Warn("the text index is damaged, and is built anew from the memories", "damage", db.damaged)
 	b, err := db.newTextBuilder(nil)
@@ -163,7 +166,10 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 	batch := db.store.NewBatch()
 	defer func() { err = errors.Join(err, batch.Close()) }()
 	flush := func() error {
-		err := db.store.Apply(batch, pebble.NoSync)
+		err := db.room.admit(doingRebuild, batch.Len())
+		if err == nil {
+			err = db.store.Apply(batch, pebble.NoSync)
+		}
 		batch.Reset()
 		return errors.Join(db.Failed(), err)
 	}
@@ -327,6 +333,8 @@ func (db *DB) dropOldGenerations() error {
 		lower, upper := next.span(kind)
 		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return errStop })
 		switch {
+		case errors.Is(err, errStop) && db.readOnly:
+			return nil
 		case errors.Is(err, errStop):
 			return db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, next) })
 		case err != nil:

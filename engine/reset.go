@@ -19,6 +19,9 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	defer release()
+	if err := db.writable("reset"); err != nil {
+		return 0, err
+	}
 	wait, cancel := db.lockLimit(ctx)
 	defer cancel()
 	// No chunk is being sealed then: the writers do not wait for one.
@@ -37,6 +40,9 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 }
 
 func (tx *Tx) reset() (int, error) {
+	if err := tx.roomToFree("reset", len(kinds)*keyHeader); err != nil {
+		return 0, err
+	}
 	docs, n, err := tx.bornInScope(Scope{})
 	if err != nil {
 		return 0, err

@@ -38,7 +38,7 @@ func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) 
 	if o == nil {
 		o = &RestoreOptions{}
 	}
-	now, err := m.storeTime()
+	now, err := m.beginStore()
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ const (
 	maxHotBytes = 256 << 20
 )
 
+const doingSeal = "seal a chunk of the text index"
+
 // chunkOf is the chunk of a document.
 func chunkOf(doc uint32) uint16 { return uint16(doc >> 16) }
 
@@ -71,6 +73,9 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 func (db *DB) sealChunks(ctx context.Context) error {
 	if len(db.text.Load().Sealable()) == 0 {
 		return nil
+	}
+	if err := db.room.admit(doingSeal, sealBatch); err != nil {
+		return err // before it is read
 	}
 	// Below the committed number no transaction adds a document, and the forward
 	// records of those that were committed are in the store.
@@ -223,7 +228,10 @@ func (w *sealWriter) flush() error {
 }
 
 func (w *sealWriter) apply() error {
-	err := w.db.store.Apply(w.batch, pebble.NoSync)
+	err := w.db.room.admit(doingSeal, w.batch.Len())
+	if err == nil {
+		err = w.db.store.Apply(w.batch, pebble.NoSync)
+	}
 	return errors.Join(w.db.Failed(), err)
 }
 

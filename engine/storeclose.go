@@ -10,7 +10,7 @@ import (
 // closeStore closes the store, of a failed database for a bounded time only.
 func (db *DB) closeStore() error {
 	if db.Failed() == nil {
-		flushed := db.flushStore()
+		flushed := !db.readOnly && db.flushStore()
 		err := db.store.Close()
 		db.cache.Unref()
 		if err == nil && flushed {
@@ -36,14 +36,14 @@ func (db *DB) closeStore() error {
 	}
 }
 
-// flushAtClose is how much the log may hold that the next Open has to replay.
-const flushAtClose = 1 << 20
+// mostReplayed is how much the log may hold that the next Open has to replay.
+const mostReplayed = 1 << 20
 
 // flushStore writes what only the log holds to tables, if that is much, or if the store
 // keeps old logs. It tells whether the log holds nothing any more.
 func (db *DB) flushStore() bool {
 	wal := db.store.Metrics().WAL
-	if wal.Size < flushAtClose && wal.ObsoleteFiles == 0 || db.flushError.Load() != nil {
+	if wal.Size < mostReplayed && wal.ObsoleteFiles == 0 || db.flushError.Load() != nil {
 		return false
 	}
 	flushed, err := db.store.AsyncFlush()

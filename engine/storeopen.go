@@ -36,6 +36,10 @@ const (
 	baseBytes = 256 << 20
 	// retryPause keeps what the store retries after a failure from taking a core.
 	retryPause = 20 * time.Millisecond
+	// mostPause bounds the pause before a compaction that found no room is tried again,
+	// which doubles each time: it writes what room there is, and takes that back.
+	mostPause    = 30 * time.Second
+	maxDoublings = 16
 
 	defaultBudgetMost = 2 << 30
 	minMemtable       = 4 << 20
@@ -53,7 +57,7 @@ func defaultBudget() int64 {
 
 // shares are what the parts of the database get of the memory budget.
 func (db *DB) shares() (blockCache int64, memtable uint64) {
-	memtable = uint64(min(max(db.budget/16, minMemtable), maxMemtable))
+	memtable = min(uint64(max(db.budget/16, minMemtable)), db.room.memtableLimit())
 	return max(db.budget/8, 8<<20), memtable
 }
 
@@ -92,28 +96,17 @@ func holder(now time.Time) fsys.Holder {
 
 // openStore opens Pebble through the file-system seam.
 func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
+	db.room.measure(db.base)
 	blockCache, memtable := db.shares()
+	db.room.watch(memtable)
 	db.cache = pebble.NewCache(blockCache)
 	opts := &pebble.Options{
 		FS: db.fs, Cache: db.cache, Merger: statsMerger, FormatMajorVersion: formatVersion,
 		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
-		MaxManifestFileSize: manifestBytes,
-		Logger:              storeLog{db},
-		ErrorIfNotExists:    exists,
-		// Without a listener damage would end in Fatalf: one bad block would fail
-		// the whole database, not what lies in it.
-		EventListener: &pebble.EventListener{
-			DataCorruption: func(info pebble.DataCorruptionInfo) {
-				db.log.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
-			},
-			FlushEnd: func(info pebble.FlushInfo) {
-				if info.Err == nil {
-					db.flushError.Store(nil)
-				} else {
-					db.flushError.Store(&info.Err)
-				}
-			},
-		},
+		MaxManifestFileSize: manifestBytes, ReadOnly: db.readOnly,
+		Logger:           storeLog{db},
+		ErrorIfNotExists: exists,
+		EventListener:    db.storeEvents(),
 		// A stall for too many tables in level 0 is the one that a frozen folder
 		// cannot end.
 		L0StopWritesThreshold: 1000,
@@ -129,8 +122,7 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 			opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 		}
 	}
-	pause := db.sleep
-	db.fs.PaceRetries(func() { pause(retryPause) })
+	db.fs.PaceRetries(db.pauseRetry)
 	db.fs.Strict(true)
 	defer db.fs.Strict(false)
 	// The store asserts on what it does not expect; that must not take the
@@ -159,6 +151,8 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 		return nil
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
 		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
+	case db.readOnly && !fromSystem(err): // it misses a store that is not there yet
+		return &Error{Kind: ErrNotDatabase, What: doingOpen(db.dir), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
 	}
 	return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
 }
@@ -170,11 +164,48 @@ func fromSystem(err error) bool {
 	return ok && !errors.Is(err, fs.ErrNotExist)
 }
 
-// sleep waits on the machine's time, whatever the database's clock says.
-func (db *DB) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
+// storeEvents is what is listened to of the store.
+func (db *DB) storeEvents() *pebble.EventListener {
+	return &pebble.EventListener{
+		// Without a listener damage would end in Fatalf: one bad block would fail
+		// the whole database, not what lies in it.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			db.log.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
+		},
+		BackgroundError: func(err error) {
+			if !fsys.IsKept(err) { // of that the log has heard
+				db.log.Error("store", "error", causeText(err))
+			}
+		},
+		FlushEnd: func(info pebble.FlushInfo) {
+			if info.Err == nil {
+				db.flushError.Store(nil)
+			} else {
+				db.flushError.Store(&info.Err)
+			}
+		},
+		CompactionEnd: func(info pebble.CompactionInfo) {
+			if info.Err == nil {
+				db.retries.Store(0)
+			}
+		},
+	}
+}
+
+// pauseRetry waits before the store tries again what has failed, on the machine's time,
+// whatever the database's clock says.
+func (db *DB) pauseRetry(kept bool) {
+	timer := time.NewTimer(retryPause)
 	defer timer.Stop()
 	<-timer.C
+	if !kept {
+		return
+	}
+	timer.Reset(min(retryPause<<min(db.retries.Add(1), maxDoublings), mostPause))
+	select {
+	case <-timer.C:
+	case <-db.ending: // Close waits for the store
+	}
 }
 
 // storeLog passes on what the store says. Its Fatalf would end the process: it

@@ -13,6 +13,8 @@ const (
 	touchEvery = 5 * time.Second
 	// touchMost is the number of memories that are gathered before a flush.
 	touchMost = 4096
+	// touchSize is what one takes in a commit, in bytes.
+	touchSize = 64
 )
 
 // touches gathers which memories were recalled: one commit for many recalls.
@@ -28,6 +30,9 @@ func newTouches() *touches {
 
 // touch notes that memories were recalled. Readers see it at once.
 func (db *DB) touch(seqs []uint64, now int64) {
+	if db.readOnly {
+		return
+	}
 	for _, seq := range seqs {
 		if s := db.docs.seq(seq); s != nil {
 			s.count.Add(1)
@@ -78,6 +83,9 @@ func (db *DB) flush(update func(func(*Tx) error) error) error {
 }
 
 func (tx *Tx) flushTouches(batch map[uint64]access) error {
+	if err := tx.db.room.admitFreeing("keep access counts", len(batch)*touchSize); err != nil {
+		return err // they stay in RAM, and are a part of no memory
+	}
 	var body []byte
 	n := 0
 	for seq, a := range batch {

@@ -149,10 +149,14 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 // admit lets a writer in, as enter does, and keeps it waiting while the work that is
 // done behind the writers, on the indexes, is too far behind.
 func (db *DB) admit(ctx context.Context) (release func(), err error) {
-	if release, err = db.enter("write"); err != nil {
+	const doing = "write"
+	if release, err = db.enter(doing); err != nil {
 		return nil, err
 	}
-	if err = db.waitForSealing(ctx); err == nil {
+	if err = db.writable(doing); err == nil {
+		err = db.waitForSealing(ctx)
+	}
+	if err == nil {
 		err = db.linker.admit(ctx)
 	}
 	if err != nil {
@@ -160,6 +164,14 @@ func (db *DB) admit(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	return release, nil
+}
+
+// writable refuses a write of a database that was opened to be read.
+func (db *DB) writable(doing string) error {
+	if !db.readOnly {
+		return nil
+	}
+	return &Error{Kind: ErrReadOnly, What: doing, Why: "the database was opened with ReadOnly", Do: "open it without"}
 }
 
 // acknowledge returns when everything up to the LSN that a write has seen is
@@ -443,11 +455,28 @@ func (tx *Tx) breaks(err error) error {
 	return err
 }
 
-// room refuses an operation that would take the transaction over its limits.
+// room refuses an operation that would take the transaction over its limits, or the
+// disk's last free space.
 func (tx *Tx) room(doing string, size int) error { return tx.roomFor(doing, 1, size) }
 
 // roomFor is room for an operation of several changes.
 func (tx *Tx) roomFor(doing string, changes, size int) error {
+	if err := tx.within(doing, changes, size); err != nil {
+		return err
+	}
+	return tx.db.room.admit(doing, tx.batch.Len()+size)
+}
+
+// roomToFree is room for an operation that frees space.
+func (tx *Tx) roomToFree(doing string, size int) error {
+	if err := tx.within(doing, 1, size); err != nil {
+		return err
+	}
+	return tx.db.room.admitFreeing(doing, tx.batch.Len()+size)
+}
+
+// within refuses what would take the transaction over its limits.
+func (tx *Tx) within(doing string, changes, size int) error {
 	if uint64(tx.changes)+uint64(changes) > MaxTxChanges {
 		return &Error{
 			Kind: ErrTxTooLarge, What: doing,

@@ -128,6 +128,35 @@ func (m *Memory) checkTimes(doing string) error {
 	return nil
 }
 
+// Check tells whether a memory can be stored, as far as it tells by itself: a program
+// may ask before it makes a database for it.
+func (m *Memory) Check() error {
+	_, err := m.checked(doingStore)
+	if err == nil {
+		_, err = encodeMetadata(m.Metadata)
+	}
+	return err
+}
+
+// checked returns the vectors of a memory whose other fields are valid, but for its
+// metadata.
+func (m *Memory) checked(doing string) (map[string][]float32, error) {
+	if err := m.check(doing); err != nil {
+		return nil, err
+	}
+	if err := m.checkWords(doing); err != nil {
+		return nil, err
+	}
+	if err := checkText(doing, m.Text); err != nil {
+		return nil, err
+	}
+	vectors, err := m.given(doing)
+	if err == nil && m.Text == "" && len(vectors) == 0 {
+		err = invalid(doing, "it has neither a text nor a vector", "give at least one of them")
+	}
+	return vectors, err
+}
+
 // given lists the vectors of a memory by space, the default one by its name.
 func (m *Memory) given(doing string) (map[string][]float32, error) {
 	return mergeVectors(doing, m.Embedding, m.Vectors)

@@ -38,6 +38,9 @@ func (f *codesFile) file() vfs.File {
 		return f.opened
 	}
 	f.tried = true
+	if f.db.readOnly {
+		return nil
+	}
 	file, err := f.db.fs.Create(f.db.fs.PathJoin(f.db.dir, f.name), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		f.db.log.Warn("no file for the codes of vectors: memory is taken beyond the budget", "file", f.name, "error", err)

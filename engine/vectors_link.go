@@ -151,7 +151,9 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 
 func (l *linker) run(ctx context.Context) {
 	defer close(l.ended)
-	l.db.sweepSnapshots()
+	if !l.db.readOnly {
+		l.db.sweepSnapshots()
+	}
 	for {
 		for l.round(ctx) && ctx.Err() == nil {
 		}

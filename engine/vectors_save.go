@@ -68,10 +68,10 @@ func (s *space) tail() uint64 {
 }
 
 // saveSpace writes a snapshot of a space if the last one lacks at least so many
-// vectors. A space without a graph needs none: to read its few vectors is quick. A
-// snapshot that cannot be written is tried again after as many more.
+// vectors, and the disk has room. A space without a graph needs none: to read its few
+// vectors is quick. A snapshot that cannot be written is tried again after as many more.
 func (db *DB) saveSpace(ctx context.Context, s *space, least uint64) {
-	if db.Failed() != nil {
+	if db.Failed() != nil || db.readOnly {
 		return
 	}
 	if s.index.Linked() == 0 {
@@ -81,7 +81,7 @@ func (db *DB) saveSpace(ctx context.Context, s *space, least uint64) {
 		}
 		return
 	}
-	if s.tail() < least {
+	if s.tail() < least || !db.room.fits(s.bytes()) {
 		return
 	}
 	old := s.saved

@@ -521,7 +521,7 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 
 // remove deletes a memory: its last version dies with this commit.
 func (tx *Tx) remove(old live, rec *record) error {
-	if err := tx.room("delete a memory", 512); err != nil {
+	if err := tx.roomToFree("delete a memory", 512); err != nil {
 		return err
 	}
 	if rec == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // MaxLine bounds a line, in bytes: the longest text with every character
@@ -22,14 +23,15 @@ var ErrLongLine = fmt.Errorf("longer than %d MiB", MaxLine>>20)
 // taken.
 type LineError struct {
 	Line int    // counted from 1; 0 where the form has no lines
-	ID   string // the record's, where there is no line
+	Of   string // what the form calls its records, where there are no lines: "row"
+	ID   string // the record's, likewise
 	Err  error
 }
 
-// Error names the line.
+// Error names the line, or the record.
 func (e LineError) Error() string {
 	if e.Line == 0 {
-		return e.ID + ": " + e.Err.Error()
+		return strings.TrimSpace(e.Of+" "+e.ID) + ": " + e.Err.Error()
 	}
 	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
 }

@@ -85,7 +85,7 @@ func ImportLocomo(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (
 			return b.finish(ctx, err)
 		}
 		for _, t := range c.Turns {
-			if err := b.add(ctx, LineError{ID: t.ID}, c.Memory(t), len(t.Text)); err != nil {
+			if err := b.add(ctx, LineError{Of: "turn", ID: t.ID}, c.Memory(t), len(t.Text)); err != nil {
 				return b.report, err
 			}
 		}

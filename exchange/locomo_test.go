@@ -101,7 +101,7 @@ func TestImportLocomoSkips(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts(t, report, 2, 0, 0, 1)
-	if got := report.Errors[0].Error(); !strings.HasPrefix(got, "s/D1:2: ") {
+	if got := report.Errors[0].Error(); !strings.HasPrefix(got, "turn s/D1:2: ") {
 		t.Errorf("error %s", got)
 	}
 	report, err = ImportLocomo(t.Context(), open(t), strings.NewReader(file), &Options{Strict: true})

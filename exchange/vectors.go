@@ -60,6 +60,19 @@ func NewVectorReader(r io.Reader, rows Rows) (*VectorReader, error) {
 	return v, nil
 }
 
+// CheckSize refuses a file of another size than the head says, in bytes.
+func (v *VectorReader) CheckSize(size int64) error {
+	want := VectorHead + int64(v.n)*int64(len(v.raw))
+	switch {
+	case size < want:
+		at := max(size-VectorHead, 0) / int64(len(v.raw))
+		return fmt.Errorf("the file ends in row %d of %d; it is cut short: get it again", at, v.n)
+	case size > want:
+		return fmt.Errorf("the file goes on after the %d rows that it says it has", v.n)
+	}
+	return nil
+}
+
 // Len is the number of rows that the head gives.
 func (v *VectorReader) Len() int { return v.n }
 
@@ -120,7 +133,7 @@ func ImportVectors(ctx context.Context, db *engine.DB, r io.Reader, rows Rows, o
 			return b.finish(ctx, err)
 		}
 		id := strconv.Itoa(at)
-		if err := b.add(ctx, LineError{ID: id}, engine.Memory{ID: id, Embedding: row}, 4*len(row)+64); err != nil {
+		if err := b.add(ctx, LineError{Of: "row", ID: id}, engine.Memory{ID: id, Embedding: row}, 4*len(row)+64); err != nil {
 			return b.report, err
 		}
 		if err := ctx.Err(); err != nil {

@@ -80,6 +80,18 @@ func TestImportVectorsRefuses(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %q", test.name, report, err, test.want)
 		}
 	}
+	v, err := NewVectorReader(bytes.NewReader(whole), RowsFloat32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int]string{0: "in row 0 of 3", len(whole) - 1: "in row 2 of 3", len(whole) + 1: "goes on after the 3 rows"} {
+		if err := v.CheckSize(int64(size)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %d bytes: %v, want %q", size, err, want)
+		}
+	}
+	if err := v.CheckSize(int64(len(whole))); err != nil {
+		t.Error(err)
+	}
 	report, err := ImportVectors(t.Context(), open(t), bytes.NewReader(fbin(2, []float32{1, 2}, []float32{0, float32(math.NaN())}, []float32{1, 1})),
 		RowsFloat32, &Options{Scope: engine.Scope{Agent: "a"}})
 	if err != nil || report.Stored != 2 || report.Skipped != 1 || report.Errors[0].ID != "1" {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
@@ -235,6 +237,74 @@ func TestFullDisk(t *testing.T) {
 	}
 	closes(t, w.db)
 	w.recovers(t)
+}
+
+// TestFullDiskAnywhere has the disk full from each change of a workload on, so that
+// nothing can be written or made and all else goes on: whatever was acknowledged can
+// be read on the disk while it is full, and everything goes on when there is room. A
+// sample takes one change in several.
+func TestFullDiskAnywhere(t *testing.T) {
+	const sample = 12
+	seed := newSeed(t)
+	script := func(w *world) error {
+		return singles(context.Background(), w, rand.New(rand.NewPCG(seed, 1)))
+	}
+	count := newWorld()
+	if err := script(count); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, count.db)
+	total := count.disk.Ops()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for n := 1; n <= total; n++ {
+		if soak(t) == 0 && rng.IntN(sample) != 0 {
+			continue
+		}
+		t.Run(fmt.Sprintf("change %d of %d", n, total), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			full := func(op crashfs.Op) error {
+				switch {
+				case op.N < n:
+				case op.Kind == crashfs.Write && op.N == n: // it takes the last space
+					return (&crashfs.Fault{Kind: op.Kind, Class: op.Class(), Torn: true, Err: syscall.ENOSPC}).Hook(op)
+				case op.Kind == crashfs.Write, op.Kind == crashfs.Create, op.Kind == crashfs.Mkdir:
+					return syscall.ENOSPC
+				}
+				return nil
+			}
+			w.disk.SetHook(full)
+			err := w.runFull(t, script)
+			if err != nil && !fsys.IsFull(err) {
+				t.Errorf("the run ended with %v", err)
+			}
+			o := options(w.disk)
+			o.ReadOnly = true
+			if err := w.verifyAs(t.Context(), o, w.floor()); err != nil && (!errors.Is(err, engine.ErrNotDatabase) || w.floor() != (floor{})) {
+				t.Errorf("read on the full disk: %v", err)
+			}
+			w.disk.SetHook(nil)
+			w.recovers(t)
+		})
+	}
+}
+
+// runFull runs a script on a disk that fills up, until an error ends it, and closes.
+func (w *world) runFull(t *testing.T, script func(*world) error) (err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err = script(w); w.db != nil {
+			closes(t, w.db)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeLimit):
+		t.Fatal("the run hangs")
+	}
+	return err
 }
 
 // TestEveryFailure lets each change to a file fail, alone or with all that

@@ -18,7 +18,7 @@ func (a *app) checkCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		var report engine.Report
-		err := a.use(ctx, func(db *engine.DB) (err error) {
+		err := a.read(ctx, func(db *engine.DB) (err error) {
 			report, err = db.Check(ctx)
 			return err
 		})

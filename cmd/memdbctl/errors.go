@@ -86,6 +86,9 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 			scope.Do = "give --user or --agent"
 		}
 	}
+	if full, ok := errors.AsType[*engine.Error](err); ok && errors.Is(full, engine.ErrDiskFull) {
+		full.Do = "make room on the disk; verbs that only read work meanwhile"
+	}
 	a.warn("%v%s", err, pathHint(err))
 }
 

@@ -32,7 +32,7 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
+		return a.read(ctx, func(db *engine.DB) error {
 			bar := &progress{app: a}
 			defer bar.clear()
 			opts.Progress = func(r exchange.ExportReport) {

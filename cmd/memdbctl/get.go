@@ -25,7 +25,7 @@ func (a *app) getCmd() *cobra.Command {
 	vectorsFlag(cmd, &vectors)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
+		return a.read(ctx, func(db *engine.DB) error {
 			m, err := db.Memories().Get(ctx, scope, args[0])
 			if err != nil {
 				return err

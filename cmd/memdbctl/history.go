@@ -18,7 +18,7 @@ func (a *app) historyCmd() *cobra.Command {
 	scopeFlags(cmd, &scope)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
+		return a.read(ctx, func(db *engine.DB) error {
 			entries, err := db.Memories().History(ctx, scope, args[0])
 			if err != nil {
 				return err

@@ -106,30 +106,18 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	if o.format == "" {
 		o.format = guessFormat(name, in)
 	}
-	vectors := o.format == formatFbin || o.format == formatU8bin
-	if vectors && o.Scope == (engine.Scope{}) {
+	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (engine.Scope{}) {
 		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
 	}
-	if vectors {
-		if err := checkHead(in, exchange.Rows(o.format)); err != nil {
-			return inputError(name, err)
-		}
-	}
-	if o.format == formatJSONL {
-		// Before a database is made. An error comes again when the file is read.
-		head, _ := in.Peek(exchange.TextHead)
-		if err := exchange.CheckText(head); err != nil {
-			return inputError(name, err)
-		}
-		if o.Origin, err = originOf(ctx, file, in); err != nil {
-			return inputError(name, err)
-		}
+	whole, err := o.look(ctx, file, in)
+	if err != nil {
+		return inputError(name, err)
 	}
 	start := a.now()
 	bar := &progress{app: a, name: filepath.Base(name), size: sizeOf(file)}
 	o.Progress = bar.show
 	load := func(db *engine.DB) error {
-		report, err := read(ctx, db, in, &o)
+		report, err := read(ctx, db, whole, &o)
 		took := importTimes{storing: a.now().Sub(start)}
 		if err == nil {
 			took.linking, err = bar.link(ctx, db)
@@ -150,14 +138,46 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	return a.create(ctx, nil, load)
 }
 
-// checkHead looks whether the input begins as a file of vectors does.
-func checkHead(in *bufio.Reader, rows exchange.Rows) error {
+// look refuses what cannot be imported, before a database is made of it, and returns
+// the input as if it had not been looked at.
+func (o *importing) look(ctx context.Context, file io.Reader, in *bufio.Reader) (io.Reader, error) {
+	switch o.format {
+	case formatLocomo:
+		return firstConversation(in)
+	case formatJSONL:
+		head, _ := in.Peek(exchange.TextHead) // an error comes again when the file is read
+		if err := exchange.CheckText(head); err != nil {
+			return nil, err
+		}
+		var err error
+		o.Origin, err = originOf(ctx, file, in)
+		return in, err
+	}
+	return in, checkHead(in, exchange.Rows(o.format), sizeOf(file))
+}
+
+// checkHead looks whether the input begins as a file of vectors does, and whether it is
+// as long as that says. size is 0 where it is not known.
+func checkHead(in *bufio.Reader, rows exchange.Rows, size int64) error {
 	head, err := in.Peek(exchange.VectorHead)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	_, err = exchange.NewVectorReader(bytes.NewReader(head), rows)
+	v, err := exchange.NewVectorReader(bytes.NewReader(head), rows)
+	if err == nil && size > 0 {
+		err = v.CheckSize(size)
+	}
 	return err
+}
+
+// firstConversation reads the first conversation of a file of LoCoMo, which tells that
+// it is one.
+func firstConversation(in io.Reader) (io.Reader, error) {
+	var head bytes.Buffer
+	for _, err := range exchange.ReadLocomo(io.TeeReader(in, &head)) {
+		return io.MultiReader(&head, in), err
+	}
+	return nil, errors.New("it holds no conversation")
 }
 
 // read imports in a format.

@@ -96,11 +96,14 @@ func TestImportRefuses(t *testing.T) {
 	c.fails(exitFailed, "it is a folder; name a file", "import", t.TempDir())
 	c.fails(exitFailed, "UTF-16", "import", c.file("wide.jsonl", "\xff\xfe{\x00"))
 	c.fails(exitFailed, "; unpack it", "import", c.file("small.jsonl.gz", "\x1f\x8b\x08\x00\x00"))
+	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))
+	c.fails(exitFailed, "no JSON list of conversations", "import", c.file("l.jsonl", `{"user":"u","text":"t"}`), "--format", "locomo")
+	c.fails(exitFailed, "conversation 1: ", "import", c.file("other.json", `[{"user":"u","text":"t"}]`))
+	c.fails(exitFailed, "it holds no conversation", "import", c.file("none.json", `[]`))
+	c.fails(exitFailed, "the file ends in row 1 of 2", "import", c.file("cut.fbin", floatRows(2, 1, 2, 3, 4)[:20]), "--agent", "u")
 	if _, err := os.Stat(c.dir); err == nil {
 		t.Error("what can't be read made a database")
 	}
-	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))
-	c.fails(exitFailed, "no JSON list of conversations", "import", c.file("l.jsonl", `{"user":"u","text":"t"}`), "--format", "locomo")
 }
 
 func TestImportEmptyFile(t *testing.T) {

@@ -88,7 +88,7 @@ func (a *app) kvGetCmd() *cobra.Command {
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
+		return a.read(ctx, func(db *engine.DB) error {
 			e, found, err := db.KV().Get(ctx, owner, args[0])
 			switch {
 			case err != nil:
@@ -162,7 +162,7 @@ func (a *app) kvListCmd() *cobra.Command {
 			q.Prefix = args[0]
 		}
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
+		return a.read(ctx, func(db *engine.DB) error {
 			entries, more, err := db.KV().List(ctx, q)
 			if err != nil {
 				return err

@@ -34,7 +34,7 @@ the cursor for --after on the error stream: in words, and with --json as
 			return err
 		}
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
+		return a.read(ctx, func(db *engine.DB) error {
 			page, err := db.Memories().List(ctx, q)
 			if err != nil {
 				return err

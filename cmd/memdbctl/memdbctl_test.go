@@ -400,6 +400,8 @@ func TestNoDatabase(t *testing.T) {
 	c := newCLI(t)
 	c.fails(exitUsage, "; give --user, --agent or --run", "store", "text of nobody")
 	c.fails(exitUsage, "; give --user or --agent", "kv", "put", "key", "1")
+	c.fails(exitUsage, `its role is "boss"`, "store", "text", "--user", "u", "--role", "boss")
+	c.fails(exitUsage, "metadata", "store", "text", "--user", "u", "--metadata", `{"a":`+strings.Repeat(`{"a":`, 40)+"1"+strings.Repeat("}", 41))
 	if _, err := os.Stat(c.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Error("what can't be stored made a folder")
 	}

@@ -34,17 +34,39 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 
 // use calls fn with the database that is there, and closes it.
 func (a *app) use(ctx context.Context, fn func(*engine.DB) error) error {
-	there, err := engine.Exists(a.dir)
+	if err := a.exists(); err != nil {
+		return err
+	}
+	return a.create(ctx, nil, fn)
+}
+
+// read is use for verbs that change nothing: they work also on a full disk.
+func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
+	if err := a.exists(); err != nil {
+		return err
+	}
+	db, err := a.open(ctx, nil)
+	if errors.Is(err, engine.ErrDiskFull) {
+		if db, err = a.open(ctx, &engine.Options{ReadOnly: true}); err == nil {
+			a.note("%s: the disk is full, so the database is opened to be read only, and recalls are not counted; make room on the disk", a.dir)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if !there {
-		return &engine.Error{
+	return closing(db, fn(db))
+}
+
+// exists refuses a folder without a database.
+func (a *app) exists() error {
+	there, err := engine.Exists(a.dir)
+	if err == nil && !there {
+		err = &engine.Error{
 			Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
 			Do: "store or import something, or try: memdbctl demo",
 		}
 	}
-	return a.create(ctx, nil, fn)
+	return err
 }
 
 // create is use for verbs that make a database where there is none.

@@ -49,7 +49,7 @@ func (a *app) recallQueries(ctx context.Context, name string, defaults engine.Qu
 		return err
 	}
 	defer done(in)
-	return a.use(ctx, func(db *engine.DB) error {
+	return a.read(ctx, func(db *engine.DB) error {
 		return a.answer(ctx, db, name, in, defaults)
 	})
 }

@@ -70,7 +70,7 @@ and the times that half and 99% of them take go to stderr.`
 }
 
 func (a *app) recall(ctx context.Context, q engine.Query) error {
-	return a.use(ctx, func(db *engine.DB) error {
+	return a.read(ctx, func(db *engine.DB) error {
 		r, err := db.Memories().Recall(ctx, q)
 		if err != nil {
 			return err

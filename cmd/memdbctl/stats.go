@@ -21,7 +21,7 @@ func (a *app) statsCmd() *cobra.Command {
 	cmd.Args = exactly(0, "no argument")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
+		return a.read(ctx, func(db *engine.DB) error {
 			s, err := db.Stats(ctx)
 			if err != nil {
 				return err

@@ -43,6 +43,9 @@ func (a *app) storeCmd() *cobra.Command {
 			return err
 		}
 		fill(&mem, &patch)
+		if err := mem.Check(); err != nil {
+			return err // likewise
+		}
 		return a.store(cmd.Context(), mem, &opts)
 	}
 	return cmd

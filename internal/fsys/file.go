@@ -34,23 +34,32 @@ func (f *file) Write(p []byte) (n int, err error) {
 	if f.ahead {
 		f.fill(f.end + int64(len(p)))
 	}
-	err = f.fs.guard("write", f.path, f.class, func() (err error) {
+	err = f.write(len(p), func() (err error) {
 		n, err = f.base.Write(p)
 		return err
 	})
 	if err != nil {
-		f.fs.pauseRetry()
+		f.fs.pauseRetry(f.class, err)
 	}
 	f.end += int64(n)
 	return written(n, len(p), err), err
 }
 
 func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
-	err = f.fs.guard("write", f.path, f.class, func() (err error) {
+	err = f.write(len(p), func() (err error) {
 		n, err = f.base.WriteAt(p, off)
 		return err
 	})
 	return written(n, len(p), err), err
+}
+
+// write guards a write of n bytes, for which there must be room.
+func (f *file) write(n int, change func() error) error {
+	if err := f.fs.keep("write", f.path, f.class, n); err != nil {
+		return err
+	}
+	f.fs.room.spend(n)
+	return f.fs.guard("write", f.path, f.class, change)
 }
 
 // written keeps the promise of io.Writer where a failed or withheld write is
@@ -93,6 +102,7 @@ func (f *file) fill(upto int64) {
 		return
 	}
 	ahead := min(max(f.end, leastAhead), mostAhead)
+	f.fs.room.spend(int(ahead))
 	if _, err := f.base.WriteAt(zeros[:ahead], upto); err != nil {
 		f.ahead = false // the disk may still have room for what is to be written
 		return

@@ -26,7 +26,8 @@
 // see [FS.PaceRetries].
 //
 // FS also adds two syncs of the directory where Pebble replaces a marker,
-// without which the crash of a file system that reorders could lose it.
+// without which the crash of a file system that reorders could lose it, and keeps
+// what can wait from taking the last free space, see [FS.KeepFree].
 //
 // Reads go on throughout. Pebble handles a failed removal, flush or compaction
 // by itself, so none of these poison, but for the time of its Open: see
@@ -69,11 +70,12 @@ type FS struct {
 	failure atomic.Pointer[Failure]
 	strict  atomic.Bool
 	// ram holds the tables flushed after poisoning, by their flattened paths.
-	ram *vfs.MemFS
+	ram  *vfs.MemFS
+	room room
 
 	mu       sync.Mutex
 	onPoison []func(error)
-	pace     func()
+	pace     func(kept bool)
 	locks    map[*heldLock]struct{}
 }
 
@@ -146,19 +148,21 @@ func (f *FS) Strict(on bool) { f.strict.Store(on) }
 // PaceRetries has wait called whenever a file could not be created or written
 // and the caller hears of it: Pebble retries a failed flush or compaction at
 // once and for ever. Some tens of milliseconds keep that from taking a core,
-// and delay Close by no more. Waiting needs a timer, which is the owner's.
-func (f *FS) PaceRetries(wait func()) {
+// and delay Close by no more. kept tells that it is a compaction which was refused
+// its space, see [FS.KeepFree]: it may wait for longer, since each try writes what
+// there is above the floor. Waiting needs a timer, which is the owner's.
+func (f *FS) PaceRetries(wait func(kept bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pace = wait
 }
 
-func (f *FS) pauseRetry() {
+func (f *FS) pauseRetry(c class, err error) {
 	f.mu.Lock()
 	wait := f.pace
 	f.mu.Unlock()
 	if wait != nil {
-		wait()
+		wait(c == plain && IsKept(err))
 	}
 }
 

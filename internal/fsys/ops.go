@@ -27,7 +27,7 @@ func (f *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 		return f.base.Create(name, category)
 	})
 	if err != nil {
-		f.pauseRetry()
+		f.pauseRetry(c, err)
 	}
 	return created, err
 }
@@ -51,6 +51,9 @@ func (f *FS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCatego
 // only after poisoning.
 func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error)) (vfs.File, error) {
 	var base vfs.File
+	if err := f.keep(op, name, c, 0); err != nil {
+		return nil, err
+	}
 	err := f.guard(op, name, c, func() error {
 		opened, err := open()
 		if err == nil {

@@ -73,7 +73,7 @@ func options(t *testing.T, fs vfs.FS) *pebble.Options {
 func newRig(t *testing.T, mem *vfs.MemFS) *rig {
 	r := &rig{t: t, mem: mem, disk: crashfs.Wrap(mem, nil)}
 	r.seam = fsys.New(r.disk)
-	r.seam.PaceRetries(func() { time.Sleep(10 * time.Millisecond) })
+	r.seam.PaceRetries(func(bool) { time.Sleep(10 * time.Millisecond) })
 	return r
 }
 

@@ -1,6 +1,7 @@
 // Package crashfs is a file system for tests that shows every change to a hook
 // before it is made, so that a test can clone the folder as a crash at that
 // instant would leave it, or make the change fail.
+// A [Quota] is a disk of a size that the test sets.
 //
 // A crash is simulated by [vfs.MemFS.CrashClone]: what was synced is in the
 // clone, of the rest a chosen share. An injected failure is described by a
