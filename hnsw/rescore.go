@@ -112,10 +112,14 @@ func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
 }
 
 // take makes r.ids the next of the candidates to be scored again, and returns the
-// others: as many as the best lack, then a few at a time, since each of them may raise
+// others: as many as the best lack and a few more, which find what the bar, right in all
+// but a few cases, would leave out; then a few at a time, since each of them may raise
 // the bar. It leaves out those that don't pass it.
 func (r *searcher) take(candidates []candidate, best *topK, step int, passes func(candidate) bool) []candidate {
-	room := max(step, min(best.k-len(best.hits), batch))
+	room := step
+	if missing := best.k - len(best.hits); missing > room {
+		room = min(missing+step, batch)
+	}
 	r.ids = r.ids[:0]
 	for i, c := range candidates {
 		if len(r.ids) == room {
