@@ -3,7 +3,7 @@ package simd
 import "math"
 
 // What a query, or a row that is added, goes through before it is compared with many
-// takes a tenth of a short search in Go alone.
+// takes a tenth of a short search in Go alone. On arm64 it is Go.
 
 // SquaredNorm returns a vector's squared length, in float64, where the square of a
 // float32 is exact. All levels add in the same order, and so give the same.
