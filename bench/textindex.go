@@ -113,11 +113,10 @@ func (t *textIndex) Add(_ context.Context, docs []peer.Document) (err error) {
 func (t *textIndex) analyze(out *invindex.Doc, d *peer.Document) {
 	t.doc.Reset()
 	t.doc.Add(t.analyzer, d.Text, 1)
-	terms := t.doc.Terms()
-	out.Terms = make([]invindex.Term, len(terms))
-	for i, term := range terms {
-		out.Terms[i] = invindex.Term{Text: term.Term, Freq: term.Freq}
-	}
+	out.Terms = make([]invindex.Term, 0, t.doc.Len())
+	t.doc.Each(func(term string, freq uint32) {
+		out.Terms = append(out.Terms, invindex.Term{Text: term, Freq: freq})
+	})
 	out.Length = t.doc.Length()
 	out.Values = []invindex.Value{{Field: fieldScope, Key: d.Scope}}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"iter"
 	"slices"
@@ -123,17 +122,7 @@ func recordFlags(b []byte) uint64 {
 // lives calls fn with the Seq of each memory of an owner that has or had this ID,
 // or one of the same hash, until it returns an error; errStop is none.
 func (tx *Tx) lives(owner uint32, id string, fn func(seq uint64) error) error {
-	prefix := binary.BigEndian.AppendUint32(tx.db.keys.ids(id), owner)
-	if !tx.db.written.mayHold(prefix) {
-		return nil
-	}
-	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
-		_, seq, ok := parseIDKey(key)
-		if !ok {
-			return corruptKey("ID", key)
-		}
-		return fn(seq)
-	})
+	err := tx.holders(owner, id, func(c claim) error { return fn(c.seq) })
 	if errors.Is(err, errStop) {
 		err = nil
 	}

@@ -63,15 +63,10 @@ func (m Memories) History(ctx context.Context, s Scope, id string) (entries []Hi
 func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) {
 	var entries []HistoryEntry
 	owners := map[uint32]bool{}
-	prefix := tx.db.keys.ids(id)
-	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
-		owner, seq, ok := parseIDKey(key)
-		if !ok {
-			return corruptKey("ID", key)
-		}
-		of, err := tx.lifeOf(owner, seq, id, s)
+	err := tx.holders(anyOwner, id, func(c claim) error {
+		of, err := tx.lifeOf(c.owner, c.seq, id, s)
 		if len(of) > 0 {
-			owners[owner] = true
+			owners[c.owner] = true
 			entries = append(entries, of...)
 		}
 		return err

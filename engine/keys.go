@@ -47,8 +47,9 @@ const (
 // keyspace makes keys of one database: it knows the generation of each kind and
 // the seed of its hashes, which keeps a caller from choosing IDs that collide.
 type keyspace struct {
-	gen  [256]uint16
-	seed uint64
+	gen    [256]uint16
+	seed   uint64
+	cipher idCipher // of the seed
 }
 
 func (ks *keyspace) header(kind byte, size int) []byte {
@@ -120,7 +121,8 @@ func parseVersion(k []byte, at int) (version, bool) {
 	}, true
 }
 
-// ids is the prefix of every memory, in any owner, that has or had this ID.
+// ids is the prefix of every memory, in any owner, that has or had this ID, but for those
+// that got it of the database.
 func (ks *keyspace) ids(id string) []byte {
 	h := ks.hash(id)
 	return append(ks.header(kindID, hashSize+12), h[:]...)

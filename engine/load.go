@@ -131,6 +131,9 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 		}
 	}
 	db.keys.seed = id.HashSeed
+	if db.keys.cipher, err = newIDCipher(id.HashSeed); err != nil {
+		return &Error{Kind: ErrFailed, What: doingOpen(db.dir), Cause: err}
+	}
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
 		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
 	}
@@ -206,7 +209,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	if !id.Created {
 		id.Created, changed = true, true
 	}
-	if id.Layout < layoutVersion { // nothing in the store differs until a chunk is sealed
+	if id.Layout < layoutVersion { // what an older one wrote is read as it is
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
 	fingerprint := db.analyzer.Fingerprint()

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
 // Memories are the memories of a database, seen through a transaction
@@ -233,13 +231,8 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *record, e
 		return live{}, nil, err
 	}
 	owners := 0
-	prefix := tx.db.keys.ids(id)
-	err = kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
-		_, seq, ok := parseIDKey(key)
-		if !ok {
-			return corruptKey("ID", key)
-		}
-		l, alive := tx.at(seq)
+	err = tx.holders(anyOwner, id, func(c claim) error {
+		l, alive := tx.at(c.seq)
 		if !alive || l.expired(tx.now) {
 			return nil
 		}

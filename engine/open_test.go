@@ -127,12 +127,12 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(t *testing.T, fs vfs.FS)
 		want  error
 	}{
-		{"newer layout", edit(`"layout": 2`, `"layout": 99`), ErrNewerLayout},
+		{"newer layout", edit(`"layout": 3`, `"layout": 99`), ErrNewerLayout},
 		{"damaged JSON", edit(`{`, `[`), ErrCorrupt},
 		{"other magic", edit(`"memdb"`, `"other"`), ErrCorrupt},
 		{"empty identity", truncate("db/memdb.json", 0), ErrCorrupt},
 		{"half an identity", truncate("db/memdb.json", 40), ErrCorrupt},
-		{"no layout", edit(`"layout": 2`, `"layout": 0`), ErrCorrupt},
+		{"no layout", edit(`"layout": 3`, `"layout": 0`), ErrCorrupt},
 		{"hash seed of another database", func(t *testing.T, fs vfs.FS) {
 			b := regexp.MustCompile(`"hash_seed": "\d+"`).ReplaceAll(readAll(t, fs, "db/memdb.json"), []byte(`"hash_seed": "42"`))
 			writeAll(t, fs, "db/memdb.json", b)

@@ -29,7 +29,7 @@ type point struct {
 
 // keys are those of the point's state. A rebuild may have gone on to others.
 func (p *point) keys(db *DB) *keyspace {
-	ks := &keyspace{seed: db.keys.seed}
+	ks := &keyspace{seed: db.keys.seed, cipher: db.keys.cipher}
 	for _, kind := range kinds {
 		switch kind {
 		case kindText:

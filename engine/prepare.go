@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type prepared struct {
 	access   access      // of an import
 	pending  bool        // its text is still to be embedded
 	learned  bool        // the embedder made the vector of the default space
+	random   uint64      // of its ID, if that was not given
 	explicit givenFields
 	content  *[hashSize]byte // what dedupKey has computed
 }
@@ -90,7 +92,7 @@ func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
 		p.rec.updated = p.rec.created
 	}
 	if p.rec.id == "" {
-		if p.rec.id, err = newID(); err != nil {
+		if p.random, err = random(); err != nil {
 			return nil, err
 		}
 	}
@@ -109,12 +111,13 @@ func (r *record) setImportance(v *float64) {
 	r.flags |= flagAutoImportance
 }
 
-func newID() (string, error) {
+// random are the random bits of an ID.
+func random() (uint64, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return "", &Error{Kind: ErrFailed, What: "make an ID", Cause: err}
+		return 0, &Error{Kind: ErrFailed, What: "make an ID", Cause: err}
 	}
-	return id.String(), nil
+	return binary.BigEndian.Uint64(id[:]), nil
 }
 
 var bags = sync.Pool{New: func() any { return new(analysis.Bag) }}
@@ -134,11 +137,10 @@ func (db *DB) analyse(p *prepared) error {
 			bag.Add(db.analyzer, s, f.weight)
 		}
 	}
-	terms := bag.Terms()
-	p.terms = make([]invindex.Term, len(terms))
-	for i, t := range terms {
-		p.terms[i] = invindex.Term{Text: t.Term, Freq: t.Freq}
-	}
+	p.terms = make([]invindex.Term, 0, bag.Len())
+	bag.Each(func(term string, freq uint32) {
+		p.terms = append(p.terms, invindex.Term{Text: term, Freq: freq})
+	})
 	p.length = bag.Length()
 	p.values = metadataValues(nil, "", meta, meta)
 	// Fields get their numbers in this order, the same in every run.

@@ -33,6 +33,9 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	}
 	tx.next.seq++
 	seq := tx.next.seq
+	if !p.explicit.id {
+		p.rec.id = tx.db.keys.cipher.seal(p.random, owner, seq)
+	}
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return Stored{}, err
 	}
@@ -151,39 +154,26 @@ func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
 
 // findID is the live memory of an owner with this ID.
 func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
-	prefix := binary.BigEndian.AppendUint32(tx.db.keys.ids(id), owner)
-	if !tx.db.written.mayHold(prefix) {
-		return live{}, false, nil
-	}
 	var found live
 	var ok bool
-	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
-		_, seq, valid := parseIDKey(key)
-		if !valid {
-			return corruptKey("ID", key)
+	err := tx.holders(owner, id, func(c claim) error {
+		l, alive := tx.at(c.seq)
+		if !alive || l.owner != owner {
+			return nil
 		}
-		if l, alive := tx.at(seq); alive {
+		rec, err := tx.record(l.version)
+		switch {
+		case err != nil:
+			return err
+		case rec.id == id:
 			found, ok = l, true
+		case c.indexed: // it was only the hash that matched
+			return invalid(fmt.Sprintf("look up memory %q", truncate(id)),
+				fmt.Sprintf("its hash is that of %q", truncate(rec.id)), "choose another ID")
 		}
 		return nil
 	})
-	if err != nil || !ok {
-		return live{}, false, storeError("look up an ID", err)
-	}
-	return found, true, tx.verifyID(found, id)
-}
-
-// verifyID makes sure that it was not only the hash of the ID that matched.
-func (tx *Tx) verifyID(l live, id string) error {
-	rec, err := tx.record(l.version)
-	if err != nil {
-		return err
-	}
-	if rec.id != id {
-		return invalid(fmt.Sprintf("look up memory %q", truncate(id)),
-			fmt.Sprintf("its hash is that of %q", truncate(rec.id)), "choose another ID")
-	}
-	return nil
+	return found, ok, storeError("look up an ID", err)
 }
 
 // findDuplicate is the lowest live memory with the same content.
@@ -240,8 +230,10 @@ func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 	if err := tx.write(p, pv); err != nil {
 		return err
 	}
-	if err := tx.setListed(tx.db.keys.id(p.rec.id, owner, seq)); err != nil {
-		return err
+	if p.explicit.id {
+		if err := tx.setListed(tx.db.keys.id(p.rec.id, owner, seq)); err != nil {
+			return err
+		}
 	}
 	if p.access != (access{}) {
 		if err := tx.merge(tx.db.keys.stats(owner, seq), p.access.encode()); err != nil {
@@ -457,7 +449,8 @@ func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, err
 
 // numberValue is the filter key of an interned name.
 func numberValue(num uint32) string {
-	return string(binary.AppendUvarint(nil, uint64(num)))
+	var b [binary.MaxVarintLen32]byte
+	return string(b[:binary.PutUvarint(b[:], uint64(num))])
 }
 
 // giveNumber is the number of a name, newly given if it has none and there is room.

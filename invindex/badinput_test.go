@@ -128,7 +128,7 @@ func TestNewerVersion(t *testing.T) {
 	}
 	record := AppendDoc(nil, &Doc{})
 	record[0] = numberedVersion + 1
-	if _, _, err := DecodeDoc(record); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "version 3") {
+	if _, _, err := DecodeDoc(record); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "version 5") {
 		t.Errorf("a forward record: error %v", err)
 	}
 }

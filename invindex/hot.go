@@ -47,7 +47,7 @@ func (c *hotChunk) add(slot uint16, d *Doc) {
 			var n int
 			l, n = c.values.insert(string(k))
 			grown += n
-		} else if l.last() == slot {
+		} else if l.last == slot {
 			continue // a document may name a value twice
 		}
 		grown += l.add(newPosting(slot, 1))
@@ -67,11 +67,17 @@ func (c *hotChunk) addTerms(slot uint16, window int, terms []Term) (grown int) {
 	c.terms.findEach(terms, &lists)
 	for i, t := range terms {
 		l := lists[i]
-		if l == nil {
+		switch {
+		case l == nil:
+			if c.terms.find(t.Text) != nil {
+				continue // it stands twice in the batch
+			}
 			var n int
 			l, n = c.terms.insert(t.Text)
 			grown += n
-		} else if int(l.window) != window {
+		case l.last == slot:
+			continue
+		case int(l.last>>windowBits) != window:
 			grown += l.closeWindows(window, c.length)
 		}
 		grown += l.add(newPosting(slot, t.Freq))

@@ -35,8 +35,8 @@ type list struct {
 	// pointer, because a slice header would double the size of a rare term.
 	array  atomic.Pointer[posting]
 	n      atomic.Uint32
-	size   uint8 // rooms[size] is the array's room; the writer's alone, as what follows
-	window uint8 // of the last posting: looking at that would be a wait for the memory
+	size   uint8  // rooms[size] is the array's room; the writer's alone, as what follows
+	last   uint16 // slot of the last posting: looking at that would be a wait for the memory
 	bounds atomic.Pointer[bounds]
 }
 
@@ -60,12 +60,6 @@ func (l *list) postings() []posting {
 	return unsafe.Slice(l.array.Load(), n) // the array was stored before n
 }
 
-// last returns the slot of the last posting, of a list that is not empty.
-func (l *list) last() uint16 {
-	p := l.postings()
-	return uint16(p[len(p)-1] >> 16)
-}
-
 // add appends a posting and returns the number of bytes by which the list grew.
 func (l *list) add(p posting) int {
 	n, grown := l.n.Load(), 0
@@ -77,7 +71,7 @@ func (l *list) add(p posting) int {
 		l.size++
 	}
 	unsafe.Slice(l.array.Load(), rooms[l.size])[n] = p
-	l.window = uint8(p >> (16 + windowBits))
+	l.last = uint16(p >> 16)
 	l.n.Store(n + 1)
 	return grown
 }

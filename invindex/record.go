@@ -3,7 +3,6 @@ package invindex
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 )
 
 // Term is a word of a document.
@@ -20,7 +19,7 @@ type Value struct {
 
 // Doc is what the index holds of a document.
 type Doc struct {
-	Terms  []Term // in ascending order of Text, each Text once
+	Terms  []Term // in any order; a Text that comes again does not count
 	Length uint32 // weighted number of words, the length that BM25 normalises by
 	Values []Value
 	// Numbers are for FindRange. A field may come more than once; one in the range is
@@ -31,15 +30,19 @@ type Doc struct {
 	Numbered bool
 }
 
-// The first byte of a forward record: without numbers, and with.
+// The first byte of a forward record: without numbers, and with. In those that were
+// written before, the terms ascend: to sort them took longer than to write the record.
 const (
-	recordVersion   = 1
-	numberedVersion = 2
+	sortedVersion         = 1
+	sortedNumberedVersion = 2
+	recordVersion         = 3
+	numberedVersion       = 4
 )
 
 // A term's header byte: bits 0–1 hold how many bytes it shares with the term
-// before it (at most 3), bits 2–5 the length of the rest, bits 6–7 the
-// frequency. The highest length and the frequency 0 say that a uvarint follows.
+// before it (at most 3; 0 where the terms are not sorted), bits 2–5 the length of the
+// rest, bits 6–7 the frequency. The highest length and the frequency 0 say that a
+// uvarint follows.
 const (
 	maxShared    = 3
 	longSuffix   = 15
@@ -47,7 +50,7 @@ const (
 )
 
 // AppendDoc appends the index's part of a forward record: what [Index.Add] needs
-// when a database is opened again. About 6 bytes a term of English.
+// when a database is opened again. About 7 bytes a term of English.
 func AppendDoc(dst []byte, d *Doc) []byte {
 	if d.Numbered {
 		dst = append(dst, numberedVersion)
@@ -56,10 +59,8 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(d.Length))
 	dst = binary.AppendUvarint(dst, uint64(len(d.Terms)))
-	prev := ""
 	for _, t := range d.Terms {
-		dst = appendTerm(dst, prev, t)
-		prev = t.Text
+		dst = appendTerm(dst, t)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(d.Values)))
 	for _, v := range d.Values {
@@ -77,23 +78,21 @@ func AppendDoc(dst []byte, d *Doc) []byte {
 	return dst
 }
 
-func appendTerm(dst []byte, prev string, t Term) []byte {
-	shared := 0
-	for shared < min(maxShared, len(prev), len(t.Text)) && prev[shared] == t.Text[shared] {
-		shared++
-	}
-	suffix := t.Text[shared:]
-	short := min(len(suffix), longSuffix)
-	head := byte(shared | short<<2)
+func appendTerm(dst []byte, t Term) []byte {
 	freq := max(t.Freq, 1)
+	if len(t.Text) < longSuffix && freq <= maxShortFreq {
+		return append(append(dst, byte(len(t.Text))<<2|byte(freq)<<6), t.Text...)
+	}
+	short := min(len(t.Text), longSuffix)
+	head := byte(short) << 2
 	if freq <= maxShortFreq {
 		head |= byte(freq) << 6
 	}
 	dst = append(dst, head)
 	if short == longSuffix {
-		dst = binary.AppendUvarint(dst, uint64(len(suffix)-longSuffix))
+		dst = binary.AppendUvarint(dst, uint64(len(t.Text)-longSuffix))
 	}
-	dst = append(dst, suffix...)
+	dst = append(dst, t.Text...)
 	if freq > maxShortFreq {
 		dst = binary.AppendUvarint(dst, uint64(freq))
 	}
@@ -101,15 +100,17 @@ func appendTerm(dst []byte, prev string, t Term) []byte {
 }
 
 // DecodeDoc reads what AppendDoc wrote, and returns what follows it. The document
-// shares no memory with b. Anything else than a record is ErrCorrupt; a record is
-// read back to equal bytes.
+// shares no memory with b. Anything else than a record is ErrCorrupt. What AppendDoc
+// writes of a document that was read is the record again, if it was none whose terms
+// are sorted.
 func DecodeDoc(b []byte) (Doc, []byte, error) {
 	r := recordReader{rest: b}
 	version := r.byte()
-	if r.err == nil && version != recordVersion && version != numberedVersion {
+	if r.err == nil && (version < sortedVersion || version > numberedVersion) {
 		r.fail("version %d is not known", version)
 	}
-	d := Doc{Numbered: version == numberedVersion}
+	d := Doc{Numbered: version == numberedVersion || version == sortedNumberedVersion}
+	r.sorted = version < recordVersion
 	d.Length = uint32(r.uvarint("length", MaxLength+1))
 	d.Terms = r.terms()
 	d.Values = r.values()
@@ -124,8 +125,9 @@ func DecodeDoc(b []byte) (Doc, []byte, error) {
 
 // recordReader reads a record and keeps the first error.
 type recordReader struct {
-	rest []byte
-	err  error
+	rest   []byte
+	sorted bool // the terms ascend
+	err    error
 }
 
 func (r *recordReader) fail(format string, args ...any) {
@@ -195,7 +197,7 @@ func (r *recordReader) terms() []Term {
 		if r.err != nil {
 			return nil
 		}
-		if i > 0 && string(text[start:from]) >= string(text[from:]) {
+		if r.sorted && i > 0 && string(text[start:from]) >= string(text[from:]) {
 			r.fail("term %d is out of order", i)
 			return nil
 		}
@@ -220,8 +222,12 @@ func (r *recordReader) term(text []byte, prev int) ([]byte, uint32) {
 		r.fail("a term of %d bytes shares %d with one of %d", shared+suffix, shared, from-prev)
 		return text, 0
 	}
+	if !r.sorted && shared > 0 {
+		r.fail("a term shares %d bytes with the one before it", shared)
+		return text, 0
+	}
 	rest := r.bytes(suffix, "text of a term")
-	if shared < maxShared && len(rest) > 0 && shared < from-prev && text[prev+shared] == rest[0] {
+	if r.sorted && shared < maxShared && len(rest) > 0 && shared < from-prev && text[prev+shared] == rest[0] {
 		r.fail("a term shares more than it says")
 		return text, 0
 	}
@@ -284,14 +290,12 @@ func (d *Doc) check() error {
 	if len(d.Numbers) > 0 && !d.Numbered {
 		return fmt.Errorf("%w: a document with %d numbers that are not said to be all", ErrInvalid, len(d.Numbers))
 	}
-	for i, t := range d.Terms {
+	for _, t := range d.Terms {
 		switch {
 		case len(t.Text) > MaxTermBytes:
 			return fmt.Errorf("%w: a term of %d bytes; at most %d are possible", ErrInvalid, len(t.Text), MaxTermBytes)
 		case t.Freq == 0:
 			return fmt.Errorf("%w: term %q has the frequency 0", ErrInvalid, t.Text)
-		case i > 0 && strings.Compare(d.Terms[i-1].Text, t.Text) >= 0:
-			return fmt.Errorf("%w: terms %q and %q are not in ascending order", ErrInvalid, d.Terms[i-1].Text, t.Text)
 		}
 	}
 	for _, v := range d.Values {

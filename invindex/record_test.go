@@ -37,15 +37,26 @@ func TestRecord(t *testing.T) {
 // The bytes of a record are in databases: a change needs a new version.
 func TestRecordGolden(t *testing.T) {
 	d := Doc{Terms: []Term{{"bell", 1}, {"belfry", 300}}, Length: 301, Values: []Value{{2, "v"}}}
-	d.Terms[0], d.Terms[1] = d.Terms[1], d.Terms[0]
-	want := "\x01\xad\x02\x02\x18belfry\xac\x02\x47l\x01\x02\x01v"
+	want := "\x03\xad\x02\x02\x50bell\x18belfry\xac\x02\x01\x02\x01v"
 	if got := AppendDoc(nil, &d); string(got) != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	const numbers = "\x01\xac\x02\x00\x00\x00\x00\x00\x00\xf0\xbf"
 	d.Numbered, d.Numbers = true, []Number{{300, FloatOrder(1)}}
-	want = "\x02" + want[1:] + "\x01\xac\x02\x00\x00\x00\x00\x00\x00\xf0\xbf"
+	want = "\x04" + want[1:] + numbers
 	if got := AppendDoc(nil, &d); string(got) != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	// Those with sorted terms, which are read only.
+	d.Terms[0], d.Terms[1] = d.Terms[1], d.Terms[0]
+	sorted := "\x02\xad\x02\x02\x18belfry\xac\x02\x47l\x01\x02\x01v" + numbers
+	if got, rest, err := DecodeDoc([]byte(sorted)); err != nil || len(rest) > 0 || !reflect.DeepEqual(got, d) {
+		t.Errorf("version 2 is read as %+v, %q, %v", got, rest, err)
+	}
+	d.Numbered, d.Numbers = false, nil
+	sorted = "\x01" + sorted[1:len(sorted)-len(numbers)]
+	if got, rest, err := DecodeDoc([]byte(sorted)); err != nil || len(rest) > 0 || !reflect.DeepEqual(got, d) {
+		t.Errorf("version 1 is read as %+v, %q, %v", got, rest, err)
 	}
 }
 
@@ -60,7 +71,8 @@ func TestRecordDamage(t *testing.T) {
 	}
 	for name, b := range map[string]string{
 		"version 0":               "\x00\x00\x00\x00",
-		"version 3":               "\x03\x00\x00\x00\x00",
+		"version 5":               "\x05\x00\x00\x00\x00",
+		"shares, not sorted":      "\x03\x01\x02\x44b\x45c\x00",
 		"too many numbers":        "\x02\x01\x00\x00\xff\x7f",
 		"a number cut off":        "\x02\x01\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00",
 		"a number's long field":   "\x02\x01\x00\x00\x01\x80\x80\x04\x00\x00\x00\x00\x00\x00\x00",
@@ -95,8 +107,12 @@ func FuzzDecodeDoc(f *testing.F) {
 			}
 			return
 		}
-		if again := AppendDoc(nil, &d); !bytes.Equal(again, b[:len(b)-len(rest)]) {
+		again := AppendDoc(nil, &d)
+		if b[0] >= recordVersion && !bytes.Equal(again, b[:len(b)-len(rest)]) {
 			t.Fatalf("%q was read as %+v, which is %q", b, d, again)
+		}
+		if back, _, err := DecodeDoc(again); err != nil || !reflect.DeepEqual(back, d) {
+			t.Fatalf("%+v was read back as %+v, %v", d, back, err)
 		}
 		if err := New(Config{}).Add(0, &d); err != nil {
 			t.Fatalf("%+v can't be added: %v", d, err)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -93,11 +94,50 @@ func roleShare(role string) float64 {
 }
 
 // countKeywords counts the different keywords in text, up to ImportanceFullKeywords. It runs over every text that is
-// stored, so that a word is looked up only where its first letters and its length are those of a keyword.
+// stored: of most words only the first two letters are looked at.
 func countKeywords(text string) int {
-	var seen uint64
-	count := 0
-	for i := 0; i < len(text) && count < ImportanceFullKeywords; {
+	var c keywordCount
+	begun := -1 // where the word begins that reaches into the block
+	for at := 0; at < len(text) && c.n < ImportanceFullKeywords; {
+		letters, beyond := ascii.Letters(text, at)
+		if beyond != 0 {
+			// A word may go on, or only begin, with a letter beyond ASCII.
+			if begun < 0 {
+				begun = at
+			}
+			at, begun = c.words(text, begun, at+ascii.Block), -1
+			continue
+		}
+		starts := letters &^ (letters << 1)
+		if begun >= 0 {
+			starts &^= 1
+		}
+		if letters>>(ascii.Block-1) == 0 {
+			begun = -1
+		} else if starts != 0 {
+			begun = at + bits.Len64(starts) - 1
+		}
+		for ; starts != 0 && c.n < ImportanceFullKeywords; starts &= starts - 1 {
+			from := at + bits.TrailingZeros64(starts)
+			if len(text)-from >= shortestKeyword && keywordLengths[letterPair(text[from:])] != 0 {
+				c.words(text, from, from+1)
+			}
+		}
+		at += ascii.Block
+	}
+	return c.n
+}
+
+// keywordCount counts different keywords.
+type keywordCount struct {
+	seen uint64
+	n    int
+}
+
+// words counts the words that begin in text[from:upto] and returns where they end. No word reaches over from.
+func (c *keywordCount) words(text string, from, upto int) int {
+	i := from
+	for i < min(len(text), upto) && c.n < ImportanceFullKeywords {
 		from := i
 		for n := 8; n == 8; i += n {
 			n = ascii.SmallLetters(ascii.Eight(text, i) | ascii.CaseBits)
@@ -114,14 +154,12 @@ func countKeywords(text string) int {
 		} else {
 			i++ // what follows a word of ASCII begins none
 		}
-		k, ok := keyword(word)
-		if !ok || seen>>k&1 == 1 {
-			continue
+		if k, ok := keyword(word); ok && c.seen>>k&1 == 0 {
+			c.seen |= 1 << k
+			c.n++
 		}
-		seen |= 1 << k
-		count++
 	}
-	return count
+	return i
 }
 
 // wordEnd is the length of the letters that text begins with.

@@ -75,6 +75,16 @@ func (b *Bag) AddQuery(a *Analyzer, text string, weight uint32) {
 // Length returns the sum of the weights of all tokens, saturating.
 func (b *Bag) Length() uint32 { return b.length }
 
+// Each calls visit for each term, in the order in which they came first. It takes a fraction of the time of Terms.
+func (b *Bag) Each(visit func(term string, freq uint32)) {
+	for i := range b.counts {
+		visit(b.counts[i].entry.term, b.counts[i].freq)
+	}
+}
+
+// Len returns the number of terms.
+func (b *Bag) Len() int { return len(b.counts) }
+
 // Terms returns the terms in byte order, each once. The slice is valid until Reset or Add, its strings for good.
 func (b *Bag) Terms() []TermFreq {
 	if b.sorted {

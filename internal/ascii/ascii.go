@@ -35,3 +35,29 @@ func SmallLetters(w uint64) int {
 	letters := (low + (0x80-'a')*each) &^ (low + (0x7f-'z')*each) &^ w
 	return bits.TrailingZeros64(^letters&top) / 8
 }
+
+// Block is the number of bytes that Letters looks at.
+const Block = 64
+
+// Letters tells of the bytes text[at:at+Block] which are letters, small or capital, and
+// which are beyond ASCII, the first in the lowest bit. Beyond the end of the text there
+// are neither.
+func Letters(text string, at int) (letters, beyond uint64) {
+	for i := range Block / 8 {
+		if at+8*i >= len(text) {
+			break
+		}
+		w := Eight(text, at+8*i)
+		low := w&^top | CaseBits
+		l := (low + (0x80-'a')*each) &^ (low + (0x7f-'z')*each) &^ w & top
+		letters |= gather(l) << (8 * i)
+		beyond |= gather(w&top) << (8 * i)
+	}
+	return letters, beyond
+}
+
+// gather makes the top bits of eight bytes the lowest eight bits.
+func gather(w uint64) uint64 {
+	const each = 0x0102040810204080
+	return w >> 7 * each >> 56
+}

@@ -35,3 +35,28 @@ func TestSmallLetters(t *testing.T) {
 		}
 	}
 }
+
+// TestLetters compares with a look at each byte, for texts of every length to beyond a
+// block.
+func TestLetters(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for n := range 4 * Block {
+		b := make([]byte, n%(Block+20))
+		for i := range b {
+			b[i] = byte(rng.Uint32() >> (n % 3)) // more or fewer beyond ASCII
+		}
+		at := rng.IntN(len(b) + 1)
+		letters, beyond := Letters(string(b), at)
+		for i := range Block {
+			var letter, far bool
+			if at+i < len(b) {
+				c := b[at+i]
+				letter, far = 'a' <= c|CaseBit && c|CaseBit <= 'z', c >= 0x80
+			}
+			if letters>>i&1 == 1 != letter || beyond>>i&1 == 1 != far {
+				t.Fatalf("%q from %d on: letters %064b, beyond ASCII %064b, wrong at %d (seed %d)", b, at, letters, beyond, i, seed)
+			}
+		}
+	}
+}

@@ -71,6 +71,9 @@ func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error
 	if info, err := base.Stat(); err == nil {
 		opened.filled = info.Size() // of one that is used again
 	}
+	if strings.HasSuffix(name, ".sst") {
+		return &table{file: *opened}, nil
+	}
 	return opened, nil
 }
 

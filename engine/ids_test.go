@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+)
+
+func testCipher(t *testing.T, seed uint64) idCipher {
+	t.Helper()
+	c, err := newIDCipher(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestIDs: an ID is a UUID, the same numbers give another with other random bits, and
+// only the database that made it reads it.
+func TestIDs(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	c, other := testCipher(t, 7), testCipher(t, 8)
+	seen := map[string]bool{}
+	for i := range 20_000 {
+		owner, seq, random := rng.Uint32(), rng.Uint64N(1<<seqBits), rng.Uint64()
+		switch i % 4 {
+		case 0:
+			owner, seq = 1, uint64(i)
+		case 1:
+			owner, seq, random = math.MaxUint32, 1<<seqBits-1, math.MaxUint64>>(i%3)
+		case 2:
+			owner, seq = 0, 0
+		}
+		id := c.seal(random, owner, seq)
+		u, err := uuid.Parse(id)
+		if err != nil || u.Version() != idVersion || u.Variant() != uuid.RFC4122 || u.String() != id {
+			t.Fatalf("%q is no UUID of version %d: %v", id, idVersion, err)
+		}
+		if o, s, ok := c.open(id); !ok || o != owner || s != seq {
+			t.Fatalf("%q of %d, %d is read as %d, %d, %t (seed %d)", id, owner, seq, o, s, ok, seed)
+		}
+		if other.says(id, owner, seq) {
+			t.Fatalf("%q is read with another seed (seed %d)", id, seed)
+		}
+		if seen[id] && i%4 != 1 {
+			t.Fatalf("%q comes twice (seed %d)", id, seed)
+		}
+		seen[id] = true
+	}
+	id := c.seal(5, 3, 0x0102030405)
+	for _, wrong := range []string{
+		"", "m1", strings.ToUpper(id) + "0", id[1:], "{" + id[:34] + "}", strings.ReplaceAll(id, "-", ""),
+		id[:14] + "8" + id[15:], id[:19] + "0" + id[20:], strings.Repeat("x", 36), strings.Repeat("-", 36),
+	} {
+		if o, s, ok := c.open(wrong); ok {
+			t.Errorf("%q is read as %d, %d", wrong, o, s)
+		}
+	}
+}
+
+// FuzzOpenID: whatever is read as an ID is the ID of what was read.
+func FuzzOpenID(f *testing.F) {
+	c, err := newIDCipher(7)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(c.seal(5, 3, 4))
+	f.Add("m1")
+	f.Fuzz(func(t *testing.T, id string) {
+		owner, seq, ok := c.open(id)
+		if ok && (seq >= 1<<seqBits || !c.says(strings.ToUpper(id), owner, seq)) {
+			t.Fatalf("%q is read as %d, %d", id, owner, seq)
+		}
+	})
+}
+
+// lives reads the events of an ID.
+func lives(t *testing.T, db *DB, s Scope, id string) (out []string) {
+	t.Helper()
+	for _, h := range mustHistory(t, db.Memories(), s, id) {
+		e := string(h.Event)
+		if h.NewText != nil {
+			e += " " + *h.NewText
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// TestGivenIDs: a memory whose ID was given by the database is found by it in every way,
+// also after its end and an opening, and has no key in the ID index.
+func TestGivenIDs(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	ctx, ada, bob := t.Context(), Scope{User: "ada"}, Scope{User: "bob"}
+	first := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "likes tea"}).ID
+	second := mustStore(t, db.Memories(), Memory{Scope: bob, Text: "likes tea"}).ID
+	if first == second || !db.keys.cipher.says(second, 2, 2) {
+		t.Fatalf("IDs %s and %s", first, second)
+	}
+	// It is taken, for its owner.
+	_, err := db.Memories().Store(ctx, Memory{ID: first, Scope: ada, Text: "likes milk"}, nil)
+	if !errors.Is(err, ErrExists) {
+		t.Errorf("a store under the ID of another memory: %v", err)
+	}
+	st, err := db.Memories().Store(ctx, Memory{ID: first, Scope: ada, Text: "likes milk"}, &StoreOptions{Upsert: true})
+	if err != nil || !st.Updated {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	mustStore(t, db.Memories(), Memory{ID: first, Scope: bob, Text: "bob's own"})
+	if _, err := db.Memories().Get(ctx, Scope{}, first); err == nil {
+		t.Error("an ID of two owners is found without a scope")
+	}
+	if _, err := db.Memories().Get(ctx, bob, second[:35]+"z"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an ID that nothing has: %v", err)
+	}
+	foreign := testCipher(t, db.keys.seed+1).seal(9, 2, 2)
+	mustStore(t, db.Memories(), Memory{ID: foreign, Scope: bob, Text: "of another database"})
+	if err := db.Memories().Delete(ctx, ada, first); err != nil {
+		t.Fatal(err)
+	}
+	again := mustStore(t, db.Memories(), Memory{ID: first, Scope: ada, Text: "likes juice"})
+	if again.ID != first {
+		t.Errorf("stored as %s", again.ID)
+	}
+	for range 2 {
+		for id, text := range map[string]string{second: "likes tea", foreign: "of another database", first: "bob's own"} {
+			if m, err := db.Memories().Get(ctx, bob, id); err != nil || m.Text != text {
+				t.Errorf("%s: %q, %v; want %q", id, m.Text, err, text)
+			}
+		}
+		want := []string{"ADD likes tea", "UPDATE likes milk", "DELETE", "ADD likes juice"}
+		if got := lives(t, db, ada, first); !slices.Equal(got, want) {
+			t.Errorf("history %q, want %q", got, want)
+		}
+		if got := lives(t, db, bob, first); !slices.Equal(got, []string{"ADD bob's own"}) {
+			t.Errorf("bob's history %q", got)
+		}
+		mustCheck(t, db, 4)
+		closeTest(t, db)
+		db = openTest(t, fs, Options{})
+	}
+	if keys := countKeys(t, db, kindID); keys != 3 { // those that were not given by the database
+		t.Errorf("%d keys in the ID index", keys)
+	}
+}
+
+// TestIDsAfterAbort: an ID that was given to what was taken back is of nothing, later, too.
+func TestIDsAfterAbort(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ctx, ada := t.Context(), Scope{User: "ada"}
+	var lost []string
+	for i := range 3 {
+		err := db.Update(ctx, func(tx *Tx) error {
+			st, err := tx.Memories().Store(ctx, Memory{Scope: ada, Text: fmt.Sprint("lost ", i)}, nil)
+			lost = append(lost, st.ID)
+			if err != nil {
+				return err
+			}
+			return errStop
+		})
+		if !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+	}
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "kept"})
+	for i, id := range lost {
+		if slices.Contains(lost[:i], id) {
+			t.Errorf("%s was given twice", id)
+		}
+		if m, err := db.Memories().Get(ctx, ada, id); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s, which was taken back, is %+v, %v", id, m, err)
+		}
+	}
+	mustCheck(t, db, 1)
+}
+
+// TestIDsOfLayout2: memories that got random IDs, with a key each in the ID index, are
+// found as before, and one that has such a key beside an ID that says itself is found once.
+func TestIDsOfLayout2(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ctx, ada := t.Context(), Scope{User: "ada"}
+	old := mustStore(t, db.Memories(), Memory{ID: uuid.NewString(), Scope: ada, Text: "old"})
+	both := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "both"})
+	err := db.Update(ctx, func(tx *Tx) error {
+		tx.change()
+		return tx.setListed(tx.db.keys.id(both.ID, 1, both.Seq))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{old.ID, both.ID} {
+		if _, err := db.Memories().Get(ctx, Scope{}, id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if got := lives(t, db, ada, id); len(got) != 1 {
+			t.Errorf("%s: history %q", id, got)
+		}
+	}
+	mustCheck(t, db, 2)
+}
