@@ -2,6 +2,7 @@ package hnsw
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -40,9 +41,10 @@ type beam struct {
 	within  *Set
 	visible func(slot uint32) bool
 
-	found []candidate
-	shown int // of found, those not hidden
-	next  int // none before it is unexpanded
+	found  []candidate
+	shown  int // of found, those not hidden
+	next   int // none before it is unexpanded
+	expand int // so many of found, the best, are expanded
 
 	starts []candidate // see approach
 
@@ -63,7 +65,7 @@ func newBeam(x *Index) *beam {
 
 // reset prepares for another walk with the same query.
 func (b *beam) reset(ef int) {
-	b.ef, b.shown, b.next, b.steps = ef, 0, 0, 0
+	b.ef, b.shown, b.next, b.steps, b.expand = ef, 0, 0, 0, math.MaxInt
 	b.found = b.found[:0]
 	b.visited.reset(b.x.length.Load())
 }
@@ -84,14 +86,25 @@ func (b *beam) scoreOne(slot uint32) float32 {
 // costs some 200 scores.
 const approachEf = 8
 
-// approach returns slots from which to walk in a layer, the best first. They
-// are valid until the next call of it or of keepStarts.
-func (b *beam) approach(entry uint32, top, level int) []candidate {
+// arriveExpand is how many of them a search expands in the layer above the lowest: the
+// walk that follows goes on from all eight. On 1,000,000 rows it finds as much with 20
+// candidates and more, .9321 instead of .9329 with 10, and spares a fifth of those
+// scores.
+const arriveExpand = 3
+
+// approach returns slots from which to walk in a layer, the best first. In the one
+// above it, no more than the best few are expanded. They are valid until the next call
+// of it or of keepStarts.
+func (b *beam) approach(entry uint32, top, level, expand int) []candidate {
 	b.within, b.visible = nil, nil
 	b.starts = append(b.starts[:0], candidate{b.scoreOne(entry), entry})
 	for l := top; l > level; l-- {
 		b.reset(approachEf)
 		b.start(b.starts...)
+		b.expand = approachEf
+		if l == level+1 {
+			b.expand = expand
+		}
 		b.walk(l, math.MaxInt)
 		b.keepStarts()
 	}
@@ -165,7 +178,7 @@ func (b *beam) walk(level, budget int) bool {
 
 // nextCandidate marks the best unexpanded candidate and returns it, or nil.
 func (b *beam) nextCandidate() *candidate {
-	for b.next < len(b.found) {
+	for b.next < min(len(b.found), b.expand) {
 		c := &b.found[b.next]
 		b.next++
 		if c.slot&markExpanded == 0 {
@@ -178,11 +191,21 @@ func (b *beam) nextCandidate() *candidate {
 
 // insertAll scores the slots in ids and inserts those good enough.
 func (b *beam) insertAll() {
+	bar := b.bar()
 	for i, score := range b.score() {
-		if b.shown < b.ef || score > b.found[len(b.found)-1].score {
+		if score > bar {
 			b.insert(score, b.ids[i])
+			bar = b.bar()
 		}
 	}
+}
+
+// bar is what a score must be above to be inserted.
+func (b *beam) bar() float32 {
+	if b.shown < b.ef {
+		return float32(math.Inf(-1))
+	}
+	return b.found[len(b.found)-1].score
 }
 
 // insertPending scores the slots in ids, which the graph does not lead to, inserts
@@ -190,7 +213,7 @@ func (b *beam) insertAll() {
 func (b *beam) insertPending() {
 	for i, score := range b.score() {
 		slot := b.ids[i]
-		if b.shown >= b.ef && score <= b.found[len(b.found)-1].score || b.hides(slot) {
+		if score <= b.bar() || b.hides(slot) {
 			continue
 		}
 		if b.visited.add(slot) {
@@ -293,18 +316,30 @@ func (s *slotSet) add(slot uint32) bool {
 	return true
 }
 
-// addLinks appends to dst the slots of a link list that are new.
+// addLinks appends to dst the slots of a link list that are new. Half of them are, in
+// no order that a processor could predict: it takes no branch on it.
 func (s *slotSet) addLinks(list []atomic.Uint32, dst []uint32) []uint32 {
+	n, t := len(dst), len(s.touched)
+	dst = slices.Grow(dst, len(list))[:n+len(list)]
+	touched := slices.Grow(s.touched, len(list))[:t+len(list)]
 	for i := range list {
-		v := list[i].Load()
-		if v == 0 {
-			break
+		slot := list[i].Load() - 1
+		if slot >= s.limit {
+			if slot == math.MaxUint32 {
+				break // the end of the list
+			}
+			continue
 		}
-		if s.add(v - 1) {
-			dst = append(dst, v-1)
-		}
+		w := &s.words[slot>>6]
+		old := *w
+		*w = old | 1<<(slot&63)
+		dst[n] = slot
+		n += 1 - int(old>>(slot&63)&1)
+		touched[t] = slot >> 6
+		t += 1 - int((old|-old)>>63) // unless it had a member
 	}
-	return dst
+	s.touched = touched[:t]
+	return dst[:n]
 }
 
 func (s *slotSet) has(slot uint32) bool {

@@ -467,7 +467,8 @@ func TestDuplicates(t *testing.T) {
 		}
 	}
 	queries := clustered(rng, 100, 16, 100)
-	if got := recall(t, x, queries, Search{K: 10, Slots: x.Len()}); got < 0.95 {
+	// It is .987 on average, and .94 in one graph of a hundred.
+	if got := recall(t, x, queries, Search{K: 10, Slots: x.Len()}); got < 0.92 {
 		t.Errorf("recall beside duplicates: %.4f", got)
 	}
 }
@@ -904,5 +905,37 @@ func TestManyClusters(t *testing.T) {
 	}
 	if lost > 1 {
 		t.Errorf("%d of %d searches ended in other clusters", lost, clusters)
+	}
+}
+
+// TestAddLinks compares the set that a walk keeps of what it has met with a map.
+func TestAddLinks(t *testing.T) {
+	rng := random(t)
+	var s slotSet
+	for range 100 {
+		limit := 1 + rng.Uint32N(300)
+		s.reset(limit)
+		members := map[uint32]bool{}
+		for range rng.IntN(20) {
+			list := make([]atomic.Uint32, rng.IntN(40))
+			want := []uint32{7} // what was there before
+			for i, ended := 0, false; i < len(list); i++ {
+				link := rng.Uint32N(limit + 10) // 0 ends the list, and some are beyond the limit
+				list[i].Store(link)
+				ended = ended || link == 0
+				if slot := link - 1; !ended && slot < limit && !members[slot] {
+					members[slot] = true
+					want = append(want, slot)
+				}
+			}
+			if got := s.addLinks(list, []uint32{7}); !slices.Equal(got, want) {
+				t.Fatalf("below %d, links %v are new: %v; want %v", limit, list, got, want)
+			}
+		}
+		for slot := range limit {
+			if s.has(slot) != members[slot] {
+				t.Fatalf("slot %d is a member: %v", slot, s.has(slot))
+			}
+		}
 	}
 }

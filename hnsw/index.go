@@ -42,6 +42,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 const (
@@ -301,13 +303,10 @@ func (x *Index) prepare(vec []float32, norm float64, dst []float32) []float32 {
 	if x.cfg.Metric != Cosine {
 		return append(dst, vec...)
 	}
-	inv := 1 / norm
-	dst = slices.Grow(dst, len(vec))
-	out := dst[len(dst) : len(dst)+len(vec)]
-	for i, v := range vec {
-		out[i] = float32(float64(v) * inv)
-	}
-	return dst[:len(dst)+len(vec)]
+	before := len(dst)
+	dst = slices.Grow(dst, len(vec))[:before+len(vec)]
+	simd.Scale(dst[before:], vec, 1/norm)
+	return dst
 }
 
 func (x *Index) store(slot uint32, vec []float32) {
@@ -325,7 +324,7 @@ func (x *Index) store(slot uint32, vec []float32) {
 		vec = x.decoded
 	}
 	if x.cfg.Metric == L2 {
-		row.head[1] = float32(-squaredNorm(vec) / 2)
+		row.head[1] = float32(-simd.SquaredNorm(vec) / 2)
 	}
 	if s := x.sketches.Load(); s.has(slot) {
 		s.store(slot, x.decoded, row.head[1], s.turned)
@@ -390,7 +389,7 @@ type bounds struct {
 }
 
 func (b *bounds) widen(scale float32, vec, decoded []float32) {
-	raise(&b.norm, math.Sqrt(max(squaredNorm(vec), squaredNorm(decoded))))
+	raise(&b.norm, math.Sqrt(max(simd.SquaredNorm(vec), simd.SquaredNorm(decoded))))
 	if scale > 0 {
 		raise(&b.residual, distance(vec, decoded)/float64(scale))
 		raise(&b.scale, float64(scale))

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 func random(t testing.TB) *rand.Rand {
@@ -240,7 +242,7 @@ func TestRowIsWhatWasAdded(t *testing.T) {
 		x := mustNew(t, cfg)
 		vec := randomVector(rng, cfg.Dim)
 		row := mustRow(t, x, mustAdd(t, x, vec))
-		norm, largest := 1.0, largestMagnitude(vec)
+		norm, largest := 1.0, float64(simd.Largest(vec))
 		if cfg.Metric == Cosine {
 			norm = math.Sqrt(exactScore(Dot, vec, vec))
 			if got := exactScore(Dot, row, row); math.Abs(got-1) > 1e-5 {

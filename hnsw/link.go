@@ -172,7 +172,7 @@ func (w *builder) connect(slot uint32, level int) {
 	w.beam.bySketches(w.row)
 	entry, top, _ := g.entryPoint()
 	shared := min(level, top)
-	from := w.beam.approach(entry, top, shared)
+	from := w.beam.approach(entry, top, shared, approachEf)
 	for l := shared; l >= 0; l-- {
 		near := w.nearest(slot, from, l)
 		w.chosen[l] = w.pruner.diverse(near, bias, self, g.room(l), w.chosen[l][:0])

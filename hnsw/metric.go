@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 // Metric says how two vectors are compared. Scores are higher for what is
@@ -97,7 +99,7 @@ func checkedNorm(vec []float32, dim int, m Metric) (float64, error) {
 	if dim != 0 && len(vec) != dim || len(vec) == 0 || len(vec) > MaxDim {
 		return 0, &DimensionError{Got: len(vec), Want: dim}
 	}
-	sum := squaredNorm(vec)
+	sum := simd.SquaredNorm(vec)
 	if math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return 0, notFinite(vec)
 	}

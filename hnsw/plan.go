@@ -92,7 +92,7 @@ func (r *searcher) plan(s *Search) plan {
 	if p.way == Flat {
 		return p
 	}
-	p.from = r.beam.approach(entry, top, 0)
+	p.from = r.beam.approach(entry, top, 0, arriveExpand)
 	if s.Strategy == Planned && s.Within != nil && p.share < nearlyAll {
 		p.way = p.cheapest(r.nearShare(p.from, s))
 	}

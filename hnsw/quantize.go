@@ -33,63 +33,22 @@ func codeStride(dim int) uintptr { return (simd.CodeHeader + uintptr(dim) + 7) &
 // and returns the step.
 func quantize(vec []float32, codes []uint8) (scale float64) {
 	codes = codes[:len(vec)]
-	largest := largestMagnitude(vec)
+	largest := float64(simd.Largest(vec))
 	if largest == 0 {
 		for i := range codes {
 			codes[i] = codeZero
 		}
 		return 0
 	}
-	inv := codeMax / largest
-	for i, v := range vec {
-		codes[i] = uint8(round(float64(v)*inv) + codeZero)
+	simd.Round8(vec, codeMax/largest, unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(codes))), len(codes)))
+	for i := range codes {
+		codes[i] ^= codeZero // which adds the offset to a signed byte
 	}
 	return largest / codeMax
 }
 
-// round returns the integer nearest to a number of small magnitude: added to a
-// number so large that its last bit is worth one, it is rounded by that.
-func round(v float64) int32 {
-	const large = 3 << 51
-	return int32(math.Float64bits(v + large))
-}
-
-// largestMagnitude compares magnitudes by their bits, whose order is theirs.
-func largestMagnitude(vec []float32) float64 {
-	const sign = 1 << 31
-	var a, b, c, d uint32
-	for len(vec) >= 4 {
-		a = max(a, math.Float32bits(vec[0])&^sign)
-		b = max(b, math.Float32bits(vec[1])&^sign)
-		c = max(c, math.Float32bits(vec[2])&^sign)
-		d = max(d, math.Float32bits(vec[3])&^sign)
-		vec = vec[4:]
-	}
-	for _, v := range vec {
-		a = max(a, math.Float32bits(v)&^sign)
-	}
-	return float64(math.Float32frombits(max(a, b, c, d)))
-}
-
-// squaredNorm returns a vector's squared length, in four chains of additions that
+// distance returns the distance of two vectors, in four chains of additions that
 // don't wait for each other.
-func squaredNorm(vec []float32) float64 {
-	var a, b, c, d float64
-	for len(vec) >= 4 {
-		s, t, u, v := float64(vec[0]), float64(vec[1]), float64(vec[2]), float64(vec[3])
-		a += s * s
-		b += t * t
-		c += u * u
-		d += v * v
-		vec = vec[4:]
-	}
-	for _, v := range vec {
-		a += float64(v) * float64(v)
-	}
-	return a + b + (c + d)
-}
-
-// distance returns the distance of two vectors, likewise.
 func distance(x, y []float32) float64 {
 	y = y[:len(x)]
 	var a, b, c, d float64

@@ -1,9 +1,6 @@
 package hnsw
 
-import (
-	"math"
-	"testing"
-)
+import "testing"
 
 func TestSignedCodes(t *testing.T) {
 	rng := random(t)
@@ -24,21 +21,6 @@ func TestSignedCodes(t *testing.T) {
 			if int(got[i]) != int(c)-codeZero {
 				t.Fatalf("code %d is %d; want %d", c, got[i], int(c)-codeZero)
 			}
-		}
-	}
-}
-
-func TestRound(t *testing.T) {
-	rng := random(t)
-	for range 10_000 {
-		v := (2*rng.Float64() - 1) * 200
-		if got, want := round(v), int32(math.RoundToEven(v)); got != want {
-			t.Fatalf("round(%v) is %d; want %d", v, got, want)
-		}
-	}
-	for _, v := range []float64{0, 0.5, -0.5, 1.5, -1.5, 126.5, -127} {
-		if got, want := round(v), int32(math.RoundToEven(v)); got != want {
-			t.Fatalf("round(%v) is %d; want %d", v, got, want)
 		}
 	}
 }

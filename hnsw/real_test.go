@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 // realEmbeddings reads embeddings of text by a learned model, 1,024 components
@@ -37,7 +39,7 @@ func realEmbeddings(t *testing.T) [][]float32 {
 // perturbed adds noise of that length to a vector.
 func perturbed(rng *rand.Rand, v []float32, length float64) []float32 {
 	out := make([]float32, len(v))
-	scale := length * math.Sqrt(squaredNorm(v)/float64(len(v)))
+	scale := length * math.Sqrt(simd.SquaredNorm(v)/float64(len(v)))
 	for i := range v {
 		out[i] = v[i] + float32(rng.NormFloat64()*scale)
 	}
@@ -112,7 +114,7 @@ func checkRecall(t *testing.T, by string, x *Index, queries [][]float32, cases .
 // mean square.
 func outlier(vecs [][]float32) (mean float64) {
 	for _, v := range vecs {
-		mean += largestMagnitude(v) / math.Sqrt(squaredNorm(v)/float64(len(v))) / float64(len(vecs))
+		mean += float64(simd.Largest(v)) / math.Sqrt(simd.SquaredNorm(v)/float64(len(v))) / float64(len(vecs))
 	}
 	return mean
 }

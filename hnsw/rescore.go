@@ -70,48 +70,19 @@ func (r *searcher) setQuery(query []float32, norm float64) {
 // and whether its codes are large enough not to be coarse.
 func (b *beam) setQuery(vec []float32) (residual float64, large bool) {
 	q := &b.query
-	largest := largestMagnitude(vec)
+	largest := float64(simd.Largest(vec))
 	q.Scale, q.Sum = float32(largest/codeMax), 0
 	if q.Scale == 0 {
 		clear(q.Codes)
-		return math.Sqrt(squaredNorm(vec)), false
+		return math.Sqrt(simd.SquaredNorm(vec)), false
 	}
 	if largest > float64(q.Scale)*(codeMax+0.25) {
 		// The scale is so small that it has few digits.
 		q.Scale = math.Nextafter32(q.Scale, 1)
 	}
-	sum, magnitudes, left := roundSigned(vec, 1/float64(q.Scale), q.Codes)
-	q.Sum = sum
-	return math.Sqrt(left) * float64(q.Scale), int(magnitudes) >= len(vec)
-}
-
-// roundSigned rounds the components of a vector, each times inv, to codes, and
-// returns the sums of those, of their magnitudes, and of the squares of what is
-// left. It does two at a time, so that no addition waits for the one before.
-func roundSigned(vec []float32, inv float64, codes []int8) (sum, magnitudes int32, left float64) {
-	var other float64
-	for len(vec) >= 2 && len(codes) >= 2 {
-		v, w := float64(vec[0])*inv, float64(vec[1])*inv
-		a, b := round(v), round(w)
-		codes[0], codes[1] = int8(a), int8(b)
-		sum += a + b
-		magnitudes += max(a, -a) + max(b, -b)
-		v -= float64(a)
-		w -= float64(b)
-		left += v * v
-		other += w * w
-		vec, codes = vec[2:], codes[2:]
-	}
-	if len(vec) == 1 && len(codes) == 1 {
-		v := float64(vec[0]) * inv
-		a := round(v)
-		codes[0] = int8(a)
-		sum += a
-		magnitudes += max(a, -a)
-		v -= float64(a)
-		left += v * v
-	}
-	return sum, magnitudes, left + other
+	rounded := simd.Round8(vec, 1/float64(q.Scale), q.Codes)
+	q.Sum = rounded.Sum
+	return math.Sqrt(rounded.Left) * float64(q.Scale), int(rounded.Magnitudes) >= len(vec)
 }
 
 // slack returns by how much the key of a row's codes may be off.
@@ -129,7 +100,7 @@ func (p *probe) rowSlack(scale float32) float64 {
 // their codes, by their exact scores. It leaves out only those that the slack
 // of their keys keeps from being among them.
 func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
-	best := topK{k: k}
+	best := topK{k: k, hits: make([]Hit, 0, min(k, len(candidates)))}
 	codes := r.x.codes.table.Load()
 	passes := func(c candidate) bool {
 		scale := *(*float32)(codes.At(c.slot & slotMask))
@@ -149,7 +120,8 @@ func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
 }
 
 // take makes r.ids the next of the candidates to be scored again, and returns the
-// others: as many as the best lack, then a few at a time, since each of them may raise
+// others: as many as the best lack and a few more, which find what the bar, right in all
+// but a few cases, would leave out; then a few at a time, since each of them may raise
 // the bar. It leaves out those that don't pass it.
 func (r *searcher) take(candidates []candidate, best *topK, step int, passes func(candidate) bool) []candidate {
 	room := step
@@ -204,8 +176,15 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 	return nil
 }
 
+// keptAhead is how many rows that are kept are on their way while one is scored.
+const keptAhead = 3
+
 func (r *searcher) scoreTruth(ids []uint32, out []float32) (err error) {
+	ahead := 0
 	for i, id := range ids {
+		for ; r.x.kept != nil && ahead < min(i+keptAhead+1, len(ids)); ahead++ {
+			r.x.kept.prefetch(ids[ahead])
+		}
 		if out[i], err = r.scoreRow(id, r.truth); err != nil {
 			return fmt.Errorf("vector of slot %d: %w", id, err)
 		}

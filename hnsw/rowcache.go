@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 const (
@@ -90,24 +92,47 @@ func newRowCache(dim int, b *RowBudget) *rowCache {
 
 func (c *rowCache) frameSize() int64 { return int64(c.dim) * 4 << c.shift }
 
-// lock locks the place where a slot's row is if it is kept. There is none, and f is nil,
-// if there is no room at all; else the caller unlocks it.
-func (c *rowCache) lock(slot uint32) (f *frame, at uint32, lock *sync.Mutex) {
+// place returns where a slot's row is if it is kept; f is nil if there is no room at
+// all.
+func (c *rowCache) place(slot uint32) (f *frame, at uint32) {
 	frames := *c.frames.Load()
 	if len(frames) == 0 {
-		return nil, 0, nil
+		return nil, 0
 	}
 	n := int(slot >> c.shift)
 	if n >= len(frames) {
 		n %= len(frames)
 	}
-	f, at = frames[n], slot&(1<<c.shift-1)
+	return frames[n], slot & (1<<c.shift - 1)
+}
+
+// lock locks the place where a slot's row is if it is kept; if there is one, the caller
+// unlocks it.
+func (c *rowCache) lock(slot uint32) (f *frame, at uint32, lock *sync.Mutex) {
+	f, at = c.place(slot)
+	if f == nil {
+		return nil, 0, nil
+	}
 	lock = &f.locks[at%frameLocks]
 	lock.Lock()
 	return f, at, lock
 }
 
-// row is the row at a place. Its lock is held.
+// prefetch asks for the first lines of a slot's row, if it is kept. The processor sees
+// to the others while those are read.
+func (c *rowCache) prefetch(slot uint32) {
+	f, at := c.place(slot)
+	if f == nil {
+		return
+	}
+	const lines, most = 128, 768
+	row := unsafe.Pointer(unsafe.SliceData(c.row(f, at)))
+	for n := 0; n < min(c.dim*4, most); n += lines {
+		simd.Prefetch(unsafe.Add(row, n))
+	}
+}
+
+// row is the row at a place, whose lock is held by whoever reads or writes it.
 func (c *rowCache) row(f *frame, at uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Add(f.page.base, uintptr(at)*uintptr(c.dim)*4)), c.dim)
 }

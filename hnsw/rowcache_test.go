@@ -111,7 +111,8 @@ func TestKeptRows(t *testing.T) {
 					w.compare()
 				}
 			}
-			if got := w.x.cfg.Rows.Bytes(); got > room || got == 0 && room > 0 {
+			// In a single place a row is kept only if it is read twice in a row.
+			if got := w.x.cfg.Rows.Bytes(); got > room || got == 0 && room > 4*24 {
 				t.Errorf("%d bytes of %d are taken", got, room)
 			}
 		}

@@ -107,7 +107,7 @@ func (x *Index) newSketches(from, mean uint32) *sketches {
 	for i := range s.centre {
 		s.centre[i] = float32(sum[i] / float64(max(rows, 1)))
 	}
-	s.square = squaredNorm(s.centre)
+	s.square = simd.SquaredNorm(s.centre)
 	return s
 }
 
@@ -178,18 +178,10 @@ func (s *sketches) store(slot uint32, row []float32, bias float32, turned []floa
 	}
 	factor := float32(0)
 	if magnitudes > 0 {
-		factor = float32(squaredLength(turned) / magnitudes)
+		factor = float32(simd.SquaredNorm(turned) / magnitudes)
 	}
 	head[0], head[1] = factor, float32(s.product(row)-s.square)+bias
 	raise(&s.largest, float64(factor))
-}
-
-// squaredLength is squaredNorm in float32, where that loses no digits.
-func squaredLength(v []float32) float64 {
-	if square := simd.Dot(v, v); square > leastSquare && square < mostSquare {
-		return float64(square)
-	}
-	return squaredNorm(v)
 }
 
 // signs returns which of the components are not negative, and the sum of their
@@ -233,7 +225,7 @@ func (s *sketches) query(q *sketchQuery, vec []float32) {
 		q.turned, q.levels = make([]float32, s.rotation.dim), make([]uint8, s.rotation.dim)
 	}
 	s.turn(vec, q.turned)
-	square := squaredNorm(q.turned)
+	square := simd.SquaredNorm(q.turned)
 	inv := float32(0)
 	if square > 0 {
 		inv = float32(1 / (queryStep * math.Sqrt(square/float64(len(q.turned)))))

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 // snapshotReader decodes a snapshot into an empty index.
@@ -199,7 +201,7 @@ func (d *snapshotReader) readSketches() error {
 	if !(largest >= 0) || math.IsInf(largest, 0) {
 		return fmt.Errorf("%w: a factor of %v", ErrSnapshot, largest)
 	}
-	s.square = squaredNorm(s.centre)
+	s.square = simd.SquaredNorm(s.centre)
 	s.largest.Store(math.Float64bits(largest))
 	if err := s.grow(uint32(len(d.states))); err != nil {
 		return err

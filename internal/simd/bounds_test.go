@@ -44,6 +44,7 @@ func TestNothingIsReadBeyondRows(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				floatKernels(t, rng, dim, "normal", guarded(t))
 				codeKernels(t, rng, dim, guarded(t))
+				vectorKernels(t, rng, dim, "normal", guarded(t))
 			})
 		}
 	})

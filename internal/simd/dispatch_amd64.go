@@ -90,6 +90,37 @@ func hadamard(v, factors []float32) {
 	hadamardAVX2(&v[0], &factors[0], len(v))
 }
 
+func squares(v []float32, sums *[8]float64) {
+	if active == Portable {
+		squaresGo(v, sums)
+		return
+	}
+	squaresAVX2(&v[0], len(v), sums)
+}
+
+func largest(v []float32) uint32 {
+	if active == Portable {
+		return largestGo(v)
+	}
+	return largestAVX2(&v[0], len(v))
+}
+
+func scale(dst, v []float32, by float64) {
+	if active == Portable {
+		scaleGo(dst, v, by)
+		return
+	}
+	scaleAVX2(&dst[0], &v[0], len(v), by)
+}
+
+func round8(v []float32, by float64, codes []int8, s *roundSums) {
+	if active == Portable {
+		round8Go(v, by, codes, s)
+		return
+	}
+	round8AVX2(&v[0], len(v), by, &codes[0], s)
+}
+
 //go:noescape
 func dotRowsAVX512(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
 
@@ -122,6 +153,18 @@ func dotBitsRowsPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, 
 
 //go:noescape
 func hadamardAVX2(v, factors *float32, n int)
+
+//go:noescape
+func squaresAVX2(v *float32, n int, sums *[8]float64)
+
+//go:noescape
+func largestAVX2(v *float32, n int) uint32
+
+//go:noescape
+func scaleAVX2(dst, v *float32, n int, by float64)
+
+//go:noescape
+func round8AVX2(v *float32, n int, by float64, codes *int8, s *roundSums)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)

@@ -65,6 +65,14 @@ func hadamard(v, factors []float32) {
 	hadamardNEON(&v[0], &factors[0], len(v))
 }
 
+func squares(v []float32, sums *[8]float64) { squaresGo(v, sums) }
+
+func largest(v []float32) uint32 { return largestGo(v) }
+
+func scale(dst, v []float32, by float64) { scaleGo(dst, v, by) }
+
+func round8(v []float32, by float64, codes []int8, s *roundSums) { round8Go(v, by, codes, s) }
+
 //go:noescape
 func dotRowsNEON(q *float32, dim int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32)
 

@@ -24,4 +24,12 @@ func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
 
 func hadamard(v, factors []float32) { hadamardGo(v, factors) }
 
+func squares(v []float32, sums *[8]float64) { squaresGo(v, sums) }
+
+func largest(v []float32) uint32 { return largestGo(v) }
+
+func scale(dst, v []float32, by float64) { scaleGo(dst, v, by) }
+
+func round8(v []float32, by float64, codes []int8, s *roundSums) { round8Go(v, by, codes, s) }
+
 func prefetch(unsafe.Pointer) {}

@@ -34,7 +34,9 @@
 	ADDQ  (R9)(tmp*8), row
 
 // Prefetch rows until SI is AHEAD beyond DI or there are no more. A row need
-// not begin at a cache line, so its last byte is asked for too.
+// not begin at a cache line, so its last byte is asked for too. Of a long one the
+// processor itself fetches the rest while the beginning is read, and sooner than
+// misses that were asked for would let it.
 #define PREFETCH(ahead, more, line, done) \
 more: \
 	CMPQ       SI, R12; \
@@ -43,8 +45,10 @@ more: \
 	CMPQ       SI, DX; \
 	JGE        done; \
 	LOCATE(SI, DX, BX); \
-	PREFETCHT0 -1(DX)(R15*1); \
-	MOVQ       R15, AX; \
+	MOVQ       $AHEAD_BYTES, AX; \
+	CMPQ       R15, AX; \
+	CMOVQLT    R15, AX; \
+	PREFETCHT0 -1(DX)(AX*1); \
 line: \
 	PREFETCHT0 (DX); \
 	ADDQ       $64, DX; \
@@ -63,8 +67,9 @@ more: \
 
 // float32 rows are long: few of them fill the processor's miss buffers.
 #define AHEAD_F32 4
-#define AHEAD_CODES 8
+#define AHEAD_CODES 4
 #define AHEAD_BITS 32
+#define AHEAD_BYTES 512
 
 // X0 = sum of the 16 float32 lanes of Z0..Z3
 #define SUM_F32_512() \
@@ -840,6 +845,122 @@ pair:
 	JMP     layer
 
 done:
+	VZEROUPPER
+	RET
+
+// What follows takes one vector, of a multiple of eight components: R9 of them.
+
+// func squaresAVX2(v *float32, n int, sums *[8]float64)
+TEXT ·squaresAVX2(SB), NOSPLIT, $0-24
+	MOVQ   v+0(FP), SI
+	MOVQ   n+8(FP), R9
+	MOVQ   sums+16(FP), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+eight: // the products are exact, so that fusing the addition changes nothing
+	VCVTPS2PD   (SI), Y2
+	VCVTPS2PD   16(SI), Y3
+	VFMADD231PD Y2, Y2, Y0
+	VFMADD231PD Y3, Y3, Y1
+	ADDQ        $32, SI
+	SUBQ        $8, R9
+	JGT         eight
+	VMOVUPD     Y0, (DI)
+	VMOVUPD     Y1, 32(DI)
+	VZEROUPPER
+	RET
+
+// func largestAVX2(v *float32, n int) uint32
+TEXT ·largestAVX2(SB), NOSPLIT, $0-20
+	MOVQ     v+0(FP), SI
+	MOVQ     n+8(FP), R9
+	VPCMPEQD Y1, Y1, Y1
+	VPSRLD   $1, Y1, Y1 // all but the signs
+	VPXOR    Y0, Y0, Y0
+
+eight:
+	VPAND        (SI), Y1, Y2
+	VPMAXUD      Y2, Y0, Y0
+	ADDQ         $32, SI
+	SUBQ         $8, R9
+	JGT          eight
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUD      X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPMAXUD      X1, X0, X0
+	VPSHUFD      $0xb1, X0, X1
+	VPMAXUD      X1, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(dst, v *float32, n int, by float64)
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), DI
+	MOVQ         v+8(FP), SI
+	MOVQ         n+16(FP), R9
+	VBROADCASTSD by+24(FP), Y15
+
+eight:
+	VCVTPS2PD  (SI), Y0
+	VCVTPS2PD  16(SI), Y1
+	VMULPD     Y15, Y0, Y0
+	VMULPD     Y15, Y1, Y1
+	VCVTPD2PSY Y0, X0
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X0, (DI)
+	VMOVUPS    X1, 16(DI)
+	ADDQ       $32, SI
+	ADDQ       $32, DI
+	SUBQ       $8, R9
+	JGT        eight
+	VZEROUPPER
+	RET
+
+// func round8AVX2(v *float32, n int, by float64, codes *int8, s *roundSums)
+TEXT ·round8AVX2(SB), NOSPLIT, $0-40
+	MOVQ         v+0(FP), SI
+	MOVQ         n+8(FP), R9
+	VBROADCASTSD by+16(FP), Y15
+	MOVQ         codes+24(FP), DI
+	MOVQ         s+32(FP), DX
+	VXORPS       Y8, Y8, Y8
+	VXORPS       Y9, Y9, Y9
+	VPXOR        X10, X10, X10
+	VPXOR        X11, X11, X11
+
+eight:
+	VCVTPS2PD   (SI), Y0
+	VCVTPS2PD   16(SI), Y1
+	VMULPD      Y15, Y0, Y0
+	VMULPD      Y15, Y1, Y1
+	VCVTPD2DQY  Y0, X2
+	VCVTPD2DQY  Y1, X3
+	VCVTDQ2PD   X2, Y4
+	VCVTDQ2PD   X3, Y5
+	VSUBPD      Y4, Y0, Y0
+	VSUBPD      Y5, Y1, Y1
+	VFMADD231PD Y0, Y0, Y8
+	VFMADD231PD Y1, Y1, Y9
+	VPADDD      X2, X10, X10
+	VPADDD      X3, X10, X10
+	VPABSD      X2, X6
+	VPABSD      X3, X7
+	VPADDD      X6, X11, X11
+	VPADDD      X7, X11, X11
+	VPACKSSDW   X3, X2, X2
+	VPACKSSWB   X2, X2, X2
+	VMOVQ       X2, (DI)
+	ADDQ        $32, SI
+	ADDQ        $8, DI
+	SUBQ        $8, R9
+	JGT         eight
+	VMOVUPD     Y8, (DX)
+	VMOVUPD     Y9, 32(DX)
+	VMOVDQU     X10, 64(DX)
+	VMOVDQU     X11, 80(DX)
 	VZEROUPPER
 	RET
 

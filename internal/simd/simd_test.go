@@ -313,6 +313,85 @@ func hadamards(t *testing.T, rng *rand.Rand, n int, alloc func(int) []byte) {
 	}
 }
 
+// TestVectorKernels compares what is done to one vector with what defines it, and
+// each level with the portable one.
+func TestVectorKernels(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		rng := random(t)
+		for kind := range fills {
+			for _, dim := range append(dims(), 0) {
+				vectorKernels(t, rng, dim, kind, heap)
+			}
+		}
+	})
+}
+
+func vectorKernels(t *testing.T, rng *rand.Rand, dim int, kind string, alloc func(int) []byte) {
+	t.Helper()
+	floats := func() []float32 {
+		return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(alloc(4*dim)))), dim)
+	}
+	v, scaled := floats(), floats()
+	fill(rng, v, kind)
+	var portable [8]float64
+	squaresGo(v[:dim&^7], &portable)
+	for i, x := range v[dim&^7:] {
+		portable[i] += float64(x) * float64(x)
+	}
+	norm, square := SquaredNorm(v), 0.0
+	for _, x := range v {
+		square += float64(x) * float64(x)
+	}
+	if norm != addUp(&portable) || math.Abs(norm-square) > 1e-12*square {
+		t.Fatalf("SquaredNorm of %d components: %v; portable %v, by its definition %v", dim, norm, addUp(&portable), square)
+	}
+	most := float32(0)
+	for _, x := range v {
+		most = max(most, float32(math.Abs(float64(x))))
+	}
+	if got := Largest(v); got != most {
+		t.Fatalf("Largest of %d components: %v; want %v", dim, got, most)
+	}
+	by := rng.ExpFloat64()
+	Scale(scaled, v, by)
+	for i, x := range v {
+		if want := float32(float64(x) * by); scaled[i] != want {
+			t.Fatalf("component %d of %d is scaled to %v; want %v", i, dim, scaled[i], want)
+		}
+	}
+	if most > 0 {
+		roundings(t, v, 127/float64(most), unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(alloc(dim)))), dim))
+	}
+}
+
+func roundings(t *testing.T, v []float32, by float64, codes []int8) {
+	t.Helper()
+	got, want := Round8(v, by, codes), Rounded{}
+	for i, x := range v {
+		scaled := float64(x) * by
+		whole := math.RoundToEven(scaled)
+		if float64(codes[i]) != whole {
+			t.Fatalf("component %d of %d, %v, is rounded to %d", i, len(v), scaled, codes[i])
+		}
+		want.Sum += int32(whole)
+		want.Magnitudes += int32(math.Abs(whole))
+		want.Left += (scaled - whole) * (scaled - whole)
+	}
+	if got.Sum != want.Sum || got.Magnitudes != want.Magnitudes || math.Abs(got.Left-want.Left) > want.Left/(1<<40) {
+		t.Fatalf("Round8 of %d components: %+v; want %+v", len(v), got, want)
+	}
+}
+
+func TestRoundingHalves(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		v := make([]float32, 2*127*2+1)
+		for i := range v {
+			v[i] = float32(i)/2 - 127
+		}
+		roundings(t, v, 1, make([]int8, len(v)))
+	})
+}
+
 func TestEmptyAndMismatched(t *testing.T) {
 	if Dot(nil, nil) != 0 || SquaredL2(nil, nil) != 0 {
 		t.Error("empty vectors have a product")
