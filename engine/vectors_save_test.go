@@ -247,7 +247,7 @@ func TestSnapshotCrash(t *testing.T) {
 		defer mu.Unlock()
 		every := 12
 		if strings.Contains(op.Path, snapshotPrefix) {
-			every = 2
+			every = 1
 		}
 		if len(crashes) < 150 && rng.IntN(every) == 0 {
 			left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 30, 70, 100}[rng.IntN(4)], RNG: rng})
