@@ -37,11 +37,12 @@ type encoding struct {
 	open int
 }
 
-func fixedKeys() *keyspace {
+func fixedKeys(t testing.TB) *keyspace {
+	t.Helper()
 	const seed = 0x0102030405060708
 	cipher, err := newIDCipher(seed)
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	ks := &keyspace{seed: seed, cipher: cipher}
 	for _, k := range kinds {
@@ -77,8 +78,9 @@ func pairs[A, B uint32 | uint64](parse func([]byte) (A, B, bool)) func([]byte) (
 }
 
 // keyEncodings has a key of every kind.
-func keyEncodings() []encoding {
-	ks := fixedKeys()
+func keyEncodings(t testing.TB) []encoding {
+	t.Helper()
+	ks := fixedKeys(t)
 	v := version{owner: 3, seq: 0x0102030405, born: 0xa0b0c0, change: 7}
 	d := dedupKey{owner: 3, class: dedupFact, run: 9, hash: [hashSize]byte{1, 2, 15: 16}}
 	r := &deathRange{lsn: 0xa0b0c0, change: 7}
@@ -136,7 +138,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "death", bytes: death{at: 1767225600123, born: 0xa0b0c0, change: 7}.encode(), value: death{1767225600123, 0xa0b0c0, 7}, decode: decoder(decodeDeath)},
 		{name: "stats", bytes: access{count: 300, last: 1767225600123}.encode(), value: access{300, 1767225600123}, decode: decoder(decodeAccess)},
 		{name: "entry", bytes: entry.encode(), value: entry, decode: decoder(func(b []byte) (Entry, error) { return decodeEntry("cart", b) }), open: len(entry.Value)},
-		{name: "generations", bytes: fixedKeys().encodeGenerations()},
+		{name: "generations", bytes: fixedKeys(t).encodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},
 		nameEncoding(), spaceEncoding(), logEncoding(), snapshotEncoding(), holderEncoding(),
 		tombstoneEncoding(false), tombstoneEncoding(true),
@@ -193,7 +195,7 @@ type rangeRead struct {
 }
 
 func rangeEncodings(t *testing.T) []encoding {
-	ks := fixedKeys()
+	ks := fixedKeys(t)
 	var all []encoding
 	for _, d := range []deathRange{
 		{lsn: 0xa0b0c0, change: 7, scope: Scope{User: "ada", Run: "r1"}, at: 1767225600123},
@@ -294,7 +296,7 @@ func logEncoding() encoding {
 // databases have. They may not change: another encoding is another version, beside
 // this one.
 func TestGoldenEncodings(t *testing.T) {
-	all := append(keyEncodings(), valueEncodings(t)...)
+	all := append(keyEncodings(t), valueEncodings(t)...)
 	path := filepath.Join("testdata", fmt.Sprintf("layout%d.golden", layoutVersion))
 	if *updateGolden {
 		writeGolden(t, path, all)
@@ -330,7 +332,7 @@ func TestGoldenEncodings(t *testing.T) {
 // TestTruncatedEncodings cuts each encoding at every byte: an error of its kind,
 // never a panic, and never a value.
 func TestTruncatedEncodings(t *testing.T) {
-	for _, e := range append(keyEncodings(), valueEncodings(t)...) {
+	for _, e := range append(keyEncodings(t), valueEncodings(t)...) {
 		if e.decode == nil {
 			continue
 		}

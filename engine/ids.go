@@ -13,8 +13,8 @@ import (
 )
 
 // The ID that the database gives a memory says which one it is: random bits, the number
-// of its owner and its Seq, encrypted as the random bits of a UUID. So it needs no key in the
-// ID index, which was a twentieth of what a store takes. Nobody without the database's
+// of its owner and its Seq, encrypted as the random bits of a UUID. So it needs no key in
+// the ID index, which was a twentieth of what a store takes. Nobody without the database's
 // hash seed can read such an ID, or guess another.
 const (
 	seqBits  = 48

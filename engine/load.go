@@ -189,6 +189,7 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 	}
 	if db.indexedText, db.textUnit, err = textFields(indexed); err != nil {
 		if o.IndexedText == nil {
+			// Whatever kind of error it is for a caller's setting, here the file is damaged.
 			return damaged("indexed text", errors.New(err.Error()))
 		}
 		return err

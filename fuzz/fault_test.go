@@ -249,12 +249,7 @@ func TestFullDiskAnywhere(t *testing.T) {
 	script := func(w *world) error {
 		return singles(context.Background(), w, rand.New(rand.NewPCG(seed, 1)))
 	}
-	count := newWorld()
-	if err := script(count); err != nil {
-		t.Fatal(err)
-	}
-	closes(t, count.db)
-	total := count.disk.Ops()
+	total := changesOf(t, script)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for n := 1; n <= total; n++ {
 		if soak(t) == 0 && rng.IntN(sample) != 0 {
@@ -289,6 +284,17 @@ func TestFullDiskAnywhere(t *testing.T) {
 	}
 }
 
+// changesOf is how many changes to the disk a script makes.
+func changesOf(t *testing.T, script func(*world) error) int {
+	t.Helper()
+	w := newWorld()
+	if err := script(w); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, w.db)
+	return w.disk.Ops()
+}
+
 // runFull runs a script on a disk that fills up, until an error ends it, and closes.
 func (w *world) runFull(t *testing.T, script func(*world) error) (err error) {
 	t.Helper()
@@ -317,12 +323,7 @@ func TestEveryFailure(t *testing.T) {
 	script := func(w *world) error {
 		return singles(context.Background(), w, rand.New(rand.NewPCG(seed, 1)))
 	}
-	count := newWorld()
-	if err := script(count); err != nil {
-		t.Fatal(err)
-	}
-	closes(t, count.db)
-	total := count.disk.Ops()
+	total := changesOf(t, script)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for n := 1; n <= total; n++ {
 		for _, sticky := range []bool{false, true} {

@@ -29,13 +29,7 @@ func TestEstimate(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, exact := range []bool{true, false} {
-					e, err := x.Estimator(query, exact)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := e.Estimate(slots, low, high); err != nil {
-						t.Fatal(err)
-					}
+					e := mustEstimate(t, x, query, exact, slots, low, high)
 					for i := range slots {
 						if !(low[i] <= want[i] && want[i] <= high[i]) {
 							t.Fatalf("%s, %d dimensions: the score %v is not within %v and %v", cfg.Metric, dim, want[i], low[i], high[i])
@@ -85,6 +79,19 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// mustEstimate bounds the scores of rows, by an estimator that the caller closes.
+func mustEstimate(t *testing.T, x *Index, query []float32, exact bool, slots []uint32, low, high []float32) *Estimator {
+	t.Helper()
+	e, err := x.Estimator(query, exact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Estimate(slots, low, high); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 func abs(v float32) float32 { return max(v, -v) }
 
 // TestEstimateBySketches: bounds by sketches hold the exact score but for one row in
@@ -109,13 +116,7 @@ func TestEstimateBySketches(t *testing.T) {
 			if err := x.Scores(query, slots, want); err != nil {
 				t.Fatal(err)
 			}
-			e, err := x.Estimator(query, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Estimate(slots, low, high); err != nil {
-				t.Fatal(err)
-			}
+			e := mustEstimate(t, x, query, false, slots, low, high)
 			var rough []uint32
 			var widths, scores []float32
 			for i, slot := range slots {
@@ -153,15 +154,9 @@ func TestEstimateBySketches(t *testing.T) {
 // checkExactBounds wants the bounds of an exact query to be those of codes.
 func checkExactBounds(t *testing.T, x *Index, query []float32, slots []uint32, want []float32) {
 	t.Helper()
-	e, err := x.Estimator(query, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
 	low, high := make([]float32, len(slots)), make([]float32, len(slots))
-	if err := e.Estimate(slots, low, high); err != nil {
-		t.Fatal(err)
-	}
+	e := mustEstimate(t, x, query, true, slots, low, high)
+	defer e.Close()
 	for i, slot := range slots {
 		if e.Refines(slot) || want[i] < low[i] || want[i] > high[i] {
 			t.Fatalf("the score %v of an exact query is not within %v and %v", want[i], low[i], high[i])

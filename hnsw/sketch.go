@@ -15,7 +15,8 @@ import (
 // and Long, RaBitQ, SIGMOD 2024). Rows whose codes lie in the file have one in memory:
 // walks and flat searches go by it, and read the codes of the few rows that it doesn't
 // rule out. With [Config].Sketched rows in memory have one, too, by which an [Estimator]
-// goes. Sketches follow from the codes, and so are in no snapshot.
+// goes. Sketches follow from the codes; those of rows in memory are in snapshots all the
+// same, since making them takes longer than reading.
 
 const (
 	// leastSketched is the dimension from which on rows get sketches: of fewer

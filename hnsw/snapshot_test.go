@@ -301,18 +301,11 @@ func useAll(t *testing.T, x *Index) {
 	x.cfg.Crossover = 0
 	for _, exact := range []bool{false, true} {
 		mustSearch(t, x, query, Search{K: 5, Slots: x.Len(), Exact: exact})
-		e, err := x.Estimator(query, exact)
-		if err != nil {
-			t.Fatal(err)
-		}
 		slots := make([]uint32, x.Len())
 		for i := range slots {
 			slots[i] = uint32(i)
 		}
-		if err := e.Estimate(slots, make([]float32, len(slots)), make([]float32, len(slots))); err != nil {
-			t.Fatal(err)
-		}
-		e.Close()
+		mustEstimate(t, x, query, exact, slots, make([]float32, len(slots)), make([]float32, len(slots))).Close()
 	}
 	mustAdd(t, x, query)
 	mustLink(t, x)
