@@ -226,15 +226,12 @@ func (c *checker) sealed() error {
 // vectors: every one is referred to and has its space's dimension.
 func (c *checker) vectors() error {
 	return c.scan(kindVector, func(key, value []byte) error {
-		if len(key) != keyHeader+26 {
+		v, ok := parseVectorKey(key)
+		if !ok {
 			c.report.problem("malformed vector key %x", key)
 			return nil
 		}
-		k := key[keyHeader:]
-		b := borrowed{
-			space: binary.BigEndian.Uint16(k), seq: binary.BigEndian.Uint64(k[6:]),
-			born: binary.BigEndian.Uint64(k[14:]), change: binary.BigEndian.Uint32(k[22:]),
-		}
+		b := borrowed{space: binary.BigEndian.Uint16(key[keyHeader:]), born: v.born, change: v.change, seq: v.seq}
 		if !c.refs[b] {
 			c.report.problem("a vector of memory number %d belongs to no version", b.seq)
 		}

@@ -40,7 +40,7 @@ func (db *DB) loadGenerations() error {
 	}
 	for _, k := range kinds {
 		if db.keys.gen[k] == 0 { // a kind that the database's layout did not know
-			db.keys.gen[k] = firstGeneration
+			db.keys.gen[k] = firstGeneration(k)
 		}
 	}
 	return errors.Join(err, closer.Close())
@@ -58,7 +58,7 @@ func (db *DB) firstGenerations() error {
 		return err
 	}
 	for _, k := range kinds {
-		db.keys.gen[k] = firstGeneration
+		db.keys.gen[k] = firstGeneration(k)
 	}
 	if db.readOnly {
 		return nil

@@ -75,7 +75,7 @@ type home struct {
 }
 
 // changed lists the memories of which more is to be told than an add, in the order
-// of Seq. Versions lie by owner, so they are gathered first.
+// of Seq. In an old database versions lie by owner, so they are gathered first.
 func (tx *Tx) changed(ctx context.Context) ([]home, error) {
 	var out []home
 	var at home

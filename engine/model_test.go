@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
@@ -108,7 +109,20 @@ func newWorld(t *testing.T, seed uint64) *world {
 		}
 	})
 	w.open()
+	if seed%5/2 == 1 {
+		w.keyByOwner()
+	}
 	return w
+}
+
+// keyByOwner makes a new database one of an older layout.
+func (w *world) keyByOwner() {
+	keyByOwner(&w.db.keys)
+	if err := w.db.store.Set(generationsKey, w.db.keys.encodeGenerations(), pebble.Sync); err != nil {
+		w.t.Fatal(err)
+	}
+	closeTest(w.t, w.db)
+	w.open()
 }
 
 func (w *world) open() {

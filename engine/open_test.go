@@ -127,12 +127,12 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(t *testing.T, fs vfs.FS)
 		want  error
 	}{
-		{"newer layout", edit(`"layout": 3`, `"layout": 99`), ErrNewerLayout},
+		{"newer layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 99`), ErrNewerLayout},
 		{"damaged JSON", edit(`{`, `[`), ErrCorrupt},
 		{"other magic", edit(`"memdb"`, `"other"`), ErrCorrupt},
 		{"empty identity", truncate("db/memdb.json", 0), ErrCorrupt},
 		{"half an identity", truncate("db/memdb.json", 40), ErrCorrupt},
-		{"no layout", edit(`"layout": 3`, `"layout": 0`), ErrCorrupt},
+		{"no layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 0`), ErrCorrupt},
 		{"hash seed of another database", func(t *testing.T, fs vfs.FS) {
 			b := regexp.MustCompile(`"hash_seed": "\d+"`).ReplaceAll(readAll(t, fs, "db/memdb.json"), []byte(`"hash_seed": "42"`))
 			writeAll(t, fs, "db/memdb.json", b)
@@ -197,7 +197,7 @@ func TestOpenEmptyFiles(t *testing.T) {
 		} {
 			fs := copyFS(t, fs)
 			spoil(fs)
-			told := damageTold(t, fs)
+			told := damageTold(t, fs, 40)
 			switch class := crashfs.ClassOf(name); {
 			case class == crashfs.Log:
 				// A log that ends early is what a crash leaves: its end is lost.
@@ -213,9 +213,9 @@ func TestOpenEmptyFiles(t *testing.T) {
 	}
 }
 
-// damageTold opens a damaged database, reads everything in it, and says how the
-// damage shows; it is empty where all is there.
-func damageTold(t *testing.T, fs vfs.FS) string {
+// damageTold opens a damaged database of n memories, reads everything in it, and says
+// how the damage shows; it is empty where all is there.
+func damageTold(t *testing.T, fs vfs.FS, n int) string {
 	t.Helper()
 	db, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget})
 	if err != nil {
@@ -236,7 +236,7 @@ func damageTold(t *testing.T, fs vfs.FS) string {
 	ctx, ada := context.Background(), Scope{User: "ada"}
 	page, err := db.Memories().List(ctx, ListQuery{Scope: ada, Limit: MaxLimit, WithVectors: true})
 	note("list", err)
-	for i := range 40 {
+	for i := range n {
 		m, err := db.Memories().Get(ctx, ada, fmt.Sprint("m", i))
 		note("get", err)
 		if err == nil && !strings.HasPrefix(m.Text, fmt.Sprintf("tea number%d ", i)) {
@@ -250,8 +250,8 @@ func damageTold(t *testing.T, fs vfs.FS) string {
 	if !r.OK {
 		told = append(told, r.Problems...)
 	}
-	if len(told) == 0 && len(page.Memories) != 40 {
-		t.Errorf("%d memories are left of 40, and nothing tells why", len(page.Memories))
+	if len(told) == 0 && len(page.Memories) != n {
+		t.Errorf("%d memories are left of %d, and nothing tells why", len(page.Memories), n)
 	}
 	return strings.Join(told, "; ")
 }
@@ -292,7 +292,7 @@ func TestFlippedBytes(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Errorf("close: %v", err)
 			}
-			if damageTold(t, clone) != "" {
+			if damageTold(t, clone, 210) != "" {
 				told++
 			}
 		}

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"syscall"
 	"time"
 
@@ -34,6 +36,9 @@ const (
 	// merges level 0 when it has half as many layers as compactAt.
 	compactAt = 8
 	baseBytes = 256 << 20
+	// tableBytes is the size of tables, which those that are moved keep.
+	tableBytes = 8 << 20
+	leastSplit = 4 << 20
 	// retryPause keeps what the store retries after a failure from taking a core.
 	retryPause = 20 * time.Millisecond
 	// mostPause bounds the pause before a compaction that found no room is tried again,
@@ -112,6 +117,8 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 		L0StopWritesThreshold: 1000,
 		L0CompactionThreshold: compactAt, LBaseMaxBytes: baseBytes,
 	}
+	opts.TargetFileSizes[0] = tableBytes
+	opts.Experimental.SpanPolicyFunc = db.endTable
 	opts.EnsureDefaults()
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
@@ -157,6 +164,26 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 	return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
 }
 
+// appended are the large kinds of which new keys come last, in the order of keys.
+var appended = []byte{kindForward, kindRecord, kindText, kindVector}
+
+// endTable has a table end where a kind that is appended begins or ends: then it moves
+// down the tree as it is, and is not merged for the sake of keys that are spread. What
+// is flushed of a short session is to be merged, or there would be tiny tables for good.
+func (db *DB) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
+	if db.flushed.Load() < leastSplit {
+		return pebble.SpanPolicy{}, nil, nil
+	}
+	for _, kind := range appended {
+		for _, end := range []byte{kind, kind + 1} {
+			if bytes.Compare(start, []byte{end}) < 0 {
+				return pebble.SpanPolicy{}, []byte{end}, nil
+			}
+		}
+	}
+	return pebble.SpanPolicy{}, nil, nil
+}
+
 // fromSystem tells an error that the operating system returned, which may pass,
 // from one that says what a store lacks: a missing file is the latter.
 func fromSystem(err error) bool {
@@ -177,7 +204,9 @@ func (db *DB) storeEvents() *pebble.EventListener {
 				db.log.Error("store", "error", causeText(err))
 			}
 		},
+		FlushBegin: func(info pebble.FlushInfo) { db.flushed.Store(info.InputBytes) },
 		FlushEnd: func(info pebble.FlushInfo) {
+			db.flushed.Store(math.MaxUint64)
 			if info.Err == nil {
 				db.flushError.Store(nil)
 			} else {

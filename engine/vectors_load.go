@@ -150,7 +150,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.SortFunc(missing, func(a, b want) int { return a.of.compare(b.of) })
+	slices.SortFunc(missing, func(a, b want) int { return db.keys.compareVectors(a.of, b.of) })
 	lower := db.keys.vector(s.num, missing[0].of)
 	upper := append(db.keys.vector(s.num, missing[len(missing)-1].of), 0)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -183,11 +183,6 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 		return &Error{Kind: ErrCorrupt, What: "load the vectors", Why: fmt.Sprintf("%d are missing", lost), Do: "run check"}
 	}
 	return nil
-}
-
-// compare is the order of versions in keys.
-func (v version) compare(w version) int {
-	return cmp.Or(cmp.Compare(v.owner, w.owner), cmp.Compare(v.seq, w.seq), cmp.Compare(v.born, w.born), cmp.Compare(v.change, w.change))
 }
 
 // readSnapshots returns the newest snapshot of a space that can be used, nil if
