@@ -65,6 +65,7 @@ const addBatch = 16
 func (c *hotChunk) addTerms(slot uint16, window int, terms []Term) (grown int) {
 	var lists [addBatch]*list
 	c.terms.findEach(terms, &lists)
+	put := lists[:0]
 	for i, t := range terms {
 		l := lists[i]
 		switch {
@@ -80,7 +81,12 @@ func (c *hotChunk) addTerms(slot uint16, window int, terms []Term) (grown int) {
 		case int(l.last>>windowBits) != window:
 			grown += l.closeWindows(window, c.length)
 		}
-		grown += l.add(newPosting(slot, t.Freq))
+		grown += l.put(newPosting(slot, t.Freq))
+		put = append(put, l)
+	}
+	// To publish waits until what was written has reached the cache: once for all.
+	for _, l := range put {
+		l.publish()
 	}
 	return grown
 }

@@ -62,6 +62,13 @@ func (l *list) postings() []posting {
 
 // add appends a posting and returns the number of bytes by which the list grew.
 func (l *list) add(p posting) int {
+	grown := l.put(p)
+	l.publish()
+	return grown
+}
+
+// put writes a posting that readers see once it is published, before the next is put.
+func (l *list) put(p posting) int {
 	n, grown := l.n.Load(), 0
 	if n == rooms[l.size] {
 		bigger := make([]posting, rooms[l.size+1])
@@ -72,9 +79,10 @@ func (l *list) add(p posting) int {
 	}
 	unsafe.Slice(l.array.Load(), rooms[l.size])[n] = p
 	l.last = uint16(p >> 16)
-	l.n.Store(n + 1)
 	return grown
 }
+
+func (l *list) publish() { l.n.Store(l.n.Load() + 1) }
 
 // bounds describes the windows of a list that will get no more postings.
 type bounds struct {
