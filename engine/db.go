@@ -325,7 +325,7 @@ func (db *DB) close() error {
 	}
 	if db.Failed() == nil && !db.readOnly {
 		for _, s := range db.spaces.all() {
-			db.saveSpace(context.Background(), s, db.limits.closeTail)
+			db.saveSpace(context.Background(), s, db.limits.closeTail, db.limits.closeTail)
 		}
 	}
 	errs = append(errs, db.closeCodes(), db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())

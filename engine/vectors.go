@@ -17,11 +17,11 @@ type vectorLimits struct {
 	crossover int
 	// Up to unlinkedSoft vectors wait for a pause between writes to be linked: a
 	// search that scores them one by one takes a millisecond or less for it. While
-	// nobody searches, up to unlinkedIdle do: a search then takes some fifty
+	// nobody searches, up to unlinkedIdle do: a search then takes up to a hundred
 	// milliseconds until they are linked. At unlinkedMost writers wait.
 	unlinkedSoft, unlinkedIdle, unlinkedMost int
 	// saveTail is the least number of vectors that have come, gone or been linked
-	// before a snapshot is written; where 1/saveShare of all vectors is more, that.
+	// before a snapshot is written, beside saveShare and addedShare.
 	// closeTail is the least for Close. What is not in a snapshot is read from the
 	// store by the next Open, and linked again.
 	saveTail, closeTail uint64
@@ -39,13 +39,18 @@ type vectorLimits struct {
 func defaultVectorLimits() vectorLimits {
 	return vectorLimits{
 		exhaustive: 20_000, crossover: hnsw.Crossover,
-		unlinkedSoft: 1 << 15, unlinkedIdle: 1 << 19, unlinkedMost: 5 << 17,
+		unlinkedSoft: 1 << 15, unlinkedIdle: 1 << 20, unlinkedMost: 5 << 18,
 		saveTail: 1 << 16, closeTail: 1 << 10, sketched: 1 << 13, fillLeast: 1 << 8,
 	}
 }
 
-// saveShare is the share of the vectors, one in so many, that a snapshot may lack.
-const saveShare = 8
+// A snapshot may lack the links of one vector in saveShare, which is a hundred times the
+// work of reading it, and one in addedShare altogether: while many come and none is
+// linked, a snapshot is written for each half more, not for each eighth.
+const (
+	saveShare  = 8
+	addedShare = 3
+)
 
 // Metric says how the vectors of a space are compared.
 type Metric string

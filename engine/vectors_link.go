@@ -187,7 +187,8 @@ func (l *linker) round(ctx context.Context) (more bool) {
 
 // save writes a snapshot of a space where the last one lacks much.
 func (l *linker) save(ctx context.Context, s *space) {
-	l.db.saveSpace(ctx, s, max(l.db.limits.saveTail, uint64(s.used.Load())/saveShare))
+	least, used := l.db.limits.saveTail, uint64(s.used.Load())
+	l.db.saveSpace(ctx, s, max(least, used/addedShare), max(least, used/saveShare))
 }
 
 // pause waits until no vector has come for a while, or too many have, and tells

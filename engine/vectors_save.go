@@ -62,15 +62,15 @@ func parseSnapshotName(name string) (space uint16, lsn uint64, ok bool) {
 }
 
 // tail is how much of a space's index its snapshot does not hold.
-func (s *space) tail() uint64 {
+func (s *space) tail() (added, links uint64) {
 	linked := uint64(s.index.Linked()) // repair takes removed ones out: it may fall
-	return max(s.added.Load()-s.saved.added, s.removed.Load()-s.saved.removed, linked-min(linked, s.saved.linked))
+	return s.added.Load() - s.saved.added, max(s.removed.Load()-s.saved.removed, linked-min(linked, s.saved.linked))
 }
 
-// saveSpace writes a snapshot of a space if the last one lacks at least so many
-// vectors, and the disk has room. A space without a graph needs none: to read its few
+// saveSpace writes a snapshot of a space if the last one lacks at least so many vectors
+// or links, and the disk has room. A space without a graph needs none: to read its few
 // vectors is quick. A snapshot that cannot be written is tried again after as many more.
-func (db *DB) saveSpace(ctx context.Context, s *space, least uint64) {
+func (db *DB) saveSpace(ctx context.Context, s *space, leastAdded, leastLinks uint64) {
 	if db.Failed() != nil || db.readOnly {
 		return
 	}
@@ -81,7 +81,7 @@ func (db *DB) saveSpace(ctx context.Context, s *space, least uint64) {
 		}
 		return
 	}
-	if s.tail() < least || !db.room.fits(s.bytes()) {
+	if added, links := s.tail(); added < leastAdded && links < leastLinks || !db.room.fits(s.bytes()) {
 		return
 	}
 	old := s.saved
