@@ -170,12 +170,14 @@ func wordEnd(text string) int {
 	return len(text)
 }
 
-// keywordLengths has, for the first two letters, the lengths of the keywords as bits.
-var keywordLengths = func() (lengths [letters * letters]uint16) {
+// keywordLengths has, for the first two letters, the lengths of the keywords as bits; keywordEnds has them for the
+// third letter and the last.
+var keywordLengths, keywordEnds = func() (lengths, ends [letters * letters]uint16) {
 	for form := range keywords {
 		lengths[letterPair(form)] |= 1 << len(form)
+		ends[endPair(form)] |= 1 << len(form)
 	}
-	return lengths
+	return lengths, ends
 }()
 
 const letters = 32
@@ -183,13 +185,18 @@ const letters = 32
 // letterPair numbers the first two bytes of a word, small and capital letters alike.
 func letterPair(word string) int { return int(word[0]%letters)*letters + int(word[1]%letters) }
 
+// endPair numbers the third byte of a word and the last.
+func endPair(word string) int {
+	return int(word[2]%letters)*letters + int(word[len(word)-1]%letters)
+}
+
 // keyword is the number of the keyword that a word is a form of.
 func keyword(word string) (int, bool) {
 	if len(word) < shortestKeyword || len(word) > longestKeyword {
 		return 0, false
 	}
-	ascii := word[0]|word[1] < utf8.RuneSelf
-	if ascii && keywordLengths[letterPair(word)]>>len(word)&1 == 0 {
+	ascii := word[0]|word[1]|word[2]|word[len(word)-1] < utf8.RuneSelf
+	if ascii && (keywordLengths[letterPair(word)]&keywordEnds[endPair(word)])>>len(word)&1 == 0 {
 		return 0, false
 	}
 	k, ok := keywords[strings.ToLower(word)]

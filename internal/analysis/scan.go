@@ -132,7 +132,13 @@ func (s *scanner) plainWord(begin int) int {
 	if lo == len(text) || !isLetter(text[lo]) {
 		return begin
 	}
-	var key wordKey
+	if s.nplain == plainBatch {
+		s.flushPlain()
+	}
+	// Written where it is to stay: to copy what was written just now in smaller parts would wait for it.
+	word := &s.plain[s.nplain]
+	word.key, word.lo = wordKey{}, lo
+	key := &word.key
 	i := lo
 	for at, fold := 0, uint64(ascii.CaseBit); at < len(key); at, fold = at+8, 0 {
 		w := ascii.Eight(text, i) | fold // of the first letter
@@ -155,10 +161,7 @@ func (s *scanner) plainWord(begin int) int {
 	if end-lo == 1 && end < len(text) && sigil(text[end:]) != "" {
 		return begin
 	}
-	if s.nplain == plainBatch {
-		s.flushPlain()
-	}
-	s.plain[s.nplain] = plainWord{key, lo, end}
+	word.hi = end
 	s.nplain++
 	return i
 }
