@@ -36,8 +36,12 @@ const (
 	// merges level 0 when it has half as many layers as compactAt.
 	compactAt = 8
 	baseBytes = 256 << 20
-	// tableBytes is the size of tables, which those that are moved keep.
+	// tableBytes is the size of tables that are flushed, which those that are moved keep.
 	tableBytes = 8 << 20
+	// mergedBytes is that of tables that are merged below level 0. A merge takes along
+	// what lies beside it, up to 25 times as much: tables that could as well be moved.
+	mergedBytes = 2 << 20
+	// leastSplit is how much must be flushed at once to be split by kinds, see endTable.
 	leastSplit = 4 << 20
 	// retryPause keeps what the store retries after a failure from taking a core.
 	retryPause = 20 * time.Millisecond
@@ -117,7 +121,7 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 		L0StopWritesThreshold: 1000,
 		L0CompactionThreshold: compactAt, LBaseMaxBytes: baseBytes,
 	}
-	opts.TargetFileSizes[0] = tableBytes
+	opts.TargetFileSizes[0], opts.TargetFileSizes[1] = tableBytes, mergedBytes
 	opts.Experimental.SpanPolicyFunc = db.endTable
 	opts.EnsureDefaults()
 	for i := range opts.Levels {
