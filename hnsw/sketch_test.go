@@ -107,9 +107,11 @@ func newBeamOf(x *Index, r *searcher) *beam {
 // find what they do by codes, in graphs that were linked by sketches.
 func TestSketchesFind(t *testing.T) {
 	sequential(t)
-	rng := random(t)
-	const n, dim = 6000, 128
-	vecs := clustered(rng, n+40, dim, 60)
+	// Always the same graphs: a walk finds .997 on average, but in one graph of a hundred
+	// it misses two of the sixty clusters.
+	rng := rand.New(rand.NewPCG(1, 0))
+	const n, asked, dim = 6000, 200, 128
+	vecs := clustered(rng, n+asked, dim, 60)
 	queries := vecs[n:]
 	some := NewSet()
 	for slot := range uint32(n) {
@@ -117,24 +119,9 @@ func TestSketchesFind(t *testing.T) {
 			some.Add(slot)
 		}
 	}
-	searches := []struct {
-		within   *Set
-		strategy Strategy
-		least    float64
-		sum      float64
-	}{
-		{within: nil, strategy: Flat, least: 0.9999},
-		{within: some, strategy: Flat, least: 0.9999},
-		{within: nil, strategy: Sweep, least: 0.97},
-		{within: some, strategy: Sweep, least: 0.97},
-		{within: some, strategy: Within, least: 0.95},
-		{within: some, strategy: Planned, least: 0.97},
-	}
-	graphs := 0.0
 	for _, metric := range []Metric{Cosine, Dot, L2} {
 		for _, from := range []uint32{0, n / 3} {
 			x := newGraph(t, Config{Dim: dim, Metric: metric, EfConstruction: 100})
-			graphs++
 			for slot, v := range vecs[:n] {
 				if uint32(slot) == from {
 					sketched(t, x, from)
@@ -143,21 +130,16 @@ func TestSketchesFind(t *testing.T) {
 			}
 			mustLink(t, x)
 			checkGraph(t, x)
-			// On average a walk finds .997, but in one graph of a hundred it misses the
-			// clusters of two of the forty queries.
-			for i := range searches {
-				c := &searches[i]
+			for _, c := range []struct {
+				within   *Set
+				strategy Strategy
+				least    float64
+			}{{nil, Flat, 0.9999}, {some, Flat, 0.9999}, {nil, Sweep, 0.97}, {some, Sweep, 0.97}, {some, Within, 0.95}, {some, Planned, 0.97}} {
 				s := Search{K: 10, Ef: 100, Slots: x.Len(), Within: c.within, Strategy: c.strategy}
-				got := recall(t, x, queries, s)
-				if c.sum += got; got < 0.9 || c.strategy == Flat && got < c.least {
-					t.Errorf("%s from slot %d on, strategy %d: recall %.4f", metric, from, c.strategy, got)
+				if got := recall(t, x, queries, s); got < c.least {
+					t.Errorf("%s from slot %d on, strategy %d: recall %.4f, want %v", metric, from, c.strategy, got, c.least)
 				}
 			}
-		}
-	}
-	for _, c := range searches {
-		if got := c.sum / graphs; got < c.least {
-			t.Errorf("strategy %d: recall %.4f, want %v", c.strategy, got, c.least)
 		}
 	}
 }
