@@ -88,7 +88,7 @@ type DB struct {
 	work      sync.WaitGroup
 
 	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
-	flushed    atomic.Uint64         // bytes that the store flushes; the largest number while it does not
+	flushing   atomic.Uint64         // bytes that the store flushes; the largest number while it does not
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	failure    atomic.Pointer[Error]
 	gate       gate

@@ -79,7 +79,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	db.points = newPoints(o.Retain, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
-	db.flushed.Store(math.MaxUint64)
+	db.flushing.Store(math.MaxUint64)
 	db.limits = defaultVectorLimits()
 	if o.vectorLimits != nil {
 		db.limits = *o.vectorLimits

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -175,14 +174,15 @@ var appended = []byte{kindForward, kindRecord, kindText, kindVector}
 // down the tree as it is, and is not merged for the sake of keys that are spread. What
 // is flushed of a short session is to be merged, or there would be tiny tables for good.
 func (db *DB) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
-	if db.flushed.Load() < leastSplit {
+	if db.flushing.Load() < leastSplit {
 		return pebble.SpanPolicy{}, nil, nil
 	}
 	for _, kind := range appended {
-		for _, end := range []byte{kind, kind + 1} {
-			if bytes.Compare(start, []byte{end}) < 0 {
-				return pebble.SpanPolicy{}, []byte{end}, nil
-			}
+		switch {
+		case len(start) == 0 || start[0] < kind:
+			return pebble.SpanPolicy{}, []byte{kind}, nil
+		case start[0] == kind:
+			return pebble.SpanPolicy{}, []byte{kind + 1}, nil
 		}
 	}
 	return pebble.SpanPolicy{}, nil, nil
@@ -208,9 +208,9 @@ func (db *DB) storeEvents() *pebble.EventListener {
 				db.log.Error("store", "error", causeText(err))
 			}
 		},
-		FlushBegin: func(info pebble.FlushInfo) { db.flushed.Store(info.InputBytes) },
+		FlushBegin: func(info pebble.FlushInfo) { db.flushing.Store(info.InputBytes) },
 		FlushEnd: func(info pebble.FlushInfo) {
-			db.flushed.Store(math.MaxUint64)
+			db.flushing.Store(math.MaxUint64)
 			if info.Err == nil {
 				db.flushError.Store(nil)
 			} else {

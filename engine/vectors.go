@@ -21,7 +21,8 @@ type vectorLimits struct {
 	// milliseconds until they are linked. At unlinkedMost writers wait.
 	unlinkedSoft, unlinkedIdle, unlinkedMost int
 	// saveTail is the least number of vectors that have come, gone or been linked
-	// before a snapshot is written, beside saveShare and addedShare.
+	// before a snapshot is written; where a share of all vectors is more (saveShare,
+	// addedShare), that.
 	// closeTail is the least for Close. What is not in a snapshot is read from the
 	// store by the next Open, and linked again.
 	saveTail, closeTail uint64

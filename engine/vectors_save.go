@@ -61,7 +61,8 @@ func parseSnapshotName(name string) (space uint16, lsn uint64, ok bool) {
 	return uint16(n), lsn, ok
 }
 
-// tail is how much of a space's index its snapshot does not hold.
+// tail is how much of a space's index its snapshot does not hold: how many vectors, and
+// of how many it has no links, or links that are to be taken out.
 func (s *space) tail() (added, links uint64) {
 	linked := uint64(s.index.Linked()) // repair takes removed ones out: it may fall
 	return s.added.Load() - s.saved.added, max(s.removed.Load()-s.saved.removed, linked-min(linked, s.saved.linked))

@@ -65,7 +65,7 @@ const addBatch = 16
 func (c *hotChunk) addTerms(slot uint16, window int, terms []Term) (grown int) {
 	var lists [addBatch]*list
 	c.terms.findEach(terms, &lists)
-	put := lists[:0]
+	put := lists[:0] // none is written before it was read
 	for i, t := range terms {
 		l := lists[i]
 		switch {
