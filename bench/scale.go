@@ -63,7 +63,7 @@ type scaleKind struct {
 func scale() *harness.Workload {
 	w := &harness.Workload{
 		Name:    "scale",
-		Summary: "1,000,000 memories in owners of 10,000 (-n, -vectors): by filter, in an owner, opening; the folder of -dir keeps them",
+		Summary: "memories in owners of 10,000 (-n, 1,000,000 if it is not given; -vectors): by filter, in an owner, opening; the folder of -dir keeps them",
 		Contestants: func(env *harness.Env) ([]harness.Contestant, error) {
 			run := &scaleRun{env: env}
 			var err error

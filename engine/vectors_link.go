@@ -250,6 +250,7 @@ func (l *linker) link(ctx context.Context, s *space) {
 	l.all.Store(l.urgent.Load() > 0)
 	defer l.all.Store(false)
 	s.index.SetBuilders(l.builders())
+	s.index.SetYield(l.leisure.Load())
 	asked := s.asked.Swap(false)
 	err := s.index.Link(turn, s.index.Len())
 	if turn.Err() != nil {

@@ -137,7 +137,7 @@ func (db *DB) adopt(s *space, snap *snapshot, wants []want) {
 		at++
 	}
 	s.added.Store(uint64(s.used.Load()))
-	s.saved = saved{name: snap.name, added: s.added.Load(), linked: uint64(s.index.Linked())}
+	s.saved = saved{name: snap.name, added: s.added.Load(), work: s.index.Work()}
 }
 
 // loadMissing reads from the store the vectors that no slot holds yet, in the order

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
 const (
@@ -69,6 +70,7 @@ func (tx *Tx) keepRows(s *space, from, upper []byte) (next []byte, err error) {
 	defer func() { err = errors.Join(err, it.Close()) }()
 	vec := make([]float32, 0, s.dim)
 	n := 0
+	var turn turn.Turn
 	for ok := it.First(); ok; ok = it.Next() {
 		if n++; n > fillPart {
 			return slices.Clone(it.Key()), nil
@@ -85,6 +87,7 @@ func (tx *Tx) keepRows(s *space, from, upper []byte) (next []byte, err error) {
 			return nil, err
 		}
 		s.index.Keep(slot, vec)
+		turn.Pass()
 	}
 	return nil, it.Error()
 }

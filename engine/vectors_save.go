@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
 // A snapshot of a space's index is a file in the database's folder, named by the
@@ -43,8 +44,8 @@ const (
 // saved is the snapshot of a space that is on disk, and what the index had counted
 // by then.
 type saved struct {
-	name                   string // empty: there is none
-	added, removed, linked uint64
+	name                 string // empty: there is none
+	added, removed, work uint64
 }
 
 func snapshotName(space uint16, lsn uint64) string {
@@ -64,8 +65,7 @@ func parseSnapshotName(name string) (space uint16, lsn uint64, ok bool) {
 // tail is how much of a space's index its snapshot does not hold: how many vectors, and
 // of how many it has no links, or links that are to be taken out.
 func (s *space) tail() (added, links uint64) {
-	linked := uint64(s.index.Linked()) // repair takes removed ones out: it may fall
-	return s.added.Load() - s.saved.added, max(s.removed.Load()-s.saved.removed, linked-min(linked, s.saved.linked))
+	return s.added.Load() - s.saved.added, max(s.removed.Load()-s.saved.removed, s.index.Work()-s.saved.work)
 }
 
 // saveSpace writes a snapshot of a space if the last one lacks at least so many vectors
@@ -130,7 +130,7 @@ func (db *DB) writeSnapshot(ctx context.Context, s *space) (name string, err err
 	w.checksum()
 	w.holders(ctx, s, index)
 	if err = w.err; err == nil {
-		_, err = index.WriteTo(ctxio.Writer(ctx, out))
+		_, err = index.WriteTo(turn.Writer(ctxio.Writer(ctx, out)))
 	}
 	if err == nil {
 		err = out.Flush()
@@ -157,7 +157,7 @@ func (db *DB) captureSpace(ctx context.Context, s *space) (*hnsw.Snapshot, uint6
 		return nil, 0, err
 	}
 	defer db.unlock()
-	s.saved.added, s.saved.removed, s.saved.linked = s.added.Load(), s.removed.Load(), uint64(s.index.Linked())
+	s.saved.added, s.saved.removed, s.saved.work = s.added.Load(), s.removed.Load(), s.index.Work()
 	if db.spaces.numbered(s.num) != s {
 		return nil, 0, errors.New("its making was taken back")
 	}

@@ -350,3 +350,42 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 		closeTest(t, db)
 	}
 }
+
+// TestRepairIsSaved: links that were led around removed vectors, whose removal a
+// snapshot already told of, are not led around them again by each process to come.
+func TestRepairIsSaved(t *testing.T) {
+	w, _ := savedWorld(t)
+	space := func() *space { return w.db.spaces.named(defaultSpace) }
+	w.openOn(w.fs)
+	for len(w.mems) < 300 {
+		w.change(w.db.Memories(), w.mems)
+	}
+	waitIndexed(t, w.db)
+	space().broken.Store(true) // nothing is linked or led around
+	for id, m := range w.mems {
+		if len(w.mems) <= 240 {
+			break
+		}
+		if err := w.db.Memories().Delete(t.Context(), m.Scope, id); err != nil {
+			t.Fatal(err)
+		}
+		delete(w.mems, id)
+	}
+	closeTest(t, w.db)
+	w.openOn(w.fs)
+	if n := space().index.Stats().Removed; n == 0 {
+		t.Fatal("there is nothing to lead around")
+	}
+	within(t, "leading around removed vectors", func() {
+		for space().index.Stats().Removed > 0 {
+			w.db.linker.wake()
+			time.Sleep(time.Millisecond)
+		}
+	})
+	closeTest(t, w.db)
+	w.openOn(w.fs)
+	if n := space().index.Stats().Removed; n != 0 {
+		t.Errorf("%d removed vectors are to be led around once more", n)
+	}
+	w.check(w.db.Memories(), w.mems)
+}

@@ -34,9 +34,10 @@ type graph struct {
 	links     arena   // m0 links in the lowest layer
 	uppers    arena   // m links in one layer above
 	entry     atomic.Uint64
-	rows      atomic.Int64 // slots that hold one
-	linked    atomic.Int64 // nodes in the graph
-	dead      atomic.Int64 // of them, those without a row
+	rows      atomic.Int64  // slots that hold one
+	linked    atomic.Int64  // nodes in the graph
+	work      atomic.Uint64 // nodes that were linked, or led around removed ones, ever
+	dead      atomic.Int64  // of them, those without a row
 	uppersEnd uint32
 
 	// pending lists the slots that Link has still to see. The slice is only
@@ -180,6 +181,7 @@ func (g *graph) markLinked(slot uint32) {
 	n := g.node(slot)
 	n.state.Store(n.state.Load() | stateLinked)
 	g.linked.Add(1)
+	g.work.Add(1)
 }
 
 // room returns how many links a node has in a layer.

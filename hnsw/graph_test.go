@@ -616,6 +616,29 @@ func TestRepairCancelled(t *testing.T) {
 	}
 }
 
+// TestRepairComesFirst: where very many are removed, links are led around them before
+// others are linked: a process may end any time.
+func TestRepairComesFirst(t *testing.T) {
+	vecs := clustered(random(t), 300, 4, 3)
+	for _, c := range []struct{ removed, left int }{{20, 20}, {60, 0}} {
+		x := linkedIndex(t, Config{Dim: 4}, vecs)
+		for slot := range uint32(c.removed) {
+			x.Remove(slot)
+		}
+		for _, v := range vecs {
+			mustAdd(t, x, v)
+		}
+		if err := x.Link(&patience{t.Context(), 1}, x.Len()); !errors.Is(err, context.Canceled) {
+			t.Fatalf("linking that is cancelled: %v", err)
+		}
+		if got := x.Stats(); got.Removed != c.left || got.Pending < len(vecs)-1 {
+			t.Errorf("%d of 300 removed: %d of them are in the graph, %d wait to be linked", c.removed, got.Removed, got.Pending)
+		}
+		mustLink(t, x)
+		checkGraph(t, x)
+	}
+}
+
 // TestRemovedDuringRepair: the last row goes while repair leads around the others. Rows
 // are long, so that no page can be mistaken for that of a slot that is none.
 func TestRemovedDuringRepair(t *testing.T) {
@@ -857,7 +880,7 @@ func TestChurnBelowCrossover(t *testing.T) {
 	checkHits(t, x, query, slots, 10, mustSearch(t, x, query, Search{K: 10, Slots: x.Len()}))
 }
 
-// TestSetBuilders: within the limits, for calls of Link to come.
+// TestSetBuilders: within the limits, for calls of Link to come, which may yield.
 func TestSetBuilders(t *testing.T) {
 	x := newGraph(t, Config{Dim: 16, Builders: 2})
 	vecs := clustered(random(t), 500, 16, 3)
@@ -869,8 +892,9 @@ func TestSetBuilders(t *testing.T) {
 			t.Errorf("%d: %d builders", n, x.builders.Load())
 		}
 	}
-	if err := x.Link(t.Context(), x.Len()); err != nil || x.Linked() != len(vecs) {
-		t.Errorf("linked %d, %v", x.Linked(), err)
+	x.SetYield(true)
+	if err := x.Link(t.Context(), x.Len()); err != nil || x.Linked() != len(vecs) || x.Work() != uint64(len(vecs)) {
+		t.Errorf("linked %d, %v, work %d", x.Linked(), err, x.Work())
 	}
 }
 

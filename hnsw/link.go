@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
 const (
@@ -49,6 +51,11 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	for i := range builders {
 		builders[i] = newBuilder(x)
 	}
+	if g.removedShare(repairFirst) {
+		if err := builders[0].repair(ctx); err != nil {
+			return err
+		}
+	}
 	for skip := 0; left > 0; {
 		n := min(left, linkBatch)
 		work := (*g.pending.Load())[skip : skip+n]
@@ -65,6 +72,11 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 // it: fewer while the processor has other work, more while somebody waits. It is
 // kept within what [Config] allows.
 func (x *Index) SetBuilders(n int) { x.builders.Store(int32(min(max(n, 1), maxBuilders))) }
+
+// SetYield has the goroutines of the calls of Link that begin after it let others run
+// every millisecond: while the processor is busy they get on slowly, and on a single one
+// a search waits a millisecond and not ten.
+func (x *Index) SetYield(yield bool) { x.yields.Store(yield) }
 
 // linkAll links the slots below upto that need it.
 func linkAll(ctx context.Context, builders []*builder, work []uint32, upto uint32) error {
@@ -84,6 +96,7 @@ func linkAll(ctx context.Context, builders []*builder, work []uint32, upto uint3
 				if err == nil && work[i] < upto && b.graph.claim(work[i]) {
 					err = b.link(work[i])
 				}
+				b.pass()
 				if err != nil {
 					failed.CompareAndSwap(nil, &err)
 				}
@@ -105,10 +118,20 @@ type builder struct {
 	pruner pruner
 	near   []candidate
 	row    []float32
+	yields bool
+	turn   turn.Turn
 }
 
 func newBuilder(x *Index) *builder {
-	return &builder{graph: &x.graph, beam: newBeam(x), pruner: pruner{beam: newBeam(x)}}
+	return &builder{graph: &x.graph, beam: newBeam(x), pruner: pruner{beam: newBeam(x)}, yields: x.yields.Load()}
+}
+
+// pass lets others run if the builder's turn is over. No lock is held then that a
+// search waits for.
+func (w *builder) pass() {
+	if w.yields {
+		w.turn.Pass()
+	}
 }
 
 // load makes a row the beam's query and returns the row's bias, which turns

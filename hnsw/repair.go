@@ -10,13 +10,19 @@ const (
 	// from which on Link leads the links around them. Until then searches step
 	// over them.
 	repairShare = 16
+	// repairFirst is the share from which on that comes before the linking of others:
+	// where each process ends before all are linked, removed ones must not gather.
+	repairFirst = 8
 	// repairReach bounds the candidates gathered for the links of one slot.
 	repairReach = 512
 )
 
-func (g *graph) repairDue() bool {
+func (g *graph) repairDue() bool { return g.removedShare(repairShare) }
+
+// removedShare tells whether one in n linked slots or more is removed.
+func (g *graph) removedShare(n int64) bool {
 	dead := g.dead.Load()
-	return dead > 0 && dead*repairShare >= g.linked.Load()
+	return dead > 0 && dead*n >= g.linked.Load()
 }
 
 // repair takes removed slots out of the graph, if there are enough of them: it
@@ -57,12 +63,14 @@ func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
 				isolated = append(isolated, slot)
 			}
 		}
+		w.pass()
 	}
 	g.drop(removed)
 	for _, slot := range isolated {
 		if g.live(slot) { // else it may have been the last one, and the graph has no entry point
 			w.connect(slot, g.level(slot))
 		}
+		w.pass()
 	}
 	return nil
 }
@@ -113,6 +121,7 @@ func (w *builder) rewire(slot uint32, level int, dead *slotSet) bool {
 	}
 	p.kept = p.best(slot, g.room(level), p.kept[:0])
 	g.setNeighbours(slot, level, p.kept)
+	g.work.Add(1)
 	for _, to := range p.kept {
 		// A slot that only dead ones linked to must not be lost.
 		g.linkIfRoom(to, slot, level)

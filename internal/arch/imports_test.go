@@ -65,6 +65,7 @@ var law = map[string]row{
 	"internal/kv":           {floor: base, outside: []string{pebble}},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
+	"internal/turn":         {floor: base, beside: []string{"internal/clock"}},
 }
 
 const (
