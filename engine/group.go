@@ -108,7 +108,13 @@ func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
 	default:
 		<-c.done
 	}
-	return db.acknowledge(c.seen, c.err)
+	if err := db.acknowledge(c.seen, c.err); err != nil {
+		return err
+	}
+	for _, p := range c.memories {
+		p.release()
+	}
+	return nil
 }
 
 // lead commits what waits until the caller's own call is over. The lock is held.

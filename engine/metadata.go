@@ -88,12 +88,9 @@ func exactKey(v any) (string, bool) {
 	case nil:
 		return "0", true
 	case string:
-		return "s" + v, true
+		return textKey(v), true
 	case bool:
-		if v {
-			return "t", true
-		}
-		return "f", true
+		return boolKey(v), true
 	case json.Number:
 		return numberKey(string(v)), true
 	case float64:
@@ -104,6 +101,15 @@ func exactKey(v any) (string, bool) {
 		return numberKey(fmt.Sprint(v)), true
 	}
 	return "", false
+}
+
+func textKey(s string) string { return "s" + s }
+
+func boolKey(b bool) string {
+	if b {
+		return "t"
+	}
+	return "f"
 }
 
 // numberKey: integers of 64 bits exactly, everything else as the nearest float64,

@@ -23,6 +23,7 @@ type prepared struct {
 	rec      record
 	vectors  map[string][]float32 // to be stored, by space
 	terms    []invindex.Term
+	list     *termList // that they are in
 	length   uint32
 	values   []pathValue // of its metadata
 	access   access      // of an import
@@ -97,7 +98,10 @@ func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
 		}
 	}
 	p.dedupKey(0, 0)
-	return p, db.analyse(p)
+	if err := db.analyse(p); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // setImportance fixes the importance, or computes it.
@@ -137,16 +141,38 @@ func (db *DB) analyse(p *prepared) error {
 			bag.Add(db.analyzer, s, f.weight)
 		}
 	}
-	p.terms = make([]invindex.Term, 0, bag.Len())
+	p.list = termLists.Get().(*termList)
+	p.list.terms = slices.Grow(p.list.terms[:0], bag.Len())
 	bag.Each(func(term string, freq uint32) {
-		p.terms = append(p.terms, invindex.Term{Text: term, Freq: freq})
+		p.list.terms = append(p.list.terms, invindex.Term{Text: term, Freq: freq})
 	})
+	p.terms = p.list.terms
 	p.length = bag.Length()
 	p.values = metadataValues(nil, "", meta, meta)
 	// Fields get their numbers in this order, the same in every run.
 	slices.SortFunc(p.values, func(a, b pathValue) int { return strings.Compare(a.path, b.path) })
 	p.values = slices.CompactFunc(p.values, func(a, b pathValue) bool { return a.path == b.path })
 	return nil
+}
+
+// termList is a list of terms, of kilobytes.
+type termList struct{ terms []invindex.Term }
+
+// termLists are those of stores that are over.
+var termLists = sync.Pool{New: func() any { return new(termList) }}
+
+// mostIdleTerms bounds a list that is kept for another store.
+const mostIdleTerms = 1 << 12
+
+// release gives back the terms of a memory that is stored.
+func (p *prepared) release() {
+	if p == nil {
+		return // it was skipped
+	}
+	if cap(p.terms) <= mostIdleTerms {
+		termLists.Put(p.list)
+	}
+	p.terms, p.list = nil, nil
 }
 
 // metadataValues lists the scalars of an object by path, objects within it

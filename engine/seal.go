@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/turn"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -183,6 +184,7 @@ func (db *DB) rowPages(ctx context.Context, chunk uint16) ([]*rowPage, error) {
 	prefix := db.keys.chunk(kindForward, chunk)
 	var pages []*rowPage
 	last := -1
+	var turn turn.Turn
 	err := kv.Scan(db.store, prefix, prefixEnd(prefix), func(key, value []byte) error {
 		doc, ok := parseDocKey(key)
 		if !ok {
@@ -197,6 +199,7 @@ func (db *DB) rowPages(ctx context.Context, chunk uint16) ([]*rowPage, error) {
 			last = n
 		}
 		pages[len(pages)-1].add(doc, f)
+		turn.Offer()
 		return ctx.Err()
 	})
 	return pages, err
@@ -207,9 +210,11 @@ type sealWriter struct {
 	db    *DB
 	ctx   context.Context
 	batch *pebble.Batch
+	turn  turn.Turn
 }
 
 func (w *sealWriter) Set(key, value []byte) error {
+	w.turn.Offer()
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}

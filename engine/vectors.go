@@ -47,10 +47,10 @@ func defaultVectorLimits() vectorLimits {
 
 // A snapshot may lack the links of one vector in saveShare, which is a hundred times the
 // work of reading it, and one in addedShare altogether: while many come and none is
-// linked, a snapshot is written for each half more, not for each eighth.
+// linked, a snapshot is written when they have doubled, not for each eighth.
 const (
 	saveShare  = 8
-	addedShare = 3
+	addedShare = 2
 )
 
 // Metric says how the vectors of a space are compared.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -375,10 +376,11 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 			return err
 		}
 		p.rec.vectors = append(p.rec.vectors, vectorRef{space: s.num}) // 0, 0: of this version
-		if pv.vectors == nil {
-			pv.vectors = map[string][]float32{}
-		}
-		pv.vectors[name] = vec
+	}
+	if pv.vectors == nil {
+		pv.vectors = p.vectors
+	} else {
+		maps.Copy(pv.vectors, p.vectors)
 	}
 	slices.SortFunc(p.rec.vectors, func(a, b vectorRef) int { return int(a.space) - int(b.space) })
 	return nil
@@ -406,19 +408,11 @@ func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, err
 	if run != 0 {
 		d.Values = append(d.Values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
 	}
-	for _, b := range []struct {
-		field uint16
-		value any
-	}{
-		{fieldRole, string(roles[r.role])},
-		{fieldKind, string(kindNames[r.kind])},
-		{fieldSource, orMissing(r.source)},
-		{fieldPinned, r.flags&flagPinned != 0},
-	} {
-		if key, ok := exactKey(b.value); ok && len(key) <= MaxIndexedValue {
-			d.Values = append(d.Values, invindex.Value{Field: b.field, Key: key})
-		}
+	d.Values = append(d.Values, invindex.Value{Field: fieldRole, Key: roleKeys[r.role]}, invindex.Value{Field: fieldKind, Key: kindKeys[r.kind]})
+	if key := textKey(r.source); r.source != "" && len(key) <= MaxIndexedValue {
+		d.Values = append(d.Values, invindex.Value{Field: fieldSource, Key: key})
 	}
+	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: boolKey(r.flags&flagPinned != 0)})
 	d.Numbers = make([]invindex.Number, 0, 3+len(p.values))
 	for _, t := range []struct {
 		field uint16
@@ -445,6 +439,15 @@ func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, err
 		}
 	}
 	return d, nil
+}
+
+var roleKeys, kindKeys = textKeys(roles), textKeys(kindNames)
+
+func textKeys[T ~string](texts []T) (keys []string) {
+	for _, t := range texts {
+		keys = append(keys, textKey(string(t)))
+	}
+	return keys
 }
 
 // numberValue is the filter key of an interned name.

@@ -38,8 +38,8 @@ func (s *Snapshot) WriteTo(w io.Writer) (n int64, err error) {
 	e.checksum()
 	for slot := range s.each(slotPending, slotLinked, slotDead) {
 		row := s.x.codeRow(slot)
-		e.rec = appendFloat32s(e.rec[:0], row.head[:])
-		e.put(append(e.rec, row.codes...))
+		e.rec = append(appendFloat32s(e.rec[:0], row.head[:]), row.codes...)
+		e.put(e.rec)
 	}
 	e.checksum()
 	if s.x.keepsRows() {

@@ -94,7 +94,7 @@ func roleShare(role string) float64 {
 }
 
 // countKeywords counts the different keywords in text, up to ImportanceFullKeywords. It runs over every text that is
-// stored: of most words only the first two letters are looked at.
+// stored: of most words only the first three letters are looked at.
 func countKeywords(text string) int {
 	var c keywordCount
 	begun := -1 // where the word begins that reaches into the block
@@ -119,7 +119,7 @@ func countKeywords(text string) int {
 		}
 		for ; starts != 0 && c.n < ImportanceFullKeywords; starts &= starts - 1 {
 			from := at + bits.TrailingZeros64(starts)
-			if len(text)-from >= shortestKeyword && keywordLengths[letterPair(text[from:])] != 0 {
+			if mayBegin(ascii.Eight(text, from)) {
 				c.words(text, from, from+1)
 			}
 		}
@@ -168,6 +168,29 @@ func wordEnd(text string) int {
 		return end
 	}
 	return len(text)
+}
+
+// beginnings has a bit for the hash of the first three letters of each keyword.
+var beginnings = func() (bits [1 << (hashBits - 6)]uint64) {
+	for form := range keywords {
+		h := hashLetters(ascii.Eight(form, 0))
+		bits[h/64] |= 1 << (h % 64)
+	}
+	return bits
+}()
+
+const hashBits = 11
+
+// hashLetters is a hash of the first three letters, small and capital ones alike.
+func hashLetters(w uint64) uint32 {
+	const odd = 0x9e3779b1
+	return (uint32(w) & 0x1f1f1f * odd) >> (32 - hashBits)
+}
+
+// mayBegin tells whether a keyword may begin with the three lowest bytes.
+func mayBegin(w uint64) bool {
+	h := hashLetters(w)
+	return beginnings[h/64]>>(h%64)&1 != 0 || w&0x808080 != 0
 }
 
 // keywordLengths has, for the first two letters, the lengths of the keywords as bits; keywordEnds has them for the

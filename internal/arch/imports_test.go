@@ -59,7 +59,7 @@ var law = map[string]row{
 	"internal/clock":        {floor: base},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},
 	"internal/ctxio":        {floor: base},
-	"internal/fsys":         {floor: base, outside: []string{pebble}},
+	"internal/fsys":         {floor: base, beside: []string{"internal/turn"}, outside: []string{pebble}},
 	"internal/fsys/crashfs": {floor: base, outside: []string{pebble}, forTests: true},
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},

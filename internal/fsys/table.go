@@ -4,24 +4,28 @@ import (
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
 // tableBuffer is how much of a table is gathered for a write. Pebble writes each block
 // by itself, 4 KB or so: a quarter of what flushes and compactions take are calls of
 // the system.
-const tableBuffer = 64 << 10
+const tableBuffer = 256 << 10
 
 // table is a table that is being written. Nobody reads it before it is synced, so that
 // what a write would have met may be met by a later one, or by the sync.
 type table struct {
 	file
-	buf []byte
+	buf  []byte
+	turn turn.Turn
 }
 
 var _ vfs.File = (*table)(nil)
 
 // Write implements io.Writer.
 func (t *table) Write(p []byte) (int, error) {
+	t.turn.Offer()
 	if len(t.buf)+len(p) > tableBuffer {
 		if err := t.flush(); err != nil {
 			return 0, err

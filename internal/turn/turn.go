@@ -9,25 +9,50 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 )
 
-// length is how long a turn may be: where there is no other processor, a call that
-// comes in meanwhile waits so long. The scheduler itself ends a turn after 10 ms.
-const length = time.Millisecond
+const (
+	// length is how long a turn may be: where there is no other processor, a call that
+	// comes in meanwhile waits so long. The scheduler itself ends a turn after 10 ms.
+	length = time.Millisecond
+	// leastOffer and mostOffer are how long turns of Offer are.
+	leastOffer = 100 * time.Microsecond
+	mostOffer  = 100 * time.Millisecond
+)
 
 // A Turn is the time that a goroutine works without letting others run. Its zero value
 // is one that is over.
-type Turn struct{ began time.Time }
+type Turn struct {
+	began time.Time
+	offer time.Duration
+}
 
 // Pass lets others run if the turn is over, and begins the next one. It is to be called
-// where no lock is held, many times a millisecond.
+// where no lock is held, many times a millisecond. It is for work that nobody waits for:
+// where others are always busy, it comes on slowly.
 func (t *Turn) Pass() {
-	if clock.System().Sub(t.began) < length {
+	if clock.System().Sub(t.began) >= length {
+		runtime.Gosched()
+		t.began = clock.System()
+	}
+}
+
+// Offer is Pass for work that must keep up with others. As long as they give the
+// processor back soon, because they wait for the disk, it has turns of 100 µs and works
+// while they wait. Each time that they do not, the next turn is twice as long.
+func (t *Turn) Offer() {
+	now := clock.System()
+	if now.Sub(t.began) < t.offer {
 		return
 	}
 	runtime.Gosched()
 	t.began = clock.System()
+	if t.began.Sub(now) < length {
+		t.offer = leastOffer
+	} else {
+		t.offer = min(max(2*t.offer, leastOffer), mostOffer)
+	}
 }
 
-// Writer returns a writer to w that lets others run now and then.
+// Writer returns a writer to w that lets others run now and then, as Pass does.
 func Writer(w io.Writer) io.Writer { return &writer{w: w} }
 
 type writer struct {
