@@ -36,8 +36,8 @@ type graph struct {
 	entry     atomic.Uint64
 	rows      atomic.Int64  // slots that hold one
 	linked    atomic.Int64  // nodes in the graph
-	work      atomic.Uint64 // nodes that were linked, or led around removed ones, ever
 	dead      atomic.Int64  // of them, those without a row
+	work      atomic.Uint64 // nodes that were linked, or led around removed ones, ever
 	uppersEnd uint32
 
 	// pending lists the slots that Link has still to see. The slice is only

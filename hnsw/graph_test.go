@@ -617,11 +617,15 @@ func TestRepairCancelled(t *testing.T) {
 }
 
 // TestRepairComesFirst: where very many are removed, links are led around them before
-// others are linked: a process may end any time.
+// others are linked, unless somebody waits for those: a process may end any time.
 func TestRepairComesFirst(t *testing.T) {
 	vecs := clustered(random(t), 300, 4, 3)
-	for _, c := range []struct{ removed, left int }{{20, 20}, {60, 0}} {
+	for _, c := range []struct {
+		yields        bool
+		removed, left int
+	}{{true, 20, 20}, {true, 60, 0}, {false, 60, 60}} {
 		x := linkedIndex(t, Config{Dim: 4}, vecs)
+		x.SetYield(c.yields)
 		for slot := range uint32(c.removed) {
 			x.Remove(slot)
 		}
@@ -632,7 +636,7 @@ func TestRepairComesFirst(t *testing.T) {
 			t.Fatalf("linking that is cancelled: %v", err)
 		}
 		if got := x.Stats(); got.Removed != c.left || got.Pending < len(vecs)-1 {
-			t.Errorf("%d of 300 removed: %d of them are in the graph, %d wait to be linked", c.removed, got.Removed, got.Pending)
+			t.Errorf("%+v of 300: %d removed ones are in the graph, %d wait to be linked", c, got.Removed, got.Pending)
 		}
 		mustLink(t, x)
 		checkGraph(t, x)

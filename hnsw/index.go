@@ -143,7 +143,7 @@ type Index struct {
 	sketches atomic.Pointer[sketches]
 
 	builders atomic.Int32 // of the next Link
-	yields   atomic.Bool  // they do
+	yields   atomic.Bool  // the next Link does, see SetYield
 
 	free    []uint32  // slots to use again, for the writer
 	vec     []float32 // the writer's normalised vector

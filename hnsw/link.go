@@ -51,7 +51,7 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	for i := range builders {
 		builders[i] = newBuilder(x)
 	}
-	if g.removedShare(repairFirst) {
+	if builders[0].yields && g.removedShare(repairFirst) {
 		if err := builders[0].repair(ctx); err != nil {
 			return err
 		}
@@ -73,9 +73,10 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 // kept within what [Config] allows.
 func (x *Index) SetBuilders(n int) { x.builders.Store(int32(min(max(n, 1), maxBuilders))) }
 
-// SetYield has the goroutines of the calls of Link that begin after it let others run
-// every millisecond: while the processor is busy they get on slowly, and on a single one
-// a search waits a millisecond and not ten.
+// SetYield tells the calls of Link that begin after it that nobody waits for them. Their
+// goroutines let others run every millisecond: while the processor is busy they get on
+// slowly, and on a single one a search waits a millisecond and not ten. And where very
+// many rows are removed, links are led around those before others are made.
 func (x *Index) SetYield(yield bool) { x.yields.Store(yield) }
 
 // linkAll links the slots below upto that need it.

@@ -10,8 +10,9 @@ const (
 	// from which on Link leads the links around them. Until then searches step
 	// over them.
 	repairShare = 16
-	// repairFirst is the share from which on that comes before the linking of others:
-	// where each process ends before all are linked, removed ones must not gather.
+	// repairFirst is the share from which on that comes before the linking of others,
+	// unless somebody waits for those: where each process ends before all are linked,
+	// removed ones must not gather.
 	repairFirst = 8
 	// repairReach bounds the candidates gathered for the links of one slot.
 	repairReach = 512

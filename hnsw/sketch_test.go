@@ -107,9 +107,17 @@ func newBeamOf(x *Index, r *searcher) *beam {
 // find what they do by codes, in graphs that were linked by sketches.
 func TestSketchesFind(t *testing.T) {
 	sequential(t)
-	// Always the same graphs: a walk finds .997 on average, but in one graph of a hundred
-	// it misses two of the sixty clusters.
-	rng := rand.New(rand.NewPCG(1, 0))
+	// A walk finds .997 on average, but in one graph of a hundred it misses two of the
+	// sixty clusters: of graphs that are always the same each is held to the bounds, of
+	// new ones their average.
+	t.Run("same graphs", func(t *testing.T) { sketchesFind(t, rand.New(rand.NewPCG(1, 0)), 1) })
+	t.Run("new graphs", func(t *testing.T) { sketchesFind(t, random(t), 0.9) })
+}
+
+// sketchesFind wants of walks in each graph what it wants of the average, but no more
+// than most.
+func sketchesFind(t *testing.T, rng *rand.Rand, most float64) {
+	t.Helper()
 	const n, asked, dim = 6000, 200, 128
 	vecs := clustered(rng, n+asked, dim, 60)
 	queries := vecs[n:]
@@ -119,9 +127,24 @@ func TestSketchesFind(t *testing.T) {
 			some.Add(slot)
 		}
 	}
+	searches := []struct {
+		within   *Set
+		strategy Strategy
+		least    float64
+		sum      float64
+	}{
+		{within: nil, strategy: Flat, least: 0.9999},
+		{within: some, strategy: Flat, least: 0.9999},
+		{within: nil, strategy: Sweep, least: 0.97},
+		{within: some, strategy: Sweep, least: 0.97},
+		{within: some, strategy: Within, least: 0.95},
+		{within: some, strategy: Planned, least: 0.97},
+	}
+	graphs := 0.0
 	for _, metric := range []Metric{Cosine, Dot, L2} {
 		for _, from := range []uint32{0, n / 3} {
 			x := newGraph(t, Config{Dim: dim, Metric: metric, EfConstruction: 100})
+			graphs++
 			for slot, v := range vecs[:n] {
 				if uint32(slot) == from {
 					sketched(t, x, from)
@@ -130,16 +153,23 @@ func TestSketchesFind(t *testing.T) {
 			}
 			mustLink(t, x)
 			checkGraph(t, x)
-			for _, c := range []struct {
-				within   *Set
-				strategy Strategy
-				least    float64
-			}{{nil, Flat, 0.9999}, {some, Flat, 0.9999}, {nil, Sweep, 0.97}, {some, Sweep, 0.97}, {some, Within, 0.95}, {some, Planned, 0.97}} {
+			for i := range searches {
+				c := &searches[i]
 				s := Search{K: 10, Ef: 100, Slots: x.Len(), Within: c.within, Strategy: c.strategy}
-				if got := recall(t, x, queries, s); got < c.least {
-					t.Errorf("%s from slot %d on, strategy %d: recall %.4f, want %v", metric, from, c.strategy, got, c.least)
+				least := c.least
+				if c.strategy != Flat {
+					least = min(least, most)
+				}
+				got := recall(t, x, queries, s)
+				if c.sum += got; got < least {
+					t.Errorf("%s from slot %d on, strategy %d: recall %.4f, want %v", metric, from, c.strategy, got, least)
 				}
 			}
+		}
+	}
+	for _, c := range searches {
+		if got := c.sum / graphs; got < c.least {
+			t.Errorf("strategy %d: recall %.4f, want %v", c.strategy, got, c.least)
 		}
 	}
 }

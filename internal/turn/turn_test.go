@@ -31,6 +31,43 @@ func TestPass(t *testing.T) {
 	}
 }
 
+// TestOffer: turns are short while the processor comes back soon, and longer each time
+// that it does not.
+func TestOffer(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var others, done atomic.Int64 // for how long others keep the processor
+	go func() {
+		for done.Load() == 0 {
+			for began := time.Now(); time.Since(began) < time.Duration(others.Load()); {
+			}
+			runtime.Gosched()
+		}
+	}()
+	defer done.Store(1)
+	var turn Turn
+	// The scheduler may give the processor back at once, and the machine late.
+	until := func(want time.Duration) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); turn.offer != want; {
+			began, before := turn.began, turn.offer
+			for turn.began.Equal(began) {
+				turn.Offer()
+			}
+			if turn.offer != leastOffer && turn.offer != min(2*before, mostOffer) {
+				t.Fatalf("after a turn of %v comes one of %v", before, turn.offer)
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the turn is %v, not %v", turn.offer, want)
+			}
+		}
+	}
+	until(leastOffer)
+	others.Store(int64(2 * length))
+	until(mostOffer)
+	others.Store(0)
+	until(leastOffer)
+}
+
 func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := Writer(&out)
