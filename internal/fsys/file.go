@@ -10,30 +10,12 @@ type file struct {
 	path  string
 	class class
 
-	end    int64 // bytes written by Write
-	synced int64 // of them, those that the last sync covered
-	filled int64 // where the file ends, with the zeros that are to be written over
-	ahead  bool  // it is a log
+	end int64 // bytes written by Write
 }
-
-// A log is filled with zeros ahead of what is written: to sync what goes over blocks
-// that the file has takes two thirds of the time of a sync for which its size changes,
-// too. Pebble reads zeros as the end of a log. Where more bytes go with a sync than
-// mostSynced, that gains nothing.
-const (
-	leastAhead = 16 << 10
-	mostAhead  = 256 << 10 // reached by doubling the file
-	mostSynced = 64 << 10
-)
-
-var zeros [mostAhead]byte
 
 var _ vfs.File = (*file)(nil)
 
 func (f *file) Write(p []byte) (n int, err error) {
-	if f.ahead {
-		f.fill(f.end + int64(len(p)))
-	}
 	err = f.write(len(p), func() (err error) {
 		n, err = f.base.Write(p)
 		return err
@@ -76,7 +58,6 @@ func (f *file) Sync() error {
 }
 
 func (f *file) SyncData() error {
-	f.synced = f.end
 	return f.fs.guard("sync", f.path, f.class, f.base.SyncData)
 }
 
@@ -89,26 +70,8 @@ func (f *file) SyncTo(length int64) (fullSync bool, err error) {
 }
 
 // Preallocate withholds a hint of Pebble, which asks for all that a log may need, 70 MB
-// for a database of one memory. Write fills what is about to be used.
+// for a database of one memory: see [log].
 func (f *file) Preallocate(_, _ int64) error { return f.fs.Err() }
-
-// fill makes room for a write up to an offset, and some beyond it.
-func (f *file) fill(upto int64) {
-	if upto <= f.filled || f.fs.Err() != nil {
-		return
-	}
-	f.filled = upto
-	if upto-f.synced > mostSynced {
-		return
-	}
-	ahead := min(max(f.end, leastAhead), mostAhead)
-	f.fs.room.spend(int(ahead))
-	if _, err := f.base.WriteAt(zeros[:ahead], upto); err != nil {
-		f.ahead = false // the disk may still have room for what is to be written
-		return
-	}
-	f.filled += ahead
-}
 
 // Close releases the handle, frozen or not. A failure may mean that earlier
 // writes are lost, as on a network file system, so it counts like one.

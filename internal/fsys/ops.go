@@ -67,14 +67,14 @@ func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error
 	if base == nil {
 		base = vfs.NewMemFile(nil)
 	}
-	opened := &file{fs: f, base: base, path: name, class: c, ahead: strings.HasSuffix(name, ".log")}
-	if info, err := base.Stat(); err == nil {
-		opened.filled = info.Size() // of one that is used again
+	opened := file{fs: f, base: base, path: name, class: c}
+	switch {
+	case strings.HasSuffix(name, ".log"):
+		return newLog(opened), nil
+	case strings.HasSuffix(name, ".sst"):
+		return &table{file: opened}, nil
 	}
-	if strings.HasSuffix(name, ".sst") {
-		return &table{file: *opened}, nil
-	}
-	return opened, nil
+	return &opened, nil
 }
 
 // syncAround makes what was done to the directory so far durable before a

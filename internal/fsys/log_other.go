@@ -1,0 +1,5 @@
+//go:build !linux
+
+package fsys
+
+func setDirect(uintptr, bool) bool { return false }
