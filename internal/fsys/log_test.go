@@ -54,7 +54,7 @@ func TestLogBlocks(t *testing.T) {
 	var want []byte
 	sizes := []int{1, 10, 3500, logBlock - 1, logBlock, logBlock + 1, 32 << 10, logBuffer - 1, logBuffer, logBuffer + 1, 3*logBuffer + 5}
 	syncs := []func() error{l.SyncData, func() error { _, err := l.SyncTo(int64(len(want))); return err }, func() error { return nil }}
-	for i := range 2000 {
+	for i := range 300 {
 		size := sizes[rng.IntN(len(sizes)-5*min(i%4, 1))]
 		p := make([]byte, size)
 		for j := range p {
