@@ -292,6 +292,7 @@ func TestBadPaths(t *testing.T) {
 	c.fails(exitFailed, "; check the path", "export", absent)
 	c.fails(exitFailed, "; check the path", "recall", "--queries", absent, "--user", "u")
 	c.fails(exitUsage, "it is a folder; name a file", "export", t.TempDir(), "--force")
+	c.fails(exitUsage, "the name of the file is empty", "export", "")
 	c.fails(exitFailed, "it is a folder; name a file", "recall", "--queries", t.TempDir(), "--user", "u")
 	for system, want := range map[error]string{
 		syscall.EROFS:  "; it must be a place that can be written, also to read a database",

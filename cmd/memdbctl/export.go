@@ -53,6 +53,8 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force bool, opts *exchange.ExportOptions) error {
 	const doing = "export to "
 	switch info, err := os.Stat(name); {
+	case name == "":
+		return &engine.Error{Kind: engine.ErrInvalid, What: "export", Why: "the name of the file is empty", Do: "give one, or - for the output"}
 	case err == nil && info.IsDir():
 		return &engine.Error{Kind: engine.ErrInvalid, What: doing + name, Why: "it is a folder", Do: "name a file"}
 	case err == nil && !force:

@@ -94,6 +94,7 @@ func TestImportRefuses(t *testing.T) {
 	c := newCLI(t)
 	c.fails(exitFailed, "absent.jsonl", "import", "absent.jsonl")
 	c.fails(exitFailed, "it is a folder; name a file", "import", t.TempDir())
+	c.fails(exitFailed, "the name of the file is empty", "import", "")
 	c.fails(exitFailed, "UTF-16", "import", c.file("wide.jsonl", "\xff\xfe{\x00"))
 	c.fails(exitFailed, "; unpack it", "import", c.file("small.jsonl.gz", "\x1f\x8b\x08\x00\x00"))
 	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))

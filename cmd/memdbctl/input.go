@@ -13,7 +13,10 @@ import (
 
 // openInput opens a file, or the input for "-".
 func (a *app) openInput(ctx context.Context, name string) (io.ReadCloser, error) {
-	if name == "-" {
+	switch name {
+	case "":
+		return nil, errors.New("the name of the file is empty; give one, or - for the input")
+	case "-":
 		return a.input(ctx), nil
 	}
 	f, err := os.Open(name)
