@@ -306,11 +306,9 @@ func (p *parser) phrase(i *item) {
 func (p *parser) word(i *item) {
 	p.tokens = p.analyzer.Tokens(p.tokens[:0], i.text)
 	tokens := p.tokens
-	for _, t := range tokens[min(1, len(tokens)):] {
-		if t.Start < tokens[0].Start || t.End > tokens[0].End {
-			p.phrase(i)
-			return
-		}
+	if !isWhole(tokens) {
+		p.phrase(i)
+		return
 	}
 	if len(tokens) == 0 {
 		p.signed = true
@@ -332,6 +330,21 @@ func (p *parser) word(i *item) {
 	}
 }
 
+// isWhole says whether the first token spans all others: what they were made of is a
+// term as a whole.
+func isWhole(tokens []analysis.Token) bool {
+	for _, t := range tokens {
+		if t.Start < tokens[0].Start || t.End > tokens[0].End {
+			return false
+		}
+	}
+	return true
+}
+
+// inWholes are signs that make a term of the words that they join, so that one may
+// begin with what is none itself: src/au and src/auth.rs.
+const inWholes = `/\@.:#_`
+
 // expansion takes a prefix or a fuzzy word, if the item is one.
 func (p *parser) expansion(i *item) bool {
 	c := Clause{Occur: i.occur, Weight: 1}
@@ -352,10 +365,16 @@ func (p *parser) expansion(i *item) bool {
 		return false
 	}
 	c.Base = analysis.Fold(base)
+	p.tokens = p.analyzer.Tokens(p.tokens[:0], base)
+	whole := isWhole(p.tokens)
+	if !whole && (c.Kind != Prefix || !strings.ContainsAny(base, inWholes)) {
+		i.text = base // "~2" is no word
+		return false
+	}
 	if utf8.RuneCountInString(c.Base) < max(minBase, c.Distance+1) || len(c.Base) > analysis.MaxTermBytes || !p.afford(MaxExpansions) {
 		return false
 	}
-	if p.tokens = p.analyzer.Tokens(p.tokens[:0], base); len(p.tokens) > 0 {
+	if whole && len(p.tokens) > 0 {
 		c.Terms = []string{p.tokens[0].Term}
 		c.stem = p.tokens[0].Term
 	}

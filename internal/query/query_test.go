@@ -58,6 +58,11 @@ func TestParse(t *testing.T) {
 		{"Caf\u00c9* ", "cafe*"},
 		{"running*", "running*"},
 		{"src/au*", "src/au*"},
+		{"+foo.ba* -foo.ba~", `+foo.ba* -foo.ba~1`},
+		{"+well-known*", `+"well known"`},
+		{"-well-known~2 tea", `-"well known" tea`},
+		{"well-known*", "known well"},
+		{"+天气*", `+"天 天气 气"`},
 		{"+src/auth.rs", "+src/auth.rs src auth.rs auth rs"},
 		{"-src/auth.rs tea", "-src/auth.rs tea"},
 		{"+well-known", `+"well known"`},
@@ -84,6 +89,16 @@ func TestParse(t *testing.T) {
 		got := show(Parse(a, c.text))
 		if want := c.want; got != want && !sameWords(got, want) {
 			t.Errorf("%q\n got %s\nwant %s", c.text, got, want)
+		}
+	}
+}
+
+// TestPrefixOfParts: a prefix that is no term itself stands for none of its parts.
+func TestPrefixOfParts(t *testing.T) {
+	c := Parse(analysis.NewEnglish(), "+src/au*").Clauses[0]
+	for term, want := range map[string]bool{"src/auth.rs": true, "src": false, "au": false, "auth": false} {
+		if _, ok := c.Accept([]byte(term)); ok != want {
+			t.Errorf("src/au* stands for %s: %v", term, ok)
 		}
 	}
 }
