@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -549,4 +550,40 @@ func FuzzParseFilter(f *testing.F) {
 			t.Errorf("%q: %v, %v", s, g, err)
 		}
 	})
+}
+
+// TestFilterFieldWithoutNumber: within the transaction that takes the last number for a
+// metadata field, the fields that got none are looked at all the same.
+func TestFilterFieldWithoutNumber(t *testing.T) {
+	ctx := context.Background()
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	for i := range MaxIndexedPaths - 1 {
+		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{fmt.Sprint("f", i): 1}})
+	}
+	err := db.Update(ctx, func(tx *Tx) error {
+		m := tx.Memories()
+		mustStore(t, m, Memory{ID: "x", Scope: ada, Text: "x", Metadata: map[string]any{"p1": "a", "p2": "b", "p3": 7}})
+		for _, c := range []struct {
+			f    Filter
+			want int
+		}{
+			{Eq{"p1", "a"}, 1}, {Eq{"p2", "b"}, 1}, {Gt{"p3", 1}, 1}, {Contains{"p2", "b"}, 1},
+			{Ne{"p2", "b"}, MaxIndexedPaths - 1}, {Ne{"p3", 7}, MaxIndexedPaths - 1},
+		} {
+			page, err := m.List(ctx, ListQuery{Scope: ada, Filter: c.f, Limit: 1000})
+			if err != nil || len(page.Memories) != c.want {
+				t.Errorf("%T%v: %d memories, %v; want %d", c.f, c.f, len(page.Memories), err, c.want)
+			}
+		}
+		n, err := m.DeleteMatching(ctx, DeleteQuery{Scope: ada, Filter: Ne{"p2", "b"}})
+		if err != nil || n != MaxIndexedPaths-1 {
+			t.Errorf("deleted %d, %v; want %d", n, err, MaxIndexedPaths-1)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCheck(t, db, 1)
 }

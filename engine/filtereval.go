@@ -411,7 +411,11 @@ func (tx *Tx) postingsOf(c *condition) (*roaring.Bitmap, bool, error) {
 // unheard tells whether no memory has a value of a metadata field that could be
 // indexed: all such fields get a number while there is room for more.
 func (tx *Tx) unheard(f field) bool {
-	return f.of == nil && len(f.path) <= MaxID && tx.db.fields.count() < MaxIndexedPaths
+	known := uint32(tx.db.fields.count())
+	if tx.writes != nil {
+		known = tx.next.names[nameField] // with those of this transaction
+	}
+	return f.of == nil && len(f.path) <= MaxID && known < MaxIndexedPaths
 }
 
 // indexedField is the number of a field in the filter index, 0 for none, and the

@@ -74,6 +74,9 @@ func parseNode(b []byte, depth int) (Filter, error) {
 	if err := dec.Decode(&n); err != nil {
 		return nil, invalid(doingFilter, plainJSON(err), "use field, operator and value, or AND, OR or NOT")
 	}
+	if key := repeatedKey(b); key != "" {
+		return nil, invalid(doingFilter, fmt.Sprintf("%s is given twice in one object", key), "give it once, or nest AND, OR and NOT")
+	}
 	forms := 0
 	for _, given := range []bool{n.Field != nil, n.And != nil, n.Or != nil, n.Not != nil} {
 		if given {
@@ -104,6 +107,36 @@ func parseNode(b []byte, depth int) (Filter, error) {
 		name = n.Op
 	}
 	return makeCondition(*n.Field, name, value)
+}
+
+// repeatedKey is a key that an object has twice, in whatever case, of which a decoder
+// would drop one, and with it a condition.
+func repeatedKey(object []byte) string {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if _, err := dec.Token(); err != nil {
+		return ""
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return ""
+		}
+		name, _ := key.(string)
+		same := strings.ToLower(name)
+		if same == "op" {
+			same = "operator"
+		}
+		if seen[same] {
+			return name
+		}
+		seen[same] = true
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return ""
+		}
+	}
+	return ""
 }
 
 func parseNodes(raw []json.RawMessage, depth int) ([]Filter, error) {
@@ -388,7 +421,7 @@ func (p *textParser) list() ([]any, error) {
 			return nil, err
 		}
 		values = append(values, v.value())
-		if !p.word(",") && (len(p.tokens) == 0 || p.tokens[0].text != ")") {
+		if !p.word(",") && (len(p.tokens) == 0 || p.tokens[0].quoted || p.tokens[0].text != ")") {
 			return nil, p.unexpected("a comma or a closing parenthesis")
 		}
 	}
