@@ -355,13 +355,17 @@ func (db *DB) flushAtClose() error {
 func (db *DB) endStall() (done func()) {
 	stop := make(chan struct{})
 	go func() {
-		timer := time.NewTimer(closeWait)
-		defer timer.Stop()
-		select {
-		case <-stop:
-		case <-timer.C:
+		tick := time.NewTicker(closeWait)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
 			if err := db.flushError.Load(); err != nil {
 				db.fail(fmt.Errorf("close while the store cannot be written: %w", *err))
+				return
 			}
 		}
 	}()

@@ -31,7 +31,7 @@ type Entry struct {
 	Key string `json:"key"`
 	// Value is compact JSON.
 	Value json.RawMessage `json:"value"`
-	// Version changes with every put: it is the LSN of the last.
+	// Version is the LSN of the commit that put it last.
 	Version   uint64    `json:"version"`
 	UpdatedAt time.Time `json:"updated_at"`
 	// ExpiresAt hides the entry from then on; zero: never.
@@ -42,7 +42,8 @@ type Entry struct {
 type PutOptions struct {
 	// TTL hides the entry after this time. 0: never.
 	TTL time.Duration
-	// ExpiresAt is TTL as an instant; give one of the two.
+	// ExpiresAt is TTL as an instant; give one of the two. As in [Memory], the start of
+	// 1970 is no time.
 	ExpiresAt time.Time
 	// UpdatedAt is when it was put, for an import. Zero: now.
 	UpdatedAt time.Time
@@ -90,9 +91,10 @@ func (ks *keyspace) kv(owner uint32, key string) []byte {
 	return append(k, key...)
 }
 
-// kvExpiry is a key of the index of entries by the time at which they expire.
+// kvExpiry is a key of the index of entries by the time at which they expire, of which
+// those before 1970 come first.
 func (ks *keyspace) kvExpiry(expires int64, owner uint32, key string) []byte {
-	k := binary.BigEndian.AppendUint64(ks.header(kindExpiry, 12+len(key)), uint64(expires))
+	k := binary.BigEndian.AppendUint64(ks.header(kindExpiry, 12+len(key)), uint64(max(expires, 0)))
 	k = binary.BigEndian.AppendUint32(k, owner)
 	return append(k, key...)
 }

@@ -202,6 +202,7 @@ func TestKVExpiry(t *testing.T) {
 	w.put(researcher, "long", 2, &PutOptions{TTL: time.Hour})
 	w.put(researcher, "kept", 3, &PutOptions{TTL: time.Minute})
 	w.put(researcher, "kept", 4, nil) // without a time to live
+	w.put(researcher, "ancient", 5, &PutOptions{ExpiresAt: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)})
 	w.now = w.now.Add(time.Minute)
 	if got := w.value(researcher, "short"); got != "" {
 		t.Errorf("the expired entry is %s", got)
@@ -221,7 +222,7 @@ func TestKVExpiry(t *testing.T) {
 	stored := 0
 	err = w.db.View(t.Context(), func(tx *Tx) error {
 		owner, _, err := tx.ownerNumber(researcher)
-		for _, key := range []string{"short", "long", "kept"} {
+		for _, key := range []string{"short", "long", "kept", "ancient"} {
 			if _, found, _ := tx.storedEntry(owner, key); found {
 				stored++
 			}

@@ -92,7 +92,6 @@ func (l *log) flush() error {
 		return err
 	}
 	l.filled = max(l.filled, l.start+int64(to+ahead))
-	l.end = l.start + int64(n)
 	done := n &^ (logBlock - 1)
 	l.start += int64(done)
 	l.there = copy(l.buf, l.buf[done:n])
