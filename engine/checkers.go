@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 )
 
@@ -78,6 +79,10 @@ func (c *checker) live(rec *record, l live) {
 	for _, ref := range rec.vectors {
 		if !c.has(c.keys.vector(ref.space, ref.of(l.version))) {
 			c.report.problem("memory %s: its vector in space number %d is missing", rec.id, ref.space)
+		} else if s := db.spaces.numbered(ref.space); s != nil {
+			if _, indexed := s.former(l.doc); !indexed {
+				c.report.problem("memory %s: its vector in the space %s is in no index", rec.id, s.name)
+			}
 		}
 	}
 	owner, ok, err := c.tx.lookup(nameKey{nameOwner, ownerName(rec.scope)})
@@ -237,7 +242,7 @@ func (c *checker) vectors() error {
 		}
 		vec, err := codec.Floats(value)
 		s := c.tx.db.spaces.numbered(b.space)
-		if err != nil || s == nil || len(vec) != s.dim {
+		if err != nil || s == nil || hnsw.CheckVector(vec, s.dim, s.metric) != nil {
 			c.report.problem("a vector of memory number %d does not fit its space number %d", b.seq, b.space)
 		}
 		return nil

@@ -86,11 +86,10 @@ func (r *recalling) toSimilarities(low, high []float32) {
 // querySpace is the space of the query's embedding, nil where nothing was stored
 // in it.
 func (r *recalling) querySpace() *space {
-	s := r.tx.db.spaces.named(r.q.Space)
-	if s == nil || s.born > r.tx.lsn {
-		return nil
+	s := r.tx.db.spaceAt(r.q.Space, r.tx.lsn)
+	if s != nil {
+		r.plan.Vector = s.name
 	}
-	r.plan.Vector = s.name
 	return s
 }
 

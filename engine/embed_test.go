@@ -293,3 +293,36 @@ func TestEmbeddingCache(t *testing.T) {
 		t.Errorf("%d bytes of %d, %v", s.Memory.Embeddings, s.Memory.Shares.Embeddings, err)
 	}
 }
+
+// TestEmbedPendingMeetsASpace: another transaction makes the default space with another
+// dimension while texts are embedded.
+func TestEmbedPendingMeetsASpace(t *testing.T) {
+	fs, f := vfs.NewMem(), newFakeEmbedder(3)
+	db := openTest(t, fs, Options{Embedder: f})
+	mm, ada := db.Memories(), Scope{User: "ada"}
+	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
+	mustStore(t, mm, Memory{Scope: ada, Text: "pending"})
+	f.set(func(f *fakeEmbedder) { f.fail = nil })
+	var waiting []live
+	var texts []string
+	err := db.View(t.Context(), func(tx *Tx) (err error) {
+		waiting, texts, err = tx.waiting(doingEmbed, 10)
+		return err
+	})
+	if err != nil || len(waiting) != 1 {
+		t.Fatal(waiting, err)
+	}
+	vecs, err := db.embed(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, mm, Memory{Scope: ada, Text: "given", Embedding: []float32{1, 2, 3, 4}})
+	err = db.Update(t.Context(), func(tx *Tx) error {
+		_, err := tx.embedded(waiting, vecs)
+		return err
+	})
+	wantError(t, "vectors of another dimension", err, ErrInvalid)
+	mustCheck(t, db, 2)
+	closeTest(t, db)
+	mustCheck(t, openTest(t, fs, Options{}), 2)
+}

@@ -131,8 +131,7 @@ func (db *DB) lead(own *storeCall) {
 	}
 }
 
-// commitGroup commits calls in one batch; where one of them breaks it, each by
-// itself, so that only that one fails.
+// commitGroup commits calls in one batch, or in several where they do not go together.
 func (db *DB) commitGroup(group []*storeCall) {
 	defer func() {
 		for _, c := range group { // after a panic: nobody else would tell them
@@ -141,17 +140,20 @@ func (db *DB) commitGroup(group []*storeCall) {
 			}
 		}
 	}()
-	if db.tryGroup(group) {
-		return
-	}
-	for _, c := range group {
-		db.tryGroup([]*storeCall{c})
+	for rest := group; len(rest) > 0; {
+		n := len(rest)
+		for fits := db.tryGroup(rest); fits < n; fits = db.tryGroup(rest[:n]) {
+			n = fits
+		}
+		rest = rest[n:]
 	}
 }
 
-// tryGroup stores the memories of calls in one batch. It returns false, and has
-// done nothing, where an operation stopped half-way and there are several calls.
-func (db *DB) tryGroup(group []*storeCall) bool {
+// tryGroup stores the memories of calls in one batch. Where that can't be it has done
+// nothing, and returns how many of the first calls may go together, at least one. It
+// can't where a call stopped half-way, so that only that one fails, and where one
+// changes what another has stored: each state that a commit leaves is to be seen.
+func (db *DB) tryGroup(group []*storeCall) (fits int) {
 	tx := db.begin()
 	defer func() {
 		tx.done = true
@@ -165,11 +167,11 @@ func (db *DB) tryGroup(group []*storeCall) bool {
 		if errs[i] = c.store(tx); tx.broken == nil && tx.changes > 0 {
 			_ = tx.seal() // an error breaks the transaction
 		}
-		if tx.broken != nil && len(group) > 1 {
+		if (tx.broken != nil || tx.overlaps) && len(group) > 1 {
 			for _, c := range group[:i+1] {
 				*c.memories[0] = c.before // as if it had not been tried
 			}
-			return false
+			return max(i, 1)
 		}
 	}
 	err := tx.broken
@@ -186,7 +188,7 @@ func (db *DB) tryGroup(group []*storeCall) bool {
 			c.finish(0, err)
 		}
 	}
-	return true
+	return len(group)
 }
 
 // store writes the memories of the call.

@@ -106,7 +106,7 @@ func TestGroupThatBreaks(t *testing.T) {
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "before", Embedding: []float32{1, 2}})
 	var calls []*storeCall
 	for i := range 3 {
-		p, err := db.prepare(&Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
+		p, err := db.Memories().prepare(&Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +117,8 @@ func TestGroupThatBreaks(t *testing.T) {
 	}
 	free := db.next.doc
 	db.next.doc = MaxMemories // no document number is left
-	if db.tryGroup(calls) {
-		t.Error("a group that broke was taken for done")
+	if fits := db.tryGroup(calls); fits != 1 {
+		t.Errorf("of a group that broke with the first call %d are to be tried together", fits)
 	}
 	db.commitGroup(calls[:2])
 	db.next.doc = free
@@ -232,4 +232,38 @@ func TestWrittenIsFilled(t *testing.T) {
 	if err != nil || st.ID != "m7" {
 		t.Errorf("a duplicate of before: %+v, %v", st, err)
 	}
+}
+
+// TestGroupShowsEachState: calls that change one memory are committed one after the
+// other, so that it can be seen as each of them left it.
+func TestGroupShowsEachState(t *testing.T) {
+	ctx := context.Background()
+	db := openTest(t, vfs.NewMem(), Options{Retain: time.Hour})
+	mm, ada := db.Memories(), Scope{User: "ada"}
+	mustStore(t, mm, Memory{ID: "a", Scope: ada, Text: "tea 0"})
+	first := db.LSN()
+	var calls []func()
+	store := func(id, text string) {
+		calls = append(calls, func() {
+			if _, err := mm.Store(ctx, Memory{ID: id, Scope: ada, Text: text}, &StoreOptions{Upsert: true}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	store("a", "tea 1")
+	store("b", "milk")
+	store("a", "tea 2")
+	store("c", "sugar")
+	store("a", "tea 3")
+	queueStores(t, db, calls)
+	for i, want := range []string{"tea 0", "tea 1", "tea 1", "tea 2", "tea 2", "tea 3"} {
+		r, err := mm.Recall(ctx, Query{Scope: ada, Text: "tea", Profile: ProfileText, AsOf: first + uint64(i), NoTouch: true})
+		if err != nil || len(r.Hits) != 1 || r.Hits[0].Text != want {
+			t.Errorf("as of the commit %d of the group: %d hits, %v; want %q", i, len(r.Hits), err, want)
+		}
+	}
+	if got := db.LSN() - first; got != 5 {
+		t.Errorf("%d commits, want 5", got)
+	}
+	mustCheck(t, db, 3)
 }

@@ -66,7 +66,7 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 		return nil, err
 	}
 	ps, results, err := m.prepareEach(ctx, len(mems), o.SkipInvalid, func(i int) (*prepared, error) {
-		return m.db.prepare(&mems[i], now)
+		return m.prepare(&mems[i], now)
 	})
 	if err != nil {
 		return nil, err

@@ -84,11 +84,6 @@ func (tx *Tx) patched(doing string, rec *record, patch *Patch) (*prepared, error
 	if p.vectors, err = mergeVectors(doing, patch.Embedding, patch.Vectors); err != nil {
 		return nil, err
 	}
-	for name, v := range p.vectors {
-		if err := tx.db.checkVector(doing, name, v, tx.lsn); err != nil {
-			return nil, err
-		}
-	}
 	if patch.Metadata != nil {
 		if r.metadata, err = encodeMetadata(*patch.Metadata); err != nil {
 			return nil, err
@@ -174,7 +169,7 @@ func checkPatch(doing string, patch *Patch) error {
 // embedded, which are fewer where one commit holds no more. 0 and no error means
 // that none are left, or that the database has no embedder.
 func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
-	const doing = "embed pending memories"
+	const doing = doingEmbed
 	if err := db.usable(doing); err != nil {
 		return 0, err
 	}

@@ -6,6 +6,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
+const doingEmbed = "embed pending memories"
+
 // waiting lists memories that are still to be embedded, with their texts.
 func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, err error) {
 	lower, upper := tx.db.keys.span(kindPending)
@@ -52,11 +54,14 @@ func (tx *Tx) embedded(waiting []live, vecs [][]float32) (n int, err error) {
 		if err := tx.db.analyse(p); err != nil {
 			return n, err
 		}
-		if err := tx.room("embed pending memories", p.size()); err != nil {
+		if err := tx.room(doingEmbed, p.size()); err != nil {
 			if n > 0 {
 				return n, nil // the others are for the next call
 			}
 			return 0, err
+		}
+		if err := tx.fits(doingEmbed, p.vectors); err != nil {
+			return n, err
 		}
 		if err := tx.replace(p, rec, l); err != nil {
 			return n, err

@@ -50,40 +50,40 @@ type pathValue struct {
 const doingStore = "store a memory"
 
 // prepare does all that needs no lock: checks, metadata, importance, analysis.
-func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
-	vectors, err := m.checked(doingStore)
+func (m Memories) prepare(mem *Memory, now int64) (*prepared, error) {
+	vectors, err := mem.checked(doingStore)
 	if err != nil {
 		return nil, err
 	}
-	for space, v := range vectors {
-		if err := db.checkVector(doingStore, space, v, db.LSN()); err != nil {
+	for name, v := range vectors { // again under the lock, see Tx.fits
+		if err := m.space(name).check(doingStore, name, v); err != nil {
 			return nil, err
 		}
 	}
-	meta, err := encodeMetadata(m.Metadata)
+	meta, err := encodeMetadata(mem.Metadata)
 	if err != nil {
 		return nil, err
 	}
 	p := &prepared{
 		vectors:  vectors,
-		access:   access{m.AccessCount, toMillis(m.LastAccessed)},
-		explicit: givenFields{m.ID != "", m.Importance != nil, m.Confidence != nil},
+		access:   access{mem.AccessCount, toMillis(mem.LastAccessed)},
+		explicit: givenFields{mem.ID != "", mem.Importance != nil, mem.Confidence != nil},
 	}
 	p.rec = record{
-		id: m.ID, scope: m.Scope, source: string(m.Source), text: m.Text, name: m.Name,
-		role: byte(max(slices.Index(roles, m.Role), 0)), kind: byte(max(slices.Index(kindNames, m.Kind), 0)),
-		aliases: slices.Clone(m.Aliases), metadata: meta,
-		created: toMillis(m.CreatedAt), updated: toMillis(m.UpdatedAt),
-		event: toMillis(m.EventTime), expires: toMillis(m.ExpiresAt), confidence: 1,
+		id: mem.ID, scope: mem.Scope, source: string(mem.Source), text: mem.Text, name: mem.Name,
+		role: byte(max(slices.Index(roles, mem.Role), 0)), kind: byte(max(slices.Index(kindNames, mem.Kind), 0)),
+		aliases: slices.Clone(mem.Aliases), metadata: meta,
+		created: toMillis(mem.CreatedAt), updated: toMillis(mem.UpdatedAt),
+		event: toMillis(mem.EventTime), expires: toMillis(mem.ExpiresAt), confidence: 1,
 	}
-	p.rec.setImportance(m.Importance)
-	if m.Importance != nil && m.AutoImportance {
+	p.rec.setImportance(mem.Importance)
+	if mem.Importance != nil && mem.AutoImportance {
 		p.rec.flags |= flagAutoImportance // read from another database, which had computed it
 	}
-	if m.Confidence != nil {
-		p.rec.confidence = *m.Confidence
+	if mem.Confidence != nil {
+		p.rec.confidence = *mem.Confidence
 	}
-	if m.Pinned {
+	if mem.Pinned {
 		p.rec.flags |= flagPinned
 	}
 	if p.rec.created == 0 {
@@ -98,10 +98,18 @@ func (db *DB) prepare(m *Memory, now int64) (*prepared, error) {
 		}
 	}
 	p.dedupKey(0, 0)
-	if err := db.analyse(p); err != nil {
+	if err := m.db.analyse(p); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// space is that of a name, nil if there is none yet.
+func (m Memories) space(name string) *space {
+	if m.tx != nil {
+		return m.tx.space(name)
+	}
+	return m.db.spaceAt(name, m.db.LSN())
 }
 
 // setImportance fixes the importance, or computes it.
@@ -315,7 +323,7 @@ func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
 		if len(v) != db.embedder.Dim() { // it would fix the dimension of the space
 			return nil, dimensionError(doing, defaultSpace, db.embedder.Dim(), len(v))
 		}
-		if err := db.checkVector(doing, defaultSpace, v, db.LSN()); err != nil {
+		if err := db.spaceAt(defaultSpace, db.LSN()).check(doing, defaultSpace, v); err != nil {
 			return nil, err
 		}
 	}

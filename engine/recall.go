@@ -158,7 +158,7 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		}
 	}
 	if q.Embedding != nil {
-		if err := tx.db.checkVector(doingRecall, q.Space, q.Embedding, tx.lsn); err != nil {
+		if err := tx.db.spaceAt(q.Space, tx.lsn).check(doingRecall, q.Space, q.Embedding); err != nil {
 			return Result{}, err
 		}
 	}

@@ -284,11 +284,19 @@ func (ss *spaces) remove(s *space) {
 	delete(ss.byNum, s.num)
 }
 
-// checkVector checks a vector by itself and against its space, if that exists as
-// of lsn.
-func (db *DB) checkVector(doing, name string, vec []float32, lsn uint64) error {
-	dim, metric := 0, hnsw.Cosine
+// spaceAt is the space of a name as of an LSN, nil if there is none.
+func (db *DB) spaceAt(name string, lsn uint64) *space {
 	if s := db.spaces.named(name); s != nil && s.born <= lsn {
+		return s
+	}
+	return nil
+}
+
+// check checks a vector by itself and against its space, nil if that does not exist
+// yet: the vector makes it then.
+func (s *space) check(doing, name string, vec []float32) error {
+	dim, metric := 0, hnsw.Cosine
+	if s != nil {
 		dim, metric = s.dim, s.metric
 	}
 	err := hnsw.CheckVector(vec, dim, metric)

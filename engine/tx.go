@@ -48,6 +48,7 @@ type writes struct {
 	wiped      bool // by a reset
 	moved      *mover
 	broken     error // set where an operation stopped half-way: no commit
+	overlaps   bool  // it changed what an earlier commit of the same batch had made
 }
 
 // counters give out what is never reused.

@@ -172,11 +172,13 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 		if err != nil {
 			return err
 		}
-		if vec, err = codec.FloatsInto(vec[:0], value); err == nil {
-			err = s.add(w.doc, w.of, vec)
-		}
-		if err != nil {
+		if vec, err = codec.FloatsInto(vec[:0], value); err != nil {
 			return &Error{Kind: ErrCorrupt, What: "load a vector", Cause: err}
+		}
+		if err := s.add(w.doc, w.of, vec); err != nil {
+			// It should never have been stored, but all others can be had.
+			db.log.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
+				"space", s.name, "memory number", w.of.seq, "error", err)
 		}
 	}
 	if lost > 0 {

@@ -1,14 +1,19 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
 )
 
 func mustGet(t testing.TB, m Memories, s Scope, id string) Memory {
@@ -354,4 +359,87 @@ func TestVectorMemoryIsReused(t *testing.T) {
 		t.Errorf("%d slots for %d vectors, before %d", after, n, slots)
 	}
 	mustCheck(t, db, n)
+}
+
+// TestVectorsThatDoNotFit: what the metric of a space refuses is refused before anything
+// is committed, whoever makes the space and however late.
+func TestVectorsThatDoNotFit(t *testing.T) {
+	ctx := context.Background()
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	mm, ada := db.Memories(), Scope{User: "ada"}
+	mustStore(t, mm, Memory{Scope: ada, Text: "before"})
+	memory := func(space string, vec ...float32) Memory {
+		return Memory{Scope: ada, Text: fmt.Sprint(space, vec), Vectors: map[string][]float32{space: vec}}
+	}
+	err := db.Update(ctx, func(tx *Tx) error {
+		for name, metric := range map[string]Metric{"l2": MetricL2, "dot": MetricDot} {
+			if err := tx.CreateSpace(SpaceConfig{Name: name, Dim: 2, Metric: metric}); err != nil {
+				return err
+			}
+			_, err := tx.Memories().Store(ctx, memory(name, 1e20, 0), nil)
+			wantError(t, "a vector that is too long", err, ErrInvalid)
+			_, err = tx.Memories().Store(ctx, memory(name, 1, 2, 3), nil)
+			wantError(t, "a vector of another dimension", err, ErrInvalid)
+			mustStore(t, tx.Memories(), memory(name, 0, 0)) // has no direction, but a place
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Prepared while the space did not exist.
+	late := func(mem Memory) *storeCall {
+		p, err := mm.prepare(&mem, db.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &storeCall{memories: []*prepared{p}, options: &StoreOptions{}, results: make([]Stored, 1)}
+	}
+	long, wide := late(memory("late", 1e20, 0)), late(memory("late", 1, 2, 3))
+	err = db.Update(ctx, func(tx *Tx) error {
+		return tx.CreateSpace(SpaceConfig{Name: "late", Dim: 2, Metric: MetricL2})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "a vector that is too long, prepared before", db.storeCommitted(ctx, long), ErrInvalid)
+	wantError(t, "a vector of another dimension, prepared before", db.storeCommitted(ctx, wide), ErrInvalid)
+	mustCheck(t, db, 3)
+	closeTest(t, db)
+	mustCheck(t, openTest(t, fs, Options{}), 3)
+}
+
+// TestOpenLeavesOutUnfitVectors: a vector in the store that no index takes keeps nobody
+// from the rest, and check names its memory.
+func TestOpenLeavesOutUnfitVectors(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	ada := Scope{User: "ada"}
+	bad := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "bad", Embedding: []float32{1, 2}})
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "good", Embedding: []float32{2, 1}})
+	of := db.docs.row(db.docs.at(bad.Seq, maxLSN)).version
+	key := db.keys.vector(db.spaces.named(defaultSpace).num, of)
+	if err := db.store.Set(key, codec.AppendFloats(nil, []float32{0, 0}), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, db)
+	db = openTest(t, fs, Options{})
+	r, err := db.Check(t.Context())
+	if err != nil || r.OK || !strings.Contains(fmt.Sprint(r.Problems), bad.ID) {
+		t.Errorf("check: %+v, %v", r, err)
+	}
+	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Embedding: []float32{1, 1}, Profile: ProfileVector})
+	equalSlices(t, "found by its vector", []string{hits[0].Text}, []string{"good"})
+	if got := mustList(t, db.Memories(), ada); len(got) != 2 {
+		t.Errorf("%d memories are listed, want 2", len(got))
+	}
+	// Given a vector that fits, it is as any other.
+	if _, err := db.Memories().Update(t.Context(), ada, bad.ID, Patch{Embedding: []float32{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	hits = mustRecall(t, db.Memories(), Query{Scope: ada, Embedding: []float32{1, 1}, Profile: ProfileVector})
+	if len(hits) != 2 {
+		t.Errorf("%d are found by their vectors, want 2", len(hits))
+	}
 }

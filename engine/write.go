@@ -340,23 +340,30 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 		return err
 	}
 	if before := tx.pend[pv.seq]; before != nil {
-		before.gone = true
+		tx.supersede(before)
 	}
 	tx.pend[pv.seq] = pv
 	tx.adds = append(tx.adds, pv)
 	return nil
 }
 
-// fits checks vectors against the spaces that the transaction sees, and against
-// the number that there can be.
+// supersede drops a pending version, which another, or a death, takes the place of.
+func (tx *Tx) supersede(p *pendingVersion) {
+	p.gone = true
+	tx.overlaps = tx.overlaps || p.born != tx.lsn
+}
+
+// fits checks vectors by themselves, against the spaces that the transaction sees,
+// and against the number that there can be. What passes can be put into an index.
 func (tx *Tx) fits(doing string, vectors map[string][]float32) error {
 	fresh := uint32(0)
 	for name, vec := range vectors {
-		switch s := tx.space(name); {
-		case s == nil:
+		s := tx.space(name)
+		if s == nil {
 			fresh++
-		case s.dim != len(vec):
-			return dimensionError(doing, name, s.dim, len(vec))
+		}
+		if err := s.check(doing, name, vec); err != nil {
+			return err
 		}
 	}
 	if fresh > 0 && tx.next.names[nameSpace]+fresh > MaxSpaces {
@@ -542,7 +549,8 @@ func (tx *Tx) remove(old live, rec *record) error {
 		return err
 	}
 	if p := tx.pend[old.seq]; p != nil {
-		p.dead, p.gone = true, true
+		tx.supersede(p)
+		p.dead = true
 	} else {
 		tx.pend[old.seq] = &pendingVersion{version: old.version, doc: old.doc, dead: true, gone: true}
 	}
