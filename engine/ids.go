@@ -6,7 +6,9 @@ import (
 	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -98,6 +100,88 @@ type claim struct {
 
 // anyOwner stands for all of them: no owner has this number.
 const anyOwner = 0
+
+// living calls fn with the living memories of an owner that have an ID, or one of the same
+// hash. Who has an ID got it after those that had it before, so that each owner's are
+// asked from the newest on, and not all that there ever were.
+func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *record) error) error {
+	ask := func(c claim) (has bool, err error) {
+		l, alive := tx.at(c.seq)
+		if !alive || l.owner != c.owner {
+			return false, nil
+		}
+		rec, err := tx.record(l.version)
+		if err == nil {
+			err = fn(c, l, rec)
+		}
+		return err == nil && rec.id == id, err
+	}
+	ks := &tx.db.keys
+	found := uint32(anyOwner) // the owner of the one that the ID says itself, if that has it
+	if o, s, ok := ks.cipher.open(id); ok && s > 0 && (owner == anyOwner || owner == o) {
+		has, err := ask(claim{owner: o, seq: s})
+		if err != nil {
+			return err
+		}
+		if has {
+			found = o
+		}
+	}
+	prefix := ks.ids(id)
+	if owner != anyOwner {
+		prefix = binary.BigEndian.AppendUint32(prefix, owner)
+		if found == owner || !tx.db.written.mayHold(prefix) {
+			return nil
+		}
+	}
+	it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	if err != nil {
+		return err
+	}
+	for ok := it.Last(); ok && err == nil; {
+		c := claim{indexed: true}
+		if c.owner, c.seq, ok = parseIDKey(it.Key()); !ok {
+			err = corruptKey("ID", it.Key())
+			break
+		}
+		over := c.owner == found
+		if !over {
+			over, err = ask(c)
+		}
+		if !over && err == nil {
+			over, err = tx.had(c, id)
+		}
+		if over {
+			ok = it.SeekLT(binary.BigEndian.AppendUint32(ks.ids(id), c.owner))
+		} else {
+			ok = it.Prev()
+		}
+	}
+	return errors.Join(err, it.Error(), it.Close())
+}
+
+// had tells whether a memory that is dead had an ID, and lived when it had: of one that was
+// restored after its death nothing follows for those that were here before it.
+func (tx *Tx) had(c claim, id string) (bool, error) {
+	prefix := tx.db.keys.records(c.owner, c.seq)
+	it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	if err != nil {
+		return false, err
+	}
+	had := false
+	if it.Last() {
+		var value []byte
+		var rec *record
+		v, ok := parseRecordKey(it.Key())
+		if !ok {
+			err = corruptKey("record", it.Key())
+		} else if value, err = it.ValueAndErr(); err == nil {
+			rec, err = decodeRecord(value)
+		}
+		had = err == nil && rec.id == id && rec.flags&flagPast == 0 && v.born <= tx.lsn
+	}
+	return had, errors.Join(err, it.Error(), it.Close())
+}
 
 // holders calls fn with the memories of an owner that may have or have had an ID, in the
 // order of owner and Seq. An error of fn ends it.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
@@ -206,4 +207,59 @@ func TestIDsOfLayout2(t *testing.T) {
 		}
 	}
 	mustCheck(t, db, 2)
+}
+
+// TestIDGivenAgain: who has an ID is found behind any number that had it, of the same
+// owner and of others, and behind one that was restored after its death.
+func TestIDGivenAgain(t *testing.T) {
+	ctx, fs := t.Context(), vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	ada, bob, eve := Scope{User: "ada", Run: "r"}, Scope{User: "bob"}, Scope{User: "eve"}
+	for i := range 5 {
+		for _, s := range []Scope{ada, bob, eve} {
+			mustStore(t, db.Memories(), Memory{ID: "state", Scope: s, Text: fmt.Sprint(s.User, i)})
+			_, err := db.Memories().Store(ctx, Memory{ID: "state", Scope: s, Text: "other"}, nil)
+			wantError(t, "a store under an ID that is taken", err, ErrExists)
+			var n int
+			if i%2 == 0 {
+				n, err = db.Memories().DeleteScope(ctx, s)
+			} else {
+				n, err = 1, db.Memories().Delete(ctx, s, "state")
+			}
+			if n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+	}
+	mustStore(t, db.Memories(), Memory{ID: "state", Scope: ada, Text: "ada's"})
+	mustStore(t, db.Memories(), Memory{ID: "state", Scope: bob, Text: "bob's"})
+	past := "past"
+	when := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	gone := Life{History: []HistoryEntry{
+		{MemoryID: "state", Event: EventAdd, Scope: bob, NewText: &past, Time: when},
+		{MemoryID: "state", Event: EventDelete, Scope: bob, OldText: &past, Time: when.Add(time.Hour)},
+	}}
+	if _, err := db.Memories().Restore(ctx, []Life{gone}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for _, s := range []Scope{ada, bob} {
+			m, err := db.Memories().Get(ctx, s, "state")
+			if err != nil || m.Text != s.User+"'s" {
+				t.Errorf("%s: %q, %v", s.User, m.Text, err)
+			}
+			_, err = db.Memories().Store(ctx, Memory{ID: "state", Scope: s, Text: "other"}, nil)
+			wantError(t, "a store under an ID that is taken", err, ErrExists)
+		}
+		_, err := db.Memories().Get(ctx, eve, "state")
+		wantError(t, "an ID that nobody has any more", err, ErrNotFound)
+		_, err = db.Memories().Get(ctx, Scope{}, "state")
+		wantError(t, "an ID of two", err, ErrAmbiguous)
+		if got := len(lives(t, db, eve, "state")); got != 10 {
+			t.Errorf("%d events of an ID that was given five times, want 10", got)
+		}
+		mustCheck(t, db, 2)
+		closeTest(t, db)
+		db = openTest(t, fs, Options{})
+	}
 }

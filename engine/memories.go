@@ -231,17 +231,11 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *record, e
 		return live{}, nil, err
 	}
 	owners := 0
-	err = tx.holders(anyOwner, id, func(c claim) error {
-		l, alive := tx.at(c.seq)
-		if !alive || l.expired(tx.now) {
-			return nil
+	err = tx.living(anyOwner, id, func(_ claim, l live, r *record) error {
+		if !l.expired(tx.now) && r.id == id && s.contains(r.scope) {
+			found, rec = l, r
+			owners++
 		}
-		r, err := tx.record(l.version)
-		if err != nil || r.id != id || !s.contains(r.scope) {
-			return err
-		}
-		found, rec = l, r
-		owners++
 		return nil
 	})
 	switch {

@@ -157,15 +157,8 @@ func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
 func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 	var found live
 	var ok bool
-	err := tx.holders(owner, id, func(c claim) error {
-		l, alive := tx.at(c.seq)
-		if !alive || l.owner != owner {
-			return nil
-		}
-		rec, err := tx.record(l.version)
+	err := tx.living(owner, id, func(c claim, l live, rec *record) error {
 		switch {
-		case err != nil:
-			return err
 		case rec.id == id:
 			found, ok = l, true
 		case c.indexed: // it was only the hash that matched
