@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 )
 
 // The fields that filters know by number. Those of metadata follow, in the order
@@ -43,9 +45,38 @@ type field struct {
 
 // filtered is a memory that a filter looks at.
 type filtered struct {
-	rec  *record
-	meta map[string]any
+	rec *record
 	access
+
+	meta    map[string]any // once it was asked for
+	decoded bool
+	err     error
+	folded  map[string]string // strings of it without regard to case
+}
+
+func (m *filtered) metadata() map[string]any {
+	if !m.decoded {
+		m.decoded = true
+		m.meta, m.err = decodeMetadata(m.rec.metadata)
+	}
+	return m.meta
+}
+
+// fold is FoldCase of a string of the memory, which is remembered: other conditions may
+// ask for it. nil remembers nothing.
+func (m *filtered) fold(s string) string {
+	if m == nil {
+		return analysis.FoldCase(s)
+	}
+	folded, ok := m.folded[s]
+	if !ok {
+		folded = analysis.FoldCase(s)
+		if m.folded == nil {
+			m.folded = map[string]string{}
+		}
+		m.folded[s] = folded
+	}
+	return folded
 }
 
 // builtinFields are the names that are not metadata.
@@ -118,7 +149,7 @@ func (f field) value(m *filtered) any {
 	if f.of != nil {
 		return f.of(m)
 	}
-	return lookPath(m.meta, f.path)
+	return lookPath(m.metadata(), f.path)
 }
 
 // lookPath follows a dotted path. A key that holds the dot itself comes first.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,12 +76,13 @@ type (
 		Values []any
 	}
 	// Contains holds where the field is a string that has the value within it, or
-	// a list that has it as an element.
+	// a list that has it as an element. A string has numbers, booleans and nil within
+	// it as JSON writes them.
 	Contains struct {
 		Field string
-		Value string
+		Value any
 	}
-	// IContains is Contains without regard to upper and lower case.
+	// IContains is Contains of a string without regard to upper and lower case.
 	IContains struct {
 		Field string
 		Value string
@@ -236,7 +238,9 @@ func (c *condition) checkValue(v any) error {
 	case key == "nNaN":
 		return invalid(doingFilter, truncate(c.name)+" is compared with NaN", "compare with a number")
 	case !ok:
-		return invalid(doingFilter, fmt.Sprintf("%s is compared with a %T", truncate(c.name), v), "compare with a string, a number, true, false or null")
+		return invalid(doingFilter, truncate(c.name)+" is compared with "+kindOf(v), "compare with a string, a number, true, false or null")
+	case !c.isEquality() && !isPlain(v):
+		return invalid(doingFilter, truncate(c.name)+" is compared with "+kindOf(v), "convert it to a string or a number")
 	}
 	switch c.op {
 	case opGt, opGte, opLt, opLte:
@@ -251,6 +255,17 @@ func (c *condition) checkValue(v any) error {
 		}
 	}
 	return nil
+}
+
+// kindOf names what kind of a value one is.
+func kindOf(v any) string {
+	switch v.(type) {
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return fmt.Sprintf("a %T", v)
 }
 
 func beyondFloats(n json.Number) bool {
@@ -276,29 +291,93 @@ func checkFilter(f Filter) error {
 	return f.check(0, &nodes)
 }
 
-// holds evaluates the condition on the field's value.
-func (c *condition) holds(have any) bool {
-	switch c.op {
+// test tells whether a filter holds for a memory.
+type test func(m *filtered) bool
+
+// testOf is the test of a filter.
+func testOf(f Filter) test {
+	switch f := f.(type) {
+	case And:
+		parts := testsOf(f)
+		return func(m *filtered) bool {
+			return !slices.ContainsFunc(parts, func(t test) bool { return !t(m) })
+		}
+	case Or:
+		parts := testsOf(f)
+		return func(m *filtered) bool {
+			return slices.ContainsFunc(parts, func(t test) bool { return t(m) })
+		}
+	case Not:
+		t := testOf(f.Filter)
+		return func(m *filtered) bool { return !t(m) }
+	}
+	c, _ := conditionOf(f)
+	return c.look().holdsFor
+}
+
+func testsOf(parts []Filter) (tests []test) {
+	for _, f := range parts {
+		tests = append(tests, testOf(f))
+	}
+	return tests
+}
+
+// look is a condition made ready to look at many values.
+type look struct {
+	*condition
+	keys  map[string]bool // exactKey of the values, where it asks whether one is equal
+	times map[int64]bool  // likewise of a field of times
+	word  string          // the value of contains, as it stands in a string
+}
+
+func (c *condition) look() *look {
+	l := &look{condition: c}
+	switch {
+	case c.op == opIContains:
+		l.word = analysis.FoldCase(c.values[0].(string))
+	case c.op == opContains:
+		l.word = wordOf(c.values[0])
+	case !c.isEquality():
+	case c.field.time:
+		l.times = map[int64]bool{}
+		for _, v := range c.values {
+			if ms, ok := timeValue(v); ok {
+				l.times[ms] = true
+			}
+		}
+	default:
+		l.keys = map[string]bool{}
+		for _, v := range c.values {
+			if key, ok := exactKey(v); ok {
+				l.keys[key] = true
+			}
+		}
+	}
+	return l
+}
+
+func (l *look) holdsFor(m *filtered) bool { return l.holds(l.field.value(m), m) }
+
+// holds evaluates the condition on the field's value; m is the memory, if there is one.
+func (l *look) holds(have any, m *filtered) bool {
+	switch l.op {
 	case opNe, opNin:
-		return !c.equalsAny(have)
+		return !l.equals(have)
 	case opEq, opIn:
-		return c.equalsAny(have)
+		return l.equals(have)
 	}
 	if have == any(missing{}) {
 		return false
 	}
-	want := c.values[0]
-	switch c.op {
-	case opContains:
-		return containsValue(have, want.(string), false)
-	case opIContains:
-		return containsValue(have, want.(string), true)
+	switch l.op {
+	case opContains, opIContains:
+		return l.contains(have, m)
 	}
-	cmp, ok := c.order(have, want)
+	cmp, ok := l.order(have, l.values[0])
 	if !ok {
 		return false
 	}
-	switch c.op {
+	switch l.op {
 	case opGt:
 		return cmp > 0
 	case opGte:
@@ -309,22 +388,47 @@ func (c *condition) holds(have any) bool {
 	return cmp <= 0
 }
 
-func (c *condition) equalsAny(have any) bool {
+func (l *look) equals(have any) bool {
 	if have == any(missing{}) {
 		return false
 	}
-	for _, want := range c.values {
-		if c.field.time {
-			if cmp, ok := c.order(have, want); ok && cmp == 0 {
-				return true
+	if l.field.time {
+		ms, ok := have.(int64)
+		return ok && l.times[ms]
+	}
+	key, ok := exactKey(have)
+	return ok && l.keys[key]
+}
+
+// contains tells whether a string has the value within it, or a list as an element.
+func (l *look) contains(have any, m *filtered) bool {
+	switch have := have.(type) {
+	case string:
+		if l.op == opIContains {
+			have = m.fold(have)
+		}
+		return strings.Contains(have, l.word)
+	case []any:
+		return slices.ContainsFunc(have, func(e any) bool {
+			if s, ok := e.(string); ok && l.op == opIContains {
+				return m.fold(s) == l.word
 			}
-			continue
-		}
-		if equalValue(have, want) {
-			return true
-		}
+			return equalValue(e, l.values[0])
+		})
 	}
 	return false
+}
+
+// wordOf is how a value stands in a string.
+func wordOf(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v) // an infinity
+	}
+	return string(b)
 }
 
 func equalValue(have, want any) bool {
@@ -356,21 +460,4 @@ func (c *condition) order(have, want any) (int, bool) {
 		return 0, false
 	}
 	return a.compare(b), true
-}
-
-func containsValue(have any, want string, fold bool) bool {
-	switch have := have.(type) {
-	case string:
-		if fold {
-			return strings.Contains(analysis.FoldCase(have), analysis.FoldCase(want))
-		}
-		return strings.Contains(have, want)
-	case []any:
-		for _, e := range have {
-			if s, ok := e.(string); ok && (s == want || fold && analysis.FoldCase(s) == analysis.FoldCase(want)) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
 const (
@@ -246,12 +249,10 @@ func filterText(f Filter) string {
 		if at, ok := v.(time.Time); ok {
 			v = at.Format(time.RFC3339)
 		}
-		text := fmt.Sprint(v)
-		switch v.(type) {
-		case nil:
-			text = "null"
-		case string:
-			text = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+		number, _ := json.Marshal(v)
+		text := string(number)
+		if s, isString := v.(string); isString {
+			text = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 		}
 		values = append(values, text)
 	}
@@ -346,7 +347,7 @@ func randomFilter(rng *rand.Rand, depth int) Filter {
 	ordered := pick[any](rng, "work", "b", "1", 1, 2.5, 0.5, -3.5, 9007199254740992.0, json.Number("9007199254740993"), "m150")
 	word := pick(rng, "o", "work", "STRAS", "strasse", "ß", "1", "")
 	return pick[Filter](rng, Eq{name, value()}, Ne{name, value()}, Gt{name, ordered}, Gte{name, ordered}, Lt{name, ordered},
-		Lte{name, ordered}, In{name, []any{value(), value()}}, Nin{name, []any{value(), value()}}, Contains{name, word}, IContains{name, word}, In{name, nil})
+		Lte{name, ordered}, In{name, []any{value(), value()}}, Nin{name, []any{value(), value()}}, Contains{name, word}, Contains{name, value()}, IContains{name, word}, In{name, nil})
 }
 
 // naive evaluates a filter on what a caller sees.
@@ -380,7 +381,7 @@ func naive(f Filter, m *Memory) bool {
 	case Contains:
 		return naiveContains(f.Field, f.Value, m, func(s string) string { return s })
 	case IContains:
-		return naiveContains(f.Field, f.Value, m, func(s string) string {
+		return naiveContains(f.Field, any(f.Value), m, func(s string) string {
 			return strings.ReplaceAll(strings.ToLower(s), "ß", "ss")
 		})
 	}
@@ -483,15 +484,22 @@ func naiveNumber(v any) (*big.Rat, bool) {
 	return nil, false
 }
 
-func naiveContains(name, word string, m *Memory, fold func(string) string) bool {
+func naiveContains(name string, value any, m *Memory, fold func(string) string) bool {
 	have, ok := naiveField(name, m)
 	if !ok {
 		return false
 	}
+	word, isWord := value.(string)
+	if !isWord {
+		b, _ := json.Marshal(value)
+		word = string(b)
+	}
 	if list, ok := have.([]any); ok {
 		return slices.ContainsFunc(list, func(e any) bool {
-			s, ok := e.(string)
-			return ok && fold(s) == fold(word)
+			if s, ok := e.(string); ok {
+				return isWord && fold(s) == fold(word)
+			}
+			return naiveCompare(e, value, func(c int) bool { return c == 0 }, true)
 		})
 	}
 	s, ok := have.(string)
@@ -514,6 +522,10 @@ func TestFilterForms(t *testing.T) {
 		{`{"field":"x","op":"eq","value":null}`, `x = null`, Eq{"x", nil}},
 		{`{"field":"tag","op":"in","value":["a","b c"]}`, `tag in (a, 'b c')`, In{"tag", []any{"a", "b c"}}},
 		{`{"field":"tag","op":"nin","value":[]}`, `tag nin ()`, Nin{"tag", []any{}}},
+		{`{"field":"tag","op":"nin","value":["a",1]}`, `tag NOT in (a, 1)`, Nin{"tag", []any{"a", json.Number("1")}}},
+		{`{"field":"tag","op":"contains","value":1}`, `tag contains 1`, Contains{"tag", json.Number("1")}},
+		{`{"field":"tag","op":"icontains","value":"1"}`, `tag icontains 1`, IContains{"tag", "1"}},
+		{`{"field":"tag","op":"in","value":["a",")"]}`, `tag in (a, ")")`, In{"tag", []any{"a", ")"}}},
 		{`{"field":"text","op":"contains","value":"a \"b\""}`, `text contains "a \"b\""`, Contains{"text", `a "b"`}},
 		{
 			`{"AND":[{"field":"a","op":"eq","value":1},{"OR":[{"field":"b","op":"eq","value":2},{"NOT":{"field":"c","op":"icontains","value":"x"}}]}]}`,
@@ -586,4 +598,71 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, db, 1)
+}
+
+// TestFilterValuesOfNamedTypes: the package's own constants are values.
+func TestFilterValuesOfNamedTypes(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "a", Role: RoleAssistant})
+	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "b", Role: RoleUser})
+	for _, f := range []Filter{Eq{"role", RoleUser}, In{"role", []any{RoleUser, RoleTool}}, Ne{"role", RoleAssistant}} {
+		page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+		if got := idsOf(page.Memories); err != nil || !slices.Equal(got, []string{"b"}) {
+			t.Errorf("%#v: %v, %v", f, got, err)
+		}
+	}
+	_, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: Gt{"role", RoleUser}})
+	wantError(t, "a named type is ordered", err, ErrInvalid)
+}
+
+// TestFilterReadsOnce: however many conditions look at them, memories are read once.
+func TestFilterReadsOnce(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	const memories, conditions = 50, 40
+	for i := range memories {
+		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint("number ", i), Metadata: map[string]any{"n": i}})
+	}
+	reads := func(f Filter) (n int) {
+		err := db.View(t.Context(), func(tx *Tx) error {
+			r := &countingReader{Reader: tx.reader}
+			tx.reader = r
+			set, err := tx.selected(t.Context(), ada, false, f)
+			if err == nil && set.GetCardinality() != memories {
+				t.Errorf("%d memories", set.GetCardinality())
+			}
+			n = r.gets
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	one := reads(Contains{"text", "number"})
+	var or Or
+	and := And{Gte{"n", 0}}
+	for i := range conditions {
+		or = append(or, Not{Or{IContains{"text", fmt.Sprint("Absent ", i)}, Eq{"id", "x"}}})
+		and = append(and, Contains{"text", "number"})
+	}
+	or[0] = Contains{"text", "nowhere"}
+	if many := reads(or); many != one {
+		t.Errorf("%d reads for %d conditions, %d for one", many, conditions, one)
+	}
+	if many := reads(and); many != one {
+		t.Errorf("%d reads for %d conditions, %d for one", many, conditions, one)
+	}
+}
+
+// countingReader counts what is read by key.
+type countingReader struct {
+	kv.Reader
+	gets int
+}
+
+func (r *countingReader) Get(key []byte) ([]byte, io.Closer, error) {
+	r.gets++
+	return r.Reader.Get(key)
 }

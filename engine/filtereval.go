@@ -111,10 +111,13 @@ func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, er
 	if among.IsEmpty() {
 		return among, nil
 	}
+	if e.reads(f) {
+		return e.read(testOf(f), among)
+	}
 	switch f := f.(type) {
 	case And:
 		var err error
-		for _, g := range e.cheapFirst(f) {
+		for _, g := range e.parts(f, func(read []Filter) Filter { return And(read) }) {
 			if among, err = e.holds(g, among); err != nil {
 				return nil, err
 			}
@@ -122,7 +125,7 @@ func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, er
 		return among, nil
 	case Or:
 		found := roaring.New()
-		for _, g := range e.cheapFirst(f) {
+		for _, g := range e.parts(f, func(read []Filter) Filter { return Or(read) }) {
 			part, err := e.holds(g, among.Clone())
 			if err != nil {
 				return nil, err
@@ -167,16 +170,64 @@ func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bi
 
 // looked is the part of a set for which a condition holds by the rows or records.
 func (e *evaluation) looked(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
-	if c.field.row != nil {
-		return e.keep(among, func(r *docRow) (bool, error) { return c.holds(c.field.row(e.tx, r)), nil })
+	l := c.look()
+	if c.field.row == nil {
+		return e.read(l.holdsFor, among)
 	}
+	return e.keep(among, func(r *docRow) (bool, error) { return l.holds(c.field.row(e.tx, r), nil), nil })
+}
+
+// read is the part of a set for whose records a test holds.
+func (e *evaluation) read(t test, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	return e.keep(among, func(r *docRow) (bool, error) {
-		m, err := e.tx.filtered(r, c.field.of == nil)
+		m, err := e.tx.filtered(r)
 		if err != nil {
 			return false, err
 		}
-		return c.holds(c.field.value(m)), nil
+		ok := t(m)
+		return ok, m.err
 	})
+}
+
+// filtered reads the memory of a row.
+func (tx *Tx) filtered(r *docRow) (*filtered, error) {
+	rec, err := tx.record(r.version)
+	return &filtered{rec: rec, access: tx.db.accessOf(r.seq)}, err
+}
+
+// reads tells whether nothing but the records decides any part of a filter.
+func (e *evaluation) reads(f Filter) bool {
+	switch f := f.(type) {
+	case And:
+		return len(f) > 0 && !slices.ContainsFunc(f, func(g Filter) bool { return !e.reads(g) })
+	case Or:
+		return len(f) > 0 && !slices.ContainsFunc(f, func(g Filter) bool { return !e.reads(g) })
+	case Not:
+		return e.reads(f.Filter)
+	}
+	return e.cost(f) == costRecord
+}
+
+// parts orders the parts of a filter: those that need no memory to be read come first
+// and leave fewer to the others. Those that need nothing else are joined to one, which
+// reads each memory once.
+func (e *evaluation) parts(parts []Filter, join func([]Filter) Filter) []Filter {
+	var read, others []Filter
+	for _, f := range e.cheapFirst(parts) {
+		if e.reads(f) {
+			read = append(read, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	if len(read) == 0 {
+		return others
+	}
+	at := slices.IndexFunc(others, func(f Filter) bool { return e.cost(f) == costRecord })
+	if at < 0 {
+		at = len(others)
+	}
+	return slices.Insert(others, at, join(read))
 }
 
 // keep is the part of a set for whose rows a test holds.
@@ -208,21 +259,7 @@ func (c *condition) isEquality() bool {
 	return c.op == opEq || c.op == opNe || c.op == opIn || c.op == opNin
 }
 
-// filtered reads the memory of a row, its metadata only where that is asked for.
-func (tx *Tx) filtered(r *docRow, metadata bool) (*filtered, error) {
-	rec, err := tx.record(r.version)
-	if err != nil {
-		return nil, err
-	}
-	m := &filtered{rec: rec, access: tx.db.accessOf(r.seq)}
-	if metadata {
-		m.meta, err = decodeMetadata(rec.metadata)
-	}
-	return m, err
-}
-
-// cheapFirst orders the parts of a filter: those that need no memory to be read
-// come first and leave fewer to the others.
+// cheapFirst orders the parts of a filter by their costs.
 func (e *evaluation) cheapFirst(parts []Filter) []Filter {
 	ordered := slices.Clone(parts)
 	slices.SortStableFunc(ordered, func(a, b Filter) int { return e.cost(a) - e.cost(b) })

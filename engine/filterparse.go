@@ -46,10 +46,14 @@ func ParseFilter(b []byte) (Filter, error) {
 // plainJSON is an error of the JSON decoder without the words of Go.
 func plainJSON(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "" {
-			return "a condition is a " + wrong.Value + ", not an object"
+		is := "a " + wrong.Value
+		if wrong.Value == "array" {
+			is = "a list"
 		}
-		return fmt.Sprintf("%s is a %s", wrong.Field, wrong.Value)
+		if wrong.Field == "" {
+			return "a condition is " + is + ", not an object"
+		}
+		return wrong.Field + " is " + is
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
@@ -189,14 +193,13 @@ func makeCondition(name, operator string, value any) (Filter, error) {
 			return Nin{name, list}, nil
 		}
 		return In{name, list}, nil
-	case "contains", "icontains":
+	case "contains":
+		return Contains{name, value}, nil
+	case "icontains":
 		if !isString {
-			return nil, invalid(doingFilter, fmt.Sprintf("the value of %s is no string", operator), "give a string")
+			return nil, invalid(doingFilter, "the value of icontains is no string", "give a string, or use contains")
 		}
-		if operator == "icontains" {
-			return IContains{name, str}, nil
-		}
-		return Contains{name, str}, nil
+		return IContains{name, str}, nil
 	}
 	return nil, invalid(doingFilter, fmt.Sprintf("unknown operator %q", truncate(operator)), "use one of "+strings.Join(opNames, ", "))
 }
@@ -372,11 +375,15 @@ func (p *textParser) condition() (Filter, error) {
 	if err != nil {
 		return nil, err
 	}
+	negated := p.word("not") // as in: a not in (1, 2)
 	o, err := p.take("an operator")
 	if err != nil {
 		return nil, err
 	}
 	operator := strings.ToLower(o.text)
+	if negated && operator != "in" {
+		return nil, invalid(doingFilter, fmt.Sprintf("at %q there should be in", truncate(o.text)), "write not before the field")
+	}
 	if sign, ok := signs[operator]; ok {
 		operator = sign
 	}
@@ -388,13 +395,16 @@ func (p *textParser) condition() (Filter, error) {
 		if err != nil {
 			return nil, err
 		}
+		if negated {
+			operator = "nin"
+		}
 		return makeCondition(name.text, operator, values)
 	}
 	v, err := p.take("a value")
 	if err != nil {
 		return nil, err
 	}
-	if operator == "contains" || operator == "icontains" {
+	if operator == "icontains" {
 		return makeCondition(name.text, operator, v.text)
 	}
 	return makeCondition(name.text, operator, v.value())

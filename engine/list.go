@@ -260,11 +260,12 @@ func (tx *Tx) sortValue(o *ordering, row *docRow) (sortValue, error) {
 	case o.field.row != nil:
 		return sortValueOf(o.field.row(tx, row)), nil
 	}
-	m, err := tx.filtered(row, o.field.of == nil)
+	m, err := tx.filtered(row)
 	if err != nil {
 		return sortValue{}, err
 	}
-	return sortValueOf(o.field.value(m)), nil
+	v := sortValueOf(o.field.value(m))
+	return v, m.err
 }
 
 // firstPlaces keeps the first places of an order, as a heap with the last of them

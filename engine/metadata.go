@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"unicode/utf8"
 )
@@ -100,7 +101,32 @@ func exactKey(v any) (string, bool) {
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
 		return numberKey(fmt.Sprint(v)), true
 	}
+	switch v.(type) {
+	case json.Marshaler, interface{ MarshalText() ([]byte, error) }:
+		return "", false
+	}
+	switch r := reflect.ValueOf(v); r.Kind() { // of a type with a name, such as Role
+	case reflect.String:
+		return textKey(r.String()), true
+	case reflect.Bool:
+		return boolKey(r.Bool()), true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return numberKey(strconv.FormatInt(r.Int(), 10)), true
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return numberKey(strconv.FormatUint(r.Uint(), 10)), true
+	case reflect.Float32, reflect.Float64:
+		return exactKey(r.Float())
+	}
 	return "", false
+}
+
+// isPlain tells whether a value is of a type without a name.
+func isPlain(v any) bool {
+	switch v.(type) {
+	case nil, json.Number:
+		return true
+	}
+	return reflect.TypeOf(v).PkgPath() == ""
 }
 
 func textKey(s string) string { return "s" + s }
