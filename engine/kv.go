@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 )
 
 // Owner is the exact pair of user and agent that something belongs to. At least
@@ -139,9 +140,18 @@ func checkEntry(doing string, o Owner, key string) error {
 
 // encodeValue is a value as compact JSON.
 func encodeValue(doing string, value any) (json.RawMessage, error) {
-	b, err := json.Marshal(value)
-	if err != nil {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
 		return nil, invalid(doing, "its value is no JSON: "+err.Error(), "give a value that encoding/json can write")
+	}
+	b := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	if err := rawjson.Check(b); err != nil {
+		return nil, invalid(doing, "its value is no text: "+err.Error(), "convert it to UTF-8")
+	}
+	if depth := rawjson.Depth(b); depth > MaxValueDepth {
+		return nil, invalid(doing, fmt.Sprintf("its value nests %d deep, the limit is %d", depth, MaxValueDepth), "flatten it")
 	}
 	if len(b) > MaxValue {
 		return nil, invalid(doing, fmt.Sprintf("its value is %d bytes of JSON, the limit is %d", len(b), MaxValue), "split it")
@@ -152,7 +162,7 @@ func encodeValue(doing string, value any) (json.RawMessage, error) {
 // Put keeps a value under a key: anything that encoding/json can write, a
 // json.RawMessage as it is.
 func (k KV) Put(ctx context.Context, o Owner, key string, value any, opts *PutOptions) (e Entry, err error) {
-	doing := fmt.Sprintf("put %q", truncate(key))
+	doing := fmt.Sprintf("put the entry %q", truncate(key))
 	if opts == nil {
 		opts = &PutOptions{}
 	}
@@ -265,7 +275,7 @@ func (tx *Tx) ownerNumber(o Owner) (uint32, bool, error) {
 
 // Get returns the entry under a key. That there is none is no error: found tells.
 func (k KV) Get(ctx context.Context, o Owner, key string) (e Entry, found bool, err error) {
-	doing := fmt.Sprintf("get %q", truncate(key))
+	doing := fmt.Sprintf("get the entry %q", truncate(key))
 	if err := checkEntry(doing, o, key); err != nil {
 		return Entry{}, false, err
 	}
@@ -285,7 +295,7 @@ func (k KV) Get(ctx context.Context, o Owner, key string) (e Entry, found bool, 
 
 // Delete removes the entry under a key and tells whether there was one.
 func (k KV) Delete(ctx context.Context, o Owner, key string) (found bool, err error) {
-	doing := fmt.Sprintf("delete %q", truncate(key))
+	doing := fmt.Sprintf("delete the entry %q", truncate(key))
 	if err := checkEntry(doing, o, key); err != nil {
 		return false, err
 	}

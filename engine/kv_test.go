@@ -123,9 +123,11 @@ func TestKVValuesAreLossless(t *testing.T) {
 			t.Errorf("%s came back as %s", raw, w.value(researcher, "k"))
 		}
 	}
-	w.put(researcher, "k", json.RawMessage(`12345678901234567890.123`), nil)
-	if got := w.value(researcher, "k"); got != `12345678901234567890.123` {
-		t.Errorf("a long number came back as %s", got)
+	for _, same := range []string{`12345678901234567890.123`, `"<&>"`, `"\u003c\ud83d\ude00"`, strings.Repeat("[", MaxValueDepth) + strings.Repeat("]", MaxValueDepth)} {
+		w.put(researcher, "k", json.RawMessage(same), nil)
+		if got := w.value(researcher, "k"); got != same {
+			t.Errorf("%s came back as %s", same, got)
+		}
 	}
 }
 
@@ -327,6 +329,9 @@ func TestKVBadInput(t *testing.T) {
 		"control character": {put(researcher, "a\x00b", 1, nil), ErrInvalid, "control"},
 		"no UTF-8":          {put(researcher, "\xff", 1, nil), ErrInvalid, "UTF-8"},
 		"no JSON":           {put(researcher, "k", json.RawMessage(`{"a":`), nil), ErrInvalid, "JSON"},
+		"value of no UTF-8": {put(researcher, "k", json.RawMessage("\"\xff\""), nil), ErrInvalid, "UTF-8"},
+		"lone surrogate":    {put(researcher, "k", json.RawMessage(`"\ud800"`), nil), ErrInvalid, "surrogate"},
+		"value too deep":    {put(researcher, "k", json.RawMessage(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), nil), ErrInvalid, "5000 deep"},
 		"NaN":               {put(researcher, "k", math.NaN(), nil), ErrInvalid, "JSON"},
 		"value over limit":  {put(researcher, "k", strings.Repeat("x", MaxValue), nil), ErrInvalid, "8388608"},
 		"negative TTL":      {put(researcher, "k", 1, &PutOptions{TTL: -1}), ErrInvalid, "time to live"},

@@ -1,21 +1,24 @@
 package exchange
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 )
 
-// Decode reads one JSON value into v, as json.Unmarshal does, but refuses
-// invalid UTF-8, which that would replace in silence, and says what is wrong in
-// terms of the JSON, not of Go.
+// Decode reads one JSON value into v, as json.Unmarshal does, but refuses invalid
+// UTF-8 and halves of surrogate pairs, which that would replace in silence, and says
+// what is wrong in terms of the JSON, not of Go.
 func Decode(data []byte, v any) error {
-	if !utf8.Valid(data) {
-		return fmt.Errorf("invalid UTF-8 at byte %d", invalidAt(data)+1)
+	if err := rawjson.Check(data); err != nil {
+		return err
 	}
 	err := json.Unmarshal(data, v)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -28,28 +31,64 @@ func Decode(data []byte, v any) error {
 	return err
 }
 
-// DecodeStrict is Decode for an object of a struct's keys: another key is an error
-// that names it and lists those that there are. What lies under a key that reads
-// any JSON, as metadata, has its own.
+// DecodeStrict is Decode for an object of a struct's keys: another key, also one that
+// differs in case, is an error that names it and lists those that there are, and so is
+// a key that is given twice. What lies under a key that reads any JSON, as metadata,
+// has its own.
 func DecodeStrict(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil && d.InputOffset() == int64(len(data)) {
-		return nil
-	}
-	// What is wrong is said as Decode says it, but for what that takes.
-	if plain := Decode(data, v); plain != nil {
-		return plain
-	}
-	if err == nil {
-		return nil // blanks behind it
-	}
-	key, found := strings.CutPrefix(err.Error(), "json: unknown field ")
-	if !found {
+	if err := Decode(data, v); err != nil {
 		return err
 	}
-	return fmt.Errorf("the key %s is not known; there are %s", key, strings.Join(keysOf(reflect.TypeOf(v).Elem()), ", "))
+	known := keysOf(reflect.TypeOf(v).Elem())
+	err := eachKey(data, known, func(key string, _ []byte, isKnown bool) error {
+		if !isKnown {
+			return fmt.Errorf("the key %q is not known; there are %s", key, strings.Join(known, ", "))
+		}
+		return nil
+	})
+	if errors.Is(err, rawjson.ErrMalformed) {
+		return nil // it is null
+	}
+	return err
+}
+
+// DecodeKnown is DecodeStrict without the keys that are not known.
+func DecodeKnown(data []byte, v any) error {
+	var object []byte
+	err := eachKey(data, keysOf(reflect.TypeOf(v).Elem()), func(key string, value []byte, isKnown bool) error {
+		if isKnown {
+			object = append(strconv.AppendQuote(append(object, ','), key), ':')
+			object = append(object, value...)
+		}
+		return nil
+	})
+	whole := new(json.RawMessage)
+	if wrong := Decode(data, whole); wrong != nil || errors.Is(err, rawjson.ErrMalformed) {
+		return cmp.Or(wrong, Decode(data, v))
+	}
+	if err != nil {
+		return err
+	}
+	if len(object) == 0 {
+		return nil
+	}
+	object[0] = '{'
+	return Decode(append(object, '}'), v)
+}
+
+// eachKey visits the keys of an object, of which no known one may be given twice.
+func eachKey(data []byte, known []string, visit func(key string, value []byte, isKnown bool) error) error {
+	seen := make([]bool, len(known))
+	return rawjson.Object(data, func(key string, value []byte) error {
+		i := slices.Index(known, key)
+		if i >= 0 {
+			if seen[i] {
+				return fmt.Errorf("the key %q is given twice", key)
+			}
+			seen[i] = true
+		}
+		return visit(key, value, i >= 0)
+	})
 }
 
 // keysOf lists the keys that a struct is read from.
@@ -65,18 +104,6 @@ func keysOf(t reflect.Type) []string {
 		}
 	}
 	return keys
-}
-
-// invalidAt is where the first byte that is no UTF-8 stands.
-func invalidAt(b []byte) int {
-	at := 0
-	for {
-		r, n := utf8.DecodeRune(b[at:])
-		if r == utf8.RuneError && n <= 1 {
-			return at
-		}
-		at += n
-	}
 }
 
 // nullComponent is what a list has that has null for a number.

@@ -36,6 +36,9 @@ func NewEntry(e engine.Entry) Entry {
 
 // entry takes an entry.
 func (b *batch) entry(ctx context.Context, at LineError, e Entry, size int) error {
+	if e.User == "" && e.Agent == "" {
+		e.User, e.Agent = b.opts.Scope.User, b.opts.Scope.Agent
+	}
 	if err := b.gone(ctx); err != nil {
 		return err
 	}

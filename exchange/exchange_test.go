@@ -144,6 +144,16 @@ func TestImportSkipsBadLines(t *testing.T) {
 		{`[1]`, "it is an array, not an object"},
 		{`"text"`, "it is a string, not an object"},
 		{"{\"user\":\"u\",\"text\":\"a\xffb\"}", "invalid UTF-8 at byte 22"},
+		{`{"id":"s\ud800","user":"u","text":"t"}`, `half of a surrogate pair at byte 9: \ud800`},
+		{`{"user":"u","text":"t","metadata":{"\udc00":1}}`, `half of a surrogate pair`},
+		{`{"id":"real","ID":"other","user":"u","text":"t"}`, `the key "ID" is not known; there are type, id,`},
+		{`{"user":"u","text":"t","user":"v"}`, `the key "user" is given twice`},
+		{`{"user":"u","text":"t","us\u0065r":"v"}`, `the key "user" is given twice`},
+		{`{"type":1,"text":"t"}`, `"type" is a number, not a string`},
+		{`{"user":"u","text":"t","metadata":{"a":[` + strings.Repeat("0,", 1<<20) + `0]}}`, `"metadata" is 2097161 bytes of JSON; the limit is 262144`},
+		{`{"user":"u","text":"t","aliases":[` + strings.Repeat(`"",`, 1<<17) + `""]}`, `"aliases" is 393220 bytes of JSON; there may be 64`},
+		{`{"user":"u","text":"t","embedding":[` + strings.Repeat("1,", engine.MaxDim) + `1]}`, `"embedding" has 4097 components, the limit is 4096`},
+		{`{"user":"u","text":"t","vectors":{"v":[` + strings.Repeat("1,", engine.MaxDim) + `1]}}`, `"v" has 4097 components, the limit is 4096`},
 		{`{"user":7,"text":"t"}`, `"user" is a number, not a string`},
 		{`{"user":"u","text":"t","importance":"high"}`, `"importance" is a string, not a number`},
 		{`{"user":"u","text":"t","embedding":[1e39]}`, `"embedding" has the number 1e39, which is out of range or no integer`},
@@ -183,7 +193,7 @@ func TestImportSkipsBadLines(t *testing.T) {
 	}
 	for i, test := range tests {
 		if got := byLine[i+1]; !strings.Contains(got, test.want) || !strings.HasPrefix(got, fmt.Sprintf("line %d: ", i+1)) {
-			t.Errorf("%s\n got %s\nwant %s", test.line, got, test.want)
+			t.Errorf("%.200s\n got %s\nwant %s", test.line, got, test.want)
 		}
 	}
 }
@@ -578,9 +588,16 @@ func TestImportUnknownKeys(t *testing.T) {
 	if !strings.HasSuffix(report.Errors[0].Error(), "user_id, agent_id, run_id, memory, content") {
 		t.Errorf("the other names are missing: %v", report.Errors[0])
 	}
-	report = importString(t, open(t), text, &Options{IgnoreUnknown: true})
-	if counts(t, report, 4, 0, 0, 0); report.Events != 1 {
+	db := open(t)
+	report = importString(t, db, text+`{"User":"v","user":"u","Text":"no","more":[{}],"text":"d"}
+{"user":"u","TEXT":"no"}
+{"user":"u","text":"e","text":"f"}
+`, &Options{IgnoreUnknown: true})
+	if counts(t, report, 5, 0, 0, 2); report.Events != 1 {
 		t.Errorf("%+v", report)
+	}
+	if ms := all(t, db); ms[2].User != "u" || ms[2].Text != "d" {
+		t.Errorf("a key of another case was taken: %+v", ms[2])
 	}
 }
 
@@ -639,6 +656,12 @@ func TestImportEntries(t *testing.T) {
 		}
 	}
 	counts(t, importString(t, db, line(1, "2")+line(1, "2"), &Options{Upsert: true}), 0, 1, 1, 0)
+	bare := `{"type":"kv","key":"bare","value":1}`
+	counts(t, importString(t, db, bare, nil), 0, 0, 0, 1)
+	counts(t, importString(t, db, bare, &Options{Scope: engine.Scope{User: "u", Agent: "a", Run: "r"}}), 1, 0, 0, 0)
+	if _, found, err := db.KV().Get(t.Context(), engine.Owner{User: "u", Agent: "a"}, "bare"); !found || err != nil {
+		t.Errorf("an entry without an owner is not that of the import: %v", err)
+	}
 	report, err := ImportJSONL(t.Context(), db, strings.NewReader(line(9002, "1")+line(2, "5")+line(9003, "1")), &Options{Strict: true})
 	if line, ok := errors.AsType[LineError](err); !ok || line.Line != 2 {
 		t.Errorf("strict: %v", err)

@@ -1,13 +1,16 @@
 package exchange
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 )
 
 // ImportJSONL stores the memories of a stream of JSON lines. The report is valid
@@ -45,18 +48,16 @@ func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (R
 
 // decode reads a line and returns what is to be done with it.
 func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func() error, err error) {
-	// The keys of another type may have other values, so the type goes first.
-	var kind struct {
-		Type string `json:"type"`
-	}
-	if err := Decode(line, &kind); err != nil {
-		return nil, err
-	}
 	read := DecodeStrict
 	if b.opts.IgnoreUnknown {
-		read = Decode
+		read = DecodeKnown
 	}
-	switch kind.Type {
+	// The keys of another type may have other values, so the type goes first.
+	kind, err := typeOf(line)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
 	case "", TypeMemory:
 		m, err := decodeMemory(line, read)
 		return func() error { return b.add(ctx, at, m, len(line)) }, err
@@ -80,7 +81,59 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 		err := read(line, &d)
 		return func() error { return b.database(&d) }, err
 	}
-	return nil, fmt.Errorf("type %q is not known to this version", kind.Type)
+	return nil, fmt.Errorf("type %q is not known to this version", kind)
+}
+
+// typeOf is the type of a line, and refuses one of which a part is far too large,
+// before all of it is read.
+func typeOf(line []byte) (kind string, err error) {
+	err = rawjson.Object(line, func(key string, value []byte) error {
+		switch key {
+		case "type":
+			if Decode(value, &kind) == nil {
+				return nil
+			}
+			return Decode(line, new(struct { // whose error names the key
+				Type string `json:"type"`
+			}))
+		case "metadata":
+			return atMost(key, value, 6*engine.MaxMetadata, fmt.Sprintf("the limit is %d", engine.MaxMetadata)) // with all escaped
+		case "aliases":
+			return atMost(key, value, engine.MaxAliases*(6*engine.MaxID+len(`"",`)), fmt.Sprintf("there may be %d of them", engine.MaxAliases))
+		case "embedding":
+			return fewComponents(key, value)
+		case "vectors":
+			err := rawjson.Object(value, fewComponents)
+			if errors.Is(err, rawjson.ErrMalformed) {
+				return nil // which is said when it is read
+			}
+			return err
+		}
+		return nil
+	})
+	if errors.Is(err, rawjson.ErrMalformed) {
+		err = Decode(line, new(json.RawMessage))
+	}
+	return kind, err
+}
+
+// atMost bounds the JSON of a part of a line, without blanks.
+func atMost(key string, value []byte, most int, limit string) error {
+	if len(value) <= most {
+		return nil
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, value) == nil && compact.Len() > most {
+		return fmt.Errorf("%q is %d bytes of JSON; %s", key, compact.Len(), limit)
+	}
+	return nil
+}
+
+func fewComponents(key string, value []byte) error {
+	if n := bytes.Count(value, []byte(",")) + 1; n > engine.MaxDim {
+		return fmt.Errorf("%q has %d components, the limit is %d", key, n, engine.MaxDim)
+	}
+	return nil
 }
 
 // foreign is a Record with the names that other systems give to its keys.
