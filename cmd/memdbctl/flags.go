@@ -37,9 +37,15 @@ func scopeFlags(cmd *cobra.Command, s *engine.Scope) {
 	cmd.Flags().StringVar(&s.Run, "run", "", "of this run")
 }
 
-// filterFlag is --filter.
+// filterFlag is --filter. A second one would widen what the first one chose, if it
+// took its place.
 func filterFlag(cmd *cobra.Command, f *engine.Filter) {
+	given := false
 	cmd.Flags().Func("filter", "only what fits this `filter`, as \"role = user\", or in JSON", func(s string) (err error) {
+		if given {
+			return errors.New("it is given twice; join the two with and")
+		}
+		given = true
 		*f, err = engine.ParseFilter([]byte(s))
 		return err
 	})

@@ -87,6 +87,10 @@ func TestDeleteByFilter(t *testing.T) {
 	}
 	c.fails(exitUsage, "--all", "delete", "b", "--user", "u", "--filter", "tag = b")
 	c.fails(exitUsage, "At least one", "delete", "--all", "--filter", "tag = b")
+	c.fails(exitUsage, "--filter: it is given twice; join the two with and", "delete", "--all", "--user", "u", "--filter", "tag = a", "--filter", "tag = b")
+	if got := one(t, c.objects("list", "--user", "u")); got["id"] != "b" {
+		t.Errorf("left: %v", got)
+	}
 }
 
 // Export, import into another database, export again: the same bytes.
@@ -126,6 +130,11 @@ func TestScopeFlags(t *testing.T) {
 	c.fails(exitUsage, "--user is empty", "get", "m", "--user", "")
 	c.fails(exitUsage, "--db is empty", "--db", "", "list", "--user", "u")
 	c.fails(exitUsage, "exclude each other", "list", "--user", "u", "--all-scopes")
+	c.fails(exitUsage, "--id is empty", "store", "coffee", "--user", "u", "--id", "")
+	c.fails(exitUsage, "--order-by is empty", "list", "--user", "u", "--order-by", "")
+	if got := c.ok("list", "--all-scopes", "--order-by", "id"); strings.Count(got, "\n") != 1 {
+		t.Errorf("list: %q", got)
+	}
 	c.fails(exitUsage, "--yes", "delete", "--all", "--all-scopes")
 	if got := c.ok("delete", "--all", "--all-scopes", "--yes"); got != "deleted 1\n" {
 		t.Errorf("delete: %q", got)

@@ -70,7 +70,7 @@ held by another program, 5 damaged.`,
 		Args:          cobra.ArbitraryArgs,
 		RunE:          a.runRoot,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkScopeFlags(cmd); err != nil {
+			if err := checkFlags(cmd); err != nil {
 				return err
 			}
 			a.dir = cmp.Or(a.dir, a.getenv("MEMDB_DIR"), defaultDir)
@@ -105,25 +105,24 @@ held by another program, 5 damaged.`,
 	return root
 }
 
-// checkScopeFlags refuses flags that were given and say nothing, as an unset
-// variable of a shell does: they would widen what a verb reads or deletes.
-func checkScopeFlags(cmd *cobra.Command) error {
+// checkFlags refuses flags that were given and say nothing, as an unset variable of
+// a shell does: they would widen what a verb reads or deletes, or store under an ID
+// that nobody knows.
+func checkFlags(cmd *cobra.Command) error {
 	flags := cmd.Flags()
-	scoped := ""
-	for _, name := range []string{"db", "user", "agent", "run"} {
+	given := func(name string) bool {
 		f := flags.Lookup(name)
-		if f == nil || !f.Changed {
-			continue
-		}
-		if f.Value.String() == "" {
+		return f != nil && f.Changed
+	}
+	for _, name := range []string{"db", "user", "agent", "run", "id", "order-by"} {
+		if given(name) && flags.Lookup(name).Value.String() == "" {
 			return usagef(cmd, "--%s is empty", name)
 		}
-		if name != "db" {
-			scoped = name
-		}
 	}
-	if all := flags.Lookup("all-scopes"); all != nil && all.Changed && scoped != "" {
-		return usagef(cmd, "--all-scopes and --%s exclude each other", scoped)
+	for _, name := range []string{"run", "agent", "user"} {
+		if given(name) && given("all-scopes") {
+			return usagef(cmd, "--all-scopes and --%s exclude each other", name)
+		}
 	}
 	return nil
 }
