@@ -51,19 +51,25 @@ func (a *app) readText(ctx context.Context, args []string) (string, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return strings.Join(args, " "), nil
 	}
+	return a.readBounded(ctx, "the text", engine.MaxText, "split it into several memories")
+}
+
+// readBounded is the input without the newline at its end. More than the limit is
+// refused with what to do, and not read.
+func (a *app) readBounded(ctx context.Context, what string, limit int, do string) (string, error) {
 	in := a.input(ctx)
 	defer done(in)
-	const newline = 2 // which is not part of the text
-	text, err := io.ReadAll(io.LimitReader(in, engine.MaxText+newline+1))
+	const newline = 2 // which is not part of it
+	b, err := io.ReadAll(io.LimitReader(in, int64(limit)+newline+1))
 	if err != nil {
-		return "", fmt.Errorf("read the text: %w", err)
+		return "", fmt.Errorf("read %s: %w", what, err)
 	}
-	if len(text) > engine.MaxText+newline {
+	if len(b) > limit+newline {
 		return "", &engine.Error{
-			Kind: engine.ErrInvalid, What: "read the text", Why: "it is longer than the limit of " + number(engine.MaxText) + " bytes",
-			Do: "split it into several memories",
+			Kind: engine.ErrInvalid, What: "read " + what, Why: "it is longer than the limit of " + number(limit) + " bytes",
+			Do: do,
 		}
 	}
-	s := strings.TrimSuffix(string(text), "\n")
+	s := strings.TrimSuffix(string(b), "\n")
 	return strings.TrimSuffix(s, "\r"), nil
 }

@@ -37,10 +37,13 @@ func ownerFlags(cmd *cobra.Command, o *engine.Owner) {
 const kvPutExample = `
 memdbctl kv put reports_count 3 --agent researcher
 memdbctl kv put session '{"page":4}' --agent researcher --ttl 1h
-memdbctl kv put leader '"a"' --agent researcher --if-version 0`
+memdbctl kv put leader '"a"' --agent researcher --if-version 0
+jq .report today.json | memdbctl kv put report - --agent researcher`
 
 func (a *app) kvPutCmd() *cobra.Command {
-	cmd := newCmd("", "put KEY JSON", "Keep a JSON value under a key", kvPutExample)
+	cmd := newCmd("", "put KEY JSON | put KEY -", "Keep a JSON value under a key", kvPutExample)
+	cmd.Long = `Keep a JSON value under a key. For - the value is read from the input, up to
+8 MiB: the system bounds an argument to less.`
 	cmd.Args = exactly(2, "a key and a value in JSON")
 	var (
 		owner     engine.Owner
@@ -59,11 +62,12 @@ func (a *app) kvPutCmd() *cobra.Command {
 		if owner == (engine.Owner{}) {
 			return &engine.Error{Kind: engine.ErrScope, What: "put"} // before a database is made
 		}
-		if !json.Valid([]byte(args[1])) {
-			return usagef(cmd, "the value %q is no JSON; a string needs quotes of its own", args[1])
+		value, err := a.readValue(cmd, args[1])
+		if err != nil {
+			return err
 		}
 		return a.create(ctx, nil, func(db *engine.DB) error {
-			e, err := db.KV().Put(ctx, owner, args[0], json.RawMessage(args[1]), opts)
+			e, err := db.KV().Put(ctx, owner, args[0], value, opts)
 			if err != nil {
 				return err
 			}
@@ -75,6 +79,22 @@ func (a *app) kvPutCmd() *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// readValue is the value that the argument is, or that the input is for "-".
+func (a *app) readValue(cmd *cobra.Command, arg string) (json.RawMessage, error) {
+	named := fmt.Sprintf("the value %q", cut(arg, 60))
+	if arg == "-" {
+		named = "the input"
+		var err error
+		if arg, err = a.readBounded(cmd.Context(), "the value", engine.MaxValue, "shorten it, or split it under several keys"); err != nil {
+			return nil, err
+		}
+	}
+	if !json.Valid([]byte(arg)) {
+		return nil, usagef(cmd, "%s is no JSON; a string needs quotes of its own", named)
+	}
+	return json.RawMessage(arg), nil
 }
 
 const kvGetExample = `

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
 // The life of a key: put, compare-and-set, list in pages, expire, delete.
@@ -56,6 +60,41 @@ func TestKVUsage(t *testing.T) {
 	c.fails(exitUsage, "put, get, delete and list", "kv")
 	c.fails(exitUsage, "no verb", "kv", "push", "k")
 	c.fails(exitFailed, "no database", "kv", "get", "k", "--agent", "r")
+}
+
+// A value may come from the input, which takes any that the database does.
+func TestKVPutReadsTheInput(t *testing.T) {
+	long := `"` + strings.Repeat("x", engine.MaxValue-2) + `"`
+	for _, test := range []struct{ in, want, error string }{
+		{"{\n  \"page\": 4\n}\n", `{"page":4}`, ""},
+		{`"no end"`, `"no end"`, ""},
+		{long + "\r\n", long, ""},
+		{long + "   ", "", "read the value: it is longer than the limit of 8,388,608 bytes"},
+		{"", "", "the input is no JSON"},
+		{"plain", "", "the input is no JSON; a string needs quotes of its own"},
+		{"1 2", "", "the input is no JSON"},
+	} {
+		c := newCLI(t)
+		c.in = strings.NewReader(test.in)
+		if test.error != "" {
+			c.fails(exitUsage, test.error, "kv", "put", "k", "-", "--user", "u")
+			if _, err := os.Stat(c.dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%.40q: a database was made, %v", test.in, err)
+			}
+			continue
+		}
+		c.ok("kv", "put", "k", "-", "--user", "u")
+		if got := c.ok("kv", "get", "k", "--user", "u"); got != test.want+"\n" {
+			t.Errorf("%.40q: the value is %.40q", test.in, got)
+		}
+	}
+	c := newCLI(t)
+	if r := c.run("kv", "put", "k", strings.Repeat("x", 1<<20), "--user", "u"); r.code != exitUsage || len(r.err) > 500 {
+		t.Errorf("exit %d, %.500s", r.code, r.err)
+	}
+	if out := c.ok("kv", "put", "--help"); !strings.Contains(out, "kv put report - ") {
+		t.Errorf("help: %s", out)
+	}
 }
 
 // Reset asks to be sure, and then leaves nothing.
