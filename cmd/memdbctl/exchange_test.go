@@ -294,6 +294,12 @@ func TestBadPaths(t *testing.T) {
 	c.fails(exitUsage, "it is a folder; name a file", "export", t.TempDir(), "--force")
 	c.fails(exitUsage, "the name of the file is empty", "export", "")
 	c.fails(exitFailed, "it is a folder; name a file", "recall", "--queries", t.TempDir(), "--user", "u")
+	link := newCLI(t)
+	if err := os.Symlink("nowhere", link.dir); err == nil { // which not everyone may on Windows
+		for _, args := range [][]string{{"store", "x", "--user", "u"}, {"list", "--user", "u"}} {
+			link.fails(exitFailed, "it is a link to a folder that does not exist; make that folder, or name another", args...)
+		}
+	}
 	for system, want := range map[error]string{
 		syscall.EROFS:  "; it must be a place that can be written, also to read a database",
 		syscall.ENOSPC: "; make room on the disk",

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -21,6 +24,9 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 	o.Clock = a.now
 	for waited := time.Duration(0); ; waited += lockPoll {
 		db, err := engine.Open(a.dir, o)
+		if errors.Is(err, fs.ErrExist) {
+			err = cmp.Or(a.dangling(), err)
+		}
 		if !errors.Is(err, engine.ErrLocked) || waited >= a.wait {
 			return db, err
 		}
@@ -60,13 +66,27 @@ func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
 // exists refuses a folder without a database.
 func (a *app) exists() error {
 	there, err := engine.Exists(a.dir)
-	if err == nil && !there {
-		err = &engine.Error{
-			Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
-			Do: "store or import something, or try: memdbctl demo",
-		}
+	if err != nil || there {
+		return err
 	}
-	return err
+	return cmp.Or(a.dangling(), error(&engine.Error{
+		Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
+		Do: "store or import something, or try: memdbctl demo",
+	}))
+}
+
+// dangling is the error of a folder that is a link to none, nil for any other.
+func (a *app) dangling() error {
+	if _, err := os.Readlink(a.dir); err != nil {
+		return nil
+	}
+	if _, err := os.Stat(a.dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &engine.Error{
+		Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "it is a link to a folder that does not exist",
+		Do: "make that folder, or name another",
+	}
 }
 
 // create is use for verbs that make a database where there is none.
