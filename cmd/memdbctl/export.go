@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,11 @@ func (a *app) exportCmd() *cobra.Command {
 	cmd.Long = `Write everything to a file as JSON lines, which import reads back: memories in
 the order of storing, with vectors, access statistics and history, also that of
 deleted ones, then keys and values. A scope chooses memories, and keys and values by
-their owner; with a run or a filter, which they do not have, they are left out.`
+their owner; with a run or a filter, which they do not have, they are left out.
+
+The file is there when it is whole, and keeps the mode of the one that it replaces.
+Of a link the file that it leads to is replaced. A pipe or a device is written as it
+is.`
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var (
 		opts  exchange.ExportOptions
@@ -38,7 +41,7 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 			opts.Progress = func(r exchange.ExportReport) {
 				bar.say("%s: %s exported", args[0], count(r.Memories, "memory", "memories"))
 			}
-			if args[0] == "-" {
+			if args[0] == "-" || a.isOutput(args[0]) {
 				_, err := exchange.Export(ctx, db, a.stdout, &opts)
 				return err
 			}
@@ -48,34 +51,31 @@ their owner; with a run or a filter, which they do not have, they are left out.`
 	return cmd
 }
 
-// exportFile writes beside the file and renames at the end, so that there is never
-// half an export under its name.
 func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force bool, opts *exchange.ExportOptions) error {
-	const doing = "export to "
-	switch info, err := os.Stat(name); {
-	case name == "":
-		return &engine.Error{Kind: engine.ErrInvalid, What: "export", Why: "the name of the file is empty", Do: "give one, or - for the output"}
-	case err == nil && info.IsDir():
-		return &engine.Error{Kind: engine.ErrInvalid, What: doing + name, Why: "it is a folder", Do: "name a file"}
-	case err == nil && !force:
-		return &engine.Error{Kind: engine.ErrExists, What: doing + name, Why: "the file is there", Do: "name another file, or replace it with --force"}
-	}
-	temp := name + ".part"
-	file, err := os.Create(temp)
+	file, err := openTarget(ctx, name, force)
 	if err != nil {
 		return err
 	}
 	report, err := exchange.Export(ctx, db, file, opts)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(temp, name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp))
+	if err = file.end(err); err != nil {
+		return err
 	}
 	return a.printExported(report)
+}
+
+// isOutput tells whether a name is that of the pipe or device that the output goes
+// to, as /dev/stdout. There, as for -, nothing may follow the export.
+func (a *app) isOutput(name string) bool {
+	file, ok := a.out.(*os.File)
+	if !ok {
+		return false
+	}
+	out, err := file.Stat()
+	if err != nil || out.Mode().IsRegular() {
+		return false
+	}
+	named, err := os.Stat(name)
+	return err == nil && os.SameFile(out, named)
 }
 
 // exportedJSON is the result of an export.
