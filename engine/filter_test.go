@@ -580,8 +580,12 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 			f    Filter
 			want int
 		}{
-			{Eq{"p1", "a"}, 1}, {Eq{"p2", "b"}, 1}, {Gt{"p3", 1}, 1}, {Contains{"p2", "b"}, 1},
-			{Ne{"p2", "b"}, MaxIndexedPaths - 1}, {Ne{"p3", 7}, MaxIndexedPaths - 1},
+			{Eq{"p1", "a"}, 1},
+			{Eq{"p2", "b"}, 1},
+			{Gt{"p3", 1}, 1},
+			{Contains{"p2", "b"}, 1},
+			{Ne{"p2", "b"}, MaxIndexedPaths - 1},
+			{Ne{"p3", 7}, MaxIndexedPaths - 1},
 		} {
 			page, err := m.List(ctx, ListQuery{Scope: ada, Filter: c.f, Limit: 1000})
 			if err != nil || len(page.Memories) != c.want {

@@ -197,7 +197,7 @@ func decodeConversation(raw []byte) (*Conversation, error) {
 		return nil, err
 	}
 	if s.SampleID == "" {
-		return nil, errors.New("it has no sample_id")
+		return nil, errors.New("it has no sample_id, as those of LoCoMo have; memories stand one object a line, in no list")
 	}
 	c := &Conversation{ID: s.SampleID}
 	for i, key := range []string{"speaker_a", "speaker_b"} {
