@@ -616,8 +616,29 @@ func TestFilterValuesOfNamedTypes(t *testing.T) {
 			t.Errorf("%#v: %v, %v", f, got, err)
 		}
 	}
-	_, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: Gt{"role", RoleUser}})
-	wantError(t, "a named type is ordered", err, ErrInvalid)
+	for _, f := range []Filter{Gt{"role", RoleUser}, Contains{"text", RoleUser}} {
+		_, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+		wantError(t, fmt.Sprintf("%#v", f), err, ErrInvalid)
+	}
+
+	type name string
+	type small float32
+	type flag bool
+	type count int8
+	mustStore(t, db.Memories(), Memory{ID: "c", Scope: Scope{User: "ada", Agent: "g", Run: "r"}, Text: "c", Role: RoleSystem, Metadata: map[string]any{
+		"s": name("x"), "f": small(0.1), "b": flag(true), "n": count(-3),
+	}})
+	for field, v := range map[string]any{
+		"user": name("ada"), "agent": name("g"), "run": name("r"), "id": name("c"), "s": name("x"), "f": small(0.1), "b": flag(true), "n": count(-3),
+	} {
+		want := map[string]bool{"c": true, "a": field == "user", "b": field == "user"}
+		for _, f := range []Filter{Eq{field, v}, In{field, []any{v}}, Not{Ne{field, v}}, Not{Nin{field, []any{v}}}} {
+			page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+			if got := idsOf(page.Memories); err != nil || len(got) != map[bool]int{true: 3, false: 1}[want["a"]] || !want[got[0]] {
+				t.Errorf("%#v: %v, %v", f, got, err)
+			}
+		}
+	}
 }
 
 // TestFilterReadsOnce: however many conditions look at them, memories are read once.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -423,11 +424,11 @@ func (tx *Tx) postingsOf(c *condition) (*roaring.Bitmap, bool, error) {
 			continue
 		}
 		if class != 0 {
-			s, isString := v.(string)
-			if !isString || s == "" {
+			name, isText := strings.CutPrefix(key, textKey(""))
+			if !isText || name == "" {
 				continue
 			}
-			num, found, err := tx.lookup(nameKey{class, s})
+			num, found, err := tx.lookup(nameKey{class, name})
 			if err != nil {
 				return nil, false, err
 			}

@@ -114,7 +114,9 @@ func exactKey(v any) (string, bool) {
 		return numberKey(strconv.FormatInt(r.Int(), 10)), true
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return numberKey(strconv.FormatUint(r.Uint(), 10)), true
-	case reflect.Float32, reflect.Float64:
+	case reflect.Float32:
+		return exactKey(float32(r.Float()))
+	case reflect.Float64:
 		return exactKey(r.Float())
 	}
 	return "", false

@@ -175,10 +175,14 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 		return Stored{}, err
 	}
 	switch {
-	case known && p != nil:
+	case known && p != nil && !there.expired(tx.now):
 		return tx.store(p, &o.StoreOptions)
+	case known && p != nil:
+		if done, stored, err := tx.storeKnown(p, &o.StoreOptions); err != nil || done {
+			return stored, err
+		} // otherwise its ID is free now
 	case known:
-		return Stored{ID: first.MemoryID, Seq: there}, nil
+		return Stored{ID: first.MemoryID, Seq: there.seq}, nil
 	}
 	if p != nil {
 		if err := tx.fits(doingRestore, p.vectors); err != nil {
@@ -202,21 +206,20 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 }
 
 // known tells whether the memory is there, or else a life with the same events.
-func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (seq uint64, known bool, err error) {
+func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (there live, known bool, err error) {
 	id := l.History[0].MemoryID
 	if p != nil {
-		found, ok, err := tx.findID(owner, id)
-		return found.seq, ok, err
+		return tx.findID(owner, id)
 	}
 	err = tx.lives(owner, id, func(of uint64) error {
 		have, err := tx.lifeOf(owner, of, id, Scope{})
 		if err != nil || !sameEvents(have, l.History) || have[0].LSN > upTo {
 			return err
 		}
-		seq, known = of, true
+		there.seq, known = of, true
 		return errStop
 	})
-	return seq, known, err
+	return there, known, err
 }
 
 func sameEvents(a, b []HistoryEntry) bool {

@@ -62,11 +62,29 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 	if err != nil || !found {
 		return false, Stored{}, err
 	}
-	if old.expired(tx.now) {
-		return false, Stored{}, tx.remove(old, nil) // its ID is free again
+	rec, err := tx.record(old.version)
+	if err != nil {
+		return false, Stored{}, err
 	}
-	stored, err := tx.storeOver(p, old, o)
+	same, err := tx.same(p, rec, old.version)
+	switch {
+	case err != nil:
+		return false, Stored{}, err
+	case same:
+		return true, Stored{ID: p.rec.id, Seq: old.seq}, nil
+	case old.expired(tx.now):
+		return false, Stored{}, tx.remove(old, rec) // its ID is free again
+	}
+	stored, err := tx.storeOver(p, old, rec, o)
 	return true, stored, err
+}
+
+// same tells whether a memory is what is stored already.
+func (tx *Tx) same(p *prepared, rec *record, v version) (bool, error) {
+	if !p.sameContent(rec) {
+		return false, nil
+	}
+	return tx.sameVectors(p, rec, v)
 }
 
 // size estimates what the memory adds to the batch: the record, the forward
@@ -93,24 +111,9 @@ func (tx *Tx) scopeNumbers(s Scope) (owner, run uint32, err error) {
 	return owner, run, err
 }
 
-// storeOver handles a store under an ID that is taken.
-func (tx *Tx) storeOver(p *prepared, old live, o *StoreOptions) (Stored, error) {
-	rec, err := tx.record(old.version)
-	if err != nil {
-		return Stored{}, err
-	}
-	same := p.sameContent(rec)
-	if same {
-		same, err = tx.sameVectors(p, rec, old.version)
-		if err != nil {
-			return Stored{}, err
-		}
-	}
-	result := Stored{ID: p.rec.id, Seq: old.seq}
-	switch {
-	case same:
-		return result, nil
-	case !o.Upsert:
+// storeOver handles a store under an ID that something else has.
+func (tx *Tx) storeOver(p *prepared, old live, rec *record, o *StoreOptions) (Stored, error) {
+	if !o.Upsert {
 		return Stored{}, &Error{
 			Kind: ErrExists, What: fmt.Sprintf("store memory %q", p.rec.id),
 			Why: "there is one with other content", Do: "update it, store with Upsert, or choose another ID",
@@ -127,8 +130,7 @@ func (tx *Tx) storeOver(p *prepared, old live, o *StoreOptions) (Stored, error) 
 	if err := tx.replace(p, rec, old); err != nil {
 		return Stored{}, err
 	}
-	result.Updated = true
-	return result, nil
+	return Stored{ID: p.rec.id, Seq: old.seq, Updated: true}, nil
 }
 
 // sameVectors tells whether the given vectors are those that are stored.

@@ -426,3 +426,59 @@ func TestSeedB_ExportAndImport(t *testing.T) {
 		t.Errorf("exported\n%s\nwant\n%s", again, out)
 	}
 }
+
+// TestImportOfTheExpired: what has expired since is there all the same, and comes with
+// its history where it comes anew.
+func TestImportOfTheExpired(t *testing.T) {
+	now := newTestClock()
+	from, to := openAt(t, now), openAt(t, now)
+	ada, end := engine.Scope{User: "ada"}, now.now().Add(time.Hour)
+	store := func(db *engine.DB, id, text string) {
+		t.Helper()
+		if _, err := db.Memories().Store(t.Context(), engine.Memory{ID: id, Scope: ada, Text: text, ExpiresAt: end}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store(from, "x", "first")
+	store(from, "y", "first")
+	store(to, "z", "other")
+	store(from, "z", "first")
+	second := "second"
+	for _, id := range []string{"y", "z"} {
+		if _, err := from.Memories().Update(t.Context(), ada, id, engine.Patch{Text: &second}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := export(t, from, nil)
+	now.advance(2 * time.Hour)
+	report := importString(t, to, text, nil)
+	if counts(t, report, 3, 0, 0, 0); report.Events != 4 {
+		t.Errorf("%d events", report.Events)
+	}
+	whole := export(t, to, nil)
+	for range 2 {
+		report = importString(t, to, text, nil)
+		if counts(t, report, 0, 0, 3, 0); report.Events != 0 {
+			t.Errorf("%d events", report.Events)
+		}
+	}
+	if got := export(t, to, nil); got != whole {
+		t.Errorf("it grows: %s\nwas %s", got, whole)
+	}
+	events, err := to.Memories().History(t.Context(), ada, "z")
+	if err != nil || len(events) != 4 || *events[3].NewText != "second" {
+		t.Errorf("the history of z: %+v, %v", events, err)
+	}
+}
+
+// TestImportScopeOfAHistory: a history without a scope gets that of the import, too.
+func TestImportScopeOfAHistory(t *testing.T) {
+	db := open(t)
+	report := importString(t, db, `{"type":"history","memory_id":"m","event":"ADD","new_value":"a","timestamp":"2026-01-01"}
+{"type":"history","memory_id":"m","event":"UPDATE","new_value":"b","timestamp":"2026-01-02"}
+{"id":"m","text":"b","created_at":"2026-01-01","updated_at":"2026-01-02"}
+`, &Options{Scope: engine.Scope{User: "u", Run: "r"}})
+	if counts(t, report, 1, 0, 0, 0); report.Events != 2 {
+		t.Errorf("%+v", report)
+	}
+}

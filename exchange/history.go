@@ -73,6 +73,9 @@ func (p *past) open(id string, s engine.Scope) bool {
 
 // happened takes an event.
 func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntry) error {
+	if e.Scope == (engine.Scope{}) {
+		e.Scope = b.opts.Scope
+	}
 	if e.Event == engine.EventAdd || !b.past.open(e.MemoryID, e.Scope) {
 		if err := b.gone(ctx); err != nil {
 			return err
