@@ -691,3 +691,18 @@ func (r *countingReader) Get(key []byte) ([]byte, io.Closer, error) {
 	r.gets++
 	return r.Reader.Get(key)
 }
+
+// TestFilterOfLargeFloats: a float64 equals itself, as JSON stores it.
+func TestFilterOfLargeFloats(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	for i, v := range []float64{1 << 53, 1 << 60, 1 << 63, 1 << 70, -1 << 60, 1e21, 1.5e300, 1<<53 + 2} {
+		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": v}})
+		for _, f := range []Filter{Eq{"n", v}, And{Lte{"n", v}, Gte{"n", v}}, Not{Or{Lt{"n", v}, Gt{"n", v}}}} {
+			page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+			if err != nil || len(page.Memories) != 1 {
+				t.Errorf("%#v: %d memories, %v", f, len(page.Memories), err)
+			}
+		}
+	}
+}

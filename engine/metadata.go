@@ -95,9 +95,9 @@ func exactKey(v any) (string, bool) {
 	case json.Number:
 		return numberKey(string(v)), true
 	case float64:
-		return numberKey(strconv.FormatFloat(v, 'g', -1, 64)), true
+		return floatKey(v, 64), true
 	case float32:
-		return numberKey(strconv.FormatFloat(float64(v), 'g', -1, 32)), true // as JSON writes it
+		return floatKey(float64(v), 32), true
 	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
 		return numberKey(fmt.Sprint(v)), true
 	}
@@ -138,6 +138,17 @@ func boolKey(b bool) string {
 		return "t"
 	}
 	return "f"
+}
+
+// floatKey is the key of a float as JSON writes it: integers beyond 2⁵³ with zeros at the
+// end, which is what is stored of them, and not all their digits.
+func floatKey(f float64, bits int) string {
+	const plainBelow = 1e21
+	form := byte('g')
+	if math.Abs(f) < plainBelow {
+		form = 'f'
+	}
+	return numberKey(strconv.FormatFloat(f, form, -1, bits))
 }
 
 // numberKey: integers of 64 bits exactly, everything else as the nearest float64,

@@ -1,6 +1,11 @@
 package hnsw
 
-import "math"
+import (
+	"math"
+	"math/bits"
+
+	"github.com/seed-7aedc3ff/memdb/internal/simd"
+)
 
 // Strategy is a way to search.
 type Strategy uint8
@@ -92,11 +97,42 @@ func (r *searcher) plan(s *Search) plan {
 	if p.way == Flat {
 		return p
 	}
+	if s.Strategy == Planned && r.blurred(s.Slots) {
+		p.way = Flat
+		return p
+	}
 	p.from = r.beam.approach(entry, top, 0, arriveExpand)
 	if s.Strategy == Planned && s.Within != nil && p.share < nearlyAll {
 		p.way = p.cheapest(r.nearShare(p.from, s))
 	}
 	return p
+}
+
+// blurRows are looked at to tell whether codes tell rows apart. They are the same for
+// all queries, until there are twice as many rows.
+const blurRows = 32
+
+// blurred tells whether the codes say little of which rows are near a query: its scores
+// are off by more than they differ. It is so where the rows lie close together and far
+// from the origin, as coordinates of places do. Links and walks go by those scores.
+func (r *searcher) blurred(slots uint32) bool {
+	b, codes := r.beam, r.x.codes.table.Load()
+	b.ids = b.ids[:0]
+	for i := range uint32(blurRows) {
+		b.ids = append(b.ids, (i+1)*0x9e3779b9>>(bits.LeadingZeros32(slots)+1))
+	}
+	keys := b.room(len(b.ids))
+	simd.Dot8Rows(&b.query, codes, b.ids, keys)
+	mean, spread, scale := 0.0, 0.0, 0.0
+	for i, key := range keys {
+		mean += float64(key) / blurRows
+		scale += float64(*(*float32)(codes.At(b.ids[i]))) / blurRows
+	}
+	for _, key := range keys {
+		spread += (float64(key) - mean) * (float64(key) - mean) / blurRows
+	}
+	r.allow(deviationsWalk)
+	return r.probe.slack(float32(scale)) > math.Sqrt(spread)
 }
 
 // nearRows is how many links of rows near the query are looked at to tell how many

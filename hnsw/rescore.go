@@ -101,7 +101,8 @@ func (p *probe) rowSlack(scale float32) float64 {
 // of their keys keeps from being among them.
 func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
 	best := topK{k: k, hits: make([]Hit, 0, min(k, len(candidates)))}
-	codes := r.x.codes.table.Load()
+	codes, all := r.x.codes.table.Load(), len(candidates)
+	scored, worst := 0, float32(math.Inf(1))
 	passes := func(c candidate) bool {
 		scale := *(*float32)(codes.At(c.slot & slotMask))
 		return float64(c.score)+r.probe.slack(scale) >= r.keyOf(best.hits[0].Score)
@@ -112,11 +113,17 @@ func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
 		if err := r.score(r.ids, out); err != nil {
 			return nil, err
 		}
+		scored += len(out)
 		for i, score := range out {
 			best.push(Hit{Slot: r.ids[i], Score: score})
+			worst = min(worst, score)
 		}
 	}
-	return best.sorted(), nil
+	hits := best.sorted()
+	// Where all are as good as the best by their codes, those that a walk did not keep may
+	// be better, unless all are the same.
+	r.unsure = r.beam.sketches == nil && scored == all && all > k && worst < hits[0].Score
+	return hits, nil
 }
 
 // take makes r.ids the next of the candidates to be scored again, and returns the

@@ -109,13 +109,17 @@ func (c *rowCache) place(slot uint32) (f *frame, at uint32) {
 // lock locks the place where a slot's row is if it is kept; if there is one, the caller
 // unlocks it.
 func (c *rowCache) lock(slot uint32) (f *frame, at uint32, lock *sync.Mutex) {
-	f, at = c.place(slot)
-	if f == nil {
-		return nil, 0, nil
+	for {
+		if f, at = c.place(slot); f == nil {
+			return nil, 0, nil
+		}
+		lock = &f.locks[at%frameLocks]
+		lock.Lock()
+		if now, _ := c.place(slot); now == f {
+			return f, at, lock
+		}
+		lock.Unlock() // frames were added in between
 	}
-	lock = &f.locks[at%frameLocks]
-	lock.Lock()
-	return f, at, lock
 }
 
 // prefetch asks for the first lines of a slot's row, if it is kept. The processor sees
@@ -222,7 +226,32 @@ func (c *rowCache) grow(n int, all bool) {
 		c.of.taken.Add(c.frameSize())
 		frames = append(slices.Clip(frames), &frame{page: page, slots: make([]uint32, 1<<c.shift)})
 	}
-	c.frames.Store(&frames)
+	before := *c.frames.Load()
+	if len(frames) > len(before) {
+		c.frames.Store(&frames)
+		c.dropMoved(before)
+	}
+}
+
+// dropMoved drops the rows of slots that have another place now. Left where they are,
+// they would come back when the slot has that place again, after it was given to another
+// row.
+func (c *rowCache) dropMoved(frames []*frame) {
+	for _, f := range frames {
+		for at := range f.slots {
+			lock := &f.locks[at%frameLocks]
+			lock.Lock()
+			if was := f.slots[at]; was != 0 {
+				if now, _ := c.place(was&^onceRead - 1); now != f {
+					f.slots[at] = 0
+					if was&onceRead == 0 {
+						c.hold(-1)
+					}
+				}
+			}
+			lock.Unlock()
+		}
+	}
 }
 
 // fits tells whether so many slots have, or can have, a place of their own.

@@ -253,3 +253,27 @@ func TestKeptRowsBeside(t *testing.T) {
 	done.Store(true)
 	wg.Wait()
 }
+
+// TestMovedRowsAreDropped: a row that lies where its slot no longer has its place does not
+// come back when the slot, which was given to another row, has that place again.
+func TestMovedRowsAreDropped(t *testing.T) {
+	c := newRowCache(4, NewRowBudget(1<<20))
+	row := func(v float32) []float32 { return []float32{v, v, v, v} }
+	slot := uint32(3 << c.shift)
+	c.keep(0, row(1), true, false) // one frame
+	c.growth.Lock()                // as where another goroutine is adding some
+	c.keep(slot, row(2), true, false)
+	c.growth.Unlock()
+	if score, ok, err := c.score(slot, Dot, row(1)); !ok || score != 8 || err != nil {
+		t.Fatalf("a row in a place that is not its own: %v, %t, %v", score, ok, err)
+	}
+	c.keep(1<<c.shift, row(1), true, false) // two frames
+	c.forget(slot)
+	c.keep(2<<c.shift, row(1), true, false) // three frames, and 3%3 is 0
+	if score, ok, _ := c.score(slot, Dot, row(1)); ok {
+		t.Errorf("a row that was forgotten is there: %v", score)
+	}
+	if kept := c.of.held.Load() / (4 * 4); kept != 2 && kept != 3 {
+		t.Errorf("%d rows are counted, of 0, 1<<shift and 2<<shift", kept)
+	}
+}

@@ -48,6 +48,7 @@ type searcher struct {
 	out    []float32
 	row    []float32
 	truth  Truth
+	unsure bool // rescore found the order of the candidates to be chance
 }
 
 func newSearcher(x *Index) *searcher {
@@ -132,8 +133,22 @@ func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 		shown = live
 	}
 	r.allow(deviationsWalk)
-	return r.finish(shown, s)
+	r.unsure = false
+	hits, err := r.finish(shown, s)
+	if !r.unsure || s.Strategy != Planned || len(shown) >= p.matching || err != nil {
+		return hits, err
+	}
+	if p.ef >= unsureEf {
+		return r.searchFlat(ctx, s)
+	}
+	wide := *s
+	wide.Ef = unsureEf
+	return r.search(ctx, &wide)
 }
+
+// unsureEf is how many candidates a walk keeps whose codes could not tell which of fewer
+// are the best.
+const unsureEf = 512
 
 // finish returns the hits among the candidates, which are sorted.
 func (r *searcher) finish(found []candidate, s *Search) ([]Hit, error) {
