@@ -4,9 +4,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -15,6 +17,11 @@ import (
 
 // A signal ends the process cleanly while it waits for its input.
 func TestInterrupt(t *testing.T) {
+	// What is ignored here, as under nohup, would be ignored there, and what is caught
+	// is not.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		c := newCLI(t)
 		p := c.startImport()
@@ -62,7 +69,9 @@ func (c *cli) startImport(by ...string) *waitingImport {
 		c.t.Fatal(err)
 	}
 	args := append(by, self, "--db", c.dir, "import", "-", "--format", "jsonl")
-	p := &waitingImport{cmd: exec.CommandContext(c.t.Context(), args[0], args[1:]...)}
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute) // and is killed then
+	c.t.Cleanup(cancel)
+	p := &waitingImport{cmd: exec.CommandContext(ctx, args[0], args[1:]...)}
 	p.cmd.Env = append(os.Environ(), "MEMDBCTL_TEST_MAIN=1")
 	p.cmd.Stderr = &p.stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
