@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 )
 
 // Owner is the exact pair of user and agent that something belongs to. At least
@@ -147,10 +146,10 @@ func encodeValue(doing string, value any) (json.RawMessage, error) {
 		return nil, invalid(doing, "its value is no JSON: "+err.Error(), "give a value that encoding/json can write")
 	}
 	b := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
-	if err := rawjson.Check(b); err != nil {
+	if err := CheckJSON(b); err != nil {
 		return nil, invalid(doing, "its value is no text: "+err.Error(), "convert it to UTF-8")
 	}
-	if depth := rawjson.Depth(b); depth > MaxValueDepth {
+	if depth := jsonDepth(b); depth > MaxValueDepth {
 		return nil, invalid(doing, fmt.Sprintf("its value nests %d deep, the limit is %d", depth, MaxValueDepth), "flatten it")
 	}
 	if len(b) > MaxValue {

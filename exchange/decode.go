@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
+	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
 // Decode reads one JSON value into v, as json.Unmarshal does, but refuses invalid
 // UTF-8 and halves of surrogate pairs, which that would replace in silence, and says
 // what is wrong in terms of the JSON, not of Go.
 func Decode(data []byte, v any) error {
-	if err := rawjson.Check(data); err != nil {
+	if err := engine.CheckJSON(data); err != nil {
 		return err
 	}
 	err := json.Unmarshal(data, v)
@@ -46,7 +46,7 @@ func DecodeStrict(data []byte, v any) error {
 		}
 		return nil
 	})
-	if errors.Is(err, rawjson.ErrMalformed) {
+	if errors.Is(err, errMalformed) {
 		return nil // it is null
 	}
 	return err
@@ -63,7 +63,7 @@ func DecodeKnown(data []byte, v any) error {
 		return nil
 	})
 	whole := new(json.RawMessage)
-	if wrong := Decode(data, whole); wrong != nil || errors.Is(err, rawjson.ErrMalformed) {
+	if wrong := Decode(data, whole); wrong != nil || errors.Is(err, errMalformed) {
 		return cmp.Or(wrong, Decode(data, v))
 	}
 	if err != nil {
@@ -79,7 +79,7 @@ func DecodeKnown(data []byte, v any) error {
 // eachKey visits the keys of an object, of which no known one may be given twice.
 func eachKey(data []byte, known []string, visit func(key string, value []byte, isKnown bool) error) error {
 	seen := make([]bool, len(known))
-	return rawjson.Object(data, func(key string, value []byte) error {
+	return eachMember(data, func(key string, value []byte) error {
 		i := slices.Index(known, key)
 		if i >= 0 {
 			if seen[i] {

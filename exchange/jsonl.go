@@ -10,7 +10,6 @@ import (
 	"io"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 )
 
 // ImportJSONL stores the memories of a stream of JSON lines. The report is valid
@@ -87,7 +86,7 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 // typeOf is the type of a line, and refuses one of which a part is far too large,
 // before all of it is read.
 func typeOf(line []byte) (kind string, err error) {
-	err = rawjson.Object(line, func(key string, value []byte) error {
+	err = eachMember(line, func(key string, value []byte) error {
 		switch key {
 		case "type":
 			if Decode(value, &kind) == nil {
@@ -103,15 +102,15 @@ func typeOf(line []byte) (kind string, err error) {
 		case "embedding":
 			return fewComponents(key, value)
 		case "vectors":
-			err := rawjson.Object(value, fewComponents)
-			if errors.Is(err, rawjson.ErrMalformed) {
+			err := eachMember(value, fewComponents)
+			if errors.Is(err, errMalformed) {
 				return nil // which is said when it is read
 			}
 			return err
 		}
 		return nil
 	})
-	if errors.Is(err, rawjson.ErrMalformed) {
+	if errors.Is(err, errMalformed) {
 		err = Decode(line, new(json.RawMessage))
 	}
 	return kind, err

@@ -64,7 +64,6 @@ var law = map[string]row{
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
-	"internal/rawjson":      {floor: base},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/turn":         {floor: base, beside: []string{"internal/clock"}},
 }
