@@ -119,17 +119,23 @@ func (r *searcher) blurred(slots uint32) bool {
 	b, codes := r.beam, r.x.codes.table.Load()
 	b.ids = b.ids[:0]
 	for i := range uint32(blurRows) {
-		b.ids = append(b.ids, (i+1)*0x9e3779b9>>(bits.LeadingZeros32(slots)+1))
+		// What is not live may be given to another row in this moment.
+		if slot := (i + 1) * 0x9e3779b9 >> (bits.LeadingZeros32(slots) + 1); r.x.graph.live(slot) {
+			b.ids = append(b.ids, slot)
+		}
 	}
-	keys := b.room(len(b.ids))
+	if len(b.ids) < blurRows/4 {
+		return false // too few to tell
+	}
+	keys, rows := b.room(len(b.ids)), float64(len(b.ids))
 	simd.Dot8Rows(&b.query, codes, b.ids, keys)
 	mean, spread, scale := 0.0, 0.0, 0.0
 	for i, key := range keys {
-		mean += float64(key) / blurRows
-		scale += float64(*(*float32)(codes.At(b.ids[i]))) / blurRows
+		mean += float64(key) / rows
+		scale += float64(*(*float32)(codes.At(b.ids[i]))) / rows
 	}
 	for _, key := range keys {
-		spread += (float64(key) - mean) * (float64(key) - mean) / blurRows
+		spread += (float64(key) - mean) * (float64(key) - mean) / rows
 	}
 	r.allow(deviationsWalk)
 	return r.probe.slack(float32(scale)) > math.Sqrt(spread)
