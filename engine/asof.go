@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // retention knows which past states can still be read. It notes which LSN was the
@@ -52,13 +54,13 @@ func (ps *points) acquireAt(lsn uint64) (*point, error) {
 	newest := ps.current
 	switch {
 	case lsn > newest.lsn:
-		return nil, &Error{
-			Kind: ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("there is no state as of LSN %d: the newest is %d", lsn, newest.lsn),
+		return nil, &fault.Error{
+			Kind: fault.ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("there is no state as of LSN %d: the newest is %d", lsn, newest.lsn),
 			Do: "give an LSN that has been reached",
 		}
 	case lsn < ps.floor:
-		return nil, &Error{
-			Kind: ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("the state as of LSN %d is gone: the oldest that is retained is %d", lsn, ps.floor),
+		return nil, &fault.Error{
+			Kind: fault.ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("the state as of LSN %d is gone: the oldest that is retained is %d", lsn, ps.floor),
 			Do: "give a later LSN, or open the database with a longer Retain",
 		}
 	}
@@ -79,12 +81,12 @@ func (ps *points) forget(lsn uint64) {
 func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 	switch {
 	case tx.writes != nil:
-		return invalid(doingRecall, "AsOf was given inside Update", "recall from a past state in a View")
+		return fault.Invalid(doingRecall, "AsOf was given inside Update", "recall from a past state in a View")
 	case lsn == tx.lsn: // pinned, whatever has been freed since
 		return fn(tx)
 	case lsn > tx.lsn:
-		return &Error{
-			Kind: ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.lsn),
+		return &fault.Error{
+			Kind: fault.ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.lsn),
 			Do: "use a new View",
 		}
 	}

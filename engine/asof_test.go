@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // TestRecallAsOf recalls from every state of the last ten minutes while memories
@@ -87,7 +89,7 @@ func TestRecallAsOf(t *testing.T) {
 			if !reflect.DeepEqual(hits, s.hits) {
 				t.Fatalf("as of LSN %d:\n%q\nwas\n%q", s.lsn, hits, s.hits)
 			}
-		case !errors.Is(err, ErrNotRetained):
+		case !errors.Is(err, fault.ErrNotRetained):
 			t.Fatal(err)
 		case clock.now().Sub(s.at) <= 10*time.Minute:
 			t.Fatalf("as of LSN %d, %v ago: %v", s.lsn, clock.now().Sub(s.at), err)
@@ -96,21 +98,21 @@ func TestRecallAsOf(t *testing.T) {
 	if kept < 100 || kept > 200 {
 		t.Errorf("%d of %d states are retained", kept, len(states))
 	}
-	if _, err := recall(db.LSN() + 1); !errors.Is(err, ErrNotRetained) {
+	if _, err := recall(db.LSN() + 1); !errors.Is(err, fault.ErrNotRetained) {
 		t.Errorf("a state to come: %v", err)
 	}
 	err := db.Update(ctx, func(tx *Tx) error {
 		_, err := tx.Memories().Recall(ctx, Query{Scope: ada, Text: "tea", AsOf: 1})
 		return err
 	})
-	if !errors.Is(err, ErrInvalid) {
+	if !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("in an Update: %v", err)
 	}
 	before := db.LSN()
 	if _, err := db.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := recall(before); !errors.Is(err, ErrNotRetained) {
+	if _, err := recall(before); !errors.Is(err, fault.ErrNotRetained) {
 		t.Errorf("after a reset: %v", err)
 	}
 }

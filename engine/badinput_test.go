@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // TestBadInput: everything that can be wrong with a call is an error of its kind
@@ -68,75 +71,75 @@ func TestBadInput(t *testing.T) {
 		kind error
 		says []string // parts of the message
 	}{
-		{"empty text, no vector", store(Memory{}), ErrInvalid, []string{"neither a text nor a vector"}},
-		{"text over the limit", store(Memory{Text: strings.Repeat("x", MaxText+1)}), ErrInvalid, []string{"8388609", "8388608"}},
-		{"invalid UTF-8", store(Memory{Text: "ab\xff"}), ErrInvalid, []string{"UTF-8", "byte 2"}},
-		{"NaN", store(Memory{Text: "x", Embedding: []float32{1, nan, 3}}), ErrInvalid, []string{"default"}},
-		{"infinite", store(Memory{Text: "x", Embedding: []float32{1, inf, 3}}), ErrInvalid, []string{"default"}},
-		{"zero vector", store(Memory{Text: "x", Embedding: []float32{0, 0, 0}}), ErrInvalid, []string{"default"}},
-		{"wrong dimension", store(Memory{Text: "x", Embedding: []float32{1, 2}}), ErrInvalid, []string{"2 dimensions", "have 3"}},
-		{"empty vector", store(Memory{Text: "x", Embedding: []float32{}}), ErrInvalid, nil},
-		{"dimension over the limit", store(Memory{Text: "x", Vectors: map[string][]float32{"big": make([]float32, MaxDim+1)}}), ErrInvalid, []string{"4096"}},
-		{"vector twice", store(Memory{Text: "x", Embedding: []float32{1, 2, 3}, Vectors: map[string][]float32{"default": {1, 2, 3}}}), ErrInvalid, []string{"default"}},
-		{"reserved space", store(Memory{Text: "x", Vectors: map[string][]float32{"lexical": {1}}}), ErrInvalid, []string{"lexical"}},
+		{"empty text, no vector", store(Memory{}), fault.ErrInvalid, []string{"neither a text nor a vector"}},
+		{"text over the limit", store(Memory{Text: strings.Repeat("x", MaxText+1)}), fault.ErrInvalid, []string{"8388609", "8388608"}},
+		{"invalid UTF-8", store(Memory{Text: "ab\xff"}), fault.ErrInvalid, []string{"UTF-8", "byte 2"}},
+		{"NaN", store(Memory{Text: "x", Embedding: []float32{1, nan, 3}}), fault.ErrInvalid, []string{"default"}},
+		{"infinite", store(Memory{Text: "x", Embedding: []float32{1, inf, 3}}), fault.ErrInvalid, []string{"default"}},
+		{"zero vector", store(Memory{Text: "x", Embedding: []float32{0, 0, 0}}), fault.ErrInvalid, []string{"default"}},
+		{"wrong dimension", store(Memory{Text: "x", Embedding: []float32{1, 2}}), fault.ErrInvalid, []string{"2 dimensions", "have 3"}},
+		{"empty vector", store(Memory{Text: "x", Embedding: []float32{}}), fault.ErrInvalid, nil},
+		{"dimension over the limit", store(Memory{Text: "x", Vectors: map[string][]float32{"big": make([]float32, MaxDim+1)}}), fault.ErrInvalid, []string{"4096"}},
+		{"vector twice", store(Memory{Text: "x", Embedding: []float32{1, 2, 3}, Vectors: map[string][]float32{"default": {1, 2, 3}}}), fault.ErrInvalid, []string{"default"}},
+		{"reserved space", store(Memory{Text: "x", Vectors: map[string][]float32{"lexical": {1}}}), fault.ErrInvalid, []string{"lexical"}},
 		{"no scope", func(ctx context.Context) error {
 			_, err := db.Memories().Store(ctx, Memory{Text: "x"}, nil)
 			return err
-		}, ErrScope, []string{"At least one of user_id, agent_id, or run_id must be provided"}},
-		{"control characters in an ID", store(Memory{ID: "a\nb", Text: "x"}), ErrInvalid, []string{"control character"}},
-		{"ID over the limit", store(Memory{ID: strings.Repeat("x", MaxID+1), Text: "x"}), ErrInvalid, []string{"513", "512"}},
-		{"scope over the limit", store(Memory{Scope: Scope{Run: strings.Repeat("x", MaxID+1)}, Text: "x"}), ErrInvalid, []string{"run"}},
-		{"scope that is no UTF-8", store(Memory{Scope: Scope{Agent: "\xff"}, Text: "x"}), ErrInvalid, []string{"agent"}},
-		{"unknown role", store(Memory{Text: "x", Role: "robot"}), ErrInvalid, []string{"robot", "assistant"}},
-		{"unknown kind", store(Memory{Text: "x", Kind: "idea"}), ErrInvalid, []string{"idea", "fragment"}},
-		{"importance above 1", store(Memory{Text: "x", Importance: &share}), ErrInvalid, []string{"importance", "1.5"}},
-		{"metadata 1,000 deep", store(Memory{Text: "x", Metadata: deep}), ErrInvalid, []string{"32"}},
-		{"metadata over the limit", store(Memory{Text: "x", Metadata: map[string]any{"k": strings.Repeat("x", MaxMetadata)}}), ErrInvalid, []string{"262144"}},
-		{"metadata that is no JSON", store(Memory{Text: "x", Metadata: map[string]any{"k": func() {}}}), ErrInvalid, []string{"JSON"}},
-		{"metadata with NaN", store(Memory{Text: "x", Metadata: map[string]any{"k": math.NaN()}}), ErrInvalid, []string{"NaN"}},
-		{"metadata that is no UTF-8", store(Memory{Text: "x", Metadata: map[string]any{"k": "\xff"}}), ErrInvalid, []string{"UTF-8"}},
-		{"too many aliases", store(Memory{Text: "x", Aliases: make([]string, MaxAliases+1)}), ErrInvalid, []string{"64"}},
-		{"ID taken", store(Memory{ID: "one", Text: "another"}), ErrExists, []string{"one", "Upsert"}},
+		}, fault.ErrScope, []string{"At least one of user_id, agent_id, or run_id must be provided"}},
+		{"control characters in an ID", store(Memory{ID: "a\nb", Text: "x"}), fault.ErrInvalid, []string{"control character"}},
+		{"ID over the limit", store(Memory{ID: strings.Repeat("x", valid.MaxID+1), Text: "x"}), fault.ErrInvalid, []string{"513", "512"}},
+		{"scope over the limit", store(Memory{Scope: Scope{Run: strings.Repeat("x", valid.MaxID+1)}, Text: "x"}), fault.ErrInvalid, []string{"run"}},
+		{"scope that is no UTF-8", store(Memory{Scope: Scope{Agent: "\xff"}, Text: "x"}), fault.ErrInvalid, []string{"agent"}},
+		{"unknown role", store(Memory{Text: "x", Role: "robot"}), fault.ErrInvalid, []string{"robot", "assistant"}},
+		{"unknown kind", store(Memory{Text: "x", Kind: "idea"}), fault.ErrInvalid, []string{"idea", "fragment"}},
+		{"importance above 1", store(Memory{Text: "x", Importance: &share}), fault.ErrInvalid, []string{"importance", "1.5"}},
+		{"metadata 1,000 deep", store(Memory{Text: "x", Metadata: deep}), fault.ErrInvalid, []string{"32"}},
+		{"metadata over the limit", store(Memory{Text: "x", Metadata: map[string]any{"k": strings.Repeat("x", MaxMetadata)}}), fault.ErrInvalid, []string{"262144"}},
+		{"metadata that is no JSON", store(Memory{Text: "x", Metadata: map[string]any{"k": func() {}}}), fault.ErrInvalid, []string{"JSON"}},
+		{"metadata with NaN", store(Memory{Text: "x", Metadata: map[string]any{"k": math.NaN()}}), fault.ErrInvalid, []string{"NaN"}},
+		{"metadata that is no UTF-8", store(Memory{Text: "x", Metadata: map[string]any{"k": "\xff"}}), fault.ErrInvalid, []string{"UTF-8"}},
+		{"too many aliases", store(Memory{Text: "x", Aliases: make([]string, MaxAliases+1)}), fault.ErrInvalid, []string{"64"}},
+		{"ID taken", store(Memory{ID: "one", Text: "another"}), fault.ErrExists, []string{"one", "Upsert"}},
 		{"get what is not there", func(ctx context.Context) error {
 			_, err := db.Memories().Get(ctx, ada, "two")
 			return err
-		}, ErrNotFound, []string{"two"}},
+		}, fault.ErrNotFound, []string{"two"}},
 		{"get from another scope", func(ctx context.Context) error {
 			_, err := db.Memories().Get(ctx, Scope{User: "bob"}, "one")
 			return err
-		}, ErrNotFound, nil},
+		}, fault.ErrNotFound, nil},
 		{"delete what is not there", func(ctx context.Context) error {
 			return db.Memories().Delete(ctx, ada, "two")
-		}, ErrNotFound, []string{"two"}},
+		}, fault.ErrNotFound, []string{"two"}},
 		{"delete without a scope", func(ctx context.Context) error {
 			_, err := db.Memories().DeleteScope(ctx, Scope{})
 			return err
-		}, ErrScope, nil},
-		{"update to nothing", patch(Patch{Text: new("")}), ErrInvalid, []string{"neither a text nor a vector"}},
-		{"update with a wrong dimension", patch(Patch{Embedding: []float32{1}}), ErrInvalid, []string{"1 dimensions", "have 3"}},
-		{"update with an unknown role", patch(Patch{Role: new(Role("robot"))}), ErrInvalid, nil},
-		{"limit -1", recall(Query{Scope: ada, Text: "tea", Limit: -1}), ErrInvalid, []string{"-1", "10000"}},
-		{"limit 10^9", recall(Query{Scope: ada, Text: "tea", Limit: 1e9}), ErrInvalid, []string{"1000000000"}},
-		{"list limit -1", list(ListQuery{Scope: ada, Limit: -1}), ErrInvalid, []string{"-1"}},
-		{"list without a scope", list(ListQuery{}), ErrScope, nil},
-		{"recall without a scope", recall(Query{Text: "tea"}), ErrScope, nil},
-		{"recall without a query", recall(Query{Scope: ada}), ErrInvalid, []string{"neither"}},
-		{"recall with a wrong dimension", recall(Query{Scope: ada, Embedding: []float32{1}}), ErrInvalid, []string{"1 dimensions", "have 3"}},
-		{"recall with NaN", recall(Query{Scope: ada, Embedding: []float32{1, nan, 1}}), ErrInvalid, nil},
-		{"unknown profile", recall(Query{Scope: ada, Text: "tea", Profile: "magic"}), ErrInvalid, []string{"magic", "hybrid"}},
-		{"unknown space without a vector", recall(Query{Scope: ada, Text: "tea", Space: "big"}), ErrInvalid, []string{"big"}},
-		{"filter without a field", list(ListQuery{Scope: ada, Filter: Eq{}}), ErrInvalid, nil},
-		{"filter by a list", list(ListQuery{Scope: ada, Filter: Eq{"tag", []any{"a"}}}), ErrInvalid, []string{"tag"}},
-		{"filter by pointer", list(ListQuery{Scope: ada, Filter: &Eq{"tag", "a"}}), ErrInvalid, []string{"by value"}},
-		{"nil pointer as a filter", list(ListQuery{Scope: ada, Filter: Or{(*Not)(nil)}}), ErrInvalid, []string{"by value"}},
-		{"filter with a nil part", list(ListQuery{Scope: ada, Filter: And{nil}}), ErrInvalid, nil},
-		{"filter of 20,000 values", list(ListQuery{Scope: ada, Filter: In{"tag", make([]any, 20_000)}}), ErrInvalid, []string{"10000"}},
+		}, fault.ErrScope, nil},
+		{"update to nothing", patch(Patch{Text: new("")}), fault.ErrInvalid, []string{"neither a text nor a vector"}},
+		{"update with a wrong dimension", patch(Patch{Embedding: []float32{1}}), fault.ErrInvalid, []string{"1 dimensions", "have 3"}},
+		{"update with an unknown role", patch(Patch{Role: new(Role("robot"))}), fault.ErrInvalid, nil},
+		{"limit -1", recall(Query{Scope: ada, Text: "tea", Limit: -1}), fault.ErrInvalid, []string{"-1", "10000"}},
+		{"limit 10^9", recall(Query{Scope: ada, Text: "tea", Limit: 1e9}), fault.ErrInvalid, []string{"1000000000"}},
+		{"list limit -1", list(ListQuery{Scope: ada, Limit: -1}), fault.ErrInvalid, []string{"-1"}},
+		{"list without a scope", list(ListQuery{}), fault.ErrScope, nil},
+		{"recall without a scope", recall(Query{Text: "tea"}), fault.ErrScope, nil},
+		{"recall without a query", recall(Query{Scope: ada}), fault.ErrInvalid, []string{"neither"}},
+		{"recall with a wrong dimension", recall(Query{Scope: ada, Embedding: []float32{1}}), fault.ErrInvalid, []string{"1 dimensions", "have 3"}},
+		{"recall with NaN", recall(Query{Scope: ada, Embedding: []float32{1, nan, 1}}), fault.ErrInvalid, nil},
+		{"unknown profile", recall(Query{Scope: ada, Text: "tea", Profile: "magic"}), fault.ErrInvalid, []string{"magic", "hybrid"}},
+		{"unknown space without a vector", recall(Query{Scope: ada, Text: "tea", Space: "big"}), fault.ErrInvalid, []string{"big"}},
+		{"filter without a field", list(ListQuery{Scope: ada, Filter: Eq{}}), fault.ErrInvalid, nil},
+		{"filter by a list", list(ListQuery{Scope: ada, Filter: Eq{"tag", []any{"a"}}}), fault.ErrInvalid, []string{"tag"}},
+		{"filter by pointer", list(ListQuery{Scope: ada, Filter: &Eq{"tag", "a"}}), fault.ErrInvalid, []string{"by value"}},
+		{"nil pointer as a filter", list(ListQuery{Scope: ada, Filter: Or{(*Not)(nil)}}), fault.ErrInvalid, []string{"by value"}},
+		{"filter with a nil part", list(ListQuery{Scope: ada, Filter: And{nil}}), fault.ErrInvalid, nil},
+		{"filter of 20,000 values", list(ListQuery{Scope: ada, Filter: In{"tag", make([]any, 20_000)}}), fault.ErrInvalid, []string{"10000"}},
 		{"write in a View", func(ctx context.Context) error {
 			return db.View(ctx, func(tx *Tx) error {
 				_, err := tx.Memories().Store(ctx, Memory{Scope: ada, Text: "x"}, nil)
 				return err
 			})
-		}, ErrReadOnly, []string{"Update"}},
+		}, fault.ErrReadOnly, []string{"Update"}},
 		{"a Tx over its changes", func(ctx context.Context) error {
 			return db.Update(ctx, func(tx *Tx) error {
 				batch := make([]Memory, 10_000)
@@ -150,7 +153,7 @@ func TestBadInput(t *testing.T) {
 				}
 				return nil
 			})
-		}, ErrTxTooLarge, []string{"100000"}},
+		}, fault.ErrTxTooLarge, []string{"100000"}},
 		{"a Tx over its bytes", func(ctx context.Context) error {
 			return db.Update(ctx, func(tx *Tx) error {
 				for i := range 10 {
@@ -161,14 +164,14 @@ func TestBadInput(t *testing.T) {
 				}
 				return nil
 			})
-		}, ErrTxTooLarge, []string{"67108864"}},
+		}, fault.ErrTxTooLarge, []string{"67108864"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := c.call(t.Context())
 			if !errors.Is(err, c.kind) {
 				t.Fatalf("error %v, want the kind %v", err, c.kind)
 			}
-			typed, ok := errors.AsType[*Error](err)
+			typed, ok := errors.AsType[*fault.Error](err)
 			if !ok || typed.What == "" {
 				t.Errorf("%v does not say what was being done", err)
 			}
@@ -203,16 +206,16 @@ func snapshotOf(t *testing.T, db *DB) string {
 
 // TestErrorForm: what: why; what to do.
 func TestErrorForm(t *testing.T) {
-	err := &Error{Kind: ErrInvalid, What: "store a memory", Why: "its text is too long", Do: "split it"}
+	err := &fault.Error{Kind: fault.ErrInvalid, What: "store a memory", Why: "its text is too long", Do: "split it"}
 	if got, want := err.Error(), "store a memory: its text is too long; split it"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	cause := errors.New("no space left")
-	err = &Error{Kind: ErrFailed, What: "use the database", Why: "it has failed", Cause: cause, Do: "close it"}
+	err = &fault.Error{Kind: fault.ErrFailed, What: "use the database", Why: "it has failed", Cause: cause, Do: "close it"}
 	if got, want := err.Error(), "use the database: it has failed: no space left; close it"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if !errors.Is(err, ErrFailed) || !errors.Is(err, cause) {
+	if !errors.Is(err, fault.ErrFailed) || !errors.Is(err, cause) {
 		t.Error("kind or cause is not wrapped")
 	}
 }
@@ -263,8 +266,8 @@ func TestBadFilters(t *testing.T) {
 		{strings.Repeat("a = 1 or ", 20_000) + "a = 1", "split"},
 	} {
 		_, err := ParseFilter([]byte(c.form))
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: error %v, want one that says %q", truncate(c.form), err, c.says)
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want one that says %q", valid.Short(c.form), err, c.says)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	weights := policy.Best()
 	best := newTop(r.q.Limit)
 	for i, doc := range text.docs {
-		best.weigh(doc, r.tx.db.docs.row, weights, text.signals(i))
+		best.weigh(doc, r.tx.db.docs.Row, weights, text.signals(i))
 	}
 	r.plan.Candidates = len(text.docs)
 	return best.sorted(), nil

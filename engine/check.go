@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // Stats are figures of a database.
@@ -95,11 +96,11 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.docs.live.Load(), Terms: int64(db.text.Load().Terms()), LSN: db.LSN(),
+		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), LSN: db.LSN(),
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.bytes() + db.written.bytes(), Scopes: db.scopes.size(),
+			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.written.bytes(), Scopes: db.scopes.size(),
 		},
 	}
 	s.DiskFreeBytes, s.DiskReserveBytes = db.room.figures()
@@ -147,7 +148,7 @@ func (r *Report) problem(format string, args ...any) {
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	r := Report{Problems: []string{}}
 	err := db.View(ctx, func(tx *Tx) error {
-		c := &checker{tx: tx, ctx: ctx, report: &r, keys: tx.point.keys(db), docs: map[uint32]bool{}, rows: map[uint32]*forwardRecord{}, refs: map[borrowed]bool{}}
+		c := &checker{tx: tx, ctx: ctx, report: &r, keys: tx.point.keys(db), docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]bool{}}
 		if err := db.store.CheckLevels(nil); err != nil {
 			r.problem("store: %v", err)
 		}
@@ -185,16 +186,16 @@ type checker struct {
 	tx     *Tx
 	ctx    context.Context
 	report *Report
-	keys   *keyspace                 // of the state that is read
+	keys   *layout.Keys              // of the state that is read
 	docs   map[uint32]bool           // documents of visible memories
-	rows   map[uint32]*forwardRecord // documents of sealed chunks
-	refs   map[borrowed]bool         // vectors that records refer to
+	rows   map[uint32]*layout.Row    // documents of sealed chunks
+	refs   map[layout.VectorKey]bool // vectors that records refer to
 	seen   int
 }
 
 // scan visits the keys of a kind.
 func (c *checker) scan(kind byte, visit func(key, value []byte) error) error {
-	lower, upper := c.keys.span(kind)
+	lower, upper := c.keys.Span(kind)
 	return kv.Scan(c.tx.reader, lower, upper, func(key, value []byte) error {
 		if c.seen++; c.seen%1024 == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()

@@ -9,6 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // TestCheckFinds damages one thing at a time behind the database's back: Check
@@ -21,52 +24,52 @@ func TestCheckFinds(t *testing.T) {
 		l, _ := (&Tx{db: db, lsn: maxLSN}).at(2)
 		return l
 	}
-	sum := func() dedupKey {
-		d, _ := (&record{text: one.Text}).dedupKey(1, 0)
+	sum := func() layout.DedupKey {
+		d, _ := dedupKeyOf(&layout.Record{Text: one.Text}, 1, 0)
 		return d
 	}()
-	del := func(key func(db *DB, ks *keyspace) []byte) func(*testing.T, *DB) error {
+	del := func(key func(db *DB, ks *layout.Keys) []byte) func(*testing.T, *DB) error {
 		return func(_ *testing.T, db *DB) error { return db.store.Delete(key(db, &db.keys), pebble.Sync) }
 	}
-	put := func(key func(db *DB, ks *keyspace) []byte, value ...byte) func(*testing.T, *DB) error {
+	put := func(key func(db *DB, ks *layout.Keys) []byte, value ...byte) func(*testing.T, *DB) error {
 		return func(_ *testing.T, db *DB) error { return db.store.Set(key(db, &db.keys), value, pebble.Sync) }
 	}
-	doc := func(kind byte) func(*DB, *keyspace) []byte {
-		return func(db *DB, ks *keyspace) []byte { return ks.doc(kind, at(db).doc) }
+	doc := func(kind byte) func(*DB, *layout.Keys) []byte {
+		return func(db *DB, ks *layout.Keys) []byte { return ks.Doc(kind, at(db).doc) }
 	}
-	recordKey := func(db *DB, ks *keyspace) []byte { return ks.record(at(db).version) }
-	vectorKey := func(db *DB, ks *keyspace) []byte { return ks.vector(1, at(db).version) }
+	recordKey := func(db *DB, ks *layout.Keys) []byte { return ks.Record(at(db).Version) }
+	vectorKey := func(db *DB, ks *layout.Keys) []byte { return ks.Vector(1, at(db).Version) }
 	_, strangeForward := forwardEncoding()
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, db *DB) error
 		want   string // in a problem
 	}{
-		{"ID missing", del(func(db *DB, ks *keyspace) []byte { return ks.id("one", 1, 2) }), "ID index"},
-		{"ID of another owner", put(func(db *DB, ks *keyspace) []byte { return ks.id("one", 9, 2) }), "ID index"},
-		{"dedup missing", del(func(db *DB, ks *keyspace) []byte { return ks.dedup(sum, 2) }), "dedup"},
-		{"dedup of the dead", put(func(db *DB, ks *keyspace) []byte { return ks.dedup(sum, 777) }), "dedup"},
-		{"forward record missing", del(doc(kindForward)), "forward"},
-		{"forward record damaged", put(doc(kindForward), 1, 2, 3), "document"},
+		{"ID missing", del(func(db *DB, ks *layout.Keys) []byte { return ks.ID("one", 1, 2) }), "ID index"},
+		{"ID of another owner", put(func(db *DB, ks *layout.Keys) []byte { return ks.ID("one", 9, 2) }), "ID index"},
+		{"dedup missing", del(func(db *DB, ks *layout.Keys) []byte { return ks.Dedup(sum, 2) }), "dedup"},
+		{"dedup of the dead", put(func(db *DB, ks *layout.Keys) []byte { return ks.Dedup(sum, 777) }), "dedup"},
+		{"forward record missing", del(doc(layout.KindForward)), "forward"},
+		{"forward record damaged", put(doc(layout.KindForward), 1, 2, 3), "document"},
 		{"forward record of another text", swapForward, "words"},
-		{"document of nobody", put(func(db *DB, ks *keyspace) []byte { return ks.doc(kindForward, 500) }, strangeForward...), "neither"},
-		{"tombstone of the living", put(doc(kindTombstone), 0, 0, 0, 0, 0, 0, 0, 1), "tombstone"},
+		{"document of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Doc(layout.KindForward, 500) }, strangeForward...), "neither"},
+		{"tombstone of the living", put(doc(layout.KindTombstone), 0, 0, 0, 0, 0, 0, 0, 1), "tombstone"},
 		{"record missing", del(recordKey), "neither"},
 		{"record damaged", put(recordKey, 1, 2, 3), "record"},
 		{"record of a newer format", put(recordKey, 99), "record"},
 		{"vector missing", del(vectorKey), "vector"},
 		{"vector cut", put(vectorKey, 0, 0, 128), "vector"},
 		{"vector of another dimension", put(vectorKey, 0, 0, 128, 63), "vector"},
-		{"vector of nobody", put(func(db *DB, ks *keyspace) []byte { return ks.vector(1, version{owner: 1, seq: 2, born: 999}) }, 0, 0, 128, 63, 0, 0, 128, 63), "vector"},
-		{"statistics damaged", put(func(db *DB, ks *keyspace) []byte { return ks.stats(1, 2) }, 7), "statistics"},
-		{"history damaged", put(func(db *DB, ks *keyspace) []byte { return ks.history(1, 2, 99, 0) }, 7), "history"},
-		{"name under another's key", put(func(db *DB, ks *keyspace) []byte { return ks.name(nameUser, "x") }, encodeName(9, "y", nil)...), "name"},
-		{"owner missing", del(func(db *DB, ks *keyspace) []byte {
+		{"vector of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Vector(1, layout.Version{Owner: 1, Seq: 2, Born: 999}) }, 0, 0, 128, 63, 0, 0, 128, 63), "vector"},
+		{"statistics damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.Stats(1, 2) }, 7), "statistics"},
+		{"history damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.History(1, 2, 99, 0) }, 7), "history"},
+		{"name under another's key", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(9, "y", nil)...), "name"},
+		{"owner missing", del(func(db *DB, ks *layout.Keys) []byte {
 			db.names = newNames()
-			return ks.name(nameOwner, ownerName(ada))
+			return ks.Name(layout.NameOwner, scope.Key(ada.Owner()))
 		}), "owner"},
-		{"log with a gap", del(func(db *DB, ks *keyspace) []byte { return ks.lsn(kindLog, 2) }), "log"},
-		{"log record damaged", put(func(db *DB, ks *keyspace) []byte { return ks.lsn(kindLog, 2) }, 7), "log"},
+		{"log with a gap", del(func(db *DB, ks *layout.Keys) []byte { return ks.LSN(layout.KindLog, 2) }), "log"},
+		{"log record damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.LSN(layout.KindLog, 2) }, 7), "log"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := openTest(t, vfs.NewMem(), Options{})
@@ -89,7 +92,7 @@ func TestCheckFinds(t *testing.T) {
 // its own.
 func swapForward(t *testing.T, db *DB) error {
 	l, _ := (&Tx{db: db, lsn: maxLSN}).at(2)
-	key := db.keys.doc(kindForward, l.doc)
+	key := db.keys.Doc(layout.KindForward, l.doc)
 	b, closer, err := db.store.Get(key)
 	if err != nil {
 		return err
@@ -102,8 +105,8 @@ func swapForward(t *testing.T, db *DB) error {
 		return err
 	}
 	f.idx.Terms = f.idx.Terms[:1]
-	p := &pendingVersion{version: f.version, run: f.run, idx: f.idx, rec: &record{
-		created: f.created, expires: f.expires, importance: f.importance, confidence: f.confidence, vectors: f.vectors,
+	p := &pendingVersion{Version: f.Version, run: f.Run, idx: f.idx, rec: &layout.Record{
+		Created: f.Created, Expires: f.Expires, Importance: f.Importance, Confidence: f.Confidence, Vectors: f.Vectors,
 	}}
 	return db.store.Set(key, p.appendForward(nil), pebble.Sync)
 }

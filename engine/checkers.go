@@ -9,85 +9,75 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // memories reads every version; the newest of each live memory must be what the
 // tables say, with its ID, dedup, forward and vector keys.
 func (c *checker) memories() error {
-	return c.scan(kindRecord, func(key, value []byte) error {
-		v, ok := parseRecordKey(key)
+	return c.scan(layout.KindRecord, func(key, value []byte) error {
+		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			c.report.problem("malformed record key %x", key)
 			return nil
 		}
-		rec, err := decodeRecord(value)
+		rec, err := layout.DecodeRecord(value)
 		if err != nil {
-			c.report.problem("memory number %d: %v", v.seq, err)
+			c.report.problem("memory number %d: %v", v.Seq, err)
 			return nil
 		}
-		for _, ref := range rec.vectors {
-			c.refs[borrowedOf(v, ref)] = true
+		for _, ref := range rec.Vectors {
+			c.refs[layout.VectorKeyOf(v, ref)] = true
 		}
-		l, lives := c.tx.at(v.seq)
-		if !lives || l.version != v {
+		l, lives := c.tx.at(v.Seq)
+		if !lives || l.Version != v {
 			return nil
 		}
 		c.report.Memories++
 		c.docs[l.doc] = true
-		if rec.flags&flagPast != 0 {
-			c.report.problem("memory %s: what is there is a version that was imported for its history", rec.id)
+		if rec.Flags&layout.FlagPast != 0 {
+			c.report.problem("memory %s: what is there is a version that was imported for its history", rec.ID)
 		}
 		c.live(rec, l)
-		if !c.keys.cipher.says(rec.id, v.owner, v.seq) && !c.has(c.keys.id(rec.id, v.owner, v.seq)) {
-			c.report.problem("memory %s: its ID is not in the ID index", rec.id)
+		if !c.keys.Cipher.Says(rec.ID, v.Owner, v.Seq) && !c.has(c.keys.ID(rec.ID, v.Owner, v.Seq)) {
+			c.report.problem("memory %s: its ID is not in the ID index", rec.ID)
 		}
 		return nil
 	})
 }
 
-// borrowed names a vector: its space, and the version that brought it.
-type borrowed struct {
-	space  uint16
-	born   uint64
-	change uint32
-	seq    uint64
-}
-
-func borrowedOf(v version, ref vectorRef) borrowed {
-	v = ref.of(v)
-	return borrowed{ref.space, v.born, v.change, v.seq}
-}
-
 // live checks the derived keys of a live version.
-func (c *checker) live(rec *record, l live) {
+func (c *checker) live(rec *layout.Record, l live) {
 	db := c.tx.db
-	row := db.docs.row(l.doc)
-	if d, ok := rec.dedupKey(l.owner, row.run); ok && !c.has(c.keys.dedup(d, l.seq)) {
-		c.report.problem("memory %s: it is not in the dedup index", rec.id)
+	row := db.docs.Row(l.doc)
+	if d, ok := dedupKeyOf(rec, l.Owner, row.Run); ok && !c.has(c.keys.Dedup(d, l.Seq)) {
+		c.report.problem("memory %s: it is not in the dedup index", rec.ID)
 	}
 	if f := c.rows[l.doc]; f != nil {
 		c.sameRow(rec, l.doc, f)
-	} else if !c.has(c.keys.doc(kindForward, l.doc)) {
-		c.report.problem("memory %s: its document %d has no forward record", rec.id, l.doc)
+	} else if !c.has(c.keys.Doc(layout.KindForward, l.doc)) {
+		c.report.problem("memory %s: its document %d has no forward record", rec.ID, l.doc)
 	}
-	if c.has(c.keys.doc(kindTombstone, l.doc)) {
-		c.report.problem("memory %s: its document %d has a tombstone, and will be gone once it is opened again", rec.id, l.doc)
+	if c.has(c.keys.Doc(layout.KindTombstone, l.doc)) {
+		c.report.problem("memory %s: its document %d has a tombstone, and will be gone once it is opened again", rec.ID, l.doc)
 	}
-	if rec.flags&flagPending != 0 && !c.has(c.keys.pending(pendingSpace, l.owner, l.seq)) {
-		c.report.problem("memory %s: it is to be embedded and not on the list", rec.id)
+	if rec.Flags&layout.FlagPending != 0 && !c.has(c.keys.Pending(pendingSpace, l.Owner, l.Seq)) {
+		c.report.problem("memory %s: it is to be embedded and not on the list", rec.ID)
 	}
-	for _, ref := range rec.vectors {
-		if !c.has(c.keys.vector(ref.space, ref.of(l.version))) {
-			c.report.problem("memory %s: its vector in space number %d is missing", rec.id, ref.space)
-		} else if s := db.spaces.numbered(ref.space); s != nil {
+	for _, ref := range rec.Vectors {
+		if !c.has(c.keys.Vector(ref.Space, ref.Of(l.Version))) {
+			c.report.problem("memory %s: its vector in space number %d is missing", rec.ID, ref.Space)
+		} else if s := db.spaces.numbered(ref.Space); s != nil {
 			if _, indexed := s.former(l.doc); !indexed {
-				c.report.problem("memory %s: its vector in the space %s is in no index", rec.id, s.name)
+				c.report.problem("memory %s: its vector in the space %s is in no index", rec.ID, s.name)
 			}
 		}
 	}
-	owner, ok, err := c.tx.lookup(nameKey{nameOwner, ownerName(rec.scope)})
-	if err != nil || !ok || owner != l.owner {
-		c.report.problem("memory %s: it lies under owner number %d, its scope is that of %d", rec.id, l.owner, owner)
+	owner, ok, err := c.tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(rec.Scope.Owner())})
+	if err != nil || !ok || owner != l.Owner {
+		c.report.problem("memory %s: it lies under owner number %d, its scope is that of %d", rec.ID, l.Owner, owner)
 	}
 }
 
@@ -104,14 +94,14 @@ func (c *checker) has(key []byte) bool {
 
 // ids: every ID key belongs to a memory that is or was.
 func (c *checker) ids() error {
-	return c.scan(kindID, func(key, _ []byte) error {
-		owner, seq, ok := parseIDKey(key)
+	return c.scan(layout.KindID, func(key, _ []byte) error {
+		owner, seq, ok := layout.ParseIDKey(key)
 		if !ok {
 			c.report.problem("malformed ID key %x", key)
 			return nil
 		}
-		if l, lives := c.tx.at(seq); lives && l.owner != owner {
-			c.report.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.owner)
+		if l, lives := c.tx.at(seq); lives && l.Owner != owner {
+			c.report.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.Owner)
 		}
 		return nil
 	})
@@ -120,8 +110,8 @@ func (c *checker) ids() error {
 // dedup: every key belongs to a live memory, or to one of an unfinished death
 // range.
 func (c *checker) dedup() error {
-	return c.scan(kindDedup, func(key, _ []byte) error {
-		const size = keyHeader + 9 + hashSize + 8
+	return c.scan(layout.KindDedup, func(key, _ []byte) error {
+		const size = layout.KeyHeader + 9 + layout.HashSize + 8
 		if len(key) != size {
 			c.report.problem("malformed dedup key %x", key)
 			return nil
@@ -143,8 +133,8 @@ func (c *checker) ofRange(seq uint64) bool {
 // forward: every record is a document of a live memory, or dead and waiting to
 // be reclaimed, and what it says of the memory is so.
 func (c *checker) forward() error {
-	return c.scan(kindForward, func(key, value []byte) error {
-		doc, ok := parseDocKey(key)
+	return c.scan(layout.KindForward, func(key, value []byte) error {
+		doc, ok := layout.ParseDocKey(key)
 		if !ok {
 			c.report.problem("malformed forward key %x", key)
 			return nil
@@ -155,8 +145,8 @@ func (c *checker) forward() error {
 			return nil
 		}
 		if !c.docs[doc] {
-			if !c.has(c.keys.doc(kindTombstone, doc)) && !c.ofRange(f.seq) {
-				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, f.seq)
+			if !c.has(c.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
+				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, f.Seq)
 			}
 			return nil
 		}
@@ -166,7 +156,7 @@ func (c *checker) forward() error {
 
 // sameDoc analyses the memory again and compares.
 func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
-	rec, err := c.tx.record(f.version)
+	rec, err := c.tx.record(f.Version)
 	if err != nil {
 		return err
 	}
@@ -174,24 +164,24 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 	if err := c.tx.db.analyse(p); err != nil {
 		return err
 	}
-	idx, err := indexedDoc(p, f.run, c.tx.knownNumber)
+	idx, err := indexedDoc(p, f.Run, c.tx.knownNumber)
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(idx.Terms, f.idx.Terms) || idx.Length != f.idx.Length {
-		c.report.problem("memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.id, doc)
+		c.report.problem("memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.ID, doc)
 	}
 	if !slices.Equal(idx.Values, f.idx.Values) || f.idx.Numbered && !slices.Equal(idx.Numbers, f.idx.Numbers) {
-		c.report.problem("memory %s: its document %d does not hold its filter values; rebuild the text index", rec.id, doc)
+		c.report.problem("memory %s: its document %d does not hold its filter values; rebuild the text index", rec.ID, doc)
 	}
-	c.sameRow(rec, doc, f)
+	c.sameRow(rec, doc, &f.Row)
 	return nil
 }
 
 // sameRow compares what the tables hold of a memory with it.
-func (c *checker) sameRow(rec *record, doc uint32, f *forwardRecord) {
-	if f.created != rec.created || f.expires != rec.expires || f.importance != rec.importance || f.confidence != rec.confidence {
-		c.report.problem("memory %s: its document %d does not agree with it", rec.id, doc)
+func (c *checker) sameRow(rec *layout.Record, doc uint32, f *layout.Row) {
+	if f.Created != rec.Created || f.Expires != rec.Expires || f.Importance != rec.Importance || f.Confidence != rec.Confidence {
+		c.report.problem("memory %s: its document %d does not agree with it", rec.ID, doc)
 	}
 }
 
@@ -203,25 +193,25 @@ func (c *checker) sealed() error {
 	if err != nil {
 		return err
 	}
-	return c.scan(kindRows, func(key, value []byte) error {
-		first, ok := parseRowsKey(key)
+	return c.scan(layout.KindRows, func(key, value []byte) error {
+		first, ok := layout.ParseRowsKey(key)
 		if !ok {
 			c.report.problem("malformed key of rows %x", key)
 			return nil
 		}
-		p, err := decodeRows(first, value)
+		p, err := layout.DecodeRows(first, value)
 		if err != nil {
 			c.report.problem("%v", err)
 			return nil
 		}
-		for i, doc := range p.docs {
-			c.rows[doc] = &p.rows[i]
-			row := db.docs.row(doc)
-			if row.visible(c.tx.lsn) && row.version != p.rows[i].version {
-				c.report.problem("document %d is of memory number %d, and its row of %d", doc, row.seq, p.rows[i].seq)
+		for i, doc := range p.Docs {
+			c.rows[doc] = &p.Rows[i]
+			row := db.docs.Row(doc)
+			if row.Visible(c.tx.lsn) && row.Version != p.Rows[i].Version {
+				c.report.problem("document %d is of memory number %d, and its row of %d", doc, row.Seq, p.Rows[i].Seq)
 			}
-			if !row.visible(c.tx.lsn) && !c.has(c.keys.doc(kindTombstone, doc)) && !c.ofRange(p.rows[i].seq) {
-				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, p.rows[i].seq)
+			if !row.Visible(c.tx.lsn) && !c.has(c.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
+				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, p.Rows[i].Seq)
 			}
 		}
 		return nil
@@ -230,33 +220,33 @@ func (c *checker) sealed() error {
 
 // vectors: every one is referred to and has its space's dimension.
 func (c *checker) vectors() error {
-	return c.scan(kindVector, func(key, value []byte) error {
-		v, ok := parseVectorKey(key)
+	return c.scan(layout.KindVector, func(key, value []byte) error {
+		v, ok := layout.ParseVectorKey(key)
 		if !ok {
 			c.report.problem("malformed vector key %x", key)
 			return nil
 		}
-		b := borrowed{space: binary.BigEndian.Uint16(key[keyHeader:]), born: v.born, change: v.change, seq: v.seq}
+		b := layout.VectorKey{Space: binary.BigEndian.Uint16(key[layout.KeyHeader:]), Born: v.Born, Change: v.Change, Seq: v.Seq}
 		if !c.refs[b] {
-			c.report.problem("a vector of memory number %d belongs to no version", b.seq)
+			c.report.problem("a vector of memory number %d belongs to no version", b.Seq)
 		}
 		vec, err := codec.Floats(value)
-		s := c.tx.db.spaces.numbered(b.space)
+		s := c.tx.db.spaces.numbered(b.Space)
 		if err != nil || s == nil || hnsw.CheckVector(vec, s.dim, s.metric) != nil {
-			c.report.problem("a vector of memory number %d does not fit its space number %d", b.seq, b.space)
+			c.report.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
 		}
 		return nil
 	})
 }
 
 func (c *checker) stats() error {
-	return c.scan(kindStats, func(key, value []byte) error {
-		_, seq, ok := parseStatsKey(key)
+	return c.scan(layout.KindStats, func(key, value []byte) error {
+		_, seq, ok := layout.ParseStatsKey(key)
 		if !ok {
 			c.report.problem("malformed statistics key %x", key)
 			return nil
 		}
-		if _, err := decodeAccess(value); err != nil {
+		if _, err := layout.DecodeAccess(value); err != nil {
 			c.report.problem("statistics of memory number %d: %v", seq, err)
 		}
 		return nil
@@ -264,10 +254,10 @@ func (c *checker) stats() error {
 }
 
 func (c *checker) history() error {
-	return c.scan(kindHistory, func(key, value []byte) error {
-		if _, _, ok := parseHistoryKey(key); !ok {
+	return c.scan(layout.KindHistory, func(key, value []byte) error {
+		if _, _, ok := layout.ParseHistoryKey(key); !ok {
 			c.report.problem("malformed history key %x", key)
-		} else if _, err := decodeDeath(value); err != nil {
+		} else if _, err := layout.DecodeDeath(value); err != nil {
 			c.report.problem("history: %v", err)
 		}
 		return nil
@@ -275,13 +265,13 @@ func (c *checker) history() error {
 }
 
 func (c *checker) names() error {
-	return c.scan(kindName, func(key, value []byte) error {
-		_, name, _, err := decodeName(value)
+	return c.scan(layout.KindName, func(key, value []byte) error {
+		_, name, _, err := layout.DecodeName(value)
 		if err != nil {
 			c.report.problem("name %x: %v", key, err)
 			return nil
 		}
-		if len(key) != keyHeader+1+hashSize || string(c.keys.name(nameClass(key[keyHeader]), name)) != string(key) {
+		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
 			c.report.problem("the name %q lies under a key that is not its own", name)
 		}
 		return nil
@@ -292,8 +282,8 @@ func (c *checker) names() error {
 // of the state.
 func (c *checker) log() error {
 	var last uint64
-	err := c.scan(kindLog, func(key, value []byte) error {
-		lsn, ok := parseLSNKey(key)
+	err := c.scan(layout.KindLog, func(key, value []byte) error {
+		lsn, ok := layout.ParseLSNKey(key)
 		if !ok {
 			c.report.problem("malformed log key %x", key)
 			return nil
@@ -302,7 +292,7 @@ func (c *checker) log() error {
 			c.report.problem("log: record %d follows %d", lsn, last)
 		}
 		last = lsn
-		if _, err := decodeLogHead(value); err != nil {
+		if _, err := layout.DecodeLogHead(value); err != nil {
 			c.report.problem("log record %d: %v", lsn, err)
 		}
 		return nil
@@ -317,12 +307,12 @@ func (c *checker) log() error {
 // where it expires.
 func (c *checker) entries() error {
 	ks := c.keys
-	return c.scan(kindKV, func(key, value []byte) error {
-		if len(key) <= keyHeader+4 {
+	return c.scan(layout.KindKV, func(key, value []byte) error {
+		if len(key) <= layout.KeyHeader+4 {
 			c.report.problem("malformed entry key %x", key)
 			return nil
 		}
-		owner, name := binary.BigEndian.Uint32(key[keyHeader:]), string(key[keyHeader+4:])
+		owner, name := binary.BigEndian.Uint32(key[layout.KeyHeader:]), string(key[layout.KeyHeader+4:])
 		e, err := decodeEntry(name, value)
 		if err != nil {
 			c.report.problem("%v", err)
@@ -331,7 +321,7 @@ func (c *checker) entries() error {
 		if num, ok, err := c.tx.ownerNumber(e.Owner); err != nil || !ok || num != owner {
 			c.report.problem("entry %q: it lies under owner number %d, it belongs to %d", name, owner, num)
 		}
-		if !e.ExpiresAt.IsZero() && !c.has(ks.kvExpiry(toMillis(e.ExpiresAt), owner, name)) {
+		if !e.ExpiresAt.IsZero() && !c.has(expiryKey(ks, toMillis(e.ExpiresAt), owner, name)) {
 			c.report.problem("entry %q: it is not in the expiry index", name)
 		}
 		return nil

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -315,10 +317,10 @@ func (r *recalling) exact(i int) (float64, error) {
 	r.plan.Rescored++
 	score, err := c.est.Exact(c.slots[i], c.truth)
 	if err != nil {
-		if _, ours := errors.AsType[*Error](err); ours {
+		if _, ours := errors.AsType[*fault.Error](err); ours {
 			return 0, err
 		}
-		return 0, &Error{Kind: ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
+		return 0, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
 	}
 	if r.mixes() {
 		score = c.space.similarity(score)
@@ -385,7 +387,7 @@ func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]s
 			return nil, err
 		}
 		w, s := of(i, c)
-		best.weigh(docs[i], r.tx.db.docs.row, w, s)
+		best.weigh(docs[i], r.tx.db.docs.Row, w, s)
 	}
 	return best.sorted(), nil
 }
@@ -458,7 +460,7 @@ func (g *guessing) weigh(places []int32) error {
 	places = g.passing(places)
 	for n, i := range places {
 		if n+ahead < len(places) {
-			r.tx.db.docs.prefetch(g.docs[places[n+ahead]])
+			r.tx.db.docs.Prefetch(g.docs[places[n+ahead]])
 		}
 		if g.most.at(int(i), &r.cos) < g.floors.bar() {
 			continue
@@ -558,7 +560,7 @@ func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([
 		search.Ef = k
 	}
 	if !r.kept && int64(r.in.n) >= s.used.Load()/wideShare {
-		search.Visible = func(slot uint32) bool { return r.docIn(s, slot) != noDoc }
+		search.Visible = func(slot uint32) bool { return r.docIn(s, slot) != doctable.None }
 	} else {
 		search.Within = r.in.slotSet(s)
 	}
@@ -568,7 +570,7 @@ func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([
 	}
 	docs, scores := make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
 	for _, h := range hits {
-		if doc := r.docIn(s, h.Slot); doc != noDoc {
+		if doc := r.docIn(s, h.Slot); doc != doctable.None {
 			docs, scores = append(docs, doc), append(scores, float64(h.Score))
 		}
 	}
@@ -586,8 +588,8 @@ func ef(s *space, k int) int {
 
 // docIn is the document that may be a hit whose vector is in a slot, or noDoc.
 func (r *recalling) docIn(s *space, slot uint32) uint32 {
-	if doc := s.doc(&r.tx.db.docs, slot, r.tx.lsn); doc != noDoc && r.set.Contains(doc) {
+	if doc := s.doc(&r.tx.db.docs, slot, r.tx.lsn); doc != doctable.None && r.set.Contains(doc) {
 		return doc
 	}
-	return noDoc
+	return doctable.None
 }

@@ -17,7 +17,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -30,7 +33,7 @@ type DB struct {
 	held  io.Closer // the lock of the folder
 	store *pebble.DB
 	cache *pebble.Cache
-	keys  keyspace
+	keys  layout.Keys
 
 	log        *slog.Logger
 	clock      func() time.Time
@@ -51,7 +54,7 @@ type DB struct {
 	textUnit    uint32 // the weight of a word of the text
 
 	// Readers look at these beside the writer.
-	docs    docTable
+	docs    doctable.Table
 	text    atomic.Pointer[invindex.Index]
 	spaces  *spaces
 	lexical *lexical
@@ -68,7 +71,7 @@ type DB struct {
 	stores  storeQueue
 	written written
 	applied uint64 // LSN of the newest applied commit
-	next    counters
+	next    layout.Counters
 	scratch []byte      // for values to be encoded in; the writer's
 	ops     []operation // for inOrder; likewise
 
@@ -90,7 +93,7 @@ type DB struct {
 	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
 	flushing   atomic.Uint64         // bytes that the store flushes; the largest number while it does not
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
-	failure    atomic.Pointer[Error]
+	failure    atomic.Pointer[fault.Error]
 	gate       gate
 	closing    sync.Once
 	ending     chan struct{} // closed when Close begins
@@ -187,7 +190,7 @@ func (db *DB) usable(doing string) error {
 }
 
 func closedError(doing string) error {
-	return &Error{Kind: ErrClosed, What: doing, Why: "the database is closed", Do: "open it"}
+	return &fault.Error{Kind: fault.ErrClosed, What: doing, Why: "the database is closed", Do: "open it"}
 }
 
 // Failed is nil while the database works. Once the log or the manifest could not
@@ -210,8 +213,8 @@ func (db *DB) fail(cause error) {
 	if fsys.IsFull(cause) {
 		mend = "make room on the disk"
 	}
-	first := db.failure.CompareAndSwap(nil, &Error{
-		Kind: ErrFailed, What: "use the database " + db.dir, Why: "it has failed", Cause: cause,
+	first := db.failure.CompareAndSwap(nil, &fault.Error{
+		Kind: fault.ErrFailed, What: "use the database " + db.dir, Why: "it has failed", Cause: cause,
 		Do: "close it, " + mend + ", and open it again: everything that was acknowledged is there",
 	})
 	if first {
@@ -261,7 +264,7 @@ func (db *DB) lockError(ctx context.Context, what, why string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s, while %s: %w", what, why, err)
 	}
-	return &Error{Kind: ErrBusy, What: what, Why: fmt.Sprintf("%s, and has for %v", why, db.lockWait), Do: "try again, or give a longer LockWait"}
+	return &fault.Error{Kind: fault.ErrBusy, What: what, Why: fmt.Sprintf("%s, and has for %v", why, db.lockWait), Do: "try again, or give a longer LockWait"}
 }
 
 // lockBehind takes the writer lock for work behind the calls, which has time: LockWait
@@ -341,7 +344,7 @@ func (db *DB) flushAtClose() error {
 		_, err := db.update(context.Background(), fn) // the gate lets no call in any more
 		return err
 	})
-	if errors.Is(err, ErrDiskFull) {
+	if errors.Is(err, fault.ErrDiskFull) {
 		db.log.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
 		return nil
 	}
@@ -373,7 +376,9 @@ func (db *DB) endStall() (done func()) {
 }
 
 // told tells of an error of background work that the log has heard of already.
-func told(err error) bool { return errors.Is(err, ErrFailed) || errors.Is(err, ErrDiskFull) }
+func told(err error) bool {
+	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull)
+}
 
 // background runs fn every interval, and when signal fires, until Close.
 func (db *DB) background(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // TestDedup stores two memories in a row, and says what becomes of the second.
@@ -40,7 +42,7 @@ func TestDedup(t *testing.T) {
 		{name: "notes", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "n"}, want: true},
 		{name: "notes of two runs", first: Memory{Scope: run(ada, "1"), Kind: KindNote, Name: "n"}, second: Memory{Scope: run(ada, "2"), Kind: KindNote, Name: "n"}, want: true},
 		{name: "notes of two names", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "m"}},
-		{name: "notes of other text", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "n", Text: "x"}, fails: ErrExists},
+		{name: "notes of other text", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "n", Text: "x"}, fails: fault.ErrExists},
 		{name: "notes without name", first: Memory{Scope: ada, Kind: KindNote}, second: Memory{Scope: ada, Kind: KindNote}},
 		{name: "archives", first: Memory{Scope: ada, Kind: KindArchive, Name: "n"}, second: Memory{Scope: ada, Kind: KindArchive, Name: "n"}},
 		{name: "summaries", first: Memory{Scope: ada, Kind: KindSummary}, second: Memory{Scope: ada, Kind: KindSummary}},

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
@@ -110,7 +111,7 @@ func (d *diskRoom) above(floor int64, doing string, bytes int) error {
 }
 
 func (d *diskRoom) refusal(doing, why string) error {
-	return &Error{Kind: ErrDiskFull, What: doing, Why: why, Do: "make room on the disk, and try again"}
+	return &fault.Error{Kind: fault.ErrDiskFull, What: doing, Why: why, Do: "make room on the disk, and try again"}
 }
 
 // note tells the log when writes begin to be refused, and when that is over by so much
@@ -150,8 +151,8 @@ func fullError(dir string, err error) error {
 	if !fsys.IsFull(err) {
 		return err
 	}
-	return &Error{
-		Kind: ErrDiskFull, What: doingOpen(dir), Why: "the disk is full", Cause: firstFailure(err),
+	return &fault.Error{
+		Kind: fault.ErrDiskFull, What: doingOpen(dir), Why: "the disk is full", Cause: firstFailure(err),
 		Do: "make room on the disk; to read meanwhile, open it with ReadOnly",
 	}
 }

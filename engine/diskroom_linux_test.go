@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // TestRealDisk fills a real file system: a small one in memory, which takes the rights
@@ -44,7 +46,7 @@ func TestRealDisk(t *testing.T) {
 	junk := filepath.Join(disk, "junk")
 	fillFile(t, junk)
 	_, err := Open(dir, &Options{MemoryBudget: testBudget})
-	wantError(t, "open on the full disk", err, ErrDiskFull)
+	wantError(t, "open on the full disk", err, fault.ErrDiskFull)
 	wantError(t, "open on the full disk", err, syscall.ENOSPC)
 	db = open(Options{ReadOnly: true})
 	holds(t, db, n)

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
@@ -48,7 +49,7 @@ func fillDisk(t *testing.T, db *DB, from int) (stored int) {
 	t.Helper()
 	for n := from; n < from+2*quotaSize/fillText; n++ {
 		_, err := db.Memories().Store(t.Context(), filler(n), nil)
-		if errors.Is(err, ErrDiskFull) {
+		if errors.Is(err, fault.ErrDiskFull) {
 			return n
 		}
 		if err != nil {
@@ -104,10 +105,10 @@ func TestDiskReserve(t *testing.T) {
 	holds(t, db, n)
 	resize(db, quota, quota.Used()+db.room.reserve*3/4) // the last was refused for its size
 	_, err = db.KV().Put(t.Context(), Owner{User: "ada"}, "k", "v", nil)
-	wantError(t, "put", err, ErrDiskFull)
+	wantError(t, "put", err, fault.ErrDiskFull)
 	text := "new"
 	_, err = db.Memories().Update(t.Context(), ada, "0", Patch{Text: &text})
-	wantError(t, "update", err, ErrDiskFull)
+	wantError(t, "update", err, fault.ErrDiskFull)
 	err = db.Update(t.Context(), func(tx *Tx) error {
 		if err := tx.Memories().Delete(t.Context(), ada, "0"); err != nil {
 			return fmt.Errorf("delete: %w", err)
@@ -115,7 +116,7 @@ func TestDiskReserve(t *testing.T) {
 		_, err := tx.Memories().Store(t.Context(), filler(n), nil)
 		return err
 	})
-	wantError(t, "a transaction", err, ErrDiskFull)
+	wantError(t, "a transaction", err, fault.ErrDiskFull)
 	if err := db.Memories().Delete(t.Context(), ada, fmt.Sprint(n-1)); err != nil {
 		t.Errorf("delete: %v", err)
 	}
@@ -133,7 +134,7 @@ func TestDiskReserve(t *testing.T) {
 	holds(t, db, n-1)
 	resize(db, quota, quota.Used()+db.room.reserve*3/4)
 	_, err = db.Memories().Store(t.Context(), filler(n), nil)
-	wantError(t, "store after reopening", err, ErrDiskFull)
+	wantError(t, "store after reopening", err, fault.ErrDiskFull)
 	resize(db, quota, 2*quotaSize)
 	if _, err = db.Memories().Store(t.Context(), filler(n-1), nil); err != nil {
 		t.Errorf("store with room: %v", err)
@@ -162,7 +163,7 @@ func TestDiskReserveBeside(t *testing.T) {
 				m.Embedding = make([]float32, MaxDim)
 				m.Embedding[n%MaxDim] = 1
 				_, err := db.Memories().Store(t.Context(), m, nil)
-				if errors.Is(err, ErrDiskFull) {
+				if errors.Is(err, fault.ErrDiskFull) {
 					return
 				}
 				if err != nil {
@@ -196,21 +197,21 @@ func TestDiskReserveLifts(t *testing.T) {
 	used := quota.Used()
 	resize(db, quota, used+db.room.reserve)
 	_, err := db.Memories().Store(t.Context(), filler(1), nil)
-	wantError(t, "store", err, ErrDiskFull)
+	wantError(t, "store", err, fault.ErrDiskFull)
 	resize(db, quota, used+db.room.reserve/2-1)
 	err = db.Memories().Delete(t.Context(), ada, "0")
-	wantError(t, "delete in the last half of the reserve", err, ErrDiskFull)
+	wantError(t, "delete in the last half of the reserve", err, fault.ErrDiskFull)
 	_, err = db.Reset(t.Context())
-	wantError(t, "reset in the last half of the reserve", err, ErrDiskFull)
+	wantError(t, "reset in the last half of the reserve", err, fault.ErrDiskFull)
 	mustRecall(t, db.Memories(), Query{Scope: ada, Text: "remembers"})
 	err = db.FlushTouches(t.Context())
-	wantError(t, "touches in the last half of the reserve", err, ErrDiskFull)
+	wantError(t, "touches in the last half of the reserve", err, fault.ErrDiskFull)
 	// A write that is larger than what is left counts with its size.
 	resize(db, quota, used+db.room.reserve+8<<20)
 	m := filler(2)
 	m.Text = strings.Repeat("word ", MaxText/5)
 	_, err = db.Memories().Store(t.Context(), m, nil)
-	wantError(t, "a large store", err, ErrDiskFull)
+	wantError(t, "a large store", err, fault.ErrDiskFull)
 	mustStore(t, db.Memories(), filler(1))
 	if err := db.FlushTouches(t.Context()); err != nil {
 		t.Errorf("touches that were put off: %v", err)
@@ -265,7 +266,7 @@ func TestReadOnly(t *testing.T) {
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 	disk := crashfs.Wrap(crashfs.NewQuota(crashed, 0), nil)
 	_, err := Open("db", &Options{FS: disk, MemoryBudget: testBudget})
-	wantError(t, "open on a full disk", err, ErrDiskFull)
+	wantError(t, "open on a full disk", err, fault.ErrDiskFull)
 	wantError(t, "open on a full disk", err, syscall.ENOSPC)
 	before := listing(t, crashed)
 	disk.SetHook(func(op crashfs.Op) error {
@@ -320,7 +321,7 @@ func refusesWrites(t *testing.T, db *DB) {
 	_, calls["Reset"] = db.Reset(ctx)
 	_, calls["Put"] = db.KV().Put(ctx, Owner{User: "ada"}, "k", 1, nil)
 	for call, err := range calls {
-		wantError(t, call, err, ErrReadOnly)
+		wantError(t, call, err, fault.ErrReadOnly)
 	}
 }
 
@@ -351,7 +352,7 @@ func listing(t *testing.T, f vfs.FS) string {
 func TestReadOnlyNeedsADatabase(t *testing.T) {
 	mem := vfs.NewMem()
 	_, err := Open("db", &Options{FS: mem, ReadOnly: true})
-	wantError(t, "a missing folder", err, ErrNotDatabase)
+	wantError(t, "a missing folder", err, fault.ErrNotDatabase)
 	if _, err := mem.Stat("db"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder was made: %v", err)
 	}
@@ -359,7 +360,7 @@ func TestReadOnlyNeedsADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open("db", &Options{FS: mem, ReadOnly: true})
-	wantError(t, "an empty folder", err, ErrNotDatabase)
+	wantError(t, "an empty folder", err, fault.ErrNotDatabase)
 	id, err := newIdentity(&Options{}, newTestClock().now())
 	if err != nil {
 		t.Fatal(err)
@@ -368,7 +369,7 @@ func TestReadOnlyNeedsADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open("db", &Options{FS: mem, ReadOnly: true})
-	wantError(t, "one whose making was interrupted", err, ErrNotDatabase)
+	wantError(t, "one whose making was interrupted", err, fault.ErrNotDatabase)
 }
 
 // TestFullDiskFails fills the disk behind the database's back: the write that meets it
@@ -386,7 +387,7 @@ func TestFullDiskFails(t *testing.T) {
 	for n := 1; err == nil && n < 10; n++ {
 		_, err = db.Memories().Store(context.Background(), filler(n), nil)
 	}
-	wantError(t, "store", err, ErrFailed)
+	wantError(t, "store", err, fault.ErrFailed)
 	wantError(t, "store", err, syscall.ENOSPC)
 	if !strings.Contains(err.Error(), "make room on the disk") || !fsys.IsFull(err) {
 		t.Error(err)

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // openEmbedding opens a database with an embedder of 8 dimensions.
@@ -173,7 +176,7 @@ func TestNoEmbedderInTransaction(t *testing.T) {
 	if n := f.calls.Load(); n != 0 {
 		t.Errorf("the embedder was called %d times", n)
 	}
-	if n := countKeys(t, db, kindPending); n != 2 {
+	if n := countKeys(t, db, layout.KindPending); n != 2 {
 		t.Errorf("%d memories are pending, want 2", n)
 	}
 	if n, err := db.EmbedPending(ctx, 1); n != 1 || err != nil {
@@ -267,7 +270,7 @@ func TestEmbedderMismatch(t *testing.T) {
 		"model":     {dim: 8, model: "other"},
 	} {
 		_, err := Open("db", &Options{FS: fs, Embedder: f})
-		wantError(t, name, err, ErrMismatch)
+		wantError(t, name, err, fault.ErrMismatch)
 	}
 	for _, o := range []Options{{}, {Embedder: newFakeEmbedder(8)}} {
 		db := openTest(t, fs, o)
@@ -321,7 +324,7 @@ func TestEmbedPendingMeetsASpace(t *testing.T) {
 		_, err := tx.embedded(waiting, vecs)
 		return err
 	})
-	wantError(t, "vectors of another dimension", err, ErrInvalid)
+	wantError(t, "vectors of another dimension", err, fault.ErrInvalid)
 	mustCheck(t, db, 2)
 	closeTest(t, db)
 	mustCheck(t, openTest(t, fs, Options{}), 2)

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // The fields that filters know by number. Those of metadata follow, in the order
@@ -36,7 +39,7 @@ type field struct {
 	// of reads a value that is no metadata.
 	of func(*filtered) any
 	// row reads it from the document table, where it is there.
-	row func(tx *Tx, r *docRow) any
+	row func(tx *Tx, r *doctable.Row) any
 	// time: the value is an int64 of Unix milliseconds.
 	time bool
 	// text: the text itself, too long to order by.
@@ -45,8 +48,8 @@ type field struct {
 
 // filtered is a memory that a filter looks at.
 type filtered struct {
-	rec *record
-	access
+	rec *layout.Record
+	layout.Access
 
 	meta    map[string]any // once it was asked for
 	decoded bool
@@ -57,7 +60,7 @@ type filtered struct {
 func (m *filtered) metadata() map[string]any {
 	if !m.decoded {
 		m.decoded = true
-		m.meta, m.err = decodeMetadata(m.rec.metadata)
+		m.meta, m.err = decodeMetadata(m.rec.Metadata)
 	}
 	return m.meta
 }
@@ -81,24 +84,24 @@ func (m *filtered) fold(s string) string {
 
 // builtinFields are the names that are not metadata.
 var builtinFields = map[string]field{
-	"id":            {of: func(m *filtered) any { return m.rec.id }},
-	"user":          {number: fieldUser, of: func(m *filtered) any { return orMissing(m.rec.scope.User) }},
-	"agent":         {number: fieldAgent, of: func(m *filtered) any { return orMissing(m.rec.scope.Agent) }},
-	"run":           {number: fieldRun, of: func(m *filtered) any { return orMissing(m.rec.scope.Run) }},
-	"role":          {number: fieldRole, of: func(m *filtered) any { return string(roles[m.rec.role]) }},
-	"kind":          {number: fieldKind, of: func(m *filtered) any { return string(kindNames[m.rec.kind]) }},
-	"source":        {number: fieldSource, of: func(m *filtered) any { return orMissing(m.rec.source) }},
-	"pinned":        {number: fieldPinned, of: func(m *filtered) any { return m.rec.flags&flagPinned != 0 }},
-	"name":          {of: func(m *filtered) any { return orMissing(m.rec.name) }},
-	"text":          {text: true, of: func(m *filtered) any { return orMissing(m.rec.text) }},
-	"importance":    {of: func(m *filtered) any { return m.rec.importance }, row: func(_ *Tx, r *docRow) any { return r.importance }},
-	"confidence":    {of: func(m *filtered) any { return m.rec.confidence }, row: func(_ *Tx, r *docRow) any { return r.confidence }},
-	"access_count":  {of: func(m *filtered) any { return m.count }, row: func(tx *Tx, r *docRow) any { return tx.db.accessOf(r.seq).count }},
-	"created_at":    {time: true, column: fieldCreated, of: func(m *filtered) any { return orNever(m.rec.created) }, row: func(_ *Tx, r *docRow) any { return orNever(r.created) }},
-	"updated_at":    {time: true, column: fieldUpdated, of: func(m *filtered) any { return orNever(m.rec.updated) }},
-	"event_time":    {time: true, column: fieldEvent, of: func(m *filtered) any { return orNever(m.rec.event) }},
-	"expires_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.expires) }, row: func(_ *Tx, r *docRow) any { return orNever(r.expires) }},
-	"last_accessed": {time: true, of: func(m *filtered) any { return orNever(m.last) }, row: func(tx *Tx, r *docRow) any { return orNever(tx.db.accessOf(r.seq).last) }},
+	"id":            {of: func(m *filtered) any { return m.rec.ID }},
+	"user":          {number: fieldUser, of: func(m *filtered) any { return orMissing(m.rec.Scope.User) }},
+	"agent":         {number: fieldAgent, of: func(m *filtered) any { return orMissing(m.rec.Scope.Agent) }},
+	"run":           {number: fieldRun, of: func(m *filtered) any { return orMissing(m.rec.Scope.Run) }},
+	"role":          {number: fieldRole, of: func(m *filtered) any { return string(roles[m.rec.Role]) }},
+	"kind":          {number: fieldKind, of: func(m *filtered) any { return string(kindNames[m.rec.Kind]) }},
+	"source":        {number: fieldSource, of: func(m *filtered) any { return orMissing(m.rec.Source) }},
+	"pinned":        {number: fieldPinned, of: func(m *filtered) any { return m.rec.Flags&layout.FlagPinned != 0 }},
+	"name":          {of: func(m *filtered) any { return orMissing(m.rec.Name) }},
+	"text":          {text: true, of: func(m *filtered) any { return orMissing(m.rec.Text) }},
+	"importance":    {of: func(m *filtered) any { return m.rec.Importance }, row: func(_ *Tx, r *doctable.Row) any { return r.Importance }},
+	"confidence":    {of: func(m *filtered) any { return m.rec.Confidence }, row: func(_ *Tx, r *doctable.Row) any { return r.Confidence }},
+	"access_count":  {of: func(m *filtered) any { return m.Count }, row: func(tx *Tx, r *doctable.Row) any { return tx.db.accessOf(r.Seq).Count }},
+	"created_at":    {time: true, column: fieldCreated, of: func(m *filtered) any { return orNever(m.rec.Created) }, row: func(_ *Tx, r *doctable.Row) any { return orNever(r.Created) }},
+	"updated_at":    {time: true, column: fieldUpdated, of: func(m *filtered) any { return orNever(m.rec.Updated) }},
+	"event_time":    {time: true, column: fieldEvent, of: func(m *filtered) any { return orNever(m.rec.Event) }},
+	"expires_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.Expires) }, row: func(_ *Tx, r *doctable.Row) any { return orNever(r.Expires) }},
+	"last_accessed": {time: true, of: func(m *filtered) any { return orNever(m.Last) }, row: func(tx *Tx, r *doctable.Row) any { return orNever(tx.db.accessOf(r.Seq).Last) }},
 }
 
 // otherNames are further names of built-in fields.
@@ -124,12 +127,12 @@ func orNever(ms int64) any {
 }
 
 // accessOf are the newest access statistics of a memory.
-func (db *DB) accessOf(seq uint64) access {
-	s := db.docs.seq(seq)
+func (db *DB) accessOf(seq uint64) layout.Access {
+	s := db.docs.Seq(seq)
 	if s == nil {
-		return access{}
+		return layout.Access{}
 	}
-	return access{s.count.Load(), s.accessed.Load()}
+	return layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
 }
 
 const metadataPrefix = "metadata."
@@ -185,7 +188,7 @@ const textScale = 4
 func textFields(fields []IndexedField) (out []textField, unit uint32, err error) {
 	const doing = "set the indexed fields"
 	if len(fields) > MaxIndexedText {
-		return nil, 0, invalid(doing, fmt.Sprintf("there are %d, the limit is %d", len(fields), MaxIndexedText), "name fewer")
+		return nil, 0, fault.Invalid(doing, fmt.Sprintf("there are %d, the limit is %d", len(fields), MaxIndexedText), "name fewer")
 	}
 	unit = 1
 	for _, f := range fields {
@@ -195,7 +198,7 @@ func textFields(fields []IndexedField) (out []textField, unit uint32, err error)
 		}
 		scaled := w * textScale
 		if scaled != float64(uint32(scaled)) || w < 0.25 || w > 16 {
-			return nil, 0, invalid(doing, fmt.Sprintf("the weight of %s is %v", f.Field, f.Weight), "give 0.25 to 16, in steps of 0.25")
+			return nil, 0, fault.Invalid(doing, fmt.Sprintf("the weight of %s is %v", f.Field, f.Weight), "give 0.25 to 16, in steps of 0.25")
 		}
 		if scaled != textScale*float64(uint32(w)) {
 			unit = textScale
@@ -211,7 +214,7 @@ func textFields(fields []IndexedField) (out []textField, unit uint32, err error)
 		default:
 			t.path = strings.TrimPrefix(f.Field, metadataPrefix)
 			if _, builtin := builtinFields[f.Field]; builtin || t.path == "" {
-				return nil, 0, invalid(doing, fmt.Sprintf("%q is not a field that can be indexed", f.Field), "name metadata fields, name or event_time")
+				return nil, 0, fault.Invalid(doing, fmt.Sprintf("%q is not a field that can be indexed", f.Field), "name metadata fields, name or event_time")
 			}
 		}
 		out = append(out, t)
@@ -220,15 +223,15 @@ func textFields(fields []IndexedField) (out []textField, unit uint32, err error)
 }
 
 // value is the field's text in a record.
-func (f textField) value(r *record, meta map[string]any) string {
+func (f textField) value(r *layout.Record, meta map[string]any) string {
 	switch {
 	case f.path == "" && f.name == "name":
-		return r.name
+		return r.Name
 	case f.path == "":
-		if r.event == 0 {
+		if r.Event == 0 {
 			return ""
 		}
-		return dateWords(r.event)
+		return dateWords(r.Event)
 	}
 	switch v := lookPath(meta, f.path).(type) {
 	case string:
@@ -249,12 +252,12 @@ func (f textField) value(r *record, meta map[string]any) string {
 
 // indexedTexts are the text of a record and those of its indexed fields: what the
 // text index and the lexical embedder see.
-func (db *DB) indexedTexts(r *record) ([]string, error) {
-	texts := []string{r.text}
+func (db *DB) indexedTexts(r *layout.Record) ([]string, error) {
+	texts := []string{r.Text}
 	if len(db.indexedText) == 0 {
 		return texts, nil
 	}
-	meta, err := decodeMetadata(r.metadata)
+	meta, err := decodeMetadata(r.Metadata)
 	if err != nil {
 		return nil, err
 	}

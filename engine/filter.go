@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // Filter is a condition on memories: Eq, Ne, Gt, Gte, Lt, Lte, In, Nin, Contains,
@@ -180,12 +182,12 @@ func (f Not) check(depth int, nodes *int) error {
 func checkType(f Filter) error {
 	switch f.(type) {
 	case nil:
-		return invalid(doingFilter, "a part of it is nil", "leave it out")
+		return fault.Invalid(doingFilter, "a part of it is nil", "leave it out")
 	case And, Or, Not:
 		return nil
 	}
 	if _, ok := conditionOf(f); !ok {
-		return invalid(doingFilter, fmt.Sprintf("a part of it is a %T", f), "pass it by value")
+		return fault.Invalid(doingFilter, fmt.Sprintf("a part of it is a %T", f), "pass it by value")
 	}
 	return nil
 }
@@ -206,13 +208,13 @@ func checkParts(parts []Filter, depth int, nodes *int) error {
 }
 
 func tooDeep() error {
-	return invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
+	return fault.Invalid(doingFilter, fmt.Sprintf("it nests deeper than %d", MaxFilterDepth), "flatten it")
 }
 
 func checkOne(f Filter, nodes *int) error {
 	c, _ := conditionOf(f)
 	if c.name == "" || c.name == metadataPrefix {
-		return invalid(doingFilter, "a condition has no field", "name one")
+		return fault.Invalid(doingFilter, "a condition has no field", "name one")
 	}
 	for _, v := range c.values {
 		if err := c.checkValue(v); err != nil {
@@ -226,32 +228,32 @@ func checkOne(f Filter, nodes *int) error {
 func (c *condition) checkValue(v any) error {
 	if c.field.time {
 		if _, ok := timeValue(v); !ok {
-			return invalid(doingFilter, fmt.Sprintf("%s is a time and is compared with %s", c.name, truncate(fmt.Sprint(v))),
+			return fault.Invalid(doingFilter, fmt.Sprintf("%s is a time and is compared with %s", c.name, valid.Short(fmt.Sprint(v))),
 				"write it as 2026-01-31, as 2026-01-31T12:00:00Z, or in Unix milliseconds")
 		}
 		if c.op == opContains || c.op == opIContains {
-			return invalid(doingFilter, c.name+" is a time and contains nothing", "compare it with gt, gte, lt or lte")
+			return fault.Invalid(doingFilter, c.name+" is a time and contains nothing", "compare it with gt, gte, lt or lte")
 		}
 		return nil
 	}
 	switch key, ok := exactKey(v); {
 	case key == "nNaN":
-		return invalid(doingFilter, truncate(c.name)+" is compared with NaN", "compare with a number")
+		return fault.Invalid(doingFilter, valid.Short(c.name)+" is compared with NaN", "compare with a number")
 	case !ok:
-		return invalid(doingFilter, truncate(c.name)+" is compared with "+kindOf(v), "compare with a string, a number, true, false or null")
+		return fault.Invalid(doingFilter, valid.Short(c.name)+" is compared with "+kindOf(v), "compare with a string, a number, true, false or null")
 	case !c.isEquality() && !isPlain(v):
-		return invalid(doingFilter, truncate(c.name)+" is compared with "+kindOf(v), "convert it to a string or a number")
+		return fault.Invalid(doingFilter, valid.Short(c.name)+" is compared with "+kindOf(v), "convert it to a string or a number")
 	}
 	switch c.op {
 	case opGt, opGte, opLt, opLte:
 		if n, ok := v.(json.Number); ok && beyondFloats(n) {
-			return invalid(doingFilter, fmt.Sprintf("%s is ordered against %s, which is beyond all numbers of 64 bits", truncate(c.name), truncate(string(n))), "compare with a smaller one")
+			return fault.Invalid(doingFilter, fmt.Sprintf("%s is ordered against %s, which is beyond all numbers of 64 bits", valid.Short(c.name), valid.Short(string(n))), "compare with a smaller one")
 		}
 		if v == nil {
-			return invalid(doingFilter, fmt.Sprintf("%s is ordered against null", truncate(c.name)), "compare with a string or a number")
+			return fault.Invalid(doingFilter, fmt.Sprintf("%s is ordered against null", valid.Short(c.name)), "compare with a string or a number")
 		}
 		if _, isBool := v.(bool); isBool {
-			return invalid(doingFilter, fmt.Sprintf("%s is ordered against a boolean", truncate(c.name)), "compare with a string or a number")
+			return fault.Invalid(doingFilter, fmt.Sprintf("%s is ordered against a boolean", valid.Short(c.name)), "compare with a string or a number")
 		}
 	}
 	return nil
@@ -275,7 +277,7 @@ func beyondFloats(n json.Number) bool {
 
 func spend(nodes *int, n int) error {
 	if *nodes -= n; *nodes < 0 {
-		return invalid(doingFilter, fmt.Sprintf("it has more than %d conditions and values", MaxFilterNodes), "split the query")
+		return fault.Invalid(doingFilter, fmt.Sprintf("it has more than %d conditions and values", MaxFilterNodes), "split the query")
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // filterCases are memories by ID, and what each condition leaves of them.
@@ -215,13 +217,13 @@ func TestFilterNesting(t *testing.T) {
 			t.Errorf("%s, 60 deep: %d, %v", name, n, err)
 		}
 		for _, depth := range []int{100, 10_000, 1_000_000} {
-			if _, err := try(depth); !errors.Is(err, ErrInvalid) || len(err.Error()) > 500 {
+			if _, err := try(depth); !errors.Is(err, fault.ErrInvalid) || len(err.Error()) > 500 {
 				t.Errorf("%s, %d deep: %v", name, depth, err)
 			}
 		}
 	}
 	for _, f := range []Filter{Eq{"n", math.NaN()}, In{"n", []any{1, float32(math.NaN())}}, Or{value(3), Gt{"n", math.NaN()}}, Lte{"n", json.Number("-1e999")}} {
-		if _, err := list(f); !errors.Is(err, ErrInvalid) {
+		if _, err := list(f); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%#v: %v", f, err)
 		}
 	}
@@ -234,7 +236,7 @@ func TestUnknownOperator(t *testing.T) {
 		`tag like w`, `n = 1 and tag like (a)`, `tag ~ w`,
 	} {
 		_, err := ParseFilter([]byte(form))
-		if !errors.Is(err, ErrInvalid) {
+		if !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %v", form, err)
 			continue
 		}

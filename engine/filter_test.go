@@ -16,7 +16,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 const (
@@ -145,7 +147,7 @@ func (r *filterRun) try(f Filter) {
 		forms[name] = read
 	}
 	for name, form := range forms {
-		page, err := r.db.Memories().List(r.Context(), ListQuery{Scope: scope, AllScopes: scope == Scope{}, Filter: form, Limit: MaxLimit})
+		page, err := r.db.Memories().List(r.Context(), ListQuery{Scope: scope, AllScopes: scope == Scope{}, Filter: form, Limit: valid.MaxLimit})
 		if err != nil {
 			r.Fatalf("%s %#v: %v", name, form, err)
 		}
@@ -173,7 +175,7 @@ func (r *filterRun) recalls(f Filter, scope Scope, want []string) {
 	sorted := slices.Sorted(slices.Values(want))
 	for _, p := range []Profile{ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate, ProfileBest} {
 		q := Query{
-			Scope: scope, AllScopes: scope == Scope{}, Text: "common", Embedding: []float32{1, 1}, Filter: f, Limit: MaxLimit, Profile: p, NoTouch: true,
+			Scope: scope, AllScopes: scope == Scope{}, Text: "common", Embedding: []float32{1, 1}, Filter: f, Limit: valid.MaxLimit, Profile: p, NoTouch: true,
 		}
 		whole := hitIDs(mustRecall(r, r.db.Memories(), q))
 		if got := slices.Sorted(slices.Values(whole)); !slices.Equal(got, sorted) {
@@ -618,7 +620,7 @@ func TestFilterValuesOfNamedTypes(t *testing.T) {
 	}
 	for _, f := range []Filter{Gt{"role", RoleUser}, Contains{"text", RoleUser}} {
 		_, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
-		wantError(t, fmt.Sprintf("%#v", f), err, ErrInvalid)
+		wantError(t, fmt.Sprintf("%#v", f), err, fault.ErrInvalid)
 	}
 
 	type name string

@@ -9,6 +9,9 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -175,12 +178,12 @@ func (e *evaluation) looked(c *condition, among *roaring.Bitmap) (*roaring.Bitma
 	if c.field.row == nil {
 		return e.read(l.holdsFor, among)
 	}
-	return e.keep(among, func(r *docRow) (bool, error) { return l.holds(c.field.row(e.tx, r), nil), nil })
+	return e.keep(among, func(r *doctable.Row) (bool, error) { return l.holds(c.field.row(e.tx, r), nil), nil })
 }
 
 // read is the part of a set for whose records a test holds.
 func (e *evaluation) read(t test, among *roaring.Bitmap) (*roaring.Bitmap, error) {
-	return e.keep(among, func(r *docRow) (bool, error) {
+	return e.keep(among, func(r *doctable.Row) (bool, error) {
 		m, err := e.tx.filtered(r)
 		if err != nil {
 			return false, err
@@ -191,9 +194,9 @@ func (e *evaluation) read(t test, among *roaring.Bitmap) (*roaring.Bitmap, error
 }
 
 // filtered reads the memory of a row.
-func (tx *Tx) filtered(r *docRow) (*filtered, error) {
-	rec, err := tx.record(r.version)
-	return &filtered{rec: rec, access: tx.db.accessOf(r.seq)}, err
+func (tx *Tx) filtered(r *doctable.Row) (*filtered, error) {
+	rec, err := tx.record(r.Version)
+	return &filtered{rec: rec, Access: tx.db.accessOf(r.Seq)}, err
 }
 
 // reads tells whether nothing but the records decides any part of a filter.
@@ -232,7 +235,7 @@ func (e *evaluation) parts(parts []Filter, join func([]Filter) Filter) []Filter 
 }
 
 // keep is the part of a set for whose rows a test holds.
-func (e *evaluation) keep(set *roaring.Bitmap, test func(*docRow) (bool, error)) (*roaring.Bitmap, error) {
+func (e *evaluation) keep(set *roaring.Bitmap, test func(*doctable.Row) (bool, error)) (*roaring.Bitmap, error) {
 	var docs []uint32
 	it := set.Iterator()
 	for it.HasNext() {
@@ -240,8 +243,8 @@ func (e *evaluation) keep(set *roaring.Bitmap, test func(*docRow) (bool, error))
 		if e.n++; e.n%cancelEvery == 0 && e.ctx.Err() != nil {
 			return nil, e.ctx.Err()
 		}
-		row := e.tx.db.docs.row(doc)
-		if !row.visible(e.tx.lsn) {
+		row := e.tx.db.docs.Row(doc)
+		if !row.Visible(e.tx.lsn) {
 			continue // there may be nothing left to read of it
 		}
 		ok, err := test(row)
@@ -428,7 +431,7 @@ func (tx *Tx) postingsOf(c *condition) (*roaring.Bitmap, bool, error) {
 			if !isText || name == "" {
 				continue
 			}
-			num, found, err := tx.lookup(nameKey{class, name})
+			num, found, err := tx.lookup(layout.Name{Class: class, Text: name})
 			if err != nil {
 				return nil, false, err
 			}
@@ -451,22 +454,22 @@ func (tx *Tx) postingsOf(c *condition) (*roaring.Bitmap, bool, error) {
 func (tx *Tx) unheard(f field) bool {
 	known := uint32(tx.db.fields.count())
 	if tx.writes != nil {
-		known = tx.next.names[nameField] // with those of this transaction
+		known = tx.next.Names[layout.NameField] // with those of this transaction
 	}
-	return f.of == nil && len(f.path) <= MaxID && known < MaxIndexedPaths
+	return f.of == nil && len(f.path) <= valid.MaxID && known < MaxIndexedPaths
 }
 
 // indexedField is the number of a field in the filter index, 0 for none, and the
 // class of its values where those are interned.
-func (tx *Tx) indexedField(f field) (number uint16, class nameClass) {
+func (tx *Tx) indexedField(f field) (number uint16, class layout.NameClass) {
 	switch f.number {
 	case 0:
 	case fieldUser:
-		return fieldUser, nameUser
+		return fieldUser, layout.NameUser
 	case fieldAgent:
-		return fieldAgent, nameAgent
+		return fieldAgent, layout.NameAgent
 	case fieldRun:
-		return fieldRun, nameRun
+		return fieldRun, layout.NameRun
 	default:
 		return f.number, 0
 	}
@@ -477,7 +480,7 @@ func (tx *Tx) indexedField(f field) (number uint16, class nameClass) {
 		return firstMetadataField + uint16(num), 0
 	}
 	if tx.writes != nil {
-		if num, ok := tx.names[nameKey{nameField, f.path}]; ok {
+		if num, ok := tx.names[layout.Name{Class: layout.NameField, Text: f.path}]; ok {
 			return firstMetadataField + uint16(num), 0
 		}
 	}

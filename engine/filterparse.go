@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // ParseFilter reads a filter from JSON or from its short text.
@@ -25,7 +28,7 @@ import (
 func ParseFilter(b []byte) (Filter, error) {
 	switch t := bytes.TrimSpace(b); {
 	case len(t) == 0:
-		return nil, invalid(doingFilter, "it is empty", "leave it out, or write it as role = user")
+		return nil, fault.Invalid(doingFilter, "it is empty", "leave it out, or write it as role = user")
 	case t[0] != '{':
 		return parseText(string(t))
 	}
@@ -34,7 +37,7 @@ func ParseFilter(b []byte) (Filter, error) {
 		if strings.Contains(err.Error(), "exceeded max depth") { // the decoder's own, far beyond ours
 			return nil, tooDeep()
 		}
-		return nil, invalid(doingFilter, fmt.Sprintf("it is no JSON: %s in %s", err, truncate(string(b))), `write it as {"field":"role","operator":"eq","value":"user"}`)
+		return nil, fault.Invalid(doingFilter, fmt.Sprintf("it is no JSON: %s in %s", err, valid.Short(string(b))), `write it as {"field":"role","operator":"eq","value":"user"}`)
 	}
 	f, err := parseNode(b, 0)
 	if err != nil {
@@ -76,10 +79,10 @@ func parseNode(b []byte, depth int) (Filter, error) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&n); err != nil {
-		return nil, invalid(doingFilter, plainJSON(err), "use field, operator and value, or AND, OR or NOT")
+		return nil, fault.Invalid(doingFilter, plainJSON(err), "use field, operator and value, or AND, OR or NOT")
 	}
 	if key := repeatedKey(b); key != "" {
-		return nil, invalid(doingFilter, fmt.Sprintf("%s is given twice in one object", key), "give it once, or nest AND, OR and NOT")
+		return nil, fault.Invalid(doingFilter, fmt.Sprintf("%s is given twice in one object", key), "give it once, or nest AND, OR and NOT")
 	}
 	forms := 0
 	for _, given := range []bool{n.Field != nil, n.And != nil, n.Or != nil, n.Not != nil} {
@@ -89,7 +92,7 @@ func parseNode(b []byte, depth int) (Filter, error) {
 	}
 	switch {
 	case forms > 1:
-		return nil, invalid(doingFilter, "AND, OR, NOT or a field stand beside each other in one object", "nest them")
+		return nil, fault.Invalid(doingFilter, "AND, OR, NOT or a field stand beside each other in one object", "nest them")
 	case n.And != nil:
 		parts, err := parseNodes(n.And, depth)
 		return And(parts), err
@@ -100,7 +103,7 @@ func parseNode(b []byte, depth int) (Filter, error) {
 		f, err := parseNode(n.Not, depth+1)
 		return Not{f}, err
 	case n.Field == nil:
-		return nil, invalid(doingFilter, "a condition has no field", "name one")
+		return nil, fault.Invalid(doingFilter, "a condition has no field", "name one")
 	}
 	value, err := filterValue(n.Value)
 	if err != nil {
@@ -157,13 +160,13 @@ func parseNodes(raw []json.RawMessage, depth int) ([]Filter, error) {
 
 func filterValue(raw json.RawMessage) (any, error) {
 	if len(raw) == 0 {
-		return nil, invalid(doingFilter, "a condition has no value", "give one")
+		return nil, fault.Invalid(doingFilter, "a condition has no value", "give one")
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		return nil, invalid(doingFilter, err.Error(), "")
+		return nil, fault.Invalid(doingFilter, err.Error(), "")
 	}
 	return v, nil
 }
@@ -187,7 +190,7 @@ func makeCondition(name, operator string, value any) (Filter, error) {
 		return Lte{name, value}, nil
 	case "in", "nin":
 		if !isList {
-			return nil, invalid(doingFilter, fmt.Sprintf("the value of %s is no list", operator), "give a list")
+			return nil, fault.Invalid(doingFilter, fmt.Sprintf("the value of %s is no list", operator), "give a list")
 		}
 		if operator == "nin" {
 			return Nin{name, list}, nil
@@ -197,11 +200,11 @@ func makeCondition(name, operator string, value any) (Filter, error) {
 		return Contains{name, value}, nil
 	case "icontains":
 		if !isString {
-			return nil, invalid(doingFilter, "the value of icontains is no string", "give a string, or use contains")
+			return nil, fault.Invalid(doingFilter, "the value of icontains is no string", "give a string, or use contains")
 		}
 		return IContains{name, str}, nil
 	}
-	return nil, invalid(doingFilter, fmt.Sprintf("unknown operator %q", truncate(operator)), "use one of "+strings.Join(opNames, ", "))
+	return nil, fault.Invalid(doingFilter, fmt.Sprintf("unknown operator %q", valid.Short(operator)), "use one of "+strings.Join(opNames, ", "))
 }
 
 // signs are the operators of the short text that are not words.
@@ -264,7 +267,7 @@ func scanText(s string) ([]textToken, error) {
 			tokens, s = append(tokens, textToken{text: s[:n]}), s[n:]
 		}
 		if len(tokens) > 4*MaxFilterNodes {
-			return nil, invalid(doingFilter, "it is too long", "split the query")
+			return nil, fault.Invalid(doingFilter, "it is too long", "split the query")
 		}
 	}
 	return tokens, nil
@@ -284,7 +287,7 @@ func scanQuoted(s string) (word, rest string, err error) {
 			b.WriteByte(s[i])
 		}
 	}
-	return "", "", invalid(doingFilter, "a quoted string does not end: "+truncate(s), "close the quotes")
+	return "", "", fault.Invalid(doingFilter, "a quoted string does not end: "+valid.Short(s), "close the quotes")
 }
 
 // word takes the next token where it is this word.
@@ -299,9 +302,9 @@ func (p *textParser) word(w string) bool {
 func (p *textParser) unexpected(want string) error {
 	at := "its end"
 	if len(p.tokens) > 0 {
-		at = fmt.Sprintf("%q", truncate(p.tokens[0].text))
+		at = fmt.Sprintf("%q", valid.Short(p.tokens[0].text))
 	}
-	return invalid(doingFilter, fmt.Sprintf("at %s there should be %s", at, want), textHint)
+	return fault.Invalid(doingFilter, fmt.Sprintf("at %s there should be %s", at, want), textHint)
 }
 
 func (p *textParser) or() (Filter, error) {
@@ -382,7 +385,7 @@ func (p *textParser) condition() (Filter, error) {
 	}
 	operator := strings.ToLower(o.text)
 	if negated && operator != "in" {
-		return nil, invalid(doingFilter, fmt.Sprintf("at %q there should be in", truncate(o.text)), "write not before the field")
+		return nil, fault.Invalid(doingFilter, fmt.Sprintf("at %q there should be in", valid.Short(o.text)), "write not before the field")
 	}
 	if sign, ok := signs[operator]; ok {
 		operator = sign

@@ -20,7 +20,11 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 var updateGolden = commandline.Bool("update", false, "write the golden encodings anew")
@@ -37,22 +41,22 @@ type encoding struct {
 	open int
 }
 
-func fixedKeys(t testing.TB) *keyspace {
+func fixedKeys(t testing.TB) *layout.Keys {
 	t.Helper()
 	const seed = 0x0102030405060708
-	cipher, err := newIDCipher(seed)
+	cipher, err := layout.NewIDCipher(seed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ks := &keyspace{seed: seed, cipher: cipher}
-	for _, k := range kinds {
-		ks.gen[k] = firstGeneration(k)
+	ks := &layout.Keys{Seed: seed, Cipher: cipher}
+	for _, k := range layout.Kinds {
+		ks.Gen[k] = layout.FirstGeneration(k)
 	}
 	return ks
 }
 
 // keyByOwner has records and vectors lie as they do in databases of layouts 1 to 3.
-func keyByOwner(ks *keyspace) { ks.gen[kindRecord], ks.gen[kindVector] = 1, 1 }
+func keyByOwner(ks *layout.Keys) { ks.Gen[layout.KindRecord], ks.Gen[layout.KindVector] = 1, 1 }
 
 // decoder makes a decode of one that returns a value and an error.
 func decoder[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
@@ -64,7 +68,7 @@ func parser[T any](parse func([]byte) (T, bool)) func([]byte) (any, error) {
 	return func(b []byte) (any, error) {
 		v, ok := parse(b)
 		if !ok {
-			return nil, corruptKey("tested", b)
+			return nil, layout.BadKey("tested", b)
 		}
 		return v, nil
 	}
@@ -85,66 +89,66 @@ func keyEncodings(t testing.TB) []encoding {
 	t.Helper()
 	ks, old := fixedKeys(t), fixedKeys(t)
 	keyByOwner(old)
-	v := version{owner: 3, seq: 0x0102030405, born: 0xa0b0c0, change: 7}
-	d := dedupKey{owner: 3, class: dedupFact, run: 9, hash: [hashSize]byte{1, 2, 15: 16}}
-	r := &deathRange{lsn: 0xa0b0c0, change: 7}
+	v := layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}
+	d := layout.DedupKey{Owner: 3, Class: layout.DedupFact, Run: 9, Hash: [layout.HashSize]byte{1, 2, 15: 16}}
+	r := &layout.DeathRange{LSN: 0xa0b0c0, Change: 7}
 	return []encoding{
-		{name: "key meta generations", bytes: generationsKey},
-		{name: "key dedup", bytes: ks.dedup(d, v.seq)},
-		{name: "key expiry", bytes: ks.kvExpiry(1767225600123, 3, "cart")},
-		{name: "key forward", bytes: ks.doc(kindForward, 0x10002), value: uint32(0x10002), decode: parser(parseDocKey)},
-		{name: "key history", bytes: ks.history(3, v.seq, 0xa0b0c0, 7), value: pair{0xa0b0c0, 7}, decode: pairs(parseHistoryKey)},
-		{name: "key ID", bytes: ks.id("m1", 3, v.seq), value: pair{3, v.seq}, decode: pairs(parseIDKey)},
-		{name: "key entry", bytes: ks.kv(3, "cart")},
-		{name: "key log", bytes: ks.lsn(kindLog, 0xa0b0c0), value: uint64(0xa0b0c0), decode: parser(parseLSNKey)},
-		{name: "key name user", bytes: ks.name(nameUser, "ada")},
-		{name: "key name agent", bytes: ks.name(nameAgent, "ada")},
-		{name: "key name run", bytes: ks.name(nameRun, "r1")},
-		{name: "key name owner", bytes: ks.name(nameOwner, ownerName(Scope{User: "ada", Agent: "a1"}))},
-		{name: "key name field", bytes: ks.name(nameField, "o.x")},
-		{name: "key name space", bytes: ks.name(nameSpace, defaultSpace)},
-		{name: "key pending", bytes: ks.pending(pendingSpace, 3, v.seq), value: pair{3, v.seq}, decode: parser(func(b []byte) (pair, bool) {
-			_, owner, seq, ok := parsePendingKey(b)
+		{name: "key meta generations", bytes: layout.GenerationsKey},
+		{name: "key dedup", bytes: ks.Dedup(d, v.Seq)},
+		{name: "key expiry", bytes: expiryKey(ks, 1767225600123, 3, "cart")},
+		{name: "key forward", bytes: ks.Doc(layout.KindForward, 0x10002), value: uint32(0x10002), decode: parser(layout.ParseDocKey)},
+		{name: "key history", bytes: ks.History(3, v.Seq, 0xa0b0c0, 7), value: pair{0xa0b0c0, 7}, decode: pairs(layout.ParseHistoryKey)},
+		{name: "key ID", bytes: ks.ID("m1", 3, v.Seq), value: pair{3, v.Seq}, decode: pairs(layout.ParseIDKey)},
+		{name: "key entry", bytes: entryKey(ks, 3, "cart")},
+		{name: "key log", bytes: ks.LSN(layout.KindLog, 0xa0b0c0), value: uint64(0xa0b0c0), decode: parser(layout.ParseLSNKey)},
+		{name: "key name user", bytes: ks.Name(layout.NameUser, "ada")},
+		{name: "key name agent", bytes: ks.Name(layout.NameAgent, "ada")},
+		{name: "key name run", bytes: ks.Name(layout.NameRun, "r1")},
+		{name: "key name owner", bytes: ks.Name(layout.NameOwner, scope.Key(Scope{User: "ada", Agent: "a1"}.Owner()))},
+		{name: "key name field", bytes: ks.Name(layout.NameField, "o.x")},
+		{name: "key name space", bytes: ks.Name(layout.NameSpace, defaultSpace)},
+		{name: "key pending", bytes: ks.Pending(pendingSpace, 3, v.Seq), value: pair{3, v.Seq}, decode: parser(func(b []byte) (pair, bool) {
+			_, owner, seq, ok := layout.ParsePendingKey(b)
 			return pair{uint64(owner), seq}, ok
 		})},
-		{name: "key death range", bytes: ks.deathRange(r)},
-		{name: "key record", bytes: ks.record(v), value: v, decode: parser(parseRecordKey)},
-		{name: "key stats", bytes: ks.stats(3, v.seq), value: pair{3, v.seq}, decode: pairs(parseStatsKey)},
-		{name: "key record by owner", bytes: old.record(v), value: v, decode: parser(parseRecordKey)},
-		{name: "key vector", bytes: ks.vector(2, v), value: v, decode: parser(parseVectorKey)},
-		{name: "key vector by owner", bytes: old.vector(2, v), value: v, decode: parser(parseVectorKey)},
-		{name: "key rows", bytes: ks.rows(0x17002)},
-		{name: "key text", bytes: append(ks.header(kindText, 0), 0, 1, 'h', 0, 0)},
-		{name: "ID of a memory", bytes: []byte(ks.cipher.seal(0x3ffffffffff, 3, v.seq)), value: pair{3, v.seq}, decode: pairs(func(b []byte) (uint32, uint64, bool) { return ks.cipher.open(string(b)) })},
-		{name: "key tombstone", bytes: ks.doc(kindTombstone, 0x10002), value: uint32(0x10002), decode: parser(parseDocKey)},
+		{name: "key death range", bytes: ks.DeathRange(r)},
+		{name: "key record", bytes: ks.Record(v), value: v, decode: parser(layout.ParseRecordKey)},
+		{name: "key stats", bytes: ks.Stats(3, v.Seq), value: pair{3, v.Seq}, decode: pairs(layout.ParseStatsKey)},
+		{name: "key record by owner", bytes: old.Record(v), value: v, decode: parser(layout.ParseRecordKey)},
+		{name: "key vector", bytes: ks.Vector(2, v), value: v, decode: parser(layout.ParseVectorKey)},
+		{name: "key vector by owner", bytes: old.Vector(2, v), value: v, decode: parser(layout.ParseVectorKey)},
+		{name: "key rows", bytes: ks.Rows(0x17002)},
+		{name: "key text", bytes: append(ks.Header(layout.KindText, 0), 0, 1, 'h', 0, 0)},
+		{name: "ID of a memory", bytes: []byte(ks.Cipher.Seal(0x3ffffffffff, 3, v.Seq)), value: pair{3, v.Seq}, decode: pairs(func(b []byte) (uint32, uint64, bool) { return ks.Cipher.Open(string(b)) })},
+		{name: "key tombstone", bytes: ks.Doc(layout.KindTombstone, 0x10002), value: uint32(0x10002), decode: parser(layout.ParseDocKey)},
 	}
 }
 
 // fullRecord has every field set.
-func fullRecord() *record {
-	return &record{
-		id: "m1", scope: Scope{User: "ada", Agent: "a1", Run: "r1"}, role: 1, kind: 3,
-		flags: flagPinned | flagUpdate, source: "web_search", text: "prefers tea – naïve 東京", name: "drinks",
-		aliases: []string{"tea", "beverages"}, metadata: []byte(`{"n":1,"tag":"red"}`),
-		created: 1767225600123, updated: 1767225661000, event: -86400000, expires: 1798761600000,
-		importance: 0.75, confidence: 0.5,
-		vectors: []vectorRef{{space: 1}, {space: 2, born: 0xa0b0c0, change: 7}},
+func fullRecord() *layout.Record {
+	return &layout.Record{
+		ID: "m1", Scope: Scope{User: "ada", Agent: "a1", Run: "r1"}, Role: 1, Kind: 3,
+		Flags: layout.FlagPinned | layout.FlagUpdate, Source: "web_search", Text: "prefers tea – naïve 東京", Name: "drinks",
+		Aliases: []string{"tea", "beverages"}, Metadata: []byte(`{"n":1,"tag":"red"}`),
+		Created: 1767225600123, Updated: 1767225661000, Event: -86400000, Expires: 1798761600000,
+		Importance: 0.75, Confidence: 0.5,
+		Vectors: []layout.VectorRef{{Space: 1}, {Space: 2, Born: 0xa0b0c0, Change: 7}},
 	}
 }
 
 func valueEncodings(t *testing.T) []encoding {
-	full, small := fullRecord(), &record{id: "m2", scope: Scope{Run: "r1"}, text: "x", created: 5, updated: 5, confidence: 1, metadata: []byte{}}
+	full, small := fullRecord(), &layout.Record{ID: "m2", Scope: Scope{Run: "r1"}, Text: "x", Created: 5, Updated: 5, Confidence: 1, Metadata: []byte{}}
 	read, forward := forwardEncoding()
 	entry := Entry{Key: "cart", Owner: Owner{User: "ada", Agent: "a1"}, Value: []byte(`{"tea":2}`), Version: 3, UpdatedAt: fromMillis(1767225600123), ExpiresAt: fromMillis(1767225660000)}
 	return append(rangeEncodings(t), []encoding{
-		{name: "record", bytes: full.encode(nil), value: full, decode: decoder(decodeRecord), open: len(full.text)},
-		{name: "record, smallest", bytes: small.encode(nil), value: withoutMetadata(small), decode: decoder(decodeRecord), open: 1},
+		{name: "record", bytes: full.Append(nil), value: full, decode: decoder(layout.DecodeRecord), open: len(full.Text)},
+		{name: "record, smallest", bytes: small.Append(nil), value: withoutMetadata(small), decode: decoder(layout.DecodeRecord), open: 1},
 		{name: "forward record", bytes: forward, value: read, decode: decoder(decodeForward)},
 		rowsEncoding(),
-		{name: "death", bytes: death{at: 1767225600123, born: 0xa0b0c0, change: 7}.encode(), value: death{1767225600123, 0xa0b0c0, 7}, decode: decoder(decodeDeath)},
-		{name: "stats", bytes: access{count: 300, last: 1767225600123}.encode(), value: access{300, 1767225600123}, decode: decoder(decodeAccess)},
+		{name: "death", bytes: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}.Encode(), value: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}, decode: decoder(layout.DecodeDeath)},
+		{name: "stats", bytes: layout.Access{Count: 300, Last: 1767225600123}.Encode(), value: layout.Access{Count: 300, Last: 1767225600123}, decode: decoder(layout.DecodeAccess)},
 		{name: "entry", bytes: entry.encode(), value: entry, decode: decoder(func(b []byte) (Entry, error) { return decodeEntry("cart", b) }), open: len(entry.Value)},
-		{name: "generations", bytes: fixedKeys(t).encodeGenerations()},
+		{name: "generations", bytes: fixedKeys(t).EncodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},
 		nameEncoding(), spaceEncoding(), logEncoding(), snapshotEncoding(), holderEncoding(),
 		tombstoneEncoding(false), tombstoneEncoding(true),
@@ -155,16 +159,16 @@ func valueEncodings(t *testing.T) []encoding {
 func forwardEncoding() (*forwardRecord, []byte) {
 	full := fullRecord()
 	forward := &pendingVersion{
-		version: version{owner: 3, seq: 0x0102030405, born: 0xa0b0c0, change: 7}, run: 9, rec: full,
+		Version: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}, run: 9, rec: full,
 		idx: invindex.Doc{
 			Terms: []invindex.Term{{Text: "prefer", Freq: 1}, {Text: "tea", Freq: 300}}, Length: 301,
 			Values: []invindex.Value{{Field: fieldUser, Key: numberValue(1)}, {Field: firstMetadataField + 2, Key: "sred"}},
 		},
 	}
-	read := &forwardRecord{
-		version: forward.version, run: 9, created: full.created, expires: full.expires,
-		importance: full.importance, confidence: full.confidence, vectors: full.vectors, idx: forward.idx,
-	}
+	read := &forwardRecord{Row: layout.Row{
+		Version: forward.Version, Run: 9, Created: full.Created, Expires: full.Expires,
+		Importance: full.Importance, Confidence: full.Confidence, Vectors: full.Vectors,
+	}, idx: forward.idx}
 	return read, forward.appendForward(nil)
 }
 
@@ -172,21 +176,20 @@ func forwardEncoding() (*forwardRecord, []byte) {
 // like the one before it.
 func rowsEncoding() encoding {
 	read, _ := forwardEncoding()
-	read.idx = invindex.Doc{}
-	like := *read
-	like.seq, like.change, like.created, like.vectors = read.seq+1, read.change+1, read.created-5, nil
-	p := &rowPage{}
-	p.add(0x17002, read)
-	p.add(0x17009, &like)
-	return encoding{name: "rows", bytes: p.encode(), value: p, decode: decoder(func(b []byte) (*rowPage, error) {
-		return decodeRows(0x17000, b)
+	like := read.Row
+	like.Seq, like.Change, like.Created, like.Vectors = read.Seq+1, read.Change+1, read.Created-5, nil
+	p := &layout.RowPage{}
+	p.Add(0x17002, &read.Row)
+	p.Add(0x17009, &like)
+	return encoding{name: "rows", bytes: p.Encode(), value: p, decode: decoder(func(b []byte) (*layout.RowPage, error) {
+		return layout.DecodeRows(0x17000, b)
 	})}
 }
 
 // withoutMetadata is the record as it is read: what is empty is nil.
-func withoutMetadata(r *record) *record {
+func withoutMetadata(r *layout.Record) *layout.Record {
 	c := *r
-	c.metadata = nil
+	c.Metadata = nil
 	return &c
 }
 
@@ -203,24 +206,24 @@ type rangeRead struct {
 func rangeEncodings(t *testing.T) []encoding {
 	ks := fixedKeys(t)
 	var all []encoding
-	for _, d := range []deathRange{
-		{lsn: 0xa0b0c0, change: 7, scope: Scope{User: "ada", Run: "r1"}, at: 1767225600123},
-		{lsn: 0xa0b0c0, change: 7, scope: Scope{User: "ada"}, at: 1767225600123, listed: true, docs: roaring.BitmapOf(1, 2, 70000, 70002)},
+	for _, d := range []layout.DeathRange{
+		{LSN: 0xa0b0c0, Change: 7, Scope: Scope{User: "ada", Run: "r1"}, At: 1767225600123},
+		{LSN: 0xa0b0c0, Change: 7, Scope: Scope{User: "ada"}, At: 1767225600123, Listed: true, Docs: roaring.BitmapOf(1, 2, 70000, 70002)},
 	} {
 		e := encoding{name: "death range"}
-		want := rangeRead{d.lsn, d.change, d.scope, d.at, d.listed, ""}
-		if d.listed {
-			e.name, want.docs = "death range, filtered", fmt.Sprint(d.docs.ToArray())
+		want := rangeRead{d.LSN, d.Change, d.Scope, d.At, d.Listed, ""}
+		if d.Listed {
+			e.name, want.docs = "death range, filtered", fmt.Sprint(d.Docs.ToArray())
 		}
 		var err error
-		if e.bytes, err = d.encode(); err != nil {
+		if e.bytes, err = d.Encode(); err != nil {
 			t.Fatal(err)
 		}
 		e.value, e.decode = want, decoder(func(b []byte) (rangeRead, error) {
-			d, err := decodeRange(ks, ks.deathRange(&d), b)
-			r := rangeRead{d.lsn, d.change, d.scope, d.at, d.listed, ""}
-			if d.docs != nil {
-				r.docs = fmt.Sprint(d.docs.ToArray())
+			d, err := layout.DecodeRange(ks, ks.DeathRange(&d), b)
+			r := rangeRead{d.LSN, d.Change, d.Scope, d.At, d.Listed, ""}
+			if d.Docs != nil {
+				r.docs = fmt.Sprint(d.Docs.ToArray())
 			}
 			return r, err
 		})
@@ -235,8 +238,8 @@ type nameRead struct {
 }
 
 func nameEncoding() encoding {
-	return encoding{name: "name", bytes: encodeName(300, "ada", nil), value: nameRead{300, "ada"}, decode: decoder(func(b []byte) (nameRead, error) {
-		num, name, _, err := decodeName(b)
+	return encoding{name: "name", bytes: layout.EncodeName(300, "ada", nil), value: nameRead{300, "ada"}, decode: decoder(func(b []byte) (nameRead, error) {
+		num, name, _, err := layout.DecodeName(b)
 		return nameRead{num, name}, err
 	})}
 }
@@ -249,8 +252,8 @@ type spaceRead struct {
 
 func spaceEncoding() encoding {
 	s := &space{num: 2, name: "image", dim: 768, model: "clip"}
-	return encoding{name: "space", bytes: encodeName(uint32(s.num), s.name, s.encode()), value: spaceRead{2, "image", "clip", 768}, decode: decoder(func(b []byte) (spaceRead, error) {
-		num, name, extra, err := decodeName(b)
+	return encoding{name: "space", bytes: layout.EncodeName(uint32(s.num), s.name, s.encode()), value: spaceRead{2, "image", "clip", 768}, decode: decoder(func(b []byte) (spaceRead, error) {
+		num, name, extra, err := layout.DecodeName(b)
 		if err != nil {
 			return spaceRead{}, err
 		}
@@ -268,8 +271,8 @@ type tombstoneRead struct {
 }
 
 func tombstoneEncoding(cleared bool) encoding {
-	e := encoding{name: "tombstone", bytes: encodeTombstone(0xa0b0c0, cleared), value: tombstoneRead{0xa0b0c0, cleared}, decode: decoder(func(b []byte) (tombstoneRead, error) {
-		lsn, cleared, err := decodeTombstone(b)
+	e := encoding{name: "tombstone", bytes: layout.EncodeTombstone(0xa0b0c0, cleared), value: tombstoneRead{0xa0b0c0, cleared}, decode: decoder(func(b []byte) (tombstoneRead, error) {
+		lsn, cleared, err := layout.DecodeTombstone(b)
 		return tombstoneRead{lsn, cleared}, err
 	})}
 	if cleared {
@@ -284,18 +287,18 @@ func snapshotEncoding() encoding {
 }
 
 func holderEncoding() encoding {
-	return encoding{name: "vector snapshot, slot", bytes: appendHolder(nil, version{owner: 3, seq: 0x0102030405, born: 0xa0b0c0, change: 7})}
+	return encoding{name: "vector snapshot, slot", bytes: appendHolder(nil, layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7})}
 }
 
 // logEncoding has each operation on memories in it. Only the head is decoded.
 func logEncoding() encoding {
-	next := counters{seq: 300, doc: 0x10002, names: [nameClasses]uint32{0, 1, 2, 3, 4, 5, 6}}
+	next := layout.Counters{Seq: 300, Doc: 0x10002, Names: [layout.NameClasses]uint32{0, 1, 2, 3, 4, 5, 6}}
 	tx := &Tx{now: 1767225600123, writes: &writes{next: next, changes: 3}}
-	old := version{owner: 3, seq: 5, born: 0xa0b0c0, change: 7}
-	tx.logVersioned(logAdd, version{owner: 3, seq: 300, born: 0xa0b0c1}, nil)
-	tx.logVersioned(logUpdate, version{owner: 3, seq: 5, born: 0xa0b0c1, change: 1}, &old)
-	tx.logVersioned(logDelete, old, &old)
-	return encoding{name: "log record", bytes: tx.logRecord(), value: next, decode: decoder(decodeLogHead), open: len(tx.log) + 1}
+	old := layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c0, Change: 7}
+	tx.logVersioned(layout.LogAdd, layout.Version{Owner: 3, Seq: 300, Born: 0xa0b0c1}, nil)
+	tx.logVersioned(layout.LogUpdate, layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c1, Change: 1}, &old)
+	tx.logVersioned(layout.LogDelete, old, &old)
+	return encoding{name: "log record", bytes: tx.logRecord(), value: next, decode: decoder(layout.DecodeLogHead), open: len(tx.log) + 1}
 }
 
 // TestGoldenEncodings holds every encoding of the layout to the bytes that released
@@ -328,7 +331,7 @@ func TestGoldenEncodings(t *testing.T) {
 	for name := range golden {
 		t.Errorf("%s: in %s, and not tested", name, path)
 	}
-	for _, k := range kinds {
+	for _, k := range layout.Kinds {
 		if !slices.ContainsFunc(all, func(e encoding) bool { return strings.HasPrefix(e.name, "key") && e.bytes[0] == k }) {
 			t.Errorf("no key of kind %c is tested", k)
 		}
@@ -349,7 +352,7 @@ func TestTruncatedEncodings(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s cut to %d of %d bytes, within its open end: %v", e.name, n, len(e.bytes), err)
 				}
-			case !errors.Is(err, ErrCorrupt):
+			case !errors.Is(err, fault.ErrCorrupt):
 				t.Errorf("%s cut to %d of %d bytes: %+v, %v", e.name, n, len(e.bytes), got, err)
 			}
 		}
@@ -365,7 +368,7 @@ func TestUnknownVersions(t *testing.T) {
 		}
 		b := slices.Clone(e.bytes)
 		b[0]++
-		if _, err := e.decode(b); !errors.Is(err, ErrCorrupt) {
+		if _, err := e.decode(b); !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s of version %d: %v", e.name, b[0], err)
 		}
 	}
@@ -375,8 +378,8 @@ func TestUnknownVersions(t *testing.T) {
 // merely is damaged does not.
 func TestNewerRows(t *testing.T) {
 	e := rowsEncoding()
-	for version, kind := range map[byte]error{0: ErrCorrupt, rowsVersion + 1: ErrNewerLayout} {
-		b := slices.Clone(e.bytes[:len(e.bytes)-checksum])
+	for version, kind := range map[byte]error{0: fault.ErrCorrupt, layout.RowsVersion + 1: fault.ErrNewerLayout} {
+		b := slices.Clone(e.bytes[:len(e.bytes)-layout.Checksum])
 		b[0] = version
 		b = binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
 		_, err := e.decode(b)
@@ -432,21 +435,21 @@ func readGolden(t *testing.T, path string) map[string][]byte {
 // FuzzDecodeRecord: any bytes are a record or an error, and a record that was read
 // is written so that it reads the same.
 func FuzzDecodeRecord(f *testing.F) {
-	f.Add(fullRecord().encode(nil))
-	f.Add((&record{id: "a", scope: Scope{User: "u"}}).encode(nil))
+	f.Add(fullRecord().Append(nil))
+	f.Add((&layout.Record{ID: "a", Scope: Scope{User: "u"}}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := decodeRecord(b)
+		r, err := layout.DecodeRecord(b)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, fault.ErrCorrupt) {
 				t.Errorf("error %v", err)
 			}
 			return
 		}
-		again, err := decodeRecord(r.encode(nil))
-		if err != nil || !bytes.Equal(again.encode(nil), r.encode(nil)) {
+		again, err := layout.DecodeRecord(r.Append(nil))
+		if err != nil || !bytes.Equal(again.Append(nil), r.Append(nil)) {
 			t.Errorf("%+v is read back as %+v, %v", r, again, err)
 		}
-		if _, err := r.memory(1); err != nil && !errors.Is(err, ErrCorrupt) {
+		if _, err := memoryOf(r, 1); err != nil && !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -460,13 +463,13 @@ func FuzzDecodeForward(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := decodeForward(b)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, fault.ErrCorrupt) {
 				t.Errorf("error %v", err)
 			}
 			return
 		}
-		p := &pendingVersion{version: r.version, run: r.run, idx: r.idx, rec: &record{
-			created: r.created, expires: r.expires, importance: r.importance, confidence: r.confidence, vectors: r.vectors,
+		p := &pendingVersion{Version: r.Version, run: r.Run, idx: r.idx, rec: &layout.Record{
+			Created: r.Created, Expires: r.Expires, Importance: r.Importance, Confidence: r.Confidence, Vectors: r.Vectors,
 		}}
 		again, err := decodeForward(p.appendForward(nil))
 		if err != nil {
@@ -489,20 +492,20 @@ func FuzzStatsMerger(f *testing.F) {
 	f.Add([]byte{255, 0, 255, 0, 128, 7, 200, 3})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var operands [][]byte // oldest first
-		want := access{}
+		want := layout.Access{}
 		for i := 0; i+1 < len(b); i += 2 {
-			a := access{count: uint64(b[i]), last: int64(b[i+1])<<32 - 1<<36}
-			operands = append(operands, a.encode())
+			a := layout.Access{Count: uint64(b[i]), Last: int64(b[i+1])<<32 - 1<<36}
+			operands = append(operands, a.Encode())
 			if i == 0 {
 				want = a
 			} else {
-				want = want.fold(a)
+				want = want.Fold(a)
 			}
 		}
 		if len(operands) == 0 {
 			return
 		}
-		got, err := decodeAccess(mergeAll(t, operands, b))
+		got, err := layout.DecodeAccess(mergeAll(t, operands, b))
 		if err != nil || got != want {
 			t.Errorf("%v operands merge to %+v, %v; want %+v", len(operands), got, err, want)
 		}
@@ -525,7 +528,7 @@ func mergeAll(t *testing.T, operands [][]byte, choices []byte) []byte {
 		from := choose(len(operands) - 1)
 		to := from + 2 + choose(len(operands)-from-1)
 		at := from + choose(to-from)
-		m, err := statsMerger.Merge(nil, operands[at])
+		m, err := layout.StatsMerger.Merge(nil, operands[at])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -552,9 +555,9 @@ func mergeAll(t *testing.T, operands [][]byte, choices []byte) []byte {
 
 // TestStatsMergerKeepsDamage: an operand that cannot be read is not merged away.
 func TestStatsMergerKeepsDamage(t *testing.T) {
-	good, bad := access{1, time.Now().UnixMilli()}.encode(), []byte{99, 1, 2}
+	good, bad := layout.Access{Count: 1, Last: time.Now().UnixMilli()}.Encode(), []byte{99, 1, 2}
 	for _, operands := range [][][]byte{{good, bad}, {bad, good}, {good, bad, good}} {
-		if _, err := decodeAccess(mergeAll(t, operands, nil)); !errors.Is(err, ErrCorrupt) {
+		if _, err := layout.DecodeAccess(mergeAll(t, operands, nil)); !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%x: %v", operands, err)
 		}
 	}

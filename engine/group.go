@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"sync"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // storeQueue gathers stores of single memories that wait for the writer lock:
@@ -136,7 +138,7 @@ func (db *DB) commitGroup(group []*storeCall) {
 	defer func() {
 		for _, c := range group { // after a panic: nobody else would tell them
 			if !c.over {
-				c.finish(0, &Error{Kind: ErrFailed, What: doingStore, Why: "the store panicked in another call", Do: "try again"})
+				c.finish(0, &fault.Error{Kind: fault.ErrFailed, What: doingStore, Why: "the store panicked in another call", Do: "try again"})
 			}
 		}
 	}()

@@ -12,7 +12,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // queueStores holds the writer lock while the calls come, so that they are
@@ -57,7 +59,7 @@ func TestGroup(t *testing.T) {
 		want func(o outcome) bool
 	}
 	isNew := func(o outcome) bool { return o.err == nil && o.stored[0].Stored }
-	exists := func(o outcome) bool { return errors.Is(o.err, ErrExists) }
+	exists := func(o outcome) bool { return errors.Is(o.err, fault.ErrExists) }
 	calls := []call{
 		{[]Memory{{Scope: ada, Text: "tea"}}, nil, isNew},
 		{[]Memory{{Scope: ada, Text: "tea"}}, nil, func(o outcome) bool { return o.err == nil && o.stored[0].Deduplicated }},
@@ -90,7 +92,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("%d commits, want %d", got, commits)
 	}
 	mustCheck(t, db, memories)
-	lower, upper := db.keys.lsn(kindLog, before+1), db.keys.lsn(kindLog, before+commits+1)
+	lower, upper := db.keys.LSN(layout.KindLog, before+1), db.keys.LSN(layout.KindLog, before+commits+1)
 	records := 0
 	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { records++; return nil }); err != nil || records != commits {
 		t.Errorf("%d log records, %v; want %d", records, err, commits)
@@ -115,17 +117,17 @@ func TestGroupThatBreaks(t *testing.T) {
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	free := db.next.doc
-	db.next.doc = MaxMemories // no document number is left
+	free := db.next.Doc
+	db.next.Doc = MaxMemories // no document number is left
 	if fits := db.tryGroup(calls); fits != 1 {
 		t.Errorf("of a group that broke with the first call %d are to be tried together", fits)
 	}
 	db.commitGroup(calls[:2])
-	db.next.doc = free
+	db.next.Doc = free
 	db.commitGroup(calls[2:])
 	db.unlock()
 	for i, c := range calls {
-		if full := errors.Is(c.err, ErrFull); !c.over || full != (i < 2) || c.results[0].Stored == full {
+		if full := errors.Is(c.err, fault.ErrFull); !c.over || full != (i < 2) || c.results[0].Stored == full {
 			t.Errorf("call %d: %+v, %v", i, c.results, c.err)
 		}
 	}
@@ -211,8 +213,8 @@ func TestWrittenIsFilled(t *testing.T) {
 		ready = db.written.ready
 		db.written.mu.Unlock()
 	}
-	for _, kind := range []byte{kindDedup, kindID} {
-		lower, upper := db.keys.span(kind)
+	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
+		lower, upper := db.keys.Span(kind)
 		keys := 0
 		err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 			keys++

@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // testClock is a clock that only the test moves.
@@ -65,7 +67,7 @@ func mustStore(t testing.TB, m Memories, mem Memory) Stored {
 
 func mustList(t testing.TB, m Memories, s Scope) []Memory {
 	t.Helper()
-	page, err := m.List(context.Background(), ListQuery{Scope: s, Limit: MaxLimit})
+	page, err := m.List(context.Background(), ListQuery{Scope: s, Limit: valid.MaxLimit})
 	if err != nil || page.Next != "" {
 		t.Fatalf("list %+v: next %q, %v", s, page.Next, err)
 	}
@@ -141,7 +143,7 @@ func wantError(t testing.TB, what string, err, kind error) {
 func countKeys(t testing.TB, db *DB, kind byte) int {
 	t.Helper()
 	n := 0
-	lower, upper := db.keys.span(kind)
+	lower, upper := db.keys.Span(kind)
 	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { n++; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func countKeys(t testing.TB, db *DB, kind byte) int {
 func waitCleaned(t testing.TB, db *DB) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		ranges, tombstones := countKeys(t, db, kindRange), countKeys(t, db, kindTombstone)
+		ranges, tombstones := countKeys(t, db, layout.KindRange), countKeys(t, db, layout.KindTombstone)
 		if ranges+tombstones == 0 {
 			return
 		}

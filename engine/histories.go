@@ -9,6 +9,9 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // HistoryQuery selects the memories that Histories tells of.
@@ -28,7 +31,7 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 	return func(yield func([]HistoryEntry, error) bool) {
 		var err error
 		if !q.AllScopes || q.Scope != (Scope{}) {
-			err = q.check(doingHistories)
+			err = scope.Check(doingHistories, q.Scope)
 		}
 		if err == nil {
 			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, q.Scope, yield) })
@@ -86,20 +89,20 @@ func (tx *Tx) changed(ctx context.Context) ([]home, error) {
 		}
 		at, versions, updated = p, 0, false
 	}
-	lower, upper := tx.db.keys.span(kindRecord)
+	lower, upper := tx.db.keys.Span(layout.KindRecord)
 	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
-		v, ok := parseRecordKey(key)
+		v, ok := layout.ParseRecordKey(key)
 		if !ok {
-			return corruptKey("record", key)
+			return layout.BadKey("record", key)
 		}
 		if n++; n%scanCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if p := (home{v.seq, v.owner}); p != at {
+		if p := (home{v.Seq, v.Owner}); p != at {
 			next(p)
 		}
 		versions++
-		updated = updated || recordFlags(value)&flagUpdate != 0
+		updated = updated || recordFlags(value)&layout.FlagUpdate != 0
 		return nil
 	})
 	next(home{})

@@ -8,48 +8,25 @@ import (
 	"github.com/google/uuid"
 	"github.com/zeebo/xxh3"
 
-	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // The adds and updates of a memory are its versions, which stay; only a death
 // needs an entry of its own.
-
-// historyVersion is the first byte of a history entry.
-const historyVersion = 1
-
-// death is the entry of a delete.
-type death struct {
-	at     int64
-	born   uint64 // with change: the version that died
-	change uint32
-}
-
-func (d death) encode() []byte {
-	b := []byte{historyVersion}
-	b = binary.AppendVarint(b, d.at)
-	b = binary.AppendUvarint(b, d.born)
-	return binary.AppendUvarint(b, uint64(d.change))
-}
-
-func decodeDeath(b []byte) (death, error) {
-	r := codec.NewReader(b)
-	v := r.Byte()
-	d := death{r.Varint(), r.Uvarint(), r.Uint32()}
-	if r.Err() != nil || v != historyVersion {
-		return death{}, &Error{Kind: ErrCorrupt, What: "read a history entry", Cause: r.Err()}
-	}
-	return d, nil
-}
 
 // History lists what happened to the memories that have or had this ID, oldest
 // first; it stays readable after a delete. An empty scope finds the ID in any
 // owner; ErrNotFound where there never was one, ErrAmbiguous where there are
 // several owners.
 func (m Memories) History(ctx context.Context, s Scope, id string) (entries []HistoryEntry, err error) {
-	doing := fmt.Sprintf("read the history of memory %q", truncate(id))
+	doing := fmt.Sprintf("read the history of memory %q", valid.Short(id))
 	if s != (Scope{}) {
-		if err := s.check(doing); err != nil {
+		if err := scope.Check(doing, s); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +52,7 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 	case err != nil:
 		return nil, storeError(doing, err)
 	case len(owners) == 0:
-		return nil, &Error{Kind: ErrNotFound, What: doing, Why: "there was never one in this scope", Do: "check the ID and the scope"}
+		return nil, &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there was never one in this scope", Do: "check the ID and the scope"}
 	case len(owners) > 1:
 		return nil, ambiguous(doing, len(owners))
 	}
@@ -86,27 +63,27 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 // they are within a scope. An empty ID is any.
 func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
 	var entries []HistoryEntry
-	var last *record
-	prefix := tx.db.keys.records(owner, seq)
-	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, value []byte) error {
-		v, ok := parseRecordKey(key)
+	var last *layout.Record
+	prefix := tx.db.keys.Records(owner, seq)
+	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+		v, ok := layout.ParseRecordKey(key)
 		if !ok {
-			return corruptKey("record", key)
+			return layout.BadKey("record", key)
 		}
-		rec, err := decodeRecord(value)
-		if err != nil || id != "" && rec.id != id || !s.contains(rec.scope) || rec.flags&flagEmbedded != 0 {
+		rec, err := layout.DecodeRecord(value)
+		if err != nil || id != "" && rec.ID != id || !scope.Contains(s, rec.Scope) || rec.Flags&layout.FlagEmbedded != 0 {
 			return err
 		}
-		e := tx.entry(rec, v.seq, v.born, v.change, EventAdd, rec.updated)
-		if rec.flags&flagUpdate != 0 {
+		e := tx.entry(rec, v.Seq, v.Born, v.Change, EventAdd, rec.Updated)
+		if rec.Flags&layout.FlagUpdate != 0 {
 			e.Event = EventUpdate
 		} else {
-			e.Time = fromMillis(rec.created)
+			e.Time = fromMillis(rec.Created)
 		}
 		if last != nil {
-			e.OldText = &last.text
+			e.OldText = &last.Text
 		}
-		e.NewText = &rec.text
+		e.NewText = &rec.Text
 		entries, last = append(entries, e), rec
 		return nil
 	})
@@ -117,21 +94,21 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 	if err != nil || died == nil {
 		return entries, err
 	}
-	e := tx.entry(last, seq, lsn, change, EventDelete, died.at)
-	e.OldText, e.IsDeleted = &last.text, true
+	e := tx.entry(last, seq, lsn, change, EventDelete, died.At)
+	e.OldText, e.IsDeleted = &last.Text, true
 	return append(entries, e), nil
 }
 
 // deathOf is the death of a memory, nil while it lives. One that a death range
 // brought has an entry only once it was cleaned up; until then the range tells.
-func (tx *Tx) deathOf(owner uint32, seq uint64) (d *death, lsn uint64, change uint32, err error) {
-	prefix := tx.db.keys.histories(owner, seq)
-	err = kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, value []byte) error {
+func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, change uint32, err error) {
+	prefix := tx.db.keys.Histories(owner, seq)
+	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		var ok bool
-		if lsn, change, ok = parseHistoryKey(key); !ok {
-			return corruptKey("history", key)
+		if lsn, change, ok = layout.ParseHistoryKey(key); !ok {
+			return layout.BadKey("history", key)
 		}
-		read, err := decodeDeath(value)
+		read, err := layout.DecodeDeath(value)
 		d = &read
 		return err
 	})
@@ -144,9 +121,9 @@ func (tx *Tx) deathOf(owner uint32, seq uint64) (d *death, lsn uint64, change ui
 	return tx.rangeDeath(seq)
 }
 
-func (tx *Tx) entry(r *record, seq, lsn uint64, change uint32, e Event, at int64) HistoryEntry {
+func (tx *Tx) entry(r *layout.Record, seq, lsn uint64, change uint32, e Event, at int64) HistoryEntry {
 	return HistoryEntry{
-		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.id, Seq: seq, Scope: r.scope,
+		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.ID, Seq: seq, Scope: r.Scope,
 		Event: e, Time: fromMillis(at), LSN: lsn,
 	}
 }
@@ -163,15 +140,9 @@ func (db *DB) entryID(seq, lsn uint64, change uint32) string {
 	return u.String()
 }
 
-// contains tells whether every field that the scope gives is that of t.
-func (s Scope) contains(t Scope) bool {
-	return (s.User == "" || s.User == t.User) && (s.Agent == "" || s.Agent == t.Agent) &&
-		(s.Run == "" || s.Run == t.Run)
-}
-
 func ambiguous(doing string, owners int) error {
-	return &Error{
-		Kind: ErrAmbiguous, What: doing, Why: fmt.Sprintf("%d owners have a memory with this ID", owners),
+	return &fault.Error{
+		Kind: fault.ErrAmbiguous, What: doing, Why: fmt.Sprintf("%d owners have a memory with this ID", owners),
 		Do: "give the user and the agent",
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // line is an entry of a history without its identity, for comparison.
@@ -139,13 +141,13 @@ func TestHistoryScopes(t *testing.T) {
 		want error
 		text string
 	}{
-		{Scope{}, ErrAmbiguous, ""},
-		{Scope{User: "ada"}, ErrAmbiguous, ""},
+		{Scope{}, fault.ErrAmbiguous, ""},
+		{Scope{User: "ada"}, fault.ErrAmbiguous, ""},
 		{Scope{User: "bob"}, nil, "of {User:bob Agent: Run:}"},
 		{Scope{Run: "r1"}, nil, "of {User:ada Agent:a1 Run:r1}"},
 		{Scope{Agent: "a1"}, nil, "of {User:ada Agent:a1 Run:r1}"},
-		{Scope{User: "bob", Run: "r1"}, ErrNotFound, ""},
-		{Scope{User: "carol"}, ErrNotFound, ""},
+		{Scope{User: "bob", Run: "r1"}, fault.ErrNotFound, ""},
+		{Scope{User: "carol"}, fault.ErrNotFound, ""},
 	} {
 		h, err := db.Memories().History(ctx, c.in, "one")
 		if c.want != nil || err != nil {
@@ -157,5 +159,5 @@ func TestHistoryScopes(t *testing.T) {
 		}
 	}
 	_, err := db.Memories().History(ctx, Scope{}, "never stored")
-	wantError(t, "an ID that never was", err, ErrNotFound)
+	wantError(t, "an ID that never was", err, fault.ErrNotFound)
 }

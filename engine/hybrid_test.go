@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // TestHybridEqualsBruteForce compares the hybrid ranking with seed A's formula,
@@ -124,7 +126,7 @@ func bruteForce(t *testing.T, db *DB, a *analysis.Analyzer, q *Query, ids []stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !q.contains(m.Scope) {
+		if !scope.Contains(q.Scope, m.Scope) {
 			continue
 		}
 		found := 0

@@ -12,11 +12,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
-func testCipher(t *testing.T, seed uint64) idCipher {
+func testCipher(t *testing.T, seed uint64) layout.IDCipher {
 	t.Helper()
-	c, err := newIDCipher(seed)
+	c, err := layout.NewIDCipher(seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,24 +34,24 @@ func TestIDs(t *testing.T) {
 	c, other := testCipher(t, 7), testCipher(t, 8)
 	seen := map[string]bool{}
 	for i := range 20_000 {
-		owner, seq, random := rng.Uint32(), rng.Uint64N(1<<seqBits), rng.Uint64()
+		owner, seq, random := rng.Uint32(), rng.Uint64N(1<<layout.SeqBits), rng.Uint64()
 		switch i % 4 {
 		case 0:
 			owner, seq = 1, uint64(i)
 		case 1:
-			owner, seq, random = math.MaxUint32, 1<<seqBits-1, math.MaxUint64>>(i%3)
+			owner, seq, random = math.MaxUint32, 1<<layout.SeqBits-1, math.MaxUint64>>(i%3)
 		case 2:
 			owner, seq = 0, 0
 		}
-		id := c.seal(random, owner, seq)
+		id := c.Seal(random, owner, seq)
 		u, err := uuid.Parse(id)
-		if err != nil || u.Version() != idVersion || u.Variant() != uuid.RFC4122 || u.String() != id {
-			t.Fatalf("%q is no UUID of version %d: %v", id, idVersion, err)
+		if err != nil || u.Version() != layout.IDVersion || u.Variant() != uuid.RFC4122 || u.String() != id {
+			t.Fatalf("%q is no UUID of version %d: %v", id, layout.IDVersion, err)
 		}
-		if o, s, ok := c.open(id); !ok || o != owner || s != seq {
+		if o, s, ok := c.Open(id); !ok || o != owner || s != seq {
 			t.Fatalf("%q of %d, %d is read as %d, %d, %t (seed %d)", id, owner, seq, o, s, ok, seed)
 		}
-		if other.says(id, owner, seq) {
+		if other.Says(id, owner, seq) {
 			t.Fatalf("%q is read with another seed (seed %d)", id, seed)
 		}
 		if seen[id] && i%4 != 1 {
@@ -56,12 +59,12 @@ func TestIDs(t *testing.T) {
 		}
 		seen[id] = true
 	}
-	id := c.seal(5, 3, 0x0102030405)
+	id := c.Seal(5, 3, 0x0102030405)
 	for _, wrong := range []string{
 		"", "m1", strings.ToUpper(id) + "0", id[1:], "{" + id[:34] + "}", strings.ReplaceAll(id, "-", ""),
 		id[:14] + "8" + id[15:], id[:19] + "0" + id[20:], strings.Repeat("x", 36), strings.Repeat("-", 36),
 	} {
-		if o, s, ok := c.open(wrong); ok {
+		if o, s, ok := c.Open(wrong); ok {
 			t.Errorf("%q is read as %d, %d", wrong, o, s)
 		}
 	}
@@ -69,15 +72,15 @@ func TestIDs(t *testing.T) {
 
 // FuzzOpenID: whatever is read as an ID is the ID of what was read.
 func FuzzOpenID(f *testing.F) {
-	c, err := newIDCipher(7)
+	c, err := layout.NewIDCipher(7)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(c.seal(5, 3, 4))
+	f.Add(c.Seal(5, 3, 4))
 	f.Add("m1")
 	f.Fuzz(func(t *testing.T, id string) {
-		owner, seq, ok := c.open(id)
-		if ok && (seq >= 1<<seqBits || !c.says(strings.ToUpper(id), owner, seq)) {
+		owner, seq, ok := c.Open(id)
+		if ok && (seq >= 1<<layout.SeqBits || !c.Says(strings.ToUpper(id), owner, seq)) {
 			t.Fatalf("%q is read as %d, %d", id, owner, seq)
 		}
 	})
@@ -104,12 +107,12 @@ func TestGivenIDs(t *testing.T) {
 	ctx, ada, bob := t.Context(), Scope{User: "ada"}, Scope{User: "bob"}
 	first := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "likes tea"}).ID
 	second := mustStore(t, db.Memories(), Memory{Scope: bob, Text: "likes tea"}).ID
-	if first == second || !db.keys.cipher.says(second, 2, 2) {
+	if first == second || !db.keys.Cipher.Says(second, 2, 2) {
 		t.Fatalf("IDs %s and %s", first, second)
 	}
 	// It is taken, for its owner.
 	_, err := db.Memories().Store(ctx, Memory{ID: first, Scope: ada, Text: "likes milk"}, nil)
-	if !errors.Is(err, ErrExists) {
+	if !errors.Is(err, fault.ErrExists) {
 		t.Errorf("a store under the ID of another memory: %v", err)
 	}
 	st, err := db.Memories().Store(ctx, Memory{ID: first, Scope: ada, Text: "likes milk"}, &StoreOptions{Upsert: true})
@@ -120,10 +123,10 @@ func TestGivenIDs(t *testing.T) {
 	if _, err := db.Memories().Get(ctx, Scope{}, first); err == nil {
 		t.Error("an ID of two owners is found without a scope")
 	}
-	if _, err := db.Memories().Get(ctx, bob, second[:35]+"z"); !errors.Is(err, ErrNotFound) {
+	if _, err := db.Memories().Get(ctx, bob, second[:35]+"z"); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("an ID that nothing has: %v", err)
 	}
-	foreign := testCipher(t, db.keys.seed+1).seal(9, 2, 2)
+	foreign := testCipher(t, db.keys.Seed+1).Seal(9, 2, 2)
 	mustStore(t, db.Memories(), Memory{ID: foreign, Scope: bob, Text: "of another database"})
 	if err := db.Memories().Delete(ctx, ada, first); err != nil {
 		t.Fatal(err)
@@ -149,7 +152,7 @@ func TestGivenIDs(t *testing.T) {
 		closeTest(t, db)
 		db = openTest(t, fs, Options{})
 	}
-	if keys := countKeys(t, db, kindID); keys != 3 { // those that were not given by the database
+	if keys := countKeys(t, db, layout.KindID); keys != 3 { // those that were not given by the database
 		t.Errorf("%d keys in the ID index", keys)
 	}
 }
@@ -177,7 +180,7 @@ func TestIDsAfterAbort(t *testing.T) {
 		if slices.Contains(lost[:i], id) {
 			t.Errorf("%s was given twice", id)
 		}
-		if m, err := db.Memories().Get(ctx, ada, id); !errors.Is(err, ErrNotFound) {
+		if m, err := db.Memories().Get(ctx, ada, id); !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("%s, which was taken back, is %+v, %v", id, m, err)
 		}
 	}
@@ -193,7 +196,7 @@ func TestIDsOfLayout2(t *testing.T) {
 	both := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "both"})
 	err := db.Update(ctx, func(tx *Tx) error {
 		tx.change()
-		return tx.setListed(tx.db.keys.id(both.ID, 1, both.Seq))
+		return tx.setListed(tx.db.keys.ID(both.ID, 1, both.Seq))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +222,7 @@ func TestIDGivenAgain(t *testing.T) {
 		for _, s := range []Scope{ada, bob, eve} {
 			mustStore(t, db.Memories(), Memory{ID: "state", Scope: s, Text: fmt.Sprint(s.User, i)})
 			_, err := db.Memories().Store(ctx, Memory{ID: "state", Scope: s, Text: "other"}, nil)
-			wantError(t, "a store under an ID that is taken", err, ErrExists)
+			wantError(t, "a store under an ID that is taken", err, fault.ErrExists)
 			var n int
 			if i%2 == 0 {
 				n, err = db.Memories().DeleteScope(ctx, s)
@@ -249,12 +252,12 @@ func TestIDGivenAgain(t *testing.T) {
 				t.Errorf("%s: %q, %v", s.User, m.Text, err)
 			}
 			_, err = db.Memories().Store(ctx, Memory{ID: "state", Scope: s, Text: "other"}, nil)
-			wantError(t, "a store under an ID that is taken", err, ErrExists)
+			wantError(t, "a store under an ID that is taken", err, fault.ErrExists)
 		}
 		_, err := db.Memories().Get(ctx, eve, "state")
-		wantError(t, "an ID that nobody has any more", err, ErrNotFound)
+		wantError(t, "an ID that nobody has any more", err, fault.ErrNotFound)
 		_, err = db.Memories().Get(ctx, Scope{}, "state")
-		wantError(t, "an ID of two", err, ErrAmbiguous)
+		wantError(t, "an ID of two", err, fault.ErrAmbiguous)
 		if got := len(lives(t, db, eve, "state")); got != 10 {
 			t.Errorf("%d events of an ID that was given five times, want 10", got)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
@@ -157,7 +158,7 @@ func change(t *testing.T, db *DB, s Scope, rng *rand.Rand, round int) (made int)
 				return nil // a new memory
 			}
 		}
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, fault.ErrNotFound) {
 			return nil
 		}
 		made++
@@ -282,7 +283,7 @@ func TestReadYourWrites(t *testing.T) {
 				if err := db.Memories().Delete(context.Background(), ada, id); err != nil {
 					t.Error(err)
 				}
-				if _, err := db.Memories().Get(context.Background(), ada, id); !errors.Is(err, ErrNotFound) {
+				if _, err := db.Memories().Get(context.Background(), ada, id); !errors.Is(err, fault.ErrNotFound) {
 					t.Errorf("%s was deleted: %v", id, err)
 				}
 			}
@@ -409,7 +410,7 @@ func TestTransactionMisuse(t *testing.T) {
 	err := db.View(ctx, func(tx *Tx) error {
 		over = append(over, tx.Memories())
 		for name, write := range writes {
-			wantError(t, name+" in a View", write(tx.Memories()), ErrReadOnly)
+			wantError(t, name+" in a View", write(tx.Memories()), fault.ErrReadOnly)
 		}
 		return nil
 	})
@@ -421,10 +422,10 @@ func TestTransactionMisuse(t *testing.T) {
 	}
 	for _, m := range over {
 		for name, call := range writes {
-			wantError(t, name+" after the end", call(m), ErrTxDone)
+			wantError(t, name+" after the end", call(m), fault.ErrTxDone)
 		}
 		for name, call := range reads {
-			wantError(t, name+" after the end", call(m), ErrTxDone)
+			wantError(t, name+" after the end", call(m), fault.ErrTxDone)
 		}
 	}
 	equalSlices(t, "memories", texts(mustList(t, db.Memories(), ada)), []string{"first"})
@@ -438,7 +439,7 @@ func TestCloseWaitsForViews(t *testing.T) {
 	closed := make(chan error, 1)
 	err := db.View(t.Context(), func(tx *Tx) error {
 		go func() { closed <- db.Close() }()
-		for deadline := time.Now().Add(patience); !errors.Is(db.usable(""), ErrClosed); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(patience); !errors.Is(db.usable(""), fault.ErrClosed); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("Close has not begun")
 			}
@@ -446,9 +447,9 @@ func TestCloseWaitsForViews(t *testing.T) {
 		// The view's own calls are refused or answered, and never wait.
 		within(t, "a call within a View that Close waits for", func() {
 			if _, err := tx.Memories().Get(context.Background(), ada, one.ID); err != nil {
-				wantError(t, "get", err, ErrClosed)
+				wantError(t, "get", err, fault.ErrClosed)
 			}
-			wantError(t, "store", db.Update(context.Background(), func(*Tx) error { return nil }), ErrClosed)
+			wantError(t, "store", db.Update(context.Background(), func(*Tx) error { return nil }), fault.ErrClosed)
 		})
 		select {
 		case err := <-closed:
@@ -473,7 +474,7 @@ func TestCloseWaitsForViews(t *testing.T) {
 		"stats": stats, "check": check, "store": store, "get": get, "recall": recall,
 		"view": db.View(ctx, func(*Tx) error { return nil }),
 	} {
-		wantError(t, what+" of a closed database", err, ErrClosed)
+		wantError(t, what+" of a closed database", err, fault.ErrClosed)
 	}
 	if got := db.LSN(); got != lsn {
 		t.Errorf("LSN of a closed database: %d, want %d", got, lsn)
@@ -493,7 +494,7 @@ func TestWriterLock(t *testing.T) {
 		ctx  func(context.Context) (context.Context, context.CancelFunc)
 		want error
 	}{
-		{"LockWait", 20 * time.Millisecond, context.WithCancel, ErrBusy},
+		{"LockWait", 20 * time.Millisecond, context.WithCancel, fault.ErrBusy},
 		{"cancelled", 0, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 20*time.Millisecond)
 		}, context.DeadlineExceeded},

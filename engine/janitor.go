@@ -8,6 +8,10 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // janitor frees what died once no reader can see it: documents of superseded and
@@ -36,7 +40,7 @@ type janitor struct {
 
 	mu     sync.Mutex
 	dead   []dead // in the order of their LSN
-	ranges []deathRange
+	ranges []layout.DeathRange
 	sealed chan struct{} // closed when a chunk was sealed, or could not be
 	stuck  bool          // sealing failed, or has ended: nobody should wait for it
 }
@@ -88,7 +92,7 @@ func (j *janitor) progress(stuck bool) {
 }
 
 // add notes what died in a commit, and tells whether there was any.
-func (j *janitor) add(d []dead, r []deathRange) bool {
+func (j *janitor) add(d []dead, r []layout.DeathRange) bool {
 	if len(d) == 0 && len(r) == 0 {
 		return false
 	}
@@ -208,11 +212,11 @@ func (j *janitor) takeDead(oldest uint64) []dead {
 	return part
 }
 
-func (j *janitor) takeRange(oldest uint64) (deathRange, bool) {
+func (j *janitor) takeRange(oldest uint64) (layout.DeathRange, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.ranges) == 0 || j.ranges[0].lsn > oldest {
-		return deathRange{}, false
+	if len(j.ranges) == 0 || j.ranges[0].LSN > oldest {
+		return layout.DeathRange{}, false
 	}
 	d := j.ranges[0]
 	j.ranges = j.ranges[1:]
@@ -225,7 +229,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 	graves, vectors := 0, len(db.spaces.all()) > 0
 	err := db.applyBare(func(b *pebble.Batch) error {
 		for i := range part {
-			if db.sealed[chunkOf(part[i].doc)] {
+			if db.sealed[layout.ChunkOf(part[i].doc)] {
 				graves++
 			}
 			if err := db.reclaimOne(b, &part[i], oldest, vectors); err != nil {
@@ -253,30 +257,30 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 // are any.
 func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) error {
 	v := d.of
-	if row := db.docs.row(d.doc); row != nil && row.seq != 0 {
-		v = row.version
+	if row := db.docs.Row(d.doc); row != nil && row.Seq != 0 {
+		v = row.Version
 	}
 	// Of a version that has moved they go with its new number, which tells that it died:
 	// an opening after a crash would look for them.
-	if last := db.docs.last(v); last != noDoc && last != d.doc {
+	if last := db.docs.Last(v); last != doctable.None && last != d.doc {
 		vectors = false
 	}
-	if vectors = vectors && v.seq != 0; vectors {
+	if vectors = vectors && v.Seq != 0; vectors {
 		_, err := db.dropVersion(b, v, oldest)
-		if errors.Is(err, ErrCorrupt) { // its vectors stay, and all else is reclaimed
+		if errors.Is(err, fault.ErrCorrupt) { // its vectors stay, and all else is reclaimed
 			db.log.Warn("a version that died cannot be read", "error", err)
 		} else if err != nil {
 			return err
 		}
 	}
-	if db.sealed[chunkOf(d.doc)] { // it has no forward record, and only the tombstone tells
+	if db.sealed[layout.ChunkOf(d.doc)] { // it has no forward record, and only the tombstone tells
 		if !vectors {
 			return nil
 		}
-		return b.Set(db.keys.doc(kindTombstone, d.doc), encodeTombstone(d.lsn, true), nil)
+		return b.Set(db.keys.Doc(layout.KindTombstone, d.doc), layout.EncodeTombstone(d.lsn, true), nil)
 	}
-	for _, kind := range []byte{kindForward, kindTombstone} {
-		if err := b.Delete(db.keys.doc(kind, d.doc), nil); err != nil {
+	for _, kind := range []byte{layout.KindForward, layout.KindTombstone} {
+		if err := b.Delete(db.keys.Doc(kind, d.doc), nil); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // deadTea is a database that has reclaimed nothing yet: a memory with a vector that
@@ -66,7 +68,7 @@ func TestJanitorBeginsAgain(t *testing.T) {
 // nothing but its vectors.
 func TestJanitorPassesDamage(t *testing.T) {
 	db, release := deadTea(t, Options{hotBytes: 1})
-	err := kv.Scan(db.store, db.keys.header(kindRecord, 0), prefixEnd(db.keys.header(kindRecord, 0)), func(key, _ []byte) error {
+	err := kv.Scan(db.store, db.keys.Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys.Header(layout.KindRecord, 0)), func(key, _ []byte) error {
 		return db.store.Set(key, []byte{99}, pebble.Sync)
 	})
 	if err != nil {
@@ -76,7 +78,7 @@ func TestJanitorPassesDamage(t *testing.T) {
 	release()
 	janitorDone(t, db)
 	waitVectors(t, db, 0)
-	if n := countKeys(t, db, kindTombstone); n > 0 {
+	if n := countKeys(t, db, layout.KindTombstone); n > 0 {
 		t.Errorf("%d tombstones are left", n)
 	}
 }
@@ -88,7 +90,7 @@ func TestRangeThatFails(t *testing.T) {
 	ada := Scope{User: "ada"}
 	db.janitor.busy.Lock()
 	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
-	err := kv.Scan(db.store, db.keys.header(kindRecord, 0), prefixEnd(db.keys.header(kindRecord, 0)), func(key, _ []byte) error {
+	err := kv.Scan(db.store, db.keys.Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys.Header(layout.KindRecord, 0)), func(key, _ []byte) error {
 		return db.store.Set(key, []byte{99}, pebble.Sync)
 	})
 	if err != nil {
@@ -100,7 +102,7 @@ func TestRangeThatFails(t *testing.T) {
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "coffee"})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "begins another chunk"})
 	db.janitor.busy.Unlock()
-	wantError(t, "work", db.janitor.work(t.Context()), ErrCorrupt)
+	wantError(t, "work", db.janitor.work(t.Context()), fault.ErrCorrupt)
 	if n := db.waitSealed(t); n == 0 {
 		t.Error("nothing is sealed")
 	}
@@ -141,7 +143,7 @@ func TestResetTakenBack(t *testing.T) {
 func TestForgetKeepsOrder(t *testing.T) {
 	j := &janitor{
 		dead:   []dead{{doc: 1, lsn: 3}, {doc: 2, lsn: 9}, {doc: 3, lsn: 9}},
-		ranges: []deathRange{{lsn: 5, docs: roaring.BitmapOf(8, 9)}, {lsn: 7, docs: roaring.BitmapOf(7)}},
+		ranges: []layout.DeathRange{{LSN: 5, Docs: roaring.BitmapOf(8, 9)}, {LSN: 7, Docs: roaring.BitmapOf(7)}},
 	}
 	j.forget()
 	var docs []uint32
@@ -163,7 +165,7 @@ func TestBusyJanitor(t *testing.T) {
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
 	db.janitor.busy.Lock()
 	_, err := db.Reset(t.Context())
-	wantError(t, "reset", err, ErrBusy)
+	wantError(t, "reset", err, fault.ErrBusy)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)
 	wantError(t, "rebuild", db.Rebuild(ctx, IndexText, nil), context.Canceled)

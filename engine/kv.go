@@ -13,17 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-// Owner is the exact pair of user and agent that something belongs to. At least
-// one must be given; an empty one is a value of its own, not any.
-type Owner struct {
-	User  string `json:"user,omitempty"`
-	Agent string `json:"agent,omitempty"`
-}
-
-func (o Owner) scope() Scope { return Scope{User: o.User, Agent: o.Agent} }
 
 // Entry is a JSON value that an owner keeps under a key.
 type Entry struct {
@@ -86,15 +82,15 @@ func (k KV) update(ctx context.Context, doing string, fn func(*Tx) error) error 
 // kvVersion is the first byte of a stored entry.
 const kvVersion = 1
 
-func (ks *keyspace) kv(owner uint32, key string) []byte {
-	k := binary.BigEndian.AppendUint32(ks.header(kindKV, 4+len(key)), owner)
+func entryKey(ks *layout.Keys, owner uint32, key string) []byte {
+	k := binary.BigEndian.AppendUint32(ks.Header(layout.KindKV, 4+len(key)), owner)
 	return append(k, key...)
 }
 
-// kvExpiry is a key of the index of entries by the time at which they expire, of which
+// expiryKey is a key of the index of entries by the time at which they expire, of which
 // those before 1970 come first.
-func (ks *keyspace) kvExpiry(expires int64, owner uint32, key string) []byte {
-	k := binary.BigEndian.AppendUint64(ks.header(kindExpiry, 12+len(key)), uint64(max(expires, 0)))
+func expiryKey(ks *layout.Keys, expires int64, owner uint32, key string) []byte {
+	k := binary.BigEndian.AppendUint64(ks.Header(layout.KindExpiry, 12+len(key)), uint64(max(expires, 0)))
 	k = binary.BigEndian.AppendUint32(k, owner)
 	return append(k, key...)
 }
@@ -115,7 +111,7 @@ func decodeEntry(key string, b []byte) (Entry, error) {
 	e.Owner = Owner{User: r.String(), Agent: r.String()}
 	e.Value = bytes.Clone(r.Rest())
 	if r.Err() != nil || v != kvVersion {
-		return Entry{}, &Error{Kind: ErrCorrupt, What: fmt.Sprintf("read the entry %q", truncate(key)), Cause: r.Err()}
+		return Entry{}, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the entry %q", valid.Short(key)), Cause: r.Err()}
 	}
 	return e, nil
 }
@@ -125,16 +121,16 @@ func (e *Entry) expired(now int64) bool {
 }
 
 func checkEntry(doing string, o Owner, key string) error {
-	if err := o.scope().check(doing); err != nil {
+	if err := scope.Check(doing, o.Scope()); err != nil {
 		return err
 	}
 	switch {
 	case key == "":
-		return invalid(doing, "the key is empty", "name one")
+		return fault.Invalid(doing, "the key is empty", "name one")
 	case len(key) > MaxKey:
-		return invalid(doing, fmt.Sprintf("the key is %d bytes long, the limit is %d", len(key), MaxKey), "shorten it")
+		return fault.Invalid(doing, fmt.Sprintf("the key is %d bytes long, the limit is %d", len(key), MaxKey), "shorten it")
 	}
-	return checkPrintable(doing, "key", key)
+	return valid.Printable(doing, "key", key)
 }
 
 // encodeValue is a value as compact JSON.
@@ -143,17 +139,17 @@ func encodeValue(doing string, value any) (json.RawMessage, error) {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil {
-		return nil, invalid(doing, "its value is no JSON: "+err.Error(), "give a value that encoding/json can write")
+		return nil, fault.Invalid(doing, "its value is no JSON: "+err.Error(), "give a value that encoding/json can write")
 	}
 	b := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
-	if err := CheckJSON(b); err != nil {
-		return nil, invalid(doing, "its value is no text: "+err.Error(), "convert it to UTF-8")
+	if err := valid.JSON(b); err != nil {
+		return nil, fault.Invalid(doing, "its value is no text: "+err.Error(), "convert it to UTF-8")
 	}
-	if depth := jsonDepth(b); depth > MaxValueDepth {
-		return nil, invalid(doing, fmt.Sprintf("its value nests %d deep, the limit is %d", depth, MaxValueDepth), "flatten it")
+	if depth := valid.Depth(b); depth > MaxValueDepth {
+		return nil, fault.Invalid(doing, fmt.Sprintf("its value nests %d deep, the limit is %d", depth, MaxValueDepth), "flatten it")
 	}
 	if len(b) > MaxValue {
-		return nil, invalid(doing, fmt.Sprintf("its value is %d bytes of JSON, the limit is %d", len(b), MaxValue), "split it")
+		return nil, fault.Invalid(doing, fmt.Sprintf("its value is %d bytes of JSON, the limit is %d", len(b), MaxValue), "split it")
 	}
 	return b, nil
 }
@@ -161,7 +157,7 @@ func encodeValue(doing string, value any) (json.RawMessage, error) {
 // Put keeps a value under a key: anything that encoding/json can write, a
 // json.RawMessage as it is.
 func (k KV) Put(ctx context.Context, o Owner, key string, value any, opts *PutOptions) (e Entry, err error) {
-	doing := fmt.Sprintf("put the entry %q", truncate(key))
+	doing := fmt.Sprintf("put the entry %q", valid.Short(key))
 	if opts == nil {
 		opts = &PutOptions{}
 	}
@@ -173,7 +169,7 @@ func (k KV) Put(ctx context.Context, o Owner, key string, value any, opts *PutOp
 		return Entry{}, err
 	}
 	if opts.TTL < 0 || opts.TTL > 0 && !opts.ExpiresAt.IsZero() {
-		return Entry{}, invalid(doing, "its time to live is negative or given twice", "give TTL or ExpiresAt")
+		return Entry{}, fault.Invalid(doing, "its time to live is negative or given twice", "give TTL or ExpiresAt")
 	}
 	b, err := encodeValue(doing, value)
 	if err != nil {
@@ -197,10 +193,10 @@ func (k KV) Put(ctx context.Context, o Owner, key string, value any, opts *PutOp
 }
 
 func (tx *Tx) putEntry(doing string, e *Entry, ifVersion *uint64) error {
-	if err := tx.room(doing, 2*(len(e.Value)+len(e.Key))+4*MaxID); err != nil {
+	if err := tx.room(doing, 2*(len(e.Value)+len(e.Key))+4*valid.MaxID); err != nil {
 		return err
 	}
-	owner, err := tx.number(nameKey{nameOwner, ownerName(e.scope())})
+	owner, err := tx.number(layout.Name{Class: layout.NameOwner, Text: scope.Key(e.Owner)})
 	if err != nil {
 		return err
 	}
@@ -217,16 +213,16 @@ func (tx *Tx) putEntry(doing string, e *Entry, ifVersion *uint64) error {
 		}
 	}
 	ks := &tx.db.keys
-	if err := tx.set(ks.kv(owner, e.Key), e.encode()); err != nil {
+	if err := tx.set(entryKey(ks, owner, e.Key), e.encode()); err != nil {
 		return err
 	}
 	if !e.ExpiresAt.IsZero() {
-		if err := tx.set(ks.kvExpiry(toMillis(e.ExpiresAt), owner, e.Key), nil); err != nil {
+		if err := tx.set(expiryKey(ks, toMillis(e.ExpiresAt), owner, e.Key), nil); err != nil {
 			return err
 		}
 	}
 	tx.change()
-	tx.log = append(tx.log, byte(logPut))
+	tx.log = append(tx.log, byte(layout.LogPut))
 	tx.log = binary.AppendUvarint(tx.log, uint64(owner))
 	tx.log = codec.AppendBytes(tx.log, e.Key)
 	tx.log = codec.AppendBytes(tx.log, e.encode())
@@ -242,8 +238,8 @@ func conflict(doing string, old Entry, found bool, want *uint64) error {
 	if want == nil || *want == have {
 		return nil
 	}
-	return &Error{
-		Kind: ErrConflict, What: doing, Why: fmt.Sprintf("its version is %d, not %d", have, *want), Do: "read it again and decide",
+	return &fault.Error{
+		Kind: fault.ErrConflict, What: doing, Why: fmt.Sprintf("its version is %d, not %d", have, *want), Do: "read it again and decide",
 	}
 }
 
@@ -251,12 +247,12 @@ func (tx *Tx) dropExpiry(owner uint32, old *Entry) error {
 	if old.ExpiresAt.IsZero() {
 		return nil
 	}
-	return tx.del(tx.db.keys.kvExpiry(toMillis(old.ExpiresAt), owner, old.Key))
+	return tx.del(expiryKey(&tx.db.keys, toMillis(old.ExpiresAt), owner, old.Key))
 }
 
 // storedEntry is a stored entry, expired or not.
 func (tx *Tx) storedEntry(owner uint32, key string) (e Entry, found bool, err error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.kv(owner, key))
+	b, closer, err := tx.reader.Get(entryKey(&tx.db.keys, owner, key))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return Entry{}, false, nil
 	}
@@ -269,12 +265,12 @@ func (tx *Tx) storedEntry(owner uint32, key string) (e Entry, found bool, err er
 
 // ownerNumber is the number of an owner, false if nothing was ever stored for it.
 func (tx *Tx) ownerNumber(o Owner) (uint32, bool, error) {
-	return tx.lookup(nameKey{nameOwner, ownerName(o.scope())})
+	return tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
 }
 
 // Get returns the entry under a key. That there is none is no error: found tells.
 func (k KV) Get(ctx context.Context, o Owner, key string) (e Entry, found bool, err error) {
-	doing := fmt.Sprintf("get the entry %q", truncate(key))
+	doing := fmt.Sprintf("get the entry %q", valid.Short(key))
 	if err := checkEntry(doing, o, key); err != nil {
 		return Entry{}, false, err
 	}
@@ -294,7 +290,7 @@ func (k KV) Get(ctx context.Context, o Owner, key string) (e Entry, found bool, 
 
 // Delete removes the entry under a key and tells whether there was one.
 func (k KV) Delete(ctx context.Context, o Owner, key string) (found bool, err error) {
-	doing := fmt.Sprintf("delete the entry %q", truncate(key))
+	doing := fmt.Sprintf("delete the entry %q", valid.Short(key))
 	if err := checkEntry(doing, o, key); err != nil {
 		return false, err
 	}
@@ -314,17 +310,17 @@ func (k KV) Delete(ctx context.Context, o Owner, key string) (found bool, err er
 }
 
 func (tx *Tx) deleteEntry(doing string, owner uint32, old *Entry) error {
-	if err := tx.roomToFree(doing, 2*len(old.Key)+MaxID); err != nil {
+	if err := tx.roomToFree(doing, 2*len(old.Key)+valid.MaxID); err != nil {
 		return err
 	}
 	if err := tx.dropExpiry(owner, old); err != nil {
 		return err
 	}
-	if err := tx.del(tx.db.keys.kv(owner, old.Key)); err != nil {
+	if err := tx.del(entryKey(&tx.db.keys, owner, old.Key)); err != nil {
 		return err
 	}
 	tx.change()
-	tx.log = append(tx.log, byte(logUnput))
+	tx.log = append(tx.log, byte(layout.LogUnput))
 	tx.log = binary.AppendUvarint(tx.log, uint64(owner))
 	tx.log = codec.AppendBytes(tx.log, old.Key)
 	return nil
@@ -334,15 +330,15 @@ func (tx *Tx) deleteEntry(doing string, owner uint32, old *Entry) error {
 // whether more follow: go on with After set to the last key.
 func (k KV) List(ctx context.Context, q KVQuery) (entries []Entry, more bool, err error) {
 	const doing = "list entries"
-	limit, err := checkLimit(doing, q.Limit, defaultPage)
+	limit, err := valid.Limit(doing, q.Limit, defaultPage)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := q.scope().check(doing); err != nil {
+	if err := scope.Check(doing, q.Scope()); err != nil {
 		return nil, false, err
 	}
 	if len(q.Prefix) > MaxKey || len(q.After) > MaxKey {
-		return nil, false, invalid(doing, "the prefix or After is longer than a key may be", "shorten it")
+		return nil, false, fault.Invalid(doing, "the prefix or After is longer than a key may be", "shorten it")
 	}
 	err = k.view(ctx, doing, func(tx *Tx) error {
 		owner, known, err := tx.ownerNumber(q.Owner)
@@ -356,10 +352,10 @@ func (k KV) List(ctx context.Context, q KVQuery) (entries []Entry, more bool, er
 }
 
 func (tx *Tx) entries(owner uint32, q *KVQuery, limit int) (entries []Entry, more bool, err error) {
-	lower := tx.db.keys.kv(owner, q.Prefix)
-	upper := prefixEnd(lower)
+	lower := entryKey(&tx.db.keys, owner, q.Prefix)
+	upper := layout.PrefixEnd(lower)
 	head := len(lower) - len(q.Prefix)
-	if after := append(tx.db.keys.kv(owner, q.After), 0); q.After != "" && bytes.Compare(after, lower) > 0 {
+	if after := append(entryKey(&tx.db.keys, owner, q.After), 0); q.After != "" && bytes.Compare(after, lower) > 0 {
 		lower = after
 	}
 	if bytes.Compare(lower, upper) >= 0 {
@@ -409,7 +405,7 @@ func (k KV) All(ctx context.Context, q KVQuery) iter.Seq2[Entry, error] {
 func (k KV) Owners(ctx context.Context) (owners []Owner, err error) {
 	const doing = "list the owners of entries"
 	err = k.view(ctx, doing, func(tx *Tx) error {
-		lower, upper := tx.db.keys.span(kindKV)
+		lower, upper := tx.db.keys.Span(layout.KindKV)
 		it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
 			return storeError(doing, err)
@@ -419,7 +415,7 @@ func (k KV) Owners(ctx context.Context) (owners []Owner, err error) {
 			if e, err = entryAt(it); err == nil {
 				owners = append(owners, e.Owner)
 				// On to the first key of the next owner.
-				ok = it.SeekGE(prefixEnd(it.Key()[:keyHeader+4]))
+				ok = it.SeekGE(layout.PrefixEnd(it.Key()[:layout.KeyHeader+4]))
 			}
 		}
 		return storeError(doing, errors.Join(err, it.Error(), it.Close()))
@@ -429,14 +425,14 @@ func (k KV) Owners(ctx context.Context) (owners []Owner, err error) {
 
 // entryAt is the entry that an iterator stands at.
 func entryAt(it *pebble.Iterator) (Entry, error) {
-	if len(it.Key()) <= keyHeader+4 {
-		return Entry{}, corruptKey("entry", it.Key())
+	if len(it.Key()) <= layout.KeyHeader+4 {
+		return Entry{}, layout.BadKey("entry", it.Key())
 	}
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return Entry{}, err
 	}
-	return decodeEntry(string(it.Key()[keyHeader+4:]), value)
+	return decodeEntry(string(it.Key()[layout.KeyHeader+4:]), value)
 }
 
 const (
@@ -484,14 +480,14 @@ type dueEntry struct {
 }
 
 func (db *DB) entriesDue(ctx context.Context) (due []dueEntry, err error) {
-	lower, _ := db.keys.span(kindExpiry)
+	lower, _ := db.keys.Span(layout.KindExpiry)
 	err = db.View(ctx, func(tx *Tx) error {
-		upper := db.keys.kvExpiry(tx.now+1, 0, "")
+		upper := expiryKey(&db.keys, tx.now+1, 0, "")
 		err := kv.Scan(tx.reader, lower, upper, func(key, _ []byte) error {
-			if len(key) < keyHeader+12 {
-				return corruptKey("expiry", key)
+			if len(key) < layout.KeyHeader+12 {
+				return layout.BadKey("expiry", key)
 			}
-			k := key[keyHeader+8:]
+			k := key[layout.KeyHeader+8:]
 			due = append(due, dueEntry{binary.BigEndian.Uint32(k), string(k[4:])})
 			if len(due) == expireBatch {
 				return errStop

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // kvWorld is a database with a clock that the test moves.
@@ -137,13 +139,13 @@ func TestKVCompareAndSet(t *testing.T) {
 		_, err := w.db.KV().Put(t.Context(), researcher, "k", value, &PutOptions{IfVersion: &version})
 		return err
 	}
-	if err := put(1, 7); !errors.Is(err, ErrConflict) {
+	if err := put(1, 7); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("put of version 7 where there is none: %v", err)
 	}
 	if err := put(1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(2, 0); !errors.Is(err, ErrConflict) {
+	if err := put(2, 0); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("put of version 0 where there is one: %v", err)
 	}
 	e, _, err := w.db.KV().Get(t.Context(), researcher, "k")
@@ -153,7 +155,7 @@ func TestKVCompareAndSet(t *testing.T) {
 	if err := put(2, e.Version); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(3, e.Version); !errors.Is(err, ErrConflict) {
+	if err := put(3, e.Version); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("put of the version before: %v", err)
 	}
 	if got := w.value(researcher, "k"); got != "2" {
@@ -185,7 +187,7 @@ func TestKVCounter(t *testing.T) {
 				switch {
 				case err == nil:
 					n++
-				case !errors.Is(err, ErrConflict):
+				case !errors.Is(err, fault.ErrConflict):
 					t.Error(err)
 					return
 				}
@@ -323,20 +325,20 @@ func TestKVBadInput(t *testing.T) {
 		kind error
 		says string
 	}{
-		"no owner":          {put(Owner{}, "k", 1, nil), ErrScope, "At least one"},
-		"empty key":         {put(researcher, "", 1, nil), ErrInvalid, "empty"},
-		"key of 1 MB":       {put(researcher, strings.Repeat("k", 1<<20), 1, nil), ErrInvalid, "1048576"},
-		"control character": {put(researcher, "a\x00b", 1, nil), ErrInvalid, "control"},
-		"no UTF-8":          {put(researcher, "\xff", 1, nil), ErrInvalid, "UTF-8"},
-		"no JSON":           {put(researcher, "k", json.RawMessage(`{"a":`), nil), ErrInvalid, "JSON"},
-		"value of no UTF-8": {put(researcher, "k", json.RawMessage("\"\xff\""), nil), ErrInvalid, "UTF-8"},
-		"lone surrogate":    {put(researcher, "k", json.RawMessage(`"\ud800"`), nil), ErrInvalid, "surrogate"},
-		"value too deep":    {put(researcher, "k", json.RawMessage(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), nil), ErrInvalid, "5000 deep"},
-		"NaN":               {put(researcher, "k", math.NaN(), nil), ErrInvalid, "JSON"},
-		"value over limit":  {put(researcher, "k", strings.Repeat("x", MaxValue), nil), ErrInvalid, "8388608"},
-		"negative TTL":      {put(researcher, "k", 1, &PutOptions{TTL: -1}), ErrInvalid, "time to live"},
-		"limit":             {listErr, ErrInvalid, "-1"},
-		"list no owner":     {scopeErr, ErrScope, "At least one"},
+		"no owner":          {put(Owner{}, "k", 1, nil), fault.ErrScope, "At least one"},
+		"empty key":         {put(researcher, "", 1, nil), fault.ErrInvalid, "empty"},
+		"key of 1 MB":       {put(researcher, strings.Repeat("k", 1<<20), 1, nil), fault.ErrInvalid, "1048576"},
+		"control character": {put(researcher, "a\x00b", 1, nil), fault.ErrInvalid, "control"},
+		"no UTF-8":          {put(researcher, "\xff", 1, nil), fault.ErrInvalid, "UTF-8"},
+		"no JSON":           {put(researcher, "k", json.RawMessage(`{"a":`), nil), fault.ErrInvalid, "JSON"},
+		"value of no UTF-8": {put(researcher, "k", json.RawMessage("\"\xff\""), nil), fault.ErrInvalid, "UTF-8"},
+		"lone surrogate":    {put(researcher, "k", json.RawMessage(`"\ud800"`), nil), fault.ErrInvalid, "surrogate"},
+		"value too deep":    {put(researcher, "k", json.RawMessage(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), nil), fault.ErrInvalid, "5000 deep"},
+		"NaN":               {put(researcher, "k", math.NaN(), nil), fault.ErrInvalid, "JSON"},
+		"value over limit":  {put(researcher, "k", strings.Repeat("x", MaxValue), nil), fault.ErrInvalid, "8388608"},
+		"negative TTL":      {put(researcher, "k", 1, &PutOptions{TTL: -1}), fault.ErrInvalid, "time to live"},
+		"limit":             {listErr, fault.ErrInvalid, "-1"},
+		"list no owner":     {scopeErr, fault.ErrScope, "At least one"},
 	} {
 		if !errors.Is(c.err, c.kind) || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: %v", name, c.err)

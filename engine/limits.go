@@ -1,10 +1,11 @@
 package engine
 
+import "github.com/seed-7aedc3ff/memdb/internal/valid"
+
 // The limits of a database. Each is checked before anything is changed.
 const (
-	// MaxID bounds an ID, a scope value, a name, an alias and a source, in
-	// bytes: they are stored in full, and hashed or ordered in keys.
-	MaxID = 512
+	// MaxID bounds an ID, a scope value, a name, an alias and a source, in bytes.
+	MaxID = valid.MaxID
 	// MaxAliases bounds the aliases of one memory.
 	MaxAliases = 64
 	// MaxText bounds a text, in bytes.
@@ -24,7 +25,7 @@ const (
 	// MaxSpaces bounds the vector spaces of a database.
 	MaxSpaces = 64
 	// MaxLimit bounds the limit of a query or a page.
-	MaxLimit = 10_000
+	MaxLimit = valid.MaxLimit
 	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
 	// others are checked on candidates.
 	MaxIndexedPaths = 64

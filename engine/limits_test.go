@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // TestLimits: what docs/limits.md allows is taken, and what is one beyond is refused,
@@ -44,15 +47,15 @@ func TestLimits(t *testing.T) {
 		limit int
 		try   func(n int) error
 	}{
-		{"ID", MaxID, func(n int) error { return store(func(m *Memory) { m.ID = long(n) }) }},
-		{"user", MaxID, func(n int) error { return store(func(m *Memory) { m.User = long(n) }) }},
-		{"agent", MaxID, func(n int) error { return store(func(m *Memory) { m.Agent = long(n) }) }},
-		{"run", MaxID, func(n int) error { return store(func(m *Memory) { m.Run = long(n) }) }},
-		{"name", MaxID, func(n int) error { return store(func(m *Memory) { m.Name = long(n) }) }},
-		{"alias", MaxID, func(n int) error { return store(func(m *Memory) { m.Aliases = []string{long(n)} }) }},
+		{"ID", valid.MaxID, func(n int) error { return store(func(m *Memory) { m.ID = long(n) }) }},
+		{"user", valid.MaxID, func(n int) error { return store(func(m *Memory) { m.User = long(n) }) }},
+		{"agent", valid.MaxID, func(n int) error { return store(func(m *Memory) { m.Agent = long(n) }) }},
+		{"run", valid.MaxID, func(n int) error { return store(func(m *Memory) { m.Run = long(n) }) }},
+		{"name", valid.MaxID, func(n int) error { return store(func(m *Memory) { m.Name = long(n) }) }},
+		{"alias", valid.MaxID, func(n int) error { return store(func(m *Memory) { m.Aliases = []string{long(n)} }) }},
 		{"aliases", MaxAliases, func(n int) error { return store(func(m *Memory) { m.Aliases = strings.Split(long(n), "")[:n] }) }},
-		{"source", MaxID, func(n int) error { return store(func(m *Memory) { m.Source = Source(long(n)) }) }},
-		{"space", MaxID, func(n int) error {
+		{"source", valid.MaxID, func(n int) error { return store(func(m *Memory) { m.Source = Source(long(n)) }) }},
+		{"space", valid.MaxID, func(n int) error {
 			return store(func(m *Memory) { m.Vectors = map[string][]float32{long(n): {1}} })
 		}},
 		{"text", MaxText, func(n int) error { return store(func(m *Memory) { m.Text = long(n) }) }},
@@ -72,8 +75,8 @@ func TestLimits(t *testing.T) {
 			v[0] = 1
 			return store(func(m *Memory) { m.Vectors = map[string][]float32{fmt.Sprint("of ", n): v} })
 		}},
-		{"limit of a list", MaxLimit, func(n int) error { return list(ListQuery{Limit: n}) }},
-		{"limit of a recall", MaxLimit, func(n int) error { return recall(Query{Text: "tea", Limit: n}) }},
+		{"limit of a list", valid.MaxLimit, func(n int) error { return list(ListQuery{Limit: n}) }},
+		{"limit of a recall", valid.MaxLimit, func(n int) error { return recall(Query{Text: "tea", Limit: n}) }},
 		{"values of a filter", MaxFilterNodes - 1, func(n int) error {
 			return list(ListQuery{Filter: In{"tag", make([]any, n)}})
 		}},
@@ -106,7 +109,7 @@ func TestLimits(t *testing.T) {
 		if c.limit == MaxFilterNodes-1 {
 			says++ // the condition itself counts
 		}
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(says)) {
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(says)) {
 			t.Errorf("%s of %d: %v", c.name, c.limit+1, err)
 		}
 		if db.LSN() != before {
@@ -127,7 +130,7 @@ func TestRanges(t *testing.T) {
 		n++
 		m := Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("text ", n)}
 		change(&m)
-		if _, err := db.Memories().Store(t.Context(), m, nil); ok != (err == nil) || err != nil && !errors.Is(err, ErrInvalid) {
+		if _, err := db.Memories().Store(t.Context(), m, nil); ok != (err == nil) || err != nil && !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

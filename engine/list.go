@@ -15,6 +15,10 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // ordering is the order of a list, and the place after which it goes on.
@@ -28,7 +32,7 @@ type ordering struct {
 // place is where a memory stands in an order.
 type place struct {
 	value sortValue
-	version
+	layout.Version
 }
 
 // sortValue is a value that can be ordered among others of any type.
@@ -87,10 +91,10 @@ func newOrdering(db *DB, q *ListQuery) (*ordering, error) {
 		o.field = fieldOf(o.name)
 	}
 	if o.field.text {
-		return nil, invalid(doingList, "texts are too long to order by", "order by name, or by a metadata field")
+		return nil, fault.Invalid(doingList, "texts are too long to order by", "order by name, or by a metadata field")
 	}
-	if len(q.OrderBy) > MaxID || q.OrderBy == metadataPrefix {
-		return nil, invalid(doingList, fmt.Sprintf("there is no order by %q", truncate(q.OrderBy)), "name a field")
+	if len(q.OrderBy) > valid.MaxID || q.OrderBy == metadataPrefix {
+		return nil, fault.Invalid(doingList, fmt.Sprintf("there is no order by %q", valid.Short(q.OrderBy)), "name a field")
 	}
 	if q.Cursor == "" {
 		return o, nil
@@ -106,7 +110,7 @@ func (o *ordering) compare(a, b *place) int {
 		c = -c
 	}
 	if c == 0 {
-		c = cmp.Compare(a.seq, b.seq)
+		c = cmp.Compare(a.Seq, b.Seq)
 		if o.descending && o.name == "" {
 			c = -c
 		}
@@ -131,7 +135,7 @@ func (o *ordering) cursor(db *DB, p *place) string {
 	b = append(b, flag(o.descending), byte(p.value.kind), flag(n.integer), flag(n.negative))
 	b = codec.AppendFloat64(b, n.f)
 	b = binary.AppendUvarint(b, n.magnitude)
-	b = binary.AppendUvarint(b, p.seq)
+	b = binary.AppendUvarint(b, p.Seq)
 	b = append(b, p.value.str...)
 	return cursorEncoding.EncodeToString(binary.LittleEndian.AppendUint32(b, uint32(xxh3.Hash(b))))
 }
@@ -145,7 +149,7 @@ func flag(b bool) byte {
 
 func (o *ordering) resume(db *DB, cursor string) error {
 	bad := func(why string) error {
-		return invalid(doingList, "the cursor "+why, "give Next of a page of this list, or begin without a cursor")
+		return fault.Invalid(doingList, "the cursor "+why, "give Next of a page of this list, or begin without a cursor")
 	}
 	b, err := cursorEncoding.DecodeString(cursor)
 	n := len(b) - sumSize
@@ -164,7 +168,7 @@ func (o *ordering) resume(db *DB, cursor string) error {
 	p.value.kind = sortKind(r.Byte())
 	p.value.num.integer, p.value.num.negative = r.Byte() == 1, r.Byte() == 1
 	p.value.num.f, p.value.num.magnitude = r.Float64(), r.Uvarint()
-	p.seq = r.Uvarint()
+	p.Seq = r.Uvarint()
 	p.value.str = string(r.Rest())
 	if r.Err() != nil || p.value.kind > sortMissing {
 		return bad("is damaged")
@@ -190,7 +194,7 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 	places := first.sorted()
 	var page Page
 	for i, p := range places[:min(limit, len(places))] {
-		m, err := tx.load(p.version, q.WithVectors)
+		m, err := tx.load(p.Version, q.WithVectors)
 		if err != nil {
 			return Page{}, err
 		}
@@ -224,15 +228,15 @@ func (tx *Tx) offerAll(ctx context.Context, q *ListQuery, first *firstPlaces) er
 			continue
 		}
 		docs := set.Iterator()
-		for docs.AdvanceIfNeeded(page * pageSize); docs.HasNext() && docs.PeekNext()/pageSize == page; {
+		for docs.AdvanceIfNeeded(page * doctable.PageSize); docs.HasNext() && docs.PeekNext()/doctable.PageSize == page; {
 			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			row := tx.db.docs.row(docs.Next())
-			if !row.visible(tx.lsn) || row.expires != 0 && row.expires <= tx.now {
+			row := tx.db.docs.Row(docs.Next())
+			if !row.Visible(tx.lsn) || row.Expires != 0 && row.Expires <= tx.now {
 				continue
 			}
-			p := place{version: row.version}
+			p := place{Version: row.Version}
 			if p.value, err = tx.sortValue(first.order, row); err != nil {
 				return err
 			}
@@ -245,15 +249,15 @@ func (tx *Tx) offerAll(ctx context.Context, q *ListQuery, first *firstPlaces) er
 // pagesOf are the pages of document rows that hold documents of a set.
 func pagesOf(set *roaring.Bitmap) (pages []uint32) {
 	for it := set.Iterator(); it.HasNext(); {
-		page := it.PeekNext() / pageSize
+		page := it.PeekNext() / doctable.PageSize
 		pages = append(pages, page)
-		it.AdvanceIfNeeded((page + 1) * pageSize)
+		it.AdvanceIfNeeded((page + 1) * doctable.PageSize)
 	}
 	return pages
 }
 
 // sortValue is what a memory is ordered by.
-func (tx *Tx) sortValue(o *ordering, row *docRow) (sortValue, error) {
+func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 	switch {
 	case o.name == "":
 		return sortValue{}, nil
@@ -294,15 +298,15 @@ const byCreation = "created_at"
 
 // ends are places in the order that all documents of a page lie between, false where
 // that is not known.
-func (o *ordering) ends(docs *docTable, page uint32) (near, far place, known bool) {
+func (o *ordering) ends(docs *doctable.Table, page uint32) (near, far place, known bool) {
 	switch o.name {
 	case "":
-		near.seq, far.seq = docs.seqsOf(page)
+		near.Seq, far.Seq = docs.SeqsOf(page)
 		if o.descending {
-			near.seq, far.seq = far.seq, near.seq
+			near.Seq, far.Seq = far.Seq, near.Seq
 		}
 	case byCreation:
-		low, high := docs.glances.created(page)
+		low, high := docs.Glances.Created(page)
 		if low <= 0 { // there may be one without a time, which is the last
 			return near, far, false
 		}
@@ -310,7 +314,7 @@ func (o *ordering) ends(docs *docTable, page uint32) (near, far place, known boo
 		if o.descending {
 			near.value, far.value = far.value, near.value
 		}
-		far.seq = math.MaxUint64 // of equal times the lower Seq comes first
+		far.Seq = math.MaxUint64 // of equal times the lower Seq comes first
 	default:
 		return near, far, false
 	}
@@ -318,7 +322,7 @@ func (o *ordering) ends(docs *docTable, page uint32) (near, far place, known boo
 }
 
 // passes tells whether no document of a page can be among the first.
-func (f *firstPlaces) passes(docs *docTable, page uint32) bool {
+func (f *firstPlaces) passes(docs *doctable.Table, page uint32) bool {
 	near, far, known := f.order.ends(docs, page)
 	switch {
 	case !known:

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 func openMem(t *testing.T, o Options) *DB {
@@ -172,7 +175,7 @@ func TestBadCursors(t *testing.T) {
 		{ListQuery{OrderBy: "metadata."}, "order by"},
 	} {
 		c.q.Scope = ada
-		if _, err := db.Memories().List(t.Context(), c.q); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+		if _, err := db.Memories().List(t.Context(), c.q); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: error %v, want one that says %q", c.q, err, c.says)
 		}
 	}
@@ -270,7 +273,7 @@ func TestReset(t *testing.T) {
 		if got := listAll(t, db, ListQuery{AllScopes: true}); len(got) != 0 {
 			t.Errorf("%d memories are left", len(got))
 		}
-		if _, err := db.Memories().History(t.Context(), Scope{}, "m1"); !errors.Is(err, ErrNotFound) {
+		if _, err := db.Memories().History(t.Context(), Scope{}, "m1"); !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("the history is left: %v", err)
 		}
 		if _, found, err := db.KV().Get(t.Context(), Owner{User: "ada"}, "k"); found || err != nil {
@@ -303,7 +306,7 @@ func TestReset(t *testing.T) {
 // beside a sort of everything.
 func TestListByCreation(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada, n := Scope{User: "ada"}, 4*pageSize
+	ada, n := Scope{User: "ada"}, 4*doctable.PageSize
 	rng := rand.New(rand.NewPCG(3, 4))
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var mems []Memory

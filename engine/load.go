@@ -19,8 +19,11 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // Open opens the database in a folder, and creates it where the folder is missing
@@ -59,7 +62,7 @@ func Open(dir string, o *Options) (*DB, error) {
 func mustExist(base vfs.FS, dir string) error {
 	id, err := readIdentity(base, dir)
 	if id == nil && err == nil {
-		err = &Error{Kind: ErrNotDatabase, What: doingOpen(dir), Why: "there is no database in this folder", Do: "open it without ReadOnly, which makes one"}
+		err = &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "there is no database in this folder", Do: "open it without ReadOnly, which makes one"}
 	}
 	return err
 }
@@ -110,8 +113,8 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 
 func lockError(dir string, err error) error {
 	if locked, ok := errors.AsType[*fsys.LockedError](err); ok {
-		return &Error{
-			Kind: ErrLocked, What: doingOpen(dir), Why: locked.Error(),
+		return &fault.Error{
+			Kind: fault.ErrLocked, What: doingOpen(dir), Why: locked.Error(),
 			Do: "close it there, or wait", Cause: nil,
 		}
 	}
@@ -132,12 +135,12 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 			return err
 		}
 	}
-	db.keys.seed = id.HashSeed
-	if db.keys.cipher, err = newIDCipher(id.HashSeed); err != nil {
-		return &Error{Kind: ErrFailed, What: doingOpen(db.dir), Cause: err}
+	db.keys.Seed = id.HashSeed
+	if db.keys.Cipher, err = layout.NewIDCipher(id.HashSeed); err != nil {
+		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
 	}
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
-		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
 	}
 	if err := db.configure(id, o); err != nil {
 		return err
@@ -173,8 +176,8 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 func (db *DB) configure(id *identity, o *Options) (err error) {
 	// What is stored was once valid.
 	damaged := func(what string, err error) error {
-		return &Error{
-			Kind: ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " is damaged: its " + what + " cannot be", Cause: err,
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " is damaged: its " + what + " cannot be", Cause: err,
 			Do: "restore that file from a backup of the folder",
 		}
 	}
@@ -183,7 +186,7 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		if o.Language == "" {
 			return damaged("language", err)
 		}
-		return invalid(doingOpen(db.dir), err.Error(), "choose one of them")
+		return fault.Invalid(doingOpen(db.dir), err.Error(), "choose one of them")
 	}
 	indexed := id.Settings.IndexedText
 	if o.IndexedText != nil {
@@ -205,7 +208,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	if err := db.load(); err != nil {
 		return err
 	}
-	changed, err := id.adopt(db.dir, o, db.next.doc == 0)
+	changed, err := id.adopt(db.dir, o, db.next.Doc == 0)
 	if err != nil {
 		return err
 	}
@@ -216,7 +219,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
 	fingerprint := db.analyzer.Fingerprint()
-	if id.Settings.Analyzer != fingerprint && db.next.doc == 0 {
+	if id.Settings.Analyzer != fingerprint && db.next.Doc == 0 {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}
 	if id.Settings.Analyzer != fingerprint {
@@ -237,7 +240,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	if err := db.points.publish(db.newPoint(db.applied)); err != nil {
 		return err
 	}
-	db.docs.link(db.next.seq, db.points.oldest)
+	db.docs.Link(db.next.Seq, db.points.oldest)
 	ctx, cancel := context.WithCancel(context.Background())
 	db.stopped = cancel
 	db.work.Go(func() { db.linker.run(ctx) })
@@ -283,15 +286,15 @@ func (db *DB) checkModel() error {
 		return nil
 	}
 	if s.dim != db.embedder.Dim() {
-		return &Error{
-			Kind: ErrMismatch, What: doingOpen(db.dir),
+		return &fault.Error{
+			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
 			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.dim, db.embedder.Model(), db.embedder.Dim()),
 			Do:  "use the embedder that made them",
 		}
 	}
 	if s.model != "" && s.model != db.embedder.Model() {
-		return &Error{
-			Kind: ErrMismatch, What: doingOpen(db.dir),
+		return &fault.Error{
+			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
 			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them",
 		}
 	}
@@ -325,7 +328,7 @@ func (db *DB) load() error {
 
 // loadLog finds the newest commit, which tells what numbers were given out.
 func (db *DB) loadLog() (err error) {
-	lower, upper := db.keys.span(kindLog)
+	lower, upper := db.keys.Span(layout.KindLog)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
@@ -334,16 +337,16 @@ func (db *DB) loadLog() (err error) {
 	if !it.Last() {
 		return it.Error()
 	}
-	lsn, ok := parseLSNKey(it.Key())
+	lsn, ok := layout.ParseLSNKey(it.Key())
 	if !ok {
-		return corruptKey("log", it.Key())
+		return layout.BadKey("log", it.Key())
 	}
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return err
 	}
 	db.applied = lsn
-	db.next, err = decodeLogHead(value)
+	db.next, err = layout.DecodeLogHead(value)
 	return err
 }
 
@@ -353,14 +356,14 @@ func (db *DB) loadNames() error {
 	if err := db.checkSeed(); err != nil {
 		return err
 	}
-	for _, class := range []nameClass{nameField, nameSpace} {
-		prefix := append(db.keys.header(kindName, 1), byte(class))
-		err := kv.Scan(db.store, prefix, prefixEnd(prefix), func(_, value []byte) error {
-			num, name, extra, err := decodeName(value)
+	for _, class := range []layout.NameClass{layout.NameField, layout.NameSpace} {
+		prefix := append(db.keys.Header(layout.KindName, 1), byte(class))
+		err := kv.Scan(db.store, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+			num, name, extra, err := layout.DecodeName(value)
 			if err != nil {
 				return err
 			}
-			if class == nameField {
+			if class == layout.NameField {
 				db.fields.add(name, num)
 				return nil
 			}
@@ -382,15 +385,15 @@ func (db *DB) loadNames() error {
 // another database no name and no ID would be found, and this one would seem
 // empty.
 func (db *DB) checkSeed() error {
-	lower, upper := db.keys.span(kindName)
+	lower, upper := db.keys.Span(layout.KindName)
 	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		_, name, _, err := decodeName(value)
+		_, name, _, err := layout.DecodeName(value)
 		if err != nil {
 			return err
 		}
-		if len(key) <= keyHeader || !bytes.Equal(key, db.keys.name(nameClass(key[keyHeader]), name)) {
-			return &Error{
-				Kind: ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
+		if len(key) <= layout.KeyHeader || !bytes.Equal(key, db.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) {
+			return &fault.Error{
+				Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
 				Do: "restore that file from a backup of the folder",
 			}
 		}
@@ -410,21 +413,21 @@ func (db *DB) loadDocs() error {
 	if err != nil {
 		return err
 	}
-	prefix, _ := db.keys.span(kindText)
+	prefix, _ := db.keys.Span(layout.KindText)
 	db.text.Store(db.newText(prefix))
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
-	lower, upper := db.keys.span(kindForward)
+	lower, upper := db.keys.Span(layout.KindForward)
 	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		doc, ok := parseDocKey(key)
+		doc, ok := layout.ParseDocKey(key)
 		if !ok {
-			return corruptKey("forward", key)
+			return layout.BadKey("forward", key)
 		}
 		if tombs.all.Contains(doc) {
-			f, _, err := forwardHead(value)
+			f, _, err := layout.DecodeRow(value)
 			if err == nil {
-				tombs.covers(doc, f.version)
+				tombs.covers(doc, f.Version)
 			}
 			return err
 		}
@@ -434,7 +437,7 @@ func (db *DB) loadDocs() error {
 	// A chunk may have been closed by a transaction that did not commit, and
 	// sealed: it takes no documents all the same.
 	for chunk := range db.sealed {
-		db.next.doc = max(db.next.doc, (uint32(chunk)+1)<<16)
+		db.next.Doc = max(db.next.Doc, (uint32(chunk)+1)<<16)
 	}
 	return err
 }
@@ -447,13 +450,13 @@ type tombstones struct {
 
 func (db *DB) loadTombstones() (*tombstones, error) {
 	t := &tombstones{all: roaring.New(), left: map[uint32]*dead{}}
-	lower, upper := db.keys.span(kindTombstone)
+	lower, upper := db.keys.Span(layout.KindTombstone)
 	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		doc, ok := parseDocKey(key)
+		doc, ok := layout.ParseDocKey(key)
 		if !ok {
-			return corruptKey("tombstone", key)
+			return layout.BadKey("tombstone", key)
 		}
-		lsn, cleared, err := decodeTombstone(value)
+		lsn, cleared, err := layout.DecodeTombstone(value)
 		if !cleared {
 			t.left[doc] = &dead{doc: doc, lsn: lsn}
 		}
@@ -464,7 +467,7 @@ func (db *DB) loadTombstones() (*tombstones, error) {
 }
 
 // covers tells whether a document has a tombstone, and notes its version.
-func (t *tombstones) covers(doc uint32, v version) bool {
+func (t *tombstones) covers(doc uint32, v layout.Version) bool {
 	if d := t.left[doc]; d != nil {
 		d.of = v
 	}
@@ -476,9 +479,9 @@ func (t *tombstones) covers(doc uint32, v version) bool {
 func (db *DB) leaveToJanitor(t *tombstones) {
 	for it := t.all.Iterator(); it.HasNext(); {
 		doc := it.Next()
-		sealed := db.sealed[chunkOf(doc)]
+		sealed := db.sealed[layout.ChunkOf(doc)]
 		if sealed {
-			db.buried[chunkOf(doc)]++
+			db.buried[layout.ChunkOf(doc)]++
 		}
 		if d := t.left[doc]; d != nil {
 			db.janitor.dead = append(db.janitor.dead, *d)
@@ -494,7 +497,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("document %d: %w", doc, err)
 	}
-	if err := db.loadRow(doc, f); err != nil {
+	if err := db.loadRow(doc, &f.Row); err != nil {
 		return err
 	}
 	if db.damaged != nil {
@@ -504,33 +507,33 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 }
 
 // loadRow enters a document into the tables.
-func (db *DB) loadRow(doc uint32, f *forwardRecord) error {
-	if doc >= db.next.doc || f.seq == 0 || f.seq > db.next.seq {
-		return &Error{Kind: ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "the log never gave out its numbers"}
+func (db *DB) loadRow(doc uint32, f *layout.Row) error {
+	if doc >= db.next.Doc || f.Seq == 0 || f.Seq > db.next.Seq {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "the log never gave out its numbers"}
 	}
-	db.docs.add(doc, func(r *docRow) {
-		r.version, r.run = f.version, f.run
-		r.created, r.expires = f.created, f.expires
-		r.importance, r.confidence = f.importance, f.confidence
+	db.docs.Add(doc, func(r *doctable.Row) {
+		r.Version, r.Run = f.Version, f.Run
+		r.Created, r.Expires = f.Created, f.Expires
+		r.Importance, r.Confidence = f.Importance, f.Confidence
 	})
-	db.loading.want(doc, &f.version, f.vectors)
+	db.loading.want(doc, &f.Version, f.Vectors)
 	return nil
 }
 
 func (db *DB) loadStats() error {
-	lower, upper := db.keys.span(kindStats)
+	lower, upper := db.keys.Span(layout.KindStats)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		_, seq, ok := parseStatsKey(key)
+		_, seq, ok := layout.ParseStatsKey(key)
 		if !ok {
-			return corruptKey("statistics", key)
+			return layout.BadKey("statistics", key)
 		}
-		a, err := decodeAccess(value)
+		a, err := layout.DecodeAccess(value)
 		if err != nil {
 			return err
 		}
-		if s := db.docs.seq(seq); s != nil {
-			s.count.Store(a.count)
-			s.accessed.Store(a.last)
+		if s := db.docs.Seq(seq); s != nil {
+			s.Count.Store(a.Count)
+			s.Accessed.Store(a.Last)
 		}
 		return nil
 	})
@@ -539,25 +542,25 @@ func (db *DB) loadStats() error {
 // loadRanges puts unfinished death ranges in force again.
 func (db *DB) loadRanges() error {
 	tx := &Tx{db: db, reader: db.store, lsn: maxLSN, index: db.text.Load(), text: db.newestText()}
-	lower, upper := db.keys.span(kindRange)
+	lower, upper := db.keys.Span(layout.KindRange)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		d, err := decodeRange(&db.keys, key, value)
+		d, err := layout.DecodeRange(&db.keys, key, value)
 		if err != nil {
 			return err
 		}
-		set := d.docs
-		if !d.listed {
-			if set, _, err = tx.bornInScope(d.scope); err != nil {
+		set := d.Docs
+		if !d.Listed {
+			if set, _, err = tx.bornInScope(d.Scope); err != nil {
 				return err
 			}
 		}
-		d.docs = roaring.New()
+		d.Docs = roaring.New()
 		it := set.Iterator()
 		for it.HasNext() {
 			doc := it.Next()
-			if row := db.docs.row(doc); row.visible(maxLSN) && (d.listed || d.before(row.version)) {
-				d.docs.Add(doc)
-				db.docs.kill(doc, d.lsn)
+			if row := db.docs.Row(doc); row.Visible(maxLSN) && (d.Listed || d.Before(row.Version)) {
+				d.Docs.Add(doc)
+				db.docs.Kill(doc, d.LSN)
 			}
 		}
 		db.janitor.ranges = append(db.janitor.ranges, d)

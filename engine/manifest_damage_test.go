@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	logrecord "github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // TestDamagedManifest: no damaged byte of the MANIFEST makes a database that opens
@@ -42,7 +44,7 @@ func TestDamagedManifest(t *testing.T) {
 			t.Errorf("byte %d of %d is damaged, and nothing tells", at, len(whole))
 		}
 	}
-	if _, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget}); !errors.Is(err, ErrCorrupt) {
+	if _, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget}); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("open: %v", err)
 	}
 	writeTestFile(t, fs, store.ManifestFilename, whole)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
@@ -37,10 +38,10 @@ func TestFailedManifest(t *testing.T) {
 			}
 			acknowledged := storeAndFlush(t, db, disk, f)
 			ctx := context.Background()
-			if _, err := db.Memories().Get(ctx, Scope{}, "m0"); !errors.Is(err, ErrFailed) || !errors.Is(err, errDisk) {
+			if _, err := db.Memories().Get(ctx, Scope{}, "m0"); !errors.Is(err, fault.ErrFailed) || !errors.Is(err, errDisk) {
 				t.Errorf("a read after it: %v", err)
 			}
-			if _, err := db.Memories().Store(ctx, Memory{Scope: Scope{User: "ada"}, Text: "late"}, nil); !errors.Is(err, ErrFailed) {
+			if _, err := db.Memories().Store(ctx, Memory{Scope: Scope{User: "ada"}, Text: "late"}, nil); !errors.Is(err, fault.ErrFailed) {
 				t.Errorf("a write after it: %v", err)
 			}
 			within(t, "Close of a failed database", func() { closeTest(t, db) })
@@ -68,7 +69,7 @@ func storeAndFlush(t *testing.T, db *DB, disk *crashfs.FS, f *crashfs.Fault) (ac
 		}
 		m := Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i)}
 		if _, err := db.Memories().Store(context.Background(), m, nil); err != nil {
-			if !errors.Is(err, ErrFailed) || f.Hits() == 0 {
+			if !errors.Is(err, fault.ErrFailed) || f.Hits() == 0 {
 				t.Fatalf("store %d: %v, %d failures injected", i, err, f.Hits())
 			}
 			return acknowledged

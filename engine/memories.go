@@ -5,6 +5,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // Memories are the memories of a database, seen through a transaction
@@ -170,13 +176,13 @@ func inBatch(err error, i, n int) error {
 // is ErrAmbiguous where there are several. ErrNotFound where there is none, or
 // it has expired.
 func (m Memories) Get(ctx context.Context, s Scope, id string) (mem Memory, err error) {
-	doing := fmt.Sprintf("get memory %q", truncate(id))
+	doing := fmt.Sprintf("get memory %q", valid.Short(id))
 	err = m.view(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
 		if err != nil {
 			return err
 		}
-		mem, err = tx.present(rec, l.version, true)
+		mem, err = tx.present(rec, l.Version, true)
 		return err
 	})
 	return mem, err
@@ -187,7 +193,7 @@ func (m Memories) Get(ctx context.Context, s Scope, id string) (mem Memory, err 
 // CreatedAt and access statistics; its hash follows the text, and so do a
 // computed importance and a vector that an embedder made.
 func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (mem Memory, err error) {
-	doing := fmt.Sprintf("update memory %q", truncate(id))
+	doing := fmt.Sprintf("update memory %q", valid.Short(id))
 	embedded := m.embedPatch(ctx, &patch)
 	err = m.update(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
@@ -197,7 +203,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 		if l, err = tx.patch(doing, l, rec, &patch, embedded); err != nil {
 			return err
 		}
-		mem, err = tx.load(l.version, true)
+		mem, err = tx.load(l.Version, true)
 		return err
 	})
 	if err != nil {
@@ -210,7 +216,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 // ErrNotFound where there is none with this ID in the
 // scope. Its history stays.
 func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
-	doing := fmt.Sprintf("delete memory %q", truncate(id))
+	doing := fmt.Sprintf("delete memory %q", valid.Short(id))
 	return m.update(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
 		if err != nil {
@@ -221,18 +227,18 @@ func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
 }
 
 // find is the visible memory with an ID within a scope, which may be empty.
-func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *record, err error) {
+func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *layout.Record, err error) {
 	if s != (Scope{}) {
-		if err := s.check(doing); err != nil {
+		if err := scope.Check(doing, s); err != nil {
 			return live{}, nil, err
 		}
 	}
-	if err := checkWord(doing, "ID", id); err != nil {
+	if err := valid.Word(doing, "ID", id); err != nil {
 		return live{}, nil, err
 	}
 	owners := 0
-	err = tx.living(anyOwner, id, func(_ claim, l live, r *record) error {
-		if !l.expired(tx.now) && r.id == id && s.contains(r.scope) {
+	err = tx.living(anyOwner, id, func(_ claim, l live, r *layout.Record) error {
+		if !l.expired(tx.now) && r.ID == id && scope.Contains(s, r.Scope) {
 			found, rec = l, r
 			owners++
 		}
@@ -242,7 +248,7 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *record, e
 	case err != nil:
 		return live{}, nil, storeError(doing, err)
 	case owners == 0:
-		return live{}, nil, &Error{Kind: ErrNotFound, What: doing, Why: "there is none in this scope", Do: "check the ID and the scope"}
+		return live{}, nil, &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there is none in this scope", Do: "check the ID and the scope"}
 	case owners > 1:
 		return live{}, nil, ambiguous(doing, owners)
 	}
@@ -252,12 +258,12 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *record, e
 // List returns a page of memories, in the order of their Seq if the query does not
 // say another.
 func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) {
-	limit, err := checkLimit(doingList, q.Limit, defaultPage)
+	limit, err := valid.Limit(doingList, q.Limit, defaultPage)
 	if err != nil {
 		return Page{}, err
 	}
 	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := q.check(doingList); err != nil {
+		if err := scope.Check(doingList, q.Scope); err != nil {
 			return Page{}, err
 		}
 	}

@@ -1,14 +1,18 @@
 package engine
 
-import "time"
+import (
+	"time"
 
-// Scope says whose memories a call is about. At least one field must be given,
-// every given field must match, and several owners may match.
-type Scope struct {
-	User  string `json:"user,omitempty"`
-	Agent string `json:"agent,omitempty"`
-	Run   string `json:"run,omitempty"`
-}
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// Scope says whose memories a call is about: user, agent, run. At least one is
+// given, every given one must match, and several owners may match.
+type Scope = scope.Scope
+
+// Owner is the exact pair of user and agent that something belongs to. At least
+// one is given; an empty one is a value of its own, not any.
+type Owner = scope.Owner
 
 // Role is who said it.
 type Role string

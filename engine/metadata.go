@@ -8,6 +8,9 @@ import (
 	"reflect"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // encodeMetadata makes canonical JSON of an object: keys sorted, no spaces. An
@@ -23,11 +26,11 @@ func encodeMetadata(m map[string]any) ([]byte, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(m); err != nil {
-		return nil, invalid("store a memory", "its metadata is no JSON: "+err.Error(), "use strings, numbers, booleans, lists and objects")
+		return nil, fault.Invalid("store a memory", "its metadata is no JSON: "+err.Error(), "use strings, numbers, booleans, lists and objects")
 	}
 	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	if len(out) > MaxMetadata {
-		return nil, invalid("store a memory",
+		return nil, fault.Invalid("store a memory",
 			fmt.Sprintf("its metadata is %d bytes of JSON, the limit is %d", len(out), MaxMetadata), "move the bulk of it to the text or elsewhere")
 	}
 	return out, nil
@@ -37,7 +40,7 @@ func encodeMetadata(m map[string]any) ([]byte, error) {
 // bound of its own.
 func checkDepth(v any, depth int) error {
 	if depth > MaxMetadataDepth {
-		return invalid("store a memory",
+		return fault.Invalid("store a memory",
 			fmt.Sprintf("its metadata nests deeper than %d", MaxMetadataDepth), "flatten it")
 	}
 	switch v := v.(type) {
@@ -52,7 +55,7 @@ func checkDepth(v any, depth int) error {
 		}
 	case string:
 		if !utf8.ValidString(v) {
-			return invalid("store a memory", fmt.Sprintf("its metadata holds %q, which is no UTF-8", truncate(v)), "convert it to UTF-8")
+			return fault.Invalid("store a memory", fmt.Sprintf("its metadata holds %q, which is no UTF-8", valid.Short(v)), "convert it to UTF-8")
 		}
 	case []any:
 		for _, e := range v {
@@ -62,7 +65,7 @@ func checkDepth(v any, depth int) error {
 		}
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return invalid("store a memory", "its metadata holds a number that JSON has not: "+strconv.FormatFloat(v, 'g', -1, 64), "leave it out or use null")
+			return fault.Invalid("store a memory", "its metadata holds a number that JSON has not: "+strconv.FormatFloat(v, 'g', -1, 64), "leave it out or use null")
 		}
 	}
 	return nil
@@ -76,7 +79,7 @@ func decodeMetadata(b []byte) (map[string]any, error) {
 	dec.UseNumber()
 	var m map[string]any
 	if err := dec.Decode(&m); err != nil {
-		return nil, &Error{Kind: ErrCorrupt, What: "read metadata", Cause: err}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read metadata", Cause: err}
 	}
 	return m, nil
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // TestModel runs random operations on a database and on a model beside it, and
@@ -67,7 +69,7 @@ type world struct {
 	model *model
 	// touched are the recalls of memories since they were stored; flushed those
 	// that a crash may not take back. They are no part of a transaction.
-	touched, flushed map[uint64]access
+	touched, flushed map[uint64]layout.Access
 	entryIDs         map[historyPlace]string
 	// crashed: a crash beside a move may leave a vector behind, until its memory's next
 	// version dies.
@@ -78,7 +80,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), clock: newTestClock(), fs: vfs.NewCrashableMem(), dim: 8,
 		indexed: []IndexedField{{Field: "name", Weight: 1}},
-		model:   newModel(), touched: map[uint64]access{}, flushed: map[uint64]access{},
+		model:   newModel(), touched: map[uint64]layout.Access{}, flushed: map[uint64]layout.Access{},
 		entryIDs: map[historyPlace]string{},
 	}
 	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget, uncached: true, lookLeast: 1}
@@ -118,7 +120,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 // keyByOwner makes a new database one of an older layout.
 func (w *world) keyByOwner() {
 	keyByOwner(&w.db.keys)
-	if err := w.db.store.Set(generationsKey, w.db.keys.encodeGenerations(), pebble.Sync); err != nil {
+	if err := w.db.store.Set(layout.GenerationsKey, w.db.keys.EncodeGenerations(), pebble.Sync); err != nil {
 		w.t.Fatal(err)
 	}
 	closeTest(w.t, w.db)
@@ -236,16 +238,16 @@ func (w *world) crash() {
 	w.fs, w.crashed = clone, true
 	w.open()
 	for seq, m := range w.model.live {
-		given := access{m.AccessCount, toMillis(m.LastAccessed)}
-		row := w.db.docs.seq(seq)
+		given := layout.Access{Count: m.AccessCount, Last: toMillis(m.LastAccessed)}
+		row := w.db.docs.Seq(seq)
 		if row == nil {
 			w.t.Fatalf("memory %d is lost", seq)
 		}
-		count := row.count.Load()
-		if least, most := w.flushed[seq].count, w.touched[seq].count; count < given.count+least || count > given.count+most {
-			w.t.Fatalf("memory %d has %d recalls after a crash, of %d to %d", seq, count-given.count, least, most)
+		count := row.Count.Load()
+		if least, most := w.flushed[seq].Count, w.touched[seq].Count; count < given.Count+least || count > given.Count+most {
+			w.t.Fatalf("memory %d has %d recalls after a crash, of %d to %d", seq, count-given.Count, least, most)
 		}
-		w.touched[seq] = access{count - given.count, row.accessed.Load()}
+		w.touched[seq] = layout.Access{Count: count - given.Count, Last: row.Accessed.Load()}
 	}
 	w.flushed = maps.Clone(w.touched)
 	w.checkAll()
@@ -302,7 +304,7 @@ func (w *world) transaction() {
 	}()
 	switch {
 	case s.broken:
-		w.wantKind("commit after half a batch", err, ErrExists)
+		w.wantKind("commit after half a batch", err, fault.ErrExists)
 	case ending > 1:
 		if err != nil {
 			w.t.Fatalf("commit: %v", err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // modelFilter is a filter, and what it should mean.
@@ -269,8 +271,8 @@ func compareHits(t *testing.T, hits []Hit, all []ranked, limit int) bool {
 func (w *world) same(got Memory, want modelMemory, withVectors bool) bool {
 	w.t.Helper()
 	m := want.Memory
-	a := access{m.AccessCount, toMillis(m.LastAccessed)}.fold(w.touched[m.Seq])
-	m.AccessCount, m.LastAccessed = a.count, fromMillis(a.last)
+	a := layout.Access{Count: m.AccessCount, Last: toMillis(m.LastAccessed)}.Fold(w.touched[m.Seq])
+	m.AccessCount, m.LastAccessed = a.Count, fromMillis(a.Last)
 	if !withVectors {
 		m.Embedding, m.Vectors = nil, nil
 	}
@@ -305,11 +307,11 @@ func (w *world) checkGet(mm Memories, s *model) {
 func findError(n int) error {
 	switch n {
 	case 0:
-		return ErrNotFound
+		return fault.ErrNotFound
 	case 1:
 		return nil
 	}
-	return ErrAmbiguous
+	return fault.ErrAmbiguous
 }
 
 // checkList pages through a scope, with and without a filter.
@@ -459,7 +461,7 @@ func (w *world) checkRecall(mm Memories, s *model) {
 	}
 	for i := range r.Hits {
 		seq := r.Hits[i].Seq
-		w.touched[seq] = w.touched[seq].fold(access{1, w.clock.now().UnixMilli()})
+		w.touched[seq] = w.touched[seq].Fold(layout.Access{Count: 1, Last: w.clock.now().UnixMilli()})
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/policy"
+
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // model is what a database should hold, kept in maps and evaluated naively. It
@@ -43,7 +46,7 @@ func (m *modelMemory) expired(now time.Time) bool {
 
 // visible lists the memories of a scope that have not expired, by Seq.
 func (s *model) visible(in Scope, now time.Time) []modelMemory {
-	return s.matching(now, func(m *modelMemory) bool { return in.contains(m.Scope) })
+	return s.matching(now, func(m *modelMemory) bool { return scope.Contains(in, m.Scope) })
 }
 
 func (s *model) matching(now time.Time, test func(*modelMemory) bool) []modelMemory {
@@ -59,7 +62,7 @@ func (s *model) matching(now time.Time, test func(*modelMemory) bool) []modelMem
 
 // find lists the memories with an ID in a scope: one for each owner.
 func (s *model) find(in Scope, id string, now time.Time) []modelMemory {
-	return s.matching(now, func(m *modelMemory) bool { return m.ID == id && in.contains(m.Scope) })
+	return s.matching(now, func(m *modelMemory) bool { return m.ID == id && scope.Contains(in, m.Scope) })
 }
 
 func (s *model) happened(m *Memory, e Event, oldText, newText *string, at time.Time) {
@@ -79,7 +82,7 @@ func (s *model) remove(m modelMemory, now time.Time) {
 func (s *model) removeScope(in Scope, now time.Time) int {
 	n := len(s.visible(in, now))
 	for _, m := range s.live {
-		if in.contains(m.Scope) {
+		if scope.Contains(in, m.Scope) {
 			s.remove(m, now)
 		}
 	}
@@ -170,7 +173,7 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 	} else if !o.NoDedup {
 		if dup, ok := s.duplicate(&m.Memory, now); ok {
 			if m.Kind == KindNote && dup.Text != m.Text {
-				return outcome{fails: ErrExists}
+				return outcome{fails: fault.ErrExists}
 			}
 			return outcome{Stored: Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true}}
 		}
@@ -201,7 +204,7 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 	case sameMemory(given, &m.Memory, &old.Memory):
 		return outcome{Stored: result}
 	case !o.Upsert:
-		return outcome{fails: ErrExists}
+		return outcome{fails: fault.ErrExists}
 	}
 	m.CreatedAt, m.UpdatedAt = old.CreatedAt, later(old.UpdatedAt, now)
 	m.AccessCount, m.LastAccessed = old.AccessCount, old.LastAccessed
@@ -297,7 +300,7 @@ func (s *model) update(old modelMemory, p *Patch, embeds bool, learned []float32
 		m.Embedding, m.pending = learned, learned == nil
 	}
 	if m.Text == "" && m.Embedding == nil && m.Vectors == nil {
-		return ErrInvalid
+		return fault.ErrInvalid
 	}
 	m.Hash, m.UpdatedAt = textHash(m.Text), later(old.UpdatedAt, now)
 	switch {

@@ -12,7 +12,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // A sealed chunk keeps what its dead documents had. Once a quarter of one is dead, its
@@ -44,7 +47,7 @@ type occupancy struct {
 // moveSparse moves the documents of sparse chunks. The janitor is busy.
 func (db *DB) moveSparse(ctx context.Context) error {
 	j := db.janitor
-	if db.retain > 0 || len(db.sealed) == 0 || j.graves < max(db.lookLeast, int(db.docs.live.Load())/lookShare) {
+	if db.retain > 0 || len(db.sealed) == 0 || j.graves < max(db.lookLeast, int(db.docs.Live.Load())/lookShare) {
 		return nil // past states are read by the chunks of the newest one
 	}
 	if j.ranging() {
@@ -61,7 +64,7 @@ func (db *DB) moveSparse(ctx context.Context) error {
 			return nil
 		}
 		switch moved, err := db.move(ctx, from); {
-		case errors.Is(err, errLater), errors.Is(err, ErrDiskFull):
+		case errors.Is(err, errLater), errors.Is(err, fault.ErrDiskFull):
 			j.graves += graves
 			return nil
 		case err != nil || !moved:
@@ -104,9 +107,9 @@ func (db *DB) occupied() []occupancy {
 	for _, chunk := range slices.Sorted(maps.Keys(db.sealed)) {
 		o := occupancy{chunk: chunk, dead: db.buried[chunk]}
 		first := uint64(chunk) << 16
-		db.docs.rows.eachFrom(first, first+1<<16, func(_ uint64, r *docRow) bool {
-			switch died := r.died.Load(); {
-			case died == alive:
+		db.docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
+			switch died := r.Died.Load(); {
+			case died == doctable.Alive:
 				o.living++
 			case died != 0:
 				o.dead++
@@ -126,7 +129,7 @@ type mover struct {
 	// docs are the old numbers; that of docs[i] becomes the chunk's i-th, and rows[i]
 	// is what a page of rows holds of it.
 	docs []uint32
-	rows []forwardRecord
+	rows []layout.Row
 }
 
 // move moves the documents of chunks, false where no number is left for theirs. It is
@@ -161,8 +164,8 @@ func (db *DB) move(ctx context.Context, from []uint16) (moved bool, err error) {
 func (db *DB) living(chunks []uint16) (docs []uint32) {
 	for _, chunk := range chunks {
 		first := uint64(chunk) << 16
-		db.docs.rows.eachFrom(first, first+1<<16, func(doc uint64, r *docRow) bool {
-			if r.died.Load() == alive {
+		db.docs.Rows.EachFrom(first, first+1<<16, func(doc uint64, r *doctable.Row) bool {
+			if r.Died.Load() == doctable.Alive {
 				docs = append(docs, uint32(doc))
 			}
 			return true
@@ -180,15 +183,15 @@ func (m *mover) reserve(ctx context.Context) (bool, error) {
 	}
 	defer db.unlock()
 	if db.spare == 0 {
-		next := uint64(db.next.doc)
+		next := uint64(db.next.Doc)
 		if next&0xffff != 0 {
 			next = (next>>16 + 1) << 16
 		}
 		if next+2<<16 > MaxMemories {
 			return false, nil
 		}
-		db.spare = chunkOf(uint32(next))
-		db.next.doc = uint32(next + 1<<16)
+		db.spare = layout.ChunkOf(uint32(next))
+		db.next.Doc = uint32(next + 1<<16)
 	}
 	m.chunk = db.spare
 	db.text.Load().Advance(uint32(m.chunk) << 16)
@@ -199,8 +202,8 @@ func (m *mover) reserve(ctx context.Context) (bool, error) {
 func (m *mover) build(ctx context.Context) (err error) {
 	db := m.db
 	slices.SortFunc(m.docs, func(a, b uint32) int {
-		x, y := db.docs.row(a), db.docs.row(b)
-		return cmp.Or(cmp.Compare(x.owner, y.owner), cmp.Compare(x.run, y.run), cmp.Compare(x.seq, y.seq))
+		x, y := db.docs.Row(a), db.docs.Row(b)
+		return cmp.Or(cmp.Compare(x.Owner, y.Owner), cmp.Compare(x.Run, y.Run), cmp.Compare(x.Seq, y.Seq))
 	})
 	snap := db.store.NewSnapshot()
 	defer func() { err = errors.Join(err, snap.Close()) }()
@@ -227,22 +230,22 @@ func (m *mover) readRows(r kv.Reader) error {
 	for i, doc := range m.docs {
 		place[doc] = i
 	}
-	m.rows = make([]forwardRecord, len(m.docs))
+	m.rows = make([]layout.Row, len(m.docs))
 	found := 0
 	for _, chunk := range m.from {
-		prefix := m.db.keys.chunk(kindRows, chunk)
-		err := kv.Scan(r, prefix, prefixEnd(prefix), func(key, value []byte) error {
-			first, ok := parseRowsKey(key)
+		prefix := m.db.keys.Chunk(layout.KindRows, chunk)
+		err := kv.Scan(r, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+			first, ok := layout.ParseRowsKey(key)
 			if !ok {
-				return corruptKey("rows", key)
+				return layout.BadKey("rows", key)
 			}
-			p, err := decodeRows(first, value)
+			p, err := layout.DecodeRows(first, value)
 			if err != nil {
 				return err
 			}
-			for i, doc := range p.docs {
+			for i, doc := range p.Docs {
 				if at, ok := place[doc]; ok {
-					m.rows[at] = p.rows[i]
+					m.rows[at] = p.Rows[i]
 					found++
 				}
 			}
@@ -253,7 +256,7 @@ func (m *mover) readRows(r kv.Reader) error {
 		}
 	}
 	if found != len(m.docs) {
-		return &Error{Kind: ErrCorrupt, What: doingMove, Why: fmt.Sprintf("%d of %d have a row", found, len(m.docs)), Do: "run check"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingMove, Why: fmt.Sprintf("%d of %d have a row", found, len(m.docs)), Do: "run check"}
 	}
 	return nil
 }
@@ -274,13 +277,13 @@ func (m *mover) commit(ctx context.Context) error {
 			return err
 		}
 		tx.change()
-		tx.log = append(tx.log, byte(logMove))
+		tx.log = append(tx.log, byte(layout.LogMove))
 		tx.log = binary.AppendUvarint(tx.log, uint64(len(m.from)))
 		for _, chunk := range m.from {
 			tx.log = binary.AppendUvarint(tx.log, uint64(chunk))
-			for _, kind := range []byte{kindText, kindRows, kindTombstone} {
-				prefix := db.keys.chunk(kind, chunk)
-				if err := tx.wrote(tx.batch.DeleteRange(prefix, prefixEnd(prefix), nil)); err != nil {
+			for _, kind := range []byte{layout.KindText, layout.KindRows, layout.KindTombstone} {
+				prefix := db.keys.Chunk(kind, chunk)
+				if err := tx.wrote(tx.batch.DeleteRange(prefix, layout.PrefixEnd(prefix), nil)); err != nil {
 					return err
 				}
 			}
@@ -292,7 +295,7 @@ func (m *mover) commit(ctx context.Context) error {
 			}
 		}
 		for _, p := range pages {
-			if err := tx.set(db.keys.rows(p.docs[0]), p.encode()); err != nil {
+			if err := tx.set(db.keys.Rows(p.Docs[0]), p.Encode()); err != nil {
 				return err
 			}
 		}
@@ -309,19 +312,19 @@ func (m *mover) complete() bool {
 }
 
 // pages are the rows of the documents that live.
-func (m *mover) pages() []*rowPage {
-	var pages []*rowPage
+func (m *mover) pages() []*layout.RowPage {
+	var pages []*layout.RowPage
 	last := -1
 	for i, old := range m.docs {
-		if m.db.docs.row(old).died.Load() != alive {
+		if m.db.docs.Row(old).Died.Load() != doctable.Alive {
 			continue
 		}
 		doc := m.number(i)
-		if n := int(doc / rowsOfPage); n != last {
-			pages = append(pages, &rowPage{})
+		if n := int(doc / layout.RowsOfPage); n != last {
+			pages = append(pages, &layout.RowPage{})
 			last = n
 		}
-		pages[len(pages)-1].add(doc, &m.rows[i])
+		pages[len(pages)-1].Add(doc, &m.rows[i])
 	}
 	return pages
 }
@@ -338,8 +341,8 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	db.leave(m.from...)
 	shown := false
 	for i, old := range m.docs {
-		r := db.docs.row(old)
-		if r.died.Load() != alive {
+		r := db.docs.Row(old)
+		if r.Died.Load() != doctable.Alive {
 			continue
 		}
 		shown = true
@@ -350,12 +353,12 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 			}
 		}
 		row := &m.rows[i]
-		db.docs.put(doc, func(r *docRow) {
-			r.version, r.run, r.from = row.version, row.run, lsn
-			r.created, r.expires = row.created, row.expires
-			r.importance, r.confidence = row.importance, row.confidence
+		db.docs.Put(doc, func(r *doctable.Row) {
+			r.Version, r.Run, r.From = row.Version, row.Run, lsn
+			r.Created, r.Expires = row.Created, row.Expires
+			r.Importance, r.Confidence = row.Importance, row.Confidence
 		})
-		db.docs.end(old, lsn)
+		db.docs.End(old, lsn)
 		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 	}
 	for _, chunk := range m.from {
@@ -391,7 +394,7 @@ func (db *DB) leave(chunks ...uint16) {
 		db.janitor.left = append(db.janitor.left, leftChunk{chunk: chunk, lsn: db.applied})
 	}
 	if len(chunks) > 0 {
-		db.docs.moved.Store(db.applied)
+		db.docs.Moved.Store(db.applied)
 		db.janitor.wake() // if nobody is there to read them, nothing else does
 	}
 }
@@ -437,9 +440,9 @@ func (db *DB) releaseChunks(ctx context.Context, cleaned uint64) error {
 func (db *DB) releaseChunk(chunk uint16) {
 	first := uint64(chunk) << 16
 	end := first + 1<<16
-	db.docs.release(first, end)
+	db.docs.Release(first, end)
 	for _, s := range db.spaces.all() {
-		s.slots.release(first, end)
+		s.slots.Release(first, end)
 	}
 	db.lexical.release(first, end)
 }
@@ -447,7 +450,7 @@ func (db *DB) releaseChunk(chunk uint16) {
 // dropStrayPages removes the pages of chunks that have no rows: a move that was
 // interrupted has left them, or a sealing, which would delete them first.
 func (db *DB) dropStrayPages() (err error) {
-	lower, upper := db.keys.span(kindText)
+	lower, upper := db.keys.Span(layout.KindText)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
@@ -456,7 +459,7 @@ func (db *DB) dropStrayPages() (err error) {
 	for ok := it.First(); ok; {
 		chunk, known := db.text.Load().ChunkOf(it.Key())
 		if !known {
-			return corruptKey("text", it.Key())
+			return layout.BadKey("text", it.Key())
 		}
 		start, end, _ := db.textSpan(chunk)
 		if !db.sealed[chunk] && !db.readOnly {

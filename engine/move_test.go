@@ -14,7 +14,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // deleteTeas deletes two of three memories of storeTeas.
@@ -101,7 +103,7 @@ func TestMove(t *testing.T) {
 		if left > sealed/2 {
 			t.Errorf("%d chunks are left of %d", left, sealed)
 		}
-		if db.docs.moved.Load() <= tx.LSN() {
+		if db.docs.Moved.Load() <= tx.LSN() {
 			t.Error("nothing moved beside the View")
 		}
 		if !reflect.DeepEqual(after, teaAnswers(t, tx.Memories())) || !reflect.DeepEqual(vectors, mustRecall(t, tx.Memories(), near)) {
@@ -130,7 +132,7 @@ func TestMove(t *testing.T) {
 				return
 			}
 		}
-	})), func(a, b uint32) int { return int(db.docs.row(a).owner) - int(db.docs.row(b).owner) }) {
+	})), func(a, b uint32) int { return int(db.docs.Row(a).Owner) - int(db.docs.Row(b).Owner) }) {
 		t.Error("the moved documents are not in the order of their owners")
 	}
 	closeTest(t, db)
@@ -148,7 +150,7 @@ func TestMoveAndRebuild(t *testing.T) {
 		deleteTeas(t, db)
 		err := db.View(t.Context(), func(before *Tx) error {
 			db.waitMoved(t)
-			if db.docs.moved.Load() <= tx.LSN() {
+			if db.docs.Moved.Load() <= tx.LSN() {
 				t.Error("nothing moved beside the Views")
 			}
 			for _, m := range everyMemory(t, db.Memories())[:20] { // some have yet another version
@@ -268,7 +270,7 @@ func TestMoveBesideOthers(t *testing.T) {
 // strayPages counts pages of chunks that are not sealed.
 func strayPages(t testing.TB, db *DB) (n int) {
 	t.Helper()
-	lower, upper := db.keys.span(kindText)
+	lower, upper := db.keys.Span(layout.KindText)
 	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 		if chunk, ok := db.text.Load().ChunkOf(key); !ok || !db.sealed[chunk] {
 			n++
@@ -337,9 +339,9 @@ func TestMoveOfNone(t *testing.T) {
 func idOf(t testing.TB, db *DB, doc uint32) (id string) {
 	t.Helper()
 	err := db.View(t.Context(), func(tx *Tx) error {
-		rec, err := tx.record(db.docs.row(doc).version)
+		rec, err := tx.record(db.docs.Row(doc).Version)
 		if err == nil {
-			id = rec.id
+			id = rec.ID
 		}
 		return err
 	})
@@ -363,7 +365,7 @@ func TestMoveLater(t *testing.T) {
 		t.Errorf("%d pages are left", n)
 	}
 	db.janitor.graves = 1000
-	next := db.next.doc
+	next := db.next.Doc
 	done, stop := context.WithCancel(t.Context())
 	stop()
 	if err := db.moveSparse(done); err != nil {
@@ -372,13 +374,13 @@ func TestMoveLater(t *testing.T) {
 	if err := db.moveSparse(t.Context()); err != nil || db.janitor.graves != 1000 {
 		t.Errorf("%v, and %d graves are left of 1000", err, db.janitor.graves)
 	}
-	if db.next.doc != next {
-		t.Errorf("%d document numbers are gone", db.next.doc-next)
+	if db.next.Doc != next {
+		t.Errorf("%d document numbers are gone", db.next.Doc-next)
 	}
 	release()
 	db.waitMoved(t)
 	db.janitor.busy.Lock()
-	if db.docs.moved.Load() == 0 || !db.sealed[m.chunk] {
+	if db.docs.Moved.Load() == 0 || !db.sealed[m.chunk] {
 		t.Errorf("nothing moved to chunk %d", m.chunk)
 	}
 	db.janitor.busy.Unlock()
@@ -394,20 +396,20 @@ func TestMoveFails(t *testing.T) {
 	db.janitor.busy.Lock()
 	deleteTeas(t, db)
 	from := db.sparse()
-	source := chunkOf(db.living(from)[0])
-	damage(t, db, kindText, func(key []byte) bool {
-		return binary.BigEndian.Uint16(key[keyHeader:]) == source && key[keyHeader+2] == 't'
+	source := layout.ChunkOf(db.living(from)[0])
+	damage(t, db, layout.KindText, func(key []byte) bool {
+		return binary.BigEndian.Uint16(key[layout.KeyHeader:]) == source && key[layout.KeyHeader+2] == 't'
 	})
 	_, err := db.move(t.Context(), from)
-	wantError(t, "move", err, ErrCorrupt)
+	wantError(t, "move", err, fault.ErrCorrupt)
 	if n := strayPages(t, db); n > 0 {
 		t.Errorf("%d pages are left", n)
 	}
-	next := db.next.doc
+	next := db.next.Doc
 	_, err = db.move(t.Context(), from)
-	wantError(t, "move again", err, ErrCorrupt)
-	if db.next.doc != next {
-		t.Errorf("%d document numbers are gone", db.next.doc-next)
+	wantError(t, "move again", err, fault.ErrCorrupt)
+	if db.next.Doc != next {
+		t.Errorf("%d document numbers are gone", db.next.Doc-next)
 	}
 	db.janitor.busy.Unlock()
 	closeTest(t, db)
@@ -440,12 +442,12 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
 	deleteTeas(t, db)
-	next := db.next.doc
+	next := db.next.Doc
 	if err := db.janitor.work(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if db.docs.moved.Load() != 0 || db.next.doc != next {
-		t.Errorf("moved as of LSN %d, next document %d after %d", db.docs.moved.Load(), db.next.doc, next)
+	if db.docs.Moved.Load() != 0 || db.next.Doc != next {
+		t.Errorf("moved as of LSN %d, next document %d after %d", db.docs.Moved.Load(), db.next.Doc, next)
 	}
 	if db.janitor.graves == 0 || len(db.sparse()) == 0 {
 		t.Errorf("%d graves, sparse chunks %v", db.janitor.graves, db.sparse())
@@ -472,7 +474,7 @@ func TestMoveReleases(t *testing.T) {
 	}
 	pages := func() int64 {
 		d := &db.docs
-		return d.rows.pages.Load() + d.glances.docs.pages.Load() + d.plain.words.pages.Load() + db.spaces.all()[0].slots.pages.Load()
+		return d.Rows.Pages.Load() + d.Glances.Docs.Pages.Load() + d.Plain.Words.Pages.Load() + db.spaces.all()[0].slots.Pages.Load()
 	}
 	released := func() bool {
 		db.waitMoved(t)
@@ -525,7 +527,7 @@ func TestMoveReleases(t *testing.T) {
 	if hits := mustRecall(t, db.Memories(), q); len(hits) != 10 || hits[0].ID != "100" {
 		t.Errorf("recalled %v", hits)
 	}
-	if _, err := db.Memories().Get(ctx, s, "3"); !errors.Is(err, ErrNotFound) {
+	if _, err := db.Memories().Get(ctx, s, "3"); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("a deleted memory: %v", err)
 	}
 	if h, err := db.Memories().History(ctx, s, "3"); err != nil || len(h) != 2 {
@@ -572,11 +574,11 @@ func TestDeadChunksRelease(t *testing.T) {
 				mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 			}
 			db.waitSealed(t)
-			before := db.docs.rows.pages.Load()
+			before := db.docs.Rows.Pages.Load()
 			if err := c.die(db); err != nil {
 				t.Fatal(err)
 			}
-			pages := &db.docs.rows.pages
+			pages := &db.docs.Rows.Pages
 			for range 400 {
 				if pages.Load() <= c.most {
 					break
@@ -584,7 +586,7 @@ func TestDeadChunksRelease(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 			if pages.Load() > c.most {
-				t.Errorf("%d pages of rows; %d before, in %d chunks", pages.Load(), before, db.next.doc>>16+1)
+				t.Errorf("%d pages of rows; %d before, in %d chunks", pages.Load(), before, db.next.Doc>>16+1)
 			}
 			closeTest(t, db)
 		})
@@ -609,7 +611,7 @@ func TestMovedAndDeleted(t *testing.T) {
 		db.janitor.busy.Unlock()
 		db.janitor.wake()
 		db.waitMoved(t)
-		if db.docs.moved.Load() <= tx.LSN() {
+		if db.docs.Moved.Load() <= tx.LSN() {
 			t.Error("nothing moved")
 		}
 		db.janitor.busy.Lock()
@@ -621,7 +623,7 @@ func TestMovedAndDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := int(db.docs.live.Load())
+	left := int(db.docs.Live.Load())
 	err = errors.Join(db.janitor.reclaimDead(ctx, db.points.oldest()), db.syncLog(nil))
 	if err != nil {
 		t.Fatal(err)

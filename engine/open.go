@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // layoutVersion is that of the folder and the keys. One that is newer is refused;
@@ -50,7 +52,7 @@ func doingOpen(dir string) string { return "open " + dir }
 func Exists(dir string) (bool, error) {
 	id, err := readIdentity(vfs.Default, dir)
 	if id == nil && err == nil {
-		if err = refuse(vfs.Default, dir); !errors.Is(err, ErrCorrupt) {
+		if err = refuse(vfs.Default, dir); !errors.Is(err, fault.ErrCorrupt) {
 			err = nil // no database, whatever else the folder holds
 		}
 	}
@@ -60,7 +62,7 @@ func Exists(dir string) (bool, error) {
 // readIdentity reads the file, nil where the folder or the file is missing.
 func readIdentity(f vfs.FS, dir string) (*identity, error) {
 	if info, err := f.Stat(dir); err == nil && !info.IsDir() {
-		return nil, &Error{Kind: ErrNotDatabase, What: doingOpen(dir), Why: "it is a file, not a folder", Do: "name a folder"}
+		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a file, not a folder", Do: "name a folder"}
 	}
 	b, err := readFile(f, f.PathJoin(dir, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,14 +73,14 @@ func readIdentity(f vfs.FS, dir string) (*identity, error) {
 	}
 	var id identity
 	if err := json.Unmarshal(b, &id); err != nil || id.Magic != identityMagic || id.Layout < 1 {
-		return nil, &Error{
-			Kind: ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err,
+		return nil, &fault.Error{
+			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err,
 			Do: "restore that file from a backup of the folder",
 		}
 	}
 	if id.Layout > layoutVersion {
-		return nil, &Error{
-			Kind: ErrNewerLayout, What: doingOpen(dir),
+		return nil, &fault.Error{
+			Kind: fault.ErrNewerLayout, What: doingOpen(dir),
 			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, layoutVersion), Do: "use a newer memdb",
 		}
 	}
@@ -167,8 +169,8 @@ func refuse(f vfs.FS, dir string) error {
 		return fmt.Errorf("%s: %w", doingOpen(dir), err)
 	}
 	if slices.Contains(names, storeDir) {
-		return &Error{
-			Kind: ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName,
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName,
 			Do: "restore that file from a copy of the folder",
 		}
 	}
@@ -176,8 +178,8 @@ func refuse(f vfs.FS, dir string) error {
 		switch name {
 		case identityTemp, "memdb.lock", "memdb.holder": // of a creation that was interrupted
 		default:
-			return &Error{
-				Kind: ErrNotDatabase, What: doingOpen(dir), Why: "the folder holds other files and no database",
+			return &fault.Error{
+				Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "the folder holds other files and no database",
 				Do: "name another folder, or an empty one",
 			}
 		}
@@ -211,8 +213,8 @@ func (id *identity) adopt(dir string, o *Options, empty bool) (changed bool, err
 	s := &id.Settings
 	if o.IndexedText != nil && !slices.Equal(o.IndexedText, s.IndexedText) {
 		if !empty {
-			return false, &Error{
-				Kind: ErrMismatch, What: doingOpen(dir),
+			return false, &fault.Error{
+				Kind: fault.ErrMismatch, What: doingOpen(dir),
 				Why: fmt.Sprintf("it indexes %v along with the text, not %v", fieldNames(s.IndexedText), fieldNames(o.IndexedText)),
 				Do:  "leave IndexedText out, or import its export into a new database",
 			}
@@ -221,8 +223,8 @@ func (id *identity) adopt(dir string, o *Options, empty bool) (changed bool, err
 	}
 	if o.Language != "" && o.Language != s.Language {
 		if !empty {
-			return false, &Error{
-				Kind: ErrMismatch, What: doingOpen(dir),
+			return false, &fault.Error{
+				Kind: fault.ErrMismatch, What: doingOpen(dir),
 				Why: fmt.Sprintf("its language is %s, not %s", s.Language, o.Language),
 				Do:  "leave Language out, or import its export into a new database",
 			}

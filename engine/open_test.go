@@ -19,7 +19,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // readAll and writeAll treat a file as a whole.
@@ -127,38 +129,38 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(t *testing.T, fs vfs.FS)
 		want  error
 	}{
-		{"newer layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 99`), ErrNewerLayout},
-		{"damaged JSON", edit(`{`, `[`), ErrCorrupt},
-		{"other magic", edit(`"memdb"`, `"other"`), ErrCorrupt},
-		{"empty identity", truncate("db/memdb.json", 0), ErrCorrupt},
-		{"half an identity", truncate("db/memdb.json", 40), ErrCorrupt},
-		{"no layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 0`), ErrCorrupt},
+		{"newer layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 99`), fault.ErrNewerLayout},
+		{"damaged JSON", edit(`{`, `[`), fault.ErrCorrupt},
+		{"other magic", edit(`"memdb"`, `"other"`), fault.ErrCorrupt},
+		{"empty identity", truncate("db/memdb.json", 0), fault.ErrCorrupt},
+		{"half an identity", truncate("db/memdb.json", 40), fault.ErrCorrupt},
+		{"no layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 0`), fault.ErrCorrupt},
 		{"hash seed of another database", func(t *testing.T, fs vfs.FS) {
 			b := regexp.MustCompile(`"hash_seed": "\d+"`).ReplaceAll(readAll(t, fs, "db/memdb.json"), []byte(`"hash_seed": "42"`))
 			writeAll(t, fs, "db/memdb.json", b)
-		}, ErrCorrupt},
-		{"no language", edit(`"english"`, `"englisn"`), ErrCorrupt},
-		{"no weight", edit(`"weight": 1`, `"weight": 99`), ErrCorrupt},
-		{"no ID", edit(`"id": "`, `"id": "x`), ErrCorrupt},
-		{"no store", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/store") }, ErrCorrupt},
+		}, fault.ErrCorrupt},
+		{"no language", edit(`"english"`, `"englisn"`), fault.ErrCorrupt},
+		{"no weight", edit(`"weight": 1`, `"weight": 99`), fault.ErrCorrupt},
+		{"no ID", edit(`"id": "`, `"id": "x`), fault.ErrCorrupt},
+		{"no store", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/store") }, fault.ErrCorrupt},
 		{"empty store", func(t *testing.T, fs vfs.FS) {
 			remove(t, fs, "db/store")
 			if err := fs.MkdirAll("db/store", 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}, ErrCorrupt},
-		{"no identity", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/memdb.json") }, ErrCorrupt},
+		}, fault.ErrCorrupt},
+		{"no identity", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/memdb.json") }, fault.ErrCorrupt},
 		{"a file", func(t *testing.T, fs vfs.FS) {
 			remove(t, fs, "db")
 			writeAll(t, fs, "db", []byte("not a folder"))
-		}, ErrNotDatabase},
+		}, fault.ErrNotDatabase},
 		{"other files", func(t *testing.T, fs vfs.FS) {
 			remove(t, fs, "db")
 			if err := fs.MkdirAll("db", 0o755); err != nil {
 				t.Fatal(err)
 			}
 			writeAll(t, fs, "db/letter.txt", []byte("dear"))
-		}, ErrNotDatabase},
+		}, fault.ErrNotDatabase},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fs := closedDatabase(t, 20)
@@ -219,7 +221,7 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 	t.Helper()
 	db, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget})
 	if err != nil {
-		wantError(t, "open", err, ErrCorrupt)
+		wantError(t, "open", err, fault.ErrCorrupt)
 		return err.Error()
 	}
 	defer func() { _ = db.Close() }()
@@ -228,13 +230,13 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("%s: %v, which is of no kind", what, err)
 		}
 		told = append(told, fmt.Sprintf("%s: %v", what, err))
 	}
 	ctx, ada := context.Background(), Scope{User: "ada"}
-	page, err := db.Memories().List(ctx, ListQuery{Scope: ada, Limit: MaxLimit, WithVectors: true})
+	page, err := db.Memories().List(ctx, ListQuery{Scope: ada, Limit: valid.MaxLimit, WithVectors: true})
 	note("list", err)
 	for i := range n {
 		m, err := db.Memories().Get(ctx, ada, fmt.Sprint("m", i))
@@ -285,7 +287,7 @@ func TestFlippedBytes(t *testing.T) {
 			tried++
 			db, err := Open("db", &Options{FS: clone, MemoryBudget: testBudget})
 			if err != nil {
-				wantError(t, fmt.Sprintf("open with byte %d of %s flipped", at, name), err, ErrCorrupt)
+				wantError(t, fmt.Sprintf("open with byte %d of %s flipped", at, name), err, fault.ErrCorrupt)
 				told++
 				continue
 			}
@@ -307,7 +309,7 @@ func TestFlippedBytes(t *testing.T) {
 func TestLocked(t *testing.T) {
 	if dir := os.Getenv("MEMDB_TEST_OPEN"); dir != "" { // the child
 		db, err := Open(dir, nil)
-		fmt.Fprintln(os.Stdout, "child:", errors.Is(err, ErrLocked), err)
+		fmt.Fprintln(os.Stdout, "child:", errors.Is(err, fault.ErrLocked), err)
 		if err == nil {
 			fmt.Fprintln(os.Stdout, db.Close())
 		}
@@ -319,9 +321,9 @@ func TestLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir, nil)
-	wantError(t, "second Open", err, ErrLocked)
+	wantError(t, "second Open", err, fault.ErrLocked)
 	_, err = Open(filepath.Join(dir, "..", "db"), nil)
-	wantError(t, "second Open by another path", err, ErrLocked)
+	wantError(t, "second Open by another path", err, fault.ErrLocked)
 	child := func() string {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLocked$", "-test.count=1")
 		cmd.Env = append(os.Environ(), "MEMDB_TEST_OPEN="+dir)
@@ -458,8 +460,8 @@ func TestSettings(t *testing.T) {
 	check(Options{IndexedText: tag}, nil, "english", "metadata.tag")
 	check(Options{Language: "none"}, nil, "none", "metadata.tag")
 	check(Options{}, nil, "none", "metadata.tag")
-	check(Options{Language: "klingon"}, ErrInvalid, "")
-	check(Options{IndexedText: []IndexedField{{Field: "text"}}}, ErrInvalid, "")
+	check(Options{Language: "klingon"}, fault.ErrInvalid, "")
+	check(Options{IndexedText: []IndexedField{{Field: "text"}}}, fault.ErrInvalid, "")
 	db, err := open(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -471,8 +473,8 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	closeTest(t, db)
-	check(Options{IndexedText: name}, ErrMismatch, "")
-	check(Options{Language: "english"}, ErrMismatch, "")
+	check(Options{IndexedText: name}, fault.ErrMismatch, "")
+	check(Options{Language: "english"}, fault.ErrMismatch, "")
 	check(Options{Language: "none", IndexedText: tag}, nil, "none", "metadata.tag")
 }
 
@@ -500,7 +502,7 @@ func TestCloseKeepsTouches(t *testing.T) {
 		_, err := tx.Memories().Recall(t.Context(), Query{Scope: ada, Text: "tea"})
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrClosed) {
+	if err != nil && !errors.Is(err, fault.ErrClosed) {
 		t.Fatal(err)
 	}
 	told := err == nil

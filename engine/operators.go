@@ -6,7 +6,9 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -29,7 +31,7 @@ func (q *Query) checkSyntax() error {
 	case "", SyntaxPlain, SyntaxOperators:
 		return nil
 	}
-	return invalid(doingRecall, "unknown syntax "+truncate(string(q.Syntax)), "use plain or operators")
+	return fault.Invalid(doingRecall, "unknown syntax "+valid.Short(string(q.Syntax)), "use plain or operators")
 }
 
 // parse reads the text of the query, once.
@@ -105,7 +107,7 @@ func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invi
 
 // indexedTexts are the texts of a document that are searched.
 func (tx *Tx) indexedTexts(doc uint32) ([]string, error) {
-	rec, err := tx.record(tx.db.docs.row(doc).version)
+	rec, err := tx.record(tx.db.docs.Row(doc).Version)
 	if err != nil {
 		return nil, err
 	}

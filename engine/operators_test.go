@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // TestOperators asks the same memories in every profile that reads operators, in a
@@ -64,7 +66,7 @@ func TestOperators(t *testing.T) {
 			t.Errorf("a question with quotes has %d hits", len(hits))
 		}
 		q.Syntax = "odd"
-		if _, err := db.Memories().Recall(context.Background(), q); !errors.Is(err, ErrInvalid) {
+		if _, err := db.Memories().Recall(context.Background(), q); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("an unknown syntax: %v", err)
 		}
 	}

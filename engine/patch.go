@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // refused tells an error that concerns one memory and left the transaction whole.
 func refused(err error) bool {
-	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrExists) || errors.Is(err, ErrScope)
+	return errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrExists) || errors.Is(err, fault.ErrScope)
 }
 
 // markPending marks what an embedder is to embed later.
@@ -17,7 +21,7 @@ func (db *DB) markPending(ps []*prepared) {
 		return
 	}
 	for _, p := range ps {
-		if p != nil && p.rec.text != "" && p.vectors[defaultSpace] == nil {
+		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
 			p.pending = true
 		}
 	}
@@ -39,13 +43,13 @@ func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
 }
 
 // patch writes the next version of a memory.
-func (tx *Tx) patch(doing string, l live, rec *record, patch *Patch, embedded []float32) (live, error) {
+func (tx *Tx) patch(doing string, l live, rec *layout.Record, patch *Patch, embedded []float32) (live, error) {
 	db := tx.db
 	p, err := tx.patched(doing, rec, patch)
 	if err != nil {
 		return l, err
 	}
-	if p.rec.text != rec.text && p.rec.text != "" && db.embedder != nil && p.vectors[defaultSpace] == nil {
+	if p.rec.Text != rec.Text && p.rec.Text != "" && db.embedder != nil && p.vectors[defaultSpace] == nil {
 		if embedded != nil {
 			p.vectors[defaultSpace] = embedded
 		} else {
@@ -61,22 +65,22 @@ func (tx *Tx) patch(doing string, l live, rec *record, patch *Patch, embedded []
 	if err := tx.fits(doing, p.vectors); err != nil {
 		return l, err
 	}
-	if p.rec.text == "" && len(p.vectors) == 0 && (rec.text != "" || len(rec.vectors) == 0) {
-		return l, invalid(doing, "it would have neither a text nor a vector", "delete it instead")
+	if p.rec.Text == "" && len(p.vectors) == 0 && (rec.Text != "" || len(rec.Vectors) == 0) {
+		return l, fault.Invalid(doing, "it would have neither a text nor a vector", "delete it instead")
 	}
 	if err := tx.replace(p, rec, l); err != nil {
 		return l, err
 	}
-	next, _ := tx.at(l.seq)
+	next, _ := tx.at(l.Seq)
 	return next, nil
 }
 
 // patched is the record with the changes of a patch, checked.
-func (tx *Tx) patched(doing string, rec *record, patch *Patch) (*prepared, error) {
+func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared, error) {
 	p := &prepared{rec: *rec}
 	r := &p.rec
-	r.vectors, r.aliases = nil, slices.Clone(rec.aliases)
-	r.flags &^= flagPending | flagEmbedded
+	r.Vectors, r.Aliases = nil, slices.Clone(rec.Aliases)
+	r.Flags &^= layout.FlagPending | layout.FlagEmbedded
 	if err := checkPatch(doing, patch); err != nil {
 		return nil, err
 	}
@@ -85,53 +89,53 @@ func (tx *Tx) patched(doing string, rec *record, patch *Patch) (*prepared, error
 		return nil, err
 	}
 	if patch.Metadata != nil {
-		if r.metadata, err = encodeMetadata(*patch.Metadata); err != nil {
+		if r.Metadata, err = encodeMetadata(*patch.Metadata); err != nil {
 			return nil, err
 		}
 	}
-	r.apply(patch)
+	applyPatch(r, patch)
 	switch {
 	case patch.Importance != nil:
-		r.setImportance(patch.Importance)
-	case patch.AutoImportance || r.flags&flagAutoImportance != 0:
-		r.setImportance(nil)
+		setImportance(r, patch.Importance)
+	case patch.AutoImportance || r.Flags&layout.FlagAutoImportance != 0:
+		setImportance(r, nil)
 	}
-	r.updated = max(tx.now, rec.updated)
-	p.pending = rec.flags&flagPending != 0 && r.text == rec.text && p.vectors[defaultSpace] == nil
+	r.Updated = max(tx.now, rec.Updated)
+	p.pending = rec.Flags&layout.FlagPending != 0 && r.Text == rec.Text && p.vectors[defaultSpace] == nil
 	return p, nil
 }
 
 // apply sets the plain fields that a patch names.
-func (r *record) apply(patch *Patch) {
+func applyPatch(r *layout.Record, patch *Patch) {
 	if patch.Text != nil {
-		r.text = *patch.Text
+		r.Text = *patch.Text
 	}
 	if patch.Role != nil {
-		r.role = byte(max(slices.Index(roles, *patch.Role), 0))
+		r.Role = byte(max(slices.Index(roles[:], *patch.Role), 0))
 	}
 	if patch.Source != nil {
-		r.source = string(*patch.Source)
+		r.Source = string(*patch.Source)
 	}
 	if patch.Name != nil {
-		r.name = *patch.Name
+		r.Name = *patch.Name
 	}
 	if patch.Aliases != nil {
-		r.aliases = slices.Clone(*patch.Aliases)
+		r.Aliases = slices.Clone(*patch.Aliases)
 	}
 	if patch.EventTime != nil {
-		r.event = toMillis(*patch.EventTime)
+		r.Event = toMillis(*patch.EventTime)
 	}
 	if patch.ExpiresAt != nil {
-		r.expires = toMillis(*patch.ExpiresAt)
+		r.Expires = toMillis(*patch.ExpiresAt)
 	}
 	if patch.Pinned != nil {
-		r.flags &^= flagPinned
+		r.Flags &^= layout.FlagPinned
 		if *patch.Pinned {
-			r.flags |= flagPinned
+			r.Flags |= layout.FlagPinned
 		}
 	}
 	if patch.Confidence != nil {
-		r.confidence = *patch.Confidence
+		r.Confidence = *patch.Confidence
 	}
 }
 
@@ -173,7 +177,7 @@ func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	if err := db.usable(doing); err != nil {
 		return 0, err
 	}
-	limit, err := checkLimit(doing, limit, 1000)
+	limit, err := valid.Limit(doing, limit, 1000)
 	if err != nil || db.embedder == nil {
 		return 0, err
 	}

@@ -4,27 +4,28 @@ import (
 	"errors"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 const doingEmbed = "embed pending memories"
 
 // waiting lists memories that are still to be embedded, with their texts.
 func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, err error) {
-	lower, upper := tx.db.keys.span(kindPending)
+	lower, upper := tx.db.keys.Span(layout.KindPending)
 	err = kv.Scan(tx.reader, lower, upper, func(key, _ []byte) error {
-		_, _, seq, ok := parsePendingKey(key)
+		_, _, seq, ok := layout.ParsePendingKey(key)
 		if !ok {
-			return corruptKey("pending", key)
+			return layout.BadKey("pending", key)
 		}
 		l, alive := tx.at(seq)
 		if !alive {
 			return nil // of a death range that is not cleaned up yet
 		}
-		rec, err := tx.record(l.version)
+		rec, err := tx.record(l.Version)
 		if err != nil {
 			return err
 		}
-		waiting, texts = append(waiting, l), append(texts, rec.text)
+		waiting, texts = append(waiting, l), append(texts, rec.Text)
 		if len(waiting) == limit {
 			return errStop
 		}
@@ -40,17 +41,17 @@ func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, 
 // since.
 func (tx *Tx) embedded(waiting []live, vecs [][]float32) (n int, err error) {
 	for i, was := range waiting {
-		l, alive := tx.at(was.seq)
-		if !alive || l.version != was.version {
+		l, alive := tx.at(was.Seq)
+		if !alive || l.Version != was.Version {
 			continue
 		}
-		rec, err := tx.record(l.version)
+		rec, err := tx.record(l.Version)
 		if err != nil {
 			return n, err
 		}
 		p := &prepared{rec: *rec, vectors: map[string][]float32{defaultSpace: vecs[i]}}
-		p.rec.vectors = nil
-		p.rec.flags = p.rec.flags&^flagPending | flagEmbedded
+		p.rec.Vectors = nil
+		p.rec.Flags = p.rec.Flags&^layout.FlagPending | layout.FlagEmbedded
 		if err := tx.db.analyse(p); err != nil {
 			return n, err
 		}

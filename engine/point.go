@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -28,16 +29,16 @@ type point struct {
 }
 
 // keys are those of the point's state. A rebuild may have gone on to others.
-func (p *point) keys(db *DB) *keyspace {
-	ks := &keyspace{seed: db.keys.seed, cipher: db.keys.cipher}
-	for _, kind := range kinds {
+func (p *point) keys(db *DB) *layout.Keys {
+	ks := &layout.Keys{Seed: db.keys.Seed, Cipher: db.keys.Cipher}
+	for _, kind := range layout.Kinds {
 		switch kind {
-		case kindText:
-			ks.gen[kind] = p.textGen
-		case kindForward:
-			ks.gen[kind] = p.forwardGen
+		case layout.KindText:
+			ks.Gen[kind] = p.textGen
+		case layout.KindForward:
+			ks.Gen[kind] = p.forwardGen
 		default:
-			ks.gen[kind] = db.keys.gen[kind]
+			ks.Gen[kind] = db.keys.Gen[kind]
 		}
 	}
 	return ks
@@ -60,10 +61,10 @@ type points struct {
 func (db *DB) newPoint(lsn uint64) *point {
 	p := &point{
 		lsn: lsn, snap: db.store.NewSnapshot(), index: db.text.Load(),
-		textGen: db.keys.gen[kindText], forwardGen: db.keys.gen[kindForward],
+		textGen: db.keys.Gen[layout.KindText], forwardGen: db.keys.Gen[layout.KindForward],
 	}
 	p.text = p.index.Snapshot()
-	p.text.Docs, p.text.Reader = db.docs.mark.Load(), p.snap
+	p.text.Docs, p.text.Reader = db.docs.Mark.Load(), p.snap
 	return p
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -20,18 +23,18 @@ import (
 // prepared is a memory that was checked, analysed and embedded, ready to be
 // written under the lock.
 type prepared struct {
-	rec      record
+	rec      layout.Record
 	vectors  map[string][]float32 // to be stored, by space
 	terms    []invindex.Term
 	list     *termList // that they are in
 	length   uint32
-	values   []pathValue // of its metadata
-	access   access      // of an import
-	pending  bool        // its text is still to be embedded
-	learned  bool        // the embedder made the vector of the default space
-	random   uint64      // of its ID, if that was not given
+	values   []pathValue   // of its metadata
+	access   layout.Access // of an import
+	pending  bool          // its text is still to be embedded
+	learned  bool          // the embedder made the vector of the default space
+	random   uint64        // of its ID, if that was not given
 	explicit givenFields
-	content  *[hashSize]byte // what dedupKey has computed
+	content  *[layout.HashSize]byte // what dedupKey has computed
 }
 
 // givenFields tells which fields the caller set, where the zero value does not.
@@ -66,33 +69,33 @@ func (m Memories) prepare(mem *Memory, now int64) (*prepared, error) {
 	}
 	p := &prepared{
 		vectors:  vectors,
-		access:   access{mem.AccessCount, toMillis(mem.LastAccessed)},
+		access:   layout.Access{Count: mem.AccessCount, Last: toMillis(mem.LastAccessed)},
 		explicit: givenFields{mem.ID != "", mem.Importance != nil, mem.Confidence != nil},
 	}
-	p.rec = record{
-		id: mem.ID, scope: mem.Scope, source: string(mem.Source), text: mem.Text, name: mem.Name,
-		role: byte(max(slices.Index(roles, mem.Role), 0)), kind: byte(max(slices.Index(kindNames, mem.Kind), 0)),
-		aliases: slices.Clone(mem.Aliases), metadata: meta,
-		created: toMillis(mem.CreatedAt), updated: toMillis(mem.UpdatedAt),
-		event: toMillis(mem.EventTime), expires: toMillis(mem.ExpiresAt), confidence: 1,
+	p.rec = layout.Record{
+		ID: mem.ID, Scope: mem.Scope, Source: string(mem.Source), Text: mem.Text, Name: mem.Name,
+		Role: byte(max(slices.Index(roles[:], mem.Role), 0)), Kind: byte(max(slices.Index(kindNames[:], mem.Kind), 0)),
+		Aliases: slices.Clone(mem.Aliases), Metadata: meta,
+		Created: toMillis(mem.CreatedAt), Updated: toMillis(mem.UpdatedAt),
+		Event: toMillis(mem.EventTime), Expires: toMillis(mem.ExpiresAt), Confidence: 1,
 	}
-	p.rec.setImportance(mem.Importance)
+	setImportance(&p.rec, mem.Importance)
 	if mem.Importance != nil && mem.AutoImportance {
-		p.rec.flags |= flagAutoImportance // read from another database, which had computed it
+		p.rec.Flags |= layout.FlagAutoImportance // read from another database, which had computed it
 	}
 	if mem.Confidence != nil {
-		p.rec.confidence = *mem.Confidence
+		p.rec.Confidence = *mem.Confidence
 	}
 	if mem.Pinned {
-		p.rec.flags |= flagPinned
+		p.rec.Flags |= layout.FlagPinned
 	}
-	if p.rec.created == 0 {
-		p.rec.created = now
+	if p.rec.Created == 0 {
+		p.rec.Created = now
 	}
-	if p.rec.updated == 0 {
-		p.rec.updated = p.rec.created
+	if p.rec.Updated == 0 {
+		p.rec.Updated = p.rec.Created
 	}
-	if p.rec.id == "" {
+	if p.rec.ID == "" {
 		if p.random, err = random(); err != nil {
 			return nil, err
 		}
@@ -113,21 +116,21 @@ func (m Memories) space(name string) *space {
 }
 
 // setImportance fixes the importance, or computes it.
-func (r *record) setImportance(v *float64) {
+func setImportance(r *layout.Record, v *float64) {
 	if v != nil {
-		r.importance = *v
-		r.flags &^= flagAutoImportance
+		r.Importance = *v
+		r.Flags &^= layout.FlagAutoImportance
 		return
 	}
-	r.importance = policy.Importance(r.text, string(roles[r.role]))
-	r.flags |= flagAutoImportance
+	r.Importance = policy.Importance(r.Text, string(roles[r.Role]))
+	r.Flags |= layout.FlagAutoImportance
 }
 
 // random are the random bits of an ID.
 func random() (uint64, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {
-		return 0, &Error{Kind: ErrFailed, What: "make an ID", Cause: err}
+		return 0, &fault.Error{Kind: fault.ErrFailed, What: "make an ID", Cause: err}
 	}
 	return binary.BigEndian.Uint64(id[:]), nil
 }
@@ -136,14 +139,14 @@ var bags = sync.Pool{New: func() any { return new(analysis.Bag) }}
 
 // analyse fills in the terms and the filter values of the record.
 func (db *DB) analyse(p *prepared) error {
-	meta, err := decodeMetadata(p.rec.metadata)
+	meta, err := decodeMetadata(p.rec.Metadata)
 	if err != nil {
 		return err
 	}
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	bag.Add(db.analyzer, p.rec.text, db.textUnit)
+	bag.Add(db.analyzer, p.rec.Text, db.textUnit)
 	for _, f := range db.indexedText {
 		if s := f.value(&p.rec, meta); s != "" {
 			bag.Add(db.analyzer, s, f.weight)
@@ -196,7 +199,7 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 			v = lookPath(root, path) // a key with a dot in it may stand before this one
 		}
 		key, ok := exactKey(v)
-		if !ok || len(path) > MaxID {
+		if !ok || len(path) > valid.MaxID {
 			continue
 		}
 		value := pathValue{path: path, key: key}
@@ -213,35 +216,35 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 
 // dedupOf is what the record is the same as another by, without the hash, and
 // what that is of: empty where the record is never the same as another.
-func (r *record) dedupOf(owner, run uint32) (d dedupKey, of string) {
-	d.owner, of = owner, r.text
-	switch kindNames[r.kind] {
+func dedupOf(r *layout.Record, owner, run uint32) (d layout.DedupKey, of string) {
+	d.Owner, of = owner, r.Text
+	switch kindNames[r.Kind] {
 	case KindMessage, KindFragment:
-		d.class = dedupContent
-		if r.scope.User == "" && r.scope.Agent == "" {
-			d.run = run
+		d.Class = layout.DedupContent
+		if r.Scope.User == "" && r.Scope.Agent == "" {
+			d.Run = run
 		}
 	case KindFact:
-		d.class, d.run = dedupFact, run
+		d.Class, d.Run = layout.DedupFact, run
 	case KindNote:
-		d.class, of = dedupNote, r.name
+		d.Class, of = layout.DedupNote, r.Name
 	default:
 		of = ""
 	}
 	return d, of
 }
 
-// dedupKey is what the record is the same as another by.
-func (r *record) dedupKey(owner, run uint32) (dedupKey, bool) {
-	d, of := r.dedupOf(owner, run)
-	d.hash = contentHash(of)
+// dedupKeyOf is what a record is the same as another by.
+func dedupKeyOf(r *layout.Record, owner, run uint32) (layout.DedupKey, bool) {
+	d, of := dedupOf(r, owner, run)
+	d.Hash = contentHash(of)
 	return d, of != ""
 }
 
 // dedupKey is that of the record. The hash, which does not depend on the numbers, is
 // computed the first time: before the lock is taken.
-func (p *prepared) dedupKey(owner, run uint32) (dedupKey, bool) {
-	d, of := p.rec.dedupOf(owner, run)
+func (p *prepared) dedupKey(owner, run uint32) (layout.DedupKey, bool) {
+	d, of := dedupOf(&p.rec, owner, run)
 	if of == "" {
 		return d, false
 	}
@@ -249,34 +252,34 @@ func (p *prepared) dedupKey(owner, run uint32) (dedupKey, bool) {
 		h := contentHash(of)
 		p.content = &h
 	}
-	d.hash = *p.content
+	d.Hash = *p.content
 	return d, true
 }
 
-func contentHash(s string) (h [hashSize]byte) {
+func contentHash(s string) (h [layout.HashSize]byte) {
 	sum := textSum(s)
 	copy(h[:], sum[:])
 	return h
 }
 
-// same tells whether two records of the same key are indeed the same.
-func (d dedupKey) same(a, b *record) bool {
-	if d.class == dedupNote {
-		return a.name == b.name
+// sameKeyed reports whether two records of the same key are indeed the same.
+func sameKeyed(d layout.DedupKey, a, b *layout.Record) bool {
+	if d.Class == layout.DedupNote {
+		return a.Name == b.Name
 	}
-	return a.text == b.text
+	return a.Text == b.Text
 }
 
 // sameContent tells whether storing p again would change nothing of old: a store
 // that is repeated, or a line that is imported twice.
-func (p *prepared) sameContent(old *record) bool {
+func (p *prepared) sameContent(old *layout.Record) bool {
 	n := &p.rec
-	return n.text == old.text && n.role == old.role && n.kind == old.kind && n.source == old.source &&
-		n.scope == old.scope && n.name == old.name && slices.Equal(n.aliases, old.aliases) &&
-		bytes.Equal(n.metadata, old.metadata) && n.event == old.event && n.expires == old.expires &&
-		n.flags&flagPinned == old.flags&flagPinned &&
-		(!p.explicit.importance || n.importance == old.importance) &&
-		(!p.explicit.confidence || n.confidence == old.confidence)
+	return n.Text == old.Text && n.Role == old.Role && n.Kind == old.Kind && n.Source == old.Source &&
+		n.Scope == old.Scope && n.Name == old.Name && slices.Equal(n.Aliases, old.Aliases) &&
+		bytes.Equal(n.Metadata, old.Metadata) && n.Event == old.Event && n.Expires == old.Expires &&
+		n.Flags&layout.FlagPinned == old.Flags&layout.FlagPinned &&
+		(!p.explicit.importance || n.Importance == old.Importance) &&
+		(!p.explicit.confidence || n.Confidence == old.Confidence)
 }
 
 // embedMissing gives the default space's vector to those that have a text and no
@@ -289,8 +292,8 @@ func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 	var texts []string
 	var missing []*prepared
 	for _, p := range ps {
-		if p != nil && p.rec.text != "" && p.vectors[defaultSpace] == nil {
-			texts = append(texts, p.rec.text)
+		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
+			texts = append(texts, p.rec.Text)
 			missing = append(missing, p)
 			p.pending = true
 		}
@@ -317,7 +320,7 @@ func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
 		return nil, fmt.Errorf("%s %d texts with %s: %w", doing, len(texts), db.embedder.Model(), err)
 	}
 	if len(vecs) != len(texts) {
-		return nil, invalid(doing, fmt.Sprintf("%s returned %d vectors for %d texts", db.embedder.Model(), len(vecs), len(texts)), "check the embedder")
+		return nil, fault.Invalid(doing, fmt.Sprintf("%s returned %d vectors for %d texts", db.embedder.Model(), len(vecs), len(texts)), "check the embedder")
 	}
 	for _, v := range vecs {
 		if len(v) != db.embedder.Dim() { // it would fix the dimension of the space

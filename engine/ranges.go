@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"slices"
@@ -9,79 +8,13 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-// rangeVersion is the first byte of a death range.
-const rangeVersion = 1
-
-// deathRange is the death of every memory in a scope that was born before it: one
-// small key, in force at once, however many memories it means. What they leave
-// behind is cleaned up later, in commits of bounded size, and then the range goes
-// too. A crash in between is harmless: opening puts the range in force again.
-type deathRange struct {
-	lsn    uint64
-	change uint32
-	scope  Scope
-	at     int64
-	docs   *roaring.Bitmap // those it killed
-	listed bool            // the range means just these documents: a filter chose them
-}
-
-func (d *deathRange) encode() ([]byte, error) {
-	b := []byte{rangeVersion}
-	b = binary.AppendVarint(b, d.at)
-	b = codec.AppendBytes(b, d.scope.User)
-	b = codec.AppendBytes(b, d.scope.Agent)
-	b = codec.AppendBytes(b, d.scope.Run)
-	if !d.listed {
-		return append(b, 0), nil
-	}
-	set, err := d.docs.ToBytes()
-	return append(append(b, 1), set...), err
-}
-
-func (ks *keyspace) deathRange(d *deathRange) []byte {
-	return binary.BigEndian.AppendUint32(ks.lsn(kindRange, d.lsn), d.change)
-}
-
-func decodeRange(ks *keyspace, key, value []byte) (deathRange, error) {
-	if len(key) != keyHeader+12 {
-		return deathRange{}, corruptKey("death range", key)
-	}
-	r := codec.NewReader(value)
-	v := r.Byte()
-	d := deathRange{
-		lsn:    binary.BigEndian.Uint64(key[keyHeader:]),
-		change: binary.BigEndian.Uint32(key[keyHeader+8:]),
-		at:     r.Varint(),
-		scope:  Scope{User: r.String(), Agent: r.String(), Run: r.String()},
-	}
-	d.listed = r.Byte() == 1
-	err := r.Err()
-	if err == nil && d.listed {
-		d.docs = roaring.New()
-		err = d.docs.UnmarshalBinary(bytes.Clone(r.Rest()))
-	}
-	if err != nil || v != rangeVersion {
-		return deathRange{}, &Error{Kind: ErrCorrupt, What: "read a death range", Cause: err}
-	}
-	return d, nil
-}
-
-// before tells whether a version was born before the range, and so is in it.
-func (d *deathRange) before(v version) bool {
-	return v.born < d.lsn || v.born == d.lsn && v.change < d.change
-}
-
-// covers tells whether the range killed a document that died at its LSN.
-func (d *deathRange) covers(doc uint32, v version, in Scope) bool {
-	if d.listed {
-		return d.docs.Contains(doc)
-	}
-	return d.before(v) && d.scope.contains(in)
-}
 
 // DeleteQuery selects the memories that DeleteMatching deletes.
 type DeleteQuery struct {
@@ -104,7 +37,7 @@ func (m Memories) DeleteScope(ctx context.Context, s Scope) (int, error) {
 // holds.
 func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err error) {
 	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := q.check(doingDelete); err != nil {
+		if err := scope.Check(doingDelete, q.Scope); err != nil {
 			return 0, err
 		}
 	}
@@ -122,7 +55,7 @@ func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err
 }
 
 func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
-	if err := tx.roomToFree(doingDelete, 4*MaxID); err != nil {
+	if err := tx.roomToFree(doingDelete, 4*valid.MaxID); err != nil {
 		return 0, err
 	}
 	if err := tx.materialise(); err != nil {
@@ -132,23 +65,23 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
 	if err != nil || docs.IsEmpty() {
 		return 0, err
 	}
-	d := deathRange{lsn: tx.lsn, change: tx.change(), scope: q.Scope, at: tx.now, docs: docs, listed: q.Filter != nil}
-	value, err := d.encode()
+	d := layout.DeathRange{LSN: tx.lsn, Change: tx.change(), Scope: q.Scope, At: tx.now, Docs: docs, Listed: q.Filter != nil}
+	value, err := d.Encode()
 	if err != nil {
 		return 0, tx.breaks(err)
 	}
-	if err := tx.set(tx.db.keys.deathRange(&d), value); err != nil {
+	if err := tx.set(tx.db.keys.DeathRange(&d), value); err != nil {
 		return 0, err
 	}
 	it := docs.Iterator()
 	for it.HasNext() {
 		doc := it.Next()
-		tx.db.docs.kill(doc, tx.lsn)
+		tx.db.docs.Kill(doc, tx.lsn)
 		tx.undo = append(tx.undo, undo{doc: doc})
 	}
 	tx.ranges = append(tx.ranges, d)
-	tx.log = append(tx.log, byte(logRange))
-	tx.log = binary.AppendUvarint(tx.log, uint64(d.change))
+	tx.log = append(tx.log, byte(layout.LogRange))
+	tx.log = binary.AppendUvarint(tx.log, uint64(d.Change))
 	return n, nil
 }
 
@@ -173,17 +106,17 @@ func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 		return nil, 0, err
 	}
 	docs = roaring.New()
-	born := func(doc uint32, r *docRow) {
-		if !r.visible(tx.lsn) {
+	born := func(doc uint32, r *doctable.Row) {
+		if !r.Visible(tx.lsn) {
 			return
 		}
 		docs.Add(doc)
-		if r.expires == 0 || r.expires > tx.now {
+		if r.Expires == 0 || r.Expires > tx.now {
 			n++
 		}
 	}
 	if set == nil { // every owner's
-		tx.db.docs.rows.each(uint64(tx.text.Docs), func(doc uint64, r *docRow) bool {
+		tx.db.docs.Rows.Each(uint64(tx.text.Docs), func(doc uint64, r *doctable.Row) bool {
 			born(uint32(doc), r)
 			return true
 		})
@@ -191,43 +124,43 @@ func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 	}
 	for it := set.Iterator(); it.HasNext(); {
 		doc := it.Next()
-		born(doc, tx.db.docs.row(doc))
+		born(doc, tx.db.docs.Row(doc))
 	}
 	return docs, n, nil
 }
 
 // rangeDeath finds the death range that a memory without an entry died of.
-func (tx *Tx) rangeDeath(seq uint64) (*death, uint64, uint32, error) {
-	lower, upper := tx.db.keys.span(kindRange)
-	s := tx.db.docs.seq(seq)
+func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
+	lower, upper := tx.db.keys.Span(layout.KindRange)
+	s := tx.db.docs.Seq(seq)
 	if s == nil {
 		return nil, 0, 0, nil
 	}
-	doc := s.doc.Load() - 1
-	if doc == noDoc {
+	doc := s.Doc.Load() - 1
+	if doc == doctable.None {
 		return nil, 0, 0, nil
 	}
-	row := tx.db.docs.row(doc)
+	row := tx.db.docs.Row(doc)
 	if row == nil { // released: the snapshot is from after the clean-up, which wrote an entry
 		return nil, 0, 0, nil
 	}
-	var found *death
+	var found *layout.Death
 	var lsn uint64
 	var change uint32
 	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
-		d, err := decodeRange(&tx.db.keys, key, value)
-		if err != nil || d.lsn != row.died.Load() {
+		d, err := layout.DecodeRange(&tx.db.keys, key, value)
+		if err != nil || d.LSN != row.Died.Load() {
 			return err
 		}
 		if found != nil { // the first one that covers it killed it
 			return nil
 		}
-		rec, err := tx.record(row.version)
-		if err != nil || !d.covers(doc, row.version, rec.scope) {
+		rec, err := tx.record(row.Version)
+		if err != nil || !d.Covers(doc, row.Version, rec.Scope) {
 			return err
 		}
-		found = &death{d.at, row.born, row.change}
-		lsn, change = d.lsn, d.change
+		found = &layout.Death{At: d.At, Born: row.Born, Change: row.Change}
+		lsn, change = d.LSN, d.Change
 		return nil
 	})
 	return found, lsn, change, err
@@ -241,8 +174,8 @@ const cleanBatch = 1000
 
 // clean removes what the memories of a death range left behind, and at last the
 // range. Nobody can see them any more.
-func (db *DB) clean(ctx context.Context, d *deathRange) error {
-	docs := d.docs.ToArray()
+func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
+	docs := d.Docs.ToArray()
 	for part := range slices.Chunk(docs, cleanBatch) {
 		err := db.applyBare(func(b *pebble.Batch) error {
 			for _, doc := range part {
@@ -260,36 +193,36 @@ func (db *DB) clean(ctx context.Context, d *deathRange) error {
 		}
 	}
 	return db.applyBare(func(b *pebble.Batch) error {
-		return b.Delete(db.keys.deathRange(d), nil)
+		return b.Delete(db.keys.DeathRange(d), nil)
 	})
 }
 
 // cleanDoc writes the history entry of a memory's death and removes its vectors and its
 // derived keys.
-func (db *DB) cleanDoc(batch *pebble.Batch, d *deathRange, doc uint32) error {
-	row := db.docs.row(doc)
-	rec, err := db.dropVersion(batch, row.version, d.lsn)
+func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) error {
+	row := db.docs.Row(doc)
+	rec, err := db.dropVersion(batch, row.Version, d.LSN)
 	if err != nil || rec == nil {
 		return err
 	}
-	h := death{d.at, row.born, row.change}
-	if err := batch.Set(db.keys.history(row.owner, row.seq, d.lsn, d.change), h.encode(), nil); err != nil {
+	h := layout.Death{At: d.At, Born: row.Born, Change: row.Change}
+	if err := batch.Set(db.keys.History(row.Owner, row.Seq, d.LSN, d.Change), h.Encode(), nil); err != nil {
 		return err
 	}
-	keys := [][]byte{db.keys.stats(row.owner, row.seq)}
-	if db.sealed[chunkOf(doc)] {
+	keys := [][]byte{db.keys.Stats(row.Owner, row.Seq)}
+	if db.sealed[layout.ChunkOf(doc)] {
 		db.janitor.graves++
-		if err := batch.Set(db.keys.doc(kindTombstone, doc), encodeTombstone(d.lsn, true), nil); err != nil {
+		if err := batch.Set(db.keys.Doc(layout.KindTombstone, doc), layout.EncodeTombstone(d.LSN, true), nil); err != nil {
 			return err
 		}
 	} else {
-		keys = append(keys, db.keys.doc(kindForward, doc))
+		keys = append(keys, db.keys.Doc(layout.KindForward, doc))
 	}
-	if dk, ok := rec.dedupKey(row.owner, row.run); ok {
-		keys = append(keys, db.keys.dedup(dk, row.seq))
+	if dk, ok := dedupKeyOf(rec, row.Owner, row.Run); ok {
+		keys = append(keys, db.keys.Dedup(dk, row.Seq))
 	}
-	if rec.flags&flagPending != 0 {
-		keys = append(keys, db.keys.pending(pendingSpace, row.owner, row.seq))
+	if rec.Flags&layout.FlagPending != 0 {
+		keys = append(keys, db.keys.Pending(pendingSpace, row.Owner, row.Seq))
 	}
 	for _, k := range keys {
 		if err := batch.Delete(k, nil); err != nil {

@@ -10,6 +10,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 func TestDeleteScopeShapes(t *testing.T) {
@@ -31,7 +36,7 @@ func TestDeleteScopeShapes(t *testing.T) {
 				for j := range 3 {
 					id := fmt.Sprintf("m%d-%d", i, j)
 					mustStore(t, db.Memories(), Memory{ID: id, Scope: s, Text: "text of " + id})
-					if !in.contains(s) {
+					if !scope.Contains(in, s) {
 						rest = append(rest, id)
 					}
 				}
@@ -72,7 +77,7 @@ func TestDeleteScopeIsInForceAtOnce(t *testing.T) {
 		}
 		gone := func(m Memories) {
 			_, err := m.Get(ctx, ada, "m7")
-			wantError(t, "get", err, ErrNotFound)
+			wantError(t, "get", err, fault.ErrNotFound)
 			equalSlices(t, "list", ids(mustList(t, m, ada)), []string{})
 			equalSlices(t, "text", hitIDs(mustRecall(t, m, Query{Scope: ada, Text: "tea house number7"})), []string{})
 			equalSlices(t, "vector", hitIDs(mustRecall(t, m, Query{Scope: ada, Embedding: []float32{1, 1, 1, 1}})), []string{})
@@ -84,7 +89,7 @@ func TestDeleteScopeIsInForceAtOnce(t *testing.T) {
 		if err := db.Update(ctx, func(tx *Tx) error { gone(tx.Memories()); return nil }); err != nil {
 			return err
 		}
-		if countKeys(t, db, kindRange) != 1 {
+		if countKeys(t, db, layout.KindRange) != 1 {
 			t.Error("the clean-up did not wait for the View")
 		}
 		if answers(t, old.Memories(), ada) != before {
@@ -245,7 +250,7 @@ func TestDeleteScopeInterrupted(t *testing.T) {
 			waitCleaned(t, db)
 			afterwards("after the clean-up")
 			mustCheck(t, db, 1)
-			if left := countKeys(t, db, kindForward) + countKeys(t, db, kindDedup); left != 2 {
+			if left := countKeys(t, db, layout.KindForward) + countKeys(t, db, layout.KindDedup); left != 2 {
 				t.Errorf("%d forward and dedup keys are left of one memory", left)
 			}
 			equalSlices(t, "the other owner's", hitIDs(mustRecall(t, db.Memories(), Query{Scope: Scope{User: "bob"}, Text: "tea"})), []string{"kept"})
@@ -274,7 +279,7 @@ func cleanSome(t *testing.T, db *DB, n int) {
 	d := db.janitor.ranges[0]
 	db.janitor.mu.Unlock()
 	err := db.applyBare(func(b *pebble.Batch) error {
-		for _, doc := range d.docs.ToArray()[:n] {
+		for _, doc := range d.Docs.ToArray()[:n] {
 			if err := db.cleanDoc(b, &d, doc); err != nil {
 				return err
 			}

@@ -7,7 +7,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -23,7 +27,7 @@ const doingRebuild = "rebuild"
 // how many. Interrupted, it leaves everything as it was.
 func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of int64)) error {
 	if index != IndexText {
-		return invalid(doingRebuild, fmt.Sprintf("there is no index %q to rebuild", truncate(index)), "name text")
+		return fault.Invalid(doingRebuild, fmt.Sprintf("there is no index %q to rebuild", valid.Short(index)), "name text")
 	}
 	release, err := db.enter(doingRebuild)
 	if err != nil {
@@ -52,7 +56,7 @@ func (db *DB) rebuild(ctx context.Context, progress func(done, of int64)) error 
 	// that is cleaned up, whose tombstones are gone.
 	oldest := db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		db.log.Warn("rebuild: what died cannot be cleaned up", "error", err)
 	} else if err != nil {
 		return err
@@ -76,7 +80,7 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 			return err
 		}
 		// Below the committed number no transaction adds a document.
-		if end := db.next.doc; end-b.next > little {
+		if end := db.next.Doc; end-b.next > little {
 			db.unlock()
 			if err := b.add(ctx, end, oldest); err != nil {
 				return err
@@ -84,7 +88,7 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 			continue
 		}
 		defer db.unlock()
-		if err := b.add(ctx, db.next.doc, oldest); err != nil {
+		if err := b.add(ctx, db.next.Doc, oldest); err != nil {
 			return err
 		}
 		if err := b.commit(ctx); err != nil {
@@ -106,7 +110,7 @@ func (db *DB) mendText() error {
 		return err
 	}
 	ctx := context.Background()
-	if err := b.add(ctx, db.next.doc, 0); err != nil {
+	if err := b.add(ctx, db.next.Doc, 0); err != nil {
 		return err
 	}
 	if err := b.commit(ctx); err != nil {
@@ -117,10 +121,10 @@ func (db *DB) mendText() error {
 }
 
 // nextKeys are the keys with some kinds in their next generation.
-func (db *DB) nextKeys(kinds ...byte) *keyspace {
+func (db *DB) nextKeys(kinds ...byte) *layout.Keys {
 	next := db.keys
 	for _, k := range kinds {
-		next.gen[k]++
+		next.Gen[k]++
 	}
 	return &next
 }
@@ -128,7 +132,7 @@ func (db *DB) nextKeys(kinds ...byte) *keyspace {
 // textBuilder fills a text index and the forward records that belong to it.
 type textBuilder struct {
 	db       *DB
-	keys     *keyspace // of the new generation
+	keys     *layout.Keys // of the new generation
 	index    *invindex.Index
 	next     uint32          // the document that comes next
 	sealed   map[uint16]bool // the chunks that it has sealed
@@ -139,16 +143,16 @@ type textBuilder struct {
 // newTextBuilder begins with the empty index, whatever a rebuild that was
 // interrupted has left.
 func (db *DB) newTextBuilder(progress func(done, of int64)) (*textBuilder, error) {
-	b := &textBuilder{db: db, keys: db.nextKeys(kindText, kindForward), sealed: map[uint16]bool{}, progress: progress}
-	prefix, _ := b.keys.span(kindText)
+	b := &textBuilder{db: db, keys: db.nextKeys(layout.KindText, layout.KindForward), sealed: map[uint16]bool{}, progress: progress}
+	prefix, _ := b.keys.Span(layout.KindText)
 	b.index = db.newText(prefix)
 	return b, db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, b.keys) })
 }
 
 // deleteKinds removes the text index and the forward records of a generation.
-func deleteKinds(batch *pebble.Batch, ks *keyspace) error {
-	for _, kind := range []byte{kindText, kindForward} {
-		lower, upper := ks.span(kind)
+func deleteKinds(batch *pebble.Batch, ks *layout.Keys) error {
+	for _, kind := range []byte{layout.KindText, layout.KindForward} {
+		lower, upper := ks.Span(kind)
 		if err := batch.DeleteRange(lower, upper, nil); err != nil {
 			return err
 		}
@@ -173,9 +177,9 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 		batch.Reset()
 		return errors.Join(db.Failed(), err)
 	}
-	db.docs.rows.eachFrom(uint64(b.next), uint64(mark), func(doc uint64, r *docRow) bool {
+	db.docs.Rows.EachFrom(uint64(b.next), uint64(mark), func(doc uint64, r *doctable.Row) bool {
 		// Who sees a document of a chunk that was emptied has pinned the old index.
-		if r.seq == 0 || r.died.Load() <= oldest || db.emptied[chunkOf(uint32(doc))] {
+		if r.Seq == 0 || r.Died.Load() <= oldest || db.emptied[layout.ChunkOf(uint32(doc))] {
 			return true
 		}
 		if err = ctx.Err(); err != nil {
@@ -198,7 +202,7 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 
 // document indexes a document, and writes its forward record where its chunk has
 // them.
-func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRow) error {
+func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
 	pv, err := tx.indexAgain(r)
 	if pv == nil || err != nil {
 		return err
@@ -207,29 +211,29 @@ func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRo
 		return err
 	}
 	if b.done++; b.progress != nil && b.done%1024 == 0 {
-		b.progress(b.done, b.db.docs.live.Load())
+		b.progress(b.done, b.db.docs.Live.Load())
 	}
-	if b.db.sealed[chunkOf(doc)] {
+	if b.db.sealed[layout.ChunkOf(doc)] {
 		return nil
 	}
-	return batch.Set(b.keys.doc(kindForward, doc), pv.appendForward(nil), nil)
+	return batch.Set(b.keys.Doc(layout.KindForward, doc), pv.appendForward(nil), nil)
 }
 
 // indexAgain reads a memory and analyses it anew; nil where it has been erased.
-func (tx *Tx) indexAgain(r *docRow) (*pendingVersion, error) {
-	rec, err := tx.readRecord(r.version)
+func (tx *Tx) indexAgain(r *doctable.Row) (*pendingVersion, error) {
+	rec, err := tx.readRecord(r.Version)
 	switch {
-	case errors.Is(err, pebble.ErrNotFound) && r.died.Load() != alive:
+	case errors.Is(err, pebble.ErrNotFound) && r.Died.Load() != doctable.Alive:
 		return nil, nil // by a reset
 	case err != nil:
-		return nil, storeError(fmt.Sprintf("read memory number %d", r.seq), err)
+		return nil, storeError(fmt.Sprintf("read memory number %d", r.Seq), err)
 	}
 	p := &prepared{rec: *rec}
 	if err := tx.db.analyse(p); err != nil {
 		return nil, err
 	}
-	pv := &pendingVersion{version: r.version, run: r.run, rec: rec}
-	pv.idx, err = indexedDoc(p, r.run, tx.knownNumber)
+	pv := &pendingVersion{Version: r.Version, run: r.Run, rec: rec}
+	pv.idx, err = indexedDoc(p, r.Run, tx.knownNumber)
 	return pv, err
 }
 
@@ -237,7 +241,7 @@ func (tx *Tx) indexAgain(r *docRow) (*pendingVersion, error) {
 // index has it sealed.
 func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) (err error) {
 	number, _, ok := b.index.Growing()
-	if !ok || number >= chunkOf(doc) || !b.db.sealed[number] {
+	if !ok || number >= layout.ChunkOf(doc) || !b.db.sealed[number] {
 		return nil
 	}
 	b.index.Advance((uint32(number) + 1) << 16)
@@ -256,7 +260,7 @@ func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) (err error) {
 // commit switches to the new generation. The lock is held.
 func (b *textBuilder) commit(ctx context.Context) error {
 	db := b.db
-	if err := b.closeChunks(ctx, db.next.doc); err != nil {
+	if err := b.closeChunks(ctx, db.next.Doc); err != nil {
 		return err
 	}
 	if b.progress != nil {
@@ -268,9 +272,9 @@ func (b *textBuilder) commit(ctx context.Context) error {
 				continue
 			}
 			// None of its documents is left, and without a page it has no rows either.
-			for _, kind := range []byte{kindRows, kindTombstone} {
-				prefix := db.keys.chunk(kind, chunk)
-				if err := batch.DeleteRange(prefix, prefixEnd(prefix), nil); err != nil {
+			for _, kind := range []byte{layout.KindRows, layout.KindTombstone} {
+				prefix := db.keys.Chunk(kind, chunk)
+				if err := batch.DeleteRange(prefix, layout.PrefixEnd(prefix), nil); err != nil {
 					return err
 				}
 			}
@@ -278,13 +282,13 @@ func (b *textBuilder) commit(ctx context.Context) error {
 		if err := deleteKinds(batch, &db.keys); err != nil {
 			return err
 		}
-		return batch.Set(generationsKey, b.keys.encodeGenerations(), nil)
+		return batch.Set(layout.GenerationsKey, b.keys.EncodeGenerations(), nil)
 	})
 	if err != nil {
 		return err
 	}
-	for _, kind := range []byte{kindText, kindForward} {
-		db.keys.gen[kind] = b.keys.gen[kind]
+	for _, kind := range []byte{layout.KindText, layout.KindForward} {
+		db.keys.Gen[kind] = b.keys.Gen[kind]
 	}
 	for chunk := range db.sealed {
 		if !b.sealed[chunk] {
@@ -314,23 +318,23 @@ func (db *DB) noteAnalyzer() error {
 }
 
 // knownNumber is the number of a name that was given before.
-func (tx *Tx) knownNumber(k nameKey) (uint32, bool, error) {
-	if k.class == nameField {
-		num, ok := tx.db.fields.number(k.name)
+func (tx *Tx) knownNumber(k layout.Name) (uint32, bool, error) {
+	if k.Class == layout.NameField {
+		num, ok := tx.db.fields.number(k.Text)
 		return num, ok, nil
 	}
 	num, ok, err := tx.lookup(k)
 	if err == nil && !ok {
-		err = &Error{Kind: ErrCorrupt, What: doingRebuild, Why: fmt.Sprintf("the name %q has no number", truncate(k.name)), Do: "run check"}
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingRebuild, Why: fmt.Sprintf("the name %q has no number", valid.Short(k.Text)), Do: "run check"}
 	}
 	return num, ok, err
 }
 
 // dropOldGenerations removes what a rebuild that was interrupted has left behind.
 func (db *DB) dropOldGenerations() error {
-	next := db.nextKeys(kindText, kindForward)
-	for _, kind := range []byte{kindText, kindForward} {
-		lower, upper := next.span(kind)
+	next := db.nextKeys(layout.KindText, layout.KindForward)
+	for _, kind := range []byte{layout.KindText, layout.KindForward} {
+		lower, upper := next.Span(kind)
 		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return errStop })
 		switch {
 		case errors.Is(err, errStop) && db.readOnly:

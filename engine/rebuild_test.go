@@ -17,7 +17,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // rebuildOptions give a database of many chunks, whose documents move all the time.
@@ -137,9 +139,9 @@ func mustStats(t testing.TB, db *DB) Stats {
 // oneGeneration checks that the store holds no keys of another generation.
 func oneGeneration(t testing.TB, db *DB) {
 	t.Helper()
-	for _, kind := range []byte{kindText, kindForward} {
+	for _, kind := range []byte{layout.KindText, layout.KindForward} {
 		err := kv.Scan(db.store, []byte{kind}, []byte{kind + 1}, func(key, _ []byte) error {
-			if !strings.HasPrefix(string(key), string(db.keys.header(kind, 0))) {
+			if !strings.HasPrefix(string(key), string(db.keys.Header(kind, 0))) {
 				return fmt.Errorf("key %x is of another generation", key)
 			}
 			return nil
@@ -277,7 +279,7 @@ func TestRebuildInterrupted(t *testing.T) {
 // damage flips a bit of the values of a kind for which choose returns true.
 func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n int) {
 	t.Helper()
-	lower, upper := db.keys.span(kind)
+	lower, upper := db.keys.Span(kind)
 	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		if !choose(key) {
 			return nil
@@ -297,7 +299,7 @@ func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n in
 func TestRebuildMends(t *testing.T) {
 	db := sealedTeas(t, vfs.NewMem(), 600)
 	before := teaAnswers(t, db.Memories())
-	if n := damage(t, db, kindText, func([]byte) bool { return true }); n < 10 {
+	if n := damage(t, db, layout.KindText, func([]byte) bool { return true }); n < 10 {
 		t.Fatalf("%d pages", n)
 	}
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "other"}, Text: "makes a new read point"})
@@ -338,8 +340,8 @@ func TestOpenMends(t *testing.T) {
 	// A scope that is deleted, and not yet cleaned up, stays deleted.
 	db.janitor.busy.Lock()
 	second := slices.Sorted(maps.Keys(db.sealed))[1]
-	if n := damage(t, db, kindText, func(key []byte) bool {
-		return binary.BigEndian.Uint16(key[keyHeader:]) == second && key[keyHeader+2] == 'h'
+	if n := damage(t, db, layout.KindText, func(key []byte) bool {
+		return binary.BigEndian.Uint16(key[layout.KeyHeader:]) == second && key[layout.KeyHeader+2] == 'h'
 	}); n == 0 {
 		t.Fatal("no page of the second chunk")
 	}
@@ -420,11 +422,11 @@ func TestRebuildNotesAnalyzer(t *testing.T) {
 
 func TestRebuildRefuses(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	if err := db.Rebuild(t.Context(), "vectors", nil); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `"vectors"`) {
+	if err := db.Rebuild(t.Context(), "vectors", nil); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), `"vectors"`) {
 		t.Errorf("rebuild vectors: %v", err)
 	}
 	closeTest(t, db)
-	if err := db.Rebuild(t.Context(), IndexText, nil); !errors.Is(err, ErrClosed) {
+	if err := db.Rebuild(t.Context(), IndexText, nil); !errors.Is(err, fault.ErrClosed) {
 		t.Errorf("rebuild of a closed database: %v", err)
 	}
 }
@@ -502,7 +504,7 @@ func TestRebuildBesideCleanUp(t *testing.T) {
 				return err
 			}
 		}
-		if countKeys(t, db, kindRange) > 0 {
+		if countKeys(t, db, layout.KindRange) > 0 {
 			t.Error("the clean-up has waited")
 		}
 		died(tx.Memories())
@@ -527,7 +529,7 @@ func TestRebuildCleansUp(t *testing.T) {
 	if _, err := db.Memories().DeleteScope(t.Context(), user); err != nil {
 		t.Fatal(err)
 	}
-	left := int(db.docs.live.Load())
+	left := int(db.docs.Live.Load())
 	if err := db.rebuild(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

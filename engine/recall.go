@@ -13,9 +13,14 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 const (
@@ -55,30 +60,30 @@ func (q *Query) prepare(db *DB) error {
 		return err
 	}
 	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := q.check(doingRecall); err != nil {
+		if err := scope.Check(doingRecall, q.Scope); err != nil {
 			return err
 		}
 	}
 	var err error
-	if q.Limit, err = checkLimit(doingRecall, q.Limit, defaultLimit); err != nil {
+	if q.Limit, err = valid.Limit(doingRecall, q.Limit, defaultLimit); err != nil {
 		return err
 	}
 	if err := checkText(doingRecall, q.Text); err != nil {
 		return err
 	}
 	if q.Text == "" && q.Embedding == nil {
-		return invalid(doingRecall, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
+		return fault.Invalid(doingRecall, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
 	}
 	switch q.Profile {
 	case ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate:
 	case "":
 		q.Profile = ProfileBest
 	default:
-		return invalid(doingRecall, fmt.Sprintf("unknown profile %q", truncate(string(q.Profile))),
+		return fault.Invalid(doingRecall, fmt.Sprintf("unknown profile %q", valid.Short(string(q.Profile))),
 			"use best, text, vector, hybrid or substrate")
 	}
 	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
-		return invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", truncate(q.Space)), "give its embedding")
+		return fault.Invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", valid.Short(q.Space)), "give its embedding")
 	}
 	if q.Embedding != nil && q.Space == "" {
 		q.Space = defaultSpace
@@ -361,7 +366,7 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	return hits[:k], nil
 }
 
-func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.row(doc).seq }
+func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.Row(doc).Seq }
 
 // rankVector ranks by the vectors alone.
 func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
@@ -426,9 +431,9 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	most := ceilings{resized(&r.room.rest, len(docs)), weights.Cosine, math.Inf(-1)}
 	r.hybridRest(weights, docs, keywords, most.rest)
 	return r.join(docs, r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
-		s, row := known(i, c), r.tx.db.docs.row(docs[i])
-		s.Recency = policy.Recency(r.since(row.created), policy.RecencyHalfLife)
-		s.Importance, s.Confidence = row.importance, row.confidence
+		s, row := known(i, c), r.tx.db.docs.Row(docs[i])
+		s.Recency = policy.Recency(r.since(row.Created), policy.RecencyHalfLife)
+		s.Importance, s.Confidence = row.Importance, row.Confidence
 		return weights, s
 	})
 }
@@ -441,28 +446,28 @@ const recencyGrain = 1 << 20
 // hybridRest computes what the scores of documents without their similarities are at
 // most, without a look at their rows.
 func (r *recalling) hybridRest(w policy.Weights, docs []uint32, keywords, rest []float64) {
-	glances := &r.tx.db.docs.glances
-	var looks []glance // where they lie together
+	glances := &r.tx.db.docs.Glances
+	var looks []doctable.Glance // where they lie together
 	if r.lists(docs) {
 		looks = r.in.glances(glances)
 	}
 	page, recent, recency := uint32(math.MaxUint32), int64(math.MinInt64), 0.0
 	for i, doc := range docs {
-		if doc/pageSize != page {
-			page = doc / pageSize
-			_, newest := glances.created(page)
+		if doc/doctable.PageSize != page {
+			page = doc / doctable.PageSize
+			_, newest := glances.Created(page)
 			if newest |= recencyGrain - 1; newest != recent {
 				recent = newest
 				recency = w.Recency * policy.Recency(r.since(newest), policy.RecencyHalfLife)
 			}
 		}
-		var look glance
+		var look doctable.Glance
 		if looks != nil {
 			look = looks[i]
 		} else {
-			look = glances.of(doc)
+			look = glances.Of(doc)
 		}
-		importance, confidence := look.bounds()
+		importance, confidence := look.Bounds()
 		rest[i] = w.Keywords*keywords[i] + recency + w.Importance*importance + w.Confidence*confidence + roundings
 	}
 }
@@ -504,16 +509,16 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 	weights := policy.Substrate()
 	best := newTop(r.q.Limit)
 	for _, h := range hits {
-		row := r.tx.db.docs.row(h.Doc)
-		access := r.tx.db.accessOf(row.seq)
-		idle := r.since(max(access.last, row.created))
+		row := r.tx.db.docs.Row(h.Doc)
+		access := r.tx.db.accessOf(row.Seq)
+		idle := r.since(max(access.Last, row.Created))
 		s := policy.Signals{
 			BM25:       float64(h.Score) / float64(hits[0].Score),
-			Recency:    policy.Recency(r.since(row.created), policy.RecencyHalfLife),
-			Access:     policy.AccessFrequency(access.count, idle),
-			Importance: row.importance * policy.Retention(idle),
+			Recency:    policy.Recency(r.since(row.Created), policy.RecencyHalfLife),
+			Access:     policy.AccessFrequency(access.Count, idle),
+			Importance: row.Importance * policy.Retention(idle),
 		}
-		best.weigh(h.Doc, r.tx.db.docs.row, weights, s)
+		best.weigh(h.Doc, r.tx.db.docs.Row, weights, s)
 	}
 	return best.sorted(), nil
 }
@@ -606,7 +611,7 @@ func (r *recalling) fetch(ranked []scored) (Result, error) {
 		result.Hits = make([]Hit, 0, len(ranked))
 	}
 	for i, s := range ranked {
-		m, err := r.tx.load(r.tx.db.docs.row(s.doc).version, r.q.WithVectors)
+		m, err := r.tx.load(r.tx.db.docs.Row(s.doc).Version, r.q.WithVectors)
 		if err != nil {
 			return Result{}, err
 		}
@@ -638,9 +643,9 @@ func (t *top) admits(score float64) bool {
 
 // weigh offers a document for its signals. Most don't come near the best k: of
 // those it looks at nothing more.
-func (t *top) weigh(doc uint32, row func(uint32) *docRow, w policy.Weights, s policy.Signals) {
+func (t *top) weigh(doc uint32, row func(uint32) *doctable.Row, w policy.Weights, s policy.Signals) {
 	if score := w.Score(s); t.admits(score) {
-		t.offer(scored{doc: doc, seq: row(doc).seq, score: score, parts: Parts(w.Parts(s))})
+		t.offer(scored{doc: doc, seq: row(doc).Seq, score: score, parts: Parts(w.Parts(s))})
 	}
 }
 

@@ -18,7 +18,11 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/policy"
+
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // recallWorld is a database of random memories in a few runs of a few owners, and
@@ -115,7 +119,7 @@ func (w *recallWorld) change(m Memories) {
 	id := w.ids[at]
 	old, err := m.Get(ctx, Scope{}, id)
 	switch {
-	case errors.Is(err, ErrNotFound): // expired
+	case errors.Is(err, fault.ErrNotFound): // expired
 		w.ids = slices.Delete(w.ids, at, at+1)
 		return
 	case err != nil:
@@ -171,7 +175,7 @@ type lender struct {
 // and who stands next to whom. most is what the terms could give at most.
 func (w *recallWorld) judge(m Memories, q *Query) (all []*judged, most float64) {
 	w.t.Helper()
-	page, err := m.List(context.Background(), ListQuery{AllScopes: true, Limit: MaxLimit, WithVectors: true})
+	page, err := m.List(context.Background(), ListQuery{AllScopes: true, Limit: valid.MaxLimit, WithVectors: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -183,7 +187,7 @@ func (w *recallWorld) judge(m Memories, q *Query) (all []*judged, most float64) 
 			runs[mem.Scope] = append(runs[mem.Scope], j)
 		}
 		n, _ := mem.Metadata["n"].(interface{ Int64() (int64, error) }).Int64()
-		if q.contains(mem.Scope) && (q.Filter == nil || n < 2) {
+		if scope.Contains(q.Scope, mem.Scope) && (q.Filter == nil || n < 2) {
 			all, inSet[j] = append(all, j), true
 		}
 	}
@@ -430,7 +434,7 @@ func TestBestStandsStillInAView(t *testing.T) {
 		var queries []Query
 		for i := range 12 {
 			q := w.query(ProfileBest)
-			if q.Limit = MaxLimit; i%3 == 0 {
+			if q.Limit = valid.MaxLimit; i%3 == 0 {
 				q.Embedding = w.vector()
 			}
 			queries = append(queries, q)
@@ -480,16 +484,16 @@ func TestRunsForget(t *testing.T) {
 			}
 		}
 	}
-	rs := &db.docs.runs
-	if len(rs.seqs) != 1 {
-		t.Fatalf("%d lists, want 1", len(rs.seqs))
+	rs := &db.docs.Runs
+	if len(rs.Seqs) != 1 {
+		t.Fatalf("%d lists, want 1", len(rs.Seqs))
 	}
-	for _, seqs := range rs.seqs {
+	for _, seqs := range rs.Seqs {
 		if len(seqs) < 10 || cap(seqs) > 64 {
 			t.Errorf("10 memories are listed in %d places of %d", len(seqs), cap(seqs))
 		}
-		if rs.room != int64(cap(seqs)) {
-			t.Errorf("room for %d is counted, it is %d", rs.room, cap(seqs))
+		if rs.Room != int64(cap(seqs)) {
+			t.Errorf("room for %d is counted, it is %d", rs.Room, cap(seqs))
 		}
 	}
 }

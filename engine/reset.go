@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // Reset deletes everything: memories, vectors, history, entries, statistics, and
@@ -40,7 +42,7 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 }
 
 func (tx *Tx) reset() (int, error) {
-	if err := tx.roomToFree("reset", len(kinds)*keyHeader); err != nil {
+	if err := tx.roomToFree("reset", len(layout.Kinds)*layout.KeyHeader); err != nil {
 		return 0, err
 	}
 	docs, n, err := tx.bornInScope(Scope{})
@@ -48,13 +50,13 @@ func (tx *Tx) reset() (int, error) {
 		return 0, err
 	}
 	ks := &tx.db.keys
-	for _, kind := range kinds {
-		lower, upper := ks.span(kind)
+	for _, kind := range layout.Kinds {
+		lower, upper := ks.Span(kind)
 		switch kind {
-		case kindName:
+		case layout.KindName:
 			continue
-		case kindLog:
-			upper = ks.lsn(kindLog, tx.lsn)
+		case layout.KindLog:
+			upper = ks.LSN(layout.KindLog, tx.lsn)
 		}
 		if err := tx.wrote(tx.batch.DeleteRange(lower, upper, nil)); err != nil {
 			return 0, err
@@ -62,11 +64,11 @@ func (tx *Tx) reset() (int, error) {
 	}
 	tx.wiped = true
 	tx.change()
-	tx.log = append(tx.log, byte(logReset))
+	tx.log = append(tx.log, byte(layout.LogReset))
 	it := docs.Iterator()
 	for it.HasNext() {
 		doc := it.Next()
-		tx.db.docs.kill(doc, tx.lsn)
+		tx.db.docs.Kill(doc, tx.lsn)
 		tx.undo = append(tx.undo, undo{doc: doc})
 		tx.dying = append(tx.dying, dead{doc: doc, lsn: tx.lsn})
 	}
@@ -79,7 +81,7 @@ func (j *janitor) forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, d := range j.ranges {
-		j.dead = appendDocs(j.dead, d.docs, d.lsn)
+		j.dead = appendDocs(j.dead, d.Docs, d.LSN)
 	}
 	j.ranges = nil
 	j.sort()

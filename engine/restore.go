@@ -3,6 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // A Life is a memory with what happened to it, as an export holds it.
@@ -74,7 +80,7 @@ func (l *Life) check() error {
 	first := &l.History[0]
 	for i := range l.History {
 		e := &l.History[i]
-		doing := fmt.Sprintf("%s: entry %d of the history of %q", doingRestore, i+1, truncate(first.MemoryID))
+		doing := fmt.Sprintf("%s: entry %d of the history of %q", doingRestore, i+1, valid.Short(first.MemoryID))
 		if err := e.check(doing); err != nil {
 			return err
 		}
@@ -88,7 +94,7 @@ func (l *Life) check() error {
 			why = "a delete comes last, after an add, and of a memory that is gone"
 		}
 		if why != "" {
-			return invalid(doing, why, "give one memory's events, oldest first")
+			return fault.Invalid(doing, why, "give one memory's events, oldest first")
 		}
 	}
 	if l.Memory == nil {
@@ -100,7 +106,7 @@ func (l *Life) check() error {
 	}
 	if l.Memory.ID != first.MemoryID || l.Memory.Scope != last.Scope ||
 		*last.NewText != l.Memory.Text || toMillis(at) != toMillis(last.Time) {
-		return invalid(fmt.Sprintf("%s %q", doingRestore, truncate(l.Memory.ID)),
+		return fault.Invalid(fmt.Sprintf("%s %q", doingRestore, valid.Short(l.Memory.ID)),
 			"its history does not end with its ID, scope, text and time", "leave the history out, or mend it")
 	}
 	return nil
@@ -108,10 +114,10 @@ func (l *Life) check() error {
 
 // check checks an entry by itself.
 func (e *HistoryEntry) check(doing string) error {
-	if err := e.Scope.check(doing); err != nil {
+	if err := scope.Check(doing, e.Scope); err != nil {
 		return err
 	}
-	if err := checkWord(doing, "memory ID", e.MemoryID); err != nil {
+	if err := valid.Word(doing, "memory ID", e.MemoryID); err != nil {
 		return err
 	}
 	why := ""
@@ -119,14 +125,14 @@ func (e *HistoryEntry) check(doing string) error {
 	case e.MemoryID == "":
 		why = "it names no memory"
 	case e.Event != EventAdd && e.Event != EventUpdate && e.Event != EventDelete:
-		why = fmt.Sprintf("its event is %q", truncate(string(e.Event)))
+		why = fmt.Sprintf("its event is %q", valid.Short(string(e.Event)))
 	case e.Event != EventDelete && e.NewText == nil:
 		why = "it has no new text"
 	case toMillis(e.Time) == 0:
 		why = "it has no time"
 	}
 	if why != "" {
-		return invalid(doing, why, "give ADD, UPDATE or DELETE with a memory, a time and, but for DELETE, a text")
+		return fault.Invalid(doing, why, "give ADD, UPDATE or DELETE with a memory, a time and, but for DELETE, a text")
 	}
 	if err := (&Memory{CreatedAt: e.Time}).checkTimes(doing); err != nil || e.NewText == nil {
 		return err
@@ -141,7 +147,7 @@ func (m Memories) prepareLife(l *Life, now int64) (*prepared, error) {
 			return nil, err
 		}
 	} else if l.Memory == nil {
-		return nil, invalid(doingRestore, "it has neither a memory nor a history", "give at least one of them")
+		return nil, fault.Invalid(doingRestore, "it has neither a memory nor a history", "give at least one of them")
 	}
 	if l.Memory == nil {
 		return nil, nil
@@ -153,7 +159,7 @@ func (m Memories) prepareLife(l *Life, now int64) (*prepared, error) {
 func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 	size, past := 0, l.History
 	for i := range past {
-		size += 512 + 2*MaxID
+		size += 512 + 2*valid.MaxID
 		if past[i].NewText != nil {
 			size += len(*past[i].NewText)
 		}
@@ -182,25 +188,25 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 			return stored, err
 		} // otherwise its ID is free now
 	case known:
-		return Stored{ID: first.MemoryID, Seq: there.seq}, nil
+		return Stored{ID: first.MemoryID, Seq: there.Seq}, nil
 	}
 	if p != nil {
 		if err := tx.fits(doingRestore, p.vectors); err != nil {
 			return Stored{}, err
 		}
 	}
-	tx.next.seq++
-	seq := tx.next.seq
+	tx.next.Seq++
+	seq := tx.next.Seq
 	if err := tx.bury(owner, seq, past); err != nil {
 		return Stored{}, err
 	}
 	if p != nil {
 		if l.History[len(l.History)-1].Event == EventUpdate {
-			p.rec.flags |= flagUpdate
+			p.rec.Flags |= layout.FlagUpdate
 		}
 		err = tx.add(p, owner, run, seq)
 	} else {
-		err = tx.setListed(tx.db.keys.id(first.MemoryID, owner, seq))
+		err = tx.setListed(tx.db.keys.ID(first.MemoryID, owner, seq))
 	}
 	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 }
@@ -216,7 +222,7 @@ func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (there live
 		if err != nil || !sameEvents(have, l.History) || have[0].LSN > upTo {
 			return err
 		}
-		there.seq, known = of, true
+		there.Seq, known = of, true
 		return errStop
 	})
 	return there, known, err
@@ -239,25 +245,25 @@ func sameEvents(a, b []HistoryEntry) bool {
 // bury writes versions that were superseded before they came here, and the death
 // of the last. They have no documents, so that nothing but a history sees them.
 func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
-	var last version
+	var last layout.Version
 	for i := range past {
-		e, v := &past[i], version{owner: owner, seq: seq, born: tx.lsn, change: tx.change()}
+		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
 		if e.Event == EventDelete {
-			d := death{at: toMillis(e.Time), born: last.born, change: last.change}
-			if err := tx.set(tx.db.keys.history(owner, seq, tx.lsn, v.change), d.encode()); err != nil {
+			d := layout.Death{At: toMillis(e.Time), Born: last.Born, Change: last.Change}
+			if err := tx.set(tx.db.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
 				return err
 			}
-			tx.logVersioned(logDelete, last, &last)
+			tx.logVersioned(layout.LogDelete, last, &last)
 			continue
 		}
-		rec := record{id: e.MemoryID, scope: e.Scope, text: *e.NewText, created: toMillis(e.Time), updated: toMillis(e.Time), confidence: 1, flags: flagPast}
+		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Text: *e.NewText, Created: toMillis(e.Time), Updated: toMillis(e.Time), Confidence: 1, Flags: layout.FlagPast}
 		if e.Event == EventUpdate {
-			rec.flags |= flagUpdate
+			rec.Flags |= layout.FlagUpdate
 		}
-		if err := tx.set(tx.db.keys.record(v), rec.encode(nil)); err != nil {
+		if err := tx.set(tx.db.keys.Record(v), rec.Append(nil)); err != nil {
 			return err
 		}
-		tx.logVersioned(logPast, v, nil)
+		tx.logVersioned(layout.LogPast, v, nil)
 		last = v
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // anonymous is a history without what each database gives by itself.
@@ -205,7 +207,7 @@ func TestHistoriesStayInScope(t *testing.T) {
 		t.Errorf("of the run %+v", got)
 	}
 	for _, err := range db.Memories().Histories(t.Context(), HistoryQuery{}) {
-		wantError(t, "without a scope", err, ErrScope)
+		wantError(t, "without a scope", err, fault.ErrScope)
 	}
 	for h, err := range db.Memories().Histories(t.Context(), HistoryQuery{AllScopes: true}) {
 		if err != nil || len(h) != 2 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -17,13 +18,13 @@ func (tx *Tx) scopeSetFrom(s Scope, from uint32) (*roaring.Bitmap, error) {
 	var set *roaring.Bitmap
 	for _, f := range []struct {
 		field uint16
-		class nameClass
+		class layout.NameClass
 		name  string
-	}{{fieldRun, nameRun, s.Run}, {fieldUser, nameUser, s.User}, {fieldAgent, nameAgent, s.Agent}} {
+	}{{fieldRun, layout.NameRun, s.Run}, {fieldUser, layout.NameUser, s.User}, {fieldAgent, layout.NameAgent, s.Agent}} {
 		if f.name == "" {
 			continue
 		}
-		num, ok, err := tx.lookup(nameKey{f.class, f.name})
+		num, ok, err := tx.lookup(layout.Name{Class: f.class, Text: f.name})
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +52,7 @@ func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
 // held.
 func (db *DB) newestText() invindex.Snapshot {
 	s := db.text.Load().Snapshot()
-	s.Docs, s.Reader = db.docs.mark.Load(), db.store
+	s.Docs, s.Reader = db.docs.Mark.Load(), db.store
 	return s
 }
 

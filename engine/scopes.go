@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -173,10 +174,10 @@ func (tx *Tx) gather(ctx context.Context, s Scope) (*scopeState, error) {
 const maxTime = 1<<63 - 1
 
 // expiring notes a document that expires.
-func (st *scopeState) expiring(r *docRow, now int64) {
+func (st *scopeState) expiring(r *doctable.Row, now int64) {
 	st.timed = true
-	if r.expires > now {
-		st.until = min(st.until, r.expires)
+	if r.Expires > now {
+		st.until = min(st.until, r.Expires)
 	} else {
 		st.since = now
 	}
@@ -187,7 +188,7 @@ func (st *scopeState) expiring(r *docRow, now int64) {
 func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 	docs := &tx.db.docs
 	if st.lsn > tx.lsn || st.mark > tx.text.Docs || tx.text.Docs-st.mark > newbornMost ||
-		st.index != tx.index || docs.moved.Load() > st.lsn || !st.now(tx) {
+		st.index != tx.index || docs.Moved.Load() > st.lsn || !st.now(tx) {
 		return nil, nil
 	}
 	next := &scopeState{
@@ -199,13 +200,13 @@ func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 		return nil, err
 	}
 	var died []uint32
-	if docs.newestDeath.Load() > st.lsn {
+	if docs.NewestDeath.Load() > st.lsn {
 		if died, err = tx.invisible(ctx, st.set, next); err != nil {
 			return nil, err
 		}
 	}
 	if len(born) > 0 || len(died) > 0 {
-		next.members = st.members.changed(&docs.glances, born, died)
+		next.members = st.members.changed(&docs.Glances, born, died)
 	}
 	return next, nil
 }
@@ -233,8 +234,8 @@ type members struct {
 	n   int
 
 	mu     sync.Mutex
-	docs   []uint32 // in ascending order; nil until it is asked for, as is what follows
-	looks  []glance // of each of docs
+	docs   []uint32          // in ascending order; nil until it is asked for, as is what follows
+	looks  []doctable.Glance // of each of docs
 	spaces map[*space]*memberSlots
 }
 
@@ -271,13 +272,13 @@ func (m *members) listed() []uint32 {
 }
 
 // glances are those of the listed documents, which are kept.
-func (m *members) glances(of *glances) []glance {
+func (m *members) glances(of *doctable.Glances) []doctable.Glance {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.looks == nil {
-		m.looks = make([]glance, 0, len(m.listed()))
+		m.looks = make([]doctable.Glance, 0, len(m.listed()))
 		for _, doc := range m.docs {
-			m.looks = append(m.looks, of.of(doc))
+			m.looks = append(m.looks, of.Of(doc))
 		}
 	}
 	return m.looks
@@ -321,7 +322,7 @@ func (m *members) slotSet(s *space) *hnsw.Set {
 
 // changed are the members with those that were born, which come after all others,
 // and without those that have died.
-func (m *members) changed(of *glances, born, died []uint32) *members {
+func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
 	set := m.set.Clone()
 	set.AndNot(roaring.BitmapOf(died...))
 	set.AddMany(born)
@@ -341,7 +342,7 @@ func (m *members) changed(of *glances, born, died []uint32) *members {
 	if m.looks != nil && next.keeps() {
 		next.looks = without(m.looks, places, len(born))
 		for _, doc := range born {
-			next.looks = append(next.looks, of.of(doc))
+			next.looks = append(next.looks, of.Of(doc))
 		}
 	}
 	for s, in := range m.spaces {
@@ -402,13 +403,13 @@ func (st *scopeState) size(db *DB) int64 {
 const noSlot = hnsw.MaxSlots
 
 // appendSlots appends the slots of documents, as a table has them plus one.
-func appendSlots(dst []uint32, table *paged[atomic.Uint32], docs []uint32) []uint32 {
+func appendSlots(dst []uint32, table *doctable.Paged[atomic.Uint32], docs []uint32) []uint32 {
 	for i, doc := range docs {
 		if i+ahead < len(docs) {
-			simd.Prefetch(unsafe.Pointer(table.at(uint64(docs[i+ahead]))))
+			simd.Prefetch(unsafe.Pointer(table.At(uint64(docs[i+ahead]))))
 		}
 		slot := uint32(0)
-		if p := table.at(uint64(doc)); p != nil {
+		if p := table.At(uint64(doc)); p != nil {
 			slot = p.Load()
 		}
 		dst = append(dst, slot-1) // of 0 that is above noSlot

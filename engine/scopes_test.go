@@ -11,6 +11,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // TestScopesCarried changes a database in every way, and compares what is carried
@@ -192,7 +194,7 @@ func (c *scopeChanges) remove(m Memories) {
 	}
 	i := c.rng.IntN(len(c.ids))
 	old := c.ids[i]
-	if err := m.Delete(c.t.Context(), old.scope, old.id); err != nil && !errors.Is(err, ErrNotFound) {
+	if err := m.Delete(c.t.Context(), old.scope, old.id); err != nil && !errors.Is(err, fault.ErrNotFound) {
 		c.t.Fatal(err)
 	}
 	c.ids = slices.Delete(c.ids, i, i+1)
@@ -250,7 +252,7 @@ func (c *scopeChanges) equal(tx *Tx, got, want *scopeState) {
 	if !got.set.Equals(want.set) || !slices.Equal(got.list(), want.list()) || got.n != want.n {
 		t.Fatalf("scope %+v as of %d: %v, want %v", s, tx.lsn, got.set, want.set)
 	}
-	if a, b := got.glances(&tx.db.docs.glances), want.glances(&tx.db.docs.glances); !slices.Equal(a, b) {
+	if a, b := got.glances(&tx.db.docs.Glances), want.glances(&tx.db.docs.Glances); !slices.Equal(a, b) {
 		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.lsn, a, b)
 	}
 	for _, space := range tx.db.spaces.all() {

@@ -9,7 +9,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -26,9 +29,6 @@ const (
 
 const doingSeal = "seal a chunk of the text index"
 
-// chunkOf is the chunk of a document.
-func chunkOf(doc uint32) uint16 { return uint16(doc >> 16) }
-
 // newText is an empty text index whose pages' keys begin with a prefix.
 func (db *DB) newText(prefix []byte) *invindex.Index {
 	return invindex.New(invindex.Config{
@@ -43,8 +43,8 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 // memory before it is full. The lock is held.
 func (db *DB) rollChunk() {
 	number, size, ok := db.text.Load().Growing()
-	if ok && size > db.hotBytes && chunkOf(db.next.doc) == number {
-		db.next.doc = (uint32(number) + 1) << 16
+	if ok && size > db.hotBytes && layout.ChunkOf(db.next.Doc) == number {
+		db.next.Doc = (uint32(number) + 1) << 16
 	}
 }
 
@@ -83,7 +83,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
-	complete := chunkOf(db.next.doc)
+	complete := layout.ChunkOf(db.next.Doc)
 	db.unlock()
 	for _, chunk := range db.text.Load().Sealable() {
 		if chunk >= complete {
@@ -119,11 +119,11 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	for _, p := range pages {
-		if err := w.batch.Set(db.keys.rows(p.docs[0]), p.encode(), nil); err != nil {
+		if err := w.batch.Set(db.keys.Rows(p.Docs[0]), p.Encode(), nil); err != nil {
 			return err
 		}
 	}
-	lower, upper := db.keys.doc(kindForward, uint32(chunk)<<16), prefixEnd(db.keys.chunk(kindForward, chunk))
+	lower, upper := db.keys.Doc(layout.KindForward, uint32(chunk)<<16), layout.PrefixEnd(db.keys.Chunk(layout.KindForward, chunk))
 	if err := w.batch.DeleteRange(lower, upper, nil); err != nil {
 		return err
 	}
@@ -150,16 +150,16 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 
 // holes is how many documents of a chunk were reclaimed before it was sealed: those
 // that its pages of rows do not have.
-func (db *DB) holes(chunk uint16, pages []*rowPage) int {
+func (db *DB) holes(chunk uint16, pages []*layout.RowPage) int {
 	n, first := 0, uint64(chunk)<<16
-	db.docs.rows.eachFrom(first, first+1<<16, func(_ uint64, r *docRow) bool {
-		if r.died.Load() != 0 {
+	db.docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
+		if r.Died.Load() != 0 {
 			n++
 		}
 		return true
 	})
 	for _, p := range pages {
-		n -= len(p.docs)
+		n -= len(p.Docs)
 	}
 	return n
 }
@@ -180,25 +180,25 @@ func (db *DB) republish() error {
 }
 
 // rowPages reads the forward records of a chunk into pages.
-func (db *DB) rowPages(ctx context.Context, chunk uint16) ([]*rowPage, error) {
-	prefix := db.keys.chunk(kindForward, chunk)
-	var pages []*rowPage
+func (db *DB) rowPages(ctx context.Context, chunk uint16) ([]*layout.RowPage, error) {
+	prefix := db.keys.Chunk(layout.KindForward, chunk)
+	var pages []*layout.RowPage
 	last := -1
 	var turn turn.Turn
-	err := kv.Scan(db.store, prefix, prefixEnd(prefix), func(key, value []byte) error {
-		doc, ok := parseDocKey(key)
+	err := kv.Scan(db.store, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+		doc, ok := layout.ParseDocKey(key)
 		if !ok {
-			return corruptKey("forward", key)
+			return layout.BadKey("forward", key)
 		}
-		f, _, err := forwardHead(value)
+		f, _, err := layout.DecodeRow(value)
 		if err != nil {
 			return err
 		}
-		if n := int(doc / rowsOfPage); n != last {
-			pages = append(pages, &rowPage{})
+		if n := int(doc / layout.RowsOfPage); n != last {
+			pages = append(pages, &layout.RowPage{})
 			last = n
 		}
-		pages[len(pages)-1].add(doc, f)
+		pages[len(pages)-1].Add(doc, f)
 		turn.Offer()
 		return ctx.Err()
 	})
@@ -241,28 +241,28 @@ func (w *sealWriter) apply() error {
 }
 
 // loadSealed reads the chunks that are sealed, in ascending order.
-func (db *DB) loadSealed(gone func(doc uint32, v version) bool) error {
-	lower, upper := db.keys.span(kindRows)
-	var p rowPage
+func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
+	lower, upper := db.keys.Span(layout.KindRows)
+	var p layout.RowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		first, ok := parseRowsKey(key)
+		first, ok := layout.ParseRowsKey(key)
 		if !ok {
-			return corruptKey("rows", key)
+			return layout.BadKey("rows", key)
 		}
-		if chunk := chunkOf(first); !db.sealed[chunk] {
+		if chunk := layout.ChunkOf(first); !db.sealed[chunk] {
 			db.sealed[chunk] = true
 			if err := db.loadChunk(chunk); err != nil {
 				return err
 			}
 		}
-		if err := p.decode(first, value); err != nil {
+		if err := p.Decode(first, value); err != nil {
 			return err
 		}
-		for i, doc := range p.docs {
-			if gone(doc, p.rows[i].version) {
+		for i, doc := range p.Docs {
+			if gone(doc, p.Rows[i].Version) {
 				continue
 			}
-			if err := db.loadRow(doc, &p.rows[i]); err != nil {
+			if err := db.loadRow(doc, &p.Rows[i]); err != nil {
 				return err
 			}
 		}
@@ -277,7 +277,7 @@ func (db *DB) loadChunk(chunk uint16) error {
 		return nil
 	}
 	err := textError("load a chunk of the text index", db.text.Load().Load(db.store, chunk))
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, fault.ErrCorrupt) {
 		db.damaged, err = err, nil
 	}
 	return err
@@ -289,9 +289,9 @@ func textError(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, invindex.ErrVersion):
-		return &Error{Kind: ErrNewerLayout, What: doing, Cause: err, Do: "use a newer memdb"}
+		return &fault.Error{Kind: fault.ErrNewerLayout, What: doing, Cause: err, Do: "use a newer memdb"}
 	case errors.Is(err, invindex.ErrCorrupt), errors.Is(err, pebble.ErrNotFound), pebble.IsCorruptionError(err):
-		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "rebuild the text index: memdbctl rebuild text"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "rebuild the text index: memdbctl rebuild text"}
 	}
 	return err
 }

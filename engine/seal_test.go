@@ -11,6 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // sealed waits until every full chunk is sealed and returns how many chunks are.
@@ -155,8 +158,8 @@ func TestDamagedSealedChunk(t *testing.T) {
 		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
 	}
 	db.waitSealed(t)
-	for _, kind := range []byte{kindText, kindRows} {
-		lower, upper := db.keys.span(kind)
+	for _, kind := range []byte{layout.KindText, layout.KindRows} {
+		lower, upper := db.keys.Span(kind)
 		it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +180,7 @@ func TestDamagedSealedChunk(t *testing.T) {
 		t.Errorf("check: %+v, %v", r, err)
 	}
 	closeTest(t, db)
-	if db, err := Open("db", &Options{FS: fs}); !errors.Is(err, ErrCorrupt) {
+	if db, err := Open("db", &Options{FS: fs}); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("open: %v", err)
 		if err == nil {
 			closeTest(t, db)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // The sentences of seed B on its structured store (layer 1), its semantic store
@@ -127,7 +128,7 @@ func TestSeedB_BusyTimeout(t *testing.T) {
 			_, err := d.KV().Put(context.Background(), researcher, "k", 1, nil)
 			done <- err
 		}()
-		d.wantErr(<-done, engine.ErrBusy)
+		d.wantErr(<-done, fault.ErrBusy)
 		return nil
 	})
 	if err != nil {
@@ -146,7 +147,7 @@ func TestSeedB_KVSetAndGet(t *testing.T) {
 		t.Errorf("another agent reads %s", got)
 	}
 	_, err := d.KV().Put(t.Context(), engine.Owner{}, "k", 1, nil)
-	d.wantErr(err, engine.ErrScope)
+	d.wantErr(err, fault.ErrScope)
 }
 
 // get returns an Option: an absent key is none, and no error.
@@ -265,7 +266,7 @@ func TestSeedB_KVSchema(t *testing.T) {
 		t.Errorf("keys %q", got)
 	}
 	_, err := d.KV().Put(t.Context(), researcher, "k", json.RawMessage("no JSON"), nil)
-	d.wantErr(err, engine.ErrInvalid)
+	d.wantErr(err, fault.ErrInvalid)
 	d.close()
 	d.open()
 	e, found, err := d.KV().Get(t.Context(), researcher, "k")

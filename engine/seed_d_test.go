@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // The numbered cases of seed D (section 15) that are the engine's: those of memories,
@@ -44,7 +45,7 @@ func TestSeedD_06_GetByID(t *testing.T) {
 func TestSeedD_07_GetNonexistent(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	_, err := d.Memories().Get(t.Context(), engine.Scope{}, "fake-id")
-	d.wantErr(err, engine.ErrNotFound)
+	d.wantErr(err, fault.ErrNotFound)
 }
 
 // Case 8: after adding 3 memories for user "alice", get_all({user_id: "alice"})
@@ -104,7 +105,7 @@ func TestSeedD_11_DeleteRemoves(t *testing.T) {
 	id := d.add(engine.Memory{Scope: user("alice"), Text: "likes tea"})
 	d.remove(id)
 	_, err := d.Memories().Get(t.Context(), engine.Scope{}, id)
-	d.wantErr(err, engine.ErrNotFound)
+	d.wantErr(err, fault.ErrNotFound)
 	d.finds(engine.Query{Scope: user("alice"), Text: "tea"})
 	d.wantAll(user("alice"))
 }
@@ -138,7 +139,7 @@ func TestSeedD_13_ResetClearsEverything(t *testing.T) {
 		d.finds(engine.Query{Scope: user("alice"), Text: "one"})
 		d.finds(engine.Query{Scope: user("alice"), Embedding: []float32{1, 2}})
 		_, err := d.Memories().History(t.Context(), engine.Scope{}, id)
-		d.wantErr(err, engine.ErrNotFound)
+		d.wantErr(err, fault.ErrNotFound)
 		for h, err := range d.Memories().Histories(t.Context(), engine.HistoryQuery{AllScopes: true}) {
 			t.Errorf("a history is left: %+v, %v", h, err)
 		}
@@ -202,7 +203,7 @@ func TestSeedD_21_MissingScopeError(t *testing.T) {
 	_, listErr := d.Memories().List(ctx, engine.ListQuery{})
 	_, deleteErr := d.Memories().DeleteScope(ctx, engine.Scope{})
 	for _, err := range []error{storeErr, recallErr, listErr, deleteErr} {
-		d.wantErr(err, engine.ErrScope)
+		d.wantErr(err, fault.ErrScope)
 		if err != nil && !strings.Contains(err.Error(), "At least one of user_id, agent_id, or run_id must be provided") {
 			t.Errorf("it says %q", err)
 		}

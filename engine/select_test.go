@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 )
 
 // TestListOverPages lists several pages of documents, of which many were updated or
@@ -18,7 +20,7 @@ func TestListOverPages(t *testing.T) {
 	db := openTest(t, fs, Options{})
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	const n = 4 * pageSize
+	const n = 4 * doctable.PageSize
 	type state struct {
 		half, third int
 		text        string

@@ -13,6 +13,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 const (
@@ -35,8 +38,8 @@ type space struct {
 
 	index   *hnsw.Index
 	file    *codesFile
-	slots   paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here; see freed
-	holders paged[slotHolder]    // slot → whose vector it is
+	slots   doctable.Paged[atomic.Uint32] // doc → slot + 1, 0: the doc has no vector here; see freed
+	holders doctable.Paged[slotHolder]    // slot → whose vector it is
 
 	used    atomic.Int64  // vectors that are not freed
 	asked   atomic.Bool   // a search came, since vectors were last linked, that links would have helped
@@ -63,20 +66,20 @@ type slotHolder struct {
 	change uint32
 }
 
-func (h *slotHolder) version() version {
-	return version{owner: h.owner, seq: h.seq.Load(), born: h.born, change: h.change}
+func (h *slotHolder) version() layout.Version {
+	return layout.Version{Owner: h.owner, Seq: h.seq.Load(), Born: h.born, Change: h.change}
 }
 
-func (h *slotHolder) set(v version) {
-	h.owner, h.born, h.change = v.owner, v.born, v.change
-	h.seq.Store(v.seq)
+func (h *slotHolder) set(v layout.Version) {
+	h.owner, h.born, h.change = v.Owner, v.Born, v.Change
+	h.seq.Store(v.Seq)
 }
 
 func (db *DB) newSpace(num uint16, name string, dim int, metric hnsw.Metric, model string) (*space, error) {
 	s := &space{num: num, name: name, dim: dim, metric: metric, model: model, file: db.newCodesFile(num)}
 	index, err := hnsw.New(db.indexConfig(s))
 	if err != nil {
-		return nil, &Error{Kind: ErrInvalid, What: "open the vector space " + name, Cause: err}
+		return nil, &fault.Error{Kind: fault.ErrInvalid, What: "open the vector space " + name, Cause: err}
 	}
 	s.index = index
 	return s, nil
@@ -100,13 +103,13 @@ func noTruth(uint32, []float32) ([]float32, error) {
 func (tx *Tx) truth(s *space) hnsw.Truth {
 	return func(slot uint32, dst []float32) ([]float32, error) {
 		if !s.index.Live(slot) {
-			return nil, &Error{Kind: ErrCorrupt, What: "read a vector", Why: "its slot is free"}
+			return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: "its slot is free"}
 		}
 		s.missed(tx.db)
-		v := s.holders.at(uint64(slot)).version()
-		b, closer, err := tx.reader.Get(tx.db.keys.vector(s.num, v))
+		v := s.holders.At(uint64(slot)).version()
+		b, closer, err := tx.reader.Get(tx.db.keys.Vector(s.num, v))
 		if err != nil {
-			return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
+			return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
 		}
 		dst, err = codec.FloatsInto(dst, b)
 		return dst, errors.Join(err, closer.Close())
@@ -115,7 +118,7 @@ func (tx *Tx) truth(s *space) hnsw.Truth {
 
 // slot is where a doc's vector is.
 func (s *space) slot(doc uint32) (uint32, bool) {
-	p := s.slots.at(uint64(doc))
+	p := s.slots.At(uint64(doc))
 	if p == nil {
 		return 0, false
 	}
@@ -129,7 +132,7 @@ const freed = 1 << 31
 
 // former is the slot that a document has or had.
 func (s *space) former(doc uint32) (uint32, bool) {
-	p := s.slots.at(uint64(doc))
+	p := s.slots.At(uint64(doc))
 	if p == nil {
 		return 0, false
 	}
@@ -137,7 +140,7 @@ func (s *space) former(doc uint32) (uint32, bool) {
 	return n, n < noSlot
 }
 
-func (s *space) setSlot(doc, slot uint32) { s.slots.grow(uint64(doc)).Store(slot + 1) }
+func (s *space) setSlot(doc, slot uint32) { s.slots.Grow(uint64(doc)).Store(slot + 1) }
 
 // eachSlot visits the slots of documents, in parts that are valid until the next.
 func (s *space) eachSlot(set *roaring.Bitmap, visit func(slots []uint32)) {
@@ -153,24 +156,24 @@ func (s *space) eachSlot(set *roaring.Bitmap, visit func(slots []uint32)) {
 }
 
 // doc is the document as of lsn whose vector is in a slot, noDoc if there is none.
-func (s *space) doc(docs *docTable, slot uint32, lsn uint64) uint32 {
-	h := s.holders.at(uint64(slot))
+func (s *space) doc(docs *doctable.Table, slot uint32, lsn uint64) uint32 {
+	h := s.holders.At(uint64(slot))
 	if h == nil {
-		return noDoc
+		return doctable.None
 	}
-	doc := docs.at(h.seq.Load(), lsn)
-	if doc == noDoc {
-		return noDoc
+	doc := docs.At(h.seq.Load(), lsn)
+	if doc == doctable.None {
+		return doctable.None
 	}
 	if at, ok := s.slot(doc); !ok || at != slot {
-		return noDoc
+		return doctable.None
 	}
 	return doc
 }
 
 // add puts a document's vector into the index; of is the version that brought it.
 // The writer lock is held.
-func (s *space) add(doc uint32, of version, vec []float32) error {
+func (s *space) add(doc uint32, of layout.Version, vec []float32) error {
 	slot, err := s.index.Add(vec)
 	if err != nil {
 		return err
@@ -181,8 +184,8 @@ func (s *space) add(doc uint32, of version, vec []float32) error {
 }
 
 // hold notes whose vector is in a slot.
-func (s *space) hold(doc, slot uint32, of version) {
-	s.holders.grow(uint64(slot)).set(of)
+func (s *space) hold(doc, slot uint32, of layout.Version) {
+	s.holders.Grow(uint64(slot)).set(of)
 	s.setSlot(doc, slot)
 	s.used.Add(1)
 }
@@ -194,7 +197,7 @@ func (s *space) free(doc uint32, kept bool) {
 	if !ok {
 		return
 	}
-	s.slots.at(uint64(doc)).Store(slot + 1 | freed)
+	s.slots.At(uint64(doc)).Store(slot + 1 | freed)
 	if !kept {
 		s.index.Remove(slot)
 		s.used.Add(-1)
@@ -204,11 +207,11 @@ func (s *space) free(doc uint32, kept bool) {
 
 // bytes is the memory of the vectors, and documents that of the way from documents
 // to them.
-func (s *space) bytes() int64 { return s.index.Bytes() + s.holders.bytes(holderSize) }
+func (s *space) bytes() int64 { return s.index.Bytes() + s.holders.Bytes(holderSize) }
 
 func (s *space) documents() int64 {
 	const slotSize = 4
-	return s.slots.bytes(slotSize)
+	return s.slots.Bytes(slotSize)
 }
 
 func (s *space) info() SpaceInfo {
@@ -232,7 +235,7 @@ func (db *DB) decodeSpace(num uint32, name string, b []byte) (*space, error) {
 	metric := hnsw.Metric(r.Byte())
 	dim := int(r.Byte()) | int(r.Byte())<<8
 	if r.Err() != nil {
-		return nil, &Error{Kind: ErrCorrupt, What: "read the vector space " + name, Cause: r.Err()}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Cause: r.Err()}
 	}
 	return db.newSpace(uint16(num), name, dim, metric, model)
 }
@@ -306,11 +309,11 @@ func (s *space) check(doing, name string, vec []float32) error {
 	case errors.Is(err, hnsw.ErrDimension) && dim != 0:
 		return dimensionError(doing, name, dim, len(vec))
 	}
-	return &Error{Kind: ErrInvalid, What: doing, Why: fmt.Sprintf("its vector in the space %s cannot be used", name), Cause: err, Do: "check what made it"}
+	return &fault.Error{Kind: fault.ErrInvalid, What: doing, Why: fmt.Sprintf("its vector in the space %s cannot be used", name), Cause: err, Do: "check what made it"}
 }
 
 func dimensionError(doing, name string, want, got int) error {
-	return invalid(doing, fmt.Sprintf("its vector has %d dimensions, those of the space %s have %d", got, name, want),
+	return fault.Invalid(doing, fmt.Sprintf("its vector has %d dimensions, those of the space %s have %d", got, name, want),
 		"use the model that made the others, or another space")
 }
 
@@ -321,8 +324,8 @@ type lexical struct {
 	model *embed.Lexical
 	mu    sync.Mutex // held to add
 	index *hnsw.Index
-	slots paged[atomic.Uint32] // doc → slot + 1
-	none  uint32               // the slot + 1 that marks a doc without features
+	slots doctable.Paged[atomic.Uint32] // doc → slot + 1
+	none  uint32                        // the slot + 1 that marks a doc without features
 }
 
 func newLexical() (*lexical, error) {
@@ -337,7 +340,7 @@ func newLexical() (*lexical, error) {
 // fill makes the missing vectors of docs. text gives a doc's text.
 func (l *lexical) fill(ctx context.Context, docs []uint32, text func(doc uint32) (string, error)) error {
 	for i, doc := range docs {
-		if p := l.slots.at(uint64(doc)); p != nil && p.Load() != 0 {
+		if p := l.slots.At(uint64(doc)); p != nil && p.Load() != 0 {
 			continue
 		}
 		if i%64 == 0 && ctx.Err() != nil {
@@ -357,7 +360,7 @@ func (l *lexical) fill(ctx context.Context, docs []uint32, text func(doc uint32)
 func (l *lexical) add(doc uint32, vec []float32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.slots.grow(uint64(doc))
+	p := l.slots.Grow(uint64(doc))
 	if p.Load() != 0 {
 		return nil
 	}
@@ -377,7 +380,7 @@ func (l *lexical) add(doc uint32, vec []float32) error {
 func (l *lexical) forget(doc uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.slots.at(uint64(doc))
+	p := l.slots.At(uint64(doc))
 	if p == nil {
 		return
 	}
@@ -391,5 +394,5 @@ func (l *lexical) forget(doc uint32) {
 func (l *lexical) release(first, end uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.slots.release(first, end)
+	l.slots.Release(first, end)
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 const (
@@ -109,7 +111,7 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 	db.room.watch(memtable)
 	db.cache = pebble.NewCache(blockCache)
 	opts := &pebble.Options{
-		FS: db.fs, Cache: db.cache, Merger: statsMerger, FormatMajorVersion: formatVersion,
+		FS: db.fs, Cache: db.cache, Merger: layout.StatsMerger, FormatMajorVersion: formatVersion,
 		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
 		MaxManifestFileSize: manifestBytes, ReadOnly: db.readOnly,
 		Logger:           storeLog{db},
@@ -139,7 +141,7 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 	// program along.
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Why: fmt.Sprint(p), Do: "restore a backup"}
+			err = &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: fmt.Sprint(p), Do: "restore a backup"}
 		}
 		if err != nil {
 			db.cache.Unref()
@@ -147,28 +149,28 @@ func (db *DB) openStore(exists bool, manifestBytes int64) (err error) {
 	}()
 	dir := db.fs.PathJoin(db.dir, storeDir)
 	if err := checkManifest(db.fs, dir); err != nil {
-		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
 	}
 	db.store, err = pebble.Open(dir, opts)
 	if failed := db.fs.Err(); failed != nil {
 		if err == nil {
 			_ = db.store.Close()
 		}
-		return &Error{Kind: ErrFailed, What: doingOpen(db.dir), Cause: failed, Do: "mend the cause and open it again"}
+		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: failed, Do: "mend the cause and open it again"}
 	}
 	switch {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
-		return &Error{Kind: ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Cause: err, Do: "restore a backup"}
 	case db.readOnly && !fromSystem(err): // it misses a store that is not there yet
-		return &Error{Kind: ErrNotDatabase, What: doingOpen(db.dir), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
+		return &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(db.dir), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
 	}
 	return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
 }
 
 // appended are the large kinds of which new keys come last, in the order of keys.
-var appended = []byte{kindForward, kindRecord, kindText, kindVector}
+var appended = []byte{layout.KindForward, layout.KindRecord, layout.KindText, layout.KindVector}
 
 // endTable has a table end where a kind that is appended begins or ends: then it moves
 // down the tree as it is, and is not merged for the sake of keys that are spread. What
@@ -205,7 +207,7 @@ func (db *DB) storeEvents() *pebble.EventListener {
 		},
 		BackgroundError: func(err error) {
 			if !fsys.IsKept(err) { // of that the log has heard
-				db.log.Error("store", "error", causeText(err))
+				db.log.Error("store", "error", fault.CauseText(err))
 			}
 		},
 		FlushBegin: func(info pebble.FlushInfo) { db.flushing.Store(info.InputBytes) },

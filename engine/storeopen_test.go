@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // TestTablesEndWithKinds: large flushes make tables of one kind of keys that are
@@ -59,7 +61,7 @@ func TestTablesEndWithKinds(t *testing.T) {
 	for range 8 {
 		flush(4000)
 	}
-	if of := tables(); of[0] > 1 || min(of[kindForward], of[kindRecord], of[kindVector]) < 4 {
+	if of := tables(); of[0] > 1 || min(of[layout.KindForward], of[layout.KindRecord], of[layout.KindVector]) < 4 {
 		t.Errorf("large flushes made tables of %v", of)
 	}
 	if err := db.store.Compact(t.Context(), []byte{0}, []byte{math.MaxUint8}, false); err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"sync"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 const (
@@ -20,12 +22,12 @@ const (
 // touches gathers which memories were recalled: one commit for many recalls.
 type touches struct {
 	mu      sync.Mutex
-	pending map[uint64]access // by Seq
+	pending map[uint64]layout.Access // by Seq
 	full    chan struct{}
 }
 
 func newTouches() *touches {
-	return &touches{pending: map[uint64]access{}, full: make(chan struct{}, 1)}
+	return &touches{pending: map[uint64]layout.Access{}, full: make(chan struct{}, 1)}
 }
 
 // touch notes that memories were recalled. Readers see it at once.
@@ -34,10 +36,10 @@ func (db *DB) touch(seqs []uint64, now int64) {
 		return
 	}
 	for _, seq := range seqs {
-		if s := db.docs.seq(seq); s != nil {
-			s.count.Add(1)
-			for last := s.accessed.Load(); last < now && !s.accessed.CompareAndSwap(last, now); {
-				last = s.accessed.Load()
+		if s := db.docs.Seq(seq); s != nil {
+			s.Count.Add(1)
+			for last := s.Accessed.Load(); last < now && !s.Accessed.CompareAndSwap(last, now); {
+				last = s.Accessed.Load()
 			}
 		}
 	}
@@ -45,7 +47,7 @@ func (db *DB) touch(seqs []uint64, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, seq := range seqs {
-		t.pending[seq] = t.pending[seq].fold(access{1, now})
+		t.pending[seq] = t.pending[seq].Fold(layout.Access{Count: 1, Last: now})
 	}
 	if len(t.pending) >= touchMost {
 		select {
@@ -66,7 +68,7 @@ func (db *DB) flush(update func(func(*Tx) error) error) error {
 	t := db.touched
 	t.mu.Lock()
 	batch := t.pending
-	t.pending = map[uint64]access{}
+	t.pending = map[uint64]layout.Access{}
 	t.mu.Unlock()
 	if len(batch) == 0 {
 		return nil
@@ -76,13 +78,13 @@ func (db *DB) flush(update func(func(*Tx) error) error) error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for seq, a := range batch {
-			t.pending[seq] = t.pending[seq].fold(a)
+			t.pending[seq] = t.pending[seq].Fold(a)
 		}
 	}
 	return err
 }
 
-func (tx *Tx) flushTouches(batch map[uint64]access) error {
+func (tx *Tx) flushTouches(batch map[uint64]layout.Access) error {
 	if err := tx.db.room.admitFreeing("keep access counts", len(batch)*touchSize); err != nil {
 		return err // they stay in RAM, and are a part of no memory
 	}
@@ -93,20 +95,20 @@ func (tx *Tx) flushTouches(batch map[uint64]access) error {
 		if !ok {
 			continue // deleted since
 		}
-		if err := tx.merge(tx.db.keys.stats(l.owner, seq), a.encode()); err != nil {
+		if err := tx.merge(tx.db.keys.Stats(l.Owner, seq), a.Encode()); err != nil {
 			return err
 		}
-		body = binary.AppendUvarint(body, uint64(l.owner))
+		body = binary.AppendUvarint(body, uint64(l.Owner))
 		body = binary.AppendUvarint(body, seq)
-		body = binary.AppendUvarint(body, a.count)
-		body = binary.AppendVarint(body, a.last)
+		body = binary.AppendUvarint(body, a.Count)
+		body = binary.AppendVarint(body, a.Last)
 		n++
 	}
 	if n == 0 {
 		return nil
 	}
 	tx.change()
-	tx.log = append(tx.log, byte(logTouch))
+	tx.log = append(tx.log, byte(layout.LogTouch))
 	tx.log = binary.AppendUvarint(tx.log, uint64(n))
 	tx.log = append(tx.log, body...)
 	return nil

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -10,7 +9,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -36,39 +38,32 @@ type writes struct {
 	searchable bool // the batch is indexed; see batchReader
 	changes    uint32
 	log        []byte
-	next       counters
-	names      map[nameKey]uint32
+	next       layout.Counters
+	names      map[layout.Name]uint32
 	spaces     map[string]*space
 	pend       map[uint64]*pendingVersion // by Seq: newer than the tables
 	adds       []*pendingVersion
 	kills      []dead
 	undo       []undo
 	dying      []dead // to be reclaimed after the commit
-	ranges     []deathRange
+	ranges     []layout.DeathRange
 	wiped      bool // by a reset
 	moved      *mover
 	broken     error // set where an operation stopped half-way: no commit
 	overlaps   bool  // it changed what an earlier commit of the same batch had made
 }
 
-// counters give out what is never reused.
-type counters struct {
-	seq   uint64
-	doc   uint32
-	names [nameClasses]uint32
-}
-
 // pendingVersion is a version that is in the batch and not yet in the tables.
 type pendingVersion struct {
-	version
+	layout.Version
 	doc      uint32
 	dead     bool // the memory is gone; the version is that of its last state
 	gone     bool // another version, or none, took this one's place
 	expires  int64
 	run      uint32
-	rec      *record
+	rec      *layout.Record
 	idx      invindex.Doc
-	access   access
+	access   layout.Access
 	vectors  map[string][]float32
 	inherits uint32 // doc whose slots it takes over for the spaces it does not bring, or noDoc
 	keeps    []uint16
@@ -81,7 +76,7 @@ type dead struct {
 	// kept names the spaces whose vector goes on to live with the next version.
 	kept []uint16
 	// of is the version where Open found only its tombstone, so that it has no row.
-	of version
+	of layout.Version
 }
 
 // undo takes back what an aborted transaction did to the tables.
@@ -101,9 +96,9 @@ func (tx *Tx) Memories() Memories { return Memories{db: tx.db, tx: tx} }
 func (tx *Tx) check(doing string, write bool) error {
 	switch {
 	case tx.done:
-		return &Error{Kind: ErrTxDone, What: doing, Do: "use a transaction only inside the function that received it"}
+		return &fault.Error{Kind: fault.ErrTxDone, What: doing, Do: "use a transaction only inside the function that received it"}
 	case write && tx.writes == nil:
-		return &Error{Kind: ErrReadOnly, What: doing, Why: "a View only reads", Do: "use Update"}
+		return &fault.Error{Kind: fault.ErrReadOnly, What: doing, Why: "a View only reads", Do: "use Update"}
 	case write && tx.broken != nil:
 		return tx.broken
 	}
@@ -172,13 +167,13 @@ func (db *DB) writable(doing string) error {
 	if !db.readOnly {
 		return nil
 	}
-	return &Error{Kind: ErrReadOnly, What: doing, Why: "the database was opened with ReadOnly", Do: "open it without"}
+	return &fault.Error{Kind: fault.ErrReadOnly, What: doing, Why: "the database was opened with ReadOnly", Do: "open it without"}
 }
 
 // acknowledge returns when everything up to the LSN that a write has seen is
 // durable, also for one that changed nothing or was refused for what is there.
 func (db *DB) acknowledge(seen uint64, err error) error {
-	if err != nil && (seen == 0 || errors.Is(err, ErrFailed)) {
+	if err != nil && (seen == 0 || errors.Is(err, fault.ErrFailed)) {
 		return err
 	}
 	if db.durability == Durable {
@@ -245,7 +240,7 @@ func (db *DB) begin() *Tx {
 		lsn: db.applied + 1,
 		writes: &writes{
 			batch: db.store.NewBatch(), next: db.next,
-			names: map[nameKey]uint32{}, spaces: map[string]*space{},
+			names: map[layout.Name]uint32{}, spaces: map[string]*space{},
 			pend: map[uint64]*pendingVersion{},
 		},
 	}
@@ -257,10 +252,10 @@ func (db *DB) begin() *Tx {
 func (tx *Tx) rollback() {
 	for _, u := range slices.Backward(tx.undo) {
 		if u.added {
-			tx.db.docs.drop(u.doc)
+			tx.db.docs.Drop(u.doc)
 			tx.db.freeSlots(u.doc, u.kept)
 		} else {
-			tx.db.docs.revive(u.doc)
+			tx.db.docs.Revive(u.doc)
 		}
 	}
 	for _, s := range tx.spaces {
@@ -272,8 +267,8 @@ func (tx *Tx) rollback() {
 	if len(tx.undo) > 0 {
 		// Documents that were materialised stay in the indexes as holes, so
 		// their IDs are spent; and so are Seqs, which a recall may have touched.
-		tx.db.next.doc = max(tx.db.next.doc, tx.db.docs.mark.Load())
-		tx.db.next.seq = tx.next.seq
+		tx.db.next.Doc = max(tx.db.next.Doc, tx.db.docs.Mark.Load())
+		tx.db.next.Seq = tx.next.Seq
 	}
 	tx.closeBatch()
 }
@@ -288,7 +283,7 @@ func (tx *Tx) closeBatch() {
 // seal writes the log record that ends the commit of this LSN. What is written
 // after it belongs to the next.
 func (tx *Tx) seal() error {
-	if err := tx.set(tx.db.keys.lsn(kindLog, tx.lsn), tx.logRecord()); err != nil {
+	if err := tx.set(tx.db.keys.LSN(layout.KindLog, tx.lsn), tx.logRecord()); err != nil {
 		return err
 	}
 	tx.lsn++
@@ -322,11 +317,11 @@ func (tx *Tx) apply() error {
 	}
 	for k, num := range tx.names {
 		db.names.remember(k, num)
-		if k.class == nameField {
-			db.fields.add(k.name, num)
+		if k.Class == layout.NameField {
+			db.fields.add(k.Text, num)
 		}
 	}
-	if tx.next.doc>>16 != db.next.doc>>16 {
+	if tx.next.Doc>>16 != db.next.Doc>>16 {
 		db.janitor.wake() // a chunk is full
 	}
 	db.next, db.applied = tx.next, tx.lsn-1
@@ -360,9 +355,9 @@ func (tx *Tx) apply() error {
 func (tx *Tx) materialise() error {
 	db := tx.db
 	for _, d := range tx.kills {
-		db.docs.kill(d.doc, d.lsn)
+		db.docs.Kill(d.doc, d.lsn)
 		tx.undo = append(tx.undo, undo{doc: d.doc})
-		if p := tx.pend[db.docs.row(d.doc).seq]; p != nil && !p.gone && p.inherits == d.doc {
+		if p := tx.pend[db.docs.Row(d.doc).Seq]; p != nil && !p.gone && p.inherits == d.doc {
 			d.kept = p.keeps
 		}
 		tx.dying = append(tx.dying, d)
@@ -394,16 +389,16 @@ func (db *DB) show(p *pendingVersion) error {
 	if err := db.text.Load().Add(p.doc, &p.idx); err != nil {
 		return fmt.Errorf("index document %d: %w", p.doc, err)
 	}
-	db.docs.add(p.doc, func(r *docRow) {
-		r.version = p.version
-		r.run = p.run
-		r.created, r.expires = p.rec.created, p.rec.expires
-		r.importance, r.confidence = p.rec.importance, p.rec.confidence
+	db.docs.Add(p.doc, func(r *doctable.Row) {
+		r.Version = p.Version
+		r.Run = p.run
+		r.Created, r.Expires = p.rec.Created, p.rec.Expires
+		r.Importance, r.Confidence = p.rec.Importance, p.rec.Confidence
 	})
-	if p.access != (access{}) {
-		s := db.docs.seq(p.seq)
-		s.count.Add(p.access.count)
-		s.accessed.Store(max(s.accessed.Load(), p.access.last))
+	if p.access != (layout.Access{}) {
+		s := db.docs.Seq(p.Seq)
+		s.Count.Add(p.access.Count)
+		s.Accessed.Store(max(s.Accessed.Load(), p.access.Last))
 	}
 	return nil
 }
@@ -479,14 +474,14 @@ func (tx *Tx) roomToFree(doing string, size int) error {
 // within refuses what would take the transaction over its limits.
 func (tx *Tx) within(doing string, changes, size int) error {
 	if uint64(tx.changes)+uint64(changes) > MaxTxChanges {
-		return &Error{
-			Kind: ErrTxTooLarge, What: doing,
+		return &fault.Error{
+			Kind: fault.ErrTxTooLarge, What: doing,
 			Why: fmt.Sprintf("the transaction has %d changes, which is the limit", tx.changes), Do: "split it into several",
 		}
 	}
 	if tx.batch.Len()+size > MaxTxBytes {
-		return &Error{
-			Kind: ErrTxTooLarge, What: doing,
+		return &fault.Error{
+			Kind: fault.ErrTxTooLarge, What: doing,
 			Why: fmt.Sprintf("the transaction would write %d bytes, the limit is %d", tx.batch.Len()+size, MaxTxBytes), Do: "split it into several",
 		}
 	}
@@ -500,7 +495,7 @@ func (tx *Tx) change() uint32 {
 }
 
 // number is the number of a name, newly given if it has none.
-func (tx *Tx) number(k nameKey) (uint32, error) {
+func (tx *Tx) number(k layout.Name) (uint32, error) {
 	num, ok, err := tx.lookup(k)
 	if ok || err != nil {
 		return num, err
@@ -508,15 +503,15 @@ func (tx *Tx) number(k nameKey) (uint32, error) {
 	return tx.newNumber(k, nil)
 }
 
-func (tx *Tx) newNumber(k nameKey, extra []byte) (uint32, error) {
-	tx.next.names[k.class]++
-	num := tx.next.names[k.class]
+func (tx *Tx) newNumber(k layout.Name, extra []byte) (uint32, error) {
+	tx.next.Names[k.Class]++
+	num := tx.next.Names[k.Class]
 	tx.names[k] = num
-	return num, tx.set(tx.db.keys.name(k.class, k.name), encodeName(num, k.name, extra))
+	return num, tx.set(tx.db.keys.Name(k.Class, k.Text), layout.EncodeName(num, k.Text, extra))
 }
 
 // lookup is the number of a name as this transaction sees it.
-func (tx *Tx) lookup(k nameKey) (uint32, bool, error) {
+func (tx *Tx) lookup(k layout.Name) (uint32, bool, error) {
 	if tx.writes != nil {
 		if num, ok := tx.names[k]; ok {
 			return num, true, nil
@@ -533,20 +528,20 @@ func (tx *Tx) lookup(k nameKey) (uint32, bool, error) {
 func (tx *Tx) at(seq uint64) (live, bool) {
 	if tx.writes != nil {
 		if p := tx.pend[seq]; p != nil {
-			return live{p.version, p.doc, p.expires}, !p.dead
+			return live{p.Version, p.doc, p.expires}, !p.dead
 		}
 	}
-	doc := tx.db.docs.at(seq, tx.lsn)
-	if doc == noDoc {
+	doc := tx.db.docs.At(seq, tx.lsn)
+	if doc == doctable.None {
 		return live{}, false
 	}
-	r := tx.db.docs.row(doc)
-	return live{r.version, doc, r.expires}, true
+	r := tx.db.docs.Row(doc)
+	return live{r.Version, doc, r.Expires}, true
 }
 
 // live is a version that a transaction sees.
 type live struct {
-	version
+	layout.Version
 	doc     uint32
 	expires int64
 }
@@ -555,13 +550,5 @@ func (l live) expired(now int64) bool { return l.expires != 0 && l.expires <= no
 
 // logRecord tells what the commit did. docs/format/log.md describes it.
 func (tx *Tx) logRecord() []byte {
-	b := append([]byte(nil), logVersion)
-	b = binary.AppendVarint(b, tx.now)
-	b = binary.AppendUvarint(b, tx.next.seq)
-	b = binary.AppendUvarint(b, uint64(tx.next.doc))
-	for _, n := range tx.next.names {
-		b = binary.AppendUvarint(b, uint64(n))
-	}
-	b = binary.AppendUvarint(b, uint64(tx.changes))
-	return append(b, tx.log...)
+	return append(layout.AppendLogHead(nil, tx.now, &tx.next, tx.changes), tx.log...)
 }

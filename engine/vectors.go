@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // vectorLimits are the sizes at which the handling of vectors changes.
@@ -98,37 +101,37 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 	if s := tx.space(c.Name); s != nil {
 		return s.same(&c)
 	}
-	if tx.next.names[nameSpace] >= MaxSpaces {
-		return invalid(doingSpace, fmt.Sprintf("there are %d, which is the limit", MaxSpaces), "use one that exists")
+	if tx.next.Names[layout.NameSpace] >= MaxSpaces {
+		return fault.Invalid(doingSpace, fmt.Sprintf("there are %d, which is the limit", MaxSpaces), "use one that exists")
 	}
-	if err := tx.room(doingSpace, 4*MaxID); err != nil {
+	if err := tx.room(doingSpace, 4*valid.MaxID); err != nil {
 		return err
 	}
 	tx.change()
 	if _, err := tx.newSpace(c.Name, c.Dim, metric, c.Model); err != nil {
 		return tx.breaks(err)
 	}
-	tx.log = append(tx.log, byte(logSpace))
+	tx.log = append(tx.log, byte(layout.LogSpace))
 	return nil
 }
 
 func (c *SpaceConfig) check() (hnsw.Metric, error) {
-	if err := checkWord(doingSpace, "name", c.Name); err != nil {
+	if err := valid.Word(doingSpace, "name", c.Name); err != nil {
 		return 0, err
 	}
 	if c.Name == lexicalSpace {
-		return 0, invalid(doingSpace, "the name lexical is that of the built-in embedder's space", "choose another name")
+		return 0, fault.Invalid(doingSpace, "the name lexical is that of the built-in embedder's space", "choose another name")
 	}
 	if c.Model != "" {
-		if err := checkWord(doingSpace, "model", c.Model); err != nil {
+		if err := valid.Word(doingSpace, "model", c.Model); err != nil {
 			return 0, err
 		}
 	}
 	if c.Dim < 1 || c.Dim > MaxDim {
-		return 0, invalid(doingSpace, fmt.Sprintf("%d dimensions", c.Dim), fmt.Sprintf("give 1 to %d", MaxDim))
+		return 0, fault.Invalid(doingSpace, fmt.Sprintf("%d dimensions", c.Dim), fmt.Sprintf("give 1 to %d", MaxDim))
 	}
 	if !slices.Contains([]Metric{MetricCosine, MetricDot, MetricL2}, c.Metric) {
-		return 0, invalid(doingSpace, fmt.Sprintf("there is no metric %q", truncate(string(c.Metric))), "use cosine, dot or l2")
+		return 0, fault.Invalid(doingSpace, fmt.Sprintf("there is no metric %q", valid.Short(string(c.Metric))), "use cosine, dot or l2")
 	}
 	return hnsw.ParseMetric(string(c.Metric))
 }
@@ -140,19 +143,19 @@ func (s *space) same(c *SpaceConfig) error {
 	if is == asked {
 		return nil
 	}
-	return &Error{
-		Kind: ErrMismatch, What: doingSpace + " " + s.name,
+	return &fault.Error{
+		Kind: fault.ErrMismatch, What: doingSpace + " " + s.name,
 		Why: fmt.Sprintf("it exists with %s, not %s", is, asked), Do: "use another name",
 	}
 }
 
 // newSpace makes a space that the commit gives a number.
 func (tx *Tx) newSpace(name string, dim int, metric hnsw.Metric, model string) (*space, error) {
-	s, err := tx.db.newSpace(uint16(tx.next.names[nameSpace]+1), name, dim, metric, model)
+	s, err := tx.db.newSpace(uint16(tx.next.Names[layout.NameSpace]+1), name, dim, metric, model)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.newNumber(nameKey{nameSpace, name}, s.encode()); err != nil {
+	if _, err := tx.newNumber(layout.Name{Class: layout.NameSpace, Text: name}, s.encode()); err != nil {
 		return nil, err
 	}
 	s.born = tx.lsn
@@ -180,11 +183,11 @@ func (db *DB) showVectors(p *pendingVersion) error {
 }
 
 // broughtBy is the version under which the version's vector in a space is stored.
-func (p *pendingVersion) broughtBy(space uint16) version {
-	for _, ref := range p.rec.vectors {
-		if ref.space == space {
-			return ref.of(p.version)
+func (p *pendingVersion) broughtBy(space uint16) layout.Version {
+	for _, ref := range p.rec.Vectors {
+		if ref.Space == space {
+			return ref.Of(p.Version)
 		}
 	}
-	return p.version
+	return p.Version
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // TestCodesInAFile: a database whose codes have no room in memory answers as one
@@ -98,7 +99,7 @@ func TestCodesFileFails(t *testing.T) {
 	for _, p := range []Profile{ProfileBest, ProfileVector, ProfileHybrid, ProfileSubstrate} {
 		_, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "ada"}, Text: "number", Embedding: []float32{1, 1}, Profile: p})
 		wantError(t, string(p), err, hnsw.ErrFile)
-		if errors.Is(err, ErrCorrupt) {
+		if errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v blames the store", p, err)
 		}
 	}
@@ -187,7 +188,7 @@ func TestCodesFileIsClosed(t *testing.T) {
 	closeTest(t, db)
 	opts.Embedder = newFakeEmbedder(5)
 	_, err = Open(dir, opts)
-	if wantError(t, "an embedder of another dimension", err, ErrMismatch); fs.opened != 0 {
+	if wantError(t, "an embedder of another dimension", err, fault.ErrMismatch); fs.opened != 0 {
 		t.Errorf("%d files are open after a failed Open", fs.opened)
 	}
 }

@@ -20,7 +20,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/policy"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // smallLimits make graphs and snapshots of few vectors.
@@ -169,7 +173,7 @@ func (w *vectorWorld) check(m Memories, mems map[string]Memory) {
 		var want []scoredID
 		scores := map[string]float64{}
 		for id, mem := range mems {
-			if mem.Embedding == nil || !q.contains(mem.Scope) || tag != "" && mem.Metadata["tag"] != tag {
+			if mem.Embedding == nil || !scope.Contains(q.Scope, mem.Scope) || tag != "" && mem.Metadata["tag"] != tag {
 				continue
 			}
 			scores[id] = scoreBy(w.metric, q.Embedding, mem.Embedding)
@@ -251,7 +255,7 @@ func (w *vectorWorld) round() {
 			w.check(tx.Memories(), mems)
 			w.change(tx.Memories(), mems)
 			if !commit {
-				return ErrBusy
+				return fault.ErrBusy
 			}
 			return nil
 		})
@@ -370,11 +374,11 @@ func TestWaitIndexed(t *testing.T) {
 	go func() { ended <- w.db.WaitIndexed(context.Background()) }()
 	closeTest(t, w.db)
 	within(t, "WaitIndexed of a closed database", func() {
-		if err := <-ended; err != nil && !errors.Is(err, ErrClosed) {
+		if err := <-ended; err != nil && !errors.Is(err, fault.ErrClosed) {
 			t.Error(err)
 		}
 	})
-	wantError(t, "a closed database", w.db.WaitIndexed(t.Context()), ErrClosed)
+	wantError(t, "a closed database", w.db.WaitIndexed(t.Context()), fault.ErrClosed)
 }
 
 // restingLinker is a space whose vectors nobody links.
@@ -400,12 +404,12 @@ func TestBackPressure(t *testing.T) {
 		if err := l.admit(t.Context()); err != nil {
 			t.Fatalf("with %d unlinked: %v", i, err)
 		}
-		if err := s.add(i, version{seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
+		if err := s.add(i, layout.Version{Seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
 			t.Fatal(err)
 		}
 		l.stored(s)
 	}
-	wantError(t, "too many", l.admit(t.Context()), ErrBusy)
+	wantError(t, "too many", l.admit(t.Context()), fault.ErrBusy)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantError(t, "too many, and done", l.admit(ctx), context.Canceled)
@@ -464,7 +468,7 @@ func TestLinkedForSearches(t *testing.T) {
 	fill := func(from, to uint32) {
 		t.Helper()
 		for i := from; i < to; i++ {
-			if err := s.add(i, version{seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
+			if err := s.add(i, layout.Version{Seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -521,7 +525,7 @@ func TestBrokenSpace(t *testing.T) {
 		})
 	}
 	err := db.WaitIndexed(t.Context())
-	if wantError(t, "a space that cannot be linked", err, ErrBusy); err != nil && !strings.Contains(err.Error(), "space broken") {
+	if wantError(t, "a space that cannot be linked", err, fault.ErrBusy); err != nil && !strings.Contains(err.Error(), "space broken") {
 		t.Errorf("%q does not name the space", err)
 	}
 	if n, m := sound.index.Linked(), broken.index.Linked(); n != 100 || m != 0 {
@@ -579,7 +583,7 @@ func TestCreateSpace(t *testing.T) {
 		c := far
 		change(&c)
 		err := db.CreateSpace(ctx, c)
-		wantError(t, name, err, ErrMismatch)
+		wantError(t, name, err, fault.ErrMismatch)
 		for _, side := range []string{"2 dimensions compared by l2", `"m1"`, fmt.Sprintf("%d dimensions compared by %s", c.Dim, c.Metric)} {
 			if err != nil && !strings.Contains(err.Error(), side) {
 				t.Errorf("%s: %q does not name %s", name, err, side)
@@ -593,7 +597,7 @@ func TestCreateSpace(t *testing.T) {
 		"control character":   {Name: "x\n", Dim: 2},
 		"the lexical one":     {Name: "lexical", Dim: 2},
 	} {
-		wantError(t, name, db.CreateSpace(ctx, c), ErrInvalid)
+		wantError(t, name, db.CreateSpace(ctx, c), fault.ErrInvalid)
 	}
 	ada := Scope{User: "ada"}
 	mustStore(t, db.Memories(), Memory{ID: "near", Scope: ada, Vectors: map[string][]float32{"far": {1, 1}}})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 const (
@@ -143,7 +145,7 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", doing, err)
 		case s.broken.Load():
-			broken = &Error{Kind: ErrBusy, What: doing, Why: "linking failed in the space " + s.name + "; the log says why", Do: "reopen the database"}
+			broken = &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "linking failed in the space " + s.name + "; the log says why", Do: "reopen the database"}
 		}
 	}
 	return broken

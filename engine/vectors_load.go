@@ -17,6 +17,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // vectorLoader gathers, while Open loads, which documents have which vectors, and
@@ -30,14 +33,14 @@ type vectorLoader struct {
 // want is a vector that a document needs: brought by a version.
 type want struct {
 	doc uint32 // noDoc: it has been found
-	of  version
+	of  layout.Version
 }
 
 // snapshot is a space's index as a file has it.
 type snapshot struct {
 	name    string
 	index   *hnsw.Index
-	holders []version // by slot
+	holders []layout.Version // by slot
 }
 
 // beginVectors starts reading the snapshots of the spaces.
@@ -69,14 +72,14 @@ func (l *vectorLoader) stop() {
 const wantsLeast = 1 << 10
 
 // want notes the vectors of a document.
-func (l *vectorLoader) want(doc uint32, v *version, refs []vectorRef) {
+func (l *vectorLoader) want(doc uint32, v *layout.Version, refs []layout.VectorRef) {
 	for _, ref := range refs {
-		wants := l.wants[ref.space]
+		wants := l.wants[ref.Space]
 		if len(wants) == cap(wants) {
 			// Twice as many at a time: growing by less leaves more behind in all.
 			wants = slices.Grow(wants, max(len(wants), wantsLeast))
 		}
-		l.wants[ref.space] = append(wants, want{doc, ref.of(*v)})
+		l.wants[ref.Space] = append(wants, want{doc, ref.Of(*v)})
 	}
 }
 
@@ -89,7 +92,7 @@ func (db *DB) loadVectors() error {
 	l.cancel()
 	for num, wants := range l.wants {
 		if db.spaces.numbered(num) == nil {
-			return &Error{Kind: ErrCorrupt, What: "load a vector", Why: fmt.Sprintf("there is no space number %d", num)}
+			return &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Why: fmt.Sprintf("there is no space number %d", num)}
 		}
 		// By document, which is nearly the order in which they were added.
 		slices.SortFunc(wants, func(a, b want) int { return cmp.Compare(a.doc, b.doc) })
@@ -114,13 +117,13 @@ func (db *DB) adopt(s *space, snap *snapshot, wants []want) {
 	for slot := range s.index.Len() {
 		// A node that lost its row is a waypoint still, and the next snapshot asks
 		// for its holder too.
-		of, doc := snap.holders[slot], uint32(noDoc)
-		s.holders.grow(uint64(slot)).set(of)
+		of, doc := snap.holders[slot], uint32(doctable.None)
+		s.holders.Grow(uint64(slot)).set(of)
 		if !s.index.Live(slot) {
 			continue
 		}
-		if row := db.docs.seq(of.seq); row != nil {
-			doc = row.doc.Load() - 1
+		if row := db.docs.Seq(of.Seq); row != nil {
+			doc = row.Doc.Load() - 1
 		}
 		// In a database that has seen few changes slots are in the order of
 		// documents.
@@ -150,9 +153,9 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.SortFunc(missing, func(a, b want) int { return db.keys.compareVectors(a.of, b.of) })
-	lower := db.keys.vector(s.num, missing[0].of)
-	upper := append(db.keys.vector(s.num, missing[len(missing)-1].of), 0)
+	slices.SortFunc(missing, func(a, b want) int { return db.keys.CompareVectors(a.of, b.of) })
+	lower := db.keys.Vector(s.num, missing[0].of)
+	upper := append(db.keys.Vector(s.num, missing[len(missing)-1].of), 0)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
@@ -160,7 +163,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 	defer func() { err = errors.Join(err, it.Close()) }()
 	vec, lost := make([]float32, 0, s.dim), 0
 	for _, w := range missing {
-		key := db.keys.vector(s.num, w.of)
+		key := db.keys.Vector(s.num, w.of)
 		if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 			if it.Error() != nil {
 				return it.Error()
@@ -173,16 +176,16 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 			return err
 		}
 		if vec, err = codec.FloatsInto(vec[:0], value); err != nil {
-			return &Error{Kind: ErrCorrupt, What: "load a vector", Cause: err}
+			return &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Cause: err}
 		}
 		if err := s.add(w.doc, w.of, vec); err != nil {
 			// It should never have been stored, but all others can be had.
 			db.log.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
-				"space", s.name, "memory number", w.of.seq, "error", err)
+				"space", s.name, "memory number", w.of.Seq, "error", err)
 		}
 	}
 	if lost > 0 {
-		return &Error{Kind: ErrCorrupt, What: "load the vectors", Why: fmt.Sprintf("%d are missing", lost), Do: "run check"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: "load the vectors", Why: fmt.Sprintf("%d are missing", lost), Do: "run check"}
 	}
 	return nil
 }
@@ -250,7 +253,7 @@ func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint6
 }
 
 func badSnapshot(format string, args ...any) error {
-	return &Error{Kind: ErrCorrupt, What: "read a snapshot of vectors", Why: fmt.Sprintf(format, args...)}
+	return &fault.Error{Kind: fault.ErrCorrupt, What: "read a snapshot of vectors", Why: fmt.Sprintf(format, args...)}
 }
 
 // spaceReader reads the engine's part of a snapshot.
@@ -317,8 +320,8 @@ func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err 
 }
 
 // holders reads whose the slots are. There may be as many, going by the file's size.
-func (r *spaceReader) holders(slots uint32) ([]version, error) {
-	all := make([]version, 0, slots)
+func (r *spaceReader) holders(slots uint32) ([]layout.Version, error) {
+	all := make([]layout.Version, 0, slots)
 	for left := slots; left > 0; {
 		n := min(left, snapshotBuffer/holderSize)
 		b, err := r.take(int(n) * holderSize)

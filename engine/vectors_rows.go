@@ -8,6 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
@@ -43,15 +46,15 @@ func (s *space) fillDue(db *DB) bool {
 func (s *space) fill(ctx context.Context, db *DB) {
 	s.filled.Store(max(1, s.used.Load()))
 	s.reads.Store(0)
-	from := db.keys.vectors(s.num)
-	upper := prefixEnd(from)
+	from := db.keys.Vectors(s.num)
+	upper := layout.PrefixEnd(from)
 	for from != nil && ctx.Err() == nil {
 		err := db.View(ctx, func(tx *Tx) (err error) {
 			from, err = tx.keepRows(s, from, upper)
 			return err
 		})
 		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+			if ctx.Err() == nil && !errors.Is(err, fault.ErrClosed) {
 				db.log.Warn("reading vectors ahead of searches failed; they are read when they are needed", "space", s.name, "error", err)
 			}
 			return
@@ -95,14 +98,14 @@ func (tx *Tx) keepRows(s *space, from, upper []byte) (next []byte, err error) {
 // slotOf is the slot of the vector under a key, if the transaction sees a document that
 // has it.
 func (s *space) slotOf(tx *Tx, key []byte) (uint32, bool) {
-	v, ok := parseVectorKey(key)
+	v, ok := layout.ParseVectorKey(key)
 	if !ok {
 		return 0, false
 	}
-	doc := tx.db.docs.at(v.seq, tx.lsn)
-	if doc == noDoc {
+	doc := tx.db.docs.At(v.Seq, tx.lsn)
+	if doc == doctable.None {
 		return 0, false
 	}
 	slot, ok := s.slot(doc)
-	return slot, ok && s.holders.at(uint64(slot)).version() == v
+	return slot, ok && s.holders.At(uint64(slot)).version() == v
 }

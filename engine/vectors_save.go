@@ -16,6 +16,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
@@ -167,7 +169,7 @@ func (db *DB) captureSpace(ctx context.Context, s *space) (*hnsw.Snapshot, uint6
 // logMark is a hash of the log record of a commit: a database that has the same
 // numbers and another past, such as a copy that went its own way, has another.
 func (db *DB) logMark(lsn uint64) (uint64, error) {
-	b, closer, err := db.store.Get(db.keys.lsn(kindLog, lsn))
+	b, closer, err := db.store.Get(db.keys.LSN(layout.KindLog, lsn))
 	if err != nil {
 		return 0, storeError(fmt.Sprintf("read log record %d", lsn), err)
 	}
@@ -256,28 +258,28 @@ func decodeSnapshotHead(b []byte) (h snapshotHead, err error) {
 	}, nil
 }
 
-func appendHolder(b []byte, v version) []byte {
-	b = binary.LittleEndian.AppendUint64(b, v.seq)
-	b = binary.LittleEndian.AppendUint64(b, v.born)
-	b = binary.LittleEndian.AppendUint32(b, v.owner)
-	return binary.LittleEndian.AppendUint32(b, v.change)
+func appendHolder(b []byte, v layout.Version) []byte {
+	b = binary.LittleEndian.AppendUint64(b, v.Seq)
+	b = binary.LittleEndian.AppendUint64(b, v.Born)
+	b = binary.LittleEndian.AppendUint32(b, v.Owner)
+	return binary.LittleEndian.AppendUint32(b, v.Change)
 }
 
-func decodeHolder(b []byte) version {
-	return version{
-		seq: binary.LittleEndian.Uint64(b), born: binary.LittleEndian.Uint64(b[8:]),
-		owner: binary.LittleEndian.Uint32(b[16:]), change: binary.LittleEndian.Uint32(b[20:]),
+func decodeHolder(b []byte) layout.Version {
+	return layout.Version{
+		Seq: binary.LittleEndian.Uint64(b), Born: binary.LittleEndian.Uint64(b[8:]),
+		Owner: binary.LittleEndian.Uint32(b[16:]), Change: binary.LittleEndian.Uint32(b[20:]),
 	}
 }
 
 // holders writes whose the slots are. Those that are free are the writer's to use
 // again meanwhile, and are not looked at.
 func (w *spaceWriter) holders(ctx context.Context, s *space, index *hnsw.Snapshot) {
-	b := make([]byte, 0, pageSize*holderSize)
+	b := make([]byte, 0, doctable.PageSize*holderSize)
 	for slot := range index.Slots() {
-		var v version
+		var v layout.Version
 		if index.Holds(slot) {
-			v = s.holders.at(uint64(slot)).version()
+			v = s.holders.At(uint64(slot)).version()
 		}
 		b = appendHolder(b, v)
 		if len(b) == cap(b) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
@@ -317,7 +318,7 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 	always := *never
 	always.saveTail, always.closeTail = 1, 1
 	rng := rand.New(rand.NewPCG(5, 6))
-	mems := make([]Memory, 3*pageSize)
+	mems := make([]Memory, 3*doctable.PageSize)
 	for i := range mems {
 		mems[i] = Memory{ID: fmt.Sprint(i), Text: fmt.Sprint("memory ", i), Scope: Scope{Agent: "a"}}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // sketchWorld is a database of memories whose vectors lie in clusters, with sketches of
@@ -85,7 +87,7 @@ func (w *sketchWorld) vector() []float32 {
 // all is the whole scope of a query, each memory scored exactly, in order.
 func (w *sketchWorld) all(t *testing.T, q Query) []Hit {
 	t.Helper()
-	q.Limit, q.Exact = MaxLimit, true
+	q.Limit, q.Exact = valid.MaxLimit, true
 	hits := mustRecall(t, w.db.Memories(), q)
 	for _, h := range hits {
 		vec, ok := w.vecs[h.ID]

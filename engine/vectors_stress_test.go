@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 const (
@@ -111,7 +114,7 @@ func (a *stressActor) step(db *DB) bool {
 	default:
 		err = a.standStill(db)
 	}
-	if err != nil && !errors.Is(err, ErrClosed) {
+	if err != nil && !errors.Is(err, fault.ErrClosed) {
 		a.t.Error(err)
 	}
 	return err == nil
@@ -155,7 +158,7 @@ func (a *stressActor) remove(db *DB) error {
 		return err
 	}
 	delete(a.vecs, id)
-	r, err := a.recall(db.Memories(), vec, false, MaxLimit)
+	r, err := a.recall(db.Memories(), vec, false, valid.MaxLimit)
 	if slices.Contains(hitIDs(r.Hits), id) {
 		a.t.Errorf("%s: %s was found after it was deleted: %+v", a.scope, id, r.Plan)
 	}
@@ -227,7 +230,7 @@ func (a *stressActor) standStill(db *DB) error {
 // verify compares what is stored with what the actor was told is.
 func (a *stressActor) verify(db *DB) {
 	a.t.Helper()
-	page, err := db.Memories().List(a.t.Context(), ListQuery{Scope: a.scope, Limit: MaxLimit, WithVectors: true})
+	page, err := db.Memories().List(a.t.Context(), ListQuery{Scope: a.scope, Limit: valid.MaxLimit, WithVectors: true})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -253,7 +256,7 @@ func recallUntilClosed(t *testing.T, db *DB, dim int, rng *rand.Rand) {
 			AllScopes: true, Embedding: randomVec(rng, dim), Text: "number", Profile: []Profile{ProfileVector, ProfileHybrid, ProfileBest}[rng.IntN(3)],
 			Limit: 50, NoTouch: true,
 		})
-		if errors.Is(err, ErrClosed) {
+		if errors.Is(err, fault.ErrClosed) {
 			return
 		}
 		if err != nil {

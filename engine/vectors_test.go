@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 func mustGet(t testing.TB, m Memories, s Scope, id string) Memory {
@@ -90,21 +91,21 @@ func TestSpaceDimension(t *testing.T) {
 		if err := give(tx.Memories(), "aborted", 7); err != nil {
 			t.Error(err)
 		}
-		wantError(t, "another dimension in the transaction", give(tx.Memories(), "bad", 3), ErrInvalid)
+		wantError(t, "another dimension in the transaction", give(tx.Memories(), "bad", 3), fault.ErrInvalid)
 		equalSlices(t, "in the transaction", closest(t, tx.Memories(), ada, "s", 1, 0, 0, 0, 0, 0, 0), []string{"aborted"})
-		return ErrBusy
+		return fault.ErrBusy
 	})
-	wantError(t, "abort", err, ErrBusy)
+	wantError(t, "abort", err, fault.ErrBusy)
 	equalSlices(t, "after the abort", closest(t, db.Memories(), ada, "s", 1, 0, 0), []string{})
 	if err := give(db.Memories(), "one", 3); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		wantError(t, "store", give(db.Memories(), "two", 7), ErrInvalid)
+		wantError(t, "store", give(db.Memories(), "two", 7), fault.ErrInvalid)
 		_, err := db.Memories().Recall(ctx, Query{Scope: ada, Space: "s", Embedding: []float32{1, 2}})
-		wantError(t, "recall", err, ErrInvalid)
+		wantError(t, "recall", err, fault.ErrInvalid)
 		_, err = db.Memories().Update(ctx, ada, "one", Patch{Vectors: map[string][]float32{"s": {1}}})
-		wantError(t, "update", err, ErrInvalid)
+		wantError(t, "update", err, fault.ErrInvalid)
 		closeTest(t, db)
 		db = openTest(t, fs, Options{})
 	}
@@ -118,7 +119,7 @@ func TestSpaceDimension(t *testing.T) {
 	if err != nil || !got[0].Stored || got[1].Stored || !got[2].Stored {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	wantError(t, "the one that does not fit", got[1].Err, ErrInvalid)
+	wantError(t, "the one that does not fit", got[1].Err, fault.ErrInvalid)
 	mustCheck(t, db, 3)
 }
 
@@ -138,17 +139,17 @@ func TestSpaceIsolation(t *testing.T) {
 		err := db.Update(ctx, func(tx *Tx) error {
 			mustStore(t, tx.Memories(), four)
 			equalSlices(t, "found", closest(t, tx.Memories(), ada, "s", 1, 0, 0, 0), []string{"four"}) // shows it to the indexes
-			wantError(t, "recall in the transaction", ask(tx.Memories()), ErrInvalid)
+			wantError(t, "recall in the transaction", ask(tx.Memories()), fault.ErrInvalid)
 			for name, m := range map[string]Memories{"view": view.Memories(), "recall": db.Memories()} {
 				if err := ask(m); err != nil {
 					t.Errorf("%s beside the transaction: %v", name, err)
 				}
 			}
-			return ErrBusy
+			return fault.ErrBusy
 		})
-		wantError(t, "abort", err, ErrBusy)
+		wantError(t, "abort", err, fault.ErrBusy)
 		mustStore(t, db.Memories(), four)
-		wantError(t, "recall after the commit", ask(db.Memories()), ErrInvalid)
+		wantError(t, "recall after the commit", ask(db.Memories()), fault.ErrInvalid)
 		return ask(view.Memories())
 	})
 	if err != nil {
@@ -165,11 +166,11 @@ func TestSpaceLimit(t *testing.T) {
 		m.Vectors[fmt.Sprint("s", i)] = []float32{1}
 	}
 	_, err := db.Memories().Store(t.Context(), m, nil)
-	wantError(t, "one too many in one memory", err, ErrInvalid)
+	wantError(t, "one too many in one memory", err, fault.ErrInvalid)
 	delete(m.Vectors, "s0")
 	mustStore(t, db.Memories(), m)
 	_, err = db.Memories().Store(t.Context(), Memory{Scope: ada, Embedding: []float32{1}}, nil)
-	wantError(t, "one too many", err, ErrInvalid)
+	wantError(t, "one too many", err, fault.ErrInvalid)
 	mustCheck(t, db, 1)
 }
 
@@ -183,7 +184,7 @@ func TestVectorLives(t *testing.T) {
 	slot := func(id, space string) uint32 {
 		t.Helper()
 		m := mustGet(t, db.Memories(), ada, id)
-		slot, ok := db.spaces.named(space).slot(db.docs.at(m.Seq, maxLSN))
+		slot, ok := db.spaces.named(space).slot(db.docs.At(m.Seq, maxLSN))
 		if !ok {
 			t.Fatalf("%s has no slot in %s", id, space)
 		}
@@ -261,7 +262,7 @@ func TestVectorsInOneTransaction(t *testing.T) {
 						}
 					}
 					if !commit {
-						return ErrBusy
+						return fault.ErrBusy
 					}
 					return nil
 				})
@@ -329,7 +330,7 @@ func TestVectorMemoryIsReused(t *testing.T) {
 			}
 			closest(t, tx.Memories(), ada, "default", vector()...)
 			if abort {
-				return ErrBusy
+				return fault.ErrBusy
 			}
 			return nil
 		})
@@ -378,9 +379,9 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 				return err
 			}
 			_, err := tx.Memories().Store(ctx, memory(name, 1e20, 0), nil)
-			wantError(t, "a vector that is too long", err, ErrInvalid)
+			wantError(t, "a vector that is too long", err, fault.ErrInvalid)
 			_, err = tx.Memories().Store(ctx, memory(name, 1, 2, 3), nil)
-			wantError(t, "a vector of another dimension", err, ErrInvalid)
+			wantError(t, "a vector of another dimension", err, fault.ErrInvalid)
 			mustStore(t, tx.Memories(), memory(name, 0, 0)) // has no direction, but a place
 		}
 		return nil
@@ -403,8 +404,8 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, "a vector that is too long, prepared before", db.storeCommitted(ctx, long), ErrInvalid)
-	wantError(t, "a vector of another dimension, prepared before", db.storeCommitted(ctx, wide), ErrInvalid)
+	wantError(t, "a vector that is too long, prepared before", db.storeCommitted(ctx, long), fault.ErrInvalid)
+	wantError(t, "a vector of another dimension, prepared before", db.storeCommitted(ctx, wide), fault.ErrInvalid)
 	mustCheck(t, db, 3)
 	closeTest(t, db)
 	mustCheck(t, openTest(t, fs, Options{}), 3)
@@ -418,8 +419,8 @@ func TestOpenLeavesOutUnfitVectors(t *testing.T) {
 	ada := Scope{User: "ada"}
 	bad := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "bad", Embedding: []float32{1, 2}})
 	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "good", Embedding: []float32{2, 1}})
-	of := db.docs.row(db.docs.at(bad.Seq, maxLSN)).version
-	key := db.keys.vector(db.spaces.named(defaultSpace).num, of)
+	of := db.docs.Row(db.docs.At(bad.Seq, maxLSN)).Version
+	key := db.keys.Vector(db.spaces.named(defaultSpace).num, of)
 	if err := db.store.Set(key, codec.AppendFloats(nil, []float32{0, 0}), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // checkOnlyLive holds the vectors and the records in the store against the live
@@ -20,21 +21,21 @@ func checkOnlyLive(t testing.TB, db *DB) {
 	t.Helper()
 	want := map[string]bool{}
 	err := db.View(context.Background(), func(tx *Tx) error {
-		lower, upper := db.keys.span(kindRecord)
+		lower, upper := db.keys.Span(layout.KindRecord)
 		return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-			v, _ := parseRecordKey(key)
-			rec, err := decodeRecord(value)
+			v, _ := layout.ParseRecordKey(key)
+			rec, err := layout.DecodeRecord(value)
 			if err != nil {
 				return err
 			}
-			if l, lives := tx.at(v.seq); !lives || l.version != v {
-				if rec.flags&flagEmbedded != 0 {
-					t.Errorf("a dead version of memory %s was only embedded, and is there", rec.id)
+			if l, lives := tx.at(v.Seq); !lives || l.Version != v {
+				if rec.Flags&layout.FlagEmbedded != 0 {
+					t.Errorf("a dead version of memory %s was only embedded, and is there", rec.ID)
 				}
 				return nil
 			}
-			for _, b := range v.brought(rec.vectors) {
-				want[string(b.key(&db.keys, v.owner))] = true
+			for _, b := range v.Brought(rec.Vectors) {
+				want[string(b.Key(&db.keys, v.Owner))] = true
 			}
 			return nil
 		})
@@ -43,7 +44,7 @@ func checkOnlyLive(t testing.TB, db *DB) {
 		t.Fatal(err)
 	}
 	have := map[string]bool{}
-	lower, upper := db.keys.span(kindVector)
+	lower, upper := db.keys.Span(layout.KindVector)
 	err = kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 		have[string(key)] = true
 		return nil
@@ -185,7 +186,7 @@ func TestVectorsOfAView(t *testing.T) {
 	wantCount := func(n int) {
 		t.Helper()
 		janitorDone(t, db)
-		if got := countKeys(t, db, kindVector); got != n {
+		if got := countKeys(t, db, layout.KindVector); got != n {
 			t.Errorf("%d vectors are in the store, want %d", got, n)
 		}
 	}

@@ -3,38 +3,16 @@ package engine
 import (
 	"context"
 	"math/bits"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
-
-// plain is the set of documents that are alive and do not expire, as bits: every
-// reader of a state in which such a document exists sees it. They are nearly all, and to ask
-// for a bit takes a fraction of a look at a row. The writer clears a bit after it
-// has written the death to the row, so that a reader who finds it cleared is told
-// by the row.
-type plain struct{ words paged[atomic.Uint64] }
-
-func (p *plain) set(doc uint32)   { p.words.grow(uint64(doc) / 64).Or(1 << (doc % 64)) }
-func (p *plain) clear(doc uint32) { p.words.grow(uint64(doc) / 64).And(^(1 << (doc % 64))) }
-
-// word has the bits of the documents from 64·i on.
-func (p *plain) word(i int) uint64 {
-	if w := p.words.at(uint64(i)); w != nil {
-		return w.Load()
-	}
-	return 0
-}
 
 // plain has the bits of those documents from 64·i on that the transaction sees for
 // certain. One that reads a past state may know of documents that are younger, and one
 // from before a move of those that took the place of others since.
 func (tx *Tx) plain(i int) uint64 {
-	w := tx.db.docs.plain.word(i)
-	if tx.past || tx.db.docs.moved.Load() > tx.lsn { // after the bits: a move is noted before it sets any
+	w := tx.db.docs.Plain.Word(i)
+	if tx.past || tx.db.docs.Moved.Load() > tx.lsn { // after the bits: a move is noted before it sets any
 		return 0
 	}
 	return w
@@ -44,27 +22,20 @@ func (tx *Tx) plain(i int) uint64 {
 // word, a sparser one document by document.
 const denseShare = 64
 
-// prefetch asks for a row before it is needed.
-func (t *docTable) prefetch(doc uint32) {
-	if r := t.row(doc); r != nil {
-		simd.Prefetch(unsafe.Pointer(r))
-	}
-}
-
 // shows tells whether a document is visible and has not expired, by its row. That one
 // expires is noted in a state of a scope, unless that is nil.
 func (tx *Tx) shows(doc uint32, st *scopeState) bool {
-	r := tx.db.docs.row(doc)
+	r := tx.db.docs.Row(doc)
 	switch {
-	case !r.visible(tx.lsn):
+	case !r.Visible(tx.lsn):
 		return false
-	case r.expires == 0:
+	case r.Expires == 0:
 		return true
 	}
 	if st != nil {
 		st.expiring(r, tx.now)
 	}
-	return r.expires > tx.now
+	return r.Expires > tx.now
 }
 
 // everything is the set of all visible documents. What expires is noted in a state
@@ -81,7 +52,7 @@ func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, 
 			born = 1<<left - 1 // of what comes after, rows may be written just now
 		}
 		w := tx.plain(i) & born
-		if docs.row(first) != nil {
+		if docs.Row(first) != nil {
 			for rest := born &^ w; rest != 0; rest &= rest - 1 {
 				if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
 					w |= 1 << bit

@@ -12,8 +12,14 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // store writes a prepared memory: a new one, a duplicate that is recognised, or
@@ -28,26 +34,26 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if done, stored, err := tx.storeKnown(p, o); err != nil || done {
 		return stored, err
 	}
-	owner, run, err := tx.scopeNumbers(p.rec.scope)
+	owner, run, err := tx.scopeNumbers(p.rec.Scope)
 	if err != nil {
 		return Stored{}, tx.breaks(err)
 	}
-	tx.next.seq++
-	seq := tx.next.seq
+	tx.next.Seq++
+	seq := tx.next.Seq
 	if !p.explicit.id {
-		p.rec.id = tx.db.keys.cipher.seal(p.random, owner, seq)
+		p.rec.ID = tx.db.keys.Cipher.Seal(p.random, owner, seq)
 	}
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.id, Seq: seq, Stored: true}, nil
+	return Stored{ID: p.rec.ID, Seq: seq, Stored: true}, nil
 }
 
 // storeKnown handles a memory whose ID or content its owner has already; done is
 // false where it is new. It gives out no numbers: a store that is refused leaves
 // nothing behind.
 func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err error) {
-	owner, known, err := tx.lookup(nameKey{nameOwner, ownerName(p.rec.scope)})
+	owner, known, err := tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
 	if err != nil || !known {
 		return false, Stored{}, err
 	}
@@ -58,20 +64,20 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 		dup, found, err := tx.findDuplicate(p, owner)
 		return found, dup, err
 	}
-	old, found, err := tx.findID(owner, p.rec.id)
+	old, found, err := tx.findID(owner, p.rec.ID)
 	if err != nil || !found {
 		return false, Stored{}, err
 	}
-	rec, err := tx.record(old.version)
+	rec, err := tx.record(old.Version)
 	if err != nil {
 		return false, Stored{}, err
 	}
-	same, err := tx.same(p, rec, old.version)
+	same, err := tx.same(p, rec, old.Version)
 	switch {
 	case err != nil:
 		return false, Stored{}, err
 	case same:
-		return true, Stored{ID: p.rec.id, Seq: old.seq}, nil
+		return true, Stored{ID: p.rec.ID, Seq: old.Seq}, nil
 	case old.expired(tx.now):
 		return false, Stored{}, tx.remove(old, rec) // its ID is free again
 	}
@@ -80,7 +86,7 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 }
 
 // same tells whether a memory is what is stored already.
-func (tx *Tx) same(p *prepared, rec *record, v version) (bool, error) {
+func (tx *Tx) same(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
 	if !p.sameContent(rec) {
 		return false, nil
 	}
@@ -91,7 +97,7 @@ func (tx *Tx) same(p *prepared, rec *record, v version) (bool, error) {
 // record with its terms, vectors and keys.
 func (p *prepared) size() int {
 	const keys = 512
-	n := keys + len(p.rec.text) + len(p.rec.metadata) + 2*MaxID
+	n := keys + len(p.rec.Text) + len(p.rec.Metadata) + 2*valid.MaxID
 	for _, t := range p.terms {
 		n += len(t.Text) + 4
 	}
@@ -102,39 +108,39 @@ func (p *prepared) size() int {
 }
 
 func (tx *Tx) scopeNumbers(s Scope) (owner, run uint32, err error) {
-	if owner, err = tx.number(nameKey{nameOwner, ownerName(s)}); err != nil {
+	if owner, err = tx.number(layout.Name{Class: layout.NameOwner, Text: scope.Key(s.Owner())}); err != nil {
 		return 0, 0, err
 	}
 	if s.Run != "" {
-		run, err = tx.number(nameKey{nameRun, s.Run})
+		run, err = tx.number(layout.Name{Class: layout.NameRun, Text: s.Run})
 	}
 	return owner, run, err
 }
 
 // storeOver handles a store under an ID that something else has.
-func (tx *Tx) storeOver(p *prepared, old live, rec *record, o *StoreOptions) (Stored, error) {
+func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *StoreOptions) (Stored, error) {
 	if !o.Upsert {
-		return Stored{}, &Error{
-			Kind: ErrExists, What: fmt.Sprintf("store memory %q", p.rec.id),
+		return Stored{}, &fault.Error{
+			Kind: fault.ErrExists, What: fmt.Sprintf("store memory %q", p.rec.ID),
 			Why: "there is one with other content", Do: "update it, store with Upsert, or choose another ID",
 		}
 	}
-	p.rec.created = rec.created
-	p.rec.updated = max(tx.now, rec.updated)
+	p.rec.Created = rec.Created
+	p.rec.Updated = max(tx.now, rec.Updated)
 	if !p.explicit.confidence {
-		p.rec.confidence = rec.confidence
+		p.rec.Confidence = rec.Confidence
 	}
-	if !p.explicit.importance && rec.flags&flagAutoImportance == 0 {
-		p.rec.setImportance(&rec.importance) // somebody fixed it
+	if !p.explicit.importance && rec.Flags&layout.FlagAutoImportance == 0 {
+		setImportance(&p.rec, &rec.Importance) // somebody fixed it
 	}
 	if err := tx.replace(p, rec, old); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.id, Seq: old.seq, Updated: true}, nil
+	return Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true}, nil
 }
 
 // sameVectors tells whether the given vectors are those that are stored.
-func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
+func (tx *Tx) sameVectors(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
 	for name, vec := range p.vectors {
 		if p.learned && name == defaultSpace {
 			continue // made of the text, which is the same
@@ -143,11 +149,11 @@ func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
 		if s == nil {
 			return false, nil
 		}
-		i := slices.IndexFunc(rec.vectors, func(r vectorRef) bool { return r.space == s.num })
+		i := slices.IndexFunc(rec.Vectors, func(r layout.VectorRef) bool { return r.Space == s.num })
 		if i < 0 {
 			return false, nil
 		}
-		have, err := tx.vector(v, rec.vectors[i])
+		have, err := tx.vector(v, rec.Vectors[i])
 		if err != nil || !slices.Equal(have, vec) {
 			return false, err
 		}
@@ -159,13 +165,13 @@ func (tx *Tx) sameVectors(p *prepared, rec *record, v version) (bool, error) {
 func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 	var found live
 	var ok bool
-	err := tx.living(owner, id, func(c claim, l live, rec *record) error {
+	err := tx.living(owner, id, func(c claim, l live, rec *layout.Record) error {
 		switch {
-		case rec.id == id:
+		case rec.ID == id:
 			found, ok = l, true
 		case c.indexed: // it was only the hash that matched
-			return invalid(fmt.Sprintf("look up memory %q", truncate(id)),
-				fmt.Sprintf("its hash is that of %q", truncate(rec.id)), "choose another ID")
+			return fault.Invalid(fmt.Sprintf("look up memory %q", valid.Short(id)),
+				fmt.Sprintf("its hash is that of %q", valid.Short(rec.ID)), "choose another ID")
 		}
 		return nil
 	})
@@ -175,10 +181,10 @@ func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 // findDuplicate is the lowest live memory with the same content.
 func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 	rec, run := &p.rec, uint32(0)
-	if rec.scope.Run != "" {
+	if rec.Scope.Run != "" {
 		var known bool
 		var err error
-		if run, known, err = tx.lookup(nameKey{nameRun, rec.scope.Run}); err != nil {
+		if run, known, err = tx.lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run}); err != nil {
 			return Stored{}, false, err
 		}
 		if !known {
@@ -189,28 +195,28 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 	if !ok || tx.db.dedup == DedupNone {
 		return Stored{}, false, nil
 	}
-	prefix := tx.db.keys.dedupPrefix(d)
+	prefix := tx.db.keys.DedupPrefix(d)
 	if !tx.db.written.mayHold(prefix) {
 		return Stored{}, false, nil
 	}
 	var found Stored
-	err := kv.Scan(tx.reader, prefix, prefixEnd(prefix), func(key, _ []byte) error {
+	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
 		seq := binary.BigEndian.Uint64(key[len(prefix):])
 		l, alive := tx.at(seq)
 		if !alive || l.expired(tx.now) {
 			return nil
 		}
-		old, err := tx.record(l.version)
-		if err != nil || !d.same(rec, old) {
+		old, err := tx.record(l.Version)
+		if err != nil || !sameKeyed(d, rec, old) {
 			return err
 		}
-		if d.class == dedupNote && old.text != rec.text {
-			return &Error{
-				Kind: ErrExists, What: fmt.Sprintf("store note %q", rec.name), Why: "there is one of that name with another text",
-				Do: "update memory " + old.id + ", or choose another name",
+		if d.Class == layout.DedupNote && old.Text != rec.Text {
+			return &fault.Error{
+				Kind: fault.ErrExists, What: fmt.Sprintf("store note %q", rec.Name), Why: "there is one of that name with another text",
+				Do: "update memory " + old.ID + ", or choose another name",
 			}
 		}
-		found = Stored{ID: old.id, Seq: seq, Deduplicated: true}
+		found = Stored{ID: old.ID, Seq: seq, Deduplicated: true}
 		return errStop
 	})
 	if err != nil && !errors.Is(err, errStop) {
@@ -221,42 +227,42 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 
 // add writes a memory that is new under a fresh Seq.
 func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
-	v := version{owner: owner, seq: seq, born: tx.lsn, change: tx.change()}
-	pv := &pendingVersion{version: v, run: run, inherits: noDoc, access: p.access}
+	v := layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
+	pv := &pendingVersion{Version: v, run: run, inherits: doctable.None, access: p.access}
 	if err := tx.write(p, pv); err != nil {
 		return err
 	}
 	if p.explicit.id {
-		if err := tx.setListed(tx.db.keys.id(p.rec.id, owner, seq)); err != nil {
+		if err := tx.setListed(tx.db.keys.ID(p.rec.ID, owner, seq)); err != nil {
 			return err
 		}
 	}
-	if p.access != (access{}) {
-		if err := tx.merge(tx.db.keys.stats(owner, seq), p.access.encode()); err != nil {
+	if p.access != (layout.Access{}) {
+		if err := tx.merge(tx.db.keys.Stats(owner, seq), p.access.Encode()); err != nil {
 			return err
 		}
 	}
-	tx.logVersioned(logAdd, v, nil)
+	tx.logVersioned(layout.LogAdd, v, nil)
 	return nil
 }
 
 // replace writes a new version of a memory in place of the old one.
-func (tx *Tx) replace(p *prepared, rec *record, old live) error {
+func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 	run := uint32(0)
 	var err error
-	if p.rec.scope.Run != "" {
-		if run, err = tx.number(nameKey{nameRun, p.rec.scope.Run}); err != nil {
+	if p.rec.Scope.Run != "" {
+		if run, err = tx.number(layout.Name{Class: layout.NameRun, Text: p.rec.Scope.Run}); err != nil {
 			return err
 		}
 	}
-	v := version{owner: old.owner, seq: old.seq, born: tx.lsn, change: tx.change()}
-	pv := &pendingVersion{version: v, run: run, inherits: old.doc}
-	if before := tx.pend[old.seq]; before != nil {
+	v := layout.Version{Owner: old.Owner, Seq: old.Seq, Born: tx.lsn, Change: tx.change()}
+	pv := &pendingVersion{Version: v, run: run, inherits: old.doc}
+	if before := tx.pend[old.Seq]; before != nil {
 		pv.access = before.access
 	}
-	p.rec.flags |= flagUpdate
+	p.rec.Flags |= layout.FlagUpdate
 	tx.inherit(p, pv, rec, old)
-	if err := tx.dropUnseen(rec, old, p.rec.vectors); err != nil {
+	if err := tx.dropUnseen(rec, old, p.rec.Vectors); err != nil {
 		return err
 	}
 	if err := tx.dropKeys(rec, old); err != nil {
@@ -265,27 +271,27 @@ func (tx *Tx) replace(p *prepared, rec *record, old live) error {
 	if err := tx.write(p, pv); err != nil {
 		return err
 	}
-	tx.logVersioned(logUpdate, v, &old.version)
+	tx.logVersioned(layout.LogUpdate, v, &old.Version)
 	return nil
 }
 
 // inherit lets the new version keep the vectors that still describe it: those of
 // spaces that the change does not name, unless the text changed.
-func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *record, old live) {
-	if p.rec.text != rec.text {
+func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old live) {
+	if p.rec.Text != rec.Text {
 		return
 	}
-	before := tx.pend[old.seq]
+	before := tx.pend[old.Seq]
 	if before != nil {
 		pv.inherits = before.inherits // before was never shown and has no slots
 	}
-	for _, ref := range rec.vectors {
-		s := tx.spaceByNum(ref.space)
+	for _, ref := range rec.Vectors {
+		s := tx.spaceByNum(ref.Space)
 		if _, replaced := p.vectors[s.name]; replaced {
 			continue
 		}
-		of := ref.of(old.version)
-		p.rec.vectors = append(p.rec.vectors, vectorRef{ref.space, of.born, of.change})
+		of := ref.Of(old.Version)
+		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change})
 		if before != nil && before.vectors[s.name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}
@@ -293,7 +299,7 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *record, old live) {
 			pv.vectors[s.name] = before.vectors[s.name]
 			continue
 		}
-		pv.keeps = append(pv.keeps, ref.space)
+		pv.keeps = append(pv.keeps, ref.Space)
 	}
 }
 
@@ -305,18 +311,18 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 		return tx.breaks(err)
 	}
 	if p.pending {
-		p.rec.flags |= flagPending
+		p.rec.Flags |= layout.FlagPending
 	}
-	if err := tx.setEncoded(ks.record(pv.version), p.rec.encode); err != nil {
+	if err := tx.setEncoded(ks.Record(pv.Version), p.rec.Append); err != nil {
 		return err
 	}
-	if d, ok := p.dedupKey(pv.owner, pv.run); ok {
-		if err := tx.setListed(ks.dedup(d, pv.seq)); err != nil {
+	if d, ok := p.dedupKey(pv.Owner, pv.run); ok {
+		if err := tx.setListed(ks.Dedup(d, pv.Seq)); err != nil {
 			return err
 		}
 	}
 	if p.pending {
-		if err := tx.set(ks.pending(pendingSpace, pv.owner, pv.seq), nil); err != nil {
+		if err := tx.set(ks.Pending(pendingSpace, pv.Owner, pv.Seq), nil); err != nil {
 			return err
 		}
 	}
@@ -324,20 +330,20 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if err != nil {
 		return tx.breaks(err)
 	}
-	if tx.next.doc >= MaxMemories {
-		return tx.breaks(&Error{Kind: ErrFull, What: doingStore, Why: fmt.Sprintf("%d document numbers are in use", uint64(MaxMemories)), Do: "export the memories and import them into a new database"})
+	if tx.next.Doc >= MaxMemories {
+		return tx.breaks(&fault.Error{Kind: fault.ErrFull, What: doingStore, Why: fmt.Sprintf("%d document numbers are in use", uint64(MaxMemories)), Do: "export the memories and import them into a new database"})
 	}
-	pv.doc = tx.next.doc
-	tx.next.doc++
-	pv.rec, pv.expires = &p.rec, p.rec.expires
+	pv.doc = tx.next.Doc
+	tx.next.Doc++
+	pv.rec, pv.expires = &p.rec, p.rec.Expires
 	pv.idx = idx
-	if err := tx.setEncoded(ks.doc(kindForward, pv.doc), pv.appendForward); err != nil {
+	if err := tx.setEncoded(ks.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
 		return err
 	}
-	if before := tx.pend[pv.seq]; before != nil {
+	if before := tx.pend[pv.Seq]; before != nil {
 		tx.supersede(before)
 	}
-	tx.pend[pv.seq] = pv
+	tx.pend[pv.Seq] = pv
 	tx.adds = append(tx.adds, pv)
 	return nil
 }
@@ -345,7 +351,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 // supersede drops a pending version, which another, or a death, takes the place of.
 func (tx *Tx) supersede(p *pendingVersion) {
 	p.gone = true
-	tx.overlaps = tx.overlaps || p.born != tx.lsn
+	tx.overlaps = tx.overlaps || p.Born != tx.lsn
 }
 
 // fits checks vectors by themselves, against the spaces that the transaction sees,
@@ -361,8 +367,8 @@ func (tx *Tx) fits(doing string, vectors map[string][]float32) error {
 			return err
 		}
 	}
-	if fresh > 0 && tx.next.names[nameSpace]+fresh > MaxSpaces {
-		return invalid(doing, fmt.Sprintf("its vectors would make more than %d spaces", MaxSpaces), "use those that exist")
+	if fresh > 0 && tx.next.Names[layout.NameSpace]+fresh > MaxSpaces {
+		return fault.Invalid(doing, fmt.Sprintf("its vectors would make more than %d spaces", MaxSpaces), "use those that exist")
 	}
 	return nil
 }
@@ -374,34 +380,34 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 			return err
 		}
 		encode := func(dst []byte) []byte { return codec.AppendFloats(dst, vec) }
-		if err := tx.setEncoded(tx.db.keys.vector(s.num, pv.version), encode); err != nil {
+		if err := tx.setEncoded(tx.db.keys.Vector(s.num, pv.Version), encode); err != nil {
 			return err
 		}
-		p.rec.vectors = append(p.rec.vectors, vectorRef{space: s.num}) // 0, 0: of this version
+		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: s.num}) // 0, 0: of this version
 	}
 	if pv.vectors == nil {
 		pv.vectors = p.vectors
 	} else {
 		maps.Copy(pv.vectors, p.vectors)
 	}
-	slices.SortFunc(p.rec.vectors, func(a, b vectorRef) int { return int(a.space) - int(b.space) })
+	slices.SortFunc(p.rec.Vectors, func(a, b layout.VectorRef) int { return int(a.Space) - int(b.Space) })
 	return nil
 }
 
 // indexedDoc is what the text index holds of a memory. number is asked for the
 // numbers of names; a metadata field may have none.
-func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, error)) (invindex.Doc, error) {
+func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool, error)) (invindex.Doc, error) {
 	r := &p.rec
 	d := invindex.Doc{Terms: p.terms, Length: p.length, Values: make([]invindex.Value, 0, 7+len(p.values)), Numbered: true}
 	for _, s := range []struct {
 		field uint16
-		class nameClass
+		class layout.NameClass
 		name  string
-	}{{fieldUser, nameUser, r.scope.User}, {fieldAgent, nameAgent, r.scope.Agent}} {
+	}{{fieldUser, layout.NameUser, r.Scope.User}, {fieldAgent, layout.NameAgent, r.Scope.Agent}} {
 		if s.name == "" {
 			continue
 		}
-		num, _, err := number(nameKey{s.class, s.name})
+		num, _, err := number(layout.Name{Class: s.class, Text: s.name})
 		if err != nil {
 			return d, err
 		}
@@ -410,22 +416,22 @@ func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, err
 	if run != 0 {
 		d.Values = append(d.Values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
 	}
-	d.Values = append(d.Values, invindex.Value{Field: fieldRole, Key: roleKeys[r.role]}, invindex.Value{Field: fieldKind, Key: kindKeys[r.kind]})
-	if key := textKey(r.source); r.source != "" && len(key) <= MaxIndexedValue {
+	d.Values = append(d.Values, invindex.Value{Field: fieldRole, Key: roleKeys[r.Role]}, invindex.Value{Field: fieldKind, Key: kindKeys[r.Kind]})
+	if key := textKey(r.Source); r.Source != "" && len(key) <= MaxIndexedValue {
 		d.Values = append(d.Values, invindex.Value{Field: fieldSource, Key: key})
 	}
-	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: boolKey(r.flags&flagPinned != 0)})
+	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: boolKey(r.Flags&layout.FlagPinned != 0)})
 	d.Numbers = make([]invindex.Number, 0, 3+len(p.values))
 	for _, t := range []struct {
 		field uint16
 		ms    int64
-	}{{fieldCreated, r.created}, {fieldUpdated, r.updated}, {fieldEvent, r.event}} {
+	}{{fieldCreated, r.Created}, {fieldUpdated, r.Updated}, {fieldEvent, r.Event}} {
 		if t.ms != 0 {
 			d.Numbers = append(d.Numbers, invindex.Number{Field: t.field, Value: invindex.IntOrder(t.ms)})
 		}
 	}
 	for _, m := range p.values {
-		num, ok, err := number(nameKey{nameField, m.path})
+		num, ok, err := number(layout.Name{Class: layout.NameField, Text: m.path})
 		if err != nil {
 			return d, err
 		}
@@ -443,7 +449,7 @@ func indexedDoc(p *prepared, run uint32, number func(nameKey) (uint32, bool, err
 	return d, nil
 }
 
-var roleKeys, kindKeys = textKeys(roles), textKeys(kindNames)
+var roleKeys, kindKeys = textKeys(roles[:]), textKeys(kindNames[:])
 
 func textKeys[T ~string](texts []T) (keys []string) {
 	for _, t := range texts {
@@ -459,9 +465,9 @@ func numberValue(num uint32) string {
 }
 
 // giveNumber is the number of a name, newly given if it has none and there is room.
-func (tx *Tx) giveNumber(k nameKey) (uint32, bool, error) {
-	if k.class == nameField {
-		return tx.fieldNumber(k.name)
+func (tx *Tx) giveNumber(k layout.Name) (uint32, bool, error) {
+	if k.Class == layout.NameField {
+		return tx.fieldNumber(k.Text)
 	}
 	num, err := tx.number(k)
 	return num, err == nil, err
@@ -469,7 +475,7 @@ func (tx *Tx) giveNumber(k nameKey) (uint32, bool, error) {
 
 // fieldNumber registers a metadata path for the filter index, while there is room.
 func (tx *Tx) fieldNumber(path string) (uint32, bool, error) {
-	k := nameKey{nameField, path}
+	k := layout.Name{Class: layout.NameField, Text: path}
 	num, ok := tx.db.fields.number(path)
 	if ok {
 		return num, true, nil
@@ -477,7 +483,7 @@ func (tx *Tx) fieldNumber(path string) (uint32, bool, error) {
 	if num, ok = tx.names[k]; ok {
 		return num, true, nil
 	}
-	if tx.next.names[nameField] >= MaxIndexedPaths {
+	if tx.next.Names[layout.NameField] >= MaxIndexedPaths {
 		return 0, false, nil
 	}
 	num, err := tx.newNumber(k, nil)
@@ -518,13 +524,13 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 }
 
 // remove deletes a memory: its last version dies with this commit.
-func (tx *Tx) remove(old live, rec *record) error {
+func (tx *Tx) remove(old live, rec *layout.Record) error {
 	if err := tx.roomToFree("delete a memory", 512); err != nil {
 		return err
 	}
 	if rec == nil {
 		var err error
-		if rec, err = tx.record(old.version); err != nil {
+		if rec, err = tx.record(old.Version); err != nil {
 			return err
 		}
 	}
@@ -536,88 +542,88 @@ func (tx *Tx) remove(old live, rec *record) error {
 		return err
 	}
 	ks := &tx.db.keys
-	if err := tx.del(ks.stats(old.owner, old.seq)); err != nil {
+	if err := tx.del(ks.Stats(old.Owner, old.Seq)); err != nil {
 		return err
 	}
-	h := death{at: tx.now, born: old.born, change: old.change}
-	if err := tx.set(ks.history(old.owner, old.seq, tx.lsn, change), h.encode()); err != nil {
+	h := layout.Death{At: tx.now, Born: old.Born, Change: old.Change}
+	if err := tx.set(ks.History(old.Owner, old.Seq, tx.lsn, change), h.Encode()); err != nil {
 		return err
 	}
-	if p := tx.pend[old.seq]; p != nil {
+	if p := tx.pend[old.Seq]; p != nil {
 		tx.supersede(p)
 		p.dead = true
 	} else {
-		tx.pend[old.seq] = &pendingVersion{version: old.version, doc: old.doc, dead: true, gone: true}
+		tx.pend[old.Seq] = &pendingVersion{Version: old.Version, doc: old.doc, dead: true, gone: true}
 	}
-	tx.logVersioned(logDelete, old.version, &old.version)
+	tx.logVersioned(layout.LogDelete, old.Version, &old.Version)
 	return nil
 }
 
 // dropKeys takes a version out of the derived structures: its dedup key, its mark
 // as pending, its document.
-func (tx *Tx) dropKeys(rec *record, old live) error {
+func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 	ks := &tx.db.keys
 	run := uint32(0)
-	if rec.scope.Run != "" {
+	if rec.Scope.Run != "" {
 		var err error
-		if run, err = tx.number(nameKey{nameRun, rec.scope.Run}); err != nil {
+		if run, err = tx.number(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run}); err != nil {
 			return err
 		}
 	}
-	if d, ok := rec.dedupKey(old.owner, run); ok {
-		if err := tx.del(ks.dedup(d, old.seq)); err != nil {
+	if d, ok := dedupKeyOf(rec, old.Owner, run); ok {
+		if err := tx.del(ks.Dedup(d, old.Seq)); err != nil {
 			return err
 		}
 	}
-	if rec.flags&flagPending != 0 {
-		if err := tx.del(ks.pending(pendingSpace, old.owner, old.seq)); err != nil {
+	if rec.Flags&layout.FlagPending != 0 {
+		if err := tx.del(ks.Pending(pendingSpace, old.Owner, old.Seq)); err != nil {
 			return err
 		}
 	}
-	if p := tx.pend[old.seq]; p != nil {
-		return tx.del(ks.doc(kindForward, old.doc)) // was never shown
+	if p := tx.pend[old.Seq]; p != nil {
+		return tx.del(ks.Doc(layout.KindForward, old.doc)) // was never shown
 	}
 	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.lsn})
-	return tx.set(ks.doc(kindTombstone, old.doc), encodeTombstone(tx.lsn, false))
+	return tx.set(ks.Doc(layout.KindTombstone, old.doc), layout.EncodeTombstone(tx.lsn, false))
 }
 
 // record reads a version, which must be there.
-func (tx *Tx) record(v version) (*record, error) {
+func (tx *Tx) record(v layout.Version) (*layout.Record, error) {
 	rec, err := tx.readRecord(v)
 	if err != nil {
-		return nil, storeError(fmt.Sprintf("read memory number %d", v.seq), err)
+		return nil, storeError(fmt.Sprintf("read memory number %d", v.Seq), err)
 	}
 	return rec, nil
 }
 
 // readRecord reads a version: pebble.ErrNotFound where it is gone.
-func (tx *Tx) readRecord(v version) (*record, error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.record(v))
+func (tx *Tx) readRecord(v layout.Version) (*layout.Record, error) {
+	b, closer, err := tx.reader.Get(tx.db.keys.Record(v))
 	if err != nil {
 		return nil, err
 	}
-	rec, err := decodeRecord(b)
+	rec, err := layout.DecodeRecord(b)
 	return rec, errors.Join(err, closer.Close())
 }
 
 // vector reads the vector that a version refers to.
-func (tx *Tx) vector(v version, ref vectorRef) ([]float32, error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.vector(ref.space, ref.of(v)))
+func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) {
+	b, closer, err := tx.reader.Get(tx.db.keys.Vector(ref.Space, ref.Of(v)))
 	if err != nil {
-		return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.seq), err)
+		return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
 	}
 	vec, err := codec.Floats(b)
 	if cerr := closer.Close(); err == nil && cerr != nil {
 		err = cerr
 	}
 	if err != nil {
-		return nil, &Error{Kind: ErrCorrupt, What: fmt.Sprintf("read a vector of memory number %d", v.seq), Cause: err}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read a vector of memory number %d", v.Seq), Cause: err}
 	}
 	return vec, nil
 }
 
 // load reads a memory as a caller sees it.
-func (tx *Tx) load(v version, withVectors bool) (Memory, error) {
+func (tx *Tx) load(v layout.Version, withVectors bool) (Memory, error) {
 	rec, err := tx.record(v)
 	if err != nil {
 		return Memory{}, err
@@ -625,25 +631,25 @@ func (tx *Tx) load(v version, withVectors bool) (Memory, error) {
 	return tx.present(rec, v, withVectors)
 }
 
-func (tx *Tx) present(rec *record, v version, withVectors bool) (Memory, error) {
-	m, err := rec.memory(v.seq)
+func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (Memory, error) {
+	m, err := memoryOf(rec, v.Seq)
 	if err != nil {
 		return Memory{}, err
 	}
-	a := tx.access(v.seq)
-	m.AccessCount, m.LastAccessed = a.count, fromMillis(a.last)
+	a := tx.access(v.Seq)
+	m.AccessCount, m.LastAccessed = a.Count, fromMillis(a.Last)
 	if !withVectors {
 		return m, nil
 	}
-	for _, ref := range rec.vectors {
+	for _, ref := range rec.Vectors {
 		vec, err := tx.vector(v, ref)
 		if err != nil {
 			return Memory{}, err
 		}
-		s := tx.spaceByNum(ref.space)
+		s := tx.spaceByNum(ref.Space)
 		switch {
 		case s == nil:
-			return Memory{}, &Error{Kind: ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.space)}
+			return Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
 		case s.name == defaultSpace:
 			m.Embedding = vec
 		default:
@@ -657,13 +663,13 @@ func (tx *Tx) present(rec *record, v version, withVectors bool) (Memory, error) 
 }
 
 // access is how often and when a memory was recalled.
-func (tx *Tx) access(seq uint64) (a access) {
-	if s := tx.db.docs.seq(seq); s != nil {
-		a = access{s.count.Load(), s.accessed.Load()}
+func (tx *Tx) access(seq uint64) (a layout.Access) {
+	if s := tx.db.docs.Seq(seq); s != nil {
+		a = layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
 	}
 	if tx.writes != nil {
 		if p := tx.pend[seq]; p != nil {
-			a = a.fold(p.access) // of an import that is not in the tables yet
+			a = a.Fold(p.access) // of an import that is not in the tables yet
 		}
 	}
 	return a
@@ -674,19 +680,15 @@ const maxLSN = math.MaxUint64 - 1
 
 var errStop = errors.New("stop")
 
-func corruptKey(what string, key []byte) error {
-	return &Error{Kind: ErrCorrupt, What: "read the " + what + " index", Why: fmt.Sprintf("malformed key %x", key), Do: "run check"}
-}
-
 // storeError gives an error of the store its kind.
 func storeError(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err):
-		return &Error{Kind: ErrCorrupt, What: doing, Cause: err, Do: "restore a copy of the folder"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "restore a copy of the folder"}
 	case errors.Is(err, pebble.ErrNotFound):
-		return &Error{Kind: ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
 	}
 	return err
 }

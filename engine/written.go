@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/zeebo/xxh3"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // written remembers which prefixes of dedup and ID keys were ever written, so that
@@ -64,7 +66,7 @@ func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error
 			err = cerr
 		}
 	}()
-	for _, kind := range []byte{kindDedup, kindID} {
+	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
 		if err := db.written.read(ctx, snap, &db.keys, kind); err != nil {
 			return storeError("read the keys of memories", err)
 		}
@@ -75,8 +77,8 @@ func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error
 	return nil
 }
 
-func (w *written) read(ctx context.Context, snap *pebble.Snapshot, ks *keyspace, kind byte) (err error) {
-	lower, upper := ks.span(kind)
+func (w *written) read(ctx context.Context, snap *pebble.Snapshot, ks *layout.Keys, kind byte) (err error) {
+	lower, upper := ks.Span(kind)
 	it, err := snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err

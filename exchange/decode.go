@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // Decode reads one JSON value into v, as json.Unmarshal does, but refuses invalid
 // UTF-8 and halves of surrogate pairs, which that would replace in silence, and says
 // what is wrong in terms of the JSON, not of Go.
 func Decode(data []byte, v any) error {
-	if err := engine.CheckJSON(data); err != nil {
+	if err := valid.JSON(data); err != nil {
 		return err
 	}
 	err := json.Unmarshal(data, v)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 func TestEachMember(t *testing.T) {
@@ -51,7 +51,7 @@ func FuzzEachMember(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		checked := engine.CheckJSON(b)
+		checked := valid.JSON(b)
 		got := map[string]json.RawMessage{}
 		err := eachMember(b, func(key string, value []byte) error {
 			got[key] = value

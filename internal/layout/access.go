@@ -1,4 +1,4 @@
-package engine
+package layout
 
 import (
 	"encoding/binary"
@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // statsMergerName is in the store's options for ever: it opens no database that
@@ -19,38 +20,38 @@ const statsVersion = 1
 
 // access is how often and when a memory was last recalled: the operand and the
 // value of the stats merger.
-type access struct {
-	count uint64
-	last  int64 // milliseconds
+type Access struct {
+	Count uint64
+	Last  int64 // milliseconds
 }
 
 // fold is commutative and associative, so that the store may merge operands in
 // any grouping, and a view never depends on which compactions have run.
-func (a access) fold(b access) access {
-	return access{a.count + b.count, max(a.last, b.last)}
+func (a Access) Fold(b Access) Access {
+	return Access{a.Count + b.Count, max(a.Last, b.Last)}
 }
 
-func (a access) encode() []byte {
-	b := binary.AppendUvarint([]byte{statsVersion}, a.count)
-	return binary.AppendVarint(b, a.last)
+func (a Access) Encode() []byte {
+	b := binary.AppendUvarint([]byte{statsVersion}, a.Count)
+	return binary.AppendVarint(b, a.Last)
 }
 
-func decodeAccess(b []byte) (access, error) {
+func DecodeAccess(b []byte) (Access, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
-	a := access{r.Uvarint(), r.Varint()}
+	a := Access{r.Uvarint(), r.Varint()}
 	if r.Err() != nil || v != statsVersion {
-		return access{}, &Error{Kind: ErrCorrupt, What: "read access statistics", Cause: r.Err()}
+		return Access{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read access statistics", Cause: r.Err()}
 	}
 	return a, nil
 }
 
 // statsMerger folds operands and never drops a key: a merger that deletes makes
 // the store's background compactions fail.
-var statsMerger = &pebble.Merger{
+var StatsMerger = &pebble.Merger{
 	Name: statsMergerName,
 	Merge: func(_, value []byte) (pebble.ValueMerger, error) {
-		a, err := decodeAccess(value)
+		a, err := DecodeAccess(value)
 		if err != nil {
 			// Kept as it is: damage is reported by whoever reads the value.
 			return &accessFold{raw: slices.Clone(value)}, nil
@@ -60,17 +61,17 @@ var statsMerger = &pebble.Merger{
 }
 
 type accessFold struct {
-	sum access
+	sum Access
 	raw []byte // an operand that is damaged or of an unknown version
 }
 
 func (f *accessFold) add(value []byte) error {
-	a, err := decodeAccess(value)
+	a, err := DecodeAccess(value)
 	if err != nil {
 		f.raw = slices.Clone(value)
 		return nil
 	}
-	f.sum = f.sum.fold(a)
+	f.sum = f.sum.Fold(a)
 	return nil
 }
 
@@ -81,5 +82,5 @@ func (f *accessFold) Finish(bool) ([]byte, io.Closer, error) {
 	if f.raw != nil {
 		return f.raw, nil, nil
 	}
-	return f.sum.encode(), nil, nil
+	return f.sum.Encode(), nil, nil
 }

@@ -1,4 +1,4 @@
-package engine
+package valid
 
 import (
 	"bytes"
@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// CheckJSON returns why JSON holds text that is none: bytes that are no UTF-8, or escapes
+// JSON returns why JSON holds text that is none: bytes that are no UTF-8, or escapes
 // of one half of a surrogate pair. encoding/json replaces both in silence.
-func CheckJSON(b []byte) error {
+func JSON(b []byte) error {
 	if !utf8.Valid(b) {
-		return fmt.Errorf("invalid UTF-8 at byte %d", invalidAt(string(b))+1)
+		return fmt.Errorf("invalid UTF-8 at byte %d", InvalidAt(string(b))+1)
 	}
 	for at := 0; ; {
 		n := bytes.IndexByte(b[at:], '\\')
@@ -48,8 +48,8 @@ func escaped(b []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// jsonDepth is how deep JSON nests: 0 for a string, 1 for an empty list.
-func jsonDepth(b []byte) int {
+// Depth is how deep JSON nests: 0 for a string, 1 for an empty list.
+func Depth(b []byte) int {
 	depth, deepest := 0, 0
 	for d := json.NewDecoder(bytes.NewReader(b)); ; {
 		switch t, err := d.Token(); t {

@@ -1,0 +1,286 @@
+// Package doctable keeps in RAM what every read needs of each document: whose version
+// it is, from which LSN to which it is seen, and what ranking looks at. One writer
+// changes the tables while readers read: rows never move, and an LSN says which of them
+// a reader sees.
+package doctable
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+)
+
+// None is no doc ID.
+const None = math.MaxUint32
+
+// Alive is the death of what has not died.
+const Alive = math.MaxUint64
+
+// PageSize is the number of rows that a table grows by. A page of doc rows is
+// about 80 KiB: small for a database of ten memories, few for one of millions.
+const PageSize = 1 << 10
+
+// Paged is a table that one writer grows while readers read: rows never move.
+// Pages are made where a row is needed, so that gaps cost next to nothing.
+type Paged[T any] struct {
+	dir   atomic.Pointer[[]atomic.Pointer[[PageSize]T]]
+	Pages atomic.Int64
+}
+
+// At is the row i, or nil beyond what was grown.
+func (p *Paged[T]) At(i uint64) *T {
+	dir := p.dir.Load()
+	if dir == nil || i/PageSize >= uint64(len(*dir)) {
+		return nil
+	}
+	page := (*dir)[i/PageSize].Load()
+	if page == nil {
+		return nil
+	}
+	return &page[i%PageSize]
+}
+
+// Grow makes row i exist. Only the writer calls it.
+func (p *Paged[T]) Grow(i uint64) *T {
+	var dir []atomic.Pointer[[PageSize]T]
+	if d := p.dir.Load(); d != nil {
+		dir = *d
+	}
+	if need := int(i/PageSize) + 1; need > len(dir) {
+		more := make([]atomic.Pointer[[PageSize]T], max(need, 2*len(dir)))
+		for j := range dir {
+			more[j].Store(dir[j].Load())
+		}
+		p.dir.Store(&more)
+		dir = more // and not the other way round, which would put dir on the heap at each call
+	}
+	page := dir[i/PageSize].Load()
+	if page == nil {
+		page = new([PageSize]T)
+		dir[i/PageSize].Store(page)
+		p.Pages.Add(1)
+	}
+	return &page[i%PageSize]
+}
+
+// Release drops the pages of the rows from start to end, which are whole. Only the
+// writer calls it.
+func (p *Paged[T]) Release(start, end uint64) {
+	dir := p.dir.Load()
+	if dir == nil {
+		return
+	}
+	for n := start / PageSize; n < min(end/PageSize, uint64(len(*dir))); n++ {
+		if (*dir)[n].Swap(nil) != nil {
+			p.Pages.Add(-1)
+		}
+	}
+}
+
+// Bytes is what the pages take, of rows of a size.
+func (p *Paged[T]) Bytes(rowSize int64) int64 {
+	return p.Pages.Load() * PageSize * rowSize
+}
+
+// Each calls visit for the rows below end that may have been written, page by page,
+// until it returns false.
+func (p *Paged[T]) Each(end uint64, visit func(i uint64, row *T) bool) { p.EachFrom(0, end, visit) }
+
+// EachFrom is each for the rows from start on.
+func (p *Paged[T]) EachFrom(start, end uint64, visit func(i uint64, row *T) bool) {
+	dir := p.dir.Load()
+	if dir == nil {
+		return
+	}
+	for n := start / PageSize; n < uint64(len(*dir)); n++ {
+		page := (*dir)[n].Load()
+		if page == nil {
+			continue
+		}
+		for j := range page {
+			i := n*PageSize + uint64(j)
+			if i < start {
+				continue
+			}
+			if i >= end || !visit(i, &page[j]) {
+				return
+			}
+		}
+	}
+}
+
+// Row is what ranking and visibility need of a version, by doc ID. All but
+// died is written before the doc is published, and never again: died publishes it,
+// and is looked at first.
+type Row struct {
+	layout.Version
+	Died       atomic.Uint64 // LSN of its death; alive; 0: it never was
+	From       uint64        // the LSN from which on it is seen: born, or that of a move
+	prev       uint32        // doc of the version before, or noDoc
+	Run        uint32
+	Created    int64 // milliseconds
+	Expires    int64 // milliseconds, 0: never
+	Importance float64
+	Confidence float64
+}
+
+// Visible reports whether the version exists as of lsn.
+func (r *Row) Visible(lsn uint64) bool {
+	return r != nil && lsn < r.Died.Load() && r.From <= lsn && r.Seq != 0
+}
+
+// Memory is what is known of a memory whatever its version, by Seq.
+type Memory struct {
+	Doc      atomic.Uint32 // the newest doc + 1, 0: none
+	Accessed atomic.Int64  // milliseconds, 0: never
+	Count    atomic.Uint64
+}
+
+// Table maps doc IDs to versions and memories to their newest doc.
+type Table struct {
+	Rows Paged[Row]
+	seqs Paged[Memory]
+	// Mark is one past the newest doc ID.
+	Mark  atomic.Uint32
+	Plain plain
+	Live  atomic.Int64
+	Runs  runs
+	// Moved is the LSN of the newest move, or of when a chunk was left: see plain.
+	Moved atomic.Uint64
+	// NewestDeath is the highest LSN of a death, be it that of a transaction that is
+	// still to commit, or failed to.
+	NewestDeath atomic.Uint64
+	// spans tell the Seqs of each page of rows.
+	spans   Paged[seqSpan]
+	Glances Glances
+}
+
+// seqSpan are the lowest and the highest Seq of a page of document rows; both are 0
+// where it has none. It never narrows.
+type seqSpan struct{ low, high atomic.Uint64 }
+
+// SeqsOf are the lowest and the highest Seq of a page of document rows.
+func (t *Table) SeqsOf(page uint32) (low, high uint64) {
+	if s := t.spans.At(uint64(page)); s != nil {
+		return s.low.Load(), s.high.Load()
+	}
+	return 0, 0
+}
+
+// Row is that of a document, nil for none and for one that was released.
+func (t *Table) Row(doc uint32) *Row { return t.Rows.At(uint64(doc)) }
+
+// Seq is what is known of a memory, nil for one that was never in the table.
+func (t *Table) Seq(seq uint64) *Memory { return t.seqs.At(seq) }
+
+// Add publishes a version under a doc ID. fill writes the row.
+func (t *Table) Add(doc uint32, fill func(*Row)) {
+	t.Put(doc, fill)
+	t.Live.Add(1)
+}
+
+// Put is add of a version that has been counted.
+func (t *Table) Put(doc uint32, fill func(*Row)) {
+	r := t.Rows.Grow(uint64(doc))
+	fill(r)
+	r.From = max(r.From, r.Born)
+	t.Glances.add(doc, r)
+	span := t.spans.Grow(uint64(doc) / PageSize)
+	if low := span.low.Load(); low == 0 || r.Seq < low {
+		span.low.Store(r.Seq)
+	}
+	span.high.Store(max(span.high.Load(), r.Seq))
+	r.Died.Store(Alive)
+	if r.Expires == 0 {
+		t.Plain.set(doc)
+	}
+	s := t.seqs.Grow(r.Seq)
+	r.prev = s.Doc.Load() - 1 // 0 - 1 is noDoc
+	s.Doc.Store(doc + 1)
+	if doc >= t.Mark.Load() {
+		t.Mark.Store(doc + 1)
+	}
+	t.enter(doc)
+}
+
+// Drop undoes add: the doc ID stays a hole that is never visible.
+func (t *Table) Drop(doc uint32) {
+	r := t.Row(doc)
+	r.Died.Store(0)
+	t.Plain.clear(doc)
+	t.Seq(r.Seq).Doc.Store(r.prev + 1) // noDoc + 1 is 0
+	t.Live.Add(-1)
+}
+
+// Kill ends a version at an LSN: no reader at it or later sees the document.
+func (t *Table) Kill(doc uint32, lsn uint64) {
+	t.End(doc, lsn)
+	t.Live.Add(-1)
+}
+
+// End is kill of a doc ID whose version lives on under another one.
+func (t *Table) End(doc uint32, lsn uint64) {
+	t.NewestDeath.Store(max(t.NewestDeath.Load(), lsn)) // first: who finds no later one looks at no row
+	t.Row(doc).Died.Store(lsn)
+	t.Plain.clear(doc)
+}
+
+// Revive undoes Kill.
+func (t *Table) Revive(doc uint32) {
+	r := t.Row(doc)
+	r.Died.Store(Alive)
+	if r.Expires == 0 {
+		t.Plain.set(doc)
+	}
+	t.Live.Add(1)
+}
+
+// At is the doc of a memory as of lsn, noDoc if it does not exist then.
+func (t *Table) At(seq, lsn uint64) uint32 {
+	s := t.Seq(seq)
+	if s == nil {
+		return None
+	}
+	for doc := s.Doc.Load() - 1; doc != None; {
+		r := t.Row(doc)
+		if r == nil { // released, and those before it died earlier
+			return None
+		}
+		if r.Visible(lsn) {
+			return doc
+		}
+		doc = r.prev
+	}
+	return None
+}
+
+// Last is the newest document number of a version, noDoc where none is known.
+func (t *Table) Last(v layout.Version) uint32 {
+	s := t.Seq(v.Seq)
+	if s == nil {
+		return None
+	}
+	for doc := s.Doc.Load() - 1; doc != None; {
+		r := t.Row(doc)
+		if r == nil || r.Version == v { // nil: released, and those before it died earlier
+			return doc
+		}
+		doc = r.prev
+	}
+	return None
+}
+
+// Release drops what is kept of the documents of a chunk, of which no state that can be
+// read has one. The writer calls it.
+func (t *Table) Release(first, end uint64) {
+	t.Rows.Release(first, end)
+	t.Glances.Docs.Release(first, end)
+	t.Plain.Words.Release(first/64, end/64)
+}
+
+// Bytes is what the tables take.
+func (t *Table) Bytes() int64 {
+	const docRowSize, seqRowSize, seqSpanSize = 80, 24, 16
+	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.Runs.bytes() + t.Glances.bytes()
+}

@@ -1,0 +1,106 @@
+package layout
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// recordVersion is the first byte of a record. docs/format/records.md describes
+// the rest.
+const recordVersion = 1
+
+// Flags of a record.
+const (
+	FlagPinned = 1 << iota
+	FlagAutoImportance
+	FlagUpdate   // this version came about by an update, not by an add
+	FlagPending  // its text is still to be embedded
+	FlagEmbedded // the update was only that: no event of the memory's history
+	FlagPast     // an import brought it for the history: it never was the memory's state here
+)
+
+// record is a version of a memory as it is stored.
+type Record struct {
+	ID         string
+	Scope      scope.Scope
+	Role       byte // index in roles
+	Kind       byte // index in kindNames
+	Flags      uint64
+	Source     string
+	Text       string
+	Name       string
+	Aliases    []string
+	Metadata   []byte // canonical JSON, empty for none
+	Created    int64  // milliseconds, as all times here
+	Updated    int64
+	Event      int64 // 0: none
+	Expires    int64 // 0: never
+	Importance float64
+	Confidence float64
+	Vectors    []VectorRef
+}
+
+// roleCount and kindCount are how many roles and kinds of memories there are.
+const (
+	RoleCount = 4
+	KindCount = 6
+)
+
+func (r *Record) Append(dst []byte) []byte {
+	dst = append(dst, recordVersion, r.Role, r.Kind)
+	dst = binary.AppendUvarint(dst, r.Flags)
+	dst = codec.AppendBytes(dst, r.ID)
+	dst = codec.AppendBytes(dst, r.Scope.User)
+	dst = codec.AppendBytes(dst, r.Scope.Agent)
+	dst = codec.AppendBytes(dst, r.Scope.Run)
+	dst = codec.AppendBytes(dst, r.Source)
+	dst = codec.AppendBytes(dst, r.Name)
+	dst = binary.AppendUvarint(dst, uint64(len(r.Aliases)))
+	for _, a := range r.Aliases {
+		dst = codec.AppendBytes(dst, a)
+	}
+	dst = binary.AppendVarint(dst, r.Created)
+	dst = binary.AppendVarint(dst, r.Updated-r.Created)
+	dst = binary.AppendVarint(dst, r.Event)
+	dst = binary.AppendVarint(dst, r.Expires)
+	dst = codec.AppendFloat64(dst, r.Importance)
+	dst = codec.AppendFloat64(dst, r.Confidence)
+	dst = binary.AppendUvarint(dst, uint64(len(r.Vectors)))
+	for _, v := range r.Vectors {
+		dst = binary.AppendUvarint(dst, uint64(v.Space))
+		dst = binary.AppendUvarint(dst, v.Born)
+		dst = binary.AppendUvarint(dst, uint64(v.Change))
+	}
+	dst = codec.AppendBytes(dst, r.Metadata)
+	return append(dst, r.Text...)
+}
+
+func DecodeRecord(b []byte) (*Record, error) {
+	c := codec.NewReader(b)
+	if v := c.Byte(); v != recordVersion {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a record", Why: "unknown version of its format"}
+	}
+	r := &Record{Role: c.Byte(), Kind: c.Byte(), Flags: c.Uvarint()}
+	r.ID = c.String()
+	r.Scope = scope.Scope{User: c.String(), Agent: c.String(), Run: c.String()}
+	r.Source, r.Name = c.String(), c.String()
+	for range c.Count() {
+		r.Aliases = append(r.Aliases, c.String())
+	}
+	r.Created = c.Varint()
+	r.Updated = r.Created + c.Varint()
+	r.Event, r.Expires = c.Varint(), c.Varint()
+	r.Importance, r.Confidence = c.Float64(), c.Float64()
+	for range c.Count() {
+		r.Vectors = append(r.Vectors, VectorRef{uint16(c.Uint32()), c.Uvarint(), c.Uint32()})
+	}
+	r.Metadata = append([]byte(nil), c.Bytes()...)
+	r.Text = string(c.Rest())
+	if c.Err() != nil || r.Role >= RoleCount || r.Kind >= KindCount {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a record", Cause: c.Err()}
+	}
+	return r, nil
+}

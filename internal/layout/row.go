@@ -1,0 +1,59 @@
+package layout
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+)
+
+// forwardVersion is the first byte of a forward record.
+const forwardVersion = 1
+
+// row is what the tables hold of a version. A forward record begins with it.
+type Row struct {
+	Version
+	Run        uint32
+	Created    int64
+	Expires    int64
+	Importance float64
+	Confidence float64
+	Vectors    []VectorRef
+}
+
+// encode appends the head of a forward record. What the text index has of the document
+// follows it.
+func (r *Row) Append(b []byte) []byte {
+	b = append(b, forwardVersion)
+	b = binary.AppendUvarint(b, uint64(r.Owner))
+	b = binary.AppendUvarint(b, r.Seq)
+	b = binary.AppendUvarint(b, r.Born)
+	b = binary.AppendUvarint(b, uint64(r.Change))
+	b = binary.AppendUvarint(b, uint64(r.Run))
+	b = binary.AppendVarint(b, r.Created)
+	b = binary.AppendVarint(b, r.Expires)
+	b = codec.AppendFloat64(b, r.Importance)
+	b = codec.AppendFloat64(b, r.Confidence)
+	b = binary.AppendUvarint(b, uint64(len(r.Vectors)))
+	for _, v := range r.Vectors {
+		b = appendVectorRef(b, v)
+	}
+	return b
+}
+
+// decodeRow reads the head of a forward record, and returns what follows it.
+func DecodeRow(b []byte) (_ *Row, rest []byte, err error) {
+	c := codec.NewReader(b)
+	v := c.Byte()
+	r := &Row{Version: Version{Owner: c.Uint32(), Seq: c.Uvarint(), Born: c.Uvarint(), Change: c.Uint32()}}
+	r.Run = c.Uint32()
+	r.Created, r.Expires = c.Varint(), c.Varint()
+	r.Importance, r.Confidence = c.Float64(), c.Float64()
+	for range c.Count() {
+		r.Vectors = append(r.Vectors, VectorRef{uint16(c.Uint32()), c.Uvarint(), c.Uint32()})
+	}
+	if c.Err() != nil || v != forwardVersion {
+		return nil, nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: c.Err()}
+	}
+	return r, c.Rest(), nil
+}

@@ -1,0 +1,176 @@
+package layout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+)
+
+const (
+	// rowsVersion is the first byte of a page of rows.
+	RowsVersion = 1
+	// rowsOfPage is how many documents of a sealed chunk have a page together.
+	RowsOfPage = 1 << 12
+	Checksum   = 8
+)
+
+// rowPage gathers the documents of a sealed chunk, column by column: what the
+// tables need of them when the database is opened, now that their forward records
+// are gone. docs/format/rows.md describes it.
+type RowPage struct {
+	Rows []Row
+	Docs []uint32
+}
+
+func (p *RowPage) Add(doc uint32, r *Row) {
+	p.Docs = append(p.Docs, doc)
+	p.Rows = append(p.Rows, *r)
+}
+
+// encode returns the page. Neighbours are alike: each number is told by its
+// difference from the one before.
+func (p *RowPage) Encode() []byte {
+	b := binary.AppendUvarint([]byte{RowsVersion}, uint64(len(p.Rows)))
+	prev := uint32(0)
+	for _, doc := range p.Docs {
+		b = binary.AppendUvarint(b, uint64(doc%RowsOfPage-prev))
+		prev = doc % RowsOfPage
+	}
+	for _, column := range rowColumns {
+		last := int64(0)
+		for i := range p.Rows {
+			v := column.get(&p.Rows[i])
+			b = binary.AppendVarint(b, v-last)
+			last = v
+		}
+	}
+	b = p.weights(b, func(r *Row) float64 { return r.Importance })
+	b = p.weights(b, func(r *Row) float64 { return r.Confidence })
+	for i := range p.Rows {
+		b = binary.AppendUvarint(b, uint64(len(p.Rows[i].Vectors)))
+		for _, v := range p.Rows[i].Vectors {
+			b = appendVectorRef(b, v)
+		}
+	}
+	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
+}
+
+// weights appends a column of few different numbers: those, and for each row
+// which of them it has.
+func (p *RowPage) weights(b []byte, get func(*Row) float64) []byte {
+	place := map[float64]int{}
+	var distinct []float64
+	for i := range p.Rows {
+		w := get(&p.Rows[i])
+		if _, known := place[w]; !known {
+			place[w] = len(distinct)
+			distinct = append(distinct, w)
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(distinct)))
+	for _, w := range distinct {
+		b = codec.AppendFloat64(b, w)
+	}
+	if len(distinct) == 1 {
+		return b
+	}
+	for i := range p.Rows {
+		b = binary.AppendUvarint(b, uint64(place[get(&p.Rows[i])]))
+	}
+	return b
+}
+
+// rowColumns are the whole numbers of a row.
+var rowColumns = []struct {
+	get func(*Row) int64
+	set func(*Row, int64)
+}{
+	{func(r *Row) int64 { return int64(r.Seq) }, func(r *Row, v int64) { r.Seq = uint64(v) }},
+	{func(r *Row) int64 { return int64(r.Born) }, func(r *Row, v int64) { r.Born = uint64(v) }},
+	{func(r *Row) int64 { return int64(r.Change) }, func(r *Row, v int64) { r.Change = uint32(v) }},
+	{func(r *Row) int64 { return int64(r.Owner) }, func(r *Row, v int64) { r.Owner = uint32(v) }},
+	{func(r *Row) int64 { return int64(r.Run) }, func(r *Row, v int64) { r.Run = uint32(v) }},
+	{func(r *Row) int64 { return r.Created }, func(r *Row, v int64) { r.Created = v }},
+	{func(r *Row) int64 { return r.Expires }, func(r *Row, v int64) { r.Expires = v }},
+}
+
+// decodeRows reads a page whose first document would be base. ErrNewerLayout for one
+// of a later version, which has the same checksum at its end.
+func DecodeRows(base uint32, b []byte) (*RowPage, error) {
+	p := &RowPage{}
+	return p, p.Decode(base, b)
+}
+
+// decode makes a page what decodeRows returns, in the memory that it has.
+func (p *RowPage) Decode(base uint32, b []byte) error {
+	bad := func(why string) error {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the documents from %d on", base), Why: why, Do: "restore a copy of the folder"}
+	}
+	n := len(b) - Checksum
+	if n < 2 || xxh3.Hash(b[:n]) != binary.LittleEndian.Uint64(b[n:]) {
+		return bad("the checksum does not fit")
+	}
+	switch version := b[0]; {
+	case version > RowsVersion:
+		return &fault.Error{
+			Kind: fault.ErrNewerLayout, What: fmt.Sprintf("read the documents from %d on", base),
+			Why: fmt.Sprintf("the version of the page is %d, this memdb knows %d", version, RowsVersion), Do: "use a newer memdb",
+		}
+	case version < RowsVersion:
+		return bad(fmt.Sprintf("the version of the page is %d", version))
+	}
+	r := codec.NewReader(b[1:n])
+	count := r.Count()
+	p.Rows, p.Docs = slices.Grow(p.Rows[:0], count)[:count], slices.Grow(p.Docs[:0], count)[:count]
+	slot := uint32(0)
+	for i := range p.Docs {
+		d := r.Uint32()
+		if d == 0 && i > 0 || d >= RowsOfPage || slot+d >= RowsOfPage {
+			return bad("its documents are out of order")
+		}
+		slot += d
+		p.Docs[i] = base + slot
+	}
+	for _, column := range rowColumns {
+		v := int64(0)
+		for i := range p.Rows {
+			v += r.Varint()
+			column.set(&p.Rows[i], v)
+		}
+	}
+	ok := readWeights(r, p.Rows, func(r *Row, w float64) { r.Importance = w }) &&
+		readWeights(r, p.Rows, func(r *Row, w float64) { r.Confidence = w })
+	for i := range p.Rows {
+		p.Rows[i].Vectors = p.Rows[i].Vectors[:0]
+		for range r.Count() {
+			p.Rows[i].Vectors = append(p.Rows[i].Vectors, VectorRef{uint16(r.Uint32()), r.Uvarint(), r.Uint32()})
+		}
+	}
+	if !ok || r.Err() != nil || r.Len() > 0 {
+		return bad("it is malformed")
+	}
+	return nil
+}
+
+func readWeights(r *codec.Reader, rows []Row, set func(*Row, float64)) bool {
+	distinct := make([]float64, r.Count())
+	for i := range distinct {
+		distinct[i] = r.Float64()
+	}
+	for i := range rows {
+		at := uint64(0)
+		if len(distinct) != 1 {
+			at = r.Uvarint()
+		}
+		if at >= uint64(len(distinct)) {
+			return false
+		}
+		set(&rows[i], distinct[at])
+	}
+	return r.Err() == nil
+}
