@@ -45,7 +45,7 @@ func TestBatchInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i := range leastOrdered + rng.IntN(200) {
+		for i := range 16 + rng.IntN(200) {
 			key := []byte{byte(rng.IntN(256)), byte(rng.IntN(3))}
 			var err error
 			switch rng.IntN(4) {
@@ -67,7 +67,8 @@ func TestBatchInOrder(t *testing.T) {
 			}
 		}
 		before, want := operationsOf(t, tx.batch)
-		if err := tx.inOrder(); err != nil {
+		var err error
+		if tx.batch, err = db.orderer.InOrder(db.store, tx.batch); err != nil {
 			t.Fatal(err)
 		}
 		after, got := operationsOf(t, tx.batch)

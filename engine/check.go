@@ -103,7 +103,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.written.bytes(), Scopes: db.scopes.size(),
 		},
 	}
-	s.DiskFreeBytes, s.DiskReserveBytes = db.room.figures()
+	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.all() {
 		info := sp.info()
@@ -118,7 +118,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
-	blockCache, memtable := db.shares()
+	blockCache, memtable := db.store.Shares()
 	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -19,20 +17,18 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
 	dir   string
 	id    uuid.UUID
-	base  vfs.FS    // the file system
-	fs    *fsys.FS  // what watches over it
 	held  io.Closer // the lock of the folder
-	store *pebble.DB
-	cache *pebble.Cache
+	store *store.Store
 	keys  layout.Keys
 
 	log        *slog.Logger
@@ -40,7 +36,6 @@ type DB struct {
 	durability Durability
 	dedup      Dedup
 	readOnly   bool
-	room       *diskRoom
 	lockWait   time.Duration
 	budget     int64
 	columns    bool  // see Options
@@ -63,7 +58,7 @@ type DB struct {
 	fields  *fields
 	points  *points
 	scopes  scopes
-	syncer  *syncer
+	syncer  *store.Syncer[*point]
 	touched *touches
 
 	// The writer lock, and what it guards.
@@ -72,8 +67,8 @@ type DB struct {
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    layout.Counters
-	scratch []byte      // for values to be encoded in; the writer's
-	ops     []operation // for inOrder; likewise
+	scratch []byte        // for values to be encoded in; the writer's
+	orderer store.Orderer // likewise
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
@@ -90,13 +85,8 @@ type DB struct {
 	stopped   context.CancelFunc // ends the background work
 	work      sync.WaitGroup
 
-	flushError atomic.Pointer[error] // of the store's last flush, nil if it succeeded
-	flushing   atomic.Uint64         // bytes that the store flushes; the largest number while it does not
-	retries    atomic.Int64          // of compactions that found no room, since one succeeded
-	failure    atomic.Pointer[fault.Error]
-	gate       gate
-	closing    sync.Once
-	ending     chan struct{} // closed when Close begins
+	gate    gate
+	closing sync.Once
 }
 
 // gate counts the calls that run, so that Close can wait for them. A call within
@@ -196,32 +186,7 @@ func closedError(doing string) error {
 // Failed is nil while the database works. Once the log or the manifest could not
 // be written it is an error of the kind ErrFailed with the cause, for good: close,
 // mend the cause, and reopen.
-func (db *DB) Failed() error {
-	if err := db.failure.Load(); err != nil {
-		return err
-	}
-	if err := db.fs.Err(); err != nil {
-		db.fail(err)
-		return db.failure.Load()
-	}
-	return nil
-}
-
-// fail makes every later call return ErrFailed.
-func (db *DB) fail(cause error) {
-	mend := "mend the cause"
-	if fsys.IsFull(cause) {
-		mend = "make room on the disk"
-	}
-	first := db.failure.CompareAndSwap(nil, &fault.Error{
-		Kind: fault.ErrFailed, What: "use the database " + db.dir, Why: "it has failed", Cause: cause,
-		Do: "close it, " + mend + ", and open it again: everything that was acknowledged is there",
-	})
-	if first {
-		db.log.Error("the database has failed", "dir", db.dir, "cause", cause)
-		db.fs.Poison(cause)
-	}
-}
+func (db *DB) Failed() error { return db.store.Failed() }
 
 // lock takes the writer lock.
 func (db *DB) lock(ctx context.Context) error {
@@ -297,11 +262,6 @@ type Settings struct {
 // Settings tells what the database was created with.
 func (db *DB) Settings() Settings { return *db.settings.Load() }
 
-// closeWait bounds two waits of Close: for what only the log holds to be written to
-// tables, which the next Open replays otherwise; and for the store of a database that has
-// failed, of which nothing is needed any more.
-const closeWait = 10 * time.Second
-
 // Close waits for running calls, commits what is gathered, and gives the folder
 // back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
 // goes on when the database is opened again, in the pauses between writes. A database
@@ -313,8 +273,8 @@ func (db *DB) Close() (err error) {
 }
 
 func (db *DB) close() error {
-	defer db.endStall()()
-	close(db.ending)
+	defer db.store.WatchStall()()
+	db.store.Ending()
 	db.stopped() // no new background work
 	db.work.Wait()
 	db.janitor.stop()
@@ -324,14 +284,14 @@ func (db *DB) close() error {
 		errs = append(errs, db.flushAtClose())
 	}
 	if db.Failed() == nil {
-		errs = append(errs, db.syncer.wait(db.syncer.newest()))
+		errs = append(errs, db.syncer.Wait(db.syncer.Newest()))
 	}
 	if db.Failed() == nil && !db.readOnly {
 		for _, s := range db.spaces.all() {
 			db.saveSpace(context.Background(), s, db.limits.closeTail, db.limits.closeTail)
 		}
 	}
-	errs = append(errs, db.closeCodes(), db.syncer.close(), db.points.close(), db.closeStore(), db.held.Close())
+	errs = append(errs, db.closeCodes(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
 		return nil
 	}
@@ -349,30 +309,6 @@ func (db *DB) flushAtClose() error {
 		return nil
 	}
 	return err
-}
-
-// endStall watches over Close: a write that waits for a flush which cannot
-// succeed, as on a full disk, would keep it waiting for ever. Such a database
-// fails; what was acknowledged is in the log. The watch ends with the function
-// that is returned.
-func (db *DB) endStall() (done func()) {
-	stop := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(closeWait)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			if err := db.flushError.Load(); err != nil {
-				db.fail(fmt.Errorf("close while the store cannot be written: %w", *err))
-				return
-			}
-		}
-	}()
-	return func() { close(stop) }
 }
 
 // told tells of an error of background work that the log has heard of already.

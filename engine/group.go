@@ -121,7 +121,7 @@ func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
 
 // lead commits what waits until the caller's own call is over. The lock is held.
 func (db *DB) lead(own *storeCall) {
-	if db.syncer.crowded() {
+	if db.syncer.Crowded() {
 		// The others that were told of their commits together are likely to ask
 		// for the lock again. On a busy processor they would find it free one
 		// after the other, and commit each by itself.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // HistoryQuery selects the memories that Histories tells of.
@@ -36,7 +38,7 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 		if err == nil {
 			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, q.Scope, yield) })
 		}
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil && !errors.Is(err, store.ErrStop) {
 			yield(nil, err)
 		}
 	}
@@ -45,7 +47,7 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 func (tx *Tx) histories(ctx context.Context, s Scope, yield func([]HistoryEntry, error) bool) error {
 	changed, err := tx.changed(ctx)
 	if err != nil {
-		return storeError(doingHistories, err)
+		return store.Error(doingHistories, err)
 	}
 	for _, of := range changed {
 		if err := ctx.Err(); err != nil {
@@ -53,13 +55,13 @@ func (tx *Tx) histories(ctx context.Context, s Scope, yield func([]HistoryEntry,
 		}
 		entries, err := tx.lifeOf(of.owner, of.seq, "", s)
 		if err != nil {
-			return storeError(doingHistories, err)
+			return store.Error(doingHistories, err)
 		}
 		if len(entries) == 0 || len(entries) == 1 && entries[0].Event == EventAdd && tx.listed(of.seq) {
 			continue
 		}
 		if !yield(entries, nil) {
-			return errStop
+			return store.ErrStop
 		}
 	}
 	return nil
@@ -123,11 +125,11 @@ func recordFlags(b []byte) uint64 {
 }
 
 // lives calls fn with the Seq of each memory of an owner that has or had this ID,
-// or one of the same hash, until it returns an error; errStop is none.
+// or one of the same hash, until it returns an error; store.ErrStop is none.
 func (tx *Tx) lives(owner uint32, id string, fn func(seq uint64) error) error {
 	err := tx.holders(owner, id, func(c claim) error { return fn(c.seq) })
-	if errors.Is(err, errStop) {
+	if errors.Is(err, store.ErrStop) {
 		err = nil
 	}
-	return storeError(doingHistories, err)
+	return store.Error(doingHistories, err)
 }

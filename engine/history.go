@@ -14,6 +14,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // The adds and updates of a memory are its versions, which stay; only a death
@@ -50,7 +52,7 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 	})
 	switch {
 	case err != nil:
-		return nil, storeError(doing, err)
+		return nil, store.Error(doing, err)
 	case len(owners) == 0:
 		return nil, &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there was never one in this scope", Do: "check the ID and the scope"}
 	case len(owners) > 1:

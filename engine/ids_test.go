@@ -15,6 +15,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 func testCipher(t *testing.T, seed uint64) layout.IDCipher {
@@ -169,9 +171,9 @@ func TestIDsAfterAbort(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errStop
+			return store.ErrStop
 		})
-		if !errors.Is(err, errStop) {
+		if !errors.Is(err, store.ErrStop) {
 			t.Fatal(err)
 		}
 	}

@@ -236,7 +236,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 				return err
 			}
 		}
-		return db.room.admitFreeing(doingClean, b.Len())
+		return db.store.AdmitFreeing(doingClean, b.Len())
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // Entry is a JSON value that an owner keeps under a key.
@@ -257,7 +259,7 @@ func (tx *Tx) storedEntry(owner uint32, key string) (e Entry, found bool, err er
 		return Entry{}, false, nil
 	}
 	if err != nil {
-		return Entry{}, false, storeError("read an entry", err)
+		return Entry{}, false, store.Error("read an entry", err)
 	}
 	e, err = decodeEntry(key, b)
 	return e, err == nil, errors.Join(err, closer.Close())
@@ -368,15 +370,15 @@ func (tx *Tx) entries(owner uint32, q *KVQuery, limit int) (entries []Entry, mor
 		}
 		if len(entries) == limit {
 			more = true
-			return errStop
+			return store.ErrStop
 		}
 		entries = append(entries, e)
 		return nil
 	})
-	if errors.Is(err, errStop) {
+	if errors.Is(err, store.ErrStop) {
 		err = nil
 	}
-	return entries, more, storeError("list entries", err)
+	return entries, more, store.Error("list entries", err)
 }
 
 // All iterates over an owner's entries, a page at a time.
@@ -408,7 +410,7 @@ func (k KV) Owners(ctx context.Context) (owners []Owner, err error) {
 		lower, upper := tx.db.keys.Span(layout.KindKV)
 		it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
-			return storeError(doing, err)
+			return store.Error(doing, err)
 		}
 		for ok := it.First(); ok && err == nil; {
 			var e Entry
@@ -418,7 +420,7 @@ func (k KV) Owners(ctx context.Context) (owners []Owner, err error) {
 				ok = it.SeekGE(layout.PrefixEnd(it.Key()[:layout.KeyHeader+4]))
 			}
 		}
-		return storeError(doing, errors.Join(err, it.Error(), it.Close()))
+		return store.Error(doing, errors.Join(err, it.Error(), it.Close()))
 	})
 	return owners, err
 }
@@ -490,14 +492,14 @@ func (db *DB) entriesDue(ctx context.Context) (due []dueEntry, err error) {
 			k := key[layout.KeyHeader+8:]
 			due = append(due, dueEntry{binary.BigEndian.Uint32(k), string(k[4:])})
 			if len(due) == expireBatch {
-				return errStop
+				return store.ErrStop
 			}
 			return nil
 		})
-		if errors.Is(err, errStop) {
+		if errors.Is(err, store.ErrStop) {
 			err = nil
 		}
-		return storeError("look for expired entries", err)
+		return store.Error("look for expired entries", err)
 	})
 	return due, err
 }

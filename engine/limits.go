@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/seed-7aedc3ff/memdb/internal/valid"
+import (
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+)
 
 // The limits of a database. Each is checked before anything is changed.
 const (
@@ -47,7 +50,7 @@ const (
 	MaxMemories = 1 << 31
 	// MinDiskReserve is the least that is kept free of the disk, in bytes: four
 	// memtables of the least size. A lower Options.DiskReserve is taken for it.
-	MinDiskReserve = reserveTables * minMemtable
+	MinDiskReserve = store.MinReserve
 
 	defaultLimit = 10
 	defaultPage  = 100

@@ -32,7 +32,7 @@ func openMem(t *testing.T, o Options) *DB {
 	return db
 }
 
-func store(t *testing.T, db *DB, m Memory) Stored {
+func put(t *testing.T, db *DB, m Memory) Stored {
 	t.Helper()
 	s, err := db.Memories().Store(t.Context(), m, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestCursorUnderWrites(t *testing.T) {
 	db := openMem(t, Options{})
 	rng := rand.New(rand.NewPCG(6, 6))
 	for i := range 100 {
-		store(t, db, Memory{ID: fmt.Sprintf("m%03d", i), Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
+		put(t, db, Memory{ID: fmt.Sprintf("m%03d", i), Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
 	}
 	gone := map[string]bool{}
 	seen := map[string]int{}
@@ -130,7 +130,7 @@ func TestCursorUnderWrites(t *testing.T) {
 			break
 		}
 		q.Cursor = page.Next
-		store(t, db, Memory{Scope: ada, Text: fmt.Sprint("new ", rng.Int()), Metadata: map[string]any{"n": rng.IntN(100)}})
+		put(t, db, Memory{Scope: ada, Text: fmt.Sprint("new ", rng.Int()), Metadata: map[string]any{"n": rng.IntN(100)}})
 		if id := fmt.Sprintf("m%03d", rng.IntN(100)); !gone[id] {
 			if err := db.Memories().Delete(t.Context(), ada, id); err != nil {
 				t.Fatal(err)
@@ -151,7 +151,7 @@ func TestBadCursors(t *testing.T) {
 	next := map[*DB]string{}
 	for _, d := range []*DB{db, other} {
 		for i := range 3 {
-			store(t, d, Memory{Scope: ada, Text: fmt.Sprint(i)})
+			put(t, d, Memory{Scope: ada, Text: fmt.Sprint(i)})
 		}
 		page, err := d.Memories().List(t.Context(), ListQuery{Scope: ada, Limit: 1})
 		if err != nil || page.Next == "" {
@@ -191,7 +191,7 @@ func TestDeleteMatching(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 50 {
-			store(t, db, Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: pick2(i, "ada", "bob")}, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
+			put(t, db, Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: pick2(i, "ada", "bob")}, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
 		}
 		if !clean {
 			db.janitor.stop()
@@ -247,7 +247,7 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		store(t, db, Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
+		put(t, db, Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 	}
 	if _, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: Eq{"id", "m3"}}); err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestReset(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := store(t, db, Memory{ID: "m1", Scope: ada, Text: "tea again", Embedding: []float32{1, 2}})
+	s := put(t, db, Memory{ID: "m1", Scope: ada, Text: "tea again", Embedding: []float32{1, 2}})
 	if s.Seq != 21 {
 		t.Errorf("the next Seq is %d, want 21: it is never reused", s.Seq)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -24,6 +23,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // Open opens the database in a folder, and creates it where the folder is missing
@@ -73,16 +74,14 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 		base = vfs.Default
 	}
 	db := &DB{
-		dir: dir, base: base, fs: fsys.New(base), log: o.Logger, clock: o.Clock,
+		dir: dir, log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, lockWait: o.LockWait, embedder: o.Embedder,
 		budget: o.MemoryBudget, hotBytes: o.hotBytes, lookLeast: o.lookLeast, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: make(chan struct{}, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}, retain: o.Retain,
-		ending: make(chan struct{}),
 	}
 	db.points = newPoints(o.Retain, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
-	db.flushing.Store(math.MaxUint64)
 	db.limits = defaultVectorLimits()
 	if o.vectorLimits != nil {
 		db.limits = *o.vectorLimits
@@ -97,7 +96,10 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	if db.budget == 0 {
 		db.budget = defaultBudget()
 	}
-	db.room = &diskRoom{fs: db.fs, log: db.log, dir: dir, reserve: o.DiskReserve, resume: db.resume}
+	db.store = store.New(store.Config{
+		Dir: dir, Base: base, Log: db.log, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
+		Merger: layout.StatsMerger, Appended: appended, Resume: db.resume, ManifestBytes: o.manifestBytes,
+	})
 	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !o.uncached {
 		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
@@ -145,12 +147,12 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.configure(id, o); err != nil {
 		return err
 	}
-	if err := db.openStore(id.Created, o.manifestBytes); err != nil {
+	if err := db.store.Open(id.Created); err != nil {
 		return err
 	}
 	if err := db.start(base, id, o); err != nil {
 		db.loading.stop()
-		return errors.Join(err, db.points.close(), db.closeCodes(), db.closeStore())
+		return errors.Join(err, db.points.close(), db.closeCodes(), db.store.Close())
 	}
 	return nil
 }
@@ -236,7 +238,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	}
 	db.identity = id
 	db.settings.Store(&id.Settings)
-	db.syncer = newSyncer(db.applied, db.points, db.syncLog)
+	db.syncer = store.NewSyncer(db.applied, db.points.publish, db.store.SyncLog)
 	if err := db.points.publish(db.newPoint(db.applied)); err != nil {
 		return err
 	}
@@ -249,6 +251,9 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	}
 	return nil
 }
+
+// appended are the large kinds of which new keys come last, in the order of keys.
+var appended = []byte{layout.KindForward, layout.KindRecord, layout.KindText, layout.KindVector}
 
 // resume looks for the background work that a full disk has put off.
 func (db *DB) resume() {
@@ -270,7 +275,7 @@ func (db *DB) startWriting(ctx context.Context) {
 	db.background(ctx, expireEvery, nil, db.expireEntries)
 	if db.durability == Buffered {
 		db.background(ctx, bufferedSync, nil, func(context.Context) error {
-			return db.syncer.wait(db.syncer.newest())
+			return db.syncer.Wait(db.syncer.Newest())
 		})
 	}
 }
@@ -320,7 +325,7 @@ func (db *DB) load() error {
 		{"what a move left behind", db.dropStrayPages},
 	} {
 		if err := step.run(); err != nil {
-			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, storeError("read the store", err))
+			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, store.Error("read the store", err))
 		}
 	}
 	return db.Failed()
@@ -397,9 +402,9 @@ func (db *DB) checkSeed() error {
 				Do: "restore that file from a backup of the folder",
 			}
 		}
-		return errStop
+		return store.ErrStop
 	})
-	if errors.Is(err, errStop) {
+	if errors.Is(err, store.ErrStop) {
 		return nil
 	}
 	return err

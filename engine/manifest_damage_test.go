@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // TestDamagedManifest: no damaged byte of the MANIFEST makes a database that opens
@@ -28,26 +29,26 @@ func TestDamagedManifest(t *testing.T) {
 		}
 		closeTest(t, db)
 	}
-	store, err := pebble.Peek("db/store", fs)
+	found, err := pebble.Peek("db/store", fs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := readTestFile(t, fs, store.ManifestFilename)
-	if err := checkManifest(fs, "db/store"); err != nil {
+	whole := readTestFile(t, fs, found.ManifestFilename)
+	if err := store.CheckManifest(fs, "db/store"); err != nil {
 		t.Fatal(err)
 	}
 	for at := range whole {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1 << (at % 8)
-		writeTestFile(t, fs, store.ManifestFilename, damaged)
-		if err := checkManifest(fs, "db/store"); err == nil {
+		writeTestFile(t, fs, found.ManifestFilename, damaged)
+		if err := store.CheckManifest(fs, "db/store"); err == nil {
 			t.Errorf("byte %d of %d is damaged, and nothing tells", at, len(whole))
 		}
 	}
 	if _, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget}); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("open: %v", err)
 	}
-	writeTestFile(t, fs, store.ManifestFilename, whole)
+	writeTestFile(t, fs, found.ManifestFilename, whole)
 	db := openTest(t, fs, Options{})
 	mustCheck(t, db, memories)
 	closeTest(t, db)
@@ -62,7 +63,7 @@ func TestTornManifest(t *testing.T) {
 	chance := rand.New(rand.NewPCG(seed, 0))
 	fs := vfs.NewMem()
 	closeTest(t, openTest(t, fs, Options{}))
-	store, err := pebble.Peek("db/store", fs)
+	found, err := pebble.Peek("db/store", fs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,22 +72,22 @@ func TestTornManifest(t *testing.T) {
 		whole, last := randomManifest(t, chance, records)
 		torn := bytes.Clone(whole[:last+chance.IntN(len(whole)-last+1)])
 		for from := last; from < len(torn); {
-			to := min((from/sector+1)*sector, len(torn))
+			to := min((from/512+1)*512, len(torn))
 			if chance.IntN(4) == 0 {
 				clear(torn[from:to])
 			}
 			from = to
 		}
-		writeTestFile(t, fs, store.ManifestFilename, torn)
-		if err := checkManifest(fs, "db/store"); err != nil {
+		writeTestFile(t, fs, found.ManifestFilename, torn)
+		if err := store.CheckManifest(fs, "db/store"); err != nil {
 			t.Fatalf("a last record at %d of %d bytes, of which %d are there: %v", last, len(whole), len(torn), err)
 		}
 
 		damaged := bytes.Clone(whole)
 		at := chance.IntN(last)
 		damaged[at] ^= 1 << chance.IntN(8)
-		writeTestFile(t, fs, store.ManifestFilename, damaged)
-		if err := checkManifest(fs, "db/store"); err == nil && countRecords(damaged) < records {
+		writeTestFile(t, fs, found.ManifestFilename, damaged)
+		if err := store.CheckManifest(fs, "db/store"); err == nil && countRecords(damaged) < records {
 			t.Fatalf("byte %d of %d is damaged, and nothing tells", at, len(whole))
 		}
 	}
@@ -99,9 +100,9 @@ func randomManifest(t *testing.T, chance *rand.Rand, records int) (file []byte, 
 	w := logrecord.NewWriter(&out)
 	for range records {
 		last = out.Len()
-		payload := make([]byte, 1+chance.IntN([]int{100, 2000, 3 * manifestBlock}[chance.IntN(3)]))
+		payload := make([]byte, 1+chance.IntN([]int{100, 2000, 3 * (32 << 10)}[chance.IntN(3)]))
 		for i := range payload {
-			payload[i] = byte(1 + chance.IntN(255)) // a sector of zeros was not written
+			payload[i] = byte(1 + chance.IntN(255)) // a 512 of zeros was not written
 		}
 		_, err := w.WriteRecord(payload)
 		if err := errors.Join(err, w.Flush()); err != nil {

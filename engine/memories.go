@@ -11,6 +11,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // Memories are the memories of a database, seen through a transaction
@@ -112,7 +114,7 @@ func (m Memories) beginStore() (now int64, _ error) {
 	if err := m.db.writable(doingStore); err != nil {
 		return 0, err
 	}
-	if err := m.db.room.admit(doingStore, 0); err != nil {
+	if err := m.db.store.Admit(doingStore, 0); err != nil {
 		return 0, err
 	}
 	if m.tx != nil {
@@ -246,7 +248,7 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *layout.Re
 	})
 	switch {
 	case err != nil:
-		return live{}, nil, storeError(doing, err)
+		return live{}, nil, store.Error(doing, err)
 	case owners == 0:
 		return live{}, nil, &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there is none in this scope", Do: "check the ID and the scope"}
 	case owners > 1:

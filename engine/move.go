@@ -53,7 +53,7 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	if j.ranging() {
 		return nil // the commit would be left for later
 	}
-	if db.room.admit(doingMove, sealBatch) != nil {
+	if db.store.Admit(doingMove, sealBatch) != nil {
 		return nil // for want of space; the log has heard of it
 	}
 	graves := j.graves
@@ -273,7 +273,7 @@ func (m *mover) commit(ctx context.Context) error {
 			return errLater // what died of a death range is found by its old number
 		}
 		const rowBytes = 100 // more than a row takes in a page
-		if err := db.room.admit(doingMove, len(m.docs)*rowBytes); err != nil {
+		if err := db.store.Admit(doingMove, len(m.docs)*rowBytes); err != nil {
 			return err
 		}
 		tx.change()

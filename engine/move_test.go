@@ -624,7 +624,7 @@ func TestMovedAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := int(db.docs.Live.Load())
-	err = errors.Join(db.janitor.reclaimDead(ctx, db.points.oldest()), db.syncLog(nil))
+	err = errors.Join(db.janitor.reclaimDead(ctx, db.points.oldest()), db.store.SyncLog(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

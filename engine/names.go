@@ -10,6 +10,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // maxCachedNames bounds the cache of names: about 100 bytes each. A full cache
@@ -51,11 +53,11 @@ func (n *names) lookup(r kv.Reader, ks *layout.Keys, k layout.Name) (uint32, boo
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, storeError("look up a name", err)
+		return 0, false, store.Error("look up a name", err)
 	}
 	num, name, _, err := layout.DecodeName(b)
 	if cerr := closer.Close(); err == nil && cerr != nil {
-		err = storeError("look up a name", cerr)
+		err = store.Error("look up a name", cerr)
 	}
 	if err != nil {
 		return 0, false, err

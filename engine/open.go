@@ -15,6 +15,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // layoutVersion is that of the folder and the keys. One that is newer is refused;
@@ -168,7 +171,7 @@ func refuse(f vfs.FS, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", doingOpen(dir), err)
 	}
-	if slices.Contains(names, storeDir) {
+	if slices.Contains(names, store.Dir) {
 		return &fault.Error{
 			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName,
 			Do: "restore that file from a copy of the folder",
@@ -240,4 +243,24 @@ func fieldNames(fields []IndexedField) []string {
 		names[i] = f.Field
 	}
 	return names
+}
+
+// fullError says that a database could not be opened for want of space, where that is
+// why.
+func fullError(dir string, err error) error {
+	if !fsys.IsFull(err) {
+		return err
+	}
+	return &fault.Error{
+		Kind: fault.ErrDiskFull, What: doingOpen(dir), Why: "the disk is full", Cause: firstFailure(err),
+		Do: "make room on the disk; to read meanwhile, open it with ReadOnly",
+	}
+}
+
+// firstFailure is what the file system's seam met first, or else the error itself.
+func firstFailure(err error) error {
+	if failure, ok := errors.AsType[*fsys.Failure](err); ok {
+		return failure
+	}
+	return err
 }

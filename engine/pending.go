@@ -5,6 +5,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 const doingEmbed = "embed pending memories"
@@ -27,14 +29,14 @@ func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, 
 		}
 		waiting, texts = append(waiting, l), append(texts, rec.Text)
 		if len(waiting) == limit {
-			return errStop
+			return store.ErrStop
 		}
 		return nil
 	})
-	if errors.Is(err, errStop) {
+	if errors.Is(err, store.ErrStop) {
 		err = nil
 	}
-	return waiting, texts, storeError(doing, err)
+	return waiting, texts, store.Error(doing, err)
 }
 
 // embedded gives memories the vectors of their texts, unless they have changed

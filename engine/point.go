@@ -28,6 +28,12 @@ type point struct {
 	of   *point // the point whose snapshot it reads an older state of
 }
 
+// LSN is that of the state.
+func (p *point) LSN() uint64 { return p.lsn }
+
+// Close gives up a point that was never published.
+func (p *point) Close() error { return p.snap.Close() }
+
 // keys are those of the point's state. A rebuild may have gone on to others.
 func (p *point) keys(db *DB) *layout.Keys {
 	ks := &layout.Keys{Seed: db.keys.Seed, Cipher: db.keys.Cipher}

@@ -183,7 +183,7 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 					return err
 				}
 			}
-			return db.room.admitFreeing(doingClean, b.Len())
+			return db.store.AdmitFreeing(doingClean, b.Len())
 		})
 		if err != nil {
 			return err

@@ -287,7 +287,7 @@ func cleanSome(t *testing.T, db *DB, n int) {
 		return nil
 	})
 	if err == nil {
-		err = db.syncLog(nil)
+		err = db.store.SyncLog(nil)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // IndexText names the text index, which is that of the filters, too, for Rebuild.
@@ -170,7 +172,7 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 	batch := db.store.NewBatch()
 	defer func() { err = errors.Join(err, batch.Close()) }()
 	flush := func() error {
-		err := db.room.admit(doingRebuild, batch.Len())
+		err := db.store.Admit(doingRebuild, batch.Len())
 		if err == nil {
 			err = db.store.Apply(batch, pebble.NoSync)
 		}
@@ -226,7 +228,7 @@ func (tx *Tx) indexAgain(r *doctable.Row) (*pendingVersion, error) {
 	case errors.Is(err, pebble.ErrNotFound) && r.Died.Load() != doctable.Alive:
 		return nil, nil // by a reset
 	case err != nil:
-		return nil, storeError(fmt.Sprintf("read memory number %d", r.Seq), err)
+		return nil, store.Error(fmt.Sprintf("read memory number %d", r.Seq), err)
 	}
 	p := &prepared{rec: *rec}
 	if err := tx.db.analyse(p); err != nil {
@@ -309,7 +311,7 @@ func (db *DB) noteAnalyzer() error {
 	}
 	id := *db.identity
 	id.Settings.Analyzer = fingerprint
-	if err := id.write(db.base, db.dir); err != nil {
+	if err := id.write(db.store.FS, db.dir); err != nil {
 		return fmt.Errorf("note the analyzer in %s: %w", identityName, err)
 	}
 	db.identity = &id
@@ -335,11 +337,11 @@ func (db *DB) dropOldGenerations() error {
 	next := db.nextKeys(layout.KindText, layout.KindForward)
 	for _, kind := range []byte{layout.KindText, layout.KindForward} {
 		lower, upper := next.Span(kind)
-		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return errStop })
+		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return store.ErrStop })
 		switch {
-		case errors.Is(err, errStop) && db.readOnly:
+		case errors.Is(err, store.ErrStop) && db.readOnly:
 			return nil
-		case errors.Is(err, errStop):
+		case errors.Is(err, store.ErrStop):
 			return db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, next) })
 		case err != nil:
 			return err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // A Life is a memory with what happened to it, as an export holds it.
@@ -223,7 +225,7 @@ func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (there live
 			return err
 		}
 		there.Seq, known = of, true
-		return errStop
+		return store.ErrStop
 	})
 	return there, known, err
 }

@@ -75,7 +75,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	if len(db.text.Load().Sealable()) == 0 {
 		return nil
 	}
-	if err := db.room.admit(doingSeal, sealBatch); err != nil {
+	if err := db.store.Admit(doingSeal, sealBatch); err != nil {
 		return err // before it is read
 	}
 	// Below the committed number no transaction adds a document, and the forward
@@ -140,7 +140,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return db.republish()
 	}
 	if err := db.text.Load().Sealed(db.store, chunk); err != nil {
-		db.fail(err) // its forward records are gone
+		db.store.Fail(err) // its forward records are gone
 		return db.Failed()
 	}
 	db.sealed[chunk] = true
@@ -173,7 +173,7 @@ func (db *DB) textSpan(chunk uint16) (lower, upper []byte, _ *pebble.WriteOption
 // republish makes what a background change did to the indexes that of the newest
 // read point, so that what it replaced can be freed. The lock is held.
 func (db *DB) republish() error {
-	if err := db.syncer.wait(db.syncer.newest()); err != nil {
+	if err := db.syncer.Wait(db.syncer.Newest()); err != nil {
 		return err
 	}
 	return db.points.publish(db.newPoint(db.applied))
@@ -233,7 +233,7 @@ func (w *sealWriter) flush() error {
 }
 
 func (w *sealWriter) apply() error {
-	err := w.db.room.admit(doingSeal, w.batch.Len())
+	err := w.db.store.Admit(doingSeal, w.batch.Len())
 	if err == nil {
 		err = w.db.store.Apply(w.batch, pebble.NoSync)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 const (
@@ -109,7 +111,7 @@ func (tx *Tx) truth(s *space) hnsw.Truth {
 		v := s.holders.At(uint64(slot)).version()
 		b, closer, err := tx.reader.Get(tx.db.keys.Vector(s.num, v))
 		if err != nil {
-			return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
+			return nil, store.Error(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
 		}
 		dst, err = codec.FloatsInto(dst, b)
 		return dst, errors.Join(err, closer.Close())

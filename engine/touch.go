@@ -85,7 +85,7 @@ func (db *DB) flush(update func(func(*Tx) error) error) error {
 }
 
 func (tx *Tx) flushTouches(batch map[uint64]layout.Access) error {
-	if err := tx.db.room.admitFreeing("keep access counts", len(batch)*touchSize); err != nil {
+	if err := tx.db.store.AdmitFreeing("keep access counts", len(batch)*touchSize); err != nil {
 		return err // they stay in RAM, and are a part of no memory
 	}
 	var body []byte

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // Tx is a transaction: the argument of the functions given to View and Update. It
@@ -177,7 +179,7 @@ func (db *DB) acknowledge(seen uint64, err error) error {
 		return err
 	}
 	if db.durability == Durable {
-		if werr := db.syncer.wait(seen); werr != nil {
+		if werr := db.syncer.Wait(seen); werr != nil {
 			return werr
 		}
 		if db.janitor.waits.Load() {
@@ -294,13 +296,14 @@ func (tx *Tx) seal() error {
 // apply applies the batch, whose commits are sealed, and makes the new state that
 // of the tables and, once durable, of the next read point.
 func (tx *Tx) apply() error {
-	if err := tx.inOrder(); err != nil {
-		return tx.breaks(storeError("order the writes of a transaction", err))
+	db := tx.db
+	batch, err := db.orderer.InOrder(db.store, tx.batch)
+	if err != nil {
+		return tx.breaks(store.Error("order the writes of a transaction", err))
 	}
-	db, batch := tx.db, tx.batch
 	tx.batch = nil // a sync that was asked for may still refer to it: the syncer closes it
-	if err := db.applyBatch(batch, db.durability == Durable); err != nil {
-		db.fail(err)
+	if err := db.store.ApplyBatch(batch, db.durability == Durable); err != nil {
+		db.store.Fail(err)
 	}
 	if err := db.Failed(); err != nil {
 		return err
@@ -312,7 +315,7 @@ func (tx *Tx) apply() error {
 		runtime.Gosched()
 	}
 	if err := tx.materialise(); err != nil {
-		db.fail(err) // on disk, but not in RAM: reopening mends it
+		db.store.Fail(err) // on disk, but not in RAM: reopening mends it
 		return db.Failed()
 	}
 	for k, num := range tx.names {
@@ -331,18 +334,18 @@ func (tx *Tx) apply() error {
 	}
 	if tx.moved != nil {
 		if err := tx.moved.show(tx, db.applied); err != nil {
-			db.fail(err)
+			db.store.Fail(err)
 			return db.Failed()
 		}
 		db.points.forget(db.applied)
 	}
-	note := db.syncer.committed
+	note := db.syncer.Committed
 	if db.durability == Buffered {
-		note = db.syncer.buffered
+		note = db.syncer.Buffered
 	}
 	died := db.janitor.add(tx.dying, tx.ranges) // before a read point tells that nobody sees it
 	if err := note(db.newPoint(db.applied), batch); err != nil {
-		db.fail(err)
+		db.store.Fail(err)
 	}
 	if died {
 		db.janitor.wake()
@@ -439,7 +442,7 @@ func (tx *Tx) wrote(err error) error {
 	if err == nil {
 		return nil
 	}
-	return tx.breaks(storeError("write to a transaction", err))
+	return tx.breaks(store.Error("write to a transaction", err))
 }
 
 // breaks marks the transaction as one that cannot commit: an operation stopped
@@ -460,7 +463,7 @@ func (tx *Tx) roomFor(doing string, changes, size int) error {
 	if err := tx.within(doing, changes, size); err != nil {
 		return err
 	}
-	return tx.db.room.admit(doing, tx.batch.Len()+size)
+	return tx.db.store.Admit(doing, tx.batch.Len()+size)
 }
 
 // roomToFree is room for an operation that frees space.
@@ -468,7 +471,7 @@ func (tx *Tx) roomToFree(doing string, size int) error {
 	if err := tx.within(doing, 1, size); err != nil {
 		return err
 	}
-	return tx.db.room.admitFreeing(doing, tx.batch.Len()+size)
+	return tx.db.store.AdmitFreeing(doing, tx.batch.Len()+size)
 }
 
 // within refuses what would take the transaction over its limits.

@@ -41,7 +41,7 @@ func (f *codesFile) file() vfs.File {
 	if f.db.readOnly {
 		return nil
 	}
-	file, err := f.db.fs.Create(f.db.fs.PathJoin(f.db.dir, f.name), vfs.WriteCategoryUnspecified)
+	file, err := f.db.store.FS.Create(f.db.store.FS.PathJoin(f.db.dir, f.name), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		f.db.log.Warn("no file for the codes of vectors: memory is taken beyond the budget", "file", f.name, "error", err)
 		return nil

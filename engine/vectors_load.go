@@ -193,7 +193,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 // readSnapshots returns the newest snapshot of a space that can be used, nil if
 // there is none. What cannot be used is removed later, as what is old.
 func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
-	names, err := db.fs.List(db.dir)
+	names, err := db.store.FS.List(db.dir)
 	if err != nil {
 		db.log.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
 		return nil
@@ -217,7 +217,7 @@ func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
 }
 
 func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint64) (snap *snapshot, err error) {
-	file, err := db.fs.Open(db.fs.PathJoin(db.dir, name))
+	file, err := db.store.FS.Open(db.store.FS.PathJoin(db.dir, name))
 	if err != nil {
 		return nil, err
 	}

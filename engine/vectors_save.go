@@ -19,6 +19,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // A snapshot of a space's index is a file in the database's folder, named by the
@@ -84,7 +86,7 @@ func (db *DB) saveSpace(ctx context.Context, s *space, leastAdded, leastLinks ui
 		}
 		return
 	}
-	if added, links := s.tail(); added < leastAdded && links < leastLinks || !db.room.fits(s.bytes()) {
+	if added, links := s.tail(); added < leastAdded && links < leastLinks || !db.store.Fits(s.bytes()) {
 		return
 	}
 	old := s.saved
@@ -116,12 +118,12 @@ func (db *DB) writeSnapshot(ctx context.Context, s *space) (name string, err err
 	}
 	// A crash may lose commits that are not synced, whose numbers are then given
 	// again: no file may hold them.
-	if err := db.syncer.wait(lsn); err != nil {
+	if err := db.syncer.Wait(lsn); err != nil {
 		return "", err
 	}
 	name = snapshotName(s.num, lsn)
-	path := db.fs.PathJoin(db.dir, name)
-	file, err := db.fs.Create(path+snapshotTemp, vfs.WriteCategoryUnspecified)
+	path := db.store.FS.PathJoin(db.dir, name)
+	file, err := db.store.FS.Create(path+snapshotTemp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return "", err
 	}
@@ -141,10 +143,10 @@ func (db *DB) writeSnapshot(ctx context.Context, s *space) (name string, err err
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = db.fs.Rename(path+snapshotTemp, path)
+		err = db.store.FS.Rename(path+snapshotTemp, path)
 	}
 	if err == nil {
-		err = syncDir(db.fs, db.dir)
+		err = syncDir(db.store.FS, db.dir)
 	}
 	if err != nil {
 		db.removeFile(name + snapshotTemp)
@@ -171,7 +173,7 @@ func (db *DB) captureSpace(ctx context.Context, s *space) (*hnsw.Snapshot, uint6
 func (db *DB) logMark(lsn uint64) (uint64, error) {
 	b, closer, err := db.store.Get(db.keys.LSN(layout.KindLog, lsn))
 	if err != nil {
-		return 0, storeError(fmt.Sprintf("read log record %d", lsn), err)
+		return 0, store.Error(fmt.Sprintf("read log record %d", lsn), err)
 	}
 	mark := xxh3.Hash(b)
 	return mark, closer.Close()
@@ -180,14 +182,14 @@ func (db *DB) logMark(lsn uint64) (uint64, error) {
 // removeFile removes a file of the folder that is not needed any more. The next
 // Open tries again if that fails.
 func (db *DB) removeFile(name string) {
-	if err := db.fs.Remove(db.fs.PathJoin(db.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) && db.Failed() == nil {
+	if err := db.store.FS.Remove(db.store.FS.PathJoin(db.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) && db.Failed() == nil {
 		db.log.Warn("a file that is not needed could not be removed", "file", name, "error", err)
 	}
 }
 
 // sweepSnapshots removes snapshots and parts of them that no space uses.
 func (db *DB) sweepSnapshots() {
-	names, err := db.fs.List(db.dir)
+	names, err := db.store.FS.List(db.dir)
 	if err != nil {
 		db.log.Warn("the folder could not be listed", "error", err)
 		return

@@ -106,7 +106,7 @@ func (a *stressActor) step(db *DB) bool {
 	var err error
 	switch n := a.rng.IntN(10); {
 	case n < 5:
-		err = a.store(db, 1+a.rng.IntN(2)*a.rng.IntN(20))
+		err = a.put(db, 1+a.rng.IntN(2)*a.rng.IntN(20))
 	case n < 7:
 		err = a.update(db)
 	case n < 9:
@@ -120,7 +120,7 @@ func (a *stressActor) step(db *DB) bool {
 	return err == nil
 }
 
-func (a *stressActor) store(db *DB, n int) error {
+func (a *stressActor) put(db *DB, n int) error {
 	mems := make([]Memory, n)
 	for i := range mems {
 		a.made++

@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // The record of a version that died stays: it is the history, which tells its text.
@@ -27,7 +29,7 @@ func (db *DB) dropVersion(batch *pebble.Batch, v layout.Version, oldest uint64) 
 	case errors.Is(err, pebble.ErrNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, storeError(fmt.Sprintf("read memory number %d", v.Seq), err)
+		return nil, store.Error(fmt.Sprintf("read memory number %d", v.Seq), err)
 	}
 	var kept []layout.VectorKey
 	if now != doctable.None && len(rec.Vectors) > 0 {

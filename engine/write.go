@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -20,6 +18,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // store writes a prepared memory: a new one, a duplicate that is recognised, or
@@ -175,7 +175,7 @@ func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 		}
 		return nil
 	})
-	return found, ok, storeError("look up an ID", err)
+	return found, ok, store.Error("look up an ID", err)
 }
 
 // findDuplicate is the lowest live memory with the same content.
@@ -217,10 +217,10 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 			}
 		}
 		found = Stored{ID: old.ID, Seq: seq, Deduplicated: true}
-		return errStop
+		return store.ErrStop
 	})
-	if err != nil && !errors.Is(err, errStop) {
-		return Stored{}, false, storeError("look for a duplicate", err)
+	if err != nil && !errors.Is(err, store.ErrStop) {
+		return Stored{}, false, store.Error("look for a duplicate", err)
 	}
 	return found, found.Deduplicated, nil
 }
@@ -591,7 +591,7 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 func (tx *Tx) record(v layout.Version) (*layout.Record, error) {
 	rec, err := tx.readRecord(v)
 	if err != nil {
-		return nil, storeError(fmt.Sprintf("read memory number %d", v.Seq), err)
+		return nil, store.Error(fmt.Sprintf("read memory number %d", v.Seq), err)
 	}
 	return rec, nil
 }
@@ -610,7 +610,7 @@ func (tx *Tx) readRecord(v layout.Version) (*layout.Record, error) {
 func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) {
 	b, closer, err := tx.reader.Get(tx.db.keys.Vector(ref.Space, ref.Of(v)))
 	if err != nil {
-		return nil, storeError(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
+		return nil, store.Error(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
 	}
 	vec, err := codec.Floats(b)
 	if cerr := closer.Close(); err == nil && cerr != nil {
@@ -677,18 +677,3 @@ func (tx *Tx) access(seq uint64) (a layout.Access) {
 
 // maxLSN sees everything that was ever committed.
 const maxLSN = math.MaxUint64 - 1
-
-var errStop = errors.New("stop")
-
-// storeError gives an error of the store its kind.
-func storeError(doing string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case pebble.IsCorruptionError(err):
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "restore a copy of the folder"}
-	case errors.Is(err, pebble.ErrNotFound):
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
-	}
-	return err
-}

@@ -9,6 +9,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // written remembers which prefixes of dedup and ID keys were ever written, so that
@@ -68,7 +70,7 @@ func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error
 	}()
 	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
 		if err := db.written.read(ctx, snap, &db.keys, kind); err != nil {
-			return storeError("read the keys of memories", err)
+			return store.Error("read the keys of memories", err)
 		}
 	}
 	db.written.mu.Lock()

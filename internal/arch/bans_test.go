@@ -37,8 +37,10 @@ func outside(seams ...string) func(string) bool {
 }
 
 // waitless is the product but for engine, which owns background work and so may
-// wait.
-func waitless(pkg string) bool { return product(pkg) && pkg != "engine" }
+// wait, and the store, which bounds the waits for a disk.
+func waitless(pkg string) bool {
+	return product(pkg) && pkg != "engine" && pkg != "internal/store"
+}
 
 // bans are the seams of the house. They hold for product code; tests may do
 // what they need.

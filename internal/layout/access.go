@@ -18,14 +18,14 @@ const statsMergerName = "memdb.stats.v1"
 // statsVersion is the first byte of an operand.
 const statsVersion = 1
 
-// access is how often and when a memory was last recalled: the operand and the
+// Access is how often and when a memory was last recalled: the operand and the
 // value of the stats merger.
 type Access struct {
 	Count uint64
 	Last  int64 // milliseconds
 }
 
-// fold is commutative and associative, so that the store may merge operands in
+// Fold is commutative and associative, so that the store may merge operands in
 // any grouping, and a view never depends on which compactions have run.
 func (a Access) Fold(b Access) Access {
 	return Access{a.Count + b.Count, max(a.Last, b.Last)}

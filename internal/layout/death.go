@@ -10,7 +10,7 @@ import (
 // historyVersion is the first byte of a history entry.
 const historyVersion = 1
 
-// death is the entry of a delete.
+// Death is the entry of a delete.
 type Death struct {
 	At     int64
 	Born   uint64 // with change: the version that died

@@ -14,7 +14,7 @@ import (
 // rangeVersion is the first byte of a death range.
 const rangeVersion = 1
 
-// deathRange is the death of every memory in a scope that was born before it: one
+// DeathRange is the death of every memory in a scope that was born before it: one
 // small key, in force at once, however many memories it means. What they leave
 // behind is cleaned up later, in commits of bounded size, and then the range goes
 // too. A crash in between is harmless: opening puts the range in force again.
@@ -68,12 +68,12 @@ func DecodeRange(ks *Keys, key, value []byte) (DeathRange, error) {
 	return d, nil
 }
 
-// before tells whether a version was born before the range, and so is in it.
+// Before reports whether a version was born before the range, and so is in it.
 func (d *DeathRange) Before(v Version) bool {
 	return v.Born < d.LSN || v.Born == d.LSN && v.Change < d.Change
 }
 
-// covers tells whether the range killed a document that died at its LSN.
+// Covers reports whether the range killed a document that died at its LSN.
 func (d *DeathRange) Covers(doc uint32, v Version, in scope.Scope) bool {
 	if d.Listed {
 		return d.Docs.Contains(doc)

@@ -20,7 +20,7 @@ func (ks *Keys) EncodeGenerations() []byte {
 	return b
 }
 
-// decodeGenerations reads the table. A kind that is not in it was not known to the
+// DecodeGenerations reads the table. A kind that is not in it was not known to the
 // layout of the database, and has its first generation.
 func (ks *Keys) DecodeGenerations(b []byte) error {
 	const entry = 3
@@ -36,14 +36,14 @@ func (ks *Keys) DecodeGenerations(b []byte) error {
 	return nil
 }
 
-// firstGenerations is the table of a new database.
+// FirstGenerations is the table of a new database.
 func (ks *Keys) FirstGenerations() {
 	for _, k := range Kinds {
 		ks.Gen[k] = FirstGeneration(k)
 	}
 }
 
-// firstGeneration is that of a kind in a new database. A rebuild fills the next one
+// FirstGeneration is that of a kind in a new database. A rebuild fills the next one
 // beside it, and one commit switches.
 func FirstGeneration(kind byte) uint16 {
 	if kind == KindRecord || kind == KindVector {

@@ -26,7 +26,7 @@ const (
 	IDVersion = 4
 )
 
-// idCipher makes such IDs and reads them.
+// IDCipher makes such IDs and reads them.
 type IDCipher struct{ block cipher.Block }
 
 func NewIDCipher(seed uint64) (IDCipher, error) {
@@ -35,7 +35,7 @@ func NewIDCipher(seed uint64) (IDCipher, error) {
 	return IDCipher{block}, err
 }
 
-// seal returns the ID of a memory. Of random the lowest bits count.
+// Seal returns the ID of a memory. Of random the lowest bits count.
 func (c IDCipher) Seal(random uint64, owner uint32, seq uint64) string {
 	x := (random<<highOwner | uint64(owner)>>lowOwner) & halfMask
 	y := (uint64(owner)<<SeqBits | seq) & halfMask
@@ -49,7 +49,7 @@ func (c IDCipher) Seal(random uint64, owner uint32, seq uint64) string {
 	return u.String()
 }
 
-// open returns which memory an ID says that it is of: one that may have another ID, or
+// Open returns which memory an ID says that it is of: one that may have another ID, or
 // not exist, if the database did not make it.
 func (c IDCipher) Open(id string) (owner uint32, seq uint64, ok bool) {
 	const length = 36
@@ -78,7 +78,7 @@ func (c IDCipher) mix(b *[aes.BlockSize]byte, round byte, half uint64) uint64 {
 	return binary.BigEndian.Uint64(b[:]) & halfMask
 }
 
-// says tells whether an ID is one that the database made of a memory, which then has no
+// Says reports whether an ID is one that the database made of a memory, which then has no
 // key in the ID index.
 func (c IDCipher) Says(id string, owner uint32, seq uint64) bool {
 	o, s, ok := c.Open(id)

@@ -62,13 +62,13 @@ func (ks *Keys) Header(kind byte, size int) []byte {
 	return k
 }
 
-// span is the range of all keys of a kind in its generation.
+// Span is the range of all keys of a kind in its generation.
 func (ks *Keys) Span(kind byte) (lower, upper []byte) {
 	lower = ks.Header(kind, 0)
 	return lower, PrefixEnd(lower)
 }
 
-// prefixEnd is the first key after all those that begin with p.
+// PrefixEnd is the first key after all those that begin with p.
 func PrefixEnd(p []byte) []byte {
 	end := append([]byte(nil), p...)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -84,7 +84,7 @@ func (ks *Keys) hash(s string) [HashSize]byte {
 	return xxh3.HashString128Seed(s, ks.Seed).Bytes()
 }
 
-// version names an immutable state of a memory: which one, and the commit and
+// Version names an immutable state of a memory: which one, and the commit and
 // change that brought it about.
 type Version struct {
 	Seq    uint64
@@ -116,7 +116,7 @@ func (ks *Keys) Record(v Version) []byte {
 	return appendVersion(ks.Header(KindRecord, versionSize), v)
 }
 
-// records is the prefix of all versions of a memory, in the order of their birth.
+// Records is the prefix of all versions of a memory, in the order of their birth.
 func (ks *Keys) Records(owner uint32, seq uint64) []byte {
 	return appendHome(ks.Header(KindRecord, 12), owner, seq)
 }
@@ -138,7 +138,7 @@ func parseVersion(k []byte, at int) (Version, bool) {
 	return v, true
 }
 
-// ids is the prefix of every memory, in any owner, that has or had this ID, but for those
+// IDs is the prefix of every memory, in any owner, that has or had this ID, but for those
 // that got it of the database.
 func (ks *Keys) IDs(id string) []byte {
 	h := ks.hash(id)
@@ -168,7 +168,7 @@ const (
 	DedupNote    dedupClass = 3 // notes: owner and name
 )
 
-// dedupKey is what a memory is the same as another by.
+// DedupKey is what a memory is the same as another by.
 type DedupKey struct {
 	Owner uint32
 	Class dedupClass
@@ -193,15 +193,15 @@ func (ks *Keys) Vector(space uint16, v Version) []byte {
 	return appendVersion(k, v)
 }
 
-// vectors is the prefix of all vectors of a space.
+// Vectors is the prefix of all vectors of a space.
 func (ks *Keys) Vectors(space uint16) []byte {
 	return binary.BigEndian.AppendUint16(ks.Header(KindVector, 2), space)
 }
 
-// parseVectorKey returns the version that brought the vector.
+// ParseVectorKey returns the version that brought the vector.
 func ParseVectorKey(k []byte) (Version, bool) { return parseVersion(k, KeyHeader+2) }
 
-// compareVectors is the order of the keys of two vectors in a space.
+// CompareVectors is the order of the keys of two vectors in a space.
 func (ks *Keys) CompareVectors(v, w Version) int {
 	owners := cmp.Compare(v.Owner, w.Owner)
 	if ks.Gen[KindVector] >= bySeq {
@@ -262,12 +262,12 @@ func (ks *Keys) Doc(kind byte, doc uint32) []byte {
 	return binary.BigEndian.AppendUint32(ks.Header(kind, 4), doc)
 }
 
-// chunk is the prefix of the documents of a chunk.
+// Chunk is the prefix of the documents of a chunk.
 func (ks *Keys) Chunk(kind byte, chunk uint16) []byte {
 	return binary.BigEndian.AppendUint16(ks.Header(kind, 2), chunk)
 }
 
-// rows is the page of rows that a document belongs to.
+// Rows is the page of rows that a document belongs to.
 func (ks *Keys) Rows(doc uint32) []byte {
 	return append(ks.Chunk(KindRows, ChunkOf(doc)), byte(doc&0xffff/RowsOfPage))
 }
@@ -300,7 +300,7 @@ func ParseLSNKey(k []byte) (lsn uint64, ok bool) {
 
 func metaKey(name string) []byte { return append([]byte{kindMeta}, name...) }
 
-// chunkOf is the chunk of a document.
+// ChunkOf is the chunk of a document.
 func ChunkOf(doc uint32) uint16 { return uint16(doc >> 16) }
 
 func BadKey(what string, key []byte) error {

@@ -10,7 +10,7 @@ import (
 // logVersion is the first byte of a log record.
 const logVersion = 1
 
-// logOp is what a change of a log record did.
+// LogOp is what a change of a log record did.
 type LogOp byte
 
 const (
@@ -27,7 +27,7 @@ const (
 	LogMove   LogOp = 11 // number of chunks, each: their documents are in another chunk now
 )
 
-// appendLogHead begins a log record: when the commit was, what has been given out after
+// AppendLogHead begins a log record: when the commit was, what has been given out after
 // it, and how many changes follow.
 func AppendLogHead(b []byte, now int64, next *Counters, changes uint32) []byte {
 	b = append(b, logVersion)
@@ -40,7 +40,7 @@ func AppendLogHead(b []byte, now int64, next *Counters, changes uint32) []byte {
 	return binary.AppendUvarint(b, uint64(changes))
 }
 
-// decodeLogHead reads what a log record says about the state after it.
+// DecodeLogHead reads what a log record says about the state after it.
 func DecodeLogHead(b []byte) (next Counters, err error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
@@ -55,7 +55,7 @@ func DecodeLogHead(b []byte) (next Counters, err error) {
 	return next, nil
 }
 
-// counters give out what is never reused.
+// Counters give out what is never reused.
 type Counters struct {
 	Seq   uint64
 	Doc   uint32

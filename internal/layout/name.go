@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// nameClass is what a number stands for.
+// NameClass is what a number stands for.
 type NameClass byte
 
 const (
@@ -31,7 +31,7 @@ type Name struct {
 	Text  string
 }
 
-// encodeName is the value under a name's key. extra is what a space adds.
+// EncodeName is the value under a name's key. extra is what a space adds.
 func EncodeName(num uint32, name string, extra []byte) []byte {
 	b := binary.AppendUvarint(nil, uint64(num))
 	b = codec.AppendBytes(b, name)

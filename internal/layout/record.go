@@ -22,7 +22,7 @@ const (
 	FlagPast     // an import brought it for the history: it never was the memory's state here
 )
 
-// record is a version of a memory as it is stored.
+// Record is a version of a memory as it is stored.
 type Record struct {
 	ID         string
 	Scope      scope.Scope

@@ -10,7 +10,7 @@ import (
 // forwardVersion is the first byte of a forward record.
 const forwardVersion = 1
 
-// row is what the tables hold of a version. A forward record begins with it.
+// Row is what the tables hold of a version. A forward record begins with it.
 type Row struct {
 	Version
 	Run        uint32
@@ -41,7 +41,7 @@ func (r *Row) Append(b []byte) []byte {
 	return b
 }
 
-// decodeRow reads the head of a forward record, and returns what follows it.
+// DecodeRow reads the head of a forward record, and returns what follows it.
 func DecodeRow(b []byte) (_ *Row, rest []byte, err error) {
 	c := codec.NewReader(b)
 	v := c.Byte()

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// rowsVersion is the first byte of a page of rows.
+	// RowsVersion is the first byte of a page of rows.
 	RowsVersion = 1
-	// rowsOfPage is how many documents of a sealed chunk have a page together.
+	// RowsOfPage is how many documents of a sealed chunk have a page together.
 	RowsOfPage = 1 << 12
 	Checksum   = 8
 )
 
-// rowPage gathers the documents of a sealed chunk, column by column: what the
+// RowPage gathers the documents of a sealed chunk, column by column: what the
 // tables need of them when the database is opened, now that their forward records
 // are gone. docs/format/rows.md describes it.
 type RowPage struct {
@@ -32,7 +32,7 @@ func (p *RowPage) Add(doc uint32, r *Row) {
 	p.Rows = append(p.Rows, *r)
 }
 
-// encode returns the page. Neighbours are alike: each number is told by its
+// Encode returns the page. Neighbours are alike: each number is told by its
 // difference from the one before.
 func (p *RowPage) Encode() []byte {
 	b := binary.AppendUvarint([]byte{RowsVersion}, uint64(len(p.Rows)))
@@ -99,14 +99,14 @@ var rowColumns = []struct {
 	{func(r *Row) int64 { return r.Expires }, func(r *Row, v int64) { r.Expires = v }},
 }
 
-// decodeRows reads a page whose first document would be base. ErrNewerLayout for one
+// DecodeRows reads a page whose first document would be base. ErrNewerLayout for one
 // of a later version, which has the same checksum at its end.
 func DecodeRows(base uint32, b []byte) (*RowPage, error) {
 	p := &RowPage{}
 	return p, p.Decode(base, b)
 }
 
-// decode makes a page what decodeRows returns, in the memory that it has.
+// Decode makes a page what decodeRows returns, in the memory that it has.
 func (p *RowPage) Decode(base uint32, b []byte) error {
 	bad := func(why string) error {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the documents from %d on", base), Why: why, Do: "restore a copy of the folder"}

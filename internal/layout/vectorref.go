@@ -15,7 +15,7 @@ func VectorKeyOf(v Version, ref VectorRef) VectorKey {
 	return VectorKey{ref.Space, v.Born, v.Change, v.Seq}
 }
 
-// vectorRef says where the vector of a space is: under the version that brought
+// VectorRef says where the vector of a space is: under the version that brought
 // it, which an update of other fields leaves as it is.
 type VectorRef struct {
 	Space  uint16
@@ -23,7 +23,7 @@ type VectorRef struct {
 	Change uint32
 }
 
-// of is the version that brought the vector to which a record of version v refers.
+// Of is the version that brought the vector to which a record of version v refers.
 func (ref VectorRef) Of(v Version) Version {
 	if ref.Born != 0 {
 		v.Born, v.Change = ref.Born, ref.Change
@@ -37,7 +37,7 @@ func appendVectorRef(b []byte, v VectorRef) []byte {
 	return binary.AppendUvarint(b, uint64(v.Change))
 }
 
-// brought are the vectors that a version refers to.
+// Brought are the vectors that a version refers to.
 func (v Version) Brought(refs []VectorRef) []VectorKey {
 	all := make([]VectorKey, len(refs))
 	for i, ref := range refs {
@@ -46,7 +46,7 @@ func (v Version) Brought(refs []VectorRef) []VectorKey {
 	return all
 }
 
-// key is where a vector of an owner lies.
+// Key is where a vector of an owner lies.
 func (b VectorKey) Key(ks *Keys, owner uint32) []byte {
 	return ks.Vector(b.Space, Version{Owner: owner, Seq: b.Seq, Born: b.Born, Change: b.Change})
 }

@@ -1,7 +1,6 @@
-package engine
+package store
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -32,16 +31,20 @@ const (
 	writtenTwice = 2
 )
 
-// diskRoom refuses writes before a full disk can hurt. What adds data is refused while
+// MinReserve is the least that is kept free of the disk, in bytes: a lower Config.Reserve is
+// taken for it.
+const MinReserve = reserveTables * minMemtable
+
+// reserve refuses writes before a full disk can hurt. What adds data is refused while
 // less than the reserve is free; compactions and files beside the store, which can wait,
 // while less than 5/8 of it is; deletes and clean-up, which a compaction shall not keep
 // waiting, while less than half is; flushes and the log never are.
-type diskRoom struct {
-	fs      *fsys.FS
-	log     *slog.Logger
-	dir     string
-	size    int64 // of the file system; 0: not known
-	reserve int64
+type reserve struct {
+	fs   *fsys.FS
+	log  *slog.Logger
+	dir  string
+	size int64 // of the file system; 0: not known
+	kept int64 // bytes, the reserve itself
 	// full is set while writes are refused, so that the log is told once.
 	full   atomic.Bool
 	resume func() // looks for the background work that was refused
@@ -49,118 +52,98 @@ type diskRoom struct {
 
 // memtableLimit is the largest memtable that a reserve of this size and the file system
 // go with.
-func (d *diskRoom) memtableLimit() uint64 {
+func (r *reserve) memtableLimit() uint64 {
 	most := int64(maxMemtable)
-	if d.size > 0 {
-		most = min(most, d.size/memtableShare)
+	if r.size > 0 {
+		most = min(most, r.size/memtableShare)
 	}
-	if d.reserve > 0 {
-		most = min(most, d.reserve/reserveTables)
+	if r.kept > 0 {
+		most = min(most, r.kept/reserveTables)
 	}
 	return uint64(max(most, minMemtable))
 }
 
 // watch begins to look at the free space. memtable is the size of one.
-func (d *diskRoom) watch(memtable uint64) {
+func (r *reserve) watch(memtable uint64) {
 	least := reserveTables * int64(memtable)
-	if d.reserve == 0 {
-		d.reserve = min(reserveMost, d.size/reserveShare)
+	if r.kept == 0 {
+		r.kept = min(reserveMost, r.size/reserveShare)
 	}
-	d.reserve = max(d.reserve, least)
-	d.fs.KeepFree(d.dir, d.forWaiting(), clock.System)
+	r.kept = max(r.kept, least)
+	r.fs.KeepFree(r.dir, r.forWaiting(), clock.System)
 }
 
 // forWaiting is the floor of what can wait, and forFreeing that of what frees space.
-func (d *diskRoom) forWaiting() int64 { return d.reserve / 8 * 5 }
-func (d *diskRoom) forFreeing() int64 { return d.reserve / 2 }
+func (r *reserve) forWaiting() int64 { return r.kept / 8 * 5 }
+func (r *reserve) forFreeing() int64 { return r.kept / 2 }
 
 // measure learns how large the file system is.
-func (d *diskRoom) measure(base vfs.FS) {
-	if usage, err := base.GetDiskUsage(d.dir); err == nil {
-		d.size = int64(min(usage.TotalBytes, 1<<62))
+func (r *reserve) measure(base vfs.FS) {
+	if usage, err := base.GetDiskUsage(r.dir); err == nil {
+		r.size = int64(min(usage.TotalBytes, 1<<62))
 	}
 }
 
 // admit refuses a write of so many bytes that would take from the reserve.
-func (d *diskRoom) admit(doing string, bytes int) error {
-	return d.above(d.reserve, doing, bytes)
+func (r *reserve) admit(doing string, bytes int) error {
+	return r.above(r.kept, doing, bytes)
 }
 
 // admitFreeing is admit for what frees space, now or later, which may take half of the
 // reserve.
-func (d *diskRoom) admitFreeing(doing string, bytes int) error {
-	return d.above(d.forFreeing(), doing, bytes)
+func (r *reserve) admitFreeing(doing string, bytes int) error {
+	return r.above(r.forFreeing(), doing, bytes)
 }
 
 // above refuses bytes that would leave less than a floor.
-func (d *diskRoom) above(floor int64, doing string, bytes int) error {
+func (r *reserve) above(floor int64, doing string, bytes int) error {
 	needs := writtenTwice * int64(bytes)
-	free, known := d.fs.Free(floor + needs)
+	free, known := r.fs.Free(floor + needs)
 	if !known {
 		return nil
 	}
-	d.note(free, free < floor)
+	r.note(free, free < floor)
 	switch {
 	case free >= floor+needs:
 		return nil
 	case free >= floor:
-		return d.refusal(doing, fmt.Sprintf("it takes %s of a disk that has %s, of which the last %s are kept",
+		return r.refusal(doing, fmt.Sprintf("it takes %s of a disk that has %s, of which the last %s are kept",
 			mebibytes(needs), mebibytes(free), mebibytes(floor)))
 	}
-	return d.refusal(doing, fmt.Sprintf("the disk is nearly full: %s are free, and the last %s are kept", mebibytes(free), mebibytes(floor)))
+	return r.refusal(doing, fmt.Sprintf("the disk is nearly full: %s are free, and the last %s are kept", mebibytes(free), mebibytes(floor)))
 }
 
-func (d *diskRoom) refusal(doing, why string) error {
+func (r *reserve) refusal(doing, why string) error {
 	return &fault.Error{Kind: fault.ErrDiskFull, What: doing, Why: why, Do: "make room on the disk, and try again"}
 }
 
 // note tells the log when writes begin to be refused, and when that is over by so much
 // that it will not be told again at once.
-func (d *diskRoom) note(free int64, refused bool) {
+func (r *reserve) note(free int64, refused bool) {
 	switch {
-	case refused && d.full.CompareAndSwap(false, true):
-		d.log.Warn("the disk is nearly full: writes are refused until there is room", "dir", d.dir, "free", free, "reserve", d.reserve)
-	case !refused && free >= d.reserve+d.reserve/liftShare && d.full.CompareAndSwap(true, false):
-		d.log.Info("there is room on the disk again: writes are taken", "dir", d.dir)
-		d.resume()
+	case refused && r.full.CompareAndSwap(false, true):
+		r.log.Warn("the disk is nearly full: writes are refused until there is room", "dir", r.dir, "free", free, "reserve", r.kept)
+	case !refused && free >= r.kept+r.kept/liftShare && r.full.CompareAndSwap(true, false):
+		r.log.Info("there is room on the disk again: writes are taken", "dir", r.dir)
+		r.resume()
 	}
 }
 
-// fits tells whether there is room for a file of so many bytes, which the database can
+// fits reports whether there is room for a file of so many bytes, which the database can
 // do without.
-func (d *diskRoom) fits(bytes int64) bool {
-	least := d.forWaiting() + bytes
-	free, known := d.fs.Free(least)
+func (r *reserve) fits(bytes int64) bool {
+	least := r.forWaiting() + bytes
+	free, known := r.fs.Free(least)
 	return !known || free >= least
 }
 
 // figures are the free space and the reserve, 0 and 0 where nothing is refused.
-func (d *diskRoom) figures() (free, reserve int64) {
-	free, known := d.fs.Free(d.reserve)
+func (r *reserve) figures() (free, reserve int64) {
+	free, known := r.fs.Free(r.kept)
 	if !known {
 		return 0, 0
 	}
-	return free, d.reserve
+	return free, r.kept
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
-
-// fullError says that a database could not be opened for want of space, where that is
-// why.
-func fullError(dir string, err error) error {
-	if !fsys.IsFull(err) {
-		return err
-	}
-	return &fault.Error{
-		Kind: fault.ErrDiskFull, What: doingOpen(dir), Why: "the disk is full", Cause: firstFailure(err),
-		Do: "make room on the disk; to read meanwhile, open it with ReadOnly",
-	}
-}
-
-// firstFailure is what the file system's seam met first, or else the error itself.
-func firstFailure(err error) error {
-	if failure, ok := errors.AsType[*fsys.Failure](err); ok {
-		return failure
-	}
-	return err
-}

@@ -20,6 +20,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 const (
@@ -63,7 +65,13 @@ func fillDisk(t *testing.T, db *DB, from int) (stored int) {
 // resize sets the size of the disk, and has it looked at anew.
 func resize(db *DB, quota *crashfs.Quota, size int64) {
 	quota.Resize(size)
-	db.fs.KeepFree(db.dir, db.room.forWaiting(), clock.System)
+	db.store.FS.KeepFree(db.dir, reserveOf(db)/8*5, clock.System)
+}
+
+// reserveOf is what the database keeps free of its disk.
+func reserveOf(db *DB) int64 {
+	_, reserve := db.store.DiskFigures()
+	return reserve
 }
 
 // holds makes sure that n fillers are there, found and whole.
@@ -98,12 +106,12 @@ func TestDiskReserve(t *testing.T) {
 	}
 	n := fillDisk(t, db, 0)
 	s, err := db.Stats(t.Context())
-	if err != nil || s.DiskReserveBytes != quotaSize/reserveShare || s.DiskFreeBytes > s.DiskReserveBytes+4*fillText {
+	if err != nil || s.DiskReserveBytes != quotaSize/4 || s.DiskFreeBytes > s.DiskReserveBytes+4*fillText {
 		t.Errorf("refused with %d bytes free and a reserve of %d; %v", s.DiskFreeBytes, s.DiskReserveBytes, err)
 	}
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 	holds(t, db, n)
-	resize(db, quota, quota.Used()+db.room.reserve*3/4) // the last was refused for its size
+	resize(db, quota, quota.Used()+reserveOf(db)*3/4) // the last was refused for its size
 	_, err = db.KV().Put(t.Context(), Owner{User: "ada"}, "k", "v", nil)
 	wantError(t, "put", err, fault.ErrDiskFull)
 	text := "new"
@@ -132,7 +140,7 @@ func TestDiskReserve(t *testing.T) {
 	}
 	db = openTest(t, quota, Options{})
 	holds(t, db, n-1)
-	resize(db, quota, quota.Used()+db.room.reserve*3/4)
+	resize(db, quota, quota.Used()+reserveOf(db)*3/4)
 	_, err = db.Memories().Store(t.Context(), filler(n), nil)
 	wantError(t, "store after reopening", err, fault.ErrDiskFull)
 	resize(db, quota, 2*quotaSize)
@@ -195,10 +203,10 @@ func TestDiskReserveLifts(t *testing.T) {
 	db := openTest(t, quota, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	mustStore(t, db.Memories(), filler(0))
 	used := quota.Used()
-	resize(db, quota, used+db.room.reserve)
+	resize(db, quota, used+reserveOf(db))
 	_, err := db.Memories().Store(t.Context(), filler(1), nil)
 	wantError(t, "store", err, fault.ErrDiskFull)
-	resize(db, quota, used+db.room.reserve/2-1)
+	resize(db, quota, used+reserveOf(db)/2-1)
 	err = db.Memories().Delete(t.Context(), ada, "0")
 	wantError(t, "delete in the last half of the reserve", err, fault.ErrDiskFull)
 	_, err = db.Reset(t.Context())
@@ -207,7 +215,7 @@ func TestDiskReserveLifts(t *testing.T) {
 	err = db.FlushTouches(t.Context())
 	wantError(t, "touches in the last half of the reserve", err, fault.ErrDiskFull)
 	// A write that is larger than what is left counts with its size.
-	resize(db, quota, used+db.room.reserve+8<<20)
+	resize(db, quota, used+reserveOf(db)+8<<20)
 	m := filler(2)
 	m.Text = strings.Repeat("word ", MaxText/5)
 	_, err = db.Memories().Store(t.Context(), m, nil)
@@ -222,30 +230,6 @@ func TestDiskReserveLifts(t *testing.T) {
 	for _, say := range []string{"writes are refused", "writes are taken"} {
 		if !strings.Contains(log.String(), say) {
 			t.Errorf("%q is not in the log:\n%s", say, log.String())
-		}
-	}
-}
-
-// TestReserveSizes is a table of what is kept free of a disk.
-func TestReserveSizes(t *testing.T) {
-	const mib = 1 << 20
-	for _, c := range []struct{ disk, asked, budget, reserve, memtable int64 }{
-		{1 << 40, 0, 2 << 30, 256 * mib, 64 * mib},
-		{1 << 40, 0, 64 * mib, 64 * mib, 4 * mib},
-		{200 * mib, 0, 2 << 30, 50 * mib, 4 * mib},
-		{32 * mib, 0, 2 << 30, 16 * mib, 4 * mib},
-		{1 << 40, 32 * mib, 2 << 30, 32 * mib, 8 * mib},
-		{1 << 40, 1, 2 << 30, MinDiskReserve, 4 * mib},
-		{1 << 40, 10 << 30, 2 << 30, 10 << 30, 64 * mib},
-		{0, 0, 2 << 30, 256 * mib, 64 * mib}, // not known
-	} {
-		db, _ := newDB("db", &Options{FS: crashfs.NewQuota(vfs.NewMem(), c.disk), DiskReserve: c.asked, MemoryBudget: c.budget})
-		db.room.measure(db.base)
-		_, memtable := db.shares()
-		db.room.watch(memtable)
-		if _, again := db.shares(); int64(memtable) != c.memtable || db.room.reserve != c.reserve || again != memtable {
-			t.Errorf("of a disk of %d bytes, %d asked for: reserve %d, memtables of %d, then %d; want %d and %d",
-				c.disk, c.asked, db.room.reserve, memtable, again, c.reserve, c.memtable)
 		}
 	}
 }
@@ -329,7 +313,7 @@ func refusesWrites(t *testing.T, db *DB) {
 func listing(t *testing.T, f vfs.FS) string {
 	t.Helper()
 	var b strings.Builder
-	for _, dir := range []string{"db", "db/" + storeDir} {
+	for _, dir := range []string{"db", "db/" + store.Dir} {
 		names, err := f.List(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -378,8 +362,8 @@ func TestFullDiskFails(t *testing.T) {
 	quota := crashfs.NewQuota(vfs.NewMem(), quotaSize)
 	db := openTest(t, quota, Options{})
 	mustStore(t, db.Memories(), filler(0))
-	db.fs.KeepFree("nowhere", 0, newTestClock().now) // the figure stays what it was
-	if _, known := db.fs.Free(0); !known {
+	db.store.FS.KeepFree("nowhere", 0, newTestClock().now) // the figure stays what it was
+	if _, known := db.store.FS.Free(0); !known {
 		t.Fatal("the free space is not known")
 	}
 	quota.Resize(0)

@@ -1,4 +1,4 @@
-package engine
+package store
 
 import (
 	"bytes"
@@ -24,14 +24,14 @@ const (
 	sector = 512
 )
 
-// checkManifest looks for damage in the MANIFEST, which lists the tables of the store.
+// CheckManifest looks for damage in the MANIFEST, which lists the tables of the store.
 // Pebble takes the first record that does not fit its checksum for one that a crash cut
 // off, ignores all behind it, and removes the tables that only those records list: one
 // bit makes an empty database. A crash can only leave the last record unfinished, since
 // each is synced before the next: the file ends too early, or sectors of it were not
 // written. So a broken record is damaged if another begins behind it, or if all of its
 // sectors are there.
-func checkManifest(fs vfs.FS, dir string) error {
+func CheckManifest(fs vfs.FS, dir string) error {
 	store, err := pebble.Peek(dir, fs)
 	if err != nil || !store.Exists {
 		return nil // opening says what is wrong
@@ -100,7 +100,7 @@ func chunkSum(b []byte) uint32 {
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// isTorn tells whether what a block ends with, from its byte at, may be a chunk that was
+// isTorn reports whether what a block ends with, from its byte at, may be a chunk that was
 // being written in a crash.
 func isTorn(rest []byte, at int) bool {
 	if beginsRecord(rest[1:]) {
@@ -123,7 +123,7 @@ func isTorn(rest []byte, at int) bool {
 	return false
 }
 
-// beginsRecord tells whether a record begins at any byte.
+// beginsRecord reports whether a record begins at any byte.
 func beginsRecord(b []byte) bool {
 	for ; len(b) >= chunkHeader; b = b[1:] {
 		if b[6] != fullChunk && b[6] != firstChunk {

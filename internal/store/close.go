@@ -1,0 +1,112 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// closeWait bounds two waits of Close: for what only the log holds to be written to
+// tables, which the next Open replays otherwise; and for the store of a database that has
+// failed, of which nothing is needed any more.
+const closeWait = 10 * time.Second
+
+// Ending says that Close comes: what waits for room on the disk waits no longer.
+func (s *Store) Ending() { close(s.ending) }
+
+// Close closes the store, of a failed database for a bounded time only.
+func (s *Store) Close() error {
+	if s.Failed() == nil {
+		flushed := !s.config.ReadOnly && s.flushAll()
+		err := s.DB.Close()
+		s.cache.Unref()
+		if err == nil && flushed {
+			if left := s.dropOldLogs(); left != nil {
+				s.config.Log.Warn("an old log of the store was not removed; the next Open removes it", "error", left)
+			}
+		}
+		return err
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { _ = recover() }() // the store asserts on what a freeze leaves undone
+		done <- s.DB.Close()
+		s.cache.Unref()
+	}()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return s.FS.ReleaseLocks()
+	}
+}
+
+// mostReplayed is how much the log may hold that the next Open has to replay.
+const mostReplayed = 1 << 20
+
+// flushAll writes what only the log holds to tables, if that is much, or if the store
+// keeps old logs. It reports whether the log holds nothing any more.
+func (s *Store) flushAll() bool {
+	wal := s.Metrics().WAL
+	if wal.Size < mostReplayed && wal.ObsoleteFiles == 0 || s.flushError.Load() != nil {
+		return false
+	}
+	flushed, err := s.AsyncFlush()
+	if err != nil {
+		return false // Close tells
+	}
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-flushed:
+		return s.Failed() == nil
+	case <-timer.C:
+		return false
+	}
+}
+
+// dropOldLogs removes the logs that the store keeps to write them again, each as large
+// as a memtable. After a flush the newest is the only one that it reads, and the next
+// Open would remove the others.
+func (s *Store) dropOldLogs() error {
+	dir := s.FS.PathJoin(s.config.Dir, Dir)
+	names, err := s.FS.List(dir)
+	if err != nil {
+		return err
+	}
+	logs := slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") })
+	slices.SortFunc(logs, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	for _, name := range logs[:max(len(logs)-1, 0)] {
+		if err := s.FS.Remove(s.FS.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WatchStall fails a store whose flushes cannot succeed, as on a full disk, until the
+// function that is returned is called: a write that waits for such a flush would keep
+// Close waiting for ever. What was acknowledged is in the log.
+func (s *Store) WatchStall() (done func()) {
+	stop := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(closeWait)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			if err := s.flushError.Load(); err != nil {
+				s.Fail(fmt.Errorf("close while the store cannot be written: %w", *err))
+				return
+			}
+		}
+	}()
+	return func() { close(stop) }
+}

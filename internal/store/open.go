@@ -1,0 +1,206 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+)
+
+const (
+	// Dir is the folder of the store within that of the database.
+	Dir = "store"
+	// formatVersion is fixed, so that a newer Pebble does not make a database
+	// that an older memdb cannot open.
+	formatVersion = pebble.FormatValueSeparation
+	// bloomBits per key give 1% false positives: a look-up of an ID that does not
+	// exist reads no block.
+	bloomBits = 10
+	// blockSize is what a look-up reads at least: a recall makes some 25 of them, most
+	// for a record or a vector of a kilobyte.
+	blockSize = 4 << 10
+	// syncBytes spreads the writing of tables, so that a log's sync is not
+	// queued behind megabytes of them.
+	syncBytes = 512 << 10
+	// compactAt and baseBytes let writes gather before they are merged: owners, IDs
+	// and hashes are spread over all keys, so that each merge writes much again. Pebble
+	// merges level 0 when it has half as many layers as compactAt.
+	compactAt = 8
+	baseBytes = 256 << 20
+	// tableBytes is the size of tables that are flushed, which those that are moved keep.
+	tableBytes = 8 << 20
+	// mergedBytes is that of tables that are merged below level 0. A merge takes along
+	// what lies beside it, up to 25 times as much: tables that could as well be moved.
+	mergedBytes = 2 << 20
+	// leastSplit is how much must be flushed at once to be split by kinds, see endTable.
+	leastSplit = 4 << 20
+	// retryPause keeps what the store retries after a failure from taking a core.
+	retryPause = 20 * time.Millisecond
+	// mostPause bounds the pause before a compaction that found no room is tried again,
+	// which doubles each time: it writes what room there is, and takes that back.
+	mostPause    = 30 * time.Second
+	maxDoublings = 16
+
+	minMemtable = 4 << 20
+	maxMemtable = 64 << 20
+)
+
+// Open opens Pebble through the file-system seam. exists says that a store must be there:
+// where it is not, that is damage.
+func (s *Store) Open(exists bool) (err error) {
+	s.reserve.measure(s.config.Base)
+	blockCache, memtable := s.Shares()
+	s.reserve.watch(memtable)
+	s.cache = pebble.NewCache(blockCache)
+	opts := &pebble.Options{
+		FS: s.FS, Cache: s.cache, Merger: s.config.Merger, FormatMajorVersion: formatVersion,
+		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
+		MaxManifestFileSize: s.config.ManifestBytes, ReadOnly: s.config.ReadOnly,
+		Logger:           pebbleLog{s},
+		ErrorIfNotExists: exists,
+		EventListener:    s.events(),
+		// A stall for too many tables in level 0 is the one that a frozen folder
+		// cannot end.
+		L0StopWritesThreshold: 1000,
+		L0CompactionThreshold: compactAt, LBaseMaxBytes: baseBytes,
+	}
+	opts.TargetFileSizes[0], opts.TargetFileSizes[1] = tableBytes, mergedBytes
+	opts.Experimental.SpanPolicyFunc = s.endTable
+	opts.EnsureDefaults()
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
+		opts.Levels[i].BlockSize = blockSize
+		if i < len(opts.Levels)-1 {
+			// A store pays for each time that a table is written, and nine tenths of a
+			// large database lie in the last level.
+			opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		}
+	}
+	s.FS.PaceRetries(s.pauseRetry)
+	s.FS.Strict(true)
+	defer s.FS.Strict(false)
+	// The store asserts on what it does not expect; that must not take the
+	// program along.
+	defer func() {
+		if p := recover(); p != nil {
+			err = &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Why: fmt.Sprint(p), Do: "restore a backup"}
+		}
+		if err != nil {
+			s.cache.Unref()
+		}
+	}()
+	dir := s.FS.PathJoin(s.config.Dir, Dir)
+	if err := CheckManifest(s.FS, dir); err != nil {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
+	}
+	s.DB, err = pebble.Open(dir, opts)
+	if failed := s.FS.Err(); failed != nil {
+		if err == nil {
+			_ = s.DB.Close()
+		}
+		return &fault.Error{Kind: fault.ErrFailed, What: s.opening(), Cause: failed, Do: "mend the cause and open it again"}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
+		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
+	case s.config.ReadOnly && !fromSystem(err): // it misses a store that is not there yet
+		return &fault.Error{Kind: fault.ErrNotDatabase, What: s.opening(), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
+	}
+	return fmt.Errorf("%s: %w", s.opening(), err)
+}
+
+// endTable has a table end where a kind that is appended begins or ends: then it moves
+// down the tree as it is, and is not merged for the sake of keys that are spread. What
+// is flushed of a short session is to be merged, or there would be tiny tables for good.
+func (s *Store) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
+	if s.flushing.Load() < leastSplit {
+		return pebble.SpanPolicy{}, nil, nil
+	}
+	for _, kind := range s.config.Appended {
+		switch {
+		case len(start) == 0 || start[0] < kind:
+			return pebble.SpanPolicy{}, []byte{kind}, nil
+		case start[0] == kind:
+			return pebble.SpanPolicy{}, []byte{kind + 1}, nil
+		}
+	}
+	return pebble.SpanPolicy{}, nil, nil
+}
+
+// fromSystem tells an error that the operating system returned, which may pass,
+// from one that says what a store lacks: a missing file is the latter.
+func fromSystem(err error) bool {
+	_, ok := errors.AsType[syscall.Errno](err)
+	return ok && !errors.Is(err, fs.ErrNotExist)
+}
+
+// events is what is listened to of the store.
+func (s *Store) events() *pebble.EventListener {
+	return &pebble.EventListener{
+		// Without a listener damage would end in Fatalf: one bad block would fail
+		// the whole database, not what lies in it.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			s.config.Log.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
+		},
+		BackgroundError: func(err error) {
+			if !fsys.IsKept(err) { // of that the log has heard
+				s.config.Log.Error("store", "error", fault.CauseText(err))
+			}
+		},
+		FlushBegin: func(info pebble.FlushInfo) { s.flushing.Store(info.InputBytes) },
+		FlushEnd: func(info pebble.FlushInfo) {
+			s.flushing.Store(math.MaxUint64)
+			if info.Err == nil {
+				s.flushError.Store(nil)
+			} else {
+				s.flushError.Store(&info.Err)
+			}
+		},
+		CompactionEnd: func(info pebble.CompactionInfo) {
+			if info.Err == nil {
+				s.retries.Store(0)
+			}
+		},
+	}
+}
+
+// pauseRetry waits before the store tries again what has failed, on the machine's time,
+// whatever the database's clock says.
+func (s *Store) pauseRetry(kept bool) {
+	timer := time.NewTimer(retryPause)
+	defer timer.Stop()
+	<-timer.C
+	if !kept {
+		return
+	}
+	timer.Reset(min(retryPause<<min(s.retries.Add(1), maxDoublings), mostPause))
+	select {
+	case <-timer.C:
+	case <-s.ending: // Close waits for the store
+	}
+}
+
+// pebbleLog passes on what the store says. Its Fatalf would end the process: it
+// fails the database instead.
+type pebbleLog struct{ s *Store }
+
+func (l pebbleLog) Infof(string, ...any) {} // a line for each flush and compaction
+
+func (l pebbleLog) Errorf(format string, args ...any) {
+	l.s.config.Log.Error("store", "message", fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLog) Fatalf(format string, args ...any) {
+	l.s.Fail(fmt.Errorf("store: "+format, args...))
+}

@@ -1,0 +1,130 @@
+// Package store keeps the keys and values of a database on disk: it opens Pebble, makes
+// commits durable in groups, refuses writes before a full disk can hurt, and turns what
+// would end the process into a failure that every later call returns. No other package
+// knows Pebble's options.
+package store
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+)
+
+// Config is what a store is opened with.
+type Config struct {
+	Dir      string // of the database; the store lies in a folder within it
+	Base     vfs.FS
+	Log      *slog.Logger
+	ReadOnly bool
+	Budget   int64 // bytes of RAM, of which the store takes its share
+	Reserve  int64 // bytes of the disk to keep free; 0 for the default
+	Merger   *pebble.Merger
+	// Appended are the first bytes of keys, in their order, of large kinds of which new
+	// keys come last.
+	Appended []byte
+	// Resume looks for background work that a full disk has put off.
+	Resume func()
+	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
+	ManifestBytes int64
+}
+
+// Store is the store of one database. Its embedded DB is nil until [Store.Open].
+type Store struct {
+	*pebble.DB
+	FS     *fsys.FS // watches over the folder
+	config Config
+
+	cache   *pebble.Cache
+	reserve *reserve
+
+	failure    atomic.Pointer[fault.Error]
+	flushError atomic.Pointer[error] // of the last flush, nil if it succeeded
+	flushing   atomic.Uint64         // bytes that are being flushed; the largest number while none are
+	retries    atomic.Int64          // of compactions that found no room, since one succeeded
+	ending     chan struct{}         // closed when Close begins
+}
+
+// New prepares a store, which [Store.Open] opens.
+func New(c Config) *Store {
+	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{})}
+	s.reserve = &reserve{fs: s.FS, log: c.Log, dir: c.Dir, kept: c.Reserve, resume: c.Resume}
+	s.flushing.Store(math.MaxUint64)
+	return s
+}
+
+func (s *Store) opening() string { return "open " + s.config.Dir }
+
+// Shares are what the block cache and a memtable get of the memory budget, in bytes.
+func (s *Store) Shares() (blockCache int64, memtable uint64) {
+	memtable = min(uint64(max(s.config.Budget/16, minMemtable)), s.reserve.memtableLimit())
+	return max(s.config.Budget/8, 8<<20), memtable
+}
+
+// Failed is nil while the store works. Once the log or the manifest could not be written
+// it is an error of the kind ErrFailed with the cause, for good.
+func (s *Store) Failed() error {
+	if err := s.failure.Load(); err != nil {
+		return err
+	}
+	if err := s.FS.Err(); err != nil {
+		s.Fail(err)
+		return s.failure.Load()
+	}
+	return nil
+}
+
+// Fail makes every later call return ErrFailed.
+func (s *Store) Fail(cause error) {
+	mend := "mend the cause"
+	if fsys.IsFull(cause) {
+		mend = "make room on the disk"
+	}
+	first := s.failure.CompareAndSwap(nil, &fault.Error{
+		Kind: fault.ErrFailed, What: "use the database " + s.config.Dir, Why: "it has failed", Cause: cause,
+		Do: "close it, " + mend + ", and open it again: everything that was acknowledged is there",
+	})
+	if first {
+		s.config.Log.Error("the database has failed", "dir", s.config.Dir, "cause", cause)
+		s.FS.Poison(cause)
+	}
+}
+
+// Admit refuses a write of so many bytes, as ErrDiskFull, that would take from the disk's
+// reserve.
+func (s *Store) Admit(doing string, bytes int) error { return s.reserve.admit(doing, bytes) }
+
+// AdmitFreeing is Admit for what frees space, now or later, which may take half of the
+// reserve.
+func (s *Store) AdmitFreeing(doing string, bytes int) error {
+	return s.reserve.admitFreeing(doing, bytes)
+}
+
+// Fits reports whether there is room for a file of so many bytes, which the database can
+// do without.
+func (s *Store) Fits(bytes int64) bool { return s.reserve.fits(bytes) }
+
+// DiskFigures are the free space and the reserve, 0 and 0 where nothing is refused.
+func (s *Store) DiskFigures() (free, reserve int64) { return s.reserve.figures() }
+
+// ErrStop ends a scan early: whoever passed it on compares with it.
+var ErrStop = errors.New("stop")
+
+// Error gives an error of the store its kind.
+func Error(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case pebble.IsCorruptionError(err):
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "restore a copy of the folder"}
+	case errors.Is(err, pebble.ErrNotFound):
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
+	}
+	return err
+}

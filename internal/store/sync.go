@@ -1,0 +1,173 @@
+package store
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Point is a state that readers can pin once it is published.
+type Point interface {
+	LSN() uint64
+	// Close gives up a point that was never published.
+	Close() error
+}
+
+// Syncer makes applied commits durable, as a group: one caller waits for the sync
+// of all that were applied before it began, the others wait for it. What is durable
+// it publishes as a read point before anyone is told.
+//
+// A durable commit asks for the sync when it is applied, so that the disk works
+// while the tables and indexes are extended.
+type Syncer[P Point] struct {
+	mu      sync.Mutex
+	turn    sync.Cond // broadcast when a sync has ended
+	running bool
+	applied uint64 // LSN of the newest applied commit
+	durable uint64 // LSN up to which the log is synced
+	waiters int    // callers that wait
+	crowd   int    // callers that waited when the last sync ended
+	// next is the read point of the newest applied commit, not yet published.
+	next P
+	held bool // next is one that was not published yet
+	// syncing are the batches that were applied and whose sync nobody waits for.
+	syncing []*pebble.Batch
+
+	publish func(P) error
+	// sync returns when everything applied before the call is on disk: the given
+	// batches, whose sync was asked for, or without any whatever there is.
+	sync func([]*pebble.Batch) error
+}
+
+// NewSyncer begins at the LSN of a state that is durable and published. sync makes what
+// was applied durable (see [Store.SyncLog]); publish shows a state to readers.
+func NewSyncer[P Point](lsn uint64, publish func(P) error, sync func([]*pebble.Batch) error) *Syncer[P] {
+	s := &Syncer[P]{applied: lsn, durable: lsn, publish: publish, sync: sync}
+	s.turn.L = &s.mu
+	return s
+}
+
+// Committed notes commits up to a read point, whose sync was asked for with their
+// batch. The writer calls it, in the order of LSNs.
+func (s *Syncer[P]) Committed(p P, batch *pebble.Batch) error {
+	s.mu.Lock()
+	old, held := s.next, s.held
+	s.applied, s.next, s.held = p.LSN(), p, true
+	s.syncing = append(s.syncing, batch)
+	s.mu.Unlock()
+	if held {
+		return old.Close()
+	}
+	return nil
+}
+
+// Buffered notes commits that are to be seen before they are durable.
+func (s *Syncer[P]) Buffered(p P, batch *pebble.Batch) error {
+	s.mu.Lock()
+	s.applied = p.LSN()
+	s.mu.Unlock()
+	return errors.Join(batch.Close(), s.publish(p))
+}
+
+// Newest is the LSN of the newest applied commit.
+func (s *Syncer[P]) Newest() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applied
+}
+
+// Crowded reports whether several callers waited for the last sync.
+func (s *Syncer[P]) Crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.crowd > 1
+}
+
+// Wait returns when everything up to lsn is durable and published.
+func (s *Syncer[P]) Wait(lsn uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters++
+	defer func() { s.waiters-- }()
+	for s.durable < lsn {
+		if s.running {
+			s.turn.Wait()
+			continue
+		}
+		if err := s.lead(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lead syncs for everyone. mu is held, and released while the sync runs.
+func (s *Syncer[P]) lead() error {
+	s.running = true
+	p, held, upto, batches := s.take()
+	s.mu.Unlock()
+	err := s.sync(batches)
+	if held {
+		if err == nil {
+			err = s.publish(p)
+		} else {
+			_ = p.Close() // the database has failed; the snapshot was never shown
+		}
+	}
+	s.mu.Lock()
+	s.running, s.crowd = false, s.waiters
+	if err == nil {
+		s.durable = max(s.durable, upto)
+	}
+	s.turn.Broadcast()
+	return err
+}
+
+// Close drops the point that was never published. Batches that nobody waits for any
+// more, of a database that has failed, are left to the garbage collector: the log
+// may still refer to them.
+func (s *Syncer[P]) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, held, _, _ := s.take()
+	if !held {
+		return nil
+	}
+	return p.Close()
+}
+
+// take is what is to be made durable, which the caller does. mu is held.
+func (s *Syncer[P]) take() (p P, held bool, upto uint64, batches []*pebble.Batch) {
+	p, held, upto, batches = s.next, s.held, s.applied, s.syncing
+	var none P
+	s.next, s.held, s.syncing = none, false, nil
+	return p, held, upto, batches
+}
+
+// ApplyBatch writes a batch to the log and the memtable. Of a durable one the sync
+// is asked for, and SyncLog waits for it before the batch is closed.
+func (s *Store) ApplyBatch(b *pebble.Batch, durable bool) error {
+	if durable {
+		return s.ApplyNoSyncWait(b, pebble.Sync)
+	}
+	return s.Apply(b, pebble.NoSync)
+}
+
+// SyncLog returns when batches whose sync was asked for are on disk; without any,
+// when every batch applied before the call is. The error of the sync itself is seen
+// only through the file system's poison: Pebble is never told of it (see
+// internal/fsys).
+func (s *Store) SyncLog(batches []*pebble.Batch) error {
+	if len(batches) == 0 {
+		if err := s.LogData(nil, pebble.Sync); err != nil {
+			s.Fail(err)
+		}
+	}
+	for _, b := range batches {
+		if err := errors.Join(b.SyncWait(), b.Close()); err != nil {
+			s.Fail(err)
+		}
+	}
+	return s.Failed()
+}
