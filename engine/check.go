@@ -148,7 +148,7 @@ func (r *Report) problem(format string, args ...any) {
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	r := Report{Problems: []string{}}
 	err := db.View(ctx, func(tx *Tx) error {
-		c := &checker{tx: tx, ctx: ctx, report: &r, keys: tx.point.keys(db), docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]bool{}}
+		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]bool{}}
 		if err := db.store.CheckLevels(nil); err != nil {
 			r.problem("store: %v", err)
 		}
@@ -186,7 +186,6 @@ type checker struct {
 	tx     *Tx
 	ctx    context.Context
 	report *Report
-	keys   *layout.Keys              // of the state that is read
 	docs   map[uint32]bool           // documents of visible memories
 	rows   map[uint32]*layout.Row    // documents of sealed chunks
 	refs   map[layout.VectorKey]bool // vectors that records refer to
@@ -195,7 +194,7 @@ type checker struct {
 
 // scan visits the keys of a kind.
 func (c *checker) scan(kind byte, visit func(key, value []byte) error) error {
-	lower, upper := c.keys.Span(kind)
+	lower, upper := c.tx.keys.Span(kind)
 	return kv.Scan(c.tx.reader, lower, upper, func(key, value []byte) error {
 		if c.seen++; c.seen%1024 == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()

@@ -21,7 +21,7 @@ func TestCheckFinds(t *testing.T) {
 	one := Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2}, Name: "drinks"}
 	// What is damaged is the second memory stored, so Seq 2 and document 1.
 	at := func(db *DB) live {
-		l, _ := (&Tx{db: db, lsn: maxLSN}).at(2)
+		l, _ := (&Tx{db: db, keys: db.keys(), lsn: maxLSN}).at(2)
 		return l
 	}
 	sum := func() layout.DedupKey {
@@ -29,10 +29,10 @@ func TestCheckFinds(t *testing.T) {
 		return d
 	}()
 	del := func(key func(db *DB, ks *layout.Keys) []byte) func(*testing.T, *DB) error {
-		return func(_ *testing.T, db *DB) error { return db.store.Delete(key(db, &db.keys), pebble.Sync) }
+		return func(_ *testing.T, db *DB) error { return db.store.Delete(key(db, db.keys()), pebble.Sync) }
 	}
 	put := func(key func(db *DB, ks *layout.Keys) []byte, value ...byte) func(*testing.T, *DB) error {
-		return func(_ *testing.T, db *DB) error { return db.store.Set(key(db, &db.keys), value, pebble.Sync) }
+		return func(_ *testing.T, db *DB) error { return db.store.Set(key(db, db.keys()), value, pebble.Sync) }
 	}
 	doc := func(kind byte) func(*DB, *layout.Keys) []byte {
 		return func(db *DB, ks *layout.Keys) []byte { return ks.Doc(kind, at(db).doc) }
@@ -91,8 +91,8 @@ func TestCheckFinds(t *testing.T) {
 // swapForward stores the forward record of a memory with another text in place of
 // its own.
 func swapForward(t *testing.T, db *DB) error {
-	l, _ := (&Tx{db: db, lsn: maxLSN}).at(2)
-	key := db.keys.Doc(layout.KindForward, l.doc)
+	l, _ := (&Tx{db: db, keys: db.keys(), lsn: maxLSN}).at(2)
+	key := db.keys().Doc(layout.KindForward, l.doc)
 	b, closer, err := db.store.Get(key)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (c *checker) memories() error {
 			c.report.problem("memory %s: what is there is a version that was imported for its history", rec.ID)
 		}
 		c.live(rec, l)
-		if !c.keys.Cipher.Says(rec.ID, v.Owner, v.Seq) && !c.has(c.keys.ID(rec.ID, v.Owner, v.Seq)) {
+		if !c.tx.keys.Cipher.Says(rec.ID, v.Owner, v.Seq) && !c.has(c.tx.keys.ID(rec.ID, v.Owner, v.Seq)) {
 			c.report.problem("memory %s: its ID is not in the ID index", rec.ID)
 		}
 		return nil
@@ -52,22 +52,22 @@ func (c *checker) memories() error {
 func (c *checker) live(rec *layout.Record, l live) {
 	db := c.tx.db
 	row := db.docs.Row(l.doc)
-	if d, ok := dedupKeyOf(rec, l.Owner, row.Run); ok && !c.has(c.keys.Dedup(d, l.Seq)) {
+	if d, ok := dedupKeyOf(rec, l.Owner, row.Run); ok && !c.has(c.tx.keys.Dedup(d, l.Seq)) {
 		c.report.problem("memory %s: it is not in the dedup index", rec.ID)
 	}
 	if f := c.rows[l.doc]; f != nil {
 		c.sameRow(rec, l.doc, f)
-	} else if !c.has(c.keys.Doc(layout.KindForward, l.doc)) {
+	} else if !c.has(c.tx.keys.Doc(layout.KindForward, l.doc)) {
 		c.report.problem("memory %s: its document %d has no forward record", rec.ID, l.doc)
 	}
-	if c.has(c.keys.Doc(layout.KindTombstone, l.doc)) {
+	if c.has(c.tx.keys.Doc(layout.KindTombstone, l.doc)) {
 		c.report.problem("memory %s: its document %d has a tombstone, and will be gone once it is opened again", rec.ID, l.doc)
 	}
-	if rec.Flags&layout.FlagPending != 0 && !c.has(c.keys.Pending(pendingSpace, l.Owner, l.Seq)) {
+	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.keys.Pending(pendingSpace, l.Owner, l.Seq)) {
 		c.report.problem("memory %s: it is to be embedded and not on the list", rec.ID)
 	}
 	for _, ref := range rec.Vectors {
-		if !c.has(c.keys.Vector(ref.Space, ref.Of(l.Version))) {
+		if !c.has(c.tx.keys.Vector(ref.Space, ref.Of(l.Version))) {
 			c.report.problem("memory %s: its vector in space number %d is missing", rec.ID, ref.Space)
 		} else if s := db.spaces.numbered(ref.Space); s != nil {
 			if _, indexed := s.former(l.doc); !indexed {
@@ -145,7 +145,7 @@ func (c *checker) forward() error {
 			return nil
 		}
 		if !c.docs[doc] {
-			if !c.has(c.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
+			if !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
 				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, f.Seq)
 			}
 			return nil
@@ -210,7 +210,7 @@ func (c *checker) sealed() error {
 			if row.Visible(c.tx.lsn) && row.Version != p.Rows[i].Version {
 				c.report.problem("document %d is of memory number %d, and its row of %d", doc, row.Seq, p.Rows[i].Seq)
 			}
-			if !row.Visible(c.tx.lsn) && !c.has(c.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
+			if !row.Visible(c.tx.lsn) && !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
 				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, p.Rows[i].Seq)
 			}
 		}
@@ -271,7 +271,7 @@ func (c *checker) names() error {
 			c.report.problem("name %x: %v", key, err)
 			return nil
 		}
-		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
+		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.tx.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
 			c.report.problem("the name %q lies under a key that is not its own", name)
 		}
 		return nil
@@ -306,7 +306,7 @@ func (c *checker) log() error {
 // entries: each can be read, lies under its owner, and is in the expiry index
 // where it expires.
 func (c *checker) entries() error {
-	ks := c.keys
+	ks := c.tx.keys
 	return c.scan(layout.KindKV, func(key, value []byte) error {
 		if len(key) <= layout.KeyHeader+4 {
 			c.report.problem("malformed entry key %x", key)

@@ -29,7 +29,8 @@ type DB struct {
 	id    uuid.UUID
 	held  io.Closer // the lock of the folder
 	store *store.Store
-	keys  layout.Keys
+	// newestKeys are those of the newest state: a rebuild replaces them.
+	newestKeys atomic.Pointer[layout.Keys]
 
 	log        *slog.Logger
 	clock      func() time.Time
@@ -244,6 +245,10 @@ func (db *DB) lockBehind(ctx context.Context) error {
 }
 
 func (db *DB) unlock() { <-db.writer }
+
+// keys are those of the newest state. A transaction has its own, of the state that it
+// reads.
+func (db *DB) keys() *layout.Keys { return db.newestKeys.Load() }
 
 // LSN is that of the newest commit that is durable and can be read.
 func (db *DB) LSN() uint64 { return db.points.lsn() }

@@ -19,7 +19,7 @@ func (db *DB) loadGenerations() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(db.keys.DecodeGenerations(b), closer.Close())
+	return errors.Join(db.keys().DecodeGenerations(b), closer.Close())
 }
 
 func (db *DB) firstGenerations() error {
@@ -33,9 +33,9 @@ func (db *DB) firstGenerations() error {
 	if err = errors.Join(err, it.Error(), it.Close()); err != nil {
 		return err
 	}
-	db.keys.FirstGenerations()
+	db.keys().FirstGenerations()
 	if db.readOnly {
 		return nil
 	}
-	return db.store.Set(layout.GenerationsKey, db.keys.EncodeGenerations(), pebble.Sync)
+	return db.store.Set(layout.GenerationsKey, db.keys().EncodeGenerations(), pebble.Sync)
 }

@@ -92,7 +92,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("%d commits, want %d", got, commits)
 	}
 	mustCheck(t, db, memories)
-	lower, upper := db.keys.LSN(layout.KindLog, before+1), db.keys.LSN(layout.KindLog, before+commits+1)
+	lower, upper := db.keys().LSN(layout.KindLog, before+1), db.keys().LSN(layout.KindLog, before+commits+1)
 	records := 0
 	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { records++; return nil }); err != nil || records != commits {
 		t.Errorf("%d log records, %v; want %d", records, err, commits)
@@ -214,7 +214,7 @@ func TestWrittenIsFilled(t *testing.T) {
 		db.written.mu.Unlock()
 	}
 	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
-		lower, upper := db.keys.Span(kind)
+		lower, upper := db.keys().Span(kind)
 		keys := 0
 		err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 			keys++

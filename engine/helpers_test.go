@@ -143,7 +143,7 @@ func wantError(t testing.TB, what string, err, kind error) {
 func countKeys(t testing.TB, db *DB, kind byte) int {
 	t.Helper()
 	n := 0
-	lower, upper := db.keys.Span(kind)
+	lower, upper := db.keys().Span(kind)
 	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { n++; return nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (tx *Tx) changed(ctx context.Context) ([]home, error) {
 		}
 		at, versions, updated = p, 0, false
 	}
-	lower, upper := tx.db.keys.Span(layout.KindRecord)
+	lower, upper := tx.keys.Span(layout.KindRecord)
 	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {

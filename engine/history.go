@@ -66,7 +66,7 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
 	var entries []HistoryEntry
 	var last *layout.Record
-	prefix := tx.db.keys.Records(owner, seq)
+	prefix := tx.keys.Records(owner, seq)
 	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
@@ -104,7 +104,7 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 // deathOf is the death of a memory, nil while it lives. One that a death range
 // brought has an entry only once it was cleaned up; until then the range tells.
 func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, change uint32, err error) {
-	prefix := tx.db.keys.Histories(owner, seq)
+	prefix := tx.keys.Histories(owner, seq)
 	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		var ok bool
 		if lsn, change, ok = layout.ParseHistoryKey(key); !ok {

@@ -37,7 +37,7 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 		}
 		return err == nil && rec.ID == id, err
 	}
-	ks := &tx.db.keys
+	ks := tx.keys
 	found := uint32(anyOwner) // the owner of the one that the ID says itself, if that has it
 	if o, s, ok := ks.Cipher.Open(id); ok && s > 0 && (owner == anyOwner || owner == o) {
 		has, err := ask(claim{owner: o, seq: s})
@@ -84,7 +84,7 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 // had tells whether a memory that is dead had an ID, and lived when it had: of one that was
 // restored after its death nothing follows for those that were here before it.
 func (tx *Tx) had(c claim, id string) (bool, error) {
-	prefix := tx.db.keys.Records(c.owner, c.seq)
+	prefix := tx.keys.Records(c.owner, c.seq)
 	it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: layout.PrefixEnd(prefix)})
 	if err != nil {
 		return false, err
@@ -107,7 +107,7 @@ func (tx *Tx) had(c claim, id string) (bool, error) {
 // holders calls fn with the memories of an owner that may have or have had an ID, in the
 // order of owner and Seq. An error of fn ends it.
 func (tx *Tx) holders(owner uint32, id string, fn func(c claim) error) error {
-	ks := &tx.db.keys
+	ks := tx.keys
 	var said *claim // what the ID says itself, until fn was called with it
 	if o, s, ok := ks.Cipher.Open(id); ok && s > 0 && (owner == anyOwner || owner == o) {
 		said = &claim{owner: o, seq: s}

@@ -109,7 +109,7 @@ func TestGivenIDs(t *testing.T) {
 	ctx, ada, bob := t.Context(), Scope{User: "ada"}, Scope{User: "bob"}
 	first := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "likes tea"}).ID
 	second := mustStore(t, db.Memories(), Memory{Scope: bob, Text: "likes tea"}).ID
-	if first == second || !db.keys.Cipher.Says(second, 2, 2) {
+	if first == second || !db.keys().Cipher.Says(second, 2, 2) {
 		t.Fatalf("IDs %s and %s", first, second)
 	}
 	// It is taken, for its owner.
@@ -128,7 +128,7 @@ func TestGivenIDs(t *testing.T) {
 	if _, err := db.Memories().Get(ctx, bob, second[:35]+"z"); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("an ID that nothing has: %v", err)
 	}
-	foreign := testCipher(t, db.keys.Seed+1).Seal(9, 2, 2)
+	foreign := testCipher(t, db.keys().Seed+1).Seal(9, 2, 2)
 	mustStore(t, db.Memories(), Memory{ID: foreign, Scope: bob, Text: "of another database"})
 	if err := db.Memories().Delete(ctx, ada, first); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestIDsOfLayout2(t *testing.T) {
 	both := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "both"})
 	err := db.Update(ctx, func(tx *Tx) error {
 		tx.change()
-		return tx.setListed(tx.db.keys.ID(both.ID, 1, both.Seq))
+		return tx.setListed(tx.keys.ID(both.ID, 1, both.Seq))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -277,10 +277,10 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 		if !vectors {
 			return nil
 		}
-		return b.Set(db.keys.Doc(layout.KindTombstone, d.doc), layout.EncodeTombstone(d.lsn, true), nil)
+		return b.Set(db.keys().Doc(layout.KindTombstone, d.doc), layout.EncodeTombstone(d.lsn, true), nil)
 	}
 	for _, kind := range []byte{layout.KindForward, layout.KindTombstone} {
-		if err := b.Delete(db.keys.Doc(kind, d.doc), nil); err != nil {
+		if err := b.Delete(db.keys().Doc(kind, d.doc), nil); err != nil {
 			return err
 		}
 	}

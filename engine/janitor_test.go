@@ -68,7 +68,7 @@ func TestJanitorBeginsAgain(t *testing.T) {
 // nothing but its vectors.
 func TestJanitorPassesDamage(t *testing.T) {
 	db, release := deadTea(t, Options{hotBytes: 1})
-	err := kv.Scan(db.store, db.keys.Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys.Header(layout.KindRecord, 0)), func(key, _ []byte) error {
+	err := kv.Scan(db.store, db.keys().Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys().Header(layout.KindRecord, 0)), func(key, _ []byte) error {
 		return db.store.Set(key, []byte{99}, pebble.Sync)
 	})
 	if err != nil {
@@ -90,7 +90,7 @@ func TestRangeThatFails(t *testing.T) {
 	ada := Scope{User: "ada"}
 	db.janitor.busy.Lock()
 	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
-	err := kv.Scan(db.store, db.keys.Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys.Header(layout.KindRecord, 0)), func(key, _ []byte) error {
+	err := kv.Scan(db.store, db.keys().Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys().Header(layout.KindRecord, 0)), func(key, _ []byte) error {
 		return db.store.Set(key, []byte{99}, pebble.Sync)
 	})
 	if err != nil {

@@ -214,7 +214,7 @@ func (tx *Tx) putEntry(doing string, e *Entry, ifVersion *uint64) error {
 			return err
 		}
 	}
-	ks := &tx.db.keys
+	ks := tx.keys
 	if err := tx.set(entryKey(ks, owner, e.Key), e.encode()); err != nil {
 		return err
 	}
@@ -249,12 +249,12 @@ func (tx *Tx) dropExpiry(owner uint32, old *Entry) error {
 	if old.ExpiresAt.IsZero() {
 		return nil
 	}
-	return tx.del(expiryKey(&tx.db.keys, toMillis(old.ExpiresAt), owner, old.Key))
+	return tx.del(expiryKey(tx.keys, toMillis(old.ExpiresAt), owner, old.Key))
 }
 
 // storedEntry is a stored entry, expired or not.
 func (tx *Tx) storedEntry(owner uint32, key string) (e Entry, found bool, err error) {
-	b, closer, err := tx.reader.Get(entryKey(&tx.db.keys, owner, key))
+	b, closer, err := tx.reader.Get(entryKey(tx.keys, owner, key))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return Entry{}, false, nil
 	}
@@ -318,7 +318,7 @@ func (tx *Tx) deleteEntry(doing string, owner uint32, old *Entry) error {
 	if err := tx.dropExpiry(owner, old); err != nil {
 		return err
 	}
-	if err := tx.del(entryKey(&tx.db.keys, owner, old.Key)); err != nil {
+	if err := tx.del(entryKey(tx.keys, owner, old.Key)); err != nil {
 		return err
 	}
 	tx.change()
@@ -354,10 +354,10 @@ func (k KV) List(ctx context.Context, q KVQuery) (entries []Entry, more bool, er
 }
 
 func (tx *Tx) entries(owner uint32, q *KVQuery, limit int) (entries []Entry, more bool, err error) {
-	lower := entryKey(&tx.db.keys, owner, q.Prefix)
+	lower := entryKey(tx.keys, owner, q.Prefix)
 	upper := layout.PrefixEnd(lower)
 	head := len(lower) - len(q.Prefix)
-	if after := append(entryKey(&tx.db.keys, owner, q.After), 0); q.After != "" && bytes.Compare(after, lower) > 0 {
+	if after := append(entryKey(tx.keys, owner, q.After), 0); q.After != "" && bytes.Compare(after, lower) > 0 {
 		lower = after
 	}
 	if bytes.Compare(lower, upper) >= 0 {
@@ -407,7 +407,7 @@ func (k KV) All(ctx context.Context, q KVQuery) iter.Seq2[Entry, error] {
 func (k KV) Owners(ctx context.Context) (owners []Owner, err error) {
 	const doing = "list the owners of entries"
 	err = k.view(ctx, doing, func(tx *Tx) error {
-		lower, upper := tx.db.keys.Span(layout.KindKV)
+		lower, upper := tx.keys.Span(layout.KindKV)
 		it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
 			return store.Error(doing, err)
@@ -482,9 +482,9 @@ type dueEntry struct {
 }
 
 func (db *DB) entriesDue(ctx context.Context) (due []dueEntry, err error) {
-	lower, _ := db.keys.Span(layout.KindExpiry)
+	lower, _ := db.keys().Span(layout.KindExpiry)
 	err = db.View(ctx, func(tx *Tx) error {
-		upper := expiryKey(&db.keys, tx.now+1, 0, "")
+		upper := expiryKey(db.keys(), tx.now+1, 0, "")
 		err := kv.Scan(tx.reader, lower, upper, func(key, _ []byte) error {
 			if len(key) < layout.KeyHeader+12 {
 				return layout.BadKey("expiry", key)

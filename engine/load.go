@@ -137,10 +137,11 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 			return err
 		}
 	}
-	db.keys.Seed = id.HashSeed
-	if db.keys.Cipher, err = layout.NewIDCipher(id.HashSeed); err != nil {
+	keys := &layout.Keys{Seed: id.HashSeed}
+	if keys.Cipher, err = layout.NewIDCipher(id.HashSeed); err != nil {
 		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
 	}
+	db.newestKeys.Store(keys)
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
 	}
@@ -333,7 +334,7 @@ func (db *DB) load() error {
 
 // loadLog finds the newest commit, which tells what numbers were given out.
 func (db *DB) loadLog() (err error) {
-	lower, upper := db.keys.Span(layout.KindLog)
+	lower, upper := db.keys().Span(layout.KindLog)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
@@ -362,7 +363,7 @@ func (db *DB) loadNames() error {
 		return err
 	}
 	for _, class := range []layout.NameClass{layout.NameField, layout.NameSpace} {
-		prefix := append(db.keys.Header(layout.KindName, 1), byte(class))
+		prefix := append(db.keys().Header(layout.KindName, 1), byte(class))
 		err := kv.Scan(db.store, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
 			num, name, extra, err := layout.DecodeName(value)
 			if err != nil {
@@ -390,13 +391,13 @@ func (db *DB) loadNames() error {
 // another database no name and no ID would be found, and this one would seem
 // empty.
 func (db *DB) checkSeed() error {
-	lower, upper := db.keys.Span(layout.KindName)
+	lower, upper := db.keys().Span(layout.KindName)
 	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		_, name, _, err := layout.DecodeName(value)
 		if err != nil {
 			return err
 		}
-		if len(key) <= layout.KeyHeader || !bytes.Equal(key, db.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) {
+		if len(key) <= layout.KeyHeader || !bytes.Equal(key, db.keys().Name(layout.NameClass(key[layout.KeyHeader]), name)) {
 			return &fault.Error{
 				Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
 				Do: "restore that file from a backup of the folder",
@@ -418,12 +419,12 @@ func (db *DB) loadDocs() error {
 	if err != nil {
 		return err
 	}
-	prefix, _ := db.keys.Span(layout.KindText)
+	prefix, _ := db.keys().Span(layout.KindText)
 	db.text.Store(db.newText(prefix))
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
-	lower, upper := db.keys.Span(layout.KindForward)
+	lower, upper := db.keys().Span(layout.KindForward)
 	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		doc, ok := layout.ParseDocKey(key)
 		if !ok {
@@ -455,7 +456,7 @@ type tombstones struct {
 
 func (db *DB) loadTombstones() (*tombstones, error) {
 	t := &tombstones{all: roaring.New(), left: map[uint32]*dead{}}
-	lower, upper := db.keys.Span(layout.KindTombstone)
+	lower, upper := db.keys().Span(layout.KindTombstone)
 	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		doc, ok := layout.ParseDocKey(key)
 		if !ok {
@@ -526,7 +527,7 @@ func (db *DB) loadRow(doc uint32, f *layout.Row) error {
 }
 
 func (db *DB) loadStats() error {
-	lower, upper := db.keys.Span(layout.KindStats)
+	lower, upper := db.keys().Span(layout.KindStats)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		_, seq, ok := layout.ParseStatsKey(key)
 		if !ok {
@@ -546,10 +547,10 @@ func (db *DB) loadStats() error {
 
 // loadRanges puts unfinished death ranges in force again.
 func (db *DB) loadRanges() error {
-	tx := &Tx{db: db, reader: db.store, lsn: maxLSN, index: db.text.Load(), text: db.newestText()}
-	lower, upper := db.keys.Span(layout.KindRange)
+	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, index: db.text.Load(), text: db.newestText()}
+	lower, upper := db.keys().Span(layout.KindRange)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		d, err := layout.DecodeRange(&db.keys, key, value)
+		d, err := layout.DecodeRange(db.keys(), key, value)
 		if err != nil {
 			return err
 		}

@@ -119,8 +119,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // keyByOwner makes a new database one of an older layout.
 func (w *world) keyByOwner() {
-	keyByOwner(&w.db.keys)
-	if err := w.db.store.Set(layout.GenerationsKey, w.db.keys.EncodeGenerations(), pebble.Sync); err != nil {
+	keyByOwner(w.db.keys())
+	if err := w.db.store.Set(layout.GenerationsKey, w.db.keys().EncodeGenerations(), pebble.Sync); err != nil {
 		w.t.Fatal(err)
 	}
 	closeTest(w.t, w.db)

@@ -233,7 +233,7 @@ func (m *mover) readRows(r kv.Reader) error {
 	m.rows = make([]layout.Row, len(m.docs))
 	found := 0
 	for _, chunk := range m.from {
-		prefix := m.db.keys.Chunk(layout.KindRows, chunk)
+		prefix := m.db.keys().Chunk(layout.KindRows, chunk)
 		err := kv.Scan(r, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 			first, ok := layout.ParseRowsKey(key)
 			if !ok {
@@ -282,7 +282,7 @@ func (m *mover) commit(ctx context.Context) error {
 		for _, chunk := range m.from {
 			tx.log = binary.AppendUvarint(tx.log, uint64(chunk))
 			for _, kind := range []byte{layout.KindText, layout.KindRows, layout.KindTombstone} {
-				prefix := db.keys.Chunk(kind, chunk)
+				prefix := db.keys().Chunk(kind, chunk)
 				if err := tx.wrote(tx.batch.DeleteRange(prefix, layout.PrefixEnd(prefix), nil)); err != nil {
 					return err
 				}
@@ -295,7 +295,7 @@ func (m *mover) commit(ctx context.Context) error {
 			}
 		}
 		for _, p := range pages {
-			if err := tx.set(db.keys.Rows(p.Docs[0]), p.Encode()); err != nil {
+			if err := tx.set(db.keys().Rows(p.Docs[0]), p.Encode()); err != nil {
 				return err
 			}
 		}
@@ -450,7 +450,7 @@ func (db *DB) releaseChunk(chunk uint16) {
 // dropStrayPages removes the pages of chunks that have no rows: a move that was
 // interrupted has left them, or a sealing, which would delete them first.
 func (db *DB) dropStrayPages() (err error) {
-	lower, upper := db.keys.Span(layout.KindText)
+	lower, upper := db.keys().Span(layout.KindText)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err

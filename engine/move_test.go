@@ -270,7 +270,7 @@ func TestMoveBesideOthers(t *testing.T) {
 // strayPages counts pages of chunks that are not sealed.
 func strayPages(t testing.TB, db *DB) (n int) {
 	t.Helper()
-	lower, upper := db.keys.Span(layout.KindText)
+	lower, upper := db.keys().Span(layout.KindText)
 	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 		if chunk, ok := db.text.Load().ChunkOf(key); !ok || !db.sealed[chunk] {
 			n++

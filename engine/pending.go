@@ -13,7 +13,7 @@ const doingEmbed = "embed pending memories"
 
 // waiting lists memories that are still to be embedded, with their texts.
 func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, err error) {
-	lower, upper := tx.db.keys.Span(layout.KindPending)
+	lower, upper := tx.keys.Span(layout.KindPending)
 	err = kv.Scan(tx.reader, lower, upper, func(key, _ []byte) error {
 		_, _, seq, ok := layout.ParsePendingKey(key)
 		if !ok {

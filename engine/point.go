@@ -21,8 +21,7 @@ type point struct {
 	// index is the text index, text its state: doc IDs below its mark are born.
 	index *invindex.Index
 	text  invindex.Snapshot
-	// Generations of the kinds that a rebuild switches: see [point.keys].
-	textGen, forwardGen uint16
+	keys  *layout.Keys
 
 	refs int    // guarded by points.mu
 	of   *point // the point whose snapshot it reads an older state of
@@ -33,22 +32,6 @@ func (p *point) LSN() uint64 { return p.lsn }
 
 // Close gives up a point that was never published.
 func (p *point) Close() error { return p.snap.Close() }
-
-// keys are those of the point's state. A rebuild may have gone on to others.
-func (p *point) keys(db *DB) *layout.Keys {
-	ks := &layout.Keys{Seed: db.keys.Seed, Cipher: db.keys.Cipher}
-	for _, kind := range layout.Kinds {
-		switch kind {
-		case layout.KindText:
-			ks.Gen[kind] = p.textGen
-		case layout.KindForward:
-			ks.Gen[kind] = p.forwardGen
-		default:
-			ks.Gen[kind] = db.keys.Gen[kind]
-		}
-	}
-	return ks
-}
 
 // points keeps the read points in use. The newest published one is what a View
 // pins; older ones live while a View holds them.
@@ -67,7 +50,7 @@ type points struct {
 func (db *DB) newPoint(lsn uint64) *point {
 	p := &point{
 		lsn: lsn, snap: db.store.NewSnapshot(), index: db.text.Load(),
-		textGen: db.keys.Gen[layout.KindText], forwardGen: db.keys.Gen[layout.KindForward],
+		keys: db.keys(),
 	}
 	p.text = p.index.Snapshot()
 	p.text.Docs, p.text.Reader = db.docs.Mark.Load(), p.snap

@@ -70,7 +70,7 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
 	if err != nil {
 		return 0, tx.breaks(err)
 	}
-	if err := tx.set(tx.db.keys.DeathRange(&d), value); err != nil {
+	if err := tx.set(tx.keys.DeathRange(&d), value); err != nil {
 		return 0, err
 	}
 	it := docs.Iterator()
@@ -131,7 +131,7 @@ func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 
 // rangeDeath finds the death range that a memory without an entry died of.
 func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
-	lower, upper := tx.db.keys.Span(layout.KindRange)
+	lower, upper := tx.keys.Span(layout.KindRange)
 	s := tx.db.docs.Seq(seq)
 	if s == nil {
 		return nil, 0, 0, nil
@@ -148,7 +148,7 @@ func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
 	var lsn uint64
 	var change uint32
 	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
-		d, err := layout.DecodeRange(&tx.db.keys, key, value)
+		d, err := layout.DecodeRange(tx.keys, key, value)
 		if err != nil || d.LSN != row.Died.Load() {
 			return err
 		}
@@ -193,7 +193,7 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 		}
 	}
 	return db.applyBare(func(b *pebble.Batch) error {
-		return b.Delete(db.keys.DeathRange(d), nil)
+		return b.Delete(db.keys().DeathRange(d), nil)
 	})
 }
 
@@ -206,23 +206,23 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 		return err
 	}
 	h := layout.Death{At: d.At, Born: row.Born, Change: row.Change}
-	if err := batch.Set(db.keys.History(row.Owner, row.Seq, d.LSN, d.Change), h.Encode(), nil); err != nil {
+	if err := batch.Set(db.keys().History(row.Owner, row.Seq, d.LSN, d.Change), h.Encode(), nil); err != nil {
 		return err
 	}
-	keys := [][]byte{db.keys.Stats(row.Owner, row.Seq)}
+	keys := [][]byte{db.keys().Stats(row.Owner, row.Seq)}
 	if db.sealed[layout.ChunkOf(doc)] {
 		db.janitor.graves++
-		if err := batch.Set(db.keys.Doc(layout.KindTombstone, doc), layout.EncodeTombstone(d.LSN, true), nil); err != nil {
+		if err := batch.Set(db.keys().Doc(layout.KindTombstone, doc), layout.EncodeTombstone(d.LSN, true), nil); err != nil {
 			return err
 		}
 	} else {
-		keys = append(keys, db.keys.Doc(layout.KindForward, doc))
+		keys = append(keys, db.keys().Doc(layout.KindForward, doc))
 	}
 	if dk, ok := dedupKeyOf(rec, row.Owner, row.Run); ok {
-		keys = append(keys, db.keys.Dedup(dk, row.Seq))
+		keys = append(keys, db.keys().Dedup(dk, row.Seq))
 	}
 	if rec.Flags&layout.FlagPending != 0 {
-		keys = append(keys, db.keys.Pending(pendingSpace, row.Owner, row.Seq))
+		keys = append(keys, db.keys().Pending(pendingSpace, row.Owner, row.Seq))
 	}
 	for _, k := range keys {
 		if err := batch.Delete(k, nil); err != nil {

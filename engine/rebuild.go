@@ -124,7 +124,7 @@ func (db *DB) mendText() error {
 
 // nextKeys are the keys with some kinds in their next generation.
 func (db *DB) nextKeys(kinds ...byte) *layout.Keys {
-	next := db.keys
+	next := *db.keys()
 	for _, k := range kinds {
 		next.Gen[k]++
 	}
@@ -168,7 +168,7 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 	db := b.db
 	snap := db.store.NewSnapshot()
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	tx := &Tx{db: db, reader: snap, lsn: maxLSN, now: db.now()}
+	tx := &Tx{db: db, reader: snap, keys: db.keys(), lsn: maxLSN, now: db.now()}
 	batch := db.store.NewBatch()
 	defer func() { err = errors.Join(err, batch.Close()) }()
 	flush := func() error {
@@ -275,13 +275,13 @@ func (b *textBuilder) commit(ctx context.Context) error {
 			}
 			// None of its documents is left, and without a page it has no rows either.
 			for _, kind := range []byte{layout.KindRows, layout.KindTombstone} {
-				prefix := db.keys.Chunk(kind, chunk)
+				prefix := db.keys().Chunk(kind, chunk)
 				if err := batch.DeleteRange(prefix, layout.PrefixEnd(prefix), nil); err != nil {
 					return err
 				}
 			}
 		}
-		if err := deleteKinds(batch, &db.keys); err != nil {
+		if err := deleteKinds(batch, db.keys()); err != nil {
 			return err
 		}
 		return batch.Set(layout.GenerationsKey, b.keys.EncodeGenerations(), nil)
@@ -289,9 +289,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, kind := range []byte{layout.KindText, layout.KindForward} {
-		db.keys.Gen[kind] = b.keys.Gen[kind]
-	}
+	db.newestKeys.Store(b.keys)
 	for chunk := range db.sealed {
 		if !b.sealed[chunk] {
 			db.leave(chunk)

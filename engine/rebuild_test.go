@@ -141,7 +141,7 @@ func oneGeneration(t testing.TB, db *DB) {
 	t.Helper()
 	for _, kind := range []byte{layout.KindText, layout.KindForward} {
 		err := kv.Scan(db.store, []byte{kind}, []byte{kind + 1}, func(key, _ []byte) error {
-			if !strings.HasPrefix(string(key), string(db.keys.Header(kind, 0))) {
+			if !strings.HasPrefix(string(key), string(db.keys().Header(kind, 0))) {
 				return fmt.Errorf("key %x is of another generation", key)
 			}
 			return nil
@@ -279,7 +279,7 @@ func TestRebuildInterrupted(t *testing.T) {
 // damage flips a bit of the values of a kind for which choose returns true.
 func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n int) {
 	t.Helper()
-	lower, upper := db.keys.Span(kind)
+	lower, upper := db.keys().Span(kind)
 	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		if !choose(key) {
 			return nil

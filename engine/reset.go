@@ -49,7 +49,7 @@ func (tx *Tx) reset() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	ks := &tx.db.keys
+	ks := tx.keys
 	for _, kind := range layout.Kinds {
 		lower, upper := ks.Span(kind)
 		switch kind {

@@ -208,7 +208,7 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 		}
 		err = tx.add(p, owner, run, seq)
 	} else {
-		err = tx.setListed(tx.db.keys.ID(first.MemoryID, owner, seq))
+		err = tx.setListed(tx.keys.ID(first.MemoryID, owner, seq))
 	}
 	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 }
@@ -252,7 +252,7 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
 		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
 		if e.Event == EventDelete {
 			d := layout.Death{At: toMillis(e.Time), Born: last.Born, Change: last.Change}
-			if err := tx.set(tx.db.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
+			if err := tx.set(tx.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
 				return err
 			}
 			tx.logVersioned(layout.LogDelete, last, &last)
@@ -262,7 +262,7 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
 		if e.Event == EventUpdate {
 			rec.Flags |= layout.FlagUpdate
 		}
-		if err := tx.set(tx.db.keys.Record(v), rec.Append(nil)); err != nil {
+		if err := tx.set(tx.keys.Record(v), rec.Append(nil)); err != nil {
 			return err
 		}
 		tx.logVersioned(layout.LogPast, v, nil)

@@ -119,11 +119,11 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	for _, p := range pages {
-		if err := w.batch.Set(db.keys.Rows(p.Docs[0]), p.Encode(), nil); err != nil {
+		if err := w.batch.Set(db.keys().Rows(p.Docs[0]), p.Encode(), nil); err != nil {
 			return err
 		}
 	}
-	lower, upper := db.keys.Doc(layout.KindForward, uint32(chunk)<<16), layout.PrefixEnd(db.keys.Chunk(layout.KindForward, chunk))
+	lower, upper := db.keys().Doc(layout.KindForward, uint32(chunk)<<16), layout.PrefixEnd(db.keys().Chunk(layout.KindForward, chunk))
 	if err := w.batch.DeleteRange(lower, upper, nil); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (db *DB) republish() error {
 
 // rowPages reads the forward records of a chunk into pages.
 func (db *DB) rowPages(ctx context.Context, chunk uint16) ([]*layout.RowPage, error) {
-	prefix := db.keys.Chunk(layout.KindForward, chunk)
+	prefix := db.keys().Chunk(layout.KindForward, chunk)
 	var pages []*layout.RowPage
 	last := -1
 	var turn turn.Turn
@@ -242,7 +242,7 @@ func (w *sealWriter) apply() error {
 
 // loadSealed reads the chunks that are sealed, in ascending order.
 func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
-	lower, upper := db.keys.Span(layout.KindRows)
+	lower, upper := db.keys().Span(layout.KindRows)
 	var p layout.RowPage
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		first, ok := layout.ParseRowsKey(key)

@@ -159,7 +159,7 @@ func TestDamagedSealedChunk(t *testing.T) {
 	}
 	db.waitSealed(t)
 	for _, kind := range []byte{layout.KindText, layout.KindRows} {
-		lower, upper := db.keys.Span(kind)
+		lower, upper := db.keys().Span(kind)
 		it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 		if err != nil {
 			t.Fatal(err)

@@ -95,7 +95,7 @@ func (tx *Tx) flushTouches(batch map[uint64]layout.Access) error {
 		if !ok {
 			continue // deleted since
 		}
-		if err := tx.merge(tx.db.keys.Stats(l.Owner, seq), a.Encode()); err != nil {
+		if err := tx.merge(tx.keys.Stats(l.Owner, seq), a.Encode()); err != nil {
 			return err
 		}
 		body = binary.AppendUvarint(body, uint64(l.Owner))

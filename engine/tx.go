@@ -23,7 +23,8 @@ import (
 type Tx struct {
 	db     *DB
 	reader kv.Reader
-	lsn    uint64 // what is read: the read point's, or in an Update its own
+	keys   *layout.Keys // of the state that is read
+	lsn    uint64       // what is read: the read point's, or in an Update its own
 	index  *invindex.Index
 	text   invindex.Snapshot // doc IDs below its mark may be visible
 	now    int64             // the clock, fixed at the begin
@@ -119,7 +120,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	p := db.points.acquire()
-	tx := &Tx{db: db, reader: p.snap, lsn: p.lsn, index: p.index, text: p.text, point: p, now: db.now()}
+	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, text: p.text, point: p, now: db.now()}
 	defer func() {
 		tx.done = true
 		if err := db.points.done(p); err != nil {
@@ -238,7 +239,7 @@ func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 func (db *DB) begin() *Tx {
 	db.rollChunk()
 	tx := &Tx{
-		db: db, index: db.text.Load(), text: db.newestText(), now: db.now(),
+		db: db, keys: db.keys(), index: db.text.Load(), text: db.newestText(), now: db.now(),
 		lsn: db.applied + 1,
 		writes: &writes{
 			batch: db.store.NewBatch(), next: db.next,
@@ -285,7 +286,7 @@ func (tx *Tx) closeBatch() {
 // seal writes the log record that ends the commit of this LSN. What is written
 // after it belongs to the next.
 func (tx *Tx) seal() error {
-	if err := tx.set(tx.db.keys.LSN(layout.KindLog, tx.lsn), tx.logRecord()); err != nil {
+	if err := tx.set(tx.keys.LSN(layout.KindLog, tx.lsn), tx.logRecord()); err != nil {
 		return err
 	}
 	tx.lsn++
@@ -510,7 +511,7 @@ func (tx *Tx) newNumber(k layout.Name, extra []byte) (uint32, error) {
 	tx.next.Names[k.Class]++
 	num := tx.next.Names[k.Class]
 	tx.names[k] = num
-	return num, tx.set(tx.db.keys.Name(k.Class, k.Text), layout.EncodeName(num, k.Text, extra))
+	return num, tx.set(tx.keys.Name(k.Class, k.Text), layout.EncodeName(num, k.Text, extra))
 }
 
 // lookup is the number of a name as this transaction sees it.
@@ -524,7 +525,7 @@ func (tx *Tx) lookup(k layout.Name) (uint32, bool, error) {
 	if tx.writes != nil {
 		reader = tx.db.store // names are for good, and those of this transaction are not there
 	}
-	return tx.db.names.lookup(reader, &tx.db.keys, k)
+	return tx.db.names.lookup(reader, tx.keys, k)
 }
 
 // at is the visible version of a memory, false if there is none.

@@ -153,9 +153,9 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.SortFunc(missing, func(a, b want) int { return db.keys.CompareVectors(a.of, b.of) })
-	lower := db.keys.Vector(s.num, missing[0].of)
-	upper := append(db.keys.Vector(s.num, missing[len(missing)-1].of), 0)
+	slices.SortFunc(missing, func(a, b want) int { return db.keys().CompareVectors(a.of, b.of) })
+	lower := db.keys().Vector(s.num, missing[0].of)
+	upper := append(db.keys().Vector(s.num, missing[len(missing)-1].of), 0)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 	defer func() { err = errors.Join(err, it.Close()) }()
 	vec, lost := make([]float32, 0, s.dim), 0
 	for _, w := range missing {
-		key := db.keys.Vector(s.num, w.of)
+		key := db.keys().Vector(s.num, w.of)
 		if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 			if it.Error() != nil {
 				return it.Error()

@@ -46,7 +46,7 @@ func (s *space) fillDue(db *DB) bool {
 func (s *space) fill(ctx context.Context, db *DB) {
 	s.filled.Store(max(1, s.used.Load()))
 	s.reads.Store(0)
-	from := db.keys.Vectors(s.num)
+	from := db.keys().Vectors(s.num)
 	upper := layout.PrefixEnd(from)
 	for from != nil && ctx.Err() == nil {
 		err := db.View(ctx, func(tx *Tx) (err error) {

@@ -171,7 +171,7 @@ func (db *DB) captureSpace(ctx context.Context, s *space) (*hnsw.Snapshot, uint6
 // logMark is a hash of the log record of a commit: a database that has the same
 // numbers and another past, such as a copy that went its own way, has another.
 func (db *DB) logMark(lsn uint64) (uint64, error) {
-	b, closer, err := db.store.Get(db.keys.LSN(layout.KindLog, lsn))
+	b, closer, err := db.store.Get(db.keys().LSN(layout.KindLog, lsn))
 	if err != nil {
 		return 0, store.Error(fmt.Sprintf("read log record %d", lsn), err)
 	}

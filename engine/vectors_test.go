@@ -420,7 +420,7 @@ func TestOpenLeavesOutUnfitVectors(t *testing.T) {
 	bad := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "bad", Embedding: []float32{1, 2}})
 	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "good", Embedding: []float32{2, 1}})
 	of := db.docs.Row(db.docs.At(bad.Seq, maxLSN)).Version
-	key := db.keys.Vector(db.spaces.named(defaultSpace).num, of)
+	key := db.keys().Vector(db.spaces.named(defaultSpace).num, of)
 	if err := db.store.Set(key, codec.AppendFloats(nil, []float32{0, 0}), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}

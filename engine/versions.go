@@ -23,7 +23,7 @@ import (
 // done before.
 func (db *DB) dropVersion(batch *pebble.Batch, v layout.Version, oldest uint64) (*layout.Record, error) {
 	now := db.docs.At(v.Seq, oldest)
-	tx := Tx{db: db, reader: db.store, lsn: oldest}
+	tx := Tx{db: db, reader: db.store, keys: db.keys(), lsn: oldest}
 	rec, err := tx.readRecord(v)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):
@@ -44,12 +44,12 @@ func (db *DB) dropVersion(batch *pebble.Batch, v layout.Version, oldest uint64) 
 		if slices.Contains(kept, vec) {
 			continue
 		}
-		if err := batch.Delete(vec.Key(&db.keys, v.Owner), nil); err != nil {
+		if err := batch.Delete(vec.Key(db.keys(), v.Owner), nil); err != nil {
 			return nil, err
 		}
 	}
 	if rec.Flags&layout.FlagEmbedded != 0 {
-		err = batch.Delete(db.keys.Record(v), nil)
+		err = batch.Delete(db.keys().Record(v), nil)
 	}
 	return rec, err
 }
@@ -65,7 +65,7 @@ func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) 
 		if vec.Born <= tx.db.applied || slices.Contains(kept, vec) {
 			continue
 		}
-		if err := tx.del(vec.Key(&tx.db.keys, old.Owner)); err != nil {
+		if err := tx.del(vec.Key(tx.keys, old.Owner)); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func checkOnlyLive(t testing.TB, db *DB) {
 	t.Helper()
 	want := map[string]bool{}
 	err := db.View(context.Background(), func(tx *Tx) error {
-		lower, upper := db.keys.Span(layout.KindRecord)
+		lower, upper := db.keys().Span(layout.KindRecord)
 		return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 			v, _ := layout.ParseRecordKey(key)
 			rec, err := layout.DecodeRecord(value)
@@ -35,7 +35,7 @@ func checkOnlyLive(t testing.TB, db *DB) {
 				return nil
 			}
 			for _, b := range v.Brought(rec.Vectors) {
-				want[string(b.Key(&db.keys, v.Owner))] = true
+				want[string(b.Key(db.keys(), v.Owner))] = true
 			}
 			return nil
 		})
@@ -44,7 +44,7 @@ func checkOnlyLive(t testing.TB, db *DB) {
 		t.Fatal(err)
 	}
 	have := map[string]bool{}
-	lower, upper := db.keys.Span(layout.KindVector)
+	lower, upper := db.keys().Span(layout.KindVector)
 	err = kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 		have[string(key)] = true
 		return nil

@@ -41,7 +41,7 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	tx.next.Seq++
 	seq := tx.next.Seq
 	if !p.explicit.id {
-		p.rec.ID = tx.db.keys.Cipher.Seal(p.random, owner, seq)
+		p.rec.ID = tx.keys.Cipher.Seal(p.random, owner, seq)
 	}
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return Stored{}, err
@@ -195,7 +195,7 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 	if !ok || tx.db.dedup == DedupNone {
 		return Stored{}, false, nil
 	}
-	prefix := tx.db.keys.DedupPrefix(d)
+	prefix := tx.keys.DedupPrefix(d)
 	if !tx.db.written.mayHold(prefix) {
 		return Stored{}, false, nil
 	}
@@ -233,12 +233,12 @@ func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 		return err
 	}
 	if p.explicit.id {
-		if err := tx.setListed(tx.db.keys.ID(p.rec.ID, owner, seq)); err != nil {
+		if err := tx.setListed(tx.keys.ID(p.rec.ID, owner, seq)); err != nil {
 			return err
 		}
 	}
 	if p.access != (layout.Access{}) {
-		if err := tx.merge(tx.db.keys.Stats(owner, seq), p.access.Encode()); err != nil {
+		if err := tx.merge(tx.keys.Stats(owner, seq), p.access.Encode()); err != nil {
 			return err
 		}
 	}
@@ -306,7 +306,7 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 // write puts the record, its vectors, its dedup key and its forward record into
 // the batch, and the version among the pending ones.
 func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
-	ks := &tx.db.keys
+	ks := tx.keys
 	if err := tx.writeVectors(p, pv); err != nil {
 		return tx.breaks(err)
 	}
@@ -380,7 +380,7 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 			return err
 		}
 		encode := func(dst []byte) []byte { return codec.AppendFloats(dst, vec) }
-		if err := tx.setEncoded(tx.db.keys.Vector(s.num, pv.Version), encode); err != nil {
+		if err := tx.setEncoded(tx.keys.Vector(s.num, pv.Version), encode); err != nil {
 			return err
 		}
 		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: s.num}) // 0, 0: of this version
@@ -541,7 +541,7 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 	if err := tx.dropKeys(rec, old); err != nil {
 		return err
 	}
-	ks := &tx.db.keys
+	ks := tx.keys
 	if err := tx.del(ks.Stats(old.Owner, old.Seq)); err != nil {
 		return err
 	}
@@ -562,7 +562,7 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 // dropKeys takes a version out of the derived structures: its dedup key, its mark
 // as pending, its document.
 func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
-	ks := &tx.db.keys
+	ks := tx.keys
 	run := uint32(0)
 	if rec.Scope.Run != "" {
 		var err error
@@ -598,7 +598,7 @@ func (tx *Tx) record(v layout.Version) (*layout.Record, error) {
 
 // readRecord reads a version: pebble.ErrNotFound where it is gone.
 func (tx *Tx) readRecord(v layout.Version) (*layout.Record, error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.Record(v))
+	b, closer, err := tx.reader.Get(tx.keys.Record(v))
 	if err != nil {
 		return nil, err
 	}
@@ -608,7 +608,7 @@ func (tx *Tx) readRecord(v layout.Version) (*layout.Record, error) {
 
 // vector reads the vector that a version refers to.
 func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) {
-	b, closer, err := tx.reader.Get(tx.db.keys.Vector(ref.Space, ref.Of(v)))
+	b, closer, err := tx.reader.Get(tx.keys.Vector(ref.Space, ref.Of(v)))
 	if err != nil {
 		return nil, store.Error(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
 	}

@@ -69,7 +69,7 @@ func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error
 		}
 	}()
 	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
-		if err := db.written.read(ctx, snap, &db.keys, kind); err != nil {
+		if err := db.written.read(ctx, snap, db.keys(), kind); err != nil {
 			return store.Error("read the keys of memories", err)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package scope says whose something is: every call of the database names an owner or a
-// scope.
+// Package scope defines to whom data belongs (Owner), and which data a call means (Scope).
 package scope
 
 import (
@@ -8,42 +7,45 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
-// Scope is whose memories a call means: those of a user, an agent, a run, or of any
-// combination. At least one is given, and every given one must match. A memory that is
-// stored belongs to exactly its scope.
+// Scope selects the memories of a user, an agent, a run, or any combination of them. At
+// least one field is set. A call that finds memories means those that match in every set
+// field, whatever they have in the others. A stored memory belongs to exactly the scope it
+// was stored with; an empty field of that scope means none.
 type Scope struct {
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
 	Run   string `json:"run,omitempty"`
 }
 
-// Owner is the exact pair of user and agent that something belongs to. At least
-// one must be given; an empty one is a value of its own, not any.
+// Owner is the exact pair of user and agent to whom something belongs. At least one field
+// is set. An empty field means none, never any.
 type Owner struct {
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
 }
 
-// Scope is the scope that an owner's memories of every run are in.
+// Scope returns the scope of the owner's user and agent, with every run. An empty field of
+// the owner matches any value in that scope, so the scope can hold other owners too.
 func (o Owner) Scope() Scope { return Scope{User: o.User, Agent: o.Agent} }
 
-// Owner is who owns what is stored in the scope.
+// Owner returns the owner of what is stored with this scope. The scope of only a run has the
+// empty Owner.
 func (s Scope) Owner() Owner { return Owner{User: s.User, Agent: s.Agent} }
 
-// Contains reports whether what belongs to t is in s.
+// Contains reports whether scope s selects a memory that was stored with scope t.
 func Contains(s, t Scope) bool {
 	return (s.User == "" || s.User == t.User) && (s.Agent == "" || s.Agent == t.Agent) && (s.Run == "" || s.Run == t.Run)
 }
 
-// Key is a text that no other owner has.
+// Key returns a string that differs for any two owners. It is the owner's name in the store
+// (layout.NameOwner), so its form never changes: the length of User, User, Agent.
 func Key(o Owner) string {
 	b := codec.AppendBytes(nil, o.User)
 	return string(append(b, o.Agent...))
 }
 
-// Check returns ErrScope for a scope that names nobody, and ErrInvalid for one with a
-// value that is too long or cannot be printed. doing is what the error says was being
-// done.
+// Check returns ErrScope for an empty scope, and ErrInvalid for a scope with a value that
+// valid.Word refuses. doing is for the error: what was being done.
 func Check(doing string, s Scope) error {
 	if s == (Scope{}) {
 		return &fault.Error{Kind: fault.ErrScope, What: doing, Do: "name whose memories are meant"}

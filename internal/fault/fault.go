@@ -1,6 +1,6 @@
-// Package fault has the errors of the database: a few kinds, and one type that says what
-// was being done, why it could not be, and what to do next. Package engine re-exports
-// both.
+// Package fault defines the errors of the database: a few kinds, and one type that says what
+// was being done, why it failed, and what to do next. Package engine exports both to
+// callers.
 package fault
 
 import (
@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// The kinds of errors, for errors.Is. What is returned is an *Error that wraps
-// one of them.
+// The kinds of errors, for errors.Is. The database returns an *Error that wraps one of
+// them.
 var (
-	// ErrInvalid: an argument is malformed or over a limit. Nothing was changed.
+	// ErrInvalid: an argument is malformed or over a limit. The call changed nothing.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrScope: neither user, nor agent, nor run was given.
+	// ErrScope: a scope names no user, no agent and no run.
 	ErrScope = errors.New("At least one of user_id, agent_id, or run_id must be provided") //nolint:staticcheck // a documented sentence of the interface
-	// ErrNotFound: no memory with that ID in that scope.
+	// ErrNotFound: the scope has no memory with that ID.
 	ErrNotFound = errors.New("not found")
-	// ErrExists: the ID is taken by a memory with other content.
+	// ErrExists: another memory, with other content, has that ID, or that name of a note.
 	ErrExists = errors.New("already exists")
-	// ErrConflict: a compare-and-set found another version.
+	// ErrConflict: a compare-and-set found another version than the caller expected.
 	ErrConflict = errors.New("conflict")
-	// ErrAmbiguous: several owners within the scope have a memory with that ID.
+	// ErrAmbiguous: several owners in the scope have a memory with that ID.
 	ErrAmbiguous = errors.New("ambiguous")
-	// ErrTxTooLarge: a transaction went over MaxTxBytes or MaxTxChanges. It was
-	// not committed.
+	// ErrTxTooLarge: a transaction went over MaxTxBytes or MaxTxChanges, and was not
+	// committed.
 	ErrTxTooLarge = errors.New("transaction too large")
-	// ErrReadOnly: a write was called in a View, or of a database that was opened with
+	// ErrReadOnly: a write was called in a View, or on a database that was opened with
 	// Options.ReadOnly.
 	ErrReadOnly = errors.New("read only")
 	// ErrTxDone: a transaction was used after its function had returned.
@@ -35,42 +35,44 @@ var (
 	ErrBusy = errors.New("busy")
 	// ErrClosed: the database was closed.
 	ErrClosed = errors.New("closed")
-	// ErrNotRetained: a past state was asked for that is not kept, or not yet there.
+	// ErrNotRetained: the caller asked for a past state that the database no longer keeps,
+	// or for a state that does not exist yet.
 	ErrNotRetained = errors.New("not retained")
-	// ErrFailed: the log or the manifest could not be written. Close, mend the
-	// cause, reopen: everything that was acknowledged is there.
+	// ErrFailed: the log or the manifest could not be written, and the database takes no
+	// more writes. Close it, remove the cause, and open it again: every acknowledged
+	// commit is there.
 	ErrFailed = errors.New("database failed")
-	// ErrLocked: another process, or this one, holds the folder open.
+	// ErrLocked: this process or another one has the folder open.
 	ErrLocked = errors.New("locked")
 	// ErrNotDatabase: the folder holds other files and no database.
 	ErrNotDatabase = errors.New("not a memdb database")
 	// ErrNewerLayout: the database was written by a newer memdb.
 	ErrNewerLayout = errors.New("newer layout")
-	// ErrMismatch: an option contradicts what is stored: an analyzer, indexed
+	// ErrMismatch: an option contradicts what the database stores: an analyzer, the indexed
 	// fields, an embedding model.
 	ErrMismatch = errors.New("does not match the database")
 	// ErrCorrupt: stored bytes are damaged.
 	ErrCorrupt = errors.New("damaged")
-	// ErrDiskFull: a write was refused, and changed nothing, since it would take the
-	// disk's last free space (see Options.DiskReserve); or Open did not find the space
-	// that it needs. It passes when there is room. A disk that is full all the same
-	// fails the database: that is ErrFailed, with the system's error as its cause.
+	// ErrDiskFull: a write would take the disk's last free space (see Options.DiskReserve),
+	// or Open found too little free space. The call changed nothing, and succeeds once
+	// there is room. A disk that becomes full during a write is ErrFailed instead, with
+	// the system's error as its cause.
 	ErrDiskFull = errors.New("disk full")
-	// ErrFull: the database holds as many memories as it can.
+	// ErrFull: all document numbers are in use, so the database takes no more memories.
 	ErrFull = errors.New("full")
 )
 
-// Error says what was being done, why it could not be, and what to do.
+// Error says what was being done, why it failed, and what to do next.
 type Error struct {
 	Kind error  // one of the Err variables
 	What string // what was being done, to which thing
-	Why  string // why it could not be done
-	Do   string // what to do about it; may be empty
+	Why  string // why it failed; if empty, the text of Kind stands in its place
+	Do   string // what to do next; may be empty
 	// Cause is the error of a lower layer, if there was one.
 	Cause error
 }
 
-// Error has the form "what: why; what to do".
+// Error returns "What: Why: Cause; Do", without the parts that are empty.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.What)
@@ -91,13 +93,14 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// CauseText is the first line of a cause: the store adds others for its own use.
+// CauseText returns the first line of an error. The store appends further lines, for its
+// own developers, to some errors.
 func CauseText(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
 }
 
-// Unwrap gives the kind and the cause to errors.Is and errors.As.
+// Unwrap returns the kind and, if there is one, the cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Kind}
@@ -105,7 +108,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// Invalid is an error of the kind ErrInvalid.
+// Invalid returns an Error of the kind ErrInvalid.
 func Invalid(what, why, do string) error {
 	return &Error{Kind: ErrInvalid, What: what, Why: why, Do: do}
 }

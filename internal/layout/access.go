@@ -11,31 +11,35 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// statsMergerName is in the store's options for ever: it opens no database that
-// was written under another.
+// statsMergerName never changes: the store writes the name of its merger into its
+// options, and refuses to open a database that has another name there.
 const statsMergerName = "memdb.stats.v1"
 
-// statsVersion is the first byte of an operand.
+// statsVersion is the first byte of an encoded Access.
 const statsVersion = 1
 
-// Access is how often and when a memory was last recalled: the operand and the
-// value of the stats merger.
+// Access is how often a memory was recalled, and when it was last recalled. Both the
+// operands and the values of StatsMerger are encoded Accesses.
 type Access struct {
 	Count uint64
-	Last  int64 // milliseconds
+	Last  int64 // Unix milliseconds
 }
 
-// Fold is commutative and associative, so that the store may merge operands in
-// any grouping, and a view never depends on which compactions have run.
+// Fold returns the sum of the counts and the later of the times. Fold is commutative and
+// associative: the store merges operands in any grouping, and what a reader sees must not
+// depend on which compactions have run.
 func (a Access) Fold(b Access) Access {
 	return Access{a.Count + b.Count, max(a.Last, b.Last)}
 }
 
+// Encode returns the value that is stored under Keys.Stats.
 func (a Access) Encode() []byte {
 	b := binary.AppendUvarint([]byte{statsVersion}, a.Count)
 	return binary.AppendVarint(b, a.Last)
 }
 
+// DecodeAccess reads what Encode wrote. It returns ErrCorrupt for damaged bytes and for an
+// unknown version.
 func DecodeAccess(b []byte) (Access, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
@@ -46,23 +50,27 @@ func DecodeAccess(b []byte) (Access, error) {
 	return a, nil
 }
 
-// statsMerger folds operands and never drops a key: a merger that deletes makes
-// the store's background compactions fail.
+// StatsMerger folds the Accesses of a memory inside the store, so that a recall writes an
+// operand and reads nothing. StatsMerger never drops a key: a merger that deletes makes the
+// store's background compactions fail.
 var StatsMerger = &pebble.Merger{
 	Name: statsMergerName,
 	Merge: func(_, value []byte) (pebble.ValueMerger, error) {
 		a, err := DecodeAccess(value)
 		if err != nil {
-			// Kept as it is: damage is reported by whoever reads the value.
+			// The operand is kept as it is: an error here would fail a compaction, and the
+			// next reader of the value reports the damage.
 			return &accessFold{raw: slices.Clone(value)}, nil
 		}
 		return &accessFold{sum: a}, nil
 	},
 }
 
+// accessFold is the merge of one key. A single damaged operand makes the result that
+// operand, so that the damage stays visible.
 type accessFold struct {
 	sum Access
-	raw []byte // an operand that is damaged or of an unknown version
+	raw []byte // the last operand that is damaged or has an unknown version; nil if there is none
 }
 
 func (f *accessFold) add(value []byte) error {

@@ -7,16 +7,18 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// historyVersion is the first byte of a history entry.
+// historyVersion is the first byte of an encoded Death.
 const historyVersion = 1
 
-// Death is the entry of a delete.
+// Death is the history entry of a delete. Adds and updates need no entry: their records
+// are the history.
 type Death struct {
-	At     int64
-	Born   uint64 // with change: the version that died
+	At     int64  // Unix milliseconds
+	Born   uint64 // Born and Change name the version that died, see Version
 	Change uint32
 }
 
+// Encode returns the value that is stored under Keys.History.
 func (d Death) Encode() []byte {
 	b := []byte{historyVersion}
 	b = binary.AppendVarint(b, d.At)
@@ -24,6 +26,8 @@ func (d Death) Encode() []byte {
 	return binary.AppendUvarint(b, uint64(d.Change))
 }
 
+// DecodeDeath reads what Encode wrote. It returns ErrCorrupt for damaged bytes and for an
+// unknown version.
 func DecodeDeath(b []byte) (Death, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()

@@ -7,10 +7,13 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// generationsKey holds the generation of every kind. A rebuild rewrites it in the
-// commit that switches to what it has built.
+// GenerationsKey is the key of the generations of all kinds. A rebuild writes the keys of
+// a kind under a new generation, and one commit, which rewrites this value, switches to
+// them.
 var GenerationsKey = metaKey("generations")
 
+// EncodeGenerations returns the value of GenerationsKey: for each of Kinds, the kind (1
+// byte) and its generation (2 bytes, big-endian).
 func (ks *Keys) EncodeGenerations() []byte {
 	var b []byte
 	for _, k := range Kinds {
@@ -20,8 +23,9 @@ func (ks *Keys) EncodeGenerations() []byte {
 	return b
 }
 
-// DecodeGenerations reads the table. A kind that is not in it was not known to the
-// layout of the database, and has its first generation.
+// DecodeGenerations sets the generations to what EncodeGenerations wrote. A kind that is
+// missing there is younger than the database, and gets its first generation.
+// DecodeGenerations returns ErrCorrupt for a length that is not a multiple of 3.
 func (ks *Keys) DecodeGenerations(b []byte) error {
 	const entry = 3
 	if len(b)%entry != 0 {
@@ -36,15 +40,14 @@ func (ks *Keys) DecodeGenerations(b []byte) error {
 	return nil
 }
 
-// FirstGenerations is the table of a new database.
+// FirstGenerations sets the generations to those of a new database.
 func (ks *Keys) FirstGenerations() {
 	for _, k := range Kinds {
 		ks.Gen[k] = FirstGeneration(k)
 	}
 }
 
-// FirstGeneration is that of a kind in a new database. A rebuild fills the next one
-// beside it, and one commit switches.
+// FirstGeneration returns the generation that a kind has in a new database.
 func FirstGeneration(kind byte) uint16 {
 	if kind == KindRecord || kind == KindVector {
 		return bySeq
@@ -52,8 +55,8 @@ func FirstGeneration(kind byte) uint16 {
 	return 1
 }
 
-// bySeq is the generation from which on records and vectors lie in the order in which
-// memories came: what is stored is appended, and its tables move down the tree as they
-// are. In the first, of layouts 1 to 3, those of an owner lie together, and a store
-// paid a fifth of its time for their merges.
+// bySeq is the first generation in which the keys of records and vectors have the Seq
+// before the owner. New memories are then appended at the end of the keys, and the store
+// moves their tables down the tree without rewriting them. In generation 1, of layouts 1
+// to 3, the owner stands first, and merging tables took a fifth of the time of storing.
 const bySeq = 2

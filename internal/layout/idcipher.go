@@ -9,33 +9,41 @@ import (
 	"github.com/google/uuid"
 )
 
-// The ID that the database gives a memory says which one it is: random bits, the number
-// of its owner and its Seq, encrypted as the random bits of a UUID. So it needs no key in
-// the ID index, which was a twentieth of what a store takes. Nobody without the database's
-// hash seed can read such an ID, or guess another.
+// An ID that the database gives a memory names the memory: a UUID holds 42 random bits, the
+// number of the owner (32 bits) and the Seq (48 bits), encrypted. Such an ID needs no key in
+// the ID index; writing that key took a twentieth of the time of storing a memory. Without
+// the hash seed of the database nobody can read an ID, or guess the ID of another memory.
 const (
-	SeqBits  = 48
-	halfBits = 61 // of the 122 that a UUID has beside version and variant
-	// lowOwner is how many bits of the owner stand beside the Seq; the others stand
-	// with the random bits.
+	// SeqBits is how many bits of an ID hold the Seq. A Seq of an ID is below 1<<SeqBits.
+	SeqBits = 48
+	// halfBits is half of the 122 bits that a UUID has beside its version and its variant:
+	// the cipher works on two halves.
+	halfBits = 61
+	// lowOwner is how many low bits of the owner share a half with the Seq. The highOwner
+	// bits that are left share the other half with the random bits.
 	lowOwner  = halfBits - SeqBits
 	highOwner = 32 - lowOwner
 	halfMask  = 1<<halfBits - 1
-	// idRounds of a Feistel cipher make a strong pseudorandom permutation.
-	idRounds  = 4
+	// idRounds is the number of rounds from which on a Feistel cipher is a strong
+	// pseudorandom permutation (Luby and Rackoff, 1988).
+	idRounds = 4
+	// IDVersion is the UUID version of the IDs: 4, random.
 	IDVersion = 4
 )
 
-// IDCipher makes such IDs and reads them.
+// IDCipher makes the IDs that the database gives, and reads them: a Feistel cipher with
+// AES-128 as its round function. docs/format/keys.md describes the bits.
 type IDCipher struct{ block cipher.Block }
 
+// NewIDCipher returns the cipher of a database. seed is the seed of its hashes.
 func NewIDCipher(seed uint64) (IDCipher, error) {
 	key := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("memdb memory IDs"), seed))
 	block, err := aes.NewCipher(key[:aes.BlockSize])
 	return IDCipher{block}, err
 }
 
-// Seal returns the ID of a memory. Of random the lowest bits count.
+// Seal returns the ID of a memory. Only the lowest 42 bits of random count. seq must be
+// below 1<<SeqBits.
 func (c IDCipher) Seal(random uint64, owner uint32, seq uint64) string {
 	x := (random<<highOwner | uint64(owner)>>lowOwner) & halfMask
 	y := (uint64(owner)<<SeqBits | seq) & halfMask
@@ -49,8 +57,9 @@ func (c IDCipher) Seal(random uint64, owner uint32, seq uint64) string {
 	return u.String()
 }
 
-// Open returns which memory an ID says that it is of: one that may have another ID, or
-// not exist, if the database did not make it.
+// Open returns the memory that an ID names, and false for a text that is no UUID of the
+// version and variant of Seal. Open cannot see who made the ID: any random UUID decrypts to
+// some owner and Seq. The caller must check that the memory exists and has this very ID.
 func (c IDCipher) Open(id string) (owner uint32, seq uint64, ok bool) {
 	const length = 36
 	if len(id) != length {
@@ -70,7 +79,7 @@ func (c IDCipher) Open(id string) (owner uint32, seq uint64, ok bool) {
 	return uint32(x<<lowOwner | y>>SeqBits), y & (1<<SeqBits - 1), true
 }
 
-// mix is the function of a round.
+// mix is the round function. b is scratch memory, which the rounds of a call share.
 func (c IDCipher) mix(b *[aes.BlockSize]byte, round byte, half uint64) uint64 {
 	*b = [aes.BlockSize]byte{round}
 	binary.BigEndian.PutUint64(b[8:], half)
@@ -78,8 +87,8 @@ func (c IDCipher) mix(b *[aes.BlockSize]byte, round byte, half uint64) uint64 {
 	return binary.BigEndian.Uint64(b[:]) & halfMask
 }
 
-// Says reports whether an ID is one that the database made of a memory, which then has no
-// key in the ID index.
+// Says reports whether an ID names this memory. A memory with such an ID has no key in
+// the ID index.
 func (c IDCipher) Says(id string, owner uint32, seq uint64) bool {
 	o, s, ok := c.Open(id)
 	return ok && o == owner && s == seq

@@ -10,25 +10,27 @@ import (
 // logVersion is the first byte of a log record.
 const logVersion = 1
 
-// LogOp is what a change of a log record did.
+// LogOp is the operation of a change in a log record.
 type LogOp byte
 
+// The operations, each with the fields that follow it. docs/format/log.md describes them.
 const (
 	LogAdd    LogOp = 1  // owner, seq, change
-	LogUpdate LogOp = 2  // owner, seq, change, born and change of the version before
-	LogDelete LogOp = 3  // owner, seq, born and change of the version that died
-	LogRange  LogOp = 4  // change: a death range
+	LogUpdate LogOp = 2  // owner, seq, change, Born and Change of the version before
+	LogDelete LogOp = 3  // owner, seq, Born and Change of the version that died
+	LogRange  LogOp = 4  // change, of a DeathRange
 	LogTouch  LogOp = 5  // number of memories, then owner, seq, count, last for each
 	LogPut    LogOp = 6  // owner, key, the entry as it is stored
 	LogUnput  LogOp = 7  // owner, key
-	LogReset  LogOp = 8  // everything before it is gone
-	LogPast   LogOp = 9  // owner, seq, change: a version that was superseded before it came here
-	LogSpace  LogOp = 10 // a vector space was made, whose name says the rest
-	LogMove   LogOp = 11 // number of chunks, each: their documents are in another chunk now
+	LogReset  LogOp = 8  // none: everything before it is gone
+	LogPast   LogOp = 9  // owner, seq, change: an import brought a version that was superseded already
+	LogSpace  LogOp = 10 // none: a vector space got the next number; what it is stands under its name
+	LogMove   LogOp = 11 // number of chunks, then each: their documents have numbers in another chunk now
 )
 
-// AppendLogHead begins a log record: when the commit was, what has been given out after
-// it, and how many changes follow.
+// AppendLogHead appends the head of a log record to b. now is the time of the commit in
+// Unix milliseconds, next the state after the commit, and changes how many changes the
+// caller appends.
 func AppendLogHead(b []byte, now int64, next *Counters, changes uint32) []byte {
 	b = append(b, logVersion)
 	b = binary.AppendVarint(b, now)
@@ -40,7 +42,9 @@ func AppendLogHead(b []byte, now int64, next *Counters, changes uint32) []byte {
 	return binary.AppendUvarint(b, uint64(changes))
 }
 
-// DecodeLogHead reads what a log record says about the state after it.
+// DecodeLogHead returns the Counters in the head of a log record. Those of the newest record
+// are the state of the database. DecodeLogHead returns ErrCorrupt for damaged bytes and for
+// an unknown version.
 func DecodeLogHead(b []byte) (next Counters, err error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
@@ -55,9 +59,9 @@ func DecodeLogHead(b []byte) (next Counters, err error) {
 	return next, nil
 }
 
-// Counters give out what is never reused.
+// Counters hold how far the numbers that are never reused have been given out.
 type Counters struct {
-	Seq   uint64
-	Doc   uint32
-	Names [NameClasses]uint32
+	Seq   uint64              // the highest Seq given out
+	Doc   uint32              // the next document number to give out
+	Names [NameClasses]uint32 // by NameClass: the highest number given out; place 0 is unused
 }

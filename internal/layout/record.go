@@ -8,33 +8,33 @@ import (
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
-// recordVersion is the first byte of a record. docs/format/records.md describes
+// recordVersion is the first byte of an encoded Record. docs/format/records.md describes
 // the rest.
 const recordVersion = 1
 
-// Flags of a record.
+// The flags of a record. They are stored: their order never changes.
 const (
-	FlagPinned = 1 << iota
-	FlagAutoImportance
-	FlagUpdate   // this version came about by an update, not by an add
-	FlagPending  // its text is still to be embedded
-	FlagEmbedded // the update was only that: no event of the memory's history
-	FlagPast     // an import brought it for the history: it never was the memory's state here
+	FlagPinned         = 1 << iota // the memory is pinned
+	FlagAutoImportance             // the database computed the importance, not the caller
+	FlagUpdate                     // an update made this version, not an add
+	FlagPending                    // the text is still to be embedded
+	FlagEmbedded                   // the update only embedded the text, and is no event of the memory's history
+	FlagPast                       // an import brought the version for the history; it was never the memory's state in this database
 )
 
-// Record is a version of a memory as it is stored.
+// Record is a version of a memory as it is stored. All times are Unix milliseconds.
 type Record struct {
 	ID         string
 	Scope      scope.Scope
-	Role       byte // index in roles
-	Kind       byte // index in kindNames
+	Role       byte // below RoleCount; docs/format/records.md lists the roles
+	Kind       byte // below KindCount; docs/format/records.md lists the kinds
 	Flags      uint64
 	Source     string
 	Text       string
 	Name       string
 	Aliases    []string
 	Metadata   []byte // canonical JSON, empty for none
-	Created    int64  // milliseconds, as all times here
+	Created    int64
 	Updated    int64
 	Event      int64 // 0: none
 	Expires    int64 // 0: never
@@ -43,12 +43,13 @@ type Record struct {
 	Vectors    []VectorRef
 }
 
-// roleCount and kindCount are how many roles and kinds of memories there are.
+// RoleCount and KindCount are how many roles and kinds of memories there are.
 const (
 	RoleCount = 4
 	KindCount = 6
 )
 
+// Append appends the value that is stored under Keys.Record to dst.
 func (r *Record) Append(dst []byte) []byte {
 	dst = append(dst, recordVersion, r.Role, r.Kind)
 	dst = binary.AppendUvarint(dst, r.Flags)
@@ -78,6 +79,8 @@ func (r *Record) Append(dst []byte) []byte {
 	return append(dst, r.Text...)
 }
 
+// DecodeRecord reads what Append wrote, and copies what it keeps. It returns ErrCorrupt for
+// damaged bytes, an unknown version, an unknown role and an unknown kind.
 func DecodeRecord(b []byte) (*Record, error) {
 	c := codec.NewReader(b)
 	if v := c.Byte(); v != recordVersion {

@@ -10,19 +10,20 @@ import (
 // forwardVersion is the first byte of a forward record.
 const forwardVersion = 1
 
-// Row is what the tables hold of a version. A forward record begins with it.
+// Row is what the tables in RAM hold of a version, so that opening the database and ranking
+// read no records. A forward record begins with a Row.
 type Row struct {
 	Version
-	Run        uint32
-	Created    int64
-	Expires    int64
+	Run        uint32 // the number of the run, 0 for none
+	Created    int64  // Unix milliseconds
+	Expires    int64  // Unix milliseconds; 0: never
 	Importance float64
 	Confidence float64
 	Vectors    []VectorRef
 }
 
-// encode appends the head of a forward record. What the text index has of the document
-// follows it.
+// Append appends the head of a forward record to b. The caller appends the rest, which
+// package invindex defines: the document's terms and filter values.
 func (r *Row) Append(b []byte) []byte {
 	b = append(b, forwardVersion)
 	b = binary.AppendUvarint(b, uint64(r.Owner))
@@ -41,7 +42,8 @@ func (r *Row) Append(b []byte) []byte {
 	return b
 }
 
-// DecodeRow reads the head of a forward record, and returns what follows it.
+// DecodeRow reads what Append wrote. rest is the part of the text index, within b. DecodeRow
+// returns ErrCorrupt for damaged bytes and for an unknown version.
 func DecodeRow(b []byte) (_ *Row, rest []byte, err error) {
 	c := codec.NewReader(b)
 	v := c.Byte()

@@ -12,28 +12,30 @@ import (
 )
 
 const (
-	// RowsVersion is the first byte of a page of rows.
+	// RowsVersion is the first byte of an encoded RowPage.
 	RowsVersion = 1
-	// RowsOfPage is how many documents of a sealed chunk have a page together.
+	// RowsOfPage is how many document numbers a RowPage covers: 16 pages to a chunk.
 	RowsOfPage = 1 << 12
-	Checksum   = 8
+	// Checksum is the size of the XXH3-64 hash at the end of a page, in bytes.
+	Checksum = 8
 )
 
-// RowPage gathers the documents of a sealed chunk, column by column: what the
-// tables need of them when the database is opened, now that their forward records
-// are gone. docs/format/rows.md describes it.
+// RowPage holds the rows of up to RowsOfPage documents of a sealed chunk, and is stored
+// column by column. Opening the database fills its tables from the pages, since sealing
+// removes the forward records. docs/format/rows.md describes the bytes.
 type RowPage struct {
 	Rows []Row
-	Docs []uint32
+	Docs []uint32 // the document number of each row, rising
 }
 
+// Add appends a document. Documents must come in rising order, all of one page.
 func (p *RowPage) Add(doc uint32, r *Row) {
 	p.Docs = append(p.Docs, doc)
 	p.Rows = append(p.Rows, *r)
 }
 
-// Encode returns the page. Neighbours are alike: each number is told by its
-// difference from the one before.
+// Encode returns the value that is stored under Keys.Rows. Each whole number is written as
+// its difference from the row before: neighbours are alike, and small numbers take few bytes.
 func (p *RowPage) Encode() []byte {
 	b := binary.AppendUvarint([]byte{RowsVersion}, uint64(len(p.Rows)))
 	prev := uint32(0)
@@ -60,8 +62,8 @@ func (p *RowPage) Encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
 }
 
-// weights appends a column of few different numbers: those, and for each row
-// which of them it has.
+// weights appends a column that has few distinct numbers: first the distinct numbers, then
+// for each row the place of its number among them. A single distinct number needs no places.
 func (p *RowPage) weights(b []byte, get func(*Row) float64) []byte {
 	place := map[float64]int{}
 	var distinct []float64
@@ -85,7 +87,7 @@ func (p *RowPage) weights(b []byte, get func(*Row) float64) []byte {
 	return b
 }
 
-// rowColumns are the whole numbers of a row.
+// rowColumns are the columns of whole numbers, in the order in which they are stored.
 var rowColumns = []struct {
 	get func(*Row) int64
 	set func(*Row, int64)
@@ -99,14 +101,17 @@ var rowColumns = []struct {
 	{func(r *Row) int64 { return r.Expires }, func(r *Row, v int64) { r.Expires = v }},
 }
 
-// DecodeRows reads a page whose first document would be base. ErrNewerLayout for one
-// of a later version, which has the same checksum at its end.
+// DecodeRows reads what Encode wrote. base is the lowest document number of the page, as
+// ParseRowsKey returns it. DecodeRows returns ErrNewerLayout for a page of a later version,
+// and ErrCorrupt for a damaged page. All versions end in the same checksum, so damage is
+// never taken for a later version.
 func DecodeRows(base uint32, b []byte) (*RowPage, error) {
 	p := &RowPage{}
 	return p, p.Decode(base, b)
 }
 
-// Decode makes a page what decodeRows returns, in the memory that it has.
+// Decode reads a page like DecodeRows, into the memory that p has. It overwrites the rows,
+// documents and vectors that p held before. After an error p holds nothing of use.
 func (p *RowPage) Decode(base uint32, b []byte) error {
 	bad := func(why string) error {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the documents from %d on", base), Why: why, Do: "restore a copy of the folder"}
@@ -157,6 +162,7 @@ func (p *RowPage) Decode(base uint32, b []byte) error {
 	return nil
 }
 
+// readWeights reads a column that weights wrote, and reports whether it is well formed.
 func readWeights(r *codec.Reader, rows []Row, set func(*Row, float64)) bool {
 	distinct := make([]float64, r.Count())
 	for i := range distinct {

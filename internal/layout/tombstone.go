@@ -6,13 +6,16 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// A tombstone is the LSN of a document's death. In a sealed chunk it stays, and one
-// byte more says that the version's vectors are gone.
+// A tombstone is 8 bytes, the LSN of a document's death, or 9 bytes once the document is
+// cleared: the vectors of its version are removed. Only a document in a sealed chunk keeps
+// its tombstone then.
 const (
 	tombstoneSize    = 8
 	tombstoneCleared = 1
 )
 
+// EncodeTombstone returns the value of KindTombstone. lsn is the LSN of the death; cleared
+// says that the vectors of the document's version are removed.
 func EncodeTombstone(lsn uint64, cleared bool) []byte {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, tombstoneSize+1), lsn)
 	if cleared {
@@ -21,6 +24,8 @@ func EncodeTombstone(lsn uint64, cleared bool) []byte {
 	return b
 }
 
+// DecodeTombstone reads what EncodeTombstone wrote. It returns ErrCorrupt for bytes of
+// another form.
 func DecodeTombstone(b []byte) (lsn uint64, cleared bool, err error) {
 	cleared = len(b) == tombstoneSize+1 && b[tombstoneSize] == tombstoneCleared
 	if len(b) != tombstoneSize && !cleared {

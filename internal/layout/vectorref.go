@@ -2,7 +2,8 @@ package layout
 
 import "encoding/binary"
 
-// borrowed names a vector: its space, and the version that brought it.
+// VectorKey names a vector among those of an owner: its space and the version that brought
+// it. Two versions that share a vector refer to equal VectorKeys.
 type VectorKey struct {
 	Space  uint16
 	Born   uint64
@@ -10,20 +11,22 @@ type VectorKey struct {
 	Seq    uint64
 }
 
+// VectorKeyOf returns the name of the vector to which version v refers by ref.
 func VectorKeyOf(v Version, ref VectorRef) VectorKey {
 	v = ref.Of(v)
 	return VectorKey{ref.Space, v.Born, v.Change, v.Seq}
 }
 
-// VectorRef says where the vector of a space is: under the version that brought
-// it, which an update of other fields leaves as it is.
+// VectorRef is a version's reference to its vector in a space. The vector lies under the
+// version that brought it: an update that leaves the text as it is makes a new version, and
+// refers to the old vector instead of a copy.
 type VectorRef struct {
-	Space  uint16
-	Born   uint64
+	Space  uint16 // the number of the vector space
+	Born   uint64 // Born and Change name the version that brought the vector; 0, 0: the referring version did
 	Change uint32
 }
 
-// Of is the version that brought the vector to which a record of version v refers.
+// Of returns the version that brought the vector to which version v refers.
 func (ref VectorRef) Of(v Version) Version {
 	if ref.Born != 0 {
 		v.Born, v.Change = ref.Born, ref.Change
@@ -31,13 +34,14 @@ func (ref VectorRef) Of(v Version) Version {
 	return v
 }
 
+// appendVectorRef appends space, Born and Change as uvarints.
 func appendVectorRef(b []byte, v VectorRef) []byte {
 	b = binary.AppendUvarint(b, uint64(v.Space))
 	b = binary.AppendUvarint(b, v.Born)
 	return binary.AppendUvarint(b, uint64(v.Change))
 }
 
-// Brought are the vectors that a version refers to.
+// Brought returns the names of the vectors to which version v refers by refs.
 func (v Version) Brought(refs []VectorRef) []VectorKey {
 	all := make([]VectorKey, len(refs))
 	for i, ref := range refs {
@@ -46,7 +50,7 @@ func (v Version) Brought(refs []VectorRef) []VectorKey {
 	return all
 }
 
-// Key is where a vector of an owner lies.
+// Key returns the key of the vector in the store. owner is the number of its owner.
 func (b VectorKey) Key(ks *Keys, owner uint32) []byte {
 	return ks.Vector(b.Space, Version{Owner: owner, Seq: b.Seq, Born: b.Born, Change: b.Change})
 }

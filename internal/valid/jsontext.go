@@ -9,8 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// JSON returns why JSON holds text that is none: bytes that are no UTF-8, or escapes
-// of one half of a surrogate pair. encoding/json replaces both in silence.
+// JSON returns an error for bytes that are not UTF-8, and for an escape of half of a
+// surrogate pair. encoding/json accepts both and replaces them with U+FFFD, so the caller's
+// text would change unnoticed. JSON checks nothing else: b may be malformed JSON. The error
+// counts bytes from 1.
 func JSON(b []byte) error {
 	if !utf8.Valid(b) {
 		return fmt.Errorf("invalid UTF-8 at byte %d", InvalidAt(string(b))+1)
@@ -36,10 +38,11 @@ func JSON(b []byte) error {
 	}
 }
 
-// escapeSize is the length of \u0000.
+// escapeSize is the length of an escape such as \u0041, in bytes.
 const escapeSize = 6
 
-// escaped reads an escape such as \u0041.
+// escaped returns the UTF-16 code unit of the escape that b begins with, and false where b
+// begins with none.
 func escaped(b []byte) (rune, bool) {
 	if len(b) < escapeSize || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -48,7 +51,8 @@ func escaped(b []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// Depth is how deep JSON nests: 0 for a string, 1 for an empty list.
+// Depth returns how many lists and objects of a JSON text enclose each other at most: 0 for
+// a string, 1 for an empty list. In malformed JSON the part before the mistake counts.
 func Depth(b []byte) int {
 	depth, deepest := 0, 0
 	for d := json.NewDecoder(bytes.NewReader(b)); ; {

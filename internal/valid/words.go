@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// MaxID bounds an ID, a scope value, a name, an alias and a source, in
-	// bytes: they are stored in full, and hashed or ordered in keys.
+	// MaxID bounds an ID, a scope value, a name, an alias and a source, in bytes. Each is
+	// stored in full in every version of a memory, and an index key is made of it.
 	MaxID = 512
-	// MaxLimit bounds the limit of a query or a page.
+	// MaxLimit bounds how many results a caller asks for in a query or a page.
 	MaxLimit = 10_000
 )
 
-// Short shortens a value for an error message.
+// Short returns the first 40 bytes of a longer value and an ellipsis, for an error message.
+// It may cut a character.
 func Short(s string) string {
 	const most = 40
 	if len(s) <= most {
@@ -26,8 +27,9 @@ func Short(s string) string {
 	return s[:most] + "…"
 }
 
-// Word checks an ID, a scope value, a name: what goes into keys, logs and
-// command lines, so no control characters.
+// Word returns ErrInvalid for a value that is longer than MaxID or that Printable refuses.
+// It checks IDs, scope values and names, which end up in logs and command lines. doing and
+// what are for the error: the call, and what the value is to it ("user").
 func Word(doing, what, s string) error {
 	if len(s) > MaxID {
 		return fault.Invalid(doing, fmt.Sprintf("its %s is %d bytes long, the limit is %d", what, len(s), MaxID), "shorten it")
@@ -35,7 +37,8 @@ func Word(doing, what, s string) error {
 	return Printable(doing, what, s)
 }
 
-// Printable refuses control characters and what is no UTF-8.
+// Printable returns ErrInvalid for a value that is not UTF-8 or has a control character (C0,
+// DEL or C1). doing and what are for the error, as in Word.
 func Printable(doing, what, s string) error {
 	switch {
 	case !utf8.ValidString(s):
@@ -46,7 +49,8 @@ func Printable(doing, what, s string) error {
 	return nil
 }
 
-// InvalidAt is the offset of the first byte that is no UTF-8.
+// InvalidAt returns the offset of the first byte that is not UTF-8, or len(s) if there is
+// none. An encoded U+FFFD is valid.
 func InvalidAt(s string) int {
 	for i, r := range s {
 		if r == utf8.RuneError {
@@ -58,7 +62,8 @@ func InvalidAt(s string) int {
 	return len(s)
 }
 
-// Limit is the size of a page: 0 stands for a default.
+// Limit returns how many results a caller gets: limit, or the default otherwise for a limit
+// of 0. It returns ErrInvalid for a negative limit and for one above MaxLimit.
 func Limit(doing string, limit, otherwise int) (int, error) {
 	if limit < 0 || limit > MaxLimit {
 		return 0, fault.Invalid(doing, fmt.Sprintf("limit is %d", limit), fmt.Sprintf("give a number from 1 to %d, or 0 for %d", MaxLimit, otherwise))
@@ -69,7 +74,7 @@ func Limit(doing string, limit, otherwise int) (int, error) {
 	return limit, nil
 }
 
-// OneOf writes a choice: a, b or c.
+// OneOf returns the values as a list for an error message: "a, b or c".
 func OneOf[S ~string](of []S) string {
 	var b strings.Builder
 	for i, s := range of {
