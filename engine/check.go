@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"encoding/json"
+	"maps"
+
 	"context"
 	"fmt"
 	"slices"
@@ -16,9 +19,6 @@ type Stats struct {
 	Memories  int64  `json:"memories"`
 	Vectors   int64  `json:"vectors"`
 	Terms     int64  `json:"terms"`
-	Entities  int64  `json:"entities"`
-	Relations int64  `json:"relations"`
-	Sessions  int64  `json:"sessions"`
 	LSN       uint64 `json:"lsn"`
 	DiskBytes int64  `json:"disk_bytes"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
@@ -26,9 +26,42 @@ type Stats struct {
 	// tell the free space.
 	DiskFreeBytes    int64 `json:"disk_free_bytes"`
 	DiskReserveBytes int64 `json:"disk_reserve_bytes"`
+	// Parts are figures of the structures beside the memories, such as "entries", by
+	// JSON key. In JSON they stand beside the others.
+	Parts map[string]int64 `json:"-"`
 	// Memory is what the parts of the database hold in RAM, in bytes.
 	Memory MemoryStats `json:"memory"`
 	Spaces []SpaceInfo `json:"spaces"`
+}
+
+// promised are figures that the JSON has whether or not a part gives them.
+var promised = []string{"entities", "relations", "sessions"}
+
+// MarshalJSON writes the figures as one object.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type plain Stats
+	b, err := json.Marshal(plain(s))
+	if err != nil {
+		return nil, err
+	}
+	parts := maps.Clone(s.Parts)
+	if parts == nil {
+		parts = map[string]int64{}
+	}
+	for _, key := range promised {
+		parts[key] += 0
+	}
+	more, err := json.Marshal(parts)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(b[:len(b)-1], []byte{','}, more[1:]), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, but for the figures of parts.
+func (s *Stats) UnmarshalJSON(b []byte) error {
+	type plain Stats
+	return json.Unmarshal(b, (*plain)(s))
 }
 
 // MemoryStats are bytes in RAM.
@@ -83,8 +116,7 @@ type SpaceInfo struct {
 	FileBytes int64 `json:"file_bytes,omitempty"`
 }
 
-// Stats returns figures of the database. Entities, relations and sessions are 0
-// until those parts exist.
+// Stats returns figures of the database.
 func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	release, err := db.enter("read statistics")
 	if err != nil {
@@ -102,6 +134,9 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
 			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.written.bytes(), Scopes: db.scopes.size(),
 		},
+	}
+	if s.Parts, err = db.figures(ctx); err != nil {
+		return Stats{}, err
 	}
 	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
@@ -164,7 +199,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 			{"vectors", c.vectors},
 			{"statistics", c.stats},
 			{"history", c.history},
-			{"entries", c.entries},
+			{"parts", c.parts},
 			{"names", c.names},
 			{"log", c.log},
 		} {

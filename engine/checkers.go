@@ -302,28 +302,3 @@ func (c *checker) log() error {
 	}
 	return err
 }
-
-// entries: each can be read, lies under its owner, and is in the expiry index
-// where it expires.
-func (c *checker) entries() error {
-	ks := c.tx.keys
-	return c.scan(layout.KindKV, func(key, value []byte) error {
-		if len(key) <= layout.KeyHeader+4 {
-			c.report.problem("malformed entry key %x", key)
-			return nil
-		}
-		owner, name := binary.BigEndian.Uint32(key[layout.KeyHeader:]), string(key[layout.KeyHeader+4:])
-		e, err := decodeEntry(name, value)
-		if err != nil {
-			c.report.problem("%v", err)
-			return nil
-		}
-		if num, ok, err := c.tx.ownerNumber(e.Owner); err != nil || !ok || num != owner {
-			c.report.problem("entry %q: it lies under owner number %d, it belongs to %d", name, owner, num)
-		}
-		if !e.ExpiresAt.IsZero() && !c.has(expiryKey(ks, toMillis(e.ExpiresAt), owner, name)) {
-			c.report.problem("entry %q: it is not in the expiry index", name)
-		}
-		return nil
-	})
-}

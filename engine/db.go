@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -64,12 +66,14 @@ type DB struct {
 
 	// The writer lock, and what it guards.
 	writer  chan struct{}
-	stores  storeQueue
+	group   groupQueue
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    layout.Counters
 	scratch []byte        // for values to be encoded in; the writer's
 	orderer store.Orderer // likewise
+
+	parts []part.Part
 
 	janitor *janitor
 	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy

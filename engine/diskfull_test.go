@@ -261,7 +261,7 @@ func TestReadOnly(t *testing.T) {
 	})
 	db = openTest(t, disk, Options{ReadOnly: true})
 	holds(t, db, 5)
-	if e, found, err := db.KV().Get(t.Context(), Owner{User: "ada"}, "k"); err != nil || !found || string(e.Value) != `"v"` {
+	if e, found, err := db.KV().Lookup(t.Context(), Owner{User: "ada"}, "k"); err != nil || !found || string(e.Value) != `"v"` {
 		t.Errorf("get: %+v, %v, %v", e, found, err)
 	}
 	if hits := mustRecall(t, db.Memories(), Query{Scope: ada, Embedding: []float32{1, 4}, Profile: ProfileVector}); len(hits) != 5 || hits[0].ID != "4" {

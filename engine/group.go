@@ -5,15 +5,17 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// storeQueue gathers stores of single memories that wait for the writer lock:
-// whoever gets it commits them all, in one batch of the store. Each is a commit
-// with an LSN of its own, or was refused and left nothing.
-type storeQueue struct {
+// groupQueue gathers small changes that wait for the writer lock: whoever gets it
+// commits them all, in one batch of the store. Each is a commit with an LSN of its own,
+// or was refused and left nothing.
+type groupQueue struct {
 	mu      sync.Mutex
-	waiting []*storeCall
+	waiting []groupCall
 }
 
 const (
@@ -22,32 +24,82 @@ const (
 	maxGroupBytes = 4 << 20
 )
 
-// storeCall is a call of Store or StoreBatch outside a transaction.
-type storeCall struct {
-	memories []*prepared // at least one; of several those that were refused are nil
-	options  *StoreOptions
-	results  []Stored
-	before   prepared // the only memory as it was before it was tried
+// groupCall is a change that may be committed together with those of other callers.
+type groupCall interface {
+	// run makes the change. It may be called again, after restore.
+	run(tx *Tx) error
+	// restore makes the call what it was before it was tried.
+	restore()
+	size() int   // about what it writes, in bytes
+	alone() bool // it is committed by itself
+	state() *callState
+}
 
+// callState is what becomes of a call.
+type callState struct {
 	seen uint64 // the newest LSN that it made or observed
 	err  error
 	over bool
 	done chan struct{} // closed when it is over
 }
 
-func (c *storeCall) finish(seen uint64, err error) {
+func (c *callState) state() *callState { return c }
+
+func (c *callState) finish(seen uint64, err error) {
 	c.seen, c.err, c.over = seen, err, true
 	close(c.done)
 }
 
-func (q *storeQueue) push(c *storeCall) {
+// storeCall is a call of Store or StoreBatch outside a transaction.
+type storeCall struct {
+	callState
+	memories []*prepared // at least one; of several those that were refused are nil
+	options  *StoreOptions
+	results  []Stored
+	before   prepared // the only memory as it was before it was tried
+}
+
+func (c *storeCall) run(tx *Tx) error {
+	if len(c.memories) == 1 {
+		c.before = *c.memories[0]
+	}
+	return tx.storeAll(c.memories, c.options, c.results)
+}
+
+func (c *storeCall) restore() { *c.memories[0] = c.before }
+
+func (c *storeCall) alone() bool { return len(c.memories) > 1 }
+
+func (c *storeCall) size() (n int) {
+	for _, p := range c.memories {
+		if p != nil {
+			n += p.size()
+		}
+	}
+	return n
+}
+
+// partCall is a small change of a part.
+type partCall struct {
+	callState
+	doing string
+	bytes int
+	fn    func(part.Tx) error
+}
+
+func (c *partCall) run(tx *Tx) error { return tx.changePart(c.doing, c.fn) }
+func (c *partCall) restore()         {}
+func (c *partCall) alone() bool      { return false }
+func (c *partCall) size() int        { return c.bytes }
+
+func (q *groupQueue) push(c groupCall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, c)
 }
 
 // withdraw takes a call back, false if somebody is committing it.
-func (q *storeQueue) withdraw(c *storeCall) bool {
+func (q *groupQueue) withdraw(c groupCall) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, w := range q.waiting {
@@ -61,23 +113,19 @@ func (q *storeQueue) withdraw(c *storeCall) bool {
 
 // take appends the calls to be committed next, in the order of their coming: one
 // of several memories by itself, or single memories within the limits.
-func (q *storeQueue) take(dst []*storeCall) []*storeCall {
+func (q *groupQueue) take(dst []groupCall) []groupCall {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, bytes := 0, 0
 	for _, c := range q.waiting[:min(len(q.waiting), maxGroup)] {
-		if n > 0 && len(c.memories) > 1 {
+		if n > 0 && c.alone() {
 			break
 		}
-		for _, p := range c.memories {
-			if p != nil {
-				bytes += p.size()
-			}
-		}
+		bytes += c.size()
 		if n > 0 && bytes > maxGroupBytes {
 			break
 		}
-		if n++; len(c.memories) > 1 {
+		if n++; c.alone() {
 			break
 		}
 	}
@@ -88,29 +136,9 @@ func (q *storeQueue) take(dst []*storeCall) []*storeCall {
 	return dst
 }
 
-// storeCommitted commits a call, with others or by itself, and returns when all
-// that it saw is durable.
+// storeCommitted commits a store, with others or by itself.
 func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
-	release, err := db.admit(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	c.done = make(chan struct{})
-	db.stores.push(c)
-	locked, err := db.lockUnless(ctx, c.done)
-	switch {
-	case locked:
-		func() {
-			defer db.unlock()
-			db.lead(c)
-		}()
-	case err != nil && db.stores.withdraw(c):
-		return err
-	default:
-		<-c.done
-	}
-	if err := db.acknowledge(c.seen, c.err); err != nil {
+	if err := db.commitInGroup(ctx, c); err != nil {
 		return err
 	}
 	for _, p := range c.memories {
@@ -119,26 +147,52 @@ func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
 	return nil
 }
 
+// commitInGroup commits a call, with others or by itself, and returns when all that it
+// saw is durable.
+func (db *DB) commitInGroup(ctx context.Context, c groupCall) error {
+	release, err := db.admit(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	s := c.state()
+	s.done = make(chan struct{})
+	db.group.push(c)
+	locked, err := db.lockUnless(ctx, s.done)
+	switch {
+	case locked:
+		func() {
+			defer db.unlock()
+			db.lead(s)
+		}()
+	case err != nil && db.group.withdraw(c):
+		return err
+	default:
+		<-s.done
+	}
+	return db.acknowledge(s.seen, s.err)
+}
+
 // lead commits what waits until the caller's own call is over. The lock is held.
-func (db *DB) lead(own *storeCall) {
+func (db *DB) lead(own *callState) {
 	if db.syncer.Crowded() {
 		// The others that were told of their commits together are likely to ask
 		// for the lock again. On a busy processor they would find it free one
 		// after the other, and commit each by itself.
 		runtime.Gosched()
 	}
-	var room [maxGroup]*storeCall
+	var room [maxGroup]groupCall
 	for !own.over {
-		db.commitGroup(db.stores.take(room[:0]))
+		db.commitGroup(db.group.take(room[:0]))
 	}
 }
 
 // commitGroup commits calls in one batch, or in several where they do not go together.
-func (db *DB) commitGroup(group []*storeCall) {
+func (db *DB) commitGroup(group []groupCall) {
 	defer func() {
 		for _, c := range group { // after a panic: nobody else would tell them
-			if !c.over {
-				c.finish(0, &fault.Error{Kind: fault.ErrFailed, What: doingStore, Why: "the store panicked in another call", Do: "try again"})
+			if !c.state().over {
+				c.state().finish(0, &fault.Error{Kind: fault.ErrFailed, What: "write", Why: "another call of its group panicked", Do: "try again"})
 			}
 		}
 	}()
@@ -155,7 +209,7 @@ func (db *DB) commitGroup(group []*storeCall) {
 // nothing, and returns how many of the first calls may go together, at least one. It
 // can't where a call stopped half-way, so that only that one fails, and where one
 // changes what another has stored: each state that a commit leaves is to be seen.
-func (db *DB) tryGroup(group []*storeCall) (fits int) {
+func (db *DB) tryGroup(group []groupCall) (fits int) {
 	tx := db.begin()
 	defer func() {
 		tx.done = true
@@ -166,12 +220,12 @@ func (db *DB) tryGroup(group []*storeCall) (fits int) {
 	var room [maxGroup]error
 	errs := room[:len(group)]
 	for i, c := range group {
-		if errs[i] = c.store(tx); tx.broken == nil && tx.changes > 0 {
+		if errs[i] = c.run(tx); tx.broken == nil && tx.changes > 0 {
 			_ = tx.seal() // an error breaks the transaction
 		}
 		if (tx.broken != nil || tx.overlaps) && len(group) > 1 {
 			for _, c := range group[:i+1] {
-				*c.memories[0] = c.before // as if it had not been tried
+				c.restore()
 			}
 			return max(i, 1)
 		}
@@ -183,20 +237,12 @@ func (db *DB) tryGroup(group []*storeCall) (fits int) {
 	for i, c := range group {
 		switch {
 		case err == nil:
-			c.finish(tx.lsn-1, errs[i])
+			c.state().finish(tx.lsn-1, errs[i])
 		case tx.broken != nil:
-			c.finish(db.applied, err)
+			c.state().finish(db.applied, err)
 		default:
-			c.finish(0, err)
+			c.state().finish(0, err)
 		}
 	}
 	return len(group)
-}
-
-// store writes the memories of the call.
-func (c *storeCall) store(tx *Tx) error {
-	if len(c.memories) == 1 {
-		c.before = *c.memories[0]
-	}
-	return tx.storeAll(c.memories, c.options, c.results)
 }

@@ -28,9 +28,9 @@ func queueStores(t *testing.T, db *DB, calls []func(), before ...func()) {
 	for i, call := range calls {
 		all.Go(call)
 		for queued := -1; queued <= i; time.Sleep(time.Millisecond) {
-			db.stores.mu.Lock()
-			queued = len(db.stores.waiting)
-			db.stores.mu.Unlock()
+			db.group.mu.Lock()
+			queued = len(db.group.waiting)
+			db.group.mu.Unlock()
 		}
 	}
 	for _, f := range before {
@@ -107,24 +107,26 @@ func TestGroupThatBreaks(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "before", Embedding: []float32{1, 2}})
 	var calls []*storeCall
+	var group []groupCall
 	for i := range 3 {
 		p, err := db.Memories().prepare(&Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls = append(calls, &storeCall{memories: []*prepared{p}, options: &StoreOptions{}, results: make([]Stored, 1), done: make(chan struct{})})
+		calls = append(calls, &storeCall{memories: []*prepared{p}, options: &StoreOptions{}, results: make([]Stored, 1), callState: callState{done: make(chan struct{})}})
+		group = append(group, calls[i])
 	}
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	free := db.next.Doc
 	db.next.Doc = MaxMemories // no document number is left
-	if fits := db.tryGroup(calls); fits != 1 {
+	if fits := db.tryGroup(group); fits != 1 {
 		t.Errorf("of a group that broke with the first call %d are to be tried together", fits)
 	}
-	db.commitGroup(calls[:2])
+	db.commitGroup(group[:2])
 	db.next.Doc = free
-	db.commitGroup(calls[2:])
+	db.commitGroup(group[2:])
 	db.unlock()
 	for i, c := range calls {
 		if full := errors.Is(c.err, fault.ErrFull); !c.over || full != (i < 2) || c.results[0].Stored == full {

@@ -38,7 +38,7 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 		if err == nil {
 			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, q.Scope, yield) })
 		}
-		if err != nil && !errors.Is(err, store.ErrStop) {
+		if err != nil && !errors.Is(err, kv.ErrStop) {
 			yield(nil, err)
 		}
 	}
@@ -61,7 +61,7 @@ func (tx *Tx) histories(ctx context.Context, s Scope, yield func([]HistoryEntry,
 			continue
 		}
 		if !yield(entries, nil) {
-			return store.ErrStop
+			return kv.ErrStop
 		}
 	}
 	return nil
@@ -125,10 +125,10 @@ func recordFlags(b []byte) uint64 {
 }
 
 // lives calls fn with the Seq of each memory of an owner that has or had this ID,
-// or one of the same hash, until it returns an error; store.ErrStop is none.
+// or one of the same hash, until it returns an error; kv.ErrStop is none.
 func (tx *Tx) lives(owner uint32, id string, fn func(seq uint64) error) error {
 	err := tx.holders(owner, id, func(c claim) error { return fn(c.seq) })
-	if errors.Is(err, store.ErrStop) {
+	if errors.Is(err, kv.ErrStop) {
 		err = nil
 	}
 	return store.Error(doingHistories, err)

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/google/uuid"
 	"github.com/zeebo/xxh3"
 
@@ -80,7 +82,7 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 		if rec.Flags&layout.FlagUpdate != 0 {
 			e.Event = EventUpdate
 		} else {
-			e.Time = fromMillis(rec.Created)
+			e.Time = clock.FromMillis(rec.Created)
 		}
 		if last != nil {
 			e.OldText = &last.Text
@@ -126,7 +128,7 @@ func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, ch
 func (tx *Tx) entry(r *layout.Record, seq, lsn uint64, change uint32, e Event, at int64) HistoryEntry {
 	return HistoryEntry{
 		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.ID, Seq: seq, Scope: r.Scope,
-		Event: e, Time: fromMillis(at), LSN: lsn,
+		Event: e, Time: clock.FromMillis(at), LSN: lsn,
 	}
 }
 

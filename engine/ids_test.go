@@ -14,9 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 func testCipher(t *testing.T, seed uint64) layout.IDCipher {
@@ -171,9 +170,9 @@ func TestIDsAfterAbort(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return store.ErrStop
+			return kv.ErrStop
 		})
-		if !errors.Is(err, store.ErrStop) {
+		if !errors.Is(err, kv.ErrStop) {
 			t.Fatal(err)
 		}
 	}

@@ -139,6 +139,7 @@ func (j *janitor) work(ctx context.Context) error {
 	j.waits.Store(false)
 	oldest := j.db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
+	j.db.releaseParts(oldest)
 	if err == nil {
 		err = j.db.releaseChunks(ctx, oldest)
 	}
@@ -270,6 +271,11 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 		if errors.Is(err, fault.ErrCorrupt) { // its vectors stay, and all else is reclaimed
 			db.log.Warn("a version that died cannot be read", "error", err)
 		} else if err != nil {
+			return err
+		}
+	}
+	if v.Seq != 0 && db.docs.At(v.Seq, oldest) == doctable.None { // not only a version of it
+		if err := db.mourn(b, v); err != nil {
 			return err
 		}
 	}

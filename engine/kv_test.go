@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"github.com/seed-7aedc3ff/memdb/entries"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,7 +56,7 @@ func (w *kvWorld) reopen() {
 	w.open()
 }
 
-func (w *kvWorld) put(o Owner, key string, value any, opts *PutOptions) Entry {
+func (w *kvWorld) put(o Owner, key string, value any, opts *entries.PutOptions) entries.Entry {
 	w.t.Helper()
 	e, err := w.db.KV().Put(context.Background(), o, key, value, opts)
 	if err != nil {
@@ -66,7 +68,7 @@ func (w *kvWorld) put(o Owner, key string, value any, opts *PutOptions) Entry {
 // value is the value under a key, "" where there is none.
 func (w *kvWorld) value(o Owner, key string) string {
 	w.t.Helper()
-	e, found, err := w.db.KV().Get(context.Background(), o, key)
+	e, found, err := w.db.KV().Lookup(context.Background(), o, key)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -97,14 +99,14 @@ func TestKVAsSeedB(t *testing.T) {
 		t.Errorf("updated at %v, want %v", e.UpdatedAt, w.now)
 	}
 	w.put(researcher, "reports_count", 3, nil)
-	all, more, err := w.db.KV().List(t.Context(), KVQuery{Owner: researcher})
-	if err != nil || more || len(all) != 2 || all[0].Key != "last_report_date" || string(all[1].Value) != "3" {
-		t.Errorf("list = %v, %v, %v", all, more, err)
+	page, err := w.db.KV().List(t.Context(), entries.Query{Owner: researcher})
+	if all := page.Entries; err != nil || page.Next != "" || len(all) != 2 || all[0].Key != "last_report_date" || string(all[1].Value) != "3" {
+		t.Errorf("list = %v, %v", page, err)
 	}
 	for _, want := range []bool{true, false} {
-		found, err := w.db.KV().Delete(t.Context(), researcher, "last_report_date")
-		if err != nil || found != want {
-			t.Errorf("delete = %v, %v, want %v", found, err, want)
+		err := w.db.KV().Delete(t.Context(), researcher, "last_report_date")
+		if found := err == nil; found != want || !found && !errors.Is(err, fault.ErrNotFound) {
+			t.Errorf("delete = %v, want %v", err, want)
 		}
 	}
 	w.reopen()
@@ -136,7 +138,7 @@ func TestKVValuesAreLossless(t *testing.T) {
 func TestKVCompareAndSet(t *testing.T) {
 	w := newKVWorld(t)
 	put := func(value any, version uint64) error {
-		_, err := w.db.KV().Put(t.Context(), researcher, "k", value, &PutOptions{IfVersion: &version})
+		_, err := w.db.KV().Put(t.Context(), researcher, "k", value, &entries.PutOptions{IfVersion: &version})
 		return err
 	}
 	if err := put(1, 7); !errors.Is(err, fault.ErrConflict) {
@@ -148,7 +150,7 @@ func TestKVCompareAndSet(t *testing.T) {
 	if err := put(2, 0); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("put of version 0 where there is one: %v", err)
 	}
-	e, _, err := w.db.KV().Get(t.Context(), researcher, "k")
+	e, _, err := w.db.KV().Lookup(t.Context(), researcher, "k")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestKVCounter(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			for n := 0; n < each; {
-				e, found, err := w.db.KV().Get(t.Context(), researcher, "count")
+				e, found, err := w.db.KV().Lookup(t.Context(), researcher, "count")
 				if err != nil {
 					t.Error(err)
 					return
@@ -183,7 +185,7 @@ func TestKVCounter(t *testing.T) {
 						return
 					}
 				}
-				_, err = w.db.KV().Put(t.Context(), researcher, "count", count+1, &PutOptions{IfVersion: &e.Version})
+				_, err = w.db.KV().Put(t.Context(), researcher, "count", count+1, &entries.PutOptions{IfVersion: &e.Version})
 				switch {
 				case err == nil:
 					n++
@@ -202,39 +204,30 @@ func TestKVCounter(t *testing.T) {
 
 func TestKVExpiry(t *testing.T) {
 	w := newKVWorld(t)
-	w.put(researcher, "short", 1, &PutOptions{TTL: time.Minute})
-	w.put(researcher, "long", 2, &PutOptions{TTL: time.Hour})
-	w.put(researcher, "kept", 3, &PutOptions{TTL: time.Minute})
+	w.put(researcher, "short", 1, &entries.PutOptions{TTL: time.Minute})
+	w.put(researcher, "long", 2, &entries.PutOptions{TTL: time.Hour})
+	w.put(researcher, "kept", 3, &entries.PutOptions{TTL: time.Minute})
 	w.put(researcher, "kept", 4, nil) // without a time to live
-	w.put(researcher, "ancient", 5, &PutOptions{ExpiresAt: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)})
+	w.put(researcher, "ancient", 5, &entries.PutOptions{ExpiresAt: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)})
 	w.now = w.now.Add(time.Minute)
 	if got := w.value(researcher, "short"); got != "" {
 		t.Errorf("the expired entry is %s", got)
 	}
 	version := uint64(0)
-	if _, err := w.db.KV().Put(t.Context(), researcher, "short", 5, &PutOptions{IfVersion: &version, TTL: time.Second}); err != nil {
+	if _, err := w.db.KV().Put(t.Context(), researcher, "short", 5, &entries.PutOptions{IfVersion: &version, TTL: time.Second}); err != nil {
 		t.Errorf("an expired entry is in the way: %v", err)
 	}
 	w.now = w.now.Add(time.Second)
-	if err := w.db.expireEntries(t.Context()); err != nil {
+	if err := (entries.Part{}).Work(t.Context(), runner{db: w.db}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := w.db.Check(t.Context())
 	if err != nil || !r.OK {
 		t.Error(r, err)
 	}
-	stored := 0
-	err = w.db.View(t.Context(), func(tx *Tx) error {
-		owner, _, err := tx.ownerNumber(researcher)
-		for _, key := range []string{"short", "long", "kept", "ancient"} {
-			if _, found, _ := tx.storedEntry(owner, key); found {
-				stored++
-			}
-		}
-		return err
-	})
-	if err != nil || stored != 2 {
-		t.Errorf("%d entries are stored after the clean-up, want 2 (%v)", stored, err)
+	stored, err := w.db.Stats(t.Context())
+	if n := stored.Parts["entries"]; err != nil || n != 2 {
+		t.Errorf("%d entries are stored after the clean-up, want 2 (%v)", n, err)
 	}
 	if got := w.value(researcher, "long") + w.value(researcher, "kept"); got != "24" {
 		t.Errorf("the others are %s", got)
@@ -263,7 +256,7 @@ func TestKVListing(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		for e, err := range w.db.KV().All(t.Context(), KVQuery{Owner: researcher, Prefix: prefix, Limit: 7}) {
+		for e, err := range w.db.KV().All(t.Context(), entries.Query{Owner: researcher, Prefix: prefix, Limit: 7}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,7 +280,7 @@ func TestKVTransactions(t *testing.T) {
 			if _, err := tx.KV().Put(t.Context(), researcher, "k", 3, nil); err != nil {
 				return err
 			}
-			if e, _, err := tx.KV().Get(t.Context(), researcher, "k"); err != nil || string(e.Value) != "3" {
+			if e, _, err := tx.KV().Lookup(t.Context(), researcher, "k"); err != nil || string(e.Value) != "3" {
 				t.Errorf("inside the Update: %s, %v", e.Value, err)
 			}
 			if _, err := tx.Memories().Store(t.Context(), Memory{Scope: Scope{Agent: "researcher"}, Text: "x"}, nil); err != nil {
@@ -298,7 +291,7 @@ func TestKVTransactions(t *testing.T) {
 		if !errors.Is(err, errAbort) {
 			t.Errorf("the Update returned %v", err)
 		}
-		if e, _, err := view.KV().Get(t.Context(), researcher, "k"); err != nil || string(e.Value) != "1" {
+		if e, _, err := view.KV().Lookup(t.Context(), researcher, "k"); err != nil || string(e.Value) != "1" {
 			t.Errorf("the View reads %s, %v", e.Value, err)
 		}
 		return nil
@@ -314,12 +307,12 @@ func TestKVTransactions(t *testing.T) {
 func TestKVBadInput(t *testing.T) {
 	w := newKVWorld(t)
 	w.put(researcher, "k", 1, nil)
-	put := func(o Owner, key string, value any, opts *PutOptions) error {
+	put := func(o Owner, key string, value any, opts *entries.PutOptions) error {
 		_, err := w.db.KV().Put(t.Context(), o, key, value, opts)
 		return err
 	}
-	_, _, listErr := w.db.KV().List(t.Context(), KVQuery{Owner: researcher, Limit: -1})
-	_, _, scopeErr := w.db.KV().List(t.Context(), KVQuery{})
+	_, listErr := w.db.KV().List(t.Context(), entries.Query{Owner: researcher, Limit: -1})
+	_, scopeErr := w.db.KV().List(t.Context(), entries.Query{})
 	for name, c := range map[string]struct {
 		err  error
 		kind error
@@ -336,7 +329,7 @@ func TestKVBadInput(t *testing.T) {
 		"value too deep":    {put(researcher, "k", json.RawMessage(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), nil), fault.ErrInvalid, "5000 deep"},
 		"NaN":               {put(researcher, "k", math.NaN(), nil), fault.ErrInvalid, "JSON"},
 		"value over limit":  {put(researcher, "k", strings.Repeat("x", MaxValue), nil), fault.ErrInvalid, "8388608"},
-		"negative TTL":      {put(researcher, "k", 1, &PutOptions{TTL: -1}), fault.ErrInvalid, "time to live"},
+		"negative TTL":      {put(researcher, "k", 1, &entries.PutOptions{TTL: -1}), fault.ErrInvalid, "time to live"},
 		"limit":             {listErr, fault.ErrInvalid, "-1"},
 		"list no owner":     {scopeErr, fault.ErrScope, "At least one"},
 	} {

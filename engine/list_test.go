@@ -276,7 +276,7 @@ func TestReset(t *testing.T) {
 		if _, err := db.Memories().History(t.Context(), Scope{}, "m1"); !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("the history is left: %v", err)
 		}
-		if _, found, err := db.KV().Get(t.Context(), Owner{User: "ada"}, "k"); found || err != nil {
+		if _, found, err := db.KV().Lookup(t.Context(), Owner{User: "ada"}, "k"); found || err != nil {
 			t.Errorf("an entry is left: %v", err)
 		}
 		if r, err := db.Check(t.Context()); err != nil || !r.OK {

@@ -74,7 +74,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 		base = vfs.Default
 	}
 	db := &DB{
-		dir: dir, log: o.Logger, clock: o.Clock,
+		dir: dir, parts: append(newParts(), o.beside...), log: o.Logger, clock: o.Clock,
 		durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, lockWait: o.LockWait, embedder: o.Embedder,
 		budget: o.MemoryBudget, hotBytes: o.hotBytes, lookLeast: o.lookLeast, columns: o.columns, spaces: newSpaces(), names: newNames(),
 		fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
@@ -98,7 +98,7 @@ func newDB(dir string, o *Options) (*DB, vfs.FS) {
 	}
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.log, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
-		Merger: layout.StatsMerger, Appended: appended, Resume: db.resume, ManifestBytes: o.manifestBytes,
+		Merger: db.merger(), Appended: appended, Resume: db.resume, ManifestBytes: o.manifestBytes,
 	})
 	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !o.uncached {
@@ -137,8 +137,8 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 			return err
 		}
 	}
-	keys := &layout.Keys{Seed: id.HashSeed}
-	if keys.Cipher, err = layout.NewIDCipher(id.HashSeed); err != nil {
+	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
+	if err != nil {
 		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
 	}
 	db.newestKeys.Store(keys)
@@ -273,7 +273,7 @@ func (db *DB) startWriting(ctx context.Context) {
 		}
 	})
 	db.background(ctx, touchEvery, db.touched.full, db.FlushTouches)
-	db.background(ctx, expireEvery, nil, db.expireEntries)
+	db.startParts(ctx)
 	if db.durability == Buffered {
 		db.background(ctx, bufferedSync, nil, func(context.Context) error {
 			return db.syncer.Wait(db.syncer.Newest())
@@ -322,6 +322,7 @@ func (db *DB) load() error {
 		{"the vectors", db.loadVectors},
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
+		{"the parts", db.loadParts},
 		{"what a rebuild left behind", db.dropOldGenerations},
 		{"what a move left behind", db.dropStrayPages},
 	} {
@@ -403,9 +404,9 @@ func (db *DB) checkSeed() error {
 				Do: "restore that file from a backup of the folder",
 			}
 		}
-		return store.ErrStop
+		return kv.ErrStop
 	})
-	if errors.Is(err, store.ErrStop) {
+	if errors.Is(err, kv.ErrStop) {
 		return nil
 	}
 	return err

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"unsafe"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
@@ -25,8 +27,8 @@ func memoryOf(r *layout.Record, seq uint64) (Memory, error) {
 		ID: r.ID, Seq: seq, Scope: r.Scope,
 		Role: roles[r.Role], Kind: kindNames[r.Kind], Source: Source(r.Source),
 		Text: r.Text, Name: r.Name, Aliases: r.Aliases, Metadata: meta,
-		CreatedAt: fromMillis(r.Created), UpdatedAt: fromMillis(r.Updated),
-		EventTime: fromMillis(r.Event), ExpiresAt: fromMillis(r.Expires),
+		CreatedAt: clock.FromMillis(r.Created), UpdatedAt: clock.FromMillis(r.Updated),
+		EventTime: clock.FromMillis(r.Event), ExpiresAt: clock.FromMillis(r.Expires),
 		Pinned:     r.Flags&layout.FlagPinned != 0,
 		Importance: &importance, AutoImportance: r.Flags&layout.FlagAutoImportance != 0,
 		Confidence: &confidence, Hash: textHash(r.Text),

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -238,7 +240,7 @@ func (w *world) crash() {
 	w.fs, w.crashed = clone, true
 	w.open()
 	for seq, m := range w.model.live {
-		given := layout.Access{Count: m.AccessCount, Last: toMillis(m.LastAccessed)}
+		given := layout.Access{Count: m.AccessCount, Last: clock.ToMillis(m.LastAccessed)}
 		row := w.db.docs.Seq(seq)
 		if row == nil {
 			w.t.Fatalf("memory %d is lost", seq)

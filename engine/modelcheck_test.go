@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -271,8 +273,8 @@ func compareHits(t *testing.T, hits []Hit, all []ranked, limit int) bool {
 func (w *world) same(got Memory, want modelMemory, withVectors bool) bool {
 	w.t.Helper()
 	m := want.Memory
-	a := layout.Access{Count: m.AccessCount, Last: toMillis(m.LastAccessed)}.Fold(w.touched[m.Seq])
-	m.AccessCount, m.LastAccessed = a.Count, fromMillis(a.Last)
+	a := layout.Access{Count: m.AccessCount, Last: clock.ToMillis(m.LastAccessed)}.Fold(w.touched[m.Seq])
+	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
 	if !withVectors {
 		m.Embedding, m.Vectors = nil, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/policy"
 
@@ -107,7 +109,7 @@ func canonical(m map[string]any) map[string]any {
 	return out
 }
 
-func inMillis(t time.Time) time.Time { return fromMillis(toMillis(t)) }
+func inMillis(t time.Time) time.Time { return clock.FromMillis(clock.ToMillis(t)) }
 
 // asRead is what Get returns of a memory that was given to Store.
 func asRead(m Memory, now time.Time) Memory {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+
 	"log/slog"
 	"time"
 
@@ -98,6 +100,8 @@ type Options struct {
 	uncached bool
 	// columns makes filters use the columns of numbers whatever the size of the set.
 	columns bool
+	// beside are more parts than there are.
+	beside []part.Part
 	// vectorLimits are others than the default ones: tests build graphs of few
 	// vectors.
 	vectorLimits *vectorLimits

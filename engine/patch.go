@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -123,10 +125,10 @@ func applyPatch(r *layout.Record, patch *Patch) {
 		r.Aliases = slices.Clone(*patch.Aliases)
 	}
 	if patch.EventTime != nil {
-		r.Event = toMillis(*patch.EventTime)
+		r.Event = clock.ToMillis(*patch.EventTime)
 	}
 	if patch.ExpiresAt != nil {
-		r.Expires = toMillis(*patch.ExpiresAt)
+		r.Expires = clock.ToMillis(*patch.ExpiresAt)
 	}
 	if patch.Pinned != nil {
 		r.Flags &^= layout.FlagPinned

@@ -29,11 +29,11 @@ func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, 
 		}
 		waiting, texts = append(waiting, l), append(texts, rec.Text)
 		if len(waiting) == limit {
-			return store.ErrStop
+			return kv.ErrStop
 		}
 		return nil
 	})
-	if errors.Is(err, store.ErrStop) {
+	if errors.Is(err, kv.ErrStop) {
 		err = nil
 	}
 	return waiting, texts, store.Error(doing, err)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
@@ -69,15 +71,15 @@ func (m Memories) prepare(mem *Memory, now int64) (*prepared, error) {
 	}
 	p := &prepared{
 		vectors:  vectors,
-		access:   layout.Access{Count: mem.AccessCount, Last: toMillis(mem.LastAccessed)},
+		access:   layout.Access{Count: mem.AccessCount, Last: clock.ToMillis(mem.LastAccessed)},
 		explicit: givenFields{mem.ID != "", mem.Importance != nil, mem.Confidence != nil},
 	}
 	p.rec = layout.Record{
 		ID: mem.ID, Scope: mem.Scope, Source: string(mem.Source), Text: mem.Text, Name: mem.Name,
 		Role: byte(max(slices.Index(roles[:], mem.Role), 0)), Kind: byte(max(slices.Index(kindNames[:], mem.Kind), 0)),
 		Aliases: slices.Clone(mem.Aliases), Metadata: meta,
-		Created: toMillis(mem.CreatedAt), Updated: toMillis(mem.UpdatedAt),
-		Event: toMillis(mem.EventTime), Expires: toMillis(mem.ExpiresAt), Confidence: 1,
+		Created: clock.ToMillis(mem.CreatedAt), Updated: clock.ToMillis(mem.UpdatedAt),
+		Event: clock.ToMillis(mem.EventTime), Expires: clock.ToMillis(mem.ExpiresAt), Confidence: 1,
 	}
 	setImportance(&p.rec, mem.Importance)
 	if mem.Importance != nil && mem.AutoImportance {

@@ -218,6 +218,9 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 	} else {
 		keys = append(keys, db.keys().Doc(layout.KindForward, doc))
 	}
+	if err := db.mourn(batch, row.Version); err != nil {
+		return err
+	}
 	if dk, ok := dedupKeyOf(rec, row.Owner, row.Run); ok {
 		keys = append(keys, db.keys().Dedup(dk, row.Seq))
 	}

@@ -335,11 +335,11 @@ func (db *DB) dropOldGenerations() error {
 	next := db.nextKeys(layout.KindText, layout.KindForward)
 	for _, kind := range []byte{layout.KindText, layout.KindForward} {
 		lower, upper := next.Span(kind)
-		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return store.ErrStop })
+		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return kv.ErrStop })
 		switch {
-		case errors.Is(err, store.ErrStop) && db.readOnly:
+		case errors.Is(err, kv.ErrStop) && db.readOnly:
 			return nil
-		case errors.Is(err, store.ErrStop):
+		case errors.Is(err, kv.ErrStop):
 			return db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, next) })
 		case err != nil:
 			return err

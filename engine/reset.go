@@ -42,7 +42,7 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 }
 
 func (tx *Tx) reset() (int, error) {
-	if err := tx.roomToFree("reset", len(layout.Kinds)*layout.KeyHeader); err != nil {
+	if err := tx.roomToFree("reset", len(tx.keys.Kinds())*layout.KeyHeader); err != nil {
 		return 0, err
 	}
 	docs, n, err := tx.bornInScope(Scope{})
@@ -50,7 +50,7 @@ func (tx *Tx) reset() (int, error) {
 		return 0, err
 	}
 	ks := tx.keys
-	for _, kind := range layout.Kinds {
+	for _, kind := range ks.Kinds() {
 		lower, upper := ks.Span(kind)
 		switch kind {
 		case layout.KindName:

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
-
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // A Life is a memory with what happened to it, as an export holds it.
@@ -107,7 +108,7 @@ func (l *Life) check() error {
 		at = l.Memory.CreatedAt
 	}
 	if l.Memory.ID != first.MemoryID || l.Memory.Scope != last.Scope ||
-		*last.NewText != l.Memory.Text || toMillis(at) != toMillis(last.Time) {
+		*last.NewText != l.Memory.Text || clock.ToMillis(at) != clock.ToMillis(last.Time) {
 		return fault.Invalid(fmt.Sprintf("%s %q", doingRestore, valid.Short(l.Memory.ID)),
 			"its history does not end with its ID, scope, text and time", "leave the history out, or mend it")
 	}
@@ -130,7 +131,7 @@ func (e *HistoryEntry) check(doing string) error {
 		why = fmt.Sprintf("its event is %q", valid.Short(string(e.Event)))
 	case e.Event != EventDelete && e.NewText == nil:
 		why = "it has no new text"
-	case toMillis(e.Time) == 0:
+	case clock.ToMillis(e.Time) == 0:
 		why = "it has no time"
 	}
 	if why != "" {
@@ -225,7 +226,7 @@ func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (there live
 			return err
 		}
 		there.Seq, known = of, true
-		return store.ErrStop
+		return kv.ErrStop
 	})
 	return there, known, err
 }
@@ -236,7 +237,7 @@ func sameEvents(a, b []HistoryEntry) bool {
 	}
 	for i := range a {
 		x, y := &a[i], &b[i]
-		if x.Event != y.Event || x.Scope != y.Scope || toMillis(x.Time) != toMillis(y.Time) ||
+		if x.Event != y.Event || x.Scope != y.Scope || clock.ToMillis(x.Time) != clock.ToMillis(y.Time) ||
 			(x.NewText == nil) != (y.NewText == nil) || x.NewText != nil && *x.NewText != *y.NewText {
 			return false
 		}
@@ -251,14 +252,14 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
 	for i := range past {
 		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
 		if e.Event == EventDelete {
-			d := layout.Death{At: toMillis(e.Time), Born: last.Born, Change: last.Change}
+			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change}
 			if err := tx.set(tx.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
 				return err
 			}
 			tx.logVersioned(layout.LogDelete, last, &last)
 			continue
 		}
-		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Text: *e.NewText, Created: toMillis(e.Time), Updated: toMillis(e.Time), Confidence: 1, Flags: layout.FlagPast}
+		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast}
 		if e.Event == EventUpdate {
 			rec.Flags |= layout.FlagUpdate
 		}

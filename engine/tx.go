@@ -52,8 +52,9 @@ type writes struct {
 	ranges     []layout.DeathRange
 	wiped      bool // by a reset
 	moved      *mover
-	broken     error // set where an operation stopped half-way: no commit
-	overlaps   bool  // it changed what an earlier commit of the same batch had made
+	broken     error          // set where an operation stopped half-way: no commit
+	staged     []stagedChange // of parts, for when it is applied
+	overlaps   bool           // it changed what an earlier commit of the same batch had made
 }
 
 // pendingVersion is a version that is in the batch and not yet in the tables.
@@ -329,6 +330,9 @@ func (tx *Tx) apply() error {
 		db.janitor.wake() // a chunk is full
 	}
 	db.next, db.applied = tx.next, tx.lsn-1
+	for _, c := range tx.staged {
+		c.fn(c.lsn)
+	}
 	if tx.wiped {
 		db.janitor.forget()
 		db.dropSealed()

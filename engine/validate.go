@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -61,20 +63,18 @@ func (m *Memory) checkWords(doing string) error {
 }
 
 func (m *Memory) checkTimes(doing string) error {
-	// Years 1 to 9999 are what RFC 3339 can write.
 	for _, f := range []struct {
 		what string
-		ms   int64
+		at   time.Time
 	}{
-		{"created_at", toMillis(m.CreatedAt)},
-		{"updated_at", toMillis(m.UpdatedAt)},
-		{"event_time", toMillis(m.EventTime)},
-		{"expires_at", toMillis(m.ExpiresAt)},
-		{"last_accessed", toMillis(m.LastAccessed)},
+		{"created_at", m.CreatedAt},
+		{"updated_at", m.UpdatedAt},
+		{"event_time", m.EventTime},
+		{"expires_at", m.ExpiresAt},
+		{"last_accessed", m.LastAccessed},
 	} {
-		const first, last = -62135596800000, 253402300799999
-		if f.ms < first || f.ms > last {
-			return fault.Invalid(doing, "its "+f.what+" is outside the years 1 to 9999", "check its unit")
+		if err := valid.Time(doing, f.what, f.at); err != nil {
+			return err
 		}
 	}
 	return nil

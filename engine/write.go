@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -217,9 +219,9 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 			}
 		}
 		found = Stored{ID: old.ID, Seq: seq, Deduplicated: true}
-		return store.ErrStop
+		return kv.ErrStop
 	})
-	if err != nil && !errors.Is(err, store.ErrStop) {
+	if err != nil && !errors.Is(err, kv.ErrStop) {
 		return Stored{}, false, store.Error("look for a duplicate", err)
 	}
 	return found, found.Deduplicated, nil
@@ -637,7 +639,7 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 		return Memory{}, err
 	}
 	a := tx.access(v.Seq)
-	m.AccessCount, m.LastAccessed = a.Count, fromMillis(a.Last)
+	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
 	if !withVectors {
 		return m, nil
 	}

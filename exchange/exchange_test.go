@@ -650,7 +650,7 @@ func TestImportEntries(t *testing.T) {
 	report := importString(t, db, mixed, nil)
 	counts(t, report, 3, 0, 0, 3)
 	slices.SortFunc(report.Errors, func(a, b LineError) int { return a.Line - b.Line })
-	for i, want := range []string{`line 1: store the entry "k1": there is one with another value`, "line 3: get ", `line 4: the entry "none" has no value`} {
+	for i, want := range []string{`line 1: store the entry "k1": there is one with another value`, "line 3: store ", `line 4: the entry "none" has no value`} {
 		if got := report.Errors[i].Error(); !strings.HasPrefix(got, want) || len(got) > 300 {
 			t.Errorf("%s\nwant %s", got, want)
 		}
@@ -659,7 +659,7 @@ func TestImportEntries(t *testing.T) {
 	bare := `{"type":"kv","key":"bare","value":1}`
 	counts(t, importString(t, db, bare, nil), 0, 0, 0, 1)
 	counts(t, importString(t, db, bare, &Options{Scope: engine.Scope{User: "u", Agent: "a", Run: "r"}}), 1, 0, 0, 0)
-	if _, found, err := db.KV().Get(t.Context(), engine.Owner{User: "u", Agent: "a"}, "bare"); !found || err != nil {
+	if _, found, err := db.KV().Lookup(t.Context(), engine.Owner{User: "u", Agent: "a"}, "bare"); !found || err != nil {
 		t.Errorf("an entry without an owner is not that of the import: %v", err)
 	}
 	report, err := ImportJSONL(t.Context(), db, strings.NewReader(line(9002, "1")+line(2, "5")+line(9003, "1")), &Options{Strict: true})

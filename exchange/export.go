@@ -28,7 +28,8 @@ type ExportOptions struct {
 type ExportReport struct {
 	Memories int
 	Events   int // of histories
-	Entries  int
+	// Lines are those about things beside the memories, by their type.
+	Lines map[string]int
 }
 
 const (
@@ -42,11 +43,12 @@ const (
 
 // exporter writes one export.
 type exporter struct {
-	out    *bufio.Writer
-	enc    *json.Encoder
-	opts   ExportOptions
-	spaces map[string]engine.SpaceInfo // those that have no line yet
-	report ExportReport
+	out     *bufio.Writer
+	enc     *json.Encoder
+	opts    ExportOptions
+	spaces  map[string]engine.SpaceInfo // those that have no line yet
+	report  ExportReport
+	written int // lines of all types
 }
 
 // Export writes memories as lines of JSON in the order of their Seq, with their
@@ -59,7 +61,7 @@ type exporter struct {
 // entries are left out: every database gives them out by itself. Of a memory that
 // has expired only the history is exported.
 func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (ExportReport, error) {
-	x := &exporter{out: bufio.NewWriter(w)}
+	x := &exporter{out: bufio.NewWriter(w), report: ExportReport{Lines: map[string]int{}}}
 	if o != nil {
 		x.opts = *o
 	}
@@ -72,7 +74,7 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 		if err := x.memories(ctx, tx); err != nil || x.opts.Filter != nil || x.opts.Scope.Run != "" {
 			return err
 		}
-		return x.entries(ctx, tx)
+		return x.beside(tx)
 	})
 	if err == nil {
 		err = x.out.Flush()
@@ -182,27 +184,14 @@ func (x *exporter) past(h *histories, seq uint64) error {
 	return nil
 }
 
-func (x *exporter) entries(ctx context.Context, tx *engine.Tx) error {
-	owners, err := tx.KV().Owners(ctx)
-	if err != nil {
+// beside writes what there is beside the memories.
+func (x *exporter) beside(tx *engine.Tx) error {
+	return tx.Lines(x.opts.Scope, func(l engine.Line) error {
+		n := x.report.Lines[l.Type()]
+		err := x.line(l, &n)
+		x.report.Lines[l.Type()] = n
 		return err
-	}
-	for _, o := range owners {
-		if s := x.opts.Scope; s.User != "" && s.User != o.User || s.Agent != "" && s.Agent != o.Agent {
-			continue
-		}
-		for e, err := range tx.KV().All(ctx, engine.KVQuery{Owner: o, Limit: exportPage}) {
-			if err != nil {
-				return err
-			}
-			line := NewEntry(e)
-			line.Version = 0
-			if err := x.line(line, &x.report.Entries); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	})
 }
 
 func (x *exporter) line(v any, count *int) error {
@@ -210,7 +199,7 @@ func (x *exporter) line(v any, count *int) error {
 		return err
 	}
 	*count++
-	if n := x.report.Memories + x.report.Events + x.report.Entries; n%progressEvery == 0 && x.opts.Progress != nil {
+	if x.written++; x.written%progressEvery == 0 && x.opts.Progress != nil {
 		x.opts.Progress(x.report)
 	}
 	return nil

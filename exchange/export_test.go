@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
 )
 
 // testClock is a clock that only the test moves, and the janitor reads beside it.
@@ -49,7 +50,7 @@ func export(t *testing.T, db *engine.DB, o *ExportOptions) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(b.String(), "\n"); o == nil && n != head(b.String())+report.Memories+report.Events+report.Entries {
+	if n := strings.Count(b.String(), "\n"); o == nil && n != head(b.String())+report.Memories+report.Events+report.Lines["kv"] {
 		t.Errorf("%d lines, reported %+v", n, report)
 	}
 	return b.String()
@@ -99,7 +100,7 @@ func fill(t *testing.T, db *engine.DB, now *testClock) {
 	}
 	for i := range 20 {
 		o := engine.Owner{User: []string{"ada", ""}[i%2], Agent: []string{"", "planner"}[i%2]}
-		opts := &engine.PutOptions{}
+		opts := &entries.PutOptions{}
 		if i%3 == 0 {
 			opts.TTL = time.Hour
 		}
@@ -418,7 +419,7 @@ func TestSeedB_ExportAndImport(t *testing.T) {
 	if err != nil || report.Stored != 3 || report.Read != 3 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	e, found, err := other.KV().Get(t.Context(), engine.Owner{Agent: "researcher"}, "kiln")
+	e, found, err := other.KV().Lookup(t.Context(), engine.Owner{Agent: "researcher"}, "kiln")
 	if err != nil || !found || string(e.Value) != `{"fired":3}` {
 		t.Errorf("its key: %+v, %v, %v", e, found, err)
 	}

@@ -35,7 +35,7 @@ type Event struct {
 func NewEvent(e engine.HistoryEntry) Event {
 	return Event{
 		Type: TypeHistory, MemoryID: e.MemoryID, User: e.Scope.User, Agent: e.Scope.Agent, Run: e.Scope.Run,
-		Event: e.Event, NewText: e.NewText, Time: Time{e.Time},
+		Event: e.Event, NewText: e.NewText, Time: Time{Time: e.Time},
 	}
 }
 

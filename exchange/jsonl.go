@@ -60,13 +60,6 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 	case "", TypeMemory:
 		m, err := decodeMemory(line, read)
 		return func() error { return b.add(ctx, at, m, len(line)) }, err
-	case TypeEntry:
-		var e Entry
-		err := read(line, &e)
-		if err == nil && e.Value == nil {
-			err = fmt.Errorf("the entry %q has no value", cut(e.Key))
-		}
-		return func() error { return b.entry(ctx, at, e, len(line)) }, err
 	case TypeHistory:
 		var e Event
 		err := read(line, &e)
@@ -79,6 +72,13 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 		var d Database
 		err := read(line, &d)
 		return func() error { return b.database(&d) }, err
+	}
+	if l := b.db.NewLine(kind); l != nil {
+		err := read(line, l)
+		if err == nil {
+			err = l.Check()
+		}
+		return func() error { return b.line(ctx, at, l, len(line)) }, err
 	}
 	return nil, fmt.Errorf("type %q is not known to this version", kind)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 )
 
 // TypeMemory is the type of a line that holds a memory.
@@ -55,9 +56,9 @@ func NewRecord(m engine.Memory) Record {
 		Text: m.Text, Name: m.Name, Aliases: m.Aliases, Metadata: m.Metadata,
 		Embedding: m.Embedding, Vectors: convert[Vector](m.Vectors),
 		Importance: m.Importance, AutoImportance: m.AutoImportance, Confidence: m.Confidence, Pinned: m.Pinned,
-		CreatedAt: Time{m.CreatedAt}, UpdatedAt: Time{m.UpdatedAt},
-		EventTime: Time{m.EventTime}, ExpiresAt: Time{m.ExpiresAt},
-		Hash: m.Hash, AccessCount: m.AccessCount, LastAccessed: Time{m.LastAccessed},
+		CreatedAt: Time{Time: m.CreatedAt}, UpdatedAt: Time{Time: m.UpdatedAt},
+		EventTime: Time{Time: m.EventTime}, ExpiresAt: Time{Time: m.ExpiresAt},
+		Hash: m.Hash, AccessCount: m.AccessCount, LastAccessed: Time{Time: m.LastAccessed},
 	}
 }
 
@@ -141,60 +142,8 @@ func (o *Object) UnmarshalJSON(b []byte) error {
 // Time is an instant: written as RFC 3339 in UTC with milliseconds, read as RFC
 // 3339, as a bare date (midnight UTC) or as integer milliseconds since 1970. The
 // zero time is no time; null and "" are read as such.
-type Time struct{ time.Time }
-
-const timeLayout = "2006-01-02T15:04:05.000Z"
-
-// The years that RFC 3339 can write. The first millisecond of year 1 is the zero
-// time.
-const minYear, maxYear = 1, 9999
-
-// String is the instant as it is written.
-func (t Time) String() string { return t.UTC().Format(timeLayout) }
-
-// MarshalJSON writes the instant as a string, and the zero time as null.
-func (t Time) MarshalJSON() ([]byte, error) {
-	if t.IsZero() {
-		return []byte("null"), nil
-	}
-	return strconv.AppendQuote(nil, t.String()), nil
-}
-
-// UnmarshalJSON reads what ParseTime reads, as a string or a number.
-func (t *Time) UnmarshalJSON(b []byte) error {
-	s := string(b)
-	if s == "null" || s == `""` {
-		*t = Time{}
-		return nil
-	}
-	if b[0] == '"' {
-		if err := json.Unmarshal(b, &s); err != nil {
-			return err
-		}
-	}
-	p, err := ParseTime(s)
-	*t = Time{p}
-	return err
-}
+type Time = clock.Instant
 
 // ParseTime reads an instant: RFC 3339, a bare date (midnight UTC), or integer
 // milliseconds since 1970.
-func ParseTime(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		t, err = time.Parse(time.DateOnly, s)
-	}
-	if err != nil {
-		var ms int64
-		ms, err = strconv.ParseInt(s, 10, 64)
-		t = time.UnixMilli(ms)
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time: give RFC 3339 as 2026-01-02T15:04:05Z, a date as 2026-01-02, or integer milliseconds since 1970", s)
-	}
-	t = t.UTC().Truncate(time.Millisecond)
-	if y := t.Year(); y < minYear || y > maxYear {
-		return time.Time{}, fmt.Errorf("%q is no time: its year is not within %d and %d", s, minYear, maxYear)
-	}
-	return t, nil
-}
+func ParseTime(s string) (time.Time, error) { return clock.Parse(s) }

@@ -63,20 +63,20 @@ const (
 	batchBytes   = 4 << 20
 )
 
-// batch gathers what is stored together: lives in a commit, and entries in another.
+// batch gathers what is stored together: lives in a commit, and other lines in another.
 // Under Strict it has one kind only, so that nothing is stored before what stands
 // before it.
 type batch struct {
-	db        *engine.DB
-	opts      Options
-	report    Report
-	known     uint64 // LSN of the state before the import
-	bytes     int
-	lives     []engine.Life
-	livesAt   []LineError // where each of lives stood; Err is not set yet
-	entries   []Entry
-	entriesAt []LineError // likewise
-	past      past
+	db      *engine.DB
+	opts    Options
+	report  Report
+	known   uint64 // LSN of the state before the import
+	bytes   int
+	lives   []engine.Life
+	livesAt []LineError // where each of lives stood; Err is not set yet
+	lines   []engine.Line
+	linesAt []LineError // likewise
+	past    past
 }
 
 func newBatch(db *engine.DB, o *Options) *batch {
@@ -107,7 +107,7 @@ func (b *batch) add(ctx context.Context, at LineError, m engine.Memory, size int
 
 // life takes a memory and its history.
 func (b *batch) life(ctx context.Context, at LineError, l engine.Life, size int) error {
-	if err := b.make(ctx, size, len(b.entries) > 0); err != nil {
+	if err := b.make(ctx, size, len(b.lines) > 0); err != nil {
 		return err
 	}
 	b.lives, b.livesAt = append(b.lives, l), append(b.livesAt, at)
@@ -125,7 +125,7 @@ func (b *batch) make(ctx context.Context, size int, other bool) error {
 
 func (b *batch) took(ctx context.Context, size int) error {
 	b.bytes += size
-	if len(b.lives)+len(b.entries) == batchRecords {
+	if len(b.lives)+len(b.lines) == batchRecords {
 		return b.flush(ctx)
 	}
 	return nil
@@ -170,20 +170,20 @@ func (b *batch) skip(e LineError) error {
 
 // flush stores what was gathered.
 func (b *batch) flush(ctx context.Context) error {
-	if len(b.lives)+len(b.entries) == 0 {
+	if len(b.lives)+len(b.lines) == 0 {
 		return nil
 	}
 	var err error
 	if len(b.lives) > 0 {
 		err = b.store(ctx, b.lives, b.livesAt)
 	}
-	if err == nil && len(b.entries) > 0 {
-		err = b.put(ctx, b.entries, b.entriesAt)
+	if err == nil && len(b.lines) > 0 {
+		err = b.put(ctx, b.lines, b.linesAt)
 	}
 	clear(b.lives) // they may hold megabytes
-	clear(b.entries)
+	clear(b.lines)
 	b.lives, b.livesAt, b.bytes = b.lives[:0], b.livesAt[:0], 0
-	b.entries, b.entriesAt = b.entries[:0], b.entriesAt[:0]
+	b.lines, b.linesAt = b.lines[:0], b.linesAt[:0]
 	if err == nil && b.opts.Progress != nil {
 		b.opts.Progress(b.report)
 	}

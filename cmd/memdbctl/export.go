@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
@@ -87,8 +88,8 @@ type exportedJSON struct {
 
 func (a *app) printExported(r exchange.ExportReport) error {
 	if a.json {
-		return a.printJSON(exportedJSON(r))
+		return a.printJSON(exportedJSON{r.Memories, r.Events, r.Lines[entries.TypeLine]})
 	}
-	a.printf("exported %s, %s of histories and %s\n", count(r.Memories, "memory", "memories"), count(r.Events, "event", "events"), count(r.Entries, "key", "keys"))
+	a.printf("exported %s, %s of histories and %s\n", count(r.Memories, "memory", "memories"), count(r.Events, "event", "events"), count(r.Lines[entries.TypeLine], "key", "keys"))
 	return nil
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
@@ -55,7 +57,7 @@ func (a *app) kvPutCmd() *cobra.Command {
 	cmd.Flags().Uint64Var(&ifVersion, "if-version", 0, "only where it has this version, 0: only where it is not there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		opts := &engine.PutOptions{TTL: ttl}
+		opts := &entries.PutOptions{TTL: ttl}
 		if cmd.Flags().Changed("if-version") {
 			opts.IfVersion = &ifVersion
 		}
@@ -72,7 +74,7 @@ func (a *app) kvPutCmd() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(exchange.NewEntry(e))
+				return a.printJSON(entries.NewLine(e))
 			}
 			a.printf("put %s, version %d\n", escape(e.Key), e.Version)
 			return nil
@@ -87,7 +89,7 @@ func (a *app) readValue(cmd *cobra.Command, arg string) (json.RawMessage, error)
 	if arg == "-" {
 		named = "the input"
 		var err error
-		if arg, err = a.readBounded(cmd.Context(), "the value", engine.MaxValue, "shorten it, or split it under several keys"); err != nil {
+		if arg, err = a.readBounded(cmd.Context(), "the value", entries.MaxValue, "shorten it, or split it under several keys"); err != nil {
 			return nil, err
 		}
 	}
@@ -109,14 +111,12 @@ func (a *app) kvGetCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			e, found, err := db.KV().Get(ctx, owner, args[0])
+			e, err := db.KV().Get(ctx, owner, args[0])
 			switch {
 			case err != nil:
-				return err
-			case !found:
-				return noEntry("get", args[0])
+				return noEntry("get", args[0], err)
 			case a.json:
-				return a.printJSON(exchange.NewEntry(e))
+				return a.printJSON(entries.NewLine(e))
 			}
 			a.printf("%s\n", e.Value)
 			return nil
@@ -125,9 +125,11 @@ func (a *app) kvGetCmd() *cobra.Command {
 	return cmd
 }
 
-// noEntry is the error for a key that is not there. In Go that is no error; a
-// script needs the exit code.
-func noEntry(doing, key string) error {
+// noEntry says which flags to check where there is no such key.
+func noEntry(doing, key string, err error) error {
+	if !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
 	return &engine.Error{
 		Kind: engine.ErrNotFound, What: fmt.Sprintf("%s %q", doing, key), Why: "there is no such key",
 		Do: "check the key, --user and --agent",
@@ -145,12 +147,8 @@ func (a *app) kvDeleteCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
-			found, err := db.KV().Delete(ctx, owner, args[0])
-			if err != nil {
-				return err
-			}
-			if !found {
-				return noEntry("delete", args[0])
+			if err := db.KV().Delete(ctx, owner, args[0]); err != nil {
+				return noEntry("delete", args[0], err)
 			}
 			return a.printDeleted(1)
 		})
@@ -170,7 +168,7 @@ func (a *app) kvListCmd() *cobra.Command {
 		}
 		return nil
 	}
-	var q engine.KVQuery
+	var q entries.Query
 	ownerFlags(cmd, &q.Owner)
 	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "those behind this `key`")
@@ -183,21 +181,21 @@ func (a *app) kvListCmd() *cobra.Command {
 		}
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			entries, more, err := db.KV().List(ctx, q)
+			page, err := db.KV().List(ctx, q)
 			if err != nil {
 				return err
 			}
-			return a.printEntries(entries, more)
+			return a.printEntries(page.Entries, page.Next != "")
 		})
 	}
 	return cmd
 }
 
-func (a *app) printEntries(entries []engine.Entry, more bool) error {
+func (a *app) printEntries(page []entries.Entry, more bool) error {
 	t := &table{header: []string{"KEY", "UPDATED", "VALUE"}}
-	for _, e := range entries {
+	for _, e := range page {
 		if a.json {
-			if err := a.printJSON(exchange.NewEntry(e)); err != nil {
+			if err := a.printJSON(entries.NewLine(e)); err != nil {
 				return err
 			}
 			continue
@@ -210,7 +208,7 @@ func (a *app) printEntries(entries []engine.Entry, more bool) error {
 	if !more {
 		return nil
 	}
-	return a.printNext(entries[len(entries)-1].Key)
+	return a.printNext(page[len(page)-1].Key)
 }
 
 // printNext tells on the error stream how a list goes on.

@@ -43,10 +43,11 @@ var law = map[string]row{
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
 
-	"exchange": {floor: upper, only: []string{"engine", "scope", "internal/valid"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "scope", "internal/clock", "internal/valid"}, outside: []string{compress}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
+	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
 	"invindex": {floor: parts, outside: []string{pebble, roaring, xxh3}},
 	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
@@ -70,6 +71,7 @@ var law = map[string]row{
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
+	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
 	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},

@@ -3,6 +3,7 @@
 package kv
 
 import (
+	"errors"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -16,6 +17,9 @@ type Reader interface {
 	Get(key []byte) ([]byte, io.Closer, error)
 	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
 }
+
+// ErrStop ends a scan early. The scan returns it, so that its caller knows.
+var ErrStop = errors.New("stop")
 
 // Scan calls visit for each key in [lower, upper), in order, until it returns an
 // error. Key and value are valid during the call.

@@ -12,11 +12,11 @@ import (
 // them.
 var GenerationsKey = metaKey("generations")
 
-// EncodeGenerations returns the value of GenerationsKey: for each of Kinds, the kind (1
+// EncodeGenerations returns the value of GenerationsKey: for each kind in their order, the kind (1
 // byte) and its generation (2 bytes, big-endian).
 func (ks *Keys) EncodeGenerations() []byte {
 	var b []byte
-	for _, k := range Kinds {
+	for _, k := range ks.kinds {
 		b = append(b, k)
 		b = binary.BigEndian.AppendUint16(b, ks.Gen[k])
 	}
@@ -42,7 +42,7 @@ func (ks *Keys) DecodeGenerations(b []byte) error {
 
 // FirstGenerations sets the generations to those of a new database.
 func (ks *Keys) FirstGenerations() {
-	for _, k := range Kinds {
+	for _, k := range ks.kinds {
 		ks.Gen[k] = FirstGeneration(k)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 
@@ -17,8 +18,7 @@ import (
 // constants change together.
 const (
 	kindMeta      byte = 'M' // name, with no generation before it
-	KindExpiry    byte = 'e' // time | owner | key: of key-value entries that expire
-	KindKV        byte = 'k' // owner | key: of key-value entries
+	KindCounter   byte = 'o' // kind | owner: what a part counts
 	KindDedup     byte = 'd' // owner | class | run | hash | seq
 	KindForward   byte = 'f' // doc
 	KindHistory   byte = 'h' // owner | seq | lsn | change
@@ -35,9 +35,10 @@ const (
 	KindRows      byte = 'c' // chunk | page
 )
 
-// Kinds are the kinds whose keys carry a generation: all but the meta keys.
-var Kinds = []byte{
-	KindDedup, KindExpiry, KindForward, KindHistory, KindID, KindKV, KindLog, KindName, KindPending,
+// memoryKinds are the kinds of the memories whose keys carry a generation: all but the
+// meta keys.
+var memoryKinds = []byte{
+	KindCounter, KindDedup, KindForward, KindHistory, KindID, KindLog, KindName, KindPending,
 	KindRange, KindRecord, KindRows, KindStats, KindText, KindVector, KindTombstone,
 }
 
@@ -52,7 +53,23 @@ type Keys struct {
 	Gen    [256]uint16 // the generation of each kind, by the kind's byte
 	Seed   uint64      // the seed of the hashes: random and kept secret, so that no caller can choose IDs that collide
 	Cipher IDCipher    // NewIDCipher(Seed)
+	kinds  []byte      // that carry a generation, in their order
 }
+
+// NewKeys makes the keys of a database with a hash seed, and with kinds of keys beside those
+// of the memories. All kinds are in their first generation.
+func NewKeys(seed uint64, beside ...byte) (*Keys, error) {
+	c, err := NewIDCipher(seed)
+	if err != nil {
+		return nil, err
+	}
+	ks := &Keys{Seed: seed, Cipher: c, kinds: slices.Sorted(slices.Values(slices.Concat(memoryKinds, beside)))}
+	ks.FirstGenerations()
+	return ks, nil
+}
+
+// Kinds are the kinds whose keys carry a generation, in their order: all but the meta keys.
+func (ks *Keys) Kinds() []byte { return ks.kinds }
 
 // Header returns the kind and the generation that a key begins with, with capacity for a
 // rest of size bytes.

@@ -15,17 +15,16 @@ type LogOp byte
 
 // The operations, each with the fields that follow it. docs/format/log.md describes them.
 const (
-	LogAdd    LogOp = 1  // owner, seq, change
-	LogUpdate LogOp = 2  // owner, seq, change, Born and Change of the version before
-	LogDelete LogOp = 3  // owner, seq, Born and Change of the version that died
-	LogRange  LogOp = 4  // change, of a DeathRange
-	LogTouch  LogOp = 5  // number of memories, then owner, seq, count, last for each
-	LogPut    LogOp = 6  // owner, key, the entry as it is stored
-	LogUnput  LogOp = 7  // owner, key
-	LogReset  LogOp = 8  // none: everything before it is gone
-	LogPast   LogOp = 9  // owner, seq, change: an import brought a version that was superseded already
-	LogSpace  LogOp = 10 // none: a vector space got the next number; what it is stands under its name
-	LogMove   LogOp = 11 // number of chunks, then each: their documents have numbers in another chunk now
+	LogAdd    LogOp = 1 // owner, seq, change
+	LogUpdate LogOp = 2 // owner, seq, change, Born and Change of the version before
+	LogDelete LogOp = 3 // owner, seq, Born and Change of the version that died
+	LogRange  LogOp = 4 // change, of a DeathRange
+	LogTouch  LogOp = 5 // number of memories, then owner, seq, count, last for each
+	// 6 and 7 are those of entries, a part.
+	LogReset LogOp = 8  // none: everything before it is gone
+	LogPast  LogOp = 9  // owner, seq, change: an import brought a version that was superseded already
+	LogSpace LogOp = 10 // none: a vector space got the next number; what it is stands under its name
+	LogMove  LogOp = 11 // number of chunks, then each: their documents have numbers in another chunk now
 )
 
 // AppendLogHead appends the head of a log record to b. now is the time of the commit in

@@ -113,9 +113,6 @@ func (s *Store) Fits(bytes int64) bool { return s.reserve.fits(bytes) }
 // DiskFigures are the free space and the reserve, 0 and 0 where nothing is refused.
 func (s *Store) DiskFigures() (free, reserve int64) { return s.reserve.figures() }
 
-// ErrStop ends a scan early: whoever passed it on compares with it.
-var ErrStop = errors.New("stop")
-
 // Error gives an error of the store its kind.
 func Error(doing string, err error) error {
 	switch {

@@ -4,6 +4,7 @@ package valid
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -72,6 +73,16 @@ func Limit(doing string, limit, otherwise int) (int, error) {
 		limit = otherwise
 	}
 	return limit, nil
+}
+
+// Time refuses an instant outside of the years that RFC 3339 can write.
+func Time(doing, what string, t time.Time) error {
+	// In Unix milliseconds: the first of year 1 and the last of 9999.
+	const first, last = -62135596800000, 253402300799999
+	if ms := t.UnixMilli(); !t.IsZero() && (ms < first || ms > last) {
+		return fault.Invalid(doing, "its "+what+" is outside the years 1 to 9999", "check its unit")
+	}
+	return nil
 }
 
 // OneOf returns the values as a list for an error message: "a, b or c".

@@ -1,0 +1,375 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// newParts are the structures of a database beside its memories, in the order in which
+// their lines are exported. To add one is a package of its own, its line here, and a
+// handle for its users such as [DB.KV].
+func newParts() []part.Part {
+	return []part.Part{entries.Part{}}
+}
+
+// KV is the key-value store: each call is its own transaction.
+func (db *DB) KV() entries.KV { return entries.New(runner{db: db}) }
+
+// KV is the key-value store as this transaction sees it.
+func (tx *Tx) KV() entries.KV { return entries.New(runner{db: tx.db, tx: tx}) }
+
+// partShare is what each part may take of the memory budget in RAM.
+func (db *DB) partShare() int64 { return db.budget / 16 }
+
+// merger folds access statistics, and the values of parts that merge.
+func (db *DB) merger() *pebble.Merger {
+	folders := map[byte]part.Folder{}
+	for _, p := range db.parts {
+		if f, ok := p.(part.Folder); ok {
+			for _, k := range p.Kinds() {
+				folders[k.Byte] = f
+			}
+		}
+	}
+	m := *layout.StatsMerger
+	m.Merge = func(key, value []byte) (pebble.ValueMerger, error) {
+		if f := folders[key[0]]; f != nil {
+			return &partFold{f, slices.Clone(key), slices.Clone(value)}, nil
+		}
+		return layout.StatsMerger.Merge(key, value)
+	}
+	return &m
+}
+
+// partFold folds the operands of one key.
+type partFold struct {
+	part.Folder
+	key, value []byte
+}
+
+func (f *partFold) MergeNewer(value []byte) error {
+	f.value = f.Fold(f.key, f.value, value)
+	return nil
+}
+
+func (f *partFold) MergeOlder(value []byte) error {
+	f.value = f.Fold(f.key, value, f.value)
+	return nil
+}
+
+func (f *partFold) Finish(bool) ([]byte, io.Closer, error) { return f.value, nil, nil }
+
+// loadParts has the parts make what they hold in RAM.
+func (db *DB) loadParts() error {
+	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+	for _, p := range db.parts {
+		if l, ok := p.(part.Loader); ok {
+			if err := l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startParts begins the work that parts do now and then.
+func (db *DB) startParts(ctx context.Context) {
+	for _, p := range db.parts {
+		if w, ok := p.(part.Worker); ok {
+			db.background(ctx, w.Every(), nil, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
+		}
+	}
+}
+
+// releaseParts tells the parts which states nobody reads any more.
+func (db *DB) releaseParts(oldest uint64) {
+	for _, p := range db.parts {
+		if r, ok := p.(part.Releaser); ok {
+			r.Release(oldest)
+		}
+	}
+}
+
+// mourn has the parts delete what they have of a memory that is gone.
+func (db *DB) mourn(batch *pebble.Batch, v layout.Version) error {
+	for _, p := range db.parts {
+		m, ok := p.(part.Mourner)
+		if !ok {
+			continue
+		}
+		tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, func(key []byte) error { return batch.Delete(key, nil) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partKinds are the kinds of the parts' keys.
+func (db *DB) partKinds() (kinds []byte) {
+	for _, p := range db.parts {
+		for _, k := range p.Kinds() {
+			kinds = append(kinds, k.Byte)
+		}
+	}
+	return kinds
+}
+
+// Line is one line of an export about something that is no memory. See [Tx.Lines].
+type Line = part.Line
+
+// Lines calls yield with a line for each thing beside the memories that an export of a
+// scope has: everything for the empty scope, nothing for one with a run.
+func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
+	if err := tx.check("export", false); err != nil || s.Run != "" {
+		return err
+	}
+	for _, p := range tx.db.parts {
+		if err := p.Lines((*partTx)(tx), s, yield); err != nil {
+			return store.Error("export the "+p.Name(), err)
+		}
+	}
+	return nil
+}
+
+// NewLine is an empty line of a type, to be read from JSON and given to [Tx.StoreLine];
+// nil where no part of the database has such lines.
+func (db *DB) NewLine(typ string) Line {
+	for _, p := range db.parts {
+		if l := p.NewLine(typ); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// StoreLine puts what a line says in the database. What is there and the same is left
+// alone; what is there and differs is ErrExists, or an update under upsert.
+func (tx *Tx) StoreLine(l Line, upsert bool) (Stored, error) {
+	if err := tx.check("import", true); err != nil {
+		return Stored{}, err
+	}
+	outcome, err := l.Store((*partTx)(tx), upsert)
+	return Stored{Stored: outcome == part.Stored, Updated: outcome == part.Updated}, err
+}
+
+// figures are what statistics tell of the parts, by JSON key.
+func (db *DB) figures(ctx context.Context) (map[string]int64, error) {
+	all := map[string]int64{}
+	err := db.View(ctx, func(tx *Tx) error {
+		for _, p := range db.parts {
+			f, err := p.Figures((*partTx)(tx))
+			if err != nil {
+				return store.Error("count the "+p.Name(), err)
+			}
+			maps.Copy(all, f)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// runner runs the calls of a part's users.
+type runner struct {
+	db *DB
+	tx *Tx // nil: one for each call
+}
+
+func (r runner) View(ctx context.Context, doing string, fn func(part.View) error) error {
+	return Memories(r).view(ctx, doing, func(tx *Tx) error {
+		return store.Error(doing, fn((*partTx)(tx)))
+	})
+}
+
+func (r runner) Update(ctx context.Context, doing string, fn func(part.Tx) error) error {
+	return Memories(r).update(ctx, doing, func(tx *Tx) error {
+		return tx.changePart(doing, fn)
+	})
+}
+
+func (r runner) Append(ctx context.Context, doing string, bytes int, fn func(part.Tx) error) error {
+	if r.tx != nil {
+		return r.Update(ctx, doing, fn)
+	}
+	if err := r.db.usable(doing); err != nil {
+		return err
+	}
+	return r.db.commitInGroup(ctx, &partCall{doing: doing, bytes: bytes, fn: fn})
+}
+
+// changePart runs a change of a part. One that fails after it has written something leaves a
+// transaction that cannot commit.
+func (tx *Tx) changePart(doing string, fn func(part.Tx) error) error {
+	before := tx.batch.Count()
+	err := store.Error(doing, fn((*partTx)(tx)))
+	if err != nil && tx.batch.Count() > before {
+		return tx.breaks(err)
+	}
+	return err
+}
+
+// partTx is a transaction as parts see it.
+type partTx Tx
+
+var (
+	_ part.Tx      = (*partTx)(nil)
+	_ part.Checker = (*partChecker)(nil)
+)
+
+func (p *partTx) tx() *Tx { return (*Tx)(p) }
+
+func (p *partTx) Key(kind byte, bytes int) []byte {
+	return p.keys.Header(kind, bytes)
+}
+
+func (p *partTx) Get(key []byte) ([]byte, bool, error) {
+	b, closer, err := p.reader.Get(key)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	value := slices.Clone(b)
+	return value, true, closer.Close()
+}
+
+func (p *partTx) Scan(lower, upper []byte, visit func(key, value []byte) error) error {
+	err := kv.Scan(p.reader, lower, upper, visit)
+	if errors.Is(err, kv.ErrStop) {
+		return nil
+	}
+	return err
+}
+
+func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {
+	return p.reader.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+}
+
+func (p *partTx) LSN() uint64 { return p.lsn }
+func (p *partTx) Now() int64  { return p.now }
+
+func (p *partTx) Owner(o scope.Owner) (uint32, bool, error) {
+	return p.tx().lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+}
+
+func (p *partTx) Run(name string) (uint32, bool, error) {
+	return p.tx().lookup(layout.Name{Class: layout.NameRun, Text: name})
+}
+
+func (p *partTx) Memory(o scope.Owner, id string) (part.Memory, bool, error) {
+	owner, known, err := p.Owner(o)
+	if err != nil || !known {
+		return part.Memory{}, false, err
+	}
+	l, found, err := p.tx().findID(owner, id)
+	if err != nil || !found {
+		return part.Memory{}, false, err
+	}
+	return p.memory(l)
+}
+
+func (p *partTx) MemoryAt(seq uint64) (part.Memory, bool, error) {
+	l, found := p.tx().at(seq)
+	if !found {
+		return part.Memory{}, false, nil
+	}
+	return p.memory(l)
+}
+
+func (p *partTx) memory(l live) (part.Memory, bool, error) {
+	if l.expired(p.now) {
+		return part.Memory{}, false, nil
+	}
+	rec, err := p.tx().record(l.Version)
+	if err != nil {
+		return part.Memory{}, false, err
+	}
+	return part.Memory{ID: rec.ID, Seq: l.Seq, Owner: l.Owner, Scope: rec.Scope, Text: rec.Text}, true, nil
+}
+
+func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
+	b, found, err := p.Get(p.keys.Counter(kind, owner))
+	if err != nil || !found {
+		return 0, false, err
+	}
+	n, err := layout.DecodeCounter(b)
+	return n, err == nil, err
+}
+
+func (p *partTx) Need(doing string, bytes int) error       { return p.tx().room(doing, bytes) }
+func (p *partTx) NeedToFree(doing string, bytes int) error { return p.tx().roomToFree(doing, bytes) }
+func (p *partTx) Set(key, value []byte) error              { return p.tx().set(key, value) }
+func (p *partTx) Merge(key, value []byte) error            { return p.tx().merge(key, value) }
+func (p *partTx) Delete(key []byte) error                  { return p.tx().del(key) }
+
+func (p *partTx) DeleteRange(lower, upper []byte) error {
+	return p.tx().wrote(p.batch.DeleteRange(lower, upper, nil))
+}
+
+func (p *partTx) GiveOwner(o scope.Owner) (uint32, error) {
+	return p.tx().number(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+}
+
+func (p *partTx) GiveRun(name string) (uint32, error) {
+	return p.tx().number(layout.Name{Class: layout.NameRun, Text: name})
+}
+
+func (p *partTx) Count(kind byte, owner uint32, by int64) error {
+	n, _, err := p.Counter(kind, owner)
+	if err != nil {
+		return err
+	}
+	return p.Set(p.keys.Counter(kind, owner), layout.EncodeCounter(n+by))
+}
+
+func (p *partTx) Log(op part.Op, body []byte) uint32 {
+	p.log = append(append(p.log, byte(op)), body...)
+	return p.tx().change()
+}
+
+func (p *partTx) Stage(fn func(lsn uint64)) {
+	p.staged = append(p.staged, stagedChange{p.lsn, fn})
+}
+
+// stagedChange is what a part does in RAM once a commit is applied.
+type stagedChange struct {
+	lsn uint64
+	fn  func(lsn uint64)
+}
+
+// partChecker is a check of a part's keys.
+type partChecker struct {
+	*partTx
+	c *checker
+}
+
+func (p *partChecker) Each(kind byte, visit func(key, value []byte) error) error {
+	return p.c.scan(kind, visit)
+}
+
+func (p *partChecker) Problem(format string, args ...any) { p.c.report.problem(format, args...) }
+
+// parts checks the keys of each part.
+func (c *checker) parts() error {
+	for _, p := range c.tx.db.parts {
+		if err := p.Check(&partChecker{(*partTx)(c.tx), c}); err != nil {
+			return &fault.Error{Kind: fault.ErrCorrupt, What: "check the " + valid.Short(p.Name()), Cause: err}
+		}
+	}
+	return nil
+}

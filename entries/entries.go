@@ -1,0 +1,132 @@
+package entries
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+)
+
+// KV is the key-value store of a database: in a transaction, or with each call as a
+// transaction of its own.
+type KV struct{ run part.Runner }
+
+// New is a KV whose calls a runner runs. Engine makes them: see its DB.KV and Tx.KV.
+func New(r part.Runner) KV { return KV{r} }
+
+// Part is the structure as the database sees it.
+type Part struct{}
+
+// Name is "entries".
+func (Part) Name() string { return "entries" }
+
+// Kinds are those of entries and of their order by expiry.
+func (Part) Kinds() []part.Kind {
+	return []part.Kind{{Byte: kindEntry, ByOwner: true}, {Byte: kindExpiry}}
+}
+
+// Ops are those of a put and of a delete.
+func (Part) Ops() []part.Op { return []part.Op{opPut, opDelete} }
+
+// Figures are the number of entries, expired ones that are still to be removed among
+// them.
+func (Part) Figures(v part.View) (map[string]int64, error) {
+	n := int64(0)
+	err := eachOwner(v, func(owner uint32, _ *Entry) error {
+		count, err := countOf(v, owner)
+		n += count
+		return err
+	})
+	return map[string]int64{"entries": n}, err
+}
+
+// countOf is how many entries an owner has. Those of a database from before there were
+// counters are counted.
+func countOf(v part.View, owner uint32) (int64, error) {
+	n, known, err := v.Counter(kindEntry, owner)
+	if known || err != nil {
+		return n, err
+	}
+	lower, upper := ownerSpan(v, owner)
+	err = v.Scan(lower, upper, func(_, _ []byte) error {
+		n++
+		return nil
+	})
+	return n, err
+}
+
+// ownerSpan is the range of the entries of an owner.
+func ownerSpan(v part.View, owner uint32) (lower, upper []byte) {
+	lower = entryKey(v, owner, "")
+	return lower, entryKey(v, owner+1, "")
+}
+
+// count keeps the number of an owner's entries.
+func count(t part.Tx, owner uint32, by int64) error {
+	_, known, err := t.Counter(kindEntry, owner)
+	if err == nil && !known {
+		var before int64
+		if before, err = countOf(t, owner); err == nil {
+			err = t.Count(kindEntry, owner, before)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return t.Count(kindEntry, owner, by)
+}
+
+// stored is an entry that is there, expired or not.
+func stored(v part.View, owner uint32, key string) (e Entry, found bool, err error) {
+	b, found, err := v.Get(entryKey(v, owner, key))
+	if err != nil || !found {
+		return Entry{}, false, err
+	}
+	e, err = decodeEntry(key, b)
+	return e, err == nil, err
+}
+
+// eachOwner calls visit with the first entry of each owner, in the order of the owners'
+// numbers.
+func eachOwner(v part.View, visit func(owner uint32, first *Entry) error) error {
+	it, err := v.Iter(v.Key(kindEntry, 0), append(v.Key(kindEntry, 1), 0xff, 0xff, 0xff, 0xff))
+	if err != nil {
+		return err
+	}
+	err = func() error {
+		for ok := it.First(); ok; {
+			owner, key, known := parseEntryKey(it.Key())
+			if !known {
+				return layout.BadKey("entry", it.Key())
+			}
+			value, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			e, err := decodeEntry(key, value)
+			if err == nil {
+				err = visit(owner, &e)
+			}
+			if err != nil {
+				return err
+			}
+			ok = it.SeekGE(entryKey(v, owner+1, ""))
+		}
+		return it.Error()
+	}()
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// logged is what the log says of a change: whose entry, under which key, and what
+// follows.
+func logged(owner uint32, key string, rest ...[]byte) []byte {
+	b := codec.AppendBytes(binary.AppendUvarint(nil, uint64(owner)), key)
+	for _, r := range rest {
+		b = codec.AppendBytes(b, r)
+	}
+	return b
+}

@@ -1,0 +1,219 @@
+// Package part says what the database asks of a structure that it keeps beside its
+// memories, and what it offers to one: entries today, sessions, notes, usage and the
+// graph alike. A part knows keys, owners and LSNs; it knows neither the engine nor any
+// other part.
+//
+// # What a part does
+//
+// A part reads and writes under kinds of keys of its own. The engine gives each call of
+// its users a [View] or a [Tx] by way of a [Runner], commits what was written together
+// with everything else of the transaction, and walks over all parts for what concerns
+// the whole database: opening, check, figures, export and import, reset, the deletion of
+// an owner.
+//
+// What a part holds in RAM follows from its keys. It changes in [Tx.Stage], after the
+// commit is applied and before a reader can see it, and says by LSN what each reader
+// sees. A transaction that fails has staged nothing.
+//
+// # Order and locks
+//
+// A Tx is used by one goroutine, which holds the writer lock; a View by one goroutine,
+// beside any others. Load comes first and alone. Staged functions run under the writer
+// lock, in the order of their LSNs. Release and MemoryGone run in the background, without
+// the lock.
+package part
+
+import (
+	"context"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// Part is a structure of the database beside its memories. It may also be a [Loader], a
+// [Worker], a [Releaser], a [Mourner], a [Folder].
+type Part interface {
+	// Name is the part's in messages and in the figures of a database.
+	Name() string
+	// Kinds are the first bytes of its keys. No other part, and no kind of the memories,
+	// has one of them.
+	Kinds() []Kind
+	// Ops are the codes of its changes in the log, likewise its own.
+	Ops() []Op
+	// Check reads all keys of the part and reports what does not fit.
+	Check(c Checker) error
+	// Figures are what statistics tell of it, by JSON key.
+	Figures(v View) (map[string]int64, error)
+	// Lines calls yield with a line for each thing that an export of a scope has, in an
+	// order that depends on nothing but the state. The empty scope is everything; a run
+	// is never given.
+	Lines(v View, in scope.Scope, yield func(Line) error) error
+	// NewLine is an empty line of a type, nil where the type is not one of the part's.
+	NewLine(typ string) Line
+}
+
+// Kind is the first byte of keys, which the number of a generation follows.
+type Kind struct {
+	Byte byte
+	// ByOwner says that the number of the owner comes next: one range is all that an
+	// owner has.
+	ByOwner bool
+}
+
+// Op is the code of a change in the log.
+type Op byte
+
+// Loader is a part that holds something in RAM.
+type Loader interface {
+	// Load makes it from the keys, when the database is opened.
+	Load(v View, o Opening) error
+}
+
+// Opening is what a part is told when the database is opened.
+type Opening struct {
+	Budget   int64 // bytes of RAM that it may take
+	ReadOnly bool
+}
+
+// Worker is a part with work of its own to be done now and then. A database that is only
+// read does none.
+type Worker interface {
+	// Every is the time from one Work to the next.
+	Every() time.Duration
+	// Work does what is due, in commits of bounded size.
+	Work(ctx context.Context, r Runner) error
+}
+
+// Releaser is a part that keeps older states in RAM.
+type Releaser interface {
+	// Release says that no state older than that of an LSN is read any more.
+	Release(oldest uint64)
+}
+
+// Mourner is a part that refers to memories.
+type Mourner interface {
+	// MemoryGone says that a memory is deleted and that nobody can see it any more. What
+	// the part has of it is deleted by del, in the commit that cleans up after the memory.
+	// A crash may bring the same call again.
+	MemoryGone(v View, owner uint32, seq uint64, del func(key []byte) error) error
+}
+
+// Folder is a part that merges values: [Tx.Merge] writes an operand, and the store folds
+// operands of a key into one whenever it likes.
+type Folder interface {
+	// Fold is one value for two of a key of the part. It never fails, since no
+	// compaction may: it keeps what it cannot read.
+	Fold(key, older, newer []byte) []byte
+}
+
+// Runner runs the calls of a part's users: each as a transaction of its own, or all of
+// them in the one that the user is in. doing is what an error says was being done.
+type Runner interface {
+	View(ctx context.Context, doing string, fn func(View) error) error
+	Update(ctx context.Context, doing string, fn func(Tx) error) error
+	// Append is Update for a small change, of about so many bytes, that may be committed
+	// together with those of other callers. fn may be called more than once: it changes
+	// nothing but the Tx and its own result.
+	Append(ctx context.Context, doing string, bytes int, fn func(Tx) error) error
+}
+
+// View reads one state of the database.
+type View interface {
+	// Key begins a key of a kind, with room for so many bytes more.
+	Key(kind byte, bytes int) []byte
+	// Get returns a copy of the value of a key.
+	Get(key []byte) (value []byte, found bool, err error)
+	// Scan calls visit for the keys in [lower, upper), in order, until it returns an
+	// error. Key and value are valid during the call.
+	Scan(lower, upper []byte, visit func(key, value []byte) error) error
+	// Iter moves over the keys in [lower, upper), in either direction. It is to be
+	// closed.
+	Iter(lower, upper []byte) (*pebble.Iterator, error)
+	// LSN is that of the state: of a past one in a read as of it, and in a Tx that of
+	// the commit to be.
+	LSN() uint64
+	// Now is the time of the transaction, in Unix milliseconds.
+	Now() int64
+	// Owner is the number of an owner, false for one that nothing was ever stored for.
+	Owner(o scope.Owner) (number uint32, known bool, err error)
+	// Run is the number of a run, likewise.
+	Run(name string) (number uint32, known bool, err error)
+	// Memory is the living memory of an owner that has an ID.
+	Memory(o scope.Owner, id string) (m Memory, found bool, err error)
+	// MemoryAt is the memory of a Seq, if it lives.
+	MemoryAt(seq uint64) (m Memory, found bool, err error)
+	// Counter is what [Tx.Count] has counted for an owner, false where it was never
+	// called.
+	Counter(kind byte, owner uint32) (n int64, known bool, err error)
+}
+
+// Memory is what a part may know of a memory.
+type Memory struct {
+	ID    string
+	Seq   uint64
+	Owner uint32
+	Scope scope.Scope
+	Text  string
+}
+
+// Tx reads and writes. What it writes it reads at once, and others after the commit.
+type Tx interface {
+	View
+	// Need refuses a change that would write so many bytes where the transaction or the
+	// disk has no room for it. It comes before the first write of a change, which must
+	// not fail half-way. NeedToFree is Need for what frees space.
+	Need(doing string, bytes int) error
+	NeedToFree(doing string, bytes int) error
+	Set(key, value []byte) error
+	// Merge writes an operand, which only a [Folder] may.
+	Merge(key, value []byte) error
+	Delete(key []byte) error
+	DeleteRange(lower, upper []byte) error
+	// GiveOwner is the number of an owner, newly given if it has none; GiveRun that of a
+	// run.
+	GiveOwner(o scope.Owner) (uint32, error)
+	GiveRun(name string) (uint32, error)
+	// Count adds to a counter of an owner, which a part has under one of its kinds.
+	Count(kind byte, owner uint32, by int64) error
+	// Log notes a change in the log: its code, and what else a reader of the log is to
+	// know. It returns the number of the change within the commit.
+	Log(op Op, body []byte) (change uint32)
+	// Stage has fn called when the commit is applied, with its LSN, before a reader can
+	// see it. It is not called for a transaction that fails.
+	Stage(fn func(lsn uint64))
+}
+
+// Checker reads one state for [Part.Check].
+type Checker interface {
+	View
+	// Each is Scan of all keys of a kind.
+	Each(kind byte, visit func(key, value []byte) error) error
+	// Problem reports damage.
+	Problem(format string, args ...any)
+}
+
+// Line is one line of an export. As JSON it is a flat object with the key "type".
+type Line interface {
+	// Type is the value of the key "type".
+	Type() string
+	// Check returns why a line that was read cannot be stored.
+	Check() error
+	// Owner is whose it is; an import may give it to another.
+	Owner() scope.Owner
+	SetOwner(o scope.Owner)
+	// Store puts what the line says in the database. What is there and the same is left
+	// alone; what is there and differs is ErrExists, or an update under upsert.
+	Store(t Tx, upsert bool) (Outcome, error)
+}
+
+// Outcome is what became of a line.
+type Outcome uint8
+
+// The outcomes of a line.
+const (
+	Unchanged Outcome = iota
+	Stored
+	Updated
+)
