@@ -42,6 +42,7 @@ var law = map[string]row{
 	"cmd/memdbctl": {floor: topmost, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
+	"tools/shape":  {floor: topmost},
 
 	"exchange": {floor: upper, only: []string{"engine", "entries", "scope", "internal/clock", "internal/valid"}, outside: []string{compress}},
 
