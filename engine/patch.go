@@ -39,7 +39,7 @@ func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
 }
 
 // patch writes the next version of a memory.
-func (tx *Tx) patch(doing string, l live, rec *record, patch *Patch, embedded []float32) (live, error) {
+func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *record, patch *Patch, embedded []float32) (live, error) {
 	db := tx.db
 	p, err := tx.patched(doing, rec, patch)
 	if err != nil {
@@ -52,7 +52,7 @@ func (tx *Tx) patch(doing string, l live, rec *record, patch *Patch, embedded []
 			p.pending = true
 		}
 	}
-	if err := db.analyse(p); err != nil {
+	if err := db.analyse(ctx, p); err != nil {
 		return l, err
 	}
 	if err := tx.room(doing, p.size()); err != nil {
@@ -192,7 +192,7 @@ func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	}
 	n := 0
 	err = db.Update(ctx, func(tx *Tx) error {
-		n, err = tx.embedded(waiting, vecs)
+		n, err = tx.embedded(ctx, waiting, vecs)
 		return err
 	})
 	if err != nil {

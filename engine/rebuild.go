@@ -184,7 +184,7 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 		if err = b.closeChunks(ctx, uint32(doc)); err != nil {
 			return false
 		}
-		if err = b.document(tx, batch, uint32(doc), r); err == nil && batch.Len() > sealBatch {
+		if err = b.document(ctx, tx, batch, uint32(doc), r); err == nil && batch.Len() > sealBatch {
 			err = flush()
 		}
 		return err == nil
@@ -198,8 +198,8 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 
 // document indexes a document, and writes its forward record where its chunk has
 // them.
-func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRow) error {
-	pv, err := tx.indexAgain(r)
+func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch, doc uint32, r *docRow) error {
+	pv, err := tx.indexAgain(ctx, r)
 	if pv == nil || err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docRo
 }
 
 // indexAgain reads a memory and analyses it anew; nil where it has been erased.
-func (tx *Tx) indexAgain(r *docRow) (*pendingVersion, error) {
+func (tx *Tx) indexAgain(ctx context.Context, r *docRow) (*pendingVersion, error) {
 	rec, err := tx.readRecord(r.version)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound) && r.died.Load() != alive:
@@ -225,7 +225,7 @@ func (tx *Tx) indexAgain(r *docRow) (*pendingVersion, error) {
 		return nil, storeError(fmt.Sprintf("read memory number %d", r.seq), err)
 	}
 	p := &prepared{rec: *rec}
-	if err := tx.db.analyse(p); err != nil {
+	if err := tx.db.analyse(ctx, p); err != nil {
 		return nil, err
 	}
 	pv := &pendingVersion{version: r.version, run: r.run, rec: rec}
