@@ -484,12 +484,12 @@ func TestRunsForget(t *testing.T) {
 	if len(rs.seqs) != 1 {
 		t.Fatalf("%d lists, want 1", len(rs.seqs))
 	}
-	for _, seqs := range rs.seqs {
-		if len(seqs) < 10 || cap(seqs) > 64 {
-			t.Errorf("10 memories are listed in %d places of %d", len(seqs), cap(seqs))
+	for _, l := range rs.seqs {
+		if len(l.seqs) < 10 || l.room() > 64 {
+			t.Errorf("10 memories are listed in %d places of %d", len(l.seqs), l.room())
 		}
-		if rs.room != int64(cap(seqs)) {
-			t.Errorf("room for %d is counted, it is %d", rs.room, cap(seqs))
+		if rs.room != l.room() {
+			t.Errorf("room for %d is counted, it is %d", rs.room, l.room())
 		}
 	}
 }
