@@ -32,7 +32,7 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	m, s := db.Memories(), Scope{User: "a"}
 	long := strings.Repeat(strings.Repeat("a", 50)+"zzzzz ", size/56)
-	mustStore(t, m, Memory{Scope: s, ID: "x", Text: "milk " + long + strings.Repeat("tea ", size/4)})
+	mustStore(t, m, Memory{Scope: s, ID: "x", Text: "milk " + long + strings.Repeat("t\u00e9a ", size)})
 	phrases, fuzzy := "", "tea "
 	for i := range 100 {
 		phrases += `"` + strings.Repeat("tea ", 254-i) + `milk" `
@@ -57,6 +57,8 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 		{"highlights", recall(Query{Text: fuzzy, Syntax: SyntaxOperators, Profile: ProfileText, Highlight: true})},
 		{"a word that unfolds", recall(Query{Text: ligatures, Profile: ProfileText})},
 		{"a word with operators that unfolds", recall(Query{Text: ligatures, Syntax: SyntaxOperators})},
+		{"4,900 contains", recall(Query{Text: "tea", Filter: contains(4900)})},
+		{"another case", recall(Query{Text: "tea", Filter: IContains{"text", "absent"}})},
 		{"a store", func(ctx context.Context) error {
 			_, err := m.Store(ctx, Memory{Scope: s, Text: ligatures}, &StoreOptions{SkipInvalid: true})
 			return err
@@ -73,10 +75,26 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// contains asks for so many words that no memory has.
+func contains(n int) (f Or) {
+	for i := range n {
+		f = append(f, Contains{"text", fmt.Sprint("zz", i)})
+	}
+	return f
+}
+
 // TestWorkHasALimit: the error of a query that takes too many steps says so.
 func TestWorkHasALimit(t *testing.T) {
 	err := matchError(fmt.Errorf("%w: 7", query.ErrSteps))
 	if !errors.Is(err, ErrInvalid) || !errors.Is(err, query.ErrSteps) || !strings.Contains(err.Error(), "fewer phrases") {
+		t.Error(err)
+	}
+	long := strings.Repeat("a", MaxContained/2)
+	filter := And{Contains{"text", long}, Not{Or{IContains{"text", long + "b"}}}}
+	if err := checkFilter(filter); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(MaxContained)) {
+		t.Error(err)
+	}
+	if err := checkFilter(filter[:1]); err != nil {
 		t.Error(err)
 	}
 	if err := matchError(context.Canceled); !errors.Is(err, context.Canceled) {

@@ -63,6 +63,7 @@ var law = map[string]row{
 	"internal/fsys/crashfs": {floor: base, outside: []string{pebble}, forTests: true},
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},
+	"internal/needles":      {floor: base},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/turn":         {floor: base, beside: []string{"internal/clock"}},
