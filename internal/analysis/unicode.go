@@ -34,7 +34,7 @@ func (s *scanner) scanUnicode(lo, hi int) {
 			continue // the next word finds it in front
 		}
 		text := s.normalize(raw)
-		if first, end := nextWord(text, 0); first == end {
+		if wordStart(text, 0) == len(text) {
 			continue
 		}
 		g := segment{text: text, lo: from, hi: to, exact: text == raw}

@@ -23,13 +23,7 @@ func continuesWord(r rune) bool {
 
 // nextWord returns the first word in text[from:], as offsets in text. Without one, both are len(text).
 func nextWord(text string, from int) (lo, hi int) {
-	for lo = from; lo < len(text) && !isAlnum(text[lo]); {
-		r, size := utf8.DecodeRuneInString(text[lo:])
-		if beginsWord(r) {
-			break
-		}
-		lo += size
-	}
+	lo = wordStart(text, from)
 	for hi = lo; hi < len(text); {
 		if isAlnum(text[hi]) {
 			hi++
@@ -42,6 +36,18 @@ func nextWord(text string, from int) (lo, hi int) {
 		hi += size
 	}
 	return lo, hi
+}
+
+// wordStart returns where the first word in text[from:] begins.
+func wordStart(text string, from int) int {
+	for from < len(text) && !isAlnum(text[from]) {
+		r, size := utf8.DecodeRuneInString(text[from:])
+		if beginsWord(r) {
+			break
+		}
+		from += size
+	}
+	return from
 }
 
 // segmentWords emits the words of one segment.
