@@ -273,9 +273,13 @@ func (t *textIndex) Find(ctx context.Context, ask peer.Ask) ([]string, error) {
 		in.Set = set
 	}
 	parsed := query.Parse(t.analyzer, typed(ask))
-	q, err := t.index.Bind(ctx, t.snapshot, parsed, in, func(_ context.Context, doc uint32) (bool, error) {
+	matcher := parsed.Matcher()
+	q, err := t.index.Bind(ctx, t.snapshot, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
 		text, err := t.text(doc)
-		return err == nil && parsed.Matches(text), err
+		if err != nil {
+			return false, err
+		}
+		return matcher.Matches(ctx, text)
 	})
 	if err != nil {
 		return nil, err

@@ -70,23 +70,32 @@ func (l *Lexical) Model() string { return l.model }
 func (l *Lexical) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
-		if err := ctx.Err(); err != nil {
+		var err error
+		if vectors[i], err = l.embed(ctx, text, nil); err != nil {
 			return nil, fmt.Errorf("embed: stopped after %d of %d texts: %w", i, len(texts), err)
 		}
-		vectors[i] = l.Document(text)
 	}
 	return vectors, nil
 }
 
 // Document returns the vector of a text that is stored.
-func (l *Lexical) Document(text string) []float32 { return l.embed(text, nil) }
+func (l *Lexical) Document(text string) []float32 { return l.Query(text, nil) }
 
 // Query returns the vector of a text that is searched for. The function idf, where it is not nil, returns the inverse
 // document frequency of a term of the English analyzer, and makes rare words count for more; pieces inherit it from
 // their word. What is not above 0 leaves a word out.
 func (l *Lexical) Query(text string, idf func(term string) float64) []float32 {
-	return l.embed(text, idf)
+	v, _ := l.embed(context.Background(), text, idf) // it never ends
+	return v
 }
+
+// QueryContext is Query, which ends with the context: only then is there an error.
+func (l *Lexical) QueryContext(ctx context.Context, text string, idf func(term string) float64) ([]float32, error) {
+	return l.embed(ctx, text, idf)
+}
+
+// termsPerLook is how many terms are hashed between looks at the context: some 100 µs.
+const termsPerLook = 256
 
 // scratch is what embedding one text needs besides the result.
 type scratch struct {
@@ -94,25 +103,35 @@ type scratch struct {
 	sum []int64
 }
 
-func (l *Lexical) embed(text string, idf func(term string) float64) []float32 {
+func (l *Lexical) embed(ctx context.Context, text string, idf func(term string) float64) ([]float32, error) {
 	s := l.scratch.Get().(*scratch)
 	defer l.scratch.Put(s)
 	s.bag.Reset()
 	clear(s.sum)
-	s.bag.AddQuery(l.analyzer, text, 1)
-	for _, t := range s.bag.Terms() {
+	err := s.bag.AddQueryContext(ctx, l.analyzer, text, 1)
+	n := 0
+	s.bag.Each(func(term string, freq uint32) { // in any order: sums of whole numbers
+		if n++; n%termsPerLook == 0 && err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return
+		}
 		weight := 1.0
-		if t.Freq > 1 {
-			weight += math.Log(float64(t.Freq))
+		if freq > 1 {
+			weight += math.Log(float64(freq))
 		}
 		if idf != nil {
-			weight *= min(idf(t.Term), maxIDF)
+			weight *= min(idf(term), maxIDF)
 		}
 		if weight > 0 { // and not NaN
-			s.word(t.Term, weight)
+			s.word(term, weight)
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	return s.vector()
+	return s.vector(), nil
 }
 
 // word adds a term and its pieces.

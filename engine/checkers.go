@@ -172,7 +172,7 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 		return err
 	}
 	p := &prepared{rec: *rec}
-	if err := c.tx.db.analyse(p); err != nil {
+	if err := c.tx.db.analyse(c.ctx, p); err != nil {
 		return err
 	}
 	idx, err := indexedDoc(p, f.Run, c.tx.knownNumber)

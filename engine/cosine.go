@@ -116,7 +116,10 @@ func (s *space) similarity(score float32) float32 {
 
 func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	db := r.tx.db
-	query := db.lexical.model.Query(r.q.Text, r.idf())
+	query, err := db.lexical.model.QueryContext(ctx, r.q.Text, r.idf())
+	if err != nil {
+		return err
+	}
 	if hnsw.CheckVector(query, 0, hnsw.Cosine) != nil { // no words in it
 		noCosines(r.cos.low)
 		noCosines(r.cos.high)
@@ -130,7 +133,7 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 			bare = append(bare, doc)
 		}
 	}
-	err := db.lexical.fill(ctx, bare, func(doc uint32) (string, error) {
+	err = db.lexical.fill(ctx, bare, func(doc uint32) (string, error) {
 		texts, err := r.tx.indexedTexts(doc)
 		return strings.Join(texts, "\n"), err
 	})

@@ -321,7 +321,7 @@ func TestEmbedPendingMeetsASpace(t *testing.T) {
 	}
 	mustStore(t, mm, Memory{Scope: ada, Text: "given", Embedding: []float32{1, 2, 3, 4}})
 	err = db.Update(t.Context(), func(tx *Tx) error {
-		_, err := tx.embedded(waiting, vecs)
+		_, err := tx.embedded(t.Context(), waiting, vecs)
 		return err
 	})
 	wantError(t, "vectors of another dimension", err, fault.ErrInvalid)

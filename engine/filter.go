@@ -290,7 +290,11 @@ func checkFilter(f Filter) error {
 		return err
 	}
 	nodes := MaxFilterNodes
-	return f.check(0, &nodes)
+	if err := f.check(0, &nodes); err != nil {
+		return err
+	}
+	left := MaxContained
+	return checkContained(f, &left)
 }
 
 // test tells whether a filter holds for a memory.
@@ -300,28 +304,15 @@ type test func(m *filtered) bool
 func testOf(f Filter) test {
 	switch f := f.(type) {
 	case And:
-		parts := testsOf(f)
-		return func(m *filtered) bool {
-			return !slices.ContainsFunc(parts, func(t test) bool { return !t(m) })
-		}
+		return testEach(f, true)
 	case Or:
-		parts := testsOf(f)
-		return func(m *filtered) bool {
-			return slices.ContainsFunc(parts, func(t test) bool { return t(m) })
-		}
+		return testEach(f, false)
 	case Not:
 		t := testOf(f.Filter)
 		return func(m *filtered) bool { return !t(m) }
 	}
 	c, _ := conditionOf(f)
 	return c.look().holdsFor
-}
-
-func testsOf(parts []Filter) (tests []test) {
-	for _, f := range parts {
-		tests = append(tests, testOf(f))
-	}
-	return tests
 }
 
 // look is a condition made ready to look at many values.

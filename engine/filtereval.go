@@ -112,6 +112,9 @@ type evaluation struct {
 
 // holds is the part of among for which f holds. It may change among.
 func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if err := e.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if among.IsEmpty() {
 		return among, nil
 	}
@@ -184,10 +187,14 @@ func (e *evaluation) looked(c *condition, among *roaring.Bitmap) (*roaring.Bitma
 // read is the part of a set for whose records a test holds.
 func (e *evaluation) read(t test, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	return e.keep(among, func(r *doctable.Row) (bool, error) {
+		if err := e.ctx.Err(); err != nil { // a memory may be of some MB
+			return false, err
+		}
 		m, err := e.tx.filtered(r)
 		if err != nil {
 			return false, err
 		}
+		m.ctx = e.ctx
 		ok := t(m)
 		return ok, m.err
 	})

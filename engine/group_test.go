@@ -109,7 +109,7 @@ func TestGroupThatBreaks(t *testing.T) {
 	var calls []*storeCall
 	var group []groupCall
 	for i := range 3 {
-		p, err := db.Memories().prepare(&Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
+		p, err := db.Memories().prepare(t.Context(), &Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
 		if err != nil {
 			t.Fatal(err)
 		}

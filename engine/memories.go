@@ -74,7 +74,7 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 		return nil, err
 	}
 	ps, results, err := m.prepareEach(ctx, len(mems), o.SkipInvalid, func(i int) (*prepared, error) {
-		return m.prepare(&mems[i], now)
+		return m.prepare(ctx, &mems[i], now)
 	})
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 	ps, results := make([]*prepared, n), make([]Stored, n)
 	for i := range ps {
 		p, err := prepare(i)
-		if err != nil && !skip {
+		if err != nil && (!skip || ctx.Err() != nil) {
 			return nil, nil, inBatch(err, i, n)
 		}
 		ps[i], results[i].Err = p, err
@@ -202,7 +202,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 		if err != nil {
 			return err
 		}
-		if l, err = tx.patch(doing, l, rec, &patch, embedded); err != nil {
+		if l, err = tx.patch(ctx, doing, l, rec, &patch, embedded); err != nil {
 			return err
 		}
 		mem, err = tx.load(l.Version, true)

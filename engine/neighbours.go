@@ -16,19 +16,36 @@ func (tx *Tx) neighbours(doc uint32, visit func(doc uint32, places int)) {
 	if row.Run == 0 {
 		return
 	}
-	list := t.Runs.List(row.Owner, row.Run)
-	at, found := slices.BinarySearch(list, row.Seq)
-	for i, places := at-1, 1; i >= 0 && places <= policy.NeighbourReach; i-- {
-		if near := tx.inRun(list[i], row.Run); near != doctable.None {
+	l := t.Runs.List(row.Owner, row.Run)
+	i, _ := slices.BinarySearch(l.Seqs, row.Seq)
+	j, _ := slices.BinarySearch(l.Late, row.Seq)
+	for i, j, places := i, j, 1; i+j > 0 && places <= policy.NeighbourReach; {
+		var seq uint64
+		if j == 0 || i > 0 && l.Seqs[i-1] > l.Late[j-1] {
+			i--
+			seq = l.Seqs[i]
+		} else {
+			j--
+			seq = l.Late[j]
+		}
+		if near := tx.inRun(seq, row.Run); near != doctable.None {
 			visit(near, places)
 			places++
 		}
 	}
-	if found {
-		at++
-	}
-	for i, places := at, 1; i < len(list) && places <= policy.NeighbourReach; i++ {
-		if near := tx.inRun(list[i], row.Run); near != doctable.None {
+	for places := 1; i+j < len(l.Seqs)+len(l.Late) && places <= policy.NeighbourReach; {
+		var seq uint64
+		if j == len(l.Late) || i < len(l.Seqs) && l.Seqs[i] < l.Late[j] {
+			seq = l.Seqs[i]
+			i++
+		} else {
+			seq = l.Late[j]
+			j++
+		}
+		if seq == row.Seq {
+			continue
+		}
+		if near := tx.inRun(seq, row.Run); near != doctable.None {
 			visit(near, places)
 			places++
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -35,25 +36,42 @@ func (q *Query) checkSyntax() error {
 }
 
 // parse reads the text of the query, once.
-func (r *recalling) parse() *query.Query {
+func (r *recalling) parse(ctx context.Context) (err error) {
 	switch {
 	case r.parsed != nil:
+		return nil
 	case r.q.Syntax == SyntaxOperators:
-		r.parsed = query.Parse(r.tx.db.analyzer, r.q.Text)
+		r.parsed, err = query.ParseContext(ctx, r.tx.db.analyzer, r.q.Text)
 	default:
-		r.parsed = query.Words(r.tx.db.analyzer, r.q.Text)
+		r.parsed, err = query.Words(ctx, r.tx.db.analyzer, r.q.Text)
 	}
-	return r.parsed
+	r.matcher = r.parsed.Matcher()
+	return err
+}
+
+// matchError names the limit that the phrases and fuzzy words of a query are over.
+func matchError(err error) error {
+	if errors.Is(err, query.ErrSteps) {
+		return &Error{Kind: ErrInvalid, What: doingRecall, Cause: err, Why: "the query takes too long", Do: "ask for fewer phrases and fuzzy words, or of a smaller scope"}
+	}
+	return err
 }
 
 // operators turns a text with operators into terms, their statistics over the scope,
 // and the conditions on hits.
 func (r *recalling) operators(ctx context.Context) error {
-	parsed := r.parse()
+	if err := r.parse(ctx); err != nil {
+		return err
+	}
+	parsed := r.parsed
 	text, in := r.tx.index, invindex.Docs{Set: r.set}
-	bound, err := text.Bind(ctx, r.tx.text, parsed, in, func(_ context.Context, doc uint32) (bool, error) {
+	bound, err := text.Bind(ctx, r.tx.text, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
 		texts, err := r.tx.indexedTexts(doc)
-		return err == nil && parsed.Matches(texts...), err
+		if err != nil {
+			return false, err
+		}
+		ok, err := r.matcher.Matches(ctx, texts...)
+		return ok, matchError(err)
 	})
 	if err != nil {
 		return textError(doingRecall, err)
@@ -121,12 +139,12 @@ type Span struct {
 }
 
 // highlight finds what of a memory's text the query looks for.
-func (r *recalling) highlight(parsed *query.Query, text string) []Span {
-	var spans []Span
-	for _, s := range parsed.Spans(nil, text) {
+func (r *recalling) highlight(ctx context.Context, text string) (spans []Span, err error) {
+	found, err := r.matcher.Spans(ctx, nil, text)
+	for _, s := range found {
 		spans = append(spans, Span(s))
 	}
-	return spans
+	return spans, matchError(err)
 }
 
 // Highlight returns a text with a mark before and one after each span.

@@ -45,7 +45,7 @@ func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
 }
 
 // patch writes the next version of a memory.
-func (tx *Tx) patch(doing string, l live, rec *layout.Record, patch *Patch, embedded []float32) (live, error) {
+func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Record, patch *Patch, embedded []float32) (live, error) {
 	db := tx.db
 	p, err := tx.patched(doing, rec, patch)
 	if err != nil {
@@ -58,7 +58,7 @@ func (tx *Tx) patch(doing string, l live, rec *layout.Record, patch *Patch, embe
 			p.pending = true
 		}
 	}
-	if err := db.analyse(p); err != nil {
+	if err := db.analyse(ctx, p); err != nil {
 		return l, err
 	}
 	if err := tx.room(doing, p.size()); err != nil {
@@ -198,7 +198,7 @@ func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	}
 	n := 0
 	err = db.Update(ctx, func(tx *Tx) error {
-		n, err = tx.embedded(waiting, vecs)
+		n, err = tx.embedded(ctx, waiting, vecs)
 		return err
 	})
 	if err != nil {

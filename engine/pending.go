@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -41,7 +42,7 @@ func (tx *Tx) waiting(doing string, limit int) (waiting []live, texts []string, 
 
 // embedded gives memories the vectors of their texts, unless they have changed
 // since.
-func (tx *Tx) embedded(waiting []live, vecs [][]float32) (n int, err error) {
+func (tx *Tx) embedded(ctx context.Context, waiting []live, vecs [][]float32) (n int, err error) {
 	for i, was := range waiting {
 		l, alive := tx.at(was.Seq)
 		if !alive || l.Version != was.Version {
@@ -54,7 +55,7 @@ func (tx *Tx) embedded(waiting []live, vecs [][]float32) (n int, err error) {
 		p := &prepared{rec: *rec, vectors: map[string][]float32{defaultSpace: vecs[i]}}
 		p.rec.Vectors = nil
 		p.rec.Flags = p.rec.Flags&^layout.FlagPending | layout.FlagEmbedded
-		if err := tx.db.analyse(p); err != nil {
+		if err := tx.db.analyse(ctx, p); err != nil {
 			return n, err
 		}
 		if err := tx.room(doingEmbed, p.size()); err != nil {

@@ -55,7 +55,7 @@ type pathValue struct {
 const doingStore = "store a memory"
 
 // prepare does all that needs no lock: checks, metadata, importance, analysis.
-func (m Memories) prepare(mem *Memory, now int64) (*prepared, error) {
+func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepared, error) {
 	vectors, err := mem.checked(doingStore)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (m Memories) prepare(mem *Memory, now int64) (*prepared, error) {
 		}
 	}
 	p.dedupKey(0, 0)
-	if err := m.db.analyse(p); err != nil {
+	if err := m.db.analyse(ctx, p); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -140,7 +140,7 @@ func random() (uint64, error) {
 var bags = sync.Pool{New: func() any { return new(analysis.Bag) }}
 
 // analyse fills in the terms and the filter values of the record.
-func (db *DB) analyse(p *prepared) error {
+func (db *DB) analyse(ctx context.Context, p *prepared) error {
 	meta, err := decodeMetadata(p.rec.Metadata)
 	if err != nil {
 		return err
@@ -148,10 +148,14 @@ func (db *DB) analyse(p *prepared) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	bag.Add(db.analyzer, p.rec.Text, db.textUnit)
+	if err := bag.AddContext(ctx, db.analyzer, p.rec.Text, db.textUnit); err != nil {
+		return err
+	}
 	for _, f := range db.indexedText {
 		if s := f.value(&p.rec, meta); s != "" {
-			bag.Add(db.analyzer, s, f.weight)
+			if err := bag.AddContext(ctx, db.analyzer, s, f.weight); err != nil {
+				return err
+			}
 		}
 	}
 	p.list = termLists.Get().(*termList)

@@ -190,7 +190,7 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 		if err = b.closeChunks(ctx, uint32(doc)); err != nil {
 			return false
 		}
-		if err = b.document(tx, batch, uint32(doc), r); err == nil && batch.Len() > sealBatch {
+		if err = b.document(ctx, tx, batch, uint32(doc), r); err == nil && batch.Len() > sealBatch {
 			err = flush()
 		}
 		return err == nil
@@ -204,8 +204,8 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 
 // document indexes a document, and writes its forward record where its chunk has
 // them.
-func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
-	pv, err := tx.indexAgain(r)
+func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
+	pv, err := tx.indexAgain(ctx, r)
 	if pv == nil || err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (b *textBuilder) document(tx *Tx, batch *pebble.Batch, doc uint32, r *docta
 }
 
 // indexAgain reads a memory and analyses it anew; nil where it has been erased.
-func (tx *Tx) indexAgain(r *doctable.Row) (*pendingVersion, error) {
+func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion, error) {
 	rec, err := tx.readRecord(r.Version)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound) && r.Died.Load() != doctable.Alive:
@@ -231,7 +231,7 @@ func (tx *Tx) indexAgain(r *doctable.Row) (*pendingVersion, error) {
 		return nil, store.Error(fmt.Sprintf("read memory number %d", r.Seq), err)
 	}
 	p := &prepared{rec: *rec}
-	if err := tx.db.analyse(p); err != nil {
+	if err := tx.db.analyse(ctx, p); err != nil {
 		return nil, err
 	}
 	pv := &pendingVersion{Version: r.Version, run: r.Run, rec: rec}

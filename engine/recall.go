@@ -129,7 +129,8 @@ type recalling struct {
 	kept bool
 	// narrowed: the set lacks memories of scope and filter, which the text excludes.
 	narrowed bool
-	parsed   *query.Query // see parse
+	parsed   *query.Query   // see parse
+	matcher  *query.Matcher // of parsed
 	cos      cosines
 	plan     Plan
 	began    time.Time
@@ -183,7 +184,7 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	r.stage("rank")
-	result, err := r.fetch(ranked)
+	result, err := r.fetch(ctx, ranked)
 	if err != nil {
 		return Result{}, err
 	}
@@ -252,10 +253,14 @@ func (r *recalling) analyse(ctx context.Context) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	bag.AddQuery(r.tx.db.analyzer, r.q.Text, 1)
-	terms := bag.Terms()
+	if err := bag.AddQueryContext(ctx, r.tx.db.analyzer, r.q.Text, 1); err != nil {
+		return err
+	}
 	// Of a query as long as a book, the first terms stand for it.
-	terms = terms[:min(len(terms), invindex.MaxQueryTerms)]
+	terms, err := bag.First(ctx, invindex.MaxQueryTerms)
+	if err != nil {
+		return err
+	}
 	words := make([]string, len(terms))
 	for i, t := range terms {
 		words[i] = t.Term
@@ -267,7 +272,6 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.uncounted() {
 		return nil
 	}
-	var err error
 	r.stats, err = r.tx.index.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
 	r.stage("statistics")
 	return err
@@ -600,24 +604,31 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 }
 
 // fetch reads the memories of the hits and notes the touches.
-func (r *recalling) fetch(ranked []scored) (Result, error) {
+func (r *recalling) fetch(ctx context.Context, ranked []scored) (Result, error) {
 	var result Result
 	seqs := make([]uint64, len(ranked))
-	var parsed *query.Query
-	if r.q.Highlight && r.q.Text != "" {
-		parsed = r.parse()
+	marks := r.q.Highlight && r.q.Text != ""
+	if marks {
+		if err := r.parse(ctx); err != nil {
+			return Result{}, err
+		}
 	}
 	if len(ranked) > 0 {
 		result.Hits = make([]Hit, 0, len(ranked))
 	}
 	for i, s := range ranked {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
 		m, err := r.tx.load(r.tx.db.docs.Row(s.doc).Version, r.q.WithVectors)
 		if err != nil {
 			return Result{}, err
 		}
 		h := Hit{Memory: m, Score: s.score, Parts: s.parts}
-		if parsed != nil {
-			h.Spans = r.highlight(parsed, m.Text)
+		if marks {
+			if h.Spans, err = r.highlight(ctx, m.Text); err != nil {
+				return Result{}, err
+			}
 		}
 		result.Hits = append(result.Hits, h)
 		seqs[i] = s.seq

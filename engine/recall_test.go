@@ -485,15 +485,15 @@ func TestRunsForget(t *testing.T) {
 		}
 	}
 	rs := &db.docs.Runs
-	if len(rs.Seqs) != 1 {
-		t.Fatalf("%d lists, want 1", len(rs.Seqs))
+	if len(rs.Lists) != 1 {
+		t.Fatalf("%d lists, want 1", len(rs.Lists))
 	}
-	for _, seqs := range rs.Seqs {
-		if len(seqs) < 10 || cap(seqs) > 64 {
-			t.Errorf("10 memories are listed in %d places of %d", len(seqs), cap(seqs))
+	for _, l := range rs.Lists {
+		if len(l.Seqs) < 10 || l.Room() > 64 {
+			t.Errorf("10 memories are listed in %d places of %d", len(l.Seqs), l.Room())
 		}
-		if rs.Room != int64(cap(seqs)) {
-			t.Errorf("room for %d is counted, it is %d", rs.Room, cap(seqs))
+		if rs.Room != l.Room() {
+			t.Errorf("room for %d is counted, it is %d", rs.Room, l.Room())
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) 
 		return nil, err
 	}
 	ps, results, err := m.prepareEach(ctx, len(lives), o.SkipInvalid, func(i int) (*prepared, error) {
-		return m.prepareLife(&lives[i], now)
+		return m.prepareLife(ctx, &lives[i], now)
 	})
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (e *HistoryEntry) check(doing string) error {
 }
 
 // prepareLife does all that needs no lock; nil for a life that is gone.
-func (m Memories) prepareLife(l *Life, now int64) (*prepared, error) {
+func (m Memories) prepareLife(ctx context.Context, l *Life, now int64) (*prepared, error) {
 	if len(l.History) > 0 {
 		if err := l.check(); err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func (m Memories) prepareLife(l *Life, now int64) (*prepared, error) {
 	if l.Memory == nil {
 		return nil, nil
 	}
-	return m.prepare(l.Memory, now)
+	return m.prepare(ctx, l.Memory, now)
 }
 
 // restore writes a life that has a history. p is nil where it is gone.

@@ -352,7 +352,11 @@ func (l *lexical) fill(ctx context.Context, docs []uint32, text func(doc uint32)
 		if err != nil {
 			return err
 		}
-		if err := l.add(doc, l.model.Document(s)); err != nil {
+		vecs, err := l.model.Embed(ctx, []string{s})
+		if err != nil {
+			return err
+		}
+		if err := l.add(doc, vecs[0]); err != nil {
 			return err
 		}
 	}

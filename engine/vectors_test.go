@@ -391,7 +391,7 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 	}
 	// Prepared while the space did not exist.
 	late := func(mem Memory) *storeCall {
-		p, err := mm.prepare(&mem, db.now())
+		p, err := mm.prepare(ctx, &mem, db.now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -530,7 +530,7 @@ func TestParseTime(t *testing.T) {
 		"1e3":                       "",
 	} {
 		got, err := ParseTime(in)
-		if (err == nil) != (want != "") || err == nil && (Time{got}).String() != want {
+		if (err == nil) != (want != "") || err == nil && (Time{Time: got}).String() != want {
 			t.Errorf("%q: %v, %v, want %q", in, got, err, want)
 		}
 	}

@@ -345,13 +345,13 @@ func TestImportLongHistory(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	line := func(event string) {
 		at = at.Add(time.Second)
-		fmt.Fprintf(&text, `{"type":"history","memory_id":"m","user":"u","event":%q,"new_value":"%s","timestamp":%q}`+"\n", event, at.Format("150405"), Time{at})
+		fmt.Fprintf(&text, `{"type":"history","memory_id":"m","user":"u","event":%q,"new_value":"%s","timestamp":%q}`+"\n", event, at.Format("150405"), Time{Time: at})
 	}
 	line("ADD")
 	for range maxPastEvents {
 		line("UPDATE")
 	}
-	fmt.Fprintf(&text, `{"id":"m","user":"u","text":"%s","updated_at":%q}`+"\n", at.Format("150405"), Time{at})
+	fmt.Fprintf(&text, `{"id":"m","user":"u","text":"%s","updated_at":%q}`+"\n", at.Format("150405"), Time{Time: at})
 	db := open(t)
 	report := importString(t, db, text.String(), nil)
 	if report.Stored != 1 || report.Skipped != 1 || report.Events != maxPastEvents || report.Errors[0].Line != 1 {

@@ -9,7 +9,7 @@ import (
 
 // Bind makes a Query of one that was parsed: a prefix or a fuzzy word becomes the
 // terms that it stands for in documents of in, at most [query.MaxExpansions]. The
-// caller verifies phrases by [query.Query.Matches].
+// caller verifies phrases by [query.Matcher.Matches].
 func (x *Index) Bind(ctx context.Context, s Snapshot, parsed *query.Query, in Docs, verify func(ctx context.Context, doc uint32) (bool, error)) (*Query, error) {
 	q := &Query{Verify: verify}
 	for i := range parsed.Clauses {

@@ -75,8 +75,9 @@
 //	stats, err := x.Stats(ctx, s, q.Terms(), in)
 //	hits, err := x.Query(ctx, s, q, stats, in, k)
 //
-// where verify reads the texts of a document and asks parsed.Matches; it is called
-// only where the query has phrases. parsed.Spans finds what to highlight in a text.
+// where verify reads the texts of a document and asks parsed.Matcher whether they match;
+// it is called only where the query has phrases. The Matcher finds what to highlight in a
+// text, too.
 // Without signs in the text, Query gives what Search gives for the analyzer's terms.
 //
 // # Scores

@@ -23,6 +23,7 @@
 package analysis
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -97,9 +98,15 @@ type Token struct {
 // Tokens appends the tokens of text to dst, ordered by Start; a whole comes before its parts. Terms belong to the
 // caller. It runs in time linear in len(text).
 func (a *Analyzer) Tokens(dst []Token, text string) []Token {
-	s := scanner{a: a, tokens: dst}
+	dst, _ = a.TokensContext(context.Background(), dst, text)
+	return dst
+}
+
+// TokensContext is Tokens, which ends with the context: the tokens up to there and its error are returned.
+func (a *Analyzer) TokensContext(ctx context.Context, dst []Token, text string) ([]Token, error) {
+	s := scanner{a: a, tokens: dst, meter: meter{ctx: ctx}}
 	s.scan(text)
-	return s.tokens
+	return s.tokens, s.err
 }
 
 // probeText touches every rule and every table that a dependency brings: the stemmer's suffixes, the Unicode

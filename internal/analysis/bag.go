@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"cmp"
+	"context"
 	"math"
 	"math/bits"
 	"slices"
@@ -51,25 +53,37 @@ func (b *Bag) Reset() {
 
 // Add counts the terms of text, weight for each occurrence; a weight of 0 adds none. Counts saturate.
 func (b *Bag) Add(a *Analyzer, text string, weight uint32) {
+	_ = b.AddContext(context.Background(), a, text, weight) // it never ends
+}
+
+// AddContext is Add, which ends with the context: its error is returned, and the bag has a part of the terms.
+func (b *Bag) AddContext(ctx context.Context, a *Analyzer, text string, weight uint32) error {
 	if weight == 0 {
-		return
+		return ctx.Err()
 	}
-	s := scanner{a: a, bag: b, weight: weight}
+	s := scanner{a: a, bag: b, weight: weight, meter: meter{ctx: ctx}}
 	s.scan(text)
+	return s.err
 }
 
 // AddQuery is Add for the text of a query: of "what did she say?" it leaves out the words that questions are put with,
 // whose matches are noise, unless there are no others. On judged questions that is worth .007 (Cranfield) to .06
 // (LoCoMo) of nDCG@10 and recall@10 over taking every word.
 func (b *Bag) AddQuery(a *Analyzer, text string, weight uint32) {
+	_ = b.AddQueryContext(context.Background(), a, text, weight) // it never ends
+}
+
+// AddQueryContext is AddQuery, which ends with the context as AddContext does.
+func (b *Bag) AddQueryContext(ctx context.Context, a *Analyzer, text string, weight uint32) error {
 	if weight == 0 {
-		return
+		return ctx.Err()
 	}
-	s := scanner{a: a, bag: b, weight: weight, query: true}
+	s := scanner{a: a, bag: b, weight: weight, query: true, meter: meter{ctx: ctx}}
 	s.scan(text)
-	if !s.added {
-		b.Add(a, text, weight)
+	if s.err == nil && !s.added {
+		return b.AddContext(ctx, a, text, weight)
 	}
+	return s.err
 }
 
 // Length returns the sum of the weights of all tokens, saturating.
@@ -118,6 +132,42 @@ func (b *Bag) Terms() []TermFreq {
 	}
 	b.sorted = true
 	return b.terms
+}
+
+// First returns the first n terms in byte order: Terms()[:n], which it finds without sorting the others. Of a query of
+// 8 MiB, which may have a million terms, that takes a tenth of the time. It ends with the context.
+func (b *Bag) First(ctx context.Context, n int) ([]TermFreq, error) {
+	if n <= 0 {
+		return nil, ctx.Err()
+	}
+	if b.sorted || len(b.counts) <= n {
+		return b.Terms()[:min(n, len(b.counts))], ctx.Err()
+	}
+	order := func(x, y count) int {
+		return cmp.Or(cmp.Compare(x.entry.prefix, y.entry.prefix), strings.Compare(x.entry.term, y.entry.term))
+	}
+	m := meter{ctx: ctx}
+	least := make([]count, 0, 2*n) // of those seen, the first n, and others
+	var last *count                // what is after it is none of the first n
+	for i := range b.counts {
+		if !m.spend(1) {
+			return nil, m.err
+		}
+		if last != nil && order(b.counts[i], *last) > 0 {
+			continue
+		}
+		if least = append(least, b.counts[i]); len(least) == cap(least) {
+			slices.SortFunc(least, order)
+			least = least[:n]
+			last = &least[n-1]
+		}
+	}
+	slices.SortFunc(least, order)
+	terms := make([]TermFreq, n)
+	for i := range terms {
+		terms[i] = TermFreq{Term: least[i].entry.term, Freq: least[i].freq}
+	}
+	return terms, nil
 }
 
 // add counts one token.

@@ -34,8 +34,8 @@ func joins(joiner string) bool {
 	return false
 }
 
-// segment takes the next segment of a chunk.
-func (s *scanner) segment(g segment) {
+// segment takes the next segment of a chunk, and reports whether the scan goes on.
+func (s *scanner) segment(g segment) bool {
 	c := &s.chain
 	if c.n > 0 && (c.n == maxChain || !joins(g.joiner)) {
 		s.flushChain()
@@ -47,6 +47,7 @@ func (s *scanner) segment(g segment) {
 	}
 	c.segments[c.n] = g
 	c.n++
+	return s.spend(1)
 }
 
 // flushChain emits the tokens of the chain: the whole, then each segment and its words.
@@ -77,6 +78,9 @@ func isIdentifier(segments []segment) bool {
 	strong, digits := false, false
 	for i := range segments {
 		g := &segments[i]
+		if len(g.text) > maxWholeBytes {
+			return false // and see whole
+		}
 		switch {
 		case i == 0 || g.joiner == "-":
 		case g.joiner == "/":

@@ -35,6 +35,9 @@ func (s *scanner) emoji(raw string, lo, hi int) {
 		return
 	}
 	for part := range strings.SplitSeq(bare, zeroWidthJoiner) {
+		if s.err != nil {
+			return
+		}
 		if r, _ := utf8.DecodeRuneInString(part); isPictograph(r) && r != '♀' && r != '♂' {
 			s.pair(part, "", lo, hi)
 		}

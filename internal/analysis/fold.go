@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"iter"
 	"strings"
 	"sync"
 	"unicode"
@@ -12,6 +13,10 @@ import (
 
 // folder is stateless, and so safe to share.
 var folder = cases.Fold()
+
+// foldPiece is how many bytes of a long word are folded between looks at the context. The folding of a rune does not
+// depend on those beside it, so that a word can be folded in pieces.
+const foldPiece = 1 << 16
 
 // appendFolded appends text in the form that ignores case.
 func appendFolded(dst []byte, text string) []byte {
@@ -26,6 +31,21 @@ func appendFolded(dst []byte, text string) []byte {
 		}
 	}
 	return dst
+}
+
+// fold is appendFolded of a word of any length, which it leaves half-way where the context ends.
+func (s *scanner) fold(dst []byte, word string) []byte {
+	for len(word) > foldPiece && s.spend(stepsPerLook) {
+		end := foldPiece
+		for !utf8.RuneStart(word[end]) && end < foldPiece+utf8.UTFMax {
+			end++
+		}
+		dst, word = appendFolded(dst, word[:end]), word[end:]
+	}
+	if s.err != nil {
+		return dst
+	}
+	return appendFolded(dst, word)
 }
 
 // accented are the scripts whose marks are removed.
@@ -91,29 +111,79 @@ var latin = sync.OnceValue(func() *[latinEnd]string {
 
 // normalizeAny is normalize by the rules.
 func normalizeAny(text string) string {
-	var b strings.Builder
-	bare := false // marks on the current letter are removed
-	for _, r := range norm.NFKD.String(text) {
-		spelling, respelled := spellings[r]
-		switch {
-		case respelled:
-			b.WriteString(spelling)
-			bare = true
-		case unicode.Is(unicode.Mn, r):
-			if !bare && !unicode.Is(unicode.Variation_Selector, r) {
-				b.WriteRune(r)
+	var b bareText
+	b.add(norm.NFKD.String(text))
+	return norm.NFC.String(string(b.text))
+}
+
+const (
+	// normalPiece is how many bytes of a segment are normalised between looks at the context.
+	normalPiece = 1 << 12
+	// longestMarks is how many bytes of marks in a row are normalised together: no letter of any language has so many.
+	longestMarks = 1 << 16
+)
+
+// normalize is the function of that name for a segment of any length, which it leaves half-way where the context ends:
+// U+FDFA unfolds to 18 letters, so that a text of 8 MiB can become 92.
+func (s *scanner) normalize(text string) string {
+	if len(text) <= normalPiece {
+		return normalize(text)
+	}
+	var b bareText
+	for piece := range s.pieces(text) {
+		b.add(norm.NFKD.String(piece))
+	}
+	var composed strings.Builder
+	for piece := range s.pieces(string(b.text)) {
+		composed.WriteString(norm.NFC.String(piece))
+	}
+	return composed.String()
+}
+
+// pieces are parts of a text that are normalised as they are within it, until the context ends: what one begins with
+// does not join what is before it, but in a row of marks of more than longestMarks.
+func (s *scanner) pieces(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for len(text) > 0 && s.spend(stepsPerLook) {
+			end := min(normalPiece, len(text))
+			for end < len(text) && (end < longestMarks || !utf8.RuneStart(text[end])) {
+				if utf8.RuneStart(text[end]) && norm.NFKC.PropertiesString(text[end:]).BoundaryBefore() {
+					break
+				}
+				end++
 			}
-		case unicode.In(r, unicode.Me, unicode.Cf):
-			// Enclosing marks, soft hyphens, joiners.
-		case unicode.Is(unicode.Nd, r):
-			b.WriteByte(asciiDigit(r))
-		default:
-			b.WriteRune(r)
-			// The dots of the Cyrillic yo are optional, the breve of the short i is not.
-			bare = r == '\u0435' || r == '\u0415' || unicode.In(r, accented...)
+			if !yield(text[:end]) {
+				return
+			}
+			text = text[end:]
 		}
 	}
-	return norm.NFC.String(b.String())
+}
+
+// bareText is decomposed text without what people leave out when they type.
+type bareText struct {
+	text []byte
+	bare bool // marks on the current letter are removed
+}
+
+func (b *bareText) add(decomposed string) {
+	for _, r := range decomposed {
+		switch t := traitsOf(r); {
+		case t&respelled != 0:
+			b.text = append(b.text, spellings[r]...)
+			b.bare = true
+		case t&nonspacing != 0:
+			if !b.bare && t&variation == 0 {
+				b.text = utf8.AppendRune(b.text, r)
+			}
+		case t&invisible != 0:
+		case t&decimal != 0:
+			b.text = append(b.text, asciiDigit(r))
+		default:
+			b.text = utf8.AppendRune(b.text, r)
+			b.bare = t&bares != 0
+		}
+	}
 }
 
 // asciiDigit returns the ASCII digit of the same value as r, a decimal digit. Unicode assigns these in runs from zero

@@ -8,6 +8,7 @@ import (
 
 // scanner turns one text into tokens, which go to bag where there is one, else to tokens.
 type scanner struct {
+	meter
 	a      *Analyzer
 	text   string
 	bag    *Bag
@@ -92,7 +93,10 @@ func isSegmentByte(c byte) bool { return isAlnum(c) || c == '_' }
 // that one curly quote does not take a whole text off the fast path.
 func (s *scanner) scan(text string) {
 	s.text = text
-	for i := 0; i < len(text); {
+	if !s.look() { // also a text of few words is not read for a context that has ended
+		return
+	}
+	for i := 0; i < len(text) && s.err == nil; {
 		if classes[text[i]] == space {
 			i++
 			continue
@@ -170,6 +174,7 @@ func (s *scanner) plainWord(begin int) int {
 func (s *scanner) flushPlain() {
 	words := s.plain[:s.nplain]
 	s.nplain = 0
+	s.spend(len(words))
 	l := s.a.words
 	var entries [plainBatch]*entry
 	for i := range words {
@@ -201,7 +206,9 @@ func (s *scanner) scanASCII(lo, hi int) {
 			if last >= 0 {
 				joiner = text[last:i]
 			}
-			s.segment(segment{text: text[i:end], lo: i, hi: end, exact: true, joiner: joiner})
+			if !s.segment(segment{text: text[i:end], lo: i, hi: end, exact: true, joiner: joiner}) {
+				return
+			}
 			last = end
 		}
 		i = end

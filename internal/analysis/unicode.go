@@ -11,6 +11,9 @@ import (
 func (s *scanner) scanUnicode(lo, hi int) {
 	last := -1 // end of the last word segment of the chain
 	for it := words.FromString(s.text[lo:hi]); it.Next(); {
+		if !s.spend(1) {
+			return
+		}
 		raw, from, to := it.Value(), lo+it.Start(), lo+it.End()
 		r, _ := utf8.DecodeRuneInString(raw)
 		kind := scriptOf(r)
@@ -30,8 +33,8 @@ func (s *scanner) scanUnicode(lo, hi int) {
 		if isPunctuation(r) {
 			continue // the next word finds it in front
 		}
-		text := normalize(raw)
-		if first, end := nextWord(text, 0); first == end {
+		text := s.normalize(raw)
+		if wordStart(text, 0) == len(text) {
 			continue
 		}
 		g := segment{text: text, lo: from, hi: to, exact: text == raw}
@@ -94,7 +97,7 @@ func (s *scanner) spaceless(kind script, raw string, lo, hi int) {
 	if s.run.kind != kind || s.run.hi != lo {
 		s.flushRun()
 	}
-	text := normalize(raw)
+	text := s.normalize(raw)
 	if kind == southeastern {
 		s.cluster(kind, text, lo, hi)
 		return
@@ -102,6 +105,9 @@ func (s *scanner) spaceless(kind script, raw string, lo, hi int) {
 	// A segment of Katakana holds many characters.
 	exact := text == raw
 	for i, r := range text {
+		if s.err != nil {
+			return
+		}
 		end := i + utf8.RuneLen(r)
 		from, to := lo, hi
 		if exact {
@@ -142,6 +148,9 @@ func (s *scanner) flushRun() {
 func (s *scanner) pair(first, second string, lo, hi int) {
 	var buf [MaxTermBytes]byte
 	term := appendFolded(appendFolded(buf[:0], first), second)
+	if !s.spend(1) {
+		return
+	}
 	s.emit(s.a.words.lookup(term), lo, hi)
 }
 
@@ -159,7 +168,7 @@ func hasHangul(word string) bool {
 // the first of them is a term by itself. What stands between them (LG전자) are words.
 func (s *scanner) hangulWord(g *segment, lo, hi int) {
 	text := g.text
-	for lo < hi {
+	for lo < hi && s.err == nil {
 		r, size := utf8.DecodeRuneInString(text[lo:hi])
 		if !unicode.Is(unicode.Hangul, r) {
 			end := lo + size
@@ -176,7 +185,7 @@ func (s *scanner) hangulWord(g *segment, lo, hi int) {
 		}
 		from, to := g.span(lo, lo+size)
 		s.pair(text[lo:lo+size], "", from, to)
-		for lo += size; lo < hi; lo += size {
+		for lo += size; lo < hi && s.err == nil; lo += size {
 			var next rune
 			last := size
 			next, size = utf8.DecodeRuneInString(text[lo:hi])

@@ -10,23 +10,20 @@ func beginsWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return isAlnum(byte(r))
 	}
-	return unicode.IsLetter(r) || unicode.IsNumber(r)
+	return traitsOf(r)&letterOrNumber != 0
 }
 
 // continuesWord reports whether a word goes on with r: marks belong to the letter before them.
 func continuesWord(r rune) bool {
-	return beginsWord(r) || r >= utf8.RuneSelf && unicode.IsMark(r)
+	if r < utf8.RuneSelf {
+		return isAlnum(byte(r))
+	}
+	return traitsOf(r)&(letterOrNumber|anyMark) != 0
 }
 
 // nextWord returns the first word in text[from:], as offsets in text. Without one, both are len(text).
 func nextWord(text string, from int) (lo, hi int) {
-	for lo = from; lo < len(text) && !isAlnum(text[lo]); {
-		r, size := utf8.DecodeRuneInString(text[lo:])
-		if beginsWord(r) {
-			break
-		}
-		lo += size
-	}
+	lo = wordStart(text, from)
 	for hi = lo; hi < len(text); {
 		if isAlnum(text[hi]) {
 			hi++
@@ -41,10 +38,22 @@ func nextWord(text string, from int) (lo, hi int) {
 	return lo, hi
 }
 
+// wordStart returns where the first word in text[from:] begins.
+func wordStart(text string, from int) int {
+	for from < len(text) && !isAlnum(text[from]) {
+		r, size := utf8.DecodeRuneInString(text[from:])
+		if beginsWord(r) {
+			break
+		}
+		from += size
+	}
+	return from
+}
+
 // segmentWords emits the words of one segment.
 func (s *scanner) segmentWords(g *segment) {
 	text := g.text
-	for lo, hi := nextWord(text, 0); lo < hi; {
+	for lo, hi := nextWord(text, 0); lo < hi && s.err == nil; {
 		next, end := nextWord(text, hi)
 		if s.a.english && hi+1 == next && text[hi] == '\'' {
 			switch suffix := text[next:end]; {
@@ -108,7 +117,10 @@ func (s *scanner) word(g *segment, lo, hi int) {
 // term emits text[lo:hi] of a segment, folded and stemmed.
 func (s *scanner) term(g *segment, lo, hi int) {
 	var buf [MaxTermBytes]byte
-	word := appendFolded(buf[:0], g.text[lo:hi])
+	word := s.fold(buf[:0], g.text[lo:hi])
+	if !s.spend(1) {
+		return
+	}
 	from, to := g.span(lo, hi)
 	s.emit(s.a.words.lookup(word), from, to)
 }

@@ -73,6 +73,7 @@ var law = map[string]row{
 	"internal/kv":           {floor: base, outside: []string{pebble}},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},
+	"internal/needles":      {floor: base},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
 	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},

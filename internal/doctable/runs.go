@@ -13,16 +13,36 @@ type runKey struct{ owner, run uint32 }
 // of the document table, for one that an upsert moved to another run is in both lists,
 // and one that is gone stays in its list until that grows.
 type runs struct {
-	mu   sync.RWMutex
-	Seqs map[runKey][]uint64 // nil until the documents are loaded
-	Room int64               // capacity of the lists
+	mu    sync.RWMutex
+	Lists map[runKey]runList // nil until the documents are loaded
+	Room  int64              // capacity of the lists
 	// oldest is the LSN of the oldest state that can be read.
 	oldest func() uint64
 }
 
+// runList is the Seqs of a run, in two lists, each in order: those that came in order,
+// and those that came late, since an upsert moved a memory from another run. Where all
+// stood in one list, each move would copy it: 40,000 moves into a run of as many took
+// 7 s, and four times as many sixteen times as long.
+type runList struct {
+	Seqs, Late []uint64
+}
+
+// mostLate is how many Seqs may be late in any case. Beyond it, as many as the square root
+// of the others may be, so that to copy the one costs what to join the two does.
+const mostLate = 64
+
+// crowded reports whether the late Seqs are to be joined to the others.
+func (l runList) crowded() bool {
+	return len(l.Late) > mostLate && len(l.Late)*len(l.Late) > len(l.Seqs)
+}
+
+// Room is how many Seqs the lists have memory for.
+func (l runList) Room() int64 { return int64(cap(l.Seqs) + cap(l.Late)) }
+
 // Link makes the lists for the memories that have been loaded, those up to a Seq.
 func (t *Table) Link(last uint64, oldest func() uint64) {
-	t.Runs.Seqs, t.Runs.oldest = map[runKey][]uint64{}, oldest
+	t.Runs.Lists, t.Runs.oldest = map[runKey]runList{}, oldest
 	for seq := range last {
 		if s := t.Seq(seq + 1); s != nil && s.Doc.Load() != 0 {
 			t.enter(s.Doc.Load() - 1)
@@ -34,7 +54,7 @@ func (t *Table) Link(last uint64, oldest func() uint64) {
 // Only the writer calls it.
 func (t *Table) enter(doc uint32) {
 	rs, r := &t.Runs, t.Row(doc)
-	if rs.Seqs == nil || r.Run == 0 {
+	if rs.Lists == nil || r.Run == 0 {
 		return
 	}
 	if before := t.Row(r.prev); before != nil && before.Run == r.Run {
@@ -43,47 +63,80 @@ func (t *Table) enter(doc uint32) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	key := runKey{r.Owner, r.Run}
-	seqs := rs.Seqs[key]
-	rs.Room -= int64(cap(seqs))
-	if len(seqs) == cap(seqs) {
-		seqs = t.grown(seqs)
+	l := rs.Lists[key]
+	rs.Room -= l.Room()
+	if len(l.Seqs) == cap(l.Seqs) {
+		l.Seqs = t.grown(l.Seqs, 0)
 	}
-	// Readers may hold the old list: appending writes only beyond its end, and
+	// Readers may hold the old lists: appending writes only beyond their end, and
 	// an insertion is made in a copy.
-	if n := len(seqs); n == 0 || seqs[n-1] < r.Seq {
-		seqs = append(seqs, r.Seq)
-	} else if at, found := slices.BinarySearch(seqs, r.Seq); !found {
-		seqs = slices.Insert(slices.Clip(seqs), at, r.Seq)
+	_, found := slices.BinarySearch(l.Late, r.Seq)
+	switch n := len(l.Seqs); {
+	case found:
+	case n == 0 || l.Seqs[n-1] < r.Seq:
+		l.Seqs = append(l.Seqs, r.Seq)
+	default:
+		if _, found = slices.BinarySearch(l.Seqs, r.Seq); !found {
+			l.Late = inserted(l.Late, r.Seq)
+		}
 	}
-	rs.Seqs[key] = seqs
-	rs.Room += int64(cap(seqs))
+	if l.crowded() {
+		l = runList{Seqs: joined(t.grown(l.Seqs, len(l.Late)), l.Late)}
+	}
+	rs.Lists[key] = l
+	rs.Room += l.Room()
 }
 
-// grown is a list with room for as many again, without the memories that nobody
-// can see any more.
-func (t *Table) grown(seqs []uint64) []uint64 {
+// inserted is a list with a further Seq: appended at the end, else a copy.
+func inserted(seqs []uint64, seq uint64) []uint64 {
+	at, _ := slices.BinarySearch(seqs, seq)
+	if at == len(seqs) {
+		return append(seqs, seq)
+	}
+	return slices.Insert(slices.Clip(seqs), at, seq)
+}
+
+// joined puts late Seqs, from the last on, in their places among others, which have room
+// for them and no readers.
+func joined(seqs, late []uint64) []uint64 {
+	n := len(seqs)
+	seqs = seqs[:n+len(late)]
+	for at := len(seqs) - 1; len(late) > 0; at-- {
+		if last := len(late) - 1; n == 0 || seqs[n-1] < late[last] {
+			seqs[at], late = late[last], late[:last]
+		} else {
+			n--
+			seqs[at] = seqs[n]
+		}
+	}
+	return seqs
+}
+
+// grown is a copy of a list with room for as many again and more, without the memories
+// that nobody can see any more.
+func (t *Table) grown(seqs []uint64, more int) []uint64 {
 	const least = 4
 	oldest := t.Runs.oldest()
 	kept := make([]uint64, 0, len(seqs))
 	for _, seq := range seqs {
-		newest := t.Row(t.Seq(seq).Doc.Load() - 1) // 0 - 1 is noDoc
+		newest := t.Row(t.Seq(seq).Doc.Load() - 1) // 0 - 1 is None
 		if newest != nil && newest.Died.Load() > oldest {
 			kept = append(kept, seq)
 		}
 	}
-	return append(make([]uint64, 0, max(least, 2*len(kept))), kept...)
+	return append(make([]uint64, 0, max(least, 2*len(kept)+more)), kept...)
 }
 
 // List is the memories of a run, not to be written to.
-func (rs *runs) List(owner, run uint32) []uint64 {
+func (rs *runs) List(owner, run uint32) runList {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
-	return rs.Seqs[runKey{owner, run}]
+	return rs.Lists[runKey{owner, run}]
 }
 
 func (rs *runs) bytes() int64 {
-	const seqSize, entrySize = 8, 48 // an entry: key, slice header, and the map's own
+	const seqSize, entrySize = 8, 80 // an entry: key, two slice headers, and the map's own
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
-	return seqSize*rs.Room + int64(len(rs.Seqs))*entrySize
+	return seqSize*rs.Room + int64(len(rs.Lists))*entrySize
 }

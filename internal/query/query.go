@@ -17,10 +17,11 @@
 // [analysis.Bag.AddQuery] takes it.
 //
 // The package knows words and texts, no index. What a query needs of one is in
-// [Clause]; what only a text can tell is [Query.Matches] and [Query.Spans].
+// [Clause]; what only a text can tell is asked of a [Matcher].
 package query
 
 import (
+	"context"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,21 +107,31 @@ func (q *Query) NeedsTexts() bool {
 
 // Parse reads a query. It runs in time linear in the text.
 func Parse(a *analysis.Analyzer, text string) *Query {
-	p := parser{analyzer: a, left: maxSigned}
+	q, _ := ParseContext(context.Background(), a, text) // it never ends
+	return q
+}
+
+// ParseContext is Parse, which ends with the context: only then is there an error.
+func ParseContext(ctx context.Context, a *analysis.Analyzer, text string) (*Query, error) {
+	p := parser{ctx: ctx, analyzer: a, left: maxSigned}
 	p.read(text)
 	p.operators()
 	for i := range p.items {
+		if !p.goesOn(i) {
+			break
+		}
 		p.take(&p.items[i])
 	}
 	p.plainWords(text)
-	return &Query{Clauses: p.clauses, analyzer: a}
+	return &Query{Clauses: p.clauses, analyzer: a}, p.err
 }
 
-// Words reads a text without operators: all its words, as they are.
-func Words(a *analysis.Analyzer, text string) *Query {
-	p := parser{analyzer: a, left: maxSigned}
+// Words reads a text without operators: all its words, as they are. It ends with the
+// context: only then is there an error.
+func Words(ctx context.Context, a *analysis.Analyzer, text string) (*Query, error) {
+	p := parser{ctx: ctx, analyzer: a, left: maxSigned}
 	p.plainWords(text)
-	return &Query{Clauses: p.clauses, analyzer: a}
+	return &Query{Clauses: p.clauses, analyzer: a}, p.err
 }
 
 // item is a field of the text, with what was said of it.
@@ -133,6 +144,8 @@ type item struct {
 }
 
 type parser struct {
+	ctx      context.Context
+	err      error // its error
 	analyzer *analysis.Analyzer
 	items    []item
 	plain    []string // fields that are plain text
@@ -144,9 +157,28 @@ type parser struct {
 	unclosed, unclosedCurly bool
 }
 
+// itemsPerLook is how many fields are read between looks at the context.
+const itemsPerLook = 1 << 12
+
+// goesOn reports whether the context allows to read the n-th field.
+func (p *parser) goesOn(n int) bool {
+	if n%itemsPerLook == 0 && p.err == nil {
+		p.err = p.ctx.Err()
+	}
+	return p.err == nil
+}
+
+// analyse reads the tokens of a text.
+func (p *parser) analyse(text string) {
+	var err error
+	if p.tokens, err = p.analyzer.TokensContext(p.ctx, p.tokens[:0], text); err != nil {
+		p.err = err
+	}
+}
+
 // read takes the text apart into fields.
 func (p *parser) read(text string) {
-	for len(text) > 0 {
+	for len(text) > 0 && p.goesOn(len(p.items)) {
 		if isSpace(text[0]) {
 			text = text[1:]
 			continue
@@ -277,7 +309,7 @@ func (p *parser) afford(n int) bool {
 
 // phrase takes a quotation, or a word of several terms.
 func (p *parser) phrase(i *item) {
-	p.tokens = p.analyzer.Tokens(p.tokens[:0], i.text)
+	p.analyse(i.text)
 	if len(p.tokens) == 0 {
 		p.signed = true // there is nothing to look for
 		return
@@ -304,7 +336,7 @@ func (p *parser) phrase(i *item) {
 // word takes a word with a sign. One that is a term as a whole, such as src/auth.rs,
 // is that; one that is only its parts, such as well-known, is a phrase of them.
 func (p *parser) word(i *item) {
-	p.tokens = p.analyzer.Tokens(p.tokens[:0], i.text)
+	p.analyse(i.text)
 	tokens := p.tokens
 	if !isWhole(tokens) {
 		p.phrase(i)
@@ -365,7 +397,7 @@ func (p *parser) expansion(i *item) bool {
 		return false
 	}
 	c.Base = analysis.Fold(base)
-	p.tokens = p.analyzer.Tokens(p.tokens[:0], base)
+	p.analyse(base)
 	whole := isWhole(p.tokens)
 	if !whole && (c.Kind != Prefix || !strings.ContainsAny(base, inWholes)) {
 		i.text = base // "~2" is no word
@@ -388,13 +420,21 @@ func isWordRune(r rune) bool {
 
 // plainWords makes clauses of what has no signs.
 func (p *parser) plainWords(text string) {
+	if p.err != nil {
+		return
+	}
 	if p.signed {
 		text = strings.Join(p.plain, " ")
 	}
 	var bag analysis.Bag
-	bag.AddQuery(p.analyzer, text, 1)
-	terms := bag.Terms()
-	for _, t := range terms[:min(len(terms), MaxTerms-(maxSigned-p.left))] {
+	if p.err = bag.AddQueryContext(p.ctx, p.analyzer, text, 1); p.err != nil {
+		return
+	}
+	terms, err := bag.First(p.ctx, MaxTerms-(maxSigned-p.left))
+	if p.err = err; err != nil {
+		return
+	}
+	for _, t := range terms {
 		p.clauses = append(p.clauses, Clause{Weight: float64(t.Freq), Terms: []string{t.Term}})
 	}
 }
