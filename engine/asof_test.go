@@ -21,7 +21,7 @@ func TestRecallAsOf(t *testing.T) {
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(3, 4))
 	clock := newTestClock()
-	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, Retain: 10 * time.Minute, hotBytes: 30 << 10})
+	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clock.now, Retain: 10 * time.Minute}, tuning: tuning{hotBytes: 30 << 10}})
 	mm, ada := db.Memories(), Scope{User: "ada"}
 	queries := []Query{
 		{Scope: ada, Text: "green tea", Profile: ProfileText, Limit: 100},

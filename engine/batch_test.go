@@ -68,7 +68,7 @@ func TestBatchInOrder(t *testing.T) {
 		}
 		before, want := operationsOf(t, tx.batch)
 		var err error
-		if tx.batch, err = db.orderer.InOrder(db.store, tx.batch); err != nil {
+		if tx.batch, err = db.writer.orderer.InOrder(db.store, tx.batch); err != nil {
 			t.Fatal(err)
 		}
 		after, got := operationsOf(t, tx.batch)

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/part"
-
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -20,12 +18,24 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/invindex"
-
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // DB is an open database. It is safe for concurrent use.
+//
+// # Locks
+//
+// Who takes several takes them in this order:
+//
+//  1. chunks.busy: the janitor's work, a rebuild or a reset
+//  2. writer.lock: one transaction that writes
+//  3. janitor.mu, the lists of the dead
+//  4. points.mu, the read points in use
+//  5. those of one structure each: a space, names, fields, scopes, touched, doc runs
+//
+// A View takes none but 4, for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {
 	dir   string
 	id    uuid.UUID
@@ -33,23 +43,10 @@ type DB struct {
 	store *store.Store
 	// newestKeys are those of the newest state: a rebuild replaces them.
 	newestKeys atomic.Pointer[layout.Keys]
-
-	log        *slog.Logger
-	clock      func() time.Time
-	durability Durability
-	dedup      Dedup
-	readOnly   bool
-	lockWait   time.Duration
-	budget     int64
-	columns    bool  // see Options
-	hotBytes   int64 // what a chunk of the text index in memory may grow to
-
-	embedder    embed.Embedder
-	analyzer    *analysis.Analyzer
-	identity    *identity // changed under the writer lock
-	settings    atomic.Pointer[Settings]
-	indexedText []textField
-	textUnit    uint32 // the weight of a word of the text
+	config
+	words    words
+	identity *identity // changed under the writer lock
+	settings atomic.Pointer[Settings]
 
 	// Readers look at these beside the writer.
 	docs    doctable.Table
@@ -59,39 +56,85 @@ type DB struct {
 	rows    *hnsw.RowBudget // of vectors that searches have read
 	names   *names
 	fields  *fields
+	parts   []part.Part
 	points  *points
 	scopes  scopes
-	syncer  *store.Syncer[*point]
 	touched *touches
 
-	// The writer lock, and what it guards.
-	writer  chan struct{}
+	writer  writer
+	syncer  *store.Syncer[*point]
+	chunks  chunks
+	janitor *janitor
+	linker  *linker
+	opening opening
+
+	background background
+	gate       gate
+	closing    sync.Once
+}
+
+// config is what a database was opened with. It does not change.
+type config struct {
+	log        *slog.Logger
+	clock      func() time.Time
+	durability Durability
+	dedup      Dedup
+	readOnly   bool
+	lockWait   time.Duration
+	budget     int64
+	retain     time.Duration
+	embedder   embed.Embedder
+
+	columns   bool  // filters use the columns of numbers whatever the size of the set
+	hotBytes  int64 // what a chunk of the text index in memory may grow to
+	lookLeast int   // see moveSparse
+	limits    vectorLimits
+}
+
+// words say how texts become words. They are fixed when a database is created.
+type words struct {
+	analyzer *analysis.Analyzer
+	indexed  []textField
+	unit     uint32 // the weight of a word of the text
+}
+
+// writer is the writer lock and what it guards. The queue of the group has a lock of its
+// own: callers wait in it without the lock.
+type writer struct {
+	lock    chan struct{} // holds one element while it is taken
 	group   groupQueue
 	written written
 	applied uint64 // LSN of the newest applied commit
 	next    layout.Counters
-	scratch []byte        // for values to be encoded in; the writer's
-	orderer store.Orderer // likewise
+	scratch []byte // for values to be encoded in
+	orderer store.Orderer
+}
 
-	parts []part.Part
+// chunks say what has become of the chunks of the text index. busy guards the rest.
+type chunks struct {
+	// busy is held while the janitor works, so that a reset or a rebuild does not come
+	// between its steps. It may wait for the writer lock meanwhile.
+	busy    mutex
+	sealed  map[uint16]bool
+	buried  map[uint16]int  // of those, the dead documents that were not loaded
+	emptied map[uint16]bool // that a move has dropped since Open
+	spare   uint16          // reserved for a move that came to nothing, 0: none
+	// graves are the documents of sealed chunks that were reclaimed, or had been when
+	// they were sealed, since the chunks were looked at.
+	graves int
+	left   []leftChunk // without documents, and still in RAM
+}
 
-	janitor *janitor
-	sealed  map[uint16]bool // the chunks of the text index that are; guarded by janitor.busy
-	buried  map[uint16]int  // of those, the dead documents that were not loaded; likewise
-	emptied map[uint16]bool // chunks that a move has dropped since Open; likewise
-	spare   uint16          // a chunk reserved for a move that came to nothing, 0: none; likewise
-	retain  time.Duration
+// opening is what Open alone needs.
+type opening struct {
+	loading *vectorLoader
+	damaged error // what it found of the text index
+}
 
-	lookLeast int // see Options
-	linker    *linker
-	limits    vectorLimits
-	loading   *vectorLoader      // while Open loads
-	damaged   error              // what Open found of the text index
-	stopped   context.CancelFunc // ends the background work
-	work      sync.WaitGroup
-
-	gate    gate
-	closing sync.Once
+// background is the work that ends with Close.
+type background struct {
+	stop context.CancelFunc
+	work sync.WaitGroup
 }
 
 // gate counts the calls that run, so that Close can wait for them. A call within
@@ -205,14 +248,14 @@ func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool
 		return false, fmt.Errorf("wait for the writer lock: %w", err)
 	}
 	select {
-	case db.writer <- struct{}{}:
+	case db.writer.lock <- struct{}{}:
 		return true, nil
 	default:
 	}
 	wait, cancel := db.lockLimit(ctx)
 	defer cancel()
 	select {
-	case db.writer <- struct{}{}:
+	case db.writer.lock <- struct{}{}:
 		return true, nil
 	case <-done:
 		return false, nil
@@ -241,14 +284,14 @@ func (db *DB) lockError(ctx context.Context, what, why string) error {
 // bounds calls alone.
 func (db *DB) lockBehind(ctx context.Context) error {
 	select {
-	case db.writer <- struct{}{}:
+	case db.writer.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the writer lock: %w", ctx.Err())
 	}
 }
 
-func (db *DB) unlock() { <-db.writer }
+func (db *DB) unlock() { <-db.writer.lock }
 
 // keys are those of the newest state. A transaction has its own, of the state that it
 // reads.
@@ -284,8 +327,8 @@ func (db *DB) Close() (err error) {
 func (db *DB) close() error {
 	defer db.store.WatchStall()()
 	db.store.Ending()
-	db.stopped() // no new background work
-	db.work.Wait()
+	db.background.stop() // no new background work
+	db.background.work.Wait()
 	db.janitor.stop()
 	db.gate.close()
 	var errs []error
@@ -325,9 +368,9 @@ func told(err error) bool {
 	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull)
 }
 
-// background runs fn every interval, and when signal fires, until Close.
-func (db *DB) background(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
-	db.work.Go(func() {
+// every runs fn every interval, and when signal fires, until Close.
+func (db *DB) every(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
+	db.background.work.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {

@@ -20,7 +20,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 

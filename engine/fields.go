@@ -282,14 +282,14 @@ func (f textField) value(r *layout.Record, meta map[string]any) string {
 // text index and the lexical embedder see.
 func (db *DB) indexedTexts(r *layout.Record) ([]string, error) {
 	texts := []string{r.Text}
-	if len(db.indexedText) == 0 {
+	if len(db.words.indexed) == 0 {
 		return texts, nil
 	}
 	meta, err := decodeMetadata(r.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range db.indexedText {
+	for _, f := range db.words.indexed {
 		if s := f.value(r, meta); s != "" {
 			texts = append(texts, s)
 		}

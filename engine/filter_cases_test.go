@@ -31,14 +31,14 @@ var filterCases = []struct {
 // TestFilterCases: the semantics of filters, case by case, in lists and in recall by
 // text, vector and both.
 func TestFilterCases(t *testing.T) {
-	for name, o := range map[string]Options{
-		"in memory": {}, "sealed": {hotBytes: 1}, "by columns": {columns: true}, "by sealed columns": {columns: true, hotBytes: 1},
+	for name, o := range map[string]setup{
+		"in memory": {}, "sealed": {tuning: tuning{hotBytes: 1}}, "by columns": {tuning: tuning{columns: true}}, "by sealed columns": {tuning: tuning{columns: true, hotBytes: 1}},
 	} {
 		t.Run(name, func(t *testing.T) { filterCasesRun(t, o) })
 	}
 }
 
-func filterCasesRun(t *testing.T, o Options) {
+func filterCasesRun(t *testing.T, o setup) {
 	o.Clock = func() time.Time { return filterNow }
 	db := openTest(t, vfs.NewMem(), o)
 	for i, m := range filterCases {

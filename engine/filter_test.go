@@ -43,11 +43,11 @@ func TestFilterAgainstNaive(t *testing.T) {
 	var sum filterCount
 	for seed, variant := range []filterVariant{
 		{name: "in memory"},
-		{name: "by columns", opts: Options{columns: true}},
-		{name: "by sealed columns", opts: Options{columns: true, hotBytes: 16 << 10}, sealed: true},
-		{name: "in sealed chunks", opts: Options{hotBytes: 8 << 10}, sealed: true},
+		{name: "by columns", opts: setup{tuning: tuning{columns: true}}},
+		{name: "by sealed columns", opts: setup{tuning: tuning{columns: true, hotBytes: 16 << 10}}, sealed: true},
+		{name: "in sealed chunks", opts: setup{tuning: tuning{hotBytes: 8 << 10}}, sealed: true},
 		{name: "outside the index", others: MaxIndexedPaths},
-		{name: "half in the index", others: MaxIndexedPaths - 2, opts: Options{hotBytes: 20 << 10}, sealed: true},
+		{name: "half in the index", others: MaxIndexedPaths - 2, opts: setup{tuning: tuning{hotBytes: 20 << 10}}, sealed: true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -72,7 +72,7 @@ var filterNow = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 // filterVariant is a way to hold the memories that filters are tried on.
 type filterVariant struct {
 	name   string
-	opts   Options
+	opts   setup
 	others int // metadata fields that are stored before
 	sealed bool
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-
 	"github.com/seed-7aedc3ff/memdb/internal/needles"
 )
 

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
-
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // TestContainsTogether: many conditions on what fields contain, looked at together, hold

@@ -5,9 +5,8 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/seed-7aedc3ff/memdb/internal/part"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 )
 
 // groupQueue gathers small changes that wait for the writer lock: whoever gets it
@@ -157,7 +156,7 @@ func (db *DB) commitInGroup(ctx context.Context, c groupCall) error {
 	defer release()
 	s := c.state()
 	s.done = make(chan struct{})
-	db.group.push(c)
+	db.writer.group.push(c)
 	locked, err := db.lockUnless(ctx, s.done)
 	switch {
 	case locked:
@@ -165,7 +164,7 @@ func (db *DB) commitInGroup(ctx context.Context, c groupCall) error {
 			defer db.unlock()
 			db.lead(s)
 		}()
-	case err != nil && db.group.withdraw(c):
+	case err != nil && db.writer.group.withdraw(c):
 		return err
 	default:
 		<-s.done
@@ -183,7 +182,7 @@ func (db *DB) lead(own *callState) {
 	}
 	var room [maxGroup]groupCall
 	for !own.over {
-		db.commitGroup(db.group.take(room[:0]))
+		db.commitGroup(db.writer.group.take(room[:0]))
 	}
 }
 
@@ -231,7 +230,7 @@ func (db *DB) tryGroup(group []groupCall) (fits int) {
 		}
 	}
 	err := tx.broken
-	if err == nil && tx.lsn-1 > db.applied {
+	if err == nil && tx.lsn-1 > db.writer.applied {
 		err = tx.apply()
 	}
 	for i, c := range group {
@@ -239,7 +238,7 @@ func (db *DB) tryGroup(group []groupCall) (fits int) {
 		case err == nil:
 			c.state().finish(tx.lsn-1, errs[i])
 		case tx.broken != nil:
-			c.state().finish(db.applied, err)
+			c.state().finish(db.writer.applied, err)
 		default:
 			c.state().finish(0, err)
 		}

@@ -28,9 +28,9 @@ func queueStores(t *testing.T, db *DB, calls []func(), before ...func()) {
 	for i, call := range calls {
 		all.Go(call)
 		for queued := -1; queued <= i; time.Sleep(time.Millisecond) {
-			db.group.mu.Lock()
-			queued = len(db.group.waiting)
-			db.group.mu.Unlock()
+			db.writer.group.mu.Lock()
+			queued = len(db.writer.group.waiting)
+			db.writer.group.mu.Unlock()
 		}
 	}
 	for _, f := range before {
@@ -119,13 +119,13 @@ func TestGroupThatBreaks(t *testing.T) {
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	free := db.next.Doc
-	db.next.Doc = MaxMemories // no document number is left
+	free := db.writer.next.Doc
+	db.writer.next.Doc = MaxMemories // no document number is left
 	if fits := db.tryGroup(group); fits != 1 {
 		t.Errorf("of a group that broke with the first call %d are to be tried together", fits)
 	}
 	db.commitGroup(group[:2])
-	db.next.Doc = free
+	db.writer.next.Doc = free
 	db.commitGroup(group[2:])
 	db.unlock()
 	for i, c := range calls {
@@ -211,16 +211,16 @@ func TestWrittenIsFilled(t *testing.T) {
 	closeTest(t, db)
 	db = openTest(t, fs, Options{})
 	for ready := false; !ready; time.Sleep(time.Millisecond) {
-		db.written.mu.Lock()
-		ready = db.written.ready
-		db.written.mu.Unlock()
+		db.writer.written.mu.Lock()
+		ready = db.writer.written.ready
+		db.writer.written.mu.Unlock()
 	}
 	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
 		lower, upper := db.keys().Span(kind)
 		keys := 0
 		err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 			keys++
-			if !db.written.mayHold(key[:len(key)-seqSize]) {
+			if !db.writer.written.mayHold(key[:len(key)-seqSize]) {
 				t.Errorf("key %x is not known", key)
 			}
 			return nil
@@ -229,7 +229,7 @@ func TestWrittenIsFilled(t *testing.T) {
 			t.Errorf("%d keys of kind %c, %v; want %d", keys, kind, err, n)
 		}
 	}
-	if db.written.mayHold([]byte("something else")) {
+	if db.writer.written.mayHold([]byte("something else")) {
 		t.Error("holds what was never written")
 	}
 	st, err := db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "text 7"}, nil)

@@ -33,14 +33,32 @@ func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 // testBudget keeps the caches of the many databases of these tests small.
 const testBudget = 32 << 20
 
+// setup is how a test opens a database.
+type setup struct {
+	Options
+	tuning
+}
+
+// opener is a setup, or the Options of one.
+type opener interface{ setup() setup }
+
+func (o Options) setup() setup { return setup{Options: o} }
+func (s setup) setup() setup   { return s }
+
+func openSetup(dir string, o opener) (*DB, error) {
+	s := o.setup()
+	return open(dir, &s.Options, &s.tuning)
+}
+
 // openTest opens the database "db" on fs and closes it when the test ends.
-func openTest(t testing.TB, fs vfs.FS, o Options) *DB {
+func openTest(t testing.TB, fs vfs.FS, o opener) *DB {
 	t.Helper()
-	o.FS = fs
-	if o.MemoryBudget == 0 {
-		o.MemoryBudget = testBudget
+	s := o.setup()
+	s.FS = fs
+	if s.MemoryBudget == 0 {
+		s.MemoryBudget = testBudget
 	}
-	db, err := Open("db", &o)
+	db, err := openSetup("db", s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,9 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
-
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/scope"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // HistoryQuery selects the memories that Histories tells of.

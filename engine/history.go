@@ -5,19 +5,16 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/google/uuid"
 	"github.com/zeebo/xxh3"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
-
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/scope"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // The adds and updates of a memory are its versions, which stay; only a death

@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
-
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 

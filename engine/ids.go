@@ -51,7 +51,7 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 	prefix := ks.IDs(id)
 	if owner != anyOwner {
 		prefix = binary.BigEndian.AppendUint32(prefix, owner)
-		if found == owner || !tx.db.written.mayHold(prefix) {
+		if found == owner || !tx.db.writer.written.mayHold(prefix) {
 			return nil
 		}
 	}
@@ -116,7 +116,7 @@ func (tx *Tx) holders(owner uint32, id string, fn func(c claim) error) error {
 	if owner != anyOwner {
 		prefix = binary.BigEndian.AppendUint32(prefix, owner)
 	}
-	if owner == anyOwner || tx.db.written.mayHold(prefix) {
+	if owner == anyOwner || tx.db.writer.written.mayHold(prefix) {
 		err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
 			h := claim{indexed: true}
 			var ok bool

@@ -18,25 +18,14 @@ import (
 // deleted versions, and what death ranges left behind. And it seals the chunks of
 // the text index that are full, and moves the documents of sparse ones. It runs beside
 // readers and writers, and takes the lock for the last step of each only.
-// Who takes several locks takes busy first, then the writer lock, then mu or that of
-// the read points.
 type janitor struct {
 	db     *DB
 	signal chan struct{}
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	// busy is held while the janitor works, so that a reset or a rebuild does not come
-	// between its steps. It may wait for the writer lock meanwhile.
-	busy mutex
-
 	// waits: there is something to clean up, perhaps only from the next read point on.
 	waits atomic.Bool
-
-	// graves are the documents of sealed chunks that were reclaimed, or had been when
-	// they were sealed, since the chunks were looked at.
-	graves int
-	left   []leftChunk // chunks without documents that are still in RAM; guarded by busy
 
 	mu     sync.Mutex
 	dead   []dead // in the order of their LSN
@@ -46,7 +35,7 @@ type janitor struct {
 }
 
 func newJanitor(db *DB) *janitor {
-	return &janitor{db: db, signal: make(chan struct{}, 1), busy: make(mutex, 1), sealed: make(chan struct{})}
+	return &janitor{db: db, signal: make(chan struct{}, 1), sealed: make(chan struct{})}
 }
 
 // mutex is a lock for which one may wait as long as a context says. It has room for
@@ -132,10 +121,10 @@ const reclaimBatch = 1000
 // work frees all that can be freed now, and seals and moves. What cannot be freed does
 // not keep it from sealing: writers may wait for that.
 func (j *janitor) work(ctx context.Context) error {
-	if err := j.busy.lockContext(ctx); err != nil {
+	if err := j.db.chunks.busy.lockContext(ctx); err != nil {
 		return err
 	}
-	defer j.busy.Unlock()
+	defer j.db.chunks.busy.Unlock()
 	j.waits.Store(false)
 	oldest := j.db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
@@ -150,7 +139,7 @@ func (j *janitor) work(ctx context.Context) error {
 	err = errors.Join(err, j.db.moveSparse(ctx))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.dead) > 0 || len(j.ranges) > 0 || len(j.left) > 0 {
+	if len(j.dead) > 0 || len(j.ranges) > 0 || len(j.db.chunks.left) > 0 {
 		j.waits.Store(true)
 	}
 	return err
@@ -230,7 +219,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 	graves, vectors := 0, len(db.spaces.all()) > 0
 	err := db.applyBare(func(b *pebble.Batch) error {
 		for i := range part {
-			if db.sealed[layout.ChunkOf(part[i].doc)] {
+			if db.chunks.sealed[layout.ChunkOf(part[i].doc)] {
 				graves++
 			}
 			if err := db.reclaimOne(b, &part[i], oldest, vectors); err != nil {
@@ -246,7 +235,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 		return err
 	}
 	defer db.unlock()
-	db.janitor.graves += graves
+	db.chunks.graves += graves
 	for _, d := range part {
 		db.freeSlots(d.doc, d.kept)
 	}
@@ -279,7 +268,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 			return err
 		}
 	}
-	if db.sealed[layout.ChunkOf(d.doc)] { // it has no forward record, and only the tombstone tells
+	if db.chunks.sealed[layout.ChunkOf(d.doc)] { // it has no forward record, and only the tombstone tells
 		if !vectors {
 			return nil
 		}

@@ -18,16 +18,16 @@ import (
 
 // deadTea is a database that has reclaimed nothing yet: a memory with a vector that
 // was deleted. The janitor rests until release is called.
-func deadTea(t *testing.T, o Options) (db *DB, release func()) {
+func deadTea(t *testing.T, o opener) (db *DB, release func()) {
 	t.Helper()
 	db = openTest(t, vfs.NewMem(), o)
-	db.janitor.busy.Lock()
+	db.chunks.busy.Lock()
 	ada := Scope{User: "ada"}
 	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
 	if err := db.Memories().Delete(t.Context(), ada, "a"); err != nil {
 		t.Fatal(err)
 	}
-	return db, db.janitor.busy.Unlock
+	return db, db.chunks.busy.Unlock
 }
 
 // TestJanitorWaits: the janitor waits for the writer lock for as long as it takes;
@@ -67,7 +67,7 @@ func TestJanitorBeginsAgain(t *testing.T) {
 // TestJanitorPassesDamage: a dead record that cannot be read keeps the janitor from
 // nothing but its vectors.
 func TestJanitorPassesDamage(t *testing.T) {
-	db, release := deadTea(t, Options{hotBytes: 1})
+	db, release := deadTea(t, setup{tuning: tuning{hotBytes: 1}})
 	err := kv.Scan(db.store, db.keys().Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys().Header(layout.KindRecord, 0)), func(key, _ []byte) error {
 		return db.store.Set(key, []byte{99}, pebble.Sync)
 	})
@@ -86,9 +86,9 @@ func TestJanitorPassesDamage(t *testing.T) {
 // TestRangeThatFails: a death range that cannot be cleaned up does not keep chunks from
 // being sealed, for which writers wait.
 func TestRangeThatFails(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{hotBytes: 1})
+	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
 	ada := Scope{User: "ada"}
-	db.janitor.busy.Lock()
+	db.chunks.busy.Lock()
 	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
 	err := kv.Scan(db.store, db.keys().Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys().Header(layout.KindRecord, 0)), func(key, _ []byte) error {
 		return db.store.Set(key, []byte{99}, pebble.Sync)
@@ -101,7 +101,7 @@ func TestRangeThatFails(t *testing.T) {
 	}
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "coffee"})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "begins another chunk"})
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	wantError(t, "work", db.janitor.work(t.Context()), fault.ErrCorrupt)
 	if n := db.waitSealed(t); n == 0 {
 		t.Error("nothing is sealed")
@@ -163,7 +163,7 @@ func TestForgetKeepsOrder(t *testing.T) {
 func TestBusyJanitor(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{LockWait: time.Millisecond})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
-	db.janitor.busy.Lock()
+	db.chunks.busy.Lock()
 	_, err := db.Reset(t.Context())
 	wantError(t, "reset", err, fault.ErrBusy)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -172,7 +172,7 @@ func TestBusyJanitor(t *testing.T) {
 	db.lockWait = 0
 	_, err = db.Reset(ctx)
 	wantError(t, "reset", err, context.Canceled)
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	if n, err := db.Reset(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"github.com/seed-7aedc3ff/memdb/entries"
-
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 

@@ -7,12 +7,10 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
-
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/scope"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // Memories are the memories of a database, seen through a transaction

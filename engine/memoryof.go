@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 

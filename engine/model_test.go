@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
@@ -61,7 +60,7 @@ type world struct {
 	step     int
 	clock    *testClock
 	fs       *vfs.MemFS
-	opts     Options
+	opts     setup
 	db       *DB
 	embedder *fakeEmbedder // nil: none
 	dim      int           // of the default space
@@ -85,7 +84,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		model:   newModel(), touched: map[uint64]layout.Access{}, flushed: map[uint64]layout.Access{},
 		entryIDs: map[historyPlace]string{},
 	}
-	w.opts = Options{Clock: w.clock.now, MemoryBudget: testBudget, uncached: true, lookLeast: 1}
+	w.opts = setup{Options: Options{Clock: w.clock.now, MemoryBudget: testBudget}, tuning: tuning{uncached: true, lookLeast: 1}}
 	switch seed % 4 {
 	case 0:
 		w.opts.hotBytes = 1 // every commit begins a chunk
@@ -131,7 +130,7 @@ func (w *world) keyByOwner() {
 
 func (w *world) open() {
 	w.opts.FS = w.fs
-	db, err := Open("db", &w.opts)
+	db, err := openSetup("db", w.opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )

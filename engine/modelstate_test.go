@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/policy"
-
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 

@@ -47,7 +47,7 @@ type occupancy struct {
 // moveSparse moves the documents of sparse chunks. The janitor is busy.
 func (db *DB) moveSparse(ctx context.Context) error {
 	j := db.janitor
-	if db.retain > 0 || len(db.sealed) == 0 || j.graves < max(db.lookLeast, int(db.docs.Live.Load())/lookShare) {
+	if db.retain > 0 || len(db.chunks.sealed) == 0 || j.db.chunks.graves < max(db.lookLeast, int(db.docs.Live.Load())/lookShare) {
 		return nil // past states are read by the chunks of the newest one
 	}
 	if j.ranging() {
@@ -56,8 +56,8 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	if db.store.Admit(doingMove, sealBatch) != nil {
 		return nil // for want of space; the log has heard of it
 	}
-	graves := j.graves
-	j.graves = 0
+	graves := j.db.chunks.graves
+	j.db.chunks.graves = 0
 	for ctx.Err() == nil {
 		from := db.sparse()
 		if len(from) == 0 {
@@ -65,7 +65,7 @@ func (db *DB) moveSparse(ctx context.Context) error {
 		}
 		switch moved, err := db.move(ctx, from); {
 		case errors.Is(err, errLater), errors.Is(err, fault.ErrDiskFull):
-			j.graves += graves
+			j.db.chunks.graves += graves
 			return nil
 		case err != nil || !moved:
 			return err
@@ -103,9 +103,9 @@ func (db *DB) sparse() []uint16 {
 
 // occupied counts the documents of the sealed chunks, in the order of their numbers.
 func (db *DB) occupied() []occupancy {
-	all := make([]occupancy, 0, len(db.sealed))
-	for _, chunk := range slices.Sorted(maps.Keys(db.sealed)) {
-		o := occupancy{chunk: chunk, dead: db.buried[chunk]}
+	all := make([]occupancy, 0, len(db.chunks.sealed))
+	for _, chunk := range slices.Sorted(maps.Keys(db.chunks.sealed)) {
+		o := occupancy{chunk: chunk, dead: db.chunks.buried[chunk]}
 		first := uint64(chunk) << 16
 		db.docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
 			switch died := r.Died.Load(); {
@@ -182,18 +182,18 @@ func (m *mover) reserve(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer db.unlock()
-	if db.spare == 0 {
-		next := uint64(db.next.Doc)
+	if db.chunks.spare == 0 {
+		next := uint64(db.writer.next.Doc)
 		if next&0xffff != 0 {
 			next = (next>>16 + 1) << 16
 		}
 		if next+2<<16 > MaxMemories {
 			return false, nil
 		}
-		db.spare = layout.ChunkOf(uint32(next))
-		db.next.Doc = uint32(next + 1<<16)
+		db.chunks.spare = layout.ChunkOf(uint32(next))
+		db.writer.next.Doc = uint32(next + 1<<16)
 	}
-	m.chunk = db.spare
+	m.chunk = db.chunks.spare
 	db.text.Load().Advance(uint32(m.chunk) << 16)
 	return true, nil
 }
@@ -362,9 +362,9 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 	}
 	for _, chunk := range m.from {
-		delete(db.sealed, chunk)
-		delete(db.buried, chunk)
-		db.emptied[chunk] = true
+		delete(db.chunks.sealed, chunk)
+		delete(db.chunks.buried, chunk)
+		db.chunks.emptied[chunk] = true
 	}
 	index := db.text.Load()
 	if !shown {
@@ -374,8 +374,8 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	if err := index.Moved(db.store, m.chunk, m.from...); err != nil {
 		return fmt.Errorf("open chunk %d of the text index: %w", m.chunk, err)
 	}
-	db.sealed[m.chunk] = true
-	db.spare = 0
+	db.chunks.sealed[m.chunk] = true
+	db.chunks.spare = 0
 	return nil
 }
 
@@ -391,10 +391,10 @@ type leftChunk struct {
 // busy or rests.
 func (db *DB) leave(chunks ...uint16) {
 	for _, chunk := range chunks {
-		db.janitor.left = append(db.janitor.left, leftChunk{chunk: chunk, lsn: db.applied})
+		db.chunks.left = append(db.chunks.left, leftChunk{chunk: chunk, lsn: db.writer.applied})
 	}
 	if len(chunks) > 0 {
-		db.docs.Moved.Store(db.applied)
+		db.docs.Moved.Store(db.writer.applied)
 		db.janitor.wake() // if nobody is there to read them, nothing else does
 	}
 }
@@ -408,26 +408,26 @@ func (db *DB) releaseChunks(ctx context.Context, cleaned uint64) error {
 	oldest, _ := db.points.numbers()
 	clean := func(l leftChunk) bool { return l.point == 0 && l.lsn <= cleaned }
 	unread := func(l leftChunk) bool { return l.point != 0 && l.point <= oldest }
-	if !slices.ContainsFunc(j.left, func(l leftChunk) bool { return clean(l) || unread(l) }) {
+	if !slices.ContainsFunc(j.db.chunks.left, func(l leftChunk) bool { return clean(l) || unread(l) }) {
 		return nil
 	}
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
 	defer db.unlock()
-	if slices.ContainsFunc(j.left, clean) {
+	if slices.ContainsFunc(j.db.chunks.left, clean) {
 		if err := db.republish(); err != nil {
 			return err
 		}
 		var newest uint64
 		oldest, newest = db.points.numbers()
-		for i, l := range j.left {
+		for i, l := range j.db.chunks.left {
 			if clean(l) {
-				j.left[i].point = newest
+				j.db.chunks.left[i].point = newest
 			}
 		}
 	}
-	j.left = slices.DeleteFunc(j.left, func(l leftChunk) bool {
+	j.db.chunks.left = slices.DeleteFunc(j.db.chunks.left, func(l leftChunk) bool {
 		if !unread(l) {
 			return false
 		}
@@ -462,7 +462,7 @@ func (db *DB) dropStrayPages() (err error) {
 			return layout.BadKey("text", it.Key())
 		}
 		start, end, _ := db.textSpan(chunk)
-		if !db.sealed[chunk] && !db.readOnly {
+		if !db.chunks.sealed[chunk] && !db.readOnly {
 			if err := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(start, end, nil) }); err != nil {
 				return err
 			}

@@ -56,11 +56,11 @@ func (db *DB) waitMoved(t testing.TB) (chunks int) {
 	for range 2000 {
 		db.janitor.wake()
 		time.Sleep(2 * time.Millisecond)
-		db.janitor.busy.Lock()
-		chunks = len(db.sealed)
-		db.janitor.graves++ // look even if few have died
+		db.chunks.busy.Lock()
+		chunks = len(db.chunks.sealed)
+		db.chunks.graves++ // look even if few have died
 		done := len(db.text.Load().Sealable()) == 0 && len(db.sparse()) == 0
-		db.janitor.busy.Unlock()
+		db.chunks.busy.Unlock()
 		if done {
 			return chunks
 		}
@@ -84,7 +84,7 @@ func TestMove(t *testing.T) {
 	near := Query{Scope: Scope{User: "v"}, Embedding: []float32{1, 1, 2}, Profile: ProfileVector, NoTouch: true}
 	var after [][]Hit
 	var vectors []Hit
-	db.janitor.busy.Lock() // nothing moves until the second View has begun
+	db.chunks.busy.Lock() // nothing moves until the second View has begun
 	err := db.View(t.Context(), func(tx *Tx) error {
 		old, list := teaAnswers(t, tx.Memories()), everyMemory(t, tx.Memories())
 		deleteTeas(t, db)
@@ -98,7 +98,7 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.View(t.Context(), func(tx *Tx) error {
-		db.janitor.busy.Unlock()
+		db.chunks.busy.Unlock()
 		left := db.waitMoved(t)
 		if left > sealed/2 {
 			t.Errorf("%d chunks are left of %d", left, sealed)
@@ -124,8 +124,8 @@ func TestMove(t *testing.T) {
 		db = openTest(t, fs, rebuildOptions())
 	}
 	if !slices.IsSortedFunc(db.living(slices.Collect(func(yield func(uint16) bool) {
-		db.janitor.busy.Lock()
-		defer db.janitor.busy.Unlock()
+		db.chunks.busy.Lock()
+		defer db.chunks.busy.Unlock()
 		for _, o := range db.occupied() {
 			if o.dead == 0 && o.living > 100 {
 				yield(o.chunk)
@@ -272,7 +272,7 @@ func strayPages(t testing.TB, db *DB) (n int) {
 	t.Helper()
 	lower, upper := db.keys().Span(layout.KindText)
 	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
-		if chunk, ok := db.text.Load().ChunkOf(key); !ok || !db.sealed[chunk] {
+		if chunk, ok := db.text.Load().ChunkOf(key); !ok || !db.chunks.sealed[chunk] {
 			n++
 		}
 		return nil
@@ -290,8 +290,8 @@ func sparseTeas(t *testing.T, fs vfs.FS) (db *DB, m *mover, release func()) {
 	db = openTest(t, fs, rebuildOptions())
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
-	db.janitor.busy.Lock()
-	release = sync.OnceFunc(db.janitor.busy.Unlock)
+	db.chunks.busy.Lock()
+	release = sync.OnceFunc(db.chunks.busy.Unlock)
 	t.Cleanup(release)
 	deleteTeas(t, db)
 	from := db.sparse()
@@ -324,8 +324,8 @@ func TestMoveOfNone(t *testing.T) {
 	if n := strayPages(t, db); n > 0 {
 		t.Errorf("%d pages are left", n)
 	}
-	if db.spare != m.chunk {
-		t.Errorf("the spare chunk is %d, not %d", db.spare, m.chunk)
+	if db.chunks.spare != m.chunk {
+		t.Errorf("the spare chunk is %d, not %d", db.chunks.spare, m.chunk)
 	}
 	release()
 	mustCheck(t, db, int(mustStats(t, db).Memories))
@@ -364,26 +364,26 @@ func TestMoveLater(t *testing.T) {
 	if n := strayPages(t, db); n > 0 {
 		t.Errorf("%d pages are left", n)
 	}
-	db.janitor.graves = 1000
-	next := db.next.Doc
+	db.chunks.graves = 1000
+	next := db.writer.next.Doc
 	done, stop := context.WithCancel(t.Context())
 	stop()
 	if err := db.moveSparse(done); err != nil {
 		t.Errorf("it is begun, although it would be in vain: %v", err)
 	}
-	if err := db.moveSparse(t.Context()); err != nil || db.janitor.graves != 1000 {
-		t.Errorf("%v, and %d graves are left of 1000", err, db.janitor.graves)
+	if err := db.moveSparse(t.Context()); err != nil || db.chunks.graves != 1000 {
+		t.Errorf("%v, and %d graves are left of 1000", err, db.chunks.graves)
 	}
-	if db.next.Doc != next {
-		t.Errorf("%d document numbers are gone", db.next.Doc-next)
+	if db.writer.next.Doc != next {
+		t.Errorf("%d document numbers are gone", db.writer.next.Doc-next)
 	}
 	release()
 	db.waitMoved(t)
-	db.janitor.busy.Lock()
-	if db.docs.Moved.Load() == 0 || !db.sealed[m.chunk] {
+	db.chunks.busy.Lock()
+	if db.docs.Moved.Load() == 0 || !db.chunks.sealed[m.chunk] {
 		t.Errorf("nothing moved to chunk %d", m.chunk)
 	}
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	mustCheck(t, db, int(mustStats(t, db).Memories))
 	closeTest(t, db)
 }
@@ -393,7 +393,7 @@ func TestMoveLater(t *testing.T) {
 func TestMoveFails(t *testing.T) {
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
-	db.janitor.busy.Lock()
+	db.chunks.busy.Lock()
 	deleteTeas(t, db)
 	from := db.sparse()
 	source := layout.ChunkOf(db.living(from)[0])
@@ -405,13 +405,13 @@ func TestMoveFails(t *testing.T) {
 	if n := strayPages(t, db); n > 0 {
 		t.Errorf("%d pages are left", n)
 	}
-	next := db.next.Doc
+	next := db.writer.next.Doc
 	_, err = db.move(t.Context(), from)
 	wantError(t, "move again", err, fault.ErrCorrupt)
-	if db.next.Doc != next {
-		t.Errorf("%d document numbers are gone", db.next.Doc-next)
+	if db.writer.next.Doc != next {
+		t.Errorf("%d document numbers are gone", db.writer.next.Doc-next)
 	}
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	closeTest(t, db)
 }
 
@@ -442,15 +442,15 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
 	deleteTeas(t, db)
-	next := db.next.Doc
+	next := db.writer.next.Doc
 	if err := db.janitor.work(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if db.docs.Moved.Load() != 0 || db.next.Doc != next {
-		t.Errorf("moved as of LSN %d, next document %d after %d", db.docs.Moved.Load(), db.next.Doc, next)
+	if db.docs.Moved.Load() != 0 || db.writer.next.Doc != next {
+		t.Errorf("moved as of LSN %d, next document %d after %d", db.docs.Moved.Load(), db.writer.next.Doc, next)
 	}
-	if db.janitor.graves == 0 || len(db.sparse()) == 0 {
-		t.Errorf("%d graves, sparse chunks %v", db.janitor.graves, db.sparse())
+	if db.chunks.graves == 0 || len(db.sparse()) == 0 {
+		t.Errorf("%d graves, sparse chunks %v", db.chunks.graves, db.sparse())
 	}
 	closeTest(t, db)
 }
@@ -479,9 +479,9 @@ func TestMoveReleases(t *testing.T) {
 	released := func() bool {
 		db.waitMoved(t)
 		db.janitor.wake()
-		db.janitor.busy.Lock()
-		defer db.janitor.busy.Unlock()
-		return len(db.janitor.left) == 0
+		db.chunks.busy.Lock()
+		defer db.chunks.busy.Unlock()
+		return len(db.chunks.left) == 0
 	}
 	eventually := func(what string, holds func() bool) {
 		t.Helper()
@@ -491,7 +491,7 @@ func TestMoveReleases(t *testing.T) {
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		t.Fatalf("%s: %d pages, %v", what, pages(), db.janitor.left)
+		t.Fatalf("%s: %d pages, %v", what, pages(), db.chunks.left)
 	}
 	for i := range 10 { // the documents of which nothing newer takes the place
 		if err := db.Memories().Delete(ctx, s, fmt.Sprint(i)); err != nil {
@@ -586,7 +586,7 @@ func TestDeadChunksRelease(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 			if pages.Load() > c.most {
-				t.Errorf("%d pages of rows; %d before, in %d chunks", pages.Load(), before, db.next.Doc>>16+1)
+				t.Errorf("%d pages of rows; %d before, in %d chunks", pages.Load(), before, db.writer.next.Doc>>16+1)
 			}
 			closeTest(t, db)
 		})
@@ -605,16 +605,16 @@ func TestMovedAndDeleted(t *testing.T) {
 	}
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
-	db.janitor.busy.Lock() // it moves nothing before there is a View
+	db.chunks.busy.Lock() // it moves nothing before there is a View
 	deleteTeas(t, db)
 	err := db.View(ctx, func(tx *Tx) error { // the old numbers are not reclaimed meanwhile
-		db.janitor.busy.Unlock()
+		db.chunks.busy.Unlock()
 		db.janitor.wake()
 		db.waitMoved(t)
 		if db.docs.Moved.Load() <= tx.LSN() {
 			t.Error("nothing moved")
 		}
-		db.janitor.busy.Lock()
+		db.chunks.busy.Lock()
 		if n, err := db.Memories().DeleteScope(ctx, user); n == 0 || err != nil {
 			t.Errorf("%d deleted, %v", n, err)
 		}
@@ -629,7 +629,7 @@ func TestMovedAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	closeTest(t, db)
 	db = openTest(t, crashed, rebuildOptions())
 	mustCheck(t, db, left)

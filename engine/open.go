@@ -1,249 +1,27 @@
 package engine
 
 import (
-	"bytes"
-	"encoding/binary"
-	"encoding/json"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"slices"
+	"log/slog"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
-
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
-// layoutVersion is that of the folder and the keys. One that is newer is refused;
-// an older one is migrated when it is opened.
-const layoutVersion = 5
-
-// LayoutVersion is the newest layout that this memdb opens, and the one that it
-// writes.
-const LayoutVersion = layoutVersion
-
-// The file that marks a folder as a database and says how to read it.
-const (
-	identityName = "memdb.json"
-	identityTemp = identityName + ".new"
-	// maxIdentity bounds what is read of it.
-	maxIdentity = 64 << 10
-)
-
-// identity is what the file holds.
-type identity struct {
-	Magic    string `json:"magic"` // "memdb"
-	Layout   int    `json:"layout"`
-	HashSeed uint64 `json:"hash_seed,string"`
-	// Created is set once the store exists: from then on a folder without one is
-	// damaged, not new.
-	Created  bool     `json:"created"`
-	Settings Settings `json:"settings"`
-}
-
-const identityMagic = "memdb"
-
 func doingOpen(dir string) string { return "open " + dir }
-
-// Exists tells whether a folder holds a database. It creates nothing.
-func Exists(dir string) (bool, error) {
-	id, err := readIdentity(vfs.Default, dir)
-	if id == nil && err == nil {
-		if err = refuse(vfs.Default, dir); !errors.Is(err, fault.ErrCorrupt) {
-			err = nil // no database, whatever else the folder holds
-		}
-	}
-	return id != nil, err
-}
-
-// readIdentity reads the file, nil where the folder or the file is missing.
-func readIdentity(f vfs.FS, dir string) (*identity, error) {
-	if info, err := f.Stat(dir); err == nil && !info.IsDir() {
-		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a file, not a folder", Do: "name a folder"}
-	}
-	b, err := readFile(f, f.PathJoin(dir, identityName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doingOpen(dir), err)
-	}
-	var id identity
-	if err := json.Unmarshal(b, &id); err != nil || id.Magic != identityMagic || id.Layout < 1 {
-		return nil, &fault.Error{
-			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err,
-			Do: "restore that file from a backup of the folder",
-		}
-	}
-	if id.Layout > layoutVersion {
-		return nil, &fault.Error{
-			Kind: fault.ErrNewerLayout, What: doingOpen(dir),
-			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, layoutVersion), Do: "use a newer memdb",
-		}
-	}
-	return &id, nil
-}
-
-func readFile(f vfs.FS, path string) ([]byte, error) {
-	file, err := f.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(file, maxIdentity))
-	return b, errors.Join(err, file.Close())
-}
-
-// write replaces the file in one step.
-func (id *identity) write(f vfs.FS, dir string) error {
-	b, err := json.MarshalIndent(id, "", "  ")
-	if err != nil {
-		return err
-	}
-	temp := f.PathJoin(dir, identityTemp)
-	file, err := f.Create(temp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, bytes.NewReader(append(b, '\n')))
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err := f.Rename(temp, f.PathJoin(dir, identityName)); err != nil {
-		return err
-	}
-	return syncDir(f, dir)
-}
-
-func syncDir(f vfs.FS, dir string) error {
-	d, err := f.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// makeDir creates the folder of a new database, for its owner alone, as what people tell
-// an agent is nobody else's, and syncs each folder in which it creates one: a crash must
-// not take away the folder of acknowledged writes.
-func makeDir(f vfs.FS, dir string) error {
-	var missing []string // from the folder itself upwards
-	for d := dir; ; d = f.PathDir(d) {
-		_, err := f.Stat(d)
-		if err == nil || d == f.PathDir(d) {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w", doingOpen(dir), err)
-		}
-		missing = append(missing, d)
-	}
-	if err := f.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("%s: %w", doingOpen(dir), err)
-	}
-	for _, d := range missing {
-		if err := syncDir(f, f.PathDir(d)); err != nil {
-			return fmt.Errorf("%s: %w", doingOpen(dir), err)
-		}
-	}
-	return nil
-}
-
-// refuse returns an error for a folder that is no database and cannot become one:
-// before anything is written to it.
-func refuse(f vfs.FS, dir string) error {
-	id, err := readIdentity(f, dir)
-	if id != nil || err != nil {
-		return err
-	}
-	names, err := f.List(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", doingOpen(dir), err)
-	}
-	if slices.Contains(names, store.Dir) {
-		return &fault.Error{
-			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName,
-			Do: "restore that file from a copy of the folder",
-		}
-	}
-	for _, name := range names {
-		switch name {
-		case identityTemp, "memdb.lock", "memdb.holder": // of a creation that was interrupted
-		default:
-			return &fault.Error{
-				Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "the folder holds other files and no database",
-				Do: "name another folder, or an empty one",
-			}
-		}
-	}
-	return nil
-}
-
-// newIdentity is that of a database to be created.
-func newIdentity(o *Options, now time.Time) (*identity, error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return nil, err
-	}
-	seed, err := uuid.NewRandom()
-	if err != nil {
-		return nil, err
-	}
-	s := Settings{ID: id.String(), Layout: layoutVersion, Language: o.Language, IndexedText: o.IndexedText, CreatedAt: now.UTC()}
-	if s.Language == "" {
-		s.Language = "english"
-	}
-	if s.IndexedText == nil {
-		s.IndexedText = []IndexedField{{Field: "name", Weight: 1}}
-	}
-	return &identity{Magic: identityMagic, Layout: layoutVersion, HashSeed: binary.BigEndian.Uint64(seed[:]), Settings: s}, nil
-}
-
-// adopt checks the options against what is stored. On an empty database the
-// indexed fields and the language are taken over: nothing was indexed yet.
-func (id *identity) adopt(dir string, o *Options, empty bool) (changed bool, err error) {
-	s := &id.Settings
-	if o.IndexedText != nil && !slices.Equal(o.IndexedText, s.IndexedText) {
-		if !empty {
-			return false, &fault.Error{
-				Kind: fault.ErrMismatch, What: doingOpen(dir),
-				Why: fmt.Sprintf("it indexes %v along with the text, not %v", fieldNames(s.IndexedText), fieldNames(o.IndexedText)),
-				Do:  "leave IndexedText out, or import its export into a new database",
-			}
-		}
-		s.IndexedText, changed = o.IndexedText, true
-	}
-	if o.Language != "" && o.Language != s.Language {
-		if !empty {
-			return false, &fault.Error{
-				Kind: fault.ErrMismatch, What: doingOpen(dir),
-				Why: fmt.Sprintf("its language is %s, not %s", s.Language, o.Language),
-				Do:  "leave Language out, or import its export into a new database",
-			}
-		}
-		s.Language, changed = o.Language, true
-	}
-	return changed, nil
-}
-
-func fieldNames(fields []IndexedField) []string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.Field
-	}
-	return names
-}
 
 // fullError says that a database could not be opened for want of space, where that is
 // why.
@@ -263,4 +41,293 @@ func firstFailure(err error) error {
 		return failure
 	}
 	return err
+}
+
+// Open opens the database in a folder, and creates it where the folder is missing
+// or empty. nil options are the zero options.
+//
+// It returns ErrLocked where the folder is open already, ErrNotDatabase where it
+// holds other files, ErrNewerLayout where a newer memdb wrote it, ErrMismatch
+// where the options contradict it, ErrCorrupt where it is damaged.
+func Open(dir string, o *Options) (*DB, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	return open(dir, o, &tuning{})
+}
+
+func open(dir string, o *Options, t *tuning) (*DB, error) {
+	db, base := newDB(dir, o, t)
+	if err := refuse(base, dir); err != nil {
+		return nil, err
+	}
+	if o.ReadOnly {
+		if err := mustExist(base, dir); err != nil {
+			return nil, err
+		}
+	} else if err := makeDir(base, dir); err != nil {
+		return nil, fullError(dir, err)
+	}
+	held, err := fsys.LockDir(base, dir, holder(db.clock()))
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	db.held = held
+	if err := db.open(base, o); err != nil {
+		return nil, errors.Join(fullError(dir, err), held.Close())
+	}
+	return db, nil
+}
+
+// mustExist refuses a folder without a database.
+func mustExist(base vfs.FS, dir string) error {
+	id, err := readIdentity(base, dir)
+	if id == nil && err == nil {
+		err = &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "there is no database in this folder", Do: "open it without ReadOnly, which makes one"}
+	}
+	return err
+}
+
+func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
+	base := o.FS
+	if base == nil {
+		base = vfs.Default
+	}
+	db := &DB{
+		dir: dir, config: newConfig(o, t), parts: append(newParts(), t.beside...),
+		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
+		writer: writer{lock: make(chan struct{}, 1)},
+		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
+	}
+	db.points = newPoints(o.Retain, func() int64 { return db.now() })
+	db.gate.idle.L = &db.gate.mu
+	db.linker = newLinker(db)
+	db.store = store.New(store.Config{
+		Dir: dir, Base: base, Log: db.log, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
+		Merger: db.merger(), Appended: appended, Resume: db.resume, ManifestBytes: t.manifestBytes,
+	})
+	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
+	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !t.uncached {
+		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
+	}
+	return db, base
+}
+
+// newConfig fills in what the options leave open.
+func newConfig(o *Options, t *tuning) config {
+	c := config{
+		log: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
+		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
+		columns: t.columns, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+	}
+	if t.vectors != nil {
+		c.limits = *t.vectors
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.clock == nil {
+		c.clock = clock.System
+	}
+	if c.budget == 0 {
+		c.budget = defaultBudget()
+	}
+	if c.hotBytes == 0 {
+		c.hotBytes = min(max(c.budget/16, minHotBytes), maxHotBytes)
+	}
+	return c
+}
+
+func lockError(dir string, err error) error {
+	if locked, ok := errors.AsType[*fsys.LockedError](err); ok {
+		return &fault.Error{
+			Kind: fault.ErrLocked, What: doingOpen(dir), Why: locked.Error(),
+			Do: "close it there, or wait", Cause: nil,
+		}
+	}
+	return fmt.Errorf("%s: %w", doingOpen(dir), err)
+}
+
+// open does all of Open that the folder's lock protects.
+func (db *DB) open(base vfs.FS, o *Options) error {
+	id, err := readIdentity(base, db.dir)
+	if err != nil {
+		return err
+	}
+	if id == nil {
+		if err := refuse(base, db.dir); err != nil {
+			return err
+		}
+		if id, err = db.create(base, o); err != nil {
+			return err
+		}
+	}
+	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
+	if err != nil {
+		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
+	}
+	db.newestKeys.Store(keys)
+	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
+	}
+	if err := db.configure(id, o); err != nil {
+		return err
+	}
+	if err := db.store.Open(id.Created); err != nil {
+		return err
+	}
+	if err := db.start(base, id, o); err != nil {
+		db.opening.loading.stop()
+		return errors.Join(err, db.points.close(), db.closeCodes(), db.store.Close())
+	}
+	return nil
+}
+
+// create marks the folder as that of a new database.
+func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
+	id, err := newIdentity(o, db.clock())
+	if err != nil {
+		return nil, err
+	}
+	if err := db.configure(id, o); err != nil {
+		return nil, err // before anything is written
+	}
+	id.Settings.Analyzer = db.words.analyzer.Fingerprint()
+	id.Settings.LexicalModel = db.lexical.model.Model()
+	if err := id.write(base, db.dir); err != nil {
+		return nil, fmt.Errorf("create %s: %w", db.dir, err)
+	}
+	return id, nil
+}
+
+// configure sets up what the text is analysed with.
+func (db *DB) configure(id *identity, o *Options) (err error) {
+	// What is stored was once valid.
+	damaged := func(what string, err error) error {
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " is damaged: its " + what + " cannot be", Cause: err,
+			Do: "restore that file from a backup of the folder",
+		}
+	}
+	language := cmp.Or(o.Language, id.Settings.Language)
+	if db.words.analyzer, err = analysis.New(analysis.Config{Language: language}); err != nil {
+		if o.Language == "" {
+			return damaged("language", err)
+		}
+		return fault.Invalid(doingOpen(db.dir), err.Error(), "choose one of them")
+	}
+	indexed := id.Settings.IndexedText
+	if o.IndexedText != nil {
+		indexed = o.IndexedText
+	}
+	if db.words.indexed, db.words.unit, err = textFields(indexed); err != nil {
+		if o.IndexedText == nil {
+			// Whatever kind of error it is for a caller's setting, here the file is damaged.
+			return damaged("indexed text", errors.New(err.Error()))
+		}
+		return err
+	}
+	db.lexical, err = newLexical()
+	return err
+}
+
+// start loads the state and begins the background work.
+func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
+	if err := db.load(); err != nil {
+		return err
+	}
+	changed, err := id.adopt(db.dir, o, db.writer.next.Doc == 0)
+	if err != nil {
+		return err
+	}
+	if !id.Created {
+		id.Created, changed = true, true
+	}
+	if id.Layout < layoutVersion { // what an older one wrote is read as it is
+		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
+	}
+	fingerprint := db.words.analyzer.Fingerprint()
+	if id.Settings.Analyzer != fingerprint && db.writer.next.Doc == 0 {
+		id.Settings.Analyzer, changed = fingerprint, true
+	}
+	if id.Settings.Analyzer != fingerprint {
+		db.log.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found until the index is rebuilt: memdbctl rebuild text",
+			"indexed", id.Settings.Analyzer, "now", fingerprint)
+	}
+	if err := db.checkModel(); err != nil {
+		return err
+	}
+	if changed && !db.readOnly {
+		if err := id.write(base, db.dir); err != nil {
+			return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
+		}
+	}
+	db.identity = id
+	db.settings.Store(&id.Settings)
+	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.store.SyncLog)
+	if err := db.points.publish(db.newPoint(db.writer.applied)); err != nil {
+		return err
+	}
+	db.docs.Link(db.writer.next.Seq, db.points.oldest)
+	ctx, cancel := context.WithCancel(context.Background())
+	db.background.stop = cancel
+	db.background.work.Go(func() { db.linker.run(ctx) })
+	if !db.readOnly {
+		db.startWriting(ctx)
+	}
+	return nil
+}
+
+// appended are the large kinds of which new keys come last, in the order of keys.
+var appended = []byte{layout.KindForward, layout.KindRecord, layout.KindText, layout.KindVector}
+
+// resume looks for the background work that a full disk has put off.
+func (db *DB) resume() {
+	db.janitor.wake()
+	db.linker.wake()
+}
+
+// startWriting begins the background work of a database that is not only read.
+func (db *DB) startWriting(ctx context.Context) {
+	db.janitor.start()
+	db.janitor.wake()
+	snap := db.store.NewSnapshot() // before anything is written
+	db.background.work.Go(func() {
+		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
+			db.log.Warn("every store will look for a duplicate in the store", "error", err)
+		}
+	})
+	db.every(ctx, touchEvery, db.touched.full, db.FlushTouches)
+	db.startParts(ctx)
+	if db.durability == Buffered {
+		db.every(ctx, bufferedSync, nil, func(context.Context) error {
+			return db.syncer.Wait(db.syncer.Newest())
+		})
+	}
+}
+
+// bufferedSync is how often a Buffered database syncs: what a crash may lose.
+const bufferedSync = 100 * time.Millisecond
+
+// checkModel refuses an embedder whose vectors are not comparable with those that
+// are stored.
+func (db *DB) checkModel() error {
+	s := db.spaces.named(defaultSpace)
+	if db.embedder == nil || s == nil {
+		return nil
+	}
+	if s.dim != db.embedder.Dim() {
+		return &fault.Error{
+			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
+			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.dim, db.embedder.Model(), db.embedder.Dim()),
+			Do:  "use the embedder that made them",
+		}
+	}
+	if s.model != "" && s.model != db.embedder.Model() {
+		return &fault.Error{
+			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
+			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them",
+		}
+	}
+	return nil
 }

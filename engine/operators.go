@@ -41,9 +41,9 @@ func (r *recalling) parse(ctx context.Context) (err error) {
 	case r.parsed != nil:
 		return nil
 	case r.q.Syntax == SyntaxOperators:
-		r.parsed, err = query.ParseContext(ctx, r.tx.db.analyzer, r.q.Text)
+		r.parsed, err = query.ParseContext(ctx, r.tx.db.words.analyzer, r.q.Text)
 	default:
-		r.parsed, err = query.Words(ctx, r.tx.db.analyzer, r.q.Text)
+		r.parsed, err = query.Words(ctx, r.tx.db.words.analyzer, r.q.Text)
 	}
 	r.matcher = r.parsed.Matcher()
 	return err

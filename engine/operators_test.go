@@ -21,7 +21,7 @@ func TestOperators(t *testing.T) {
 		"chocolate cake", "chocolates and tea", "a kettle for tea", "running late for coffee",
 	}
 	for _, hot := range []int64{0, 1} {
-		db := openTest(t, vfs.NewMem(), Options{hotBytes: hot})
+		db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: hot}})
 		for i, text := range texts {
 			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "u"}, Text: text, Embedding: []float32{1, float32(i)}})
 		}

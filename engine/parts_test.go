@@ -141,8 +141,7 @@ func openTally(t *testing.T, fs vfs.FS, o Options) (*DB, *tally) {
 	t.Helper()
 	p := &tally{}
 	o.FS, o.MemoryBudget = fs, testBudget
-	o.beside = []part.Part{p}
-	db, err := Open("db", &o)
+	db, err := openSetup("db", setup{Options: o, tuning: tuning{beside: []part.Part{p}}})
 	if err != nil {
 		t.Fatal(err)
 	}

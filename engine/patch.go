@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"

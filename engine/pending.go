@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 

@@ -10,11 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -148,12 +147,12 @@ func (db *DB) analyse(ctx context.Context, p *prepared) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddContext(ctx, db.analyzer, p.rec.Text, db.textUnit); err != nil {
+	if err := bag.AddContext(ctx, db.words.analyzer, p.rec.Text, db.words.unit); err != nil {
 		return err
 	}
-	for _, f := range db.indexedText {
+	for _, f := range db.words.indexed {
 		if s := f.value(&p.rec, meta); s != "" {
-			if err := bag.AddContext(ctx, db.analyzer, s, f.weight); err != nil {
+			if err := bag.AddContext(ctx, db.words.analyzer, s, f.weight); err != nil {
 				return err
 			}
 		}

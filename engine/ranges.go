@@ -8,11 +8,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
-
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -210,8 +209,8 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 		return err
 	}
 	keys := [][]byte{db.keys().Stats(row.Owner, row.Seq)}
-	if db.sealed[layout.ChunkOf(doc)] {
-		db.janitor.graves++
+	if db.chunks.sealed[layout.ChunkOf(doc)] {
+		db.chunks.graves++
 		if err := batch.Set(db.keys().Doc(layout.KindTombstone, doc), layout.EncodeTombstone(d.LSN, true), nil); err != nil {
 			return err
 		}

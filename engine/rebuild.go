@@ -11,10 +11,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
-
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // IndexText names the text index, which is that of the filters, too, for Rebuild.
@@ -41,10 +40,10 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	}
 	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
 	j := db.janitor
-	if err := j.busy.lockContext(ctx); err != nil {
+	if err := j.db.chunks.busy.lockContext(ctx); err != nil {
 		return fmt.Errorf("%s: %w", doingRebuild, err)
 	}
-	defer j.busy.Unlock()
+	defer j.db.chunks.busy.Unlock()
 	j.progress(true)
 	defer j.wake()
 	return db.rebuild(ctx, progress)
@@ -82,7 +81,7 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 			return err
 		}
 		// Below the committed number no transaction adds a document.
-		if end := db.next.Doc; end-b.next > little {
+		if end := db.writer.next.Doc; end-b.next > little {
 			db.unlock()
 			if err := b.add(ctx, end, oldest); err != nil {
 				return err
@@ -90,7 +89,7 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 			continue
 		}
 		defer db.unlock()
-		if err := b.add(ctx, db.next.Doc, oldest); err != nil {
+		if err := b.add(ctx, db.writer.next.Doc, oldest); err != nil {
 			return err
 		}
 		if err := b.commit(ctx); err != nil {
@@ -103,22 +102,22 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 // mendText builds the text index anew where Open found it damaged. Nobody uses the
 // database yet.
 func (db *DB) mendText() error {
-	if db.damaged == nil || db.readOnly {
-		return db.damaged
+	if db.opening.damaged == nil || db.readOnly {
+		return db.opening.damaged
 	}
-	db.log.Warn("the text index is damaged, and is built anew from the memories", "damage", db.damaged)
+	db.log.Warn("the text index is damaged, and is built anew from the memories", "damage", db.opening.damaged)
 	b, err := db.newTextBuilder(nil)
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	if err := b.add(ctx, db.next.Doc, 0); err != nil {
+	if err := b.add(ctx, db.writer.next.Doc, 0); err != nil {
 		return err
 	}
 	if err := b.commit(ctx); err != nil {
 		return err
 	}
-	db.damaged = nil
+	db.opening.damaged = nil
 	return nil
 }
 
@@ -181,7 +180,7 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 	}
 	db.docs.Rows.EachFrom(uint64(b.next), uint64(mark), func(doc uint64, r *doctable.Row) bool {
 		// Who sees a document of a chunk that was emptied has pinned the old index.
-		if r.Seq == 0 || r.Died.Load() <= oldest || db.emptied[layout.ChunkOf(uint32(doc))] {
+		if r.Seq == 0 || r.Died.Load() <= oldest || db.chunks.emptied[layout.ChunkOf(uint32(doc))] {
 			return true
 		}
 		if err = ctx.Err(); err != nil {
@@ -215,7 +214,7 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 	if b.done++; b.progress != nil && b.done%1024 == 0 {
 		b.progress(b.done, b.db.docs.Live.Load())
 	}
-	if b.db.sealed[layout.ChunkOf(doc)] {
+	if b.db.chunks.sealed[layout.ChunkOf(doc)] {
 		return nil
 	}
 	return batch.Set(b.keys.Doc(layout.KindForward, doc), pv.appendForward(nil), nil)
@@ -243,7 +242,7 @@ func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion,
 // index has it sealed.
 func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) (err error) {
 	number, _, ok := b.index.Growing()
-	if !ok || number >= layout.ChunkOf(doc) || !b.db.sealed[number] {
+	if !ok || number >= layout.ChunkOf(doc) || !b.db.chunks.sealed[number] {
 		return nil
 	}
 	b.index.Advance((uint32(number) + 1) << 16)
@@ -262,14 +261,14 @@ func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) (err error) {
 // commit switches to the new generation. The lock is held.
 func (b *textBuilder) commit(ctx context.Context) error {
 	db := b.db
-	if err := b.closeChunks(ctx, db.next.Doc); err != nil {
+	if err := b.closeChunks(ctx, db.writer.next.Doc); err != nil {
 		return err
 	}
 	if b.progress != nil {
 		b.progress(b.done, b.done)
 	}
 	err := db.applyBare(func(batch *pebble.Batch) error {
-		for chunk := range db.sealed {
+		for chunk := range db.chunks.sealed {
 			if b.sealed[chunk] {
 				continue
 			}
@@ -290,12 +289,12 @@ func (b *textBuilder) commit(ctx context.Context) error {
 		return err
 	}
 	db.newestKeys.Store(b.keys)
-	for chunk := range db.sealed {
+	for chunk := range db.chunks.sealed {
 		if !b.sealed[chunk] {
 			db.leave(chunk)
 		}
 	}
-	db.sealed = b.sealed
+	db.chunks.sealed = b.sealed
 	db.text.Store(b.index)
 	db.scopes.forget()
 	return nil
@@ -303,7 +302,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 
 // noteAnalyzer remembers by what the text was indexed. The lock is held.
 func (db *DB) noteAnalyzer() error {
-	fingerprint := db.analyzer.Fingerprint()
+	fingerprint := db.words.analyzer.Fingerprint()
 	if db.identity.Settings.Analyzer == fingerprint {
 		return nil
 	}

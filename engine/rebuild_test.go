@@ -23,7 +23,7 @@ import (
 )
 
 // rebuildOptions give a database of many chunks, whose documents move all the time.
-func rebuildOptions() Options { return Options{hotBytes: 40 << 10, lookLeast: 1} }
+func rebuildOptions() setup { return setup{tuning: tuning{hotBytes: 40 << 10, lookLeast: 1}} }
 
 // sealedTeas is a database of n memories in chunks that are sealed where they are full.
 func sealedTeas(t testing.TB, fs vfs.FS, n int) *DB {
@@ -338,8 +338,8 @@ func TestOpenMends(t *testing.T) {
 	db := sealedTeas(t, fs, 600)
 	before, stats := teaAnswers(t, db.Memories()), mustStats(t, db)
 	// A scope that is deleted, and not yet cleaned up, stays deleted.
-	db.janitor.busy.Lock()
-	second := slices.Sorted(maps.Keys(db.sealed))[1]
+	db.chunks.busy.Lock()
+	second := slices.Sorted(maps.Keys(db.chunks.sealed))[1]
 	if n := damage(t, db, layout.KindText, func(key []byte) bool {
 		return binary.BigEndian.Uint16(key[layout.KeyHeader:]) == second && key[layout.KeyHeader+2] == 'h'
 	}); n == 0 {
@@ -349,7 +349,7 @@ func TestOpenMends(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed := fs.CrashClone(vfs.CrashCloneCfg{})
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	closeTest(t, db)
 
 	o := rebuildOptions()
@@ -476,7 +476,7 @@ func TestRebuildBesideCleanUp(t *testing.T) {
 	db := sealedTeas(t, fs, 600)
 	ctx := t.Context()
 	users := []Scope{{User: "u0"}, {User: "u1"}, {User: "u2"}}
-	db.janitor.busy.Lock()
+	db.chunks.busy.Lock()
 	var dead []Memory
 	for _, user := range users {
 		dead = append(dead, mustList(t, db.Memories(), user)...)
@@ -497,7 +497,7 @@ func TestRebuildBesideCleanUp(t *testing.T) {
 		if err := db.rebuild(ctx, nil); err != nil {
 			return err
 		}
-		db.janitor.busy.Unlock()
+		db.chunks.busy.Unlock()
 		for i := range 3 { // the janitor works again and again
 			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("new", i), Scope: users[0], Text: "tea"})
 			if err := db.janitor.work(ctx); err != nil {
@@ -523,7 +523,7 @@ func TestRebuildBesideCleanUp(t *testing.T) {
 func TestRebuildCleansUp(t *testing.T) {
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
-	db.janitor.busy.Lock() // nobody else cleans up
+	db.chunks.busy.Lock() // nobody else cleans up
 	user := Scope{User: "u0"}
 	dead := mustList(t, db.Memories(), user)[0]
 	if _, err := db.Memories().DeleteScope(t.Context(), user); err != nil {
@@ -534,7 +534,7 @@ func TestRebuildCleansUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.janitor.stop()
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	closeTest(t, db)
 	db = openTest(t, fs, rebuildOptions())
 	mustCheck(t, db, left)

@@ -13,13 +13,12 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
-
-	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -253,7 +252,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddQueryContext(ctx, r.tx.db.analyzer, r.q.Text, 1); err != nil {
+	if err := bag.AddQueryContext(ctx, r.tx.db.words.analyzer, r.q.Text, 1); err != nil {
 		return err
 	}
 	// Of a query as long as a book, the first terms stand for it.

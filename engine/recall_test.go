@@ -21,7 +21,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/policy"
-
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -210,7 +209,7 @@ func (w *recallWorld) judge(m Memories, q *Query) (all []*judged, most float64) 
 
 func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	var bag analysis.Bag
-	bag.AddQuery(w.db.analyzer, query, 1)
+	bag.AddQuery(w.db.words.analyzer, query, 1)
 	terms := slices.Clone(bag.Terms())
 	freqs := make([]map[string]float64, len(all))
 	lengths := make([]float64, len(all))
@@ -218,7 +217,7 @@ func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	total := 0.0
 	for i, j := range all {
 		bag.Reset()
-		bag.Add(w.db.analyzer, j.Text, 1)
+		bag.Add(w.db.words.analyzer, j.Text, 1)
 		lengths[i] = float64(bag.Length())
 		total += lengths[i]
 		freqs[i] = map[string]float64{}

@@ -27,10 +27,10 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 	wait, cancel := db.lockLimit(ctx)
 	defer cancel()
 	// No chunk is being sealed then: the writers do not wait for one.
-	if err := db.janitor.busy.lockContext(wait); err != nil {
+	if err := db.chunks.busy.lockContext(wait); err != nil {
 		return 0, db.lockError(ctx, "reset", "the database frees what is dead")
 	}
-	defer db.janitor.busy.Unlock()
+	defer db.chunks.busy.Unlock()
 	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		n, err = tx.reset()
 		return err

@@ -5,12 +5,10 @@ import (
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
-
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 

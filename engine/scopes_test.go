@@ -21,7 +21,7 @@ import (
 func TestScopesCarried(t *testing.T) {
 	for round := range uint64(4) {
 		clock := newTestClock()
-		o := Options{Clock: clock.now, vectorLimits: smallLimits()}
+		o := setup{Options: Options{Clock: clock.now}, tuning: tuning{vectors: smallLimits()}}
 		if round%2 == 0 { // chunks are sealed and moved
 			o.hotBytes, o.lookLeast = 40<<10, 1
 		}
@@ -142,9 +142,9 @@ func (c *scopeChanges) change() {
 	case 10:
 		c.clock.advance(time.Duration(c.rng.IntN(90)-30) * time.Second)
 	case 11:
-		c.db.janitor.busy.Lock()
-		c.db.janitor.graves++ // look for sparse chunks even if few have died
-		c.db.janitor.busy.Unlock()
+		c.db.chunks.busy.Lock()
+		c.db.chunks.graves++ // look for sparse chunks even if few have died
+		c.db.chunks.busy.Unlock()
 		c.db.janitor.wake()
 	}
 }

@@ -34,7 +34,7 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 	return invindex.New(invindex.Config{
 		// A weight is a multiple of 1/textUnit: term frequencies are stored as
 		// whole numbers of that unit, which k1 must be measured in, too.
-		K1:     invindex.DefaultK1 * float64(db.textUnit),
+		K1:     invindex.DefaultK1 * float64(db.words.unit),
 		Prefix: prefix, ScopeFields: []uint16{fieldUser, fieldAgent, fieldRun}, CacheBytes: db.textShare(),
 	})
 }
@@ -43,8 +43,8 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 // memory before it is full. The lock is held.
 func (db *DB) rollChunk() {
 	number, size, ok := db.text.Load().Growing()
-	if ok && size > db.hotBytes && layout.ChunkOf(db.next.Doc) == number {
-		db.next.Doc = (uint32(number) + 1) << 16
+	if ok && size > db.hotBytes && layout.ChunkOf(db.writer.next.Doc) == number {
+		db.writer.next.Doc = (uint32(number) + 1) << 16
 	}
 }
 
@@ -83,7 +83,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
-	complete := layout.ChunkOf(db.next.Doc)
+	complete := layout.ChunkOf(db.writer.next.Doc)
 	db.unlock()
 	for _, chunk := range db.text.Load().Sealable() {
 		if chunk >= complete {
@@ -143,8 +143,8 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		db.store.Fail(err) // its forward records are gone
 		return db.Failed()
 	}
-	db.sealed[chunk] = true
-	db.janitor.graves += db.holes(chunk, pages)
+	db.chunks.sealed[chunk] = true
+	db.chunks.graves += db.holes(chunk, pages)
 	return db.republish()
 }
 
@@ -176,7 +176,7 @@ func (db *DB) republish() error {
 	if err := db.syncer.Wait(db.syncer.Newest()); err != nil {
 		return err
 	}
-	return db.points.publish(db.newPoint(db.applied))
+	return db.points.publish(db.newPoint(db.writer.applied))
 }
 
 // rowPages reads the forward records of a chunk into pages.
@@ -249,8 +249,8 @@ func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
 		if !ok {
 			return layout.BadKey("rows", key)
 		}
-		if chunk := layout.ChunkOf(first); !db.sealed[chunk] {
-			db.sealed[chunk] = true
+		if chunk := layout.ChunkOf(first); !db.chunks.sealed[chunk] {
+			db.chunks.sealed[chunk] = true
 			if err := db.loadChunk(chunk); err != nil {
 				return err
 			}
@@ -273,12 +273,12 @@ func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
 // loadChunk opens a sealed chunk of the text index. One that is damaged makes Open
 // build the index anew, as its documents have no forward records.
 func (db *DB) loadChunk(chunk uint16) error {
-	if db.damaged != nil {
+	if db.opening.damaged != nil {
 		return nil
 	}
 	err := textError("load a chunk of the text index", db.text.Load().Load(db.store, chunk))
 	if errors.Is(err, fault.ErrCorrupt) {
-		db.damaged, err = err, nil
+		db.opening.damaged, err = err, nil
 	}
 	return err
 }
@@ -299,10 +299,10 @@ func textError(doing string, err error) error {
 // dropSealed forgets every sealed chunk: their pages are gone. The lock is held,
 // and the janitor does not work.
 func (db *DB) dropSealed() {
-	chunks := slices.Collect(maps.Keys(db.sealed))
+	chunks := slices.Collect(maps.Keys(db.chunks.sealed))
 	db.text.Load().Drop(chunks...)
 	db.leave(chunks...)
-	clear(db.sealed)
-	clear(db.buried)
-	db.points.forget(db.applied)
+	clear(db.chunks.sealed)
+	clear(db.chunks.buried)
+	db.points.forget(db.writer.applied)
 }

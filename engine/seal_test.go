@@ -20,9 +20,9 @@ import (
 func (db *DB) waitSealed(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
-		db.janitor.busy.Lock()
-		n, left := len(db.sealed), len(db.text.Load().Sealable())
-		db.janitor.busy.Unlock()
+		db.chunks.busy.Lock()
+		n, left := len(db.chunks.sealed), len(db.text.Load().Sealable())
+		db.chunks.busy.Unlock()
 		if left == 0 {
 			return n
 		}
@@ -41,7 +41,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	clock := newTestClock()
 	fs := vfs.NewMem()
-	small := Options{Clock: clock.now, hotBytes: 40 << 10, lookLeast: 1}
+	small := setup{Options: Options{Clock: clock.now}, tuning: tuning{hotBytes: 40 << 10, lookLeast: 1}}
 	dbs := []*DB{openTest(t, vfs.NewMem(), Options{Clock: clock.now}), openTest(t, fs, small)}
 	words := []string{"tea", "coffee", "milk", "green", "black", "morning", "evening", "sugar", "cup", "pot"}
 	text := func() (s string) {
@@ -101,7 +101,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 	compare("with a scope deleted")
 	closeTest(t, dbs[1])
 	dbs[1] = openTest(t, fs, small)
-	if n := len(dbs[1].sealed); n < sealed/2 { // some may have moved together
+	if n := len(dbs[1].chunks.sealed); n < sealed/2 { // some may have moved together
 		t.Errorf("%d chunks are sealed after opening, of %d", n, sealed)
 	}
 	compare("reopened")
@@ -120,7 +120,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 // their documents die, and all is reset.
 func TestSealedView(t *testing.T) {
 	ctx := context.Background()
-	db := openTest(t, vfs.NewMem(), Options{hotBytes: 20 << 10})
+	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 20 << 10}})
 	for i := range 300 {
 		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
 	}
@@ -153,7 +153,7 @@ func TestSealedView(t *testing.T) {
 // and named.
 func TestDamagedSealedChunk(t *testing.T) {
 	fs := vfs.NewMem()
-	db := openTest(t, fs, Options{hotBytes: 20 << 10})
+	db := openTest(t, fs, setup{tuning: tuning{hotBytes: 20 << 10}})
 	for i := range 200 {
 		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
 	}
@@ -190,19 +190,19 @@ func TestDamagedSealedChunk(t *testing.T) {
 
 // TestSealNothing: a chunk of which nothing is left when it is sealed is none.
 func TestSealNothing(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{hotBytes: 1})
+	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
 	ada := Scope{User: "ada"}
-	db.janitor.busy.Lock()
+	db.chunks.busy.Lock()
 	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea"})
 	if err := db.Memories().Delete(t.Context(), ada, "a"); err != nil {
 		t.Fatal(err)
 	}
 	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "coffee"})
-	db.janitor.busy.Unlock()
+	db.chunks.busy.Unlock()
 	janitorDone(t, db)
-	db.janitor.busy.Lock()
-	defer db.janitor.busy.Unlock()
-	if chunks := db.sparse(); len(db.sealed) > 0 || len(chunks) > 0 {
-		t.Errorf("%d chunks are sealed, %v sparse", len(db.sealed), chunks)
+	db.chunks.busy.Lock()
+	defer db.chunks.busy.Unlock()
+	if chunks := db.sparse(); len(db.chunks.sealed) > 0 || len(chunks) > 0 {
+		t.Errorf("%d chunks are sealed, %v sparse", len(db.chunks.sealed), chunks)
 	}
 }

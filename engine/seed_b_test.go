@@ -1,8 +1,6 @@
 package engine_test
 
 import (
-	"github.com/seed-7aedc3ff/memdb/entries"
-
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 

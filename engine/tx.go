@@ -13,9 +13,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/invindex"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // Tx is a transaction: the argument of the functions given to View and Update. It
@@ -241,9 +240,9 @@ func (db *DB) begin() *Tx {
 	db.rollChunk()
 	tx := &Tx{
 		db: db, keys: db.keys(), index: db.text.Load(), text: db.newestText(), now: db.now(),
-		lsn: db.applied + 1,
+		lsn: db.writer.applied + 1,
 		writes: &writes{
-			batch: db.store.NewBatch(), next: db.next,
+			batch: db.store.NewBatch(), next: db.writer.next,
 			names: map[layout.Name]uint32{}, spaces: map[string]*space{},
 			pend: map[uint64]*pendingVersion{},
 		},
@@ -271,8 +270,8 @@ func (tx *Tx) rollback() {
 	if len(tx.undo) > 0 {
 		// Documents that were materialised stay in the indexes as holes, so
 		// their IDs are spent; and so are Seqs, which a recall may have touched.
-		tx.db.next.Doc = max(tx.db.next.Doc, tx.db.docs.Mark.Load())
-		tx.db.next.Seq = tx.next.Seq
+		tx.db.writer.next.Doc = max(tx.db.writer.next.Doc, tx.db.docs.Mark.Load())
+		tx.db.writer.next.Seq = tx.next.Seq
 	}
 	tx.closeBatch()
 }
@@ -299,7 +298,7 @@ func (tx *Tx) seal() error {
 // of the tables and, once durable, of the next read point.
 func (tx *Tx) apply() error {
 	db := tx.db
-	batch, err := db.orderer.InOrder(db.store, tx.batch)
+	batch, err := db.writer.orderer.InOrder(db.store, tx.batch)
 	if err != nil {
 		return tx.breaks(store.Error("order the writes of a transaction", err))
 	}
@@ -326,10 +325,10 @@ func (tx *Tx) apply() error {
 			db.fields.add(k.Text, num)
 		}
 	}
-	if tx.next.Doc>>16 != db.next.Doc>>16 {
+	if tx.next.Doc>>16 != db.writer.next.Doc>>16 {
 		db.janitor.wake() // a chunk is full
 	}
-	db.next, db.applied = tx.next, tx.lsn-1
+	db.writer.next, db.writer.applied = tx.next, tx.lsn-1
 	for _, c := range tx.staged {
 		c.fn(c.lsn)
 	}
@@ -338,18 +337,18 @@ func (tx *Tx) apply() error {
 		db.dropSealed()
 	}
 	if tx.moved != nil {
-		if err := tx.moved.show(tx, db.applied); err != nil {
+		if err := tx.moved.show(tx, db.writer.applied); err != nil {
 			db.store.Fail(err)
 			return db.Failed()
 		}
-		db.points.forget(db.applied)
+		db.points.forget(db.writer.applied)
 	}
 	note := db.syncer.Committed
 	if db.durability == Buffered {
 		note = db.syncer.Buffered
 	}
 	died := db.janitor.add(tx.dying, tx.ranges) // before a read point tells that nobody sees it
-	if err := note(db.newPoint(db.applied), batch); err != nil {
+	if err := note(db.newPoint(db.writer.applied), batch); err != nil {
 		db.store.Fail(err)
 	}
 	if died {
@@ -422,16 +421,16 @@ const maxScratch = 1 << 20
 
 // setEncoded is set of what encode appends. What it appends to is used again.
 func (tx *Tx) setEncoded(key []byte, encode func(dst []byte) []byte) error {
-	value := encode(tx.db.scratch[:0])
+	value := encode(tx.db.writer.scratch[:0])
 	if cap(value) <= maxScratch {
-		tx.db.scratch = value
+		tx.db.writer.scratch = value
 	}
 	return tx.set(key, value)
 }
 
 // setListed writes an empty key of a kind whose prefixes are remembered.
 func (tx *Tx) setListed(key []byte) error {
-	tx.db.written.add(key[:len(key)-seqSize])
+	tx.db.writer.written.add(key[:len(key)-seqSize])
 	return tx.set(key, nil)
 }
 

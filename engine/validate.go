@@ -1,15 +1,13 @@
 package engine
 
 import (
-	"time"
-
 	"fmt"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
-
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 

@@ -27,7 +27,7 @@ func TestCodesInAFile(t *testing.T) {
 		limits, dir := smallLimits(), t.TempDir()
 		limits.codes = codes
 		for round := range 2 { // built, and opened again with its snapshot
-			db, err := Open(dir, &Options{vectorLimits: limits})
+			db, err := openSetup(dir, setup{tuning: tuning{vectors: limits}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestCodesInAFile(t *testing.T) {
 func TestCodesFileFails(t *testing.T) {
 	limits := smallLimits()
 	limits.codes = 1
-	db, err := Open(t.TempDir(), &Options{vectorLimits: limits})
+	db, err := openSetup(t.TempDir(), setup{tuning: tuning{vectors: limits}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestCodesFileIsFull(t *testing.T) {
 	log, said := logged()
 	limits := smallLimits()
 	limits.codes = 1
-	db, err := Open(t.TempDir(), &Options{FS: &codesFS{FS: vfs.Default}, Logger: log, vectorLimits: limits})
+	db, err := openSetup(t.TempDir(), setup{Options: Options{FS: &codesFS{FS: vfs.Default}, Logger: log}, tuning: tuning{vectors: limits}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,8 +167,8 @@ func TestCodesFileIsClosed(t *testing.T) {
 	fs, dir := &codesFS{FS: vfs.Default, room: true}, t.TempDir()
 	limits := smallLimits()
 	limits.codes = 1
-	opts := &Options{FS: fs, vectorLimits: limits}
-	db, err := Open(dir, opts)
+	opts := setup{Options: Options{FS: fs}, tuning: tuning{vectors: limits}}
+	db, err := openSetup(dir, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestCodesFileIsClosed(t *testing.T) {
 	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
 	closeTest(t, db)
 	opts.Embedder = newFakeEmbedder(5)
-	_, err = Open(dir, opts)
+	_, err = openSetup(dir, opts)
 	if wantError(t, "an embedder of another dimension", err, fault.ErrMismatch); fs.opened != 0 {
 		t.Errorf("%d files are open after a failed Open", fs.opened)
 	}

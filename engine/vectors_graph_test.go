@@ -21,9 +21,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/policy"
-
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -69,7 +68,7 @@ type vectorWorld struct {
 	rng    *rand.Rand
 	fs     vfs.FS
 	db     *DB
-	opts   Options
+	opts   setup
 	metric Metric
 	dim    int
 	mems   map[string]Memory // by ID
@@ -78,11 +77,12 @@ type vectorWorld struct {
 	found, wanted int
 }
 
-func newVectorWorld(t *testing.T, metric Metric, opts Options) *vectorWorld {
+func newVectorWorld(t *testing.T, metric Metric, o opener) *vectorWorld {
+	opts := o.setup()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	if opts.vectorLimits == nil {
-		opts.vectorLimits = smallLimits()
+	if opts.vectors == nil {
+		opts.vectors = smallLimits()
 	}
 	w := &vectorWorld{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), opts: opts, metric: metric, dim: 12, mems: map[string]Memory{},
@@ -229,7 +229,7 @@ func TestGraphModel(t *testing.T) {
 				t.Parallel()
 				limits := smallLimits()
 				limits.rows = rows
-				w := newVectorWorld(t, metric, Options{vectorLimits: limits})
+				w := newVectorWorld(t, metric, setup{tuning: tuning{vectors: limits}})
 				for range 5 {
 					w.round()
 				}
@@ -325,7 +325,7 @@ func TestGraphIsolation(t *testing.T) {
 func TestStoredIsFound(t *testing.T) {
 	limits := smallLimits()
 	limits.unlinkedSoft, limits.unlinkedIdle = 1<<20, 1<<20 // linked only in pauses, which there are none of
-	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
+	w := newVectorWorld(t, MetricCosine, setup{tuning: tuning{vectors: limits}})
 	unlinked := int64(0)
 	for i := range 300 {
 		mem := w.memory()
@@ -384,7 +384,7 @@ func TestWaitIndexed(t *testing.T) {
 // restingLinker is a space whose vectors nobody links.
 func restingLinker(t *testing.T, limits vectorLimits) (*DB, *space) {
 	t.Helper()
-	db := &DB{spaces: newSpaces(), limits: limits}
+	db := &DB{spaces: newSpaces(), config: config{limits: limits}}
 	db.linker = newLinker(db)
 	s, err := db.newSpace(1, "s", 2, 0, "")
 	if err != nil {
@@ -510,7 +510,7 @@ func TestLinkedForSearches(t *testing.T) {
 func TestBrokenSpace(t *testing.T) {
 	limits := smallLimits()
 	limits.unlinkedMost = 40
-	db := openTest(t, vfs.NewMem(), Options{vectorLimits: limits})
+	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: limits}})
 	for _, name := range []string{"broken", "sound"} {
 		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: name, Dim: 2}); err != nil {
 			t.Fatal(err)
@@ -538,7 +538,7 @@ func TestBrokenSpace(t *testing.T) {
 func TestUnlinkedIsBounded(t *testing.T) {
 	limits := smallLimits()
 	limits.unlinkedMost = 100
-	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
+	w := newVectorWorld(t, MetricCosine, setup{tuning: tuning{vectors: limits}})
 	const batch = 50
 	most := int64(0)
 	for range 40 {
@@ -685,7 +685,7 @@ func TestGraphRecall(t *testing.T) {
 	}
 	limits := smallLimits()
 	limits.exhaustive = 100
-	w := newVectorWorld(t, MetricCosine, Options{vectorLimits: limits})
+	w := newVectorWorld(t, MetricCosine, setup{tuning: tuning{vectors: limits}})
 	const n = 8000
 	var mems []Memory
 	centre := make([][]float32, 40)

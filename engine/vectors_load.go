@@ -47,7 +47,7 @@ type snapshot struct {
 func (db *DB) beginVectors() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &vectorLoader{wants: map[uint16][]want{}, cancel: cancel, read: make(chan map[uint16]*snapshot, 1)}
-	db.loading = l
+	db.opening.loading = l
 	spaces := db.spaces.all()
 	go func() {
 		read := map[uint16]*snapshot{}
@@ -86,8 +86,8 @@ func (l *vectorLoader) want(doc uint32, v *layout.Version, refs []layout.VectorR
 // loadVectors fills the indexes with the vectors that live documents refer to:
 // from the snapshots, and what those lack from the store.
 func (db *DB) loadVectors() error {
-	l := db.loading
-	db.loading = nil
+	l := db.opening.loading
+	db.opening.loading = nil
 	read := <-l.read
 	l.cancel()
 	for num, wants := range l.wants {
@@ -307,8 +307,8 @@ func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err 
 		return 0, badSnapshot("it is of another database")
 	case h.space != num || h.lsn != lsn:
 		return 0, badSnapshot("it is that of space %d at LSN %d under another name", h.space, h.lsn)
-	case lsn > db.applied:
-		return 0, badSnapshot("it is newer than the store, whose LSN is %d", db.applied)
+	case lsn > db.writer.applied:
+		return 0, badSnapshot("it is newer than the store, whose LSN is %d", db.writer.applied)
 	case h.slots > hnsw.MaxSlots:
 		return 0, badSnapshot("%d slots", h.slots)
 	}

@@ -13,8 +13,8 @@ import (
 // are read, and no search reads one again; what is stored later is read when it is met.
 func TestVectorsAreReadAhead(t *testing.T) {
 	const n, dim = 300, 12
-	fs, opts := vfs.NewMem(), Options{vectorLimits: smallLimits()}
-	opts.vectorLimits.fillLeast = 100
+	fs, opts := vfs.NewMem(), setup{tuning: tuning{vectors: smallLimits()}}
+	opts.vectors.fillLeast = 100
 	db := openTest(t, fs, opts)
 	rng := rand.New(rand.NewPCG(1, 1))
 	store := func(i int) {
@@ -71,8 +71,8 @@ func TestVectorsAreReadAhead(t *testing.T) {
 
 // TestReadingAheadStops: a database that is closed in the midst of it.
 func TestReadingAheadStops(t *testing.T) {
-	opts := Options{vectorLimits: smallLimits()}
-	opts.vectorLimits.fillLeast = 1
+	opts := setup{tuning: tuning{vectors: smallLimits()}}
+	opts.vectors.fillLeast = 1
 	for i := range 10 {
 		log, said := logged()
 		opts.Logger = log

@@ -18,9 +18,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/turn"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
 // A snapshot of a space's index is a file in the database's folder, named by the
@@ -165,7 +164,7 @@ func (db *DB) captureSpace(ctx context.Context, s *space) (*hnsw.Snapshot, uint6
 	if db.spaces.numbered(s.num) != s {
 		return nil, 0, errors.New("its making was taken back")
 	}
-	return s.index.Snapshot(), db.applied, nil
+	return s.index.Snapshot(), db.writer.applied, nil
 }
 
 // logMark is a hash of the log record of a commit: a database that has the same

@@ -74,7 +74,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 		w.check(w.db.Memories(), w.mems)
 		// A process that is killed here leaves the older snapshot.
 		killed := *w
-		killed.opts.vectorLimits = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
+		killed.opts.vectors = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
 		killed.openOn(copyFS(t, w.fs))
 		killed.check(killed.db.Memories(), w.mems)
 		mustCheck(t, killed.db, len(w.mems))
@@ -122,7 +122,7 @@ func TestSnapshotIsRefused(t *testing.T) {
 		remove(t, fs, path)
 		writeAll(t, fs, "db/"+c.name, c.data)
 		got := *w
-		got.opts.vectorLimits = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
+		got.opts.vectors = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
 		log := got.openOn(fs)
 		if s := got.db.spaces.named(defaultSpace); s.saved.name != "" {
 			t.Errorf("%s: it was used", what)
@@ -229,7 +229,7 @@ func TestSnapshotCrash(t *testing.T) {
 	limits := smallLimits()
 	limits.saveTail = 20
 	w := &vectorWorld{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: disk, metric: MetricCosine, dim: 4, mems: map[string]Memory{}}
-	w.opts = Options{vectorLimits: limits, MemoryBudget: testBudget}
+	w.opts = setup{Options: Options{MemoryBudget: testBudget}, tuning: tuning{vectors: limits}}
 	w.db = openTest(t, disk, w.opts)
 
 	// states are the memories after each commit, by LSN.
@@ -331,18 +331,18 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	db := openTest(t, fs, Options{vectorLimits: &always})
+	db := openTest(t, fs, setup{tuning: tuning{vectors: &always}})
 	store(db)
 	waitIndexed(t, db)
 	closeTest(t, db)
 
-	db = openTest(t, fs, Options{vectorLimits: never})
+	db = openTest(t, fs, setup{tuning: tuning{vectors: never}})
 	store(db)
 	killed := fs.CrashClone(vfs.CrashCloneCfg{}) // a process killed here has written no other snapshot
 	closeTest(t, db)
 
 	for range 2 {
-		db = openTest(t, killed, Options{vectorLimits: &always})
+		db = openTest(t, killed, setup{tuning: tuning{vectors: &always}})
 		mustCheck(t, db, len(mems))
 		res, err := db.Memories().Recall(t.Context(), Query{Embedding: mems[7].Embedding, Limit: 1, Profile: ProfileVector, Exact: true, Scope: Scope{Agent: "a"}})
 		if err != nil || len(res.Hits) != 1 || res.Hits[0].ID != "7" {

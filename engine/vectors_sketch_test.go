@@ -38,7 +38,7 @@ func newSketchWorld(t *testing.T, metric Metric, n int, filed bool) *sketchWorld
 	if filed {
 		limits.codes = 1
 	}
-	db, err := Open(t.TempDir(), &Options{Clock: clock.now, vectorLimits: &limits})
+	db, err := openSetup(t.TempDir(), setup{Options: Options{Clock: clock.now}, tuning: tuning{vectors: &limits}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func stressVectors(t *testing.T, limits *vectorLimits, dim int) {
 		}
 	}
 	for round := range stressRounds {
-		db := openTest(t, fs, Options{vectorLimits: limits})
+		db := openTest(t, fs, setup{tuning: tuning{vectors: limits}})
 		for _, a := range actors {
 			a.verify(db)
 		}

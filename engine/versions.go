@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -62,7 +61,7 @@ func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) 
 	}
 	kept := old.Brought(next) // of the next one's own none has the key of an old one
 	for _, vec := range old.Brought(rec.Vectors) {
-		if vec.Born <= tx.db.applied || slices.Contains(kept, vec) {
+		if vec.Born <= tx.db.writer.applied || slices.Contains(kept, vec) {
 			continue
 		}
 		if err := tx.del(vec.Key(tx.keys, old.Owner)); err != nil {

@@ -135,8 +135,8 @@ func janitorDone(t testing.TB, db *DB) {
 // others, whether their chunks are sealed, their documents move, or the process is
 // killed before the janitor comes to it.
 func TestVectorsOfTheDead(t *testing.T) {
-	for name, o := range map[string]Options{
-		"in memory": {}, "sealed": {hotBytes: 1}, "in chunks": {hotBytes: 30 << 10}, "moving": {hotBytes: 30 << 10, lookLeast: 1},
+	for name, o := range map[string]setup{
+		"in memory": {}, "sealed": {tuning: tuning{hotBytes: 1}}, "in chunks": {tuning: tuning{hotBytes: 30 << 10}}, "moving": {tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := vfs.NewCrashableMem()
@@ -145,10 +145,10 @@ func TestVectorsOfTheDead(t *testing.T) {
 			janitorDone(t, db)
 			checkOnlyLive(t, db)
 
-			db.janitor.busy.Lock() // it comes too late
+			db.chunks.busy.Lock() // it comes too late
 			db.janitor.progress(true)
 			changeVectors(t, db, 1000)
-			db.janitor.busy.Unlock()
+			db.chunks.busy.Unlock()
 			want := int(mustStats(t, db).Memories)
 			before := everyMemory(t, db.Memories())
 			killed := fs.CrashClone(vfs.CrashCloneCfg{})
@@ -225,7 +225,7 @@ func TestVectorsOfAView(t *testing.T) {
 func TestEmbeddedVersions(t *testing.T) {
 	ctx, ada := t.Context(), Scope{User: "ada"}
 	e := newFakeEmbedder(4)
-	db := openTest(t, vfs.NewMem(), Options{Embedder: e, uncached: true})
+	db := openTest(t, vfs.NewMem(), setup{Options: Options{Embedder: e}, tuning: tuning{uncached: true}})
 	e.set(func(f *fakeEmbedder) { f.fail = fmt.Errorf("no network") })
 	for _, id := range []string{"a", "b", "c"} {
 		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: "tea " + id})

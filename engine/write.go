@@ -8,20 +8,17 @@ import (
 	"math"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
-
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
-
-	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
-
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // store writes a prepared memory: a new one, a duplicate that is recognised, or
@@ -198,7 +195,7 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 		return Stored{}, false, nil
 	}
 	prefix := tx.keys.DedupPrefix(d)
-	if !tx.db.written.mayHold(prefix) {
+	if !tx.db.writer.written.mayHold(prefix) {
 		return Stored{}, false, nil
 	}
 	var found Stored

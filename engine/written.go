@@ -9,7 +9,6 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -69,13 +68,13 @@ func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error
 		}
 	}()
 	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
-		if err := db.written.read(ctx, snap, db.keys(), kind); err != nil {
+		if err := db.writer.written.read(ctx, snap, db.keys(), kind); err != nil {
 			return store.Error("read the keys of memories", err)
 		}
 	}
-	db.written.mu.Lock()
-	db.written.ready = true
-	db.written.mu.Unlock()
+	db.writer.written.mu.Lock()
+	db.writer.written.ready = true
+	db.writer.written.mu.Unlock()
 	return nil
 }
 

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+)
+
+// layoutVersion is that of the folder and the keys. One that is newer is refused;
+// an older one is migrated when it is opened.
+const layoutVersion = 5
+
+// LayoutVersion is the newest layout that this memdb opens, and the one that it
+// writes.
+const LayoutVersion = layoutVersion
+
+// The file that marks a folder as a database and says how to read it.
+const (
+	identityName = "memdb.json"
+	identityTemp = identityName + ".new"
+	// maxIdentity bounds what is read of it.
+	maxIdentity = 64 << 10
+)
+
+// identity is what the file holds.
+type identity struct {
+	Magic    string `json:"magic"` // "memdb"
+	Layout   int    `json:"layout"`
+	HashSeed uint64 `json:"hash_seed,string"`
+	// Created is set once the store exists: from then on a folder without one is
+	// damaged, not new.
+	Created  bool     `json:"created"`
+	Settings Settings `json:"settings"`
+}
+
+const identityMagic = "memdb"
+
+// Exists tells whether a folder holds a database. It creates nothing.
+func Exists(dir string) (bool, error) {
+	id, err := readIdentity(vfs.Default, dir)
+	if id == nil && err == nil {
+		if err = refuse(vfs.Default, dir); !errors.Is(err, fault.ErrCorrupt) {
+			err = nil // no database, whatever else the folder holds
+		}
+	}
+	return id != nil, err
+}
+
+// readIdentity reads the file, nil where the folder or the file is missing.
+func readIdentity(f vfs.FS, dir string) (*identity, error) {
+	if info, err := f.Stat(dir); err == nil && !info.IsDir() {
+		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a file, not a folder", Do: "name a folder"}
+	}
+	b, err := readFile(f, f.PathJoin(dir, identityName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doingOpen(dir), err)
+	}
+	var id identity
+	if err := json.Unmarshal(b, &id); err != nil || id.Magic != identityMagic || id.Layout < 1 {
+		return nil, &fault.Error{
+			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err,
+			Do: "restore that file from a backup of the folder",
+		}
+	}
+	if id.Layout > layoutVersion {
+		return nil, &fault.Error{
+			Kind: fault.ErrNewerLayout, What: doingOpen(dir),
+			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, layoutVersion), Do: "use a newer memdb",
+		}
+	}
+	return &id, nil
+}
+
+func readFile(f vfs.FS, path string) ([]byte, error) {
+	file, err := f.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(file, maxIdentity))
+	return b, errors.Join(err, file.Close())
+}
+
+// write replaces the file in one step.
+func (id *identity) write(f vfs.FS, dir string) error {
+	b, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return err
+	}
+	temp := f.PathJoin(dir, identityTemp)
+	file, err := f.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, bytes.NewReader(append(b, '\n')))
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := f.Rename(temp, f.PathJoin(dir, identityName)); err != nil {
+		return err
+	}
+	return syncDir(f, dir)
+}
+
+func syncDir(f vfs.FS, dir string) error {
+	d, err := f.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// makeDir creates the folder of a new database, for its owner alone, as what people tell
+// an agent is nobody else's, and syncs each folder in which it creates one: a crash must
+// not take away the folder of acknowledged writes.
+func makeDir(f vfs.FS, dir string) error {
+	var missing []string // from the folder itself upwards
+	for d := dir; ; d = f.PathDir(d) {
+		_, err := f.Stat(d)
+		if err == nil || d == f.PathDir(d) {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", doingOpen(dir), err)
+		}
+		missing = append(missing, d)
+	}
+	if err := f.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("%s: %w", doingOpen(dir), err)
+	}
+	for _, d := range missing {
+		if err := syncDir(f, f.PathDir(d)); err != nil {
+			return fmt.Errorf("%s: %w", doingOpen(dir), err)
+		}
+	}
+	return nil
+}
+
+// refuse returns an error for a folder that is no database and cannot become one:
+// before anything is written to it.
+func refuse(f vfs.FS, dir string) error {
+	id, err := readIdentity(f, dir)
+	if id != nil || err != nil {
+		return err
+	}
+	names, err := f.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", doingOpen(dir), err)
+	}
+	if slices.Contains(names, store.Dir) {
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName,
+			Do: "restore that file from a copy of the folder",
+		}
+	}
+	for _, name := range names {
+		switch name {
+		case identityTemp, "memdb.lock", "memdb.holder": // of a creation that was interrupted
+		default:
+			return &fault.Error{
+				Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "the folder holds other files and no database",
+				Do: "name another folder, or an empty one",
+			}
+		}
+	}
+	return nil
+}
+
+// newIdentity is that of a database to be created.
+func newIdentity(o *Options, now time.Time) (*identity, error) {
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return nil, err
+	}
+	seed, err := uuid.NewRandom()
+	if err != nil {
+		return nil, err
+	}
+	s := Settings{ID: id.String(), Layout: layoutVersion, Language: o.Language, IndexedText: o.IndexedText, CreatedAt: now.UTC()}
+	if s.Language == "" {
+		s.Language = "english"
+	}
+	if s.IndexedText == nil {
+		s.IndexedText = []IndexedField{{Field: "name", Weight: 1}}
+	}
+	return &identity{Magic: identityMagic, Layout: layoutVersion, HashSeed: binary.BigEndian.Uint64(seed[:]), Settings: s}, nil
+}
+
+// adopt checks the options against what is stored. On an empty database the
+// indexed fields and the language are taken over: nothing was indexed yet.
+func (id *identity) adopt(dir string, o *Options, empty bool) (changed bool, err error) {
+	s := &id.Settings
+	if o.IndexedText != nil && !slices.Equal(o.IndexedText, s.IndexedText) {
+		if !empty {
+			return false, &fault.Error{
+				Kind: fault.ErrMismatch, What: doingOpen(dir),
+				Why: fmt.Sprintf("it indexes %v along with the text, not %v", fieldNames(s.IndexedText), fieldNames(o.IndexedText)),
+				Do:  "leave IndexedText out, or import its export into a new database",
+			}
+		}
+		s.IndexedText, changed = o.IndexedText, true
+	}
+	if o.Language != "" && o.Language != s.Language {
+		if !empty {
+			return false, &fault.Error{
+				Kind: fault.ErrMismatch, What: doingOpen(dir),
+				Why: fmt.Sprintf("its language is %s, not %s", s.Language, o.Language),
+				Do:  "leave Language out, or import its export into a new database",
+			}
+		}
+		s.Language, changed = o.Language, true
+	}
+	return changed, nil
+}
+
+func fieldNames(fields []IndexedField) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Field
+	}
+	return names
+}

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/embed"
+)
+
+// Stats are figures of a database.
+type Stats struct {
+	Memories  int64  `json:"memories"`
+	Vectors   int64  `json:"vectors"`
+	Terms     int64  `json:"terms"`
+	LSN       uint64 `json:"lsn"`
+	DiskBytes int64  `json:"disk_bytes"`
+	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
+	// writes that would leave less are refused. Both are 0 where the system does not
+	// tell the free space.
+	DiskFreeBytes    int64 `json:"disk_free_bytes"`
+	DiskReserveBytes int64 `json:"disk_reserve_bytes"`
+	// Parts are figures of the structures beside the memories, such as "entries", by
+	// JSON key. In JSON they stand beside the others.
+	Parts map[string]int64 `json:"-"`
+	// Memory is what the parts of the database hold in RAM, in bytes.
+	Memory MemoryStats `json:"memory"`
+	Spaces []SpaceInfo `json:"spaces"`
+}
+
+// promised are figures that the JSON has whether or not a part gives them.
+var promised = []string{"entities", "relations", "sessions"}
+
+// MarshalJSON writes the figures as one object.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type plain Stats
+	b, err := json.Marshal(plain(s))
+	if err != nil {
+		return nil, err
+	}
+	parts := maps.Clone(s.Parts)
+	if parts == nil {
+		parts = map[string]int64{}
+	}
+	for _, key := range promised {
+		parts[key] += 0
+	}
+	more, err := json.Marshal(parts)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(b[:len(b)-1], []byte{','}, more[1:]), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, but for the figures of parts.
+func (s *Stats) UnmarshalJSON(b []byte) error {
+	type plain Stats
+	return json.Unmarshal(b, (*plain)(s))
+}
+
+// MemoryStats are bytes in RAM.
+type MemoryStats struct {
+	Budget     int64 `json:"budget"`
+	BlockCache int64 `json:"block_cache"`
+	Memtables  int64 `json:"memtables"`
+	Text       int64 `json:"text"`
+	Vectors    int64 `json:"vectors"`
+	// VectorRows are float32 vectors that searches have read, and may need again.
+	VectorRows int64 `json:"vector_rows"`
+	Lexical    int64 `json:"lexical"`
+	Documents  int64 `json:"documents"`
+	// Scopes are the sets of documents of the scopes that were recalled from last.
+	Scopes int64 `json:"scopes"`
+	// Embeddings are the vectors of texts that were embedded last.
+	Embeddings int64 `json:"embeddings"`
+	// Shares are the most that those parts of it may take which are bounded by
+	// the budget. The others grow with the database.
+	Shares MemoryShares `json:"shares"`
+}
+
+// MemoryShares divide the memory budget, in bytes.
+type MemoryShares struct {
+	BlockCache int64 `json:"block_cache"`
+	Memtables  int64 `json:"memtables"`
+	// TextPages are pages of sealed chunks of the text index, TextChunk the newest
+	// chunk, which is in memory whole.
+	TextPages  int64 `json:"text_pages"`
+	TextChunk  int64 `json:"text_chunk"`
+	Scopes     int64 `json:"scopes"`
+	Embeddings int64 `json:"embeddings"`
+	// VectorCodes are codes of vectors, in each space: more lie in a file.
+	VectorCodes int64 `json:"vector_codes"`
+	VectorRows  int64 `json:"vector_rows"`
+}
+
+// SpaceInfo describes a vector space.
+type SpaceInfo struct {
+	Name   string `json:"name"`
+	Dim    int    `json:"dim"`
+	Metric string `json:"metric"`
+	Model  string `json:"model,omitempty"`
+	// Vectors is how many there are, Linked how many are in the graph, and
+	// Unlinked how many wait for it: searches score those one by one.
+	Vectors  int64 `json:"vectors"`
+	Linked   int64 `json:"linked"`
+	Unlinked int64 `json:"unlinked"`
+	Bytes    int64 `json:"bytes"` // in RAM
+	// FileBytes are those of codes beyond their share of the memory budget, which
+	// lie in a file.
+	FileBytes int64 `json:"file_bytes,omitempty"`
+}
+
+// Stats returns figures of the database.
+func (db *DB) Stats(ctx context.Context) (Stats, error) {
+	release, err := db.enter("read statistics")
+	if err != nil {
+		return Stats{}, err
+	}
+	defer release()
+	if err := ctx.Err(); err != nil {
+		return Stats{}, err
+	}
+	m := db.store.Metrics()
+	s := Stats{
+		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), LSN: db.LSN(),
+		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
+		Memory: MemoryStats{
+			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
+			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(),
+		},
+	}
+	if s.Parts, err = db.figures(ctx); err != nil {
+		return Stats{}, err
+	}
+	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
+	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
+	for _, sp := range db.spaces.all() {
+		info := sp.info()
+		s.Memory.Vectors += info.Bytes
+		s.Memory.Documents += sp.documents()
+		s.Vectors += info.Vectors
+		s.Spaces = append(s.Spaces, info)
+	}
+	slices.SortFunc(s.Spaces, func(a, b SpaceInfo) int { return strings.Compare(a.Name, b.Name) })
+	return s, nil
+}
+
+// memoryShares tells what the embedding cache holds, and what each part may hold.
+func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
+	blockCache, memtable := db.store.Shares()
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
+	if c, ok := db.embedder.(*embed.Cache); ok {
+		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
+	}
+	return embeddings, shares
+}
