@@ -25,7 +25,7 @@ func TestCheckFinds(t *testing.T) {
 		return l
 	}
 	sum := func() layout.DedupKey {
-		d, _ := dedupKeyOf(&layout.Record{Text: one.Text}, 1, 0)
+		d, _ := dedupKeyOf(fixedKeys(t), &layout.Record{Text: one.Text}, 1, 0)
 		return d
 	}()
 	del := func(key func(db *DB, ks *layout.Keys) []byte) func(*testing.T, *DB) error {

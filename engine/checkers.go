@@ -53,7 +53,7 @@ func (c *checker) memories() error {
 func (c *checker) live(rec *layout.Record, l live) {
 	db := c.tx.db
 	row := db.docs.Row(l.doc)
-	if d, ok := dedupKeyOf(rec, l.Owner, row.Run); ok && !c.has(c.tx.keys.Dedup(d, l.Seq)) {
+	if d, ok := dedupKeyOf(c.tx.keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.keys.Dedup(d, l.Seq)) {
 		c.report.problem("memory %s: it is not in the dedup index", rec.ID)
 	}
 	if f := c.rows[l.doc]; f != nil {

@@ -50,8 +50,11 @@ func fixedKeys(t testing.TB) *layout.Keys {
 	return ks
 }
 
-// keyByOwner has records and vectors lie as they do in databases of layouts 1 to 3.
-func keyByOwner(ks *layout.Keys) { ks.Gen[layout.KindRecord], ks.Gen[layout.KindVector] = 1, 1 }
+// keyByOwner has records and vectors lie as they do in databases of layouts 1 to 3, and
+// dedup keys as in those of layouts 1 to 4.
+func keyByOwner(ks *layout.Keys) {
+	ks.Gen[layout.KindRecord], ks.Gen[layout.KindVector], ks.Gen[layout.KindDedup] = 1, 1, 1
+}
 
 // decoder makes a decode of one that returns a value and an error.
 func decoder[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
@@ -90,6 +93,7 @@ func keyEncodings(t testing.TB) []encoding {
 	return []encoding{
 		{name: "key meta generations", bytes: layout.GenerationsKey},
 		{name: "key dedup", bytes: ks.Dedup(d, v.Seq)},
+		{name: "key dedup by run", bytes: old.Dedup(d, v.Seq)},
 		{name: "key counter", bytes: ks.Counter('k', 3), value: pair{'k', 3}, decode: parser(func(b []byte) (pair, bool) {
 			kind, owner, ok := layout.ParseCounterKey(b)
 			return pair{uint64(kind), uint64(owner)}, ok

@@ -43,9 +43,10 @@ func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) 
 	return fn(m.tx)
 }
 
-// Store adds a memory, unless it comes without an ID and its owner already has the
-// same, whatever the run, role and times (see [Kind]): then the result names the
-// earlier one, which stays as it is. A memory that is stored under an ID that its owner has
+// Store adds a memory, unless it comes without an ID and its scope already has the
+// same, whatever the role and times (see [Kind] and [Dedup]): then the result names the
+// earlier one, which takes the later expiry, the pin and the higher importance of the
+// two; its metadata stays. A memory that is stored under an ID that its owner has
 // already is left as it is where nothing differs, and is otherwise ErrExists, or
 // an update under Upsert.
 //

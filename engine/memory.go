@@ -25,8 +25,8 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Kind is what a memory is. It decides how duplicates are recognised: messages
-// and fragments by owner and text, facts by full scope and text, notes by name,
+// Kind is what a memory is. It decides how duplicates are recognised: messages,
+// fragments and facts by scope and text (see [Dedup]), notes by owner and name,
 // archives and summaries never.
 type Kind string
 

@@ -170,12 +170,12 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 			}
 		}
 		s.removeExpired(&m.Memory, now)
-	} else if !o.NoDedup {
+	} else if expired := !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now); !o.NoDedup && !expired {
 		if dup, ok := s.duplicate(&m.Memory, now); ok {
 			if m.Kind == KindNote && dup.Text != m.Text {
 				return outcome{fails: fault.ErrExists}
 			}
-			return outcome{Stored: Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true}}
+			return outcome{Stored: Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true, Updated: s.takeOver(&m.Memory, dup, now)}}
 		}
 	}
 	m.ID, m.Seq = got.ID, got.Seq
@@ -272,12 +272,33 @@ func (s *model) duplicate(m *Memory, now time.Time) (modelMemory, bool) {
 	return same[0], true
 }
 
+// takeOver gives a memory the later expiry, the pin and the higher importance of a
+// duplicate, and reports whether that changes it.
+func (s *model) takeOver(m *Memory, old modelMemory, now time.Time) bool {
+	p, differs := Patch{}, false
+	if !old.ExpiresAt.IsZero() && (m.ExpiresAt.IsZero() || m.ExpiresAt.After(old.ExpiresAt)) {
+		p.ExpiresAt, differs = &m.ExpiresAt, true
+	}
+	if m.Pinned && !old.Pinned {
+		p.Pinned, differs = &m.Pinned, true
+	}
+	if *m.Importance > *old.Importance {
+		p.Importance, differs = m.Importance, true
+	}
+	if differs {
+		if err := s.update(old, &p, false, nil, now); err != nil {
+			panic(err)
+		}
+	}
+	return differs
+}
+
 func duplicates(m, old *Memory) bool {
 	content := func(k Kind) bool { return k == KindMessage || k == KindFragment }
 	sameText := m.Text != "" && m.Text == old.Text
 	switch {
 	case content(m.Kind):
-		return content(old.Kind) && sameText && (ownerOf(m.Scope) != (Scope{}) || m.Run == old.Run)
+		return content(old.Kind) && sameText && m.Run == old.Run
 	case m.Kind == KindFact:
 		return old.Kind == KindFact && sameText && m.Run == old.Run
 	case m.Kind == KindNote:

@@ -21,12 +21,17 @@ const (
 	Buffered
 )
 
-// Dedup says what a store does with a text that its owner has already.
+// Dedup says what a store does with a text that is there already. Facts are always
+// looked for in their scope, notes by their name; archives and summaries have no
+// duplicates. See [Memories.Store].
 type Dedup uint8
 
 const (
-	// DedupContent recognises duplicates, by the kind of the memory. The default.
-	DedupContent Dedup = iota
+	// DedupScope looks for the same text of the same user, agent and run. The default.
+	DedupScope Dedup = iota
+	// DedupOwner looks for the same text of the same user and agent, in any run. A run
+	// that is told of a duplicate may not find it among its own memories.
+	DedupOwner
 	// DedupNone stores every memory.
 	DedupNone
 )
@@ -54,7 +59,7 @@ type Options struct {
 	Language string
 	// Durability is Durable unless said otherwise.
 	Durability Durability
-	// Dedup is DedupContent unless said otherwise.
+	// Dedup is DedupScope unless said otherwise.
 	Dedup Dedup
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.

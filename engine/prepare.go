@@ -101,7 +101,7 @@ func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepare
 			return nil, err
 		}
 	}
-	p.dedupKey(0, 0)
+	p.hashContent()
 	if err := m.db.analyse(ctx, p); err != nil {
 		return nil, err
 	}
@@ -217,62 +217,6 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 		}
 	}
 	return dst
-}
-
-// dedupOf is what the record is the same as another by, without the hash, and
-// what that is of: empty where the record is never the same as another.
-func dedupOf(r *layout.Record, owner, run uint32) (d layout.DedupKey, of string) {
-	d.Owner, of = owner, r.Text
-	switch kindNames[r.Kind] {
-	case KindMessage, KindFragment:
-		d.Class = layout.DedupContent
-		if r.Scope.User == "" && r.Scope.Agent == "" {
-			d.Run = run
-		}
-	case KindFact:
-		d.Class, d.Run = layout.DedupFact, run
-	case KindNote:
-		d.Class, of = layout.DedupNote, r.Name
-	default:
-		of = ""
-	}
-	return d, of
-}
-
-// dedupKeyOf is what a record is the same as another by.
-func dedupKeyOf(r *layout.Record, owner, run uint32) (layout.DedupKey, bool) {
-	d, of := dedupOf(r, owner, run)
-	d.Hash = contentHash(of)
-	return d, of != ""
-}
-
-// dedupKey is that of the record. The hash, which does not depend on the numbers, is
-// computed the first time: before the lock is taken.
-func (p *prepared) dedupKey(owner, run uint32) (layout.DedupKey, bool) {
-	d, of := dedupOf(&p.rec, owner, run)
-	if of == "" {
-		return d, false
-	}
-	if p.content == nil {
-		h := contentHash(of)
-		p.content = &h
-	}
-	d.Hash = *p.content
-	return d, true
-}
-
-func contentHash(s string) (h [layout.HashSize]byte) {
-	sum := textSum(s)
-	copy(h[:], sum[:])
-	return h
-}
-
-// sameKeyed reports whether two records of the same key are indeed the same.
-func sameKeyed(d layout.DedupKey, a, b *layout.Record) bool {
-	if d.Class == layout.DedupNote {
-		return a.Name == b.Name
-	}
-	return a.Text == b.Text
 }
 
 // sameContent tells whether storing p again would change nothing of old: a store

@@ -220,7 +220,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 	if err := db.mourn(batch, row.Version); err != nil {
 		return err
 	}
-	if dk, ok := dedupKeyOf(rec, row.Owner, row.Run); ok {
+	if dk, ok := dedupKeyOf(db.keys(), rec, row.Owner, row.Run); ok {
 		keys = append(keys, db.keys().Dedup(dk, row.Seq))
 	}
 	if rec.Flags&layout.FlagPending != 0 {

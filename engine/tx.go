@@ -430,7 +430,7 @@ func (tx *Tx) setEncoded(key []byte, encode func(dst []byte) []byte) error {
 
 // setListed writes an empty key of a kind whose prefixes are remembered.
 func (tx *Tx) setListed(key []byte) error {
-	tx.db.writer.written.add(key[:len(key)-seqSize])
+	tx.db.writer.written.add(tx.keys.Listed(key))
 	return tx.set(key, nil)
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -60,8 +59,12 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 		if o.NoDedup {
 			return false, Stored{}, nil
 		}
-		dup, found, err := tx.findDuplicate(p, owner)
-		return found, dup, err
+		d, err := tx.findDuplicate(p, owner)
+		if d == nil || err != nil {
+			return false, Stored{}, err
+		}
+		stored, err := tx.storeDuplicate(p, d)
+		return true, stored, err
 	}
 	old, found, err := tx.findID(owner, p.rec.ID)
 	if err != nil || !found {
@@ -177,53 +180,6 @@ func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 	return found, ok, store.Error("look up an ID", err)
 }
 
-// findDuplicate is the lowest live memory with the same content.
-func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
-	rec, run := &p.rec, uint32(0)
-	if rec.Scope.Run != "" {
-		var known bool
-		var err error
-		if run, known, err = tx.lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run}); err != nil {
-			return Stored{}, false, err
-		}
-		if !known {
-			run = math.MaxUint32 // no run has this number
-		}
-	}
-	d, ok := p.dedupKey(owner, run)
-	if !ok || tx.db.dedup == DedupNone {
-		return Stored{}, false, nil
-	}
-	prefix := tx.keys.DedupPrefix(d)
-	if !tx.db.writer.written.mayHold(prefix) {
-		return Stored{}, false, nil
-	}
-	var found Stored
-	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
-		seq := binary.BigEndian.Uint64(key[len(prefix):])
-		l, alive := tx.at(seq)
-		if !alive || l.expired(tx.now) {
-			return nil
-		}
-		old, err := tx.record(l.Version)
-		if err != nil || !sameKeyed(d, rec, old) {
-			return err
-		}
-		if d.Class == layout.DedupNote && old.Text != rec.Text {
-			return &fault.Error{
-				Kind: fault.ErrExists, What: fmt.Sprintf("store note %q", rec.Name), Why: "there is one of that name with another text",
-				Do: "update memory " + old.ID + ", or choose another name",
-			}
-		}
-		found = Stored{ID: old.ID, Seq: seq, Deduplicated: true}
-		return kv.ErrStop
-	})
-	if err != nil && !errors.Is(err, kv.ErrStop) {
-		return Stored{}, false, store.Error("look for a duplicate", err)
-	}
-	return found, found.Deduplicated, nil
-}
-
 // add writes a memory that is new under a fresh Seq.
 func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 	v := layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
@@ -315,7 +271,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if err := tx.setEncoded(ks.Record(pv.Version), p.rec.Append); err != nil {
 		return err
 	}
-	if d, ok := p.dedupKey(pv.Owner, pv.run); ok {
+	if d, ok := p.dedupKey(ks, pv.Owner, pv.run); ok {
 		if err := tx.setListed(ks.Dedup(d, pv.Seq)); err != nil {
 			return err
 		}
@@ -569,7 +525,7 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 			return err
 		}
 	}
-	if d, ok := dedupKeyOf(rec, old.Owner, run); ok {
+	if d, ok := dedupKeyOf(ks, rec, old.Owner, run); ok {
 		if err := tx.del(ks.Dedup(d, old.Seq)); err != nil {
 			return err
 		}
