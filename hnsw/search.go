@@ -178,8 +178,9 @@ func (r *searcher) look(shown []candidate, k int) ([]Hit, error) {
 }
 
 // unsure reports whether candidates that the walk did not keep are likely to be among the
-// best: the last one that it kept is, as far as its codes tell, which is so where many
-// rows are closer to each other than their codes are to them.
+// best: the last one that it kept is among the better three quarters of the hits, as far
+// as its codes tell, which is so where many rows are closer to each other than their codes are to them.
+// The last of few is close to the worst of the hits in any case.
 func (r *searcher) unsure(hits []Hit, p *plan) bool {
 	b := r.beam
 	if b.sketches != nil || b.shown >= p.matching || len(hits) == 0 {
@@ -189,12 +190,12 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 		return !p.seeded // what it met has no links to others
 	}
 	last, v := b.found[len(b.found)-1], &r.probe.codes
-	worst := hits[len(hits)-1].Score
-	if hits[0].Score == worst {
+	if hits[0].Score == hits[len(hits)-1].Score {
 		return false // they are all the same
 	}
+	bar := hits[3*(len(hits)-1)/4].Score
 	likely := r.probe.likely(v, last.score, b.coding.err(last.slot&slotMask), unsureDeviations)
-	return float64(last.score)+v.shift+likely >= r.keyOf(worst)
+	return float64(last.score)+v.shift+likely >= r.keyOf(bar)
 }
 
 // goOn has the walk keep more candidates, of those it has met as well. It reports false
