@@ -138,7 +138,7 @@ func (w *builder) pass() {
 // load makes a row the beam's query and returns the row's bias, which turns
 // scores of rows for this query into a similarity that is symmetric.
 func (b *beam) load(slot uint32) (bias float32) {
-	row := b.x.codeRow(slot)
+	row := b.coding.row(slot)
 	b.query.Scale = row.head[0]
 	b.query.Sum = signedCodes(row.codes, b.query.Codes)
 	return row.head[1]
@@ -189,10 +189,12 @@ func (w *builder) link(slot uint32) (err error) {
 // them, and only then lets them link back: whoever meets the slot can go on.
 func (w *builder) connect(slot uint32, level int) {
 	g := w.graph
+	w.beam.pin()
+	w.pruner.beam.pin()
 	w.beam.sketches = nil
 	bias := w.beam.load(slot)
 	self := w.beam.scoreOne(slot)
-	w.row = w.beam.x.codeRow(slot).decode(w.row[:0])
+	w.row = w.beam.coding.row(slot).decode(w.row[:0])
 	w.beam.bySketches(w.row)
 	entry, top, _ := g.entryPoint()
 	shared := min(level, top)
