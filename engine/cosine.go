@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -336,6 +337,29 @@ func (r *recalling) exact(i int) (float64, error) {
 // fall as c rises.
 type signalled func(i int, c float64) (policy.Weights, policy.Signals)
 
+// # The rank join
+//
+// A profile ranks by a weighted sum of signals. The similarity of a candidate is dear: the
+// exact one needs a float32 vector, which may have to be read from the store. The other
+// signals are cheap to bound, and cheap to look at. So join finds the best k of n
+// candidates as a threshold algorithm does (Fagin, Lotem and Naor, 2003), by bounds that
+// become narrower from one step to the next:
+//
+//  1. ceilings: the most that each candidate can score, of what lies dense in RAM: the
+//     bounds of its signals, and those of its similarity by the sketch or the code of its
+//     vector. guesses takes the k+joinLead candidates of the highest ceilings first.
+//  2. weigh looks at rows, and narrows the similarity by codes (refine). Each candidate has
+//     then a score that it has at least and one that it has at most. The k-th highest of
+//     the least scores is the bar (floors): what cannot reach it is out, unseen.
+//  3. sharpen narrows the similarity of those that are left where that is still cheap.
+//  4. join takes them in the order of their most scores, and computes the exact score of
+//     each, until the next one's most is below the k-th exact score (top.admits): that is
+//     the threshold, and none that follows can enter.
+//
+// A bound is never below the exact score, so the k best and their scores are those of a
+// full scan; roundings allows for sums in another order. weigh's batches keep the bar
+// rising while most candidates are still to be looked at.
+
 // guess is a candidate that may be among the best.
 type guess struct {
 	i    int32
@@ -501,31 +525,13 @@ func (f *floors) bar() float64 {
 }
 
 func (f *floors) push(v float64) {
-	h := f.heap
-	if len(h) < f.k {
-		h = append(h, v)
-		f.heap = h
-		for i := len(h) - 1; i > 0 && h[i] < h[(i-1)/2]; i = (i - 1) / 2 {
-			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-		}
-		return
-	}
-	if v <= h[0] {
-		return
-	}
-	h[0] = v
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[child] < h[least] {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
+	switch {
+	case len(f.heap) < f.k:
+		f.heap = append(f.heap, v)
+		topk.Up(f.heap)
+	case v > f.heap[0]:
+		f.heap[0] = v
+		topk.Down(f.heap, 0)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -660,41 +661,18 @@ func (t *top) weigh(doc uint32, row func(uint32) *doctable.Row, w policy.Weights
 }
 
 func (t *top) offer(s scored) {
-	h := t.heap
 	switch {
-	case len(h) < t.k:
-		h = append(h, s)
-		t.heap = h
-		for i := len(h) - 1; i > 0; {
-			parent := (i - 1) / 2
-			if !h[parent].before(&h[i]) {
-				break
-			}
-			h[parent], h[i] = h[i], h[parent]
-			i = parent
-		}
-	case s.before(&h[0]):
-		h[0] = s
-		t.sink()
+	case len(t.heap) < t.k:
+		t.heap = append(t.heap, s)
+		topk.UpFunc(t.heap, after)
+	case s.before(&t.heap[0]):
+		t.heap[0] = s
+		topk.DownFunc(t.heap, 0, after)
 	}
 }
 
-func (t *top) sink() {
-	h := t.heap
-	for i := 0; ; {
-		worst := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[worst].before(&h[child]) {
-				worst = child
-			}
-		}
-		if worst == i {
-			return
-		}
-		h[i], h[worst] = h[worst], h[i]
-		i = worst
-	}
-}
+// after reports whether a is ranked behind b.
+func after(a, b *scored) bool { return b.before(a) }
 
 func (t *top) sorted() []scored {
 	slices.SortFunc(t.heap, func(a, b scored) int {

@@ -78,6 +78,7 @@ var law = map[string]row{
 	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/valid":        {floor: base, beside: []string{"internal/fault"}},
+	"internal/topk":         {floor: base},
 	"internal/turn":         {floor: base, beside: []string{"internal/clock"}},
 }
 
