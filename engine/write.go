@@ -199,10 +199,12 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 		return Stored{}, false, nil
 	}
 	var found Stored
+	var over overCopies
 	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
 		seq := binary.BigEndian.Uint64(key[len(prefix):])
 		l, alive := tx.at(seq)
 		if !alive || l.expired(tx.now) {
+			over.add(l, alive, key)
 			return nil
 		}
 		old, err := tx.record(l.Version)
@@ -221,7 +223,43 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
 	if err != nil && !errors.Is(err, kv.ErrStop) {
 		return Stored{}, false, store.Error("look for a duplicate", err)
 	}
-	return found, found.Deduplicated, nil
+	return found, found.Deduplicated, tx.dropOver(over)
+}
+
+// mostOver bounds how many copies that are over, of either kind, are dropped by one look
+// for a duplicate: each leaves fewer for the next, and none waits long for it.
+const mostOver = 16
+
+// overCopies are what dedup keys name that is dead, or has expired.
+type overCopies struct {
+	dead    [][]byte // keys
+	expired []live
+}
+
+func (o *overCopies) add(l live, alive bool, key []byte) {
+	switch {
+	case alive && len(o.expired) < mostOver:
+		o.expired = append(o.expired, l)
+	case !alive && len(o.dead) < mostOver:
+		o.dead = append(o.dead, slices.Clone(key))
+	}
+}
+
+// dropOver drops copies that are over, so that a text which comes again and again, and
+// expires each time, is not looked for among all that there were. Of what is dead the key
+// would go with the rest, which has to wait while a reader sees it.
+func (tx *Tx) dropOver(o overCopies) error {
+	for _, key := range o.dead {
+		if err := tx.del(key); err != nil {
+			return err
+		}
+	}
+	for _, l := range o.expired {
+		if err := tx.remove(l, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add writes a memory that is new under a fresh Seq.
