@@ -29,6 +29,7 @@ func (r *retention) note(lsn uint64, clock func() int64) {
 	}
 	now := clock()
 	step := max(1, (r.span / retentionMarks).Milliseconds())
+	r.setBack(now, step)
 	if n := len(r.marks); n == 0 || now-r.marks[n-1].at >= step {
 		r.marks = append(r.marks, retentionMark{now, lsn})
 	}
@@ -36,6 +37,20 @@ func (r *retention) note(lsn uint64, clock func() int64) {
 	// the beginning of the span.
 	for len(r.marks) > 1 && now-r.marks[1].at > r.span.Milliseconds() {
 		r.marks = r.marks[1:]
+	}
+}
+
+// setBack takes what was noted by a clock that was ahead for what is so now: what is due
+// by that clock would else be kept until the time has come. Marks that come to stand less
+// than a step after another are dropped, so that a clock that goes to and fro gives no more
+// of them; the earlier one keeps more.
+func (r *retention) setBack(now, step int64) {
+	for n := len(r.marks); n > 0 && r.marks[n-1].at > now; n = len(r.marks) {
+		if n > 1 && now-r.marks[n-2].at < step {
+			r.marks = r.marks[:n-1]
+			continue
+		}
+		r.marks[n-1].at = now
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 // TestRecallAsOf recalls from every state of the last ten minutes while memories
@@ -134,5 +135,73 @@ func TestRecallAsOfItself(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRetainAfterClockAhead: what was noted while the clock was ahead is freed a span after
+// the clock was set right, and not only when that time has come.
+func TestRetainAfterClockAhead(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	ctx, ada, clock := t.Context(), Scope{User: "ada"}, newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, Retain: 10 * time.Second})
+	update := func(text string) {
+		t.Helper()
+		if _, err := db.Memories().Update(ctx, ada, "a", Patch{Text: &text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.advance(year)
+	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "from the year to come"})
+	clock.advance(-year)
+	before := db.LSN()
+	for i := range 100 {
+		clock.advance(time.Second)
+		update(fmt.Sprint("text ", i))
+		switch err := db.janitor.work(ctx); {
+		case err != nil:
+			t.Fatal(err)
+		case i < 9 && db.points.oldest() > before:
+			t.Fatalf("after %d seconds LSN %d is not retained", i+1, before)
+		}
+	}
+	if n := countKeys(t, db, layout.KindTombstone); n > 12 {
+		t.Errorf("%d of 100 superseded versions are kept, of which 10 are of the last 10 seconds", n)
+	}
+}
+
+// TestRetentionMarks: however the clock goes, there are no more marks than a span has, and
+// a state is given up only when the one after it is older than the span.
+func TestRetentionMarks(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	const notes, span, most = 3000, 1000, 40
+	r := retention{span: span * time.Millisecond}
+	var earliest [notes]int64 // the lowest reading since the state was noted
+	var due [notes]bool
+	now, given := int64(1_000_000), uint64(0)
+	for lsn := range uint64(notes) {
+		now += rng.Int64N(most) - most/3
+		earliest[lsn] = now
+		for i := range lsn {
+			earliest[i] = min(earliest[i], now)
+			due[i] = due[i] || now-earliest[i+1] > span
+		}
+		r.note(lsn, func() int64 { return now })
+		if len(r.marks) > retentionMarks+2 {
+			t.Fatalf("%d marks after %d notes", len(r.marks), lsn)
+		}
+		oldest := r.oldest(lsn)
+		if oldest < given {
+			t.Fatalf("LSN %d is kept after it was given up", oldest)
+		}
+		for ; given < oldest; given++ {
+			if !due[given] {
+				t.Fatalf("LSN %d is given up too early", given)
+			}
+		}
+	}
+	if given < notes/2 {
+		t.Errorf("of %d states %d are given up", notes, given)
 	}
 }

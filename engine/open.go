@@ -118,7 +118,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		log: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
-		columns: t.columns, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+		columns: t.columns, expiring: !t.keepsExpired, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
@@ -298,6 +298,9 @@ func (db *DB) startWriting(ctx context.Context) {
 		}
 	})
 	db.every(ctx, touchEvery, db.touched.full, db.FlushTouches)
+	if db.expiring {
+		db.startExpiring(ctx)
+	}
 	db.startParts(ctx)
 	if db.durability == Buffered {
 		db.every(ctx, bufferedSync, nil, func(context.Context) error {
