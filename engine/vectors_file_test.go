@@ -75,7 +75,7 @@ func TestCodesInAFile(t *testing.T) {
 	if !slices.EqualFunc(inFile, inMemory, slices.Equal) {
 		t.Errorf("found\n%v; with the codes in memory\n%v", inFile, inMemory)
 	}
-	if file.FileBytes != 2*n*(dim+8) || memory.FileBytes != 0 || file.Bytes+file.FileBytes != memory.Bytes+2*n*sketch {
+	if file.FileBytes != 2*n*(dim+16) || memory.FileBytes != 0 || file.Bytes+file.FileBytes != memory.Bytes+2*n*sketch {
 		t.Errorf("%+v; with the codes in memory %+v", file, memory)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
-// Check reports entries that cannot be read, that lie under another owner or are not in
-// the index by expiry, keys of that index without their entry, and counters that are not
-// what they count.
+// Check reports entries that cannot be read, that lie under another owner, or that the index
+// by expiry lacks; keys of that index without an entry; and counters that differ from the
+// number of entries.
 func (Part) Check(c part.Checker) error {
 	counts := map[uint32]int64{}
 	err := c.Each(kindEntry, func(key, value []byte) error {

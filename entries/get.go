@@ -25,7 +25,8 @@ func (k KV) Get(ctx context.Context, o scope.Owner, key string) (Entry, error) {
 
 func getting(key string) string { return fmt.Sprintf("get the entry %q", valid.Short(key)) }
 
-// Lookup is Get of what may well be absent: that there is no entry is no error.
+// Lookup returns the entry under a key, and whether there is one. A missing entry is no
+// error.
 func (k KV) Lookup(ctx context.Context, o scope.Owner, key string) (e Entry, found bool, err error) {
 	doing := getting(key)
 	if err := checkEntry(doing, o, key); err != nil {

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Glances tell of documents, in a fraction of the memory of their rows, what bounds
-// the signals that the rows have: a look at one of a million rows is a wait for
-// the memory, and most candidates of a recall are ruled out by less.
+// Glances hold bounds of the signals in the rows of documents, in a fraction of the memory
+// of the rows. A look at one of a million rows waits for the memory, and the bounds rule
+// out most candidates of a recall.
 type Glances struct {
 	Docs  Paged[Glance]
 	pages Paged[timeSpan]
@@ -20,8 +20,8 @@ type Glance struct{ importance, confidence uint8 }
 
 const glanceScale = math.MaxUint8
 
-// timeSpan are the earliest and the latest creation, in milliseconds, of a page of
-// document rows; both are 0 where it has none. It never narrows.
+// timeSpan is the earliest and the latest creation, in milliseconds, in a page of
+// document rows; both are 0 where the page has no documents. A span never narrows.
 type timeSpan struct{ low, high atomic.Int64 }
 
 // add notes a document. The writer calls it, before the document is published.
@@ -45,8 +45,8 @@ func (g *Glances) Of(doc uint32) Glance {
 	return *at
 }
 
-// steps are what the steps of a glance stand for: to divide for each of thousands takes
-// longer.
+// steps has the value of each step of a glance: a table is faster than a division for each
+// of thousands of documents.
 var steps = func() (steps [glanceScale + 1]float64) {
 	for i := range steps {
 		steps[i] = float64(i) / glanceScale

@@ -11,9 +11,10 @@
 // the whole database: opening, check, figures, export and import, reset, the deletion of
 // an owner.
 //
-// What a part holds in RAM follows from its keys. It changes in [Tx.Stage], after the
-// commit is applied and before a reader can see it, and says by LSN what each reader
-// sees. A transaction that fails has staged nothing.
+// What a part holds in RAM follows from its keys. The part changes it in functions that it
+// gives to [Tx.Stage]: they run after a commit is applied and before a reader can see the
+// commit. What it holds is marked with LSNs, so that each reader finds its own state. The
+// staged functions of a transaction that fails never run.
 //
 // # Order and locks
 //
@@ -35,30 +36,30 @@ import (
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
 // [Worker], a [Releaser], a [Mourner], a [Folder].
 type Part interface {
-	// Name is the part's in messages and in the figures of a database.
+	// Name is the name of the part in messages.
 	Name() string
 	// Kinds are the first bytes of its keys. No other part, and no kind of the memories,
 	// has one of them.
 	Kinds() []Kind
-	// Ops are the codes of its changes in the log, likewise its own.
+	// Ops are the codes of its changes in the log. No other part has one of them.
 	Ops() []Op
 	// Check reads all keys of the part and reports what does not fit.
 	Check(c Checker) error
-	// Figures are what statistics tell of it, by JSON key.
+	// Figures are its figures in the statistics of the database, by JSON key.
 	Figures(v View) (map[string]int64, error)
-	// Lines calls yield with a line for each thing that an export of a scope has, in an
-	// order that depends on nothing but the state. The empty scope is everything; a run
-	// is never given.
+	// Lines calls yield with a line for each thing of the part that an export of a scope
+	// has, in an order that depends on nothing but the state. The empty scope is everything.
+	// The scope never names a run.
 	Lines(v View, in scope.Scope, yield func(Line) error) error
-	// NewLine is an empty line of a type, nil where the type is not one of the part's.
+	// NewLine returns an empty line of a type, nil where the type belongs to another part.
 	NewLine(typ string) Line
 }
 
 // Kind is the first byte of keys, which the number of a generation follows.
 type Kind struct {
 	Byte byte
-	// ByOwner says that the number of the owner comes next: one range is all that an
-	// owner has.
+	// ByOwner says that the number of the owner comes next, so that one range holds all
+	// keys of an owner.
 	ByOwner bool
 }
 
@@ -67,18 +68,17 @@ type Op byte
 
 // Loader is a part that holds something in RAM.
 type Loader interface {
-	// Load makes it from the keys, when the database is opened.
+	// Load fills the RAM of the part from its keys, when the database is opened.
 	Load(v View, o Opening) error
 }
 
-// Opening is what a part is told when the database is opened.
+// Opening is what a part learns when the database is opened.
 type Opening struct {
 	Budget   int64 // bytes of RAM that it may take
 	ReadOnly bool
 }
 
-// Worker is a part with work of its own to be done now and then. A database that is only
-// read does none.
+// Worker is a part with periodic work. A database that was opened to be read does none.
 type Worker interface {
 	// Every is the time from one Work to the next.
 	Every() time.Duration
@@ -88,23 +88,23 @@ type Worker interface {
 
 // Releaser is a part that keeps older states in RAM.
 type Releaser interface {
-	// Release says that no state older than that of an LSN is read any more.
+	// Release says that no reader has a state older than that of the LSN oldest any more.
 	Release(oldest uint64)
 }
 
 // Mourner is a part that refers to memories.
 type Mourner interface {
-	// MemoryGone says that a memory is deleted and that nobody can see it any more. What
-	// the part has of it is deleted by del, in the commit that cleans up after the memory.
-	// A crash may bring the same call again.
+	// MemoryGone says that a memory is deleted and that no reader can see it any more. The
+	// part calls del for each of its keys that refers to the memory; del deletes in the
+	// commit that cleans up after the memory. After a crash the same call may come again.
 	MemoryGone(v View, owner uint32, seq uint64, del func(key []byte) error) error
 }
 
 // Folder is a part that merges values: [Tx.Merge] writes an operand, and the store folds
 // operands of a key into one whenever it likes.
 type Folder interface {
-	// Fold is one value for two of a key of the part. It never fails, since no
-	// compaction may: it keeps what it cannot read.
+	// Fold returns one value for two values of a key of the part. It never fails, since a
+	// compaction must not fail: it keeps a value that it cannot read.
 	Fold(key, older, newer []byte) []byte
 }
 
@@ -131,14 +131,14 @@ type View interface {
 	// Iter moves over the keys in [lower, upper), in either direction. It is to be
 	// closed.
 	Iter(lower, upper []byte) (*pebble.Iterator, error)
-	// LSN is that of the state: of a past one in a read as of it, and in a Tx that of
-	// the commit to be.
+	// LSN is the LSN of the state that is read. In a Tx it is the LSN that the commit will
+	// have.
 	LSN() uint64
 	// Now is the time of the transaction, in Unix milliseconds.
 	Now() int64
 	// Owner is the number of an owner, false for one that nothing was ever stored for.
 	Owner(o scope.Owner) (number uint32, known bool, err error)
-	// Run is the number of a run, likewise.
+	// Run is the number of a run, false for a run that nothing was ever stored in.
 	Run(name string) (number uint32, known bool, err error)
 	// Memory is the living memory of an owner that has an ID.
 	Memory(o scope.Owner, id string) (m Memory, found bool, err error)
@@ -177,11 +177,12 @@ type Tx interface {
 	GiveRun(name string) (uint32, error)
 	// Count adds to a counter of an owner, which a part has under one of its kinds.
 	Count(kind byte, owner uint32, by int64) error
-	// Log notes a change in the log: its code, and what else a reader of the log is to
-	// know. It returns the number of the change within the commit.
+	// Log adds a change to the commit's log record: its code, and a body that only readers
+	// of that code understand. It returns the number of the change within the commit.
 	Log(op Op, body []byte) (change uint32)
-	// Stage has fn called when the commit is applied, with its LSN, before a reader can
-	// see it. It is not called for a transaction that fails.
+	// Stage keeps fn until the commit is applied, and then calls it with the LSN of the
+	// commit, before a reader can see the commit. fn is never called for a transaction that
+	// fails.
 	Stage(fn func(lsn uint64))
 }
 
@@ -203,8 +204,9 @@ type Line interface {
 	// Owner is whose it is; an import may give it to another.
 	Owner() scope.Owner
 	SetOwner(o scope.Owner)
-	// Store puts what the line says in the database. What is there and the same is left
-	// alone; what is there and differs is ErrExists, or an update under upsert.
+	// Store puts what the line says in the database. It changes nothing where the same is
+	// stored already. Where something else is stored, it returns ErrExists, or updates
+	// under upsert.
 	Store(t Tx, upsert bool) (Outcome, error)
 }
 

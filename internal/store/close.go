@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// closeWait bounds two waits of Close: for what only the log holds to be written to
-// tables, which the next Open replays otherwise; and for the store of a database that has
-// failed, of which nothing is needed any more.
+// closeWait bounds two waits of Close: for the flush of what only the log holds, which the
+// next Open replays otherwise; and for the store of a failed database, which is needed no
+// more.
 const closeWait = 10 * time.Second
 
-// Ending says that Close comes: what waits for room on the disk waits no longer.
+// Ending announces Close: work that waits for room on the disk stops waiting.
 func (s *Store) Ending() { close(s.ending) }
 
-// Close closes the store, of a failed database for a bounded time only.
+// Close closes the store. It waits for the store of a failed database for a bounded time
+// only.
 func (s *Store) Close() error {
 	if s.Failed() == nil {
 		flushed := !s.config.ReadOnly && s.flushAll()

@@ -54,8 +54,8 @@ const (
 	maxMemtable = 64 << 20
 )
 
-// Open opens Pebble through the file-system seam. exists says that a store must be there:
-// where it is not, that is damage.
+// Open opens Pebble through the file-system seam. With exists, a store must be there: a
+// missing one is damage.
 func (s *Store) Open(exists bool) (err error) {
 	s.reserve.measure(s.config.Base)
 	blockCache, memtable := s.Shares()
@@ -120,9 +120,10 @@ func (s *Store) Open(exists bool) (err error) {
 	return fmt.Errorf("%s: %w", s.opening(), err)
 }
 
-// endTable has a table end where a kind that is appended begins or ends: then it moves
-// down the tree as it is, and is not merged for the sake of keys that are spread. What
-// is flushed of a short session is to be merged, or there would be tiny tables for good.
+// endTable ends a table where a kind of appended keys begins or ends. Tables of appended
+// keys then move down the tree as they are, and no compaction rewrites them along with keys
+// that are spread. Small flushes, of a short session, are left to be merged: otherwise tiny
+// tables would stay for good.
 func (s *Store) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
 	if s.flushing.Load() < leastSplit {
 		return pebble.SpanPolicy{}, nil, nil
@@ -138,14 +139,14 @@ func (s *Store) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
 	return pebble.SpanPolicy{}, nil, nil
 }
 
-// fromSystem tells an error that the operating system returned, which may pass,
-// from one that says what a store lacks: a missing file is the latter.
+// fromSystem reports whether the operating system returned the error, so that it may pass.
+// A missing file is not such an error: it says what the store lacks.
 func fromSystem(err error) bool {
 	_, ok := errors.AsType[syscall.Errno](err)
 	return ok && !errors.Is(err, fs.ErrNotExist)
 }
 
-// events is what is listened to of the store.
+// events are the events of the store that memdb listens to.
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		// Without a listener damage would end in Fatalf: one bad block would fail

@@ -96,12 +96,12 @@ func (s *Store) Fail(cause error) {
 	}
 }
 
-// Admit refuses a write of so many bytes, as ErrDiskFull, that would take from the disk's
+// Admit returns ErrDiskFull for a write of so many bytes that would take from the disk's
 // reserve.
 func (s *Store) Admit(doing string, bytes int) error { return s.reserve.admit(doing, bytes) }
 
-// AdmitFreeing is Admit for what frees space, now or later, which may take half of the
-// reserve.
+// AdmitFreeing is Admit for a write that frees space, now or later. Such a write may take
+// half of the reserve.
 func (s *Store) AdmitFreeing(doing string, bytes int) error {
 	return s.reserve.admitFreeing(doing, bytes)
 }
