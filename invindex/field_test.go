@@ -18,7 +18,7 @@ func TestFindField(t *testing.T) {
 	want := map[uint16]*roaring.Bitmap{}
 	const docs = chunkDocs + 3000
 	fields := []uint16{0, 1, 2, 255, 256, 0xffff}
-	for doc := uint32(0); doc < docs; doc++ {
+	for doc := range uint32(docs) {
 		var d Doc
 		for i, field := range fields {
 			if rng.IntN(i+1) > 0 {
