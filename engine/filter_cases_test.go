@@ -126,6 +126,7 @@ func filterCasesRun(t *testing.T, o setup) {
 		{`tag exists and tag != null`, "a b e f"},
 		{`o exists and o.tag exists and not o.nothing exists`, "f"},
 		{`nothing exists`, ""},
+		{`mixed exists and n exists`, "a b c d e"},
 		{`run exists or agent exists or name exists or aliases exists or source exists`, ""},
 		{`user exists and role exists and text exists and created_at exists and pinned exists`, "a b c d e f"},
 		{`event_time exists or expires_at exists or last_accessed exists`, ""},

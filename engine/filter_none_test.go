@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -70,9 +71,12 @@ func filterOfNone(t *testing.T, o setup) {
 func TestFilterOfNoneReadsNothing(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	for i := range 50 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada", Agent: fmt.Sprint(i % 3)[:i%2]}, Text: fmt.Sprint("number ", i)})
+		m := Memory{Scope: Scope{User: "ada", Agent: fmt.Sprint(i % 3)[:i%2]}, Text: fmt.Sprint("number ", i)}
+		m.Source, m.Metadata = SourceWebSearch, map[string]any{"n": pick[any](rand.New(rand.NewPCG(uint64(i), 1)), 1, "a", nil, true)}
+		mustStore(t, db.Memories(), m)
 	}
 	for _, f := range []filter.Filter{
+		filter.Exists("n"), filter.Not(filter.Exists("n")), filter.Eq("source", ""), filter.Nin("source", "", "user_message"),
 		filter.Eq("agent", ""), filter.Ne("run", ""), filter.In("agent", "", "1"), filter.Not(filter.Exists("agent")), filter.Exists("created_at"),
 		filter.Exists("role"), filter.Not(filter.Exists("event_time")), filter.Exists("access_count"),
 	} {

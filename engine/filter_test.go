@@ -311,7 +311,7 @@ func randomFiltered(rng *rand.Rand, i int) Memory {
 		ID:    fmt.Sprintf("m%03d", i),
 		Scope: Scope{User: pick(rng, "ada", "bob"), Agent: pick(rng, "", "a1"), Run: pick(rng, "", "r1", "r2")},
 		Role:  pick(rng, RoleUser, RoleAssistant, RoleTool), Kind: pick(rng, KindMessage, KindFact),
-		Source: pick(rng, "", SourceWebSearch), Text: "common " + pick(rng, filterWords...), Metadata: meta,
+		Source: pick(rng, "", SourceWebSearch, Source(strings.Repeat("long", 100))), Text: "common " + pick(rng, filterWords...), Metadata: meta,
 		Embedding: []float32{1, rng.Float32()}, Pinned: rng.IntN(4) == 0,
 		CreatedAt: filterNow.AddDate(0, 0, -rng.IntN(5)), AccessCount: uint64(rng.IntN(3)),
 	}

@@ -185,7 +185,22 @@ func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bi
 	if found, ok, err := e.inRange(c, among); ok || err != nil {
 		return found, err
 	}
-	return e.looked(c, among)
+	if !e.tx.partly(c) {
+		return e.looked(c, among)
+	}
+	yes, no, err := e.sure(c)
+	if err != nil {
+		return nil, err
+	}
+	yes.And(among)
+	among.AndNot(yes)
+	among.AndNot(no)
+	found, err := e.looked(c, among)
+	if err != nil {
+		return nil, err
+	}
+	found.Or(yes)
+	return found, nil
 }
 
 // looked is the part of a set for which a condition holds by the rows or records.
@@ -299,7 +314,7 @@ func (e *evaluation) cheapFirst(parts []filter.Filter) []filter.Filter {
 const (
 	costPostings = iota
 	costColumn
-	costRow
+	costRow // or postings, and the records of some
 	costRecord
 )
 
@@ -326,7 +341,7 @@ func (e *evaluation) cost(f filter.Filter) int {
 	if _, ok := e.tx.column(&c); ok {
 		return costColumn
 	}
-	if c.field.row != nil {
+	if c.field.row != nil || e.tx.partly(&c) {
 		return costRow
 	}
 	return costRecord
@@ -445,7 +460,7 @@ func (tx *Tx) posted(c *condition) bool {
 	case !c.Op.IsEquality():
 		return false
 	case number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText):
-		return false // long ones are not in the index, and look as if there were none
+		return false // see partly
 	}
 	return number != 0 || tx.unheard(c.field)
 }
@@ -453,6 +468,38 @@ func (tx *Tx) posted(c *condition) bool {
 func isEmptyText(v any) bool {
 	key, _ := scalar.Key(v)
 	return key == scalar.TextKey("")
+}
+
+// partly reports whether postings decide a condition for some documents, and records for
+// the others: whether a metadata field exists, which may hold a list, an object or a long
+// string that is in no posting; and whether there is no source, where a long one is not.
+func (tx *Tx) partly(c *condition) bool {
+	number, _ := tx.indexedField(c.field)
+	if c.Op == filter.OpExists {
+		return c.field.Name == "" && number != 0
+	}
+	return c.Op.IsEquality() && number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText)
+}
+
+// sure are the documents for which a condition that postings decide in part holds, and
+// those for which it does not.
+func (e *evaluation) sure(c *condition) (yes, no *roaring.Bitmap, err error) {
+	number, _ := e.tx.indexedField(c.field)
+	yes, err = e.tx.withField(e.ctx, number)
+	if err != nil || c.Op == filter.OpExists {
+		return yes, roaring.New(), err
+	}
+	other := *c
+	other.Values = slices.DeleteFunc(slices.Clone(c.Values), isEmptyText)
+	set, _, ok, err := e.postingsOf(&other)
+	if err != nil || !ok { // one of the others is too long
+		return roaring.New(), roaring.New(), err
+	}
+	yes.AndNot(set)
+	if c.Op == filter.OpEq || c.Op == filter.OpIn {
+		return set, yes, nil
+	}
+	return yes, set, nil
 }
 
 // postingsOf is a set of documents by which the postings decide a condition: it holds
