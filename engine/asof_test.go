@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
@@ -27,7 +28,7 @@ func TestRecallAsOf(t *testing.T) {
 	queries := []Query{
 		{Scope: ada, Text: "green tea", Profile: ProfileText, Limit: 100},
 		{Scope: ada, Embedding: []float32{1, 0.5, -1}, Profile: ProfileVector, Limit: 100},
-		{AllScopes: true, Text: "black coffee", Limit: 20, Filter: Eq{"kind", "message"}},
+		{AllScopes: true, Text: "black coffee", Limit: 20, Filter: filter.Eq("kind", "message")},
 	}
 	type state struct {
 		lsn  uint64

@@ -72,13 +72,3 @@ func ExampleDB_Update() {
 	// delete memory "no such memory": there is none in this scope; check the ID and the scope
 	// get memory "drink": there is none in this scope; check the ID and the scope
 }
-
-func ExampleParseFilter() {
-	filter, err := engine.ParseFilter([]byte(`priority >= 3 and (tag in (work, home) or not text icontains "draft")`))
-	fmt.Printf("%T %v\n", filter, err)
-	_, err = engine.ParseFilter([]byte(`priority over 3`))
-	fmt.Println(err)
-	// Output:
-	// engine.And <nil>
-	// read a filter: unknown operator "over"; use one of eq, ne, gt, gte, lt, lte, in, nin, contains, icontains
-}

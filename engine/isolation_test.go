@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
@@ -70,12 +71,12 @@ func answers(t *testing.T, m Memories, s Scope) string {
 		note(m.History(ctx, s, fmt.Sprint("m", 5*i)))
 	}
 	note(m.List(ctx, ListQuery{Scope: s, Limit: 1000, WithVectors: true}))
-	note(m.List(ctx, ListQuery{Scope: s, Filter: And{Eq{"n", 3}, Eq{"role", "user"}}}))
+	note(m.List(ctx, ListQuery{Scope: s, Filter: filter.And(filter.Eq("n", 3), filter.Eq("role", "user"))}))
 	for _, q := range []Query{
 		{Text: "tea house number70", Profile: ProfileText, Limit: 50},
 		{Text: "tea winter", Profile: ProfileVector, Limit: 50}, // in the lexical space
 		{Embedding: []float32{1, 2, 3, 4}, Profile: ProfileVector, Limit: 200},
-		{Text: "coffee train", Embedding: []float32{4, 3, 2, 1}, Profile: ProfileHybrid, Filter: In{"n", []any{1, 2}}},
+		{Text: "coffee train", Embedding: []float32{4, 3, 2, 1}, Profile: ProfileHybrid, Filter: filter.In("n", 1, 2)},
 	} {
 		q.Scope, q.NoTouch, q.WithVectors = s, true, true
 		note(m.Recall(ctx, q))

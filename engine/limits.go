@@ -37,13 +37,6 @@ const (
 	MaxIndexedValue = 256
 	// MaxIndexedText bounds the fields of Options.IndexedText.
 	MaxIndexedText = 16
-	// MaxFilterNodes and MaxFilterDepth bound a filter.
-	MaxFilterNodes = 10_000
-	MaxFilterDepth = 64
-	// MaxContained bounds the values of contains and icontains in one filter together, in
-	// bytes: they are folded and made tables of before the first memory is looked at, which
-	// takes some 20 ms.
-	MaxContained = 1 << 20
 	// MaxTxBytes and MaxTxChanges bound what one transaction writes: the store
 	// below accepts no batch of 4 GiB, and a commit is held in memory.
 	MaxTxBytes   = 64 << 20

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
@@ -77,13 +78,13 @@ func TestLimits(t *testing.T) {
 		}},
 		{"limit of a list", valid.MaxLimit, func(n int) error { return list(ListQuery{Limit: n}) }},
 		{"limit of a recall", valid.MaxLimit, func(n int) error { return recall(Query{Text: "tea", Limit: n}) }},
-		{"values of a filter", MaxFilterNodes - 1, func(n int) error {
-			return list(ListQuery{Filter: In{"tag", make([]any, n)}})
+		{"values of a filter", filter.MaxNodes - 1, func(n int) error {
+			return list(ListQuery{Filter: filter.In("tag", make([]any, n)...)})
 		}},
-		{"nesting of a filter", MaxFilterDepth, func(n int) error {
-			var f Filter = Eq{"tag", 1}
+		{"nesting of a filter", filter.MaxDepth, func(n int) error {
+			f := filter.Eq("tag", 1)
 			for range n + 1 {
-				f = And{f}
+				f = filter.And(f)
 			}
 			return list(ListQuery{Filter: f})
 		}},
@@ -106,7 +107,7 @@ func TestLimits(t *testing.T) {
 		}
 		before := db.LSN()
 		err, says := c.try(c.limit+1), c.limit
-		if c.limit == MaxFilterNodes-1 {
+		if c.limit == filter.MaxNodes-1 {
 			says++ // the condition itself counts
 		}
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(says)) {

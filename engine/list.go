@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
@@ -38,7 +39,7 @@ type place struct {
 // sortValue is a value that can be ordered among others of any type.
 type sortValue struct {
 	kind sortKind
-	num  number
+	num  scalar.Number
 	str  string
 }
 
@@ -52,16 +53,20 @@ const (
 	sortMissing // last
 )
 
-func sortValueOf(v any) sortValue {
+// sortValueOf is the place of a value that a memory has, or has not, in an order.
+func sortValueOf(v any, ok bool) sortValue {
+	if !ok {
+		return sortValue{kind: sortMissing}
+	}
 	switch v := v.(type) {
 	case nil:
 		return sortValue{kind: sortNull}
 	case bool:
-		return sortValue{kind: sortBool, num: integerOf(int64(flag(v)))}
+		return sortValue{kind: sortBool, num: scalar.Int(int64(flag(v)))}
 	case string:
 		return sortValue{kind: sortString, str: v}
 	}
-	if n, ok := numberOf(v); ok {
+	if n, ok := scalar.NumberOf(v); ok {
 		return sortValue{kind: sortNumber, num: n}
 	}
 	return sortValue{kind: sortMissing}
@@ -73,7 +78,7 @@ func (a sortValue) compare(b sortValue) int {
 	}
 	switch a.kind {
 	case sortBool, sortNumber:
-		return a.num.compare(b.num)
+		return a.num.Compare(b.num)
 	case sortString:
 		return strings.Compare(a.str, b.str)
 	}
@@ -88,13 +93,13 @@ func newOrdering(db *DB, q *ListQuery) (*ordering, error) {
 		o.name = ""
 	}
 	if o.name != "" {
-		o.field = fieldOf(o.name)
+		var err error
+		if o.field, err = fieldOf(o.name); err != nil || len(q.OrderBy) > valid.MaxID || o.field.Name == "aliases" {
+			return nil, fault.Invalid(doingList, fmt.Sprintf("there is no order by %q", valid.Short(q.OrderBy)), "name a field as a filter does")
+		}
 	}
-	if o.field.text {
+	if o.field.Name == "text" {
 		return nil, fault.Invalid(doingList, "texts are too long to order by", "order by name, or by a metadata field")
-	}
-	if len(q.OrderBy) > valid.MaxID || q.OrderBy == metadataPrefix {
-		return nil, fault.Invalid(doingList, fmt.Sprintf("there is no order by %q", valid.Short(q.OrderBy)), "name a field")
 	}
 	if q.Cursor == "" {
 		return o, nil
@@ -132,9 +137,9 @@ func (o *ordering) cursor(db *DB, p *place) string {
 	b := append([]byte{cursorVersion}, db.id[:]...)
 	b = codec.AppendBytes(b, o.name)
 	n := p.value.num
-	b = append(b, flag(o.descending), byte(p.value.kind), flag(n.integer), flag(n.negative))
-	b = codec.AppendFloat64(b, n.f)
-	b = binary.AppendUvarint(b, n.magnitude)
+	b = append(b, flag(o.descending), byte(p.value.kind), flag(n.Integer), flag(n.Negative))
+	b = codec.AppendFloat64(b, n.Float)
+	b = binary.AppendUvarint(b, n.Magnitude)
 	b = binary.AppendUvarint(b, p.Seq)
 	b = append(b, p.value.str...)
 	return cursorEncoding.EncodeToString(binary.LittleEndian.AppendUint32(b, uint32(xxh3.Hash(b))))
@@ -166,8 +171,8 @@ func (o *ordering) resume(db *DB, cursor string) error {
 	name, descending := r.String(), r.Byte() == 1
 	p := &place{}
 	p.value.kind = sortKind(r.Byte())
-	p.value.num.integer, p.value.num.negative = r.Byte() == 1, r.Byte() == 1
-	p.value.num.f, p.value.num.magnitude = r.Float64(), r.Uvarint()
+	p.value.num.Integer, p.value.num.Negative = r.Byte() == 1, r.Byte() == 1
+	p.value.num.Float, p.value.num.Magnitude = r.Float64(), r.Uvarint()
 	p.Seq = r.Uvarint()
 	p.value.str = string(r.Rest())
 	if r.Err() != nil || p.value.kind > sortMissing {
@@ -268,7 +273,7 @@ func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 	if err != nil {
 		return sortValue{}, err
 	}
-	v := sortValueOf(o.field.value(m))
+	v := sortValueOf(m.Value(o.field.Field))
 	return v, m.err
 }
 
@@ -310,7 +315,7 @@ func (o *ordering) ends(docs *doctable.Table, page uint32) (near, far place, kno
 		if low <= 0 { // there may be one without a time, which is the last
 			return near, far, false
 		}
-		near.value, far.value = sortValueOf(low), sortValueOf(high)
+		near.value, far.value = sortValueOf(low, true), sortValueOf(high, true)
 		if o.descending {
 			near.value, far.value = far.value, near.value
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -268,7 +269,7 @@ func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) 
 			return Page{}, err
 		}
 	}
-	if err := checkFilter(q.Filter); err != nil {
+	if err := filter.Check(q.Filter); err != nil {
 		return Page{}, err
 	}
 	order, err := newOrdering(m.db, &q)

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -166,8 +167,9 @@ type ListQuery struct {
 	Scope
 	// AllScopes lists every owner's memories: for administration only.
 	AllScopes bool
-	Filter    Filter
-	// OrderBy is a field as a Filter names it; empty is seq, the order of first
+	// Filter chooses among them; nil is all.
+	Filter filter.Filter
+	// OrderBy is a field as a filter names it; empty is seq, the order of first
 	// storing. Values of one type are in their order (strings by their bytes),
 	// null before booleans, before numbers, before strings; memories that have no
 	// such value come last, also when Descending; equal ones are in the order of

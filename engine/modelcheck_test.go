@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -20,7 +21,7 @@ import (
 
 // modelFilter is a filter, and what it should mean.
 type modelFilter struct {
-	filter Filter
+	filter filter.Filter
 	holds  func(m *Memory) bool
 }
 
@@ -30,15 +31,15 @@ func equals(field string, of func(m *Memory) any, values ...any) modelFilter {
 		return slices.ContainsFunc(values, func(v any) bool { return sameValue(of(m), v) })
 	}}
 	if len(values) == 1 {
-		c.filter = Eq{field, values[0]}
+		c.filter = filter.Eq(field, values[0])
 	} else {
-		c.filter = In{field, values}
+		c.filter = filter.In(field, values...)
 	}
 	return c
 }
 
 func allOf(cs ...modelFilter) modelFilter {
-	and := And{}
+	and := filter.All{}
 	for _, c := range cs {
 		and = append(and, c.filter)
 	}

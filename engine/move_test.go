@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -355,7 +356,7 @@ func idOf(t testing.TB, db *DB, doc uint32) (id string) {
 // that is cleaned up, under the same number.
 func TestMoveLater(t *testing.T) {
 	db, m, release := sparseTeas(t, vfs.NewMem())
-	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: Eq{"metadata.n", 4}})
+	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
 	if err != nil || n == 0 {
 		t.Fatalf("%d are deleted, %v", n, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -46,8 +47,8 @@ type givenFields struct {
 // pathValue is a metadata value that can be indexed for filters.
 type pathValue struct {
 	path   string
-	key    string // empty where it is too long
-	number number // where the value is one
+	key    string        // empty where it is too long
+	number scalar.Number // where the value is one
 	isNum  bool
 }
 
@@ -201,14 +202,14 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 			continue
 		}
 		if prefix != "" || strings.Contains(name, ".") {
-			v = lookPath(root, path) // a key with a dot in it may stand before this one
+			v, _ = lookPath(root, path) // a key with a dot in it may stand before this one
 		}
-		key, ok := exactKey(v)
+		key, ok := scalar.Key(v)
 		if !ok || len(path) > valid.MaxID {
 			continue
 		}
 		value := pathValue{path: path, key: key}
-		value.number, value.isNum = numberOf(v)
+		value.number, value.isNum = scalar.NumberOf(v)
 		if len(key) > MaxIndexedValue {
 			value.key = ""
 		}

@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/seed-7aedc3ff/memdb/filter"
+
 // Profile names a way of ranking.
 type Profile string
 
@@ -48,8 +50,9 @@ type Query struct {
 	Embedding []float32
 	// Space names the vector space; empty is "default", or the built-in lexical
 	// space for memories without a vector.
-	Space  string
-	Filter Filter
+	Space string
+	// Filter chooses which memories may be hits; nil is all.
+	Filter filter.Filter
 	// Syntax says how Text is read.
 	Syntax Syntax
 	// Limit is the number of hits: 0 is 10, at most MaxLimit.

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -20,7 +21,8 @@ type DeleteQuery struct {
 	Scope
 	// AllScopes deletes in every owner: for administration only.
 	AllScopes bool
-	Filter    Filter
+	// Filter chooses what is deleted; nil is everything in scope.
+	Filter filter.Filter
 }
 
 const doingDelete = "delete memories"
@@ -40,7 +42,7 @@ func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err
 			return 0, err
 		}
 	}
-	if err := checkFilter(q.Filter); err != nil {
+	if err := filter.Check(q.Filter); err != nil {
 		return 0, err
 	}
 	err = m.update(ctx, doingDelete, func(tx *Tx) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -64,7 +65,7 @@ func teaAnswers(t testing.TB, mm Memories) (all [][]Hit) {
 	for _, q := range []Query{
 		{AllScopes: true, Text: "green tea", Profile: ProfileText, Limit: 500},
 		{Scope: Scope{User: "u1"}, Text: "black coffee", Profile: ProfileText, Limit: 50},
-		{AllScopes: true, Text: "milk", Filter: Eq{"metadata.n", 4}, Profile: ProfileText, Limit: 500},
+		{AllScopes: true, Text: "milk", Filter: filter.Eq("metadata.n", 4), Profile: ProfileText, Limit: 500},
 		{Scope: Scope{User: "u2"}, Text: "morning"},
 	} {
 		q.NoTouch = true

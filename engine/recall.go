@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -91,7 +92,7 @@ func (q *Query) prepare(db *DB) error {
 	if err := q.checkSyntax(); err != nil {
 		return err
 	}
-	return checkFilter(q.Filter)
+	return filter.Check(q.Filter)
 }
 
 // embedQuery gives the query its vector, where the database has an embedder and

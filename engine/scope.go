@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -59,6 +61,12 @@ func (db *DB) newestText() invindex.Snapshot {
 // withValue is the set of documents with a filter value, visible or not.
 func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
 	set, err := tx.index.Find(tx.text, invindex.Value{Field: field, Key: key})
+	return set, textError(readingFilters, err)
+}
+
+// withField is the set of documents that have any value of a field, visible or not.
+func (tx *Tx) withField(ctx context.Context, field uint16) (*roaring.Bitmap, error) {
+	set, err := tx.index.FindField(ctx, tx.text, field)
 	return set, textError(readingFilters, err)
 }
 

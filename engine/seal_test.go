@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
@@ -77,8 +78,8 @@ func TestSealedAnswersAlike(t *testing.T) {
 			{Scope: Scope{User: "u1"}, Text: "green tea", Profile: ProfileText, Limit: 50},
 			{Scope: Scope{User: "u1"}, Text: "morning coffee with milk"},
 			{Scope: Scope{Run: "r3"}, Text: "black", Profile: ProfileSubstrate},
-			{Scope: Scope{User: "u2"}, Text: "evening pot", Profile: ProfileHybrid, Filter: Eq{"metadata.n", 4}},
-			{AllScopes: true, Text: "sugar cup", Limit: 100, Filter: Not{Eq{"metadata.n", 3}}},
+			{Scope: Scope{User: "u2"}, Text: "evening pot", Profile: ProfileHybrid, Filter: filter.Eq("metadata.n", 4)},
+			{AllScopes: true, Text: "sugar cup", Limit: 100, Filter: filter.Not(filter.Eq("metadata.n", 3))},
 		} {
 			q.NoTouch = true
 			if a, b := mustRecall(t, dbs[0].Memories(), q), mustRecall(t, dbs[1].Memories(), q); !reflect.DeepEqual(a, b) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // The tests of seed_d_test.go and seed_b_test.go hold the public interface against
@@ -109,9 +110,9 @@ func (d *seedDB) finds(q engine.Query, want ...string) {
 }
 
 // filtered compares what a filter in JSON leaves of a scope, in recall and in a list.
-func (d *seedDB) filtered(s engine.Scope, text, filter string, want ...string) {
+func (d *seedDB) filtered(s engine.Scope, text, form string, want ...string) {
 	d.t.Helper()
-	f, err := engine.ParseFilter([]byte(filter))
+	f, err := filter.Parse([]byte(form))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func (d *seedDB) filtered(s engine.Scope, text, filter string, want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		d.t.Errorf("%s lists %q, want %q", filter, got, want)
+		d.t.Errorf("%s lists %q, want %q", form, got, want)
 	}
 }
 

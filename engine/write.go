@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -372,10 +373,10 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 		d.Values = append(d.Values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
 	}
 	d.Values = append(d.Values, invindex.Value{Field: fieldRole, Key: roleKeys[r.Role]}, invindex.Value{Field: fieldKind, Key: kindKeys[r.Kind]})
-	if key := textKey(r.Source); r.Source != "" && len(key) <= MaxIndexedValue {
+	if key := scalar.TextKey(r.Source); r.Source != "" && len(key) <= MaxIndexedValue {
 		d.Values = append(d.Values, invindex.Value{Field: fieldSource, Key: key})
 	}
-	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: boolKey(r.Flags&layout.FlagPinned != 0)})
+	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: scalar.BoolKey(r.Flags&layout.FlagPinned != 0)})
 	d.Numbers = make([]invindex.Number, 0, 3+len(p.values))
 	for _, t := range []struct {
 		field uint16
@@ -398,7 +399,7 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 			d.Values = append(d.Values, invindex.Value{Field: field, Key: m.key})
 		}
 		if m.isNum {
-			d.Numbers = append(d.Numbers, invindex.Number{Field: field, Value: invindex.FloatOrder(m.number.f)})
+			d.Numbers = append(d.Numbers, invindex.Number{Field: field, Value: invindex.FloatOrder(m.number.Float)})
 		}
 	}
 	return d, nil
@@ -408,7 +409,7 @@ var roleKeys, kindKeys = textKeys(roles[:]), textKeys(kindNames[:])
 
 func textKeys[T ~string](texts []T) (keys []string) {
 	for _, t := range texts {
-		keys = append(keys, textKey(string(t)))
+		keys = append(keys, scalar.TextKey(string(t)))
 	}
 	return keys
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // ExportOptions choose what is exported. nil is everything.
@@ -19,7 +20,7 @@ type ExportOptions struct {
 	// histories of memories that are gone, and entries by their owner; with a run or
 	// a filter, which entries do not have, none is exported.
 	Scope  engine.Scope
-	Filter engine.Filter
+	Filter filter.Filter
 	// Progress is called every so many lines.
 	Progress func(ExportReport)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // testClock is a clock that only the test moves, and the janitor reads beside it.
@@ -196,7 +197,7 @@ func TestExportOfAPart(t *testing.T) {
 	now := newTestClock()
 	db := openAt(t, now)
 	fill(t, db, now)
-	out := export(t, db, &ExportOptions{Scope: engine.Scope{User: "ada"}, Filter: engine.Eq{Field: "pinned", Value: true}})
+	out := export(t, db, &ExportOptions{Scope: engine.Scope{User: "ada"}, Filter: filter.Eq("pinned", true)})
 	types := map[string]int{}
 	for line := range strings.Lines(out) {
 		var r Record
@@ -276,7 +277,7 @@ func TestHistoryOfAFilter(t *testing.T) {
 	now := newTestClock()
 	db := openAt(t, now)
 	fill(t, db, now)
-	out := export(t, db, &ExportOptions{Filter: engine.Eq{Field: "id", Value: "m7"}})
+	out := export(t, db, &ExportOptions{Filter: filter.Eq("id", "m7")})
 	want := `{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"ADD","new_value":"tea <b>&amp; \u2028 7","timestamp":"2026-02-01T00:00:08.000Z"}
 {"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"UPDATE","new_value":"coffee 7","timestamp":"2026-02-01T00:01:02.000Z"}
 {"type":"memory","id":"m7",`

@@ -44,13 +44,14 @@ var law = map[string]row{
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
 
-	"exchange": {floor: upper, only: []string{"engine", "entries", "scope", "internal/clock", "internal/valid"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/valid"}, outside: []string{compress}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
 	"invindex": {floor: parts, outside: []string{pebble, roaring, xxh3}},
+	"filter":   {floor: parts},
 	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
 	"sessions": {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
@@ -75,6 +76,7 @@ var law = map[string]row{
 	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},
 	"internal/needles":      {floor: base},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
+	"internal/scalar":       {floor: base},
 	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/valid":        {floor: base, beside: []string{"internal/fault"}},
