@@ -66,6 +66,7 @@ type DB struct {
 	chunks  chunks
 	janitor *janitor
 	linker  *linker
+	backlog backlog
 	opening opening
 
 	background background

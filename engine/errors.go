@@ -15,7 +15,8 @@ var (
 	ErrScope = fault.ErrScope
 	// ErrNotFound: no memory with that ID in that scope.
 	ErrNotFound = fault.ErrNotFound
-	// ErrExists: the ID is taken by a memory with other content.
+	// ErrExists: the ID is taken by a memory with other content, or the name of a note by
+	// another note of its owner.
 	ErrExists = fault.ErrExists
 	// ErrConflict: a compare-and-set found another version.
 	ErrConflict = fault.ErrConflict
@@ -56,4 +57,7 @@ var (
 	ErrDiskFull = fault.ErrDiskFull
 	// ErrFull: the database holds as many memories as it can.
 	ErrFull = fault.ErrFull
+	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used: another
+	// number of them than of texts, another dimension than it has, or zeros or no numbers.
+	ErrEmbedder = fault.ErrEmbedder
 )

@@ -13,12 +13,6 @@ const (
 	MaxAliases = 64
 	// MaxText bounds a text, in bytes.
 	MaxText = 8 << 20
-	// MaxKey bounds the key of an entry, in bytes.
-	MaxKey = 1024
-	// MaxValue bounds the value of an entry, in bytes of JSON.
-	MaxValue = 8 << 20
-	// MaxValueDepth bounds how deep objects and lists nest in one.
-	MaxValueDepth = 1000
 	// MaxMetadata bounds metadata, in bytes of JSON.
 	MaxMetadata = 256 << 10
 	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -88,8 +89,8 @@ func TestLimits(t *testing.T) {
 			}
 			return list(ListQuery{Filter: f})
 		}},
-		{"key", MaxKey, func(n int) error { return put(long(n), 1) }},
-		{"value", MaxValue, func(n int) error { return put("k", long(n-2)) }},
+		{"key", entries.MaxKey, func(n int) error { return put(long(n), 1) }},
+		{"value", entries.MaxValue, func(n int) error { return put("k", long(n-2)) }},
 		{"fields of IndexedText", MaxIndexedText, func(n int) error {
 			o := Options{FS: vfs.NewMem()}
 			for i := range n {
@@ -164,4 +165,67 @@ func TestRanges(t *testing.T) {
 			closeTest(t, other)
 		}
 	}
+}
+
+// TestTxBytesCountTheLog: what a transaction writes, its log record with the values of
+// entries and the lists of what filters delete included, keeps to the limit.
+func TestTxBytesCountTheLog(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("writes 100 MB")
+	}
+	const slack = 1 << 20 // keys and what else is estimated
+	db := openTest(t, vfs.NewMem(), Options{})
+	ctx := t.Context()
+	written := func(fn func(tx *Tx, i int) error) {
+		t.Helper()
+		before := db.store.Metrics().WAL.BytesIn
+		err := db.Update(ctx, func(tx *Tx) error {
+			for i := range 1000 {
+				if err := fn(tx, i); err != nil {
+					wantError(t, "a large transaction", err, fault.ErrTxTooLarge)
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := db.store.Metrics().WAL.BytesIn - before
+		if n > MaxTxBytes+slack || n < MaxTxBytes/2 {
+			t.Errorf("the transaction wrote %d bytes, the limit is %d", n, MaxTxBytes)
+		}
+	}
+	value := strings.Repeat("x", 2<<20)
+	written(func(tx *Tx, i int) error {
+		_, err := tx.KV().Put(ctx, Owner{User: "u"}, fmt.Sprint("k", i), value, nil)
+		return err
+	})
+}
+
+// TestListedDeletesCount: the list of a delete by filter counts against the limit.
+func TestListedDeletesCount(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	s := Scope{User: "ada"}
+	var mems []Memory
+	for i := range 2000 {
+		mems = append(mems, Memory{Scope: s, Text: fmt.Sprint("text ", i), Metadata: map[string]any{"odd": i%2 == 1}})
+	}
+	if _, err := db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
+		t.Fatal(err)
+	}
+	abort := errors.New("abort")
+	err := db.Update(t.Context(), func(tx *Tx) error {
+		tx.log = make([]byte, MaxTxBytes-4*MaxID-100) // as if others had filled it
+		_, err := tx.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: s, Filter: Eq{"odd", true}})
+		wantError(t, "a delete without room for its list", err, fault.ErrTxTooLarge)
+		if n, err := tx.Memories().DeleteScope(t.Context(), s); n != 2000 || err != nil {
+			t.Errorf("a delete without a list: %d, %v", n, err)
+		}
+		return abort
+	})
+	if !errors.Is(err, abort) {
+		t.Error(err)
+	}
+	mustCheck(t, db, 2000)
 }

@@ -101,7 +101,11 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 		}
 		ps[i], results[i].Err = p, err
 	}
-	m.embedOrMark(ctx, ps)
+	if m.tx == nil {
+		m.db.embedMissing(ctx, ps)
+	} else {
+		m.db.markPending(ps)
+	}
 	return ps, results, nil
 }
 
@@ -121,16 +125,6 @@ func (m Memories) beginStore() (now int64, _ error) {
 		return m.tx.now, nil
 	}
 	return m.db.now(), nil
-}
-
-// embedOrMark makes the vectors that are missing, or in a transaction marks what an
-// embedder is to embed later.
-func (m Memories) embedOrMark(ctx context.Context, ps []*prepared) {
-	if m.tx == nil {
-		m.db.embedMissing(ctx, ps)
-	} else {
-		m.db.markPending(ps)
-	}
 }
 
 // storeAll writes prepared memories, all or, under SkipInvalid, those that are

@@ -73,7 +73,8 @@ type Memory struct {
 
 	// Text may be empty only with a vector. At most MaxText bytes of UTF-8.
 	Text string `json:"text"`
-	// Name and Aliases address notes and archives.
+	// Name and Aliases address notes and archives. Of an owner's notes each has another
+	// name: a second one is ErrExists, unless it is stored with NoDedup.
 	Name    string   `json:"name,omitempty"`
 	Aliases []string `json:"aliases,omitempty"`
 	// Metadata is a JSON object. Numbers are read back as json.Number, so
@@ -136,6 +137,11 @@ type Stored struct {
 	Stored       bool `json:"stored"`
 	Deduplicated bool `json:"deduplicated"`
 	Updated      bool `json:"updated,omitempty"`
+	// Pending: the memory was written without the vector that the database's embedder
+	// is to make of its text, for the reason PendingWhy. It is found by its text until
+	// [DB.EmbedPending] embeds it.
+	Pending    bool   `json:"pending,omitempty"`
+	PendingWhy string `json:"pending_why,omitempty"`
 	// Err is set only under SkipInvalid.
 	Err error `json:"-"`
 }

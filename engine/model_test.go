@@ -278,9 +278,10 @@ func (w *world) embedPending() {
 		if n != 0 {
 			w.t.Fatalf("%d embedded by an embedder that fails", n)
 		}
+		clear(w.db.backlog.refused) // the model's embedder refuses no text for itself
 		return
 	}
-	if want := w.model.embedPending(w.embedder.vector); err != nil || n != want {
+	if want := w.model.embedPending(w.clock.now(), w.embedder.vector); err != nil || n != want {
 		w.t.Fatalf("%d pending memories embedded, %v; want %d", n, err, want)
 	}
 }
@@ -377,6 +378,10 @@ func (w *world) store(mm Memories, s *model, inTx bool, n int) {
 		if err != nil {
 			answer = want.Stored // another memory of the batch failed
 		}
+		if err == nil && answer.Pending == (answer.PendingWhy == "") {
+			w.t.Fatalf("it is pending without a reason, or the other way round: %+v", answer)
+		}
+		answer.PendingWhy = ""
 		if answer != want.Stored || answer.Stored && answer.Seq <= after.highest {
 			w.t.Fatalf("store %+v with %+v: %+v, want %+v with a Seq above %d", mems[i], o, answer, want.Stored, after.highest)
 		}

@@ -169,6 +169,9 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 				}
 			}
 		}
+		if !o.NoDedup && s.nameTaken(&m.Memory, 0, now) {
+			return outcome{fails: fault.ErrExists}
+		}
 		s.removeExpired(&m.Memory, now)
 	} else if expired := !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now); !o.NoDedup && !expired {
 		if dup, ok := s.duplicate(&m.Memory, now); ok {
@@ -186,8 +189,20 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 	}
 	s.live[m.Seq] = m
 	s.happened(&m.Memory, EventAdd, nil, &m.Text, m.CreatedAt)
-	return outcome{Stored: Stored{ID: m.ID, Seq: m.Seq, Stored: true}}
+	return outcome{Stored: Stored{ID: m.ID, Seq: m.Seq, Stored: true, Pending: m.pending}}
 }
+
+// nameTaken reports whether another note of its owner has the name of a note.
+func (s *model) nameTaken(m *Memory, self uint64, now time.Time) bool {
+	if m.Kind != KindNote {
+		return false
+	}
+	return len(s.matching(now, func(old *modelMemory) bool {
+		return old.Seq != self && ownerOf(old.Scope) == ownerOf(m.Scope) && duplicates(m, &old.Memory)
+	})) > 0
+}
+
+func renamedNote(m, old *Memory) bool { return m.Name != old.Name || m.Kind != old.Kind }
 
 // removeExpired frees the ID of a memory that has expired.
 func (s *model) removeExpired(m *Memory, now time.Time) {
@@ -229,7 +244,7 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 	switch {
 	case sameMemory(given, &m.Memory, &old.Memory):
 		return outcome{Stored: result}
-	case !o.Upsert:
+	case !o.Upsert, renamedNote(&m.Memory, &old.Memory) && s.nameTaken(&m.Memory, old.Seq, now):
 		return outcome{fails: fault.ErrExists}
 	}
 	m.CreatedAt, m.UpdatedAt = old.CreatedAt, later(old.UpdatedAt, now)
@@ -242,10 +257,11 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 	}
 	if m.Text == old.Text {
 		m.keepVectors(&old.Memory)
+		m.pending = m.pending && m.Embedding == nil
 	}
 	s.live[m.Seq] = m
 	s.happened(&m.Memory, EventUpdate, &old.Text, &m.Text, m.UpdatedAt)
-	result.Updated = true
+	result.Updated, result.Pending = true, m.pending
 	return outcome{Stored: result}
 }
 
@@ -349,6 +365,9 @@ func (s *model) update(old modelMemory, p *Patch, embeds bool, learned []float32
 	if m.Text == "" && m.Embedding == nil && m.Vectors == nil {
 		return fault.ErrInvalid
 	}
+	if renamedNote(&m.Memory, &old.Memory) && s.nameTaken(&m.Memory, old.Seq, now) {
+		return fault.ErrExists
+	}
 	m.Hash, m.UpdatedAt = textHash(m.Text), later(old.UpdatedAt, now)
 	switch {
 	case p.Importance != nil:
@@ -404,10 +423,10 @@ func set[T any](field, value *T) {
 }
 
 // embedPending gives every waiting memory its vector, without an event.
-func (s *model) embedPending(vector func(text string) []float32) int {
+func (s *model) embedPending(now time.Time, vector func(text string) []float32) int {
 	n := 0
 	for seq, m := range s.live {
-		if !m.pending {
+		if !m.pending || !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now) {
 			continue
 		}
 		m.pending, m.Embedding = false, vector(m.Text)

@@ -269,11 +269,12 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 		return err
 	}
 	db.docs.Link(db.writer.next.Seq, db.points.oldest)
+	db.backlog = newBacklog(db.writer.next.Seq)
 	ctx, cancel := context.WithCancel(context.Background())
 	db.background.stop = cancel
 	db.background.work.Go(func() { db.linker.run(ctx) })
 	if !db.readOnly {
-		db.startWriting(ctx)
+		db.startWriting(ctx, o)
 	}
 	return nil
 }
@@ -288,7 +289,7 @@ func (db *DB) resume() {
 }
 
 // startWriting begins the background work of a database that is not only read.
-func (db *DB) startWriting(ctx context.Context) {
+func (db *DB) startWriting(ctx context.Context, o *Options) {
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
@@ -302,6 +303,9 @@ func (db *DB) startWriting(ctx context.Context) {
 		db.startExpiring(ctx)
 	}
 	db.startParts(ctx)
+	if o.EmbedInBackground && db.embedder != nil {
+		db.every(ctx, embedEvery, nil, db.embedBehind)
+	}
 	if db.durability == Buffered {
 		db.every(ctx, bufferedSync, nil, func(context.Context) error {
 			return db.syncer.Wait(db.syncer.Newest())

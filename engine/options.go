@@ -50,6 +50,10 @@ type Options struct {
 	// Embedder makes vectors of texts. nil: the built-in lexical one, which
 	// knows words and their parts, not meaning.
 	Embedder embed.Embedder
+	// EmbedInBackground has the database call EmbedPending by itself, as long as
+	// memories wait for the Embedder. Where the Embedder fails, it waits between the
+	// calls, ever longer up to five minutes.
+	EmbedInBackground bool
 	// IndexedText names the fields that are searched along with the text. It is
 	// fixed when the database is created. nil: as stored; for a new database
 	// the name alone.

@@ -8,39 +8,11 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // refused tells an error that concerns one memory and left the transaction whole.
 func refused(err error) bool {
 	return errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrExists) || errors.Is(err, fault.ErrScope)
-}
-
-// markPending marks what an embedder is to embed later.
-func (db *DB) markPending(ps []*prepared) {
-	if db.embedder == nil {
-		return
-	}
-	for _, p := range ps {
-		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
-			p.pending = true
-		}
-	}
-}
-
-// embedPatch embeds a new text before the lock is taken. It returns nil inside a
-// transaction, without an embedder, and where that fails: then a later pass does.
-func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
-	if m.tx != nil || m.db == nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
-		patch.Embedding != nil || patch.Vectors[defaultSpace] != nil {
-		return nil
-	}
-	vecs, err := m.db.embed(ctx, []string{*patch.Text})
-	if err != nil {
-		m.db.log.Warn("embedding failed; the memory is updated and will be embedded later", "error", err)
-		return nil
-	}
-	return vecs[0]
 }
 
 // patch writes the next version of a memory.
@@ -51,10 +23,8 @@ func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Recor
 		return l, err
 	}
 	if p.rec.Text != rec.Text && p.rec.Text != "" && db.embedder != nil && p.vectors[defaultSpace] == nil {
-		if embedded != nil {
+		if p.pending = embedded == nil; !p.pending {
 			p.vectors[defaultSpace] = embedded
-		} else {
-			p.pending = true
 		}
 	}
 	if err := db.analyse(ctx, p); err != nil {
@@ -167,41 +137,4 @@ func checkPatch(doing string, patch *Patch) error {
 		m.ExpiresAt = *patch.ExpiresAt
 	}
 	return m.checkWords(doing)
-}
-
-// EmbedPending embeds up to limit memories that were stored without a vector: in
-// a transaction, or while the embedder failed. 0 is 1,000. It returns how many it
-// embedded, which are fewer where one commit holds no more. 0 and no error means
-// that none are left, or that the database has no embedder.
-func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
-	const doing = doingEmbed
-	if err := db.usable(doing); err != nil {
-		return 0, err
-	}
-	limit, err := valid.Limit(doing, limit, 1000)
-	if err != nil || db.embedder == nil {
-		return 0, err
-	}
-	var waiting []live
-	var texts []string
-	err = db.View(ctx, func(tx *Tx) error {
-		waiting, texts, err = tx.waiting(doing, limit)
-		return err
-	})
-	if err != nil || len(waiting) == 0 {
-		return 0, err
-	}
-	vecs, err := db.embed(ctx, texts)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	err = db.Update(ctx, func(tx *Tx) error {
-		n, err = tx.embedded(ctx, waiting, vecs)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
 }

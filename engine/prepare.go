@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +32,7 @@ type prepared struct {
 	values   []pathValue   // of its metadata
 	access   layout.Access // of an import
 	pending  bool          // its text is still to be embedded
+	why      string        // it is pending, for the caller
 	learned  bool          // the embedder made the vector of the default space
 	random   uint64        // of its ID, if that was not given
 	explicit givenFields
@@ -230,57 +230,6 @@ func (p *prepared) sameContent(old *layout.Record) bool {
 		n.Flags&layout.FlagPinned == old.Flags&layout.FlagPinned &&
 		(!p.explicit.importance || n.Importance == old.Importance) &&
 		(!p.explicit.confidence || n.Confidence == old.Confidence)
-}
-
-// embedMissing gives the default space's vector to those that have a text and no
-// vector, through the database's embedder. One that fails leaves them pending:
-// they are stored, found by text, and embedded by a later pass.
-func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
-	if db.embedder == nil {
-		return
-	}
-	var texts []string
-	var missing []*prepared
-	for _, p := range ps {
-		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
-			texts = append(texts, p.rec.Text)
-			missing = append(missing, p)
-			p.pending = true
-		}
-	}
-	if len(missing) == 0 {
-		return
-	}
-	vecs, err := db.embed(ctx, texts)
-	if err != nil {
-		db.log.Warn("embedding failed; the memories are stored and will be embedded later", "memories", len(texts), "error", err)
-		return
-	}
-	for i, p := range missing {
-		p.vectors[defaultSpace] = vecs[i]
-		p.pending, p.learned = false, true
-	}
-}
-
-// embed calls the embedder and checks what it returns.
-func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
-	const doing = "embed"
-	vecs, err := db.embedder.Embed(ctx, texts)
-	if err != nil {
-		return nil, fmt.Errorf("%s %d texts with %s: %w", doing, len(texts), db.embedder.Model(), err)
-	}
-	if len(vecs) != len(texts) {
-		return nil, fault.Invalid(doing, fmt.Sprintf("%s returned %d vectors for %d texts", db.embedder.Model(), len(vecs), len(texts)), "check the embedder")
-	}
-	for _, v := range vecs {
-		if len(v) != db.embedder.Dim() { // it would fix the dimension of the space
-			return nil, dimensionError(doing, defaultSpace, db.embedder.Dim(), len(v))
-		}
-		if err := db.spaceAt(defaultSpace, db.LSN()).check(doing, defaultSpace, v); err != nil {
-			return nil, err
-		}
-	}
-	return vecs, nil
 }
 
 func (db *DB) now() int64 { return db.clock().UnixMilli() }

@@ -76,6 +76,8 @@ type Query struct {
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
 	WithVectors bool
+
+	unembedded string // why its text has no vector although there is an embedder
 }
 
 // Parts are the weighted parts of a score, which is their sum. For the profile
@@ -129,8 +131,11 @@ type Plan struct {
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
 	// Vector is the space that was searched, empty for none.
-	Vector string  `json:"vector,omitempty"`
-	Stages []Stage `json:"stages"`
+	Vector string `json:"vector,omitempty"`
+	// Unembedded says why the query has no vector of the database's embedder, so that its
+	// text alone ranked. Empty where it has one, or needs none.
+	Unembedded string  `json:"unembedded,omitempty"`
+	Stages     []Stage `json:"stages"`
 }
 
 // Stage is one step of a plan.

@@ -66,6 +66,11 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
 	if err != nil || docs.IsEmpty() {
 		return 0, err
 	}
+	if q.Filter != nil { // the record lists them
+		if err := tx.roomToFree(doingDelete, 4*valid.MaxID+int(docs.GetSerializedSizeInBytes())); err != nil {
+			return 0, err
+		}
+	}
 	d := layout.DeathRange{LSN: tx.lsn, Change: tx.change(), Scope: q.Scope, At: tx.now, Docs: docs, Listed: q.Filter != nil}
 	value, err := d.Encode()
 	if err != nil {

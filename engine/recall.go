@@ -98,12 +98,15 @@ func (q *Query) prepare(db *DB) error {
 // embedQuery gives the query its vector, where the database has an embedder and
 // the profile looks at one. In an Update no embedder is called.
 func (m Memories) embedQuery(ctx context.Context, q *Query) error {
-	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText ||
-		m.tx != nil && m.tx.writes != nil {
+	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText {
 		return nil
 	}
 	if _, lexical := m.db.embedder.(*embed.Lexical); lexical && q.Profile == ProfileBest {
 		return nil // its vectors say no more than the text does
+	}
+	if m.tx != nil && m.tx.writes != nil {
+		q.unembedded = noEmbedderInUpdate
+		return nil
 	}
 	vecs, err := m.db.embed(ctx, []string{q.Text})
 	switch {
@@ -112,6 +115,7 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) error {
 	case q.Profile == ProfileVector || ctx.Err() != nil:
 		return err
 	default:
+		q.unembedded = err.Error()
 		m.db.log.Warn("embedding a query failed; it is answered without its vector", "error", err)
 	}
 	return nil
@@ -170,7 +174,7 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		}
 	}
 	r := &recalling{
-		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock(),
+		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
 		room: recallRooms.Get().(*recallRoom),
 	}
 	defer recallRooms.Put(r.room)

@@ -201,15 +201,15 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 	if err := tx.bury(owner, seq, past); err != nil {
 		return Stored{}, err
 	}
-	if p != nil {
-		if l.History[len(l.History)-1].Event == EventUpdate {
-			p.rec.Flags |= layout.FlagUpdate
-		}
-		err = tx.add(p, owner, run, seq)
-	} else {
+	if p == nil {
 		err = tx.setListed(tx.keys.ID(first.MemoryID, owner, seq))
+		return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 	}
-	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
+	if l.History[len(l.History)-1].Event == EventUpdate {
+		p.rec.Flags |= layout.FlagUpdate
+	}
+	err = tx.add(p, owner, run, seq)
+	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil, Pending: p.pending, PendingWhy: p.why}, err
 }
 
 // known tells whether the memory is there, or else a life with the same events.

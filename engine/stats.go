@@ -6,17 +6,23 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 )
 
 // Stats are figures of a database.
 type Stats struct {
-	Memories  int64  `json:"memories"`
-	Vectors   int64  `json:"vectors"`
-	Terms     int64  `json:"terms"`
-	LSN       uint64 `json:"lsn"`
-	DiskBytes int64  `json:"disk_bytes"`
+	Memories int64 `json:"memories"`
+	Vectors  int64 `json:"vectors"`
+	Terms    int64 `json:"terms"`
+	// Pending is how many memories have a text and no vector in the space default, for
+	// whatever reason: what EmbedPending embeds once the database has an embedder.
+	Pending int64 `json:"pending"`
+	// EmbedFailure is the last failure of the embedder since Open, nil if there was none.
+	EmbedFailure *EmbedFailure `json:"embed_failure,omitempty"`
+	LSN          uint64        `json:"lsn"`
+	DiskBytes    int64         `json:"disk_bytes"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
 	// writes that would leave less are refused. Both are 0 where the system does not
 	// tell the free space.
@@ -28,6 +34,12 @@ type Stats struct {
 	// Memory is what the parts of the database hold in RAM, in bytes.
 	Memory MemoryStats `json:"memory"`
 	Spaces []SpaceInfo `json:"spaces"`
+}
+
+// EmbedFailure is when and why the embedder failed.
+type EmbedFailure struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
 }
 
 // promised are figures that the JSON has whether or not a part gives them.
@@ -130,6 +142,14 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
 			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(),
 		},
+	}
+	s.EmbedFailure = db.backlog.lastFailure()
+	err = db.View(ctx, func(tx *Tx) error {
+		s.Pending, err = tx.countPending(ctx)
+		return err
+	})
+	if err != nil {
+		return Stats{}, err
 	}
 	if s.Parts, err = db.figures(ctx); err != nil {
 		return Stats{}, err

@@ -467,7 +467,7 @@ func (tx *Tx) roomFor(doing string, changes, size int) error {
 	if err := tx.within(doing, changes, size); err != nil {
 		return err
 	}
-	return tx.db.store.Admit(doing, tx.batch.Len()+size)
+	return tx.db.store.Admit(doing, tx.written()+size)
 }
 
 // roomToFree is room for an operation that frees space.
@@ -475,8 +475,12 @@ func (tx *Tx) roomToFree(doing string, size int) error {
 	if err := tx.within(doing, 1, size); err != nil {
 		return err
 	}
-	return tx.db.store.AdmitFreeing(doing, tx.batch.Len()+size)
+	return tx.db.store.AdmitFreeing(doing, tx.written()+size)
 }
+
+// written is what the transaction writes so far, in bytes: its log record joins the batch
+// only when it is sealed.
+func (tx *Tx) written() int { return tx.batch.Len() + len(tx.log) }
 
 // within refuses what would take the transaction over its limits.
 func (tx *Tx) within(doing string, changes, size int) error {
@@ -486,10 +490,10 @@ func (tx *Tx) within(doing string, changes, size int) error {
 			Why: fmt.Sprintf("the transaction has %d changes, which is the limit", tx.changes), Do: "split it into several",
 		}
 	}
-	if tx.batch.Len()+size > MaxTxBytes {
+	if n := tx.written() + size; n > MaxTxBytes {
 		return &fault.Error{
 			Kind: fault.ErrTxTooLarge, What: doing,
-			Why: fmt.Sprintf("the transaction would write %d bytes, the limit is %d", tx.batch.Len()+size, MaxTxBytes), Do: "split it into several",
+			Why: fmt.Sprintf("the transaction would write %d bytes, the limit is %d", n, MaxTxBytes), Do: "split it into several",
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: seq, Stored: true}, nil
+	return Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why}, nil
 }
 
 // storeKnown handles a memory whose ID or content its owner has already; done is
@@ -68,6 +68,9 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 		return true, stored, err
 	}
 	old, found, err := tx.findID(owner, p.rec.ID)
+	if err == nil && !found && !o.NoDedup {
+		err = tx.nameFree(p, owner, 0)
+	}
 	if err != nil || !found {
 		return false, Stored{}, err
 	}
@@ -82,6 +85,11 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 	case same:
 		return true, Stored{ID: p.rec.ID, Seq: old.Seq}, nil
 	case old.expired(tx.now):
+		if !o.NoDedup {
+			if err := tx.nameFree(p, owner, old.Seq); err != nil {
+				return false, Stored{}, err
+			}
+		}
 		return false, Stored{}, tx.remove(old, rec) // its ID is free again
 	}
 	stored, err := tx.storeOver(p, old, rec, o)
@@ -139,7 +147,7 @@ func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *StoreOptio
 	if err := tx.replace(p, rec, old); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true}, nil
+	return Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true, Pending: p.pending, PendingWhy: p.why}, nil
 }
 
 // sameVectors tells whether the given vectors are those that are stored.
@@ -204,6 +212,11 @@ func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 
 // replace writes a new version of a memory in place of the old one.
 func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
+	if p.renamed(rec) {
+		if err := tx.nameFree(p, old.Owner, old.Seq); err != nil {
+			return err
+		}
+	}
 	run := uint32(0)
 	var err error
 	if p.rec.Scope.Run != "" {
@@ -248,6 +261,9 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 		}
 		of := ref.Of(old.Version)
 		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change})
+		if s.name == defaultSpace {
+			p.pending, p.why = false, ""
+		}
 		if before != nil && before.vectors[s.name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}

@@ -60,6 +60,8 @@ var (
 	ErrDiskFull = errors.New("disk full")
 	// ErrFull: all document numbers are in use, so the database takes no more memories.
 	ErrFull = errors.New("full")
+	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used.
+	ErrEmbedder = errors.New("the embedder failed")
 )
 
 // Error says what was being done, why it failed, and what to do next.
