@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // dedupText is what a record has in common with its duplicates: its text, or the name of a
@@ -126,6 +127,11 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (*duplicate, error) {
 	if err != nil && !errors.Is(err, kv.ErrStop) {
 		return nil, store.Error("look for a duplicate", err)
 	}
+	if found != nil {
+		if err := found.conflict(&p.rec); err != nil {
+			return nil, err // a store that is refused changes nothing
+		}
+	}
 	return found, tx.dropOver(over)
 }
 
@@ -171,6 +177,17 @@ type duplicate struct {
 	rec *layout.Record
 }
 
+// conflict refuses a note under a name that has another text.
+func (d *duplicate) conflict(r *layout.Record) error {
+	if kindNames[r.Kind] != KindNote || d.rec.Text == r.Text {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.ErrExists, What: fmt.Sprintf("store note %q", valid.Short(r.Name)), Why: "there is one of that name with another text",
+		Do: "update memory " + d.rec.ID + ", or choose another name",
+	}
+}
+
 // anyRun reports whether duplicates are looked for in every run of the owner.
 func (tx *Tx) anyRun(r *layout.Record, d layout.DedupKey) bool {
 	return tx.db.dedup == DedupOwner && d.Class == layout.DedupContent && (r.Scope.User != "" || r.Scope.Agent != "")
@@ -201,12 +218,6 @@ func (tx *Tx) dedupKeyFor(p *prepared, owner uint32) (layout.DedupKey, bool, err
 // expiry, the pin and the higher importance of the two: what the caller asked to be kept
 // is kept.
 func (tx *Tx) storeDuplicate(p *prepared, d *duplicate) (Stored, error) {
-	if d.rec.Kind == p.rec.Kind && kindNames[d.rec.Kind] == KindNote && d.rec.Text != p.rec.Text {
-		return Stored{}, &fault.Error{
-			Kind: fault.ErrExists, What: fmt.Sprintf("store note %q", p.rec.Name), Why: "there is one of that name with another text",
-			Do: "update memory " + d.rec.ID + ", or choose another name",
-		}
-	}
 	stored := Stored{ID: d.rec.ID, Seq: d.Seq, Deduplicated: true}
 	patch, differs := Patch{}, false
 	if d.rec.Expires != 0 && (p.rec.Expires == 0 || p.rec.Expires > d.rec.Expires) {

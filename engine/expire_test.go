@@ -140,6 +140,9 @@ func TestExpiresByItself(t *testing.T) {
 			t.Fatal("what has expired stays")
 		}
 	}
+	if err := db.syncer.Wait(db.syncer.Newest()); err != nil { // so that a View sees it
+		t.Fatal(err)
+	}
 	mustCheck(t, db, 0)
 }
 

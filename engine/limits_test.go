@@ -217,7 +217,7 @@ func TestListedDeletesCount(t *testing.T) {
 	abort := errors.New("abort")
 	err := db.Update(t.Context(), func(tx *Tx) error {
 		tx.log = make([]byte, MaxTxBytes-4*MaxID-100) // as if others had filled it
-		_, err := tx.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: s, Filter: Eq{"odd", true}})
+		_, err := tx.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: s, Filter: filter.Eq("odd", true)})
 		wantError(t, "a delete without room for its list", err, fault.ErrTxTooLarge)
 		if n, err := tx.Memories().DeleteScope(t.Context(), s); n != 2000 || err != nil {
 			t.Errorf("a delete without a list: %d, %v", n, err)

@@ -19,12 +19,12 @@ func (p *prepared) renamed(old *layout.Record) bool {
 // nameFree refuses a note whose name another note of its owner has, since a name
 // addresses one. self is the Seq of the memory that changes, 0 of a new one.
 func (tx *Tx) nameFree(p *prepared, owner uint32, self uint64) error {
-	d, ok := p.dedupKey(owner, 0)
+	d, ok := p.dedupKey(tx.keys, owner, 0)
 	if !ok || d.Class != layout.DedupNote || tx.db.dedup == DedupNone {
 		return nil
 	}
 	prefix := tx.keys.DedupPrefix(d)
-	if !tx.db.writer.written.mayHold(prefix) {
+	if !tx.db.writer.written.mayHold(tx.keys.DedupAnyRun(d)) {
 		return nil
 	}
 	doing := fmt.Sprintf("name a note %q", valid.Short(p.rec.Name))

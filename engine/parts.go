@@ -41,7 +41,7 @@ func (db *DB) merger() *pebble.Merger {
 	for _, p := range db.parts {
 		if f, ok := p.(part.Folder); ok {
 			for _, k := range p.Kinds() {
-				folders[k.Byte] = f
+				folders[byte(k)] = f
 			}
 		}
 	}
@@ -104,6 +104,15 @@ func (db *DB) releaseParts(oldest uint64) {
 	}
 }
 
+// resetParts tells the parts that a commit has deleted all of their keys.
+func (db *DB) resetParts(lsn uint64) {
+	for _, p := range db.parts {
+		if r, ok := p.(part.Resetter); ok {
+			r.Reset(lsn)
+		}
+	}
+}
+
 // mourn has the parts delete what they have of a memory that is gone.
 func (db *DB) mourn(batch *pebble.Batch, v layout.Version) error {
 	for _, p := range db.parts {
@@ -123,7 +132,7 @@ func (db *DB) mourn(batch *pebble.Batch, v layout.Version) error {
 func (db *DB) partKinds() (kinds []byte) {
 	for _, p := range db.parts {
 		for _, k := range p.Kinds() {
-			kinds = append(kinds, k.Byte)
+			kinds = append(kinds, byte(k))
 		}
 	}
 	return kinds

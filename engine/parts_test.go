@@ -41,7 +41,7 @@ const (
 
 func (*tally) Name() string { return "tally" }
 func (*tally) Kinds() []part.Kind {
-	return []part.Kind{{Byte: kindTally, ByOwner: true}, {Byte: kindMark, ByOwner: true}}
+	return []part.Kind{kindTally, kindMark}
 }
 func (*tally) Ops() []part.Op           { return []part.Op{opTally} }
 func (*tally) NewLine(string) part.Line { return nil }
@@ -126,6 +126,8 @@ func (p *tally) add(t part.Tx, o scope.Owner, by int64, id string) error {
 	})
 	return nil
 }
+
+func (p *tally) Reset(lsn uint64) { p.total = append(p.total, tallied{lsn, 0}) }
 
 // at is the total that a reader at an LSN sees.
 func (p *tally) at(lsn uint64) (n int64) {
@@ -214,6 +216,9 @@ func TestPart(t *testing.T) {
 	if _, err := db.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if p.at(maxLSN) != 0 || p.at(db.LSN()-1) != 15 {
+		t.Errorf("after a reset: %d, before it %d", p.at(maxLSN), p.at(db.LSN()-1))
+	}
 	lower, upper := db.keys().Span(kindTally)
 	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return failed }); err != nil {
 		t.Error("a reset has left keys of a part")
@@ -232,10 +237,10 @@ func TestPartKinds(t *testing.T) {
 	}
 	for _, p := range newParts() {
 		for _, k := range p.Kinds() {
-			if other, taken := kinds[k.Byte]; taken {
-				t.Errorf("the kind %c is that of %s and of %s", k.Byte, other, p.Name())
+			if other, taken := kinds[byte(k)]; taken {
+				t.Errorf("the kind %c is that of %s and of %s", k, other, p.Name())
 			}
-			kinds[k.Byte] = p.Name()
+			kinds[byte(k)] = p.Name()
 		}
 		for _, op := range p.Ops() {
 			if other, taken := ops[op]; taken && !slices.Contains([]part.Op{6, 7}, op) {

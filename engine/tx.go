@@ -333,6 +333,7 @@ func (tx *Tx) apply() error {
 		c.fn(c.lsn)
 	}
 	if tx.wiped {
+		db.resetParts(tx.lsn - 1)
 		db.janitor.forget()
 		db.dropSealed()
 	}

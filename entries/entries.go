@@ -23,7 +23,7 @@ func (Part) Name() string { return "entries" }
 
 // Kinds are those of entries and of their order by expiry.
 func (Part) Kinds() []part.Kind {
-	return []part.Kind{{Byte: kindEntry, ByOwner: true}, {Byte: kindExpiry}}
+	return []part.Kind{kindEntry, kindExpiry}
 }
 
 // Ops are those of a put and of a delete.

@@ -8,8 +8,7 @@
 // A part reads and writes under kinds of keys of its own. The engine gives each call of
 // its users a [View] or a [Tx] by way of a [Runner], commits what was written together
 // with everything else of the transaction, and walks over all parts for what concerns
-// the whole database: opening, check, figures, export and import, reset, the deletion of
-// an owner.
+// the whole database: opening, check, figures, export and import, reset.
 //
 // What a part holds in RAM follows from its keys. The part changes it in functions that it
 // gives to [Tx.Stage]: they run after a commit is applied and before a reader can see the
@@ -34,7 +33,7 @@ import (
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Mourner], a [Folder].
+// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Folder].
 type Part interface {
 	// Name is the name of the part in messages.
 	Name() string
@@ -56,12 +55,7 @@ type Part interface {
 }
 
 // Kind is the first byte of keys, which the number of a generation follows.
-type Kind struct {
-	Byte byte
-	// ByOwner says that the number of the owner comes next, so that one range holds all
-	// keys of an owner.
-	ByOwner bool
-}
+type Kind byte
 
 // Op is the code of a change in the log.
 type Op byte
@@ -84,6 +78,13 @@ type Worker interface {
 	Every() time.Duration
 	// Work does what is due, in commits of bounded size.
 	Work(ctx context.Context, r Runner) error
+}
+
+// Resetter is a part that holds something in RAM, and is told of a reset.
+type Resetter interface {
+	// Reset says that the commit of an LSN has deleted all keys. It is called as a staged
+	// function is.
+	Reset(lsn uint64)
 }
 
 // Releaser is a part that keeps older states in RAM.
