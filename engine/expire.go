@@ -32,7 +32,7 @@ func (db *DB) startExpiring(ctx context.Context) {
 
 // expire deletes the memories that have expired.
 func (db *DB) expire(ctx context.Context) error {
-	var due []uint32
+	var due []uint64
 	for page := uint64(0); ; {
 		due, page = db.docs.Expired(due[:0], page, db.now())
 		if page == 0 {
@@ -52,16 +52,12 @@ func (db *DB) expire(ctx context.Context) error {
 	}
 }
 
-// expire deletes those of some documents' memories that have expired, whatever has become
-// of them since they were found.
-func (tx *Tx) expire(docs []uint32) error {
-	for _, doc := range docs {
-		row := tx.db.docs.Row(doc)
-		if row == nil {
-			continue
-		}
-		l, alive := tx.at(row.Seq)
-		if !alive || l.doc != doc || !l.expired(tx.now) {
+// expire deletes those of some memories that have expired, whatever has become of them
+// since they were found.
+func (tx *Tx) expire(seqs []uint64) error {
+	for _, seq := range seqs {
+		l, alive := tx.at(seq)
+		if !alive || !l.expired(tx.now) {
 			continue
 		}
 		rec, err := tx.record(l.Version)

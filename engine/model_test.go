@@ -196,7 +196,10 @@ func (w *world) look(mm Memories, s *model) {
 }
 
 func (w *world) expire() {
-	if err := w.db.expire(context.Background()); err != nil {
+	w.db.chunks.busy.Lock() // what is moved meanwhile may be passed by, until the next time
+	err := w.db.expire(context.Background())
+	w.db.chunks.busy.Unlock()
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.model.expire(w.clock.now())

@@ -17,18 +17,18 @@ func (e *expiries) add(doc uint32, at int64) {
 	}
 }
 
-// Expired appends the documents of the first page, from one on, that holds such as live and
-// had expired at a time, and returns the page after it; 0 where there is no further one
-// that may. What it appends of a transaction that runs is a guess.
-func (t *Table) Expired(dst []uint32, from uint64, now int64) (docs []uint32, next uint64) {
+// Expired appends the Seqs of those memories that had expired at a time of the first page,
+// from one on, which may have such, and returns the page after it; 0 where there is none.
+// It is a guess: a transaction that runs may have changed some.
+func (t *Table) Expired(dst []uint64, from uint64, now int64) (seqs []uint64, next uint64) {
 	t.expiries.pages.EachFrom(from, None, func(page uint64, at *atomic.Int64) bool {
 		if at := at.Load(); at == 0 || at > now {
 			return true
 		}
 		next = page + 1
-		t.Rows.EachFrom(page*PageSize, next*PageSize, func(doc uint64, r *Row) bool {
+		t.Rows.EachFrom(page*PageSize, next*PageSize, func(_ uint64, r *Row) bool {
 			if r.Died.Load() == Alive && r.Expires != 0 && r.Expires <= now {
-				dst = append(dst, uint32(doc))
+				dst = append(dst, r.Seq)
 			}
 			return true
 		})
