@@ -90,8 +90,7 @@ type Memory struct {
 	UpdatedAt time.Time `json:"updated_at"`
 	// EventTime is when it happened, where that is not when it was stored.
 	EventTime time.Time `json:"event_time,omitzero"`
-	// ExpiresAt hides the memory from then on. Within a minute it is deleted, which its
-	// history tells.
+	// ExpiresAt hides the memory from then on.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Pinned    bool      `json:"pinned,omitempty"`
 

@@ -118,7 +118,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		log: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
-		columns: t.columns, expiring: !t.keepsExpired, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+		columns: t.columns, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
@@ -299,9 +299,6 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		}
 	})
 	db.every(ctx, touchEvery, db.touched.full, db.FlushTouches)
-	if db.expiring {
-		db.startExpiring(ctx)
-	}
 	db.startParts(ctx)
 	if o.EmbedInBackground && db.embedder != nil {
 		db.every(ctx, embedEvery, nil, db.embedBehind)
