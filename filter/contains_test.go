@@ -53,11 +53,11 @@ func TestContainsTogether(t *testing.T) {
 		for range rng.IntN(12) {
 			list = append(list, values[rng.IntN(len(values))])
 		}
-		text := ""
+		var text strings.Builder
 		for range rng.IntN(12) {
-			text += fmt.Sprint(values[rng.IntN(len(values))])
+			fmt.Fprint(&text, values[rng.IntN(len(values))])
 		}
-		m := &trial{ctx: t.Context(), subject: &subject{fields: map[string]any{"w": values[rng.IntN(len(values))], "list": list, "text": text}}}
+		m := &trial{ctx: t.Context(), subject: &subject{fields: map[string]any{"w": values[rng.IntN(len(values))], "list": list, "text": text.String()}}}
 		f := filter(3)
 		got, want := testOf(f)(m), oneByOne(f, m)
 		if got != want || m.err != nil {
