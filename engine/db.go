@@ -246,7 +246,7 @@ func (db *DB) lock(ctx context.Context) error {
 // lockUnless takes the writer lock, unless done is closed before.
 func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return false, fmt.Errorf("wait for the writer lock: %w", err)
+		return false, err
 	}
 	select {
 	case db.writer.lock <- struct{}{}:
@@ -276,7 +276,7 @@ func (db *DB) lockLimit(ctx context.Context) (context.Context, context.CancelFun
 // lockError says why such a wait has ended: the call's context, or LockWait.
 func (db *DB) lockError(ctx context.Context, what, why string) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s, while %s: %w", what, why, err)
+		return err
 	}
 	return &fault.Error{Kind: fault.ErrBusy, What: what, Why: fmt.Sprintf("%s, and has for %v", why, db.lockWait), Do: "try again, or give a longer LockWait"}
 }
@@ -288,7 +288,7 @@ func (db *DB) lockBehind(ctx context.Context) error {
 	case db.writer.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the writer lock: %w", ctx.Err())
+		return ctx.Err()
 	}
 }
 

@@ -37,7 +37,8 @@ var (
 	// ErrNotRetained: a past state was asked for that is not kept, or not yet there.
 	ErrNotRetained = fault.ErrNotRetained
 	// ErrFailed: the log or the manifest could not be written. Close, mend the
-	// cause, reopen: everything that was acknowledged is there.
+	// cause, reopen: everything that was acknowledged is there. Open returns it where
+	// the system refuses what it needs, such as to make the folder.
 	ErrFailed = fault.ErrFailed
 	// ErrLocked: another process, or this one, holds the folder open.
 	ErrLocked = fault.ErrLocked

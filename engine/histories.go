@@ -11,7 +11,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // HistoryQuery selects the memories that Histories tells of.
@@ -30,10 +29,7 @@ const doingHistories = "read histories"
 func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]HistoryEntry, error] {
 	return func(yield func([]HistoryEntry, error) bool) {
 		var err error
-		if !q.AllScopes || q.Scope != (Scope{}) {
-			err = scope.Check(doingHistories, q.Scope)
-		}
-		if err == nil {
+		if err = checkScope(doingHistories, q.Scope, q.AllScopes); err == nil {
 			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, q.Scope, yield) })
 		}
 		if err != nil && !errors.Is(err, kv.ErrStop) {

@@ -121,7 +121,7 @@ func bruteForce(t *testing.T, db *DB, a *analysis.Analyzer, q *Query, ids []stri
 	terms := termSet(a, q.Text)
 	var all []expected
 	for _, id := range ids {
-		m, err := db.Memories().Get(t.Context(), Scope{}, id)
+		m, err := db.Memories().GetWithVectors(t.Context(), Scope{}, id)
 		if err != nil {
 			t.Fatal(err)
 		}

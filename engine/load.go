@@ -35,7 +35,7 @@ func (db *DB) load() error {
 		{"what a move left behind", db.dropStrayPages},
 	} {
 		if err := step.run(); err != nil {
-			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, store.Error("read the store", err))
+			return fault.Within(fmt.Sprintf("%s: load %s", doingOpen(db.dir), step.what), store.Error("read the store", err))
 		}
 	}
 	return db.Failed()
@@ -210,7 +210,7 @@ func (db *DB) leaveToJanitor(t *tombstones) {
 func (db *DB) loadDoc(doc uint32, value []byte) error {
 	f, err := decodeForward(value)
 	if err != nil {
-		return fmt.Errorf("document %d: %w", doc, err)
+		return fault.Within(fmt.Sprintf("document %d", doc), err)
 	}
 	if err := db.loadRow(doc, &f.Row); err != nil {
 		return err

@@ -164,27 +164,36 @@ func inBatch(err error, i, n int) error {
 	if n == 1 {
 		return err
 	}
-	return fmt.Errorf("memory %d of %d: %w", i+1, n, err)
+	return fault.Within(fmt.Sprintf("memory %d of %d", i+1, n), err)
 }
 
 // Get returns the memory with this ID. An empty scope finds it in any owner, so a
 // program that serves several users must give one; it
 // is ErrAmbiguous where there are several. ErrNotFound where there is none, or
-// it has expired.
-func (m Memories) Get(ctx context.Context, s Scope, id string) (mem Memory, err error) {
+// it has expired. It is without its vectors, as in a list: see GetWithVectors.
+func (m Memories) Get(ctx context.Context, s Scope, id string) (Memory, error) {
+	return m.get(ctx, s, id, false)
+}
+
+// GetWithVectors is Get, and also reads the vectors.
+func (m Memories) GetWithVectors(ctx context.Context, s Scope, id string) (Memory, error) {
+	return m.get(ctx, s, id, true)
+}
+
+func (m Memories) get(ctx context.Context, s Scope, id string, withVectors bool) (mem Memory, err error) {
 	doing := fmt.Sprintf("get memory %q", valid.Short(id))
 	err = m.view(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
 		if err != nil {
 			return err
 		}
-		mem, err = tx.present(rec, l.Version, true)
+		mem, err = tx.present(rec, l.Version, withVectors)
 		return err
 	})
 	return mem, err
 }
 
-// Update changes a memory and returns it as it is then. An empty scope finds the
+// Update changes a memory and returns it as it is then, without its vectors. An empty scope finds the
 // ID in any owner, as in Get. It keeps its ID, Seq,
 // CreatedAt and access statistics; its hash follows the text, and so do a
 // computed importance and a vector that an embedder made.
@@ -199,7 +208,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 		if l, err = tx.patch(ctx, doing, l, rec, &patch, embedded); err != nil {
 			return err
 		}
-		mem, err = tx.load(l.Version, true)
+		mem, err = tx.load(l.Version, false)
 		return err
 	})
 	if err != nil {
@@ -258,10 +267,8 @@ func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) 
 	if err != nil {
 		return Page{}, err
 	}
-	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := scope.Check(doingList, q.Scope); err != nil {
-			return Page{}, err
-		}
+	if err := checkScope(doingList, q.Scope, q.AllScopes); err != nil {
+		return Page{}, err
 	}
 	if err := filter.Check(q.Filter); err != nil {
 		return Page{}, err
@@ -275,6 +282,30 @@ func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) 
 		return err
 	})
 	return page, err
+}
+
+// Count counts the memories of a query, whatever its order, limit and cursor.
+func (m Memories) Count(ctx context.Context, q ListQuery) (n int, err error) {
+	const doing = "count memories"
+	if err := checkScope(doing, q.Scope, q.AllScopes); err != nil {
+		return 0, err
+	}
+	if err := filter.Check(q.Filter); err != nil {
+		return 0, err
+	}
+	err = m.view(ctx, doing, func(tx *Tx) error {
+		if tx.writes != nil {
+			if err := tx.materialise(); err != nil {
+				return tx.breaks(err)
+			}
+		}
+		set, err := tx.selected(ctx, q.Scope, q.AllScopes, q.Filter)
+		if err == nil {
+			n = int(set.GetCardinality())
+		}
+		return err
+	})
+	return n, err
 }
 
 // All iterates over all memories of a query, reading them a page at a time. Outside a transaction the pages are of different states.

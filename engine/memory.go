@@ -59,13 +59,14 @@ const (
 //
 // Times are instants with millisecond resolution, in UTC when read. A zero time
 // means "not set"; for CreatedAt it means now. The Unix epoch itself, which is how
-// others write a missing time, is taken for not set too.
+// others write a missing time, is taken for not set too. Its JSON is one flat object,
+// with user, agent and run among the other fields, and is what an import takes.
 type Memory struct {
 	// ID is unique within the owner (user, agent). Empty: a UUID v4 is made.
 	ID string `json:"id"`
 	// Seq is the order of first storing, never reused. Set by the database.
-	Seq   uint64 `json:"seq"`
-	Scope `json:"scope"`
+	Seq uint64 `json:"seq"`
+	Scope
 
 	Role   Role   `json:"role"`
 	Kind   Kind   `json:"kind"`
@@ -86,8 +87,8 @@ type Memory struct {
 	Embedding []float32            `json:"embedding,omitempty"`
 	Vectors   map[string][]float32 `json:"vectors,omitempty"`
 
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// EventTime is when it happened, where that is not when it was stored.
 	EventTime time.Time `json:"event_time,omitzero"`
 	// ExpiresAt hides the memory from then on.
@@ -151,8 +152,12 @@ type Patch struct {
 	Role     *Role
 	Source   *Source
 	Metadata *map[string]any // replaces the whole object
-	Name     *string
-	Aliases  *[]string
+	// MergeMetadata changes the fields that it names, as a JSON merge patch (RFC 7386):
+	// null removes a field, an object is merged with the one that is there, and any other
+	// value takes the field's place. It does not go with Metadata.
+	MergeMetadata map[string]any
+	Name          *string
+	Aliases       *[]string
 	// Embedding and Vectors replace the vectors of the spaces that they name. A
 	// vector that is not replaced while the text changes is embedded again, or,
 	// without an embedder, dropped: it would describe another text.
@@ -170,7 +175,8 @@ type Patch struct {
 // ListQuery selects memories in an order.
 type ListQuery struct {
 	Scope
-	// AllScopes lists every owner's memories: for administration only.
+	// AllScopes lists every owner's memories: for administration only. No scope is given
+	// beside it.
 	AllScopes bool
 	// Filter chooses among them; nil is all.
 	Filter filter.Filter

@@ -70,6 +70,42 @@ func checkDepth(v any, depth int) error {
 	return nil
 }
 
+// mergedMetadata applies a JSON merge patch (RFC 7386) to stored metadata.
+func mergedMetadata(stored []byte, patch map[string]any) ([]byte, error) {
+	b, err := encodeMetadata(patch) // also bounds its depth, and makes maps of what are none
+	if err != nil {
+		return nil, err
+	}
+	change, err := decodeMetadata(b)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeMetadata(stored)
+	if err != nil {
+		return nil, err
+	}
+	return encodeMetadata(mergeObject(m, change))
+}
+
+// mergeObject is an object with the changes of a merge patch, which may change it.
+func mergeObject(m, patch map[string]any) map[string]any {
+	if m == nil {
+		m = map[string]any{}
+	}
+	for name, v := range patch {
+		switch v := v.(type) {
+		case nil:
+			delete(m, name)
+		case map[string]any:
+			old, _ := m[name].(map[string]any) // what is no object is replaced by one
+			m[name] = mergeObject(old, v)
+		default:
+			m[name] = v
+		}
+	}
+	return m
+}
+
 func decodeMetadata(b []byte) (map[string]any, error) {
 	if len(b) == 0 {
 		return nil, nil

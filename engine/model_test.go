@@ -411,7 +411,7 @@ func (w *world) update(mm Memories, s *model, inTx bool) {
 		w.wantKind(fmt.Sprintf("update %+v of %+v", p, want[0]), err, kind)
 		return
 	}
-	if !w.same(got, s.live[got.Seq], true) {
+	if !w.same(got, s.live[got.Seq], false) {
 		w.t.Fatalf("update %+v of %+v", p, want[0])
 	}
 }
@@ -434,7 +434,11 @@ func (w *world) deleteScope(mm Memories, s *model) {
 		q = DeleteQuery{AllScopes: true}
 	}
 	if w.chance(40) {
-		n, err := mm.DeleteMatching(context.Background(), q)
+		all := func() (int, error) { return mm.DeleteScope(context.Background(), q.Scope) }
+		if q.AllScopes {
+			all = func() (int, error) { return mm.DeleteAll(context.Background()) }
+		}
+		n, err := all()
 		if want := s.removeScope(q.Scope, w.clock.now()); err != nil || n != want {
 			w.t.Fatalf("delete %+v: %d, %v; want %d", q, n, err, want)
 		}

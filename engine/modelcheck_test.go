@@ -295,7 +295,7 @@ func (w *world) checkGet(mm Memories, s *model) {
 			in = Scope{}
 		}
 		want := s.find(in, id, w.clock.now())
-		got, err := mm.Get(context.Background(), in, id)
+		got, err := mm.GetWithVectors(context.Background(), in, id)
 		if kind := findError(len(want)); kind != nil || err != nil {
 			w.wantKind("get "+id, err, kind)
 			continue
@@ -447,6 +447,10 @@ func (w *world) checkRecall(mm Memories, s *model) {
 		all = w.bm25(ms, w.queryTerms(q.Text))
 	}
 	r, err := mm.Recall(context.Background(), q)
+	if q.Space == "img" && w.db.spaces.named("img") == nil {
+		w.wantKind("recall in a space that there is not yet", err, fault.ErrInvalid)
+		return
+	}
 	if err != nil {
 		w.t.Fatalf("recall %+v: %v", q, err)
 	}

@@ -153,7 +153,7 @@ func (db *DB) move(ctx context.Context, from []uint16) (moved bool, err error) {
 	}
 	if err != nil && db.Failed() == nil {
 		if failed := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }); failed != nil {
-			return false, fmt.Errorf("remove what a move has written: %w", failed) // also where it was for later
+			return false, fault.Within("remove what a move has written", failed) // also where it was for later
 		}
 	}
 	return err == nil, err
@@ -372,7 +372,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		return nil
 	}
 	if err := index.Moved(db.store, m.chunk, m.from...); err != nil {
-		return fmt.Errorf("open chunk %d of the text index: %w", m.chunk, err)
+		return fault.Within(fmt.Sprintf("open chunk %d of the text index", m.chunk), err)
 	}
 	db.chunks.sealed[m.chunk] = true
 	db.chunks.spare = 0

@@ -145,7 +145,7 @@ func lockError(dir string, err error) error {
 			Do: "close it there, or wait", Cause: nil,
 		}
 	}
-	return fmt.Errorf("%s: %w", doingOpen(dir), err)
+	return fault.Within(doingOpen(dir), err)
 }
 
 // open does all of Open that the folder's lock protects.
@@ -195,7 +195,7 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	id.Settings.Analyzer = db.words.analyzer.Fingerprint()
 	id.Settings.LexicalModel = db.lexical.model.Model()
 	if err := id.write(base, db.dir); err != nil {
-		return nil, fmt.Errorf("create %s: %w", db.dir, err)
+		return nil, fault.Within("create "+db.dir, err)
 	}
 	return id, nil
 }
@@ -259,7 +259,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	}
 	if changed && !db.readOnly {
 		if err := id.write(base, db.dir); err != nil {
-			return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
+			return fault.Within(doingOpen(db.dir), err)
 		}
 	}
 	db.identity = id

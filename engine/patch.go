@@ -59,10 +59,16 @@ func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared
 	if p.vectors, err = mergeVectors(doing, patch.Embedding, patch.Vectors); err != nil {
 		return nil, err
 	}
-	if patch.Metadata != nil {
-		if r.Metadata, err = encodeMetadata(*patch.Metadata); err != nil {
-			return nil, err
-		}
+	switch {
+	case patch.Metadata != nil && patch.MergeMetadata != nil:
+		return nil, fault.Invalid(doing, "it has metadata and also some to merge", "give one of the two")
+	case patch.Metadata != nil:
+		r.Metadata, err = encodeMetadata(*patch.Metadata)
+	case patch.MergeMetadata != nil:
+		r.Metadata, err = mergedMetadata(rec.Metadata, patch.MergeMetadata)
+	}
+	if err != nil {
+		return nil, err
 	}
 	applyPatch(r, patch)
 	switch {

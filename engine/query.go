@@ -42,13 +42,14 @@ const (
 // Query asks for the memories that fit a text, a vector, or both.
 type Query struct {
 	Scope
-	// AllScopes searches every owner's memories: for administration only.
+	// AllScopes searches every owner's memories: for administration only. No scope is
+	// given beside it.
 	AllScopes bool
 	Text      string
 	// Embedding is the query's vector in Space. Where it is missing, the
 	// database's embedder makes it of Text.
 	Embedding []float32
-	// Space names the vector space; empty is "default", or the built-in lexical
+	// Space names the vector space, one that exists where the query has an Embedding; empty is "default", or the built-in lexical
 	// space for memories without a vector.
 	Space string
 	// Filter chooses which memories may be hits; nil is all.
@@ -58,6 +59,9 @@ type Query struct {
 	// Limit is the number of hits: 0 is 10, at most MaxLimit.
 	Limit   int
 	Profile Profile
+	// MinScore leaves out hits of a lower score: 0 leaves out none. What a score means
+	// depends on the profile: only those of cosines compare from one query to another.
+	MinScore float64
 	// AsOf is the LSN of a past state to search, of those that are retained: see
 	// Options.Retain. 0 is the newest state. Access counts and times are the
 	// newest, and what has expired by now is gone from past states, too. A state

@@ -10,10 +10,10 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
-	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // DeleteQuery selects the memories that DeleteMatching deletes.
@@ -31,20 +31,35 @@ const doingDelete = "delete memories"
 // number, and returns how many there were. It also removes those that have
 // expired, and does not count them.
 func (m Memories) DeleteScope(ctx context.Context, s Scope) (int, error) {
-	return m.DeleteMatching(ctx, DeleteQuery{Scope: s})
+	if err := checkScope(doingDelete, s, false); err != nil {
+		return 0, err
+	}
+	return m.deleteAll(ctx, DeleteQuery{Scope: s})
+}
+
+// DeleteAll is DeleteScope for every memory of every owner: for administration only.
+// Entries stay: [DB.Reset] removes them, too.
+func (m Memories) DeleteAll(ctx context.Context) (int, error) {
+	return m.deleteAll(ctx, DeleteQuery{AllScopes: true})
 }
 
 // DeleteMatching is DeleteScope for those memories of the scope for which a filter
-// holds.
+// holds. A nil filter is ErrInvalid: what deletes everything is to be called by its name.
 func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err error) {
-	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := scope.Check(doingDelete, q.Scope); err != nil {
-			return 0, err
-		}
+	if err := checkScope(doingDelete, q.Scope, q.AllScopes); err != nil {
+		return 0, err
+	}
+	if q.Filter == nil {
+		return 0, fault.Invalid(doingDelete, "there is no filter", "give one, or call DeleteScope to delete the whole scope, DeleteAll to delete every owner's memories")
 	}
 	if err := filter.Check(q.Filter); err != nil {
 		return 0, err
 	}
+	return m.deleteAll(ctx, q)
+}
+
+// deleteAll deletes what a checked query selects: everything of its scope without a filter.
+func (m Memories) deleteAll(ctx context.Context, q DeleteQuery) (n int, err error) {
 	err = m.update(ctx, doingDelete, func(tx *Tx) error {
 		n, err = tx.deleteMatching(ctx, &q)
 		return err

@@ -41,7 +41,7 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
 	j := db.janitor
 	if err := j.db.chunks.busy.lockContext(ctx); err != nil {
-		return fmt.Errorf("%s: %w", doingRebuild, err)
+		return err
 	}
 	defer j.db.chunks.busy.Unlock()
 	j.progress(true)
@@ -309,7 +309,7 @@ func (db *DB) noteAnalyzer() error {
 	id := *db.identity
 	id.Settings.Analyzer = fingerprint
 	if err := id.write(db.store.FS, db.dir); err != nil {
-		return fmt.Errorf("note the analyzer in %s: %w", identityName, err)
+		return fault.Within("note the analyzer in "+identityName, err)
 	}
 	db.identity = &id
 	db.settings.Store(&id.Settings)

@@ -21,7 +21,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
-	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 const (
@@ -60,10 +59,11 @@ func (q *Query) prepare(db *DB) error {
 	if err := db.usable(doingRecall); err != nil {
 		return err
 	}
-	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := scope.Check(doingRecall, q.Scope); err != nil {
-			return err
-		}
+	if err := checkScope(doingRecall, q.Scope, q.AllScopes); err != nil {
+		return err
+	}
+	if math.IsNaN(q.MinScore) {
+		return fault.Invalid(doingRecall, "its least score is no number", "give a number, or none")
 	}
 	var err error
 	if q.Limit, err = valid.Limit(doingRecall, q.Limit, defaultLimit); err != nil {
@@ -169,6 +169,9 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		}
 	}
 	if q.Embedding != nil {
+		if err := tx.db.knownSpace(q.Space); err != nil {
+			return Result{}, err
+		}
 		if err := tx.db.spaceAt(q.Space, tx.lsn).check(doingRecall, q.Space, q.Embedding); err != nil {
 			return Result{}, err
 		}
@@ -189,6 +192,11 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	r.stage("rank")
+	if q.MinScore != 0 { // they are in descending order
+		if low := slices.IndexFunc(ranked, func(s scored) bool { return s.score < q.MinScore }); low >= 0 {
+			ranked = ranked[:low]
+		}
+	}
 	result, err := r.fetch(ctx, ranked)
 	if err != nil {
 		return Result{}, err

@@ -90,7 +90,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 			break
 		}
 		if err := db.sealChunk(ctx, chunk); err != nil {
-			return fmt.Errorf("seal chunk %d of the text index: %w", chunk, err)
+			return fault.Within(fmt.Sprintf("seal chunk %d of the text index", chunk), err)
 		}
 		db.janitor.progress(false)
 	}

@@ -68,7 +68,7 @@ func (d *seedDB) add(m engine.Memory) string {
 
 func (d *seedDB) get(id string) engine.Memory {
 	d.t.Helper()
-	m, err := d.Memories().Get(d.t.Context(), engine.Scope{}, id)
+	m, err := d.Memories().GetWithVectors(d.t.Context(), engine.Scope{}, id)
 	if err != nil {
 		d.t.Fatal(err)
 	}

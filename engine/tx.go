@@ -395,7 +395,7 @@ func (db *DB) show(p *pendingVersion) error {
 		return err
 	}
 	if err := db.text.Load().Add(p.doc, &p.idx); err != nil {
-		return fmt.Errorf("index document %d: %w", p.doc, err)
+		return fault.Within(fmt.Sprintf("index document %d", p.doc), err)
 	}
 	db.docs.Add(p.doc, func(r *doctable.Row) {
 		r.Version = p.Version

@@ -169,7 +169,7 @@ func (db *DB) showVectors(p *pendingVersion) error {
 	for name, vec := range p.vectors {
 		s := db.spaces.named(name)
 		if err := s.add(p.doc, p.broughtBy(s.num), vec); err != nil {
-			return fmt.Errorf("index a vector of the space %s: %w", name, err)
+			return fault.Within("index a vector of the space "+name, err)
 		}
 		db.linker.stored(s)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -143,7 +142,7 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 		case errors.Is(err, errLinkerEnded):
 			return closedError(doing)
 		case err != nil:
-			return fmt.Errorf("%s: %w", doing, err)
+			return fault.Within(doing, err)
 		case s.broken.Load():
 			broken = &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "linking failed in the space " + s.name + "; the log says why", Do: "reopen the database"}
 		}

@@ -79,7 +79,7 @@ func TestImportReadsEveryKey(t *testing.T) {
 		`"updated_at":1706929506790,"event_time":"2024-01-01","expires_at":"2999-01-01T00:00:00Z","hash":"ignored",`+
 		`"access_count":3,"last_accessed":"2024-03-01T00:00:00Z"}`, nil)
 	counts(t, report, 1, 0, 0, 0)
-	got, err := db.Memories().Get(t.Context(), engine.Scope{}, "a")
+	got, err := db.Memories().GetWithVectors(t.Context(), engine.Scope{}, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -720,4 +720,33 @@ func FuzzVector(f *testing.F) {
 			t.Errorf("%q is read as %v, %v; want %v, %v", b, got, err, want, wantErr)
 		}
 	})
+}
+
+// TestImportOfMemoryJSON: the JSON of an engine.Memory is what an import takes.
+func TestImportOfMemoryJSON(t *testing.T) {
+	db, other := open(t), open(t)
+	scope := engine.Scope{User: "ada", Agent: "coach", Run: "r1"}
+	_, err := db.Memories().Store(t.Context(), engine.Memory{
+		ID: "one", Scope: scope, Text: "Likes <tea>", Embedding: []float32{1, 2}, Pinned: true, Kind: engine.KindNote, Name: "drink",
+		Metadata: map[string]any{"n": 1}, EventTime: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := db.Memories().GetWithVectors(t.Context(), scope, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := ImportJSONL(t.Context(), other, bytes.NewReader(line), nil)
+	if err != nil || report.Stored != 1 {
+		t.Fatalf("%+v, %v: %s", report, err, line)
+	}
+	got, err := other.Memories().GetWithVectors(t.Context(), scope, "one")
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("imported\n%+v\nof\n%+v, %v", got, want, err)
+	}
 }

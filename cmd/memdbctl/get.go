@@ -26,7 +26,11 @@ func (a *app) getCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			m, err := db.Memories().Get(ctx, scope, args[0])
+			get := db.Memories().Get
+			if vectors {
+				get = db.Memories().GetWithVectors
+			}
+			m, err := get(ctx, scope, args[0])
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"strings"
 )
@@ -40,7 +41,7 @@ var (
 	ErrNotRetained = errors.New("not retained")
 	// ErrFailed: the log or the manifest could not be written, and the database takes no
 	// more writes. Close it, remove the cause, and open it again: every acknowledged
-	// commit is there.
+	// commit is there. Open returns it where the system refuses what it needs.
 	ErrFailed = errors.New("database failed")
 	// ErrLocked: this process or another one has the folder open.
 	ErrLocked = errors.New("locked")
@@ -113,4 +114,24 @@ func (e *Error) Unwrap() []error {
 // Invalid returns an Error of the kind ErrInvalid.
 func Invalid(what, why, do string) error {
 	return &Error{Kind: ErrInvalid, What: what, Why: why, Do: do}
+}
+
+// Within returns an error of what was done within something else, as an Error that says
+// so. The error of a context stays as it is. One of another package, of the system most
+// often, gets the kind ErrFailed.
+func Within(what string, err error) error {
+	inner, own := errors.AsType[*Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case own:
+		e := *inner
+		e.What = what + ": " + e.What
+		return &e
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return context.DeadlineExceeded
+	}
+	return &Error{Kind: ErrFailed, What: what, Cause: err}
 }

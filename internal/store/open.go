@@ -117,7 +117,7 @@ func (s *Store) Open(exists bool) (err error) {
 	case s.config.ReadOnly && !fromSystem(err): // it misses a store that is not there yet
 		return &fault.Error{Kind: fault.ErrNotDatabase, What: s.opening(), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
 	}
-	return fmt.Errorf("%s: %w", s.opening(), err)
+	return fault.Within(s.opening(), err)
 }
 
 // endTable ends a table where a kind of appended keys begins or ends. Tables of appended
