@@ -120,8 +120,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // keyByOwner makes a new database one of an older layout.
 func (w *world) keyByOwner() {
-	keyByOwner(w.db.keys())
-	if err := w.db.store.Set(layout.GenerationsKey, w.db.keys().EncodeGenerations(), pebble.Sync); err != nil {
+	older := *w.db.keys()
+	keyByOwner(&older)
+	if err := w.db.store.Set(layout.GenerationsKey, older.EncodeGenerations(), pebble.Sync); err != nil {
 		w.t.Fatal(err)
 	}
 	closeTest(w.t, w.db)
