@@ -71,6 +71,9 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 		if !ok {
 			return layout.BadKey("record", key)
 		}
+		if v.Born > tx.lsn { // a past state is read
+			return nil
+		}
 		rec, err := layout.DecodeRecord(value)
 		if err != nil || id != "" && rec.ID != id || !scope.Contains(s, rec.Scope) || rec.Flags&layout.FlagEmbedded != 0 {
 			return err
@@ -105,12 +108,15 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, change uint32, err error) {
 	prefix := tx.keys.Histories(owner, seq)
 	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
-		var ok bool
-		if lsn, change, ok = layout.ParseHistoryKey(key); !ok {
+		at, number, ok := layout.ParseHistoryKey(key)
+		if !ok {
 			return layout.BadKey("history", key)
 		}
+		if at > tx.lsn {
+			return nil
+		}
 		read, err := layout.DecodeDeath(value)
-		d = &read
+		d, lsn, change = &read, at, number
 		return err
 	})
 	if d != nil || err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -73,6 +74,16 @@ func (f *partFold) MergeOlder(value []byte) error {
 
 func (f *partFold) Finish(bool) ([]byte, io.Closer, error) { return f.value, nil, nil }
 
+// partBytes is what the parts hold in RAM.
+func (db *DB) partBytes() (n int64) {
+	for _, p := range db.parts {
+		if l, ok := p.(part.Loader); ok {
+			n += l.Bytes()
+		}
+	}
+	return n
+}
+
 // loadParts has the parts make what they hold in RAM.
 func (db *DB) loadParts() error {
 	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
@@ -124,6 +135,67 @@ func (db *DB) mourn(batch *pebble.Batch, v layout.Version) error {
 		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, func(key []byte) error { return batch.Delete(key, nil) }); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// DeleteOwner deletes what belongs to exactly this pair of user and agent, in one commit:
+// the memories, and what the structures beside them hold. It returns how much that was, by
+// the JSON keys of [Stats]. The history of the memories stays. The space comes back bit by
+// bit, in the background.
+func (db *DB) DeleteOwner(ctx context.Context, o scope.Owner) (deleted map[string]int64, err error) {
+	err = db.Update(ctx, func(tx *Tx) error {
+		deleted, err = tx.DeleteOwner(ctx, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return deleted, nil
+}
+
+const doingDeleteOwner = "delete an owner"
+
+// DeleteOwner is [DB.DeleteOwner] within this transaction.
+func (tx *Tx) DeleteOwner(ctx context.Context, o scope.Owner) (map[string]int64, error) {
+	if err := tx.check(doingDeleteOwner, true); err != nil {
+		return nil, err
+	}
+	if err := scope.Check(doingDeleteOwner, o.Scope()); err != nil {
+		return nil, err
+	}
+	deleted := map[string]int64{"memories": 0}
+	owner, known, err := (*partTx)(tx).Owner(o)
+	if err != nil || !known {
+		return deleted, err
+	}
+	n, err := tx.deleteMatching(ctx, &DeleteQuery{Scope: o.Scope(), Filter: exactly(o)})
+	if err != nil {
+		return nil, err
+	}
+	deleted["memories"] = int64(n)
+	for _, p := range tx.db.parts {
+		var of map[string]int64
+		err := tx.changePart(doingDeleteOwner, func(t part.Tx) (err error) {
+			of, err = p.DeleteOwner(t, owner)
+			return err
+		})
+		if err != nil {
+			return nil, tx.breaks(err) // the others have deleted theirs
+		}
+		maps.Copy(deleted, of)
+	}
+	return deleted, nil
+}
+
+// exactly is the filter that keeps a scope of an owner from meaning other owners, too: nil
+// where the scope names both fields.
+func exactly(o scope.Owner) filter.Filter {
+	switch {
+	case o.User == "":
+		return filter.Eq("user", "")
+	case o.Agent == "":
+		return filter.Eq("agent", "")
 	}
 	return nil
 }
@@ -221,12 +293,15 @@ func (r runner) Append(ctx context.Context, doing string, bytes int, fn func(par
 }
 
 // changePart runs a change of a part. One that fails after it has written something leaves a
-// transaction that cannot commit.
+// transaction that cannot commit; so does one that logs nothing of what it has written.
 func (tx *Tx) changePart(doing string, fn func(part.Tx) error) error {
-	before := tx.batch.Count()
+	before, changes := tx.batch.Count(), tx.changes
 	err := store.Error(doing, fn((*partTx)(tx)))
-	if err != nil && tx.batch.Count() > before {
+	switch wrote := tx.batch.Count() > before; {
+	case wrote && err != nil:
 		return tx.breaks(err)
+	case wrote && tx.changes == changes:
+		return tx.breaks(&fault.Error{Kind: fault.ErrInvalid, What: doing, Why: "keys were changed, and no change was logged", Do: "have the part call Log"})
 	}
 	return err
 }
@@ -270,6 +345,7 @@ func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {
 }
 
 func (p *partTx) LSN() uint64 { return p.lsn }
+func (p *partTx) Past() bool  { return p.past }
 func (p *partTx) Now() int64  { return p.now }
 
 func (p *partTx) Owner(o scope.Owner) (uint32, bool, error) {

@@ -87,6 +87,8 @@ type MemoryStats struct {
 	Scopes int64 `json:"scopes"`
 	// Embeddings are the vectors of texts that were embedded last.
 	Embeddings int64 `json:"embeddings"`
+	// Parts are what the structures beside the memories hold.
+	Parts int64 `json:"parts"`
 	// Shares are the most that those parts of it may take which are bounded by
 	// the budget. The others grow with the database.
 	Shares MemoryShares `json:"shares"`
@@ -102,6 +104,8 @@ type MemoryShares struct {
 	TextChunk  int64 `json:"text_chunk"`
 	Scopes     int64 `json:"scopes"`
 	Embeddings int64 `json:"embeddings"`
+	// Parts is what each structure beside the memories may hold.
+	Parts int64 `json:"parts"`
 	// VectorCodes are codes of vectors, in each space: more lie in a file.
 	VectorCodes int64 `json:"vector_codes"`
 	VectorRows  int64 `json:"vector_rows"`
@@ -140,7 +144,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(),
+			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(), Parts: db.partBytes(),
 		},
 	}
 	s.EmbedFailure = db.backlog.lastFailure()
@@ -170,7 +174,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
 	blockCache, memtable := db.store.Shares()
-	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), Parts: db.partShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
 	}

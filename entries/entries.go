@@ -21,13 +21,13 @@ type Part struct{}
 // Name is "entries".
 func (Part) Name() string { return "entries" }
 
-// Kinds are those of entries and of their order by expiry.
+// Kinds are those of entries, of their order by expiry, and of owners that were deleted.
 func (Part) Kinds() []part.Kind {
-	return []part.Kind{kindEntry, kindExpiry}
+	return []part.Kind{kindEntry, kindExpiry, kindGone}
 }
 
-// Ops are those of a put and of a delete.
-func (Part) Ops() []part.Op { return []part.Op{opPut, opDelete} }
+// Ops are those of a put, of deletes, and of the clean-up after them.
+func (Part) Ops() []part.Op { return []part.Op{opPut, opDelete, opDeleteAll, opClean} }
 
 // Figures are the number of entries. Expired entries count until they are removed.
 func (Part) Figures(v part.View) (map[string]int64, error) {

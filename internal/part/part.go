@@ -52,6 +52,10 @@ type Part interface {
 	Lines(v View, in scope.Scope, yield func(Line) error) error
 	// NewLine returns an empty line of a type, nil where the type belongs to another part.
 	NewLine(typ string) Line
+	// DeleteOwner deletes everything that an owner has in the part, and returns how much
+	// that was, as Figures counts it. The change is small whatever the owner has: it
+	// deletes ranges of keys, and leaves what lies elsewhere to a [Worker].
+	DeleteOwner(t Tx, owner uint32) (map[string]int64, error)
 }
 
 // Kind is the first byte of keys, which the number of a generation follows.
@@ -64,6 +68,8 @@ type Op byte
 type Loader interface {
 	// Load fills the RAM of the part from its keys, when the database is opened.
 	Load(v View, o Opening) error
+	// Bytes are about those that the part holds in RAM.
+	Bytes() int64
 }
 
 // Opening is what a part learns when the database is opened.
@@ -135,6 +141,10 @@ type View interface {
 	// LSN is the LSN of the state that is read. In a Tx it is the LSN that the commit will
 	// have.
 	LSN() uint64
+	// Past tells that the keys are those of a later state than that of the LSN. A part whose
+	// keys say when they were written and when they ended picks those that were there; any
+	// other part refuses.
+	Past() bool
 	// Now is the time of the transaction, in Unix milliseconds.
 	Now() int64
 	// Owner is the number of an owner, false for one that nothing was ever stored for.
@@ -179,7 +189,8 @@ type Tx interface {
 	// Count adds to a counter of an owner, which a part has under one of its kinds.
 	Count(kind byte, owner uint32, by int64) error
 	// Log adds a change to the commit's log record: its code, and a body that only readers
-	// of that code understand. It returns the number of the change within the commit.
+	// of that code understand. It returns the number of the change within the commit. What
+	// writes must log.
 	Log(op Op, body []byte) (change uint32)
 	// Stage keeps fn until the commit is applied, and then calls it with the LSN of the
 	// commit, before a reader can see the commit. fn is never called for a transaction that
