@@ -266,7 +266,7 @@ func TestEmbedderMismatch(t *testing.T) {
 		"dimension": {dim: 9, model: "fake"},
 		"model":     {dim: 8, model: "other"},
 	} {
-		_, err := Open("db", &Options{FS: fs, Embedder: f})
+		_, err := openOn(fs, "db", Options{Embedder: f})
 		wantError(t, name, err, fault.ErrMismatch)
 	}
 	for _, o := range []Options{{}, {Embedder: newFakeEmbedder(8)}} {

@@ -237,7 +237,7 @@ func TestLitter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, err := Open("db", &Options{FS: fs})
+		db, err := openOn(fs, "db", Options{})
 		if !fine {
 			wantError(t, name, err, fault.ErrNotDatabase)
 			continue
@@ -290,8 +290,8 @@ func TestErrorsAreTheDatabases(t *testing.T) {
 			_, err := db.KV().Put(ctx, Owner{User: "ada"}, "k", make(chan int), nil)
 			return err
 		}, fault.ErrInvalid},
-		"make": {func(context.Context) error { _, err := Open("db", &Options{FS: broken}); return err }, fault.ErrFailed},
-		"open": {func(context.Context) error { _, err := Open("db", &Options{FS: broken, ReadOnly: true}); return err }, fault.ErrFailed},
+		"make": {func(context.Context) error { _, err := openOn(broken, "db", Options{}); return err }, fault.ErrFailed},
+		"open": {func(context.Context) error { _, err := openOn(broken, "db", Options{ReadOnly: true}); return err }, fault.ErrFailed},
 	} {
 		for _, ctx := range []context.Context{t.Context(), over} {
 			err := c.try(ctx)

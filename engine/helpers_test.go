@@ -50,11 +50,18 @@ func openSetup(dir string, o opener) (*DB, error) {
 	return open(dir, &s.Options, &s.tuning)
 }
 
+// openOn opens a database in a folder of fs.
+func openOn(fs vfs.FS, dir string, o opener) (*DB, error) {
+	s := o.setup()
+	s.fs = fs
+	return openSetup(dir, s)
+}
+
 // openTest opens the database "db" on fs and closes it when the test ends.
 func openTest(t testing.TB, fs vfs.FS, o opener) *DB {
 	t.Helper()
 	s := o.setup()
-	s.FS = fs
+	s.fs = fs
 	if s.MemoryBudget == 0 {
 		s.MemoryBudget = testBudget
 	}

@@ -28,7 +28,7 @@ func TestHybridEqualsBruteForce(t *testing.T) {
 func hybridRun(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	db, err := Open("db", &Options{FS: vfs.NewMem(), Clock: func() time.Time { return now }})
+	db, err := openOn(vfs.NewMem(), "db", Options{Clock: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func newKVWorld(t *testing.T) *kvWorld {
 
 func (w *kvWorld) open() {
 	w.t.Helper()
-	db, err := Open("db", &Options{FS: w.fs, Clock: func() time.Time { return w.now }})
+	db, err := openOn(w.fs, "db", Options{Clock: func() time.Time { return w.now }})
 	if err != nil {
 		w.t.Fatal(err)
 	}

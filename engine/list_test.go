@@ -18,10 +18,7 @@ import (
 
 func openMem(t *testing.T, o Options) *DB {
 	t.Helper()
-	if o.FS == nil {
-		o.FS = vfs.NewMem()
-	}
-	db, err := Open("db", &o)
+	db, err := OpenMemory(&o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +186,7 @@ func TestBadCursors(t *testing.T) {
 func TestDeleteMatching(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		fs := vfs.NewMem()
-		db, err := Open("db", &Options{FS: fs})
+		db, err := openOn(fs, "db", Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +215,7 @@ func TestDeleteMatching(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if db, err = Open("db", &Options{FS: fs}); err != nil {
+			if db, err = openOn(fs, "db", Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if r, err := db.Check(t.Context()); err != nil || !r.OK {
@@ -245,7 +242,7 @@ func pick2(i int, a, b string) string {
 // saw; and the database goes on.
 func TestReset(t *testing.T) {
 	fs := vfs.NewMem()
-	db, err := Open("db", &Options{FS: fs})
+	db, err := openOn(fs, "db", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +285,7 @@ func TestReset(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if db, err = Open("db", &Options{FS: fs}); err != nil {
+		if db, err = openOn(fs, "db", Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}

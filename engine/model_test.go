@@ -130,8 +130,7 @@ func (w *world) keyByOwner() {
 }
 
 func (w *world) open() {
-	w.opts.FS = w.fs
-	db, err := openSetup("db", w.opts)
+	db, err := openOn(w.fs, "db", w.opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -53,7 +53,17 @@ func Open(dir string, o *Options) (*DB, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	return open(dir, o, &tuning{})
+	fs, dir := fsys.Named(dir)
+	return open(dir, o, &tuning{fs: fs})
+}
+
+// OpenMemory makes a database that lives in memory, and ends when it is closed. It does all
+// that one in a folder does. nil options are the zero options.
+func OpenMemory(o *Options) (*DB, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	return open("memory", o, &tuning{fs: vfs.NewMem()})
 }
 
 func open(dir string, o *Options, t *tuning) (*DB, error) {
@@ -89,7 +99,7 @@ func mustExist(base vfs.FS, dir string) error {
 }
 
 func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
-	base := o.FS
+	base := t.fs
 	if base == nil {
 		base = vfs.Default
 	}

@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/embed"
 )
 
@@ -90,7 +88,4 @@ type Options struct {
 	Logger *slog.Logger
 	// Clock tells the time. nil: the system's.
 	Clock func() time.Time
-	// FS holds the files. nil: the operating system's; vfs.NewMem() makes a
-	// database in memory.
-	FS vfs.FS
 }

@@ -151,8 +151,8 @@ func (p *tally) at(lsn uint64) (n int64) {
 func openTally(t *testing.T, fs vfs.FS, o Options) (*DB, *tally) {
 	t.Helper()
 	p := &tally{}
-	o.FS, o.MemoryBudget = fs, testBudget
-	db, err := openSetup("db", setup{Options: o, tuning: tuning{beside: []part.Part{p}}})
+	o.MemoryBudget = testBudget
+	db, err := openOn(fs, "db", setup{Options: o, tuning: tuning{beside: []part.Part{p}}})
 	if err != nil {
 		t.Fatal(err)
 	}

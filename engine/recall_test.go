@@ -49,7 +49,7 @@ func newRecallWorld(t *testing.T, seed uint64) *recallWorld {
 func (w *recallWorld) open() {
 	w.t.Helper()
 	var err error
-	w.db, err = Open("db", &Options{FS: w.fs, Clock: w.clock.now, MemoryBudget: testBudget})
+	w.db, err = openOn(w.fs, "db", Options{Clock: w.clock.now, MemoryBudget: testBudget})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func TestDamagedSealedChunk(t *testing.T) {
 		t.Errorf("check: %+v, %v", r, err)
 	}
 	closeTest(t, db)
-	if db, err := Open("db", &Options{FS: fs}); !errors.Is(err, fault.ErrCorrupt) {
+	if db, err := openOn(fs, "db", Options{}); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("open: %v", err)
 		if err == nil {
 			closeTest(t, db)

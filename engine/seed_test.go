@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
 // The tests of seed_d_test.go and seed_b_test.go hold the public interface against
@@ -23,6 +24,7 @@ type seedDB struct {
 	t    *testing.T
 	ms   atomic.Int64 // of its clock, which the janitor reads too
 	opts engine.Options
+	fs   vfs.FS
 }
 
 func (d *seedDB) now() time.Time           { return time.UnixMilli(d.ms.Load()).UTC() }
@@ -32,7 +34,7 @@ func newSeedDB(t *testing.T, o engine.Options) *seedDB {
 	t.Helper()
 	d := &seedDB{t: t, opts: o}
 	d.ms.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
-	d.opts.FS, d.opts.MemoryBudget = vfs.NewMem(), 32<<20
+	d.fs, d.opts.MemoryBudget = vfs.NewMem(), 32<<20
 	d.opts.Clock = d.now
 	d.open()
 	t.Cleanup(d.close)
@@ -41,7 +43,7 @@ func newSeedDB(t *testing.T, o engine.Options) *seedDB {
 
 func (d *seedDB) open() {
 	d.t.Helper()
-	db, err := engine.Open("db", &d.opts)
+	db, err := engine.Open(fsys.On(d.fs, "db"), &d.opts)
 	if err != nil {
 		d.t.Fatal(err)
 	}

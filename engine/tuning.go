@@ -1,9 +1,15 @@
 package engine
 
-import "github.com/seed-7aedc3ff/memdb/internal/part"
+import (
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+)
 
 // tuning is what tests set otherwise than users have it. The zero value is what Open uses.
 type tuning struct {
+	// fs holds the files, nil for the operating system's.
+	fs vfs.FS
 	// manifestBytes is the size at which the store's MANIFEST rotates, 0 for its
 	// own: tests rotate it all the time.
 	manifestBytes int64

@@ -147,7 +147,7 @@ func TestCodesFileIsFull(t *testing.T) {
 	log, said := logged()
 	limits := smallLimits()
 	limits.codes = 1
-	db, err := openSetup(t.TempDir(), setup{Options: Options{FS: &codesFS{FS: vfs.Default}, Logger: log}, tuning: tuning{vectors: limits}})
+	db, err := openOn(&codesFS{FS: vfs.Default}, t.TempDir(), setup{Options: Options{Logger: log}, tuning: tuning{vectors: limits}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestCodesFileIsClosed(t *testing.T) {
 	fs, dir := &codesFS{FS: vfs.Default, room: true}, t.TempDir()
 	limits := smallLimits()
 	limits.codes = 1
-	opts := setup{Options: Options{FS: fs}, tuning: tuning{vectors: limits}}
+	opts := setup{tuning: tuning{fs: fs, vectors: limits}}
 	db, err := openSetup(dir, opts)
 	if err != nil {
 		t.Fatal(err)

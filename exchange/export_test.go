@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -32,7 +30,7 @@ func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 func openAt(t *testing.T, now *testClock, indexed ...engine.IndexedField) *engine.DB {
 	t.Helper()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: now.now, IndexedText: indexed})
+	db, err := engine.OpenMemory(&engine.Options{Clock: now.now, IndexedText: indexed})
 	if err != nil {
 		t.Fatal(err)
 	}
