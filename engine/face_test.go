@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -305,5 +307,119 @@ func TestErrorsAreTheDatabases(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, err, c.kind)
 			}
 		}
+	}
+}
+
+// TestGroups: the groups of a scope have the memories that lists of them have.
+func TestGroups(t *testing.T) {
+	ctx, clock := t.Context(), newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
+	m := db.Memories()
+	for i, s := range []Scope{
+		{User: "ada", Run: "r1"},
+		{User: "ada", Run: "r1"},
+		{User: "ada", Agent: "a1", Run: "r1"},
+		{User: "ada", Agent: "a1"},
+		{User: "bob", Agent: "a1", Run: "r2"},
+		{Agent: "a2"},
+		{Agent: "a2", Run: "r1"},
+		{Run: "r3"},
+	} {
+		clock.advance(time.Minute)
+		mustStore(t, m, Memory{ID: string(rune('a' + i)), Scope: s, Text: "text " + string(rune('a'+i))})
+	}
+	mustStore(t, m, Memory{Scope: Scope{User: "gone"}, Text: "ends", ExpiresAt: clock.now().Add(time.Second)})
+	clock.advance(time.Minute)
+	if err := m.Delete(ctx, Scope{User: "ada"}, "b"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		q    GroupQuery
+		want string
+	}{
+		{GroupQuery{AllScopes: true, By: GroupUser}, `1: 3  ada: 3  bob: 1`},
+		{GroupQuery{AllScopes: true, By: GroupAgent}, `1: 2  a1: 3  a2: 2`},
+		{GroupQuery{AllScopes: true}, `//: 1  /a2/: 2  ada//: 1  ada/a1/: 2  bob/a1/: 1`},
+		{GroupQuery{AllScopes: true, By: GroupRun}, `//r3: 1  /a2/: 1  /a2/r1: 1  ada//r1: 1  ada/a1/: 1  ada/a1/r1: 1  bob/a1/r2: 1`},
+		{GroupQuery{Scope: Scope{User: "ada"}, By: GroupRun}, `ada//r1: 1  ada/a1/: 1  ada/a1/r1: 1`},
+		{GroupQuery{Scope: Scope{Agent: "a1"}, By: GroupUser}, `ada: 2  bob: 1`},
+		{GroupQuery{Scope: Scope{User: "nobody"}}, ``},
+	} {
+		sizes, err := m.Groups(ctx, c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, g := range sizes {
+			name := g.User + "/" + g.Agent + "/" + g.Run
+			switch c.q.By {
+			case GroupUser:
+				name = cmp.Or(g.User, "1")
+			case GroupAgent:
+				name = cmp.Or(g.Agent, "1")
+			}
+			got = append(got, fmt.Sprintf("%s: %d", name, g.Memories))
+			if g.First.After(g.Last) || g.First.IsZero() {
+				t.Errorf("%s: from %v to %v", name, g.First, g.Last)
+			}
+		}
+		if got := strings.Join(got, "  "); got != c.want {
+			t.Errorf("%+v:\n%s\nwant\n%s", c.q, got, c.want)
+		}
+	}
+	for name, q := range map[string]GroupQuery{"by": {AllScopes: true, By: "text"}, "beside": {Scope: Scope{User: "ada"}, AllScopes: true}} {
+		_, err := m.Groups(ctx, q)
+		wantError(t, name, err, ErrInvalid)
+	}
+	if _, err := m.Groups(ctx, GroupQuery{}); !errors.Is(err, ErrScope) {
+		t.Errorf("no scope: %v", err)
+	}
+}
+
+// TestRecallScopes: several scopes are recalled from as one, whose memories are ranked
+// together, and nobody else's.
+func TestRecallScopes(t *testing.T) {
+	ctx := t.Context()
+	db := openTest(t, vfs.NewMem(), Options{})
+	m := db.Memories()
+	for _, s := range []Scope{{User: "ada", Run: "r1"}, {User: "ada", Run: "r2"}, {User: "bob", Run: "r1"}, {User: "eve"}} {
+		for i := range 5 {
+			mustStore(t, m, Memory{Scope: s, Text: fmt.Sprintf("%s drinks tea %d %s", s.User, i, s.Run), Metadata: map[string]any{"n": i}})
+		}
+	}
+	union := []Scope{{User: "ada", Run: "r1"}, {User: "bob"}, {Run: "r1"}}
+	for _, profile := range []Profile{ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate} {
+		q := Query{Scopes: union, Text: "who drinks tea", Limit: 100, Profile: profile, NoTouch: true}
+		r, err := m.Recall(ctx, q)
+		if err != nil || len(r.Hits) != 10 {
+			t.Fatalf("%s: %d hits, %v", profile, len(r.Hits), err)
+		}
+		for _, h := range r.Hits {
+			if h.Run != "r1" {
+				t.Errorf("%s: %+v is of no scope asked for", profile, h.Scope)
+			}
+		}
+		q.Filter = filter.Eq("n", 3)
+		if r, err = m.Recall(ctx, q); err != nil || len(r.Hits) != 2 {
+			t.Errorf("%s, filtered: %d hits, %v", profile, len(r.Hits), err)
+		}
+		q = Query{Scopes: []Scope{{User: "ada"}}, Text: "who drinks tea", Profile: profile, NoTouch: true}
+		several, err := m.Recall(ctx, q)
+		q.Scopes, q.Scope = nil, Scope{User: "ada"}
+		one, err2 := m.Recall(ctx, q)
+		if err != nil || err2 != nil || !reflect.DeepEqual(several.Hits, one.Hits) {
+			t.Errorf("%s: a list of one scope is answered otherwise than the scope (%v, %v)", profile, err, err2)
+		}
+	}
+	for name, q := range map[string]Query{
+		"beside Scope":     {Scope: Scope{User: "ada"}, Scopes: union, Text: "tea"},
+		"beside AllScopes": {AllScopes: true, Scopes: union, Text: "tea"},
+		"too many":         {Scopes: make([]Scope, MaxScopes+1), Text: "tea"},
+	} {
+		_, err := m.Recall(ctx, q)
+		wantError(t, name, err, ErrInvalid)
+	}
+	if _, err := m.Recall(ctx, Query{Scopes: []Scope{{User: "ada"}, {}}, Text: "tea"}); !errors.Is(err, ErrScope) {
+		t.Errorf("an empty scope among several: %v", err)
 	}
 }

@@ -23,6 +23,8 @@ const (
 	MaxSpaces = 64
 	// MaxLimit bounds the limit of a query or a page.
 	MaxLimit = valid.MaxLimit
+	// MaxScopes bounds the scopes of a query.
+	MaxScopes = 1_000
 	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
 	// others are checked on candidates.
 	MaxIndexedPaths = 64

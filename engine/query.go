@@ -42,6 +42,9 @@ const (
 // Query asks for the memories that fit a text, a vector, or both.
 type Query struct {
 	Scope
+	// Scopes are searched as one, in place of Scope: at most MaxScopes. A memory in
+	// several of them is found once.
+	Scopes []Scope
 	// AllScopes searches every owner's memories: for administration only. No scope is
 	// given beside it.
 	AllScopes bool

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 const (
@@ -59,7 +60,7 @@ func (q *Query) prepare(db *DB) error {
 	if err := db.usable(doingRecall); err != nil {
 		return err
 	}
-	if err := checkScope(doingRecall, q.Scope, q.AllScopes); err != nil {
+	if err := q.checkScopes(); err != nil {
 		return err
 	}
 	if math.IsNaN(q.MinScore) {
@@ -93,6 +94,25 @@ func (q *Query) prepare(db *DB) error {
 		return err
 	}
 	return filter.Check(q.Filter)
+}
+
+// checkScopes refuses a query that does not say, or says twice, whose memories it means.
+func (q *Query) checkScopes() error {
+	if len(q.Scopes) == 0 {
+		return checkScope(doingRecall, q.Scope, q.AllScopes)
+	}
+	if q.Scope != (Scope{}) || q.AllScopes {
+		return fault.Invalid(doingRecall, "Scopes was given beside Scope or AllScopes", "give one of them")
+	}
+	if len(q.Scopes) > MaxScopes {
+		return fault.Invalid(doingRecall, fmt.Sprintf("it names %d scopes", len(q.Scopes)), fmt.Sprintf("name at most %d", MaxScopes))
+	}
+	for _, s := range q.Scopes {
+		if err := scope.Check(doingRecall, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // embedQuery gives the query its vector, where the database has an embedder and
@@ -216,7 +236,11 @@ func (r *recalling) stage(name string) {
 
 // narrow finds the documents that may be hits at all.
 func (r *recalling) narrow(ctx context.Context) error {
-	if r.q.Filter != nil && (r.q.Scope == (Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (Scope{}) && !r.q.AllScopes {
+	if len(r.q.Scopes) > 0 {
+		if err := r.narrowScopes(ctx); err != nil {
+			return err
+		}
+	} else if r.q.Filter != nil && (r.q.Scope == (Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (Scope{}) && !r.q.AllScopes {
 		// The filter's postings are fewer than everything, or than what nobody remembers.
 		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
 		if err != nil {
@@ -242,6 +266,28 @@ func (r *recalling) narrowScope(ctx context.Context) error {
 		r.kept = remembered
 		return nil
 	}
+	return r.narrowFilter(ctx)
+}
+
+// narrowScopes finds the documents of any of the query's scopes for which the filter holds.
+func (r *recalling) narrowScopes(ctx context.Context) error {
+	sets := make([]*roaring.Bitmap, len(r.q.Scopes))
+	for i, s := range r.q.Scopes {
+		st, _, err := r.tx.scoped(ctx, s)
+		if err != nil {
+			return err
+		}
+		sets[i] = st.set
+	}
+	r.within(newMembers(roaring.FastOr(sets...)))
+	if r.q.Filter == nil {
+		return nil
+	}
+	return r.narrowFilter(ctx)
+}
+
+// narrowFilter leaves the documents for which the filter holds.
+func (r *recalling) narrowFilter(ctx context.Context) error {
 	e := evaluation{tx: r.tx, ctx: ctx}
 	set, err := e.holds(r.q.Filter, r.set.Clone())
 	if err != nil {
