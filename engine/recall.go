@@ -550,13 +550,8 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
 		return nil, textError(doingRecall, err)
 	}
-	// To divide for each of thousands takes longer.
-	share := make([]float64, len(words)+1)
-	for n := range share {
-		share[n] = float64(n) / float64(len(words))
-	}
 	for i, n := range counts {
-		shares[i] = share[n]
+		shares[i] = float64(n) / float64(len(words))
 	}
 	r.stage("text")
 	return shares, nil

@@ -45,18 +45,9 @@ func (g *Glances) Of(doc uint32) Glance {
 	return *at
 }
 
-// steps has the value of each step of a glance: a table is faster than a division for each
-// of thousands of documents.
-var steps = func() (steps [glanceScale + 1]float64) {
-	for i := range steps {
-		steps[i] = float64(i) / glanceScale
-	}
-	return steps
-}()
-
 // Bounds are what the importance and the confidence are at most.
 func (g Glance) Bounds() (importance, confidence float64) {
-	return steps[g.importance], steps[g.confidence]
+	return float64(g.importance) / glanceScale, float64(g.confidence) / glanceScale
 }
 
 // Created are the earliest and the latest creation of a page of document rows.
