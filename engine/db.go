@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -369,9 +370,19 @@ func told(err error) bool {
 	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull)
 }
 
+// behind runs fn in a goroutine of its own, which group waits for. A panic fails the
+// database, and not the program. what says what fn does, as a verb.
+func (db *DB) behind(group *sync.WaitGroup, what string, fn func()) {
+	group.Go(func() {
+		if err := panics.Catch(what, fn); err != nil {
+			db.store.Fail(err)
+		}
+	})
+}
+
 // every runs fn every interval, and when signal fires, until Close.
-func (db *DB) every(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
-	db.background.work.Go(func() {
+func (db *DB) every(ctx context.Context, what string, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
+	db.behind(&db.background.work, what, func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
 const (
@@ -20,7 +21,11 @@ const (
 // embed calls the embedder and checks what it returns.
 func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	model := db.embedder.Model()
-	vecs, err := db.embedder.Embed(ctx, texts)
+	var vecs [][]float32
+	var err error
+	if panicked := panics.Catch("embeds texts", func() { vecs, err = db.embedder.Embed(ctx, texts) }); panicked != nil {
+		err = panicked
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()

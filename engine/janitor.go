@@ -60,7 +60,10 @@ func (m mutex) lockContext(ctx context.Context) error {
 func (j *janitor) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	j.cancel = cancel
-	j.done.Go(func() { j.run(ctx) })
+	j.db.behind(&j.done, "cleans up", func() {
+		defer j.progress(true) // nobody waits for what has ended
+		j.run(ctx)
+	})
 }
 
 func (j *janitor) stop() {

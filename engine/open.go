@@ -282,7 +282,7 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 	db.backlog = newBacklog(db.writer.next.Seq)
 	ctx, cancel := context.WithCancel(context.Background())
 	db.background.stop = cancel
-	db.background.work.Go(func() { db.linker.run(ctx) })
+	db.behind(&db.background.work, "links vectors", func() { db.linker.run(ctx) })
 	if !db.readOnly {
 		db.startWriting(ctx, o)
 	}
@@ -303,18 +303,18 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
-	db.background.work.Go(func() {
+	db.behind(&db.background.work, "reads the keys of memories", func() {
 		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
 			db.log.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
-	db.every(ctx, touchEvery, db.touched.full, db.FlushTouches)
+	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
 	db.startParts(ctx)
 	if o.EmbedInBackground && db.embedder != nil {
-		db.every(ctx, embedEvery, nil, db.embedBehind)
+		db.every(ctx, "embeds memories", embedEvery, nil, db.embedBehind)
 	}
 	if db.durability == Buffered {
-		db.every(ctx, bufferedSync, nil, func(context.Context) error {
+		db.every(ctx, "syncs", bufferedSync, nil, func(context.Context) error {
 			return db.syncer.Wait(db.syncer.Newest())
 		})
 	}

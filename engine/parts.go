@@ -101,7 +101,7 @@ func (db *DB) loadParts() error {
 func (db *DB) startParts(ctx context.Context) {
 	for _, p := range db.parts {
 		if w, ok := p.(part.Worker); ok {
-			db.every(ctx, w.Every(), nil, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
+			db.every(ctx, "works on "+p.Name(), w.Every(), nil, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
 		}
 	}
 }

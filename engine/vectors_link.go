@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
 const (
@@ -261,6 +262,10 @@ func (l *linker) link(ctx context.Context, s *space) {
 		return
 	}
 	if err == nil {
+		return
+	}
+	if _, panicked := errors.AsType[*panics.Error](err); panicked { // nobody knows what it has left
+		l.db.store.Fail(err)
 		return
 	}
 	s.broken.Store(true)

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
 // vectorLoader gathers, while Open loads, which documents have which vectors, and
@@ -51,10 +52,15 @@ func (db *DB) beginVectors() {
 	spaces := db.spaces.all()
 	go func() {
 		read := map[uint16]*snapshot{}
-		for _, s := range spaces {
-			if snap := db.readSnapshots(ctx, s); snap != nil {
-				read[s.num] = snap
+		err := panics.Catch("reads snapshots of vectors", func() {
+			for _, s := range spaces {
+				if snap := db.readSnapshots(ctx, s); snap != nil {
+					read[s.num] = snap
+				}
 			}
+		})
+		if err != nil { // what it has not read is made anew from the vectors
+			db.log.Error("a snapshot of vectors was not read", "error", err)
 		}
 		l.read <- read
 	}()

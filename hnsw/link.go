@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
@@ -88,19 +89,24 @@ func linkAll(ctx context.Context, builders []*builder, work []uint32, upto uint3
 	)
 	for _, b := range builders {
 		wg.Go(func() {
-			for failed.Load() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(work) {
-					return
+			err := panics.Catch("links vectors", func() {
+				for failed.Load() == nil {
+					i := int(next.Add(1)) - 1
+					if i >= len(work) {
+						return
+					}
+					err := ctx.Err()
+					if err == nil && work[i] < upto && b.graph.claim(work[i]) {
+						err = b.link(work[i])
+					}
+					b.pass()
+					if err != nil {
+						failed.CompareAndSwap(nil, &err)
+					}
 				}
-				err := ctx.Err()
-				if err == nil && work[i] < upto && b.graph.claim(work[i]) {
-					err = b.link(work[i])
-				}
-				b.pass()
-				if err != nil {
-					failed.CompareAndSwap(nil, &err)
-				}
+			})
+			if err != nil {
+				failed.Store(&err)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
@@ -263,14 +264,17 @@ func (d *snapshotReader) sketchAll(s *sketches) error {
 	next.Store(int64(s.from))
 	for i := range errs {
 		wg.Go(func() {
-			defer x.spill.guard()(&errs[i])
-			for {
-				first := next.Add(linkBatch) - linkBatch
-				if first >= int64(n) {
-					return
+			err := panics.Catch("makes sketches of vectors", func() {
+				defer x.spill.guard()(&errs[i])
+				for {
+					first := next.Add(linkBatch) - linkBatch
+					if first >= int64(n) {
+						return
+					}
+					x.coding.Load().sketchRows(s, uint32(first), uint32(min(first+linkBatch, int64(n))), func(slot uint32) bool { return d.states[slot] != slotFree })
 				}
-				x.coding.Load().sketchRows(s, uint32(first), uint32(min(first+linkBatch, int64(n))), func(slot uint32) bool { return d.states[slot] != slotFree })
-			}
+			})
+			errs[i] = errors.Join(errs[i], err)
 		})
 	}
 	wg.Wait()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
 // closeWait bounds two waits of Close: for the flush of what only the log holds, which the
@@ -32,9 +34,13 @@ func (s *Store) Close() error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		defer func() { _ = recover() }() // the store asserts on what a freeze leaves undone
-		done <- s.DB.Close()
-		s.cache.Unref()
+		err := panics.Catch("closes the store", func() { // which asserts on what a freeze leaves undone
+			done <- s.DB.Close()
+			s.cache.Unref()
+		})
+		if err != nil {
+			s.config.Log.Debug("the store of a failed database", "error", err)
+		}
 	}()
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
@@ -95,19 +101,26 @@ func (s *Store) dropOldLogs() error {
 func (s *Store) WatchStall() (done func()) {
 	stop := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(closeWait)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			if err := s.flushError.Load(); err != nil {
-				s.Fail(fmt.Errorf("close while the store cannot be written: %w", *err))
-				return
-			}
+		err := panics.Catch("watches Close", func() { s.watchStall(stop) })
+		if err != nil {
+			s.Fail(err)
 		}
 	}()
 	return func() { close(stop) }
+}
+
+func (s *Store) watchStall(stop <-chan struct{}) {
+	tick := time.NewTicker(closeWait)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		if err := s.flushError.Load(); err != nil {
+			s.Fail(fmt.Errorf("close while the store cannot be written: %w", *err))
+			return
+		}
+	}
 }
