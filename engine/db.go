@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -58,6 +59,7 @@ type DB struct {
 	names   *names
 	fields  *fields
 	parts   []part.Part
+	ageing  *policy.Part // one of them
 	points  *points
 	scopes  scopes
 	touched *touches

@@ -63,7 +63,7 @@ var locations = map[string]location{
 	"aliases":       {of: func(m *filtered) (any, bool) { return m.aliases() }},
 	"text":          {of: func(m *filtered) (any, bool) { return unlessEmpty(m.rec.Text) }},
 	"importance":    {always: true, of: func(m *filtered) (any, bool) { return m.rec.Importance, true }, row: func(_ *Tx, r *doctable.Row) (any, bool) { return r.Importance, true }},
-	"confidence":    {always: true, of: func(m *filtered) (any, bool) { return m.rec.Confidence, true }, row: func(_ *Tx, r *doctable.Row) (any, bool) { return r.Confidence, true }},
+	"confidence":    {always: true, of: func(m *filtered) (any, bool) { return m.confidence, true }, row: func(tx *Tx, r *doctable.Row) (any, bool) { return tx.confidence(r), true }},
 	"access_count":  {always: true, of: func(m *filtered) (any, bool) { return m.access.Count, true }, row: func(tx *Tx, r *doctable.Row) (any, bool) { return tx.db.accessOf(r.Seq).Count, true }},
 	"created_at":    {column: fieldCreated, of: func(m *filtered) (any, bool) { return unlessNever(m.rec.Created) }, row: func(_ *Tx, r *doctable.Row) (any, bool) { return unlessNever(r.Created) }},
 	"updated_at":    {column: fieldUpdated, of: func(m *filtered) (any, bool) { return unlessNever(m.rec.Updated) }},
@@ -86,6 +86,8 @@ func fieldOf(name string) (field, error) {
 type filtered struct {
 	rec    *layout.Record
 	access layout.Access
+	// confidence is that of now.
+	confidence float64
 
 	meta    map[string]any // once it was asked for
 	decoded bool

@@ -241,7 +241,7 @@ func (e *evaluation) read(f filter.Filter, among *roaring.Bitmap) (*roaring.Bitm
 // filtered reads the memory of a row.
 func (tx *Tx) filtered(r *doctable.Row) (*filtered, error) {
 	rec, err := tx.record(r.Version)
-	return &filtered{rec: rec, access: tx.db.accessOf(r.Seq)}, err
+	return &filtered{rec: rec, access: tx.db.accessOf(r.Seq), confidence: tx.confidence(r)}, err
 }
 
 // reads reports whether nothing but the records decides any part of a filter.

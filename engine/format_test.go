@@ -140,6 +140,7 @@ func fullRecord() *layout.Record {
 func valueEncodings(t *testing.T) []encoding {
 	full, small := fullRecord(), &layout.Record{ID: "m2", Scope: Scope{Run: "r1"}, Text: "x", Created: 5, Updated: 5, Confidence: 1, Metadata: []byte{}}
 	read, forward := forwardEncoding()
+	indebted := layout.Access{Count: 300, Last: 1767225600123, Debt: -0xa0b0c0d0, Folded: 300}
 	return append(rangeEncodings(t), []encoding{
 		{name: "record", bytes: full.Append(nil), value: full, decode: decoder(layout.DecodeRecord), open: len(full.Text)},
 		{name: "record, smallest", bytes: small.Append(nil), value: withoutMetadata(small), decode: decoder(layout.DecodeRecord), open: 1},
@@ -147,6 +148,7 @@ func valueEncodings(t *testing.T) []encoding {
 		rowsEncoding(),
 		{name: "death", bytes: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}.Encode(), value: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}, decode: decoder(layout.DecodeDeath)},
 		{name: "stats", bytes: layout.Access{Count: 300, Last: 1767225600123}.Encode(), value: layout.Access{Count: 300, Last: 1767225600123}, decode: decoder(layout.DecodeAccess)},
+		{name: "stats with a debt", bytes: indebted.Encode(), value: indebted, decode: decoder(layout.DecodeAccess)},
 		{name: "counter", bytes: layout.EncodeCounter(300), value: int64(300), decode: decoder(layout.DecodeCounter)},
 		{name: "generations", bytes: fixedKeys(t).EncodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},
@@ -495,6 +497,9 @@ func FuzzStatsMerger(f *testing.F) {
 		want := layout.Access{}
 		for i := 0; i+1 < len(b); i += 2 {
 			a := layout.Access{Count: uint64(b[i]), Last: int64(b[i+1])<<32 - 1<<36}
+			if b[i]%2 == 1 {
+				a.Debt, a.Folded = int64(b[i+1])<<40-1<<47, uint64(b[i])<<32
+			}
 			operands = append(operands, a.Encode())
 			if i == 0 {
 				want = a

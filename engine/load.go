@@ -249,6 +249,9 @@ func (db *DB) loadStats() error {
 		if s := db.docs.Seq(seq); s != nil {
 			s.Count.Store(a.Count)
 			s.Accessed.Store(a.Last)
+			if a.Debt != 0 || a.Folded != 0 {
+				s.Fade.Store(&doctable.Fade{Debt: a.Debt, Folded: a.Folded})
+			}
 		}
 		return nil
 	})

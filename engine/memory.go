@@ -100,8 +100,16 @@ type Memory struct {
 	// then says whether it was computed.
 	Importance     *float64 `json:"importance"`
 	AutoImportance bool     `json:"auto_importance,omitempty"`
-	// Confidence is in [0, 1]. nil: 1. Never nil when read.
+	// Confidence is in [0, 1]. nil: 1. Never nil when read, and then that of now: what is
+	// stored less what consolidations have taken since (see [DB.Consolidate]).
 	Confidence *float64 `json:"confidence"`
+	// StoredConfidence is the confidence that was set last. DecayedImportance is what is
+	// left of the importance since the last access, or the creation of a memory that was
+	// never accessed: importance × the policy's daily retention to the power of the whole
+	// days.
+	// Set by the database; a store ignores both.
+	StoredConfidence  *float64 `json:"stored_confidence,omitempty"`
+	DecayedImportance *float64 `json:"decayed_importance,omitempty"`
 
 	// Hash is the SHA-256 of the text in hexadecimal. Set by the database.
 	Hash string `json:"hash"`

@@ -278,6 +278,9 @@ func (w *world) same(got Memory, want modelMemory, withVectors bool) bool {
 	if !withVectors {
 		m.Embedding, m.Vectors = nil, nil
 	}
+	idle := w.clock.now().UnixMilli() - max(a.Last, clock.ToMillis(m.CreatedAt))
+	days := max(0, idle/(24*time.Hour).Milliseconds())
+	m.StoredConfidence, m.DecayedImportance = m.Confidence, new(*m.Importance*math.Pow(.95, float64(days)))
 	if reflect.DeepEqual(got, m) {
 		return true
 	}

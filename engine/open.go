@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 func doingOpen(dir string) string { return "open " + dir }
@@ -103,8 +104,9 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	if base == nil {
 		base = vfs.Default
 	}
+	ageing := policy.NewPart()
 	db := &DB{
-		dir: dir, config: newConfig(o, t), parts: append(newParts(), t.beside...),
+		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: writer{lock: make(chan struct{}, 1)},
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -249,7 +250,8 @@ func TestPartKinds(t *testing.T) {
 	for op := layout.LogAdd; op <= layout.LogMove; op++ {
 		ops[part.Op(op)] = "memories"
 	}
-	for _, p := range newParts() {
+	ops[part.Op(layout.LogFold)] = "memories"
+	for _, p := range newParts(policy.NewPart()) {
 		for _, k := range p.Kinds() {
 			if other, taken := kinds[byte(k)]; taken {
 				t.Errorf("the kind %c is that of %s and of %s", k, other, p.Name())

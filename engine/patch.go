@@ -48,7 +48,7 @@ func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Recor
 
 // patched is the record with the changes of a patch, checked.
 func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared, error) {
-	p := &prepared{rec: *rec}
+	p := &prepared{rec: *rec, explicit: givenFields{confidence: patch.Confidence != nil}}
 	r := &p.rec
 	r.Vectors, r.Aliases = nil, slices.Clone(rec.Aliases)
 	r.Flags &^= layout.FlagPending | layout.FlagEmbedded
@@ -73,9 +73,9 @@ func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared
 	applyPatch(r, patch)
 	switch {
 	case patch.Importance != nil:
-		setImportance(r, patch.Importance)
+		tx.db.setImportance(r, patch.Importance)
 	case patch.AutoImportance || r.Flags&layout.FlagAutoImportance != 0:
-		setImportance(r, nil)
+		tx.db.setImportance(r, nil)
 	}
 	r.Updated = max(tx.now, rec.Updated)
 	p.pending = rec.Flags&layout.FlagPending != 0 && r.Text == rec.Text && p.vectors[defaultSpace] == nil

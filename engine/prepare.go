@@ -81,7 +81,7 @@ func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepare
 		Created: clock.ToMillis(mem.CreatedAt), Updated: clock.ToMillis(mem.UpdatedAt),
 		Event: clock.ToMillis(mem.EventTime), Expires: clock.ToMillis(mem.ExpiresAt), Confidence: 1,
 	}
-	setImportance(&p.rec, mem.Importance)
+	m.db.setImportance(&p.rec, mem.Importance)
 	if mem.Importance != nil && mem.AutoImportance {
 		p.rec.Flags |= layout.FlagAutoImportance // read from another database, which had computed it
 	}
@@ -117,15 +117,19 @@ func (m Memories) space(name string) *space {
 	return m.db.spaceAt(name, m.db.LSN())
 }
 
-// setImportance fixes the importance, or computes it.
-func setImportance(r *layout.Record, v *float64) {
+// setImportance fixes the importance, or computes it as the policy says.
+func (db *DB) setImportance(r *layout.Record, v *float64) {
 	if v != nil {
 		r.Importance = *v
 		r.Flags &^= layout.FlagAutoImportance
 		return
 	}
-	r.Importance = policy.Importance(r.Text, string(roles[r.Role]))
 	r.Flags |= layout.FlagAutoImportance
+	if db.ageing.At(maxLSN).FullImportance() {
+		r.Importance = 1
+		return
+	}
+	r.Importance = policy.Importance(r.Text, string(roles[r.Role]))
 }
 
 // random are the random bits of an ID.
@@ -221,15 +225,16 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 }
 
 // sameContent tells whether storing p again would change nothing of old: a store
-// that is repeated, or a line that is imported twice.
-func (p *prepared) sameContent(old *layout.Record) bool {
+// that is repeated, or a line that is imported twice. The confidence may be the stored one or
+// that of now, which an export has.
+func (p *prepared) sameContent(old *layout.Record, now float64) bool {
 	n := &p.rec
 	return n.Text == old.Text && n.Role == old.Role && n.Kind == old.Kind && n.Source == old.Source &&
 		n.Scope == old.Scope && n.Name == old.Name && slices.Equal(n.Aliases, old.Aliases) &&
 		bytes.Equal(n.Metadata, old.Metadata) && n.Event == old.Event && n.Expires == old.Expires &&
 		n.Flags&layout.FlagPinned == old.Flags&layout.FlagPinned &&
 		(!p.explicit.importance || n.Importance == old.Importance) &&
-		(!p.explicit.confidence || n.Confidence == old.Confidence)
+		(!p.explicit.confidence || n.Confidence == old.Confidence || n.Confidence == now)
 }
 
 func (db *DB) now() int64 { return db.clock().UnixMilli() }

@@ -496,7 +496,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	return r.join(docs, r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.Row(docs[i])
 		s.Recency = policy.Recency(r.since(row.Created), policy.RecencyHalfLife)
-		s.Importance, s.Confidence = row.Importance, row.Confidence
+		s.Importance, s.Confidence = row.Importance, r.tx.confidence(row)
 		return weights, s
 	})
 }
@@ -564,7 +564,7 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	weights := policy.Substrate()
+	weights, retention := policy.Substrate(), r.tx.db.ageing.At(r.tx.lsn).DailyRetention
 	best := newTop(r.q.Limit)
 	for _, h := range hits {
 		row := r.tx.db.docs.Row(h.Doc)
@@ -574,7 +574,7 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 			BM25:       float64(h.Score) / float64(hits[0].Score),
 			Recency:    policy.Recency(r.since(row.Created), policy.RecencyHalfLife),
 			Access:     policy.AccessFrequency(access.Count, idle),
-			Importance: row.Importance * policy.Retention(idle),
+			Importance: row.Importance * policy.Retained(retention, idle),
 		}
 		best.weigh(h.Doc, r.tx.db.docs.Row, weights, s)
 	}
@@ -583,9 +583,11 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 
 // since is the time from an instant to the transaction's clock, or what a Duration
 // holds of it: 292 years, where memories may be of any year from 1 to 9999.
-func (r *recalling) since(ms int64) time.Duration {
+func (r *recalling) since(ms int64) time.Duration { return r.tx.since(ms) }
+
+func (tx *Tx) since(ms int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(min(max(r.tx.now-ms, -most), most)) * time.Millisecond
+	return time.Duration(min(max(tx.now-ms, -most), most)) * time.Millisecond
 }
 
 // candidates are the documents that a mixed profile scores: all in scope, or what

@@ -54,6 +54,10 @@ type writes struct {
 	broken     error          // set where an operation stopped half-way: no commit
 	staged     []stagedChange // of parts, for when it is applied
 	overlaps   bool           // it changed what an earlier commit of the same batch had made
+	// taken are gathered touches and folds that are in the batch, anew the memories whose
+	// debts it takes back: see carryDebt.
+	taken map[uint64]layout.Access
+	anew  map[uint64]bool
 }
 
 // pendingVersion is a version that is in the batch and not yet in the tables.
@@ -253,6 +257,7 @@ func (db *DB) begin() *Tx {
 
 // rollback takes back everything, also from the tables.
 func (tx *Tx) rollback() {
+	tx.giveBack()
 	for _, u := range slices.Backward(tx.undo) {
 		if u.added {
 			tx.db.docs.Drop(u.doc)
@@ -329,6 +334,7 @@ func (tx *Tx) apply() error {
 		db.janitor.wake() // a chunk is full
 	}
 	db.writer.next, db.writer.applied = tx.next, tx.lsn-1
+	tx.begunAnew()
 	for _, c := range tx.staged {
 		c.fn(c.lsn)
 	}

@@ -98,7 +98,7 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 
 // same tells whether a memory is what is stored already.
 func (tx *Tx) same(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
-	if !p.sameContent(rec) {
+	if !p.sameContent(rec, tx.confidenceOf(v, rec.Created, rec.Confidence)) {
 		return false, nil
 	}
 	return tx.sameVectors(p, rec, v)
@@ -142,7 +142,7 @@ func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *StoreOptio
 		p.rec.Confidence = rec.Confidence
 	}
 	if !p.explicit.importance && rec.Flags&layout.FlagAutoImportance == 0 {
-		setImportance(&p.rec, &rec.Importance) // somebody fixed it
+		tx.db.setImportance(&p.rec, &rec.Importance) // somebody fixed it
 	}
 	if err := tx.replace(p, rec, old); err != nil {
 		return Stored{}, err
@@ -230,6 +230,9 @@ func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 		pv.access = before.access
 	}
 	p.rec.Flags |= layout.FlagUpdate
+	if err := tx.carryDebt(old.Owner, old.Seq, p.explicit.confidence); err != nil {
+		return err
+	}
 	tx.inherit(p, pv, rec, old)
 	if err := tx.dropUnseen(rec, old, p.rec.Vectors); err != nil {
 		return err
@@ -610,6 +613,9 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 	}
 	a := tx.access(v.Seq)
 	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
+	m.StoredConfidence = new(rec.Confidence)
+	m.Confidence = new(tx.confidenceOf(v, rec.Created, rec.Confidence))
+	m.DecayedImportance = new(tx.decayedImportance(rec.Importance, rec.Created, a))
 	if !withVectors {
 		return m, nil
 	}

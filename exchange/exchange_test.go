@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,6 +96,7 @@ func TestImportReadsEveryKey(t *testing.T) {
 		CreatedAt: time.UnixMilli(1706929506789).UTC(), UpdatedAt: time.UnixMilli(1706929506790).UTC(),
 		EventTime: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), ExpiresAt: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC),
 		Pinned: true, Importance: new(0.25), Confidence: new(0.75), Hash: got.Hash,
+		StoredConfidence: new(0.75), DecayedImportance: got.DecayedImportance,
 		AccessCount: 3, LastAccessed: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC),
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -425,6 +427,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		if m.AutoImportance {
 			m.Importance = got.Importance
 		}
+		m.StoredConfidence, m.DecayedImportance = cmp.Or(m.Confidence, new(1.0)), got.DecayedImportance
 		if !reflect.DeepEqual(got, m) {
 			t.Errorf("got  %+v\nwant %+v", got, m)
 		}

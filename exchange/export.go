@@ -148,7 +148,7 @@ func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
 			return err
 		}
 		r := NewRecord(m)
-		r.Seq = 0
+		r.Seq, r.StoredConfidence, r.DecayedImportance = 0, nil, nil // they follow from what is there, and from the clock
 		if err := x.line(r, &x.report.Memories); err != nil {
 			return err
 		}

@@ -97,6 +97,12 @@ func memoryTable(r exchange.Record) *table {
 	}
 	row("importance", share(r.Importance)+computed(r.AutoImportance))
 	row("confidence", share(r.Confidence))
+	if stored := share(r.StoredConfidence); stored != share(r.Confidence) {
+		row("stored_confidence", stored)
+	}
+	if decayed := share(r.DecayedImportance); decayed != share(r.Importance) {
+		row("decayed_importance", decayed)
+	}
 	if r.Pinned {
 		row("pinned", "yes")
 	}

@@ -197,7 +197,7 @@ func TestStoreFlags(t *testing.T) {
 		"type": "memory", "id": "i", "seq": 1.0, "user": "u", "agent": "a", "run": "r", "role": "tool", "kind": "note",
 		"source": "web_search", "text": "Line one\nline <two>", "name": "n", "aliases": []any{"x", "y"},
 		"metadata":  map[string]any{"big": 12345678901234567890.0, "deep": map[string]any{"z": []any{1.0}}},
-		"embedding": []any{1.0, 0.5, -2.0}, "importance": 0.25, "auto_importance": false, "confidence": 0.75, "pinned": true,
+		"embedding": []any{1.0, 0.5, -2.0}, "importance": 0.25, "auto_importance": false, "confidence": 0.75, "stored_confidence": 0.75, "decayed_importance": 0.25, "pinned": true,
 		"event_time": "2024-02-29T00:00:00.000Z", "expires_at": "2999-01-01T00:00:00.000Z",
 		"hash":         fmt.Sprintf("%x", sha256.Sum256([]byte("Line one\nline <two>"))),
 		"access_count": 0.0,
@@ -906,7 +906,7 @@ func verbs() []string {
 
 // Every verb has examples, and every example is understood.
 func TestExamples(t *testing.T) {
-	want := []string{"store", "get", "update", "delete", "list", "recall", "history", "kv", "import", "export", "demo", "check", "rebuild", "stats", "analyze", "reset"}
+	want := []string{"store", "get", "update", "delete", "list", "recall", "history", "kv", "import", "export", "demo", "policy", "consolidate", "check", "rebuild", "stats", "analyze", "reset"}
 	if got := verbs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("verbs %v, want %v", got, want)
 	}

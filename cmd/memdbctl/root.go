@@ -48,6 +48,7 @@ func run(ctx context.Context, args []string, c console) int {
 const (
 	groupMemories = "memories"
 	groupData     = "data"
+	groupAgeing   = "ageing"
 	groupDatabase = "database"
 
 	defaultDir  = "./memdb.data"
@@ -93,12 +94,14 @@ held by another program, 5 damaged.`,
 	root.AddGroup(
 		&cobra.Group{ID: groupMemories, Title: "Memories:"},
 		&cobra.Group{ID: groupData, Title: "Data:"},
+		&cobra.Group{ID: groupAgeing, Title: "Ageing:"},
 		&cobra.Group{ID: groupDatabase, Title: "Database:"},
 	)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
 		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
+		a.policyCmd(), a.consolidateCmd(),
 		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(),
 	)
 	root.SetHelpCommand(helpCmd())

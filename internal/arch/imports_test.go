@@ -55,7 +55,7 @@ var law = map[string]row{
 	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
 	"sessions": {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
-	"policy":   {floor: parts},
+	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},

@@ -135,6 +135,16 @@ type Memory struct {
 	Doc      atomic.Uint32 // the newest doc + 1, 0: none
 	Accessed atomic.Int64  // milliseconds, 0: never
 	Count    atomic.Uint64
+	// Fade is what consolidations have taken, nil for nothing. A writer stores it before the
+	// access that it was folded for, so a reader loads Accessed first.
+	Fade atomic.Pointer[Fade]
+}
+
+// Fade is what consolidations up to an LSN have taken of the confidence of a memory, as in
+// layout.Access. It never changes.
+type Fade struct {
+	Debt   int64
+	Folded uint64
 }
 
 // Table maps doc IDs to versions and memories to their newest doc.
@@ -282,6 +292,6 @@ func (t *Table) Release(first, end uint64) {
 
 // Bytes is what the tables take.
 func (t *Table) Bytes() int64 {
-	const docRowSize, seqRowSize, seqSpanSize = 80, 24, 16
+	const docRowSize, seqRowSize, seqSpanSize = 80, 32, 16
 	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.Runs.bytes() + t.Glances.bytes()
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+func (a *app) policyCmd() *cobra.Command {
+	cmd := newCmd(groupAgeing, "policy", "Show or set how memories age", "memdbctl policy show\nmemdbctl policy set rate=0.1 max_age_ms=60d")
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownVerb(cmd, args[0])
+		}
+		return usagef(cmd, "it takes one of show and set")
+	}
+	cmd.AddCommand(a.policyShowCmd(), a.policySetCmd())
+	return cmd
+}
+
+func (a *app) policyShowCmd() *cobra.Command {
+	cmd := newCmd("", "show", "Show the policy", "memdbctl policy show --json")
+	cmd.Args = exactly(0, "no argument")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			p, err := db.Policies().Show(ctx)
+			if err != nil {
+				return err
+			}
+			return a.printPolicy(p)
+		})
+	}
+	return cmd
+}
+
+const policySetExample = `
+memdbctl policy set --preset substrate
+memdbctl policy set max_age_ms=60d min_importance=0.3 cap=5000
+memdbctl policy set consolidate_cron='0 */12 * * *' evict_cron=never`
+
+func (a *app) policySetCmd() *cobra.Command {
+	cmd := newCmd("", "set [KEY=VALUE…]", "Set the policy", policySetExample)
+	cmd.Long = `Set keys of the policy, or with --preset begin with a preset: default, agentos or
+substrate. What is not named stays as it is. The keys are those that show --json prints;
+a length of time is milliseconds, or as 30d or 12h. Each change is a new version.`
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		for _, arg := range args {
+			if !strings.Contains(arg, "=") {
+				return usagef(cmd, "%q is not KEY=VALUE", arg)
+			}
+		}
+		if len(args) == 0 && !cmd.Flags().Changed("preset") {
+			return usagef(cmd, "it takes KEY=VALUE, or --preset")
+		}
+		return nil
+	}
+	var preset string
+	cmd.Flags().StringVar(&preset, "preset", "", "begin with this preset: default, agentos or substrate")
+	complete(cmd, "preset", policy.PresetDefault, policy.PresetAgentOS, policy.PresetSubstrate)
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (keys []string, _ cobra.ShellCompDirective) {
+		for _, k := range policy.Keys() {
+			keys = append(keys, k+"=")
+		}
+		return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		change := func(p policy.Policy) (policy.Policy, error) {
+			if cmd.Flags().Changed("preset") {
+				var err error
+				if p, err = policy.Preset(preset); err != nil {
+					return p, err
+				}
+			}
+			for _, arg := range args {
+				key, value, _ := strings.Cut(arg, "=")
+				if err := p.Set(key, value); err != nil {
+					return p, err
+				}
+			}
+			return p, p.Check()
+		}
+		if _, err := change(policy.Default()); err != nil {
+			return err // before a database is made
+		}
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			var set policy.Policy
+			err := db.Update(ctx, func(tx *engine.Tx) error {
+				p, err := tx.Policies().Show(ctx)
+				if err == nil {
+					p, err = change(p)
+				}
+				if err == nil {
+					set, err = tx.Policies().Set(ctx, p)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.printPolicy(set)
+		})
+	}
+	return cmd
+}
+
+func (a *app) printPolicy(p policy.Policy) error {
+	if a.json {
+		return a.printJSON(p)
+	}
+	t := &table{header: []string{"", ""}, whole: true}
+	if err := flatten(t, "", []byte(compactJSON(p))); err != nil {
+		return err
+	}
+	a.printTable(t)
+	return nil
+}
+
+const consolidateExample = `
+memdbctl consolidate
+memdbctl consolidate --agent planner --rate 0.1 --json`
+
+func (a *app) consolidateCmd() *cobra.Command {
+	cmd := newCmd(groupAgeing, "consolidate", "Decay the confidence of memories that nobody recalls", consolidateExample)
+	cmd.Long = `Take a share of the confidence of memories that were neither recalled nor stored for the
+policy's idle time, down to its floor. Without --user and --agent those of everyone.`
+	cmd.Args = exactly(0, "no argument")
+	var o engine.ConsolidateOptions
+	ownerScope(cmd, &o.Scope)
+	cmd.Flags().Func("rate", "what they lose of their confidence, from 0 to 1 (default that of the policy)", func(s string) error { return parseShare(s, &o.Rate) })
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "change nothing, and report what would change")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			r, err := db.Consolidate(ctx, &o)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(r)
+			}
+			a.printf("decayed %s of %s\n", count(r.Decayed, "memory", "memories"), number(r.Processed))
+			return nil
+		})
+	}
+	return cmd
+}
+
+// ownerScope are --user and --agent.
+func ownerScope(cmd *cobra.Command, s *engine.Scope) {
+	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
+	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// confidenceOf is the confidence that get prints.
+func (c *cli) confidenceOf(t *testing.T, id string) any {
+	t.Helper()
+	return one(t, c.objects("get", id))["confidence"]
+}
+
+// TestDecayOfImportedLines: lines of 8 days ago decay by later consolidations, and no longer
+// once they are recalled.
+func TestDecayOfImportedLines(t *testing.T) {
+	c := newCLI(t)
+	old := time.Now().Add(-8 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	var lines strings.Builder
+	for _, id := range []string{"tea", "coffee"} {
+		fmt.Fprintf(&lines, `{"id":%q,"agent":"a","text":"%s in the morning","created_at":%q,"confidence":1}`+"\n", id, id, old)
+	}
+	c.ok("import", c.file("old.jsonl", lines.String()))
+	c.ok("store", "milk", "--agent", "a", "--id", "milk")
+	for range 2 {
+		if got := one(t, c.objects("consolidate", "--rate", ".05")); got["memories_decayed"] != 2.0 || got["processed"] != 3.0 {
+			t.Errorf("consolidate: %v", got)
+		}
+	}
+	for id, want := range map[string]float64{"tea": .9025, "coffee": .9025, "milk": 1} {
+		if got := c.confidenceOf(t, id); got != want {
+			t.Errorf("%s has the confidence %v, want %v", id, got, want)
+		}
+	}
+	c.ok("recall", "tea", "--agent", "a", "--limit", "1")
+	if got := one(t, c.objects("consolidate", "--rate", ".05", "--agent", "a")); got["memories_decayed"] != 1.0 {
+		t.Errorf("consolidate: %v", got)
+	}
+	if got := c.confidenceOf(t, "tea"); got != .9025 {
+		t.Errorf("after a recall the confidence is %v", got)
+	}
+	// An export has what is now, and an import replays nothing.
+	other := newCLI(t)
+	exported := c.ok("export", "-")
+	other.ok("import", other.file("memories.jsonl", exported))
+	if got := other.ok("export", "-"); got != exported {
+		t.Errorf("exported\n%s\nand after an import\n%s", exported, got)
+	}
+	if got := other.confidenceOf(t, "coffee"); got != .857375 {
+		t.Errorf("imported with the confidence %v", got)
+	}
+	if got := c.ok("import", c.file("memories.jsonl", exported), "--json"); !strings.Contains(got, `"unchanged":3,"skipped":0`) {
+		t.Errorf("imported into itself: %s", got)
+	}
+}
+
+func TestPolicyVerbs(t *testing.T) {
+	c := newCLI(t)
+	c.fails(exitUsage, "there is no key", "policy", "set", "rates=1")
+	c.fails(exitUsage, "rate: 2 is not within 0 and 1", "policy", "set", "rate=2")
+	c.fails(exitUsage, "cap: 0 is not within", "policy", "set", "cap=0")
+	c.fails(exitUsage, "not within 0 and 1", "policy", "set", "floor=NaN")
+	c.fails(exitUsage, "no cron expression", "policy", "set", "evict_cron=daily")
+	c.fails(exitUsage, "there is no preset", "policy", "set", "--preset", "best")
+	c.fails(exitUsage, "not KEY=VALUE", "policy", "set", "rate")
+	c.fails(exitUsage, "it takes KEY=VALUE", "policy", "set")
+	if set := one(t, c.objects("policy", "set", "rate=0.1", "max_age_ms=60d")); set["version"] != 1.0 || set["lsn"] != 1.0 || set["rate"] != .1 || set["max_age_ms"] != 5184000000.0 {
+		t.Errorf("set: %v", set)
+	}
+	if set := one(t, c.objects("policy", "set", "--preset", "substrate", "cap=7")); set["version"] != 2.0 || set["rate"] != .05 || set["prune_below"] != .1 || set["cap"] != 7.0 {
+		t.Errorf("set: %v", set)
+	}
+	shown := one(t, c.objects("policy", "show"))
+	if shown["preset"] != "substrate" || shown["version"] != 2.0 {
+		t.Errorf("show: %v", shown)
+	}
+	c.ok("store", "ok", "--user", "u", "--id", "m")
+	if m := one(t, c.objects("get", "m")); m["importance"] != 1.0 {
+		t.Errorf("under substrate the importance is %v", m["importance"])
+	}
+	c.fails(exitUsage, "rate: 1.5", "consolidate", "--rate", "1.5")
+	c.fails(exitUsage, "rate: NaN", "consolidate", "--rate", "NaN")
+	c.ok("check")
+}

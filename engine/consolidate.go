@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+const doingConsolidate = "consolidate"
+
+// ConsolidateOptions say how Consolidate departs from the policy. nil is the policy.
+type ConsolidateOptions struct {
+	// Scope is a user, an agent, or both, whose memories are consolidated. Empty: everyone's.
+	Scope Scope
+	// Rate is what a memory that was not accessed for the policy's idle time loses of its
+	// confidence, 0 to 1.
+	Rate *float64
+	// DryRun changes nothing and reports what would change.
+	DryRun bool
+}
+
+// Consolidated is the report of a consolidation.
+type Consolidated struct {
+	// Decayed is how many memories have a lower confidence than before.
+	Decayed int `json:"memories_decayed"`
+	// Processed is how many memories were looked at.
+	Processed int `json:"processed"`
+	// Millis is how long it took.
+	Millis int64 `json:"duration_ms"`
+	// Policy is the version of the policy, LSN that of the newest commit that this made or saw.
+	Policy uint32 `json:"policy"`
+	LSN    uint64 `json:"lsn"`
+}
+
+// Consolidate takes the policy's rate of the confidence of every memory that was not
+// accessed, nor created, for the policy's idle time, down to its floor and never below:
+// confidence × (1 − rate). It writes one record, whatever the number of memories.
+//
+// ErrInvalid for options that the policy would refuse, and for a scope with a run.
+func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Consolidated, err error) {
+	if o == nil {
+		o = &ConsolidateOptions{}
+	}
+	if o.Scope != (Scope{}) {
+		if err := checkScope(doingConsolidate, o.Scope, false); err != nil {
+			return report, err
+		}
+	}
+	if o.Scope.Run != "" {
+		return report, fault.Invalid(doingConsolidate, fmt.Sprintf("the scope names the run %q", valid.Short(o.Scope.Run)), "name a user or an agent, or nobody for everyone")
+	}
+	began := db.clock()
+	var run policy.Run
+	commit := db.Update
+	if o.DryRun {
+		commit = db.View
+	}
+	err = commit(ctx, func(tx *Tx) error {
+		p, err := o.policy(tx)
+		if err != nil {
+			return err
+		}
+		report.Policy, report.LSN = p.Version, tx.lsn
+		run = policy.Run{LSN: tx.lsn + 1, At: tx.now, Rate: p.Rate, Idle: p.Idle.Millis(), Floor: p.Floor, Policy: p.Version, Scope: o.Scope}
+		if o.DryRun || p.Rate == 0 { // a run that takes nothing leaves no record
+			return nil
+		}
+		run, err = tx.decay(run)
+		return err
+	})
+	if err != nil {
+		return report, err
+	}
+	err = db.View(ctx, func(tx *Tx) error {
+		report.LSN = min(report.LSN, tx.lsn)
+		return tx.countDecay(ctx, &run, &report)
+	})
+	report.Millis = db.clock().Sub(began).Milliseconds()
+	return report, err
+}
+
+// policy is the stored policy with the options in the place of its values.
+func (o *ConsolidateOptions) policy(tx *Tx) (policy.Policy, error) {
+	p, err := policy.Stored((*partTx)(tx))
+	if err != nil {
+		return p, err
+	}
+	if o.Rate != nil {
+		p.Rate = *o.Rate
+	}
+	return p, p.Check()
+}
+
+// decay commits the touches that are gathered, and then a run.
+func (tx *Tx) decay(run policy.Run) (policy.Run, error) {
+	if err := tx.flushTouches(); err != nil {
+		return run, err
+	}
+	if run.Scope != (Scope{}) {
+		run.Owners = []uint32{}
+		docs, _, err := tx.bornInScope(run.Scope)
+		if err != nil {
+			return run, err
+		}
+		for it := docs.Iterator(); it.HasNext(); {
+			run.Owners = append(run.Owners, tx.db.docs.Row(it.Next()).Owner)
+		}
+		slices.Sort(run.Owners)
+		run.Owners = slices.Compact(run.Owners)
+	}
+	return tx.db.ageing.Record((*partTx)(tx), doingConsolidate, run)
+}
+
+// countDecay counts what a run, committed or not, looks at and takes something of.
+func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolidated) error {
+	runs := tx.db.ageing.Runs()
+	return tx.eachAged(ctx, run.Scope, func(_ uint32, r *doctable.Row) {
+		report.Processed++
+		m := tx.db.aged(r.Version, r.Created, r.Confidence)
+		if run.Takes(&m, runs.Owed(&m, run.LSN-1)) {
+			report.Decayed++
+		}
+	})
+}
+
+// eachAged visits the visible memories of a scope, everyone's for the empty one, in the order
+// of their documents.
+func (tx *Tx) eachAged(ctx context.Context, s Scope, visit func(doc uint32, r *doctable.Row)) error {
+	set, err := tx.scopeSet(s)
+	if err != nil {
+		return err
+	}
+	n := 0
+	look := func(doc uint32, r *doctable.Row) bool {
+		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+			return false
+		}
+		if r.Visible(tx.lsn) && (r.Expires == 0 || r.Expires > tx.now) {
+			visit(doc, r)
+		}
+		return true
+	}
+	if set == nil {
+		tx.db.docs.Rows.Each(uint64(tx.text.Docs), func(doc uint64, r *doctable.Row) bool { return look(uint32(doc), r) })
+		return ctx.Err()
+	}
+	for it := set.Iterator(); it.HasNext(); {
+		if doc := it.Next(); !look(doc, tx.db.docs.Row(doc)) {
+			break
+		}
+	}
+	return ctx.Err()
+}
