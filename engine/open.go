@@ -188,7 +188,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.store.Open(id.Created); err != nil {
 		return err
 	}
-	if err := db.start(base, id, o); err != nil {
+	if err := db.start(id, o); err != nil {
 		db.opening.loading.stop()
 		return errors.Join(err, db.points.close(), db.closeCodes(), db.store.Close())
 	}
@@ -244,7 +244,7 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 }
 
 // start loads the state and begins the background work.
-func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
+func (db *DB) start(id *identity, o *Options) error {
 	if err := db.load(); err != nil {
 		return err
 	}
@@ -270,7 +270,10 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 		return err
 	}
 	if changed && !db.readOnly {
-		if err := id.write(base, db.dir); err != nil {
+		if err := db.Failed(); err != nil {
+			return err
+		}
+		if err := id.write(db.store.FS, db.dir); err != nil {
 			return fault.Within(doingOpen(db.dir), err)
 		}
 	}

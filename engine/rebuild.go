@@ -95,6 +95,9 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 		if err := b.commit(ctx); err != nil {
 			return err
 		}
+		if err := db.store.SyncLog(nil); err != nil { // the switch has no LSN that a group would wait for
+			return err
+		}
 		return errors.Join(db.republish(), db.noteAnalyzer())
 	}
 }
@@ -300,8 +303,12 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	return nil
 }
 
-// noteAnalyzer remembers by what the text was indexed. The lock is held.
+// noteAnalyzer remembers by what the text was indexed, once that is durable. The lock is
+// held.
 func (db *DB) noteAnalyzer() error {
+	if err := db.Failed(); err != nil {
+		return err
+	}
 	fingerprint := db.words.analyzer.Fingerprint()
 	if db.identity.Settings.Analyzer == fingerprint {
 		return nil
