@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -18,11 +19,15 @@ import (
 // memories reads every version; the newest of each live memory must be what the
 // tables say, with its ID, dedup, forward and vector keys.
 func (c *checker) memories() error {
-	return c.scan(layout.KindRecord, func(key, value []byte) error {
+	newest := versions{visit: c.placed}
+	err := c.scan(layout.KindRecord, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			c.report.problem("malformed record key %x", key)
 			return nil
+		}
+		if err := newest.key(key); err != nil {
+			return err
 		}
 		rec, err := layout.DecodeRecord(value)
 		if err != nil {
@@ -47,6 +52,19 @@ func (c *checker) memories() error {
 		}
 		return nil
 	})
+	return cmp.Or(err, newest.end())
+}
+
+// placed checks that a memory which lives by its record is in the indexes.
+func (c *checker) placed(v layout.Version) error {
+	if v.Born > c.tx.lsn {
+		return nil
+	}
+	lost, err := c.tx.placeless(v)
+	if lost {
+		c.report.problem("memory number %d: it has a record, and no place in the indexes, so that nothing finds it; opening the database to write makes it one", v.Seq)
+	}
+	return err
 }
 
 // live checks the derived keys of a live version.

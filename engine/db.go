@@ -71,6 +71,7 @@ type DB struct {
 	linker  *linker
 	backlog backlog
 	opening opening
+	losses  losses
 
 	background background
 	gate       gate

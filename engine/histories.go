@@ -18,6 +18,9 @@ type HistoryQuery struct {
 	Scope
 	// AllScopes tells of every owner's memories: for administration only.
 	AllScopes bool
+	// Lost is called with each error of a history that is damaged, which is left out. nil:
+	// the first one ends the iteration.
+	Lost func(error)
 }
 
 const doingHistories = "read histories"
@@ -30,7 +33,7 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 	return func(yield func([]HistoryEntry, error) bool) {
 		var err error
 		if err = checkScope(doingHistories, q.Scope, q.AllScopes); err == nil {
-			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, q.Scope, yield) })
+			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, &q, yield) })
 		}
 		if err != nil && !errors.Is(err, kv.ErrStop) {
 			yield(nil, err)
@@ -38,7 +41,7 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 	}
 }
 
-func (tx *Tx) histories(ctx context.Context, s Scope, yield func([]HistoryEntry, error) bool) error {
+func (tx *Tx) histories(ctx context.Context, q *HistoryQuery, yield func([]HistoryEntry, error) bool) error {
 	changed, err := tx.changed(ctx)
 	if err != nil {
 		return store.Error(doingHistories, err)
@@ -47,9 +50,13 @@ func (tx *Tx) histories(ctx context.Context, s Scope, yield func([]HistoryEntry,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		entries, err := tx.lifeOf(of.owner, of.seq, "", s)
+		entries, err := tx.lifeOf(of.owner, of.seq, "", q.Scope)
+		if err = store.Error(doingHistories, err); q.Lost != nil && unreadable(err) {
+			q.Lost(err)
+			continue
+		}
 		if err != nil {
-			return store.Error(doingHistories, err)
+			return err
 		}
 		if len(entries) == 0 || len(entries) == 1 && entries[0].Event == EventAdd && tx.listed(of.seq) {
 			continue

@@ -199,16 +199,41 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 	places := first.sorted()
 	var page Page
 	for i, p := range places[:min(limit, len(places))] {
-		m, err := tx.load(p.Version, q.WithVectors)
+		m, err := tx.loadWithout(p.Version, q)
 		if err != nil {
 			return Page{}, err
 		}
-		page.Memories = append(page.Memories, m)
+		if m != nil {
+			page.Memories = append(page.Memories, *m)
+		}
 		if i == limit-1 && len(places) > limit {
 			page.Next = o.cursor(tx.db, &p)
 		}
 	}
 	return page, nil
+}
+
+// loadWithout is load for a list, which may go without what cannot be read: nil for a memory
+// that is lost.
+func (tx *Tx) loadWithout(v layout.Version, q *ListQuery) (*Memory, error) {
+	m, err := tx.load(v, q.WithVectors)
+	if err == nil {
+		return &m, nil
+	}
+	if q.Lost == nil || !unreadable(err) {
+		return nil, err
+	}
+	q.Lost(err)
+	if !q.WithVectors {
+		return nil, nil
+	}
+	if m, err = tx.load(v, false); err != nil {
+		return nil, nil // it was told of
+	}
+	if rec, err := tx.record(v); err == nil {
+		m.setVectors(tx.vectorsLeft(rec, v))
+	}
+	return &m, nil
 }
 
 // offerAll offers the memories that q selects, page by page of document rows, in the

@@ -133,12 +133,8 @@ func (db *DB) loadDocs() error {
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
-	lower, upper := db.keys().Span(layout.KindForward)
-	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		doc, ok := layout.ParseDocKey(key)
-		if !ok {
-			return layout.BadKey("forward", key)
-		}
+	err = db.scanDocs(docKeys(db.keys(), layout.KindForward), "documents", func(n uint64, value []byte) error {
+		doc := uint32(n)
 		if tombs.all.Contains(doc) {
 			f, _, err := layout.DecodeRow(value)
 			if err == nil {

@@ -202,6 +202,9 @@ type ListQuery struct {
 	Cursor string
 	// WithVectors also reads the vectors.
 	WithVectors bool
+	// Lost is called with each error of a memory, or a vector, that is damaged, and the
+	// list goes on without it. nil: the first one ends the list.
+	Lost func(error)
 }
 
 // Page is a part of a list.

@@ -285,6 +285,9 @@ func (db *DB) start(id *identity, o *Options) error {
 	}
 	db.docs.Link(db.writer.next.Seq, db.points.oldest)
 	db.backlog = newBacklog(db.writer.next.Seq)
+	if err := db.recoverDocs(context.Background()); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	db.background.stop = cancel
 	db.behind(&db.background.work, "links vectors", func() { db.linker.run(ctx) })

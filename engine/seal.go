@@ -242,13 +242,9 @@ func (w *sealWriter) apply() error {
 
 // loadSealed reads the chunks that are sealed, in ascending order.
 func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
-	lower, upper := db.keys().Span(layout.KindRows)
 	var p layout.RowPage
-	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		first, ok := layout.ParseRowsKey(key)
-		if !ok {
-			return layout.BadKey("rows", key)
-		}
+	return db.scanDocs(rowKeys(db.keys()), "pages of rows", func(n uint64, value []byte) error {
+		first := uint32(n * layout.RowsOfPage)
 		if chunk := layout.ChunkOf(first); !db.chunks.sealed[chunk] {
 			db.chunks.sealed[chunk] = true
 			if err := db.loadChunk(chunk); err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -13,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
@@ -181,11 +179,17 @@ func TestDamagedSealedChunk(t *testing.T) {
 		t.Errorf("check: %+v, %v", r, err)
 	}
 	closeTest(t, db)
-	if db, err := openOn(fs, "db", Options{}); !errors.Is(err, fault.ErrCorrupt) {
-		t.Errorf("open: %v", err)
-		if err == nil {
-			closeTest(t, db)
+	// Every row and every page of the text is lost, and made again of the records.
+	for _, lost := range []bool{true, false} {
+		db = openTest(t, fs, Options{})
+		mustCheck(t, db, 201)
+		if s, err := db.Stats(t.Context()); err != nil || (s.Lost > 0) != lost || s.Memories != 201 {
+			t.Errorf("%d memories, %d things lost, %v", s.Memories, s.Lost, err)
 		}
+		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "u"}, Text: "number 77"}); len(hits) == 0 || hits[0].Text != "tea number 77" {
+			t.Errorf("%d hits", len(hits))
+		}
+		closeTest(t, db)
 	}
 }
 

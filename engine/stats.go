@@ -21,8 +21,11 @@ type Stats struct {
 	Pending int64 `json:"pending"`
 	// EmbedFailure is the last failure of the embedder since Open, nil if there was none.
 	EmbedFailure *EmbedFailure `json:"embed_failure,omitempty"`
-	LSN          uint64        `json:"lsn"`
-	DiskBytes    int64         `json:"disk_bytes"`
+	// Lost is how much Open could not read: places of memories in the indexes, and
+	// vectors. The log says what; Check names the memories.
+	Lost      int64  `json:"lost"`
+	LSN       uint64 `json:"lsn"`
+	DiskBytes int64  `json:"disk_bytes"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
 	// writes that would leave less are refused. Both are 0 where the system does not
 	// tell the free space.
@@ -140,7 +143,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), LSN: db.LSN(),
+		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(),
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),

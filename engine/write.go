@@ -619,25 +619,29 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 	if !withVectors {
 		return m, nil
 	}
+	vectors := map[string][]float32{}
 	for _, ref := range rec.Vectors {
 		vec, err := tx.vector(v, ref)
 		if err != nil {
 			return Memory{}, err
 		}
 		s := tx.spaceByNum(ref.Space)
-		switch {
-		case s == nil:
+		if s == nil {
 			return Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
-		case s.name == defaultSpace:
-			m.Embedding = vec
-		default:
-			if m.Vectors == nil {
-				m.Vectors = map[string][]float32{}
-			}
-			m.Vectors[s.name] = vec
 		}
+		vectors[s.name] = vec
 	}
+	m.setVectors(vectors)
 	return m, nil
+}
+
+// setVectors gives a memory its vectors, by the names of their spaces.
+func (m *Memory) setVectors(vectors map[string][]float32) {
+	m.Embedding = vectors[defaultSpace]
+	delete(vectors, defaultSpace)
+	if len(vectors) > 0 {
+		m.Vectors = vectors
+	}
 }
 
 // access is how often and when a memory was recalled.
