@@ -19,13 +19,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 // newParts are the structures of a database beside its memories, in the order in which
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
 func newParts(ageing *policy.Part) []part.Part {
-	return []part.Part{entries.Part{}, ageing}
+	return []part.Part{entries.Part{}, ageing, &sessions.Part{}}
 }
 
 // KV is the key-value store: each call is its own transaction.

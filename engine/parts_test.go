@@ -243,7 +243,7 @@ func TestPart(t *testing.T) {
 
 // TestPartKinds: no kind and no code of the log is given to two.
 func TestPartKinds(t *testing.T) {
-	kinds, ops := map[byte]string{}, map[part.Op]string{}
+	kinds, ops := map[byte]string{'M': "the database itself"}, map[part.Op]string{}
 	for _, k := range fixedKeys(t).Kinds() {
 		kinds[k] = "memories"
 	}

@@ -99,7 +99,7 @@ held by another program, 5 damaged.`,
 	)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(),
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(),
 		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(),
@@ -117,7 +117,7 @@ func checkFlags(cmd *cobra.Command) error {
 		f := flags.Lookup(name)
 		return f != nil && f.Changed
 	}
-	for _, name := range []string{"db", "user", "agent", "run", "id", "order-by"} {
+	for _, name := range []string{"db", "user", "agent", "run", "id", "order-by", "session", "channel", "message-id", "memory-id"} {
 		if given(name) && flags.Lookup(name).Value.String() == "" {
 			return usagef(cmd, "--%s is empty", name)
 		}

@@ -53,7 +53,7 @@ var law = map[string]row{
 	"invindex": {floor: parts, outside: []string{pebble, roaring, xxh3}},
 	"filter":   {floor: parts},
 	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
-	"sessions": {floor: parts},
+	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},

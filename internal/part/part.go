@@ -124,6 +124,31 @@ type Runner interface {
 	// together with those of other callers. fn may be called more than once: it changes
 	// nothing but the Tx and its own result.
 	Append(ctx context.Context, doing string, bytes int, fn func(Tx) error) error
+	// Prepare does all of storing a memory that needs no lock: it checks and analyses the
+	// memory, and embeds it unless the user is in a transaction. [Tx.StoreMemory] stores it.
+	Prepare(ctx context.Context, m NewMemory) (Prepared, error)
+}
+
+// NewMemory is a memory that a part has stored. What is empty is as in a store of a memory
+// by a user.
+type NewMemory struct {
+	scope.Scope
+	ID, Role, Kind, Name, Text string
+	Created                    int64 // Unix milliseconds
+	Importance                 *float64
+}
+
+// Prepared is a memory that is ready to be stored.
+type Prepared interface {
+	// Bytes is about what storing it writes.
+	Bytes() int
+}
+
+// StoredMemory is what became of a memory: it is new, or that which was there already.
+type StoredMemory struct {
+	ID                   string
+	Seq                  uint64
+	Stored, Deduplicated bool
 }
 
 // View reads one state of the database.
@@ -155,6 +180,9 @@ type View interface {
 	Memory(o scope.Owner, id string) (m Memory, found bool, err error)
 	// MemoryAt is the memory of a Seq, if it lives.
 	MemoryAt(seq uint64) (m Memory, found bool, err error)
+	// MemoryWas is the last state of a memory, living or not, as long as its history is
+	// kept.
+	MemoryWas(owner uint32, seq uint64) (m Memory, found bool, err error)
 	// Counter is what [Tx.Count] has counted for an owner, false where it was never
 	// called.
 	Counter(kind byte, owner uint32) (n int64, known bool, err error)
@@ -186,6 +214,11 @@ type Tx interface {
 	// run.
 	GiveOwner(o scope.Owner) (uint32, error)
 	GiveRun(name string) (uint32, error)
+	// StoreMemory stores a memory in the same commit. One that it refuses has changed
+	// nothing.
+	StoreMemory(p Prepared) (StoredMemory, error)
+	// DeleteMemory deletes the memory of a Seq, and reports whether it lived.
+	DeleteMemory(seq uint64) (bool, error)
 	// Count adds to a counter of an owner, which a part has under one of its kinds.
 	Count(kind byte, owner uint32, by int64) error
 	// Log adds a change to the commit's log record: its code, and a body that only readers
