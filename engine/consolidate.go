@@ -2,12 +2,9 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -46,14 +43,13 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 	if o == nil {
 		o = &ConsolidateOptions{}
 	}
-	if o.Scope != (Scope{}) {
-		if err := checkScope(doingConsolidate, o.Scope, false); err != nil {
-			return report, err
-		}
+	if err := checkOwners(doingConsolidate, o.Scope); err != nil {
+		return report, err
 	}
-	if o.Scope.Run != "" {
-		return report, fault.Invalid(doingConsolidate, fmt.Sprintf("the scope names the run %q", valid.Short(o.Scope.Run)), "name a user or an agent, or nobody for everyone")
+	if err := db.turn.lockContext(ctx); err != nil {
+		return report, err
 	}
+	defer db.turn.Unlock()
 	began := db.clock()
 	var run policy.Run
 	commit := db.Update

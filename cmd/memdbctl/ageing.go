@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -149,6 +153,79 @@ policy's idle time, down to its floor. Without --user and --agent those of every
 		})
 	}
 	return cmd
+}
+
+const evictExample = `
+memdbctl evict --dry-run
+memdbctl evict --agent planner --max-age 15d --min-importance 0.3 --cap 5000 --json`
+
+func (a *app) evictCmd() *cobra.Command {
+	cmd := newCmd(groupAgeing, "evict [all]", "Remove memories that the policy does not keep", evictExample)
+	cmd.Long = `Remove what has expired, what is too old and not important, what has too low a
+confidence, and of an owner with too many memories the least important. Notes, archives,
+summaries and what is pinned stay. Without --user and --agent, or with all, everyone's.`
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 || len(args) == 1 && args[0] != "all" {
+			return usagef(cmd, "it takes nothing, or all")
+		}
+		if len(args) == 1 && (cmd.Flags().Changed("user") || cmd.Flags().Changed("agent")) {
+			return usagef(cmd, "all excludes --user and --agent")
+		}
+		return nil
+	}
+	cmd.ValidArgs, cmd.ValidArgsFunction = []string{"all"}, nil
+	var o engine.EvictOptions
+	ownerScope(cmd, &o.Scope)
+	flags := cmd.Flags()
+	flags.Func("max-age", "what is older may go, as 30d (default that of the policy)", func(s string) error {
+		age, err := policy.ParseSpan(s)
+		o.MaxAge = new(time.Duration(age))
+		return err
+	})
+	flags.Func("min-importance", "what is at least as important stays whatever its age, from 0 to 1 (default likewise)", func(s string) error { return parseShare(s, &o.MinImportance) })
+	flags.Func("cap", "how many an owner keeps (default likewise)", func(s string) error {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no whole number", s)
+		}
+		o.Cap = &n
+		return nil
+	})
+	flags.BoolVar(&o.DryRun, "dry-run", false, "remove nothing, and show what would go")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error { return a.evict(ctx, db, &o) })
+	}
+	return cmd
+}
+
+func (a *app) evict(ctx context.Context, db *engine.DB, o *engine.EvictOptions) error {
+	t := &table{header: []string{"REASON", "IMPORTANCE", "CONFIDENCE", "ID"}}
+	o.Visit = func(v engine.Victim) error {
+		if a.json {
+			return a.printJSON(v)
+		}
+		if !a.quiet {
+			t.add(string(v.Reason), share(&v.Importance), share(&v.Confidence), v.ID)
+		}
+		return nil
+	}
+	r, err := db.Evict(ctx, o)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	done := "evicted"
+	if o.DryRun {
+		done = "would evict"
+	}
+	a.printf("%s %s\n", done, count(r.Evicted, "memory", "memories"))
+	return nil
 }
 
 // ownerScope are --user and --agent.
