@@ -75,7 +75,7 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 		}
 		mustStore(t, db.Memories(), m)
 	}
-	if _, err := db.Consolidate(t.Context(), &ConsolidateOptions{Rate: new(.5)}); err != nil {
+	if _, err := db.Consolidate(t.Context(), &ConsolidateOptions{Rate: new(.5), Merge: new(false)}); err != nil {
 		t.Fatal(err)
 	}
 	age, least, most := time.Duration(rng.IntN(50))*24*time.Hour, rng.Float64(), int64(10+rng.IntN(40))

@@ -127,6 +127,9 @@ type Job byte
 const (
 	JobConsolidate Job = 1
 	JobEvict       Job = 2
+	// JobMerge looks for near duplicates of what is new. In the place of a time stands the LSN
+	// up to which it has looked.
+	JobMerge Job = 3
 )
 
 // Came returns when a job came last, in Unix milliseconds, false where it never did.
