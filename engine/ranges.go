@@ -212,6 +212,7 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 		if err := db.freeAll(ctx, part); err != nil {
 			return err
 		}
+		db.janitor.dying.Add(-int64(len(part)))
 	}
 	return db.applyBare(func(b *pebble.Batch) error {
 		return b.Delete(db.keys().DeathRange(d), nil)

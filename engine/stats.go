@@ -21,8 +21,11 @@ type Stats struct {
 	Pending int64 `json:"pending"`
 	// EmbedFailure is the last failure of the embedder since Open, nil if there was none.
 	EmbedFailure *EmbedFailure `json:"embed_failure,omitempty"`
-	LSN          uint64        `json:"lsn"`
-	DiskBytes    int64         `json:"disk_bytes"`
+	// Dying is how many memories were evicted, merged away or deleted by scope or filter, and
+	// still take room: they are cleaned up in the background.
+	Dying     int64  `json:"dying"`
+	LSN       uint64 `json:"lsn"`
+	DiskBytes int64  `json:"disk_bytes"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
 	// writes that would leave less are refused. Both are 0 where the system does not
 	// tell the free space.
@@ -136,7 +139,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), LSN: db.LSN(),
+		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
