@@ -164,7 +164,7 @@ func (r *ageingRun) store() {
 // consolidate counts by the model what the database reports.
 func (r *ageingRun) consolidate() {
 	rate := []float64{0, .05, .3, 1}[r.rng.IntN(4)]
-	o := ConsolidateOptions{Rate: &rate, Scope: []Scope{{}, {User: "ada"}, {Agent: "a1"}}[r.rng.IntN(3)]}
+	o := ConsolidateOptions{Rate: &rate, Merge: new(false), Scope: []Scope{{}, {User: "ada"}, {Agent: "a1"}}[r.rng.IntN(3)]}
 	p, err := r.db.Policies().Show(r.t.Context())
 	r.must(err)
 	dry := o

@@ -31,6 +31,7 @@ import (
 //
 // Who takes several takes them in this order:
 //
+//  0. turn: a consolidation or an eviction
 //  1. chunks.busy: the janitor's work, a rebuild or a reset
 //  2. writer.lock: one transaction that writes
 //  3. janitor.mu, the lists of the dead
@@ -60,6 +61,7 @@ type DB struct {
 	fields  *fields
 	parts   []part.Part
 	ageing  *policy.Part // one of them
+	turn    mutex        // held by what consolidates or evicts
 	points  *points
 	scopes  scopes
 	touched *touches

@@ -140,6 +140,7 @@ func fullRecord() *layout.Record {
 func valueEncodings(t *testing.T) []encoding {
 	full, small := fullRecord(), &layout.Record{ID: "m2", Scope: Scope{Run: "r1"}, Text: "x", Created: 5, Updated: 5, Confidence: 1, Metadata: []byte{}}
 	read, forward := forwardEncoding()
+	evictedDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, Into: 300}}
 	indebted := layout.Access{Count: 300, Last: 1767225600123, Debt: -0xa0b0c0d0, Folded: 300}
 	return append(rangeEncodings(t), []encoding{
 		{name: "record", bytes: full.Append(nil), value: full, decode: decoder(layout.DecodeRecord), open: len(full.Text)},
@@ -147,6 +148,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "forward record", bytes: forward, value: read, decode: decoder(decodeForward)},
 		rowsEncoding(),
 		{name: "death", bytes: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}.Encode(), value: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}, decode: decoder(layout.DecodeDeath)},
+		{name: "death with a reason", bytes: evictedDeath.Encode(), value: evictedDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "stats", bytes: layout.Access{Count: 300, Last: 1767225600123}.Encode(), value: layout.Access{Count: 300, Last: 1767225600123}, decode: decoder(layout.DecodeAccess)},
 		{name: "stats with a debt", bytes: indebted.Encode(), value: indebted, decode: decoder(layout.DecodeAccess)},
 		{name: "counter", bytes: layout.EncodeCounter(300), value: int64(300), decode: decoder(layout.DecodeCounter)},

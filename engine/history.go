@@ -100,7 +100,32 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 	}
 	e := tx.entry(last, seq, lsn, change, EventDelete, died.At)
 	e.OldText, e.IsDeleted = &last.Text, true
+	e.Reason, e.Policy = reasons[died.Reason], died.Policy
+	if died.Into != 0 {
+		if e.Into, err = tx.lastID(owner, died.Into); err != nil {
+			return nil, err
+		}
+	}
 	return append(entries, e), nil
+}
+
+// lastRecord is the newest record of a memory, which may be gone; nil where there is none.
+func (tx *Tx) lastRecord(owner uint32, seq uint64) (rec *layout.Record, err error) {
+	prefix := tx.keys.Records(owner, seq)
+	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+		rec, err = layout.DecodeRecord(value)
+		return err
+	})
+	return rec, err
+}
+
+// lastID is the ID of a memory, which may be gone; empty where nothing is known of it.
+func (tx *Tx) lastID(owner uint32, seq uint64) (string, error) {
+	rec, err := tx.lastRecord(owner, seq)
+	if rec == nil || err != nil {
+		return "", err
+	}
+	return rec.ID, nil
 }
 
 // deathOf is the death of a memory, nil while it lives. One that a death range

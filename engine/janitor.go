@@ -24,6 +24,9 @@ type janitor struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
+	// dying is how many documents of death ranges are still to be cleaned up.
+	dying atomic.Int64
+
 	// waits: there is something to clean up, perhaps only from the next read point on.
 	waits atomic.Bool
 
@@ -93,6 +96,9 @@ func (j *janitor) add(d []dead, r []layout.DeathRange) bool {
 	defer j.mu.Unlock()
 	j.dead = append(j.dead, d...)
 	j.ranges = append(j.ranges, r...)
+	for i := range r {
+		j.dying.Add(int64(r[i].Docs.GetCardinality()))
+	}
 	return true
 }
 

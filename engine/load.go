@@ -278,6 +278,7 @@ func (db *DB) loadRanges() error {
 			}
 		}
 		db.janitor.ranges = append(db.janitor.ranges, d)
+		db.janitor.dying.Add(int64(d.Docs.GetCardinality()))
 		return nil
 	})
 }

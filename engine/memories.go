@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -253,6 +254,11 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *layout.Re
 	case err != nil:
 		return live{}, nil, store.Error(doing, err)
 	case owners == 0:
+		if into, err := tx.mergedInto(s, id); err != nil || into != "" {
+			return live{}, nil, cmp.Or(store.Error(doing, err), error(&fault.Error{
+				Kind: fault.ErrNotFound, What: doing, Why: fmt.Sprintf("it was merged into %q", valid.Short(into)), Do: "look that one up",
+			}))
+		}
 		return live{}, nil, &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there is none in this scope", Do: "check the ID and the scope"}
 	case owners > 1:
 		return live{}, nil, ambiguous(doing, owners)

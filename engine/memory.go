@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -240,4 +241,31 @@ type HistoryEntry struct {
 	Time      time.Time `json:"timestamp"`
 	LSN       uint64    `json:"lsn"`
 	IsDeleted bool      `json:"is_deleted"`
+	// Reason is why it was deleted, where nobody named it: one of the reasons, such as
+	// ReasonAge. Into is the ID of the memory that it was merged into, and Policy the
+	// version of the policy that said so.
+	Reason Reason `json:"reason,omitempty"`
+	Into   string `json:"into,omitempty"`
+	Policy uint32 `json:"policy,omitempty"`
+}
+
+// Reason is why a memory is gone.
+type Reason string
+
+// The reasons of a history.
+const (
+	ReasonScope      Reason = "scope"              // its scope was deleted, or a filter chose it
+	ReasonAge        Reason = "evicted:age"        // too old and not important
+	ReasonConfidence Reason = "evicted:confidence" // too low a confidence
+	ReasonCap        Reason = "evicted:cap"        // its owner had too many
+	ReasonCaller     Reason = "evicted:caller"     // a rule of the caller
+	ReasonExpired    Reason = "expired"            // its time was over
+	ReasonPruned     Reason = "pruned"             // too low a decayed importance
+	ReasonMerged     Reason = "merged"             // nearly the same as another
+)
+
+var reasons = [layout.Reasons]Reason{
+	layout.ReasonScope: ReasonScope, layout.ReasonAge: ReasonAge, layout.ReasonConfidence: ReasonConfidence,
+	layout.ReasonCap: ReasonCap, layout.ReasonExpired: ReasonExpired, layout.ReasonPruned: ReasonPruned,
+	layout.ReasonCaller: ReasonCaller, layout.ReasonMerged: ReasonMerged,
 }

@@ -72,6 +72,11 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 	if err := refuse(base, dir); err != nil {
 		return nil, err
 	}
+	if o.Schedule != nil {
+		if err := o.Schedule.Check(); err != nil {
+			return nil, fault.Within(doingOpen(dir), err)
+		}
+	}
 	if o.ReadOnly {
 		if err := mustExist(base, dir); err != nil {
 			return nil, err
@@ -108,7 +113,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: writer{lock: make(chan struct{}, 1)},
+		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.points = newPoints(o.Retain, func() int64 { return db.now() })
@@ -318,6 +323,10 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	})
 	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
 	db.startParts(ctx)
+	if o.Schedule != nil {
+		s := *o.Schedule
+		db.every(ctx, "evicts and consolidates", scheduleEvery, nil, func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
+	}
 	if o.EmbedInBackground && db.embedder != nil {
 		db.every(ctx, "embeds memories", embedEvery, nil, db.embedBehind)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // Durability says when a write is acknowledged.
@@ -80,6 +81,11 @@ type Options struct {
 	// makes the memtables smaller, down to MinDiskReserve. Where the system does not
 	// tell the free space, nothing is refused.
 	DiskReserve int64
+	// Schedule has the database consolidate and evict by itself, as long as it is open, at
+	// the times of cron expressions in UTC; the zero Schedule at those of the policy. What was
+	// missed while it was closed is done once. nil: it does neither by itself. See
+	// policy.FromEnv.
+	Schedule *policy.Schedule
 	// ReadOnly opens a database that exists and changes nothing in its folder, but for
 	// the lock and who holds it: so it opens also on a full disk, unless its text index
 	// is damaged. Writes are ErrReadOnly, and recalls touch nothing.

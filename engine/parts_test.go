@@ -250,7 +250,7 @@ func TestPartKinds(t *testing.T) {
 	for op := layout.LogAdd; op <= layout.LogMove; op++ {
 		ops[part.Op(op)] = "memories"
 	}
-	ops[part.Op(layout.LogFold)] = "memories"
+	ops[part.Op(layout.LogFold)], ops[part.Op(layout.LogEvict)] = "memories", "memories"
 	for _, p := range newParts(policy.NewPart()) {
 		for _, k := range p.Kinds() {
 			if other, taken := kinds[byte(k)]; taken {

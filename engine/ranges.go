@@ -86,7 +86,7 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
 			return 0, err
 		}
 	}
-	d := layout.DeathRange{LSN: tx.lsn, Change: tx.change(), Scope: q.Scope, At: tx.now, Docs: docs, Listed: q.Filter != nil}
+	d := layout.DeathRange{LSN: tx.lsn, Change: tx.change(), Scope: q.Scope, At: tx.now, Docs: docs, Listed: q.Filter != nil, Reason: layout.ReasonScope}
 	value, err := d.Encode()
 	if err != nil {
 		return 0, tx.breaks(err)
@@ -180,7 +180,7 @@ func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
 		if err != nil || !d.Covers(doc, row.Version, rec.Scope) {
 			return err
 		}
-		found = &layout.Death{At: d.At, Born: row.Born, Change: row.Change}
+		found = &layout.Death{At: d.At, Born: row.Born, Change: row.Change, Cause: d.CauseOf(doc)}
 		lsn, change = d.LSN, d.Change
 		return nil
 	})
@@ -212,6 +212,7 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 		if err := db.freeAll(ctx, part); err != nil {
 			return err
 		}
+		db.janitor.dying.Add(-int64(len(part)))
 	}
 	return db.applyBare(func(b *pebble.Batch) error {
 		return b.Delete(db.keys().DeathRange(d), nil)
@@ -226,7 +227,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 	if err != nil || rec == nil {
 		return err
 	}
-	h := layout.Death{At: d.At, Born: row.Born, Change: row.Change}
+	h := layout.Death{At: d.At, Born: row.Born, Change: row.Change, Cause: d.CauseOf(doc)}
 	if err := batch.Set(db.keys().History(row.Owner, row.Seq, d.LSN, d.Change), h.Encode(), nil); err != nil {
 		return err
 	}

@@ -84,6 +84,7 @@ func (j *janitor) forget() {
 		j.dead = appendDocs(j.dead, d.Docs, d.LSN)
 	}
 	j.ranges = nil
+	j.dying.Store(0)
 	j.sort()
 }
 

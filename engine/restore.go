@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -131,6 +132,10 @@ func (e *HistoryEntry) check(doing string) error {
 		why = "it has no new text"
 	case clock.ToMillis(e.Time) == 0:
 		why = "it has no time"
+	case !slices.Contains(reasons[:], e.Reason):
+		why = fmt.Sprintf("its reason is %q", valid.Short(string(e.Reason)))
+	case e.Event != EventDelete && (e.Reason != "" || e.Into != "" || e.Policy != 0):
+		why = "it has a reason and is no delete"
 	}
 	if why != "" {
 		return fault.Invalid(doing, why, "give ADD, UPDATE or DELETE with a memory, a time and, but for DELETE, a text")
@@ -251,6 +256,16 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
 		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
 		if e.Event == EventDelete {
 			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change}
+			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(reasons[:], e.Reason))), e.Policy
+			if e.Into != "" { // it came before, as it was stored before
+				into, found, err := tx.findID(owner, e.Into)
+				if err != nil {
+					return err
+				}
+				if found {
+					d.Into = into.Seq
+				}
+			}
 			if err := tx.set(tx.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
 				return err
 			}

@@ -23,7 +23,10 @@ type Stats struct {
 	EmbedFailure *EmbedFailure `json:"embed_failure,omitempty"`
 	// Lost is how much Open could not read: places of memories in the indexes, and
 	// vectors. The log says what; Check names the memories.
-	Lost      int64  `json:"lost"`
+	Lost int64 `json:"lost"`
+	// Dying is how many memories were evicted, merged away or deleted by scope or filter, and
+	// still take room: they are cleaned up in the background.
+	Dying     int64  `json:"dying"`
 	LSN       uint64 `json:"lsn"`
 	DiskBytes int64  `json:"disk_bytes"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
@@ -143,7 +146,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(),
+		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),

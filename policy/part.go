@@ -122,6 +122,42 @@ func (p *Part) Record(t part.Tx, doing string, r Run) (Run, error) {
 	return r, nil
 }
 
+// Job is something that a schedule does.
+type Job byte
+
+// The jobs.
+const (
+	JobConsolidate Job = 1
+	JobEvict       Job = 2
+	// JobMerge looks for near duplicates of what is new. In the place of a time stands the LSN
+	// up to which it has looked.
+	JobMerge Job = 3
+)
+
+// Came returns when a job came last, in Unix milliseconds, false where it never did.
+func Came(v part.View, j Job) (at int64, known bool, err error) {
+	b, known, err := v.Get(jobKey(v, j))
+	if err != nil || !known {
+		return 0, false, err
+	}
+	at, err = decodeJob(b)
+	return at, err == nil, err
+}
+
+// Note writes that a job came at a time.
+func Note(t part.Tx, j Job, at int64) error {
+	const size = 64
+	if err := t.Need("note a scheduled job", size); err != nil {
+		return err
+	}
+	b := encodeJob(at)
+	if err := t.Set(jobKey(t, j), b); err != nil {
+		return err
+	}
+	t.Log(opJob, append([]byte{byte(j)}, b...))
+	return nil
+}
+
 // Runs are the consolidations of the database.
 func (p *Part) Runs() *Runs { return &p.runs }
 
@@ -156,23 +192,26 @@ func (*Part) Name() string { return "policies" }
 // Kinds is that of policies and runs.
 func (*Part) Kinds() []part.Kind { return []part.Kind{kind} }
 
-// Ops are those of a policy and of a run.
-func (*Part) Ops() []part.Op { return []part.Op{opPolicy, opRun} }
+// Ops are those of a policy, of a run and of a scheduled job.
+func (*Part) Ops() []part.Op { return []part.Op{opPolicy, opRun, opJob} }
 
 // Load reads the policies and the runs.
 func (p *Part) Load(v part.View, _ part.Opening) error {
 	lower := v.Key(byte(kind), 0)
-	return v.Scan(lower, section(v, sectionRun+1), func(key, value []byte) error {
+	return v.Scan(lower, section(v, sections), func(key, value []byte) error {
 		s, number, ok := parseKey(key)
 		if !ok {
 			return &fault.Error{Kind: fault.ErrCorrupt, What: "read the policies", Why: "a key is malformed", Do: "run check"}
 		}
-		if s == sectionRun {
+		switch s {
+		case sectionRun:
 			r, err := decodeRun(number, value)
 			if err == nil {
 				p.runs.Add(r)
 			}
 			return err
+		case sectionJob:
+			return nil // is read when it is asked for
 		}
 		q, err := decodePolicy(value)
 		if err == nil {
@@ -212,6 +251,12 @@ func (p *Part) Check(c part.Checker) error {
 		s, number, ok := parseKey(key)
 		if !ok {
 			c.Problem("malformed key of a policy %x", key)
+			return nil
+		}
+		if s == sectionJob {
+			if _, err := decodeJob(value); err != nil {
+				c.Problem("%v", err)
+			}
 			return nil
 		}
 		if s == sectionRun {

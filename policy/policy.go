@@ -15,4 +15,5 @@
 //
 //	y | 0 | version → a policy, in JSON behind a version byte
 //	y | 1 | LSN     → a run
+//	y | 2 | job     → when a scheduled job came last
 package policy

@@ -17,15 +17,19 @@ const (
 
 	sectionPolicy byte = 0 // version, 4 bytes
 	sectionRun    byte = 1 // LSN, 8 bytes
+	sectionJob    byte = 2 // job, 1 byte
+	sections      byte = 3 // no section: one past the last
 
 	opPolicy part.Op = 41 // the policy as it is stored
 	opRun    part.Op = 42 // the run as it is stored
+	opJob    part.Op = 45 // job, 1 byte, and the value as it is stored
 )
 
 // The first bytes of the values.
 const (
 	policyVersion = 1
 	runVersion    = 1
+	jobVersion    = 1
 )
 
 func section(v part.View, s byte) []byte { return append(v.Key(byte(kind), 9), s) }
@@ -38,6 +42,8 @@ func runKey(v part.View, lsn uint64) []byte {
 	return binary.BigEndian.AppendUint64(section(v, sectionRun), lsn)
 }
 
+func jobKey(v part.View, j Job) []byte { return append(section(v, sectionJob), byte(j)) }
+
 // parseKey returns the section and the number of a key, false for a malformed one.
 func parseKey(k []byte) (s byte, number uint64, ok bool) {
 	if len(k) <= layout.KeyHeader {
@@ -49,6 +55,8 @@ func parseKey(k []byte) (s byte, number uint64, ok bool) {
 		return s, uint64(binary.BigEndian.Uint32(k)), true
 	case s == sectionRun && len(k) == 8:
 		return s, binary.BigEndian.Uint64(k), true
+	case s == sectionJob && len(k) == 1:
+		return s, uint64(k[0]), true
 	}
 	return 0, 0, false
 }
@@ -112,4 +120,16 @@ func decodeRun(lsn uint64, b []byte) (Run, error) {
 		return Run{}, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the consolidation of LSN %d", lsn), Cause: c.Err(), Do: "run check"}
 	}
 	return r, nil
+}
+
+func encodeJob(at int64) []byte { return binary.AppendVarint([]byte{jobVersion}, at) }
+
+// decodeJob reads the time that encodeJob wrote.
+func decodeJob(b []byte) (at int64, err error) {
+	c := codec.NewReader(b)
+	v := c.Byte()
+	if at = c.Varint(); c.Err() != nil || c.Len() > 0 || v != jobVersion {
+		return 0, &fault.Error{Kind: fault.ErrCorrupt, What: "read when a scheduled job came last", Cause: c.Err(), Do: "run check"}
+	}
+	return at, nil
 }

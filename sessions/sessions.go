@@ -35,7 +35,9 @@ func (*Part) Kinds() []part.Kind {
 }
 
 // Ops are those of keys.go.
-func (*Part) Ops() []part.Op { return []part.Op{opSession, opAppend, opWrite, opMarker, opRemove, opOwner} }
+func (*Part) Ops() []part.Op {
+	return []part.Op{opSession, opAppend, opWrite, opMarker, opRemove, opOwner}
+}
 
 // Figures are the number of sessions.
 func (*Part) Figures(v part.View) (map[string]int64, error) {

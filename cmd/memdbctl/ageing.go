@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -126,29 +130,138 @@ memdbctl consolidate
 memdbctl consolidate --agent planner --rate 0.1 --json`
 
 func (a *app) consolidateCmd() *cobra.Command {
-	cmd := newCmd(groupAgeing, "consolidate", "Decay the confidence of memories that nobody recalls", consolidateExample)
+	cmd := newCmd(groupAgeing, "consolidate", "Decay, prune and merge memories as the policy says", consolidateExample)
 	cmd.Long = `Take a share of the confidence of memories that were neither recalled nor stored for the
-policy's idle time, down to its floor. Without --user and --agent those of everyone.`
+policy's idle time, down to its floor; remove those whose decayed importance is too low;
+and merge near duplicates of the same user, agent, run and source. Without --user and
+--agent those of everyone.`
 	cmd.Args = exactly(0, "no argument")
 	var o engine.ConsolidateOptions
 	ownerScope(cmd, &o.Scope)
 	cmd.Flags().Func("rate", "what they lose of their confidence, from 0 to 1 (default that of the policy)", func(s string) error { return parseShare(s, &o.Rate) })
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "change nothing, and report what would change")
+	cmd.Flags().Func("prune", "remove what has a lower decayed importance, from 0 to 1 (default that of the policy)", func(s string) error { return parseShare(s, &o.PruneBelow) })
+	var merge bool
+	cmd.Flags().BoolVar(&merge, "merge", true, "merge near duplicates (default as the policy says)")
+	cmd.Flags().Lookup("merge").DefValue = "" // which is the policy's
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "change nothing, show what would be merged, and report what would change")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			r, err := db.Consolidate(ctx, &o)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(r)
-			}
-			a.printf("decayed %s of %s\n", count(r.Decayed, "memory", "memories"), number(r.Processed))
-			return nil
-		})
+		if cmd.Flags().Changed("merge") {
+			o.Merge = &merge
+		}
+		return a.use(ctx, func(db *engine.DB) error { return a.consolidate(ctx, db, &o) })
 	}
 	return cmd
+}
+
+// consolidatedJSON is the report of a consolidation.
+type consolidatedJSON struct {
+	Decayed   int    `json:"memories_decayed"`
+	Merges    int    `json:"memories_merged"`
+	Processed int    `json:"processed"`
+	Deleted   int    `json:"deleted"`
+	Merged    int    `json:"merged"`
+	Millis    int64  `json:"duration_ms"`
+	Policy    uint32 `json:"policy"`
+	LSN       uint64 `json:"lsn"`
+}
+
+func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.ConsolidateOptions) error {
+	t := &table{header: []string{"BY", "SCORE", "ID", "INTO"}}
+	if o.DryRun {
+		o.Visit = func(m engine.Merge) error {
+			if a.json {
+				return a.printJSON(m)
+			}
+			t.add(m.By, share(&m.Score), m.ID, m.Into)
+			return nil
+		}
+	}
+	r, err := db.Consolidate(ctx, o)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(consolidatedJSON{r.Decayed, r.Merged, r.Processed, r.Deleted, r.Merged, r.Millis, r.Policy, r.LSN})
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	a.printf("decayed %s of %s, pruned %s, merged %s\n", count(r.Decayed, "memory", "memories"), number(r.Processed), number(r.Deleted), number(r.Merged))
+	return nil
+}
+
+const evictExample = `
+memdbctl evict --dry-run
+memdbctl evict --agent planner --max-age 15d --min-importance 0.3 --cap 5000 --json`
+
+func (a *app) evictCmd() *cobra.Command {
+	cmd := newCmd(groupAgeing, "evict [all]", "Remove memories that the policy does not keep", evictExample)
+	cmd.Long = `Remove what has expired, what is too old and not important, what has too low a
+confidence, and of an owner with too many memories the least important. Notes, archives,
+summaries and what is pinned stay. Without --user and --agent, or with all, everyone's.`
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 || len(args) == 1 && args[0] != "all" {
+			return usagef(cmd, "it takes nothing, or all")
+		}
+		if len(args) == 1 && (cmd.Flags().Changed("user") || cmd.Flags().Changed("agent")) {
+			return usagef(cmd, "all excludes --user and --agent")
+		}
+		return nil
+	}
+	cmd.ValidArgs, cmd.ValidArgsFunction = []string{"all"}, nil
+	var o engine.EvictOptions
+	ownerScope(cmd, &o.Scope)
+	flags := cmd.Flags()
+	flags.Func("max-age", "what is older may go, as 30d (default that of the policy)", func(s string) error {
+		age, err := policy.ParseSpan(s)
+		o.MaxAge = new(time.Duration(age))
+		return err
+	})
+	flags.Func("min-importance", "what is at least as important stays whatever its age, from 0 to 1 (default likewise)", func(s string) error { return parseShare(s, &o.MinImportance) })
+	flags.Func("cap", "how many an owner keeps (default likewise)", func(s string) error {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no whole number", s)
+		}
+		o.Cap = &n
+		return nil
+	})
+	flags.BoolVar(&o.DryRun, "dry-run", false, "remove nothing, and show what would go")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error { return a.evict(ctx, db, &o) })
+	}
+	return cmd
+}
+
+func (a *app) evict(ctx context.Context, db *engine.DB, o *engine.EvictOptions) error {
+	t := &table{header: []string{"REASON", "IMPORTANCE", "CONFIDENCE", "ID"}}
+	o.Visit = func(v engine.Victim) error {
+		if a.json {
+			return a.printJSON(v)
+		}
+		if !a.quiet {
+			t.add(string(v.Reason), share(&v.Importance), share(&v.Confidence), v.ID)
+		}
+		return nil
+	}
+	r, err := db.Evict(ctx, o)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	done := "evicted"
+	if o.DryRun {
+		done = "would evict"
+	}
+	a.printf("%s %s\n", done, count(r.Evicted, "memory", "memories"))
+	return nil
 }
 
 // ownerScope are --user and --agent.

@@ -84,3 +84,51 @@ func TestPolicyVerbs(t *testing.T) {
 	c.fails(exitUsage, "rate: NaN", "consolidate", "--rate", "NaN")
 	c.ok("check")
 }
+
+// TestEvictVerb: a dry run prints the same victims as the run, and the last line is the sum.
+func TestEvictVerb(t *testing.T) {
+	c := newCLI(t)
+	old := time.Now().Add(-31 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	c.ok("import", c.file("all.jsonl", fmt.Sprintf(`{"id":"old","agent":"a","text":"ok","role":"tool","created_at":%q,"access_count":2,"last_accessed":%[1]q}
+{"id":"pinned","agent":"a","text":"ok then","role":"tool","created_at":%[1]q,"pinned":true}
+{"id":"note","agent":"a","kind":"note","text":"ok","confidence":0}
+{"id":"unsure","agent":"a","text":"perhaps","confidence":0.05,"importance":0.5}
+{"id":"first","agent":"a","text":"one","importance":0.5}
+{"id":"second","agent":"a","text":"two","importance":0.5}
+`, old)))
+	dry := c.objects("evict", "--dry-run", "--cap", "2", "--agent", "a")
+	done := c.objects("evict", "all", "--cap", "2")
+	if len(dry) != 4 || len(done) != 4 {
+		t.Fatalf("planned %v, evicted %v", dry, done)
+	}
+	for i, want := range []struct{ id, reason string }{{"old", "age"}, {"unsure", "confidence"}, {"first", "cap"}} {
+		for _, got := range []map[string]any{dry[i], done[i]} {
+			if got["id"] != want.id || got["reason"] != want.reason || got["agent"] != "a" || len(got) != 9 {
+				t.Errorf("victim %d: %v, want %v", i, got, want)
+			}
+		}
+	}
+	if dry[0]["last_accessed"] != old || dry[1]["last_accessed"] != nil {
+		t.Errorf("last accessed: %v, %v", dry[0]["last_accessed"], dry[1]["last_accessed"])
+	}
+	sum, reasons := done[3], map[string]any{"age": 1.0, "confidence": 1.0, "cap": 1.0}
+	if sum["evicted"] != 3.0 || sum["dry_run"] != false || fmt.Sprint(sum["reasons"]) != fmt.Sprint(reasons) || sum["policy"] != 0.0 || dry[3]["dry_run"] != true {
+		t.Errorf("sum %v after %v", sum, dry[3])
+	}
+	h := c.objects("history", "first")
+	if last := h[len(h)-1]; last["reason"] != "evicted:cap" || last["is_deleted"] != true {
+		t.Errorf("history: %v", last)
+	}
+	c.fails(exitNotFound, "there is none", "get", "first")
+	other := newCLI(t)
+	exported := c.ok("export", "-")
+	other.ok("import", other.file("memories.jsonl", exported))
+	if got := other.ok("export", "-"); got != exported {
+		t.Errorf("exported\n%s\nand after an import\n%s", exported, got)
+	}
+	c.fails(exitUsage, "no length of time", "evict", "--max-age", "-1d")
+	c.fails(exitUsage, "cap: 0", "evict", "--cap", "0")
+	c.fails(exitUsage, "all excludes", "evict", "all", "--agent", "a")
+	c.fails(exitUsage, "nothing, or all", "evict", "old")
+	c.ok("check")
+}

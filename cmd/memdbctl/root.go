@@ -101,7 +101,7 @@ held by another program, 5 damaged.`,
 	root.AddCommand(
 		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
-		a.policyCmd(), a.consolidateCmd(),
+		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
 		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
