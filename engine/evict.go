@@ -290,7 +290,11 @@ var layoutReasons = map[policy.Reason]layout.Reason{
 // evict ends the memories that are still what they were when they were chosen, and returns
 // them: by a death range for each reason.
 func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error) {
-	if err := tx.roomToFree(doingEvict, 4*valid.MaxID+len(chosen)*8); err != nil {
+	size := 4*valid.MaxID + len(chosen)*8
+	if p.Trash > 0 {
+		size += policy.TrashBytes(len(chosen))
+	}
+	if err := tx.roomToFree(doingEvict, size); err != nil {
 		return nil, err
 	}
 	if err := tx.materialise(); err != nil {
@@ -310,7 +314,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error
 		if d == nil {
 			d = &layout.DeathRange{
 				LSN: tx.lsn, Change: tx.change(), Scope: s, At: tx.now, Docs: roaring.New(), Listed: true,
-				Reason: why, Policy: p.Version,
+				Reason: why, Policy: p.Version, Trash: p.Trash > 0,
 			}
 			ranges[why] = d
 		}
@@ -339,6 +343,9 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error
 		}
 		tx.ranges = append(tx.ranges, *d)
 		tx.logEvicted(d, seqs[why])
+	}
+	if p.Trash > 0 && len(left) > 0 {
+		return left, tx.trash(left, p)
 	}
 	return left, nil
 }

@@ -65,6 +65,7 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
 	var entries []HistoryEntry
 	var last *layout.Record
+	born := uint64(0)
 	prefix := tx.keys.Records(owner, seq)
 	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
@@ -88,14 +89,14 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 			e.OldText = &last.Text
 		}
 		e.NewText = &rec.Text
-		entries, last = append(entries, e), rec
+		entries, last, born = append(entries, e), rec, v.Born
 		return nil
 	})
 	if err != nil || last == nil {
 		return nil, err
 	}
 	died, lsn, change, err := tx.deathOf(owner, seq)
-	if err != nil || died == nil {
+	if err != nil || died == nil || lsn < born {
 		return entries, err
 	}
 	e := tx.entry(last, seq, lsn, change, EventDelete, died.At)

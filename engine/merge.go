@@ -382,7 +382,7 @@ func (tx *Tx) mergedInto(s Scope, id string) (into string, err error) {
 			if err != nil {
 				return err
 			}
-			if d == nil || d.Into == 0 {
+			if _, lives := tx.at(seq); lives || d == nil || d.Into == 0 {
 				break
 			}
 			seq = d.Into

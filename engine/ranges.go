@@ -223,7 +223,14 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 // derived keys.
 func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) error {
 	row := db.docs.Row(doc)
-	rec, err := db.dropVersion(batch, row.Version, d.LSN)
+	var rec *layout.Record
+	var err error
+	if d.Trash { // it may come back
+		tx := Tx{db: db, reader: db.store, keys: db.keys()}
+		rec, err = tx.record(row.Version)
+	} else {
+		rec, err = db.dropVersion(batch, row.Version, d.LSN)
+	}
 	if err != nil || rec == nil {
 		return err
 	}

@@ -192,8 +192,8 @@ func (*Part) Name() string { return "policies" }
 // Kinds is that of policies and runs.
 func (*Part) Kinds() []part.Kind { return []part.Kind{kind} }
 
-// Ops are those of a policy, of a run and of a scheduled job.
-func (*Part) Ops() []part.Op { return []part.Op{opPolicy, opRun, opJob} }
+// Ops are those of a policy, of a run, of a scheduled job and of trash.
+func (*Part) Ops() []part.Op { return []part.Op{opPolicy, opRun, opJob, opTrash} }
 
 // Load reads the policies and the runs.
 func (p *Part) Load(v part.View, _ part.Opening) error {
@@ -210,7 +210,7 @@ func (p *Part) Load(v part.View, _ part.Opening) error {
 				p.runs.Add(r)
 			}
 			return err
-		case sectionJob:
+		case sectionJob, sectionTrash:
 			return nil // is read when it is asked for
 		}
 		q, err := decodePolicy(value)
@@ -251,6 +251,12 @@ func (p *Part) Check(c part.Checker) error {
 		s, number, ok := parseKey(key)
 		if !ok {
 			c.Problem("malformed key of a policy %x", key)
+			return nil
+		}
+		if s == sectionTrash {
+			if _, err := decodeTrash(number, value); err != nil {
+				c.Problem("%v", err)
+			}
 			return nil
 		}
 		if s == sectionJob {

@@ -16,4 +16,5 @@
 //	y | 0 | version → a policy, in JSON behind a version byte
 //	y | 1 | LSN     → a run
 //	y | 2 | job     → when a scheduled job came last
+//	y | 3 | LSN     → what a commit has put in the trash
 package policy

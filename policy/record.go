@@ -18,7 +18,8 @@ const (
 	sectionPolicy byte = 0 // version, 4 bytes
 	sectionRun    byte = 1 // LSN, 8 bytes
 	sectionJob    byte = 2 // job, 1 byte
-	sections      byte = 3 // no section: one past the last
+	sectionTrash  byte = 3 // LSN, 8 bytes
+	sections      byte = 4 // no section: one past the last
 
 	opPolicy part.Op = 41 // the policy as it is stored
 	opRun    part.Op = 42 // the run as it is stored
@@ -53,7 +54,7 @@ func parseKey(k []byte) (s byte, number uint64, ok bool) {
 	switch {
 	case s == sectionPolicy && len(k) == 4:
 		return s, uint64(binary.BigEndian.Uint32(k)), true
-	case s == sectionRun && len(k) == 8:
+	case (s == sectionRun || s == sectionTrash) && len(k) == 8:
 		return s, binary.BigEndian.Uint64(k), true
 	case s == sectionJob && len(k) == 1:
 		return s, uint64(k[0]), true

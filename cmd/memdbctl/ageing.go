@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -117,9 +118,13 @@ func (a *app) printPolicy(p policy.Policy) error {
 	if a.json {
 		return a.printJSON(p)
 	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(compactJSON(p)), &values); err != nil {
+		return fmt.Errorf("print the policy: %w", err)
+	}
 	t := &table{header: []string{"", ""}, whole: true}
-	if err := flatten(t, "", []byte(compactJSON(p))); err != nil {
-		return err
+	for _, key := range append([]string{"preset", "version", "lsn"}, policy.Keys()...) {
+		t.add(key, string(values[key]))
 	}
 	a.printTable(t)
 	return nil
@@ -144,8 +149,12 @@ and merge near duplicates of the same user, agent, run and source. Without --use
 	cmd.Flags().BoolVar(&merge, "merge", true, "merge near duplicates (default as the policy says)")
 	cmd.Flags().Lookup("merge").DefValue = "" // which is the policy's
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "change nothing, show what would be merged, and report what would change")
+	undo := undoFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
+		if cmd.Flags().Changed("undo") {
+			return a.undo(cmd, *undo)
+		}
 		if cmd.Flags().Changed("merge") {
 			o.Merge = &merge
 		}
@@ -228,8 +237,12 @@ summaries and what is pinned stay. Without --user and --agent, or with all, ever
 		return nil
 	})
 	flags.BoolVar(&o.DryRun, "dry-run", false, "remove nothing, and show what would go")
+	undo := undoFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
+		if cmd.Flags().Changed("undo") {
+			return a.undo(cmd, *undo)
+		}
 		return a.use(ctx, func(db *engine.DB) error { return a.evict(ctx, db, &o) })
 	}
 	return cmd
@@ -262,6 +275,32 @@ func (a *app) evict(ctx context.Context, db *engine.DB, o *engine.EvictOptions) 
 	}
 	a.printf("%s %s\n", done, count(r.Evicted, "memory", "memories"))
 	return nil
+}
+
+// undoFlag is --undo.
+func undoFlag(cmd *cobra.Command) *uint64 {
+	return cmd.Flags().Uint64("undo", 0, "bring back what the commit of this LSN has removed, while the trash keeps it")
+}
+
+// undo brings back what a commit has removed. It goes with no other flag of its verb.
+func (a *app) undo(cmd *cobra.Command, lsn uint64) error {
+	for _, name := range []string{"user", "agent", "rate", "prune", "merge", "max-age", "min-importance", "cap", "dry-run"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			return usagef(cmd, "--undo excludes --%s", name)
+		}
+	}
+	ctx := cmd.Context()
+	return a.use(ctx, func(db *engine.DB) error {
+		r, err := db.Undo(ctx, lsn)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(r)
+		}
+		a.printf("restored %s, %s without vectors that they had\n", count(r.Restored, "memory", "memories"), number(r.WithoutVectors))
+		return nil
+	})
 }
 
 // ownerScope are --user and --agent.

@@ -77,6 +77,9 @@ func TestPolicyVerbs(t *testing.T) {
 		t.Errorf("show: %v", shown)
 	}
 	c.ok("store", "ok", "--user", "u", "--id", "m")
+	if shown := c.ok("policy", "show"); !strings.Contains(shown, "preset\t\"substrate\"\n") || !strings.Contains(shown, "kinds\t[\"message\"") {
+		t.Errorf("show:\n%s", shown)
+	}
 	if m := one(t, c.objects("get", "m")); m["importance"] != 1.0 {
 		t.Errorf("under substrate the importance is %v", m["importance"])
 	}
@@ -130,5 +133,28 @@ func TestEvictVerb(t *testing.T) {
 	c.fails(exitUsage, "cap: 0", "evict", "--cap", "0")
 	c.fails(exitUsage, "all excludes", "evict", "all", "--agent", "a")
 	c.fails(exitUsage, "nothing, or all", "evict", "old")
+	c.ok("check")
+}
+
+// TestUndoVerb: what a trash keeps comes back once.
+func TestUndoVerb(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "perhaps", "--agent", "a", "--id", "m", "--confidence", "0.05", "--embedding", "[1,0]")
+	lost := c.objects("evict")
+	c.fails(exitFailed, "the trash has nothing of it", "evict", "--undo", fmt.Sprint(lost[1]["lsn"]))
+	c.ok("policy", "set", "trash_ms=1h")
+	c.ok("store", "perhaps", "--agent", "a", "--id", "m", "--confidence", "0.05", "--embedding", "[1,0]")
+	c.ok("store", "perhaps not", "--agent", "a", "--id", "n", "--confidence", "0.05")
+	done := c.objects("evict")
+	lsn := fmt.Sprint(done[2]["lsn"])
+	if got := one(t, c.objects("evict", "--undo", lsn)); got["restored"] != 2.0 || got["without_vectors"] != 0.0 {
+		t.Errorf("undo: %v", got)
+	}
+	if m := one(t, c.objects("get", "m", "--vectors")); m["confidence"] != .05 || m["embedding"] == nil {
+		t.Errorf("it came back as %v", m)
+	}
+	c.fails(exitFailed, "it was undone already", "evict", "--undo", lsn)
+	c.fails(exitUsage, "--undo excludes --cap", "evict", "--undo", lsn, "--cap", "3")
+	c.fails(exitUsage, "--undo excludes --rate", "consolidate", "--undo", lsn, "--rate", ".1")
 	c.ok("check")
 }
