@@ -97,7 +97,7 @@ held by another program, 5 damaged.`,
 	)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(),
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.graphCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(),
 	)
