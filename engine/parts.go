@@ -330,6 +330,8 @@ func (p *partTx) memory(l live) (part.Memory, bool, error) {
 	return part.Memory{ID: rec.ID, Seq: l.Seq, Owner: l.Owner, Scope: rec.Scope, Text: rec.Text}, true, nil
 }
 
+func (p *partTx) Writing() bool { return p.writes != nil }
+
 func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
 	b, found, err := p.Get(p.keys.Counter(kind, owner))
 	if err != nil || !found {

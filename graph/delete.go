@@ -98,6 +98,7 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 		return Deleted{}, err
 	}
 	t.Log(opDelete, binary.AppendUvarint(numberValue(owner), uint64(num)))
+	p.stage(t, owner, delta{nodes: []nodeDelta{{number: num, gone: true}}})
 	return d, nil
 }
 
@@ -157,7 +158,7 @@ func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
 	if !known {
 		return none
 	}
-	e, err := newEditor(t, doing, o)
+	e, err := newEditor(t, p, doing, o)
 	if err != nil {
 		return err
 	}
@@ -193,6 +194,7 @@ func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
 		return err
 	}
 	t.Log(opEnd, append(numberValue(owner), encodeArc(a)...))
+	p.stage(t, owner, delta{arcs: []arcDelta{{arc: a, gone: true}}})
 	return nil
 }
 
@@ -235,6 +237,7 @@ func (p *Part) DeleteOwner(t part.Tx, owner uint32) (map[string]int64, error) {
 		}
 	}
 	t.Log(opDeleteAll, numberValue(owner))
+	p.stage(t, owner, delta{all: true})
 	return deleted, nil
 }
 

@@ -21,6 +21,7 @@ import (
 // the transaction searchable, which would take most of the time of a large batch.
 type editor struct {
 	t      part.Tx
+	part   *Part
 	doing  string
 	reader reader
 	fresh  bool // the owner is new: nothing of it is there to be read
@@ -59,8 +60,8 @@ type change struct {
 	now tie
 }
 
-func newEditor(t part.Tx, doing string, o scope.Owner) (*editor, error) {
-	e := &editor{t: t, doing: doing, subjects: map[string]*subject{}, ties: map[arc]*change{}}
+func newEditor(t part.Tx, p *Part, doing string, o scope.Owner) (*editor, error) {
+	e := &editor{t: t, part: p, doing: doing, subjects: map[string]*subject{}, ties: map[arc]*change{}}
 	owner, known, err := t.Owner(o)
 	if err != nil {
 		return nil, err
@@ -467,17 +468,19 @@ func (e *editor) flush() (wrote bool, err error) {
 	if err := e.flushTypes(); err != nil {
 		return true, err
 	}
+	var staged delta
 	for _, s := range e.order {
-		if err := e.flushSubject(s); err != nil {
+		if err := e.flushSubject(s, &staged); err != nil {
 			return true, err
 		}
 	}
-	if err := cmp.Or(e.flushTies(), e.flushPasts()); err != nil {
+	if err := cmp.Or(e.flushTies(&staged), e.flushPasts()); err != nil {
 		return true, err
 	}
 	if err := e.t.Set(ownerKey(e.t, owner), e.own.encode()); err != nil {
 		return true, err
 	}
+	e.part.stage(e.t, owner, staged)
 	return true, nil
 }
 
@@ -530,7 +533,7 @@ func number(b []byte) (uint32, error) {
 }
 
 // flushSubject writes an entity, or the ID of a forward reference.
-func (e *editor) flushSubject(s *subject) error {
+func (e *editor) flushSubject(s *subject, staged *delta) error {
 	if s.now == nil && !s.isNew {
 		return nil
 	}
@@ -560,6 +563,7 @@ func (e *editor) flushSubject(s *subject) error {
 	}
 	b := binary.AppendUvarint(numberValue(owner), uint64(s.number))
 	e.t.Log(opEntity, codec.AppendBytes(b, value))
+	staged.nodes = append(staged.nodes, nodeDelta{number: s.number, real: !n.forward, typ: n.typ, id: s.id})
 	return nil
 }
 
@@ -599,7 +603,7 @@ func indexKeys(v part.View, owner, number uint32, n *node) map[string]bool {
 }
 
 // flushTies writes the relations that are new or changed, in the order of their keys.
-func (e *editor) flushTies() error {
+func (e *editor) flushTies(staged *delta) error {
 	owner, n := e.reader.owner, 0
 	var logged, value []byte
 	for _, ch := range e.list {
@@ -627,6 +631,7 @@ func (e *editor) flushTies() error {
 				return err
 			}
 		}
+		staged.arcs = append(staged.arcs, arcDelta{arc: ch.arc})
 	}
 	if n > 0 {
 		head := binary.AppendUvarint(numberValue(owner), uint64(n))

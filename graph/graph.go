@@ -26,7 +26,7 @@ type Graph struct {
 func New(r part.Runner, p *Part) Graph { return Graph{r, p} }
 
 // Part is the structure as the database sees it.
-type Part struct{}
+type Part struct{ mu residents }
 
 // Name is "graph".
 func (*Part) Name() string { return "graph" }

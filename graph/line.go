@@ -176,12 +176,12 @@ func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) er
 }
 
 // NewLine is an empty line of an entity or a relation, nil for another type.
-func (*Part) NewLine(typ string) part.Line {
+func (p *Part) NewLine(typ string) part.Line {
 	switch typ {
 	case TypeEntity:
-		return &entityLine{}
+		return &entityLine{part: p}
 	case TypeRelation:
-		return &relationLine{}
+		return &relationLine{part: p}
 	}
 	return nil
 }
@@ -189,6 +189,7 @@ func (*Part) NewLine(typ string) part.Line {
 // entityLine is an EntityLine on its way in or out of a database.
 type entityLine struct {
 	EntityLine
+	part *Part
 }
 
 // Type is TypeEntity.
@@ -219,7 +220,7 @@ func (l *entityLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	if err != nil {
 		return part.Unchanged, err
 	}
-	e, err := newEditor(t, doing, l.Owner())
+	e, err := newEditor(t, l.part, doing, l.Owner())
 	if err != nil {
 		return part.Unchanged, err
 	}
@@ -266,6 +267,7 @@ func other(doing string) error {
 // relationLine is a RelationLine on its way in or out of a database.
 type relationLine struct {
 	RelationLine
+	part *Part
 }
 
 // Type is TypeRelation.
@@ -299,7 +301,7 @@ func (l *relationLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	if err != nil {
 		return part.Unchanged, err
 	}
-	e, err := newEditor(t, doing, l.Owner())
+	e, err := newEditor(t, l.part, doing, l.Owner())
 	if err != nil {
 		return part.Unchanged, err
 	}

@@ -117,12 +117,17 @@ func (g Graph) walk(ctx context.Context, doing string, o scope.Owner, s State, f
 		if w.maxEdges == 0 {
 			w.maxEdges = defaultEdges
 		}
-		w.source = newKeys(r, &own, millis(s.ValidAt))
+		if w.source, w.plan.Why, err = g.source(r, &own, millis(s.ValidAt)); err != nil {
+			return err
+		}
 		w.plan.Source = w.name()
 		if err = fn(w); errors.Is(err, kv.ErrStop) {
 			err = nil
 		}
 		plan = w.plan
+		if _, byKeys := w.source.(*keys); byKeys {
+			g.read(r.owner, plan.Edges)
+		}
 		return err
 	})
 	return plan, err

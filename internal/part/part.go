@@ -145,6 +145,9 @@ type View interface {
 	Memory(o scope.Owner, id string) (m Memory, found bool, err error)
 	// MemoryAt is the memory of a Seq, if it lives.
 	MemoryAt(seq uint64) (m Memory, found bool, err error)
+	// Writing reports whether this is a Tx, which reads what it has written before anybody
+	// else can.
+	Writing() bool
 	// Counter is what [Tx.Count] has counted for an owner, false where it was never
 	// called.
 	Counter(kind byte, owner uint32) (n int64, known bool, err error)
