@@ -13,6 +13,7 @@ import (
 type adjacency struct {
 	lsn     uint64
 	out, in rows
+	byType  rows     // of types: the two ends of each relation, as an edge to To of "type" From
 	types   []uint32 // of entities, by number; absent: no entity
 	ids     string   // of entities, one after the other
 	idAt    []uint32 // where the ID of a number begins in ids, and where the last one ends
@@ -52,12 +53,12 @@ const (
 
 // bytes is what the adjacency takes in RAM.
 func (a *adjacency) bytes() int64 {
-	return int64(len(a.out.edges)+len(a.in.edges))*edgeBytes + int64(len(a.types))*entityBytes + int64(len(a.ids))
+	return 3*int64(len(a.out.edges))*edgeBytes + int64(len(a.types))*entityBytes + int64(len(a.ids))
 }
 
 // expected is about what the adjacency of an owner will take.
 func expected(o *owned) int64 {
-	return 2*edgeBytes*int64(o.relations) + (entityBytes+usualID)*int64(o.lastEntity)
+	return 3*edgeBytes*int64(o.relations) + (entityBytes+usualID)*int64(o.lastEntity)
 }
 
 // readAdjacency makes the adjacency of the state that a reader reads.
@@ -88,8 +89,34 @@ func readAdjacency(r *reader, own *owned) (*adjacency, error) {
 	if a.out, err = readRows(r, secOut, own); err != nil {
 		return nil, err
 	}
-	a.in, err = readRows(r, secIn, own)
-	return a, err
+	if a.in, err = readRows(r, secIn, own); err != nil {
+		return nil, err
+	}
+	a.byType = a.out.transposed()
+	return a, nil
+}
+
+// transposed are the rows of types that rows of entities make: a counting sort by type.
+func (r *rows) transposed() rows {
+	highest := uint32(0)
+	for _, e := range r.edges {
+		highest = max(highest, e.typ)
+	}
+	t := rows{at: make([]uint32, highest+2), edges: make([]edge, len(r.edges))}
+	for _, e := range r.edges {
+		t.at[e.typ+1]++
+	}
+	for i := range highest + 1 {
+		t.at[i+1] += t.at[i]
+	}
+	next := slices.Clone(t.at)
+	for from := range len(r.at) - 1 {
+		for _, e := range r.row(uint32(from)) {
+			t.edges[next[e.typ]] = edge{other: e.other, typ: uint32(from)}
+			next[e.typ]++
+		}
+	}
+	return t
 }
 
 func readRows(r *reader, sec byte, own *owned) (rows, error) {
@@ -149,6 +176,7 @@ type overlay struct {
 	highest uint32
 	nodes   map[uint32]nodeDelta
 	out, in map[uint32][]edgeDelta
+	byType  map[uint32][]edgeDelta
 }
 
 type edgeDelta struct {
@@ -157,7 +185,7 @@ type edgeDelta struct {
 }
 
 func newOverlay(deltas []delta, highest uint32) *overlay {
-	o := &overlay{deltas: len(deltas), highest: highest, nodes: map[uint32]nodeDelta{}, out: map[uint32][]edgeDelta{}, in: map[uint32][]edgeDelta{}}
+	o := &overlay{deltas: len(deltas), highest: highest, nodes: map[uint32]nodeDelta{}, out: map[uint32][]edgeDelta{}, in: map[uint32][]edgeDelta{}, byType: map[uint32][]edgeDelta{}}
 	for i := range deltas {
 		for _, n := range deltas[i].nodes {
 			o.nodes[n.number] = n
@@ -166,6 +194,7 @@ func newOverlay(deltas []delta, highest uint32) *overlay {
 		for _, a := range deltas[i].arcs {
 			o.out[a.from] = append(o.out[a.from], edgeDelta{edge{a.to, a.typ}, a.gone})
 			o.in[a.to] = append(o.in[a.to], edgeDelta{edge{a.from, a.typ}, a.gone})
+			o.byType[a.typ] = append(o.byType[a.typ], edgeDelta{edge{a.to, a.from}, a.gone})
 		}
 	}
 	return o
@@ -186,6 +215,15 @@ func (m *memory) edges(num uint32, dir Direction, typ uint32) ([]edge, error) {
 	if dir == In {
 		base, changes = &m.adjacency.in, m.overlay.in
 	}
+	row := m.row(base, changes, num)
+	if typ != 0 {
+		row = ofType(row, typ)
+	}
+	return row, nil
+}
+
+// row is a row with what has changed of it.
+func (m *memory) row(base *rows, changes map[uint32][]edgeDelta, num uint32) []edge {
 	row := base.row(num)
 	if len(changes) > 0 {
 		if changed := changes[num]; changed != nil {
@@ -193,10 +231,11 @@ func (m *memory) edges(num uint32, dir Direction, typ uint32) ([]edge, error) {
 			row = m.buf
 		}
 	}
-	if typ != 0 {
-		row = ofType(row, typ)
-	}
-	return row, nil
+	return row
+}
+
+func (m *memory) allOf(typ uint32) ([]edge, bool) {
+	return m.row(&m.adjacency.byType, m.overlay.byType, typ), true
 }
 
 // applied is a row with its changes, in order.
@@ -292,5 +331,6 @@ func (m *memory) folded(lsn uint64) (*adjacency, error) {
 		}
 		to.edges = slices.Clip(to.edges)
 	}
+	a.byType = a.out.transposed()
 	return a, nil
 }

@@ -84,10 +84,17 @@ type matcher struct {
 	to      ends
 	found   []Match
 	types   map[uint32]string
-	// path is the way so far, and left the buffers of the hops.
+	// path is the way so far, and buffers the relations of its hops.
 	path    []arc
 	buffers [MaxHops][]edge
+	slab    []Hop // room for the hops of matches to come
+	// lastType is the type that types was asked for last, with its name.
+	lastType uint32
+	lastName string
 }
+
+// maxSlab is how many hops are allocated at once.
+const maxSlab = 1024
 
 // ends are the entities that an end of a pattern means.
 type ends struct {
@@ -112,12 +119,45 @@ func (m *matcher) run() error {
 	if from.named == nil && m.to.named != nil && m.pattern.Hops == 1 {
 		return m.backwards(from)
 	}
+	if all, known := m.ofType(from); known {
+		return m.among(all, from)
+	}
 	return m.starts(from, func(num uint32) error {
 		if err := m.node(); err != nil {
 			return err
 		}
 		return m.from(num, 0)
 	})
+}
+
+// ofType are all relations of the pattern's type, where going through them finds the
+// matches in their order and takes less than going through all entities.
+func (m *matcher) ofType(from ends) (all []edge, known bool) {
+	if from.named != nil || m.pattern.Hops > 1 || m.along.typ == 0 || m.along.dir != Out {
+		return nil, false
+	}
+	all, known = m.allOf(m.along.typ)
+	return all, known && uint64(len(all)) <= uint64(m.last())
+}
+
+// among adds the matches among relations of the pattern's type.
+func (m *matcher) among(all []edge, from ends) error {
+	if err := m.read(len(all)); err != nil {
+		return err
+	}
+	for _, e := range all {
+		fits, err := m.fits(e.typ, from)
+		if err == nil && fits {
+			fits, err = m.fits(e.other, m.to)
+		}
+		if err == nil && fits {
+			err = m.emit([]arc{{from: e.typ, typ: m.along.typ, to: e.other}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // starts calls visit for the entities that an end means.
@@ -211,15 +251,18 @@ func (m *matcher) emit(path []arc) error {
 	if m.pattern.Limit > 0 && len(m.found) == m.pattern.Limit {
 		return m.stop("results")
 	}
-	match := make(Match, len(path))
-	for i, a := range path {
+	if len(m.slab)+len(path) > cap(m.slab) { // one allocation for many matches
+		m.slab = make([]Hop, 0, max(4*MaxHops, min(2*cap(m.slab), maxSlab)))
+	}
+	at := len(m.slab)
+	for _, a := range path {
 		h, err := m.hop(a)
 		if err != nil {
 			return err
 		}
-		match[i] = h
+		m.slab = append(m.slab, h)
 	}
-	m.found = append(m.found, match)
+	m.found = append(m.found, m.slab[at:len(m.slab):len(m.slab)])
 	return nil
 }
 
@@ -229,6 +272,10 @@ func (m *matcher) hop(a arc) (h Hop, err error) {
 	}
 	if h.To, err = m.id(a.to); err != nil {
 		return Hop{}, err
+	}
+	if m.lastType == a.typ {
+		h.Type = m.lastName
+		return h, nil
 	}
 	typ, known := m.types[a.typ]
 	if !known {
@@ -240,7 +287,7 @@ func (m *matcher) hop(a arc) (h Hop, err error) {
 		}
 		m.types[a.typ] = typ
 	}
-	h.Type = typ
+	h.Type, m.lastType, m.lastName = typ, a.typ, typ
 	return h, nil
 }
 

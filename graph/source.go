@@ -30,6 +30,9 @@ type source interface {
 	// members calls visit for the entities of a type, or of any for 0, in the order of
 	// their numbers.
 	members(typ uint32, visit func(num uint32) error) error
+	// allOf are the relations of a type, each as an edge whose other end is To and whose
+	// typ is From, by From and To; false where the source would have to look for them.
+	allOf(typ uint32) (ends []edge, known bool)
 	// last is the highest number of an entity.
 	last() uint32
 	// name is "memory" or "keys".
@@ -56,7 +59,9 @@ func newKeys(r *reader, own *owned, validAt int64) *keys {
 	return &keys{reader: r, validAt: validAt, highest: own.lastEntity, known: map[uint32]known{}}
 }
 
-func (k *keys) name() string { return "keys" }
+func (k *keys) name() string              { return "keys" }
+func (*keys) allOf(uint32) ([]edge, bool) { return nil, false }
+
 func (k *keys) last() uint32 { return k.highest }
 
 func (k *keys) edges(num uint32, dir Direction, typ uint32) ([]edge, error) {
