@@ -18,6 +18,7 @@ require (
 	github.com/seed-7aedc3ff/memdb v0.0.0-00010101000000-000000000000
 	go.etcd.io/bbolt v1.4.3
 	golang.org/x/sys v0.49.0
+	gonum.org/v1/gonum v0.16.0
 	modernc.org/sqlite v1.60.0
 )
 

@@ -72,7 +72,7 @@ func TestAgeingCrashes(t *testing.T) {
 			}
 		}
 		clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
-		crashed, err := openSetup("db", setup{Options: Options{FS: clone, Clock: clk.now, MemoryBudget: testBudget}})
+		crashed, err := openOn(clone, "db", setup{Options: Options{Clock: clk.now, MemoryBudget: testBudget}})
 		if err != nil {
 			t.Fatalf("step %d: %v", step, err)
 		}

@@ -323,7 +323,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	})
 	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
 	db.startParts(ctx)
-	db.every(ctx, trashEvery, nil, db.emptyTrash)
+	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
 		db.every(ctx, "evicts and consolidates", scheduleEvery, nil, func(ctx context.Context) error { return db.keepSchedule(ctx, s) })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -26,7 +27,7 @@ import (
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
 func newParts(ageing *policy.Part) []part.Part {
-	return []part.Part{entries.Part{}, ageing, &sessions.Part{}}
+	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}}
 }
 
 // KV is the key-value store: each call is its own transaction.
@@ -34,6 +35,24 @@ func (db *DB) KV() entries.KV { return entries.New(runner{db: db}) }
 
 // KV is the key-value store as this transaction sees it.
 func (tx *Tx) KV() entries.KV { return entries.New(runner{db: tx.db, tx: tx}) }
+
+// Graph is the graph of entities and relations: each call is its own transaction.
+func (db *DB) Graph() graph.Graph { return graph.New(runner{db: db}, partOf[*graph.Part](db)) }
+
+// Graph is the graph as this transaction sees it.
+func (tx *Tx) Graph() graph.Graph {
+	return graph.New(runner{db: tx.db, tx: tx}, partOf[*graph.Part](tx.db))
+}
+
+// partOf is the part of a type: each database has one.
+func partOf[P part.Part](db *DB) (p P) {
+	for _, any := range db.parts {
+		if of, ok := any.(P); ok {
+			return of
+		}
+	}
+	return p
+}
 
 // partShare is what each part may take of the memory budget in RAM.
 func (db *DB) partShare() int64 { return db.budget / 16 }
@@ -388,6 +407,8 @@ func (p *partTx) memory(l live) (part.Memory, bool, error) {
 	}
 	return part.Memory{ID: rec.ID, Seq: l.Seq, Owner: l.Owner, Scope: rec.Scope, Text: rec.Text}, true, nil
 }
+
+func (p *partTx) Writing() bool { return p.writes != nil }
 
 func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
 	b, found, err := p.Get(p.keys.Counter(kind, owner))

@@ -172,8 +172,8 @@ func TestImportSkipsBadLines(t *testing.T) {
 		{`{"user":"u","text":"t","created_at":999999999999999}`, "its year is not within"},
 		{`{"user":"u","user_id":"v","text":"t"}`, `"user" and "user_id" differ`},
 		{`{"user":"u","memory":"s","content":"t"}`, `"text" and "content" differ`},
-		{`{"type":"entity","text":["any"],"metadata":4}`, `type "entity" is not known to this version`},
-		{`{"type":"entity","id":"e"}`, `type "entity" is not known to this version`},
+		{`{"type":"star","text":["any"],"metadata":4}`, `type "star" is not known to this version`},
+		{`{"type":"star","id":"e"}`, `type "star" is not known to this version`},
 		{`{"text":"no scope"}`, "must be provided"},
 		{`{"user":"u"}`, "text"},
 	}

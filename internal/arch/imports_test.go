@@ -52,7 +52,7 @@ var law = map[string]row{
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
 	"invindex": {floor: parts, outside: []string{pebble, roaring, xxh3}},
 	"filter":   {floor: parts},
-	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
+	"graph":    {floor: parts, outside: []string{pebble}},
 	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},

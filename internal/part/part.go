@@ -183,6 +183,9 @@ type View interface {
 	// MemoryWas is the last state of a memory, living or not, as long as its history is
 	// kept.
 	MemoryWas(owner uint32, seq uint64) (m Memory, found bool, err error)
+	// Writing reports whether this is a Tx, which reads what it has written before anybody
+	// else can.
+	Writing() bool
 	// Counter is what [Tx.Count] has counted for an owner, false where it was never
 	// called.
 	Counter(kind byte, owner uint32) (n int64, known bool, err error)
