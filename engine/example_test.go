@@ -43,7 +43,7 @@ func inMemory(o *engine.Options, texts ...string) *engine.DB {
 func Example() {
 	dir, err := os.MkdirTemp("", "memdb")
 	must(err)
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	db, err := engine.Open(filepath.Join(dir, "memories"), nil)
 	must(err)
 	defer db.Close()

@@ -208,7 +208,7 @@ func TestSessionRefused(t *testing.T) {
 		{"close another owner's", s.Close(ctx, Owner{Agent: "other"}, "monday"), ErrNotFound},
 	} {
 		wantError(t, c.name, c.err, c.kind)
-		if e, ok := errors.AsType[*Error](c.err); ok && c.kind != ErrScope && e.Do == "" {
+		if e, ok := errors.AsType[*Error](c.err); ok && !errors.Is(c.kind, ErrScope) && e.Do == "" {
 			t.Errorf("%s: %v does not say what to do", c.name, c.err)
 		}
 	}
