@@ -307,6 +307,10 @@ func (db *DB) keys() *layout.Keys { return db.newestKeys.Load() }
 // LSN is that of the newest commit that is durable and can be read.
 func (db *DB) LSN() uint64 { return db.points.lsn() }
 
+// Salvaged says which damage Open has passed over, and what is lost with it, since
+// Options.Salvage allowed that; it is empty where there was none.
+func (db *DB) Salvaged() string { return db.store.Salvaged }
+
 // Settings are what a database was created with.
 type Settings struct {
 	ID           string         `json:"id"`

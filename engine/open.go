@@ -122,6 +122,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.log, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, ManifestBytes: t.manifestBytes,
+		Salvage: o.Salvage,
 	})
 	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !t.uncached {
@@ -322,6 +323,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		}
 	})
 	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
+	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error { return db.store.MarkLogs() })
 	db.startParts(ctx)
 	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {
@@ -337,6 +339,10 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		})
 	}
 }
+
+// markEvery is how often it is written down how much of the log is on disk: damage that
+// takes what was acknowledged longer ago is noticed, see [store.CheckLogs].
+const markEvery = time.Second
 
 // bufferedSync is how often a Buffered database syncs: what a crash may lose.
 const bufferedSync = 100 * time.Millisecond

@@ -90,6 +90,12 @@ type Options struct {
 	// the lock and who holds it: so it opens also on a full disk, unless its text index
 	// is damaged. Writes are ErrReadOnly, and recalls touch nothing.
 	ReadOnly bool
+	// Salvage opens a database whose log is damaged, or lacks what was acknowledged, with
+	// the commits that came before the damage. What comes after is lost; the damaged logs
+	// stay in the folder as files that end with ".damaged". Without it, and with
+	// ReadOnly, Open returns ErrCorrupt and says what would be lost. On a database
+	// without such damage it does nothing.
+	Salvage bool
 	// Logger hears of what the database does by itself. nil: nothing is logged.
 	Logger *slog.Logger
 	// Clock tells the time. nil: the system's.

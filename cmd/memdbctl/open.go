@@ -21,13 +21,16 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 	if o == nil {
 		o = &engine.Options{}
 	}
-	o.Clock = a.now
+	o.Clock, o.Salvage = a.now, a.salvage
 	for waited := time.Duration(0); ; waited += lockPoll {
 		db, err := engine.Open(a.dir, o)
 		if errors.Is(err, fs.ErrExist) {
 			err = cmp.Or(a.dangling(), err)
 		}
 		if !errors.Is(err, engine.ErrLocked) || waited >= a.wait {
+			if err == nil && db.Salvaged() != "" {
+				a.warn("%s was salvaged: %s; the damaged logs are kept beside it, with .damaged at the end of their names", a.dir, db.Salvaged())
+			}
 			return db, err
 		}
 		select {

@@ -19,6 +19,8 @@ type app struct {
 	json  bool
 	quiet bool
 	wait  time.Duration
+	// salvage opens a database whose log is damaged with what came before the damage.
+	salvage bool
 
 	version bool
 
@@ -90,6 +92,7 @@ held by another program, 5 damaged.`,
 	flags.BoolVar(&a.quiet, "quiet", false, "print results and errors only")
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
 	flags.DurationVar(&a.wait, "wait", defaultWait, "how long to wait for a database that another program holds")
+	flags.BoolVar(&a.salvage, "salvage", false, "go on without the commits that a damaged log has lost")
 
 	root.AddGroup(
 		&cobra.Group{ID: groupMemories, Title: "Memories:"},

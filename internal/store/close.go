@@ -25,6 +25,9 @@ func (s *Store) Close() error {
 		flushed := !s.config.ReadOnly && s.flushAll()
 		err := s.DB.Close()
 		s.cache.Unref()
+		if left := s.closeMark(err == nil && flushed); left != nil {
+			s.config.Log.Warn("that the logs are complete could not be written down", "error", left)
+		}
 		if err == nil && flushed {
 			if left := s.dropOldLogs(); left != nil {
 				s.config.Log.Warn("an old log of the store was not removed; the next Open removes it", "error", left)
@@ -52,15 +55,15 @@ func (s *Store) Close() error {
 	}
 }
 
-// mostReplayed is how much the log may hold that the next Open has to replay.
-const mostReplayed = 1 << 20
-
-// flushAll writes what only the log holds to tables, if that is much, or if the store
-// keeps old logs. It reports whether the log holds nothing any more.
+// flushAll writes what only the log holds to tables: the next Open would do so otherwise, and
+// a log without content cannot lose any. It reports whether the log holds nothing any more.
 func (s *Store) flushAll() bool {
 	wal := s.Metrics().WAL
-	if wal.Size < mostReplayed && wal.ObsoleteFiles == 0 || s.flushError.Load() != nil {
+	if s.flushError.Load() != nil {
 		return false
+	}
+	if wal.BytesIn == 0 && wal.ObsoleteFiles == 0 { // Open has flushed what was there
+		return true
 	}
 	flushed, err := s.AsyncFlush()
 	if err != nil {

@@ -102,6 +102,9 @@ func (s *Store) Open(exists bool) (err error) {
 	if err := CheckManifest(s.FS, dir); err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
 	}
+	if err := s.checkLogs(dir); err != nil {
+		return err
+	}
 	s.DB, err = pebble.Open(dir, opts)
 	if failed := s.FS.Err(); failed != nil {
 		if err == nil {
@@ -111,6 +114,9 @@ func (s *Store) Open(exists bool) (err error) {
 	}
 	switch {
 	case err == nil:
+		if err := s.MarkLogs(); err != nil { // the next try may succeed
+			s.config.Log.Warn("how much of the log is on disk could not be written down", "error", err)
+		}
 		return nil
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
 		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
@@ -118,6 +124,29 @@ func (s *Store) Open(exists bool) (err error) {
 		return &fault.Error{Kind: fault.ErrNotDatabase, What: s.opening(), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
 	}
 	return fault.Within(s.opening(), err)
+}
+
+// checkLogs refuses a store whose logs have lost what was acknowledged, or salvages the rest.
+func (s *Store) checkLogs(dir string) error {
+	err := CheckLogs(s.FS, dir)
+	damage, ok := errors.AsType[*LogDamage](err)
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return fault.Within(s.opening(), err)
+	case !s.config.Salvage || s.config.ReadOnly:
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: s.opening(), Cause: damage,
+			Do: "restore that file or a backup; or open it once with Salvage (memdbctl --salvage) to go on with what came before",
+		}
+	}
+	if err := Salvage(s.FS, dir, damage); err != nil {
+		return fault.Within(s.opening()+": salvage", err)
+	}
+	s.Salvaged = damage.Error()
+	s.config.Log.Warn("the database goes on with what came before the damage; damaged logs are kept as *"+damagedSuffix, "dir", dir, "damage", damage)
+	return nil
 }
 
 // endTable ends a table where a kind of appended keys begins or ends. Tables of appended
@@ -146,6 +175,10 @@ func fromSystem(err error) bool {
 	return ok && !errors.Is(err, fs.ErrNotExist)
 }
 
+// emptyFlush is what Pebble says of a flush that made no table, as of a log without content:
+// nothing has failed. Pebble does not export that error.
+const emptyFlush = "pebble: empty table"
+
 // events are the events of the store that memdb listens to.
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
@@ -162,7 +195,7 @@ func (s *Store) events() *pebble.EventListener {
 		FlushBegin: func(info pebble.FlushInfo) { s.flushing.Store(info.InputBytes) },
 		FlushEnd: func(info pebble.FlushInfo) {
 			s.flushing.Store(math.MaxUint64)
-			if info.Err == nil {
+			if info.Err == nil || info.Err.Error() == emptyFlush {
 				s.flushError.Store(nil)
 			} else {
 				s.flushError.Store(&info.Err)

@@ -31,6 +31,8 @@ type Config struct {
 	Appended []byte
 	// Resume looks for background work that a full disk has put off.
 	Resume func()
+	// Salvage opens a store whose logs are damaged with what is whole before the damage.
+	Salvage bool
 	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
 	ManifestBytes int64
 }
@@ -38,8 +40,10 @@ type Config struct {
 // Store is the store of one database. Its embedded DB is nil until [Store.Open].
 type Store struct {
 	*pebble.DB
-	FS     *fsys.FS // watches over the folder
-	config Config
+	FS *fsys.FS // watches over the folder
+	// Salvaged is the damage that Open has passed over, see Config.Salvage.
+	Salvaged string
+	config   Config
 
 	cache   *pebble.Cache
 	reserve *reserve
@@ -49,6 +53,7 @@ type Store struct {
 	flushing   atomic.Uint64         // bytes that are being flushed; the largest number while none are
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	ending     chan struct{}         // closed when Close begins
+	marker     marker
 }
 
 // New prepares a store, which [Store.Open] opens.
