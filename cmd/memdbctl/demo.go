@@ -30,7 +30,7 @@ const (
 func (a *app) demoCmd() *cobra.Command {
 	cmd := newCmd(groupData, "demo", "Show on a small conversation what the database does", demoExample)
 	cmd.Long = `Show on a small conversation what the database does: it is stored, asked, changed
-and partly deleted. The demo works in a temporary folder, or in that of --db,
+and partly deleted, and ages; a graph stands beside it. The demo works in a temporary folder, or in that of --db,
 under the agent "` + demoAgent + `", where it can be looked at afterwards.`
 	cmd.Args = exactly(0, "no argument")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -43,7 +43,7 @@ under the agent "` + demoAgent + `", where it can be looked at afterwards.`
 		}
 		ctx := cmd.Context()
 		return a.createAs(ctx, &engine.Options{IndexedText: talkIndexedText()}, "speaker and date", func(db *engine.DB) error {
-			d := &demo{app: a, memories: db.Memories()}
+			d := &demo{app: a, db: db, memories: db.Memories()}
 			return d.play(ctx, kept)
 		})
 	}
@@ -53,6 +53,7 @@ under the agent "` + demoAgent + `", where it can be looked at afterwards.`
 // demo shows one thing after the other.
 type demo struct {
 	*app
+	db       *engine.DB
 	memories engine.Memories
 }
 
@@ -68,6 +69,8 @@ func (d *demo) play(ctx context.Context, kept bool) error {
 		d.storeAgain,
 		d.update,
 		d.delete,
+		d.relate,
+		d.decay,
 		d.ask("Who looks after Pixel?", engine.ProfileHybrid, "another-agent"),
 	} {
 		if err := step(ctx); err != nil {

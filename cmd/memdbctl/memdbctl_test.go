@@ -792,7 +792,7 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{
 		"30 turns", "my sister in Ghent looks after Pixel", "\n    cosine ", "  plan: profile hybrid, 30 in scope",
 		"already there as turn-01", "  UPDATE  The opening party of the workshop is on Sunday at noon.",
-		"  DELETE  Wear gloves", "nothing: what one agent remembers",
+		"  DELETE  Wear gloves", "    oskar\n", "confidence of turn-02: 1, now 0.95", "nothing: what one agent remembers",
 	} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the demo does not show %q:\n%s", want, r.out)
@@ -801,7 +801,7 @@ func TestDemo(t *testing.T) {
 	if strings.Contains(r.out, "\x1b") {
 		t.Error("styles without a terminal")
 	}
-	if n := strings.Count(r.out, "\n"); n < 40 || n > 70 {
+	if n := strings.Count(r.out, "\n"); n < 40 || n > 80 {
 		t.Errorf("%d lines", n)
 	}
 	for line := range strings.Lines(r.out) {
@@ -829,7 +829,7 @@ func TestDemoKept(t *testing.T) {
 		for _, o := range c.objects("demo") {
 			steps[o["step"]]++
 		}
-		if want := (map[any]int{"store": 1, "recall": 4, "store again": 1, "update": 1, "delete": 1, "history": 4}); !reflect.DeepEqual(steps, want) {
+		if want := (map[any]int{"store": 1, "recall": 4, "store again": 1, "update": 1, "delete": 1, "history": 4, "graph": 3, "consolidate": 1}); !reflect.DeepEqual(steps, want) {
 			t.Errorf("steps %v, want %v", steps, want)
 		}
 		if got := c.objects("list", "--agent", demoAgent); len(got) != len(talk)-1 {
