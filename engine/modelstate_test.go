@@ -77,13 +77,20 @@ func (s *model) remove(m modelMemory, now time.Time) {
 	s.happened(&m.Memory, EventDelete, &m.Text, nil, now)
 }
 
+// removeOf is remove for a memory that its scope, or a filter, chose.
+func (s *model) removeOf(m modelMemory, now time.Time) {
+	s.remove(m, now)
+	events := s.life[m.Seq]
+	events[len(events)-1].Reason = ReasonScope
+}
+
 // removeScope deletes what is in a scope, expired or not, and counts what had
 // not expired.
 func (s *model) removeScope(in Scope, now time.Time) int {
 	n := len(s.visible(in, now))
 	for _, m := range s.live {
 		if scope.Contains(in, m.Scope) {
-			s.remove(m, now)
+			s.removeOf(m, now)
 		}
 	}
 	return n
