@@ -829,7 +829,7 @@ func TestDemoKept(t *testing.T) {
 		for _, o := range c.objects("demo") {
 			steps[o["step"]]++
 		}
-		if want := (map[any]int{"store": 1, "recall": 4, "store again": 1, "update": 1, "delete": 1, "history": 4}); !reflect.DeepEqual(steps, want) {
+		if want := (map[any]int{"store": 1, "recall": 4, "store again": 1, "update": 1, "delete": 1, "consolidate": 1, "history": 4}); !reflect.DeepEqual(steps, want) {
 			t.Errorf("steps %v, want %v", steps, want)
 		}
 		if got := c.objects("list", "--agent", demoAgent); len(got) != len(talk)-1 {
