@@ -42,7 +42,7 @@ type Victim struct {
 	User  string `json:"user"`
 	Agent string `json:"agent"`
 	Run   string `json:"run"`
-	// Reason is age, confidence, cap, expired, pruned, or caller.
+	// Reason is age, confidence, cap, or expired.
 	Reason       policy.Reason `json:"reason"`
 	Importance   float64       `json:"importance"`
 	Confidence   float64       `json:"confidence"`
@@ -283,7 +283,7 @@ func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]i
 // layoutReasons are the reasons as they are stored.
 var layoutReasons = map[policy.Reason]layout.Reason{
 	policy.Age: layout.ReasonAge, policy.LowConfidence: layout.ReasonConfidence, policy.Cap: layout.ReasonCap,
-	policy.Expired: layout.ReasonExpired, policy.Pruned: layout.ReasonPruned, policy.CallersVerdict: layout.ReasonCaller,
+	policy.Expired: layout.ReasonExpired, policy.Pruned: layout.ReasonPruned,
 	policy.Merged: layout.ReasonMerged,
 }
 

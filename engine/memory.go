@@ -258,7 +258,6 @@ const (
 	ReasonAge        Reason = "evicted:age"        // too old and not important
 	ReasonConfidence Reason = "evicted:confidence" // too low a confidence
 	ReasonCap        Reason = "evicted:cap"        // its owner had too many
-	ReasonCaller     Reason = "evicted:caller"     // a rule of the caller
 	ReasonExpired    Reason = "expired"            // its time was over
 	ReasonPruned     Reason = "pruned"             // too low a decayed importance
 	ReasonMerged     Reason = "merged"             // nearly the same as another
@@ -267,5 +266,5 @@ const (
 var reasons = [layout.Reasons]Reason{
 	layout.ReasonScope: ReasonScope, layout.ReasonAge: ReasonAge, layout.ReasonConfidence: ReasonConfidence,
 	layout.ReasonCap: ReasonCap, layout.ReasonExpired: ReasonExpired, layout.ReasonPruned: ReasonPruned,
-	layout.ReasonCaller: ReasonCaller, layout.ReasonMerged: ReasonMerged,
+	layout.ReasonMerged: ReasonMerged,
 }

@@ -452,7 +452,7 @@ func (w *world) deleteScope(mm Memories, s *model) {
 		w.t.Fatalf("delete %+v: %d, %v; want %d", q, n, err, len(doomed))
 	}
 	for _, m := range doomed {
-		s.removeBySet(m, w.clock.now())
+		s.removeOf(m, w.clock.now())
 	}
 }
 

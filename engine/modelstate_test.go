@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -78,11 +77,11 @@ func (s *model) remove(m modelMemory, now time.Time) {
 	s.happened(&m.Memory, EventDelete, &m.Text, nil, now)
 }
 
-// removeBySet is remove by a call that names no ID.
-func (s *model) removeBySet(m modelMemory, now time.Time) {
+// removeOf is remove for a memory that its scope, or a filter, chose.
+func (s *model) removeOf(m modelMemory, now time.Time) {
 	s.remove(m, now)
-	life := s.life[m.Seq]
-	life[len(life)-1].Reason = reasons[layout.ReasonScope]
+	events := s.life[m.Seq]
+	events[len(events)-1].Reason = ReasonScope
 }
 
 // removeScope deletes what is in a scope, expired or not, and counts what had
@@ -91,7 +90,7 @@ func (s *model) removeScope(in Scope, now time.Time) int {
 	n := len(s.visible(in, now))
 	for _, m := range s.live {
 		if scope.Contains(in, m.Scope) {
-			s.removeBySet(m, now)
+			s.removeOf(m, now)
 		}
 	}
 	return n

@@ -197,6 +197,10 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 		if err := db.dropTrash(ctx, &t); err != nil {
 			return err
 		}
+		// Without chunks.busy: a writer may have to wait for the janitor.
+		if err := db.Update(ctx, func(tx *Tx) error { return t.Empty((*partTx)(tx)) }); err != nil {
+			return err
+		}
 	}
 }
 
@@ -222,5 +226,5 @@ func (db *DB) dropTrash(ctx context.Context, t *policy.Trash) error {
 			return err
 		}
 	}
-	return db.Update(ctx, func(tx *Tx) error { return t.Empty((*partTx)(tx)) })
+	return nil
 }

@@ -10,13 +10,12 @@ type Reason string
 
 // The reasons.
 const (
-	Age            Reason = "age"        // older than MaxAge, and less important than MinImportance
-	LowConfidence  Reason = "confidence" // a confidence below MinConfidence
-	Cap            Reason = "cap"        // its owner has more than Cap
-	Expired        Reason = "expired"    // its time is over
-	Pruned         Reason = "pruned"     // a decayed importance below PruneBelow
-	CallersVerdict Reason = "caller"
-	Merged         Reason = "merged"
+	Age           Reason = "age"        // older than MaxAge, and less important than MinImportance
+	LowConfidence Reason = "confidence" // a confidence below MinConfidence
+	Cap           Reason = "cap"        // its owner has more than Cap
+	Expired       Reason = "expired"    // its time is over
+	Pruned        Reason = "pruned"     // a decayed importance below PruneBelow
+	Merged        Reason = "merged"
 )
 
 // Facts are what the rules look at of a memory.

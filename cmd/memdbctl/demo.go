@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +71,8 @@ func (d *demo) play(ctx context.Context, kept bool) error {
 		d.update,
 		d.delete,
 		d.relate,
-		d.decay,
 		d.ask("Who looks after Pixel?", engine.ProfileHybrid, "another-agent"),
+		d.decay,
 	} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("demo: %w", err)
@@ -270,4 +271,30 @@ func (d *demo) fit(indent int, format string, args ...any) string {
 	}
 	s := strings.TrimRight(escape(fmt.Sprintf(format, args...)), " ")
 	return cut(s, columns-indent)
+}
+
+// decay lets a week without recalls cost confidence. What was recalled just now keeps it.
+func (d *demo) decay(ctx context.Context) error {
+	r, err := d.db.Consolidate(ctx, &engine.ConsolidateOptions{Scope: d.scope(), Merge: new(false)})
+	if err != nil {
+		return err
+	}
+	if d.json {
+		return d.printJSON(struct {
+			Step    string `json:"step"`
+			Decayed int    `json:"memories_decayed"`
+		}{"consolidate", r.Decayed})
+	}
+	page, err := d.memories.List(ctx, engine.ListQuery{Scope: d.scope(), OrderBy: "confidence"})
+	if err != nil {
+		return err
+	}
+	d.title("Consolidate: %s of %d were not recalled for a week", count(r.Decayed, "memory", "memories"), r.Processed)
+	d.line("confidence %s  %s", share(page.Memories[0].Confidence), page.Memories[0].Text)
+	if i := slices.IndexFunc(page.Memories, func(m engine.Memory) bool { return m.AccessCount > 0 }); i >= 0 {
+		m := page.Memories[i]
+		d.line("confidence %s  %s", share(m.Confidence), m.Text)
+		d.detail("recalled just now, so it keeps its confidence")
+	}
+	return nil
 }

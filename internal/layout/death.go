@@ -25,7 +25,6 @@ const (
 	ReasonCap                      // evicted, since its owner had too many
 	ReasonExpired                  // evicted, as its time was over
 	ReasonPruned                   // its decayed importance was too low
-	ReasonCaller                   // evicted by a rule of the caller
 	ReasonMerged                   // it was nearly the same as another memory
 	Reasons                        // no reason: the size of a table by reason
 )

@@ -8,9 +8,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 )
 
-// idle is a turn that no question of the demo recalls.
-const idle = "turn-02"
-
 // things are who and what the conversation is about, and how they hang together.
 var things = []struct {
 	entity    graph.Entity
@@ -51,31 +48,5 @@ func (d *demo) relate(ctx context.Context) error {
 		}
 		d.line("%s%s", strings.Repeat("  ", f.Depth), f.ID)
 	}
-	return nil
-}
-
-// decay consolidates, and shows what it does to a turn that nobody has asked for.
-func (d *demo) decay(ctx context.Context) error {
-	before, err := d.memories.Get(ctx, d.scope(), idle)
-	if err != nil {
-		return err
-	}
-	report, err := d.db.Consolidate(ctx, &engine.ConsolidateOptions{Scope: d.scope()})
-	if err != nil {
-		return err
-	}
-	after, err := d.memories.Get(ctx, d.scope(), idle)
-	if err != nil {
-		return err
-	}
-	if d.json {
-		return d.printJSON(struct {
-			Step string `json:"step"`
-			engine.Consolidated
-		}{"consolidate", report})
-	}
-	d.title("Consolidate: what nobody has asked for in a week is trusted less")
-	d.line("%s of %s decayed, %s merged", number(report.Decayed), count(report.Processed, "memory", "memories"), number(report.Merged))
-	d.line("confidence of %s: %s, now %s", idle, digits(before.Confidence), share(after.Confidence))
 	return nil
 }
