@@ -315,7 +315,7 @@ func (l *messageLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	if err := checkWords(doing, &m); err != nil {
 		return part.Unchanged, err
 	}
-	m.At = clock.FromMillis(clock.ToMillis(m.At))
+	m.At = stamped(m.At)
 	if err := t.Need(doing, messageBytes+2*stateBytes+len(m.Text)+len(m.Parts)); err != nil {
 		return part.Unchanged, err
 	}
@@ -360,7 +360,7 @@ func (l *messageLine) put(c *change, position uint32, m, have *Message) (part.Ou
 			return part.Unchanged, err
 		}
 	}
-	if err := c.put(position, m, true); err != nil {
+	if err := c.put(position, m); err != nil {
 		return part.Unchanged, err
 	}
 	outcome := part.Stored
