@@ -190,7 +190,7 @@ func (of *prefix) commit(t part.Tx, doing string, o scope.Owner, name string, me
 		return false, err
 	}
 	m.ArchiveID = stored.ID
-	if err := c.mark(of.to, m); err != nil {
+	if err := c.mark(of.to, m, c.markers+1); err != nil {
 		return false, err
 	}
 	if drop {

@@ -80,6 +80,12 @@ func TestSessionExport(t *testing.T) {
 	for i := range 5 {
 		c.ok("session", "append", "monday", fmt.Sprint("text ", i%3), "--agent", "a")
 	}
+	for i := range 2 {
+		c.ok("session", "compact", "monday", "--agent", "a", "--threshold", "3", "--keep-recent", "1", "--drop")
+		for j := range 4 {
+			c.ok("session", "append", "monday", fmt.Sprint("more ", i, j), "--agent", "a")
+		}
+	}
 	c.ok("session", "close", "monday", "--agent", "a")
 	first := filepath.Join(t.TempDir(), "a.jsonl")
 	c.ok("export", first)
