@@ -23,13 +23,13 @@ var supportAgent = Owner{Agent: "support"}
 // talk is a database with sessions, and a clock that the test moves.
 type talk struct {
 	t   *testing.T
-	fs  vfs.FS
+	fs  *vfs.MemFS
 	clk *testClock
 	db  *DB
 }
 
 func newTalk(t *testing.T) *talk {
-	w := &talk{t: t, fs: vfs.NewMem(), clk: newTestClock()}
+	w := &talk{t: t, fs: vfs.NewCrashableMem(), clk: newTestClock()}
 	w.open()
 	t.Cleanup(func() { closeTest(t, w.db) })
 	return w
@@ -43,6 +43,15 @@ func (w *talk) open() {
 func (w *talk) reopen() {
 	w.t.Helper()
 	closeTest(w.t, w.db)
+	w.open()
+}
+
+// crash goes on with what a crash at this instant leaves.
+func (w *talk) crash(r *rand.Rand) {
+	w.t.Helper()
+	clone := w.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(2) * 50, RNG: r})
+	closeTest(w.t, w.db)
+	w.fs = clone
 	w.open()
 }
 
@@ -553,7 +562,11 @@ func TestSessionModel(t *testing.T) {
 			}
 			delete(model, name)
 		case n < 14:
-			w.reopen()
+			if r.IntN(2) == 0 {
+				w.reopen()
+			} else {
+				w.crash(r)
+			}
 			s = w.db.Sessions()
 		case n < 15:
 			w.work()

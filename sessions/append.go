@@ -20,6 +20,8 @@ type AppendOptions struct {
 	NoMemory bool
 	// TrimRemoves removes the oldest messages beyond so many. 0: none.
 	TrimRemoves int
+	// AutoCompact compacts the session behind the append, where its threshold is reached.
+	AutoCompact *CompactOptions
 }
 
 // Appended is what became of one message.
@@ -60,6 +62,11 @@ func (s Sessions) Append(ctx context.Context, o scope.Owner, name string, messag
 	})
 	if err != nil {
 		return nil, err
+	}
+	if opts.AutoCompact != nil {
+		if _, err := s.Compact(ctx, o, name, opts.AutoCompact); err != nil {
+			return out, fault.Within("the messages are appended, but not compacted", err)
+		}
 	}
 	return out, nil
 }
@@ -291,7 +298,7 @@ func (a *appending) add(c *change, i int, out *Appended) error {
 	if out.MemoryID = p.id; m.At.IsZero() {
 		m.At = clock.FromMillis(c.Now())
 	}
-	return c.put(c.next, &m, true)
+	return c.put(c.next, &m)
 }
 
 // refer finds or stores the memory of a message.
@@ -327,17 +334,20 @@ func (a *appending) refer(c *change, i int, m *Message, out *Appended) (piece, e
 }
 
 // put writes a message at a position of the content that the session shows.
-func (c *change) put(position uint32, m *Message, indexed bool) error {
-	if err := c.Set(c.at.item(c, kindMessage, c.content, position, c.LSN()), encodeMessage(m)); err != nil {
+func (c *change) put(position uint32, m *Message) error {
+	c.next = max(c.next, position+1)
+	return c.putIn(c.content, position, m)
+}
+
+// putIn writes a message at a position of a content.
+func (c *change) putIn(content, position uint32, m *Message) error {
+	if err := c.Set(c.at.item(c, kindMessage, content, position, c.LSN()), encodeMessage(m)); err != nil {
 		return err
 	}
-	if indexed && m.ID != "" {
-		if err := c.Set(c.at.id(c, c.content, m.ID), numbers(position)); err != nil {
-			return err
-		}
+	if m.ID == "" {
+		return nil
 	}
-	c.next = max(c.next, position+1)
-	return nil
+	return c.Set(c.at.id(c, content, m.ID), numbers(position))
 }
 
 // appended ends a change that added the positions from first on.

@@ -91,11 +91,11 @@ func (c *change) saveState(metadata []byte) error {
 	return c.save()
 }
 
-// mark writes a marker before a position.
-func (c *change) mark(position uint32, m *Marker) error {
-	c.markers++
+// mark writes a marker before a position. number is another one for each marker of a commit.
+func (c *change) mark(position uint32, m *Marker, number uint32) error {
+	c.markers = max(c.markers, number)
 	c.Log(opMarker, logged(c.at, numbers(c.content, position)))
-	return c.Set(c.at.marker(c, c.content, position, c.LSN(), c.markers), m.encode())
+	return c.Set(c.at.marker(c, c.content, position, c.LSN(), number), m.encode())
 }
 
 // refer makes the pieces of a message that comes with its text and the IDs of memories. It

@@ -127,6 +127,20 @@ func checkItems(c part.Checker) error {
 	if err != nil {
 		return err
 	}
+	err = c.Each(kindState, func(key, value []byte) error {
+		lsn, ok := parseState(key)
+		if !ok {
+			c.Problem("malformed state key %x", key)
+		} else if h, err := decodeHead(value); err != nil {
+			c.Problem("state %x: %v", key, err)
+		} else if h.state != lsn {
+			c.Problem("state %x: it says that it is of LSN %d", key, h.state)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	err = c.Each(kindID, func(key, value []byte) error { return checkID(c, key, value) })
 	if err != nil {
 		return err

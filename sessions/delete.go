@@ -77,7 +77,7 @@ func (c *change) remove() error {
 	if err := c.later(noContent, 0); err != nil {
 		return err
 	}
-	for _, content := range []uint32{c.content, c.before} {
+	for _, content := range []uint32{c.content, c.undo.content} {
 		if content == noContent {
 			continue
 		}

@@ -33,7 +33,7 @@ var (
 	monday = head{
 		of: scope.Owner{User: "ada", Agent: "a1"}, name: "monday", channel: "telegram", flags: flagLive | flagClosed,
 		created: 1767225600000, updated: 1767225600123, listed: 1767225600123, version: 9, state: 7,
-		content: 2, contents: 3, first: 4, next: 300, markers: 5, before: 1, metadata: []byte(`{"a":1}`),
+		content: 2, contents: 3, first: 4, next: 300, markers: 5, undo: undo{1, 2, 200, 4, 300}, metadata: []byte(`{"a":1}`),
 	}
 	hello = Message{
 		ID: "m1", Role: "user", At: noon, Parts: []byte(`[1]`), MemoryIDs: []string{"x", "y"},

@@ -21,7 +21,7 @@ const (
 	TypeMarker  = "marker"
 )
 
-// SessionLine is a session as one flat JSON object. When read, the counts are ignored.
+// SessionLine is a session as one flat JSON object. When read, the number of messages is ignored.
 type SessionLine struct {
 	Type        string          `json:"type"`
 	Session     string          `json:"session"`
@@ -243,6 +243,9 @@ func (l *sessionLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	}
 	before := *c.head
 	c.channel = l.Channel
+	if c.fresh() { // its markers, as far as they are there, follow
+		c.markers = uint32(min(max(l.Compactions, 0), MaxMessages))
+	}
 	c.flags = flagLive
 	if l.Closed || l.Archived {
 		c.flags |= flagClosed
@@ -315,7 +318,7 @@ func (l *messageLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	if err := checkWords(doing, &m); err != nil {
 		return part.Unchanged, err
 	}
-	m.At = clock.FromMillis(clock.ToMillis(m.At))
+	m.At = stamped(m.At)
 	if err := t.Need(doing, messageBytes+2*stateBytes+len(m.Text)+len(m.Parts)); err != nil {
 		return part.Unchanged, err
 	}
@@ -360,7 +363,7 @@ func (l *messageLine) put(c *change, position uint32, m, have *Message) (part.Ou
 			return part.Unchanged, err
 		}
 	}
-	if err := c.put(position, m, true); err != nil {
+	if err := c.put(position, m); err != nil {
 		return part.Unchanged, err
 	}
 	outcome := part.Stored
@@ -430,11 +433,13 @@ func (l *markerLine) Store(t part.Tx, _ bool) (part.Outcome, error) {
 	if l.Position != nil {
 		position = uint32(min(int64(position), int64(c.first)+int64(*l.Position)))
 	}
+	number := uint32(1)
 	if !c.fresh() {
 		all, err := markers(c, c.at, c.head)
 		if err != nil {
 			return part.Unchanged, err
 		}
+		number += uint32(len(all))
 		for _, have := range all {
 			if have.Marker.same(&m) && (l.Position == nil || have.position == position) {
 				return part.Unchanged, nil
@@ -448,7 +453,7 @@ func (l *markerLine) Store(t part.Tx, _ bool) (part.Outcome, error) {
 	if err := c.settle(); err != nil {
 		return part.Unchanged, err
 	}
-	if err := c.mark(position, &m); err != nil {
+	if err := c.mark(position, &m, number); err != nil {
 		return part.Unchanged, err
 	}
 	return part.Stored, c.saveState(metadata)

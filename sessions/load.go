@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -179,8 +180,8 @@ func newestWithin(ctx context.Context, v part.View, p place, h *head, from uint3
 		to = begin
 	}
 	var all []Message
-	for i := len(blocks) - 1; i >= 0; i-- {
-		all = append(all, blocks[i]...)
+	for _, block := range slices.Backward(blocks) {
+		all = append(all, block...)
 	}
 	return all, nil
 }

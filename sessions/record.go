@@ -118,8 +118,15 @@ type head struct {
 	content, contents uint32 // the content that it shows, and the last number of one that was given
 	first, next       uint32 // the positions that it shows
 	markers           uint32
-	before            uint32 // the content before the last repair, 0 for none
+	undo              undo
 	metadata          []byte // of a state
+}
+
+// undo is what a session showed before its last repair.
+type undo struct {
+	content, first, next uint32 // content 0: there was none
+	markers              uint32
+	repaired             uint32 // next behind the repair
 }
 
 // version of the stored forms.
@@ -143,7 +150,8 @@ func (h *head) encode(metadata []byte) []byte {
 	b = binary.AppendVarint(b, h.listed)
 	b = binary.AppendUvarint(b, h.version)
 	b = binary.AppendUvarint(b, h.state)
-	for _, n := range []uint32{h.content, h.contents, h.first, h.next, h.markers, h.before} {
+	u := &h.undo
+	for _, n := range []uint32{h.content, h.contents, h.first, h.next, h.markers, u.content, u.first, u.next, u.markers, u.repaired} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return append(b, metadata...)
@@ -156,7 +164,8 @@ func decodeHead(b []byte) (*head, error) {
 	h.flags = r.Uvarint()
 	h.created, h.updated, h.listed = r.Varint(), r.Varint(), r.Varint()
 	h.version, h.state = r.Uvarint(), r.Uvarint()
-	for _, n := range []*uint32{&h.content, &h.contents, &h.first, &h.next, &h.markers, &h.before} {
+	u := &h.undo
+	for _, n := range []*uint32{&h.content, &h.contents, &h.first, &h.next, &h.markers, &u.content, &u.first, &u.next, &u.markers, &u.repaired} {
 		*n = r.Uint32()
 	}
 	h.metadata = bytes.Clone(r.Rest())
@@ -242,6 +251,9 @@ func decodeMarker(b []byte) (*Marker, error) {
 	return m, nil
 }
 
+// stamped is a time as it is stored.
+func stamped(t time.Time) time.Time { return clock.FromMillis(clock.ToMillis(t)) }
+
 // joined is the text of pieces whose texts are known.
 func joined(texts []string) string {
 	kept := texts[:0]
@@ -263,7 +275,7 @@ func checkMarker(doing string, m *Marker) error {
 	if m.Summarized < 0 || m.Summarized > MaxMessages {
 		return fault.Invalid(doing, fmt.Sprintf("it summarises %d messages", m.Summarized), "give how many there were")
 	}
-	m.ArchivedAt = clock.FromMillis(clock.ToMillis(m.ArchivedAt))
+	m.ArchivedAt = stamped(m.ArchivedAt)
 	return valid.Time(doing, "archived_at", m.ArchivedAt)
 }
 

@@ -63,7 +63,7 @@ type placedChore struct {
 
 // Work removes what no session shows, and nobody reads, any more.
 func (p *Part) Work(ctx context.Context, r part.Runner) error {
-	for ctx.Err() == nil {
+	for progress := true; progress && ctx.Err() == nil; {
 		var due []placedChore
 		err := r.View(ctx, doingWork, func(v part.View) (err error) {
 			due, err = dueChores(v, p.oldest.Load())
@@ -74,13 +74,16 @@ func (p *Part) Work(ctx context.Context, r part.Runner) error {
 		}
 		err = r.Update(ctx, doingWork, func(t part.Tx) error {
 			left := choreBatch
+			progress = false
 			for _, c := range due {
 				if left <= 0 {
 					return nil
 				}
-				if err := c.do(t, &left); err != nil {
+				did, err := c.do(t, &left)
+				if err != nil {
 					return err
 				}
+				progress = progress || did
 			}
 			return nil
 		})
@@ -116,21 +119,25 @@ func dueChores(v part.View, oldest uint64) (due []placedChore, err error) {
 
 // do does a chore, or, where it is long, a part of it. left counts down what one commit
 // may still do.
-func (c *placedChore) do(t part.Tx, left *int) error {
+func (c *placedChore) do(t part.Tx, left *int) (did bool, err error) {
 	if err := t.NeedToFree(doingWork, stateBytes); err != nil {
-		return err
+		return false, err
 	}
 	key := c.at.chore(t, c.lsn, c.content)
 	b, found, err := t.Get(key)
 	if err != nil || !found {
-		return err // done with another one
+		return false, err // done with another one
 	}
 	if now, err := decodeChore(b); err != nil || now.until > t.Now() {
-		return err // its writer goes on
+		return false, err // its writer goes on
 	}
 	*left--
-	if done, err := c.bury(t); done || err != nil {
-		return err
+	h, err := stored(t, c.at)
+	if err != nil {
+		return false, err
+	}
+	if h != nil && !h.live() && h.version == c.lsn {
+		return c.bury(t)
 	}
 	whole := true
 	switch {
@@ -145,13 +152,20 @@ func (c *placedChore) do(t part.Tx, left *int) error {
 		err = t.Delete(key)
 	}
 	t.Log(opRemove, logged(c.at, numbers(c.content, c.below)))
-	return err
+	return true, err
 }
 
-// bury removes all of a session that was deleted and not made again since.
-func (c *placedChore) bury(t part.Tx) (done bool, err error) {
-	h, err := stored(t, c.at)
-	if err != nil || h == nil || h.live() || h.version != c.lsn {
+// bury removes all of a session that was deleted and not made again since, unless somebody
+// is writing it anew.
+func (c *placedChore) bury(t part.Tx) (did bool, err error) {
+	lower, upper := span(c.at.key(t, kindChore, 0))
+	written := false
+	err = t.Scan(lower, upper, func(_, b []byte) error {
+		other, err := decodeChore(b)
+		written = written || other.until > t.Now()
+		return err
+	})
+	if err != nil || written {
 		return false, err
 	}
 	for _, kind := range []byte{kindState, kindMessage, kindMarker, kindID, kindChore} {
@@ -166,7 +180,7 @@ func (c *placedChore) bury(t part.Tx) (done bool, err error) {
 // wipe removes a content, unless a session shows it or can go back to it.
 func (c *placedChore) wipe(t part.Tx) error {
 	h, err := stored(t, c.at)
-	if err != nil || h != nil && h.live() && (h.content == c.content || h.before == c.content) {
+	if err != nil || h != nil && h.live() && (h.content == c.content || h.undo.content == c.content) {
 		return err
 	}
 	for _, kind := range []byte{kindMessage, kindMarker, kindID} {

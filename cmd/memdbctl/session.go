@@ -30,7 +30,7 @@ func (a *app) sessionCmd() *cobra.Command {
 		a.sessionAppendCmd(), a.sessionShowCmd(), a.sessionListCmd(), a.sessionOpenCmd(),
 		a.sessionEndCmd("close", "Close a session: nothing is appended until it is opened", engine.Sessions.Close),
 		a.sessionEndCmd("archive", "Close a session, and leave it out of lists", engine.Sessions.Archive),
-		a.sessionDeleteCmd(),
+		a.sessionDeleteCmd(), a.sessionSaveCmd(), a.sessionCompactCmd(), a.sessionRepairCmd(),
 	)
 	return cmd
 }

@@ -80,6 +80,12 @@ func TestSessionExport(t *testing.T) {
 	for i := range 5 {
 		c.ok("session", "append", "monday", fmt.Sprint("text ", i%3), "--agent", "a")
 	}
+	for i := range 2 {
+		c.ok("session", "compact", "monday", "--agent", "a", "--threshold", "3", "--keep-recent", "1", "--drop")
+		for j := range 4 {
+			c.ok("session", "append", "monday", fmt.Sprint("more ", i, j), "--agent", "a")
+		}
+	}
 	c.ok("session", "close", "monday", "--agent", "a")
 	first := filepath.Join(t.TempDir(), "a.jsonl")
 	c.ok("export", first)
@@ -99,4 +105,75 @@ func TestSessionExport(t *testing.T) {
 	if err != nil || string(got) != string(want) {
 		t.Errorf("%v, exported\n%s\nwant\n%s", err, got, want)
 	}
+}
+
+// Save takes lines as they are; repair mends them, and can be undone; compact summarises.
+func TestSessionMend(t *testing.T) {
+	c := newCLI(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "damaged.jsonl")
+	damaged := `{"id":"","role":"user","text":"no ID"}
+{"id":"a","role":"user","text":"one","at":"2026-01-02T00:00:02Z"}
+{"id":"a","role":"user","text":"one","at":"2026-01-02T00:00:02Z"}
+{"id":"b","role":"user","text":"two","memory_id":"gone","at":"2026-01-02T00:00:03Z"}
+{"type":"marker","archive_id":"z","archive_name":"old","archived_at":"2026-01-02T00:00:03Z","summarized":2}
+{"id":"c","role":"assistant","text":"late","at":"2026-01-02T00:00:09Z"}
+{"id":"d","role":"tool","text":"early","at":"2026-01-02T00:00:08Z"}
+`
+	if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := one(t, c.objects("session", "save", "s", file, "--agent", "a")); s["messages"] != 6.0 {
+		t.Errorf("save: %v", s)
+	}
+	shown := c.ok("session", "show", "s", "--agent", "a", "--all", "--json")
+	want := `map[repaired:true stats:map[consecutive_merged:1 duplicates_removed:1 empty_removed:1 orphaned_refs:1 oversized_detected:0 reordered:1] total_fixes:4]`
+	if r := one(t, c.objects("session", "repair", "s", "--agent", "a", "--dry-run")); fmt.Sprint(r) != want {
+		t.Errorf("dry run: %v", r)
+	}
+	if r := one(t, c.objects("session", "repair", "s", "--agent", "a")); fmt.Sprint(r) != want {
+		t.Errorf("repair: %v", r)
+	}
+	if r := one(t, c.objects("session", "repair", "s", "--agent", "a")); r["repaired"] != false || r["total_fixes"] != 0.0 {
+		t.Errorf("again: %v", r)
+	}
+	if got := c.objects("session", "show", "s", "--agent", "a", "--all"); len(got) != 4 || got[0]["text"] != "one\ntwo" || got[0]["orphan"] != true || got[2]["text"] != "early" {
+		t.Errorf("repaired: %v", got)
+	}
+	c.ok("session", "repair", "s", "--agent", "a", "--undo")
+	if got := c.ok("session", "show", "s", "--agent", "a", "--all", "--json"); got != shown {
+		t.Errorf("undone:\n%s\nwant\n%s", got, shown)
+	}
+	c.fails(exitNotFound, "no such session", "session", "repair", "t", "--agent", "a")
+	c.fails(exitNotFound, "no such session", "session", "compact", "t", "--agent", "a")
+	c.fails(exitUsage, "the threshold is the greater one", "session", "compact", "s", "--agent", "a", "--threshold", "10")
+	bad := filepath.Join(dir, "bad.jsonl")
+	if err := os.WriteFile(bad, []byte("{\"id\":\"a\"}\n{\"type\":\"memory\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(exitUsage, "line 2", "session", "save", "s", bad, "--agent", "a")
+
+	var long strings.Builder
+	for i := range 35 {
+		fmt.Fprintf(&long, "{\"id\":\"m%d\",\"role\":\"%s\",\"text\":\"turn %d\"}\n", i, []string{"user", "assistant"}[i%2], i)
+	}
+	if err := os.WriteFile(file, []byte(long.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("session", "save", "long", file, "--agent", "a")
+	r := one(t, c.objects("session", "compact", "long", "--agent", "a"))
+	if l := lacks(r, "compacted", "summarized", "kept", "summary_id", "archive_name"); l != nil || r["summarized"] != 25.0 || r["kept"] != 10.0 {
+		t.Errorf("compact: %v, lacks %v", r, l)
+	}
+	if again := one(t, c.objects("session", "compact", "long", "--agent", "a")); again["compacted"] != false {
+		t.Errorf("again: %v", again)
+	}
+	got := c.objects("session", "show", "long", "--agent", "a")
+	if len(got) != 11 || got[0]["type"] != "marker" || got[0]["archive_id"] != r["summary_id"] || got[1]["text"] != "turn 25" {
+		t.Errorf("show: %v", got)
+	}
+	if a := one(t, c.objects("get", r["summary_id"].(string), "--agent", "a")); a["kind"] != "archive" || a["role"] != "system" || a["importance"] != 0.9 {
+		t.Errorf("archive: %v", a)
+	}
+	c.ok("check")
 }

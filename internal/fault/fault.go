@@ -63,6 +63,9 @@ var (
 	ErrFull = errors.New("full")
 	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used.
 	ErrEmbedder = errors.New("the embedder failed")
+	// ErrSummarizer: a summarizer failed, or returned a text that cannot be used. Nothing
+	// was changed.
+	ErrSummarizer = errors.New("the summarizer failed")
 )
 
 // Error says what was being done, why it failed, and what to do next.
