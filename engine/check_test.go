@@ -64,6 +64,7 @@ func TestCheckFinds(t *testing.T) {
 		{"statistics damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.Stats(1, 2) }, 7), "statistics"},
 		{"history damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.History(1, 2, 99, 0) }, 7), "history"},
 		{"name under another's key", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(9, "y", nil)...), "name"},
+		{"two names with one number", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(1, "x", nil)...), "same number"},
 		{"owner missing", del(func(db *DB, ks *layout.Keys) []byte {
 			db.names = newNames()
 			return ks.Name(layout.NameOwner, scope.Key(ada.Owner()))

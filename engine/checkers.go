@@ -293,16 +293,28 @@ func (c *checker) history() error {
 	})
 }
 
+// names: each lies under its own key, and no other of its class has its number.
 func (c *checker) names() error {
+	type number struct {
+		class byte
+		num   uint32
+	}
+	of := map[number]string{}
 	return c.scan(layout.KindName, func(key, value []byte) error {
-		_, name, _, err := layout.DecodeName(value)
+		num, name, _, err := layout.DecodeName(value)
 		if err != nil {
 			c.report.problem("name %x: %v", key, err)
 			return nil
 		}
 		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.tx.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
 			c.report.problem("the name %q lies under a key that is not its own", name)
+			return nil
 		}
+		n := number{key[layout.KeyHeader], num}
+		if other, twice := of[n]; twice {
+			c.report.problem("the names %q and %q have the same number, %d", other, name, num)
+		}
+		of[n] = name
 		return nil
 	})
 }

@@ -380,7 +380,7 @@ func TestGroups(t *testing.T) {
 // together, and nobody else's.
 func TestRecallScopes(t *testing.T) {
 	ctx := t.Context()
-	db := openTest(t, vfs.NewMem(), Options{})
+	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now}) // scores are of the time of the recall
 	m := db.Memories()
 	for _, s := range []Scope{{User: "ada", Run: "r1"}, {User: "ada", Run: "r2"}, {User: "bob", Run: "r1"}, {User: "eve"}} {
 		for i := range 5 {
