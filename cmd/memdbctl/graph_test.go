@@ -51,8 +51,16 @@ func TestGraph(t *testing.T) {
 	if got := one(t, c.objects("graph", "components", "--agent", "a")); got["size"] != 2.0 {
 		t.Errorf("components: %v", got)
 	}
+	c.ok("store", "Alice works on memdb", "--id", "m", "--agent", "a")
+	if got := one(t, c.objects("graph", "link", "alice", "m", "--agent", "a")); got["linked"] != true || got["changed"] != true {
+		t.Errorf("link: %v", got)
+	}
+	c.fails(exitNotFound, "no memory", "graph", "link", "alice", "none", "--agent", "a")
+	if got := one(t, c.objects("graph", "stats", "--agent", "a")); got["entities"] != 2.0 || got["relations"] != 1.0 || got["links"] != 1.0 {
+		t.Errorf("stats: %v", got)
+	}
 	deleted := one(t, c.objects("graph", "delete", "alice", "--agent", "a"))["deleted"].(map[string]any)
-	if deleted["entities"] != 1.0 || deleted["relations"] != 1.0 {
+	if deleted["entities"] != 1.0 || deleted["relations"] != 1.0 || deleted["links"] != 1.0 {
 		t.Errorf("delete: %v", deleted)
 	}
 	c.fails(exitNotFound, "no entity", "graph", "get", "alice", "--agent", "a")

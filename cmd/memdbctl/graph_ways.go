@@ -123,3 +123,66 @@ func (a *app) graphComponentsCmd() *cobra.Command {
 	}
 	return cmd
 }
+
+const graphLinkExample = `
+memdbctl graph link alice 0190c1a2-5e0c-4f6e-8a4b-3f0e6a0b9d11 --agent a
+memdbctl graph link alice 0190c1a2-5e0c-4f6e-8a4b-3f0e6a0b9d11 --remove --agent a`
+
+func (a *app) graphLinkCmd() *cobra.Command {
+	cmd := newCmd("", "link ENTITY MEMORY", "Link an entity to a memory of its owner, or remove the link", graphLinkExample)
+	cmd.Args = exactly(2, "an entity and a memory")
+	var owner engine.Owner
+	var remove bool
+	ownerFlags(cmd, &owner)
+	cmd.Flags().BoolVar(&remove, "remove", false, "remove the link")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			change := db.Graph().Link
+			if remove {
+				change = db.Graph().Unlink
+			}
+			changed, err := change(ctx, owner, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(map[string]bool{"linked": !remove, "changed": changed})
+			}
+			a.printf("%s\n", map[bool]string{false: "linked", true: "unlinked"}[remove])
+			return nil
+		})
+	}
+	return cmd
+}
+
+const graphStatsExample = `
+memdbctl graph stats --agent a`
+
+func (a *app) graphStatsCmd() *cobra.Command {
+	cmd := newCmd("", "stats", "Show how much a graph holds", graphStatsExample)
+	cmd.Args = exactly(0, "no argument")
+	var owner engine.Owner
+	ownerFlags(cmd, &owner)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			s, err := db.Graph().Stats(ctx, owner)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(s)
+			}
+			t := &table{header: []string{"", ""}, whole: true}
+			t.add("entities", number(s.Entities))
+			t.add("relations", number(s.Relations))
+			t.add("links", number(s.Links))
+			t.add("entity_types", number(s.EntityTypes))
+			t.add("relation_types", number(s.RelationTypes))
+			a.printTable(t)
+			return nil
+		})
+	}
+	return cmd
+}
