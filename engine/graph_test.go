@@ -516,3 +516,50 @@ func TestGraphBadInput(t *testing.T) {
 	}
 	expectGraph(t, "figures", w.figures(), "2 2 0")
 }
+
+// Links go with the entity and with the memory, and stay within an owner.
+func TestGraphLinks(t *testing.T) {
+	w := newGraphWorld(t)
+	ctx := t.Context()
+	w.put("a", "")
+	w.put("b", "")
+	for _, id := range []string{"m", "n"} {
+		mustStore(t, w.db.Memories(), Memory{ID: id, Scope: w.o.Scope(), Text: "text of " + id})
+	}
+	mustStore(t, w.db.Memories(), Memory{ID: "foreign", Scope: Scope{Agent: "other"}, Text: "x"})
+	for _, l := range []string{"a m", "a n", "b m", "a m"} {
+		entity, memory, _ := strings.Cut(l, " ")
+		_, err := w.g.Link(ctx, w.o, entity, memory)
+		w.must(err)
+	}
+	for _, l := range [][2]string{{"a", "foreign"}, {"nobody", "m"}} {
+		if _, err := w.g.Link(ctx, w.o, l[0], l[1]); !errors.Is(err, ErrNotFound) {
+			t.Errorf("link %v: %v", l, err)
+		}
+	}
+	links := func() string {
+		t.Helper()
+		of, err := w.g.Memories(ctx, w.o, "a")
+		w.must(err)
+		to, err := w.g.Linked(ctx, w.o, "m")
+		w.must(err)
+		return fmt.Sprint(of, to, w.figures())
+	}
+	expectGraph(t, "linked", links(), "[m n] [a b]2 0 3")
+	w.must(w.db.Memories().Delete(ctx, w.o.Scope(), "n"))
+	waitCleaned(t, w.db)
+	w.put("c", "") // the clean-up has no LSN: readers see the state of the next commit
+	expectGraph(t, "after the memory went", links(), "[m] [a b]3 0 2")
+	if removed, err := w.g.Unlink(ctx, w.o, "b", "m"); err != nil || !removed {
+		t.Error(removed, err)
+	}
+	expectGraph(t, "one is left", links(), "[m] [a]3 0 1")
+	d, err := w.g.Delete(ctx, w.o, "a")
+	w.must(err)
+	if d.Links != 1 {
+		t.Errorf("%+v", d)
+	}
+	expectGraph(t, "deleted", links(), "[] []2 0 0")
+	w.clean()
+	mustCheck(t, w.db, 2) // m, and that of another owner
+}

@@ -34,9 +34,9 @@ func (p *Part) Check(c part.Checker) error {
 	}
 	for _, owner := range slices.Sorted(maps.Keys(k.owners)) {
 		t := k.owners[owner]
-		if t.entities != t.own.entities || t.relations != t.own.relations || t.links != t.own.links {
-			c.Problem("graph of owner number %d: it has %d entities, %d relations and %d links, and its counts say %d, %d and %d",
-				owner, t.entities, t.relations, t.links, t.own.entities, t.own.relations, t.own.links)
+		if t.entities != t.own.entities || t.relations != t.own.relations {
+			c.Problem("graph of owner number %d: it has %d entities and %d relations, and its counts say %d and %d",
+				owner, t.entities, t.relations, t.own.entities, t.own.relations)
 		}
 	}
 	return nil
@@ -51,9 +51,9 @@ type check struct {
 // tally is what was found of an owner.
 type tally struct {
 	*reader
-	own                        owned
-	entities, relations, links uint64
-	doomed                     map[uint32]bool
+	own                 owned
+	entities, relations uint64
+	doomed              map[uint32]bool
 }
 
 func (k *check) owner(owner uint32, o *owned) error {
@@ -206,7 +206,9 @@ func (k *check) givenID(t *tally, hash, value []byte) error {
 func (k *check) link(t *tally, key []byte) error {
 	num, seq := be32At(key, body), be64At(key, body+numSize)
 	if !t.doomed[num] {
-		t.links++
+		if err := k.want(entityKey(t, t.owner, num), "entity number %d is linked to memory %d, and is not there", num, seq); err != nil {
+			return err
+		}
 	}
 	return k.want(linkedKey(t, t.owner, seq, num), "the link of entity number %d to memory %d is not found from the memory", num, seq)
 }

@@ -85,7 +85,6 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 	}
 	own.entities -= uint64(d.Entities)
 	own.relations -= uint64(d.Relations)
-	own.links -= uint64(d.Links)
 	lower, upper := span(be32(section(t, kindGraph, owner, secOld, numSize), num))
 	err = cmp.Or(
 		t.Delete(idKey(t, owner, secID, id)),
@@ -223,7 +222,11 @@ func (e *editor) find(w *wanted) (a arc, err error) {
 func (p *Part) DeleteOwner(t part.Tx, owner uint32) (map[string]int64, error) {
 	r := &reader{View: t, owner: owner}
 	own, err := r.owned()
-	deleted := map[string]int64{"entities": int64(own.entities), "relations": int64(own.relations), "links": int64(own.links)}
+	if err != nil {
+		return nil, err
+	}
+	links, err := countLinks(t, owner)
+	deleted := map[string]int64{"entities": int64(own.entities), "relations": int64(own.relations), "links": links}
 	if err != nil || own.lastEntity == 0 {
 		return deleted, err
 	}

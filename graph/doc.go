@@ -19,6 +19,8 @@
 // earlier LSN. What is deleted is gone from those earlier states, too. Beside this recorded
 // time a relation may have a time in which it was true, ValidFrom to ValidTo.
 //
+// An entity may have links to memories of its owner. A link goes with either end.
+//
 // # Keys
 //
 // Entities, types and relations have numbers of their own within an owner, from 1 on and

@@ -606,6 +606,7 @@ func indexKeys(v part.View, owner, number uint32, n *node) map[string]bool {
 func (e *editor) flushTies(staged *delta) error {
 	owner, n := e.reader.owner, 0
 	var logged, value []byte
+	slices.SortFunc(e.list, func(a, b *change) int { return a.arc.compare(b.arc) })
 	for _, ch := range e.list {
 		if !ch.changed() {
 			continue
@@ -623,9 +624,6 @@ func (e *editor) flushTies(staged *delta) error {
 			continue
 		}
 		e.own.relations++
-		if err := e.t.Set(inKey(e.t, owner, ch.arc), nil); err != nil {
-			return err
-		}
 		if ch.now.id != "" {
 			if err := e.t.Set(idKey(e.t, owner, secGivenID, ch.now.id), encodeArc(ch.arc)); err != nil {
 				return err
@@ -633,9 +631,28 @@ func (e *editor) flushTies(staged *delta) error {
 		}
 		staged.arcs = append(staged.arcs, arcDelta{arc: ch.arc})
 	}
+	if err := e.flushOtherEnds(staged.arcs); err != nil {
+		return err
+	}
 	if n > 0 {
 		head := binary.AppendUvarint(numberValue(owner), uint64(n))
 		e.t.Log(opRelations, append(head, logged...))
+	}
+	return nil
+}
+
+// flushOtherEnds writes the keys by which new relations are found from their other ends, in
+// their order: the store finds the place of a key fast if it follows the last one.
+func (e *editor) flushOtherEnds(arcs []arcDelta) error {
+	ends := make([]arc, len(arcs))
+	for i := range arcs {
+		ends[i] = arcs[i].reversed()
+	}
+	slices.SortFunc(ends, arc.compare)
+	for _, a := range ends {
+		if err := e.t.Set(arcKey(e.t, e.reader.owner, secIn, a), nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -42,11 +42,12 @@ func (*Part) Ops() []part.Op {
 // Figures are the numbers of entities, of relations, and of links to memories.
 func (*Part) Figures(v part.View) (map[string]int64, error) {
 	f := map[string]int64{"entities": 0, "relations": 0, "links": 0}
-	err := eachOwner(v, func(_ uint32, o *owned) error {
+	err := eachOwner(v, func(owner uint32, o *owned) error {
 		f["entities"] += int64(o.entities)
 		f["relations"] += int64(o.relations)
-		f["links"] += int64(o.links)
-		return nil
+		links, err := countLinks(v, owner)
+		f["links"] += links
+		return err
 	})
 	return f, err
 }

@@ -234,16 +234,16 @@ func (t *tie) holds(at int64) bool {
 // owned is what is stored of an owner.
 type owned struct {
 	scope.Owner
-	entities, relations, links uint64 // how many there are
-	lastEntity, lastRelation   uint32 // the highest numbers that were given out
-	lastType                   [3]uint32
+	entities, relations      uint64 // how many there are
+	lastEntity, lastRelation uint32 // the highest numbers that were given out
+	lastType                 [3]uint32
 }
 
 func (o *owned) encode() []byte {
 	b := []byte{recordVersion}
 	b = codec.AppendBytes(codec.AppendBytes(b, o.User), o.Agent)
 	for _, n := range []uint64{
-		o.entities, o.relations, o.links, uint64(o.lastEntity), uint64(o.lastRelation),
+		o.entities, o.relations, uint64(o.lastEntity), uint64(o.lastRelation),
 		uint64(o.lastType[classEntity]), uint64(o.lastType[classRelation]),
 	} {
 		b = binary.AppendUvarint(b, n)
@@ -255,7 +255,7 @@ func decodeOwned(b []byte) (o owned, err error) {
 	r := codec.NewReader(b)
 	version := r.Byte()
 	o.Owner = scope.Owner{User: r.String(), Agent: r.String()}
-	o.entities, o.relations, o.links = r.Uvarint(), r.Uvarint(), r.Uvarint()
+	o.entities, o.relations = r.Uvarint(), r.Uvarint()
 	o.lastEntity, o.lastRelation = r.Uint32(), r.Uint32()
 	o.lastType = [3]uint32{classEntity: r.Uint32(), classRelation: r.Uint32()}
 	if r.Err() != nil || version != recordVersion {

@@ -41,8 +41,26 @@ func TestGraph(t *testing.T) {
 	if got := one(t, c.objects("graph", "list", "--name-prefix", "ali", "--agent", "a")); got["id"] != "alice" {
 		t.Errorf("list: %v", got)
 	}
+	if got := one(t, c.objects("graph", "path", "memdb", "alice", "--agent", "a")); got["relation"] != "inverse:works_on" || got["to"] != "alice" {
+		t.Errorf("path: %v", got)
+	}
+	c.fails(exitNotFound, "no relations lead", "graph", "path", "memdb", "nobody", "--agent", "a")
+	if got := c.objects("graph", "rank", "alice", "--agent", "a"); len(got) != 2 || got[0]["id"] != "alice" {
+		t.Errorf("rank: %v", got)
+	}
+	if got := one(t, c.objects("graph", "components", "--agent", "a")); got["size"] != 2.0 {
+		t.Errorf("components: %v", got)
+	}
+	c.ok("store", "Alice works on memdb", "--id", "m", "--agent", "a")
+	if got := one(t, c.objects("graph", "link", "alice", "m", "--agent", "a")); got["linked"] != true || got["changed"] != true {
+		t.Errorf("link: %v", got)
+	}
+	c.fails(exitNotFound, "no memory", "graph", "link", "alice", "none", "--agent", "a")
+	if got := one(t, c.objects("graph", "stats", "--agent", "a")); got["entities"] != 2.0 || got["relations"] != 1.0 || got["links"] != 1.0 {
+		t.Errorf("stats: %v", got)
+	}
 	deleted := one(t, c.objects("graph", "delete", "alice", "--agent", "a"))["deleted"].(map[string]any)
-	if deleted["entities"] != 1.0 || deleted["relations"] != 1.0 {
+	if deleted["entities"] != 1.0 || deleted["relations"] != 1.0 || deleted["links"] != 1.0 {
 		t.Errorf("delete: %v", deleted)
 	}
 	c.fails(exitNotFound, "no entity", "graph", "get", "alice", "--agent", "a")
