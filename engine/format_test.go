@@ -38,6 +38,8 @@ type encoding struct {
 	// open is the length of a last part that ends where the value does: a cut in
 	// it cannot be seen, and is left to the store's checksums.
 	open int
+	// short is the length of another form of it, which a cut may give; 0 where there is none.
+	short int
 }
 
 func fixedKeys(t testing.TB) *layout.Keys {
@@ -155,7 +157,8 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "generations", bytes: fixedKeys(t).EncodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},
 		nameEncoding(), spaceEncoding(), logEncoding(), snapshotEncoding(), holderEncoding(),
-		tombstoneEncoding(false), tombstoneEncoding(true),
+		tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0}), tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0, Cleared: true}),
+		tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0, Of: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}}),
 	}...)
 }
 
@@ -269,18 +272,13 @@ func spaceEncoding() encoding {
 	})}
 }
 
-type tombstoneRead struct {
-	lsn     uint64
-	cleared bool
-}
-
-func tombstoneEncoding(cleared bool) encoding {
-	e := encoding{name: "tombstone", bytes: layout.EncodeTombstone(0xa0b0c0, cleared), value: tombstoneRead{0xa0b0c0, cleared}, decode: decoder(func(b []byte) (tombstoneRead, error) {
-		lsn, cleared, err := layout.DecodeTombstone(b)
-		return tombstoneRead{lsn, cleared}, err
-	})}
-	if cleared {
+func tombstoneEncoding(t layout.Tombstone) encoding {
+	e := encoding{name: "tombstone", bytes: t.Encode(), value: t, decode: decoder(layout.DecodeTombstone)}
+	switch {
+	case t.Cleared:
 		e.name, e.open = "tombstone, cleared", 1
+	case t.Of.Seq != 0:
+		e.name, e.short = "tombstone, with its version", 8
 	}
 	return e
 }
@@ -356,6 +354,10 @@ func TestTruncatedEncodings(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s cut to %d of %d bytes, within its open end: %v", e.name, n, len(e.bytes), err)
 				}
+			case n == e.short && n > 0:
+				if err != nil {
+					t.Errorf("%s cut to its short form: %v", e.name, err)
+				}
 			case !errors.Is(err, fault.ErrCorrupt):
 				t.Errorf("%s cut to %d of %d bytes: %+v, %v", e.name, n, len(e.bytes), got, err)
 			}
@@ -367,7 +369,7 @@ func TestTruncatedEncodings(t *testing.T) {
 func TestUnknownVersions(t *testing.T) {
 	for _, e := range valueEncodings(t) {
 		switch e.name {
-		case "generations", "vector", "name", "space", "vector snapshot, slot", "tombstone", "tombstone, cleared":
+		case "generations", "vector", "name", "space", "vector snapshot, slot", "tombstone", "tombstone, cleared", "tombstone, with its version":
 			continue // have none
 		}
 		b := slices.Clone(e.bytes)

@@ -199,6 +199,16 @@ func (j *janitor) ranging() bool {
 	return len(j.ranges) > 0
 }
 
+// deadOf are the documents of chunks that have died and are not reclaimed. The janitor is
+// busy.
+func (j *janitor) deadOf(chunks []uint16) []dead {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(j.dead), func(d dead) bool {
+		return !slices.Contains(chunks, layout.ChunkOf(d.doc))
+	})
+}
+
 func (j *janitor) takeDead(oldest uint64) []dead {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -281,7 +291,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 		if !vectors {
 			return nil
 		}
-		return b.Set(db.keys().Doc(layout.KindTombstone, d.doc), layout.EncodeTombstone(d.lsn, true), nil)
+		return b.Set(db.keys().Doc(layout.KindTombstone, d.doc), (&layout.Tombstone{LSN: d.lsn, Cleared: true}).Encode(), nil)
 	}
 	for _, kind := range []byte{layout.KindForward, layout.KindTombstone} {
 		if err := b.Delete(db.keys().Doc(kind, d.doc), nil); err != nil {

@@ -167,9 +167,9 @@ func (db *DB) loadTombstones() (*tombstones, error) {
 		if !ok {
 			return layout.BadKey("tombstone", key)
 		}
-		lsn, cleared, err := layout.DecodeTombstone(value)
-		if !cleared {
-			t.left[doc] = &dead{doc: doc, lsn: lsn}
+		tomb, err := layout.DecodeTombstone(value)
+		if !tomb.Cleared {
+			t.left[doc] = &dead{doc: doc, lsn: tomb.LSN, of: tomb.Of}
 		}
 		t.all.Add(doc)
 		return err

@@ -288,6 +288,9 @@ func (m *mover) commit(ctx context.Context) error {
 				}
 			}
 		}
+		if err := db.keepTombstones(m.from, tx.set); err != nil {
+			return err
+		}
 		pages := m.pages()
 		if len(m.docs) > 0 && len(pages) == 0 {
 			if err := tx.wrote(tx.batch.DeleteRange(db.textSpan(m.chunk))); err != nil {
@@ -302,6 +305,25 @@ func (m *mover) commit(ctx context.Context) error {
 		tx.moved = m
 		return nil
 	}))
+}
+
+// keepTombstones writes the tombstones again of those documents of chunks that are not
+// reclaimed, after a range that has deleted them with the rows: each with its version, which
+// no row tells any more. An opening would forget what is left of them else.
+func (db *DB) keepTombstones(chunks []uint16, set func(key, value []byte) error) error {
+	for _, d := range db.janitor.deadOf(chunks) {
+		t := layout.Tombstone{LSN: d.lsn, Of: d.of}
+		if row := db.docs.Row(d.doc); row != nil && row.Seq != 0 {
+			t.Of = row.Version
+		}
+		if t.Of.Seq == 0 {
+			continue // a version that nothing names leaves nothing that could be found
+		}
+		if err := set(db.keys().Doc(layout.KindTombstone, d.doc), t.Encode()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // complete tells whether all documents that live are in the new chunk. The lock is

@@ -636,3 +636,73 @@ func TestMovedAndDeleted(t *testing.T) {
 	mustCheck(t, db, left)
 	closeTest(t, db)
 }
+
+// TestMoveKeepsTombstones: a move beside a View that still sees what has died forgets none of
+// it: after a crash the vectors of the dead go, those that died while the new chunk was
+// written, too.
+func TestMoveKeepsTombstones(t *testing.T) {
+	fs, ctx, user := vfs.NewCrashableMem(), t.Context(), Scope{User: "v"}
+	db := openTest(t, fs, rebuildOptions())
+	for i := range 20 {
+		mustStore(t, db.Memories(), Memory{Scope: user, Text: fmt.Sprint("with a vector ", i), Embedding: []float32{1, float32(i)}})
+	}
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	db.chunks.busy.Lock()
+	remove := func(ids ...string) {
+		for _, id := range ids {
+			if err := db.Memories().Delete(ctx, user, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var crashed *vfs.MemFS
+	err := db.View(ctx, func(*Tx) error {
+		deleteTeas(t, db)
+		stored := ids(mustList(t, db.Memories(), user))
+		remove(stored[0])
+		m := &mover{db: db, from: db.sparse()}
+		m.docs = db.living(m.from)
+		if ok, err := m.reserve(ctx); err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		if err := errors.Join(db.sealChunks(ctx), m.build(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		remove(stored[1:4]...)
+		before := unreclaimed(t, db)
+		if err := errors.Join(m.commit(ctx), db.store.SyncLog(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if n := unreclaimed(t, db); n != before {
+			t.Errorf("%d documents are to be reclaimed after the move, %d before", n, before)
+		}
+		crashed = fs.CrashClone(vfs.CrashCloneCfg{})
+		return nil
+	})
+	db.chunks.busy.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := int(db.docs.Live.Load())
+	closeTest(t, db)
+	db = openTest(t, crashed, rebuildOptions())
+	for deadline := time.Now().Add(20 * time.Second); countKeys(t, db, layout.KindVector) > len(mustList(t, db.Memories(), user)); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d vectors are left of %d memories", countKeys(t, db, layout.KindVector), len(mustList(t, db.Memories(), user)))
+		}
+		db.janitor.wake()
+	}
+	mustCheck(t, db, left)
+	closeTest(t, db)
+}
+
+// unreclaimed counts the tombstones of documents that are still to be reclaimed.
+func unreclaimed(t testing.TB, db *DB) (n int) {
+	t.Helper()
+	tombs, err := db.loadTombstones()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(tombs.left)
+}

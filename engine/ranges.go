@@ -241,7 +241,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 	keys := [][]byte{db.keys().Stats(row.Owner, row.Seq)}
 	if db.chunks.sealed[layout.ChunkOf(doc)] {
 		db.chunks.graves++
-		if err := batch.Set(db.keys().Doc(layout.KindTombstone, doc), layout.EncodeTombstone(d.LSN, true), nil); err != nil {
+		if err := batch.Set(db.keys().Doc(layout.KindTombstone, doc), (&layout.Tombstone{LSN: d.LSN, Cleared: true}).Encode(), nil); err != nil {
 			return err
 		}
 	} else {

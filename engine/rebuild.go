@@ -271,10 +271,12 @@ func (b *textBuilder) commit(ctx context.Context) error {
 		b.progress(b.done, b.done)
 	}
 	err := db.applyBare(func(batch *pebble.Batch) error {
+		var left []uint16
 		for chunk := range db.chunks.sealed {
 			if b.sealed[chunk] {
 				continue
 			}
+			left = append(left, chunk)
 			// None of its documents is left, and without a page it has no rows either.
 			for _, kind := range []byte{layout.KindRows, layout.KindTombstone} {
 				prefix := db.keys().Chunk(kind, chunk)
@@ -282,6 +284,10 @@ func (b *textBuilder) commit(ctx context.Context) error {
 					return err
 				}
 			}
+		}
+		set := func(key, value []byte) error { return batch.Set(key, value, nil) }
+		if err := db.keepTombstones(left, set); err != nil {
+			return err
 		}
 		if err := deleteKinds(batch, db.keys()); err != nil {
 			return err

@@ -559,7 +559,7 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 		return tx.del(ks.Doc(layout.KindForward, old.doc)) // was never shown
 	}
 	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.lsn})
-	return tx.set(ks.Doc(layout.KindTombstone, old.doc), layout.EncodeTombstone(tx.lsn, false))
+	return tx.set(ks.Doc(layout.KindTombstone, old.doc), (&layout.Tombstone{LSN: tx.lsn}).Encode())
 }
 
 // record reads a version, which must be there.
