@@ -18,13 +18,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // newParts are the structures of a database beside its memories, in the order in which
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
 func newParts() []part.Part {
-	return []part.Part{entries.Part{}}
+	return []part.Part{entries.Part{}, usage.Part{}}
 }
 
 // KV is the key-value store: each call is its own transaction.
@@ -32,6 +33,13 @@ func (db *DB) KV() entries.KV { return entries.New(runner{db: db}) }
 
 // KV is the key-value store as this transaction sees it.
 func (tx *Tx) KV() entries.KV { return entries.New(runner{db: tx.db, tx: tx}) }
+
+// Usage is what calls of models have taken, with budgets and agents: each call is its own
+// transaction.
+func (db *DB) Usage() usage.Usage { return usage.New(runner{db: db}) }
+
+// Usage is the usage as this transaction sees it.
+func (tx *Tx) Usage() usage.Usage { return usage.New(runner{db: tx.db, tx: tx}) }
 
 // partShare is what each part may take of the memory budget in RAM.
 func (db *DB) partShare() int64 { return db.budget / 16 }

@@ -54,6 +54,7 @@ var law = map[string]row{
 	"filter":   {floor: parts},
 	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
 	"sessions": {floor: parts},
+	"usage":    {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts},
 	"embed":    {floor: parts, outside: []string{xxh3}},
