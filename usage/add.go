@@ -96,11 +96,16 @@ func put(t part.Tx, r *Record) error {
 	if err := t.Set(key, value); err != nil {
 		return err
 	}
-	s := r.totals()
-	operand := s.encode()
 	for l := narrowest(ms, h.floor); l <= forever; l++ {
 		for _, of := range []model{m, {}} {
-			if err := t.Merge(sumKey(t, owner, l, of, l.bucket(ms)), operand); err != nil {
+			// A merge operand would spare this read, and make each later one fold all operands
+			// that no flush has folded yet.
+			s, err := sumAt(t, owner, l, of, l.bucket(ms))
+			if err != nil {
+				return err
+			}
+			s.add(r.totals())
+			if err := t.Set(sumKey(t, owner, l, of, l.bucket(ms)), s.encode()); err != nil {
 				return err
 			}
 		}

@@ -25,7 +25,7 @@
 // # Keys
 //
 //	u | owner | time | number                 → a record
-//	U | owner | level | model | bucket        → a sum, by merge operands
+//	U | owner | level | model | bucket        → a sum
 //	W | owner | model                         → the name of the model
 //	w | owner | 0                             → the owner, the last number, the roll-up
 //	w | owner | 1 | period                    → a budget

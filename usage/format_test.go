@@ -96,21 +96,6 @@ func TestGoldenEncodings(t *testing.T) {
 	}
 }
 
-// TestFoldKeepsDamage: a compaction never fails, and a value that cannot be read stays.
-func TestFoldKeepsDamage(t *testing.T) {
-	good := (&Totals{Records: 1, Cost: dollars(t, "0.1")}).encode()
-	bad := []byte{9, 9}
-	for _, pair := range [][2][]byte{{bad, good}, {good, bad}} {
-		if got := (Part{}).Fold(nil, pair[0], pair[1]); !reflect.DeepEqual(got, bad) {
-			t.Errorf("%x", got)
-		}
-	}
-	s, err := decodeTotals((Part{}).Fold(nil, good, good))
-	if err != nil || s.Records != 2 || s.Cost.String() != "0.2" {
-		t.Errorf("%+v, %v", s, err)
-	}
-}
-
 func TestParseUSD(t *testing.T) {
 	for _, test := range []struct{ in, want string }{
 		{"0", "0"},

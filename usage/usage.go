@@ -32,20 +32,6 @@ func (Part) Ops() []part.Op {
 	return []part.Op{opAdd, opDeleteAll, opBudget, opReserve, opRollUp, opAgent}
 }
 
-// Fold adds two sums.
-func (Part) Fold(_, older, newer []byte) []byte {
-	a, err := decodeTotals(older)
-	if err != nil {
-		return older
-	}
-	b, err := decodeTotals(newer)
-	if err != nil {
-		return newer
-	}
-	a.add(b)
-	return a.encode()
-}
-
 // Figures are the numbers of calls, as "usage", and of manifests, as "agents".
 func (Part) Figures(v part.View) (map[string]int64, error) {
 	calls, agents := int64(0), int64(0)
