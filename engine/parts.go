@@ -21,13 +21,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // newParts are the structures of a database beside its memories, in the order in which
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
 func newParts(ageing *policy.Part) []part.Part {
-	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}}
+	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}}
 }
 
 // KV is the key-value store: each call is its own transaction.
@@ -53,6 +54,12 @@ func partOf[P part.Part](db *DB) (p P) {
 	}
 	return p
 }
+// Usage is what calls of models have taken, with budgets and agents: each call is its own
+// transaction.
+func (db *DB) Usage() usage.Usage { return usage.New(runner{db: db}) }
+
+// Usage is the usage as this transaction sees it.
+func (tx *Tx) Usage() usage.Usage { return usage.New(runner{db: tx.db, tx: tx}) }
 
 // partShare is what each part may take of the memory budget in RAM.
 func (db *DB) partShare() int64 { return db.budget / 16 }
