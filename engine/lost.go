@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sort"
@@ -56,7 +57,7 @@ type numbered struct {
 
 // scanAround visits keys as kv.Scan does, and goes round what cannot be read: blocks of the
 // store, and values for which visit says so. It calls lost with the range of numbers.
-func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, value []byte) error, lost func(from, to uint64, err error) error) error {
+func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, key, value []byte) error, lost func(from, to uint64, err error) error) error {
 	for from := uint64(0); from < k.end; {
 		next := from
 		err := kv.Scan(r, k.key(from), layout.PrefixEnd(k.key(k.end-1)), func(key, value []byte) error {
@@ -65,7 +66,7 @@ func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, value []byte) er
 				return layout.BadKey("document", key)
 			}
 			next = n
-			err := visit(n, value)
+			err := visit(n, key, value)
 			if unreadable(err) {
 				err = lost(n, n+1, err)
 			}
@@ -76,12 +77,10 @@ func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, value []byte) er
 			return err
 		}
 		// From next on nothing can be read until the block ends: a range of numbers.
+		// Where a key can be read, its value cannot.
 		bad := sort.Search(int(k.end-next), func(i int) bool { return k.readable(r, next+uint64(i)) })
-		from = next + uint64(bad)
+		from = next + max(1, uint64(bad))
 		if err := lost(next, from, err); err != nil {
-			return err
-		}
-		if from == next { // it can be read now
 			return err
 		}
 	}
@@ -119,7 +118,7 @@ func rowKeys(ks *layout.Keys) *numbered {
 
 // scanDocs visits the keys of documents, and notes those that cannot be read.
 func (db *DB) scanDocs(k *numbered, what string, visit func(n uint64, value []byte) error) error {
-	return k.scanAround(db.store, visit, func(from, to uint64, err error) error {
+	return k.scanAround(db.store, func(n uint64, _, value []byte) error { return visit(n, value) }, func(from, to uint64, err error) error {
 		db.lost(fmt.Sprintf("%s %d to %d", what, from, to-1), err)
 		db.losses.docs = append(db.losses.docs, lostDocs{k.key(from), layout.PrefixEnd(k.key(to - 1))})
 		return nil
@@ -150,9 +149,10 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 		}
 		return err
 	}}
-	lower, upper := db.keys().Span(layout.KindRecord)
-	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error { return all.key(key) })
-	if err = errors.Join(err, all.end()); err != nil {
+	if err := db.scanVersions(&all); unreadable(err) {
+		db.log.Error("memories without a place in the indexes are not recovered: their records cannot be read", "error", err)
+		return nil
+	} else if err != nil {
 		return err
 	}
 	for len(found) > 0 {
@@ -163,7 +163,7 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 		found = found[n:]
 	}
 	// At last, so that the next Open begins anew where this one does not end.
-	err = db.applyBare(func(b *pebble.Batch) error {
+	err := db.applyBare(func(b *pebble.Batch) error {
 		for _, d := range db.losses.docs {
 			if err := b.DeleteRange(d.from, d.to, nil); err != nil {
 				return err
@@ -175,6 +175,29 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 		return err
 	}
 	return db.republish() // nobody writes yet
+}
+
+// scanVersions gives all keys of records to vs, but for those that cannot be read. A memory
+// of which some version cannot be read is left out: what is read may not be its newest.
+func (db *DB) scanVersions(vs *versions) error {
+	lower, upper := db.keys().Span(layout.KindRecord)
+	if !db.keys().RecordsBySeq() {
+		return errors.Join(kv.Scan(db.store, lower, upper, func(key, _ []byte) error { return vs.key(key) }), vs.end())
+	}
+	seqs := &numbered{
+		key: func(n uint64) []byte { return binary.BigEndian.AppendUint64(db.keys().Header(layout.KindRecord, 8), n) },
+		parse: func(key []byte) (uint64, bool) {
+			v, ok := layout.ParseRecordKey(key)
+			return v.Seq, ok
+		},
+		end: db.writer.next.Seq + 1,
+	}
+	err := seqs.scanAround(db.store, func(_ uint64, key, _ []byte) error { return vs.key(key) }, func(from, to uint64, err error) error {
+		vs.last = layout.Version{}
+		db.lost(fmt.Sprintf("records of memories number %d to %d", from, to-1), err)
+		return nil
+	})
+	return errors.Join(err, vs.end())
 }
 
 // versions calls visit with the newest version of each memory, of record keys in their

@@ -54,6 +54,7 @@ func partOf[P part.Part](db *DB) (p P) {
 	}
 	return p
 }
+
 // Usage is what calls of models have taken, with budgets and agents: each call is its own
 // transaction.
 func (db *DB) Usage() usage.Usage { return usage.New(runner{db: db}) }

@@ -147,6 +147,10 @@ func (ks *Keys) Records(owner uint32, seq uint64) []byte {
 	return appendHome(ks.Header(KindRecord, 12), owner, seq)
 }
 
+// RecordsBySeq reports whether records lie in the order of their Seqs. In databases of layouts
+// 1 to 3 they lie by owner.
+func (ks *Keys) RecordsBySeq() bool { return ks.Gen[KindRecord] >= bySeq }
+
 // ParseRecordKey returns the version in a key of Record, and false for a key of another
 // length.
 func ParseRecordKey(k []byte) (Version, bool) { return parseVersion(k, KeyHeader) }
