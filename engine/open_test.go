@@ -53,7 +53,8 @@ func writeAll(t testing.TB, fs vfs.FS, path string, b []byte) {
 	}
 }
 
-// copyFS copies the folder "db" to a file system of its own.
+// copyFS copies the folder "db" of a closed database to a file system of its own. A live one
+// is copied by CrashClone, at one instant.
 func copyFS(t testing.TB, fs vfs.FS) *vfs.MemFS {
 	t.Helper()
 	to := vfs.NewMem()
