@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -156,4 +159,50 @@ func (tx *Tx) giveBack() {
 // creation of a memory that was never accessed, by the policy of the state that is read.
 func (tx *Tx) decayedImportance(importance float64, created int64, a layout.Access) float64 {
 	return policy.DecayedImportance(importance, tx.db.ageing.At(tx.lsn).DailyRetention, tx.since(max(a.Last, created)))
+}
+
+// scheduleEvery is how often the clock is compared with the schedule: a cron expression
+// names minutes.
+const scheduleEvery = 10 * time.Second
+
+// keepSchedule does what a schedule has for the time since it was done last: each job at most
+// once, however often it was missed. When that was is stored, so that it holds over a
+// reopening. A job that fails is tried again the next time that the schedule is looked at. A
+// clock that was ahead counts as not having been: a job that came later than now comes again
+// from now on.
+func (db *DB) keepSchedule(ctx context.Context, s policy.Schedule) error {
+	s = s.Of(db.ageing.At(maxLSN))
+	consolidate := func() error { _, err := db.Consolidate(ctx, nil); return err }
+	evict := func() error { _, err := db.Evict(ctx, nil); return err }
+	return errors.Join(
+		db.keepJob(ctx, policy.JobConsolidate, s.Consolidate, consolidate),
+		db.keepJob(ctx, policy.JobEvict, s.Evict, evict),
+	)
+}
+
+func (db *DB) keepJob(ctx context.Context, j policy.Job, expr string, do func() error) error {
+	cron, err := policy.ParseCron(expr)
+	if err != nil {
+		return err
+	}
+	var last int64
+	var known bool
+	err = db.View(ctx, func(tx *Tx) error {
+		last, known, err = policy.Came((*partTx)(tx), j)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	now := db.clock()
+	ahead := known && last > now.UnixMilli()
+	if known && !ahead && !cron.Due(time.UnixMilli(last), now) {
+		return nil
+	}
+	if known && !ahead { // the first look only begins to count
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return db.Update(ctx, func(tx *Tx) error { return policy.Note((*partTx)(tx), j, now.UnixMilli()) })
 }

@@ -81,7 +81,7 @@ func (ps *points) acquireAt(lsn uint64) (*point, error) {
 		}
 	}
 	newest.refs++
-	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, text: newest.text, keys: newest.keys, refs: 1, of: newest, number: newest.number}
+	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, postings: newest.postings, keys: newest.keys, refs: 1, of: newest, number: newest.number}
 	ps.open[p] = struct{}{}
 	return p, nil
 }
@@ -121,11 +121,11 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 	}
 	defer func() {
 		if err := tx.db.points.done(p); err != nil {
-			tx.db.log.Error("closing a read point", "error", err)
+			tx.db.logger.Error("closing a read point", "error", err)
 		}
 		tx.db.janitor.wake()
 	}()
-	past := &Tx{db: tx.db, reader: p.snap, keys: p.keys, lsn: lsn, index: p.index, text: p.text, now: tx.now, past: true}
+	past := &Tx{db: tx.db, reader: p.snap, keys: p.keys, lsn: lsn, index: p.index, postings: p.postings, now: tx.now, past: true}
 	defer func() { past.done = true }()
 	return fn(past)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // TestRecallAsOf recalls from every state of the last ten minutes while memories
@@ -281,6 +282,13 @@ func TestViewAt(t *testing.T) {
 	})
 	if !errors.Is(err, ErrNotRetained) {
 		t.Errorf("entries of the past: %v", err)
+	}
+	err = db.ViewAt(ctx, states[0].lsn, func(tx *Tx) error {
+		_, err := tx.Usage().Total(ctx, usage.Query{Owner: Owner{User: "ada"}})
+		return err
+	})
+	if !errors.Is(err, ErrNotRetained) {
+		t.Errorf("usage of the past: %v", err)
 	}
 	if err := db.ViewAt(ctx, db.LSN()+1, func(*Tx) error { return nil }); !errors.Is(err, ErrNotRetained) {
 		t.Errorf("a state to come: %v", err)

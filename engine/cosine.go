@@ -44,7 +44,7 @@ func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx
 // without one, in the lexical space with those that have no vector of their own.
 // The caller closes them.
 func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
-	bounds := resized(&r.room.bounds, 2*len(docs))
+	bounds := resized(&r.scratch.bounds, 2*len(docs))
 	r.cos = cosines{low: bounds[:len(docs)], high: bounds[len(docs):]}
 	defer r.stage("vectors")
 	if r.q.Embedding == nil {
@@ -59,8 +59,8 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	if err != nil {
 		return err
 	}
-	r.room.slots = append(r.room.slots[:0], r.slotsOf(s, docs)...)
-	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.room.slots, s, est, r.tx.truth(s)
+	r.scratch.slots = append(r.scratch.slots[:0], r.slotsOf(s, docs)...)
+	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.scratch.slots, s, est, r.tx.truth(s)
 	if err := r.compare(ctx, r.cos.slots, est.Estimate); err != nil {
 		return err
 	}
@@ -257,14 +257,14 @@ func (c *cosines) has(i int) bool { return !math.IsNaN(float64(c.low[i])) }
 // refine narrows the bounds of those documents at some places that have them from
 // sketches: their codes are read.
 func (r *recalling) refine(places []int32) error {
-	c, room := &r.cos, r.room
+	c, scratch := &r.cos, r.scratch
 	if c.est == nil {
 		return nil
 	}
-	room.rough, room.roughSlots = room.rough[:0], room.roughSlots[:0]
+	scratch.rough, scratch.roughSlots = scratch.rough[:0], scratch.roughSlots[:0]
 	for _, i := range places {
 		if slot := c.slots[i]; slot < noSlot && c.est.Refines(slot) {
-			room.rough, room.roughSlots = append(room.rough, i), append(room.roughSlots, slot)
+			scratch.rough, scratch.roughSlots = append(scratch.rough, i), append(scratch.roughSlots, slot)
 		}
 	}
 	return r.rebound(c.est.Refine)
@@ -272,14 +272,14 @@ func (r *recalling) refine(places []int32) error {
 
 // sharpen narrows the bounds of guesses once more, before their vectors are read.
 func (r *recalling) sharpen(guesses []guess, of signalled) error {
-	c, room := &r.cos, r.room
+	c, scratch := &r.cos, r.scratch
 	if c.est == nil {
 		return nil
 	}
-	room.rough, room.roughSlots = room.rough[:0], room.roughSlots[:0]
+	scratch.rough, scratch.roughSlots = scratch.rough[:0], scratch.roughSlots[:0]
 	for _, g := range guesses {
 		if c.low[g.i] != c.high[g.i] && c.has(int(g.i)) {
-			room.rough, room.roughSlots = append(room.rough, g.i), append(room.roughSlots, c.slots[g.i])
+			scratch.rough, scratch.roughSlots = append(scratch.rough, g.i), append(scratch.roughSlots, c.slots[g.i])
 		}
 	}
 	if err := r.rebound(c.est.Sharpen); err != nil {
@@ -293,20 +293,20 @@ func (r *recalling) sharpen(guesses []guess, of signalled) error {
 	return nil
 }
 
-// rebound replaces the bounds of the room's rough documents.
+// rebound replaces the bounds of the scratch's rough documents.
 func (r *recalling) rebound(bound func(slots []uint32, low, high []float32) error) error {
-	c, room := &r.cos, r.room
-	n := len(room.rough)
+	c, scratch := &r.cos, r.scratch
+	n := len(scratch.rough)
 	if n == 0 {
 		return nil
 	}
-	bounds := resized(&room.refined, 2*n)
+	bounds := resized(&scratch.refined, 2*n)
 	low, high := bounds[:n], bounds[n:]
-	if err := bound(room.roughSlots, low, high); err != nil {
+	if err := bound(scratch.roughSlots, low, high); err != nil {
 		return err
 	}
 	r.toSimilarities(low, high)
-	for n, i := range room.rough {
+	for n, i := range scratch.rough {
 		c.low[i], c.high[i] = low[n], high[n]
 	}
 	return nil
@@ -422,7 +422,7 @@ func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]s
 // guesses are the candidates that may be among the best k.
 func (r *recalling) guesses(docs []uint32, k int, most ceilings, of signalled) ([]guess, error) {
 	g := guessing{r: r, docs: docs, most: most, of: of, floors: newFloors(k)}
-	ceilings := resized(&r.room.ceilings, len(docs))
+	ceilings := resized(&r.scratch.ceilings, len(docs))
 	lead := newFloors(k + joinLead)
 	first := lead.bar()
 	for i := range ceilings {
@@ -433,7 +433,7 @@ func (r *recalling) guesses(docs []uint32, k int, most ceilings, of signalled) (
 			first = lead.bar()
 		}
 	}
-	places := resized(&r.room.places, len(docs))[:0]
+	places := resized(&r.scratch.places, len(docs))[:0]
 	for i, c := range ceilings {
 		if c >= first {
 			places = append(places, int32(i))

@@ -53,7 +53,7 @@ type DB struct {
 
 	// Readers look at these beside the writer.
 	docs    doctable.Table
-	text    atomic.Pointer[invindex.Index]
+	index   atomic.Pointer[invindex.Index]
 	spaces  *spaces
 	lexical *lexical
 	rows    *hnsw.RowBudget // of vectors that searches have read
@@ -82,7 +82,7 @@ type DB struct {
 
 // config is what a database was opened with. It does not change.
 type config struct {
-	log        *slog.Logger
+	logger     *slog.Logger
 	clock      func() time.Time
 	durability Durability
 	dedup      Dedup
@@ -368,7 +368,7 @@ func (db *DB) flushAtClose() error {
 		return err
 	})
 	if errors.Is(err, fault.ErrDiskFull) {
-		db.log.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
+		db.logger.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
 		return nil
 	}
 	return err
@@ -402,7 +402,7 @@ func (db *DB) every(ctx context.Context, what string, every time.Duration, signa
 			case <-signal:
 			}
 			if err := fn(ctx); err != nil && ctx.Err() == nil && !told(err) {
-				db.log.Error("background work", "error", err)
+				db.logger.Error("background work", "error", err)
 			}
 		}
 	})

@@ -129,7 +129,7 @@ func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 		}
 	}
 	if left > 0 {
-		db.log.Warn("embedding failed; the memories are stored and will be embedded later", "memories", left)
+		db.logger.Warn("embedding failed; the memories are stored and will be embedded later", "memories", left)
 	}
 }
 
@@ -156,7 +156,7 @@ func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
 	}
 	vecs, err := m.db.embed(ctx, []string{*patch.Text})
 	if err != nil {
-		m.db.log.Warn("embedding failed; the memory is updated and will be embedded later", "error", err)
+		m.db.logger.Warn("embedding failed; the memory is updated and will be embedded later", "error", err)
 		return nil
 	}
 	return vecs[0]

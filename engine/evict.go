@@ -294,7 +294,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error
 	if p.Trash > 0 {
 		size += policy.TrashBytes(len(chosen))
 	}
-	if err := tx.roomToFree(doingEvict, size); err != nil {
+	if err := tx.needToFree(doingEvict, size); err != nil {
 		return nil, err
 	}
 	if err := tx.materialise(); err != nil {

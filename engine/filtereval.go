@@ -443,7 +443,7 @@ func (e *evaluation) inRange(c *condition, among *roaring.Bitmap) (*roaring.Bitm
 
 // find looks a range up, false where documents of an older layout are in no column.
 func (e *evaluation) find(p *span, r invindex.Range, among *roaring.Bitmap) (*roaring.Bitmap, bool, error) {
-	found, err := e.tx.index.FindRange(e.ctx, e.tx.text, p.field, r, among)
+	found, err := e.tx.index.FindRange(e.ctx, e.tx.postings, p.field, r, among)
 	if errors.Is(err, invindex.ErrNoNumbers) {
 		return nil, false, nil
 	}

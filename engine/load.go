@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // load reads the state from the store into the tables and indexes.
@@ -129,7 +130,7 @@ func (db *DB) loadDocs() error {
 		return err
 	}
 	prefix, _ := db.keys().Span(layout.KindText)
-	db.text.Store(db.newText(prefix))
+	db.index.Store(db.newText(prefix))
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if db.opening.damaged != nil {
 		return nil // the index is built anew
 	}
-	return db.text.Load().Add(doc, &f.idx)
+	return db.index.Load().Add(doc, &f.idx)
 }
 
 // loadRow enters a document into the tables.
@@ -255,7 +256,7 @@ func (db *DB) loadStats() error {
 
 // loadRanges puts unfinished death ranges in force again.
 func (db *DB) loadRanges() error {
-	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, index: db.text.Load(), text: db.newestText()}
+	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, index: db.index.Load(), postings: db.newestText()}
 	lower, upper := db.keys().Span(layout.KindRange)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		d, err := layout.DecodeRange(db.keys(), key, value)
@@ -281,4 +282,32 @@ func (db *DB) loadRanges() error {
 		db.janitor.dying.Add(int64(d.Docs.GetCardinality()))
 		return nil
 	})
+}
+
+// forwardRecord is all that the tables and indexes need of a document of a chunk that is
+// in RAM, so that opening reads no memories.
+type forwardRecord struct {
+	layout.Row
+	idx invindex.Doc
+}
+
+func (p *pendingVersion) appendForward(b []byte) []byte {
+	r := layout.Row{
+		Version: p.Version, Run: p.run, Created: p.rec.Created, Expires: p.rec.Expires,
+		Importance: p.rec.Importance, Confidence: p.rec.Confidence, Vectors: p.rec.Vectors,
+	}
+	return invindex.AppendDoc(r.Append(b), &p.idx)
+}
+
+func decodeForward(b []byte) (*forwardRecord, error) {
+	r, idx, err := layout.DecodeRow(b)
+	if err != nil {
+		return nil, err
+	}
+	f := &forwardRecord{Row: *r}
+	var rest []byte
+	if f.idx, rest, err = invindex.DecodeDoc(idx); err != nil || len(rest) > 0 {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: err}
+	}
+	return f, nil
 }

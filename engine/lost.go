@@ -38,7 +38,7 @@ const mostTold = 20
 // lost notes something that cannot be read.
 func (db *DB) lost(what string, err error) {
 	if db.losses.n++; db.losses.n <= mostTold {
-		db.log.Error("something is lost, and the database opens without it; check names the memories", "what", what, "error", err)
+		db.logger.Error("something is lost, and the database opens without it; check names the memories", "what", what, "error", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 	}
 	for _, d := range db.janitor.ranges {
 		if d.Listed { // by places, of which some are lost: nobody knows which memories it means
-			db.log.Error("memories without a place in the indexes are not recovered: a delete by filter was not cleaned up; open the database again once it is")
+			db.logger.Error("memories without a place in the indexes are not recovered: a delete by filter was not cleaned up; open the database again once it is")
 			return nil
 		}
 	}
@@ -150,7 +150,7 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 		return err
 	}}
 	if err := db.scanVersions(&all); unreadable(err) {
-		db.log.Error("memories without a place in the indexes are not recovered: their records cannot be read", "error", err)
+		db.logger.Error("memories without a place in the indexes are not recovered: their records cannot be read", "error", err)
 		return nil
 	} else if err != nil {
 		return err

@@ -230,11 +230,11 @@ func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
 		terms = append(terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
 	}
 	set := invindex.Docs{Set: in.set}
-	stats, err := m.tx.index.Stats(m.ctx, m.tx.text, words, set)
+	stats, err := m.tx.index.Stats(m.ctx, m.tx.postings, words, set)
 	if err != nil {
 		return nil, textError(doingConsolidate, err)
 	}
-	hits, err := m.tx.index.Search(m.ctx, m.tx.text, terms, stats, set, mergeNear)
+	hits, err := m.tx.index.Search(m.ctx, m.tx.postings, terms, stats, set, mergeNear)
 	var docs []uint32
 	for _, h := range hits {
 		docs = append(docs, h.Doc)

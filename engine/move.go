@@ -194,7 +194,7 @@ func (m *mover) reserve(ctx context.Context) (bool, error) {
 		db.writer.next.Doc = uint32(next + 1<<16)
 	}
 	m.chunk = db.chunks.spare
-	db.text.Load().Advance(uint32(m.chunk) << 16)
+	db.index.Load().Advance(uint32(m.chunk) << 16)
 	return true, nil
 }
 
@@ -215,7 +215,7 @@ func (m *mover) build(ctx context.Context) (err error) {
 	if err := w.batch.DeleteRange(db.textSpan(m.chunk)); err != nil {
 		return err
 	}
-	index := db.text.Load()
+	index := db.index.Load()
 	text := index.Snapshot()
 	text.Reader = snap
 	if err := index.Move(ctx, text, w, m.chunk, m.docs); err != nil {
@@ -388,7 +388,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		delete(db.chunks.buried, chunk)
 		db.chunks.emptied[chunk] = true
 	}
-	index := db.text.Load()
+	index := db.index.Load()
 	if !shown {
 		index.Drop(m.from...)
 		return nil
@@ -479,7 +479,7 @@ func (db *DB) dropStrayPages() (err error) {
 	}
 	defer func() { err = errors.Join(err, it.Error(), it.Close()) }()
 	for ok := it.First(); ok; {
-		chunk, known := db.text.Load().ChunkOf(it.Key())
+		chunk, known := db.index.Load().ChunkOf(it.Key())
 		if !known {
 			return layout.BadKey("text", it.Key())
 		}

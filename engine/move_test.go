@@ -60,7 +60,7 @@ func (db *DB) waitMoved(t testing.TB) (chunks int) {
 		db.chunks.busy.Lock()
 		chunks = len(db.chunks.sealed)
 		db.chunks.graves++ // look even if few have died
-		done := len(db.text.Load().Sealable()) == 0 && len(db.sparse()) == 0
+		done := len(db.index.Load().Sealable()) == 0 && len(db.sparse()) == 0
 		db.chunks.busy.Unlock()
 		if done {
 			return chunks
@@ -273,7 +273,7 @@ func strayPages(t testing.TB, db *DB) (n int) {
 	t.Helper()
 	lower, upper := db.keys().Span(layout.KindText)
 	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
-		if chunk, ok := db.text.Load().ChunkOf(key); !ok || !db.chunks.sealed[chunk] {
+		if chunk, ok := db.index.Load().ChunkOf(key); !ok || !db.chunks.sealed[chunk] {
 			n++
 		}
 		return nil

@@ -120,7 +120,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.gate.idle.L = &db.gate.mu
 	db.linker = newLinker(db)
 	db.store = store.New(store.Config{
-		Dir: dir, Base: base, Log: db.log, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
+		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, ManifestBytes: t.manifestBytes,
 		Salvage: o.Salvage,
 	})
@@ -134,15 +134,15 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 // newConfig fills in what the options leave open.
 func newConfig(o *Options, t *tuning) config {
 	c := config{
-		log: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
+		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
 		columns: t.columns, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
 	}
 	if c.clock == nil {
 		c.clock = clock.System
@@ -269,7 +269,7 @@ func (db *DB) start(id *identity, o *Options) error {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}
 	if id.Settings.Analyzer != fingerprint {
-		db.log.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found until the index is rebuilt: memdbctl rebuild text",
+		db.logger.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found until the index is rebuilt: memdbctl rebuild text",
 			"indexed", id.Settings.Analyzer, "now", fingerprint)
 	}
 	if err := db.checkModel(); err != nil {
@@ -319,7 +319,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	snap := db.store.NewSnapshot() // before anything is written
 	db.behind(&db.background.work, "reads the keys of memories", func() {
 		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
-			db.log.Warn("every store will look for a duplicate in the store", "error", err)
+			db.logger.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
 	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)

@@ -4,7 +4,14 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/host"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -100,4 +107,115 @@ type Options struct {
 	Logger *slog.Logger
 	// Clock tells the time. nil: the system's.
 	Clock func() time.Time
+}
+
+// The limits of a database. Each is checked before anything is changed.
+const (
+	// MaxID bounds an ID, a scope value, a name, an alias and a source, in bytes.
+	MaxID = valid.MaxID
+	// MaxAliases bounds the aliases of one memory.
+	MaxAliases = 64
+	// MaxText bounds a text, in bytes.
+	MaxText = 8 << 20
+	// MaxMetadata bounds metadata, in bytes of JSON.
+	MaxMetadata = 256 << 10
+	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.
+	MaxMetadataDepth = 32
+	// MaxDim bounds the dimension of a vector.
+	MaxDim = 4096
+	// MaxSpaces bounds the vector spaces of a database.
+	MaxSpaces = 64
+	// MaxLimit bounds the limit of a query or a page.
+	MaxLimit = valid.MaxLimit
+	// MaxScopes bounds the scopes of a query.
+	MaxScopes = 1_000
+	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
+	// others are checked on candidates.
+	MaxIndexedPaths = 64
+	// MaxIndexedValue bounds a metadata value in the filter index, in bytes;
+	// longer ones are checked on candidates.
+	MaxIndexedValue = 256
+	// MaxIndexedText bounds the fields of Options.IndexedText.
+	MaxIndexedText = 16
+	// MaxTxBytes and MaxTxChanges bound what one transaction writes: the store
+	// below accepts no batch of 4 GiB, and a commit is held in memory.
+	MaxTxBytes   = 64 << 20
+	MaxTxChanges = 100_000
+	// MaxMemories bounds the document numbers that a database gives in its life: one
+	// for each memory that is stored and each update, and some for each move of
+	// documents (see lookLeast).
+	MaxMemories = 1 << 31
+	// MinDiskReserve is the least that is kept free of the disk, in bytes: four
+	// memtables of the least size. A lower Options.DiskReserve is taken for it.
+	MinDiskReserve = store.MinReserve
+
+	defaultLimit = 10
+	defaultPage  = 100
+)
+
+// tuning is what tests set otherwise than users have it. The zero value is what Open uses.
+type tuning struct {
+	// fs holds the files, nil for the operating system's.
+	fs vfs.FS
+	// manifestBytes is the size at which the store's MANIFEST rotates, 0 for its
+	// own: tests rotate it all the time.
+	manifestBytes int64
+	// hotBytes is the size at which a chunk of the text index takes no more
+	// documents, 0 for its share of the budget: tests seal all the time.
+	hotBytes int64
+	// lookLeast is how many documents of sealed chunks must have died before the chunks
+	// are looked through for sparse ones, 0 for the default: tests move all the time.
+	lookLeast int
+	// uncached calls the embedder each time: a model can tell when it fails.
+	uncached bool
+	// columns makes filters use the columns of numbers whatever the size of the set.
+	columns bool
+	// beside are more parts than there are.
+	beside []part.Part
+	// vectors are others than the default limits: tests build graphs of few vectors.
+	vectors *vectorLimits
+}
+
+const defaultBudgetMost = 2 << 30
+
+// defaultBudget is a quarter of the machine's memory, at most 2 GiB.
+func defaultBudget() int64 {
+	m := host.Memory() / 4
+	if m == 0 {
+		m = defaultBudgetMost
+	}
+	return min(m, defaultBudgetMost)
+}
+
+// rowsShare is what float32 vectors that searches have read get of the memory budget.
+func (db *DB) rowsShare() int64 {
+	if db.limits.rows != 0 {
+		return max(db.limits.rows, 0)
+	}
+	return db.budget / 8
+}
+
+// embeddingShare is what the vectors of texts that were embedded last get.
+func (db *DB) embeddingShare() int64 { return db.budget / 16 }
+
+// codesShare is what the codes of a space's vectors get of the memory budget; what
+// is beyond lies in a file. A small database shall do without one.
+func (db *DB) codesShare() int64 {
+	if db.limits.codes != 0 {
+		return db.limits.codes
+	}
+	return max(db.budget/4, minCodes)
+}
+
+const minCodes = 64 << 20
+
+// scopesShare is what remembered scopes get.
+func (db *DB) scopesShare() int64 { return db.budget / 32 }
+
+// textShare is what the pages of the text index get of the memory budget.
+func (db *DB) textShare() int64 { return db.budget / 4 }
+
+func holder(now time.Time) fsys.Holder {
+	pid, program, machine := host.Process()
+	return fsys.Holder{PID: pid, Program: program, Host: machine, Since: now}
 }

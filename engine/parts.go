@@ -427,8 +427,8 @@ func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
 	return n, err == nil, err
 }
 
-func (p *partTx) Need(doing string, bytes int) error       { return p.tx().room(doing, bytes) }
-func (p *partTx) NeedToFree(doing string, bytes int) error { return p.tx().roomToFree(doing, bytes) }
+func (p *partTx) Need(doing string, bytes int) error       { return p.tx().need(doing, bytes) }
+func (p *partTx) NeedToFree(doing string, bytes int) error { return p.tx().needToFree(doing, bytes) }
 func (p *partTx) Set(key, value []byte) error              { return p.tx().set(key, value) }
 func (p *partTx) Merge(key, value []byte) error            { return p.tx().merge(key, value) }
 func (p *partTx) Delete(key []byte) error                  { return p.tx().del(key) }

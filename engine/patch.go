@@ -30,7 +30,7 @@ func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Recor
 	if err := db.analyse(ctx, p); err != nil {
 		return l, err
 	}
-	if err := tx.room(doing, p.size()); err != nil {
+	if err := tx.need(doing, p.size()); err != nil {
 		return l, err
 	}
 	if err := tx.fits(doing, p.vectors); err != nil {

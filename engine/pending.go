@@ -244,7 +244,7 @@ func (tx *Tx) embedded(ctx context.Context, waiting []awaiting, vecs [][]float32
 		if err := tx.db.analyse(ctx, p); err != nil {
 			return i, n, err
 		}
-		if err := tx.room(doingEmbed, p.size()); err != nil {
+		if err := tx.need(doingEmbed, p.size()); err != nil {
 			if n > 0 {
 				return i, n, nil // the others are for the next transaction
 			}
@@ -380,7 +380,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 	spaces := tx.db.spaces.all()
 	looked := 0
-	tx.db.docs.Rows.Each(uint64(tx.text.Docs), func(doc uint64, r *doctable.Row) bool {
+	tx.db.docs.Rows.Each(uint64(tx.postings.Docs), func(doc uint64, r *doctable.Row) bool {
 		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 		}

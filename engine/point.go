@@ -19,9 +19,9 @@ type point struct {
 	// one LSN may differ in what was cleaned up when their snapshots were taken.
 	number uint64
 	// index is the text index, text its state: doc IDs below its mark are born.
-	index *invindex.Index
-	text  invindex.Snapshot
-	keys  *layout.Keys
+	index    *invindex.Index
+	postings invindex.Snapshot
+	keys     *layout.Keys
 
 	refs int    // guarded by points.mu
 	of   *point // the point whose snapshot it reads an older state of
@@ -49,11 +49,11 @@ type points struct {
 // newPoint is the state as of an LSN, the newest one. The lock is held.
 func (db *DB) newPoint(lsn uint64) *point {
 	p := &point{
-		lsn: lsn, snap: db.store.NewSnapshot(), index: db.text.Load(),
+		lsn: lsn, snap: db.store.NewSnapshot(), index: db.index.Load(),
 		keys: db.keys(),
 	}
-	p.text = p.index.Snapshot()
-	p.text.Docs, p.text.Reader = db.docs.Mark.Load(), p.snap
+	p.postings = p.index.Snapshot()
+	p.postings.Docs, p.postings.Reader = db.docs.Mark.Load(), p.snap
 	return p
 }
 

@@ -58,7 +58,7 @@ func (db *DB) rebuild(ctx context.Context, progress func(done, of int64)) error 
 	oldest := db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
 	if errors.Is(err, fault.ErrCorrupt) {
-		db.log.Warn("rebuild: what died cannot be cleaned up", "error", err)
+		db.logger.Warn("rebuild: what died cannot be cleaned up", "error", err)
 	} else if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (db *DB) mendText() error {
 	if db.opening.damaged == nil || db.readOnly {
 		return db.opening.damaged
 	}
-	db.log.Warn("the text index is damaged, and is built anew from the memories", "damage", db.opening.damaged)
+	db.logger.Warn("the text index is damaged, and is built anew from the memories", "damage", db.opening.damaged)
 	b, err := db.newTextBuilder(nil)
 	if err != nil {
 		return err
@@ -304,7 +304,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 		}
 	}
 	db.chunks.sealed = b.sealed
-	db.text.Store(b.index)
+	db.index.Store(b.index)
 	db.scopes.forget()
 	return nil
 }

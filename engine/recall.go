@@ -136,7 +136,7 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) error {
 		return err
 	default:
 		q.unembedded = err.Error()
-		m.db.log.Warn("embedding a query failed; it is answered without its vector", "error", err)
+		m.db.logger.Warn("embedding a query failed; it is answered without its vector", "error", err)
 	}
 	return nil
 }
@@ -159,12 +159,12 @@ type recalling struct {
 	cos      cosines
 	plan     Plan
 	began    time.Time
-	room     *recallRoom
+	scratch  *scratch
 }
 
-// recallRoom is memory that one recall leaves to the next: figures of each candidate,
+// scratch is memory that one recall leaves to the next: figures of each candidate,
 // of which there may be many thousands.
-type recallRoom struct {
+type scratch struct {
 	bounds, refined        []float32
 	ceilings, rest, shares []float64
 	counts                 []uint16
@@ -172,7 +172,7 @@ type recallRoom struct {
 	rough, places          []int32
 }
 
-var recallRooms = sync.Pool{New: func() any { return new(recallRoom) }}
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // resized is a buffer with room for n, of any contents.
 func resized[T any](buf *[]T, n int) []T {
@@ -198,9 +198,9 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 	}
 	r := &recalling{
 		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
-		room: recallRooms.Get().(*recallRoom),
+		scratch: scratches.Get().(*scratch),
 	}
-	defer recallRooms.Put(r.room)
+	defer scratches.Put(r.scratch)
 	if err := r.narrow(ctx); err != nil {
 		return Result{}, err
 	}
@@ -331,7 +331,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.uncounted() {
 		return nil
 	}
-	r.stats, err = r.tx.index.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
+	r.stats, err = r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
 	r.stage("statistics")
 	return err
 }
@@ -403,9 +403,9 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
 		if r.bound != nil {
-			hits, err = r.tx.index.Query(ctx, r.tx.text, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Query(ctx, r.tx.postings, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
 		} else {
-			hits, err = r.tx.index.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Search(ctx, r.tx.postings, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
 		}
 		if err != nil {
 			return nil, textError(doingRecall, err)
@@ -459,7 +459,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 		}
 	}
 	r.plan.Candidates, r.plan.Exhaustive = n, true
-	rest := resized(&r.room.rest, n)
+	rest := resized(&r.scratch.rest, n)
 	clear(rest)
 	alone := policy.Weights{Cosine: 1}
 	return r.join(docs[:n], k, ceilings{rest, alone.Cosine, math.Inf(-1)}, func(_ int, c float64) (policy.Weights, policy.Signals) {
@@ -491,7 +491,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		}
 		return s
 	}
-	most := ceilings{resized(&r.room.rest, len(docs)), weights.Cosine, math.Inf(-1)}
+	most := ceilings{resized(&r.scratch.rest, len(docs)), weights.Cosine, math.Inf(-1)}
 	r.hybridRest(weights, docs, keywords, most.rest)
 	return r.join(docs, r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.Row(docs[i])
@@ -537,7 +537,7 @@ func (r *recalling) hybridRest(w policy.Weights, docs []uint32, keywords, rest [
 
 // keywords are the shares of the query's terms that documents have.
 func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, error) {
-	shares := resized(&r.room.shares, len(docs))
+	shares := resized(&r.scratch.shares, len(docs))
 	if len(r.terms) == 0 {
 		clear(shares)
 		return shares, nil
@@ -546,8 +546,8 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 	for i := range r.terms {
 		words[i] = r.terms[i].Text
 	}
-	counts := resized(&r.room.counts, len(docs))
-	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
+	counts := resized(&r.scratch.counts, len(docs))
+	if err := r.tx.index.Matched(ctx, r.tx.postings, words, docs, counts); err != nil {
 		return nil, textError(doingRecall, err)
 	}
 	for i, n := range counts {

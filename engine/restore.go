@@ -174,7 +174,7 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 		size += p.size()
 		past = past[:len(past)-1] // the memory itself is the last version
 	}
-	if err := tx.roomFor(doingRestore, len(l.History), size); err != nil {
+	if err := tx.needFor(doingRestore, len(l.History), size); err != nil {
 		return Stored{}, err
 	}
 	first := &l.History[0]

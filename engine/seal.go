@@ -42,7 +42,7 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 // rollChunk begins a new chunk where the newest one has grown to its share of the
 // memory before it is full. The lock is held.
 func (db *DB) rollChunk() {
-	number, size, ok := db.text.Load().Growing()
+	number, size, ok := db.index.Load().Growing()
 	if ok && size > db.hotBytes && layout.ChunkOf(db.writer.next.Doc) == number {
 		db.writer.next.Doc = (uint32(number) + 1) << 16
 	}
@@ -56,7 +56,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		j := db.janitor
 		j.mu.Lock()
 		sealed := j.sealed
-		behind := len(db.text.Load().Sealable()) > maxUnsealed && !j.stuck
+		behind := len(db.index.Load().Sealable()) > maxUnsealed && !j.stuck
 		j.mu.Unlock()
 		if !behind {
 			return nil
@@ -72,7 +72,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 
 // sealChunks seals the chunks that take no more documents.
 func (db *DB) sealChunks(ctx context.Context) error {
-	if len(db.text.Load().Sealable()) == 0 {
+	if len(db.index.Load().Sealable()) == 0 {
 		return nil
 	}
 	if err := db.store.Admit(doingSeal, sealBatch); err != nil {
@@ -85,7 +85,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	}
 	complete := layout.ChunkOf(db.writer.next.Doc)
 	db.unlock()
-	for _, chunk := range db.text.Load().Sealable() {
+	for _, chunk := range db.index.Load().Sealable() {
 		if chunk >= complete {
 			break
 		}
@@ -111,7 +111,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	if len(pages) > 0 {
-		if err := db.text.Load().Seal(w, chunk); err != nil {
+		if err := db.index.Load().Seal(w, chunk); err != nil {
 			return err
 		}
 	}
@@ -135,11 +135,11 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	if len(pages) == 0 { // all of it has died: there is no sealed chunk, as there will be none for Open
-		db.text.Load().Drop(chunk)
+		db.index.Load().Drop(chunk)
 		db.leave(chunk)
 		return db.republish()
 	}
-	if err := db.text.Load().Sealed(db.store, chunk); err != nil {
+	if err := db.index.Load().Sealed(db.store, chunk); err != nil {
 		db.store.Fail(err) // its forward records are gone
 		return db.Failed()
 	}
@@ -166,7 +166,7 @@ func (db *DB) holes(chunk uint16, pages []*layout.RowPage) int {
 
 // textSpan is the range of the pages of a chunk, as arguments of DeleteRange.
 func (db *DB) textSpan(chunk uint16) (lower, upper []byte, _ *pebble.WriteOptions) {
-	lower, upper = db.text.Load().Span(chunk)
+	lower, upper = db.index.Load().Span(chunk)
 	return lower, upper, nil
 }
 
@@ -272,7 +272,7 @@ func (db *DB) loadChunk(chunk uint16) error {
 	if db.opening.damaged != nil {
 		return nil
 	}
-	err := textError("load a chunk of the text index", db.text.Load().Load(db.store, chunk))
+	err := textError("load a chunk of the text index", db.index.Load().Load(db.store, chunk))
 	if errors.Is(err, fault.ErrCorrupt) {
 		db.opening.damaged, err = err, nil
 	}
@@ -296,7 +296,7 @@ func textError(doing string, err error) error {
 // and the janitor does not work.
 func (db *DB) dropSealed() {
 	chunks := slices.Collect(maps.Keys(db.chunks.sealed))
-	db.text.Load().Drop(chunks...)
+	db.index.Load().Drop(chunks...)
 	db.leave(chunks...)
 	clear(db.chunks.sealed)
 	clear(db.chunks.buried)

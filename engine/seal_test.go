@@ -20,7 +20,7 @@ func (db *DB) waitSealed(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		db.chunks.busy.Lock()
-		n, left := len(db.chunks.sealed), len(db.text.Load().Sealable())
+		n, left := len(db.chunks.sealed), len(db.index.Load().Sealable())
 		db.chunks.busy.Unlock()
 		if left == 0 {
 			return n

@@ -134,7 +134,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 	if err := tx.db.analyse(ctx, p); err != nil {
 		return err
 	}
-	if err := tx.roomFor(doing, 2, p.size()); err != nil {
+	if err := tx.needFor(doing, 2, p.size()); err != nil {
 		return err
 	}
 	_, run, err := tx.scopeNumbers(rec.Scope)

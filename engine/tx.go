@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 
@@ -20,16 +22,16 @@ import (
 // Tx is a transaction: the argument of the functions given to View and Update. It
 // is valid until that function returns, and must stay on its goroutine.
 type Tx struct {
-	db     *DB
-	reader kv.Reader
-	keys   *layout.Keys // of the state that is read
-	lsn    uint64       // what is read: the read point's, or in an Update its own
-	index  *invindex.Index
-	text   invindex.Snapshot // doc IDs below its mark may be visible
-	now    int64             // the clock, fixed at the begin
-	done   bool
-	point  *point // of a View
-	past   bool   // a state is read that is older than the mark: see [Tx.asOf]
+	db       *DB
+	reader   kv.Reader
+	keys     *layout.Keys // of the state that is read
+	lsn      uint64       // what is read: the read point's, or in an Update its own
+	index    *invindex.Index
+	postings invindex.Snapshot // doc IDs below its mark may be visible
+	now      int64             // the clock, fixed at the begin
+	done     bool
+	point    *point // of a View
+	past     bool   // a state is read that is older than the mark: see [Tx.asOf]
 
 	*writes // nil in a View
 }
@@ -124,11 +126,11 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	p := db.points.acquire()
-	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, text: p.text, point: p, now: db.now()}
+	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, postings: p.postings, point: p, now: db.now()}
 	defer func() {
 		tx.done = true
 		if err := db.points.done(p); err != nil {
-			db.log.Error("closing a read point", "error", err)
+			db.logger.Error("closing a read point", "error", err)
 		}
 		db.janitor.wake()
 	}()
@@ -243,7 +245,7 @@ func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 func (db *DB) begin() *Tx {
 	db.rollChunk()
 	tx := &Tx{
-		db: db, keys: db.keys(), index: db.text.Load(), text: db.newestText(), now: db.now(),
+		db: db, keys: db.keys(), index: db.index.Load(), postings: db.newestText(), now: db.now(),
 		lsn: db.writer.applied + 1,
 		writes: &writes{
 			batch: db.store.NewBatch(), next: db.writer.next,
@@ -269,7 +271,7 @@ func (tx *Tx) rollback() {
 	for _, s := range tx.spaces {
 		tx.db.spaces.remove(s)
 		if err := s.file.Close(); err != nil {
-			tx.db.log.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
+			tx.db.logger.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
 		}
 	}
 	if len(tx.undo) > 0 {
@@ -283,7 +285,7 @@ func (tx *Tx) rollback() {
 
 func (tx *Tx) closeBatch() {
 	if err := tx.batch.Close(); err != nil {
-		tx.db.log.Error("closing a batch", "error", err)
+		tx.db.logger.Error("closing a batch", "error", err)
 	}
 	tx.batch = nil
 }
@@ -391,7 +393,7 @@ func (tx *Tx) materialise() error {
 	}
 	tx.adds = nil
 	clear(tx.pend)
-	tx.text = db.newestText()
+	tx.postings = db.newestText()
 	return nil
 }
 
@@ -400,7 +402,7 @@ func (db *DB) show(p *pendingVersion) error {
 	if err := db.showVectors(p); err != nil {
 		return err
 	}
-	if err := db.text.Load().Add(p.doc, &p.idx); err != nil {
+	if err := db.index.Load().Add(p.doc, &p.idx); err != nil {
 		return fault.Within(fmt.Sprintf("index document %d", p.doc), err)
 	}
 	db.docs.Add(p.doc, func(r *doctable.Row) {
@@ -465,20 +467,20 @@ func (tx *Tx) breaks(err error) error {
 	return err
 }
 
-// room refuses an operation that would take the transaction over its limits, or the
+// need refuses an operation that would take the transaction over its limits, or the
 // disk's last free space.
-func (tx *Tx) room(doing string, size int) error { return tx.roomFor(doing, 1, size) }
+func (tx *Tx) need(doing string, size int) error { return tx.needFor(doing, 1, size) }
 
-// roomFor is room for an operation of several changes.
-func (tx *Tx) roomFor(doing string, changes, size int) error {
+// needFor is need for an operation of several changes.
+func (tx *Tx) needFor(doing string, changes, size int) error {
 	if err := tx.within(doing, changes, size); err != nil {
 		return err
 	}
 	return tx.db.store.Admit(doing, tx.written()+size)
 }
 
-// roomToFree is room for an operation that frees space.
-func (tx *Tx) roomToFree(doing string, size int) error {
+// needToFree is need for an operation that frees space.
+func (tx *Tx) needToFree(doing string, size int) error {
 	if err := tx.within(doing, 1, size); err != nil {
 		return err
 	}
@@ -569,4 +571,55 @@ func (l live) expired(now int64) bool { return l.expires != 0 && l.expires <= no
 // logRecord tells what the commit did. docs/format/log.md describes it.
 func (tx *Tx) logRecord() []byte {
 	return append(layout.AppendLogHead(nil, tx.now, &tx.next, tx.changes), tx.log...)
+}
+
+// batchReader reads what a transaction has written over the newest state of the
+// store. The batch is indexed when that is asked for: most stores look nothing up,
+// and the index of a batch costs more than the batch.
+type batchReader struct{ tx *Tx }
+
+func (r batchReader) Get(key []byte) ([]byte, io.Closer, error) {
+	reader, err := r.tx.readable()
+	if err != nil {
+		return nil, nil, err
+	}
+	return reader.Get(key)
+}
+
+func (r batchReader) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	reader, err := r.tx.readable()
+	if err != nil {
+		return nil, err
+	}
+	return reader.NewIter(o)
+}
+
+// readable is what the transaction reads, with all that it has written so far.
+func (tx *Tx) readable() (kv.Reader, error) {
+	switch {
+	case tx.batch == nil || !tx.searchable && tx.batch.Empty(): // applied, or nothing is written
+		return tx.db.store, nil
+	case tx.searchable:
+		return tx.batch, nil
+	}
+	indexed := tx.db.store.NewIndexedBatch()
+	if err := indexed.Apply(tx.batch, nil); err != nil {
+		return nil, errors.Join(err, indexed.Close())
+	}
+	plain := tx.batch
+	tx.batch, tx.searchable = indexed, true
+	return tx.batch, plain.Close()
+}
+
+func (tx *Tx) logVersioned(op layout.LogOp, v layout.Version, before *layout.Version) {
+	tx.log = append(tx.log, byte(op))
+	tx.log = binary.AppendUvarint(tx.log, uint64(v.Owner))
+	tx.log = binary.AppendUvarint(tx.log, v.Seq)
+	if op != layout.LogDelete {
+		tx.log = binary.AppendUvarint(tx.log, uint64(v.Change))
+	}
+	if before != nil {
+		tx.log = binary.AppendUvarint(tx.log, before.Born)
+		tx.log = binary.AppendUvarint(tx.log, uint64(before.Change))
+	}
 }

@@ -104,7 +104,7 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 	if tx.next.Names[layout.NameSpace] >= MaxSpaces {
 		return fault.Invalid(doingSpace, fmt.Sprintf("there are %d, which is the limit", MaxSpaces), "use one that exists")
 	}
-	if err := tx.room(doingSpace, 4*valid.MaxID); err != nil {
+	if err := tx.need(doingSpace, 4*valid.MaxID); err != nil {
 		return err
 	}
 	tx.change()

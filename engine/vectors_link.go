@@ -269,5 +269,5 @@ func (l *linker) link(ctx context.Context, s *space) {
 		return
 	}
 	s.broken.Store(true)
-	l.db.log.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
+	l.db.logger.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
 }

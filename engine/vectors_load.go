@@ -58,7 +58,7 @@ func (db *DB) beginVectors() {
 			}
 		})
 		if err != nil { // what it has not read is made anew from the vectors
-			db.log.Error("a snapshot of vectors was not read", "error", err)
+			db.logger.Error("a snapshot of vectors was not read", "error", err)
 		}
 		l.read <- read
 	}()
@@ -179,7 +179,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 		}
 		if err := s.add(w.doc, w.of, vec); err != nil {
 			// It should never have been stored, but all others can be had.
-			db.log.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
+			db.logger.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
 				"space", s.name, "memory number", w.of.Seq, "error", err)
 		}
 	}
@@ -191,7 +191,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
 	names, err := db.store.FS.List(db.dir)
 	if err != nil {
-		db.log.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
+		db.logger.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
 		return nil
 	}
 	slices.Sort(names) // of one space by LSN
@@ -207,7 +207,7 @@ func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
 		if ctx.Err() != nil {
 			return nil
 		}
-		db.log.Warn("a snapshot of vectors cannot be used; they are indexed anew", "file", name, "error", err)
+		db.logger.Warn("a snapshot of vectors cannot be used; they are indexed anew", "file", name, "error", err)
 	}
 	return nil
 }

@@ -5,6 +5,9 @@ import (
 	"math/bits"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // plain has the bits of those documents from 64·i on that the transaction sees for
@@ -41,7 +44,7 @@ func (tx *Tx) shows(doc uint32, st *scopeState) bool {
 // everything is the set of all visible documents. What expires is noted in a state
 // of a scope, unless that is nil.
 func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
-	docs, mark := &tx.db.docs, tx.text.Docs
+	docs, mark := &tx.db.docs, tx.postings.Docs
 	dense := make([]uint64, (mark+63)/64)
 	for i := range dense {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
@@ -110,3 +113,66 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 	}
 	return out, nil
 }
+
+// cancelEvery is how many documents a loop handles between looks at its context.
+const cancelEvery = 1 << 14
+
+// scopeSet intersects the postings of the given fields; nil without any.
+func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) { return tx.scopeSetFrom(s, 0) }
+
+// scopeSetFrom is scopeSet for the documents from one on.
+func (tx *Tx) scopeSetFrom(s Scope, from uint32) (*roaring.Bitmap, error) {
+	var set *roaring.Bitmap
+	for _, f := range []struct {
+		field uint16
+		class layout.NameClass
+		name  string
+	}{{fieldRun, layout.NameRun, s.Run}, {fieldUser, layout.NameUser, s.User}, {fieldAgent, layout.NameAgent, s.Agent}} {
+		if f.name == "" {
+			continue
+		}
+		num, ok, err := tx.lookup(layout.Name{Class: f.class, Text: f.name})
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return roaring.New(), nil
+		}
+		with, err := tx.index.FindFrom(tx.postings, invindex.Value{Field: f.field, Key: numberValue(num)}, from)
+		if err != nil {
+			return nil, textError(readingFilters, err)
+		}
+		set = intersect(set, with)
+	}
+	return set, nil
+}
+
+func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
+	if set == nil {
+		return with
+	}
+	set.And(with)
+	return set
+}
+
+// newestText is the state of the text index that an Update reads. The lock is
+// held.
+func (db *DB) newestText() invindex.Snapshot {
+	s := db.index.Load().Snapshot()
+	s.Docs, s.Reader = db.docs.Mark.Load(), db.store
+	return s
+}
+
+// withValue is the set of documents with a filter value, visible or not.
+func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
+	set, err := tx.index.Find(tx.postings, invindex.Value{Field: field, Key: key})
+	return set, textError(readingFilters, err)
+}
+
+// withField is the set of documents that have any value of a field, visible or not.
+func (tx *Tx) withField(ctx context.Context, field uint16) (*roaring.Bitmap, error) {
+	set, err := tx.index.FindField(ctx, tx.postings, field)
+	return set, textError(readingFilters, err)
+}
+
+const readingFilters = "read the filter index"

@@ -24,7 +24,7 @@ import (
 // store writes a prepared memory: a new one, a duplicate that is recognised, or
 // an update under Upsert.
 func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
-	if err := tx.room(doingStore, p.size()); err != nil {
+	if err := tx.need(doingStore, p.size()); err != nil {
 		return Stored{}, err
 	}
 	if err := tx.fits(doingStore, p.vectors); err != nil {
@@ -500,7 +500,7 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 
 // remove deletes a memory: its last version dies with this commit.
 func (tx *Tx) remove(old live, rec *layout.Record) error {
-	if err := tx.roomToFree("delete a memory", 512); err != nil {
+	if err := tx.needToFree("delete a memory", 512); err != nil {
 		return err
 	}
 	if rec == nil {

@@ -45,7 +45,7 @@ func (g Graph) Delete(ctx context.Context, o scope.Owner, id string) (d Deleted,
 		if !known {
 			return notFound(doing, id)
 		}
-		d, err = g.remove(t, doing, owner, id)
+		d, err = g.part.remove(t, doing, owner, id)
 		return err
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func (g Graph) End(ctx context.Context, o scope.Owner, from, typ, to, id string)
 	if err := scope.Check(doing, o.Scope()); err != nil {
 		return err
 	}
-	return g.run.Update(ctx, doing, func(t part.Tx) error { return g.end(t, doing, o, &w) })
+	return g.run.Update(ctx, doing, func(t part.Tx) error { return g.part.end(t, doing, o, &w) })
 }
 
 func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {

@@ -17,8 +17,8 @@ import (
 // Graph is the graph of a database: in a transaction, or with each call as a transaction
 // of its own.
 type Graph struct {
-	run part.Runner
-	*Part
+	run  part.Runner
+	part *Part
 }
 
 // New is a Graph whose calls a runner runs. Engine makes them: see its DB.Graph and
@@ -200,6 +200,9 @@ func (g Graph) view(ctx context.Context, doing string, o scope.Owner, asOf uint6
 	return g.run.View(ctx, doing, func(v part.View) error {
 		if asOf > v.LSN() {
 			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: fmt.Sprintf("LSN %d is after the newest, %d", asOf, v.LSN()), Do: "give an LSN that has been reached"}
+		}
+		if asOf == 0 && v.Past() {
+			asOf = v.LSN()
 		}
 		owner, known, err := v.Owner(o)
 		if err != nil || !known {

@@ -117,7 +117,7 @@ func (g Graph) walk(ctx context.Context, doing string, o scope.Owner, s State, f
 		if w.maxEdges == 0 {
 			w.maxEdges = defaultEdges
 		}
-		if w.source, w.plan.Why, err = g.source(r, &own, millis(s.ValidAt)); err != nil {
+		if w.source, w.plan.Why, err = g.part.source(r, &own, millis(s.ValidAt)); err != nil {
 			return err
 		}
 		w.plan.Source = w.name()
@@ -126,7 +126,7 @@ func (g Graph) walk(ctx context.Context, doing string, o scope.Owner, s State, f
 		}
 		plan = w.plan
 		if _, byKeys := w.source.(*keys); byKeys {
-			g.read(r.owner, plan.Edges)
+			g.part.read(r.owner, plan.Edges)
 		}
 		return err
 	})

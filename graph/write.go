@@ -120,7 +120,7 @@ func (g Graph) write(ctx context.Context, doing string, o scope.Owner, b Batch, 
 		return Written{}, err
 	}
 	put := func(t part.Tx) error {
-		e, err := newEditor(t, g.Part, doing, o)
+		e, err := newEditor(t, g.part, doing, o)
 		if err == nil {
 			w, err = e.write(c, opts)
 		}

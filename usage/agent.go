@@ -128,7 +128,7 @@ func (u Usage) Agent(ctx context.Context, id string) (a Agent, err error) {
 	if err := a.check(doing); err != nil {
 		return Agent{}, err
 	}
-	err = u.run.View(ctx, doing, func(v part.View) error {
+	err = u.view(ctx, doing, func(v part.View) error {
 		if err := current(v, doing); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func agentOf(v part.View, id string) (a Agent, found bool, err error) {
 // Agents lists the manifests, in the order in which their agents first stored something.
 func (u Usage) Agents(ctx context.Context) (all []Agent, err error) {
 	const doing = "list the agents"
-	err = u.run.View(ctx, doing, func(v part.View) error {
+	err = u.view(ctx, doing, func(v part.View) error {
 		if err := current(v, doing); err != nil {
 			return err
 		}

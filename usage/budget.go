@@ -141,7 +141,7 @@ func (u Usage) Budgets(ctx context.Context, o scope.Owner) (all []Budget, err er
 	if err := scope.Check(doing, o.Scope()); err != nil {
 		return nil, err
 	}
-	err = u.run.View(ctx, doing, func(v part.View) error {
+	err = u.view(ctx, doing, func(v part.View) error {
 		if err := current(v, doing); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (u Usage) Check(ctx context.Context, o scope.Owner, cost *USD) (a Allowance
 	if err := scope.Check(doing, o.Scope()); err != nil {
 		return Allowance{}, err
 	}
-	err = u.run.View(ctx, doing, func(v part.View) error {
+	err = u.view(ctx, doing, func(v part.View) error {
 		if err := current(v, doing); err != nil {
 			return err
 		}

@@ -158,7 +158,7 @@ func (u Usage) Rank(ctx context.Context, q Query) ([]Ranked, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = u.run.View(ctx, doing, func(v part.View) error {
+	err = u.view(ctx, doing, func(v part.View) error {
 		for _, g := range groups {
 			if g.Name == "" {
 				continue
@@ -190,7 +190,7 @@ func (u Usage) each(ctx context.Context, doing string, q *Query, visit func(*ran
 	if err != nil {
 		return err
 	}
-	return u.run.View(ctx, doing, func(v part.View) error {
+	return u.view(ctx, doing, func(v part.View) error {
 		if err := current(v, doing); err != nil {
 			return err
 		}

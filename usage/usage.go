@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"context"
 	"encoding/binary"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
@@ -15,6 +16,17 @@ type Usage struct{ run part.Runner }
 
 // New is a Usage whose calls a runner runs. Engine makes them: see its DB.Usage and Tx.Usage.
 func New(r part.Runner) Usage { return Usage{r} }
+
+// view reads the newest state. Sums are written over, so there is none of the past: times
+// say what was so when.
+func (u Usage) view(ctx context.Context, doing string, fn func(part.View) error) error {
+	return u.run.View(ctx, doing, func(v part.View) error {
+		if v.Past() {
+			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "usage keeps no past states", Do: "read the newest one, and give a range of time"}
+		}
+		return fn(v)
+	})
+}
 
 // Part is the structure as the database sees it.
 type Part struct{}
