@@ -78,7 +78,7 @@ func TestSessionCrash(t *testing.T) {
 		}
 	}
 	closeTest(t, db)
-	if len(states) < 20 {
+	if len(states) < most/3 {
 		t.Fatalf("%d crashes", len(states))
 	}
 	for i, at := range states {
