@@ -133,13 +133,11 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 // waitFor waits until a condition holds.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
-	for range 1000 {
-		if holds() {
-			return
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come")
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatal("it did not come")
 }
 
 // ruled applies the rules to every memory that is read, and tells which have expired.

@@ -179,7 +179,7 @@ func countKeys(t testing.TB, db *DB, kind byte) int {
 // tombstone.
 func waitCleaned(t testing.TB, db *DB) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		ranges, tombstones := countKeys(t, db, layout.KindRange), countKeys(t, db, layout.KindTombstone)
 		if ranges+tombstones == 0 {
 			return
@@ -260,7 +260,7 @@ func (f *fakeEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, 
 // waitVectors returns when the slots of all but n vectors are free.
 func waitVectors(t testing.TB, db *DB, n int64) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		st, err := db.Stats(context.Background())
 		if err != nil {
 			t.Fatal(err)

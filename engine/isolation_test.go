@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // within fails the test if fn does not return in time.
 func within(t *testing.T, what string, fn func()) {

@@ -33,7 +33,8 @@ func deadTea(t *testing.T, o opener) (db *DB, release func()) {
 // TestJanitorWaits: the janitor waits for the writer lock for as long as it takes;
 // LockWait is for calls.
 func TestJanitorWaits(t *testing.T) {
-	db, release := deadTea(t, Options{LockWait: time.Millisecond})
+	db, release := deadTea(t, Options{})
+	db.lockWait = time.Millisecond
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +162,9 @@ func TestForgetKeepsOrder(t *testing.T) {
 // TestBusyJanitor: a reset and a rebuild wait for the janitor as long as they are told,
 // even while it waits for a write.
 func TestBusyJanitor(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{LockWait: time.Millisecond})
+	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
+	db.lockWait = time.Millisecond
 	db.chunks.busy.Lock()
 	_, err := db.Reset(t.Context())
 	wantError(t, "reset", err, fault.ErrBusy)

@@ -54,7 +54,7 @@ func everyMemory(t testing.TB, mm Memories) (all []Memory) {
 // waitMoved waits until no chunk is to be sealed, and none is sparse.
 func (db *DB) waitMoved(t testing.TB) (chunks int) {
 	t.Helper()
-	for range 2000 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		db.janitor.wake()
 		time.Sleep(2 * time.Millisecond)
 		db.chunks.busy.Lock()
@@ -486,7 +486,7 @@ func TestMoveReleases(t *testing.T) {
 	}
 	eventually := func(what string, holds func() bool) {
 		t.Helper()
-		for range 200 {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 			if holds() {
 				return
 			}
@@ -580,10 +580,7 @@ func TestDeadChunksRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			pages := &db.docs.Rows.Pages
-			for range 400 {
-				if pages.Load() <= c.most {
-					break
-				}
+			for deadline := time.Now().Add(patience); pages.Load() > c.most && time.Now().Before(deadline); {
 				time.Sleep(5 * time.Millisecond)
 			}
 			if pages.Load() > c.most {
@@ -687,7 +684,7 @@ func TestMoveKeepsTombstones(t *testing.T) {
 	left := int(db.docs.Live.Load())
 	closeTest(t, db)
 	db = openTest(t, crashed, rebuildOptions())
-	for deadline := time.Now().Add(20 * time.Second); countKeys(t, db, layout.KindVector) > len(mustList(t, db.Memories(), user)); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); countKeys(t, db, layout.KindVector) > len(mustList(t, db.Memories(), user)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d vectors are left of %d memories", countKeys(t, db, layout.KindVector), len(mustList(t, db.Memories(), user)))
 		}

@@ -18,7 +18,7 @@ import (
 // sealed waits until every full chunk is sealed and returns how many chunks are.
 func (db *DB) waitSealed(t testing.TB) int {
 	t.Helper()
-	for range 1000 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		db.chunks.busy.Lock()
 		n, left := len(db.chunks.sealed), len(db.index.Load().Sealable())
 		db.chunks.busy.Unlock()

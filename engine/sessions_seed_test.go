@@ -149,12 +149,28 @@ func TestSessionSeedChunksConversationTextAtMost80KCharsPerChunk(t *testing.T) {
 	equalSlices(t, "previous", sum.previous, []string{"", "summary 1", "summary 2"})
 }
 
+// lateContext is one whose deadline passes when a test says so.
+type lateContext struct {
+	context.Context
+	over chan struct{}
+}
+
+func (c *lateContext) Done() <-chan struct{} { return c.over }
+
+func (c *lateContext) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func TestSessionSeedACompactionThatFailsChangesNothing(t *testing.T) {
 	w := newTalk(t)
 	w.turns("s", 0, 40)
 	lsn := w.db.LSN()
-	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
+	late := &lateContext{Context: t.Context(), over: make(chan struct{})}
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		fn   func(context.Context, int) (string, error)
@@ -164,7 +180,11 @@ func TestSessionSeedACompactionThatFailsChangesNothing(t *testing.T) {
 		"nothing": {t.Context(), func(context.Context, int) (string, error) { return " \n", nil }, "returned nothing"},
 		"10 MB":   {t.Context(), func(context.Context, int) (string, error) { return strings.Repeat("x", 10<<20), nil }, "the limit is"},
 		"no text": {t.Context(), func(context.Context, int) (string, error) { return "\xff", nil }, "UTF-8"},
-		"hangs":   {short, func(ctx context.Context, _ int) (string, error) { <-ctx.Done(); return "", ctx.Err() }, "not done in time"},
+		"hangs": {late, func(ctx context.Context, _ int) (string, error) {
+			close(late.over)
+			<-ctx.Done()
+			return "", ctx.Err()
+		}, "not done in time"},
 	} {
 		_, err := w.db.Sessions().Compact(c.ctx, supportAgent, "s", &sessions.CompactOptions{Summarizer: &toldSummarizer{fn: c.fn}})
 		wantError(t, name, err, ErrSummarizer)

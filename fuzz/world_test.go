@@ -26,7 +26,7 @@ const (
 	// dim makes a vector of 16 KB, so that few memories fill a memtable.
 	dim = 4096
 	// closeLimit is what Close of a failed database may take at most.
-	closeLimit = 30 * time.Second
+	closeLimit = 2 * time.Minute
 )
 
 // soak returns how long to run where a sample is not enough, 0 for a sample.

@@ -16,6 +16,9 @@ const (
 	parts                // one structure or one set of rules each
 	middle               // the engine
 	upper                // services on the engine's public face
+	contracts            // services: what the higher ones ask of providers
+	adapters             // services: one provider each
+	services             // services: the memory that is built on them
 	topmost              // programs and whole-database runs
 )
 
@@ -47,6 +50,8 @@ var law = map[string]row{
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
+
+	"services/llm": {floor: contracts, only: []string{"engine"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
