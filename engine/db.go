@@ -93,6 +93,7 @@ type config struct {
 	embedder   embed.Embedder
 
 	columns   bool  // filters use the columns of numbers whatever the size of the set
+	expiring  bool  // what has expired is looked for now and then
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveSparse
 	limits    vectorLimits

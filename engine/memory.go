@@ -96,7 +96,8 @@ type Memory struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// EventTime is when it happened, where that is not when it was stored.
 	EventTime time.Time `json:"event_time,omitzero"`
-	// ExpiresAt hides the memory from then on.
+	// ExpiresAt hides the memory from then on. Within a minute it is deleted, which its
+	// history tells.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Pinned    bool      `json:"pinned,omitempty"`
 

@@ -170,6 +170,9 @@ type tuning struct {
 	uncached bool
 	// columns makes filters use the columns of numbers whatever the size of the set.
 	columns bool
+	// keepsExpired leaves what has expired where it is until [DB.expire] is called: tests
+	// say when.
+	keepsExpired bool
 	// beside are more parts than there are.
 	beside []part.Part
 	// vectors are others than the default limits: tests build graphs of few vectors.

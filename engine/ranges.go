@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -231,6 +232,10 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 		rec, err = tx.record(row.Version)
 	} else {
 		rec, err = db.dropVersion(batch, row.Version, d.LSN)
+	}
+	if errors.Is(err, fault.ErrCorrupt) { // its record and vectors stay, and all else is reclaimed
+		db.logger.Warn("a memory that was deleted cannot be read", "error", err)
+		rec, err = &layout.Record{}, nil
 	}
 	if err != nil || rec == nil {
 		return err
