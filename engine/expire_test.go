@@ -140,14 +140,10 @@ func TestExpiresByItself(t *testing.T) {
 	closeTest(t, db)
 	time.Sleep(20 * time.Millisecond)
 	db = openTest(t, fs, o)
-	for deadline := time.Now().Add(patience); db.docs.Live.Load() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("what has expired stays")
-		}
-	}
-	if err := db.syncer.Wait(db.syncer.Newest()); err != nil { // so that a View sees it
-		t.Fatal(err)
-	}
+	waitFor(t, func() bool {
+		s, err := db.Stats(t.Context())
+		return err == nil && s.Memories == 0
+	})
 	mustCheck(t, db, 0)
 }
 

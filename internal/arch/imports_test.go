@@ -12,14 +12,14 @@ import (
 type floor int
 
 const (
-	base    floor = iota // internal: codecs, kernels, seams
-	parts                // one structure or one set of rules each
-	middle               // the engine
-	upper                // services on the engine's public face
-	contracts            // services: what the higher ones ask of providers
-	adapters             // services: one provider each
-	services             // services: the memory that is built on them
-	topmost              // programs and whole-database runs
+	base      floor = iota // internal: codecs, kernels, seams
+	parts                  // one structure or one set of rules each
+	middle                 // the engine
+	upper                  // services on the engine's public face
+	contracts              // services: what the higher ones ask of providers
+	adapters               // services: one provider each
+	services               // services: the memory that is built on them
+	topmost                // programs and whole-database runs
 )
 
 // A row is the law for one package.
