@@ -37,6 +37,8 @@ type janitor struct {
 	ranges []layout.DeathRange
 	sealed chan struct{} // closed when a chunk was sealed, or could not be
 	stuck  bool          // sealing failed, or has ended: nobody should wait for it
+
+	failure error // why it failed, nil if it has not
 }
 
 func newJanitor(db *DB) *janitor {
@@ -66,7 +68,7 @@ func (j *janitor) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	j.cancel = cancel
 	j.db.behind(&j.done, "cleans up", func() {
-		defer j.progress(true) // nobody waits for what has ended
+		defer j.progress(true, nil) // nobody waits for what has ended
 		j.run(ctx)
 	})
 }
@@ -76,14 +78,15 @@ func (j *janitor) stop() {
 		j.cancel()
 	}
 	j.done.Wait()
-	j.progress(true)
+	j.progress(true, nil)
 }
 
-// progress tells the writers that wait for a chunk to be sealed to look again.
-func (j *janitor) progress(stuck bool) {
+// progress tells the writers that wait for a chunk to be sealed to look again, and what
+// keeps it from being sealed.
+func (j *janitor) progress(stuck bool, failure error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.stuck = stuck
+	j.stuck, j.failure = stuck, failure
 	close(j.sealed)
 	j.sealed = make(chan struct{})
 }
@@ -144,7 +147,7 @@ func (j *janitor) work(ctx context.Context) error {
 		err = j.db.releaseChunks(ctx, oldest)
 	}
 	if sealed := j.db.sealChunks(ctx); sealed != nil {
-		j.progress(true)
+		j.progress(true, sealed)
 		return errors.Join(err, sealed)
 	}
 	err = errors.Join(err, j.db.moveSparse(ctx))
