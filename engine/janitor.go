@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -115,12 +116,26 @@ func (j *janitor) wake() {
 	}
 }
 
+// expiryLooks is how often, in the time that a View may be old, the janitor looks for one
+// that is older: what such a View holds back is freed at most a quarter of that time late.
+const expiryLooks = 4
+
 func (j *janitor) run(ctx context.Context) {
+	var look <-chan time.Time // nil, which never fires, where Views may be of any age
+	if age := j.db.points.maxAge; age > 0 {
+		tick := time.NewTicker(max(age/expiryLooks, time.Millisecond))
+		defer tick.Stop()
+		look = tick.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-j.signal:
+		case <-look:
+			if !j.db.points.aged() {
+				continue
+			}
 		}
 		err := j.work(ctx)
 		if err != nil && ctx.Err() == nil && !told(err) {
@@ -140,6 +155,9 @@ func (j *janitor) work(ctx context.Context) error {
 	}
 	defer j.db.chunks.busy.Unlock()
 	j.waits.Store(false)
+	if err := j.db.points.expire(); err != nil {
+		j.db.logger.Error("closing the read point of a View that is too old", "error", err)
+	}
 	oldest := j.db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
 	j.db.releaseParts(oldest)

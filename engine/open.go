@@ -116,7 +116,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
-	db.points = newPoints(o.Retain, func() int64 { return db.now() })
+	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
 	db.linker = newLinker(db)
 	db.store = store.New(store.Config{
