@@ -3,6 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +103,46 @@ func TestSealingThatFails(t *testing.T) {
 		t.Errorf("after it was mended: %v", refused)
 	}
 	mustCheck(t, db, stored+1)
+}
+
+// TestResetFreesDisk: soon after a reset the disk has its space back.
+func TestResetFreesDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("texts of 8 MiB")
+	}
+	const seed = 7
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	dir := t.TempDir()
+	db, err := Open(dir, &Options{MemoryBudget: testBudget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, db)
+	letters := make([]byte, 1<<20)
+	for range 8 {
+		for i := range letters {
+			letters[i] = "abcdefghijklmnopqrstuvwxyz    "[rng.IntN(30)]
+		}
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: string(letters)})
+	}
+	size := func() (n int64) {
+		_ = filepath.WalkDir(filepath.Join(dir, "store"), func(path string, e fs.DirEntry, err error) error {
+			if info, ierr := e.Info(); err == nil && ierr == nil && !e.IsDir() && filepath.Ext(path) == ".sst" {
+				n += info.Size()
+			}
+			return nil
+		})
+		return n
+	}
+	before := size()
+	if before < 4<<20 {
+		t.Fatalf("tables of %d bytes before", before)
+	}
+	if n, err := db.Reset(t.Context()); n != 8 || err != nil {
+		t.Fatal(n, err)
+	}
+	began := time.Now()
+	waitFor(t, func() bool { return size() < before/10 })
+	t.Logf("%d bytes, then %d after %v", before, size(), time.Since(began))
 }

@@ -315,6 +315,10 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	// The store drops whole tables once it has the deletion in one of its own.
+	if _, err := db.store.AsyncFlush(); err != nil && db.Failed() == nil {
+		db.logger.Warn("the disk has its space back later", "error", err)
+	}
 	return n, nil
 }
 
