@@ -30,6 +30,9 @@ type janitor struct {
 	// dying is how many documents of death ranges are still to be cleaned up.
 	dying atomic.Int64
 
+	// wiped is the LSN of a reset whose space the store still holds, 0 for none.
+	wiped atomic.Uint64
+
 	// waits: there is something to clean up, perhaps only from the next read point on.
 	waits atomic.Bool
 
@@ -137,11 +140,22 @@ func (j *janitor) run(ctx context.Context) {
 				continue
 			}
 		}
-		err := j.work(ctx)
+		err := errors.Join(j.work(ctx), j.compactWiped(ctx))
 		if err != nil && ctx.Err() == nil && !told(err) {
 			j.db.logger.Error("cleaning up", "error", err)
 		}
 	}
+}
+
+// compactWiped gives the disk its space back once nobody sees what was there before a
+// reset. Little is left that a compaction would have to rewrite.
+func (j *janitor) compactWiped(ctx context.Context) error {
+	lsn := j.wiped.Load()
+	if lsn == 0 || j.db.points.oldest() < lsn {
+		return nil
+	}
+	j.wiped.CompareAndSwap(lsn, 0)
+	return j.db.store.Compact(ctx, []byte{0}, []byte{0xff}, false)
 }
 
 // reclaimBatch bounds the documents that are freed in one commit.

@@ -308,17 +308,17 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 		return 0, db.lockError(ctx, "reset", "the database frees what is dead")
 	}
 	defer db.chunks.busy.Unlock()
+	var lsn uint64
 	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		n, err = tx.reset()
+		lsn = tx.lsn
 		return err
 	}))
 	if err != nil {
 		return 0, err
 	}
-	// The store drops whole tables once it has the deletion in one of its own.
-	if _, err := db.store.AsyncFlush(); err != nil && db.Failed() == nil {
-		db.logger.Warn("the disk has its space back later", "error", err)
-	}
+	db.janitor.wiped.Store(lsn)
+	db.janitor.wake()
 	return n, nil
 }
 
