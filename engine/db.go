@@ -64,6 +64,11 @@ type DB struct {
 	parts   []part.Part
 	ageing  *policy.Part // one of them
 	turn    mutex        // held by what consolidates or evicts
+	// What the program takes part in, see Hooks.
+	hooks     Hooks
+	verdicts  callout
+	observers callout
+	observing observing
 	points  *points
 	scopes  scopes
 	touched *touches

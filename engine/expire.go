@@ -35,10 +35,17 @@ func (db *DB) expire(ctx context.Context) error {
 		}
 		slices.Sort(due)
 		if len(due) > 0 {
-			err := db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error { return tx.expire(due) }))
+			var over []victim
+			var lsn uint64
+			err := db.acknowledge(db.updateBehind(ctx, func(tx *Tx) (err error) {
+				lsn = tx.lsn
+				over, err = tx.expire(due)
+				return err
+			}))
 			if err != nil {
 				return err
 			}
+			db.observe(lsn, db.now(), 0, over)
 		}
 		if err := db.lockBehind(ctx); err != nil {
 			return err
@@ -50,16 +57,17 @@ func (db *DB) expire(ctx context.Context) error {
 
 // expire deletes those of some memories that have expired, whatever has become of them
 // since they were found.
-func (tx *Tx) expire(seqs []uint64) error {
+func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	var over []victim
 	for _, seq := range seqs {
 		if l, alive := tx.at(seq); alive && l.expired(tx.now) {
-			over = append(over, victim{Version: l.Version, reason: policy.Expired})
+			r := tx.db.docs.Row(l.doc)
+			f, a := tx.facts(r)
+			over = append(over, newVictim(r, policy.Expired, &f, a))
 		}
 	}
 	if len(over) == 0 {
-		return nil
+		return nil, nil
 	}
-	_, err := tx.evict(over, &policy.Policy{}, Scope{})
-	return err
+	return tx.evict(over, &policy.Policy{}, Scope{})
 }

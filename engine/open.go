@@ -77,6 +77,9 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 			return nil, fault.Within(doingOpen(dir), err)
 		}
 	}
+	if err := db.newHooks(o.Hooks); err != nil {
+		return nil, err
+	}
 	if o.ReadOnly {
 		if err := mustExist(base, dir); err != nil {
 			return nil, err
@@ -328,6 +331,9 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		db.startExpiring(ctx)
 	}
 	db.startParts(ctx)
+	if db.hooks.Evicted != nil {
+		db.behind(&db.background.work, "tells of evictions", func() { db.runObserver(ctx) })
+	}
 	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule

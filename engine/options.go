@@ -97,6 +97,8 @@ type Options struct {
 	// missed while it was closed is done once. nil: it does neither by itself. See
 	// policy.FromEnv.
 	Schedule *policy.Schedule
+	// Hooks let the program take part in how memories age.
+	Hooks Hooks
 	// ReadOnly opens a database that exists and changes nothing in its folder, but for
 	// the lock and who holds it: so it opens also on a full disk, unless its text index
 	// is damaged. Writes are ErrReadOnly, and recalls touch nothing.
