@@ -50,6 +50,7 @@ func (db *DB) loadLog() (err error) {
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if !it.Last() {
+		db.writer.next.Doc = db.firstDoc
 		return it.Error()
 	}
 	lsn, ok := layout.ParseLSNKey(it.Key())
@@ -62,6 +63,9 @@ func (db *DB) loadLog() (err error) {
 	}
 	db.writer.applied = lsn
 	db.writer.next, err = layout.DecodeLogHead(value)
+	if err == nil && db.writer.next.Doc > MaxMemories {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: "restore a copy of the folder"}
+	}
 	return err
 }
 
@@ -133,12 +137,44 @@ func (db *DB) loadDocs() error {
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
+	// What grows comes last: the index takes no document for a chunk that is not the newest.
+	for _, growing := range []bool{false, true} {
+		if err := db.loadForward(tombs, growing); err != nil {
+			return err
+		}
+	}
+	db.leaveToJanitor(tombs)
+	// The newest chunk may have been closed by a transaction that did not commit, and
+	// sealed: it takes no documents all the same.
+	if next := &db.writer.next.Doc; *next&0xffff != 0 {
+		chunk := layout.ChunkOf(*next)
+		db.chunks.used[chunk] = true
+		if db.chunks.sealed[chunk] {
+			*next = (uint32(chunk) + 1) << 16
+		}
+	}
+	db.docs.Mark.Store(db.writer.next.Doc)
+	for chunk, used := range db.chunks.used {
+		if used {
+			db.chunks.top = chunk
+		}
+	}
+	return nil
+}
+
+// loadForward reads the forward records of the chunk that grows, or of the others.
+func (db *DB) loadForward(tombs *tombstones, growing bool) error {
 	lower, upper := db.keys().Span(layout.KindForward)
-	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		doc, ok := layout.ParseDocKey(key)
-		if !ok {
+		if !ok || doc >= MaxMemories {
 			return layout.BadKey("forward", key)
 		}
+		chunk := layout.ChunkOf(doc)
+		if db.grows(chunk) != growing {
+			return nil
+		}
+		db.chunks.used[chunk] = true
 		if tombs.all.Contains(doc) {
 			f, _, err := layout.DecodeRow(value)
 			if err == nil {
@@ -148,13 +184,6 @@ func (db *DB) loadDocs() error {
 		}
 		return db.loadDoc(doc, value)
 	})
-	db.leaveToJanitor(tombs)
-	// A chunk may have been closed by a transaction that did not commit, and
-	// sealed: it takes no documents all the same.
-	for chunk := range db.chunks.sealed {
-		db.writer.next.Doc = max(db.writer.next.Doc, (uint32(chunk)+1)<<16)
-	}
-	return err
 }
 
 // tombstones are those that Open finds.
@@ -195,6 +224,9 @@ func (db *DB) leaveToJanitor(t *tombstones) {
 	for it := t.all.Iterator(); it.HasNext(); {
 		doc := it.Next()
 		sealed := db.chunks.sealed[layout.ChunkOf(doc)]
+		if doc < MaxMemories {
+			db.chunks.used[layout.ChunkOf(doc)] = true
+		}
 		if sealed {
 			db.chunks.buried[layout.ChunkOf(doc)]++
 		}
@@ -223,7 +255,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 
 // loadRow enters a document into the tables.
 func (db *DB) loadRow(doc uint32, f *layout.Row) error {
-	if doc >= db.writer.next.Doc || f.Seq == 0 || f.Seq > db.writer.next.Seq {
+	if doc >= MaxMemories || f.Seq == 0 || f.Seq > db.writer.next.Seq {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "the log never gave out its numbers"}
 	}
 	db.docs.Add(doc, func(r *doctable.Row) {
@@ -273,6 +305,9 @@ func (db *DB) loadRanges() error {
 		it := set.Iterator()
 		for it.HasNext() {
 			doc := it.Next()
+			if doc < MaxMemories {
+				db.chunks.used[layout.ChunkOf(doc)] = true // as long as the range names it
+			}
 			if row := db.docs.Row(doc); row.Visible(maxLSN) && (d.Listed || d.Before(row.Version)) {
 				d.Docs.Add(doc)
 				db.docs.Kill(doc, d.LSN)

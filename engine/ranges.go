@@ -115,10 +115,13 @@ func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 		}
 	}
 	if set == nil { // every owner's
-		tx.db.docs.Rows.Each(uint64(tx.text.Docs), func(doc uint64, r *doctable.Row) bool {
-			born(uint32(doc), r)
-			return true
-		})
+		for chunk, slots := range tx.index.Extents(tx.text) {
+			first := uint64(chunk) << 16
+			tx.db.docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
+				born(uint32(doc), r)
+				return true
+			})
+		}
 		return docs, n, nil
 	}
 	for it := set.Iterator(); it.HasNext(); {
@@ -139,7 +142,7 @@ func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
 	if doc == doctable.None {
 		return nil, 0, 0, nil
 	}
-	row := tx.db.docs.Row(doc)
+	row := tx.db.docs.Of(doc, seq)
 	if row == nil { // released: the snapshot is from after the clean-up, which wrote an entry
 		return nil, 0, 0, nil
 	}

@@ -11,10 +11,12 @@ import (
 const cancelEvery = 1 << 14
 
 // scopeSet intersects the postings of the given fields; nil without any.
-func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) { return tx.scopeSetFrom(s, 0) }
+func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
+	return tx.scopeSetIn(s, 0, invindex.MaxDoc+1)
+}
 
-// scopeSetFrom is scopeSet for the documents from one on.
-func (tx *Tx) scopeSetFrom(s Scope, from uint32) (*roaring.Bitmap, error) {
+// scopeSetIn is scopeSet for the documents from one up to, but not including, another.
+func (tx *Tx) scopeSetIn(s Scope, from, to uint32) (*roaring.Bitmap, error) {
 	var set *roaring.Bitmap
 	for _, f := range []struct {
 		field uint16
@@ -31,7 +33,7 @@ func (tx *Tx) scopeSetFrom(s Scope, from uint32) (*roaring.Bitmap, error) {
 		if !ok {
 			return roaring.New(), nil
 		}
-		with, err := tx.index.FindFrom(tx.text, invindex.Value{Field: f.field, Key: numberValue(num)}, from)
+		with, err := tx.index.FindIn(tx.text, invindex.Value{Field: f.field, Key: numberValue(num)}, from, to)
 		if err != nil {
 			return nil, textError(readingFilters, err)
 		}

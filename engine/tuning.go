@@ -20,6 +20,9 @@ type tuning struct {
 	// keepsExpired leaves what has expired where it is until [DB.expire] is called: tests
 	// say when.
 	keepsExpired bool
+	// firstDoc is where a new database looks for its first chunk: tests begin near the end
+	// of the numbers.
+	firstDoc uint32
 	// beside are more parts than there are.
 	beside []part.Part
 	// vectors are others than the default limits: tests build graphs of few vectors.

@@ -41,27 +41,37 @@ func (tx *Tx) shows(doc uint32, st *scopeState) bool {
 // everything is the set of all visible documents. What expires is noted in a state
 // of a scope, unless that is nil.
 func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
-	docs, mark := &tx.db.docs, tx.text.Docs
-	dense := make([]uint64, (mark+63)/64)
-	for i := range dense {
-		if i%cancelEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	all := roaring.New()
+	for chunk, slots := range tx.index.Extents(tx.text) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		first, born := uint32(64*i), ^uint64(0)
-		if left := mark - first; left < 64 {
-			born = 1<<left - 1 // of what comes after, rows may be written just now
-		}
-		w := tx.plain(i) & born
-		if docs.Row(first) != nil {
-			for rest := born &^ w; rest != 0; rest &= rest - 1 {
-				if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
-					w |= 1 << bit
-				}
+		dense := make([]uint64, (slots+63)/64)
+		first := uint32(chunk) << 16
+		for i := range dense {
+			born := ^uint64(0)
+			if left := slots - uint32(64*i); left < 64 {
+				born = 1<<left - 1 // of what comes after, rows may be written just now
 			}
+			dense[i] = tx.visibleOf(first+uint32(64*i), born, st)
 		}
-		dense[i] = w
+		all.Or(roaring.AddOffset(roaring.FromDense(dense, false), first))
 	}
-	return roaring.FromDense(dense, false), nil
+	return all, nil
+}
+
+// visibleOf are the visible ones of those 64 documents from one on that are born.
+func (tx *Tx) visibleOf(first uint32, born uint64, st *scopeState) uint64 {
+	w := tx.plain(int(first/64)) & born
+	if tx.db.docs.Row(first) == nil {
+		return w
+	}
+	for rest := born &^ w; rest != 0; rest &= rest - 1 {
+		if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
+			w |= 1 << bit
+		}
+	}
+	return w
 }
 
 // onlyVisible removes what is not born, dead or expired. What expires is noted in a

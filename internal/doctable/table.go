@@ -141,7 +141,7 @@ type Memory struct {
 type Table struct {
 	Rows Paged[Row]
 	seqs Paged[Memory]
-	// Mark is one past the newest doc ID.
+	// Mark is one past the document that was added last.
 	Mark  atomic.Uint32
 	Plain plain
 	Live  atomic.Int64
@@ -172,12 +172,23 @@ func (t *Table) SeqsOf(page uint32) (low, high uint64) {
 // Row is that of a document, nil for none and for one that was released.
 func (t *Table) Row(doc uint32) *Row { return t.Rows.At(uint64(doc)) }
 
+// Of is the row of a number that a memory had, nil where it was released since: the
+// number may be that of another memory's document by now.
+func (t *Table) Of(doc uint32, seq uint64) *Row {
+	r := t.Row(doc)
+	if r == nil || r.Died.Load() == 0 || r.Seq != seq { // in this order: what is not born is being written
+		return nil
+	}
+	return r
+}
+
 // Seq is what is known of a memory, nil for one that was never in the table.
 func (t *Table) Seq(seq uint64) *Memory { return t.seqs.At(seq) }
 
 // Add publishes a version under a doc ID. fill writes the row.
 func (t *Table) Add(doc uint32, fill func(*Row)) {
 	t.Put(doc, fill)
+	t.Mark.Store(doc + 1)
 	t.Live.Add(1)
 }
 
@@ -200,9 +211,6 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 	s := t.seqs.Grow(r.Seq)
 	r.prev = s.Doc.Load() - 1 // 0 - 1 is noDoc
 	s.Doc.Store(doc + 1)
-	if doc >= t.Mark.Load() {
-		t.Mark.Store(doc + 1)
-	}
 	t.enter(doc)
 }
 
@@ -245,7 +253,7 @@ func (t *Table) At(seq, lsn uint64) uint32 {
 		return None
 	}
 	for doc := s.Doc.Load() - 1; doc != None; {
-		r := t.Row(doc)
+		r := t.Of(doc, seq)
 		if r == nil { // released, and those before it died earlier
 			return None
 		}
@@ -264,7 +272,7 @@ func (t *Table) Last(v layout.Version) uint32 {
 		return None
 	}
 	for doc := s.Doc.Load() - 1; doc != None; {
-		r := t.Row(doc)
+		r := t.Of(doc, v.Seq)
 		if r == nil || r.Version == v { // nil: released, and those before it died earlier
 			return doc
 		}
@@ -279,6 +287,16 @@ func (t *Table) Release(first, end uint64) {
 	t.Rows.Release(first, end)
 	t.Glances.Docs.Release(first, end)
 	t.Plain.Words.Release(first/64, end/64)
+	for page := first / PageSize; page < end/PageSize; page++ {
+		if s := t.spans.At(page); s != nil {
+			s.low.Store(0)
+			s.high.Store(0)
+		}
+		if s := t.Glances.pages.At(page); s != nil {
+			s.low.Store(0)
+			s.high.Store(0)
+		}
+	}
 }
 
 // Bytes is what the tables take.
