@@ -18,6 +18,7 @@ require (
 	github.com/seed-7aedc3ff/memdb v0.0.0-00010101000000-000000000000
 	go.etcd.io/bbolt v1.4.3
 	golang.org/x/sys v0.49.0
+	gonum.org/v1/gonum v0.16.0
 	modernc.org/sqlite v1.60.0
 )
 
@@ -73,6 +74,7 @@ require (
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/netresearch/go-cron v0.9.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/prometheus/client_golang v1.16.0 // indirect
 	github.com/prometheus/client_model v0.3.0 // indirect

@@ -5,9 +5,9 @@
 //	go -C bench run . -list
 //	go -C bench run . locomo ingest -rounds 3 -json results.jsonl
 //
-// Data sets are looked for in the folder that -data or MEMDB_DATA names, or else
-// in ../shared/data from the root of the repository. What is not there, data or
-// peer, is skipped by name. SQLite in C takes part with -tags sqlite_fts5:
+// Data sets are looked for in the folder that -data or MEMDB_DATA names. What is not
+// there, data or peer, is skipped by name. SQLite in C takes part with -tags
+// sqlite_fts5:
 //
 //	go -C bench run -tags sqlite_fts5 . ingest
 package main
@@ -29,7 +29,7 @@ import (
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), scale(), textQueries(), textGrowth(), vectors(), vectorGrowth(), filtered()}
+	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), scale(), decay(), textQueries(), textGrowth(), vectors(), vectorGrowth(), filtered(), graphs()}
 }
 
 func main() {
@@ -96,7 +96,7 @@ func parse(args []string, help io.Writer) (*command, error) {
 	c := &command{env: harness.Env{Pin: true}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.env.Data, "data", "", "`folder` of the data sets (default $MEMDB_DATA, then ../shared/data from the repository's root)")
+	flags.StringVar(&c.env.Data, "data", "", "`folder` of the data sets (default $MEMDB_DATA)")
 	flags.StringVar(&c.env.Dir, "dir", "", "`folder` for charts and for the databases, on the disk to be measured (default bench/out)")
 	flags.StringVar(&c.jsonFile, "json", "", "also write the results to a `file`, a JSON object a line")
 	flags.IntVar(&c.env.Rounds, "rounds", 5, "rounds that count")
@@ -146,15 +146,11 @@ func (c *command) complete(names []string, only string) (err error) {
 			return fmt.Errorf("%w: -only: %w", errUsage, err)
 		}
 	}
-	root := repository()
 	if c.env.Data == "" {
 		c.env.Data = os.Getenv("MEMDB_DATA")
 	}
-	if c.env.Data == "" {
-		c.env.Data = filepath.Join(root, "..", "shared", "data")
-	}
 	if c.env.Dir == "" {
-		c.env.Dir = filepath.Join(root, "bench", "out")
+		c.env.Dir = filepath.Join(repository(), "bench", "out")
 	}
 	c.env.Out = c.env.Dir
 	return nil

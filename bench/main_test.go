@@ -104,8 +104,12 @@ func TestDataFolder(t *testing.T) {
 	}
 	t.Setenv("MEMDB_DATA", "")
 	c, err = parse([]string{"locomo"}, io.Discard)
-	if err != nil || !strings.HasSuffix(filepath.ToSlash(c.env.Data), "shared/data") {
+	if err != nil || c.env.Data != "" {
 		t.Errorf("without: %q, %v", c.env.Data, err)
+	}
+	code, stdout, _ := bench(t, "locomo", "-dir", t.TempDir())
+	if want := "locomo skipped: locomo/locomo5.json is not at hand"; code != 0 || !strings.Contains(stdout, want) {
+		t.Errorf("exit %d, stdout lacks %q:\n%s", code, want, stdout)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 const (
@@ -44,11 +45,11 @@ const scaleVariable = "MEMDB_BENCH_SCALE"
 // selectivities are filters by the share of memories that they leave.
 var selectivities = []struct {
 	name   string
-	filter engine.Filter
+	filter filter.Filter
 }{
-	{".001%", engine.Eq{Field: "rare", Value: 0}},
-	{"1%", engine.Eq{Field: "hundredth", Value: 7}},
-	{"50%", engine.Eq{Field: "half", Value: 1}},
+	{".001%", filter.Eq("rare", 0)},
+	{"1%", filter.Eq("hundredth", 7)},
+	{"50%", filter.Eq("half", 1)},
 }
 
 // scaleKind is a kind of query.

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
 const (
@@ -238,7 +239,7 @@ func cut(text string, most int) string {
 // for each: its keys and values, framed.
 func (r *records) weigh(ctx context.Context) (int, error) {
 	fs := vfs.NewMem()
-	db, err := engine.Open("memdb", &engine.Options{FS: fs})
+	db, err := engine.Open(fsys.On(fs, "memdb"), nil)
 	if err != nil {
 		return 0, err
 	}

@@ -116,12 +116,24 @@ func (c *Cache) get(key textKey) []float32 {
 // put keeps a vector, and forgets the one that was not used for longest where
 // there is no room. mu is held.
 func (c *Cache) put(key textKey, vec []float32) {
-	if len(vec) != c.inner.Dim() || c.byText[key] != nil {
-		return // one of a wrong dimension is refused by whoever asked for it
+	if len(vec) != c.inner.Dim() || !usable(vec) || c.byText[key] != nil {
+		return // whoever asked for it refuses it, and may ask again
 	}
 	if c.recent.Len() >= c.entries {
 		last := c.recent.Back()
 		delete(c.byText, c.recent.Remove(last).(*cached).key)
 	}
 	c.byText[key] = c.recent.PushFront(&cached{key, slices.Clone(vec)})
+}
+
+// usable reports whether a vector has a direction: only numbers, and not zeros alone.
+func usable(vec []float32) bool {
+	some := false
+	for _, v := range vec {
+		if v-v != 0 {
+			return false // no number, or infinite
+		}
+		some = some || v != 0
+	}
+	return some
 }

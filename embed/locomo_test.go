@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 )
 
 // TestLocomo measures what the vectors find: R@10 of the evidence for the questions of categories 1 to 4, each asked
@@ -121,15 +120,7 @@ func (c *conversation) recallAt10(scores []float64, evidence []string) float64 {
 
 func readLocomo(t *testing.T) []conversation {
 	t.Helper()
-	dir := os.Getenv("MEMDB_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
-	}
-	path := filepath.Join(dir, "locomo", "locomo5.json")
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no LoCoMo: set MEMDB_DATA to the folder that holds locomo/locomo5.json: %v", err)
-	}
+	b, err := os.ReadFile(realdata.Path(t, "locomo/locomo5.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -62,26 +63,27 @@ func (r *retention) oldest(newest uint64) uint64 {
 	return min(newest, r.marks[0].lsn)
 }
 
-// acquireAt pins a past state: the newest read point, read as of an LSN.
-func (ps *points) acquireAt(lsn uint64) (*point, error) {
+// acquireAt pins a past state under a lease: the newest read point, read as of an LSN.
+func (ps *points) acquireAt(l *lease, lsn uint64) (*point, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	newest := ps.current
 	switch {
 	case lsn > newest.lsn:
 		return nil, &fault.Error{
-			Kind: fault.ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("there is no state as of LSN %d: the newest is %d", lsn, newest.lsn),
+			Kind: fault.ErrNotRetained, What: doingAsOf, Why: fmt.Sprintf("there is no state as of LSN %d: the newest is %d", lsn, newest.lsn),
 			Do: "give an LSN that has been reached",
 		}
 	case lsn < ps.floor:
 		return nil, &fault.Error{
-			Kind: fault.ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("the state as of LSN %d is gone: the oldest that is retained is %d", lsn, ps.floor),
+			Kind: fault.ErrNotRetained, What: doingAsOf, Why: fmt.Sprintf("the state as of LSN %d is gone: the oldest that is retained is %d", lsn, ps.floor),
 			Do: "give a later LSN, or open the database with a longer Retain",
 		}
 	}
 	newest.refs++
-	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, text: newest.text, keys: newest.keys, refs: 1, of: newest, number: newest.number}
+	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, postings: newest.postings, keys: newest.keys, refs: 1, of: newest, number: newest.number}
 	ps.open[p] = struct{}{}
+	ps.holds(l, p)
 	return p, nil
 }
 
@@ -92,30 +94,34 @@ func (ps *points) forget(lsn uint64) {
 	ps.floor = max(ps.floor, lsn)
 }
 
+// ViewAt is View of a past state: that as of an LSN, of those that are retained (see
+// Options.Retain). ErrNotRetained for any other, and for what keeps no past states: the
+// key-value store. Access times, access counts and what has expired are those of now.
+func (db *DB) ViewAt(ctx context.Context, lsn uint64, fn func(tx *Tx) error) error {
+	return db.View(ctx, func(tx *Tx) error { return tx.asOf(lsn, fn) })
+}
+
+const doingAsOf = "read a past state"
+
 // asOf calls fn with a transaction that reads the memories as they were at an LSN.
 func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 	switch {
 	case tx.writes != nil:
-		return fault.Invalid(doingRecall, "AsOf was given inside Update", "recall from a past state in a View")
+		return fault.Invalid(doingAsOf, "it was asked for inside Update", "read a past state in a View")
 	case lsn == tx.lsn: // pinned, whatever has been freed since
 		return fn(tx)
 	case lsn > tx.lsn:
 		return &fault.Error{
-			Kind: fault.ErrNotRetained, What: doingRecall, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.lsn),
+			Kind: fault.ErrNotRetained, What: doingAsOf, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.lsn),
 			Do: "use a new View",
 		}
 	}
-	p, err := tx.db.points.acquireAt(lsn)
+	p, err := tx.db.points.acquireAt(tx.lease, lsn)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err := tx.db.points.done(p); err != nil {
-			tx.db.log.Error("closing a read point", "error", err)
-		}
-		tx.db.janitor.wake()
-	}()
-	past := &Tx{db: tx.db, reader: p.snap, keys: p.keys, lsn: lsn, index: p.index, text: p.text, now: tx.now, past: true}
+	defer tx.db.unpin(tx.lease, p)
+	past := &Tx{db: tx.db, reader: p.snap, keys: p.keys, lsn: lsn, index: p.index, postings: p.postings, now: tx.now, past: true, lease: tx.lease}
 	defer func() { past.done = true }()
 	return fn(past)
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // TestRecallAsOf recalls from every state of the last ten minutes while memories
@@ -27,7 +29,7 @@ func TestRecallAsOf(t *testing.T) {
 	queries := []Query{
 		{Scope: ada, Text: "green tea", Profile: ProfileText, Limit: 100},
 		{Scope: ada, Embedding: []float32{1, 0.5, -1}, Profile: ProfileVector, Limit: 100},
-		{AllScopes: true, Text: "black coffee", Limit: 20, Filter: Eq{"kind", "message"}},
+		{AllScopes: true, Text: "black coffee", Limit: 20, Filter: filter.Eq("kind", "message")},
 	}
 	type state struct {
 		lsn  uint64
@@ -203,5 +205,92 @@ func TestRetentionMarks(t *testing.T) {
 	}
 	if given < notes/2 {
 		t.Errorf("of %d states %d are given up", notes, given)
+	}
+}
+
+// TestViewAt reads every retained state again, and finds what a View of then has found.
+func TestViewAt(t *testing.T) {
+	ctx, ada := t.Context(), Scope{User: "ada"}
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, 0))
+	db := openTest(t, vfs.NewMem(), Options{Retain: time.Hour})
+	read := func(tx *Tx) (s string) {
+		page, err := tx.Memories().List(ctx, ListQuery{Scope: ada, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page.Memories {
+			one, err := tx.Memories().Get(ctx, ada, m.ID)
+			if err != nil || one.Text != m.Text {
+				t.Fatalf("%q is listed, not got: %v", m.ID, err)
+			}
+			history, err := tx.Memories().History(ctx, ada, m.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s += fmt.Sprintf("%s=%s(%d) ", m.ID, m.Text, len(history))
+		}
+		n, err := tx.Memories().Count(ctx, ListQuery{Scope: ada, Filter: filter.Contains("text", "green")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(s, n)
+	}
+	type state struct {
+		lsn  uint64
+		want string
+	}
+	var states []state
+	for range 150 {
+		id, text := fmt.Sprint("m", rng.IntN(8)), []string{"green tea", "black tea", "milk"}[rng.IntN(3)]
+		var err error
+		switch _, err = db.Memories().Get(ctx, ada, id); {
+		case err != nil:
+			mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: text})
+		case rng.IntN(2) == 0:
+			_, err = db.Memories().Update(ctx, ada, id, Patch{Text: &text})
+		case rng.IntN(5) == 0:
+			_, err = db.Memories().DeleteScope(ctx, ada)
+		default:
+			err = db.Memories().Delete(ctx, ada, id)
+		}
+		if err != nil && !errors.Is(err, fault.ErrNotFound) {
+			t.Fatal(err)
+		}
+		err = db.View(ctx, func(tx *Tx) error {
+			states = append(states, state{tx.LSN(), read(tx)})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range states {
+		err := db.ViewAt(ctx, s.lsn, func(tx *Tx) error {
+			if got := read(tx); got != s.want || tx.LSN() != s.lsn {
+				t.Errorf("as of LSN %d: %q, want %q", s.lsn, got, s.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := db.ViewAt(ctx, states[0].lsn, func(tx *Tx) error {
+		_, err := tx.KV().Get(ctx, Owner{User: "ada"}, "cart")
+		return err
+	})
+	if !errors.Is(err, ErrNotRetained) {
+		t.Errorf("entries of the past: %v", err)
+	}
+	err = db.ViewAt(ctx, states[0].lsn, func(tx *Tx) error {
+		_, err := tx.Usage().Total(ctx, usage.Query{Owner: Owner{User: "ada"}})
+		return err
+	})
+	if !errors.Is(err, ErrNotRetained) {
+		t.Errorf("usage of the past: %v", err)
+	}
+	if err := db.ViewAt(ctx, db.LSN()+1, func(*Tx) error { return nil }); !errors.Is(err, ErrNotRetained) {
+		t.Errorf("a state to come: %v", err)
 	}
 }

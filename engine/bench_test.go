@@ -12,7 +12,7 @@ import (
 // BenchmarkStore is the processor time of a store: 1 KB of text and a vector of
 // 384 dimensions, on a file system in memory, so that no disk is waited for.
 func BenchmarkStore(b *testing.B) {
-	db, err := Open("db", &Options{FS: vfs.NewMem()})
+	db, err := openOn(vfs.NewMem(), "db", Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

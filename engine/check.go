@@ -1,11 +1,22 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // maxProblems bounds a report: what is wrong a thousand times has one cause.
@@ -29,7 +40,7 @@ func (r *Report) problem(format string, args ...any) {
 // reports damage as problems, not as an error.
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	r := Report{Problems: []string{}}
-	err := db.View(ctx, func(tx *Tx) error {
+	err := db.view(ctx, nil, func(tx *Tx) error {
 		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]bool{}}
 		if err := db.store.CheckLevels(nil); err != nil {
 			r.problem("store: %v", err)
@@ -45,6 +56,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 			{"documents", c.forward},
 			{"vectors", c.vectors},
 			{"statistics", c.stats},
+			{"memories to be embedded", c.pending},
 			{"history", c.history},
 			{"parts", c.parts},
 			{"names", c.names},
@@ -83,4 +95,385 @@ func (c *checker) scan(kind byte, visit func(key, value []byte) error) error {
 		}
 		return visit(key, value)
 	})
+}
+
+// memories reads every version; the newest of each live memory must be what the
+// tables say, with its ID, dedup, forward and vector keys.
+func (c *checker) memories() error {
+	newest := versions{visit: c.placed}
+	err := c.scan(layout.KindRecord, func(key, value []byte) error {
+		v, ok := layout.ParseRecordKey(key)
+		if !ok {
+			c.report.problem("malformed record key %x", key)
+			return nil
+		}
+		if err := newest.key(key); err != nil {
+			return err
+		}
+		rec, err := layout.DecodeRecord(value)
+		if err != nil {
+			c.report.problem("memory number %d: %v", v.Seq, err)
+			return nil
+		}
+		for _, ref := range rec.Vectors {
+			c.refs[layout.VectorKeyOf(v, ref)] = true
+		}
+		l, lives := c.tx.at(v.Seq)
+		if !lives || l.Version != v {
+			return nil
+		}
+		c.report.Memories++
+		c.docs[l.doc] = true
+		if rec.Flags&layout.FlagPast != 0 {
+			c.report.problem("memory %s: what is there is a version that was imported for its history", rec.ID)
+		}
+		c.live(rec, l)
+		if !c.tx.keys.Cipher.Says(rec.ID, v.Owner, v.Seq) && !c.has(c.tx.keys.ID(rec.ID, v.Owner, v.Seq)) {
+			c.report.problem("memory %s: its ID is not in the ID index", rec.ID)
+		}
+		return nil
+	})
+	return cmp.Or(err, newest.end())
+}
+
+// placed checks that a memory which lives by its record is in the indexes.
+func (c *checker) placed(v layout.Version) error {
+	if v.Born > c.tx.lsn {
+		return nil
+	}
+	lost, err := c.tx.placeless(v)
+	if lost {
+		c.report.problem("memory number %d: it has a record, and no place in the indexes, so that nothing finds it; opening the database to write makes it one", v.Seq)
+	}
+	return err
+}
+
+// live checks the derived keys of a live version.
+func (c *checker) live(rec *layout.Record, l live) {
+	db := c.tx.db
+	row := db.docs.Row(l.doc)
+	if d, ok := dedupKeyOf(c.tx.keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.keys.Dedup(d, l.Seq)) {
+		c.report.problem("memory %s: it is not in the dedup index", rec.ID)
+	}
+	if f := c.rows[l.doc]; f != nil {
+		c.sameRow(rec, l.doc, f)
+	} else if !c.has(c.tx.keys.Doc(layout.KindForward, l.doc)) {
+		c.report.problem("memory %s: its document %d has no forward record", rec.ID, l.doc)
+	}
+	if c.has(c.tx.keys.Doc(layout.KindTombstone, l.doc)) {
+		c.report.problem("memory %s: its document %d has a tombstone, and will be gone once it is opened again", rec.ID, l.doc)
+	}
+	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.keys.Pending(pendingSpace, l.Owner, l.Seq)) {
+		c.report.problem("memory %s: it is to be embedded and not on the list", rec.ID)
+	}
+	for _, ref := range rec.Vectors {
+		if !c.has(c.tx.keys.Vector(ref.Space, ref.Of(l.Version))) {
+			c.report.problem("memory %s: its vector in space number %d is missing", rec.ID, ref.Space)
+		} else if s := db.spaces.numbered(ref.Space); s != nil {
+			if _, indexed := s.former(l.doc); !indexed {
+				c.report.problem("memory %s: its vector in the space %s is in no index", rec.ID, s.name)
+			}
+		}
+	}
+	owner, ok, err := c.tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(rec.Scope.Owner())})
+	if err != nil || !ok || owner != l.Owner {
+		c.report.problem("memory %s: it lies under owner number %d, its scope is that of %d", rec.ID, l.Owner, owner)
+	}
+	c.run(rec, row.Run)
+}
+
+// run checks that the run of a live memory has its name and its number.
+func (c *checker) run(rec *layout.Record, number uint32) {
+	if rec.Scope.Run == "" && number == 0 {
+		return
+	}
+	named, ok, err := c.tx.lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
+	if err != nil || !ok || named != number {
+		c.report.problem("memory %s: it lies in run number %d, its scope is that of %d", rec.ID, number, named)
+	}
+}
+
+func (c *checker) has(key []byte) bool {
+	_, closer, err := c.tx.reader.Get(key)
+	if err != nil {
+		if !errors.Is(err, pebble.ErrNotFound) {
+			c.report.problem("key %x: %v", key, err)
+		}
+		return false
+	}
+	return closer.Close() == nil
+}
+
+// ids: every ID key belongs to a memory that is or was.
+func (c *checker) ids() error {
+	return c.scan(layout.KindID, func(key, _ []byte) error {
+		owner, seq, ok := layout.ParseIDKey(key)
+		if !ok {
+			c.report.problem("malformed ID key %x", key)
+			return nil
+		}
+		if l, lives := c.tx.at(seq); lives && l.Owner != owner {
+			c.report.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.Owner)
+			return nil
+		}
+		return c.known("ID index", owner, seq)
+	})
+}
+
+// known checks that there is, or was, a memory.
+func (c *checker) known(index string, owner uint32, seq uint64) error {
+	prefix, found := c.tx.keys.Records(owner, seq), false
+	err := kv.Scan(c.tx.reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error {
+		found = true
+		return kv.ErrStop
+	})
+	if err != nil && !errors.Is(err, kv.ErrStop) {
+		return err
+	}
+	if !found {
+		c.report.problem("%s: owner number %d has no memory number %d", index, owner, seq)
+	}
+	return nil
+}
+
+// lives checks that a memory lives, or died of a death range that is not cleaned up.
+func (c *checker) lives(index string, owner uint32, seq uint64) {
+	switch l, lives := c.tx.at(seq); {
+	case lives && l.Owner != owner:
+		c.report.problem("%s: memory number %d is under owner %d and belongs to %d", index, seq, owner, l.Owner)
+	case !lives && !c.ofRange(seq):
+		c.report.problem("%s: memory number %d is dead", index, seq)
+	}
+}
+
+// pending: what is to be embedded lives.
+func (c *checker) pending() error {
+	return c.scan(layout.KindPending, func(key, _ []byte) error {
+		_, owner, seq, ok := layout.ParsePendingKey(key)
+		if !ok {
+			c.report.problem("malformed key of what is to be embedded %x", key)
+			return nil
+		}
+		c.lives("the list of what is to be embedded", owner, seq)
+		return nil
+	})
+}
+
+// dedup: every key belongs to a live memory, or to one of an unfinished death
+// range.
+func (c *checker) dedup() error {
+	return c.scan(layout.KindDedup, func(key, _ []byte) error {
+		const size = layout.KeyHeader + 9 + layout.HashSize + 8
+		if len(key) != size {
+			c.report.problem("malformed dedup key %x", key)
+			return nil
+		}
+		seq := binary.BigEndian.Uint64(key[size-8:])
+		if _, lives := c.tx.at(seq); !lives && !c.ofRange(seq) {
+			c.report.problem("dedup index: memory number %d is dead", seq)
+		}
+		return nil
+	})
+}
+
+// ofRange tells whether a memory died of a death range that is not cleaned up.
+func (c *checker) ofRange(seq uint64) bool {
+	d, _, _, err := c.tx.rangeDeath(seq)
+	return err == nil && d != nil
+}
+
+// forward: every record is a document of a live memory, or dead and waiting to
+// be reclaimed, and what it says of the memory is so.
+func (c *checker) forward() error {
+	return c.scan(layout.KindForward, func(key, value []byte) error {
+		doc, ok := layout.ParseDocKey(key)
+		if !ok {
+			c.report.problem("malformed forward key %x", key)
+			return nil
+		}
+		f, err := decodeForward(value)
+		if err != nil {
+			c.report.problem("document %d: %v", doc, err)
+			return nil
+		}
+		if !c.docs[doc] {
+			if !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
+				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, f.Seq)
+			}
+			return nil
+		}
+		return c.sameDoc(doc, f)
+	})
+}
+
+// sameTerms reports whether two documents have the same terms. Layouts 1 and 2 wrote
+// them in the order of their bytes, later ones in the order in which they come.
+func sameTerms(a, b []invindex.Term) bool {
+	if slices.Equal(a, b) {
+		return true
+	}
+	byText := func(a, b invindex.Term) int { return strings.Compare(a.Text, b.Text) }
+	return slices.Equal(slices.SortedFunc(slices.Values(a), byText), slices.SortedFunc(slices.Values(b), byText))
+}
+
+// sameDoc analyses the memory again and compares.
+func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
+	rec, err := c.tx.record(f.Version)
+	if err != nil {
+		return err
+	}
+	p := &prepared{rec: *rec}
+	if err := c.tx.db.analyse(c.ctx, p); err != nil {
+		return err
+	}
+	idx, err := indexedDoc(p, f.Run, c.tx.knownNumber)
+	if err != nil {
+		return err
+	}
+	if !sameTerms(idx.Terms, f.idx.Terms) || idx.Length != f.idx.Length {
+		c.report.problem("memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.ID, doc)
+	}
+	if !slices.Equal(idx.Values, f.idx.Values) || f.idx.Numbered && !slices.Equal(idx.Numbers, f.idx.Numbers) {
+		c.report.problem("memory %s: its document %d does not hold its filter values; rebuild the text index", rec.ID, doc)
+	}
+	c.sameRow(rec, doc, &f.Row)
+	return nil
+}
+
+// sameRow compares what the tables hold of a memory with it.
+func (c *checker) sameRow(rec *layout.Record, doc uint32, f *layout.Row) {
+	if f.Created != rec.Created || f.Expires != rec.Expires || f.Importance != rec.Importance || f.Confidence != rec.Confidence {
+		c.report.problem("memory %s: its document %d does not agree with it", rec.ID, doc)
+	}
+}
+
+// sealed reads the rows of the sealed chunks: each is of a document that lives, or
+// is marked dead.
+func (c *checker) sealed() error {
+	db := c.tx.db
+	err := c.tx.index.Verify(c.ctx, c.tx.postings, func(err error) { c.report.problem("text index: %v; rebuild it", err) })
+	if err != nil {
+		return err
+	}
+	return c.scan(layout.KindRows, func(key, value []byte) error {
+		first, ok := layout.ParseRowsKey(key)
+		if !ok {
+			c.report.problem("malformed key of rows %x", key)
+			return nil
+		}
+		p, err := layout.DecodeRows(first, value)
+		if err != nil {
+			c.report.problem("%v", err)
+			return nil
+		}
+		for i, doc := range p.Docs {
+			c.rows[doc] = &p.Rows[i]
+			row := db.docs.Row(doc)
+			if row.Visible(c.tx.lsn) && row.Version != p.Rows[i].Version {
+				c.report.problem("document %d is of memory number %d, and its row of %d", doc, row.Seq, p.Rows[i].Seq)
+			}
+			if !row.Visible(c.tx.lsn) && !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
+				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, p.Rows[i].Seq)
+			}
+		}
+		return nil
+	})
+}
+
+// vectors: every one is referred to and has its space's dimension.
+func (c *checker) vectors() error {
+	return c.scan(layout.KindVector, func(key, value []byte) error {
+		v, ok := layout.ParseVectorKey(key)
+		if !ok {
+			c.report.problem("malformed vector key %x", key)
+			return nil
+		}
+		b := layout.VectorKey{Space: binary.BigEndian.Uint16(key[layout.KeyHeader:]), Born: v.Born, Change: v.Change, Seq: v.Seq}
+		if !c.refs[b] {
+			c.report.problem("a vector of memory number %d belongs to no version", b.Seq)
+		}
+		vec, err := codec.Floats(value)
+		s := c.tx.db.spaces.numbered(b.Space)
+		if err != nil || s == nil || hnsw.CheckVector(vec, s.dim, s.metric) != nil {
+			c.report.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
+		}
+		return nil
+	})
+}
+
+func (c *checker) stats() error {
+	return c.scan(layout.KindStats, func(key, value []byte) error {
+		owner, seq, ok := layout.ParseStatsKey(key)
+		if !ok {
+			c.report.problem("malformed statistics key %x", key)
+			return nil
+		}
+		if _, err := layout.DecodeAccess(value); err != nil {
+			c.report.problem("statistics of memory number %d: %v", seq, err)
+		}
+		c.lives("statistics", owner, seq)
+		return nil
+	})
+}
+
+func (c *checker) history() error {
+	return c.scan(layout.KindHistory, func(key, value []byte) error {
+		if _, _, ok := layout.ParseHistoryKey(key); !ok {
+			c.report.problem("malformed history key %x", key)
+		} else if _, err := layout.DecodeDeath(value); err != nil {
+			c.report.problem("history: %v", err)
+		}
+		return nil
+	})
+}
+
+// names: each lies under its own key, and no other of its class has its number.
+func (c *checker) names() error {
+	type number struct {
+		class byte
+		num   uint32
+	}
+	of := map[number]string{}
+	return c.scan(layout.KindName, func(key, value []byte) error {
+		num, name, _, err := layout.DecodeName(value)
+		if err != nil {
+			c.report.problem("name %x: %v", key, err)
+			return nil
+		}
+		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.tx.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
+			c.report.problem("the name %q lies under a key that is not its own", name)
+			return nil
+		}
+		n := number{key[layout.KeyHeader], num}
+		if other, twice := of[n]; twice {
+			c.report.problem("the names %q and %q have the same number, %d", other, name, num)
+		}
+		of[n] = name
+		return nil
+	})
+}
+
+// log: the numbers rise, none is missing since the oldest, and the newest is that
+// of the state.
+func (c *checker) log() error {
+	var last uint64
+	err := c.scan(layout.KindLog, func(key, value []byte) error {
+		lsn, ok := layout.ParseLSNKey(key)
+		if !ok {
+			c.report.problem("malformed log key %x", key)
+			return nil
+		}
+		if last != 0 && lsn != last+1 {
+			c.report.problem("log: record %d follows %d", lsn, last)
+		}
+		last = lsn
+		if _, err := layout.DecodeLogHead(value); err != nil {
+			c.report.problem("log record %d: %v", lsn, err)
+		}
+		return nil
+	})
+	if err == nil && last != c.tx.lsn {
+		c.report.problem("log: its newest record is %d, the state is that of %d", last, c.tx.lsn)
+	}
+	return err
 }

@@ -40,7 +40,7 @@ func TestCloseFlushes(t *testing.T) {
 		memories int
 		most     int64 // of the log
 	}{
-		{1, 40 << 10},   // not worth a table
+		{1, 20 << 10},   // however little it was
 		{100, 20 << 10}, // what was in the log is in tables
 		{2000, 8 << 20}, // the log is an old one, written again
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -43,7 +44,7 @@ func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx
 // without one, in the lexical space with those that have no vector of their own.
 // The caller closes them.
 func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
-	bounds := resized(&r.room.bounds, 2*len(docs))
+	bounds := resized(&r.scratch.bounds, 2*len(docs))
 	r.cos = cosines{low: bounds[:len(docs)], high: bounds[len(docs):]}
 	defer r.stage("vectors")
 	if r.q.Embedding == nil {
@@ -58,8 +59,8 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	if err != nil {
 		return err
 	}
-	r.room.slots = append(r.room.slots[:0], r.slotsOf(s, docs)...)
-	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.room.slots, s, est, r.tx.truth(s)
+	r.scratch.slots = append(r.scratch.slots[:0], r.slotsOf(s, docs)...)
+	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.scratch.slots, s, est, r.tx.truth(s)
 	if err := r.compare(ctx, r.cos.slots, est.Estimate); err != nil {
 		return err
 	}
@@ -256,14 +257,14 @@ func (c *cosines) has(i int) bool { return !math.IsNaN(float64(c.low[i])) }
 // refine narrows the bounds of those documents at some places that have them from
 // sketches: their codes are read.
 func (r *recalling) refine(places []int32) error {
-	c, room := &r.cos, r.room
+	c, scratch := &r.cos, r.scratch
 	if c.est == nil {
 		return nil
 	}
-	room.rough, room.roughSlots = room.rough[:0], room.roughSlots[:0]
+	scratch.rough, scratch.roughSlots = scratch.rough[:0], scratch.roughSlots[:0]
 	for _, i := range places {
 		if slot := c.slots[i]; slot < noSlot && c.est.Refines(slot) {
-			room.rough, room.roughSlots = append(room.rough, i), append(room.roughSlots, slot)
+			scratch.rough, scratch.roughSlots = append(scratch.rough, i), append(scratch.roughSlots, slot)
 		}
 	}
 	return r.rebound(c.est.Refine)
@@ -271,14 +272,14 @@ func (r *recalling) refine(places []int32) error {
 
 // sharpen narrows the bounds of guesses once more, before their vectors are read.
 func (r *recalling) sharpen(guesses []guess, of signalled) error {
-	c, room := &r.cos, r.room
+	c, scratch := &r.cos, r.scratch
 	if c.est == nil {
 		return nil
 	}
-	room.rough, room.roughSlots = room.rough[:0], room.roughSlots[:0]
+	scratch.rough, scratch.roughSlots = scratch.rough[:0], scratch.roughSlots[:0]
 	for _, g := range guesses {
 		if c.low[g.i] != c.high[g.i] && c.has(int(g.i)) {
-			room.rough, room.roughSlots = append(room.rough, g.i), append(room.roughSlots, c.slots[g.i])
+			scratch.rough, scratch.roughSlots = append(scratch.rough, g.i), append(scratch.roughSlots, c.slots[g.i])
 		}
 	}
 	if err := r.rebound(c.est.Sharpen); err != nil {
@@ -292,20 +293,20 @@ func (r *recalling) sharpen(guesses []guess, of signalled) error {
 	return nil
 }
 
-// rebound replaces the bounds of the room's rough documents.
+// rebound replaces the bounds of the scratch's rough documents.
 func (r *recalling) rebound(bound func(slots []uint32, low, high []float32) error) error {
-	c, room := &r.cos, r.room
-	n := len(room.rough)
+	c, scratch := &r.cos, r.scratch
+	n := len(scratch.rough)
 	if n == 0 {
 		return nil
 	}
-	bounds := resized(&room.refined, 2*n)
+	bounds := resized(&scratch.refined, 2*n)
 	low, high := bounds[:n], bounds[n:]
-	if err := bound(room.roughSlots, low, high); err != nil {
+	if err := bound(scratch.roughSlots, low, high); err != nil {
 		return err
 	}
 	r.toSimilarities(low, high)
-	for n, i := range room.rough {
+	for n, i := range scratch.rough {
 		c.low[i], c.high[i] = low[n], high[n]
 	}
 	return nil
@@ -335,6 +336,29 @@ func (r *recalling) exact(i int) (float64, error) {
 // i-th, were c its similarity, which is NaN where it has none. The score must not
 // fall as c rises.
 type signalled func(i int, c float64) (policy.Weights, policy.Signals)
+
+// # The rank join
+//
+// A profile ranks by a weighted sum of signals. The similarity of a candidate is dear: the
+// exact one needs a float32 vector, which may have to be read from the store. The other
+// signals are cheap to bound, and cheap to look at. So join finds the best k of n
+// candidates as a threshold algorithm does (Fagin, Lotem and Naor, 2003), by bounds that
+// become narrower from one step to the next:
+//
+//  1. ceilings: the most that each candidate can score, of what lies dense in RAM: the
+//     bounds of its signals, and those of its similarity by the sketch or the code of its
+//     vector. guesses takes the k+joinLead candidates of the highest ceilings first.
+//  2. weigh looks at rows, and narrows the similarity by codes (refine). Each candidate has
+//     then a score that it has at least and one that it has at most. The k-th highest of
+//     the least scores is the bar (floors): what cannot reach it is out, unseen.
+//  3. sharpen narrows the similarity of those that are left where that is still cheap.
+//  4. join takes them in the order of their most scores, and computes the exact score of
+//     each, until the next one's most is below the k-th exact score (top.admits): that is
+//     the threshold, and none that follows can enter.
+//
+// A bound is never below the exact score, so the k best and their scores are those of a
+// full scan; roundings allows for sums in another order. weigh's batches keep the bar
+// rising while most candidates are still to be looked at.
 
 // guess is a candidate that may be among the best.
 type guess struct {
@@ -398,7 +422,7 @@ func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]s
 // guesses are the candidates that may be among the best k.
 func (r *recalling) guesses(docs []uint32, k int, most ceilings, of signalled) ([]guess, error) {
 	g := guessing{r: r, docs: docs, most: most, of: of, floors: newFloors(k)}
-	ceilings := resized(&r.room.ceilings, len(docs))
+	ceilings := resized(&r.scratch.ceilings, len(docs))
 	lead := newFloors(k + joinLead)
 	first := lead.bar()
 	for i := range ceilings {
@@ -409,7 +433,7 @@ func (r *recalling) guesses(docs []uint32, k int, most ceilings, of signalled) (
 			first = lead.bar()
 		}
 	}
-	places := resized(&r.room.places, len(docs))[:0]
+	places := resized(&r.scratch.places, len(docs))[:0]
 	for i, c := range ceilings {
 		if c >= first {
 			places = append(places, int32(i))
@@ -501,31 +525,13 @@ func (f *floors) bar() float64 {
 }
 
 func (f *floors) push(v float64) {
-	h := f.heap
-	if len(h) < f.k {
-		h = append(h, v)
-		f.heap = h
-		for i := len(h) - 1; i > 0 && h[i] < h[(i-1)/2]; i = (i - 1) / 2 {
-			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-		}
-		return
-	}
-	if v <= h[0] {
-		return
-	}
-	h[0] = v
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[child] < h[least] {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
+	switch {
+	case len(f.heap) < f.k:
+		f.heap = append(f.heap, v)
+		topk.Up(f.heap)
+	case v > f.heap[0]:
+		f.heap[0] = v
+		topk.Down(f.heap, 0)
 	}
 }
 

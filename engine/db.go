@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +20,11 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -29,6 +33,7 @@ import (
 //
 // Who takes several takes them in this order:
 //
+//  0. turn: a consolidation or an eviction
 //  1. chunks.busy: the janitor's work, a rebuild or a reset
 //  2. writer.lock: one transaction that writes
 //  3. janitor.mu, the lists of the dead
@@ -50,13 +55,15 @@ type DB struct {
 
 	// Readers look at these beside the writer.
 	docs    doctable.Table
-	text    atomic.Pointer[invindex.Index]
+	index   atomic.Pointer[invindex.Index]
 	spaces  *spaces
 	lexical *lexical
 	rows    *hnsw.RowBudget // of vectors that searches have read
 	names   *names
 	fields  *fields
 	parts   []part.Part
+	ageing  *policy.Part // one of them
+	turn    mutex        // held by what consolidates or evicts
 	points  *points
 	scopes  scopes
 	touched *touches
@@ -66,7 +73,9 @@ type DB struct {
 	chunks  chunks
 	janitor *janitor
 	linker  *linker
+	backlog backlog
 	opening opening
+	losses  losses
 
 	background background
 	gate       gate
@@ -75,7 +84,7 @@ type DB struct {
 
 // config is what a database was opened with. It does not change.
 type config struct {
-	log        *slog.Logger
+	logger     *slog.Logger
 	clock      func() time.Time
 	durability Durability
 	dedup      Dedup
@@ -179,6 +188,28 @@ func (g *gate) close() {
 	}
 }
 
+func (g *gate) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls > 0
+}
+
+// calledBack tells whether the caller of a method of [DB] stands itself within one: a
+// method of it is twice among the callers of this function.
+func calledBack() bool {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	method, more := frames.Next()
+	prefix, _, _ := strings.Cut(method.Function, "(*DB).")
+	for more {
+		var f runtime.Frame
+		if f, more = frames.Next(); strings.HasPrefix(f.Function, prefix+"(*DB).") {
+			return true
+		}
+	}
+	return false
+}
+
 func (g *gate) isClosed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -250,7 +281,7 @@ func (db *DB) lock(ctx context.Context) error {
 // lockUnless takes the writer lock, unless done is closed before.
 func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return false, fmt.Errorf("wait for the writer lock: %w", err)
+		return false, err
 	}
 	select {
 	case db.writer.lock <- struct{}{}:
@@ -280,7 +311,7 @@ func (db *DB) lockLimit(ctx context.Context) (context.Context, context.CancelFun
 // lockError says why such a wait has ended: the call's context, or LockWait.
 func (db *DB) lockError(ctx context.Context, what, why string) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s, while %s: %w", what, why, err)
+		return err
 	}
 	return &fault.Error{Kind: fault.ErrBusy, What: what, Why: fmt.Sprintf("%s, and has for %v", why, db.lockWait), Do: "try again, or give a longer LockWait"}
 }
@@ -292,7 +323,7 @@ func (db *DB) lockBehind(ctx context.Context) error {
 	case db.writer.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the writer lock: %w", ctx.Err())
+		return ctx.Err()
 	}
 }
 
@@ -304,6 +335,10 @@ func (db *DB) keys() *layout.Keys { return db.newestKeys.Load() }
 
 // LSN is that of the newest commit that is durable and can be read.
 func (db *DB) LSN() uint64 { return db.points.lsn() }
+
+// Salvaged says which damage Open has passed over, and what is lost with it, since
+// Options.Salvage allowed that; it is empty where there was none.
+func (db *DB) Salvaged() string { return db.store.Salvaged }
 
 // Settings are what a database was created with.
 type Settings struct {
@@ -323,8 +358,12 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 // back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
 // goes on when the database is opened again, in the pauses between writes. A database
 // that has failed is closed too; what failed it was told by every call since. Closing
-// again does nothing.
+// again does nothing. Within a View or an Update, or what a call of the database calls
+// back, it would wait for itself: that is ErrInvalid at once, and the database stays open.
 func (db *DB) Close() (err error) {
+	if db.gate.busy() && calledBack() {
+		return fault.Invalid("close the database", "Close is called within a call of a database, and this one has calls that run", "return from the call first")
+	}
 	db.closing.Do(func() { err = db.close() })
 	return err
 }
@@ -362,7 +401,7 @@ func (db *DB) flushAtClose() error {
 		return err
 	})
 	if errors.Is(err, fault.ErrDiskFull) {
-		db.log.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
+		db.logger.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
 		return nil
 	}
 	return err
@@ -373,9 +412,19 @@ func told(err error) bool {
 	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull)
 }
 
+// behind runs fn in a goroutine of its own, which group waits for. A panic fails the
+// database, and not the program. what says what fn does, as a verb.
+func (db *DB) behind(group *sync.WaitGroup, what string, fn func()) {
+	group.Go(func() {
+		if err := panics.Catch(what, fn); err != nil {
+			db.store.Fail(err)
+		}
+	})
+}
+
 // every runs fn every interval, and when signal fires, until Close.
-func (db *DB) every(ctx context.Context, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
-	db.background.work.Go(func() {
+func (db *DB) every(ctx context.Context, what string, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
+	db.behind(&db.background.work, what, func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
@@ -386,7 +435,7 @@ func (db *DB) every(ctx context.Context, every time.Duration, signal <-chan stru
 			case <-signal:
 			}
 			if err := fn(ctx); err != nil && ctx.Err() == nil && !told(err) {
-				db.log.Error("background work", "error", err)
+				db.logger.Error("background work", "error", err)
 			}
 		}
 	})

@@ -29,7 +29,14 @@ func TestDedup(t *testing.T) {
 		{name: "same owner", first: Memory{Scope: ada}, second: Memory{Scope: ada}, want: true},
 		{name: "other owner", first: Memory{Scope: ada}, second: Memory{Scope: bob}},
 		{name: "agent added", first: Memory{Scope: ada}, second: Memory{Scope: Scope{User: "ada", Agent: "a"}}},
-		{name: "same owner, other run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "2")}, want: true},
+		{name: "same owner, other run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "2")}},
+		{name: "same owner, same run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "1")}, want: true},
+		{name: "with and without run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: ada}},
+		{name: "owner, other run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "2")}, database: DedupOwner, want: true},
+		{name: "owner, with and without run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: ada}, database: DedupOwner, want: true},
+		{name: "owner, other sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "2")}, database: DedupOwner},
+		{name: "owner, facts of two runs", first: Memory{Scope: run(ada, "1"), Kind: KindFact}, second: Memory{Scope: run(ada, "2"), Kind: KindFact}, database: DedupOwner},
+		{name: "one that has expired", first: Memory{Scope: ada}, second: Memory{Scope: ada, ExpiresAt: long}},
 		{name: "sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "1")}, want: true},
 		{name: "other sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "2")}},
 		{name: "message and fragment", first: Memory{Scope: ada}, second: Memory{Scope: ada, Kind: KindFragment}, want: true},
@@ -142,7 +149,7 @@ func TestDedupByMany(t *testing.T) {
 			for from := 0; from < texts; from += batch {
 				var mems []Memory
 				for i := from; i < from+batch; i++ {
-					mems = append(mems, Memory{Scope: Scope{User: "ada", Run: fmt.Sprint(g)}, Text: fmt.Sprint("text ", (i+g*13)%texts)})
+					mems = append(mems, Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", (i+g*13)%texts)})
 				}
 				got, err := db.Memories().StoreBatch(context.Background(), mems, nil)
 				if err != nil {
@@ -164,4 +171,54 @@ func TestDedupByMany(t *testing.T) {
 		}
 	}
 	mustCheck(t, db, texts)
+}
+
+// TestDuplicateTakesOver: what a store that is a duplicate asks to be kept is kept: the later
+// expiry, the pin and the higher importance of the two.
+func TestDuplicateTakesOver(t *testing.T) {
+	clock := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
+	ctx, ada := t.Context(), Scope{User: "ada"}
+	soon, later := clock.now().Add(time.Second), clock.now().Add(time.Hour)
+	low, high := 0.1, 0.9
+	for _, c := range []struct {
+		name          string
+		first, second Memory
+		want          Memory
+	}{
+		{"later", Memory{ExpiresAt: soon}, Memory{ExpiresAt: later}, Memory{ExpiresAt: later}},
+		{"never", Memory{ExpiresAt: soon}, Memory{}, Memory{}},
+		{"sooner", Memory{ExpiresAt: later}, Memory{ExpiresAt: soon}, Memory{ExpiresAt: later}},
+		{"sooner than never", Memory{}, Memory{ExpiresAt: soon}, Memory{}},
+		{"pinned", Memory{}, Memory{Pinned: true}, Memory{Pinned: true}},
+		{"pinned before", Memory{Pinned: true}, Memory{}, Memory{Pinned: true}},
+		{"higher", Memory{Importance: &low}, Memory{Importance: &high}, Memory{Importance: &high}},
+		{"lower", Memory{Importance: &high}, Memory{Importance: &low}, Memory{Importance: &high}},
+		{"all", Memory{ExpiresAt: soon, Importance: &low}, Memory{Pinned: true, Importance: &high}, Memory{Pinned: true, Importance: &high}},
+	} {
+		c.first.Scope, c.first.Text, c.second.Scope, c.second.Text = ada, c.name, ada, c.name
+		first := mustStore(t, db.Memories(), c.first)
+		st, err := db.Memories().Store(ctx, c.second, nil)
+		if err != nil || !st.Deduplicated || st.ID != first.ID {
+			t.Fatalf("%s: %+v, %v", c.name, st, err)
+		}
+		m, err := db.Memories().Get(ctx, ada, first.ID)
+		if err != nil || !m.ExpiresAt.Equal(c.want.ExpiresAt) || m.Pinned != c.want.Pinned || c.want.Importance != nil && *m.Importance != *c.want.Importance {
+			t.Errorf("%s: %v, pinned %v, importance %v, %v", c.name, m.ExpiresAt, m.Pinned, *m.Importance, err)
+		}
+		changed := !m.ExpiresAt.Equal(c.first.ExpiresAt) || m.Pinned != c.first.Pinned || c.first.Importance != nil && *m.Importance != *c.first.Importance
+		if st.Updated != changed {
+			t.Errorf("%s: updated is %v", c.name, st.Updated)
+		}
+	}
+	clock.advance(time.Minute)
+	for _, m := range mustList(t, db.Memories(), ada) {
+		if m.Text == "never" || m.Text == "all" {
+			continue
+		}
+		if !m.ExpiresAt.IsZero() && m.ExpiresAt.Before(clock.now()) {
+			t.Errorf("%s is there and has expired", m.Text)
+		}
+	}
+	mustCheck(t, db, 9)
 }

@@ -99,7 +99,7 @@ func TestDiskReserve(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	quota := crashfs.NewQuota(mem, quotaSize)
 	var log bytes.Buffer
-	db, err := Open("db", &Options{FS: quota, MemoryBudget: testBudget, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	db, err := openOn(quota, "db", Options{MemoryBudget: testBudget, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 	disk := crashfs.Wrap(crashfs.NewQuota(crashed, 0), nil)
-	_, err := Open("db", &Options{FS: disk, MemoryBudget: testBudget})
+	_, err := openOn(disk, "db", Options{MemoryBudget: testBudget})
 	wantError(t, "open on a full disk", err, fault.ErrDiskFull)
 	wantError(t, "open on a full disk", err, syscall.ENOSPC)
 	before := listing(t, crashed)
@@ -334,7 +334,7 @@ func listing(t *testing.T, f vfs.FS) string {
 // TestReadOnlyNeedsADatabase makes nothing where there is none.
 func TestReadOnlyNeedsADatabase(t *testing.T) {
 	mem := vfs.NewMem()
-	_, err := Open("db", &Options{FS: mem, ReadOnly: true})
+	_, err := openOn(mem, "db", Options{ReadOnly: true})
 	wantError(t, "a missing folder", err, fault.ErrNotDatabase)
 	if _, err := mem.Stat("db"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder was made: %v", err)
@@ -342,7 +342,7 @@ func TestReadOnlyNeedsADatabase(t *testing.T) {
 	if err := mem.MkdirAll("db", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open("db", &Options{FS: mem, ReadOnly: true})
+	_, err = openOn(mem, "db", Options{ReadOnly: true})
 	wantError(t, "an empty folder", err, fault.ErrNotDatabase)
 	id, err := newIdentity(&Options{}, newTestClock().now())
 	if err != nil {
@@ -351,7 +351,7 @@ func TestReadOnlyNeedsADatabase(t *testing.T) {
 	if err := id.write(mem, "db"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open("db", &Options{FS: mem, ReadOnly: true})
+	_, err = openOn(mem, "db", Options{ReadOnly: true})
 	wantError(t, "one whose making was interrupted", err, fault.ErrNotDatabase)
 }
 

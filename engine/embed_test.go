@@ -205,8 +205,8 @@ func TestEmbedPendingMeetsChanges(t *testing.T) {
 	calls := f.calls.Load()
 	go func() {
 		n, err := db.EmbedPending(context.Background(), 0)
-		if n != 1 {
-			t.Errorf("%d embedded, want 1", n)
+		if n != 2 {
+			t.Errorf("%d embedded, want 2", n)
 		}
 		ended <- err
 	}()
@@ -224,11 +224,8 @@ func TestEmbedPendingMeetsChanges(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if m := mustGet(t, db.Memories(), ada, "changed"); m.Embedding != nil {
-		t.Error("a changed memory was given the vector of its old text")
-	}
-	if n, err := db.EmbedPending(t.Context(), 0); n != 1 || err != nil {
-		t.Errorf("%d embedded, %v; the changed one was left", n, err)
+	if n, err := db.EmbedPending(t.Context(), 0); n != 0 || err != nil {
+		t.Errorf("%d embedded, %v; none was left", n, err)
 	}
 	equalSlices(t, "changed", mustGet(t, db.Memories(), ada, "changed").Embedding, f.vector("other"))
 	mustCheck(t, db, 2)
@@ -269,7 +266,7 @@ func TestEmbedderMismatch(t *testing.T) {
 		"dimension": {dim: 9, model: "fake"},
 		"model":     {dim: 8, model: "other"},
 	} {
-		_, err := Open("db", &Options{FS: fs, Embedder: f})
+		_, err := openOn(fs, "db", Options{Embedder: f})
 		wantError(t, name, err, fault.ErrMismatch)
 	}
 	for _, o := range []Options{{}, {Embedder: newFakeEmbedder(8)}} {
@@ -306,22 +303,21 @@ func TestEmbedPendingMeetsASpace(t *testing.T) {
 	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
 	mustStore(t, mm, Memory{Scope: ada, Text: "pending"})
 	f.set(func(f *fakeEmbedder) { f.fail = nil })
-	var waiting []live
-	var texts []string
+	var waiting []awaiting
 	err := db.View(t.Context(), func(tx *Tx) (err error) {
-		waiting, texts, err = tx.waiting(doingEmbed, 10)
+		waiting, _, err = tx.waiting(t.Context(), 10)
 		return err
 	})
 	if err != nil || len(waiting) != 1 {
 		t.Fatal(waiting, err)
 	}
-	vecs, err := db.embed(t.Context(), texts)
+	vecs, err := db.embed(t.Context(), []string{waiting[0].text})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustStore(t, mm, Memory{Scope: ada, Text: "given", Embedding: []float32{1, 2, 3, 4}})
 	err = db.Update(t.Context(), func(tx *Tx) error {
-		_, err := tx.embedded(t.Context(), waiting, vecs)
+		_, _, err := tx.embedded(t.Context(), waiting, vecs)
 		return err
 	})
 	wantError(t, "vectors of another dimension", err, fault.ErrInvalid)

@@ -15,7 +15,8 @@ var (
 	ErrScope = fault.ErrScope
 	// ErrNotFound: no memory with that ID in that scope.
 	ErrNotFound = fault.ErrNotFound
-	// ErrExists: the ID is taken by a memory with other content.
+	// ErrExists: the ID is taken by a memory with other content, or the name of a note by
+	// another note of its owner.
 	ErrExists = fault.ErrExists
 	// ErrConflict: a compare-and-set found another version.
 	ErrConflict = fault.ErrConflict
@@ -35,8 +36,11 @@ var (
 	ErrClosed = fault.ErrClosed
 	// ErrNotRetained: a past state was asked for that is not kept, or not yet there.
 	ErrNotRetained = fault.ErrNotRetained
+	// ErrViewExpired: a call was begun in a View that is older than Options.MaxViewAge.
+	ErrViewExpired = fault.ErrViewExpired
 	// ErrFailed: the log or the manifest could not be written. Close, mend the
-	// cause, reopen: everything that was acknowledged is there.
+	// cause, reopen: everything that was acknowledged is there. Open returns it where
+	// the system refuses what it needs, such as to make the folder.
 	ErrFailed = fault.ErrFailed
 	// ErrLocked: another process, or this one, holds the folder open.
 	ErrLocked = fault.ErrLocked
@@ -56,4 +60,11 @@ var (
 	ErrDiskFull = fault.ErrDiskFull
 	// ErrFull: the database holds as many memories as it can.
 	ErrFull = fault.ErrFull
+	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used: another
+	// number of them than of texts, another dimension than it has, or zeros or no numbers.
+	ErrEmbedder = fault.ErrEmbedder
+	// ErrSummarizer: the summarizer of a compaction failed, was not done in time, or
+	// returned a text that cannot be used: none, more than 1 MiB, or no UTF-8. Nothing was
+	// changed.
+	ErrSummarizer = fault.ErrSummarizer
 )

@@ -2,35 +2,30 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // A memory that has expired is hidden from every reader whose clock says so, and still
-// there: its record, vectors, keys and rows. So it is deleted, as a caller would delete it,
-// by commits of their own now and then. Views from before them see their state to its end.
+// there: its record, vectors, keys and rows. So it is deleted, as eviction deletes, by
+// commits of their own now and then. Views from before them see their state to its end.
 
-const (
-	// expireEvery is how often what has expired is looked for: a minute after it
-	// expired, a memory is gone.
-	expireEvery = 30 * time.Second
-	// expireBatch bounds how many are deleted in one commit, since the record of each is
-	// read under the writer lock: some milliseconds.
-	expireBatch = 256
-)
+// expireEvery is how often what has expired is looked for: a minute after it expired, a
+// memory is gone.
+const expireEvery = 30 * time.Second
 
 // startExpiring begins to delete what expires, and what has while nobody had the
 // database open.
 func (db *DB) startExpiring(ctx context.Context) {
 	atOnce := make(chan struct{}, 1)
 	atOnce <- struct{}{}
-	db.every(ctx, expireEvery, atOnce, db.expire)
+	db.every(ctx, "deletes what has expired", expireEvery, atOnce, db.expire)
 }
 
-// expire deletes the memories that have expired.
+// expire deletes the memories that have expired: one commit for each page of rows names
+// those that die, and reads none of them. The clean-up frees them.
 func (db *DB) expire(ctx context.Context) error {
 	var due []uint64
 	for page := uint64(0); ; {
@@ -38,8 +33,9 @@ func (db *DB) expire(ctx context.Context) error {
 		if page == 0 {
 			return nil
 		}
-		for part := range slices.Chunk(due, expireBatch) {
-			err := db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error { return tx.expire(part) }))
+		slices.Sort(due)
+		if len(due) > 0 {
+			err := db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error { return tx.expire(due) }))
 			if err != nil {
 				return err
 			}
@@ -55,22 +51,15 @@ func (db *DB) expire(ctx context.Context) error {
 // expire deletes those of some memories that have expired, whatever has become of them
 // since they were found.
 func (tx *Tx) expire(seqs []uint64) error {
+	var over []victim
 	for _, seq := range seqs {
-		l, alive := tx.at(seq)
-		if !alive || !l.expired(tx.now) {
-			continue
-		}
-		rec, err := tx.record(l.Version)
-		if errors.Is(err, fault.ErrCorrupt) { // it stays, and the others go
-			tx.db.log.Warn("a memory that has expired cannot be read", "error", err)
-			continue
-		}
-		if err == nil {
-			err = tx.remove(l, rec)
-		}
-		if err != nil {
-			return err
+		if l, alive := tx.at(seq); alive && l.expired(tx.now) {
+			over = append(over, victim{Version: l.Version, reason: policy.Expired})
 		}
 	}
-	return nil
+	if len(over) == 0 {
+		return nil
+	}
+	_, err := tx.evict(over, &policy.Policy{}, Scope{})
+	return err
 }

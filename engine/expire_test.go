@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
@@ -19,10 +20,10 @@ func mustExpire(t testing.TB, db *DB) {
 	}
 }
 
-// TestExpiredAreFreed: what has expired is deleted, more than one commit does, is counted
+// TestExpiredAreFreed: what has expired is deleted, more than one page, is counted
 // no more, leaves nothing but its history, and keeps nothing that has not expired.
 func TestExpiredAreFreed(t *testing.T) {
-	const n = 3*expireBatch + 7
+	const n = 3*doctable.PageSize + 7
 	clock, fs, ada := newTestClock(), vfs.NewMem(), Scope{User: "ada", Run: "r"}
 	db := openTest(t, fs, Options{Clock: clock.now})
 	for i := range n {
@@ -44,7 +45,7 @@ func TestExpiredAreFreed(t *testing.T) {
 	if err != nil || st.Memories != left {
 		t.Fatalf("%d memories are counted, want %d; %v", st.Memories, left, err)
 	}
-	if got, most := db.LSN()-before, uint64(n/expireBatch+2); got > most {
+	if got, most := db.LSN()-before, uint64(n/doctable.PageSize+2); got > most {
 		t.Errorf("%d commits, want at most %d", got, most)
 	}
 	waitCleaned(t, db)
@@ -117,8 +118,12 @@ func TestExpiredPassesDamage(t *testing.T) {
 	}
 	clock.advance(time.Hour)
 	mustExpire(t, db)
-	if n := db.docs.Live.Load(); n != 1 {
+	if n := db.docs.Live.Load(); n != 0 {
 		t.Errorf("%d are left", n)
+	}
+	waitCleaned(t, db)
+	if n := countKeys(t, db, layout.KindForward); n != 0 {
+		t.Errorf("%d forward records are left", n)
 	}
 }
 
@@ -126,8 +131,8 @@ func TestExpiredPassesDamage(t *testing.T) {
 // closed goes when it is opened.
 func TestExpiresByItself(t *testing.T) {
 	fs := vfs.NewMem()
-	o := setup{Options: Options{FS: fs, MemoryBudget: testBudget}}
-	db, err := openSetup("db", o)
+	o := Options{MemoryBudget: testBudget}
+	db, err := openOn(fs, "db", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,12 +140,10 @@ func TestExpiresByItself(t *testing.T) {
 	closeTest(t, db)
 	time.Sleep(20 * time.Millisecond)
 	db = openTest(t, fs, o)
-	for deadline := time.Now().Add(20 * time.Second); db.docs.Live.Load() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("what has expired stays")
-		}
-	}
-	mustCheck(t, db, 0)
+	waitFor(t, func() bool {
+		r, err := db.Check(t.Context())
+		return err == nil && r.OK && r.Memories == 0
+	})
 }
 
 // TestExpiredCopies: a text that comes again and again and expires each time, or is deleted

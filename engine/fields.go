@@ -1,16 +1,20 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+	"sync"
 
-	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // The fields that filters know by number. Those of metadata follow, in the order
@@ -30,35 +34,78 @@ const (
 	firstMetadataField uint16 = 64
 )
 
-// field is what a name in a filter stands for.
+// field is what a name in a filter stands for, and where its value is.
 type field struct {
+	filter.Field
+	location
+}
+
+// location is where the value of a field is. That of metadata is nowhere but in records and,
+// where it has a number of its own, in the index.
+type location struct {
 	// number is that of an indexed field, 0 where values are only in records.
 	number uint16
 	// column is that of a time by whose order memories are found, 0 for none.
 	column uint16
-	// path is that of a metadata field, without "metadata.".
-	path string
-	// of reads a value that is no metadata.
-	of func(*filtered) any
+	// always: every memory has the field.
+	always bool
+	// of reads it from a record.
+	of func(*filtered) (any, bool)
 	// row reads it from the document table, where it is there.
-	row func(tx *Tx, r *doctable.Row) any
-	// time: the value is an int64 of Unix milliseconds.
-	time bool
-	// text: the text itself, too long to order by.
-	text bool
+	row func(tx *Tx, r *doctable.Row) (any, bool)
 }
 
-// filtered is a memory that a filter looks at.
+// locations are where the values of the built-in fields are.
+var locations = map[string]location{
+	"id":            {always: true, of: func(m *filtered) (any, bool) { return m.rec.ID, true }},
+	"user":          {number: fieldUser, of: func(m *filtered) (any, bool) { return unlessEmpty(m.rec.Scope.User) }},
+	"agent":         {number: fieldAgent, of: func(m *filtered) (any, bool) { return unlessEmpty(m.rec.Scope.Agent) }},
+	"run":           {number: fieldRun, of: func(m *filtered) (any, bool) { return unlessEmpty(m.rec.Scope.Run) }},
+	"role":          {always: true, number: fieldRole, of: func(m *filtered) (any, bool) { return string(roles[m.rec.Role]), true }},
+	"kind":          {always: true, number: fieldKind, of: func(m *filtered) (any, bool) { return string(kindNames[m.rec.Kind]), true }},
+	"source":        {number: fieldSource, of: func(m *filtered) (any, bool) { return unlessEmpty(m.rec.Source) }},
+	"pinned":        {always: true, number: fieldPinned, of: func(m *filtered) (any, bool) { return m.rec.Flags&layout.FlagPinned != 0, true }},
+	"name":          {of: func(m *filtered) (any, bool) { return unlessEmpty(m.rec.Name) }},
+	"aliases":       {of: func(m *filtered) (any, bool) { return m.aliases() }},
+	"text":          {of: func(m *filtered) (any, bool) { return unlessEmpty(m.rec.Text) }},
+	"importance":    {always: true, of: func(m *filtered) (any, bool) { return m.rec.Importance, true }, row: func(_ *Tx, r *doctable.Row) (any, bool) { return r.Importance, true }},
+	"confidence":    {always: true, of: func(m *filtered) (any, bool) { return m.confidence, true }, row: func(tx *Tx, r *doctable.Row) (any, bool) { return tx.confidence(r), true }},
+	"access_count":  {always: true, of: func(m *filtered) (any, bool) { return m.access.Count, true }, row: func(tx *Tx, r *doctable.Row) (any, bool) { return tx.db.accessOf(r.Seq).Count, true }},
+	"created_at":    {column: fieldCreated, of: func(m *filtered) (any, bool) { return unlessNever(m.rec.Created) }, row: func(_ *Tx, r *doctable.Row) (any, bool) { return unlessNever(r.Created) }},
+	"updated_at":    {column: fieldUpdated, of: func(m *filtered) (any, bool) { return unlessNever(m.rec.Updated) }},
+	"event_time":    {column: fieldEvent, of: func(m *filtered) (any, bool) { return unlessNever(m.rec.Event) }},
+	"expires_at":    {of: func(m *filtered) (any, bool) { return unlessNever(m.rec.Expires) }, row: func(_ *Tx, r *doctable.Row) (any, bool) { return unlessNever(r.Expires) }},
+	"last_accessed": {of: func(m *filtered) (any, bool) { return unlessNever(m.access.Last) }, row: func(tx *Tx, r *doctable.Row) (any, bool) { return unlessNever(tx.db.accessOf(r.Seq).Last) }},
+}
+
+func unlessEmpty(s string) (any, bool) { return s, s != "" }
+
+func unlessNever(ms int64) (any, bool) { return ms, ms != 0 }
+
+// fieldOf is the field of a name.
+func fieldOf(name string) (field, error) {
+	f, err := filter.Lookup(name)
+	return field{Field: f, location: locations[f.Name]}, err
+}
+
+// filtered is a memory that a filter looks at: the Subject of a record.
 type filtered struct {
-	rec *layout.Record
-	layout.Access
+	rec    *layout.Record
+	access layout.Access
+	// confidence is that of now.
+	confidence float64
 
 	meta    map[string]any // once it was asked for
 	decoded bool
 	err     error
-	ctx     context.Context   // nil never ends
-	seen    int               // conditions; see stopped
-	folded  map[string]string // strings of it without regard to case
+}
+
+// Value is the value of a field, false where the memory does not have it.
+func (m *filtered) Value(f filter.Field) (any, bool) {
+	if f.Name != "" {
+		return locations[f.Name].of(m)
+	}
+	return lookPath(m.metadata(), f.Path)
 }
 
 func (m *filtered) metadata() map[string]any {
@@ -69,90 +116,24 @@ func (m *filtered) metadata() map[string]any {
 	return m.meta
 }
 
-// fold is FoldCase of a string of the memory, which is remembered: other conditions may
-// ask for it. nil remembers nothing.
-func (m *filtered) fold(s string) string {
-	if m == nil {
-		return analysis.FoldCase(s)
+// aliases are those of the memory as a list of JSON.
+func (m *filtered) aliases() (any, bool) {
+	var list []any
+	for _, a := range m.rec.Aliases {
+		list = append(list, a)
 	}
-	folded, ok := m.folded[s]
-	if !ok {
-		folded = m.foldCase(s)
-		if m.folded == nil {
-			m.folded = map[string]string{}
-		}
-		m.folded[s] = folded
-	}
-	return folded
+	return list, len(list) > 0
 }
 
-// foldPiece is how many bytes of a string are folded between looks at the context: some
-// 3 ms. The folding of a letter does not depend on those beside it.
-const foldPiece = 64 << 10
-
-// foldCase is FoldCase of a string of any length, which it leaves where the context ends.
-func (m *filtered) foldCase(s string) string {
-	if len(s) <= foldPiece {
-		return analysis.FoldCase(s)
-	}
-	var b strings.Builder
-	for len(s) > 0 && m.err == nil {
-		n := min(foldPiece, len(s))
-		for n < len(s) && !utf8.RuneStart(s[n]) {
-			n++
-		}
-		b.WriteString(analysis.FoldCase(s[:n]))
-		s = s[n:]
-		if m.ctx != nil {
-			m.err = m.ctx.Err()
-		}
-	}
-	return b.String()
+// filteredRow is a memory of which a filter looks at one field that its row has.
+type filteredRow struct {
+	value func(tx *Tx, r *doctable.Row) (any, bool)
+	tx    *Tx
+	row   *doctable.Row
 }
 
-// builtinFields are the names that are not metadata.
-var builtinFields = map[string]field{
-	"id":            {of: func(m *filtered) any { return m.rec.ID }},
-	"user":          {number: fieldUser, of: func(m *filtered) any { return orMissing(m.rec.Scope.User) }},
-	"agent":         {number: fieldAgent, of: func(m *filtered) any { return orMissing(m.rec.Scope.Agent) }},
-	"run":           {number: fieldRun, of: func(m *filtered) any { return orMissing(m.rec.Scope.Run) }},
-	"role":          {number: fieldRole, of: func(m *filtered) any { return string(roles[m.rec.Role]) }},
-	"kind":          {number: fieldKind, of: func(m *filtered) any { return string(kindNames[m.rec.Kind]) }},
-	"source":        {number: fieldSource, of: func(m *filtered) any { return orMissing(m.rec.Source) }},
-	"pinned":        {number: fieldPinned, of: func(m *filtered) any { return m.rec.Flags&layout.FlagPinned != 0 }},
-	"name":          {of: func(m *filtered) any { return orMissing(m.rec.Name) }},
-	"text":          {text: true, of: func(m *filtered) any { return orMissing(m.rec.Text) }},
-	"importance":    {of: func(m *filtered) any { return m.rec.Importance }, row: func(_ *Tx, r *doctable.Row) any { return r.Importance }},
-	"confidence":    {of: func(m *filtered) any { return m.rec.Confidence }, row: func(_ *Tx, r *doctable.Row) any { return r.Confidence }},
-	"access_count":  {of: func(m *filtered) any { return m.Count }, row: func(tx *Tx, r *doctable.Row) any { return tx.db.accessOf(r.Seq).Count }},
-	"created_at":    {time: true, column: fieldCreated, of: func(m *filtered) any { return orNever(m.rec.Created) }, row: func(_ *Tx, r *doctable.Row) any { return orNever(r.Created) }},
-	"updated_at":    {time: true, column: fieldUpdated, of: func(m *filtered) any { return orNever(m.rec.Updated) }},
-	"event_time":    {time: true, column: fieldEvent, of: func(m *filtered) any { return orNever(m.rec.Event) }},
-	"expires_at":    {time: true, of: func(m *filtered) any { return orNever(m.rec.Expires) }, row: func(_ *Tx, r *doctable.Row) any { return orNever(r.Expires) }},
-	"last_accessed": {time: true, of: func(m *filtered) any { return orNever(m.Last) }, row: func(tx *Tx, r *doctable.Row) any { return orNever(tx.db.accessOf(r.Seq).Last) }},
-}
-
-// otherNames are further names of built-in fields.
-var otherNames = map[string]string{
-	"user_id": "user", "agent_id": "agent", "run_id": "run", "memory": "text", "content": "text",
-}
-
-// missing is the value of a field that a memory has not.
-type missing struct{}
-
-func orMissing(s string) any {
-	if s == "" {
-		return missing{}
-	}
-	return s
-}
-
-func orNever(ms int64) any {
-	if ms == 0 {
-		return missing{}
-	}
-	return ms
-}
+// Value is the value of the field, whose name is known.
+func (m *filteredRow) Value(filter.Field) (any, bool) { return m.value(m.tx, m.row) }
 
 // accessOf are the newest access statistics of a memory.
 func (db *DB) accessOf(seq uint64) layout.Access {
@@ -163,42 +144,22 @@ func (db *DB) accessOf(seq uint64) layout.Access {
 	return layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
 }
 
-const metadataPrefix = "metadata."
-
-func fieldOf(name string) field {
-	if other, ok := otherNames[name]; ok {
-		name = other
-	}
-	if f, ok := builtinFields[name]; ok {
-		return f
-	}
-	return field{path: strings.TrimPrefix(name, metadataPrefix)}
-}
-
-// value reads the field of a memory.
-func (f field) value(m *filtered) any {
-	if f.of != nil {
-		return f.of(m)
-	}
-	return lookPath(m.metadata(), f.path)
-}
-
 // lookPath follows a dotted path. A key that holds the dot itself comes first.
-func lookPath(m map[string]any, path string) any {
+func lookPath(m map[string]any, path string) (any, bool) {
 	if v, ok := m[path]; ok {
-		return v
+		return v, true
 	}
 	for i := range len(path) {
 		if path[i] != '.' {
 			continue
 		}
 		if o, ok := m[path[:i]].(map[string]any); ok {
-			if v := lookPath(o, path[i+1:]); v != (missing{}) {
-				return v
+			if v, ok := lookPath(o, path[i+1:]); ok {
+				return v, true
 			}
 		}
 	}
-	return missing{}
+	return nil, false
 }
 
 // textField is a field whose words are searched along with the text.
@@ -240,8 +201,9 @@ func textFields(fields []IndexedField) (out []textField, unit uint32, err error)
 		switch f.Field {
 		case "name", "event_time":
 		default:
-			t.path = strings.TrimPrefix(f.Field, metadataPrefix)
-			if _, builtin := builtinFields[f.Field]; builtin || t.path == "" {
+			t.path = strings.TrimPrefix(f.Field, "metadata.")
+			_, builtin := locations[f.Field]
+			if builtin && f.Field != "aliases" || t.path == "" { // which may name metadata here
 				return nil, 0, fault.Invalid(doing, fmt.Sprintf("%q is not a field that can be indexed", f.Field), "name metadata fields, name or event_time")
 			}
 		}
@@ -261,7 +223,8 @@ func (f textField) value(r *layout.Record, meta map[string]any) string {
 		}
 		return dateWords(r.Event)
 	}
-	switch v := lookPath(meta, f.path).(type) {
+	value, _ := lookPath(meta, f.path)
+	switch v := value.(type) {
 	case string:
 		return v
 	case json.Number:
@@ -295,4 +258,62 @@ func (db *DB) indexedTexts(r *layout.Record) ([]string, error) {
 		}
 	}
 	return texts, nil
+}
+
+// maxCachedNames bounds the cache of names: about 100 bytes each. A full cache
+// is emptied; the names come back as they are asked for.
+const maxCachedNames = 200_000
+
+// names gives numbers to scope values, owners, fields and spaces. A number is
+// never reused, and is found by the full name, not by its hash alone.
+type names struct {
+	mu    sync.RWMutex
+	cache map[layout.Name]uint32
+}
+
+func newNames() *names { return &names{cache: map[layout.Name]uint32{}} }
+
+func (n *names) cached(k layout.Name) (uint32, bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	num, ok := n.cache[k]
+	return num, ok
+}
+
+func (n *names) remember(k layout.Name, num uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.cache) >= maxCachedNames {
+		clear(n.cache)
+	}
+	n.cache[k] = num
+}
+
+// lookup is the number of a name, false if it has none.
+func (n *names) lookup(r kv.Reader, ks *layout.Keys, k layout.Name) (uint32, bool, error) {
+	if num, ok := n.cached(k); ok {
+		return num, true, nil
+	}
+	b, closer, err := r.Get(ks.Name(k.Class, k.Text))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, store.Error("look up a name", err)
+	}
+	num, name, _, err := layout.DecodeName(b)
+	if cerr := closer.Close(); err == nil && cerr != nil {
+		err = store.Error("look up a name", cerr)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	if name != k.Text {
+		return 0, false, &fault.Error{
+			Kind: fault.ErrInvalid, What: fmt.Sprintf("look up %q", k.Text),
+			Why: fmt.Sprintf("its hash is that of %q", name), Do: "choose another name",
+		}
+	}
+	n.remember(k, num)
+	return num, true, nil
 }

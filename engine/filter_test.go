@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -129,7 +131,7 @@ func newFilterRun(t *testing.T, rng *rand.Rand, v filterVariant) *filterRun {
 
 // try compares every answer to a filter in each of its forms, over the whole or in a
 // scope.
-func (r *filterRun) try(f Filter) {
+func (r *filterRun) try(f filter.Filter) {
 	r.Helper()
 	scope := pick(r.rng, Scope{}, Scope{}, Scope{User: "ada"}, Scope{Agent: "a1"}, Scope{User: "bob", Run: "r1"})
 	var want []string
@@ -138,9 +140,13 @@ func (r *filterRun) try(f Filter) {
 			want = append(want, m.ID)
 		}
 	}
-	forms := map[string]Filter{"value": f}
-	for name, form := range map[string]string{"JSON": filterJSON(r.T, f), "text": filterText(f)} {
-		read, err := ParseFilter([]byte(form))
+	forms := map[string]filter.Filter{"value": f}
+	written, err := json.Marshal(f)
+	if err != nil {
+		r.Fatalf("%s: %v", f, err)
+	}
+	for name, form := range map[string]string{"JSON": filterJSON(r.T, f), "text": filterText(f), "written JSON": string(written), "written text": f.String()} {
+		read, err := filter.Parse([]byte(form))
 		if err != nil {
 			r.Fatalf("%s: %v", form, err)
 		}
@@ -155,7 +161,7 @@ func (r *filterRun) try(f Filter) {
 			r.Fatalf("%s %#v in %+v\nlists %v\nwant  %v", name, form, scope, got, want)
 		}
 	}
-	r.recalls(forms[pick(r.rng, "value", "JSON", "text")], scope, want)
+	r.recalls(forms[pick(r.rng, "value", "JSON", "text", "written JSON", "written text")], scope, want)
 	const profiles = 5
 	r.count.filters++
 	r.count.forms += len(forms)
@@ -170,7 +176,7 @@ func inScope(m *Memory, s Scope) bool {
 
 // recalls: every memory holds the word "common" and has a vector, so each profile
 // finds just what the filter leaves; with a limit it finds the first of them.
-func (r *filterRun) recalls(f Filter, scope Scope, want []string) {
+func (r *filterRun) recalls(f filter.Filter, scope Scope, want []string) {
 	r.Helper()
 	sorted := slices.Sorted(slices.Values(want))
 	for _, p := range []Profile{ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate, ProfileBest} {
@@ -189,7 +195,7 @@ func (r *filterRun) recalls(f Filter, scope Scope, want []string) {
 }
 
 // filterJSON writes a filter as JSON.
-func filterJSON(t *testing.T, f Filter) string {
+func filterJSON(t *testing.T, f filter.Filter) string {
 	t.Helper()
 	b, err := json.Marshal(filterTree(f))
 	if err != nil {
@@ -198,8 +204,8 @@ func filterJSON(t *testing.T, f Filter) string {
 	return string(b)
 }
 
-func filterTree(f Filter) any {
-	list := func(parts []Filter) []any {
+func filterTree(f filter.Filter) any {
+	list := func(parts []filter.Filter) []any {
 		out := []any{}
 		for _, g := range parts {
 			out = append(out, filterTree(g))
@@ -207,47 +213,48 @@ func filterTree(f Filter) any {
 		return out
 	}
 	switch f := f.(type) {
-	case And:
+	case filter.All:
 		return map[string]any{"AND": list(f)}
-	case Or:
+	case filter.Any:
 		return map[string]any{"OR": list(f)}
-	case Not:
+	case filter.Negation:
 		return map[string]any{"NOT": filterTree(f.Filter)}
 	}
-	c, _ := conditionOf(f)
-	node := map[string]any{"field": c.name, "operator": c.op.String(), "value": nil}
-	switch c.op {
-	case opIn, opNin:
-		node["value"] = append([]any{}, c.values...)
+	c := f.(filter.Condition)
+	node := map[string]any{"field": c.Field, "operator": c.Op.String()}
+	switch c.Op {
+	case filter.OpExists:
+	case filter.OpIn, filter.OpNin:
+		node["value"] = append([]any{}, c.Values...)
 	default:
-		node["value"] = c.values[0]
+		node["value"] = c.Values[0]
 	}
 	return node
 }
 
 // filterText writes a filter as short text, every composition in parentheses.
-func filterText(f Filter) string {
-	join := func(parts []Filter, word, none string) string {
+func filterText(f filter.Filter) string {
+	join := func(parts []filter.Filter, word, none string) string {
 		var out []string
 		for _, g := range parts {
 			out = append(out, filterText(g))
 		}
 		if out == nil {
-			return none // which has no form of its own
+			return none
 		}
 		return "(" + strings.Join(out, " "+word+" ") + ")"
 	}
 	switch f := f.(type) {
-	case And:
+	case filter.All:
 		return join(f, "and", "id nin ()")
-	case Or:
+	case filter.Any:
 		return join(f, "OR", "id in ()")
-	case Not:
+	case filter.Negation:
 		return "not " + filterText(f.Filter)
 	}
-	c, _ := conditionOf(f)
+	c := f.(filter.Condition)
 	var values []string
-	for _, v := range c.values {
+	for _, v := range c.Values {
 		if at, ok := v.(time.Time); ok {
 			v = at.Format(time.RFC3339)
 		}
@@ -259,10 +266,10 @@ func filterText(f Filter) string {
 		values = append(values, text)
 	}
 	list := strings.Join(values, ", ")
-	if c.op == opIn || c.op == opNin {
+	if c.Op == filter.OpIn || c.Op == filter.OpNin {
 		list = "(" + list + ")"
 	}
-	return c.name + " " + c.op.String() + " " + list
+	return c.Field + " " + c.Op.String() + " " + list
 }
 
 func idsOf(ms []Memory) []string {
@@ -304,7 +311,7 @@ func randomFiltered(rng *rand.Rand, i int) Memory {
 		ID:    fmt.Sprintf("m%03d", i),
 		Scope: Scope{User: pick(rng, "ada", "bob"), Agent: pick(rng, "", "a1"), Run: pick(rng, "", "r1", "r2")},
 		Role:  pick(rng, RoleUser, RoleAssistant, RoleTool), Kind: pick(rng, KindMessage, KindFact),
-		Source: pick(rng, "", SourceWebSearch), Text: "common " + pick(rng, filterWords...), Metadata: meta,
+		Source: pick(rng, "", SourceWebSearch, Source(strings.Repeat("long", 100))), Text: "common " + pick(rng, filterWords...), Metadata: meta,
 		Embedding: []float32{1, rng.Float32()}, Pinned: rng.IntN(4) == 0,
 		CreatedAt: filterNow.AddDate(0, 0, -rng.IntN(5)), AccessCount: uint64(rng.IntN(3)),
 	}
@@ -316,78 +323,114 @@ func randomFiltered(rng *rand.Rand, i int) Memory {
 	}
 	if rng.IntN(3) == 0 {
 		m.Name, m.Confidence, m.LastAccessed = pick(rng, "work", "ß"), new(0.5), m.CreatedAt
+		m.Aliases = []string{"work", pick(rng, "Draft", "straße")}
 	}
 	return m
 }
 
-func randomFilter(rng *rand.Rand, depth int) Filter {
+func randomFilter(rng *rand.Rand, depth int) filter.Filter {
 	if depth > 0 && rng.IntN(2) == 0 {
-		var parts []Filter
+		var parts []filter.Filter
 		for range rng.IntN(4) {
 			parts = append(parts, randomFilter(rng, depth-1))
 		}
 		switch rng.IntN(3) {
 		case 0:
-			return And(parts)
+			return filter.And(parts...)
 		case 1:
-			return Or(parts)
+			return filter.Or(parts...)
 		}
-		return Not{randomFilter(rng, depth-1)}
+		return filter.Not(randomFilter(rng, depth-1))
 	}
 	name := pick(rng, "user", "agent_id", "run", "role", "metadata.role", "kind", "source", "pinned", "id", "text", "content",
 		"importance", "access_count", "created_at", "event_time", "expires_at", "tag", "n", "mixed", "deep", "deep.er", "deep.other", "metadata.deep.er", "metadata.list",
-		"name", "confidence", "updated_at", "last_accessed", "nothing")
-	if fieldOf(name).time {
-		day := filterNow.AddDate(0, 0, -rng.IntN(5))
-		v := pick[any](rng, day, day.Format(time.RFC3339), day.Format(time.DateOnly), day.UnixMilli())
-		return pick[Filter](rng, Eq{name, v}, Ne{name, v}, Gt{name, v}, Gte{name, v}, Lt{name, v}, Lte{name, v}, In{name, []any{v}}, Nin{name, []any{v}})
+		"name", "aliases", "confidence", "updated_at", "last_accessed", "nothing")
+	for {
+		if f := randomCondition(rng, name); filter.Check(f) == nil {
+			return f
+		}
 	}
+}
+
+// randomCondition is a condition on a field, which the field may be unfit for.
+func randomCondition(rng *rand.Rand, name string) filter.Filter {
 	value := func() any {
-		return pick[any](rng, "work", "home", "1", 1, 1.0, 2.5, true, nil, "a", "b", "ada", "a1", "user", "tool", 0.5, 2,
-			json.Number("9007199254740993"), "m100", "common work", strings.Repeat("long", 100))
+		return pick[any](rng, "work", "home", "1", 1, 1.0, 2.5, true, nil, "a", "b", "ada", "a1", "r1", "user", "tool", "fact", "web_search", 0.5, 2, "", "",
+			json.Number("9007199254740993"), "m100", "common work", "common ", strings.Repeat("long", 100))
 	}
 	ordered := pick[any](rng, "work", "b", "1", 1, 2.5, 0.5, -3.5, 9007199254740992.0, json.Number("9007199254740993"), "m150")
-	word := pick(rng, "o", "work", "STRAS", "strasse", "ß", "1", "")
-	return pick[Filter](rng, Eq{name, value()}, Ne{name, value()}, Gt{name, ordered}, Gte{name, ordered}, Lt{name, ordered},
-		Lte{name, ordered}, In{name, []any{value(), value()}}, Nin{name, []any{value(), value()}}, Contains{name, word}, Contains{name, value()}, IContains{name, word}, In{name, nil})
+	if f, err := filter.Lookup(name); err == nil && f.IsTime() {
+		value = func() any {
+			day := filterNow.AddDate(0, 0, -rng.IntN(5))
+			return pick[any](rng, day, day.Format(time.RFC3339), day.Format(time.DateOnly), day.UnixMilli())
+		}
+		ordered = value()
+	}
+	word := pick(rng, "o", "work", "STRAS", "strasse", "ß", "1", "", "common w")
+	pattern := pick(rng, "o", "^w", "k$", "^$", "(?i)STRA(ß|ss)", `\d`, "a|b")
+	return pick(rng, filter.Eq(name, value()), filter.Ne(name, value()), filter.Gt(name, ordered), filter.Gte(name, ordered), filter.Lt(name, ordered),
+		filter.Lte(name, ordered), filter.In(name, value(), value()), filter.Nin(name, value(), value()), filter.Contains(name, word), filter.Contains(name, value()), filter.IContains(name, word), filter.In(name),
+		filter.Exists(name), filter.Prefix(name, word), filter.Regexp(name, pattern))
 }
 
 // naive evaluates a filter on what a caller sees.
-func naive(f Filter, m *Memory) bool {
+func naive(f filter.Filter, m *Memory) bool {
 	switch f := f.(type) {
-	case And:
-		return !slices.ContainsFunc(f, func(g Filter) bool { return !naive(g, m) })
-	case Or:
-		return slices.ContainsFunc(f, func(g Filter) bool { return naive(g, m) })
-	case Not:
+	case filter.All:
+		return !slices.ContainsFunc(f, func(g filter.Filter) bool { return !naive(g, m) })
+	case filter.Any:
+		return slices.ContainsFunc(f, func(g filter.Filter) bool { return naive(g, m) })
+	case filter.Negation:
 		return !naive(f.Filter, m)
-	case Ne:
-		return !naive(Eq(f), m)
-	case Nin:
-		return !naive(In(f), m)
-	case In:
-		return slices.ContainsFunc(f.Values, func(v any) bool { return naive(Eq{f.Field, v}, m) })
-	case Gte:
-		return naive(Gt(f), m) || naiveTie(f.Field, f.Value, m)
-	case Lte:
-		return naive(Lt(f), m) || naiveTie(f.Field, f.Value, m)
-	case Eq:
-		have, ok := naiveField(f.Field, m)
-		return ok && naiveCompare(have, f.Value, func(c int) bool { return c == 0 }, true)
-	case Gt:
-		have, ok := naiveField(f.Field, m)
-		return ok && naiveCompare(have, f.Value, func(c int) bool { return c > 0 }, false)
-	case Lt:
-		have, ok := naiveField(f.Field, m)
-		return ok && naiveCompare(have, f.Value, func(c int) bool { return c < 0 }, false)
-	case Contains:
-		return naiveContains(f.Field, f.Value, m, func(s string) string { return s })
-	case IContains:
-		return naiveContains(f.Field, any(f.Value), m, func(s string) string {
-			return strings.ReplaceAll(strings.ToLower(s), "ß", "ss")
-		})
+	case filter.Condition:
+		return naiveCondition(f, m)
 	}
 	panic(fmt.Sprintf("%T", f))
+}
+
+func naiveCondition(c filter.Condition, m *Memory) bool {
+	is := func(op filter.Op, values ...any) bool {
+		return naiveCondition(filter.Condition{Field: c.Field, Op: op, Values: values}, m)
+	}
+	switch c.Op {
+	case filter.OpIn:
+		return slices.ContainsFunc(c.Values, func(v any) bool { return is(filter.OpEq, v) })
+	case filter.OpNin:
+		return !is(filter.OpIn, c.Values...)
+	case filter.OpExists:
+		_, ok := naiveField(c.Field, m)
+		return ok
+	}
+	have, ok := naiveField(c.Field, m)
+	text, isText := have.(string)
+	switch v := c.Values[0]; c.Op {
+	case filter.OpEq:
+		if !ok {
+			return v == any("") && slices.Contains([]string{"user", "agent_id", "run", "source", "name", "text", "content"}, c.Field)
+		}
+		return naiveCompare(have, v, func(c int) bool { return c == 0 }, true)
+	case filter.OpNe:
+		return !is(filter.OpEq, v)
+	case filter.OpGt:
+		return ok && naiveCompare(have, v, func(c int) bool { return c > 0 }, false)
+	case filter.OpGte:
+		return is(filter.OpGt, v) || naiveTie(c.Field, v, m)
+	case filter.OpLt:
+		return ok && naiveCompare(have, v, func(c int) bool { return c < 0 }, false)
+	case filter.OpLte:
+		return is(filter.OpLt, v) || naiveTie(c.Field, v, m)
+	case filter.OpContains:
+		return naiveContains(c.Field, v, m, func(s string) string { return s })
+	case filter.OpIContains:
+		return naiveContains(c.Field, v, m, func(s string) string {
+			return strings.ReplaceAll(strings.ToLower(s), "ß", "ss")
+		})
+	case filter.OpPrefix:
+		return ok && isText && len(text) >= len(v.(string)) && text[:len(v.(string))] == v
+	case filter.OpRegexp:
+		return ok && isText && regexp.MustCompile(v.(string)).MatchString(text)
+	}
+	panic(c.Op)
 }
 
 func naiveTie(name string, v any, m *Memory) bool {
@@ -432,6 +475,12 @@ func naiveField(name string, m *Memory) (any, bool) {
 		return at(m.LastAccessed)
 	case "name":
 		return str(m.Name)
+	case "aliases":
+		var list []any
+		for _, a := range m.Aliases {
+			list = append(list, a)
+		}
+		return list, list != nil
 	case "confidence":
 		return *m.Confidence, true
 	case "event_time":
@@ -508,64 +557,6 @@ func naiveContains(name string, value any, m *Memory, fold func(string) string) 
 	return ok && strings.Contains(fold(s), fold(word))
 }
 
-// TestFilterForms: the JSON and the short text give the same filter.
-func TestFilterForms(t *testing.T) {
-	for _, c := range []struct {
-		json, text string
-		want       Filter
-	}{
-		{`{"field":"role","operator":"eq","value":"user"}`, `role = user`, Eq{"role", "user"}},
-		{`{"field":"role","op":"ne","value":"user"}`, `role != "user"`, Ne{"role", "user"}},
-		{`{"field":"n","op":"gte","value":3}`, `n >= 3`, Gte{"n", json.Number("3")}},
-		{`{"field":"n","op":"lt","value":-2.5}`, `n<-2.5`, Lt{"n", json.Number("-2.5")}},
-		{`{"field":"created_at","op":"gt","value":"2026-01-31"}`, `created_at > 2026-01-31`, Gt{"created_at", "2026-01-31"}},
-		{`{"field":"ok","op":"eq","value":true}`, `ok = true`, Eq{"ok", true}},
-		{`{"field":"ok","op":"eq","value":"true"}`, `ok = "true"`, Eq{"ok", "true"}},
-		{`{"field":"x","op":"eq","value":null}`, `x = null`, Eq{"x", nil}},
-		{`{"field":"tag","op":"in","value":["a","b c"]}`, `tag in (a, 'b c')`, In{"tag", []any{"a", "b c"}}},
-		{`{"field":"tag","op":"nin","value":[]}`, `tag nin ()`, Nin{"tag", []any{}}},
-		{`{"field":"tag","op":"nin","value":["a",1]}`, `tag NOT in (a, 1)`, Nin{"tag", []any{"a", json.Number("1")}}},
-		{`{"field":"tag","op":"contains","value":1}`, `tag contains 1`, Contains{"tag", json.Number("1")}},
-		{`{"field":"tag","op":"icontains","value":"1"}`, `tag icontains 1`, IContains{"tag", "1"}},
-		{`{"field":"tag","op":"in","value":["a",")"]}`, `tag in (a, ")")`, In{"tag", []any{"a", ")"}}},
-		{`{"field":"text","op":"contains","value":"a \"b\""}`, `text contains "a \"b\""`, Contains{"text", `a "b"`}},
-		{
-			`{"AND":[{"field":"a","op":"eq","value":1},{"OR":[{"field":"b","op":"eq","value":2},{"NOT":{"field":"c","op":"icontains","value":"x"}}]}]}`,
-			`a = 1 and (b = 2 or not c icontains x)`,
-			And{Eq{"a", json.Number("1")}, Or{Eq{"b", json.Number("2")}, Not{IContains{"c", "x"}}}},
-		},
-		{
-			`{"OR":[{"AND":[{"field":"a","op":"eq","value":1},{"field":"b","op":"eq","value":2}]},{"field":"c","op":"eq","value":3}]}`,
-			`a = 1 AND b = 2 OR c = 3`,
-			Or{And{Eq{"a", json.Number("1")}, Eq{"b", json.Number("2")}}, Eq{"c", json.Number("3")}},
-		},
-	} {
-		for _, form := range []string{c.json, c.text} {
-			got, err := ParseFilter([]byte(form))
-			if err != nil {
-				t.Errorf("%s: %v", form, err)
-				continue
-			}
-			if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", c.want) {
-				t.Errorf("%s is %#v, want %#v", form, got, c.want)
-			}
-		}
-	}
-}
-
-// FuzzParseFilter: whatever is typed is a filter or an error.
-func FuzzParseFilter(f *testing.F) {
-	for _, s := range []string{`role = user`, `{"AND":[]}`, `not not (a in (1,2))`, `a = "`, `((`, "a \xff b", `a contains 'x\'y'`} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		g, err := ParseFilter([]byte(s))
-		if (g == nil) == (err == nil) {
-			t.Errorf("%q: %v, %v", s, g, err)
-		}
-	})
-}
-
 // TestFilterFieldWithoutNumber: within the transaction that takes the last number for a
 // metadata field, the fields that got none are looked at all the same.
 func TestFilterFieldWithoutNumber(t *testing.T) {
@@ -579,22 +570,22 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 		m := tx.Memories()
 		mustStore(t, m, Memory{ID: "x", Scope: ada, Text: "x", Metadata: map[string]any{"p1": "a", "p2": "b", "p3": 7}})
 		for _, c := range []struct {
-			f    Filter
+			f    filter.Filter
 			want int
 		}{
-			{Eq{"p1", "a"}, 1},
-			{Eq{"p2", "b"}, 1},
-			{Gt{"p3", 1}, 1},
-			{Contains{"p2", "b"}, 1},
-			{Ne{"p2", "b"}, MaxIndexedPaths - 1},
-			{Ne{"p3", 7}, MaxIndexedPaths - 1},
+			{filter.Eq("p1", "a"), 1},
+			{filter.Eq("p2", "b"), 1},
+			{filter.Gt("p3", 1), 1},
+			{filter.Contains("p2", "b"), 1},
+			{filter.Ne("p2", "b"), MaxIndexedPaths - 1},
+			{filter.Ne("p3", 7), MaxIndexedPaths - 1},
 		} {
 			page, err := m.List(ctx, ListQuery{Scope: ada, Filter: c.f, Limit: 1000})
 			if err != nil || len(page.Memories) != c.want {
-				t.Errorf("%T%v: %d memories, %v; want %d", c.f, c.f, len(page.Memories), err, c.want)
+				t.Errorf("%v: %d memories, %v; want %d", c.f, len(page.Memories), err, c.want)
 			}
 		}
-		n, err := m.DeleteMatching(ctx, DeleteQuery{Scope: ada, Filter: Ne{"p2", "b"}})
+		n, err := m.DeleteMatching(ctx, DeleteQuery{Scope: ada, Filter: filter.Ne("p2", "b")})
 		if err != nil || n != MaxIndexedPaths-1 {
 			t.Errorf("deleted %d, %v; want %d", n, err, MaxIndexedPaths-1)
 		}
@@ -612,13 +603,13 @@ func TestFilterValuesOfNamedTypes(t *testing.T) {
 	ada := Scope{User: "ada"}
 	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "a", Role: RoleAssistant})
 	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "b", Role: RoleUser})
-	for _, f := range []Filter{Eq{"role", RoleUser}, In{"role", []any{RoleUser, RoleTool}}, Ne{"role", RoleAssistant}} {
+	for _, f := range []filter.Filter{filter.Eq("role", RoleUser), filter.In("role", RoleUser, RoleTool), filter.Ne("role", RoleAssistant)} {
 		page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
 		if got := idsOf(page.Memories); err != nil || !slices.Equal(got, []string{"b"}) {
 			t.Errorf("%#v: %v, %v", f, got, err)
 		}
 	}
-	for _, f := range []Filter{Gt{"role", RoleUser}, Contains{"text", RoleUser}} {
+	for _, f := range []filter.Filter{filter.Gt("role", RoleUser), filter.Contains("text", RoleUser)} {
 		_, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
 		wantError(t, fmt.Sprintf("%#v", f), err, fault.ErrInvalid)
 	}
@@ -634,7 +625,7 @@ func TestFilterValuesOfNamedTypes(t *testing.T) {
 		"user": name("ada"), "agent": name("g"), "run": name("r"), "id": name("c"), "s": name("x"), "f": small(0.1), "b": flag(true), "n": count(-3),
 	} {
 		want := map[string]bool{"c": true, "a": field == "user", "b": field == "user"}
-		for _, f := range []Filter{Eq{field, v}, In{field, []any{v}}, Not{Ne{field, v}}, Not{Nin{field, []any{v}}}} {
+		for _, f := range []filter.Filter{filter.Eq(field, v), filter.In(field, v), filter.Not(filter.Ne(field, v)), filter.Not(filter.Nin(field, v))} {
 			page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
 			if got := idsOf(page.Memories); err != nil || len(got) != map[bool]int{true: 3, false: 1}[want["a"]] || !want[got[0]] {
 				t.Errorf("%#v: %v, %v", f, got, err)
@@ -651,7 +642,7 @@ func TestFilterReadsOnce(t *testing.T) {
 	for i := range memories {
 		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint("number ", i), Metadata: map[string]any{"n": i}})
 	}
-	reads := func(f Filter) (n int) {
+	reads := func(f filter.Filter) (n int) {
 		err := db.View(t.Context(), func(tx *Tx) error {
 			r := &countingReader{Reader: tx.reader}
 			tx.reader = r
@@ -667,14 +658,14 @@ func TestFilterReadsOnce(t *testing.T) {
 		}
 		return n
 	}
-	one := reads(Contains{"text", "number"})
-	var or Or
-	and := And{Gte{"n", 0}}
+	one := reads(filter.Contains("text", "number"))
+	var or filter.Any
+	and := filter.All{filter.Gte("n", 0)}
 	for i := range conditions {
-		or = append(or, Not{Or{IContains{"text", fmt.Sprint("Absent ", i)}, Eq{"id", "x"}}})
-		and = append(and, Contains{"text", "number"})
+		or = append(or, filter.Not(filter.Or(filter.IContains("text", fmt.Sprint("Absent ", i)), filter.Eq("id", "x"))))
+		and = append(and, filter.Contains("text", "number"))
 	}
-	or[0] = Contains{"text", "nowhere"}
+	or[0] = filter.Contains("text", "nowhere")
 	if many := reads(or); many != one {
 		t.Errorf("%d reads for %d conditions, %d for one", many, conditions, one)
 	}
@@ -700,7 +691,7 @@ func TestFilterOfLargeFloats(t *testing.T) {
 	ada := Scope{User: "ada"}
 	for i, v := range []float64{1 << 53, 1 << 60, 1 << 63, 1 << 70, -1 << 60, 1e21, 1.5e300, 1<<53 + 2} {
 		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": v}})
-		for _, f := range []Filter{Eq{"n", v}, And{Lte{"n", v}, Gte{"n", v}}, Not{Or{Lt{"n", v}, Gt{"n", v}}}} {
+		for _, f := range []filter.Filter{filter.Eq("n", v), filter.And(filter.Lte("n", v), filter.Gte("n", v)), filter.Not(filter.Or(filter.Lt("n", v), filter.Gt("n", v)))} {
 			page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
 			if err != nil || len(page.Memories) != 1 {
 				t.Errorf("%#v: %d memories, %v", f, len(page.Memories), err)

@@ -1,23 +1,25 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // selected is the set of visible documents in a scope, or in any where all is set,
 // for which a filter holds.
-func (tx *Tx) selected(ctx context.Context, s Scope, all bool, f Filter) (*roaring.Bitmap, error) {
+func (tx *Tx) selected(ctx context.Context, s Scope, all bool, f filter.Filter) (*roaring.Bitmap, error) {
 	set, rest, err := tx.indexed(ctx, s, all, f)
 	if err != nil {
 		return nil, err
@@ -29,7 +31,7 @@ func (tx *Tx) selected(ctx context.Context, s Scope, all bool, f Filter) (*roari
 // documents that are not visible, and the parts of the filter that they do not
 // decide. Few documents are looked at one by one after it, where many are ruled out
 // by their values.
-func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *roaring.Bitmap, rest []Filter, err error) {
+func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f filter.Filter) (set *roaring.Bitmap, rest []filter.Filter, err error) {
 	if set, err = tx.scopeSet(s); err != nil {
 		return nil, nil, err
 	}
@@ -37,10 +39,10 @@ func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *ro
 		return roaring.New(), nil, nil
 	}
 	e := evaluation{tx: tx, ctx: ctx}
-	var decided []Filter
+	var decided []filter.Filter
 	switch f := f.(type) {
 	case nil:
-	case And:
+	case filter.All:
 		for _, g := range f {
 			if e.cost(g) <= costColumn {
 				decided = append(decided, g)
@@ -49,7 +51,7 @@ func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *ro
 			}
 		}
 	default:
-		if rest = []Filter{f}; e.cost(f) <= costColumn {
+		if rest = []filter.Filter{f}; e.cost(f) <= costColumn {
 			decided, rest = rest, nil
 		}
 	}
@@ -68,18 +70,14 @@ func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f Filter) (set *ro
 
 // begin is the set that a filter over all documents is evaluated from: what the index
 // finds for one of its parts, which is then decided, or else every document.
-func (e *evaluation) begin(parts []Filter) (*roaring.Bitmap, []Filter, error) {
+func (e *evaluation) begin(parts []filter.Filter) (*roaring.Bitmap, []filter.Filter, error) {
 	for i, f := range parts {
 		c, ok := conditionOf(f)
 		if !ok {
 			continue
 		}
-		var set *roaring.Bitmap
-		var err error
-		if c.op == opEq || c.op == opIn {
-			set, ok, err = e.tx.postingsOf(&c)
-		}
-		if set == nil && err == nil {
+		set, inside, ok, err := e.postingsOf(&c)
+		if err == nil && (!ok || !inside) {
 			set, ok, err = e.inRange(&c, nil)
 		}
 		if err != nil {
@@ -94,13 +92,16 @@ func (e *evaluation) begin(parts []Filter) (*roaring.Bitmap, []Filter, error) {
 }
 
 // settled is the visible part of what indexed gave, for which the rest holds too.
-func (tx *Tx) settled(ctx context.Context, set *roaring.Bitmap, rest []Filter) (*roaring.Bitmap, error) {
+func (tx *Tx) settled(ctx context.Context, set *roaring.Bitmap, rest []filter.Filter) (*roaring.Bitmap, error) {
 	set, err := tx.onlyVisible(ctx, set, nil)
 	if err != nil || len(rest) == 0 {
 		return set, err
 	}
 	e := evaluation{tx: tx, ctx: ctx}
-	return e.holds(And(rest), set)
+	if len(rest) == 1 { // to join it to others would make it larger than it may be
+		return e.holds(rest[0], set)
+	}
+	return e.holds(filter.All(rest), set)
 }
 
 // evaluation is one filter being evaluated.
@@ -111,7 +112,7 @@ type evaluation struct {
 }
 
 // holds is the part of among for which f holds. It may change among.
-func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+func (e *evaluation) holds(f filter.Filter, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if err := e.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -119,20 +120,20 @@ func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, er
 		return among, nil
 	}
 	if e.reads(f) {
-		return e.read(testOf(f), among)
+		return e.read(f, among)
 	}
 	switch f := f.(type) {
-	case And:
+	case filter.All:
 		var err error
-		for _, g := range e.parts(f, func(read []Filter) Filter { return And(read) }) {
+		for _, g := range e.parts(f, func(read []filter.Filter) filter.Filter { return filter.All(read) }) {
 			if among, err = e.holds(g, among); err != nil {
 				return nil, err
 			}
 		}
 		return among, nil
-	case Or:
+	case filter.Any:
 		found := roaring.New()
-		for _, g := range e.parts(f, func(read []Filter) Filter { return Or(read) }) {
+		for _, g := range e.parts(f, func(read []filter.Filter) filter.Filter { return filter.Any(read) }) {
 			part, err := e.holds(g, among.Clone())
 			if err != nil {
 				return nil, err
@@ -141,7 +142,7 @@ func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, er
 			among.AndNot(part)
 		}
 		return found, nil
-	case Not:
+	case filter.Negation:
 		part, err := e.holds(f.Filter, among.Clone())
 		if err != nil {
 			return nil, err
@@ -153,39 +154,77 @@ func (e *evaluation) holds(f Filter, among *roaring.Bitmap) (*roaring.Bitmap, er
 	return e.condition(&c, among)
 }
 
+// condition is a condition, and where the values of its field are.
+type condition struct {
+	filter.Condition
+	field field
+}
+
+// conditionOf is the condition that f is, false for All, Any and Negation.
+func conditionOf(f filter.Filter) (condition, bool) {
+	c, ok := f.(filter.Condition)
+	if !ok {
+		return condition{}, false
+	}
+	at, err := fieldOf(c.Field)
+	return condition{c, at}, err == nil
+}
+
 func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
-	if c.isEquality() {
-		equal, ok, err := e.tx.postingsOf(c)
-		if err != nil {
-			return nil, err
-		}
-		switch {
-		case !ok:
-		case c.op == opNe || c.op == opNin:
-			among.AndNot(equal)
-			return among, nil
-		default:
-			among.And(equal)
-			return among, nil
-		}
+	set, inside, ok, err := e.postingsOf(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case ok && inside:
+		among.And(set)
+		return among, nil
+	case ok:
+		among.AndNot(set)
+		return among, nil
 	}
 	if found, ok, err := e.inRange(c, among); ok || err != nil {
 		return found, err
 	}
-	return e.looked(c, among)
+	if !e.tx.partly(c) {
+		return e.looked(c, among)
+	}
+	yes, no, err := e.sure(c)
+	if err != nil {
+		return nil, err
+	}
+	yes.And(among)
+	among.AndNot(yes)
+	among.AndNot(no)
+	found, err := e.looked(c, among)
+	if err != nil {
+		return nil, err
+	}
+	found.Or(yes)
+	return found, nil
 }
 
 // looked is the part of a set for which a condition holds by the rows or records.
 func (e *evaluation) looked(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
-	l := c.look()
 	if c.field.row == nil {
-		return e.read(l.holdsFor, among)
+		return e.read(c.Condition, among)
 	}
-	return e.keep(among, func(r *doctable.Row) (bool, error) { return l.holds(c.field.row(e.tx, r), nil), nil })
+	holds, err := filter.Compile(c.Condition)
+	if err != nil {
+		return nil, err
+	}
+	m := &filteredRow{tx: e.tx, value: c.field.row}
+	return e.keep(among, func(r *doctable.Row) (bool, error) {
+		m.row = r
+		return holds(e.ctx, m)
+	})
 }
 
-// read is the part of a set for whose records a test holds.
-func (e *evaluation) read(t test, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+// read is the part of a set for whose records a filter holds.
+func (e *evaluation) read(f filter.Filter, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	holds, err := filter.Compile(f)
+	if err != nil {
+		return nil, err
+	}
 	return e.keep(among, func(r *doctable.Row) (bool, error) {
 		if err := e.ctx.Err(); err != nil { // a memory may be of some MB
 			return false, err
@@ -194,26 +233,25 @@ func (e *evaluation) read(t test, among *roaring.Bitmap) (*roaring.Bitmap, error
 		if err != nil {
 			return false, err
 		}
-		m.ctx = e.ctx
-		ok := t(m)
-		return ok, m.err
+		ok, err := holds(e.ctx, m)
+		return ok, cmp.Or(m.err, err)
 	})
 }
 
 // filtered reads the memory of a row.
 func (tx *Tx) filtered(r *doctable.Row) (*filtered, error) {
 	rec, err := tx.record(r.Version)
-	return &filtered{rec: rec, Access: tx.db.accessOf(r.Seq)}, err
+	return &filtered{rec: rec, access: tx.db.accessOf(r.Seq), confidence: tx.confidence(r)}, err
 }
 
-// reads tells whether nothing but the records decides any part of a filter.
-func (e *evaluation) reads(f Filter) bool {
+// reads reports whether nothing but the records decides any part of a filter.
+func (e *evaluation) reads(f filter.Filter) bool {
 	switch f := f.(type) {
-	case And:
-		return len(f) > 0 && !slices.ContainsFunc(f, func(g Filter) bool { return !e.reads(g) })
-	case Or:
-		return len(f) > 0 && !slices.ContainsFunc(f, func(g Filter) bool { return !e.reads(g) })
-	case Not:
+	case filter.All:
+		return len(f) > 0 && !slices.ContainsFunc(f, func(g filter.Filter) bool { return !e.reads(g) })
+	case filter.Any:
+		return len(f) > 0 && !slices.ContainsFunc(f, func(g filter.Filter) bool { return !e.reads(g) })
+	case filter.Negation:
 		return e.reads(f.Filter)
 	}
 	return e.cost(f) == costRecord
@@ -222,8 +260,8 @@ func (e *evaluation) reads(f Filter) bool {
 // parts orders the parts of a filter: those that need no memory to be read come first
 // and leave fewer to the others. Those that need nothing else are joined to one, which
 // reads each memory once.
-func (e *evaluation) parts(parts []Filter, join func([]Filter) Filter) []Filter {
-	var read, others []Filter
+func (e *evaluation) parts(parts []filter.Filter, join func([]filter.Filter) filter.Filter) []filter.Filter {
+	var read, others []filter.Filter
 	for _, f := range e.cheapFirst(parts) {
 		if e.reads(f) {
 			read = append(read, f)
@@ -234,7 +272,7 @@ func (e *evaluation) parts(parts []Filter, join func([]Filter) Filter) []Filter 
 	if len(read) == 0 {
 		return others
 	}
-	at := slices.IndexFunc(others, func(f Filter) bool { return e.cost(f) == costRecord })
+	at := slices.IndexFunc(others, func(f filter.Filter) bool { return e.cost(f) == costRecord })
 	if at < 0 {
 		at = len(others)
 	}
@@ -265,15 +303,10 @@ func (e *evaluation) keep(set *roaring.Bitmap, test func(*doctable.Row) (bool, e
 	return roaring.BitmapOf(docs...), nil
 }
 
-// isEquality tells the operators that the postings can decide.
-func (c *condition) isEquality() bool {
-	return c.op == opEq || c.op == opNe || c.op == opIn || c.op == opNin
-}
-
 // cheapFirst orders the parts of a filter by their costs.
-func (e *evaluation) cheapFirst(parts []Filter) []Filter {
+func (e *evaluation) cheapFirst(parts []filter.Filter) []filter.Filter {
 	ordered := slices.Clone(parts)
-	slices.SortStableFunc(ordered, func(a, b Filter) int { return e.cost(a) - e.cost(b) })
+	slices.SortStableFunc(ordered, func(a, b filter.Filter) int { return e.cost(a) - e.cost(b) })
 	return ordered
 }
 
@@ -281,36 +314,34 @@ func (e *evaluation) cheapFirst(parts []Filter) []Filter {
 const (
 	costPostings = iota
 	costColumn
-	costRow
+	costRow // or postings, and the records of some
 	costRecord
 )
 
-func (e *evaluation) cost(f Filter) int {
+func (e *evaluation) cost(f filter.Filter) int {
 	worst := costPostings
 	switch f := f.(type) {
-	case And:
+	case filter.All:
 		for _, g := range f {
 			worst = max(worst, e.cost(g))
 		}
 		return worst
-	case Or:
+	case filter.Any:
 		for _, g := range f {
 			worst = max(worst, e.cost(g))
 		}
 		return worst
-	case Not:
+	case filter.Negation:
 		return e.cost(f.Filter)
 	}
 	c, _ := conditionOf(f)
-	if c.isEquality() {
-		if number, _ := e.tx.indexedField(c.field); number != 0 || e.tx.unheard(c.field) {
-			return costPostings
-		}
+	if e.tx.posted(&c) {
+		return costPostings
 	}
 	if _, ok := e.tx.column(&c); ok {
 		return costColumn
 	}
-	if c.field.row != nil {
+	if c.field.row != nil || e.tx.partly(&c) {
 		return costRow
 	}
 	return costRecord
@@ -330,37 +361,39 @@ type span struct {
 // where no column decides it.
 func (tx *Tx) column(c *condition) (span, bool) {
 	switch {
-	case c.op == opGt, c.op == opGte, c.op == opLt, c.op == opLte:
-	case c.op == opEq && c.field.column != 0:
+	case c.Op.IsOrder():
+	case c.Op == filter.OpEq && c.field.column != 0:
+	case c.Op == filter.OpExists && c.field.column != 0:
+		return span{field: c.field.column, within: invindex.From(0)}, true
 	default:
 		return span{}, false
 	}
 	var p span
 	var at uint64
 	if c.field.column != 0 {
-		ms, ok := timeValue(c.values[0])
+		ms, ok := scalar.Millis(c.Values[0])
 		if !ok {
 			return span{}, false
 		}
 		p.field, at = c.field.column, invindex.IntOrder(ms)
 	} else {
 		num, class := tx.indexedField(c.field)
-		n, ok := numberOf(c.values[0])
-		if c.field.of != nil || class != 0 || !ok || num == 0 && !tx.unheard(c.field) {
+		n, ok := scalar.NumberOf(c.Values[0])
+		if c.field.Name != "" || class != 0 || !ok || num == 0 && !tx.unheard(c.field) {
 			return span{}, false
 		}
 		const exact = 1 << 53 // integers below it are float64s
-		p.field, at = num, invindex.FloatOrder(n.f)
-		p.edge, p.rounds = at, math.Abs(n.f) >= exact
+		p.field, at = num, invindex.FloatOrder(n.Float)
+		p.edge, p.rounds = at, math.Abs(n.Float) >= exact
 	}
-	switch op := c.op; {
-	case op == opEq:
+	switch op := c.Op; {
+	case op == filter.OpEq:
 		p.within = invindex.Range{Lo: at, Hi: at}
-	case op == opGt, op == opGte && p.rounds:
+	case op == filter.OpGt, op == filter.OpGte && p.rounds:
 		p.within = invindex.Above(at)
-	case op == opGte:
+	case op == filter.OpGte:
 		p.within = invindex.From(at)
-	case op == opLt, op == opLte && p.rounds:
+	case op == filter.OpLt, op == filter.OpLte && p.rounds:
 		p.within = invindex.Below(at)
 	default:
 		p.within = invindex.UpTo(at)
@@ -410,37 +443,100 @@ func (e *evaluation) inRange(c *condition, among *roaring.Bitmap) (*roaring.Bitm
 
 // find looks a range up, false where documents of an older layout are in no column.
 func (e *evaluation) find(p *span, r invindex.Range, among *roaring.Bitmap) (*roaring.Bitmap, bool, error) {
-	found, err := e.tx.index.FindRange(e.ctx, e.tx.text, p.field, r, among)
+	found, err := e.tx.index.FindRange(e.ctx, e.tx.postings, p.field, r, among)
 	if errors.Is(err, invindex.ErrNoNumbers) {
 		return nil, false, nil
 	}
 	return found, err == nil, textError("read the filter index", err)
 }
 
-// postingsOf is the union of the postings of a condition's values, false where
-// the field or a value is not indexed.
-func (tx *Tx) postingsOf(c *condition) (*roaring.Bitmap, bool, error) {
+// posted reports whether the postings alone are likely to decide a condition: but for
+// values that are too long for the index they do.
+func (tx *Tx) posted(c *condition) bool {
 	number, class := tx.indexedField(c.field)
-	if number == 0 && !tx.unheard(c.field) {
-		return nil, false, nil
+	switch {
+	case c.Op == filter.OpExists:
+		return c.field.always || class != 0
+	case !c.Op.IsEquality():
+		return false
+	case number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText):
+		return false // see partly
 	}
-	set := roaring.New()
-	for _, v := range c.values {
-		key, ok := exactKey(v)
+	return number != 0 || tx.unheard(c.field)
+}
+
+func isEmptyText(v any) bool {
+	key, _ := scalar.Key(v)
+	return key == scalar.TextKey("")
+}
+
+// partly reports whether postings decide a condition for some documents, and records for
+// the others: whether a metadata field exists, which may hold a list, an object or a long
+// string that is in no posting; and whether there is no source, where a long one is not.
+func (tx *Tx) partly(c *condition) bool {
+	number, _ := tx.indexedField(c.field)
+	if c.Op == filter.OpExists {
+		return c.field.Name == "" && number != 0
+	}
+	return c.Op.IsEquality() && number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText)
+}
+
+// sure are the documents for which a condition that postings decide in part holds, and
+// those for which it does not.
+func (e *evaluation) sure(c *condition) (yes, no *roaring.Bitmap, err error) {
+	number, _ := e.tx.indexedField(c.field)
+	yes, err = e.tx.withField(e.ctx, number)
+	if err != nil || c.Op == filter.OpExists {
+		return yes, roaring.New(), err
+	}
+	other := *c
+	other.Values = slices.DeleteFunc(slices.Clone(c.Values), isEmptyText)
+	set, _, ok, err := e.postingsOf(&other)
+	if err != nil || !ok { // one of the others is too long
+		return roaring.New(), roaring.New(), err
+	}
+	yes.AndNot(set)
+	if c.Op == filter.OpEq || c.Op == filter.OpIn {
+		return set, yes, nil
+	}
+	return yes, set, nil
+}
+
+// postingsOf is a set of documents by which the postings decide a condition: it holds
+// for those inside, or for those outside. false where they do not decide it.
+func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok bool, err error) {
+	tx := e.tx
+	if !tx.posted(c) {
+		return nil, false, false, nil
+	}
+	number, class := tx.indexedField(c.field)
+	if c.Op == filter.OpExists {
+		if c.field.always {
+			return roaring.New(), false, true, nil
+		}
+		set, err = tx.withField(e.ctx, number)
+		return set, true, true, err
+	}
+	inside = c.Op == filter.OpEq || c.Op == filter.OpIn
+	set = roaring.New()
+	none := false
+	for _, v := range c.Values {
+		key, ok := scalar.Key(v)
 		if !ok || len(key) > MaxIndexedValue && class == 0 {
-			return nil, false, nil
+			return nil, false, false, nil
 		}
 		if number == 0 {
 			continue
 		}
 		if class != 0 {
-			name, isText := strings.CutPrefix(key, textKey(""))
-			if !isText || name == "" {
+			name, _ := scalar.TextOf(key)
+			if name == "" {
+				none = true
 				continue
 			}
 			num, found, err := tx.lookup(layout.Name{Class: class, Text: name})
 			if err != nil {
-				return nil, false, err
+				return nil, false, false, err
 			}
 			if !found {
 				continue
@@ -449,21 +545,30 @@ func (tx *Tx) postingsOf(c *condition) (*roaring.Bitmap, bool, error) {
 		}
 		with, err := tx.withValue(number, key)
 		if err != nil {
-			return nil, false, err
+			return nil, false, false, err
 		}
 		set.Or(with)
 	}
-	return set, true, nil
+	if !none {
+		return set, inside, true, nil
+	}
+	// Of the memories that have the field, those with another value are the others.
+	others, err := tx.withField(e.ctx, number)
+	if err != nil {
+		return nil, false, false, err
+	}
+	others.AndNot(set)
+	return others, !inside, true, nil
 }
 
-// unheard tells whether no memory has a value of a metadata field that could be
+// unheard reports whether no memory has a value of a metadata field that could be
 // indexed: all such fields get a number while there is room for more.
 func (tx *Tx) unheard(f field) bool {
 	known := uint32(tx.db.fields.count())
 	if tx.writes != nil {
 		known = tx.next.Names[layout.NameField] // with those of this transaction
 	}
-	return f.of == nil && len(f.path) <= valid.MaxID && known < MaxIndexedPaths
+	return f.Name == "" && len(f.Path) <= valid.MaxID && known < MaxIndexedPaths
 }
 
 // indexedField is the number of a field in the filter index, 0 for none, and the
@@ -480,14 +585,14 @@ func (tx *Tx) indexedField(f field) (number uint16, class layout.NameClass) {
 	default:
 		return f.number, 0
 	}
-	if f.of != nil {
+	if f.Name != "" {
 		return 0, 0
 	}
-	if num, ok := tx.db.fields.number(f.path); ok {
+	if num, ok := tx.db.fields.number(f.Path); ok {
 		return firstMetadataField + uint16(num), 0
 	}
 	if tx.writes != nil {
-		if num, ok := tx.names[layout.Name{Class: layout.NameField, Text: f.path}]; ok {
+		if num, ok := tx.names[layout.Name{Class: layout.NameField, Text: f.Path}]; ok {
 			return firstMetadataField + uint16(num), 0
 		}
 	}

@@ -38,6 +38,8 @@ type encoding struct {
 	// open is the length of a last part that ends where the value does: a cut in
 	// it cannot be seen, and is left to the store's checksums.
 	open int
+	// short is the length of another form of it, which a cut may give; 0 where there is none.
+	short int
 }
 
 func fixedKeys(t testing.TB) *layout.Keys {
@@ -50,8 +52,11 @@ func fixedKeys(t testing.TB) *layout.Keys {
 	return ks
 }
 
-// keyByOwner has records and vectors lie as they do in databases of layouts 1 to 3.
-func keyByOwner(ks *layout.Keys) { ks.Gen[layout.KindRecord], ks.Gen[layout.KindVector] = 1, 1 }
+// keyByOwner has records and vectors lie as they do in databases of layouts 1 to 3, and
+// dedup keys as in those of layouts 1 to 4.
+func keyByOwner(ks *layout.Keys) {
+	ks.Gen[layout.KindRecord], ks.Gen[layout.KindVector], ks.Gen[layout.KindDedup] = 1, 1, 1
+}
 
 // decoder makes a decode of one that returns a value and an error.
 func decoder[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {
@@ -90,6 +95,7 @@ func keyEncodings(t testing.TB) []encoding {
 	return []encoding{
 		{name: "key meta generations", bytes: layout.GenerationsKey},
 		{name: "key dedup", bytes: ks.Dedup(d, v.Seq)},
+		{name: "key dedup by run", bytes: old.Dedup(d, v.Seq)},
 		{name: "key counter", bytes: ks.Counter('k', 3), value: pair{'k', 3}, decode: parser(func(b []byte) (pair, bool) {
 			kind, owner, ok := layout.ParseCounterKey(b)
 			return pair{uint64(kind), uint64(owner)}, ok
@@ -136,18 +142,23 @@ func fullRecord() *layout.Record {
 func valueEncodings(t *testing.T) []encoding {
 	full, small := fullRecord(), &layout.Record{ID: "m2", Scope: Scope{Run: "r1"}, Text: "x", Created: 5, Updated: 5, Confidence: 1, Metadata: []byte{}}
 	read, forward := forwardEncoding()
+	evictedDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, Into: 300}}
+	indebted := layout.Access{Count: 300, Last: 1767225600123, Debt: -0xa0b0c0d0, Folded: 300}
 	return append(rangeEncodings(t), []encoding{
 		{name: "record", bytes: full.Append(nil), value: full, decode: decoder(layout.DecodeRecord), open: len(full.Text)},
 		{name: "record, smallest", bytes: small.Append(nil), value: withoutMetadata(small), decode: decoder(layout.DecodeRecord), open: 1},
 		{name: "forward record", bytes: forward, value: read, decode: decoder(decodeForward)},
 		rowsEncoding(),
 		{name: "death", bytes: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}.Encode(), value: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}, decode: decoder(layout.DecodeDeath)},
+		{name: "death with a reason", bytes: evictedDeath.Encode(), value: evictedDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "stats", bytes: layout.Access{Count: 300, Last: 1767225600123}.Encode(), value: layout.Access{Count: 300, Last: 1767225600123}, decode: decoder(layout.DecodeAccess)},
+		{name: "stats with a debt", bytes: indebted.Encode(), value: indebted, decode: decoder(layout.DecodeAccess)},
 		{name: "counter", bytes: layout.EncodeCounter(300), value: int64(300), decode: decoder(layout.DecodeCounter)},
 		{name: "generations", bytes: fixedKeys(t).EncodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},
 		nameEncoding(), spaceEncoding(), logEncoding(), snapshotEncoding(), holderEncoding(),
-		tombstoneEncoding(false), tombstoneEncoding(true),
+		tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0}), tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0, Cleared: true}),
+		tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0, Of: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}}),
 	}...)
 }
 
@@ -261,18 +272,13 @@ func spaceEncoding() encoding {
 	})}
 }
 
-type tombstoneRead struct {
-	lsn     uint64
-	cleared bool
-}
-
-func tombstoneEncoding(cleared bool) encoding {
-	e := encoding{name: "tombstone", bytes: layout.EncodeTombstone(0xa0b0c0, cleared), value: tombstoneRead{0xa0b0c0, cleared}, decode: decoder(func(b []byte) (tombstoneRead, error) {
-		lsn, cleared, err := layout.DecodeTombstone(b)
-		return tombstoneRead{lsn, cleared}, err
-	})}
-	if cleared {
+func tombstoneEncoding(t layout.Tombstone) encoding {
+	e := encoding{name: "tombstone", bytes: t.Encode(), value: t, decode: decoder(layout.DecodeTombstone)}
+	switch {
+	case t.Cleared:
 		e.name, e.open = "tombstone, cleared", 1
+	case t.Of.Seq != 0:
+		e.name, e.short = "tombstone, with its version", 8
 	}
 	return e
 }
@@ -348,6 +354,10 @@ func TestTruncatedEncodings(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s cut to %d of %d bytes, within its open end: %v", e.name, n, len(e.bytes), err)
 				}
+			case n == e.short && n > 0:
+				if err != nil {
+					t.Errorf("%s cut to its short form: %v", e.name, err)
+				}
 			case !errors.Is(err, fault.ErrCorrupt):
 				t.Errorf("%s cut to %d of %d bytes: %+v, %v", e.name, n, len(e.bytes), got, err)
 			}
@@ -359,7 +369,7 @@ func TestTruncatedEncodings(t *testing.T) {
 func TestUnknownVersions(t *testing.T) {
 	for _, e := range valueEncodings(t) {
 		switch e.name {
-		case "generations", "vector", "name", "space", "vector snapshot, slot", "tombstone", "tombstone, cleared":
+		case "generations", "vector", "name", "space", "vector snapshot, slot", "tombstone", "tombstone, cleared", "tombstone, with its version":
 			continue // have none
 		}
 		b := slices.Clone(e.bytes)
@@ -491,6 +501,9 @@ func FuzzStatsMerger(f *testing.F) {
 		want := layout.Access{}
 		for i := 0; i+1 < len(b); i += 2 {
 			a := layout.Access{Count: uint64(b[i]), Last: int64(b[i+1])<<32 - 1<<36}
+			if b[i]%2 == 1 {
+				a.Debt, a.Folded = int64(b[i+1])<<40-1<<47, uint64(b[i])<<32
+			}
 			operands = append(operands, a.Encode())
 			if i == 0 {
 				want = a

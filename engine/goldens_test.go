@@ -11,9 +11,10 @@ import (
 // oldNames are encodings of older layouts that have another name in today's table,
 // by layout and by the name in that layout's golden file.
 var oldNames = map[int]map[string]string{
-	1: {"key record": "key record by owner", "key vector": "key vector by owner"},
-	2: {"key record": "key record by owner", "key vector": "key vector by owner"},
-	3: {"key record": "key record by owner", "key vector": "key vector by owner"},
+	1: {"key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
+	2: {"key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
+	3: {"key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
+	4: {"key dedup": "key dedup by run"},
 }
 
 // notRead are encodings of older layouts that today's table does not compare, and

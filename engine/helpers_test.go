@@ -53,11 +53,18 @@ func openSetup(dir string, o opener) (*DB, error) {
 	return open(dir, &s.Options, &s.tuning)
 }
 
+// openOn opens a database in a folder of fs.
+func openOn(fs vfs.FS, dir string, o opener) (*DB, error) {
+	s := o.setup()
+	s.fs = fs
+	return openSetup(dir, s)
+}
+
 // openTest opens the database "db" on fs and closes it when the test ends.
 func openTest(t testing.TB, fs vfs.FS, o opener) *DB {
 	t.Helper()
 	s := o.setup()
-	s.FS = fs
+	s.fs = fs
 	if s.MemoryBudget == 0 {
 		s.MemoryBudget = testBudget
 	}
@@ -175,7 +182,7 @@ func countKeys(t testing.TB, db *DB, kind byte) int {
 // tombstone.
 func waitCleaned(t testing.TB, db *DB) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		ranges, tombstones := countKeys(t, db, layout.KindRange), countKeys(t, db, layout.KindTombstone)
 		if ranges+tombstones == 0 {
 			return
@@ -256,7 +263,7 @@ func (f *fakeEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, 
 // waitVectors returns when the slots of all but n vectors are free.
 func waitVectors(t testing.TB, db *DB, n int64) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		st, err := db.Stats(context.Background())
 		if err != nil {
 			t.Fatal(err)

@@ -1,14 +1,19 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -65,11 +70,15 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
 	var entries []HistoryEntry
 	var last *layout.Record
+	born := uint64(0)
 	prefix := tx.keys.Records(owner, seq)
 	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)
+		}
+		if v.Born > tx.lsn { // a past state is read
+			return nil
 		}
 		rec, err := layout.DecodeRecord(value)
 		if err != nil || id != "" && rec.ID != id || !scope.Contains(s, rec.Scope) || rec.Flags&layout.FlagEmbedded != 0 {
@@ -85,19 +94,44 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 			e.OldText = &last.Text
 		}
 		e.NewText = &rec.Text
-		entries, last = append(entries, e), rec
+		entries, last, born = append(entries, e), rec, v.Born
 		return nil
 	})
 	if err != nil || last == nil {
 		return nil, err
 	}
 	died, lsn, change, err := tx.deathOf(owner, seq)
-	if err != nil || died == nil {
+	if err != nil || died == nil || lsn < born {
 		return entries, err
 	}
 	e := tx.entry(last, seq, lsn, change, EventDelete, died.At)
 	e.OldText, e.IsDeleted = &last.Text, true
+	e.Reason, e.Policy = reasons[died.Reason], died.Policy
+	if died.Into != 0 {
+		if e.Into, err = tx.lastID(owner, died.Into); err != nil {
+			return nil, err
+		}
+	}
 	return append(entries, e), nil
+}
+
+// lastRecord is the newest record of a memory, which may be gone; nil where there is none.
+func (tx *Tx) lastRecord(owner uint32, seq uint64) (rec *layout.Record, err error) {
+	prefix := tx.keys.Records(owner, seq)
+	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+		rec, err = layout.DecodeRecord(value)
+		return err
+	})
+	return rec, err
+}
+
+// lastID is the ID of a memory, which may be gone; empty where nothing is known of it.
+func (tx *Tx) lastID(owner uint32, seq uint64) (string, error) {
+	rec, err := tx.lastRecord(owner, seq)
+	if rec == nil || err != nil {
+		return "", err
+	}
+	return rec.ID, nil
 }
 
 // deathOf is the death of a memory, nil while it lives. One that a death range
@@ -105,12 +139,15 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, change uint32, err error) {
 	prefix := tx.keys.Histories(owner, seq)
 	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
-		var ok bool
-		if lsn, change, ok = layout.ParseHistoryKey(key); !ok {
+		at, number, ok := layout.ParseHistoryKey(key)
+		if !ok {
 			return layout.BadKey("history", key)
 		}
+		if at > tx.lsn {
+			return nil
+		}
 		read, err := layout.DecodeDeath(value)
-		d = &read
+		d, lsn, change = &read, at, number
 		return err
 	})
 	if d != nil || err != nil {
@@ -146,4 +183,126 @@ func ambiguous(doing string, owners int) error {
 		Kind: fault.ErrAmbiguous, What: doing, Why: fmt.Sprintf("%d owners have a memory with this ID", owners),
 		Do: "give the user and the agent",
 	}
+}
+
+// HistoryQuery selects the memories that Histories tells of.
+type HistoryQuery struct {
+	Scope
+	// AllScopes tells of every owner's memories: for administration only.
+	AllScopes bool
+	// Lost is called with each error of a history that is damaged, which is left out. nil:
+	// the first one ends the iteration.
+	Lost func(error)
+}
+
+const doingHistories = "read histories"
+
+// Histories iterates over what happened to each memory that was updated, has
+// expired or is gone: the entries of one memory at a time, in the order of Seq. A
+// memory that was only added is left out, since it tells its own add. It holds one
+// state for as long as it runs, and 16 bytes of memory for each such memory.
+func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]HistoryEntry, error] {
+	return func(yield func([]HistoryEntry, error) bool) {
+		var err error
+		if err = checkScope(doingHistories, q.Scope, q.AllScopes); err == nil {
+			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, &q, yield) })
+		}
+		if err != nil && !errors.Is(err, kv.ErrStop) {
+			yield(nil, err)
+		}
+	}
+}
+
+func (tx *Tx) histories(ctx context.Context, q *HistoryQuery, yield func([]HistoryEntry, error) bool) error {
+	changed, err := tx.changed(ctx)
+	if err != nil {
+		return store.Error(doingHistories, err)
+	}
+	for _, of := range changed {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		entries, err := tx.lifeOf(of.owner, of.seq, "", q.Scope)
+		if err = store.Error(doingHistories, err); q.Lost != nil && unreadable(err) {
+			q.Lost(err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 || len(entries) == 1 && entries[0].Event == EventAdd && tx.listed(of.seq) {
+			continue
+		}
+		if !yield(entries, nil) {
+			return kv.ErrStop
+		}
+	}
+	return nil
+}
+
+// listed tells whether a memory is there for all to see.
+func (tx *Tx) listed(seq uint64) bool {
+	l, lives := tx.at(seq)
+	return lives && !l.expired(tx.now)
+}
+
+// home is where the versions of a memory lie.
+type home struct {
+	seq   uint64
+	owner uint32
+}
+
+// changed lists the memories of which more is to be told than an add, in the order
+// of Seq. In an old database versions lie by owner, so they are gathered first.
+func (tx *Tx) changed(ctx context.Context) ([]home, error) {
+	var out []home
+	var at home
+	versions, updated, n := 0, false, 0
+	next := func(p home) {
+		if versions > 1 || updated || versions == 1 && !tx.listed(at.seq) {
+			out = append(out, at)
+		}
+		at, versions, updated = p, 0, false
+	}
+	lower, upper := tx.keys.Span(layout.KindRecord)
+	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
+		v, ok := layout.ParseRecordKey(key)
+		if !ok {
+			return layout.BadKey("record", key)
+		}
+		if n++; n%scanCheck == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if p := (home{v.Seq, v.Owner}); p != at {
+			next(p)
+		}
+		versions++
+		updated = updated || recordFlags(value)&layout.FlagUpdate != 0
+		return nil
+	})
+	next(home{})
+	slices.SortFunc(out, func(a, b home) int { return cmp.Compare(a.seq, b.seq) })
+	return out, err
+}
+
+// scanCheck is how many keys are read between two looks at the context.
+const scanCheck = 1 << 12
+
+// recordFlags reads the flags of an encoded record alone.
+func recordFlags(b []byte) uint64 {
+	c := codec.NewReader(b)
+	c.Byte() // version, role, kind
+	c.Byte()
+	c.Byte()
+	return c.Uvarint()
+}
+
+// lives calls fn with the Seq of each memory of an owner that has or had this ID,
+// or one of the same hash, until it returns an error; kv.ErrStop is none.
+func (tx *Tx) lives(owner uint32, id string, fn func(seq uint64) error) error {
+	err := tx.holders(owner, id, func(c claim) error { return fn(c.seq) })
+	if errors.Is(err, kv.ErrStop) {
+		err = nil
+	}
+	return store.Error(doingHistories, err)
 }

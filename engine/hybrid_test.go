@@ -28,7 +28,7 @@ func TestHybridEqualsBruteForce(t *testing.T) {
 func hybridRun(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	db, err := Open("db", &Options{FS: vfs.NewMem(), Clock: func() time.Time { return now }})
+	db, err := openOn(vfs.NewMem(), "db", Options{Clock: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func bruteForce(t *testing.T, db *DB, a *analysis.Analyzer, q *Query, ids []stri
 	terms := termSet(a, q.Text)
 	var all []expected
 	for _, id := range ids {
-		m, err := db.Memories().Get(t.Context(), Scope{}, id)
+		m, err := db.Memories().GetWithVectors(t.Context(), Scope{}, id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,12 +9,15 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -68,7 +71,7 @@ func readIdentity(f vfs.FS, dir string) (*identity, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doingOpen(dir), err)
+		return nil, fault.Within(doingOpen(dir), err)
 	}
 	var id identity
 	if err := json.Unmarshal(b, &id); err != nil || id.Magic != identityMagic || id.Layout < 1 {
@@ -138,16 +141,16 @@ func makeDir(f vfs.FS, dir string) error {
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w", doingOpen(dir), err)
+			return fault.Within(doingOpen(dir), err)
 		}
 		missing = append(missing, d)
 	}
 	if err := f.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("%s: %w", doingOpen(dir), err)
+		return fault.Within(doingOpen(dir), err)
 	}
 	for _, d := range missing {
 		if err := syncDir(f, f.PathDir(d)); err != nil {
-			return fmt.Errorf("%s: %w", doingOpen(dir), err)
+			return fault.Within(doingOpen(dir), err)
 		}
 	}
 	return nil
@@ -165,7 +168,7 @@ func refuse(f vfs.FS, dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", doingOpen(dir), err)
+		return fault.Within(doingOpen(dir), err)
 	}
 	if slices.Contains(names, store.Dir) {
 		return &fault.Error{
@@ -174,8 +177,9 @@ func refuse(f vfs.FS, dir string) error {
 		}
 	}
 	for _, name := range names {
-		switch name {
-		case identityTemp, "memdb.lock", "memdb.holder": // of a creation that was interrupted
+		switch {
+		case name == identityTemp, name == "memdb.lock", name == "memdb.holder": // of a creation that was interrupted
+		case slices.Contains(litter, name), strings.HasPrefix(name, "._"):
 		default:
 			return &fault.Error{
 				Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "the folder holds other files and no database",
@@ -185,6 +189,9 @@ func refuse(f vfs.FS, dir string) error {
 	}
 	return nil
 }
+
+// litter is what systems leave in folders by themselves: it does not make one another's.
+var litter = []string{".DS_Store", ".localized", "Thumbs.db", "desktop.ini", "lost+found"}
 
 // newIdentity is that of a database to be created.
 func newIdentity(o *Options, now time.Time) (*identity, error) {
@@ -239,4 +246,35 @@ func fieldNames(fields []IndexedField) []string {
 		names[i] = f.Field
 	}
 	return names
+}
+
+// loadGenerations reads the table, which a new database gets here. Every key
+// depends on it, so a database that has data and no table is damaged.
+func (db *DB) loadGenerations() error {
+	b, closer, err := db.store.Get(layout.GenerationsKey)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return db.firstGenerations()
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.keys().DecodeGenerations(b), closer.Close())
+}
+
+func (db *DB) firstGenerations() error {
+	it, err := db.store.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	if it.First() {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing", Do: "restore a backup"}
+	}
+	if err = errors.Join(err, it.Error(), it.Close()); err != nil {
+		return err
+	}
+	db.keys().FirstGenerations()
+	if db.readOnly {
+		return nil
+	}
+	return db.store.Set(layout.GenerationsKey, db.keys().EncodeGenerations(), pebble.Sync)
 }

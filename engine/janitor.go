@@ -3,15 +3,18 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // janitor frees what died once no reader can see it: documents of superseded and
@@ -24,6 +27,12 @@ type janitor struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
+	// dying is how many documents of death ranges are still to be cleaned up.
+	dying atomic.Int64
+
+	// wiped is the LSN of a reset whose space the store still holds, 0 for none.
+	wiped atomic.Uint64
+
 	// waits: there is something to clean up, perhaps only from the next read point on.
 	waits atomic.Bool
 
@@ -32,6 +41,8 @@ type janitor struct {
 	ranges []layout.DeathRange
 	sealed chan struct{} // closed when a chunk was sealed, or could not be
 	stuck  bool          // sealing failed, or has ended: nobody should wait for it
+
+	failure error // why it failed, nil if it has not
 }
 
 func newJanitor(db *DB) *janitor {
@@ -60,7 +71,10 @@ func (m mutex) lockContext(ctx context.Context) error {
 func (j *janitor) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	j.cancel = cancel
-	j.done.Go(func() { j.run(ctx) })
+	j.db.behind(&j.done, "cleans up", func() {
+		defer j.progress(true, nil) // nobody waits for what has ended
+		j.run(ctx)
+	})
 }
 
 func (j *janitor) stop() {
@@ -68,14 +82,15 @@ func (j *janitor) stop() {
 		j.cancel()
 	}
 	j.done.Wait()
-	j.progress(true)
+	j.progress(true, nil)
 }
 
-// progress tells the writers that wait for a chunk to be sealed to look again.
-func (j *janitor) progress(stuck bool) {
+// progress tells the writers that wait for a chunk to be sealed to look again, and what
+// keeps it from being sealed.
+func (j *janitor) progress(stuck bool, failure error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.stuck = stuck
+	j.stuck, j.failure = stuck, failure
 	close(j.sealed)
 	j.sealed = make(chan struct{})
 }
@@ -90,6 +105,9 @@ func (j *janitor) add(d []dead, r []layout.DeathRange) bool {
 	defer j.mu.Unlock()
 	j.dead = append(j.dead, d...)
 	j.ranges = append(j.ranges, r...)
+	for i := range r {
+		j.dying.Add(int64(r[i].Docs.GetCardinality()))
+	}
 	return true
 }
 
@@ -101,18 +119,43 @@ func (j *janitor) wake() {
 	}
 }
 
+// expiryLooks is how often, in the time that a View may be old, the janitor looks for one
+// that is older: what such a View holds back is freed at most a quarter of that time late.
+const expiryLooks = 4
+
 func (j *janitor) run(ctx context.Context) {
+	var look <-chan time.Time // nil, which never fires, where Views may be of any age
+	if age := j.db.points.maxAge; age > 0 {
+		tick := time.NewTicker(max(age/expiryLooks, time.Millisecond))
+		defer tick.Stop()
+		look = tick.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-j.signal:
+		case <-look:
+			if !j.db.points.aged() {
+				continue
+			}
 		}
-		err := j.work(ctx)
+		err := errors.Join(j.work(ctx), j.compactWiped(ctx))
 		if err != nil && ctx.Err() == nil && !told(err) {
-			j.db.log.Error("cleaning up", "error", err)
+			j.db.logger.Error("cleaning up", "error", err)
 		}
 	}
+}
+
+// compactWiped gives the disk its space back once nobody sees what was there before a
+// reset. Little is left that a compaction would have to rewrite.
+func (j *janitor) compactWiped(ctx context.Context) error {
+	lsn := j.wiped.Load()
+	if lsn == 0 || j.db.points.oldest() < lsn {
+		return nil
+	}
+	j.wiped.CompareAndSwap(lsn, 0)
+	return j.db.store.Compact(ctx, []byte{0}, []byte{0xff}, false)
 }
 
 // reclaimBatch bounds the documents that are freed in one commit.
@@ -126,6 +169,9 @@ func (j *janitor) work(ctx context.Context) error {
 	}
 	defer j.db.chunks.busy.Unlock()
 	j.waits.Store(false)
+	if err := j.db.points.expire(); err != nil {
+		j.db.logger.Error("closing the read point of a View that is too old", "error", err)
+	}
 	oldest := j.db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
 	j.db.releaseParts(oldest)
@@ -133,7 +179,7 @@ func (j *janitor) work(ctx context.Context) error {
 		err = j.db.releaseChunks(ctx, oldest)
 	}
 	if sealed := j.db.sealChunks(ctx); sealed != nil {
-		j.progress(true)
+		j.progress(true, sealed)
 		return errors.Join(err, sealed)
 	}
 	err = errors.Join(err, j.db.moveSparse(ctx))
@@ -188,6 +234,16 @@ func (j *janitor) ranging() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.ranges) > 0
+}
+
+// deadOf are the documents of chunks that have died and are not reclaimed. The janitor is
+// busy.
+func (j *janitor) deadOf(chunks []uint16) []dead {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(j.dead), func(d dead) bool {
+		return !slices.Contains(chunks, layout.ChunkOf(d.doc))
+	})
 }
 
 func (j *janitor) takeDead(oldest uint64) []dead {
@@ -258,7 +314,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 	if vectors = vectors && v.Seq != 0; vectors {
 		_, err := db.dropVersion(b, v, oldest)
 		if errors.Is(err, fault.ErrCorrupt) { // its vectors stay, and all else is reclaimed
-			db.log.Warn("a version that died cannot be read", "error", err)
+			db.logger.Warn("a version that died cannot be read", "error", err)
 		} else if err != nil {
 			return err
 		}
@@ -272,7 +328,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 		if !vectors {
 			return nil
 		}
-		return b.Set(db.keys().Doc(layout.KindTombstone, d.doc), layout.EncodeTombstone(d.lsn, true), nil)
+		return b.Set(db.keys().Doc(layout.KindTombstone, d.doc), (&layout.Tombstone{LSN: d.lsn, Cleared: true}).Encode(), nil)
 	}
 	for _, kind := range []byte{layout.KindForward, layout.KindTombstone} {
 		if err := b.Delete(db.keys().Doc(kind, d.doc), nil); err != nil {
@@ -301,4 +357,63 @@ func (db *DB) freeSlots(doc uint32, kept []uint16) {
 	for _, s := range db.spaces.all() {
 		s.free(doc, slices.Contains(kept, s.num))
 	}
+}
+
+// The record of a version that died stays: it is the history, which tells its text.
+// Its vectors are nobody's any more once no reader can see it, unless the version
+// after it has kept them, and go.
+
+// dropVersion deletes what no history tells of a version that no state from oldest on
+// has: the vectors that the memory's version of then has not kept, and the record where
+// the update was only that it was embedded. It returns the record, nil where that was
+// done before.
+func (db *DB) dropVersion(batch *pebble.Batch, v layout.Version, oldest uint64) (*layout.Record, error) {
+	now := db.docs.At(v.Seq, oldest)
+	tx := Tx{db: db, reader: db.store, keys: db.keys(), lsn: oldest}
+	rec, err := tx.readRecord(v)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, store.Error(fmt.Sprintf("read memory number %d", v.Seq), err)
+	}
+	var kept []layout.VectorKey
+	if now != doctable.None && len(rec.Vectors) > 0 {
+		row := db.docs.Row(now)
+		next, err := tx.record(row.Version)
+		if err != nil {
+			return nil, err
+		}
+		kept = row.Brought(next.Vectors)
+	}
+	for _, vec := range v.Brought(rec.Vectors) {
+		if slices.Contains(kept, vec) {
+			continue
+		}
+		if err := batch.Delete(vec.Key(db.keys(), v.Owner), nil); err != nil {
+			return nil, err
+		}
+	}
+	if rec.Flags&layout.FlagEmbedded != 0 {
+		err = batch.Delete(db.keys().Record(v), nil)
+	}
+	return rec, err
+}
+
+// dropUnseen deletes the vectors that a version of this same batch has brought, which
+// was replaced before anybody could see it, but for those that the next one refers to.
+func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) error {
+	if tx.pend[old.Seq] == nil {
+		return nil
+	}
+	kept := old.Brought(next) // of the next one's own none has the key of an old one
+	for _, vec := range old.Brought(rec.Vectors) {
+		if vec.Born <= tx.db.writer.applied || slices.Contains(kept, vec) {
+			continue
+		}
+		if err := tx.del(vec.Key(tx.keys, old.Owner)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -33,7 +33,8 @@ func deadTea(t *testing.T, o opener) (db *DB, release func()) {
 // TestJanitorWaits: the janitor waits for the writer lock for as long as it takes;
 // LockWait is for calls.
 func TestJanitorWaits(t *testing.T) {
-	db, release := deadTea(t, Options{LockWait: time.Millisecond})
+	db, release := deadTea(t, Options{})
+	db.lockWait = time.Millisecond
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +84,9 @@ func TestJanitorPassesDamage(t *testing.T) {
 	}
 }
 
-// TestRangeThatFails: a death range that cannot be cleaned up does not keep chunks from
-// being sealed, for which writers wait.
-func TestRangeThatFails(t *testing.T) {
+// TestRangeWithDamage: a damaged record of a death range keeps neither the rest of the
+// range nor the sealing of chunks, for which writers wait.
+func TestRangeWithDamage(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
 	ada := Scope{User: "ada"}
 	db.chunks.busy.Lock()
@@ -102,7 +103,7 @@ func TestRangeThatFails(t *testing.T) {
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "coffee"})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "begins another chunk"})
 	db.chunks.busy.Unlock()
-	wantError(t, "work", db.janitor.work(t.Context()), fault.ErrCorrupt)
+	waitCleaned(t, db)
 	if n := db.waitSealed(t); n == 0 {
 		t.Error("nothing is sealed")
 	}
@@ -161,8 +162,9 @@ func TestForgetKeepsOrder(t *testing.T) {
 // TestBusyJanitor: a reset and a rebuild wait for the janitor as long as they are told,
 // even while it waits for a write.
 func TestBusyJanitor(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{LockWait: time.Millisecond})
+	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
+	db.lockWait = time.Millisecond
 	db.chunks.busy.Lock()
 	_, err := db.Reset(t.Context())
 	wantError(t, "reset", err, fault.ErrBusy)

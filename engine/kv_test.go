@@ -40,7 +40,7 @@ func newKVWorld(t *testing.T) *kvWorld {
 
 func (w *kvWorld) open() {
 	w.t.Helper()
-	db, err := Open("db", &Options{FS: w.fs, Clock: func() time.Time { return w.now }})
+	db, err := openOn(w.fs, "db", Options{Clock: func() time.Time { return w.now }})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestKVValuesAreLossless(t *testing.T) {
 			t.Errorf("%s came back as %s", raw, w.value(researcher, "k"))
 		}
 	}
-	for _, same := range []string{`12345678901234567890.123`, `"<&>"`, `"\u003c\ud83d\ude00"`, strings.Repeat("[", MaxValueDepth) + strings.Repeat("]", MaxValueDepth)} {
+	for _, same := range []string{`12345678901234567890.123`, `"<&>"`, `"\u003c\ud83d\ude00"`, strings.Repeat("[", entries.MaxValueDepth) + strings.Repeat("]", entries.MaxValueDepth)} {
 		w.put(researcher, "k", json.RawMessage(same), nil)
 		if got := w.value(researcher, "k"); got != same {
 			t.Errorf("%s came back as %s", same, got)
@@ -327,7 +327,7 @@ func TestKVBadInput(t *testing.T) {
 		"lone surrogate":    {put(researcher, "k", json.RawMessage(`"\ud800"`), nil), fault.ErrInvalid, "surrogate"},
 		"value too deep":    {put(researcher, "k", json.RawMessage(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), nil), fault.ErrInvalid, "5000 deep"},
 		"NaN":               {put(researcher, "k", math.NaN(), nil), fault.ErrInvalid, "JSON"},
-		"value over limit":  {put(researcher, "k", strings.Repeat("x", MaxValue), nil), fault.ErrInvalid, "8388608"},
+		"value over limit":  {put(researcher, "k", strings.Repeat("x", entries.MaxValue), nil), fault.ErrInvalid, "8388608"},
 		"negative TTL":      {put(researcher, "k", 1, &entries.PutOptions{TTL: -1}), fault.ErrInvalid, "time to live"},
 		"limit":             {listErr, fault.ErrInvalid, "-1"},
 		"list no owner":     {scopeErr, fault.ErrScope, "At least one"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // The databases of all layouts have lived from layoutStart to layoutEnd, and are
@@ -265,7 +266,7 @@ func (f filling) deletions() {
 	if f.must(err); n != 1 {
 		f.t.Fatalf("%d memories of the run deleted", n)
 	}
-	n, err = m.DeleteMatching(ctx, engine.DeleteQuery{Scope: engine.Scope{User: "ben"}, Filter: engine.Eq{Field: "stale", Value: true}})
+	n, err = m.DeleteMatching(ctx, engine.DeleteQuery{Scope: engine.Scope{User: "ben"}, Filter: filter.Eq("stale", true)})
 	if f.must(err); n != 2 {
 		f.t.Fatalf("%d stale memories deleted", n)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
@@ -77,24 +79,24 @@ func TestLimits(t *testing.T) {
 		}},
 		{"limit of a list", valid.MaxLimit, func(n int) error { return list(ListQuery{Limit: n}) }},
 		{"limit of a recall", valid.MaxLimit, func(n int) error { return recall(Query{Text: "tea", Limit: n}) }},
-		{"values of a filter", MaxFilterNodes - 1, func(n int) error {
-			return list(ListQuery{Filter: In{"tag", make([]any, n)}})
+		{"values of a filter", filter.MaxNodes - 1, func(n int) error {
+			return list(ListQuery{Filter: filter.In("tag", make([]any, n)...)})
 		}},
-		{"nesting of a filter", MaxFilterDepth, func(n int) error {
-			var f Filter = Eq{"tag", 1}
+		{"nesting of a filter", filter.MaxDepth, func(n int) error {
+			f := filter.Eq("tag", 1)
 			for range n + 1 {
-				f = And{f}
+				f = filter.And(f)
 			}
 			return list(ListQuery{Filter: f})
 		}},
-		{"key", MaxKey, func(n int) error { return put(long(n), 1) }},
-		{"value", MaxValue, func(n int) error { return put("k", long(n-2)) }},
+		{"key", entries.MaxKey, func(n int) error { return put(long(n), 1) }},
+		{"value", entries.MaxValue, func(n int) error { return put("k", long(n-2)) }},
 		{"fields of IndexedText", MaxIndexedText, func(n int) error {
-			o := Options{FS: vfs.NewMem()}
+			var o Options
 			for i := range n {
 				o.IndexedText = append(o.IndexedText, IndexedField{Field: fmt.Sprint("f", i)})
 			}
-			other, err := Open("db", &o)
+			other, err := OpenMemory(&o)
 			if err != nil {
 				return err
 			}
@@ -106,7 +108,7 @@ func TestLimits(t *testing.T) {
 		}
 		before := db.LSN()
 		err, says := c.try(c.limit+1), c.limit
-		if c.limit == MaxFilterNodes-1 {
+		if c.limit == filter.MaxNodes-1 {
 			says++ // the condition itself counts
 		}
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(says)) {
@@ -155,7 +157,7 @@ func TestRanges(t *testing.T) {
 		try(fmt.Sprintf("run %q", word), false, func(m *Memory) { m.Run = word })
 	}
 	for weight, ok := range map[float64]bool{0: true, 0.25: true, 16: true, 0.2: false, 0.3: false, 16.25: false, -1: false} {
-		other, err := Open("db", &Options{FS: vfs.NewMem(), IndexedText: []IndexedField{{Field: "f", Weight: weight}}})
+		other, err := openOn(vfs.NewMem(), "db", Options{IndexedText: []IndexedField{{Field: "f", Weight: weight}}})
 		if ok != (err == nil) {
 			t.Errorf("weight %v: %v", weight, err)
 		}
@@ -163,4 +165,67 @@ func TestRanges(t *testing.T) {
 			closeTest(t, other)
 		}
 	}
+}
+
+// TestTxBytesCountTheLog: what a transaction writes, its log record with the values of
+// entries and the lists of what filters delete included, keeps to the limit.
+func TestTxBytesCountTheLog(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("writes 100 MB")
+	}
+	const slack = 1 << 20 // keys and what else is estimated
+	db := openTest(t, vfs.NewMem(), Options{})
+	ctx := t.Context()
+	written := func(fn func(tx *Tx, i int) error) {
+		t.Helper()
+		before := db.store.Metrics().WAL.BytesIn
+		err := db.Update(ctx, func(tx *Tx) error {
+			for i := range 1000 {
+				if err := fn(tx, i); err != nil {
+					wantError(t, "a large transaction", err, fault.ErrTxTooLarge)
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := db.store.Metrics().WAL.BytesIn - before
+		if n > MaxTxBytes+slack || n < MaxTxBytes/2 {
+			t.Errorf("the transaction wrote %d bytes, the limit is %d", n, MaxTxBytes)
+		}
+	}
+	value := strings.Repeat("x", 2<<20)
+	written(func(tx *Tx, i int) error {
+		_, err := tx.KV().Put(ctx, Owner{User: "u"}, fmt.Sprint("k", i), value, nil)
+		return err
+	})
+}
+
+// TestListedDeletesCount: the list of a delete by filter counts against the limit.
+func TestListedDeletesCount(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	s := Scope{User: "ada"}
+	var mems []Memory
+	for i := range 2000 {
+		mems = append(mems, Memory{Scope: s, Text: fmt.Sprint("text ", i), Metadata: map[string]any{"odd": i%2 == 1}})
+	}
+	if _, err := db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
+		t.Fatal(err)
+	}
+	abort := errors.New("abort")
+	err := db.Update(t.Context(), func(tx *Tx) error {
+		tx.log = make([]byte, MaxTxBytes-4*MaxID-100) // as if others had filled it
+		_, err := tx.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: s, Filter: filter.Eq("odd", true)})
+		wantError(t, "a delete without room for its list", err, fault.ErrTxTooLarge)
+		if n, err := tx.Memories().DeleteScope(t.Context(), s); n != 2000 || err != nil {
+			t.Errorf("a delete without a list: %d, %v", n, err)
+		}
+		return abort
+	})
+	if !errors.Is(err, abort) {
+		t.Error(err)
+	}
+	mustCheck(t, db, 2000)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
@@ -38,7 +39,7 @@ type place struct {
 // sortValue is a value that can be ordered among others of any type.
 type sortValue struct {
 	kind sortKind
-	num  number
+	num  scalar.Number
 	str  string
 }
 
@@ -52,16 +53,20 @@ const (
 	sortMissing // last
 )
 
-func sortValueOf(v any) sortValue {
+// sortValueOf is the place of a value that a memory has, or has not, in an order.
+func sortValueOf(v any, ok bool) sortValue {
+	if !ok {
+		return sortValue{kind: sortMissing}
+	}
 	switch v := v.(type) {
 	case nil:
 		return sortValue{kind: sortNull}
 	case bool:
-		return sortValue{kind: sortBool, num: integerOf(int64(flag(v)))}
+		return sortValue{kind: sortBool, num: scalar.Int(int64(flag(v)))}
 	case string:
 		return sortValue{kind: sortString, str: v}
 	}
-	if n, ok := numberOf(v); ok {
+	if n, ok := scalar.NumberOf(v); ok {
 		return sortValue{kind: sortNumber, num: n}
 	}
 	return sortValue{kind: sortMissing}
@@ -73,12 +78,16 @@ func (a sortValue) compare(b sortValue) int {
 	}
 	switch a.kind {
 	case sortBool, sortNumber:
-		return a.num.compare(b.num)
+		return a.num.Compare(b.num)
 	case sortString:
 		return strings.Compare(a.str, b.str)
 	}
 	return 0
 }
+
+// pageBytes bounds what the memories of one page take: with the largest texts, a page of
+// 10,000 would not fit into the memory of most machines.
+const pageBytes = 64 << 20
 
 const doingList = "list memories"
 
@@ -88,13 +97,13 @@ func newOrdering(db *DB, q *ListQuery) (*ordering, error) {
 		o.name = ""
 	}
 	if o.name != "" {
-		o.field = fieldOf(o.name)
+		var err error
+		if o.field, err = fieldOf(o.name); err != nil || len(q.OrderBy) > valid.MaxID || o.field.Name == "aliases" {
+			return nil, fault.Invalid(doingList, fmt.Sprintf("there is no order by %q", valid.Short(q.OrderBy)), "name a field as a filter does")
+		}
 	}
-	if o.field.text {
+	if o.field.Name == "text" {
 		return nil, fault.Invalid(doingList, "texts are too long to order by", "order by name, or by a metadata field")
-	}
-	if len(q.OrderBy) > valid.MaxID || q.OrderBy == metadataPrefix {
-		return nil, fault.Invalid(doingList, fmt.Sprintf("there is no order by %q", valid.Short(q.OrderBy)), "name a field")
 	}
 	if q.Cursor == "" {
 		return o, nil
@@ -132,9 +141,9 @@ func (o *ordering) cursor(db *DB, p *place) string {
 	b := append([]byte{cursorVersion}, db.id[:]...)
 	b = codec.AppendBytes(b, o.name)
 	n := p.value.num
-	b = append(b, flag(o.descending), byte(p.value.kind), flag(n.integer), flag(n.negative))
-	b = codec.AppendFloat64(b, n.f)
-	b = binary.AppendUvarint(b, n.magnitude)
+	b = append(b, flag(o.descending), byte(p.value.kind), flag(n.Integer), flag(n.Negative))
+	b = codec.AppendFloat64(b, n.Float)
+	b = binary.AppendUvarint(b, n.Magnitude)
 	b = binary.AppendUvarint(b, p.Seq)
 	b = append(b, p.value.str...)
 	return cursorEncoding.EncodeToString(binary.LittleEndian.AppendUint32(b, uint32(xxh3.Hash(b))))
@@ -166,8 +175,8 @@ func (o *ordering) resume(db *DB, cursor string) error {
 	name, descending := r.String(), r.Byte() == 1
 	p := &place{}
 	p.value.kind = sortKind(r.Byte())
-	p.value.num.integer, p.value.num.negative = r.Byte() == 1, r.Byte() == 1
-	p.value.num.f, p.value.num.magnitude = r.Float64(), r.Uvarint()
+	p.value.num.Integer, p.value.num.Negative = r.Byte() == 1, r.Byte() == 1
+	p.value.num.Float, p.value.num.Magnitude = r.Float64(), r.Uvarint()
 	p.Seq = r.Uvarint()
 	p.value.str = string(r.Rest())
 	if r.Err() != nil || p.value.kind > sortMissing {
@@ -193,17 +202,48 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 	}
 	places := first.sorted()
 	var page Page
+	size := 0
 	for i, p := range places[:min(limit, len(places))] {
-		m, err := tx.load(p.Version, q.WithVectors)
+		m, err := tx.loadWithout(p.Version, q)
 		if err != nil {
 			return Page{}, err
 		}
-		page.Memories = append(page.Memories, m)
-		if i == limit-1 && len(places) > limit {
+		if m != nil {
+			page.Memories = append(page.Memories, *m)
+			size += m.bytes()
+		}
+		full := size > pageBytes
+		if (i == limit-1 || full) && len(places) > i+1 {
 			page.Next = o.cursor(tx.db, &p)
+		}
+		if full {
+			break
 		}
 	}
 	return page, nil
+}
+
+// loadWithout is load for a list, which may go without what cannot be read: nil for a memory
+// that is lost.
+func (tx *Tx) loadWithout(v layout.Version, q *ListQuery) (*Memory, error) {
+	m, err := tx.load(v, q.WithVectors)
+	if err == nil {
+		return &m, nil
+	}
+	if q.Lost == nil || !unreadable(err) {
+		return nil, err
+	}
+	q.Lost(err)
+	if !q.WithVectors {
+		return nil, nil
+	}
+	if m, err = tx.load(v, false); err != nil {
+		return nil, nil // it was told of
+	}
+	if rec, err := tx.record(v); err == nil {
+		m.setVectors(tx.vectorsLeft(rec, v))
+	}
+	return &m, nil
 }
 
 // offerAll offers the memories that q selects, page by page of document rows, in the
@@ -268,7 +308,7 @@ func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 	if err != nil {
 		return sortValue{}, err
 	}
-	v := sortValueOf(o.field.value(m))
+	v := sortValueOf(m.Value(o.field.Field))
 	return v, m.err
 }
 
@@ -310,7 +350,7 @@ func (o *ordering) ends(docs *doctable.Table, page uint32) (near, far place, kno
 		if low <= 0 { // there may be one without a time, which is the last
 			return near, far, false
 		}
-		near.value, far.value = sortValueOf(low), sortValueOf(high)
+		near.value, far.value = sortValueOf(low, true), sortValueOf(high, true)
 		if o.descending {
 			near.value, far.value = far.value, near.value
 		}

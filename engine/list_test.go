@@ -11,16 +11,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 func openMem(t *testing.T, o Options) *DB {
 	t.Helper()
-	if o.FS == nil {
-		o.FS = vfs.NewMem()
-	}
-	db, err := Open("db", &o)
+	db, err := OpenMemory(&o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,6 +171,8 @@ func TestBadCursors(t *testing.T) {
 		{ListQuery{Cursor: next[db], Descending: true}, "another order"},
 		{ListQuery{OrderBy: "text"}, "too long"},
 		{ListQuery{OrderBy: "metadata."}, "order by"},
+		{ListQuery{OrderBy: "hash"}, "order by"},
+		{ListQuery{OrderBy: "aliases"}, "order by"},
 	} {
 		c.q.Scope = ada
 		if _, err := db.Memories().List(t.Context(), c.q); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
@@ -186,7 +186,7 @@ func TestBadCursors(t *testing.T) {
 func TestDeleteMatching(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		fs := vfs.NewMem()
-		db, err := Open("db", &Options{FS: fs})
+		db, err := openOn(fs, "db", Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestDeleteMatching(t *testing.T) {
 			db.janitor.stop()
 		}
 		lsn := db.LSN()
-		n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: Lt{"n", 20}})
+		n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: filter.Lt("n", 20)})
 		if err != nil || n != 10 {
 			t.Fatal(n, err)
 		}
@@ -215,14 +215,14 @@ func TestDeleteMatching(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if db, err = Open("db", &Options{FS: fs}); err != nil {
+			if db, err = openOn(fs, "db", Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if r, err := db.Check(t.Context()); err != nil || !r.OK {
 				t.Error(r, err)
 			}
 		}
-		if n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: Gte{"n", 45}}); err != nil || n != 5 {
+		if n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Gte("n", 45)}); err != nil || n != 5 {
 			t.Errorf("over all scopes: %d, %v", n, err)
 		}
 		if err := db.Close(); err != nil {
@@ -242,14 +242,14 @@ func pick2(i int, a, b string) string {
 // saw; and the database goes on.
 func TestReset(t *testing.T) {
 	fs := vfs.NewMem()
-	db, err := Open("db", &Options{FS: fs})
+	db, err := openOn(fs, "db", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 20 {
 		put(t, db, Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 	}
-	if _, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: Eq{"id", "m3"}}); err != nil {
+	if _, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: filter.Eq("id", "m3")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.KV().Put(t.Context(), Owner{User: "ada"}, "k", 1, nil); err != nil {
@@ -285,7 +285,7 @@ func TestReset(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if db, err = Open("db", &Options{FS: fs}); err != nil {
+		if db, err = openOn(fs, "db", Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -326,8 +326,8 @@ func TestListByCreation(t *testing.T) {
 		}
 	}
 	for _, descending := range []bool{false, true} {
-		for _, filter := range []Filter{nil, Eq{"even", true}} {
-			want := slices.DeleteFunc(slices.Clone(mems), func(m Memory) bool { return filter != nil && m.Metadata["even"] == false })
+		for _, f := range []filter.Filter{nil, filter.Eq("even", true)} {
+			want := slices.DeleteFunc(slices.Clone(mems), func(m Memory) bool { return f != nil && m.Metadata["even"] == false })
 			slices.SortStableFunc(want, func(a, b Memory) int {
 				if descending {
 					a, b = b, a
@@ -335,7 +335,7 @@ func TestListByCreation(t *testing.T) {
 				return a.CreatedAt.Compare(b.CreatedAt)
 			})
 			var got []string
-			q := ListQuery{Scope: ada, Filter: filter, OrderBy: "created_at", Descending: descending, Limit: 300}
+			q := ListQuery{Scope: ada, Filter: f, OrderBy: "created_at", Descending: descending, Limit: 300}
 			for {
 				page, err := db.Memories().List(t.Context(), q)
 				if err != nil {
@@ -346,7 +346,7 @@ func TestListByCreation(t *testing.T) {
 					break
 				}
 			}
-			equalSlices(t, fmt.Sprint("descending ", descending, ", filter ", filter), got, ids(want))
+			equalSlices(t, fmt.Sprint("descending ", descending, ", filter ", f), got, ids(want))
 		}
 	}
 }

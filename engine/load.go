@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // load reads the state from the store into the tables and indexes.
@@ -35,7 +36,7 @@ func (db *DB) load() error {
 		{"what a move left behind", db.dropStrayPages},
 	} {
 		if err := step.run(); err != nil {
-			return fmt.Errorf("%s: load %s: %w", doingOpen(db.dir), step.what, store.Error("read the store", err))
+			return fault.Within(fmt.Sprintf("%s: load %s", doingOpen(db.dir), step.what), store.Error("read the store", err))
 		}
 	}
 	return db.Failed()
@@ -133,13 +134,19 @@ func (db *DB) loadDocs() error {
 		return err
 	}
 	prefix, _ := db.keys().Span(layout.KindText)
-	db.text.Store(db.newText(prefix))
+	db.index.Store(db.newText(prefix))
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
 	// What grows comes last: the index takes no document for a chunk that is not the newest.
-	for _, growing := range []bool{false, true} {
-		if err := db.loadForward(tombs, growing); err != nil {
+	all := docKeys(db.keys(), layout.KindForward)
+	parts := []*numbered{all}
+	if next := db.writer.next.Doc; next&0xffff != 0 {
+		first := uint64(layout.ChunkOf(next)) << 16
+		parts = []*numbered{all.within(0, first), all.within(first+1<<16, all.end), all.within(first, first+1<<16)}
+	}
+	for _, part := range parts {
+		if err := db.loadForward(part, tombs); err != nil {
 			return err
 		}
 	}
@@ -162,19 +169,14 @@ func (db *DB) loadDocs() error {
 	return nil
 }
 
-// loadForward reads the forward records of the chunk that grows, or of the others.
-func (db *DB) loadForward(tombs *tombstones, growing bool) error {
-	lower, upper := db.keys().Span(layout.KindForward)
-	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		doc, ok := layout.ParseDocKey(key)
-		if !ok || doc >= MaxMemories {
-			return layout.BadKey("forward", key)
+// loadForward reads forward records.
+func (db *DB) loadForward(keys *numbered, tombs *tombstones) error {
+	return db.scanDocs(keys, "documents", func(n uint64, value []byte) error {
+		doc := uint32(n)
+		if doc >= MaxMemories {
+			return noNumber(doc)
 		}
-		chunk := layout.ChunkOf(doc)
-		if db.grows(chunk) != growing {
-			return nil
-		}
-		db.chunks.used[chunk] = true
+		db.chunks.used[layout.ChunkOf(doc)] = true
 		if tombs.all.Contains(doc) {
 			f, _, err := layout.DecodeRow(value)
 			if err == nil {
@@ -200,9 +202,9 @@ func (db *DB) loadTombstones() (*tombstones, error) {
 		if !ok {
 			return layout.BadKey("tombstone", key)
 		}
-		lsn, cleared, err := layout.DecodeTombstone(value)
-		if !cleared {
-			t.left[doc] = &dead{doc: doc, lsn: lsn}
+		tomb, err := layout.DecodeTombstone(value)
+		if !tomb.Cleared {
+			t.left[doc] = &dead{doc: doc, lsn: tomb.LSN, of: tomb.Of}
 		}
 		t.all.Add(doc)
 		return err
@@ -242,7 +244,7 @@ func (db *DB) leaveToJanitor(t *tombstones) {
 func (db *DB) loadDoc(doc uint32, value []byte) error {
 	f, err := decodeForward(value)
 	if err != nil {
-		return fmt.Errorf("document %d: %w", doc, err)
+		return fault.Within(fmt.Sprintf("document %d", doc), err)
 	}
 	if err := db.loadRow(doc, &f.Row); err != nil {
 		return err
@@ -250,7 +252,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if db.opening.damaged != nil {
 		return nil // the index is built anew
 	}
-	return db.text.Load().Add(doc, &f.idx)
+	return db.index.Load().Add(doc, &f.idx)
 }
 
 // loadRow enters a document into the tables.
@@ -281,6 +283,9 @@ func (db *DB) loadStats() error {
 		if s := db.docs.Seq(seq); s != nil {
 			s.Count.Store(a.Count)
 			s.Accessed.Store(a.Last)
+			if a.Debt != 0 || a.Folded != 0 {
+				s.Fade.Store(&doctable.Fade{Debt: a.Debt, Folded: a.Folded})
+			}
 		}
 		return nil
 	})
@@ -288,7 +293,7 @@ func (db *DB) loadStats() error {
 
 // loadRanges puts unfinished death ranges in force again.
 func (db *DB) loadRanges() error {
-	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, index: db.text.Load(), text: db.newestText()}
+	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, index: db.index.Load(), postings: db.newestText()}
 	lower, upper := db.keys().Span(layout.KindRange)
 	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		d, err := layout.DecodeRange(db.keys(), key, value)
@@ -314,6 +319,35 @@ func (db *DB) loadRanges() error {
 			}
 		}
 		db.janitor.ranges = append(db.janitor.ranges, d)
+		db.janitor.dying.Add(int64(d.Docs.GetCardinality()))
 		return nil
 	})
+}
+
+// forwardRecord is all that the tables and indexes need of a document of a chunk that is
+// in RAM, so that opening reads no memories.
+type forwardRecord struct {
+	layout.Row
+	idx invindex.Doc
+}
+
+func (p *pendingVersion) appendForward(b []byte) []byte {
+	r := layout.Row{
+		Version: p.Version, Run: p.run, Created: p.rec.Created, Expires: p.rec.Expires,
+		Importance: p.rec.Importance, Confidence: p.rec.Confidence, Vectors: p.rec.Vectors,
+	}
+	return invindex.AppendDoc(r.Append(b), &p.idx)
+}
+
+func decodeForward(b []byte) (*forwardRecord, error) {
+	r, idx, err := layout.DecodeRow(b)
+	if err != nil {
+		return nil, err
+	}
+	f := &forwardRecord{Row: *r}
+	var rest []byte
+	if f.idx, rest, err = invindex.DecodeDoc(idx); err != nil || len(rest) > 0 {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: err}
+	}
+	return f, nil
 }

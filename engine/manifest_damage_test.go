@@ -45,7 +45,7 @@ func TestDamagedManifest(t *testing.T) {
 			t.Errorf("byte %d of %d is damaged, and nothing tells", at, len(whole))
 		}
 	}
-	if _, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget}); !errors.Is(err, fault.ErrCorrupt) {
+	if _, err := openOn(fs, "db", Options{MemoryBudget: testBudget}); !errors.Is(err, fault.ErrCorrupt) {
 		t.Errorf("open: %v", err)
 	}
 	writeTestFile(t, fs, found.ManifestFilename, whole)

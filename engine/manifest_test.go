@@ -32,7 +32,7 @@ func TestFailedManifest(t *testing.T) {
 			t.Parallel()
 			base := vfs.NewMem()
 			disk := crashfs.Wrap(base, nil)
-			db, err := openSetup("db", setup{Options: Options{FS: disk, MemoryBudget: testBudget}, tuning: tuning{manifestBytes: 1}})
+			db, err := openOn(disk, "db", setup{Options: Options{MemoryBudget: testBudget}, tuning: tuning{manifestBytes: 1}})
 			if err != nil {
 				t.Fatal(err)
 			}

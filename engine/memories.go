@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -25,12 +27,9 @@ func (db *DB) Memories() Memories { return Memories{db: db} }
 
 func (m Memories) view(ctx context.Context, doing string, fn func(*Tx) error) error {
 	if m.tx == nil {
-		return m.db.View(ctx, fn)
+		return m.db.view(ctx, nil, fn)
 	}
-	if err := m.tx.check(doing, false); err != nil {
-		return err
-	}
-	return fn(m.tx)
+	return m.tx.reading(doing, func() error { return fn(m.tx) })
 }
 
 func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) error {
@@ -43,9 +42,10 @@ func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) 
 	return fn(m.tx)
 }
 
-// Store adds a memory, unless it comes without an ID and its owner already has the
-// same, whatever the run, role and times (see [Kind]): then the result names the
-// earlier one, which stays as it is. A memory that is stored under an ID that its owner has
+// Store adds a memory, unless it comes without an ID and its scope already has the
+// same, whatever the role and times (see [Kind] and [Dedup]): then the result names the
+// earlier one, which takes the later expiry, the pin and the higher importance of the
+// two; its metadata stays. A memory that is stored under an ID that its owner has
 // already is left as it is where nothing differs, and is otherwise ErrExists, or
 // an update under Upsert.
 //
@@ -99,7 +99,11 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 		}
 		ps[i], results[i].Err = p, err
 	}
-	m.embedOrMark(ctx, ps)
+	if m.tx == nil {
+		m.db.embedMissing(ctx, ps)
+	} else {
+		m.db.markPending(ps)
+	}
 	return ps, results, nil
 }
 
@@ -119,16 +123,6 @@ func (m Memories) beginStore() (now int64, _ error) {
 		return m.tx.now, nil
 	}
 	return m.db.now(), nil
-}
-
-// embedOrMark makes the vectors that are missing, or in a transaction marks what an
-// embedder is to embed later.
-func (m Memories) embedOrMark(ctx context.Context, ps []*prepared) {
-	if m.tx == nil {
-		m.db.embedMissing(ctx, ps)
-	} else {
-		m.db.markPending(ps)
-	}
 }
 
 // storeAll writes prepared memories, all or, under SkipInvalid, those that are
@@ -168,27 +162,36 @@ func inBatch(err error, i, n int) error {
 	if n == 1 {
 		return err
 	}
-	return fmt.Errorf("memory %d of %d: %w", i+1, n, err)
+	return fault.Within(fmt.Sprintf("memory %d of %d", i+1, n), err)
 }
 
 // Get returns the memory with this ID. An empty scope finds it in any owner, so a
 // program that serves several users must give one; it
 // is ErrAmbiguous where there are several. ErrNotFound where there is none, or
-// it has expired.
-func (m Memories) Get(ctx context.Context, s Scope, id string) (mem Memory, err error) {
+// it has expired. It is without its vectors, as in a list: see GetWithVectors.
+func (m Memories) Get(ctx context.Context, s Scope, id string) (Memory, error) {
+	return m.get(ctx, s, id, false)
+}
+
+// GetWithVectors is Get, and also reads the vectors.
+func (m Memories) GetWithVectors(ctx context.Context, s Scope, id string) (Memory, error) {
+	return m.get(ctx, s, id, true)
+}
+
+func (m Memories) get(ctx context.Context, s Scope, id string, withVectors bool) (mem Memory, err error) {
 	doing := fmt.Sprintf("get memory %q", valid.Short(id))
 	err = m.view(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
 		if err != nil {
 			return err
 		}
-		mem, err = tx.present(rec, l.Version, true)
+		mem, err = tx.present(rec, l.Version, withVectors)
 		return err
 	})
 	return mem, err
 }
 
-// Update changes a memory and returns it as it is then. An empty scope finds the
+// Update changes a memory and returns it as it is then, without its vectors. An empty scope finds the
 // ID in any owner, as in Get. It keeps its ID, Seq,
 // CreatedAt and access statistics; its hash follows the text, and so do a
 // computed importance and a vector that an embedder made.
@@ -203,7 +206,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 		if l, err = tx.patch(ctx, doing, l, rec, &patch, embedded); err != nil {
 			return err
 		}
-		mem, err = tx.load(l.Version, true)
+		mem, err = tx.load(l.Version, false)
 		return err
 	})
 	if err != nil {
@@ -248,6 +251,11 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *layout.Re
 	case err != nil:
 		return live{}, nil, store.Error(doing, err)
 	case owners == 0:
+		if into, err := tx.mergedInto(s, id); err != nil || into != "" {
+			return live{}, nil, cmp.Or(store.Error(doing, err), error(&fault.Error{
+				Kind: fault.ErrNotFound, What: doing, Why: fmt.Sprintf("it was merged into %q", valid.Short(into)), Do: "look that one up",
+			}))
+		}
 		return live{}, nil, &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there is none in this scope", Do: "check the ID and the scope"}
 	case owners > 1:
 		return live{}, nil, ambiguous(doing, owners)
@@ -262,12 +270,10 @@ func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) 
 	if err != nil {
 		return Page{}, err
 	}
-	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := scope.Check(doingList, q.Scope); err != nil {
-			return Page{}, err
-		}
+	if err := checkScope(doingList, q.Scope, q.AllScopes); err != nil {
+		return Page{}, err
 	}
-	if err := checkFilter(q.Filter); err != nil {
+	if err := filter.Check(q.Filter); err != nil {
 		return Page{}, err
 	}
 	order, err := newOrdering(m.db, &q)
@@ -279,6 +285,30 @@ func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) 
 		return err
 	})
 	return page, err
+}
+
+// Count counts the memories of a query, whatever its order, limit and cursor.
+func (m Memories) Count(ctx context.Context, q ListQuery) (n int, err error) {
+	const doing = "count memories"
+	if err := checkScope(doing, q.Scope, q.AllScopes); err != nil {
+		return 0, err
+	}
+	if err := filter.Check(q.Filter); err != nil {
+		return 0, err
+	}
+	err = m.view(ctx, doing, func(tx *Tx) error {
+		if tx.writes != nil {
+			if err := tx.materialise(); err != nil {
+				return tx.breaks(err)
+			}
+		}
+		set, err := tx.selected(ctx, q.Scope, q.AllScopes, q.Filter)
+		if err == nil {
+			n = int(set.GetCardinality())
+		}
+		return err
+	})
+	return n, err
 }
 
 // All iterates over all memories of a query, reading them a page at a time. Outside a transaction the pages are of different states.

@@ -1,8 +1,15 @@
 package engine
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"time"
+	"unsafe"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -25,8 +32,8 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Kind is what a memory is. It decides how duplicates are recognised: messages
-// and fragments by owner and text, facts by full scope and text, notes by name,
+// Kind is what a memory is. It decides how duplicates are recognised: messages,
+// fragments and facts by scope and text (see [Dedup]), notes by owner and name,
 // archives and summaries never.
 type Kind string
 
@@ -58,13 +65,14 @@ const (
 //
 // Times are instants with millisecond resolution, in UTC when read. A zero time
 // means "not set"; for CreatedAt it means now. The Unix epoch itself, which is how
-// others write a missing time, is taken for not set too.
+// others write a missing time, is taken for not set too. Its JSON is one flat object,
+// with user, agent and run among the other fields, and is what an import takes.
 type Memory struct {
 	// ID is unique within the owner (user, agent). Empty: a UUID v4 is made.
 	ID string `json:"id"`
 	// Seq is the order of first storing, never reused. Set by the database.
-	Seq   uint64 `json:"seq"`
-	Scope `json:"scope"`
+	Seq uint64 `json:"seq"`
+	Scope
 
 	Role   Role   `json:"role"`
 	Kind   Kind   `json:"kind"`
@@ -72,7 +80,8 @@ type Memory struct {
 
 	// Text may be empty only with a vector. At most MaxText bytes of UTF-8.
 	Text string `json:"text"`
-	// Name and Aliases address notes and archives.
+	// Name and Aliases address notes and archives. Of an owner's notes each has another
+	// name: a second one is ErrExists, unless it is stored with NoDedup.
 	Name    string   `json:"name,omitempty"`
 	Aliases []string `json:"aliases,omitempty"`
 	// Metadata is a JSON object. Numbers are read back as json.Number, so
@@ -84,8 +93,8 @@ type Memory struct {
 	Embedding []float32            `json:"embedding,omitempty"`
 	Vectors   map[string][]float32 `json:"vectors,omitempty"`
 
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// EventTime is when it happened, where that is not when it was stored.
 	EventTime time.Time `json:"event_time,omitzero"`
 	// ExpiresAt hides the memory from then on. Within a minute it is deleted, which its
@@ -98,8 +107,16 @@ type Memory struct {
 	// then says whether it was computed.
 	Importance     *float64 `json:"importance"`
 	AutoImportance bool     `json:"auto_importance,omitempty"`
-	// Confidence is in [0, 1]. nil: 1. Never nil when read.
+	// Confidence is in [0, 1]. nil: 1. Never nil when read, and then that of now: what is
+	// stored less what consolidations have taken since (see [DB.Consolidate]).
 	Confidence *float64 `json:"confidence"`
+	// StoredConfidence is the confidence that was set last. DecayedImportance is what is
+	// left of the importance since the last access, or the creation of a memory that was
+	// never accessed: importance × the policy's daily retention to the power of the whole
+	// days.
+	// Set by the database; a store ignores both.
+	StoredConfidence  *float64 `json:"stored_confidence,omitempty"`
+	DecayedImportance *float64 `json:"decayed_importance,omitempty"`
 
 	// Hash is the SHA-256 of the text in hexadecimal. Set by the database.
 	Hash string `json:"hash"`
@@ -135,6 +152,11 @@ type Stored struct {
 	Stored       bool `json:"stored"`
 	Deduplicated bool `json:"deduplicated"`
 	Updated      bool `json:"updated,omitempty"`
+	// Pending: the memory was written without the vector that the database's embedder
+	// is to make of its text, for the reason PendingWhy. It is found by its text until
+	// [DB.EmbedPending] embeds it.
+	Pending    bool   `json:"pending,omitempty"`
+	PendingWhy string `json:"pending_why,omitempty"`
 	// Err is set only under SkipInvalid.
 	Err error `json:"-"`
 }
@@ -145,8 +167,12 @@ type Patch struct {
 	Role     *Role
 	Source   *Source
 	Metadata *map[string]any // replaces the whole object
-	Name     *string
-	Aliases  *[]string
+	// MergeMetadata changes the fields that it names, as a JSON merge patch (RFC 7386):
+	// null removes a field, an object is merged with the one that is there, and any other
+	// value takes the field's place. It does not go with Metadata.
+	MergeMetadata map[string]any
+	Name          *string
+	Aliases       *[]string
 	// Embedding and Vectors replace the vectors of the spaces that they name. A
 	// vector that is not replaced while the text changes is embedded again, or,
 	// without an embedder, dropped: it would describe another text.
@@ -164,23 +190,61 @@ type Patch struct {
 // ListQuery selects memories in an order.
 type ListQuery struct {
 	Scope
-	// AllScopes lists every owner's memories: for administration only.
+	// AllScopes lists every owner's memories: for administration only. No scope is given
+	// beside it.
 	AllScopes bool
-	Filter    Filter
-	// OrderBy is a field as a Filter names it; empty is seq, the order of first
+	// Filter chooses among them; nil is all.
+	Filter filter.Filter
+	// OrderBy is a field as a filter names it; empty is seq, the order of first
 	// storing. Values of one type are in their order (strings by their bytes),
 	// null before booleans, before numbers, before strings; memories that have no
 	// such value come last, also when Descending; equal ones are in the order of
 	// seq.
 	OrderBy    string
 	Descending bool
-	// Limit is the size of a page: 0 is 100, at most MaxLimit.
+	// Limit is the size of a page: 0 is 100, at most MaxLimit. A page ends sooner once its
+	// records have more than 64 MiB.
 	Limit int
 	// Cursor is Page.Next of the page before; the rest of the query must be the
 	// same.
 	Cursor string
 	// WithVectors also reads the vectors.
 	WithVectors bool
+	// Lost is called with each error of a memory, or a vector, that is damaged, and the
+	// list goes on without it. nil: the first one ends the list.
+	Lost func(error)
+}
+
+// bytes is about what a memory takes in RAM.
+func (m *Memory) bytes() int {
+	n := 512 + len(m.Text) + len(m.Name) + 4*len(m.Embedding) + valueBytes(m.Metadata)
+	for _, a := range m.Aliases {
+		n += len(a)
+	}
+	for _, v := range m.Vectors {
+		n += 4 * len(v)
+	}
+	return n
+}
+
+// valueBytes is about what a value of metadata takes in RAM.
+func valueBytes(v any) int {
+	n := 16
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case json.Number:
+		n += len(v)
+	case []any:
+		for _, e := range v {
+			n += valueBytes(e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			n += 32 + len(k) + valueBytes(e)
+		}
+	}
+	return n
 }
 
 // Page is a part of a list.
@@ -216,4 +280,65 @@ type HistoryEntry struct {
 	Time      time.Time `json:"timestamp"`
 	LSN       uint64    `json:"lsn"`
 	IsDeleted bool      `json:"is_deleted"`
+	// Reason is why it was deleted, where nobody named it: one of the reasons, such as
+	// ReasonAge. Into is the ID of the memory that it was merged into, and Policy the
+	// version of the policy that said so.
+	Reason Reason `json:"reason,omitempty"`
+	Into   string `json:"into,omitempty"`
+	Policy uint32 `json:"policy,omitempty"`
+}
+
+// Reason is why a memory is gone.
+type Reason string
+
+// The reasons of a history.
+const (
+	ReasonScope      Reason = "scope"              // its scope was deleted, or a filter chose it
+	ReasonAge        Reason = "evicted:age"        // too old and not important
+	ReasonConfidence Reason = "evicted:confidence" // too low a confidence
+	ReasonCap        Reason = "evicted:cap"        // its owner had too many
+	ReasonExpired    Reason = "expired"            // its time was over
+	ReasonPruned     Reason = "pruned"             // too low a decayed importance
+	ReasonMerged     Reason = "merged"             // nearly the same as another
+)
+
+var reasons = [layout.Reasons]Reason{
+	layout.ReasonScope: ReasonScope, layout.ReasonAge: ReasonAge, layout.ReasonConfidence: ReasonConfidence,
+	layout.ReasonCap: ReasonCap, layout.ReasonExpired: ReasonExpired, layout.ReasonPruned: ReasonPruned,
+	layout.ReasonMerged: ReasonMerged,
+}
+
+var (
+	roles     = [layout.RoleCount]Role{RoleUser, RoleAssistant, RoleSystem, RoleTool}
+	kindNames = [layout.KindCount]Kind{KindMessage, KindFragment, KindFact, KindNote, KindArchive, KindSummary}
+)
+
+// memoryOf turns the record into what a caller sees; stats and vectors are added by
+// the transaction.
+func memoryOf(r *layout.Record, seq uint64) (Memory, error) {
+	meta, err := decodeMetadata(r.Metadata)
+	if err != nil {
+		return Memory{}, err
+	}
+	importance, confidence := r.Importance, r.Confidence
+	return Memory{
+		ID: r.ID, Seq: seq, Scope: r.Scope,
+		Role: roles[r.Role], Kind: kindNames[r.Kind], Source: Source(r.Source),
+		Text: r.Text, Name: r.Name, Aliases: r.Aliases, Metadata: meta,
+		CreatedAt: clock.FromMillis(r.Created), UpdatedAt: clock.FromMillis(r.Updated),
+		EventTime: clock.FromMillis(r.Event), ExpiresAt: clock.FromMillis(r.Expires),
+		Pinned:     r.Flags&layout.FlagPinned != 0,
+		Importance: &importance, AutoImportance: r.Flags&layout.FlagAutoImportance != 0,
+		Confidence: &confidence, Hash: textHash(r.Text),
+	}, nil
+}
+
+func textHash(text string) string {
+	sum := textSum(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// textSum is the SHA-256 of a text, which it does not copy.
+func textSum(text string) [sha256.Size]byte {
+	return sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -20,7 +21,7 @@ import (
 
 // modelFilter is a filter, and what it should mean.
 type modelFilter struct {
-	filter Filter
+	filter filter.Filter
 	holds  func(m *Memory) bool
 }
 
@@ -30,15 +31,15 @@ func equals(field string, of func(m *Memory) any, values ...any) modelFilter {
 		return slices.ContainsFunc(values, func(v any) bool { return sameValue(of(m), v) })
 	}}
 	if len(values) == 1 {
-		c.filter = Eq{field, values[0]}
+		c.filter = filter.Eq(field, values[0])
 	} else {
-		c.filter = In{field, values}
+		c.filter = filter.In(field, values...)
 	}
 	return c
 }
 
 func allOf(cs ...modelFilter) modelFilter {
-	and := And{}
+	and := filter.All{}
 	for _, c := range cs {
 		and = append(and, c.filter)
 	}
@@ -277,6 +278,9 @@ func (w *world) same(got Memory, want modelMemory, withVectors bool) bool {
 	if !withVectors {
 		m.Embedding, m.Vectors = nil, nil
 	}
+	idle := w.clock.now().UnixMilli() - max(a.Last, clock.ToMillis(m.CreatedAt))
+	days := max(0, idle/(24*time.Hour).Milliseconds())
+	m.StoredConfidence, m.DecayedImportance = m.Confidence, new(*m.Importance*math.Pow(.95, float64(days)))
 	if reflect.DeepEqual(got, m) {
 		return true
 	}
@@ -294,7 +298,7 @@ func (w *world) checkGet(mm Memories, s *model) {
 			in = Scope{}
 		}
 		want := s.find(in, id, w.clock.now())
-		got, err := mm.Get(context.Background(), in, id)
+		got, err := mm.GetWithVectors(context.Background(), in, id)
 		if kind := findError(len(want)); kind != nil || err != nil {
 			w.wantKind("get "+id, err, kind)
 			continue
@@ -446,6 +450,10 @@ func (w *world) checkRecall(mm Memories, s *model) {
 		all = w.bm25(ms, w.queryTerms(q.Text))
 	}
 	r, err := mm.Recall(context.Background(), q)
+	if q.Space == "img" && w.db.spaces.named("img") == nil {
+		w.wantKind("recall in a space that there is not yet", err, fault.ErrInvalid)
+		return
+	}
 	if err != nil {
 		w.t.Fatalf("recall %+v: %v", q, err)
 	}

@@ -75,6 +75,16 @@ func (s *model) happened(m *Memory, e Event, oldText, newText *string, at time.T
 func (s *model) remove(m modelMemory, now time.Time) {
 	delete(s.live, m.Seq)
 	s.happened(&m.Memory, EventDelete, &m.Text, nil, now)
+	if events := s.life[m.Seq]; m.expired(now) {
+		events[len(events)-1].Reason = ReasonExpired
+	}
+}
+
+// removeOf is remove for a memory that its scope, or a filter, chose.
+func (s *model) removeOf(m modelMemory, now time.Time) {
+	s.remove(m, now)
+	events := s.life[m.Seq]
+	events[len(events)-1].Reason = ReasonScope
 }
 
 // removeScope deletes what is in a scope, expired or not, and counts what had
@@ -83,7 +93,7 @@ func (s *model) removeScope(in Scope, now time.Time) int {
 	n := len(s.visible(in, now))
 	for _, m := range s.live {
 		if scope.Contains(in, m.Scope) {
-			s.remove(m, now)
+			s.removeOf(m, now)
 		}
 	}
 	return n
@@ -169,14 +179,17 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 				}
 			}
 		}
+		if !o.NoDedup && s.nameTaken(&m.Memory, 0, now) {
+			return outcome{fails: fault.ErrExists}
+		}
 		s.removeExpired(&m.Memory, now)
-	} else if !o.NoDedup {
+	} else if expired := !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now); !o.NoDedup && !expired {
 		if dup, ok := s.duplicate(&m.Memory, now); ok {
 			if m.Kind == KindNote && dup.Text != m.Text {
 				return outcome{fails: fault.ErrExists}
 			}
 			s.dropOver(&m.Memory, now, dup.Seq)
-			return outcome{Stored: Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true}}
+			return outcome{Stored: Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true, Updated: s.takeOver(&m.Memory, dup, now)}}
 		}
 		s.dropOver(&m.Memory, now, s.highest+1)
 	}
@@ -186,8 +199,20 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 	}
 	s.live[m.Seq] = m
 	s.happened(&m.Memory, EventAdd, nil, &m.Text, m.CreatedAt)
-	return outcome{Stored: Stored{ID: m.ID, Seq: m.Seq, Stored: true}}
+	return outcome{Stored: Stored{ID: m.ID, Seq: m.Seq, Stored: true, Pending: m.pending}}
 }
+
+// nameTaken reports whether another note of its owner has the name of a note.
+func (s *model) nameTaken(m *Memory, self uint64, now time.Time) bool {
+	if m.Kind != KindNote {
+		return false
+	}
+	return len(s.matching(now, func(old *modelMemory) bool {
+		return old.Seq != self && ownerOf(old.Scope) == ownerOf(m.Scope) && duplicates(m, &old.Memory)
+	})) > 0
+}
+
+func renamedNote(m, old *Memory) bool { return m.Name != old.Name || m.Kind != old.Kind }
 
 // removeExpired frees the ID of a memory that has expired.
 func (s *model) removeExpired(m *Memory, now time.Time) {
@@ -229,7 +254,7 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 	switch {
 	case sameMemory(given, &m.Memory, &old.Memory):
 		return outcome{Stored: result}
-	case !o.Upsert:
+	case !o.Upsert, renamedNote(&m.Memory, &old.Memory) && s.nameTaken(&m.Memory, old.Seq, now):
 		return outcome{fails: fault.ErrExists}
 	}
 	m.CreatedAt, m.UpdatedAt = old.CreatedAt, later(old.UpdatedAt, now)
@@ -242,10 +267,11 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 	}
 	if m.Text == old.Text {
 		m.keepVectors(&old.Memory)
+		m.pending = m.pending && m.Embedding == nil
 	}
 	s.live[m.Seq] = m
 	s.happened(&m.Memory, EventUpdate, &old.Text, &m.Text, m.UpdatedAt)
-	result.Updated = true
+	result.Updated, result.Pending = true, m.pending
 	return outcome{Stored: result}
 }
 
@@ -298,12 +324,33 @@ func (s *model) duplicate(m *Memory, now time.Time) (modelMemory, bool) {
 	return same[0], true
 }
 
+// takeOver gives a memory the later expiry, the pin and the higher importance of a
+// duplicate, and reports whether that changes it.
+func (s *model) takeOver(m *Memory, old modelMemory, now time.Time) bool {
+	p, differs := Patch{}, false
+	if !old.ExpiresAt.IsZero() && (m.ExpiresAt.IsZero() || m.ExpiresAt.After(old.ExpiresAt)) {
+		p.ExpiresAt, differs = &m.ExpiresAt, true
+	}
+	if m.Pinned && !old.Pinned {
+		p.Pinned, differs = &m.Pinned, true
+	}
+	if *m.Importance > *old.Importance {
+		p.Importance, differs = m.Importance, true
+	}
+	if differs {
+		if err := s.update(old, &p, false, nil, now); err != nil {
+			panic(err)
+		}
+	}
+	return differs
+}
+
 func duplicates(m, old *Memory) bool {
 	content := func(k Kind) bool { return k == KindMessage || k == KindFragment }
 	sameText := m.Text != "" && m.Text == old.Text
 	switch {
 	case content(m.Kind):
-		return content(old.Kind) && sameText && (ownerOf(m.Scope) != (Scope{}) || m.Run == old.Run)
+		return content(old.Kind) && sameText && m.Run == old.Run
 	case m.Kind == KindFact:
 		return old.Kind == KindFact && sameText && m.Run == old.Run
 	case m.Kind == KindNote:
@@ -327,6 +374,9 @@ func (s *model) update(old modelMemory, p *Patch, embeds bool, learned []float32
 	}
 	if m.Text == "" && m.Embedding == nil && m.Vectors == nil {
 		return fault.ErrInvalid
+	}
+	if renamedNote(&m.Memory, &old.Memory) && s.nameTaken(&m.Memory, old.Seq, now) {
+		return fault.ErrExists
 	}
 	m.Hash, m.UpdatedAt = textHash(m.Text), later(old.UpdatedAt, now)
 	switch {
@@ -383,10 +433,10 @@ func set[T any](field, value *T) {
 }
 
 // embedPending gives every waiting memory its vector, without an event.
-func (s *model) embedPending(vector func(text string) []float32) int {
+func (s *model) embedPending(now time.Time, vector func(text string) []float32) int {
 	n := 0
 	for seq, m := range s.live {
-		if !m.pending {
+		if !m.pending || !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now) {
 			continue
 		}
 		m.pending, m.Embedding = false, vector(m.Text)

@@ -187,7 +187,7 @@ func (m *mover) reserve(ctx context.Context) (bool, error) {
 func (m *mover) giveBack(ctx context.Context) error {
 	db := m.db
 	if err := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }); err != nil {
-		return fmt.Errorf("remove what a move has written: %w", err)
+		return fault.Within("remove what a move has written", err)
 	}
 	if err := db.lockBehind(ctx); err != nil {
 		return err // it stays taken until the database is opened again
@@ -214,7 +214,7 @@ func (m *mover) build(ctx context.Context) (err error) {
 	if err := w.batch.DeleteRange(db.textSpan(m.chunk)); err != nil {
 		return err
 	}
-	index := db.text.Load()
+	index := db.index.Load()
 	text := index.Snapshot()
 	text.Reader = snap
 	if err := index.Move(ctx, text, w, m.chunk, m.docs); err != nil {
@@ -287,6 +287,9 @@ func (m *mover) commit(ctx context.Context) error {
 				}
 			}
 		}
+		if err := db.keepTombstones(m.from, tx.set); err != nil {
+			return err
+		}
 		pages := m.pages()
 		if len(m.docs) > 0 && len(pages) == 0 {
 			if err := tx.wrote(tx.batch.DeleteRange(db.textSpan(m.chunk))); err != nil {
@@ -301,6 +304,25 @@ func (m *mover) commit(ctx context.Context) error {
 		tx.moved = m
 		return nil
 	}))
+}
+
+// keepTombstones writes the tombstones again of those documents of chunks that are not
+// reclaimed, after a range that has deleted them with the rows: each with its version, which
+// no row tells any more. An opening would forget what is left of them else.
+func (db *DB) keepTombstones(chunks []uint16, set func(key, value []byte) error) error {
+	for _, d := range db.janitor.deadOf(chunks) {
+		t := layout.Tombstone{LSN: d.lsn, Of: d.of}
+		if row := db.docs.Row(d.doc); row != nil && row.Seq != 0 {
+			t.Of = row.Version
+		}
+		if t.Of.Seq == 0 {
+			continue // a version that nothing names leaves nothing that could be found
+		}
+		if err := set(db.keys().Doc(layout.KindTombstone, d.doc), t.Encode()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // complete tells whether all documents that live are in the new chunk. The lock is
@@ -365,7 +387,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		delete(db.chunks.buried, chunk)
 		db.chunks.emptied[chunk] = true
 	}
-	index := db.text.Load()
+	index := db.index.Load()
 	if !shown {
 		index.Drop(m.from...)
 		if len(m.docs) > 0 { // the chunk that was reserved came to nothing
@@ -374,7 +396,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		return nil
 	}
 	if err := index.Moved(db.store, m.chunk, m.from...); err != nil {
-		return fmt.Errorf("open chunk %d of the text index: %w", m.chunk, err)
+		return fault.Within(fmt.Sprintf("open chunk %d of the text index", m.chunk), err)
 	}
 	db.chunks.sealed[m.chunk] = true
 	return nil
@@ -482,7 +504,7 @@ func (db *DB) dropStrayPages() (err error) {
 	}
 	defer func() { err = errors.Join(err, it.Error(), it.Close()) }()
 	for ok := it.First(); ok; {
-		chunk, known := db.text.Load().ChunkOf(it.Key())
+		chunk, known := db.index.Load().ChunkOf(it.Key())
 		if !known {
 			return layout.BadKey("text", it.Key())
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -53,13 +54,13 @@ func everyMemory(t testing.TB, mm Memories) (all []Memory) {
 // waitMoved waits until no chunk is to be sealed, and none is sparse.
 func (db *DB) waitMoved(t testing.TB) (chunks int) {
 	t.Helper()
-	for range 2000 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		db.janitor.wake()
 		time.Sleep(2 * time.Millisecond)
 		db.chunks.busy.Lock()
 		chunks = len(db.chunks.sealed)
 		db.chunks.graves++ // look even if few have died
-		done := len(db.text.Load().Sealable()) == 0 && len(db.sparse()) == 0
+		done := len(db.index.Load().Sealable()) == 0 && len(db.sparse()) == 0
 		db.chunks.busy.Unlock()
 		if done {
 			return chunks
@@ -272,7 +273,7 @@ func strayPages(t testing.TB, db *DB) (n int) {
 	t.Helper()
 	lower, upper := db.keys().Span(layout.KindText)
 	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
-		if chunk, ok := db.text.Load().ChunkOf(key); !ok || !db.chunks.sealed[chunk] {
+		if chunk, ok := db.index.Load().ChunkOf(key); !ok || !db.chunks.sealed[chunk] {
 			n++
 		}
 		return nil
@@ -355,7 +356,7 @@ func idOf(t testing.TB, db *DB, doc uint32) (id string) {
 // that is cleaned up, under the same number.
 func TestMoveLater(t *testing.T) {
 	db, m, release := sparseTeas(t, vfs.NewMem())
-	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: Eq{"metadata.n", 4}})
+	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
 	if err != nil || n == 0 {
 		t.Fatalf("%d are deleted, %v", n, err)
 	}
@@ -488,7 +489,7 @@ func TestMoveReleases(t *testing.T) {
 	}
 	eventually := func(what string, holds func() bool) {
 		t.Helper()
-		for range 200 {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 			if holds() {
 				return
 			}
@@ -582,10 +583,7 @@ func TestDeadChunksRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			pages := &db.docs.Rows.Pages
-			for range 400 {
-				if pages.Load() <= c.most {
-					break
-				}
+			for deadline := time.Now().Add(patience); pages.Load() > c.most && time.Now().Before(deadline); {
 				time.Sleep(5 * time.Millisecond)
 			}
 			if pages.Load() > c.most {
@@ -637,4 +635,74 @@ func TestMovedAndDeleted(t *testing.T) {
 	db = openTest(t, crashed, rebuildOptions())
 	mustCheck(t, db, left)
 	closeTest(t, db)
+}
+
+// TestMoveKeepsTombstones: a move beside a View that still sees what has died forgets none of
+// it: after a crash the vectors of the dead go, those that died while the new chunk was
+// written, too.
+func TestMoveKeepsTombstones(t *testing.T) {
+	fs, ctx, user := vfs.NewCrashableMem(), t.Context(), Scope{User: "v"}
+	db := openTest(t, fs, rebuildOptions())
+	for i := range 20 {
+		mustStore(t, db.Memories(), Memory{Scope: user, Text: fmt.Sprint("with a vector ", i), Embedding: []float32{1, float32(i)}})
+	}
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
+	db.chunks.busy.Lock()
+	remove := func(ids ...string) {
+		for _, id := range ids {
+			if err := db.Memories().Delete(ctx, user, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var crashed *vfs.MemFS
+	err := db.View(ctx, func(*Tx) error {
+		deleteTeas(t, db)
+		stored := ids(mustList(t, db.Memories(), user))
+		remove(stored[0])
+		m := &mover{db: db, from: db.sparse()}
+		m.docs = db.living(m.from)
+		if ok, err := m.reserve(ctx); err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		if err := errors.Join(db.sealChunks(ctx), m.build(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		remove(stored[1:4]...)
+		before := unreclaimed(t, db)
+		if err := errors.Join(m.commit(ctx), db.store.SyncLog(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if n := unreclaimed(t, db); n != before {
+			t.Errorf("%d documents are to be reclaimed after the move, %d before", n, before)
+		}
+		crashed = fs.CrashClone(vfs.CrashCloneCfg{})
+		return nil
+	})
+	db.chunks.busy.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := int(db.docs.Live.Load())
+	closeTest(t, db)
+	db = openTest(t, crashed, rebuildOptions())
+	for deadline := time.Now().Add(patience); countKeys(t, db, layout.KindVector) > len(mustList(t, db.Memories(), user)); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d vectors are left of %d memories", countKeys(t, db, layout.KindVector), len(mustList(t, db.Memories(), user)))
+		}
+		db.janitor.wake()
+	}
+	mustCheck(t, db, left)
+	closeTest(t, db)
+}
+
+// unreclaimed counts the tombstones of documents that are still to be reclaimed.
+func unreclaimed(t testing.TB, db *DB) (n int) {
+	t.Helper()
+	tombs, err := db.loadTombstones()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(tombs.left)
 }

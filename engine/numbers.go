@@ -102,3 +102,8 @@ func (db *DB) grows(chunk uint16) bool {
 	next := db.writer.next.Doc
 	return next&0xffff != 0 && layout.ChunkOf(next) == chunk
 }
+
+// noNumber is the error of a document that lies beyond the last number.
+func noNumber(doc uint32) error {
+	return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "no document has so high a number"}
+}

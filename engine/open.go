@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 func doingOpen(dir string) string { return "open " + dir }
@@ -53,13 +54,28 @@ func Open(dir string, o *Options) (*DB, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	return open(dir, o, &tuning{})
+	fs, dir := fsys.Named(dir)
+	return open(dir, o, &tuning{fs: fs})
+}
+
+// OpenMemory makes a database that lives in memory, and ends when it is closed. It does all
+// that one in a folder does. nil options are the zero options.
+func OpenMemory(o *Options) (*DB, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	return open("memory", o, &tuning{fs: vfs.NewMem()})
 }
 
 func open(dir string, o *Options, t *tuning) (*DB, error) {
 	db, base := newDB(dir, o, t)
 	if err := refuse(base, dir); err != nil {
 		return nil, err
+	}
+	if o.Schedule != nil {
+		if err := o.Schedule.Check(); err != nil {
+			return nil, fault.Within(doingOpen(dir), err)
+		}
 	}
 	if o.ReadOnly {
 		if err := mustExist(base, dir); err != nil {
@@ -89,22 +105,24 @@ func mustExist(base vfs.FS, dir string) error {
 }
 
 func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
-	base := o.FS
+	base := t.fs
 	if base == nil {
 		base = vfs.Default
 	}
+	ageing := policy.NewPart()
 	db := &DB{
-		dir: dir, config: newConfig(o, t), parts: append(newParts(), t.beside...),
+		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: writer{lock: make(chan struct{}, 1)},
+		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
-	db.points = newPoints(o.Retain, func() int64 { return db.now() })
+	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
 	db.linker = newLinker(db)
 	db.store = store.New(store.Config{
-		Dir: dir, Base: base, Log: db.log, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
+		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, ManifestBytes: t.manifestBytes,
+		Salvage: o.Salvage,
 	})
 	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
 	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !t.uncached {
@@ -116,15 +134,15 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 // newConfig fills in what the options leave open.
 func newConfig(o *Options, t *tuning) config {
 	c := config{
-		log: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
+		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
 		columns: t.columns, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
 	}
 	if c.clock == nil {
 		c.clock = clock.System
@@ -145,7 +163,7 @@ func lockError(dir string, err error) error {
 			Do: "close it there, or wait", Cause: nil,
 		}
 	}
-	return fmt.Errorf("%s: %w", doingOpen(dir), err)
+	return fault.Within(doingOpen(dir), err)
 }
 
 // open does all of Open that the folder's lock protects.
@@ -176,7 +194,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.store.Open(id.Created); err != nil {
 		return err
 	}
-	if err := db.start(base, id, o); err != nil {
+	if err := db.start(id, o); err != nil {
 		db.opening.loading.stop()
 		return errors.Join(err, db.points.close(), db.closeCodes(), db.store.Close())
 	}
@@ -195,7 +213,7 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	id.Settings.Analyzer = db.words.analyzer.Fingerprint()
 	id.Settings.LexicalModel = db.lexical.model.Model()
 	if err := id.write(base, db.dir); err != nil {
-		return nil, fmt.Errorf("create %s: %w", db.dir, err)
+		return nil, fault.Within("create "+db.dir, err)
 	}
 	return id, nil
 }
@@ -232,7 +250,7 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 }
 
 // start loads the state and begins the background work.
-func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
+func (db *DB) start(id *identity, o *Options) error {
 	if err := db.load(); err != nil {
 		return err
 	}
@@ -251,15 +269,18 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}
 	if id.Settings.Analyzer != fingerprint {
-		db.log.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found until the index is rebuilt: memdbctl rebuild text",
+		db.logger.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found until the index is rebuilt: memdbctl rebuild text",
 			"indexed", id.Settings.Analyzer, "now", fingerprint)
 	}
 	if err := db.checkModel(); err != nil {
 		return err
 	}
 	if changed && !db.readOnly {
-		if err := id.write(base, db.dir); err != nil {
-			return fmt.Errorf("%s: %w", doingOpen(db.dir), err)
+		if err := db.Failed(); err != nil {
+			return err
+		}
+		if err := id.write(db.store.FS, db.dir); err != nil {
+			return fault.Within(doingOpen(db.dir), err)
 		}
 	}
 	db.identity = id
@@ -269,11 +290,15 @@ func (db *DB) start(base vfs.FS, id *identity, o *Options) error {
 		return err
 	}
 	db.docs.Link(db.writer.next.Seq, db.points.oldest)
+	db.backlog = newBacklog(db.writer.next.Seq)
+	if err := db.recoverDocs(context.Background()); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	db.background.stop = cancel
-	db.background.work.Go(func() { db.linker.run(ctx) })
+	db.behind(&db.background.work, "links vectors", func() { db.linker.run(ctx) })
 	if !db.readOnly {
-		db.startWriting(ctx)
+		db.startWriting(ctx, o)
 	}
 	return nil
 }
@@ -288,26 +313,39 @@ func (db *DB) resume() {
 }
 
 // startWriting begins the background work of a database that is not only read.
-func (db *DB) startWriting(ctx context.Context) {
+func (db *DB) startWriting(ctx context.Context, o *Options) {
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
-	db.background.work.Go(func() {
+	db.behind(&db.background.work, "reads the keys of memories", func() {
 		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
-			db.log.Warn("every store will look for a duplicate in the store", "error", err)
+			db.logger.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
-	db.every(ctx, touchEvery, db.touched.full, db.FlushTouches)
+	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
+	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error { return db.store.MarkLogs() })
 	if db.expiring {
 		db.startExpiring(ctx)
 	}
 	db.startParts(ctx)
+	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
+	if o.Schedule != nil {
+		s := *o.Schedule
+		db.every(ctx, "evicts and consolidates", scheduleEvery, nil, func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
+	}
+	if o.EmbedInBackground && db.embedder != nil {
+		db.every(ctx, "embeds memories", embedEvery, nil, db.embedBehind)
+	}
 	if db.durability == Buffered {
-		db.every(ctx, bufferedSync, nil, func(context.Context) error {
+		db.every(ctx, "syncs", bufferedSync, nil, func(context.Context) error {
 			return db.syncer.Wait(db.syncer.Newest())
 		})
 	}
 }
+
+// markEvery is how often it is written down how much of the log is on disk: damage that
+// takes what was acknowledged longer ago is noticed, see [store.CheckLogs].
+const markEvery = time.Second
 
 // bufferedSync is how often a Buffered database syncs: what a crash may lose.
 const bufferedSync = 100 * time.Millisecond

@@ -53,7 +53,8 @@ func writeAll(t testing.TB, fs vfs.FS, path string, b []byte) {
 	}
 }
 
-// copyFS copies the folder "db" to a file system of its own.
+// copyFS copies the folder "db" of a closed database to a file system of its own. A live one
+// is copied by CrashClone, at one instant.
 func copyFS(t testing.TB, fs vfs.FS) *vfs.MemFS {
 	t.Helper()
 	to := vfs.NewMem()
@@ -86,7 +87,7 @@ func copyFS(t testing.TB, fs vfs.FS) *vfs.MemFS {
 func closedDatabase(t testing.TB, n int) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewMem()
-	db, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget})
+	db, err := openOn(fs, "db", Options{MemoryBudget: testBudget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestOpenRefuses(t *testing.T) {
 			fs := closedDatabase(t, 20)
 			c.spoil(t, fs)
 			for range 2 { // the second time tells whether the lock was released
-				db, err := Open("db", &Options{FS: fs})
+				db, err := openOn(fs, "db", Options{})
 				wantError(t, c.name, err, c.want)
 				if err == nil {
 					closeTest(t, db)
@@ -219,7 +220,7 @@ func TestOpenEmptyFiles(t *testing.T) {
 // how the damage shows; it is empty where all is there.
 func damageTold(t *testing.T, fs vfs.FS, n int) string {
 	t.Helper()
-	db, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget})
+	db, err := openOn(fs, "db", Options{MemoryBudget: testBudget})
 	if err != nil {
 		wantError(t, "open", err, fault.ErrCorrupt)
 		return err.Error()
@@ -285,7 +286,7 @@ func TestFlippedBytes(t *testing.T) {
 			clone := copyFS(t, fs)
 			writeAll(t, clone, path, damaged)
 			tried++
-			db, err := Open("db", &Options{FS: clone, MemoryBudget: testBudget})
+			db, err := openOn(clone, "db", Options{MemoryBudget: testBudget})
 			if err != nil {
 				wantError(t, fmt.Sprintf("open with byte %d of %s flipped", at, name), err, fault.ErrCorrupt)
 				told++
@@ -361,7 +362,7 @@ func TestCreationInterrupted(t *testing.T) {
 		}
 		return nil
 	})
-	db, err := Open("some/where/db", &Options{FS: fs, MemoryBudget: testBudget})
+	db, err := openOn(fs, "some/where/db", Options{MemoryBudget: testBudget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +376,7 @@ func TestCreationInterrupted(t *testing.T) {
 		clones = clones[:min(len(clones), 60)]
 	}
 	for i, clone := range append(clones, acknowledged) {
-		db, err := Open("some/where/db", &Options{FS: clone, MemoryBudget: testBudget})
+		db, err := openOn(clone, "some/where/db", Options{MemoryBudget: testBudget})
 		if err != nil {
 			t.Errorf("crash %d: %v", i, err)
 			continue
@@ -387,7 +388,7 @@ func TestCreationInterrupted(t *testing.T) {
 		mustCheck(t, db, n)
 		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "new"})
 		closeTest(t, db)
-		if db, err = Open("some/where/db", &Options{FS: clone, MemoryBudget: testBudget}); err != nil {
+		if db, err = openOn(clone, "some/where/db", Options{MemoryBudget: testBudget}); err != nil {
 			t.Fatal(err)
 		}
 		mustCheck(t, db, n+1)
@@ -401,7 +402,7 @@ func TestCreationInterrupted(t *testing.T) {
 func TestCreationFails(t *testing.T) {
 	cause := errors.New("disk on fire")
 	count := crashfs.Wrap(vfs.NewMem(), nil)
-	db, err := Open("db", &Options{FS: count, MemoryBudget: testBudget})
+	db, err := openOn(count, "db", Options{MemoryBudget: testBudget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,13 +418,13 @@ func TestCreationFails(t *testing.T) {
 			return nil
 		})
 		within(t, fmt.Sprintf("Open with change %d failing", at), func() {
-			db, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget})
+			db, err := openOn(fs, "db", Options{MemoryBudget: testBudget})
 			if err == nil {
 				_ = db.Close()
 			}
 		})
 		fs.SetHook(nil)
-		db, err := Open("db", &Options{FS: fs, MemoryBudget: testBudget})
+		db, err := openOn(fs, "db", Options{MemoryBudget: testBudget})
 		if err != nil {
 			t.Errorf("after change %d of %d failed: %v", at, ops, err)
 			continue
@@ -438,8 +439,8 @@ func TestCreationFails(t *testing.T) {
 func TestSettings(t *testing.T) {
 	fs := vfs.NewMem()
 	open := func(o Options) (*DB, error) {
-		o.FS, o.MemoryBudget = fs, testBudget
-		return Open("db", &o)
+		o.MemoryBudget = testBudget
+		return openOn(fs, "db", o)
 	}
 	check := func(o Options, want error, language string, fields ...string) {
 		t.Helper()

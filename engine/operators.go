@@ -65,7 +65,7 @@ func (r *recalling) operators(ctx context.Context) error {
 	}
 	parsed := r.parsed
 	text, in := r.tx.index, invindex.Docs{Set: r.set}
-	bound, err := text.Bind(ctx, r.tx.text, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
+	bound, err := text.Bind(ctx, r.tx.postings, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
 		texts, err := r.tx.indexedTexts(doc)
 		if err != nil {
 			return false, err
@@ -81,7 +81,7 @@ func (r *recalling) operators(ctx context.Context) error {
 	if r.q.Explain {
 		r.plan.Terms = words
 	}
-	if r.stats, err = text.Stats(ctx, r.tx.text, words, in); err != nil {
+	if r.stats, err = text.Stats(ctx, r.tx.postings, words, in); err != nil {
 		return textError(doingRecall, err)
 	}
 	r.stage("statistics")
@@ -96,7 +96,7 @@ func (r *recalling) operators(ctx context.Context) error {
 // demand leaves in the set what has what the query demands.
 func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) error {
 	before := r.in.n
-	set, err := r.tx.index.Narrow(r.tx.text, bound, r.set.Clone())
+	set, err := r.tx.index.Narrow(r.tx.postings, bound, r.set.Clone())
 	if err != nil {
 		return textError(doingRecall, err)
 	}

@@ -7,6 +7,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/host"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // Durability says when a write is acknowledged.
@@ -21,12 +27,17 @@ const (
 	Buffered
 )
 
-// Dedup says what a store does with a text that its owner has already.
+// Dedup says what a store does with a text that is there already. Facts are always
+// looked for in their scope, notes by their name; archives and summaries have no
+// duplicates. See [Memories.Store].
 type Dedup uint8
 
 const (
-	// DedupContent recognises duplicates, by the kind of the memory. The default.
-	DedupContent Dedup = iota
+	// DedupScope looks for the same text of the same user, agent and run. The default.
+	DedupScope Dedup = iota
+	// DedupOwner looks for the same text of the same user and agent, in any run. A run
+	// that is told of a duplicate may not find it among its own memories.
+	DedupOwner
 	// DedupNone stores every memory.
 	DedupNone
 )
@@ -45,6 +56,10 @@ type Options struct {
 	// Embedder makes vectors of texts. nil: the built-in lexical one, which
 	// knows words and their parts, not meaning.
 	Embedder embed.Embedder
+	// EmbedInBackground has the database call EmbedPending by itself, as long as
+	// memories wait for the Embedder. Where the Embedder fails, it waits between the
+	// calls, ever longer up to five minutes.
+	EmbedInBackground bool
 	// IndexedText names the fields that are searched along with the text. It is
 	// fixed when the database is created. nil: as stored; for a new database
 	// the name alone.
@@ -54,7 +69,7 @@ type Options struct {
 	Language string
 	// Durability is Durable unless said otherwise.
 	Durability Durability
-	// Dedup is DedupContent unless said otherwise.
+	// Dedup is DedupScope unless said otherwise.
 	Dedup Dedup
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.
@@ -63,6 +78,10 @@ type Options struct {
 	// by Query.AsOf, while the database stays open. What has died since takes
 	// memory for as long. 0: only while a View holds the state.
 	Retain time.Duration
+	// MaxViewAge is how old a View may become, by the Clock. The calls that an older one
+	// begins return ErrViewExpired, and it no longer keeps what has died since from being
+	// freed; a call that runs is never interrupted. 0: a View may run for ever.
+	MaxViewAge time.Duration
 	// MemoryBudget is shared by the caches, in bytes. 0: a quarter of the
 	// machine's memory, at most 2 GiB.
 	MemoryBudget int64
@@ -73,15 +92,139 @@ type Options struct {
 	// makes the memtables smaller, down to MinDiskReserve. Where the system does not
 	// tell the free space, nothing is refused.
 	DiskReserve int64
+	// Schedule has the database consolidate and evict by itself, as long as it is open, at
+	// the times of cron expressions in UTC; the zero Schedule at those of the policy. What was
+	// missed while it was closed is done once. nil: it does neither by itself. See
+	// policy.FromEnv.
+	Schedule *policy.Schedule
 	// ReadOnly opens a database that exists and changes nothing in its folder, but for
 	// the lock and who holds it: so it opens also on a full disk, unless its text index
 	// is damaged. Writes are ErrReadOnly, and recalls touch nothing.
 	ReadOnly bool
+	// Salvage opens a database whose log is damaged, or lacks what was acknowledged, with
+	// the commits that came before the damage. What comes after is lost; the damaged logs
+	// stay in the folder as files that end with ".damaged". Without it, and with
+	// ReadOnly, Open returns ErrCorrupt and says what would be lost. On a database
+	// without such damage it does nothing.
+	Salvage bool
 	// Logger hears of what the database does by itself. nil: nothing is logged.
 	Logger *slog.Logger
 	// Clock tells the time. nil: the system's.
 	Clock func() time.Time
-	// FS holds the files. nil: the operating system's; vfs.NewMem() makes a
-	// database in memory.
-	FS vfs.FS
+}
+
+// The limits of a database. Each is checked before anything is changed.
+const (
+	// MaxID bounds an ID, a scope value, a name, an alias and a source, in bytes.
+	MaxID = valid.MaxID
+	// MaxAliases bounds the aliases of one memory.
+	MaxAliases = 64
+	// MaxText bounds a text, in bytes.
+	MaxText = 8 << 20
+	// MaxMetadata bounds metadata, in bytes of JSON.
+	MaxMetadata = 256 << 10
+	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.
+	MaxMetadataDepth = 32
+	// MaxDim bounds the dimension of a vector.
+	MaxDim = 4096
+	// MaxSpaces bounds the vector spaces of a database.
+	MaxSpaces = 64
+	// MaxLimit bounds the limit of a query or a page.
+	MaxLimit = valid.MaxLimit
+	// MaxScopes bounds the scopes of a query.
+	MaxScopes = 1_000
+	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
+	// others are checked on candidates.
+	MaxIndexedPaths = 64
+	// MaxIndexedValue bounds a metadata value in the filter index, in bytes;
+	// longer ones are checked on candidates.
+	MaxIndexedValue = 256
+	// MaxIndexedText bounds the fields of Options.IndexedText.
+	MaxIndexedText = 16
+	// MaxTxBytes and MaxTxChanges bound what one transaction writes: the store
+	// below accepts no batch of 4 GiB, and a commit is held in memory.
+	MaxTxBytes   = 64 << 20
+	MaxTxChanges = 100_000
+	// MaxMemories bounds the document numbers that are in use at once, by chunks of
+	// 65,536: see giveDoc.
+	MaxMemories = 1 << 31
+	// MinDiskReserve is the least that is kept free of the disk, in bytes: four
+	// memtables of the least size. A lower Options.DiskReserve is taken for it.
+	MinDiskReserve = store.MinReserve
+
+	defaultLimit = 10
+	defaultPage  = 100
+)
+
+// tuning is what tests set otherwise than users have it. The zero value is what Open uses.
+type tuning struct {
+	// fs holds the files, nil for the operating system's.
+	fs vfs.FS
+	// manifestBytes is the size at which the store's MANIFEST rotates, 0 for its
+	// own: tests rotate it all the time.
+	manifestBytes int64
+	// hotBytes is the size at which a chunk of the text index takes no more
+	// documents, 0 for its share of the budget: tests seal all the time.
+	hotBytes int64
+	// lookLeast is how many documents of sealed chunks must have died before the chunks
+	// are looked through for sparse ones, 0 for the default: tests move all the time.
+	lookLeast int
+	// uncached calls the embedder each time: a model can tell when it fails.
+	uncached bool
+	// columns makes filters use the columns of numbers whatever the size of the set.
+	columns bool
+	// keepsExpired leaves what has expired where it is until [DB.expire] is called: tests
+	// say when.
+	keepsExpired bool
+	// firstDoc is where a new database looks for its first chunk: tests begin near the end
+	// of the numbers.
+	firstDoc uint32
+	// beside are more parts than there are.
+	beside []part.Part
+	// vectors are others than the default limits: tests build graphs of few vectors.
+	vectors *vectorLimits
+}
+
+const defaultBudgetMost = 2 << 30
+
+// defaultBudget is a quarter of the machine's memory, at most 2 GiB.
+func defaultBudget() int64 {
+	m := host.Memory() / 4
+	if m == 0 {
+		m = defaultBudgetMost
+	}
+	return min(m, defaultBudgetMost)
+}
+
+// rowsShare is what float32 vectors that searches have read get of the memory budget.
+func (db *DB) rowsShare() int64 {
+	if db.limits.rows != 0 {
+		return max(db.limits.rows, 0)
+	}
+	return db.budget / 8
+}
+
+// embeddingShare is what the vectors of texts that were embedded last get.
+func (db *DB) embeddingShare() int64 { return db.budget / 16 }
+
+// codesShare is what the codes of a space's vectors get of the memory budget; what
+// is beyond lies in a file. A small database shall do without one.
+func (db *DB) codesShare() int64 {
+	if db.limits.codes != 0 {
+		return db.limits.codes
+	}
+	return max(db.budget/4, minCodes)
+}
+
+const minCodes = 64 << 20
+
+// scopesShare is what remembered scopes get.
+func (db *DB) scopesShare() int64 { return db.budget / 32 }
+
+// textShare is what the pages of the text index get of the memory budget.
+func (db *DB) textShare() int64 { return db.budget / 4 }
+
+func holder(now time.Time) fsys.Holder {
+	pid, program, machine := host.Process()
+	return fsys.Holder{PID: pid, Program: program, Host: machine, Since: now}
 }

@@ -10,20 +10,25 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/sessions"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // newParts are the structures of a database beside its memories, in the order in which
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
-func newParts() []part.Part {
-	return []part.Part{entries.Part{}}
+func newParts(ageing *policy.Part) []part.Part {
+	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}}
 }
 
 // KV is the key-value store: each call is its own transaction.
@@ -31,6 +36,31 @@ func (db *DB) KV() entries.KV { return entries.New(runner{db: db}) }
 
 // KV is the key-value store as this transaction sees it.
 func (tx *Tx) KV() entries.KV { return entries.New(runner{db: tx.db, tx: tx}) }
+
+// Graph is the graph of entities and relations: each call is its own transaction.
+func (db *DB) Graph() graph.Graph { return graph.New(runner{db: db}, partOf[*graph.Part](db)) }
+
+// Graph is the graph as this transaction sees it.
+func (tx *Tx) Graph() graph.Graph {
+	return graph.New(runner{db: tx.db, tx: tx}, partOf[*graph.Part](tx.db))
+}
+
+// partOf is the part of a type: each database has one.
+func partOf[P part.Part](db *DB) (p P) {
+	for _, any := range db.parts {
+		if of, ok := any.(P); ok {
+			return of
+		}
+	}
+	return p
+}
+
+// Usage is what calls of models have taken, with budgets and agents: each call is its own
+// transaction.
+func (db *DB) Usage() usage.Usage { return usage.New(runner{db: db}) }
+
+// Usage is the usage as this transaction sees it.
+func (tx *Tx) Usage() usage.Usage { return usage.New(runner{db: tx.db, tx: tx}) }
 
 // partShare is what each part may take of the memory budget in RAM.
 func (db *DB) partShare() int64 { return db.budget / 16 }
@@ -41,7 +71,7 @@ func (db *DB) merger() *pebble.Merger {
 	for _, p := range db.parts {
 		if f, ok := p.(part.Folder); ok {
 			for _, k := range p.Kinds() {
-				folders[k.Byte] = f
+				folders[byte(k)] = f
 			}
 		}
 	}
@@ -73,6 +103,16 @@ func (f *partFold) MergeOlder(value []byte) error {
 
 func (f *partFold) Finish(bool) ([]byte, io.Closer, error) { return f.value, nil, nil }
 
+// partBytes is what the parts hold in RAM.
+func (db *DB) partBytes() (n int64) {
+	for _, p := range db.parts {
+		if l, ok := p.(part.Loader); ok {
+			n += l.Bytes()
+		}
+	}
+	return n
+}
+
 // loadParts has the parts make what they hold in RAM.
 func (db *DB) loadParts() error {
 	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
@@ -90,7 +130,7 @@ func (db *DB) loadParts() error {
 func (db *DB) startParts(ctx context.Context) {
 	for _, p := range db.parts {
 		if w, ok := p.(part.Worker); ok {
-			db.every(ctx, w.Every(), nil, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
+			db.every(ctx, "works on "+p.Name(), w.Every(), nil, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
 		}
 	}
 }
@@ -100,6 +140,15 @@ func (db *DB) releaseParts(oldest uint64) {
 	for _, p := range db.parts {
 		if r, ok := p.(part.Releaser); ok {
 			r.Release(oldest)
+		}
+	}
+}
+
+// resetParts tells the parts that a commit has deleted all of their keys.
+func (db *DB) resetParts(lsn uint64) {
+	for _, p := range db.parts {
+		if r, ok := p.(part.Resetter); ok {
+			r.Reset(lsn)
 		}
 	}
 }
@@ -119,11 +168,72 @@ func (db *DB) mourn(batch *pebble.Batch, v layout.Version) error {
 	return nil
 }
 
+// DeleteOwner deletes what belongs to exactly this pair of user and agent, in one commit:
+// the memories, and what the structures beside them hold. It returns how much that was, by
+// the JSON keys of [Stats]. The history of the memories stays. The space comes back bit by
+// bit, in the background.
+func (db *DB) DeleteOwner(ctx context.Context, o scope.Owner) (deleted map[string]int64, err error) {
+	err = db.Update(ctx, func(tx *Tx) error {
+		deleted, err = tx.DeleteOwner(ctx, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return deleted, nil
+}
+
+const doingDeleteOwner = "delete an owner"
+
+// DeleteOwner is [DB.DeleteOwner] within this transaction.
+func (tx *Tx) DeleteOwner(ctx context.Context, o scope.Owner) (map[string]int64, error) {
+	if err := tx.check(doingDeleteOwner, true); err != nil {
+		return nil, err
+	}
+	if err := scope.Check(doingDeleteOwner, o.Scope()); err != nil {
+		return nil, err
+	}
+	deleted := map[string]int64{"memories": 0}
+	owner, known, err := (*partTx)(tx).Owner(o)
+	if err != nil || !known {
+		return deleted, err
+	}
+	n, err := tx.deleteMatching(ctx, &DeleteQuery{Scope: o.Scope(), Filter: exactly(o)})
+	if err != nil {
+		return nil, err
+	}
+	deleted["memories"] = int64(n)
+	for _, p := range tx.db.parts {
+		var of map[string]int64
+		err := tx.changePart(doingDeleteOwner, func(t part.Tx) (err error) {
+			of, err = p.DeleteOwner(t, owner)
+			return err
+		})
+		if err != nil {
+			return nil, tx.breaks(err) // the others have deleted theirs
+		}
+		maps.Copy(deleted, of)
+	}
+	return deleted, nil
+}
+
+// exactly is the filter that keeps a scope of an owner from meaning other owners, too: nil
+// where the scope names both fields.
+func exactly(o scope.Owner) filter.Filter {
+	switch {
+	case o.User == "":
+		return filter.Eq("user", "")
+	case o.Agent == "":
+		return filter.Eq("agent", "")
+	}
+	return nil
+}
+
 // partKinds are the kinds of the parts' keys.
 func (db *DB) partKinds() (kinds []byte) {
 	for _, p := range db.parts {
 		for _, k := range p.Kinds() {
-			kinds = append(kinds, k.Byte)
+			kinds = append(kinds, byte(k))
 		}
 	}
 	return kinds
@@ -135,15 +245,17 @@ type Line = part.Line
 // Lines calls yield with a line for each thing beside the memories that an export of a
 // scope has: everything for the empty scope, nothing for one with a run.
 func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
-	if err := tx.check("export", false); err != nil || s.Run != "" {
-		return err
-	}
-	for _, p := range tx.db.parts {
-		if err := p.Lines((*partTx)(tx), s, yield); err != nil {
-			return store.Error("export the "+p.Name(), err)
+	return tx.reading("export", func() error {
+		if s.Run != "" {
+			return nil
 		}
-	}
-	return nil
+		for _, p := range tx.db.parts {
+			if err := p.Lines((*partTx)(tx), s, yield); err != nil {
+				return store.Error("export the "+p.Name(), err)
+			}
+		}
+		return nil
+	})
 }
 
 // NewLine is an empty line of a type, to be read from JSON and given to [Tx.StoreLine];
@@ -170,7 +282,7 @@ func (tx *Tx) StoreLine(l Line, upsert bool) (Stored, error) {
 // figures are what statistics tell of the parts, by JSON key.
 func (db *DB) figures(ctx context.Context) (map[string]int64, error) {
 	all := map[string]int64{}
-	err := db.View(ctx, func(tx *Tx) error {
+	err := db.view(ctx, nil, func(tx *Tx) error {
 		for _, p := range db.parts {
 			f, err := p.Figures((*partTx)(tx))
 			if err != nil {
@@ -212,12 +324,15 @@ func (r runner) Append(ctx context.Context, doing string, bytes int, fn func(par
 }
 
 // changePart runs a change of a part. One that fails after it has written something leaves a
-// transaction that cannot commit.
+// transaction that cannot commit; so does one that logs nothing of what it has written.
 func (tx *Tx) changePart(doing string, fn func(part.Tx) error) error {
-	before := tx.batch.Count()
+	before, changes := tx.batch.Count(), tx.changes
 	err := store.Error(doing, fn((*partTx)(tx)))
-	if err != nil && tx.batch.Count() > before {
+	switch wrote := tx.batch.Count() > before; {
+	case wrote && err != nil:
 		return tx.breaks(err)
+	case wrote && tx.changes == changes:
+		return tx.breaks(&fault.Error{Kind: fault.ErrInvalid, What: doing, Why: "keys were changed, and no change was logged", Do: "have the part call Log"})
 	}
 	return err
 }
@@ -261,6 +376,7 @@ func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {
 }
 
 func (p *partTx) LSN() uint64 { return p.lsn }
+func (p *partTx) Past() bool  { return p.past }
 func (p *partTx) Now() int64  { return p.now }
 
 func (p *partTx) Owner(o scope.Owner) (uint32, bool, error) {
@@ -302,6 +418,8 @@ func (p *partTx) memory(l live) (part.Memory, bool, error) {
 	return part.Memory{ID: rec.ID, Seq: l.Seq, Owner: l.Owner, Scope: rec.Scope, Text: rec.Text}, true, nil
 }
 
+func (p *partTx) Writing() bool { return p.writes != nil }
+
 func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
 	b, found, err := p.Get(p.keys.Counter(kind, owner))
 	if err != nil || !found {
@@ -311,8 +429,8 @@ func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
 	return n, err == nil, err
 }
 
-func (p *partTx) Need(doing string, bytes int) error       { return p.tx().room(doing, bytes) }
-func (p *partTx) NeedToFree(doing string, bytes int) error { return p.tx().roomToFree(doing, bytes) }
+func (p *partTx) Need(doing string, bytes int) error       { return p.tx().need(doing, bytes) }
+func (p *partTx) NeedToFree(doing string, bytes int) error { return p.tx().needToFree(doing, bytes) }
 func (p *partTx) Set(key, value []byte) error              { return p.tx().set(key, value) }
 func (p *partTx) Merge(key, value []byte) error            { return p.tx().merge(key, value) }
 func (p *partTx) Delete(key []byte) error                  { return p.tx().del(key) }

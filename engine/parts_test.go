@@ -12,9 +12,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -41,7 +44,7 @@ const (
 
 func (*tally) Name() string { return "tally" }
 func (*tally) Kinds() []part.Kind {
-	return []part.Kind{{Byte: kindTally, ByOwner: true}, {Byte: kindMark, ByOwner: true}}
+	return []part.Kind{kindTally, kindMark}
 }
 func (*tally) Ops() []part.Op           { return []part.Op{opTally} }
 func (*tally) NewLine(string) part.Line { return nil }
@@ -78,6 +81,13 @@ func (*tally) Figures(v part.View) (map[string]int64, error) {
 	})
 	return map[string]int64{"tallies": n}, err
 }
+
+func (*tally) DeleteOwner(t part.Tx, owner uint32) (map[string]int64, error) {
+	t.Log(opTally, nil)
+	return nil, t.Delete(binary.BigEndian.AppendUint32(t.Key(kindTally, 4), owner))
+}
+
+func (p *tally) Bytes() int64 { return int64(16 * len(p.total)) }
 
 func (*tally) Lines(part.View, scope.Scope, func(part.Line) error) error { return nil }
 
@@ -127,6 +137,8 @@ func (p *tally) add(t part.Tx, o scope.Owner, by int64, id string) error {
 	return nil
 }
 
+func (p *tally) Reset(lsn uint64) { p.total = append(p.total, tallied{lsn, 0}) }
+
 // at is the total that a reader at an LSN sees.
 func (p *tally) at(lsn uint64) (n int64) {
 	for _, t := range p.total {
@@ -140,8 +152,8 @@ func (p *tally) at(lsn uint64) (n int64) {
 func openTally(t *testing.T, fs vfs.FS, o Options) (*DB, *tally) {
 	t.Helper()
 	p := &tally{}
-	o.FS, o.MemoryBudget = fs, testBudget
-	db, err := openSetup("db", setup{Options: o, tuning: tuning{beside: []part.Part{p}}})
+	o.MemoryBudget = testBudget
+	db, err := openOn(fs, "db", setup{Options: o, tuning: tuning{beside: []part.Part{p}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,6 +191,11 @@ func TestPart(t *testing.T) {
 	if !errors.Is(err, failed) || db.LSN() != before {
 		t.Errorf("half a change was committed: %v", err)
 	}
+	// Nor is what it did not log taken for nothing.
+	err = run.Update(ctx, "tally", func(tx part.Tx) error { return tx.Set(markKey(tx, 1, 1), nil) })
+	if !errors.Is(err, ErrInvalid) || db.LSN() != before {
+		t.Errorf("a change that was not logged: %v", err)
+	}
 	if err := add(10, ""); err != nil || p.at(before) != 5 || p.at(db.LSN()) != 15 {
 		t.Errorf("%d, then %d, %v", p.at(before), p.at(db.LSN()), err)
 	}
@@ -187,8 +204,8 @@ func TestPart(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	s, err := db.Stats(ctx)
-	if err != nil || s.Parts["tallies"] != 1 {
-		t.Error(s.Parts, err)
+	if err != nil || s.Parts["tallies"] != 1 || s.Memory.Parts != p.Bytes() || s.Memory.Shares.Parts != p.loaded.Budget {
+		t.Error(s.Parts, s.Memory, err)
 	}
 	closeTest(t, db)
 
@@ -214,6 +231,9 @@ func TestPart(t *testing.T) {
 	if _, err := db.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if p.at(maxLSN) != 0 || p.at(db.LSN()-1) != 15 {
+		t.Errorf("after a reset: %d, before it %d", p.at(maxLSN), p.at(db.LSN()-1))
+	}
 	lower, upper := db.keys().Span(kindTally)
 	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return failed }); err != nil {
 		t.Error("a reset has left keys of a part")
@@ -223,19 +243,20 @@ func TestPart(t *testing.T) {
 
 // TestPartKinds: no kind and no code of the log is given to two.
 func TestPartKinds(t *testing.T) {
-	kinds, ops := map[byte]string{}, map[part.Op]string{}
+	kinds, ops := map[byte]string{'M': "the database itself"}, map[part.Op]string{}
 	for _, k := range fixedKeys(t).Kinds() {
 		kinds[k] = "memories"
 	}
 	for op := layout.LogAdd; op <= layout.LogMove; op++ {
 		ops[part.Op(op)] = "memories"
 	}
-	for _, p := range newParts() {
+	ops[part.Op(layout.LogFold)], ops[part.Op(layout.LogEvict)] = "memories", "memories"
+	for _, p := range newParts(policy.NewPart()) {
 		for _, k := range p.Kinds() {
-			if other, taken := kinds[k.Byte]; taken {
-				t.Errorf("the kind %c is that of %s and of %s", k.Byte, other, p.Name())
+			if other, taken := kinds[byte(k)]; taken {
+				t.Errorf("the kind %c is that of %s and of %s", k, other, p.Name())
 			}
-			kinds[k.Byte] = p.Name()
+			kinds[byte(k)] = p.Name()
 		}
 		for _, op := range p.Ops() {
 			if other, taken := ops[op]; taken && !slices.Contains([]part.Op{6, 7}, op) {
@@ -243,5 +264,67 @@ func TestPartKinds(t *testing.T) {
 			}
 			ops[op] = p.Name()
 		}
+	}
+}
+
+// TestDeleteOwner: what belongs to exactly a user and an agent goes, and nothing else; what
+// an index over all owners has of it goes when the part works next.
+func TestDeleteOwner(t *testing.T) {
+	ctx, clock := t.Context(), newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
+	owners := []Owner{{User: "ada"}, {User: "ada", Agent: "a1"}, {Agent: "a1"}, {User: "bob"}}
+	for i, o := range owners {
+		for _, text := range []string{"tea", "milk"} {
+			mustStore(t, db.Memories(), Memory{Scope: Scope{User: o.User, Agent: o.Agent, Run: "r"}, Text: text})
+		}
+		for j := range 5 + i {
+			put := entries.PutOptions{}
+			if j%2 == 0 {
+				put.TTL = time.Hour
+			}
+			if _, err := db.KV().Put(ctx, o, fmt.Sprint("key ", j), []byte("1"), &put); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, o := range owners[:3] {
+		deleted, err := db.DeleteOwner(ctx, o)
+		if err != nil || deleted["memories"] != 2 || deleted["entries"] != int64(5+i) {
+			t.Fatalf("%+v: %v, %v", o, deleted, err)
+		}
+		if again, err := db.DeleteOwner(ctx, o); err != nil || again["memories"] != 0 || again["entries"] != 0 {
+			t.Errorf("%+v, again: %v, %v", o, again, err)
+		}
+		for j, other := range owners {
+			page, err := db.KV().List(ctx, entries.Query{Owner: other})
+			if left := len(page.Entries); err != nil || left != 0 && j <= i || left != 5+j && j > i {
+				t.Errorf("%+v was deleted, %+v has %d entries, %v", o, other, left, err)
+			}
+		}
+		stats, err := db.Stats(ctx)
+		if want := int64(2 * (len(owners) - 1 - i)); err != nil || stats.Memories != want {
+			t.Errorf("%+v was deleted: %d memories, want %d, %v", o, stats.Memories, want, err)
+		}
+		mustCheck(t, db, 2*(len(owners)-1-i))
+	}
+	// One that is back meanwhile keeps what it has stored since.
+	if _, err := db.KV().Put(ctx, owners[0], "key 0", []byte("2"), &entries.PutOptions{TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if err := (entries.Part{}).Work(ctx, runner{db: db}); err != nil {
+		t.Fatal(err)
+	}
+	if n := countKeys(t, db, 'e'); n != 1+4 {
+		t.Errorf("%d keys by expiry, want 5", n)
+	}
+	if n := countKeys(t, db, 'z'); n != 0 {
+		t.Errorf("%d deleted owners are remembered", n)
+	}
+	mustCheck(t, db, 2)
+	if _, err := db.DeleteOwner(ctx, Owner{}); !errors.Is(err, fault.ErrScope) {
+		t.Errorf("no owner: %v", err)
+	}
+	if deleted, err := db.DeleteOwner(ctx, Owner{User: "nobody"}); err != nil || deleted["memories"] != 0 {
+		t.Errorf("an unknown owner: %v, %v", deleted, err)
 	}
 }

@@ -8,39 +8,11 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 // refused tells an error that concerns one memory and left the transaction whole.
 func refused(err error) bool {
 	return errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrExists) || errors.Is(err, fault.ErrScope)
-}
-
-// markPending marks what an embedder is to embed later.
-func (db *DB) markPending(ps []*prepared) {
-	if db.embedder == nil {
-		return
-	}
-	for _, p := range ps {
-		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
-			p.pending = true
-		}
-	}
-}
-
-// embedPatch embeds a new text before the lock is taken. It returns nil inside a
-// transaction, without an embedder, and where that fails: then a later pass does.
-func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
-	if m.tx != nil || m.db == nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
-		patch.Embedding != nil || patch.Vectors[defaultSpace] != nil {
-		return nil
-	}
-	vecs, err := m.db.embed(ctx, []string{*patch.Text})
-	if err != nil {
-		m.db.log.Warn("embedding failed; the memory is updated and will be embedded later", "error", err)
-		return nil
-	}
-	return vecs[0]
 }
 
 // patch writes the next version of a memory.
@@ -51,16 +23,14 @@ func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Recor
 		return l, err
 	}
 	if p.rec.Text != rec.Text && p.rec.Text != "" && db.embedder != nil && p.vectors[defaultSpace] == nil {
-		if embedded != nil {
+		if p.pending = embedded == nil; !p.pending {
 			p.vectors[defaultSpace] = embedded
-		} else {
-			p.pending = true
 		}
 	}
 	if err := db.analyse(ctx, p); err != nil {
 		return l, err
 	}
-	if err := tx.room(doing, p.size()); err != nil {
+	if err := tx.need(doing, p.size()); err != nil {
 		return l, err
 	}
 	if err := tx.fits(doing, p.vectors); err != nil {
@@ -78,7 +48,7 @@ func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Recor
 
 // patched is the record with the changes of a patch, checked.
 func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared, error) {
-	p := &prepared{rec: *rec}
+	p := &prepared{rec: *rec, explicit: givenFields{confidence: patch.Confidence != nil}}
 	r := &p.rec
 	r.Vectors, r.Aliases = nil, slices.Clone(rec.Aliases)
 	r.Flags &^= layout.FlagPending | layout.FlagEmbedded
@@ -89,17 +59,23 @@ func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared
 	if p.vectors, err = mergeVectors(doing, patch.Embedding, patch.Vectors); err != nil {
 		return nil, err
 	}
-	if patch.Metadata != nil {
-		if r.Metadata, err = encodeMetadata(*patch.Metadata); err != nil {
-			return nil, err
-		}
+	switch {
+	case patch.Metadata != nil && patch.MergeMetadata != nil:
+		return nil, fault.Invalid(doing, "it has metadata and also some to merge", "give one of the two")
+	case patch.Metadata != nil:
+		r.Metadata, err = encodeMetadata(*patch.Metadata)
+	case patch.MergeMetadata != nil:
+		r.Metadata, err = mergedMetadata(rec.Metadata, patch.MergeMetadata)
+	}
+	if err != nil {
+		return nil, err
 	}
 	applyPatch(r, patch)
 	switch {
 	case patch.Importance != nil:
-		setImportance(r, patch.Importance)
+		tx.db.setImportance(r, patch.Importance)
 	case patch.AutoImportance || r.Flags&layout.FlagAutoImportance != 0:
-		setImportance(r, nil)
+		tx.db.setImportance(r, nil)
 	}
 	r.Updated = max(tx.now, rec.Updated)
 	p.pending = rec.Flags&layout.FlagPending != 0 && r.Text == rec.Text && p.vectors[defaultSpace] == nil
@@ -167,41 +143,4 @@ func checkPatch(doing string, patch *Patch) error {
 		m.ExpiresAt = *patch.ExpiresAt
 	}
 	return m.checkWords(doing)
-}
-
-// EmbedPending embeds up to limit memories that were stored without a vector: in
-// a transaction, or while the embedder failed. 0 is 1,000. It returns how many it
-// embedded, which are fewer where one commit holds no more. 0 and no error means
-// that none are left, or that the database has no embedder.
-func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
-	const doing = doingEmbed
-	if err := db.usable(doing); err != nil {
-		return 0, err
-	}
-	limit, err := valid.Limit(doing, limit, 1000)
-	if err != nil || db.embedder == nil {
-		return 0, err
-	}
-	var waiting []live
-	var texts []string
-	err = db.View(ctx, func(tx *Tx) error {
-		waiting, texts, err = tx.waiting(doing, limit)
-		return err
-	})
-	if err != nil || len(waiting) == 0 {
-		return 0, err
-	}
-	vecs, err := db.embed(ctx, texts)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	err = db.Update(ctx, func(tx *Tx) error {
-		n, err = tx.embedded(ctx, waiting, vecs)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
 }

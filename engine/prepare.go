@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -32,6 +32,7 @@ type prepared struct {
 	values   []pathValue   // of its metadata
 	access   layout.Access // of an import
 	pending  bool          // its text is still to be embedded
+	why      string        // it is pending, for the caller
 	learned  bool          // the embedder made the vector of the default space
 	random   uint64        // of its ID, if that was not given
 	explicit givenFields
@@ -46,8 +47,8 @@ type givenFields struct {
 // pathValue is a metadata value that can be indexed for filters.
 type pathValue struct {
 	path   string
-	key    string // empty where it is too long
-	number number // where the value is one
+	key    string        // empty where it is too long
+	number scalar.Number // where the value is one
 	isNum  bool
 }
 
@@ -80,7 +81,7 @@ func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepare
 		Created: clock.ToMillis(mem.CreatedAt), Updated: clock.ToMillis(mem.UpdatedAt),
 		Event: clock.ToMillis(mem.EventTime), Expires: clock.ToMillis(mem.ExpiresAt), Confidence: 1,
 	}
-	setImportance(&p.rec, mem.Importance)
+	m.db.setImportance(&p.rec, mem.Importance)
 	if mem.Importance != nil && mem.AutoImportance {
 		p.rec.Flags |= layout.FlagAutoImportance // read from another database, which had computed it
 	}
@@ -101,7 +102,7 @@ func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepare
 			return nil, err
 		}
 	}
-	p.dedupKey(0, 0)
+	p.hashContent()
 	if err := m.db.analyse(ctx, p); err != nil {
 		return nil, err
 	}
@@ -116,15 +117,19 @@ func (m Memories) space(name string) *space {
 	return m.db.spaceAt(name, m.db.LSN())
 }
 
-// setImportance fixes the importance, or computes it.
-func setImportance(r *layout.Record, v *float64) {
+// setImportance fixes the importance, or computes it as the policy says.
+func (db *DB) setImportance(r *layout.Record, v *float64) {
 	if v != nil {
 		r.Importance = *v
 		r.Flags &^= layout.FlagAutoImportance
 		return
 	}
-	r.Importance = policy.Importance(r.Text, string(roles[r.Role]))
 	r.Flags |= layout.FlagAutoImportance
+	if db.ageing.At(maxLSN).FullImportance() {
+		r.Importance = 1
+		return
+	}
+	r.Importance = policy.Importance(r.Text, string(roles[r.Role]))
 }
 
 // random are the random bits of an ID.
@@ -201,14 +206,14 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 			continue
 		}
 		if prefix != "" || strings.Contains(name, ".") {
-			v = lookPath(root, path) // a key with a dot in it may stand before this one
+			v, _ = lookPath(root, path) // a key with a dot in it may stand before this one
 		}
-		key, ok := exactKey(v)
+		key, ok := scalar.Key(v)
 		if !ok || len(path) > valid.MaxID {
 			continue
 		}
 		value := pathValue{path: path, key: key}
-		value.number, value.isNum = numberOf(v)
+		value.number, value.isNum = scalar.NumberOf(v)
 		if len(key) > MaxIndexedValue {
 			value.key = ""
 		}
@@ -219,123 +224,17 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 	return dst
 }
 
-// dedupOf is what the record is the same as another by, without the hash, and
-// what that is of: empty where the record is never the same as another.
-func dedupOf(r *layout.Record, owner, run uint32) (d layout.DedupKey, of string) {
-	d.Owner, of = owner, r.Text
-	switch kindNames[r.Kind] {
-	case KindMessage, KindFragment:
-		d.Class = layout.DedupContent
-		if r.Scope.User == "" && r.Scope.Agent == "" {
-			d.Run = run
-		}
-	case KindFact:
-		d.Class, d.Run = layout.DedupFact, run
-	case KindNote:
-		d.Class, of = layout.DedupNote, r.Name
-	default:
-		of = ""
-	}
-	return d, of
-}
-
-// dedupKeyOf is what a record is the same as another by.
-func dedupKeyOf(r *layout.Record, owner, run uint32) (layout.DedupKey, bool) {
-	d, of := dedupOf(r, owner, run)
-	d.Hash = contentHash(of)
-	return d, of != ""
-}
-
-// dedupKey is that of the record. The hash, which does not depend on the numbers, is
-// computed the first time: before the lock is taken.
-func (p *prepared) dedupKey(owner, run uint32) (layout.DedupKey, bool) {
-	d, of := dedupOf(&p.rec, owner, run)
-	if of == "" {
-		return d, false
-	}
-	if p.content == nil {
-		h := contentHash(of)
-		p.content = &h
-	}
-	d.Hash = *p.content
-	return d, true
-}
-
-func contentHash(s string) (h [layout.HashSize]byte) {
-	sum := textSum(s)
-	copy(h[:], sum[:])
-	return h
-}
-
-// sameKeyed reports whether two records of the same key are indeed the same.
-func sameKeyed(d layout.DedupKey, a, b *layout.Record) bool {
-	if d.Class == layout.DedupNote {
-		return a.Name == b.Name
-	}
-	return a.Text == b.Text
-}
-
 // sameContent tells whether storing p again would change nothing of old: a store
-// that is repeated, or a line that is imported twice.
-func (p *prepared) sameContent(old *layout.Record) bool {
+// that is repeated, or a line that is imported twice. The confidence may be the stored one or
+// that of now, which an export has.
+func (p *prepared) sameContent(old *layout.Record, now float64) bool {
 	n := &p.rec
 	return n.Text == old.Text && n.Role == old.Role && n.Kind == old.Kind && n.Source == old.Source &&
 		n.Scope == old.Scope && n.Name == old.Name && slices.Equal(n.Aliases, old.Aliases) &&
 		bytes.Equal(n.Metadata, old.Metadata) && n.Event == old.Event && n.Expires == old.Expires &&
 		n.Flags&layout.FlagPinned == old.Flags&layout.FlagPinned &&
 		(!p.explicit.importance || n.Importance == old.Importance) &&
-		(!p.explicit.confidence || n.Confidence == old.Confidence)
-}
-
-// embedMissing gives the default space's vector to those that have a text and no
-// vector, through the database's embedder. One that fails leaves them pending:
-// they are stored, found by text, and embedded by a later pass.
-func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
-	if db.embedder == nil {
-		return
-	}
-	var texts []string
-	var missing []*prepared
-	for _, p := range ps {
-		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
-			texts = append(texts, p.rec.Text)
-			missing = append(missing, p)
-			p.pending = true
-		}
-	}
-	if len(missing) == 0 {
-		return
-	}
-	vecs, err := db.embed(ctx, texts)
-	if err != nil {
-		db.log.Warn("embedding failed; the memories are stored and will be embedded later", "memories", len(texts), "error", err)
-		return
-	}
-	for i, p := range missing {
-		p.vectors[defaultSpace] = vecs[i]
-		p.pending, p.learned = false, true
-	}
-}
-
-// embed calls the embedder and checks what it returns.
-func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
-	const doing = "embed"
-	vecs, err := db.embedder.Embed(ctx, texts)
-	if err != nil {
-		return nil, fmt.Errorf("%s %d texts with %s: %w", doing, len(texts), db.embedder.Model(), err)
-	}
-	if len(vecs) != len(texts) {
-		return nil, fault.Invalid(doing, fmt.Sprintf("%s returned %d vectors for %d texts", db.embedder.Model(), len(vecs), len(texts)), "check the embedder")
-	}
-	for _, v := range vecs {
-		if len(v) != db.embedder.Dim() { // it would fix the dimension of the space
-			return nil, dimensionError(doing, defaultSpace, db.embedder.Dim(), len(v))
-		}
-		if err := db.spaceAt(defaultSpace, db.LSN()).check(doing, defaultSpace, v); err != nil {
-			return nil, err
-		}
-	}
-	return vecs, nil
+		(!p.explicit.confidence || n.Confidence == old.Confidence || n.Confidence == now)
 }
 
 func (db *DB) now() int64 { return db.clock().UnixMilli() }

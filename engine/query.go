@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/seed-7aedc3ff/memdb/filter"
+
 // Profile names a way of ranking.
 type Profile string
 
@@ -40,21 +42,29 @@ const (
 // Query asks for the memories that fit a text, a vector, or both.
 type Query struct {
 	Scope
-	// AllScopes searches every owner's memories: for administration only.
+	// Scopes are searched as one, in place of Scope: at most MaxScopes. A memory in
+	// several of them is found once.
+	Scopes []Scope
+	// AllScopes searches every owner's memories: for administration only. No scope is
+	// given beside it.
 	AllScopes bool
 	Text      string
 	// Embedding is the query's vector in Space. Where it is missing, the
 	// database's embedder makes it of Text.
 	Embedding []float32
-	// Space names the vector space; empty is "default", or the built-in lexical
+	// Space names the vector space, one that exists where the query has an Embedding; empty is "default", or the built-in lexical
 	// space for memories without a vector.
-	Space  string
-	Filter Filter
+	Space string
+	// Filter chooses which memories may be hits; nil is all.
+	Filter filter.Filter
 	// Syntax says how Text is read.
 	Syntax Syntax
 	// Limit is the number of hits: 0 is 10, at most MaxLimit.
 	Limit   int
 	Profile Profile
+	// MinScore leaves out hits of a lower score: 0 leaves out none. What a score means
+	// depends on the profile: only those of cosines compare from one query to another.
+	MinScore float64
 	// AsOf is the LSN of a past state to search, of those that are retained: see
 	// Options.Retain. 0 is the newest state. Access counts and times are the
 	// newest, and what has expired by now is gone from past states, too. A state
@@ -73,6 +83,8 @@ type Query struct {
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
 	WithVectors bool
+
+	unembedded string // why its text has no vector although there is an embedder
 }
 
 // Parts are the weighted parts of a score, which is their sum. For the profile
@@ -126,8 +138,11 @@ type Plan struct {
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
 	// Vector is the space that was searched, empty for none.
-	Vector string  `json:"vector,omitempty"`
-	Stages []Stage `json:"stages"`
+	Vector string `json:"vector,omitempty"`
+	// Unembedded says why the query has no vector of the database's embedder, so that its
+	// text alone ranked. Empty where it has one, or needs none.
+	Unembedded string  `json:"unembedded,omitempty"`
+	Stages     []Stage `json:"stages"`
 }
 
 // Stage is one step of a plan.

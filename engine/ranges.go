@@ -1,18 +1,21 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
-	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // DeleteQuery selects the memories that DeleteMatching deletes.
@@ -20,7 +23,8 @@ type DeleteQuery struct {
 	Scope
 	// AllScopes deletes in every owner: for administration only.
 	AllScopes bool
-	Filter    Filter
+	// Filter chooses what is deleted; nil is everything in scope.
+	Filter filter.Filter
 }
 
 const doingDelete = "delete memories"
@@ -29,20 +33,35 @@ const doingDelete = "delete memories"
 // number, and returns how many there were. It also removes those that have
 // expired, and does not count them.
 func (m Memories) DeleteScope(ctx context.Context, s Scope) (int, error) {
-	return m.DeleteMatching(ctx, DeleteQuery{Scope: s})
+	if err := checkScope(doingDelete, s, false); err != nil {
+		return 0, err
+	}
+	return m.deleteAll(ctx, DeleteQuery{Scope: s})
+}
+
+// DeleteAll is DeleteScope for every memory of every owner: for administration only.
+// Entries stay: [DB.Reset] removes them, too.
+func (m Memories) DeleteAll(ctx context.Context) (int, error) {
+	return m.deleteAll(ctx, DeleteQuery{AllScopes: true})
 }
 
 // DeleteMatching is DeleteScope for those memories of the scope for which a filter
-// holds.
+// holds. A nil filter is ErrInvalid: what deletes everything is to be called by its name.
 func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err error) {
-	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := scope.Check(doingDelete, q.Scope); err != nil {
-			return 0, err
-		}
-	}
-	if err := checkFilter(q.Filter); err != nil {
+	if err := checkScope(doingDelete, q.Scope, q.AllScopes); err != nil {
 		return 0, err
 	}
+	if q.Filter == nil {
+		return 0, fault.Invalid(doingDelete, "there is no filter", "give one, or call DeleteScope to delete the whole scope, DeleteAll to delete every owner's memories")
+	}
+	if err := filter.Check(q.Filter); err != nil {
+		return 0, err
+	}
+	return m.deleteAll(ctx, q)
+}
+
+// deleteAll deletes what a checked query selects: everything of its scope without a filter.
+func (m Memories) deleteAll(ctx context.Context, q DeleteQuery) (n int, err error) {
 	err = m.update(ctx, doingDelete, func(tx *Tx) error {
 		n, err = tx.deleteMatching(ctx, &q)
 		return err
@@ -54,7 +73,7 @@ func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err
 }
 
 func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
-	if err := tx.roomToFree(doingDelete, 4*valid.MaxID); err != nil {
+	if err := tx.needToFree(doingDelete, 4*valid.MaxID); err != nil {
 		return 0, err
 	}
 	if err := tx.materialise(); err != nil {
@@ -64,7 +83,12 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
 	if err != nil || docs.IsEmpty() {
 		return 0, err
 	}
-	d := layout.DeathRange{LSN: tx.lsn, Change: tx.change(), Scope: q.Scope, At: tx.now, Docs: docs, Listed: q.Filter != nil}
+	if q.Filter != nil { // the record lists them
+		if err := tx.needToFree(doingDelete, 4*valid.MaxID+int(docs.GetSerializedSizeInBytes())); err != nil {
+			return 0, err
+		}
+	}
+	d := layout.DeathRange{LSN: tx.lsn, Change: tx.change(), Scope: q.Scope, At: tx.now, Docs: docs, Listed: q.Filter != nil, Reason: layout.ReasonScope}
 	value, err := d.Encode()
 	if err != nil {
 		return 0, tx.breaks(err)
@@ -115,13 +139,10 @@ func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 		}
 	}
 	if set == nil { // every owner's
-		for chunk, slots := range tx.index.Extents(tx.text) {
-			first := uint64(chunk) << 16
-			tx.db.docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
-				born(uint32(doc), r)
-				return true
-			})
-		}
+		tx.eachRow(func(doc uint32, r *doctable.Row) bool {
+			born(doc, r)
+			return true
+		})
 		return docs, n, nil
 	}
 	for it := set.Iterator(); it.HasNext(); {
@@ -161,7 +182,7 @@ func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
 		if err != nil || !d.Covers(doc, row.Version, rec.Scope) {
 			return err
 		}
-		found = &layout.Death{At: d.At, Born: row.Born, Change: row.Change}
+		found = &layout.Death{At: d.At, Born: row.Born, Change: row.Change, Cause: d.CauseOf(doc)}
 		lsn, change = d.LSN, d.Change
 		return nil
 	})
@@ -193,6 +214,7 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 		if err := db.freeAll(ctx, part); err != nil {
 			return err
 		}
+		db.janitor.dying.Add(-int64(len(part)))
 	}
 	return db.applyBare(func(b *pebble.Batch) error {
 		return b.Delete(db.keys().DeathRange(d), nil)
@@ -203,18 +225,29 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 // derived keys.
 func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) error {
 	row := db.docs.Row(doc)
-	rec, err := db.dropVersion(batch, row.Version, d.LSN)
+	var rec *layout.Record
+	var err error
+	if d.Trash { // it may come back
+		tx := Tx{db: db, reader: db.store, keys: db.keys()}
+		rec, err = tx.record(row.Version)
+	} else {
+		rec, err = db.dropVersion(batch, row.Version, d.LSN)
+	}
+	if errors.Is(err, fault.ErrCorrupt) { // its record and vectors stay, and all else is reclaimed
+		db.logger.Warn("a memory that was deleted cannot be read", "error", err)
+		rec, err = &layout.Record{}, nil
+	}
 	if err != nil || rec == nil {
 		return err
 	}
-	h := layout.Death{At: d.At, Born: row.Born, Change: row.Change}
+	h := layout.Death{At: d.At, Born: row.Born, Change: row.Change, Cause: d.CauseOf(doc)}
 	if err := batch.Set(db.keys().History(row.Owner, row.Seq, d.LSN, d.Change), h.Encode(), nil); err != nil {
 		return err
 	}
 	keys := [][]byte{db.keys().Stats(row.Owner, row.Seq)}
 	if db.chunks.sealed[layout.ChunkOf(doc)] {
 		db.chunks.graves++
-		if err := batch.Set(db.keys().Doc(layout.KindTombstone, doc), layout.EncodeTombstone(d.LSN, true), nil); err != nil {
+		if err := batch.Set(db.keys().Doc(layout.KindTombstone, doc), (&layout.Tombstone{LSN: d.LSN, Cleared: true}).Encode(), nil); err != nil {
 			return err
 		}
 	} else {
@@ -223,7 +256,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 	if err := db.mourn(batch, row.Version); err != nil {
 		return err
 	}
-	if dk, ok := dedupKeyOf(rec, row.Owner, row.Run); ok {
+	if dk, ok := dedupKeyOf(db.keys(), rec, row.Owner, row.Run); ok {
 		keys = append(keys, db.keys().Dedup(dk, row.Seq))
 	}
 	if rec.Flags&layout.FlagPending != 0 {
@@ -252,4 +285,99 @@ func (db *DB) applyBare(fill func(*pebble.Batch) error) error {
 		return failed
 	}
 	return err
+}
+
+// Reset deletes everything: memories, vectors, history, entries, statistics, and
+// the log up to here, in one commit, and returns how many memories there were.
+// Open Views go on to see what they saw. What stays are the database's settings,
+// its vector spaces, and the names of users, agents and runs, whose numbers are
+// never reused; to be rid of those too, delete the folder.
+func (db *DB) Reset(ctx context.Context) (n int, err error) {
+	release, err := db.enter("reset")
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	if err := db.writable("reset"); err != nil {
+		return 0, err
+	}
+	wait, cancel := db.lockLimit(ctx)
+	defer cancel()
+	// No chunk is being sealed then: the writers do not wait for one.
+	if err := db.chunks.busy.lockContext(wait); err != nil {
+		return 0, db.lockError(ctx, "reset", "the database frees what is dead")
+	}
+	defer db.chunks.busy.Unlock()
+	var lsn uint64
+	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+		n, err = tx.reset()
+		lsn = tx.lsn
+		return err
+	}))
+	if err != nil {
+		return 0, err
+	}
+	db.janitor.wiped.Store(lsn)
+	db.janitor.wake()
+	return n, nil
+}
+
+func (tx *Tx) reset() (int, error) {
+	if err := tx.needToFree("reset", len(tx.keys.Kinds())*layout.KeyHeader); err != nil {
+		return 0, err
+	}
+	docs, n, err := tx.bornInScope(Scope{})
+	if err != nil {
+		return 0, err
+	}
+	ks := tx.keys
+	for _, kind := range ks.Kinds() {
+		lower, upper := ks.Span(kind)
+		switch kind {
+		case layout.KindName:
+			continue
+		case layout.KindLog:
+			upper = ks.LSN(layout.KindLog, tx.lsn)
+		}
+		if err := tx.wrote(tx.batch.DeleteRange(lower, upper, nil)); err != nil {
+			return 0, err
+		}
+	}
+	tx.wiped = true
+	tx.change()
+	tx.log = append(tx.log, byte(layout.LogReset))
+	it := docs.Iterator()
+	for it.HasNext() {
+		doc := it.Next()
+		tx.db.docs.Kill(doc, tx.lsn)
+		tx.undo = append(tx.undo, undo{doc: doc})
+		tx.dying = append(tx.dying, dead{doc: doc, lsn: tx.lsn})
+	}
+	return n, nil
+}
+
+// forget drops the clean-up that is left to do: a reset does it all. What died
+// before still has slots to free.
+func (j *janitor) forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, d := range j.ranges {
+		j.dead = appendDocs(j.dead, d.Docs, d.LSN)
+	}
+	j.ranges = nil
+	j.dying.Store(0)
+	j.sort()
+}
+
+// sort puts the dead in the order of their LSN.
+func (j *janitor) sort() {
+	slices.SortStableFunc(j.dead, func(a, b dead) int { return cmp.Compare(a.lsn, b.lsn) })
+}
+
+func appendDocs(dst []dead, docs *roaring.Bitmap, lsn uint64) []dead {
+	it := docs.Iterator()
+	for it.HasNext() {
+		dst = append(dst, dead{doc: it.Next(), lsn: lsn})
+	}
+	return dst
 }

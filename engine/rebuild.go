@@ -41,10 +41,10 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
 	j := db.janitor
 	if err := j.db.chunks.busy.lockContext(ctx); err != nil {
-		return fmt.Errorf("%s: %w", doingRebuild, err)
+		return err
 	}
 	defer j.db.chunks.busy.Unlock()
-	j.progress(true)
+	j.progress(true, nil)
 	defer j.wake()
 	return db.rebuild(ctx, progress)
 }
@@ -58,7 +58,7 @@ func (db *DB) rebuild(ctx context.Context, progress func(done, of int64)) error 
 	oldest := db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
 	if errors.Is(err, fault.ErrCorrupt) {
-		db.log.Warn("rebuild: what died cannot be cleaned up", "error", err)
+		db.logger.Warn("rebuild: what died cannot be cleaned up", "error", err)
 	} else if err != nil {
 		return err
 	}
@@ -96,6 +96,9 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 		if err := b.commit(ctx); err != nil {
 			return err
 		}
+		if err := db.store.SyncLog(nil); err != nil { // the switch has no LSN that a group would wait for
+			return err
+		}
 		return errors.Join(db.republish(), db.noteAnalyzer())
 	}
 }
@@ -106,7 +109,7 @@ func (db *DB) mendText() error {
 	if db.opening.damaged == nil || db.readOnly {
 		return db.opening.damaged
 	}
-	db.log.Warn("the text index is damaged, and is built anew from the memories", "damage", db.opening.damaged)
+	db.logger.Warn("the text index is damaged, and is built anew from the memories", "damage", db.opening.damaged)
 	b, err := db.newTextBuilder(nil)
 	if err != nil {
 		return err
@@ -308,10 +311,12 @@ func (b *textBuilder) commit(ctx context.Context) error {
 		b.progress(b.done, b.done)
 	}
 	err := db.applyBare(func(batch *pebble.Batch) error {
+		var left []uint16
 		for chunk := range db.chunks.sealed {
 			if b.sealed[chunk] {
 				continue
 			}
+			left = append(left, chunk)
 			// None of its documents is left, and without a page it has no rows either.
 			for _, kind := range []byte{layout.KindRows, layout.KindTombstone} {
 				prefix := db.keys().Chunk(kind, chunk)
@@ -319,6 +324,10 @@ func (b *textBuilder) commit(ctx context.Context) error {
 					return err
 				}
 			}
+		}
+		set := func(key, value []byte) error { return batch.Set(key, value, nil) }
+		if err := db.keepTombstones(left, set); err != nil {
+			return err
 		}
 		if err := deleteKinds(batch, db.keys()); err != nil {
 			return err
@@ -330,7 +339,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	}
 	db.newestKeys.Store(b.keys)
 	db.chunks.sealed = b.sealed
-	db.text.Store(b.index)
+	db.index.Store(b.index)
 	db.leaveEmpty()
 	db.scopes.forget()
 	return nil
@@ -339,7 +348,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 // leaveEmpty leaves the chunks of which the new index has no document. The lock is held.
 func (db *DB) leaveEmpty() {
 	var kept [maxChunks]bool
-	for chunk := range db.text.Load().Extents(db.newestText()) {
+	for chunk := range db.index.Load().Extents(db.newestText()) {
 		kept[chunk] = true
 	}
 	for _, l := range db.chunks.left {
@@ -352,8 +361,12 @@ func (db *DB) leaveEmpty() {
 	}
 }
 
-// noteAnalyzer remembers by what the text was indexed. The lock is held.
+// noteAnalyzer remembers by what the text was indexed, once that is durable. The lock is
+// held.
 func (db *DB) noteAnalyzer() error {
+	if err := db.Failed(); err != nil {
+		return err
+	}
 	fingerprint := db.words.analyzer.Fingerprint()
 	if db.identity.Settings.Analyzer == fingerprint {
 		return nil
@@ -361,7 +374,7 @@ func (db *DB) noteAnalyzer() error {
 	id := *db.identity
 	id.Settings.Analyzer = fingerprint
 	if err := id.write(db.store.FS, db.dir); err != nil {
-		return fmt.Errorf("note the analyzer in %s: %w", identityName, err)
+		return fault.Within("note the analyzer in "+identityName, err)
 	}
 	db.identity = &id
 	db.settings.Store(&id.Settings)

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -64,7 +65,7 @@ func teaAnswers(t testing.TB, mm Memories) (all [][]Hit) {
 	for _, q := range []Query{
 		{AllScopes: true, Text: "green tea", Profile: ProfileText, Limit: 500},
 		{Scope: Scope{User: "u1"}, Text: "black coffee", Profile: ProfileText, Limit: 50},
-		{AllScopes: true, Text: "milk", Filter: Eq{"metadata.n", 4}, Profile: ProfileText, Limit: 500},
+		{AllScopes: true, Text: "milk", Filter: filter.Eq("metadata.n", 4), Profile: ProfileText, Limit: 500},
 		{Scope: Scope{User: "u2"}, Text: "morning"},
 	} {
 		q.NoTouch = true
@@ -540,5 +541,35 @@ func TestRebuildCleansUp(t *testing.T) {
 	mustCheck(t, db, left)
 	if h := mustHistory(t, db.Memories(), user, dead.ID); !h[len(h)-1].IsDeleted {
 		t.Errorf("history after reopening: %+v", h)
+	}
+}
+
+// TestRebuildIsDurable: a power cut right after a rebuild takes nothing of it back, and
+// memdb.json never says that the text was indexed by an analyzer when it was not.
+func TestRebuildIsDurable(t *testing.T) {
+	for seed := range uint64(20) {
+		mem := vfs.NewCrashableMem()
+		db := openTest(t, mem, Options{})
+		for i := range 20 {
+			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("tea number ", i)})
+		}
+		now := db.Settings().Analyzer
+		older := *db.identity
+		older.Settings.Analyzer = "older"
+		if err := older.write(db.store.FS, "db"); err != nil {
+			t.Fatal(err)
+		}
+		db.identity = &older
+		if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+			t.Fatal(err)
+		}
+		crash := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(seed%3) * 50, RNG: rand.New(rand.NewPCG(seed, 0))})
+		built := db.keys().Gen[layout.KindText]
+		closeTest(t, db)
+		again := openTest(t, crash, Options{})
+		if gen := again.keys().Gen[layout.KindText]; gen != built || again.Settings().Analyzer != now {
+			t.Errorf("seed %d: generation %d was built, %d is there, indexed by %s", seed, built, gen, again.Settings().Analyzer)
+		}
+		mustCheck(t, again, 20)
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -58,10 +60,11 @@ func (q *Query) prepare(db *DB) error {
 	if err := db.usable(doingRecall); err != nil {
 		return err
 	}
-	if !q.AllScopes || q.Scope != (Scope{}) {
-		if err := scope.Check(doingRecall, q.Scope); err != nil {
-			return err
-		}
+	if err := q.checkScopes(); err != nil {
+		return err
+	}
+	if math.IsNaN(q.MinScore) {
+		return fault.Invalid(doingRecall, "its least score is no number", "give a number, or none")
 	}
 	var err error
 	if q.Limit, err = valid.Limit(doingRecall, q.Limit, defaultLimit); err != nil {
@@ -90,18 +93,40 @@ func (q *Query) prepare(db *DB) error {
 	if err := q.checkSyntax(); err != nil {
 		return err
 	}
-	return checkFilter(q.Filter)
+	return filter.Check(q.Filter)
+}
+
+// checkScopes refuses a query that does not say, or says twice, whose memories it means.
+func (q *Query) checkScopes() error {
+	if len(q.Scopes) == 0 {
+		return checkScope(doingRecall, q.Scope, q.AllScopes)
+	}
+	if q.Scope != (Scope{}) || q.AllScopes {
+		return fault.Invalid(doingRecall, "Scopes was given beside Scope or AllScopes", "give one of them")
+	}
+	if len(q.Scopes) > MaxScopes {
+		return fault.Invalid(doingRecall, fmt.Sprintf("it names %d scopes", len(q.Scopes)), fmt.Sprintf("name at most %d", MaxScopes))
+	}
+	for _, s := range q.Scopes {
+		if err := scope.Check(doingRecall, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // embedQuery gives the query its vector, where the database has an embedder and
 // the profile looks at one. In an Update no embedder is called.
 func (m Memories) embedQuery(ctx context.Context, q *Query) error {
-	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText ||
-		m.tx != nil && m.tx.writes != nil {
+	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText {
 		return nil
 	}
 	if _, lexical := m.db.embedder.(*embed.Lexical); lexical && q.Profile == ProfileBest {
 		return nil // its vectors say no more than the text does
+	}
+	if m.tx != nil && m.tx.writes != nil {
+		q.unembedded = noEmbedderInUpdate
+		return nil
 	}
 	vecs, err := m.db.embed(ctx, []string{q.Text})
 	switch {
@@ -110,7 +135,8 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) error {
 	case q.Profile == ProfileVector || ctx.Err() != nil:
 		return err
 	default:
-		m.db.log.Warn("embedding a query failed; it is answered without its vector", "error", err)
+		q.unembedded = err.Error()
+		m.db.logger.Warn("embedding a query failed; it is answered without its vector", "error", err)
 	}
 	return nil
 }
@@ -133,12 +159,12 @@ type recalling struct {
 	cos      cosines
 	plan     Plan
 	began    time.Time
-	room     *recallRoom
+	scratch  *scratch
 }
 
-// recallRoom is memory that one recall leaves to the next: figures of each candidate,
+// scratch is memory that one recall leaves to the next: figures of each candidate,
 // of which there may be many thousands.
-type recallRoom struct {
+type scratch struct {
 	bounds, refined        []float32
 	ceilings, rest, shares []float64
 	counts                 []uint16
@@ -146,7 +172,7 @@ type recallRoom struct {
 	rough, places          []int32
 }
 
-var recallRooms = sync.Pool{New: func() any { return new(recallRoom) }}
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // resized is a buffer with room for n, of any contents.
 func resized[T any](buf *[]T, n int) []T {
@@ -163,15 +189,18 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		}
 	}
 	if q.Embedding != nil {
+		if err := tx.db.knownSpace(q.Space); err != nil {
+			return Result{}, err
+		}
 		if err := tx.db.spaceAt(q.Space, tx.lsn).check(doingRecall, q.Space, q.Embedding); err != nil {
 			return Result{}, err
 		}
 	}
 	r := &recalling{
-		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn}, began: tx.db.clock(),
-		room: recallRooms.Get().(*recallRoom),
+		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
+		scratch: scratches.Get().(*scratch),
 	}
-	defer recallRooms.Put(r.room)
+	defer scratches.Put(r.scratch)
 	if err := r.narrow(ctx); err != nil {
 		return Result{}, err
 	}
@@ -183,6 +212,11 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	r.stage("rank")
+	if q.MinScore != 0 { // they are in descending order
+		if low := slices.IndexFunc(ranked, func(s scored) bool { return s.score < q.MinScore }); low >= 0 {
+			ranked = ranked[:low]
+		}
+	}
 	result, err := r.fetch(ctx, ranked)
 	if err != nil {
 		return Result{}, err
@@ -202,7 +236,11 @@ func (r *recalling) stage(name string) {
 
 // narrow finds the documents that may be hits at all.
 func (r *recalling) narrow(ctx context.Context) error {
-	if r.q.Filter != nil && (r.q.Scope == (Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (Scope{}) && !r.q.AllScopes {
+	if len(r.q.Scopes) > 0 {
+		if err := r.narrowScopes(ctx); err != nil {
+			return err
+		}
+	} else if r.q.Filter != nil && (r.q.Scope == (Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (Scope{}) && !r.q.AllScopes {
 		// The filter's postings are fewer than everything, or than what nobody remembers.
 		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
 		if err != nil {
@@ -228,6 +266,28 @@ func (r *recalling) narrowScope(ctx context.Context) error {
 		r.kept = remembered
 		return nil
 	}
+	return r.narrowFilter(ctx)
+}
+
+// narrowScopes finds the documents of any of the query's scopes for which the filter holds.
+func (r *recalling) narrowScopes(ctx context.Context) error {
+	sets := make([]*roaring.Bitmap, len(r.q.Scopes))
+	for i, s := range r.q.Scopes {
+		st, _, err := r.tx.scoped(ctx, s)
+		if err != nil {
+			return err
+		}
+		sets[i] = st.set
+	}
+	r.within(newMembers(roaring.FastOr(sets...)))
+	if r.q.Filter == nil {
+		return nil
+	}
+	return r.narrowFilter(ctx)
+}
+
+// narrowFilter leaves the documents for which the filter holds.
+func (r *recalling) narrowFilter(ctx context.Context) error {
 	e := evaluation{tx: r.tx, ctx: ctx}
 	set, err := e.holds(r.q.Filter, r.set.Clone())
 	if err != nil {
@@ -271,7 +331,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.uncounted() {
 		return nil
 	}
-	r.stats, err = r.tx.index.Stats(ctx, r.tx.text, words, invindex.Docs{Set: r.set})
+	r.stats, err = r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
 	r.stage("statistics")
 	return err
 }
@@ -343,9 +403,9 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
 		if r.bound != nil {
-			hits, err = r.tx.index.Query(ctx, r.tx.text, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Query(ctx, r.tx.postings, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
 		} else {
-			hits, err = r.tx.index.Search(ctx, r.tx.text, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.index.Search(ctx, r.tx.postings, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
 		}
 		if err != nil {
 			return nil, textError(doingRecall, err)
@@ -399,7 +459,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 		}
 	}
 	r.plan.Candidates, r.plan.Exhaustive = n, true
-	rest := resized(&r.room.rest, n)
+	rest := resized(&r.scratch.rest, n)
 	clear(rest)
 	alone := policy.Weights{Cosine: 1}
 	return r.join(docs[:n], k, ceilings{rest, alone.Cosine, math.Inf(-1)}, func(_ int, c float64) (policy.Weights, policy.Signals) {
@@ -431,12 +491,12 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 		}
 		return s
 	}
-	most := ceilings{resized(&r.room.rest, len(docs)), weights.Cosine, math.Inf(-1)}
+	most := ceilings{resized(&r.scratch.rest, len(docs)), weights.Cosine, math.Inf(-1)}
 	r.hybridRest(weights, docs, keywords, most.rest)
 	return r.join(docs, r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.Row(docs[i])
 		s.Recency = policy.Recency(r.since(row.Created), policy.RecencyHalfLife)
-		s.Importance, s.Confidence = row.Importance, row.Confidence
+		s.Importance, s.Confidence = row.Importance, r.tx.confidence(row)
 		return weights, s
 	})
 }
@@ -477,7 +537,7 @@ func (r *recalling) hybridRest(w policy.Weights, docs []uint32, keywords, rest [
 
 // keywords are the shares of the query's terms that documents have.
 func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, error) {
-	shares := resized(&r.room.shares, len(docs))
+	shares := resized(&r.scratch.shares, len(docs))
 	if len(r.terms) == 0 {
 		clear(shares)
 		return shares, nil
@@ -486,17 +546,12 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 	for i := range r.terms {
 		words[i] = r.terms[i].Text
 	}
-	counts := resized(&r.room.counts, len(docs))
-	if err := r.tx.index.Matched(ctx, r.tx.text, words, docs, counts); err != nil {
+	counts := resized(&r.scratch.counts, len(docs))
+	if err := r.tx.index.Matched(ctx, r.tx.postings, words, docs, counts); err != nil {
 		return nil, textError(doingRecall, err)
 	}
-	// To divide for each of thousands takes longer.
-	share := make([]float64, len(words)+1)
-	for n := range share {
-		share[n] = float64(n) / float64(len(words))
-	}
 	for i, n := range counts {
-		shares[i] = share[n]
+		shares[i] = float64(n) / float64(len(words))
 	}
 	r.stage("text")
 	return shares, nil
@@ -509,7 +564,7 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	weights := policy.Substrate()
+	weights, retention := policy.Substrate(), r.tx.db.ageing.At(r.tx.lsn).DailyRetention
 	best := newTop(r.q.Limit)
 	for _, h := range hits {
 		row := r.tx.db.docs.Row(h.Doc)
@@ -519,7 +574,7 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 			BM25:       float64(h.Score) / float64(hits[0].Score),
 			Recency:    policy.Recency(r.since(row.Created), policy.RecencyHalfLife),
 			Access:     policy.AccessFrequency(access.Count, idle),
-			Importance: row.Importance * policy.Retention(idle),
+			Importance: row.Importance * policy.Retained(retention, idle),
 		}
 		best.weigh(h.Doc, r.tx.db.docs.Row, weights, s)
 	}
@@ -528,9 +583,11 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 
 // since is the time from an instant to the transaction's clock, or what a Duration
 // holds of it: 292 years, where memories may be of any year from 1 to 9999.
-func (r *recalling) since(ms int64) time.Duration {
+func (r *recalling) since(ms int64) time.Duration { return r.tx.since(ms) }
+
+func (tx *Tx) since(ms int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(min(max(r.tx.now-ms, -most), most)) * time.Millisecond
+	return time.Duration(min(max(tx.now-ms, -most), most)) * time.Millisecond
 }
 
 // candidates are the documents that a mixed profile scores: all in scope, or what
@@ -660,41 +717,18 @@ func (t *top) weigh(doc uint32, row func(uint32) *doctable.Row, w policy.Weights
 }
 
 func (t *top) offer(s scored) {
-	h := t.heap
 	switch {
-	case len(h) < t.k:
-		h = append(h, s)
-		t.heap = h
-		for i := len(h) - 1; i > 0; {
-			parent := (i - 1) / 2
-			if !h[parent].before(&h[i]) {
-				break
-			}
-			h[parent], h[i] = h[i], h[parent]
-			i = parent
-		}
-	case s.before(&h[0]):
-		h[0] = s
-		t.sink()
+	case len(t.heap) < t.k:
+		t.heap = append(t.heap, s)
+		topk.UpFunc(t.heap, after)
+	case s.before(&t.heap[0]):
+		t.heap[0] = s
+		topk.DownFunc(t.heap, 0, after)
 	}
 }
 
-func (t *top) sink() {
-	h := t.heap
-	for i := 0; ; {
-		worst := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[worst].before(&h[child]) {
-				worst = child
-			}
-		}
-		if worst == i {
-			return
-		}
-		h[i], h[worst] = h[worst], h[i]
-		i = worst
-	}
-}
+// after reports whether a is ranked behind b.
+func after(a, b *scored) bool { return b.before(a) }
 
 func (t *top) sorted() []scored {
 	slices.SortFunc(t.heap, func(a, b scored) int {

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -48,7 +49,7 @@ func newRecallWorld(t *testing.T, seed uint64) *recallWorld {
 func (w *recallWorld) open() {
 	w.t.Helper()
 	var err error
-	w.db, err = Open("db", &Options{FS: w.fs, Clock: w.clock.now, MemoryBudget: testBudget})
+	w.db, err = openOn(w.fs, "db", Options{Clock: w.clock.now, MemoryBudget: testBudget})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func (w *recallWorld) query(p Profile) Query {
 		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true,
 	}
 	if w.rng.IntN(3) == 0 {
-		q.Filter = In{"n", []any{0, 1}}
+		q.Filter = filter.In("n", 0, 1)
 	}
 	return q
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -131,6 +132,10 @@ func (e *HistoryEntry) check(doing string) error {
 		why = "it has no new text"
 	case clock.ToMillis(e.Time) == 0:
 		why = "it has no time"
+	case !slices.Contains(reasons[:], e.Reason):
+		why = fmt.Sprintf("its reason is %q", valid.Short(string(e.Reason)))
+	case e.Event != EventDelete && (e.Reason != "" || e.Into != "" || e.Policy != 0):
+		why = "it has a reason and is no delete"
 	}
 	if why != "" {
 		return fault.Invalid(doing, why, "give ADD, UPDATE or DELETE with a memory, a time and, but for DELETE, a text")
@@ -169,7 +174,7 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 		size += p.size()
 		past = past[:len(past)-1] // the memory itself is the last version
 	}
-	if err := tx.roomFor(doingRestore, len(l.History), size); err != nil {
+	if err := tx.needFor(doingRestore, len(l.History), size); err != nil {
 		return Stored{}, err
 	}
 	first := &l.History[0]
@@ -201,15 +206,15 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 	if err := tx.bury(owner, seq, past); err != nil {
 		return Stored{}, err
 	}
-	if p != nil {
-		if l.History[len(l.History)-1].Event == EventUpdate {
-			p.rec.Flags |= layout.FlagUpdate
-		}
-		err = tx.add(p, owner, run, seq)
-	} else {
+	if p == nil {
 		err = tx.setListed(tx.keys.ID(first.MemoryID, owner, seq))
+		return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 	}
-	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
+	if l.History[len(l.History)-1].Event == EventUpdate {
+		p.rec.Flags |= layout.FlagUpdate
+	}
+	err = tx.add(p, owner, run, seq)
+	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil, Pending: p.pending, PendingWhy: p.why}, err
 }
 
 // known tells whether the memory is there, or else a life with the same events.
@@ -251,6 +256,16 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
 		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
 		if e.Event == EventDelete {
 			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change}
+			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(reasons[:], e.Reason))), e.Policy
+			if e.Into != "" { // it came before, as it was stored before
+				into, found, err := tx.findID(owner, e.Into)
+				if err != nil {
+					return err
+				}
+				if found {
+					d.Into = into.Seq
+				}
+			}
 			if err := tx.set(tx.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
 				return err
 			}

@@ -85,9 +85,9 @@ func (w *world) checkHistories() {
 // restored restores lives into a new database, twice, opens it again, and compares.
 func (w *world) restored(lives []Life, mems []Memory, want [][]HistoryEntry) {
 	ctx := context.Background()
-	opts := Options{FS: vfs.NewMem(), Clock: w.clock.now, MemoryBudget: testBudget, IndexedText: w.indexed}
+	fs, opts := vfs.NewMem(), Options{Clock: w.clock.now, MemoryBudget: testBudget, IndexedText: w.indexed}
 	for round := range 2 {
-		db, err := Open("db", &opts)
+		db, err := openOn(fs, "db", opts)
 		if err != nil {
 			w.t.Fatal(err)
 		}

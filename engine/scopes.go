@@ -79,7 +79,7 @@ func (c *scopes) put(st *scopeState, tx *Tx) (*scopeState, bool) {
 	switch {
 	case old != nil && old.of(tx):
 		return old, true // more may be known of its members
-	case old != nil && old.lsn > st.lsn || bytes > c.limit || tx.db.text.Load() != st.index:
+	case old != nil && old.lsn > st.lsn || bytes > c.limit || tx.db.index.Load() != st.index:
 		return st, false
 	}
 	if old != nil {
@@ -155,7 +155,7 @@ func (st *scopeState) now(tx *Tx) bool {
 
 // gather finds what is in a scope from the postings.
 func (tx *Tx) gather(ctx context.Context, s Scope) (*scopeState, error) {
-	st := &scopeState{scope: s, lsn: tx.lsn, mark: tx.text.Docs, index: tx.index, since: tx.now, until: maxTime}
+	st := &scopeState{scope: s, lsn: tx.lsn, mark: tx.postings.Docs, index: tx.index, since: tx.now, until: maxTime}
 	var set *roaring.Bitmap
 	var err error
 	if s == (Scope{}) {
@@ -187,12 +187,12 @@ func (st *scopeState) expiring(r *doctable.Row, now int64) {
 // where that is to be gathered anew.
 func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 	docs := &tx.db.docs
-	if st.lsn > tx.lsn || st.mark > tx.text.Docs || tx.text.Docs-st.mark > newbornMost ||
+	if st.lsn > tx.lsn || st.mark > tx.postings.Docs || tx.postings.Docs-st.mark > newbornMost ||
 		st.index != tx.index || docs.Moved.Load() > st.lsn || !st.now(tx) {
 		return nil, nil
 	}
 	next := &scopeState{
-		members: st.members, scope: st.scope, lsn: tx.lsn, mark: tx.text.Docs, index: tx.index,
+		members: st.members, scope: st.scope, lsn: tx.lsn, mark: tx.postings.Docs, index: tx.index,
 		timed: st.timed, since: st.since, until: st.until,
 	}
 	born, err := next.newborn(ctx, tx, st.mark)
@@ -214,13 +214,13 @@ func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 // newborn are the documents of the scope that were born since the number from was the
 // next, as the postings have them.
 func (st *scopeState) newborn(ctx context.Context, tx *Tx, from uint32) ([]uint32, error) {
-	set, err := tx.scopeSetIn(st.scope, from, tx.text.Docs)
+	set, err := tx.scopeSetIn(st.scope, from, tx.postings.Docs)
 	if err != nil {
 		return nil, err
 	}
 	if set == nil { // everything
 		set = roaring.New()
-		set.AddRange(uint64(from), uint64(tx.text.Docs))
+		set.AddRange(uint64(from), uint64(tx.postings.Docs))
 	}
 	set.AndNot(st.set) // of chunks that were passed over, since they are in use
 	if set, err = tx.onlyVisible(ctx, set, st); err != nil {

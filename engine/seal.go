@@ -21,8 +21,10 @@ const (
 	// sealBatch bounds the batches in which a sealed chunk is written.
 	sealBatch = 4 << 20
 	// maxUnsealed is how many full chunks may wait in memory to be sealed; then
-	// writers wait for one.
+	// writers wait for one. Where sealing fails nobody waits, and from maxStuck on
+	// writes are refused.
 	maxUnsealed = 3
+	maxStuck    = 2 * maxUnsealed
 	minHotBytes = 24 << 10
 	maxHotBytes = 256 << 20
 )
@@ -42,7 +44,7 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 // rollChunk begins a new chunk where the newest one has grown to its share of the
 // memory before it is full. The lock is held.
 func (db *DB) rollChunk() {
-	number, size, ok := db.text.Load().Growing()
+	number, size, ok := db.index.Load().Growing()
 	if ok && size > db.hotBytes && db.grows(number) {
 		db.writer.next.Doc = (uint32(number) + 1) << 16
 	}
@@ -56,8 +58,13 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		j := db.janitor
 		j.mu.Lock()
 		sealed := j.sealed
-		behind := len(db.text.Load().Sealable()) > maxUnsealed && !j.stuck
+		full, stuck, failure := len(db.index.Load().Sealable()), j.stuck, j.failure
+		behind := full > maxUnsealed && !stuck
 		j.mu.Unlock()
+		if full > maxStuck && stuck && failure != nil {
+			j.wake()
+			return fault.Within(fmt.Sprintf("write: %d chunks of the text index wait in memory, and cannot be sealed", full), failure)
+		}
 		if !behind {
 			return nil
 		}
@@ -72,7 +79,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 
 // sealChunks seals the chunks that take no more documents.
 func (db *DB) sealChunks(ctx context.Context) error {
-	if len(db.text.Load().Sealable()) == 0 {
+	if len(db.index.Load().Sealable()) == 0 {
 		return nil
 	}
 	if err := db.store.Admit(doingSeal, sealBatch); err != nil {
@@ -83,15 +90,15 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
-	complete := slices.DeleteFunc(db.text.Load().Sealable(), func(chunk uint16) bool {
+	complete := slices.DeleteFunc(db.index.Load().Sealable(), func(chunk uint16) bool {
 		return !db.chunks.used[chunk] || db.grows(chunk)
 	})
 	db.unlock()
 	for _, chunk := range complete {
 		if err := db.sealChunk(ctx, chunk); err != nil {
-			return fmt.Errorf("seal chunk %d of the text index: %w", chunk, err)
+			return fault.Within(fmt.Sprintf("seal chunk %d of the text index", chunk), err)
 		}
-		db.janitor.progress(false)
+		db.janitor.progress(false, nil)
 	}
 	return nil
 }
@@ -110,7 +117,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	if len(pages) > 0 {
-		if err := db.text.Load().Seal(w, chunk); err != nil {
+		if err := db.index.Load().Seal(w, chunk); err != nil {
 			return err
 		}
 	}
@@ -134,11 +141,11 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	if len(pages) == 0 { // all of it has died: there is no sealed chunk, as there will be none for Open
-		db.text.Load().Drop(chunk)
+		db.index.Load().Drop(chunk)
 		db.leave(chunk)
 		return db.republish()
 	}
-	if err := db.text.Load().Sealed(db.store, chunk); err != nil {
+	if err := db.index.Load().Sealed(db.store, chunk); err != nil {
 		db.store.Fail(err) // its forward records are gone
 		return db.Failed()
 	}
@@ -165,7 +172,7 @@ func (db *DB) holes(chunk uint16, pages []*layout.RowPage) int {
 
 // textSpan is the range of the pages of a chunk, as arguments of DeleteRange.
 func (db *DB) textSpan(chunk uint16) (lower, upper []byte, _ *pebble.WriteOptions) {
-	lower, upper = db.text.Load().Span(chunk)
+	lower, upper = db.index.Load().Span(chunk)
 	return lower, upper, nil
 }
 
@@ -241,12 +248,11 @@ func (w *sealWriter) apply() error {
 
 // loadSealed reads the chunks that are sealed.
 func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
-	lower, upper := db.keys().Span(layout.KindRows)
 	var p layout.RowPage
-	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-		first, ok := layout.ParseRowsKey(key)
-		if !ok || first >= MaxMemories {
-			return layout.BadKey("rows", key)
+	return db.scanDocs(rowKeys(db.keys()), "pages of rows", func(n uint64, value []byte) error {
+		first := uint32(n * layout.RowsOfPage)
+		if first >= MaxMemories {
+			return noNumber(first)
 		}
 		if chunk := layout.ChunkOf(first); !db.chunks.sealed[chunk] {
 			db.chunks.sealed[chunk], db.chunks.used[chunk] = true, true
@@ -275,7 +281,7 @@ func (db *DB) loadChunk(chunk uint16) error {
 	if db.opening.damaged != nil {
 		return nil
 	}
-	err := textError("load a chunk of the text index", db.text.Load().Load(db.store, chunk))
+	err := textError("load a chunk of the text index", db.index.Load().Load(db.store, chunk))
 	if errors.Is(err, fault.ErrCorrupt) {
 		db.opening.damaged, err = err, nil
 	}
@@ -299,7 +305,7 @@ func textError(doing string, err error) error {
 // and the janitor does not work.
 func (db *DB) dropSealed() {
 	chunks := slices.Collect(maps.Keys(db.chunks.sealed))
-	db.text.Load().Drop(chunks...)
+	db.index.Load().Drop(chunks...)
 	db.leave(chunks...)
 	clear(db.chunks.sealed)
 	clear(db.chunks.buried)

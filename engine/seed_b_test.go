@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
@@ -316,7 +317,7 @@ func TestSeedB_RecallWithAFilter(t *testing.T) {
 	}
 	q := engine.Query{
 		Scope: engine.Scope{Agent: "a"}, Text: "product launch", Limit: 5, Profile: engine.ProfileSubstrate,
-		Filter: engine.Eq{Field: "source", Value: "web_search"},
+		Filter: filter.Eq("source", "web_search"),
 	}
 	got := d.search(q)
 	if len(got) != 5 || got[0] != "Company XYZ launched a new product on 2025-03-01." {

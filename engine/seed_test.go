@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
 // The tests of seed_d_test.go and seed_b_test.go hold the public interface against
@@ -22,6 +24,7 @@ type seedDB struct {
 	t    *testing.T
 	ms   atomic.Int64 // of its clock, which the janitor reads too
 	opts engine.Options
+	fs   vfs.FS
 }
 
 func (d *seedDB) now() time.Time           { return time.UnixMilli(d.ms.Load()).UTC() }
@@ -31,7 +34,7 @@ func newSeedDB(t *testing.T, o engine.Options) *seedDB {
 	t.Helper()
 	d := &seedDB{t: t, opts: o}
 	d.ms.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
-	d.opts.FS, d.opts.MemoryBudget = vfs.NewMem(), 32<<20
+	d.fs, d.opts.MemoryBudget = vfs.NewMem(), 32<<20
 	d.opts.Clock = d.now
 	d.open()
 	t.Cleanup(d.close)
@@ -40,7 +43,7 @@ func newSeedDB(t *testing.T, o engine.Options) *seedDB {
 
 func (d *seedDB) open() {
 	d.t.Helper()
-	db, err := engine.Open("db", &d.opts)
+	db, err := engine.Open(fsys.On(d.fs, "db"), &d.opts)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -67,7 +70,7 @@ func (d *seedDB) add(m engine.Memory) string {
 
 func (d *seedDB) get(id string) engine.Memory {
 	d.t.Helper()
-	m, err := d.Memories().Get(d.t.Context(), engine.Scope{}, id)
+	m, err := d.Memories().GetWithVectors(d.t.Context(), engine.Scope{}, id)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -109,9 +112,9 @@ func (d *seedDB) finds(q engine.Query, want ...string) {
 }
 
 // filtered compares what a filter in JSON leaves of a scope, in recall and in a list.
-func (d *seedDB) filtered(s engine.Scope, text, filter string, want ...string) {
+func (d *seedDB) filtered(s engine.Scope, text, form string, want ...string) {
 	d.t.Helper()
-	f, err := engine.ParseFilter([]byte(filter))
+	f, err := filter.Parse([]byte(form))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -124,7 +127,7 @@ func (d *seedDB) filtered(s engine.Scope, text, filter string, want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		d.t.Errorf("%s lists %q, want %q", filter, got, want)
+		d.t.Errorf("%s lists %q, want %q", form, got, want)
 	}
 }
 

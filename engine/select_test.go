@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 )
 
@@ -64,18 +65,18 @@ func TestListOverPages(t *testing.T) {
 	}
 	cases := []struct {
 		name   string
-		filter Filter
+		filter filter.Filter
 		holds  func(s state) bool
 	}{
 		{"none", nil, func(state) bool { return true }},
-		{"equal", Eq{Field: "half", Value: 1}, func(s state) bool { return s.half == 1 }},
-		{"in", And{In{Field: "third", Values: []any{0, 2}}, Eq{Field: "half", Value: 0}}, func(s state) bool { return s.third != 1 && s.half == 0 }},
-		{"not", Not{Eq{Field: "half", Value: 1}}, func(s state) bool { return s.half != 1 }},
-		{"unequal", And{Ne{Field: "third", Value: 0}, Ne{Field: "half", Value: 0}}, func(s state) bool { return s.third != 0 && s.half != 0 }},
-		{"in part", And{Contains{Field: "text", Value: "changed"}, Eq{Field: "third", Value: 2}}, func(s state) bool { return s.third == 2 && s.text[0] == 'c' }},
-		{"or", Or{Eq{Field: "third", Value: 2}, Eq{Field: "half", Value: 1}}, func(s state) bool { return s.third == 2 || s.half == 1 }},
-		{"record", Contains{Field: "text", Value: "changed"}, func(s state) bool { return s.text[0] == 'c' }},
-		{"nothing", And{Eq{Field: "half", Value: 9}, Eq{Field: "third", Value: 1}}, func(state) bool { return false }},
+		{"equal", filter.Eq("half", 1), func(s state) bool { return s.half == 1 }},
+		{"in", filter.And(filter.In("third", 0, 2), filter.Eq("half", 0)), func(s state) bool { return s.third != 1 && s.half == 0 }},
+		{"not", filter.Not(filter.Eq("half", 1)), func(s state) bool { return s.half != 1 }},
+		{"unequal", filter.And(filter.Ne("third", 0), filter.Ne("half", 0)), func(s state) bool { return s.third != 0 && s.half != 0 }},
+		{"in part", filter.And(filter.Contains("text", "changed"), filter.Eq("third", 2)), func(s state) bool { return s.third == 2 && s.text[0] == 'c' }},
+		{"or", filter.Or(filter.Eq("third", 2), filter.Eq("half", 1)), func(s state) bool { return s.third == 2 || s.half == 1 }},
+		{"record", filter.Contains("text", "changed"), func(s state) bool { return s.text[0] == 'c' }},
+		{"nothing", filter.And(filter.Eq("half", 9), filter.Eq("third", 1)), func(state) bool { return false }},
 	}
 	check := func(db *DB) {
 		t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
 const (
@@ -294,6 +296,21 @@ func (db *DB) spaceAt(name string, lsn uint64) *space {
 		return s
 	}
 	return nil
+}
+
+// knownSpace refuses the name of a space that nothing was ever stored in, but for the
+// default one, in which the first vector may still come.
+func (db *DB) knownSpace(name string) error {
+	if name == defaultSpace || db.spaces.named(name) != nil {
+		return nil
+	}
+	names := []string{defaultSpace}
+	for _, s := range db.spaces.all() {
+		if s.name != defaultSpace {
+			names = append(names, s.name)
+		}
+	}
+	return fault.Invalid(doingRecall, fmt.Sprintf("there is no vector space %q", valid.Short(name)), "name one that there is: "+strings.Join(names, ", "))
 }
 
 // check checks a vector by itself and against its space, nil if that does not exist

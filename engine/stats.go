@@ -6,15 +6,27 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 )
 
 // Stats are figures of a database.
 type Stats struct {
-	Memories  int64  `json:"memories"`
-	Vectors   int64  `json:"vectors"`
-	Terms     int64  `json:"terms"`
+	Memories int64 `json:"memories"`
+	Vectors  int64 `json:"vectors"`
+	Terms    int64 `json:"terms"`
+	// Pending is how many memories have a text and no vector in the space default, for
+	// whatever reason: what EmbedPending embeds once the database has an embedder.
+	Pending int64 `json:"pending"`
+	// EmbedFailure is the last failure of the embedder since Open, nil if there was none.
+	EmbedFailure *EmbedFailure `json:"embed_failure,omitempty"`
+	// Lost is how much Open could not read: places of memories in the indexes, and
+	// vectors. The log says what; Check names the memories.
+	Lost int64 `json:"lost"`
+	// Dying is how many memories were evicted, merged away or deleted by scope or filter, and
+	// still take room: they are cleaned up in the background.
+	Dying     int64  `json:"dying"`
 	LSN       uint64 `json:"lsn"`
 	DiskBytes int64  `json:"disk_bytes"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
@@ -28,6 +40,12 @@ type Stats struct {
 	// Memory is what the parts of the database hold in RAM, in bytes.
 	Memory MemoryStats `json:"memory"`
 	Spaces []SpaceInfo `json:"spaces"`
+}
+
+// EmbedFailure is when and why the embedder failed.
+type EmbedFailure struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
 }
 
 // promised are figures that the JSON has whether or not a part gives them.
@@ -75,6 +93,8 @@ type MemoryStats struct {
 	Scopes int64 `json:"scopes"`
 	// Embeddings are the vectors of texts that were embedded last.
 	Embeddings int64 `json:"embeddings"`
+	// Parts are what the structures beside the memories hold.
+	Parts int64 `json:"parts"`
 	// Shares are the most that those parts of it may take which are bounded by
 	// the budget. The others grow with the database.
 	Shares MemoryShares `json:"shares"`
@@ -90,6 +110,8 @@ type MemoryShares struct {
 	TextChunk  int64 `json:"text_chunk"`
 	Scopes     int64 `json:"scopes"`
 	Embeddings int64 `json:"embeddings"`
+	// Parts is what each structure beside the memories may hold.
+	Parts int64 `json:"parts"`
 	// VectorCodes are codes of vectors, in each space: more lie in a file.
 	VectorCodes int64 `json:"vector_codes"`
 	VectorRows  int64 `json:"vector_rows"`
@@ -124,12 +146,20 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.docs.Live.Load(), Terms: int64(db.text.Load().Terms()), LSN: db.LSN(),
+		Memories: db.docs.Live.Load(), Terms: int64(db.index.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
 		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			VectorRows: db.rows.Bytes(), Text: db.text.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(),
+			VectorRows: db.rows.Bytes(), Text: db.index.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(), Parts: db.partBytes(),
 		},
+	}
+	s.EmbedFailure = db.backlog.lastFailure()
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		s.Pending, err = tx.countPending(ctx)
+		return err
+	})
+	if err != nil {
+		return Stats{}, err
 	}
 	if s.Parts, err = db.figures(ctx); err != nil {
 		return Stats{}, err
@@ -150,7 +180,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
 	blockCache, memtable := db.store.Shares()
-	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), Parts: db.partShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
 	}

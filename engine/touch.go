@@ -35,19 +35,19 @@ func (db *DB) touch(seqs []uint64, now int64) {
 	if db.readOnly {
 		return
 	}
+	t := db.touched
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, seq := range seqs {
+		a := layout.Access{Count: 1, Last: now}
 		if s := db.docs.Seq(seq); s != nil {
+			a = a.Fold(db.settle(s)) // before the time of the access is seen
 			s.Count.Add(1)
 			for last := s.Accessed.Load(); last < now && !s.Accessed.CompareAndSwap(last, now); {
 				last = s.Accessed.Load()
 			}
 		}
-	}
-	t := db.touched
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, seq := range seqs {
-		t.pending[seq] = t.pending[seq].Fold(layout.Access{Count: 1, Last: now})
+		t.pending[seq] = t.pending[seq].Fold(a)
 	}
 	if len(t.pending) >= touchMost {
 		select {
@@ -67,29 +67,30 @@ func (db *DB) FlushTouches(ctx context.Context) error {
 func (db *DB) flush(update func(func(*Tx) error) error) error {
 	t := db.touched
 	t.mu.Lock()
+	n := len(t.pending)
+	t.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	return update((*Tx).flushTouches)
+}
+
+// flushTouches commits what is gathered. A transaction that fails gives it back.
+func (tx *Tx) flushTouches() error {
+	t := tx.db.touched
+	t.mu.Lock()
 	batch := t.pending
 	t.pending = map[uint64]layout.Access{}
 	t.mu.Unlock()
-	if len(batch) == 0 {
-		return nil
+	for seq, a := range batch {
+		tx.take(seq, a)
 	}
-	err := update(func(tx *Tx) error { return tx.flushTouches(batch) })
-	if err != nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		for seq, a := range batch {
-			t.pending[seq] = t.pending[seq].Fold(a)
-		}
-	}
-	return err
-}
-
-func (tx *Tx) flushTouches(batch map[uint64]layout.Access) error {
 	if err := tx.db.store.AdmitFreeing("keep access counts", len(batch)*touchSize); err != nil {
+		tx.giveBack()
 		return err // they stay in RAM, and are a part of no memory
 	}
-	var body []byte
-	n := 0
+	var touched, folded []byte
+	touches, folds := 0, 0
 	for seq, a := range batch {
 		l, ok := tx.at(seq)
 		if !ok {
@@ -98,18 +99,25 @@ func (tx *Tx) flushTouches(batch map[uint64]layout.Access) error {
 		if err := tx.merge(tx.keys.Stats(l.Owner, seq), a.Encode()); err != nil {
 			return err
 		}
-		body = binary.AppendUvarint(body, uint64(l.Owner))
-		body = binary.AppendUvarint(body, seq)
-		body = binary.AppendUvarint(body, a.Count)
-		body = binary.AppendVarint(body, a.Last)
-		n++
+		if a.Debt == 0 && a.Folded == 0 {
+			touched = appendTouch(touched, l.Owner, seq, a)
+			touches++
+		} else {
+			folded = appendFold(folded, l.Owner, seq, a)
+			folds++
+		}
 	}
+	tx.logAccesses(layout.LogTouch, touches, touched)
+	tx.logAccesses(layout.LogFold, folds, folded)
+	return nil
+}
+
+func (tx *Tx) logAccesses(op layout.LogOp, n int, body []byte) {
 	if n == 0 {
-		return nil
+		return
 	}
 	tx.change()
-	tx.log = append(tx.log, byte(layout.LogTouch))
+	tx.log = append(tx.log, byte(op))
 	tx.log = binary.AppendUvarint(tx.log, uint64(n))
 	tx.log = append(tx.log, body...)
-	return nil
 }

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 
@@ -20,16 +22,17 @@ import (
 // Tx is a transaction: the argument of the functions given to View and Update. It
 // is valid until that function returns, and must stay on its goroutine.
 type Tx struct {
-	db     *DB
-	reader kv.Reader
-	keys   *layout.Keys // of the state that is read
-	lsn    uint64       // what is read: the read point's, or in an Update its own
-	index  *invindex.Index
-	text   invindex.Snapshot // doc IDs below its mark may be visible
-	now    int64             // the clock, fixed at the begin
-	done   bool
-	point  *point // of a View
-	past   bool   // a state is read that is older than the mark: see [Tx.asOf]
+	db       *DB
+	reader   kv.Reader
+	keys     *layout.Keys // of the state that is read
+	lsn      uint64       // what is read: the read point's, or in an Update its own
+	index    *invindex.Index
+	postings invindex.Snapshot // doc IDs below its mark may be visible
+	now      int64             // the clock, fixed at the begin
+	done     bool
+	point    *point // of a View
+	past     bool   // a state is read that is older than the mark: see [Tx.asOf]
+	lease    *lease // nil: the whole transaction is one call, or a View has no age
 
 	*writes // nil in a View
 }
@@ -55,6 +58,10 @@ type writes struct {
 	broken     error          // set where an operation stopped half-way: no commit
 	staged     []stagedChange // of parts, for when it is applied
 	overlaps   bool           // it changed what an earlier commit of the same batch had made
+	// taken are gathered touches and folds that are in the batch, anew the memories whose
+	// debts it takes back: see carryDebt.
+	taken map[uint64]layout.Access
+	anew  map[uint64]bool
 }
 
 // pendingVersion is a version that is in the batch and not yet in the tables.
@@ -110,8 +117,14 @@ func (tx *Tx) check(doing string, write bool) error {
 }
 
 // View runs fn on the newest durable state, which does not change while it runs.
-// It never waits for a writer.
+// It never waits for a writer. Where fn takes longer than Options.MaxViewAge, the calls
+// that it begins from then on return ErrViewExpired.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.view(ctx, db.points.lease(), fn)
+}
+
+// view is View under a lease, nil for fn that is one call.
+func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
 	release, err := db.enter("read")
 	if err != nil {
 		return err
@@ -120,16 +133,41 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p := db.points.acquire()
-	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, text: p.text, point: p, now: db.now()}
+	p := db.points.acquire(l)
+	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, postings: p.postings, point: p, now: db.now(), lease: l}
 	defer func() {
 		tx.done = true
-		if err := db.points.done(p); err != nil {
-			db.log.Error("closing a read point", "error", err)
-		}
-		db.janitor.wake()
+		db.unpin(l, p)
 	}()
 	return fn(tx)
+}
+
+// unpin gives up a point that was acquired under a lease.
+func (db *DB) unpin(l *lease, p *point) {
+	if err := db.points.done(l, p); err != nil {
+		db.logger.Error("closing a read point", "error", err)
+	}
+	db.janitor.wake()
+}
+
+// reading runs a call that reads. Nothing that the state of the transaction needs is freed
+// as long as it runs.
+func (tx *Tx) reading(doing string, call func() error) error {
+	if err := tx.check(doing, false); err != nil {
+		return err
+	}
+	if tx.lease == nil {
+		return call()
+	}
+	if !tx.db.points.hold(tx.lease) {
+		return &fault.Error{
+			Kind: fault.ErrViewExpired, What: doing,
+			Why: fmt.Sprintf("the View is older than the MaxViewAge of %v", tx.db.points.maxAge),
+			Do:  "read in several Views, or open the database with a longer MaxViewAge",
+		}
+	}
+	defer tx.db.points.letGo(tx.lease)
+	return call()
 }
 
 // Update runs fn with the writer lock and commits what it wrote when it returns
@@ -240,7 +278,7 @@ func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 func (db *DB) begin() *Tx {
 	db.rollChunk()
 	tx := &Tx{
-		db: db, keys: db.keys(), index: db.text.Load(), text: db.newestText(), now: db.now(),
+		db: db, keys: db.keys(), index: db.index.Load(), postings: db.newestText(), now: db.now(),
 		lsn: db.writer.applied + 1,
 		writes: &writes{
 			batch: db.store.NewBatch(), next: db.writer.next,
@@ -254,6 +292,7 @@ func (db *DB) begin() *Tx {
 
 // rollback takes back everything, also from the tables.
 func (tx *Tx) rollback() {
+	tx.giveBack()
 	for _, u := range slices.Backward(tx.undo) {
 		if u.added {
 			tx.db.docs.Drop(u.doc)
@@ -265,7 +304,7 @@ func (tx *Tx) rollback() {
 	for _, s := range tx.spaces {
 		tx.db.spaces.remove(s)
 		if err := s.file.Close(); err != nil {
-			tx.db.log.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
+			tx.db.logger.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
 		}
 	}
 	if len(tx.undo) > 0 {
@@ -279,7 +318,7 @@ func (tx *Tx) rollback() {
 
 func (tx *Tx) closeBatch() {
 	if err := tx.batch.Close(); err != nil {
-		tx.db.log.Error("closing a batch", "error", err)
+		tx.db.logger.Error("closing a batch", "error", err)
 	}
 	tx.batch = nil
 }
@@ -333,10 +372,12 @@ func (tx *Tx) apply() error {
 	for _, chunk := range tx.begun {
 		db.chunks.used[chunk] = true
 	}
+	tx.begunAnew()
 	for _, c := range tx.staged {
 		c.fn(c.lsn)
 	}
 	if tx.wiped {
+		db.resetParts(tx.lsn - 1)
 		db.janitor.forget()
 		db.dropSealed()
 	}
@@ -389,7 +430,7 @@ func (tx *Tx) materialise() error {
 	}
 	tx.adds = nil
 	clear(tx.pend)
-	tx.text = db.newestText()
+	tx.postings = db.newestText()
 	return nil
 }
 
@@ -398,8 +439,8 @@ func (db *DB) show(p *pendingVersion) error {
 	if err := db.showVectors(p); err != nil {
 		return err
 	}
-	if err := db.text.Load().Add(p.doc, &p.idx); err != nil {
-		return fmt.Errorf("index document %d: %w", p.doc, err)
+	if err := db.index.Load().Add(p.doc, &p.idx); err != nil {
+		return fault.Within(fmt.Sprintf("index document %d", p.doc), err)
 	}
 	db.docs.Add(p.doc, func(r *doctable.Row) {
 		r.Version = p.Version
@@ -435,7 +476,7 @@ func (tx *Tx) setEncoded(key []byte, encode func(dst []byte) []byte) error {
 
 // setListed writes an empty key of a kind whose prefixes are remembered.
 func (tx *Tx) setListed(key []byte) error {
-	tx.db.writer.written.add(key[:len(key)-seqSize])
+	tx.db.writer.written.add(tx.keys.Listed(key))
 	return tx.set(key, nil)
 }
 
@@ -463,25 +504,29 @@ func (tx *Tx) breaks(err error) error {
 	return err
 }
 
-// room refuses an operation that would take the transaction over its limits, or the
+// need refuses an operation that would take the transaction over its limits, or the
 // disk's last free space.
-func (tx *Tx) room(doing string, size int) error { return tx.roomFor(doing, 1, size) }
+func (tx *Tx) need(doing string, size int) error { return tx.needFor(doing, 1, size) }
 
-// roomFor is room for an operation of several changes.
-func (tx *Tx) roomFor(doing string, changes, size int) error {
+// needFor is need for an operation of several changes.
+func (tx *Tx) needFor(doing string, changes, size int) error {
 	if err := tx.within(doing, changes, size); err != nil {
 		return err
 	}
-	return tx.db.store.Admit(doing, tx.batch.Len()+size)
+	return tx.db.store.Admit(doing, tx.written()+size)
 }
 
-// roomToFree is room for an operation that frees space.
-func (tx *Tx) roomToFree(doing string, size int) error {
+// needToFree is need for an operation that frees space.
+func (tx *Tx) needToFree(doing string, size int) error {
 	if err := tx.within(doing, 1, size); err != nil {
 		return err
 	}
-	return tx.db.store.AdmitFreeing(doing, tx.batch.Len()+size)
+	return tx.db.store.AdmitFreeing(doing, tx.written()+size)
 }
+
+// written is what the transaction writes so far, in bytes: its log record joins the batch
+// only when it is sealed.
+func (tx *Tx) written() int { return tx.batch.Len() + len(tx.log) }
 
 // within refuses what would take the transaction over its limits.
 func (tx *Tx) within(doing string, changes, size int) error {
@@ -491,10 +536,10 @@ func (tx *Tx) within(doing string, changes, size int) error {
 			Why: fmt.Sprintf("the transaction has %d changes, which is the limit", tx.changes), Do: "split it into several",
 		}
 	}
-	if tx.batch.Len()+size > MaxTxBytes {
+	if n := tx.written() + size; n > MaxTxBytes {
 		return &fault.Error{
 			Kind: fault.ErrTxTooLarge, What: doing,
-			Why: fmt.Sprintf("the transaction would write %d bytes, the limit is %d", tx.batch.Len()+size, MaxTxBytes), Do: "split it into several",
+			Why: fmt.Sprintf("the transaction would write %d bytes, the limit is %d", n, MaxTxBytes), Do: "split it into several",
 		}
 	}
 	return nil
@@ -563,4 +608,55 @@ func (l live) expired(now int64) bool { return l.expires != 0 && l.expires <= no
 // logRecord tells what the commit did. docs/format/log.md describes it.
 func (tx *Tx) logRecord() []byte {
 	return append(layout.AppendLogHead(nil, tx.now, &tx.next, tx.changes), tx.log...)
+}
+
+// batchReader reads what a transaction has written over the newest state of the
+// store. The batch is indexed when that is asked for: most stores look nothing up,
+// and the index of a batch costs more than the batch.
+type batchReader struct{ tx *Tx }
+
+func (r batchReader) Get(key []byte) ([]byte, io.Closer, error) {
+	reader, err := r.tx.readable()
+	if err != nil {
+		return nil, nil, err
+	}
+	return reader.Get(key)
+}
+
+func (r batchReader) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+	reader, err := r.tx.readable()
+	if err != nil {
+		return nil, err
+	}
+	return reader.NewIter(o)
+}
+
+// readable is what the transaction reads, with all that it has written so far.
+func (tx *Tx) readable() (kv.Reader, error) {
+	switch {
+	case tx.batch == nil || !tx.searchable && tx.batch.Empty(): // applied, or nothing is written
+		return tx.db.store, nil
+	case tx.searchable:
+		return tx.batch, nil
+	}
+	indexed := tx.db.store.NewIndexedBatch()
+	if err := indexed.Apply(tx.batch, nil); err != nil {
+		return nil, errors.Join(err, indexed.Close())
+	}
+	plain := tx.batch
+	tx.batch, tx.searchable = indexed, true
+	return tx.batch, plain.Close()
+}
+
+func (tx *Tx) logVersioned(op layout.LogOp, v layout.Version, before *layout.Version) {
+	tx.log = append(tx.log, byte(op))
+	tx.log = binary.AppendUvarint(tx.log, uint64(v.Owner))
+	tx.log = binary.AppendUvarint(tx.log, v.Seq)
+	if op != layout.LogDelete {
+		tx.log = binary.AppendUvarint(tx.log, uint64(v.Change))
+	}
+	if before != nil {
+		tx.log = binary.AppendUvarint(tx.log, before.Born)
+		tx.log = binary.AppendUvarint(tx.log, uint64(before.Change))
+	}
 }

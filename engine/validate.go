@@ -21,6 +21,17 @@ func checkText(doing, text string) error {
 	return nil
 }
 
+// checkScope checks the scope of a call that may be about all of them.
+func checkScope(doing string, s Scope, all bool) error {
+	switch {
+	case !all:
+		return scope.Check(doing, s)
+	case s != (Scope{}):
+		return fault.Invalid(doing, "it has a scope and also AllScopes", "give one of the two")
+	}
+	return nil
+}
+
 func checkShare(doing, what string, v *float64) error {
 	if v != nil && !(*v >= 0 && *v <= 1) {
 		return fault.Invalid(doing, fmt.Sprintf("its %s is %v", what, *v), "give a number from 0 to 1")

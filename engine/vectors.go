@@ -104,7 +104,7 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 	if tx.next.Names[layout.NameSpace] >= MaxSpaces {
 		return fault.Invalid(doingSpace, fmt.Sprintf("there are %d, which is the limit", MaxSpaces), "use one that exists")
 	}
-	if err := tx.room(doingSpace, 4*valid.MaxID); err != nil {
+	if err := tx.need(doingSpace, 4*valid.MaxID); err != nil {
 		return err
 	}
 	tx.change()
@@ -169,7 +169,7 @@ func (db *DB) showVectors(p *pendingVersion) error {
 	for name, vec := range p.vectors {
 		s := db.spaces.named(name)
 		if err := s.add(p.doc, p.broughtBy(s.num), vec); err != nil {
-			return fmt.Errorf("index a vector of the space %s: %w", name, err)
+			return fault.Within("index a vector of the space "+name, err)
 		}
 		db.linker.stored(s)
 	}

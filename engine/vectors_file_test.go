@@ -75,7 +75,7 @@ func TestCodesInAFile(t *testing.T) {
 	if !slices.EqualFunc(inFile, inMemory, slices.Equal) {
 		t.Errorf("found\n%v; with the codes in memory\n%v", inFile, inMemory)
 	}
-	if file.FileBytes != 2*n*(dim+8) || memory.FileBytes != 0 || file.Bytes+file.FileBytes != memory.Bytes+2*n*sketch {
+	if file.FileBytes != 2*n*(dim+16) || memory.FileBytes != 0 || file.Bytes+file.FileBytes != memory.Bytes+2*n*sketch {
 		t.Errorf("%+v; with the codes in memory %+v", file, memory)
 	}
 }
@@ -147,7 +147,7 @@ func TestCodesFileIsFull(t *testing.T) {
 	log, said := logged()
 	limits := smallLimits()
 	limits.codes = 1
-	db, err := openSetup(t.TempDir(), setup{Options: Options{FS: &codesFS{FS: vfs.Default}, Logger: log}, tuning: tuning{vectors: limits}})
+	db, err := openOn(&codesFS{FS: vfs.Default}, t.TempDir(), setup{Options: Options{Logger: log}, tuning: tuning{vectors: limits}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestCodesFileIsClosed(t *testing.T) {
 	fs, dir := &codesFS{FS: vfs.Default, room: true}, t.TempDir()
 	limits := smallLimits()
 	limits.codes = 1
-	opts := setup{Options: Options{FS: fs}, tuning: tuning{vectors: limits}}
+	opts := setup{tuning: tuning{fs: fs, vectors: limits}}
 	db, err := openSetup(dir, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -85,7 +86,7 @@ func newVectorWorld(t *testing.T, metric Metric, o opener) *vectorWorld {
 		opts.vectors = smallLimits()
 	}
 	w := &vectorWorld{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), opts: opts, metric: metric, dim: 12, mems: map[string]Memory{},
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewCrashableMem(), opts: opts, metric: metric, dim: 12, mems: map[string]Memory{},
 	}
 	w.db = openTest(t, w.fs, w.opts)
 	if err := w.db.CreateSpace(t.Context(), SpaceConfig{Dim: w.dim, Metric: metric}); err != nil {
@@ -164,7 +165,7 @@ func (w *vectorWorld) check(m Memories, mems map[string]Memory) {
 		tag := ""
 		if w.rng.IntN(2) == 0 {
 			tag = fmt.Sprint(w.rng.IntN(3))
-			q.Filter = Eq{"tag", tag}
+			q.Filter = filter.Eq("tag", tag)
 		}
 		type scoredID struct {
 			id    string
@@ -713,9 +714,9 @@ func TestGraphRecall(t *testing.T) {
 		"all":              {AllScopes: true},
 		"an owner":         {Scope: Scope{User: "ada"}},
 		"a run":            {Scope: Scope{User: "ada", Run: "r1"}},
-		"one in 50":        {AllScopes: true, Filter: Eq{"some", true}},
-		"another cluster":  {AllScopes: true, Filter: Eq{"cluster", 7}},
-		"not that cluster": {AllScopes: true, Filter: Ne{"cluster", 3}},
+		"one in 50":        {AllScopes: true, Filter: filter.Eq("some", true)},
+		"another cluster":  {AllScopes: true, Filter: filter.Eq("cluster", 7)},
+		"not that cluster": {AllScopes: true, Filter: filter.Ne("cluster", 3)},
 	} {
 		found, wanted := 0, 0
 		for range 40 {

@@ -3,13 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
 const (
@@ -143,7 +143,7 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 		case errors.Is(err, errLinkerEnded):
 			return closedError(doing)
 		case err != nil:
-			return fmt.Errorf("%s: %w", doing, err)
+			return fault.Within(doing, err)
 		case s.broken.Load():
 			broken = &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "linking failed in the space " + s.name + "; the log says why", Do: "reopen the database"}
 		}
@@ -264,6 +264,10 @@ func (l *linker) link(ctx context.Context, s *space) {
 	if err == nil {
 		return
 	}
+	if _, panicked := errors.AsType[*panics.Error](err); panicked { // nobody knows what it has left
+		l.db.store.Fail(err)
+		return
+	}
 	s.broken.Store(true)
-	l.db.log.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
+	l.db.logger.Error("linking vectors failed; they are found without links, more slowly", "space", s.name, "error", err)
 }

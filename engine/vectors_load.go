@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -11,7 +10,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
@@ -20,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
 // vectorLoader gathers, while Open loads, which documents have which vectors, and
@@ -51,10 +50,15 @@ func (db *DB) beginVectors() {
 	spaces := db.spaces.all()
 	go func() {
 		read := map[uint16]*snapshot{}
-		for _, s := range spaces {
-			if snap := db.readSnapshots(ctx, s); snap != nil {
-				read[s.num] = snap
+		err := panics.Catch("reads snapshots of vectors", func() {
+			for _, s := range spaces {
+				if snap := db.readSnapshots(ctx, s); snap != nil {
+					read[s.num] = snap
+				}
 			}
+		})
+		if err != nil { // what it has not read is made anew from the vectors
+			db.logger.Error("a snapshot of vectors was not read", "error", err)
 		}
 		l.read <- read
 	}()
@@ -156,36 +160,28 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 	slices.SortFunc(missing, func(a, b want) int { return db.keys().CompareVectors(a.of, b.of) })
 	lower := db.keys().Vector(s.num, missing[0].of)
 	upper := append(db.keys().Vector(s.num, missing[len(missing)-1].of), 0)
-	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	vec, lost := make([]float32, 0, s.dim), 0
+	in := &vectorSeeker{reader: db.store, lower: lower, upper: upper}
+	defer func() { err = errors.Join(err, in.close()) }()
+	vec := make([]float32, 0, s.dim)
 	for _, w := range missing {
-		key := db.keys().Vector(s.num, w.of)
-		if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
-			if it.Error() != nil {
-				return it.Error()
+		value, err := in.seek(db.keys().Vector(s.num, w.of))
+		if err == nil {
+			if vec, err = codec.FloatsInto(vec[:0], value); err != nil {
+				err = &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Cause: err}
 			}
-			lost++
+		}
+		if unreadable(err) {
+			db.lost(fmt.Sprintf("the vector of memory number %d in the space %s", w.of.Seq, s.name), err)
 			continue
 		}
-		value, err := it.ValueAndErr()
 		if err != nil {
 			return err
 		}
-		if vec, err = codec.FloatsInto(vec[:0], value); err != nil {
-			return &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Cause: err}
-		}
 		if err := s.add(w.doc, w.of, vec); err != nil {
 			// It should never have been stored, but all others can be had.
-			db.log.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
+			db.logger.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
 				"space", s.name, "memory number", w.of.Seq, "error", err)
 		}
-	}
-	if lost > 0 {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: "load the vectors", Why: fmt.Sprintf("%d are missing", lost), Do: "run check"}
 	}
 	return nil
 }
@@ -195,7 +191,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
 	names, err := db.store.FS.List(db.dir)
 	if err != nil {
-		db.log.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
+		db.logger.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
 		return nil
 	}
 	slices.Sort(names) // of one space by LSN
@@ -211,7 +207,7 @@ func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
 		if ctx.Err() != nil {
 			return nil
 		}
-		db.log.Warn("a snapshot of vectors cannot be used; they are indexed anew", "file", name, "error", err)
+		db.logger.Warn("a snapshot of vectors cannot be used; they are indexed anew", "file", name, "error", err)
 	}
 	return nil
 }

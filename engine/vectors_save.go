@@ -94,7 +94,7 @@ func (db *DB) saveSpace(ctx context.Context, s *space, leastAdded, leastLinks ui
 		if ctx.Err() != nil {
 			s.saved = old // Close tries again
 		} else if db.Failed() == nil {
-			db.log.Warn("a snapshot of vectors could not be written; opening will take longer", "space", s.name, "error", err)
+			db.logger.Warn("a snapshot of vectors could not be written; opening will take longer", "space", s.name, "error", err)
 		}
 		return
 	}
@@ -182,7 +182,7 @@ func (db *DB) logMark(lsn uint64) (uint64, error) {
 // Open tries again if that fails.
 func (db *DB) removeFile(name string) {
 	if err := db.store.FS.Remove(db.store.FS.PathJoin(db.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) && db.Failed() == nil {
-		db.log.Warn("a file that is not needed could not be removed", "file", name, "error", err)
+		db.logger.Warn("a file that is not needed could not be removed", "file", name, "error", err)
 	}
 }
 
@@ -190,7 +190,7 @@ func (db *DB) removeFile(name string) {
 func (db *DB) sweepSnapshots() {
 	names, err := db.store.FS.List(db.dir)
 	if err != nil {
-		db.log.Warn("the folder could not be listed", "error", err)
+		db.logger.Warn("the folder could not be listed", "error", err)
 		return
 	}
 	for _, name := range names {

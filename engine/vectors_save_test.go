@@ -75,7 +75,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 		// A process that is killed here leaves the older snapshot.
 		killed := *w
 		killed.opts.vectors = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
-		killed.openOn(copyFS(t, w.fs))
+		killed.openOn(w.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: w.rng}))
 		killed.check(killed.db.Memories(), w.mems)
 		mustCheck(t, killed.db, len(w.mems))
 		closeTest(t, w.db)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
@@ -140,7 +141,7 @@ func TestScopesBySketches(t *testing.T) {
 					Embedding: w.vector(), NoTouch: true, Limit: 1 + w.rng.IntN(20), Explain: true,
 				}
 				if w.rng.IntN(3) == 0 {
-					q.Filter = In{"n", []any{0, 1}}
+					q.Filter = filter.In("n", 0, 1)
 				}
 				all := w.all(t, q)
 				for _, q.Exact = range []bool{false, true} {

@@ -5,6 +5,10 @@ import (
 	"math/bits"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // plain has the bits of those documents from 64·i on that the transaction sees for
@@ -42,7 +46,7 @@ func (tx *Tx) shows(doc uint32, st *scopeState) bool {
 // of a scope, unless that is nil.
 func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
 	all := roaring.New()
-	for chunk, slots := range tx.index.Extents(tx.text) {
+	for chunk, slots := range tx.index.Extents(tx.postings) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -58,6 +62,22 @@ func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, 
 		all.Or(roaring.AddOffset(roaring.FromDense(dense, false), first))
 	}
 	return all, nil
+}
+
+// eachRow visits the rows of all documents of the state, in ascending order, until visit
+// returns false.
+func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
+	more := true
+	for chunk, slots := range tx.index.Extents(tx.postings) {
+		first := uint64(chunk) << 16
+		tx.db.docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
+			more = visit(uint32(doc), r)
+			return more
+		})
+		if !more {
+			return
+		}
+	}
 }
 
 // visibleOf are the visible ones of those 64 documents from one on that are born.
@@ -120,3 +140,68 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 	}
 	return out, nil
 }
+
+// cancelEvery is how many documents a loop handles between looks at its context.
+const cancelEvery = 1 << 14
+
+// scopeSet intersects the postings of the given fields; nil without any.
+func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
+	return tx.scopeSetIn(s, 0, invindex.MaxDoc+1)
+}
+
+// scopeSetIn is scopeSet for the documents from one up to, but not including, another.
+func (tx *Tx) scopeSetIn(s Scope, from, to uint32) (*roaring.Bitmap, error) {
+	var set *roaring.Bitmap
+	for _, f := range []struct {
+		field uint16
+		class layout.NameClass
+		name  string
+	}{{fieldRun, layout.NameRun, s.Run}, {fieldUser, layout.NameUser, s.User}, {fieldAgent, layout.NameAgent, s.Agent}} {
+		if f.name == "" {
+			continue
+		}
+		num, ok, err := tx.lookup(layout.Name{Class: f.class, Text: f.name})
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return roaring.New(), nil
+		}
+		with, err := tx.index.FindIn(tx.postings, invindex.Value{Field: f.field, Key: numberValue(num)}, from, to)
+		if err != nil {
+			return nil, textError(readingFilters, err)
+		}
+		set = intersect(set, with)
+	}
+	return set, nil
+}
+
+func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
+	if set == nil {
+		return with
+	}
+	set.And(with)
+	return set
+}
+
+// newestText is the state of the text index that an Update reads. The lock is
+// held.
+func (db *DB) newestText() invindex.Snapshot {
+	s := db.index.Load().Snapshot()
+	s.Docs, s.Reader = db.docs.Mark.Load(), db.store
+	return s
+}
+
+// withValue is the set of documents with a filter value, visible or not.
+func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
+	set, err := tx.index.Find(tx.postings, invindex.Value{Field: field, Key: key})
+	return set, textError(readingFilters, err)
+}
+
+// withField is the set of documents that have any value of a field, visible or not.
+func (tx *Tx) withField(ctx context.Context, field uint16) (*roaring.Bitmap, error) {
+	set, err := tx.index.FindField(ctx, tx.postings, field)
+	return set, textError(readingFilters, err)
+}
+
+const readingFilters = "read the filter index"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 )
 
@@ -58,7 +59,8 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 		{"a word that unfolds", recall(Query{Text: ligatures, Profile: ProfileText})},
 		{"a word with operators that unfolds", recall(Query{Text: ligatures, Syntax: SyntaxOperators})},
 		{"4,900 contains", recall(Query{Text: "tea", Filter: contains(4900)})},
-		{"another case", recall(Query{Text: "tea", Filter: IContains{"text", "absent"}})},
+		{"another case", recall(Query{Text: "tea", Filter: filter.IContains("text", "absent")})},
+		{"a pattern", recall(Query{Text: "tea", Filter: filter.Regexp("text", "(a?){100}absent")})},
 		{"a store", func(ctx context.Context) error {
 			_, err := m.Store(ctx, Memory{Scope: s, Text: ligatures}, &StoreOptions{SkipInvalid: true})
 			return err
@@ -76,9 +78,9 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 }
 
 // contains asks for so many words that no memory has.
-func contains(n int) (f Or) {
+func contains(n int) (f filter.Any) {
 	for i := range n {
-		f = append(f, Contains{"text", fmt.Sprint("zz", i)})
+		f = append(f, filter.Contains("text", fmt.Sprint("zz", i)))
 	}
 	return f
 }
@@ -89,12 +91,12 @@ func TestWorkHasALimit(t *testing.T) {
 	if !errors.Is(err, ErrInvalid) || !errors.Is(err, query.ErrSteps) || !strings.Contains(err.Error(), "fewer phrases") {
 		t.Error(err)
 	}
-	long := strings.Repeat("a", MaxContained/2)
-	filter := And{Contains{"text", long}, Not{Or{IContains{"text", long + "b"}}}}
-	if err := checkFilter(filter); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(MaxContained)) {
+	long := strings.Repeat("a", filter.MaxContained/2)
+	f := filter.All{filter.Contains("text", long), filter.Not(filter.Or(filter.IContains("text", long+"b")))}
+	if err := filter.Check(f); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(filter.MaxContained)) {
 		t.Error(err)
 	}
-	if err := checkFilter(filter[:1]); err != nil {
+	if err := filter.Check(f[:1]); err != nil {
 		t.Error(err)
 	}
 	if err := matchError(context.Canceled); !errors.Is(err, context.Canceled) {

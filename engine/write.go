@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -24,7 +24,7 @@ import (
 // store writes a prepared memory: a new one, a duplicate that is recognised, or
 // an update under Upsert.
 func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
-	if err := tx.room(doingStore, p.size()); err != nil {
+	if err := tx.need(doingStore, p.size()); err != nil {
 		return Stored{}, err
 	}
 	if err := tx.fits(doingStore, p.vectors); err != nil {
@@ -45,7 +45,7 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: seq, Stored: true}, nil
+	return Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why}, nil
 }
 
 // storeKnown handles a memory whose ID or content its owner has already; done is
@@ -60,10 +60,17 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 		if o.NoDedup {
 			return false, Stored{}, nil
 		}
-		dup, found, err := tx.findDuplicate(p, owner)
-		return found, dup, err
+		d, err := tx.findDuplicate(p, owner)
+		if d == nil || err != nil {
+			return false, Stored{}, err
+		}
+		stored, err := tx.storeDuplicate(p, d)
+		return true, stored, err
 	}
 	old, found, err := tx.findID(owner, p.rec.ID)
+	if err == nil && !found && !o.NoDedup {
+		err = tx.nameFree(p, owner, 0)
+	}
 	if err != nil || !found {
 		return false, Stored{}, err
 	}
@@ -78,6 +85,11 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 	case same:
 		return true, Stored{ID: p.rec.ID, Seq: old.Seq}, nil
 	case old.expired(tx.now):
+		if !o.NoDedup {
+			if err := tx.nameFree(p, owner, old.Seq); err != nil {
+				return false, Stored{}, err
+			}
+		}
 		return false, Stored{}, tx.remove(old, rec) // its ID is free again
 	}
 	stored, err := tx.storeOver(p, old, rec, o)
@@ -86,7 +98,7 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 
 // same tells whether a memory is what is stored already.
 func (tx *Tx) same(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
-	if !p.sameContent(rec) {
+	if !p.sameContent(rec, tx.confidenceOf(v, rec.Created, rec.Confidence)) {
 		return false, nil
 	}
 	return tx.sameVectors(p, rec, v)
@@ -130,12 +142,12 @@ func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *StoreOptio
 		p.rec.Confidence = rec.Confidence
 	}
 	if !p.explicit.importance && rec.Flags&layout.FlagAutoImportance == 0 {
-		setImportance(&p.rec, &rec.Importance) // somebody fixed it
+		tx.db.setImportance(&p.rec, &rec.Importance) // somebody fixed it
 	}
 	if err := tx.replace(p, rec, old); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true}, nil
+	return Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true, Pending: p.pending, PendingWhy: p.why}, nil
 }
 
 // sameVectors tells whether the given vectors are those that are stored.
@@ -177,91 +189,6 @@ func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 	return found, ok, store.Error("look up an ID", err)
 }
 
-// findDuplicate is the lowest live memory with the same content.
-func (tx *Tx) findDuplicate(p *prepared, owner uint32) (Stored, bool, error) {
-	rec, run := &p.rec, uint32(0)
-	if rec.Scope.Run != "" {
-		var known bool
-		var err error
-		if run, known, err = tx.lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run}); err != nil {
-			return Stored{}, false, err
-		}
-		if !known {
-			run = math.MaxUint32 // no run has this number
-		}
-	}
-	d, ok := p.dedupKey(owner, run)
-	if !ok || tx.db.dedup == DedupNone {
-		return Stored{}, false, nil
-	}
-	prefix := tx.keys.DedupPrefix(d)
-	if !tx.db.writer.written.mayHold(prefix) {
-		return Stored{}, false, nil
-	}
-	var found Stored
-	var over overCopies
-	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
-		seq := binary.BigEndian.Uint64(key[len(prefix):])
-		l, alive := tx.at(seq)
-		if !alive || l.expired(tx.now) {
-			over.add(l, alive, key)
-			return nil
-		}
-		old, err := tx.record(l.Version)
-		if err != nil || !sameKeyed(d, rec, old) {
-			return err
-		}
-		if d.Class == layout.DedupNote && old.Text != rec.Text {
-			return &fault.Error{
-				Kind: fault.ErrExists, What: fmt.Sprintf("store note %q", rec.Name), Why: "there is one of that name with another text",
-				Do: "update memory " + old.ID + ", or choose another name",
-			}
-		}
-		found = Stored{ID: old.ID, Seq: seq, Deduplicated: true}
-		return kv.ErrStop
-	})
-	if err != nil && !errors.Is(err, kv.ErrStop) {
-		return Stored{}, false, store.Error("look for a duplicate", err)
-	}
-	return found, found.Deduplicated, tx.dropOver(over)
-}
-
-// mostOver bounds how many copies that are over, of either kind, are dropped by one look
-// for a duplicate: each leaves fewer for the next, and none waits long for it.
-const mostOver = 16
-
-// overCopies are what dedup keys name that is dead, or has expired.
-type overCopies struct {
-	dead    [][]byte // keys
-	expired []live
-}
-
-func (o *overCopies) add(l live, alive bool, key []byte) {
-	switch {
-	case alive && len(o.expired) < mostOver:
-		o.expired = append(o.expired, l)
-	case !alive && len(o.dead) < mostOver:
-		o.dead = append(o.dead, slices.Clone(key))
-	}
-}
-
-// dropOver drops copies that are over, so that a text which comes again and again, and
-// expires each time, is not looked for among all that there were. Of what is dead the key
-// would go with the rest, which has to wait while a reader sees it.
-func (tx *Tx) dropOver(o overCopies) error {
-	for _, key := range o.dead {
-		if err := tx.del(key); err != nil {
-			return err
-		}
-	}
-	for _, l := range o.expired {
-		if err := tx.remove(l, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // add writes a memory that is new under a fresh Seq.
 func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 	v := layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
@@ -285,6 +212,11 @@ func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 
 // replace writes a new version of a memory in place of the old one.
 func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
+	if p.renamed(rec) {
+		if err := tx.nameFree(p, old.Owner, old.Seq); err != nil {
+			return err
+		}
+	}
 	run := uint32(0)
 	var err error
 	if p.rec.Scope.Run != "" {
@@ -298,6 +230,9 @@ func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 		pv.access = before.access
 	}
 	p.rec.Flags |= layout.FlagUpdate
+	if err := tx.carryDebt(old.Owner, old.Seq, p.explicit.confidence); err != nil {
+		return err
+	}
 	tx.inherit(p, pv, rec, old)
 	if err := tx.dropUnseen(rec, old, p.rec.Vectors); err != nil {
 		return err
@@ -329,6 +264,9 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 		}
 		of := ref.Of(old.Version)
 		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change})
+		if s.name == defaultSpace {
+			p.pending, p.why = false, ""
+		}
 		if before != nil && before.vectors[s.name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}
@@ -353,7 +291,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if err := tx.setEncoded(ks.Record(pv.Version), p.rec.Append); err != nil {
 		return err
 	}
-	if d, ok := p.dedupKey(pv.Owner, pv.run); ok {
+	if d, ok := p.dedupKey(ks, pv.Owner, pv.run); ok {
 		if err := tx.setListed(ks.Dedup(d, pv.Seq)); err != nil {
 			return err
 		}
@@ -452,10 +390,10 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 		d.Values = append(d.Values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
 	}
 	d.Values = append(d.Values, invindex.Value{Field: fieldRole, Key: roleKeys[r.Role]}, invindex.Value{Field: fieldKind, Key: kindKeys[r.Kind]})
-	if key := textKey(r.Source); r.Source != "" && len(key) <= MaxIndexedValue {
+	if key := scalar.TextKey(r.Source); r.Source != "" && len(key) <= MaxIndexedValue {
 		d.Values = append(d.Values, invindex.Value{Field: fieldSource, Key: key})
 	}
-	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: boolKey(r.Flags&layout.FlagPinned != 0)})
+	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: scalar.BoolKey(r.Flags&layout.FlagPinned != 0)})
 	d.Numbers = make([]invindex.Number, 0, 3+len(p.values))
 	for _, t := range []struct {
 		field uint16
@@ -478,7 +416,7 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 			d.Values = append(d.Values, invindex.Value{Field: field, Key: m.key})
 		}
 		if m.isNum {
-			d.Numbers = append(d.Numbers, invindex.Number{Field: field, Value: invindex.FloatOrder(m.number.f)})
+			d.Numbers = append(d.Numbers, invindex.Number{Field: field, Value: invindex.FloatOrder(m.number.Float)})
 		}
 	}
 	return d, nil
@@ -488,7 +426,7 @@ var roleKeys, kindKeys = textKeys(roles[:]), textKeys(kindNames[:])
 
 func textKeys[T ~string](texts []T) (keys []string) {
 	for _, t := range texts {
-		keys = append(keys, textKey(string(t)))
+		keys = append(keys, scalar.TextKey(string(t)))
 	}
 	return keys
 }
@@ -560,7 +498,7 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 
 // remove deletes a memory: its last version dies with this commit.
 func (tx *Tx) remove(old live, rec *layout.Record) error {
-	if err := tx.roomToFree("delete a memory", 512); err != nil {
+	if err := tx.needToFree("delete a memory", 512); err != nil {
 		return err
 	}
 	if rec == nil {
@@ -581,6 +519,9 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 		return err
 	}
 	h := layout.Death{At: tx.now, Born: old.Born, Change: old.Change}
+	if old.expired(tx.now) {
+		h.Reason = layout.ReasonExpired
+	}
 	if err := tx.set(ks.History(old.Owner, old.Seq, tx.lsn, change), h.Encode()); err != nil {
 		return err
 	}
@@ -605,7 +546,7 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 			return err
 		}
 	}
-	if d, ok := dedupKeyOf(rec, old.Owner, run); ok {
+	if d, ok := dedupKeyOf(ks, rec, old.Owner, run); ok {
 		if err := tx.del(ks.Dedup(d, old.Seq)); err != nil {
 			return err
 		}
@@ -619,7 +560,7 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 		return tx.del(ks.Doc(layout.KindForward, old.doc)) // was never shown
 	}
 	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.lsn})
-	return tx.set(ks.Doc(layout.KindTombstone, old.doc), layout.EncodeTombstone(tx.lsn, false))
+	return tx.set(ks.Doc(layout.KindTombstone, old.doc), (&layout.Tombstone{LSN: tx.lsn}).Encode())
 }
 
 // record reads a version, which must be there.
@@ -673,28 +614,35 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 	}
 	a := tx.access(v.Seq)
 	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
+	m.StoredConfidence = new(rec.Confidence)
+	m.Confidence = new(tx.confidenceOf(v, rec.Created, rec.Confidence))
+	m.DecayedImportance = new(tx.decayedImportance(rec.Importance, rec.Created, a))
 	if !withVectors {
 		return m, nil
 	}
+	vectors := map[string][]float32{}
 	for _, ref := range rec.Vectors {
 		vec, err := tx.vector(v, ref)
 		if err != nil {
 			return Memory{}, err
 		}
 		s := tx.spaceByNum(ref.Space)
-		switch {
-		case s == nil:
+		if s == nil {
 			return Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
-		case s.name == defaultSpace:
-			m.Embedding = vec
-		default:
-			if m.Vectors == nil {
-				m.Vectors = map[string][]float32{}
-			}
-			m.Vectors[s.name] = vec
 		}
+		vectors[s.name] = vec
 	}
+	m.setVectors(vectors)
 	return m, nil
+}
+
+// setVectors gives a memory its vectors, by the names of their spaces.
+func (m *Memory) setVectors(vectors map[string][]float32) {
+	m.Embedding = vectors[defaultSpace]
+	delete(vectors, defaultSpace)
+	if len(vectors) > 0 {
+		m.Vectors = vectors
+	}
 }
 
 // access is how often and when a memory was recalled.

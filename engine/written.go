@@ -31,8 +31,6 @@ const (
 	writtenShards = 256
 	// writtenStep is how many keys are read for one hold of the lock.
 	writtenStep = 1 << 10
-	// seqSize ends the keys of both kinds: what stands before it is the prefix.
-	seqSize = 8
 )
 
 func (w *written) add(prefix []byte) {
@@ -96,9 +94,7 @@ func (w *written) read(ctx context.Context, snap *pebble.Snapshot, ks *layout.Ke
 		}
 		hashes = hashes[:0]
 		for ; ok && len(hashes) < writtenStep; ok = it.Next() {
-			if key := it.Key(); len(key) > seqSize {
-				hashes = append(hashes, xxh3.Hash(key[:len(key)-seqSize]))
-			}
+			hashes = append(hashes, xxh3.Hash(ks.Listed(it.Key())))
 		}
 		w.mu.Lock()
 		for _, h := range hashes {

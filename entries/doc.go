@@ -3,17 +3,17 @@
 //
 // # Model
 //
-// An [Entry] belongs to an owner and has a key. To put one replaces what is there; its
-// version is the LSN of that commit, by which a compare-and-set knows whether somebody
-// was faster ([PutOptions].IfVersion). An entry that expires is hidden from that moment
-// on and removed within minutes.
+// An [Entry] belongs to an owner and has a key. A put replaces the entry under its key. The
+// version of an entry is the LSN of the commit that put it; a compare-and-set names the
+// version that it expects ([PutOptions].IfVersion), and fails if somebody was faster. An
+// entry that has expired is hidden at once, and removed within minutes.
 //
 // # Keys
 //
 //	k | owner | key           → version, times, owner, value
-//	e | time | owner | key    → nothing: entries that expire, by when
+//	e | time | owner | key    → nothing: the entries that expire, by their time
 //
 // Entries of an owner lie together in the order of their keys, so that a list is one
-// scan. The second kind is derived from the first: the worker that removes what has
-// expired reads it up to the present.
+// scan. The second kind is derived from the first: a worker scans it up to the present, and
+// removes the entries that have expired.
 package entries

@@ -21,16 +21,15 @@ type Part struct{}
 // Name is "entries".
 func (Part) Name() string { return "entries" }
 
-// Kinds are those of entries and of their order by expiry.
+// Kinds are those of entries, of their order by expiry, and of owners that were deleted.
 func (Part) Kinds() []part.Kind {
-	return []part.Kind{{Byte: kindEntry, ByOwner: true}, {Byte: kindExpiry}}
+	return []part.Kind{kindEntry, kindExpiry, kindGone}
 }
 
-// Ops are those of a put and of a delete.
-func (Part) Ops() []part.Op { return []part.Op{opPut, opDelete} }
+// Ops are those of a put, of deletes, and of the clean-up after them.
+func (Part) Ops() []part.Op { return []part.Op{opPut, opDelete, opDeleteAll, opClean} }
 
-// Figures are the number of entries, expired ones that are still to be removed among
-// them.
+// Figures are the number of entries. Expired entries count until they are removed.
 func (Part) Figures(v part.View) (map[string]int64, error) {
 	n := int64(0)
 	err := eachOwner(v, func(owner uint32, _ *Entry) error {
@@ -41,8 +40,8 @@ func (Part) Figures(v part.View) (map[string]int64, error) {
 	return map[string]int64{"entries": n}, err
 }
 
-// countOf is how many entries an owner has. Those of a database from before there were
-// counters are counted.
+// countOf is how many entries an owner has. Without a counter, as in a database of layout 4
+// or older, it counts the keys.
 func countOf(v part.View, owner uint32) (int64, error) {
 	n, known, err := v.Counter(kindEntry, owner)
 	if known || err != nil {

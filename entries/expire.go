@@ -2,6 +2,7 @@ package entries
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -30,8 +31,14 @@ type due struct {
 	key     string
 }
 
-// Work removes the entries that have expired.
+// of tells whether the key is that of an entry.
+func (d due) of(e *Entry) bool { return max(clock.ToMillis(e.ExpiresAt), 0) == d.expires }
+
+// Work removes the entries that have expired, and what deleted owners have left.
 func (Part) Work(ctx context.Context, r part.Runner) error {
+	if err := sweep(ctx, r); err != nil {
+		return err
+	}
 	for {
 		var all []due
 		err := r.View(ctx, doingExpire, func(v part.View) (err error) {
@@ -50,10 +57,9 @@ func (Part) Work(ctx context.Context, r part.Runner) error {
 func dueEntries(v part.View) (all []due, err error) {
 	lower := v.Key(kindExpiry, 0)
 	err = v.Scan(lower, expiryKey(v, v.Now()+1, 0, ""), func(key, _ []byte) error {
-		var d due
-		var ok bool
-		if d.expires, d.owner, d.key, ok = parseExpiryKey(key); !ok {
-			return layout.BadKey("expiry", key)
+		d, err := parseDue(key)
+		if err != nil {
+			return err
 		}
 		if all = append(all, d); len(all) == expireBatch {
 			return kv.ErrStop
@@ -63,6 +69,14 @@ func dueEntries(v part.View) (all []due, err error) {
 	return all, err
 }
 
+func parseDue(key []byte) (d due, err error) {
+	var ok bool
+	if d.expires, d.owner, d.key, ok = parseExpiryKey(key); !ok {
+		return due{}, layout.BadKey("expiry", key)
+	}
+	return d, nil
+}
+
 // removeDue removes entries that have expired, and keys of the index whose entry is gone
 // or expires at another time.
 func removeDue(t part.Tx, all []due) error {
@@ -70,9 +84,9 @@ func removeDue(t part.Tx, all []due) error {
 		e, found, err := stored(t, d.owner, d.key)
 		switch {
 		case err != nil:
-		case found && max(clock.ToMillis(e.ExpiresAt), 0) == d.expires && e.expired(t.Now()):
+		case found && d.of(&e) && e.expired(t.Now()):
 			err = remove(t, doingExpire, d.owner, &e)
-		case !found || max(clock.ToMillis(e.ExpiresAt), 0) != d.expires:
+		case !found || !d.of(&e):
 			err = dropStray(t, d)
 		}
 		if err != nil {
@@ -89,6 +103,6 @@ func dropStray(t part.Tx, d due) error {
 	if err := t.Delete(expiryKey(t, d.expires, d.owner, d.key)); err != nil {
 		return err
 	}
-	t.Log(opDelete, logged(d.owner, d.key))
+	t.Log(opClean, binary.AppendUvarint(nil, uint64(d.owner)))
 	return nil
 }

@@ -43,6 +43,7 @@ func TestGoldenEncodings(t *testing.T) {
 	}{
 		{"key entry", entryKey(v, 3, "cart")},
 		{"key expiry", expiryKey(v, 1767225600123, 3, "cart")},
+		{"key deleted owner", goneKey(v, 3)},
 		{"entry", cart.encode()},
 	}
 	var text strings.Builder

@@ -25,13 +25,17 @@ func (k KV) Get(ctx context.Context, o scope.Owner, key string) (Entry, error) {
 
 func getting(key string) string { return fmt.Sprintf("get the entry %q", valid.Short(key)) }
 
-// Lookup is Get of what may well be absent: that there is no entry is no error.
+// Lookup returns the entry under a key, and whether there is one. A missing entry is no
+// error.
 func (k KV) Lookup(ctx context.Context, o scope.Owner, key string) (e Entry, found bool, err error) {
 	doing := getting(key)
 	if err := checkEntry(doing, o, key); err != nil {
 		return Entry{}, false, err
 	}
 	err = k.run.View(ctx, doing, func(v part.View) error {
+		if err := current(v, doing); err != nil {
+			return err
+		}
 		owner, known, err := v.Owner(o)
 		if err == nil && known {
 			e, found, err = stored(v, owner, key)
@@ -43,6 +47,14 @@ func (k KV) Lookup(ctx context.Context, o scope.Owner, key string) (e Entry, fou
 		return Entry{}, false, err
 	}
 	return e, true, nil
+}
+
+// current refuses a state of the past: entries are written over.
+func current(v part.View, doing string) error {
+	if !v.Past() {
+		return nil
+	}
+	return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "entries keep no past states", Do: "read the newest one"}
 }
 
 func notFound(doing string) error {
@@ -82,6 +94,9 @@ func (k KV) List(ctx context.Context, q Query) (page Page, err error) {
 		return Page{}, fault.Invalid(doing, "the prefix or After is longer than a key may be", "shorten it")
 	}
 	err = k.run.View(ctx, doing, func(v part.View) error {
+		if err := current(v, doing); err != nil {
+			return err
+		}
 		owner, known, err := v.Owner(q.Owner)
 		if err != nil || !known {
 			return err
@@ -145,7 +160,11 @@ func (k KV) All(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 
 // Owners lists those who keep entries, in the order of their first storing.
 func (k KV) Owners(ctx context.Context) (owners []scope.Owner, err error) {
-	err = k.run.View(ctx, "list the owners of entries", func(v part.View) error {
+	const doing = "list the owners of entries"
+	err = k.run.View(ctx, doing, func(v part.View) error {
+		if err := current(v, doing); err != nil {
+			return err
+		}
 		return eachOwner(v, func(_ uint32, first *Entry) error {
 			owners = append(owners, first.Owner)
 			return nil

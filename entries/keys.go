@@ -10,12 +10,16 @@ import (
 const (
 	kindEntry  = 'k' // owner | key
 	kindExpiry = 'e' // time | owner | key
+	kindGone   = 'z' // owner: one that was deleted, and has keys by expiry still
 )
 
 // The codes of changes in the log.
 const (
 	opPut    part.Op = 6 // owner, key, the entry as it is stored
 	opDelete part.Op = 7 // owner, key
+
+	opDeleteAll part.Op = 15 // owner: its entries are deleted
+	opClean     part.Op = 16 // owner: keys were removed that said nothing any more
 )
 
 const (
@@ -23,6 +27,18 @@ const (
 	ownerSize  = 4
 	expirySize = 8
 )
+
+func goneKey(v part.View, owner uint32) []byte {
+	return binary.BigEndian.AppendUint32(v.Key(kindGone, ownerSize), owner)
+}
+
+// parseGoneKey reads a key of an owner that was deleted.
+func parseGoneKey(k []byte) (owner uint32, ok bool) {
+	if len(k) != keyHeader+ownerSize {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(k[keyHeader:]), true
+}
 
 func entryKey(v part.View, owner uint32, key string) []byte {
 	k := binary.BigEndian.AppendUint32(v.Key(kindEntry, ownerSize+len(key)), owner)

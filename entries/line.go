@@ -82,7 +82,7 @@ func (l *line) Check() error {
 // Owner is whose the entry is.
 func (l *line) Owner() scope.Owner { return scope.Owner{User: l.User, Agent: l.Agent} }
 
-// SetOwner gives it to another.
+// SetOwner gives the entry to another owner.
 func (l *line) SetOwner(o scope.Owner) { l.User, l.Agent = o.User, o.Agent }
 
 // Store puts the entry. One that is there with the same value and times is left alone.
@@ -126,8 +126,8 @@ func (l *line) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	return part.Stored, nil
 }
 
-// same reports whether an entry is there as the line gives it: a line that does not say
-// when it was updated is the same at any time.
+// same reports whether the stored entry is what the line says. A line without a time of
+// update matches any.
 func (l *line) same(have *Entry, value []byte) bool {
 	return bytes.Equal(value, have.Value) &&
 		(l.UpdatedAt.IsZero() || have.UpdatedAt.Equal(l.UpdatedAt.Time)) && have.ExpiresAt.Equal(l.ExpiresAt.Time)

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"context"
-	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
@@ -50,13 +49,4 @@ func (b *batch) put(ctx context.Context, lines []engine.Line, at []LineError) er
 		}
 	}
 	return nil
-}
-
-// cut shortens a key for a message.
-func cut(key string) string {
-	const most = 40
-	if len(key) <= most {
-		return key
-	}
-	return strings.ToValidUTF8(key[:most], "") + "…"
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // ExportOptions choose what is exported. nil is everything.
@@ -19,7 +20,7 @@ type ExportOptions struct {
 	// histories of memories that are gone, and entries by their owner; with a run or
 	// a filter, which entries do not have, none is exported.
 	Scope  engine.Scope
-	Filter engine.Filter
+	Filter filter.Filter
 	// Progress is called every so many lines.
 	Progress func(ExportReport)
 }
@@ -30,6 +31,18 @@ type ExportReport struct {
 	Events   int // of histories
 	// Lines are those about things beside the memories, by their type.
 	Lines map[string]int
+	// Lost is how many memories, vectors and histories could not be read, and are not in
+	// the export; Problems are the errors of the first hundred.
+	Lost     int
+	Problems []error
+}
+
+const mostProblems = 100
+
+func (r *ExportReport) lose(err error) {
+	if r.Lost++; r.Lost <= mostProblems {
+		r.Problems = append(r.Problems, err)
+	}
 }
 
 const (
@@ -59,7 +72,8 @@ type exporter struct {
 // of one state, whatever is written meanwhile. ImportJSONL reads it back, and what
 // that makes exports to the same bytes. IDs of events, seqs, LSNs and versions of
 // entries are left out: every database gives them out by itself. Of a memory that
-// has expired only the history is exported.
+// has expired only the history is exported. What is damaged is left out, and counted in the
+// report.
 func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (ExportReport, error) {
 	x := &exporter{out: bufio.NewWriter(w), report: ExportReport{Lines: map[string]int{}}}
 	if o != nil {
@@ -129,13 +143,13 @@ func spacesOf(m *engine.Memory) []string {
 
 func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
 	all := x.opts.Scope == (engine.Scope{})
-	next, stop := iter.Pull2(tx.Memories().Histories(ctx, engine.HistoryQuery{Scope: x.opts.Scope, AllScopes: all}))
+	next, stop := iter.Pull2(tx.Memories().Histories(ctx, engine.HistoryQuery{Scope: x.opts.Scope, AllScopes: all, Lost: x.report.lose}))
 	defer stop()
 	h := &histories{next: next}
 	if err := h.advance(); err != nil {
 		return err
 	}
-	q := engine.ListQuery{Scope: x.opts.Scope, AllScopes: all, Filter: x.opts.Filter, Limit: exportPage, WithVectors: true}
+	q := engine.ListQuery{Scope: x.opts.Scope, AllScopes: all, Filter: x.opts.Filter, Limit: exportPage, WithVectors: true, Lost: x.report.lose}
 	for m, err := range tx.Memories().All(ctx, q) {
 		if err == nil {
 			err = x.space(spacesOf(&m)) // before the history, which stays by its memory
@@ -147,7 +161,7 @@ func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
 			return err
 		}
 		r := NewRecord(m)
-		r.Seq = 0
+		r.Seq, r.StoredConfidence, r.DecayedImportance = 0, nil, nil // they follow from what is there, and from the clock
 		if err := x.line(r, &x.report.Memories); err != nil {
 			return err
 		}

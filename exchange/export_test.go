@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // testClock is a clock that only the test moves, and the janitor reads beside it.
@@ -31,7 +30,7 @@ func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 func openAt(t *testing.T, now *testClock, indexed ...engine.IndexedField) *engine.DB {
 	t.Helper()
-	db, err := engine.Open("db", &engine.Options{FS: vfs.NewMem(), Clock: now.now, IndexedText: indexed})
+	db, err := engine.OpenMemory(&engine.Options{Clock: now.now, IndexedText: indexed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +195,7 @@ func TestExportOfAPart(t *testing.T) {
 	now := newTestClock()
 	db := openAt(t, now)
 	fill(t, db, now)
-	out := export(t, db, &ExportOptions{Scope: engine.Scope{User: "ada"}, Filter: engine.Eq{Field: "pinned", Value: true}})
+	out := export(t, db, &ExportOptions{Scope: engine.Scope{User: "ada"}, Filter: filter.Eq("pinned", true)})
 	types := map[string]int{}
 	for line := range strings.Lines(out) {
 		var r Record
@@ -276,7 +275,7 @@ func TestHistoryOfAFilter(t *testing.T) {
 	now := newTestClock()
 	db := openAt(t, now)
 	fill(t, db, now)
-	out := export(t, db, &ExportOptions{Filter: engine.Eq{Field: "id", Value: "m7"}})
+	out := export(t, db, &ExportOptions{Filter: filter.Eq("id", "m7")})
 	want := `{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"ADD","new_value":"tea <b>&amp; \u2028 7","timestamp":"2026-02-01T00:00:08.000Z"}
 {"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"UPDATE","new_value":"coffee 7","timestamp":"2026-02-01T00:01:02.000Z"}
 {"type":"memory","id":"m7",`

@@ -28,6 +28,10 @@ type Event struct {
 	Time      Time         `json:"timestamp"`
 	LSN       uint64       `json:"lsn,omitzero"`
 	IsDeleted bool         `json:"is_deleted,omitempty"`
+	// Reason, Into and Policy tell of a delete why it was.
+	Reason engine.Reason `json:"reason,omitempty"`
+	Into   string        `json:"into,omitempty"`
+	Policy uint32        `json:"policy,omitempty"`
 }
 
 // NewEvent is the line of an entry of a history, without what another database
@@ -36,6 +40,7 @@ func NewEvent(e engine.HistoryEntry) Event {
 	return Event{
 		Type: TypeHistory, MemoryID: e.MemoryID, User: e.Scope.User, Agent: e.Scope.Agent, Run: e.Scope.Run,
 		Event: e.Event, NewText: e.NewText, Time: Time{Time: e.Time},
+		Reason: e.Reason, Into: e.Into, Policy: e.Policy,
 	}
 }
 
@@ -43,6 +48,7 @@ func (e *Event) entry() engine.HistoryEntry {
 	return engine.HistoryEntry{
 		MemoryID: e.MemoryID, Scope: engine.Scope{User: e.User, Agent: e.Agent, Run: e.Run},
 		Event: e.Event, NewText: e.NewText, Time: e.Time.Time,
+		Reason: e.Reason, Into: e.Into, Policy: e.Policy,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 )
 
 func openFile(t *testing.T, path string) *os.File {
@@ -150,18 +150,10 @@ func TestReadLocomoBoundsAConversation(t *testing.T) {
 	}
 }
 
-// realLocomo is the file of the real conversations, which is not everywhere.
+// realLocomo is the file of the real conversations.
 func realLocomo(t *testing.T) string {
 	t.Helper()
-	data := os.Getenv("MEMDB_DATA")
-	if data == "" {
-		data = "../../shared/data"
-	}
-	path := filepath.Join(data, "locomo/locomo5.json")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no LoCoMo: set MEMDB_DATA to the folder that holds locomo/locomo5.json: %v", err)
-	}
-	return path
+	return realdata.Path(t, "locomo/locomo5.json")
 }
 
 // The real conversations: the numbers are those of their own JSON, counted

@@ -37,14 +37,20 @@ type Record struct {
 	Importance     *float64          `json:"importance"`
 	AutoImportance bool              `json:"auto_importance"`
 	Confidence     *float64          `json:"confidence"`
-	Pinned         bool              `json:"pinned"`
-	CreatedAt      Time              `json:"created_at,omitzero"`
-	UpdatedAt      Time              `json:"updated_at,omitzero"`
-	EventTime      Time              `json:"event_time,omitzero"`
-	ExpiresAt      Time              `json:"expires_at,omitzero"`
-	Hash           string            `json:"hash"`
-	AccessCount    uint64            `json:"access_count"`
-	LastAccessed   Time              `json:"last_accessed,omitzero"`
+	// StoredConfidence and DecayedImportance are what a database says beside Confidence
+	// and Importance, which are those of now. An export leaves them out, and an import
+	// ignores them.
+	StoredConfidence  *float64 `json:"stored_confidence,omitempty"`
+	DecayedImportance *float64 `json:"decayed_importance,omitempty"`
+
+	Pinned       bool   `json:"pinned"`
+	CreatedAt    Time   `json:"created_at,omitzero"`
+	UpdatedAt    Time   `json:"updated_at,omitzero"`
+	EventTime    Time   `json:"event_time,omitzero"`
+	ExpiresAt    Time   `json:"expires_at,omitzero"`
+	Hash         string `json:"hash"`
+	AccessCount  uint64 `json:"access_count"`
+	LastAccessed Time   `json:"last_accessed,omitzero"`
 }
 
 // NewRecord is the record of a memory, with the vectors that it carries.
@@ -56,6 +62,7 @@ func NewRecord(m engine.Memory) Record {
 		Text: m.Text, Name: m.Name, Aliases: m.Aliases, Metadata: m.Metadata,
 		Embedding: m.Embedding, Vectors: convert[Vector](m.Vectors),
 		Importance: m.Importance, AutoImportance: m.AutoImportance, Confidence: m.Confidence, Pinned: m.Pinned,
+		StoredConfidence: m.StoredConfidence, DecayedImportance: m.DecayedImportance,
 		CreatedAt: Time{Time: m.CreatedAt}, UpdatedAt: Time{Time: m.UpdatedAt},
 		EventTime: Time{Time: m.EventTime}, ExpiresAt: Time{Time: m.ExpiresAt},
 		Hash: m.Hash, AccessCount: m.AccessCount, LastAccessed: Time{Time: m.LastAccessed},

@@ -273,9 +273,9 @@ func TestFullDiskAnywhere(t *testing.T) {
 			if err != nil && !fsys.IsFull(err) {
 				t.Errorf("the run ended with %v", err)
 			}
-			o := options(w.disk)
+			o := options()
 			o.ReadOnly = true
-			if err := w.verifyAs(t.Context(), o, w.floor()); err != nil && (!errors.Is(err, engine.ErrNotDatabase) || w.floor() != (floor{})) {
+			if err := w.verifyAs(t.Context(), w.disk, o, w.floor()); err != nil && (!errors.Is(err, engine.ErrNotDatabase) || w.floor() != (floor{})) {
 				t.Errorf("read on the full disk: %v", err)
 			}
 			w.disk.SetHook(nil)

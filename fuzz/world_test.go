@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
@@ -25,7 +26,7 @@ const (
 	// dim makes a vector of 16 KB, so that few memories fill a memtable.
 	dim = 4096
 	// closeLimit is what Close of a failed database may take at most.
-	closeLimit = 30 * time.Second
+	closeLimit = 2 * time.Minute
 )
 
 // soak returns how long to run where a sample is not enough, 0 for a sample.
@@ -69,10 +70,10 @@ func newWorld() *world {
 	return &world{mem: mem, disk: crashfs.Wrap(mem, nil), journal: newJournal()}
 }
 
-func options(fs vfs.FS) *engine.Options { return &engine.Options{FS: fs, MemoryBudget: budget} }
+func options() *engine.Options { return &engine.Options{MemoryBudget: budget} }
 
 func (w *world) open() (err error) {
-	w.db, err = engine.Open(dbDir, options(w.disk))
+	w.db, err = engine.Open(fsys.On(w.disk, dbDir), options())
 	return err
 }
 
@@ -223,11 +224,11 @@ func (w *world) floor() floor { return floor{w.journal.watermark(), w.touched.Lo
 
 // verify opens what a crash left, and holds it against the journal.
 func (w *world) verify(ctx context.Context, fs vfs.FS, f floor) error {
-	return w.verifyAs(ctx, options(fs), f)
+	return w.verifyAs(ctx, fs, options(), f)
 }
 
-func (w *world) verifyAs(ctx context.Context, o *engine.Options, f floor) (err error) {
-	db, err := engine.Open(dbDir, o)
+func (w *world) verifyAs(ctx context.Context, fs vfs.FS, o *engine.Options, f floor) (err error) {
+	db, err := engine.Open(fsys.On(fs, dbDir), o)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}

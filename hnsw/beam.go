@@ -31,8 +31,11 @@ type candidate struct {
 // The candidates beyond the ef-th that may be returned are dropped, as they are
 // never expanded in HNSW either; hidden ones don't count.
 type beam struct {
-	x     *Index
-	query simd.Query8
+	x *Index
+	// What is compared, and below which slot: the coding has all of them.
+	coding *coding
+	limit  uint32
+	query  simd.Query8
 	// With sketches, estimates stand in for the keys of the rows that have one.
 	sketches *sketches
 	sketch   sketchQuery
@@ -47,6 +50,11 @@ type beam struct {
 	expand int // so many of found, the best, are expanded
 
 	starts []candidate // see approach
+
+	// What was scored since keep, for a walk that goes on with more candidates.
+	keeps     bool
+	met       []uint32
+	metScores []float32
 
 	visited slotSet
 	ids     []uint32
@@ -63,11 +71,44 @@ func newBeam(x *Index) *beam {
 	}
 }
 
+// pin has the beam compare the rows that there are now, as they are coded now.
+func (b *beam) pin() {
+	b.limit = b.x.length.Load()
+	b.coding = b.x.coding.Load()
+}
+
 // reset prepares for another walk with the same query.
 func (b *beam) reset(ef int) {
 	b.ef, b.shown, b.next, b.steps, b.expand = ef, 0, 0, 0, math.MaxInt
 	b.found = b.found[:0]
-	b.visited.reset(b.x.length.Load())
+	b.visited.reset(b.limit)
+}
+
+// keep has the walk remember what it scores, or not.
+func (b *beam) keep(keeps bool) {
+	b.keeps = keeps
+	b.met, b.metScores = b.met[:0], b.metScores[:0]
+}
+
+// widen has the walk go on with more candidates, as if it had kept as many from the
+// start: those that it has met are there again, the ones it expanded as expanded.
+func (b *beam) widen(ef int) {
+	expanded := make(map[uint32]uint32, len(b.found))
+	for _, c := range b.found {
+		expanded[c.slot&slotMask] = c.slot & markExpanded
+	}
+	all := make([]candidate, len(b.met))
+	for i, slot := range b.met {
+		all[i] = candidate{b.metScores[i], slot}
+	}
+	slices.SortFunc(all, compareCandidates)
+	b.ef, b.found, b.shown, b.next = ef, b.found[:0], 0, 0
+	for _, c := range all {
+		if c.score <= b.bar() {
+			break
+		}
+		b.insert(c.score, c.slot|expanded[c.slot])
+	}
 }
 
 // scoreOne returns the score of one slot's codes.
@@ -97,6 +138,7 @@ const arriveExpand = 3
 // of it or of keepStarts.
 func (b *beam) approach(entry uint32, top, level, expand int) []candidate {
 	b.within, b.visible = nil, nil
+	b.keep(false)
 	b.starts = append(b.starts[:0], candidate{b.scoreOne(entry), entry})
 	for l := top; l > level; l-- {
 		b.reset(approachEf)
@@ -143,7 +185,7 @@ func (b *beam) keys(ids []uint32, out []float32) {
 		n = b.sketches.split(ids)
 		simd.DotBitsRows(&b.sketch.bits, b.sketches.table.Load(), ids[n:], out[n:])
 	}
-	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), ids[:n], out[:n])
+	simd.Dot8Rows(&b.query, b.coding.codes.table.Load(), ids[:n], out[:n])
 }
 
 // start adds candidates to begin from, once.
@@ -151,7 +193,15 @@ func (b *beam) start(from ...candidate) {
 	for _, c := range from {
 		if b.visited.add(c.slot) {
 			b.insert(c.score, c.slot)
+			b.meets(c.score, c.slot)
 		}
+	}
+}
+
+// meets remembers a slot and its score.
+func (b *beam) meets(score float32, slot uint32) {
+	if b.keeps {
+		b.met, b.metScores = append(b.met, slot), append(b.metScores, score)
 	}
 }
 
@@ -191,8 +241,11 @@ func (b *beam) nextCandidate() *candidate {
 
 // insertAll scores the slots in ids and inserts those good enough.
 func (b *beam) insertAll() {
-	bar := b.bar()
-	for i, score := range b.score() {
+	bar, scores := b.bar(), b.score()
+	if b.keeps {
+		b.met, b.metScores = append(b.met, b.ids...), append(b.metScores, scores...)
+	}
+	for i, score := range scores {
 		if score > bar {
 			b.insert(score, b.ids[i])
 			bar = b.bar()
@@ -218,6 +271,7 @@ func (b *beam) insertPending() {
 		}
 		if b.visited.add(slot) {
 			b.insert(score, slot|markExpanded)
+			b.meets(score, slot)
 		}
 	}
 	b.ids = b.ids[:0]

@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
@@ -20,6 +21,8 @@ type Estimator struct {
 	sketches *sketches
 	// See apart.
 	slots, places []uint32
+	// Of keys by the query's codes, and by the query.
+	codes, sharp bounding
 	// cold: codes in the file are not in the system's cache. faults were counted last.
 	cold   bool
 	faults uint64
@@ -30,19 +33,14 @@ type Estimator struct {
 // hundredth of a wait.
 const coldFaults = 4
 
-const (
-	// deviationsScope is how many deviations of a sketch's error the bounds of an
-	// [Estimator] allow for: one row in 1,700 is better than its bound, and is lost if it
-	// is one of the best by a hair.
-	deviationsScope = 3.25
-	// deviationsCodes is the same of codes: one row in 300,000.
-	deviationsCodes = 4.5
-)
+// deviationsScope is how many deviations of a sketch's error the bounds of an
+// [Estimator] allow for: one row in 1,700 is better than its bound, and is lost if it
+// is one of the best by a hair.
+const deviationsScope = 3.25
 
-// Estimator prepares a query. With exact, bounds are those of codes and hold for
-// certain, else those of codes hold as in a flat search, and those of sketches for all
-// but one row in some ten thousand. It returns what [CheckVector] does for a query
-// that doesn't fit. The caller closes it.
+// Estimator prepares a query. Bounds of codes hold for certain, those of sketches for all
+// but one row in a thousand; with exact, all are those of codes. It returns what
+// [CheckVector] does for a query that doesn't fit. The caller closes it.
 func (x *Index) Estimator(query []float32, exact bool) (*Estimator, error) {
 	norm, err := checkedNorm(query, x.cfg.Dim, x.cfg.Metric)
 	if err != nil {
@@ -51,17 +49,13 @@ func (x *Index) Estimator(query []float32, exact bool) (*Estimator, error) {
 	r := x.pool.Get().(*searcher)
 	r.setQuery(query, norm)
 	r.beam.sketches = nil
-	e := &Estimator{x: x, r: r}
-	if exact {
-		r.allow(math.Inf(1))
-		return e, nil
-	}
-	if s := x.sketches.Load(); s != nil {
-		s.query(&r.beam.sketch, r.probe.vec)
+	p := &r.probe
+	e := &Estimator{x: x, r: r, codes: p.bounding(x.cfg.Metric, &p.codes), sharp: p.bounding(x.cfg.Metric, &p.sharp)}
+	if s := r.beam.coding.sketches.Load(); s != nil && !exact {
+		s.query(&r.beam.sketch, r.probe.own, load(&r.beam.coding.bounds.coded))
 		e.sketches = s
 	}
-	r.allow(deviationsScope)
-	r.probe.allow(deviationsCodes)
+	r.allow(true, deviationsScope)
 	return e, nil
 }
 
@@ -99,14 +93,10 @@ func (e *Estimator) bound(slots []uint32, low, high []float32, keys func(slots [
 	if len(slots) != len(low) || len(slots) != len(high) {
 		return fmt.Errorf("%w: %d slots to score and room for %d and %d bounds", ErrConfig, len(slots), len(low), len(high))
 	}
-	if length := e.x.length.Load(); len(slots) > 0 && slices.Max(slots) >= length {
+	if length := e.r.beam.limit; len(slots) > 0 && slices.Max(slots) >= length {
 		return fmt.Errorf("%w: slot %d of %d", ErrSlot, slices.Max(slots), length)
 	}
 	keys(slots, low, high)
-	if e.x.cfg.Metric == L2 {
-		e.toDistances(low, float32(math.Inf(-1)))
-		e.toDistances(high, 0)
-	}
 	runtime.KeepAlive(e.x)
 	return nil
 }
@@ -125,20 +115,53 @@ func (e *Estimator) byBoth(slots []uint32, low, high []float32) {
 	}
 }
 
+// bounding turns keys, as a view gives them, into bounds of scores.
+type bounding struct {
+	metric      Metric
+	square, err float32
+	noise       float32 // twice what float32 adds to keys, as squared distances have it
+	fixed       float32 // what it adds to the error of scores
+	relative    float32 // of a distance, what float32 arithmetic may be off by
+	add, by     float32 // a score is the key and add, times by
+}
+
+func (p *probe) bounding(m Metric, v *view) bounding {
+	const half = 1.0 / (1 << 24)
+	add := v.shift + p.off
+	return bounding{
+		metric: m, square: float32(v.square), err: roundUp(v.err), noise: roundUp(2*p.noise + 8*half*v.square),
+		fixed: roundUp(p.rounding + 8*half*(math.Abs(add)+v.square)), relative: roundUp(p.perSquare + 8*half),
+		add: float32(add), by: float32(1 / p.by),
+	}
+}
+
+// of bounds the score of a key that is off by rough, besides that the row's codes are off
+// by err. Bounds are apart, lest somebody take one for the score.
+func (b *bounding) of(key, rough, err float32) (low, high float32) {
+	both := (b.err + err) * (1 + b.relative)
+	far := float32(math.Sqrt(float64(max(0, b.square-2*(key-rough)) + b.noise)))
+	if b.metric == L2 {
+		near := float32(math.Sqrt(float64(max(0, b.square-2*(key+rough)-b.noise))))
+		const least = math.SmallestNonzeroFloat32
+		return -(far+both)*(1+b.relative) - least, -max(0, (near-both)*(1-b.relative)-least)
+	}
+	slack := rough + far*both + both*both/2 + b.fixed
+	return (key + b.add - slack) * b.by, (key + b.add + slack) * b.by
+}
+
 // byQuery is byCodes with the query as it is.
 func (e *Estimator) byQuery(slots []uint32, low, high []float32) {
-	table := e.x.codes.table.Load()
-	simd.DotCodesRows(e.r.probe.vec, table, slots, high)
+	c := e.r.beam.coding
+	simd.DotCodesRows(e.r.probe.own, c.codes.table.Load(), slots, high)
 	for i, product := range high {
-		head := (*[2]float32)(table.At(slots[i]))
-		key, slack := product+head[1], float32(e.r.probe.rowSlack(head[0]))
-		low[i], high[i] = key-slack, key+slack
+		row := c.row(slots[i])
+		low[i], high[i] = e.sharp.of(product+row.head[1], 0, *row.err)
 	}
 }
 
 // byCodes sets bounds of keys.
 func (e *Estimator) byCodes(slots []uint32, low, high []float32) {
-	if e.x.codes.filed.Load() == 0 {
+	if e.r.beam.coding.codes.filed.Load() == 0 {
 		e.byCodesAt(slots, low, high)
 		return
 	}
@@ -162,7 +185,7 @@ func (e *Estimator) byCodes(slots []uint32, low, high []float32) {
 
 // fetch asks for the codes that lie in the file.
 func (e *Estimator) fetch(slots []uint32) {
-	table, first := e.x.codes.table.Load(), e.x.codes.firstFiled()
+	table, first := e.r.beam.coding.codes.table.Load(), e.r.beam.coding.codes.firstFiled()
 	for _, slot := range slots {
 		if slot >= first {
 			fetch(table.At(slot), table.Stride)
@@ -172,11 +195,11 @@ func (e *Estimator) fetch(slots []uint32) {
 
 // byCodesAt is byCodes wherever the codes lie.
 func (e *Estimator) byCodesAt(slots []uint32, low, high []float32) {
-	table := e.x.codes.table.Load()
+	c := e.r.beam.coding
+	table, at := c.codes.table.Load(), errOffset(c.dim)
 	simd.Dot8Rows(&e.r.beam.query, table, slots, high)
 	for i, key := range high {
-		slack := float32(e.r.probe.slack(*(*float32)(table.At(slots[i]))))
-		low[i], high[i] = key-slack, key+slack
+		low[i], high[i] = e.codes.of(key, 0, *(*float32)(unsafe.Add(table.At(slots[i]), at)))
 	}
 }
 
@@ -185,10 +208,24 @@ func (e *Estimator) bySketches(slots []uint32, low, high []float32) {
 	q, s := &e.r.beam.sketch, e.sketches
 	table := s.table.Load()
 	simd.DotBitsRows(&q.bits, table, slots, high)
-	allowed, codesSlack := float32(q.allowed), float32(e.r.codesSlack())
+	// They estimate keys of the query itself.
+	most := float32(load(&e.r.beam.coding.bounds.err))
+	allowed, noise := float32(q.allowed), float32(q.noise)
+	if b := e.sharp; b.metric != L2 {
+		// As of does it, without a call for each: there may be many thousands.
+		both := (b.err + most) * (1 + b.relative)
+		fixed := both*both/2 + b.fixed
+		for i, key := range high {
+			rough := allowed**(*float32)(table.At(slots[i])) + noise
+			far := float32(math.Sqrt(float64(max(0, b.square-2*(key-rough)) + b.noise)))
+			key, slack := key+b.add, rough+far*both+fixed
+			low[i], high[i] = (key-slack)*b.by, (key+slack)*b.by
+		}
+		return
+	}
 	for i, key := range high {
-		slack := allowed**(*float32)(table.At(slots[i])) + codesSlack
-		low[i], high[i] = key-slack, key+slack
+		rough := allowed**(*float32)(table.At(slots[i])) + noise
+		low[i], high[i] = e.sharp.of(key, rough, most)
 	}
 }
 
@@ -205,16 +242,6 @@ func (e *Estimator) apart(slots []uint32, low, high []float32, kind func(uint32)
 	bound(e.slots, some, most)
 	for i, place := range e.places {
 		low[place], high[place] = some[i], most[i]
-	}
-}
-
-// toDistances turns bounds of keys into bounds of scores, as keyOf does the other
-// way, and leaves room for the rounding towards a limit.
-func (e *Estimator) toDistances(bounds []float32, limit float32) {
-	for i, key := range bounds {
-		squared := e.r.probe.norm*e.r.probe.norm - 2*float64(key)
-		score := -float32(math.Sqrt(max(0, squared)))
-		bounds[i] = math.Nextafter32(score, limit)
 	}
 }
 

@@ -20,20 +20,16 @@ const (
 // key would be if each of those were as low as it could be.
 type flatSearch struct {
 	found []candidate
-	bar   topK // the k highest keys, each less its slack
-	limit int  // of found, before what has fallen below the bar is dropped
+	bar   topK    // the k highest keys, each less its slack
+	floor float32 // no key below it reaches the bar
+	limit int     // of found, before what has fallen below the bar is dropped
 }
 
-// searchFlat finds the true top k: for certain, if the search is to be exact.
+// searchFlat finds the true top k: for certain, unless it goes by sketches.
 func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
-	r.allow(deviationsFlat)
-	if s.Exact {
-		r.allow(math.Inf(1))
-	}
+	r.allow(true, deviationsFlat)
 	f := &r.flat
-	f.found, f.bar, f.limit = f.found[:0], topK{k: s.K, hits: f.bar.hits[:0]}, 4*batch
-	// Most rows are ruled out by the largest slack there is.
-	slack := float32(r.mostSlack())
+	f.found, f.bar, f.limit, f.floor = f.found[:0], topK{k: s.K, hits: f.bar.hits[:0]}, 4*batch, float32(math.Inf(-1))
 	scored := 0
 	for ids := range r.matching(s) {
 		if scored%rowsPerCheck == 0 && ctx.Err() != nil {
@@ -43,23 +39,33 @@ func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
 		out := r.out[:len(ids)]
 		r.beam.keys(ids, out)
 		for i, key := range out {
-			if len(f.bar.hits) < s.K || key+slack >= f.bar.hits[0].Score {
+			if key >= f.floor {
 				f.add(candidate{key, ids[i]}, r)
 			}
 		}
 	}
 	f.drop(r)
 	slices.SortFunc(f.found, compareCandidates)
-	return r.finish(f.found, s)
+	found := r.byCodes(f.found, s.K)
+	if s.Rough {
+		return r.rough(found, s.K), nil
+	}
+	r.best = topK{k: s.K, hits: make([]Hit, 0, min(s.K, len(found)))}
+	return r.rescore(r.sharpen(found, s.K), s.K, &r.probe.sharp)
 }
 
 func (f *flatSearch) add(c candidate, r *searcher) {
-	slack := float32(r.slack(c.slot))
+	slack := float32(r.slack(c))
 	if len(f.bar.hits) == f.bar.k && c.score+slack < f.bar.hits[0].Score {
 		return
 	}
 	f.found = append(f.found, c)
-	f.bar.push(Hit{Slot: c.slot, Score: c.score - slack})
+	if low := c.score - slack; len(f.bar.hits) < f.bar.k || low > f.bar.hits[0].Score {
+		f.bar.push(Hit{Slot: c.slot, Score: low})
+		if len(f.bar.hits) == f.bar.k {
+			f.floor = r.lowest(float64(f.bar.hits[0].Score))
+		}
+	}
 	if len(f.found) >= f.limit {
 		f.drop(r)
 		f.limit = 4*batch + 2*len(f.found)
@@ -73,7 +79,7 @@ func (f *flatSearch) drop(r *searcher) {
 	}
 	bar := f.bar.hits[0].Score
 	f.found = slices.DeleteFunc(f.found, func(c candidate) bool {
-		return c.score+float32(r.slack(c.slot)) < bar
+		return c.score+float32(r.slack(c)) < bar
 	})
 }
 

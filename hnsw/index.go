@@ -132,22 +132,22 @@ type Truth func(slot uint32, dst []float32) ([]float32, error)
 // Add and Remove from one at a time.
 type Index struct {
 	cfg    Config
-	codes  arena // quantised rows
 	rows   arena // float32 rows, if the codes are not the rows and no Truth has them
 	length atomic.Uint32
-	bounds bounds
+	// A search reads the length first: the coding has all rows below it.
+	coding atomic.Pointer[coding]
 	graph  graph
 	spill  *spill    // nil: all is in memory
 	kept   *rowCache // of what Truth returned; nil: nothing
-	// Of the rows whose codes lie in the file, or of all; nil before there are any.
-	sketches atomic.Pointer[sketches]
 
 	builders atomic.Int32 // of the next Link
 	yields   atomic.Bool  // the next Link does, see SetYield
 
 	free    []uint32  // slots to use again, for the writer
 	vec     []float32 // the writer's normalised vector
+	own     []float32 // the same as it is coded
 	decoded []float32 // the writer's quantised vector
+	fitting fitting
 	pool    sync.Pool // of *searcher
 }
 
@@ -163,7 +163,7 @@ func New(cfg Config) (*Index, error) {
 	}
 	x.builders.Store(int32(cfg.Builders))
 	x.spill = newSpill(cfg.File)
-	x.codes.initSpilled(codeStride(cfg.Dim), x.spill, cfg.CodeMemory)
+	x.coding.Store(x.newCoding(nil, nil))
 	x.rows.initSpilled(uintptr(cfg.Dim)*4, x.spill, cfg.RowMemory)
 	if cfg.Truth != nil {
 		x.kept = newRowCache(cfg.Dim, cfg.Rows)
@@ -190,9 +190,10 @@ func (x *Index) Bytes() int64 {
 // sizes returns what the index takes of memory and of its file.
 func (x *Index) sizes() (memory, file int64) {
 	n := x.length.Load()
-	codes, codesFile := x.codes.bytes(n)
+	c := x.coding.Load()
+	codes, codesFile := c.codes.bytes(n)
 	rows, rowsFile := x.rows.bytes(n)
-	return codes + rows + x.sketches.Load().bytes(n) + x.graph.bytes(n), codesFile + rowsFile
+	return codes + rows + c.sketches.Load().bytes(n) + x.graph.bytes(n), codesFile + rowsFile
 }
 
 // Stats says what an index holds.
@@ -258,12 +259,14 @@ func (x *Index) Add(vec []float32) (slot uint32, err error) {
 	if x.kept != nil {
 		x.kept.forget(slot) // the row of the slot's last holder
 	}
+	x.fitting.drop(slot, x.cfg.Dim)
 	x.vec = x.prepare(vec, norm, x.vec[:0])
-	x.store(slot, x.vec)
+	off := x.store(slot, x.vec)
 	x.graph.announce(slot)
 	if slot == x.length.Load() {
 		x.length.Store(slot + 1)
 	}
+	x.fit(slot, x.vec, off)
 	return slot, nil
 }
 
@@ -291,7 +294,7 @@ func (x *Index) growTo(n uint32) error {
 
 // growRows makes room for all of a row but its sketch.
 func (x *Index) growRows(n uint32) error {
-	if err := x.codes.grow(n); err != nil {
+	if err := x.coding.Load().codes.grow(n); err != nil {
 		return err
 	}
 	if x.keepsRows() {
@@ -314,30 +317,19 @@ func (x *Index) prepare(vec []float32, norm float64, dst []float32) []float32 {
 	return dst
 }
 
-func (x *Index) store(slot uint32, vec []float32) {
+// store stores a row, and returns by how much its codes are off.
+func (x *Index) store(slot uint32, vec []float32) (off float64) {
 	if x.keepsRows() {
 		copy(x.rows.float32s(slot, x.cfg.Dim), vec)
 	}
-	row := x.codeRow(slot)
-	scale := quantize(vec, row.codes)
-	if x.cfg.Quantized && x.cfg.Metric == Cosine {
-		scale = unitScale(row.codes)
+	c := x.coding.Load()
+	x.own = c.into(vec, x.own[:0])
+	row := coded{x.own, simd.SquaredNorm(vec), 0}
+	if c.centre != nil || c.rotation != nil {
+		row.off = c.frameErrorOf(math.Sqrt(simd.SquaredNorm(x.own)))
 	}
-	row.head[0], row.head[1] = float32(scale), 0
-	x.decoded = row.decode(x.decoded[:0])
-	if x.cfg.Quantized {
-		vec = x.decoded
-	}
-	if x.cfg.Metric == L2 {
-		row.head[1] = float32(-simd.SquaredNorm(vec) / 2)
-	}
-	if s := x.sketches.Load(); s.has(slot) {
-		s.store(slot, x.decoded, row.head[1], s.turned)
-	}
-	x.bounds.widen(row.head[0], vec, x.decoded)
-	if !x.cfg.Quantized && coarse(row.codes) {
-		x.bounds.coarse.Store(true)
-	}
+	x.decoded, off = c.store(slot, row, x.decoded)
+	return off
 }
 
 // Remove takes a slot's row out; a later Add may use the slot again. The caller
@@ -366,7 +358,9 @@ func (x *Index) Row(slot uint32, dst []float32) (row []float32, err error) {
 	if x.keepsRows() {
 		row = append(dst[:0], x.rows.float32s(slot, x.cfg.Dim)...)
 	} else {
-		row = x.codeRow(slot).decode(dst[:0])
+		c := x.coding.Load()
+		row = c.row(slot).decode(dst[:0])
+		c.back(row)
 	}
 	runtime.KeepAlive(x)
 	return row, nil
@@ -383,30 +377,3 @@ func (x *Index) Keep(slot uint32, row []float32) {
 
 // KeepsAll tells whether there is room to keep all rows.
 func (x *Index) KeepsAll() bool { return x.kept != nil && x.kept.fits(x.length.Load()) }
-
-// bounds are maxima over all rows ever stored, from which the error of a score
-// of codes follows. They only grow.
-type bounds struct {
-	residual atomic.Uint64 // of |row - codes| / scale, as float64 bits
-	norm     atomic.Uint64 // of |row| and |codes|, as float64 bits
-	scale    atomic.Uint64 // of scale, as float64 bits
-	coarse   atomic.Bool   // of the rows, one is
-}
-
-func (b *bounds) widen(scale float32, vec, decoded []float32) {
-	raise(&b.norm, math.Sqrt(max(simd.SquaredNorm(vec), simd.SquaredNorm(decoded))))
-	if scale > 0 {
-		raise(&b.residual, distance(vec, decoded)/float64(scale))
-		raise(&b.scale, float64(scale))
-	}
-}
-
-func raise(a *atomic.Uint64, v float64) {
-	for old := a.Load(); v > math.Float64frombits(old); old = a.Load() {
-		if a.CompareAndSwap(old, math.Float64bits(v)) {
-			return
-		}
-	}
-}
-
-func load(a *atomic.Uint64) float64 { return math.Float64frombits(a.Load()) }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
 )
 
@@ -88,19 +89,24 @@ func linkAll(ctx context.Context, builders []*builder, work []uint32, upto uint3
 	)
 	for _, b := range builders {
 		wg.Go(func() {
-			for failed.Load() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(work) {
-					return
+			err := panics.Catch("links vectors", func() {
+				for failed.Load() == nil {
+					i := int(next.Add(1)) - 1
+					if i >= len(work) {
+						return
+					}
+					err := ctx.Err()
+					if err == nil && work[i] < upto && b.graph.claim(work[i]) {
+						err = b.link(work[i])
+					}
+					b.pass()
+					if err != nil {
+						failed.CompareAndSwap(nil, &err)
+					}
 				}
-				err := ctx.Err()
-				if err == nil && work[i] < upto && b.graph.claim(work[i]) {
-					err = b.link(work[i])
-				}
-				b.pass()
-				if err != nil {
-					failed.CompareAndSwap(nil, &err)
-				}
+			})
+			if err != nil {
+				failed.Store(&err)
 			}
 		})
 	}
@@ -138,7 +144,7 @@ func (w *builder) pass() {
 // load makes a row the beam's query and returns the row's bias, which turns
 // scores of rows for this query into a similarity that is symmetric.
 func (b *beam) load(slot uint32) (bias float32) {
-	row := b.x.codeRow(slot)
+	row := b.coding.row(slot)
 	b.query.Scale = row.head[0]
 	b.query.Sum = signedCodes(row.codes, b.query.Codes)
 	return row.head[1]
@@ -189,10 +195,12 @@ func (w *builder) link(slot uint32) (err error) {
 // them, and only then lets them link back: whoever meets the slot can go on.
 func (w *builder) connect(slot uint32, level int) {
 	g := w.graph
+	w.beam.pin()
+	w.pruner.beam.pin()
 	w.beam.sketches = nil
 	bias := w.beam.load(slot)
 	self := w.beam.scoreOne(slot)
-	w.row = w.beam.x.codeRow(slot).decode(w.row[:0])
+	w.row = w.beam.coding.row(slot).decode(w.row[:0])
 	w.beam.bySketches(w.row)
 	entry, top, _ := g.entryPoint()
 	shared := min(level, top)
@@ -295,7 +303,8 @@ func compareCandidates(a, b candidate) int {
 // diverse appends to dst up to m of the candidates, best first: those that are
 // closer to the node, whose bias and score for itself are given, than to any
 // chosen before them (Malkov and Yashunin, algorithm 4). Of exact duplicates of
-// the node it takes half of m at most, lest they link to each other alone.
+// the node it takes half of m at most, lest they link to each other alone. Where these
+// are few it adds others (see fill).
 func (p *pruner) diverse(near []candidate, bias, self float32, m int, dst []uint32) []uint32 {
 	ids, base := p.ids[:0], p.base[:0]
 	duplicates := 0
@@ -311,6 +320,28 @@ func (p *pruner) diverse(near []candidate, bias, self float32, m int, dst []uint
 	for len(ids) > 0 && len(dst) < m {
 		dst = append(dst, ids[0])
 		ids, base = p.reject(ids[0], ids[1:], base[1:])
+	}
+	return fill(near, self, m/fillShare, dst)
+}
+
+// fillShare: a node has no fewer links than one for each fillShare that there is room
+// for. Where the rows near the origin are closer to all others than those are to each
+// other, one or two links rule out the rest: nearly all rows were then linked from three
+// others or fewer, and a walk met a third of what it does elsewhere. Where links lead in
+// many directions there are more of them than that.
+const fillShare = 5
+
+// fill appends the closest of the candidates that were not chosen, exact duplicates
+// aside, until there are so many (Malkov and Yashunin, algorithm 4,
+// keepPrunedConnections).
+func fill(near []candidate, self float32, least int, dst []uint32) []uint32 {
+	for _, c := range near {
+		if len(dst) >= least {
+			break
+		}
+		if c.score != self && !slices.Contains(dst, c.slot) {
+			dst = append(dst, c.slot)
+		}
 	}
 	return dst
 }

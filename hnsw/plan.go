@@ -2,9 +2,6 @@ package hnsw
 
 import (
 	"math"
-	"math/bits"
-
-	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 // Strategy is a way to search.
@@ -27,6 +24,8 @@ type plan struct {
 	matching int         // at most
 	share    float64     // of the rows, what matches at most
 	budget   int         // rows scored before a flat search is cheaper
+	keeps    bool        // the walk may go on with more candidates
+	seeded   bool        // it has begun anew from rows spread over all
 }
 
 const defaultEf = 64
@@ -97,48 +96,12 @@ func (r *searcher) plan(s *Search) plan {
 	if p.way == Flat {
 		return p
 	}
-	if s.Strategy == Planned && r.blurred(s.Slots) {
-		p.way = Flat
-		return p
-	}
+	p.keeps = s.Strategy == Planned && !s.Rough && r.beam.sketches == nil
 	p.from = r.beam.approach(entry, top, 0, arriveExpand)
 	if s.Strategy == Planned && s.Within != nil && p.share < nearlyAll {
 		p.way = p.cheapest(r.nearShare(p.from, s))
 	}
 	return p
-}
-
-// blurRows are looked at to tell whether codes tell rows apart. They are the same for
-// all queries, until there are twice as many rows.
-const blurRows = 32
-
-// blurred tells whether the codes say little of which rows are near a query: its scores
-// are off by more than they differ. It is so where the rows lie close together and far
-// from the origin, as coordinates of places do. Links and walks go by those scores.
-func (r *searcher) blurred(slots uint32) bool {
-	b, codes := r.beam, r.x.codes.table.Load()
-	b.ids = b.ids[:0]
-	for i := range uint32(blurRows) {
-		// What is not live may be given to another row in this moment.
-		if slot := (i + 1) * 0x9e3779b9 >> (bits.LeadingZeros32(slots) + 1); r.x.graph.live(slot) {
-			b.ids = append(b.ids, slot)
-		}
-	}
-	if len(b.ids) < blurRows/4 {
-		return false // too few to tell
-	}
-	keys, rows := b.room(len(b.ids)), float64(len(b.ids))
-	simd.Dot8Rows(&b.query, codes, b.ids, keys)
-	mean, spread, scale := 0.0, 0.0, 0.0
-	for i, key := range keys {
-		mean += float64(key) / rows
-		scale += float64(*(*float32)(codes.At(b.ids[i]))) / rows
-	}
-	for _, key := range keys {
-		spread += (float64(key) - mean) * (float64(key) - mean) / rows
-	}
-	r.allow(deviationsWalk)
-	return r.probe.slack(float32(scale)) > math.Sqrt(spread)
 }
 
 // nearRows is how many links of rows near the query are looked at to tell how many

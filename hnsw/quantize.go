@@ -7,28 +7,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
-// codeMax is the largest magnitude of a code less its offset.
-const codeMax = 127
-
-// codeZero is the offset of row codes: the code of 0.
-const codeZero = 128
-
-// codeRow is a view of a quantised row in its arena.
-type codeRow struct {
-	head  *[2]float32 // scale, bias
-	codes []uint8
-}
-
-func (x *Index) codeRow(slot uint32) codeRow {
-	row := x.codes.table.Load().At(slot)
-	return codeRow{
-		head:  (*[2]float32)(row),
-		codes: unsafe.Slice((*uint8)(unsafe.Add(row, simd.CodeHeader)), x.cfg.Dim),
-	}
-}
-
-func codeStride(dim int) uintptr { return (simd.CodeHeader + uintptr(dim) + 7) &^ 7 }
-
 // quantize rounds a vector to codes in steps of the largest component's 127th,
 // and returns the step.
 func quantize(vec []float32, codes []uint8) (scale float64) {
@@ -66,20 +44,6 @@ func distance(x, y []float32) float64 {
 		a += s * s
 	}
 	return math.Sqrt(a + b + (c + d))
-}
-
-// coarse says that codes, most of them 0 and 1, say little of a vector: one of
-// its components is so large that the others are lost in the rounding. Errors
-// are then what those were, and not independent of anything.
-func coarse(codes []uint8) bool {
-	sum := 0
-	for _, c := range codes {
-		sum += max(int(c)-codeZero, codeZero-int(c))
-		if sum >= len(codes) {
-			return false // most often a few components tell
-		}
-	}
-	return true
 }
 
 // unitScale returns the scale under which codes make a vector of length one.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
@@ -17,13 +17,9 @@ import (
 func realEmbeddings(t *testing.T) [][]float32 {
 	t.Helper()
 	const dim = 1024
-	dir := os.Getenv("MEMDB_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "vectors", "1024-paragraph.queries.vec"))
+	b, err := os.ReadFile(realdata.Path(t, "vectors/1024-paragraph.queries.vec"))
 	if err != nil {
-		t.Skipf("no embeddings: set MEMDB_DATA to the folder that holds vectors/1024-paragraph.queries.vec: %v", err)
+		t.Fatal(err)
 	}
 	var vecs [][]float32
 	for ; len(b) >= 4*dim; b = b[4*dim:] {

@@ -45,6 +45,7 @@ func (w *builder) repair(ctx context.Context) error {
 // meanwhile.
 func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
 	g := w.graph
+	w.pruner.beam.pin()
 	dead := &w.beam.visited
 	dead.reset(w.beam.x.length.Load())
 	for _, slot := range removed {

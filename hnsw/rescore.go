@@ -3,78 +3,130 @@ package hnsw
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
-// A key is what candidates are ordered by while codes are scored: the dot
-// product with the query, less half the row's squared length under L2, where
-// the order is then that of the distances.
+// A key is what candidates are ordered by while codes are scored (see coding): half of a
+// constant less the squared distance of query and row, under Dot of rows made as long as
+// each other by one more component.
 
 // probe is a prepared query.
 type probe struct {
 	vec  []float32 // normalised under Cosine
 	norm float64   // of vec
-	// The key of a row's codes is off by at most perScale times the row's scale
-	// plus fixed, of which rounding is not the query's codes'. The search allows for a
-	// share of it.
-	perScale, fixed float64
-	rounding        float64
-	allowed         float64
-	coarse          bool // the query is, or a row
+	own  []float32 // vec times by, as rows are coded
+	// Under Dot the order of scores doesn't depend on the query's length: it is made as
+	// long as rows, so that its distances to them, and the errors of keys with them, are
+	// no longer than they must be. Else 1.
+	by float64
+	// The key of a score under Cosine and Dot is by times it less off; half of off less
+	// the score's square under L2.
+	off float64
+	// How scores of codes compare with keys: by the query's codes, and by the query itself.
+	codes, sharp view
+	// What float32 adds to the error of keys, and to that of exact scores, of which
+	// perSquare times a squared distance under L2.
+	noise, rounding, perSquare float64
+	share                      float64 // of its most by which a key's error deviates: 1 over the dimension's root
 }
 
-// The errors of a row's components are independent of each other and of the
-// query, so that the key is off by far less than it could be: with a standard
-// deviation of the most it could be over the square root of the dimension. So
-// many of them are allowed for unless the search is to be exact, or codes are
-// coarse: a walk may give up one hit in some thousands, a flat search one in
-// ten millions.
-const (
-	deviationsWalk = 3.5
-	deviationsFlat = 6
-)
-
-// allow sets how sure a search is to be that nothing is left out.
-func (p *probe) allow(deviations float64) {
-	p.allowed = min(1, deviations/math.Sqrt(float64(len(p.vec))))
-	if p.coarse {
-		p.allowed = 1
-	}
+// view is a way to score codes.
+type view struct {
+	square float64 // the squared distance is that less two keys
+	err    float64 // the length of what the query's codes leave out
+	shift  float64 // what keys lack
 }
+
+// The errors of a row's components are most often independent of each other and of the
+// query, so that a key is off by far less than it could be: with a standard deviation of
+// the most it could be over the square root of the dimension. The second look at what a
+// walk found allows for so many: it gives up one hit in some thousands. Where components
+// have few values, as counts and flags do, that does not hold, and flat searches and
+// estimators, which promise more, go by what a key's error can be at most.
+const deviationsWalk = 3.5
 
 // setQuery prepares a checked query of that length, for codes and in float32.
 func (r *searcher) setQuery(query []float32, norm float64) {
-	x := r.x
-	p := &r.probe
+	x, p := r.x, &r.probe
+	r.beam.pin()
+	c := r.beam.coding
 	p.vec = x.prepare(query, norm, p.vec[:0])
-	p.norm = norm
-	if x.cfg.Metric == Cosine {
-		p.norm = 1 + 1e-6 // as rounded
+	p.norm, p.by = norm, 1
+	most, coded := load(&c.bounds.norm), load(&c.bounds.coded)
+	longest := 0.0 // row that keys take the length of
+	switch x.cfg.Metric {
+	case Cosine:
+		p.norm, most = 1+1e-6, 1+1e-6 // as rounded
+	case Dot:
+		longest = most
+		if norm > 0 && most > 0 {
+			p.by = most / norm
+		}
 	}
-	residual, large := r.beam.setQuery(p.vec)
-	p.coarse = !large || x.bounds.coarse.Load()
-	most := load(&x.bounds.norm)
-	// What float32 arithmetic adds to the codes' error: the rounding of the
-	// scores themselves and of the float32 sums they are compared with.
-	reach := p.norm * most
-	if x.cfg.Metric == L2 {
-		reach = (p.norm + most) * (p.norm + most)
+	scaled := p.vec
+	if p.by != 1 {
+		scaled = slices.Grow(r.row[:0], len(p.vec))[:len(p.vec)]
+		simd.Scale(scaled, p.vec, p.by)
 	}
-	p.rounding = float64(x.cfg.Dim+16)/(1<<23)*reach + p.norm*math.SmallestNonzeroFloat32*float64(x.cfg.Dim)
-	p.perScale = p.norm * load(&x.bounds.residual)
-	p.fixed = residual*most + p.rounding
+	p.own = c.into(scaled, p.own[:0])
+	square := simd.SquaredNorm(p.own)
+	length := math.Sqrt(square)
+	residual := r.beam.setQuery(p.own)
+	p.off = p.offset(x.cfg.Metric, simd.SquaredNorm(scaled), square)
+	inexact := c.frameErrorOf(length)
+	own := residual.square + longest*longest
+	p.codes = view{square: own, err: residual.left + inexact, shift: (square - residual.square) / 2}
+	p.sharp = view{square: square + longest*longest, err: inexact}
+	p.share = 1 / math.Sqrt(float64(len(p.vec)))
+	p.setRounding(x.cfg.Metric, float64(len(p.vec)), length, coded, most)
 }
 
-// setQuery quantises the query and returns the length of what that leaves out,
-// and whether its codes are large enough not to be coarse.
-func (b *beam) setQuery(vec []float32) (residual float64, large bool) {
+// offset returns off, for a query of that squared length, as it is coded of another one.
+func (p *probe) offset(m Metric, square, own float64) float64 {
+	switch m {
+	case Cosine:
+		// The squared distance of vectors of length one is two less twice their cosine.
+		return 1 - own/2
+	case Dot:
+		return (square - own) / 2
+	}
+	return own
+}
+
+// setRounding bounds what float32 arithmetic adds to errors, for rows and codes of those
+// lengths at most.
+func (p *probe) setRounding(m Metric, dim, length, coded, most float64) {
+	const half, tiny = 1.0 / (1 << 24), math.SmallestNonzeroFloat32
+	bias := coded * coded / 2
+	if m == Dot {
+		bias += most * most / 2
+	}
+	// Products of tiny scales have few digits, or none.
+	p.noise = 8*half*((length+coded)*(length+coded)+bias) + dim*codeMax*codeMax*tiny
+	p.rounding, p.perSquare = p.noise, 0
+	if m == L2 {
+		p.perSquare = (dim + 16) * 2 * half
+	} else {
+		p.rounding += (dim+16)*2*half*p.norm*p.by*most + dim*tiny*p.by
+	}
+}
+
+// residual is what codes of a query leave out.
+type residual struct {
+	left   float64 // its length
+	square float64 // of the codes' own length
+}
+
+// setQuery quantises the query.
+func (b *beam) setQuery(vec []float32) residual {
 	q := &b.query
 	largest := float64(simd.Largest(vec))
 	q.Scale, q.Sum = float32(largest/codeMax), 0
 	if q.Scale == 0 {
 		clear(q.Codes)
-		return math.Sqrt(simd.SquaredNorm(vec)), false
+		return residual{left: math.Sqrt(simd.SquaredNorm(vec))}
 	}
 	if largest > float64(q.Scale)*(codeMax+0.25) {
 		// The scale is so small that it has few digits.
@@ -82,48 +134,104 @@ func (b *beam) setQuery(vec []float32) (residual float64, large bool) {
 	}
 	rounded := simd.Round8(vec, 1/float64(q.Scale), q.Codes)
 	q.Sum = rounded.Sum
-	return math.Sqrt(rounded.Left) * float64(q.Scale), int(rounded.Magnitudes) >= len(vec)
+	scale := float64(q.Scale)
+	return residual{math.Sqrt(rounded.Left) * scale, scale * scale * squaredCodes(q.Codes)}
 }
 
-// slack returns by how much the key of a row's codes may be off.
-func (p *probe) slack(scale float32) float64 {
-	return p.allowed * (p.perScale*float64(scale) + p.fixed)
+// squaredCodes returns the sum of the squares of a query's codes.
+func squaredCodes(codes []int8) float64 {
+	var a, b, c, d int32
+	for len(codes) >= 4 {
+		p, q, r, s := int32(codes[0]), int32(codes[1]), int32(codes[2]), int32(codes[3])
+		a += p * p
+		b += q * q
+		c += r * r
+		d += s * s
+		codes = codes[4:]
+	}
+	for _, v := range codes {
+		a += int32(v) * int32(v)
+	}
+	return float64(a + b + c + d)
 }
 
-// rowSlack returns by how much the product of the query itself with a row's codes may be
-// off.
-func (p *probe) rowSlack(scale float32) float64 {
-	return p.allowed*p.perScale*float64(scale) + p.rounding
+// slack returns by how much a key, as a view gives it, may be off from that of the exact
+// score of a row whose codes are off by err: the distances of query and row and of their
+// codes differ by no more than both errors.
+func (p *probe) slack(v *view, key float32, err float64) float64 {
+	square := max(0, v.square-2*float64(key)) + 2*p.noise
+	both := v.err + err
+	return math.Sqrt(square)*both + both*both/2 + p.rounding + p.perSquare*(square+both*both)
 }
 
-// rescore returns the k best of the candidates, which are sorted by the keys of
-// their codes, by their exact scores. It leaves out only those that the slack
-// of their keys keeps from being among them.
-func (r *searcher) rescore(candidates []candidate, k int) ([]Hit, error) {
-	best := topK{k: k, hits: make([]Hit, 0, min(k, len(candidates)))}
-	codes, all := r.x.codes.table.Load(), len(candidates)
-	scored, worst := 0, float32(math.Inf(1))
-	passes := func(c candidate) bool {
-		scale := *(*float32)(codes.At(c.slot & slotMask))
-		return float64(c.score)+r.probe.slack(scale) >= r.keyOf(best.hits[0].Score)
+// likely returns by how much such a key is too low if it is off by so many deviations.
+// Errors that are independent make codes lie further apart than what they stand for.
+func (p *probe) likely(v *view, key float32, err, deviations float64) float64 {
+	square, errs := max(0, v.square-2*float64(key)), v.err*v.err+err*err
+	return errs/2 + deviations*p.share*math.Sqrt(square*errs)
+}
+
+// floor returns a key below which none, were it off by as much as it can be, belongs to a
+// row that reaches bar.
+func (p *probe) floor(v *view, bar, err float64) float64 {
+	both := v.err + err
+	square := max(0, v.square+2*v.shift-2*bar)
+	far := both + math.Sqrt(2*both*both+square+4*p.noise+2*p.rounding)
+	far *= 1 + 2*p.perSquare
+	return (v.square - far*far) / 2
+}
+
+// rescore returns the k best of the candidates, which are sorted by their keys as a view
+// gives them, by their exact scores. It leaves out only those that the slack of their keys
+// keeps from being among them.
+func (r *searcher) rescore(candidates []candidate, k int, v *view) ([]Hit, error) {
+	best, c := &r.best, r.beam.coding
+	worst := float32(math.Inf(1))
+	passes := func(cand candidate) bool {
+		slack := r.codesSlack(v, cand.score, c.err(cand.slot&slotMask))
+		return float64(cand.score)+v.shift+slack >= r.keyOf(best.hits[0].Score)
 	}
 	for len(candidates) > 0 {
-		candidates = r.take(candidates, &best, rescoreStep, passes)
+		candidates = r.take(candidates, best, rescoreStep, passes)
 		out := r.out[:len(r.ids)]
 		if err := r.score(r.ids, out); err != nil {
 			return nil, err
 		}
-		scored += len(out)
 		for i, score := range out {
 			best.push(Hit{Slot: r.ids[i], Score: score})
 			worst = min(worst, score)
 		}
 	}
-	hits := best.sorted()
-	// Where all are as good as the best by their codes, those that a walk did not keep may
-	// be better, unless all are the same.
-	r.unsure = r.beam.sketches == nil && scored == all && all > k && worst < hits[0].Score
-	return hits, nil
+	return best.sorted(), nil
+}
+
+// sharpen gives the candidates of a search that is to be sure the keys of the query
+// itself, drops those that cannot be among the k best, and sorts the others.
+func (r *searcher) sharpen(found []candidate, k int) []candidate {
+	c, v := r.beam.coding, &r.probe.sharp
+	table, bar := c.codes.table.Load(), topK{k: k}
+	for rest := found; len(rest) > 0; {
+		n := min(batch, len(rest))
+		r.ids = r.ids[:0]
+		for _, cand := range rest[:n] {
+			r.ids = append(r.ids, cand.slot&slotMask)
+		}
+		out := r.out[:n]
+		simd.DotCodesRows(r.probe.own, table, r.ids, out)
+		for i, product := range out {
+			row := c.row(r.ids[i])
+			key := product + row.head[1]
+			rest[i] = candidate{key, r.ids[i]}
+			bar.push(Hit{Slot: r.ids[i], Score: key - float32(r.probe.slack(v, key, float64(*row.err)))})
+		}
+		rest = rest[n:]
+	}
+	found = slices.DeleteFunc(found, func(cand candidate) bool {
+		slack := float32(r.probe.slack(v, cand.score, c.err(cand.slot)))
+		return len(bar.hits) == k && cand.score+slack < bar.hits[0].Score
+	})
+	slices.SortFunc(found, compareCandidates)
+	return found
 }
 
 // take makes r.ids the next of the candidates to be scored again, and returns the
@@ -153,10 +261,18 @@ const rescoreStep = 4
 
 // keyOf returns the key that belongs to an exact score.
 func (r *searcher) keyOf(score float32) float64 {
-	if r.x.cfg.Metric != L2 {
-		return float64(score)
+	if r.x.cfg.Metric == L2 {
+		return (r.probe.off - float64(score)*float64(score)) / 2
 	}
-	return (r.probe.norm*r.probe.norm - float64(score)*float64(score)) / 2
+	return float64(score)*r.probe.by - r.probe.off
+}
+
+// scoreOf is the score of a key.
+func (r *searcher) scoreOf(key float64) float64 {
+	if r.x.cfg.Metric == L2 {
+		return -math.Sqrt(max(0, r.probe.off-2*key))
+	}
+	return (key + r.probe.off) / r.probe.by
 }
 
 // score sets out to the exact scores of slots for the query.
@@ -167,7 +283,7 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 		return r.scoreTruth(ids, out)
 	case x.cfg.Metric == L2 && x.cfg.Quantized:
 		for i, id := range ids {
-			r.row = x.codeRow(id).decode(r.row[:0])
+			r.row = r.beam.coding.row(id).decode(r.row[:0])
 			out[i] = negatedRoot(simd.SquaredL2(r.probe.vec, r.row))
 		}
 	case x.cfg.Metric == L2:
@@ -176,11 +292,29 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 			out[i] = negatedRoot(d)
 		}
 	case x.cfg.Quantized:
-		simd.DotCodesRows(r.probe.vec, x.codes.table.Load(), ids, out)
+		simd.DotCodesRows(r.probe.vec, r.beam.coding.codes.table.Load(), ids, out)
 	default:
 		simd.DotRows(r.probe.vec, x.rows.table.Load(), ids, out)
+		for i, score := range out {
+			if score > -leastScore && score < leastScore {
+				out[i] = preciseDot(r.probe.vec, x.rows.float32s(ids[i], x.cfg.Dim))
+			}
+		}
 	}
 	return nil
+}
+
+// leastScore is the least score that products of float32, which may have lost all their
+// digits, are taken for.
+const leastScore = 1e-36
+
+// preciseDot returns a dot product whose terms may be below what float32 has digits for.
+func preciseDot(a, b []float32) float32 {
+	sum := 0.0
+	for i, v := range a {
+		sum += float64(v) * float64(b[i])
+	}
+	return float32(sum)
 }
 
 // keptAhead is how many rows that are kept are on their way while one is scored.
@@ -233,7 +367,9 @@ func rowScore(m Metric, query, row []float32) (float32, error) {
 				score = float32(float64(simd.Dot(query, row)) / math.Sqrt(float64(square)))
 			}
 		case Dot:
-			score = simd.Dot(query, row)
+			if score = simd.Dot(query, row); score > -leastScore && score < leastScore {
+				score = preciseDot(query, row)
+			}
 		case L2:
 			score = negatedRoot(simd.SquaredL2(query, row))
 		}

@@ -48,7 +48,8 @@ type searcher struct {
 	out    []float32
 	row    []float32
 	truth  Truth
-	unsure bool // rescore found the order of the candidates to be chance
+	best   topK // by their exact scores
+	sure   bool // see allow
 }
 
 func newSearcher(x *Index) *searcher {
@@ -94,7 +95,7 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 	r.setQuery(query, norm)
 	r.beam.sketches = nil
 	if !s.Exact {
-		r.beam.bySketches(r.probe.vec)
+		r.beam.bySketches(r.probe.own)
 	}
 	r.truth = s.Truth
 	if r.truth == nil {
@@ -114,6 +115,7 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 // comes to nothing.
 func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 	p := r.plan(s)
+	r.allow(false, deviationsWalk)
 	found := p.way != Flat && r.walk(s, &p)
 	if !found && p.way == Sweep && s.Within != nil && s.Strategy == Planned && p.share >= withinShare {
 		p.way = Within
@@ -122,49 +124,136 @@ func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 	if !found {
 		return r.searchFlat(ctx, s)
 	}
-	shown := r.beam.shownOnes()
-	if s.Within != nil && r.x.graph.dead.Load() > 0 {
-		// The walk took what is within for rows: it would have waited for the state
-		// of each slot that it met.
-		live := slices.DeleteFunc(shown, func(c candidate) bool { return !r.x.graph.live(c.slot & slotMask) })
-		if len(live) < min(s.K, len(shown)) {
-			return r.searchFlat(ctx, s)
-		}
-		shown = live
-	}
-	r.allow(deviationsWalk)
-	r.unsure = false
-	hits, err := r.finish(shown, s)
-	if !r.unsure || s.Strategy != Planned || len(shown) >= p.matching || err != nil {
-		return hits, err
-	}
-	if p.ef >= unsureEf {
+	shown, ok := r.liveOnes(s)
+	if !ok {
 		return r.searchFlat(ctx, s)
 	}
-	wide := *s
-	wide.Ef = unsureEf
-	return r.search(ctx, &wide)
+	if s.Rough {
+		return r.rough(r.byCodes(shown, s.K), s.K), nil
+	}
+	hits, err := r.look(shown, s.K)
+	for p.keeps && err == nil && r.unsure(hits, &p) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if p.ef *= 2; p.ef > widest || !r.goOn(s, &p) {
+			return r.widen(ctx, s, &p, hits)
+		}
+		if shown, ok = r.liveOnes(s); !ok {
+			return r.searchFlat(ctx, s)
+		}
+		hits, err = r.look(shown, s.K)
+	}
+	return hits, err
 }
 
-// unsureEf is how many candidates a walk keeps whose codes could not tell which of fewer
-// are the best.
-const unsureEf = 512
+// liveOnes returns the candidates that the search may return, sorted. It reports false if
+// too few of them have a row still.
+func (r *searcher) liveOnes(s *Search) ([]candidate, bool) {
+	shown := r.beam.shownOnes()
+	if s.Within == nil || r.x.graph.dead.Load() == 0 {
+		return shown, true
+	}
+	// The walk took what is within for rows: it would have waited for the state of each
+	// slot that it met.
+	live := slices.DeleteFunc(shown, func(c candidate) bool { return !r.x.graph.live(c.slot & slotMask) })
+	return live, len(live) >= min(s.K, len(shown))
+}
 
-// finish returns the hits among the candidates, which are sorted.
-func (r *searcher) finish(found []candidate, s *Search) ([]Hit, error) {
-	found = r.byCodes(found, s.K)
-	if !s.Rough {
-		return r.rescore(found, s.K)
+const (
+	// widest is how many candidates a walk keeps at most that goes on because codes can't
+	// tell which of fewer are the best.
+	widest = 4096
+	// flatAnyway is how many rows are then looked at one by one, which takes a few
+	// milliseconds.
+	flatAnyway = 1 << 17
+	// unsureDeviations is how near the last candidate must come to being one of the best.
+	unsureDeviations = 1
+)
+
+// look returns the k best of the candidates, by their exact scores.
+func (r *searcher) look(shown []candidate, k int) ([]Hit, error) {
+	r.best = topK{k: k, hits: make([]Hit, 0, min(k, len(shown)))}
+	return r.rescore(r.byCodes(shown, k), k, &r.probe.codes)
+}
+
+// unsure reports whether candidates that the walk did not keep are likely to be among the
+// best: the last one that it kept is among the better three quarters of the hits, as far
+// as its codes tell, which is so where many rows are closer to each other than their codes are to them.
+// The last of few is close to the worst of the hits in any case.
+func (r *searcher) unsure(hits []Hit, p *plan) bool {
+	b := r.beam
+	if b.sketches != nil || b.shown >= p.matching || len(hits) == 0 {
+		return false
 	}
-	hits := make([]Hit, 0, s.K)
-	for _, c := range found[:min(s.K, len(found))] {
-		score := c.score
-		if r.x.cfg.Metric == L2 {
-			score = negatedRoot(float32(max(0, r.probe.norm*r.probe.norm-2*float64(score))))
+	if b.shown < b.ef {
+		return !p.seeded // what it met has no links to others
+	}
+	last, v := b.found[len(b.found)-1], &r.probe.codes
+	if hits[0].Score == hits[len(hits)-1].Score {
+		return false // they are all the same
+	}
+	bar := hits[3*(len(hits)-1)/4].Score
+	likely := r.probe.likely(v, last.score, b.coding.err(last.slot&slotMask), unsureDeviations)
+	return float64(last.score)+v.shift+likely >= r.keyOf(bar)
+}
+
+// goOn has the walk keep more candidates, of those it has met as well. It reports false
+// if that would take longer than a flat search.
+func (r *searcher) goOn(s *Search, p *plan) bool {
+	if !p.seeded {
+		p.seeded = true
+		r.seed(s.Slots, min(max(int(s.Slots)/seedShare, leastSeeds), mostSeeds))
+	}
+	r.beam.widen(p.ef)
+	r.startPending(s)
+	if p.way == Within {
+		return r.walkWithin(p)
+	}
+	return r.beam.walk(0, p.budget)
+}
+
+const (
+	// leastSeeds is how many rows, spread over all, a walk starts from besides, where one
+	// from the entry point may end in a place that has no links to others.
+	leastSeeds = batch
+	// Of many rows it is one in seedShare, and mostSeeds at most.
+	seedShare, mostSeeds = 32, 8192
+)
+
+// seed adds some linked rows to those that the walk starts from.
+func (r *searcher) seed(slots uint32, n int) {
+	b, nodes := r.beam, r.x.graph.nodes.table.Load()
+	step := max(1, slots/uint32(n))
+	b.ids = b.ids[:0]
+	for slot := step / 2; slot < slots; slot += step {
+		if (*node)(nodes.At(slot)).state.Load()&stateLinked != 0 && b.visited.add(slot) {
+			b.ids = append(b.ids, slot)
 		}
-		hits = append(hits, Hit{Slot: c.slot & slotMask, Score: score})
+		if len(b.ids) == batch {
+			b.insertAll()
+			b.ids = b.ids[:0]
+		}
 	}
-	return hits, nil
+	b.insertAll()
+}
+
+// widen ends a search whose walk has gone on for long.
+func (r *searcher) widen(ctx context.Context, s *Search, p *plan, hits []Hit) ([]Hit, error) {
+	if p.matching > flatAnyway {
+		return hits, nil
+	}
+	return r.searchFlat(ctx, s)
+}
+
+// rough returns the first candidates by the scores of their codes.
+func (r *searcher) rough(found []candidate, k int) []Hit {
+	hits := make([]Hit, 0, k)
+	for _, c := range found[:min(k, len(found))] {
+		score := r.scoreOf(float64(c.score) + r.probe.codes.shift)
+		hits = append(hits, Hit{Slot: c.slot & slotMask, Score: float32(score)})
+	}
+	return hits
 }
 
 // walk fills the beam with what matches, from the graph and from what is not
@@ -174,9 +263,14 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	b := r.beam
 	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
+	b.keep(p.keeps)
 	// Before the walk: what is linked in between is met there.
 	r.startPending(s)
 	b.start(p.from...)
+	if r.x.cfg.Metric == Dot && p.strategy == Planned {
+		// The longest rows are closest to most, and have links to each other alone.
+		r.seed(s.Slots, leastSeeds)
+	}
 	if p.way == Within {
 		if !r.startWithin(p) || !r.walkWithin(p) {
 			return false
@@ -196,7 +290,7 @@ func (r *searcher) visible(s *Search) func(slot uint32) bool {
 		seen = x.graph.live
 	}
 	switch {
-	case s.Within != nil || s.Slots >= x.length.Load():
+	case s.Within != nil || s.Slots >= r.beam.limit:
 		return seen
 	case seen != nil:
 		return func(slot uint32) bool { return slot < s.Slots && seen(slot) }
@@ -247,6 +341,7 @@ func (x *Index) Scores(query []float32, slots []uint32, out []float32) (err erro
 	r := x.pool.Get().(*searcher)
 	defer x.pool.Put(r)
 	r.probe.vec = x.prepare(query, norm, r.probe.vec[:0])
+	r.beam.pin()
 	r.truth = x.cfg.Truth
 	err = r.score(slots, out)
 	runtime.KeepAlive(x)

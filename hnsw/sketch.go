@@ -62,20 +62,21 @@ func (c *Config) sketchesAll(rows uint32) bool {
 // growSketches makes room for sketches of slots below n, the last of which is about to
 // get its row.
 func (x *Index) growSketches(n uint32) error {
-	s, filed := x.sketches.Load(), x.codes.filed.Load() > 0
+	c := x.coding.Load()
+	s, filed := c.sketches.Load(), c.codes.filed.Load() > 0
 	switch {
 	case s != nil:
 		if err := s.grow(n); err != nil {
 			return err
 		}
 	case x.cfg.sketchesAll(n):
-		s = x.newSketches(0, n-1)
+		s = c.newSketches(0, n-1)
 		if err := s.grow(n); err != nil {
 			return err
 		}
-		x.sketchRows(s, 0, n-1, func(uint32) bool { return true })
+		c.sketchRows(s, 0, n-1, func(uint32) bool { return true })
 	case filed && x.cfg.Dim >= leastSketched:
-		s = x.newSketches(n-1, n-1)
+		s = c.newSketches(n-1, n-1)
 		if err := s.grow(n); err != nil {
 			return err
 		}
@@ -85,22 +86,23 @@ func (x *Index) growSketches(n uint32) error {
 	if filed {
 		s.walked.CompareAndSwap(noSlot, n-1)
 	}
-	x.sketches.Store(s)
+	c.sketches.Store(s)
 	return nil
 }
 
 // newSketches prepares sketches of the slots from one on. Their centre is the mean
 // of rows in slots below mean.
-func (x *Index) newSketches(from, mean uint32) *sketches {
-	s := emptySketches(x.cfg.Dim, from)
-	sum, rows := make([]float64, x.cfg.Dim), 0
+func (c *coding) newSketches(from, mean uint32) *sketches {
+	s := emptySketches(c.dim, from)
+	sum, rows := make([]float64, c.dim), 0
+	var decoded []float32
 	for slot := uint32(0); slot < mean; slot += mean/centreRows + 1 {
-		row := x.codeRow(slot)
+		row := c.row(slot)
 		if row.head[0] == 0 {
 			continue // there may never have been a row
 		}
-		x.decoded = row.decode(x.decoded[:0])
-		for i, v := range x.decoded {
+		decoded = row.decode(decoded[:0])
+		for i, v := range decoded {
 			sum[i] += float64(v)
 		}
 		rows++
@@ -114,7 +116,7 @@ func (x *Index) newSketches(from, mean uint32) *sketches {
 
 // emptySketches are sketches without a centre.
 func emptySketches(dim int, from uint32) *sketches {
-	s := &sketches{from: from, rotation: newRotation(dim), centre: make([]float32, dim)}
+	s := &sketches{from: from, rotation: newRotation(simd.BitGrain * ((dim + simd.BitGrain - 1) / simd.BitGrain)), centre: make([]float32, dim)}
 	s.walked.Store(noSlot)
 	s.init(sketchStride(s.rotation.dim))
 	s.turned = make([]float32, s.rotation.dim)
@@ -142,11 +144,11 @@ func (s *sketches) has(slot uint32) bool { return s != nil && slot >= s.from }
 func (s *sketches) walks(slot uint32) bool { return s != nil && slot >= s.walked.Load() }
 
 // sketchRows makes the sketches of some slots from their codes.
-func (x *Index) sketchRows(s *sketches, from, end uint32, has func(slot uint32) bool) {
-	row, turned := make([]float32, 0, x.cfg.Dim), make([]float32, s.rotation.dim)
+func (c *coding) sketchRows(s *sketches, from, end uint32, has func(slot uint32) bool) {
+	row, turned := make([]float32, 0, c.dim), make([]float32, s.rotation.dim)
 	for slot := from; slot < end; slot++ {
 		if has(slot) {
-			codes := x.codeRow(slot)
+			codes := c.row(slot)
 			row = codes.decode(row[:0])
 			s.store(slot, row, codes.head[1], turned)
 		}
@@ -218,10 +220,11 @@ type sketchQuery struct {
 	levels    []uint8
 	deviation float64 // of the key's error, for a row of factor 1
 	allowed   float64 // as much of it as a search allows for
+	noise     float64 // what float32 adds to it
 }
 
-// query makes a vector the query.
-func (s *sketches) query(q *sketchQuery, vec []float32) {
+// query makes a vector the query, among codes of at most that length.
+func (s *sketches) query(q *sketchQuery, vec []float32, coded float64) {
 	if q.turned == nil {
 		q.turned, q.levels = make([]float32, s.rotation.dim), make([]uint8, s.rotation.dim)
 	}
@@ -244,6 +247,9 @@ func (s *sketches) query(q *sketchQuery, vec []float32) {
 		q.bits.Scale = float32(square / product)
 	}
 	q.deviation = sketchDeviation * math.Sqrt(square)
+	// Both are multiplied with the centre.
+	lengths := (math.Sqrt(simd.SquaredNorm(vec)) + coded) * math.Sqrt(s.square)
+	q.noise = float64(len(vec)+16) / (1 << 23) * lengths
 }
 
 // split puts the slots first whose sketches walks do not go by, and returns how many
@@ -262,9 +268,9 @@ func (s *sketches) split(slots []uint32) (n int) {
 // codes lie in the file.
 func (b *beam) bySketches(vec []float32) {
 	b.sketches = nil
-	if s := b.x.sketches.Load(); s.walks(noSlot - 1) {
+	if s := b.coding.sketches.Load(); s.walks(noSlot - 1) {
 		b.sketches = s
-		s.query(&b.sketch, vec)
+		s.query(&b.sketch, vec, load(&b.coding.bounds.coded))
 	}
 }
 
@@ -276,39 +282,53 @@ func (b *beam) recode(found []candidate) {
 		b.ids = append(b.ids, c.slot)
 	}
 	out := b.room(len(b.ids))
-	simd.Dot8Rows(&b.query, b.x.codes.table.Load(), b.ids, out)
+	simd.Dot8Rows(&b.query, b.coding.codes.table.Load(), b.ids, out)
 	for i, score := range out {
 		found[i].score = score
 	}
 	slices.SortFunc(found, compareCandidates)
 }
 
-// allow sets how sure the search is to be that nothing is left out.
-func (r *searcher) allow(deviations float64) {
-	r.probe.allow(deviations)
+// deviationsFlat is how many deviations of a sketch's error a flat search allows for: it
+// gives up one hit in ten millions. A walk allows for deviationsWalk.
+const deviationsFlat = 6
+
+// slack returns by how much the key of a candidate may be off from its codes' key, less
+// what all keys lack: an estimate is one of that.
+func (r *searcher) slack(c candidate) float64 {
+	v, slot := &r.probe.codes, c.slot&slotMask
+	if s := r.beam.sketches; s.walks(slot) {
+		// They estimate keys of the query itself.
+		rough := r.beam.sketch.allowed*s.factor(slot) + r.beam.sketch.noise
+		return rough + math.Abs(v.shift) + r.codesSlack(&r.probe.sharp, c.score-float32(rough), load(&r.beam.coding.bounds.err))
+	}
+	return r.codesSlack(v, c.score, r.beam.coding.err(slot))
+}
+
+// codesSlack returns by how much a key of codes may be off, to be sure or most likely.
+func (r *searcher) codesSlack(v *view, key float32, err float64) float64 {
+	if r.sure {
+		return r.probe.slack(v, key, err)
+	}
+	return r.probe.likely(v, key, err, deviationsWalk) + r.probe.noise
+}
+
+// allow has the search be sure that nothing is left out, or not, and says how many
+// deviations of a sketch's error it allows for.
+func (r *searcher) allow(sure bool, deviations float64) {
+	r.sure = sure
 	r.beam.sketch.allowed = deviations * r.beam.sketch.deviation
 }
 
-// slack returns by how much the key of a candidate may be off: an estimate is one of
-// the key of the codes.
-func (r *searcher) slack(slot uint32) float64 {
-	if s := r.beam.sketches; s.walks(slot) {
-		return r.beam.sketch.allowed*s.factor(slot) + r.codesSlack()
-	}
-	return r.probe.slack(*(*float32)(r.x.codes.table.Load().At(slot)))
-}
-
-// mostSlack returns the largest slack of any candidate.
-func (r *searcher) mostSlack() float64 {
-	slack := r.codesSlack()
+// lowest returns a key below which no candidate reaches a bar.
+func (r *searcher) lowest(bar float64) float32 {
+	v := r.probe.codes
+	floor := r.probe.floor(&v, bar+v.shift, load(&r.beam.coding.bounds.err))
 	if s := r.beam.sketches; s != nil {
-		slack += r.beam.sketch.allowed * load(&s.largest)
+		floor -= r.beam.sketch.allowed*load(&s.largest) + r.beam.sketch.noise + math.Abs(v.shift)
 	}
-	return slack
+	return math.Nextafter32(float32(floor), float32(math.Inf(-1)))
 }
-
-// codesSlack returns the largest slack of any candidate's codes.
-func (r *searcher) codesSlack() float64 { return r.probe.slack(float32(load(&r.x.bounds.scale))) }
 
 // recodeStep is how many codes are read between looks at the bar.
 const recodeStep = 8
@@ -320,15 +340,16 @@ func (r *searcher) byCodes(found []candidate, k int) []candidate {
 	if r.beam.sketches == nil {
 		return found
 	}
-	best := topK{k: k}
-	kept, codesSlack := found[:0], r.codesSlack()
+	best, most := topK{k: k}, load(&r.beam.coding.bounds.err)
+	kept := found[:0]
 	passes := func(c candidate) bool {
-		return float64(c.score)+r.slack(c.slot&slotMask)+codesSlack >= float64(best.hits[0].Score)
+		bar := best.hits[0].Score
+		return float64(c.score)+r.slack(c)+r.codesSlack(&r.probe.codes, bar, most) >= float64(bar)
 	}
 	for len(found) > 0 {
 		found = r.take(found, &best, recodeStep, passes)
 		out := r.out[:len(r.ids)]
-		simd.Dot8Rows(&r.beam.query, r.x.codes.table.Load(), r.ids, out)
+		simd.Dot8Rows(&r.beam.query, r.beam.coding.codes.table.Load(), r.ids, out)
 		for i, key := range out {
 			kept = append(kept, candidate{key, r.ids[i]})
 			best.push(Hit{Slot: r.ids[i], Score: key})

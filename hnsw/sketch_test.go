@@ -17,9 +17,9 @@ func sketched(t testing.TB, x *Index, from uint32) {
 	if err := x.growTo(from); err != nil {
 		t.Fatal(err)
 	}
-	s := x.newSketches(from, from)
+	s := x.coding.Load().newSketches(from, from)
 	s.walked.Store(from)
-	x.sketches.Store(s)
+	x.coding.Load().sketches.Store(s)
 }
 
 // TestRotation: a rotation keeps products and lengths, and spreads each component
@@ -27,6 +27,9 @@ func sketched(t testing.TB, x *Index, from uint32) {
 func TestRotation(t *testing.T) {
 	rng := random(t)
 	for _, dim := range []int{1, 100, 128, 384, 784, 1000, 1536, MaxDim} {
+		if dim < leastTurned {
+			continue
+		}
 		r := newRotation(dim)
 		a, b := make([]float32, r.dim), make([]float32, r.dim)
 		copy(a, randomVector(rng, dim))
@@ -70,8 +73,8 @@ func TestEstimates(t *testing.T) {
 			for _, q := range vecs[600:] {
 				r := newSearcher(x)
 				r.setQuery(q, math.Sqrt(simd.SquaredNorm(q)))
-				r.beam.bySketches(r.probe.vec)
-				r.allow(1)
+				r.beam.bySketches(r.probe.own)
+				r.allow(false, 1)
 				for slot := range x.Len() {
 					key := r.beam.scoreOne(slot)
 					code := newBeamOf(x, r).scoreOne(slot)
@@ -81,7 +84,7 @@ func TestEstimates(t *testing.T) {
 						}
 						continue
 					}
-					z := float64(key-code) / r.slack(slot)
+					z := float64(key-code) / (r.beam.sketch.allowed * r.beam.sketches.factor(slot))
 					sum += z
 					squares += z * z
 					n++
@@ -99,6 +102,7 @@ func TestEstimates(t *testing.T) {
 // newBeamOf is a beam that goes by codes, with the query of a searcher.
 func newBeamOf(x *Index, r *searcher) *beam {
 	b := newBeam(x)
+	b.pin()
 	b.query = r.beam.query
 	return b
 }
@@ -197,7 +201,7 @@ func TestSketchesAfterASnapshot(t *testing.T) {
 	if err := y.growSketches(n); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.sketchAll(y.sketches.Load()); err != nil {
+	if err := d.sketchAll(y.coding.Load().sketches.Load()); err != nil {
 		t.Fatal(err)
 	}
 	for slot := range uint32(n) {
@@ -208,7 +212,7 @@ func TestSketchesAfterASnapshot(t *testing.T) {
 			t.Fatalf("slot %d: %x; was %x", slot, got, want)
 		}
 	}
-	if got, want := load(&y.sketches.Load().largest), load(&x.sketches.Load().largest); got > want {
+	if got, want := load(&y.coding.Load().sketches.Load().largest), load(&x.coding.Load().sketches.Load().largest); got > want {
 		t.Errorf("the largest factor is %v; was %v", got, want)
 	}
 }
@@ -223,7 +227,7 @@ func TestSketchedInMemory(t *testing.T) {
 	x := newGraph(t, cfg)
 	vecs := clustered(rng, 2*n, dim, 9)
 	for i, v := range vecs[:n] {
-		if has := x.sketches.Load() != nil; has != (i >= least) {
+		if has := x.coding.Load().sketches.Load() != nil; has != (i >= least) {
 			t.Fatalf("of %d rows there are sketches: %v", i, has)
 		}
 		mustAdd(t, x, v)
@@ -269,7 +273,7 @@ func TestSketchedInMemory(t *testing.T) {
 // do without.
 func sketchesMatch(t *testing.T, x *Index) {
 	t.Helper()
-	s := x.sketches.Load()
+	s := x.coding.Load().sketches.Load()
 	if s == nil || s.from > 0 || s.walked.Load() != noSlot {
 		t.Fatalf("not all rows have sketches, or walks go by them: %+v", s)
 	}
@@ -307,7 +311,7 @@ func sketchesMatch(t *testing.T, x *Index) {
 }
 
 func sketchOf(x *Index, slot uint32) []byte {
-	s := x.sketches.Load()
+	s := x.coding.Load().sketches.Load()
 	return bytes.Clone((*[MaxDim]byte)(s.table.Load().At(slot))[:simd.CodeHeader+s.rotation.dim/8])
 }
 
@@ -318,7 +322,7 @@ func BenchmarkSketch(b *testing.B) {
 		sketched(b, x, 0)
 		v := randomVector(rand.New(rand.NewPCG(1, 1)), dim)
 		mustAdd(b, x, v)
-		s := x.sketches.Load()
+		s := x.coding.Load().sketches.Load()
 		b.Run(fmt.Sprintf("row of %d", dim), func(b *testing.B) {
 			for b.Loop() {
 				s.store(0, v, 0, s.turned)
@@ -326,6 +330,7 @@ func BenchmarkSketch(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("query of %d", dim), func(b *testing.B) {
 			beam := newBeam(x)
+			beam.pin()
 			for b.Loop() {
 				beam.bySketches(v)
 			}
@@ -340,14 +345,15 @@ func BenchmarkSketchedSearch(b *testing.B) {
 	vecs := clustered(random(b), n+100, 384, 200)
 	queries := vecs[n:]
 	x := linkedIndex(b, Config{Dim: 384, EfConstruction: 100}, vecs[:n])
-	s := x.newSketches(1000, 1000)
+	s := x.coding.Load().newSketches(1000, 1000)
 	if err := s.grow(n); err != nil {
 		b.Fatal(err)
 	}
 	var row []float32
 	for slot := s.from; slot < n; slot++ {
-		row = x.codeRow(slot).decode(row[:0])
-		s.store(slot, row, 0, s.turned)
+		codes := x.coding.Load().row(slot)
+		row = codes.decode(row[:0])
+		s.store(slot, row, codes.head[1], s.turned)
 	}
 	for _, by := range []struct {
 		name     string
@@ -356,7 +362,7 @@ func BenchmarkSketchedSearch(b *testing.B) {
 		for _, search := range []Search{{Strategy: Flat}, {Strategy: Sweep, Ef: 16}, {Strategy: Sweep, Ef: 64}} {
 			search.K, search.Slots = 10, x.Len()
 			b.Run(fmt.Sprintf("%s, strategy %d, ef %d", by.name, search.Strategy, search.Ef), func(b *testing.B) {
-				x.sketches.Store(by.sketches)
+				x.coding.Load().sketches.Store(by.sketches)
 				i := 0
 				for b.Loop() {
 					mustSearch(b, x, queries[i%len(queries)], search)

@@ -10,13 +10,15 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A snapshot is a header and up to five sections; numbers are little-endian.
+// A snapshot is a header and up to six sections; numbers are little-endian.
 //
 //	header  magic, version u32, dimension u32, metric u8, flags u8, M u16,
 //	        seed u64, slots u32, entry point's slot plus one or 0 u32, its layer u32,
-//	        largest residual, length and scale of a row f64 each; checksum
+//	        largest length of a row, of its codes and of its error f64 each,
+//	        mean of the squared errors that the coding was chosen by, or NaN, f64; checksum
+//	centre  if flagged, of the coding: dimension f32; checksum
 //	states  for each slot one of the slot* values, u8; checksum
-//	codes   for each slot but free ones: scale f32, bias f32, dimension bytes; checksum
+//	codes   for each slot but free ones: scale f32, bias f32, error f32, dimension bytes; checksum
 //	rows    if flagged, for the same slots: dimension f32; checksum
 //	links   for each linked slot and each of its layers from 0 up:
 //	        count u16, slots u32 each; checksum
@@ -27,13 +29,16 @@ import (
 // follow from the seed.
 const (
 	snapshotMagic   = "memdbvec"
-	snapshotVersion = 1
+	snapshotVersion = 2
 
 	flagQuantized = 1
 	flagRows      = 2
 	flagSketches  = 4
+	flagCentre    = 8
+	flagTurned    = 16
+	flagsCoding   = flagSketches | flagCentre | flagTurned
 
-	headerSize   = 8 + 4 + 4 + 1 + 1 + 2 + 8 + 4 + 4 + 4 + 3*8
+	headerSize   = 8 + 4 + 4 + 1 + 1 + 2 + 8 + 4 + 4 + 4 + 4*8
 	checksumSize = 8
 )
 
@@ -54,6 +59,7 @@ var ErrSnapshot = errors.New("unusable vector snapshot")
 // are removed while it is open are not used again, so close it soon.
 type Snapshot struct {
 	x      *Index
+	coding *coding
 	states []uint8
 	entry  uint32 // plus one; 0 without
 	top    int
@@ -72,6 +78,7 @@ func (x *Index) Snapshot() *Snapshot {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.states = make([]uint8, x.length.Load())
+	s.coding = x.coding.Load()
 	for slot := range s.states {
 		switch state := g.node(uint32(slot)).state.Load(); {
 		case state&stateLinked != 0 && state&stateLive != 0:
@@ -82,7 +89,7 @@ func (x *Index) Snapshot() *Snapshot {
 			s.states[slot] = slotPending
 		}
 	}
-	if all := x.sketches.Load(); all != nil && all.from == 0 {
+	if all := s.coding.sketches.Load(); all != nil && all.from == 0 {
 		s.sketches = all
 	}
 	if entry, top, ok := g.entryPoint(); ok {
@@ -111,10 +118,11 @@ type header struct {
 	flags                  uint8
 	m                      uint16
 	seed                   uint64
-	residual, norm, scale  float64
+	norm, coded, err       float64
+	usual                  float64
 }
 
-// flags are those of a snapshot that holds no sketches.
+// flags are those of any snapshot of the index.
 func (x *Index) flags() (f uint8) {
 	if x.cfg.Quantized {
 		f |= flagQuantized
@@ -133,7 +141,7 @@ func (h *header) check(x *Index) error {
 	}{
 		{"dimension", h.dim, uint32(x.cfg.Dim)},
 		{"metric", h.metric, x.cfg.Metric},
-		{"kind of rows", h.flags &^ flagSketches, x.flags()},
+		{"kind of rows", h.flags &^ flagsCoding, x.flags()},
 		{"M", h.m, uint16(x.cfg.M)},
 		{"seed", h.seed, x.cfg.Seed},
 	} {
@@ -144,10 +152,13 @@ func (h *header) check(x *Index) error {
 	if h.slots > MaxSlots || h.top > maxLevel {
 		return fmt.Errorf("%w: %d slots and layer %d are out of range", ErrSnapshot, h.slots, h.top)
 	}
-	for _, bound := range []float64{h.residual, h.norm, h.scale} {
+	for _, bound := range []float64{h.norm, h.coded, h.err} {
 		if !(bound >= 0) || math.IsInf(bound, 0) {
 			return fmt.Errorf("%w: a bound of %v", ErrSnapshot, bound)
 		}
+	}
+	if h.usual < 0 || h.flags&(flagCentre|flagTurned) != 0 && (x.cfg.Quantized || x.cfg.Dim < leastTurned && h.flags&flagTurned != 0) {
+		return fmt.Errorf("%w: a coding with flags %d and errors of %v", ErrSnapshot, h.flags, h.usual)
 	}
 	return nil
 }

@@ -11,9 +11,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
@@ -45,13 +47,15 @@ func ReadSnapshot(r io.Reader, cfg Config) (_ *Index, err error) {
 		read func() error
 	}{
 		{"header", d.readHeader},
+		{"centre", d.readCentre},
 		{"states", d.readStates},
 		{"codes", d.readCodes},
 		{"rows", d.readRows},
 		{"links", d.readLinks},
 		{"sketches", d.readSketches},
 	} {
-		if section.name == "rows" && !x.keepsRows() || section.name == "sketches" && d.header.flags&flagSketches == 0 {
+		if section.name == "rows" && !x.keepsRows() || section.name == "sketches" && d.header.flags&flagSketches == 0 ||
+			section.name == "centre" && d.header.flags&flagCentre == 0 {
 			continue
 		}
 		err := section.read()
@@ -104,20 +108,42 @@ func (d *snapshotReader) readHeader() error {
 		return fmt.Errorf("%w: it has version %d; this program reads %d", ErrSnapshot, v, snapshotVersion)
 	}
 	d.header = header{
-		dim:      binary.LittleEndian.Uint32(b[12:]),
-		metric:   Metric(b[16]),
-		flags:    b[17],
-		m:        binary.LittleEndian.Uint16(b[18:]),
-		seed:     binary.LittleEndian.Uint64(b[20:]),
-		slots:    binary.LittleEndian.Uint32(b[28:]),
-		entry:    binary.LittleEndian.Uint32(b[32:]),
-		top:      binary.LittleEndian.Uint32(b[36:]),
-		residual: math.Float64frombits(binary.LittleEndian.Uint64(b[40:])),
-		norm:     math.Float64frombits(binary.LittleEndian.Uint64(b[48:])),
-		scale:    math.Float64frombits(binary.LittleEndian.Uint64(b[56:])),
+		dim:    binary.LittleEndian.Uint32(b[12:]),
+		metric: Metric(b[16]),
+		flags:  b[17],
+		m:      binary.LittleEndian.Uint16(b[18:]),
+		seed:   binary.LittleEndian.Uint64(b[20:]),
+		slots:  binary.LittleEndian.Uint32(b[28:]),
+		entry:  binary.LittleEndian.Uint32(b[32:]),
+		top:    binary.LittleEndian.Uint32(b[36:]),
+		norm:   math.Float64frombits(binary.LittleEndian.Uint64(b[40:])),
+		coded:  math.Float64frombits(binary.LittleEndian.Uint64(b[48:])),
+		err:    math.Float64frombits(binary.LittleEndian.Uint64(b[56:])),
+		usual:  math.Float64frombits(binary.LittleEndian.Uint64(b[64:])),
+	}
+	if d.header.flags&flagTurned != 0 && d.x.cfg.Dim >= leastTurned {
+		d.x.coding.Load().rotation = newRotation(d.x.cfg.Dim)
 	}
 	return d.header.check(d.x)
 }
+
+func (d *snapshotReader) readCentre() error {
+	centre := make([]float32, d.x.cfg.Dim)
+	b, err := d.take(4 * len(centre))
+	if err != nil {
+		return err
+	}
+	readFloat32s(b, centre)
+	for _, v := range centre {
+		if !finite(v) {
+			return fmt.Errorf("%w: a centre that is not finite", ErrSnapshot)
+		}
+	}
+	d.x.coding.Load().centre = centre
+	return nil
+}
+
+func finite(v float32) bool { return v-v == 0 }
 
 // readStates reads in steps, so that a wrong count of slots fails at the end of
 // the input and not for lack of memory.
@@ -147,15 +173,16 @@ func (d *snapshotReader) readCodes() error {
 		if state == slotFree {
 			continue
 		}
-		b, err := d.take(8 + dim)
+		b, err := d.take(12 + dim)
 		if err != nil {
 			return err
 		}
-		row := d.x.codeRow(uint32(slot))
+		row := d.x.coding.Load().row(uint32(slot))
 		readFloat32s(b, row.head[:])
-		copy(row.codes, b[8:])
-		if !d.x.cfg.Quantized && coarse(row.codes) {
-			d.x.bounds.coarse.Store(true)
+		readFloat32s(b[8:], unsafe.Slice(row.err, 1))
+		copy(row.codes, b[12:])
+		if err := float64(*row.err); !(err >= 0 && err <= d.header.err) || !finite(row.head[0]) || !finite(row.head[1]) {
+			return fmt.Errorf("%w: slot %d has codes of scale %v, bias %v and error %v", ErrSnapshot, slot, row.head[0], row.head[1], *row.err)
 		}
 	}
 	return d.sketch()
@@ -164,7 +191,8 @@ func (d *snapshotReader) readCodes() error {
 // sketch makes the sketches that the snapshot does not hold.
 func (d *snapshotReader) sketch() error {
 	x, n := d.x, uint32(len(d.states))
-	from, filed := x.codes.firstFiled(), x.codes.filed.Load() > 0
+	c := x.coding.Load()
+	from, filed := c.codes.firstFiled(), c.codes.filed.Load() > 0
 	switch {
 	case d.header.flags&flagSketches != 0:
 		return nil
@@ -173,7 +201,7 @@ func (d *snapshotReader) sketch() error {
 	case !filed || x.cfg.Dim < leastSketched:
 		return nil
 	}
-	s := x.newSketches(from, min(n, x.codes.firstFiled()))
+	s := c.newSketches(from, min(n, c.codes.firstFiled()))
 	if err := s.grow(n); err != nil {
 		return err
 	}
@@ -183,10 +211,11 @@ func (d *snapshotReader) sketch() error {
 
 // walk makes sketches those of the index.
 func (d *snapshotReader) walk(s *sketches) {
-	if d.x.codes.filed.Load() > 0 {
-		s.walked.Store(d.x.codes.firstFiled())
+	c := d.x.coding.Load()
+	if c.codes.filed.Load() > 0 {
+		s.walked.Store(c.codes.firstFiled())
 	}
-	d.x.sketches.Store(s)
+	c.sketches.Store(s)
 }
 
 // readSketches reads the sketches of all rows.
@@ -235,14 +264,17 @@ func (d *snapshotReader) sketchAll(s *sketches) error {
 	next.Store(int64(s.from))
 	for i := range errs {
 		wg.Go(func() {
-			defer x.spill.guard()(&errs[i])
-			for {
-				first := next.Add(linkBatch) - linkBatch
-				if first >= int64(n) {
-					return
+			err := panics.Catch("makes sketches of vectors", func() {
+				defer x.spill.guard()(&errs[i])
+				for {
+					first := next.Add(linkBatch) - linkBatch
+					if first >= int64(n) {
+						return
+					}
+					x.coding.Load().sketchRows(s, uint32(first), uint32(min(first+linkBatch, int64(n))), func(slot uint32) bool { return d.states[slot] != slotFree })
 				}
-				x.sketchRows(s, uint32(first), uint32(min(first+linkBatch, int64(n))), func(slot uint32) bool { return d.states[slot] != slotFree })
-			}
+			})
+			errs[i] = errors.Join(errs[i], err)
 		})
 	}
 	wg.Wait()
@@ -360,8 +392,11 @@ func (d *snapshotReader) finish() {
 	if d.header.entry != 0 {
 		g.setEntryPoint(d.header.entry-1, int(d.header.top))
 	}
-	x.bounds.residual.Store(math.Float64bits(d.header.residual))
-	x.bounds.norm.Store(math.Float64bits(d.header.norm))
-	x.bounds.scale.Store(math.Float64bits(d.header.scale))
+	bounds := &x.coding.Load().bounds
+	bounds.norm.Store(math.Float64bits(d.header.norm))
+	bounds.coded.Store(math.Float64bits(d.header.coded))
+	bounds.err.Store(math.Float64bits(d.header.err))
+	x.coding.Load().usual.Store(math.Float64bits(d.header.usual))
+	x.fitting.at = g.rows.Load()
 	x.length.Store(uint32(len(d.states)))
 }

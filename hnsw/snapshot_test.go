@@ -46,10 +46,14 @@ func mustRead(t testing.TB, data []byte, cfg Config) *Index {
 	return x
 }
 
-// sampleIndex returns an index with slots in every state and layer.
-func sampleIndex(t testing.TB, rng *rand.Rand, cfg Config, n int) *Index {
+// sampleIndex returns an index with slots in every state and layer, of rows in two groups
+// that lie so far apart.
+func sampleIndex(t testing.TB, rng *rand.Rand, cfg Config, n int, apart float32) *Index {
 	t.Helper()
 	vecs := clustered(rng, n, cfg.Dim, 5)
+	for i, v := range vecs {
+		v[0] += apart * float32(i%2)
+	}
 	x := linkedIndex(t, cfg, vecs[:n-n/8])
 	for _, v := range vecs[n-n/8:] {
 		mustAdd(t, x, v)
@@ -67,7 +71,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	for _, cfg := range configs() {
 		cfg.Dim, cfg.M, cfg.Seed = 12, 5, 3
 		for _, n := range []int{0, 1, 8, 600} {
-			x := sampleIndex(t, rng, cfg, n)
+			x := sampleIndex(t, rng, cfg, n, 0)
 			data := snapshotOf(t, x)
 			y := mustRead(t, data, cfg)
 			if again := snapshotOf(t, y); !bytes.Equal(again, data) {
@@ -96,7 +100,7 @@ func TestSnapshotDamaged(t *testing.T) {
 	sequential(t)
 	rng := random(t)
 	cfg := Config{Dim: 3, M: 3}
-	data := snapshotOf(t, sampleIndex(t, rng, cfg, 60))
+	data := snapshotOf(t, sampleIndex(t, rng, cfg, 60, 0))
 	for i := range data {
 		bad := slices.Clone(data)
 		bad[i] ^= 1 << rng.IntN(8)
@@ -125,7 +129,7 @@ func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 func TestSnapshotOfAnotherIndex(t *testing.T) {
 	rng := random(t)
 	cfg := Config{Dim: 3}
-	data := snapshotOf(t, sampleIndex(t, rng, cfg, 60))
+	data := snapshotOf(t, sampleIndex(t, rng, cfg, 60, 0))
 	truth := func(uint32, []float32) ([]float32, error) { return nil, nil }
 	for want, other := range map[string]Config{
 		"dimension is 3; the index has 4": {Dim: 4},
@@ -206,19 +210,38 @@ func TestSnapshotBesideEverybody(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSnapshotGolden reads what earlier versions wrote.
+// TestSnapshotGolden reads what this version wrote, and refuses what earlier ones did:
+// their links go by lengths that the codes do not have.
 func TestSnapshotGolden(t *testing.T) {
-	goldenSnapshot(t, "snapshot-v1.bin", Config{Dim: 4, M: 4, Seed: 1}, 80)
-	x := goldenSnapshot(t, "snapshot-v1-sketches.bin", Config{Dim: 256, M: 4, Seed: 1, Sketched: 1}, 40)
+	goldenSnapshot(t, "snapshot-v2.bin", Config{Dim: 4, M: 4, Seed: 1}, 80, 0)
+	x := goldenSnapshot(t, "snapshot-v2-sketches.bin", Config{Dim: 256, M: 4, Seed: 1, Sketched: 1}, 40, 0)
 	sketchesMatch(t, x)
+	own := func(slot uint32, dst []float32) ([]float32, error) { return append(dst, make([]float32, 32)...), nil }
+	x = goldenSnapshot(t, "snapshot-v2-centre.bin", Config{Dim: 32, M: 4, Seed: 1, Metric: L2, Truth: own}, 300, 300)
+	if c := x.coding.Load(); c.centre == nil || c.rotation == nil {
+		t.Errorf("rows of two far groups are coded about %v, turned by %v", c.centre, c.rotation)
+	}
+	for name, cfg := range map[string]Config{
+		"snapshot-v1.bin":          {Dim: 4, M: 4, Seed: 1},
+		"snapshot-v1-sketches.bin": {Dim: 256, M: 4, Seed: 1, Sketched: 1},
+	} {
+		data, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadSnapshot(bytes.NewReader(data), cfg); !errors.Is(err, ErrSnapshot) || !strings.Contains(err.Error(), "version 1") {
+			t.Errorf("%s: %v; want that it has version 1", name, err)
+		}
+	}
 }
 
-// goldenSnapshot reads a golden snapshot, of an index of n rows.
-func goldenSnapshot(t *testing.T, name string, cfg Config, n int) *Index {
+// goldenSnapshot reads a golden snapshot, of an index of n rows in two groups that lie so
+// far apart.
+func goldenSnapshot(t *testing.T, name string, cfg Config, n int, apart float32) *Index {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		x := sampleIndex(t, rand.New(rand.NewPCG(1, 1)), cfg, n)
+		x := sampleIndex(t, rand.New(rand.NewPCG(1, 1)), cfg, n, apart)
 		if err := os.WriteFile(path, snapshotOf(t, x), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -259,10 +282,10 @@ func sections(t testing.TB, data []byte, n int) (ends []int) {
 // what is read then must be refused, or safe to use.
 func FuzzReadSnapshot(f *testing.F) {
 	small := Config{Dim: 2, M: 2}
-	golden := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), small, 40))
+	golden := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), small, 40, 0))
 	ends := sections(f, golden, 5)
 	sketched := Config{Dim: 256, M: 2, Sketched: 1}
-	other := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), sketched, 30))
+	other := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), sketched, 30, 0))
 	otherEnds := sections(f, other, 6)
 	f.Add([]byte{}, false)
 	f.Add([]byte{0, 32, 255, 0, 36, 3}, false)

@@ -34,11 +34,15 @@ func (s *Snapshot) WriteTo(w io.Writer) (n int64, err error) {
 	out := &summed{w: w, sum: xxh3.New()}
 	e := &snapshotWriter{s: s, out: out, buf: bufio.NewWriterSize(out, snapshotBuffer)}
 	e.header()
+	if s.coding.centre != nil {
+		e.put(appendFloat32s(e.rec[:0], s.coding.centre))
+		e.checksum()
+	}
 	e.put(s.states)
 	e.checksum()
 	for slot := range s.each(slotPending, slotLinked, slotDead) {
-		row := s.x.codeRow(slot)
-		e.rec = append(appendFloat32s(e.rec[:0], row.head[:]), row.codes...)
+		row := s.coding.row(slot)
+		e.rec = append(appendFloat32s(appendFloat32s(e.rec[:0], row.head[:]), []float32{*row.err}), row.codes...)
 		e.put(e.rec)
 	}
 	e.checksum()
@@ -100,8 +104,17 @@ func (e *snapshotWriter) header() {
 	b = binary.LittleEndian.AppendUint32(b, snapshotVersion)
 	b = binary.LittleEndian.AppendUint32(b, uint32(x.cfg.Dim))
 	flags := x.flags()
-	if e.s.sketches != nil {
-		flags |= flagSketches
+	for _, f := range []struct {
+		is   bool
+		flag uint8
+	}{
+		{e.s.sketches != nil, flagSketches},
+		{e.s.coding.centre != nil, flagCentre},
+		{e.s.coding.rotation != nil, flagTurned},
+	} {
+		if f.is {
+			flags |= f.flag
+		}
 	}
 	b = append(b, uint8(x.cfg.Metric), flags)
 	b = binary.LittleEndian.AppendUint16(b, uint16(x.cfg.M))
@@ -109,9 +122,11 @@ func (e *snapshotWriter) header() {
 	b = binary.LittleEndian.AppendUint32(b, e.s.Slots())
 	b = binary.LittleEndian.AppendUint32(b, e.s.entry)
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.s.top))
-	b = binary.LittleEndian.AppendUint64(b, x.bounds.residual.Load())
-	b = binary.LittleEndian.AppendUint64(b, x.bounds.norm.Load())
-	b = binary.LittleEndian.AppendUint64(b, x.bounds.scale.Load())
+	bounds := &e.s.coding.bounds
+	b = binary.LittleEndian.AppendUint64(b, bounds.norm.Load())
+	b = binary.LittleEndian.AppendUint64(b, bounds.coded.Load())
+	b = binary.LittleEndian.AppendUint64(b, bounds.err.Load())
+	b = binary.LittleEndian.AppendUint64(b, e.s.coding.usual.Load())
 	e.rec = b
 	e.put(b)
 	e.checksum()

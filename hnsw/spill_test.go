@@ -44,7 +44,7 @@ func TestRowsInAFile(t *testing.T) {
 		st, all := x.Stats(), plain.Bytes()
 		file := int64(0)
 		if c.codes == 0 {
-			file += n * (dim + 8)
+			file += n * int64(codeStride(dim))
 			all += n * (dim/8 + 8)
 		}
 		if st.Bytes+st.FileBytes != all || st.Bytes != x.Bytes() {
@@ -224,7 +224,7 @@ func TestFetchedCodes(t *testing.T) {
 	for i := range slots {
 		slots[i] = mustAdd(t, x, query)
 	}
-	if x.codes.filed.Load() < 2 {
+	if x.coding.Load().codes.filed.Load() < 2 {
 		t.Fatal("all rows are in one mapping")
 	}
 	rng.Shuffle(n, func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })

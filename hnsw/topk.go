@@ -3,6 +3,8 @@ package hnsw
 import (
 	"cmp"
 	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/topk"
 )
 
 // Hit is a slot and its score: the cosine, the dot product, or the negated
@@ -30,40 +32,15 @@ func (t *topK) push(h Hit) {
 	switch {
 	case len(t.hits) < t.k:
 		t.hits = append(t.hits, h)
-		t.up(len(t.hits) - 1)
+		topk.UpFunc(t.hits, worse)
 	case t.k > 0 && compareHits(h, t.hits[0]) < 0:
 		t.hits[0] = h
-		t.down(0)
+		topk.DownFunc(t.hits, 0, worse)
 	}
 }
 
-func (t *topK) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if compareHits(t.hits[i], t.hits[parent]) <= 0 {
-			return
-		}
-		t.hits[i], t.hits[parent] = t.hits[parent], t.hits[i]
-		i = parent
-	}
-}
-
-func (t *topK) down(i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(t.hits) {
-			return
-		}
-		if c+1 < len(t.hits) && compareHits(t.hits[c+1], t.hits[c]) > 0 {
-			c++
-		}
-		if compareHits(t.hits[c], t.hits[i]) <= 0 {
-			return
-		}
-		t.hits[i], t.hits[c] = t.hits[c], t.hits[i]
-		i = c
-	}
-}
+// worse reports whether a comes after b.
+func worse(a, b *Hit) bool { return compareHits(*a, *b) > 0 }
 
 // sorted returns the hits, best first, and empties the heap.
 func (t *topK) sorted() []Hit {

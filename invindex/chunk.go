@@ -17,6 +17,9 @@ type chunk interface {
 	// eachTerm yields the terms that begin with a prefix, in any order, and their
 	// numbers of postings. The term is valid until yield returns.
 	eachTerm(r Reader, prefix string, yield func(term []byte, n int)) error
+	// eachValue yields the lists of the values whose keys begin with a prefix, in any
+	// order. A list is valid until yield returns; it may be decoded into buf.
+	eachValue(r Reader, prefix string, buf *[]posting, yield func(l *postingList) error) error
 	lengths(r Reader) (lengthsOf, error)
 	// inRange adds the slots of documents with a number in a range to a mask, and says
 	// whether there may be any.

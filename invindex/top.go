@@ -3,6 +3,8 @@ package invindex
 import (
 	"math"
 	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/topk"
 )
 
 // top keeps the k best of documents that are offered in ascending order.
@@ -38,7 +40,7 @@ func (t *top) push(doc, sum uint32) {
 	default:
 		t.pushed++
 		t.heap[0] = c
-		t.down(0)
+		topk.Down(t.heap, 0)
 	}
 	// A sum that equals the worst loses to it, being of a higher document.
 	t.min = candidateSum(t.heap[0])
@@ -51,25 +53,7 @@ func candidateSum(c uint64) uint32 {
 
 func (t *top) heapify() {
 	for i := len(t.heap)/2 - 1; i >= 0; i-- {
-		t.down(i)
-	}
-}
-
-func (t *top) down(i int) {
-	h := t.heap
-	for {
-		child := 2*i + 1
-		if child >= len(h) {
-			return
-		}
-		if child+1 < len(h) && h[child+1] < h[child] {
-			child++
-		}
-		if h[i] <= h[child] {
-			return
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
+		topk.Down(t.heap, i)
 	}
 }
 

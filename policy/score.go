@@ -26,11 +26,20 @@ const DailyRetention = 0.95
 
 // Retention returns what is left after a time without access: 1 at once, 0.95 after a day, half after 13.5 days. A time
 // below zero counts as zero.
-func Retention(idle time.Duration) float64 {
+func Retention(idle time.Duration) float64 { return Retained(DailyRetention, idle) }
+
+// Retained is Retention with another share that is left after a day, from 0 to 1.
+func Retained(daily float64, idle time.Duration) float64 {
 	if idle <= 0 {
 		return 1
 	}
-	return math.Pow(DailyRetention, idle.Hours()/24)
+	return math.Pow(daily, idle.Hours()/24)
+}
+
+// DecayedImportance returns what is left of an importance after a time without access, of which a share daily is left
+// after a day: importance × daily^days, in whole days, so that it stays the same for a day.
+func DecayedImportance(importance, daily float64, idle time.Duration) float64 {
+	return importance * Retained(daily, idle.Truncate(day))
 }
 
 // FrequentAccess is the number of accesses from which on a memory counts as accessed most frequently.

@@ -30,6 +30,9 @@ type Env struct {
 
 // Path is a file of the data folder, or an error that wraps ErrMissing.
 func (e *Env) Path(name string) (string, error) {
+	if e.Data == "" {
+		return "", Missing("%s is not at hand (set -data or MEMDB_DATA)", name)
+	}
 	full := filepath.Join(e.Data, filepath.FromSlash(name))
 	if _, err := os.Stat(full); err != nil {
 		return "", Missing("%s is not in %s (set -data or MEMDB_DATA)", name, e.Data)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -44,7 +46,7 @@ func (a *app) deleteCmd() *cobra.Command {
 				}
 				return a.printDeleted(1)
 			}
-			n, err := db.Memories().DeleteMatching(ctx, q)
+			n, err := deleteAll(ctx, db.Memories(), q)
 			if err != nil {
 				return err
 			}
@@ -52,6 +54,17 @@ func (a *app) deleteCmd() *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// deleteAll deletes what a query selects, by the call that says how much that is.
+func deleteAll(ctx context.Context, m engine.Memories, q engine.DeleteQuery) (int, error) {
+	switch {
+	case q.Filter != nil:
+		return m.DeleteMatching(ctx, q)
+	case q.AllScopes && q.Scope == (engine.Scope{}):
+		return m.DeleteAll(ctx)
+	}
+	return m.DeleteScope(ctx, q.Scope)
 }
 
 // deletedJSON is the result of a delete.

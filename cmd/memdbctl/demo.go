@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ const (
 func (a *app) demoCmd() *cobra.Command {
 	cmd := newCmd(groupData, "demo", "Show on a small conversation what the database does", demoExample)
 	cmd.Long = `Show on a small conversation what the database does: it is stored, asked, changed
-and partly deleted. The demo works in a temporary folder, or in that of --db,
+and partly deleted, and ages; a graph stands beside it. The demo works in a temporary folder, or in that of --db,
 under the agent "` + demoAgent + `", where it can be looked at afterwards.`
 	cmd.Args = exactly(0, "no argument")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -43,7 +44,7 @@ under the agent "` + demoAgent + `", where it can be looked at afterwards.`
 		}
 		ctx := cmd.Context()
 		return a.createAs(ctx, &engine.Options{IndexedText: talkIndexedText()}, "speaker and date", func(db *engine.DB) error {
-			d := &demo{app: a, memories: db.Memories()}
+			d := &demo{app: a, db: db, memories: db.Memories()}
 			return d.play(ctx, kept)
 		})
 	}
@@ -53,6 +54,7 @@ under the agent "` + demoAgent + `", where it can be looked at afterwards.`
 // demo shows one thing after the other.
 type demo struct {
 	*app
+	db       *engine.DB
 	memories engine.Memories
 }
 
@@ -68,7 +70,9 @@ func (d *demo) play(ctx context.Context, kept bool) error {
 		d.storeAgain,
 		d.update,
 		d.delete,
+		d.relate,
 		d.ask("Who looks after Pixel?", engine.ProfileHybrid, "another-agent"),
+		d.decay,
 	} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("demo: %w", err)
@@ -267,4 +271,30 @@ func (d *demo) fit(indent int, format string, args ...any) string {
 	}
 	s := strings.TrimRight(escape(fmt.Sprintf(format, args...)), " ")
 	return cut(s, columns-indent)
+}
+
+// decay lets a week without recalls cost confidence. What was recalled just now keeps it.
+func (d *demo) decay(ctx context.Context) error {
+	r, err := d.db.Consolidate(ctx, &engine.ConsolidateOptions{Scope: d.scope(), Merge: new(false)})
+	if err != nil {
+		return err
+	}
+	if d.json {
+		return d.printJSON(struct {
+			Step    string `json:"step"`
+			Decayed int    `json:"memories_decayed"`
+		}{"consolidate", r.Decayed})
+	}
+	page, err := d.memories.List(ctx, engine.ListQuery{Scope: d.scope(), OrderBy: "confidence"})
+	if err != nil {
+		return err
+	}
+	d.title("Consolidate: %s of %d were not recalled for a week", count(r.Decayed, "memory", "memories"), r.Processed)
+	d.line("confidence %s  %s", share(page.Memories[0].Confidence), page.Memories[0].Text)
+	if i := slices.IndexFunc(page.Memories, func(m engine.Memory) bool { return m.AccessCount > 0 }); i >= 0 {
+		m := page.Memories[i]
+		d.line("confidence %s  %s", share(m.Confidence), m.Text)
+		d.detail("recalled just now, so it keeps its confidence")
+	}
+	return nil
 }

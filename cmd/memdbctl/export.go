@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -25,7 +27,9 @@ their owner; with a run or a filter, which they do not have, they are left out.
 
 The file is there when it is whole, and keeps the mode of the one that it replaces.
 Of a link the file that it leads to is replaced. A pipe or a device is written as it
-is.`
+is.
+
+What is damaged is left out of the file, and told of with exit code 5.`
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var (
 		opts  exchange.ExportOptions
@@ -43,8 +47,8 @@ is.`
 				bar.say("%s: %s exported", args[0], count(r.Memories, "memory", "memories"))
 			}
 			if args[0] == "-" || a.isOutput(args[0]) {
-				_, err := exchange.Export(ctx, db, a.stdout, &opts)
-				return err
+				report, err := exchange.Export(ctx, db, a.stdout, &opts)
+				return cmp.Or(err, lostError(report))
 			}
 			return a.exportFile(ctx, db, args[0], force, &opts)
 		})
@@ -61,7 +65,16 @@ func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force 
 	if err = file.end(err); err != nil {
 		return err
 	}
-	return a.printExported(report)
+	return cmp.Or(a.printExported(report), lostError(report))
+}
+
+// lostError says that an export lacks what is damaged, nil where it is whole.
+func lostError(r exchange.ExportReport) error {
+	if r.Lost == 0 {
+		return nil
+	}
+	return &exitError{exitDamaged, fmt.Errorf("export: the file lacks %s that cannot be read, the first because of this: %w; run check, which names them",
+		count(r.Lost, "thing", "things"), r.Problems[0])}
 }
 
 // isOutput tells whether a name is that of the pipe or device that the output goes
@@ -84,11 +97,12 @@ type exportedJSON struct {
 	Memories int `json:"memories"`
 	Events   int `json:"events"`
 	Entries  int `json:"entries"`
+	Lost     int `json:"lost,omitempty"`
 }
 
 func (a *app) printExported(r exchange.ExportReport) error {
 	if a.json {
-		return a.printJSON(exportedJSON{r.Memories, r.Events, r.Lines[entries.TypeLine]})
+		return a.printJSON(exportedJSON{r.Memories, r.Events, r.Lines[entries.TypeLine], r.Lost})
 	}
 	a.printf("exported %s, %s of histories and %s\n", count(r.Memories, "memory", "memories"), count(r.Events, "event", "events"), count(r.Lines[entries.TypeLine], "key", "keys"))
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // newCmd is a verb with its flags in the order of their definition.
@@ -39,14 +40,14 @@ func scopeFlags(cmd *cobra.Command, s *engine.Scope) {
 
 // filterFlag is --filter. A second one would widen what the first one chose, if it
 // took its place.
-func filterFlag(cmd *cobra.Command, f *engine.Filter) {
+func filterFlag(cmd *cobra.Command, f *filter.Filter) {
 	given := false
 	cmd.Flags().Func("filter", "only what fits this `filter`, as \"role = user\", or in JSON", func(s string) (err error) {
 		if given {
 			return errors.New("it is given twice; join the two with and")
 		}
 		given = true
-		*f, err = engine.ParseFilter([]byte(s))
+		*f, err = filter.Parse([]byte(s))
 		return err
 	})
 }

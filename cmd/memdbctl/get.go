@@ -26,7 +26,11 @@ func (a *app) getCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			m, err := db.Memories().Get(ctx, scope, args[0])
+			get := db.Memories().Get
+			if vectors {
+				get = db.Memories().GetWithVectors
+			}
+			m, err := get(ctx, scope, args[0])
 			if err != nil {
 				return err
 			}
@@ -93,6 +97,12 @@ func memoryTable(r exchange.Record) *table {
 	}
 	row("importance", share(r.Importance)+computed(r.AutoImportance))
 	row("confidence", share(r.Confidence))
+	if stored := share(r.StoredConfidence); stored != share(r.Confidence) {
+		row("stored_confidence", stored)
+	}
+	if decayed := share(r.DecayedImportance); decayed != share(r.Importance) {
+		row("decayed_importance", decayed)
+	}
 	if r.Pinned {
 		row("pinned", "yes")
 	}

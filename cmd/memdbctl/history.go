@@ -44,6 +44,9 @@ type historyJSON struct {
 	Time      exchange.Time `json:"timestamp"`
 	LSN       uint64        `json:"lsn"`
 	IsDeleted bool          `json:"is_deleted"`
+	Reason    engine.Reason `json:"reason,omitempty"`
+	Into      string        `json:"into,omitempty"`
+	Policy    uint32        `json:"policy,omitempty"`
 }
 
 func newHistoryJSON(e engine.HistoryEntry) historyJSON {
@@ -51,7 +54,7 @@ func newHistoryJSON(e engine.HistoryEntry) historyJSON {
 		"history", e.ID, e.MemoryID, e.Seq, e.Scope.User, e.Scope.Agent, e.Scope.Run,
 		e.Event, e.OldText, e.NewText,
 		exchange.Time{Time: e.Time},
-		e.LSN, e.IsDeleted,
+		e.LSN, e.IsDeleted, e.Reason, e.Into, e.Policy,
 	}
 }
 

@@ -54,7 +54,7 @@ func TestImportLines(t *testing.T) {
 	c := newCLI(t)
 	file := c.file("some.txt", `{"id":"a","user":"u","text":"one"}
 {"id":"b","user":"u","text":"two"
-{"type":"entity","id":"c"}
+{"type":"star","id":"c"}
 {"id":"d","user":"u","text":"four"}
 `)
 	r := c.run("import", file, "--json")
@@ -65,7 +65,7 @@ func TestImportLines(t *testing.T) {
 	if errors := report["errors"].([]any); len(errors) != 2 || errors[0].(map[string]any)["line"] != 2.0 || errors[1].(map[string]any)["line"] != 3.0 {
 		t.Errorf("errors %v", report["errors"])
 	}
-	if !strings.HasPrefix(r.err, "memdbctl: "+file+": line 2: malformed JSON") || !strings.Contains(r.err, "\nmemdbctl: "+file+`: line 3: type "entity" is not known`) {
+	if !strings.HasPrefix(r.err, "memdbctl: "+file+": line 2: malformed JSON") || !strings.Contains(r.err, "\nmemdbctl: "+file+`: line 3: type "star" is not known`) {
 		t.Errorf("stderr %q", r.err)
 	}
 

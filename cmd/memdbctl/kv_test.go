@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
 )
 
 // The life of a key: put, compare-and-set, list in pages, expire, delete.
@@ -64,7 +64,7 @@ func TestKVUsage(t *testing.T) {
 
 // A value may come from the input, which takes any that the database does.
 func TestKVPutReadsTheInput(t *testing.T) {
-	long := `"` + strings.Repeat("x", engine.MaxValue-2) + `"`
+	long := `"` + strings.Repeat("x", entries.MaxValue-2) + `"`
 	for _, test := range []struct{ in, want, error string }{
 		{"{\n  \"page\": 4\n}\n", `{"page":4}`, ""},
 		{`"no end"`, `"no end"`, ""},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // queryLine is a line of a file of queries.
@@ -175,7 +176,7 @@ func parseQuery(line []byte, number int, q engine.Query) (engine.Query, json.Raw
 				return q, nil, badLine{err}
 			}
 		}
-		f, err := engine.ParseFilter([]byte(text))
+		f, err := filter.Parse([]byte(text))
 		if err != nil {
 			return q, nil, err
 		}

@@ -15,6 +15,7 @@ const recallExample = `
 memdbctl recall "tea or coffee?" --user ada
 memdbctl recall '+tea -milk "green tea"' --user ada --syntax operators --highlight
 memdbctl recall "launch date" --agent planner --profile hybrid --limit 3 --explain
+memdbctl recall "launch" --scope '{"agent":"planner"}' --scope '{"user":"ada","run":"r7"}'
 memdbctl recall "launch" --all-scopes --filter '{"field":"team","operator":"in","value":["web","app"]}' --json
 memdbctl recall --queries questions.jsonl --agent planner >answers.jsonl
 memdbctl recall --queries queries.fbin --agent bench --profile vector >answers.jsonl`
@@ -36,6 +37,14 @@ and the times that half and 99% of them take go to stderr.`
 	)
 	scopeFlags(cmd, &q.Scope)
 	flags := cmd.Flags()
+	flags.Func("scope", "of this scope, a `JSON` object; can be repeated: several are searched as one", func(s string) error {
+		var one engine.Scope
+		if err := exchange.DecodeStrict([]byte(s), &one); err != nil {
+			return err
+		}
+		q.Scopes = append(q.Scopes, one)
+		return nil
+	})
 	flags.BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
 	filterFlag(cmd, &q.Filter)
 	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(engine.MaxLimit))
@@ -56,6 +65,9 @@ and the times that half and 99% of them take go to stderr.`
 			return usagef(cmd, "--queries takes no other query")
 		case queries == "" && !asked:
 			return usagef(cmd, "there is no query; give a text, --embedding or --queries")
+		}
+		if len(q.Scopes) > 0 && (q.Scope != engine.Scope{} || q.AllScopes || queries != "") {
+			return usagef(cmd, "--scope stands alone: not with --user, --agent, --run, --all-scopes or --queries")
 		}
 		return checkLimit(cmd, q.Limit)
 	}

@@ -19,15 +19,25 @@ type app struct {
 	json  bool
 	quiet bool
 	wait  time.Duration
+	// salvage opens a database whose log is damaged with what came before the damage.
+	salvage bool
 
 	version bool
 
 	running bool // the command line was understood
+
+	// shell is the shell that the verb is a line of, nil for none.
+	shell *shell
 }
 
 // run does what the arguments say and returns the exit code.
 func run(ctx context.Context, args []string, c console) int {
-	a := &app{console: c, stdout: bufio.NewWriter(c.out)}
+	return (&app{console: c}).run(ctx, args)
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	c := a.console
+	a.stdout = bufio.NewWriter(c.out)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(c.in)
@@ -48,6 +58,7 @@ func run(ctx context.Context, args []string, c console) int {
 const (
 	groupMemories = "memories"
 	groupData     = "data"
+	groupAgeing   = "ageing"
 	groupDatabase = "database"
 
 	defaultDir  = "./memdb.data"
@@ -73,6 +84,12 @@ held by another program, 5 damaged.`,
 			if err := checkFlags(cmd); err != nil {
 				return err
 			}
+			if a.shell != nil {
+				if err := a.shell.check(cmd, a.dir); err != nil {
+					return err
+				}
+				a.dir = a.shell.dir
+			}
 			a.dir = cmp.Or(a.dir, a.getenv("MEMDB_DIR"), defaultDir)
 			if a.wait < 0 {
 				return usagef(cmd, "--wait %s: it is negative", a.wait)
@@ -85,21 +102,25 @@ held by another program, 5 damaged.`,
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+")")
-	flags.BoolVar(&a.json, "json", false, "print one JSON object a line")
-	flags.BoolVar(&a.quiet, "quiet", false, "print results and errors only")
+	flags.BoolVar(&a.json, "json", a.json, "print one JSON object a line")
+	flags.BoolVar(&a.quiet, "quiet", a.quiet, "print results and errors only")
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
-	flags.DurationVar(&a.wait, "wait", defaultWait, "how long to wait for a database that another program holds")
+	flags.DurationVar(&a.wait, "wait", cmp.Or(a.wait, defaultWait), "how long to wait for a database that another program holds")
+	flags.BoolVar(&a.salvage, "salvage", false, "go on without the commits that a damaged log has lost")
 
 	root.AddGroup(
 		&cobra.Group{ID: groupMemories, Title: "Memories:"},
 		&cobra.Group{ID: groupData, Title: "Data:"},
+		&cobra.Group{ID: groupAgeing, Title: "Ageing:"},
 		&cobra.Group{ID: groupDatabase, Title: "Database:"},
 	)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(),
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.graphCmd(),
+		a.usageCmd(), a.agentCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
-		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(),
+		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
+		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
 	return root
@@ -114,7 +135,7 @@ func checkFlags(cmd *cobra.Command) error {
 		f := flags.Lookup(name)
 		return f != nil && f.Changed
 	}
-	for _, name := range []string{"db", "user", "agent", "run", "id", "order-by"} {
+	for _, name := range []string{"db", "user", "agent", "run", "id", "order-by", "session", "channel", "message-id", "memory-id"} {
 		if given(name) && flags.Lookup(name).Value.String() == "" {
 			return usagef(cmd, "--%s is empty", name)
 		}

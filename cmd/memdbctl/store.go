@@ -20,6 +20,7 @@ func (a *app) storeCmd() *cobra.Command {
 		mem   engine.Memory
 		patch engine.Patch
 		opts  engine.StoreOptions
+		in    intoSession
 	)
 	scopeFlags(cmd, &mem.Scope)
 	flags := cmd.Flags()
@@ -28,8 +29,12 @@ func (a *app) storeCmd() *cobra.Command {
 	changeFlags(cmd, &patch)
 	flags.BoolVar(&opts.Upsert, "upsert", false, "change the memory that has the ID already")
 	flags.BoolVar(&opts.NoDedup, "no-dedup", false, "store a text that is there already once more")
+	in.flags(cmd)
 	complete(cmd, "kind", "message", "fragment", "fact", "note", "archive", "summary")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := in.scope(cmd, &mem.Scope); err != nil {
+			return err
+		}
 		if mem.Scope == (engine.Scope{}) {
 			return &engine.Error{Kind: engine.ErrScope, What: "store a memory"} // before a database is made
 		}
@@ -45,6 +50,9 @@ func (a *app) storeCmd() *cobra.Command {
 		fill(&mem, &patch)
 		if err := mem.Check(); err != nil {
 			return err // likewise
+		}
+		if in.session != "" {
+			return a.storeInSession(cmd.Context(), mem, &opts, &in)
 		}
 		return a.store(cmd.Context(), mem, &opts)
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 )
 
 // TestRelevance holds the analyzer to the relevance of exact BM25 (Lucene's idf, k1 = 1.2, b = 0.75) over letters and
@@ -44,19 +46,9 @@ type collection struct {
 	grades     map[string]map[string]float64
 }
 
-func dataDir() string {
-	if dir := os.Getenv("MEMDB_DATA"); dir != "" {
-		return dir
-	}
-	return filepath.Join("..", "..", "..", "shared", "data")
-}
-
 func readCollection(t *testing.T, name string) *collection {
 	t.Helper()
-	dir := filepath.Join(dataDir(), "ir", name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no judged collection: set MEMDB_DATA to the folder that holds ir/%s: %v", name, err)
-	}
+	dir := realdata.Path(t, "ir/"+name)
 	c := &collection{grades: map[string]map[string]float64{}, queries: readTSV(t, filepath.Join(dir, "queries.tsv"))}
 	for _, row := range readTSV(t, filepath.Join(dir, "docs.tsv")) {
 		c.ids = append(c.ids, row[0])

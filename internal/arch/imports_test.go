@@ -12,11 +12,14 @@ import (
 type floor int
 
 const (
-	base    floor = iota // internal: codecs, kernels, seams
-	parts                // one structure or one set of rules each
-	middle               // the engine
-	upper                // services on the engine's public face
-	topmost              // programs and whole-database runs
+	base      floor = iota // internal: codecs, kernels, seams
+	parts                  // one structure or one set of rules each
+	middle                 // the engine
+	upper                  // services on the engine's public face
+	contracts              // services: what the higher ones ask of providers
+	adapters               // services: one provider each
+	services               // services: the memory that is built on them
+	topmost                // programs and whole-database runs
 )
 
 // A row is the law for one package.
@@ -39,22 +42,26 @@ type row struct {
 // law is the import law. A package that is not in it fails the test, so that
 // whoever adds one says on which floor it stands.
 var law = map[string]row{
-	"cmd/memdbctl": {floor: topmost, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
+	"cmd/memdbctl": {floor: topmost, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
 
-	"exchange": {floor: upper, only: []string{"engine", "entries", "scope", "internal/clock", "internal/valid"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
+
+	"services/llm": {floor: contracts, only: []string{"engine"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
 	"invindex": {floor: parts, outside: []string{pebble, roaring, xxh3}},
-	"graph":    {floor: parts, outside: []string{pebble, roaring, xxh3}},
-	"sessions": {floor: parts},
+	"filter":   {floor: parts},
+	"graph":    {floor: parts, outside: []string{pebble}},
+	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
+	"usage":    {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
-	"policy":   {floor: parts},
+	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
@@ -72,12 +79,16 @@ var law = map[string]row{
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
+	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},
 	"internal/needles":      {floor: base},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
-	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys"}, outside: []string{pebble}},
+	"internal/realdata":     {floor: base, forTests: true},
+	"internal/scalar":       {floor: base},
+	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/panics"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/valid":        {floor: base, beside: []string{"internal/fault"}},
+	"internal/topk":         {floor: base},
 	"internal/turn":         {floor: base, beside: []string{"internal/clock"}},
 }
 

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Glances tell of documents, in a fraction of the memory of their rows, what bounds
-// the signals that the rows have: a look at one of a million rows is a wait for
-// the memory, and most candidates of a recall are ruled out by less.
+// Glances hold bounds of the signals in the rows of documents, in a fraction of the memory
+// of the rows. A look at one of a million rows waits for the memory, and the bounds rule
+// out most candidates of a recall.
 type Glances struct {
 	Docs  Paged[Glance]
 	pages Paged[timeSpan]
@@ -20,8 +20,8 @@ type Glance struct{ importance, confidence uint8 }
 
 const glanceScale = math.MaxUint8
 
-// timeSpan are the earliest and the latest creation, in milliseconds, of a page of
-// document rows; both are 0 where it has none. It never narrows.
+// timeSpan is the earliest and the latest creation, in milliseconds, in a page of
+// document rows; both are 0 where the page has no documents. A span never narrows.
 type timeSpan struct{ low, high atomic.Int64 }
 
 // add notes a document. The writer calls it, before the document is published.
@@ -45,18 +45,9 @@ func (g *Glances) Of(doc uint32) Glance {
 	return *at
 }
 
-// steps are what the steps of a glance stand for: to divide for each of thousands takes
-// longer.
-var steps = func() (steps [glanceScale + 1]float64) {
-	for i := range steps {
-		steps[i] = float64(i) / glanceScale
-	}
-	return steps
-}()
-
 // Bounds are what the importance and the confidence are at most.
 func (g Glance) Bounds() (importance, confidence float64) {
-	return steps[g.importance], steps[g.confidence]
+	return float64(g.importance) / glanceScale, float64(g.confidence) / glanceScale
 }
 
 // Created are the earliest and the latest creation of a page of document rows.

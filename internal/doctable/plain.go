@@ -8,10 +8,10 @@ import (
 )
 
 // plain is the set of documents that are alive and do not expire, as bits: every
-// reader of a state in which such a document exists sees it. They are nearly all, and to ask
-// for a bit takes a fraction of a look at a row. The writer clears a bit after it
-// has written the death to the row, so that a reader who finds it cleared is told
-// by the row.
+// reader of a state in which such a document exists sees it. Nearly all documents are in the
+// set, and a look at a bit takes a fraction of a look at a row. The writer clears a bit after
+// it has written the death to the row, so that a reader who finds the bit cleared learns the
+// death from the row.
 type plain struct{ Words Paged[atomic.Uint64] }
 
 func (p *plain) set(doc uint32) { p.Words.Grow(uint64(doc) / 64).Or(1 << (doc % 64)) }

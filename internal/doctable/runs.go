@@ -8,10 +8,10 @@ import (
 // runKey is a run of one owner.
 type runKey struct{ owner, run uint32 }
 
-// runs lists the memories of each run by their Seqs, in order, so that the neighbours
-// of one are found without a look at the others. What has become of a memory is asked
-// of the document table, for one that an upsert moved to another run is in both lists,
-// and one that is gone stays in its list until that grows.
+// runs lists the memories of each run by their Seqs, in order, so that the neighbours of a
+// memory are found without a look at the others. The document table says whether a listed
+// memory is still there: a memory that an upsert moved to another run is in both lists, and
+// a memory that is gone stays in its list until the list grows.
 type runs struct {
 	mu    sync.RWMutex
 	Lists map[runKey]runList // nil until the documents are loaded
@@ -20,16 +20,17 @@ type runs struct {
 	oldest func() uint64
 }
 
-// runList is the Seqs of a run, in two lists, each in order: those that came in order,
-// and those that came late, since an upsert moved a memory from another run. Where all
-// stood in one list, each move would copy it: 40,000 moves into a run of as many took
-// 7 s, and four times as many sixteen times as long.
+// runList is the Seqs of a run, in two lists, each in order: the Seqs that came in order,
+// and those that came late, when an upsert moved a memory from another run. If all stood in
+// one list, each move would copy the list: 40,000 moves into a run of as many memories took
+// 7 s, and four times as many moves sixteen times as long.
 type runList struct {
 	Seqs, Late []uint64
 }
 
-// mostLate is how many Seqs may be late in any case. Beyond it, as many as the square root
-// of the others may be, so that to copy the one costs what to join the two does.
+// mostLate is how many Seqs may be late in any case. In a longer run as many may be late as
+// the square root of the others' number: copying the late list then costs, in sum, what
+// joining the two lists does.
 const mostLate = 64
 
 // crowded reports whether the late Seqs are to be joined to the others.
@@ -87,7 +88,7 @@ func (t *Table) enter(doc uint32) {
 	rs.Room += l.Room()
 }
 
-// inserted is a list with a further Seq: appended at the end, else a copy.
+// inserted is a list with a further Seq: the Seq is appended, or put into a copy of the list.
 func inserted(seqs []uint64, seq uint64) []uint64 {
 	at, _ := slices.BinarySearch(seqs, seq)
 	if at == len(seqs) {

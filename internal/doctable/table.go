@@ -78,7 +78,7 @@ func (p *Paged[T]) Release(start, end uint64) {
 	}
 }
 
-// Bytes is what the pages take, of rows of a size.
+// Bytes is what the pages take in memory, for rows of so many bytes.
 func (p *Paged[T]) Bytes(rowSize int64) int64 {
 	return p.Pages.Load() * PageSize * rowSize
 }
@@ -87,7 +87,7 @@ func (p *Paged[T]) Bytes(rowSize int64) int64 {
 // until it returns false.
 func (p *Paged[T]) Each(end uint64, visit func(i uint64, row *T) bool) { p.EachFrom(0, end, visit) }
 
-// EachFrom is each for the rows from start on.
+// EachFrom is Each for the rows from start on.
 func (p *Paged[T]) EachFrom(start, end uint64, visit func(i uint64, row *T) bool) {
 	dir := p.dir.Load()
 	if dir == nil {
@@ -110,14 +110,14 @@ func (p *Paged[T]) EachFrom(start, end uint64, visit func(i uint64, row *T) bool
 	}
 }
 
-// Row is what ranking and visibility need of a version, by doc ID. All but
-// died is written before the doc is published, and never again: died publishes it,
-// and is looked at first.
+// Row is what ranking and visibility need of a version, by doc ID. Every field but Died is
+// written before the document is published, and never again. Died publishes the document:
+// readers look at Died first.
 type Row struct {
 	layout.Version
-	Died       atomic.Uint64 // LSN of its death; alive; 0: it never was
-	From       uint64        // the LSN from which on it is seen: born, or that of a move
-	prev       uint32        // doc of the version before, or noDoc
+	Died       atomic.Uint64 // LSN of the version's death, or Alive; 0: there is no version
+	From       uint64        // the LSN from which on the version is seen: its birth, or that of a move
+	prev       uint32        // doc of the version before, or None
 	Run        uint32
 	Created    int64 // milliseconds
 	Expires    int64 // milliseconds, 0: never
@@ -135,6 +135,16 @@ type Memory struct {
 	Doc      atomic.Uint32 // the newest doc + 1, 0: none
 	Accessed atomic.Int64  // milliseconds, 0: never
 	Count    atomic.Uint64
+	// Fade is what consolidations have taken, nil for nothing. A writer stores it before the
+	// access that it was folded for, so a reader loads Accessed first.
+	Fade atomic.Pointer[Fade]
+}
+
+// Fade is what consolidations up to an LSN have taken of the confidence of a memory, as in
+// layout.Access. It never changes.
+type Fade struct {
+	Debt   int64
+	Folded uint64
 }
 
 // Table maps doc IDs to versions and memories to their newest doc.
@@ -146,7 +156,8 @@ type Table struct {
 	Plain plain
 	Live  atomic.Int64
 	Runs  runs
-	// Moved is the LSN of the newest move, or of when a chunk was left: see plain.
+	// Moved is the LSN of the newest move, or the newest LSN when a move left a chunk: see
+	// plain.
 	Moved atomic.Uint64
 	// NewestDeath is the highest LSN of a death, be it that of a transaction that is
 	// still to commit, or failed to.
@@ -157,8 +168,8 @@ type Table struct {
 	Glances  Glances
 }
 
-// seqSpan are the lowest and the highest Seq of a page of document rows; both are 0
-// where it has none. It never narrows.
+// seqSpan is the lowest and the highest Seq in a page of document rows; both are 0 where the
+// page has no documents. A span never narrows.
 type seqSpan struct{ low, high atomic.Uint64 }
 
 // SeqsOf are the lowest and the highest Seq of a page of document rows.
@@ -169,7 +180,7 @@ func (t *Table) SeqsOf(page uint32) (low, high uint64) {
 	return 0, 0
 }
 
-// Row is that of a document, nil for none and for one that was released.
+// Row is the row of a document, nil for None and for a document that was released.
 func (t *Table) Row(doc uint32) *Row { return t.Rows.At(uint64(doc)) }
 
 // Of is the row of a number that a memory had, nil where it was released since: the
@@ -192,7 +203,7 @@ func (t *Table) Add(doc uint32, fill func(*Row)) {
 	t.Live.Add(1)
 }
 
-// Put is add of a version that has been counted.
+// Put is Add for a version that has been counted.
 func (t *Table) Put(doc uint32, fill func(*Row)) {
 	r := t.Rows.Grow(uint64(doc))
 	fill(r)
@@ -209,29 +220,29 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 		t.Plain.set(doc)
 	}
 	s := t.seqs.Grow(r.Seq)
-	r.prev = s.Doc.Load() - 1 // 0 - 1 is noDoc
+	r.prev = s.Doc.Load() - 1 // 0 - 1 is None
 	s.Doc.Store(doc + 1)
 	t.enter(doc)
 }
 
-// Drop undoes add: the doc ID stays a hole that is never visible.
+// Drop undoes Add: the doc ID stays a hole that is never visible.
 func (t *Table) Drop(doc uint32) {
 	r := t.Row(doc)
 	r.Died.Store(0)
 	t.Plain.clear(doc)
-	t.Seq(r.Seq).Doc.Store(r.prev + 1) // noDoc + 1 is 0
+	t.Seq(r.Seq).Doc.Store(r.prev + 1) // None + 1 is 0
 	t.Live.Add(-1)
 }
 
-// Kill ends a version at an LSN: no reader at it or later sees the document.
+// Kill ends a version at an LSN: no reader at that LSN or a later one sees the document.
 func (t *Table) Kill(doc uint32, lsn uint64) {
 	t.End(doc, lsn)
 	t.Live.Add(-1)
 }
 
-// End is kill of a doc ID whose version lives on under another one.
+// End is Kill for a doc ID whose version lives on under another doc ID.
 func (t *Table) End(doc uint32, lsn uint64) {
-	t.NewestDeath.Store(max(t.NewestDeath.Load(), lsn)) // first: who finds no later one looks at no row
+	t.NewestDeath.Store(max(t.NewestDeath.Load(), lsn)) // before Died: a reader that finds no newer death looks at no row
 	t.Row(doc).Died.Store(lsn)
 	t.Plain.clear(doc)
 }
@@ -246,7 +257,7 @@ func (t *Table) Revive(doc uint32) {
 	t.Live.Add(1)
 }
 
-// At is the doc of a memory as of lsn, noDoc if it does not exist then.
+// At is the doc ID of a memory as of lsn, None if the memory does not exist then.
 func (t *Table) At(seq, lsn uint64) uint32 {
 	s := t.Seq(seq)
 	if s == nil {
@@ -265,7 +276,7 @@ func (t *Table) At(seq, lsn uint64) uint32 {
 	return None
 }
 
-// Last is the newest document number of a version, noDoc where none is known.
+// Last is the newest doc ID of a version, None where none is known.
 func (t *Table) Last(v layout.Version) uint32 {
 	s := t.Seq(v.Seq)
 	if s == nil {
@@ -281,8 +292,8 @@ func (t *Table) Last(v layout.Version) uint32 {
 	return None
 }
 
-// Release drops what is kept of the documents of a chunk, of which no state that can be
-// read has one. The writer calls it.
+// Release drops the rows of a chunk whose documents no state that can be read has any more.
+// The writer calls it.
 func (t *Table) Release(first, end uint64) {
 	t.Rows.Release(first, end)
 	t.Glances.Docs.Release(first, end)
@@ -291,6 +302,9 @@ func (t *Table) Release(first, end uint64) {
 		if s := t.spans.At(page); s != nil {
 			s.low.Store(0)
 			s.high.Store(0)
+		}
+		if at := t.expiries.pages.At(page); at != nil {
+			at.Store(0)
 		}
 		if s := t.Glances.pages.At(page); s != nil {
 			s.low.Store(0)
@@ -301,6 +315,6 @@ func (t *Table) Release(first, end uint64) {
 
 // Bytes is what the tables take.
 func (t *Table) Bytes() int64 {
-	const docRowSize, seqRowSize, seqSpanSize, expirySize = 80, 24, 16, 8
+	const docRowSize, seqRowSize, seqSpanSize, expirySize = 80, 32, 16, 8
 	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Runs.bytes() + t.Glances.bytes()
 }

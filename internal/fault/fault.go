@@ -4,6 +4,7 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"strings"
 )
@@ -38,9 +39,11 @@ var (
 	// ErrNotRetained: the caller asked for a past state that the database no longer keeps,
 	// or for a state that does not exist yet.
 	ErrNotRetained = errors.New("not retained")
+	// ErrViewExpired: the View in which a call was begun is older than Options.MaxViewAge.
+	ErrViewExpired = errors.New("view expired")
 	// ErrFailed: the log or the manifest could not be written, and the database takes no
 	// more writes. Close it, remove the cause, and open it again: every acknowledged
-	// commit is there.
+	// commit is there. Open returns it where the system refuses what it needs.
 	ErrFailed = errors.New("database failed")
 	// ErrLocked: this process or another one has the folder open.
 	ErrLocked = errors.New("locked")
@@ -60,6 +63,11 @@ var (
 	ErrDiskFull = errors.New("disk full")
 	// ErrFull: all document numbers are in use, so the database takes no more memories.
 	ErrFull = errors.New("full")
+	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used.
+	ErrEmbedder = errors.New("the embedder failed")
+	// ErrSummarizer: a summarizer failed, or returned a text that cannot be used. Nothing
+	// was changed.
+	ErrSummarizer = errors.New("the summarizer failed")
 )
 
 // Error says what was being done, why it failed, and what to do next.
@@ -111,4 +119,24 @@ func (e *Error) Unwrap() []error {
 // Invalid returns an Error of the kind ErrInvalid.
 func Invalid(what, why, do string) error {
 	return &Error{Kind: ErrInvalid, What: what, Why: why, Do: do}
+}
+
+// Within returns an error of what was done within something else, as an Error that says
+// so. The error of a context stays as it is. One of another package, of the system most
+// often, gets the kind ErrFailed.
+func Within(what string, err error) error {
+	inner, own := errors.AsType[*Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case own:
+		e := *inner
+		e.What = what + ": " + e.What
+		return &e
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return context.DeadlineExceeded
+	}
+	return &Error{Kind: ErrFailed, What: what, Cause: err}
 }

@@ -77,6 +77,8 @@ type FS struct {
 	onPoison []func(error)
 	pace     func(kept bool)
 	locks    map[*heldLock]struct{}
+	logs     []string      // that were made, the newest last
+	synced   *atomic.Int64 // bytes of the newest log that are on disk
 }
 
 // New wraps base, healthy.

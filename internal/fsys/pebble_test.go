@@ -31,7 +31,7 @@ const (
 	// were under way at the moment of poisoning are over.
 	settle = 20 * time.Millisecond
 	// closeLimit is what Close may take at most; it takes milliseconds.
-	closeLimit = 20 * time.Second
+	closeLimit = 2 * time.Minute
 )
 
 var errDisk = errors.New("the disk is broken")

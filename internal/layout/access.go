@@ -15,27 +15,45 @@ import (
 // options, and refuses to open a database that has another name there.
 const statsMergerName = "memdb.stats.v1"
 
-// statsVersion is the first byte of an encoded Access.
-const statsVersion = 1
+// The first byte of an encoded Access says its version: one without a debt, or one with.
+const (
+	statsVersion     = 1
+	statsVersionDebt = 2
+)
 
-// Access is how often a memory was recalled, and when it was last recalled. Both the
-// operands and the values of StatsMerger are encoded Accesses.
+// Access is how often a memory was recalled, when it was last recalled, and what
+// consolidations had taken of its confidence by then. Both the operands and the values of
+// StatsMerger are encoded Accesses.
 type Access struct {
 	Count uint64
 	Last  int64 // Unix milliseconds
+	// Debt is in the steps of package policy; an operand may take back an earlier one's.
+	// Folded is the LSN up to which consolidations are in it.
+	Debt   int64
+	Folded uint64
 }
 
-// Fold returns the sum of the counts and the later of the times. Fold is commutative and
-// associative: the store merges operands in any grouping, and what a reader sees must not
-// depend on which compactions have run.
+// Fold returns the sums of the counts and of the debts, and the later of the times and of
+// the LSNs. Fold is commutative and associative: the store merges operands in any
+// grouping, and what a reader sees must not depend on which compactions have run.
 func (a Access) Fold(b Access) Access {
-	return Access{a.Count + b.Count, max(a.Last, b.Last)}
+	return Access{a.Count + b.Count, max(a.Last, b.Last), a.Debt + b.Debt, max(a.Folded, b.Folded)}
 }
 
-// Encode returns the value that is stored under Keys.Stats.
+// Encode returns the value that is stored under Keys.Stats: of version 1 where there is no
+// debt.
 func (a Access) Encode() []byte {
-	b := binary.AppendUvarint([]byte{statsVersion}, a.Count)
-	return binary.AppendVarint(b, a.Last)
+	version := byte(statsVersion)
+	if a.Debt != 0 || a.Folded != 0 {
+		version = statsVersionDebt
+	}
+	b := binary.AppendUvarint([]byte{version}, a.Count)
+	b = binary.AppendVarint(b, a.Last)
+	if version == statsVersion {
+		return b
+	}
+	b = binary.AppendVarint(b, a.Debt)
+	return binary.AppendUvarint(b, a.Folded)
 }
 
 // DecodeAccess reads what Encode wrote. It returns ErrCorrupt for damaged bytes and for an
@@ -43,8 +61,11 @@ func (a Access) Encode() []byte {
 func DecodeAccess(b []byte) (Access, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
-	a := Access{r.Uvarint(), r.Varint()}
-	if r.Err() != nil || v != statsVersion {
+	a := Access{Count: r.Uvarint(), Last: r.Varint()}
+	if v == statsVersionDebt {
+		a.Debt, a.Folded = r.Varint(), r.Uvarint()
+	}
+	if r.Err() != nil || v != statsVersion && v != statsVersionDebt {
 		return Access{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read access statistics", Cause: r.Err()}
 	}
 	return a, nil

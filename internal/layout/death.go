@@ -7,8 +7,35 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// historyVersion is the first byte of an encoded Death.
-const historyVersion = 1
+// The first byte of an encoded Death: of one without a reason, or of one with.
+const (
+	historyVersion       = 1
+	historyVersionReason = 2
+)
+
+// Reason is why a memory died, where nobody named it to be deleted.
+type Reason byte
+
+// The reasons.
+const (
+	NoReason         Reason = iota // it was deleted by its ID, or before reasons were kept
+	ReasonScope                    // it was in a scope, or fitted a filter, that was deleted
+	ReasonAge                      // evicted, for its age and its importance
+	ReasonConfidence               // evicted
+	ReasonCap                      // evicted, since its owner had too many
+	ReasonExpired                  // evicted, as its time was over
+	ReasonPruned                   // its decayed importance was too low
+	ReasonMerged                   // it was nearly the same as another memory
+	Reasons                        // no reason: the size of a table by reason
+)
+
+// Cause is why a memory died: the reason, the version of the policy that said so, and the
+// Seq of the memory that it was merged into, 0 for none.
+type Cause struct {
+	Reason Reason
+	Policy uint32
+	Into   uint64
+}
 
 // Death is the history entry of a delete. Adds and updates need no entry: their records
 // are the history.
@@ -16,14 +43,24 @@ type Death struct {
 	At     int64  // Unix milliseconds
 	Born   uint64 // Born and Change name the version that died, see Version
 	Change uint32
+	Cause
 }
 
 // Encode returns the value that is stored under Keys.History.
 func (d Death) Encode() []byte {
 	b := []byte{historyVersion}
+	if d.Cause != (Cause{}) {
+		b[0] = historyVersionReason
+	}
 	b = binary.AppendVarint(b, d.At)
 	b = binary.AppendUvarint(b, d.Born)
-	return binary.AppendUvarint(b, uint64(d.Change))
+	b = binary.AppendUvarint(b, uint64(d.Change))
+	if b[0] == historyVersion {
+		return b
+	}
+	b = append(b, byte(d.Reason))
+	b = binary.AppendUvarint(b, uint64(d.Policy))
+	return binary.AppendUvarint(b, d.Into)
 }
 
 // DecodeDeath reads what Encode wrote. It returns ErrCorrupt for damaged bytes and for an
@@ -31,8 +68,11 @@ func (d Death) Encode() []byte {
 func DecodeDeath(b []byte) (Death, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
-	d := Death{r.Varint(), r.Uvarint(), r.Uint32()}
-	if r.Err() != nil || v != historyVersion {
+	d := Death{At: r.Varint(), Born: r.Uvarint(), Change: r.Uint32()}
+	if v == historyVersionReason {
+		d.Cause = Cause{Reason(r.Byte()), r.Uint32(), r.Uvarint()}
+	}
+	if r.Err() != nil || v != historyVersion && v != historyVersionReason || d.Reason >= Reasons {
 		return Death{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read a history entry", Cause: r.Err()}
 	}
 	return d, nil

@@ -49,8 +49,11 @@ func (ks *Keys) FirstGenerations() {
 
 // FirstGeneration returns the generation that a kind has in a new database.
 func FirstGeneration(kind byte) uint16 {
-	if kind == KindRecord || kind == KindVector {
+	switch kind {
+	case KindRecord, KindVector:
 		return bySeq
+	case KindDedup:
+		return byHash
 	}
 	return 1
 }
@@ -60,3 +63,7 @@ func FirstGeneration(kind byte) uint16 {
 // moves their tables down the tree without rewriting them. In generation 1, of layouts 1
 // to 3, the owner stands first, and merging tables took a fifth of the time of storing.
 const bySeq = 2
+
+// byHash is the first generation of dedup keys in which the hash stands before the run, so
+// that one scan finds the same content in every run of an owner.
+const byHash = 2

@@ -147,6 +147,10 @@ func (ks *Keys) Records(owner uint32, seq uint64) []byte {
 	return appendHome(ks.Header(KindRecord, 12), owner, seq)
 }
 
+// RecordsBySeq reports whether records lie in the order of their Seqs. In databases of layouts
+// 1 to 3 they lie by owner.
+func (ks *Keys) RecordsBySeq() bool { return ks.Gen[KindRecord] >= bySeq }
+
 // ParseRecordKey returns the version in a key of Record, and false for a key of another
 // length.
 func ParseRecordKey(k []byte) (Version, bool) { return parseVersion(k, KeyHeader) }
@@ -196,7 +200,7 @@ type dedupClass byte
 // The dedup classes, each with what duplicates have in common.
 const (
 	dedupNever   dedupClass = 0 // of kinds that have no duplicates
-	DedupContent dedupClass = 1 // messages, fragments: owner and text
+	DedupContent dedupClass = 1 // messages, fragments: owner, run and text
 	DedupFact    dedupClass = 2 // facts: owner, run and text
 	DedupNote    dedupClass = 3 // notes: owner and name
 )
@@ -206,18 +210,47 @@ const (
 type DedupKey struct {
 	Owner uint32
 	Class dedupClass
-	Run   uint32         // the number of the run, or 0 where runs do not matter
+	Run   uint32         // the number of the run, or 0 for none
 	Hash  [HashSize]byte // the first half of a SHA-256 of the text or the name
 }
 
 // DedupPrefix returns the prefix of the dedup keys of all duplicates. Among those that are
 // alive, the lowest Seq is the original.
 func (ks *Keys) DedupPrefix(d DedupKey) []byte {
-	k := ks.Header(KindDedup, 9+HashSize+8)
-	k = binary.BigEndian.AppendUint32(k, d.Owner)
-	k = append(k, byte(d.Class))
-	k = binary.BigEndian.AppendUint32(k, d.Run)
-	return append(k, d.Hash[:]...)
+	k := ks.dedupHead(d)
+	if ks.DedupByHash() {
+		return binary.BigEndian.AppendUint32(append(k, d.Hash[:]...), d.Run)
+	}
+	return append(binary.BigEndian.AppendUint32(k, d.Run), d.Hash[:]...)
+}
+
+// DedupAnyRun returns the prefix of the dedup keys of an owner's memories of the same
+// content, whatever their run. Where the run stands before the hash, it is DedupPrefix.
+func (ks *Keys) DedupAnyRun(d DedupKey) []byte {
+	if ks.DedupByHash() {
+		return append(ks.dedupHead(d), d.Hash[:]...)
+	}
+	return ks.DedupPrefix(d)
+}
+
+func (ks *Keys) dedupHead(d DedupKey) []byte {
+	k := binary.BigEndian.AppendUint32(ks.Header(KindDedup, 9+HashSize+8), d.Owner)
+	return append(k, byte(d.Class))
+}
+
+// DedupByHash reports whether dedup keys have the hash before the run, as they do since
+// layout 5. Before it, the run stood first, and was 0 for a message or a fragment of a user
+// or an agent.
+func (ks *Keys) DedupByHash() bool { return ks.Gen[KindDedup] >= byHash }
+
+// Listed returns the part of an ID or dedup key by which a look-up begins: all but the Seq,
+// and in a dedup key all but the run.
+func (ks *Keys) Listed(key []byte) []byte {
+	const seqSize, runSize = 8, 4
+	if key[0] == KindDedup && ks.DedupByHash() {
+		return key[:max(len(key)-seqSize-runSize, 0)]
+	}
+	return key[:max(len(key)-seqSize, 0)]
 }
 
 // Dedup returns the key by which duplicates of a memory find it. Its value is empty.

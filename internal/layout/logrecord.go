@@ -25,6 +25,9 @@ const (
 	LogPast  LogOp = 9  // owner, seq, change: an import brought a version that was superseded already
 	LogSpace LogOp = 10 // none: a vector space got the next number; what it is stands under its name
 	LogMove  LogOp = 11 // number of chunks, then each: their documents have numbers in another chunk now
+	// 41 and 42 are those of policies, a part.
+	LogFold  LogOp = 43 // number of memories, then owner, seq, count, last, debt, folded for each
+	LogEvict LogOp = 44 // change, of a DeathRange; reason (1 byte), policy, number of memories, the Seq of each as the difference from the one before
 )
 
 // AppendLogHead appends the head of a log record to b. now is the time of the commit in

@@ -8,12 +8,12 @@
 // A part reads and writes under kinds of keys of its own. The engine gives each call of
 // its users a [View] or a [Tx] by way of a [Runner], commits what was written together
 // with everything else of the transaction, and walks over all parts for what concerns
-// the whole database: opening, check, figures, export and import, reset, the deletion of
-// an owner.
+// the whole database: opening, check, figures, export and import, reset.
 //
-// What a part holds in RAM follows from its keys. It changes in [Tx.Stage], after the
-// commit is applied and before a reader can see it, and says by LSN what each reader
-// sees. A transaction that fails has staged nothing.
+// What a part holds in RAM follows from its keys. The part changes it in functions that it
+// gives to [Tx.Stage]: they run after a commit is applied and before a reader can see the
+// commit. What it holds is marked with LSNs, so that each reader finds its own state. The
+// staged functions of a transaction that fails never run.
 //
 // # Order and locks
 //
@@ -33,52 +33,52 @@ import (
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Mourner], a [Folder].
+// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Folder].
 type Part interface {
-	// Name is the part's in messages and in the figures of a database.
+	// Name is the name of the part in messages.
 	Name() string
 	// Kinds are the first bytes of its keys. No other part, and no kind of the memories,
 	// has one of them.
 	Kinds() []Kind
-	// Ops are the codes of its changes in the log, likewise its own.
+	// Ops are the codes of its changes in the log. No other part has one of them.
 	Ops() []Op
 	// Check reads all keys of the part and reports what does not fit.
 	Check(c Checker) error
-	// Figures are what statistics tell of it, by JSON key.
+	// Figures are its figures in the statistics of the database, by JSON key.
 	Figures(v View) (map[string]int64, error)
-	// Lines calls yield with a line for each thing that an export of a scope has, in an
-	// order that depends on nothing but the state. The empty scope is everything; a run
-	// is never given.
+	// Lines calls yield with a line for each thing of the part that an export of a scope
+	// has, in an order that depends on nothing but the state. The empty scope is everything.
+	// The scope never names a run.
 	Lines(v View, in scope.Scope, yield func(Line) error) error
-	// NewLine is an empty line of a type, nil where the type is not one of the part's.
+	// NewLine returns an empty line of a type, nil where the type belongs to another part.
 	NewLine(typ string) Line
+	// DeleteOwner deletes everything that an owner has in the part, and returns how much
+	// that was, as Figures counts it. The change is small whatever the owner has: it
+	// deletes ranges of keys, and leaves what lies elsewhere to a [Worker].
+	DeleteOwner(t Tx, owner uint32) (map[string]int64, error)
 }
 
 // Kind is the first byte of keys, which the number of a generation follows.
-type Kind struct {
-	Byte byte
-	// ByOwner says that the number of the owner comes next: one range is all that an
-	// owner has.
-	ByOwner bool
-}
+type Kind byte
 
 // Op is the code of a change in the log.
 type Op byte
 
 // Loader is a part that holds something in RAM.
 type Loader interface {
-	// Load makes it from the keys, when the database is opened.
+	// Load fills the RAM of the part from its keys, when the database is opened.
 	Load(v View, o Opening) error
+	// Bytes are about those that the part holds in RAM.
+	Bytes() int64
 }
 
-// Opening is what a part is told when the database is opened.
+// Opening is what a part learns when the database is opened.
 type Opening struct {
 	Budget   int64 // bytes of RAM that it may take
 	ReadOnly bool
 }
 
-// Worker is a part with work of its own to be done now and then. A database that is only
-// read does none.
+// Worker is a part with periodic work. A database that was opened to be read does none.
 type Worker interface {
 	// Every is the time from one Work to the next.
 	Every() time.Duration
@@ -86,25 +86,32 @@ type Worker interface {
 	Work(ctx context.Context, r Runner) error
 }
 
+// Resetter is a part that holds something in RAM, and is told of a reset.
+type Resetter interface {
+	// Reset says that the commit of an LSN has deleted all keys. It is called as a staged
+	// function is.
+	Reset(lsn uint64)
+}
+
 // Releaser is a part that keeps older states in RAM.
 type Releaser interface {
-	// Release says that no state older than that of an LSN is read any more.
+	// Release says that no reader has a state older than that of the LSN oldest any more.
 	Release(oldest uint64)
 }
 
 // Mourner is a part that refers to memories.
 type Mourner interface {
-	// MemoryGone says that a memory is deleted and that nobody can see it any more. What
-	// the part has of it is deleted by del, in the commit that cleans up after the memory.
-	// A crash may bring the same call again.
+	// MemoryGone says that a memory is deleted and that no reader can see it any more. The
+	// part calls del for each of its keys that refers to the memory; del deletes in the
+	// commit that cleans up after the memory. After a crash the same call may come again.
 	MemoryGone(v View, owner uint32, seq uint64, del func(key []byte) error) error
 }
 
 // Folder is a part that merges values: [Tx.Merge] writes an operand, and the store folds
 // operands of a key into one whenever it likes.
 type Folder interface {
-	// Fold is one value for two of a key of the part. It never fails, since no
-	// compaction may: it keeps what it cannot read.
+	// Fold returns one value for two values of a key of the part. It never fails, since a
+	// compaction must not fail: it keeps a value that it cannot read.
 	Fold(key, older, newer []byte) []byte
 }
 
@@ -117,6 +124,31 @@ type Runner interface {
 	// together with those of other callers. fn may be called more than once: it changes
 	// nothing but the Tx and its own result.
 	Append(ctx context.Context, doing string, bytes int, fn func(Tx) error) error
+	// Prepare does all of storing a memory that needs no lock: it checks and analyses the
+	// memory, and embeds it unless the user is in a transaction. [Tx.StoreMemory] stores it.
+	Prepare(ctx context.Context, m NewMemory) (Prepared, error)
+}
+
+// NewMemory is a memory that a part has stored. What is empty is as in a store of a memory
+// by a user.
+type NewMemory struct {
+	scope.Scope
+	ID, Role, Kind, Name, Text string
+	Created                    int64 // Unix milliseconds
+	Importance                 *float64
+}
+
+// Prepared is a memory that is ready to be stored.
+type Prepared interface {
+	// Bytes is about what storing it writes.
+	Bytes() int
+}
+
+// StoredMemory is what became of a memory: it is new, or that which was there already.
+type StoredMemory struct {
+	ID                   string
+	Seq                  uint64
+	Stored, Deduplicated bool
 }
 
 // View reads one state of the database.
@@ -131,19 +163,29 @@ type View interface {
 	// Iter moves over the keys in [lower, upper), in either direction. It is to be
 	// closed.
 	Iter(lower, upper []byte) (*pebble.Iterator, error)
-	// LSN is that of the state: of a past one in a read as of it, and in a Tx that of
-	// the commit to be.
+	// LSN is the LSN of the state that is read. In a Tx it is the LSN that the commit will
+	// have.
 	LSN() uint64
+	// Past tells that the keys are those of a later state than that of the LSN. A part whose
+	// keys say when they were written and when they ended picks those that were there; any
+	// other part refuses.
+	Past() bool
 	// Now is the time of the transaction, in Unix milliseconds.
 	Now() int64
 	// Owner is the number of an owner, false for one that nothing was ever stored for.
 	Owner(o scope.Owner) (number uint32, known bool, err error)
-	// Run is the number of a run, likewise.
+	// Run is the number of a run, false for a run that nothing was ever stored in.
 	Run(name string) (number uint32, known bool, err error)
 	// Memory is the living memory of an owner that has an ID.
 	Memory(o scope.Owner, id string) (m Memory, found bool, err error)
 	// MemoryAt is the memory of a Seq, if it lives.
 	MemoryAt(seq uint64) (m Memory, found bool, err error)
+	// MemoryWas is the last state of a memory, living or not, as long as its history is
+	// kept.
+	MemoryWas(owner uint32, seq uint64) (m Memory, found bool, err error)
+	// Writing reports whether this is a Tx, which reads what it has written before anybody
+	// else can.
+	Writing() bool
 	// Counter is what [Tx.Count] has counted for an owner, false where it was never
 	// called.
 	Counter(kind byte, owner uint32) (n int64, known bool, err error)
@@ -175,13 +217,20 @@ type Tx interface {
 	// run.
 	GiveOwner(o scope.Owner) (uint32, error)
 	GiveRun(name string) (uint32, error)
+	// StoreMemory stores a memory in the same commit. One that it refuses has changed
+	// nothing.
+	StoreMemory(p Prepared) (StoredMemory, error)
+	// DeleteMemory deletes the memory of a Seq, and reports whether it lived.
+	DeleteMemory(seq uint64) (bool, error)
 	// Count adds to a counter of an owner, which a part has under one of its kinds.
 	Count(kind byte, owner uint32, by int64) error
-	// Log notes a change in the log: its code, and what else a reader of the log is to
-	// know. It returns the number of the change within the commit.
+	// Log adds a change to the commit's log record: its code, and a body that only readers
+	// of that code understand. It returns the number of the change within the commit. What
+	// writes must log.
 	Log(op Op, body []byte) (change uint32)
-	// Stage has fn called when the commit is applied, with its LSN, before a reader can
-	// see it. It is not called for a transaction that fails.
+	// Stage keeps fn until the commit is applied, and then calls it with the LSN of the
+	// commit, before a reader can see the commit. fn is never called for a transaction that
+	// fails.
 	Stage(fn func(lsn uint64))
 }
 
@@ -203,8 +252,9 @@ type Line interface {
 	// Owner is whose it is; an import may give it to another.
 	Owner() scope.Owner
 	SetOwner(o scope.Owner)
-	// Store puts what the line says in the database. What is there and the same is left
-	// alone; what is there and differs is ErrExists, or an update under upsert.
+	// Store puts what the line says in the database. It changes nothing where the same is
+	// stored already. Where something else is stored, it returns ErrExists, or updates
+	// under upsert.
 	Store(t Tx, upsert bool) (Outcome, error)
 }
 

@@ -256,14 +256,14 @@ func BenchmarkSpans(b *testing.B) {
 	a := analysis.NewEnglish()
 	memory := strings.Repeat("She said that the green tea of src/auth.rs was not as good as black coffee, and left. ", 12)
 	word := strings.Repeat("a", 50) + "zzzzz "
-	fuzzy := ""
+	var fuzzy strings.Builder
 	for i := range 8 {
-		fuzzy += strings.Repeat("a", 55) + string(rune('b'+i)) + "~2 "
+		fuzzy.WriteString(strings.Repeat("a", 55) + string(rune('b'+i)) + "~2 ")
 	}
 	for _, bm := range []struct{ name, query, text string }{
 		{"words", "green coffee", memory},
 		{"all kinds", `"green tea" choc* coffe~ said`, memory},
-		{"long fuzzy words", fuzzy, strings.Repeat(word, 64<<10/len(word))},
+		{"long fuzzy words", fuzzy.String(), strings.Repeat(word, 64<<10/len(word))},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			m := Parse(a, bm.query).Matcher()

@@ -6,22 +6,28 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
-// closeWait bounds two waits of Close: for what only the log holds to be written to
-// tables, which the next Open replays otherwise; and for the store of a database that has
-// failed, of which nothing is needed any more.
+// closeWait bounds two waits of Close: for the flush of what only the log holds, which the
+// next Open replays otherwise; and for the store of a failed database, which is needed no
+// more.
 const closeWait = 10 * time.Second
 
-// Ending says that Close comes: what waits for room on the disk waits no longer.
+// Ending announces Close: work that waits for room on the disk stops waiting.
 func (s *Store) Ending() { close(s.ending) }
 
-// Close closes the store, of a failed database for a bounded time only.
+// Close closes the store. It waits for the store of a failed database for a bounded time
+// only.
 func (s *Store) Close() error {
 	if s.Failed() == nil {
 		flushed := !s.config.ReadOnly && s.flushAll()
 		err := s.DB.Close()
 		s.cache.Unref()
+		if left := s.closeMark(err == nil && flushed); left != nil {
+			s.config.Log.Warn("that the logs are complete could not be written down", "error", left)
+		}
 		if err == nil && flushed {
 			if left := s.dropOldLogs(); left != nil {
 				s.config.Log.Warn("an old log of the store was not removed; the next Open removes it", "error", left)
@@ -31,9 +37,13 @@ func (s *Store) Close() error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		defer func() { _ = recover() }() // the store asserts on what a freeze leaves undone
-		done <- s.DB.Close()
-		s.cache.Unref()
+		err := panics.Catch("closes the store", func() { // which asserts on what a freeze leaves undone
+			done <- s.DB.Close()
+			s.cache.Unref()
+		})
+		if err != nil {
+			s.config.Log.Debug("the store of a failed database", "error", err)
+		}
 	}()
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
@@ -45,15 +55,15 @@ func (s *Store) Close() error {
 	}
 }
 
-// mostReplayed is how much the log may hold that the next Open has to replay.
-const mostReplayed = 1 << 20
-
-// flushAll writes what only the log holds to tables, if that is much, or if the store
-// keeps old logs. It reports whether the log holds nothing any more.
+// flushAll writes what only the log holds to tables: the next Open would do so otherwise, and
+// a log without content cannot lose any. It reports whether the log holds nothing any more.
 func (s *Store) flushAll() bool {
 	wal := s.Metrics().WAL
-	if wal.Size < mostReplayed && wal.ObsoleteFiles == 0 || s.flushError.Load() != nil {
+	if s.flushError.Load() != nil {
 		return false
+	}
+	if wal.BytesIn == 0 && wal.ObsoleteFiles == 0 { // Open has flushed what was there
+		return true
 	}
 	flushed, err := s.AsyncFlush()
 	if err != nil {
@@ -94,19 +104,26 @@ func (s *Store) dropOldLogs() error {
 func (s *Store) WatchStall() (done func()) {
 	stop := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(closeWait)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			if err := s.flushError.Load(); err != nil {
-				s.Fail(fmt.Errorf("close while the store cannot be written: %w", *err))
-				return
-			}
+		err := panics.Catch("watches Close", func() { s.watchStall(stop) })
+		if err != nil {
+			s.Fail(err)
 		}
 	}()
 	return func() { close(stop) }
+}
+
+func (s *Store) watchStall(stop <-chan struct{}) {
+	tick := time.NewTicker(closeWait)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		if err := s.flushError.Load(); err != nil {
+			s.Fail(fmt.Errorf("close while the store cannot be written: %w", *err))
+			return
+		}
+	}
 }

@@ -25,12 +25,12 @@ const (
 )
 
 // CheckManifest looks for damage in the MANIFEST, which lists the tables of the store.
-// Pebble takes the first record that does not fit its checksum for one that a crash cut
-// off, ignores all behind it, and removes the tables that only those records list: one
-// bit makes an empty database. A crash can only leave the last record unfinished, since
-// each is synced before the next: the file ends too early, or sectors of it were not
-// written. So a broken record is damaged if another begins behind it, or if all of its
-// sectors are there.
+// Pebble takes the first record that does not match its checksum for one that a crash cut
+// off, ignores all records behind it, and removes the tables that only those records list:
+// one flipped bit can empty a database. A crash can leave only the last record unfinished,
+// since each record is synced before the next: either the file ends too early, or some
+// sectors of the record were not written. So a broken record is damage if another record
+// begins behind it, or if all of its sectors are there.
 func CheckManifest(fs vfs.FS, dir string) error {
 	store, err := pebble.Peek(dir, fs)
 	if err != nil || !store.Exists {
@@ -64,8 +64,8 @@ func CheckManifest(fs vfs.FS, dir string) error {
 	}
 }
 
-// wholeChunks tells where in a block the first chunk lies that is not whole; behind the
-// block if there is none.
+// wholeChunks returns where in a block the first chunk begins that is not whole, or the end
+// of the block if all are.
 func wholeChunks(block []byte) int {
 	at := 0
 	for len(block)-at >= chunkHeader {

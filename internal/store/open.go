@@ -54,8 +54,8 @@ const (
 	maxMemtable = 64 << 20
 )
 
-// Open opens Pebble through the file-system seam. exists says that a store must be there:
-// where it is not, that is damage.
+// Open opens Pebble through the file-system seam. With exists, a store must be there: a
+// missing one is damage.
 func (s *Store) Open(exists bool) (err error) {
 	s.reserve.measure(s.config.Base)
 	blockCache, memtable := s.Shares()
@@ -102,6 +102,9 @@ func (s *Store) Open(exists bool) (err error) {
 	if err := CheckManifest(s.FS, dir); err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
 	}
+	if err := s.checkLogs(dir); err != nil {
+		return err
+	}
 	s.DB, err = pebble.Open(dir, opts)
 	if failed := s.FS.Err(); failed != nil {
 		if err == nil {
@@ -111,18 +114,45 @@ func (s *Store) Open(exists bool) (err error) {
 	}
 	switch {
 	case err == nil:
+		if err := s.MarkLogs(); err != nil { // the next try may succeed
+			s.config.Log.Warn("how much of the log is on disk could not be written down", "error", err)
+		}
 		return nil
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
 		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
 	case s.config.ReadOnly && !fromSystem(err): // it misses a store that is not there yet
 		return &fault.Error{Kind: fault.ErrNotDatabase, What: s.opening(), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
 	}
-	return fmt.Errorf("%s: %w", s.opening(), err)
+	return fault.Within(s.opening(), err)
 }
 
-// endTable has a table end where a kind that is appended begins or ends: then it moves
-// down the tree as it is, and is not merged for the sake of keys that are spread. What
-// is flushed of a short session is to be merged, or there would be tiny tables for good.
+// checkLogs refuses a store whose logs have lost what was acknowledged, or salvages the rest.
+func (s *Store) checkLogs(dir string) error {
+	err := CheckLogs(s.FS, dir)
+	damage, ok := errors.AsType[*LogDamage](err)
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return fault.Within(s.opening(), err)
+	case !s.config.Salvage || s.config.ReadOnly:
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: s.opening(), Cause: damage,
+			Do: "restore that file or a backup; or open it once with Salvage (memdbctl --salvage) to go on with what came before",
+		}
+	}
+	if err := Salvage(s.FS, dir, damage); err != nil {
+		return fault.Within(s.opening()+": salvage", err)
+	}
+	s.Salvaged = damage.Error()
+	s.config.Log.Warn("the database goes on with what came before the damage; damaged logs are kept as *"+damagedSuffix, "dir", dir, "damage", damage)
+	return nil
+}
+
+// endTable ends a table where a kind of appended keys begins or ends. Tables of appended
+// keys then move down the tree as they are, and no compaction rewrites them along with keys
+// that are spread. Small flushes, of a short session, are left to be merged: otherwise tiny
+// tables would stay for good.
 func (s *Store) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
 	if s.flushing.Load() < leastSplit {
 		return pebble.SpanPolicy{}, nil, nil
@@ -138,14 +168,18 @@ func (s *Store) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
 	return pebble.SpanPolicy{}, nil, nil
 }
 
-// fromSystem tells an error that the operating system returned, which may pass,
-// from one that says what a store lacks: a missing file is the latter.
+// fromSystem reports whether the operating system returned the error, so that it may pass.
+// A missing file is not such an error: it says what the store lacks.
 func fromSystem(err error) bool {
 	_, ok := errors.AsType[syscall.Errno](err)
 	return ok && !errors.Is(err, fs.ErrNotExist)
 }
 
-// events is what is listened to of the store.
+// emptyFlush is what Pebble says of a flush that made no table, as of a log without content:
+// nothing has failed. Pebble does not export that error.
+const emptyFlush = "pebble: empty table"
+
+// events are the events of the store that memdb listens to.
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		// Without a listener damage would end in Fatalf: one bad block would fail
@@ -161,7 +195,7 @@ func (s *Store) events() *pebble.EventListener {
 		FlushBegin: func(info pebble.FlushInfo) { s.flushing.Store(info.InputBytes) },
 		FlushEnd: func(info pebble.FlushInfo) {
 			s.flushing.Store(math.MaxUint64)
-			if info.Err == nil {
+			if info.Err == nil || info.Err.Error() == emptyFlush {
 				s.flushError.Store(nil)
 			} else {
 				s.flushError.Store(&info.Err)

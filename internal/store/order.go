@@ -20,17 +20,18 @@ const (
 // the next.
 type Orderer struct{ ops []operation }
 
-// operation is one of a batch. Key and value are parts of the batch.
+// operation is one operation of a batch. Key and value are slices of the batch.
 type operation struct {
 	at         int // its place in the batch
 	kind       pebble.InternalKeyKind
 	key, value []byte
 }
 
-// InOrder puts the operations of the batch in the order of their keys. The memtable is
-// searched from where the last key was put: not at all for keys that ascend, as documents
-// and LSNs do, and from nearby for the others. The operations of a key stay in their
-// order. A batch with others than simple operations is left as it is.
+// InOrder puts the operations of the batch in the order of their keys. The memtable begins
+// its search where the last key was put: with ascending keys, such as doc IDs and LSNs, it
+// searches nothing, and with other keys it begins nearby. The operations of one key stay in
+// their order. A batch with range deletes, or other operations that are not simple, is left
+// as it is.
 func (o *Orderer) InOrder(s *Store, b *pebble.Batch) (*pebble.Batch, error) {
 	if n := b.Count(); n < leastOrdered || n > mostOrdered || b.Len() > mostOrderedBytes {
 		return b, nil

@@ -35,10 +35,14 @@ const (
 // taken for it.
 const MinReserve = reserveTables * minMemtable
 
-// reserve refuses writes before a full disk can hurt. What adds data is refused while
-// less than the reserve is free; compactions and files beside the store, which can wait,
-// while less than 5/8 of it is; deletes and clean-up, which a compaction shall not keep
-// waiting, while less than half is; flushes and the log never are.
+// reserve refuses writes before a full disk can hurt. By the share of the reserve that is
+// free it refuses
+//
+//   - below the whole: writes that add data;
+//   - below 5/8: compactions, and files beside the store, which can wait;
+//   - below half: deletes and clean-up, which no compaction shall keep waiting.
+//
+// It never refuses flushes and the log.
 type reserve struct {
 	fs   *fsys.FS
 	log  *slog.Logger
@@ -50,8 +54,7 @@ type reserve struct {
 	resume func() // looks for the background work that was refused
 }
 
-// memtableLimit is the largest memtable that a reserve of this size and the file system
-// go with.
+// memtableLimit is the largest memtable that suits the reserve and the file system.
 func (r *reserve) memtableLimit() uint64 {
 	most := int64(maxMemtable)
 	if r.size > 0 {
@@ -89,8 +92,8 @@ func (r *reserve) admit(doing string, bytes int) error {
 	return r.above(r.kept, doing, bytes)
 }
 
-// admitFreeing is admit for what frees space, now or later, which may take half of the
-// reserve.
+// admitFreeing is admit for a write that frees space, now or later. Such a write may take
+// half of the reserve.
 func (r *reserve) admitFreeing(doing string, bytes int) error {
 	return r.above(r.forFreeing(), doing, bytes)
 }
@@ -117,8 +120,8 @@ func (r *reserve) refusal(doing, why string) error {
 	return &fault.Error{Kind: fault.ErrDiskFull, What: doing, Why: why, Do: "make room on the disk, and try again"}
 }
 
-// note tells the log when writes begin to be refused, and when that is over by so much
-// that it will not be told again at once.
+// note logs when refusals begin, and when they have ended by such a margin that they will
+// not begin again at once.
 func (r *reserve) note(free int64, refused bool) {
 	switch {
 	case refused && r.full.CompareAndSwap(false, true):

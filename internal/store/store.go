@@ -31,6 +31,8 @@ type Config struct {
 	Appended []byte
 	// Resume looks for background work that a full disk has put off.
 	Resume func()
+	// Salvage opens a store whose logs are damaged with what is whole before the damage.
+	Salvage bool
 	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
 	ManifestBytes int64
 }
@@ -38,8 +40,10 @@ type Config struct {
 // Store is the store of one database. Its embedded DB is nil until [Store.Open].
 type Store struct {
 	*pebble.DB
-	FS     *fsys.FS // watches over the folder
-	config Config
+	FS *fsys.FS // watches over the folder
+	// Salvaged is the damage that Open has passed over, see Config.Salvage.
+	Salvaged string
+	config   Config
 
 	cache   *pebble.Cache
 	reserve *reserve
@@ -49,6 +53,7 @@ type Store struct {
 	flushing   atomic.Uint64         // bytes that are being flushed; the largest number while none are
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	ending     chan struct{}         // closed when Close begins
+	marker     marker
 }
 
 // New prepares a store, which [Store.Open] opens.
@@ -96,12 +101,12 @@ func (s *Store) Fail(cause error) {
 	}
 }
 
-// Admit refuses a write of so many bytes, as ErrDiskFull, that would take from the disk's
+// Admit returns ErrDiskFull for a write of so many bytes that would take from the disk's
 // reserve.
 func (s *Store) Admit(doing string, bytes int) error { return s.reserve.admit(doing, bytes) }
 
-// AdmitFreeing is Admit for what frees space, now or later, which may take half of the
-// reserve.
+// AdmitFreeing is Admit for a write that frees space, now or later. Such a write may take
+// half of the reserve.
 func (s *Store) AdmitFreeing(doing string, bytes int) error {
 	return s.reserve.admitFreeing(doing, bytes)
 }

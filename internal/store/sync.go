@@ -15,8 +15,8 @@ type Point interface {
 }
 
 // Syncer makes applied commits durable, as a group: one caller waits for the sync
-// of all that were applied before it began, the others wait for it. What is durable
-// it publishes as a read point before anyone is told.
+// of all that were applied before it began, and the others wait for that caller. The
+// Syncer publishes the durable state as a read point before any caller returns.
 //
 // A durable commit asks for the sync when it is applied, so that the disk works
 // while the tables and indexes are extended.
@@ -48,8 +48,8 @@ func NewSyncer[P Point](lsn uint64, publish func(P) error, sync func([]*pebble.B
 	return s
 }
 
-// Committed notes commits up to a read point, whose sync was asked for with their
-// batch. The writer calls it, in the order of LSNs.
+// Committed notes the commits of a batch, up to a read point. The batch has asked for its
+// sync. The writer calls Committed in the order of LSNs.
 func (s *Syncer[P]) Committed(p P, batch *pebble.Batch) error {
 	s.mu.Lock()
 	old, held := s.next, s.held
@@ -137,7 +137,7 @@ func (s *Syncer[P]) Close() error {
 	return p.Close()
 }
 
-// take is what is to be made durable, which the caller does. mu is held.
+// take returns what is not durable yet, for the caller to sync. mu is held.
 func (s *Syncer[P]) take() (p P, held bool, upto uint64, batches []*pebble.Batch) {
 	p, held, upto, batches = s.next, s.held, s.applied, s.syncing
 	var none P
@@ -145,8 +145,8 @@ func (s *Syncer[P]) take() (p P, held bool, upto uint64, batches []*pebble.Batch
 	return p, held, upto, batches
 }
 
-// ApplyBatch writes a batch to the log and the memtable. Of a durable one the sync
-// is asked for, and SyncLog waits for it before the batch is closed.
+// ApplyBatch writes a batch to the log and the memtable. For a durable batch it also asks
+// for the sync; SyncLog waits for that sync and closes the batch.
 func (s *Store) ApplyBatch(b *pebble.Batch, durable bool) error {
 	if durable {
 		return s.ApplyNoSyncWait(b, pebble.Sync)
@@ -154,10 +154,10 @@ func (s *Store) ApplyBatch(b *pebble.Batch, durable bool) error {
 	return s.Apply(b, pebble.NoSync)
 }
 
-// SyncLog returns when batches whose sync was asked for are on disk; without any,
-// when every batch applied before the call is. The error of the sync itself is seen
-// only through the file system's poison: Pebble is never told of it (see
-// internal/fsys).
+// SyncLog returns when the batches are on disk, and closes them; each has asked for its
+// sync. Without batches it returns when every batch that was applied before the call is on
+// disk. Pebble never hears of a failed sync: SyncLog sees the error in the file system's
+// seam (see internal/fsys).
 func (s *Store) SyncLog(batches []*pebble.Batch) error {
 	if len(batches) == 0 {
 		if err := s.LogData(nil, pebble.Sync); err != nil {

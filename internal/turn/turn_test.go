@@ -48,7 +48,7 @@ func TestOffer(t *testing.T) {
 	// The scheduler may give the processor back at once, and the machine late.
 	until := func(want time.Duration) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); turn.offer != want; {
+		for end := time.Now().Add(2 * time.Minute); turn.offer != want; {
 			began, before := turn.began, turn.offer
 			for turn.began.Equal(began) {
 				turn.Offer()

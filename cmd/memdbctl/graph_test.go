@@ -1,0 +1,109 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The life of a graph: entities, relations, queries, a delete.
+func TestGraph(t *testing.T) {
+	c := newCLI(t)
+	alice := `{"id":"alice","type":"person","properties":{"name":"Alice Johnson"},"relations":[{"target":"memdb","type":"works_on"}]}`
+	if got := one(t, c.objects("graph", "add", alice, "--agent", "a")); got["stored"] != true || got["id"] != "alice" || got["created"] != true || got["relations"] != 1.0 {
+		t.Errorf("add: %v", got)
+	}
+	c.in = strings.NewReader(`{"id":"memdb","entity_type":"project"}`)
+	c.ok("graph", "add", "-", "--agent", "a")
+	if got := one(t, c.objects("graph", "relate", "memdb", "inverse:works_on", "alice", "--agent", "a")); got["created"] != false {
+		t.Errorf("the inverse is another relation: %v", got)
+	}
+	got := one(t, c.objects("graph", "get", "memdb", "--agent", "a"))
+	relations := got["relations"].([]any)
+	if got["entity_type"] != "project" || len(relations) != 1 || relations[0].(map[string]any)["type"] != "inverse:works_on" {
+		t.Errorf("get: %v", got)
+	}
+	walk := c.objects("graph", "query", "memdb", "--agent", "a")
+	if len(walk) != 2 || walk[0]["id"] != "memdb" || walk[1]["id"] != "alice" || walk[1]["depth"] != 1.0 {
+		t.Errorf("query: %v", walk)
+	}
+	if got := c.objects("graph", "query", "nobody", "--agent", "a"); len(got) != 0 {
+		t.Errorf("an unknown start: %v", got)
+	}
+	if got := one(t, c.objects("graph", "find", "alice", "--relation", "works_on", "--agent", "a")); got["id"] != "memdb" {
+		t.Errorf("find: %v", got)
+	}
+	match := one(t, c.objects("graph", "match", "--from-name", "alice johnson", "--to-type", "project", "--agent", "a"))
+	if match["relation"].(map[string]any)["relation"] != "works_on" || match["to"].(map[string]any)["id"] != "memdb" {
+		t.Errorf("match: %v", match)
+	}
+	if got := one(t, c.objects("graph", "list", "--name-prefix", "ali", "--agent", "a")); got["id"] != "alice" {
+		t.Errorf("list: %v", got)
+	}
+	if got := one(t, c.objects("graph", "path", "memdb", "alice", "--agent", "a")); got["relation"] != "inverse:works_on" || got["to"] != "alice" {
+		t.Errorf("path: %v", got)
+	}
+	c.fails(exitNotFound, "no relations lead", "graph", "path", "memdb", "nobody", "--agent", "a")
+	if got := c.objects("graph", "rank", "alice", "--agent", "a"); len(got) != 2 || got[0]["id"] != "alice" {
+		t.Errorf("rank: %v", got)
+	}
+	if got := one(t, c.objects("graph", "components", "--agent", "a")); got["size"] != 2.0 {
+		t.Errorf("components: %v", got)
+	}
+	c.ok("store", "Alice works on memdb", "--id", "m", "--agent", "a")
+	if got := one(t, c.objects("graph", "link", "alice", "m", "--agent", "a")); got["linked"] != true || got["changed"] != true {
+		t.Errorf("link: %v", got)
+	}
+	c.fails(exitNotFound, "no memory", "graph", "link", "alice", "none", "--agent", "a")
+	if got := one(t, c.objects("graph", "stats", "--agent", "a")); got["entities"] != 2.0 || got["relations"] != 1.0 || got["links"] != 1.0 {
+		t.Errorf("stats: %v", got)
+	}
+	deleted := one(t, c.objects("graph", "delete", "alice", "--agent", "a"))["deleted"].(map[string]any)
+	if deleted["entities"] != 1.0 || deleted["relations"] != 1.0 || deleted["links"] != 1.0 {
+		t.Errorf("delete: %v", deleted)
+	}
+	c.fails(exitNotFound, "no entity", "graph", "get", "alice", "--agent", "a")
+	c.ok("check")
+}
+
+func TestGraphUsage(t *testing.T) {
+	c := newCLI(t)
+	c.fails(exitUsage, "At least one", "graph", "add", `{"id":"a"}`)
+	c.fails(exitUsage, "no JSON object", "graph", "add", `{"id":`, "--agent", "a")
+	c.fails(exitUsage, "no JSON object", "graph", "add", `{"identity":"a"}`, "--agent", "a")
+	c.fails(exitUsage, "give it an id", "graph", "add", `{"relations":[{"target":"b","type":"x"}]}`, "--agent", "a")
+	c.fails(exitUsage, "negative", "graph", "query", "a", "--depth", "-1", "--agent", "a")
+	c.fails(exitUsage, "1 to 3", "graph", "match", "--hops", "4", "--agent", "a")
+	c.fails(exitUsage, "it takes a verb", "graph")
+	c.fails(exitFailed, "no database", "graph", "get", "a", "--agent", "a")
+}
+
+// Triples make entities; what an export writes, an import reads.
+func TestGraphImportExport(t *testing.T) {
+	c := newCLI(t)
+	file := filepath.Join(t.TempDir(), "triples.tsv")
+	if err := os.WriteFile(file, []byte("a\tknows\tb\r\nb\tknows\tc\nno triple\na\tknows\tb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(exitFailed, "line 3: it has 1 field", "graph", "import", file, "--agent", "a")
+	out := c.ok("graph", "export", "--agent", "a")
+	if n := strings.Count(out, `"type":"entity"`); n != 3 || strings.Count(out, `"type":"relation"`) != 2 {
+		t.Errorf("export:\n%s", out)
+	}
+	other := newCLI(t)
+	other.in = strings.NewReader(out)
+	report := one(t, other.objects("graph", "import", "-", "--agent", "a"))
+	if report["read"] != 5.0 || report["entities"] != 3.0 || report["relations"] != 2.0 || report["skipped"] != 0.0 {
+		t.Errorf("import: %v", report)
+	}
+	if again := other.ok("graph", "export", "--agent", "a"); again != out {
+		t.Errorf("the copy:\n%s\nwant\n%s", again, out)
+	}
+	if dot := c.ok("graph", "export", "--format", "dot", "--agent", "a"); !strings.Contains(dot, `"a" -> "b" [label="knows"];`) {
+		t.Errorf("dot:\n%s", dot)
+	}
+	if xml := c.ok("graph", "export", "--format", "graphml", "--agent", "a"); !strings.Contains(xml, `source="b" target="c"><data key="relation">knows</data>`) {
+		t.Errorf("graphml:\n%s", xml)
+	}
+}

@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// alike reports whether two confidences are the same to the digits that are shown.
+func alike(a, b float64) bool { return math.Abs(a-b) < 3e-9 }
+
+// fading is the model of a memory whose confidence decays: what each consolidation does is
+// done to it at once.
+type fading struct {
+	scope      Scope
+	confidence float64
+	last       int64
+}
+
+// ageingRun is one random history.
+type ageingRun struct {
+	t     *testing.T
+	rng   *rand.Rand
+	fs    vfs.FS
+	clock *testClock
+	db    *DB
+	model map[string]*fading
+	n     int
+}
+
+// TestConfidenceEqualsReplay: over random histories the confidence of every memory is what
+// one gets by taking each consolidation from each memory at its time, whatever the store has
+// flushed, compacted or folded, and also after a reopening, and an export and import.
+func TestConfidenceEqualsReplay(t *testing.T) {
+	for range 6 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := &ageingRun{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), clock: newTestClock(), model: map[string]*fading{}}
+			r.open()
+			for range 250 {
+				r.step()
+				r.clock.advance(time.Duration(r.rng.IntN(48)) * time.Hour)
+			}
+			r.compare()
+			mustCheck(t, r.db, len(r.model))
+			if r.db.ageing.Runs().Count() == 0 {
+				t.Error("there was no consolidation")
+			}
+			closeTest(t, r.db)
+		})
+	}
+}
+
+func (r *ageingRun) open() {
+	db, err := openOn(r.fs, "db", setup{Options: Options{Clock: r.clock.now, MemoryBudget: testBudget}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.db = db
+}
+
+func (r *ageingRun) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// pick is a random memory, "" where there is none.
+func (r *ageingRun) pick() string {
+	if len(r.model) == 0 {
+		return ""
+	}
+	id := ""
+	for ok := false; !ok; _, ok = r.model[id] {
+		id = fmt.Sprint("m", r.rng.IntN(r.n))
+	}
+	return id
+}
+
+func (r *ageingRun) step() {
+	ctx, mm, id := r.t.Context(), r.db.Memories(), r.pick()
+	switch n := r.rng.IntN(20); {
+	case n < 6 || id == "":
+		r.store()
+	case n < 9:
+		r.consolidate()
+	case n < 11:
+		_, err := mm.Recall(ctx, Query{Scope: r.model[id].scope, Text: id, Profile: ProfileText, Limit: 1})
+		r.must(err)
+		r.model[id].last = max(r.model[id].last, r.clock.now().UnixMilli())
+	case n == 11:
+		_, err := mm.Update(ctx, Scope{}, id, Patch{Text: new(id + " again " + fmt.Sprint(r.rng.Uint64()))})
+		r.must(err)
+	case n == 12:
+		c := r.rng.Float64()
+		_, err := mm.Update(ctx, Scope{}, id, Patch{Confidence: &c})
+		r.must(err)
+		r.model[id].confidence = c
+	case n == 13:
+		failed := errors.New("not now")
+		err := r.db.Update(ctx, func(tx *Tx) error {
+			_, err := tx.Memories().Update(ctx, Scope{}, id, Patch{Confidence: new(.5)})
+			return errors.Join(err, failed)
+		})
+		if !errors.Is(err, failed) {
+			r.t.Fatal(err)
+		}
+	case n == 14:
+		r.must(mm.Delete(ctx, Scope{}, id))
+		delete(r.model, id)
+	case n == 15:
+		p, err := r.db.Policies().Show(ctx)
+		r.must(err)
+		p.Idle = policy.Span(time.Duration(r.rng.IntN(10)*24) * time.Hour)
+		p.Floor = []float64{0, .1, .4}[r.rng.IntN(3)]
+		_, err = r.db.Policies().Set(ctx, p)
+		r.must(err)
+	case n == 16:
+		r.must(r.db.FlushTouches(ctx))
+	case n == 17:
+		r.must(r.db.store.Flush())
+		r.must(r.db.store.Compact(ctx, []byte{0}, []byte{math.MaxUint8}, false))
+	case n == 18:
+		closeTest(r.t, r.db)
+		r.open()
+	default:
+		r.compare()
+	}
+}
+
+var ageingScopes = []Scope{{User: "ada"}, {Agent: "a1"}, {User: "ada", Agent: "a1", Run: "r"}, {User: "bob", Agent: "a1"}}
+
+func (r *ageingRun) store() {
+	id := fmt.Sprint("m", r.n)
+	r.n++
+	m := Memory{ID: id, Scope: ageingScopes[r.rng.IntN(len(ageingScopes))], Text: id + " has a text"}
+	f := &fading{scope: m.Scope, confidence: 1, last: r.clock.now().UnixMilli()}
+	if r.rng.IntN(2) == 0 {
+		m.CreatedAt = r.clock.now().Add(-time.Duration(r.rng.IntN(400)) * time.Hour)
+		f.last = m.CreatedAt.UnixMilli()
+	}
+	if r.rng.IntN(2) == 0 {
+		f.confidence = r.rng.Float64()
+		m.Confidence = new(f.confidence)
+	}
+	if r.rng.IntN(4) == 0 {
+		m.AccessCount, m.LastAccessed = 2, r.clock.now().Add(-time.Duration(r.rng.IntN(400))*time.Hour)
+		f.last = max(f.last, m.LastAccessed.UnixMilli())
+	}
+	mustStore(r.t, r.db.Memories(), m)
+	r.model[id] = f
+}
+
+// consolidate counts by the model what the database reports.
+func (r *ageingRun) consolidate() {
+	rate := []float64{0, .05, .3, 1}[r.rng.IntN(4)]
+	o := ConsolidateOptions{Rate: &rate, Merge: new(false), Scope: []Scope{{}, {User: "ada"}, {Agent: "a1"}}[r.rng.IntN(3)]}
+	p, err := r.db.Policies().Show(r.t.Context())
+	r.must(err)
+	dry := o
+	dry.DryRun = true
+	planned, err := r.db.Consolidate(r.t.Context(), &dry)
+	r.must(err)
+	done, err := r.db.Consolidate(r.t.Context(), &o)
+	r.must(err)
+	now, decayed, processed := r.clock.now().UnixMilli(), 0, 0
+	for _, f := range r.model {
+		if !scope.Contains(o.Scope, f.scope) {
+			continue
+		}
+		processed++
+		if now-p.Idle.Millis() < f.last || rate == 0 {
+			continue
+		}
+		if lower := max(f.confidence*(1-rate), min(f.confidence, p.Floor)); lower < f.confidence-1e-9 {
+			f.confidence = lower
+			decayed++
+		}
+	}
+	if done.Decayed != decayed || done.Processed != processed || planned.Decayed != decayed {
+		r.t.Fatalf("a consolidation of %v at %v: %+v, planned %+v, want %d decayed of %d", o.Scope, rate, done, planned, decayed, processed)
+	}
+}
+
+// compare compares what is read, filtered, listed and exported with the model.
+func (r *ageingRun) compare() {
+	r.t.Helper()
+	ctx := r.t.Context()
+	low := 0
+	for id, f := range r.model {
+		m, err := r.db.Memories().Get(ctx, Scope{}, id)
+		r.must(err)
+		if !alike(*m.Confidence, f.confidence) {
+			r.t.Fatalf("%s has the confidence %v, want %v", id, *m.Confidence, f.confidence)
+		}
+		if f.confidence < .5-1e-8 {
+			low++
+		}
+		if math.Abs(f.confidence-.5) < 1e-8 {
+			low = math.MinInt
+		}
+	}
+	page, err := r.db.Memories().List(ctx, ListQuery{AllScopes: true, Filter: filter.Lt("confidence", .5), OrderBy: "confidence", Limit: 10_000})
+	r.must(err)
+	if low >= 0 && len(page.Memories) != low {
+		r.t.Fatalf("%d memories have a confidence below 0.5, want %d", len(page.Memories), low)
+	}
+	before := 0.0
+	for _, m := range page.Memories {
+		if *m.Confidence < before {
+			r.t.Fatalf("a confidence of %v is listed after %v", *m.Confidence, before)
+		}
+		before = *m.Confidence
+	}
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// DeleteAgent deletes what belongs to an agent, of every user and of none, and its manifest,
+// in one commit. It returns how much that was, as [DB.DeleteOwner] does.
+func (db *DB) DeleteAgent(ctx context.Context, id string) (deleted map[string]int64, err error) {
+	err = db.Update(ctx, func(tx *Tx) error {
+		deleted, err = tx.DeleteAgent(ctx, id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return deleted, nil
+}
+
+// DeleteAgent is [DB.DeleteAgent] within this transaction.
+func (tx *Tx) DeleteAgent(ctx context.Context, id string) (map[string]int64, error) {
+	const doing = "delete an agent"
+	if err := tx.check(doing, true); err != nil {
+		return nil, err
+	}
+	if id == "" {
+		return nil, fault.Invalid(doing, "its ID is empty", "name the agent")
+	}
+	if err := valid.Word(doing, "id", id); err != nil {
+		return nil, err
+	}
+	owners, err := tx.ownersOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	deleted := map[string]int64{"memories": 0}
+	for _, o := range owners {
+		of, err := tx.DeleteOwner(ctx, o)
+		if err != nil {
+			return nil, tx.breaks(err) // those before are deleted
+		}
+		for what, n := range of {
+			deleted[what] += n
+		}
+	}
+	return deleted, nil
+}
+
+// ownersOf lists the owners that have an agent, also those of this transaction.
+func (tx *Tx) ownersOf(ctx context.Context, agent string) (owners []scope.Owner, err error) {
+	lower := append(tx.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
+	err = kv.Scan(tx.reader, lower, layout.PrefixEnd(lower), func(_, value []byte) error {
+		_, name, _, err := layout.DecodeName(value)
+		if err != nil {
+			return err
+		}
+		r := codec.NewReader([]byte(name))
+		o := scope.Owner{User: r.String(), Agent: string(r.Rest())}
+		if o.Agent == agent {
+			owners = append(owners, o)
+		}
+		return ctx.Err()
+	})
+	return owners, err
+}

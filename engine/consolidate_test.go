@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+func mustConsolidate(t *testing.T, db *DB, o ConsolidateOptions) (Consolidated, []Merge) {
+	t.Helper()
+	var merges []Merge
+	o.Visit = func(m Merge) error {
+		merges = append(merges, m)
+		return nil
+	}
+	r, err := db.Consolidate(t.Context(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, merges
+}
+
+// TestMergeEqualsAllPairs: over random memories the merges are those of the rule, applied to
+// all pairs in the order of their Seqs; each merged memory is gone, and names its survivor.
+func TestMergeEqualsAllPairs(t *testing.T) {
+	for range 4 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { mergeRun(t, rand.New(rand.NewPCG(seed, 3))) })
+	}
+}
+
+func mergeRun(t *testing.T, rng *rand.Rand) {
+	fs, clk := vfs.NewMem(), newTestClock()
+	db := openTest(t, fs, Options{Clock: clk.now})
+	words := strings.Fields("tea coffee river house garden train book music winter summer blue green quiet loud old new")
+	var bases []string
+	for range 40 {
+		var text []string
+		for range 12 {
+			text = append(text, words[rng.IntN(len(words))])
+		}
+		bases = append(bases, strings.Join(text, " "))
+	}
+	var all []Memory
+	for i := range 240 {
+		m := Memory{
+			ID: fmt.Sprint("m", i), Scope: Scope{Agent: []string{"a", "b"}[rng.IntN(2)], Run: []string{"", "r"}[rng.IntN(2)]},
+			Source: []Source{"", SourceWebSearch}[rng.IntN(2)], Importance: new(rng.Float64()), AccessCount: uint64(rng.IntN(5)),
+			Pinned: rng.IntN(8) == 0, Kind: []Kind{KindMessage, KindMessage, KindMessage, KindNote}[rng.IntN(4)], Name: fmt.Sprint("n", i),
+		}
+		base := rng.IntN(len(bases))
+		if rng.IntN(2) == 0 { // a vector near one of a few
+			m.Embedding = make([]float32, 16)
+			for j := range m.Embedding {
+				m.Embedding[j] = float32(rng.NormFloat64() * .1)
+			}
+			m.Embedding[base%16]++
+			m.Text = fmt.Sprint("vector ", i)
+		} else {
+			m.Text = fmt.Sprint(bases[base], " ", i)
+		}
+		st := mustStore(t, db.Memories(), m)
+		m.Seq = st.Seq
+		all = append(all, m)
+	}
+	into := map[string]string{} // what goes into what
+	survivors := map[string]Memory{}
+	p := policy.Default()
+	for _, m := range all {
+		if m.Kind == KindNote {
+			continue
+		}
+		for _, earlier := range all {
+			if earlier.Seq >= m.Seq {
+				break
+			}
+			if _, gone := into[earlier.ID]; gone || m.Pinned || earlier.Kind != m.Kind || earlier.Scope != m.Scope || earlier.Source != m.Source || (earlier.Embedding == nil) != (m.Embedding == nil) {
+				continue
+			}
+			same := m.Embedding != nil && cosineOf(m.Embedding, earlier.Embedding) > p.MergeCosine
+			if m.Embedding == nil {
+				_, same = policy.SameText(m.Text, earlier.Text, p.MergeEdit)
+			}
+			if same {
+				into[m.ID] = earlier.ID
+				s, known := survivors[earlier.ID]
+				if !known {
+					s = earlier
+				}
+				s.AccessCount += m.AccessCount
+				s.Importance = new(max(*s.Importance, *m.Importance))
+				survivors[earlier.ID] = s
+				break
+			}
+		}
+	}
+	_, planned := mustConsolidate(t, db, ConsolidateOptions{DryRun: true})
+	if db.docs.Live.Load() != int64(len(all)) {
+		t.Fatal("the dry run changed something")
+	}
+	done, merges := mustConsolidate(t, db, ConsolidateOptions{})
+	if len(into) == 0 || done.Merged != len(into) || !slices.Equal(planned, merges) {
+		t.Fatalf("%+v, want %d merged; planned %d", done, len(into), len(planned))
+	}
+	for _, m := range merges {
+		if into[m.ID] != m.Into {
+			t.Errorf("%+v, want it merged into %q", m, into[m.ID])
+		}
+	}
+	if again, _ := mustConsolidate(t, db, ConsolidateOptions{Scope: Scope{Agent: "a"}}); again.Merged != 0 {
+		t.Errorf("merged again: %+v", again)
+	}
+	check := func() {
+		t.Helper()
+		mustCheck(t, db, len(all)-len(into))
+		for id, to := range into {
+			_, err := db.Memories().Get(t.Context(), Scope{}, id)
+			if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), fmt.Sprintf("merged into %q", to)) {
+				t.Fatalf("%s, merged into %s: %v", id, to, err)
+			}
+			h := mustHistory(t, db.Memories(), Scope{}, id)
+			if last := h[len(h)-1]; last.Reason != ReasonMerged || last.Into != to {
+				t.Fatalf("%s, merged into %s: %+v", id, to, last)
+			}
+		}
+		for id, want := range survivors {
+			m, err := db.Memories().Get(t.Context(), Scope{}, id)
+			if err != nil || m.AccessCount != want.AccessCount || *m.Importance != *want.Importance {
+				t.Fatalf("%s: %v, %d accesses, importance %v; want %d, %v", id, err, m.AccessCount, *m.Importance, want.AccessCount, *want.Importance)
+			}
+		}
+	}
+	check()
+	closeTest(t, db)
+	db = openTest(t, fs, Options{Clock: clk.now})
+	check()
+}
+
+// TestMergeIsIncremental: what was compared is not compared again until the policy changes.
+func TestMergeIsIncremental(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	store := func(id string, x float64) {
+		t.Helper()
+		mustStore(t, db.Memories(), Memory{ID: id, Text: id, Scope: Scope{Agent: "a"}, Embedding: []float32{float32(math.Cos(x)), float32(math.Sin(x))}})
+	}
+	store("a", 0)
+	store("b", .5) // a cosine of 0.88
+	if r, _ := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 0 {
+		t.Fatalf("%+v", r)
+	}
+	store("c", .51)
+	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "c" || merges[0].Into != "b" {
+		t.Fatalf("%+v, %+v", r, merges)
+	}
+	p := policy.Default()
+	p.MergeCosine = .8
+	if _, err := db.Policies().Set(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "b" || merges[0].Into != "a" {
+		t.Fatalf("%+v, %+v", r, merges)
+	}
+	// A chain of merges leads to the one that is there.
+	_, err := db.Memories().Get(t.Context(), Scope{Agent: "a"}, "c")
+	if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), `merged into "a"`) {
+		t.Error(err)
+	}
+	if _, err := db.Memories().Get(t.Context(), Scope{Agent: "b"}, "c"); !errors.Is(err, fault.ErrNotFound) || strings.Contains(err.Error(), "merged") {
+		t.Errorf("another agent is told: %v", err)
+	}
+}
+
+// TestManyAlike: of more than are compared at once all are merged into the first.
+func TestManyAlike(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	for i := range 100 {
+		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text ", i), Scope: Scope{Agent: "a"}, Embedding: []float32{1, float32(i) / 1000}})
+	}
+	r, _ := mustConsolidate(t, db, ConsolidateOptions{})
+	left := mustList(t, db.Memories(), Scope{Agent: "a"})
+	if r.Merged != 99 || len(left) != 1 || left[0].ID != "m0" {
+		t.Errorf("%+v, %d are left", r, len(left))
+	}
+	hits := mustRecall(t, db.Memories(), Query{Scope: Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: ProfileVector})
+	if len(hits) != 1 || hits[0].ID != "m0" {
+		t.Errorf("recall finds %+v", hits)
+	}
+}
+
+// TestPrune: importance × 0.95^days since the last access, below the bound, and nothing that
+// is pinned, a note, or recalled lately.
+func TestPrune(t *testing.T) {
+	clk := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
+	ago := func(days int) time.Time { return clk.now().Add(-time.Duration(days) * 24 * time.Hour) }
+	for id, m := range map[string]Memory{
+		"faded":    {CreatedAt: ago(45), Importance: new(1.0)}, // 0.0994
+		"fading":   {CreatedAt: ago(44), Importance: new(1.0)}, // 0.1046
+		"recalled": {CreatedAt: ago(45), Importance: new(1.0), AccessCount: 1, LastAccessed: ago(10)},
+		"pinned":   {CreatedAt: ago(45), Importance: new(.1), Pinned: true},
+		"note":     {CreatedAt: ago(45), Importance: new(.1), Kind: KindNote},
+	} {
+		m.ID, m.Text, m.Name, m.Scope = id, id, id, Scope{Agent: "a"}
+		mustStore(t, db.Memories(), m)
+	}
+	if r, _ := mustConsolidate(t, db, ConsolidateOptions{}); r.Deleted != 0 {
+		t.Errorf("the default prunes: %+v", r)
+	}
+	dry, _ := mustConsolidate(t, db, ConsolidateOptions{PruneBelow: new(.1), DryRun: true})
+	done, _ := mustConsolidate(t, db, ConsolidateOptions{PruneBelow: new(.1)})
+	if dry.Deleted != 1 || done.Deleted != 1 {
+		t.Errorf("planned %+v, done %+v", dry, done)
+	}
+	h := mustHistory(t, db.Memories(), Scope{}, "faded")
+	if last := h[len(h)-1]; last.Reason != ReasonPruned {
+		t.Errorf("%+v", last)
+	}
+	mustCheck(t, db, 4)
+}

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
+)
+
+const (
+	// refusalsInARow is how many single texts in a row an embedder may refuse before a
+	// call takes it for one that fails, and leaves the others for later.
+	refusalsInARow = 8
+
+	// noEmbedderInUpdate is why a text has no vector: an embedder may take seconds.
+	noEmbedderInUpdate = "in an Update no embedder is called, since it would be called under the writer lock"
+)
+
+// embed calls the embedder and checks what it returns.
+func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	model := db.embedder.Model()
+	var vecs [][]float32
+	var err error
+	if panicked := panics.Catch("embeds texts", func() { vecs, err = db.embedder.Embed(ctx, texts) }); panicked != nil {
+		err = panicked
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err == nil:
+		err = db.checkEmbedded(texts, vecs)
+	}
+	if err != nil {
+		err = &fault.Error{Kind: fault.ErrEmbedder, What: fmt.Sprintf("embed %d texts with %s", len(texts), model), Cause: err, Do: "check the embedder"}
+		db.backlog.failed(db.clock(), err)
+		return nil, err
+	}
+	return vecs, nil
+}
+
+// checkEmbedded refuses vectors that would be of no use, or fix the dimension of the
+// space by mistake.
+func (db *DB) checkEmbedded(texts []string, vecs [][]float32) error {
+	if len(vecs) != len(texts) {
+		return fmt.Errorf("it returned %d vectors for %d texts", len(vecs), len(texts))
+	}
+	s := db.spaceAt(defaultSpace, db.LSN())
+	for i, v := range vecs {
+		if dim := db.embedder.Dim(); len(v) != dim {
+			return fmt.Errorf("it returned a vector of %d dimensions for text %d of %d, and says that it makes %d", len(v), i+1, len(texts), dim)
+		}
+		if err := s.check("look at the vector of a text", defaultSpace, v); err != nil {
+			return fmt.Errorf("vector %d of %d: %w", i+1, len(vecs), err)
+		}
+	}
+	return nil
+}
+
+// embedEach embeds texts, in ever smaller parts where the embedder refuses them, so that
+// one that it cannot take does not keep the others from their vectors. got receives the
+// vector of each text, or why it alone was refused. After patience failures without a
+// success the embedder is taken for one that fails: what is left gets the error that
+// embedEach returns.
+func (db *DB) embedEach(ctx context.Context, texts []string, patience int, got func(i int, vec []float32, err error)) error {
+	part, failures := len(texts), 0
+	for i := 0; i < len(texts); {
+		n := min(part, len(texts)-i)
+		vecs, err := db.embed(ctx, texts[i:i+n])
+		if err == nil {
+			for j, v := range vecs {
+				got(i+j, v, nil)
+			}
+			i, part, failures = i+n, 2*n, 0
+			db.backlog.down.Store(false)
+			continue
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		if n == 1 {
+			got(i, nil, err)
+			i++
+		}
+		if part, failures = max(n/2, 1), failures+1; failures >= patience {
+			db.backlog.down.Store(true)
+			if i < len(texts) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// halvings is how often a part of n texts can be halved: so many failures in a row
+// one text that is refused can cause.
+func halvings(n int) int { return bits.Len(uint(n)) }
+
+// embedMissing gives the default space's vector to those that have a text and no
+// vector, through the database's embedder. Those that it refuses are left pending: they
+// are stored, found by text, and embedded by a later pass.
+func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
+	missing := db.markPending(ps)
+	if len(missing) == 0 {
+		return
+	}
+	texts := make([]string, len(missing))
+	for i, p := range missing {
+		texts[i] = p.rec.Text
+	}
+	patience := halvings(len(texts)) + 1
+	if db.backlog.down.Load() {
+		patience = 1 // nobody waits for each half of a batch while the embedder is down
+	}
+	left := len(texts)
+	err := db.embedEach(ctx, texts, patience, func(i int, vec []float32, err error) {
+		if err != nil {
+			missing[i].why = err.Error()
+			return
+		}
+		missing[i].vectors[defaultSpace] = vec
+		missing[i].pending, missing[i].why, missing[i].learned = false, "", true
+		left--
+	})
+	for _, p := range missing {
+		if err != nil && p.pending && p.why == noEmbedderInUpdate {
+			p.why = err.Error()
+		}
+	}
+	if left > 0 {
+		db.logger.Warn("embedding failed; the memories are stored and will be embedded later", "memories", left)
+	}
+}
+
+// markPending marks what an embedder is to embed later, and returns it.
+func (db *DB) markPending(ps []*prepared) (missing []*prepared) {
+	if db.embedder == nil {
+		return nil
+	}
+	for _, p := range ps {
+		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
+			p.pending, p.why = true, noEmbedderInUpdate
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// embedPatch embeds a new text before the lock is taken. It returns nil inside a
+// transaction, without an embedder, and where that fails: then a later pass does.
+func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
+	if m.tx != nil || m.db == nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
+		patch.Embedding != nil || patch.Vectors[defaultSpace] != nil {
+		return nil
+	}
+	vecs, err := m.db.embed(ctx, []string{*patch.Text})
+	if err != nil {
+		m.db.logger.Warn("embedding failed; the memory is updated and will be embedded later", "error", err)
+		return nil
+	}
+	return vecs[0]
+}

@@ -1,0 +1,395 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+const doingEvict = "evict"
+
+// EvictOptions say how Evict departs from the policy. nil is the policy.
+type EvictOptions struct {
+	// Scope is a user, an agent, or both, whose memories are looked at. Empty: everyone's.
+	Scope Scope
+	// MaxAge, MinImportance and Cap take the place of the policy's.
+	MaxAge        *time.Duration
+	MinImportance *float64
+	Cap           *int64
+	// DryRun evicts nothing and reports what would be evicted.
+	DryRun bool
+	// Visit is called for each victim, in the order of their Seqs, after the commit; nil
+	// spares the reading of the victims. An error of it ends the visits and is returned.
+	Visit func(Victim) error
+}
+
+// Victim is a memory that is evicted.
+type Victim struct {
+	ID    string `json:"id"`
+	User  string `json:"user"`
+	Agent string `json:"agent"`
+	Run   string `json:"run"`
+	// Reason is age, confidence, cap, or expired.
+	Reason       policy.Reason `json:"reason"`
+	Importance   float64       `json:"importance"`
+	Confidence   float64       `json:"confidence"`
+	AgeMillis    int64         `json:"age_ms"`
+	LastAccessed *time.Time    `json:"last_accessed"` // nil: never
+}
+
+// Evicted is the report of an eviction.
+type Evicted struct {
+	Evicted int                   `json:"evicted"`
+	DryRun  bool                  `json:"dry_run"`
+	Reasons map[policy.Reason]int `json:"reasons"`
+	// Policy is the version of the policy, LSN that of the commit, or of the state that was
+	// looked at where nothing was to be evicted.
+	Policy uint32 `json:"policy"`
+	LSN    uint64 `json:"lsn"`
+	Millis int64  `json:"duration_ms"`
+}
+
+// victim is a memory that a rule takes.
+type victim struct {
+	layout.Version
+	reason     policy.Reason
+	into       uint64 // the Seq of what it is merged into
+	confidence float64
+	importance float64
+	created    int64
+	access     layout.Access
+}
+
+// Evict removes, in one commit, the memories that the policy does not keep:
+//
+//   - those that have expired,
+//   - those that are older than MaxAge, and less important than MinImportance,
+//   - those of a confidence below MinConfidence,
+//   - and of what an owner has more than Cap, the least important, of equal ones those
+//     that were accessed longest ago, then those of the lowest Seq.
+//
+// It looks at the policy's kinds only, and at nothing that is pinned. It chooses beside
+// writers, and what was changed or deleted meanwhile stays. The history of a victim has the
+// reason. ErrInvalid for options that the policy would refuse, and for a scope with a run.
+func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err error) {
+	if o == nil {
+		o = &EvictOptions{}
+	}
+	report = Evicted{DryRun: o.DryRun, Reasons: map[policy.Reason]int{}}
+	if err := checkOwners(doingEvict, o.Scope); err != nil {
+		return report, err
+	}
+	if !o.DryRun {
+		if err := db.writable(doingEvict); err != nil {
+			return report, err
+		}
+	}
+	if err := db.turn.lockContext(ctx); err != nil {
+		return report, err
+	}
+	defer db.turn.Unlock()
+	began := db.clock()
+	var p policy.Policy
+	var victims []victim
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		if p, err = o.policy(tx); err != nil {
+			return err
+		}
+		report.Policy, report.LSN = p.Version, tx.lsn
+		victims, err = tx.unkept(ctx, &p, o.Scope)
+		return err
+	})
+	if err == nil && !o.DryRun && len(victims) > 0 {
+		err = db.Update(ctx, func(tx *Tx) error {
+			report.LSN = tx.lsn
+			victims, err = tx.evict(victims, &p, o.Scope)
+			return err
+		})
+	}
+	if err != nil {
+		return report, err
+	}
+	for i := range victims {
+		report.Reasons[victims[i].reason]++
+	}
+	report.Evicted = len(victims)
+	report.Millis = db.clock().Sub(began).Milliseconds()
+	if o.Visit == nil {
+		return report, nil
+	}
+	return report, db.visitVictims(ctx, victims, o.Visit)
+}
+
+// checkOwners refuses a scope that names a run: a policy is for all that an owner has.
+func checkOwners(doing string, s Scope) error {
+	if s == (Scope{}) {
+		return nil
+	}
+	if s.Run != "" {
+		return fault.Invalid(doing, fmt.Sprintf("the scope names the run %q", valid.Short(s.Run)), "name a user or an agent, or nobody for everyone")
+	}
+	return checkScope(doing, s, false)
+}
+
+// policy is the stored policy with the options in the place of its values.
+func (o *EvictOptions) policy(tx *Tx) (policy.Policy, error) {
+	p, err := policy.Stored((*partTx)(tx))
+	if err != nil {
+		return p, err
+	}
+	if o.MaxAge != nil {
+		p.MaxAge = policy.Span(*o.MaxAge)
+	}
+	if o.MinImportance != nil {
+		p.MinImportance = *o.MinImportance
+	}
+	if o.Cap != nil {
+		p.Cap = *o.Cap
+	}
+	return p, p.Check()
+}
+
+// takeable is the set of documents of a scope that a rule may take, and the set of those of
+// the same kinds that are pinned.
+func (tx *Tx) takeable(p *policy.Policy, s Scope) (free, pinned *roaring.Bitmap, err error) {
+	free = roaring.New()
+	for _, k := range p.Kinds {
+		of, err := tx.withValue(fieldKind, scalar.TextKey(k))
+		if err != nil {
+			return nil, nil, err
+		}
+		free.Or(of)
+	}
+	in, err := tx.scopeSet(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if in != nil {
+		free.And(in)
+	}
+	if pinned, err = tx.withValue(fieldPinned, scalar.BoolKey(true)); err != nil {
+		return nil, nil, err
+	}
+	pinned.And(free)
+	free.AndNot(pinned)
+	return free, pinned, nil
+}
+
+// eachIn visits the rows of a set that the transaction sees, expired ones too.
+func (tx *Tx) eachIn(ctx context.Context, set *roaring.Bitmap, visit func(doc uint32, r *doctable.Row)) error {
+	n := 0
+	for it := set.Iterator(); it.HasNext(); {
+		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		doc := it.Next()
+		if r := tx.db.docs.Row(doc); r.Visible(tx.lsn) {
+			visit(doc, r)
+		}
+	}
+	return ctx.Err()
+}
+
+// facts are what the rules look at of a row.
+func (tx *Tx) facts(r *doctable.Row) (policy.Facts, layout.Access) {
+	a := tx.db.accessOf(r.Seq)
+	return policy.Facts{
+		Age: tx.since(r.Created), Idle: tx.since(max(a.Last, r.Created)),
+		Importance: r.Importance, Confidence: tx.confidence(r),
+		Expired: r.Expires != 0 && r.Expires <= tx.now,
+	}, a
+}
+
+// unkept are the memories that a policy does not keep, by Seq.
+func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope) ([]victim, error) {
+	free, pinned, err := tx.takeable(p, s)
+	if err != nil {
+		return nil, err
+	}
+	var victims []victim
+	counts := map[uint32]int64{} // of what each owner keeps so far
+	kept := free.Clone()
+	err = tx.eachIn(ctx, free, func(doc uint32, r *doctable.Row) {
+		f, a := tx.facts(r)
+		if why := p.Evicts(&f); why != "" {
+			kept.Remove(doc)
+			victims = append(victims, newVictim(r, why, &f, a))
+			return
+		}
+		counts[r.Owner]++
+	})
+	if err == nil {
+		err = tx.eachIn(ctx, pinned, func(_ uint32, r *doctable.Row) {
+			if r.Expires == 0 || r.Expires > tx.now {
+				counts[r.Owner]++
+			}
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	over, err := tx.overCap(ctx, p, counts, kept)
+	victims = append(victims, over...)
+	slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
+	return victims, err
+}
+
+func newVictim(r *doctable.Row, why policy.Reason, f *policy.Facts, a layout.Access) victim {
+	return victim{Version: r.Version, reason: why, confidence: f.Confidence, importance: r.Importance, created: r.Created, access: a}
+}
+
+// overCap are, of the owners that have more than the cap, the memories that go first.
+func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]int64, kept *roaring.Bitmap) (over []victim, err error) {
+	candidates := map[uint32][]policy.Place{}
+	for owner, n := range counts {
+		if n > p.Cap {
+			candidates[owner] = nil
+		}
+	}
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	rows := map[uint64]*doctable.Row{}
+	err = tx.eachIn(ctx, kept, func(_ uint32, r *doctable.Row) {
+		if list, is := candidates[r.Owner]; is {
+			candidates[r.Owner] = append(list, policy.Place{Importance: r.Importance, Last: max(tx.db.accessOf(r.Seq).Last, r.Created), Seq: r.Seq})
+			rows[r.Seq] = r
+		}
+	})
+	for owner, list := range candidates {
+		slices.SortFunc(list, policy.Place.Compare)
+		for _, place := range list[:min(int64(len(list)), counts[owner]-p.Cap)] {
+			r := rows[place.Seq]
+			f, a := tx.facts(r)
+			over = append(over, newVictim(r, policy.Cap, &f, a))
+		}
+	}
+	return over, err
+}
+
+// layoutReasons are the reasons as they are stored.
+var layoutReasons = map[policy.Reason]layout.Reason{
+	policy.Age: layout.ReasonAge, policy.LowConfidence: layout.ReasonConfidence, policy.Cap: layout.ReasonCap,
+	policy.Expired: layout.ReasonExpired, policy.Pruned: layout.ReasonPruned,
+	policy.Merged: layout.ReasonMerged,
+}
+
+// evict ends the memories that are still what they were when they were chosen, and returns
+// them: by a death range for each reason.
+func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error) {
+	size := 4*valid.MaxID + len(chosen)*8
+	if p.Trash > 0 {
+		size += policy.TrashBytes(len(chosen))
+	}
+	if err := tx.needToFree(doingEvict, size); err != nil {
+		return nil, err
+	}
+	if err := tx.materialise(); err != nil {
+		return nil, tx.breaks(err)
+	}
+	ranges := map[layout.Reason]*layout.DeathRange{}
+	seqs := map[layout.Reason][]uint64{}
+	left := chosen[:0]
+	for i := range chosen {
+		l, lives := tx.at(chosen[i].Seq)
+		if !lives || l.Version != chosen[i].Version {
+			continue // changed since
+		}
+		left = append(left, chosen[i])
+		why := layoutReasons[chosen[i].reason]
+		d := ranges[why]
+		if d == nil {
+			d = &layout.DeathRange{
+				LSN: tx.lsn, Change: tx.change(), Scope: s, At: tx.now, Docs: roaring.New(), Listed: true,
+				Reason: why, Policy: p.Version, Trash: p.Trash > 0,
+			}
+			ranges[why] = d
+		}
+		d.Docs.Add(l.doc)
+		if into := chosen[i].into; into != 0 {
+			if d.Into == nil {
+				d.Into = map[uint32]uint64{}
+			}
+			d.Into[l.doc] = into
+		}
+		seqs[why] = append(seqs[why], l.Seq)
+		tx.db.docs.Kill(l.doc, tx.lsn)
+		tx.undo = append(tx.undo, undo{doc: l.doc})
+	}
+	for why := range layout.Reasons {
+		d := ranges[why]
+		if d == nil {
+			continue
+		}
+		value, err := d.Encode()
+		if err != nil {
+			return nil, tx.breaks(err)
+		}
+		if err := tx.set(tx.keys.DeathRange(d), value); err != nil {
+			return nil, err
+		}
+		tx.ranges = append(tx.ranges, *d)
+		tx.logEvicted(d, seqs[why])
+	}
+	if p.Trash > 0 && len(left) > 0 {
+		return left, tx.trash(left, p)
+	}
+	return left, nil
+}
+
+// logEvicted writes what a death range killed: its victims by Seq, which rise.
+func (tx *Tx) logEvicted(d *layout.DeathRange, seqs []uint64) {
+	tx.log = append(tx.log, byte(layout.LogEvict))
+	tx.log = binary.AppendUvarint(tx.log, uint64(d.Change))
+	tx.log = append(tx.log, byte(d.Reason))
+	tx.log = binary.AppendUvarint(tx.log, uint64(d.Policy))
+	tx.log = binary.AppendUvarint(tx.log, uint64(len(seqs)))
+	last := uint64(0)
+	for _, seq := range seqs {
+		tx.log = binary.AppendUvarint(tx.log, seq-last)
+		last = seq
+	}
+}
+
+// visitVictims reads the victims, whose records stay for their histories.
+func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Victim) error) error {
+	return db.view(ctx, nil, func(tx *Tx) error {
+		for i := range victims {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			v := &victims[i]
+			rec, err := tx.lastRecord(v.Owner, v.Seq)
+			if err != nil {
+				return err
+			}
+			if rec == nil {
+				continue // a reset came between
+			}
+			shown := Victim{
+				ID: rec.ID, User: rec.Scope.User, Agent: rec.Scope.Agent, Run: rec.Scope.Run, Reason: v.reason,
+				Importance: v.importance, Confidence: v.confidence, AgeMillis: tx.now - v.created,
+			}
+			if v.access.Last != 0 {
+				shown.LastAccessed = new(clock.FromMillis(v.access.Last))
+			}
+			if err := visit(shown); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

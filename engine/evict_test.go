@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+// mustEvict evicts and returns the report and the reasons by ID.
+func mustEvict(t *testing.T, db *DB, o EvictOptions) (Evicted, map[string]policy.Reason) {
+	t.Helper()
+	got := map[string]policy.Reason{}
+	o.Visit = func(v Victim) error {
+		got[v.ID] = v.Reason
+		return nil
+	}
+	r, err := db.Evict(t.Context(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[policy.Reason]int{}
+	for _, why := range got {
+		counts[why]++
+	}
+	if r.Evicted != len(got) || !maps.Equal(counts, r.Reasons) || r.DryRun != o.DryRun {
+		t.Fatalf("the report %+v is not that of %v", r, got)
+	}
+	return r, got
+}
+
+// TestEvictEqualsRules: over random databases Evict takes what the rules say of each memory,
+// evaluated one by one; a dry run says the same and changes nothing; and all is as before
+// after a reopening.
+func TestEvictEqualsRules(t *testing.T) {
+	for range 5 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { evictRun(t, rand.New(rand.NewPCG(seed, 2))) })
+	}
+}
+
+func evictRun(t *testing.T, rng *rand.Rand) {
+	fs, clk := vfs.NewMem(), newTestClock()
+	open := func() *DB {
+		db, err := openOn(fs, "db", setup{Options: Options{Clock: clk.now, MemoryBudget: testBudget}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	db := open()
+	kinds := []Kind{KindMessage, KindMessage, KindFact, KindNote, KindArchive}
+	for i := range 300 {
+		m := Memory{
+			ID: fmt.Sprint("m", i), Scope: Scope{Agent: fmt.Sprint("a", rng.IntN(3)), Run: []string{"", "r"}[rng.IntN(2)]},
+			Kind: kinds[rng.IntN(len(kinds))], Text: fmt.Sprint("text ", i), Name: fmt.Sprint("n", i),
+			Importance: new(float64(rng.IntN(10)) / 10), Confidence: new(float64(rng.IntN(20)) / 20), Pinned: rng.IntN(6) == 0,
+			CreatedAt: clk.now().Add(-time.Duration(rng.IntN(60*24)) * time.Hour),
+		}
+		if rng.IntN(8) == 0 {
+			m.ExpiresAt = clk.now().Add(time.Duration(rng.IntN(48)-24) * time.Hour)
+		}
+		if rng.IntN(2) == 0 {
+			m.AccessCount, m.LastAccessed = 1, clk.now().Add(-time.Duration(rng.IntN(10*24))*time.Hour)
+		}
+		mustStore(t, db.Memories(), m)
+	}
+	if _, err := db.Consolidate(t.Context(), &ConsolidateOptions{Rate: new(.5), Merge: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	age, least, most := time.Duration(rng.IntN(50))*24*time.Hour, rng.Float64(), int64(10+rng.IntN(40))
+	o := EvictOptions{MaxAge: &age, MinImportance: &least, Cap: &most}
+	if rng.IntN(3) == 0 {
+		o.Scope.Agent = "a1"
+	}
+	want, hidden := ruled(t, db, &o, clk)
+	live := db.docs.Live.Load()
+	dry := o
+	dry.DryRun = true
+	planned, would := mustEvict(t, db, dry)
+	if db.docs.Live.Load() != live || planned.LSN != db.LSN() {
+		t.Fatal("the dry run changed something")
+	}
+	done, did := mustEvict(t, db, o)
+	for id, why := range did {
+		if why == policy.Expired && hidden[id] {
+			delete(did, id)
+			delete(would, id)
+		}
+	}
+	if !maps.Equal(did, want) || !maps.Equal(would, want) {
+		t.Fatalf("evicted %v\nplanned %v\nwant %v", did, would, want)
+	}
+	if len(want) == 0 {
+		t.Fatal("nothing was evicted")
+	}
+	if _, again := mustEvict(t, db, o); len(again) != 0 {
+		t.Fatalf("evicted again: %v", again)
+	}
+	after := func() {
+		t.Helper()
+		mustCheck(t, db, int(live)-done.Evicted)
+		for id, why := range want {
+			if _, err := db.Memories().Get(t.Context(), Scope{}, id); !errors.Is(err, fault.ErrNotFound) {
+				t.Fatalf("%s, evicted for %s: %v", id, why, err)
+			}
+			h := mustHistory(t, db.Memories(), Scope{}, id)
+			last := h[len(h)-1]
+			if reason := Reason("evicted:" + string(why)); last.Event != EventDelete || last.LSN != done.LSN || last.Reason != reason {
+				t.Fatalf("%s, evicted for %s: %+v", id, why, last)
+			}
+		}
+	}
+	after()
+	closeTest(t, db)
+	db = open()
+	after()
+	waitFor(t, func() bool { db.janitor.wake(); return !db.janitor.ranging() })
+	after()
+	closeTest(t, db)
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come")
+		}
+	}
+}
+
+// ruled applies the rules to every memory that is read, and tells which have expired.
+func ruled(t *testing.T, db *DB, o *EvictOptions, clk *testClock) (want map[string]policy.Reason, hidden map[string]bool) {
+	t.Helper()
+	want, hidden = map[string]policy.Reason{}, map[string]bool{}
+	for i := range 300 {
+		hidden[fmt.Sprint("m", i)] = true
+	}
+	left := map[string][]Memory{}
+	counts := map[string]int64{}
+	for m, err := range db.Memories().All(t.Context(), ListQuery{AllScopes: true, Limit: 100}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(hidden, m.ID)
+		if m.Kind == KindNote || m.Kind == KindArchive || o.Scope.Agent != "" && m.Agent != o.Scope.Agent {
+			continue
+		}
+		switch {
+		case m.Pinned:
+			counts[m.Agent]++
+		case clk.now().Sub(m.CreatedAt) > *o.MaxAge && *m.Importance < *o.MinImportance:
+			want[m.ID] = policy.Age
+		case *m.Confidence < .1:
+			want[m.ID] = policy.LowConfidence
+		default:
+			counts[m.Agent]++
+			left[m.Agent] = append(left[m.Agent], m)
+		}
+	}
+	last := func(m Memory) int64 { return max(clock.ToMillis(m.LastAccessed), clock.ToMillis(m.CreatedAt)) }
+	for agent, list := range left {
+		slices.SortFunc(list, func(a, b Memory) int {
+			return policy.Place{Importance: *a.Importance, Last: last(a), Seq: a.Seq}.Compare(policy.Place{Importance: *b.Importance, Last: last(b), Seq: b.Seq})
+		})
+		for i := range min(int64(len(list)), max(0, counts[agent]-*o.Cap)) {
+			want[list[i].ID] = policy.Cap
+		}
+	}
+	return want, hidden
+}
+
+// TestEvictDefaults: 30 days, 0.2, 0.1 and 10,000, and not the memory that is at a bound.
+func TestEvictDefaults(t *testing.T) {
+	clk := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
+	month := clk.now().Add(-30 * 24 * time.Hour)
+	for id, m := range map[string]Memory{
+		"old":       {CreatedAt: month.Add(-time.Millisecond), Importance: new(.19)},
+		"at30days":  {CreatedAt: month, Importance: new(.19)},
+		"important": {CreatedAt: month.Add(-time.Hour), Importance: new(.2)},
+		"unsure":    {Confidence: new(.09)},
+		"atfloor":   {Confidence: new(.1)},
+		"pinned":    {CreatedAt: month.Add(-time.Hour), Importance: new(.0), Confidence: new(.0), Pinned: true},
+	} {
+		m.ID, m.Text, m.Scope = id, id, Scope{Agent: "a"}
+		mustStore(t, db.Memories(), m)
+	}
+	_, got := mustEvict(t, db, EvictOptions{})
+	if want := map[string]policy.Reason{"old": policy.Age, "unsure": policy.LowConfidence}; !maps.Equal(got, want) {
+		t.Errorf("evicted %v, want %v", got, want)
+	}
+	if p := policy.Default(); p.Cap != 10_000 {
+		t.Errorf("the cap is %d", p.Cap)
+	}
+}
+
+// TestConfidenceStopsAtFloor: decay alone never takes a confidence below 0.1, so it evicts
+// nothing unless the floor of the policy is lower.
+func TestConfidenceStopsAtFloor(t *testing.T) {
+	clk := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
+	mustStore(t, db.Memories(), Memory{ID: "m", Text: "m", Scope: Scope{Agent: "a"}, Importance: new(.9)})
+	decay := func() {
+		clk.advance(8 * 24 * time.Hour)
+		for range 60 {
+			if _, err := db.Consolidate(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	decay()
+	m, err := db.Memories().Get(t.Context(), Scope{}, "m")
+	if err != nil || *m.Confidence != .1 || *m.StoredConfidence != 1 {
+		t.Fatalf("%v, %v, %v", err, m.Confidence, m.StoredConfidence)
+	}
+	if r, err := db.Consolidate(t.Context(), nil); err != nil || r.Decayed != 0 || r.Processed != 1 {
+		t.Errorf("at the floor: %+v, %v", r, err)
+	}
+	if r, _ := mustEvict(t, db, EvictOptions{}); r.Evicted != 0 {
+		t.Errorf("evicted %+v", r)
+	}
+	p := policy.Default()
+	p.Floor = 0
+	if _, err := db.Policies().Set(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	decay()
+	if r, _ := mustEvict(t, db, EvictOptions{}); r.Reasons[policy.LowConfidence] != 1 || r.Policy != 1 {
+		t.Errorf("evicted %+v", r)
+	}
+	if h := mustHistory(t, db.Memories(), Scope{}, "m"); h[1].Policy != 1 || h[1].Reason != ReasonConfidence {
+		t.Errorf("history %+v", h[1])
+	}
+}
+
+func TestEvictRefuses(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	for name, o := range map[string]EvictOptions{
+		"a negative age": {MaxAge: new(-time.Hour)},
+		"no number":      {MinImportance: new(math.NaN())},
+		"too important":  {MinImportance: new(1.5)},
+		"no cap":         {Cap: new(int64(0))},
+		"a run":          {Scope: Scope{User: "u", Run: "r"}},
+	} {
+		if _, err := db.Evict(t.Context(), &o); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, o := range map[string]ConsolidateOptions{
+		"a rate above 1": {Rate: new(1.01)},
+		"no number":      {Rate: new(math.NaN())},
+		"a run":          {Scope: Scope{Run: "r"}},
+	} {
+		if _, err := db.Consolidate(t.Context(), &o); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("consolidate: %s: %v", name, err)
+		}
+	}
+}
+
+// TestEvictBesideViews: an open View goes on to see what was evicted, and what was changed
+// between the choice and the commit stays.
+func TestEvictBesideViews(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	for _, id := range []string{"a", "b"} {
+		mustStore(t, db.Memories(), Memory{ID: id, Text: id, Scope: Scope{Agent: "a"}, Confidence: new(.0)})
+	}
+	err := db.View(t.Context(), func(tx *Tx) error {
+		p := policy.Default()
+		chosen, err := tx.unkept(t.Context(), &p, Scope{})
+		if err != nil || len(chosen) != 2 {
+			return fmt.Errorf("%d are chosen: %w", len(chosen), err)
+		}
+		if _, err := db.Memories().Update(t.Context(), Scope{}, "a", Patch{Pinned: new(true)}); err != nil {
+			return err
+		}
+		err = db.Update(t.Context(), func(in *Tx) error {
+			chosen, err = in.evict(chosen, &p, Scope{})
+			return err
+		})
+		if err != nil || len(chosen) != 1 {
+			return fmt.Errorf("%d are evicted: %w", len(chosen), err)
+		}
+		if page, err := tx.Memories().List(t.Context(), ListQuery{AllScopes: true}); err != nil || len(page.Memories) != 2 {
+			return fmt.Errorf("the View sees %d: %w", len(page.Memories), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := mustList(t, db.Memories(), Scope{Agent: "a"}); len(left) != 1 || left[0].ID != "a" {
+		t.Errorf("left %+v", left)
+	}
+}

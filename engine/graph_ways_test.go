@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/graph"
+)
+
+func TestGraphPath(t *testing.T) {
+	w := newGraphWorld(t)
+	w.put("a", "", "x>b", "x>gone")
+	w.put("b", "")
+	w.put("c", "", "y>b", "z>d")
+	w.put("d", "", "x>d")
+	w.put("far", "", "x>gone")
+	path := func(from, to string) string {
+		t.Helper()
+		p, err := w.g.Path(t.Context(), w.o, from, to, graph.State{})
+		w.must(err)
+		var b strings.Builder
+		fmt.Fprint(&b, p.Found)
+		for _, h := range p.Hops {
+			fmt.Fprint(&b, " ", h.From, "-", h.Type, ">", h.To)
+		}
+		return b.String()
+	}
+	expectGraph(t, "a way both ways", path("a", "d"), "true a-x>b b-inverse:y>c c-z>d")
+	expectGraph(t, "to itself", path("a", "a"), "true")
+	expectGraph(t, "through what is not there", path("a", "far"), "false")
+	expectGraph(t, "from nobody", path("nobody", "a"), "false")
+}
+
+// The components, the lengths of paths and the ranks are those that plain algorithms find.
+func TestGraphWaysAtRandom(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	const n = 40
+	w := newGraphWorld(t)
+	var adjacent [n][n]float64
+	var b graph.Batch
+	for i := range n {
+		b.Entities = append(b.Entities, graph.Entity{ID: fmt.Sprint(i)})
+	}
+	for range 35 {
+		from, to := rng.IntN(n), rng.IntN(n)
+		b.Relations = append(b.Relations, graph.Relation{ID: fmt.Sprint("r", len(b.Relations)), From: fmt.Sprint(from), Type: "x", To: fmt.Sprint(to)})
+		adjacent[from][to]++
+		adjacent[to][from]++
+	}
+	_, err := w.g.Write(t.Context(), w.o, b, nil)
+	w.must(err)
+	distance := shortest(&adjacent)
+
+	c, err := w.g.Components(t.Context(), w.o, graph.State{})
+	w.must(err)
+	sum := 0
+	for _, part := range c.Components {
+		var first, size int
+		_, _ = fmt.Sscan(part.First, &first)
+		for to := range n {
+			if !math.IsInf(distance[first][to], 1) {
+				size++
+			}
+		}
+		if size != part.Size {
+			t.Errorf("the component of %s has %d, not %d", part.First, size, part.Size)
+		}
+		sum += part.Size
+	}
+	if sum != n {
+		t.Errorf("the components have %d entities", sum)
+	}
+	for to := range n {
+		p, err := w.g.Path(t.Context(), w.o, "0", fmt.Sprint(to), graph.State{})
+		w.must(err)
+		if p.Found != !math.IsInf(distance[0][to], 1) || p.Found && float64(len(p.Hops)) != distance[0][to] {
+			t.Errorf("from 0 to %d: %+v, want %v", to, p, distance[0][to])
+		}
+	}
+	r, err := w.g.Rank(t.Context(), w.o, []string{"0", "1", "nobody"}, graph.RankOptions{Limit: n})
+	w.must(err)
+	want, total := pageRank(&adjacent, 0, 1), 0.0
+	for i, e := range r.Ranked {
+		var num int
+		_, _ = fmt.Sscan(e.ID, &num)
+		if math.Abs(e.Rank-want[num]) > 1e-3 || i > 0 && e.Rank > r.Ranked[i-1].Rank {
+			t.Errorf("rank of %s: %v, want %v", e.ID, e.Rank, want[num])
+		}
+		total += e.Rank
+	}
+	if math.Abs(total-1) > 1e-9 {
+		t.Errorf("the ranks add up to %v", total)
+	}
+}
+
+// shortest are the lengths of all shortest ways (Floyd and Warshall).
+func shortest(adjacent *[40][40]float64) (d [40][40]float64) {
+	for i := range d {
+		for j := range d {
+			switch {
+			case i == j:
+			case adjacent[i][j] > 0:
+				d[i][j] = 1
+			default:
+				d[i][j] = math.Inf(1)
+			}
+		}
+	}
+	for k := range d {
+		for i := range d {
+			for j := range d {
+				d[i][j] = min(d[i][j], d[i][k]+d[k][j])
+			}
+		}
+	}
+	return d
+}
+
+// pageRank is the rank of each entity after many rounds over the whole matrix.
+func pageRank(adjacent *[40][40]float64, seeds ...int) (now [40]float64) {
+	for _, s := range seeds {
+		now[s] = 1 / float64(len(seeds))
+	}
+	for range 500 {
+		var next [40]float64
+		for i := range now {
+			degree := 0.0
+			for _, a := range adjacent[i] {
+				degree += a
+			}
+			for j, a := range adjacent[i] {
+				if degree > 0 {
+					next[j] += 0.85 * now[i] * a / degree
+				}
+			}
+			for _, s := range seeds {
+				lost := 0.15
+				if degree == 0 {
+					lost = 1
+				}
+				next[s] += lost * now[i] / float64(len(seeds))
+			}
+		}
+		now = next
+	}
+	return now
+}

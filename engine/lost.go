@@ -1,0 +1,359 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+)
+
+// A database opens without what it cannot read, and says what that is: in the log, in
+// Stats.Lost, and check names each memory. What is derived is made again where a database is
+// opened to be written: the place of a memory in the indexes follows from its record.
+
+// losses are what Open could not read.
+type losses struct {
+	n int64
+	// docs are the documents whose places in the indexes are among it. Their memories may
+	// have records still.
+	docs []lostDocs
+}
+
+// lostDocs are keys of documents that cannot be read, from one up to another.
+type lostDocs struct{ from, to []byte }
+
+// mostTold bounds what the log says of losses: a thousand of them have one cause.
+const mostTold = 20
+
+// lost notes something that cannot be read.
+func (db *DB) lost(what string, err error) {
+	if db.losses.n++; db.losses.n <= mostTold {
+		db.logger.Error("something is lost, and the database opens without it; check names the memories", "what", what, "error", err)
+	}
+}
+
+// unreadable tells whether an error is one of a thing that is missing or damaged, and not of
+// the disk or of the call.
+func unreadable(err error) bool {
+	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, pebble.ErrNotFound) || pebble.IsCorruptionError(err)
+}
+
+// numbered are keys that end in a number, and lie in its order.
+type numbered struct {
+	key   func(n uint64) []byte
+	parse func(key []byte) (n uint64, ok bool)
+	start uint64 // the first number
+	end   uint64 // one past the last
+	docs  uint64 // that a number stands for
+}
+
+// within are those of the keys from a number up to, but not including, another.
+func (k numbered) within(start, end uint64) *numbered {
+	k.start, k.end = start, end
+	return &k
+}
+
+// scanAround visits keys as kv.Scan does, and goes round what cannot be read: blocks of the
+// store, and values for which visit says so. It calls lost with the range of numbers.
+func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, key, value []byte) error, lost func(from, to uint64, err error) error) error {
+	for from := k.start; from < k.end; {
+		next := from
+		err := kv.Scan(r, k.key(from), layout.PrefixEnd(k.key(k.end-1)), func(key, value []byte) error {
+			n, ok := k.parse(key)
+			if !ok {
+				return layout.BadKey("document", key)
+			}
+			next = n
+			err := visit(n, key, value)
+			if unreadable(err) {
+				err = lost(n, n+1, err)
+			}
+			next = n + 1
+			return err
+		})
+		if err == nil || !pebble.IsCorruptionError(err) {
+			return err
+		}
+		// From next on nothing can be read until the block ends: a range of numbers.
+		// Where a key can be read, its value cannot.
+		bad := sort.Search(int(k.end-next), func(i int) bool { return k.readable(r, next+uint64(i)) })
+		from = next + max(1, uint64(bad))
+		if err := lost(next, from, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readable tells whether the store can look for a number.
+func (k *numbered) readable(r kv.Reader, n uint64) bool {
+	err := kv.Scan(r, k.key(n), layout.PrefixEnd(k.key(k.end-1)), func(_, _ []byte) error { return kv.ErrStop })
+	return err == nil || errors.Is(err, kv.ErrStop)
+}
+
+// docKeys are the keys of documents of a kind, rowKeys those of the pages of rows.
+func docKeys(ks *layout.Keys, kind byte) *numbered {
+	return &numbered{
+		key: func(n uint64) []byte { return ks.Doc(kind, uint32(n)) },
+		parse: func(key []byte) (uint64, bool) {
+			doc, ok := layout.ParseDocKey(key)
+			return uint64(doc), ok
+		},
+		end: 1 << 32, docs: 1,
+	}
+}
+
+func rowKeys(ks *layout.Keys) *numbered {
+	return &numbered{
+		key: func(n uint64) []byte { return ks.Rows(uint32(n * layout.RowsOfPage)) },
+		parse: func(key []byte) (uint64, bool) {
+			first, ok := layout.ParseRowsKey(key)
+			return uint64(first) / layout.RowsOfPage, ok
+		},
+		end: 1 << 32 / layout.RowsOfPage, docs: layout.RowsOfPage,
+	}
+}
+
+// scanDocs visits the keys of documents, and notes those that cannot be read.
+func (db *DB) scanDocs(k *numbered, what string, visit func(n uint64, value []byte) error) error {
+	return k.scanAround(db.store, func(n uint64, _, value []byte) error { return visit(n, value) }, func(from, to uint64, err error) error {
+		db.lost(fmt.Sprintf("%s %d to %d", what, from, to-1), err)
+		db.losses.docs = append(db.losses.docs, lostDocs{k.key(from), layout.PrefixEnd(k.key(to - 1))})
+		// Their keys are deleted once their memories have other places: until then nobody
+		// else gets these numbers.
+		for chunk := from * k.docs >> 16; chunk <= min((to*k.docs-1)>>16, maxChunks-1); chunk++ {
+			db.chunks.used[chunk] = true
+		}
+		return nil
+	})
+}
+
+// recoverBatch bounds the memories of one commit of recovery.
+const recoverBatch = 500
+
+// recoverDocs gives the memories that have a record and no place in the indexes new ones,
+// where Open has found that places are lost. Their versions stay what they were.
+func (db *DB) recoverDocs(ctx context.Context) error {
+	if len(db.losses.docs) == 0 || db.readOnly {
+		return nil
+	}
+	for _, d := range db.janitor.ranges {
+		if d.Listed { // by places, of which some are lost: nobody knows which memories it means
+			db.logger.Error("memories without a place in the indexes are not recovered: a delete by filter was not cleaned up; open the database again once it is")
+			return nil
+		}
+	}
+	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+	var found []layout.Version
+	all := versions{visit: func(v layout.Version) error {
+		lives, err := tx.placeless(v)
+		if lives && v.Born <= db.writer.applied {
+			found = append(found, v)
+		}
+		return err
+	}}
+	if err := db.scanVersions(&all); unreadable(err) {
+		db.logger.Error("memories without a place in the indexes are not recovered: their records cannot be read", "error", err)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for len(found) > 0 {
+		n := min(recoverBatch, len(found))
+		if err := db.acknowledge(db.update(ctx, func(tx *Tx) error { return tx.place(ctx, found[:n]) })); err != nil {
+			return err
+		}
+		found = found[n:]
+	}
+	// At last, so that the next Open begins anew where this one does not end.
+	err := db.applyBare(func(b *pebble.Batch) error {
+		for _, d := range db.losses.docs {
+			if err := b.DeleteRange(d.from, d.to, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return db.republish() // nobody writes yet
+}
+
+// scanVersions gives all keys of records to vs, but for those that cannot be read. A memory
+// of which some version cannot be read is left out: what is read may not be its newest.
+func (db *DB) scanVersions(vs *versions) error {
+	lower, upper := db.keys().Span(layout.KindRecord)
+	if !db.keys().RecordsBySeq() {
+		return errors.Join(kv.Scan(db.store, lower, upper, func(key, _ []byte) error { return vs.key(key) }), vs.end())
+	}
+	seqs := &numbered{
+		key: func(n uint64) []byte { return binary.BigEndian.AppendUint64(db.keys().Header(layout.KindRecord, 8), n) },
+		parse: func(key []byte) (uint64, bool) {
+			v, ok := layout.ParseRecordKey(key)
+			return v.Seq, ok
+		},
+		end: db.writer.next.Seq + 1,
+	}
+	err := seqs.scanAround(db.store, func(_ uint64, key, _ []byte) error { return vs.key(key) }, func(from, to uint64, err error) error {
+		vs.last = layout.Version{}
+		db.lost(fmt.Sprintf("records of memories number %d to %d", from, to-1), err)
+		return nil
+	})
+	return errors.Join(err, vs.end())
+}
+
+// versions calls visit with the newest version of each memory, of record keys in their
+// order.
+type versions struct {
+	visit func(layout.Version) error
+	last  layout.Version
+}
+
+func (vs *versions) key(key []byte) (err error) {
+	v, ok := layout.ParseRecordKey(key)
+	if !ok {
+		return layout.BadKey("record", key)
+	}
+	if v.Seq != vs.last.Seq || v.Owner != vs.last.Owner {
+		err = vs.end()
+	}
+	vs.last = v
+	return err
+}
+
+func (vs *versions) end() error {
+	if vs.last.Seq == 0 {
+		return nil
+	}
+	return vs.visit(vs.last)
+}
+
+// placeless tells whether a memory lives by its newest version and has no document. A record
+// that cannot be read does not tell.
+func (tx *Tx) placeless(v layout.Version) (bool, error) {
+	if tx.db.docs.At(v.Seq, tx.lsn) != doctable.None {
+		return false, nil
+	}
+	lives, err := tx.livesByRecord(v)
+	if unreadable(err) {
+		err = nil
+	}
+	return lives, err
+}
+
+// livesByRecord tells whether a memory lives, going by what does not follow from its place
+// in the indexes: it has no death, and no death range means it.
+func (tx *Tx) livesByRecord(v layout.Version) (lives bool, err error) {
+	prefix := tx.keys.Histories(v.Owner, v.Seq)
+	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error { return kv.ErrStop })
+	if errors.Is(err, kv.ErrStop) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	rec, err := tx.record(v)
+	if err != nil || rec.Flags&layout.FlagPast != 0 {
+		return false, err
+	}
+	lower, upper := tx.keys.Span(layout.KindRange)
+	lives = true
+	err = kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
+		d, err := layout.DecodeRange(tx.keys, key, value)
+		if err == nil && (d.Listed || d.Covers(doctable.None, v, rec.Scope)) { // listed by its document
+			lives = false
+		}
+		return err
+	})
+	return lives, err
+}
+
+// place gives versions new documents.
+func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
+	tx.change()
+	tx.log = append(tx.log, byte(layout.LogMove), 0) // no chunk was emptied
+	for _, v := range versions {
+		row := doctable.Row{Version: v}
+		rec, err := tx.record(v)
+		if err == nil && rec.Scope.Run != "" {
+			row.Run, _, err = tx.knownNumber(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
+		}
+		var pv *pendingVersion
+		if err == nil {
+			pv, err = tx.indexAgain(ctx, &row)
+		}
+		if err != nil {
+			return tx.breaks(err)
+		}
+		if pv.doc, err = tx.giveDoc(); err != nil {
+			return err
+		}
+		pv.inherits, pv.expires = doctable.None, rec.Expires
+		pv.vectors = tx.vectorsLeft(rec, v)
+		if err := tx.setEncoded(tx.keys.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
+			return err
+		}
+		tx.pend[v.Seq] = pv
+		tx.adds = append(tx.adds, pv)
+	}
+	return nil
+}
+
+// vectorsLeft are the vectors of a version that can be read.
+func (tx *Tx) vectorsLeft(rec *layout.Record, v layout.Version) map[string][]float32 {
+	vectors := map[string][]float32{}
+	for _, ref := range rec.Vectors {
+		vec, err := tx.vector(v, ref)
+		if s := tx.spaceByNum(ref.Space); err == nil && s != nil {
+			vectors[s.name] = vec
+		}
+	}
+	return vectors
+}
+
+// vectorSeeker reads vectors by one iterator, and makes a new one where a damaged block has
+// stopped it.
+type vectorSeeker struct {
+	reader       kv.Reader
+	lower, upper []byte
+	it           *pebble.Iterator
+}
+
+// seek returns the value of a key, valid until the next call: an error that is unreadable
+// where it is missing or damaged.
+func (s *vectorSeeker) seek(key []byte) (value []byte, err error) {
+	if s.it == nil {
+		if s.it, err = s.reader.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper}); err != nil {
+			return nil, err
+		}
+	}
+	if s.it.SeekGE(key) && bytes.Equal(s.it.Key(), key) {
+		if value, err = s.it.ValueAndErr(); err == nil {
+			return value, nil
+		}
+	} else if err = s.it.Error(); err == nil {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: "it is missing"}
+	}
+	_ = s.close() // with the same error
+	return nil, store.Error("read a vector", err)
+}
+
+func (s *vectorSeeker) close() error {
+	if s.it == nil {
+		return nil
+	}
+	it := s.it
+	s.it = nil
+	return it.Close()
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+// TestScheduleWalksAYear: consolidations come every six hours and evictions daily at 3, each
+// once, over a year of a clock that the test moves, with reopenings and a month away.
+func TestScheduleWalksAYear(t *testing.T) {
+	fs, clk := vfs.NewMem(), newTestClock()
+	start := clk.now()
+	open := func() *DB {
+		db, err := openOn(fs, "db", setup{Options: Options{Clock: clk.now, MemoryBudget: testBudget}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	db := open()
+	look := func() {
+		t.Helper()
+		if err := db.keepSchedule(t.Context(), policy.Schedule{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	evicted := 0
+	for hour := 0; clk.now().Sub(start) < 365*24*time.Hour; hour++ {
+		clk.advance(time.Hour)
+		if hour == 2000 {
+			clk.advance(30 * 24 * time.Hour) // away: what was missed comes once
+		}
+		// What is stored now is evicted at the next 3 o'clock.
+		if clk.now().Hour() == 1 {
+			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", hour), Text: fmt.Sprint("text ", hour), Scope: Scope{Agent: "a"}, Confidence: new(.05)})
+		}
+		before := db.docs.Live.Load()
+		look()
+		look()
+		gone := before - db.docs.Live.Load()
+		evicted += int(gone)
+		if due := clk.now().Hour() == 3 || hour == 2000; gone > 0 && !due {
+			t.Fatalf("%d were evicted at %v", gone, clk.now())
+		}
+		if hour%1000 == 999 {
+			closeTest(t, db)
+			db = open()
+			look()
+		}
+	}
+	want := (365-30)*4 + 1
+	if got := db.ageing.Runs().Count(); got < want-2 || got > want+2 {
+		t.Errorf("%d consolidations in a year with a month away, want about %d", got, want)
+	}
+	if days := 365 - 30; evicted < days-2 || evicted > days+2 {
+		t.Errorf("%d memories of %d days were evicted", evicted, days)
+	}
+	// A clock that was a year ahead, and is set right, does not stop the jobs.
+	runs := db.ageing.Runs().Count()
+	clk.advance(365 * 24 * time.Hour)
+	look()
+	clk.advance(-365 * 24 * time.Hour)
+	look()
+	clk.advance(7 * time.Hour)
+	look()
+	if got := db.ageing.Runs().Count(); got != runs+2 {
+		t.Errorf("%d consolidations after the clock was set right, want 2", got-runs)
+	}
+	mustCheck(t, db, int(db.docs.Live.Load()))
+	closeTest(t, db)
+}
+
+func TestScheduleOptions(t *testing.T) {
+	_, err := OpenMemory(&Options{Schedule: &policy.Schedule{Evict: "at night"}})
+	if !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a malformed expression: %v", err)
+	}
+	clk := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
+	s := policy.Schedule{Consolidate: policy.Never, Evict: "* * * * *"}
+	mustStore(t, db.Memories(), Memory{Text: "m", Scope: Scope{Agent: "a"}, Confidence: new(.0)})
+	for range 3 {
+		clk.advance(12 * time.Hour)
+		if err := db.keepSchedule(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if db.ageing.Runs().Count() != 0 || db.docs.Live.Load() != 0 {
+		t.Errorf("%d consolidations, %d memories left", db.ageing.Runs().Count(), db.docs.Live.Load())
+	}
+}

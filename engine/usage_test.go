@@ -1,0 +1,353 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/usage"
+)
+
+func usd(t testing.TB, s string) usage.USD {
+	t.Helper()
+	u, err := usage.ParseUSD(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// spent sums records one by one.
+func spent(all []usage.Record, q usage.Query) (s usage.Totals) {
+	for _, r := range all {
+		if !scope.Contains(q.Scope(), r.Scope()) || q.Model != "" && q.Model != r.Model ||
+			!q.Since.IsZero() && r.Time.Before(q.Since) || !q.Until.IsZero() && !r.Time.Before(q.Until) {
+			continue
+		}
+		s.Records++
+		s.PromptTokens += r.PromptTokens
+		s.CompletionTokens += r.CompletionTokens
+		s.TotalTokens += r.TotalTokens
+		s.Cost = s.Cost.Add(r.Cost)
+	}
+	return s
+}
+
+func sameTotals(a, b usage.Totals) bool {
+	same := a.Cost.Cmp(b.Cost) == 0
+	a.Cost, b.Cost = usage.USD{}, usage.USD{}
+	return same && a == b
+}
+
+// TestUsageTotals compares totals of random ranges, owners and models with those of a sum
+// over all records, also after a roll-up and after opening again.
+func TestUsageTotals(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng, ctx, fs := rand.New(rand.NewPCG(seed, 1)), t.Context(), vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	owners := []Owner{{Agent: "a1"}, {Agent: "a2"}, {User: "ada", Agent: "a1"}, {User: "bob"}}
+	models := []string{"small", "large", "other"}
+	from := time.Date(2022, 11, 20, 0, 0, 0, 0, time.UTC)
+	at := func() time.Time { // over four years, and close together
+		switch rng.IntN(3) {
+		case 0:
+			return from.Add(time.Duration(rng.Int64N(int64(4 * 365 * 24 * time.Hour)))).Truncate(time.Millisecond)
+		case 1:
+			return from.Add(time.Duration(rng.IntN(4000)) * time.Millisecond)
+		}
+		return from.Add(time.Duration(rng.IntN(100)) * time.Hour)
+	}
+	var all []usage.Record
+	for len(all) < 600 {
+		err := db.Update(ctx, func(tx *Tx) error { // some of them see sums of the same transaction
+			for range 20 {
+				r, err := tx.Usage().Add(ctx, usage.Record{
+					Owner: owners[rng.IntN(len(owners))], Model: models[rng.IntN(len(models))], Time: at(),
+					PromptTokens: rng.Int64N(5000), CompletionTokens: rng.Int64N(500), Cost: usd(t, fmt.Sprintf("%d.%018d", rng.IntN(3), rng.Int64N(1e18))),
+				}, nil)
+				if err != nil {
+					return err
+				}
+				all = append(all, r)
+			}
+			got, err := tx.Usage().Total(ctx, usage.Query{})
+			if want := spent(all, usage.Query{}); err != nil || !sameTotals(got, want) {
+				t.Errorf("within a transaction: %+v, want %+v, %v", got, want, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare := func(n int, times func() time.Time) {
+		t.Helper()
+		for range n {
+			q := usage.Query{Owner: owners[rng.IntN(len(owners))]}
+			if rng.IntN(3) == 0 {
+				q.Owner = Owner{}
+			}
+			if rng.IntN(2) == 0 {
+				q.Model = models[rng.IntN(len(models))]
+			}
+			if q.Since, q.Until = times(), times(); q.Until.Before(q.Since) {
+				q.Since, q.Until = q.Until, q.Since
+			}
+			if rng.IntN(4) == 0 {
+				q.Until = time.Time{}
+			}
+			got, err := db.Usage().Total(ctx, q)
+			if want := spent(all, q); err != nil || !sameTotals(got, want) {
+				t.Errorf("%+v: %+v, want %+v, %v", q, got, want, err)
+			}
+			for _, by := range []usage.By{usage.ByAgent, usage.ByModel, usage.ByDay} {
+				groups, err := db.Usage().By(ctx, by, q)
+				sum := usage.Totals{}
+				for _, g := range groups {
+					sum.Records, sum.Cost = sum.Records+g.Records, sum.Cost.Add(g.Cost)
+				}
+				if err != nil || sum.Records != got.Records || sum.Cost.Cmp(got.Cost) != 0 {
+					t.Errorf("by %s %+v: %+v, want %+v, %v", by, q, sum, got, err)
+				}
+			}
+		}
+	}
+	compare(150, at)
+	mustCheck(t, db, 0)
+	old := from.Add(50*time.Hour + time.Minute)
+	for _, o := range owners {
+		if err := db.Usage().RollUp(ctx, o, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A call of a day that was rolled up is told late.
+	late, err := db.Usage().Add(ctx, usage.Record{Owner: owners[0], Model: "small", PromptTokens: 1, Cost: usd(t, "0.5"), Time: from.Add(time.Hour)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, late)
+	mustCheck(t, db, 0)
+	closeTest(t, db)
+	db = openTest(t, fs, Options{})
+	mustCheck(t, db, 0)
+	compare(150, func() time.Time { // whole days where there are totals alone
+		when := at()
+		if when.Before(old) {
+			when = when.Truncate(24 * time.Hour)
+		}
+		return when
+	})
+	_, err = db.Usage().Total(ctx, usage.Query{Owner: owners[0], Since: from.Add(time.Hour)})
+	wantError(t, "a part of a day that was rolled up", err, fault.ErrNotRetained)
+	if s, err := db.Stats(ctx); err != nil || s.Parts["usage"] != int64(len(all)) {
+		t.Error(s.Parts, err)
+	}
+	if _, err := db.Reset(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := db.Usage().Total(ctx, usage.Query{}); err != nil || got.Records != 0 {
+		t.Errorf("after a reset: %+v, %v", got, err)
+	}
+}
+
+// TestSeedUsage shows what an agent has cost and taken, and agents ranked by cost.
+func TestSeedUsage(t *testing.T) {
+	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
+	u := db.Usage()
+	if _, err := u.AddAgent(ctx, usage.Agent{ID: "a1", Name: "researcher"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		agent, cost        string
+		prompt, completion int64
+	}{{"a2", "8.21", 300_000, 20_000}, {"a1", "12.00", 400_000, 40_000}, {"a1", "0.34", 9_000, 1_000}} {
+		if _, err := u.Add(ctx, usage.Record{Owner: Owner{Agent: c.agent}, Model: "m", PromptTokens: c.prompt, CompletionTokens: c.completion, Cost: usd(t, c.cost)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := u.Total(ctx, usage.Query{Owner: Owner{Agent: "a1"}})
+	if err != nil || s.Cost.String() != "12.34" || s.TotalTokens != 450_000 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	ranking, err := u.Rank(ctx, usage.Query{})
+	if got := fmt.Sprint(ranking); err != nil || got != "[{a1 researcher 12.34 450000} {a2 a2 8.21 320000}]" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// TestBudgetsHoldAmongMany: callers beside each other never take more than the budget.
+func TestBudgetsHoldAmongMany(t *testing.T) {
+	clock := newTestClock()
+	db, ctx := openTest(t, vfs.NewMem(), Options{Clock: clock.now}), t.Context()
+	u, o, price := db.Usage(), Owner{Agent: "a1"}, usd(t, "0.1")
+	if a, err := u.Check(ctx, o, nil); err != nil || !a.Allowed || a.Limit != nil {
+		t.Errorf("without a budget: %+v, %v", a, err)
+	}
+	for _, b := range []usage.Budget{{Owner: o, Per: usage.PerDay, Limit: usd(t, "1")}, {Owner: o, Limit: usd(t, "1.5")}} {
+		if err := u.SetBudget(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	many := func(try func() error) (done int64) {
+		var wg sync.WaitGroup
+		var n atomic.Int64
+		for range 40 {
+			wg.Go(func() {
+				err := try()
+				if err == nil {
+					n.Add(1)
+				} else if !errors.Is(err, usage.ErrBudget) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		return n.Load()
+	}
+	record := usage.Record{Owner: o, Model: "m", Cost: price}
+	n := many(func() error {
+		r, err := u.Reserve(ctx, o, price, time.Minute)
+		if err != nil {
+			return err
+		}
+		_, err = u.Add(ctx, record, &usage.AddOptions{Reservation: r, WithinBudget: true})
+		return err
+	})
+	if n != 10 {
+		t.Errorf("%d calls of 0.1 in a day, want 10", n)
+	}
+	if a, err := u.Check(ctx, o, &price); err != nil || a.Allowed || a.Spent.String() != "1" || a.Per != usage.PerDay || a.Reserved.Cmp(usage.USD{}) != 0 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	clock.advance(24 * time.Hour) // another day, and half a dollar is left for ever
+	if n := many(func() error { _, err := u.Reserve(ctx, o, price, time.Minute); return err }); n != 5 {
+		t.Errorf("%d reservations, want 5", n)
+	}
+	if n := many(func() error { _, err := u.Add(ctx, record, &usage.AddOptions{WithinBudget: true}); return err }); n != 0 {
+		t.Errorf("%d calls beside reservations", n)
+	}
+	clock.advance(2 * time.Minute) // they have ended by themselves
+	r, err := u.Reserve(ctx, o, usd(t, "0.5"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmp.Or(u.Release(ctx, r), u.Release(ctx, r)); err != nil {
+		t.Error(err)
+	}
+	if n := many(func() error { _, err := u.Add(ctx, record, &usage.AddOptions{WithinBudget: true}); return err }); n != 5 {
+		t.Errorf("%d calls, want 5", n)
+	}
+	if _, err := u.Add(ctx, record, nil); err != nil { // one that was made is recorded
+		t.Error(err)
+	}
+	if err := cmp.Or(u.RemoveBudget(ctx, o, usage.PerDay), u.RemoveBudget(ctx, o, usage.Ever)); err != nil {
+		t.Error(err)
+	}
+	wantError(t, "a budget that is gone", u.RemoveBudget(ctx, o, usage.PerDay), fault.ErrNotFound)
+	mustCheck(t, db, 0)
+}
+
+// TestDeleteAgent: all that an agent has goes in one commit, and nothing of another.
+func TestDeleteAgent(t *testing.T) {
+	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
+	for _, o := range []Owner{{Agent: "a1"}, {User: "ada", Agent: "a1"}, {Agent: "a2"}, {User: "a1"}} {
+		mustStore(t, db.Memories(), Memory{Scope: o.Scope(), Text: "tea"})
+		_, err := db.KV().Put(ctx, o, "k", 1, &entries.PutOptions{})
+		if err == nil {
+			_, err = db.Usage().Add(ctx, usage.Record{Owner: o, Model: "m", Cost: usd(t, "1")}, nil)
+		}
+		if err == nil {
+			err = db.Usage().SetBudget(ctx, usage.Budget{Owner: o, Limit: usd(t, "2")})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"a1", "a2"} {
+		if _, err := db.Usage().AddAgent(ctx, usage.Agent{ID: id, Metadata: []byte(`{"x": 1}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := db.LSN()
+	deleted, err := db.DeleteAgent(ctx, "a1")
+	if err != nil || deleted["memories"] != 2 || deleted["entries"] != 2 || deleted["usage"] != 2 || db.LSN() != before+1 {
+		t.Errorf("%v, %d commits, %v", deleted, db.LSN()-before, err)
+	}
+	_, err = db.Usage().Agent(ctx, "a1")
+	wantError(t, "a deleted agent", err, fault.ErrNotFound)
+	budgets, err := db.Usage().Budgets(ctx, Owner{User: "ada", Agent: "a1"})
+	if err != nil || len(budgets) != 0 {
+		t.Error(budgets, err)
+	}
+	if a, err := db.Usage().Agent(ctx, "a2"); err != nil || string(a.Metadata) != `{"x":1}` {
+		t.Error(a, err)
+	}
+	if s, err := db.Usage().Total(ctx, usage.Query{}); err != nil || s.Records != 2 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if deleted, err := db.DeleteAgent(ctx, "nobody"); err != nil || deleted["memories"] != 0 {
+		t.Error(deleted, err)
+	}
+	mustCheck(t, db, 2)
+}
+
+// TestUsageBadInput: what cannot be stored is refused with what to do, and changes nothing.
+func TestUsageBadInput(t *testing.T) {
+	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
+	u, o := db.Usage(), Owner{Agent: "a"}
+	long := strings.Repeat("x", 1<<20)
+	add := func(change func(*usage.Record)) error {
+		r := usage.Record{Owner: o, Model: "m"}
+		change(&r)
+		_, err := u.Add(ctx, r, nil)
+		return err
+	}
+	total := func(q usage.Query) error { _, err := u.Total(ctx, q); return err }
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct{ err, want error }{
+		"no owner":          {add(func(r *usage.Record) { r.Owner = Owner{} }), ErrScope},
+		"no model":          {add(func(r *usage.Record) { r.Model = "" }), ErrInvalid},
+		"a long model":      {add(func(r *usage.Record) { r.Model = long }), ErrInvalid},
+		"a long agent":      {add(func(r *usage.Record) { r.Agent = long }), ErrInvalid},
+		"negative tokens":   {add(func(r *usage.Record) { r.PromptTokens = -1 }), ErrInvalid},
+		"many tokens":       {add(func(r *usage.Record) { r.CompletionTokens = usage.MaxTokens + 1 }), ErrInvalid},
+		"a small total":     {add(func(r *usage.Record) { r.PromptTokens, r.TotalTokens = 5, 4 }), ErrInvalid},
+		"before 1970":       {add(func(r *usage.Record) { r.Time = time.UnixMilli(-1) }), ErrInvalid},
+		"swapped times":     {total(usage.Query{Since: day, Until: day.Add(-1e9)}), ErrInvalid},
+		"a group":           {second(u.By(ctx, "week", usage.Query{})), ErrInvalid},
+		"a period":          {u.SetBudget(ctx, usage.Budget{Owner: o, Per: "week"}), ErrInvalid},
+		"a long hold":       {second(u.Reserve(ctx, o, usage.USD{}, 48*time.Hour)), ErrInvalid},
+		"an agent's ID":     {second(u.AddAgent(ctx, usage.Agent{})), ErrInvalid},
+		"a long agent ID":   {second(u.AddAgent(ctx, usage.Agent{ID: long})), ErrInvalid},
+		"an agent's object": {second(u.AddAgent(ctx, usage.Agent{ID: "a", Metadata: []byte("[1]")})), ErrInvalid},
+		"delete no agent":   {second(db.DeleteAgent(ctx, "")), ErrInvalid},
+	} {
+		wantError(t, name, test.err, test.want)
+	}
+	if db.LSN() != 0 {
+		t.Errorf("what was refused was committed: LSN %d", db.LSN())
+	}
+	if err := total(usage.Query{Owner: Owner{Agent: "nobody"}, Model: "no such model"}); err != nil {
+		t.Error(err) // nothing was spent
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := u.Add(cancelled, usage.Record{Owner: o, Model: "m"}, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

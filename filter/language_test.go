@@ -1,0 +1,288 @@
+package filter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+)
+
+// TestEscapes: quoted text takes the escapes of JSON, and no others.
+func TestEscapes(t *testing.T) {
+	for form, want := range map[string]string{
+		`"\u00c4nne"`: "Änne", `'\u00C4nne'`: "Änne", `"\"\\\/\b\f\n\r\t"`: "\"\\/\b\f\n\r\t", `"\ud83d\ude00!"`: "😀!",
+		`'it\'s'`: "it's", `"it's"`: "it's", `'say "x"'`: `say "x"`, `"\u0041\u0000"`: "A\x00", `"a` + "\n" + `b"`: "a\nb",
+	} {
+		f, err := Parse([]byte("tag = " + form))
+		if err != nil || !reflect.DeepEqual(f, Eq("tag", want)) {
+			t.Errorf("%s: %v, %v; want %q", form, f, err, want)
+		}
+	}
+	for form, says := range map[string]string{
+		`"\x41"`: `\x`, `"\a"`: `\a`, `"\ü"`: `\ü`, `"\u12"`: "incomplete", `"\u12g4"`: "incomplete",
+		`"\ud83d"`: "half", `"\ud83dx"`: "half", `"\ud83d\u0041"`: "half", `"\ude00"`: "half", `"\u`: "incomplete", `"\`: "end",
+		"\"\xff\"": "UTF-8",
+	} {
+		_, err := Parse([]byte("tag = " + form))
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want one that says %q", form, err, says)
+		}
+	}
+	if _, err := Parse([]byte(`{"field":"tag","op":"eq","value":"\ud83d"}`)); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "half") {
+		t.Errorf("half a pair in JSON: %v", err)
+	}
+}
+
+// TestReservedNames: what memdb shows of a memory and a filter does not know is an error
+// that says what serves instead, unless it is forced to be metadata.
+func TestReservedNames(t *testing.T) {
+	for name, says := range map[string]string{
+		"seq": "created_at", "hash": "use text", "embedding": "recall by vector", "vectors": "recall by vector", "vectors.big": "recall by vector",
+		"auto_importance": "use importance", "scope": "use user", "scope.user": "use user", "metadata": "metadata.tag",
+	} {
+		for _, f := range []Filter{Eq(name, "x"), Not(Contains(name, "x")), Or(Exists(name)), Lt(name, 3)} {
+			err := Check(f)
+			if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want one that says %q", name, err, says)
+			}
+		}
+		if err := Check(Eq("metadata."+name, "x")); err != nil {
+			t.Errorf("metadata.%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"", "metadata."} {
+		if err := Check(Exists(name)); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if f, err := Lookup("hashes"); err != nil || f.Path != "hashes" || f.Name != "" {
+		t.Errorf("hashes is %+v, %v", f, err)
+	}
+}
+
+// TestTypesThatCannotFit: a built-in field is compared with what it can be, and an error
+// names the choices.
+func TestTypesThatCannotFit(t *testing.T) {
+	for form, says := range map[string]string{
+		`role = asistant`: "user, assistant, system or tool", `role != ""`: "user, assistant", `role in (user, asistant)`: "asistant",
+		`role nin (5)`: "user, assistant", `kind = foo`: "message, fragment, fact, note, archive or summary", `kind = Message`: "message",
+		`pinned = yes`: "pinned = true", `pinned = 1`: "pinned = true", `pinned contains true`: "use eq, ne, in, nin or exists", `pinned > true`: "use eq",
+		`importance > high`: "a number", `importance = "0.5"`: "a number", `confidence in (1, x)`: "a number", `importance = null`: "a number",
+		`access_count contains 1`: "contains does not apply", `access_count prefix 1`: "prefix does not apply", `access_count regex 1`: "regex does not apply",
+		`user = 5`: `"5"`, `agent = null`: `""`, `id > 3`: `"3"`, `name = true`: `"true"`, `text in (a, 1)`: `"1"`,
+		`aliases = todo`: "use contains, icontains or exists", `aliases contains 1`: "strings",
+		`created_at > 2026`: "2026-01-01", `created_at = 999999999`: "10 digits", `event_time in (2026-01-01, 0)`: "10 digits", `expires_at < -5`: "10 digits",
+		`created_at > 20260101`: "2026-01-31", `created_at prefix 2026`: "time", `updated_at regex 2026`: "time", `updated_at icontains 2026`: "time",
+	} {
+		_, err := Parse([]byte(form))
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want one that says %q", form, err, says)
+		}
+	}
+	for _, form := range []string{
+		`role contains assist and role > a and role prefix sys and role regex "^s"`, `kind in (fact, note)`, `kind in ()`, `pinned != true`, `importance >= 0.5`,
+		`access_count in (1, 2.0)`, `user = "5"`, `agent = "" and run nin ("") and source != "" and name in ("", x)`, `text contains 5`, `text contains null`,
+		`created_at > 1000000000`, `created_at > -1000000000000`, `created_at = 2026-01-01`, `tag = yes and n > high and x = 2026`, `aliases contains x`,
+		`metadata.role = asistant`, `n in (null, true, 1, x)`, `last_accessed exists and text exists and pinned exists`,
+	} {
+		if _, err := Parse([]byte(form)); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+}
+
+// TestPatterns: regular expressions are RE2, short and few.
+func TestPatterns(t *testing.T) {
+	long := strings.Repeat("a", MaxPattern)
+	many := make(Any, MaxPatterns)
+	for i := range many {
+		many[i] = Regexp("tag", "a")
+	}
+	for _, f := range []Filter{Regexp("text", long), many, Regexp("text", `(?i)\bé+$`)} {
+		if err := Check(f); err != nil {
+			t.Errorf("%.50s: %v", f, err)
+		}
+	}
+	for _, c := range []struct {
+		f    Filter
+		says string
+	}{
+		{Regexp("text", long+"a"), fmt.Sprint(MaxPattern)},
+		{Not(append(many, Regexp("tag", "b"))), fmt.Sprint(MaxPatterns)},
+		{Regexp("text", "("), "RE2"},
+		{Regexp("text", `(a)\1`), "RE2"},
+		{Regexp("text", "a{2000}"), "RE2"},
+	} {
+		if err := Check(c.f); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 1200 {
+			t.Errorf("%v, want one that says %q", err, c.says)
+		}
+	}
+}
+
+// TestCheckOfTrees: what was put together by hand, and wrongly, is an error, and neither
+// writes nor compiles.
+func TestCheckOfTrees(t *testing.T) {
+	endless := make(All, 1)
+	endless[0] = endless
+	for name, f := range map[string]Filter{
+		"pointer": &Condition{Field: "a", Values: []any{1}}, "nil pointer": Or((*Negation)(nil)), "nil part": And(nil), "empty negation": Negation{},
+		"wrapped": And(struct{ Filter }{Eq("a", 1)}), "operator": Condition{Field: "a", Op: 99, Values: []any{1}},
+		"no value": Condition{Field: "a", Op: OpEq}, "two values": Condition{Field: "a", Op: OpGt, Values: []any{1, 2}},
+		"a value of exists": Condition{Field: "a", Op: OpExists, Values: []any{1}}, "a number for icontains": Condition{Field: "a", Op: OpIContains, Values: []any{1}},
+		"NaN": Eq("a", math.NaN()), "infinity": Lt("a", math.Inf(1)), "no number": Eq("a", json.Number("x")), "a string as a number": Eq("a", json.Number(`"1"`)),
+		"a list": In("a", []any{1}), "an object": Eq("a", map[string]any{}), "a time for metadata": Eq("a", time.Now()), "a channel": Eq("a", make(chan int)),
+		"bytes of a string": Eq("a", "\xff"), "bytes of a name": Eq("\xff", 1), "itself": endless,
+	} {
+		if err := Check(f); !errors.Is(err, fault.ErrInvalid) || len(err.Error()) > 400 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := Compile(f); err == nil {
+			t.Errorf("%s compiles", name)
+		}
+		if name == "nil pointer" || name == "pointer" || name == "wrapped" {
+			continue // String of these is that of the value within, if there is any
+		}
+		if s := f.String(); !strings.HasPrefix(s, "%!(") {
+			t.Errorf("%s is written as %s", name, s)
+		}
+		if _, err := f.MarshalJSON(); err == nil {
+			t.Errorf("%s is JSON", name)
+		}
+	}
+	if err := Check(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConvertible: what Parse has read it reads again from both forms, as the same tree,
+// and a tree made of any values of Go is what its forms say.
+func TestConvertible(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 16))
+	for range 3000 {
+		f := randomTree(rng, 4)
+		if Check(f) != nil {
+			continue
+		}
+		wantSame(t, f)
+	}
+	deep := Eq("a", "b")
+	for i := range MaxDepth + 1 {
+		deep = []Filter{And(deep), Or(deep), Not(deep), And(deep, Not(deep))}[i%3]
+	}
+	wantSame(t, deep)
+}
+
+// wantSame compares a filter with what its two forms are read as.
+func wantSame(t *testing.T, f Filter) {
+	t.Helper()
+	text := f.String()
+	written, err := json.Marshal(f)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	ofText, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	ofJSON, err := Parse(written)
+	if err != nil {
+		t.Fatalf("%s: %v", written, err)
+	}
+	if !reflect.DeepEqual(ofText, ofJSON) {
+		t.Fatalf("%s\n%s\n%#v\n%#v", text, written, ofText, ofJSON)
+	}
+	again, err := json.Marshal(ofText)
+	if err != nil || string(again) != string(written) || ofJSON.String() != text {
+		t.Fatalf("%s is written again as %s, and %s as %s, %v", text, ofJSON, written, again, err)
+	}
+}
+
+func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+func randomTree(rng *rand.Rand, depth int) Filter {
+	if depth > 0 && rng.IntN(2) == 0 {
+		var parts []Filter
+		for range rng.IntN(4) {
+			parts = append(parts, randomTree(rng, depth-1))
+		}
+		return pick(rng, And(parts...), Or(parts...), Not(randomTree(rng, depth-1)))
+	}
+	type word string
+	type count int16
+	field := pick(rng, "tag", "n", "a.b", "metadata.hash", "id", "role", "text", "created_at", "pinned", "importance", "aliases", "a b", `q"'\`, "and", "Not", "or", "in", "exists", "5", "true", "ä", "x=(y)", "\u2028\x01")
+	value := func() any {
+		return pick[any](rng, "", "work", "two words", "1", "1e5", "true", "null", "and", `"\'`, "\n\t\x00\u2028<&>😀", "2026-01-31", "a,b", "(", "=", "-", "user",
+			1, -3, 2.5, 1e300, float32(0.1), uint64(math.MaxUint64), json.Number("1.50"), json.Number("1e999"), true, false, nil, word("x y"), count(7),
+			time.Date(2026, 5, 1, 2, 3, 4, 5678, time.FixedZone("", 7200)), time.Date(20026, 1, 1, 0, 0, 0, 0, time.UTC), int64(1777420800000))
+	}
+	text := pick(rng, "", "a", "1", "a b", `\d+`, "(?i)x|y", `"`, "not")
+	return pick(rng, Eq(field, value()), Ne(field, value()), Gt(field, value()), Gte(field, value()), Lt(field, value()), Lte(field, value()),
+		In(field, value(), value()), Nin(field, value()), In(field), Contains(field, value()), IContains(field, text), Exists(field), Prefix(field, text), Regexp(field, text))
+}
+
+// FuzzConvertible: whatever text is read as a filter, both its forms are read as the same.
+func FuzzConvertible(f *testing.F) {
+	for _, s := range []string{
+		`role = user`, `{"AND":[]}`, `not not (a in (1,2))`, `and (or (), not (a exists)) or b regex "x"`, `"a b" <> 'x\u00e9' and c == -1e5`,
+		`created_at > 2026-01-01`, `{"NOT":{"OR":[{"field":"x","op":"eq","value":"\ud83d\ude00"}]}}`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		g, err := Parse([]byte(s))
+		if err != nil {
+			return
+		}
+		wantSame(t, g)
+		if h, err := Parse([]byte(g.String())); err != nil || !reflect.DeepEqual(g, h) {
+			t.Errorf("%q is %#v, and of its text %#v, %v", s, g, h, err)
+		}
+	})
+}
+
+// subject is what a test tries a filter on.
+type subject struct {
+	fields map[string]any
+}
+
+func (s *subject) Value(f Field) (any, bool) {
+	v, ok := s.fields[f.Name+f.Path]
+	return v, ok
+}
+
+// TestCompile: a filter decides on anything that has values.
+func TestCompile(t *testing.T) {
+	s := &subject{fields: map[string]any{"tag": "Straße", "n": 3, "null": nil, "list": []any{"A", json.Number("1")}, "created_at": int64(1767225600000), "user": "ada"}}
+	for form, want := range map[string]bool{
+		`tag icontains STRASSE and list icontains a and list contains 1`: true, `n = 3.0 and n < 3.5`: true, `n = "3"`: false, `null exists and null = null`: true,
+		`agent = "" and not user = ""`: true, `created_at = 2026-01-01 and created_at <= 2026-01-01T00:00:00Z`: true, `tag prefix Stra and tag regex ß`: true, `list prefix A`: false,
+	} {
+		f, err := Parse([]byte(form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds, err := Compile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := holds(t.Context(), s); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", form, got, err, want)
+		}
+	}
+	holds, err := Compile(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := holds(t.Context(), s); err != nil || !ok {
+		t.Errorf("nil: %v, %v", ok, err)
+	}
+}

@@ -1,0 +1,375 @@
+package graph
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// Deleted is how much a delete took away.
+type Deleted struct {
+	Entities  int `json:"entities"`
+	Relations int `json:"relations"`
+	Links     int `json:"links"`
+}
+
+// freed is about what the delete of an entity writes, in bytes, whatever it has.
+const freed = 4096
+
+// Delete deletes an entity with its relations in both directions and its links to
+// memories, ErrNotFound where there is none. They are gone at once, from earlier states
+// too; the space comes back in the background. It reads the keys of the relations to count
+// them, and writes few.
+func (g Graph) Delete(ctx context.Context, o scope.Owner, id string) (d Deleted, err error) {
+	doing := fmt.Sprintf("delete the entity %q", valid.Short(id))
+	if err := checkID(doing, "entity ID", id); err != nil {
+		return Deleted{}, err
+	}
+	if err := scope.Check(doing, o.Scope()); err != nil {
+		return Deleted{}, err
+	}
+	err = g.run.Update(ctx, doing, func(t part.Tx) error {
+		owner, known, err := t.Owner(o)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return notFound(doing, id)
+		}
+		d, err = g.part.remove(t, doing, owner, id)
+		return err
+	})
+	if err != nil {
+		return Deleted{}, err
+	}
+	return d, nil
+}
+
+func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Deleted, err error) {
+	r := &reader{View: t, owner: owner}
+	num, err := r.number(id)
+	if err != nil || num == 0 {
+		return Deleted{}, cmp.Or(err, notFound(doing, id))
+	}
+	n, err := r.current(num)
+	if err != nil || n == nil {
+		return Deleted{}, cmp.Or(err, missing("entity", num))
+	}
+	own, err := r.owned()
+	if err != nil {
+		return Deleted{}, err
+	}
+	if d, err = r.held(num); err != nil {
+		return Deleted{}, err
+	}
+	if !n.forward {
+		d.Entities = 1
+	}
+	keys := indexKeys(t, owner, num, n)
+	if err := t.NeedToFree(doing, freed+len(keys)*4*valid.MaxID); err != nil {
+		return Deleted{}, err
+	}
+	for k := range keys {
+		if err := t.Delete([]byte(k)); err != nil {
+			return Deleted{}, err
+		}
+	}
+	own.entities -= uint64(d.Entities)
+	own.relations -= uint64(d.Relations)
+	lower, upper := span(be32(section(t, kindGraph, owner, secOld, numSize), num))
+	err = cmp.Or(
+		t.Delete(idKey(t, owner, secID, id)),
+		t.Delete(entityKey(t, owner, num)),
+		t.DeleteRange(lower, upper),
+		t.Set(doomedKey(t, owner, num), nil),
+		t.Set(ownerKey(t, owner), own.encode()),
+	)
+	if err != nil {
+		return Deleted{}, err
+	}
+	t.Log(opDelete, binary.AppendUvarint(numberValue(owner), uint64(num)))
+	p.stage(t, owner, delta{nodes: []nodeDelta{{number: num, gone: true}}})
+	return d, nil
+}
+
+// held counts the relations and the links of an entity, without those relations that went
+// with their other end and are still to be cleaned up.
+func (r *reader) held(num uint32) (d Deleted, err error) {
+	doomed := map[uint32]bool{}
+	err = each(r, be32(r.Key(kindDoomed, ownerSize), r.owner), func(key, _ []byte) error {
+		doomed[be32At(key, len(key)-numSize)] = true
+		return nil
+	})
+	if err != nil {
+		return Deleted{}, err
+	}
+	for _, sec := range []byte{secOut, secIn} {
+		err := each(r, be32(section(r, kindArc, r.owner, sec, numSize), num), func(key, _ []byte) error {
+			a, _, ok := parseArc(key)
+			if !ok {
+				return layout.BadKey("relation", key)
+			}
+			if loop := a.from == a.to && sec == secIn; !loop && !doomed[a.to] {
+				d.Relations++
+			}
+			return nil
+		})
+		if err != nil {
+			return Deleted{}, err
+		}
+	}
+	err = each(r, be32(section(r, kindGraph, r.owner, secLink, numSize), num), func(_, _ []byte) error {
+		d.Links++
+		return nil
+	})
+	return d, err
+}
+
+// End says that a relation holds no longer: it is superseded by nothing. It is still there
+// as of earlier LSNs. id is the relation's ID, or empty for the one that the triple names.
+func (g Graph) End(ctx context.Context, o scope.Owner, from, typ, to, id string) error {
+	doing := fmt.Sprintf("end the relation of %q to %q", valid.Short(from), valid.Short(to))
+	w := wanted{}
+	if err := checkRelation(doing, &Relation{From: from, Type: typ, To: to, ID: id}, &w); err != nil {
+		return err
+	}
+	if err := scope.Check(doing, o.Scope()); err != nil {
+		return err
+	}
+	return g.run.Update(ctx, doing, func(t part.Tx) error { return g.part.end(t, doing, o, &w) })
+}
+
+func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
+	none := &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "its owner has no such relation", Do: "check its ends, its type and the owner"}
+	owner, known, err := t.Owner(o)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return none
+	}
+	e, err := newEditor(t, p, doing, o)
+	if err != nil {
+		return err
+	}
+	a, err := e.find(w)
+	if err != nil {
+		return err
+	}
+	b, found, err := t.Get(outKey(t, owner, a))
+	if err != nil {
+		return err
+	}
+	if !found {
+		return none
+	}
+	old, err := decodeTie(b)
+	if err != nil {
+		return err
+	}
+	if err := t.Need(doing, freed+len(b)); err != nil { // it adds the version that it keeps
+		return err
+	}
+	e.own.relations--
+	err = cmp.Or(
+		e.supersede(&change{arc: a, old: &old}),
+		t.Delete(outKey(t, owner, a)),
+		t.Delete(inKey(t, owner, a)),
+		t.Set(ownerKey(t, owner), e.own.encode()),
+	)
+	if err == nil && old.id != "" {
+		err = t.Delete(idKey(t, owner, secGivenID, old.id))
+	}
+	if err != nil {
+		return err
+	}
+	t.Log(opEnd, append(numberValue(owner), encodeArc(a)...))
+	p.stage(t, owner, delta{arcs: []arcDelta{{arc: a, gone: true}}})
+	return nil
+}
+
+// find is the arc of a relation, a zero one where a name of it is not known.
+func (e *editor) find(w *wanted) (a arc, err error) {
+	if a.from, err = e.reader.number(w.from); err != nil {
+		return arc{}, err
+	}
+	if a.to, err = e.reader.number(w.to); err != nil {
+		return arc{}, err
+	}
+	if a.typ, err = e.reader.typeNumber(classRelation, w.typ); err != nil {
+		return arc{}, err
+	}
+	if w.id == "" || w.id == derivedID(w.from, w.typ, w.to) {
+		return a, nil
+	}
+	b, found, err := e.reader.Get(idKey(e.t, e.reader.owner, secGivenID, w.id))
+	if err != nil || !found {
+		return arc{}, err
+	}
+	return decodeArc(b)
+}
+
+// DeleteOwner deletes the graph of an owner.
+func (p *Part) DeleteOwner(t part.Tx, owner uint32) (map[string]int64, error) {
+	r := &reader{View: t, owner: owner}
+	own, err := r.owned()
+	if err != nil {
+		return nil, err
+	}
+	links, err := countLinks(t, owner)
+	deleted := map[string]int64{"entities": int64(own.entities), "relations": int64(own.relations), "links": links}
+	if err != nil || own.lastEntity == 0 {
+		return deleted, err
+	}
+	if err := t.NeedToFree("delete the graph of an owner", freed); err != nil {
+		return nil, err
+	}
+	for _, k := range p.Kinds() {
+		lower, upper := ownerSpan(t, byte(k), owner)
+		if err := t.DeleteRange(lower, upper); err != nil {
+			return nil, err
+		}
+	}
+	t.Log(opDeleteAll, numberValue(owner))
+	p.stage(t, owner, delta{all: true})
+	return deleted, nil
+}
+
+const (
+	// cleanEvery is how often deleted entities are cleaned up after; nobody sees them from
+	// the moment they are deleted.
+	cleanEvery = 30 * time.Second
+	// cleanBatch bounds the relations that one commit removes.
+	cleanBatch = 5000
+	// cleanEntities bounds the entities that one look finds.
+	cleanEntities = 1000
+
+	doingClean = "clean up after entities of the graph"
+)
+
+// Every is how often deleted entities are cleaned up after.
+func (*Part) Every() time.Duration { return cleanEvery }
+
+// Work removes the relations and the links of deleted entities. What is interrupted goes
+// on where it was.
+func (p *Part) Work(ctx context.Context, run part.Runner) error {
+	for {
+		var all [][2]uint32
+		err := run.View(ctx, doingClean, func(v part.View) error {
+			return each(v, v.Key(kindDoomed, 0), func(key, _ []byte) error {
+				all = append(all, [2]uint32{be32At(key, keyHeader), be32At(key, keyHeader+ownerSize)})
+				if len(all) == cleanEntities {
+					return kv.ErrStop
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			for left := true; left; {
+				err := run.Update(ctx, doingClean, func(t part.Tx) (err error) {
+					left, err = clean(t, d[0], d[1])
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+		if len(all) < cleanEntities {
+			return nil
+		}
+	}
+}
+
+// clean removes a part of what a deleted entity has left, and reports whether there may be
+// more.
+func clean(t part.Tx, owner, num uint32) (left bool, err error) {
+	keys, err := leftovers(t, owner, num)
+	if err != nil {
+		return false, err
+	}
+	if left = len(keys) >= cleanBatch; !left {
+		keys = append(keys, doomedKey(t, owner, num))
+	}
+	size := 0
+	for _, k := range keys {
+		size += len(k) + 16
+	}
+	if err := t.NeedToFree(doingClean, size); err != nil {
+		return false, err
+	}
+	for _, k := range keys {
+		if err := t.Delete(k); err != nil {
+			return false, err
+		}
+	}
+	t.Log(opClean, binary.AppendUvarint(numberValue(owner), uint64(num)))
+	return left, nil
+}
+
+// leftovers are the keys of the first relations and links of a deleted entity, both keys
+// of each.
+func leftovers(t part.View, owner, num uint32) (keys [][]byte, err error) {
+	stop := func() error {
+		if len(keys) >= cleanBatch {
+			return kv.ErrStop
+		}
+		return nil
+	}
+	for _, sec := range []byte{secOut, secIn, secOldOut, secOldIn} {
+		err := each(t, be32(section(t, kindArc, owner, sec, numSize), num), func(key, value []byte) error {
+			both, err := pairOf(t, owner, sec, key, value)
+			keys = append(keys, both...)
+			return cmp.Or(err, stop())
+		})
+		if err != nil || len(keys) >= cleanBatch {
+			return keys, err
+		}
+	}
+	err = each(t, be32(section(t, kindGraph, owner, secLink, numSize), num), func(key, _ []byte) error {
+		seq := binary.BigEndian.Uint64(key[len(key)-seqSize:])
+		keys = append(keys, linkKey(t, owner, num, seq), linkedKey(t, owner, seq, num))
+		return stop()
+	})
+	return keys, err
+}
+
+// pairOf are the keys of a relation: both ends, and its ID where it has one of its own.
+func pairOf(v part.View, owner uint32, sec byte, key, value []byte) (keys [][]byte, err error) {
+	a, born, ok := parseArc(key)
+	if !ok {
+		return nil, layout.BadKey("relation", key)
+	}
+	if sec == secIn || sec == secOldIn {
+		a = a.reversed()
+	}
+	if sec == secOldOut || sec == secOldIn {
+		return [][]byte{oldArcKey(v, owner, secOldOut, a, born), oldArcKey(v, owner, secOldIn, a.reversed(), born)}, nil
+	}
+	keys = [][]byte{outKey(v, owner, a), inKey(v, owner, a)}
+	if a.number == 0 {
+		return keys, nil
+	}
+	if sec == secIn {
+		if value, _, err = v.Get(outKey(v, owner, a)); err != nil || value == nil {
+			return keys, err
+		}
+	}
+	t, err := decodeTie(value)
+	if err == nil && t.id != "" {
+		keys = append(keys, idKey(v, owner, secGivenID, t.id))
+	}
+	return keys, err
+}

@@ -1,0 +1,714 @@
+package graph
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// editor changes the graph of an owner. It reads all that it needs before it writes
+// anything: so a change that is refused leaves nothing, and the store has no need to make
+// the transaction searchable, which would take most of the time of a large batch.
+type editor struct {
+	t      part.Tx
+	part   *Part
+	doing  string
+	reader reader
+	fresh  bool // the owner is new: nothing of it is there to be read
+	own    owned
+
+	subjects map[string]*subject
+	order    []*subject // in the order of their coming
+	types    [3]map[string]uint32
+	added    []addedType
+	ties     map[arc]*change
+	list     []*change // of the ties, in the order of their coming
+	pasts    []*change // superseded versions that an import brings
+}
+
+// subject is an entity that a change names.
+type subject struct {
+	id      string
+	number  uint32
+	old     *node // as it is stored, nil if it is not
+	now     *node // as it will be, nil: as it is
+	created bool  // it was not there, or was a forward reference
+	isNew   bool  // its number is new
+	read    bool  // old is known
+}
+
+type addedType struct {
+	class  byte
+	number uint32
+	name   string
+}
+
+// change is a relation that a change names.
+type change struct {
+	arc
+	old *tie // nil: it is not there
+	now tie
+}
+
+func newEditor(t part.Tx, p *Part, doing string, o scope.Owner) (*editor, error) {
+	e := &editor{t: t, part: p, doing: doing, subjects: map[string]*subject{}, ties: map[arc]*change{}}
+	owner, known, err := t.Owner(o)
+	if err != nil {
+		return nil, err
+	}
+	e.reader = reader{View: t, owner: owner}
+	if known {
+		if e.own, err = e.reader.owned(); err != nil {
+			return nil, err
+		}
+	}
+	e.fresh = e.own.lastEntity == 0
+	e.own.Owner = o
+	return e, nil
+}
+
+// write makes the changes of a batch.
+func (e *editor) write(c *checked, opts *Options) (w Written, err error) {
+	w = Written{Entities: make([]Stored, len(c.entities)), Relations: make([]Stored, len(c.relations)), LSN: e.t.LSN()}
+	subjects := make([]*subject, len(c.entities))
+	for i := range c.entities {
+		if subjects[i], err = e.entity(&c.entities[i], c.types[i]); err != nil {
+			return Written{}, err
+		}
+	}
+	changes, err := e.relations(c.relations, opts)
+	if err != nil {
+		return Written{}, err
+	}
+	for i, s := range subjects {
+		w.Entities[i] = Stored{ID: s.id, Created: s.created, Updated: !s.created && s.now != nil}
+	}
+	for i, ch := range changes {
+		id := ch.now.id
+		if id == "" && len(c.relations) < bulk {
+			id = derivedID(c.relations[i].from, c.relations[i].typ, c.relations[i].to)
+		}
+		w.Relations[i] = Stored{ID: id, Created: ch.old == nil, Updated: ch.old != nil && ch.changed()}
+	}
+	before := e.own.entities
+	wrote, err := e.flush()
+	w.NewEntities = int(e.own.entities - before)
+	if !wrote {
+		w.LSN-- // nothing is to be committed
+	}
+	return w, err
+}
+
+// bulk is the number of relations from which on a batch does not tell the IDs that follow
+// from triples, and reads the relations that are there in one pass.
+const bulk = 64
+
+// subject is the entity of an ID, which gets a number where it has none.
+func (e *editor) subject(id string) (*subject, error) {
+	if s := e.subjects[id]; s != nil {
+		return s, nil
+	}
+	s := &subject{id: id}
+	if !e.fresh {
+		num, err := e.reader.number(id)
+		if err != nil {
+			return s, err
+		}
+		s.number = num
+	}
+	if s.number == 0 {
+		if err := next(e.doing, "entities", &e.own.lastEntity); err != nil {
+			return s, err
+		}
+		s.number, s.isNew, s.read = e.own.lastEntity, true, true
+	}
+	e.subjects[id] = s
+	e.order = append(e.order, s)
+	return s, nil
+}
+
+// next gives out a number.
+func next(doing, of string, last *uint32) error {
+	if *last == ^uint32(0) {
+		return &fault.Error{Kind: fault.ErrFull, What: doing, Why: "all numbers of " + of + " of this owner are in use", Do: "use another owner"}
+	}
+	*last++
+	return nil
+}
+
+// load reads an entity as it is stored.
+func (e *editor) load(s *subject) (err error) {
+	if !s.read {
+		s.old, err = e.reader.current(s.number)
+		s.read = err == nil
+		if err == nil && (s.old == nil || s.old.id != s.id) {
+			return missing("entity", s.number)
+		}
+	}
+	return err
+}
+
+// real reports whether the entity will be there when the change is made.
+func (s *subject) real() bool { return s.now != nil || s.old != nil && !s.old.forward }
+
+// entity adds or changes an entity.
+func (e *editor) entity(given *node, typ string) (*subject, error) {
+	id := given.id
+	if id == "" {
+		id = e.newID()
+	}
+	s, err := e.subject(id)
+	if err == nil {
+		err = e.load(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	base := s.now
+	if base == nil && s.real() {
+		base = s.old
+	}
+	n := node{id: id, first: e.t.LSN(), created: cmp.Or(given.created, e.t.Now()), updated: cmp.Or(given.updated, given.created, e.t.Now())}
+	if base != nil {
+		n = *base
+		n.created = cmp.Or(given.created, base.created)
+	}
+	n.name = cmp.Or(given.name, n.name)
+	if n.properties, err = e.merged(n.properties, given.properties); err != nil {
+		return nil, err
+	}
+	if n.aliases, err = addAliases(e.doing, n.aliases, given.aliases); err != nil {
+		return nil, err
+	}
+	if typ != "" {
+		if n.typ, err = e.typeNumber(classEntity, typ); err != nil {
+			return nil, err
+		}
+	}
+	if base != nil && sameNode(base, &n) {
+		return s, nil
+	}
+	n.born, n.updated = e.t.LSN(), cmp.Or(given.updated, e.t.Now())
+	s.created = s.created || base == nil
+	s.now = &n
+	return s, nil
+}
+
+func sameNode(a, b *node) bool {
+	return a.typ == b.typ && a.name == b.name && a.created == b.created && slices.Equal(a.aliases, b.aliases) && bytes.Equal(a.properties, b.properties)
+}
+
+// newID is a UUID that no entity of the owner has: it follows from the owner, from the
+// number that the entity gets, and from the commit that gives it.
+func (e *editor) newID() string {
+	b := codec.AppendBytes(codec.AppendBytes(nil, e.own.User), e.own.Agent)
+	b = binary.BigEndian.AppendUint32(b, e.own.lastEntity+1)
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, e.t.LSN()), uint64(e.t.Now()))
+	return uuidOf(hashOf(string(b)))
+}
+
+func (e *editor) merged(old, change []byte) ([]byte, error) {
+	if len(change) == 0 {
+		return old, nil
+	}
+	b, err := mergeProperties(old, change)
+	if err == nil && len(b) > MaxProperties {
+		err = fault.Invalid(e.doing, fmt.Sprintf("its properties would be %d bytes of JSON, the limit is %d", len(b), MaxProperties), "remove some")
+	}
+	return b, err
+}
+
+// typeNumber is the number of a type, newly given if it has none.
+func (e *editor) typeNumber(class byte, name string) (num uint32, err error) {
+	if num = e.types[class][name]; num != 0 {
+		return num, nil
+	}
+	if !e.fresh {
+		if num, err = e.reader.typeNumber(class, name); err != nil {
+			return 0, err
+		}
+	}
+	if num == 0 {
+		if e.own.lastType[class] == MaxTypes {
+			return 0, fault.Invalid(e.doing, fmt.Sprintf("its owner has %d types of that, the limit", MaxTypes), "use the types that there are")
+		}
+		e.own.lastType[class]++
+		num = e.own.lastType[class]
+		e.added = append(e.added, addedType{class, num, name})
+	}
+	if e.types[class] == nil {
+		e.types[class] = map[string]uint32{}
+	}
+	e.types[class][name] = num
+	return num, nil
+}
+
+// relations adds or changes relations, and returns the change of each.
+func (e *editor) relations(want []wanted, opts *Options) ([]*change, error) {
+	changes := make([]*change, len(want))
+	fresh := make([]*change, 0, len(want))
+	for i := range want {
+		w := &want[i]
+		a, err := e.arc(w, opts)
+		if err != nil {
+			return nil, err
+		}
+		ch := e.ties[a]
+		if ch == nil {
+			ch = &change{arc: a}
+			e.ties[a] = ch
+			e.list = append(e.list, ch)
+			fresh = append(fresh, ch)
+		}
+		changes[i] = ch
+	}
+	if err := e.loadTies(fresh); err != nil {
+		return nil, err
+	}
+	for i := range want {
+		if err := e.tie(changes[i], &want[i]); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
+}
+
+// arc names a relation by numbers.
+func (e *editor) arc(w *wanted, opts *Options) (a arc, err error) {
+	if a.from, err = e.end(w.from, opts); err != nil {
+		return arc{}, err
+	}
+	if a.to, err = e.end(w.to, opts); err != nil {
+		return arc{}, err
+	}
+	if a.typ, err = e.typeNumber(classRelation, w.typ); err != nil || w.id == "" {
+		return a, err
+	}
+	if w.id == derivedID(w.from, w.typ, w.to) {
+		w.id = ""
+		return a, nil
+	}
+	return e.given(a, w.id)
+}
+
+// end is the number of an end of a relation.
+func (e *editor) end(id string, opts *Options) (uint32, error) {
+	s, err := e.subject(id)
+	if err != nil || !opts.Strict && !opts.Create || s.now != nil {
+		return s.number, err
+	}
+	if err := e.load(s); err != nil || s.real() {
+		return s.number, err
+	}
+	if opts.Strict {
+		return 0, notFound(e.doing, id)
+	}
+	s.created = true
+	s.now = &node{id: id, first: e.t.LSN(), born: e.t.LSN(), created: e.t.Now(), updated: e.t.Now()}
+	return s.number, nil
+}
+
+// given is the arc of a relation that has an ID of its own.
+func (e *editor) given(a arc, id string) (arc, error) {
+	for _, ch := range e.list {
+		if ch.now.id == id {
+			return e.sameTriple(ch.arc, a, id)
+		}
+	}
+	if !e.fresh {
+		b, found, err := e.reader.Get(idKey(e.t, e.reader.owner, secGivenID, id))
+		if err != nil {
+			return arc{}, err
+		}
+		if found {
+			have, err := decodeArc(b)
+			if err != nil {
+				return arc{}, err
+			}
+			return e.sameTriple(have, a, id)
+		}
+	}
+	if err := next(e.doing, "relations", &e.own.lastRelation); err != nil {
+		return arc{}, err
+	}
+	a.number = e.own.lastRelation
+	e.ties[a] = &change{arc: a, now: tie{id: id}}
+	e.list = append(e.list, e.ties[a])
+	return a, nil
+}
+
+func (e *editor) sameTriple(have, want arc, id string) (arc, error) {
+	if want.number = have.number; have != want {
+		return arc{}, &fault.Error{
+			Kind: fault.ErrExists, What: e.doing, Why: fmt.Sprintf("another relation has the ID %q", valid.Short(id)),
+			Do: "give another ID, or none",
+		}
+	}
+	return have, nil
+}
+
+func encodeArc(a arc) []byte { return be32(appendArc(nil, a), a.number) }
+
+func decodeArc(b []byte) (arc, error) {
+	if len(b) != arcSize+numSize {
+		return arc{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read the ID of a relation", Why: "its value is malformed", Do: "run check"}
+	}
+	return arc{
+		from: binary.BigEndian.Uint32(b), typ: binary.BigEndian.Uint32(b[numSize:]), to: binary.BigEndian.Uint32(b[2*numSize:]),
+		number: binary.BigEndian.Uint32(b[arcSize:]),
+	}, nil
+}
+
+// loadTies reads relations as they are stored: many in the order of their keys, by one
+// iterator.
+func (e *editor) loadTies(changes []*change) error {
+	if e.fresh || len(changes) == 0 {
+		return nil
+	}
+	if len(changes) < bulk {
+		for _, ch := range changes {
+			b, found, err := e.t.Get(outKey(e.t, e.reader.owner, ch.arc))
+			if err != nil {
+				return err
+			}
+			if !found {
+				continue
+			}
+			t, err := decodeTie(b)
+			if err != nil {
+				return err
+			}
+			ch.old = &t
+		}
+		return nil
+	}
+	sorted := slices.Clone(changes)
+	slices.SortFunc(sorted, func(a, b *change) int { return a.arc.compare(b.arc) })
+	it, err := e.t.Iter(span(section(e.t, kindArc, e.reader.owner, secOut, 0)))
+	if err != nil {
+		return err
+	}
+	return closing(it, func() error {
+		for _, ch := range sorted {
+			key := outKey(e.t, e.reader.owner, ch.arc)
+			if !it.SeekGE(key) {
+				break
+			}
+			if !bytes.Equal(it.Key(), key) {
+				continue
+			}
+			value, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			t, err := decodeTie(value)
+			if err != nil {
+				return err
+			}
+			ch.old = &t
+		}
+		return it.Error()
+	}())
+}
+
+// tie is the relation as it will be.
+func (e *editor) tie(ch *change, w *wanted) (err error) {
+	base := ch.now
+	switch {
+	case base.born != 0: // changed by this batch before
+	case ch.old != nil:
+		base = *ch.old
+	default:
+		base = tie{born: e.t.LSN(), created: cmp.Or(w.created, e.t.Now()), id: w.id}
+	}
+	if base.properties, err = e.merged(base.properties, w.properties); err != nil {
+		return err
+	}
+	if w.bounds {
+		base.from, base.to = cmp.Or(w.tie.from, base.from), cmp.Or(w.tie.to, base.to)
+		if base.from != 0 && base.to != 0 && base.to <= base.from {
+			return fault.Invalid(e.doing, "the relation's validity would end before it begins", "give both valid_from and valid_to")
+		}
+	}
+	if ch.old == nil || !base.same(ch.old) {
+		base.born = e.t.LSN()
+		if ch.old != nil {
+			base.created = cmp.Or(w.created, e.t.Now())
+		}
+	}
+	ch.now = base
+	return nil
+}
+
+// flush writes what has changed, and reports whether anything has.
+func (e *editor) flush() (wrote bool, err error) {
+	if err := e.t.Need(e.doing, e.size()); err != nil {
+		return false, err
+	}
+	changed := slices.ContainsFunc(e.order, func(s *subject) bool { return s.now != nil || s.isNew }) ||
+		slices.ContainsFunc(e.list, (*change).changed)
+	if !changed && len(e.pasts) == 0 {
+		return false, nil
+	}
+	owner, err := e.t.GiveOwner(e.own.Owner)
+	if err != nil {
+		return true, err
+	}
+	e.reader.owner = owner
+	if err := e.flushTypes(); err != nil {
+		return true, err
+	}
+	var staged delta
+	for _, s := range e.order {
+		if err := e.flushSubject(s, &staged); err != nil {
+			return true, err
+		}
+	}
+	if err := cmp.Or(e.flushTies(&staged), e.flushPasts()); err != nil {
+		return true, err
+	}
+	if err := e.t.Set(ownerKey(e.t, owner), e.own.encode()); err != nil {
+		return true, err
+	}
+	e.part.stage(e.t, owner, staged)
+	return true, nil
+}
+
+// changed reports whether the relation is new or another than before.
+func (ch *change) changed() bool { return ch.old == nil || !ch.now.same(ch.old) }
+
+// size is about what flush writes, in bytes.
+func (e *editor) size() int {
+	n := valid.MaxID
+	for _, s := range e.order {
+		n += 8*(len(s.id)+numSize) + 100
+		if s.now != nil {
+			n += 4 * len(s.now.encode())
+		}
+	}
+	for _, list := range [][]*change{e.list, e.pasts} {
+		for _, ch := range list {
+			n += 150 + 4*len(ch.now.properties) + 2*len(ch.now.id)
+		}
+	}
+	return n
+}
+
+func (e *editor) flushTypes() error {
+	owner := e.reader.owner
+	for _, a := range e.added {
+		if err := e.t.Set(typeKey(e.t, owner, a.class, a.number), []byte(a.name)); err != nil {
+			return err
+		}
+		if err := e.t.Set(typeNameKey(e.t, owner, a.class, a.name), numberValue(a.number)); err != nil {
+			return err
+		}
+		b := binary.AppendUvarint(nil, uint64(owner))
+		b = binary.AppendUvarint(append(b, a.class), uint64(a.number))
+		e.t.Log(opType, codec.AppendBytes(b, a.name))
+	}
+	return nil
+}
+
+func numberValue(n uint32) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+
+// number reads a value that is a number.
+func number(b []byte) (uint32, error) {
+	r := codec.NewReader(b)
+	n := r.Uint32()
+	if r.Err() != nil || n == 0 {
+		return 0, &fault.Error{Kind: fault.ErrCorrupt, What: "read a number of the graph", Cause: r.Err(), Do: "run check"}
+	}
+	return n, nil
+}
+
+// flushSubject writes an entity, or the ID of a forward reference.
+func (e *editor) flushSubject(s *subject, staged *delta) error {
+	if s.now == nil && !s.isNew {
+		return nil
+	}
+	owner, n := e.reader.owner, s.now
+	if n == nil {
+		n = &node{forward: true, id: s.id}
+	}
+	if s.isNew {
+		if err := e.t.Set(idKey(e.t, owner, secID, s.id), numberValue(s.number)); err != nil {
+			return err
+		}
+	}
+	if old := s.old; old != nil && !old.forward && old.born != n.born {
+		if err := e.t.Set(oldKey(e.t, owner, s.number, old.born), old.encode()); err != nil {
+			return err
+		}
+	}
+	value := n.encode()
+	if err := e.t.Set(entityKey(e.t, owner, s.number), value); err != nil {
+		return err
+	}
+	if err := e.indexNode(s.number, s.old, n); err != nil {
+		return err
+	}
+	if s.created {
+		e.own.entities++
+	}
+	b := binary.AppendUvarint(numberValue(owner), uint64(s.number))
+	e.t.Log(opEntity, codec.AppendBytes(b, value))
+	staged.nodes = append(staged.nodes, nodeDelta{number: s.number, real: !n.forward, typ: n.typ, id: s.id})
+	return nil
+}
+
+// indexNode brings the indexes by name and by type from one version of an entity to
+// another; nil is none.
+func (e *editor) indexNode(number uint32, old, now *node) error {
+	owner := e.reader.owner
+	have, want := indexKeys(e.t, owner, number, old), indexKeys(e.t, owner, number, now)
+	for _, k := range slices.Sorted(maps.Keys(have)) {
+		if !want[k] {
+			if err := e.t.Delete([]byte(k)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		if !have[k] {
+			if err := e.t.Set([]byte(k), nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// indexKeys are the keys by which an entity is found by name and by type.
+func indexKeys(v part.View, owner, number uint32, n *node) map[string]bool {
+	keys := map[string]bool{}
+	if n == nil || n.forward {
+		return keys
+	}
+	for _, name := range n.names() {
+		keys[string(nameKey(v, owner, name, number))] = true
+	}
+	keys[string(memberKey(v, owner, n.typ, number))] = true
+	return keys
+}
+
+// flushTies writes the relations that are new or changed, in the order of their keys.
+func (e *editor) flushTies(staged *delta) error {
+	owner, n := e.reader.owner, 0
+	var logged, value []byte
+	slices.SortFunc(e.list, func(a, b *change) int { return a.arc.compare(b.arc) })
+	for _, ch := range e.list {
+		if !ch.changed() {
+			continue
+		}
+		n++
+		if err := e.supersede(ch); err != nil {
+			return err
+		}
+		value = ch.now.encode(value[:0])
+		if err := e.t.Set(outKey(e.t, owner, ch.arc), value); err != nil {
+			return err
+		}
+		logged = appendLogged(logged, ch, e.t.Now())
+		if ch.old != nil {
+			continue
+		}
+		e.own.relations++
+		if ch.now.id != "" {
+			if err := e.t.Set(idKey(e.t, owner, secGivenID, ch.now.id), encodeArc(ch.arc)); err != nil {
+				return err
+			}
+		}
+		staged.arcs = append(staged.arcs, arcDelta{arc: ch.arc})
+	}
+	if err := e.flushOtherEnds(staged.arcs); err != nil {
+		return err
+	}
+	if n > 0 {
+		head := binary.AppendUvarint(numberValue(owner), uint64(n))
+		e.t.Log(opRelations, append(head, logged...))
+	}
+	return nil
+}
+
+// flushOtherEnds writes the keys by which new relations are found from their other ends, in
+// their order: the store finds the place of a key fast if it follows the last one.
+func (e *editor) flushOtherEnds(arcs []arcDelta) error {
+	ends := make([]arc, len(arcs))
+	for i := range arcs {
+		ends[i] = arcs[i].reversed()
+	}
+	slices.SortFunc(ends, arc.compare)
+	for _, a := range ends {
+		if err := e.t.Set(arcKey(e.t, e.reader.owner, secIn, a), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushPasts writes the superseded versions that an import brings.
+func (e *editor) flushPasts() error {
+	for _, ch := range e.pasts {
+		value := ch.now.encode(nil)
+		err := cmp.Or(
+			e.t.Set(oldArcKey(e.t, e.reader.owner, secOldOut, ch.arc, ch.now.born), value),
+			e.t.Set(oldArcKey(e.t, e.reader.owner, secOldIn, ch.reversed(), ch.now.born), nil),
+		)
+		if err != nil {
+			return err
+		}
+		e.t.Log(opPast, codec.AppendBytes(append(numberValue(e.reader.owner), encodeArc(ch.arc)...), value))
+	}
+	return nil
+}
+
+// appendLogged appends what the log says of a relation. Its birth and its creation are
+// those of the log record, unless it says more than its triple.
+func appendLogged(b []byte, ch *change, now int64) []byte {
+	b = binary.AppendUvarint(b, uint64(ch.from))
+	b = binary.AppendUvarint(b, uint64(ch.typ))
+	b = binary.AppendUvarint(b, uint64(ch.to))
+	b = binary.AppendUvarint(b, uint64(ch.number))
+	if ch.now.id == "" && len(ch.now.properties) == 0 && ch.now.from == 0 && ch.now.to == 0 && ch.now.created == now {
+		return append(b, 0)
+	}
+	value := ch.now.encode(nil)
+	return codec.AppendBytes(b, value)
+}
+
+// supersede keeps the version of a relation that another takes the place of.
+func (e *editor) supersede(ch *change) error {
+	if ch.old == nil || ch.old.born == e.t.LSN() {
+		return nil
+	}
+	old := *ch.old
+	old.died, old.diedAt = e.t.LSN(), e.t.Now()
+	return cmp.Or(
+		e.t.Set(oldArcKey(e.t, e.reader.owner, secOldOut, ch.arc, old.born), old.encode(nil)),
+		e.t.Set(oldArcKey(e.t, e.reader.owner, secOldIn, ch.reversed(), old.born), nil),
+	)
+}
+
+// relation is a relation with its names.
+func (t *tie) relation(o scope.Owner, from, typ, to string) Relation {
+	id := t.id
+	if id == "" {
+		id = derivedID(from, typ, to)
+	}
+	return Relation{
+		Owner: o, ID: id, From: from, Type: typ, To: to, Properties: t.properties,
+		ValidFrom: clock.FromMillis(t.from), ValidTo: clock.FromMillis(t.to),
+		CreatedAt: clock.FromMillis(t.created), SupersededAt: clock.FromMillis(t.diedAt),
+	}
+}

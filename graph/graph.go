@@ -1,0 +1,242 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// Graph is the graph of a database: in a transaction, or with each call as a transaction
+// of its own.
+type Graph struct {
+	run  part.Runner
+	part *Part
+}
+
+// New is a Graph whose calls a runner runs. Engine makes them: see its DB.Graph and
+// Tx.Graph.
+func New(r part.Runner, p *Part) Graph { return Graph{r, p} }
+
+// Part is the structure as the database sees it.
+type Part struct{ mu residents }
+
+// Name is "graph".
+func (*Part) Name() string { return "graph" }
+
+// Kinds are those of entities, of relations, and of what is to be cleaned up.
+func (*Part) Kinds() []part.Kind { return []part.Kind{kindGraph, kindArc, kindDoomed} }
+
+// Ops are those of the changes of a graph.
+func (*Part) Ops() []part.Op {
+	return []part.Op{opEntity, opType, opRelations, opDelete, opEnd, opClean, opLink, opUnlink, opDeleteAll, opPast}
+}
+
+// Figures are the numbers of entities, of relations, and of links to memories.
+func (*Part) Figures(v part.View) (map[string]int64, error) {
+	f := map[string]int64{"entities": 0, "relations": 0, "links": 0}
+	err := eachOwner(v, func(owner uint32, o *owned) error {
+		f["entities"] += int64(o.entities)
+		f["relations"] += int64(o.relations)
+		links, err := countLinks(v, owner)
+		f["links"] += links
+		return err
+	})
+	return f, err
+}
+
+// eachOwner calls visit for each owner, in the order of the owners' numbers.
+func eachOwner(v part.View, visit func(owner uint32, o *owned) error) (err error) {
+	it, err := v.Iter(span(v.Key(kindGraph, 0)))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for ok := it.First(); ok; {
+		owner, ok2 := ownerOf(it.Key())
+		if !ok2 {
+			return layout.BadKey("graph", it.Key())
+		}
+		if ok = it.SeekGE(ownerKey(v, owner)); !ok {
+			break
+		}
+		if now, _ := ownerOf(it.Key()); now == owner && it.Key()[body-1] == secOwner {
+			value, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			o, err := decodeOwned(value)
+			if err == nil {
+				err = visit(owner, &o)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		_, upper := ownerSpan(v, kindGraph, owner)
+		ok = it.SeekGE(upper)
+	}
+	return it.Error()
+}
+
+// fold is a name as it is compared: without case, accents that only differ in form, and
+// surplus blanks.
+func fold(name string) string { return analysis.Fold(name) }
+
+// reader reads the graph of one owner, as it is or was at an LSN.
+type reader struct {
+	part.View
+	owner uint32
+	// asOf is the LSN of the state that is read, 0 for that of the View.
+	asOf  uint64
+	types [3]map[uint32]string
+}
+
+// owned reads the record of the owner, a zero one where there is none.
+func (r *reader) owned() (o owned, err error) {
+	b, found, err := r.Get(ownerKey(r, r.owner))
+	if err != nil || !found {
+		return owned{}, err
+	}
+	return decodeOwned(b)
+}
+
+// number is the number that an ID has, 0 for none.
+func (r *reader) number(id string) (uint32, error) {
+	b, found, err := r.Get(idKey(r, r.owner, secID, id))
+	if err != nil || !found {
+		return 0, err
+	}
+	return number(b)
+}
+
+// current is the newest version of an entity, nil for none.
+func (r *reader) current(number uint32) (*node, error) {
+	b, found, err := r.Get(entityKey(r, r.owner, number))
+	if err != nil || !found {
+		return nil, err
+	}
+	n, err := decodeNode(b)
+	return &n, err
+}
+
+// node is an entity in the state that is read, nil where there is none and for a forward
+// reference.
+func (r *reader) node(number uint32) (*node, error) {
+	n, err := r.current(number)
+	switch {
+	case err != nil || n == nil || n.forward || r.asOf != 0 && n.first > r.asOf:
+		return nil, err
+	case r.asOf == 0 || n.born <= r.asOf:
+		return n, nil
+	}
+	n = nil
+	lower, upper := oldKey(r, r.owner, number, 0), oldKey(r, r.owner, number, r.asOf+1)
+	err = r.Scan(lower, upper, func(_, value []byte) error { // few: versions of one entity
+		old, err := decodeNode(value)
+		n = &old
+		return err
+	})
+	return n, err
+}
+
+// typeNumber is the number of a type, 0 for one that nothing has.
+func (r *reader) typeNumber(class byte, name string) (uint32, error) {
+	b, found, err := r.Get(typeNameKey(r, r.owner, class, name))
+	if err != nil || !found {
+		return 0, err
+	}
+	return number(b)
+}
+
+// typeName is the name of a type by its number, and "" for 0.
+func (r *reader) typeName(class byte, num uint32) (string, error) {
+	if num == 0 {
+		return "", nil
+	}
+	if name, known := r.types[class][num]; known {
+		return name, nil
+	}
+	b, found, err := r.Get(typeKey(r, r.owner, class, num))
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return "", missing("type", num)
+	}
+	if r.types[class] == nil {
+		r.types[class] = map[uint32]string{}
+	}
+	r.types[class][num] = string(b)
+	return string(b), nil
+}
+
+func missing(what string, num uint32) error {
+	return &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("the %s of number %d is missing", what, num), Do: "run check"}
+}
+
+// exists reports whether a key is there.
+func exists(v part.View, key []byte) (bool, error) {
+	_, found, err := v.Get(key)
+	return found, err
+}
+
+// view runs fn with the graph of an owner. fn is not called for an owner that has nothing.
+func (g Graph) view(ctx context.Context, doing string, o scope.Owner, asOf uint64, fn func(*reader) error) error {
+	if err := scope.Check(doing, o.Scope()); err != nil {
+		return err
+	}
+	return g.run.View(ctx, doing, func(v part.View) error {
+		if asOf > v.LSN() {
+			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: fmt.Sprintf("LSN %d is after the newest, %d", asOf, v.LSN()), Do: "give an LSN that has been reached"}
+		}
+		if asOf == 0 && v.Past() {
+			asOf = v.LSN()
+		}
+		owner, known, err := v.Owner(o)
+		if err != nil || !known {
+			return err
+		}
+		return fn(&reader{View: v, owner: owner, asOf: asOf})
+	})
+}
+
+// checkID refuses an ID that cannot be one.
+func checkID(doing, what, id string) error {
+	if id == "" {
+		return fault.Invalid(doing, "the "+what+" is empty", "name one")
+	}
+	return valid.Word(doing, what, id)
+}
+
+func notFound(doing, id string) error {
+	return &fault.Error{
+		Kind: fault.ErrNotFound, What: doing, Why: fmt.Sprintf("its owner has no entity %q", valid.Short(id)),
+		Do: "check the ID and the owner",
+	}
+}
+
+// each calls visit for the keys of a prefix.
+func each(v part.View, prefix []byte, visit func(key, value []byte) error) error {
+	lower, upper := span(prefix)
+	return v.Scan(lower, upper, visit)
+}
+
+// closing adds the error of closing an iterator to that of its use.
+func closing(it *pebble.Iterator, err error) error {
+	if cerr := it.Close(); err == nil {
+		return cerr
+	}
+	return err
+}

@@ -1,0 +1,370 @@
+package graph
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// The types of lines of an export that hold entities and relations.
+const (
+	TypeEntity   = "entity"
+	TypeRelation = "relation"
+)
+
+// EntityLine is an entity as one flat JSON object.
+type EntityLine struct {
+	Type       string          `json:"type"`
+	ID         string          `json:"id"`
+	User       string          `json:"user"`
+	Agent      string          `json:"agent"`
+	EntityType string          `json:"entity_type"`
+	Name       string          `json:"name"`
+	Aliases    []string        `json:"aliases"`
+	Properties json.RawMessage `json:"properties"`
+	CreatedAt  clock.Instant   `json:"created_at,omitzero"`
+	UpdatedAt  clock.Instant   `json:"updated_at,omitzero"`
+	// Relations are those that the entity has, its inverses too. An export leaves them to
+	// lines of their own.
+	Relations []EdgeLine `json:"relations,omitzero"`
+}
+
+// EdgeLine is a relation as an entity has it.
+type EdgeLine struct {
+	Target     string          `json:"target"`
+	Type       string          `json:"type"`
+	ID         string          `json:"id,omitzero"`
+	Properties json.RawMessage `json:"properties,omitzero"`
+	ValidFrom  clock.Instant   `json:"valid_from,omitzero"`
+	ValidTo    clock.Instant   `json:"valid_to,omitzero"`
+}
+
+// Edge is the relation as Put takes it.
+func (l *EdgeLine) Edge() Edge {
+	return Edge{
+		Target: l.Target, Type: l.Type, ID: l.ID, Properties: l.Properties, ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time,
+	}
+}
+
+// Entity is the entity of the line, and its relations.
+func (l *EntityLine) Entity() (Entity, []Edge) {
+	edges := make([]Edge, len(l.Relations))
+	for i := range l.Relations {
+		edges[i] = l.Relations[i].Edge()
+	}
+	return Entity{
+		Owner: scope.Owner{User: l.User, Agent: l.Agent}, ID: l.ID, Type: l.EntityType, Name: l.Name, Aliases: l.Aliases,
+		Properties: l.Properties, CreatedAt: l.CreatedAt.Time, UpdatedAt: l.UpdatedAt.Time,
+	}, edges
+}
+
+// NewEntityLine is the line of an entity.
+func NewEntityLine(e Entity) EntityLine {
+	l := EntityLine{
+		Type: TypeEntity, ID: e.ID, User: e.User, Agent: e.Agent, EntityType: e.Type, Name: e.Name, Aliases: e.Aliases,
+		Properties: e.Properties, CreatedAt: clock.Instant{Time: e.CreatedAt}, UpdatedAt: clock.Instant{Time: e.UpdatedAt},
+	}
+	if l.Aliases == nil {
+		l.Aliases = []string{}
+	}
+	if len(l.Properties) == 0 {
+		l.Properties = json.RawMessage("{}")
+	}
+	return l
+}
+
+// RelationLine is a relation as one flat JSON object.
+type RelationLine struct {
+	Type         string          `json:"type"`
+	ID           string          `json:"id"`
+	User         string          `json:"user"`
+	Agent        string          `json:"agent"`
+	From         string          `json:"from"`
+	Relation     string          `json:"relation"`
+	To           string          `json:"to"`
+	Properties   json.RawMessage `json:"properties"`
+	ValidFrom    clock.Instant   `json:"valid_from,omitzero"`
+	ValidTo      clock.Instant   `json:"valid_to,omitzero"`
+	CreatedAt    clock.Instant   `json:"created_at,omitzero"`
+	SupersededAt clock.Instant   `json:"superseded_at,omitzero"`
+}
+
+// NewRelationLine is the line of a relation.
+func NewRelationLine(r Relation) RelationLine {
+	l := RelationLine{
+		Type: TypeRelation, ID: r.ID, User: r.User, Agent: r.Agent, From: r.From, Relation: r.Type, To: r.To, Properties: r.Properties,
+		ValidFrom: clock.Instant{Time: r.ValidFrom}, ValidTo: clock.Instant{Time: r.ValidTo},
+		CreatedAt: clock.Instant{Time: r.CreatedAt}, SupersededAt: clock.Instant{Time: r.SupersededAt},
+	}
+	if len(l.Properties) == 0 {
+		l.Properties = json.RawMessage("{}")
+	}
+	return l
+}
+
+// Lines has a line for each entity and then one for each relation: by owner in the order
+// of their first storing, and in the order of the keys. Relations that are superseded come
+// last, with the time at which they were. Superseded versions of entities have no lines.
+func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
+	return eachOwner(v, func(owner uint32, o *owned) error {
+		if !scope.Contains(in, o.Scope()) {
+			return nil
+		}
+		r := &reader{View: v, owner: owner}
+		err := each(v, section(v, kindGraph, owner, secEntity, 0), func(_, value []byte) error {
+			n, err := decodeNode(value)
+			if err != nil || n.forward {
+				return err
+			}
+			e, err := r.entity(o.Owner, &n)
+			if err != nil {
+				return err
+			}
+			return yield(&entityLine{EntityLine: NewEntityLine(e)})
+		})
+		if err != nil {
+			return err
+		}
+		for _, sec := range []byte{secOut, secOldOut} {
+			if err := r.relationLines(sec, o.Owner, yield); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// relationLines has a line for each relation of a section whose ends were not deleted.
+func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) error) error {
+	var from, to node
+	var fromNum uint32
+	return each(r, section(r, kindArc, r.owner, sec, 0), func(key, value []byte) error {
+		a, _, ok := parseArc(key)
+		if !ok {
+			return layout.BadKey("relation", key)
+		}
+		if a.from != fromNum {
+			n, err := r.current(a.from)
+			if err != nil {
+				return err
+			}
+			if from, fromNum = (node{}), a.from; n != nil {
+				from = *n
+			}
+		}
+		n, err := r.current(a.to)
+		if err != nil || n == nil || from.id == "" { // an end is deleted
+			return err
+		}
+		to = *n
+		t, err := decodeTie(value)
+		if err != nil {
+			return err
+		}
+		typ, err := r.typeName(classRelation, a.typ)
+		if err != nil {
+			return err
+		}
+		return yield(&relationLine{RelationLine: NewRelationLine(t.relation(o, from.id, typ, to.id))})
+	})
+}
+
+// NewLine is an empty line of an entity or a relation, nil for another type.
+func (p *Part) NewLine(typ string) part.Line {
+	switch typ {
+	case TypeEntity:
+		return &entityLine{part: p}
+	case TypeRelation:
+		return &relationLine{part: p}
+	}
+	return nil
+}
+
+// entityLine is an EntityLine on its way in or out of a database.
+type entityLine struct {
+	EntityLine
+	part *Part
+}
+
+// Type is TypeEntity.
+func (*entityLine) Type() string { return TypeEntity }
+
+// Check returns why the line cannot be stored.
+func (l *entityLine) Check() error {
+	if l.ID == "" {
+		return fmt.Errorf("an entity has no id")
+	}
+	return nil
+}
+
+// Owner is whose the entity is.
+func (l *entityLine) Owner() scope.Owner { return scope.Owner{User: l.User, Agent: l.Agent} }
+
+// SetOwner gives the entity to another owner.
+func (l *entityLine) SetOwner(o scope.Owner) { l.User, l.Agent = o.User, o.Agent }
+
+// Store puts the entity with its relations. What is there and says the same is left alone.
+func (l *entityLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
+	doing := fmt.Sprintf("store the entity %q", valid.Short(l.ID))
+	n, edges := l.Entity()
+	c, _, err := checkBatch(doing, &Batch{Entities: []Entity{n}, Relations: relationsOf(l.ID, edges)})
+	if err == nil {
+		err = scope.Check(doing, l.Owner().Scope())
+	}
+	if err != nil {
+		return part.Unchanged, err
+	}
+	e, err := newEditor(t, l.part, doing, l.Owner())
+	if err != nil {
+		return part.Unchanged, err
+	}
+	s, err := e.entity(&c.entities[0], l.EntityType)
+	if err != nil {
+		return part.Unchanged, err
+	}
+	changes, err := e.relations(c.relations, &Options{})
+	if err != nil {
+		return part.Unchanged, err
+	}
+	differs, changed := s.now != nil && !s.created, s.now != nil
+	for _, ch := range changes {
+		changed = changed || ch.changed()
+		differs = differs || ch.old != nil && ch.changed()
+	}
+	switch {
+	case !changed:
+		return part.Unchanged, nil
+	case differs && !upsert:
+		return part.Unchanged, other(doing)
+	}
+	if s.created {
+		return e.flushed(part.Stored)
+	}
+	return e.flushed(part.Updated)
+}
+
+// flushed writes what has changed, for a line.
+func (e *editor) flushed(o part.Outcome) (part.Outcome, error) {
+	if _, err := e.flush(); err != nil {
+		return part.Unchanged, err
+	}
+	return o, nil
+}
+
+func other(doing string) error {
+	return &fault.Error{
+		Kind: fault.ErrExists, What: doing, Why: "there is one that says something else",
+		Do: "import with Upsert, or delete it first",
+	}
+}
+
+// relationLine is a RelationLine on its way in or out of a database.
+type relationLine struct {
+	RelationLine
+	part *Part
+}
+
+// Type is TypeRelation.
+func (*relationLine) Type() string { return TypeRelation }
+
+// Check returns why the line cannot be stored.
+func (l *relationLine) Check() error {
+	if l.From == "" || l.Relation == "" || l.To == "" {
+		return fmt.Errorf("a relation lacks from, relation or to")
+	}
+	return nil
+}
+
+// Owner is whose the relation is.
+func (l *relationLine) Owner() scope.Owner { return scope.Owner{User: l.User, Agent: l.Agent} }
+
+// SetOwner gives the relation to another owner.
+func (l *relationLine) SetOwner(o scope.Owner) { l.User, l.Agent = o.User, o.Agent }
+
+// Store puts the relation. One that is there and says the same is left alone.
+func (l *relationLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
+	doing := fmt.Sprintf("store the relation of %q to %q", valid.Short(l.From), valid.Short(l.To))
+	w := make([]wanted, 1)
+	err := checkRelation(doing, &Relation{
+		ID: l.ID, From: l.From, Type: l.Relation, To: l.To, Properties: l.Properties,
+		ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time, CreatedAt: l.CreatedAt.Time,
+	}, &w[0])
+	if err == nil {
+		err = scope.Check(doing, l.Owner().Scope())
+	}
+	if err != nil {
+		return part.Unchanged, err
+	}
+	e, err := newEditor(t, l.part, doing, l.Owner())
+	if err != nil {
+		return part.Unchanged, err
+	}
+	if !l.SupersededAt.IsZero() {
+		return e.past(&w[0], millis(l.SupersededAt.Time))
+	}
+	changes, err := e.relations(w, &Options{})
+	if err != nil {
+		return part.Unchanged, err
+	}
+	switch ch := changes[0]; {
+	case ch.old == nil:
+		return e.flushed(part.Stored)
+	case !ch.changed():
+		return part.Unchanged, nil
+	case !upsert:
+		return part.Unchanged, other(doing)
+	}
+	return e.flushed(part.Updated)
+}
+
+// past keeps a superseded version of a relation that another database had. It was never
+// seen in this one, so its birth and its death are one: the first number that is free.
+func (e *editor) past(w *wanted, diedAt int64) (part.Outcome, error) {
+	id := w.id
+	w.id = ""
+	a, err := e.arc(w, &Options{})
+	if err != nil {
+		return part.Unchanged, err
+	}
+	if id != "" && id != derivedID(w.from, w.typ, w.to) {
+		if a, err = e.given(a, id); err != nil {
+			return part.Unchanged, err
+		}
+		w.tie.id = id
+		delete(e.ties, a)
+		e.list = nil
+	}
+	t := w.tie
+	if t.properties, err = e.merged(nil, w.properties); err != nil {
+		return part.Unchanged, err
+	}
+	t.diedAt = diedAt
+	free, known := uint64(1), false
+	if !e.fresh {
+		prefix := be32(appendArc(section(e.t, kindArc, e.reader.owner, secOldOut, arcSize+numSize), a), a.number)
+		err := each(e.t, prefix, func(key, value []byte) error {
+			have, err := decodeTie(value)
+			if err != nil {
+				return err
+			}
+			_, born, _ := parseArc(key)
+			if born == free {
+				free++
+			}
+			known = known || have.same(&t) && have.created == t.created && have.diedAt == t.diedAt
+			return nil
+		})
+		if err != nil || known {
+			return part.Unchanged, err
+		}
+	}
+	t.born, t.died = free, free
+	e.pasts = append(e.pasts, &change{arc: a, now: t})
+	return e.flushed(part.Stored)
+}

@@ -1,0 +1,139 @@
+package hnsw
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// hardCase is a set of vectors on which a graph over codes may fail.
+type hardCase struct {
+	name    string
+	metrics []Metric
+	dim     int
+	rows    func(rng *rand.Rand, dim int) [][]float32
+	noise   float64 // of a query's components, about a row
+	least   float64 // recall@10 with the candidates that a recall keeps
+}
+
+const hardRows = 4200 // a little more than are searched flat
+
+var allMetrics, distances = []Metric{Cosine, Dot, L2}, []Metric{Cosine, L2}
+
+// templates are rows in clusters of 100 that are that much off their centres, whose
+// components are about 1.
+func templates(off float64) func(rng *rand.Rand, dim int) [][]float32 {
+	return func(rng *rand.Rand, dim int) [][]float32 {
+		vecs := make([][]float32, hardRows)
+		var centre []float32
+		for i := range vecs {
+			if i%100 == 0 {
+				centre = randomVector(rng, dim)
+			}
+			vecs[i] = moved(rng, centre, off)
+			norm := math.Sqrt(exactScore(Dot, vecs[i], vecs[i]) / float64(dim))
+			for k := range vecs[i] {
+				vecs[i][k] /= float32(norm)
+			}
+		}
+		return vecs
+	}
+}
+
+// moved returns a vector with noise.
+func moved(rng *rand.Rand, vec []float32, noise float64) []float32 {
+	v := slices.Clone(vec)
+	for i := range v {
+		v[i] += float32(noise * rng.NormFloat64())
+	}
+	return v
+}
+
+// each makes a set of rows one by one.
+func each(row func(rng *rand.Rand, v []float32, i int)) func(rng *rand.Rand, dim int) [][]float32 {
+	return func(rng *rand.Rand, dim int) [][]float32 {
+		vecs := make([][]float32, hardRows)
+		for i := range vecs {
+			vecs[i] = randomVector(rng, dim)
+			row(rng, vecs[i], i)
+		}
+		return vecs
+	}
+}
+
+func shifted(by float32) func(rng *rand.Rand, dim int) [][]float32 {
+	return each(func(_ *rand.Rand, v []float32, _ int) {
+		for i := range v {
+			v[i] += by
+		}
+	})
+}
+
+// hardCases are the short form of what a graph over codes may fail on.
+var hardCases = []hardCase{
+	{"cosine .99 in a template", allMetrics, 48, templates(.1), .05, .95},
+	{"cosine .9975", allMetrics, 48, templates(.05), .025, .95},
+	{"cosine .9996", allMetrics, 48, templates(.02), .01, .95},
+	{"cosine .9996, 384 components", distances, 384, templates(.02), .01, .95},
+	{"cosine .9999", allMetrics, 64, templates(.01), .005, .95},
+	{"shifted by 30", distances, 32, shifted(30), .1, .95},
+	{"shifted by 1000", []Metric{L2}, 32, shifted(1000), .1, .95},
+	{"one large component", distances, 32, each(func(rng *rand.Rand, v []float32, _ int) {
+		v[3] = 40 + 10*float32(rng.NormFloat64())
+	}), .1, .95},
+	{"outliers", []Metric{L2}, 32, each(func(rng *rand.Rand, v []float32, _ int) {
+		if rng.IntN(20) == 0 {
+			v[rng.IntN(len(v))] += 100
+		}
+	}), .1, .95},
+	{"two far groups", []Metric{L2}, 32, each(func(_ *rand.Rand, v []float32, i int) {
+		v[0] += float32(1000 * (2 * i / hardRows))
+	}), .2, .95},
+	{"heavy noise", allMetrics, 24, each(func(_ *rand.Rand, _ []float32, _ int) {}), .5, .95},
+	{"places", []Metric{L2}, 2, each(func(_ *rand.Rand, v []float32, _ int) {
+		v[0], v[1] = 48.1+.1*v[0], 11.4+.1*v[1]
+	}), .01, .95},
+	{"norms from 1 to 80", []Metric{Cosine, Dot}, 48, lengthening, .1, .95},
+	// Rows near the origin are closer to all others than those are to each other, and
+	// nothing leads from them to all: a walk finds less than elsewhere.
+	{"norms from 1 to 80", []Metric{L2}, 48, lengthening, .1, .85},
+	{"norms from 1 to 80", []Metric{L2}, 24, lengthening, .1, .92},
+}
+
+// lengthening rows point anywhere, each longer than the one before.
+var lengthening = each(func(_ *rand.Rand, v []float32, i int) {
+	for k := range v {
+		v[k] *= 80 * float32(i+1) / hardRows
+	}
+})
+
+// TestHard: sets of rows that lie as no model's vectors should, in the order of their
+// clusters and shuffled, are walked, and found. The sets are always the same: what a
+// walk finds in others may be a little less.
+func TestHard(t *testing.T) {
+	sequential(t)
+	t.Parallel()
+	for _, c := range hardCases {
+		for _, metric := range c.metrics {
+			for _, shuffled := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, shuffled %t", c.name, metric, shuffled), func(t *testing.T) {
+					rng := rand.New(rand.NewPCG(1, 2))
+					vecs := c.rows(rng, c.dim)
+					if shuffled {
+						rng.Shuffle(len(vecs), func(i, j int) { vecs[i], vecs[j] = vecs[j], vecs[i] })
+					}
+					x := linkedIndex(t, Config{Dim: c.dim, Metric: metric, EfConstruction: 100, Crossover: 1000}, vecs)
+					var queries [][]float32
+					for range 40 {
+						queries = append(queries, moved(rng, vecs[rng.IntN(len(vecs))], c.noise))
+					}
+					if r := recall(t, x, queries, Search{K: 10, Ef: 64, Slots: x.Len()}); r < c.least {
+						t.Errorf("recall@10 %.3f", r)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,362 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// Part is what a database keeps of policies and runs. In RAM it holds all of it: a policy is some hundred bytes, a run
+// forty.
+type Part struct {
+	runs Runs
+	held atomic.Pointer[[]since] // in the order of LSNs
+}
+
+// since is a policy and the LSN from which on it holds.
+type since struct {
+	Policy
+	lsn uint64
+}
+
+// NewPart returns the part of a database.
+func NewPart() *Part { return &Part{} }
+
+// Policies are the policies of a database: in a transaction, or with each call as a transaction of its own.
+type Policies struct {
+	part *Part
+	run  part.Runner
+}
+
+// New returns the policies whose calls a runner runs. Engine makes them: see its DB.Policies and Tx.Policies.
+func (p *Part) New(r part.Runner) Policies { return Policies{p, r} }
+
+// Show returns the policy of the state that is read: the preset default where none was set.
+func (p Policies) Show(ctx context.Context) (q Policy, err error) {
+	err = p.run.View(ctx, "show the policy", func(v part.View) error {
+		q, err = Stored(v)
+		return err
+	})
+	return q, err
+}
+
+// Set makes q the policy, under the next version, and returns it with that version and its LSN. Version and LSN of q do
+// not matter. It returns ErrInvalid for values that Policy.Check refuses. A policy that says what is stored already
+// changes nothing.
+func (p Policies) Set(ctx context.Context, q Policy) (set Policy, err error) {
+	if err := q.Check(); err != nil {
+		return Policy{}, err
+	}
+	err = p.run.Update(ctx, doingSet, func(t part.Tx) error {
+		set, err = p.part.put(t, q)
+		return err
+	})
+	return set, err
+}
+
+// Stored is the policy of a state.
+func Stored(v part.View) (p Policy, err error) {
+	lower := section(v, sectionPolicy)
+	it, err := v.Iter(lower, section(v, sectionRun))
+	if err != nil {
+		return Policy{}, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.Last(); ok; ok = it.Prev() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return Policy{}, err
+		}
+		if p, err = decodePolicy(value); err != nil || p.LSN <= v.LSN() {
+			return p, err
+		}
+	}
+	return Default(), it.Error()
+}
+
+// put stores a policy under the next version. What RAM holds follows from the commit.
+func (p *Part) put(t part.Tx, q Policy) (Policy, error) {
+	have, err := Stored(t)
+	if err != nil || have.Version > 0 && have.Same(&q) {
+		return have, err
+	}
+	const size = 4096
+	if err := t.Need(doingSet, size); err != nil {
+		return Policy{}, err
+	}
+	q.Version, q.LSN = have.Version+1, t.LSN()
+	q.Kinds = slices.Clone(q.Kinds)
+	b, err := q.encode()
+	if err != nil {
+		return Policy{}, &fault.Error{Kind: fault.ErrFailed, What: doingSet, Cause: err}
+	}
+	if err := t.Set(policyKey(t, q.Version), b); err != nil {
+		return Policy{}, err
+	}
+	t.Log(opPolicy, b)
+	t.Stage(func(lsn uint64) { p.hold(q, lsn) })
+	return q, nil
+}
+
+// Record writes a run of the transaction's LSN and time, and returns it as it was written: with a time that is not
+// before that of the run before it.
+func (p *Part) Record(t part.Tx, doing string, r Run) (Run, error) {
+	r.LSN, r.At = t.LSN(), t.Now()
+	if last, ok := p.runs.Last(); ok {
+		r.At = max(r.At, last.At)
+	}
+	b := r.encode()
+	if err := t.Need(doing, len(b)); err != nil {
+		return Run{}, err
+	}
+	if err := t.Set(runKey(t, r.LSN), b); err != nil {
+		return Run{}, err
+	}
+	t.Log(opRun, b)
+	t.Stage(func(uint64) { p.runs.Add(r) })
+	return r, nil
+}
+
+// Job is something that a schedule does.
+type Job byte
+
+// The jobs.
+const (
+	JobConsolidate Job = 1
+	JobEvict       Job = 2
+	// JobMerge looks for near duplicates of what is new. In the place of a time stands the LSN
+	// up to which it has looked.
+	JobMerge Job = 3
+)
+
+// Came returns when a job came last, in Unix milliseconds, false where it never did.
+func Came(v part.View, j Job) (at int64, known bool, err error) {
+	b, known, err := v.Get(jobKey(v, j))
+	if err != nil || !known {
+		return 0, false, err
+	}
+	at, err = decodeJob(b)
+	return at, err == nil, err
+}
+
+// Note writes that a job came at a time.
+func Note(t part.Tx, j Job, at int64) error {
+	const size = 64
+	if err := t.Need("note a scheduled job", size); err != nil {
+		return err
+	}
+	b := encodeJob(at)
+	if err := t.Set(jobKey(t, j), b); err != nil {
+		return err
+	}
+	t.Log(opJob, append([]byte{byte(j)}, b...))
+	return nil
+}
+
+// Runs are the consolidations of the database.
+func (p *Part) Runs() *Runs { return &p.runs }
+
+// At is the policy as of an LSN, out of RAM. The value is shared, and not to be written to.
+func (p *Part) At(lsn uint64) *Policy {
+	held := p.held.Load()
+	if held != nil {
+		for i := len(*held) - 1; i >= 0; i-- {
+			if q := &(*held)[i]; q.lsn <= lsn {
+				return &q.Policy
+			}
+		}
+	}
+	return &preset
+}
+
+var preset = Default()
+
+// hold notes a policy that holds from an LSN on. Only the writer calls it.
+func (p *Part) hold(q Policy, lsn uint64) {
+	var next []since
+	if held := p.held.Load(); held != nil {
+		next = slices.Clone(*held)
+	}
+	next = append(next, since{q, lsn})
+	p.held.Store(&next)
+}
+
+// Name is "policies".
+func (*Part) Name() string { return "policies" }
+
+// Kinds is that of policies and runs.
+func (*Part) Kinds() []part.Kind { return []part.Kind{kind} }
+
+// Ops are those of a policy, of a run, of a scheduled job and of trash.
+func (*Part) Ops() []part.Op { return []part.Op{opPolicy, opRun, opJob, opTrash} }
+
+// Load reads the policies and the runs.
+func (p *Part) Load(v part.View, _ part.Opening) error {
+	lower := v.Key(byte(kind), 0)
+	return v.Scan(lower, section(v, sections), func(key, value []byte) error {
+		s, number, ok := parseKey(key)
+		if !ok {
+			return &fault.Error{Kind: fault.ErrCorrupt, What: "read the policies", Why: "a key is malformed", Do: "run check"}
+		}
+		switch s {
+		case sectionRun:
+			r, err := decodeRun(number, value)
+			if err == nil {
+				p.runs.Add(r)
+			}
+			return err
+		case sectionJob, sectionTrash:
+			return nil // is read when it is asked for
+		}
+		q, err := decodePolicy(value)
+		if err == nil {
+			p.hold(q, q.LSN)
+		}
+		return err
+	})
+}
+
+// Reset says that the policies are gone with everything else. The runs stay in RAM, for readers of earlier states: they
+// count for no memory that is born later.
+func (p *Part) Reset(lsn uint64) { p.hold(Default(), lsn) }
+
+// DeleteOwner deletes nothing: policies and runs are those of the database.
+func (*Part) DeleteOwner(part.Tx, uint32) (map[string]int64, error) { return nil, nil }
+
+// Bytes are about those of the runs and the policies in RAM.
+func (p *Part) Bytes() int64 {
+	const run, policy = 64, 512
+	n := int64(p.runs.Count()) * run
+	if held := p.held.Load(); held != nil {
+		n += int64(len(*held)) * policy
+	}
+	return n
+}
+
+// Figures are the number of runs and the version of the policy.
+func (p *Part) Figures(v part.View) (map[string]int64, error) {
+	return map[string]int64{"consolidations": int64(p.runs.Count()), "policy": int64(p.At(v.LSN()).Version)}, nil
+}
+
+// Check reports policies and runs that cannot be read or that do not follow each other.
+func (p *Part) Check(c part.Checker) error {
+	var before Run
+	version, lsn := uint64(0), uint64(0)
+	return c.Each(byte(kind), func(key, value []byte) error {
+		s, number, ok := parseKey(key)
+		if !ok {
+			c.Problem("malformed key of a policy %x", key)
+			return nil
+		}
+		if s == sectionTrash {
+			if _, err := decodeTrash(number, value); err != nil {
+				c.Problem("%v", err)
+			}
+			return nil
+		}
+		if s == sectionJob {
+			if _, err := decodeJob(value); err != nil {
+				c.Problem("%v", err)
+			}
+			return nil
+		}
+		if s == sectionRun {
+			r, err := decodeRun(number, value)
+			switch {
+			case err != nil:
+				c.Problem("%v", err)
+			case r.At < before.At:
+				c.Problem("the consolidation of LSN %d is dated before that of LSN %d", r.LSN, before.LSN)
+			case !slices.IsSorted(r.Owners):
+				c.Problem("the consolidation of LSN %d has its owners out of order", r.LSN)
+			}
+			before = r
+			return nil
+		}
+		q, err := decodePolicy(value)
+		switch {
+		case err != nil:
+			c.Problem("policy of version %d: %v", number, err)
+		case uint64(q.Version) != number || number != version+1 || q.LSN < lsn:
+			c.Problem("policy of version %d: it lies under %d, after version %d", q.Version, number, version)
+		case q.Check() != nil:
+			c.Problem("policy of version %d: %v", number, q.Check())
+		}
+		version, lsn = number, q.LSN
+		return nil
+	})
+}
+
+// TypeLine is the type of a line of an export that holds the policy.
+const TypeLine = "policy"
+
+// Line is the policy as one flat JSON object. When read, version and LSN are ignored: the database makes its own. A key
+// that is missing has the value of the preset default.
+type Line struct {
+	Type string `json:"type"`
+	Policy
+}
+
+// line is a Line on its way in or out of a database.
+type line struct {
+	Line
+	part *Part
+}
+
+// NewLine is an empty line of the policy, nil for another type.
+func (p *Part) NewLine(typ string) part.Line {
+	if typ != TypeLine {
+		return nil
+	}
+	return &line{Line{Policy: Default()}, p}
+}
+
+// Lines has the policy where one was set, in an export of everything.
+func (p *Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
+	if in != (scope.Scope{}) {
+		return nil
+	}
+	q, err := Stored(v)
+	if err != nil || q.Version == 0 {
+		return err
+	}
+	q.Version, q.LSN = 0, 0
+	return yield(&line{Line{TypeLine, q}, p})
+}
+
+// Type is TypeLine.
+func (*line) Type() string { return TypeLine }
+
+// Check returns why the line cannot be stored.
+func (l *line) Check() error { return l.Policy.Check() }
+
+// Owner is nobody: the policy is that of the database.
+func (*line) Owner() scope.Owner { return scope.Owner{} }
+
+// SetOwner does nothing.
+func (*line) SetOwner(scope.Owner) {}
+
+// Store makes the line the policy. One that was set and says something else is ErrExists, or replaced under upsert.
+func (l *line) Store(t part.Tx, upsert bool) (part.Outcome, error) {
+	have, err := Stored(t)
+	switch {
+	case err != nil:
+		return part.Unchanged, err
+	case have.Version > 0 && have.Same(&l.Policy):
+		return part.Unchanged, nil
+	case have.Version > 0 && !upsert:
+		return part.Unchanged, &fault.Error{Kind: fault.ErrExists, What: "store the policy", Why: "there is another one", Do: "import with Upsert"}
+	}
+	if _, err := l.part.put(t, l.Policy); err != nil {
+		return part.Unchanged, err
+	}
+	if have.Version > 0 {
+		return part.Updated, nil
+	}
+	return part.Stored, nil
+}

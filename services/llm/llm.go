@@ -1,0 +1,76 @@
+// Package llm is what memdb's services ask of a large language model: one call that
+// takes messages, and perhaps tools, and returns text, or calls of those tools.
+// Providers are packages below it; retries, caches and limits wrap any of them.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Client is a model that answers. It is safe for use by several goroutines.
+type Client interface {
+	// Generate sends one request and waits for the whole reply. Its errors are of
+	// package fault's kinds and name the provider and the next step; they never hold a
+	// key.
+	Generate(ctx context.Context, r Request) (Reply, error)
+	// Model is the model's name, as the provider spells it.
+	Model() string
+}
+
+// Role is who speaks in a message.
+type Role string
+
+// The roles of messages.
+const (
+	System    Role = "system"
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Message is one turn of the conversation that is sent.
+type Message struct {
+	Role Role
+	Text string
+}
+
+// Request is one call of a model.
+type Request struct {
+	Messages []Message
+	// Tools are what the model may call; none if it is to answer in text.
+	Tools []Tool
+	// JSON asks for a reply that is one JSON value.
+	JSON bool
+	// Temperature is how freely the model chooses, 0 to 2.
+	Temperature float64
+	// MaxTokens bounds the reply; 2000 if it is 0.
+	MaxTokens int
+}
+
+// Tool is a function that a model may call.
+type Tool struct {
+	Name, Description string
+	// Parameters is the JSON Schema of the arguments.
+	Parameters json.RawMessage
+}
+
+// ToolCall is a call that a model asks for. Arguments is as the model wrote it, and may
+// be no valid JSON.
+type ToolCall struct {
+	Name      string
+	Arguments string
+}
+
+// Reply is what a model returned.
+type Reply struct {
+	Text  string
+	Calls []ToolCall
+	// Model is the one that answered, where the provider says so.
+	Model string
+	// PromptTokens and CompletionTokens are what the provider counted; 0 if it did not.
+	PromptTokens, CompletionTokens int64
+	// Truncated tells that the reply was cut at MaxTokens.
+	Truncated bool
+	// Cached tells that no call was made.
+	Cached bool
+}
