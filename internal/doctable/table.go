@@ -259,37 +259,43 @@ func (t *Table) Revive(doc uint32) {
 
 // At is the doc ID of a memory as of lsn, None if the memory does not exist then.
 func (t *Table) At(seq, lsn uint64) uint32 {
-	s := t.Seq(seq)
-	if s == nil {
-		return None
+	doc, r := t.newest(seq)
+	for r != nil && !r.Visible(lsn) {
+		doc, r = t.before(r)
 	}
-	for doc := s.Doc.Load() - 1; doc != None; {
-		r := t.Of(doc, seq)
-		if r == nil { // released, and those before it died earlier
-			return None
-		}
-		if r.Visible(lsn) {
-			return doc
-		}
-		doc = r.prev
+	if r == nil {
+		return None // released, and those before it died earlier
 	}
-	return None
+	return doc
 }
 
 // Last is the newest doc ID of a version, None where none is known.
 func (t *Table) Last(v layout.Version) uint32 {
-	s := t.Seq(v.Seq)
+	doc, r := t.newest(v.Seq)
+	for r != nil && r.Version != v {
+		doc, r = t.before(r)
+	}
+	return doc // of a row that was released, too: those before it died earlier
+}
+
+// newest is the newest doc ID of a memory, and its row: nil where it was released.
+func (t *Table) newest(seq uint64) (uint32, *Row) {
+	s := t.Seq(seq)
 	if s == nil {
-		return None
+		return None, nil
 	}
-	for doc := s.Doc.Load() - 1; doc != None; {
-		r := t.Of(doc, v.Seq)
-		if r == nil || r.Version == v { // nil: released, and those before it died earlier
-			return doc
-		}
-		doc = r.prev
+	doc := s.Doc.Load() - 1 // 0 - 1 is None
+	return doc, t.Of(doc, seq)
+}
+
+// before is the doc ID that a memory had before that of a row, and its row: nil where it was
+// released. The number may be that of a younger document of the same memory since.
+func (t *Table) before(r *Row) (uint32, *Row) {
+	older := t.Of(r.prev, r.Seq)
+	if older != nil && older.From >= r.From {
+		older = nil
 	}
-	return None
+	return r.prev, older
 }
 
 // Release drops the rows of a chunk whose documents no state that can be read has any more.
