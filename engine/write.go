@@ -305,11 +305,9 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if err != nil {
 		return tx.breaks(err)
 	}
-	if tx.next.Doc >= MaxMemories {
-		return tx.breaks(&fault.Error{Kind: fault.ErrFull, What: doingStore, Why: fmt.Sprintf("%d document numbers are in use", uint64(MaxMemories)), Do: "export the memories and import them into a new database"})
+	if pv.doc, err = tx.giveDoc(); err != nil {
+		return err
 	}
-	pv.doc = tx.next.Doc
-	tx.next.Doc++
 	pv.rec, pv.expires = &p.rec, p.rec.Expires
 	pv.idx = idx
 	if err := tx.setEncoded(ks.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
