@@ -292,8 +292,8 @@ func (t *Table) newest(seq uint64) (uint32, *Row) {
 // released. The number may be that of a younger document of the same memory since.
 func (t *Table) before(r *Row) (uint32, *Row) {
 	older := t.Of(r.prev, r.Seq)
-	if older != nil && older.From >= r.From {
-		older = nil
+	if older != nil && (older.From > r.From || older.From == r.From && older.Change >= r.Change) {
+		older = nil // within a commit, versions are told apart by their change
 	}
 	return r.prev, older
 }
