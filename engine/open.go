@@ -294,6 +294,11 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.recoverDocs(context.Background()); err != nil {
 		return err
 	}
+	if !db.readOnly {
+		if err := db.numberNotes(context.Background()); err != nil {
+			return fault.Within(doingOpen(db.dir), err)
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	db.background.stop = cancel
 	db.behind(&db.background.work, "links vectors", func() { db.linker.run(ctx) })

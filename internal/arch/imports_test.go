@@ -60,6 +60,7 @@ var law = map[string]row{
 	"graph":    {floor: parts, outside: []string{pebble}},
 	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
 	"usage":    {floor: parts},
+	"notes":    {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
