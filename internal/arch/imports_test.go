@@ -12,14 +12,14 @@ import (
 type floor int
 
 const (
-	base    floor = iota // internal: codecs, kernels, seams
-	parts                // one structure or one set of rules each
-	middle               // the engine
-	upper                // services on the engine's public face
-	contracts            // services: what the higher ones ask of providers
-	adapters             // services: one provider each
-	services             // services: the memory that is built on them
-	topmost              // programs and whole-database runs
+	base      floor = iota // internal: codecs, kernels, seams
+	parts                  // one structure or one set of rules each
+	middle                 // the engine
+	upper                  // services on the engine's public face
+	contracts              // services: what the higher ones ask of providers
+	adapters               // services: one provider each
+	services               // services: the memory that is built on them
+	topmost                // programs and whole-database runs
 )
 
 // A row is the law for one package.
@@ -51,7 +51,8 @@ var law = map[string]row{
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
-	"services/llm": {floor: contracts, only: []string{"engine"}},
+	"services/llm":   {floor: contracts, only: []string{"engine"}},
+	"services/facts": {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/panics"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
