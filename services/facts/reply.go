@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,7 +61,7 @@ func listOf(value []byte, ok, one func(json.RawMessage) bool) ([]json.RawMessage
 		if json.Unmarshal(value, &found) != nil {
 			return nil, false
 		}
-		return found, len(found) == 0 || anyOf(found, ok)
+		return found, len(found) == 0 || slices.ContainsFunc(found, ok)
 	case '{':
 		if one != nil && one(value) {
 			return []json.RawMessage{value}, true
@@ -78,18 +79,9 @@ func listOf(value []byte, ok, one func(json.RawMessage) bool) ([]json.RawMessage
 				}
 			}
 		}
-		return found, arrays == 1 && (len(found) == 0 || anyOf(found, ok))
+		return found, arrays == 1 && (len(found) == 0 || slices.ContainsFunc(found, ok))
 	}
 	return nil, false
-}
-
-func anyOf(list []json.RawMessage, ok func(json.RawMessage) bool) bool {
-	for _, v := range list {
-		if ok(v) {
-			return true
-		}
-	}
-	return false
 }
 
 // parseFacts are the facts of a reply, and how many elements of it were none.

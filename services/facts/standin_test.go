@@ -129,7 +129,7 @@ func (c *concepts) Embed(ctx context.Context, texts []string) ([][]float32, erro
 			return nil, errors.New("no vector for " + c.fails)
 		}
 		v := make([]float32, conceptDim)
-		for _, w := range strings.Fields(strings.ToLower(text)) {
+		for w := range strings.FieldsSeq(strings.ToLower(text)) {
 			w = strings.Trim(w, ".,?!")
 			if of := c.of[w]; of != "" {
 				w = of
