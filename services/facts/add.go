@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -200,9 +201,13 @@ func (a *adding) extract(ctx context.Context, messages Messages, conversation st
 		for _, s := range messages.statements(a.o.Raw) {
 			a.works = append(a.works, &work{fact: s.text, role: s.role, asIs: true})
 		}
-		return a.checkWorks()
+		a.checkWorks()
+		return nil
 	}
-	system := firstOf(a.o.Prompt, a.f.Prompts.FactExtraction, extractionPrompt)
+	if messages.blank() {
+		return nil // there is nothing to ask about
+	}
+	system := cmp.Or(a.o.Prompt, a.f.Prompts.FactExtraction, extractionPrompt)
 	reply, err := a.f.generate(ctx, "extract facts", extractionRequest(system, conversation))
 	if err != nil {
 		a.degrade(StepExtraction, "", err.Error(), err)
@@ -224,11 +229,12 @@ func (a *adding) extract(ctx context.Context, messages Messages, conversation st
 	for _, text := range facts {
 		a.works = append(a.works, &work{fact: text})
 	}
-	return a.checkWorks()
+	a.checkWorks()
+	return nil
 }
 
 // checkWorks leaves out what the database would not take.
-func (a *adding) checkWorks() error {
+func (a *adding) checkWorks() {
 	a.works = slices.DeleteFunc(a.works, func(w *work) bool {
 		m := a.memory(w.fact, nil, w.role)
 		err := m.Check()
@@ -237,7 +243,6 @@ func (a *adding) checkWorks() error {
 		}
 		return err != nil
 	})
-	return nil
 }
 
 // generate calls the model.
@@ -255,15 +260,6 @@ func (f *Facts) generate(ctx context.Context, doing string, r llm.Request) (repl
 func truncated(r llm.Reply) string {
 	if r.Truncated {
 		return ", since it was cut at the limit of tokens"
-	}
-	return ""
-}
-
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
 	}
 	return ""
 }

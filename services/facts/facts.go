@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
@@ -198,7 +199,8 @@ type Item struct {
 	Scope     scope.Scope `json:"-"`
 }
 
-// MarshalJSON writes the item with its scope as user_id, agent_id and run_id.
+// MarshalJSON writes the item with its scope as user_id, agent_id and run_id, and its times
+// in milliseconds, UTC.
 func (i Item) MarshalJSON() ([]byte, error) {
 	type plain Item
 	if i.Metadata == nil {
@@ -206,8 +208,10 @@ func (i Item) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(struct {
 		plain
+		CreatedAt clock.Instant `json:"created_at"`
+		UpdatedAt clock.Instant `json:"updated_at"`
 		scopeJSON
-	}{plain(i), scopeOf(i.Scope)})
+	}{plain(i), clock.Instant{Time: i.CreatedAt}, clock.Instant{Time: i.UpdatedAt}, scopeOf(i.Scope)})
 }
 
 type scopeJSON struct {

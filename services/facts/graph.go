@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -135,16 +136,7 @@ func (f *Facts) extractGraph(ctx context.Context, conversation string) (*convers
 	if len(g.entities) == 0 {
 		return nil, err
 	}
-	return g, firstError(f.extractRelations(ctx, conversation, g), err)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return g, cmp.Or(f.extractRelations(ctx, conversation, g), err)
 }
 
 func (f *Facts) extractRelations(ctx context.Context, conversation string, g *conversationGraph) error {

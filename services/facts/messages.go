@@ -61,6 +61,11 @@ func (m Messages) check() error {
 	return nil
 }
 
+// blank reports whether nobody says anything.
+func (m Messages) blank() bool {
+	return !slices.ContainsFunc(m, func(one Message) bool { return strings.TrimSpace(one.Content) != "" })
+}
+
 // conversation is the messages as the model reads them. One message of a user is its text
 // alone.
 func (m Messages) conversation() (string, error) {

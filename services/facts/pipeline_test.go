@@ -415,6 +415,71 @@ func TestKeywordOnly(t *testing.T) {
 	}
 }
 
+// TestBlank: a conversation in which nobody says anything has no facts, and no model is
+// asked.
+func TestBlank(t *testing.T) {
+	m := &model{}
+	f := open(t, facts.Config{LLM: m})
+	for _, blank := range []facts.Messages{facts.Text(""), facts.Text(" \n"), {{llm.System, ""}, {llm.User, "\t"}}} {
+		wantEvents(t, addWith(t, f, alice, blank, nil))
+	}
+	if len(m.requests) > 0 {
+		t.Errorf("%d requests", len(m.requests))
+	}
+}
+
+// TestPages: a list goes on where its page before ended.
+func TestPages(t *testing.T) {
+	f := open(t, facts.Config{})
+	var want, got []string
+	for i := range 7 {
+		want = append(want, fmt.Sprintf("tea %d", i))
+		addOne(t, f, alice, want[i])
+		addOne(t, f, bob, want[i])
+	}
+	o := &facts.SearchOptions{Limit: 3}
+	for {
+		page, err := f.GetAll(t.Context(), alice, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, texts(page.Results)...)
+		if o.After = page.Next; o.After == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("pages %q, want %q", got, want)
+	}
+	if _, err := f.GetAll(t.Context(), alice, &facts.SearchOptions{After: "nowhere"}); !errors.Is(err, engine.ErrInvalid) {
+		t.Errorf("a cursor that is none: %v", err)
+	}
+}
+
+// TestTimesInJSON: times have milliseconds and are UTC, so that they sort as texts.
+func TestTimesInJSON(t *testing.T) {
+	f := open(t, facts.Config{})
+	id := addOne(t, f, alice, "User likes tea")
+	item, err := f.Get(t.Context(), alice, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history, err := f.History(t.Context(), alice, id)
+	if err != nil || len(history) != 1 {
+		t.Fatalf("%+v, %v", history, err)
+	}
+	const form = "2006-01-02T15:04:05.000Z"
+	for _, v := range []any{item, history[0]} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := item.CreatedAt.UTC().Format(form); strings.Count(string(b), want) == 0 {
+			t.Errorf("%s has no %s", b, want)
+		}
+	}
+}
+
 // TestFactsAlone: what is no fact is neither seen nor changed, also when it is gone.
 func TestFactsAlone(t *testing.T) {
 	ctx, db := t.Context(), memoryDB(t, nil)

@@ -139,7 +139,7 @@ func (a *adding) decideOne(ctx context.Context, o *overlay, w *work) error {
 			return nil
 		}
 	}
-	system := firstOf(a.f.Prompts.UpdateDecision, decisionPrompt)
+	system := cmp.Or(a.f.Prompts.UpdateDecision, decisionPrompt)
 	reply, err := a.f.generate(ctx, "decide about a fact", decisionRequest(system, w.fact, offered))
 	if ctx.Err() != nil {
 		return ctx.Err()

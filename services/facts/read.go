@@ -2,12 +2,14 @@ package facts
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -17,6 +19,8 @@ type SearchOptions struct {
 	Limit int
 	// Filter chooses which facts may be found.
 	Filter filter.Filter
+	// After is Found.Next of the page before, for GetAll. A search has one page.
+	After string
 }
 
 // Found is the answer of Search and of GetAll.
@@ -26,7 +30,9 @@ type Found struct {
 	Relations []Relation
 	// Degraded tells what was done in a lesser way.
 	Degraded []Degradation
-	version  Version
+	// Next is where GetAll goes on: After of the next page, empty where none follows.
+	Next    string
+	version Version
 }
 
 // MarshalJSON writes the answer in the version of the configuration.
@@ -96,7 +102,7 @@ func (f *Facts) checkQuery(doing string, s scope.Scope, limit int, also filter.F
 	return limit, filter.Check(also)
 }
 
-// GetAll lists facts of a scope, by the order of their first storing.
+// GetAll lists facts of a scope by the order of their first storing, a page at a time.
 func (f *Facts) GetAll(ctx context.Context, s scope.Scope, o *SearchOptions) (Found, error) {
 	if o == nil {
 		o = &SearchOptions{}
@@ -105,11 +111,11 @@ func (f *Facts) GetAll(ctx context.Context, s scope.Scope, o *SearchOptions) (Fo
 	if err != nil {
 		return Found{}, err
 	}
-	page, err := f.DB.Memories().List(ctx, engine.ListQuery{Scope: s, Filter: f.within(s, o.Filter), Limit: limit})
+	page, err := f.DB.Memories().List(ctx, engine.ListQuery{Scope: s, Filter: f.within(s, o.Filter), Limit: limit, Cursor: o.After})
 	if err != nil {
 		return Found{}, err
 	}
-	answer := Found{version: f.Version}
+	answer := Found{Next: page.Next, version: f.Version}
 	for i := range page.Memories {
 		answer.Results = append(answer.Results, newItem(&page.Memories[i]))
 	}
@@ -157,6 +163,15 @@ type Record struct {
 	scopeJSON
 }
 
+// MarshalJSON writes the record with its time in milliseconds, UTC.
+func (r Record) MarshalJSON() ([]byte, error) {
+	type plain Record
+	return json.Marshal(struct {
+		plain
+		Timestamp clock.Instant `json:"timestamp"`
+	}{plain(r), clock.Instant{Time: r.Timestamp}})
+}
+
 // History lists what happened to the text of a fact, oldest first, also after it was
 // deleted. It is empty where there never was such a fact, or a Reset came after it. The
 // scope is as in Get.
@@ -168,14 +183,14 @@ func (f *Facts) History(ctx context.Context, s scope.Scope, id string) (records 
 	if err != nil {
 		return nil, err
 	}
-	reset, err := f.lastReset(ctx, entries[0].Scope.Owner())
+	ended, err := f.endedByReset(ctx, entries)
 	if err != nil {
 		return nil, err
 	}
 	records = []Record{}
 	for _, e := range entries {
 		same := e.Event == engine.EventUpdate && e.OldText != nil && e.NewText != nil && *e.OldText == *e.NewText
-		if e.Kind != engine.KindFact || e.LSN <= reset || same || !f.visible(s, e.Scope) {
+		if e.Kind != engine.KindFact || ended[e.Seq] || same || !f.visible(s, e.Scope) {
 			continue
 		}
 		records = append(records, Record{

@@ -157,18 +157,20 @@ func TestSeedD_Case13_ResetClearsEverything(t *testing.T) {
 	for name, db := range map[string]*engine.DB{"own database": nil, "shared database": memoryDB(t, nil)} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, facts.Config{DB: db})
-			a, b := addOne(t, f, alice, "User likes tea"), addOne(t, f, bob, "User likes coffee")
+			run := scope.Scope{Run: "r"}
+			a, b, c := addOne(t, f, alice, "User likes tea"), addOne(t, f, bob, "User likes coffee"), addOne(t, f, run, "User likes water")
 			if db != nil {
 				if _, err := db.Memories().Store(ctx, engine.Memory{Scope: alice, ID: "other", Text: "a message"}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if n, err := f.Reset(ctx); n != 2 || err != nil {
+			if n, err := f.Reset(ctx); n != 3 || err != nil {
 				t.Fatalf("reset %d, %v", n, err)
 			}
 			wantAll(t, f, alice)
 			wantAll(t, f, bob)
-			for _, id := range []string{a, b} {
+			wantAll(t, f, run)
+			for _, id := range []string{a, b, c} {
 				if h, err := f.History(ctx, scope.Scope{}, id); len(h) != 0 || err != nil {
 					t.Errorf("history %+v, %v", h, err)
 				}

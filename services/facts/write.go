@@ -2,8 +2,6 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -114,9 +112,12 @@ func ownersOf(ctx context.Context, tx *engine.Tx, q engine.GroupQuery) ([]scope.
 	return owners, nil
 }
 
-// resetKey is the key of the entry that an owner has whose facts were reset: its value is
-// the LSN of the commit that did it.
-const resetKey = "facts.reset"
+// resetOwner has an entry under resetKey since the facts were reset: it was put in the
+// commit that did it. Its time says which histories are over, also in a copy of the
+// database that an import has made, where LSNs are others.
+var resetOwner = scope.Owner{Agent: "memdb.facts"}
+
+const resetKey = "reset"
 
 // Reset deletes the facts of everyone, the graph that was made of them, and their history,
 // in one commit, and returns how many facts there were. It is for administration. What
@@ -139,26 +140,24 @@ func (f *Facts) Reset(ctx context.Context) (n int, err error) {
 			if err := deleteGraph(ctx, tx, o, func(string) bool { return true }); err != nil {
 				return err
 			}
-			if _, err := tx.KV().Put(ctx, o, resetKey, tx.LSN(), nil); err != nil {
-				return err
-			}
 		}
-		return nil
+		_, err = tx.KV().Put(ctx, resetOwner, resetKey, true, nil)
+		return err
 	})
 	return n, err
 }
 
-// lastReset is the LSN of the last reset, 0 where there was none.
-func (f *Facts) lastReset(ctx context.Context, o scope.Owner) (lsn uint64, err error) {
-	if o == (scope.Owner{}) {
-		return 0, nil
-	}
-	e, found, err := f.DB.KV().Lookup(ctx, o, resetKey)
+// endedByReset are the memories, by Seq, whose history ended with the last reset or before.
+func (f *Facts) endedByReset(ctx context.Context, history []engine.HistoryEntry) (map[uint64]bool, error) {
+	reset, found, err := f.DB.KV().Lookup(ctx, resetOwner, resetKey)
 	if err != nil || !found {
-		return 0, err
+		return nil, err
 	}
-	if err := json.Unmarshal(e.Value, &lsn); err != nil {
-		return 0, invalid("read the history of a fact", fmt.Sprintf("the entry %q of the owner is no number", resetKey), "delete this entry: it is the memory of facts' own")
+	ended := map[uint64]bool{}
+	for _, e := range history {
+		if e.IsDeleted && !e.Time.After(reset.UpdatedAt) {
+			ended[e.Seq] = true
+		}
 	}
-	return lsn, nil
+	return ended, nil
 }
