@@ -3,7 +3,9 @@ package facts
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -38,7 +40,59 @@ func (m *Messages) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]Message)(m))
 }
 
-const doingAdd = "add facts"
+const (
+	doingAdd  = "add facts"
+	doingRead = "read messages"
+	// maxFile bounds a file of messages, in bytes.
+	maxFile = 64 << 20
+)
+
+// ReadMessages reads a conversation as JSON: a list of messages, messages one after the
+// other, or a text that one user said. ErrInvalid where it is none of these, or more than
+// 64 MiB, or a conversation that Add would refuse.
+func ReadMessages(r io.Reader) (Messages, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	const do = `give a JSON list of {"role","content"}, or one such object a line`
+	if len(b) > maxFile {
+		return nil, invalid(doingRead, fmt.Sprintf("there are more than %d bytes", maxFile), "split the conversation")
+	}
+	var m Messages
+	d := json.NewDecoder(bytes.NewReader(b))
+	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
+		if err := d.Decode(&m); err != nil {
+			return nil, invalid(doingRead, plainJSONError(err), do)
+		}
+		if d.More() {
+			return nil, invalid(doingRead, "something follows the list", do)
+		}
+		return m, m.check()
+	}
+	for d.More() {
+		var one Message
+		if err := d.Decode(&one); err != nil {
+			return nil, invalid(doingRead, fmt.Sprintf("message %d: %s", len(m)+1, plainJSONError(err)), do)
+		}
+		m = append(m, one)
+	}
+	return m, m.check()
+}
+
+// plainJSONError says what is wrong with JSON, without the names of Go.
+func plainJSONError(err error) string {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "it ends too early"
+	}
+	if of, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if of.Field == "" {
+			return fmt.Sprintf("there is a JSON %s in its place", of.Value)
+		}
+		return fmt.Sprintf("its %s is a JSON %s", of.Field, of.Value)
+	}
+	return err.Error()
+}
 
 // check refuses a conversation that has nothing to read or more than can be.
 func (m Messages) check() error {

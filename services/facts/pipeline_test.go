@@ -703,6 +703,30 @@ func TestMessagesJSON(t *testing.T) {
 	}
 }
 
+// TestReadMessages: a file is a list, messages one after the other, or a text; what is none
+// of these is refused with what to do.
+func TestReadMessages(t *testing.T) {
+	both := facts.Messages{{llm.User, "a"}, {llm.Assistant, "b"}}
+	for in, want := range map[string]facts.Messages{
+		`[{"role":"user","content":"a"},{"role":"assistant","content":"b","name":"x"}]`:       both,
+		"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n": both,
+		` "a" `: facts.Text("a"),
+	} {
+		if m, err := facts.ReadMessages(strings.NewReader(in)); err != nil || !slices.Equal(m, want) {
+			t.Errorf("%s: %+v, %v", in, m, err)
+		}
+	}
+	for in, want := range map[string]string{
+		``: "ends too early", `[]`: "no messages", `[1]`: "JSON number", `{"role":"user","content":["a"]}`: "its content is a JSON array",
+		`[{"role":"user"`: "ends too early", `["a"] x`: "JSON string", `[{"role":"tool","content":"a"}]`: `the role "tool"`, `[] []`: "follows", "\x00": "invalid character",
+		`"` + strings.Repeat("x", 64<<20) + `"`: "67108864 bytes",
+	} {
+		if _, err := facts.ReadMessages(strings.NewReader(in)); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %s", in, err, want)
+		}
+	}
+}
+
 // TestOnDisk: facts, their history and their metadata are there after a reopening, with the
 // default importance.
 func TestOnDisk(t *testing.T) {
