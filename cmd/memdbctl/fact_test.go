@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"crypto/md5"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The life of a fact: it is added once, found, changed and deleted, and its history stays.
@@ -210,4 +214,72 @@ func TestFactsBadInput(t *testing.T) {
 	} {
 		c.fails(exitUsage, test.want, test.args...)
 	}
+}
+
+// An add is one commit: where the program is killed, each add that it acknowledged is there,
+// and the one that ran is there whole or not at all.
+func TestFactsKilled(t *testing.T) {
+	const adds, each = 2_000, 40
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	messages := filepath.Join(t.TempDir(), "chat.jsonl")
+	var chat, verbs strings.Builder
+	for i := range each {
+		fmt.Fprintf(&chat, `{"role":"user","content":"fact number %d of this run"}`+"\n", i)
+	}
+	if err := os.WriteFile(messages, []byte(chat.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range adds {
+		fmt.Fprintf(&verbs, "fact add --messages '%s' --user ada --run r%d\n", filepath.ToSlash(messages), i)
+	}
+	for range 3 {
+		c := newCLI(t)
+		acked := killedShell(t, c.dir, verbs.String(), 1+rng.IntN(60), time.Duration(rng.IntN(5_000))*time.Microsecond)
+		there := c.objects("groups", "--user", "ada", "--by", "run")
+		if len(there) != acked && len(there) != acked+1 || acked == adds {
+			t.Fatalf("%d adds were acknowledged, and %d are there", acked, len(there))
+		}
+		for i, g := range there {
+			if g["memories"] != float64(each) {
+				t.Errorf("run %d has %v facts of %d", i, g["memories"], each)
+			}
+		}
+		if r := one(t, c.objects("check")); r["ok"] != true {
+			t.Errorf("check %v", r)
+		}
+		t.Logf("killed after %d adds; %d are there", acked, len(there))
+	}
+}
+
+// killedShell runs verbs in a shell that is a process of its own, kills it so long after it
+// has answered a number of them, and returns how many it has answered.
+func killedShell(t *testing.T, dir, verbs string, after int, delay time.Duration) (answered int) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "--db", dir, "--json", "--quiet", "shell")
+	cmd.Env = append(os.Environ(), "MEMDBCTL_TEST_MAIN=1")
+	cmd.Stdin = strings.NewReader(verbs)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	for {
+		if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, `{"results":[`) {
+			break // a line that was cut acknowledges nothing
+		}
+		if answered++; answered == after {
+			time.AfterFunc(delay, func() { _ = cmd.Process.Kill() }) // it may have ended
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	return answered
 }

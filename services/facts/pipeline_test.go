@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
@@ -626,6 +627,18 @@ func TestBadInput(t *testing.T) {
 		"negative limit": func() error { _, err := f.Search(ctx, alice, "x", &facts.SearchOptions{Limit: -1}); return err },
 		"huge limit": func() error {
 			_, err := f.GetAll(ctx, alice, &facts.SearchOptions{Limit: engine.MaxLimit + 1})
+			return err
+		},
+		"filter of a search": func() error {
+			_, err := f.Search(ctx, alice, "x", &facts.SearchOptions{Filter: filter.Eq("pinned", "yes")})
+			return err
+		},
+		"filter of a list": func() error {
+			_, err := f.GetAll(ctx, alice, &facts.SearchOptions{Filter: filter.Gt("created_at", "soon")})
+			return err
+		},
+		"filter of an add": func() error {
+			_, err := f.Add(ctx, alice, facts.Text("x"), &facts.AddOptions{Filter: filter.In("role", 7)})
 			return err
 		},
 		"blank update": func() error { _, err := f.Update(ctx, alice, id, " "); return err },
