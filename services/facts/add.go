@@ -189,7 +189,7 @@ func (a *adding) run(ctx context.Context, messages Messages) error {
 }
 
 func (a *adding) degrade(step Step, fact, why string, err error) {
-	a.degraded = append(a.degraded, Degradation{step, fact, why, err})
+	a.degraded = append(a.degraded, degradation(step, fact, why, err))
 }
 
 // extract finds the facts. Only the context's end is an error.

@@ -183,4 +183,3 @@ func stateOf(t *testing.T, f *facts.Facts) (list []string) {
 	slices.Sort(list)
 	return list
 }
-

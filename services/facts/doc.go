@@ -45,6 +45,5 @@
 // # Goroutines
 //
 // A Facts is safe for concurrent use. Every method takes a context and stops when it
-// ends; whoever wants to go on meanwhile calls it in a goroutine. This is what an
-// asynchronous form of each method is elsewhere.
+// ends. [Facts.Async] has each method in a form that returns at once.
 package facts

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -262,6 +263,15 @@ type Degradation struct {
 	Why  string `json:"why"`
 	// Err is the error behind it, nil where there was none.
 	Err error `json:"-"`
+}
+
+// maxWhy bounds Degradation.Why, in characters: what a provider says may be a page.
+const maxWhy = 500
+
+// degradation is one whose reason is in a line; Err has all of it, the stack of a panic too.
+func degradation(step Step, fact, why string, err error) Degradation {
+	why, _, _ = strings.Cut(why, "\n")
+	return Degradation{step, fact, cutTo(why, maxWhy), err}
 }
 
 func (f *Facts) within(s scope.Scope, also filter.Filter) filter.Filter {

@@ -99,7 +99,7 @@ func (a *adding) startGraph(ctx context.Context, conversation string) <-chan *co
 				err = panicked
 			}
 			if err != nil {
-				a.graphLost = []Degradation{{StepGraph, "", err.Error(), err}}
+				a.graphLost = []Degradation{degradation(StepGraph, "", err.Error(), err)}
 			}
 			got <- g
 		}()
@@ -401,7 +401,7 @@ func (f *Facts) searchGraph(ctx context.Context, s scope.Scope, query string, fo
 		Scope: s, Text: head(query + " " + strings.Join(near.mentioned, " ")), Filter: f.within(s, only),
 		Profile: engine.ProfileText, Limit: len(ids), NoTouch: true,
 	})
-	if err != nil || len(r.Hits) == 0 {
+	if err != nil || len(r.Hits) == 0 || r.Hits[0].Score <= 0 {
 		return found, near.relations, err
 	}
 	return merge(found, r.Hits), near.relations, nil

@@ -225,8 +225,10 @@ func prefixOf(words []string, list [][]string) int {
 }
 
 // shorten is a text for a message to people.
-func shorten(s string) string {
-	const most = 60
+func shorten(s string) string { return cutTo(s, 60) }
+
+// cutTo is a text of at most so many characters, with an ellipsis for what is gone.
+func cutTo(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}

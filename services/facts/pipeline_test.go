@@ -144,7 +144,8 @@ func TestDecisionFails(t *testing.T) {
 		}
 		return nil
 	}
-	if a := add(t, f, bob, "…"); len(a.Results) != 2 || !strings.Contains(a.Degraded[0].Why, "broken") {
+	if a := add(t, f, bob, "…"); len(a.Results) != 2 || !strings.Contains(a.Degraded[0].Why, "panic") || strings.Contains(a.Degraded[0].Why, "\n") ||
+		!strings.Contains(a.Degraded[0].Err.Error(), "broken") {
 		t.Errorf("a panic: %+v", a)
 	}
 }
@@ -267,6 +268,19 @@ func TestChangesItsOwn(t *testing.T) {
 	wantHistory(t, f, a.Results[0].ID, "ADD null → User likes tea", "UPDATE User likes tea → User likes green tea", "DELETE User likes green tea → null")
 }
 
+// TestUpdateToTheSame: an update to a text that another fact has leaves that one alone.
+func TestUpdateToTheSame(t *testing.T) {
+	m := &model{}
+	f := open(t, facts.Config{LLM: m})
+	addOne(t, f, alice, "User lives in Rome")
+	addOne(t, f, alice, "User lives in Oslo")
+	m.decide = func(_ string, offered []string) string {
+		return operation("UPDATE", offered, "Rome", "User lives in Oslo")
+	}
+	wantEvents(t, add(t, f, alice, "User lives in Oslo now, not in Rome"), "DELETE User lives in Rome")
+	wantAll(t, f, alice, "User lives in Oslo")
+}
+
 // TestParaphrases: a hundred ways to say one thing stay one fact, as far as the model
 // knows that they are one.
 func TestParaphrases(t *testing.T) {
@@ -283,6 +297,20 @@ func TestParaphrases(t *testing.T) {
 		add(t, f, alice, fmt.Sprintf("%d: the user is fond of tea", i))
 	}
 	wantAll(t, f, alice, "0: the user is fond of tea")
+
+	// In one conversation, those that are decided at once do not know of each other.
+	m.extract = func(string) string {
+		list := make([]string, 100)
+		for i := range list {
+			list[i] = fmt.Sprintf("%d: the user is fond of tea", i)
+		}
+		return jsonList(list...)
+	}
+	add(t, f, bob, "…")
+	all, err := f.GetAll(t.Context(), bob, nil)
+	if err != nil || len(all.Results) != facts.DefaultConcurrency {
+		t.Errorf("%d facts, %v", len(all.Results), err)
+	}
 }
 
 // TestSmallTalk: what a chat begins and ends with becomes no fact.

@@ -159,7 +159,7 @@ func (a *adding) decideOne(ctx context.Context, o *overlay, w *work) error {
 }
 
 func (w *work) lose(step Step, why string, err error) {
-	w.lost = append(w.lost, Degradation{step, shorten(w.fact), why, err})
+	w.lost = append(w.lost, degradation(step, shorten(w.fact), why, err))
 }
 
 // take makes changes of decisions, and refuses those about facts that were not offered.
@@ -187,6 +187,9 @@ func (w *work) take(decisions []decision, offered []candidate) {
 		}
 		if (d.event == Add || d.event == Update) && c.text == "" {
 			c.text = w.fact
+		}
+		if d.event == Update && slices.ContainsFunc(offered, func(o candidate) bool { return o.text == c.text && o.key() != c.target.key() }) {
+			c.event = Delete // another fact has the text already, and each is there once
 		}
 		w.changes = append(w.changes, c)
 	}

@@ -66,7 +66,7 @@ func (f *Facts) Search(ctx context.Context, s scope.Scope, query string, o *Sear
 		if ctx.Err() != nil {
 			return Found{}, ctx.Err()
 		}
-		answer.Degraded = append(answer.Degraded, Degradation{StepEmbedding, "", "the words of the query alone were looked for: " + err.Error(), err})
+		answer.Degraded = append(answer.Degraded, degradation(StepEmbedding, "", "the words of the query alone were looked for: "+err.Error(), err))
 	}
 	found, err := f.rank(ctx, f.DB.Memories(), s, query, vec, limit, o.Filter)
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *Facts) Search(ctx context.Context, s scope.Scope, query string, o *Sear
 			return Found{}, ctx.Err()
 		}
 		if err != nil {
-			answer.Degraded = append(answer.Degraded, Degradation{StepGraph, "", err.Error(), err})
+			answer.Degraded = append(answer.Degraded, degradation(StepGraph, "", err.Error(), err))
 		}
 	}
 	for i := range found[:min(len(found), limit)] {
