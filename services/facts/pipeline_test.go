@@ -832,3 +832,161 @@ func TestTenThousand(t *testing.T) {
 	wantAll(t, f, alice)
 	sound(t, db)
 }
+
+// TestTargetGone: where the target of a decision is deleted meanwhile, it is decided again
+// without it.
+func TestTargetGone(t *testing.T) {
+	m := &model{}
+	f := open(t, facts.Config{LLM: m})
+	id := addOne(t, f, alice, "User lives in Rome")
+	var once sync.Once
+	m.hold = func(ctx context.Context, r llm.Request) (err error) {
+		if isDecision(r) {
+			once.Do(func() { err = f.Delete(ctx, alice, id) })
+		}
+		return err
+	}
+	m.decide = func(fact string, offered []string) string {
+		if len(offered) == 0 {
+			return `[{"event":"ADD"}]`
+		}
+		return operation("UPDATE", offered, "Rome", fact)
+	}
+	a := add(t, f, alice, "User lives in Oslo")
+	wantEvents(t, a, "ADD User lives in Oslo")
+	if a.Results[0].ID == id || len(a.Degraded) > 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestUnusableTexts: a fact that the database would not take is left out, and the others are
+// kept; a text that is longer than what is looked for is compared by its beginning.
+func TestUnusableTexts(t *testing.T) {
+	m := &model{extract: func(string) string { return `["a tea","b \ud800 tea","c tea"]` }}
+	f := open(t, facts.Config{LLM: m})
+	if a := add(t, f, alice, "…"); len(a.Results) < 2 {
+		t.Errorf("%+v", a)
+	}
+	long := "User likes tea " + strings.Repeat("and tea ö ", 2_000)
+	m.extract = func(string) string { return jsonList(long) }
+	m.decide = func(string, []string) string { return "[]" }
+	wantEvents(t, add(t, f, bob, "…"), "NONE "+strings.TrimSpace(long))
+	m.decide = nil
+	wantEvents(t, add(t, f, bob, "…"), "ADD "+strings.TrimSpace(long))
+	wantEvents(t, add(t, f, bob, "…"), "NONE "+strings.TrimSpace(long))
+	m.decide = func(string, []string) string {
+		return fmt.Sprintf(`[{"event":"ADD","data":%q},{"event":"ADD","data":"a short one"}]`, strings.Repeat("x", engine.MaxText+1))
+	}
+	m.extract = func(string) string { return jsonList("d tea") }
+	a := add(t, f, bob, "…")
+	if len(a.Results) > 0 || len(a.Degraded) != 1 { // the reply is over the limit
+		t.Errorf("%+v", a)
+	}
+}
+
+// cut is a model whose replies end at the limit of tokens.
+type cut struct{}
+
+func (cut) Model() string { return "cut" }
+func (cut) Generate(context.Context, llm.Request) (llm.Reply, error) {
+	return llm.Reply{Text: `["User likes t`, Truncated: true}, nil
+}
+
+// TestCutReply: of a reply that was cut the reason says so.
+func TestCutReply(t *testing.T) {
+	f := open(t, facts.Config{LLM: cut{}})
+	a := add(t, f, alice, "…")
+	if len(a.Results) > 0 || len(a.Degraded) != 1 || !strings.Contains(a.Degraded[0].Why, "cut at the limit of tokens") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestEmbedderDown: after some refusals in a row, no further text of an add is tried alone;
+// a cancel while texts are embedded changes nothing.
+func TestEmbedderDown(t *testing.T) {
+	list := make([]string, 50)
+	for i := range list {
+		list[i] = fmt.Sprintf("poison %d", i)
+	}
+	calls := 0
+	down := &counted{concepts: &concepts{fails: "poison"}, before: func() { calls++ }}
+	m := &model{extract: func(string) string { return jsonList(list...) }}
+	f := open(t, facts.Config{LLM: m, Embedder: down})
+	a := add(t, f, alice, "…")
+	if len(a.Results) > 0 || len(a.Degraded) != len(list) || calls != 1+8 {
+		t.Errorf("%d results, %d degraded, %d calls", len(a.Results), len(a.Degraded), calls)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	down.before = cancel
+	if _, err := f.Add(ctx, alice, facts.Text("…"), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	wantAll(t, f, alice)
+}
+
+// counted is an embedder that calls a function first.
+type counted struct {
+	*concepts
+	before func()
+}
+
+func (c *counted) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	c.before()
+	return c.concepts.Embed(ctx, texts)
+}
+
+// TestNoGraph: where there can be no graph, the facts are stored and the answer says why.
+func TestNoGraph(t *testing.T) {
+	for name, c := range map[string]struct {
+		llm   llm.Client
+		scope scope.Scope
+		want  string
+	}{
+		"no model":       {nil, alice, "without a language model"},
+		"a run's alone":  {googler(), scope.Scope{Run: "r"}, "without a user and an agent"},
+		"raw, by a wish": {googler(), alice, ""},
+	} {
+		f := open(t, facts.Config{LLM: c.llm, Graph: true})
+		a := addWith(t, f, c.scope, facts.Text("Alice is at Google"), &facts.AddOptions{Raw: c.want == ""})
+		last := ""
+		if n := len(a.Degraded); n > 0 {
+			last = a.Degraded[n-1].Why
+		}
+		if len(a.Results) == 0 || !strings.Contains(last, c.want) || c.want == "" && last != "" {
+			t.Errorf("%s: %+v", name, a)
+		}
+		if found := search(t, f, c.scope, "Alice", nil); len(found) == 0 {
+			t.Errorf("%s: nothing is found", name)
+		}
+	}
+}
+
+// TestGraphSearch: what the graph adds obeys the filter and the scope, is ranked by its words,
+// and never pushes a score below what it was.
+func TestGraphSearch(t *testing.T) {
+	m := googler()
+	f := open(t, facts.Config{LLM: m, Graph: true})
+	helper := scope.Scope{User: "alice", Agent: "helper"}
+	addWith(t, f, helper, facts.Text("Alice at Google"), &facts.AddOptions{Metadata: map[string]any{"tag": "work"}})
+	add(t, f, bob, "Alice at Google")
+	plain := open(t, facts.Config{DB: f.DB})
+	const engineer, office = "Alice is an engineer at Google", "Google has an office in Zurich"
+	before := search(t, plain, alice, "Alice", nil)
+	got := search(t, f, alice, "Alice", nil) // of any agent
+	if !slices.Equal(texts(got), []string{engineer, office}) || *got[0].Score <= *before[0].Score || *got[0].Score > 1 {
+		t.Errorf("found %q", texts(got))
+	}
+	for want, filters := range map[string]filter.Filter{office: filter.Contains("text", "office"), "": filter.Eq("tag", "home")} {
+		found := strings.Join(texts(search(t, f, helper, "Alice", &facts.SearchOptions{Filter: filters})), "|")
+		if found != want {
+			t.Errorf("with a filter %q, want %q", found, want)
+		}
+	}
+	if got := search(t, f, helper, "Alice", &facts.SearchOptions{Limit: 1}); len(got) != 1 || got[0].Memory != engineer {
+		t.Errorf("the best: %q", texts(got))
+	}
+	exact := open(t, facts.Config{DB: f.DB, LLM: m, Graph: true, ExactScope: true})
+	if got := search(t, exact, alice, "Alice", nil); len(got) > 0 {
+		t.Errorf("with ExactScope: %q", texts(got))
+	}
+}

@@ -193,7 +193,7 @@ func wantEvents(t testing.TB, a facts.Added, want ...string) {
 		got = append(got, string(r.Event)+" "+r.Memory)
 	}
 	if !slices.Equal(got, want) {
-		t.Fatalf("results %q, want %q; degraded: %+v", got, want, a.Degraded)
+		t.Fatalf("results %.80q, want %.80q; degraded: %+v", got, want, a.Degraded)
 	}
 }
 
