@@ -276,7 +276,9 @@ type HistoryEntry struct {
 	MemoryID string `json:"memory_id"`
 	Seq      uint64 `json:"seq"`
 	Scope    Scope  `json:"scope"`
-	Event    Event  `json:"event"`
+	// Kind is what the memory was; empty, in a Restore, is KindMessage.
+	Kind  Kind  `json:"kind,omitempty"`
+	Event Event `json:"event"`
 	// OldText is nil for an add, NewText for a delete.
 	OldText   *string   `json:"old_value"`
 	NewText   *string   `json:"new_value"`

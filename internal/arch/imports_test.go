@@ -51,7 +51,8 @@ var law = map[string]row{
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
-	"services/llm": {floor: contracts, only: []string{"engine"}},
+	"services/llm":   {floor: contracts, only: []string{"engine"}},
+	"services/facts": {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/clock", "internal/panics", "internal/fsys", "internal/fsys/crashfs"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
