@@ -59,6 +59,7 @@ var law = map[string]row{
 	"services/embedders": {floor: contracts, only: []string{"embed", "engine", "internal/fault", "internal/panics", "internal/retry", "scope", "services/httpjson", "services/meter", "usage"}},
 
 	"services/llm/chatwire":         {floor: wires, only: llmAdapter},
+	"services/llm/modeltest":        {floor: wires, only: llmAdapter, forTests: true},
 	"services/embedders/openaiwire": {floor: wires, only: embedAdapter},
 
 	"services/llm/anthropic": {floor: adapters, only: llmAdapter},
@@ -122,7 +123,7 @@ var law = map[string]row{
 
 // What the adapters of providers stand on.
 var (
-	llmAdapter   = []string{"internal/fault", "internal/wiretest", "services/httpjson", "services/llm"}
+	llmAdapter   = []string{"internal/fault", "internal/wiretest", "services/httpjson", "services/llm", "services/llm/modeltest"}
 	embedAdapter = []string{"embed", "internal/fault", "internal/wiretest", "services/embedders", "services/httpjson"}
 )
 

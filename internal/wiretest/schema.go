@@ -235,9 +235,12 @@ func (s *Schema) object(m, object map[string]any, at string) (problems, known []
 		}
 		known = append(known, "*")
 	case nil:
-		if m["type"] == "object" && properties == nil && m["allOf"] == nil && m["anyOf"] == nil && m["oneOf"] == nil {
+		if properties == nil && m["allOf"] == nil && m["anyOf"] == nil && m["oneOf"] == nil {
 			known = append(known, "*") // any object
 		}
+	}
+	if m["unevaluatedProperties"] != nil && m["unevaluatedProperties"] != false {
+		known = append(known, "*")
 	}
 	return problems, known
 }

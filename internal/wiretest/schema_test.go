@@ -13,6 +13,8 @@ func TestCheck(t *testing.T) {
 			"input": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "maxItems": 2, "minItems": 1}]},
 			"format": {"enum": ["a", "b"]},
 			"free": {"type": "object"},
+			"free2": {"x-note": "anything"},
+			"free3": {"type": "object", "unevaluatedProperties": {}, "properties": {"n": {"type": "integer"}}},
 			"map": {"type": "object", "additionalProperties": {"type": "integer"}},
 			"maybe": {"type": ["string", "null"]},
 			"old": {"type": "string", "nullable": true}
@@ -26,7 +28,7 @@ func TestCheck(t *testing.T) {
 	s := &Schema{root, root["schema"]}
 	for _, c := range []struct{ body, want string }{
 		{`{"model":"m"}`, ""},
-		{`{"model":"m","input":"x","format":"a","free":{"any":1},"map":{"n":1},"maybe":null,"old":null,"temperature":1.5,"more":{"temperature":0}}`, ""},
+		{`{"model":"m","input":"x","format":"a","free":{"any":1},"free2":{"any":1},"free3":{"any":1,"n":2},"map":{"n":1},"maybe":null,"old":null,"temperature":1.5,"more":{"temperature":0}}`, ""},
 		{`{"model":"m","input":["x","y"]}`, ""},
 		{`{}`, "no model"},
 		{`{"model":""}`, "shorter"},

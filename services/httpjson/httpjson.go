@@ -93,6 +93,18 @@ func New(c Config) (*Service, error) {
 	return &Service{c, u}, nil
 }
 
+// CheckPath refuses a name that would not be one part of a path. what says of what it is.
+func (s *Service) CheckPath(what, name string) error {
+	odd := func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune("._-:@", r)
+	}
+	if name == "" || name == "." || name == ".." || strings.ContainsFunc(name, odd) {
+		return fault.Invalid("set up "+s.Provider, fmt.Sprintf("the %s is %.80q", what, name), "give letters, digits and . _ - : @")
+	}
+	return nil
+}
+
 func from(hint string) string {
 	if hint == "" {
 		return ""
