@@ -187,7 +187,7 @@ func (db *DB) keepJob(ctx context.Context, j policy.Job, expr string, do func() 
 	}
 	var last int64
 	var known bool
-	err = db.View(ctx, func(tx *Tx) error {
+	err = db.view(ctx, nil, func(tx *Tx) error {
 		last, known, err = policy.Came((*partTx)(tx), j)
 		return err
 	})

@@ -63,8 +63,8 @@ func (r *retention) oldest(newest uint64) uint64 {
 	return min(newest, r.marks[0].lsn)
 }
 
-// acquireAt pins a past state: the newest read point, read as of an LSN.
-func (ps *points) acquireAt(lsn uint64) (*point, error) {
+// acquireAt pins a past state under a lease: the newest read point, read as of an LSN.
+func (ps *points) acquireAt(l *lease, lsn uint64) (*point, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	newest := ps.current
@@ -83,6 +83,7 @@ func (ps *points) acquireAt(lsn uint64) (*point, error) {
 	newest.refs++
 	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, postings: newest.postings, keys: newest.keys, refs: 1, of: newest, number: newest.number}
 	ps.open[p] = struct{}{}
+	ps.holds(l, p)
 	return p, nil
 }
 
@@ -115,17 +116,12 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 			Do: "use a new View",
 		}
 	}
-	p, err := tx.db.points.acquireAt(lsn)
+	p, err := tx.db.points.acquireAt(tx.lease, lsn)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err := tx.db.points.done(p); err != nil {
-			tx.db.logger.Error("closing a read point", "error", err)
-		}
-		tx.db.janitor.wake()
-	}()
-	past := &Tx{db: tx.db, reader: p.snap, keys: p.keys, lsn: lsn, index: p.index, postings: p.postings, now: tx.now, past: true}
+	defer tx.db.unpin(tx.lease, p)
+	past := &Tx{db: tx.db, reader: p.snap, keys: p.keys, lsn: lsn, index: p.index, postings: p.postings, now: tx.now, past: true, lease: tx.lease}
 	defer func() { past.done = true }()
 	return fn(past)
 }

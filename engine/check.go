@@ -40,7 +40,7 @@ func (r *Report) problem(format string, args ...any) {
 // reports damage as problems, not as an error.
 func (db *DB) Check(ctx context.Context) (Report, error) {
 	r := Report{Problems: []string{}}
-	err := db.View(ctx, func(tx *Tx) error {
+	err := db.view(ctx, nil, func(tx *Tx) error {
 		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]bool{}}
 		if err := db.store.CheckLevels(nil); err != nil {
 			r.problem("store: %v", err)
@@ -56,6 +56,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 			{"documents", c.forward},
 			{"vectors", c.vectors},
 			{"statistics", c.stats},
+			{"memories to be embedded", c.pending},
 			{"history", c.history},
 			{"parts", c.parts},
 			{"names", c.names},
@@ -178,6 +179,18 @@ func (c *checker) live(rec *layout.Record, l live) {
 	if err != nil || !ok || owner != l.Owner {
 		c.report.problem("memory %s: it lies under owner number %d, its scope is that of %d", rec.ID, l.Owner, owner)
 	}
+	c.run(rec, row.Run)
+}
+
+// run checks that the run of a live memory has its name and its number.
+func (c *checker) run(rec *layout.Record, number uint32) {
+	if rec.Scope.Run == "" && number == 0 {
+		return
+	}
+	named, ok, err := c.tx.lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
+	if err != nil || !ok || named != number {
+		c.report.problem("memory %s: it lies in run number %d, its scope is that of %d", rec.ID, number, named)
+	}
 }
 
 func (c *checker) has(key []byte) bool {
@@ -201,7 +214,47 @@ func (c *checker) ids() error {
 		}
 		if l, lives := c.tx.at(seq); lives && l.Owner != owner {
 			c.report.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.Owner)
+			return nil
 		}
+		return c.known("ID index", owner, seq)
+	})
+}
+
+// known checks that there is, or was, a memory.
+func (c *checker) known(index string, owner uint32, seq uint64) error {
+	prefix, found := c.tx.keys.Records(owner, seq), false
+	err := kv.Scan(c.tx.reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error {
+		found = true
+		return kv.ErrStop
+	})
+	if err != nil && !errors.Is(err, kv.ErrStop) {
+		return err
+	}
+	if !found {
+		c.report.problem("%s: owner number %d has no memory number %d", index, owner, seq)
+	}
+	return nil
+}
+
+// lives checks that a memory lives, or died of a death range that is not cleaned up.
+func (c *checker) lives(index string, owner uint32, seq uint64) {
+	switch l, lives := c.tx.at(seq); {
+	case lives && l.Owner != owner:
+		c.report.problem("%s: memory number %d is under owner %d and belongs to %d", index, seq, owner, l.Owner)
+	case !lives && !c.ofRange(seq):
+		c.report.problem("%s: memory number %d is dead", index, seq)
+	}
+}
+
+// pending: what is to be embedded lives.
+func (c *checker) pending() error {
+	return c.scan(layout.KindPending, func(key, _ []byte) error {
+		_, owner, seq, ok := layout.ParsePendingKey(key)
+		if !ok {
+			c.report.problem("malformed key of what is to be embedded %x", key)
+			return nil
+		}
+		c.lives("the list of what is to be embedded", owner, seq)
 		return nil
 	})
 }
@@ -350,7 +403,7 @@ func (c *checker) vectors() error {
 
 func (c *checker) stats() error {
 	return c.scan(layout.KindStats, func(key, value []byte) error {
-		_, seq, ok := layout.ParseStatsKey(key)
+		owner, seq, ok := layout.ParseStatsKey(key)
 		if !ok {
 			c.report.problem("malformed statistics key %x", key)
 			return nil
@@ -358,6 +411,7 @@ func (c *checker) stats() error {
 		if _, err := layout.DecodeAccess(value); err != nil {
 			c.report.problem("statistics of memory number %d: %v", seq, err)
 		}
+		c.lives("statistics", owner, seq)
 		return nil
 	})
 }

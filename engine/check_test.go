@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -19,13 +20,15 @@ import (
 func TestCheckFinds(t *testing.T) {
 	ada := Scope{User: "ada"}
 	one := Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2}, Name: "drinks"}
+	inRun := one
+	inRun.Run = "r"
 	// What is damaged is the second memory stored, so Seq 2 and document 1.
 	at := func(db *DB) live {
 		l, _ := (&Tx{db: db, keys: db.keys(), lsn: maxLSN}).at(2)
 		return l
 	}
 	sum := func() layout.DedupKey {
-		d, _ := dedupKeyOf(fixedKeys(t), &layout.Record{Text: one.Text}, 1, 0)
+		d, _ := dedupKeyOf(fixedKeys(t), &layout.Record{Text: one.Text, Scope: inRun.Scope}, 1, 1)
 		return d
 	}()
 	del := func(key func(db *DB, ks *layout.Keys) []byte) func(*testing.T, *DB) error {
@@ -69,13 +72,25 @@ func TestCheckFinds(t *testing.T) {
 			db.names = newNames()
 			return ks.Name(layout.NameOwner, scope.Key(ada.Owner()))
 		}), "owner"},
+		{"ID of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.ID("nobody", 1, 777) }), "ID index"},
+		{"statistics of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Stats(1, 777) }, layout.Access{Count: 1, Last: 1}.Encode()...), "statistics"},
+		{"pending of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Pending(pendingSpace, 1, 777) }), "to be embedded"},
+		{"run missing", del(func(db *DB, ks *layout.Keys) []byte {
+			db.names = newNames()
+			return ks.Name(layout.NameRun, "r")
+		}), "run number"},
+		{"run of another number", put(func(db *DB, ks *layout.Keys) []byte {
+			db.names = newNames()
+			return ks.Name(layout.NameRun, "r")
+		}, layout.EncodeName(9, "r", nil)...), "run number"},
+		{"death missing", loseDeath, "no place in the indexes"},
 		{"log with a gap", del(func(db *DB, ks *layout.Keys) []byte { return ks.LSN(layout.KindLog, 2) }), "log"},
 		{"log record damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.LSN(layout.KindLog, 2) }, 7), "log"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := openTest(t, vfs.NewMem(), Options{})
 			mustStore(t, db.Memories(), Memory{ID: "zero", Scope: ada, Text: "first", Embedding: []float32{2, 1}})
-			mustStore(t, db.Memories(), one)
+			mustStore(t, db.Memories(), inRun)
 			mustCheck(t, db, 2)
 			if err := c.damage(t, db); err != nil {
 				t.Fatal(err)
@@ -87,6 +102,18 @@ func TestCheckFinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loseDeath deletes the second memory, and what tells of it but its history.
+func loseDeath(t *testing.T, db *DB) error {
+	if err := db.Memories().Delete(t.Context(), Scope{User: "ada"}, "one"); err != nil {
+		return err
+	}
+	waitVectors(t, db, 1)
+	lower, upper := db.keys().Span(layout.KindHistory)
+	return kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
+		return db.store.Delete(slices.Clone(key), pebble.Sync)
+	})
 }
 
 // swapForward stores the forward record of a memory with another text in place of

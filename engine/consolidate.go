@@ -94,7 +94,7 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 	if err != nil {
 		return report, err
 	}
-	err = db.View(ctx, func(tx *Tx) error {
+	err = db.view(ctx, nil, func(tx *Tx) error {
 		report.LSN = min(report.LSN, tx.lsn)
 		return tx.countDecay(ctx, &run, &report)
 	})
@@ -190,7 +190,7 @@ func (tx *Tx) eachAged(ctx context.Context, s Scope, visit func(doc uint32, r *d
 // prune removes the memories whose importance has decayed too far.
 func (db *DB) prune(ctx context.Context, o *ConsolidateOptions, p *policy.Policy, report *Consolidated) error {
 	var victims []victim
-	err := db.View(ctx, func(tx *Tx) error {
+	err := db.view(ctx, nil, func(tx *Tx) error {
 		free, _, err := tx.takeable(p, o.Scope)
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ func (db *DB) mergeAll(ctx context.Context, o *ConsolidateOptions, p *policy.Pol
 	for round := range mergeRounds {
 		var plan []merge
 		var crowded bool
-		err := db.View(ctx, func(tx *Tx) error {
+		err := db.view(ctx, nil, func(tx *Tx) error {
 			if round == 0 && o.Scope == (Scope{}) {
 				at, known, err := policy.Came((*partTx)(tx), policy.JobMerge)
 				if err != nil {

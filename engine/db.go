@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +95,7 @@ type config struct {
 	embedder   embed.Embedder
 
 	columns   bool  // filters use the columns of numbers whatever the size of the set
+	expiring  bool  // what has expired is looked for now and then
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveSparse
 	limits    vectorLimits
@@ -179,6 +182,28 @@ func (g *gate) close() {
 	for g.calls > 0 {
 		g.idle.Wait()
 	}
+}
+
+func (g *gate) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calls > 0
+}
+
+// calledBack tells whether the caller of a method of [DB] stands itself within one: a
+// method of it is twice among the callers of this function.
+func calledBack() bool {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	method, more := frames.Next()
+	prefix, _, _ := strings.Cut(method.Function, "(*DB).")
+	for more {
+		var f runtime.Frame
+		if f, more = frames.Next(); strings.HasPrefix(f.Function, prefix+"(*DB).") {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *gate) isClosed() bool {
@@ -329,8 +354,12 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 // back. It does not link vectors that still wait for it, see [DB.WaitIndexed]: that
 // goes on when the database is opened again, in the pauses between writes. A database
 // that has failed is closed too; what failed it was told by every call since. Closing
-// again does nothing.
+// again does nothing. Within a View or an Update, or what a call of the database calls
+// back, it would wait for itself: that is ErrInvalid at once, and the database stays open.
 func (db *DB) Close() (err error) {
+	if db.gate.busy() && calledBack() {
+		return fault.Invalid("close the database", "Close is called within a call of a database, and this one has calls that run", "return from the call first")
+	}
 	db.closing.Do(func() { err = db.close() })
 	return err
 }

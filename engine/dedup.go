@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -99,15 +100,24 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (*duplicate, error) {
 		prefix = tx.keys.DedupAnyRun(d)
 	}
 	var found *duplicate
+	var over overCopies
 	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
 		seq := binary.BigEndian.Uint64(key[len(key)-8:])
 		l, alive := tx.at(seq)
-		if !alive || l.expired(tx.now) || found != nil && found.Seq < seq {
+		switch {
+		case !alive:
+			over.add(l, alive, key)
+			return nil
+		case found != nil && found.Seq < seq:
 			return nil
 		}
 		old, err := tx.record(l.Version)
-		if err != nil || !sameKeyed(d, &p.rec, old) || !anyRun && old.Scope.Run != p.rec.Scope.Run {
+		switch {
+		case err != nil || !sameKeyed(d, &p.rec, old) || !anyRun && old.Scope.Run != p.rec.Scope.Run:
 			return err
+		case l.expired(tx.now):
+			over.add(l, alive, key)
+			return nil
 		}
 		if found = (&duplicate{l, old}); !anyRun {
 			return kv.ErrStop // the keys of a run are in the order of their Seq
@@ -122,7 +132,43 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (*duplicate, error) {
 			return nil, err // a store that is refused changes nothing
 		}
 	}
-	return found, nil
+	return found, tx.dropOver(over)
+}
+
+// mostOver bounds how many copies that are over, of either kind, are dropped by one look
+// for a duplicate: each leaves fewer for the next, and none waits long for it.
+const mostOver = 16
+
+// overCopies are what dedup keys name that is dead, or has expired.
+type overCopies struct {
+	dead    [][]byte // keys
+	expired []live
+}
+
+func (o *overCopies) add(l live, alive bool, key []byte) {
+	switch {
+	case alive && len(o.expired) < mostOver:
+		o.expired = append(o.expired, l)
+	case !alive && len(o.dead) < mostOver:
+		o.dead = append(o.dead, slices.Clone(key))
+	}
+}
+
+// dropOver drops copies that are over, so that a text which comes again and again, and
+// expires each time, is not looked for among all that there were. Of what is dead the key
+// would go with the rest, which has to wait while a reader sees it.
+func (tx *Tx) dropOver(o overCopies) error {
+	for _, key := range o.dead {
+		if err := tx.del(key); err != nil {
+			return err
+		}
+	}
+	for _, l := range o.expired {
+		if err := tx.remove(l, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // duplicate is a memory that another one is the same as.

@@ -36,6 +36,8 @@ var (
 	ErrClosed = fault.ErrClosed
 	// ErrNotRetained: a past state was asked for that is not kept, or not yet there.
 	ErrNotRetained = fault.ErrNotRetained
+	// ErrViewExpired: a call was begun in a View that is older than Options.MaxViewAge.
+	ErrViewExpired = fault.ErrViewExpired
 	// ErrFailed: the log or the manifest could not be written. Close, mend the
 	// cause, reopen: everything that was acknowledged is there. Open returns it where
 	// the system refuses what it needs, such as to make the folder.

@@ -104,7 +104,7 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 	began := db.clock()
 	var p policy.Policy
 	var victims []victim
-	err = db.View(ctx, func(tx *Tx) error {
+	err = db.view(ctx, nil, func(tx *Tx) error {
 		if p, err = o.policy(tx); err != nil {
 			return err
 		}
@@ -366,7 +366,7 @@ func (tx *Tx) logEvicted(d *layout.DeathRange, seqs []uint64) {
 
 // visitVictims reads the victims, whose records stay for their histories.
 func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Victim) error) error {
-	return db.View(ctx, func(tx *Tx) error {
+	return db.view(ctx, nil, func(tx *Tx) error {
 		for i := range victims {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -45,8 +45,11 @@ type opener interface{ setup() setup }
 func (o Options) setup() setup { return setup{Options: o} }
 func (s setup) setup() setup   { return s }
 
+// openSetup opens a database. Where the test moves the clock, it also says when what has
+// expired is deleted.
 func openSetup(dir string, o opener) (*DB, error) {
 	s := o.setup()
+	s.keepsExpired = s.keepsExpired || s.Clock != nil
 	return open(dir, &s.Options, &s.tuning)
 }
 

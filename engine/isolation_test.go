@@ -529,3 +529,145 @@ func TestWriterLock(t *testing.T) {
 	_, err := db.Memories().Store(done, Memory{Scope: ada, Text: "x"}, nil)
 	wantError(t, "store with a context that is done", err, context.Canceled)
 }
+
+// TestViewExpires: a View that is older than MaxViewAge keeps nothing from being freed, and
+// the calls that it begins fail, those of parts and of past states too; whatever begins a
+// View of its own reads on.
+func TestViewExpires(t *testing.T) {
+	clock := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, MaxViewAge: time.Minute, Retain: 10 * time.Minute})
+	ctx, mm, ada := t.Context(), db.Memories(), Scope{User: "ada"}
+	mustStore(t, mm, Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	first := db.LSN()
+	mustStore(t, mm, Memory{ID: "b", Scope: ada, Text: "coffee"})
+	outlive := func(tx *Tx) error {
+		if list := mustList(t, tx.Memories(), ada); len(list) == 0 {
+			t.Error("a young View sees nothing")
+		}
+		clock.advance(time.Minute)
+		mustList(t, tx.Memories(), ada) // it is as old as it may be
+		clock.advance(time.Second)
+		_, err := tx.Memories().Get(ctx, ada, "b")
+		wantError(t, "get", err, fault.ErrViewExpired)
+		_, _, err = tx.KV().Lookup(ctx, ada.Owner(), "k")
+		wantError(t, "look-up of an entry", err, fault.ErrViewExpired)
+		wantError(t, "export", tx.Lines(ada, func(Line) error { return nil }), fault.ErrViewExpired)
+		mustList(t, mm, ada)
+		return nil
+	}
+	if err := db.ViewAt(ctx, first, outlive); err != nil {
+		t.Error(err)
+	}
+	err := db.View(ctx, func(tx *Tx) error {
+		if err := mm.Delete(ctx, ada, "a"); err != nil {
+			return err
+		}
+		err := outlive(tx)
+		for range 2 { // the state is retained for a while
+			clock.advance(11 * time.Minute)
+			db.points.oldest()
+		}
+		db.janitor.wake()
+		waitVectors(t, db, 0) // while the View still runs
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	wantError(t, "a state that an expired View had", db.ViewAt(ctx, first, outlive), fault.ErrNotRetained)
+}
+
+// TestViewExpiresBetweenCalls: a call that runs keeps its state to the end, however long it
+// takes, and so do the calls within it.
+func TestViewExpiresBetweenCalls(t *testing.T) {
+	clock := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, MaxViewAge: time.Minute})
+	ctx, mm, ada := t.Context(), db.Memories(), Scope{User: "ada"}
+	mustStore(t, mm, Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	if _, err := mm.Update(ctx, ada, "a", Patch{Text: new("green tea")}); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	err := db.View(ctx, func(tx *Tx) error {
+		for entries, err := range tx.Memories().Histories(ctx, HistoryQuery{Scope: ada}) {
+			if err != nil {
+				return err
+			}
+			seen += len(entries)
+			if err := mm.Delete(ctx, ada, "a"); err != nil {
+				return err
+			}
+			clock.advance(time.Hour)
+			db.janitor.wake()
+			time.Sleep(10 * time.Millisecond)
+			m, err := tx.Memories().GetWithVectors(ctx, ada, "a")
+			if err != nil || m.Text != "green tea" {
+				t.Errorf("within a call: %q, %v", m.Text, err)
+			}
+		}
+		_, err := tx.Memories().Get(ctx, ada, "a")
+		wantError(t, "after the call", err, fault.ErrViewExpired)
+		waitVectors(t, db, 0)
+		return nil
+	})
+	if err != nil || seen != 2 {
+		t.Errorf("%d entries of a history of 2, error %v", seen, err)
+	}
+}
+
+// TestViewsExpireBesideWriters: whatever is freed, sealed and moved meanwhile, each call in
+// a View answers from its state or says that the View has expired.
+func TestViewsExpireBesideWriters(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), setup{
+		Options: Options{MaxViewAge: 3 * time.Millisecond, Durability: Buffered},
+		tuning:  tuning{hotBytes: 20 << 10, lookLeast: 1},
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	mm, ada := db.Memories(), Scope{User: "ada"}
+	var writer, readers sync.WaitGroup
+	writer.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			mustStore(t, mm, Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("green tea ", i), Embedding: []float32{1, float32(i)}})
+			if i >= 50 {
+				if err := mm.Delete(context.WithoutCancel(ctx), ada, fmt.Sprint(i-50)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for range 3 {
+		readers.Go(func() {
+			for range 20 {
+				err := db.View(ctx, func(tx *Tx) error { return readTillExpired(ctx, tx, ada) })
+				wantError(t, "a View that is never left", err, fault.ErrViewExpired)
+			}
+		})
+	}
+	readers.Wait()
+	stop()
+	writer.Wait()
+	closeTest(t, db)
+}
+
+// readTillExpired reads the same in a View over and over, and returns why that ended.
+func readTillExpired(ctx context.Context, tx *Tx, s Scope) error {
+	var first []string
+	for {
+		page, err := tx.Memories().List(ctx, ListQuery{Scope: s, Limit: 100})
+		if err != nil {
+			return err
+		}
+		if got := ids(page.Memories); first == nil {
+			first = got
+		} else if fmt.Sprint(got) != fmt.Sprint(first) {
+			return fmt.Errorf("a View lists %v and then %v", first, got)
+		}
+		r, err := tx.Memories().Recall(ctx, Query{Scope: s, Text: "tea", Embedding: []float32{1, 1}, Limit: 100, NoTouch: true})
+		if err != nil {
+			return err
+		}
+		if len(r.Hits) != len(first) {
+			return fmt.Errorf("a View lists %d memories and finds %d", len(first), len(r.Hits))
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -29,6 +30,9 @@ type janitor struct {
 	// dying is how many documents of death ranges are still to be cleaned up.
 	dying atomic.Int64
 
+	// wiped is the LSN of a reset whose space the store still holds, 0 for none.
+	wiped atomic.Uint64
+
 	// waits: there is something to clean up, perhaps only from the next read point on.
 	waits atomic.Bool
 
@@ -37,6 +41,8 @@ type janitor struct {
 	ranges []layout.DeathRange
 	sealed chan struct{} // closed when a chunk was sealed, or could not be
 	stuck  bool          // sealing failed, or has ended: nobody should wait for it
+
+	failure error // why it failed, nil if it has not
 }
 
 func newJanitor(db *DB) *janitor {
@@ -66,7 +72,7 @@ func (j *janitor) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	j.cancel = cancel
 	j.db.behind(&j.done, "cleans up", func() {
-		defer j.progress(true) // nobody waits for what has ended
+		defer j.progress(true, nil) // nobody waits for what has ended
 		j.run(ctx)
 	})
 }
@@ -76,14 +82,15 @@ func (j *janitor) stop() {
 		j.cancel()
 	}
 	j.done.Wait()
-	j.progress(true)
+	j.progress(true, nil)
 }
 
-// progress tells the writers that wait for a chunk to be sealed to look again.
-func (j *janitor) progress(stuck bool) {
+// progress tells the writers that wait for a chunk to be sealed to look again, and what
+// keeps it from being sealed.
+func (j *janitor) progress(stuck bool, failure error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.stuck = stuck
+	j.stuck, j.failure = stuck, failure
 	close(j.sealed)
 	j.sealed = make(chan struct{})
 }
@@ -112,18 +119,43 @@ func (j *janitor) wake() {
 	}
 }
 
+// expiryLooks is how often, in the time that a View may be old, the janitor looks for one
+// that is older: what such a View holds back is freed at most a quarter of that time late.
+const expiryLooks = 4
+
 func (j *janitor) run(ctx context.Context) {
+	var look <-chan time.Time // nil, which never fires, where Views may be of any age
+	if age := j.db.points.maxAge; age > 0 {
+		tick := time.NewTicker(max(age/expiryLooks, time.Millisecond))
+		defer tick.Stop()
+		look = tick.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-j.signal:
+		case <-look:
+			if !j.db.points.aged() {
+				continue
+			}
 		}
-		err := j.work(ctx)
+		err := errors.Join(j.work(ctx), j.compactWiped(ctx))
 		if err != nil && ctx.Err() == nil && !told(err) {
 			j.db.logger.Error("cleaning up", "error", err)
 		}
 	}
+}
+
+// compactWiped gives the disk its space back once nobody sees what was there before a
+// reset. Little is left that a compaction would have to rewrite.
+func (j *janitor) compactWiped(ctx context.Context) error {
+	lsn := j.wiped.Load()
+	if lsn == 0 || j.db.points.oldest() < lsn {
+		return nil
+	}
+	j.wiped.CompareAndSwap(lsn, 0)
+	return j.db.store.Compact(ctx, []byte{0}, []byte{0xff}, false)
 }
 
 // reclaimBatch bounds the documents that are freed in one commit.
@@ -137,6 +169,9 @@ func (j *janitor) work(ctx context.Context) error {
 	}
 	defer j.db.chunks.busy.Unlock()
 	j.waits.Store(false)
+	if err := j.db.points.expire(); err != nil {
+		j.db.logger.Error("closing the read point of a View that is too old", "error", err)
+	}
 	oldest := j.db.points.oldest()
 	err := j.cleanUp(ctx, oldest)
 	j.db.releaseParts(oldest)
@@ -144,7 +179,7 @@ func (j *janitor) work(ctx context.Context) error {
 		err = j.db.releaseChunks(ctx, oldest)
 	}
 	if sealed := j.db.sealChunks(ctx); sealed != nil {
-		j.progress(true)
+		j.progress(true, sealed)
 		return errors.Join(err, sealed)
 	}
 	err = errors.Join(err, j.db.moveSparse(ctx))

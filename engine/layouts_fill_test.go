@@ -77,7 +77,7 @@ func layoutVector(n int) []float32 {
 // that chunks of the text index are soon full.
 func openLayout(t *testing.T, dir string, at time.Time) *engine.DB {
 	t.Helper()
-	db, err := engine.Open(dir, &engine.Options{
+	db, err := engine.OpenAsItIs(dir, &engine.Options{
 		Embedder: &layoutEmbedder{}, MemoryBudget: 1 << 20, Clock: func() time.Time { return at },
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func fillLayout(t *testing.T, dir string) []byte {
 	var at atomic.Int64
 	open := func(d time.Duration) filling {
 		at.Store(layoutStart.Add(d).UnixMilli())
-		db, err := engine.Open(dir, &engine.Options{
+		db, err := engine.OpenAsItIs(dir, &engine.Options{
 			Embedder: weak, MemoryBudget: 1 << 20, Clock: func() time.Time { return time.UnixMilli(at.Load()).UTC() },
 		})
 		if err != nil {

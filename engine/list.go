@@ -85,6 +85,10 @@ func (a sortValue) compare(b sortValue) int {
 	return 0
 }
 
+// pageBytes bounds what the memories of one page take: with the largest texts, a page of
+// 10,000 would not fit into the memory of most machines.
+const pageBytes = 64 << 20
+
 const doingList = "list memories"
 
 func newOrdering(db *DB, q *ListQuery) (*ordering, error) {
@@ -198,6 +202,7 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 	}
 	places := first.sorted()
 	var page Page
+	size := 0
 	for i, p := range places[:min(limit, len(places))] {
 		m, err := tx.loadWithout(p.Version, q)
 		if err != nil {
@@ -205,9 +210,14 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 		}
 		if m != nil {
 			page.Memories = append(page.Memories, *m)
+			size += m.bytes()
 		}
-		if i == limit-1 && len(places) > limit {
+		full := size > pageBytes
+		if (i == limit-1 || full) && len(places) > i+1 {
 			page.Next = o.cursor(tx.db, &p)
+		}
+		if full {
+			break
 		}
 	}
 	return page, nil

@@ -27,12 +27,9 @@ func (db *DB) Memories() Memories { return Memories{db: db} }
 
 func (m Memories) view(ctx context.Context, doing string, fn func(*Tx) error) error {
 	if m.tx == nil {
-		return m.db.View(ctx, fn)
+		return m.db.view(ctx, nil, fn)
 	}
-	if err := m.tx.check(doing, false); err != nil {
-		return err
-	}
-	return fn(m.tx)
+	return m.tx.reading(doing, func() error { return fn(m.tx) })
 }
 
 func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) error {

@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"time"
 	"unsafe"
 
@@ -96,7 +97,8 @@ type Memory struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// EventTime is when it happened, where that is not when it was stored.
 	EventTime time.Time `json:"event_time,omitzero"`
-	// ExpiresAt hides the memory from then on.
+	// ExpiresAt hides the memory from then on. Within a minute it is deleted, which its
+	// history tells.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Pinned    bool      `json:"pinned,omitempty"`
 
@@ -200,7 +202,8 @@ type ListQuery struct {
 	// seq.
 	OrderBy    string
 	Descending bool
-	// Limit is the size of a page: 0 is 100, at most MaxLimit.
+	// Limit is the size of a page: 0 is 100, at most MaxLimit. A page ends sooner once its
+	// records have more than 64 MiB.
 	Limit int
 	// Cursor is Page.Next of the page before; the rest of the query must be the
 	// same.
@@ -210,6 +213,38 @@ type ListQuery struct {
 	// Lost is called with each error of a memory, or a vector, that is damaged, and the
 	// list goes on without it. nil: the first one ends the list.
 	Lost func(error)
+}
+
+// bytes is about what a memory takes in RAM.
+func (m *Memory) bytes() int {
+	n := 512 + len(m.Text) + len(m.Name) + 4*len(m.Embedding) + valueBytes(m.Metadata)
+	for _, a := range m.Aliases {
+		n += len(a)
+	}
+	for _, v := range m.Vectors {
+		n += 4 * len(v)
+	}
+	return n
+}
+
+// valueBytes is about what a value of metadata takes in RAM.
+func valueBytes(v any) int {
+	n := 16
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case json.Number:
+		n += len(v)
+	case []any:
+		for _, e := range v {
+			n += valueBytes(e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			n += 32 + len(k) + valueBytes(e)
+		}
+	}
+	return n
 }
 
 // Page is a part of a list.

@@ -160,6 +160,8 @@ func (w *world) turn() {
 		w.flush()
 	case n < 6:
 		w.embedPending()
+	case n < 7:
+		w.expire()
 	case n < 20:
 		w.clock.advance(time.Duration(w.rng.IntN(600)) * time.Second)
 	case n < 50:
@@ -190,6 +192,19 @@ func (w *world) look(mm Memories, s *model) {
 		w.checkRecall(mm, s)
 	case 3:
 		w.checkHistory(mm, s)
+	}
+}
+
+func (w *world) expire() {
+	w.db.chunks.busy.Lock() // what is moved meanwhile may be passed by, until the next time
+	err := w.db.expire(context.Background())
+	w.db.chunks.busy.Unlock()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.model.expire(w.clock.now())
+	if got, want := w.db.docs.Live.Load(), int64(len(w.model.live)); got != want {
+		w.t.Fatalf("%d memories are left by what has expired, want %d", got, want)
 	}
 }
 

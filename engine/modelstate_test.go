@@ -75,6 +75,9 @@ func (s *model) happened(m *Memory, e Event, oldText, newText *string, at time.T
 func (s *model) remove(m modelMemory, now time.Time) {
 	delete(s.live, m.Seq)
 	s.happened(&m.Memory, EventDelete, &m.Text, nil, now)
+	if events := s.life[m.Seq]; m.expired(now) {
+		events[len(events)-1].Reason = ReasonExpired
+	}
 }
 
 // removeOf is remove for a memory that its scope, or a filter, chose.
@@ -185,8 +188,10 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 			if m.Kind == KindNote && dup.Text != m.Text {
 				return outcome{fails: fault.ErrExists}
 			}
+			s.dropOver(&m.Memory, now, dup.Seq)
 			return outcome{Stored: Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true, Updated: s.takeOver(&m.Memory, dup, now)}}
 		}
+		s.dropOver(&m.Memory, now, s.highest+1)
 	}
 	m.ID, m.Seq = got.ID, got.Seq
 	if given.ID != "" {
@@ -215,6 +220,30 @@ func (s *model) removeExpired(m *Memory, now time.Time) {
 		if old.ID == m.ID && ownerOf(old.Scope) == ownerOf(m.Scope) {
 			s.remove(old, now)
 		}
+	}
+}
+
+// expire deletes what has expired.
+func (s *model) expire(now time.Time) {
+	for _, m := range s.live {
+		if m.expired(now) {
+			s.remove(m, now)
+		}
+	}
+}
+
+// dropOver deletes the first of those that would be the original of a memory if they had
+// not expired.
+func (s *model) dropOver(m *Memory, now time.Time, before uint64) {
+	var over []modelMemory
+	for seq, old := range s.live {
+		if seq < before && old.expired(now) && ownerOf(old.Scope) == ownerOf(m.Scope) && duplicates(m, &old.Memory) {
+			over = append(over, old)
+		}
+	}
+	slices.SortFunc(over, func(a, b modelMemory) int { return int(a.Seq) - int(b.Seq) })
+	for _, old := range over[:min(len(over), mostOver)] {
+		s.remove(old, now)
 	}
 }
 

@@ -116,7 +116,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
-	db.points = newPoints(o.Retain, func() int64 { return db.now() })
+	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
 	db.linker = newLinker(db)
 	db.store = store.New(store.Config{
@@ -136,7 +136,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
-		columns: t.columns, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+		columns: t.columns, expiring: !t.keepsExpired, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
@@ -324,6 +324,9 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	})
 	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
 	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error { return db.store.MarkLogs() })
+	if db.expiring {
+		db.startExpiring(ctx)
+	}
 	db.startParts(ctx)
 	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {

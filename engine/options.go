@@ -78,6 +78,10 @@ type Options struct {
 	// by Query.AsOf, while the database stays open. What has died since takes
 	// memory for as long. 0: only while a View holds the state.
 	Retain time.Duration
+	// MaxViewAge is how old a View may become, by the Clock. The calls that an older one
+	// begins return ErrViewExpired, and it no longer keeps what has died since from being
+	// freed; a call that runs is never interrupted. 0: a View may run for ever.
+	MaxViewAge time.Duration
 	// MemoryBudget is shared by the caches, in bytes. 0: a quarter of the
 	// machine's memory, at most 2 GiB.
 	MemoryBudget int64
@@ -170,6 +174,9 @@ type tuning struct {
 	uncached bool
 	// columns makes filters use the columns of numbers whatever the size of the set.
 	columns bool
+	// keepsExpired leaves what has expired where it is until [DB.expire] is called: tests
+	// say when.
+	keepsExpired bool
 	// beside are more parts than there are.
 	beside []part.Part
 	// vectors are others than the default limits: tests build graphs of few vectors.

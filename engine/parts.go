@@ -245,15 +245,17 @@ type Line = part.Line
 // Lines calls yield with a line for each thing beside the memories that an export of a
 // scope has: everything for the empty scope, nothing for one with a run.
 func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
-	if err := tx.check("export", false); err != nil || s.Run != "" {
-		return err
-	}
-	for _, p := range tx.db.parts {
-		if err := p.Lines((*partTx)(tx), s, yield); err != nil {
-			return store.Error("export the "+p.Name(), err)
+	return tx.reading("export", func() error {
+		if s.Run != "" {
+			return nil
 		}
-	}
-	return nil
+		for _, p := range tx.db.parts {
+			if err := p.Lines((*partTx)(tx), s, yield); err != nil {
+				return store.Error("export the "+p.Name(), err)
+			}
+		}
+		return nil
+	})
 }
 
 // NewLine is an empty line of a type, to be read from JSON and given to [Tx.StoreLine];
@@ -280,7 +282,7 @@ func (tx *Tx) StoreLine(l Line, upsert bool) (Stored, error) {
 // figures are what statistics tell of the parts, by JSON key.
 func (db *DB) figures(ctx context.Context) (map[string]int64, error) {
 	all := map[string]int64{}
-	err := db.View(ctx, func(tx *Tx) error {
+	err := db.view(ctx, nil, func(tx *Tx) error {
 		for _, p := range db.parts {
 			f, err := p.Figures((*partTx)(tx))
 			if err != nil {

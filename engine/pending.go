@@ -307,7 +307,7 @@ func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 func (db *DB) embedSome(ctx context.Context, limit int) (n int, more bool, refused, err error) {
 	var waiting []awaiting
 	var scanned uint64
-	err = db.View(ctx, func(tx *Tx) error {
+	err = db.view(ctx, nil, func(tx *Tx) error {
 		waiting, scanned, err = tx.waiting(ctx, limit)
 		return err
 	})

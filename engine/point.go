@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +46,19 @@ type points struct {
 	floor  uint64
 	retain retention
 	now    func() int64
+	// maxAge is Options.MaxViewAge, 0 for none; leases are those of the Views that run.
+	maxAge time.Duration
+	leases map[*lease]struct{}
+}
+
+// lease is what the View of a caller holds, for as long as it may. Between two calls of a
+// View that is too old, the janitor takes back what it holds; while a call runs, it does
+// not. points.mu guards it.
+type lease struct {
+	began   int64 // milliseconds
+	points  []*point
+	calls   int  // that run, one within another
+	expired bool // nothing is held any more, and no call begins
 }
 
 // newPoint is the state as of an LSN, the newest one. The lock is held.
@@ -57,8 +72,11 @@ func (db *DB) newPoint(lsn uint64) *point {
 	return p
 }
 
-func newPoints(retain time.Duration, now func() int64) *points {
-	return &points{open: map[*point]struct{}{}, retain: retention{span: retain}, now: now}
+func newPoints(retain, maxAge time.Duration, now func() int64) *points {
+	return &points{
+		open: map[*point]struct{}{}, retain: retention{span: retain}, now: now,
+		maxAge: maxAge, leases: map[*lease]struct{}{},
+	}
 }
 
 // publish makes p the point that Views pin from now on.
@@ -84,17 +102,99 @@ func (ps *points) publish(p *point) error {
 	return ps.release(old)
 }
 
-func (ps *points) acquire() *point {
+// lease begins one, nil where a View may be of any age.
+func (ps *points) lease() *lease {
+	if ps.maxAge <= 0 {
+		return nil
+	}
+	return &lease{began: ps.now()}
+}
+
+// acquire pins the newest point, under a lease unless that is nil.
+func (ps *points) acquire(l *lease) *point {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.current.refs++
+	ps.holds(l, ps.current)
 	return ps.current
 }
 
-func (ps *points) done(p *point) error {
+// holds notes that a lease holds a point; mu is held.
+func (ps *points) holds(l *lease, p *point) {
+	if l == nil {
+		return
+	}
+	l.points = append(l.points, p)
+	ps.leases[l] = struct{}{}
+}
+
+// done gives up a point, unless it was taken back from the lease before.
+func (ps *points) done(l *lease, p *point) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+	if l == nil {
+		return ps.release(p)
+	}
+	i := slices.Index(l.points, p)
+	if i < 0 {
+		return nil
+	}
+	if l.points = slices.Delete(l.points, i, i+1); len(l.points) == 0 {
+		delete(ps.leases, l)
+	}
 	return ps.release(p)
+}
+
+// hold begins a call under a lease, and reports whether it may begin. A call within
+// another one always may.
+func (ps *points) hold(l *lease) bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if l.calls == 0 && (l.expired || ps.tooOld(l)) {
+		return false
+	}
+	l.calls++
+	return true
+}
+
+// letGo ends a call under a lease.
+func (ps *points) letGo(l *lease) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	l.calls--
+}
+
+// tooOld reports whether a lease has run out; mu is held.
+func (ps *points) tooOld(l *lease) bool { return ps.now()-l.began > ps.maxAge.Milliseconds() }
+
+// aged reports whether there is a View for expire.
+func (ps *points) aged() bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for l := range ps.leases {
+		if l.calls == 0 && ps.tooOld(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// expire takes back what Views hold that are too old, but for those in the midst of a call.
+func (ps *points) expire() error {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	var errs []error
+	for l := range ps.leases {
+		if l.calls > 0 || !ps.tooOld(l) {
+			continue
+		}
+		for _, p := range l.points {
+			errs = append(errs, ps.release(p))
+		}
+		l.points, l.expired = nil, true
+		delete(ps.leases, l)
+	}
+	return errors.Join(errs...)
 }
 
 // release drops a reference; mu is held.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -232,6 +233,10 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 	} else {
 		rec, err = db.dropVersion(batch, row.Version, d.LSN)
 	}
+	if errors.Is(err, fault.ErrCorrupt) { // its record and vectors stay, and all else is reclaimed
+		db.logger.Warn("a memory that was deleted cannot be read", "error", err)
+		rec, err = &layout.Record{}, nil
+	}
 	if err != nil || rec == nil {
 		return err
 	}
@@ -303,13 +308,17 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 		return 0, db.lockError(ctx, "reset", "the database frees what is dead")
 	}
 	defer db.chunks.busy.Unlock()
+	var lsn uint64
 	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		n, err = tx.reset()
+		lsn = tx.lsn
 		return err
 	}))
 	if err != nil {
 		return 0, err
 	}
+	db.janitor.wiped.Store(lsn)
+	db.janitor.wake()
 	return n, nil
 }
 

@@ -44,7 +44,7 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 		return err
 	}
 	defer j.db.chunks.busy.Unlock()
-	j.progress(true)
+	j.progress(true, nil)
 	defer j.wake()
 	return db.rebuild(ctx, progress)
 }

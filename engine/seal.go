@@ -21,8 +21,10 @@ const (
 	// sealBatch bounds the batches in which a sealed chunk is written.
 	sealBatch = 4 << 20
 	// maxUnsealed is how many full chunks may wait in memory to be sealed; then
-	// writers wait for one.
+	// writers wait for one. Where sealing fails nobody waits, and from maxStuck on
+	// writes are refused.
 	maxUnsealed = 3
+	maxStuck    = 2 * maxUnsealed
 	minHotBytes = 24 << 10
 	maxHotBytes = 256 << 20
 )
@@ -56,8 +58,13 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		j := db.janitor
 		j.mu.Lock()
 		sealed := j.sealed
-		behind := len(db.index.Load().Sealable()) > maxUnsealed && !j.stuck
+		full, stuck, failure := len(db.index.Load().Sealable()), j.stuck, j.failure
+		behind := full > maxUnsealed && !stuck
 		j.mu.Unlock()
+		if full > maxStuck && stuck && failure != nil {
+			j.wake()
+			return fault.Within(fmt.Sprintf("write: %d chunks of the text index wait in memory, and cannot be sealed", full), failure)
+		}
 		if !behind {
 			return nil
 		}
@@ -92,7 +99,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 		if err := db.sealChunk(ctx, chunk); err != nil {
 			return fault.Within(fmt.Sprintf("seal chunk %d of the text index", chunk), err)
 		}
-		db.janitor.progress(false)
+		db.janitor.progress(false, nil)
 	}
 	return nil
 }

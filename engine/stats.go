@@ -154,7 +154,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		},
 	}
 	s.EmbedFailure = db.backlog.lastFailure()
-	err = db.View(ctx, func(tx *Tx) error {
+	err = db.view(ctx, nil, func(tx *Tx) error {
 		s.Pending, err = tx.countPending(ctx)
 		return err
 	})

@@ -182,7 +182,7 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 	for {
 		var t policy.Trash
 		found := false
-		err := db.View(ctx, func(tx *Tx) error {
+		err := db.view(ctx, nil, func(tx *Tx) error {
 			return policy.EachTrash((*partTx)(tx), func(of policy.Trash) error {
 				if found = (of.Until <= tx.now || of.Undone) && !db.janitor.cleans(of.LSN); found {
 					t = of

@@ -32,6 +32,7 @@ type Tx struct {
 	done     bool
 	point    *point // of a View
 	past     bool   // a state is read that is older than the mark: see [Tx.asOf]
+	lease    *lease // nil: the whole transaction is one call, or a View has no age
 
 	*writes // nil in a View
 }
@@ -115,8 +116,14 @@ func (tx *Tx) check(doing string, write bool) error {
 }
 
 // View runs fn on the newest durable state, which does not change while it runs.
-// It never waits for a writer.
+// It never waits for a writer. Where fn takes longer than Options.MaxViewAge, the calls
+// that it begins from then on return ErrViewExpired.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.view(ctx, db.points.lease(), fn)
+}
+
+// view is View under a lease, nil for fn that is one call.
+func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
 	release, err := db.enter("read")
 	if err != nil {
 		return err
@@ -125,16 +132,41 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p := db.points.acquire()
-	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, postings: p.postings, point: p, now: db.now()}
+	p := db.points.acquire(l)
+	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, postings: p.postings, point: p, now: db.now(), lease: l}
 	defer func() {
 		tx.done = true
-		if err := db.points.done(p); err != nil {
-			db.logger.Error("closing a read point", "error", err)
-		}
-		db.janitor.wake()
+		db.unpin(l, p)
 	}()
 	return fn(tx)
+}
+
+// unpin gives up a point that was acquired under a lease.
+func (db *DB) unpin(l *lease, p *point) {
+	if err := db.points.done(l, p); err != nil {
+		db.logger.Error("closing a read point", "error", err)
+	}
+	db.janitor.wake()
+}
+
+// reading runs a call that reads. Nothing that the state of the transaction needs is freed
+// as long as it runs.
+func (tx *Tx) reading(doing string, call func() error) error {
+	if err := tx.check(doing, false); err != nil {
+		return err
+	}
+	if tx.lease == nil {
+		return call()
+	}
+	if !tx.db.points.hold(tx.lease) {
+		return &fault.Error{
+			Kind: fault.ErrViewExpired, What: doing,
+			Why: fmt.Sprintf("the View is older than the MaxViewAge of %v", tx.db.points.maxAge),
+			Do:  "read in several Views, or open the database with a longer MaxViewAge",
+		}
+	}
+	defer tx.db.points.letGo(tx.lease)
+	return call()
 }
 
 // Update runs fn with the writer lock and commits what it wrote when it returns

@@ -52,7 +52,7 @@ func (s *space) fill(ctx context.Context, db *DB) {
 	from := db.keys().Vectors(s.num)
 	upper := layout.PrefixEnd(from)
 	for from != nil && ctx.Err() == nil {
-		err := db.View(ctx, func(tx *Tx) (err error) {
+		err := db.view(ctx, nil, func(tx *Tx) (err error) {
 			from, err = tx.keepRows(s, from, upper)
 			return err
 		})

@@ -146,7 +146,7 @@ func TestVectorsOfTheDead(t *testing.T) {
 			checkOnlyLive(t, db)
 
 			db.chunks.busy.Lock() // it comes too late
-			db.janitor.progress(true)
+			db.janitor.progress(true, nil)
 			changeVectors(t, db, 1000)
 			db.chunks.busy.Unlock()
 			want := int(mustStats(t, db).Memories)

@@ -521,6 +521,9 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 		return err
 	}
 	h := layout.Death{At: tx.now, Born: old.Born, Change: old.Change}
+	if old.expired(tx.now) {
+		h.Reason = layout.ReasonExpired
+	}
 	if err := tx.set(ks.History(old.Owner, old.Seq, tx.lsn, change), h.Encode()); err != nil {
 		return err
 	}

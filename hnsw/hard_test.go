@@ -95,12 +95,19 @@ var hardCases = []hardCase{
 	{"places", []Metric{L2}, 2, each(func(_ *rand.Rand, v []float32, _ int) {
 		v[0], v[1] = 48.1+.1*v[0], 11.4+.1*v[1]
 	}), .01, .95},
-	{"norms from 1 to 80", []Metric{Cosine, Dot}, 48, each(func(_ *rand.Rand, v []float32, i int) {
-		for k := range v {
-			v[k] *= 80 * float32(i+1) / hardRows
-		}
-	}), .1, .95},
+	{"norms from 1 to 80", []Metric{Cosine, Dot}, 48, lengthening, .1, .95},
+	// Rows near the origin are closer to all others than those are to each other, and
+	// nothing leads from them to all: a walk finds less than elsewhere.
+	{"norms from 1 to 80", []Metric{L2}, 48, lengthening, .1, .85},
+	{"norms from 1 to 80", []Metric{L2}, 24, lengthening, .1, .92},
 }
+
+// lengthening rows point anywhere, each longer than the one before.
+var lengthening = each(func(_ *rand.Rand, v []float32, i int) {
+	for k := range v {
+		v[k] *= 80 * float32(i+1) / hardRows
+	}
+})
 
 // TestHard: sets of rows that lie as no model's vectors should, in the order of their
 // clusters and shuffled, are walked, and found. The sets are always the same: what a

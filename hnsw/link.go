@@ -303,7 +303,8 @@ func compareCandidates(a, b candidate) int {
 // diverse appends to dst up to m of the candidates, best first: those that are
 // closer to the node, whose bias and score for itself are given, than to any
 // chosen before them (Malkov and Yashunin, algorithm 4). Of exact duplicates of
-// the node it takes half of m at most, lest they link to each other alone.
+// the node it takes half of m at most, lest they link to each other alone. Where these
+// are few it adds others (see fill).
 func (p *pruner) diverse(near []candidate, bias, self float32, m int, dst []uint32) []uint32 {
 	ids, base := p.ids[:0], p.base[:0]
 	duplicates := 0
@@ -319,6 +320,28 @@ func (p *pruner) diverse(near []candidate, bias, self float32, m int, dst []uint
 	for len(ids) > 0 && len(dst) < m {
 		dst = append(dst, ids[0])
 		ids, base = p.reject(ids[0], ids[1:], base[1:])
+	}
+	return fill(near, self, m/fillShare, dst)
+}
+
+// fillShare: a node has no fewer links than one for each fillShare that there is room
+// for. Where the rows near the origin are closer to all others than those are to each
+// other, one or two links rule out the rest: nearly all rows were then linked from three
+// others or fewer, and a walk met a third of what it does elsewhere. Where links lead in
+// many directions there are more of them than that.
+const fillShare = 5
+
+// fill appends the closest of the candidates that were not chosen, exact duplicates
+// aside, until there are so many (Malkov and Yashunin, algorithm 4,
+// keepPrunedConnections).
+func fill(near []candidate, self float32, least int, dst []uint32) []uint32 {
+	for _, c := range near {
+		if len(dst) >= least {
+			break
+		}
+		if c.score != self && !slices.Contains(dst, c.slot) {
+			dst = append(dst, c.slot)
+		}
 	}
 	return dst
 }

@@ -18,8 +18,17 @@ const lockPoll = 50 * time.Millisecond
 // open opens the database, which is created where there is none, and waits for
 // its lock as long as --wait allows.
 func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
-	if o == nil {
+	if a.shell != nil && o == nil && a.shell.db != nil {
+		return a.shell.db, nil
+	}
+	plain := o == nil
+	if plain {
 		o = &engine.Options{}
+	}
+	if a.shell != nil { // one that is opened otherwise is held beside no other
+		if err := a.shell.close(); err != nil {
+			return nil, err
+		}
 	}
 	o.Clock, o.Salvage = a.now, a.salvage
 	for waited := time.Duration(0); ; waited += lockPoll {
@@ -30,6 +39,9 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 		if !errors.Is(err, engine.ErrLocked) || waited >= a.wait {
 			if err == nil && db.Salvaged() != "" {
 				a.warn("%s was salvaged: %s; the damaged logs are kept beside it, with .damaged at the end of their names", a.dir, db.Salvaged())
+			}
+			if err == nil && plain && a.shell != nil {
+				a.shell.db = db
 			}
 			return db, err
 		}
@@ -63,7 +75,7 @@ func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return closing(db, fn(db))
+	return a.closing(db, fn(db))
 }
 
 // exists refuses a folder without a database.
@@ -98,7 +110,7 @@ func (a *app) create(ctx context.Context, o *engine.Options, fn func(*engine.DB)
 	if err != nil {
 		return err
 	}
-	return closing(db, fn(db))
+	return a.closing(db, fn(db))
 }
 
 // createAs is create for data that wants settings. A database that holds memories
@@ -113,12 +125,15 @@ func (a *app) createAs(ctx context.Context, o *engine.Options, lost string, fn f
 	if err != nil {
 		return err
 	}
-	return closing(db, fn(db))
+	return a.closing(db, fn(db))
 }
 
-// closing closes the database. Its error counts only where there is no other:
-// what was acknowledged before is on disk in any case.
-func closing(db *engine.DB, err error) error {
+// closing closes the database, unless a shell keeps it. Its error counts only where there
+// is no other: what was acknowledged before is on disk in any case.
+func (a *app) closing(db *engine.DB, err error) error {
+	if a.shell != nil && a.shell.keeps(db) {
+		return err
+	}
 	if failed := db.Close(); err == nil && failed != nil {
 		return fmt.Errorf("close the database: %w", failed)
 	}

@@ -25,11 +25,19 @@ type app struct {
 	version bool
 
 	running bool // the command line was understood
+
+	// shell is the shell that the verb is a line of, nil for none.
+	shell *shell
 }
 
 // run does what the arguments say and returns the exit code.
 func run(ctx context.Context, args []string, c console) int {
-	a := &app{console: c, stdout: bufio.NewWriter(c.out)}
+	return (&app{console: c}).run(ctx, args)
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	c := a.console
+	a.stdout = bufio.NewWriter(c.out)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(c.in)
@@ -76,6 +84,12 @@ held by another program, 5 damaged.`,
 			if err := checkFlags(cmd); err != nil {
 				return err
 			}
+			if a.shell != nil {
+				if err := a.shell.check(cmd, a.dir); err != nil {
+					return err
+				}
+				a.dir = a.shell.dir
+			}
 			a.dir = cmp.Or(a.dir, a.getenv("MEMDB_DIR"), defaultDir)
 			if a.wait < 0 {
 				return usagef(cmd, "--wait %s: it is negative", a.wait)
@@ -88,10 +102,10 @@ held by another program, 5 damaged.`,
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+")")
-	flags.BoolVar(&a.json, "json", false, "print one JSON object a line")
-	flags.BoolVar(&a.quiet, "quiet", false, "print results and errors only")
+	flags.BoolVar(&a.json, "json", a.json, "print one JSON object a line")
+	flags.BoolVar(&a.quiet, "quiet", a.quiet, "print results and errors only")
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
-	flags.DurationVar(&a.wait, "wait", defaultWait, "how long to wait for a database that another program holds")
+	flags.DurationVar(&a.wait, "wait", cmp.Or(a.wait, defaultWait), "how long to wait for a database that another program holds")
 	flags.BoolVar(&a.salvage, "salvage", false, "go on without the commits that a damaged log has lost")
 
 	root.AddGroup(
@@ -106,7 +120,7 @@ held by another program, 5 damaged.`,
 		a.usageCmd(), a.agentCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
-		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(),
+		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
 	return root

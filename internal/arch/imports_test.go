@@ -43,7 +43,7 @@ type row struct {
 // law is the import law. A package that is not in it fails the test, so that
 // whoever adds one says on which floor it stands.
 var law = map[string]row{
-	"cmd/memdbctl": {floor: topmost, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
+	"cmd/memdbctl": {floor: topmost, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},

@@ -163,8 +163,9 @@ type Table struct {
 	// still to commit, or failed to.
 	NewestDeath atomic.Uint64
 	// spans tell the Seqs of each page of rows.
-	spans   Paged[seqSpan]
-	Glances Glances
+	spans    Paged[seqSpan]
+	expiries expiries
+	Glances  Glances
 }
 
 // seqSpan is the lowest and the highest Seq in a page of document rows; both are 0 where the
@@ -202,6 +203,7 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 		span.low.Store(r.Seq)
 	}
 	span.high.Store(max(span.high.Load(), r.Seq))
+	t.expiries.add(doc, r.Expires)
 	r.Died.Store(Alive)
 	if r.Expires == 0 {
 		t.Plain.set(doc)
@@ -292,6 +294,6 @@ func (t *Table) Release(first, end uint64) {
 
 // Bytes is what the tables take.
 func (t *Table) Bytes() int64 {
-	const docRowSize, seqRowSize, seqSpanSize = 80, 32, 16
-	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.Runs.bytes() + t.Glances.bytes()
+	const docRowSize, seqRowSize, seqSpanSize, expirySize = 80, 32, 16, 8
+	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Runs.bytes() + t.Glances.bytes()
 }

@@ -39,6 +39,8 @@ var (
 	// ErrNotRetained: the caller asked for a past state that the database no longer keeps,
 	// or for a state that does not exist yet.
 	ErrNotRetained = errors.New("not retained")
+	// ErrViewExpired: the View in which a call was begun is older than Options.MaxViewAge.
+	ErrViewExpired = errors.New("view expired")
 	// ErrFailed: the log or the manifest could not be written, and the database takes no
 	// more writes. Close it, remove the cause, and open it again: every acknowledged
 	// commit is there. Open returns it where the system refuses what it needs.
