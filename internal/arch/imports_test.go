@@ -61,6 +61,7 @@ var law = map[string]row{
 	"services/llm/chatwire":         {floor: wires, only: llmAdapter},
 	"services/llm/modeltest":        {floor: wires, only: llmAdapter, forTests: true},
 	"services/embedders/openaiwire": {floor: wires, only: embedAdapter},
+	"services/embedders/embedtest":  {floor: wires, only: embedAdapter, forTests: true},
 
 	"services/llm/anthropic": {floor: adapters, only: llmAdapter},
 	"services/llm/azure":     {floor: adapters, only: append([]string{"services/llm/chatwire"}, llmAdapter...)},
@@ -72,7 +73,6 @@ var law = map[string]row{
 	"services/embedders/cohere":      {floor: adapters, only: embedAdapter},
 	"services/embedders/gemini":      {floor: adapters, only: embedAdapter},
 	"services/embedders/huggingface": {floor: adapters, only: embedAdapter},
-	"services/embedders/lexical":     {floor: adapters, only: embedAdapter},
 	"services/embedders/ollama":      {floor: adapters, only: embedAdapter},
 	"services/embedders/openai":      {floor: adapters, only: append([]string{"services/embedders/openaiwire"}, embedAdapter...)},
 	"services/embedders/voyage":      {floor: adapters, only: embedAdapter},
@@ -124,7 +124,7 @@ var law = map[string]row{
 // What the adapters of providers stand on.
 var (
 	llmAdapter   = []string{"internal/fault", "internal/wiretest", "services/httpjson", "services/llm", "services/llm/modeltest"}
-	embedAdapter = []string{"embed", "internal/fault", "internal/wiretest", "services/embedders", "services/httpjson"}
+	embedAdapter = []string{"embed", "internal/fault", "internal/wiretest", "services/embedders", "services/embedders/embedtest", "services/httpjson"}
 )
 
 const (
