@@ -45,10 +45,10 @@ type Config struct {
 	// BaseURL is http or https with a host, and perhaps a path. It holds no password.
 	BaseURL string
 	// Header is sent with every call.
-	Header http.Header
+	Header http.Header `json:"-"`
 	// Key is the secret in Header, so that no error shows it. It is empty for a server that
 	// needs none.
-	Key string
+	Key string `json:"-"`
 	// KeyHint says where the key comes from, as "OPENAI_API_KEY", for an error about it.
 	KeyHint string
 	// Client makes the calls; its CheckRedirect and Timeout are not used. nil: one with
@@ -62,6 +62,11 @@ type Config struct {
 type Service struct {
 	Config
 	base *url.URL
+}
+
+// Format prints the provider and its host, whatever the verb, and never the key.
+func (s *Service) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "%s at %s", s.Provider, s.base.Host)
 }
 
 // New checks the configuration. ErrInvalid where it is not valid. Nothing is called.

@@ -25,6 +25,31 @@ type Meter struct {
 	Owner scope.Owner
 	// Price is what is recorded as cost, and reserved before a call.
 	Price Price
+
+	opened chan struct{} // closed once Usage is there; nil: it is
+}
+
+// Later makes a Meter whose Usage comes with Open: an embedder is made before the database
+// that counts its calls. Until then Count waits.
+func Later(o scope.Owner) *Meter { return &Meter{Owner: o, opened: make(chan struct{})} }
+
+// Open gives the Usage to a Meter that was made by Later. It is called once.
+func (m *Meter) Open(u usage.Usage) {
+	m.Usage = u
+	close(m.opened)
+}
+
+// wait returns once the Usage is there.
+func (m *Meter) wait(ctx context.Context) error {
+	if m.opened == nil {
+		return nil
+	}
+	select {
+	case <-m.opened:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Tokens are what a call takes.
@@ -35,6 +60,9 @@ type Tokens struct{ Prompt, Completion int64 }
 // that failed leaves no record. An error of the record is the error of Count, since the next
 // check would be wrong.
 func (m *Meter) Count(ctx context.Context, o scope.Owner, model string, estimate Tokens, call func() (Tokens, error)) error {
+	if err := m.wait(ctx); err != nil {
+		return err
+	}
 	if o == (scope.Owner{}) {
 		o = m.Owner
 	}
