@@ -78,6 +78,7 @@ var law = map[string]row{
 	"services/embedders/voyage":      {floor: adapters, only: embedAdapter},
 
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
+	"services/extract":   {floor: services, only: []string{"internal/fault", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "scope", "services/llm", "sessions"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},

@@ -76,7 +76,7 @@ func (s *Services) NeedLLM() (llm.Client, error) {
 	for _, provider := range fromEnv {
 		names = append(names, models[provider].variable+" ("+provider+")")
 	}
-	return nil, fault.Invalid("ask a language model", "none is configured, and the environment holds no key of one", "set "+strings.Join(names, ", ")+", or give a configuration with llm")
+	return nil, fault.Invalid("ask a language model", "none is configured, and the environment holds no key of one", "set one of "+strings.Join(names, ", ")+", or give a configuration with llm")
 }
 
 // Meter has calls checked against budgets and recorded: in u, that of a database. Until then
