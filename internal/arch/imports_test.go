@@ -51,8 +51,7 @@ var law = map[string]row{
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
-	"services/llm":   {floor: contracts, only: []string{"engine"}},
-	"services/facts": {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/clock", "internal/panics", "internal/fsys", "internal/fsys/crashfs"}},
+	"services/llm": {floor: contracts, only: []string{"engine"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
@@ -64,6 +63,8 @@ var law = map[string]row{
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
+
+	"services/facts": {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/clock", "internal/panics", "internal/fsys", "internal/fsys/crashfs"}},
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
 
