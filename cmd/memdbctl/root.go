@@ -116,8 +116,8 @@ held by another program, 5 damaged.`,
 	)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.graphCmd(),
-		a.usageCmd(), a.agentCmd(),
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.noteCmd(), a.graphCmd(),
+		a.usageCmd(), a.agentCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
 		a.checkCmd(), a.rebuildCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),

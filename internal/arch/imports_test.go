@@ -80,6 +80,7 @@ var law = map[string]row{
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "scope", "services/llm", "sessions"}},
+	"services/facts":     {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/clock", "internal/panics", "internal/fsys", "internal/fsys/crashfs"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
@@ -88,6 +89,7 @@ var law = map[string]row{
 	"graph":    {floor: parts, outside: []string{pebble}},
 	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
 	"usage":    {floor: parts},
+	"notes":    {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
