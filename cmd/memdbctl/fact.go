@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
 
@@ -22,9 +23,12 @@ func (a *app) factCmd() *cobra.Command {
 there once. These verbs see, change and delete memories of this kind and the graph
 that was made of them, and nothing else.
 
+The language model is that of --config, or of the first key in the environment of
+OPENAI_API_KEY (a server at OPENAI_BASE_URL), ANTHROPIC_API_KEY and GOOGLE_API_KEY.
 Without a language model the messages themselves are the facts, but for greetings and
 small talk, and a fact is known only where its text is the same.`
 	cmd.Args = cobra.ArbitraryArgs
+	a.models.persistentFlags(cmd, "the models of this `FILE` of TOML or JSON (default: of the environment)")
 	cmd.RunE = takesOne(`add, search, list, get, update, delete, delete-all, history and reset`)
 	cmd.AddCommand(
 		a.factAddCmd(), a.factSearchCmd(), a.factListCmd(), a.factGetCmd(), a.factUpdateCmd(),
@@ -33,19 +37,28 @@ small talk, and a fact is known only where its text is the same.`
 	return cmd
 }
 
-// facts is the memory of facts in a database. A language model and an embedder, where they
-// are configured, come in here.
-func (a *app) facts(db *engine.DB) (*facts.Facts, error) {
-	return facts.New(&facts.Config{DB: db})
-}
-
 // A withDB opens the database for a call, as create, use and read do.
 type withDB func(ctx context.Context, fn func(*engine.DB) error) error
 
-// withFacts calls fn with the memory of facts.
+// withFacts calls fn with the memory of facts, which stands on the models of --config, or of
+// the environment.
 func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) error) error {
+	c := config.FromEnv(a.env)
+	if a.models.config != "" {
+		var err error
+		if c, err = config.Load(a.models.config); err != nil {
+			return err
+		}
+	}
+	s, err := c.Open(a.env, true)
+	if err != nil {
+		return err
+	}
+	a.embedder = s.Engine
+	defer func() { a.embedder = nil }()
 	return open(ctx, func(db *engine.DB) error {
-		f, err := a.facts(db)
+		s.Meter(db.Usage())
+		f, err := facts.New(&facts.Config{DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil})
 		if err != nil {
 			return err
 		}
