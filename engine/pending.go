@@ -380,17 +380,17 @@ func (db *DB) embedBehind(ctx context.Context) error {
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 	spaces := tx.db.spaces.all()
 	looked := 0
-	tx.db.docs.Rows.Each(uint64(tx.postings.Docs), func(doc uint64, r *doctable.Row) bool {
+	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
 		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return false
 		}
-		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || tx.embeddedAlready(uint32(doc)) {
+		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || tx.embeddedAlready(doc) {
 			return true
 		}
-		has := func(s *space) bool { _, ok := s.slot(uint32(doc)); return ok }
+		has := func(s *space) bool { _, ok := s.slot(doc); return ok }
 		if !slices.ContainsFunc(spaces, has) {
 			n++
 			return true

@@ -37,6 +37,8 @@ type prepared struct {
 	random   uint64        // of its ID, if that was not given
 	explicit givenFields
 	content  *[layout.HashSize]byte // what dedupKey has computed
+	noteID   uint64                 // that the caller gave
+	unnamed  bool                   // indexed before names of notes were
 }
 
 // givenFields tells which fields the caller set, where the zero value does not.
@@ -72,6 +74,7 @@ func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepare
 	p := &prepared{
 		vectors:  vectors,
 		access:   layout.Access{Count: mem.AccessCount, Last: clock.ToMillis(mem.LastAccessed)},
+		noteID:   mem.NoteID,
 		explicit: givenFields{mem.ID != "", mem.Importance != nil, mem.Confidence != nil},
 	}
 	p.rec = layout.Record{
@@ -154,6 +157,11 @@ func (db *DB) analyse(ctx context.Context, p *prepared) error {
 	bag.Reset()
 	if err := bag.AddContext(ctx, db.words.analyzer, p.rec.Text, db.words.unit); err != nil {
 		return err
+	}
+	if name := db.noteName(&p.rec); name != "" && !p.unnamed {
+		if err := bag.AddContext(ctx, db.words.analyzer, name, db.words.unit); err != nil {
+			return err
+		}
 	}
 	for _, f := range db.words.indexed {
 		if s := f.value(&p.rec, meta); s != "" {
