@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
 
@@ -22,8 +23,10 @@ func (a *app) factCmd() *cobra.Command {
 there once. These verbs see, change and delete memories of this kind and the graph
 that was made of them, and nothing else.
 
-Without a language model the messages themselves are the facts, but for greetings and
-small talk, and a fact is known only where its text is the same.`
+A language model takes the facts out and decides what they correct: that of --config, or
+that of OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_API_KEY. Without one the messages
+themselves are the facts, but for greetings and small talk, and a fact is known only where
+its text is the same.`
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = takesOne(`add, search, list, get, update, delete, delete-all, history and reset`)
 	cmd.AddCommand(
@@ -33,25 +36,44 @@ small talk, and a fact is known only where its text is the same.`
 	return cmd
 }
 
-// facts is the memory of facts in a database. A language model and an embedder, where they
-// are configured, come in here.
-func (a *app) facts(db *engine.DB) (*facts.Facts, error) {
-	return facts.New(&facts.Config{DB: db})
-}
-
-// A withDB opens the database for a call, as create, use and read do.
+// A withDB opens the database for a call, as use and read do.
 type withDB func(ctx context.Context, fn func(*engine.DB) error) error
 
-// withFacts calls fn with the memory of facts.
+// createPlain is create without options.
+func (a *app) createPlain(ctx context.Context, fn func(*engine.DB) error) error {
+	return a.create(ctx, nil, fn)
+}
+
+// withFacts calls fn with the memory of facts, without models.
 func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) error) error {
 	return open(ctx, func(db *engine.DB) error {
-		f, err := a.facts(db)
+		f, err := facts.New(&facts.Config{DB: db})
 		if err != nil {
 			return err
 		}
 		return fn(f)
 	})
 }
+
+// withModels calls fn with the memory of facts and the models of a configuration: those of the
+// environment without a file. Calls of them are counted in the usage of the database. A
+// language model makes a graph, too.
+func (a *app) withModels(ctx context.Context, m modelFlags, open withDB, fn func(*facts.Facts) error) error {
+	s, err := config.OpenFile(m.config, a.env, true)
+	if err != nil {
+		return err // before a database is made
+	}
+	return open(ctx, func(db *engine.DB) error {
+		s.Meter(db.Usage())
+		f, err := facts.New(&facts.Config{DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: s.LLM != nil})
+		if err != nil {
+			return err
+		}
+		return fn(f)
+	})
+}
+
+const factModelsUsage = "use the models of this `FILE`, TOML or JSON (default the language model whose key is in the environment, and the lexical embedder)"
 
 const factAddExample = `
 memdbctl fact add "I prefer tea to coffee" --user ada
@@ -68,10 +90,11 @@ JSON list of them, or one a line. A JSON string is what one user said.
 
 --infer=false stores each message of a user or an assistant as a fact, as it is.`
 	var (
-		scope engine.Scope
-		o     facts.AddOptions
-		file  string
-		infer bool
+		scope  engine.Scope
+		o      facts.AddOptions
+		file   string
+		infer  bool
+		models modelFlags
 	)
 	scopeFlags(cmd, &scope)
 	flags := cmd.Flags()
@@ -85,6 +108,7 @@ JSON list of them, or one a line. A JSON string is what one user said.
 	flags.BoolVar(&infer, "infer", true, "a `BOOL`, false: the messages are the facts, as they are")
 	flags.Lookup("infer").NoOptDefVal = "" // or the false of "--infer false" would be a word of the text
 	filterFlag(cmd, &o.Filter)
+	models.flags(cmd, factModelsUsage)
 	flags.StringVar(&o.Prompt, "prompt", "", "a `text` in place of the built-in prompt that asks a model for facts")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -96,8 +120,7 @@ JSON list of them, or one a line. A JSON string is what one user said.
 			return err
 		}
 		o.Raw = !infer
-		open := func(ctx context.Context, fn func(*engine.DB) error) error { return a.create(ctx, nil, fn) }
-		return a.withFacts(ctx, open, func(f *facts.Facts) error {
+		return a.withModels(ctx, models, a.createPlain, func(f *facts.Facts) error {
 			added, err := f.Add(ctx, scope, messages, &o)
 			if err != nil {
 				return err
@@ -168,7 +191,11 @@ func (a *app) noteDegraded(list []facts.Degradation) {
 		if d.Fact != "" {
 			about = " of " + compactJSON(d.Fact)
 		}
-		a.note("%s%s: %s", d.Step, about, d.Why)
+		say := a.note
+		if d.Err != nil {
+			say = a.warn // something is lost
+		}
+		say("%s%s: %s", d.Step, about, d.Why)
 	}
 }
 
@@ -177,8 +204,9 @@ func (a *app) factSearchCmd() *cobra.Command {
 memdbctl fact search "where does she live?" --user ada
 memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 --json`)
 	var (
-		scope engine.Scope
-		o     facts.SearchOptions
+		scope  engine.Scope
+		o      facts.SearchOptions
+		models modelFlags
 	)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -189,13 +217,15 @@ memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 
 	scopeFlags(cmd, &scope)
 	filterFlag(cmd, &o.Filter)
 	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(engine.MaxLimit))
+	models.flags(cmd, factModelsUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		query, err := a.readText(ctx, args)
 		if err != nil {
 			return err
 		}
-		return a.withFacts(ctx, a.read, func(f *facts.Facts) error {
+		return a.withModels(ctx, models, a.read, func(f *facts.Facts) error {
+			f.Graph = true // one that was made before is searched without a model, too
 			found, err := f.Search(ctx, scope, query, &o)
 			if err != nil {
 				return err
