@@ -366,13 +366,13 @@ func (db *DB) checkModel() error {
 		return &fault.Error{
 			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
 			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.dim, db.embedder.Model(), db.embedder.Dim()),
-			Do:  "use the embedder that made them",
+			Do:  "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}
 	if s.model != "" && s.model != db.embedder.Model() {
 		return &fault.Error{
 			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
-			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them",
+			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}
 	return nil

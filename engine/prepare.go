@@ -34,6 +34,7 @@ type prepared struct {
 	pending  bool          // its text is still to be embedded
 	why      string        // it is pending, for the caller
 	learned  bool          // the embedder made the vector of the default space
+	without  uint16        // the number of a space whose vector it does not keep; 0: it keeps all
 	random   uint64        // of its ID, if that was not given
 	explicit givenFields
 	content  *[layout.HashSize]byte // what dedupKey has computed

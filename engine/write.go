@@ -259,6 +259,9 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 		pv.inherits = before.inherits // before was never shown and has no slots
 	}
 	for _, ref := range rec.Vectors {
+		if ref.Space == p.without {
+			continue
+		}
 		s := tx.spaceByNum(ref.Space)
 		if _, replaced := p.vectors[s.name]; replaced {
 			continue
@@ -346,7 +349,13 @@ func (tx *Tx) fits(doing string, vectors map[string][]float32) error {
 			return err
 		}
 	}
-	if fresh > 0 && tx.next.Names[layout.NameSpace]+fresh > MaxSpaces {
+	if fresh == 0 {
+		return nil
+	}
+	if err := tx.maySpace(doing); err != nil {
+		return err
+	}
+	if tx.next.Names[layout.NameSpace]+fresh > MaxSpaces {
 		return fault.Invalid(doing, fmt.Sprintf("its vectors would make more than %d spaces", MaxSpaces), "use those that exist")
 	}
 	return nil
