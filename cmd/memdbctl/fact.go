@@ -181,7 +181,11 @@ func (a *app) noteDegraded(list []facts.Degradation) {
 		if d.Fact != "" {
 			about = " of " + compactJSON(d.Fact)
 		}
-		a.note("%s%s: %s", d.Step, about, d.Why)
+		say := a.note
+		if d.Err != nil {
+			say = a.warn // something is lost
+		}
+		say("%s%s: %s", d.Step, about, d.Why)
 	}
 }
 
@@ -209,6 +213,7 @@ memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 
 			return err
 		}
 		return a.withFacts(ctx, a.read, func(f *facts.Facts) error {
+			f.Graph = a.models.graph // one that was made before is searched without a model, too
 			found, err := f.Search(ctx, scope, query, &o)
 			if err != nil {
 				return err

@@ -18,7 +18,7 @@ type modelFlags struct {
 // persistentFlags are those of a verb and of all below it.
 func (f *modelFlags) persistentFlags(cmd *cobra.Command, usage string) {
 	cmd.PersistentFlags().StringVar(&f.config, "config", "", usage)
-	cmd.PersistentFlags().BoolVar(&f.graph, "graph", false, "keep and search entities and relations, too, by the language model")
+	cmd.PersistentFlags().BoolVar(&f.graph, "graph", true, "a `BOOL`, false: no entities and relations by the language model")
 	_ = cmd.MarkPersistentFlagFilename("config", "toml", "json") // fails only for a flag that there is not
 }
 

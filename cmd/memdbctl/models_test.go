@@ -79,9 +79,9 @@ func TestCompactByModel(t *testing.T) {
 	}
 }
 
-// TestFactsByModel has a language model take facts out of messages, and decide: that of the
+// TestFactsByModelOfAFile has a language model take facts out of messages, and decide: that of the
 // environment, and that of a file, whose embedder makes the vectors.
-func TestFactsByModel(t *testing.T) {
+func TestFactsByModelOfAFile(t *testing.T) {
 	c := newCLI(t)
 	reply := func(text string) string {
 		b, _ := json.Marshal(text)

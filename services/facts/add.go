@@ -208,7 +208,7 @@ func (a *adding) extract(ctx context.Context, messages Messages, conversation st
 		return nil // there is nothing to ask about
 	}
 	system := cmp.Or(a.o.Prompt, a.f.Prompts.FactExtraction, extractionPrompt)
-	reply, err := a.f.generate(ctx, "extract facts", extractionRequest(system, conversation))
+	reply, err := a.generate(ctx, "extract facts", extractionRequest(system, conversation))
 	if err != nil {
 		a.degrade(StepExtraction, "", err.Error(), err)
 		return ctx.Err()
@@ -245,9 +245,10 @@ func (a *adding) checkWorks() {
 	})
 }
 
-// generate calls the model.
-func (f *Facts) generate(ctx context.Context, doing string, r llm.Request) (reply llm.Reply, err error) {
-	if panicked := panics.Catch("answers", func() { reply, err = f.LLM.Generate(ctx, r) }); panicked != nil {
+// generate calls the model. The call counts in the usage of the owner whose facts it is about.
+func (a *adding) generate(ctx context.Context, doing string, r llm.Request) (reply llm.Reply, err error) {
+	r.Owner = a.scope.Owner()
+	if panicked := panics.Catch("answers", func() { reply, err = a.f.LLM.Generate(ctx, r) }); panicked != nil {
 		err = panicked
 	}
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
 
 // ErrLLM: a language model failed, or returned what cannot be used. It stands behind
-// entries of Degraded.
-var ErrLLM = errors.New("the language model failed")
+// entries of Degraded, and is that of package llm.
+var ErrLLM = llm.ErrModel
 
 // Class names errors as memories of facts do that have classes of errors.
 type Class string

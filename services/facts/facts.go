@@ -164,7 +164,7 @@ func (f *Facts) bindSpace(ctx context.Context) error {
 		return &engine.Error{
 			Kind: engine.ErrMismatch, What: doingNew,
 			Why: fmt.Sprintf("the vectors of the database are of %q with %d dimensions, and the embedder is %q with %d", s.Model, s.Dim, model, dim),
-			Do:  fmt.Sprintf("use %q as before, or embed the memories again with the new model", s.Model),
+			Do:  fmt.Sprintf("use %q as before, or embed the memories again with the new model: DB.Reembed, memdbctl reembed", s.Model),
 		}
 	}
 	err = f.DB.CreateSpace(ctx, engine.SpaceConfig{Model: model, Dim: dim})

@@ -95,7 +95,7 @@ func (a *adding) startGraph(ctx context.Context, conversation string) <-chan *co
 		go func() {
 			var g *conversationGraph
 			var err error
-			if panicked := panics.Catch("extracts a graph", func() { g, err = a.f.extractGraph(ctx, conversation) }); panicked != nil {
+			if panicked := panics.Catch("extracts a graph", func() { g, err = a.extractGraph(ctx, conversation) }); panicked != nil {
 				err = panicked
 			}
 			if err != nil {
@@ -109,9 +109,9 @@ func (a *adding) startGraph(ctx context.Context, conversation string) <-chan *co
 
 // extractGraph asks the model for entities, then for their relations. Entities without
 // relations are better than nothing: they come with an error.
-func (f *Facts) extractGraph(ctx context.Context, conversation string) (*conversationGraph, error) {
+func (a *adding) extractGraph(ctx context.Context, conversation string) (*conversationGraph, error) {
 	var found struct{ Entities []entity }
-	err := f.callTool(ctx, "extract entities", llm.Request{
+	err := a.callTool(ctx, "extract entities", llm.Request{
 		Messages: []llm.Message{{Role: llm.System, Text: entityPrompt}, {Role: llm.User, Text: conversation}},
 		Tools:    []llm.Tool{entityTool},
 	}, toolEntities, &found)
@@ -136,17 +136,17 @@ func (f *Facts) extractGraph(ctx context.Context, conversation string) (*convers
 	if len(g.entities) == 0 {
 		return nil, err
 	}
-	return g, cmp.Or(f.extractRelations(ctx, conversation, g), err)
+	return g, cmp.Or(a.extractRelations(ctx, conversation, g), err)
 }
 
-func (f *Facts) extractRelations(ctx context.Context, conversation string, g *conversationGraph) error {
+func (a *adding) extractRelations(ctx context.Context, conversation string, g *conversationGraph) error {
 	names := make([]string, len(g.entities))
 	for i, e := range g.entities {
 		names[i] = e.Name
 	}
 	list, _ := json.Marshal(names) // strings
 	var found struct{ Relations []Relation }
-	err := f.callTool(ctx, "extract relations", llm.Request{
+	err := a.callTool(ctx, "extract relations", llm.Request{
 		Messages: []llm.Message{{Role: llm.System, Text: relationPrompt}, {Role: llm.User, Text: conversation}, {Role: llm.User, Text: string(list)}},
 		Tools:    []llm.Tool{relationTool},
 	}, toolRelations, &found)
@@ -178,8 +178,8 @@ func relationType(s string) string {
 
 // callTool has the model call a tool, and reads its arguments. A model that answers in
 // text is taken at its word.
-func (f *Facts) callTool(ctx context.Context, doing string, r llm.Request, tool string, into any) error {
-	reply, err := f.generate(ctx, doing, r)
+func (a *adding) callTool(ctx context.Context, doing string, r llm.Request, tool string, into any) error {
+	reply, err := a.generate(ctx, doing, r)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,13 +188,13 @@ func TestCancel(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			m := googler()
 			f := open(t, facts.Config{LLM: m, Graph: true, Concurrency: 1})
-			decisions := 0
+			var decisions atomic.Int32 // the graph is asked for beside the decisions
 			m.hold = func(ctx context.Context, r llm.Request) error {
 				if isDecision(r) {
-					decisions++
+					decisions.Add(1)
 				}
 				graphCall := len(r.Tools) > 0
-				if at == "entities" && graphCall || at == "extraction" && !isDecision(r) && !graphCall || at == "the second decision" && decisions == 2 {
+				if at == "entities" && graphCall || at == "extraction" && !isDecision(r) && !graphCall || at == "the second decision" && decisions.Load() == 2 {
 					cancel()
 					<-ctx.Done()
 				}

@@ -140,7 +140,7 @@ func (a *adding) decideOne(ctx context.Context, o *overlay, w *work) error {
 		}
 	}
 	system := cmp.Or(a.f.Prompts.UpdateDecision, decisionPrompt)
-	reply, err := a.f.generate(ctx, "decide about a fact", decisionRequest(system, w.fact, offered))
+	reply, err := a.generate(ctx, "decide about a fact", decisionRequest(system, w.fact, offered))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
