@@ -67,6 +67,29 @@ func TestGraph(t *testing.T) {
 	c.ok("check")
 }
 
+// Two entities that are one: found, merged, and parted again.
+func TestGraphMerge(t *testing.T) {
+	c := newCLI(t)
+	c.ok("graph", "add", `{"id":"a","name":"Alice"}`, "--agent", "a")
+	c.ok("graph", "add", `{"id":"b","name":"alice","relations":[{"target":"a","type":"x"},{"target":"c","type":"x"}]}`, "--agent", "a")
+	c.ok("graph", "add", `{"id":"c"}`, "--agent", "a")
+	c.ok("graph", "add", `{"id":"d","name":"ALICE"}`, "--agent", "a")
+	if got := one(t, c.objects("graph", "duplicates", "--limit", "1", "--agent", "a")); got["a"] != "a" || got["b"] != "d" || got["score"] != 0.8 {
+		t.Errorf("duplicates: %v", got)
+	}
+	c.fails(exitUsage, "--min-score", "graph", "duplicates", "--min-score", "2", "--agent", "a")
+	merged := one(t, c.objects("graph", "merge", "a", "b", "--agent", "a"))
+	if merged["id"] != "a" || merged["relations"] != 1.0 || merged["links"] != 0.0 || merged["lsn"] == nil {
+		t.Errorf("merge: %v", merged)
+	}
+	c.fails(exitNotFound, "no entity", "graph", "get", "b", "--agent", "a")
+	if got := one(t, c.objects("graph", "unmerge", "b", "--agent", "a")); got["id"] != "b" || got["relations"] != 2.0 {
+		t.Errorf("unmerge: %v", got)
+	}
+	c.fails(exitNotFound, "merged into another", "graph", "unmerge", "b", "--agent", "a")
+	c.ok("check")
+}
+
 func TestGraphUsage(t *testing.T) {
 	c := newCLI(t)
 	c.fails(exitUsage, "At least one", "graph", "add", `{"id":"a"}`)
