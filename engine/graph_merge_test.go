@@ -268,7 +268,7 @@ func TestGraphDuplicates(t *testing.T) {
 	for _, p := range d.Pairs {
 		got = append(got, fmt.Sprintf("%s=%s:%.2f:%s", p.A, p.B, p.Score, strings.Join(p.Why, "+")))
 	}
-	expectGraph(t, "pairs", strings.Join(got, " "), "1=2:0.80:name 1=12:0.70:words 2=12:0.70:words 4=5:0.60:letters 10=11:0.60:neighbours")
+	expectGraph(t, "pairs", strings.Join(got, " "), "1=2:0.80:name 1=12:0.70:words 2=12:0.70:words 3=12:0.70:words 4=5:0.60:letters 10=11:0.60:neighbours")
 	if d, err := w.g.Duplicates(ctx, w.o, graph.DuplicateOptions{Limit: 1, MinScore: 0.7}); err != nil || len(d.Pairs) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}

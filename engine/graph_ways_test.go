@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -149,4 +150,83 @@ func pageRank(adjacent *[40][40]float64, seeds ...int) (now [40]float64) {
 		now = next
 	}
 	return now
+}
+
+// A name is found by itself, by an alias, by its words, its beginning, and with a slip.
+func TestGraphLookup(t *testing.T) {
+	w := newGraphWorld(t)
+	ctx := t.Context()
+	for _, e := range []graph.Entity{
+		{ID: "1", Type: "person", Name: "Alice Johnson", Aliases: []string{"Ally"}},
+		{ID: "2", Type: "person", Name: "Alicia Johnson"},
+		{ID: "3", Type: "place", Name: "Alice Springs"},
+		{ID: "4", Name: "Zoë"},
+		{ID: "5"},
+	} {
+		_, err := w.g.Put(ctx, w.o, e, nil, nil)
+		w.must(err)
+	}
+	lookup := func(name string, o graph.LookupOptions) string {
+		t.Helper()
+		l, err := w.g.Lookup(ctx, w.o, name, o)
+		w.must(err)
+		var all []string
+		for _, n := range l.Named {
+			all = append(all, fmt.Sprintf("%s:%.2f", n.ID, n.Score))
+		}
+		return strings.Join(all, " ")
+	}
+	for _, c := range []struct {
+		name string
+		o    graph.LookupOptions
+		want string
+	}{
+		{"ALICE JOHNSON", graph.LookupOptions{}, "1:1.00 2:0.86"},
+		{"johnson alice", graph.LookupOptions{}, "1:0.95"},
+		{"Aliec Jonhson", graph.LookupOptions{}, "1:0.85"},
+		{"ally", graph.LookupOptions{}, "1:1.00"},
+		{"alice", graph.LookupOptions{}, "1:0.90 3:0.90"},
+		{"alice", graph.LookupOptions{Type: "place"}, "3:0.90"},
+		{"alice", graph.LookupOptions{Type: "none"}, ""},
+		{"johnson", graph.LookupOptions{Limit: 1}, "1:0.80"},
+		{"zoe", graph.LookupOptions{}, "4:1.00"},
+		{"zoa", graph.LookupOptions{}, ""}, // short names have no slips
+		{"nobody at all", graph.LookupOptions{}, ""},
+	} {
+		expectGraph(t, c.name, lookup(c.name, c.o), c.want)
+	}
+	if l, err := w.g.Lookup(ctx, w.o, "alice", graph.LookupOptions{MaxNodes: 1}); err != nil || l.Plan.Limit != "nodes" {
+		t.Errorf("limited: %+v, %v", l.Plan, err)
+	}
+	for _, name := range []string{"", strings.Repeat("x", 1<<20), "\xff"} {
+		if _, err := w.g.Lookup(ctx, w.o, name, graph.LookupOptions{}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%.9q: %v", name, err)
+		}
+	}
+}
+
+// Degrees and counts are of what is there, in memory and by keys.
+func TestGraphDegrees(t *testing.T) {
+	w := newGraphWorld(t)
+	ctx := t.Context()
+	w.put("a", "person", "knows>b", "knows>a", "likes>b", "knows>later")
+	w.put("b", "person", "knows>a")
+	w.put("c", "place")
+	for _, s := range []graph.State{{}, {AsOf: w.db.LSN()}} {
+		d, err := w.g.Degrees(ctx, w.o, graph.DegreeOptions{State: s})
+		w.must(err)
+		expectGraph(t, "degrees", fmt.Sprint(d.Degrees), "[{a 3 2} {b 1 2}]")
+		d, err = w.g.Degrees(ctx, w.o, graph.DegreeOptions{Relation: "likes", Type: "person", Limit: 1, State: s})
+		w.must(err)
+		expectGraph(t, "degrees of a type", fmt.Sprint(d.Degrees), "[{a 1 0}]")
+		c, err := w.g.Counts(ctx, w.o, s)
+		w.must(err)
+		expectGraph(t, "counts", fmt.Sprint(c.Entities, c.Relations), "[{person 2} {place 1}] [{knows 3} {likes 1}]")
+	}
+	if d, err := w.g.Degrees(ctx, w.o, graph.DegreeOptions{Relation: "none"}); err != nil || len(d.Degrees) > 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := w.g.Degrees(ctx, w.o, graph.DegreeOptions{State: graph.State{MaxEdges: 2}}); err != nil || d.Plan.Limit != "edges" {
+		t.Errorf("limited: %+v, %v", d, err)
+	}
 }

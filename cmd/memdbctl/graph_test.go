@@ -77,6 +77,15 @@ func TestGraphMerge(t *testing.T) {
 	if got := one(t, c.objects("graph", "duplicates", "--limit", "1", "--agent", "a")); got["a"] != "a" || got["b"] != "d" || got["score"] != 0.8 {
 		t.Errorf("duplicates: %v", got)
 	}
+	if got := one(t, c.objects("graph", "lookup", "alise", "--agent", "a", "--limit", "1")); got["id"] != "a" || got["score"] != 0.8 || got["matched"] != "alice" {
+		t.Errorf("lookup: %v", got)
+	}
+	if got := c.objects("graph", "degrees", "--agent", "a"); len(got) != 3 || got[0]["id"] != "b" || got[0]["out"] != 2.0 || got[0]["in"] != 0.0 {
+		t.Errorf("degrees: %v", got)
+	}
+	if got := c.objects("graph", "counts", "--agent", "a"); len(got) != 2 || got[0]["of"] != "entity" || got[0]["count"] != 4.0 || got[1]["type"] != "x" {
+		t.Errorf("counts: %v", got)
+	}
 	c.fails(exitUsage, "--min-score", "graph", "duplicates", "--min-score", "2", "--agent", "a")
 	merged := one(t, c.objects("graph", "merge", "a", "b", "--agent", "a"))
 	if merged["id"] != "a" || merged["relations"] != 1.0 || merged["links"] != 0.0 || merged["lsn"] == nil {
