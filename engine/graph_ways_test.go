@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -229,4 +231,74 @@ func TestGraphDegrees(t *testing.T) {
 	if d, err := w.g.Degrees(ctx, w.o, graph.DegreeOptions{State: graph.State{MaxEdges: 2}}); err != nil || d.Plan.Limit != "edges" {
 		t.Errorf("limited: %+v, %v", d, err)
 	}
+}
+
+// A picture is well-formed, shows each entity once without two over each other, and says
+// where there is more.
+func TestGraphPicture(t *testing.T) {
+	w := newGraphWorld(t)
+	ctx := t.Context()
+	b := graph.Batch{Entities: []graph.Entity{{ID: "hub", Name: `<Hub> & "co"`, Type: "t<"}}}
+	for i := range 60 {
+		b.Entities = append(b.Entities, graph.Entity{ID: fmt.Sprint("e", i), Name: strings.Repeat("名 ", i), Type: fmt.Sprint("t", i%12)})
+		b.Relations = append(b.Relations, graph.Relation{From: "hub", Type: "has & holds", To: fmt.Sprint("e", i)},
+			graph.Relation{From: fmt.Sprint("e", i), Type: "next", To: fmt.Sprint("e", (i*7+1)%60)})
+	}
+	b.Relations = append(b.Relations, graph.Relation{From: "hub", Type: "is", To: "hub"}, graph.Relation{From: "hub", Type: "has", To: "nobody"})
+	_, err := w.g.Write(ctx, w.o, b, nil)
+	w.must(err)
+	for _, c := range []struct {
+		id    string
+		opts  graph.PictureOptions
+		drawn int
+	}{{"hub", graph.PictureOptions{}, 40}, {"hub", graph.PictureOptions{Entities: 61}, 61}, {"e5", graph.PictureOptions{Depth: 1_000_000, Entities: 500}, 61}, {"e5", graph.PictureOptions{Entities: 1}, 1}} {
+		var out strings.Builder
+		d, err := w.g.Picture(ctx, w.o, c.id, &out, c.opts)
+		if err != nil || d.Entities != c.drawn || (d.Plan.Limit == "results") != (c.drawn < 61) {
+			t.Errorf("%s: %+v, %v", c.id, d, err)
+		}
+		boxes := picturedBoxes(t, out.String())
+		if len(boxes) != c.drawn {
+			t.Errorf("%s: %d boxes for %d entities", c.id, len(boxes), c.drawn)
+		}
+		for i, x := range boxes {
+			for _, y := range boxes[:i] {
+				if x.X < y.X+y.Width && y.X < x.X+x.Width && x.Y < y.Y+y.Height && y.Y < x.Y+x.Height {
+					t.Errorf("%s, %+v: one entity lies over another: %+v, %+v", c.id, c.opts, x, y)
+				}
+			}
+		}
+	}
+	for id, kind := range map[string]error{"nobody": ErrNotFound, "": ErrInvalid} {
+		if _, err := w.g.Picture(ctx, w.o, id, io.Discard, graph.PictureOptions{}); !errors.Is(err, kind) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := w.g.Picture(ctx, w.o, "hub", io.Discard, graph.PictureOptions{Depth: -1}); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+type pictureBox struct {
+	X      float64 `xml:"x,attr"`
+	Y      float64 `xml:"y,attr"`
+	Width  float64 `xml:"width,attr"`
+	Height float64 `xml:"height,attr"`
+}
+
+// picturedBoxes reads where the entities of a picture are.
+func picturedBoxes(t *testing.T, svg string) (boxes []pictureBox) {
+	t.Helper()
+	var read struct {
+		Entities []struct {
+			Box pictureBox `xml:"rect"`
+		} `xml:"g"`
+	}
+	if err := xml.Unmarshal([]byte(svg), &read); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range read.Entities {
+		boxes = append(boxes, e.Box)
+	}
+	return boxes
 }

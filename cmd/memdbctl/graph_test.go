@@ -86,6 +86,16 @@ func TestGraphMerge(t *testing.T) {
 	if got := c.objects("graph", "counts", "--agent", "a"); len(got) != 2 || got[0]["of"] != "entity" || got[0]["count"] != 4.0 || got[1]["type"] != "x" {
 		t.Errorf("counts: %v", got)
 	}
+	picture := filepath.Join(t.TempDir(), "b.svg")
+	if got := one(t, c.objects("graph", "show", "b", "--svg", picture, "--agent", "a")); got["entities"] != 3.0 || got["relations"] != 2.0 || got["limit"] != "" {
+		t.Errorf("show: %v", got)
+	}
+	if b, err := os.ReadFile(picture); err != nil || !strings.HasPrefix(string(b), "<svg ") {
+		t.Errorf("%.40s, %v", b, err)
+	}
+	c.fails(exitFailed, "--force", "graph", "show", "b", "--svg", picture, "--agent", "a")
+	c.fails(exitUsage, "--svg", "graph", "show", "b", "--agent", "a")
+	c.fails(exitNotFound, "no entity", "graph", "show", "none", "--svg", "-", "--agent", "a")
 	c.fails(exitUsage, "--min-score", "graph", "duplicates", "--min-score", "2", "--agent", "a")
 	merged := one(t, c.objects("graph", "merge", "a", "b", "--agent", "a"))
 	if merged["id"] != "a" || merged["relations"] != 1.0 || merged["links"] != 0.0 || merged["lsn"] == nil {
