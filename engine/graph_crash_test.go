@@ -63,9 +63,9 @@ func TestGraphCrash(t *testing.T) {
 }
 
 // step makes the commits of one number, and counts those that are acknowledged.
-func (now *graphCrash) step(t *testing.T, db *DB) {
+func (at *graphCrash) step(t *testing.T, db *DB) {
 	t.Helper()
-	ctx, o, i := t.Context(), Owner{Agent: "a"}, now.stored
+	ctx, o, i := t.Context(), Owner{Agent: "a"}, at.stored
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -85,14 +85,14 @@ func (now *graphCrash) step(t *testing.T, db *DB) {
 		_, err := tx.Graph().Link(ctx, o, fmt.Sprint("q", i), fmt.Sprint("m", i))
 		return err
 	}))
-	now.stored++
+	at.stored++
 	_, err := db.Graph().Merge(ctx, o, fmt.Sprint("p", i), fmt.Sprint("q", i))
 	must(err)
-	now.merged++
+	at.merged++
 	if i%2 == 1 {
 		_, err := db.Graph().Unmerge(ctx, o, fmt.Sprint("q", i))
 		must(err)
-		now.undone++
+		at.undone++
 	}
 	if i%5 == 4 {
 		hub := fmt.Sprint("hub", i)
@@ -105,7 +105,7 @@ func (now *graphCrash) step(t *testing.T, db *DB) {
 		must(err)
 		_, err = db.Graph().Delete(ctx, o, hub)
 		must(err)
-		now.deleted++
+		at.deleted++
 	}
 }
 
