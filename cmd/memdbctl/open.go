@@ -18,6 +18,9 @@ const lockPoll = 50 * time.Millisecond
 // open opens the database, which is created where there is none, and waits for
 // its lock as long as --wait allows.
 func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
+	if o == nil && a.embedder != nil {
+		o = &engine.Options{Embedder: a.embedder}
+	}
 	if a.shell != nil && o == nil && a.shell.db != nil {
 		return a.shell.db, nil
 	}

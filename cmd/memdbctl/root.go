@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/embed"
 )
 
 // app is one run of the program: its console and the flags that every verb has.
@@ -25,6 +27,9 @@ type app struct {
 	version bool
 
 	running bool // the command line was understood
+
+	// embedder is that of databases which are opened with no other options, nil for none.
+	embedder embed.Embedder
 
 	// shell is the shell that the verb is a line of, nil for none.
 	shell *shell
