@@ -23,12 +23,12 @@ func (a *app) factCmd() *cobra.Command {
 there once. These verbs see, change and delete memories of this kind and the graph
 that was made of them, and nothing else.
 
-The language model and the embedder are those of --config. Without it the model is that
-of the first key in the environment, OPENAI_API_KEY (at OPENAI_BASE_URL),
-ANTHROPIC_API_KEY or GOOGLE_API_KEY, and the embedder is lexical. Without a language
-model the messages themselves are the facts, but for greetings and small talk, and a
-fact is known only where its text is the same.`
+The language model is that of --config, or of the first key in the environment of
+OPENAI_API_KEY (a server at OPENAI_BASE_URL), ANTHROPIC_API_KEY and GOOGLE_API_KEY.
+Without a language model the messages themselves are the facts, but for greetings and
+small talk, and a fact is known only where its text is the same.`
 	cmd.Args = cobra.ArbitraryArgs
+	a.models.persistentFlags(cmd, "the models of this `FILE` of TOML or JSON (default: of the environment)")
 	cmd.RunE = takesOne(`add, search, list, get, update, delete, delete-all, history and reset`)
 	cmd.AddCommand(
 		a.factAddCmd(), a.factSearchCmd(), a.factListCmd(), a.factGetCmd(), a.factUpdateCmd(),
@@ -37,39 +37,18 @@ fact is known only where its text is the same.`
 	return cmd
 }
 
-// factModels is the flag of the fact verbs that ask models.
-func factModels(cmd *cobra.Command) *modelFlags {
-	f := &modelFlags{}
-	f.flags(cmd, "the models of this `FILE` of TOML or JSON (default those of the environment)")
-	return f
-}
-
 // A withDB opens the database for a call, as create, use and read do.
 type withDB func(ctx context.Context, fn func(*engine.DB) error) error
 
-// withFacts calls fn with the memory of facts, without models.
+// withFacts calls fn with the memory of facts, which stands on the models of --config, or of
+// the environment.
 func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) error) error {
-	return open(ctx, func(db *engine.DB) error {
-		f, err := facts.New(&facts.Config{DB: db})
-		if err != nil {
-			return err
-		}
-		return fn(f)
-	})
-}
-
-// withModels is withFacts with the language model and the embedder of a file, or of the
-// environment. Calls count in the usage of the owner, unless the file names another.
-func (a *app) withModels(ctx context.Context, models *modelFlags, owner engine.Owner, open withDB, fn func(*facts.Facts) error) error {
 	c := config.FromEnv(a.env)
-	if models.config != "" {
+	if a.models.config != "" {
 		var err error
-		if c, err = config.Load(models.config); err != nil {
+		if c, err = config.Load(a.models.config); err != nil {
 			return err
 		}
-	}
-	if c.Usage == nil {
-		c.Usage = &config.Usage{User: owner.User, Agent: owner.Agent}
 	}
 	s, err := c.Open(a.env, true)
 	if err != nil {
@@ -79,7 +58,7 @@ func (a *app) withModels(ctx context.Context, models *modelFlags, owner engine.O
 	defer func() { a.embedder = nil }()
 	return open(ctx, func(db *engine.DB) error {
 		s.Meter(db.Usage())
-		f, err := facts.New(&facts.Config{DB: db, LLM: s.LLM, Embedder: s.Embedder})
+		f, err := facts.New(&facts.Config{DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil})
 		if err != nil {
 			return err
 		}
@@ -108,7 +87,6 @@ JSON list of them, or one a line. A JSON string is what one user said.
 		infer bool
 	)
 	scopeFlags(cmd, &scope)
-	models := factModels(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&file, "messages", "", "read messages from this `FILE`, - for the input")
 	flags.Func("metadata", "any facts about what is added, a `JSON` object", func(s string) error {
@@ -132,7 +110,7 @@ JSON list of them, or one a line. A JSON string is what one user said.
 		}
 		o.Raw = !infer
 		open := func(ctx context.Context, fn func(*engine.DB) error) error { return a.create(ctx, nil, fn) }
-		return a.withModels(ctx, models, scope.Owner(), open, func(f *facts.Facts) error {
+		return a.withFacts(ctx, open, func(f *facts.Facts) error {
 			added, err := f.Add(ctx, scope, messages, &o)
 			if err != nil {
 				return err
@@ -222,7 +200,6 @@ memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 
 		return checkLimit(cmd, o.Limit)
 	}
 	scopeFlags(cmd, &scope)
-	models := factModels(cmd)
 	filterFlag(cmd, &o.Filter)
 	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(engine.MaxLimit))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -231,7 +208,7 @@ memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 
 		if err != nil {
 			return err
 		}
-		return a.withModels(ctx, models, scope.Owner(), a.read, func(f *facts.Facts) error {
+		return a.withFacts(ctx, a.read, func(f *facts.Facts) error {
 			found, err := f.Search(ctx, scope, query, &o)
 			if err != nil {
 				return err

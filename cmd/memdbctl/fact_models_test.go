@@ -56,7 +56,7 @@ func TestFactsByModels(t *testing.T) {
 		t.Errorf("%d chats, %d texts embedded by the environment", chats, embedded)
 	}
 	facts := one(t, c.objects("fact", "list", "--user", "ada"))
-	total := one(t, c.objects("usage", "total", "--user", "ada"))
+	total := one(t, c.objects("usage", "total"))
 	if facts["memory"] != "Lives in Ghent" || total["records"] != float64(chats) || total["prompt_tokens"] != float64(100*chats) {
 		t.Errorf("%v, %v", facts, total)
 	}

@@ -72,14 +72,13 @@ memdbctl fact update 7c9e6679-7425-40de-944b-e07fc1f90ae7 "User lives in Ghent"`
 	}
 	var scope engine.Scope
 	scopeFlags(cmd, &scope)
-	models := factModels(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		text, err := a.readText(ctx, args[1:])
 		if err != nil {
 			return err
 		}
-		return a.withModels(ctx, models, scope.Owner(), a.use, func(f *facts.Facts) error {
+		return a.withFacts(ctx, a.use, func(f *facts.Facts) error {
 			item, err := f.Update(ctx, scope, args[0], text)
 			if err != nil {
 				return err

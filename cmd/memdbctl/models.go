@@ -10,7 +10,17 @@ import (
 )
 
 // modelFlags say which models of providers a verb uses.
-type modelFlags struct{ config string }
+type modelFlags struct {
+	config string
+	graph  bool // entities and relations, too
+}
+
+// persistentFlags are those of a verb and of all below it.
+func (f *modelFlags) persistentFlags(cmd *cobra.Command, usage string) {
+	cmd.PersistentFlags().StringVar(&f.config, "config", "", usage)
+	cmd.PersistentFlags().BoolVar(&f.graph, "graph", false, "keep and search entities and relations, too, by the language model")
+	_ = cmd.MarkPersistentFlagFilename("config", "toml", "json") // fails only for a flag that there is not
+}
 
 func (f *modelFlags) flags(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVar(&f.config, "config", "", usage)

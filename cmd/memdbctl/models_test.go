@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -76,4 +77,59 @@ func TestCompactByModel(t *testing.T) {
 	if export := c.ok("export", "-"); strings.Contains(export, wiretest.Key) {
 		t.Error("the key is in an export")
 	}
+}
+
+// TestFactsByModel has a language model take facts out of messages, and decide: that of the
+// environment, and that of a file, whose embedder makes the vectors.
+func TestFactsByModel(t *testing.T) {
+	c := newCLI(t)
+	reply := func(text string) string {
+		b, _ := json.Marshal(text)
+		return fmt.Sprintf(`{"choices":[{"finish_reason":"stop","message":{"content":%s}}],"usage":{"prompt_tokens":20,"completion_tokens":5}}`, b)
+	}
+	embedded := 0
+	s := wiretest.Server(t, func(r *http.Request, body []byte) (int, string) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/embeddings"):
+			embedded++
+			return 200, `{"data":[{"index":0,"embedding":[0.6,0.8,0]}],"usage":{"total_tokens":3}}`
+		case strings.Contains(string(body), "New fact: Lives in Ghent"):
+			return 200, reply(`[{"id":"1","event":"UPDATE","data":"Lives in Ghent"}]`)
+		case strings.Contains(string(body), "New fact: "):
+			return 200, reply(`[{"event":"ADD"}]`)
+		case strings.Contains(string(body), "Ghent"):
+			return 200, reply(`["Lives in Ghent"]`)
+		}
+		return 200, reply(`{"facts": ["Lives in Bruges"]}`)
+	})
+	c.getenv = func(name string) string {
+		return map[string]string{"OPENAI_API_KEY": wiretest.Key, "OPENAI_BASE_URL": s.URL}[name]
+	}
+	added := one(t, c.objects("fact", "add", "hello, my home is in Bruges", "--user", "ada"))
+	if got := fmt.Sprint(added["results"]); !strings.Contains(got, "event:ADD") || !strings.Contains(got, "memory:Lives in Bruges") || fmt.Sprint(added["degraded"]) != "[]" {
+		t.Errorf("added %v", added)
+	}
+	added = one(t, c.objects("fact", "add", "I moved to Ghent", "--user", "ada"))
+	if got := fmt.Sprint(added["results"]); !strings.Contains(got, "event:UPDATE") || !strings.Contains(got, "old_memory:Lives in Bruges") {
+		t.Errorf("corrected %v", added)
+	}
+	if total := one(t, c.objects("usage", "total")); total["prompt_tokens"].(float64) < 60 {
+		t.Errorf("usage %v", total)
+	}
+	file := filepath.Join(t.TempDir(), "memdb.json")
+	text := fmt.Sprintf(`{"llm":{"provider":"openai","config":{"base_url":%q}},"embedder":{"provider":"openai","config":{"model":"e","dimensions":3,"base_url":%q}}}`, s.URL, s.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c = newCLI(t)
+	c.getenv = func(name string) string { return map[string]string{"OPENAI_API_KEY": wiretest.Key}[name] }
+	c.ok("fact", "add", "my home is in Bruges", "--user", "ada", "--config", file)
+	if hits := c.objects("fact", "search", "where", "--user", "ada", "--config", file); len(hits) != 1 || hits[0]["memory"] != "Lives in Bruges" || embedded < 2 {
+		t.Errorf("found %v after %d vectors", hits, embedded)
+	}
+	if out := c.ok("export", "-"); strings.Contains(out, wiretest.Key) {
+		t.Error("an export has the key")
+	}
+	c.fails(exitUsage, "the file cannot be read", "fact", "list", "--user", "ada", "--config", file+"x")
+	c.ok("check")
 }

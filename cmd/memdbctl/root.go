@@ -28,7 +28,8 @@ type app struct {
 
 	running bool // the command line was understood
 
-	// embedder is that of databases which are opened with no other options, nil for none.
+	// models are those that fact verbs use, and embedder that of the database, nil for none.
+	models   modelFlags
 	embedder embed.Embedder
 
 	// shell is the shell that the verb is a line of, nil for none.

@@ -94,6 +94,7 @@ var law = map[string]row{
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 
+
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
 
 	"internal/analysis":     {floor: base, beside: []string{"internal/ascii"}, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
