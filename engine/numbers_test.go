@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -41,9 +42,10 @@ func TestNumbersGoRound(t *testing.T) {
 	for lap := range laps {
 		for i := range 400 {
 			id := fmt.Sprint(rng.IntN(200))
-			text := fmt.Sprint("tea ", lap, " ", i)
+			var text strings.Builder
+			text.WriteString(fmt.Sprint("tea ", lap, " ", i))
 			for n := range 30 {
-				text += fmt.Sprint(" word", rng.IntN(1000)*n)
+				text.WriteString(fmt.Sprint(" word", rng.IntN(1000)*n))
 			}
 			switch _, there := live[id]; {
 			case there && rng.IntN(2) == 0:
@@ -52,10 +54,10 @@ func TestNumbersGoRound(t *testing.T) {
 				}
 				delete(live, id)
 			default:
-				if _, err := db.Memories().Store(t.Context(), Memory{ID: id, Scope: ada, Text: text, Embedding: []float32{1, float32(i)}}, &StoreOptions{Upsert: true}); err != nil {
+				if _, err := db.Memories().Store(t.Context(), Memory{ID: id, Scope: ada, Text: text.String(), Embedding: []float32{1, float32(i)}}, &StoreOptions{Upsert: true}); err != nil {
 					t.Fatal(err)
 				}
-				live[id] = text
+				live[id] = text.String()
 			}
 			if i%50 == 0 {
 				janitorDone(t, db)
