@@ -12,8 +12,7 @@ import (
 )
 
 const graphMergeExample = `
-memdbctl graph merge alice alice-johnson --agent a
-memdbctl graph unmerge alice-johnson --agent a`
+memdbctl graph merge alice alice-johnson --agent a`
 
 func (a *app) graphMergeCmd() *cobra.Command {
 	cmd := newCmd("", "merge A B", "Merge the entity B into A, which takes its relations, names and links", graphMergeExample)
