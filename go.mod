@@ -3,6 +3,7 @@ module github.com/seed-7aedc3ff/memdb
 go 1.26.0
 
 require (
+	github.com/BurntSushi/toml v1.6.0
 	github.com/RoaringBitmap/roaring/v2 v2.30.0
 	github.com/blevesearch/snowballstem v0.9.0
 	github.com/clipperhouse/uax29/v2 v2.7.0

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
@@ -34,6 +35,8 @@ type recipe struct {
 	// join makes one number of a term's own part and those of the neighbours
 	// times their weights.
 	join func(own float64, near []float64) float64
+	// other is what the turns of other speakers count for where the question names one.
+	other float64
 	// session is the weight of the mean of the three best turns of the session.
 	session float64
 	// lexical is the weight of the cosine of lexical vectors.
@@ -42,7 +45,7 @@ type recipe struct {
 
 func recipes() []recipe {
 	near := policy.NeighbourWeights()
-	full := recipe{"reference: all", indexedText, reference.Question, near[:], length, 0, 0}
+	full := recipe{"reference: all", indexedText, reference.Question, near[:], length, policy.OtherSpeaker, 0, 0}
 	vary := func(name string, change func(*recipe)) recipe {
 		r := full
 		r.name = name
@@ -51,6 +54,9 @@ func recipes() []recipe {
 	}
 	return []recipe{
 		full,
+		vary("all speakers the same", func(r *recipe) { r.other = 1 }),
+		vary("other speakers: 0.8", func(r *recipe) { r.other = .8 }),
+		vary("other speakers: 0.4", func(r *recipe) { r.other = .4 }),
 		vary("no neighbours", func(r *recipe) { r.weights = nil }),
 		vary("neighbours: 1 place", func(r *recipe) { r.weights = near[:1] }),
 		vary("neighbours: 2 places", func(r *recipe) { r.weights = near[:2] }),
@@ -156,6 +162,13 @@ func (c *cook) search(question string, k int) []string {
 			scores[i] += c.join(own, c.near(part, i))
 		}
 	}
+	if asked := c.asked(question); asked != "" {
+		for i, t := range c.talk.Turns {
+			if t.Speaker != asked {
+				scores[i] *= c.other
+			}
+		}
+	}
 	c.addSessions(scores, reference.Sum(parts, len(scores)))
 	if c.lexical > 0 {
 		most := 0.0
@@ -172,6 +185,21 @@ func (c *cook) search(question string, k int) []string {
 		ids = append(ids, c.talk.Turns[i].ID)
 	}
 	return ids
+}
+
+// asked is the one speaker of the conversation that a question names, empty for none or both.
+func (c *cook) asked(question string) (name string) {
+	words := strings.FieldsFunc(question, func(r rune) bool { return !unicode.IsLetter(r) })
+	for _, t := range c.talk.Turns {
+		if t.Speaker == name || !slices.Contains(words, t.Speaker) {
+			continue
+		}
+		if name != "" {
+			return ""
+		}
+		name = t.Speaker
+	}
+	return name
 }
 
 // near lists the parts of a turn's neighbours times their weights.

@@ -278,7 +278,7 @@ func (r *vectorRun) Round(ctx context.Context) (harness.Sample, error) {
 }
 
 // askCurve asks an index with larger and larger ef, and tells of each point.
-func askCurve(ctx context.Context, x peer.Vectors, truth vectorset.Truth, tell func(ef int, p curvePoint)) (curve []curvePoint, err error) {
+func askCurve(ctx context.Context, x peer.Vectors, truth judge, tell func(ef int, p curvePoint)) (curve []curvePoint, err error) {
 	if _, err := x.Ask(ctx, vectorEfs[0], vectorK); err != nil { // to warm the caches up
 		return nil, err
 	}
@@ -302,8 +302,13 @@ func askCurve(ctx context.Context, x peer.Vectors, truth vectorset.Truth, tell f
 // curvePoint is what one ef gives: recall, and microseconds.
 type curvePoint struct{ recall, mean, p99 float64 }
 
+// A judge says how many of the true neighbours are among the answers to the first queries.
+type judge interface {
+	Judge(answers [][]uint32) float64
+}
+
 // judgeAnswers sums up several askings of the same queries.
-func judgeAnswers(truth vectorset.Truth, askings []peer.VectorAnswers) curvePoint {
+func judgeAnswers(truth judge, askings []peer.VectorAnswers) curvePoint {
 	n := len(askings[0].IDs)
 	var times harness.Latencies
 	each := make([]float64, len(askings))
@@ -314,7 +319,7 @@ func judgeAnswers(truth vectorset.Truth, askings []peer.VectorAnswers) curvePoin
 		times.Add(time.Duration(harness.Median(each)))
 	}
 	return curvePoint{
-		recall: truth[:n].Recall(askings[0].IDs),
+		recall: truth.Judge(askings[0].IDs),
 		mean:   float64(times.Sum().Nanoseconds()) / 1e3 / float64(n),
 		p99:    times.Percentile(0.99),
 	}

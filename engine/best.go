@@ -140,8 +140,27 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		m.own[i] /= most
 		m.lent[i] = max(0, m.lent[i]/most-m.own[i])
 	}
+	if err := r.preferSpeaker(m); err != nil {
+		return nil, err
+	}
 	r.stage("terms")
 	return m, nil
+}
+
+// preferSpeaker has the turns of others count less where the question names one speaker.
+func (r *recalling) preferSpeaker(m *matches) error {
+	turns, name, err := r.askedAbout()
+	if err != nil || turns == nil {
+		return err
+	}
+	r.plan.Speaker = name
+	for i, doc := range m.docs {
+		if r.tx.db.docs.Row(doc).Run != 0 && !turns.Contains(doc) {
+			m.own[i] *= policy.OtherSpeaker
+			m.lent[i] *= policy.OtherSpeaker
+		}
+	}
+	return nil
 }
 
 // lend finds to whom the lenders lend: the matches are the lenders in their order,

@@ -322,7 +322,7 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 	if err != nil {
 		return err
 	}
-	p := &prepared{rec: *rec}
+	p := &prepared{rec: *rec, unnamed: !slices.ContainsFunc(f.idx.Values, func(v invindex.Value) bool { return v.Field == fieldNoteName })}
 	if err := c.tx.db.analyse(c.ctx, p); err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func (tx *Tx) eachAged(ctx context.Context, s Scope, visit func(doc uint32, r *d
 		return true
 	}
 	if set == nil {
-		tx.db.docs.Rows.Each(uint64(tx.postings.Docs), func(doc uint64, r *doctable.Row) bool { return look(uint32(doc), r) })
+		tx.eachRow(look)
 		return ctx.Err()
 	}
 	for it := set.Iterator(); it.HasNext(); {

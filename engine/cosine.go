@@ -350,7 +350,8 @@ type signalled func(i int, c float64) (policy.Weights, policy.Signals)
 //     vector. guesses takes the k+joinLead candidates of the highest ceilings first.
 //  2. weigh looks at rows, and narrows the similarity by codes (refine). Each candidate has
 //     then a score that it has at least and one that it has at most. The k-th highest of
-//     the least scores is the bar (floors): what cannot reach it is out, unseen.
+//     the least scores is the bar (floors): what cannot reach it is out, unseen. After the
+//     first candidates, firm raises the bar by the exact scores of the k best of them.
 //  3. sharpen narrows the similarity of those that are left where that is still cheap.
 //  4. join takes them in the order of their most scores, and computes the exact score of
 //     each, until the next one's most is below the k-th exact score (top.admits): that is
@@ -442,6 +443,9 @@ func (r *recalling) guesses(docs []uint32, k int, most ceilings, of signalled) (
 	if err := g.weigh(places); err != nil {
 		return nil, err
 	}
+	if err := g.firm(k); err != nil {
+		return nil, err
+	}
 	bar := g.floors.bar()
 	places = places[:0]
 	for i, c := range ceilings {
@@ -503,6 +507,34 @@ func (g *guessing) weigh(places []int32) error {
 		}
 		g.floors.push(w.Score(s))
 		g.found = append(g.found, guess{i, most})
+	}
+	return nil
+}
+
+// firm computes the exact scores of the k best so far, which are mostly hits, and raises the
+// floors to them: bounds of codes are some hundredths wide, and many others lie within that
+// of the best.
+func (g *guessing) firm(k int) error {
+	r := g.r
+	if err := r.sharpen(g.found, g.of); err != nil {
+		return err
+	}
+	slices.SortFunc(g.found, func(a, b guess) int { return cmp.Compare(b.most, a.most) })
+	g.floors = newFloors(k)
+	for n := range g.found {
+		f := &g.found[n]
+		i := int(f.i)
+		if n < k {
+			c, err := r.exact(i)
+			if err != nil {
+				return err
+			}
+			r.cos.low[i], r.cos.high[i] = float32(c), float32(c)
+			w, s := g.of(i, c)
+			f.most = w.Score(s)
+		}
+		w, s := g.of(i, float64(r.cos.low[i]))
+		g.floors.push(w.Score(s))
 	}
 	return nil
 }

@@ -99,8 +99,9 @@ type config struct {
 	retain     time.Duration
 	embedder   embed.Embedder
 
-	columns   bool  // filters use the columns of numbers whatever the size of the set
-	expiring  bool  // what has expired is looked for now and then
+	columns   bool // filters use the columns of numbers whatever the size of the set
+	expiring  bool // what has expired is looked for now and then
+	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveSparse
 	limits    vectorLimits
@@ -132,12 +133,15 @@ type chunks struct {
 	busy    mutex
 	sealed  map[uint16]bool
 	buried  map[uint16]int  // of those, the dead documents that were not loaded
-	emptied map[uint16]bool // that a move has dropped since Open
-	spare   uint16          // reserved for a move that came to nothing, 0: none
+	emptied map[uint16]bool // that a move has dropped, and that are still in RAM
 	// graves are the documents of sealed chunks that were reclaimed, or had been when
 	// they were sealed, since the chunks were looked at.
 	graves int
 	left   []leftChunk // without documents, and still in RAM
+
+	// The writer lock guards these.
+	used [maxChunks]bool // the numbers that are not free
+	top  int             // the highest that was
 }
 
 // opening is what Open alone needs.

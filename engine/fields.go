@@ -30,6 +30,7 @@ const (
 	fieldCreated // from here on columns of times
 	fieldUpdated
 	fieldEvent
+	fieldNoteName // names and aliases of notes and archives, by hash
 
 	firstMetadataField uint16 = 64
 )
@@ -245,6 +246,9 @@ func (f textField) value(r *layout.Record, meta map[string]any) string {
 // text index and the lexical embedder see.
 func (db *DB) indexedTexts(r *layout.Record) ([]string, error) {
 	texts := []string{r.Text}
+	if name := db.noteName(r); name != "" {
+		texts = append(texts, name)
+	}
 	if len(db.words.indexed) == 0 {
 		return texts, nil
 	}

@@ -103,6 +103,18 @@ func changeGraph(ctx context.Context, w *graphWorld, rng *rand.Rand, id func() s
 	case 6:
 		_, err := w.g.Relate(ctx, w.o, graph.Relation{ID: fmt.Sprint(rng.IntN(20)), From: id(), Type: typ, To: id()}, nil)
 		return ignore(err)
+	case 8:
+		_, err := w.g.Merge(ctx, w.o, id(), id())
+		if errors.Is(err, ErrInvalid) { // they are the same
+			return nil
+		}
+		return ignore(err)
+	case 9:
+		_, err := w.g.Unmerge(ctx, w.o, id())
+		if errors.Is(err, ErrConflict) {
+			return nil
+		}
+		return ignore(err)
 	case 7:
 		var b graph.Batch
 		for range 80 {

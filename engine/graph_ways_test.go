@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -149,4 +152,153 @@ func pageRank(adjacent *[40][40]float64, seeds ...int) (now [40]float64) {
 		now = next
 	}
 	return now
+}
+
+// A name is found by itself, by an alias, by its words, its beginning, and with a slip.
+func TestGraphLookup(t *testing.T) {
+	w := newGraphWorld(t)
+	ctx := t.Context()
+	for _, e := range []graph.Entity{
+		{ID: "1", Type: "person", Name: "Alice Johnson", Aliases: []string{"Ally"}},
+		{ID: "2", Type: "person", Name: "Alicia Johnson"},
+		{ID: "3", Type: "place", Name: "Alice Springs"},
+		{ID: "4", Name: "Zoë"},
+		{ID: "5"},
+	} {
+		_, err := w.g.Put(ctx, w.o, e, nil, nil)
+		w.must(err)
+	}
+	lookup := func(name string, o graph.LookupOptions) string {
+		t.Helper()
+		l, err := w.g.Lookup(ctx, w.o, name, o)
+		w.must(err)
+		var all []string
+		for _, n := range l.Named {
+			all = append(all, fmt.Sprintf("%s:%.2f", n.ID, n.Score))
+		}
+		return strings.Join(all, " ")
+	}
+	for _, c := range []struct {
+		name string
+		o    graph.LookupOptions
+		want string
+	}{
+		{"ALICE JOHNSON", graph.LookupOptions{}, "1:1.00 2:0.86"},
+		{"johnson alice", graph.LookupOptions{}, "1:0.95"},
+		{"Aliec Jonhson", graph.LookupOptions{}, "1:0.85"},
+		{"ally", graph.LookupOptions{}, "1:1.00"},
+		{"alice", graph.LookupOptions{}, "1:0.90 3:0.90"},
+		{"alice", graph.LookupOptions{Type: "place"}, "3:0.90"},
+		{"alice", graph.LookupOptions{Type: "none"}, ""},
+		{"johnson", graph.LookupOptions{Limit: 1}, "1:0.80"},
+		{"zoe", graph.LookupOptions{}, "4:1.00"},
+		{"zoa", graph.LookupOptions{}, ""}, // short names have no slips
+		{"nobody at all", graph.LookupOptions{}, ""},
+	} {
+		expectGraph(t, c.name, lookup(c.name, c.o), c.want)
+	}
+	if l, err := w.g.Lookup(ctx, w.o, "alice", graph.LookupOptions{MaxNodes: 1}); err != nil || l.Plan.Limit != "nodes" {
+		t.Errorf("limited: %+v, %v", l.Plan, err)
+	}
+	for _, name := range []string{"", strings.Repeat("x", 1<<20), "\xff"} {
+		if _, err := w.g.Lookup(ctx, w.o, name, graph.LookupOptions{}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%.9q: %v", name, err)
+		}
+	}
+}
+
+// Degrees and counts are of what is there, in memory and by keys.
+func TestGraphDegrees(t *testing.T) {
+	w := newGraphWorld(t)
+	ctx := t.Context()
+	w.put("a", "person", "knows>b", "knows>a", "likes>b", "knows>later")
+	w.put("b", "person", "knows>a")
+	w.put("c", "place")
+	for _, s := range []graph.State{{}, {AsOf: w.db.LSN()}} {
+		d, err := w.g.Degrees(ctx, w.o, graph.DegreeOptions{State: s})
+		w.must(err)
+		expectGraph(t, "degrees", fmt.Sprint(d.Degrees), "[{a 3 2} {b 1 2}]")
+		d, err = w.g.Degrees(ctx, w.o, graph.DegreeOptions{Relation: "likes", Type: "person", Limit: 1, State: s})
+		w.must(err)
+		expectGraph(t, "degrees of a type", fmt.Sprint(d.Degrees), "[{a 1 0}]")
+		c, err := w.g.Counts(ctx, w.o, s)
+		w.must(err)
+		expectGraph(t, "counts", fmt.Sprint(c.Entities, c.Relations), "[{person 2} {place 1}] [{knows 3} {likes 1}]")
+	}
+	if d, err := w.g.Degrees(ctx, w.o, graph.DegreeOptions{Relation: "none"}); err != nil || len(d.Degrees) > 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := w.g.Degrees(ctx, w.o, graph.DegreeOptions{State: graph.State{MaxEdges: 2}}); err != nil || d.Plan.Limit != "edges" {
+		t.Errorf("limited: %+v, %v", d, err)
+	}
+}
+
+// A picture is well-formed, shows each entity once without two over each other, and says
+// where there is more.
+func TestGraphPicture(t *testing.T) {
+	w := newGraphWorld(t)
+	ctx := t.Context()
+	b := graph.Batch{Entities: []graph.Entity{{ID: "hub", Name: `<Hub> & "co"`, Type: "t<"}}}
+	for i := range 60 {
+		b.Entities = append(b.Entities, graph.Entity{ID: fmt.Sprint("e", i), Name: strings.Repeat("名 ", i), Type: fmt.Sprint("t", i%12)})
+		b.Relations = append(b.Relations, graph.Relation{From: "hub", Type: "has & holds", To: fmt.Sprint("e", i)},
+			graph.Relation{From: fmt.Sprint("e", i), Type: "next", To: fmt.Sprint("e", (i*7+1)%60)})
+	}
+	b.Relations = append(b.Relations, graph.Relation{From: "hub", Type: "is", To: "hub"}, graph.Relation{From: "hub", Type: "has", To: "nobody"})
+	_, err := w.g.Write(ctx, w.o, b, nil)
+	w.must(err)
+	for _, c := range []struct {
+		id    string
+		opts  graph.PictureOptions
+		drawn int
+	}{{"hub", graph.PictureOptions{}, 40}, {"hub", graph.PictureOptions{Entities: 61}, 61}, {"e5", graph.PictureOptions{Depth: 1_000_000, Entities: 500}, 61}, {"e5", graph.PictureOptions{Entities: 1}, 1}} {
+		var out strings.Builder
+		d, err := w.g.Picture(ctx, w.o, c.id, &out, c.opts)
+		if err != nil || d.Entities != c.drawn || (d.Plan.Limit == "results") != (c.drawn < 61) {
+			t.Errorf("%s: %+v, %v", c.id, d, err)
+		}
+		boxes := picturedBoxes(t, out.String())
+		if len(boxes) != c.drawn {
+			t.Errorf("%s: %d boxes for %d entities", c.id, len(boxes), c.drawn)
+		}
+		for i, x := range boxes {
+			for _, y := range boxes[:i] {
+				if x.X < y.X+y.Width && y.X < x.X+x.Width && x.Y < y.Y+y.Height && y.Y < x.Y+x.Height {
+					t.Errorf("%s, %+v: one entity lies over another: %+v, %+v", c.id, c.opts, x, y)
+				}
+			}
+		}
+	}
+	for id, kind := range map[string]error{"nobody": ErrNotFound, "": ErrInvalid} {
+		if _, err := w.g.Picture(ctx, w.o, id, io.Discard, graph.PictureOptions{}); !errors.Is(err, kind) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := w.g.Picture(ctx, w.o, "hub", io.Discard, graph.PictureOptions{Depth: -1}); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+type pictureBox struct {
+	X      float64 `xml:"x,attr"`
+	Y      float64 `xml:"y,attr"`
+	Width  float64 `xml:"width,attr"`
+	Height float64 `xml:"height,attr"`
+}
+
+// picturedBoxes reads where the entities of a picture are.
+func picturedBoxes(t *testing.T, svg string) (boxes []pictureBox) {
+	t.Helper()
+	var read struct {
+		Entities []struct {
+			Box pictureBox `xml:"rect"`
+		} `xml:"g"`
+	}
+	if err := xml.Unmarshal([]byte(svg), &read); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range read.Entities {
+		boxes = append(boxes, e.Box)
+	}
+	return boxes
 }

@@ -119,13 +119,16 @@ func TestGroupThatBreaks(t *testing.T) {
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	free := db.writer.next.Doc
+	free, used := db.writer.next.Doc, db.chunks.used
 	db.writer.next.Doc = MaxMemories // no document number is left
+	for i := range db.chunks.used {
+		db.chunks.used[i] = true
+	}
 	if fits := db.tryGroup(group); fits != 1 {
 		t.Errorf("of a group that broke with the first call %d are to be tried together", fits)
 	}
 	db.commitGroup(group[:2])
-	db.writer.next.Doc = free
+	db.writer.next.Doc, db.chunks.used = free, used
 	db.commitGroup(group[2:])
 	db.unlock()
 	for i, c := range calls {

@@ -161,7 +161,7 @@ func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, ch
 
 func (tx *Tx) entry(r *layout.Record, seq, lsn uint64, change uint32, e Event, at int64) HistoryEntry {
 	return HistoryEntry{
-		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.ID, Seq: seq, Scope: r.Scope,
+		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.ID, Seq: seq, Scope: r.Scope, Kind: kindNames[r.Kind],
 		Event: e, Time: clock.FromMillis(at), LSN: lsn,
 	}
 }

@@ -51,6 +51,7 @@ func (db *DB) loadLog() (err error) {
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if !it.Last() {
+		db.writer.next.Doc = db.firstDoc
 		return it.Error()
 	}
 	lsn, ok := layout.ParseLSNKey(it.Key())
@@ -63,6 +64,9 @@ func (db *DB) loadLog() (err error) {
 	}
 	db.writer.applied = lsn
 	db.writer.next, err = layout.DecodeLogHead(value)
+	if err == nil && db.writer.next.Doc > MaxMemories {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: "restore a copy of the folder"}
+	}
 	return err
 }
 
@@ -134,8 +138,45 @@ func (db *DB) loadDocs() error {
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
-	err = db.scanDocs(docKeys(db.keys(), layout.KindForward), "documents", func(n uint64, value []byte) error {
+	// What grows comes last: the index takes no document for a chunk that is not the newest.
+	all := docKeys(db.keys(), layout.KindForward)
+	parts := []*numbered{all}
+	if next := db.writer.next.Doc; next&0xffff != 0 {
+		first := uint64(layout.ChunkOf(next)) << 16
+		parts = []*numbered{all.within(0, first), all.within(first+1<<16, all.end), all.within(first, first+1<<16)}
+	}
+	for _, part := range parts {
+		if err := db.loadForward(part, tombs); err != nil {
+			return err
+		}
+	}
+	db.leaveToJanitor(tombs)
+	// The newest chunk may have been closed by a transaction that did not commit, and
+	// sealed: it takes no documents all the same.
+	if next := &db.writer.next.Doc; *next&0xffff != 0 {
+		chunk := layout.ChunkOf(*next)
+		db.chunks.used[chunk] = true
+		if db.chunks.sealed[chunk] {
+			*next = (uint32(chunk) + 1) << 16
+		}
+	}
+	db.docs.Mark.Store(db.writer.next.Doc)
+	for chunk, used := range db.chunks.used {
+		if used {
+			db.chunks.top = chunk
+		}
+	}
+	return nil
+}
+
+// loadForward reads forward records.
+func (db *DB) loadForward(keys *numbered, tombs *tombstones) error {
+	return db.scanDocs(keys, "documents", func(n uint64, value []byte) error {
 		doc := uint32(n)
+		if doc >= MaxMemories {
+			return noNumber(doc)
+		}
+		db.chunks.used[layout.ChunkOf(doc)] = true
 		if tombs.all.Contains(doc) {
 			f, _, err := layout.DecodeRow(value)
 			if err == nil {
@@ -145,13 +186,6 @@ func (db *DB) loadDocs() error {
 		}
 		return db.loadDoc(doc, value)
 	})
-	db.leaveToJanitor(tombs)
-	// A chunk may have been closed by a transaction that did not commit, and
-	// sealed: it takes no documents all the same.
-	for chunk := range db.chunks.sealed {
-		db.writer.next.Doc = max(db.writer.next.Doc, (uint32(chunk)+1)<<16)
-	}
-	return err
 }
 
 // tombstones are those that Open finds.
@@ -192,6 +226,9 @@ func (db *DB) leaveToJanitor(t *tombstones) {
 	for it := t.all.Iterator(); it.HasNext(); {
 		doc := it.Next()
 		sealed := db.chunks.sealed[layout.ChunkOf(doc)]
+		if doc < MaxMemories {
+			db.chunks.used[layout.ChunkOf(doc)] = true
+		}
 		if sealed {
 			db.chunks.buried[layout.ChunkOf(doc)]++
 		}
@@ -220,7 +257,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 
 // loadRow enters a document into the tables.
 func (db *DB) loadRow(doc uint32, f *layout.Row) error {
-	if doc >= db.writer.next.Doc || f.Seq == 0 || f.Seq > db.writer.next.Seq {
+	if doc >= MaxMemories || f.Seq == 0 || f.Seq > db.writer.next.Seq {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "the log never gave out its numbers"}
 	}
 	db.docs.Add(doc, func(r *doctable.Row) {
@@ -273,6 +310,9 @@ func (db *DB) loadRanges() error {
 		it := set.Iterator()
 		for it.HasNext() {
 			doc := it.Next()
+			if doc < MaxMemories {
+				db.chunks.used[layout.ChunkOf(doc)] = true // as long as the range names it
+			}
 			if row := db.docs.Row(doc); row.Visible(maxLSN) && (d.Listed || d.Before(row.Version)) {
 				d.Docs.Add(doc)
 				db.docs.Kill(doc, d.LSN)

@@ -52,13 +52,21 @@ func unreadable(err error) bool {
 type numbered struct {
 	key   func(n uint64) []byte
 	parse func(key []byte) (n uint64, ok bool)
-	end   uint64 // no number is as large
+	start uint64 // the first number
+	end   uint64 // one past the last
+	docs  uint64 // that a number stands for
+}
+
+// within are those of the keys from a number up to, but not including, another.
+func (k numbered) within(start, end uint64) *numbered {
+	k.start, k.end = start, end
+	return &k
 }
 
 // scanAround visits keys as kv.Scan does, and goes round what cannot be read: blocks of the
 // store, and values for which visit says so. It calls lost with the range of numbers.
 func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, key, value []byte) error, lost func(from, to uint64, err error) error) error {
-	for from := uint64(0); from < k.end; {
+	for from := k.start; from < k.end; {
 		next := from
 		err := kv.Scan(r, k.key(from), layout.PrefixEnd(k.key(k.end-1)), func(key, value []byte) error {
 			n, ok := k.parse(key)
@@ -101,7 +109,7 @@ func docKeys(ks *layout.Keys, kind byte) *numbered {
 			doc, ok := layout.ParseDocKey(key)
 			return uint64(doc), ok
 		},
-		end: 1 << 32,
+		end: 1 << 32, docs: 1,
 	}
 }
 
@@ -112,7 +120,7 @@ func rowKeys(ks *layout.Keys) *numbered {
 			first, ok := layout.ParseRowsKey(key)
 			return uint64(first) / layout.RowsOfPage, ok
 		},
-		end: 1 << 32 / layout.RowsOfPage,
+		end: 1 << 32 / layout.RowsOfPage, docs: layout.RowsOfPage,
 	}
 }
 
@@ -121,6 +129,11 @@ func (db *DB) scanDocs(k *numbered, what string, visit func(n uint64, value []by
 	return k.scanAround(db.store, func(n uint64, _, value []byte) error { return visit(n, value) }, func(from, to uint64, err error) error {
 		db.lost(fmt.Sprintf("%s %d to %d", what, from, to-1), err)
 		db.losses.docs = append(db.losses.docs, lostDocs{k.key(from), layout.PrefixEnd(k.key(to - 1))})
+		// Their keys are deleted once their memories have other places: until then nobody
+		// else gets these numbers.
+		for chunk := from * k.docs >> 16; chunk <= min((to*k.docs-1)>>16, maxChunks-1); chunk++ {
+			db.chunks.used[chunk] = true
+		}
 		return nil
 	})
 }
@@ -283,9 +296,11 @@ func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
 		if err != nil {
 			return tx.breaks(err)
 		}
-		pv.inherits, pv.expires, pv.doc = doctable.None, rec.Expires, tx.next.Doc
+		if pv.doc, err = tx.giveDoc(); err != nil {
+			return err
+		}
+		pv.inherits, pv.expires = doctable.None, rec.Expires
 		pv.vectors = tx.vectorsLeft(rec, v)
-		tx.next.Doc++
 		if err := tx.setEncoded(tx.keys.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
 			return err
 		}

@@ -80,6 +80,9 @@ type Memory struct {
 
 	// Text may be empty only with a vector. At most MaxText bytes of UTF-8.
 	Text string `json:"text"`
+	// NoteID counts the notes and archives of an owner from 1 (see [Notes]). A store that
+	// names a number which is free gives it to the memory; an import does.
+	NoteID uint64 `json:"note_id,omitempty"`
 	// Name and Aliases address notes and archives. Of an owner's notes each has another
 	// name: a second one is ErrExists, unless it is stored with NoDedup.
 	Name    string   `json:"name,omitempty"`
@@ -273,7 +276,9 @@ type HistoryEntry struct {
 	MemoryID string `json:"memory_id"`
 	Seq      uint64 `json:"seq"`
 	Scope    Scope  `json:"scope"`
-	Event    Event  `json:"event"`
+	// Kind is what the memory was; empty, in a Restore, is KindMessage.
+	Kind  Kind  `json:"kind,omitempty"`
+	Event Event `json:"event"`
 	// OldText is nil for an add, NewText for a delete.
 	OldText   *string   `json:"old_value"`
 	NewText   *string   `json:"new_value"`

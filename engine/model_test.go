@@ -91,6 +91,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	case 2:
 		w.opts.hotBytes = 28 << 10 // some do, and the documents of sparse ones move
 	}
+	if seed%4 != 1 {
+		w.opts.firstDoc = MaxMemories - 3<<16 // chunks come again
+	}
 	if seed%2 == 1 {
 		w.embedder = newFakeEmbedder(w.dim)
 		w.opts.Embedder = w.embedder

@@ -145,6 +145,9 @@ func (w *world) words(m *Memory) (map[string]float64, float64) {
 		length += weight * float64(bag.Length())
 	}
 	add(m.Text, 1)
+	if !slices.ContainsFunc(w.indexed, func(f IndexedField) bool { return f.Field == "name" }) && (m.Kind == KindNote || m.Kind == KindArchive) {
+		add(m.Name, 1)
+	}
 	for _, f := range w.indexed {
 		if f.Field == "name" {
 			add(m.Name, f.Weight)
@@ -273,6 +276,10 @@ func compareHits(t *testing.T, hits []Hit, all []ranked, limit int) bool {
 func (w *world) same(got Memory, want modelMemory, withVectors bool) bool {
 	w.t.Helper()
 	m := want.Memory
+	if noted := (m.Kind == KindNote || m.Kind == KindArchive) && m.Name != ""; noted != (got.NoteID > 0) {
+		w.t.Errorf("memory %d, %s %q, has number %d", m.Seq, m.Kind, m.Name, got.NoteID)
+	}
+	m.NoteID = got.NoteID // check tells that no other has it
 	a := layout.Access{Count: m.AccessCount, Last: clock.ToMillis(m.LastAccessed)}.Fold(w.touched[m.Seq])
 	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
 	if !withVectors {

@@ -67,7 +67,7 @@ func (s *model) find(in Scope, id string, now time.Time) []modelMemory {
 
 func (s *model) happened(m *Memory, e Event, oldText, newText *string, at time.Time) {
 	s.life[m.Seq] = append(slices.Clip(s.life[m.Seq]), HistoryEntry{
-		MemoryID: m.ID, Seq: m.Seq, Scope: m.Scope, Event: e,
+		MemoryID: m.ID, Seq: m.Seq, Scope: m.Scope, Kind: m.Kind, Event: e,
 		OldText: oldText, NewText: newText, Time: at, IsDeleted: e == EventDelete,
 	})
 }

@@ -27,9 +27,8 @@ const (
 	// lookShare: after one in so many documents of the sealed chunks has died, the
 	// chunks are looked through for sparse ones.
 	lookShare = 16
-	// lookLeast is the least number for it. A move takes the number of a chunk, and the
-	// writers leave the rest of theirs. There are 32,768, each given once: so they last
-	// for a quarter of a billion deaths however small the database is.
+	// lookLeast is the least number for it, so that a small database is not looked
+	// through all the time.
 	lookLeast = 1 << 14
 )
 
@@ -143,17 +142,12 @@ func (db *DB) move(ctx context.Context, from []uint16) (moved bool, err error) {
 	if ok, err := m.reserve(ctx); !ok || err != nil {
 		return false, err
 	}
-	// Chunks are loaded in their order, sealed ones first: so none before the new one
-	// may be left in memory.
-	if err := db.sealChunks(ctx); err != nil {
-		return false, err
-	}
 	if err = m.build(ctx); err == nil {
 		err = m.commit(ctx)
 	}
 	if err != nil && db.Failed() == nil {
-		if failed := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }); failed != nil {
-			return false, fault.Within("remove what a move has written", failed) // also where it was for later
+		if failed := m.giveBack(ctx); failed != nil {
+			return false, failed // also where it was for later
 		}
 	}
 	return err == nil, err
@@ -174,28 +168,33 @@ func (db *DB) living(chunks []uint16) (docs []uint32) {
 	return docs
 }
 
-// reserve takes the number of a chunk, so that the writers go on in the one after it:
-// the spare one, if a move has left one. False where there is none.
+// reserve takes the number of a chunk: the lowest that is free. False where there is none.
 func (m *mover) reserve(ctx context.Context) (bool, error) {
 	db := m.db
 	if err := db.lockBehind(ctx); err != nil {
 		return false, err
 	}
 	defer db.unlock()
-	if db.chunks.spare == 0 {
-		next := uint64(db.writer.next.Doc)
-		if next&0xffff != 0 {
-			next = (next>>16 + 1) << 16
-		}
-		if next+2<<16 > MaxMemories {
-			return false, nil
-		}
-		db.chunks.spare = layout.ChunkOf(uint32(next))
-		db.writer.next.Doc = uint32(next + 1<<16)
+	chunk, ok := db.chunks.freeFrom(0, nil)
+	if ok {
+		m.chunk, db.chunks.used[chunk] = chunk, true
+		db.chunks.top = max(db.chunks.top, int(chunk))
 	}
-	m.chunk = db.chunks.spare
-	db.index.Load().Advance(uint32(m.chunk) << 16)
-	return true, nil
+	return ok, nil
+}
+
+// giveBack frees the number of a chunk that came to nothing.
+func (m *mover) giveBack(ctx context.Context) error {
+	db := m.db
+	if err := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(db.textSpan(m.chunk)) }); err != nil {
+		return fault.Within("remove what a move has written", err)
+	}
+	if err := db.lockBehind(ctx); err != nil {
+		return err // it stays taken until the database is opened again
+	}
+	defer db.unlock()
+	db.chunks.used[m.chunk] = false
+	return nil
 }
 
 // build writes the new chunk.
@@ -391,13 +390,15 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	index := db.index.Load()
 	if !shown {
 		index.Drop(m.from...)
+		if len(m.docs) > 0 { // the chunk that was reserved came to nothing
+			db.chunks.used[m.chunk] = false
+		}
 		return nil
 	}
 	if err := index.Moved(db.store, m.chunk, m.from...); err != nil {
 		return fault.Within(fmt.Sprintf("open chunk %d of the text index", m.chunk), err)
 	}
 	db.chunks.sealed[m.chunk] = true
-	db.chunks.spare = 0
 	return nil
 }
 
@@ -449,6 +450,9 @@ func (db *DB) releaseChunks(ctx context.Context, cleaned uint64) error {
 			}
 		}
 	}
+	if err := db.wipeChunks(slices.DeleteFunc(slices.Clone(db.chunks.left), func(l leftChunk) bool { return !unread(l) })); err != nil {
+		return err
+	}
 	j.db.chunks.left = slices.DeleteFunc(j.db.chunks.left, func(l leftChunk) bool {
 		if !unread(l) {
 			return false
@@ -459,6 +463,25 @@ func (db *DB) releaseChunks(ctx context.Context, cleaned uint64) error {
 	return nil
 }
 
+// wipeChunks removes whatever keys there may be under the numbers of chunks: a tombstone
+// that was left would kill a document that has the number later.
+func (db *DB) wipeChunks(left []leftChunk) error {
+	if len(left) == 0 {
+		return nil
+	}
+	return db.applyBare(func(b *pebble.Batch) error {
+		for _, l := range left {
+			for _, kind := range []byte{layout.KindText, layout.KindRows, layout.KindForward, layout.KindTombstone} {
+				prefix := db.keys().Chunk(kind, l.chunk)
+				if err := b.DeleteRange(prefix, layout.PrefixEnd(prefix), nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
 func (db *DB) releaseChunk(chunk uint16) {
 	first := uint64(chunk) << 16
 	end := first + 1<<16
@@ -467,6 +490,8 @@ func (db *DB) releaseChunk(chunk uint16) {
 		s.slots.Release(first, end)
 	}
 	db.lexical.release(first, end)
+	delete(db.chunks.emptied, chunk)
+	db.chunks.used[chunk] = false
 }
 
 // dropStrayPages removes the pages of chunks that have no rows: a move that was

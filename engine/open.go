@@ -139,7 +139,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
-		columns: t.columns, expiring: !t.keepsExpired, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+		columns: t.columns, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
@@ -257,7 +257,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.load(); err != nil {
 		return err
 	}
-	changed, err := id.adopt(db.dir, o, db.writer.next.Doc == 0)
+	changed, err := id.adopt(db.dir, o, db.writer.next.Seq == 0)
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (db *DB) start(id *identity, o *Options) error {
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
 	fingerprint := db.words.analyzer.Fingerprint()
-	if id.Settings.Analyzer != fingerprint && db.writer.next.Doc == 0 {
+	if id.Settings.Analyzer != fingerprint && db.writer.next.Seq == 0 {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}
 	if id.Settings.Analyzer != fingerprint {
@@ -296,6 +296,11 @@ func (db *DB) start(id *identity, o *Options) error {
 	db.backlog = newBacklog(db.writer.next.Seq)
 	if err := db.recoverDocs(context.Background()); err != nil {
 		return err
+	}
+	if !db.readOnly {
+		if err := db.numberNotes(context.Background()); err != nil {
+			return fault.Within(doingOpen(db.dir), err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	db.background.stop = cancel
@@ -367,13 +372,13 @@ func (db *DB) checkModel() error {
 		return &fault.Error{
 			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
 			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.dim, db.embedder.Model(), db.embedder.Dim()),
-			Do:  "use the embedder that made them",
+			Do:  "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}
 	if s.model != "" && s.model != db.embedder.Model() {
 		return &fault.Error{
 			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
-			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them",
+			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}
 	return nil

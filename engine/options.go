@@ -147,9 +147,8 @@ const (
 	// below accepts no batch of 4 GiB, and a commit is held in memory.
 	MaxTxBytes   = 64 << 20
 	MaxTxChanges = 100_000
-	// MaxMemories bounds the document numbers that a database gives in its life: one
-	// for each memory that is stored and each update, and some for each move of
-	// documents (see lookLeast).
+	// MaxMemories bounds the document numbers that are in use at once, by chunks of
+	// 65,536: see giveDoc.
 	MaxMemories = 1 << 31
 	// MinDiskReserve is the least that is kept free of the disk, in bytes: four
 	// memtables of the least size. A lower Options.DiskReserve is taken for it.
@@ -179,6 +178,9 @@ type tuning struct {
 	// keepsExpired leaves what has expired where it is until [DB.expire] is called: tests
 	// say when.
 	keepsExpired bool
+	// firstDoc is where a new database looks for its first chunk: tests begin near the end
+	// of the numbers.
+	firstDoc uint32
 	// beside are more parts than there are.
 	beside []part.Part
 	// vectors are others than the default limits: tests build graphs of few vectors.

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -28,7 +29,7 @@ import (
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
 func newParts(ageing *policy.Part) []part.Part {
-	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}}
+	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}, notes.Part{}}
 }
 
 // KV is the key-value store: each call is its own transaction.

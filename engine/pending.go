@@ -44,9 +44,13 @@ const (
 // scan of all that were there when the database was opened, once: what has a vector
 // by then is passed over, so that the scan begins anew after a restart and loses nothing.
 type backlog struct {
-	running mutex       // held by the pass that runs
-	down    atomic.Bool // the embedder failed again and again, and not succeeded since
-	opened  uint64      // the Seqs that the scan looks at end here
+	running mutex // held by the pass that runs
+	// renewing is held by a call that makes, switches or drops the vectors of a space beside
+	// the default one.
+	renewing mutex
+	switched atomic.Bool // the names of spaces on disk are others than those in RAM, until the next Open
+	down     atomic.Bool // the embedder failed again and again, and not succeeded since
+	opened   uint64      // the Seqs that the scan looks at end here
 
 	mu      sync.Mutex // guards the rest
 	scanned uint64     // the Seqs up to here have been looked at
@@ -68,7 +72,7 @@ type awaiting struct {
 }
 
 func newBacklog(opened uint64) backlog {
-	return backlog{running: make(mutex, 1), opened: opened, refused: map[uint64]refusal{}}
+	return backlog{running: make(mutex, 1), renewing: make(mutex, 1), opened: opened, refused: map[uint64]refusal{}}
 }
 
 // failed notes the last failure.
@@ -380,17 +384,17 @@ func (db *DB) embedBehind(ctx context.Context) error {
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 	spaces := tx.db.spaces.all()
 	looked := 0
-	tx.db.docs.Rows.Each(uint64(tx.postings.Docs), func(doc uint64, r *doctable.Row) bool {
+	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
 		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return false
 		}
-		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || tx.embeddedAlready(uint32(doc)) {
+		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || tx.embeddedAlready(doc) {
 			return true
 		}
-		has := func(s *space) bool { _, ok := s.slot(uint32(doc)); return ok }
+		has := func(s *space) bool { _, ok := s.slot(doc); return ok }
 		if !slices.ContainsFunc(spaces, has) {
 			n++
 			return true

@@ -34,9 +34,12 @@ type prepared struct {
 	pending  bool          // its text is still to be embedded
 	why      string        // it is pending, for the caller
 	learned  bool          // the embedder made the vector of the default space
+	without  uint16        // the number of a space whose vector it does not keep; 0: it keeps all
 	random   uint64        // of its ID, if that was not given
 	explicit givenFields
 	content  *[layout.HashSize]byte // what dedupKey has computed
+	noteID   uint64                 // that the caller gave
+	unnamed  bool                   // indexed before names of notes were
 }
 
 // givenFields tells which fields the caller set, where the zero value does not.
@@ -72,6 +75,7 @@ func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepare
 	p := &prepared{
 		vectors:  vectors,
 		access:   layout.Access{Count: mem.AccessCount, Last: clock.ToMillis(mem.LastAccessed)},
+		noteID:   mem.NoteID,
 		explicit: givenFields{mem.ID != "", mem.Importance != nil, mem.Confidence != nil},
 	}
 	p.rec = layout.Record{
@@ -154,6 +158,11 @@ func (db *DB) analyse(ctx context.Context, p *prepared) error {
 	bag.Reset()
 	if err := bag.AddContext(ctx, db.words.analyzer, p.rec.Text, db.words.unit); err != nil {
 		return err
+	}
+	if name := db.noteName(&p.rec); name != "" && !p.unnamed {
+		if err := bag.AddContext(ctx, db.words.analyzer, name, db.words.unit); err != nil {
+			return err
+		}
 	}
 	for _, f := range db.words.indexed {
 		if s := f.value(&p.rec, meta); s != "" {

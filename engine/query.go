@@ -79,6 +79,9 @@ type Query struct {
 	Highlight bool
 	// Explain fills Result.Plan.
 	Explain bool
+	// AnySpeaker has a question that names one speaker be about all of them: see
+	// policy.OtherSpeaker.
+	AnySpeaker bool
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -134,6 +137,9 @@ type Plan struct {
 	Rescored int `json:"rescored,omitempty"`
 	// Exhaustive: every memory in scope was a candidate.
 	Exhaustive bool `json:"exhaustive"`
+	// Speaker is who the question is about, by its name; empty where it names none of those
+	// who speak in scope, or several.
+	Speaker string `json:"speaker,omitempty"`
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`

@@ -139,8 +139,8 @@ func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
 		}
 	}
 	if set == nil { // every owner's
-		tx.db.docs.Rows.Each(uint64(tx.postings.Docs), func(doc uint64, r *doctable.Row) bool {
-			born(uint32(doc), r)
+		tx.eachRow(func(doc uint32, r *doctable.Row) bool {
+			born(doc, r)
 			return true
 		})
 		return docs, n, nil
@@ -163,7 +163,7 @@ func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
 	if doc == doctable.None {
 		return nil, 0, 0, nil
 	}
-	row := tx.db.docs.Row(doc)
+	row := tx.db.docs.Of(doc, seq)
 	if row == nil { // released: the snapshot is from after the clean-up, which wrote an entry
 		return nil, 0, 0, nil
 	}

@@ -81,15 +81,16 @@ func (db *DB) rebuildText(ctx context.Context, oldest uint64, progress func(done
 			return err
 		}
 		// Below the committed number no transaction adds a document.
-		if end := db.writer.next.Doc; end-b.next > little {
+		rest, docs := b.rest()
+		if docs > little {
 			db.unlock()
-			if err := b.add(ctx, end, oldest); err != nil {
+			if err := b.add(ctx, rest, oldest); err != nil {
 				return err
 			}
 			continue
 		}
 		defer db.unlock()
-		if err := b.add(ctx, db.writer.next.Doc, oldest); err != nil {
+		if err := b.add(ctx, rest, oldest); err != nil {
 			return err
 		}
 		if err := b.commit(ctx); err != nil {
@@ -114,7 +115,8 @@ func (db *DB) mendText() error {
 		return err
 	}
 	ctx := context.Background()
-	if err := b.add(ctx, db.writer.next.Doc, 0); err != nil {
+	rest, _ := b.rest()
+	if err := b.add(ctx, rest, 0); err != nil {
 		return err
 	}
 	if err := b.commit(ctx); err != nil {
@@ -138,8 +140,8 @@ type textBuilder struct {
 	db       *DB
 	keys     *layout.Keys // of the new generation
 	index    *invindex.Index
-	next     uint32          // the document that comes next
-	sealed   map[uint16]bool // the chunks that it has sealed
+	built    map[uint16]uint64 // of each chunk, one past the last document that was looked at
+	sealed   map[uint16]bool   // the chunks that it has sealed
 	done     int64
 	progress func(done, of int64)
 }
@@ -147,7 +149,7 @@ type textBuilder struct {
 // newTextBuilder begins with the empty index, whatever a rebuild that was
 // interrupted has left.
 func (db *DB) newTextBuilder(progress func(done, of int64)) (*textBuilder, error) {
-	b := &textBuilder{db: db, keys: db.nextKeys(layout.KindText, layout.KindForward), sealed: map[uint16]bool{}, progress: progress}
+	b := &textBuilder{db: db, keys: db.nextKeys(layout.KindText, layout.KindForward), built: map[uint16]uint64{}, sealed: map[uint16]bool{}, progress: progress}
 	prefix, _ := b.keys.Span(layout.KindText)
 	b.index = db.newText(prefix)
 	return b, db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, b.keys) })
@@ -164,9 +166,42 @@ func deleteKinds(batch *pebble.Batch, ks *layout.Keys) error {
 	return nil
 }
 
-// add adds the documents below a mark that did not die at oldest or before: those
-// nobody can see.
-func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err error) {
+// docSpan is documents of one chunk, from one up to, but not including, another.
+type docSpan struct{ from, to uint64 }
+
+// rest is what is not built yet, in the order in which it can be: an index takes no more
+// documents for a chunk once it has one of another. docs is how many there are at most.
+// The lock is held.
+func (b *textBuilder) rest() (spans []docSpan, docs int) {
+	db := b.db
+	add := func(chunk uint16) {
+		first := uint64(chunk) << 16
+		s := docSpan{max(first, b.built[chunk]), first + 1<<16}
+		if db.grows(chunk) {
+			s.to = uint64(db.writer.next.Doc)
+		}
+		if s.from < s.to {
+			spans, docs = append(spans, s), docs+int(s.to-s.from)
+		}
+	}
+	now, _, begun := b.index.Growing()
+	if begun {
+		add(now)
+	}
+	for chunk, used := range db.chunks.used {
+		if c := uint16(chunk); used && !db.grows(c) && (!begun || c != now) {
+			add(c)
+		}
+	}
+	if next := layout.ChunkOf(db.writer.next.Doc); db.grows(next) && (!begun || next != now) {
+		add(next)
+	}
+	return spans, docs
+}
+
+// add adds those documents of spans that did not die at oldest or before: those nobody
+// can see.
+func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (err error) {
 	db := b.db
 	snap := db.store.NewSnapshot()
 	defer func() { err = errors.Join(err, snap.Close()) }()
@@ -181,7 +216,7 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 		batch.Reset()
 		return errors.Join(db.Failed(), err)
 	}
-	db.docs.Rows.EachFrom(uint64(b.next), uint64(mark), func(doc uint64, r *doctable.Row) bool {
+	build := func(doc uint64, r *doctable.Row) bool {
 		// Who sees a document of a chunk that was emptied has pinned the old index.
 		if r.Seq == 0 || r.Died.Load() <= oldest || db.chunks.emptied[layout.ChunkOf(uint32(doc))] {
 			return true
@@ -189,19 +224,22 @@ func (b *textBuilder) add(ctx context.Context, mark uint32, oldest uint64) (err 
 		if err = ctx.Err(); err != nil {
 			return false
 		}
-		if err = b.closeChunks(ctx, uint32(doc)); err != nil {
+		if err = b.closeChunks(ctx, layout.ChunkOf(uint32(doc))); err != nil {
 			return false
 		}
 		if err = b.document(ctx, tx, batch, uint32(doc), r); err == nil && batch.Len() > sealBatch {
 			err = flush()
 		}
 		return err == nil
-	})
-	if err == nil {
-		err = flush()
 	}
-	b.next = mark
-	return err
+	for _, s := range spans {
+		db.docs.Rows.EachFrom(s.from, s.to, build)
+		if err != nil {
+			return err
+		}
+		b.built[uint16(s.from>>16)] = s.to
+	}
+	return flush()
 }
 
 // document indexes a document, and writes its forward record where its chunk has
@@ -241,14 +279,14 @@ func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion,
 	return pv, err
 }
 
-// closeChunks seals the chunk that grows, if a document is beyond it and the old
-// index has it sealed.
-func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) (err error) {
+// closeChunks seals the chunk that grows, if the next document is of another one and the
+// old index has it sealed.
+func (b *textBuilder) closeChunks(ctx context.Context, next uint16) (err error) {
 	number, _, ok := b.index.Growing()
-	if !ok || number >= layout.ChunkOf(doc) || !b.db.chunks.sealed[number] {
+	if !ok || number == next || !b.db.chunks.sealed[number] {
 		return nil
 	}
-	b.index.Advance((uint32(number) + 1) << 16)
+	b.index.End()
 	w := &sealWriter{db: b.db, ctx: ctx, batch: b.db.store.NewBatch()}
 	defer func() { err = errors.Join(err, w.batch.Close()) }()
 	if err := b.index.Seal(w, number); err != nil {
@@ -264,8 +302,10 @@ func (b *textBuilder) closeChunks(ctx context.Context, doc uint32) (err error) {
 // commit switches to the new generation. The lock is held.
 func (b *textBuilder) commit(ctx context.Context) error {
 	db := b.db
-	if err := b.closeChunks(ctx, db.writer.next.Doc); err != nil {
-		return err
+	if number, _, ok := b.index.Growing(); ok && !db.grows(number) {
+		if err := b.closeChunks(ctx, number+1); err != nil { // as if one of another came
+			return err
+		}
 	}
 	if b.progress != nil {
 		b.progress(b.done, b.done)
@@ -298,15 +338,27 @@ func (b *textBuilder) commit(ctx context.Context) error {
 		return err
 	}
 	db.newestKeys.Store(b.keys)
-	for chunk := range db.chunks.sealed {
-		if !b.sealed[chunk] {
-			db.leave(chunk)
-		}
-	}
 	db.chunks.sealed = b.sealed
 	db.index.Store(b.index)
+	db.leaveEmpty()
 	db.scopes.forget()
 	return nil
+}
+
+// leaveEmpty leaves the chunks of which the new index has no document. The lock is held.
+func (db *DB) leaveEmpty() {
+	var kept [maxChunks]bool
+	for chunk := range db.index.Load().Extents(db.newestText()) {
+		kept[chunk] = true
+	}
+	for _, l := range db.chunks.left {
+		kept[l.chunk] = true // it is noted
+	}
+	for chunk, used := range db.chunks.used {
+		if used && !kept[chunk] && !db.grows(uint16(chunk)) {
+			db.leave(uint16(chunk))
+		}
+	}
 }
 
 // noteAnalyzer remembers by what the text was indexed, once that is durable. The lock is

@@ -134,6 +134,8 @@ func (e *HistoryEntry) check(doing string) error {
 		why = "it has no time"
 	case !slices.Contains(reasons[:], e.Reason):
 		why = fmt.Sprintf("its reason is %q", valid.Short(string(e.Reason)))
+	case e.Kind != "" && !slices.Contains(kindNames[:], e.Kind):
+		why = fmt.Sprintf("its kind is %q", valid.Short(string(e.Kind)))
 	case e.Event != EventDelete && (e.Reason != "" || e.Into != "" || e.Policy != 0):
 		why = "it has a reason and is no delete"
 	}
@@ -272,7 +274,7 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
 			tx.logVersioned(layout.LogDelete, last, &last)
 			continue
 		}
-		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast}
+		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Kind: byte(max(slices.Index(kindNames[:], e.Kind), 0)), Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast}
 		if e.Event == EventUpdate {
 			rec.Flags |= layout.FlagUpdate
 		}

@@ -46,7 +46,7 @@ type scopeState struct {
 	*members
 	scope Scope
 	lsn   uint64
-	mark  uint32 // documents below it were looked at
+	mark  uint32 // one past the newest document
 	index *invindex.Index
 	// Where timed is set, the scope has memories that expire, and the state is that
 	// of the readings of the clock from since on, and before until.
@@ -211,9 +211,10 @@ func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 	return next, nil
 }
 
-// newborn are the documents of the scope from a number on, as the postings have them.
+// newborn are the documents of the scope that were born since the number from was the
+// next, as the postings have them.
 func (st *scopeState) newborn(ctx context.Context, tx *Tx, from uint32) ([]uint32, error) {
-	set, err := tx.scopeSetFrom(st.scope, from)
+	set, err := tx.scopeSetIn(st.scope, from, tx.postings.Docs)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +222,7 @@ func (st *scopeState) newborn(ctx context.Context, tx *Tx, from uint32) ([]uint3
 		set = roaring.New()
 		set.AddRange(uint64(from), uint64(tx.postings.Docs))
 	}
+	set.AndNot(st.set) // of chunks that were passed over, since they are in use
 	if set, err = tx.onlyVisible(ctx, set, st); err != nil {
 		return nil, err
 	}
@@ -320,13 +322,14 @@ func (m *members) slotSet(s *space) *hnsw.Set {
 	return in.set
 }
 
-// changed are the members with those that were born, which come after all others,
-// and without those that have died.
+// changed are the members with those that were born and without those that have died. The
+// lists are made anew where what was born does not come after all others: see giveDoc.
 func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
 	set := m.set.Clone()
 	set.AndNot(roaring.BitmapOf(died...))
 	set.AddMany(born)
 	next := newMembers(set)
+	after := len(born) == 0 || m.set.IsEmpty() || born[0] > m.set.Maximum()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var places []int // of those that have died, in the list
@@ -335,11 +338,11 @@ func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
 			i, _ := slices.BinarySearch(m.docs, doc)
 			places = append(places, i)
 		}
-		if next.keeps() {
+		if next.keeps() && after {
 			next.docs = append(without(m.docs, places, len(born)), born...)
 		}
 	}
-	if m.looks != nil && next.keeps() {
+	if m.looks != nil && next.keeps() && after {
 		next.looks = without(m.looks, places, len(born))
 		for _, doc := range born {
 			next.looks = append(next.looks, of.Of(doc))
@@ -347,7 +350,7 @@ func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
 	}
 	for s, in := range m.spaces {
 		next.in(s).changed(s, in, born, died)
-		if in.of != nil && next.keeps() {
+		if in.of != nil && next.keeps() && after {
 			next.in(s).of = appendSlots(without(in.of, places, len(born)), &s.slots, born)
 		}
 	}

@@ -45,7 +45,7 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 // memory before it is full. The lock is held.
 func (db *DB) rollChunk() {
 	number, size, ok := db.index.Load().Growing()
-	if ok && size > db.hotBytes && layout.ChunkOf(db.writer.next.Doc) == number {
+	if ok && size > db.hotBytes && db.grows(number) {
 		db.writer.next.Doc = (uint32(number) + 1) << 16
 	}
 }
@@ -85,17 +85,16 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	if err := db.store.Admit(doingSeal, sealBatch); err != nil {
 		return err // before it is read
 	}
-	// Below the committed number no transaction adds a document, and the forward
-	// records of those that were committed are in the store.
+	// To a chunk that was begun and does not grow any more no transaction adds a document,
+	// and the forward records of those that were committed are in the store.
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
-	complete := layout.ChunkOf(db.writer.next.Doc)
+	complete := slices.DeleteFunc(db.index.Load().Sealable(), func(chunk uint16) bool {
+		return !db.chunks.used[chunk] || db.grows(chunk)
+	})
 	db.unlock()
-	for _, chunk := range db.index.Load().Sealable() {
-		if chunk >= complete {
-			break
-		}
+	for _, chunk := range complete {
 		if err := db.sealChunk(ctx, chunk); err != nil {
 			return fault.Within(fmt.Sprintf("seal chunk %d of the text index", chunk), err)
 		}
@@ -247,13 +246,16 @@ func (w *sealWriter) apply() error {
 	return errors.Join(w.db.Failed(), err)
 }
 
-// loadSealed reads the chunks that are sealed, in ascending order.
+// loadSealed reads the chunks that are sealed.
 func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
 	var p layout.RowPage
 	return db.scanDocs(rowKeys(db.keys()), "pages of rows", func(n uint64, value []byte) error {
 		first := uint32(n * layout.RowsOfPage)
+		if first >= MaxMemories {
+			return noNumber(first)
+		}
 		if chunk := layout.ChunkOf(first); !db.chunks.sealed[chunk] {
-			db.chunks.sealed[chunk] = true
+			db.chunks.sealed[chunk], db.chunks.used[chunk] = true, true
 			if err := db.loadChunk(chunk); err != nil {
 				return err
 			}

@@ -44,6 +44,7 @@ type writes struct {
 	changes    uint32
 	log        []byte
 	next       layout.Counters
+	begun      []uint16 // chunks, in their order
 	names      map[layout.Name]uint32
 	spaces     map[string]*space
 	pend       map[uint64]*pendingVersion // by Seq: newer than the tables
@@ -309,7 +310,7 @@ func (tx *Tx) rollback() {
 	if len(tx.undo) > 0 {
 		// Documents that were materialised stay in the indexes as holes, so
 		// their IDs are spent; and so are Seqs, which a recall may have touched.
-		tx.db.writer.next.Doc = max(tx.db.writer.next.Doc, tx.db.docs.Mark.Load())
+		tx.keepBegun()
 		tx.db.writer.next.Seq = tx.next.Seq
 	}
 	tx.closeBatch()
@@ -368,6 +369,9 @@ func (tx *Tx) apply() error {
 		db.janitor.wake() // a chunk is full
 	}
 	db.writer.next, db.writer.applied = tx.next, tx.lsn-1
+	for _, chunk := range tx.begun {
+		db.chunks.used[chunk] = true
+	}
 	tx.begunAnew()
 	for _, c := range tx.staged {
 		c.fn(c.lsn)
@@ -414,6 +418,7 @@ func (tx *Tx) materialise() error {
 	for _, s := range tx.spaces {
 		db.spaces.add(s)
 	}
+	tx.noteBegun()
 	for _, p := range tx.adds {
 		if p.gone { // added and changed or removed by this same transaction
 			continue

@@ -101,6 +101,9 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 	if s := tx.space(c.Name); s != nil {
 		return s.same(&c)
 	}
+	if err := tx.maySpace(doingSpace); err != nil {
+		return err
+	}
 	if tx.next.Names[layout.NameSpace] >= MaxSpaces {
 		return fault.Invalid(doingSpace, fmt.Sprintf("there are %d, which is the limit", MaxSpaces), "use one that exists")
 	}

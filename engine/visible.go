@@ -6,6 +6,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -44,27 +45,53 @@ func (tx *Tx) shows(doc uint32, st *scopeState) bool {
 // everything is the set of all visible documents. What expires is noted in a state
 // of a scope, unless that is nil.
 func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
-	docs, mark := &tx.db.docs, tx.postings.Docs
-	dense := make([]uint64, (mark+63)/64)
-	for i := range dense {
-		if i%cancelEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	all := roaring.New()
+	for chunk, slots := range tx.index.Extents(tx.postings) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		first, born := uint32(64*i), ^uint64(0)
-		if left := mark - first; left < 64 {
-			born = 1<<left - 1 // of what comes after, rows may be written just now
-		}
-		w := tx.plain(i) & born
-		if docs.Row(first) != nil {
-			for rest := born &^ w; rest != 0; rest &= rest - 1 {
-				if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
-					w |= 1 << bit
-				}
+		dense := make([]uint64, (slots+63)/64)
+		first := uint32(chunk) << 16
+		for i := range dense {
+			born := ^uint64(0)
+			if left := slots - uint32(64*i); left < 64 {
+				born = 1<<left - 1 // of what comes after, rows may be written just now
 			}
+			dense[i] = tx.visibleOf(first+uint32(64*i), born, st)
 		}
-		dense[i] = w
+		all.Or(roaring.AddOffset(roaring.FromDense(dense, false), first))
 	}
-	return roaring.FromDense(dense, false), nil
+	return all, nil
+}
+
+// eachRow visits the rows of all documents of the state, in ascending order, until visit
+// returns false.
+func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
+	more := true
+	for chunk, slots := range tx.index.Extents(tx.postings) {
+		first := uint64(chunk) << 16
+		tx.db.docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
+			more = visit(uint32(doc), r)
+			return more
+		})
+		if !more {
+			return
+		}
+	}
+}
+
+// visibleOf are the visible ones of those 64 documents from one on that are born.
+func (tx *Tx) visibleOf(first uint32, born uint64, st *scopeState) uint64 {
+	w := tx.plain(int(first/64)) & born
+	if tx.db.docs.Row(first) == nil {
+		return w
+	}
+	for rest := born &^ w; rest != 0; rest &= rest - 1 {
+		if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
+			w |= 1 << bit
+		}
+	}
+	return w
 }
 
 // onlyVisible removes what is not born, dead or expired. What expires is noted in a
@@ -118,10 +145,12 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 const cancelEvery = 1 << 14
 
 // scopeSet intersects the postings of the given fields; nil without any.
-func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) { return tx.scopeSetFrom(s, 0) }
+func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
+	return tx.scopeSetIn(s, 0, invindex.MaxDoc+1)
+}
 
-// scopeSetFrom is scopeSet for the documents from one on.
-func (tx *Tx) scopeSetFrom(s Scope, from uint32) (*roaring.Bitmap, error) {
+// scopeSetIn is scopeSet for the documents from one up to, but not including, another.
+func (tx *Tx) scopeSetIn(s Scope, from, to uint32) (*roaring.Bitmap, error) {
 	var set *roaring.Bitmap
 	for _, f := range []struct {
 		field uint16
@@ -138,7 +167,7 @@ func (tx *Tx) scopeSetFrom(s Scope, from uint32) (*roaring.Bitmap, error) {
 		if !ok {
 			return roaring.New(), nil
 		}
-		with, err := tx.index.FindFrom(tx.postings, invindex.Value{Field: f.field, Key: numberValue(num)}, from)
+		with, err := tx.index.FindIn(tx.postings, invindex.Value{Field: f.field, Key: numberValue(num)}, from, to)
 		if err != nil {
 			return nil, textError(readingFilters, err)
 		}

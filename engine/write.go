@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -258,6 +259,9 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 		pv.inherits = before.inherits // before was never shown and has no slots
 	}
 	for _, ref := range rec.Vectors {
+		if ref.Space == p.without {
+			continue
+		}
 		s := tx.spaceByNum(ref.Space)
 		if _, replaced := p.vectors[s.name]; replaced {
 			continue
@@ -296,6 +300,11 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 			return err
 		}
 	}
+	if isNote(&p.rec) {
+		if err := notes.Give((*partTx)(tx), pv.Owner, pv.Seq, p.noteID); err != nil {
+			return tx.breaks(err)
+		}
+	}
 	if p.pending {
 		if err := tx.set(ks.Pending(pendingSpace, pv.Owner, pv.Seq), nil); err != nil {
 			return err
@@ -305,11 +314,9 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 	if err != nil {
 		return tx.breaks(err)
 	}
-	if tx.next.Doc >= MaxMemories {
-		return tx.breaks(&fault.Error{Kind: fault.ErrFull, What: doingStore, Why: fmt.Sprintf("%d document numbers are in use", uint64(MaxMemories)), Do: "export the memories and import them into a new database"})
+	if pv.doc, err = tx.giveDoc(); err != nil {
+		return err
 	}
-	pv.doc = tx.next.Doc
-	tx.next.Doc++
 	pv.rec, pv.expires = &p.rec, p.rec.Expires
 	pv.idx = idx
 	if err := tx.setEncoded(ks.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
@@ -342,7 +349,13 @@ func (tx *Tx) fits(doing string, vectors map[string][]float32) error {
 			return err
 		}
 	}
-	if fresh > 0 && tx.next.Names[layout.NameSpace]+fresh > MaxSpaces {
+	if fresh == 0 {
+		return nil
+	}
+	if err := tx.maySpace(doing); err != nil {
+		return err
+	}
+	if tx.next.Names[layout.NameSpace]+fresh > MaxSpaces {
 		return fault.Invalid(doing, fmt.Sprintf("its vectors would make more than %d spaces", MaxSpaces), "use those that exist")
 	}
 	return nil
@@ -396,6 +409,9 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 		d.Values = append(d.Values, invindex.Value{Field: fieldSource, Key: key})
 	}
 	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: scalar.BoolKey(r.Flags&layout.FlagPinned != 0)})
+	if !p.unnamed {
+		d.Values = append(d.Values, noteValues(r)...)
+	}
 	d.Numbers = make([]invindex.Number, 0, 3+len(p.values))
 	for _, t := range []struct {
 		field uint16
@@ -616,6 +632,11 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 	}
 	a := tx.access(v.Seq)
 	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
+	if isNote(rec) {
+		if m.NoteID, err = notes.Number((*partTx)(tx), v.Owner, v.Seq); err != nil {
+			return Memory{}, err
+		}
+	}
 	m.StoredConfidence = new(rec.Confidence)
 	m.Confidence = new(tx.confidenceOf(v, rec.Created, rec.Confidence))
 	m.DecayedImportance = new(tx.decayedImportance(rec.Importance, rec.Created, a))

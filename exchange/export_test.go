@@ -276,8 +276,8 @@ func TestHistoryOfAFilter(t *testing.T) {
 	db := openAt(t, now)
 	fill(t, db, now)
 	out := export(t, db, &ExportOptions{Filter: filter.Eq("id", "m7")})
-	want := `{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"ADD","new_value":"tea <b>&amp; \u2028 7","timestamp":"2026-02-01T00:00:08.000Z"}
-{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","event":"UPDATE","new_value":"coffee 7","timestamp":"2026-02-01T00:01:02.000Z"}
+	want := `{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","kind":"fragment","event":"ADD","new_value":"tea <b>&amp; \u2028 7","timestamp":"2026-02-01T00:00:08.000Z"}
+{"type":"history","memory_id":"m7","user":"bob","agent":"","run":"r","kind":"fragment","event":"UPDATE","new_value":"coffee 7","timestamp":"2026-02-01T00:01:02.000Z"}
 {"type":"memory","id":"m7",`
 	if !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 3 {
 		t.Errorf("exported\n%s\nwant\n%s", out, want)

@@ -22,6 +22,7 @@ type Event struct {
 	User      string       `json:"user"`
 	Agent     string       `json:"agent"`
 	Run       string       `json:"run"`
+	Kind      engine.Kind  `json:"kind,omitempty"`
 	Event     engine.Event `json:"event"`
 	OldText   *string      `json:"old_value,omitempty"`
 	NewText   *string      `json:"new_value,omitempty"`
@@ -39,7 +40,7 @@ type Event struct {
 func NewEvent(e engine.HistoryEntry) Event {
 	return Event{
 		Type: TypeHistory, MemoryID: e.MemoryID, User: e.Scope.User, Agent: e.Scope.Agent, Run: e.Scope.Run,
-		Event: e.Event, NewText: e.NewText, Time: Time{Time: e.Time},
+		Kind: e.Kind, Event: e.Event, NewText: e.NewText, Time: Time{Time: e.Time},
 		Reason: e.Reason, Into: e.Into, Policy: e.Policy,
 	}
 }
@@ -47,7 +48,7 @@ func NewEvent(e engine.HistoryEntry) Event {
 func (e *Event) entry() engine.HistoryEntry {
 	return engine.HistoryEntry{
 		MemoryID: e.MemoryID, Scope: engine.Scope{User: e.User, Agent: e.Agent, Run: e.Run},
-		Event: e.Event, NewText: e.NewText, Time: e.Time.Time,
+		Kind: e.Kind, Event: e.Event, NewText: e.NewText, Time: e.Time.Time,
 		Reason: e.Reason, Into: e.Into, Policy: e.Policy,
 	}
 }

@@ -29,6 +29,7 @@ type Record struct {
 	Kind           engine.Kind       `json:"kind"`
 	Source         engine.Source     `json:"source,omitempty"`
 	Text           string            `json:"text"`
+	NoteID         uint64            `json:"note_id,omitempty"`
 	Name           string            `json:"name,omitempty"`
 	Aliases        []string          `json:"aliases,omitempty"`
 	Metadata       Object            `json:"metadata,omitempty"`
@@ -59,7 +60,7 @@ func NewRecord(m engine.Memory) Record {
 		Type: TypeMemory, ID: m.ID, Seq: m.Seq,
 		User: m.User, Agent: m.Agent, Run: m.Run,
 		Role: m.Role, Kind: m.Kind, Source: m.Source,
-		Text: m.Text, Name: m.Name, Aliases: m.Aliases, Metadata: m.Metadata,
+		Text: m.Text, NoteID: m.NoteID, Name: m.Name, Aliases: m.Aliases, Metadata: m.Metadata,
 		Embedding: m.Embedding, Vectors: convert[Vector](m.Vectors),
 		Importance: m.Importance, AutoImportance: m.AutoImportance, Confidence: m.Confidence, Pinned: m.Pinned,
 		StoredConfidence: m.StoredConfidence, DecayedImportance: m.DecayedImportance,
@@ -75,7 +76,7 @@ func (r *Record) Memory() engine.Memory {
 	return engine.Memory{
 		ID: r.ID, Scope: engine.Scope{User: r.User, Agent: r.Agent, Run: r.Run},
 		Role: r.Role, Kind: r.Kind, Source: r.Source,
-		Text: r.Text, Name: r.Name, Aliases: r.Aliases, Metadata: r.Metadata,
+		Text: r.Text, NoteID: r.NoteID, Name: r.Name, Aliases: r.Aliases, Metadata: r.Metadata,
 		Embedding: r.Embedding, Vectors: convert[[]float32](r.Vectors),
 		Importance: r.Importance, AutoImportance: r.AutoImportance, Confidence: r.Confidence, Pinned: r.Pinned,
 		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time,

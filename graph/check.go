@@ -110,12 +110,30 @@ func (k *check) graph(key, value []byte) error {
 		return k.givenID(t, rest, value)
 	case sec == secLink && len(rest) == numSize+seqSize:
 		return k.link(t, key)
+	case sec == secMerged && len(rest) == 2*numSize:
+		return k.merged(t, be32At(rest, 0), last, value)
 	case sec == secLinked && len(rest) == seqSize+numSize:
 		return k.want(linkKey(t, t.owner, last, be64At(rest, 0)), "a memory is linked to entity number %d, which has no link to it", last)
 	default:
 		k.Problem("graph: malformed key %x", key)
 	}
 	return nil
+}
+
+// merged checks the record of a merge.
+func (k *check) merged(t *tally, into, num uint32, value []byte) error {
+	if _, err := decodeMoved(value); err != nil {
+		k.Problem("graph: the merge of entity number %d of owner number %d: %v", num, t.owner, err)
+		return nil
+	}
+	n, err := t.current(num)
+	if err != nil {
+		return nil // it is reported
+	}
+	if n == nil || n.into != into {
+		k.Problem("graph: entity number %d of owner number %d is said to be merged into number %d, and is not", num, t.owner, into)
+	}
+	return k.want(entityKey(t, t.owner, into), "entity number %d, which number %d was merged into, is missing", into, num)
 }
 
 func (k *check) typeName(t *tally, class byte, name string, value []byte) error {
@@ -158,6 +176,11 @@ func (k *check) entity(t *tally, num uint32, value []byte) error {
 	}
 	if !n.forward {
 		t.entities++
+	}
+	if n.into != 0 {
+		if err := k.want(mergedKey(t, t.owner, n.into, num), "the merge of the entity %q is not found", valid.Short(n.id)); err != nil {
+			return err
+		}
 	}
 	for key := range indexKeys(t, t.owner, num, &n) {
 		if err := k.want([]byte(key), "the entity %q is not found by a name or by its type", valid.Short(n.id)); err != nil {

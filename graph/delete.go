@@ -64,16 +64,23 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 	if err != nil || n == nil {
 		return Deleted{}, cmp.Or(err, missing("entity", num))
 	}
+	if d, err = p.removeMerged(t, doing, r, num); err != nil {
+		return Deleted{}, err
+	}
 	own, err := r.owned()
 	if err != nil {
 		return Deleted{}, err
 	}
-	if d, err = r.held(num); err != nil {
+	held, err := r.held(num)
+	if err != nil {
 		return Deleted{}, err
 	}
+	own.relations -= uint64(held.Relations)
 	if !n.forward {
-		d.Entities = 1
+		own.entities--
+		d.Entities++
 	}
+	d.Relations, d.Links = d.Relations+held.Relations, d.Links+held.Links
 	keys := indexKeys(t, owner, num, n)
 	if err := t.NeedToFree(doing, freed+len(keys)*4*valid.MaxID); err != nil {
 		return Deleted{}, err
@@ -83,13 +90,12 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 			return Deleted{}, err
 		}
 	}
-	own.entities -= uint64(d.Entities)
-	own.relations -= uint64(d.Relations)
 	lower, upper := span(be32(section(t, kindGraph, owner, secOld, numSize), num))
 	err = cmp.Or(
 		t.Delete(idKey(t, owner, secID, id)),
 		t.Delete(entityKey(t, owner, num)),
 		t.DeleteRange(lower, upper),
+		t.Delete(mergedKey(t, owner, n.into, num)),
 		t.Set(doomedKey(t, owner, num), nil),
 		t.Set(ownerKey(t, owner), own.encode()),
 	)
@@ -99,6 +105,27 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 	t.Log(opDelete, binary.AppendUvarint(numberValue(owner), uint64(num)))
 	p.stage(t, owner, delta{nodes: []nodeDelta{{number: num, gone: true}}})
 	return d, nil
+}
+
+// removeMerged deletes the entities that were merged into one: what they were is a part of it.
+func (p *Part) removeMerged(t part.Tx, doing string, r *reader, into uint32) (d Deleted, err error) {
+	var ids []string
+	err = each(r, be32(section(r, kindGraph, r.owner, secMerged, numSize), into), func(key, _ []byte) error {
+		n, err := r.current(be32At(key, len(key)-numSize))
+		if err == nil && n != nil {
+			ids = append(ids, n.id)
+		}
+		return err
+	})
+	for _, id := range ids {
+		if err != nil {
+			break
+		}
+		var of Deleted
+		of, err = p.remove(t, doing, r.owner, id)
+		d = Deleted{d.Entities + of.Entities, d.Relations + of.Relations, d.Links + of.Links}
+	}
+	return d, err
 }
 
 // held counts the relations and the links of an entity, without those relations that went

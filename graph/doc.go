@@ -19,6 +19,10 @@
 // earlier LSN. What is deleted is gone from those earlier states, too. Beside this recorded
 // time a relation may have a time in which it was true, ValidFrom to ValidTo.
 //
+// Two entities that are one are merged: one takes what the other has, which becomes a
+// forward reference with its superseded versions. A record of the merge, and what died with
+// it, are enough to undo it.
+//
 // An entity may have links to memories of its owner. A link goes with either end.
 //
 // # Keys
@@ -38,6 +42,7 @@
 //	g | owner | r | hash of the ID               → a relation that has an ID of its own
 //	g | owner | l | number | seq                 → a link to a memory: its time
 //	g | owner | L | seq | number                 → nothing: the link from its other end
+//	g | owner | u | into | number                → a merge: the links that it moved
 //	a | owner | f | from | type | to [| number]  → a relation
 //	a | owner | t | to | type | from [| number]  → nothing: the relation from its other end
 //	a | owner | s | from | type | to | number | born  → a superseded version: died, the relation

@@ -34,6 +34,7 @@ type editor struct {
 	ties     map[arc]*change
 	list     []*change // of the ties, in the order of their coming
 	pasts    []*change // superseded versions that an import brings
+	joined   *joint    // what a merge or its undoing does beside
 }
 
 // subject is an entity that a change names.
@@ -457,7 +458,7 @@ func (e *editor) flush() (wrote bool, err error) {
 	}
 	changed := slices.ContainsFunc(e.order, func(s *subject) bool { return s.now != nil || s.isNew }) ||
 		slices.ContainsFunc(e.list, (*change).changed)
-	if !changed && len(e.pasts) == 0 {
+	if !changed && len(e.pasts) == 0 && e.joined == nil {
 		return false, nil
 	}
 	owner, err := e.t.GiveOwner(e.own.Owner)
@@ -474,7 +475,7 @@ func (e *editor) flush() (wrote bool, err error) {
 			return true, err
 		}
 	}
-	if err := cmp.Or(e.flushTies(&staged), e.flushPasts()); err != nil {
+	if err := cmp.Or(e.flushTies(&staged), e.flushPasts(), e.flushJoint(&staged)); err != nil {
 		return true, err
 	}
 	if err := e.t.Set(ownerKey(e.t, owner), e.own.encode()); err != nil {
@@ -496,7 +497,12 @@ func (e *editor) size() int {
 			n += 4 * len(s.now.encode())
 		}
 	}
-	for _, list := range [][]*change{e.list, e.pasts} {
+	lists := [][]*change{e.list, e.pasts}
+	if e.joined != nil {
+		lists = append(lists, e.joined.ended)
+		n += len(e.joined.links) * 2 * linkBytes
+	}
+	for _, list := range lists {
 		for _, ch := range list {
 			n += 150 + 4*len(ch.now.properties) + 2*len(ch.now.id)
 		}
@@ -546,7 +552,13 @@ func (e *editor) flushSubject(s *subject, staged *delta) error {
 			return err
 		}
 	}
-	if old := s.old; old != nil && !old.forward && old.born != n.born {
+	if s.old != nil && s.old.into != 0 && !n.forward { // it is there again, with its past
+		n.first = s.old.first
+		if err := e.t.Delete(mergedKey(e.t, owner, s.old.into, s.number)); err != nil {
+			return err
+		}
+	}
+	if old := s.old; old != nil && (!old.forward || old.into != 0) && old.born != n.born {
 		if err := e.t.Set(oldKey(e.t, owner, s.number, old.born), old.encode()); err != nil {
 			return err
 		}

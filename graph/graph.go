@@ -36,7 +36,7 @@ func (*Part) Kinds() []part.Kind { return []part.Kind{kindGraph, kindArc, kindDo
 
 // Ops are those of the changes of a graph.
 func (*Part) Ops() []part.Op {
-	return []part.Op{opEntity, opType, opRelations, opDelete, opEnd, opClean, opLink, opUnlink, opDeleteAll, opPast}
+	return []part.Op{opEntity, opType, opRelations, opDelete, opEnd, opClean, opLink, opUnlink, opDeleteAll, opPast, opMerge, opUnmerge}
 }
 
 // Figures are the numbers of entities, of relations, and of links to memories.
@@ -136,10 +136,10 @@ func (r *reader) current(number uint32) (*node, error) {
 func (r *reader) node(number uint32) (*node, error) {
 	n, err := r.current(number)
 	switch {
-	case err != nil || n == nil || n.forward || r.asOf != 0 && n.first > r.asOf:
+	case err != nil || n == nil || r.asOf != 0 && n.first > r.asOf:
 		return nil, err
 	case r.asOf == 0 || n.born <= r.asOf:
-		return n, nil
+		return n.real(), nil
 	}
 	n = nil
 	lower, upper := oldKey(r, r.owner, number, 0), oldKey(r, r.owner, number, r.asOf+1)
@@ -148,7 +148,15 @@ func (r *reader) node(number uint32) (*node, error) {
 		n = &old
 		return err
 	})
-	return n, err
+	return n.real(), err
+}
+
+// real is the entity itself, nil for none and for a forward reference.
+func (n *node) real() *node {
+	if n == nil || n.forward {
+		return nil
+	}
+	return n
 }
 
 // typeNumber is the number of a type, 0 for one that nothing has.

@@ -29,6 +29,7 @@ const (
 	secGivenID  = 'r' // hash of the ID of a relation
 	secLink     = 'l' // number | seq
 	secLinked   = 'L' // seq | number
+	secMerged   = 'u' // into | number
 )
 
 // The sections of kindArc.
@@ -57,6 +58,8 @@ const (
 	opUnlink    part.Op = 67 // owner, number of the entity, seq
 	opDeleteAll part.Op = 68 // owner: its graph is deleted
 	opPast      part.Op = 69 // owner, from, type, to, number, a superseded version as it is stored
+	opMerge     part.Op = 70 // owner, into, number, the relations that ended and the links that moved
+	opUnmerge   part.Op = 71 // owner, into, number, the same
 )
 
 const (
@@ -130,6 +133,10 @@ func memberKey(v part.View, owner, typ, number uint32) []byte {
 
 func linkKey(v part.View, owner, number uint32, seq uint64) []byte {
 	return be64(be32(section(v, kindGraph, owner, secLink, numSize+seqSize), number), seq)
+}
+
+func mergedKey(v part.View, owner, into, number uint32) []byte {
+	return be32(be32(section(v, kindGraph, owner, secMerged, 2*numSize), into), number)
 }
 
 func linkedKey(v part.View, owner uint32, seq uint64, number uint32) []byte {

@@ -65,7 +65,8 @@ const InversePrefix = "inverse:"
 
 // node is an entity as it is stored.
 type node struct {
-	forward    bool   // a forward reference: nothing but an ID
+	forward    bool   // a forward reference: an ID, and what it was merged into
+	into       uint32 // of a forward reference: the entity that it was merged into, 0 for none
 	first      uint64 // the LSN at which the entity came to be
 	born       uint64 // the LSN at which this version did
 	created    int64  // Unix milliseconds
@@ -89,7 +90,11 @@ func (n *node) encode() []byte {
 	}
 	b := codec.AppendBytes([]byte{head}, n.id)
 	if n.forward {
-		return b
+		if n.into == 0 {
+			return b
+		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, n.first), n.born)
+		return binary.AppendUvarint(b, uint64(n.into))
 	}
 	b = binary.AppendUvarint(b, n.first)
 	b = binary.AppendUvarint(b, n.born)
@@ -108,7 +113,10 @@ func decodeNode(b []byte) (n node, err error) {
 	r := codec.NewReader(b)
 	head := r.Byte()
 	n = node{forward: head&flagForward != 0, id: r.String()}
-	if !n.forward {
+	switch {
+	case n.forward && len(r.Rest()) > 0:
+		n.first, n.born, n.into = r.Uvarint(), r.Uvarint(), r.Uint32()
+	case !n.forward:
 		n.first, n.born = r.Uvarint(), r.Uvarint()
 		n.created, n.updated = r.Varint(), r.Varint()
 		n.typ, n.name = r.Uint32(), r.String()

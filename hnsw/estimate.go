@@ -35,8 +35,12 @@ const coldFaults = 4
 
 // deviationsScope is how many deviations of a sketch's error the bounds of an
 // [Estimator] allow for: one row in 1,700 is better than its bound, and is lost if it
-// is one of the best by a hair.
-const deviationsScope = 3.25
+// is one of the best by a hair. reserve is the share of them at which it is one in 1,000:
+// what lies between makes up for the error of the row's codes, which is smaller mostly.
+const (
+	deviationsScope = 3.25
+	reserve         = .95
+)
 
 // Estimator prepares a query. Bounds of codes hold for certain, those of sketches for all
 // but one row in a thousand; with exact, all are those of codes. It returns what
@@ -218,7 +222,7 @@ func (e *Estimator) bySketches(slots []uint32, low, high []float32) {
 		for i, key := range high {
 			rough := allowed**(*float32)(table.At(slots[i])) + noise
 			far := float32(math.Sqrt(float64(max(0, b.square-2*(key-rough)) + b.noise)))
-			key, slack := key+b.add, rough+far*both+fixed
+			key, slack := key+b.add, max(rough, reserve*rough+far*both)+fixed
 			low[i], high[i] = (key-slack)*b.by, (key+slack)*b.by
 		}
 		return

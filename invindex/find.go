@@ -13,17 +13,19 @@ import (
 // Find returns the documents with a filter value, visible or not, below the
 // snapshot's mark. The bitmap is the caller's.
 func (x *Index) Find(s Snapshot, value Value) (*roaring.Bitmap, error) {
-	return x.FindFrom(s, value, 0)
+	return x.FindIn(s, value, 0, MaxDoc+1)
 }
 
-// FindFrom is Find for the documents from one on: chunks before it are not looked at.
-func (x *Index) FindFrom(s Snapshot, value Value, from uint32) (*roaring.Bitmap, error) {
+// FindIn is Find for the documents from one up to, but not including, another: chunks
+// beside them are not looked at.
+func (x *Index) FindIn(s Snapshot, value Value, from, to uint32) (*roaring.Bitmap, error) {
 	if len(value.Key) > MaxTermBytes {
 		return roaring.New(), nil
 	}
-	set, err := x.collect(s, ofValues, string(valueKey(nil, value)), from)
+	set, err := x.collect(s, ofValues, string(valueKey(nil, value)), from, to)
 	if err == nil {
 		set.RemoveRange(0, uint64(from))
+		set.RemoveRange(uint64(to), MaxDoc+1)
 	}
 	return set, err
 }
@@ -32,22 +34,22 @@ func (x *Index) FindFrom(s Snapshot, value Value, from uint32) (*roaring.Bitmap,
 // snapshot's mark: for queries that demand a term or exclude it. The bitmap is the
 // caller's.
 func (x *Index) FindTerm(s Snapshot, term string) (*roaring.Bitmap, error) {
-	return x.collect(s, ofTerms, term, 0)
+	return x.collect(s, ofTerms, term, 0, MaxDoc+1)
 }
 
-// collect returns the documents in the lists of a key, in the chunk of one and later
-// ones.
-func (x *Index) collect(s Snapshot, kind dictKind, key string, from uint32) (*roaring.Bitmap, error) {
+// collect returns the documents in the lists of a key, in the chunks of those from one up
+// to, but not including, another.
+func (x *Index) collect(s Snapshot, kind dictKind, key string, from, to uint32) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	sc := newScratch()
 	defer sc.free()
 	for _, c := range s.list(x) {
-		if uint32(c.id()) < from>>16 {
+		if uint32(c.id()) < from>>16 || uint32(c.id())<<16 >= to {
 			continue
 		}
 		v := s.view(c)
 		if v.limit == 0 {
-			break
+			continue
 		}
 		sc.decoded = sc.decoded[:0]
 		l, err := v.list(kind, key, sc)
@@ -113,8 +115,8 @@ func (x *Index) terms(ctx context.Context, s Snapshot, prefix string, accept Acc
 	var found []expansion
 	at := map[string]int{}
 	for _, c := range s.list(x) {
-		if s.limit(c.id()) == 0 {
-			break
+		if s.limit(c) == 0 {
+			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -166,7 +168,7 @@ func (x *Index) recount(ctx context.Context, s Snapshot, found []expansion, in D
 // grows says whether a chunk may have postings that the snapshot does not see.
 func (s *Snapshot) grows(x *Index) bool {
 	for _, c := range s.list(x) {
-		if _, hot := c.(*hotChunk); hot || s.limit(c.id()) < chunkDocs {
+		if _, hot := c.(*hotChunk); hot || s.limit(c) < chunkDocs {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ const (
 // hotChunk is a chunk in memory that still grows.
 type hotChunk struct {
 	number  uint16
+	order   uint32 // as the how manieth it came, of those in memory
 	terms   *dict
 	values  *dict // by valueKey; their postings have the frequency 1
 	columns hotColumns

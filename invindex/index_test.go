@@ -469,8 +469,7 @@ func (o *oracle) expand(s Snapshot, in Docs, prefix string, accept Accept) (term
 
 func expansions(t *testing.T, c *corpus, x *Index, o *oracle, r Reader) {
 	t.Helper()
-	s := x.Snapshot()
-	s.Reader = r
+	s := Snapshot{Reader: r}
 	for _, prefix := range []string{"", "w", c.word(), c.word()[:2], "w9", "x", "a"} {
 		for _, accept := range []Accept{nil, odd} {
 			s.Docs = o.ids[c.rng.IntN(len(o.ids))] + 1

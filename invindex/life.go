@@ -5,16 +5,12 @@ import (
 	"slices"
 )
 
-// Growing returns the number of the newest chunk in memory and the bytes that it
-// holds there; false where there is none. A caller that wants to bound them gives
-// the next document a number in a later chunk.
+// Growing returns the number of the chunk that takes documents, and the bytes that it
+// holds in memory; false where there is none. A caller that wants to bound them gives
+// the next document a number in another chunk.
 func (x *Index) Growing() (chunk uint16, bytes int64, ok bool) {
-	chunks := x.list()
-	if len(chunks) == 0 {
-		return 0, 0, false
-	}
-	c, ok := chunks[len(chunks)-1].(*hotChunk)
-	if !ok {
+	c := x.last.Load()
+	if c == nil {
 		return 0, 0, false
 	}
 	return c.number, c.bytes.Load(), true
@@ -42,6 +38,9 @@ func (x *Index) drop(numbers []uint16, chunks []chunk, keep *sealedChunk) {
 		}
 	}
 	x.chunks.Store(&rest)
+	if last := x.last.Load(); last != nil && slices.Contains(numbers, last.number) {
+		x.End()
+	}
 	for _, s := range gone {
 		x.cache.drop(s)
 	}
@@ -110,10 +109,6 @@ func (x *Index) Verify(ctx context.Context, s Snapshot, report func(error)) erro
 	return nil
 }
 
-// Advance says that documents below doc will not be added any more, so that the
-// chunks before its own can be sealed.
-func (x *Index) Advance(doc uint32) {
-	if doc > x.mark.Load() {
-		x.mark.Store(doc)
-	}
-}
+// End says that the chunk which takes documents takes no more of them, so that it can be
+// sealed. One goroutine may call it at a time, and none beside Add.
+func (x *Index) End() { x.last.Store(nil) }

@@ -58,11 +58,11 @@ func (x *Index) Move(ctx context.Context, s Snapshot, w Writer, chunk uint16, do
 // where their Reader still finds the pages; each later one has each document once.
 //
 // The number may be one that was dropped, now or before, or was passed over by Add, or
-// that of a chunk to come: then documents go on in a later one. One goroutine may call it
+// any other that no chunk has. One goroutine may call it
 // at a time, and none beside Add, Sealed or Drop.
 func (x *Index) Moved(r Reader, number uint16, drop ...uint16) error {
 	chunks := x.list()
-	at, taken := slices.BinarySearchFunc(chunks, number, func(c chunk, n uint16) int { return int(c.id()) - int(n) })
+	at, taken := placeOf(chunks, number)
 	if hot := taken && isHot(chunks[at]); taken && (hot || !slices.Contains(drop, number)) {
 		return fmt.Errorf("%w: documents can't be moved to chunk %d, which there is", ErrInvalid, number)
 	}
@@ -71,9 +71,6 @@ func (x *Index) Moved(r Reader, number uint16, drop ...uint16) error {
 		return err
 	}
 	x.drop(drop, slices.Insert(slices.Clone(chunks), at, chunk(c)), c)
-	if at == len(chunks) {
-		x.Advance(min((uint32(number)+1)<<16-1, MaxDoc) + 1)
-	}
 	return nil
 }
 

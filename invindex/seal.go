@@ -25,9 +25,8 @@ const (
 // Sealable returns the chunks in memory that take no more documents.
 func (x *Index) Sealable() []uint16 {
 	var numbers []uint16
-	mark, chunks := x.mark.Load(), x.list()
-	for i, c := range chunks {
-		if hot, ok := c.(*hotChunk); ok && closed(chunks, i, mark) {
+	for _, c := range x.list() {
+		if hot, ok := c.(*hotChunk); ok && x.closed(hot) {
 			numbers = append(numbers, hot.number)
 		}
 	}
@@ -35,8 +34,8 @@ func (x *Index) Sealable() []uint16 {
 }
 
 // closed tells whether a chunk takes no more documents.
-func closed(chunks []chunk, i int, mark uint32) bool {
-	return i < len(chunks)-1 || uint64(mark) >= (uint64(chunks[i].id())+1)*chunkDocs
+func (x *Index) closed(c *hotChunk) bool {
+	return c != x.last.Load() || uint32(x.mark.Load()) == (uint32(c.number)+1)*chunkDocs
 }
 
 // Seal writes a chunk to w, as pages that a Reader finds again. The chunk must
@@ -69,8 +68,7 @@ func (x *Index) seal(w Writer, c *hotChunk) error {
 
 // sealable returns a chunk that Seal takes, or says why it doesn't.
 func (x *Index) sealable(number uint16) (*hotChunk, error) {
-	mark, chunks := x.mark.Load(), x.list()
-	for i, c := range chunks {
+	for _, c := range x.list() {
 		if c.id() != number {
 			continue
 		}
@@ -78,7 +76,7 @@ func (x *Index) sealable(number uint16) (*hotChunk, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: chunk %d is sealed already", ErrInvalid, number)
 		}
-		if !closed(chunks, i, mark) {
+		if !x.closed(hot) {
 			return nil, fmt.Errorf("%w: chunk %d still takes documents", ErrInvalid, number)
 		}
 		return hot, nil
@@ -104,23 +102,24 @@ func (x *Index) Sealed(r Reader, chunk uint16) error {
 		}
 	}
 	x.chunks.Store(&chunks)
+	if last := x.last.Load(); last != nil && last.number == chunk {
+		x.End()
+	}
 	return nil
 }
 
-// Load adds a chunk that was sealed before the index was opened. Chunks are
-// loaded in ascending order, before any document is added above them.
+// Load adds a chunk that was sealed before the index was opened. One goroutine may call
+// it at a time, and none beside Add.
 func (x *Index) Load(r Reader, chunk uint16) error {
-	next := uint32(chunk) << 16
-	if mark := x.mark.Load(); next < mark {
-		return fmt.Errorf("%w: chunk %d after %d documents", ErrOrder, chunk, mark)
-	}
 	c, err := x.openSealed(r, chunk)
 	if err != nil {
 		return err
 	}
-	chunks := append(slices.Clip(x.list()), c)
+	chunks, err := with(x.list(), c)
+	if err != nil {
+		return err
+	}
 	x.chunks.Store(&chunks)
-	x.mark.Store(min(next+chunkDocs-1, MaxDoc) + 1)
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (sc *scratch) views(ctx context.Context, x *Index, s *Snapshot, in Docs) it
 		for _, c := range s.list(x) {
 			v := s.view(c)
 			if v.limit == 0 {
-				return
+				continue
 			}
 			v.visible = in.Visible
 			if in.Set != nil {
@@ -60,7 +60,7 @@ func (sc *scratch) views(ctx context.Context, x *Index, s *Snapshot, in Docs) it
 }
 
 func (s *Snapshot) view(c chunk) view {
-	return view{chunk: c, reader: s.Reader, base: uint32(c.id()) << 16, limit: s.limit(c.id())}
+	return view{chunk: c, reader: s.Reader, base: uint32(c.id()) << 16, limit: s.limit(c)}
 }
 
 // list opens the list of a term or a value, cut at the view's limit. Only a packed

@@ -104,6 +104,11 @@ func BestLearned() Weights {
 	return Weights{Cosine: .6, BM25: .4, Neighbours: .4}
 }
 
+// OtherSpeaker is what the text of a turn counts for, in the profile best, where the question names one speaker and
+// somebody else says the turn: what a person did and likes is mostly in their own words. A round number from the middle of
+// a plateau: .4 to .8 differ by less than .01 of R@10 on LoCoMo (docs/recall.md has the figures).
+const OtherSpeaker = .6
+
 // NeighbourReach is how many places before and after it in its run a memory has neighbours.
 const NeighbourReach = 3
 

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
+	"github.com/seed-7aedc3ff/memdb/bench/vectorset"
 )
 
 //go:embed native/native.cc
@@ -34,9 +36,14 @@ var (
 	faiss   = nativeLibrary{"WITH_FAISS", "faiss/IndexHNSW.h", "libfaiss-dev", []string{"-fopenmp", "-lfaiss", "-llapack", "-lblas"}}
 )
 
-// compile builds the program for a library in a folder and returns its path.
+// compile builds the program for a library in a folder, unless it is there from another set
+// of vectors, and returns its path.
 func (l *nativeLibrary) compile(ctx context.Context, dir string) (string, error) {
 	const compiler = "g++"
+	program := filepath.Join(dir, "native-"+l.define)
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
 	if _, err := exec.LookPath(compiler); err != nil {
 		return "", harness.Missing("it is built with g++, which is not installed")
 	}
@@ -49,7 +56,6 @@ func (l *nativeLibrary) compile(ctx context.Context, dir string) (string, error)
 	if err := os.WriteFile(source, nativeSource, 0o644); err != nil {
 		return "", err
 	}
-	program := filepath.Join(dir, "native-"+l.define)
 	args := append([]string{"-O3", "-march=native", "-std=c++17", "-D" + l.define, "-o", program, source}, l.link...)
 	if out, err := exec.CommandContext(ctx, compiler, args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", l.pkg, err, strings.TrimSpace(string(out)))
@@ -72,7 +78,7 @@ func (l *nativeLibrary) open(ctx context.Context, w *VectorWork) (Vectors, error
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, w.BaseFile, w.QueryFile, strconv.Itoa(w.Base.Dim),
-		strconv.Itoa(w.M), strconv.Itoa(w.EfConstruction))
+		strconv.Itoa(w.M), strconv.Itoa(w.EfConstruction), cmp.Or(w.Metric, vectorset.Cosine))
 	// glibc's malloc then asks for huge pages, as memdb does.
 	cmd.Env = append(os.Environ(), "GLIBC_TUNABLES=glibc.malloc.hugetlb=1", "OMP_NUM_THREADS=1")
 	cmd.Stderr = os.Stderr

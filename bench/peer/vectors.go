@@ -19,6 +19,9 @@ type VectorWork struct {
 	BaseFile, QueryFile string // the same, in files of native float32
 	Dir                 string // a folder for what it needs
 	M, EfConstruction   int
+	// Metric is one of vectorset's; "" is cosine, of vectors of length one. Only hnswlib and
+	// faiss know others.
+	Metric string
 }
 
 // Vectors is an index over vectors.

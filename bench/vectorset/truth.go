@@ -119,3 +119,6 @@ func (t Truth) Recall(answers [][]uint32) float64 {
 	}
 	return sum / float64(n)
 }
+
+// Judge is the recall of answers to the first queries alone.
+func (t Truth) Judge(answers [][]uint32) float64 { return t[:len(answers)].Recall(answers) }

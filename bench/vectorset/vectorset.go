@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A Set is a number of vectors of one dimension, all of length one.
+// A Set is a number of vectors of one dimension, all of length one, but for those of [Hard].
 type Set struct {
 	Dim  int
 	flat []float32 // row after row

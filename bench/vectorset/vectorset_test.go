@@ -171,3 +171,52 @@ func TestFiles(t *testing.T) {
 		t.Error("16 bytes are read as vectors of 3 components")
 	}
 }
+
+// TestFloors: rows that score the same are as good as each other, and a row counts once.
+func TestFloors(t *testing.T) {
+	base := &Set{1, []float32{5, 1, 1, 9}}
+	asked := &Set{1, []float32{1}}
+	for _, c := range []struct {
+		metric string
+		ids    []uint32
+		want   float64
+	}{
+		{L2, []uint32{1}, .5},
+		{L2, []uint32{1, 2}, 1},
+		{L2, []uint32{1, 1}, .5},
+		{L2, []uint32{0, 3}, 0},
+		{Dot, []uint32{3, 0}, 1},
+		{Dot, []uint32{3, 1}, .5},
+	} {
+		if got := NewFloors(c.metric, base, asked, 2).Judge([][]uint32{c.ids}); got != c.want {
+			t.Errorf("%s, %v: recall %v, want %v", c.metric, c.ids, got, c.want)
+		}
+	}
+}
+
+// TestHards: sets are the same each time, differ from each other, and are normalised under
+// cosine alone.
+func TestHards(t *testing.T) {
+	seen := map[float32]string{}
+	for _, h := range Hards() {
+		for _, metric := range h.Metrics {
+			base, asked := h.Sets(metric, 300, 5)
+			again, _ := h.Sets(metric, 300, 5)
+			if base.Len() != 300 || asked.Len() != 5 || !slices.Equal(base.flat, again.flat) {
+				t.Errorf("%s: %d rows, %d queries, the same again: %t", h.Name, base.Len(), asked.Len(), slices.Equal(base.flat, again.flat))
+			}
+			norm := 0.0
+			for _, v := range base.Row(250) {
+				norm += float64(v) * float64(v)
+			}
+			if metric == Cosine && math.Abs(norm-1) > 1e-5 {
+				t.Errorf("%s: a row of length %v", h.Name, math.Sqrt(norm))
+			}
+		}
+		base, _ := h.Sets(L2, 300, 5)
+		if other, taken := seen[base.flat[299*h.Dim]+base.flat[299*h.Dim+1]]; taken {
+			t.Errorf("%s is %s", h.Name, other)
+		}
+		seen[base.flat[299*h.Dim]+base.flat[299*h.Dim+1]] = h.Name
+	}
+}

@@ -34,7 +34,8 @@ func (a *app) graphCmd() *cobra.Command {
 	cmd.AddCommand(
 		a.graphAddCmd(), a.graphRelateCmd(), a.graphEndCmd(), a.graphGetCmd(), a.graphListCmd(), a.graphDeleteCmd(),
 		a.graphQueryCmd(), a.graphFindCmd(), a.graphMatchCmd(), a.graphPathCmd(), a.graphRankCmd(), a.graphComponentsCmd(), a.graphLinkCmd(), a.graphStatsCmd(),
-		a.graphImportCmd(), a.graphExportCmd(),
+		a.graphLookupCmd(), a.graphDegreesCmd(), a.graphCountsCmd(), a.graphShowCmd(),
+		a.graphMergeCmd(), a.graphUnmergeCmd(), a.graphDuplicatesCmd(), a.graphImportCmd(), a.graphExportCmd(),
 	)
 	return cmd
 }

@@ -67,6 +67,48 @@ func TestGraph(t *testing.T) {
 	c.ok("check")
 }
 
+// Two entities that are one: found, merged, and parted again.
+func TestGraphMerge(t *testing.T) {
+	c := newCLI(t)
+	c.ok("graph", "add", `{"id":"a","name":"Alice"}`, "--agent", "a")
+	c.ok("graph", "add", `{"id":"b","name":"alice","relations":[{"target":"a","type":"x"},{"target":"c","type":"x"}]}`, "--agent", "a")
+	c.ok("graph", "add", `{"id":"c"}`, "--agent", "a")
+	c.ok("graph", "add", `{"id":"d","name":"ALICE"}`, "--agent", "a")
+	if got := one(t, c.objects("graph", "duplicates", "--limit", "1", "--agent", "a")); got["a"] != "a" || got["b"] != "d" || got["score"] != 0.8 {
+		t.Errorf("duplicates: %v", got)
+	}
+	if got := one(t, c.objects("graph", "lookup", "alise", "--agent", "a", "--limit", "1")); got["id"] != "a" || got["score"] != 0.8 || got["matched"] != "alice" {
+		t.Errorf("lookup: %v", got)
+	}
+	if got := c.objects("graph", "degrees", "--agent", "a"); len(got) != 3 || got[0]["id"] != "b" || got[0]["out"] != 2.0 || got[0]["in"] != 0.0 {
+		t.Errorf("degrees: %v", got)
+	}
+	if got := c.objects("graph", "counts", "--agent", "a"); len(got) != 2 || got[0]["of"] != "entity" || got[0]["count"] != 4.0 || got[1]["type"] != "x" {
+		t.Errorf("counts: %v", got)
+	}
+	picture := filepath.Join(t.TempDir(), "b.svg")
+	if got := one(t, c.objects("graph", "show", "b", "--svg", picture, "--agent", "a")); got["entities"] != 3.0 || got["relations"] != 2.0 || got["limit"] != "" {
+		t.Errorf("show: %v", got)
+	}
+	if b, err := os.ReadFile(picture); err != nil || !strings.HasPrefix(string(b), "<svg ") {
+		t.Errorf("%.40s, %v", b, err)
+	}
+	c.fails(exitFailed, "--force", "graph", "show", "b", "--svg", picture, "--agent", "a")
+	c.fails(exitUsage, "--svg", "graph", "show", "b", "--agent", "a")
+	c.fails(exitNotFound, "no entity", "graph", "show", "none", "--svg", "-", "--agent", "a")
+	c.fails(exitUsage, "--min-score", "graph", "duplicates", "--min-score", "2", "--agent", "a")
+	merged := one(t, c.objects("graph", "merge", "a", "b", "--agent", "a"))
+	if merged["id"] != "a" || merged["relations"] != 1.0 || merged["links"] != 0.0 || merged["lsn"] == nil {
+		t.Errorf("merge: %v", merged)
+	}
+	c.fails(exitNotFound, "no entity", "graph", "get", "b", "--agent", "a")
+	if got := one(t, c.objects("graph", "unmerge", "b", "--agent", "a")); got["id"] != "b" || got["relations"] != 2.0 {
+		t.Errorf("unmerge: %v", got)
+	}
+	c.fails(exitNotFound, "merged into another", "graph", "unmerge", "b", "--agent", "a")
+	c.ok("check")
+}
+
 func TestGraphUsage(t *testing.T) {
 	c := newCLI(t)
 	c.fails(exitUsage, "At least one", "graph", "add", `{"id":"a"}`)

@@ -194,7 +194,7 @@ func TestStoreFlags(t *testing.T) {
 		delete(got, volatile)
 	}
 	want := map[string]any{
-		"type": "memory", "id": "i", "seq": 1.0, "user": "u", "agent": "a", "run": "r", "role": "tool", "kind": "note",
+		"type": "memory", "id": "i", "seq": 1.0, "note_id": 1.0, "user": "u", "agent": "a", "run": "r", "role": "tool", "kind": "note",
 		"source": "web_search", "text": "Line one\nline <two>", "name": "n", "aliases": []any{"x", "y"},
 		"metadata":  map[string]any{"big": 12345678901234567890.0, "deep": map[string]any{"z": []any{1.0}}},
 		"embedding": []any{1.0, 0.5, -2.0}, "importance": 0.25, "auto_importance": false, "confidence": 0.75, "stored_confidence": 0.75, "decayed_importance": 0.25, "pinned": true,
@@ -906,7 +906,7 @@ func verbs() []string {
 
 // Every verb has examples, and every example is understood.
 func TestExamples(t *testing.T) {
-	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "history", "kv", "session", "graph", "usage", "agent", "import", "export", "demo", "policy", "consolidate", "evict", "check", "rebuild", "stats", "analyze", "reset", "shell"}
+	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "history", "kv", "session", "note", "graph", "usage", "agent", "fact", "import", "export", "demo", "policy", "consolidate", "evict", "check", "rebuild", "embed", "reembed", "stats", "analyze", "reset", "shell"}
 	if got := verbs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("verbs %v, want %v", got, want)
 	}

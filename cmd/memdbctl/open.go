@@ -18,12 +18,15 @@ const lockPoll = 50 * time.Millisecond
 // open opens the database, which is created where there is none, and waits for
 // its lock as long as --wait allows.
 func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
-	if a.shell != nil && o == nil && a.shell.db != nil {
+	plain := o == nil && a.embedder == nil
+	if a.shell != nil && plain && a.shell.db != nil {
 		return a.shell.db, nil
 	}
-	plain := o == nil
-	if plain {
+	if o == nil {
 		o = &engine.Options{}
+	}
+	if o.Embedder == nil {
+		o.Embedder = a.embedder
 	}
 	if a.shell != nil { // one that is opened otherwise is held beside no other
 		if err := a.shell.close(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/embed"
 )
 
 // app is one run of the program: its console and the flags that every verb has.
@@ -25,6 +27,10 @@ type app struct {
 	version bool
 
 	running bool // the command line was understood
+
+	// models are those that fact verbs use, and embedder that of the database, nil for none.
+	models   modelFlags
+	embedder embed.Embedder
 
 	// shell is the shell that the verb is a line of, nil for none.
 	shell *shell
@@ -116,11 +122,11 @@ held by another program, 5 damaged.`,
 	)
 	cobra.EnableCommandSorting = false
 	root.AddCommand(
-		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.graphCmd(),
-		a.usageCmd(), a.agentCmd(),
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.noteCmd(), a.graphCmd(),
+		a.usageCmd(), a.agentCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
-		a.checkCmd(), a.rebuildCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
+		a.checkCmd(), a.rebuildCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
 	return root

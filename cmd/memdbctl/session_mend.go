@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/services/config"
+	"github.com/seed-7aedc3ff/memdb/services/summarize"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -103,20 +105,29 @@ func readItem(line []byte) (sessions.Item, error) {
 
 const sessionCompactExample = `
 memdbctl session compact monday --agent support
-memdbctl session compact monday --agent support --threshold 50 --keep-recent 15 --drop --json`
+memdbctl session compact monday --agent support --threshold 50 --keep-recent 15 --drop --json
+ANTHROPIC_API_KEY=… memdbctl session compact monday --agent support --llm
+memdbctl session compact monday --agent support --config memdb.toml`
 
 func (a *app) sessionCompactCmd() *cobra.Command {
 	cmd := newCmd("", "compact RUN", "Summarise the older messages of a session", sessionCompactExample)
 	cmd.Long = `Summarise the messages of a session behind its newest marker, but for the most
 recent, where there are as many as --threshold says. The summary is a memory of the
 kind archive, and a marker stands behind what was summarised. The summary is made
-without a network and a language model: it is an extract, and says so.`
+without a network and a language model: it is an extract, and says so. With --config
+the language model of that file writes it, and with --llm that of the first key in the
+environment: ANTHROPIC_API_KEY (claude-haiku-4-5), OPENAI_API_KEY or GOOGLE_API_KEY.
+What the calls took is recorded as the owner's usage; a budget is checked before.`
 	cmd.Args = exactly(1, "one session")
 	var (
-		owner engine.Owner
-		opts  sessions.CompactOptions
+		owner  engine.Owner
+		opts   sessions.CompactOptions
+		models modelFlags
+		ask    bool
 	)
 	ownerFlags(cmd, &owner)
+	cmd.Flags().BoolVar(&ask, "llm", false, "have the language model of the environment summarise")
+	models.flags(cmd, "have the language model of this `FILE` of TOML or JSON summarise")
 	cmd.Flags().IntVar(&opts.Threshold, "threshold", sessions.DefaultThreshold, "from so many messages on")
 	cmd.Flags().IntVar(&opts.KeepRecent, "keep-recent", sessions.DefaultKeepRecent, "so many are not summarised; less than the threshold")
 	cmd.Flags().BoolVar(&opts.Drop, "drop", false, "remove the messages that were summarised; their memories stay")
@@ -125,22 +136,44 @@ without a network and a language model: it is an extract, and says so.`
 			return usagef(cmd, "--threshold %d --keep-recent %d: both are 1 or more, and the threshold is the greater one", opts.Threshold, opts.KeepRecent)
 		}
 		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			r, err := db.Sessions().Compact(ctx, owner, args[0], &opts)
-			switch {
-			case err != nil:
-				return noSession("compact", args[0], err)
-			case a.json:
-				return a.printJSON(r)
-			case !r.Compacted:
-				a.printf("nothing to compact: %s behind the newest marker\n", count(r.Kept, "message", "messages"))
-				return nil
+		if !ask && models.config == "" {
+			return a.use(ctx, func(db *engine.DB) error { return a.compact(ctx, db, owner, args[0], &opts) })
+		}
+		c := config.FromEnv(a.env, "anthropic")
+		if models.config != "" {
+			var err error
+			if c, err = config.Load(models.config); err != nil {
+				return err
 			}
-			a.printf("summarised %s in %s, kept %d\n", count(r.Summarized, "message", "messages"), escape(r.ArchiveName), r.Kept)
-			return nil
+		}
+		return a.useModels(ctx, c, func(db *engine.DB, s *config.Services) error {
+			model, err := s.NeedLLM()
+			if err != nil {
+				return err
+			}
+			if opts.Summarizer, err = summarize.New(model, summarize.Options{Owner: owner}); err != nil {
+				return err
+			}
+			return a.compact(ctx, db, owner, args[0], &opts)
 		})
 	}
 	return cmd
+}
+
+// compact compacts a session, and prints what became of it.
+func (a *app) compact(ctx context.Context, db *engine.DB, owner engine.Owner, session string, o *sessions.CompactOptions) error {
+	r, err := db.Sessions().Compact(ctx, owner, session, o)
+	switch {
+	case err != nil:
+		return noSession("compact", session, err)
+	case a.json:
+		return a.printJSON(r)
+	case !r.Compacted:
+		a.printf("nothing to compact: %s behind the newest marker\n", count(r.Kept, "message", "messages"))
+		return nil
+	}
+	a.printf("summarised %s in %s, kept %d\n", count(r.Summarized, "message", "messages"), escape(r.ArchiveName), r.Kept)
+	return nil
 }
 
 const sessionRepairExample = `

@@ -17,6 +17,7 @@ const (
 	middle                 // the engine
 	upper                  // services on the engine's public face
 	contracts              // services: what the higher ones ask of providers
+	wires                  // services: a wire form that several providers speak
 	adapters               // services: one provider each
 	services               // services: the memory that is built on them
 	topmost                // programs and whole-database runs
@@ -51,7 +52,35 @@ var law = map[string]row{
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
-	"services/llm": {floor: contracts, only: []string{"engine"}},
+	"services/httpjson": {floor: upper, only: []string{"internal/clock", "internal/fault", "internal/retry", "internal/wiretest"}},
+	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "scope", "usage"}},
+
+	"services/llm":       {floor: contracts, only: []string{"engine", "internal/fault", "internal/retry", "scope", "services/meter", "usage"}},
+	"services/embedders": {floor: contracts, only: []string{"embed", "engine", "internal/fault", "internal/panics", "internal/retry", "scope", "services/httpjson", "services/meter", "usage"}},
+
+	"services/llm/chatwire":         {floor: wires, only: llmAdapter},
+	"services/llm/modeltest":        {floor: wires, only: llmAdapter, forTests: true},
+	"services/embedders/openaiwire": {floor: wires, only: embedAdapter},
+	"services/embedders/embedtest":  {floor: wires, only: embedAdapter, forTests: true},
+
+	"services/llm/anthropic": {floor: adapters, only: llmAdapter},
+	"services/llm/azure":     {floor: adapters, only: append([]string{"services/llm/chatwire"}, llmAdapter...)},
+	"services/llm/gemini":    {floor: adapters, only: llmAdapter},
+	"services/llm/ollama":    {floor: adapters, only: llmAdapter},
+	"services/llm/openai":    {floor: adapters, only: append([]string{"services/llm/chatwire"}, llmAdapter...)},
+
+	"services/embedders/azure":       {floor: adapters, only: append([]string{"services/embedders/openaiwire"}, embedAdapter...)},
+	"services/embedders/cohere":      {floor: adapters, only: embedAdapter},
+	"services/embedders/gemini":      {floor: adapters, only: embedAdapter},
+	"services/embedders/huggingface": {floor: adapters, only: embedAdapter},
+	"services/embedders/ollama":      {floor: adapters, only: embedAdapter},
+	"services/embedders/openai":      {floor: adapters, only: append([]string{"services/embedders/openaiwire"}, embedAdapter...)},
+	"services/embedders/voyage":      {floor: adapters, only: embedAdapter},
+
+	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
+	"services/extract":   {floor: services, only: []string{"internal/fault", "scope", "services/llm"}},
+	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "scope", "services/llm", "sessions"}},
+	"services/facts":     {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/clock", "internal/panics", "internal/fsys", "internal/fsys/crashfs"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
@@ -60,6 +89,7 @@ var law = map[string]row{
 	"graph":    {floor: parts, outside: []string{pebble}},
 	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
 	"usage":    {floor: parts},
+	"notes":    {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
@@ -84,13 +114,21 @@ var law = map[string]row{
 	"internal/needles":      {floor: base},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
 	"internal/realdata":     {floor: base, forTests: true},
+	"internal/retry":        {floor: base, beside: []string{"internal/fault"}},
 	"internal/scalar":       {floor: base},
 	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/panics"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/valid":        {floor: base, beside: []string{"internal/fault"}},
 	"internal/topk":         {floor: base},
+	"internal/wiretest":     {floor: base, beside: []string{"internal/fault", "internal/realdata", "internal/retry"}, forTests: true},
 	"internal/turn":         {floor: base, beside: []string{"internal/clock"}},
 }
+
+// What the adapters of providers stand on.
+var (
+	llmAdapter   = []string{"internal/fault", "internal/wiretest", "services/httpjson", "services/llm", "services/llm/modeltest"}
+	embedAdapter = []string{"embed", "internal/fault", "internal/wiretest", "services/embedders", "services/embedders/embedtest", "services/httpjson"}
+)
 
 const (
 	pebble   = "github.com/cockroachdb/pebble/v2"
@@ -166,7 +204,7 @@ func refuseInside(f *goFile, from string, rule row, to string, law map[string]ro
 		return "" // an external test of the package itself
 	case !ok:
 		return to + ": no row in the import law"
-	case target.forTests && !f.test && rule.floor != topmost:
+	case target.forTests && !f.test && !rule.forTests && rule.floor != topmost:
 		return to + ": it is for tests"
 	case rule.floor == base && slices.Contains(rule.beside, to):
 		return ""
@@ -229,6 +267,7 @@ func TestCheckImports(t *testing.T) {
 		"internal/a":      {floor: base, beside: []string{"internal/b"}},
 		"internal/b":      {floor: base},
 		"internal/crashy": {floor: base, forTests: true},
+		"internal/stand":  {floor: base, beside: []string{"internal/crashy"}, forTests: true},
 	}
 	for _, c := range []struct {
 		file, imports, want string // want is a part of the finding; empty: none
@@ -257,6 +296,7 @@ func TestCheckImports(t *testing.T) {
 		{"engine/db.go", module + "/unknown", "no row"},
 		{"engine/db.go", module + "/internal/crashy", "for tests"},
 		{"engine/db_test.go", module + "/internal/crashy", ""},
+		{"internal/stand/s.go", module + "/internal/crashy", ""},
 		{"engine/db_test.go", module + "/engine", ""},
 		{"engine/db_test.go", module + "/service", "upward"},
 		{"engine/db_test.go", "testing", ""},

@@ -58,7 +58,7 @@ func (t *Table) enter(doc uint32) {
 	if rs.Lists == nil || r.Run == 0 {
 		return
 	}
-	if before := t.Row(r.prev); before != nil && before.Run == r.Run {
+	if before := t.Of(r.prev, r.Seq); before != nil && before.Run == r.Run {
 		return
 	}
 	rs.mu.Lock()
@@ -120,7 +120,7 @@ func (t *Table) grown(seqs []uint64, more int) []uint64 {
 	oldest := t.Runs.oldest()
 	kept := make([]uint64, 0, len(seqs))
 	for _, seq := range seqs {
-		newest := t.Row(t.Seq(seq).Doc.Load() - 1) // 0 - 1 is None
+		newest := t.Of(t.Seq(seq).Doc.Load()-1, seq) // 0 - 1 is None
 		if newest != nil && newest.Died.Load() > oldest {
 			kept = append(kept, seq)
 		}

@@ -151,7 +151,7 @@ type Fade struct {
 type Table struct {
 	Rows Paged[Row]
 	seqs Paged[Memory]
-	// Mark is one past the newest doc ID.
+	// Mark is one past the document that was added last.
 	Mark  atomic.Uint32
 	Plain plain
 	Live  atomic.Int64
@@ -183,12 +183,23 @@ func (t *Table) SeqsOf(page uint32) (low, high uint64) {
 // Row is the row of a document, nil for None and for a document that was released.
 func (t *Table) Row(doc uint32) *Row { return t.Rows.At(uint64(doc)) }
 
+// Of is the row of a number that a memory had, nil where it was released since: the
+// number may be that of another memory's document by now.
+func (t *Table) Of(doc uint32, seq uint64) *Row {
+	r := t.Row(doc)
+	if r == nil || r.Died.Load() == 0 || r.Seq != seq { // in this order: what is not born is being written
+		return nil
+	}
+	return r
+}
+
 // Seq is what is known of a memory, nil for one that was never in the table.
 func (t *Table) Seq(seq uint64) *Memory { return t.seqs.At(seq) }
 
 // Add publishes a version under a doc ID. fill writes the row.
 func (t *Table) Add(doc uint32, fill func(*Row)) {
 	t.Put(doc, fill)
+	t.Mark.Store(doc + 1)
 	t.Live.Add(1)
 }
 
@@ -211,9 +222,6 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 	s := t.seqs.Grow(r.Seq)
 	r.prev = s.Doc.Load() - 1 // 0 - 1 is None
 	s.Doc.Store(doc + 1)
-	if doc >= t.Mark.Load() {
-		t.Mark.Store(doc + 1)
-	}
 	t.enter(doc)
 }
 
@@ -251,37 +259,43 @@ func (t *Table) Revive(doc uint32) {
 
 // At is the doc ID of a memory as of lsn, None if the memory does not exist then.
 func (t *Table) At(seq, lsn uint64) uint32 {
-	s := t.Seq(seq)
-	if s == nil {
-		return None
+	doc, r := t.newest(seq)
+	for r != nil && !r.Visible(lsn) {
+		doc, r = t.before(r)
 	}
-	for doc := s.Doc.Load() - 1; doc != None; {
-		r := t.Row(doc)
-		if r == nil { // released, and those before it died earlier
-			return None
-		}
-		if r.Visible(lsn) {
-			return doc
-		}
-		doc = r.prev
+	if r == nil {
+		return None // released, and those before it died earlier
 	}
-	return None
+	return doc
 }
 
 // Last is the newest doc ID of a version, None where none is known.
 func (t *Table) Last(v layout.Version) uint32 {
-	s := t.Seq(v.Seq)
+	doc, r := t.newest(v.Seq)
+	for r != nil && r.Version != v {
+		doc, r = t.before(r)
+	}
+	return doc // of a row that was released, too: those before it died earlier
+}
+
+// newest is the newest doc ID of a memory, and its row: nil where it was released.
+func (t *Table) newest(seq uint64) (uint32, *Row) {
+	s := t.Seq(seq)
 	if s == nil {
-		return None
+		return None, nil
 	}
-	for doc := s.Doc.Load() - 1; doc != None; {
-		r := t.Row(doc)
-		if r == nil || r.Version == v { // nil: released, and those before it died earlier
-			return doc
-		}
-		doc = r.prev
+	doc := s.Doc.Load() - 1 // 0 - 1 is None
+	return doc, t.Of(doc, seq)
+}
+
+// before is the doc ID that a memory had before that of a row, and its row: nil where it was
+// released. The number may be that of a younger document of the same memory since.
+func (t *Table) before(r *Row) (uint32, *Row) {
+	older := t.Of(r.prev, r.Seq)
+	if older != nil && (older.From > r.From || older.From == r.From && older.Change >= r.Change) {
+		older = nil // within a commit, versions are told apart by their change
 	}
-	return None
+	return r.prev, older
 }
 
 // Release drops the rows of a chunk whose documents no state that can be read has any more.
@@ -290,6 +304,19 @@ func (t *Table) Release(first, end uint64) {
 	t.Rows.Release(first, end)
 	t.Glances.Docs.Release(first, end)
 	t.Plain.Words.Release(first/64, end/64)
+	for page := first / PageSize; page < end/PageSize; page++ {
+		if s := t.spans.At(page); s != nil {
+			s.low.Store(0)
+			s.high.Store(0)
+		}
+		if at := t.expiries.pages.At(page); at != nil {
+			at.Store(0)
+		}
+		if s := t.Glances.pages.At(page); s != nil {
+			s.low.Store(0)
+			s.high.Store(0)
+		}
+	}
 }
 
 // Bytes is what the tables take.

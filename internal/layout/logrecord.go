@@ -23,7 +23,7 @@ const (
 	// 6 and 7 are those of entries, a part.
 	LogReset LogOp = 8  // none: everything before it is gone
 	LogPast  LogOp = 9  // owner, seq, change: an import brought a version that was superseded already
-	LogSpace LogOp = 10 // none: a vector space got the next number; what it is stands under its name
+	LogSpace LogOp = 10 // none: a vector space got the next number, or spaces have other names; what they are stands under their names
 	LogMove  LogOp = 11 // number of chunks, then each: their documents have numbers in another chunk now
 	// 41 and 42 are those of policies, a part.
 	LogFold  LogOp = 43 // number of memories, then owner, seq, count, last, debt, folded for each

@@ -6,7 +6,13 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"errors"
+
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
+
+// ErrModel: a language model could not be asked, or its reply cannot be used.
+var ErrModel = errors.New("the language model failed")
 
 // Client is a model that answers. It is safe for use by several goroutines.
 type Client interface {
@@ -45,6 +51,9 @@ type Request struct {
 	Temperature float64
 	// MaxTokens bounds the reply; 2000 if it is 0.
 	MaxTokens int
+	// Owner is whose usage the call counts in, where a Meter counts; the zero Owner is the
+	// Meter's.
+	Owner scope.Owner
 }
 
 // Tool is a function that a model may call.

@@ -1,9 +1,10 @@
 // Puts an index in C++ through the work of the vector benchmarks. It is built
 // for one library at a time, -DWITH_HNSWLIB or -DWITH_FAISS.
 //
-//   native BASE QUERIES DIM M EF_CONSTRUCTION
+//   native BASE QUERIES DIM M EF_CONSTRUCTION METRIC
 //
-// The files hold native float32 vectors of length one. It builds the index on
+// The files hold native float32 vectors, of length one where METRIC is cosine; the others are
+// dot and l2. It builds the index on
 // one thread, and prints the seconds of processor time that took and the bytes of memory the index holds. For each
 // line "ef k" that it reads it then asks all queries once, and prints a line for
 // each: nanoseconds of processor time, and the rows found, best first.
@@ -24,11 +25,16 @@
 #include <hnswlib/hnswlib.h>
 
 struct Index {
-  hnswlib::InnerProductSpace space;
+  std::unique_ptr<hnswlib::SpaceInterface<float>> space;
   hnswlib::HierarchicalNSW<float> graph;
 
-  Index(const float* rows, size_t n, int dim, int m, int efc)
-      : space(dim), graph(&space, n, m, efc) {
+  static hnswlib::SpaceInterface<float>* make(int dim, bool l2) {
+    if (l2) return new hnswlib::L2Space(dim);
+    return new hnswlib::InnerProductSpace(dim);
+  }
+
+  Index(const float* rows, size_t n, int dim, int m, int efc, bool l2)
+      : space(make(dim, l2)), graph(space.get(), n, m, efc) {
     for (size_t i = 0; i < n; i++) graph.addPoint(rows + i * dim, i);
   }
 
@@ -49,8 +55,8 @@ struct Index {
   faiss::IndexHNSWFlat graph;
   std::vector<float> distances;
 
-  Index(const float* rows, size_t n, int dim, int m, int efc)
-      : graph(dim, m, faiss::METRIC_INNER_PRODUCT) {
+  Index(const float* rows, size_t n, int dim, int m, int efc, bool l2)
+      : graph(dim, m, l2 ? faiss::METRIC_L2 : faiss::METRIC_INNER_PRODUCT) {
     omp_set_num_threads(1);
     graph.hnsw.efConstruction = efc;
     graph.add(n, rows);
@@ -99,7 +105,7 @@ static long long resident() {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 2;
+  if (argc != 7) return 2;
   const int dim = atoi(argv[3]), m = atoi(argv[4]), efc = atoi(argv[5]);
   size_t bytes;
   const float* rows = map(argv[1], &bytes);
@@ -109,7 +115,7 @@ int main(int argc, char** argv) {
 
   const long long before = resident();
   long long start = cpu();
-  auto index = std::make_unique<Index>(rows, n, dim, m, efc);
+  auto index = std::make_unique<Index>(rows, n, dim, m, efc, strcmp(argv[6], "l2") == 0);
   const long long took = cpu() - start;
   printf("%.6f %lld\n", took * 1e-9, resident() - before);
   fflush(stdout);

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+)
+
+// skipNumbers lets a database look for its next chunk near the end of the numbers, as one
+// that has given all before does.
+func skipNumbers(t testing.TB, db *DB) {
+	t.Helper()
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer db.unlock()
+	db.writer.next.Doc = MaxMemories - 2<<16
+}
+
+// TestNumbersGoRound: a database that has given more than 2³² document numbers, with
+// crashes and without, finds all that is there, and nothing else.
+func TestNumbersGoRound(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	ada := Scope{User: "ada"}
+	o := setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1, firstDoc: MaxMemories - 2<<16}}
+	fs := vfs.NewCrashableMem()
+	db := openTest(t, fs, o)
+	live := map[string]string{}
+	laps := 3 // of 2³¹ each
+	if testing.Short() {
+		laps = 2
+	}
+	for lap := range laps {
+		for i := range 400 {
+			id := fmt.Sprint(rng.IntN(200))
+			var text strings.Builder
+			text.WriteString(fmt.Sprint("tea ", lap, " ", i))
+			for n := range 30 {
+				text.WriteString(fmt.Sprint(" word", rng.IntN(1000)*n))
+			}
+			switch _, there := live[id]; {
+			case there && rng.IntN(2) == 0:
+				if err := db.Memories().Delete(t.Context(), ada, id); err != nil {
+					t.Fatal(err)
+				}
+				delete(live, id)
+			default:
+				if _, err := db.Memories().Store(t.Context(), Memory{ID: id, Scope: ada, Text: text.String(), Embedding: []float32{1, float32(i)}}, &StoreOptions{Upsert: true}); err != nil {
+					t.Fatal(err)
+				}
+				live[id] = text.String()
+			}
+			if i%50 == 0 {
+				janitorDone(t, db)
+				found := mustRecall(t, db.Memories(), Query{Scope: ada, Text: "tea", Limit: 1000, Profile: ProfileText})
+				if len(found) != len(live) {
+					t.Fatalf("lap %d, %d: %d are found, want %d", lap, i, len(found), len(live))
+				}
+			}
+		}
+		if db.writer.next.Doc > MaxMemories-2<<16 {
+			t.Errorf("the next number is %d: the lap is not over", db.writer.next.Doc)
+		}
+		mustCheck(t, db, len(live))
+		clone := fs.CrashClone(vfs.CrashCloneCfg{})
+		closeTest(t, db)
+		fs = clone
+		db = openTest(t, fs, o)
+		mustCheck(t, db, len(live))
+		for _, m := range mustList(t, db.Memories(), ada) {
+			if live[m.ID] != m.Text {
+				t.Fatalf("lap %d: %s is %q, want %q", lap, m.ID, m.Text, live[m.ID])
+			}
+		}
+		skipNumbers(t, db)
+	}
+}
+
+// TestNumbersComeBack: what a reset empties, or a chunk that closes early and dies, can be
+// given again, and a database is full only where all are in use.
+func TestNumbersComeBack(t *testing.T) {
+	ada := Scope{User: "ada"}
+	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
+	for range 3 {
+		for i := range 20 {
+			mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint("tea ", i)})
+		}
+		if _, err := db.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustStore(t, db.Memories(), Memory{Scope: ada, Text: "begins another chunk"})
+		for range 4 {
+			janitorDone(t, db)
+		}
+		used := 0
+		for _, u := range db.chunks.used {
+			if u {
+				used++
+			}
+		}
+		if used > 3 {
+			t.Errorf("%d chunks are in use by one memory", used)
+		}
+	}
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := db.chunks.used
+	for i := range db.chunks.used {
+		db.chunks.used[i] = true
+	}
+	db.unlock()
+	_, err := db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "one too many"}, nil)
+	_, err2 := db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "one too many again"}, nil)
+	wantError(t, "without a number", errors.Join(err, err2), fault.ErrFull)
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db.chunks.used = all
+	db.unlock()
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "there is room again"})
+	if n := layout.ChunkOf(db.writer.next.Doc); int(n) > 200 {
+		t.Errorf("chunk %d", n)
+	}
+}

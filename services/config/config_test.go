@@ -1,0 +1,390 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/wiretest"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/llm"
+	"github.com/seed-7aedc3ff/memdb/usage"
+)
+
+// env is an environment.
+func env(pairs ...string) Lookup {
+	return func(name string) (string, bool) {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+const wholeTOML = `
+[llm]
+provider = "anthropic"
+[llm.config]
+model = "claude-haiku-4-5"
+api_key_env = "MY_KEY"
+temperature = 0.5
+max_tokens = 700
+timeout = "30s"
+retries = 0
+concurrency = 2
+cache = 0
+price = { prompt = 0.8, completion = 4 }
+
+[embedder]
+provider = "openai"
+[embedder.config]
+model = "text-embedding-3-small"
+api_key = "sk-secret-0123456789"
+base_url = "https://example.com/v1"
+dimensions = 512
+batch = 100
+
+[usage]
+agent = "house"
+`
+
+const wholeJSON = `{
+	"llm": {"provider": "anthropic", "config": {"model": "claude-haiku-4-5", "api_key_env": "MY_KEY", "temperature": 0.5, "max_tokens": 700,
+		"timeout": "30s", "retries": 0, "concurrency": 2, "cache": 0, "price": {"prompt": 0.8, "completion": 4}}},
+	"embedder": {"provider": "openai", "config": {"model": "text-embedding-3-small", "api_key": "sk-secret-0123456789", "base_url": "https://example.com/v1", "dimensions": 512, "batch": 100}},
+	"usage": {"agent": "house"}
+}`
+
+func parse(t *testing.T, name, text string) *Config {
+	t.Helper()
+	c, err := Parse(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestForms reads the same from TOML, from JSON and from a file.
+func TestForms(t *testing.T) {
+	c := parse(t, "memdb.toml", wholeTOML)
+	if other := parse(t, "memdb.json", wholeJSON); !reflect.DeepEqual(c, other) {
+		t.Errorf("TOML and JSON differ: %+v, %+v", c, other)
+	}
+	l, e := c.LLM.Config, c.Embedder.Config
+	if c.LLM.Provider != "anthropic" || l.APIKeyEnv != "MY_KEY" || l.Temperature != .5 || l.MaxTokens != 700 || l.Timeout != Duration(30*time.Second) || *l.Retries != 0 || *l.Cache != 0 || l.Price.Prompt.String() != "0.8" {
+		t.Errorf("%+v", l)
+	}
+	if e.APIKey.value() != wiretest.Key || e.Dimensions != 512 || e.Batch != 100 || e.BaseURL != "https://example.com/v1" || c.Usage.Agent != "house" {
+		t.Errorf("%+v", e)
+	}
+	path := filepath.Join(t.TempDir(), "memdb.toml")
+	if err := os.WriteFile(path, []byte(wholeTOML), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if loaded, err := Load(path); err != nil || !reflect.DeepEqual(c, loaded) {
+		t.Errorf("%+v, error %v", loaded, err)
+	}
+}
+
+// TestBadFiles wants errors that name the file and the key, and show no value.
+func TestBadFiles(t *testing.T) {
+	for _, c := range []struct{ name, file, text, want string }{
+		{"unknown keys, all of them", "c.json", `{"llm":{"provider":"openai","config":{"modle":"m","api_key":"` + wiretest.Key + `"}},"embeder":{},"Usage":{}}`, "not known: Usage, embeder, llm.config.modle;"},
+		{"unknown key in TOML", "c.toml", "[llm]\nprovider = \"openai\"\nmodel = \"m\"\n", "not known: llm.model;"},
+		{"a key of the other", "c.json", `{"llm":{"config":{"dimensions":3}}}`, "llm.config.dimensions"},
+		{"an embedder's in llm.price", "c.json", `{"llm":{"config":{"price":{"input":3}}}}`, "llm.config.price.input"},
+		{"a number for a text", "c.json", `{"llm":{"provider":5}}`, "llm.provider is of the type number; give a text"},
+		{"a number for a key", "c.json", `{"llm":{"config":{"api_key":1234567890}}}`, "llm.config.api_key is of the type number; give a text"},
+		{"a text for a number", "c.json", `{"llm":{"config":{"max_tokens":"` + wiretest.Key + `"}}}`, "llm.config.max_tokens is of the type string; give a whole number"},
+		{"a fraction for a number", "c.json", `{"llm":{"config":{"max_tokens":1.5}}}`, "llm.config.max_tokens is of the type number; give a whole number"},
+		{"a list for a group", "c.json", `{"llm":[]}`, "llm is of the type array; give a group"},
+		{"a number for a duration", "c.json", `{"llm":{"config":{"timeout":30}}}`, `give a duration as "30s"`},
+		{"no duration", "c.json", `{"llm":{"config":{"timeout":"soon"}}}`, `"soon" is none`},
+		{"a negative duration", "c.toml", "[llm.config]\ntimeout = \"-3s\"\n", `"-3s" is none`},
+		{"a bad price", "c.json", `{"llm":{"config":{"price":{"prompt":-1}}}}`, "read c.json"},
+		{"broken JSON", "c.json", "{\n\"llm\": {\"config\": {\"api_key\": \"" + wiretest.Key + "\n\"}}}", "no JSON from line 3 on"},
+		{"cut JSON", "c.json", `{"llm":{"config":{"api_key":"` + wiretest.Key, "no JSON from line 1 on"},
+		{"JSON twice", "c.json", `{}{}`, "no JSON"},
+		{"a list", "c.json", `[]`, "no JSON object"},
+		{"null", "c.json", `null`, "no JSON object"},
+		{"nothing", "c.json", ``, "no JSON"},
+		{"broken TOML", "c.toml", "[llm.config]\napi_key = " + wiretest.Key + "\n", "no TOML at line 2"},
+		{"TOML key twice", "c.toml", "[llm]\nprovider = \"a\"\nprovider = \"b\"\n", "no TOML at line 3"},
+		{"infinite in TOML", "c.toml", "[llm.config]\ntemperature = inf\n", "infinite"},
+		{"another form", "c.yaml", "llm: {}", "neither JSON nor TOML"},
+		{"no name", "", "{}", "neither JSON nor TOML"},
+	} {
+		got, err := Parse(c.file, []byte(c.text))
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "read "+c.file) || strings.Contains(err.Error(), wiretest.Key) || strings.Contains(err.Error(), "1234567890") {
+			t.Errorf("%s: %+v, error %v", c.name, got, err)
+		}
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "none.toml")); !errors.Is(err, fault.ErrInvalid) || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	big := filepath.Join(t.TempDir(), "big.toml")
+	if err := os.WriteFile(big, bytes.Repeat([]byte("#\n"), maxFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(big); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("a big file: %v", err)
+	}
+}
+
+// TestBadConfigs are refused before anything is called.
+func TestBadConfigs(t *testing.T) {
+	neg := -1
+	for want, c := range map[string]*Config{
+		`llm: there is no provider "gpt"; give provider as one of anthropic, azure_openai, google, ollama, openai`: {LLM: &LLM{Provider: "gpt"}},
+		`embedder: there is no provider ""`:                     {Embedder: &Embedder{}},
+		"cohere, google, huggingface, lexical, ollama":          {Embedder: &Embedder{Provider: "x"}},
+		"openai: there is no key; set OPENAI_API_KEY":           {LLM: &LLM{Provider: "openai"}},
+		"anthropic: there is no key; set ANTHROPIC_API_KEY":     {LLM: &LLM{Provider: "anthropic"}},
+		"google: there is no key; set GOOGLE_API_KEY":           {LLM: &LLM{Provider: "google"}},
+		"azure_openai: there is no key; set AZURE_OPENAI":       {LLM: &LLM{Provider: "azure_openai"}},
+		"voyage: there is no key; set VOYAGE_API_KEY":           {Embedder: &Embedder{Provider: "voyage"}},
+		"cohere: there is no key; set COHERE_API_KEY":           {Embedder: &Embedder{Provider: "cohere"}},
+		"huggingface: there is no key; set HF_TOKEN":            {Embedder: &Embedder{Provider: "huggingface"}},
+		"openai: there is no key: the variable MY_KEY":          {Embedder: &Embedder{"openai", EmbedderCalls{Calls: Calls{APIKeyEnv: "MY_KEY"}}}},
+		"both api_key and api_key_env":                          {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("k"), APIKeyEnv: "MY_KEY"}}}},
+		"stands for a key":                                      {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("[key]")}}}},
+		"copy the key again to api_key of llm":                  {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("a b")}}}},
+		"lexical: it has one model":                             {Embedder: &Embedder{Provider: "lexical", Config: EmbedderCalls{Dimensions: 3}}},
+		"the temperature":                                       {LLM: &LLM{"ollama", LLMCalls{Temperature: 3}}},
+		"the concurrency is -1":                                 {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Concurrency: neg}}}},
+		"the batch is 10000":                                    {Embedder: &Embedder{"ollama", EmbedderCalls{Batch: 10_000}}},
+		"dimensions is -1":                                      {Embedder: &Embedder{"ollama", EmbedderCalls{Dimensions: neg}}},
+		"set up usage":                                          {Usage: &Usage{Agent: strings.Repeat("x", 600)}},
+		"it would repeat a call 11 times":                       {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Retries: new(11)}}}},
+		"give base_url as https://host/path, and the key as ap": {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{BaseURL: "http://u:" + wiretest.Key + "@h"}}}},
+	} {
+		s, err := c.Open(env(), false)
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), wiretest.Key) {
+			t.Errorf("%+v: error %v, want %q", s, err, want)
+		}
+	}
+}
+
+// TestAllProviders opens each with a key of the environment.
+func TestAllProviders(t *testing.T) {
+	anyKey := func(name string) (string, bool) {
+		if strings.HasSuffix(name, "_URL") || strings.HasSuffix(name, "_ENDPOINT") {
+			return "https://example.com", true
+		}
+		return wiretest.Key, true
+	}
+	for _, provider := range Models() {
+		s, err := (&Config{LLM: &LLM{provider, LLMCalls{Calls: Calls{Model: "m"}}}}).Open(anyKey, false)
+		if err != nil || s.LLM == nil || s.LLM.Model() != "m" {
+			t.Errorf("%s: %v", provider, err)
+		}
+	}
+	for _, provider := range Embedders() {
+		c := EmbedderCalls{Calls: Calls{Model: "m"}, Dimensions: 3}
+		if provider == Lexical {
+			c = EmbedderCalls{}
+		}
+		s, err := (&Config{Embedder: &Embedder{provider, c}}).Open(anyKey, false)
+		if err != nil || s.Embedder == nil || (s.Engine == nil) != (provider == Lexical) {
+			t.Errorf("%s: %v", provider, err)
+			continue
+		}
+		if provider != Lexical && (s.Embedder.Dim() != 3 || s.Engine.Model() != provider+"/m") {
+			t.Errorf("%s: %s, %d dimensions", provider, s.Engine.Model(), s.Embedder.Dim())
+		}
+	}
+}
+
+// TestEnvironment picks the model by the keys that are set, in their order.
+func TestEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		env   Lookup
+		first []string
+		want  string
+	}{
+		{env("OPENAI_API_KEY", "k", "ANTHROPIC_API_KEY", "k", "GOOGLE_API_KEY", "k"), nil, "openai"},
+		{env("ANTHROPIC_API_KEY", "k", "GOOGLE_API_KEY", "k"), nil, "anthropic"},
+		{env("GOOGLE_API_KEY", "k"), nil, "google"},
+		{env("OPENAI_API_KEY", "k", "ANTHROPIC_API_KEY", "k"), []string{"anthropic"}, "anthropic"},
+		{env("OPENAI_API_KEY", "k"), []string{"anthropic"}, "openai"},
+		{env("OPENAI_API_KEY", "", "GOOGLE_API_KEY", "k"), nil, "google"},
+		{env(), nil, ""},
+		{nil, nil, ""},
+	} {
+		got := FromEnv(c.env, c.first...)
+		if c.want == "" && got.LLM != nil || c.want != "" && (got.LLM == nil || got.LLM.Provider != c.want) || got.Embedder != nil {
+			t.Errorf("%+v, want %q", got, c.want)
+		}
+		s, err := OpenFile("", c.env, false)
+		if err != nil || (s.LLM == nil) != (c.want == "") || s.Engine != nil || !strings.HasPrefix(s.Embedder.Model(), "lexical") {
+			t.Errorf("%q: %+v, error %v", c.want, s, err)
+			continue
+		}
+		if _, err := s.NeedLLM(); (err == nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), "OPENAI_API_KEY (openai), ANTHROPIC_API_KEY (anthropic), GOOGLE_API_KEY (google)") {
+			t.Errorf("%q: %v", c.want, err)
+		}
+	}
+}
+
+// provider stands in for OpenAI: chat and embeddings of three numbers.
+func provider(t *testing.T, calls *[]string) string {
+	return wiretest.Server(t, func(r *http.Request, body []byte) (int, string) {
+		*calls = append(*calls, r.URL.Path)
+		if r.Header.Get("Authorization") != "Bearer "+wiretest.Key {
+			t.Errorf("%v", r.Header)
+		}
+		if strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			return 200, `{"model":"m","choices":[{"finish_reason":"stop","message":{"content":"Yes."}}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}`
+		}
+		var in struct{ Input []string }
+		if err := json.Unmarshal(body, &in); err != nil {
+			t.Error(err)
+		}
+		var data []string
+		for i := range in.Input {
+			data = append(data, fmt.Sprintf(`{"index":%d,"embedding":[1,%d,2]}`, i, len(in.Input[i])))
+		}
+		return 200, `{"data":[` + strings.Join(data, ",") + `],"usage":{"total_tokens":7}}`
+	}).URL
+}
+
+func question(text string) llm.Request {
+	return llm.Request{Messages: []llm.Message{{Role: llm.User, Text: text}}}
+}
+
+// TestOpenDB stores with a provider's vectors, recalls by them, counts every call in the
+// database's usage, and refuses what a budget has no room for before it is sent.
+func TestOpenDB(t *testing.T) {
+	var calls []string
+	base := provider(t, &calls)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "memdb.toml")
+	text := fmt.Sprintf(`
+[llm]
+provider = "openai"
+[llm.config]
+base_url = %q
+price = { prompt = 1000, completion = 1000 }
+[embedder]
+provider = "openai"
+[embedder.config]
+base_url = %q
+model = "text-embedding-3-small"
+dimensions = 3
+[usage]
+agent = "house"
+`, base, base)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, where := t.Context(), filepath.Join(dir, "db")
+	db, s, err := OpenDB(ctx, where, nil, path, env("OPENAI_API_KEY", wiretest.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	stored, err := db.Memories().Store(ctx, engine.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil)
+	if err != nil || stored.Pending {
+		t.Fatalf("%+v, error %v", stored, err)
+	}
+	if reply, err := s.LLM.Generate(ctx, question("?")); err != nil || reply.Text != "Yes." {
+		t.Errorf("%+v, error %v", reply, err)
+	}
+	if _, err := s.LLM.Generate(ctx, question("?")); err != nil { // from the cache
+		t.Error(err)
+	}
+	if want := []string{"/embeddings", "/chat/completions"}; !slices.Equal(calls, want) {
+		t.Errorf("calls %v, want %v", calls, want)
+	}
+	owner := scope.Owner{Agent: "house"}
+	total, err := db.Usage().Total(ctx, usage.Query{Owner: owner})
+	if err != nil || total.Records != 2 || total.PromptTokens != 1007 || total.CompletionTokens != 100 || total.Cost.String() != "1.1" {
+		t.Errorf("%+v, error %v", total, err)
+	}
+	limit, _ := usage.ParseUSD("1.2")
+	if err := db.Usage().SetBudget(ctx, usage.Budget{Owner: owner, Limit: limit}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.LLM.Generate(ctx, question("more?")); !errors.Is(err, usage.ErrBudget) || len(calls) != 2 {
+		t.Errorf("over the budget: %v after calls %v", err, calls)
+	}
+	export := &bytes.Buffer{}
+	if _, err := exchange.Export(ctx, db, export, nil); err != nil || !strings.Contains(export.String(), "likes tea") || strings.Contains(export.String(), wiretest.Key) {
+		t.Errorf("the export: %s, error %v", export, err)
+	}
+}
+
+// TestOtherModel refuses a database whose vectors another model made, and names both.
+func TestOtherModel(t *testing.T) {
+	var calls []string
+	base, where := provider(t, &calls), filepath.Join(t.TempDir(), "db")
+	for _, model := range []string{"text-embedding-3-small", "text-embedding-3-large"} {
+		c := Config{Embedder: &Embedder{"openai", EmbedderCalls{Calls: Calls{Model: model, BaseURL: base, APIKey: NewSecret(wiretest.Key)}, Dimensions: 3}}}
+		s, err := c.Open(nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := engine.Open(where, &engine.Options{Embedder: s.Engine})
+		if model == "text-embedding-3-large" {
+			if !errors.Is(err, engine.ErrMismatch) || !strings.Contains(err.Error(), "openai/text-embedding-3-small, not by openai/text-embedding-3-large") {
+				t.Errorf("another model: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Memories().Store(t.Context(), engine.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSecret prints, logs and encodes a configuration and its services in all ways, and looks
+// for the key.
+func TestSecret(t *testing.T) {
+	c := parse(t, "memdb.toml", wholeTOML)
+	s, err := c.Open(env("MY_KEY", wiretest.Key), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &bytes.Buffer{}
+	for _, value := range []any{c, *c, *c.Embedder, c.Embedder.Config, c.Embedder.Config.APIKey, s, *s, s.LLM, s.Embedder, s.Engine} {
+		fmt.Fprintf(out, "%v %+v %#v %s %q %x %d\n", value, value, value, value, value, value, value)
+		for _, h := range []slog.Handler{slog.NewJSONHandler(out, nil), slog.NewTextHandler(out, nil)} {
+			slog.New(h).Info("it is", "value", value)
+		}
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(b)
+	hex := fmt.Sprintf("%x", wiretest.Key)
+	for _, form := range []string{wiretest.Key, hex, strings.ToUpper(hex), strings.Trim(fmt.Sprintf("%d", []byte(wiretest.Key)), "[]")} {
+		if strings.Contains(out.String(), form) {
+			t.Errorf("%q in %s", form, out)
+		}
+	}
+	if !strings.Contains(string(b), `"api_key":"[key]"`) || !strings.Contains(string(b), `"timeout":"30s"`) {
+		t.Errorf("%s", b)
+	}
+}

@@ -1,0 +1,285 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/embedders"
+	"github.com/seed-7aedc3ff/memdb/services/llm"
+	"github.com/seed-7aedc3ff/memdb/services/meter"
+	"github.com/seed-7aedc3ff/memdb/usage"
+)
+
+// Lookup is os.LookupEnv, or what a program has in its place. nil: nothing is set.
+type Lookup func(name string) (value string, set bool)
+
+// get is a variable's value, empty where it is not set.
+func (l Lookup) get(name string) string {
+	if l == nil {
+		return ""
+	}
+	value, _ := l(name)
+	return value
+}
+
+// Lexical is the provider of vectors that needs no model: the one built into the engine.
+const Lexical = "lexical"
+
+// DefaultAgent is whose usage calls count in where no owner is named.
+const DefaultAgent = "memdb"
+
+// fromEnv are the providers that FromEnv looks for, in this order.
+var fromEnv = []string{"openai", "anthropic", "google"}
+
+// FromEnv is the configuration of an environment: the language model of the first key that
+// is set of OPENAI_API_KEY, ANTHROPIC_API_KEY and GOOGLE_API_KEY, no language model where none
+// is, and the lexical embedder. first are providers that are preferred to this order.
+func FromEnv(env Lookup, first ...string) *Config {
+	for _, provider := range slices.Concat(first, fromEnv) {
+		if m, ok := models[provider]; ok && env.get(m.variable) != "" {
+			return &Config{LLM: &LLM{Provider: provider}}
+		}
+	}
+	return &Config{}
+}
+
+// Services are the model and the embedder of a Config.
+type Services struct {
+	// LLM is the language model, nil where none is configured; see NeedLLM. It repeats calls,
+	// keeps replies and counts usage.
+	LLM llm.Client
+	// Embedder makes vectors, and keeps those of the texts that came last.
+	Embedder embed.Embedder
+	// Engine is for engine.Options: the Embedder without a cache, which a database has by
+	// itself, and nil for the lexical one, which is the engine's own.
+	Engine embed.Embedder
+
+	meters []*meter.Meter
+}
+
+// NeedLLM is the language model, ErrInvalid where none is configured.
+func (s *Services) NeedLLM() (llm.Client, error) {
+	if s.LLM != nil {
+		return s.LLM, nil
+	}
+	var names []string
+	for _, provider := range fromEnv {
+		names = append(names, models[provider].variable+" ("+provider+")")
+	}
+	return nil, fault.Invalid("ask a language model", "none is configured, and the environment holds no key of one", "set one of "+strings.Join(names, ", ")+", or give a configuration with llm")
+}
+
+// Meter has calls checked against budgets and recorded: in u, that of a database. Until then
+// calls of metered services wait.
+func (s *Services) Meter(u usage.Usage) {
+	for _, m := range s.meters {
+		m.Open(u)
+	}
+}
+
+// Open makes what the configuration names. Nothing is called. ErrInvalid where something is
+// not valid, or a key is missing: the error names the provider and the variable. metered has
+// every call wait for [Services.Meter]; otherwise calls are not counted.
+func (c *Config) Open(env Lookup, metered bool) (*Services, error) {
+	s := &Services{}
+	owner, err := c.owner()
+	if err != nil {
+		return nil, err
+	}
+	counts := func(calls *Calls) *meter.Meter {
+		if !metered {
+			return nil
+		}
+		m := meter.Later(owner)
+		if calls.Price != nil {
+			m.Price = meter.Price{Prompt: calls.Price.Prompt, Completion: calls.Price.Completion}
+		}
+		s.meters = append(s.meters, m)
+		return m
+	}
+	if c.LLM != nil {
+		if err := s.openLLM(c.LLM, env, counts); err != nil {
+			return nil, err
+		}
+	}
+	if c.Embedder == nil || c.Embedder.Provider == Lexical {
+		s.Embedder = embed.NewLexical()
+		return s, c.Embedder.onlyLexical()
+	}
+	return s, s.openEmbedder(c.Embedder, env, counts)
+}
+
+// owner is whose calls they are that name no owner.
+func (c *Config) owner() (scope.Owner, error) {
+	if c.Usage == nil || *c.Usage == (Usage{}) {
+		return scope.Owner{Agent: DefaultAgent}, nil
+	}
+	for field, value := range map[string]string{"user": c.Usage.User, "agent": c.Usage.Agent} {
+		if value == "" {
+			continue
+		}
+		if err := valid.Word("set up usage", field, value); err != nil {
+			return scope.Owner{}, err
+		}
+	}
+	return scope.Owner{User: c.Usage.User, Agent: c.Usage.Agent}, nil
+}
+
+// onlyLexical refuses settings that the lexical embedder does not have.
+func (e *Embedder) onlyLexical() error {
+	if e != nil && (e.Config.Model != "" || e.Config.Dimensions != 0) {
+		return fault.Invalid("set up lexical", "it has one model of one length", "leave model and dimensions out, or name another provider")
+	}
+	return nil
+}
+
+func (s *Services) openLLM(c *LLM, env Lookup, counts func(*Calls) *meter.Meter) error {
+	p, ok := models[c.Provider]
+	if !ok {
+		return noProvider("llm", c.Provider, Models())
+	}
+	access, err := c.Config.access(c.Provider, "llm", p.variable, p.baseVariable, env)
+	if err != nil {
+		return err
+	}
+	client, err := p.open(access)
+	if err != nil {
+		return err
+	}
+	o := llm.Options{
+		Timeout: time.Duration(c.Config.Timeout), Concurrency: c.Config.Concurrency, Temperature: c.Config.Temperature, MaxTokens: c.Config.MaxTokens,
+		CacheEntries: entries(c.Config.Cache), Retry: c.Config.retry(), Meter: counts(&c.Config.Calls),
+	}
+	s.LLM, err = llm.Wrap(client, o)
+	return err
+}
+
+func (s *Services) openEmbedder(c *Embedder, env Lookup, counts func(*Calls) *meter.Meter) error {
+	p, ok := sources[c.Provider]
+	if !ok {
+		return noProvider("embedder", c.Provider, Embedders())
+	}
+	access, err := c.Config.access(c.Provider, "embedder", p.variable, p.baseVariable, env)
+	if err != nil {
+		return err
+	}
+	source, err := p.open(access, &c.Config)
+	if err != nil {
+		return err
+	}
+	e, err := embedders.New(source, embedders.Options{
+		Timeout: time.Duration(c.Config.Timeout), Concurrency: c.Config.Concurrency, Batch: c.Config.Batch,
+		CacheEntries: -1, Retry: c.Config.retry(), Meter: counts(&c.Config.Calls),
+	})
+	if err != nil {
+		return err
+	}
+	s.Engine, s.Embedder = e, e
+	if n := entries(c.Config.Cache); n >= 0 {
+		s.Embedder = embed.NewCache(e, n, 0)
+	}
+	return nil
+}
+
+// noProvider refuses the name of a provider.
+func noProvider(part, name string, known []string) error {
+	return fault.Invalid("set up "+part, fmt.Sprintf("there is no provider %.40q", name), "give provider as one of "+strings.Join(known, ", "))
+}
+
+// retry is how calls are repeated.
+func (c *Calls) retry() retry.Policy {
+	switch {
+	case c.Retries == nil:
+		return retry.Policy{}
+	case *c.Retries <= 0:
+		return retry.Policy{Times: -1}
+	}
+	return retry.Policy{Times: *c.Retries}
+}
+
+// entries is the size of a cache as llm.Options and embedders.Options have it: less than 0 is
+// none.
+func entries(n *int) int {
+	switch {
+	case n == nil:
+		return 0
+	case *n <= 0:
+		return -1
+	}
+	return *n
+}
+
+// access is where a provider is, and the key to it.
+type access struct{ model, key, hint, base, version string }
+
+// access finds the key. A variable that is named and not set is an error here; whether a
+// provider needs a key at all, its adapter knows.
+func (c *Calls) access(provider, part, variable, baseVariable string, env Lookup) (access, error) {
+	doing := "set up " + provider
+	a := access{model: c.Model, key: c.APIKey.value(), hint: "api_key of " + part, base: c.BaseURL, version: c.APIVersion}
+	if a.base == "" && baseVariable != "" {
+		a.base = env.get(baseVariable)
+	}
+	switch {
+	case !c.APIKey.IsZero() && c.APIKeyEnv != "":
+		return a, fault.Invalid(doing, "both api_key and api_key_env are given", "leave one out")
+	case a.key == hidden:
+		return a, fault.Invalid(doing, "api_key is "+hidden+", which stands for a key where a configuration is printed", "give the key, or api_key_env")
+	case !c.APIKey.IsZero():
+		return a, nil
+	}
+	a.hint = cmp.Or(c.APIKeyEnv, variable)
+	a.key = env.get(a.hint)
+	if a.key == "" && c.APIKeyEnv != "" {
+		return a, fault.Invalid(doing, "there is no key: the variable "+c.APIKeyEnv+", which api_key_env names, is not set", "set "+c.APIKeyEnv)
+	}
+	return a, nil
+}
+
+// OpenFile is Load and Open; an empty path is FromEnv.
+func OpenFile(path string, env Lookup, metered bool) (*Services, error) {
+	c := FromEnv(env)
+	if path != "" {
+		var err error
+		if c, err = Load(path); err != nil {
+			return nil, err
+		}
+	}
+	return c.Open(env, metered)
+}
+
+// OpenDB is OpenFile, and opens a database whose embedder is that of the configuration; calls
+// are counted in its usage. o.Embedder is to be nil.
+func OpenDB(ctx context.Context, dir string, o *engine.Options, path string, env Lookup) (*engine.DB, *Services, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	s, err := OpenFile(path, env, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	full := engine.Options{}
+	if o != nil {
+		full = *o
+	}
+	if full.Embedder != nil {
+		return nil, nil, fault.Invalid("open "+dir, "it is given an embedder beside that of the configuration", "leave Options.Embedder nil")
+	}
+	full.Embedder = s.Engine
+	db, err := engine.Open(dir, &full)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Meter(db.Usage())
+	return db, s, nil
+}

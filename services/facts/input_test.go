@@ -1,0 +1,242 @@
+package facts_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/facts"
+	"github.com/seed-7aedc3ff/memdb/services/llm"
+)
+
+// TestSmallTalk: what a chat begins and ends with becomes no fact.
+func TestSmallTalk(t *testing.T) {
+	f := open(t, facts.Config{})
+	for _, text := range []string{
+		"Hi!", "hello", "Hey there", "Good morning, Bob!", "How are you?", "I'm fine, thanks. And you?", "Thank you so much!", "ok", "OK, great.", "👍", "Bye!", "See you later, Ada.", "Nice to meet you, Alice!", "yes", "…", "You're welcome",
+	} {
+		wantEvents(t, add(t, f, alice, text))
+	}
+	for _, text := range []string{"Hi, I live in Oslo", "I like good morning shows", "My name is Bob", "Thanks for the tea set from Oslo", "no sugar in my tea"} {
+		wantEvents(t, add(t, f, bob, text), "ADD "+text)
+	}
+	// Raw is said to keep everything but what the system says, and what there is twice.
+	a := addWith(t, f, scope.Scope{Run: "r"}, facts.Messages{{llm.System, "be kind"}, {llm.User, "hi"}, {llm.Assistant, "hello"}, {llm.User, "hi"}}, &facts.AddOptions{Raw: true})
+	wantEvents(t, a, "ADD hi", "ADD hello")
+	if len(a.Degraded) > 0 {
+		t.Errorf("degraded %+v", a.Degraded)
+	}
+}
+
+// TestBlank: a conversation in which nobody says anything has no facts, and no model is
+// asked.
+func TestBlank(t *testing.T) {
+	m := &model{}
+	f := open(t, facts.Config{LLM: m})
+	for _, blank := range []facts.Messages{facts.Text(""), facts.Text(" \n"), {{llm.System, ""}, {llm.User, "\t"}}} {
+		wantEvents(t, addWith(t, f, alice, blank, nil))
+	}
+	if len(m.requests) > 0 {
+		t.Errorf("%d requests", len(m.requests))
+	}
+}
+
+// TestPages: a list goes on where its page before ended.
+func TestPages(t *testing.T) {
+	f := open(t, facts.Config{})
+	var want, got []string
+	for i := range 7 {
+		want = append(want, fmt.Sprintf("tea %d", i))
+		addOne(t, f, alice, want[i])
+		addOne(t, f, bob, want[i])
+	}
+	o := &facts.SearchOptions{Limit: 3}
+	for {
+		page, err := f.GetAll(t.Context(), alice, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, texts(page.Results)...)
+		if o.After = page.Next; o.After == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("pages %q, want %q", got, want)
+	}
+	if _, err := f.GetAll(t.Context(), alice, &facts.SearchOptions{After: "nowhere"}); !errors.Is(err, engine.ErrInvalid) {
+		t.Errorf("a cursor that is none: %v", err)
+	}
+}
+
+// TestTimesInJSON: times have milliseconds and are UTC, so that they sort as texts.
+func TestTimesInJSON(t *testing.T) {
+	f := open(t, facts.Config{})
+	id := addOne(t, f, alice, "User likes tea")
+	item, err := f.Get(t.Context(), alice, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history, err := f.History(t.Context(), alice, id)
+	if err != nil || len(history) != 1 {
+		t.Fatalf("%+v, %v", history, err)
+	}
+	const form = "2006-01-02T15:04:05.000Z"
+	for _, v := range []any{item, history[0]} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := item.CreatedAt.UTC().Format(form); strings.Count(string(b), want) == 0 {
+			t.Errorf("%s has no %s", b, want)
+		}
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	ctx := t.Context()
+	f := open(t, facts.Config{LLM: &model{}})
+	big := strings.Repeat("x", 8<<20)
+	for name, c := range map[string]struct {
+		m facts.Messages
+		o *facts.AddOptions
+	}{
+		"no messages":    {nil, nil},
+		"unknown role":   {facts.Messages{{"robot", "hi"}}, nil},
+		"no role":        {facts.Messages{{"", "hi"}}, nil},
+		"8 MiB":          {facts.Text(big), nil},
+		"over 8 MiB":     {facts.Text(big + "x"), &facts.AddOptions{Raw: true}},
+		"blank prompt":   {facts.Text("a tea"), &facts.AddOptions{Prompt: " \n"}},
+		"long prompt":    {facts.Text("a tea"), &facts.AddOptions{Prompt: big}},
+		"bad metadata":   {facts.Text("a tea"), &facts.AddOptions{Metadata: map[string]any{"x": make(chan int)}}},
+		"bad importance": {facts.Text("a tea"), &facts.AddOptions{Importance: new(1.5)}},
+		"many messages":  {make(facts.Messages, facts.MaxMessages+1), nil},
+	} {
+		if _, err := f.Add(ctx, alice, c.m, c.o); !errors.Is(err, engine.ErrInvalid) || facts.ClassOf(err) != facts.MemoryError {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	id := addOne(t, f, alice, "User likes tea")
+	for name, call := range map[string]func() error{
+		"empty query":    func() error { _, err := f.Search(ctx, alice, "", nil); return err },
+		"negative limit": func() error { _, err := f.Search(ctx, alice, "x", &facts.SearchOptions{Limit: -1}); return err },
+		"huge limit": func() error {
+			_, err := f.GetAll(ctx, alice, &facts.SearchOptions{Limit: engine.MaxLimit + 1})
+			return err
+		},
+		"filter of a search": func() error {
+			_, err := f.Search(ctx, alice, "x", &facts.SearchOptions{Filter: filter.Eq("pinned", "yes")})
+			return err
+		},
+		"filter of a list": func() error {
+			_, err := f.GetAll(ctx, alice, &facts.SearchOptions{Filter: filter.Gt("created_at", "soon")})
+			return err
+		},
+		"filter of an add": func() error {
+			_, err := f.Add(ctx, alice, facts.Text("x"), &facts.AddOptions{Filter: filter.In("role", 7)})
+			return err
+		},
+		"blank update": func() error { _, err := f.Update(ctx, alice, id, " "); return err },
+		"version":      func() error { _, err := facts.New(&facts.Config{Version: "v2"}); return err },
+		"concurrency":  func() error { _, err := facts.New(&facts.Config{Concurrency: -1}); return err },
+		"prompt": func() error {
+			_, err := facts.New(&facts.Config{Prompts: facts.Prompts{UpdateDecision: "\t"}})
+			return err
+		},
+	} {
+		if err := call(); !errors.Is(err, engine.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Without a model, 8 MiB is a fact.
+	raw := open(t, facts.Config{})
+	if a := addWith(t, raw, alice, facts.Text(big), &facts.AddOptions{Raw: true}); len(a.Results) != 1 {
+		t.Errorf("8 MiB: %+v", a.Degraded)
+	}
+}
+
+// TestReplyVersions: v1.0 is the list alone, and v1.1 an object.
+func TestReplyVersions(t *testing.T) {
+	for version, want := range map[facts.Version]string{
+		facts.V10: `[]`, facts.V11: `{"results":[],"relations":[],"degraded":[]}`, "": `{"results":[],"relations":[],"degraded":[]}`,
+	} {
+		f := open(t, facts.Config{Version: version, LLM: &model{extract: func(string) string { return "[]" }}})
+		a := add(t, f, alice, "hi")
+		if b, err := json.Marshal(a); string(b) != want || err != nil {
+			t.Errorf("%s: %s, %v", version, b, err)
+		}
+		found, err := f.Search(t.Context(), alice, "x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := json.Marshal(found); string(b) != want || err != nil {
+			t.Errorf("%s: search %s, %v", version, b, err)
+		}
+	}
+	f := open(t, facts.Config{Version: facts.V10})
+	a := add(t, f, scope.Scope{User: "u", Agent: "a", Run: "r"}, "User likes tea")
+	b, err := json.Marshal(a)
+	want := fmt.Sprintf(`[{"event":"ADD","id":%q,"memory":"User likes tea","new_memory":"User likes tea"}]`, a.Results[0].ID)
+	if string(b) != want || err != nil {
+		t.Errorf("%s, %v; want %s", b, err, want)
+	}
+	item, err := f.Get(t.Context(), scope.Scope{Run: "r"}, a.Results[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if b, err = json.Marshal(item); err != nil || json.Unmarshal(b, &keys) != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"id", "memory", "hash", "metadata", "created_at", "updated_at", "user_id", "agent_id", "run_id"} {
+		if keys[k] == nil {
+			t.Errorf("the item has no %s: %s", k, b)
+		}
+	}
+}
+
+// TestMessagesJSON: messages are a text or a list.
+func TestMessagesJSON(t *testing.T) {
+	for in, want := range map[string]facts.Messages{
+		`"hi"`: facts.Text("hi"), `[{"role":"assistant","content":"x"}]`: {{llm.Assistant, "x"}},
+	} {
+		var m facts.Messages
+		if err := json.Unmarshal([]byte(in), &m); err != nil || !slices.Equal(m, want) {
+			t.Errorf("%s: %+v, %v", in, m, err)
+		}
+	}
+	var m facts.Messages
+	if err := json.Unmarshal([]byte(`{"role":"user"}`), &m); err == nil {
+		t.Error("an object is no list of messages")
+	}
+}
+
+// TestReadMessages: a file is a list, messages one after the other, or a text; what is none
+// of these is refused with what to do.
+func TestReadMessages(t *testing.T) {
+	both := facts.Messages{{llm.User, "a"}, {llm.Assistant, "b"}}
+	for in, want := range map[string]facts.Messages{
+		`[{"role":"user","content":"a"},{"role":"assistant","content":"b","name":"x"}]`:       both,
+		"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n": both,
+		` "a" `: facts.Text("a"),
+	} {
+		if m, err := facts.ReadMessages(strings.NewReader(in)); err != nil || !slices.Equal(m, want) {
+			t.Errorf("%s: %+v, %v", in, m, err)
+		}
+	}
+	for in, want := range map[string]string{
+		``: "ends too early", `[]`: "no messages", `[1]`: "JSON number", `{"role":"user","content":["a"]}`: "its content is a JSON array",
+		`[{"role":"user"`: "ends too early", `["a"] x`: "JSON string", `[{"role":"tool","content":"a"}]`: `the role "tool"`, `[] []`: "follows", "\x00": "invalid character",
+		`"` + strings.Repeat("x", 64<<20) + `"`: "67108864 bytes",
+	} {
+		if _, err := facts.ReadMessages(strings.NewReader(in)); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %s", in, err, want)
+		}
+	}
+}

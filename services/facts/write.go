@@ -1,0 +1,163 @@
+package facts
+
+import (
+	"context"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// Update replaces the text of a fact, and with it its hash and its vector. The scope is as
+// in Get. ErrNotFound where there is no such fact; ErrInvalid for an empty text;
+// ErrEmbedder where the text cannot be embedded, unless StoreUnembedded is set.
+func (f *Facts) Update(ctx context.Context, s scope.Scope, id, text string) (item Item, err error) {
+	const doing = "update a fact"
+	if text = strings.TrimSpace(text); text == "" {
+		return Item{}, invalid(doing, "the text is empty", "give a text, or delete the fact")
+	}
+	if _, err := f.get(ctx, f.DB.Memories(), doing, s, id); err != nil {
+		return Item{}, err // before the text is embedded
+	}
+	vec, err := f.embedOne(ctx, text)
+	if err != nil && (ctx.Err() != nil || !f.StoreUnembedded) {
+		return Item{}, err
+	}
+	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
+		m, err := f.get(ctx, tx.Memories(), doing, s, id)
+		if err != nil {
+			return err
+		}
+		changed, err := tx.Memories().Update(ctx, m.Scope, m.ID, engine.Patch{Text: &text, Embedding: vec})
+		if err != nil {
+			return err
+		}
+		item = newItem(&changed)
+		return unlinkGone(ctx, tx, told{changed, m.Text, text})
+	})
+	return item, err
+}
+
+// Delete deletes a fact, with the entities that the graph has of it alone. Its history
+// stays. The scope is as in Get. ErrNotFound where there is no such fact.
+func (f *Facts) Delete(ctx context.Context, s scope.Scope, id string) error {
+	return f.DB.Update(ctx, func(tx *engine.Tx) error {
+		m, err := f.get(ctx, tx.Memories(), "delete a fact", s, id)
+		if err != nil {
+			return err
+		}
+		return removeFact(ctx, tx, m)
+	})
+}
+
+// removeFact deletes a fact and what the graph has of it alone.
+func removeFact(ctx context.Context, tx *engine.Tx, m engine.Memory) error {
+	linked, err := linkedEntities(ctx, tx, m)
+	if err != nil {
+		return err
+	}
+	if err := tx.Memories().Delete(ctx, m.Scope, m.ID); err != nil {
+		return err
+	}
+	return dropUnlinked(ctx, tx, m.Scope.Owner(), linked)
+}
+
+// DeleteAll deletes every fact of a scope and the graph that was made of them, in one
+// commit, and returns how many facts there were. Their history stays. ErrScope without a
+// scope.
+func (f *Facts) DeleteAll(ctx context.Context, s scope.Scope) (n int, err error) {
+	if err := checkScope("delete all facts", s); err != nil {
+		return 0, err
+	}
+	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
+		owners, err := ownersOf(ctx, tx, engine.GroupQuery{Scope: s})
+		if err != nil {
+			return err
+		}
+		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{Scope: s, Filter: f.within(s, nil)}); err != nil {
+			return err
+		}
+		for _, o := range owners {
+			if f.ExactScope && o != s.Owner() {
+				continue
+			}
+			if err := deleteGraph(ctx, tx, o, func(run string) bool { return run == s.Run || s.Run == "" && !f.ExactScope }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// ownersOf are the owners that have memories in a scope, and the owner of the scope.
+func ownersOf(ctx context.Context, tx *engine.Tx, q engine.GroupQuery) ([]scope.Owner, error) {
+	q.By = engine.GroupOwner
+	groups, err := tx.Memories().Groups(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var owners []scope.Owner
+	seen := map[scope.Owner]bool{{}: true} // what belongs to a run alone has no graph
+	add := func(o scope.Owner) {
+		if !seen[o] {
+			seen[o] = true
+			owners = append(owners, o)
+		}
+	}
+	for _, g := range groups {
+		add(scope.Owner{User: g.User, Agent: g.Agent})
+	}
+	add(q.Scope.Owner())
+	return owners, nil
+}
+
+// resetOwner has an entry under resetKey since the facts were reset: it was put in the
+// commit that did it. Its time says which histories are over, also in a copy of the
+// database that an import has made, where LSNs are others.
+var resetOwner = scope.Owner{Agent: "memdb.facts"}
+
+const resetKey = "reset"
+
+// Reset deletes the facts of everyone, the graph that was made of them, and their history,
+// in one commit, and returns how many facts there were. It is for administration. What
+// else the database holds stays. The history is out of the reach of History at once; on
+// the disk it stays as long as the policy of the database says.
+func (f *Facts) Reset(ctx context.Context) (n int, err error) {
+	if f.owned {
+		return f.DB.Reset(ctx)
+	}
+	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
+		owners, err := ownersOf(ctx, tx, engine.GroupQuery{AllScopes: true})
+		if err != nil {
+			return err
+		}
+		everything := Facts{}
+		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{AllScopes: true, Filter: everything.within(scope.Scope{}, nil)}); err != nil {
+			return err
+		}
+		for _, o := range owners {
+			if err := deleteGraph(ctx, tx, o, func(string) bool { return true }); err != nil {
+				return err
+			}
+		}
+		_, err = tx.KV().Put(ctx, resetOwner, resetKey, true, nil)
+		return err
+	})
+	return n, err
+}
+
+// endedByReset are the memories, by Seq, whose history ended with the last reset or before.
+func (f *Facts) endedByReset(ctx context.Context, history []engine.HistoryEntry) (map[uint64]bool, error) {
+	reset, found, err := f.DB.KV().Lookup(ctx, resetOwner, resetKey)
+	if err != nil || !found {
+		return nil, err
+	}
+	ended := map[uint64]bool{}
+	for _, e := range history {
+		if e.IsDeleted && !e.Time.After(reset.UpdatedAt) {
+			ended[e.Seq] = true
+		}
+	}
+	return ended, nil
+}
