@@ -69,9 +69,9 @@ type DB struct {
 	verdicts  callout
 	observers callout
 	observing observing
-	points  *points
-	scopes  scopes
-	touched *touches
+	points    *points
+	scopes    scopes
+	touched   *touches
 
 	writer  writer
 	syncer  *store.Syncer[*point]

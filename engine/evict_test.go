@@ -278,7 +278,7 @@ func TestEvictBesideViews(t *testing.T) {
 	}
 	err := db.View(t.Context(), func(tx *Tx) error {
 		p := policy.Default()
-		chosen, err := tx.unkept(t.Context(), &p, Scope{})
+		chosen, err := tx.unkept(t.Context(), &p, Scope{}, nil)
 		if err != nil || len(chosen) != 2 {
 			return fmt.Errorf("%d are chosen: %w", len(chosen), err)
 		}

@@ -22,11 +22,10 @@ import (
 // effect: no call of the database fails or waits for it any longer. While a call of a hook
 // is not back, the hook is not called again.
 type Hooks struct {
-	// Verdict is asked what is to become of a memory: by Evict and KeepCaps of each memory of
-	// the policy's kinds that has not expired and is not pinned, where KeepCaps asks of those
-	// alone that the cap would take; by Consolidate of each that it would prune or merge away.
-	// Where Verdict panics or is late, the memory is kept; where it is late, so are all others
-	// of that pass. A View is open meanwhile. nil: the policy alone decides.
+	// Verdict is asked what is to become of a memory: by Evict of each memory of the policy's
+	// kinds that has not expired and is not pinned, by Consolidate of each that it would prune
+	// or merge away. Where Verdict panics or is late, the memory is kept; where it is late, so
+	// are all others of that pass. A View is open meanwhile. nil: the policy alone decides.
 	Verdict func(ctx context.Context, j Judged) policy.Verdict
 	// Wait is how long a call of a hook may take; then its context is over. 0: a second.
 	Wait time.Duration
