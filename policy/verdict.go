@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
@@ -34,7 +35,7 @@ func (v *Verdict) Check() error {
 		return fault.Invalid("judge a memory", fmt.Sprintf("there is no act %d", v.Act), "return one of the acts")
 	}
 	if len(v.Why) > MaxWhy {
-		v.Why = v.Why[:MaxWhy]
+		v.Why = strings.ToValidUTF8(v.Why[:MaxWhy], "")
 	}
 	return nil
 }
