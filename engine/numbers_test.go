@@ -43,9 +43,9 @@ func TestNumbersGoRound(t *testing.T) {
 		for i := range 400 {
 			id := fmt.Sprint(rng.IntN(200))
 			var text strings.Builder
-			text.WriteString(fmt.Sprint("tea ", lap, " ", i))
+			fmt.Fprint(&text, "tea ", lap, " ", i)
 			for n := range 30 {
-				text.WriteString(fmt.Sprint(" word", rng.IntN(1000)*n))
+				fmt.Fprint(&text, " word", rng.IntN(1000)*n)
 			}
 			switch _, there := live[id]; {
 			case there && rng.IntN(2) == 0:
