@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,10 +115,12 @@ func TestVerdicts(t *testing.T) {
 // back.
 func TestVerdictsThatFail(t *testing.T) {
 	release := make(chan struct{})
-	calls, mode := 0, ""
+	var calls atomic.Int32 // atomic: nothing waits for a call that hangs
+	var mode atomic.Value
+	mode.Store("")
 	o := setup{Options: Options{Hooks: Hooks{Wait: 20 * time.Millisecond, Verdict: func(context.Context, Judged) policy.Verdict {
-		calls++
-		switch mode {
+		calls.Add(1)
+		switch mode.Load() {
 		case "panics":
 			panic("no")
 		case "ends":
@@ -134,20 +137,21 @@ func TestVerdictsThatFail(t *testing.T) {
 		mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "a"}, Text: fmt.Sprint("text ", i), Confidence: new(0.0), CreatedAt: time.Now().Add(-90 * 24 * time.Hour), Importance: new(0.0)})
 	}
 	for _, m := range []string{"panics", "ends", "none", "hangs"} {
-		mode, calls = m, 0
+		mode.Store(m)
+		calls.Store(0)
 		r, err := db.Evict(t.Context(), nil)
 		if err != nil || r.Evicted != 0 || r.Unjudged != 5 {
 			t.Errorf("%s: %+v, %v", m, r, err)
 		}
-		if want := map[string]int{"hangs": 1}[m]; want != 0 && calls != want {
-			t.Errorf("%s: %d calls", m, calls)
+		if want := map[string]int32{"hangs": 1}[m]; want != 0 && calls.Load() != want {
+			t.Errorf("%s: %d calls", m, calls.Load())
 		}
 	}
-	if r, err := db.Evict(t.Context(), nil); err != nil || r.Unjudged != 5 || calls != 1 {
-		t.Errorf("while it hangs: %+v after %d calls, %v", r, calls, err)
+	if r, err := db.Evict(t.Context(), nil); err != nil || r.Unjudged != 5 || calls.Load() != 1 {
+		t.Errorf("while it hangs: %+v after %d calls, %v", r, calls.Load(), err)
 	}
 	close(release)
-	mode = ""
+	mode.Store("")
 	comes(t, "verdicts again", func() bool {
 		r, err := db.Evict(t.Context(), &EvictOptions{DryRun: true})
 		return err == nil && r.Unjudged == 0 && r.Evicted == 5
