@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -437,5 +438,30 @@ func TestStrictAgents(t *testing.T) {
 	}
 	if r, err := db.Check(ctx); err != nil || !r.OK {
 		t.Error(r, err)
+	}
+}
+
+// TestSeedUsageRecord: a record has the agent, the model, prompt, completion and total tokens,
+// the cost and the time of a call, as an export tells them.
+func TestSeedUsageRecord(t *testing.T) {
+	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
+	at := time.Date(2026, 3, 6, 10, 0, 0, 0, time.UTC)
+	added, err := db.Usage().Add(ctx, usage.Record{
+		Owner: Owner{Agent: "a1"}, Model: "claude-haiku", PromptTokens: 1200, CompletionTokens: 300, Cost: usd(t, "0.0123"), Time: at,
+	}, nil)
+	if err != nil || added.TotalTokens != 1500 || added.Number != 1 {
+		t.Errorf("%+v, %v", added, err)
+	}
+	var lines []string
+	err = db.View(ctx, func(tx *Tx) error {
+		return tx.Lines(Scope{Agent: "a1"}, func(l Line) error {
+			b, err := json.Marshal(l)
+			lines = append(lines, string(b))
+			return err
+		})
+	})
+	want := `{"type":"usage","user":"","agent":"a1","number":1,"model":"claude-haiku","prompt_tokens":1200,"completion_tokens":300,"total_tokens":1500,"cost_usd":0.0123,"timestamp":"2026-03-06T10:00:00.000Z"}`
+	if err != nil || len(lines) != 1 || lines[0] != want {
+		t.Errorf("%s, %v, want %s", lines, err, want)
 	}
 }
