@@ -339,6 +339,11 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	if db.hooks.Evicted != nil {
 		db.behind(&db.background.work, "tells of evictions", func() { db.runObserver(ctx) })
 	}
+	if o.KeepCaps {
+		db.startCaps(ctx)
+	}
+	var forgot time.Time
+	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule

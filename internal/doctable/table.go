@@ -166,6 +166,7 @@ type Table struct {
 	spans    Paged[seqSpan]
 	expiries expiries
 	Glances  Glances
+	Owners   Owners
 }
 
 // seqSpan is the lowest and the highest Seq in a page of document rows; both are 0 where the
@@ -200,7 +201,13 @@ func (t *Table) Seq(seq uint64) *Memory { return t.seqs.At(seq) }
 func (t *Table) Add(doc uint32, fill func(*Row)) {
 	t.Put(doc, fill)
 	t.Mark.Store(doc + 1)
-	t.Live.Add(1)
+	t.live(doc, 1)
+}
+
+// live counts a document that has come to live, or lives no longer.
+func (t *Table) live(doc uint32, by int64) {
+	t.Live.Add(by)
+	t.Owners.add(doc, t.Row(doc).Owner, by)
 }
 
 // Put is Add for a version that has been counted.
@@ -231,13 +238,13 @@ func (t *Table) Drop(doc uint32) {
 	r.Died.Store(0)
 	t.Plain.clear(doc)
 	t.Seq(r.Seq).Doc.Store(r.prev + 1) // None + 1 is 0
-	t.Live.Add(-1)
+	t.live(doc, -1)
 }
 
 // Kill ends a version at an LSN: no reader at that LSN or a later one sees the document.
 func (t *Table) Kill(doc uint32, lsn uint64) {
 	t.End(doc, lsn)
-	t.Live.Add(-1)
+	t.live(doc, -1)
 }
 
 // End is Kill for a doc ID whose version lives on under another doc ID.
@@ -254,7 +261,7 @@ func (t *Table) Revive(doc uint32) {
 	if r.Expires == 0 {
 		t.Plain.set(doc)
 	}
-	t.Live.Add(1)
+	t.live(doc, 1)
 }
 
 // At is the doc ID of a memory as of lsn, None if the memory does not exist then.
@@ -319,8 +326,29 @@ func (t *Table) Release(first, end uint64) {
 	}
 }
 
+// ReleaseSeqs drops the whole pages of Seqs, of those from one up to, but not including,
+// another, whose memories died at an LSN or before. The lock of writers is held.
+func (t *Table) ReleaseSeqs(from, end, died uint64) {
+	for ; from+PageSize <= end; from += PageSize {
+		if t.seqs.At(from) == nil {
+			continue
+		}
+		empty := true
+		for seq := from; seq < from+PageSize && empty; seq++ {
+			_, r := t.newest(seq)
+			empty = r == nil || r.Died.Load() <= died
+		}
+		if empty {
+			t.seqs.Release(from, from+PageSize)
+		}
+	}
+}
+
+// SeqPages is how many pages of memories there are.
+func (t *Table) SeqPages() int64 { return t.seqs.Pages.Load() }
+
 // Bytes is what the tables take.
 func (t *Table) Bytes() int64 {
-	const docRowSize, seqRowSize, seqSpanSize, expirySize = 80, 32, 16, 8
-	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Runs.bytes() + t.Glances.bytes()
+	const docRowSize, seqRowSize, seqSpanSize, expirySize, ownerSize = 80, 32, 16, 8, 16
+	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Owners.counts.Bytes(ownerSize) + t.Runs.bytes() + t.Glances.bytes()
 }
