@@ -98,10 +98,12 @@ type config struct {
 	durability Durability
 	dedup      Dedup
 	readOnly   bool
-	lockWait   time.Duration
-	budget     int64
-	retain     time.Duration
-	embedder   embed.Embedder
+	// strictAgents: see Options.StrictAgents.
+	strictAgents bool
+	lockWait     time.Duration
+	budget       int64
+	retain       time.Duration
+	embedder     embed.Embedder
 
 	columns   bool // filters use the columns of numbers whatever the size of the set
 	expiring  bool // what has expired is looked for now and then

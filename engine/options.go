@@ -71,6 +71,12 @@ type Options struct {
 	Durability Durability
 	// Dedup is DedupScope unless said otherwise.
 	Dedup Dedup
+	// StrictAgents refuses to store anything new for an agent that has no manifest (see
+	// usage.Usage.AddAgent) with ErrUnknownAgent: memories, and all that is kept beside
+	// them. What is there already can be read, changed and deleted. Without it an agent is
+	// there as soon as something is stored for it. The option is that of an opening: nothing
+	// of it is stored.
+	StrictAgents bool
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.
 	LockWait time.Duration

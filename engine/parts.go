@@ -259,6 +259,26 @@ func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
 	})
 }
 
+// LinesAhead is [Tx.Lines] for what must be there before memories are stored: the manifests
+// of agents, which Lines leaves out.
+func (tx *Tx) LinesAhead(s Scope, yield func(Line) error) error {
+	return tx.reading("export", func() error {
+		if s.Run != "" {
+			return nil
+		}
+		for _, p := range tx.db.parts {
+			l, ok := p.(part.Leader)
+			if !ok {
+				continue
+			}
+			if err := l.Leads((*partTx)(tx), s, yield); err != nil {
+				return store.Error("export the "+p.Name(), err)
+			}
+		}
+		return nil
+	})
+}
+
 // NewLine is an empty line of a type, to be read from JSON and given to [Tx.StoreLine];
 // nil where no part of the database has such lines.
 func (db *DB) NewLine(typ string) Line {
@@ -441,7 +461,14 @@ func (p *partTx) DeleteRange(lower, upper []byte) error {
 }
 
 func (p *partTx) GiveOwner(o scope.Owner) (uint32, error) {
+	if err := p.tx().registered("store something", o); err != nil {
+		return 0, err
+	}
 	return p.tx().number(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+}
+
+func (p *partTx) GiveAgent(id string) (uint32, error) {
+	return p.tx().number(layout.Name{Class: layout.NameOwner, Text: scope.Key(scope.Owner{Agent: id})})
 }
 
 func (p *partTx) GiveRun(name string) (uint32, error) {
