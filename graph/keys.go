@@ -60,6 +60,7 @@ const (
 	opPast      part.Op = 69 // owner, from, type, to, number, a superseded version as it is stored
 	opMerge     part.Op = 70 // owner, into, number, the relations that ended and the links that moved
 	opUnmerge   part.Op = 71 // owner, into, number, the same
+	opMention   part.Op = 72 // owner, number of the entity, seq: a link that a text is the reason for
 )
 
 const (
