@@ -19,7 +19,7 @@ import (
 //     and otherwise a concept;
 //   - dates with a year become events by the name 2023-05-07 or 2023-05;
 //   - @user and e-mail addresses are persons, and the address of a page is a concept;
-//   - "A works at B" and a few like it are relations.
+//   - "A works at B" and a few like it are relations, which say what A and B are, too.
 //
 // What it takes for a name is a guess: it finds no names in languages without capitals.
 type Rules struct{}
@@ -303,11 +303,18 @@ func typeOf(words []word, from, to int) string {
 	return unknown
 }
 
-// relations are the words between two names that relate them.
-var relations = map[string]string{
-	"works at": "works_at", "works for": "works_for", "worked at": "worked_at", "worked for": "worked_for", "works on": "works_on", "works with": "works_with",
-	"lives in": "lives_in", "lived in": "lived_in", "moved to": "moved_to", "is from": "is_from", "was born in": "born_in",
-	"knows": "knows", "married": "married_to", "is married to": "married_to", "met": "met", "uses": "uses", "founded": "founded", "studies at": "studies_at",
+// phrase is what relates two names that it stands between: the kind of relation, and what the
+// names are, empty where it does not say.
+type phrase struct{ kind, source, target string }
+
+// phrases are the words between two names that relate them.
+var phrases = map[string]phrase{
+	"works at": {"works_at", person, body}, "works for": {"works_for", person, body}, "worked at": {"worked_at", person, body},
+	"worked for": {"worked_for", person, body}, "works with": {"works_with", person, ""}, "works on": {"works_on", person, ""},
+	"studies at": {"studies_at", person, body}, "founded": {"founded", person, body}, "lives in": {"lives_in", person, place},
+	"lived in": {"lived_in", person, place}, "moved to": {"moved_to", person, place}, "was born in": {"born_in", person, place},
+	"is from": {"is_from", person, ""}, "knows": {"knows", person, person}, "met": {"met", person, person},
+	"married": {"married_to", person, person}, "is married to": {"married_to", person, person}, "uses": {"uses", "", ""},
 }
 
 // mostBetween bounds the text between two names that are related.
@@ -320,15 +327,31 @@ func (f *finding) relate(text string, names []name) {
 		if a.owns || b.from-a.to > mostBetween || Fold(a.text) == Fold(b.text) {
 			continue
 		}
-		kind := relations[strings.TrimSpace(text[a.to:b.from])]
-		r := Relation{Source: a.text, Relation: kind, Target: b.text}
-		if kind != "" && f.has(a.text) && f.has(b.text) && !slices.Contains(f.Relations, r) {
+		p, relates := phrases[strings.TrimSpace(text[a.to:b.from])]
+		from, to := f.place(a.text), f.place(b.text)
+		if !relates || from < 0 || to < 0 {
+			continue
+		}
+		f.retype(from, p.source)
+		f.retype(to, p.target)
+		r := Relation{Source: f.Entities[from].Name, Relation: p.kind, Target: f.Entities[to].Name}
+		if !slices.Contains(f.Relations, r) {
 			f.Relations = append(f.Relations, r)
 		}
 	}
 }
 
-func (f *finding) has(name string) bool {
-	_, known := f.known[Fold(Clean(name, MaxName))]
-	return known
+// place is where an entity of a name stands among those found, -1 for none.
+func (f *finding) place(name string) int {
+	if i, known := f.known[Fold(Clean(name, MaxName))]; known {
+		return i
+	}
+	return -1
+}
+
+// retype gives an entity the type that a relation says, where nothing else has said one.
+func (f *finding) retype(i int, typ string) {
+	if typ != "" && f.Entities[i].Type == unknown {
+		f.Entities[i].Type = typ
+	}
 }

@@ -9,7 +9,7 @@ import (
 // TestRules shows what the rules find, a line for each text.
 func TestRules(t *testing.T) {
 	for text, want := range map[string]string{
-		"Ada works at Google.":                                                  "Ada:person Google:concept | Ada works_at Google",
+		"Ada works at Google.":                                                  "Ada:person Google:organization | Ada works_at Google",
 		"I met Dr. Maria Lopez in Ghent last week":                              "Maria Lopez:person Ghent:location |",
 		"Hey Caroline! Wow, that's great.":                                      "Caroline:person |",
 		"My sister Anna studies at the University of Antwerp.":                  "Anna:person University of Antwerp:organization |",
