@@ -82,7 +82,9 @@ func TestSeedDGraphUpsertByNameKeepsToItsScope(t *testing.T) {
 }
 
 func TestSeedDGraphUnavailableSkipsExtractionAndCompletesTheRest(t *testing.T) {
-	w := newMentionWorld(t, odd(func(context.Context, string) (mention.Found, error) { return mention.Found{}, errors.New("unavailable") }))
+	w := newMentionWorld(t, odd(func(context.Context, string) (mention.Found, error) {
+		return mention.Found{}, errors.New("unavailable")
+	}))
 	s, err := w.db.Memories().Store(t.Context(), Memory{ID: "m", Scope: w.o.Scope(), Text: "Alice works at Google", Embedding: []float32{1, 0}}, nil)
 	if err != nil || !s.Stored || !strings.Contains(s.Unextracted, "unavailable") {
 		t.Errorf("%+v, %v", s, err)
