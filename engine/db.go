@@ -104,6 +104,7 @@ type config struct {
 	budget       int64
 	retain       time.Duration
 	embedder     embed.Embedder
+	extractor    *extractor
 
 	columns   bool // filters use the columns of numbers whatever the size of the set
 	expiring  bool // what has expired is looked for now and then

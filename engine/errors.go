@@ -70,4 +70,7 @@ var (
 	// returned a text that cannot be used: none, more than 1 MiB, or no UTF-8. Nothing was
 	// changed.
 	ErrSummarizer = fault.ErrSummarizer
+	// ErrExtractor: the extractor of entities failed, panicked, was not done in time, or
+	// returned what cannot be stored: too many entities, a name without letters.
+	ErrExtractor = fault.ErrExtractor
 )

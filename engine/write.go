@@ -35,6 +35,10 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 		return Stored{}, err
 	}
 	if done, stored, err := tx.storeKnown(p, o); err != nil || done {
+		if stored.Updated {
+			_, err = tx.linkMentions(p.rec.Scope, stored.Seq, p.found)
+			stored.Unextracted = p.unextracted
+		}
 		return stored, err
 	}
 	owner, run, err := tx.scopeNumbers(p.rec.Scope)
@@ -49,7 +53,10 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why}, nil
+	if _, err := tx.linkMentions(p.rec.Scope, seq, p.found); err != nil {
+		return Stored{}, err
+	}
+	return Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why, Unextracted: p.unextracted}, nil
 }
 
 // storeKnown handles a memory whose ID or content its owner has already; done is

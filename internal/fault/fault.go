@@ -71,6 +71,8 @@ var (
 	// ErrSummarizer: a summarizer failed, or returned a text that cannot be used. Nothing
 	// was changed.
 	ErrSummarizer = errors.New("the summarizer failed")
+	// ErrExtractor: an extractor of entities failed, hung, or returned what cannot be stored.
+	ErrExtractor = errors.New("the extractor failed")
 )
 
 // Error says what was being done, why it failed, and what to do next.
