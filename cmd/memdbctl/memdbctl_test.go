@@ -516,6 +516,13 @@ func TestCheckAndStats(t *testing.T) {
 	if out := c.ok("check"); out != "ok, 2 memories\n" {
 		t.Errorf("check: %q", out)
 	}
+	if out := c.ok("check", "--deep"); out != "space default: recall@10 1.000 of 1 vector\nok, 2 memories\n" {
+		t.Errorf("check --deep: %q", out)
+	}
+	deep := one(t, c.objects("check", "--deep"))
+	if want := []any{map[string]any{"name": "default", "sampled": 1.0, "recall": 1.0}}; !reflect.DeepEqual(deep["spaces"], want) {
+		t.Errorf("check --deep: %v, want %v", deep["spaces"], want)
+	}
 	got := one(t, c.objects("stats"))
 	for _, key := range []string{"memories", "disk_bytes", "vectors", "terms", "entities", "relations", "sessions", "lsn", "memory"} {
 		if _, ok := got[key]; !ok {
