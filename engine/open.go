@@ -116,7 +116,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1),
+		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
