@@ -143,6 +143,9 @@ type Plan struct {
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
+	// Languages are those besides English that memories of the scope are in, as codes of
+	// ISO 639-1: the words of the query were read in each of them.
+	Languages []string `json:"languages,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string `json:"vector,omitempty"`
 	// Unembedded says why the query has no vector of the database's embedder, so that its

@@ -149,6 +149,7 @@ type recalling struct {
 	set   *roaring.Bitmap // those, not to be changed
 	terms []invindex.QueryTerm
 	stats invindex.Stats
+	words int             // that the terms stand for; a word in several languages is several terms
 	bound *invindex.Query // nil: the conditions on hits are in set already
 	// kept: the documents are remembered for recalls to come.
 	kept bool
@@ -309,10 +310,14 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.q.Syntax == SyntaxOperators {
 		return r.operators(ctx)
 	}
+	in, err := r.languages(ctx)
+	if err != nil {
+		return err
+	}
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddQueryContext(ctx, r.tx.db.words.analyzer, r.q.Text, 1); err != nil {
+	if err := bag.AddQueryIn(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, 1, in); err != nil {
 		return err
 	}
 	// Of a query as long as a book, the first terms stand for it.
@@ -325,6 +330,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 		words[i] = t.Term
 		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
 	}
+	r.words = min(bag.Words(), len(words))
 	if r.q.Explain {
 		r.plan.Terms = words
 	}
@@ -332,6 +338,9 @@ func (r *recalling) analyse(ctx context.Context) error {
 		return nil
 	}
 	r.stats, err = r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
+	if err == nil {
+		r.fewer(r.words)
+	}
 	r.stage("statistics")
 	return err
 }
@@ -551,7 +560,7 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 		return nil, textError(doingRecall, err)
 	}
 	for i, n := range counts {
-		shares[i] = float64(n) / float64(len(words))
+		shares[i] = min(1, float64(n)/float64(r.words))
 	}
 	r.stage("text")
 	return shares, nil
