@@ -32,8 +32,8 @@ func TestLanguages(t *testing.T) {
 		user  func(code string) string
 		least float64
 	}{
-		{func(code string) string { return code }, .9},
-		{func(string) string { return "all" }, .9},
+		{func(code string) string { return code }, .95},
+		{func(string) string { return "all" }, .92},
 	} {
 		found, asked := 0, 0
 		for _, l := range all {
