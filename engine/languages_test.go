@@ -85,7 +85,7 @@ func TestLanguagesMove(t *testing.T) {
 				t.Errorf("%d: %+v, want %s", try, s, want)
 			}
 			for query, found := range map[string]bool{"Wälder": true, "Welcher Wald?": want == "auto", "Hund": true, "running dog": true} {
-				hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: query, Profile: ProfileText})
+				hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: query, Profile: ProfileText, OnlyWords: true})
 				if (len(hits) > 0) != found {
 					t.Errorf("%d, %s: %q finds %d", try, want, query, len(hits))
 				}

@@ -82,6 +82,11 @@ type Query struct {
 	// AnySpeaker has a question that names one speaker be about all of them: see
 	// policy.OtherSpeaker.
 	AnySpeaker bool
+	// OnlyWords finds nothing where no memory in scope has a word of the text. Without it,
+	// the profiles best, text and substrate then take the words of memories that are near
+	// those of the text, and Plan.Near says so; a text with operators, or with a vector,
+	// does without.
+	OnlyWords bool
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -143,6 +148,9 @@ type Plan struct {
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
+	// Near are the words that the memories were found by, since none has a word of the
+	// query: see Query.OnlyWords.
+	Near []string `json:"near,omitempty"`
 	// Languages are those besides English that memories of the scope are in, as codes of
 	// ISO 639-1: the words of the query were read in each of them.
 	Languages []string `json:"languages,omitempty"`

@@ -209,6 +209,9 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	ranked, err := r.rank(ctx)
+	if err == nil && len(ranked) == 0 {
+		ranked, err = r.rankNear(ctx)
+	}
 	if err != nil {
 		return Result{}, err
 	}
