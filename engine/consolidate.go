@@ -190,24 +190,29 @@ func (tx *Tx) eachAged(ctx context.Context, s Scope, visit func(doc uint32, r *d
 // prune removes the memories whose importance has decayed too far.
 func (db *DB) prune(ctx context.Context, o *ConsolidateOptions, p *policy.Policy, report *Consolidated) error {
 	var victims []victim
+	var j *judge
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		free, _, err := tx.takeable(p, o.Scope)
 		if err != nil {
 			return err
 		}
+		j = tx.newJudge(ctx, p)
 		return tx.eachIn(ctx, free, func(_ uint32, r *doctable.Row) {
-			if f, a := tx.facts(r); p.Prunes(&f) {
-				victims = append(victims, newVictim(r, policy.Pruned, &f, a))
+			f, a := tx.facts(r)
+			if !p.Prunes(&f) {
+				return
+			}
+			if note, spared := j.spares(r, policy.Pruned); !spared {
+				v := newVictim(r, policy.Pruned, &f, a)
+				v.why = note
+				victims = append(victims, v)
 			}
 		})
 	})
+	j.end()
 	if err == nil && !o.DryRun && len(victims) > 0 {
 		slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
-		err = db.Update(ctx, func(tx *Tx) error {
-			report.LSN = tx.lsn
-			victims, err = tx.evict(victims, p, o.Scope)
-			return err
-		})
+		victims, report.LSN, err = db.evictChosen(ctx, victims, p, o.Scope)
 	}
 	if err == nil {
 		report.Deleted = len(victims)
@@ -254,15 +259,20 @@ func (db *DB) mergeAll(ctx context.Context, o *ConsolidateOptions, p *policy.Pol
 			return nil
 		}
 		for part := range slices.Chunk(plan, mergeBatch) {
-			err := db.Update(ctx, func(tx *Tx) error {
-				n, err := tx.mergeAway(ctx, part, p, o.Scope)
-				if n > 0 {
-					report.Merged, report.LSN = report.Merged+n, tx.lsn
-				}
+			var gone []victim
+			var lsn uint64
+			var at int64
+			err := db.Update(ctx, func(tx *Tx) (err error) {
+				lsn, at = tx.lsn, tx.now
+				gone, err = tx.mergeAway(ctx, part, p, o.Scope)
 				return err
 			})
 			if err != nil {
 				return err
+			}
+			if len(gone) > 0 {
+				report.Merged, report.LSN = report.Merged+len(gone), lsn
+				db.observe(lsn, at, p.Version, gone)
 			}
 		}
 		if len(plan) == 0 || !crowded {

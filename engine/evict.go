@@ -42,8 +42,10 @@ type Victim struct {
 	User  string `json:"user"`
 	Agent string `json:"agent"`
 	Run   string `json:"run"`
-	// Reason is age, confidence, cap, or expired.
+	// Reason is age, confidence, cap, expired or caller; in an Eviction also pruned or merged.
+	// Why is what a verdict of the program said.
 	Reason       policy.Reason `json:"reason"`
+	Why          string        `json:"why,omitempty"`
 	Importance   float64       `json:"importance"`
 	Confidence   float64       `json:"confidence"`
 	AgeMillis    int64         `json:"age_ms"`
@@ -55,6 +57,10 @@ type Evicted struct {
 	Evicted int                   `json:"evicted"`
 	DryRun  bool                  `json:"dry_run"`
 	Reasons map[policy.Reason]int `json:"reasons"`
+	// Decayed is how many memories have lost confidence by a verdict of the program, Unjudged
+	// how many were kept since there was no verdict: see Hooks.
+	Decayed  int `json:"decayed,omitempty"`
+	Unjudged int `json:"unjudged,omitempty"`
 	// Policy is the version of the policy, LSN that of the commit, or of the state that was
 	// looked at where nothing was to be evicted.
 	Policy uint32 `json:"policy"`
@@ -66,6 +72,7 @@ type Evicted struct {
 type victim struct {
 	layout.Version
 	reason     policy.Reason
+	why        string // what the caller said of it
 	into       uint64 // the Seq of what it is merged into
 	confidence float64
 	importance float64
@@ -104,20 +111,22 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 	began := db.clock()
 	var p policy.Policy
 	var victims []victim
+	var j *judge
 	err = db.view(ctx, nil, func(tx *Tx) error {
 		if p, err = o.policy(tx); err != nil {
 			return err
 		}
 		report.Policy, report.LSN = p.Version, tx.lsn
-		victims, err = tx.unkept(ctx, &p, o.Scope)
+		j = tx.newJudge(ctx, &p)
+		victims, err = tx.unkept(ctx, &p, o.Scope, j)
 		return err
 	})
+	report.Unjudged = j.end()
 	if err == nil && !o.DryRun && len(victims) > 0 {
-		err = db.Update(ctx, func(tx *Tx) error {
-			report.LSN = tx.lsn
-			victims, err = tx.evict(victims, &p, o.Scope)
-			return err
-		})
+		victims, report.LSN, err = db.evictChosen(ctx, victims, &p, o.Scope)
+	}
+	if err == nil && !o.DryRun {
+		report.Decayed, err = j.decay(ctx)
 	}
 	if err != nil {
 		return report, err
@@ -131,6 +140,20 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 		return report, nil
 	}
 	return report, db.visitVictims(ctx, victims, o.Visit)
+}
+
+// evictChosen commits an eviction, and tells the observer of it.
+func (db *DB) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy, s Scope) (victims []victim, lsn uint64, err error) {
+	at := int64(0)
+	err = db.Update(ctx, func(tx *Tx) error {
+		lsn, at = tx.lsn, tx.now
+		victims, err = tx.evict(chosen, p, s)
+		return err
+	})
+	if err == nil {
+		db.observe(lsn, at, p.Version, victims)
+	}
+	return victims, lsn, err
 }
 
 // checkOwners refuses a scope that names a run: a policy is for all that an owner has.
@@ -213,8 +236,8 @@ func (tx *Tx) facts(r *doctable.Row) (policy.Facts, layout.Access) {
 	}, a
 }
 
-// unkept are the memories that a policy does not keep, by Seq.
-func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope) ([]victim, error) {
+// unkept are the memories that a policy does not keep, by Seq, with what a judge says of each.
+func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope, j *judge) ([]victim, error) {
 	free, pinned, err := tx.takeable(p, s)
 	if err != nil {
 		return nil, err
@@ -224,10 +247,16 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope) ([]victim, 
 	kept := free.Clone()
 	err = tx.eachIn(ctx, free, func(doc uint32, r *doctable.Row) {
 		f, a := tx.facts(r)
-		if why := p.Evicts(&f); why != "" {
+		why, note, spared := j.of(r, p.Evicts(&f))
+		if why != "" {
 			kept.Remove(doc)
-			victims = append(victims, newVictim(r, why, &f, a))
+			v := newVictim(r, why, &f, a)
+			v.why = note
+			victims = append(victims, v)
 			return
+		}
+		if spared {
+			kept.Remove(doc)
 		}
 		counts[r.Owner]++
 	})
@@ -243,8 +272,12 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope) ([]victim, 
 	}
 	over, err := tx.overCap(ctx, p, counts, kept)
 	victims = append(victims, over...)
-	slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
+	sortVictims(victims)
 	return victims, err
+}
+
+func sortVictims(victims []victim) {
+	slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
 func newVictim(r *doctable.Row, why policy.Reason, f *policy.Facts, a layout.Access) victim {
@@ -253,7 +286,7 @@ func newVictim(r *doctable.Row, why policy.Reason, f *policy.Facts, a layout.Acc
 
 // overCap are, of the owners that have more than the cap, the memories that go first.
 func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]int64, kept *roaring.Bitmap) (over []victim, err error) {
-	candidates := map[uint32][]policy.Place{}
+	candidates := map[uint32][]capped{}
 	for owner, n := range counts {
 		if n > p.Cap {
 			candidates[owner] = nil
@@ -262,29 +295,40 @@ func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]i
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	rows := map[uint64]*doctable.Row{}
 	err = tx.eachIn(ctx, kept, func(_ uint32, r *doctable.Row) {
 		if list, is := candidates[r.Owner]; is {
-			candidates[r.Owner] = append(list, policy.Place{Importance: r.Importance, Last: max(tx.db.accessOf(r.Seq).Last, r.Created), Seq: r.Seq})
-			rows[r.Seq] = r
+			candidates[r.Owner] = append(list, tx.capped(r))
 		}
 	})
 	for owner, list := range candidates {
-		slices.SortFunc(list, policy.Place.Compare)
-		for _, place := range list[:min(int64(len(list)), counts[owner]-p.Cap)] {
-			r := rows[place.Seq]
-			f, a := tx.facts(r)
-			over = append(over, newVictim(r, policy.Cap, &f, a))
+		slices.SortFunc(list, func(a, b capped) int { return a.Compare(b.Place) })
+		for _, c := range list[:min(int64(len(list)), counts[owner]-p.Cap)] {
+			over = append(over, tx.capVictim(c.row))
 		}
 	}
 	return over, err
+}
+
+// capped is a memory that the cap may take, and its place among others.
+type capped struct {
+	policy.Place
+	row *doctable.Row
+}
+
+func (tx *Tx) capped(r *doctable.Row) capped {
+	return capped{policy.Place{Importance: r.Importance, Last: max(tx.db.accessOf(r.Seq).Last, r.Created), Seq: r.Seq}, r}
+}
+
+func (tx *Tx) capVictim(r *doctable.Row) victim {
+	f, a := tx.facts(r)
+	return newVictim(r, policy.Cap, &f, a)
 }
 
 // layoutReasons are the reasons as they are stored.
 var layoutReasons = map[policy.Reason]layout.Reason{
 	policy.Age: layout.ReasonAge, policy.LowConfidence: layout.ReasonConfidence, policy.Cap: layout.ReasonCap,
 	policy.Expired: layout.ReasonExpired, policy.Pruned: layout.ReasonPruned,
-	policy.Merged: layout.ReasonMerged,
+	policy.Merged: layout.ReasonMerged, policy.Caller: layout.ReasonCaller,
 }
 
 // evict ends the memories that are still what they were when they were chosen, and returns
@@ -371,20 +415,12 @@ func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Vic
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			v := &victims[i]
-			rec, err := tx.lastRecord(v.Owner, v.Seq)
+			shown, found, err := tx.shownVictim(&victims[i], tx.now)
 			if err != nil {
 				return err
 			}
-			if rec == nil {
+			if !found {
 				continue // a reset came between
-			}
-			shown := Victim{
-				ID: rec.ID, User: rec.Scope.User, Agent: rec.Scope.Agent, Run: rec.Scope.Run, Reason: v.reason,
-				Importance: v.importance, Confidence: v.confidence, AgeMillis: tx.now - v.created,
-			}
-			if v.access.Last != 0 {
-				shown.LastAccessed = new(clock.FromMillis(v.access.Last))
 			}
 			if err := visit(shown); err != nil {
 				return err
@@ -392,4 +428,21 @@ func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Vic
 		}
 		return nil
 	})
+}
+
+// shownVictim is a victim as a caller sees it, with its age at a time; false where nothing
+// is known of it any more.
+func (tx *Tx) shownVictim(v *victim, at int64) (Victim, bool, error) {
+	rec, err := tx.lastRecord(v.Owner, v.Seq)
+	if err != nil || rec == nil {
+		return Victim{}, false, err
+	}
+	shown := Victim{
+		ID: rec.ID, User: rec.Scope.User, Agent: rec.Scope.Agent, Run: rec.Scope.Run, Reason: v.reason, Why: v.why,
+		Importance: v.importance, Confidence: v.confidence, AgeMillis: at - v.created,
+	}
+	if v.access.Last != 0 {
+		shown.LastAccessed = new(clock.FromMillis(v.access.Last))
+	}
+	return shown, true, nil
 }

@@ -125,7 +125,7 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 	closeTest(t, db)
 	db = open()
 	after()
-	waitFor(t, func() bool { db.janitor.wake(); return !db.janitor.ranging() })
+	waitFor(t, func() bool { db.janitor.wake(); return !db.janitor.pending() })
 	after()
 	closeTest(t, db)
 }
@@ -278,7 +278,7 @@ func TestEvictBesideViews(t *testing.T) {
 	}
 	err := db.View(t.Context(), func(tx *Tx) error {
 		p := policy.Default()
-		chosen, err := tx.unkept(t.Context(), &p, Scope{})
+		chosen, err := tx.unkept(t.Context(), &p, Scope{}, nil)
 		if err != nil || len(chosen) != 2 {
 			return fmt.Errorf("%d are chosen: %w", len(chosen), err)
 		}

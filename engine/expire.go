@@ -35,8 +35,7 @@ func (db *DB) expire(ctx context.Context) error {
 		}
 		slices.Sort(due)
 		if len(due) > 0 {
-			err := db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error { return tx.expire(due) }))
-			if err != nil {
+			if _, err := db.evictBehind(ctx, 0, func(tx *Tx) ([]victim, error) { return tx.expire(due) }); err != nil {
 				return err
 			}
 		}
@@ -50,16 +49,36 @@ func (db *DB) expire(ctx context.Context) error {
 
 // expire deletes those of some memories that have expired, whatever has become of them
 // since they were found.
-func (tx *Tx) expire(seqs []uint64) error {
+func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	var over []victim
 	for _, seq := range seqs {
 		if l, alive := tx.at(seq); alive && l.expired(tx.now) {
-			over = append(over, victim{Version: l.Version, reason: policy.Expired})
+			r := tx.db.docs.Row(l.doc)
+			f, a := tx.facts(r)
+			over = append(over, newVictim(r, policy.Expired, &f, a))
 		}
 	}
 	if len(over) == 0 {
-		return nil
+		return nil, nil
 	}
-	_, err := tx.evict(over, &policy.Policy{}, Scope{})
-	return err
+	return tx.evict(over, &policy.Policy{}, Scope{})
+}
+
+// evictBehind commits an eviction behind the calls, and tells the observer of it.
+func (db *DB) evictBehind(ctx context.Context, version uint32, evict func(tx *Tx) ([]victim, error)) (victims []victim, err error) {
+	if err := db.moving.lockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer db.moving.Unlock()
+	var lsn uint64
+	var at int64
+	err = db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {
+		lsn, at = tx.lsn, tx.now
+		victims, err = evict(tx)
+		return err
+	}))
+	if err == nil {
+		db.observe(lsn, at, version, victims)
+	}
+	return victims, err
 }

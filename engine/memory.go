@@ -305,12 +305,13 @@ const (
 	ReasonExpired    Reason = "expired"            // its time was over
 	ReasonPruned     Reason = "pruned"             // too low a decayed importance
 	ReasonMerged     Reason = "merged"             // nearly the same as another
+	ReasonCaller     Reason = "evicted:caller"     // a verdict of the program, see Hooks
 )
 
 var reasons = [layout.Reasons]Reason{
 	layout.ReasonScope: ReasonScope, layout.ReasonAge: ReasonAge, layout.ReasonConfidence: ReasonConfidence,
 	layout.ReasonCap: ReasonCap, layout.ReasonExpired: ReasonExpired, layout.ReasonPruned: ReasonPruned,
-	layout.ReasonMerged: ReasonMerged,
+	layout.ReasonMerged: ReasonMerged, layout.ReasonCaller: ReasonCaller,
 }
 
 var (

@@ -119,7 +119,13 @@ func (tx *Tx) mergePlan(ctx context.Context, p *policy.Policy, s Scope, after ui
 			return nil, false, err
 		}
 	}
-	return m.greedy(), m.crowded, nil
+	j := tx.newJudge(ctx, p)
+	plan = slices.DeleteFunc(m.greedy(), func(g merge) bool {
+		_, spared := j.spares(tx.db.docs.Row(tx.db.docs.At(g.from.Seq, tx.lsn)), policy.Merged)
+		return spared && j != nil
+	})
+	j.end()
+	return plan, m.crowded, nil
 }
 
 // load reads a memory once.
@@ -295,9 +301,9 @@ func (m *merging) greedy() (plan []merge) {
 	return plan
 }
 
-// mergeAway commits a part of a plan, and returns how many memories are gone. Those that have
+// mergeAway commits a part of a plan, and returns the memories that are gone. Those that have
 // changed since, or whose survivor has, stay.
-func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s Scope) (int, error) {
+func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s Scope) ([]victim, error) {
 	var victims []victim
 	for i := range plan {
 		if l, lives := tx.at(plan[i].into.Seq); lives && l.Version == plan[i].into.Version {
@@ -305,11 +311,11 @@ func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s S
 		}
 	}
 	if len(victims) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	victims, err := tx.evict(victims, p, s)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	heirs := map[uint64]victim{} // what a survivor gets
 	for i := range victims {
@@ -327,10 +333,10 @@ func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s S
 		}
 		delete(heirs, plan[i].into.Seq)
 		if err := tx.inheritFrom(ctx, plan[i].into, h); err != nil {
-			return 0, tx.breaks(err) // some victims are dead already
+			return nil, tx.breaks(err) // some victims are dead already
 		}
 	}
-	return len(victims), nil
+	return victims, nil
 }
 
 // inheritFrom gives a survivor the importance of what was merged into it, where that is

@@ -59,8 +59,16 @@ func TestNearWords(t *testing.T) {
 		x, y string
 		want float64
 	}{
-		{"coffe", "coffe", 1}, {"cofe", "coffe", 2 * 3.0 / 9}, {"versicher", "krankenversicher", 2 * 8.0 / 25}, {"termin", "zahnarzttermin", nearPart}, {"kranken", "krankenversicher", nearPart},
-		{"night", "nacht", 0}, {"abc123", "abc124", 0}, {"tea", "teas", 0}, {"книга", "книги", 2 * 3.0 / 10}, {strings.Repeat("a", 64), strings.Repeat("a", 63), 0},
+		{"coffe", "coffe", 1},
+		{"cofe", "coffe", 2 * 3.0 / 9},
+		{"versicher", "krankenversicher", 2 * 8.0 / 25},
+		{"termin", "zahnarzttermin", nearPart},
+		{"kranken", "krankenversicher", nearPart},
+		{"night", "nacht", 0},
+		{"abc123", "abc124", 0},
+		{"tea", "teas", 0},
+		{"книга", "книги", 2 * 3.0 / 10},
+		{strings.Repeat("a", 64), strings.Repeat("a", 63), 0},
 	} {
 		got := 0.0
 		if w, ok := newNearWord(tc.x); ok {

@@ -77,6 +77,9 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 			return nil, fault.Within(doingOpen(dir), err)
 		}
 	}
+	if err := db.newHooks(o.Hooks); err != nil {
+		return nil, err
+	}
 	if o.ReadOnly {
 		if err := mustExist(base, dir); err != nil {
 			return nil, err
@@ -113,7 +116,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1),
+		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
@@ -336,6 +339,14 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		db.startExpiring(ctx)
 	}
 	db.startParts(ctx)
+	if db.hooks.Evicted != nil {
+		db.behind(&db.background.work, "tells of evictions", func() { db.runObserver(ctx) })
+	}
+	if o.KeepCaps {
+		db.startCaps(ctx)
+	}
+	var forgot time.Time
+	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule

@@ -100,6 +100,12 @@ type Options struct {
 	// missed while it was closed is done once. nil: it does neither by itself. See
 	// policy.FromEnv.
 	Schedule *policy.Schedule
+	// KeepCaps has the database evict what an owner has more than the policy's cap as soon as it
+	// has a tenth more, beside writers: the least important, of equal ones those that were
+	// accessed longest ago, then those that were stored first. Without it an eviction does.
+	KeepCaps bool
+	// Hooks let the program take part in how memories age.
+	Hooks Hooks
 	// ReadOnly opens a database that exists and changes nothing in its folder, but for
 	// the lock and who holds it: so it opens also on a full disk, unless its text index
 	// is damaged. Writes are ErrReadOnly, and recalls touch nothing.

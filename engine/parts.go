@@ -155,13 +155,13 @@ func (db *DB) resetParts(lsn uint64) {
 }
 
 // mourn has the parts delete what they have of a memory that is gone.
-func (db *DB) mourn(batch *pebble.Batch, v layout.Version) error {
+func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
 	for _, p := range db.parts {
 		m, ok := p.(part.Mourner)
 		if !ok {
 			continue
 		}
-		tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+		tx := &Tx{db: db, reader: r, keys: db.keys(), lsn: maxLSN, now: db.now()}
 		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, func(key []byte) error { return batch.Delete(key, nil) }); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ const (
 	Expired       Reason = "expired"    // its time is over
 	Pruned        Reason = "pruned"     // a decayed importance below PruneBelow
 	Merged        Reason = "merged"
+	Caller        Reason = "caller" // a verdict of the program
 )
 
 // Facts are what the rules look at of a memory.

@@ -26,6 +26,7 @@ const (
 	ReasonExpired                  // evicted, as its time was over
 	ReasonPruned                   // its decayed importance was too low
 	ReasonMerged                   // it was nearly the same as another memory
+	ReasonCaller                   // the program said so
 	Reasons                        // no reason: the size of a table by reason
 )
 
