@@ -105,6 +105,7 @@ type config struct {
 	retain       time.Duration
 	embedder     embed.Embedder
 	extractor    *extractor
+	english      bool // it was opened to know no other language
 
 	columns   bool // filters use the columns of numbers whatever the size of the set
 	expiring  bool // what has expired is looked for now and then
@@ -116,7 +117,8 @@ type config struct {
 
 // words say how texts become words. They are fixed when a database is created.
 type words struct {
-	analyzer *analysis.Analyzer
+	analyzer atomic.Pointer[analysis.Analyzer]
+	spoken   spoken // the languages that texts are in
 	indexed  []textField
 	unit     uint32 // the weight of a word of the text
 }

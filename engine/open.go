@@ -213,7 +213,7 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	if err := db.configure(id, o); err != nil {
 		return nil, err // before anything is written
 	}
-	id.Settings.Analyzer = db.words.analyzer.Fingerprint()
+	id.Settings.Analyzer = db.words.analyzer.Load().Fingerprint()
 	id.Settings.LexicalModel = db.lexical.model.Model()
 	if err := id.write(base, db.dir); err != nil {
 		return nil, fault.Within("create "+db.dir, err)
@@ -231,12 +231,15 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		}
 	}
 	language := cmp.Or(o.Language, id.Settings.Language)
-	if db.words.analyzer, err = analysis.New(analysis.Config{Language: language}); err != nil {
+	analyzer, err := analysis.New(analysis.Config{Language: language})
+	if err != nil {
 		if o.Language == "" {
 			return damaged("language", err)
 		}
 		return fault.Invalid(doingOpen(db.dir), err.Error(), "choose one of them")
 	}
+	db.words.analyzer.Store(analyzer)
+	db.english = o.Language == analysis.English
 	indexed := id.Settings.IndexedText
 	if o.IndexedText != nil {
 		indexed = o.IndexedText
@@ -267,7 +270,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if id.Layout < layoutVersion { // what an older one wrote is read as it is
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
-	fingerprint := db.words.analyzer.Fingerprint()
+	fingerprint := db.words.analyzer.Load().Fingerprint()
 	if id.Settings.Analyzer != fingerprint && db.writer.next.Seq == 0 {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}

@@ -70,8 +70,11 @@ type Options struct {
 	// fixed when the database is created. nil: as stored; for a new database
 	// the name alone.
 	IndexedText []IndexedField
-	// Language is the analyzer's: "english" or "none". It is fixed when the
-	// database is created. Empty: as stored; for a new database "english".
+	// Language is how words are stemmed: "auto", in the language of each text;
+	// "english", where words of other languages stay as they are; or "none". It
+	// is fixed when the database is created; but Rebuild makes a database of
+	// "english" one of "auto" where Language is empty. Empty: as stored; for a new
+	// database "auto".
 	Language string
 	// Durability is Durable unless said otherwise.
 	Durability Durability

@@ -87,6 +87,11 @@ type Query struct {
 	// the score of their texts and vectors, and they are hits though their texts have no word
 	// of it. 0 leaves the graph alone; policy.GraphWeight is a weight to begin with.
 	Graph float64
+	// OnlyWords finds nothing where no memory in scope has a word of the text. Without it,
+	// the profiles best, text and substrate then take the words of memories that are near
+	// those of the text, and Plan.Near says so; a text with operators, or with a vector,
+	// does without.
+	OnlyWords bool
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -154,6 +159,12 @@ type Plan struct {
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
+	// Near are the words that the memories were found by, since none has a word of the
+	// query: see Query.OnlyWords.
+	Near []string `json:"near,omitempty"`
+	// Languages are those besides English that memories of the scope are in, as codes of
+	// ISO 639-1: the words of the query were read in each of them.
+	Languages []string `json:"languages,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string `json:"vector,omitempty"`
 	// Unembedded says why the query has no vector of the database's embedder, so that its

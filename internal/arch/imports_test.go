@@ -110,6 +110,7 @@ var law = map[string]row{
 	"internal/fsys/crashfs": {floor: base, outside: []string{pebble}, forTests: true},
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},
+	"internal/languageset":  {floor: base, forTests: true},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},
