@@ -272,8 +272,12 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope, j *judge) (
 	}
 	over, err := tx.overCap(ctx, p, counts, kept)
 	victims = append(victims, over...)
-	slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
+	sortVictims(victims)
 	return victims, err
+}
+
+func sortVictims(victims []victim) {
+	slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
 func newVictim(r *doctable.Row, why policy.Reason, f *policy.Facts, a layout.Access) victim {
@@ -282,7 +286,7 @@ func newVictim(r *doctable.Row, why policy.Reason, f *policy.Facts, a layout.Acc
 
 // overCap are, of the owners that have more than the cap, the memories that go first.
 func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]int64, kept *roaring.Bitmap) (over []victim, err error) {
-	candidates := map[uint32][]policy.Place{}
+	candidates := map[uint32][]capped{}
 	for owner, n := range counts {
 		if n > p.Cap {
 			candidates[owner] = nil
@@ -291,22 +295,33 @@ func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]i
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	rows := map[uint64]*doctable.Row{}
 	err = tx.eachIn(ctx, kept, func(_ uint32, r *doctable.Row) {
 		if list, is := candidates[r.Owner]; is {
-			candidates[r.Owner] = append(list, policy.Place{Importance: r.Importance, Last: max(tx.db.accessOf(r.Seq).Last, r.Created), Seq: r.Seq})
-			rows[r.Seq] = r
+			candidates[r.Owner] = append(list, tx.capped(r))
 		}
 	})
 	for owner, list := range candidates {
-		slices.SortFunc(list, policy.Place.Compare)
-		for _, place := range list[:min(int64(len(list)), counts[owner]-p.Cap)] {
-			r := rows[place.Seq]
-			f, a := tx.facts(r)
-			over = append(over, newVictim(r, policy.Cap, &f, a))
+		slices.SortFunc(list, func(a, b capped) int { return a.Compare(b.Place) })
+		for _, c := range list[:min(int64(len(list)), counts[owner]-p.Cap)] {
+			over = append(over, tx.capVictim(c.row))
 		}
 	}
 	return over, err
+}
+
+// capped is a memory that the cap may take, and its place among others.
+type capped struct {
+	policy.Place
+	row *doctable.Row
+}
+
+func (tx *Tx) capped(r *doctable.Row) capped {
+	return capped{policy.Place{Importance: r.Importance, Last: max(tx.db.accessOf(r.Seq).Last, r.Created), Seq: r.Seq}, r}
+}
+
+func (tx *Tx) capVictim(r *doctable.Row) victim {
+	f, a := tx.facts(r)
+	return newVictim(r, policy.Cap, &f, a)
 }
 
 // layoutReasons are the reasons as they are stored.

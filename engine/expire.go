@@ -35,17 +35,9 @@ func (db *DB) expire(ctx context.Context) error {
 		}
 		slices.Sort(due)
 		if len(due) > 0 {
-			var over []victim
-			var lsn uint64
-			err := db.acknowledge(db.updateBehind(ctx, func(tx *Tx) (err error) {
-				lsn = tx.lsn
-				over, err = tx.expire(due)
-				return err
-			}))
-			if err != nil {
+			if _, err := db.evictBehind(ctx, 0, func(tx *Tx) ([]victim, error) { return tx.expire(due) }); err != nil {
 				return err
 			}
-			db.observe(lsn, db.now(), 0, over)
 		}
 		if err := db.lockBehind(ctx); err != nil {
 			return err
@@ -70,4 +62,23 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 		return nil, nil
 	}
 	return tx.evict(over, &policy.Policy{}, Scope{})
+}
+
+// evictBehind commits an eviction behind the calls, and tells the observer of it.
+func (db *DB) evictBehind(ctx context.Context, version uint32, evict func(tx *Tx) ([]victim, error)) (victims []victim, err error) {
+	if err := db.moving.lockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer db.moving.Unlock()
+	var lsn uint64
+	var at int64
+	err = db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {
+		lsn, at = tx.lsn, tx.now
+		victims, err = evict(tx)
+		return err
+	}))
+	if err == nil {
+		db.observe(lsn, at, version, victims)
+	}
+	return victims, err
 }

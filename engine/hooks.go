@@ -23,8 +23,8 @@ import (
 // is not back, the hook is not called again.
 type Hooks struct {
 	// Verdict is asked what is to become of a memory: by Evict of each memory of the policy's
-	// kinds that has not expired and is not pinned, by Consolidate of each that it would prune
-	// or merge away. Where Verdict panics or is late, the memory is kept; where it is late, so
+	// kinds that has not expired and is not pinned, by Consolidate and Options.KeepCaps of each
+	// that they would take. Where Verdict panics or is late, the memory is kept; where it is late, so
 	// are all others of that pass. A View is open meanwhile. nil: the policy alone decides.
 	Verdict func(ctx context.Context, j Judged) policy.Verdict
 	// Wait is how long a call of a hook may take; then its context is over. 0: a second.
@@ -179,6 +179,9 @@ func (j *judge) of(r *doctable.Row, rule policy.Reason) (why policy.Reason, note
 
 // spares reports whether the caller keeps a memory that a rule would take.
 func (j *judge) spares(r *doctable.Row, rule policy.Reason) (note string, spared bool) {
+	if j == nil {
+		return "", false
+	}
 	why, note, _ := j.of(r, rule)
 	return note, why == ""
 }

@@ -77,6 +77,12 @@ type Options struct {
 	Durability Durability
 	// Dedup is DedupScope unless said otherwise.
 	Dedup Dedup
+	// StrictAgents refuses to store anything new for an agent that has no manifest (see
+	// usage.Usage.AddAgent) with ErrUnknownAgent: memories, and all that is kept beside
+	// them. What is there already can be read, changed and deleted. Without it an agent is
+	// there as soon as something is stored for it. The option is that of an opening: nothing
+	// of it is stored.
+	StrictAgents bool
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.
 	LockWait time.Duration
@@ -103,6 +109,10 @@ type Options struct {
 	// missed while it was closed is done once. nil: it does neither by itself. See
 	// policy.FromEnv.
 	Schedule *policy.Schedule
+	// KeepCaps has the database evict what an owner has more than the policy's cap as soon as it
+	// has a tenth more, beside writers: the least important, of equal ones those that were
+	// accessed longest ago, then those that were stored first. Without it an eviction does.
+	KeepCaps bool
 	// Hooks let the program take part in how memories age.
 	Hooks Hooks
 	// ReadOnly opens a database that exists and changes nothing in its folder, but for

@@ -31,6 +31,9 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.fits(doingStore, p.vectors); err != nil {
 		return Stored{}, err
 	}
+	if err := tx.registered(doingStore, p.rec.Scope.Owner()); err != nil {
+		return Stored{}, err
+	}
 	if done, stored, err := tx.storeKnown(p, o); err != nil || done {
 		if stored.Updated {
 			_, err = tx.linkMentions(p.rec.Scope, stored.Seq, p.found)

@@ -132,6 +132,9 @@ const (
 	// JobMerge looks for near duplicates of what is new. In the place of a time stands the LSN
 	// up to which it has looked.
 	JobMerge Job = 3
+	// JobForget removes old histories. In the place of a time of its own stands the time up to
+	// which they may be removed.
+	JobForget Job = 4
 )
 
 // Came returns when a job came last, in Unix milliseconds, false where it never did.

@@ -90,12 +90,16 @@ type Policy struct {
 	ConsolidateCron string `json:"consolidate_cron"`
 	EvictCron       string `json:"evict_cron"`
 
-	// History and Log are how long histories and the log are kept; 0, the only value so far, is for ever.
+	// History is how long the versions that were superseded and the memories that died stay as histories, Log how long
+	// the records of the commits stay, a minute at least; 0 is for ever.
 	History Span `json:"history_ms"`
 	Log     Span `json:"log_ms"`
 	// Trash is how long what was evicted or merged away can be brought back; 0: not at all.
 	Trash Span `json:"trash_ms"`
 }
+
+// minLog is the shortest Log: a snapshot of vectors names a record that is as old as its writing takes.
+const minLog = time.Minute
 
 // MaxCap is the largest Cap: as many memories as a database holds.
 const MaxCap = 1 << 31
@@ -282,8 +286,8 @@ func (p *Policy) Check() error {
 	if min(p.MaxAge, p.Idle, p.History, p.Log, p.Trash) < 0 {
 		return fault.Invalid(doingSet, "a length of time is negative", "give another value")
 	}
-	if p.History != 0 || p.Log != 0 {
-		return fault.Invalid(doingSet, "history_ms and log_ms: histories and the log are kept for ever by this version", "leave them 0")
+	if p.Log != 0 && time.Duration(p.Log) < minLog {
+		return bad("log_ms", fmt.Sprintf("%d is less than a minute", p.Log.Millis()))
 	}
 	for i, k := range p.Kinds {
 		if !slices.Contains(evictable, k) || slices.Contains(p.Kinds[:i], k) {

@@ -101,7 +101,8 @@ func TestSet(t *testing.T) {
 		{"consolidate_cron", "0 0 31 2 * * *"},
 		{"evict_cron", "61 * * * *"},
 		{"evict_cron", strings.Repeat("1,", 500) + "1 * * * *"},
-		{"history_ms", "30d"},
+		{"log_ms", "59999"},
+		{"history_ms", "-1"},
 	} {
 		p := Default()
 		err := p.Set(kv[0], kv[1])

@@ -48,6 +48,7 @@ var law = map[string]row{
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
 
+	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},

@@ -120,7 +120,7 @@ func (t *Table) grown(seqs []uint64, more int) []uint64 {
 	oldest := t.Runs.oldest()
 	kept := make([]uint64, 0, len(seqs))
 	for _, seq := range seqs {
-		newest := t.Of(t.Seq(seq).Doc.Load()-1, seq) // 0 - 1 is None
+		_, newest := t.newest(seq)
 		if newest != nil && newest.Died.Load() > oldest {
 			kept = append(kept, seq)
 		}

@@ -150,7 +150,7 @@ type Fade struct {
 // Table maps doc IDs to versions and memories to their newest doc.
 type Table struct {
 	Rows Paged[Row]
-	seqs Paged[Memory]
+	seqs memories
 	// Mark is one past the document that was added last.
 	Mark  atomic.Uint32
 	Plain plain
@@ -166,6 +166,7 @@ type Table struct {
 	spans    Paged[seqSpan]
 	expiries expiries
 	Glances  Glances
+	Owners   Owners
 }
 
 // seqSpan is the lowest and the highest Seq in a page of document rows; both are 0 where the
@@ -194,13 +195,19 @@ func (t *Table) Of(doc uint32, seq uint64) *Row {
 }
 
 // Seq is what is known of a memory, nil for one that was never in the table.
-func (t *Table) Seq(seq uint64) *Memory { return t.seqs.At(seq) }
+func (t *Table) Seq(seq uint64) *Memory { return t.seqs.at(seq) }
 
 // Add publishes a version under a doc ID. fill writes the row.
 func (t *Table) Add(doc uint32, fill func(*Row)) {
 	t.Put(doc, fill)
 	t.Mark.Store(doc + 1)
-	t.Live.Add(1)
+	t.live(doc, 1)
+}
+
+// live counts a document that has come to live, or lives no longer.
+func (t *Table) live(doc uint32, by int64) {
+	t.Live.Add(by)
+	t.Owners.add(doc, t.Row(doc).Owner, by)
 }
 
 // Put is Add for a version that has been counted.
@@ -219,7 +226,7 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 	if r.Expires == 0 {
 		t.Plain.set(doc)
 	}
-	s := t.seqs.Grow(r.Seq)
+	s := t.seqs.grow(r.Seq)
 	r.prev = s.Doc.Load() - 1 // 0 - 1 is None
 	s.Doc.Store(doc + 1)
 	t.enter(doc)
@@ -231,13 +238,13 @@ func (t *Table) Drop(doc uint32) {
 	r.Died.Store(0)
 	t.Plain.clear(doc)
 	t.Seq(r.Seq).Doc.Store(r.prev + 1) // None + 1 is 0
-	t.Live.Add(-1)
+	t.live(doc, -1)
 }
 
 // Kill ends a version at an LSN: no reader at that LSN or a later one sees the document.
 func (t *Table) Kill(doc uint32, lsn uint64) {
 	t.End(doc, lsn)
-	t.Live.Add(-1)
+	t.live(doc, -1)
 }
 
 // End is Kill for a doc ID whose version lives on under another doc ID.
@@ -254,7 +261,7 @@ func (t *Table) Revive(doc uint32) {
 	if r.Expires == 0 {
 		t.Plain.set(doc)
 	}
-	t.Live.Add(1)
+	t.live(doc, 1)
 }
 
 // At is the doc ID of a memory as of lsn, None if the memory does not exist then.
@@ -321,6 +328,6 @@ func (t *Table) Release(first, end uint64) {
 
 // Bytes is what the tables take.
 func (t *Table) Bytes() int64 {
-	const docRowSize, seqRowSize, seqSpanSize, expirySize = 80, 32, 16, 8
-	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Runs.bytes() + t.Glances.bytes()
+	const docRowSize, seqSpanSize, expirySize, ownerSize = 80, 16, 8, 16
+	return t.Rows.Bytes(docRowSize) + t.seqs.bytes() + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Owners.counts.Bytes(ownerSize) + t.Runs.bytes() + t.Glances.bytes()
 }

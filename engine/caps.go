@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+// The tables count what each owner has. An owner that comes to have more than the cap and its
+// slack is looked at, beside writers, and loses what it has more than the cap: a look at ten
+// thousand memories is worth it only where it takes many.
+
+// capSlack is how many memories an owner may have more than the cap before it is looked at.
+func capSlack(limit int64) int64 { return max(limit/10, 1) }
+
+// capsEvery is how often the cap of the policy is compared with the one that is kept.
+const capsEvery = 5 * time.Second
+
+// startCaps begins to evict what owners have more than the cap.
+func (db *DB) startCaps(ctx context.Context) {
+	signal := make(chan struct{}, 1)
+	signal <- struct{}{}
+	db.every(ctx, "keeps the caps", capsEvery, signal, func(ctx context.Context) error { return db.keepCaps(ctx, signal) })
+}
+
+// keepCaps looks at each owner that the tables tell of.
+func (db *DB) keepCaps(ctx context.Context, signal chan<- struct{}) error {
+	p := db.ageing.At(maxLSN)
+	owners := &db.docs.Owners
+	most := p.Cap + capSlack(p.Cap)
+	if most != owners.Most() {
+		if err := db.lockBehind(ctx); err != nil {
+			return err
+		}
+		db.docs.Watch(most, signal)
+		db.unlock()
+	}
+	for {
+		owner, doc, ok := owners.Next()
+		if !ok {
+			return nil
+		}
+		had, err := db.settledCount(ctx, owner)
+		if err != nil {
+			return err
+		}
+		n, gone, err := db.keepCap(ctx, p, owner, doc)
+		// What does not count for the cap stays, and so may what does: pinned, or by a verdict.
+		upTo := max(most+max(had-n, 0), had-gone+capSlack(p.Cap))
+		owners.Spare(owner, doc, upTo)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// settledCount is how many living documents an owner has, once a View sees them.
+func (db *DB) settledCount(ctx context.Context, owner uint32) (int64, error) {
+	if err := db.lockBehind(ctx); err != nil {
+		return 0, err
+	}
+	n, lsn := db.docs.Owners.Living(owner), db.writer.applied
+	db.unlock()
+	return n, db.syncer.Wait(lsn)
+}
+
+// keepCap evicts what an owner has more than the cap, and returns how many counted for it, and
+// how many of them are gone. doc is a document of the owner.
+func (db *DB) keepCap(ctx context.Context, p *policy.Policy, owner, doc uint32) (n, gone int64, err error) {
+	var victims []victim
+	var j *judge
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		j = tx.newJudge(ctx, p)
+		victims, n, err = tx.overCapOf(ctx, p, owner, doc, j)
+		return err
+	})
+	j.end()
+	if err != nil || len(victims) == 0 {
+		return n, 0, err
+	}
+	victims, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}) })
+	if err == nil {
+		_, err = j.decay(ctx)
+	}
+	return n, int64(len(victims)), err
+}
+
+// overCapOf are what an owner has more than the cap, by Seq, and how many it has that count.
+func (tx *Tx) overCapOf(ctx context.Context, p *policy.Policy, owner, doc uint32, j *judge) (over []victim, n int64, err error) {
+	home, ok, err := tx.homeOf(owner, doc)
+	if err != nil || !ok {
+		return nil, 0, err
+	}
+	free, pinned, err := tx.takeable(p, home)
+	if err != nil {
+		return nil, 0, err
+	}
+	var candidates []capped
+	err = tx.eachIn(ctx, roaring.Or(free, pinned), func(doc uint32, r *doctable.Row) {
+		if r.Owner != owner || r.Expires != 0 && r.Expires <= tx.now {
+			return
+		}
+		n++
+		if free.Contains(doc) {
+			candidates = append(candidates, tx.capped(r))
+		}
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	slices.SortFunc(candidates, func(a, b capped) int { return a.Compare(b.Place) })
+	for i := range candidates {
+		if int64(len(over)) >= n-p.Cap {
+			break
+		}
+		note, spared := j.spares(candidates[i].row, policy.Cap)
+		if spared {
+			continue
+		}
+		v := tx.capVictim(candidates[i].row)
+		v.why = note
+		over = append(over, v)
+	}
+	sortVictims(over)
+	return over, n, nil
+}
+
+// homeOf is the user and the agent of an owner, which a document has or had; false where the
+// owner has none any more.
+func (tx *Tx) homeOf(owner, doc uint32) (home Scope, ok bool, err error) {
+	r := tx.db.docs.Row(doc)
+	if !r.Visible(tx.lsn) || r.Owner != owner {
+		r = nil
+		tx.eachRow(func(_ uint32, other *doctable.Row) bool {
+			if other.Visible(tx.lsn) && other.Owner == owner {
+				r = other
+			}
+			return r == nil
+		})
+	}
+	if r == nil {
+		return Scope{}, false, nil
+	}
+	rec, err := tx.record(r.Version)
+	if err != nil {
+		return Scope{}, false, err
+	}
+	return Scope{User: rec.Scope.User, Agent: rec.Scope.Agent}, true, nil
+}

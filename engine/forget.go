@@ -1,0 +1,339 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+// What has died stays as a history, and each commit as a record of the log, until the policy
+// lets go of them. Then a pass over the records removes the versions that were superseded, and
+// the memories that died, longer ago than History, and a range of the oldest log records goes.
+// Both are no commits: no state that can still be read has them. The policy's job JobForget
+// says up to which time histories may have been removed.
+
+const (
+	// forgetEvery is how often the policy is asked what may go.
+	forgetEvery = 5 * time.Second
+	// forgetShare is which part of the time that histories stay lies between two passes over
+	// them: so much longer than the policy says they may stay.
+	forgetShare = 8
+	// forgetPage and forgetBytes bound the records that are read while no clean-up goes on.
+	forgetPage  = 1 << 14
+	forgetBytes = 16 << 20
+	doingForget = "remove old histories"
+)
+
+// forget removes what the policy does not keep any longer. last is when it last passed over
+// the histories.
+func (db *DB) forget(ctx context.Context, last *time.Time) error {
+	p, now := db.ageing.At(maxLSN), db.clock()
+	err := errors.Join(db.trimLog(p, now), db.refillWritten(ctx))
+	if every := time.Duration(p.History) / forgetShare; p.History == 0 || now.Sub(*last) < every && !now.Before(*last) {
+		return err
+	}
+	if perr := db.forgetHistories(ctx, now.UnixMilli()-p.History.Millis()); perr != nil {
+		return errors.Join(err, perr)
+	}
+	*last = now
+	return err
+}
+
+// forgetHistories removes the versions and the deaths that are older than a time. It says so
+// before, and again after, whose commit shows new readers that they are gone.
+func (db *DB) forgetHistories(ctx context.Context, cutoff int64) error {
+	lower, upper := db.keys().Span(layout.KindRecord)
+	for lower != nil { // nothing is written where nothing goes
+		page, err := db.forgettable(ctx, lower, upper, cutoff)
+		if err != nil {
+			return err
+		}
+		if len(page.keys) > 0 {
+			break
+		}
+		lower = page.next
+	}
+	if lower != nil {
+		err := db.noteForgotten(ctx, cutoff)
+		for err == nil && lower != nil {
+			lower, err = db.forgetPage(ctx, lower, upper, cutoff)
+		}
+		if err = errors.Join(err, db.noteForgotten(ctx, cutoff)); err != nil {
+			return err
+		}
+	}
+	return db.releaseSeqs(ctx)
+}
+
+func (db *DB) noteForgotten(ctx context.Context, cutoff int64) error {
+	return db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error { return policy.Note((*partTx)(tx), policy.JobForget, cutoff) }))
+}
+
+// forgetPage removes what may go of the memories from a key on, and returns where the next
+// ones begin, nil where there are none.
+func (db *DB) forgetPage(ctx context.Context, lower, upper []byte, cutoff int64) (next []byte, err error) {
+	if err := db.chunks.busy.lockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer db.chunks.busy.Unlock()
+	page, err := db.forgettablePage(lower, upper, cutoff)
+	if err != nil || len(page.keys) == 0 {
+		return page.next, err
+	}
+	return page.next, db.applyBare(func(b *pebble.Batch) error {
+		for _, key := range page.keys {
+			if err := b.Delete(key, nil); err != nil {
+				return err
+			}
+		}
+		return db.store.AdmitFreeing(doingForget, b.Len())
+	})
+}
+
+// forgettable is forgettablePage beside the clean-up.
+func (db *DB) forgettable(ctx context.Context, lower, upper []byte, cutoff int64) (forgetting, error) {
+	if err := db.chunks.busy.lockContext(ctx); err != nil {
+		return forgetting{}, err
+	}
+	defer db.chunks.busy.Unlock()
+	return db.forgettablePage(lower, upper, cutoff)
+}
+
+// forgetting is what may go of a page of records.
+type forgetting struct {
+	db     *DB
+	tx     *Tx
+	cutoff int64
+	limit  uint64 // LSN: nobody sees what died at it or before, and it is cleaned up
+
+	keys [][]byte
+	next []byte // where the page after this one begins, nil for none
+
+	of       home // the memory whose versions are read
+	versions []oldVersion
+	broken   bool // one of them cannot be read
+	trash    map[uint64]bool
+}
+
+// oldVersion is what is asked of a version.
+type oldVersion struct {
+	layout.Version
+	id      string
+	updated int64
+}
+
+// forgettablePage looks at the records of a page, and no further than the memory that fills it.
+func (db *DB) forgettablePage(lower, upper []byte, cutoff int64) (_ forgetting, err error) {
+	r := kv.NewSweep(db.store)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	f := forgetting{db: db, cutoff: cutoff, limit: db.janitor.cleanTo(db.points.oldest()), trash: map[uint64]bool{}}
+	f.tx = &Tx{db: db, reader: r, keys: db.keys(), lsn: db.points.lsn(), now: db.now()}
+	records, bytes := 0, 0
+	err = kv.Scan(r, lower, upper, func(key, value []byte) error {
+		v, ok := layout.ParseRecordKey(key)
+		if !ok {
+			return layout.BadKey("record", key)
+		}
+		if at := (home{v.Seq, v.Owner}); at != f.of {
+			if err := f.memory(); err != nil {
+				return err
+			}
+			if records >= forgetPage || bytes >= forgetBytes {
+				f.next = slices.Clone(key)
+				return kv.ErrStop
+			}
+			f.of = at
+		}
+		records++
+		bytes += len(value)
+		rec, err := layout.DecodeRecord(value)
+		if err != nil {
+			f.broken = true
+			return nil
+		}
+		f.versions = append(f.versions, oldVersion{v, rec.ID, rec.Updated})
+		return nil
+	})
+	if err == nil {
+		err = f.memory()
+	} else if errors.Is(err, kv.ErrStop) {
+		err = nil
+	}
+	return f, store.Error(doingForget, err)
+}
+
+// memory adds what may go of the memory whose versions were read.
+func (f *forgetting) memory() error {
+	versions, broken := f.versions, f.broken
+	f.versions, f.broken = f.versions[:0], false
+	if len(versions) == 0 || broken {
+		return nil
+	}
+	if last := versions[len(versions)-1]; last.Born > f.tx.lsn {
+		return nil // it changes
+	}
+	if l, lives := f.tx.at(f.of.seq); lives {
+		for i := range versions[:len(versions)-1] {
+			if next := versions[i+1]; versions[i].Version != l.Version && next.Born <= f.limit && next.updated <= f.cutoff {
+				f.keys = append(f.keys, f.tx.keys.Record(versions[i].Version))
+			}
+		}
+		return f.deaths(func(lsn uint64, d *layout.Death) bool { return d.At <= f.cutoff }) // it is back since
+	}
+	died, lsn, _, err := f.tx.deathOf(f.of.owner, f.of.seq)
+	if err != nil || died == nil || lsn > f.limit || died.At > f.cutoff {
+		return err
+	}
+	if kept, err := f.trashed(lsn); kept || err != nil {
+		return err
+	}
+	for i := range versions {
+		v := &versions[i]
+		f.keys = append(f.keys, f.tx.keys.Record(v.Version))
+		if i == 0 || v.id != versions[i-1].id {
+			f.keys = append(f.keys, f.tx.keys.ID(v.id, v.Owner, v.Seq))
+		}
+	}
+	return f.deaths(func(uint64, *layout.Death) bool { return true })
+}
+
+// deaths adds the entries of deaths of the memory for which fit returns true.
+func (f *forgetting) deaths(fit func(lsn uint64, d *layout.Death) bool) error {
+	prefix := f.tx.keys.Histories(f.of.owner, f.of.seq)
+	return kv.Scan(f.tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+		lsn, _, ok := layout.ParseHistoryKey(key)
+		if !ok {
+			return layout.BadKey("history", key)
+		}
+		d, err := layout.DecodeDeath(value)
+		if err == nil && lsn <= f.limit && fit(lsn, &d) {
+			f.keys = append(f.keys, slices.Clone(key))
+		}
+		return err
+	})
+}
+
+// trashed reports whether what died at an LSN may come back.
+func (f *forgetting) trashed(lsn uint64) (bool, error) {
+	kept, known := f.trash[lsn]
+	if known {
+		return kept, nil
+	}
+	_, kept, err := policy.TrashOf((*partTx)(f.tx), lsn)
+	f.trash[lsn] = kept
+	return kept, err
+}
+
+// cleanTo is the LSN up to which all that died is cleaned up, of those up to oldest.
+func (j *janitor) cleanTo(oldest uint64) uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.dead) > 0 {
+		oldest = min(oldest, j.dead[0].lsn-1)
+	}
+	for i := range j.ranges {
+		oldest = min(oldest, j.ranges[i].LSN-1)
+	}
+	return oldest
+}
+
+// seqStep is how many memories are looked at while writers wait.
+const seqStep = 16 * doctable.PageSize
+
+// releaseSeqs frees what RAM holds of memories that are gone, but for the newest ones: a
+// transaction may be about to show one.
+func (db *DB) releaseSeqs(ctx context.Context) error {
+	for from, end := uint64(0), uint64(seqStep); from+seqStep <= end; from += seqStep {
+		if err := db.lockBehind(ctx); err != nil {
+			return err
+		}
+		end = db.writer.next.Seq
+		if from+seqStep <= end {
+			db.docs.ReleaseSeqs(from, from+seqStep, db.janitor.cleanTo(db.points.oldest()))
+		}
+		db.unlock()
+	}
+	return nil
+}
+
+// refillWritten makes the set of keys that were written anew, once most of them are gone.
+func (db *DB) refillWritten(ctx context.Context) error {
+	const perMemory, least = 4, 1 << 17 // a memory has two at most
+	if db.writer.written.len() < max(perMemory*int(db.docs.Live.Load()), least) {
+		return nil
+	}
+	if err := db.lockBehind(ctx); err != nil { // no transaction has written what the store lacks
+		return err
+	}
+	db.writer.written.clear()
+	snap := db.store.NewSnapshot()
+	db.unlock()
+	return db.fillWritten(ctx, snap)
+}
+
+// trimLog removes the log records that are older than the policy keeps, but for those that
+// the snapshots of vectors name, and the newest.
+func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
+	if p.Log == 0 {
+		return nil
+	}
+	cutoff := now.UnixMilli() - p.Log.Millis()
+	end, err := db.oldestSnapshot()
+	if err != nil {
+		return err
+	}
+	end = min(end, db.points.oldest())
+	upTo, found := uint64(0), false
+	lower, upper := db.keys().Span(layout.KindLog)
+	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		lsn, ok := layout.ParseLSNKey(key)
+		if !ok {
+			return layout.BadKey("log", key)
+		}
+		c := codec.NewReader(value)
+		c.Byte()
+		if at := c.Varint(); lsn >= end || c.Err() != nil || at > cutoff {
+			return kv.ErrStop
+		}
+		upTo, found = lsn, true
+		return nil
+	})
+	if err != nil && !errors.Is(err, kv.ErrStop) {
+		return store.Error("trim the log", err)
+	}
+	if !found {
+		return nil
+	}
+	return db.applyBare(func(b *pebble.Batch) error {
+		return b.DeleteRange(lower, db.keys().LSN(layout.KindLog, upTo+1), nil)
+	})
+}
+
+// oldestSnapshot is the LSN of the oldest snapshot of vectors in the folder, finished or not.
+// A file of codes has none.
+func (db *DB) oldestSnapshot() (uint64, error) {
+	names, err := db.store.FS.List(db.dir)
+	if err != nil {
+		return 0, fault.Within("trim the log", err)
+	}
+	oldest := uint64(math.MaxUint64)
+	for _, name := range names {
+		if _, lsn, ok := parseSnapshotName(strings.TrimSuffix(name, snapshotTemp)); ok && lsn > 0 {
+			oldest = min(oldest, lsn)
+		}
+	}
+	return oldest, nil
+}
