@@ -52,7 +52,7 @@ func (g Graph) link(ctx context.Context, doing string, o scope.Owner, entity, me
 		if !want {
 			how = noLink
 		}
-		return setLink(t, doing, r.owner, num, seq, how)
+		return setLink(t, doing, r.owner, num, seq, how, t.Now())
 	})
 	return changed && err == nil, err
 }
@@ -85,7 +85,8 @@ const (
 	linkGiven = 0 // a caller makes it; see linkMentioned
 )
 
-func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, how int) error {
+// setLink makes a link of a time, in Unix milliseconds, or removes one.
+func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, how int, at int64) error {
 	logged := binary.AppendUvarint(binary.AppendUvarint(numberValue(owner), uint64(num)), seq)
 	if how == noLink {
 		if err := t.NeedToFree(doing, linkBytes); err != nil {
@@ -97,7 +98,7 @@ func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, how int) er
 	if err := t.Need(doing, linkBytes); err != nil {
 		return err
 	}
-	value := binary.AppendVarint(nil, t.Now())
+	value := binary.AppendVarint(nil, at)
 	if how == linkMentioned {
 		value = append(value, linkMentioned)
 		t.Log(opMention, logged)

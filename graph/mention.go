@@ -178,7 +178,7 @@ func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []uint32, n *M
 			continue
 		}
 		n.Links++
-		if err := setLink(e.t, e.doing, owner, num, seq, linkMentioned); err != nil {
+		if err := setLink(e.t, e.doing, owner, num, seq, linkMentioned, e.t.Now()); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []uint32, n *M
 			continue
 		}
 		n.Unlinked++
-		if err := setLink(e.t, e.doing, owner, num, seq, noLink); err != nil {
+		if err := setLink(e.t, e.doing, owner, num, seq, noLink, 0); err != nil {
 			return err
 		}
 	}

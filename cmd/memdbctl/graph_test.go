@@ -178,3 +178,38 @@ func TestGraphExtract(t *testing.T) {
 	c.fails(exitUsage, "none.toml", "graph", "extract", "--agent", "a", "--config", "none.toml")
 	c.fails(exitUsage, "give --user", "graph", "extract")
 }
+
+// Links of entities to memories come back from an export, those that texts are the reason for
+// as such, and what an import makes exports to the same bytes.
+func TestGraphLinksInExports(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "we met Bob in Ghent", "--id", "m", "--user", "ada", "--extract")
+	c.ok("store", "no names", "--id", "n", "--user", "ada")
+	c.ok("graph", "link", "bob", "n", "--user", "ada")
+	first := filepath.Join(t.TempDir(), "first.jsonl")
+	c.ok("export", first)
+	want, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(want), `"type":"link"`) != 3 || strings.Count(string(want), `"mentioned":true`) != 2 {
+		t.Errorf("links:\n%s", want)
+	}
+	other := newCLI(t)
+	for range 2 { // the second time everything is there
+		other.ok("import", first, "--strict")
+		second := filepath.Join(t.TempDir(), "second.jsonl")
+		other.ok("export", second)
+		if got, err := os.ReadFile(second); err != nil || string(got) != string(want) {
+			t.Errorf("got\n%s\nwant\n%s\n%v", got, want, err)
+		}
+	}
+	if got := one(t, other.objects("graph", "stats", "--user", "ada")); got["links"] != 3.0 {
+		t.Errorf("stats: %v", got)
+	}
+	alone := filepath.Join(t.TempDir(), "alone.jsonl")
+	if err := os.WriteFile(alone, []byte(`{"type":"link","entity":"nobody","memory":"m","user":"ada"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other.fails(exitNotFound, `no entity "nobody"`, "import", alone, "--strict")
+}
