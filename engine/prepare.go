@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -40,6 +41,9 @@ type prepared struct {
 	content  *[layout.HashSize]byte // what dedupKey has computed
 	noteID   uint64                 // that the caller gave
 	unnamed  bool                   // indexed before names of notes were
+
+	found       *mention.Found // what the text mentions; nil: it is not known
+	unextracted string         // why not, for the caller
 }
 
 // givenFields tells which fields the caller set, where the zero value does not.

@@ -82,6 +82,11 @@ type Query struct {
 	// AnySpeaker has a question that names one speaker be about all of them: see
 	// policy.OtherSpeaker.
 	AnySpeaker bool
+	// Graph is the weight of the owner's graph, 0 to 1, for ProfileBest: what the memories
+	// that are linked to entities which the text names, or which lie near those, get beside
+	// the score of their texts and vectors, and they are hits though their texts have no word
+	// of it. 0 leaves the graph alone; policy.GraphWeight is a weight to begin with.
+	Graph float64
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -104,6 +109,8 @@ type Parts struct {
 	Access     float64 `json:"access"`
 	Importance float64 `json:"importance"`
 	Confidence float64 `json:"confidence"`
+	// Graph is what entities that the query names, and those near them, say for the memory.
+	Graph float64 `json:"graph"`
 }
 
 // Hit is a memory that was found.
@@ -140,6 +147,10 @@ type Plan struct {
 	// Speaker is who the question is about, by its name; empty where it names none of those
 	// who speak in scope, or several.
 	Speaker string `json:"speaker,omitempty"`
+	// Graph says what the graphs of the owners gave, of those where the text names an entity.
+	// GraphWhy is why they were not asked although Query.Graph is set.
+	Graph    []GraphPlan `json:"graph,omitempty"`
+	GraphWhy string      `json:"graph_why,omitempty"`
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`

@@ -84,6 +84,9 @@ func (q *Query) prepare(db *DB) error {
 		return fault.Invalid(doingRecall, fmt.Sprintf("unknown profile %q", valid.Short(string(q.Profile))),
 			"use best, text, vector, hybrid or substrate")
 	}
+	if why := q.checkGraph(); why != "" {
+		return fault.Invalid(doingRecall, why, "give a weight from 0 to 1, and the profile best")
+	}
 	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
 		return fault.Invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", valid.Short(q.Space)), "give its embedding")
 	}
@@ -362,7 +365,7 @@ func (a *scored) before(b *scored) bool {
 }
 
 func (r *recalling) rank(ctx context.Context) ([]scored, error) {
-	if r.set.IsEmpty() || len(r.terms) == 0 && r.q.Embedding == nil {
+	if r.set.IsEmpty() || len(r.terms) == 0 && r.q.Embedding == nil && r.q.Graph == 0 {
 		return nil, nil
 	}
 	switch r.q.Profile {

@@ -149,3 +149,32 @@ func TestGraphImportExport(t *testing.T) {
 		t.Errorf("graphml:\n%s", xml)
 	}
 }
+
+// What texts mention becomes entities, at a store or later, and a recall uses them.
+func TestGraphExtract(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "We met Bob in Ghent on 7 May 2023", "--id", "m", "--agent", "a", "--extract")
+	c.ok("store", "we asked Carol", "--id", "n", "--agent", "a")
+	got := one(t, c.objects("graph", "extract", "--agent", "a"))
+	if got["memories"] != 1.0 || got["entities"] != 1.0 || got["links"] != 1.0 {
+		t.Errorf("extract: %v", got)
+	}
+	got = one(t, c.objects("graph", "extract", "--agent", "a", "--again"))
+	if got["memories"] != 2.0 || got["entities"] != 0.0 || got["links"] != 0.0 {
+		t.Errorf("again: %v", got)
+	}
+	if got := one(t, c.objects("graph", "get", "2023-05-07", "--agent", "a")); got["entity_type"] != "event" {
+		t.Errorf("the date: %v", got)
+	}
+	c.ok("graph", "relate", "bob", "knows", "carol", "--agent", "a")
+	hits := c.objects("recall", "BOB?", "--agent", "a", "--graph", "--explain")
+	if len(hits) != 3 || hits[0]["id"] != "m" || hits[1]["id"] != "n" || hits[1]["parts"].(map[string]any)["graph"] == 0.0 {
+		t.Errorf("recall: %v", hits)
+	}
+	if out := c.ok("recall", "BOB?", "--agent", "a", "--graph=0.2", "--explain"); !strings.Contains(out, "graph from bob: 2 entities, 2 memories") {
+		t.Errorf("recall: %s", out)
+	}
+	c.fails(exitUsage, "weight", "recall", "Bob", "--agent", "a", "--graph=2")
+	c.fails(exitUsage, "none.toml", "graph", "extract", "--agent", "a", "--config", "none.toml")
+	c.fails(exitUsage, "give --user", "graph", "extract")
+}
