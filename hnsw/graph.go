@@ -43,7 +43,9 @@ type graph struct {
 	// for they keep: see prove.
 	entries atomic.Pointer[[]uint32]
 	effort  atomic.Int32
-	proved  int64 // nodes there were then; the builder's
+	// Nodes there were then, and when the effort was chosen; the builder's.
+	proved, measured int64
+	frail            bool // see frailShare
 
 	// pending lists the slots that Link has still to see. The slice is only
 	// appended to or replaced, so that a search may read what it has loaded.

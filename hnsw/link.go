@@ -65,14 +65,14 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 		}
 		skip = g.settle(skip, n, upto)
 		left -= n
-		if err := builders[0].prove(ctx); err != nil {
+		if err := builders[0].prove(ctx, proofGrowth); err != nil {
 			return err
 		}
 	}
 	if err := builders[0].repair(ctx); err != nil {
 		return err
 	}
-	return builders[0].prove(ctx)
+	return builders[0].prove(ctx, proofEnd)
 }
 
 // SetBuilders changes how many goroutines the calls of Link use that begin after

@@ -13,9 +13,15 @@ import (
 
 const (
 	// leastProof is how many nodes a graph has at least that is put to the proof, and
-	// proofGrowth the share, one in so many, by which it has grown since the last one.
+	// proofGrowth the share, one in so many, by which it has grown since the last one;
+	// where all pending rows are linked, one in proofEnd does.
 	leastProof  = 1024
-	proofGrowth = 3
+	proofGrowth = 2
+	proofEnd    = 8
+	// A graph of which one node in frailShare was not reached, as where many rows are the
+	// same, is put to it when it has grown by one in frailGrowth.
+	frailShare  = 64
+	frailGrowth = 16
 	// proofRows is how many rows walks are to find, and one in proofMissed how many they may
 	// miss: the walks of graphs without groups miss one in some hundreds. If they miss more,
 	// others are looked for by walks of proofEf candidate alone, until none is
@@ -25,17 +31,22 @@ const (
 	maxEntries = 1024
 	// Of the proofHits other rows closest to each of proofQueries, which are not looked for in
 	// more than proofFlat, walks are to find that share. If they don't, they keep twice as
-	// many candidates, until they keep mostEffort times as many.
-	proofQueries, proofHits, proofFlat = 96, 10, 1 << 17
+	// many candidates, until they keep mostEffort times as many. It is looked for whenever
+	// there are twice as many rows.
+	proofQueries, proofHits, proofFlat = 64, 10, 1 << 17
 	proofRecall                        = .975
 	mostEffort                         = 8
 )
 
-// prove puts the graph to the proof if it has grown enough. Nothing is linked meanwhile.
-func (w *builder) prove(ctx context.Context) error {
+// prove puts the graph to the proof if it has grown by one in so many nodes. Nothing is
+// linked meanwhile.
+func (w *builder) prove(ctx context.Context, growth int64) error {
 	g := w.graph
 	linked := g.linked.Load()
-	if linked < leastProof || linked < g.proved+g.proved/proofGrowth {
+	if g.frail {
+		growth = frailGrowth
+	}
+	if linked < leastProof || linked < g.proved+g.proved/growth {
 		return nil
 	}
 	w.beam.pin()
@@ -72,6 +83,7 @@ func (w *builder) mend(ctx context.Context) error {
 	var reached slotSet
 	reached.reset(length)
 	w.spread(entry, &reached)
+	mended := int64(0)
 	for slot := range length {
 		if slot%rowsPerCheck == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -81,8 +93,10 @@ func (w *builder) mend(ctx context.Context) error {
 		}
 		w.leadTo(slot, entry, &reached)
 		w.spread(slot, &reached)
+		mended++
 		w.pass()
 	}
+	g.frail = mended*frailShare > g.linked.Load()
 	return nil
 }
 
@@ -241,7 +255,8 @@ func (w *builder) find(slot uint32, ef int) []candidate {
 // measure sets how many times the candidates that a search asks for its walk keeps.
 func (w *builder) measure(ctx context.Context) error {
 	g := w.graph
-	if g.linked.Load() > proofFlat {
+	linked := g.linked.Load()
+	if linked > proofFlat || linked < 2*g.measured {
 		return nil // as it was
 	}
 	sample := w.sample(proofQueries, proofRounds)
@@ -274,6 +289,7 @@ func (w *builder) measure(ctx context.Context) error {
 		}
 	}
 	g.effort.Store(int32(effort))
+	g.measured = linked
 	return nil
 }
 

@@ -410,6 +410,7 @@ func (d *snapshotReader) readEntries() error {
 			g.proved++
 		}
 	}
+	g.measured = g.proved
 	return nil
 }
 
