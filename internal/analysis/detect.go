@@ -14,7 +14,7 @@ import (
 const detectBytes = 4096
 
 // maxDetectWords bounds the words that are counted.
-const maxDetectWords = 512
+const maxDetectWords = 256
 
 // letterVotes are the letters beyond ASCII that only some languages are written with.
 var letterVotes = func() map[rune]uint32 {
@@ -93,8 +93,8 @@ func detect(text string) (v voices) {
 	if t.writing[arabicScript] {
 		v[arabicScript] = t.best(Arabic, Persian, Urdu)
 	}
-	for sc, l := range map[writing]Language{hebrewScript: Hebrew, devanagariScript: Hindi, greekScript: Greek, tamilScript: Tamil} {
-		if t.writing[sc] {
+	for _, l := range [...]Language{Hebrew, Hindi, Greek, Tamil} {
+		if sc := tongues[l].script; t.writing[sc] {
 			v[sc] = l
 		}
 	}
@@ -118,18 +118,16 @@ func (t *tally) count(text string) {
 // lowerWord is a word in small letters. That of a dotted capital I is the dotless one only in Turkish, whose function
 // words have none.
 func lowerWord(word string) string {
-	for i := range len(word) {
-		if word[i] >= utf8.RuneSelf {
-			return strings.ReplaceAll(strings.ToLower(word), "i\u0307", "i")
-		}
+	small := strings.ToLower(word)
+	if strings.IndexByte(small, 0xcc) >= 0 { // the first byte of the dot
+		return strings.ReplaceAll(small, "i\u0307", "i")
 	}
-	return FoldCase(word)
+	return small
 }
 
 // word counts one word.
 func (t *tally) word(word string) {
-	var buf [MaxTermBytes]byte
-	sc := scriptOfWord(append(buf[:0], word...))
+	sc := scriptOfWord(word)
 	if sc == noScript {
 		return
 	}
@@ -138,7 +136,9 @@ func (t *tally) word(word string) {
 		t.writing[sc] = true
 	}
 	votes := wordVotes[word]
-	t.hint = t.hint || sc == latinScript && (isForeign(Fold(word)) || !isLowerASCII(word) && beyondEnglish(word))
+	if !t.hint && sc == latinScript {
+		t.hint = beyondEnglish(word) || isForeign(Fold(word))
+	}
 	switch {
 	case votes == 0 && sc == latinScript:
 		t.letter(endingVotes(word), 2)

@@ -26,6 +26,8 @@ func appendFolded(dst []byte, text string) []byte {
 			dst = append(dst, lowered[r])
 		case isSettled(r):
 			dst = utf8.AppendRune(dst, r)
+		case r < latinEnd:
+			dst = append(dst, latinFolds()[r]...)
 		default:
 			return append(dst, folder.String(text[i:])...)
 		}
@@ -105,6 +107,15 @@ var latin = sync.OnceValue(func() *[latinEnd]string {
 	var forms [latinEnd]string
 	for r := range rune(latinEnd) {
 		forms[r] = normalizeAny(string(r))
+	}
+	return &forms
+})
+
+// latinFolds tabulates the folding of single runes below latinEnd.
+var latinFolds = sync.OnceValue(func() *[latinEnd]string {
+	var forms [latinEnd]string
+	for r := range rune(latinEnd) {
+		forms[r] = folder.String(string(r))
 	}
 	return &forms
 })
@@ -212,11 +223,15 @@ func (s *scanner) normalizeWord(raw string) string {
 	if s.voices[latinScript] == base {
 		return s.normalize(raw)
 	}
-	settled := true
+	settled, curly := true, false
 	for _, r := range raw {
-		settled = settled && (r < utf8.RuneSelf || isSettled(r) || isPlainAccented(r))
+		curly = curly || r == '\u2019'
+		settled = settled && (r < utf8.RuneSelf || isSettled(r) || isPlainAccented(r) || r == '\u2019')
 	}
-	if settled {
+	switch {
+	case settled && curly:
+		return strings.ReplaceAll(raw, "\u2019", "'")
+	case settled:
 		return raw
 	}
 	if len(raw) > normalPiece {
@@ -258,7 +273,7 @@ func beyondEnglish(word string) bool {
 		if 0x300 <= r && r < 0x370 { // an accent behind its letter
 			return true
 		}
-		if traitsOf(r)&letterOrNumber != 0 && scriptOfWord([]byte(word[i:i+size])) != noScript {
+		if traitsOf(r)&letterOrNumber != 0 && scriptOfWord(word[i:i+size]) != noScript {
 			return true
 		}
 		i += size

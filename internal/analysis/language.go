@@ -176,7 +176,7 @@ func (s Languages) rounds() []voices {
 }
 
 // scriptOfWord returns the script of the first letter of a word.
-func scriptOfWord(word []byte) writing {
+func scriptOfWord[T string | []byte](word T) writing {
 	if len(word) == 0 {
 		return noScript
 	}

@@ -314,6 +314,16 @@ func TestHugeLanguages(t *testing.T) {
 	}
 }
 
+// TestFoldTable holds the table of foldings to the rules.
+func TestFoldTable(t *testing.T) {
+	for r := range rune(latinEnd) {
+		text := "a" + string(r) + "b"
+		if got, want := string(appendFolded(nil, text)), folder.String(text); got != want {
+			t.Errorf("%U: %q, want %q", r, got, want)
+		}
+	}
+}
+
 // TestWrongScript: a language in another script than its own is found as it is written.
 func TestWrongScript(t *testing.T) {
 	a := NewAuto()

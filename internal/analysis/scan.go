@@ -123,17 +123,26 @@ func (s *scanner) scan(text string) {
 		return
 	}
 	if s.heard != 0 || head == 0 && len(text) > 0 {
-		if s.voices = voicesOf(text); s.voices != (voices{}) {
-			s.back(before)
-			head = 0
-		}
+		head = s.listen(before, head)
 	}
-	s.read(head, len(text))
+	if head < len(text) {
+		s.read(head, len(text))
+	}
+}
+
+// listen looks for the languages of the text. Where it is in others than English, what was read since a place is taken
+// back, and it returns that the text is to be read from its beginning.
+func (s *scanner) listen(before place, head int) int {
+	if s.voices = voicesOf(s.text); s.voices == (voices{}) {
+		return head
+	}
+	s.back(before)
 	if s.bag != nil {
 		for l := range s.voices.set().All() {
 			s.bag.mark(l)
 		}
 	}
+	return 0
 }
 
 // place is how far a scan has come.
