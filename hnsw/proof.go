@@ -120,10 +120,8 @@ func (w *builder) leadTo(slot, entry uint32, reached *slotSet) {
 	_, top, _ := g.entryPoint()
 	near := w.nearest(slot, w.beam.approach(entry, top, 0, approachEf), 0)
 	closest := entry
-	for i := len(near) - 1; i >= 0; i-- {
-		if reached.has(near[i].slot) {
-			closest = near[i].slot
-		}
+	if i := slices.IndexFunc(near, func(c candidate) bool { return reached.has(c.slot) }); i >= 0 {
+		closest = near[i].slot
 	}
 	for _, c := range near {
 		if reached.has(c.slot) && w.linkWhereRoom(c.slot, slot) {
