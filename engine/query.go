@@ -15,7 +15,8 @@ type Profile string
 const (
 	// ProfileBest ranks by what finds most of what questions ask for: BM25, to
 	// which the memories that stand next to one in its run lend theirs at lower
-	// weight, and, where the query has a vector that was given or learned, 40% of
+	// weight, and a share each of what its run has of the query and of BM25 for
+	// the terms of the first hits; and, where the query has a vector that was given or learned, 40% of
 	// that and 60% of the cosine. A memory without such a vector is ranked by its
 	// text alone, and a cosine below 0 counts as 0: no signal takes away what
 	// another has found.
@@ -82,6 +83,12 @@ type Query struct {
 	// AnySpeaker has a question that names one speaker be about all of them: see
 	// policy.OtherSpeaker.
 	AnySpeaker bool
+	// AnySession has the sessions (runs) that memories are in count the same: see
+	// policy.SessionShare.
+	AnySession bool
+	// OneLook spares the second look, with the terms of the first hits: see
+	// policy.SecondLookShare.
+	OneLook bool
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -99,6 +106,10 @@ type Parts struct {
 	BM25     float64 `json:"bm25"`
 	// Neighbours is what the memories next to it in its run add to BM25.
 	Neighbours float64 `json:"neighbours"`
+	// Session is what its run adds: how much of the query is said in it.
+	Session float64 `json:"session"`
+	// SecondLook is what the terms of the first hits add.
+	SecondLook float64 `json:"second_look"`
 	Recency    float64 `json:"recency"`
 	// Access is the part of the frequency of access.
 	Access     float64 `json:"access"`
@@ -140,6 +151,9 @@ type Plan struct {
 	// Speaker is who the question is about, by its name; empty where it names none of those
 	// who speak in scope, or several.
 	Speaker string `json:"speaker,omitempty"`
+	// SecondLook are the terms of the first hits for which matches were scored again,
+	// none where a first hit has all terms of the query.
+	SecondLook []string `json:"second_look,omitempty"`
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
