@@ -145,3 +145,16 @@ func BenchmarkBest(b *testing.B) {
 		})
 	}
 }
+
+// TestEqualVectors: an embedder whose vectors are all equal leaves the order of the text as it is.
+func TestEqualVectors(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), setup{})
+	for i := range 40 {
+		text := fmt.Sprint("harbour ", strings.Repeat("lamp ", i%7), strings.Repeat("rain ", i%5), "number", i, strings.Repeat(" filler", i))
+		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "u", Run: fmt.Sprint(i / 10)}, Text: text, Embedding: []float32{.6, .8}})
+	}
+	q := Query{Scope: Scope{User: "u"}, Text: "rain lamp zebra", Limit: 10, NoTouch: true}
+	alone := hitIDs(mustRecall(t, db.Memories(), q))
+	q.Embedding = []float32{.6, .8}
+	equalSlices(t, "with equal vectors", hitIDs(mustRecall(t, db.Memories(), q)), alone)
+}
