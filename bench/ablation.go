@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,7 +23,11 @@ func ablation() *harness.Workload {
 	w.Name, w.Summary = "ablation", "locomo by the profile best with one ingredient left out, changed or added"
 	w.WarmUp = 0
 	w.Contestants = ablationContestants
-	w.Metrics = slices.DeleteFunc(w.Metrics, func(m harness.Metric) bool { return m.Timed })
+	w.Metrics = slices.DeleteFunc(w.Metrics, func(m harness.Metric) bool { return m.Timed && m.Name != "p50_us" })
+	const halves = "tuned: the first three conversations; held out: the others"
+	for _, name := range []string{"r@10 tuned", "ndcg@10 tuned", "r@10 held-out", "ndcg@10 held-out"} {
+		w.Metrics = append(w.Metrics, harness.Metric{Name: name, Head: name, Digits: 3, Table: halves})
+	}
 	return w
 }
 
@@ -37,15 +42,20 @@ type recipe struct {
 	join func(own float64, near []float64) float64
 	// other is what the turns of other speakers count for where the question names one.
 	other float64
-	// session is the weight of the mean of the three best turns of the session.
+	// session is the weight of what the session has: of each term the most that a turn has.
 	session float64
+	// second is the weight of the terms of the first hits, words how many of them.
+	second float64
+	words  int
+	// always takes the second look where a first hit has all terms of the question, too.
+	always bool
 	// lexical is the weight of the cosine of lexical vectors.
 	lexical float64
 }
 
 func recipes() []recipe {
 	near := policy.NeighbourWeights()
-	full := recipe{"reference: all", indexedText, reference.Question, near[:], length, policy.OtherSpeaker, 0, 0}
+	full := recipe{"reference: all", indexedText, reference.Question, near[:], length, policy.OtherSpeaker, policy.SessionShare, policy.SecondLookShare, 10, false, 0}
 	vary := func(name string, change func(*recipe)) recipe {
 		r := full
 		r.name = name
@@ -65,7 +75,16 @@ func recipes() []recipe {
 		vary("all words of the question", func(r *recipe) { r.question = reference.Document }),
 		vary("text without fields", func(r *recipe) { r.text = turnText }),
 		vary("text with speaker only", func(r *recipe) { r.text = speakerAndText }),
-		vary("added: 30% of the session", func(r *recipe) { r.session = .3 }),
+		vary("session: 0", func(r *recipe) { r.session = 0 }),
+		vary("session: 0.05", func(r *recipe) { r.session = .05 }),
+		vary("session: 0.25", func(r *recipe) { r.session = .25 }),
+		vary("no second look", func(r *recipe) { r.second = 0 }),
+		vary("second look: 0.05", func(r *recipe) { r.second = .05 }),
+		vary("second look: 0.1", func(r *recipe) { r.second = .1 }),
+		vary("second look: 0.2", func(r *recipe) { r.second = .2 }),
+		vary("second look: 20 terms", func(r *recipe) { r.words = 20 }),
+		vary("second look: always", func(r *recipe) { r.always = true }),
+		vary("no session, no second look", func(r *recipe) { r.session, r.second = 0, 0 }),
 		vary("added: 5% lexical cosine", func(r *recipe) { r.lexical = .05 }),
 		vary("added: 20% lexical cosine", func(r *recipe) { r.lexical = .2 }),
 	}
@@ -116,6 +135,17 @@ func ablationContestants(env *harness.Env) ([]harness.Contestant, error) {
 	}
 	shared := &locomoDB{env: env, path: path}
 	list := []harness.Contestant{shared.contestant(talks, engine.ProfileBest, true)}
+	for _, without := range []struct {
+		name string
+		q    engine.Query
+	}{
+		{"memdb, AnySession", engine.Query{AnySession: true}},
+		{"memdb, OneLook", engine.Query{OneLook: true}},
+		{"memdb, AnySpeaker", engine.Query{AnySpeaker: true}},
+		{"memdb, all three", engine.Query{AnySession: true, OneLook: true, AnySpeaker: true}},
+	} {
+		list = append(list, shared.declining(without.name, talks, without.q))
+	}
 	for _, r := range recipes() {
 		list = append(list, harness.Contestant{Name: r.name, Open: func(context.Context) (harness.Runner, error) {
 			cooks := map[string]*cook{}
@@ -169,7 +199,8 @@ func (c *cook) search(question string, k int) []string {
 			}
 		}
 	}
-	c.addSessions(scores, reference.Sum(parts, len(scores)))
+	c.addSessions(scores, parts)
+	c.lookAgain(question, terms, parts, scores)
 	if c.lexical > 0 {
 		most := 0.0
 		for _, t := range terms {
@@ -215,23 +246,81 @@ func (c *cook) near(part []float64, turn int) []float64 {
 	return near
 }
 
+// declining is memdb's best without what a query declines.
+func (l *locomoDB) declining(name string, talks []*exchange.Conversation, q engine.Query) harness.Contestant {
+	return harness.Contestant{Name: name, Open: func(ctx context.Context) (harness.Runner, error) {
+		if err := l.open(ctx); err != nil {
+			return nil, err
+		}
+		search := func(ctx context.Context, talk, question string, k int) ([]string, error) {
+			q := q
+			q.Scope, q.Text, q.Limit = engine.Scope{Agent: talk}, question, k
+			result, err := l.db.Memories().Recall(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			ids := make([]string, len(result.Hits))
+			for i, h := range result.Hits {
+				ids[i] = h.ID
+			}
+			return ids, nil
+		}
+		return &locomoRun{talks, search, l.close}, nil
+	}}
+}
+
+// lookAgain adds what turns have of the terms of the first three.
+func (c *cook) lookAgain(question string, terms []string, parts [][]float64, scores []float64) {
+	const first = 3
+	top := ranking(scores, first)
+	complete := func(i int) bool { return !slices.ContainsFunc(parts, func(p []float64) bool { return p[i] == 0 }) }
+	if c.second == 0 || !c.always && slices.ContainsFunc(top, complete) {
+		return
+	}
+	weights := map[string]float64{}
+	for _, i := range top {
+		said := reference.Question(c.text(c.talk.Turns[i]))
+		slices.Sort(said)
+		for _, t := range slices.Compact(said) {
+			if !slices.Contains(terms, t) {
+				weights[t] += scores[i] * c.turns.IDF(t)
+			}
+		}
+	}
+	words := slices.SortedFunc(maps.Keys(weights), func(a, b string) int {
+		return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(a, b))
+	})
+	more := reference.Sum(c.turns.Parts(words[:min(c.words, len(words))]), len(scores))
+	asked := c.asked(question)
+	for i, t := range c.talk.Turns {
+		if scores[i] == 0 {
+			continue
+		}
+		if asked != "" && t.Speaker != asked {
+			more[i] *= c.other
+		}
+		scores[i] += c.second * more[i]
+	}
+}
+
 // addSessions adds to each turn its session's share.
-func (c *cook) addSessions(scores, own []float64) {
+func (c *cook) addSessions(scores []float64, parts [][]float64) {
 	if c.session == 0 {
 		return
 	}
-	const best = 3
-	sessions := map[string][]float64{}
-	for i, t := range c.talk.Turns {
-		sessions[t.Session] = append(sessions[t.Session], own[i])
+	share := map[string]float64{}
+	for _, part := range parts {
+		most := map[string]float64{}
+		for i, t := range c.talk.Turns {
+			most[t.Session] = max(most[t.Session], part[i])
+		}
+		for session, m := range most {
+			share[session] += m
+		}
 	}
-	for _, of := range sessions {
-		slices.SortFunc(of, func(a, b float64) int { return cmp.Compare(b, a) })
-	}
 	for i, t := range c.talk.Turns {
-		of := sessions[t.Session]
-		for _, s := range of[:min(best, len(of))] {
-			scores[i] += c.session * s / best
+		if scores[i] > 0 {
+			scores[i] += c.session * share[t.Session]
 		}
 	}
 }

@@ -265,10 +265,32 @@ func (l *locomoRun) judge(sample harness.Sample, answers [][]string) {
 	sample["questions"] = float64(all.n)
 	sample["r@5"], sample["r@10"], sample["r@20"] = all.mean(all.at5), all.mean(all.at10), all.mean(all.at20)
 	sample["ndcg@10"] = all.mean(all.ndcg)
+	l.judgeHalves(sample, answers)
 	for _, c := range locomoCategories {
 		if sums := categories[c.number]; sums.n > 0 {
 			sample["r@10 "+c.name] = sums.mean(sums.at10)
 		}
+	}
+}
+
+// locomoTuned is how many conversations, the first of the file, choices were made on.
+const locomoTuned = 3
+
+// judgeHalves judges the conversations on which choices were made, and the others.
+func (l *locomoRun) judgeHalves(sample harness.Sample, answers [][]string) {
+	tuned := map[string]bool{}
+	for _, talk := range l.talks[:min(locomoTuned, len(l.talks))] {
+		tuned[talk.ID] = true
+	}
+	halves := map[bool]*relevanceSums{true: {}, false: {}}
+	n := 0
+	for talk, q := range l.questions() {
+		halves[tuned[talk]].add(answers[n], q.Evidence)
+		n++
+	}
+	for half, name := range map[bool]string{true: " tuned", false: " held-out"} {
+		sums := halves[half]
+		sample["r@10"+name], sample["ndcg@10"+name] = sums.mean(sums.at10), sums.mean(sums.ndcg)
 	}
 }
 

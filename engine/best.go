@@ -95,17 +95,25 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 // in no order. What each has is a share of the most that the query's terms can
 // give.
 type matches struct {
-	docs []uint32
-	own  []float64 // by its text
-	lent []float64 // what its neighbours add
+	docs    []uint32
+	own     []float64 // by its text
+	lent    []float64 // what its neighbours add
+	session []float64 // what its run has of the query
+	second  []float64 // by its text, for the terms of the first hits
 	// graph is what the graph says for them; nil where it was not asked.
 	graph []float64
 	// others are turns of speakers that the question is not about: see preferSpeaker.
 	others func(doc uint32) bool
 }
 
+func newMatches(docs []uint32) *matches {
+	n := len(docs)
+	all := make([]float64, 4*n)
+	return &matches{docs: docs, own: all[:n:n], lent: all[n : 2*n : 2*n], session: all[2*n : 3*n : 3*n], second: all[3*n:]}
+}
+
 func (m *matches) signals(i int) policy.Signals {
-	s := policy.Signals{BM25: m.own[i], Neighbours: m.lent[i]}
+	s := policy.Signals{BM25: m.own[i], Neighbours: m.lent[i], Session: m.session[i], SecondLook: m.second[i]}
 	if m.graph != nil {
 		s.Graph = m.graph[i]
 	}
@@ -141,22 +149,34 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(r.seq(docs[a]), r.seq(docs[b])) })
 	hits := make([]invindex.Hit, len(docs))
 	squares := make([]float64, len(m.docs))
+	talks := r.sessionsOf(m)
+	have := make([]uint16, len(docs)) // terms that each lender has
 	for i := range r.terms {
 		stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length, DF: r.stats.DF[i : i+1]}
 		if err := r.tx.index.Score(ctx, r.tx.postings, r.terms[i:i+1], stats, docs, hits); err != nil {
 			return nil, err
 		}
 		m.add(hits, loans, squares, order)
+		talks.add(hits)
+		for i := range hits {
+			if hits[i].Score > 0 {
+				have[i]++
+			}
+		}
 	}
 	most := r.most()
 	for i := range m.docs {
 		m.own[i] /= most
 		m.lent[i] = max(0, m.lent[i]/most-m.own[i])
 	}
+	talks.share(m, most)
 	if err := r.preferSpeaker(m); err != nil {
 		return nil, err
 	}
 	r.stage("terms")
+	if err := r.lookAgain(ctx, m, have, most); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
@@ -181,10 +201,10 @@ func (r *recalling) preferSpeaker(m *matches) error {
 // and then the others; loans[i] are those of the i-th lender.
 func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
 	weights := policy.NeighbourWeights()
-	m = &matches{docs: make([]uint32, len(lenders), 4*len(lenders))}
+	docs := make([]uint32, len(lenders), 4*len(lenders))
 	place := make(map[uint32]int32, 4*len(lenders))
 	for i, l := range lenders {
-		m.docs[i], place[l.Doc] = l.Doc, int32(i)
+		docs[i], place[l.Doc] = l.Doc, int32(i)
 	}
 	flat := make([]loan, 0, 2*policy.NeighbourReach*len(lenders))
 	loans = make([][]loan, len(lenders))
@@ -196,16 +216,15 @@ func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
 			}
 			to, ok := place[doc]
 			if !ok {
-				to = int32(len(m.docs))
-				m.docs, place[doc] = append(m.docs, doc), to
+				to = int32(len(docs))
+				docs, place[doc] = append(docs, doc), to
 			}
 			w := weights[places-1]
 			flat = append(flat, loan{to, float64(w * w)})
 		})
 		loans[i] = flat[from:len(flat):len(flat)]
 	}
-	m.own, m.lent = make([]float64, len(m.docs)), make([]float64, len(m.docs))
-	return m, loans
+	return newMatches(docs), loans
 }
 
 // add adds what one term gives, in an order of the lenders: hits are theirs, and squares

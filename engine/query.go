@@ -15,7 +15,8 @@ type Profile string
 const (
 	// ProfileBest ranks by what finds most of what questions ask for: BM25, to
 	// which the memories that stand next to one in its run lend theirs at lower
-	// weight, and, where the query has a vector that was given or learned, 40% of
+	// weight, and a share each of what its run has of the query and of BM25 for
+	// the terms of the first hits; and, where the query has a vector that was given or learned, 40% of
 	// that and 60% of the cosine. A memory without such a vector is ranked by its
 	// text alone, and a cosine below 0 counts as 0: no signal takes away what
 	// another has found.
@@ -92,6 +93,12 @@ type Query struct {
 	// those of the text, and Plan.Near says so; a text with operators, or with a vector,
 	// does without.
 	OnlyWords bool
+	// AnySession has the sessions (runs) that memories are in count the same: see
+	// policy.SessionShare.
+	AnySession bool
+	// OneLook spares the second look, with the terms of the first hits: see
+	// policy.SecondLookShare.
+	OneLook bool
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -109,6 +116,10 @@ type Parts struct {
 	BM25     float64 `json:"bm25"`
 	// Neighbours is what the memories next to it in its run add to BM25.
 	Neighbours float64 `json:"neighbours"`
+	// Session is what its run adds: how much of the query is said in it.
+	Session float64 `json:"session"`
+	// SecondLook is what the terms of the first hits add.
+	SecondLook float64 `json:"second_look"`
 	Recency    float64 `json:"recency"`
 	// Access is the part of the frequency of access.
 	Access     float64 `json:"access"`
@@ -156,6 +167,9 @@ type Plan struct {
 	// GraphWhy is why they were not asked although Query.Graph is set.
 	Graph    []GraphPlan `json:"graph,omitempty"`
 	GraphWhy string      `json:"graph_why,omitempty"`
+	// SecondLook are the terms of the first hits for which matches were scored again,
+	// none where a first hit has all terms of the query.
+	SecondLook []string `json:"second_look,omitempty"`
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`

@@ -147,7 +147,7 @@ func (w *recallWorld) query(p Profile) Query {
 	q := Query{
 		Scope:   []Scope{{User: "ada"}, {Run: "r1"}, {User: "ada", Agent: "a1"}, {User: "bob"}, {User: "bob", Run: "r2"}}[w.rng.IntN(5)],
 		Text:    w.sentence(6),
-		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true,
+		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true, OneLook: true,
 	}
 	if w.rng.IntN(3) == 0 {
 		q.Filter = filter.In("n", 0, 1)
@@ -249,9 +249,18 @@ func (w *recallWorld) best(m Memories, q *Query) []*judged {
 	slices.SortStableFunc(all, func(a, b *judged) int { // List is in order of Seq
 		return cmp.Compare(float32(b.bm25), float32(a.bm25))
 	})
+	type talk struct {
+		Scope
+		term int
+	}
+	said := map[talk]float64{}
 	lends := map[*judged]bool{}
 	for _, j := range all[:min(len(all), max(lendersMost, q.Limit))] {
 		lends[j] = j.bm25 > 0
+		for term, own := range j.parts {
+			at := talk{j.Scope, term}
+			said[at] = max(said[at], own)
+		}
 	}
 	for _, j := range all {
 		for term, own := range j.parts {
@@ -265,10 +274,16 @@ func (w *recallWorld) best(m Memories, q *Query) []*judged {
 				}
 			}
 			j.signals.BM25 += own / most
+			if j.Run != "" {
+				j.signals.Session += said[talk{j.Scope, term}] / most
+			}
 			j.signals.Neighbours += (math.Sqrt(own*own+squares) - own) / most
 		}
 		j.hit = j.signals.BM25+j.signals.Neighbours > 0
-		j.score = j.signals.BM25 + j.signals.Neighbours
+		if !j.hit || q.AnySession {
+			j.signals.Session = 0
+		}
+		j.score = j.signals.BM25 + j.signals.Neighbours + policy.SessionShare*j.signals.Session
 		if q.Embedding != nil && j.Embedding != nil {
 			j.hit, j.signals.Cosine = true, max(0, cosine(q.Embedding, j.Embedding))
 			j.score = .6*j.signals.Cosine + .4*j.score
@@ -330,7 +345,7 @@ func (w *recallWorld) compare(q *Query, got []Hit, all []*judged) {
 }
 
 func partsSum(p Parts) float64 {
-	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Recency + p.Access + p.Importance + p.Confidence
+	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence
 }
 
 // ask compares the answers of both profiles with brute force.
@@ -434,6 +449,7 @@ func TestBestStandsStillInAView(t *testing.T) {
 		var queries []Query
 		for i := range 12 {
 			q := w.query(ProfileBest)
+			q.OneLook = false
 			if q.Limit = valid.MaxLimit; i%3 == 0 {
 				q.Embedding = w.vector()
 			}

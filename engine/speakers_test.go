@@ -47,7 +47,7 @@ func TestWhoIsAskedAbout(t *testing.T) {
 		{[]string{"张伟", "Bo"}, "lighthouse 张伟", "张伟"},
 	} {
 		db := open(c.speakers...)
-		q := Query{Scope: Scope{User: "u"}, Text: c.question, Limit: 12, Explain: true, NoTouch: true}
+		q := Query{Scope: Scope{User: "u"}, Text: c.question, Limit: 12, Explain: true, NoTouch: true, AnySession: true, OneLook: true}
 		result, err := db.Memories().Recall(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

@@ -165,6 +165,8 @@ func partsText(p engine.Parts) string {
 		{"keywords", p.Keywords},
 		{"bm25", p.BM25},
 		{"neighbours", p.Neighbours},
+		{"session", p.Session},
+		{"second look", p.SecondLook},
 		{"recency", p.Recency},
 		{"access", p.Access},
 		{"importance", p.Importance},

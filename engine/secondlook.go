@@ -1,0 +1,230 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+// talks are the runs of the matches of one recall, with what they have of its query.
+type talks struct {
+	of    []int32   // the run of each match, -1 for none
+	term  []float64 // the most that a match of each run has of the term at hand
+	total []float64 // the sum of those over the terms
+}
+
+// sessionsOf finds the runs of the matches; nil where the query declines.
+func (r *recalling) sessionsOf(m *matches) *talks {
+	if r.q.AnySession {
+		return nil
+	}
+	type run struct{ owner, run uint32 }
+	numbers := map[run]int32{}
+	t := &talks{of: make([]int32, len(m.docs))}
+	var last run // neighbours stand side by side
+	lastNumber := int32(-1)
+	for i, doc := range m.docs {
+		t.of[i] = -1
+		row := r.tx.db.docs.Row(doc)
+		if row.Run == 0 {
+			continue
+		}
+		key := run{row.Owner, row.Run}
+		if key != last {
+			n, ok := numbers[key]
+			if !ok {
+				n = int32(len(numbers))
+				numbers[key] = n
+			}
+			last, lastNumber = key, n
+		}
+		t.of[i] = lastNumber
+	}
+	t.term, t.total = make([]float64, len(numbers)), make([]float64, len(numbers))
+	return t
+}
+
+// add adds what one term gives: hits are those of the first matches.
+func (t *talks) add(hits []invindex.Hit) {
+	if t == nil {
+		return
+	}
+	for i := range hits {
+		if n := t.of[i]; n >= 0 {
+			t.term[n] = max(t.term[n], float64(hits[i].Score))
+		}
+	}
+	for n, most := range t.term {
+		t.total[n] += most
+		t.term[n] = 0
+	}
+}
+
+// share gives each match what its run has, as a share of the most that there could be.
+func (t *talks) share(m *matches, most float64) {
+	if t == nil {
+		return
+	}
+	for i, n := range t.of {
+		if n >= 0 {
+			m.session[i] = t.total[n] / most
+		}
+	}
+}
+
+// The bounds of a second look. On LoCoMo 50 matches gain as much as all of them; two to five
+// first hits and 10 or 20 of their terms differ by less than .01 of R@10.
+const (
+	firstHits      = 3    // whose terms are looked for
+	firstHitTerms  = 10   // how many of those
+	firstHitBytes  = 2048 // of the text of each; answers are turns and short passages
+	secondLookMost = 50   // best matches that are scored again
+)
+
+// lookAgain scores the best matches once more, for the terms of the first hits. It does not
+// where one of these has all terms of the query by itself: have counts them by match.
+func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, most float64) error {
+	if r.q.OneLook || r.q.Syntax == SyntaxOperators {
+		return nil
+	}
+	w := policy.Best()
+	best := newTop(secondLookMost) // of places
+	for i := range m.docs {
+		if score := w.Score(m.signals(i)); best.admits(score) {
+			best.offer(scored{doc: uint32(i), seq: r.seq(m.docs[i]), score: score})
+		}
+	}
+	places := best.sorted()
+	first := places[:min(firstHits, len(places))]
+	for _, h := range first {
+		if int(h.doc) < len(have) && int(have[h.doc]) == len(r.terms) {
+			return nil
+		}
+	}
+	terms, stats, err := r.termsOf(ctx, m, first)
+	if err != nil || len(terms) == 0 {
+		return err
+	}
+	slices.SortFunc(places, func(a, b scored) int { return cmp.Compare(m.docs[a.doc], m.docs[b.doc]) })
+	docs, hits := make([]uint32, len(places)), make([]invindex.Hit, len(places))
+	for n, p := range places {
+		docs[n] = m.docs[p.doc]
+	}
+	if err := r.tx.index.Score(ctx, r.tx.postings, terms, stats, docs, hits); err != nil {
+		return err
+	}
+	for n, p := range places {
+		i := p.doc
+		m.second[i] = float64(hits[n].Score) / most
+		if m.others != nil && m.others(m.docs[i]) {
+			m.second[i] *= policy.OtherSpeaker
+		}
+	}
+	r.stage("second look")
+	return nil
+}
+
+// firstHitTerm is a term of the first hits, with the sum of their scores.
+type firstHitTerm struct {
+	text   string
+	weight float64
+	df     uint32
+}
+
+// termsOf are the terms of the first hits that weigh most: by how rare they are in scope and
+// by the scores of the hits that have them. Those of the query are not among them.
+func (r *recalling) termsOf(ctx context.Context, m *matches, first []scored) ([]invindex.QueryTerm, invindex.Stats, error) {
+	stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length}
+	found, err := r.saidBy(ctx, m, first)
+	if err != nil || len(found) == 0 {
+		return nil, stats, err
+	}
+	words := make([]string, len(found))
+	for i := range found {
+		words[i] = found[i].text
+	}
+	counted, err := r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
+	if err != nil {
+		return nil, stats, err
+	}
+	for i := range found {
+		df := float64(counted.DF[i])
+		found[i].df = counted.DF[i]
+		found[i].weight *= math.Log(1 + (float64(counted.N)-df+0.5)/(df+0.5))
+	}
+	slices.SortFunc(found, func(a, b firstHitTerm) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))
+	})
+	found = found[:min(firstHitTerms, len(found))]
+	terms := make([]invindex.QueryTerm, len(found))
+	for i, f := range found {
+		terms[i] = invindex.QueryTerm{Text: f.text, Weight: 1}
+		stats.DF = append(stats.DF, f.df)
+		if r.q.Explain {
+			r.plan.SecondLook = append(r.plan.SecondLook, f.text)
+		}
+	}
+	return terms, stats, nil
+}
+
+// saidBy are the terms of the first hits but for the query's, each with the sum of the scores
+// of the hits that have it.
+func (r *recalling) saidBy(ctx context.Context, m *matches, first []scored) ([]firstHitTerm, error) {
+	asked := make(map[string]bool, len(r.terms))
+	for _, t := range r.terms {
+		asked[t.Text] = true
+	}
+	in, err := r.languages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []firstHitTerm
+	place := map[string]int{}
+	bag := bags.Get().(*analysis.Bag)
+	defer bags.Put(bag)
+	for _, h := range first {
+		texts, err := r.tx.indexedTexts(m.docs[h.doc])
+		if err != nil {
+			return nil, err
+		}
+		bag.Reset()
+		left := firstHitBytes
+		for _, text := range texts {
+			text = firstBytes(text, left)
+			left -= len(text)
+			if err := bag.AddQueryIn(ctx, r.tx.db.words.analyzer.Load(), text, 1, in); err != nil {
+				return nil, err
+			}
+		}
+		for _, t := range bag.Terms() {
+			if asked[t.Term] || len(found) == invindex.MaxQueryTerms {
+				continue
+			}
+			n, ok := place[t.Term]
+			if !ok {
+				n = len(found)
+				place[t.Term] = n
+				found = append(found, firstHitTerm{text: t.Term})
+			}
+			found[n].weight += h.score
+		}
+	}
+	return found, nil
+}
+
+// firstBytes are the first whole letters of a text within n bytes.
+func firstBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
