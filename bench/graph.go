@@ -240,7 +240,7 @@ func openMemdbGraph(dir string, entities []peer.Entity) (peer.Graph, error) {
 }
 
 func (m *memdbGraph) Add(ctx context.Context, triples []peer.Triple) error {
-	var b graph.Batch
+	b := graph.Batch{Relations: make([]graph.Relation, 0, len(triples))}
 	for _, t := range triples {
 		b.Relations = append(b.Relations, graph.Relation{From: strconv.Itoa(t.Head), Type: strconv.Itoa(t.Relation), To: strconv.Itoa(t.Tail)})
 	}

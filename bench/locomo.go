@@ -125,6 +125,8 @@ type locomoDB struct {
 	path  string
 	db    *engine.DB
 	users int
+	// extract has the turns linked to what they mention.
+	extract bool
 }
 
 func (l *locomoDB) contestant(talks []*exchange.Conversation, profile engine.Profile, baseline bool) harness.Contestant {
@@ -135,7 +137,7 @@ func (l *locomoDB) contestant(talks []*exchange.Conversation, profile engine.Pro
 			if err := l.open(ctx); err != nil {
 				return nil, err
 			}
-			view := &memdb{l.db, profile}
+			view := &memdb{l.db, profile, 0}
 			return &locomoRun{talks: talks, search: view.Search, close: l.close}, nil
 		},
 	}
@@ -150,7 +152,11 @@ func (l *locomoDB) open(ctx context.Context) (err error) {
 		if l.db, err = engine.Open(dir, &engine.Options{IndexedText: exchange.LocomoIndexedText()}); err != nil {
 			return err
 		}
-		if err := l.fill(ctx); err != nil {
+		err = l.fill(ctx)
+		if err == nil && l.extract {
+			err = l.extractAll(ctx)
+		}
+		if err != nil {
 			return errors.Join(err, l.close())
 		}
 	}

@@ -29,7 +29,7 @@ import (
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), ir(), ingest(), store(), scale(), decay(), textQueries(), textGrowth(), vectors(), vectorsHard(), vectorGrowth(), filtered(), graphs()}
+	return []*harness.Workload{locomo(), ablation(), ir(), languages(), ingest(), store(), scale(), decay(), caps(), textQueries(), textGrowth(), vectors(), vectorsHard(), vectorGrowth(), filtered(), graphs(), graphRecall(), talks()}
 }
 
 func main() {

@@ -11,6 +11,7 @@ import (
 type memdb struct {
 	db      *engine.DB
 	profile engine.Profile
+	graph   float64 // the weight of the graph
 }
 
 // openMemdb makes an empty database that ranks by BM25, as the peers do.
@@ -19,7 +20,7 @@ func openMemdb(dir string) (peer.Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memdb{db, engine.ProfileText}, nil
+	return &memdb{db, engine.ProfileText, 0}, nil
 }
 
 // Add stores a batch as an import does: the same text again is kept.
@@ -35,7 +36,7 @@ func (m *memdb) Add(ctx context.Context, docs []peer.Document) error {
 // Search recalls within an agent's memories, and leaves no trace.
 func (m *memdb) Search(ctx context.Context, scope, query string, k int) ([]string, error) {
 	found, err := m.db.Memories().Recall(ctx, engine.Query{
-		Scope: engine.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, NoTouch: true,
+		Scope: engine.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, Graph: m.graph, NoTouch: true,
 	})
 	if err != nil {
 		return nil, err

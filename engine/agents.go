@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -9,7 +10,23 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
+
+// registered refuses an agent that has no manifest, where the database takes none without.
+func (tx *Tx) registered(doing string, o scope.Owner) error {
+	if !tx.db.strictAgents || o.Agent == "" {
+		return nil
+	}
+	known, err := usage.Registered((*partTx)(tx), o.Agent)
+	if err != nil || known {
+		return err
+	}
+	return &fault.Error{
+		Kind: fault.ErrUnknownAgent, What: fmt.Sprintf("%s for the agent %q", doing, valid.Short(o.Agent)),
+		Why: "it has no manifest, and the database was opened with StrictAgents", Do: "add it with Usage().AddAgent, or open the database without StrictAgents",
+	}
+}
 
 // DeleteAgent deletes what belongs to an agent, of every user and of none, and its manifest,
 // in one commit. It returns how much that was, as [DB.DeleteOwner] does.

@@ -19,6 +19,9 @@ const lendersMost = 500
 // has one.
 func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	text, err := r.withNeighbours(ctx)
+	if err == nil {
+		err = r.withGraph(ctx, text)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +29,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 		return r.rankBestLearned(ctx, text)
 	}
 	weights := policy.Best()
+	weights.Graph = r.q.Graph
 	best := newTop(r.q.Limit)
 	for i, doc := range text.docs {
 		best.weigh(doc, r.tx.db.docs.Row, weights, text.signals(i))
@@ -65,6 +69,7 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 		}
 	}
 	textAlone, learned := policy.Best(), policy.BestLearned()
+	textAlone.Graph, learned.Graph = r.q.Graph, r.q.Graph
 	rest := resized(&r.scratch.rest, n)
 	for i := range rest {
 		rest[i] = roundings
@@ -90,22 +95,35 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 // in no order. What each has is a share of the most that the query's terms can
 // give.
 type matches struct {
-	docs    []uint32
-	own     []float64 // by its text
-	lent    []float64 // what its neighbours add
-	session []float64 // what its run has of the query
-	second  []float64 // by its text, for the terms of the first hits
-	others  []bool    // by another speaker than the one asked about
+	docs []uint32
+	own  []float64 // by its text
+	lent []float64 // what its neighbours add
+	// session is what its run has of the query, and second what it has of the terms of the
+	// first hits; what the graph alone has found, behind the others, has neither.
+	session, second []float64
+	// graph is what the graph says for them; nil where it was not asked.
+	graph []float64
+	// others are turns of speakers that the question is not about: see preferSpeaker.
+	others func(doc uint32) bool
+}
+
+func (m *matches) signals(i int) policy.Signals {
+	s := policy.Signals{BM25: m.own[i], Neighbours: m.lent[i]}
+	if i < len(m.session) {
+		s.Session, s.SecondLook = m.session[i], m.second[i]
+	}
+	if m.graph != nil {
+		s.Graph = m.graph[i]
+	}
+	return s
 }
 
 func newMatches(docs []uint32) *matches {
 	n := len(docs)
 	all := make([]float64, 4*n)
-	return &matches{docs, all[:n:n], all[n : 2*n : 2*n], all[2*n : 3*n : 3*n], all[3*n:], make([]bool, n)}
-}
-
-func (m *matches) signals(i int) policy.Signals {
-	return policy.Signals{BM25: m.own[i], Neighbours: m.lent[i], Session: m.session[i], SecondLook: m.second[i]}
+	return &matches{
+		docs: docs, own: all[:n:n], lent: all[n : 2*n : 2*n], session: all[2*n : 3*n : 3*n], second: all[3*n:],
+	}
 }
 
 // loan says that a part of a lender's score counts for a match.
@@ -175,11 +193,11 @@ func (r *recalling) preferSpeaker(m *matches) error {
 		return err
 	}
 	r.plan.Speaker = name
+	m.others = func(doc uint32) bool { return r.tx.db.docs.Row(doc).Run != 0 && !turns.Contains(doc) }
 	for i, doc := range m.docs {
-		if r.tx.db.docs.Row(doc).Run != 0 && !turns.Contains(doc) {
+		if m.others(doc) {
 			m.own[i] *= policy.OtherSpeaker
 			m.lent[i] *= policy.OtherSpeaker
-			m.others[i] = true
 		}
 	}
 	return nil

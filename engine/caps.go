@@ -32,7 +32,8 @@ func (db *DB) startCaps(ctx context.Context) {
 func (db *DB) keepCaps(ctx context.Context, signal chan<- struct{}) error {
 	p := db.ageing.At(maxLSN)
 	owners := &db.docs.Owners
-	if most := p.Cap + capSlack(p.Cap); most != owners.Most() {
+	most := p.Cap + capSlack(p.Cap)
+	if most != owners.Most() {
 		if err := db.lockBehind(ctx); err != nil {
 			return err
 		}
@@ -44,34 +45,49 @@ func (db *DB) keepCaps(ctx context.Context, signal chan<- struct{}) error {
 		if !ok {
 			return nil
 		}
-		left, err := db.keepCap(ctx, p, owner, doc)
-		more := max(p.Cap+capSlack(p.Cap)-left, capSlack(p.Cap)) // where pinned ones or verdicts stand against it
-		owners.Spare(owner, owners.Living(owner)+more)
+		had, err := db.settledCount(ctx, owner)
+		if err != nil {
+			return err
+		}
+		n, gone, err := db.keepCap(ctx, p, owner, doc)
+		// What does not count for the cap stays, and so may what does: pinned, or by a verdict.
+		upTo := max(most+max(had-n, 0), had-gone+capSlack(p.Cap))
+		owners.Spare(owner, doc, upTo)
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// keepCap evicts what an owner has more than the cap, and returns how many it keeps that count
-// for the cap. doc is a document of the owner.
-func (db *DB) keepCap(ctx context.Context, p *policy.Policy, owner, doc uint32) (left int64, err error) {
+// settledCount is how many living documents an owner has, once a View sees them.
+func (db *DB) settledCount(ctx context.Context, owner uint32) (int64, error) {
+	if err := db.lockBehind(ctx); err != nil {
+		return 0, err
+	}
+	n, lsn := db.docs.Owners.Living(owner), db.writer.applied
+	db.unlock()
+	return n, db.syncer.Wait(lsn)
+}
+
+// keepCap evicts what an owner has more than the cap, and returns how many counted for it, and
+// how many of them are gone. doc is a document of the owner.
+func (db *DB) keepCap(ctx context.Context, p *policy.Policy, owner, doc uint32) (n, gone int64, err error) {
 	var victims []victim
 	var j *judge
 	err = db.view(ctx, nil, func(tx *Tx) error {
 		j = tx.newJudge(ctx, p)
-		victims, left, err = tx.overCapOf(ctx, p, owner, doc, j)
+		victims, n, err = tx.overCapOf(ctx, p, owner, doc, j)
 		return err
 	})
 	j.end()
 	if err != nil || len(victims) == 0 {
-		return left, err
+		return n, 0, err
 	}
-	gone, err := db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}) })
+	victims, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}) })
 	if err == nil {
 		_, err = j.decay(ctx)
 	}
-	return left - int64(len(gone)), err
+	return n, int64(len(victims)), err
 }
 
 // overCapOf are what an owner has more than the cap, by Seq, and how many it has that count.

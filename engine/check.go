@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -27,6 +28,17 @@ type Report struct {
 	OK       bool     `json:"ok"`
 	Memories int      `json:"memories"`
 	Problems []string `json:"problems"`
+	// Spaces says what searches of each vector space find; see [DB.CheckDeep].
+	Spaces []SpaceRecall `json:"spaces,omitempty"`
+}
+
+// SpaceRecall is what searches of a vector space find of its own vectors.
+type SpaceRecall struct {
+	Name string `json:"name"`
+	// Sampled vectors were looked for.
+	Sampled int `json:"sampled"`
+	// Recall is which share of the ten vectors closest to each the index finds, 0 to 1.
+	Recall float64 `json:"recall"`
 }
 
 func (r *Report) problem(format string, args ...any) {
@@ -38,7 +50,14 @@ func (r *Report) problem(format string, args ...any) {
 // Check reads the whole store and compares each structure with the memories that
 // it must follow from. It runs on one state, beside readers and writers, and
 // reports damage as problems, not as an error.
-func (db *DB) Check(ctx context.Context) (Report, error) {
+func (db *DB) Check(ctx context.Context) (Report, error) { return db.check(ctx, false) }
+
+// CheckDeep is Check, and looks for a sample of each space's own vectors: by the index, as
+// a recall does, and by comparing with all. A space whose index finds less than .8 of what
+// is closest is a problem. It takes up to 200 comparisons with all vectors of a space.
+func (db *DB) CheckDeep(ctx context.Context) (Report, error) { return db.check(ctx, true) }
+
+func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 	r := Report{Problems: []string{}}
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]bool{}}
@@ -61,6 +80,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) {
 			{"parts", c.parts},
 			{"names", c.names},
 			{"log", c.log},
+			{"searches of vectors", func() error { return c.searches(deep) }},
 		} {
 			if err := step.run(); err != nil {
 				if ctx.Err() != nil {
@@ -399,6 +419,38 @@ func (c *checker) vectors() error {
 		}
 		return nil
 	})
+}
+
+const (
+	recallSample = 200 // vectors of a space that a deep check looks for
+	recallHits   = 10
+	// leastRecall is the share of what is closest below which an index is damaged: the
+	// hardest sets of vectors known have .95.
+	leastRecall = .8
+)
+
+// searches looks for vectors of each space as a recall does, and exactly.
+func (c *checker) searches(deep bool) error {
+	if !deep {
+		return nil
+	}
+	for _, s := range c.tx.db.spaces.all() {
+		if s.born > c.tx.lsn {
+			continue
+		}
+		visible := func(slot uint32) bool { return s.doc(&c.tx.db.docs, slot, c.tx.lsn) != doctable.None }
+		sampled, recall, err := s.index.Recall(c.ctx, hnsw.Search{
+			K: recallHits, Ef: ef(s, recallHits), Slots: s.index.Len(), Truth: c.tx.truth(s), Visible: visible,
+		}, recallSample)
+		if err != nil {
+			return err
+		}
+		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.name, Sampled: sampled, Recall: recall})
+		if recall < leastRecall {
+			c.report.problem("vector space %q: its index finds %.2f of the vectors that are closest; close the database and remove vectors-%d-*.snap from its folder: the next open builds the index anew", s.name, recall, s.num)
+		}
+	}
+	return nil
 }
 
 func (c *checker) stats() error {

@@ -34,7 +34,8 @@ import (
 // Who takes several takes them in this order:
 //
 //  0. turn: a consolidation or an eviction
-//  1. chunks.busy: the janitor's work, a rebuild or a reset
+//  1. chunks.busy: the janitor's work, a rebuild or a reset; then moving, which the janitor
+//     only tries to take
 //  2. writer.lock: one transaction that writes
 //  3. janitor.mu, the lists of the dead
 //  4. points.mu, the read points in use
@@ -64,6 +65,9 @@ type DB struct {
 	parts   []part.Part
 	ageing  *policy.Part // one of them
 	turn    mutex        // held by what consolidates or evicts
+	// moving is held while documents are moved, which death ranges must not name. Work behind
+	// the calls makes no range meanwhile; the janitor does not wait for it, but moves later.
+	moving mutex
 	// What the program takes part in, see Hooks.
 	hooks     Hooks
 	verdicts  callout
@@ -94,10 +98,14 @@ type config struct {
 	durability Durability
 	dedup      Dedup
 	readOnly   bool
-	lockWait   time.Duration
-	budget     int64
-	retain     time.Duration
-	embedder   embed.Embedder
+	// strictAgents: see Options.StrictAgents.
+	strictAgents bool
+	lockWait     time.Duration
+	budget       int64
+	retain       time.Duration
+	embedder     embed.Embedder
+	extractor    *extractor
+	english      bool // it was opened to know no other language
 
 	columns   bool // filters use the columns of numbers whatever the size of the set
 	expiring  bool // what has expired is looked for now and then
@@ -109,7 +117,8 @@ type config struct {
 
 // words say how texts become words. They are fixed when a database is created.
 type words struct {
-	analyzer *analysis.Analyzer
+	analyzer atomic.Pointer[analysis.Analyzer]
+	spoken   spoken // the languages that texts are in
 	indexed  []textField
 	unit     uint32 // the weight of a word of the text
 }

@@ -63,8 +63,14 @@ var (
 	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used: another
 	// number of them than of texts, another dimension than it has, or zeros or no numbers.
 	ErrEmbedder = fault.ErrEmbedder
+	// ErrUnknownAgent: the database was opened with Options.StrictAgents, and something was
+	// to be stored for an agent that has no manifest. Nothing was changed.
+	ErrUnknownAgent = fault.ErrUnknownAgent
 	// ErrSummarizer: the summarizer of a compaction failed, was not done in time, or
 	// returned a text that cannot be used: none, more than 1 MiB, or no UTF-8. Nothing was
 	// changed.
 	ErrSummarizer = fault.ErrSummarizer
+	// ErrExtractor: the extractor of entities failed, panicked, was not done in time, or
+	// returned what cannot be stored: too many entities, a name without letters.
+	ErrExtractor = fault.ErrExtractor
 )

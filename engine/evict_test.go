@@ -125,7 +125,7 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 	closeTest(t, db)
 	db = open()
 	after()
-	waitFor(t, func() bool { db.janitor.wake(); return !db.janitor.ranging() })
+	waitFor(t, func() bool { db.janitor.wake(); return !db.janitor.pending() })
 	after()
 	closeTest(t, db)
 }

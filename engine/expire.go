@@ -66,6 +66,10 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 
 // evictBehind commits an eviction behind the calls, and tells the observer of it.
 func (db *DB) evictBehind(ctx context.Context, version uint32, evict func(tx *Tx) ([]victim, error)) (victims []victim, err error) {
+	if err := db.moving.lockContext(ctx); err != nil {
+		return nil, err
+	}
+	defer db.moving.Unlock()
 	var lsn uint64
 	var at int64
 	err = db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {

@@ -32,8 +32,8 @@ const (
 	// them: so much longer than the policy says they may stay.
 	forgetShare = 8
 	// forgetPage and forgetBytes bound the records that are read while no clean-up goes on.
-	forgetPage  = 2000
-	forgetBytes = 4 << 20
+	forgetPage  = 1 << 14
+	forgetBytes = 16 << 20
 	doingForget = "remove old histories"
 )
 
@@ -41,7 +41,7 @@ const (
 // the histories.
 func (db *DB) forget(ctx context.Context, last *time.Time) error {
 	p, now := db.ageing.At(maxLSN), db.clock()
-	err := db.trimLog(p, now)
+	err := errors.Join(db.trimLog(p, now), db.refillWritten(ctx))
 	if every := time.Duration(p.History) / forgetShare; p.History == 0 || now.Sub(*last) < every && !now.Before(*last) {
 		return err
 	}
@@ -136,11 +136,13 @@ type oldVersion struct {
 }
 
 // forgettablePage looks at the records of a page, and no further than the memory that fills it.
-func (db *DB) forgettablePage(lower, upper []byte, cutoff int64) (forgetting, error) {
+func (db *DB) forgettablePage(lower, upper []byte, cutoff int64) (_ forgetting, err error) {
+	r := kv.NewSweep(db.store)
+	defer func() { err = errors.Join(err, r.Close()) }()
 	f := forgetting{db: db, cutoff: cutoff, limit: db.janitor.cleanTo(db.points.oldest()), trash: map[uint64]bool{}}
-	f.tx = &Tx{db: db, reader: db.store, keys: db.keys(), lsn: db.points.lsn(), now: db.now()}
+	f.tx = &Tx{db: db, reader: r, keys: db.keys(), lsn: db.points.lsn(), now: db.now()}
 	records, bytes := 0, 0
-	err := kv.Scan(f.tx.reader, lower, upper, func(key, value []byte) error {
+	err = kv.Scan(r, lower, upper, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)
@@ -248,20 +250,38 @@ func (j *janitor) cleanTo(oldest uint64) uint64 {
 	return oldest
 }
 
-// seqPages is how many pages of memories are looked at while writers wait.
-const seqPages = 16
+// seqStep is how many memories are looked at while writers wait.
+const seqStep = 16 * doctable.PageSize
 
-// releaseSeqs frees what RAM holds of memories that are gone.
+// releaseSeqs frees what RAM holds of memories that are gone, but for the newest ones: a
+// transaction may be about to show one.
 func (db *DB) releaseSeqs(ctx context.Context) error {
-	for from, end := uint64(0), uint64(1); from < end; from += seqPages * doctable.PageSize {
+	for from, end := uint64(0), uint64(seqStep); from+seqStep <= end; from += seqStep {
 		if err := db.lockBehind(ctx); err != nil {
 			return err
 		}
-		end = db.writer.next.Seq + 1
-		db.docs.ReleaseSeqs(from, min(from+seqPages*doctable.PageSize, end), db.janitor.cleanTo(db.points.oldest()))
+		end = db.writer.next.Seq
+		if from+seqStep <= end {
+			db.docs.ReleaseSeqs(from, from+seqStep, db.janitor.cleanTo(db.points.oldest()))
+		}
 		db.unlock()
 	}
 	return nil
+}
+
+// refillWritten makes the set of keys that were written anew, once most of them are gone.
+func (db *DB) refillWritten(ctx context.Context) error {
+	const perMemory, least = 4, 1 << 17 // a memory has two at most
+	if db.writer.written.len() < max(perMemory*int(db.docs.Live.Load()), least) {
+		return nil
+	}
+	if err := db.lockBehind(ctx); err != nil { // no transaction has written what the store lacks
+		return err
+	}
+	db.writer.written.clear()
+	snap := db.store.NewSnapshot()
+	db.unlock()
+	return db.fillWritten(ctx, snap)
 }
 
 // trimLog removes the log records that are older than the policy keeps, but for those that

@@ -276,3 +276,10 @@ func waitVectors(t testing.TB, db *DB, n int64) {
 		}
 	}
 }
+
+// pending tells whether a death range is still to be cleaned up.
+func (j *janitor) pending() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.ranges) > 0
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -205,7 +206,7 @@ func newIdentity(o *Options, now time.Time) (*identity, error) {
 	}
 	s := Settings{ID: id.String(), Layout: layoutVersion, Language: o.Language, IndexedText: o.IndexedText, CreatedAt: now.UTC()}
 	if s.Language == "" {
-		s.Language = "english"
+		s.Language = analysis.Auto
 	}
 	if s.IndexedText == nil {
 		s.IndexedText = []IndexedField{{Field: "name", Weight: 1}}

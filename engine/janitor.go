@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -55,6 +56,15 @@ type mutex chan struct{}
 
 func (m mutex) Lock()   { m <- struct{}{} }
 func (m mutex) Unlock() { <-m }
+
+func (m mutex) tryLock() bool {
+	select {
+	case m <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
 
 func (m mutex) lockContext(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -229,11 +239,17 @@ func (j *janitor) cleanRanges(ctx context.Context, oldest uint64) error {
 	return ctx.Err()
 }
 
-// ranging tells whether memories of a death range are still to be cleaned up.
-func (j *janitor) ranging() bool {
+// ranging tells whether memories of a death range that are still to be cleaned up are in
+// one of some chunks.
+func (j *janitor) ranging(chunks []uint16) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.ranges) > 0
+	return slices.ContainsFunc(j.ranges, func(d layout.DeathRange) bool {
+		return slices.ContainsFunc(chunks, func(chunk uint16) bool {
+			first := uint64(chunk) << 16
+			return d.Docs.IntersectsWithInterval(first, first+1<<16)
+		})
+	})
 }
 
 // deadOf are the documents of chunks that have died and are not reclaimed. The janitor is
@@ -273,12 +289,12 @@ func (j *janitor) takeRange(oldest uint64) (layout.DeathRange, bool) {
 // from oldest on has, and frees their slots.
 func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 	graves, vectors := 0, len(db.spaces.all()) > 0
-	err := db.applyBare(func(b *pebble.Batch) error {
+	err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 		for i := range part {
 			if db.chunks.sealed[layout.ChunkOf(part[i].doc)] {
 				graves++
 			}
-			if err := db.reclaimOne(b, &part[i], oldest, vectors); err != nil {
+			if err := db.reclaimOne(b, r, &part[i], oldest, vectors); err != nil {
 				return err
 			}
 		}
@@ -301,7 +317,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 
 // reclaimOne removes what a document has left in the store. vectors tells whether there
 // are any.
-func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) error {
+func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, vectors bool) error {
 	v := d.of
 	if row := db.docs.Row(d.doc); row != nil && row.Seq != 0 {
 		v = row.Version
@@ -312,7 +328,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 		vectors = false
 	}
 	if vectors = vectors && v.Seq != 0; vectors {
-		_, err := db.dropVersion(b, v, oldest)
+		_, err := db.dropVersion(b, r, v, oldest)
 		if errors.Is(err, fault.ErrCorrupt) { // its vectors stay, and all else is reclaimed
 			db.logger.Warn("a version that died cannot be read", "error", err)
 		} else if err != nil {
@@ -320,7 +336,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, d *dead, oldest uint64, vectors bool) 
 		}
 	}
 	if v.Seq != 0 && db.docs.At(v.Seq, oldest) == doctable.None { // not only a version of it
-		if err := db.mourn(b, v); err != nil {
+		if err := db.mourn(b, r, v); err != nil {
 			return err
 		}
 	}
@@ -367,9 +383,9 @@ func (db *DB) freeSlots(doc uint32, kept []uint16) {
 // has: the vectors that the memory's version of then has not kept, and the record where
 // the update was only that it was embedded. It returns the record, nil where that was
 // done before.
-func (db *DB) dropVersion(batch *pebble.Batch, v layout.Version, oldest uint64) (*layout.Record, error) {
+func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, oldest uint64) (*layout.Record, error) {
 	now := db.docs.At(v.Seq, oldest)
-	tx := Tx{db: db, reader: db.store, keys: db.keys(), lsn: oldest}
+	tx := Tx{db: db, reader: r, keys: db.keys(), lsn: oldest}
 	rec, err := tx.readRecord(v)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):

@@ -72,7 +72,7 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 		return nil, err
 	}
 	ps, results, err := m.prepareEach(ctx, len(mems), o.SkipInvalid, func(i int) (*prepared, error) {
-		return m.prepare(ctx, &mems[i], now)
+		return m.prepareNew(ctx, &mems[i], now)
 	})
 	if err != nil {
 		return nil, err
@@ -198,6 +198,10 @@ func (m Memories) get(ctx context.Context, s Scope, id string, withVectors bool)
 func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (mem Memory, err error) {
 	doing := fmt.Sprintf("update memory %q", valid.Short(id))
 	embedded := m.embedPatch(ctx, &patch)
+	found, err := m.mentionsOfPatch(ctx, s, &patch)
+	if err != nil {
+		return Memory{}, err
+	}
 	err = m.update(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
 		if err != nil {
@@ -205,6 +209,11 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 		}
 		if l, err = tx.patch(ctx, doing, l, rec, &patch, embedded); err != nil {
 			return err
+		}
+		if found != nil {
+			if _, err = tx.linkMentions(rec.Scope, l.Seq, found); err != nil {
+				return err
+			}
 		}
 		mem, err = tx.load(l.Version, false)
 		return err

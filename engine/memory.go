@@ -160,6 +160,9 @@ type Stored struct {
 	// [DB.EmbedPending] embeds it.
 	Pending    bool   `json:"pending,omitempty"`
 	PendingWhy string `json:"pending_why,omitempty"`
+	// Unextracted is why the memory was written without links to the entities that its text
+	// mentions, where the database has an extractor. See [DB.ExtractEntities].
+	Unextracted string `json:"unextracted,omitempty"`
 	// Err is set only under SkipInvalid.
 	Err error `json:"-"`
 }

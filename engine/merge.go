@@ -222,7 +222,11 @@ func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddQueryContext(m.ctx, m.tx.db.words.analyzer, c.rec.Text, 1); err != nil {
+	languages, err := m.tx.languages(m.ctx, in.set)
+	if err != nil {
+		return nil, err
+	}
+	if err := bag.AddQueryIn(m.ctx, m.tx.db.words.analyzer.Load(), c.rec.Text, 1, languages); err != nil {
 		return nil, err
 	}
 	first, err := bag.First(m.ctx, mergeTerms)

@@ -49,11 +49,15 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	if db.retain > 0 || len(db.chunks.sealed) == 0 || j.db.chunks.graves < max(db.lookLeast, int(db.docs.Live.Load())/lookShare) {
 		return nil // past states are read by the chunks of the newest one
 	}
-	if j.ranging() {
-		return nil // the commit would be left for later
-	}
 	if db.store.Admit(doingMove, sealBatch) != nil {
 		return nil // for want of space; the log has heard of it
+	}
+	if ctx.Err() != nil || !db.moving.tryLock() {
+		return nil
+	}
+	defer db.moving.Unlock()
+	if err := j.cleanRanges(ctx, db.points.oldest()); err != nil {
+		return err
 	}
 	graves := j.db.chunks.graves
 	j.db.chunks.graves = 0
@@ -61,6 +65,10 @@ func (db *DB) moveSparse(ctx context.Context) error {
 		from := db.sparse()
 		if len(from) == 0 {
 			return nil
+		}
+		if j.ranging(from) {
+			j.db.chunks.graves += graves
+			return nil // the commit would be left for later
 		}
 		switch moved, err := db.move(ctx, from); {
 		case errors.Is(err, errLater), errors.Is(err, fault.ErrDiskFull):
@@ -268,7 +276,7 @@ func (m *mover) number(i int) uint32 { return uint32(m.chunk)<<16 | uint32(i) }
 func (m *mover) commit(ctx context.Context) error {
 	db := m.db
 	return db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {
-		if db.janitor.ranging() || !m.complete() {
+		if db.janitor.ranging(m.from) || !m.complete() {
 			return errLater // what died of a death range is found by its old number
 		}
 		const rowBytes = 100 // more than a row takes in a page

@@ -356,6 +356,7 @@ func idOf(t testing.TB, db *DB, doc uint32) (id string) {
 // that is cleaned up, under the same number.
 func TestMoveLater(t *testing.T) {
 	db, m, release := sparseTeas(t, vfs.NewMem())
+	held := db.points.acquire(nil) // it cannot be cleaned up
 	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
 	if err != nil || n == 0 {
 		t.Fatalf("%d are deleted, %v", n, err)
@@ -380,6 +381,9 @@ func TestMoveLater(t *testing.T) {
 	}
 	if db.writer.next.Doc != next {
 		t.Errorf("%d document numbers are gone", db.writer.next.Doc-next)
+	}
+	if err := db.points.done(nil, held); err != nil {
+		t.Error(err)
 	}
 	release()
 	db.waitMoved(t)

@@ -409,3 +409,68 @@ func TestNotesAreReached(t *testing.T) {
 		}
 	}
 }
+
+// TestSeedCPersistence: a path that does not exist is an empty memory; one that exists is
+// read as the last successful operation has left it, with its index.
+func TestSeedCPersistence(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	db := openTest(t, fs, setup{})
+	if got := namesOf(t, db.Notes(), ops); len(got) != 0 {
+		t.Errorf("a new memory has %q", got)
+	}
+	mustAdd(t, db.Notes(), "harbour", "Ships wait for the tide.", "")
+	if _, err := db.Notes().Alias(t.Context(), ops, "harbour", "port"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := db.Notes().Add(t.Context(), ops, "port", "refused", "")
+	wantError(t, "a taken name", err, fault.ErrExists)
+	clone := fs.CrashClone(vfs.CrashCloneCfg{})
+	for name, at := range map[string]*vfs.MemFS{"a crash": clone, "a close": fs} {
+		if at == fs {
+			closeTest(t, db)
+		}
+		db := openTest(t, at, setup{})
+		if got := namesOf(t, db.Notes(), ops); len(got) != 1 || got[0] != "1 harbour [port]" {
+			t.Errorf("after %s: %q", name, got)
+		}
+		if got := foundNotes(t, db.Notes(), "tide", 0); !slices.Equal(got, []string{"harbour"}) {
+			t.Errorf("after %s it finds %q", name, got)
+		}
+	}
+}
+
+// TestSeedCCompactedAnyNumberOfTimes: each compaction leaves one more marker and one more
+// archive; history is replayed from the latest marker, and the archives stay, by search and
+// by name.
+func TestSeedCCompactedAnyNumberOfTimes(t *testing.T) {
+	w := newTalk(t)
+	n := w.db.Notes()
+	for round := range 3 {
+		w.turns("s", 40*round, 40)
+		r := w.compact("s", nil)
+		if !r.Compacted {
+			t.Fatalf("%+v", r)
+		}
+		l, err := w.db.Sessions().Load(t.Context(), supportAgent, "s", &sessions.Window{Whole: true})
+		if err != nil || len(l.Messages) != 10 || l.Marker.ArchiveName != r.ArchiveName || l.Marker.ArchivedAt.IsZero() || l.Session.Compactions != round+1 {
+			t.Errorf("round %d: %+v, %v", round, l, err)
+		}
+		archives := 0
+		err = n.List(t.Context(), supportAgent, func(note Note) error {
+			if note.Kind == KindArchive {
+				archives++
+			}
+			return nil
+		})
+		if err != nil || archives != round+1 {
+			t.Errorf("%d archives after %d compactions, %v", archives, round+1, err)
+		}
+		if note, err := n.Get(t.Context(), supportAgent, r.ArchiveName); err != nil || note.MemoryID != r.SummaryID {
+			t.Errorf("by its name: %+v, %v", note, err)
+		}
+		found, err := n.Search(t.Context(), supportAgent, "turn", 0)
+		if err != nil || len(found) != round+1 {
+			t.Errorf("%d archives are found, %v", len(found), err)
+		}
+	}
+}

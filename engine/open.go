@@ -116,7 +116,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1),
+		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
@@ -137,8 +137,8 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 // newConfig fills in what the options leave open.
 func newConfig(o *Options, t *tuning) config {
 	c := config{
-		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly,
-		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder,
+		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, strictAgents: o.StrictAgents,
+		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder, extractor: newExtractor(o.Extractor),
 		columns: t.columns, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
@@ -213,7 +213,7 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	if err := db.configure(id, o); err != nil {
 		return nil, err // before anything is written
 	}
-	id.Settings.Analyzer = db.words.analyzer.Fingerprint()
+	id.Settings.Analyzer = db.words.analyzer.Load().Fingerprint()
 	id.Settings.LexicalModel = db.lexical.model.Model()
 	if err := id.write(base, db.dir); err != nil {
 		return nil, fault.Within("create "+db.dir, err)
@@ -231,12 +231,15 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		}
 	}
 	language := cmp.Or(o.Language, id.Settings.Language)
-	if db.words.analyzer, err = analysis.New(analysis.Config{Language: language}); err != nil {
+	analyzer, err := analysis.New(analysis.Config{Language: language})
+	if err != nil {
 		if o.Language == "" {
 			return damaged("language", err)
 		}
 		return fault.Invalid(doingOpen(db.dir), err.Error(), "choose one of them")
 	}
+	db.words.analyzer.Store(analyzer)
+	db.english = o.Language == analysis.English
 	indexed := id.Settings.IndexedText
 	if o.IndexedText != nil {
 		indexed = o.IndexedText
@@ -267,7 +270,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if id.Layout < layoutVersion { // what an older one wrote is read as it is
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
-	fingerprint := db.words.analyzer.Fingerprint()
+	fingerprint := db.words.analyzer.Load().Fingerprint()
 	if id.Settings.Analyzer != fingerprint && db.writer.next.Seq == 0 {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}

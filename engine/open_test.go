@@ -140,7 +140,7 @@ func TestOpenRefuses(t *testing.T) {
 			b := regexp.MustCompile(`"hash_seed": "\d+"`).ReplaceAll(readAll(t, fs, "db/memdb.json"), []byte(`"hash_seed": "42"`))
 			writeAll(t, fs, "db/memdb.json", b)
 		}, fault.ErrCorrupt},
-		{"no language", edit(`"english"`, `"englisn"`), fault.ErrCorrupt},
+		{"no language", edit(`"auto"`, `"autu"`), fault.ErrCorrupt},
 		{"no weight", edit(`"weight": 1`, `"weight": 99`), fault.ErrCorrupt},
 		{"no ID", edit(`"id": "`, `"id": "x`), fault.ErrCorrupt},
 		{"no store", func(t *testing.T, fs vfs.FS) { remove(t, fs, "db/store") }, fault.ErrCorrupt},
@@ -457,8 +457,8 @@ func TestSettings(t *testing.T) {
 		closeTest(t, db)
 	}
 	name, tag := []IndexedField{{Field: "name", Weight: 1}}, []IndexedField{{Field: "metadata.tag", Weight: 2}}
-	check(Options{}, nil, "english", "name")
-	check(Options{IndexedText: tag}, nil, "english", "metadata.tag")
+	check(Options{}, nil, "auto", "name")
+	check(Options{IndexedText: tag}, nil, "auto", "metadata.tag")
 	check(Options{Language: "none"}, nil, "none", "metadata.tag")
 	check(Options{}, nil, "none", "metadata.tag")
 	check(Options{Language: "klingon"}, fault.ErrInvalid, "")

@@ -37,13 +37,17 @@ func (q *Query) checkSyntax() error {
 
 // parse reads the text of the query, once.
 func (r *recalling) parse(ctx context.Context) (err error) {
-	switch {
-	case r.parsed != nil:
+	if r.parsed != nil {
 		return nil
-	case r.q.Syntax == SyntaxOperators:
-		r.parsed, err = query.ParseContext(ctx, r.tx.db.words.analyzer, r.q.Text)
-	default:
-		r.parsed, err = query.Words(ctx, r.tx.db.words.analyzer, r.q.Text)
+	}
+	in, err := r.languages(ctx)
+	if err != nil {
+		return err
+	}
+	if r.q.Syntax == SyntaxOperators {
+		r.parsed, err = query.ParseIn(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, in)
+	} else {
+		r.parsed, err = query.Words(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, in)
 	}
 	r.matcher = r.parsed.Matcher()
 	return err
@@ -77,6 +81,7 @@ func (r *recalling) operators(ctx context.Context) error {
 		return textError(doingRecall, err)
 	}
 	r.terms = bound.Scoring()
+	r.words = len(r.terms)
 	words := bound.Terms()
 	if r.q.Explain {
 		r.plan.Terms = words

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -60,17 +61,31 @@ type Options struct {
 	// memories wait for the Embedder. Where the Embedder fails, it waits between the
 	// calls, ever longer up to five minutes.
 	EmbedInBackground bool
+	// Extractor finds the entities that a text mentions: each store then links the memory
+	// to them, in the graph of its owner and in the same commit. nil: none. mention.Rules
+	// needs no model. Like an embedder it is called before the writer lock is taken, and in
+	// an Update only mention.Rules is called. Imports call none: see [DB.ExtractEntities].
+	Extractor mention.Extractor
 	// IndexedText names the fields that are searched along with the text. It is
 	// fixed when the database is created. nil: as stored; for a new database
 	// the name alone.
 	IndexedText []IndexedField
-	// Language is the analyzer's: "english" or "none". It is fixed when the
-	// database is created. Empty: as stored; for a new database "english".
+	// Language is how words are stemmed: "auto", in the language of each text;
+	// "english", where words of other languages stay as they are; or "none". It
+	// is fixed when the database is created; but Rebuild makes a database of
+	// "english" one of "auto" where Language is empty. Empty: as stored; for a new
+	// database "auto".
 	Language string
 	// Durability is Durable unless said otherwise.
 	Durability Durability
 	// Dedup is DedupScope unless said otherwise.
 	Dedup Dedup
+	// StrictAgents refuses to store anything new for an agent that has no manifest (see
+	// usage.Usage.AddAgent) with ErrUnknownAgent: memories, and all that is kept beside
+	// them. What is there already can be read, changed and deleted. Without it an agent is
+	// there as soon as something is stored for it. The option is that of an opening: nothing
+	// of it is stored.
+	StrictAgents bool
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.
 	LockWait time.Duration

@@ -155,13 +155,13 @@ func (db *DB) resetParts(lsn uint64) {
 }
 
 // mourn has the parts delete what they have of a memory that is gone.
-func (db *DB) mourn(batch *pebble.Batch, v layout.Version) error {
+func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
 	for _, p := range db.parts {
 		m, ok := p.(part.Mourner)
 		if !ok {
 			continue
 		}
-		tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+		tx := &Tx{db: db, reader: r, keys: db.keys(), lsn: maxLSN, now: db.now()}
 		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, func(key []byte) error { return batch.Delete(key, nil) }); err != nil {
 			return err
 		}
@@ -252,6 +252,26 @@ func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
 		}
 		for _, p := range tx.db.parts {
 			if err := p.Lines((*partTx)(tx), s, yield); err != nil {
+				return store.Error("export the "+p.Name(), err)
+			}
+		}
+		return nil
+	})
+}
+
+// LinesAhead is [Tx.Lines] for what must be there before memories are stored: the manifests
+// of agents, which Lines leaves out.
+func (tx *Tx) LinesAhead(s Scope, yield func(Line) error) error {
+	return tx.reading("export", func() error {
+		if s.Run != "" {
+			return nil
+		}
+		for _, p := range tx.db.parts {
+			l, ok := p.(part.Leader)
+			if !ok {
+				continue
+			}
+			if err := l.Leads((*partTx)(tx), s, yield); err != nil {
 				return store.Error("export the "+p.Name(), err)
 			}
 		}
@@ -441,7 +461,14 @@ func (p *partTx) DeleteRange(lower, upper []byte) error {
 }
 
 func (p *partTx) GiveOwner(o scope.Owner) (uint32, error) {
+	if err := p.tx().registered("store something", o); err != nil {
+		return 0, err
+	}
 	return p.tx().number(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+}
+
+func (p *partTx) GiveAgent(id string) (uint32, error) {
+	return p.tx().number(layout.Name{Class: layout.NameOwner, Text: scope.Key(scope.Owner{Agent: id})})
 }
 
 func (p *partTx) GiveRun(name string) (uint32, error) {

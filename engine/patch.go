@@ -12,7 +12,7 @@ import (
 
 // refused tells an error that concerns one memory and left the transaction whole.
 func refused(err error) bool {
-	return errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrExists) || errors.Is(err, fault.ErrScope)
+	return errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrExists) || errors.Is(err, fault.ErrScope) || errors.Is(err, fault.ErrUnknownAgent)
 }
 
 // patch writes the next version of a memory.

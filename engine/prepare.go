@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -40,6 +41,9 @@ type prepared struct {
 	content  *[layout.HashSize]byte // what dedupKey has computed
 	noteID   uint64                 // that the caller gave
 	unnamed  bool                   // indexed before names of notes were
+
+	found       *mention.Found // what the text mentions; nil: it is not known
+	unextracted string         // why not, for the caller
 }
 
 // givenFields tells which fields the caller set, where the zero value does not.
@@ -156,21 +160,22 @@ func (db *DB) analyse(ctx context.Context, p *prepared) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddContext(ctx, db.words.analyzer, p.rec.Text, db.words.unit); err != nil {
+	if err := bag.AddContext(ctx, db.words.analyzer.Load(), p.rec.Text, db.words.unit); err != nil {
 		return err
 	}
 	if name := db.noteName(&p.rec); name != "" && !p.unnamed {
-		if err := bag.AddContext(ctx, db.words.analyzer, name, db.words.unit); err != nil {
+		if err := bag.AddContext(ctx, db.words.analyzer.Load(), name, db.words.unit); err != nil {
 			return err
 		}
 	}
 	for _, f := range db.words.indexed {
 		if s := f.value(&p.rec, meta); s != "" {
-			if err := bag.AddContext(ctx, db.words.analyzer, s, f.weight); err != nil {
+			if err := bag.AddContext(ctx, db.words.analyzer.Load(), s, f.weight); err != nil {
 				return err
 			}
 		}
 	}
+	db.words.spoken.add(bag.Languages())
 	p.list = termLists.Get().(*termList)
 	p.list.terms = slices.Grow(p.list.terms[:0], bag.Len())
 	bag.Each(func(term string, freq uint32) {

@@ -89,6 +89,16 @@ type Query struct {
 	// OneLook spares the second look, with the terms of the first hits: see
 	// policy.SecondLookShare.
 	OneLook bool
+	// Graph is the weight of the owner's graph, 0 to 1, for ProfileBest: what the memories
+	// that are linked to entities which the text names, or which lie near those, get beside
+	// the score of their texts and vectors, and they are hits though their texts have no word
+	// of it. 0 leaves the graph alone; policy.GraphWeight is a weight to begin with.
+	Graph float64
+	// OnlyWords finds nothing where no memory in scope has a word of the text. Without it,
+	// the profiles best, text and substrate then take the words of memories that are near
+	// those of the text, and Plan.Near says so; a text with operators, or with a vector,
+	// does without.
+	OnlyWords bool
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -115,6 +125,8 @@ type Parts struct {
 	Access     float64 `json:"access"`
 	Importance float64 `json:"importance"`
 	Confidence float64 `json:"confidence"`
+	// Graph is what entities that the query names, and those near them, say for the memory.
+	Graph float64 `json:"graph"`
 }
 
 // Hit is a memory that was found.
@@ -154,9 +166,19 @@ type Plan struct {
 	// SecondLook are the terms of the first hits for which matches were scored again,
 	// none where a first hit has all terms of the query.
 	SecondLook []string `json:"second_look,omitempty"`
+	// Graph says what the graphs of the owners gave, of those where the text names an entity.
+	// GraphWhy is why they were not asked although Query.Graph is set.
+	Graph    []GraphPlan `json:"graph,omitempty"`
+	GraphWhy string      `json:"graph_why,omitempty"`
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
+	// Near are the words that the memories were found by, since none has a word of the
+	// query: see Query.OnlyWords.
+	Near []string `json:"near,omitempty"`
+	// Languages are those besides English that memories of the scope are in, as codes of
+	// ISO 639-1: the words of the query were read in each of them.
+	Languages []string `json:"languages,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string `json:"vector,omitempty"`
 	// Unembedded says why the query has no vector of the database's embedder, so that its

@@ -200,9 +200,9 @@ const cleanBatch = 1000
 func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 	docs := d.Docs.ToArray()
 	for part := range slices.Chunk(docs, cleanBatch) {
-		err := db.applyBare(func(b *pebble.Batch) error {
+		err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 			for _, doc := range part {
-				if err := db.cleanDoc(b, d, doc); err != nil {
+				if err := db.cleanDoc(b, r, d, doc); err != nil {
 					return err
 				}
 			}
@@ -223,15 +223,15 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 
 // cleanDoc writes the history entry of a memory's death and removes its vectors and its
 // derived keys.
-func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) error {
+func (db *DB) cleanDoc(batch *pebble.Batch, r kv.Reader, d *layout.DeathRange, doc uint32) error {
 	row := db.docs.Row(doc)
 	var rec *layout.Record
 	var err error
 	if d.Trash { // it may come back
-		tx := Tx{db: db, reader: db.store, keys: db.keys()}
+		tx := Tx{db: db, reader: r, keys: db.keys()}
 		rec, err = tx.record(row.Version)
 	} else {
-		rec, err = db.dropVersion(batch, row.Version, d.LSN)
+		rec, err = db.dropVersion(batch, r, row.Version, d.LSN)
 	}
 	if errors.Is(err, fault.ErrCorrupt) { // its record and vectors stay, and all else is reclaimed
 		db.logger.Warn("a memory that was deleted cannot be read", "error", err)
@@ -253,7 +253,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, d *layout.DeathRange, doc uint32) er
 	} else {
 		keys = append(keys, db.keys().Doc(layout.KindForward, doc))
 	}
-	if err := db.mourn(batch, row.Version); err != nil {
+	if err := db.mourn(batch, r, row.Version); err != nil {
 		return err
 	}
 	if dk, ok := dedupKeyOf(db.keys(), rec, row.Owner, row.Run); ok {
@@ -285,6 +285,13 @@ func (db *DB) applyBare(fill func(*pebble.Batch) error) error {
 		return failed
 	}
 	return err
+}
+
+// applySwept is applyBare where fill reads what lies side by side.
+func (db *DB) applySwept(fill func(*pebble.Batch, kv.Reader) error) error {
+	r := kv.NewSweep(db.store)
+	err := db.applyBare(func(b *pebble.Batch) error { return fill(b, r) })
+	return errors.Join(err, r.Close())
 }
 
 // Reset deletes everything: memories, vectors, history, entries, statistics, and

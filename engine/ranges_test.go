@@ -279,7 +279,7 @@ func cleanSome(t *testing.T, db *DB, n int) {
 	db.janitor.mu.Unlock()
 	err := db.applyBare(func(b *pebble.Batch) error {
 		for _, doc := range d.Docs.ToArray()[:n] {
-			if err := db.cleanDoc(b, &d, doc); err != nil {
+			if err := db.cleanDoc(b, db.store, &d, doc); err != nil {
 				return err
 			}
 		}

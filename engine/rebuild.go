@@ -24,7 +24,8 @@ const doingRebuild = "rebuild"
 // Rebuild makes an index anew from the stored memories, beside readers and writers,
 // who use the one that there is until the new one takes its place in one commit. It
 // mends damage, and words of memories that were indexed by another version of the
-// analyzer. progress, if it is not nil, is told how many documents are done, and of
+// analyzer. A database that was made for English alone becomes one of all languages, unless
+// Options.Language says "english". progress, if it is not nil, is told how many documents are done, and of
 // how many. Interrupted, it leaves everything as it was.
 func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of int64)) error {
 	if index != IndexText {
@@ -46,6 +47,9 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	defer j.db.chunks.busy.Unlock()
 	j.progress(true, nil)
 	defer j.wake()
+	if err := db.moveLanguage(ctx); err != nil {
+		return err
+	}
 	return db.rebuild(ctx, progress)
 }
 
@@ -367,7 +371,7 @@ func (db *DB) noteAnalyzer() error {
 	if err := db.Failed(); err != nil {
 		return err
 	}
-	fingerprint := db.words.analyzer.Fingerprint()
+	fingerprint := db.words.analyzer.Load().Fingerprint()
 	if db.identity.Settings.Analyzer == fingerprint {
 		return nil
 	}

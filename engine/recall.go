@@ -84,6 +84,9 @@ func (q *Query) prepare(db *DB) error {
 		return fault.Invalid(doingRecall, fmt.Sprintf("unknown profile %q", valid.Short(string(q.Profile))),
 			"use best, text, vector, hybrid or substrate")
 	}
+	if why := q.checkGraph(); why != "" {
+		return fault.Invalid(doingRecall, why, "give a weight from 0 to 1, and the profile best")
+	}
 	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
 		return fault.Invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", valid.Short(q.Space)), "give its embedding")
 	}
@@ -149,6 +152,7 @@ type recalling struct {
 	set   *roaring.Bitmap // those, not to be changed
 	terms []invindex.QueryTerm
 	stats invindex.Stats
+	words int             // that the terms stand for; a word in several languages is several terms
 	bound *invindex.Query // nil: the conditions on hits are in set already
 	// kept: the documents are remembered for recalls to come.
 	kept bool
@@ -208,6 +212,9 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	ranked, err := r.rank(ctx)
+	if err == nil && len(ranked) == 0 {
+		ranked, err = r.rankNear(ctx)
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -309,10 +316,14 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.q.Syntax == SyntaxOperators {
 		return r.operators(ctx)
 	}
+	in, err := r.languages(ctx)
+	if err != nil {
+		return err
+	}
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddQueryContext(ctx, r.tx.db.words.analyzer, r.q.Text, 1); err != nil {
+	if err := bag.AddQueryIn(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, 1, in); err != nil {
 		return err
 	}
 	// Of a query as long as a book, the first terms stand for it.
@@ -325,6 +336,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 		words[i] = t.Term
 		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
 	}
+	r.words = min(bag.Words(), len(words))
 	if r.q.Explain {
 		r.plan.Terms = words
 	}
@@ -332,6 +344,9 @@ func (r *recalling) analyse(ctx context.Context) error {
 		return nil
 	}
 	r.stats, err = r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
+	if err == nil {
+		r.fewer(r.words)
+	}
 	r.stage("statistics")
 	return err
 }
@@ -362,7 +377,7 @@ func (a *scored) before(b *scored) bool {
 }
 
 func (r *recalling) rank(ctx context.Context) ([]scored, error) {
-	if r.set.IsEmpty() || len(r.terms) == 0 && r.q.Embedding == nil {
+	if r.set.IsEmpty() || len(r.terms) == 0 && r.q.Embedding == nil && r.q.Graph == 0 {
 		return nil, nil
 	}
 	switch r.q.Profile {
@@ -551,7 +566,7 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 		return nil, textError(doingRecall, err)
 	}
 	for i, n := range counts {
-		shares[i] = float64(n) / float64(len(words))
+		shares[i] = min(1, float64(n)/float64(r.words))
 	}
 	r.stage("text")
 	return shares, nil

@@ -210,7 +210,7 @@ func (w *recallWorld) judge(m Memories, q *Query) (all []*judged, most float64) 
 
 func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	var bag analysis.Bag
-	bag.AddQuery(w.db.words.analyzer, query, 1)
+	bag.AddQuery(w.db.words.analyzer.Load(), query, 1)
 	terms := slices.Clone(bag.Terms())
 	freqs := make([]map[string]float64, len(all))
 	lengths := make([]float64, len(all))
@@ -218,7 +218,7 @@ func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	total := 0.0
 	for i, j := range all {
 		bag.Reset()
-		bag.Add(w.db.words.analyzer, j.Text, 1)
+		bag.Add(w.db.words.analyzer.Load(), j.Text, 1)
 		lengths[i] = float64(bag.Length())
 		total += lengths[i]
 		freqs[i] = map[string]float64{}

@@ -74,8 +74,14 @@ func (tx *Tx) storeLife(l *Life, p *prepared, o *RestoreOptions) (Stored, error)
 	if added := len(l.History) == 0 || len(l.History) == 1 && l.History[0].Event == EventAdd; added && p != nil {
 		return tx.store(p, &o.StoreOptions)
 	}
+	if err := tx.registered(doingRestore, l.owner()); err != nil {
+		return Stored{}, err
+	}
 	return tx.restore(l, p, o)
 }
+
+// owner is whose life it is.
+func (l *Life) owner() Owner { return l.History[0].Scope.Owner() }
 
 // check refuses a history that no memory can have had.
 func (l *Life) check() error {

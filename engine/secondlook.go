@@ -122,7 +122,7 @@ func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, mo
 	for n, p := range places {
 		i := p.doc
 		m.second[i] = float64(hits[n].Score) / most
-		if m.others[i] {
+		if m.others != nil && m.others(m.docs[i]) {
 			m.second[i] *= policy.OtherSpeaker
 		}
 	}
@@ -194,7 +194,7 @@ func (r *recalling) saidBy(ctx context.Context, m *matches, first []scored) ([]f
 		for _, text := range texts {
 			text = firstBytes(text, left)
 			left -= len(text)
-			if err := bag.AddQueryContext(ctx, r.tx.db.words.analyzer, text, 1); err != nil {
+			if err := bag.AddQueryContext(ctx, r.tx.db.words.analyzer.Load(), text, 1); err != nil {
 				return nil, err
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// seedCases are the cases of seed D (section 15) and the sentences of seed B that are
-// the engine's, each with the tests that show it.
+// seedCases are the cases of seed D (section 15) and the sentences of the other seeds that
+// are the engine's, each with the tests that show it.
 var seedCases = []struct{ says, tests string }{
 	{"D 5: search with limit", "engine.TestSeedD_05_SearchWithLimit"},
 	{"D 6: get by ID", "engine.TestSeedD_06_GetByID"},
@@ -66,13 +66,44 @@ var seedCases = []struct{ says, tests string }{
 	{"B embeddings: not required", "engine.TestSeedB_RecallWithoutADriver"},
 	{"B embeddings: a cache of the last 10,000", "engine.TestSeedB_EmbeddingCache"},
 	{"B export and import of an agent", "exchange.TestSeedB_ExportAndImport exchange.TestExportOfAScope"},
+	{"B export and import: one document, any agent, counts", "exchange.TestSeedB_ImportOfADocument exchange.TestImportIntoAgent cmd/memdbctl.TestExportAsADocument"},
+	{"B agents: manifests, implicit or demanded", "engine.TestStrictAgents exchange.TestImportOfStrictAgents"},
+	{"B agents: deleting one cascades to all it has", "engine.TestDeleteAgent engine.TestSeedBGraphGoesWithItsAgent"},
+	{"B sessions: created or loaded", "engine.TestSessionSeedGetOrCreate engine.TestSessionSeedTheConversationContinuesWhereItWas"},
+	{"B sessions: messages are appended, of any content", "engine.TestSessionAppend engine.TestSessionSeedMessageContentOfSeveralParts"},
+	{"B sessions: saved", "engine.TestSessionSeedSaveUpdatesTheMessageHistory engine.TestSessionSeedALongSessionIsSavedAsideAndShownByOneCommit engine.TestSessionSaveLeftHalfWay"},
+	{"B sessions: scoped by channel", "engine.TestSessionSeedSessionsAreChannelScoped"},
+	{"B sessions: cut at 20, the oldest first", "engine.TestSessionSeedASessionOfMoreThan20MessagesLosesTheOldest"},
+	{"B sessions: old ones are archived and exported", "engine.TestSessionSeedOldSessionsAreArchivedAndExported"},
+	{"B usage: the record of a call", "engine.TestSeedUsageRecord"},
+	{"B usage: every call of a model", "services/meter.TestCount"},
+	{"B usage: totals of cost and tokens, rank by cost", "engine.TestSeedUsage"},
+
+	{"A store: session_id updates the session", "engine.TestSessionSeedUpdatesSessionMetadataIfSessionIDProvided"},
+	{"A sessions: list of an agent", "engine.TestSessionSeedListsAllSessionsForASpecificAgent engine.TestSessionListOfThePast"},
+	{"A compact 1 and 2: threshold 30, keep 10, or given", "engine.TestSessionSeedSplitsIntoMessagesToSummariseAndRecentOnesToKeep engine.TestSessionSeedThresholdAndKeepRecentAreThoseOfTheCall"},
+	{"A compact 3: full content from memory", "engine.TestSessionSeedFetchesFullMessageContentFromMemory"},
+	{"A compact 4: chunks of 80,000 characters", "engine.TestSessionSeedChunksConversationTextAtMost80KCharsPerChunk"},
+	{"A compact 5: by a model", "services/summarize.TestCompact engine.TestSessionSeedACompactionThatFailsChangesNothing"},
+	{"A compact 6: a system message of importance 0.9", "engine.TestSessionSeedThresholdAndKeepRecentAreThoseOfTheCall"},
+	{"A compact 7: the session has summary and recent", "engine.TestSessionSeedUpdatesTheSessionWithSummaryAndRecentMessages engine.TestSessionSeedTwoCompactionsAtOnceMakeOneArchive engine.TestSessionSeedAnAppendCompactsByItself"},
+	{"A repair: each of the phases, and all together", "engine.TestSessionSeedRepairsEachCorruptionByItself engine.TestSessionSeedRepairIsIdempotent"},
+
+	{"C entries: id, name, aliases, content, kind, time", "engine.TestSeedCEntries"},
+	{"C names and operations", "engine.TestSeedCNames"},
+	{"C search: BM25 of content and name, all matches", "engine.TestSeedCSearch"},
+	{"C compaction: archive and marker, any number of times", "engine.TestSeedCCompaction engine.TestSeedCCompactedAnyNumberOfTimes"},
+	{"C persistence", "engine.TestSeedCPersistence engine.TestNotesAfterCrashes"},
 }
+
+// seedTests are how the names of tests begin that show a case.
+var seedTests = []string{"TestSeedB_", "TestSeedC", "TestSeedD_", "TestSeedUsage", "TestSessionSeed"}
 
 // TestSeedCases prints which test shows what. Every test that is named is there, and
 // every test of a seed is named.
 func TestSeedCases(t *testing.T) {
 	there := map[string]bool{}
-	for _, pkg := range []string{"engine", "exchange", "fuzz", "cmd/memdbctl"} {
+	for _, pkg := range []string{"engine", "exchange", "fuzz", "cmd/memdbctl", "services/meter", "services/summarize"} {
 		for _, name := range testsOf(t, filepath.Join("..", filepath.FromSlash(pkg))) {
 			there[pkg+"."+name] = true
 		}
@@ -88,7 +119,8 @@ func TestSeedCases(t *testing.T) {
 		}
 	}
 	for name := range there {
-		if (strings.Contains(name, ".TestSeedB_") || strings.Contains(name, ".TestSeedD_")) && !slices.Contains(named, name) {
+		ofASeed := slices.ContainsFunc(seedTests, func(begin string) bool { return strings.Contains(name, "."+begin) })
+		if ofASeed && name != "engine.TestSeedCases" && !slices.Contains(named, name) {
 			t.Errorf("%s shows none of the cases", name)
 		}
 	}

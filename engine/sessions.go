@@ -98,7 +98,7 @@ func (r runner) prepare(ctx context.Context, m *Memory, o *StoreOptions) (*prepa
 	if err != nil {
 		return nil, err
 	}
-	ps, _, err := of.prepareEach(ctx, 1, false, func(int) (*prepared, error) { return of.prepare(ctx, m, now) })
+	ps, _, err := of.prepareEach(ctx, 1, false, func(int) (*prepared, error) { return of.prepareNew(ctx, m, now) })
 	if err != nil {
 		return nil, err
 	}

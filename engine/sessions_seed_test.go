@@ -22,6 +22,7 @@ type toldSummarizer struct {
 	mu       sync.Mutex
 	previous []string
 	sizes    []int
+	texts    []string
 	fn       func(ctx context.Context, call int) (string, error)
 }
 
@@ -29,6 +30,9 @@ func (s *toldSummarizer) Summarize(ctx context.Context, previous string, m []ses
 	s.mu.Lock()
 	s.previous = append(s.previous, previous)
 	s.sizes = append(s.sizes, len(m))
+	for _, of := range m {
+		s.texts = append(s.texts, of.Text)
+	}
 	n := len(s.sizes)
 	s.mu.Unlock()
 	if s.fn != nil {
@@ -424,4 +428,158 @@ func TestSessionSaveLeftHalfWay(t *testing.T) {
 		t.Errorf("%d keys of the old session and %d of the new one are left", n, m)
 	}
 	mustCheck(t, w.db, 1)
+}
+
+func TestSessionSeedFetchesFullMessageContentFromMemory(t *testing.T) {
+	w := newTalk(t)
+	for i := range 30 {
+		id := fmt.Sprint("m", i)
+		mustStore(t, w.db.Memories(), Memory{ID: id, Scope: supportAgent.Scope(), Text: fmt.Sprint("content ", i)})
+		w.appendTo("s", []sessions.Message{{Role: []string{"user", "assistant"}[i%2], MemoryIDs: []string{id}}}, nil)
+	}
+	changed := "content that changed since"
+	if _, err := w.db.Memories().Update(t.Context(), supportAgent.Scope(), "m3", Patch{Text: &changed}); err != nil {
+		t.Fatal(err)
+	}
+	sum := &toldSummarizer{}
+	w.compact("s", &sessions.CompactOptions{Summarizer: sum})
+	told := strings.Join(sum.texts, "\n") + "\n"
+	for i := range 20 {
+		want := fmt.Sprint("content ", i)
+		if i == 3 {
+			want = changed
+		}
+		if !strings.Contains(told, want+"\n") {
+			t.Errorf("the summarizer was not told of %q", want)
+		}
+	}
+	if strings.Contains(told, "content 20") {
+		t.Error("the summarizer was told of what is kept")
+	}
+}
+
+func TestSessionSeedThresholdAndKeepRecentAreThoseOfTheCall(t *testing.T) {
+	w := newTalk(t)
+	o := &sessions.CompactOptions{Threshold: 50, KeepRecent: 15}
+	w.turns("s", 0, 49)
+	if r := w.compact("s", o); r.Compacted || r.SummaryID != "" {
+		t.Errorf("49 messages: %+v", r)
+	}
+	w.turns("s", 49, 1)
+	r := w.compact("s", o)
+	if !r.Compacted || r.Summarized != 35 || r.Kept != 15 {
+		t.Errorf("50 messages: %+v", r)
+	}
+	m, err := w.db.Memories().Get(t.Context(), supportAgent.Scope(), r.SummaryID)
+	if err != nil || m.Role != RoleSystem || *m.Importance != 0.9 {
+		t.Errorf("the summary: %+v, %v", m, err)
+	}
+}
+
+func TestSessionSeedRepairsEachCorruptionByItself(t *testing.T) {
+	w := newTalk(t)
+	mustStore(t, w.db.Memories(), Memory{ID: "lives", Scope: supportAgent.Scope(), Text: "from a memory"})
+	message := func(id, role, text string, second int, refs ...string) sessions.Item {
+		at := time.Unix(int64(1_700_000_000+second), 0).UTC()
+		return sessions.Item{Message: &sessions.Message{ID: id, Role: role, Text: text, At: at, MemoryIDs: refs}}
+	}
+	big := strings.Repeat("x", 512_001)
+	for name, c := range map[string]struct {
+		items []sessions.Item
+		want  []string
+		stats sessions.RepairStats
+		fixes int
+	}{
+		"nothing":              {[]sessions.Item{message("a", "user", "x", 1), message("b", "assistant", "y", 2)}, []string{"user: x", "assistant: y"}, sessions.RepairStats{}, 0},
+		"no ID":                {[]sessions.Item{message("", "user", "x", 1), message("b", "assistant", "y", 2)}, []string{"assistant: y"}, sessions.RepairStats{EmptyRemoved: 1}, 1},
+		"no content":           {[]sessions.Item{message("a", "user", "", 1), message("b", "assistant", "y", 2)}, []string{"assistant: y"}, sessions.RepairStats{EmptyRemoved: 1}, 1},
+		"one ID twice":         {[]sessions.Item{message("a", "user", "x", 1), message("a", "assistant", "y", 2)}, []string{"user: x"}, sessions.RepairStats{DuplicatesRemoved: 1}, 1},
+		"a role twice":         {[]sessions.Item{message("a", "user", "x", 1), message("b", "user", "y", 2)}, []string{"user: x\ny"}, sessions.RepairStats{ConsecutiveMerged: 1}, 1},
+		"the system's twice":   {[]sessions.Item{message("a", "system", "x", 1), message("b", "system", "y", 2)}, []string{"system: x", "system: y"}, sessions.RepairStats{}, 0},
+		"a memory that is not": {[]sessions.Item{message("a", "user", "x", 1, "gone"), message("b", "assistant", "", 2, "lives")}, []string{"user: x", "assistant: from a memory"}, sessions.RepairStats{OrphanedRefs: 1}, 0},
+		"swapped times":        {[]sessions.Item{message("a", "user", "x", 2), message("b", "assistant", "y", 1)}, []string{"assistant: y", "user: x"}, sessions.RepairStats{Reordered: 1}, 1},
+		"over 500 KB":          {[]sessions.Item{message("a", "user", big, 1)}, []string{"user: " + big}, sessions.RepairStats{OversizedDetected: 1}, 0},
+		"500 KB":               {[]sessions.Item{message("a", "user", big[1:], 1)}, []string{"user: " + big[1:]}, sessions.RepairStats{}, 0},
+	} {
+		if _, err := w.db.Sessions().Save(t.Context(), supportAgent, "s", c.items, nil); err != nil {
+			t.Fatal(name, err)
+		}
+		r, err := w.db.Sessions().Repair(t.Context(), supportAgent, "s", false)
+		if err != nil || r.Stats != c.stats || r.TotalFixes != c.fixes || r.Repaired != (c.fixes > 0) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		equalSlices(t, name, w.items("s"), c.want)
+		if again, err := w.db.Sessions().Repair(t.Context(), supportAgent, "s", false); err != nil || again.TotalFixes != 0 || again.Repaired {
+			t.Errorf("%s, again: %+v, %v", name, again, err)
+		}
+	}
+}
+
+func TestSessionSeedTheConversationContinuesWhereItWas(t *testing.T) {
+	w := newTalk(t)
+	for i := range 3 {
+		w.say("s", "user", fmt.Sprint("question ", i))
+		w.say("s", "assistant", fmt.Sprint("answer ", i))
+		w.reopen() // after every loop of the agent
+		l, err := w.db.Sessions().Load(t.Context(), supportAgent, "s", nil)
+		if err != nil || len(l.Messages) != 2*(i+1) || l.Messages[2*i+1].Text != fmt.Sprint("answer ", i) || l.Session.UpdatedAt.Before(l.Session.CreatedAt) {
+			t.Errorf("%+v, %v", l, err)
+		}
+	}
+}
+
+func TestSessionSeedSaveUpdatesTheMessageHistory(t *testing.T) {
+	w := newTalk(t)
+	w.say("s", "user", "hello")
+	var items []sessions.Item
+	for i, err := range w.db.Sessions().Items(t.Context(), supportAgent, "s") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, i)
+	}
+	items = append(items, sessions.Item{Message: &sessions.Message{ID: "pushed", Role: "assistant", Text: "good morning"}})
+	if n, err := w.db.Sessions().Save(t.Context(), supportAgent, "s", items, nil); n != 2 || err != nil {
+		t.Error(n, err)
+	}
+	w.reopen()
+	equalSlices(t, "saved", w.items("s"), []string{"user: hello", "assistant: good morning"})
+}
+
+func TestSessionSeedASessionOfMoreThan20MessagesLosesTheOldest(t *testing.T) {
+	w := newTalk(t)
+	trim := &sessions.AppendOptions{TrimRemoves: 20}
+	for i := range 25 {
+		w.appendTo("s", []sessions.Message{{Text: fmt.Sprint("turn ", i)}}, trim)
+		if items := w.items("s"); len(items) != min(i+1, 20) || items[len(items)-1] != fmt.Sprint("user: turn ", i) {
+			t.Errorf("after %d: %q", i+1, items)
+		}
+	}
+	w.work()
+	if items := w.items("s"); items[0] != "user: turn 5" {
+		t.Errorf("%q", items)
+	}
+	mustCheck(t, w.db, 25)
+}
+
+func TestSessionSeedOldSessionsAreArchivedAndExported(t *testing.T) {
+	w := newTalk(t)
+	w.say("old", "user", "hello")
+	w.say("new", "user", "hello")
+	if err := w.db.Sessions().Archive(t.Context(), supportAgent, "old"); err != nil {
+		t.Fatal(err)
+	}
+	equalSlices(t, "sessions", w.names(sessions.Query{}), []string{"new"})
+	equalSlices(t, "archived sessions", w.names(sessions.Query{Archived: true}), []string{"old"})
+	var exported []string
+	err := w.db.View(t.Context(), func(tx *Tx) error {
+		return tx.Lines(supportAgent.Scope(), func(l Line) error {
+			exported = append(exported, l.Type())
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalSlices(t, "exported", exported, []string{"session", "message", "session", "message"})
 }

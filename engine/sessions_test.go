@@ -612,3 +612,77 @@ func TestSessionCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionListOfThePast: a list in a View of a past state has the sessions of then, in
+// their order, page by page, also those that were archived, deleted or made anew since.
+func TestSessionListOfThePast(t *testing.T) {
+	clock := newTestClock()
+	db, ctx := openTest(t, vfs.NewMem(), Options{Clock: clock.now, Retain: 24 * time.Hour}), t.Context()
+	s := db.Sessions()
+	say := func(name, text string) {
+		t.Helper()
+		clock.advance(time.Second)
+		if _, err := s.Append(ctx, supportAgent, name, []sessions.Message{{Text: text}}, &sessions.AppendOptions{Channel: "c" + name[:1], NoMemory: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queries := []sessions.Query{{}, {Archived: true}, {Channel: "ca"}, {Channel: "ca", Archived: true}, {Limit: 2}}
+	lists := func(s Sessions) (all []string) {
+		for _, q := range queries {
+			q.Owner = supportAgent
+			var names []string
+			for of, err := range s.All(ctx, q) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, fmt.Sprint(of.Session, ":", of.Messages))
+			}
+			all = append(all, strings.Join(names, " "))
+		}
+		return all
+	}
+	type state struct {
+		lsn  uint64
+		want []string
+	}
+	var states []state
+	note := func() { states = append(states, state{db.LSN(), lists(s)}) }
+	rng := rand.New(rand.NewPCG(7, 7))
+	for step := range 60 {
+		name := fmt.Sprint([]string{"a", "b"}[rng.IntN(2)], rng.IntN(5))
+		switch rng.IntN(6) {
+		case 0:
+			clock.advance(time.Second)
+			if _, err := s.Delete(ctx, supportAgent, name, nil); err != nil && !errors.Is(err, ErrNotFound) {
+				t.Fatal(err)
+			}
+		case 1:
+			clock.advance(time.Second)
+			if err := s.Archive(ctx, supportAgent, name); err != nil && !errors.Is(err, ErrNotFound) {
+				t.Fatal(err)
+			}
+		default:
+			if at, err := s.Get(ctx, supportAgent, name); err == nil && at.Closed {
+				if _, err := s.Open(ctx, supportAgent, name, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			say(name, fmt.Sprint("text ", step))
+		}
+		note()
+	}
+	if err := partOf[*sessions.Part](db).Work(ctx, runner{db: db}); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range states {
+		err := db.ViewAt(ctx, at.lsn, func(tx *Tx) error {
+			if got := lists(tx.Sessions()); !slices.Equal(got, at.want) {
+				t.Errorf("as of %d: %q, want %q", at.lsn, got, at.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -214,9 +214,9 @@ func (db *DB) dropTrash(ctx context.Context, t *policy.Trash) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := db.applyBare(func(b *pebble.Batch) error {
+		err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 			for i := range part {
-				if _, err := db.dropVersion(b, part[i].Version, maxLSN); err != nil {
+				if _, err := db.dropVersion(b, r, part[i].Version, maxLSN); err != nil {
 					return err
 				}
 			}

@@ -105,7 +105,7 @@ func TestUndoEviction(t *testing.T) {
 	if _, err := db.Undo(t.Context(), again.LSN); !errors.Is(err, fault.ErrNotRetained) {
 		t.Errorf("too old: %v", err)
 	}
-	waitFor(t, func() bool { db.janitor.wake(); return !db.janitor.ranging() })
+	waitFor(t, func() bool { db.janitor.wake(); return !db.janitor.pending() })
 	if err := db.emptyTrash(t.Context()); err != nil {
 		t.Fatal(err)
 	}

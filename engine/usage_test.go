@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,8 +16,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -351,3 +354,114 @@ func TestUsageBadInput(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestStrictAgents: agents are there as soon as something is stored for them, unless the
+// database takes only those with a manifest. Then each structure refuses others, changes
+// nothing, and says what to do; what is there can be read, changed and deleted.
+func TestStrictAgents(t *testing.T) {
+	fs := vfs.NewMem()
+	db, ctx := openTest(t, fs, Options{}), t.Context()
+	old := Owner{User: "ada", Agent: "old"}
+	kept := mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "old"}, Text: "implicit"})
+	mustStore(t, db.Memories(), Memory{Scope: old.Scope(), Text: "implicit"})
+	closeTest(t, db)
+
+	db = openTest(t, fs, Options{StrictAgents: true})
+	writes := func(o Owner) map[string]error {
+		_, store := db.Memories().Store(ctx, Memory{Scope: o.Scope(), Text: "tea"}, nil)
+		_, again := db.Memories().Store(ctx, Memory{Scope: o.Scope(), Text: "implicit"}, nil)
+		_, batch := db.Memories().StoreBatch(ctx, []Memory{{Scope: o.Scope(), Text: "x"}, {Scope: o.Scope(), Text: "y"}}, nil)
+		text := "old"
+		_, life := db.Memories().Restore(ctx, []Life{{History: []HistoryEntry{
+			{MemoryID: "gone", Scope: o.Scope(), Event: EventAdd, NewText: &text, Time: db.clock()},
+			{MemoryID: "gone", Scope: o.Scope(), Event: EventDelete, Time: db.clock()},
+		}}}, nil)
+		_, kv := db.KV().Put(ctx, o, "k", 1, nil)
+		_, plain := db.Sessions().Append(ctx, o, "s", []sessions.Message{{Text: "hello"}}, &sessions.AppendOptions{NoMemory: true})
+		_, saved := db.Sessions().Save(ctx, o, "saved", []sessions.Item{{Message: &sessions.Message{ID: "1", Role: "user", Text: "x"}}}, nil)
+		_, note := db.Notes().Add(ctx, o, "n", "text", "")
+		_, entity := db.Graph().Put(ctx, o, graph.Entity{ID: "e"}, nil, nil)
+		_, used := db.Usage().Add(ctx, usage.Record{Owner: o, Model: "m", Cost: usd(t, "1")}, nil)
+		return map[string]error{
+			"a memory": store, "a duplicate": again, "a batch": batch, "a history": life, "an entry": kv, "a session": plain, "a saved session": saved,
+			"a note": note, "an entity": entity, "usage": used, "a budget": db.Usage().SetBudget(ctx, usage.Budget{Owner: o, Limit: usd(t, "2")}),
+		}
+	}
+	before := db.LSN()
+	for _, o := range []Owner{{Agent: "new"}, {User: "ada", Agent: "new"}, old} {
+		for what, err := range writes(o) {
+			wantError(t, what, err, ErrUnknownAgent)
+			if !strings.Contains(err.Error(), o.Agent) || !strings.Contains(err.Error(), "AddAgent") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	if db.LSN() != before {
+		t.Errorf("%d commits of what was refused", db.LSN()-before)
+	}
+	for what, err := range writes(Owner{User: "ada"}) { // who is no agent needs no manifest
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	changed := "changed"
+	if _, err := db.Memories().Update(ctx, Scope{Agent: "old"}, kept.ID, Patch{Text: &changed}); err != nil {
+		t.Error(err)
+	}
+	if err := db.Memories().Delete(ctx, Scope{Agent: "old"}, kept.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := db.Usage().AddAgent(ctx, usage.Agent{ID: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []Owner{{Agent: "new"}, {User: "ada", Agent: "new"}} {
+		for what, err := range writes(o) {
+			if err != nil {
+				t.Errorf("%s of a registered agent: %v", what, err)
+			}
+		}
+	}
+	err := db.Update(ctx, func(tx *Tx) error { // what is registered in the transaction counts
+		if _, err := tx.DeleteAgent(ctx, "new"); err != nil {
+			return err
+		}
+		_, gone := tx.KV().Put(ctx, Owner{Agent: "new"}, "k", 1, nil)
+		wantError(t, "a deleted agent", gone, ErrUnknownAgent)
+		if _, err := tx.Usage().AddAgent(ctx, usage.Agent{ID: "newer"}); err != nil {
+			return err
+		}
+		_, err := tx.KV().Put(ctx, Owner{Agent: "newer"}, "k", 1, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := db.Check(ctx); err != nil || !r.OK {
+		t.Error(r, err)
+	}
+}
+
+// TestSeedUsageRecord: a record has the agent, the model, prompt, completion and total tokens,
+// the cost and the time of a call, as an export tells them.
+func TestSeedUsageRecord(t *testing.T) {
+	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
+	at := time.Date(2026, 3, 6, 10, 0, 0, 0, time.UTC)
+	added, err := db.Usage().Add(ctx, usage.Record{
+		Owner: Owner{Agent: "a1"}, Model: "claude-haiku", PromptTokens: 1200, CompletionTokens: 300, Cost: usd(t, "0.0123"), Time: at,
+	}, nil)
+	if err != nil || added.TotalTokens != 1500 || added.Number != 1 {
+		t.Errorf("%+v, %v", added, err)
+	}
+	var lines []string
+	err = db.View(ctx, func(tx *Tx) error {
+		return tx.Lines(Scope{Agent: "a1"}, func(l Line) error {
+			b, err := json.Marshal(l)
+			lines = append(lines, string(b))
+			return err
+		})
+	})
+	want := `{"type":"usage","user":"","agent":"a1","number":1,"model":"claude-haiku","prompt_tokens":1200,"completion_tokens":300,"total_tokens":1500,"cost_usd":0.0123,"timestamp":"2026-03-06T10:00:00.000Z"}`
+	if err != nil || len(lines) != 1 || lines[0] != want {
+		t.Errorf("%s, %v, want %s", lines, err, want)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 )
 
@@ -186,5 +187,90 @@ func TestWorkHasALimit(t *testing.T) {
 	}
 	if err := matchError(context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestMovesIntoOneRun: memories of many runs that are moved into one end within 50 ms of a
+// deadline, and the last of them take no longer than the first.
+func TestMovesIntoOneRun(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector takes its time")
+	}
+	const n, late, tries = 40_000, 50 * time.Millisecond, 5
+	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 512 << 20})
+	store := func(ctx context.Context, run func(i int) string, took func(i int)) error {
+		return db.Update(ctx, func(tx *Tx) error {
+			for i := range n {
+				m := Memory{Scope: Scope{User: "a", Run: run(i)}, ID: fmt.Sprint("m", i), Text: fmt.Sprint("tea ", i)}
+				if _, err := tx.Memories().Store(ctx, m, &StoreOptions{Upsert: true}); err != nil {
+					return err
+				}
+				took(i)
+			}
+			return nil
+		})
+	}
+	ignore := func(int) {}
+	if err := store(t.Context(), func(i int) string { return fmt.Sprint("r", i%100) }, ignore); err != nil {
+		t.Fatal(err)
+	}
+	one := func(int) string { return "one" }
+	for _, deadline := range []time.Duration{20 * time.Millisecond, 300 * time.Millisecond} {
+		do := func(ctx context.Context) error { return store(ctx, one, ignore) }
+		least := overrun(t, deadline, do)
+		for n := 1; n < tries && least > late; n++ {
+			least = min(least, overrun(t, deadline, do))
+		}
+		if t.Logf("%v: %v over", deadline, least); least > late {
+			t.Errorf("moves end %v after their deadline of %v", least, deadline)
+		}
+	}
+	var quarters [4]time.Duration
+	at := time.Now()
+	if err := store(t.Context(), one, func(i int) {
+		if (i+1)%(n/4) == 0 {
+			quarters[i/(n/4)], at = time.Since(at), time.Now()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if t.Log(quarters); quarters[3] > 4*quarters[0] {
+		t.Errorf("the quarters of the moves take %v", quarters)
+	}
+}
+
+// TestMatchesOfALongText: phrases are looked for in 8 MB no longer than 50 ms beyond the
+// deadline.
+func TestMatchesOfALongText(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector takes its time")
+	}
+	const size, late, tries = 8 << 20, 50 * time.Millisecond, 5
+	var phrases strings.Builder
+	for i := range 250 {
+		phrases.WriteString(`"` + strings.Repeat("tea ", 254-i%50) + `milk" `)
+	}
+	q := query.Parse(analysis.NewEnglish(), "+"+phrases.String())
+	for name, text := range map[string]string{
+		"words that phrases have": "milk " + strings.Repeat("tea ", size/4),
+		"one word":                strings.Repeat("a", size),
+		"words that unfold":       strings.Repeat("\ufdfa", size/3),
+	} {
+		do := func(ctx context.Context) error {
+			_, err := q.Matcher().Matches(ctx, text)
+			if errors.Is(err, query.ErrSteps) {
+				return nil
+			}
+			return err
+		}
+		for _, deadline := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond} {
+			least := overrun(t, deadline, do)
+			for n := 1; n < tries && least > late; n++ {
+				least = min(least, overrun(t, deadline, do))
+			}
+			if t.Logf("%s, %v: %v over", name, deadline, least); least > late {
+				t.Errorf("matches of %s end %v after their deadline of %v", name, least, deadline)
+			}
+		}
 	}
 }

@@ -31,7 +31,14 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.fits(doingStore, p.vectors); err != nil {
 		return Stored{}, err
 	}
+	if err := tx.registered(doingStore, p.rec.Scope.Owner()); err != nil {
+		return Stored{}, err
+	}
 	if done, stored, err := tx.storeKnown(p, o); err != nil || done {
+		if stored.Updated {
+			_, err = tx.linkMentions(p.rec.Scope, stored.Seq, p.found)
+			stored.Unextracted = p.unextracted
+		}
 		return stored, err
 	}
 	owner, run, err := tx.scopeNumbers(p.rec.Scope)
@@ -46,7 +53,10 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why}, nil
+	if _, err := tx.linkMentions(p.rec.Scope, seq, p.found); err != nil {
+		return Stored{}, err
+	}
+	return Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why, Unextracted: p.unextracted}, nil
 }
 
 // storeKnown handles a memory whose ID or content its owner has already; done is

@@ -19,7 +19,7 @@ import (
 // not know there is no key.
 //
 // It is filled in the background when the database is opened, and knows nothing
-// for certain until then. Keys that are deleted stay known.
+// for certain until then. Keys that are deleted stay known until it is filled anew.
 type written struct {
 	mu     sync.Mutex
 	ready  bool
@@ -55,6 +55,26 @@ func (w *written) bytes() (n int64) {
 		n += 4 * int64(len(w.shards[i].slots))
 	}
 	return n
+}
+
+// len is how many prefixes it knows, 0 while it is filled.
+func (w *written) len() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ready {
+		return 0
+	}
+	for i := range w.shards {
+		n += w.shards[i].n
+	}
+	return n
+}
+
+// clear forgets all, until it is filled.
+func (w *written) clear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready, w.shards = false, [writtenShards]hashSet{}
 }
 
 // fill reads the keys that were there when the database was opened. What is

@@ -6,10 +6,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
+// typeAgent is the type of a line with the manifest of an agent.
+const typeAgent = "agent"
+
 // line takes a line about something that is no memory.
 func (b *batch) line(ctx context.Context, at LineError, l engine.Line, size int) error {
-	if l.Owner() == (engine.Owner{}) {
-		l.SetOwner(b.opts.Scope.Owner())
+	owner := l.Owner()
+	if of := b.scope(owner.Scope()).Owner(); of != owner || b.opts.IntoAgent != "" {
+		l.SetOwner(of)
 	}
 	if err := b.gone(ctx); err != nil {
 		return err
@@ -17,6 +21,7 @@ func (b *batch) line(ctx context.Context, at LineError, l engine.Line, size int)
 	if err := b.make(ctx, size, len(b.lives) > 0); err != nil {
 		return err
 	}
+	b.agents = b.agents || l.Type() == typeAgent
 	b.lines, b.linesAt = append(b.lines, l), append(b.linesAt, at)
 	return b.took(ctx, size)
 }
@@ -44,7 +49,7 @@ func (b *batch) put(ctx context.Context, lines []engine.Line, at []LineError) er
 		return err
 	}
 	for i, s := range stored {
-		if err := b.count(at[i], s); err != nil {
+		if err := b.count(at[i], lines[i].Type(), s); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,14 @@ func counts(t *testing.T, got Report, stored, updated, unchanged, skipped int) {
 	want := Report{
 		Read:   stored + updated + unchanged + skipped,
 		Stored: stored, Updated: updated, Unchanged: unchanged, Skipped: skipped,
-		Bytes: got.Bytes, Errors: got.Errors, Events: got.Events, Notes: got.Notes,
+		Bytes: got.Bytes, Errors: got.Errors, Events: got.Events, Notes: got.Notes, Imported: got.Imported,
+	}
+	of := 0
+	for _, n := range got.Imported {
+		of += n
+	}
+	if of != stored+updated {
+		t.Errorf("%v of %d stored and %d updated", got.Imported, stored, updated)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("report %+v, want %+v", got, want)

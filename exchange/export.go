@@ -21,6 +21,8 @@ type ExportOptions struct {
 	// a filter, which entries do not have, none is exported.
 	Scope  engine.Scope
 	Filter filter.Filter
+	// Document writes one JSON document, a list of what are lines otherwise.
+	Document bool
 	// Progress is called every so many lines.
 	Progress func(ExportReport)
 }
@@ -64,10 +66,39 @@ type exporter struct {
 	written int // lines of all types
 }
 
+// encode writes a line, or an item of the document: nothing else writes to the output.
+func (x *exporter) encode(v any) error {
+	if x.opts.Document {
+		before := byte(',')
+		if x.written == 0 {
+			before = '['
+		}
+		if err := x.out.WriteByte(before); err != nil {
+			return err
+		}
+	}
+	x.written++
+	return x.enc.Encode(v)
+}
+
+// end ends the output.
+func (x *exporter) end() error {
+	if x.opts.Document {
+		last := "]\n"
+		if x.written == 0 {
+			last = "[]\n"
+		}
+		if _, err := x.out.WriteString(last); err != nil {
+			return err
+		}
+	}
+	return x.out.Flush()
+}
+
 // Export writes memories as lines of JSON in the order of their Seq, with their
 // vectors, access statistics and, right before each, its history; among them, in
-// their order, the histories of those that are gone; and behind them the entries of
-// the key-value store. A whole export begins with lines about the database and its
+// their order, the histories of those that are gone; before them the manifests of
+// agents, and behind them all else that is kept beside memories. A whole export begins with lines about the database and its
 // vector spaces; in that of a part each space stands before its first vector. All is
 // of one state, whatever is written meanwhile. ImportJSONL reads it back, and what
 // that makes exports to the same bytes. IDs of events, seqs, LSNs and versions of
@@ -85,13 +116,18 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 		if err := x.head(ctx, db); err != nil {
 			return err
 		}
+		if x.opts.Filter == nil {
+			if err := tx.LinesAhead(x.opts.Scope, x.other); err != nil {
+				return err
+			}
+		}
 		if err := x.memories(ctx, tx); err != nil || x.opts.Filter != nil || x.opts.Scope.Run != "" {
 			return err
 		}
-		return x.beside(tx)
+		return tx.Lines(x.opts.Scope, x.other)
 	})
 	if err == nil {
-		err = x.out.Flush()
+		err = x.end()
 	}
 	return x.report, err
 }
@@ -110,7 +146,7 @@ func (x *exporter) head(ctx context.Context, db *engine.DB) error {
 	if x.opts.Scope != (engine.Scope{}) || x.opts.Filter != nil {
 		return nil
 	}
-	if err := x.enc.Encode(NewDatabase(db.Settings())); err != nil {
+	if err := x.encode(NewDatabase(db.Settings())); err != nil {
 		return err
 	}
 	return x.space(slices.Collect(maps.Keys(x.spaces)))
@@ -125,7 +161,7 @@ func (x *exporter) space(names []string) error {
 			continue
 		}
 		delete(x.spaces, name)
-		if err := x.enc.Encode(NewSpace(s)); err != nil {
+		if err := x.encode(NewSpace(s)); err != nil {
 			return err
 		}
 	}
@@ -198,22 +234,20 @@ func (x *exporter) past(h *histories, seq uint64) error {
 	return nil
 }
 
-// beside writes what there is beside the memories.
-func (x *exporter) beside(tx *engine.Tx) error {
-	return tx.Lines(x.opts.Scope, func(l engine.Line) error {
-		n := x.report.Lines[l.Type()]
-		err := x.line(l, &n)
-		x.report.Lines[l.Type()] = n
-		return err
-	})
+// other writes a line about something beside the memories.
+func (x *exporter) other(l engine.Line) error {
+	n := x.report.Lines[l.Type()]
+	err := x.line(l, &n)
+	x.report.Lines[l.Type()] = n
+	return err
 }
 
 func (x *exporter) line(v any, count *int) error {
-	if err := x.enc.Encode(v); err != nil {
+	if err := x.encode(v); err != nil {
 		return err
 	}
 	*count++
-	if x.written++; x.written%progressEvery == 0 && x.opts.Progress != nil {
+	if x.written%progressEvery == 0 && x.opts.Progress != nil {
 		x.opts.Progress(x.report)
 	}
 	return nil

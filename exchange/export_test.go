@@ -427,6 +427,30 @@ func TestSeedB_ExportAndImport(t *testing.T) {
 	}
 }
 
+// TestSeedB_ImportOfADocument: "let json = memory.export(agent_id, ExportFormat::Json)", then
+// "memory.import(agent_id, &json, ExportFormat::Json)", into any agent: the report counts
+// fragments and entities.
+func TestSeedB_ImportOfADocument(t *testing.T) {
+	now := newTestClock()
+	db, other := openAt(t, now), openAt(t, now)
+	importString(t, db, everything, nil)
+	document := exportAny(t, db, &ExportOptions{Scope: engine.Scope{Agent: "researcher"}, Document: true})
+	if !json.Valid([]byte(document)) {
+		t.Errorf("no JSON: %s", document)
+	}
+	report, err := ImportJSON(t.Context(), other, strings.NewReader(document), &Options{IntoAgent: "heir"})
+	if err != nil || report.Imported[TypeMemory] != 1 || report.Imported["entity"] != 2 || report.Skipped != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	of := exportAny(t, other, &ExportOptions{Scope: engine.Scope{Agent: "heir"}, Document: true})
+	if want := strings.ReplaceAll(document, `"researcher"`, `"heir"`); of != want {
+		t.Errorf("exported\n%s\nwant\n%s", of, want)
+	}
+	if of := exportAny(t, other, &ExportOptions{Scope: engine.Scope{Agent: "researcher"}, Document: true}); of != "[]\n" {
+		t.Errorf("the other agent has %s", of)
+	}
+}
+
 // TestImportOfTheExpired: what has expired since is there all the same, and comes with
 // its history where it comes anew.
 func TestImportOfTheExpired(t *testing.T) {

@@ -80,9 +80,7 @@ func (p *past) open(id string, s engine.Scope) bool {
 
 // happened takes an event.
 func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntry) error {
-	if e.Scope == (engine.Scope{}) {
-		e.Scope = b.opts.Scope
-	}
+	e.Scope = b.scope(e.Scope)
 	if e.Event == engine.EventAdd || !b.past.open(e.MemoryID, e.Scope) {
 		if err := b.gone(ctx); err != nil {
 			return err

@@ -17,17 +17,39 @@ import (
 // LineError under Strict, the context's, the reader's, or one of the database
 // that is not about one record.
 func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	lines, b := NewLineReader(r), newBatch(db, o)
+	return newBatch(db, o).all(ctx, NewLineReader(r), "")
+}
+
+// ImportJSON is ImportJSONL for one JSON document: a list of what are lines otherwise, or
+// one of them. A LineError counts the records of the list. An error of the document itself
+// ends the import, after what came before it is stored.
+func ImportJSON(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
+	return newBatch(db, o).all(ctx, NewDocumentReader(r), "record")
+}
+
+// source reads records, each of which is a JSON object.
+type source interface {
+	// Next returns the next record, io.EOF after the last, ErrLongLine for one that is left
+	// out. A record is valid until the next call.
+	Next() ([]byte, error)
+	// Line is the number of the record that Next returned last, counted from 1.
+	Line() int
+	// Bytes is how much was read, up to the end of that record.
+	Bytes() int64
+}
+
+// all stores all records of a source. of is what it calls them, empty: lines.
+func (b *batch) all(ctx context.Context, records source, of string) (Report, error) {
 	for {
-		line, err := lines.Next()
-		b.report.Bytes = lines.Bytes()
-		at := LineError{Line: lines.Line(), Err: err}
+		line, err := records.Next()
+		b.report.Bytes = records.Bytes()
+		at := LineError{Line: records.Line(), Of: of, Err: err}
 		var do func() error
 		switch {
 		case errors.Is(err, io.EOF):
 			return b.finish(ctx, nil)
 		case err != nil && !errors.Is(err, ErrLongLine):
-			return b.finish(ctx, fmt.Errorf("read line %d: %w", at.Line+1, err))
+			return b.finish(ctx, fmt.Errorf("read %s %d: %w", cmp.Or(of, "line"), at.Line+1, err))
 		case err == nil:
 			do, at.Err = b.decode(ctx, at, line)
 		}

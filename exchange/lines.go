@@ -22,7 +22,7 @@ var ErrLongLine = fmt.Errorf("longer than %d MiB", MaxLine>>20)
 // A LineError is a line, or in a form without lines a record, that could not be
 // taken.
 type LineError struct {
-	Line int    // counted from 1; 0 where the form has no lines
+	Line int    // counted from 1; of a JSON document the number of the record; 0 where there is neither
 	Of   string // what the form calls its records, where there are no lines: "row"
 	ID   string // the record's, likewise
 	Err  error
@@ -30,7 +30,10 @@ type LineError struct {
 
 // Error names the line, or the record.
 func (e LineError) Error() string {
-	if e.Line == 0 {
+	switch {
+	case e.Line > 0 && e.Of != "":
+		return fmt.Sprintf("%s %d: %v", e.Of, e.Line, e.Err)
+	case e.Line == 0:
 		return strings.TrimSpace(e.Of+" "+e.ID) + ": " + e.Err.Error()
 	}
 	return fmt.Sprintf("line %d: %v", e.Line, e.Err)

@@ -19,6 +19,10 @@ type Options struct {
 	Upsert bool
 	// Scope is that of the records that have none of their own.
 	Scope engine.Scope
+	// IntoAgent is the agent that everything is stored for, whatever agent a record names;
+	// users and runs stay. The agent's manifest is the first of those that are read, unless
+	// it has one. Empty: each record is its own agent's.
+	IntoAgent string
 	// Origin names the input, as Fingerprint does by its content: a line without an
 	// ID then gets one that follows from it and the line's number, so that an import
 	// which is repeated stores no line twice. Empty: such lines get random IDs.
@@ -37,6 +41,9 @@ type Report struct {
 	Stored, Updated, Unchanged int
 	// Skipped were malformed, of an unknown type, or refused by the database.
 	Skipped int
+	// Imported are Stored and Updated by the type of their records, such as "memory" and
+	// "entity".
+	Imported map[string]int
 	// Events of histories that were restored, along with their memories or as those
 	// of memories that are gone. They are not in Read.
 	Events int
@@ -76,11 +83,12 @@ type batch struct {
 	livesAt []LineError // where each of lives stood; Err is not set yet
 	lines   []engine.Line
 	linesAt []LineError // likewise
+	agents  bool        // manifests are among the lines
 	past    past
 }
 
 func newBatch(db *engine.DB, o *Options) *batch {
-	b := &batch{db: db, known: db.LSN()}
+	b := &batch{db: db, known: db.LSN(), report: Report{Imported: map[string]int{}}}
 	if o != nil {
 		b.opts = *o
 	}
@@ -89,9 +97,7 @@ func newBatch(db *engine.DB, o *Options) *batch {
 
 // add takes a memory of about size bytes, with the history that stood before it.
 func (b *batch) add(ctx context.Context, at LineError, m engine.Memory, size int) error {
-	if m.Scope == (engine.Scope{}) {
-		m.Scope = b.opts.Scope
-	}
+	m.Scope = b.scope(m.Scope)
 	if m.ID == "" && b.opts.Origin != "" && at.Line > 0 {
 		m.ID = lineID(b.opts.Origin, at.Line)
 	}
@@ -105,8 +111,24 @@ func (b *batch) add(ctx context.Context, at LineError, m engine.Memory, size int
 	return b.life(ctx, at, l, size)
 }
 
+// scope is that of a record that names a scope.
+func (b *batch) scope(s engine.Scope) engine.Scope {
+	if s == (engine.Scope{}) {
+		s = b.opts.Scope
+	}
+	if b.opts.IntoAgent != "" {
+		s.Agent = b.opts.IntoAgent
+	}
+	return s
+}
+
 // life takes a memory and its history.
 func (b *batch) life(ctx context.Context, at LineError, l engine.Life, size int) error {
+	if b.agents { // which it may need
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+	}
 	if err := b.make(ctx, size, len(b.lines) > 0); err != nil {
 		return err
 	}
@@ -183,7 +205,7 @@ func (b *batch) flush(ctx context.Context) error {
 	clear(b.lives) // they may hold megabytes
 	clear(b.lines)
 	b.lives, b.livesAt, b.bytes = b.lives[:0], b.livesAt[:0], 0
-	b.lines, b.linesAt = b.lines[:0], b.linesAt[:0]
+	b.lines, b.linesAt, b.agents = b.lines[:0], b.linesAt[:0], false
 	if err == nil && b.opts.Progress != nil {
 		b.opts.Progress(b.report)
 	}
@@ -217,7 +239,7 @@ func (b *batch) store(ctx context.Context, lives []engine.Life, at []LineError) 
 		if lives[i].Memory == nil && s.Err == nil {
 			continue // its events were all that there was of it
 		}
-		if err := b.count(at[i], s); err != nil {
+		if err := b.count(at[i], TypeMemory, s); err != nil {
 			return err
 		}
 	}
@@ -240,8 +262,8 @@ func (b *batch) finish(ctx context.Context, err error) (Report, error) {
 	return b.report, err
 }
 
-// count books what became of a record.
-func (b *batch) count(at LineError, s engine.Stored) error {
+// count books what became of a record of a type.
+func (b *batch) count(at LineError, typ string, s engine.Stored) error {
 	if s.Err != nil {
 		at.Err = s.Err
 		return b.skip(at)
@@ -250,8 +272,10 @@ func (b *batch) count(at LineError, s engine.Stored) error {
 	switch {
 	case s.Stored:
 		b.report.Stored++
+		b.report.Imported[typ]++
 	case s.Updated:
 		b.report.Updated++
+		b.report.Imported[typ]++
 	default:
 		b.report.Unchanged++
 	}
@@ -263,7 +287,7 @@ func (b *batch) count(at LineError, s engine.Stored) error {
 func isOfOneMemory(err error) bool {
 	for _, kind := range []error{
 		engine.ErrInvalid, engine.ErrScope, engine.ErrExists, engine.ErrAmbiguous,
-		engine.ErrMismatch, engine.ErrTxTooLarge,
+		engine.ErrMismatch, engine.ErrTxTooLarge, engine.ErrUnknownAgent,
 	} {
 		if errors.Is(err, kind) {
 			return true

@@ -17,6 +17,35 @@ type adjacency struct {
 	types   []uint32 // of entities, by number; absent: no entity
 	ids     string   // of entities, one after the other
 	idAt    []uint32 // where the ID of a number begins in ids, and where the last one ends
+	named   names    // of types
+}
+
+// names are the types of entities and of relations that were there when an adjacency was read.
+// A type keeps its number, so what came later is looked up by key.
+type names struct {
+	numbers [3]map[string]uint32 // by class
+	texts   [3]map[uint32]string
+	bytes   int64
+}
+
+// typeBytes is about what a type takes in RAM without its name.
+const typeBytes = 80
+
+func readNames(r *reader) (n names, err error) {
+	for _, class := range []byte{classEntity, classRelation} {
+		n.numbers[class], n.texts[class] = map[string]uint32{}, map[uint32]string{}
+		prefix := append(section(r, kindGraph, r.owner, secType, 1), class)
+		err := each(r, prefix, func(key, value []byte) error {
+			name, num := string(value), be32At(key, len(prefix))
+			n.numbers[class][name], n.texts[class][num] = num, name
+			n.bytes += typeBytes + int64(len(name))
+			return nil
+		})
+		if err != nil {
+			return names{}, err
+		}
+	}
+	return n, nil
 }
 
 // absent is the type of a number that no entity has.
@@ -53,7 +82,7 @@ const (
 
 // bytes is what the adjacency takes in RAM.
 func (a *adjacency) bytes() int64 {
-	return 3*int64(len(a.out.edges))*edgeBytes + int64(len(a.types))*entityBytes + int64(len(a.ids))
+	return 3*int64(len(a.out.edges))*edgeBytes + int64(len(a.types))*entityBytes + int64(len(a.ids)) + a.named.bytes
 }
 
 // expected is about what the adjacency of an owner will take.
@@ -85,6 +114,9 @@ func readAdjacency(r *reader, own *owned) (*adjacency, error) {
 	a.ids = ids.String()
 	for len(a.idAt) < n+2 {
 		a.idAt = append(a.idAt, uint32(len(a.ids)))
+	}
+	if a.named, err = readNames(r); err != nil {
+		return nil, err
 	}
 	if a.out, err = readRows(r, secOut, own); err != nil {
 		return nil, err
@@ -296,7 +328,7 @@ func (m *memory) members(typ uint32, visit func(num uint32) error) error {
 // folded is the adjacency with the overlay taken in, which stands for an LSN.
 func (m *memory) folded(lsn uint64) (*adjacency, error) {
 	n := int(m.highest)
-	a := &adjacency{lsn: lsn, types: make([]uint32, n+1), idAt: make([]uint32, 1, n+2)}
+	a := &adjacency{lsn: lsn, types: make([]uint32, n+1), idAt: make([]uint32, 1, n+2), named: m.named}
 	var ids strings.Builder
 	for num := range uint32(n + 1) {
 		typ, there, _ := m.is(num)

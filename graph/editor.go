@@ -28,7 +28,8 @@ type editor struct {
 	own    owned
 
 	subjects map[string]*subject
-	order    []*subject // in the order of their coming
+	numbers  map[string]uint32 // of entities, as they are stored, that number has read; 0: none
+	order    []*subject        // in the order of their coming
 	types    [3]map[string]uint32
 	added    []addedType
 	ties     map[arc]*change
@@ -120,7 +121,9 @@ func (e *editor) subject(id string) (*subject, error) {
 		return s, nil
 	}
 	s := &subject{id: id}
-	if !e.fresh {
+	if num, read := e.numbers[id]; read {
+		s.number = num
+	} else if !e.fresh {
 		num, err := e.reader.number(id)
 		if err != nil {
 			return s, err
@@ -256,8 +259,13 @@ func (e *editor) typeNumber(class byte, name string) (num uint32, err error) {
 
 // relations adds or changes relations, and returns the change of each.
 func (e *editor) relations(want []wanted, opts *Options) ([]*change, error) {
+	if len(want) >= bulk {
+		if err := e.number(want); err != nil {
+			return nil, err
+		}
+	}
 	changes := make([]*change, len(want))
-	fresh := make([]*change, 0, len(want))
+	fresh, room := make([]*change, 0, len(want)), make([]change, len(want))
 	for i := range want {
 		w := &want[i]
 		a, err := e.arc(w, opts)
@@ -266,7 +274,8 @@ func (e *editor) relations(want []wanted, opts *Options) ([]*change, error) {
 		}
 		ch := e.ties[a]
 		if ch == nil {
-			ch = &change{arc: a}
+			ch = &room[i]
+			ch.arc = a
 			e.ties[a] = ch
 			e.list = append(e.list, ch)
 			fresh = append(fresh, ch)
@@ -282,6 +291,54 @@ func (e *editor) relations(want []wanted, opts *Options) ([]*change, error) {
 		}
 	}
 	return changes, nil
+}
+
+// number reads the numbers of the ends of many relations: in the order of the keys, by one
+// iterator, which takes a fifth of the time of as many single reads.
+func (e *editor) number(want []wanted) error {
+	e.ties, e.list = make(map[arc]*change, len(want)), slices.Grow(e.list, len(want))
+	if e.fresh {
+		return nil
+	}
+	type unread struct {
+		hash [hashSize]byte
+		id   string
+	}
+	var all []unread
+	asked := make(map[string]bool, len(e.subjects))
+	for i := range want {
+		for _, id := range []string{want[i].from, want[i].to} {
+			if e.subjects[id] == nil && !asked[id] {
+				asked[id] = true
+				all = append(all, unread{hashOf(id), id})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b unread) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	prefix := section(e.t, kindGraph, e.reader.owner, secID, hashSize)
+	it, err := e.t.Iter(span(prefix))
+	if err != nil {
+		return err
+	}
+	e.numbers = make(map[string]uint32, len(all))
+	return closing(it, func() error {
+		key := slices.Clone(prefix)
+		for i := range all {
+			key = append(key[:len(prefix)], all[i].hash[:]...)
+			e.numbers[all[i].id] = 0
+			if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
+				continue
+			}
+			value, err := it.ValueAndErr()
+			if err == nil {
+				e.numbers[all[i].id], err = number(value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return it.Error()
+	}())
 }
 
 // arc names a relation by numbers.
@@ -400,9 +457,17 @@ func (e *editor) loadTies(changes []*change) error {
 		return err
 	}
 	return closing(it, func() error {
-		for _, ch := range sorted {
-			key := outKey(e.t, e.reader.owner, ch.arc)
-			if !it.SeekGE(key) {
+		key := section(e.t, kindArc, e.reader.owner, secOut, arcSize+numSize)
+		head, there := len(key), true
+		for i, ch := range sorted {
+			key = appendArc(key[:head], ch.arc)
+			if ch.arc.number != 0 {
+				key = be32(key, ch.arc.number)
+			}
+			if i == 0 || bytes.Compare(it.Key(), key) < 0 { // else no key lies between the last one and this
+				there = it.SeekGE(key)
+			}
+			if !there {
 				break
 			}
 			if !bytes.Equal(it.Key(), key) {

@@ -60,6 +60,7 @@ const (
 	opPast      part.Op = 69 // owner, from, type, to, number, a superseded version as it is stored
 	opMerge     part.Op = 70 // owner, into, number, the relations that ended and the links that moved
 	opUnmerge   part.Op = 71 // owner, into, number, the same
+	opMention   part.Op = 72 // owner, number of the entity, seq: a link that a text is the reason for
 )
 
 const (
@@ -154,7 +155,10 @@ func (a arc) reversed() arc { return arc{from: a.to, typ: a.typ, to: a.from, num
 
 // compare is the order of the keys of two arcs.
 func (a arc) compare(b arc) int {
-	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.typ, b.typ), cmp.Compare(a.to, b.to), cmp.Compare(a.number, b.number))
+	if c := cmp.Compare(uint64(a.from)<<32|uint64(a.typ), uint64(b.from)<<32|uint64(b.typ)); c != 0 {
+		return c // nearly always: sorting is a tenth of an import
+	}
+	return cmp.Compare(uint64(a.to)<<32|uint64(a.number), uint64(b.to)<<32|uint64(b.number))
 }
 
 func appendArc(k []byte, a arc) []byte { return be32(be32(be32(k, a.from), a.typ), a.to) }

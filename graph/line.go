@@ -110,7 +110,8 @@ func NewRelationLine(r Relation) RelationLine {
 
 // Lines has a line for each entity and then one for each relation: by owner in the order
 // of their first storing, and in the order of the keys. Relations that are superseded come
-// last, with the time at which they were. Superseded versions of entities have no lines.
+// behind the others, with the time at which they were, and links to memories last. Superseded
+// versions of entities, and merges, have no lines.
 func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
 	return eachOwner(v, func(owner uint32, o *owned) error {
 		if !scope.Contains(in, o.Scope()) {
@@ -136,7 +137,7 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 				return err
 			}
 		}
-		return nil
+		return r.linkLines(o.Owner, yield)
 	})
 }
 
@@ -175,13 +176,15 @@ func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) er
 	})
 }
 
-// NewLine is an empty line of an entity or a relation, nil for another type.
+// NewLine is an empty line of an entity, a relation or a link, nil for another type.
 func (p *Part) NewLine(typ string) part.Line {
 	switch typ {
 	case TypeEntity:
 		return &entityLine{part: p}
 	case TypeRelation:
 		return &relationLine{part: p}
+	case TypeLink:
+		return &linkLine{}
 	}
 	return nil
 }

@@ -48,7 +48,11 @@ func (g Graph) link(ctx context.Context, doing string, o scope.Owner, entity, me
 			return err
 		}
 		changed = true
-		return setLink(t, doing, r.owner, num, seq, want)
+		how := linkGiven
+		if !want {
+			how = noLink
+		}
+		return setLink(t, doing, r.owner, num, seq, how, t.Now())
 	})
 	return changed && err == nil, err
 }
@@ -75,9 +79,16 @@ func linked(t part.View, doing string, o scope.Owner, entity, memory string) (r 
 	return r, num, m.Seq, err
 }
 
-func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, there bool) error {
+// What a link is to be.
+const (
+	noLink    = -1
+	linkGiven = 0 // a caller makes it; see linkMentioned
+)
+
+// setLink makes a link of a time, in Unix milliseconds, or removes one.
+func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, how int, at int64) error {
 	logged := binary.AppendUvarint(binary.AppendUvarint(numberValue(owner), uint64(num)), seq)
-	if !there {
+	if how == noLink {
 		if err := t.NeedToFree(doing, linkBytes); err != nil {
 			return err
 		}
@@ -87,8 +98,14 @@ func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, there bool)
 	if err := t.Need(doing, linkBytes); err != nil {
 		return err
 	}
-	t.Log(opLink, logged)
-	return cmp.Or(t.Set(linkKey(t, owner, num, seq), binary.AppendVarint(nil, t.Now())), t.Set(linkedKey(t, owner, seq, num), nil))
+	value := binary.AppendVarint(nil, at)
+	if how == linkMentioned {
+		value = append(value, linkMentioned)
+		t.Log(opMention, logged)
+	} else {
+		t.Log(opLink, logged)
+	}
+	return cmp.Or(t.Set(linkKey(t, owner, num, seq), value), t.Set(linkedKey(t, owner, seq, num), nil))
 }
 
 // Memories returns the IDs of the memories that an entity is linked to, in the order of

@@ -145,6 +145,9 @@ func (m *matcher) among(all []edge, from ends) error {
 	if err := m.read(len(all)); err != nil {
 		return err
 	}
+	if in, resident := m.source.(*memory); resident && len(in.nodes) == 0 && m.to.named == nil {
+		return m.amongResident(in.adjacency, all, from)
+	}
 	for _, e := range all {
 		fits, err := m.fits(e.typ, from)
 		if err == nil && fits {
@@ -156,6 +159,42 @@ func (m *matcher) among(all []edge, from ends) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// amongResident is among, where the entities are those of an adjacency and their types are all
+// that is asked: it counts the matches, and then makes them in two allocations.
+func (m *matcher) amongResident(a *adjacency, all []edge, from ends) error {
+	fits := func(e edge) bool {
+		f, t := a.types[e.typ], a.types[e.other]
+		return f != absent && t != absent && (from.typ == 0 || f == from.typ) && (m.to.typ == 0 || t == m.to.typ)
+	}
+	n := 0
+	for _, e := range all {
+		if fits(e) {
+			n++
+		}
+	}
+	typ, err := m.typeName(classRelation, m.along.typ)
+	if err != nil || n == 0 {
+		return err
+	}
+	most := n
+	if m.pattern.Limit > 0 {
+		most = min(n, m.pattern.Limit)
+	}
+	hops := make([]Hop, 0, most)
+	m.found = make([]Match, 0, most)
+	for _, e := range all {
+		if !fits(e) {
+			continue
+		}
+		if len(hops) == most {
+			return m.stop("results")
+		}
+		hops = append(hops, Hop{a.ids[a.idAt[e.typ]:a.idAt[e.typ+1]], typ, a.ids[a.idAt[e.other]:a.idAt[e.other+1]]})
+		m.found = append(m.found, hops[len(hops)-1:len(hops):len(hops)])
 	}
 	return nil
 }
@@ -279,7 +318,7 @@ func (m *matcher) hop(a arc) (h Hop, err error) {
 	}
 	typ, known := m.types[a.typ]
 	if !known {
-		if typ, err = m.reader.typeName(classRelation, a.typ); err != nil {
+		if typ, err = m.typeName(classRelation, a.typ); err != nil {
 			return Hop{}, err
 		}
 		if m.along.dir == In {
@@ -302,7 +341,7 @@ func (m *matcher) fits(num uint32, e ends) (bool, error) {
 
 func (m *matcher) ends(p NodePattern) (e ends, err error) {
 	if p.Type != "" {
-		if e.typ, err = m.reader.typeNumber(classEntity, p.Type); err != nil {
+		if e.typ, err = m.typeNumber(classEntity, p.Type); err != nil {
 			return ends{}, err
 		}
 		e.none = e.typ == 0

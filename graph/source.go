@@ -46,6 +46,8 @@ type keys struct {
 	highest uint32
 	known   map[uint32]known
 	buf     []edge
+	// most ends the reading of an entity's relations when there are more; 0 reads all.
+	most int
 }
 
 // known is what a walk has read of an entity.
@@ -81,6 +83,9 @@ func (k *keys) edges(num uint32, dir Direction, typ uint32) ([]edge, error) {
 				return layout.BadKey("relation", key)
 			}
 			k.buf = append(k.buf, edge{a.to, a.typ})
+			if k.most > 0 && len(k.buf) > k.most {
+				return kv.ErrStop
+			}
 			return nil
 		})
 		return k.buf, err

@@ -328,6 +328,26 @@ func (g Graph) Find(ctx context.Context, o scope.Owner, id string, f FindOptions
 	return Walk{found, plan}, nil
 }
 
+// typeNumber is the number of a type, 0 for one that nothing has.
+func (w *walk) typeNumber(class byte, name string) (uint32, error) {
+	if m, resident := w.source.(*memory); resident {
+		if num := m.named.numbers[class][name]; num != 0 {
+			return num, nil
+		}
+	}
+	return w.reader.typeNumber(class, name)
+}
+
+// typeName is the name of a type.
+func (w *walk) typeName(class byte, num uint32) (string, error) {
+	if m, resident := w.source.(*memory); resident {
+		if name, known := m.named.texts[class][num]; known {
+			return name, nil
+		}
+	}
+	return w.reader.typeName(class, num)
+}
+
 // along is the step that a type of relation names, and whether there is such a type.
 func (w *walk) along(relation string) (s step, known bool, err error) {
 	typ, swap := forwardType(relation)
@@ -338,6 +358,6 @@ func (w *walk) along(relation string) (s step, known bool, err error) {
 	if typ == "" {
 		return s, true, nil
 	}
-	s.typ, err = w.reader.typeNumber(classRelation, typ)
+	s.typ, err = w.typeNumber(classRelation, typ)
 	return s, s.typ != 0, err
 }

@@ -36,6 +36,11 @@ type beam struct {
 	coding *coding
 	limit  uint32
 	query  simd.Query8
+	frames frames // the query for rows of other groups
+	// Rows of groups are linked by their distances under Dot, too: by products, all rows
+	// of a far group lead to its few longest ones, and none to those that are best for a
+	// query of another direction.
+	byDistance bool
 	// With sketches, estimates stand in for the keys of the rows that have one.
 	sketches *sketches
 	sketch   sketchQuery
@@ -185,7 +190,7 @@ func (b *beam) keys(ids []uint32, out []float32) {
 		n = b.sketches.split(ids)
 		simd.DotBitsRows(&b.sketch.bits, b.sketches.table.Load(), ids[n:], out[n:])
 	}
-	simd.Dot8Rows(&b.query, b.coding.codes.table.Load(), ids[:n], out[:n])
+	b.codeKeys(ids[:n], out[:n])
 }
 
 // start adds candidates to begin from, once.

@@ -30,9 +30,9 @@ const codeZero = 128
 type coding struct {
 	dim      int
 	metric   Metric
-	rounds   bool      // codes stand for rows that they are not
-	centre   []float32 // nil: the origin
-	rotation *rotation // nil: components are coded as they are
+	rounds   bool        // codes stand for rows that they are not
+	centres  [][]float32 // none: the origin; several: see groups.go
+	rotation *rotation   // nil: components are coded as they are
 	codes    arena
 	bounds   bounds
 	// The mean of the squared errors of the rows that it was chosen by, as float64
@@ -42,9 +42,9 @@ type coding struct {
 	sketches atomic.Pointer[sketches]
 }
 
-// newCoding makes a coding about a centre, for an index that has no rows in it yet.
-func (x *Index) newCoding(centre []float32, r *rotation) *coding {
-	c := &coding{dim: x.cfg.Dim, metric: x.cfg.Metric, rounds: !x.cfg.Quantized, centre: centre, rotation: r}
+// newCoding makes a coding about centres, for an index that has no rows in it yet.
+func (x *Index) newCoding(centres [][]float32, r *rotation) *coding {
+	c := &coding{dim: x.cfg.Dim, metric: x.cfg.Metric, rounds: !x.cfg.Quantized, centres: centres, rotation: r}
 	c.usual.Store(math.Float64bits(math.NaN()))
 	c.codes.initSpilled(codeStride(x.cfg.Dim), x.spill, x.cfg.CodeMemory)
 	return c
@@ -54,13 +54,13 @@ func (x *Index) newCoding(centre []float32, r *rotation) *coding {
 // roundings of what into does.
 const frameError = 128.0 / (1 << 24)
 
-// into appends to dst a vector as it is coded.
-func (c *coding) into(vec, dst []float32) []float32 {
+// into appends to dst a vector as it is coded in a group.
+func (c *coding) into(vec []float32, group int, dst []float32) []float32 {
 	before := len(dst)
 	dst = append(dst, vec...)
 	own := dst[before:]
-	if c.centre != nil {
-		for i, v := range c.centre {
+	if len(c.centres) > 0 {
+		for i, v := range c.centres[group] {
 			own[i] -= v
 		}
 	}
@@ -70,13 +70,13 @@ func (c *coding) into(vec, dst []float32) []float32 {
 	return dst
 }
 
-// back makes of a vector as it is coded the vector.
-func (c *coding) back(vec []float32) {
+// back makes of a vector as it is coded in a group the vector.
+func (c *coding) back(vec []float32, group int) {
 	if c.rotation != nil {
 		c.rotation.turnBack(vec)
 	}
-	if c.centre != nil {
-		for i, v := range c.centre {
+	if len(c.centres) > 0 {
+		for i, v := range c.centres[group] {
 			vec[i] += v
 		}
 	}
@@ -84,7 +84,7 @@ func (c *coding) back(vec []float32) {
 
 // frameErrorOf returns how much a vector of some length may be off as it is coded.
 func (c *coding) frameErrorOf(length float64) float64 {
-	if c.centre == nil && c.rotation == nil {
+	if len(c.centres) == 0 && c.rotation == nil {
 		return 0
 	}
 	return frameError * length
@@ -94,7 +94,8 @@ func (c *coding) frameErrorOf(length float64) float64 {
 type codeRow struct {
 	head  *[2]float32 // scale, bias
 	codes []uint8
-	// err is at least the length of what the codes leave out.
+	// err is at least the length of what the codes leave out. Its last bits say which
+	// group the row is of (see label).
 	err *float32
 }
 
@@ -122,6 +123,7 @@ type coded struct {
 	vec    []float32 // as it is coded
 	square float64   // of the row's length
 	off    float64   // by which vec may be off
+	group  int
 }
 
 // store makes codes of a row, and returns the error that they have. decoded is room
@@ -144,7 +146,7 @@ func (c *coding) store(slot uint32, row coded, decoded []float32) (_ []float32, 
 	if c.metric == Dot {
 		bias += row.square / 2
 	}
-	to.head[1], *to.err = float32(bias), roundUp(err)
+	to.head[1], *to.err = float32(bias), c.labelled(roundUp(err), row.group)
 	if s := c.sketches.Load(); s.has(slot) {
 		s.store(slot, decoded, to.head[1], s.turned)
 	}

@@ -123,6 +123,7 @@ func (e *Estimator) byBoth(slots []uint32, low, high []float32) {
 type bounding struct {
 	metric      Metric
 	square, err float32
+	reach       float32 // see view
 	noise       float32 // twice what float32 adds to keys, as squared distances have it
 	fixed       float32 // what it adds to the error of scores
 	relative    float32 // of a distance, what float32 arithmetic may be off by
@@ -133,7 +134,7 @@ func (p *probe) bounding(m Metric, v *view) bounding {
 	const half = 1.0 / (1 << 24)
 	add := v.shift + p.off
 	return bounding{
-		metric: m, square: float32(v.square), err: roundUp(v.err), noise: roundUp(2*p.noise + 8*half*v.square),
+		metric: m, square: float32(v.square), err: roundUp(v.err), reach: roundUp(v.reach), noise: roundUp(2*p.noise + 8*half*v.square),
 		fixed: roundUp(p.rounding + 8*half*(math.Abs(add)+v.square)), relative: roundUp(p.perSquare + 8*half),
 		add: float32(add), by: float32(1 / p.by),
 	}
@@ -142,7 +143,11 @@ func (p *probe) bounding(m Metric, v *view) bounding {
 // of bounds the score of a key that is off by rough, besides that the row's codes are off
 // by err. Bounds are apart, lest somebody take one for the score.
 func (b *bounding) of(key, rough, err float32) (low, high float32) {
-	both := (b.err + err) * (1 + b.relative)
+	both := b.err + err
+	if b.reach > 0 {
+		both, rough = err, rough+b.err*(b.reach+err)
+	}
+	both *= 1 + b.relative
 	far := float32(math.Sqrt(float64(max(0, b.square-2*(key-rough)) + b.noise)))
 	if b.metric == L2 {
 		near := float32(math.Sqrt(float64(max(0, b.square-2*(key+rough)-b.noise))))
@@ -156,11 +161,19 @@ func (b *bounding) of(key, rough, err float32) (low, high float32) {
 // byQuery is byCodes with the query as it is.
 func (e *Estimator) byQuery(slots []uint32, low, high []float32) {
 	c := e.r.beam.coding
-	simd.DotCodesRows(e.r.probe.own, c.codes.table.Load(), slots, high)
-	for i, product := range high {
-		row := c.row(slots[i])
-		low[i], high[i] = e.sharp.of(product+row.head[1], 0, *row.err)
+	e.r.beam.sharpKeys(e.r.probe.own, slots, high)
+	for i, key := range high {
+		low[i], high[i] = e.sharp.of(key, 0, e.err(c, slots[i]))
 	}
+}
+
+// err returns by how much the codes of a slot's row and of the query may be off besides
+// what bounding has.
+func (e *Estimator) err(c *coding, slot uint32) float32 {
+	if !c.grouped() {
+		return *c.row(slot).err
+	}
+	return roundUp(e.r.beam.err(slot))
 }
 
 // byCodes sets bounds of keys.
@@ -200,6 +213,13 @@ func (e *Estimator) fetch(slots []uint32) {
 // byCodesAt is byCodes wherever the codes lie.
 func (e *Estimator) byCodesAt(slots []uint32, low, high []float32) {
 	c := e.r.beam.coding
+	if c.grouped() {
+		e.r.beam.codeKeys(slots, high)
+		for i, key := range high {
+			low[i], high[i] = e.codes.of(key, 0, e.err(c, slots[i]))
+		}
+		return
+	}
 	table, at := c.codes.table.Load(), errOffset(c.dim)
 	simd.Dot8Rows(&e.r.beam.query, table, slots, high)
 	for i, key := range high {

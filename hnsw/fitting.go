@@ -81,10 +81,21 @@ func (x *Index) refit() {
 	}
 }
 
-// bestCoding returns the better one of the codings about the mean of some rows, and what
-// lost returns of it.
+// bestCoding returns the best one of the codings about the mean of some rows, or about
+// those of groups of them, and what lost returns of it.
 func (x *Index) bestCoding(s *fitSample, now *coding) (c *coding, lost, usual float64) {
-	mean := meanOf(s.vecs, x.cfg.Dim)
+	c, lost, usual = x.centredCoding(s, now)
+	if lost > groupsFrom {
+		if grouped, less, err := x.groupedCoding(s); less < lost*(1-turnGain) {
+			return grouped, less, err
+		}
+	}
+	return c, lost, usual
+}
+
+// centredCoding returns the better one of the codings about the mean of all.
+func (x *Index) centredCoding(s *fitSample, now *coding) (c *coding, lost, usual float64) {
+	mean := [][]float32{meanOf(s.vecs, x.cfg.Dim)}
 	c = x.newCoding(mean, nil)
 	lost, usual = c.lost(s)
 	if x.cfg.Dim < leastTurned {
@@ -141,9 +152,9 @@ func (c *coding) lost(s *fitSample) (share, usual float64) {
 	codes := make([]uint8, c.dim)
 	var vec, decoded []float32
 	for i, at := range s.probes {
-		vec = c.into(s.vecs[at:at+c.dim], vec[:0])
-		row := codeRow{head: &[2]float32{float32(quantize(vec, codes))}, codes: codes}
-		decoded = row.decode(decoded[:0])
+		row := s.vecs[at : at+c.dim]
+		vec = c.into(row, c.group(row), vec[:0])
+		decoded = codeRow{head: &[2]float32{float32(quantize(vec, codes))}, codes: codes}.decode(decoded[:0])
 		err := distance(vec, decoded)
 		share += min(1, err*err/s.near[i])
 		usual += err * err
@@ -155,10 +166,11 @@ func (c *coding) lost(s *fitSample) (share, usual float64) {
 // coarse reports whether a slot's codes, most of them 0 and 1, say little of its row: one
 // component is so large that the others are lost in the rounding.
 func (c *coding) coarse(slot uint32) bool {
-	row, sum := c.row(slot), 0
+	row, sum, largest := c.row(slot), 0, 0
 	for _, code := range row.codes {
-		sum += max(int(code)-codeZero, codeZero-int(code))
-		if sum >= len(row.codes) {
+		size := max(int(code)-codeZero, codeZero-int(code))
+		sum += size
+		if largest = max(largest, size); sum-largest >= len(row.codes) {
 			return false // most often a few components tell
 		}
 	}
@@ -178,7 +190,7 @@ func (x *Index) original(c *coding, slot uint32, dst []float32) (vec []float32, 
 	row := c.row(slot)
 	vec = row.decode(dst)
 	off = float64(*row.err) + c.frameErrorOf(math.Sqrt(simd.SquaredNorm(vec)))
-	c.back(vec)
+	c.back(vec, c.label(slot))
 	return vec, off
 }
 
@@ -213,9 +225,10 @@ func (x *Index) recode(from, to *coding) bool {
 		if off > 0 && x.cfg.Metric == Dot {
 			square = max(0, from.square(slot)) // as it was
 		}
-		own = to.into(vec, own[:0])
+		group := to.group(vec)
+		own = to.into(vec, group, own[:0])
 		off += to.frameErrorOf(math.Sqrt(simd.SquaredNorm(own)))
-		x.decoded, _ = to.store(slot, coded{own, square, off}, x.decoded)
+		x.decoded, _ = to.store(slot, coded{own, square, off, group}, x.decoded)
 	}
 	if !x.cfg.sketchesAll(n) {
 		return true

@@ -39,6 +39,13 @@ type graph struct {
 	dead      atomic.Int64  // of them, those without a row
 	work      atomic.Uint64 // nodes that were linked, or led around removed ones, ever
 	uppersEnd uint32
+	// What walks start from besides, and how many times the candidates that are asked
+	// for they keep: see prove.
+	entries atomic.Pointer[[]uint32]
+	effort  atomic.Int32
+	// Nodes there were then, and when the effort was chosen; the builder's.
+	proved, measured int64
+	frail            bool // see frailShare
 
 	// pending lists the slots that Link has still to see. The slice is only
 	// appended to or replaced, so that a search may read what it has loaded.
@@ -59,6 +66,7 @@ func (g *graph) init(cfg *Config) {
 	g.links.init(uintptr(g.m0) * 4)
 	g.uppers.init(uintptr(g.m) * 4)
 	g.pending.Store(new([]uint32))
+	g.effort.Store(1)
 }
 
 func (g *graph) bytes(slots uint32) int64 {

@@ -88,18 +88,25 @@ var hardCases = []hardCase{
 			v[rng.IntN(len(v))] += 100
 		}
 	}), .1, .95},
-	{"two far groups", []Metric{L2}, 32, each(func(_ *rand.Rand, v []float32, i int) {
+	{"two far groups", allMetrics, 32, each(func(_ *rand.Rand, v []float32, i int) {
 		v[0] += float32(1000 * (2 * i / hardRows))
 	}), .2, .95},
 	{"heavy noise", allMetrics, 24, each(func(_ *rand.Rand, _ []float32, _ int) {}), .5, .95},
 	{"places", []Metric{L2}, 2, each(func(_ *rand.Rand, v []float32, _ int) {
 		v[0], v[1] = 48.1+.1*v[0], 11.4+.1*v[1]
 	}), .01, .95},
-	{"norms from 1 to 80", []Metric{Cosine, Dot}, 48, lengthening, .1, .95},
-	// Rows near the origin are closer to all others than those are to each other, and
-	// nothing leads from them to all: a walk finds less than elsewhere.
-	{"norms from 1 to 80", []Metric{L2}, 48, lengthening, .1, .85},
-	{"norms from 1 to 80", []Metric{L2}, 24, lengthening, .1, .92},
+	{"three far groups, one of few rows", distances, 32, each(func(_ *rand.Rand, v []float32, i int) {
+		v[1] += float32(500 * (2 * i / hardRows))
+		if i > hardRows-40 {
+			v[2] -= 800
+		}
+	}), .2, .95},
+	{"one-hot", allMetrics, 64, each(func(_ *rand.Rand, v []float32, i int) {
+		clear(v)
+		v[i%len(v)] = 1
+	}), .02, .95},
+	{"norms from 1 to 80", allMetrics, 48, lengthening, .1, .95},
+	{"norms from 1 to 80", []Metric{L2}, 24, lengthening, .1, .95},
 }
 
 // lengthening rows point anywhere, each longer than the one before.

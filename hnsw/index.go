@@ -23,7 +23,10 @@
 // [Index.Link] connects rows into a hierarchical navigable small world (Malkov
 // and Yashunin, 2016), whose search visits a few thousand rows of millions. A
 // row is found by the next search whether it is linked or not: what is not is
-// scored flat. Below [Crossover] rows no graph is built.
+// scored flat. Below [Crossover] rows no graph is built. As it grows, the graph is put
+// to the proof: nodes that nothing leads to get a link, rows that walks do not come to
+// become entries from which each starts, and where walks find too few of the closest rows
+// they keep more candidates.
 //
 // # Concurrency
 //
@@ -323,9 +326,10 @@ func (x *Index) store(slot uint32, vec []float32) (off float64) {
 		copy(x.rows.float32s(slot, x.cfg.Dim), vec)
 	}
 	c := x.coding.Load()
-	x.own = c.into(vec, x.own[:0])
-	row := coded{x.own, simd.SquaredNorm(vec), 0}
-	if c.centre != nil || c.rotation != nil {
+	group := c.group(vec)
+	x.own = c.into(vec, group, x.own[:0])
+	row := coded{x.own, simd.SquaredNorm(vec), 0, group}
+	if len(c.centres) > 0 || c.rotation != nil {
 		row.off = c.frameErrorOf(math.Sqrt(simd.SquaredNorm(x.own)))
 	}
 	x.decoded, off = c.store(slot, row, x.decoded)
@@ -360,7 +364,7 @@ func (x *Index) Row(slot uint32, dst []float32) (row []float32, err error) {
 	} else {
 		c := x.coding.Load()
 		row = c.row(slot).decode(dst[:0])
-		c.back(row)
+		c.back(row, c.label(slot))
 	}
 	runtime.KeepAlive(x)
 	return row, nil

@@ -65,8 +65,14 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 		}
 		skip = g.settle(skip, n, upto)
 		left -= n
+		if err := builders[0].prove(ctx, proofGrowth); err != nil {
+			return err
+		}
 	}
-	return builders[0].repair(ctx)
+	if err := builders[0].repair(ctx); err != nil {
+		return err
+	}
+	return builders[0].prove(ctx, proofEnd)
 }
 
 // SetBuilders changes how many goroutines the calls of Link use that begin after
@@ -125,12 +131,15 @@ type builder struct {
 	pruner pruner
 	near   []candidate
 	row    []float32
+	queue  []uint32 // see spread
 	yields bool
 	turn   turn.Turn
 }
 
 func newBuilder(x *Index) *builder {
-	return &builder{graph: &x.graph, beam: newBeam(x), pruner: pruner{beam: newBeam(x)}, yields: x.yields.Load()}
+	w := &builder{graph: &x.graph, beam: newBeam(x), pruner: pruner{beam: newBeam(x)}, yields: x.yields.Load()}
+	w.beam.byDistance, w.pruner.beam.byDistance = true, true
+	return w
 }
 
 // pass lets others run if the builder's turn is over. No lock is held then that a
@@ -147,6 +156,13 @@ func (b *beam) load(slot uint32) (bias float32) {
 	row := b.coding.row(slot)
 	b.query.Scale = row.head[0]
 	b.query.Sum = signedCodes(row.codes, b.query.Codes)
+	if b.coding.grouped() {
+		scale := float64(row.head[0])
+		b.leaveHome(b.coding.label(slot), slot, scale*scale*squaredCodes(b.query.Codes))
+	}
+	if b.byDistance && b.coding.metric == Dot && b.coding.grouped() {
+		return row.head[1] - float32(b.coding.square(slot)/2)
+	}
 	return row.head[1]
 }
 
@@ -233,6 +249,9 @@ func (w *builder) nearest(slot uint32, from []candidate, level int) []candidate 
 	}
 	b.reset(b.x.cfg.EfConstruction)
 	b.start(from...)
+	if level == 0 {
+		b.enter()
+	}
 	b.walk(level, math.MaxInt)
 	w.near = w.near[:0]
 	for _, c := range b.found {

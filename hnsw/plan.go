@@ -53,6 +53,13 @@ const (
 	// it is done where a flat search costs so many times the least that a walk
 	// does.
 	worthLooking = 4
+	// Where nearly none of the rows near the query match, the matching ones that are
+	// closest to it lie at the edges of many clusters, all about as far from it: a walk
+	// must keep more candidates. Of 30,000 rows in 100 clusters, half of which match, it
+	// found .75 to .88 of the ten closest with 64 candidates, and .90 to .99 with four
+	// times as many.
+	awayShare = 8
+	awayEf    = 4
 	// Where that share of all rows matches, nothing else can matter much.
 	nearlyAll = 0.9
 	// costPerRow is how much more a row costs in a walk than in a flat search.
@@ -65,7 +72,7 @@ func (r *searcher) plan(s *Search) plan {
 	if p.ef == 0 {
 		p.ef = max(defaultEf, 2*s.K)
 	}
-	p.ef = max(p.ef, s.K)
+	p.ef = max(p.ef, s.K) * int(r.x.graph.effort.Load())
 	if r.beam.sketches != nil {
 		// The order of estimates is rough: as many true hits are kept by half as many
 		// more candidates.
@@ -99,7 +106,11 @@ func (r *searcher) plan(s *Search) plan {
 	p.keeps = s.Strategy == Planned && !s.Rough && r.beam.sketches == nil
 	p.from = r.beam.approach(entry, top, 0, arriveExpand)
 	if s.Strategy == Planned && s.Within != nil && p.share < nearlyAll {
-		p.way = p.cheapest(r.nearShare(p.from, s))
+		near := r.nearShare(p.from, s)
+		if near < p.share/awayShare {
+			p.ef *= awayEf
+		}
+		p.way = p.cheapest(near)
 	}
 	return p
 }

@@ -67,7 +67,9 @@ func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
 		}
 		w.pass()
 	}
+	g.dropEntries(dead)
 	g.drop(removed)
+	g.proved = 0
 	for _, slot := range isolated {
 		if g.live(slot) { // else it may have been the last one, and the graph has no entry point
 			w.connect(slot, g.level(slot))

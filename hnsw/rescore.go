@@ -37,6 +37,18 @@ type view struct {
 	square float64 // the squared distance is that less two keys
 	err    float64 // the length of what the query's codes leave out
 	shift  float64 // what keys lack
+	// Where the query is far from the centre its error shows in keys by the lengths of
+	// codes, not by their distances from it: reach is the largest. Else 0.
+	reach float64
+}
+
+// farQuery is how many times as long as the longest codes a query is that is far from the
+// centre.
+const farQuery = 2
+
+// from is the view of a query far from the centre, of that squared length.
+func (v view) from(square, reach float64) view {
+	return view{square: square, err: v.err, reach: reach}
 }
 
 // The errors of a row's components are most often independent of each other and of the
@@ -70,18 +82,38 @@ func (r *searcher) setQuery(query []float32, norm float64) {
 		scaled = slices.Grow(r.row[:0], len(p.vec))[:len(p.vec)]
 		simd.Scale(scaled, p.vec, p.by)
 	}
-	p.own = c.into(scaled, p.own[:0])
+	home := c.group(scaled)
+	p.own = c.into(scaled, home, p.own[:0])
 	square := simd.SquaredNorm(p.own)
 	length := math.Sqrt(square)
-	residual := r.beam.setQuery(p.own)
+	residual := roundQuery(&r.beam.query, p.own)
 	p.off = p.offset(x.cfg.Metric, simd.SquaredNorm(scaled), square)
 	inexact := c.frameErrorOf(length)
 	own := residual.square + longest*longest
 	p.codes = view{square: own, err: residual.left + inexact, shift: (square - residual.square) / 2}
 	p.sharp = view{square: square + longest*longest, err: inexact}
 	p.share = 1 / math.Sqrt(float64(len(p.vec)))
+	if c.grouped() {
+		r.beam.leaveHome(home, noSlot, residual.square)
+		farthest := r.beam.setFrames(scaled, square, residual)
+		if x.cfg.Metric != L2 {
+			length = max(length, farthest)
+		}
+	}
+	if length > farQuery*coded {
+		p.codes = p.codes.from(square+longest*longest, coded)
+		r.beam.fromFar(&p.codes)
+	}
 	p.setRounding(x.cfg.Metric, float64(len(p.vec)), length, coded, most)
+	if c.grouped() && x.cfg.Metric == L2 {
+		// Keys of rows of another group are as large as their distances.
+		p.perSquare += groupRounding
+	}
 }
+
+// groupRounding is what float32 adds to the keys of rows far from the query, in their
+// squared distances.
+const groupRounding = 64.0 / (1 << 24)
 
 // offset returns off, for a query of that squared length, as it is coded of another one.
 func (p *probe) offset(m Metric, square, own float64) float64 {
@@ -119,9 +151,8 @@ type residual struct {
 	square float64 // of the codes' own length
 }
 
-// setQuery quantises the query.
-func (b *beam) setQuery(vec []float32) residual {
-	q := &b.query
+// roundQuery makes codes of a query.
+func roundQuery(q *simd.Query8, vec []float32) residual {
 	largest := float64(simd.Largest(vec))
 	q.Scale, q.Sum = float32(largest/codeMax), 0
 	if q.Scale == 0 {
@@ -160,6 +191,9 @@ func squaredCodes(codes []int8) float64 {
 // codes differ by no more than both errors.
 func (p *probe) slack(v *view, key float32, err float64) float64 {
 	square := max(0, v.square-2*float64(key)) + 2*p.noise
+	if v.reach > 0 {
+		return math.Sqrt(square)*err + err*err/2 + v.err*(v.reach+err) + p.rounding + p.perSquare*(square+err*err)
+	}
 	both := v.err + err
 	return math.Sqrt(square)*both + both*both/2 + p.rounding + p.perSquare*(square+both*both)
 }
@@ -168,6 +202,9 @@ func (p *probe) slack(v *view, key float32, err float64) float64 {
 // Errors that are independent make codes lie further apart than what they stand for.
 func (p *probe) likely(v *view, key float32, err, deviations float64) float64 {
 	square, errs := max(0, v.square-2*float64(key)), v.err*v.err+err*err
+	if v.reach > 0 {
+		return err*err/2 + deviations*p.share*math.Sqrt(square*err*err+v.err*v.err*v.reach*v.reach)
+	}
 	return errs/2 + deviations*p.share*math.Sqrt(square*errs)
 }
 
@@ -175,7 +212,12 @@ func (p *probe) likely(v *view, key float32, err, deviations float64) float64 {
 // row that reaches bar.
 func (p *probe) floor(v *view, bar, err float64) float64 {
 	both := v.err + err
-	square := max(0, v.square+2*v.shift-2*bar)
+	square := v.square + 2*v.shift - 2*bar
+	if v.reach > 0 {
+		both = err
+		square += 2 * v.err * (v.reach + err)
+	}
+	square = max(0, square)
 	far := both + math.Sqrt(2*both*both+square+4*p.noise+2*p.rounding)
 	far *= 1 + 2*p.perSquare
 	return (v.square - far*far) / 2
@@ -185,10 +227,10 @@ func (p *probe) floor(v *view, bar, err float64) float64 {
 // gives them, by their exact scores. It leaves out only those that the slack of their keys
 // keeps from being among them.
 func (r *searcher) rescore(candidates []candidate, k int, v *view) ([]Hit, error) {
-	best, c := &r.best, r.beam.coding
+	best := &r.best
 	worst := float32(math.Inf(1))
 	passes := func(cand candidate) bool {
-		slack := r.codesSlack(v, cand.score, c.err(cand.slot&slotMask))
+		slack := r.codesSlack(v, cand.score, r.beam.err(cand.slot&slotMask))
 		return float64(cand.score)+v.shift+slack >= r.keyOf(best.hits[0].Score)
 	}
 	for len(candidates) > 0 {
@@ -208,8 +250,7 @@ func (r *searcher) rescore(candidates []candidate, k int, v *view) ([]Hit, error
 // sharpen gives the candidates of a search that is to be sure the keys of the query
 // itself, drops those that cannot be among the k best, and sorts the others.
 func (r *searcher) sharpen(found []candidate, k int) []candidate {
-	c, v := r.beam.coding, &r.probe.sharp
-	table, bar := c.codes.table.Load(), topK{k: k}
+	v, bar := &r.probe.sharp, topK{k: k}
 	for rest := found; len(rest) > 0; {
 		n := min(batch, len(rest))
 		r.ids = r.ids[:0]
@@ -217,17 +258,15 @@ func (r *searcher) sharpen(found []candidate, k int) []candidate {
 			r.ids = append(r.ids, cand.slot&slotMask)
 		}
 		out := r.out[:n]
-		simd.DotCodesRows(r.probe.own, table, r.ids, out)
-		for i, product := range out {
-			row := c.row(r.ids[i])
-			key := product + row.head[1]
+		r.beam.sharpKeys(r.probe.own, r.ids, out)
+		for i, key := range out {
 			rest[i] = candidate{key, r.ids[i]}
-			bar.push(Hit{Slot: r.ids[i], Score: key - float32(r.probe.slack(v, key, float64(*row.err)))})
+			bar.push(Hit{Slot: r.ids[i], Score: key - float32(r.probe.slack(v, key, r.beam.err(r.ids[i])))})
 		}
 		rest = rest[n:]
 	}
 	found = slices.DeleteFunc(found, func(cand candidate) bool {
-		slack := float32(r.probe.slack(v, cand.score, c.err(cand.slot)))
+		slack := float32(r.probe.slack(v, cand.score, r.beam.err(cand.slot)))
 		return len(bar.hits) == k && cand.score+slack < bar.hits[0].Score
 	})
 	slices.SortFunc(found, compareCandidates)

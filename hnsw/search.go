@@ -194,7 +194,7 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 		return false // they are all the same
 	}
 	bar := hits[3*(len(hits)-1)/4].Score
-	likely := r.probe.likely(v, last.score, b.coding.err(last.slot&slotMask), unsureDeviations)
+	likely := r.probe.likely(v, last.score, b.err(last.slot&slotMask), unsureDeviations)
 	return float64(last.score)+v.shift+likely >= r.keyOf(bar)
 }
 
@@ -203,7 +203,7 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 func (r *searcher) goOn(s *Search, p *plan) bool {
 	if !p.seeded {
 		p.seeded = true
-		r.seed(s.Slots, min(max(int(s.Slots)/seedShare, leastSeeds), mostSeeds))
+		r.beam.seed(s.Slots, min(max(int(s.Slots)/seedShare, leastSeeds), mostSeeds))
 	}
 	r.beam.widen(p.ef)
 	r.startPending(s)
@@ -222,8 +222,8 @@ const (
 )
 
 // seed adds some linked rows to those that the walk starts from.
-func (r *searcher) seed(slots uint32, n int) {
-	b, nodes := r.beam, r.x.graph.nodes.table.Load()
+func (b *beam) seed(slots uint32, n int) {
+	nodes := b.x.graph.nodes.table.Load()
 	step := max(1, slots/uint32(n))
 	b.ids = b.ids[:0]
 	for slot := step / 2; slot < slots; slot += step {
@@ -267,9 +267,10 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	// Before the walk: what is linked in between is met there.
 	r.startPending(s)
 	b.start(p.from...)
+	b.enter()
 	if r.x.cfg.Metric == Dot && p.strategy == Planned {
 		// The longest rows are closest to most, and have links to each other alone.
-		r.seed(s.Slots, leastSeeds)
+		b.seed(s.Slots, leastSeeds)
 	}
 	if p.way == Within {
 		if !r.startWithin(p) || !r.walkWithin(p) {

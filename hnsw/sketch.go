@@ -282,7 +282,7 @@ func (b *beam) recode(found []candidate) {
 		b.ids = append(b.ids, c.slot)
 	}
 	out := b.room(len(b.ids))
-	simd.Dot8Rows(&b.query, b.coding.codes.table.Load(), b.ids, out)
+	b.codeKeys(b.ids, out)
 	for i, score := range out {
 		found[i].score = score
 	}
@@ -302,7 +302,7 @@ func (r *searcher) slack(c candidate) float64 {
 		rough := r.beam.sketch.allowed*s.factor(slot) + r.beam.sketch.noise
 		return rough + math.Abs(v.shift) + r.codesSlack(&r.probe.sharp, c.score-float32(rough), load(&r.beam.coding.bounds.err))
 	}
-	return r.codesSlack(v, c.score, r.beam.coding.err(slot))
+	return r.codesSlack(v, c.score, r.beam.err(slot))
 }
 
 // codesSlack returns by how much a key of codes may be off, to be sure or most likely.
@@ -323,7 +323,7 @@ func (r *searcher) allow(sure bool, deviations float64) {
 // lowest returns a key below which no candidate reaches a bar.
 func (r *searcher) lowest(bar float64) float32 {
 	v := r.probe.codes
-	floor := r.probe.floor(&v, bar+v.shift, load(&r.beam.coding.bounds.err))
+	floor := r.probe.floor(&v, bar+v.shift, r.beam.mostErr())
 	if s := r.beam.sketches; s != nil {
 		floor -= r.beam.sketch.allowed*load(&s.largest) + r.beam.sketch.noise + math.Abs(v.shift)
 	}

@@ -10,18 +10,20 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A snapshot is a header and up to six sections; numbers are little-endian.
+// A snapshot is a header and up to seven sections; numbers are little-endian.
 //
 //	header  magic, version u32, dimension u32, metric u8, flags u8, M u16,
 //	        seed u64, slots u32, entry point's slot plus one or 0 u32, its layer u32,
 //	        largest length of a row, of its codes and of its error f64 each,
 //	        mean of the squared errors that the coding was chosen by, or NaN, f64; checksum
-//	centre  if flagged, of the coding: dimension f32; checksum
+//	centres  if flagged, of the coding: how many u32; dimension f32 each; checksum
 //	states  for each slot one of the slot* values, u8; checksum
 //	codes   for each slot but free ones: scale f32, bias f32, error f32, dimension bytes; checksum
 //	rows    if flagged, for the same slots: dimension f32; checksum
 //	links   for each linked slot and each of its layers from 0 up:
 //	        count u16, slots u32 each; checksum
+//	entries  what walks start from besides: how many times the candidates asked for they
+//	        keep u32, count u32, slots u32 each; checksum
 //	sketches  if flagged: the centre, dimension f32; the largest factor f64; for each slot
 //	        but free ones: factor f32, bias f32, bits u64 each; checksum
 //
@@ -29,7 +31,8 @@ import (
 // follow from the seed.
 const (
 	snapshotMagic   = "memdbvec"
-	snapshotVersion = 2
+	snapshotVersion = 3
+	oldestSnapshot  = 2 // without entries, and with one centre at most, whose number is not told
 
 	flagQuantized = 1
 	flagRows      = 2
@@ -63,6 +66,8 @@ type Snapshot struct {
 	states []uint8
 	entry  uint32 // plus one; 0 without
 	top    int
+	// See prove.
+	entries []uint32
 	// Those of all rows; nil if there are none.
 	sketches *sketches
 	epoch    uint64
@@ -95,6 +100,7 @@ func (x *Index) Snapshot() *Snapshot {
 	if entry, top, ok := g.entryPoint(); ok {
 		s.entry, s.top = entry+1, top
 	}
+	s.entries = g.entriesNow()
 	return s
 }
 
@@ -113,6 +119,7 @@ func (s *Snapshot) Close() { s.once.Do(func() { s.x.graph.grace.leave(s.epoch) }
 
 // header is the fixed part of a snapshot.
 type header struct {
+	version                uint32
 	dim, slots, entry, top uint32
 	metric                 Metric
 	flags                  uint8

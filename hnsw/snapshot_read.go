@@ -47,15 +47,17 @@ func ReadSnapshot(r io.Reader, cfg Config) (_ *Index, err error) {
 		read func() error
 	}{
 		{"header", d.readHeader},
-		{"centre", d.readCentre},
+		{"centres", d.readCentres},
 		{"states", d.readStates},
 		{"codes", d.readCodes},
 		{"rows", d.readRows},
 		{"links", d.readLinks},
+		{"entries", d.readEntries},
 		{"sketches", d.readSketches},
 	} {
 		if section.name == "rows" && !x.keepsRows() || section.name == "sketches" && d.header.flags&flagSketches == 0 ||
-			section.name == "centre" && d.header.flags&flagCentre == 0 {
+			section.name == "entries" && d.header.version == oldestSnapshot ||
+			section.name == "centres" && d.header.flags&flagCentre == 0 {
 			continue
 		}
 		err := section.read()
@@ -104,22 +106,24 @@ func (d *snapshotReader) readHeader() error {
 	if string(b[:8]) != snapshotMagic {
 		return fmt.Errorf("%w: it begins with %q; a snapshot does with %q", ErrSnapshot, b[:8], snapshotMagic)
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != snapshotVersion {
-		return fmt.Errorf("%w: it has version %d; this program reads %d", ErrSnapshot, v, snapshotVersion)
+	version := binary.LittleEndian.Uint32(b[8:])
+	if version < oldestSnapshot || version > snapshotVersion {
+		return fmt.Errorf("%w: it has version %d; this program reads %d to %d", ErrSnapshot, version, oldestSnapshot, snapshotVersion)
 	}
 	d.header = header{
-		dim:    binary.LittleEndian.Uint32(b[12:]),
-		metric: Metric(b[16]),
-		flags:  b[17],
-		m:      binary.LittleEndian.Uint16(b[18:]),
-		seed:   binary.LittleEndian.Uint64(b[20:]),
-		slots:  binary.LittleEndian.Uint32(b[28:]),
-		entry:  binary.LittleEndian.Uint32(b[32:]),
-		top:    binary.LittleEndian.Uint32(b[36:]),
-		norm:   math.Float64frombits(binary.LittleEndian.Uint64(b[40:])),
-		coded:  math.Float64frombits(binary.LittleEndian.Uint64(b[48:])),
-		err:    math.Float64frombits(binary.LittleEndian.Uint64(b[56:])),
-		usual:  math.Float64frombits(binary.LittleEndian.Uint64(b[64:])),
+		version: version,
+		dim:     binary.LittleEndian.Uint32(b[12:]),
+		metric:  Metric(b[16]),
+		flags:   b[17],
+		m:       binary.LittleEndian.Uint16(b[18:]),
+		seed:    binary.LittleEndian.Uint64(b[20:]),
+		slots:   binary.LittleEndian.Uint32(b[28:]),
+		entry:   binary.LittleEndian.Uint32(b[32:]),
+		top:     binary.LittleEndian.Uint32(b[36:]),
+		norm:    math.Float64frombits(binary.LittleEndian.Uint64(b[40:])),
+		coded:   math.Float64frombits(binary.LittleEndian.Uint64(b[48:])),
+		err:     math.Float64frombits(binary.LittleEndian.Uint64(b[56:])),
+		usual:   math.Float64frombits(binary.LittleEndian.Uint64(b[64:])),
 	}
 	if d.header.flags&flagTurned != 0 && d.x.cfg.Dim >= leastTurned {
 		d.x.coding.Load().rotation = newRotation(d.x.cfg.Dim)
@@ -127,19 +131,32 @@ func (d *snapshotReader) readHeader() error {
 	return d.header.check(d.x)
 }
 
-func (d *snapshotReader) readCentre() error {
-	centre := make([]float32, d.x.cfg.Dim)
-	b, err := d.take(4 * len(centre))
-	if err != nil {
-		return err
-	}
-	readFloat32s(b, centre)
-	for _, v := range centre {
-		if !finite(v) {
-			return fmt.Errorf("%w: a centre that is not finite", ErrSnapshot)
+func (d *snapshotReader) readCentres() error {
+	n := uint32(1)
+	if d.header.version > oldestSnapshot {
+		b, err := d.take(4)
+		if err != nil {
+			return err
+		}
+		if n = binary.LittleEndian.Uint32(b); n == 0 || n > maxGroups || n > 1 && !d.x.cfg.canGroup() {
+			return fmt.Errorf("%w: a coding with %d centres", ErrSnapshot, n)
 		}
 	}
-	d.x.coding.Load().centre = centre
+	for range n {
+		centre := make([]float32, d.x.cfg.Dim)
+		b, err := d.take(4 * len(centre))
+		if err != nil {
+			return err
+		}
+		readFloat32s(b, centre)
+		for _, v := range centre {
+			if !finite(v) {
+				return fmt.Errorf("%w: a centre that is not finite", ErrSnapshot)
+			}
+		}
+		c := d.x.coding.Load()
+		c.centres = append(c.centres, centre)
+	}
 	return nil
 }
 
@@ -181,6 +198,9 @@ func (d *snapshotReader) readCodes() error {
 		readFloat32s(b, row.head[:])
 		readFloat32s(b[8:], unsafe.Slice(row.err, 1))
 		copy(row.codes, b[12:])
+		if c := d.x.coding.Load(); c.grouped() && c.label(uint32(slot)) >= len(c.centres) {
+			return fmt.Errorf("%w: slot %d is of group %d of %d", ErrSnapshot, slot, c.label(uint32(slot)), len(c.centres))
+		}
 		if err := float64(*row.err); !(err >= 0 && err <= d.header.err) || !finite(row.head[0]) || !finite(row.head[1]) {
 			return fmt.Errorf("%w: slot %d has codes of scale %v, bias %v and error %v", ErrSnapshot, slot, row.head[0], row.head[1], *row.err)
 		}
@@ -360,6 +380,37 @@ func (d *snapshotReader) readList(slot uint32, level int) error {
 		}
 		list[i] = to + 1
 	}
+	return nil
+}
+
+// readEntries reads what walks start from besides.
+func (d *snapshotReader) readEntries() error {
+	b, err := d.take(8)
+	if err != nil {
+		return err
+	}
+	effort, n := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	if effort < 1 || effort > mostEffort || n > maxEntries {
+		return fmt.Errorf("%w: %d entries, and walks of %d times the candidates", ErrSnapshot, n, effort)
+	}
+	if b, err = d.take(4 * int(n)); err != nil {
+		return err
+	}
+	entries := make([]uint32, n)
+	for i := range entries {
+		if entries[i] = binary.LittleEndian.Uint32(b[4*i:]); entries[i] >= uint32(len(d.states)) || d.states[entries[i]] < slotLinked {
+			return fmt.Errorf("%w: slot %d, from which walks start, is not in the graph", ErrSnapshot, entries[i])
+		}
+	}
+	g := &d.x.graph
+	g.setEntries(entries)
+	g.effort.Store(int32(effort))
+	for _, state := range d.states {
+		if state >= slotLinked {
+			g.proved++
+		}
+	}
+	g.measured = g.proved
 	return nil
 }
 

@@ -210,16 +210,23 @@ func TestSnapshotBesideEverybody(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSnapshotGolden reads what this version wrote, and refuses what earlier ones did:
-// their links go by lengths that the codes do not have.
+// TestSnapshotGolden reads what this version and the one before wrote, and refuses what the
+// first did: its links go by lengths that the codes do not have.
 func TestSnapshotGolden(t *testing.T) {
-	goldenSnapshot(t, "snapshot-v2.bin", Config{Dim: 4, M: 4, Seed: 1}, 80, 0)
-	x := goldenSnapshot(t, "snapshot-v2-sketches.bin", Config{Dim: 256, M: 4, Seed: 1, Sketched: 1}, 40, 0)
-	sketchesMatch(t, x)
+	small, sketched := Config{Dim: 4, M: 4, Seed: 1}, Config{Dim: 256, M: 4, Seed: 1, Sketched: 1}
+	goldenSnapshot(t, "snapshot-v3.bin", small, 80, 0)
+	sketchesMatch(t, goldenSnapshot(t, "snapshot-v3-sketches.bin", sketched, 40, 0))
+	oldSnapshot(t, "snapshot-v2.bin", small)
+	sketchesMatch(t, oldSnapshot(t, "snapshot-v2-sketches.bin", sketched))
 	own := func(slot uint32, dst []float32) ([]float32, error) { return append(dst, make([]float32, 32)...), nil }
-	x = goldenSnapshot(t, "snapshot-v2-centre.bin", Config{Dim: 32, M: 4, Seed: 1, Metric: L2, Truth: own}, 300, 300)
-	if c := x.coding.Load(); c.centre == nil || c.rotation == nil {
-		t.Errorf("rows of two far groups are coded about %v, turned by %v", c.centre, c.rotation)
+	far := Config{Dim: 32, M: 4, Seed: 1, Metric: L2, Truth: own}
+	x := goldenSnapshot(t, "snapshot-v3-groups.bin", far, 300, 300)
+	if c := x.coding.Load(); len(c.centres) < 2 {
+		t.Errorf("rows of two far groups have %d centres", len(c.centres))
+	}
+	x = oldSnapshot(t, "snapshot-v2-centre.bin", far)
+	if c := x.coding.Load(); len(c.centres) == 0 || c.rotation == nil {
+		t.Errorf("rows of two far groups are coded about %v, turned by %v", c.centres, c.rotation)
 	}
 	for name, cfg := range map[string]Config{
 		"snapshot-v1.bin":          {Dim: 4, M: 4, Seed: 1},
@@ -239,24 +246,43 @@ func TestSnapshotGolden(t *testing.T) {
 // far apart.
 func goldenSnapshot(t *testing.T, name string, cfg Config, n int, apart float32) *Index {
 	t.Helper()
-	path := filepath.Join("testdata", name)
 	if *update {
+		path := filepath.Join("testdata", name)
 		x := sampleIndex(t, rand.New(rand.NewPCG(1, 1)), cfg, n, apart)
 		if err := os.WriteFile(path, snapshotOf(t, x), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := mustRead(t, data, cfg)
-	checkGraph(t, x)
+	x, data := readGolden(t, name, cfg)
 	if linked, pending := x.graph.linked.Load(), len(*x.graph.pending.Load()); linked == 0 || pending == 0 || x.graph.dead.Load() == 0 || len(x.free) == 0 {
 		t.Errorf("%d slots linked, %d pending, %d dead, %d free; each should occur", linked, pending, x.graph.dead.Load(), len(x.free))
 	}
 	if !bytes.Equal(snapshotOf(t, x), data) {
 		t.Error("the golden snapshot is written differently now; give the format a new version")
+	}
+	return x
+}
+
+func readGolden(t *testing.T, name string, cfg Config) (*Index, []byte) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := mustRead(t, data, cfg)
+	checkGraph(t, x)
+	return x, data
+}
+
+// oldSnapshot reads a golden snapshot of the version before, which is written as one of
+// this version.
+func oldSnapshot(t *testing.T, name string, cfg Config) *Index {
+	t.Helper()
+	x, _ := readGolden(t, name, cfg)
+	data := snapshotOf(t, x)
+	again := mustRead(t, data, cfg)
+	if !bytes.Equal(snapshotOf(t, again), data) {
+		t.Errorf("%s: what is read of it is written in two ways", name)
 	}
 	return x
 }
@@ -283,10 +309,10 @@ func sections(t testing.TB, data []byte, n int) (ends []int) {
 func FuzzReadSnapshot(f *testing.F) {
 	small := Config{Dim: 2, M: 2}
 	golden := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), small, 40, 0))
-	ends := sections(f, golden, 5)
+	ends := sections(f, golden, 6)
 	sketched := Config{Dim: 256, M: 2, Sketched: 1}
 	other := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), sketched, 30, 0))
-	otherEnds := sections(f, other, 6)
+	otherEnds := sections(f, other, 7)
 	f.Add([]byte{}, false)
 	f.Add([]byte{0, 32, 255, 0, 36, 3}, false)
 	f.Add([]byte{byte(ends[1] >> 8), byte(ends[1] - 9), 3, byte(ends[3] >> 8), byte(ends[3] + 9), 1}, false)

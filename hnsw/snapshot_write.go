@@ -34,8 +34,11 @@ func (s *Snapshot) WriteTo(w io.Writer) (n int64, err error) {
 	out := &summed{w: w, sum: xxh3.New()}
 	e := &snapshotWriter{s: s, out: out, buf: bufio.NewWriterSize(out, snapshotBuffer)}
 	e.header()
-	if s.coding.centre != nil {
-		e.put(appendFloat32s(e.rec[:0], s.coding.centre))
+	if centres := s.coding.centres; len(centres) > 0 {
+		e.put(binary.LittleEndian.AppendUint32(e.rec[:0], uint32(len(centres))))
+		for _, centre := range centres {
+			e.put(appendFloat32s(e.rec[:0], centre))
+		}
 		e.checksum()
 	}
 	e.put(s.states)
@@ -56,6 +59,8 @@ func (s *Snapshot) WriteTo(w io.Writer) (n int64, err error) {
 	for slot := range s.each(slotLinked, slotDead) {
 		e.links(slot)
 	}
+	e.checksum()
+	e.entries()
 	e.checksum()
 	if s.sketches != nil {
 		e.sketches()
@@ -109,7 +114,7 @@ func (e *snapshotWriter) header() {
 		flag uint8
 	}{
 		{e.s.sketches != nil, flagSketches},
-		{e.s.coding.centre != nil, flagCentre},
+		{len(e.s.coding.centres) > 0, flagCentre},
 		{e.s.coding.rotation != nil, flagTurned},
 	} {
 		if f.is {
@@ -153,6 +158,23 @@ func (e *snapshotWriter) links(slot uint32) {
 		binary.LittleEndian.PutUint16(e.rec[start:], count)
 	}
 	e.put(e.rec)
+}
+
+// entries writes what walks start from besides, as far as it was linked.
+func (e *snapshotWriter) entries() {
+	b := binary.LittleEndian.AppendUint32(e.rec[:0], uint32(e.s.x.graph.effort.Load()))
+	at := len(b)
+	b = append(b, 0, 0, 0, 0)
+	count := uint32(0)
+	for _, slot := range e.s.entries {
+		if slot < e.s.Slots() && e.s.states[slot] >= slotLinked {
+			b = binary.LittleEndian.AppendUint32(b, slot)
+			count++
+		}
+	}
+	binary.LittleEndian.PutUint32(b[at:], count)
+	e.rec = b
+	e.put(b)
 }
 
 func (e *snapshotWriter) sketches() {

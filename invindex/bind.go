@@ -14,7 +14,7 @@ func (x *Index) Bind(ctx context.Context, s Snapshot, parsed *query.Query, in Do
 	q := &Query{Verify: verify}
 	for i := range parsed.Clauses {
 		c := &parsed.Clauses[i]
-		out := Clause{Occur: occurs[c.Occur], Phrase: c.Kind == query.Phrase}
+		out := Clause{Occur: occurs[c.Occur], Phrase: c.Kind == query.Phrase, Any: c.Readings}
 		if c.Kind == query.Prefix || c.Kind == query.Fuzzy {
 			var err error
 			if out.Terms, err = x.expand(ctx, s, c, in); err != nil {

@@ -29,6 +29,9 @@ type Clause struct {
 	// Phrase: a document has the clause if it has all of the terms and they stand in
 	// it as they should, which Query.Verify decides. Not of a clause that Should.
 	Phrase bool
+	// Any: a Phrase may stand in a document in several ways, each of other terms, so that
+	// one of the terms is enough to ask Query.Verify. Not of a clause that MustNot.
+	Any bool
 }
 
 // Query is a search with conditions. Without a clause that is Should or Must it
@@ -126,6 +129,9 @@ func (p *plan) add(c *Clause, at map[string]int) {
 	case c.Occur == Should:
 	case c.Phrase && c.Occur == MustNot:
 		p.doubt = append(p.doubt, all.texts)
+	case c.Phrase && c.Any:
+		p.verify = true
+		p.must = append(p.must, all)
 	case c.Phrase:
 		p.verify = true
 		for i := range all.texts {

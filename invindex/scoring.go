@@ -28,7 +28,7 @@ func (x *Index) Narrow(s Snapshot, q *Query, set *roaring.Bitmap) (*roaring.Bitm
 			switch {
 			case err != nil:
 				return nil, err
-			case c.Phrase && j > 0:
+			case c.Phrase && !c.Any && j > 0:
 				docs.And(with)
 			default:
 				docs.Or(with)

@@ -147,11 +147,11 @@ func TestScoreIsSumOfParts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
-		w := Weights{rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
-		s := Signals{2*rng.Float64() - 1, rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		w := Weights{rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		s := Signals{2*rng.Float64() - 1, rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
 		p := w.Parts(s)
 		sum := p.Cosine
-		for _, part := range []float64{p.Keywords, p.BM25, p.Neighbours, p.Session, p.SecondLook, p.Recency, p.Access, p.Importance, p.Confidence} {
+		for _, part := range []float64{p.Keywords, p.BM25, p.Neighbours, p.Session, p.SecondLook, p.Recency, p.Access, p.Importance, p.Confidence, p.Graph} {
 			sum += part
 		}
 		if got := w.Score(s); got != sum {
@@ -254,6 +254,19 @@ func TestCountKeywords(t *testing.T) {
 		}
 		if got, want := countKeywords(text.String()), plain(text.String()); got != want {
 			t.Fatalf("%q has %d keywords, want %d (seed %d)", text.String(), got, want, seed)
+		}
+	}
+}
+
+// TestFromEntity: what few memories share says more of each of them.
+func TestFromEntity(t *testing.T) {
+	for _, test := range []struct {
+		rank        float64
+		linked, all int
+		want        float64
+	}{{1, 1, 100, 1}, {1, 10, 100, .5}, {.5, 10, 100, .25}, {1, 100, 100, 0}, {1, 0, 100, 0}, {1, 1, 1, 0}, {1, 5, 3, 0}} {
+		if got := FromEntity(test.rank, test.linked, test.all); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%+v: %v", test, got)
 		}
 	}
 }

@@ -67,6 +67,7 @@ type Signals struct {
 	Access     float64 // see AccessFrequency
 	Importance float64 // 0 to 1
 	Confidence float64 // 0 to 1
+	Graph      float64 // what entities that the query names say for it, 0 to 1
 }
 
 // Weights say what each signal counts for. A profile of recall is a set of weights.
@@ -81,6 +82,7 @@ type Weights struct {
 	Access     float64
 	Importance float64
 	Confidence float64
+	Graph      float64
 }
 
 // Hybrid returns the weights of the profile hybrid: 50% similarity, 25% keywords, 10% recency with a half-life of one
@@ -108,6 +110,20 @@ func BestLearned() Weights {
 	return Weights{
 		Cosine: .6, BM25: .4, Neighbours: .4, Session: float64(.4 * SessionShare), SecondLook: float64(.4 * SecondLookShare),
 	}
+}
+
+// GraphWeight is a weight of the graph to begin with: see [FromEntity]. On LoCoMo, whose turns say the names that questions
+// ask by, it gains nothing, and weights from .2 on cost recall (docs/recall.md has the figures).
+const GraphWeight = .05
+
+// FromEntity is what an entity says for each of the memories that it is linked to: its rank, as a share of the highest
+// one, less the more of the memories in scope it is linked to. An entity of a single memory says all of its rank, and one
+// that all have nothing, as a word does (Spärck Jones 1972).
+func FromEntity(rank float64, linked, all int) float64 {
+	if linked == 0 || linked >= all {
+		return 0
+	}
+	return rank * math.Log(float64(all)/float64(linked)) / math.Log(float64(all))
 }
 
 // OtherSpeaker is what the text of a turn counts for, in the profile best, where the question names one speaker and
@@ -157,11 +173,12 @@ func (w Weights) Parts(s Signals) Signals {
 		Access:     float64(w.Access * s.Access),
 		Importance: float64(w.Importance * s.Importance),
 		Confidence: float64(w.Confidence * s.Confidence),
+		Graph:      float64(w.Graph * s.Graph),
 	}
 }
 
 // Score returns the sum of the parts, added in the order of the fields.
 func (w Weights) Score(s Signals) float64 {
 	p := w.Parts(s)
-	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence
+	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence + p.Graph
 }

@@ -1,9 +1,12 @@
 package sessions
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"iter"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -37,7 +40,8 @@ type Page struct {
 
 const defaultPage = 100
 
-// List returns a page of an owner's sessions. It reads as many as it returns.
+// List returns a page of an owner's sessions. It reads as many as it returns; in a View of a
+// past state, which the lists are not those of, it reads all that the owner has.
 func (s Sessions) List(ctx context.Context, q Query) (page Page, err error) {
 	const doing = "list sessions"
 	limit, err := valid.Limit(doing, q.Limit, defaultPage)
@@ -59,21 +63,37 @@ func (s Sessions) List(ctx context.Context, q Query) (page Page, err error) {
 		if err != nil || !known {
 			return err
 		}
-		page, err = listed(v, owner, &q, after, limit)
+		if v.Past() {
+			page, err = listedThen(v, owner, &q, after, limit)
+		} else {
+			page, err = listed(v, owner, &q, after, limit)
+		}
 		return err
 	})
 	return page, err
 }
 
-func listed(v part.View, owner uint32, q *Query, after []byte, limit int) (page Page, err error) {
-	l := everyday
+// list is the one that the query reads.
+func (q *Query) list() listID {
 	switch {
 	case q.Channel != "":
-		l = channelList(q.Channel)
+		return channelList(q.Channel)
 	case q.Archived:
-		l = archives
+		return archives
 	}
-	lower, upper := span(list(v, owner, l))
+	return everyday
+}
+
+// has reports whether a session of the list is one of the query.
+func (q *Query) has(h *head) bool {
+	if q.Channel != "" {
+		return h.channel == q.Channel && (!q.Archived || h.archived())
+	}
+	return h.archived() == q.Archived
+}
+
+func listed(v part.View, owner uint32, q *Query, after []byte, limit int) (page Page, err error) {
+	lower, upper := span(list(v, owner, q.list()))
 	if len(after) > 0 {
 		lower = append(append(lower[:keyHeader:keyHeader], after...), 0)
 	}
@@ -84,7 +104,7 @@ func listed(v part.View, owner uint32, q *Query, after []byte, limit int) (page 
 			return layout.BadKey("session list", key)
 		}
 		h, err := seen(v, p)
-		if err != nil || h == nil || q.Channel != "" && (h.channel != q.Channel || q.Archived && !h.archived()) {
+		if err != nil || h == nil || !q.has(h) {
 			return err
 		}
 		if len(page.Sessions) == limit {
@@ -97,6 +117,54 @@ func listed(v part.View, owner uint32, q *Query, after []byte, limit int) (page 
 		return err
 	})
 	return page, err
+}
+
+// listedThen is listed for a state of the past. It looks at each session of the owner as it
+// was, and keeps a page of those that come first.
+func listedThen(v part.View, owner uint32, q *Query, after []byte, limit int) (page Page, err error) {
+	type then struct {
+		place
+		*head
+		key []byte // its place in the list, without the header
+	}
+	var first []then // at most one more than the page has
+	lower, upper := place{owner: owner}.head(v), layout.PrefixEnd(binary.BigEndian.AppendUint32(v.Key(kindSession, numberSize), owner))
+	err = v.Scan(lower, upper, func(key, _ []byte) error {
+		p, ok := parsePlace(key)
+		if !ok {
+			return layout.BadKey("session", key)
+		}
+		h, err := seen(v, p)
+		if err != nil || h == nil || !q.has(h) {
+			return err
+		}
+		t := then{p, h, order(v, p, q.list(), h.updated)[keyHeader:]}
+		if len(after) > 0 && bytes.Compare(t.key, after) <= 0 {
+			return nil
+		}
+		at, _ := slices.BinarySearchFunc(first, t, func(a, b then) int { return bytes.Compare(a.key, b.key) })
+		if at > limit {
+			return nil
+		}
+		first = slices.Insert(first, at, t)
+		first = first[:min(len(first), limit+1)]
+		return nil
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	if len(first) > limit {
+		first = first[:limit]
+		page.Next = base64.RawURLEncoding.EncodeToString(first[limit-1].key)
+	}
+	for _, t := range first {
+		metadata, err := metadataOf(v, t.place, t.head)
+		if err != nil {
+			return Page{}, err
+		}
+		page.Sessions = append(page.Sessions, t.session(metadata))
+	}
+	return page, nil
 }
 
 // All iterates over an owner's sessions, a page at a time. Outside a transaction the pages

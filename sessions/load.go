@@ -25,7 +25,8 @@ type Window struct {
 	// Tokens bounds the sum of what Count says of the text and parts of each message. As
 	// many of the newest are loaded as fit, perhaps none. 0: no bound.
 	Tokens int
-	// Count counts the tokens of a text; nil: a token for each four bytes, rounded up.
+	// Count counts the tokens of a text; nil: a token for each four bytes, rounded up. The
+	// module tokens of this repository has the counts of OpenAI's models.
 	Count func(string) int
 	// Whole loads everything from the newest marker on.
 	Whole bool

@@ -113,12 +113,22 @@ func putAgent(t part.Tx, doing string, a *Agent) error {
 	if err := t.Need(doing, 2*len(value)+4*valid.MaxID); err != nil {
 		return err
 	}
-	owner, err := t.GiveOwner(a.owner())
+	owner, err := t.GiveAgent(a.ID)
 	if err != nil {
 		return err
 	}
 	t.Log(opAgent, logged(owner, value))
 	return t.Set(agentKey(t, owner), value)
+}
+
+// Registered reports whether an agent has a manifest.
+func Registered(v part.View, agent string) (bool, error) {
+	owner, known, err := v.Owner(scope.Owner{Agent: agent})
+	if err != nil || !known {
+		return false, err
+	}
+	_, found, err := v.Get(agentKey(v, owner))
+	return found, err
 }
 
 // Agent returns the manifest of an agent, ErrNotFound where it has none.

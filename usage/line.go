@@ -78,7 +78,10 @@ func NewAgentLine(a Agent) AgentLine {
 type (
 	line       struct{ Line }
 	budgetLine struct{ BudgetLine }
-	agentLine  struct{ AgentLine }
+	agentLine  struct {
+		AgentLine
+		moved bool // it was that of another agent
+	}
 )
 
 // NewLine is an empty line of a record, a budget or a manifest, nil for another type.
@@ -94,18 +97,19 @@ func (Part) NewLine(typ string) part.Line {
 	return nil
 }
 
-// Lines has the manifests, and for each owner its budgets and its records in the order of
-// their times. Reservations are left out.
-func (Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
-	err := eachAgent(v, func(_ uint32, a *Agent) error {
+// Leads has the manifests: where agents must have one, nothing is stored before it.
+func (Part) Leads(v part.View, in scope.Scope, yield func(part.Line) error) error {
+	return eachAgent(v, func(_ uint32, a *Agent) error {
 		if !scope.Contains(in, a.owner().Scope()) {
 			return nil
 		}
-		return yield(&agentLine{NewAgentLine(*a)})
+		return yield(&agentLine{AgentLine: NewAgentLine(*a)})
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// Lines has for each owner its budgets, and its records in the order of their times.
+// Reservations are left out.
+func (Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
 	return eachHome(v, func(owner uint32, h home) error {
 		if !scope.Contains(in, h.owner.Scope()) {
 			return nil
@@ -247,8 +251,8 @@ func (l *agentLine) Check() error {
 // Owner is the agent without a user.
 func (l *agentLine) Owner() scope.Owner { return scope.Owner{Agent: l.ID} }
 
-// SetOwner makes it the manifest of another agent.
-func (l *agentLine) SetOwner(o scope.Owner) { l.ID = o.Agent }
+// SetOwner makes it the manifest of another agent, unless that has one.
+func (l *agentLine) SetOwner(o scope.Owner) { l.ID, l.moved = o.Agent, true }
 
 // Store stores the manifest.
 func (l *agentLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
@@ -266,7 +270,7 @@ func (l *agentLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	switch {
 	case err != nil:
 		return part.Unchanged, err
-	case found && bytes.Equal(have.encode(), a.encode()):
+	case found && (l.moved || bytes.Equal(have.encode(), a.encode())):
 		return part.Unchanged, nil
 	case found && !upsert:
 		return part.Unchanged, differs(doing, "it has another manifest")

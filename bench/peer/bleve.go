@@ -6,18 +6,48 @@ import (
 	"path/filepath"
 
 	"github.com/blevesearch/bleve/v2"
-	_ "github.com/blevesearch/bleve/v2/analysis/lang/en" // the analyzer "en": stop words and stemming
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/ar" // the analyzers of languages: stop words and stemming
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/cjk"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/da"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/de"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/en"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/es"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/fa"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/fi"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/fr"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/hi"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/hu"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/it"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/nl"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/no"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/pl"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/pt"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/ro"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/ru"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/sv"
+	_ "github.com/blevesearch/bleve/v2/analysis/lang/tr"
 	"github.com/blevesearch/bleve/v2/mapping"
 	index "github.com/blevesearch/bleve_index_api"
 )
+
+// BleveLanguages are bleve's analyzers by the code of their language. Other languages have
+// the analyzer "standard".
+var BleveLanguages = map[string]string{
+	"ar": "ar", "da": "da", "de": "de", "en": "en", "es": "es", "fa": "fa", "fi": "fi", "fr": "fr", "hi": "hi", "hu": "hu", "it": "it", "nl": "nl", "no": "no",
+	"pl": "pl", "pt": "pt", "ro": "ro", "ru": "ru", "sv": "sv", "tr": "tr", "zh": "cjk", "ja": "cjk", "ko": "cjk",
+}
 
 // bleveText is a scorch index (Apache-2.0) that ranks by BM25.
 type bleveText struct{ index bleve.Index }
 
 // OpenBleve makes an empty index. Its batches are durable as long as
 // "unsafe_batch" is not set.
-func OpenBleve(dir string) (Text, error) {
-	x, err := bleve.New(filepath.Join(dir, "bleve"), bleveMapping())
+func OpenBleve(dir string) (Text, error) { return OpenBleveIn(dir, "en") }
+
+// OpenBleveIn makes an empty index whose texts are analysed by an analyzer of bleve, by
+// its name. Those of [BleveLanguages] are there.
+func OpenBleveIn(dir, analyzer string) (Text, error) {
+	x, err := bleve.New(filepath.Join(dir, "bleve"), bleveMapping(analyzer))
 	if err != nil {
 		return nil, fmt.Errorf("bleve: %w", err)
 	}
@@ -26,9 +56,9 @@ func OpenBleve(dir string) (Text, error) {
 
 // bleveMapping indexes a text without positions, which ranking does not need,
 // and a scope as one term.
-func bleveMapping() mapping.IndexMapping {
+func bleveMapping(analyzer string) mapping.IndexMapping {
 	text := bleve.NewTextFieldMapping()
-	text.Analyzer = "en"
+	text.Analyzer = analyzer
 	text.Store = true
 	text.IncludeTermVectors = false
 	text.IncludeInAll = false

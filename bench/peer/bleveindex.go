@@ -23,7 +23,7 @@ type bleveIndex struct {
 }
 
 func openBleveIndex(dir string, positions bool) (Index, error) {
-	m := bleveMapping().(*mapping.IndexMappingImpl)
+	m := bleveMapping("en").(*mapping.IndexMappingImpl)
 	text := m.DefaultMapping.Properties["text"].Fields[0]
 	text.Store, text.IncludeTermVectors = false, positions
 	dir = filepath.Join(dir, "bleve")

@@ -26,17 +26,30 @@ type sqliteText struct {
 const setUp = `
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
-CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, scope, text, tokenize = 'porter unicode61');
+CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, scope, text, tokenize = '%s');
 INSERT INTO docs(docs, rank) VALUES ('rank', 'bm25(0.0, 0.0, 1.0)');`
 
-// openSQLite makes an empty table through a driver.
-func openSQLite(driver, dir string) (Text, error) {
+// The tokenizers of FTS5: words by Unicode with Porter's stemmer of English, words as they
+// are, and pieces of three characters.
+const (
+	FTS5Porter  = "porter unicode61"
+	FTS5Words   = "unicode61"
+	FTS5Trigram = "trigram"
+)
+
+// OpenFTS5In makes an empty table, by SQLite in Go, with a tokenizer.
+func OpenFTS5In(dir, tokenizer string) (Text, error) { return openSQLiteIn("sqlite", dir, tokenizer) }
+
+// openSQLite makes an empty table for English through a driver.
+func openSQLite(driver, dir string) (Text, error) { return openSQLiteIn(driver, dir, FTS5Porter) }
+
+func openSQLiteIn(driver, dir, tokenizer string) (Text, error) {
 	db, err := openDriver(driver, filepath.Join(dir, "fts5.db"))
 	if err != nil {
 		return nil, err
 	}
 	s := &sqliteText{db: db}
-	if err := s.prepare(); err != nil {
+	if err := s.prepare(tokenizer); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.Close())
 	}
 	return s, nil
@@ -53,8 +66,8 @@ func openDriver(driver, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-func (s *sqliteText) prepare() (err error) {
-	if _, err = s.db.Exec(setUp); err != nil {
+func (s *sqliteText) prepare(tokenizer string) (err error) {
+	if _, err = s.db.Exec(fmt.Sprintf(setUp, tokenizer)); err != nil {
 		return err
 	}
 	if s.insert, err = s.db.Prepare("INSERT INTO docs(id, scope, text) VALUES (?, ?, ?)"); err != nil {

@@ -25,7 +25,7 @@ func TestAnalyze(t *testing.T) {
 		}
 	}
 	got := one(t, c.objects("analyze", "Ünder-"))
-	if want := map[string]any{"term": "under", "start": 0.0, "end": 6.0, "text": "Ünder"}; !reflect.DeepEqual(got, want) {
+	if want := map[string]any{"term": "under", "start": 0.0, "end": 6.0, "text": "Ünder", "languages": []any{"en"}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := one(t, c.objects("analyze", "tea, teas", "--query")); got["term"] != "tea" || got["count"] != 2.0 {
@@ -37,6 +37,15 @@ func TestAnalyze(t *testing.T) {
 	}
 	if r := c.bare("analyze", "!?"); r.code != exitDone || r.out != "" || !strings.Contains(r.err, "nothing will find it") {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.err)
+	}
+	if r := c.bare("analyze", "Ich habe die Häuser gesehen"); !strings.Contains(r.out, "haus\t13-20\tHäuser\n") || !strings.Contains(r.err, "the text is in German") {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	if r := c.bare("analyze", "Wo sind die Häuser, и где книги?", "--query"); !strings.Contains(r.out, "haus\t1\n") || strings.Contains(r.out, "wo\t") || !strings.Contains(r.err, "German and Russian") {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	if got := c.objects("analyze", "ich sah die Häuser", "--language", "english"); !reflect.DeepEqual(got[3]["languages"], []any{"en"}) || got[3]["term"] != "hauser" {
+		t.Errorf("got %v", got)
 	}
 	c.fails(exitUsage, "there is no text", "analyze")
 	c.fails(exitUsage, `--language "klingon"`, "analyze", "x", "--language", "klingon")

@@ -10,16 +10,22 @@ import (
 
 const checkExample = `
 memdbctl check
+memdbctl check --deep
 memdbctl check --db ./locomo.data --json`
 
 func (a *app) checkCmd() *cobra.Command {
 	cmd := newCmd(groupDatabase, "check", "Verify that the database is whole and its indexes fit its memories", checkExample)
 	cmd.Args = exactly(0, "no argument")
+	deep := cmd.Flags().Bool("deep", false, "also search a sample of each space's vectors by its index and exactly, and print the recall")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		var report engine.Report
 		err := a.read(ctx, func(db *engine.DB) (err error) {
-			report, err = db.Check(ctx)
+			if *deep {
+				report, err = db.CheckDeep(ctx)
+			} else {
+				report, err = db.Check(ctx)
+			}
 			return err
 		})
 		if errors.Is(err, engine.ErrCorrupt) {
@@ -45,6 +51,9 @@ func (a *app) printCheck(r engine.Report) error {
 	} else {
 		for _, p := range r.Problems {
 			a.printf("%s\n", escape(p))
+		}
+		for _, s := range r.Spaces {
+			a.printf("space %s: recall@10 %.3f of %s\n", escape(s.Name), s.Recall, count(s.Sampled, "vector", "vectors"))
 		}
 		if r.OK {
 			a.printf("ok, %s\n", count(r.Memories, "memory", "memories"))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -122,7 +123,7 @@ func TestImportFlags(t *testing.T) {
 	}
 	c.ok("import", extra, "--ignore-unknown")
 	c.fails(exitUsage, "exclude each other", "import", extra, "--strict", "--skip-bad")
-	c.fails(exitUsage, `--format "csv": there are jsonl, locomo, fbin and u8bin`, "import", extra, "--format", "csv")
+	c.fails(exitUsage, `--format "csv": there are jsonl, json, locomo, fbin and u8bin`, "import", extra, "--format", "csv")
 	q := c.file("q.jsonl", `{"query":"t","filters":"x"}`)
 	r = c.run("recall", "--queries", q, "--user", "u")
 	if r.code != exitFailed || !strings.Contains(r.err, `line 1: the key "filters" is not known; there are id, query, embedding, user, agent, run, filter, limit, profile`) {
@@ -160,7 +161,7 @@ func TestBadFiles(t *testing.T) {
 		{"byte order mark", "a.jsonl", "\ufeff" + good, nil, 1, ""},
 		{"Latin 1", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xe9\"}\n", nil, 1, "line 2: invalid UTF-8 at byte 24"},
 		{"compressed", "a.jsonl.gz", "\x1f\x8b\x08\x00\x00", nil, 0, "the file is compressed; unpack it into a pipe, with: gzip -dc"},
-		{"unknown format", "a.csv", good, []string{"--format", "csv"}, 0, "there are jsonl, locomo, fbin and u8bin"},
+		{"unknown format", "a.csv", good, []string{"--format", "csv"}, 0, "there are jsonl, json, locomo, fbin and u8bin"},
 		{"a line of 70 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 70<<20) + "\"}\n", nil, 1, "line 2: longer than 64 MiB"},
 		{"a text of 9 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 9<<20) + "\"}\n", nil, 1, "line 2: store a memory: its text is 9437184 bytes long, the limit is 8388608"},
 		{"metadata nested 10,000 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + object + "}\n", nil, 1, "line 2: malformed JSON at byte "},
@@ -314,4 +315,55 @@ func TestBadPaths(t *testing.T) {
 		}
 	}
 	c.fails(exitUsage, `its role is "robot"; give user, assistant, system or tool`, "store", "x", "--user", "u", "--role", "robot")
+}
+
+// One document is what the lines are, and goes from one agent to another.
+func TestExportAsADocument(t *testing.T) {
+	c := newCLI(t)
+	c.ok("agent", "add", "researcher", "--name", "R", "--metadata", `{"team":"search"}`)
+	c.ok("session", "append", "monday", "The kiln arrived.", "--agent", "researcher", "--channel", "telegram")
+	c.ok("graph", "add", `{"id":"kiln","type":"thing","relations":[{"target":"shed","type":"in"}]}`, "--agent", "researcher")
+	c.ok("usage", "add", "--agent", "researcher", "--model", "m", "--prompt", "3", "--completion", "1", "--cost", "0.0123")
+	c.ok("usage", "budget", "set", "5", "--agent", "researcher")
+	c.ok("kv", "put", "k", "1", "--agent", "researcher")
+	c.ok("store", "of another", "--agent", "coder")
+	dir := t.TempDir()
+	doc, lines := filepath.Join(dir, "all.json"), filepath.Join(dir, "all.jsonl")
+	report := one(t, parseLines(t, c.ok("export", doc, "--format", "json", "--json")))
+	if got := fmt.Sprint(report["memories"], report["lines"]); got != "2 map[agent:1 budget:1 entity:1 kv:1 message:1 relation:1 session:1 usage:1]" {
+		t.Errorf("exported %s", got)
+	}
+	if got := c.ok("export", lines); got != "exported 2 memories, 0 events of histories, 1 key, 1 agent, 1 budget, 1 entity, 1 message, 1 relation, 1 session and 1 record of usage\n" {
+		t.Errorf("exported %q", got)
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal([]byte(contents(t, doc)), &items); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, i := range items {
+		fmt.Fprintf(&text, "%s\n", i)
+	}
+	if text.String() != contents(t, lines) {
+		t.Errorf("the document has\n%s\nthe lines are\n%s", text.String(), contents(t, lines))
+	}
+	d := newCLI(t)
+	got := one(t, parseLines(t, d.ok("import", doc, "--json")))
+	if got["read"] != 10.0 || got["fragments_imported"] != 2.0 || got["entities_imported"] != 1.0 || got["skipped"] != 0.0 {
+		t.Errorf("%v", got)
+	}
+	if again := d.ok("export", "-"); again != contents(t, lines) {
+		t.Errorf("exported again\n%s\nwant\n%s", again, contents(t, lines))
+	}
+	e := newCLI(t)
+	e.ok("import", doc, "--into-agent", "heir")
+	if moved := strings.NewReplacer("researcher", "heir", "coder", "heir").Replace(contents(t, lines)); e.ok("export", "-") != moved {
+		t.Errorf("moved\n%s\nwant\n%s", e.ok("export", "-"), moved)
+	}
+	e.fails(exitUsage, "--into-agent names one agent, instead of --agent", "import", doc, "--into-agent", "a", "--agent", "b")
+	e.fails(exitUsage, "--into-agent names one agent", "import", doc, "--into-agent", "")
+	e.fails(exitUsage, `--format "xml": there are jsonl and json`, "export", doc, "--format", "xml")
+	cut := c.file("cut.json", `[{"id":"a","user":"u","text":"one"},`+"\n"+`{"id":"b","user":`)
+	e.fails(exitFailed, "read record 2: malformed JSON behind byte", "import", cut)
+	e.ok("get", "a", "--user", "u")
 }

@@ -4,26 +4,35 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 const exportExample = `
 memdbctl export memories.jsonl
 memdbctl export ada.jsonl --user ada
+memdbctl export agent_memory.json --format json --agent researcher
 memdbctl export notes.jsonl --filter 'kind = note'`
 
 func (a *app) exportCmd() *cobra.Command {
-	cmd := newCmd(groupData, "export FILE | export -", "Write memories, keys and values to a file", exportExample)
-	cmd.Long = `Write everything to a file as JSON lines, which import reads back: memories in
-the order of storing, with vectors, access statistics and history, also that of
-deleted ones, then keys and values. A scope chooses memories, and keys and values by
-their owner; with a run or a filter, which they do not have, they are left out.
+	cmd := newCmd(groupData, "export FILE | export -", "Write everything, or what a scope has, to a file", exportExample)
+	cmd.Long = `Write everything to a file as JSON lines, which import reads back: the manifests of
+agents, memories in the order of storing, with vectors, access statistics and history, also
+that of deleted ones, and behind them keys and values, the policy, sessions with their
+messages, entities and relations, budgets and usage. A scope chooses memories, and the rest
+by its owner; with a run or a filter, which the rest does not have, it is left out.
+
+With --format json the file is one JSON document: the list of what are lines otherwise.
 
 The file is there when it is whole, and keeps the mode of the one that it replaces.
 Of a link the file that it leads to is replaced. A pipe or a device is written as it
@@ -32,13 +41,20 @@ is.
 What is damaged is left out of the file, and told of with exit code 5.`
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var (
-		opts  exchange.ExportOptions
-		force bool
+		opts   exchange.ExportOptions
+		force  bool
+		format string
 	)
 	scopeFlags(cmd, &opts.Scope)
 	filterFlag(cmd, &opts.Filter)
+	cmd.Flags().StringVar(&format, "format", formatJSONL, formatJSONL+" or "+formatJSON)
+	complete(cmd, "format", formatJSONL, formatJSON)
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if format != formatJSONL && format != formatJSON {
+			return usagef(cmd, "--format %q: there are %s and %s", format, formatJSONL, formatJSON)
+		}
+		opts.Document = format == formatJSON
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
 			bar := &progress{app: a}
@@ -97,13 +113,35 @@ type exportedJSON struct {
 	Memories int `json:"memories"`
 	Events   int `json:"events"`
 	Entries  int `json:"entries"`
-	Lost     int `json:"lost,omitempty"`
+	// Lines are those beside memories and events, by their type.
+	Lines map[string]int `json:"lines"`
+	Lost  int            `json:"lost,omitempty"`
+}
+
+// lineNames are what people call the lines of a type that is not the word for them.
+var lineNames = map[string][2]string{
+	entries.TypeLine: {"key", "keys"}, graph.TypeEntity: {"entity", "entities"}, usage.TypeUsage: {"record of usage", "records of usage"},
+	policy.TypeLine: {"policy", "policies"},
 }
 
 func (a *app) printExported(r exchange.ExportReport) error {
 	if a.json {
-		return a.printJSON(exportedJSON{r.Memories, r.Events, r.Lines[entries.TypeLine], r.Lost})
+		return a.printJSON(exportedJSON{r.Memories, r.Events, r.Lines[entries.TypeLine], r.Lines, r.Lost})
 	}
-	a.printf("exported %s, %s of histories and %s\n", count(r.Memories, "memory", "memories"), count(r.Events, "event", "events"), count(r.Lines[entries.TypeLine], "key", "keys"))
+	parts := []string{
+		count(r.Memories, "memory", "memories"), count(r.Events, "event", "events") + " of histories",
+		count(r.Lines[entries.TypeLine], "key", "keys"),
+	}
+	for _, typ := range slices.Sorted(maps.Keys(r.Lines)) {
+		if typ == entries.TypeLine {
+			continue
+		}
+		name, ok := lineNames[typ]
+		if !ok {
+			name = [2]string{typ, typ + "s"}
+		}
+		parts = append(parts, count(r.Lines[typ], name[0], name[1]))
+	}
+	a.printf("exported %s\n", list(parts, "and"))
 	return nil
 }

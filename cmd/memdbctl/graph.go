@@ -35,7 +35,7 @@ func (a *app) graphCmd() *cobra.Command {
 		a.graphAddCmd(), a.graphRelateCmd(), a.graphEndCmd(), a.graphGetCmd(), a.graphListCmd(), a.graphDeleteCmd(),
 		a.graphQueryCmd(), a.graphFindCmd(), a.graphMatchCmd(), a.graphPathCmd(), a.graphRankCmd(), a.graphComponentsCmd(), a.graphLinkCmd(), a.graphStatsCmd(),
 		a.graphLookupCmd(), a.graphDegreesCmd(), a.graphCountsCmd(), a.graphShowCmd(),
-		a.graphMergeCmd(), a.graphUnmergeCmd(), a.graphDuplicatesCmd(), a.graphImportCmd(), a.graphExportCmd(),
+		a.graphExtractCmd(), a.graphMergeCmd(), a.graphUnmergeCmd(), a.graphDuplicatesCmd(), a.graphImportCmd(), a.graphExportCmd(),
 	)
 	return cmd
 }

@@ -149,3 +149,67 @@ func TestGraphImportExport(t *testing.T) {
 		t.Errorf("graphml:\n%s", xml)
 	}
 }
+
+// What texts mention becomes entities, at a store or later, and a recall uses them.
+func TestGraphExtract(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "We met Bob in Ghent on 7 May 2023", "--id", "m", "--agent", "a", "--extract")
+	c.ok("store", "we asked Carol", "--id", "n", "--agent", "a")
+	got := one(t, c.objects("graph", "extract", "--agent", "a"))
+	if got["memories"] != 1.0 || got["entities"] != 1.0 || got["links"] != 1.0 {
+		t.Errorf("extract: %v", got)
+	}
+	got = one(t, c.objects("graph", "extract", "--agent", "a", "--again"))
+	if got["memories"] != 2.0 || got["entities"] != 0.0 || got["links"] != 0.0 {
+		t.Errorf("again: %v", got)
+	}
+	if got := one(t, c.objects("graph", "get", "2023-05-07", "--agent", "a")); got["entity_type"] != "event" {
+		t.Errorf("the date: %v", got)
+	}
+	c.ok("graph", "relate", "bob", "knows", "carol", "--agent", "a")
+	hits := c.objects("recall", "BOB?", "--agent", "a", "--graph", "--explain")
+	if len(hits) != 3 || hits[0]["id"] != "m" || hits[1]["id"] != "n" || hits[1]["parts"].(map[string]any)["graph"] == 0.0 {
+		t.Errorf("recall: %v", hits)
+	}
+	if out := c.ok("recall", "BOB?", "--agent", "a", "--graph=0.2", "--explain"); !strings.Contains(out, "graph from bob: 2 entities, 2 memories") {
+		t.Errorf("recall: %s", out)
+	}
+	c.fails(exitUsage, "weight", "recall", "Bob", "--agent", "a", "--graph=2")
+	c.fails(exitUsage, "none.toml", "graph", "extract", "--agent", "a", "--config", "none.toml")
+	c.fails(exitUsage, "give --user", "graph", "extract")
+}
+
+// Links of entities to memories come back from an export, those that texts are the reason for
+// as such, and what an import makes exports to the same bytes.
+func TestGraphLinksInExports(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "we met Bob in Ghent", "--id", "m", "--user", "ada", "--extract")
+	c.ok("store", "no names", "--id", "n", "--user", "ada")
+	c.ok("graph", "link", "bob", "n", "--user", "ada")
+	first := filepath.Join(t.TempDir(), "first.jsonl")
+	c.ok("export", first)
+	want, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(want), `"type":"link"`) != 3 || strings.Count(string(want), `"mentioned":true`) != 2 {
+		t.Errorf("links:\n%s", want)
+	}
+	other := newCLI(t)
+	for range 2 { // the second time everything is there
+		other.ok("import", first, "--strict")
+		second := filepath.Join(t.TempDir(), "second.jsonl")
+		other.ok("export", second)
+		if got, err := os.ReadFile(second); err != nil || string(got) != string(want) {
+			t.Errorf("got\n%s\nwant\n%s\n%v", got, want, err)
+		}
+	}
+	if got := one(t, other.objects("graph", "stats", "--user", "ada")); got["links"] != 3.0 {
+		t.Errorf("stats: %v", got)
+	}
+	alone := filepath.Join(t.TempDir(), "alone.jsonl")
+	if err := os.WriteFile(alone, []byte(`{"type":"link","entity":"nobody","memory":"m","user":"ada"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other.fails(exitNotFound, `no entity "nobody"`, "import", alone, "--strict")
+}

@@ -17,12 +17,14 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 )
 
 const importExample = `
 memdbctl import memories.jsonl
 memdbctl import chat.jsonl --user ada --run 2026-11-20
+memdbctl import agent_memory.json --into-agent researcher
 memdbctl import locomo10.json --format locomo --db ./locomo.data
 memdbctl import base.fbin --agent bench
 zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
@@ -30,12 +32,13 @@ zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
 // The formats of an import.
 const (
 	formatJSONL  = "jsonl"
+	formatJSON   = "json"
 	formatLocomo = "locomo"
 	formatFbin   = string(exchange.RowsFloat32)
 	formatU8bin  = string(exchange.RowsUint8)
 )
 
-var formats = []string{formatJSONL, formatLocomo, formatFbin, formatU8bin}
+var formats = []string{formatJSONL, formatJSON, formatLocomo, formatFbin, formatU8bin}
 
 // importing are the flags of an import.
 type importing struct {
@@ -46,8 +49,12 @@ type importing struct {
 
 func (a *app) importCmd() *cobra.Command {
 	cmd := newCmd(groupData, "import FILE | import -", "Store the memories of a file", importExample)
-	cmd.Long = `Store the memories of a file: JSON lines, as export writes them, conversations of
-the LoCoMo benchmark, or vectors. docs/exchange.md describes the forms, key by key.
+	cmd.Long = `Store the memories of a file: JSON lines or one JSON document, as export writes
+them, conversations of the LoCoMo benchmark, or vectors. docs/exchange.md describes the
+forms, key by key.
+
+With --into-agent all is stored for one agent, whatever agent a record names; users and
+runs stay as they are. The agent keeps its manifest, or gets the first that is read.
 
 Texts that are there already are stored again; a memory whose ID and content are
 there already is left alone. Lines of a file that have no IDs get some that follow
@@ -62,10 +69,11 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 	cmd.ValidArgsFunction = nil // a file
 	var o importing
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "format", "", list(formats, "or")+" (default by the file's name and first character)")
+	flags.StringVar(&o.format, "format", "", list(formats, "or")+" (default by the file's name and how it begins)")
 	flags.StringVar(&o.Scope.User, "user", "", "the user of records that name no user, agent or run")
 	flags.StringVar(&o.Scope.Agent, "agent", "", "likewise the agent")
 	flags.StringVar(&o.Scope.Run, "run", "", "likewise the run")
+	flags.StringVar(&o.IntoAgent, "into-agent", "", "the agent that everything is stored for, whatever agent a record names")
 	flags.BoolVar(&o.Upsert, "upsert", false, "change the memories whose IDs are there with other content")
 	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, instead of skipping it")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
@@ -76,6 +84,9 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 		case o.format == "":
 		case !slices.Contains(formats, o.format):
 			return usagef(cmd, "--format %q: there are %s", o.format, list(formats, "and"))
+		}
+		if flags.Changed("into-agent") && (o.IntoAgent == "" || o.Scope.Agent != "") {
+			return usagef(cmd, "--into-agent names one agent, instead of --agent")
 		}
 		if o.Strict && o.skipBad {
 			return usagef(cmd, "--strict and --skip-bad exclude each other")
@@ -106,7 +117,7 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	if o.format == "" {
 		o.format = guessFormat(name, in)
 	}
-	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (engine.Scope{}) {
+	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (engine.Scope{}) && o.IntoAgent == "" {
 		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
 	}
 	whole, err := o.look(ctx, file, in)
@@ -129,7 +140,7 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	case formatLocomo:
 		options := &engine.Options{IndexedText: exchange.LocomoIndexedText()}
 		return a.createAs(ctx, options, "speaker, caption and date", load)
-	case formatJSONL:
+	case formatJSONL, formatJSON:
 		// Another database keeps its own settings, and the report says what differs.
 		if d := headOf(in); d != nil {
 			return a.createAs(ctx, d.Options(), "", load)
@@ -144,7 +155,7 @@ func (o *importing) look(ctx context.Context, file io.Reader, in *bufio.Reader) 
 	switch o.format {
 	case formatLocomo:
 		return firstConversation(in)
-	case formatJSONL:
+	case formatJSONL, formatJSON:
 		head, _ := in.Peek(exchange.TextHead) // an error comes again when the file is read
 		if err := exchange.CheckText(head); err != nil {
 			return nil, err
@@ -187,6 +198,8 @@ func read(ctx context.Context, db *engine.DB, in io.Reader, o *importing) (excha
 		return exchange.ImportLocomo(ctx, db, in, &o.Options)
 	case formatJSONL:
 		return exchange.ImportJSONL(ctx, db, in, &o.Options)
+	case formatJSON:
+		return exchange.ImportJSON(ctx, db, in, &o.Options)
 	default:
 		return exchange.ImportVectors(ctx, db, in, exchange.Rows(o.format), &o.Options)
 	}
@@ -211,67 +224,6 @@ func originOf(ctx context.Context, r io.Reader, in *bufio.Reader) (string, error
 	return origin, err
 }
 
-// headSize is room for the line of a database.
-const headSize = 64 << 10
-
-// headOf looks whether the input begins with the line of a database, and reads no
-// further than that line, since a pipe may have no more for now.
-func headOf(in *bufio.Reader) *exchange.Database {
-	const begin = `{"type":"` + exchange.TypeDatabase + `"`
-	for n := 1; n <= in.Size(); n++ {
-		head, err := in.Peek(n)
-		line := bytes.TrimPrefix(head, []byte("\ufeff"))
-		if err != nil || len(line) <= len(begin) && !strings.HasPrefix(begin, string(line)) && !strings.HasPrefix("\ufeff", string(head)) {
-			return nil
-		}
-		if head[n-1] != '\n' {
-			continue
-		}
-		var d exchange.Database
-		if exchange.DecodeStrict(bytes.TrimSpace(line), &d) != nil {
-			return nil // the import will say so
-		}
-		return &d
-	}
-	return nil
-}
-
-// maxBlank is how far the first character of a file is looked for.
-const maxBlank = 512
-
-// guessFormat looks at the name, and then at the first character that is not
-// blank: LoCoMo's file is a list. It reads no further than that, since a pipe may
-// have no more for now.
-func guessFormat(name string, in *bufio.Reader) string {
-	if f, ok := vectorFormat(name); ok {
-		return string(f)
-	}
-	for n := 1; n <= maxBlank; n++ {
-		head, err := in.Peek(n) // an error comes again when the file is read
-		if err != nil {
-			break
-		}
-		switch c := head[n-1]; {
-		case c == '[':
-			return formatLocomo
-		case !strings.ContainsRune(" \t\r\n", rune(c)) && !strings.HasPrefix("\ufeff", string(head)):
-			return formatJSONL
-		}
-	}
-	return formatJSONL
-}
-
-// vectorFormat is the format that the name of a file of vectors says.
-func vectorFormat(name string) (exchange.Rows, bool) {
-	switch filepath.Ext(name) {
-	case "." + formatFbin:
-		return exchange.RowsFloat32, true
-	case "." + formatU8bin:
-		return exchange.RowsUint8, true
-	}
-	return "", false
-}
-
 // sizeOf is the size of a file, 0 where it is not known.
 func sizeOf(r io.Reader) int64 {
 	if f, ok := r.(*os.File); ok {
@@ -284,15 +236,20 @@ func sizeOf(r io.Reader) int64 {
 
 // reportJSON is the result of an import.
 type reportJSON struct {
-	Read      int         `json:"read"`
-	Stored    int         `json:"stored"`
-	Updated   int         `json:"updated"`
-	Unchanged int         `json:"unchanged"`
-	Skipped   int         `json:"skipped"`
-	Events    int         `json:"events"`
-	Errors    []errorJSON `json:"errors"`
-	Notes     []string    `json:"notes,omitempty"`
-	Seconds   float64     `json:"seconds"`
+	Read      int `json:"read"`
+	Stored    int `json:"stored"`
+	Updated   int `json:"updated"`
+	Unchanged int `json:"unchanged"`
+	Skipped   int `json:"skipped"`
+	// Imported are those stored and updated by the type of their lines, of which the
+	// memories are fragments.
+	Imported  map[string]int `json:"imported"`
+	Fragments int            `json:"fragments_imported"`
+	Entities  int            `json:"entities_imported"`
+	Events    int            `json:"events"`
+	Errors    []errorJSON    `json:"errors"`
+	Notes     []string       `json:"notes,omitempty"`
+	Seconds   float64        `json:"seconds"`
 	// LinkSeconds is how long the linking of vectors took after that, where it took
 	// any time.
 	LinkSeconds float64 `json:"link_seconds,omitempty"`
@@ -315,7 +272,11 @@ func (a *app) printReport(name string, r exchange.Report, took importTimes, skip
 	}
 	seconds := took.storing.Seconds()
 	if a.json {
-		out := reportJSON{r.Read, r.Stored, r.Updated, r.Unchanged, r.Skipped, r.Events, []errorJSON{}, r.Notes, seconds, took.linking.Seconds()}
+		out := reportJSON{
+			Read: r.Read, Stored: r.Stored, Updated: r.Updated, Unchanged: r.Unchanged, Skipped: r.Skipped,
+			Imported: r.Imported, Fragments: r.Imported[exchange.TypeMemory], Entities: r.Imported[graph.TypeEntity],
+			Events: r.Events, Errors: []errorJSON{}, Notes: r.Notes, Seconds: seconds, LinkSeconds: took.linking.Seconds(),
+		}
 		for _, e := range r.Errors {
 			out.Errors = append(out.Errors, errorJSON{e.Line, e.ID, e.Err.Error()})
 		}
@@ -331,8 +292,12 @@ func (a *app) printReport(name string, r exchange.Report, took importTimes, skip
 		if took.linking > 0 {
 			linked = fmt.Sprintf(", vectors linked in %.1f s", took.linking.Seconds())
 		}
-		a.printf("read %s, stored %s, updated %s, unchanged %s, skipped %s%s in %.1f s (%s a second)%s\n",
-			number(r.Read), number(r.Stored), number(r.Updated), number(r.Unchanged), number(r.Skipped),
+		entities := ""
+		if n := r.Imported[graph.TypeEntity]; n > 0 {
+			entities = fmt.Sprintf(" (%s, %s)", count(r.Imported[exchange.TypeMemory], "memory", "memories"), count(n, "entity", "entities"))
+		}
+		a.printf("read %s, stored %s, updated %s%s, unchanged %s, skipped %s%s in %.1f s (%s a second)%s\n",
+			number(r.Read), number(r.Stored), number(r.Updated), entities, number(r.Unchanged), number(r.Skipped),
 			events, seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))), linked)
 	}
 	switch {

@@ -39,6 +39,7 @@ func imported(t *testing.T, out string, read, stored, updated, unchanged, skippe
 	got := one(t, parseLines(t, out))
 	want := map[string]any{
 		"read": read, "stored": stored, "updated": updated, "unchanged": unchanged, "skipped": skipped,
+		"imported": got["imported"], "fragments_imported": got["fragments_imported"], "entities_imported": got["entities_imported"],
 		"errors": got["errors"], "seconds": got["seconds"], "events": got["events"],
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -99,8 +100,8 @@ func TestImportRefuses(t *testing.T) {
 	c.fails(exitFailed, "; unpack it", "import", c.file("small.jsonl.gz", "\x1f\x8b\x08\x00\x00"))
 	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))
 	c.fails(exitFailed, "no JSON list of conversations", "import", c.file("l.jsonl", `{"user":"u","text":"t"}`), "--format", "locomo")
-	c.fails(exitFailed, "conversation 1: ", "import", c.file("other.json", `[{"user":"u","text":"t"}]`))
-	c.fails(exitFailed, "it holds no conversation", "import", c.file("none.json", `[]`))
+	c.fails(exitFailed, "conversation 1: ", "import", c.file("other.json", `[{"user":"u","text":"t"}]`), "--format", "locomo")
+	c.fails(exitFailed, "it holds no conversation", "import", c.file("none.json", `[]`), "--format", "locomo")
 	c.fails(exitFailed, "the file ends in row 1 of 2", "import", c.file("cut.fbin", floatRows(2, 1, 2, 3, 4)[:20]), "--agent", "u")
 	if _, err := os.Stat(c.dir); err == nil {
 		t.Error("what can't be read made a database")
@@ -127,18 +128,30 @@ func TestImportWhatListPrints(t *testing.T) {
 
 func TestGuessFormat(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                     formatJSONL,
-		"{}":                   formatJSONL,
-		"[":                    formatLocomo,
-		"\n \t[{":              formatLocomo,
-		"\ufeff[":              formatLocomo,
-		"\ufeff\n [":           formatLocomo,
-		"\ufffd[":              formatJSONL,
-		"\ufeff{\"a\":[1]}":    formatJSONL,
-		"\n{\"user\":\"u\"}\n": formatJSONL,
+		"":                            formatJSONL,
+		"{}":                          formatJSONL,
+		"[":                           formatJSON,
+		"[]":                          formatJSON,
+		"[1, 2]":                      formatJSON,
+		"\n \t[{":                     formatJSON,
+		"[{\"type\":\"kv\"}]":         formatJSON,
+		"[\n {\n \"id\": \"a\"":       formatJSON,
+		"\ufeff[{\"qa\":[":            formatLocomo,
+		"\ufeff\n [\t{ \"sample_id\"": formatLocomo,
+		"{\n\"user\":\"u\"}":          formatJSONL,
+		"\ufffd[":                     formatJSONL,
+		"\ufeff{\"a\":[1]}":           formatJSONL,
+		"\n{\"user\":\"u\"}\n":        formatJSONL,
 	} {
 		if got := guessFormat("-", bufio.NewReader(strings.NewReader(text))); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"{\"user\":\"u\"}\n{": formatJSONL, "{\n\"user\":\"a \\\" }\"\n}": formatJSON, "{\"user\":\"u\"\n": formatJSONL, "[": formatJSON,
+	} {
+		if got := guessFormat("a.json", bufio.NewReader(strings.NewReader(text))); got != want {
+			t.Errorf("a.json, %q: %s, want %s", text, got, want)
 		}
 	}
 }

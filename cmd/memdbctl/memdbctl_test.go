@@ -327,7 +327,7 @@ func TestUsage(t *testing.T) {
 		{"store t --expires never-ever", `--expires: "never-ever" is no time`},
 		{"import", "it takes one file"},
 		{"import a b", "it takes one file"},
-		{"import a --format xml", `--format "xml": there are jsonl, locomo, fbin and u8bin`},
+		{"import a --format xml", `--format "xml": there are jsonl, json, locomo, fbin and u8bin`},
 		{"check extra", "it takes no argument"},
 		{"stats extra", "it takes no argument"},
 		{"demo extra", "it takes no argument"},
@@ -515,6 +515,13 @@ func TestCheckAndStats(t *testing.T) {
 	}
 	if out := c.ok("check"); out != "ok, 2 memories\n" {
 		t.Errorf("check: %q", out)
+	}
+	if out := c.ok("check", "--deep"); out != "space default: recall@10 1.000 of 1 vector\nok, 2 memories\n" {
+		t.Errorf("check --deep: %q", out)
+	}
+	deep := one(t, c.objects("check", "--deep"))
+	if want := []any{map[string]any{"name": "default", "sampled": 1.0, "recall": 1.0}}; !reflect.DeepEqual(deep["spaces"], want) {
+		t.Errorf("check --deep: %v, want %v", deep["spaces"], want)
 	}
 	got := one(t, c.objects("stats"))
 	for _, key := range []string{"memories", "disk_bytes", "vectors", "terms", "entities", "relations", "sessions", "lsn", "memory"} {
@@ -977,7 +984,7 @@ func TestCompletion(t *testing.T) {
 		"store --role ":     {"user", "assistant", "system", "tool"},
 		"store --kind ":     {"message", "fragment", "fact", "note", "archive", "summary"},
 		"recall --profile ": {"best", "text", "vector", "hybrid", "substrate"},
-		"import --format ":  {"jsonl", "locomo", "fbin", "u8bin"},
+		"import --format ":  {"jsonl", "json", "locomo", "fbin", "u8bin"},
 		"hi":                {"history"},
 	} {
 		r := c.bare(append([]string{"__complete"}, strings.Split(args, " ")...)...)

@@ -3,18 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 const recallExample = `
 memdbctl recall "tea or coffee?" --user ada
 memdbctl recall '+tea -milk "green tea"' --user ada --syntax operators --highlight
 memdbctl recall "launch date" --agent planner --profile hybrid --limit 3 --explain
+memdbctl recall "what does Ada work on?" --user ada --graph --explain
 memdbctl recall "launch" --scope '{"agent":"planner"}' --scope '{"user":"ada","run":"r7"}'
 memdbctl recall "launch" --all-scopes --filter '{"field":"team","operator":"in","value":["web","app"]}' --json
 memdbctl recall --queries questions.jsonl --agent planner >answers.jsonl
@@ -53,6 +56,8 @@ and the times that half and 99% of them take go to stderr.`
 	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")
 	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
 	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
+	flags.Float64Var(&q.Graph, "graph", 0, "use the graph, with this `WEIGHT` up to 1 (without a value: "+strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)+")")
+	flags.Lookup("graph").NoOptDefVal = strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)
 	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
 	vectorsFlag(cmd, &vectors)
 	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
@@ -166,6 +171,7 @@ func partsText(p engine.Parts) string {
 		{"access", p.Access},
 		{"importance", p.Importance},
 		{"confidence", p.Confidence},
+		{"graph", p.Graph},
 	} {
 		if part.value != 0 {
 			parts = append(parts, fmt.Sprintf("%s %.2f", part.name, part.value))
@@ -186,6 +192,9 @@ func planText(p *engine.Plan) string {
 	}
 	if p.Vector != "" {
 		parts = append(parts, "vectors of "+p.Vector)
+	}
+	for _, g := range p.Graph {
+		parts = append(parts, "graph from "+strings.Join(g.Named, ", ")+": "+count(g.Entities, "entity", "entities")+", "+count(g.Memories, "memory", "memories"))
 	}
 	if len(p.Terms) > 0 {
 		parts = append(parts, "terms "+strings.Join(p.Terms, " "))

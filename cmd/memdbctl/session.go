@@ -412,8 +412,8 @@ type storedInSession struct {
 	Messages  int    `json:"messages"`
 }
 
-func (a *app) storeInSession(ctx context.Context, m engine.Memory, o *engine.StoreOptions, in *intoSession) error {
-	return a.create(ctx, nil, func(db *engine.DB) error {
+func (a *app) storeInSession(ctx context.Context, with *engine.Options, m engine.Memory, o *engine.StoreOptions, in *intoSession) error {
+	return a.create(ctx, with, func(db *engine.DB) error {
 		s, r, err := db.Sessions().StoreMemory(ctx, m, o, sessions.Message{}, &sessions.AppendOptions{Channel: in.channel})
 		if err != nil {
 			return err

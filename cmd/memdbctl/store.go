@@ -6,12 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/mention"
 )
 
 const storeExample = `
 memdbctl store "Ada prefers tea to coffee" --user ada
 echo "a longer text" | memdbctl store --user ada --run 2026-11-20 --role assistant
 memdbctl store "Launch is on Friday" --agent planner --kind fact --importance 0.9 --metadata '{"team":"web"}'
+memdbctl store "Ada met Bob in Ghent" --user ada --extract
 memdbctl store "Launch is on Monday" --agent planner --id launch --upsert --json`
 
 func (a *app) storeCmd() *cobra.Command {
@@ -21,6 +23,7 @@ func (a *app) storeCmd() *cobra.Command {
 		patch engine.Patch
 		opts  engine.StoreOptions
 		in    intoSession
+		rules bool
 	)
 	scopeFlags(cmd, &mem.Scope)
 	flags := cmd.Flags()
@@ -29,6 +32,7 @@ func (a *app) storeCmd() *cobra.Command {
 	changeFlags(cmd, &patch)
 	flags.BoolVar(&opts.Upsert, "upsert", false, "change the memory that has the ID already")
 	flags.BoolVar(&opts.NoDedup, "no-dedup", false, "store a text that is there already once more")
+	flags.BoolVar(&rules, "extract", false, "link it to the people, places, dates and handles in its text, found by rule")
 	in.flags(cmd)
 	complete(cmd, "kind", "message", "fragment", "fact", "note", "archive", "summary")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -51,10 +55,14 @@ func (a *app) storeCmd() *cobra.Command {
 		if err := mem.Check(); err != nil {
 			return err // likewise
 		}
-		if in.session != "" {
-			return a.storeInSession(cmd.Context(), mem, &opts, &in)
+		var o *engine.Options
+		if rules {
+			o = &engine.Options{Extractor: mention.Rules{}}
 		}
-		return a.store(cmd.Context(), mem, &opts)
+		if in.session != "" {
+			return a.storeInSession(cmd.Context(), o, mem, &opts, &in)
+		}
+		return a.store(cmd.Context(), o, mem, &opts)
 	}
 	return cmd
 }
@@ -78,8 +86,8 @@ func set[T any](to, from *T) {
 	}
 }
 
-func (a *app) store(ctx context.Context, m engine.Memory, o *engine.StoreOptions) error {
-	return a.create(ctx, nil, func(db *engine.DB) error {
+func (a *app) store(ctx context.Context, with *engine.Options, m engine.Memory, o *engine.StoreOptions) error {
+	return a.create(ctx, with, func(db *engine.DB) error {
 		s, err := db.Memories().Store(ctx, m, o)
 		if err != nil {
 			return err

@@ -10,6 +10,11 @@
 //   - English: 33 stop words are dropped, clitics go ("Alice's" is Alice, "they'll" is they), and words of letters
 //     are stemmed (Snowball English). With Language "none" nothing of this happens. Queries do without the words that
 //     questions are put with; see Bag.AddQuery.
+//   - Other languages, with Language "auto": each text is read in one language for each script of it, which its
+//     script, function words and letters say; see detect. Its words are stemmed in that language, by Snowball or by a
+//     light stemmer, from the word with its accents, and lose the accents after. A text that does not say its language
+//     is read as English. A document bears a mark of each of its languages, so that a query can be read in those of its
+//     scope; see Bag.AddQueryIn.
 //   - Identifiers yield the whole and its parts: `src/auth.rs` is found by itself, by "auth.rs", by "auth" and by
 //     "rs"; `getUserID` by itself and by "user". Prose joined by hyphens or one slash ("well-known", "and/or")
 //     yields its parts alone, so that the length of plain prose, and with it BM25, stays what it was.
@@ -42,17 +47,23 @@ const (
 	maxWholeBytes = 256
 )
 
-// version is part of the fingerprint; raise it with every change of the rules.
-const version = 1
+// version is part of the fingerprint; raise it with every change of the rules, and with it autoVersion, which also
+// stands for those of the languages besides English.
+const (
+	version     = 1
+	autoVersion = 1
+)
 
 // Config chooses an analyzer. It is stored with the database.
 type Config struct {
-	// Language is "english" (also the default, when empty) or "none": no stemming, no stop words.
+	// Language is "auto" (also the default, when empty): that of each text; "english": words of other languages stay
+	// as they are; or "none": no stemming, no stop words.
 	Language string
 }
 
-// The languages that exist.
+// The settings that exist.
 const (
+	Auto    = "auto"
 	English = "english"
 	None    = "none"
 )
@@ -60,6 +71,7 @@ const (
 // Analyzer turns text into terms. It is safe for concurrent use; its only state is a bounded cache of words.
 type Analyzer struct {
 	english     bool
+	detects     bool // the language of each text
 	words       *lexicon
 	fingerprint string
 }
@@ -67,22 +79,31 @@ type Analyzer struct {
 // New returns the analyzer for cfg. An unknown language is an error that names the known ones.
 func New(cfg Config) (*Analyzer, error) {
 	switch cfg.Language {
-	case "", English:
+	case "", Auto:
+		return NewAuto(), nil
+	case English:
 		return NewEnglish(), nil
 	case None:
-		return newAnalyzer(false, None), nil
+		return newAnalyzer(None, version, probeText), nil
 	}
-	return nil, fmt.Errorf("analysis: unknown language %q: use %q or %q", cfg.Language, English, None)
+	return nil, fmt.Errorf("analysis: unknown language %q: use %q, %q or %q", cfg.Language, Auto, English, None)
 }
 
-// NewEnglish returns the default analyzer.
-func NewEnglish() *Analyzer { return newAnalyzer(true, English) }
+// NewAuto returns the default analyzer, which finds the language of each text.
+func NewAuto() *Analyzer { return newAnalyzer(Auto, autoVersion, probeText+languageProbe) }
 
-func newAnalyzer(english bool, name string) *Analyzer {
-	a := &Analyzer{english: english, words: &lexicon{english: english}}
-	a.fingerprint = fmt.Sprintf("%s-%d-%016x", name, version, a.probe())
+// NewEnglish returns the analyzer of English.
+func NewEnglish() *Analyzer { return newAnalyzer(English, version, probeText) }
+
+func newAnalyzer(name string, version int, probe string) *Analyzer {
+	english := name != None
+	a := &Analyzer{english: english, detects: name == Auto, words: &lexicon{english: english}}
+	a.fingerprint = fmt.Sprintf("%s-%d-%016x", name, version, a.probe(probe))
 	return a
 }
+
+// Detects reports whether the analyzer finds the language of each text.
+func (a *Analyzer) Detects() bool { return a.detects }
 
 // Fingerprint names what the analyzer does: language, version of the rules, and a hash of the tokens of a probe text.
 // An index built under another fingerprint must be rebuilt.
@@ -104,7 +125,7 @@ func (a *Analyzer) Tokens(dst []Token, text string) []Token {
 
 // TokensContext is Tokens, which ends with the context: the tokens up to there and its error are returned.
 func (a *Analyzer) TokensContext(ctx context.Context, dst []Token, text string) ([]Token, error) {
-	s := scanner{a: a, tokens: dst, meter: meter{ctx: ctx}}
+	s := scanner{a: a, tokens: dst, detects: a.detects, meter: meter{ctx: ctx}}
 	s.scan(text)
 	return s.tokens, s.err
 }
@@ -121,11 +142,41 @@ const probeText = `The generalizations of relational organizers were hopefully c
 	"\u4eca\u5929\u5929\u6c14\u5f88\u597d \u6771\u4eac\u90fd\u3067\u30c7\u30fc\u30bf\u3092\u98df\u3079\u308b \uff83\uff9e\uff70\uff80 \uc11c\uc6b8\uc5d0\uc11c \uc9d1\uc5d0 LG\uc804\uc790 \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35\u0e04\u0e23\u0e31\u0e1a \u0e99\u0e49\u0e33 \u1798\u17b7\u178f\u17d2\u178f " +
 	"\U0001f600 \U0001f44d\U0001f3fd \U0001f469\u200d\U0001f4bb \U0001f1eb\U0001f1f7 \u2764\ufe0f 1\ufe0f\u20e3 don\u2019t \u201cquoted\u201d\u2014dash"
 
-// probe hashes what the analyzer makes of probeText.
-func (a *Analyzer) probe() uint64 {
+// languageProbe has a text of each language, one a line.
+const languageProbe = `
+Die Ärztin hat ihren Kindern die schönsten Geschichten über die Häuser am Fluss erzählt.
+Les chevaux ont mangé toutes les pommes que nous avions achetées hier à l'épicerie.
+Los niños cantaban las canciones que habían aprendido de sus abuelas en la montaña.
+I ragazzi hanno comprato dei libri bellissimi per le sorelle che vivono nella città.
+As crianças não queriam comer os legumes que a avó tinha cozinhado com muita paciência.
+De kinderen hebben gisteren de mooiste bloemen voor hun grootouders geplukt.
+Børnene har ikke læst bøgerne, som læreren havde købt til dem på biblioteket.
+Barna har ikke lest bøkene som læreren hadde kjøpt til dem etter møtet med foreldrene.
+Flickorna hade inte läst böckerna som läraren köpte till dem i affären vid sjön.
+Lapset eivät olleet lukeneet kirjoja, jotka opettaja oli tuonut heille kaupungista.
+A gyerekek nem olvasták el azokat a könyveket, amelyeket a tanár hozott nekik.
+Copiii nu au citit cărțile pe care învățătoarea le-a adus pentru ei din orașele vecine.
+Çocuklar öğretmenin onlara getirdiği kitapları okumadılar, çünkü ILIK havada oynadılar.
+Tá na páistí ag léamh na leabhar agus níl aon duine eile sa teach leo anois.
+Dzieci nie przeczytały książek, które nauczycielka przyniosła im z biblioteki w mieście.
+Děti nečetly knihy, které jim učitelka přinesla z městské knihovny minulý týden.
+Дети не читали книги, которые учительница принесла им из городской библиотеки.
+Діти не читали книжки, які вчителька принесла їм із міської бібліотеки.
+لم يقرأ الأطفال الكتب التي أحضرتها المعلمة من المكتبة وبالمدرسة للطلاب.
+بچه` + "\u200c" + `ها کتاب` + "\u200c" + `هایی را که معلم از کتابخانهٔ شهر آورده بود نخواندند و می` + "\u200c" + `خندیدند.
+بچوں نے وہ کتابیں نہیں پڑھیں جو استانی شہر کی لائبریری سے لائی تھیں۔
+הילדים לא קראו את הספרים שהמורה הביאה להם מהספרייה העירונית.
+बच्चों ने वे किताबें नहीं पढ़ीं जो अध्यापिका शहर के पुस्तकालय से लाई थीं।
+Τα παιδιά δεν διάβασαν τα βιβλία που τους έφερε η δασκάλα από τη βιβλιοθήκη.
+குழந்தைகள் ஆசிரியர் கொண்டு வந்த புத்தகங்களைப் படிக்கவில்லை.`
+
+// probe hashes what the analyzer makes of texts, one a line.
+func (a *Analyzer) probe(texts string) uint64 {
 	var b strings.Builder
-	for _, t := range a.Tokens(nil, probeText) {
-		fmt.Fprintf(&b, "%s\x00%d\x00%d\x00", t.Term, t.Start, t.End)
+	for text := range strings.SplitSeq(texts, "\n") {
+		for _, t := range a.Tokens(nil, text) {
+			fmt.Fprintf(&b, "%s\x00%d\x00%d\x00", t.Term, t.Start, t.End)
+		}
 	}
 	return xxh3.HashString(b.String())
 }

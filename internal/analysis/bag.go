@@ -24,6 +24,9 @@ type Bag struct {
 	terms  []TermFreq
 	length uint32
 	sorted bool
+
+	languages Languages // that the texts were read in
+	words     int       // terms of the reading of a query that has the most; 0 where there is one reading
 }
 
 // count is one term of a Bag.
@@ -49,6 +52,19 @@ func (b *Bag) Reset() {
 	clear(b.terms)
 	b.counts, b.terms = b.counts[:0], b.terms[:0]
 	b.length, b.sorted = 0, false
+	b.languages, b.words = 0, 0
+}
+
+// Languages returns the languages that documents were found to be in.
+func (b *Bag) Languages() Languages { return b.languages }
+
+// Words returns how many words the terms stand for: of a query that was read in several languages fewer than there are
+// terms.
+func (b *Bag) Words() int {
+	if b.words > 0 {
+		return b.words
+	}
+	return len(b.counts)
 }
 
 // Add counts the terms of text, weight for each occurrence; a weight of 0 adds none. Counts saturate.
@@ -61,7 +77,7 @@ func (b *Bag) AddContext(ctx context.Context, a *Analyzer, text string, weight u
 	if weight == 0 {
 		return ctx.Err()
 	}
-	s := scanner{a: a, bag: b, weight: weight, meter: meter{ctx: ctx}}
+	s := scanner{a: a, bag: b, weight: weight, detects: a.detects, meter: meter{ctx: ctx}}
 	s.scan(text)
 	return s.err
 }
@@ -81,9 +97,92 @@ func (b *Bag) AddQueryContext(ctx context.Context, a *Analyzer, text string, wei
 	s := scanner{a: a, bag: b, weight: weight, query: true, meter: meter{ctx: ctx}}
 	s.scan(text)
 	if s.err == nil && !s.added {
-		return b.AddContext(ctx, a, text, weight)
+		s = scanner{a: a, bag: b, weight: weight, meter: meter{ctx: ctx}}
+		s.scan(text)
 	}
 	return s.err
+}
+
+// AddQueryIn is AddQueryContext for a query of documents in other languages as well: its words are read as in English
+// and in each of the languages, and those that questions are put with are left out in the one that it is asked in. A
+// word counts as often as in the language that has it most often, so that a term that is the same in several counts
+// once. Without languages it is AddQueryContext.
+func (b *Bag) AddQueryIn(ctx context.Context, a *Analyzer, text string, weight uint32, in Languages) error {
+	if in == 0 || weight == 0 || !a.detects {
+		return b.AddQueryContext(ctx, a, text, weight)
+	}
+	ask := asked(text, in)
+	added, err := b.addRounds(ctx, a, text, weight, in.rounds(), func(s *scanner) { s.query, s.ask = true, ask })
+	if err == nil && !added {
+		_, err = b.addRounds(ctx, a, text, weight, in.rounds(), func(*scanner) {})
+	}
+	return err
+}
+
+// addRounds adds the terms of a text that is read in several voices, and reports whether there were any.
+func (b *Bag) addRounds(ctx context.Context, a *Analyzer, text string, weight uint32, rounds []voices, set func(*scanner)) (added bool, err error) {
+	var round, all Bag
+	for _, v := range rounds {
+		round.Reset()
+		s := scanner{a: a, bag: &round, weight: weight, voices: v, meter: meter{ctx: ctx}}
+		set(&s)
+		s.scan(text)
+		if s.err != nil {
+			return added, s.err
+		}
+		b.words = max(b.words, len(round.counts))
+		for _, c := range round.counts {
+			all.raise(c.entry, c.freq)
+		}
+	}
+	for _, c := range all.counts {
+		b.add(c.entry, c.freq)
+	}
+	return len(all.counts) > 0, nil
+}
+
+// raise counts a term at least so often.
+func (b *Bag) raise(e *entry, freq uint32) {
+	c := b.find(e)
+	b.length = addSaturating(b.length, max(c.freq, freq)-c.freq)
+	c.freq = max(c.freq, freq)
+}
+
+// mark adds the term that marks documents of a language. It is no word, and has no part in the length.
+func (b *Bag) mark(l Language) {
+	b.find(marks[l]).freq = 1
+	b.languages = b.languages.With(l)
+}
+
+// bagPlace is what a bag holds at some time.
+type bagPlace struct {
+	counts int
+	length uint32
+	freqs  []uint32
+}
+
+// here is what the bag holds now.
+func (b *Bag) here() bagPlace {
+	p := bagPlace{counts: len(b.counts), length: b.length}
+	if p.counts > 0 {
+		p.freqs = make([]uint32, p.counts)
+		for i := range b.counts {
+			p.freqs[i] = b.counts[i].freq
+		}
+	}
+	return p
+}
+
+// back takes back what was added since a place.
+func (b *Bag) back(p bagPlace) {
+	clear(b.counts[p.counts:])
+	b.counts, b.length, b.sorted = b.counts[:p.counts], p.length, false
+	for i, freq := range p.freqs {
+		b.counts[i].freq = freq
+	}
+	if len(b.slots) > 0 {
+		b.index()
+	}
 }
 
 // Length returns the sum of the weights of all tokens, saturating.
@@ -173,6 +272,12 @@ func (b *Bag) First(ctx context.Context, n int) ([]TermFreq, error) {
 // add counts one token.
 func (b *Bag) add(e *entry, weight uint32) {
 	b.length = addSaturating(b.length, weight)
+	c := b.find(e)
+	c.freq = addSaturating(c.freq, weight)
+}
+
+// find returns the count of a token's term, which is 0 for one that is new.
+func (b *Bag) find(e *entry) *count {
 	b.sorted = false
 	if 2*len(b.counts) >= len(b.slots) {
 		b.grow()
@@ -181,14 +286,13 @@ func (b *Bag) add(e *entry, weight uint32) {
 	for i := e.hash & mask; ; i = (i + 1) & mask {
 		n := b.slots[i]
 		if n == 0 {
-			b.counts = append(b.counts, count{entry: e, freq: weight})
+			b.counts = append(b.counts, count{entry: e})
 			b.slots[i] = int32(len(b.counts))
-			return
+			return &b.counts[len(b.counts)-1]
 		}
 		// Two words with one stem are two entries: compare terms, not pointers.
 		if c := &b.counts[n-1]; c.entry == e || c.entry.hash == e.hash && c.entry.term == e.term {
-			c.freq = addSaturating(c.freq, weight)
-			return
+			return c
 		}
 	}
 }

@@ -14,7 +14,13 @@ const passage = `When Maria came back from Lisbon in October she told everyone a
 	`a short note of thanks, at the end`
 
 func BenchmarkBagAdd(b *testing.B) {
-	a := NewEnglish()
+	for _, a := range []*Analyzer{NewEnglish(), NewAuto()} {
+		language, _, _ := strings.Cut(a.Fingerprint(), "-")
+		b.Run(language, func(b *testing.B) { benchmarkBagAdd(b, a) })
+	}
+}
+
+func benchmarkBagAdd(b *testing.B, a *Analyzer) {
 	for _, bm := range []struct{ name, text string }{
 		{"english", passage[:570]},
 		{"curly", strings.NewReplacer("'", "\u2019", `"`, "\u201d").Replace(passage[:570])},

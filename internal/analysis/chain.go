@@ -132,13 +132,13 @@ func (s *scanner) whole(segments []segment, suffix string) {
 		if len(whole)+len(g.text) > maxWholeBytes {
 			return
 		}
-		whole = appendFolded(whole, g.text)
+		whole = appendFolded(whole, s.bare(g.text))
 	}
 	if len(whole)+len(suffix) > maxWholeBytes {
 		return
 	}
 	whole = append(whole, suffix...)
-	s.emit(s.a.words.lookup(whole), segments[0].lo, segments[len(segments)-1].hi+len(suffix))
+	s.emit(s.a.words.lookup(whole, base), segments[0].lo, segments[len(segments)-1].hi+len(suffix))
 }
 
 // sigil returns the signs at the start of text that make a name of the single letter before them: C++, C#, F#.

@@ -26,6 +26,8 @@ func appendFolded(dst []byte, text string) []byte {
 			dst = append(dst, lowered[r])
 		case isSettled(r):
 			dst = utf8.AppendRune(dst, r)
+		case r < latinEnd:
+			dst = append(dst, latinFolds()[r]...)
 		default:
 			return append(dst, folder.String(text[i:])...)
 		}
@@ -109,6 +111,15 @@ var latin = sync.OnceValue(func() *[latinEnd]string {
 	return &forms
 })
 
+// latinFolds tabulates the folding of single runes below latinEnd.
+var latinFolds = sync.OnceValue(func() *[latinEnd]string {
+	var forms [latinEnd]string
+	for r := range rune(latinEnd) {
+		forms[r] = folder.String(string(r))
+	}
+	return &forms
+})
+
 // normalizeAny is normalize by the rules.
 func normalizeAny(text string) string {
 	var b bareText
@@ -162,13 +173,17 @@ func (s *scanner) pieces(text string) iter.Seq[string] {
 
 // bareText is decomposed text without what people leave out when they type.
 type bareText struct {
-	text []byte
-	bare bool // marks on the current letter are removed
+	text    []byte
+	bare    bool // marks on the current letter are removed
+	accents bool // those of Latin letters stay
 }
 
 func (b *bareText) add(decomposed string) {
 	for _, r := range decomposed {
 		switch t := traitsOf(r); {
+		case b.accents && t&letterOrNumber != 0 && t&decimal == 0 && unicode.Is(unicode.Latin, r):
+			b.text = utf8.AppendRune(b.text, r)
+			b.bare = false
 		case t&respelled != 0:
 			b.text = append(b.text, spellings[r]...)
 			b.bare = true
@@ -200,6 +215,70 @@ func asciiDigit(r rune) byte {
 		}
 	}
 	return '0'
+}
+
+// normalizeWord is normalize for a segment with words, which keeps the accents of Latin letters where the text is read
+// in a language that is stemmed by them.
+func (s *scanner) normalizeWord(raw string) string {
+	if s.voices[latinScript] == base {
+		return s.normalize(raw)
+	}
+	settled, curly := true, false
+	for _, r := range raw {
+		curly = curly || r == '\u2019'
+		settled = settled && (r < utf8.RuneSelf || isSettled(r) || isPlainAccented(r) || r == '\u2019')
+	}
+	switch {
+	case settled && curly:
+		return strings.ReplaceAll(raw, "\u2019", "'")
+	case settled:
+		return raw
+	}
+	if len(raw) > normalPiece {
+		return s.normalize(raw) // no word
+	}
+	b := bareText{accents: true}
+	b.add(norm.NFKD.String(raw))
+	return norm.NFC.String(string(b.text))
+}
+
+// isPlainAccented reports whether r is a Latin letter of the languages of Europe in its usual form.
+func isPlainAccented(r rune) bool {
+	switch r {
+	case 0xd7, 0xf7, 0x132, 0x133, 0x13f, 0x140, 0x149, 0x17f: // signs, ligatures and the long s
+		return false
+	}
+	return 0xc0 <= r && r < 0x180 || 0x218 <= r && r <= 0x21b
+}
+
+// bare returns a segment's text without the accents that normalizeWord keeps.
+func (s *scanner) bare(text string) string {
+	if s.voices[latinScript] == base {
+		return text
+	}
+	return normalize(text)
+}
+
+// turkishSmall are the capital letters whose small ones are others in Turkish.
+var turkishSmall = replacer("I", "ı", "İ", "i", "I\u0307", "i")
+
+// beyondEnglish reports whether a word has letters that make it worth while to ask for its language.
+func beyondEnglish(word string) bool {
+	for i := 0; i < len(word); {
+		if word[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(word[i:])
+		if 0x300 <= r && r < 0x370 { // an accent behind its letter
+			return true
+		}
+		if traitsOf(r)&letterOrNumber != 0 && scriptOfWord(word[i:i+size]) != noScript {
+			return true
+		}
+		i += size
+	}
+	return false
 }
 
 // Fold returns text in the form in which words are compared before they are stemmed: normalised, and without case.

@@ -46,21 +46,28 @@ type entry struct {
 	hash   uint64  // of term
 	prefix uint64  // the first eight bytes of term, big-endian: most comparisons of terms end there
 	term   string  // empty for a stop word
-	asking bool    // one of askingWords
+	asking bool    // a word that English queries do without: one of askingWords
+	hint   uint8   // 1 for a word that hints that the text is not English
+	votes  uint32  // the languages whose function word it is, by a bit of each
 }
 
-// wordKey is a word of at most maxCached bytes, padded with zeros, and its length in the last byte.
-type wordKey [maxCached + 1]byte
+// wordKey is a word of at most maxCached bytes, padded with zeros, the language that it is read in, and its length.
+type wordKey [maxCached + 2]byte
 
-// maxCached is the longest word that is cached, in bytes. Few are longer, and fewer of those come again.
-const maxCached = 23
+const (
+	// maxCached is the longest word that is cached, in bytes. Few are longer, and fewer of those come again.
+	maxCached  = 22
+	languageAt = maxCached
+	lengthAt   = maxCached + 1
+)
 
-func keyOf(word []byte) (k wordKey) {
-	k[maxCached] = byte(copy(k[:maxCached], word))
+func keyOf(word []byte, in Language) (k wordKey) {
+	k[lengthAt] = byte(copy(k[:maxCached], word))
+	k[languageAt] = byte(in)
 	return k
 }
 
-func (k *wordKey) word() []byte { return k[:k[maxCached]] }
+func (k *wordKey) word() []byte { return k[:k[lengthAt]] }
 
 // parts returns the key as three numbers, which compare faster than bytes.
 func (k *wordKey) parts() (x, y, z uint64) {
@@ -89,28 +96,40 @@ type lexicon struct {
 	slots   [lexiconSlots]atomic.Pointer[entry]
 }
 
-// lookup returns the entry of a folded word. The word may be reused after the call.
-func (l *lexicon) lookup(word []byte) *entry {
+// lookup returns the entry of a folded word that is read in a language. The word may be reused after the call.
+func (l *lexicon) lookup(word []byte, in Language) *entry {
 	if len(word) > maxCached {
 		e := new(entry)
-		l.analyze(e, string(word))
+		l.analyze(e, string(word), in)
 		return e
 	}
-	k := keyOf(word)
+	k := keyOf(word, in)
 	slot := &l.slots[k.slot()]
 	if e := slot.Load(); e != nil && e.key.equals(&k) {
 		return e
 	}
 	e := &entry{key: k}
-	l.analyze(e, unsafe.String(&e.key[0], len(word))) // the key is not written again
+	l.analyze(e, unsafe.String(&e.key[0], len(word)), in) // the key is not written again
 	slot.Store(e)
 	return e
 }
 
 // analyze decides what becomes of a folded word, which the entry keeps.
-func (l *lexicon) analyze(e *entry, word string) {
+func (l *lexicon) analyze(e *entry, word string, in Language) {
 	e.term = word
+	if l.english {
+		e.votes = bareVotes[word]
+		if in != base {
+			e.votes = bareVotes[Fold(word)]
+		}
+		if in == base && isForeign(word) {
+			e.hint = 1
+		}
+	}
 	switch {
+	case in != base:
+		e.asking = l.english && (stopWords[word] || askingWords[word])
+		e.term = termIn(in, word)
 	case len(word) > MaxTermBytes:
 		e.term = shorten(word)
 	case len(word) == 2 && word[0] == '0' && '0' <= word[1] && word[1] <= '9':
@@ -132,10 +151,7 @@ func (l *lexicon) analyze(e *entry, word string) {
 		env.SetCurrent("")
 		stemmers.Put(env)
 	}
-	e.hash = xxh3.HashString(e.term)
-	var b [8]byte
-	copy(b[:], e.term)
-	e.prefix = binary.BigEndian.Uint64(b[:])
+	e.settle()
 }
 
 var stemmers = sync.Pool{New: func() any { return snowballstem.NewEnv("") }}

@@ -13,6 +13,9 @@ import (
 // general tokenizes text by UAX #29 alone, without chunks and without the ASCII path: what the fast path must equal.
 func general(a *Analyzer, text string) []Token {
 	s := scanner{a: a, text: text}
+	if a.detects {
+		s.voices = voicesOf(text)
+	}
 	s.scanUnicode(0, len(text))
 	return s.tokens
 }
@@ -56,7 +59,7 @@ func isASCII(s string) bool {
 var pieces = strings.Split("a|b|T|t|s|I|ll|n't|don't|'|'s|word|Word|WORD|camelCase|HTTPServer|running|the|0|7|42|05|1,000|10.5|"+
 	".|,|;|:|::|://|_|__|-|--|/|\\|@|#|++|+|(|)|\"| | |  |\t|\n|\x00|~|U.S|v1.2|x86_64", "|")
 
-var foreign = strings.Split("\u00e9|e\u0301|\u0301|\u2019|\u201c|\u2014|\u00ad|\u200d|\u200b|\ufe0f|\u0130|\u00df|\u017f|\ufb01|\uff21|\uff0e|\uff3f|"+
+var foreignPieces = strings.Split("\u00e9|e\u0301|\u0301|\u2019|\u201c|\u2014|\u00ad|\u200d|\u200b|\ufe0f|\u0130|\u00df|\u017f|\ufb01|\uff21|\uff0e|\uff3f|"+
 	"\u4eca|\u5929|\u304c|\u30c7|\u30fc|\uff83|\uff9e|\uc11c|\uc6b8|\u1100|\u0e2a|\u0e31|\u0e33|\u1798|\u17d2|\U0001f600|\U0001f3fd|\U0001f1eb|"+
 	"\u20e3|\u0627|\u0640|\u0650|\u05d0|\u05b8|\u0663|\u0915|\u094d|\u0439|\u0451|\u00bd|\u33a1|\u3000|\u00a0|\xff|\xe4\xbb|\xf0", "|")
 
@@ -73,7 +76,7 @@ func TestRandomTexts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	english, none := mustNew(t, English), mustNew(t, None)
-	all := slices.Concat(pieces, foreign)
+	all := slices.Concat(pieces, foreignPieces)
 	for range 15_000 {
 		checkTokens(t, english, randomText(rng, pieces))
 		checkTokens(t, none, randomText(rng, pieces))
@@ -85,7 +88,7 @@ func FuzzTokens(f *testing.F) {
 	f.Add(probeText)
 	f.Add(passage)
 	f.Add(strings.Join(pieces, ""))
-	f.Add(strings.Join(foreign, ""))
+	f.Add(strings.Join(foreignPieces, ""))
 	f.Add("caf\xe9 \xff na\xc3")
 	english, none := mustNew(f, English), mustNew(f, None)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -172,7 +175,7 @@ func TestBag(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				a = none
 			}
-			text, weight := randomText(rng, slices.Concat(pieces, foreign, strings.Fields(passage))), rng.Uint32N(4)
+			text, weight := randomText(rng, slices.Concat(pieces, foreignPieces, strings.Fields(passage))), rng.Uint32N(4)
 			if weight == 3 {
 				weight = math.MaxUint32 / 8
 			}

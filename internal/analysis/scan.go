@@ -17,6 +17,11 @@ type scanner struct {
 	query  bool // leave out what questions are put with
 	added  bool // bag has got a token
 
+	detects bool     // the language of the text
+	voices  voices   // the languages that it is read in
+	ask     Language // whose function words a query leaves out, but in English
+	heard   uint8    // not 0: something that is not English
+
 	chain chain // the identifier being read
 	run   run   // the stretch of text without spaces being read
 
@@ -36,14 +41,23 @@ type plainWord struct {
 
 // emit passes on what became of text[lo:hi]. Words without a term end here.
 func (s *scanner) emit(e *entry, lo, hi int) {
+	s.heard |= e.hint
 	switch {
-	case e.term == "" || s.query && e.asking:
+	case e.term == "" || s.query && s.asks(e):
 	case s.bag != nil:
 		s.bag.add(e, s.weight)
 		s.added = true
 	default:
 		s.tokens = append(s.tokens, Token{Term: e.term, Start: lo, End: hi})
 	}
+}
+
+// asks reports whether an entry is a word that queries do without.
+func (s *scanner) asks(e *entry) bool {
+	if s.ask == base {
+		return e.asking
+	}
+	return e.votes>>s.ask&1 != 0
 }
 
 // Classes of bytes. Segmentation of ASCII needs no more than these and the punctuation in segmentEnd.
@@ -89,14 +103,77 @@ func areDigits(x, y byte) bool  { return classes[x] == digit && classes[y] == di
 // isSegmentByte reports whether c may begin a segment that holds a word.
 func isSegmentByte(c byte) bool { return isAlnum(c) || c == '_' }
 
-// scan reads text chunk by chunk. A chunk ends at ASCII white space, across which no rule of segmentation reaches, so
-// that one curly quote does not take a whole text off the fast path.
+// scan reads text, and marks the bag with its languages where it finds them.
+//
+// Most text is English. So the head of a text is read as such, and only where words or letters of other languages come
+// up is the language looked for; if it is another one, what was read is taken back.
 func (s *scanner) scan(text string) {
 	s.text = text
 	if !s.look() { // also a text of few words is not read for a context that has ended
 		return
 	}
-	for i := 0; i < len(text) && s.err == nil; {
+	if !s.detects {
+		s.read(0, len(text))
+		return
+	}
+	head := headOf(text)
+	before := s.here()
+	s.read(0, head)
+	if s.err != nil {
+		return
+	}
+	if s.heard != 0 || head == 0 && len(text) > 0 {
+		head = s.listen(before, head)
+	}
+	if head < len(text) {
+		s.read(head, len(text))
+	}
+}
+
+// listen looks for the languages of the text. Where it is in others than English, what was read since a place is taken
+// back, and it returns that the text is to be read from its beginning.
+func (s *scanner) listen(before place, head int) int {
+	if s.voices = voicesOf(s.text); s.voices == (voices{}) {
+		return head
+	}
+	s.back(before)
+	if s.bag != nil {
+		for l := range s.voices.set().All() {
+			s.bag.mark(l)
+		}
+	}
+	return 0
+}
+
+// place is how far a scan has come.
+type place struct {
+	tokens int
+	bag    bagPlace
+	added  bool
+}
+
+func (s *scanner) here() place {
+	p := place{tokens: len(s.tokens), added: s.added}
+	if s.bag != nil {
+		p.bag = s.bag.here()
+	}
+	return p
+}
+
+// back takes back what was emitted since a place.
+func (s *scanner) back(p place) {
+	clear(s.tokens[p.tokens:])
+	s.tokens, s.added = s.tokens[:p.tokens], p.added
+	if s.bag != nil {
+		s.bag.back(p.bag)
+	}
+}
+
+// read reads s.text[lo:hi] chunk by chunk. A chunk ends at ASCII white space, across which no rule of segmentation
+// reaches, so that one curly quote does not take a whole text off the fast path.
+func (s *scanner) read(lo, hi int) {
+	text := s.text[:hi]
+	for i := lo; i < len(text) && s.err == nil; {
 		if classes[text[i]] == space {
 			i++
 			continue
@@ -133,7 +210,7 @@ func (s *scanner) plainWord(begin int) int {
 	for lo < len(text) && classes[text[lo]] == other {
 		lo++
 	}
-	if lo == len(text) || !isLetter(text[lo]) {
+	if lo == len(text) || !isLetter(text[lo]) || text[lo] == 'I' && s.voices[latinScript] == Turkish {
 		return begin
 	}
 	if s.nplain == plainBatch {
@@ -156,7 +233,7 @@ func (s *scanner) plainWord(begin int) int {
 	if end-lo > maxCached {
 		return begin
 	}
-	key[maxCached] = byte(end - lo)
+	key[languageAt], key[lengthAt] = byte(s.voices[latinScript]), byte(end-lo)
 	for ; i < len(text) && classes[text[i]] != space; i++ {
 		if classes[text[i]] != other {
 			return begin
@@ -182,7 +259,7 @@ func (s *scanner) flushPlain() {
 	}
 	for i := range words {
 		if e, k := entries[i], &words[i].key; e == nil || !e.key.equals(k) {
-			entries[i] = l.lookup(k.word())
+			entries[i] = l.lookup(k.word(), s.voices[latinScript])
 		}
 	}
 	for i, w := range words {

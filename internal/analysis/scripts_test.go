@@ -139,9 +139,15 @@ func TestGoldenTokens(t *testing.T) {
 	for text := range strings.SplitSeq(probeText, " ") {
 		b.WriteString(text + "\t" + show(text, a.Tokens(nil, text)) + "\n")
 	}
-	file := filepath.Join("testdata", "tokens.txt")
+	checkGolden(t, "tokens.txt", b.String())
+}
+
+// checkGolden compares lines with a file, which -update writes.
+func checkGolden(t *testing.T, name, lines string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,12 +156,12 @@ func TestGoldenTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Split(string(golden), "\n")
-	for i, got := range strings.Split(b.String(), "\n") {
+	for i, got := range strings.Split(lines, "\n") {
 		if i >= len(want) || got != want[i] {
 			t.Fatalf("line %d is %q", i+1, got)
 		}
 	}
-	if n := strings.Count(b.String(), "\n"); n != len(want)-1 {
+	if n := strings.Count(lines, "\n"); n != len(want)-1 {
 		t.Errorf("%d lines, want %d", n, len(want)-1)
 	}
 }

@@ -33,9 +33,12 @@ func (s *scanner) scanUnicode(lo, hi int) {
 		if isPunctuation(r) {
 			continue // the next word finds it in front
 		}
-		text := s.normalize(raw)
+		text := s.normalizeWord(raw)
 		if wordStart(text, 0) == len(text) {
 			continue
+		}
+		if s.detects && s.heard == 0 && beyondEnglish(raw) {
+			s.heard = 1
 		}
 		g := segment{text: text, lo: from, hi: to, exact: text == raw}
 		if last >= 0 {
@@ -151,7 +154,7 @@ func (s *scanner) pair(first, second string, lo, hi int) {
 	if !s.spend(1) {
 		return
 	}
-	s.emit(s.a.words.lookup(term), lo, hi)
+	s.emit(s.a.words.lookup(term, base), lo, hi)
 }
 
 func hasHangul(word string) bool {

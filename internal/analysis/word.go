@@ -55,7 +55,7 @@ func (s *scanner) segmentWords(g *segment) {
 	text := g.text
 	for lo, hi := nextWord(text, 0); lo < hi && s.err == nil; {
 		next, end := nextWord(text, hi)
-		if s.a.english && hi+1 == next && text[hi] == '\'' {
+		if s.a.english && s.voices[latinScript] == base && hi+1 == next && text[hi] == '\'' {
 			switch suffix := text[next:end]; {
 			case isClitic(suffix):
 				next, end = nextWord(text, end)
@@ -93,7 +93,7 @@ func (s *scanner) negation(g *segment, lo, hi int) {
 	var buf [MaxTermBytes]byte
 	word := append(appendFolded(buf[:0], g.text[lo:hi]), 't')
 	from, to := g.span(lo, hi+len("'t"))
-	s.emit(s.a.words.lookup(word), from, to)
+	s.emit(s.a.words.lookup(word, base), from, to)
 }
 
 // word emits the word text[lo:hi] of a segment, and its parts where it has any.
@@ -117,12 +117,16 @@ func (s *scanner) word(g *segment, lo, hi int) {
 // term emits text[lo:hi] of a segment, folded and stemmed.
 func (s *scanner) term(g *segment, lo, hi int) {
 	var buf [MaxTermBytes]byte
-	word := s.fold(buf[:0], g.text[lo:hi])
+	text := g.text[lo:hi]
+	if s.voices[latinScript] == Turkish {
+		text = turkishSmall().Replace(text)
+	}
+	word := s.fold(buf[:0], text)
 	if !s.spend(1) {
 		return
 	}
 	from, to := g.span(lo, hi)
-	s.emit(s.a.words.lookup(word), from, to)
+	s.emit(s.a.words.lookup(word, s.voices.of(word)), from, to)
 }
 
 // isSimple reports whether a word is one that most words are like: small letters after the first one, or digits alone.

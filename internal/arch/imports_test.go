@@ -48,6 +48,7 @@ var law = map[string]row{
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
 
+	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
@@ -78,7 +79,7 @@ var law = map[string]row{
 	"services/embedders/voyage":      {floor: adapters, only: embedAdapter},
 
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
-	"services/extract":   {floor: services, only: []string{"internal/fault", "scope", "services/llm"}},
+	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "scope", "services/llm", "sessions"}},
 	"services/facts":     {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/clock", "internal/panics", "internal/fsys", "internal/fsys/crashfs"}},
 
@@ -93,6 +94,7 @@ var law = map[string]row{
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
+	"mention":  {floor: parts},
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
 
@@ -108,6 +110,7 @@ var law = map[string]row{
 	"internal/fsys/crashfs": {floor: base, outside: []string{pebble}, forTests: true},
 	"internal/host":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/kv":           {floor: base, outside: []string{pebble}},
+	"internal/languageset":  {floor: base, forTests: true},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},

@@ -64,10 +64,13 @@ func (o *Owners) Living(owner uint32) int64 {
 // Most is the number that Watch was called with last.
 func (o *Owners) Most() int64 { return o.most.Load() }
 
-// Spare leaves an owner untold up to a number of documents.
-func (o *Owners) Spare(owner uint32, upTo int64) {
+// Spare leaves an owner untold up to a number of documents. doc is one of them, or was.
+func (o *Owners) Spare(owner, doc uint32, upTo int64) {
 	if c := o.counts.At(uint64(owner)); c != nil {
 		c.spared.Store(upTo)
+		if c.living.Load() > max(upTo, o.most.Load()) { // by what came meanwhile
+			o.tell(c, owner, doc)
+		}
 	}
 }
 

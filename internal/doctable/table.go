@@ -150,7 +150,7 @@ type Fade struct {
 // Table maps doc IDs to versions and memories to their newest doc.
 type Table struct {
 	Rows Paged[Row]
-	seqs Paged[Memory]
+	seqs memories
 	// Mark is one past the document that was added last.
 	Mark  atomic.Uint32
 	Plain plain
@@ -195,7 +195,7 @@ func (t *Table) Of(doc uint32, seq uint64) *Row {
 }
 
 // Seq is what is known of a memory, nil for one that was never in the table.
-func (t *Table) Seq(seq uint64) *Memory { return t.seqs.At(seq) }
+func (t *Table) Seq(seq uint64) *Memory { return t.seqs.at(seq) }
 
 // Add publishes a version under a doc ID. fill writes the row.
 func (t *Table) Add(doc uint32, fill func(*Row)) {
@@ -226,7 +226,7 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 	if r.Expires == 0 {
 		t.Plain.set(doc)
 	}
-	s := t.seqs.Grow(r.Seq)
+	s := t.seqs.grow(r.Seq)
 	r.prev = s.Doc.Load() - 1 // 0 - 1 is None
 	s.Doc.Store(doc + 1)
 	t.enter(doc)
@@ -326,29 +326,8 @@ func (t *Table) Release(first, end uint64) {
 	}
 }
 
-// ReleaseSeqs drops the whole pages of Seqs, of those from one up to, but not including,
-// another, whose memories died at an LSN or before. The lock of writers is held.
-func (t *Table) ReleaseSeqs(from, end, died uint64) {
-	for ; from+PageSize <= end; from += PageSize {
-		if t.seqs.At(from) == nil {
-			continue
-		}
-		empty := true
-		for seq := from; seq < from+PageSize && empty; seq++ {
-			_, r := t.newest(seq)
-			empty = r == nil || r.Died.Load() <= died
-		}
-		if empty {
-			t.seqs.Release(from, from+PageSize)
-		}
-	}
-}
-
-// SeqPages is how many pages of memories there are.
-func (t *Table) SeqPages() int64 { return t.seqs.Pages.Load() }
-
 // Bytes is what the tables take.
 func (t *Table) Bytes() int64 {
-	const docRowSize, seqRowSize, seqSpanSize, expirySize, ownerSize = 80, 32, 16, 8, 16
-	return t.Rows.Bytes(docRowSize) + t.seqs.Bytes(seqRowSize) + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Owners.counts.Bytes(ownerSize) + t.Runs.bytes() + t.Glances.bytes()
+	const docRowSize, seqSpanSize, expirySize, ownerSize = 80, 16, 8, 16
+	return t.Rows.Bytes(docRowSize) + t.seqs.bytes() + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Owners.counts.Bytes(ownerSize) + t.Runs.bytes() + t.Glances.bytes()
 }

@@ -65,9 +65,14 @@ var (
 	ErrFull = errors.New("full")
 	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used.
 	ErrEmbedder = errors.New("the embedder failed")
+	// ErrUnknownAgent: Options.StrictAgents is set, and something was to be stored for an
+	// agent that has no manifest. Nothing was changed.
+	ErrUnknownAgent = errors.New("the agent is not registered")
 	// ErrSummarizer: a summarizer failed, or returned a text that cannot be used. Nothing
 	// was changed.
 	ErrSummarizer = errors.New("the summarizer failed")
+	// ErrExtractor: an extractor of entities failed, hung, or returned what cannot be stored.
+	ErrExtractor = errors.New("the extractor failed")
 )
 
 // Error says what was being done, why it failed, and what to do next.

@@ -24,6 +24,9 @@ var ErrStop = errors.New("stop")
 // Scan calls visit for each key in [lower, upper), in order, until it returns an
 // error. Key and value are valid during the call.
 func Scan(r Reader, lower, upper []byte, visit func(key, value []byte) error) (err error) {
+	if s, ok := r.(*Sweep); ok {
+		return s.scan(lower, upper, visit)
+	}
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ import (
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Folder].
+// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Folder], a [Leader].
 type Part interface {
 	// Name is the name of the part in messages.
 	Name() string
@@ -113,6 +113,12 @@ type Folder interface {
 	// Fold returns one value for two values of a key of the part. It never fails, since a
 	// compaction must not fail: it keeps a value that it cannot read.
 	Fold(key, older, newer []byte) []byte
+}
+
+// Leader is a part with things that must be there before memories can be stored.
+type Leader interface {
+	// Leads is [Part.Lines] for these things, which Lines leaves out.
+	Leads(v View, in scope.Scope, yield func(Line) error) error
 }
 
 // Runner runs the calls of a part's users: each as a transaction of its own, or all of
@@ -214,8 +220,11 @@ type Tx interface {
 	Delete(key []byte) error
 	DeleteRange(lower, upper []byte) error
 	// GiveOwner is the number of an owner, newly given if it has none; GiveRun that of a
-	// run.
+	// run. A database that stores nothing for agents without a manifest refuses an owner of
+	// such an agent. GiveAgent is GiveOwner for an agent without a user, with or without a
+	// manifest: its manifest is stored by it.
 	GiveOwner(o scope.Owner) (uint32, error)
+	GiveAgent(id string) (uint32, error)
 	GiveRun(name string) (uint32, error)
 	// StoreMemory stores a memory in the same commit. One that it refuses has changed
 	// nothing.

@@ -33,6 +33,7 @@ type Matcher struct {
 	q       *Query
 	tokens  []analysis.Token
 	phrases []phrase
+	wanted  int // clauses that must be found, each in one reading
 	// words are the terms of clauses that are words; others are prefixes and fuzzy words,
 	// and known what they stand for.
 	words  map[string]bool
@@ -57,7 +58,8 @@ type Matcher struct {
 // phrase is a phrase that some clauses ask for.
 type phrase struct {
 	must, mustNot bool
-	at, n         int // its numbers
+	wanted        []int // what it is a reading of: numbers of clauses that Must
+	at, n         int   // its numbers
 	last          uint64
 }
 
@@ -75,24 +77,41 @@ func (q *Query) Matcher() *Matcher {
 	for i := range q.Clauses {
 		switch c := &q.Clauses[i]; {
 		case c.Kind == Phrase:
-			key := strings.Join(c.tokens, "\x00")
-			n, known := at[key]
-			if !known {
-				n = len(m.phrases)
-				at[key] = n
-				m.add(c.tokens)
-			}
-			m.phrases[n].must = m.phrases[n].must || c.Occur == Must
-			m.phrases[n].mustNot = m.phrases[n].mustNot || c.Occur == MustNot
+			m.addClause(c, at)
 		case c.Occur == MustNot:
 		case c.Kind == Word:
-			m.words[c.Terms[0]] = true
+			for _, t := range c.Terms {
+				m.words[t] = true
+			}
 		default:
 			m.others = append(m.others, c)
 		}
 	}
 	m.reached, m.next, m.dense = make([]uint64, len(m.owner)), make([]uint64, len(m.owner)), make([]uint64, len(m.owner))
 	return m
+}
+
+// addClause gives the readings of a phrase their places; at has those of phrases that came
+// before.
+func (m *Matcher) addClause(c *Clause, at map[string]int) {
+	for _, tokens := range c.tokens {
+		key := strings.Join(tokens, "\x00")
+		n, known := at[key]
+		if !known {
+			n = len(m.phrases)
+			at[key] = n
+			m.add(tokens)
+		}
+		p := &m.phrases[n]
+		p.must = p.must || c.Occur == Must
+		p.mustNot = p.mustNot || c.Occur == MustNot
+		if c.Occur == Must {
+			p.wanted = append(p.wanted, m.wanted)
+		}
+	}
+	if c.Occur == Must {
+		m.wanted++
+	}
 }
 
 // wordBits is how many places a number has.
@@ -141,12 +160,9 @@ func (m *Matcher) spend(ctx context.Context, steps int) error {
 // look at anything else that the query asks. It takes time linear in the texts, and ends
 // with the context, or with ErrSteps.
 func (m *Matcher) Matches(ctx context.Context, texts ...string) (bool, error) {
-	found := make([]bool, len(m.phrases))
-	missing, refused, no := 0, false, false
+	found := make([]bool, m.wanted)
+	missing, refused, no := m.wanted, false, false
 	for i := range m.phrases {
-		if m.phrases[i].must {
-			missing++
-		}
 		no = no || m.phrases[i].mustNot
 	}
 	for _, text := range texts {
@@ -158,9 +174,12 @@ func (m *Matcher) Matches(ctx context.Context, texts ...string) (bool, error) {
 		}
 		err := m.run(ctx, func(n, _ int) bool {
 			p := &m.phrases[n]
-			if refused = refused || p.mustNot; p.must && !found[n] {
-				found[n] = true
-				missing--
+			refused = refused || p.mustNot
+			for _, clause := range p.wanted {
+				if !found[clause] {
+					found[clause] = true
+					missing--
+				}
 			}
 			return !refused && (missing > 0 || no)
 		})

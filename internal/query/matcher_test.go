@@ -70,9 +70,11 @@ func TestMatcherIsTheModel(t *testing.T) {
 			if rng.IntN(10) == 0 {
 				most = maxPhraseTokens - 1
 			}
+			var tokens []string
 			for range 2 + rng.IntN(most) {
-				c.tokens = append(c.tokens, term())
+				tokens = append(tokens, term())
 			}
+			c.tokens = [][]string{tokens}
 			q.Clauses = append(q.Clauses, c)
 		}
 		m := q.Matcher()
@@ -95,14 +97,14 @@ func TestMatcherIsTheModel(t *testing.T) {
 		}
 		at := map[string]int{}
 		for _, c := range q.Clauses {
-			key := strings.Join(c.tokens, " ")
+			key := strings.Join(c.tokens[0], " ")
 			n, known := at[key]
 			if !known {
 				n = len(at)
 				at[key] = n
 			}
 			var want [][2]int
-			for from, to, ok := modelNext(c.tokens, m.tokens, 0); ok; from, to, ok = modelNext(c.tokens, m.tokens, to) {
+			for from, to, ok := modelNext(c.tokens[0], m.tokens, 0); ok; from, to, ok = modelNext(c.tokens[0], m.tokens, to) {
 				want = append(want, [2]int{from, to})
 			}
 			if !slices.Equal(got[n], want) {
@@ -224,7 +226,7 @@ func TestParseEndsWithItsContext(t *testing.T) {
 				t.Errorf("%s, ended by look %d of %d: %v", name, n, whole.looks, err)
 			}
 		}
-		if _, err := Words(&endsAfter{Context: t.Context(), n: 1}, a, text); !errors.Is(err, context.Canceled) {
+		if _, err := Words(&endsAfter{Context: t.Context(), n: 1}, a, text, 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s as words: %v", name, err)
 		}
 	}

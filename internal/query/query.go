@@ -22,6 +22,7 @@ package query
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -76,17 +77,21 @@ type Clause struct {
 	Occur  Occur
 	Kind   Kind
 	Weight float64
-	// Terms is the term of a Word, the terms of a Phrase, each once, and the term that
-	// a Prefix or a Fuzzy word is itself, if it is one.
+	// Terms is the term of a Word, one for each language in which it has another; the terms
+	// of a Phrase, each once; and the term that a Prefix or a Fuzzy word is itself, if it is
+	// one.
 	Terms []string
+	// Readings: the terms of a Phrase are those of several languages, and a document has
+	// the phrase in one of them.
+	Readings bool
 	// Base is what the terms of a Prefix begin with, and what those of a Fuzzy word
 	// resemble.
 	Base string
 	// Distance is how many letters a Fuzzy word may differ in.
 	Distance int
 
-	tokens []string // of a Phrase, in order
-	stem   string   // of a Fuzzy word
+	tokens [][]string // of a Phrase, in order, in each language
+	stem   string     // of a Fuzzy word
 }
 
 // Query is a text that was parsed.
@@ -113,7 +118,13 @@ func Parse(a *analysis.Analyzer, text string) *Query {
 
 // ParseContext is Parse, which ends with the context: only then is there an error.
 func ParseContext(ctx context.Context, a *analysis.Analyzer, text string) (*Query, error) {
-	p := parser{ctx: ctx, analyzer: a, left: maxSigned}
+	return ParseIn(ctx, a, text, 0)
+}
+
+// ParseIn is ParseContext for texts in other languages as well, in each of which the
+// words of the query are read; see [analysis.Bag.AddQueryIn].
+func ParseIn(ctx context.Context, a *analysis.Analyzer, text string, in analysis.Languages) (*Query, error) {
+	p := parser{ctx: ctx, analyzer: a, in: in, left: maxSigned}
 	p.read(text)
 	p.operators()
 	for i := range p.items {
@@ -128,8 +139,8 @@ func ParseContext(ctx context.Context, a *analysis.Analyzer, text string) (*Quer
 
 // Words reads a text without operators: all its words, as they are. It ends with the
 // context: only then is there an error.
-func Words(ctx context.Context, a *analysis.Analyzer, text string) (*Query, error) {
-	p := parser{ctx: ctx, analyzer: a, left: maxSigned}
+func Words(ctx context.Context, a *analysis.Analyzer, text string, in analysis.Languages) (*Query, error) {
+	p := parser{ctx: ctx, analyzer: a, in: in, left: maxSigned}
 	p.plainWords(text)
 	return &Query{Clauses: p.clauses, analyzer: a}, p.err
 }
@@ -147,6 +158,7 @@ type parser struct {
 	ctx      context.Context
 	err      error // its error
 	analyzer *analysis.Analyzer
+	in       analysis.Languages
 	items    []item
 	plain    []string // fields that are plain text
 	signed   bool     // some field is not
@@ -168,12 +180,14 @@ func (p *parser) goesOn(n int) bool {
 	return p.err == nil
 }
 
-// analyse reads the tokens of a text.
+// analyse reads the tokens of a text, as in English.
 func (p *parser) analyse(text string) {
-	var err error
-	if p.tokens, err = p.analyzer.TokensContext(p.ctx, p.tokens[:0], text); err != nil {
-		p.err = err
+	readings, err := p.analyzer.Readings(p.ctx, text, 0)
+	if err != nil {
+		p.tokens, p.err = nil, err
+		return
 	}
+	p.tokens = readings[0]
 }
 
 // read takes the text apart into fields.
@@ -314,23 +328,95 @@ func (p *parser) phrase(i *item) {
 		p.signed = true // there is nothing to look for
 		return
 	}
-	c := Clause{Occur: i.occur, Kind: Phrase, Weight: 1}
-	seen := map[string]bool{}
-	for _, t := range p.tokens[:min(len(p.tokens), maxPhraseTokens)] {
-		c.tokens = append(c.tokens, t.Term)
-		if !seen[t.Term] && len(c.Terms) < maxPhraseTerms {
-			seen[t.Term] = true
-			c.Terms = append(c.Terms, t.Term)
+	clauses := []Clause{p.reading(i, p.tokens)}
+	for _, tokens := range p.readings(i.text) {
+		if c := p.reading(i, tokens); len(c.Terms) > 0 {
+			clauses = join(clauses, c)
 		}
 	}
-	if len(c.tokens) == 1 {
-		c.Kind, c.tokens = Word, nil
+	terms := 0
+	for i := range clauses {
+		terms += len(clauses[i].Terms)
 	}
-	if !p.afford(len(c.Terms)) {
+	if !p.afford(terms) {
 		p.plain = append(p.plain, i.raw)
 		return
 	}
-	p.clauses = append(p.clauses, c)
+	p.clauses = append(p.clauses, clauses...)
+}
+
+// reading is a quotation, or a word of several terms, in one language.
+func (p *parser) reading(i *item, tokens []analysis.Token) Clause {
+	c := Clause{Occur: i.occur, Kind: Phrase, Weight: 1}
+	var phrase []string
+	for _, t := range tokens[:min(len(tokens), maxPhraseTokens)] {
+		phrase = append(phrase, t.Term)
+		if len(c.Terms) < maxPhraseTerms && !slices.Contains(c.Terms, t.Term) {
+			c.Terms = append(c.Terms, t.Term)
+		}
+	}
+	if len(phrase) == 1 {
+		c.Kind = Word
+		return c
+	}
+	c.tokens = [][]string{phrase}
+	return c
+}
+
+// join adds the reading of a phrase in one more language to those that there are. A
+// document must not have any of them, or must have one.
+func join(clauses []Clause, c Clause) []Clause {
+	first := &clauses[0]
+	for i := range clauses {
+		if slices.Equal(clauses[i].Terms, c.Terms) && slices.EqualFunc(clauses[i].tokens, c.tokens, slices.Equal) {
+			return clauses
+		}
+	}
+	if c.Occur == MustNot {
+		return append(clauses, c)
+	}
+	if c.Kind == Word || first.Kind == Word {
+		if c.Kind != first.Kind {
+			return clauses // a word in one language, and several in another: the one that English has
+		}
+	} else {
+		for _, tokens := range c.tokens {
+			if !slices.ContainsFunc(first.tokens, func(t []string) bool { return slices.Equal(t, tokens) }) {
+				first.tokens = append(first.tokens, tokens)
+				first.Readings = true
+			}
+		}
+	}
+	for _, t := range c.Terms {
+		if !slices.Contains(first.Terms, t) {
+			first.Terms = append(first.Terms, t)
+		}
+	}
+	return clauses
+}
+
+// readings are the tokens of a text in the languages besides English.
+func (p *parser) readings(text string) [][]analysis.Token {
+	if p.in == 0 || p.err != nil {
+		return nil
+	}
+	readings, err := p.analyzer.Readings(p.ctx, text, p.in)
+	if err != nil {
+		p.err = err
+		return nil
+	}
+	return readings[1:]
+}
+
+// others are the terms that a word is in the languages besides English.
+func (p *parser) others(text, term string) []string {
+	var terms []string
+	for _, tokens := range p.readings(text) {
+		if isWhole(tokens) && len(tokens) > 0 && tokens[0].Term != term && !slices.Contains(terms, tokens[0].Term) {
+			terms = append(terms, tokens[0].Term)
+		}
+	}
+	return terms
 }
 
 // word takes a word with a sign. One that is a term as a whole, such as src/auth.rs,
@@ -346,7 +432,8 @@ func (p *parser) word(i *item) {
 		p.signed = true
 		return
 	}
-	if !p.afford(len(tokens)) {
+	others := p.others(i.text, tokens[0].Term)
+	if !p.afford(len(tokens) + len(others)) {
 		p.plain = append(p.plain, i.raw)
 		return
 	}
@@ -358,7 +445,11 @@ func (p *parser) word(i *item) {
 			}
 			occur = Should
 		}
-		p.clauses = append(p.clauses, Clause{Occur: occur, Weight: 1, Terms: []string{t.Term}})
+		c := Clause{Occur: occur, Weight: 1, Terms: []string{t.Term}}
+		if n == 0 {
+			c.Terms = append(c.Terms, others...)
+		}
+		p.clauses = append(p.clauses, c)
 	}
 }
 
@@ -427,7 +518,7 @@ func (p *parser) plainWords(text string) {
 		text = strings.Join(p.plain, " ")
 	}
 	var bag analysis.Bag
-	if p.err = bag.AddQueryContext(p.ctx, p.analyzer, text, 1); p.err != nil {
+	if p.err = bag.AddQueryIn(p.ctx, p.analyzer, text, 1, p.in); p.err != nil {
 		return
 	}
 	terms, err := bag.First(p.ctx, MaxTerms-(maxSigned-p.left))

@@ -10,6 +10,15 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 )
 
+// showPhrase renders the readings of a phrase.
+func showPhrase(readings [][]string) string {
+	var quoted []string
+	for _, tokens := range readings {
+		quoted = append(quoted, fmt.Sprintf("%q", strings.Join(tokens, " ")))
+	}
+	return strings.Join(quoted, "|")
+}
+
 // show renders a query: the sign, the kind, what it looks for.
 func show(q *Query) string {
 	var parts []string
@@ -17,9 +26,9 @@ func show(q *Query) string {
 		s := []string{"", "+", "-"}[c.Occur]
 		switch c.Kind {
 		case Word:
-			s += c.Terms[0]
+			s += strings.Join(c.Terms, "|")
 		case Phrase:
-			s += fmt.Sprintf("%q", strings.Join(c.tokens, " "))
+			s += showPhrase(c.tokens)
 		case Prefix:
 			s += c.Base + "*"
 		case Fuzzy:
@@ -175,7 +184,7 @@ func check(t *testing.T, q *Query) {
 			}
 		default:
 			terms += len(c.Terms)
-			if len(c.Terms) == 0 || c.Kind == Phrase && (c.Occur == Should || len(c.tokens) < 2) {
+			if len(c.Terms) == 0 || c.Kind == Phrase && (c.Occur == Should || (len(c.tokens) == 0 || len(c.tokens[0]) < 2)) {
 				t.Errorf("clause %+v", c)
 			}
 		}

@@ -49,10 +49,10 @@ func TestExtract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []Entity{{"Ada Lovelace", "person", "a mathematician"}, {"Analytical Engine", "technology", ""}, {"London", "location", ""}}; !slices.Equal(f.Entities, want) {
+	if want := []Entity{{Name: "Ada Lovelace", Type: "person", Description: "a mathematician"}, {Name: "Analytical Engine", Type: "technology"}, {Name: "London", Type: "location"}}; !slices.Equal(f.Entities, want) {
 		t.Errorf("%+v", f.Entities)
 	}
-	if want := []Relation{{"Ada Lovelace", "works_on", "Analytical Engine"}, {"Ada Lovelace", "lives_in", "London"}}; !slices.Equal(f.Relations, want) {
+	if want := []Relation{{Source: "Ada Lovelace", Relation: "works_on", Target: "Analytical Engine"}, {Source: "Ada Lovelace", Relation: "lives_in", Target: "London"}}; !slices.Equal(f.Relations, want) {
 		t.Errorf("%+v", f.Relations)
 	}
 	if len(f.Skipped) != 6 || !strings.Contains(strings.Join(f.Skipped, "\n"), `"Charles"`) {

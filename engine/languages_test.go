@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/languageset"
+)
+
+// TestLanguages asks questions in 28 languages with other forms of the words that the
+// memories have: with the languages in a scope each, and all of them in one.
+func TestLanguages(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	all, ids := languageset.All(), map[string]string{}
+	for _, l := range all {
+		if len(l.List) < 10 {
+			t.Fatalf("%s: %d pairs", l.Name, len(l.List))
+		}
+		for i, p := range l.List {
+			for _, user := range []string{l.Code, "all"} {
+				ids[fmt.Sprint(user, l.Code, i)] = mustStore(t, db.Memories(), Memory{Scope: Scope{User: user}, Text: p.Memory}).ID
+			}
+		}
+	}
+	if len(all) < 20 {
+		t.Fatalf("%d languages", len(all))
+	}
+	for _, tc := range []struct {
+		user  func(code string) string
+		least float64
+	}{
+		{func(code string) string { return code }, .95},
+		{func(string) string { return "all" }, .92},
+	} {
+		found, asked := 0, 0
+		for _, l := range all {
+			first := 0
+			var missed []string
+			for i, p := range l.List {
+				hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: tc.user(l.Code)}, Text: p.Question, Profile: ProfileText})
+				if len(hits) > 0 && hits[0].ID == ids[fmt.Sprint(tc.user(l.Code), l.Code, i)] {
+					first++
+					continue
+				}
+				missed = append(missed, p.Question)
+			}
+			t.Logf("%-10s %-4s %d of %d  %s", l.Name, tc.user(l.Code), first, len(l.List), strings.Join(missed, " / "))
+			found += first
+			asked += len(l.List)
+		}
+		share := float64(found) / float64(asked)
+		t.Logf("%.3f of %d questions are answered at rank 1", share, asked)
+		if share < tc.least {
+			t.Errorf("%.3f of the questions are answered at rank 1, want %.2f", share, tc.least)
+		}
+	}
+}
+
+// TestLanguagesMove: a database that was made for English alone is opened as it was, and a rebuild makes it one of all
+// languages, for good; but not where Options.Language says that it is to stay.
+func TestLanguagesMove(t *testing.T) {
+	ada := Scope{User: "ada"}
+	for _, stays := range []bool{false, true} {
+		fs := vfs.NewMem()
+		db := openTest(t, fs, Options{Language: "english"})
+		id := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "Die Hunde laufen jeden Morgen durch die Wälder."}).ID
+		mustStore(t, db.Memories(), Memory{Scope: ada, Text: "The dogs are running in the woods."})
+		closeTest(t, db)
+		for try, want := range []string{"english", "auto", "auto"} {
+			o := Options{}
+			if stays {
+				o.Language, want = "english", "english"
+			}
+			db := openTest(t, fs, o)
+			if try == 1 {
+				if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := db.Settings()
+			if s.Language != want || !strings.HasPrefix(s.Analyzer, want+"-") {
+				t.Errorf("%d: %+v, want %s", try, s, want)
+			}
+			for query, found := range map[string]bool{"Wälder": true, "Welcher Wald?": want == "auto", "Hund": true, "running dog": true} {
+				hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: query, Profile: ProfileText, OnlyWords: true})
+				if (len(hits) > 0) != found {
+					t.Errorf("%d, %s: %q finds %d", try, want, query, len(hits))
+				}
+			}
+			if hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: `"Hunde laufen"`, Syntax: SyntaxOperators}); len(hits) != 1 || hits[0].ID != id {
+				t.Errorf("%d, %s: the phrase finds %d", try, want, len(hits))
+			}
+			mustCheck(t, db, 2)
+			closeTest(t, db)
+		}
+	}
+}
+
+// TestLanguageOperators: words and phrases with signs are read in the languages of the scope.
+func TestLanguageOperators(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "Sie hat gestern den grünen Tee getrunken."})
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "Sie hat gestern schwarzen Kaffee mit grünen Tassen getrunken."})
+	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "She likes green teas."})
+	for query, want := range map[string]int{
+		"+grün": 2, "+grünem -kaffee": 1, `"grüner Tee"`: 1, `"green tea"`: 1, `getrunken -"grüner Tee"`: 1, "+teas": 1, "NOT grüne tea": 1,
+		"+kaffees": 1, `"hat gestern"`: 2, "grün*": 2,
+	} {
+		hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: query, Syntax: SyntaxOperators, Profile: ProfileText})
+		if len(hits) != want {
+			t.Errorf("%s finds %d, want %d: %v", query, len(hits), want, hits)
+		}
+	}
+	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: "grüner Tee", Profile: ProfileText, Highlight: true})
+	if len(hits) == 0 || len(hits[0].Spans) != 2 {
+		t.Errorf("highlights %+v", hits)
+	}
+}
+
+// TestLanguagesOfAScope: a query is read in the languages of its scope, whatever others hold, also after the database
+// is opened again, and says so in its plan.
+func TestLanguagesOfAScope(t *testing.T) {
+	fs := vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "de"}, Text: "Ich habe die alten Häuser nicht gesehen."})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ru"}, Text: "Она читает книги о больших кораблях."})
+	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "en"}, Text: "She reads books about large ships."})
+	for range 2 {
+		for user, want := range map[string]string{"de": "[de]", "ru": "[ru]", "en": "[]"} {
+			found, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: user}, Text: "Haus корабль ship", Profile: ProfileText, Explain: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(found.Plan.Languages); got != want || len(found.Hits) != 1 {
+				t.Errorf("%s: languages %s, want %s; %d hits by %v", user, got, want, len(found.Hits), found.Plan.Terms)
+			}
+		}
+		closeTest(t, db)
+		db = openTest(t, fs, Options{})
+	}
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/mention"
+)
+
+const (
+	doingExtract = "extract the entities of memories"
+	// extractPage is how many memories ExtractEntities reads, and links in one commit.
+	extractPage = 100
+	// noExtractorInUpdate is why a text has no entities: a model may take seconds.
+	noExtractorInUpdate = "in an Update no extractor but that by rule is called, since it would be called under the writer lock"
+)
+
+// prepareNew is prepare of a memory that is stored by its caller, with what its text mentions.
+func (m Memories) prepareNew(ctx context.Context, mem *Memory, now int64) (*prepared, error) {
+	p, err := m.prepare(ctx, mem, now)
+	if err != nil {
+		return nil, err
+	}
+	p.found, p.unextracted, err = m.mentions(ctx, p.rec.Scope, p.rec.Text)
+	return p, err
+}
+
+// mentions are what the text of a memory mentions, nil where the database has no extractor, or
+// the owner no graph. Where the extractor fails, it is nothing, and why says how: the memory is
+// stored all the same.
+func (m Memories) mentions(ctx context.Context, s Scope, text string) (found *mention.Found, why string, err error) {
+	x := m.db.extractor
+	switch {
+	case x == nil || text == "" || s.Owner() == (Owner{}):
+		return nil, "", nil
+	case m.tx != nil && !x.byRule():
+		return &mention.Found{}, noExtractorInUpdate, nil
+	}
+	f, err := x.extract(ctx, text)
+	switch {
+	case err == nil:
+		return &f, "", nil
+	case ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	}
+	m.db.logger.Warn("extracting the entities of a text failed; the memory is stored without them", "error", err)
+	return &mention.Found{}, err.Error(), nil
+}
+
+// linkMentions links a memory to what it mentions, in the commit that stores it.
+func (tx *Tx) linkMentions(s Scope, seq uint64, f *mention.Found) (n graph.MentionCount, err error) {
+	if f == nil || s.Owner() == (Owner{}) {
+		return n, nil
+	}
+	said := graph.Mentions{Entities: make([]graph.Entity, len(f.Entities)), Relations: make([]graph.Relation, len(f.Relations))}
+	for i, e := range f.Entities {
+		said.Entities[i] = graph.Entity{Name: e.Name, Type: e.Type}
+		if e.Description != "" {
+			if said.Entities[i].Properties, err = json.Marshal(map[string]string{"description": e.Description}); err != nil {
+				return n, err
+			}
+		}
+	}
+	for i, r := range f.Relations {
+		said.Relations[i] = graph.Relation{From: r.Source, Type: r.Relation, To: r.Target}
+	}
+	err = tx.changePart(doingExtract, func(t part.Tx) error {
+		n, err = partOf[*graph.Part](tx.db).Mention(t, s.Owner(), seq, &said)
+		return err
+	})
+	if err != nil {
+		err = tx.breaks(err) // the memory is written
+	}
+	return n, err
+}
+
+// ExtractOptions change what ExtractEntities does.
+type ExtractOptions struct {
+	// Scope is whose memories: at least one field.
+	Scope
+	// AllScopes extracts from everyone's memories, for administration.
+	AllScopes bool
+	// Again extracts from memories that are linked to what their texts mention already, too.
+	Again bool
+	// Extractor takes the place of that of the database.
+	Extractor mention.Extractor
+}
+
+// Extracted is what ExtractEntities has done.
+type Extracted struct {
+	Memories  int `json:"memories"` // whose texts were read
+	Entities  int `json:"entities"` // new ones
+	Relations int `json:"relations"`
+	Links     int `json:"links"`
+	Unlinked  int `json:"unlinked"`
+}
+
+// ExtractEntities links memories that are there to what their texts mention, as a store does
+// where the database has an extractor: after an import, after an extractor has failed, or with
+// another extractor. It commits a hundred memories at a time. A memory that changes meanwhile
+// is left to the next call, and one whose owner is neither a user nor an agent has no graph.
+//
+// ErrExtractor: the extractor failed; what was linked before is, and is counted. ErrInvalid:
+// there is no extractor.
+func (db *DB) ExtractEntities(ctx context.Context, o ExtractOptions) (done Extracted, err error) {
+	x := db.extractor
+	if o.Extractor != nil {
+		x = newExtractor(o.Extractor)
+	}
+	if x == nil {
+		return done, fault.Invalid(doingExtract, "the database was opened without an extractor", "give one")
+	}
+	if err := db.writable(doingExtract); err != nil {
+		return done, err
+	}
+	for q := (ListQuery{Scope: o.Scope, AllScopes: o.AllScopes, Limit: extractPage}); ; {
+		page, err := db.Memories().List(ctx, q)
+		if err != nil {
+			return done, err
+		}
+		if err := db.extractFrom(ctx, x, page.Memories, o.Again, &done); err != nil {
+			return done, err
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return done, nil
+		}
+	}
+}
+
+// extractFrom extracts from a page of memories, and links those before a failure.
+func (db *DB) extractFrom(ctx context.Context, x *extractor, page []Memory, again bool, done *Extracted) error {
+	type said struct {
+		*Memory
+		found mention.Found
+	}
+	var all []said
+	var failed error
+	for i := range page {
+		mem := &page[i]
+		if mem.Text == "" || mem.Scope.Owner() == (Owner{}) {
+			continue
+		}
+		if !again {
+			if linked, err := db.mentioned(ctx, mem); err != nil || linked {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		f, err := x.extract(ctx, mem.Text)
+		if err != nil {
+			failed = fmt.Errorf("memory %q: %w", valid.Short(mem.ID), err)
+			break
+		}
+		all = append(all, said{mem, f})
+	}
+	if len(all) == 0 {
+		return failed
+	}
+	var counted Extracted
+	err := db.Update(ctx, func(tx *Tx) error {
+		counted = *done
+		for i := range all {
+			l, found := tx.at(all[i].Seq)
+			if !found || l.expired(tx.now) {
+				continue
+			}
+			rec, err := tx.record(l.Version)
+			if err != nil {
+				return err
+			}
+			if rec.Text != all[i].Text || rec.Scope != all[i].Scope {
+				continue
+			}
+			n, err := tx.linkMentions(rec.Scope, l.Seq, &all[i].found)
+			if err != nil {
+				return err
+			}
+			counted.Memories++
+			counted.Entities, counted.Relations = counted.Entities+n.Entities, counted.Relations+n.Relations
+			counted.Links, counted.Unlinked = counted.Links+n.Links, counted.Unlinked+n.Unlinked
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	*done = counted
+	return failed
+}
+
+// mentioned reports whether a memory is linked to what its text mentions.
+func (db *DB) mentioned(ctx context.Context, mem *Memory) (linked bool, err error) {
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		owner, known, err := (*partTx)(tx).Owner(mem.Scope.Owner())
+		if err == nil && known {
+			linked, err = partOf[*graph.Part](db).Mentioned((*partTx)(tx), owner, mem.Seq)
+		}
+		return err
+	})
+	return linked, err
+}
+
+// mentionsOfPatch are what the new text of an update mentions; what an extractor does not know
+// is nothing, so that no link stays that the old text was the reason for.
+func (m Memories) mentionsOfPatch(ctx context.Context, s Scope, patch *Patch) (*mention.Found, error) {
+	if m.db == nil || m.db.extractor == nil || patch.Text == nil {
+		return nil, nil
+	}
+	if s.Owner() == (Owner{}) {
+		s = Scope{User: "any"} // an update may name no owner, and the memory has one
+	}
+	found, _, err := m.mentions(ctx, s, *patch.Text)
+	if found == nil {
+		found = &mention.Found{} // the text is empty
+	}
+	return found, err
+}

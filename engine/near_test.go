@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestNear: where nothing has a word of a query, words near its own are found, and the plan says so.
+func TestNear(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada, bob := Scope{User: "ada"}, Scope{User: "bob"}
+	texts := map[string]string{}
+	for _, text := range []string{
+		"Prefers coffee in the morning.", "Der Termin beim Zahnarzt ist am Freitag.", "Die Krankenversicherung hat nicht alles bezahlt.",
+		"Sukunimi on Virtanen, etunimi Aino.", "Lives in Reykjavik.",
+	} {
+		texts[mustStore(t, db.Memories(), Memory{Scope: ada, Text: text}).ID] = text
+	}
+	mustStore(t, db.Memories(), Memory{Scope: bob, Text: "Keeps chinchillas."})
+	for _, profile := range []Profile{ProfileText, ProfileBest, ProfileSubstrate} {
+		for _, tc := range []struct {
+			query, first string
+			near         bool
+		}{
+			{"coffee", "Prefers coffee in the morning.", false},
+			{"cofee", "Prefers coffee in the morning.", true},
+			{"Zahnarzttermin", "Der Termin beim Zahnarzt ist am Freitag.", true},
+			{"Versicherung", "Die Krankenversicherung hat nicht alles bezahlt.", true},
+			{"Reikjavik", "Lives in Reykjavik.", true},
+			{"chinchilas", "", false}, // of another scope
+			{"zebra", "", false},
+		} {
+			found, err := db.Memories().Recall(t.Context(), Query{Scope: ada, Text: tc.query, Profile: profile, Explain: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := ""
+			if len(found.Hits) > 0 {
+				first = texts[found.Hits[0].ID]
+			}
+			if first != tc.first || len(found.Plan.Near) > 0 != tc.near {
+				t.Errorf("%s: %q finds %q by the near words %v", profile, tc.query, first, found.Plan.Near)
+			}
+			if hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: tc.query, Profile: profile, OnlyWords: true}); len(hits) > 0 && tc.near {
+				t.Errorf("%s: %q finds %d by its own words", profile, tc.query, len(hits))
+			}
+		}
+	}
+}
+
+// TestNearWords compares the trigrams of words, counted one by one, with a plain count.
+func TestNearWords(t *testing.T) {
+	for _, tc := range []struct {
+		x, y string
+		want float64
+	}{
+		{"coffe", "coffe", 1},
+		{"cofe", "coffe", 2 * 3.0 / 9},
+		{"versicher", "krankenversicher", 2 * 8.0 / 25},
+		{"termin", "zahnarzttermin", nearPart},
+		{"kranken", "krankenversicher", nearPart},
+		{"night", "nacht", 0},
+		{"abc123", "abc124", 0},
+		{"tea", "teas", 0},
+		{"книга", "книги", 2 * 3.0 / 10},
+		{strings.Repeat("a", 64), strings.Repeat("a", 63), 0},
+	} {
+		got := 0.0
+		if w, ok := newNearWord(tc.x); ok {
+			got = w.near([]byte(tc.y))
+		}
+		if got != tc.want {
+			t.Errorf("%s and %s: %v, want %v", tc.x, tc.y, got, tc.want)
+		}
+	}
+	var grams []string
+	eachGram([]byte("tea"), func(g uint64) {
+		grams = append(grams, fmt.Sprintf("%q", []rune{rune(g >> 42), rune(g >> 21 & (1<<21 - 1)), rune(g & (1<<21 - 1))}))
+	})
+	if want := []string{`['\x00' 't' 'e']`, `['t' 'e' 'a']`, `['e' 'a' '\x00']`}; !slices.Equal(grams, want) {
+		t.Errorf("trigrams %s, want %s", grams, want)
+	}
+}
+
+// TestNearInTime: near words of a query of 8 MiB are looked for in a bounded time.
+func TestNearInTime(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	ada := Scope{User: "ada"}
+	for i := range 200 {
+		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprintf("%s %s", strings.Repeat(string(rune('a'+i%26)), 5+i%50), strings.Repeat("xy", 1+i%30))})
+	}
+	began := time.Now()
+	mustRecall(t, db.Memories(), Query{Scope: ada, Text: strings.Repeat("qqqqqrrrrr ", MaxText/16) + strings.Repeat("z", 64), Profile: ProfileText})
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

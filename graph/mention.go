@@ -1,0 +1,218 @@
+package graph
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// Mentions are what a text says: entities by their names, and relations between those, whose
+// ends are names.
+type Mentions struct {
+	Entities  []Entity // of which Name, Type and Properties count
+	Relations []Relation
+}
+
+// MentionCount is what mentions have changed.
+type MentionCount struct {
+	Entities  int // new ones
+	Relations int // new ones
+	Links     int // new ones
+	Unlinked  int // links of an earlier text, which the new one has no reason for
+}
+
+// linkMentioned ends the value of a link that a text is the reason for. The link goes when the
+// text changes; a link that a caller has made stays.
+const linkMentioned = 1
+
+// Mention links a memory to the entities that its text names, in the commit that stores the
+// memory. A name means the entity that has it as a name or an alias, of several the oldest of
+// the same type, or else the oldest; failing that, the entity whose ID is the name in lower
+// case; failing that, a new entity of that ID. An entity that is there stays as it is. Links
+// that an earlier text of the memory was the reason for are removed. A name that no entity can
+// have is left out.
+func (p *Part) Mention(t part.Tx, o scope.Owner, seq uint64, m *Mentions) (n MentionCount, err error) {
+	const doing = "link a memory to what it mentions"
+	e, err := newEditor(t, p, doing, o)
+	if err != nil {
+		return n, err
+	}
+	ids := map[string]string{} // by folded name
+	linked := map[uint32]bool{}
+	for i := range m.Entities {
+		s, err := e.mentioned(&m.Entities[i])
+		if err != nil {
+			return n, err
+		}
+		if s == nil {
+			continue
+		}
+		ids[fold(m.Entities[i].Name)] = s.id
+		linked[s.number] = true
+		if s.created {
+			n.Entities++
+		}
+	}
+	var want []wanted
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		var w wanted
+		from, to := ids[fold(r.From)], ids[fold(r.To)]
+		if from != "" && to != "" && checkRelation(doing, &Relation{From: from, Type: r.Type, To: to}, &w) == nil {
+			want = append(want, w)
+		}
+	}
+	changes, err := e.relations(want, &Options{})
+	if err != nil {
+		return n, err
+	}
+	for _, ch := range changes {
+		if ch.old == nil {
+			n.Relations++
+		}
+	}
+	stale, err := e.reader.mentionedBy(seq)
+	if err != nil {
+		return n, err
+	}
+	if _, err := e.flush(); err != nil {
+		return n, err
+	}
+	return n, e.relink(seq, linked, stale, &n)
+}
+
+// mentioned is the entity that a name means, nil where no entity can have the name.
+func (e *editor) mentioned(given *Entity) (*subject, error) {
+	n, err := checkEntity(e.doing, &Entity{Name: given.Name, Type: given.Type, Properties: given.Properties})
+	folded := fold(given.Name)
+	if err != nil || folded == "" || valid.Word("", "", folded) != nil {
+		return nil, nil //nolint:nilerr // it cannot be stored, and the memory can
+	}
+	if !e.fresh {
+		all, err := e.reader.named(given.Name)
+		if err != nil {
+			return nil, err
+		}
+		var found *subject
+		for _, num := range slices.Sorted(maps.Keys(all)) {
+			at, err := e.reader.current(num)
+			if err != nil {
+				return nil, err
+			}
+			if at.real() == nil {
+				continue
+			}
+			typ, err := e.reader.typeName(classEntity, at.typ)
+			if err != nil {
+				return nil, err
+			}
+			if found != nil && typ != given.Type {
+				continue
+			}
+			if found, err = e.subject(at.id); err != nil {
+				return nil, err
+			}
+			if typ == given.Type {
+				break
+			}
+		}
+		if found != nil {
+			return found, e.load(found)
+		}
+	}
+	s, err := e.subject(folded)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.load(s); err != nil || s.real() {
+		return s, err
+	}
+	if s.old != nil && s.old.into != 0 { // it was merged into another
+		into, err := e.reader.current(s.old.into)
+		if err != nil || into.real() == nil {
+			return nil, err
+		}
+		return e.subject(into.id)
+	}
+	n.id = folded
+	return e.entity(&n, given.Type)
+}
+
+// mentionedBy are the entities that a memory is linked to because of its text.
+func (r *reader) mentionedBy(seq uint64) (nums []uint32, err error) {
+	err = each(r, be64(section(r, kindGraph, r.owner, secLinked, seqSize), seq), func(key, _ []byte) error {
+		nums = append(nums, be32At(key, len(key)-numSize))
+		return nil
+	})
+	kept := nums[:0]
+	for _, num := range nums {
+		value, found, gerr := r.Get(linkKey(r, r.owner, num, seq))
+		if err = errors.Join(err, gerr); found && byMention(value) {
+			kept = append(kept, num)
+		}
+	}
+	return kept, err
+}
+
+// byMention reports whether a text is the reason for a link.
+func byMention(value []byte) bool {
+	_, n := binary.Varint(value)
+	return n > 0 && len(value) > n && value[n] == linkMentioned
+}
+
+// relink adds the links of a text, and removes those of the text before it.
+func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []uint32, n *MentionCount) error {
+	owner := e.reader.owner
+	for _, num := range slices.Sorted(maps.Keys(linked)) {
+		there, err := exists(e.t, linkKey(e.t, owner, num, seq))
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		n.Links++
+		if err := setLink(e.t, e.doing, owner, num, seq, linkMentioned, e.t.Now()); err != nil {
+			return err
+		}
+	}
+	for _, num := range stale {
+		if linked[num] {
+			continue
+		}
+		n.Unlinked++
+		if err := setLink(e.t, e.doing, owner, num, seq, noLink, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mentioned reports whether a memory is linked to an entity because of its text.
+func (p *Part) Mentioned(v part.View, owner uint32, seq uint64) (bool, error) {
+	r := &reader{View: v, owner: owner}
+	nums, err := r.mentionedBy(seq)
+	return len(nums) > 0, err
+}
+
+// linksUpTo are the memories that an entity is linked to, nil where these are more than most.
+func (r *reader) linksUpTo(num uint32, most int) (seqs []uint64, err error) {
+	err = each(r, be32(section(r, kindGraph, r.owner, secLink, numSize), num), func(key, _ []byte) error {
+		if len(seqs) == most {
+			seqs = nil
+			return kv.ErrStop
+		}
+		seqs = append(seqs, be64At(key, len(key)-seqSize))
+		return nil
+	})
+	if errors.Is(err, kv.ErrStop) {
+		err = nil
+	}
+	return seqs, err
+}
