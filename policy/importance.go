@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -164,11 +165,30 @@ func (c *keywordCount) words(text string, from, upto int) int {
 
 // wordEnd is the length of the letters that text begins with.
 func wordEnd(text string) int {
-	if end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
-		return end
+	table := letterTable()
+	for i, r := range text {
+		if r < 1<<16 {
+			if table[r/64]>>(r%64)&1 == 0 {
+				return i
+			}
+		} else if !unicode.IsLetter(r) {
+			return i
+		}
 	}
 	return len(text)
 }
+
+// letterTable has a bit for each rune below 2¹⁶ that is a letter: to ask package unicode takes ten times as long, and a text
+// may be one word of megabytes.
+var letterTable = sync.OnceValue(func() *[1 << 10]uint64 {
+	var table [1 << 10]uint64
+	for r := range rune(1 << 16) {
+		if unicode.IsLetter(r) {
+			table[r/64] |= 1 << (r % 64)
+		}
+	}
+	return &table
+})
 
 // beginnings has a bit for the hash of the first three letters of each keyword.
 var beginnings = func() (bits [1 << (hashBits - 6)]uint64) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/wiretest"
@@ -49,9 +50,10 @@ func answerChat(r chatRequest) any {
 // shown nowhere.
 func TestFactsByModel(t *testing.T) {
 	c := newCLI(t)
-	status, calls := 200, 0
+	var status, calls atomic.Int32
+	status.Store(200)
 	server := wiretest.Server(t, func(r *http.Request, body []byte) (int, string) {
-		calls++
+		calls.Add(1)
 		if r.Header.Get("Authorization") != "Bearer "+wiretest.Key {
 			t.Errorf("%v", r.Header)
 		}
@@ -59,8 +61,8 @@ func TestFactsByModel(t *testing.T) {
 		if err := json.Unmarshal(body, &asked); err != nil || asked.Temp != 0 || len(asked.Tools) == 0 && asked.Format.Type != "json_object" {
 			t.Errorf("%v: %s", err, body)
 		}
-		if status != 200 {
-			return status, `{"error":{"message":"bad key ` + wiretest.Key + `"}}`
+		if code := int(status.Load()); code != 200 {
+			return code, `{"error":{"message":"bad key ` + wiretest.Key + `"}}`
 		}
 		answer, _ := json.Marshal(map[string]any{
 			"choices": []any{map[string]any{"finish_reason": "stop", "message": answerChat(asked)}},
@@ -83,12 +85,12 @@ func TestFactsByModel(t *testing.T) {
 	c.getenv = func(name string) string {
 		return map[string]string{"MY_KEY": wiretest.Key, "OPENAI_API_KEY": wiretest.Key, "OPENAI_BASE_URL": server.URL}[name]
 	}
-	status = 401
+	status.Store(401)
 	r := c.run(add("I live in Antwerp and drink tea", "--config", file, "--quiet")...)
-	if r.code != exitDone || r.out != "" || !strings.Contains(r.err, "check the key in MY_KEY") || calls != 1 {
-		t.Errorf("a wrong key, %d calls: %+v", calls, r)
+	if r.code != exitDone || r.out != "" || !strings.Contains(r.err, "check the key in MY_KEY") || calls.Load() != 1 {
+		t.Errorf("a wrong key, %d calls: %+v", calls.Load(), r)
 	}
-	status = 200
+	status.Store(200)
 	first := one(t, c.objects(add("I live in Antwerp and drink tea", "--config", file)...))
 	if got := eventsOf(first); got != "ADD Ada lives in Antwerp|ADD Ada prefers tea" {
 		t.Errorf("first: %s", got)
@@ -103,18 +105,18 @@ func TestFactsByModel(t *testing.T) {
 	if d := moved["degraded"].([]any); len(d) > 0 {
 		t.Errorf("degraded %v", d)
 	}
-	before := calls
-	if found := c.objects("fact", "search", "who is Ada?", "--user", "ada"); len(found) != 2 || calls != before {
-		t.Errorf("found %v by %d calls", found, calls-before)
+	before := calls.Load()
+	if found := c.objects("fact", "search", "who is Ada?", "--user", "ada"); len(found) != 2 || calls.Load() != before {
+		t.Errorf("found %v by %d calls", found, calls.Load()-before)
 	}
 	total := one(t, c.objects("usage", "total", "--user", "ada"))
-	if n := float64(calls - 1); total["records"] != n || total["prompt_tokens"] != 100*n { // without the refused one
-		t.Errorf("%d calls, and the usage is %v", calls, total)
+	if n := float64(calls.Load() - 1); total["records"] != n || total["prompt_tokens"] != 100*n { // without the refused one
+		t.Errorf("%d calls, and the usage is %v", calls.Load(), total)
 	}
 	c.ok("usage", "budget", "set", "0.1", "--user", "ada")
-	before = calls
-	if r := c.run(add("I was born in Antwerp", "--config", file)...); !strings.Contains(r.err, "budget") || calls != before {
-		t.Errorf("beyond the budget, %d calls: %+v", calls-before, r)
+	before = calls.Load()
+	if r := c.run(add("I was born in Antwerp", "--config", file)...); !strings.Contains(r.err, "budget") || calls.Load() != before {
+		t.Errorf("beyond the budget, %d calls: %+v", calls.Load()-before, r)
 	}
 	for _, out := range []string{c.ok("export", "-"), r.err} {
 		if strings.Contains(out, wiretest.Key) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/wiretest"
@@ -19,16 +20,17 @@ func TestCompactByModel(t *testing.T) {
 	for i := range 12 {
 		c.ok("session", "append", "monday", fmt.Sprintf("thing %d", i), "--agent", "a")
 	}
-	status, calls := 200, 0
+	var status, calls atomic.Int32
+	status.Store(200)
 	s := wiretest.Server(t, func(r *http.Request, body []byte) (int, string) {
-		calls++
+		calls.Add(1)
 		if r.Header.Get("Authorization") != "Bearer "+wiretest.Key || !strings.Contains(string(body), "thing 1") {
 			t.Errorf("%v %s", r.Header, body)
 		}
-		if status != 200 {
-			return status, `{"error":{"message":"bad key ` + wiretest.Key + `"}}`
+		if code := int(status.Load()); code != 200 {
+			return code, `{"error":{"message":"bad key ` + wiretest.Key + `"}}`
 		}
-		return 200, fmt.Sprintf(`{"choices":[{"finish_reason":"stop","message":{"content":"Summary %d."}}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`, calls)
+		return 200, fmt.Sprintf(`{"choices":[{"finish_reason":"stop","message":{"content":"Summary %d."}}],"usage":{"prompt_tokens":100,"completion_tokens":10}}`, calls.Load())
 	})
 	file := filepath.Join(t.TempDir(), "memdb.toml")
 	text := "[llm]\nprovider = \"openai\"\n[llm.config]\nmodel = \"m\"\napi_key_env = \"MY_KEY\"\nbase_url = \"" + s.URL + "\"\nprice = { prompt = 1000, completion = 10000 }\n"
@@ -44,12 +46,12 @@ func TestCompactByModel(t *testing.T) {
 	c.getenv = func(name string) string {
 		return map[string]string{"MY_KEY": wiretest.Key, "OPENAI_API_KEY": wiretest.Key, "OPENAI_BASE_URL": s.URL}[name]
 	}
-	status = 401
+	status.Store(401)
 	c.fails(exitFailed, "check the key in MY_KEY", byFile...)
-	if calls != 1 {
-		t.Errorf("%d calls with a wrong key", calls)
+	if calls.Load() != 1 {
+		t.Errorf("%d calls with a wrong key", calls.Load())
 	}
-	status = 200
+	status.Store(200)
 	r := one(t, c.objects(byFile...))
 	if r["compacted"] != true || r["summarized"] != 10.0 {
 		t.Errorf("%v", r)
@@ -67,12 +69,12 @@ func TestCompactByModel(t *testing.T) {
 	}
 	c.ok("usage", "budget", "set", "0.2", "--agent", "a")
 	c.fails(exitFailed, "budget", byFile...)
-	if calls != 2 {
-		t.Errorf("%d calls beyond the budget", calls)
+	if calls.Load() != 2 {
+		t.Errorf("%d calls.Load() beyond the budget", calls.Load())
 	}
 	c.ok("usage", "budget", "set", "10", "--agent", "a")
-	if r := one(t, c.objects(append(compact, "--llm")...)); r["compacted"] != true || calls != 3 {
-		t.Errorf("%v after %d calls", r, calls)
+	if r := one(t, c.objects(append(compact, "--llm")...)); r["compacted"] != true || calls.Load() != 3 {
+		t.Errorf("%v after %d calls", r, calls.Load())
 	}
 	if export := c.ok("export", "-"); strings.Contains(export, wiretest.Key) {
 		t.Error("the key is in an export")
