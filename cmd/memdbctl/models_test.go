@@ -70,7 +70,7 @@ func TestCompactByModel(t *testing.T) {
 	c.ok("usage", "budget", "set", "0.2", "--agent", "a")
 	c.fails(exitFailed, "budget", byFile...)
 	if calls.Load() != 2 {
-		t.Errorf("%d calls.Load() beyond the budget", calls.Load())
+		t.Errorf("%d calls beyond the budget", calls.Load())
 	}
 	c.ok("usage", "budget", "set", "10", "--agent", "a")
 	if r := one(t, c.objects(append(compact, "--llm")...)); r["compacted"] != true || calls.Load() != 3 {
