@@ -206,7 +206,7 @@ func (m *merging) compare(doc uint32) error {
 func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
 	s := m.tx.db.spaceAt(defaultSpace, m.tx.lsn)
 	hits, err := s.index.Search(m.ctx, c.vec, hnsw.Search{
-		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s),
+		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s), Plain: true,
 	})
 	var docs []uint32
 	for _, h := range hits {

@@ -72,7 +72,10 @@ func (r *searcher) plan(s *Search) plan {
 	if p.ef == 0 {
 		p.ef = max(defaultEf, 2*s.K)
 	}
-	p.ef = max(p.ef, s.K) * int(r.x.graph.effort.Load())
+	p.ef = max(p.ef, s.K)
+	if !s.Plain {
+		p.ef *= int(r.x.graph.effort.Load())
+	}
 	if r.beam.sketches != nil {
 		// The order of estimates is rough: as many true hits are kept by half as many
 		// more candidates.

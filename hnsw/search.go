@@ -31,6 +31,9 @@ type Search struct {
 	// Ef is how many candidates an approximate search keeps: more find better
 	// and take longer. Zero chooses by K. By sketches it keeps half as many more.
 	Ef int
+	// Plain keeps no more than Ef candidates also in a graph whose walks find too few: for
+	// those who look for what is very near, which is found.
+	Plain bool
 	// Strategy forces a way to search, to compare it with the planned one. A
 	// search may still end flat: where there is no graph, where Exact is asked
 	// for, and where a walk found fewer than there are.
