@@ -370,7 +370,7 @@ func TestMoveLater(t *testing.T) {
 		t.Errorf("%d pages are left", n)
 	}
 	db.chunks.graves = 1000
-	next := db.writer.next.Doc
+	next := nextDoc(t, db)
 	done, stop := context.WithCancel(t.Context())
 	stop()
 	if err := db.moveSparse(done); err != nil {
@@ -379,8 +379,8 @@ func TestMoveLater(t *testing.T) {
 	if err := db.moveSparse(t.Context()); err != nil || db.chunks.graves != 1000 {
 		t.Errorf("%v, and %d graves are left of 1000", err, db.chunks.graves)
 	}
-	if db.writer.next.Doc != next {
-		t.Errorf("%d document numbers are gone", db.writer.next.Doc-next)
+	if n := nextDoc(t, db); n != next {
+		t.Errorf("%d document numbers are gone", n-next)
 	}
 	if err := db.points.done(nil, held); err != nil {
 		t.Error(err)
@@ -413,11 +413,11 @@ func TestMoveFails(t *testing.T) {
 	if n := strayPages(t, db); n > 0 {
 		t.Errorf("%d pages are left", n)
 	}
-	next := db.writer.next.Doc
+	next := nextDoc(t, db)
 	_, err = db.move(t.Context(), from)
 	wantError(t, "move again", err, fault.ErrCorrupt)
-	if db.writer.next.Doc != next {
-		t.Errorf("%d document numbers are gone", db.writer.next.Doc-next)
+	if n := nextDoc(t, db); n != next {
+		t.Errorf("%d document numbers are gone", n-next)
 	}
 	db.chunks.busy.Unlock()
 	closeTest(t, db)
@@ -450,12 +450,12 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
 	deleteTeas(t, db)
-	next := db.writer.next.Doc
+	next := nextDoc(t, db)
 	if err := db.janitor.work(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if db.docs.Moved.Load() != 0 || db.writer.next.Doc != next {
-		t.Errorf("moved as of LSN %d, next document %d after %d", db.docs.Moved.Load(), db.writer.next.Doc, next)
+	if n := nextDoc(t, db); db.docs.Moved.Load() != 0 || n != next {
+		t.Errorf("moved as of LSN %d, next document %d after %d", db.docs.Moved.Load(), n, next)
 	}
 	if db.chunks.graves == 0 || len(db.sparse()) == 0 {
 		t.Errorf("%d graves, sparse chunks %v", db.chunks.graves, db.sparse())
@@ -591,7 +591,7 @@ func TestDeadChunksRelease(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 			if pages.Load() > c.most {
-				t.Errorf("%d pages of rows; %d before, in %d chunks", pages.Load(), before, db.writer.next.Doc>>16+1)
+				t.Errorf("%d pages of rows; %d before, in %d chunks", pages.Load(), before, nextDoc(t, db)>>16+1)
 			}
 			closeTest(t, db)
 		})

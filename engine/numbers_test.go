@@ -24,6 +24,16 @@ func skipNumbers(t testing.TB, db *DB) {
 	db.writer.next.Doc = MaxMemories - 2<<16
 }
 
+// nextDoc is the number that the next document gets.
+func nextDoc(t testing.TB, db *DB) uint32 {
+	t.Helper()
+	if err := db.lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer db.unlock()
+	return db.writer.next.Doc
+}
+
 // TestNumbersGoRound: a database that has given more than 2³² document numbers, with
 // crashes and without, finds all that is there, and nothing else.
 func TestNumbersGoRound(t *testing.T) {
@@ -67,8 +77,8 @@ func TestNumbersGoRound(t *testing.T) {
 				}
 			}
 		}
-		if db.writer.next.Doc > MaxMemories-2<<16 {
-			t.Errorf("the next number is %d: the lap is not over", db.writer.next.Doc)
+		if next := nextDoc(t, db); next > MaxMemories-2<<16 {
+			t.Errorf("the next number is %d: the lap is not over", next)
 		}
 		mustCheck(t, db, len(live))
 		clone := fs.CrashClone(vfs.CrashCloneCfg{})
@@ -102,11 +112,15 @@ func TestNumbersComeBack(t *testing.T) {
 			janitorDone(t, db)
 		}
 		used := 0
+		if err := db.lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		for _, u := range db.chunks.used {
 			if u {
 				used++
 			}
 		}
+		db.unlock()
 		if used > 3 {
 			t.Errorf("%d chunks are in use by one memory", used)
 		}
@@ -128,7 +142,7 @@ func TestNumbersComeBack(t *testing.T) {
 	db.chunks.used = all
 	db.unlock()
 	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "there is room again"})
-	if n := layout.ChunkOf(db.writer.next.Doc); int(n) > 200 {
+	if n := layout.ChunkOf(nextDoc(t, db)); int(n) > 200 {
 		t.Errorf("chunk %d", n)
 	}
 }

@@ -286,7 +286,8 @@ func TestImportInterruptedLinking(t *testing.T) {
 	}
 	c.ok("import", file, "--agent", "bench")
 	s := one(t, c.objects("stats"))["spaces"].([]any)[0].(map[string]any)
-	if s["linked"] != float64(n) {
+	const unsaved = 1 << 10 // Close leaves out of the snapshot what is linked again as quickly
+	if linked, unlinked := s["linked"].(float64), s["unlinked"].(float64); linked+unlinked != float64(n) || unlinked >= unsaved {
 		t.Errorf("%v", s)
 	}
 }
