@@ -8,6 +8,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -57,6 +59,45 @@ func (db *DB) keepCaps(ctx context.Context, signal chan<- struct{}) error {
 			return err
 		}
 	}
+}
+
+// waitForCaps keeps a store waiting, as long as LockWait, while an owner has twice the slack more
+// than the cap, and is to be looked at.
+func (db *DB) waitForCaps(ctx context.Context, memories []*prepared) error {
+	owners := &db.docs.Owners
+	if owners.Most() == 0 {
+		return nil
+	}
+	release, err := db.enter("write") // a Close lets what evicts go on so long
+	if err != nil {
+		return err
+	}
+	defer release()
+	limit := db.ageing.At(maxLSN).Cap
+	var wait context.Context
+	for i, p := range memories {
+		if i > 0 && p.rec.Scope.Owner() == memories[i-1].rec.Scope.Owner() {
+			continue
+		}
+		owner, known := db.names.cached(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
+		for known {
+			spared := owners.Crowded(owner, limit+2*capSlack(limit))
+			if spared == nil {
+				break
+			}
+			if wait == nil {
+				var cancel context.CancelFunc
+				wait, cancel = db.lockLimit(ctx)
+				defer cancel()
+			}
+			select {
+			case <-spared:
+			case <-wait.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
 }
 
 // settledCount is how many living documents an owner has, once a View sees them.

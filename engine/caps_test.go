@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -40,6 +41,42 @@ func setPolicy(t *testing.T, db *DB, change func(p *policy.Policy)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestStoresWaitForCaps: a store of an owner that has far more than the cap waits until that was
+// evicted, and one that must not wait, or for another owner, does not.
+func TestStoresWaitForCaps(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), setup{Options: Options{KeepCaps: true}})
+	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })
+	a, b := Scope{Agent: "a"}, Scope{Agent: "b"}
+	comes(t, "the watch", func() bool { return db.docs.Owners.Most() == 55 })
+	db.moving.Lock() // no eviction
+	for i := range 61 {
+		mustStore(t, db.Memories(), Memory{Scope: a, Text: fmt.Sprint("text ", i)})
+	}
+	done, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := db.Memories().Store(done, Memory{Scope: a, Text: "no time"}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("without time: %v", err)
+	}
+	mustStore(t, db.Memories(), Memory{Scope: b, Text: "another owner"})
+	stored := make(chan error)
+	go func() {
+		_, err := db.Memories().Store(t.Context(), Memory{Scope: a, Text: "waits"}, nil)
+		stored <- err
+	}()
+	select {
+	case err := <-stored:
+		t.Errorf("stored at once: %v", err)
+		db.moving.Unlock()
+	case <-time.After(20 * time.Millisecond):
+		db.moving.Unlock()
+		if err := <-stored; err != nil {
+			t.Error(err)
+		}
+	}
+	comes(t, "the cap", func() bool { return sizes(t, db)[a] <= 51 })
+	closeTest(t, db)
 }
 
 // TestKeepCaps: owners are held at the cap and its slack while they store; the least

@@ -34,8 +34,7 @@ import (
 // Who takes several takes them in this order:
 //
 //  0. turn: a consolidation or an eviction
-//  1. chunks.busy: the janitor's work, a rebuild or a reset; then moving, which the janitor
-//     only tries to take
+//  1. chunks.busy: the janitor's work, a rebuild or a reset; then moving
 //  2. writer.lock: one transaction that writes
 //  3. janitor.mu, the lists of the dead
 //  4. points.mu, the read points in use
@@ -65,8 +64,8 @@ type DB struct {
 	parts   []part.Part
 	ageing  *policy.Part // one of them
 	turn    mutex        // held by what consolidates or evicts
-	// moving is held while documents are moved, which death ranges must not name. Work behind
-	// the calls makes no range meanwhile; the janitor does not wait for it, but moves later.
+	// moving is held while documents that were moved get their new numbers, which death
+	// ranges must not name. Work behind the calls makes no range meanwhile.
 	moving mutex
 	// What the program takes part in, see Hooks.
 	hooks     Hooks

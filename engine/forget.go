@@ -85,7 +85,7 @@ func (db *DB) noteForgotten(ctx context.Context, cutoff int64) error {
 // forgetPage removes what may go of the memories from a key on, and returns where the next
 // ones begin, nil where there are none.
 func (db *DB) forgetPage(ctx context.Context, lower, upper []byte, cutoff int64) (next []byte, err error) {
-	if err := db.chunks.busy.lockContext(ctx); err != nil {
+	if err := db.janitor.rest(ctx); err != nil {
 		return nil, err
 	}
 	defer db.chunks.busy.Unlock()
@@ -105,7 +105,7 @@ func (db *DB) forgetPage(ctx context.Context, lower, upper []byte, cutoff int64)
 
 // forgettable is forgettablePage beside the clean-up.
 func (db *DB) forgettable(ctx context.Context, lower, upper []byte, cutoff int64) (forgetting, error) {
-	if err := db.chunks.busy.lockContext(ctx); err != nil {
+	if err := db.janitor.rest(ctx); err != nil {
 		return forgetting{}, err
 	}
 	defer db.chunks.busy.Unlock()

@@ -137,6 +137,9 @@ func (q *groupQueue) take(dst []groupCall) []groupCall {
 
 // storeCommitted commits a store, with others or by itself.
 func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
+	if err := db.waitForCaps(ctx, c.memories); err != nil {
+		return err
+	}
 	if err := db.commitInGroup(ctx, c); err != nil {
 		return err
 	}

@@ -30,6 +30,10 @@ type janitor struct {
 
 	// dying is how many documents of death ranges are still to be cleaned up.
 	dying atomic.Int64
+	// died is how many documents have died since the database was opened.
+	died atomic.Int64
+	// awaited is how many calls wait until the janitor rests, or has sealed a chunk.
+	awaited atomic.Int32
 
 	// wiped is the LSN of a reset whose space the store still holds, 0 for none.
 	wiped atomic.Uint64
@@ -56,15 +60,6 @@ type mutex chan struct{}
 
 func (m mutex) Lock()   { m <- struct{}{} }
 func (m mutex) Unlock() { <-m }
-
-func (m mutex) tryLock() bool {
-	select {
-	case m <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
 
 func (m mutex) lockContext(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -115,9 +110,13 @@ func (j *janitor) add(d []dead, r []layout.DeathRange) bool {
 	defer j.mu.Unlock()
 	j.dead = append(j.dead, d...)
 	j.ranges = append(j.ranges, r...)
+	died := int64(len(d))
 	for i := range r {
-		j.dying.Add(int64(r[i].Docs.GetCardinality()))
+		n := int64(r[i].Docs.GetCardinality())
+		j.dying.Add(n)
+		died += n
 	}
+	j.died.Add(died)
 	return true
 }
 
@@ -168,6 +167,47 @@ func (j *janitor) compactWiped(ctx context.Context) error {
 	return j.db.store.Compact(ctx, []byte{0}, []byte{0xff}, false)
 }
 
+// rest keeps the janitor from its work until it is unlocked.
+func (j *janitor) rest(ctx context.Context) error {
+	j.awaited.Add(1)
+	defer j.awaited.Add(-1)
+	return j.db.chunks.busy.lockContext(ctx)
+}
+
+// A pace leaves the processor, the memory and the disk to calls between the batches of a
+// clean-up.
+type pace struct {
+	j     *janitor
+	began time.Time
+	// Since the pause before: how many documents were cleaned up, and from which count on
+	// more have died.
+	cleaned, died int64
+}
+
+const (
+	// paceShare: beside calls, a batch is followed by a pause of so many times its length.
+	paceShare = 1
+	// paceMost is the longest pause.
+	paceMost = 50 * time.Millisecond
+)
+
+func (j *janitor) newPace() pace { return pace{j: j, began: time.Now(), died: j.died.Load()} }
+
+// pause follows a batch that has cleaned up n documents. There is none where nobody calls, where
+// somebody waits for the janitor, and where as many have died meanwhile.
+func (p *pace) pause(ctx context.Context, n int) {
+	p.cleaned += int64(n)
+	died := p.j.died.Load()
+	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.gate.busy() {
+		select {
+		case <-time.After(min(paceShare*time.Since(p.began), paceMost)):
+		case <-ctx.Done():
+		}
+		p.cleaned, p.died = 0, died
+	}
+	p.began = time.Now()
+}
+
 // reclaimBatch bounds the documents that are freed in one commit.
 const reclaimBatch = 1000
 
@@ -208,7 +248,7 @@ func (j *janitor) cleanUp(ctx context.Context, oldest uint64) error {
 }
 
 func (j *janitor) reclaimDead(ctx context.Context, oldest uint64) error {
-	for ctx.Err() == nil {
+	for pace := j.newPace(); ctx.Err() == nil; {
 		part := j.takeDead(oldest)
 		if len(part) == 0 {
 			break
@@ -219,6 +259,7 @@ func (j *janitor) reclaimDead(ctx context.Context, oldest uint64) error {
 			j.mu.Unlock()
 			return err
 		}
+		pace.pause(ctx, len(part))
 	}
 	return ctx.Err()
 }

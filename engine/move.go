@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
@@ -52,10 +53,9 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	if db.store.Admit(doingMove, sealBatch) != nil {
 		return nil // for want of space; the log has heard of it
 	}
-	if ctx.Err() != nil || !db.moving.tryLock() {
+	if ctx.Err() != nil {
 		return nil
 	}
-	defer db.moving.Unlock()
 	if err := j.cleanRanges(ctx, db.points.oldest()); err != nil {
 		return err
 	}
@@ -144,14 +144,14 @@ type mover struct {
 func (db *DB) move(ctx context.Context, from []uint16) (moved bool, err error) {
 	m := &mover{db: db, from: from, docs: db.living(from)}
 	if len(m.docs) == 0 {
-		err := m.commit(ctx)
+		err := m.settle(ctx)
 		return err == nil, err
 	}
 	if ok, err := m.reserve(ctx); !ok || err != nil {
 		return false, err
 	}
 	if err = m.build(ctx); err == nil {
-		err = m.commit(ctx)
+		err = m.settle(ctx)
 	}
 	if err != nil && db.Failed() == nil {
 		if failed := m.giveBack(ctx); failed != nil {
@@ -270,6 +270,30 @@ func (m *mover) readRows(r kv.Reader) error {
 
 // number is the new number of the i-th document.
 func (m *mover) number(i int) uint32 { return uint32(m.chunk)<<16 | uint32(i) }
+
+// settleWait is how long a move waits for readers that keep death ranges of its chunks from
+// being cleaned up. What evicts behind the calls waits meanwhile.
+const settleWait = 100 * time.Millisecond
+
+// settle commits the move once what died of death ranges meanwhile is cleaned up. Work behind
+// the calls makes no such range from here on.
+func (m *mover) settle(ctx context.Context) error {
+	db := m.db
+	if err := db.moving.lockContext(ctx); err != nil {
+		return err
+	}
+	defer db.moving.Unlock()
+	db.janitor.awaited.Add(1)
+	defer db.janitor.awaited.Add(-1)
+	for deadline := time.Now().Add(settleWait); ; time.Sleep(time.Millisecond) {
+		if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
+			return err
+		}
+		if !db.janitor.ranging(m.from) || time.Now().After(deadline) {
+			return m.commit(ctx)
+		}
+	}
+}
 
 // commit makes the new chunk that of its documents, in a commit of its own. What has
 // died since it was built stays without a row, by which it was never there.

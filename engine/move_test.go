@@ -396,6 +396,26 @@ func TestMoveLater(t *testing.T) {
 	closeTest(t, db)
 }
 
+// TestMoveSettles: what a death range takes while documents are moved stays dead, and the
+// move is not in vain.
+func TestMoveSettles(t *testing.T) {
+	db, m, release := sparseTeas(t, vfs.NewMem())
+	before := int(mustStats(t, db).Memories)
+	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
+	if err != nil || n == 0 {
+		t.Fatalf("%d are deleted, %v", n, err)
+	}
+	if err := m.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if db.docs.Moved.Load() == 0 || !db.chunks.sealed[m.chunk] {
+		t.Errorf("nothing moved to chunk %d", m.chunk)
+	}
+	release()
+	mustCheck(t, db, before-n)
+	closeTest(t, db)
+}
+
 // TestMoveFails: damage that a move meets leaves no page of it, and takes no number
 // the next time.
 func TestMoveFails(t *testing.T) {

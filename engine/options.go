@@ -114,7 +114,8 @@ type Options struct {
 	Schedule *policy.Schedule
 	// KeepCaps has the database evict what an owner has more than the policy's cap as soon as it
 	// has a tenth more, beside writers: the least important, of equal ones those that were
-	// accessed longest ago, then those that were stored first. Without it an eviction does.
+	// accessed longest ago, then those that were stored first. A store for an owner that has two
+	// tenths more waits until that was done, LockWait at most. Without it an eviction does.
 	KeepCaps bool
 	// Hooks let the program take part in how memories age.
 	Hooks Hooks

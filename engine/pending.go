@@ -182,12 +182,7 @@ func (g *gathering) offer(seq uint64) error {
 
 // embeddedAlready reports whether a document has a vector in the default space.
 func (tx *Tx) embeddedAlready(doc uint32) bool {
-	s := tx.space(defaultSpace)
-	if s == nil {
-		return false
-	}
-	_, has := s.slot(doc)
-	return has
+	return tx.space(defaultSpace).has(doc)
 }
 
 // waiting lists memories that are still to be embedded, and how far the scan of those
@@ -382,7 +377,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 // It looks at the rows of all; of those without such a vector it reads the records of
 // those that have one in another space, and so may have no text.
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
-	spaces := tx.db.spaces.all()
+	spaces, standard := tx.db.spaces.all(), tx.space(defaultSpace)
 	looked := 0
 	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
 		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
@@ -391,10 +386,10 @@ func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 		if err != nil {
 			return false
 		}
-		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || tx.embeddedAlready(doc) {
+		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || standard.has(doc) {
 			return true
 		}
-		has := func(s *space) bool { _, ok := s.slot(doc); return ok }
+		has := func(s *space) bool { return s.has(doc) }
 		if !slices.ContainsFunc(spaces, has) {
 			n++
 			return true

@@ -199,6 +199,7 @@ const cleanBatch = 1000
 // range. Nobody can see them any more.
 func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 	docs := d.Docs.ToArray()
+	pace := db.janitor.newPace()
 	for part := range slices.Chunk(docs, cleanBatch) {
 		err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 			for _, doc := range part {
@@ -215,6 +216,7 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 			return err
 		}
 		db.janitor.dying.Add(-int64(len(part)))
+		pace.pause(ctx, len(part))
 	}
 	return db.applyBare(func(b *pebble.Batch) error {
 		return b.Delete(db.keys().DeathRange(d), nil)
@@ -311,7 +313,7 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 	wait, cancel := db.lockLimit(ctx)
 	defer cancel()
 	// No chunk is being sealed then: the writers do not wait for one.
-	if err := db.chunks.busy.lockContext(wait); err != nil {
+	if err := db.janitor.rest(wait); err != nil {
 		return 0, db.lockError(ctx, "reset", "the database frees what is dead")
 	}
 	defer db.chunks.busy.Unlock()

@@ -41,7 +41,7 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	}
 	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
 	j := db.janitor
-	if err := j.db.chunks.busy.lockContext(ctx); err != nil {
+	if err := j.rest(ctx); err != nil {
 		return err
 	}
 	defer j.db.chunks.busy.Unlock()

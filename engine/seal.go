@@ -69,9 +69,12 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 			return nil
 		}
 		j.wake()
+		j.awaited.Add(1)
 		select {
 		case <-sealed:
+			j.awaited.Add(-1)
 		case <-wait.Done():
+			j.awaited.Add(-1)
 			return db.lockError(ctx, "write", "the text index has too much to seal")
 		}
 	}

@@ -129,6 +129,15 @@ func (s *space) slot(doc uint32) (uint32, bool) {
 	return n, n < noSlot
 }
 
+// has tells whether a document has a vector in the space, which no document has where s is nil.
+func (s *space) has(doc uint32) bool {
+	if s == nil {
+		return false
+	}
+	_, has := s.slot(doc)
+	return has
+}
+
 // freed marks the slot that a document had: it tells those who keep sets of slots
 // which one to leave out. Documents with a vector are never given their number again.
 const freed = 1 << 31

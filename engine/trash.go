@@ -58,7 +58,7 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 		return report, err
 	}
 	defer db.turn.Unlock()
-	if err := db.chunks.busy.lockContext(ctx); err != nil {
+	if err := db.janitor.rest(ctx); err != nil {
 		return report, err
 	}
 	defer db.chunks.busy.Unlock()
@@ -206,7 +206,7 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 
 // dropTrash removes what clean-up has left of the memories in the trash: again after a crash.
 func (db *DB) dropTrash(ctx context.Context, t *policy.Trash) error {
-	if err := db.chunks.busy.lockContext(ctx); err != nil {
+	if err := db.janitor.rest(ctx); err != nil {
 		return err
 	}
 	defer db.chunks.busy.Unlock()

@@ -13,8 +13,9 @@ type Owners struct {
 	most   atomic.Int64
 	signal chan<- struct{}
 
-	mu    sync.Mutex
-	crowd map[uint32]uint32 // a document of each owner that is to be told of
+	mu     sync.Mutex
+	crowd  map[uint32]uint32 // a document of each owner that is to be told of
+	spared chan struct{}     // closed when an owner is spared; nil: nobody waits for it
 }
 
 // ownerCount is what is known of an owner.
@@ -72,6 +73,30 @@ func (o *Owners) Spare(owner, doc uint32, upTo int64) {
 			o.tell(c, owner, doc)
 		}
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.spared != nil {
+		close(o.spared)
+		o.spared = nil
+	}
+}
+
+// Crowded returns what is closed once an owner is spared, nil where this owner need not be: it
+// has no more than a number of living documents, or was not told of.
+func (o *Owners) Crowded(owner uint32, more int64) <-chan struct{} {
+	c := o.counts.At(uint64(owner))
+	if c == nil || c.living.Load() <= more {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c.spared.Load() != untold {
+		return nil
+	}
+	if o.spared == nil {
+		o.spared = make(chan struct{})
+	}
+	return o.spared
 }
 
 // Next takes an owner that is to be told of, and one of its documents; false for none.
