@@ -75,7 +75,7 @@ func TestStoresWaitForCaps(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	comes(t, "the cap", func() bool { return sizes(t, db)[a] <= 51 })
+	comes(t, "the cap", func() bool { return sizes(t, db)[a] <= 55 })
 	closeTest(t, db)
 }
 
