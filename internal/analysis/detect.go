@@ -70,6 +70,49 @@ func endingVotes(word string) uint32 {
 	return 0
 }
 
+// A wordFilter is a set of ASCII words by hashes: it has all that were added, and few others.
+type wordFilter [1 << 10]uint64
+
+// wordHash is made of the first two bytes of a word, the last, and its length.
+func wordHash(word string) uint32 {
+	n := len(word)
+	return (uint32(word[0]) | uint32(word[min(1, n-1)])<<8 | uint32(word[n-1])<<16 | uint32(n)<<24) * 0x9e3779b1 >> 16
+}
+
+func (f *wordFilter) add(word string) {
+	h := wordHash(word)
+	f[h>>6] |= 1 << (h & 63)
+}
+
+func (f *wordFilter) has(word string) bool {
+	h := wordHash(word)
+	return f[h>>6]&(1<<(h&63)) != 0
+}
+
+// voters has the function words, and voterEnds the last three letters of the ends of words, that
+// are ASCII.
+var voters, voterEnds = func() (words, ends wordFilter) {
+	for _, list := range []map[string]uint32{wordVotes, bareVotes} {
+		for w := range list {
+			words.add(w)
+		}
+	}
+	for end := range endingSet {
+		ends.add(end[len(end)-shortestEnding:])
+	}
+	return words, ends
+}()
+
+// silent reports that a word of small letters says nothing about its language: most words do.
+func silent(word string) bool {
+	for i := range len(word) {
+		if word[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return !voters.has(word) && (len(word) <= shortestEnding || !voterEnds.has(word[len(word)-shortestEnding:]))
+}
+
 // tally is what speaks for each language in a text.
 type tally struct {
 	points  [languageCount]int
@@ -134,6 +177,9 @@ func (t *tally) word(word string) {
 	t.words[sc]++
 	if utf8.RuneCountInString(word) > 1 { // π alone is no Greek
 		t.writing[sc] = true
+	}
+	if silent(word) {
+		return
 	}
 	votes := wordVotes[word]
 	if !t.hint && sc == latinScript {

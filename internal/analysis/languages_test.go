@@ -356,3 +356,29 @@ func TestGoldenStems(t *testing.T) {
 	}
 	checkGolden(t, "stems.txt", b.String())
 }
+
+// TestSilentWords: no word that speaks for a language is taken for one that does not.
+func TestSilentWords(t *testing.T) {
+	for _, list := range []map[string]uint32{wordVotes, bareVotes} {
+		for w := range list {
+			if silent(w) {
+				t.Errorf("%s is silent", w)
+			}
+		}
+	}
+	for end := range endingSet {
+		if w := "abc" + end; silent(w) || endingVotes(w) == 0 {
+			t.Errorf("%s is silent", w)
+		}
+	}
+	words, quiet := strings.Fields(strings.Repeat("copper engine river notebook ", 5)), 0
+	for i := range 10_000 {
+		w := fmt.Sprint(words[i%len(words)][:2+i%4], i)
+		if silent(w) {
+			quiet++
+		}
+	}
+	if quiet < 9_000 {
+		t.Errorf("of 10,000 words that are none %d are silent", quiet)
+	}
+}
