@@ -227,3 +227,70 @@ func TestPrune(t *testing.T) {
 	}
 	mustCheck(t, db, 4)
 }
+
+// TestAverageEmbeddings: with the option what memories were merged into has the mean direction of
+// their vectors and its own length; without it, and in a space that it has no vector in, nothing
+// changes. It is found by the mean, also after a reopening, and check finds no fault.
+func TestAverageEmbeddings(t *testing.T) {
+	for _, average := range []bool{false, true} {
+		fs := vfs.NewMem()
+		db := openTest(t, fs, Options{})
+		setPolicy(t, db, func(p *policy.Policy) { p.AverageEmbeddings = average })
+		a := Scope{Agent: "a"}
+		store := func(id string, vec []float32, other ...float32) {
+			m := Memory{ID: id, Scope: a, Text: "text of " + id, Embedding: vec}
+			if other != nil {
+				m.Vectors = map[string][]float32{"other": other}
+			}
+			mustStore(t, db.Memories(), m)
+		}
+		store("into", []float32{2, 0})
+		store("x", []float32{5, 2}, 1, 1)
+		store("y", []float32{10, -4})
+		store("z", []float32{1, .3})
+		store("far", []float32{0, 1})
+		if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 3 {
+			t.Fatalf("%+v, %v", r, merges)
+		}
+		want := []float32{2, 0}
+		if average {
+			x, y := 1+10/math.Sqrt(29)+1/math.Sqrt(1.09), .3/math.Sqrt(1.09)
+			l := math.Hypot(x, y)
+			want = []float32{float32(2 * x / l), float32(2 * y / l)}
+		}
+		closeTest(t, db)
+		db = openTest(t, fs, Options{})
+		m, err := db.Memories().GetWithVectors(t.Context(), a, "into")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			if math.Abs(float64(m.Embedding[i]-want[i])) > 1e-6 {
+				t.Errorf("average %v: %v, want %v", average, m.Embedding, want)
+			}
+		}
+		if len(m.Vectors["other"]) > 0 {
+			t.Errorf("it got a vector in a space of another one: %v", m.Vectors)
+		}
+		hits := mustRecall(t, db.Memories(), Query{Scope: a, Embedding: want, Limit: 1, Profile: ProfileVector})
+		if len(hits) != 1 || hits[0].ID != "into" {
+			t.Errorf("found %+v", hits)
+		}
+		mustCheck(t, db, 2)
+		closeTest(t, db)
+	}
+}
+
+// TestMeanOf: lengths count where cosines are not compared, and vectors that cancel each other
+// out have no direction.
+func TestMeanOf(t *testing.T) {
+	if got := meanOf([][]float32{{1, 0}, {3, 2}}, false); !slices.Equal(got, []float32{2, 1}) {
+		t.Errorf("mean %v", got)
+	}
+	if got := meanOf([][]float32{{3, 0}, {0, 7}}, true); math.Abs(float64(got[0])-3/math.Sqrt2) > 1e-6 || got[0] != got[1] {
+		t.Errorf("mean direction %v", got)
+	}
+	if got := meanOf([][]float32{{1, 0}, {-1, 0}}, true); got != nil {
+		t.Errorf("opposite directions: %v", got)
+	}
+}

@@ -317,13 +317,16 @@ func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s S
 	if err != nil {
 		return nil, err
 	}
-	heirs := map[uint64]victim{} // what a survivor gets
+	heirs := map[uint64]heritage{} // what a survivor gets
 	for i := range victims {
 		v := &victims[i]
 		h := heirs[v.into]
 		h.importance = max(h.importance, v.importance)
 		a := tx.db.accessOf(v.Seq)
 		h.access = h.access.Fold(layout.Access{Count: a.Count, Last: a.Last})
+		if p.AverageEmbeddings {
+			h.from = append(h.from, v.Version)
+		}
 		heirs[v.into] = h
 	}
 	for i := range plan {
@@ -339,23 +342,125 @@ func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s S
 	return victims, nil
 }
 
-// inheritFrom gives a survivor the importance of what was merged into it, where that is
-// higher, and its accesses.
-func (tx *Tx) inheritFrom(ctx context.Context, into, h victim) error {
+// heritage is what memories leave to the one that they are merged into.
+type heritage struct {
+	importance float64
+	access     layout.Access
+	from       []layout.Version // those whose vectors count for its own
+}
+
+// inheritFrom gives a survivor the importance of what was merged into it, where that is higher, its
+// accesses, and the mean of their vectors.
+func (tx *Tx) inheritFrom(ctx context.Context, into victim, h heritage) error {
 	if h.access != (layout.Access{}) {
 		if err := tx.addAccess(into.Owner, into.Seq, h.access); err != nil {
 			return err
 		}
 	}
-	if h.importance <= into.importance {
+	if h.importance <= into.importance && len(h.from) == 0 {
 		return nil
 	}
 	l, _ := tx.at(into.Seq)
 	rec, err := tx.record(l.Version)
-	if err == nil {
-		_, err = tx.patch(ctx, doingConsolidate, l, rec, &Patch{Importance: &h.importance}, nil)
+	if err != nil {
+		return err
 	}
+	var patch Patch
+	if h.importance > into.importance {
+		patch.Importance = &h.importance
+	}
+	if patch.Vectors, err = tx.meanVectors(rec, l.Version, h.from); err != nil {
+		return err
+	}
+	if patch.Importance == nil && len(patch.Vectors) == 0 {
+		return nil
+	}
+	_, err = tx.patch(ctx, doingConsolidate, l, rec, &patch, nil)
 	return err
+}
+
+// meanVectors are the means of the vectors of a version and those of others, by space, for each
+// space that it has one in and any of them. Where cosines are compared, a vector counts by its
+// direction alone, and the mean has the length of the version's own.
+func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.Version) (map[string][]float32, error) {
+	means := map[string][]float32{}
+	for _, ref := range rec.Vectors {
+		s := tx.db.spaces.numbered(ref.Space)
+		if s == nil || len(others) == 0 {
+			continue
+		}
+		own, err := tx.vector(v, ref)
+		if err != nil {
+			return nil, err
+		}
+		all := [][]float32{own}
+		for _, o := range others {
+			vec, err := tx.vectorIn(s.num, o)
+			if err != nil {
+				return nil, err
+			}
+			if vec != nil {
+				all = append(all, vec)
+			}
+		}
+		if mean := meanOf(all, s.metric == hnsw.Cosine); mean != nil && len(all) > 1 {
+			means[s.name] = mean
+		}
+	}
+	return means, nil
+}
+
+// vectorIn is the vector of a version in a space, nil where it has none.
+func (tx *Tx) vectorIn(space uint16, v layout.Version) ([]float32, error) {
+	rec, err := tx.record(v)
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range rec.Vectors {
+		if ref.Space == space {
+			return tx.vector(v, ref)
+		}
+	}
+	return nil, nil
+}
+
+// meanOf is the mean of vectors; by direction, with the length of the first one, if they are
+// compared by cosines. It is nil where they cancel each other out.
+func meanOf(all [][]float32, byDirection bool) []float32 {
+	sum := make([]float64, len(all[0]))
+	for _, vec := range all {
+		by := 1.0
+		if byDirection {
+			by = 1 / max(lengthOf(vec), math.SmallestNonzeroFloat32)
+		}
+		for i, x := range vec {
+			sum[i] += float64(x) * by
+		}
+	}
+	by := 1 / float64(len(all))
+	if byDirection {
+		var squares float64
+		for _, x := range sum {
+			squares += x * x
+		}
+		if squares == 0 {
+			return nil
+		}
+		by = lengthOf(all[0]) / math.Sqrt(squares)
+	}
+	mean := make([]float32, len(sum))
+	for i, x := range sum {
+		mean[i] = float32(x * by)
+	}
+	return mean
+}
+
+func lengthOf(vec []float32) float64 {
+	var squares float64
+	for _, x := range vec {
+		squares += float64(x) * float64(x)
+	}
+	return math.Sqrt(squares)
 }
 
 // addAccess counts accesses of a memory that were others' before.

@@ -80,6 +80,8 @@ type Policy struct {
 	Merge       bool    `json:"merge"`
 	MergeCosine float64 `json:"merge_cosine"`
 	MergeEdit   float64 `json:"merge_edit"`
+	// AverageEmbeddings gives what is merged into the mean of the vectors, in each space that it has one in.
+	AverageEmbeddings bool `json:"average_embeddings"`
 
 	// DailyRetention is what is left of an importance after a day without access, 0 to 1. A consolidation prunes
 	// memories whose decayed importance is below PruneBelow; 0 prunes none.
@@ -154,7 +156,8 @@ var settings = []setting{
 	{"rate", number(func(p *Policy) *float64 { return &p.Rate })},
 	{"idle_ms", span(func(p *Policy) *Span { return &p.Idle })},
 	{"floor", number(func(p *Policy) *float64 { return &p.Floor })},
-	{"merge", func(p *Policy, s string) (err error) { p.Merge, err = strconv.ParseBool(s); return wrong(s, err) }},
+	{"merge", flag(func(p *Policy) *bool { return &p.Merge })},
+	{"average_embeddings", flag(func(p *Policy) *bool { return &p.AverageEmbeddings })},
 	{"merge_cosine", number(func(p *Policy) *float64 { return &p.MergeCosine })},
 	{"merge_edit", number(func(p *Policy) *float64 { return &p.MergeEdit })},
 	{"daily_retention", number(func(p *Policy) *float64 { return &p.DailyRetention })},
@@ -164,6 +167,13 @@ var settings = []setting{
 	{"history_ms", span(func(p *Policy) *Span { return &p.History })},
 	{"log_ms", span(func(p *Policy) *Span { return &p.Log })},
 	{"trash_ms", span(func(p *Policy) *Span { return &p.Trash })},
+}
+
+func flag(at func(p *Policy) *bool) func(p *Policy, s string) error {
+	return func(p *Policy, s string) (err error) {
+		*at(p), err = strconv.ParseBool(s)
+		return wrong(s, err)
+	}
 }
 
 func wrong(value string, err error) error {

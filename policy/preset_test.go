@@ -15,7 +15,7 @@ import (
 
 // The preset default as JSON: its keys are those that the command line has.
 const defaultJSON = `{"preset":"default","version":0,"lsn":0,"max_age_ms":2592000000,"min_importance":0.2,"min_confidence":0.1,"cap":10000,` +
-	`"kinds":["message","fragment","fact"],"rate":0.05,"idle_ms":604800000,"floor":0.1,"merge":true,"merge_cosine":0.9,"merge_edit":0.1,` +
+	`"kinds":["message","fragment","fact"],"rate":0.05,"idle_ms":604800000,"floor":0.1,"merge":true,"merge_cosine":0.9,"merge_edit":0.1,"average_embeddings":false,` +
 	`"daily_retention":0.95,"prune_below":0,"consolidate_cron":"0 */6 * * *","evict_cron":"0 3 * * *","history_ms":0,"log_ms":0,"trash_ms":0}`
 
 func TestPolicyJSON(t *testing.T) {
@@ -64,6 +64,7 @@ func TestSet(t *testing.T) {
 		{"cap", "5"},
 		{"kinds", "fact, message"},
 		{"merge", "false"},
+		{"average_embeddings", "true"},
 		{"evict_cron", "never"},
 	} {
 		if err := p.Set(kv[0], kv[1]); err != nil {
@@ -72,7 +73,7 @@ func TestSet(t *testing.T) {
 	}
 	want := Default()
 	want.MaxAge, want.Idle, want.Trash = Span(15*day), Span(12*time.Hour), Span(1500*time.Millisecond)
-	want.Rate, want.Cap, want.Kinds, want.Merge, want.EvictCron = .25, 5, []string{"fact", "message"}, false, "never"
+	want.Rate, want.Cap, want.Kinds, want.Merge, want.AverageEmbeddings, want.EvictCron = .25, 5, []string{"fact", "message"}, false, true, "never"
 	if !reflect.DeepEqual(p, want) || p.Check() != nil {
 		t.Errorf("%+v, want %+v; %v", p, want, p.Check())
 	}
@@ -96,6 +97,7 @@ func TestSet(t *testing.T) {
 		{"kinds", "note"},
 		{"kinds", "fact,fact"},
 		{"merge", "maybe"},
+		{"average_embeddings", "2"},
 		{"consolidate_cron", "0 0"},
 		{"consolidate_cron", "TZ=UTC 0 0 * * *"},
 		{"consolidate_cron", "0 0 31 2 * * *"},
