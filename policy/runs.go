@@ -82,7 +82,7 @@ type Runs struct{ table atomic.Pointer[runTable] }
 type runTable struct {
 	last   Run // without its owners
 	count  int
-	floor  float64              // the least of all
+	floor  float64          // the least of all
 	all    track            // of owners that no scoped run was for
 	scoped map[uint32]track // of the others: all runs that are for them
 }

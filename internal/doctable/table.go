@@ -163,10 +163,10 @@ type Table struct {
 	// still to commit, or failed to.
 	NewestDeath atomic.Uint64
 	// spans tell the Seqs of each page of rows.
-	spans    Paged[seqSpan]
-	bounds   bounds
-	Glances  Glances
-	Owners   Owners
+	spans   Paged[seqSpan]
+	bounds  bounds
+	Glances Glances
+	Owners  Owners
 }
 
 // seqSpan is the lowest and the highest Seq in a page of document rows; both are 0 where the
