@@ -220,7 +220,10 @@ func TestEvictOnCompaction(t *testing.T) {
 	if _, err := db.store.AsyncFlush(); err != nil {
 		t.Fatal(err)
 	}
-	comes(t, "the eviction", func() bool { return db.docs.Live.Load() == int64(left) })
+	comes(t, "the eviction", func() bool {
+		n, err := db.Memories().Count(t.Context(), ListQuery{Scope: Scope{User: "u"}})
+		return err == nil && n == left
+	})
 	for _, m := range mustList(t, db.Memories(), Scope{User: "u"}) {
 		if !want[m.ID] {
 			t.Errorf("%s is there", m.ID)
