@@ -63,6 +63,13 @@ type Services struct {
 	// Engine is for engine.Options: the Embedder without a cache, which a database has by
 	// itself, and nil for the lexical one, which is the engine's own.
 	Engine embed.Embedder
+	// InMemory is set where the configuration has memories in RAM alone.
+	InMemory bool
+	// Graph is set where the configuration names a graph of facts.
+	Graph bool
+	// Prompts and Version are for a memory of facts, as the configuration has them.
+	Prompts Prompts
+	Version string
 
 	meters []*meter.Meter
 }
@@ -94,6 +101,9 @@ func (c *Config) Open(env Lookup, metered bool) (*Services, error) {
 	s := &Services{}
 	owner, err := c.owner()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.openStores(c); err != nil {
 		return nil, err
 	}
 	counts := func(calls *Calls) *meter.Meter {
@@ -259,7 +269,8 @@ func OpenFile(path string, env Lookup, metered bool) (*Services, error) {
 }
 
 // OpenDB is OpenFile, and opens a database whose embedder is that of the configuration; calls
-// are counted in its usage. o.Embedder is to be nil.
+// are counted in its usage. o.Embedder is to be nil. Where the configuration has memories in RAM
+// alone, dir is to be empty.
 func OpenDB(ctx context.Context, dir string, o *engine.Options, path string, env Lookup) (*engine.DB, *Services, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -267,6 +278,9 @@ func OpenDB(ctx context.Context, dir string, o *engine.Options, path string, env
 	s, err := OpenFile(path, env, true)
 	if err != nil {
 		return nil, nil, err
+	}
+	if s.InMemory && dir != "" {
+		return nil, nil, s.NeedFolder("open " + dir)
 	}
 	full := engine.Options{}
 	if o != nil {
@@ -276,10 +290,18 @@ func OpenDB(ctx context.Context, dir string, o *engine.Options, path string, env
 		return nil, nil, fault.Invalid("open "+dir, "it is given an embedder beside that of the configuration", "leave Options.Embedder nil")
 	}
 	full.Embedder = s.Engine
-	db, err := engine.Open(dir, &full)
+	db, err := open(dir, s.InMemory, &full)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Meter(db.Usage())
 	return db, s, nil
+}
+
+// open opens the database of a folder, or one in memory.
+func open(dir string, inMemory bool, o *engine.Options) (*engine.DB, error) {
+	if inMemory {
+		return engine.OpenMemory(o)
+	}
+	return engine.Open(dir, o)
 }

@@ -77,8 +77,9 @@ type Config struct {
 	// StoreUnembedded keeps facts whose embedding failed, without a vector.
 	StoreUnembedded bool
 	// Concurrency is how many facts of an Add are worked on at once, 1 to
-	// MaxConcurrency; 0 is DefaultConcurrency. With 1, each fact is compared with
-	// what became of the ones before it.
+	// MaxConcurrency; 0 is DefaultConcurrency. Facts that are alike, from a cosine of 0.35 on,
+	// wait for each other: the later one is compared with what became of the earlier. With 1
+	// each fact is compared with what became of all before it.
 	Concurrency int
 	// Prompts replace the built-in ones where they are not empty.
 	Prompts Prompts
