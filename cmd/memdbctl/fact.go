@@ -63,7 +63,7 @@ func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) 
 		s.Meter(db.Usage())
 		f, err := facts.New(&facts.Config{
 			DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
-			Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version),
+			GraphStore: s.GraphStore, Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version),
 		})
 		if err != nil {
 			return err

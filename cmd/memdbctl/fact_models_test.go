@@ -95,6 +95,13 @@ func TestFactsByModels(t *testing.T) {
 	if out := c.ok("fact", "add", "I moved to Ghent", "--user", "ada", "--config", file, "--json"); json.Unmarshal([]byte(out), &list) != nil || len(list) != 1 || list[0]["memory"] != "Prefers oolong tea" {
 		t.Errorf("%s", out)
 	}
+
+	// A graph in Neo4j: the password of the environment is missing, and is named.
+	text = `{"graph_store":{"provider":"neo4j","config":{"url":"http://localhost:1"}}}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(exitUsage, "set NEO4J_PASSWORD", "fact", "list", "--user", "ada", "--config", file)
 	if err := os.WriteFile(file, []byte(`{"vector_store":{"provider":"memory"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/wiretest"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/graphs/neo4j"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
@@ -133,6 +134,9 @@ func TestBadFiles(t *testing.T) {
 		{"a number for a provider", "c.toml", "[vector_store]\nprovider = 3\n", "vector_store.provider is of the type number; give a text"},
 		{"a list for a collection", "c.json", `{"vector_store":{"collection_name":["a"]}}`, "vector_store.collection_name is of the type array; give a text"},
 		{"a text for a store's settings", "c.json", `{"vector_store":{"config":"here"}}`, "vector_store.config is of the type string; give a group"},
+		{"a number for a password", "c.json", `{"graph_store":{"config":{"password":1234567890}}}`, "graph_store.config.password is of the type number; give a text"},
+		{"a list for a URL", "c.json", `{"graph_store":{"config":{"url":["a"]}}}`, "graph_store.config.url is of the type array; give a text"},
+		{"an unknown key of a graph", "c.json", `{"graph_store":{"config":{"user":"a","uri":"b"}}}`, "graph_store.config.uri (near url), graph_store.config.user;"},
 		{"a truth for a graph", "c.json", `{"graph_store":true}`, "graph_store is of the type bool; give a group"},
 		{"a number for a path", "c.json", `{"history":{"db_path":5}}`, "history.db_path is of the type number; give a text"},
 		{"a list for a prompt", "c.json", `{"custom_prompts":{"fact_extraction":["a"]}}`, "custom_prompts.fact_extraction is of the type array; give a text"},
@@ -201,7 +205,15 @@ func TestBadConfigs(t *testing.T) {
 		`vector_store: there is no provider "qdrant"; give provider as one of memdb, memory`: {VectorStore: &VectorStore{Provider: "qdrant"}},
 		`vector_store: the provider memdb has no settings, and config has host, port`:        {VectorStore: &VectorStore{Config: map[string]any{"port": 1, "host": "h"}}},
 		`vector_store: the provider memory has no settings`:                                  {VectorStore: &VectorStore{Provider: Memory, Config: map[string]any{"x": 1}}},
-		`graph_store: there is no provider "neptune"; give provider as one of memdb`:         {GraphStore: &GraphStore{Provider: "neptune"}},
+		`graph_store: there is no provider "neptune"; give provider as one of memdb, neo4j`:  {GraphStore: &GraphStore{Provider: "neptune"}},
+		`graph_store: the provider memdb has no settings`:                                    {GraphStore: &GraphStore{Config: GraphCalls{URL: "http://h"}}},
+		`neo4j: there is no URL; set NEO4J_URL`:                                              {GraphStore: &GraphStore{Neo4j, GraphCalls{Password: NewSecret(wiretest.Key)}}},
+		`neo4j: there is no password; set NEO4J_PASSWORD`:                                    {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h"}}},
+		`neo4j: the variable MY_PASS, which password_env names`:                              {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", PasswordEnv: "MY_PASS"}}},
+		`neo4j: both token and token_env are given`:                                          {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Token: NewSecret("t"), TokenEnv: "T"}}},
+		`neo4j: password is [key], which stands for a secret`:                                {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret(hidden)}}},
+		`neo4j: the interface is "bolt"; give api as tx or query`:                            {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret("p"), API: "bolt"}}},
+		`neo4j: its URL is one of Bolt with a port of its own`:                               {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "bolt://h:99", Password: NewSecret("p")}}},
 		`the version is "v2"; give version as one of v1.0, v1.1`:                             {Version: "v2"},
 		"set up usage":                                          {Usage: &Usage{Agent: strings.Repeat("x", 600)}},
 		"it would repeat a call 11 times":                       {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Retries: new(11)}}}},
@@ -245,6 +257,39 @@ func TestStores(t *testing.T) {
 	}
 	if err := db.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNeo4j makes a store of a configuration, and of the environment where that leaves it out;
+// its secrets are shown by nothing.
+func TestNeo4j(t *testing.T) {
+	whole := env("NEO4J_URL", "bolt://h:7687", "NEO4J_USER", "ada", "NEO4J_PASSWORD", wiretest.Key, "T", "token")
+	for name, c := range map[string]struct {
+		text, url, user, password, token string
+	}{
+		"environment":   {`{}`, "bolt://h:7687", "ada", wiretest.Key, ""},
+		"configuration": {`{"url":"http://x","username":"bob","password":"` + wiretest.Key + `","database":"d","space":"s","api":"query","timeout":"5s","retries":0}`, "http://x", "bob", wiretest.Key, ""},
+		"token":         {`{"token_env":"T"}`, "bolt://h:7687", "ada", "", "token"},
+	} {
+		parsed := parse(t, "c.json", `{"graph_store":{"provider":"neo4j","config":`+c.text+`}}`)
+		s, err := parsed.Open(whole, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.GraphStore.(*neo4j.Store)
+		if !s.Graph || got.URL != c.url || got.Username != c.user || got.Password != c.password || got.Token != c.token {
+			t.Errorf("%s: %s %s", name, got.URL, got.Username)
+		}
+		if name == "configuration" && (got.Database != "d" || got.Space != "s" || got.API != neo4j.QueryV2 || got.Timeout != 5*time.Second || got.Retry.Times != -1) {
+			t.Errorf("%s: %s %s %s", name, got.Database, got.Space, got.API)
+		}
+		b, err := json.Marshal(parsed)
+		if out := fmt.Sprintf("%v %+v %#v %s", parsed, s, s.GraphStore, b); err != nil || strings.Contains(out, wiretest.Key) {
+			t.Errorf("%s: the password is shown: %s, error %v", name, out, err)
+		}
+	}
+	if s := FromEnv(whole); s.GraphStore != nil {
+		t.Error("variables alone make no graph in Neo4j")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/embedders"
+	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 	"github.com/seed-7aedc3ff/memdb/services/meter"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -67,6 +68,8 @@ type Services struct {
 	InMemory bool
 	// Graph is set where the configuration names a graph of facts.
 	Graph bool
+	// GraphStore is where that graph lies, nil for memdb's own.
+	GraphStore graphs.Store
 	// Prompts and Version are for a memory of facts, as the configuration has them.
 	Prompts Prompts
 	Version string
@@ -103,7 +106,7 @@ func (c *Config) Open(env Lookup, metered bool) (*Services, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openStores(c); err != nil {
+	if err := s.openStores(c, env); err != nil {
 		return nil, err
 	}
 	counts := func(calls *Calls) *meter.Meter {
@@ -207,14 +210,16 @@ func noProvider(part, name string, known []string) error {
 }
 
 // retry is how calls are repeated.
-func (c *Calls) retry() retry.Policy {
+func (c *Calls) retry() retry.Policy { return retries(c.Retries) }
+
+func retries(n *int) retry.Policy {
 	switch {
-	case c.Retries == nil:
+	case n == nil:
 		return retry.Policy{}
-	case *c.Retries <= 0:
+	case *n <= 0:
 		return retry.Policy{Times: -1}
 	}
-	return retry.Policy{Times: *c.Retries}
+	return retry.Policy{Times: *n}
 }
 
 // entries is the size of a cache as llm.Options and embedders.Options have it: less than 0 is
