@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -120,10 +121,7 @@ func (db *DB) startSweeping(ctx context.Context) {
 		if next, err = db.sweep(ctx, next); err != nil {
 			return err
 		}
-		select {
-		case <-time.After(sweepPause):
-		case <-ctx.Done():
-		}
+		clock.Pause(ctx, sweepPause)
 		return nil
 	})
 }

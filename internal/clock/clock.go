@@ -5,7 +5,10 @@
 // give the same answer twice.
 package clock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock tells the time. It is safe for concurrent use.
 type Clock func() time.Time
@@ -14,3 +17,13 @@ type Clock func() time.Time
 // reading, so that the difference of two readings is a duration even when the
 // machine's time was set in between.
 func System() time.Time { return time.Now() }
+
+// Pause waits for a time of the machine's clock, or until a context is over.
+func Pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
