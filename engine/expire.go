@@ -7,7 +7,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -121,7 +120,7 @@ func (db *DB) startSweeping(ctx context.Context) {
 		if next, err = db.sweep(ctx, next); err != nil {
 			return err
 		}
-		clock.Pause(ctx, sweepPause)
+		sleep(ctx, sweepPause)
 		return nil
 	})
 }

@@ -200,7 +200,7 @@ func (p *pace) pause(ctx context.Context, n int) {
 	p.cleaned += int64(n)
 	died := p.j.died.Load()
 	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.gate.busy() {
-		clock.Pause(ctx, min(paceShare*clock.System().Sub(p.began), paceMost))
+		sleep(ctx, min(paceShare*clock.System().Sub(p.began), paceMost))
 		p.cleaned, p.died = 0, died
 	}
 	p.began = clock.System()
@@ -471,4 +471,14 @@ func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) 
 		}
 	}
 	return nil
+}
+
+// sleep waits for a time, or until a context is over.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

@@ -286,7 +286,7 @@ func (m *mover) settle(ctx context.Context) error {
 	defer db.moving.Unlock()
 	db.janitor.awaited.Add(1)
 	defer db.janitor.awaited.Add(-1)
-	for deadline := clock.System().Add(settleWait); ; clock.Pause(ctx, time.Millisecond) {
+	for deadline := clock.System().Add(settleWait); ; sleep(ctx, time.Millisecond) {
 		if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
 			return err
 		}

@@ -5,10 +5,7 @@
 // give the same answer twice.
 package clock
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Clock tells the time. It is safe for concurrent use.
 type Clock func() time.Time
@@ -17,13 +14,3 @@ type Clock func() time.Time
 // reading, so that the difference of two readings is a duration even when the
 // machine's time was set in between.
 func System() time.Time { return time.Now() }
-
-// Pause waits for a time of the machine's clock, or until a context is over.
-func Pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
