@@ -87,7 +87,11 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 	} else if err := makeDir(base, dir); err != nil {
 		return nil, fullError(dir, err)
 	}
-	held, err := fsys.LockDir(base, dir, holder(db.clock()))
+	lock := fsys.LockDir
+	if o.ReadOnly {
+		lock = fsys.LockDirShared
+	}
+	held, err := lock(base, dir, holder(db.clock()))
 	if err != nil {
 		return nil, lockError(dir, err)
 	}
@@ -164,6 +168,12 @@ func lockError(dir string, err error) error {
 		return &fault.Error{
 			Kind: fault.ErrLocked, What: doingOpen(dir), Why: locked.Error(),
 			Do: "close it there, or wait", Cause: nil,
+		}
+	}
+	if fsys.Unwritable(err) {
+		return &fault.Error{
+			Kind: fault.ErrReadOnly, What: doingOpen(dir), Why: "its folder cannot be written", Cause: err,
+			Do: "to read, open it with ReadOnly; to write, see who may write there, or copy it to another place",
 		}
 	}
 	return fault.Within(doingOpen(dir), err)

@@ -126,7 +126,9 @@ type Options struct {
 	Hooks Hooks
 	// ReadOnly opens a database that exists and changes nothing in its folder, but for
 	// the lock and who holds it: so it opens also on a full disk, unless its text index
-	// is damaged. Writes are ErrReadOnly, and recalls touch nothing.
+	// is damaged. Where not even these can be written, as on a read-only medium, it does
+	// without, and shares the lock with others who only read. Writes are ErrReadOnly, and
+	// recalls touch nothing.
 	ReadOnly bool
 	// Salvage opens a database whose log is damaged, or lacks what was acknowledged, with
 	// the commits that came before the damage. What comes after is lost; the damaged logs

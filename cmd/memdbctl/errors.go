@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
 // The exit codes.
@@ -89,6 +90,9 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 	if full, ok := errors.AsType[*engine.Error](err); ok && errors.Is(full, engine.ErrDiskFull) {
 		full.Do = "make room on the disk; verbs that only read work meanwhile"
 	}
+	if only, ok := errors.AsType[*engine.Error](err); ok && only.Kind == engine.ErrReadOnly && fsys.Unwritable(only.Cause) {
+		only.Do = "verbs that only read work; to write, see who may write there, or copy it to another place"
+	}
 	a.warn("%v%s", err, pathHint(err))
 }
 
@@ -104,7 +108,7 @@ func pathHint(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "; check who may read and write there"
 	case errors.Is(err, syscall.EROFS):
-		return "; it must be a place that can be written, also to read a database"
+		return "; it must be a place that can be written"
 	case errors.Is(err, syscall.ENOSPC):
 		return "; make room on the disk"
 	}

@@ -306,7 +306,7 @@ func TestBadPaths(t *testing.T) {
 		}
 	}
 	for system, want := range map[error]string{
-		syscall.EROFS:  "; it must be a place that can be written, also to read a database",
+		syscall.EROFS:  "; it must be a place that can be written",
 		syscall.ENOSPC: "; make room on the disk",
 		syscall.EIO:    "",
 	} {

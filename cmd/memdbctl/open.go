@@ -64,7 +64,8 @@ func (a *app) use(ctx context.Context, fn func(*engine.DB) error) error {
 	return a.create(ctx, nil, fn)
 }
 
-// read is use for verbs that change nothing: they work also on a full disk.
+// read is use for verbs that change nothing: they work also on a full disk, and in a folder
+// that cannot be written.
 func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
 	if err := a.exists(); err != nil {
 		return err
@@ -73,6 +74,11 @@ func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
 	if errors.Is(err, engine.ErrDiskFull) {
 		if db, err = a.open(ctx, &engine.Options{ReadOnly: true}); err == nil {
 			a.note("%s: the disk is full, so the database is opened to be read only, and recalls are not counted; make room on the disk", a.dir)
+		}
+	}
+	if errors.Is(err, engine.ErrReadOnly) {
+		if db, err = a.open(ctx, &engine.Options{ReadOnly: true}); err == nil {
+			a.note("%s: its folder cannot be written, so the database is opened to be read only, and recalls are not counted", a.dir)
 		}
 	}
 	if err != nil {

@@ -61,12 +61,54 @@ func (e *LockedError) Error() string {
 // the folder is frozen. A holder file that a killed process left behind is
 // harmless: the lock itself went with the process.
 func LockDir(fsys vfs.FS, dir string, h Holder) (io.Closer, error) {
+	return lockDir(fsys, dir, h, func(string, error) (io.Closer, error) { return nil, errors.ErrUnsupported })
+}
+
+// LockDirShared is LockDir for who only reads. In a folder in which it may not write it makes no
+// file: it shares the lock that it finds with others who do so, and a lock that was never made
+// nobody holds.
+func LockDirShared(fsys vfs.FS, dir string, h Holder) (io.Closer, error) {
+	return lockDir(fsys, dir, h, func(path string, err error) (io.Closer, error) {
+		switch {
+		case !Unwritable(err):
+			return nil, errors.ErrUnsupported
+		case vfs.Root(fsys) != vfs.Default:
+			return noLock{}, nil // the file system is this process's own
+		}
+		return shareLock(path)
+	})
+}
+
+// Unwritable reports whether an error says that a file may not be made or changed: by its
+// permissions, or since its medium can only be read.
+func Unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, readOnlyMedium)
+}
+
+// noLock is the lock of what needs none.
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+
+// lockDir is LockDir. share is asked for the lock of a path where it cannot be had to write, with
+// why; errors.ErrUnsupported of it leaves it at that.
+func lockDir(fsys vfs.FS, dir string, h Holder, share func(path string, err error) (io.Closer, error)) (io.Closer, error) {
 	canonical, err := canonicalDir(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	l := &dirLock{fsys: fsys, holderPath: fsys.PathJoin(canonical, holderName)}
-	l.lock, err = fsys.Lock(fsys.PathJoin(canonical, lockName))
+	path := fsys.PathJoin(canonical, lockName)
+	l.lock, err = fsys.Lock(path)
+	if err != nil && !lockConflict(err) {
+		shared, serr := share(path, err)
+		if serr == nil {
+			return shared, nil
+		}
+		if !errors.Is(serr, errors.ErrUnsupported) {
+			err = serr
+		}
+	}
 	if err != nil {
 		if lockConflict(err) {
 			return nil, &LockedError{Dir: dir, Holder: readHolder(fsys, l.holderPath)}

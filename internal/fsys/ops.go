@@ -148,6 +148,9 @@ func (f *FS) MkdirAll(dir string, perm fs.FileMode) error {
 // Lock implements vfs.FS. The lock can be released by ReleaseLocks too.
 func (f *FS) Lock(name string) (io.Closer, error) {
 	base, err := f.base.Lock(name)
+	if err != nil && Unwritable(err) && !lockConflict(err) {
+		base, err = noLock{}, nil // LockDir has the folder's; who writes fails at the first file
+	}
 	if err != nil {
 		return nil, err
 	}
