@@ -86,6 +86,7 @@ type DB struct {
 	losses  losses
 
 	background background
+	rewrites   rewrites
 	gate       gate
 	closing    sync.Once
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -16,12 +19,29 @@ import (
 // memory is gone.
 const expireEvery = 30 * time.Second
 
+// rewrites tells the work behind the calls of each flush and compaction of the store: while data
+// is rewritten, it is time to look what of it is to go.
+type rewrites struct{ expire, sweep chan struct{} }
+
+func newRewrites() rewrites {
+	return rewrites{expire: make(chan struct{}, 1), sweep: make(chan struct{}, 1)}
+}
+
+// tell is called by the store.
+func (r *rewrites) tell() {
+	for _, to := range []chan struct{}{r.expire, r.sweep} {
+		select {
+		case to <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // startExpiring begins to delete what expires, and what has while nobody had the
 // database open.
 func (db *DB) startExpiring(ctx context.Context) {
-	atOnce := make(chan struct{}, 1)
-	atOnce <- struct{}{}
-	db.every(ctx, "deletes what has expired", expireEvery, atOnce, db.expire)
+	db.rewrites.tell()
+	db.every(ctx, "deletes what has expired", expireEvery, db.rewrites.expire, db.expire)
 }
 
 // expire deletes the memories that have expired: one commit for each page of rows names
@@ -80,5 +100,110 @@ func (db *DB) evictBehind(ctx context.Context, version uint32, evict func(tx *Tx
 	if err == nil {
 		db.observe(lsn, at, version, victims)
 	}
+	return victims, err
+}
+
+const (
+	// sweepPages bounds how many pages of rows are looked through for one flush or compaction.
+	sweepPages = 64
+	// sweepEvery is how often that is done where the store rewrites nothing.
+	sweepEvery = time.Minute
+	// sweepPause is how long no page is looked through after that.
+	sweepPause = time.Second
+)
+
+// startSweeping begins to evict what the policy rules out, a bounded part for each flush and
+// compaction of the store.
+func (db *DB) startSweeping(ctx context.Context) {
+	next := uint64(0)
+	db.every(ctx, "evicts as the store compacts", sweepEvery, db.rewrites.sweep, func(ctx context.Context) (err error) {
+		if next, err = db.sweep(ctx, next); err != nil {
+			return err
+		}
+		sleep(ctx, sweepPause)
+		return nil
+	})
+}
+
+// sweep evicts what the policy rules out by age and confidence in the next pages that may have
+// such, from one on, and returns where to go on. It asks for a verdict about what a rule takes
+// alone.
+func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
+	if err := db.turn.lockContext(ctx); err != nil {
+		return from, err
+	}
+	defer db.turn.Unlock()
+	p := db.ageing.At(maxLSN)
+	pages, next := db.agedPages(p, from)
+	if len(pages) == 0 {
+		return next, nil
+	}
+	var victims []victim
+	var j *judge
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		j = tx.newJudge(ctx, p)
+		victims, err = tx.unkeptIn(ctx, p, pages, j)
+		return err
+	})
+	j.end()
+	if err == nil && len(victims) > 0 {
+		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}) })
+	}
+	if err == nil {
+		_, err = j.decay(ctx)
+	}
+	if err != nil {
+		return from, err
+	}
+	if err := db.lockBehind(ctx); err != nil {
+		return from, err
+	}
+	defer db.unlock()
+	for _, page := range pages {
+		db.docs.Narrow(page)
+	}
+	return next, nil
+}
+
+// agedPages are the next pages of rows, from one on, in which a policy may evict something, and
+// where those after them begin: 0 after the last one.
+func (db *DB) agedPages(p *policy.Policy, from uint64) (pages []uint64, next uint64) {
+	now, floor := db.now(), db.ageing.Runs().Floor()
+	for next = from; len(pages) < sweepPages; next++ {
+		page, ok := db.docs.Look(next, func(b doctable.Bounds) bool {
+			return p.MayEvict(elapsed(now, b.Created), b.Importance, min(b.Confidence, floor))
+		})
+		if !ok {
+			return pages, 0
+		}
+		pages, next = append(pages, page), page
+	}
+	return pages, next
+}
+
+// unkeptIn are the memories in pages of rows that a policy does not keep, but for its cap, by Seq.
+func (tx *Tx) unkeptIn(ctx context.Context, p *policy.Policy, pages []uint64, j *judge) (victims []victim, err error) {
+	free, _, err := tx.takeable(p, Scope{})
+	if err != nil {
+		return nil, err
+	}
+	in := roaring.New()
+	for _, page := range pages {
+		in.AddRange(page*doctable.PageSize, (page+1)*doctable.PageSize)
+	}
+	free.And(in)
+	err = tx.eachIn(ctx, free, func(_ uint32, r *doctable.Row) {
+		f, a := tx.facts(r)
+		rule := p.Evicts(&f)
+		if rule == "" {
+			return
+		}
+		if why, note, _ := j.of(r, rule); why != "" {
+			v := newVictim(r, why, &f, a)
+			v.why = note
+			victims = append(victims, v)
+		}
+	})
+	sortVictims(victims)
 	return victims, err
 }

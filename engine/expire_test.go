@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // mustExpire deletes what has expired.
@@ -175,4 +178,104 @@ func TestExpiredCopies(t *testing.T) {
 	}
 	waitCleaned(t, db)
 	mustCheck(t, db, 1)
+}
+
+// TestEvictOnCompaction: once the store flushes, what the policy rules out goes, page by page, and
+// nothing else; with a reason, and not against a verdict.
+func TestEvictOnCompaction(t *testing.T) {
+	fs, clk := vfs.NewMem(), newTestClock()
+	var asked atomic.Int64
+	hooks := Hooks{Verdict: func(_ context.Context, j Judged) policy.Verdict {
+		if asked.Add(1); j.Rule == "" {
+			t.Errorf("a verdict about %s, which no rule takes", j.Memory.ID)
+		}
+		if j.Memory.Metadata["keep"] == true {
+			return policy.Verdict{Act: policy.Keep, Why: "asked for"}
+		}
+		return policy.Verdict{}
+	}}
+	db := openTest(t, fs, setup{Options: Options{EvictOnCompaction: true, Clock: clk.now, Hooks: hooks}})
+	old := clk.now().Add(-40 * 24 * time.Hour)
+	want := map[string]bool{}
+	add := func(id string, stays bool, m Memory) {
+		m.ID, m.Text, m.Scope = id, "text of "+id, Scope{User: "u", Agent: fmt.Sprint("a", len(want)%7)}
+		mustStore(t, db.Memories(), m)
+		want[id] = stays
+	}
+	for i := range 700 {
+		add(fmt.Sprint("old", i), false, Memory{CreatedAt: old, Importance: new(.1)})
+		add(fmt.Sprint("important", i), true, Memory{CreatedAt: old, Importance: new(.5)})
+		add(fmt.Sprint("young", i), true, Memory{Importance: new(.1)})
+		add(fmt.Sprint("unsure", i), false, Memory{Importance: new(.5), Confidence: new(.05)})
+	}
+	add("pinned", true, Memory{CreatedAt: old, Importance: new(.1), Pinned: true})
+	add("archive", true, Memory{CreatedAt: old, Importance: new(.1), Kind: KindArchive})
+	add("kept", true, Memory{CreatedAt: old, Importance: new(.1), Metadata: map[string]any{"keep": true}})
+	left := 0
+	for _, stays := range want {
+		if stays {
+			left++
+		}
+	}
+	if _, err := db.store.AsyncFlush(); err != nil {
+		t.Fatal(err)
+	}
+	comes(t, "the eviction", func() bool {
+		n, err := db.Memories().Count(t.Context(), ListQuery{Scope: Scope{User: "u"}})
+		return err == nil && n == left
+	})
+	for _, m := range mustList(t, db.Memories(), Scope{User: "u"}) {
+		if !want[m.ID] {
+			t.Errorf("%s is there", m.ID)
+		}
+	}
+	h, err := db.Memories().History(t.Context(), Scope{User: "u"}, "unsure0")
+	if err != nil || len(h) == 0 || h[len(h)-1].Reason != ReasonConfidence {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if asked.Load() == 0 {
+		t.Error("no verdict was asked for")
+	}
+	mustCheck(t, db, left)
+	closeTest(t, db)
+}
+
+// TestAgedPages: the pages that are looked through are those that may have something to evict, a
+// bounded number at once, and all in turn.
+func TestAgedPages(t *testing.T) {
+	fs, clk := vfs.NewMem(), newTestClock()
+	db := openTest(t, fs, setup{Options: Options{Clock: clk.now}})
+	p := policy.Default()
+	if pages, next := db.agedPages(&p, 0); len(pages) != 0 || next != 0 {
+		t.Errorf("of none: %v, %d", pages, next)
+	}
+	var batch []Memory
+	for i := range 3 * doctable.PageSize {
+		m := Memory{Text: fmt.Sprint("number ", i), Scope: Scope{User: "u"}, Importance: new(.1), CreatedAt: clk.now()}
+		if i/doctable.PageSize == 1 {
+			m.Importance = new(.9)
+		}
+		batch = append(batch, m)
+	}
+	if _, err := db.Memories().StoreBatch(t.Context(), batch, nil); err != nil {
+		t.Fatal(err)
+	}
+	if pages, next := db.agedPages(&p, 0); len(pages) != 0 || next != 0 {
+		t.Errorf("while all are young: %v, %d", pages, next)
+	}
+	clk.advance(31 * 24 * time.Hour)
+	if pages, next := db.agedPages(&p, 0); !slices.Equal(pages, []uint64{0, 2}) || next != 0 {
+		t.Errorf("once all are old: %v, %d", pages, next)
+	}
+	if pages, _ := db.agedPages(&p, 1); !slices.Equal(pages, []uint64{2}) {
+		t.Errorf("from the second on: %v", pages)
+	}
+	// A consolidation with a low floor makes it possible that any confidence is too low.
+	p.Floor = .01
+	setPolicy(t, db, func(stored *policy.Policy) { stored.Floor = .01 })
+	mustConsolidate(t, db, ConsolidateOptions{Rate: new(.5), Merge: new(false)})
+	if pages, _ := db.agedPages(&p, 0); len(pages) != 3 {
+		t.Errorf("under a low floor: %v", pages)
+	}
+	closeTest(t, db)
 }

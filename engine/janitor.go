@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -191,7 +192,7 @@ const (
 	paceMost = 50 * time.Millisecond
 )
 
-func (j *janitor) newPace() pace { return pace{j: j, began: time.Now(), died: j.died.Load()} }
+func (j *janitor) newPace() pace { return pace{j: j, began: clock.System(), died: j.died.Load()} }
 
 // pause follows a batch that has cleaned up n documents. There is none where nobody calls, where
 // somebody waits for the janitor, and where as many have died meanwhile.
@@ -199,13 +200,10 @@ func (p *pace) pause(ctx context.Context, n int) {
 	p.cleaned += int64(n)
 	died := p.j.died.Load()
 	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.gate.busy() {
-		select {
-		case <-time.After(min(paceShare*time.Since(p.began), paceMost)):
-		case <-ctx.Done():
-		}
+		sleep(ctx, min(paceShare*clock.System().Sub(p.began), paceMost))
 		p.cleaned, p.died = 0, died
 	}
-	p.began = time.Now()
+	p.began = clock.System()
 }
 
 // reclaimBatch bounds the documents that are freed in one commit.
@@ -473,4 +471,14 @@ func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) 
 		}
 	}
 	return nil
+}
+
+// sleep waits for a time, or until a context is over.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

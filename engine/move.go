@@ -13,6 +13,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -285,11 +286,11 @@ func (m *mover) settle(ctx context.Context) error {
 	defer db.moving.Unlock()
 	db.janitor.awaited.Add(1)
 	defer db.janitor.awaited.Add(-1)
-	for deadline := time.Now().Add(settleWait); ; time.Sleep(time.Millisecond) {
+	for deadline := clock.System().Add(settleWait); ; sleep(ctx, time.Millisecond) {
 		if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
 			return err
 		}
-		if !db.janitor.ranging(m.from) || time.Now().After(deadline) {
+		if !db.janitor.ranging(m.from) || clock.System().After(deadline) {
 			return m.commit(ctx)
 		}
 	}

@@ -116,7 +116,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1),
+		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1), rewrites: newRewrites(),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
@@ -124,7 +124,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.linker = newLinker(db)
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
-		Merger: db.merger(), Appended: appended, Resume: db.resume, ManifestBytes: t.manifestBytes,
+		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.rewrites.tell, ManifestBytes: t.manifestBytes,
 		Salvage: o.Salvage,
 	})
 	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
@@ -344,6 +344,9 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	}
 	if o.KeepCaps {
 		db.startCaps(ctx)
+	}
+	if o.EvictOnCompaction {
+		db.startSweeping(ctx)
 	}
 	var forgot time.Time
 	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })

@@ -117,6 +117,11 @@ type Options struct {
 	// accessed longest ago, then those that were stored first. A store for an owner that has two
 	// tenths more waits until that was done, LockWait at most. Without it an eviction does.
 	KeepCaps bool
+	// EvictOnCompaction has the database evict what the policy rules out by age and by confidence
+	// as its store is rewritten: after each flush and compaction, at most once a second, and each
+	// minute, it looks through up to 65,536 rows of those that may have such, and evicts what it
+	// finds in one commit. Bounds in RAM tell it where not to look.
+	EvictOnCompaction bool
 	// Hooks let the program take part in how memories age.
 	Hooks Hooks
 	// ReadOnly opens a database that exists and changes nothing in its folder, but for

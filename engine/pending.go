@@ -364,12 +364,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 		case !errors.Is(err, ErrEmbedder):
 			return err // nil where nothing is left
 		}
-		timer := time.NewTimer(pause)
-		select { // the failure is in the statistics
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep(ctx, pause) // the failure is in the statistics
 	}
 }
 

@@ -600,9 +600,12 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 // holds of it: 292 years, where memories may be of any year from 1 to 9999.
 func (r *recalling) since(ms int64) time.Duration { return r.tx.since(ms) }
 
-func (tx *Tx) since(ms int64) time.Duration {
+func (tx *Tx) since(ms int64) time.Duration { return elapsed(tx.now, ms) }
+
+// elapsed is the time from one to another in Unix milliseconds.
+func elapsed(now, from int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(min(max(tx.now-ms, -most), most)) * time.Millisecond
+	return time.Duration(min(max(now-from, -most), most)) * time.Millisecond
 }
 
 // candidates are the documents that a mixed profile scores: all in scope, or what

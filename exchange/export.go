@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -101,7 +102,9 @@ func (x *exporter) end() error {
 // agents, and behind them all else that is kept beside memories. A whole export begins with lines about the database and its
 // vector spaces; in that of a part each space stands before its first vector. All is
 // of one state, whatever is written meanwhile. ImportJSONL reads it back, and what
-// that makes exports to the same bytes. IDs of events, seqs, LSNs and versions of
+// that makes exports to the same bytes. What a change of the model has put beside the default
+// space is left out, but for memories without a text: it can be made again, and a copy in which
+// texts are edited would take it for the vectors of those. IDs of events, seqs, LSNs and versions of
 // entries are left out: every database gives them out by itself. Of a memory that
 // has expired only the history is exported. What is damaged is left out, and counted in the
 // report.
@@ -149,7 +152,8 @@ func (x *exporter) head(ctx context.Context, db *engine.DB) error {
 	if err := x.encode(NewDatabase(db.Settings())); err != nil {
 		return err
 	}
-	return x.space(slices.Collect(maps.Keys(x.spaces)))
+	names := slices.Collect(maps.Keys(x.spaces))
+	return x.space(slices.DeleteFunc(names, isBeside))
 }
 
 // space writes the lines of spaces that have none yet.
@@ -166,6 +170,19 @@ func (x *exporter) space(names []string) error {
 		}
 	}
 	return nil
+}
+
+// isBeside reports whether a space is one of a change of the model: Reembed fills it, or a
+// switch has put the vectors of before there. It can be filled again from the texts, by the
+// model of its name.
+func isBeside(space string) bool { return strings.HasPrefix(space, engine.BesidePrefix) }
+
+// withoutBeside takes the vectors out of a memory with a text that are in such spaces. In a
+// memory without a text they are all that there is, and stay.
+func withoutBeside(m *engine.Memory) {
+	if m.Text != "" {
+		maps.DeleteFunc(m.Vectors, func(space string, _ []float32) bool { return isBeside(space) })
+	}
 }
 
 // spacesOf names the spaces of a memory's vectors.
@@ -188,6 +205,7 @@ func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
 	q := engine.ListQuery{Scope: x.opts.Scope, AllScopes: all, Filter: x.opts.Filter, Limit: exportPage, WithVectors: true, Lost: x.report.lose}
 	for m, err := range tx.Memories().All(ctx, q) {
 		if err == nil {
+			withoutBeside(&m)
 			err = x.space(spacesOf(&m)) // before the history, which stays by its memory
 		}
 		if err == nil {

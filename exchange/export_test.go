@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -53,6 +54,42 @@ func export(t *testing.T, db *engine.DB, o *ExportOptions) string {
 		t.Errorf("%d lines, reported %+v", n, report)
 	}
 	return b.String()
+}
+
+// TestExportBeside leaves out what a change of the model has put beside the default space, in
+// the midst of it and after it, but for what nothing else holds; an older export that has it is
+// read without.
+func TestExportBeside(t *testing.T) {
+	now, ctx := newTestClock(), t.Context()
+	db, ada := openAt(t, now), engine.Scope{User: "ada"}
+	beside := map[string][]float32{engine.BesidePrefix + "m": {1, 2, 3}, "mine": {4, 5}}
+	if err := db.CreateSpace(ctx, engine.SpaceConfig{Name: engine.BesidePrefix + "m", Dim: 3, Model: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []engine.Memory{{ID: "text", Text: "likes tea", Vectors: maps.Clone(beside)}, {ID: "silent", Vectors: maps.Clone(beside)}} {
+		m.Scope = ada
+		if _, err := db.Memories().Store(ctx, m, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := export(t, db, nil)
+	old := strings.Replace(out, `"vectors":{"mine":[4,5]}`, `"vectors":{"mine":[4,5],"`+engine.BesidePrefix+`m":[1,2,3]}`, 1)
+	if strings.Count(out, engine.BesidePrefix) != 2 || old == out {
+		t.Errorf("the export has the space where it was needed: %s", out)
+	}
+	for _, in := range []string{out, old} {
+		copied := openAt(t, now)
+		if r, err := ImportJSONL(ctx, copied, strings.NewReader(in), nil); err != nil || r.Stored != 2 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if again := export(t, copied, nil); again != out {
+			t.Errorf("exported again:\n%s\nwant\n%s", again, out)
+		}
+		m, err := copied.Memories().GetWithVectors(ctx, ada, "silent")
+		if err != nil || len(m.Vectors) != 2 {
+			t.Errorf("%+v, %v", m, err)
+		}
+	}
 }
 
 // head counts the lines before the first memory or event.

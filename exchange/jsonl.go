@@ -81,6 +81,7 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 	switch kind {
 	case "", TypeMemory:
 		m, err := decodeMemory(line, read)
+		withoutBeside(&m) // of an export that was made in the midst of a change of the model
 		return func() error { return b.add(ctx, at, m, len(line)) }, err
 	case TypeHistory:
 		var e Event

@@ -42,6 +42,12 @@ func (p *Policy) Evicts(f *Facts) Reason {
 	return ""
 }
 
+// MayEvict reports whether Evicts may take one of many memories, for its age or its confidence, of whom is known the
+// greatest age, and the least importance and confidence now.
+func (p *Policy) MayEvict(age time.Duration, importance, confidence float64) bool {
+	return age > time.Duration(p.MaxAge) && importance < p.MinImportance || confidence < p.MinConfidence
+}
+
 // Prunes reports whether the importance of a memory has decayed below PruneBelow.
 func (p *Policy) Prunes(f *Facts) bool {
 	return p.PruneBelow > 0 && DecayedImportance(f.Importance, p.DailyRetention, f.Idle) < p.PruneBelow

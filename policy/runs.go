@@ -82,6 +82,7 @@ type Runs struct{ table atomic.Pointer[runTable] }
 type runTable struct {
 	last   Run // without its owners
 	count  int
+	floor  float64          // the least of all
 	all    track            // of owners that no scoped run was for
 	scoped map[uint32]track // of the others: all runs that are for them
 }
@@ -120,6 +121,10 @@ func (rs *Runs) Add(r Run) {
 	if old := rs.table.Load(); old != nil {
 		*next = *old
 	}
+	next.floor = r.Floor
+	if next.count > 0 {
+		next.floor = min(rs.table.Load().floor, r.Floor)
+	}
 	next.count++
 	scoped := make(map[uint32]track, len(next.scoped)+len(r.Owners))
 	for owner, t := range next.scoped {
@@ -157,6 +162,15 @@ func (rs *Runs) Last() (Run, bool) {
 		return Run{}, false
 	}
 	return t.last, true
+}
+
+// Floor is the least floor of a run: none has taken a confidence that was not below it further down. It is 1 where there
+// was none.
+func (rs *Runs) Floor() float64 {
+	if t := rs.table.Load(); t != nil {
+		return t.floor
+	}
+	return 1
 }
 
 // Count is how many runs there are.

@@ -54,11 +54,17 @@ func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) 
 	if err != nil {
 		return err
 	}
+	if err := s.NeedFolder("open " + a.dir); err != nil {
+		return err
+	}
 	a.embedder = s.Engine
 	defer func() { a.embedder = nil }()
 	return open(ctx, func(db *engine.DB) error {
 		s.Meter(db.Usage())
-		f, err := facts.New(&facts.Config{DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil})
+		f, err := facts.New(&facts.Config{
+			DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
+			GraphStore: s.GraphStore, Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version),
+		})
 		if err != nil {
 			return err
 		}

@@ -83,6 +83,29 @@ func TestFactsByModels(t *testing.T) {
 	if spaces := c.spaces(); spaces["default openai/m"] != 1 {
 		t.Errorf("%v", spaces)
 	}
+
+	// Prompts of one's own, and the reply of v1.0, which is the list alone; a configuration in RAM
+	// alone has no use for a folder.
+	text = fmt.Sprintf(`{"version":"v1.0","history":{"db_path":"h.db"},"custom_prompts":{"fact_extraction":"Only oolong counts."},"llm":{"provider":"openai","config":{"base_url":%q}}}`, s.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c = newCLI(t)
+	var list []map[string]any
+	if out := c.ok("fact", "add", "I moved to Ghent", "--user", "ada", "--config", file, "--json"); json.Unmarshal([]byte(out), &list) != nil || len(list) != 1 || list[0]["memory"] != "Prefers oolong tea" {
+		t.Errorf("%s", out)
+	}
+
+	// A graph in Neo4j: the password of the environment is missing, and is named.
+	text = `{"graph_store":{"provider":"neo4j","config":{"url":"http://localhost:1"}}}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(exitUsage, "set NEO4J_PASSWORD", "fact", "list", "--user", "ada", "--config", file)
+	if err := os.WriteFile(file, []byte(`{"vector_store":{"provider":"memory"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(exitUsage, "in RAM alone", "fact", "list", "--user", "ada", "--config", file)
 	c.fails(exitUsage, "the file cannot be read", "fact", "add", "x", "--user", "ada", "--config", file+".toml")
 	c.ok("fact", "list", "--user", "ada") // needs no model
 }

@@ -59,6 +59,13 @@ var law = map[string]row{
 	"services/llm":       {floor: contracts, only: []string{"engine", "internal/fault", "internal/retry", "scope", "services/meter", "usage"}},
 	"services/embedders": {floor: contracts, only: []string{"embed", "engine", "internal/fault", "internal/panics", "internal/retry", "scope", "services/httpjson", "services/meter", "usage"}},
 
+	"services/graphs": {floor: contracts, only: []string{"scope"}},
+
+	"services/graphs/graphtest": {floor: wires, only: []string{"internal/retry", "scope", "services/graphs"}, forTests: true},
+
+	"services/graphs/own":   {floor: adapters, only: []string{"engine", "graph", "scope", "services/graphs", "services/graphs/graphtest"}},
+	"services/graphs/neo4j": {floor: adapters, only: []string{"internal/fault", "internal/retry", "internal/wiretest", "scope", "services/graphs", "services/graphs/graphtest", "services/httpjson"}},
+
 	"services/llm/chatwire":         {floor: wires, only: llmAdapter},
 	"services/llm/modeltest":        {floor: wires, only: llmAdapter, forTests: true},
 	"services/embedders/openaiwire": {floor: wires, only: embedAdapter},
@@ -81,7 +88,7 @@ var law = map[string]row{
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "scope", "services/llm", "sessions"}},
-	"services/facts":     {floor: services, only: []string{"embed", "engine", "filter", "graph", "scope", "services/llm", "internal/clock", "internal/panics", "internal/fsys", "internal/fsys/crashfs"}},
+	"services/facts":     {floor: services, only: []string{"embed", "engine", "entries", "filter", "graph", "scope", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "internal/clock", "internal/panics", "internal/retry", "internal/fsys", "internal/fsys/crashfs"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},

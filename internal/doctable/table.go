@@ -163,10 +163,10 @@ type Table struct {
 	// still to commit, or failed to.
 	NewestDeath atomic.Uint64
 	// spans tell the Seqs of each page of rows.
-	spans    Paged[seqSpan]
-	expiries expiries
-	Glances  Glances
-	Owners   Owners
+	spans   Paged[seqSpan]
+	bounds  bounds
+	Glances Glances
+	Owners  Owners
 }
 
 // seqSpan is the lowest and the highest Seq in a page of document rows; both are 0 where the
@@ -221,7 +221,7 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 		span.low.Store(r.Seq)
 	}
 	span.high.Store(max(span.high.Load(), r.Seq))
-	t.expiries.add(doc, r.Expires)
+	t.bounds.add(doc, r)
 	r.Died.Store(Alive)
 	if r.Expires == 0 {
 		t.Plain.set(doc)
@@ -316,8 +316,8 @@ func (t *Table) Release(first, end uint64) {
 			s.low.Store(0)
 			s.high.Store(0)
 		}
-		if at := t.expiries.pages.At(page); at != nil {
-			at.Store(0)
+		if b := t.bounds.pages.At(page); b != nil {
+			b.clear()
 		}
 		if s := t.Glances.pages.At(page); s != nil {
 			s.low.Store(0)
@@ -328,6 +328,6 @@ func (t *Table) Release(first, end uint64) {
 
 // Bytes is what the tables take.
 func (t *Table) Bytes() int64 {
-	const docRowSize, seqSpanSize, expirySize, ownerSize = 80, 16, 8, 16
-	return t.Rows.Bytes(docRowSize) + t.seqs.bytes() + t.spans.Bytes(seqSpanSize) + t.expiries.pages.Bytes(expirySize) + t.Owners.counts.Bytes(ownerSize) + t.Runs.bytes() + t.Glances.bytes()
+	const docRowSize, seqSpanSize, ownerSize = 80, 16, 16
+	return t.Rows.Bytes(docRowSize) + t.seqs.bytes() + t.spans.Bytes(seqSpanSize) + t.bounds.pages.Bytes(boundSize) + t.Owners.counts.Bytes(ownerSize) + t.Runs.bytes() + t.Glances.bytes()
 }

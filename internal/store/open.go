@@ -197,6 +197,7 @@ func (s *Store) events() *pebble.EventListener {
 			s.flushing.Store(math.MaxUint64)
 			if info.Err == nil || info.Err.Error() == emptyFlush {
 				s.flushError.Store(nil)
+				s.rewritten()
 			} else {
 				s.flushError.Store(&info.Err)
 			}
@@ -204,8 +205,16 @@ func (s *Store) events() *pebble.EventListener {
 		CompactionEnd: func(info pebble.CompactionInfo) {
 			if info.Err == nil {
 				s.retries.Store(0)
+				s.rewritten()
 			}
 		},
+	}
+}
+
+// rewritten tells that a flush or a compaction is done.
+func (s *Store) rewritten() {
+	if s.config.Rewritten != nil {
+		s.config.Rewritten()
 	}
 }
 

@@ -31,6 +31,8 @@ type Config struct {
 	Appended []byte
 	// Resume looks for background work that a full disk has put off.
 	Resume func()
+	// Rewritten, if not nil, is told of each flush and compaction. It must not wait for the store.
+	Rewritten func()
 	// Salvage opens a store whose logs are damaged with what is whole before the damage.
 	Salvage bool
 	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.

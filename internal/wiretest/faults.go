@@ -2,6 +2,7 @@ package wiretest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type Target struct {
 	Provider string // as errors name it
 	Kind     error  // of its errors
 	Variable string // that holds the key; empty: it needs none
+	Missing  string // what to check where nothing is found; empty: "model and base_url"
 	// Call makes an adapter for a base URL with Key, and calls it.
 	Call func(ctx context.Context, base string) error
 	// Reply is one that succeeds, in the provider's form.
@@ -158,7 +160,7 @@ func (target *Target) faults(other string) []faulty {
 	return []faulty{
 		{name: "wrong key", serve: refuse(401), want: target.Variable},
 		{name: "forbidden", serve: refuse(403), want: "no luck with [key]"},
-		{name: "not found", serve: refuse(404), want: "check model and base_url"},
+		{name: "not found", serve: refuse(404), want: "check " + cmp.Or(target.Missing, "model and base_url")},
 		{name: "busy", serve: refuse(429, "Retry-After", "7"), want: "429", passes: true, after: 7 * time.Second},
 		{name: "busy in milliseconds", serve: refuse(429, "Retry-After-Ms", "1500", "Retry-After", "7"), want: "429", passes: true, after: 1500 * time.Millisecond},
 		{name: "not to be repeated", serve: refuse(500, "X-Should-Retry", "false"), want: "500"},

@@ -27,11 +27,21 @@ import (
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
-// Config names a language model and an embedder. The zero Config has no language model, and
-// the lexical embedder.
+// Config names a language model and an embedder, and what a memory of facts stands on. The
+// zero Config has no language model, the lexical embedder, and memdb's own engine and graph.
 type Config struct {
 	LLM      *LLM      `json:"llm,omitempty"`
 	Embedder *Embedder `json:"embedder,omitempty"`
+	// VectorStore is where memories lie; nil: in memdb's own engine.
+	VectorStore *VectorStore `json:"vector_store,omitempty"`
+	// GraphStore is where the entities and relations of facts lie; nil: in memdb's own graph.
+	GraphStore *GraphStore `json:"graph_store,omitempty"`
+	// History is accepted and has no effect.
+	History *History `json:"history,omitempty"`
+	// CustomPrompts stand in for the prompts of a memory of facts.
+	CustomPrompts *Prompts `json:"custom_prompts,omitempty"`
+	// Version is the form of the replies of a memory of facts, "v1.0" or "v1.1"; empty: v1.1.
+	Version string `json:"version,omitempty"`
 	// Usage is whose calls they are that name no owner; nil: the agent DefaultAgent's.
 	Usage *Usage `json:"usage,omitempty"`
 }

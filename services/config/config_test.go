@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/wiretest"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/graphs/neo4j"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
@@ -37,6 +38,7 @@ func env(pairs ...string) Lookup {
 }
 
 const wholeTOML = `
+version = "v1.0"
 [llm]
 provider = "anthropic"
 [llm.config]
@@ -59,11 +61,27 @@ base_url = "https://example.com/v1"
 dimensions = 512
 batch = 100
 
+[vector_store]
+provider = "memory"
+collection_name = "memories"
+
+[graph_store]
+provider = "memdb"
+
+[history]
+db_path = "~/.memory/history.db"
+
+[custom_prompts]
+fact_extraction = "List what is said of tea."
+update_decision = "Decide."
+
 [usage]
 agent = "house"
 `
 
 const wholeJSON = `{
+	"vector_store": {"provider": "memory", "collection_name": "memories"}, "graph_store": {"provider": "memdb"}, "history": {"db_path": "~/.memory/history.db"},
+	"custom_prompts": {"fact_extraction": "List what is said of tea.", "update_decision": "Decide."}, "version": "v1.0",
 	"llm": {"provider": "anthropic", "config": {"model": "claude-haiku-4-5", "api_key_env": "MY_KEY", "temperature": 0.5, "max_tokens": 700,
 		"timeout": "30s", "retries": 0, "concurrency": 2, "cache": 0, "price": {"prompt": 0.8, "completion": 4}}},
 	"embedder": {"provider": "openai", "config": {"model": "text-embedding-3-small", "api_key": "sk-secret-0123456789", "base_url": "https://example.com/v1", "dimensions": 512, "batch": 100}},
@@ -104,10 +122,25 @@ func TestForms(t *testing.T) {
 // TestBadFiles wants errors that name the file and the key, and show no value.
 func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ name, file, text, want string }{
-		{"unknown keys, all of them", "c.json", `{"llm":{"provider":"openai","config":{"modle":"m","api_key":"` + wiretest.Key + `"}},"embeder":{},"Usage":{}}`, "not known: Usage, embeder, llm.config.modle;"},
+		{"unknown keys, all of them", "c.json", `{"llm":{"provider":"openai","config":{"modle":"m","api_key":"` + wiretest.Key + `"}},"embeder":{},"Usage":{}}`, "not known: Usage (near usage), embeder (near embedder), llm.config.modle (near model);"},
 		{"unknown key in TOML", "c.toml", "[llm]\nprovider = \"openai\"\nmodel = \"m\"\n", "not known: llm.model;"},
 		{"a key of the other", "c.json", `{"llm":{"config":{"dimensions":3}}}`, "llm.config.dimensions"},
 		{"an embedder's in llm.price", "c.json", `{"llm":{"config":{"price":{"input":3}}}}`, "llm.config.price.input"},
+		{
+			"unknown keys of stores", "c.json", `{"vector_stor":{},"graph_store":{"url":"x"},"history":{"path":"x"},"custom_prompts":{"extraction":"x"}}`,
+			"not known: custom_prompts.extraction, graph_store.url, history.path, vector_stor (near vector_store);",
+		},
+		{"a text for a store", "c.json", `{"vector_store":"qdrant"}`, "vector_store is of the type string; give a group"},
+		{"a number for a provider", "c.toml", "[vector_store]\nprovider = 3\n", "vector_store.provider is of the type number; give a text"},
+		{"a list for a collection", "c.json", `{"vector_store":{"collection_name":["a"]}}`, "vector_store.collection_name is of the type array; give a text"},
+		{"a text for a store's settings", "c.json", `{"vector_store":{"config":"here"}}`, "vector_store.config is of the type string; give a group"},
+		{"a number for a password", "c.json", `{"graph_store":{"config":{"password":1234567890}}}`, "graph_store.config.password is of the type number; give a text"},
+		{"a list for a URL", "c.json", `{"graph_store":{"config":{"url":["a"]}}}`, "graph_store.config.url is of the type array; give a text"},
+		{"an unknown key of a graph", "c.json", `{"graph_store":{"config":{"user":"a","uri":"b"}}}`, "graph_store.config.uri (near url), graph_store.config.user;"},
+		{"a truth for a graph", "c.json", `{"graph_store":true}`, "graph_store is of the type bool; give a group"},
+		{"a number for a path", "c.json", `{"history":{"db_path":5}}`, "history.db_path is of the type number; give a text"},
+		{"a list for a prompt", "c.json", `{"custom_prompts":{"fact_extraction":["a"]}}`, "custom_prompts.fact_extraction is of the type array; give a text"},
+		{"a number for a version", "c.json", `{"version":1.1}`, "version is of the type number; give a text"},
 		{"a number for a text", "c.json", `{"llm":{"provider":5}}`, "llm.provider is of the type number; give a text"},
 		{"a number for a key", "c.json", `{"llm":{"config":{"api_key":1234567890}}}`, "llm.config.api_key is of the type number; give a text"},
 		{"a text for a number", "c.json", `{"llm":{"config":{"max_tokens":"` + wiretest.Key + `"}}}`, "llm.config.max_tokens is of the type string; give a whole number"},
@@ -151,24 +184,37 @@ func TestBadConfigs(t *testing.T) {
 	neg := -1
 	for want, c := range map[string]*Config{
 		`llm: there is no provider "gpt"; give provider as one of anthropic, azure_openai, google, ollama, openai`: {LLM: &LLM{Provider: "gpt"}},
-		`embedder: there is no provider ""`:                     {Embedder: &Embedder{}},
-		"cohere, google, huggingface, lexical, ollama":          {Embedder: &Embedder{Provider: "x"}},
-		"openai: there is no key; set OPENAI_API_KEY":           {LLM: &LLM{Provider: "openai"}},
-		"anthropic: there is no key; set ANTHROPIC_API_KEY":     {LLM: &LLM{Provider: "anthropic"}},
-		"google: there is no key; set GOOGLE_API_KEY":           {LLM: &LLM{Provider: "google"}},
-		"azure_openai: there is no key; set AZURE_OPENAI":       {LLM: &LLM{Provider: "azure_openai"}},
-		"voyage: there is no key; set VOYAGE_API_KEY":           {Embedder: &Embedder{Provider: "voyage"}},
-		"cohere: there is no key; set COHERE_API_KEY":           {Embedder: &Embedder{Provider: "cohere"}},
-		"huggingface: there is no key; set HF_TOKEN":            {Embedder: &Embedder{Provider: "huggingface"}},
-		"openai: there is no key: the variable MY_KEY":          {Embedder: &Embedder{"openai", EmbedderCalls{Calls: Calls{APIKeyEnv: "MY_KEY"}}}},
-		"both api_key and api_key_env":                          {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("k"), APIKeyEnv: "MY_KEY"}}}},
-		"stands for a key":                                      {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("[key]")}}}},
-		"copy the key again to api_key of llm":                  {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("a b")}}}},
-		"lexical: it has one model":                             {Embedder: &Embedder{Provider: "lexical", Config: EmbedderCalls{Dimensions: 3}}},
-		"the temperature":                                       {LLM: &LLM{"ollama", LLMCalls{Temperature: 3}}},
-		"the concurrency is -1":                                 {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Concurrency: neg}}}},
-		"the batch is 10000":                                    {Embedder: &Embedder{"ollama", EmbedderCalls{Batch: 10_000}}},
-		"dimensions is -1":                                      {Embedder: &Embedder{"ollama", EmbedderCalls{Dimensions: neg}}},
+		`embedder: there is no provider ""`:                 {Embedder: &Embedder{}},
+		"cohere, google, huggingface, lexical, ollama":      {Embedder: &Embedder{Provider: "x"}},
+		"openai: there is no key; set OPENAI_API_KEY":       {LLM: &LLM{Provider: "openai"}},
+		"anthropic: there is no key; set ANTHROPIC_API_KEY": {LLM: &LLM{Provider: "anthropic"}},
+		"google: there is no key; set GOOGLE_API_KEY":       {LLM: &LLM{Provider: "google"}},
+		"azure_openai: there is no key; set AZURE_OPENAI":   {LLM: &LLM{Provider: "azure_openai"}},
+		"voyage: there is no key; set VOYAGE_API_KEY":       {Embedder: &Embedder{Provider: "voyage"}},
+		"cohere: there is no key; set COHERE_API_KEY":       {Embedder: &Embedder{Provider: "cohere"}},
+		"huggingface: there is no key; set HF_TOKEN":        {Embedder: &Embedder{Provider: "huggingface"}},
+		"openai: there is no key: the variable MY_KEY":      {Embedder: &Embedder{"openai", EmbedderCalls{Calls: Calls{APIKeyEnv: "MY_KEY"}}}},
+		"both api_key and api_key_env":                      {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("k"), APIKeyEnv: "MY_KEY"}}}},
+		"stands for a key":                                  {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("[key]")}}}},
+		"copy the key again to api_key of llm":              {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("a b")}}}},
+		"lexical: it has one model":                         {Embedder: &Embedder{Provider: "lexical", Config: EmbedderCalls{Dimensions: 3}}},
+		"the temperature":                                   {LLM: &LLM{"ollama", LLMCalls{Temperature: 3}}},
+		"the concurrency is -1":                             {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Concurrency: neg}}}},
+		"the batch is 10000":                                {Embedder: &Embedder{"ollama", EmbedderCalls{Batch: 10_000}}},
+		"dimensions is -1":                                  {Embedder: &Embedder{"ollama", EmbedderCalls{Dimensions: neg}}},
+		`vector_store: there is no provider "qdrant"; give provider as one of memdb, memory`: {VectorStore: &VectorStore{Provider: "qdrant"}},
+		`vector_store: the provider memdb has no settings, and config has host, port`:        {VectorStore: &VectorStore{Config: map[string]any{"port": 1, "host": "h"}}},
+		`vector_store: the provider memory has no settings`:                                  {VectorStore: &VectorStore{Provider: Memory, Config: map[string]any{"x": 1}}},
+		`graph_store: there is no provider "neptune"; give provider as one of memdb, neo4j`:  {GraphStore: &GraphStore{Provider: "neptune"}},
+		`graph_store: the provider memdb has no settings`:                                    {GraphStore: &GraphStore{Config: GraphCalls{URL: "http://h"}}},
+		`neo4j: there is no URL; set NEO4J_URL`:                                              {GraphStore: &GraphStore{Neo4j, GraphCalls{Password: NewSecret(wiretest.Key)}}},
+		`neo4j: there is no password; set NEO4J_PASSWORD`:                                    {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h"}}},
+		`neo4j: the variable MY_PASS, which password_env names`:                              {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", PasswordEnv: "MY_PASS"}}},
+		`neo4j: both token and token_env are given`:                                          {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Token: NewSecret("t"), TokenEnv: "T"}}},
+		`neo4j: password is [key], which stands for a secret`:                                {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret(hidden)}}},
+		`neo4j: the interface is "bolt"; give api as tx or query`:                            {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret("p"), API: "bolt"}}},
+		`neo4j: its URL is one of Bolt with a port of its own`:                               {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "bolt://h:99", Password: NewSecret("p")}}},
+		`the version is "v2"; give version as one of v1.0, v1.1`:                             {Version: "v2"},
 		"set up usage":                                          {Usage: &Usage{Agent: strings.Repeat("x", 600)}},
 		"it would repeat a call 11 times":                       {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Retries: new(11)}}}},
 		"give base_url as https://host/path, and the key as ap": {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{BaseURL: "http://u:" + wiretest.Key + "@h"}}}},
@@ -177,6 +223,73 @@ func TestBadConfigs(t *testing.T) {
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), wiretest.Key) {
 			t.Errorf("%+v: error %v, want %q", s, err, want)
 		}
+	}
+}
+
+// TestStores has what a configuration says of a memory of facts in its services, and keeps
+// memories in RAM alone where it says so.
+func TestStores(t *testing.T) {
+	c := parse(t, "memdb.toml", wholeTOML)
+	c.LLM, c.Embedder = nil, nil
+	s, err := c.Open(nil, false)
+	if want := (Prompts{FactExtraction: "List what is said of tea.", UpdateDecision: "Decide."}); err != nil || !s.InMemory || !s.Graph || s.Prompts != want || s.Version != "v1.0" {
+		t.Errorf("%+v, error %v", s, err)
+	}
+	for _, own := range []*Config{{}, {VectorStore: &VectorStore{}}, {VectorStore: &VectorStore{Provider: Own, CollectionName: "c"}}, {History: &History{DBPath: "h"}}} {
+		if s, err := own.Open(nil, false); err != nil || s.InMemory || s.Graph || s.NeedFolder("open x") != nil {
+			t.Errorf("%+v: %+v, error %v", own, s, err)
+		}
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "memdb.json")
+	if err := os.WriteFile(path, []byte(`{"vector_store":{"provider":"memory"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if db, _, err := OpenDB(t.Context(), filepath.Join(dir, "db"), nil, path, nil); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "RAM alone") {
+		t.Errorf("a folder: %v, error %v", db, err)
+	}
+	db, _, err := OpenDB(t.Context(), "", nil, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Memories().Store(t.Context(), engine.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNeo4j makes a store of a configuration, and of the environment where that leaves it out;
+// its secrets are shown by nothing.
+func TestNeo4j(t *testing.T) {
+	whole := env("NEO4J_URL", "bolt://h:7687", "NEO4J_USER", "ada", "NEO4J_PASSWORD", wiretest.Key, "T", "token")
+	for name, c := range map[string]struct {
+		text, url, user, password, token string
+	}{
+		"environment":   {`{}`, "bolt://h:7687", "ada", wiretest.Key, ""},
+		"configuration": {`{"url":"http://x","username":"bob","password":"` + wiretest.Key + `","database":"d","space":"s","api":"query","timeout":"5s","retries":0}`, "http://x", "bob", wiretest.Key, ""},
+		"token":         {`{"token_env":"T"}`, "bolt://h:7687", "ada", "", "token"},
+	} {
+		parsed := parse(t, "c.json", `{"graph_store":{"provider":"neo4j","config":`+c.text+`}}`)
+		s, err := parsed.Open(whole, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.GraphStore.(*neo4j.Store)
+		if !s.Graph || got.URL != c.url || got.Username != c.user || got.Password != c.password || got.Token != c.token {
+			t.Errorf("%s: %s %s", name, got.URL, got.Username)
+		}
+		if name == "configuration" && (got.Database != "d" || got.Space != "s" || got.API != neo4j.QueryV2 || got.Timeout != 5*time.Second || got.Retry.Times != -1) {
+			t.Errorf("%s: %s %s %s", name, got.Database, got.Space, got.API)
+		}
+		b, err := json.Marshal(parsed)
+		if out := fmt.Sprintf("%v %+v %#v %s", parsed, s, s.GraphStore, b); err != nil || strings.Contains(out, wiretest.Key) {
+			t.Errorf("%s: the password is shown: %s, error %v", name, out, err)
+		}
+	}
+	if s := FromEnv(whole); s.GraphStore != nil {
+		t.Error("variables alone make no graph in Neo4j")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/embedders"
+	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 	"github.com/seed-7aedc3ff/memdb/services/meter"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -63,6 +64,15 @@ type Services struct {
 	// Engine is for engine.Options: the Embedder without a cache, which a database has by
 	// itself, and nil for the lexical one, which is the engine's own.
 	Engine embed.Embedder
+	// InMemory is set where the configuration has memories in RAM alone.
+	InMemory bool
+	// Graph is set where the configuration names a graph of facts.
+	Graph bool
+	// GraphStore is where that graph lies, nil for memdb's own.
+	GraphStore graphs.Store
+	// Prompts and Version are for a memory of facts, as the configuration has them.
+	Prompts Prompts
+	Version string
 
 	meters []*meter.Meter
 }
@@ -94,6 +104,9 @@ func (c *Config) Open(env Lookup, metered bool) (*Services, error) {
 	s := &Services{}
 	owner, err := c.owner()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.openStores(c, env); err != nil {
 		return nil, err
 	}
 	counts := func(calls *Calls) *meter.Meter {
@@ -197,14 +210,16 @@ func noProvider(part, name string, known []string) error {
 }
 
 // retry is how calls are repeated.
-func (c *Calls) retry() retry.Policy {
+func (c *Calls) retry() retry.Policy { return retries(c.Retries) }
+
+func retries(n *int) retry.Policy {
 	switch {
-	case c.Retries == nil:
+	case n == nil:
 		return retry.Policy{}
-	case *c.Retries <= 0:
+	case *n <= 0:
 		return retry.Policy{Times: -1}
 	}
-	return retry.Policy{Times: *c.Retries}
+	return retry.Policy{Times: *n}
 }
 
 // entries is the size of a cache as llm.Options and embedders.Options have it: less than 0 is
@@ -259,7 +274,8 @@ func OpenFile(path string, env Lookup, metered bool) (*Services, error) {
 }
 
 // OpenDB is OpenFile, and opens a database whose embedder is that of the configuration; calls
-// are counted in its usage. o.Embedder is to be nil.
+// are counted in its usage. o.Embedder is to be nil. Where the configuration has memories in RAM
+// alone, dir is to be empty.
 func OpenDB(ctx context.Context, dir string, o *engine.Options, path string, env Lookup) (*engine.DB, *Services, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -267,6 +283,9 @@ func OpenDB(ctx context.Context, dir string, o *engine.Options, path string, env
 	s, err := OpenFile(path, env, true)
 	if err != nil {
 		return nil, nil, err
+	}
+	if s.InMemory && dir != "" {
+		return nil, nil, s.NeedFolder("open " + dir)
 	}
 	full := engine.Options{}
 	if o != nil {
@@ -276,10 +295,18 @@ func OpenDB(ctx context.Context, dir string, o *engine.Options, path string, env
 		return nil, nil, fault.Invalid("open "+dir, "it is given an embedder beside that of the configuration", "leave Options.Embedder nil")
 	}
 	full.Embedder = s.Engine
-	db, err := engine.Open(dir, &full)
+	db, err := open(dir, s.InMemory, &full)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Meter(db.Usage())
 	return db, s, nil
+}
+
+// open opens the database of a folder, or one in memory.
+func open(dir string, inMemory bool, o *engine.Options) (*engine.DB, error) {
+	if inMemory {
+		return engine.OpenMemory(o)
+	}
+	return engine.Open(dir, o)
 }

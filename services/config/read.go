@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // maxFile bounds a file, in bytes: prompts are the longest that one holds.
@@ -85,7 +86,11 @@ func unknownKeys(tree map[string]any, t reflect.Type, at string) (unknown []stri
 	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		field, ok := known[key]
 		if !ok {
-			unknown = append(unknown, fmt.Sprintf("%.80s%.80s", at, key))
+			name := fmt.Sprintf("%.80s%.80s", at, key)
+			if near := nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
+				name += " (near " + near + ")"
+			}
+			unknown = append(unknown, name)
 			continue
 		}
 		if inner, isTree := tree[key].(map[string]any); isTree && field.Kind() == reflect.Struct {
@@ -93,6 +98,17 @@ func unknownKeys(tree map[string]any, t reflect.Type, at string) (unknown []stri
 		}
 	}
 	return unknown
+}
+
+// nearest is the known key that is as a key may have been meant, empty where none is like it.
+func nearest(key string, known []string) (best string) {
+	most := min(len(key), 40)/3 + 2 // one more than the letters that may differ
+	for _, k := range known {
+		if d, ok := policy.EditDistance([]rune(strings.ToLower(fmt.Sprintf("%.80s", key))), []rune(k), most-1); ok && d < most {
+			best, most = k, d
+		}
+	}
+	return best
 }
 
 // addKeys adds the keys of a struct with their types.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/services/graphs"
 )
 
 // maxRounds is how often an Add is decided anew where others change what it was compared
@@ -38,6 +39,7 @@ func (a *adding) commit(ctx context.Context) error {
 				a.degraded = append(a.degraded, w.lost...)
 			}
 			a.degraded = append(a.degraded, c.lost...)
+			a.finishGraph(ctx, c.waiting)
 			return nil
 		case errors.Is(err, errStale):
 			if err := a.decideAgain(ctx, c.stale); err != nil {
@@ -83,6 +85,8 @@ type committing struct {
 	relations []Relation
 	lost      []Degradation
 	linked    []told
+	gone      []graphs.Fact
+	waiting   string // key of what is to be done in another graph store, empty for nothing
 }
 
 // told is a fact of this Add, and its text before and after.
@@ -216,6 +220,7 @@ func (c *committing) update(ctx context.Context, tx *engine.Tx, m engine.Memory,
 }
 
 func (c *committing) remove(ctx context.Context, tx *engine.Tx, m engine.Memory) error {
+	c.gone = append(c.gone, graphs.Fact{ID: m.ID, Scope: m.Scope})
 	if err := removeFact(ctx, tx, m); err != nil {
 		return err
 	}

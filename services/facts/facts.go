@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
 
@@ -71,14 +72,19 @@ type Config struct {
 	// Graph keeps entities and relations of conversations, too. It needs an LLM that calls
 	// tools.
 	Graph bool
+	// GraphStore keeps the graph in another database. What is to be done there is part of the
+	// commit of the facts, and done afterwards: at once, or where that fails before the next
+	// change. nil: the graph of DB, in the commit of the facts.
+	GraphStore graphs.Store
 	// ExactScope has calls find only facts that were stored with exactly the scope of the
 	// call. Without it a part that the call does not name may be anything.
 	ExactScope bool
 	// StoreUnembedded keeps facts whose embedding failed, without a vector.
 	StoreUnembedded bool
 	// Concurrency is how many facts of an Add are worked on at once, 1 to
-	// MaxConcurrency; 0 is DefaultConcurrency. With 1, each fact is compared with
-	// what became of the ones before it.
+	// MaxConcurrency; 0 is DefaultConcurrency. Facts that are alike, from a cosine of 0.35 on,
+	// wait for each other: the later one is compared with what became of the earlier. With 1
+	// each fact is compared with what became of all before it.
 	Concurrency int
 	// Prompts replace the built-in ones where they are not empty.
 	Prompts Prompts
@@ -94,7 +100,8 @@ type Config struct {
 // Facts is a memory of facts. It is safe for concurrent use.
 type Facts struct {
 	Config
-	owned bool // DB was made by New
+	owned  bool // DB was made by New
+	outbox *outbox
 }
 
 // New makes a memory of facts. ErrInvalid where the configuration is not valid,
@@ -104,7 +111,7 @@ func New(c *Config) (*Facts, error) {
 	if c == nil {
 		c = &Config{}
 	}
-	f := &Facts{Config: *c}
+	f := &Facts{Config: *c, outbox: newOutbox()}
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -234,13 +241,6 @@ func newItem(m *engine.Memory) Item {
 func hashOf(text string) string {
 	sum := md5.Sum([]byte(text)) //nolint:gosec // see the import
 	return hex.EncodeToString(sum[:])
-}
-
-// Relation is a relation between two entities of the graph, by their names.
-type Relation struct {
-	Source   string `json:"source"`
-	Relation string `json:"relation"`
-	Target   string `json:"target"`
 }
 
 // Step is a part of an Add or a search that can fail by itself.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
@@ -136,6 +137,53 @@ func TestChangesItsOwn(t *testing.T) {
 	wantHistory(t, f, a.Results[0].ID, "ADD null → User likes tea", "UPDATE User likes tea → User likes green tea", "DELETE User likes green tea → null")
 }
 
+// TestSeesItsOwn: facts of one add that are alike see each other, whatever the concurrency: an
+// equal one is there once and asks no model, and a correction changes what it corrects. Others
+// are decided at once.
+func TestSeesItsOwn(t *testing.T) {
+	for _, embedder := range []embed.Embedder{nil, &concepts{of: map[string]string{"nyc": "place", "francisco": "place", "lives": "be", "moved": "be"}}} {
+		m := &model{extract: func(string) string {
+			return jsonList("User lives in NYC", "User lives in NYC", "User moved to San Francisco")
+		}}
+		m.decide = func(fact string, offered []string) string {
+			if strings.Contains(fact, "moved") {
+				return operation("UPDATE", offered, "NYC", "User lives in San Francisco")
+			}
+			return `[{"event":"ADD"}]`
+		}
+		f := open(t, facts.Config{LLM: m, Embedder: embedder, Concurrency: 8})
+		a := add(t, f, alice, "…")
+		wantEvents(t, a, "ADD User lives in NYC", "UPDATE User lives in San Francisco")
+		wantAll(t, f, alice, "User lives in San Francisco")
+		wantHistory(t, f, a.Results[0].ID, "ADD null → User lives in NYC", "UPDATE User lives in NYC → User lives in San Francisco")
+		if n := m.calls(true); n != 2 || a.Results[1].ID != a.Results[0].ID { // the equal one asks nobody
+			t.Errorf("%d decisions, results %+v", n, a.Results)
+		}
+		sound(t, f.DB)
+	}
+}
+
+// TestUnlikeAtOnce: facts that have nothing in common are decided at the same time.
+func TestUnlikeAtOnce(t *testing.T) {
+	const n = 4
+	var together sync.WaitGroup
+	together.Add(n)
+	m := &model{extract: func(string) string {
+		return jsonList("Ada drinks tea", "Rex barks loudly", "Paris was rainy", "Chess takes hours")
+	}}
+	m.hold = func(_ context.Context, r llm.Request) error {
+		if isDecision(r) {
+			together.Done()
+			together.Wait() // for ever, where one waits for another
+		}
+		return nil
+	}
+	f := open(t, facts.Config{LLM: m, Concurrency: n})
+	if a := add(t, f, alice, "…"); len(a.Results) != n {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestUpdateToTheSame: an update to a text that another fact has leaves that one alone.
 func TestUpdateToTheSame(t *testing.T) {
 	m := &model{}
@@ -166,7 +214,7 @@ func TestParaphrases(t *testing.T) {
 	}
 	wantAll(t, f, alice, "0: the user is fond of tea")
 
-	// In one conversation, those that are decided at once do not know of each other.
+	// In one conversation, too: what is alike is not decided at once.
 	m.extract = func(string) string {
 		list := make([]string, 100)
 		for i := range list {
@@ -176,7 +224,7 @@ func TestParaphrases(t *testing.T) {
 	}
 	add(t, f, bob, "…")
 	all, err := f.GetAll(t.Context(), bob, nil)
-	if err != nil || len(all.Results) != facts.DefaultConcurrency {
+	if err != nil || len(all.Results) != 1 {
 		t.Errorf("%d facts, %v", len(all.Results), err)
 	}
 }

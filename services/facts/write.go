@@ -6,6 +6,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/graphs"
+	"github.com/seed-7aedc3ff/memdb/services/graphs/own"
 )
 
 // Update replaces the text of a fact, and with it its hash and its vector. The scope is as
@@ -23,6 +25,7 @@ func (f *Facts) Update(ctx context.Context, s scope.Scope, id, text string) (ite
 	if err != nil && (ctx.Err() != nil || !f.StoreUnembedded) {
 		return Item{}, err
 	}
+	waiting := ""
 	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
 		m, err := f.get(ctx, tx.Memories(), doing, s, id)
 		if err != nil {
@@ -33,42 +36,61 @@ func (f *Facts) Update(ctx context.Context, s scope.Scope, id, text string) (ite
 			return err
 		}
 		item = newItem(&changed)
-		return unlinkGone(ctx, tx, told{changed, m.Text, text})
+		_, waiting, err = f.applyGraph(ctx, tx, graphs.Change{Retold: []graphs.Fact{{ID: m.ID, Scope: m.Scope, Text: text, Before: m.Text}}})
+		return err
 	})
+	if err == nil && waiting != "" {
+		if _, err := f.flushGraph(ctx, waiting); err != nil {
+			f.Logger.Warn("a fact was changed, and the graph follows later", "id", id, "error", err)
+		}
+	}
 	return item, err
 }
 
 // Delete deletes a fact, with the entities that the graph has of it alone. Its history
-// stays. The scope is as in Get. ErrNotFound where there is no such fact.
+// stays. The scope is as in Get. ErrNotFound where there is no such fact. An error of the kind
+// graphs.ErrGraph or graphs.ErrRefused is one of GraphStore: the fact is deleted.
 func (f *Facts) Delete(ctx context.Context, s scope.Scope, id string) error {
-	return f.DB.Update(ctx, func(tx *engine.Tx) error {
+	waiting := ""
+	err := f.DB.Update(ctx, func(tx *engine.Tx) error {
 		m, err := f.get(ctx, tx.Memories(), "delete a fact", s, id)
 		if err != nil {
 			return err
 		}
-		return removeFact(ctx, tx, m)
+		if err := removeFact(ctx, tx, m); err != nil {
+			return err
+		}
+		waiting, err = f.post(ctx, tx, errand{Change: &graphs.Change{Gone: []graphs.Fact{{ID: m.ID, Scope: m.Scope}}}})
+		return err
 	})
+	return f.deleted(ctx, err, waiting)
 }
 
-// removeFact deletes a fact and what the graph has of it alone.
+// deleted is the error of a delete: err, or what another graph store failed at.
+func (f *Facts) deleted(ctx context.Context, err error, waiting string) error {
+	if err != nil || waiting == "" {
+		return err
+	}
+	_, err = f.flushGraph(ctx, waiting)
+	return err
+}
+
+// removeFact deletes a fact and what the database's own graph has of it alone.
 func removeFact(ctx context.Context, tx *engine.Tx, m engine.Memory) error {
-	linked, err := linkedEntities(ctx, tx, m)
-	if err != nil {
+	if _, err := own.New(tx.Graph()).Apply(ctx, graphs.Change{Gone: []graphs.Fact{{ID: m.ID, Scope: m.Scope}}}); err != nil {
 		return err
 	}
-	if err := tx.Memories().Delete(ctx, m.Scope, m.ID); err != nil {
-		return err
-	}
-	return dropUnlinked(ctx, tx, m.Scope.Owner(), linked)
+	return tx.Memories().Delete(ctx, m.Scope, m.ID)
 }
 
 // DeleteAll deletes every fact of a scope and the graph that was made of them, in one
 // commit, and returns how many facts there were. Their history stays. ErrScope without a
-// scope.
+// scope; errors of GraphStore as in Delete.
 func (f *Facts) DeleteAll(ctx context.Context, s scope.Scope) (n int, err error) {
 	if err := checkScope("delete all facts", s); err != nil {
 		return 0, err
 	}
+	waiting := ""
 	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
 		owners, err := ownersOf(ctx, tx, engine.GroupQuery{Scope: s})
 		if err != nil {
@@ -77,17 +99,19 @@ func (f *Facts) DeleteAll(ctx context.Context, s scope.Scope) (n int, err error)
 		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{Scope: s, Filter: f.within(s, nil)}); err != nil {
 			return err
 		}
-		for _, o := range owners {
-			if f.ExactScope && o != s.Owner() {
-				continue
-			}
-			if err := deleteGraph(ctx, tx, o, func(run string) bool { return run == s.Run || s.Run == "" && !f.ExactScope }); err != nil {
-				return err
-			}
-		}
-		return nil
+		waiting, err = f.deleteGraph(ctx, tx, owners, graphs.Selection{Scope: s, Exact: f.ExactScope})
+		return err
 	})
-	return n, err
+	return n, f.deleted(ctx, err, waiting)
+}
+
+// deleteGraph deletes a part of the graph: what these owners have of it in the database's own,
+// and what another store has, later.
+func (f *Facts) deleteGraph(ctx context.Context, tx *engine.Tx, owners []scope.Owner, s graphs.Selection) (waiting string, err error) {
+	if err := own.New(tx.Graph(), owners...).Delete(ctx, s); err != nil {
+		return "", err
+	}
+	return f.post(ctx, tx, errand{Delete: &s})
 }
 
 // ownersOf are the owners that have memories in a scope, and the owner of the scope.
@@ -112,21 +136,23 @@ func ownersOf(ctx context.Context, tx *engine.Tx, q engine.GroupQuery) ([]scope.
 	return owners, nil
 }
 
-// resetOwner has an entry under resetKey since the facts were reset: it was put in the
+// factsOwner has an entry under resetKey since the facts were reset: it was put in the
 // commit that did it. Its time says which histories are over, also in a copy of the
 // database that an import has made, where LSNs are others.
-var resetOwner = scope.Owner{Agent: "memdb.facts"}
+var factsOwner = scope.Owner{Agent: "memdb.facts"}
 
 const resetKey = "reset"
 
 // Reset deletes the facts of everyone, the graph that was made of them, and their history,
 // in one commit, and returns how many facts there were. It is for administration. What
 // else the database holds stays. The history is out of the reach of History at once; on
-// the disk it stays as long as the policy of the database says.
+// the disk it stays as long as the policy of the database says. Errors of GraphStore are as in
+// Delete.
 func (f *Facts) Reset(ctx context.Context) (n int, err error) {
-	if f.owned {
+	if f.owned && f.GraphStore == nil {
 		return f.DB.Reset(ctx)
 	}
+	waiting := ""
 	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
 		owners, err := ownersOf(ctx, tx, engine.GroupQuery{AllScopes: true})
 		if err != nil {
@@ -136,20 +162,18 @@ func (f *Facts) Reset(ctx context.Context) (n int, err error) {
 		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{AllScopes: true, Filter: everything.within(scope.Scope{}, nil)}); err != nil {
 			return err
 		}
-		for _, o := range owners {
-			if err := deleteGraph(ctx, tx, o, func(string) bool { return true }); err != nil {
-				return err
-			}
+		if waiting, err = f.deleteGraph(ctx, tx, owners, graphs.Selection{All: true}); err != nil {
+			return err
 		}
-		_, err = tx.KV().Put(ctx, resetOwner, resetKey, true, nil)
+		_, err = tx.KV().Put(ctx, factsOwner, resetKey, true, nil)
 		return err
 	})
-	return n, err
+	return n, f.deleted(ctx, err, waiting)
 }
 
 // endedByReset are the memories, by Seq, whose history ended with the last reset or before.
 func (f *Facts) endedByReset(ctx context.Context, history []engine.HistoryEntry) (map[uint64]bool, error) {
-	reset, found, err := f.DB.KV().Lookup(ctx, resetOwner, resetKey)
+	reset, found, err := f.DB.KV().Lookup(ctx, factsOwner, resetKey)
 	if err != nil || !found {
 		return nil, err
 	}

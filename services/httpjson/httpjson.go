@@ -51,6 +51,9 @@ type Config struct {
 	Key string `json:"-"`
 	// KeyHint says where the key comes from, as "OPENAI_API_KEY", for an error about it.
 	KeyHint string
+	// Terms replaces terms of what errors advise, where the configuration of a provider has
+	// others than model and base_url. nil: nothing.
+	Terms *strings.Replacer `json:"-"`
 	// Client makes the calls; its CheckRedirect and Timeout are not used. nil: one with
 	// pooled connections.
 	Client *http.Client
@@ -228,6 +231,9 @@ func (s *Service) failed(why, do string, cause error) error {
 // Fail is an error of the service's kind, which names the provider and its host. Keys are
 // taken out of why.
 func (s *Service) Fail(why, do string, cause error) error {
+	if s.Terms != nil {
+		do = s.Terms.Replace(do)
+	}
 	return &fault.Error{Kind: s.Kind, What: "call " + s.Provider + " at " + s.base.Host, Why: s.hide(why), Do: do, Cause: cause}
 }
 

@@ -43,6 +43,12 @@ func StatusOf(err error) int {
 	return 0
 }
 
+// Refuse is the error of a reply that has the status of success, and says otherwise in its text.
+func (s *Service) Refuse(code, message string) error {
+	r := &Refusal{Code: s.quote(code), Message: s.quote(message)}
+	return s.Fail("it answered with an error", s.advice(r, &refusal{code: r.Code}), r)
+}
+
 // refused is the error of a reply that is one.
 func (s *Service) refused(ctx context.Context, reply *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(reply.Body, maxRefusal))
@@ -144,7 +150,7 @@ func seconds(n float64) time.Duration {
 }
 
 // refusal is what the forms of errors have in common: those of OpenAI, Azure, Anthropic,
-// Gemini, Ollama, text-embeddings-inference, Voyage and Cohere.
+// Gemini, Ollama, text-embeddings-inference, Voyage, Cohere and Neo4j.
 type refusal struct {
 	code, kind, message string
 	wait                time.Duration
@@ -166,11 +172,16 @@ func parseRefusal(b []byte) (r refusal) {
 		ErrorType string          `json:"error_type"`
 		Message   json.RawMessage `json:"message"`
 		Detail    json.RawMessage `json:"detail"`
+		Errors    json.RawMessage `json:"errors"`
 	}
 	if json.Unmarshal(b, &outer) != nil {
 		return r
 	}
 	r.kind = outer.ErrorType
+	var list []struct{ Code, Message string } // of Neo4j
+	if json.Unmarshal(outer.Errors, &list) == nil && len(list) > 0 {
+		r.code, r.message = list[0].Code, list[0].Message
+	}
 	for _, raw := range []json.RawMessage{outer.Message, outer.Detail, outer.Error} {
 		if text := ""; json.Unmarshal(raw, &text) == nil && r.message == "" {
 			r.message = text
