@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -35,7 +34,7 @@ func TestAgeingCrashes(t *testing.T) {
 	}
 	for left := points; left > 0; left -= each {
 		seed := rand.Uint64()
-		a := &ageingCrash{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 4)), fs: vfs.NewCrashableMem(), clk: newTestClock(), model: map[string]aged{}, gone: map[string]bool{}}
+		a := &ageingCrash{T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 4)), fs: crashfs.NewDisk(), clk: newTestClock(), model: map[string]aged{}, gone: map[string]bool{}}
 		a.db = trashDB(t, a.fs, a.clk)
 		for range min(left, each) {
 			a.step()
@@ -53,7 +52,7 @@ type ageingCrash struct {
 	*testing.T
 	seed  uint64
 	rng   *rand.Rand
-	fs    *vfs.MemFS
+	fs    *crashfs.Disk
 	clk   *testClock
 	db    *DB
 	model map[string]aged
@@ -158,7 +157,7 @@ func (a *ageingCrash) bringBack() {
 
 // crash opens what a crash would leave.
 func (a *ageingCrash) crash() {
-	clone := a.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: a.rng.IntN(101), RNG: a.rng})
+	clone := a.fs.Lose(a.rng.IntN(101), a.rng)
 	crashed, err := openOn(clone, "db", setup{Options: Options{Clock: a.clk.now, MemoryBudget: testBudget}})
 	if err != nil {
 		a.fatalf("%v", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -60,7 +62,7 @@ func (db *DB) CheckDeep(ctx context.Context) (Report, error) { return db.check(c
 func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 	r := Report{Problems: []string{}}
 	err := db.view(ctx, nil, func(tx *Tx) error {
-		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]bool{}}
+		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]uint32{}}
 		if err := db.store.CheckLevels(nil); err != nil {
 			r.problem("store: %v", err)
 		}
@@ -69,6 +71,7 @@ func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 			run  func() error
 		}{
 			{"sealed documents", c.sealed},
+			{"what is forgotten", c.forgets},
 			{"memories", c.memories},
 			{"IDs", c.ids},
 			{"duplicates", c.dedup},
@@ -100,10 +103,49 @@ type checker struct {
 	tx     *Tx
 	ctx    context.Context
 	report *Report
-	docs   map[uint32]bool           // documents of visible memories
-	rows   map[uint32]*layout.Row    // documents of sealed chunks
-	refs   map[layout.VectorKey]bool // vectors that records refer to
+	docs   map[uint32]bool             // documents of visible memories
+	rows   map[uint32]*layout.Row      // documents of sealed chunks
+	refs   map[layout.VectorKey]uint32 // vectors that records refer to, and their checksums, 0 for none
 	seen   int
+
+	line      lineage
+	forgotten int64 // Unix milliseconds: what was superseded, or died, up to then may be gone
+}
+
+// lineage is what was read of the versions of one memory, oldest first.
+type lineage struct {
+	of     home
+	last   layout.Change // the newest that is an event of the history
+	broken bool          // one cannot be read, so that it is not known what it follows
+}
+
+// forgets reads up to which time histories may have been removed.
+func (c *checker) forgets() (err error) {
+	at, known, err := policy.Came((*partTx)(c.tx), policy.JobForget)
+	if c.forgotten = math.MinInt64; known {
+		c.forgotten = at
+	}
+	return err
+}
+
+// follows checks that the version is there whose place a version took. rec is nil where it
+// cannot be read. What took the place of a version that is forgotten is as old; but what an
+// embedding took the place of is not forgotten before the embedding itself is superseded.
+func (c *checker) follows(v layout.Version, rec *layout.Record) {
+	l := &c.line
+	if at := (home{v.Seq, v.Owner}); at != l.of {
+		*l = lineage{of: at}
+	}
+	if l.broken = l.broken || rec == nil; l.broken {
+		return
+	}
+	embedded := rec.Flags&layout.FlagEmbedded != 0
+	if rec.Before != (layout.Change{}) && rec.Before != l.last && (embedded || rec.Updated > c.forgotten) {
+		c.report.problem("memory %s: its history lacks the version of LSN %d, which that of LSN %d took the place of; the version is lost", rec.ID, rec.Before.Born, v.Born)
+	}
+	if !embedded {
+		l.last = layout.Change{Born: v.Born, Number: v.Change}
+	}
 }
 
 // scan visits the keys of a kind.
@@ -132,11 +174,13 @@ func (c *checker) memories() error {
 		}
 		rec, err := layout.DecodeRecord(value)
 		if err != nil {
-			c.report.problem("memory number %d: %v", v.Seq, err)
+			c.report.problem("memory number %d, its version of LSN %d: %v", v.Seq, v.Born, err)
+			c.follows(v, nil)
 			return nil
 		}
+		c.follows(v, rec)
 		for _, ref := range rec.Vectors {
-			c.refs[layout.VectorKeyOf(v, ref)] = true
+			c.refs[layout.VectorKeyOf(v, ref)] = ref.Sum
 		}
 		l, lives := c.tx.at(v.Seq)
 		if !lives || l.Version != v {
@@ -409,13 +453,16 @@ func (c *checker) vectors() error {
 			return nil
 		}
 		b := layout.VectorKey{Space: binary.BigEndian.Uint16(key[layout.KeyHeader:]), Born: v.Born, Change: v.Change, Seq: v.Seq}
-		if !c.refs[b] {
+		sum, referred := c.refs[b]
+		if !referred {
 			c.report.problem("a vector of memory number %d belongs to no version", b.Seq)
 		}
 		vec, err := codec.Floats(value)
 		s := c.tx.db.spaces.numbered(b.Space)
 		if err != nil || s == nil || hnsw.CheckVector(vec, s.dim, s.metric) != nil {
 			c.report.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
+		} else if sum != 0 && sum != layout.VectorSum(value) {
+			c.report.problem("a vector of memory number %d in the space %s is not the one that was stored: its checksum is that of another; store the memory's vector again", b.Seq, s.name)
 		}
 		return nil
 	})
@@ -472,8 +519,19 @@ func (c *checker) history() error {
 	return c.scan(layout.KindHistory, func(key, value []byte) error {
 		if _, _, ok := layout.ParseHistoryKey(key); !ok {
 			c.report.problem("malformed history key %x", key)
-		} else if _, err := layout.DecodeDeath(value); err != nil {
+			return nil
+		}
+		d, err := layout.DecodeDeath(value)
+		if err != nil {
 			c.report.problem("history: %v", err)
+			return nil
+		}
+		v := layout.Version{Owner: binary.BigEndian.Uint32(key[layout.KeyHeader:]), Seq: binary.BigEndian.Uint64(key[layout.KeyHeader+4:]), Born: d.Born, Change: d.Change}
+		switch {
+		case !d.Kept:
+			return c.known("history", v.Owner, v.Seq)
+		case d.At > c.forgotten && !c.has(c.tx.keys.Record(v)):
+			c.report.problem("memory number %d: its history lacks the version of LSN %d, as which it died; the version is lost", v.Seq, v.Born)
 		}
 		return nil
 	})

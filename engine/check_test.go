@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -84,6 +89,14 @@ func TestCheckFinds(t *testing.T) {
 			return ks.Name(layout.NameRun, "r")
 		}, layout.EncodeName(9, "r", nil)...), "run number"},
 		{"death missing", loseDeath, "no place in the indexes"},
+		{"superseded record missing", updatedThen(loseFirst), "lacks the version"},
+		{"superseded record of a text that was embedded later missing", embeddedThen(loseFirst), "lacks the version"},
+		{"superseded record changed", updatedThen(changeFirst), "checksum"},
+		{"last record of the dead missing", deletedThen(loseFirst), "lacks the version"},
+		{"last record of what died in a scope missing", clearedThen(loseFirst), "lacks the version"},
+		{"death of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.History(1, 777, 99, 0) }, layout.Death{At: 1, Born: 3}.Encode()...), "history"},
+		{"vector changed in one bit", put(vectorKey, codec.AppendFloats(nil, []float32{1, math.Nextafter32(2, 3)})...), "not the one that was stored"},
+		{"vector of another memory", put(vectorKey, codec.AppendFloats(nil, []float32{2, 1})...), "not the one that was stored"},
 		{"log with a gap", del(func(db *DB, ks *layout.Keys) []byte { return ks.LSN(layout.KindLog, 2) }), "log"},
 		{"log record damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.LSN(layout.KindLog, 2) }, 7), "log"},
 	} {
@@ -102,6 +115,95 @@ func TestCheckFinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A wrecker damages a record, given its key and value.
+type wrecker func(db *DB, key, value []byte) error
+
+func loseFirst(db *DB, key, _ []byte) error { return db.store.Delete(key, pebble.Sync) }
+
+// changeFirst changes a letter of the text.
+func changeFirst(db *DB, key, value []byte) error {
+	changed := bytes.Replace(value, []byte("tea"), []byte("tee"), 1)
+	if bytes.Equal(changed, value) {
+		return errors.New("the record does not hold the text")
+	}
+	return db.store.Set(key, changed, pebble.Sync)
+}
+
+// wreckFirst damages the first version of the second memory.
+func (wreck wrecker) wreckFirst(db *DB) error {
+	lower, upper := db.keys().Span(layout.KindRecord)
+	var first, value []byte
+	err := kv.Scan(db.store, lower, upper, func(key, b []byte) error {
+		if v, ok := layout.ParseRecordKey(key); !ok || v.Seq != 2 {
+			return nil
+		}
+		first, value = slices.Clone(key), slices.Clone(b)
+		return kv.ErrStop
+	})
+	if !errors.Is(err, kv.ErrStop) {
+		return cmp.Or(err, errors.New("the memory has no record"))
+	}
+	return wreck(db, first, value)
+}
+
+// changedThen runs what a database does, which is no damage, before one of its records is damaged.
+func changedThen(change func(t *testing.T, db *DB) error, wreck wrecker) func(*testing.T, *DB) error {
+	return func(t *testing.T, db *DB) error {
+		if err := change(t, db); err != nil {
+			return err
+		}
+		if r, err := db.Check(t.Context()); err != nil || !r.OK {
+			t.Fatalf("before the damage: %+v, %v", r, err)
+		}
+		return wreck.wreckFirst(db)
+	}
+}
+
+func updatedThen(wreck wrecker) func(*testing.T, *DB) error {
+	return changedThen(func(t *testing.T, db *DB) error {
+		for _, text := range []string{"prefers coffee", "prefers water"} {
+			if _, err := db.Memories().Update(t.Context(), Scope{User: "ada"}, "one", Patch{Text: &text}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, wreck)
+}
+
+// embedAgain gives the second memory another vector, by a version that is no event.
+func embedAgain(t *testing.T, db *DB) error {
+	return db.Update(t.Context(), func(tx *Tx) error {
+		l, _ := tx.at(2)
+		_, err := tx.revise(t.Context(), "embed it again", l, map[string][]float32{defaultSpace: {3, 4}}, 0, false)
+		return err
+	})
+}
+
+func embeddedThen(wreck wrecker) func(*testing.T, *DB) error { return changedThen(embedAgain, wreck) }
+
+func deletedThen(wreck wrecker) func(*testing.T, *DB) error {
+	return changedThen(func(t *testing.T, db *DB) error {
+		if err := embedAgain(t, db); err != nil {
+			return err
+		}
+		if err := db.Memories().Delete(t.Context(), Scope{User: "ada"}, "one"); err != nil {
+			return err
+		}
+		waitVectors(t, db, 1)
+		return nil
+	}, wreck)
+}
+
+func clearedThen(wreck wrecker) func(*testing.T, *DB) error {
+	return changedThen(func(t *testing.T, db *DB) error {
+		if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: "ada"}); err != nil {
+			return err
+		}
+		waitVectors(t, db, 0)
+		return nil
+	}, wreck)
 }
 
 // loseDeath deletes the second memory, and what tells of it but its history.

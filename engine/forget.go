@@ -131,8 +131,9 @@ type forgetting struct {
 // oldVersion is what is asked of a version.
 type oldVersion struct {
 	layout.Version
-	id      string
-	updated int64
+	id       string
+	updated  int64
+	embedded bool // it only embedded the text: what it took the place of is its history
 }
 
 // forgettablePage looks at the records of a page, and no further than the memory that fills it.
@@ -164,7 +165,7 @@ func (db *DB) forgettablePage(lower, upper []byte, cutoff int64) (_ forgetting, 
 			f.broken = true
 			return nil
 		}
-		f.versions = append(f.versions, oldVersion{v, rec.ID, rec.Updated})
+		f.versions = append(f.versions, oldVersion{v, rec.ID, rec.Updated, rec.Flags&layout.FlagEmbedded != 0})
 		return nil
 	})
 	if err == nil {
@@ -186,9 +187,14 @@ func (f *forgetting) memory() error {
 		return nil // it changes
 	}
 	if l, lives := f.tx.at(f.of.seq); lives {
-		for i := range versions[:len(versions)-1] {
-			if next := versions[i+1]; versions[i].Version != l.Version && next.Born <= f.limit && next.updated <= f.cutoff {
-				f.keys = append(f.keys, f.tx.keys.Record(versions[i].Version))
+		var next *oldVersion
+		for i := range slices.Backward(versions) {
+			v := &versions[i]
+			if next != nil && v.Version != l.Version && next.Born <= f.limit && next.updated <= f.cutoff {
+				f.keys = append(f.keys, f.tx.keys.Record(v.Version))
+			}
+			if !v.embedded {
+				next = v
 			}
 		}
 		return f.deaths(func(lsn uint64, d *layout.Death) bool { return d.At <= f.cutoff }) // it is back since

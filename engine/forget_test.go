@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -216,4 +217,41 @@ func TestSeqsAreReleased(t *testing.T) {
 	}
 	mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "a", Run: "r"}, Text: "one more"})
 	mustCheck(t, db, 2)
+}
+
+// TestEmbeddedKeepsHistory: what a memory's vector was made anew of stays as its history for
+// as long as it has that text, and nothing that was let go of is called lost.
+func TestEmbeddedKeepsHistory(t *testing.T) {
+	clk := newTestClock()
+	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now}})
+	ada := Scope{User: "ada"}
+	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Hour) })
+	for i, id := range []string{"zero", "one", "two"} {
+		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: "prefers tea " + id, Embedding: []float32{1, float32(i)}})
+	}
+	events := func(want ...Event) {
+		t.Helper()
+		clk.advance(2 * time.Hour)
+		forgetNow(t, db)
+		h, err := db.Memories().History(t.Context(), ada, "one")
+		noError(t, err)
+		var got []Event
+		for _, e := range h {
+			got = append(got, e.Event)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the history is %v, want %v", got, want)
+		}
+		mustCheck(t, db, 3)
+	}
+	noError(t, embedAgain(t, db))
+	events(EventAdd)
+	noError(t, embedAgain(t, db))
+	events(EventAdd)
+	_, err := db.Memories().Update(t.Context(), ada, "one", Patch{Text: new("prefers coffee")})
+	noError(t, err)
+	mustCheck(t, db, 3)
+	events(EventUpdate)
+	noError(t, embedAgain(t, db))
+	events(EventUpdate)
 }

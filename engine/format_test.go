@@ -141,15 +141,23 @@ func fullRecord() *layout.Record {
 
 func valueEncodings(t *testing.T) []encoding {
 	full, small := fullRecord(), &layout.Record{ID: "m2", Scope: Scope{Run: "r1"}, Text: "x", Created: 5, Updated: 5, Confidence: 1, Metadata: []byte{}}
+	summed := fullRecord()
+	summed.Vectors[0].Sum, summed.Vectors[1].Sum = 0x01020304, 0xa1b2c3d4
+	summed.Before = layout.Change{Born: 0xa0b0b0, Number: 300}
+	plain := readGolden(t, filepath.Join("testdata", "layout5.golden")) // nothing writes them any more
 	read, forward := forwardEncoding()
+	keptDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Kept: true}
 	evictedDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, Into: 300}}
 	indebted := layout.Access{Count: 300, Last: 1767225600123, Debt: -0xa0b0c0d0, Folded: 300}
 	return append(rangeEncodings(t), []encoding{
-		{name: "record", bytes: full.Append(nil), value: full, decode: decoder(layout.DecodeRecord), open: len(full.Text)},
-		{name: "record, smallest", bytes: small.Append(nil), value: withoutMetadata(small), decode: decoder(layout.DecodeRecord), open: 1},
+		{name: "record", bytes: summed.Append(nil), value: summed, decode: decoder(layout.DecodeRecord)},
+		{name: "record, smallest", bytes: small.Append(nil), value: withoutMetadata(small), decode: decoder(layout.DecodeRecord)},
+		{name: "record, plain", bytes: plain["record"], value: full, decode: decoder(layout.DecodeRecord), open: len(full.Text)},
+		{name: "record, plain and smallest", bytes: plain["record, smallest"], value: withoutMetadata(small), decode: decoder(layout.DecodeRecord), open: 1},
 		{name: "forward record", bytes: forward, value: read, decode: decoder(decodeForward)},
 		rowsEncoding(),
 		{name: "death", bytes: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}.Encode(), value: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}, decode: decoder(layout.DecodeDeath)},
+		{name: "death, its version kept", bytes: keptDeath.Encode(), value: keptDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "death with a reason", bytes: evictedDeath.Encode(), value: evictedDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "stats", bytes: layout.Access{Count: 300, Last: 1767225600123}.Encode(), value: layout.Access{Count: 300, Last: 1767225600123}, decode: decoder(layout.DecodeAccess)},
 		{name: "stats with a debt", bytes: indebted.Encode(), value: indebted, decode: decoder(layout.DecodeAccess)},
@@ -373,7 +381,7 @@ func TestUnknownVersions(t *testing.T) {
 			continue // have none
 		}
 		b := slices.Clone(e.bytes)
-		b[0]++
+		b[0] = 99
 		if _, err := e.decode(b); !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s of version %d: %v", e.name, b[0], err)
 		}

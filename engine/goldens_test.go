@@ -11,10 +11,11 @@ import (
 // oldNames are encodings of older layouts that have another name in today's table,
 // by layout and by the name in that layout's golden file.
 var oldNames = map[int]map[string]string{
-	1: {"key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
-	2: {"key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
-	3: {"key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
-	4: {"key dedup": "key dedup by run"},
+	1: {"record": "record, plain", "record, smallest": "record, plain and smallest", "key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
+	2: {"record": "record, plain", "record, smallest": "record, plain and smallest", "key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
+	3: {"record": "record, plain", "record, smallest": "record, plain and smallest", "key record": "key record by owner", "key vector": "key vector by owner", "key dedup": "key dedup by run"},
+	4: {"record": "record, plain", "record, smallest": "record, plain and smallest", "key dedup": "key dedup by run"},
+	5: {"record": "record, plain", "record, smallest": "record, plain and smallest"},
 }
 
 // notRead are encodings of older layouts that today's table does not compare, and

@@ -7,15 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
 // graphCrash is what a crash has left, and what had been acknowledged before it.
 type graphCrash struct {
-	fs      *vfs.MemFS
+	fs      *crashfs.Disk
 	stored  int // transactions of a memory, two entities and a link
 	merged  int // merges, one after each
 	undone  int // undone merges, after each second one
@@ -29,7 +27,7 @@ func TestGraphCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	mem := vfs.NewCrashableMem()
+	mem := crashfs.NewDisk()
 	var now graphCrash
 	var states []graphCrash
 	most := 60
@@ -39,7 +37,7 @@ func TestGraphCrash(t *testing.T) {
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(6) == 0 && len(states) < most {
 			at := now
-			at.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+			at.fs = mem.Lose(50, rng)
 			states = append(states, at)
 		}
 		return nil

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
@@ -59,7 +59,7 @@ type world struct {
 	rng      *rand.Rand
 	step     int
 	clock    *testClock
-	fs       *vfs.MemFS
+	fs       *crashfs.Disk
 	opts     setup
 	db       *DB
 	embedder *fakeEmbedder // nil: none
@@ -79,7 +79,7 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), clock: newTestClock(), fs: vfs.NewCrashableMem(), dim: 8,
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), clock: newTestClock(), fs: crashfs.NewDisk(), dim: 8,
 		indexed: []IndexedField{{Field: "name", Weight: 1}},
 		model:   newModel(), touched: map[uint64]layout.Access{}, flushed: map[uint64]layout.Access{},
 		entryIDs: map[historyPlace]string{},
@@ -250,7 +250,7 @@ func (w *world) flush() {
 // crash goes on with what a crash at this instant leaves: all that was
 // acknowledged, but perhaps for the newest recalls.
 func (w *world) crash() {
-	clone := w.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.rng.IntN(2) * 50, RNG: w.rng})
+	clone := w.fs.Lose(w.rng.IntN(2)*50, w.rng)
 	if err := w.db.Close(); err != nil {
 		w.t.Fatal(err)
 	}

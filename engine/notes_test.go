@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -277,7 +278,7 @@ func TestNotesAfterCrashes(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
-	fs, o := vfs.NewCrashableMem(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
+	fs, o := crashfs.NewDisk(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
 	db := openTest(t, fs, o)
 	have := map[uint64]string{} // names by number
 	for range rounds {
@@ -310,7 +311,7 @@ func TestNotesAfterCrashes(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			janitorDone(t, db)
 		}
-		clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+		clone := fs.Lose(rng.IntN(101), rng)
 		closeTest(t, db)
 		fs = clone
 		db = openTest(t, fs, o)
@@ -413,7 +414,7 @@ func TestNotesAreReached(t *testing.T) {
 // TestSeedCPersistence: a path that does not exist is an empty memory; one that exists is
 // read as the last successful operation has left it, with its index.
 func TestSeedCPersistence(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := crashfs.NewDisk()
 	db := openTest(t, fs, setup{})
 	if got := namesOf(t, db.Notes(), ops); len(got) != 0 {
 		t.Errorf("a new memory has %q", got)
@@ -424,8 +425,8 @@ func TestSeedCPersistence(t *testing.T) {
 	}
 	_, err := db.Notes().Add(t.Context(), ops, "port", "refused", "")
 	wantError(t, "a taken name", err, fault.ErrExists)
-	clone := fs.CrashClone(vfs.CrashCloneCfg{})
-	for name, at := range map[string]*vfs.MemFS{"a crash": clone, "a close": fs} {
+	clone := fs.Crash(crashfs.Crash{})
+	for name, at := range map[string]*crashfs.Disk{"a crash": clone, "a close": fs} {
 		if at == fs {
 			closeTest(t, db)
 		}

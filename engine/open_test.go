@@ -353,12 +353,12 @@ func TestLocked(t *testing.T) {
 // makes, keeping none, some or all of what was not synced: afterwards it opens,
 // as the same database or as a new one.
 func TestCreationInterrupted(t *testing.T) {
-	mem := vfs.NewCrashableMem()
-	var clones []*vfs.MemFS
+	mem := crashfs.NewDisk()
+	var clones []*crashfs.Disk
 	rng := rand.New(rand.NewPCG(3, 3))
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		for _, percent := range []int{0, 50, 100} {
-			clones = append(clones, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}))
+			clones = append(clones, mem.Lose(percent, rng))
 		}
 		return nil
 	})
@@ -369,7 +369,7 @@ func TestCreationInterrupted(t *testing.T) {
 	fs.SetHook(nil)
 	// Once a store is acknowledged, the folder itself must be durable too.
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "kept"})
-	acknowledged := mem.CrashClone(vfs.CrashCloneCfg{})
+	acknowledged := mem.Crash(crashfs.Crash{})
 	closeTest(t, db)
 	if raceEnabled {
 		rng.Shuffle(len(clones), func(i, j int) { clones[i], clones[j] = clones[j], clones[i] })

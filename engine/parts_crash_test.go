@@ -23,7 +23,7 @@ import (
 // one in so many changes of files, and then the file system is cloned as a crash would leave
 // it; at most so many times.
 func crashing[S any](rng *rand.Rand, oneIn, most int, note func() S) (fs vfs.FS, states func() []crashed[S]) {
-	mem := vfs.NewCrashableMem()
+	mem := crashfs.NewDisk()
 	var mu sync.Mutex
 	var all []crashed[S]
 	return crashfs.Wrap(mem, func(crashfs.Op) error {
@@ -31,7 +31,7 @@ func crashing[S any](rng *rand.Rand, oneIn, most int, note func() S) (fs vfs.FS,
 			defer mu.Unlock()
 			if len(all) < most && rng.IntN(oneIn) == 0 {
 				at := note() // before the clone: it has all that this says
-				all = append(all, crashed[S]{at, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})})
+				all = append(all, crashed[S]{at, mem.Lose(rng.IntN(101), rng)})
 			}
 			return nil
 		}), func() []crashed[S] {
@@ -44,7 +44,7 @@ func crashing[S any](rng *rand.Rand, oneIn, most int, note func() S) (fs vfs.FS,
 // crashed is what a crash has left, and what was known right before it.
 type crashed[S any] struct {
 	known S
-	fs    *vfs.MemFS
+	fs    *crashfs.Disk
 }
 
 // crashes is how many crashes a test makes.

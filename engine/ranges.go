@@ -237,12 +237,12 @@ func (db *DB) cleanDoc(batch *pebble.Batch, r kv.Reader, d *layout.DeathRange, d
 	}
 	if errors.Is(err, fault.ErrCorrupt) { // its record and vectors stay, and all else is reclaimed
 		db.logger.Warn("a memory that was deleted cannot be read", "error", err)
-		rec, err = &layout.Record{}, nil
+		rec, err = &layout.Record{Flags: layout.FlagEmbedded}, nil // of which the entry promises nothing
 	}
 	if err != nil || rec == nil {
 		return err
 	}
-	h := layout.Death{At: d.At, Born: row.Born, Change: row.Change, Cause: d.CauseOf(doc)}
+	h := layout.DeathOf(rec, row.Version, d.At, d.CauseOf(doc))
 	if err := batch.Set(db.keys().History(row.Owner, row.Seq, d.LSN, d.Change), h.Encode(), nil); err != nil {
 		return err
 	}

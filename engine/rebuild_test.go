@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
@@ -335,7 +336,7 @@ func r1(t testing.TB, db *DB) string {
 
 // TestOpenMends: a chunk that cannot be opened is built anew by Open.
 func TestOpenMends(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := crashfs.NewDisk()
 	db := sealedTeas(t, fs, 600)
 	before, stats := teaAnswers(t, db.Memories()), mustStats(t, db)
 	// A scope that is deleted, and not yet cleaned up, stays deleted.
@@ -349,7 +350,7 @@ func TestOpenMends(t *testing.T) {
 	if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: "u0"}); err != nil {
 		t.Fatal(err)
 	}
-	killed := fs.CrashClone(vfs.CrashCloneCfg{})
+	killed := fs.Crash(crashfs.Crash{})
 	db.chunks.busy.Unlock()
 	closeTest(t, db)
 
@@ -548,7 +549,7 @@ func TestRebuildCleansUp(t *testing.T) {
 // memdb.json never says that the text was indexed by an analyzer when it was not.
 func TestRebuildIsDurable(t *testing.T) {
 	for seed := range uint64(20) {
-		mem := vfs.NewCrashableMem()
+		mem := crashfs.NewDisk()
 		db := openTest(t, mem, Options{})
 		for i := range 20 {
 			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("tea number ", i)})
@@ -563,7 +564,7 @@ func TestRebuildIsDurable(t *testing.T) {
 		if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
 			t.Fatal(err)
 		}
-		crash := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(seed%3) * 50, RNG: rand.New(rand.NewPCG(seed, 0))})
+		crash := mem.Lose(int(seed%3)*50, rand.New(rand.NewPCG(seed, 0)))
 		built := db.keys().Gen[layout.KindText]
 		closeTest(t, db)
 		again := openTest(t, crash, Options{})

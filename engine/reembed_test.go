@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
 // otherEmbedder is of another model, with vectors of 12 dimensions.
@@ -171,7 +172,7 @@ func TestReembedCrashes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 5))
-	fs, clock := vfs.NewCrashableMem(), newTestClock()
+	fs, clock := crashfs.NewDisk(), newTestClock()
 	ada, ctx, other := Scope{User: "ada"}, t.Context(), otherEmbedder()
 	const all = 60
 	f := newFakeEmbedder(8)
@@ -185,8 +186,8 @@ func TestReembedCrashes(t *testing.T) {
 	for i := range all {
 		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
 	}
-	crash := func() *vfs.MemFS {
-		return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+	crash := func() *crashfs.Disk {
+		return fs.Lose(rng.IntN(101), rng)
 	}
 	for made := 0; made < all; {
 		n := 1 + rng.IntN(20)

@@ -211,7 +211,8 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 	}
 	tx.next.Seq++
 	seq := tx.next.Seq
-	if err := tx.bury(owner, seq, past); err != nil {
+	before, err := tx.bury(owner, seq, past)
+	if err != nil {
 		return Stored{}, err
 	}
 	if p == nil {
@@ -221,6 +222,7 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 	if l.History[len(l.History)-1].Event == EventUpdate {
 		p.rec.Flags |= layout.FlagUpdate
 	}
+	p.rec.Before = before
 	err = tx.add(p, owner, run, seq)
 	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil, Pending: p.pending, PendingWhy: p.why}, err
 }
@@ -257,38 +259,39 @@ func sameEvents(a, b []HistoryEntry) bool {
 }
 
 // bury writes versions that were superseded before they came here, and the death
-// of the last. They have no documents, so that nothing but a history sees them.
-func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) error {
+// of the last. They have no documents, so that nothing but a history sees them. It returns
+// the last version.
+func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) (before layout.Change, err error) {
 	var last layout.Version
 	for i := range past {
 		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
 		if e.Event == EventDelete {
-			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change}
+			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change, Kept: true}
 			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(reasons[:], e.Reason))), e.Policy
 			if e.Into != "" { // it came before, as it was stored before
 				into, found, err := tx.findID(owner, e.Into)
 				if err != nil {
-					return err
+					return before, err
 				}
 				if found {
 					d.Into = into.Seq
 				}
 			}
 			if err := tx.set(tx.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
-				return err
+				return before, err
 			}
 			tx.logVersioned(layout.LogDelete, last, &last)
 			continue
 		}
-		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Kind: byte(max(slices.Index(kindNames[:], e.Kind), 0)), Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast}
+		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Kind: byte(max(slices.Index(kindNames[:], e.Kind), 0)), Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast, Before: before}
 		if e.Event == EventUpdate {
 			rec.Flags |= layout.FlagUpdate
 		}
 		if err := tx.set(tx.keys.Record(v), rec.Append(nil)); err != nil {
-			return err
+			return before, err
 		}
 		tx.logVersioned(layout.LogPast, v, nil)
-		last = v
+		last, before = v, layout.Change{Born: v.Born, Number: v.Change}
 	}
-	return nil
+	return before, nil
 }

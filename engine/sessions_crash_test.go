@@ -8,15 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 // crashState is what a crash has left, and what had been acknowledged before it.
 type crashState struct {
-	fs              *vfs.MemFS
+	fs              *crashfs.Disk
 	appended, saved int // messages of "log"; the number of the last save of "whole"
 	compacted       int // compactions of "log"
 }
@@ -28,7 +26,7 @@ func TestSessionCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	mem := vfs.NewCrashableMem()
+	mem := crashfs.NewDisk()
 	var now crashState
 	var states []crashState
 	most := 60
@@ -38,7 +36,7 @@ func TestSessionCrash(t *testing.T) {
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(8) == 0 && len(states) < most {
 			at := now
-			at.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})
+			at.fs = mem.Lose(50, rng)
 			states = append(states, at)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -23,13 +24,13 @@ var supportAgent = Owner{Agent: "support"}
 // talk is a database with sessions, and a clock that the test moves.
 type talk struct {
 	t   *testing.T
-	fs  *vfs.MemFS
+	fs  *crashfs.Disk
 	clk *testClock
 	db  *DB
 }
 
 func newTalk(t *testing.T) *talk {
-	w := &talk{t: t, fs: vfs.NewCrashableMem(), clk: newTestClock()}
+	w := &talk{t: t, fs: crashfs.NewDisk(), clk: newTestClock()}
 	w.open()
 	t.Cleanup(func() { closeTest(t, w.db) })
 	return w
@@ -49,7 +50,7 @@ func (w *talk) reopen() {
 // crash goes on with what a crash at this instant leaves.
 func (w *talk) crash(r *rand.Rand) {
 	w.t.Helper()
-	clone := w.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(2) * 50, RNG: r})
+	clone := w.fs.Lose(r.IntN(2)*50, r)
 	closeTest(w.t, w.db)
 	w.fs = clone
 	w.open()

@@ -115,6 +115,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 	p := &prepared{rec: *rec, vectors: map[string][]float32{}, explicit: givenFields{id: true}}
 	p.rec.Vectors, p.rec.Confidence = nil, x.Confidence
 	p.rec.Flags = p.rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate
+	p.rec.Before = rec.History(x.Version)
 	p.rec.Updated = max(tx.now, rec.Updated)
 	lost := false
 	for _, ref := range rec.Vectors {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -86,7 +87,7 @@ func newVectorWorld(t *testing.T, metric Metric, o opener) *vectorWorld {
 		opts.vectors = smallLimits()
 	}
 	w := &vectorWorld{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewCrashableMem(), opts: opts, metric: metric, dim: 12, mems: map[string]Memory{},
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: crashfs.NewDisk(), opts: opts, metric: metric, dim: 12, mems: map[string]Memory{},
 	}
 	w.db = openTest(t, w.fs, w.opts)
 	if err := w.db.CreateSpace(t.Context(), SpaceConfig{Dim: w.dim, Metric: metric}); err != nil {

@@ -75,7 +75,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 		// A process that is killed here leaves the older snapshot.
 		killed := *w
 		killed.opts.vectors = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
-		killed.openOn(w.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: w.rng}))
+		killed.openOn(w.fs.(*crashfs.Disk).Lose(100, w.rng))
 		killed.check(killed.db.Memories(), w.mems)
 		mustCheck(t, killed.db, len(w.mems))
 		closeTest(t, w.db)
@@ -224,7 +224,7 @@ func TestSnapshotFails(t *testing.T) {
 func TestSnapshotCrash(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	mem := vfs.NewCrashableMem()
+	mem := crashfs.NewDisk()
 	disk := crashfs.Wrap(mem, nil)
 	limits := smallLimits()
 	limits.saveTail = 20
@@ -237,7 +237,7 @@ func TestSnapshotCrash(t *testing.T) {
 	states := map[uint64]map[string]Memory{w.db.LSN(): {}}
 	type crash struct {
 		op    crashfs.Op
-		left  *vfs.MemFS
+		left  *crashfs.Disk
 		floor uint64
 	}
 	var crashes []crash
@@ -251,7 +251,7 @@ func TestSnapshotCrash(t *testing.T) {
 			every = 1
 		}
 		if len(crashes) < 150 && rng.IntN(every) == 0 {
-			left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 30, 70, 100}[rng.IntN(4)], RNG: rng})
+			left := mem.Lose([]int{0, 30, 70, 100}[rng.IntN(4)], rng)
 			crashes = append(crashes, crash{op, left, acked})
 		}
 		return nil
@@ -313,7 +313,7 @@ func TestSnapshotCrash(t *testing.T) {
 // TestSnapshotOfWaypoints: where the vectors of whole pages of slots have been
 // replaced since the snapshot that was opened with, the next one can be written.
 func TestSnapshotOfWaypoints(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := crashfs.NewDisk()
 	never := &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 40, closeTail: 1 << 40}
 	always := *never
 	always.saveTail, always.closeTail = 1, 1
@@ -338,7 +338,7 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 
 	db = openTest(t, fs, setup{tuning: tuning{vectors: never}})
 	store(db)
-	killed := fs.CrashClone(vfs.CrashCloneCfg{}) // a process killed here has written no other snapshot
+	killed := fs.Crash(crashfs.Crash{}) // a process killed here has written no other snapshot
 	closeTest(t, db)
 
 	for range 2 {

@@ -241,6 +241,7 @@ func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 		pv.access = before.access
 	}
 	p.rec.Flags |= layout.FlagUpdate
+	p.rec.Before = rec.History(old.Version)
 	if err := tx.carryDebt(old.Owner, old.Seq, p.explicit.confidence); err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 			continue
 		}
 		of := ref.Of(old.Version)
-		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change})
+		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change, Sum: ref.Sum})
 		if s.name == defaultSpace {
 			p.pending, p.why = false, ""
 		}
@@ -377,11 +378,17 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 		if err != nil {
 			return err
 		}
-		encode := func(dst []byte) []byte { return codec.AppendFloats(dst, vec) }
+		ref := layout.VectorRef{Space: s.num} // 0, 0: of this version
+		encode := func(dst []byte) []byte {
+			start := len(dst)
+			dst = codec.AppendFloats(dst, vec)
+			ref.Sum = layout.VectorSum(dst[start:])
+			return dst
+		}
 		if err := tx.setEncoded(tx.keys.Vector(s.num, pv.Version), encode); err != nil {
 			return err
 		}
-		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: s.num}) // 0, 0: of this version
+		p.rec.Vectors = append(p.rec.Vectors, ref)
 	}
 	if pv.vectors == nil {
 		pv.vectors = p.vectors
@@ -546,7 +553,7 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 	if err := tx.del(ks.Stats(old.Owner, old.Seq)); err != nil {
 		return err
 	}
-	h := layout.Death{At: tx.now, Born: old.Born, Change: old.Change}
+	h := layout.DeathOf(rec, old.Version, tx.now, layout.Cause{})
 	if old.expired(tx.now) {
 		h.Reason = layout.ReasonExpired
 	}

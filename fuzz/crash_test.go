@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
@@ -19,18 +17,21 @@ var keep = []int{0, 30, 70, 100}
 
 // crash is what a crash before one change left, and what had been acknowledged.
 type crash struct {
-	op      crashfs.Op
-	percent int
-	left    *vfs.MemFS
-	floor   floor
+	op    crashfs.Op
+	how   crashfs.Crash
+	left  *crashfs.Disk
+	floor floor
 }
 
 func (c crash) String() string {
-	return fmt.Sprintf("crash before change %d, %s of %s, with %d%% of the unsynced", c.op.N, c.op.Kind, c.op.Path, c.percent)
+	return fmt.Sprintf("crash before change %d, %s of %s, with %d%% of the unsynced, names in any order: %v, chance bytes: %v",
+		c.op.N, c.op.Kind, c.op.Path, c.how.Percent, c.how.Unordered, c.how.Garbage)
 }
 
 // TestCrash crashes each workload before its writes, syncs, creations, renames
-// and removals, and recovers. A sample takes every change while the folder is
+// and removals, and recovers. Writes that are not synced are torn in sectors of 512 bytes, files
+// that grew end in zeros or chance bytes, and names that are not synced are there or not, in
+// the order of a journal or in any (see crashfs.Disk). A sample takes every change while the folder is
 // made, and one in several later on.
 func TestCrash(t *testing.T) {
 	const making = 40
@@ -83,11 +84,10 @@ func TestCrash(t *testing.T) {
 // crash simulates one. The floor is read first: what is acknowledged after it
 // need not be there.
 func (w *world) crash(op crashfs.Op, percent int, seed uint64) crash {
-	c := crash{op: op, percent: percent, floor: w.floor()}
-	c.left = w.mem.CrashClone(vfs.CrashCloneCfg{
-		UnsyncedDataPercent: percent,
-		RNG:                 rand.New(rand.NewPCG(seed, uint64(op.N)<<8|uint64(percent))),
-	})
+	rng := rand.New(rand.NewPCG(seed, uint64(op.N)<<8|uint64(percent)))
+	c := crash{op: op, floor: w.floor()}
+	c.how = crashfs.Crash{Percent: percent, Unordered: rng.IntN(2) == 0, Garbage: rng.IntN(2) == 0, Rand: rng}
+	c.left = w.mem.Crash(c.how)
 	return c
 }
 

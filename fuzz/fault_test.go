@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
@@ -122,9 +120,7 @@ func (w *world) recovers(t *testing.T) {
 	t.Helper()
 	seed := rand.Uint64()
 	for _, percent := range []int{0, 50} {
-		left := w.mem.CrashClone(vfs.CrashCloneCfg{
-			UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, uint64(percent))),
-		})
+		left := w.mem.Crash(crashfs.Crash{Percent: percent, Rand: rand.New(rand.NewPCG(seed, uint64(percent)))})
 		if err := w.verify(t.Context(), left, w.floor()); err != nil {
 			t.Errorf("after a power loss that kept %d%% of the unsynced (seed %d): %v", percent, seed, err)
 		}
@@ -151,7 +147,7 @@ func TestFailedOpen(t *testing.T) {
 		}
 	}
 	crashed := func() *world {
-		mem := first.mem.CrashClone(vfs.CrashCloneCfg{})
+		mem := first.mem.Crash(crashfs.Crash{Rand: rng})
 		return &world{mem: mem, disk: crashfs.Wrap(mem, nil), journal: first.journal}
 	}
 	count := crashed()

@@ -53,7 +53,7 @@ func newSeed(t *testing.T) uint64 {
 
 // world is a database over a disk that can crash and fail, and its journal.
 type world struct {
-	mem     *vfs.MemFS
+	mem     *crashfs.Disk
 	disk    *crashfs.FS
 	db      *engine.DB
 	journal *journal
@@ -66,7 +66,7 @@ type world struct {
 var target = key{"touched", "target"}
 
 func newWorld() *world {
-	mem := vfs.NewCrashableMem()
+	mem := crashfs.NewDisk()
 	return &world{mem: mem, disk: crashfs.Wrap(mem, nil), journal: newJournal()}
 }
 

@@ -129,6 +129,17 @@ func (r *Reader) Varint() int64 {
 	return v
 }
 
+// Fixed32 reads four bytes, little-endian.
+func (r *Reader) Fixed32() uint32 {
+	if r.err != nil || len(r.b) < 4 {
+		r.fail()
+		return 0
+	}
+	v := binary.LittleEndian.Uint32(r.b)
+	r.b = r.b[4:]
+	return v
+}
+
 // Float64 reads eight bytes, little-endian.
 func (r *Reader) Float64() float64 {
 	if len(r.b) < 8 {

@@ -7,10 +7,12 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// The first byte of an encoded Death: of one without a reason, or of one with.
+// The first byte of an encoded Death: of one without a reason, of one with, and of one that
+// names a version whose record stays.
 const (
 	historyVersion       = 1
 	historyVersionReason = 2
+	historyVersionKept   = 3
 )
 
 // Reason is why a memory died, where nobody named it to be deleted.
@@ -45,6 +47,18 @@ type Death struct {
 	Born   uint64 // Born and Change name the version that died, see Version
 	Change uint32
 	Cause
+	// Kept: that version's record stays as long as this entry. Otherwise it was of before
+	// layout 6, and gone if it only embedded the text.
+	Kept bool
+}
+
+// DeathOf returns the entry of a memory that dies as version v, whose record is r.
+func DeathOf(r *Record, v Version, at int64, why Cause) Death {
+	d := Death{At: at, Born: v.Born, Change: v.Change, Cause: why}
+	if of := r.History(v); of != (Change{}) {
+		d.Born, d.Change, d.Kept = of.Born, of.Number, true
+	}
+	return d
 }
 
 // Encode returns the value that is stored under Keys.History.
@@ -52,6 +66,9 @@ func (d Death) Encode() []byte {
 	b := []byte{historyVersion}
 	if d.Cause != (Cause{}) {
 		b[0] = historyVersionReason
+	}
+	if d.Kept {
+		b[0] = historyVersionKept
 	}
 	b = binary.AppendVarint(b, d.At)
 	b = binary.AppendUvarint(b, d.Born)
@@ -70,10 +87,11 @@ func DecodeDeath(b []byte) (Death, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
 	d := Death{At: r.Varint(), Born: r.Uvarint(), Change: r.Uint32()}
-	if v == historyVersionReason {
+	d.Kept = v == historyVersionKept
+	if v == historyVersionReason || d.Kept {
 		d.Cause = Cause{Reason(r.Byte()), r.Uint32(), r.Uvarint()}
 	}
-	if r.Err() != nil || v != historyVersion && v != historyVersionReason || d.Reason >= Reasons {
+	if r.Err() != nil || v < historyVersion || v > historyVersionKept || d.Reason >= Reasons {
 		return Death{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read a history entry", Cause: r.Err()}
 	}
 	return d, nil

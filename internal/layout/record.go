@@ -3,14 +3,23 @@ package layout
 import (
 	"encoding/binary"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
-// recordVersion is the first byte of an encoded Record. docs/format/records.md describes
-// the rest.
-const recordVersion = 1
+// The first byte of an encoded Record: of one of before layout 6, which has no checksums and
+// does not name the version before it, and of today's. docs/format/records.md describes the
+// rest.
+const (
+	recordVersionPlain = 1
+	recordVersion      = 2
+)
+
+// recordSum is the size of a record's checksum, the lower half of an XXH3-64.
+const recordSum = 4
 
 // The flags of a record. They are stored: their order never changes.
 const (
@@ -41,6 +50,25 @@ type Record struct {
 	Importance float64
 	Confidence float64
 	Vectors    []VectorRef
+	// Before is the version whose text this one took the place of: its last one that is an
+	// event of the history. Zero where there is none, and in records of before layout 6.
+	Before Change
+}
+
+// Change is where a version of a memory comes from: the commit that wrote it, and the number
+// of the change within that. Zero is none.
+type Change struct {
+	Born   uint64 // LSN
+	Number uint32
+}
+
+// History returns the version that stays as the history of the state that a record holds: the
+// record's own, v, or, where it only embedded the text, the one before it. Zero: not known.
+func (r *Record) History(v Version) Change {
+	if r.Flags&FlagEmbedded != 0 {
+		return r.Before
+	}
+	return Change{v.Born, v.Change}
 }
 
 // RoleCount and KindCount are how many roles and kinds of memories there are.
@@ -51,6 +79,7 @@ const (
 
 // Append appends the value that is stored under Keys.Record to dst.
 func (r *Record) Append(dst []byte) []byte {
+	start := len(dst)
 	dst = append(dst, recordVersion, r.Role, r.Kind)
 	dst = binary.AppendUvarint(dst, r.Flags)
 	dst = codec.AppendBytes(dst, r.ID)
@@ -71,21 +100,34 @@ func (r *Record) Append(dst []byte) []byte {
 	dst = codec.AppendFloat64(dst, r.Confidence)
 	dst = binary.AppendUvarint(dst, uint64(len(r.Vectors)))
 	for _, v := range r.Vectors {
-		dst = binary.AppendUvarint(dst, uint64(v.Space))
-		dst = binary.AppendUvarint(dst, v.Born)
-		dst = binary.AppendUvarint(dst, uint64(v.Change))
+		dst = appendVectorRef(dst, v)
+		dst = binary.LittleEndian.AppendUint32(dst, v.Sum)
 	}
+	dst = binary.AppendUvarint(dst, r.Before.Born)
+	dst = binary.AppendUvarint(dst, uint64(r.Before.Number))
 	dst = codec.AppendBytes(dst, r.Metadata)
-	return append(dst, r.Text...)
+	dst = append(dst, r.Text...)
+	return binary.LittleEndian.AppendUint32(dst, uint32(xxh3.Hash(dst[start:])))
 }
 
-// DecodeRecord reads what Append wrote, and copies what it keeps. It returns ErrCorrupt for
-// damaged bytes, an unknown version, an unknown role and an unknown kind.
+// DecodeRecord reads what Append wrote, or wrote before layout 6, and copies what it keeps. It
+// returns ErrCorrupt for damaged bytes, an unknown version, an unknown role and an unknown kind.
 func DecodeRecord(b []byte) (*Record, error) {
-	c := codec.NewReader(b)
-	if v := c.Byte(); v != recordVersion {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a record", Why: "unknown version of its format"}
+	version := byte(0)
+	if len(b) > 0 {
+		version = b[0]
 	}
+	switch end := len(b) - recordSum; {
+	case version == recordVersionPlain:
+	case version != recordVersion:
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a record", Why: "unknown version of its format"}
+	case end < 1 || binary.LittleEndian.Uint32(b[end:]) != uint32(xxh3.Hash(b[:end])):
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a record", Why: "its checksum is that of other bytes"}
+	default:
+		b = b[:end]
+	}
+	c := codec.NewReader(b)
+	c.Byte()
 	r := &Record{Role: c.Byte(), Kind: c.Byte(), Flags: c.Uvarint()}
 	r.ID = c.String()
 	r.Scope = scope.Scope{User: c.String(), Agent: c.String(), Run: c.String()}
@@ -98,7 +140,14 @@ func DecodeRecord(b []byte) (*Record, error) {
 	r.Event, r.Expires = c.Varint(), c.Varint()
 	r.Importance, r.Confidence = c.Float64(), c.Float64()
 	for range c.Count() {
-		r.Vectors = append(r.Vectors, VectorRef{uint16(c.Uint32()), c.Uvarint(), c.Uint32()})
+		ref := readVectorRef(c)
+		if version == recordVersion {
+			ref.Sum = c.Fixed32()
+		}
+		r.Vectors = append(r.Vectors, ref)
+	}
+	if version == recordVersion {
+		r.Before = Change{c.Uvarint(), c.Uint32()}
 	}
 	r.Metadata = append([]byte(nil), c.Bytes()...)
 	r.Text = string(c.Rest())

@@ -52,7 +52,7 @@ func DecodeRow(b []byte) (_ *Row, rest []byte, err error) {
 	r.Created, r.Expires = c.Varint(), c.Varint()
 	r.Importance, r.Confidence = c.Float64(), c.Float64()
 	for range c.Count() {
-		r.Vectors = append(r.Vectors, VectorRef{uint16(c.Uint32()), c.Uvarint(), c.Uint32()})
+		r.Vectors = append(r.Vectors, readVectorRef(c))
 	}
 	if c.Err() != nil || v != forwardVersion {
 		return nil, nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: c.Err()}

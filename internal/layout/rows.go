@@ -153,7 +153,7 @@ func (p *RowPage) Decode(base uint32, b []byte) error {
 	for i := range p.Rows {
 		p.Rows[i].Vectors = p.Rows[i].Vectors[:0]
 		for range r.Count() {
-			p.Rows[i].Vectors = append(p.Rows[i].Vectors, VectorRef{uint16(r.Uint32()), r.Uvarint(), r.Uint32()})
+			p.Rows[i].Vectors = append(p.Rows[i].Vectors, readVectorRef(r))
 		}
 	}
 	if !ok || r.Err() != nil || r.Len() > 0 {

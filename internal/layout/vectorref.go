@@ -1,6 +1,12 @@
 package layout
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+)
 
 // VectorKey names a vector among those of an owner: its space and the version that brought
 // it. Two versions that share a vector refer to equal VectorKeys.
@@ -24,7 +30,13 @@ type VectorRef struct {
 	Space  uint16 // the number of the vector space
 	Born   uint64 // Born and Change name the version that brought the vector; 0, 0: the referring version did
 	Change uint32
+	// Sum is the VectorSum of the vector: only records have it, and those of before layout 6
+	// do not. 0: not known.
+	Sum uint32
 }
+
+// VectorSum is the checksum of a stored vector, the lower half of its XXH3-64; never 0.
+func VectorSum(value []byte) uint32 { return max(1, uint32(xxh3.Hash(value))) }
 
 // Of returns the version that brought the vector to which version v refers.
 func (ref VectorRef) Of(v Version) Version {
@@ -34,11 +46,15 @@ func (ref VectorRef) Of(v Version) Version {
 	return v
 }
 
-// appendVectorRef appends space, Born and Change as uvarints.
+// appendVectorRef appends space, Born and Change as uvarints. readVectorRef reads them.
 func appendVectorRef(b []byte, v VectorRef) []byte {
 	b = binary.AppendUvarint(b, uint64(v.Space))
 	b = binary.AppendUvarint(b, v.Born)
 	return binary.AppendUvarint(b, uint64(v.Change))
+}
+
+func readVectorRef(c *codec.Reader) VectorRef {
+	return VectorRef{Space: uint16(c.Uint32()), Born: c.Uvarint(), Change: c.Uint32()}
 }
 
 // Brought returns the names of the vectors to which version v refers by refs.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
@@ -75,16 +73,16 @@ func TestCrash(t *testing.T) {
 		steps = 5
 	}
 	type crash struct {
-		left  *vfs.MemFS
+		left  *crashfs.Disk
 		acked int
 	}
 	var crashes []crash
 	acked, begun := 0, false
-	mem := vfs.NewCrashableMem()
+	mem := crashfs.NewDisk()
 	disk := crashfs.Wrap(mem, func(crashfs.Op) error {
 		for _, percent := range []int{0, 50, 100} { // of what was not synced, kept
 			if begun {
-				crashes = append(crashes, crash{mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), acked})
+				crashes = append(crashes, crash{mem.Lose(percent, rng), acked})
 			}
 		}
 		return nil
@@ -129,7 +127,7 @@ func stepOn(t *testing.T, f *facts.Facts, k int) {
 }
 
 // recoverCrash opens what a crash left, and returns the step that it has come to.
-func recoverCrash(t *testing.T, i int, left *vfs.MemFS, acked, steps int) int {
+func recoverCrash(t *testing.T, i int, left *crashfs.Disk, acked, steps int) int {
 	t.Helper()
 	db, err := engine.Open(fsys.On(left, crashDir), &engine.Options{MemoryBudget: 64 << 20})
 	if err != nil {
