@@ -279,3 +279,204 @@ func TestGraphDuplicates(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// copied is a new database with the memories of this one and the lines of its export.
+func (w *graphWorld) copied(rng *rand.Rand) *graphWorld {
+	w.t.Helper()
+	other := newGraphWorld(w.t)
+	for m, err := range w.db.Memories().All(w.t.Context(), ListQuery{AllScopes: true}) {
+		w.must(err)
+		mustStore(w.t, other.db.Memories(), m)
+	}
+	lines := strings.SplitAfter(graphLines(w.t, w.db), "\n")
+	lines = lines[:len(lines)-1]
+	for len(lines) > 0 {
+		n := 1 + rng.IntN(len(lines))
+		w.must(other.db.Update(w.t.Context(), func(tx *Tx) error {
+			for _, s := range lines[:n] {
+				var of struct{ Type string }
+				w.must(json.Unmarshal([]byte(s), &of))
+				l := other.db.NewLine(of.Type)
+				w.must(json.Unmarshal([]byte(s), l))
+				w.must(l.Check())
+				if st, err := tx.StoreLine(l, false); err != nil || !st.Stored && !strings.Contains(s, `"superseded_at"`) {
+					w.t.Fatalf("%s: %+v, %v", s, st, err)
+				}
+			}
+			return nil
+		}))
+		lines = lines[n:]
+	}
+	return other
+}
+
+// sortedLines are the lines of a text in their order, each once: a copy numbers entities and
+// types anew, and keeps one of several superseded versions that say the same.
+func sortedLines(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "")
+}
+
+// expectLines compares lines, in any order, and names those that differ.
+func expectLines(t *testing.T, what, got, want string) {
+	t.Helper()
+	have, wanted := sortedLines(got), sortedLines(want)
+	if have == wanted {
+		return
+	}
+	for s := range strings.Lines(wanted) {
+		if !strings.Contains(have, s) {
+			t.Errorf("%s lacks %s", what, s)
+		}
+	}
+	for s := range strings.Lines(have) {
+		if !strings.Contains(wanted, s) {
+			t.Errorf("%s has %s", what, s)
+		}
+	}
+}
+
+// Whatever has become of a graph, an export of it that is imported exports the same, and its
+// merges can be undone there as here, one after the other.
+func TestGraphMergesAreExported(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 3))
+	undone, refused, rounds := 0, 0, 25
+	if raceEnabled {
+		rounds = 5
+	}
+	for range rounds {
+		w := newGraphWorld(t)
+		ctx := t.Context()
+		for i := range 6 {
+			mustStore(t, w.db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: w.o.Scope(), Text: fmt.Sprint("text ", i)})
+		}
+		id := func() string { return fmt.Sprint("e", rng.IntN(12)) }
+		for range 40 + rng.IntN(120) {
+			w.must(changeGraph(ctx, w, rng, id))
+			switch _, err := w.g.Link(ctx, w.o, id(), fmt.Sprint("m", rng.IntN(6))); {
+			case errors.Is(err, ErrNotFound):
+			default:
+				w.must(err)
+			}
+			if _, err := w.g.Merge(ctx, w.o, id(), id()); err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInvalid) {
+				t.Fatal(err)
+			}
+		}
+		want := graphLines(t, w.db)
+		other := w.copied(rng)
+		mustCheck(t, other.db, 6)
+		expectLines(t, "the export of the copy", graphLines(t, other.db), want)
+		again := other.copied(rng)
+		expectLines(t, "the export of its copy", graphLines(t, again.db), want)
+		if t.Failed() {
+			t.FailNow()
+		}
+		for range 40 {
+			gone := id()
+			m, err := w.g.Unmerge(ctx, w.o, gone)
+			for _, o := range []*graphWorld{other, again} {
+				n, oerr := o.g.Unmerge(ctx, o.o, gone)
+				if m.LSN, n.LSN = 0, 0; m != n || (err == nil) != (oerr == nil) || errors.Is(err, ErrConflict) != errors.Is(oerr, ErrConflict) {
+					t.Fatalf("undoing the merge of %s: %+v, %v; in the copy: %+v, %v", gone, m, err, n, oerr)
+				}
+				expectLines(t, "once the merge of "+gone+" is undone, the graph", o.lines(), w.lines())
+				expectGraph(t, "figures", o.figures(), w.figures())
+			}
+			if err == nil {
+				undone++
+			} else {
+				refused++
+			}
+			if t.Failed() {
+				t.FailNow()
+			}
+		}
+		mustCheck(t, other.db, 6)
+	}
+	if undone < 2*rounds || refused < 2*rounds {
+		t.Errorf("%d merges were undone, %d were not", undone, refused)
+	}
+}
+
+// A merge of many relations takes several lines of an export, which come in any number of
+// commits, and once more.
+func TestGraphLargeMergeIsExported(t *testing.T) {
+	w := newGraphWorld(t)
+	b := graph.Batch{Entities: []graph.Entity{{ID: "a"}, {ID: "b"}}}
+	for i := range 1200 {
+		b.Relations = append(b.Relations, graph.Relation{From: "b", Type: "x", To: fmt.Sprint("to ", i)})
+	}
+	b.Relations[7].ID = "own"
+	_, err := w.g.Write(t.Context(), w.o, b, &graph.Options{Create: true})
+	w.must(err)
+	before := w.lines()
+	_, err = w.g.Merge(t.Context(), w.o, "a", "b")
+	w.must(err)
+	want := graphLines(t, w.db)
+	if n := strings.Count(want, `"type":"merge"`); n != 3 {
+		t.Errorf("%d lines, want 3", n)
+	}
+	other := w.copied(rand.New(rand.NewPCG(1, 1)))
+	expectLines(t, "the export of the copy", graphLines(t, other.db), want)
+	for s := range strings.Lines(want) {
+		if !strings.Contains(s, `"type":"merge"`) {
+			continue
+		}
+		l := other.db.NewLine(graph.TypeMerge)
+		w.must(json.Unmarshal([]byte(s), l))
+		w.must(other.db.Update(t.Context(), func(tx *Tx) error {
+			if st, err := tx.StoreLine(l, false); err != nil || st != (Stored{}) {
+				t.Errorf("a line of the merge, again: %+v, %v", st, err)
+			}
+			return nil
+		}))
+	}
+	m, err := other.g.Unmerge(t.Context(), other.o, "b")
+	if err != nil || m.Relations != 1200 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	expectLines(t, "once it is undone, the graph", other.lines(), before)
+	mustCheck(t, other.db, 0)
+}
+
+// Lines of merges that cannot be are refused, and change nothing.
+func TestGraphMergeLineRefused(t *testing.T) {
+	w := newGraphWorld(t)
+	w.put("a", "")
+	w.put("b", "")
+	for line, kind := range map[string]error{
+		`{"into":"a","gone":"b","entity":{}}`:                                                    ErrExists,
+		`{"into":"none","gone":"c","entity":{}}`:                                                 ErrNotFound,
+		`{"into":"a","gone":"c","goes_on":true}`:                                                 ErrNotFound,
+		`{"into":"a","gone":"c"}`:                                                                nil,
+		`{"into":"a","entity":{}}`:                                                               nil,
+		`{"into":"a","gone":"a","entity":{}}`:                                                    nil,
+		`{"into":"a","gone":"c","entity":{"properties":[1]}}`:                                    nil,
+		`{"into":"a","gone":"c","entity":{"name":"\u0000"}}`:                                     nil,
+		`{"into":"a","gone":"c","entity":{},"relations":[{}]}`:                                   nil,
+		`{"into":"a","gone":"c","entity":{},"relations":[{"from":"a","relation":"x","to":"b"}]}`: nil,
+	} {
+		l := w.db.NewLine(graph.TypeMerge)
+		w.must(json.Unmarshal([]byte(line), l))
+		l.SetOwner(w.o)
+		if err := l.Check(); (err != nil) != (kind == nil) {
+			t.Errorf("%s: the check says %v", line, err)
+		}
+		if kind == nil {
+			continue
+		}
+		err := w.db.Update(t.Context(), func(tx *Tx) error {
+			_, err := tx.StoreLine(l, true)
+			if !errors.Is(err, kind) {
+				t.Errorf("%s: %v, want %v", line, err, kind)
+			}
+			return nil
+		})
+		w.must(err)
+	}
+	expectGraph(t, "figures", w.figures(), "2 0 0")
+	mustCheck(t, w.db, 0)
+}

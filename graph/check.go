@@ -108,6 +108,10 @@ func (k *check) graph(key, value []byte) error {
 		return k.index(t, last, key)
 	case sec == secGivenID && len(rest) == hashSize:
 		return k.givenID(t, rest, value)
+	case sec == secFormerID && len(rest) == hashSize:
+		if _, err := number(value); err != nil {
+			k.Problem("graph: a former ID of a relation of owner number %d: %v", t.owner, err)
+		}
 	case sec == secLink && len(rest) == numSize+seqSize:
 		return k.link(t, key)
 	case sec == secMerged && len(rest) == 2*numSize:
@@ -122,7 +126,7 @@ func (k *check) graph(key, value []byte) error {
 
 // merged checks the record of a merge.
 func (k *check) merged(t *tally, into, num uint32, value []byte) error {
-	if _, err := decodeMoved(value); err != nil {
+	if _, _, err := decodeMerge(value); err != nil {
 		k.Problem("graph: the merge of entity number %d of owner number %d: %v", num, t.owner, err)
 		return nil
 	}

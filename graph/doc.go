@@ -21,7 +21,8 @@
 //
 // Two entities that are one are merged: one takes what the other has, which becomes a
 // forward reference with its superseded versions. A record of the merge, and what died with
-// it, are enough to undo it.
+// it, are enough to undo it. In another database, which an export was imported into, those
+// versions never lived: there the record of the merge has them.
 //
 // An entity may have links to memories of its owner. A link goes with either end.
 //
@@ -40,9 +41,10 @@
 //	g | owner | n | folded name | 0 | number     → nothing: by names and aliases
 //	g | owner | m | type | number                → nothing: by types
 //	g | owner | r | hash of the ID               → a relation that has an ID of its own
+//	g | owner | R | hash of the ID               → the number of one that an import brought and that is no more
 //	g | owner | l | number | seq                 → a link to a memory: its time
 //	g | owner | L | seq | number                 → nothing: the link from its other end
-//	g | owner | u | into | number                → a merge: the links that it moved
+//	g | owner | u | into | number                → a merge: the links that it moved, or all of one that an import brought
 //	a | owner | f | from | type | to [| number]  → a relation
 //	a | owner | t | to | type | from [| number]  → nothing: the relation from its other end
 //	a | owner | s | from | type | to | number | born  → a superseded version: died, the relation

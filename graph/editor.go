@@ -33,9 +33,10 @@ type editor struct {
 	types    [3]map[string]uint32
 	added    []addedType
 	ties     map[arc]*change
-	list     []*change // of the ties, in the order of their coming
-	pasts    []*change // superseded versions that an import brings
-	joined   *joint    // what a merge or its undoing does beside
+	list     []*change         // of the ties, in the order of their coming
+	pasts    []*change         // superseded versions that an import brings
+	former   map[string]uint32 // the numbers that it gives to IDs of relations that are no more
+	joined   *joint            // what a merge or its undoing does beside
 }
 
 // subject is an entity that a change names.
@@ -523,7 +524,7 @@ func (e *editor) flush() (wrote bool, err error) {
 	}
 	changed := slices.ContainsFunc(e.order, func(s *subject) bool { return s.now != nil || s.isNew }) ||
 		slices.ContainsFunc(e.list, (*change).changed)
-	if !changed && len(e.pasts) == 0 && e.joined == nil {
+	if !changed && len(e.added) == 0 && len(e.pasts) == 0 && len(e.former) == 0 && e.joined == nil {
 		return false, nil
 	}
 	owner, err := e.t.GiveOwner(e.own.Owner)
@@ -540,7 +541,7 @@ func (e *editor) flush() (wrote bool, err error) {
 			return true, err
 		}
 	}
-	if err := cmp.Or(e.flushTies(&staged), e.flushPasts(), e.flushJoint(&staged)); err != nil {
+	if err := cmp.Or(e.flushTies(&staged), e.flushPasts(), e.flushFormer(), e.flushJoint(&staged)); err != nil {
 		return true, err
 	}
 	if err := e.t.Set(ownerKey(e.t, owner), e.own.encode()); err != nil {
@@ -562,6 +563,7 @@ func (e *editor) size() int {
 			n += 4 * len(s.now.encode())
 		}
 	}
+	n += 100 * len(e.former)
 	lists := [][]*change{e.list, e.pasts}
 	if e.joined != nil {
 		lists = append(lists, e.joined.ended)

@@ -40,6 +40,11 @@ var (
 	}
 	adas  = owned{Owner: scope.Owner{User: "u", Agent: "a"}, entities: 2, relations: 300, lastEntity: 4, lastRelation: 5, lastType: [3]uint32{0, 6, 7}}
 	moved = []movedLink{{seq: 7}, {seq: 300, had: true}}
+
+	imported = undoing{was: ada, before: &ada, after: &ada, links: moved, ended: []endedTie{
+		{arc: arc{from: 300, typ: 2, to: 1, number: 4}, tie: full},
+		{arc: arc{from: 300, typ: 2, to: 5}, tie: plain, had: &plain, made: 9, otherMerged: true},
+	}}
 )
 
 // TestGoldenEncodings holds keys and values to the bytes that databases have.
@@ -59,6 +64,7 @@ func TestGoldenEncodings(t *testing.T) {
 		{"key name", nameKey(v, 3, "ada", 300)},
 		{"key member", memberKey(v, 3, 2, 300)},
 		{"key ID of a relation", idKey(v, 3, secGivenID, "own")},
+		{"key former ID of a relation", idKey(v, 3, secFormerID, "own")},
 		{"key link", linkKey(v, 3, 300, 7)},
 		{"key link from the memory", linkedKey(v, 3, 7, 300)},
 		{"key merge", mergedKey(v, 3, 300, 1)},
@@ -76,6 +82,7 @@ func TestGoldenEncodings(t *testing.T) {
 		{"superseded relation with all", full.encode(nil)},
 		{"relation of an ID", encodeArc(own)},
 		{"merge", encodeMoved(moved)},
+		{"merge that an import brought", imported.encode()},
 		{"derived ID", []byte(derivedID("ada", "knows", "bob"))},
 	}
 	var text strings.Builder
@@ -125,19 +132,23 @@ func TestDecode(t *testing.T) {
 	if got, err := decodeOwned(adas.encode()); err != nil || got != adas {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := decodeMoved(encodeMoved(moved)); err != nil || !reflect.DeepEqual(got, moved) {
-		t.Errorf("%+v, %v", got, err)
+	if got, imported, err := decodeMerge(encodeMoved(moved)); err != nil || imported || !reflect.DeepEqual(got.links, moved) {
+		t.Errorf("%+v, %v, %v", got, imported, err)
+	}
+	if got, is, err := decodeMerge(imported.encode()); err != nil || !is || !reflect.DeepEqual(*got, imported) {
+		t.Errorf("%+v, %v, %v", got, is, err)
 	}
 	for what, of := range map[string]struct {
 		b      []byte
 		rest   int
 		decode func([]byte) error
 	}{
-		"entity":   {ada.encode(), len(ada.properties), func(b []byte) error { _, err := decodeNode(b); return err }},
-		"relation": {full.encode(nil), 0, func(b []byte) error { _, err := decodeTie(b); return err }},
-		"owner":    {adas.encode(), 0, func(b []byte) error { _, err := decodeOwned(b); return err }},
-		"merge":    {encodeMoved(moved), 0, func(b []byte) error { _, err := decodeMoved(b); return err }},
-		"arc":      {encodeArc(own), 0, func(b []byte) error { _, err := decodeArc(b); return err }},
+		"entity":                       {ada.encode(), len(ada.properties), func(b []byte) error { _, err := decodeNode(b); return err }},
+		"relation":                     {full.encode(nil), 0, func(b []byte) error { _, err := decodeTie(b); return err }},
+		"owner":                        {adas.encode(), 0, func(b []byte) error { _, err := decodeOwned(b); return err }},
+		"merge":                        {encodeMoved(moved), 0, func(b []byte) error { _, _, err := decodeMerge(b); return err }},
+		"merge that an import brought": {imported.encode(), 0, func(b []byte) error { _, _, err := decodeMerge(b); return err }},
+		"arc":                          {encodeArc(own), 0, func(b []byte) error { _, err := decodeArc(b); return err }},
 	} {
 		for n := range len(of.b) - of.rest {
 			if err := of.decode(of.b[:n]); !errors.Is(err, fault.ErrCorrupt) {

@@ -36,7 +36,10 @@ func (*Part) Kinds() []part.Kind { return []part.Kind{kindGraph, kindArc, kindDo
 
 // Ops are those of the changes of a graph.
 func (*Part) Ops() []part.Op {
-	return []part.Op{opEntity, opType, opRelations, opDelete, opEnd, opClean, opLink, opUnlink, opDeleteAll, opPast, opMerge, opUnmerge, opMention}
+	return []part.Op{
+		opEntity, opType, opRelations, opDelete, opEnd, opClean, opLink, opUnlink, opDeleteAll, opPast, opMerge, opUnmerge, opMention,
+		opMerged,
+	}
 }
 
 // Figures are the numbers of entities, of relations, and of links to memories.

@@ -27,6 +27,7 @@ const (
 	secName     = 'n' // folded name | 0 | number
 	secMember   = 'm' // type | number
 	secGivenID  = 'r' // hash of the ID of a relation
+	secFormerID = 'R' // hash of the ID of a relation
 	secLink     = 'l' // number | seq
 	secLinked   = 'L' // seq | number
 	secMerged   = 'u' // into | number
@@ -61,6 +62,7 @@ const (
 	opMerge     part.Op = 70 // owner, into, number, the relations that ended and the links that moved
 	opUnmerge   part.Op = 71 // owner, into, number, the same
 	opMention   part.Op = 72 // owner, number of the entity, seq: a link that a text is the reason for
+	opMerged    part.Op = 73 // owner, into, number, the record of a merge that an import brought
 )
 
 const (

@@ -110,8 +110,8 @@ func NewRelationLine(r Relation) RelationLine {
 
 // Lines has a line for each entity and then one for each relation: by owner in the order
 // of their first storing, and in the order of the keys. Relations that are superseded come
-// behind the others, with the time at which they were, and links to memories last. Superseded
-// versions of entities, and merges, have no lines.
+// behind the others, with the time at which they were, then links to memories, and merges last.
+// Superseded versions of entities have no lines but what a merge needs to be undone.
 func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
 	return eachOwner(v, func(owner uint32, o *owned) error {
 		if !scope.Contains(in, o.Scope()) {
@@ -137,7 +137,10 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 				return err
 			}
 		}
-		return r.linkLines(o.Owner, yield)
+		if err := r.linkLines(o.Owner, yield); err != nil {
+			return err
+		}
+		return r.mergeLines(o.Owner, yield)
 	})
 }
 
@@ -176,7 +179,7 @@ func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) er
 	})
 }
 
-// NewLine is an empty line of an entity, a relation or a link, nil for another type.
+// NewLine is an empty line of an entity, a relation, a link or a merge, nil for another type.
 func (p *Part) NewLine(typ string) part.Line {
 	switch typ {
 	case TypeEntity:
@@ -185,6 +188,8 @@ func (p *Part) NewLine(typ string) part.Line {
 		return &relationLine{part: p}
 	case TypeLink:
 		return &linkLine{}
+	case TypeMerge:
+		return &mergeLine{part: p}
 	}
 	return nil
 }
@@ -336,12 +341,10 @@ func (e *editor) past(w *wanted, diedAt int64) (part.Outcome, error) {
 		return part.Unchanged, err
 	}
 	if id != "" && id != derivedID(w.from, w.typ, w.to) {
-		if a, err = e.given(a, id); err != nil {
+		if a.number, err = e.numberOf(id); err != nil {
 			return part.Unchanged, err
 		}
 		w.tie.id = id
-		delete(e.ties, a)
-		e.list = nil
 	}
 	t := w.tie
 	if t.properties, err = e.merged(nil, w.properties); err != nil {

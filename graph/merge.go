@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
@@ -333,18 +332,6 @@ func encodeMoved(links []movedLink) []byte {
 		}
 	}
 	return b
-}
-
-func decodeMoved(b []byte) (links []movedLink, err error) {
-	r := codec.NewReader(b)
-	version := r.Byte()
-	for range r.Count() {
-		links = append(links, movedLink{seq: r.Uvarint(), had: r.Byte() == 1})
-	}
-	if r.Err() != nil || version != recordVersion {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a merge of the graph", Cause: r.Err(), Do: "run check"}
-	}
-	return links, nil
 }
 
 // versionAt is a relation as it was at an LSN, nil where it was not.

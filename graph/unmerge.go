@@ -5,12 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -51,24 +49,24 @@ func (e *editor) unmerge(gone string) (Merged, error) {
 	if err != nil {
 		return Merged{}, err
 	}
-	merged := b.old.born
-	before, after := reader{View: e.t, owner: e.reader.owner, asOf: merged - 1}, reader{View: e.t, owner: e.reader.owner, asOf: merged}
-	was, err := before.node(b.number)
-	if err != nil || was == nil {
-		return Merged{}, cmp.Or(err, missing("superseded version of the entity", b.number))
+	u, err := e.reader.undoing(b.number, b.old)
+	if err != nil {
+		return Merged{}, err
 	}
-	restored := *was
-	restored.born = e.t.LSN()
+	restored := u.was
+	restored.first, restored.born = b.old.first, e.t.LSN()
 	b.now = &restored
 	e.own.entities++
 	e.joined = &joint{op: opUnmerge, into: a.number, gone: b.number, from: a.number, to: b.number}
-	if err := e.partAgain(a, &before, &after); err != nil {
+	if err := e.partAgain(a, u.before, u.after); err != nil {
 		return Merged{}, err
 	}
-	if err := e.giveBack(b.number, a.number, merged); err != nil {
-		return Merged{}, err
+	for i := range u.ended {
+		if err := e.giveBack(u, &u.ended[i], b.number, a.number); err != nil {
+			return Merged{}, err
+		}
 	}
-	if e.joined.links, err = e.linksBack(a.number, b.number); err != nil {
+	if e.joined.links, err = e.linksBack(a.number, u.links); err != nil {
 		return Merged{}, err
 	}
 	m := Merged{ID: gone, Links: len(e.joined.links), LSN: e.t.LSN()}
@@ -118,14 +116,10 @@ func (e *editor) mergedSince(id string) error {
 }
 
 // partAgain takes from an entity what a merge has given it, and leaves what was put since.
-func (e *editor) partAgain(a *subject, before, after *reader) error {
-	was, err := before.node(a.number)
-	if err != nil {
-		return err
-	}
-	became, err := after.node(a.number)
-	if err != nil || was == nil || became == nil || sameNode(was, became) {
-		return err
+// was and became are the entity before and after the merge, nil where that has not changed it.
+func (e *editor) partAgain(a *subject, was, became *node) (err error) {
+	if was == nil || became == nil {
+		return nil
 	}
 	n := *a.old
 	if n.typ == became.typ {
@@ -174,42 +168,33 @@ func partedProperties(was, became, now []byte) ([]byte, error) {
 	return mergeProperties(nil, b)
 }
 
-// giveBack gives an entity the relations that a merge at an LSN has taken from it.
-func (e *editor) giveBack(gone, into uint32, merged uint64) error {
-	taken, err := e.endedAt(gone, merged)
-	if err != nil {
-		return err
-	}
-	for _, ch := range taken {
-		if err := e.giveBackOne(ch, gone, into, merged); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *editor) giveBackOne(ch *change, gone, into uint32, merged uint64) error {
-	if other := ch.from ^ ch.to ^ gone; other != 0 && other != into {
+// giveBack gives an entity a relation back that a merge has taken from it.
+func (e *editor) giveBack(u *undoing, t *endedTie, gone, into uint32) error {
+	if other := t.other(gone); other != 0 && other != into {
 		n, err := e.reader.current(other)
 		if err != nil || n == nil {
 			return err // it is deleted
 		}
-		if n.into != 0 && n.born > merged {
+		blocked, err := e.reader.blocks(u, t, other, n)
+		if err != nil {
+			return err
+		}
+		if blocked {
 			return e.mergedSince(n.id)
 		}
 	}
-	back := &change{arc: ch.arc, now: *ch.old}
+	back := &change{arc: t.arc, now: t.tie}
 	back.now.born, back.now.died, back.now.diedAt = e.t.LSN(), 0, 0
-	moved := ch.replaced(gone, into)
-	if free, err := e.idFree(ch.old.id, moved); err != nil || !free {
+	moved := t.replaced(gone, into)
+	if free, err := e.idFree(t.id, moved); err != nil || !free {
 		return err
 	}
-	if there, err := exists(e.t, outKey(e.t, e.reader.owner, ch.arc)); err != nil {
+	if there, err := exists(e.t, outKey(e.t, e.reader.owner, t.arc)); err != nil {
 		return err
 	} else if there { // put again since
 		back = nil
 	}
-	if ch.between(into, gone) {
+	if t.between(into, gone) {
 		e.add(back)
 		return nil
 	}
@@ -217,10 +202,10 @@ func (e *editor) giveBackOne(ch *change, gone, into uint32, merged uint64) error
 	if err != nil {
 		return err
 	}
-	had, err := e.reader.versionAt(moved, merged-1)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	switch had := t.had; {
 	case had == nil && now == nil: // ended since
 	case had == nil:
 		e.joined.ended = append(e.joined.ended, &change{arc: moved, old: now})
@@ -228,7 +213,7 @@ func (e *editor) giveBackOne(ch *change, gone, into uint32, merged uint64) error
 			back.now.properties, back.now.from, back.now.to = now.properties, now.from, now.to
 		}
 		e.add(back)
-	case now != nil && now.born == merged:
+	case now != nil && now.born == t.made:
 		was := *had
 		was.born, was.died, was.diedAt = e.t.LSN(), 0, 0
 		e.add(&change{arc: moved, old: now, now: was})
@@ -259,51 +244,17 @@ func (e *editor) idFree(id string, moved arc) (bool, error) {
 	return have == moved, err
 }
 
-// endedAt are the relations of an entity that ended at an LSN.
-func (e *editor) endedAt(num uint32, lsn uint64) (all []*change, err error) {
-	for _, sec := range []byte{secOldOut, secOldIn} {
-		prefix := be32(section(e.t, kindArc, e.reader.owner, sec, numSize), num)
-		err := each(e.t, prefix, func(key, value []byte) error {
-			a, born, ok := parseArc(key)
-			if !ok {
-				return layout.BadKey("relation", key)
-			}
-			if sec == secOldIn {
-				if a = a.reversed(); a.from == a.to {
-					return nil
-				}
-				b, found, err := e.t.Get(oldArcKey(e.t, e.reader.owner, secOldOut, a, born))
-				if err != nil || !found {
-					return cmp.Or(err, missing("superseded relation to the entity", num))
-				}
-				value = b
-			}
-			t, err := decodeTie(value)
-			if err == nil && t.died == lsn && t.born < lsn {
-				all = append(all, &change{arc: a, old: &t})
-			}
-			return err
-		})
+// linksBack are the links that a merge has moved, as far as they are still there.
+func (e *editor) linksBack(into uint32, links []movedLink) (all []movedLink, err error) {
+	for _, l := range links {
+		time, there, err := e.t.Get(linkKey(e.t, e.reader.owner, into, l.seq))
 		if err != nil {
 			return nil, err
 		}
-	}
-	return all, nil
-}
-
-// linksBack are the links that a merge has moved, as far as they are still there.
-func (e *editor) linksBack(into, gone uint32) (all []movedLink, err error) {
-	b, found, err := e.t.Get(mergedKey(e.t, e.reader.owner, into, gone))
-	if err != nil || !found {
-		return nil, cmp.Or(err, missing("merge of the entity", gone))
-	}
-	links, err := decodeMoved(b)
-	for _, l := range links {
-		time, there, gerr := e.t.Get(linkKey(e.t, e.reader.owner, into, l.seq))
-		if err = errors.Join(err, gerr); there {
+		if there {
 			l.time = time
 			all = append(all, l)
 		}
 	}
-	return all, err
+	return all, nil
 }
