@@ -81,6 +81,7 @@ var law = map[string]row{
 	"services/embedders/cohere":      {floor: adapters, only: embedAdapter},
 	"services/embedders/gemini":      {floor: adapters, only: embedAdapter},
 	"services/embedders/huggingface": {floor: adapters, only: embedAdapter},
+	"services/embedders/local":       {floor: adapters, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "scope", "services/embedders"}, outside: []string{"golang.org/x/text"}},
 	"services/embedders/ollama":      {floor: adapters, only: embedAdapter},
 	"services/embedders/openai":      {floor: adapters, only: append([]string{"services/embedders/openaiwire"}, embedAdapter...)},
 	"services/embedders/voyage":      {floor: adapters, only: embedAdapter},

@@ -36,6 +36,10 @@ func (l Lookup) get(name string) string {
 // Lexical is the provider of vectors that needs no model: the one built into the engine.
 const Lexical = "lexical"
 
+// Local is the provider of vectors that runs a transformer in the program itself: the model is
+// the path of its folder.
+const Local = "local"
+
 // DefaultAgent is whose usage calls count in where no owner is named.
 const DefaultAgent = "memdb"
 

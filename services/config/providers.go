@@ -4,11 +4,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/services/embedders"
 	azureembed "github.com/seed-7aedc3ff/memdb/services/embedders/azure"
 	"github.com/seed-7aedc3ff/memdb/services/embedders/cohere"
 	geminiembed "github.com/seed-7aedc3ff/memdb/services/embedders/gemini"
 	"github.com/seed-7aedc3ff/memdb/services/embedders/huggingface"
+	"github.com/seed-7aedc3ff/memdb/services/embedders/local"
 	ollamaembed "github.com/seed-7aedc3ff/memdb/services/embedders/ollama"
 	openaiembed "github.com/seed-7aedc3ff/memdb/services/embedders/openai"
 	"github.com/seed-7aedc3ff/memdb/services/embedders/voyage"
@@ -71,6 +73,12 @@ var sources = map[string]source{
 	}},
 	"ollama": {ollamaembed.Variable, "", func(a access, c *EmbedderCalls) (embedders.Source, error) {
 		return ollamaembed.New(ollamaembed.Config{Model: a.model, Key: a.key, KeyHint: a.hint, BaseURL: a.base, Dimensions: c.Dimensions})
+	}},
+	Local: {"", "", func(a access, c *EmbedderCalls) (embedders.Source, error) {
+		if a.key != "" || a.base != "" {
+			return nil, fault.Invalid("set up local", "it calls nobody, and a key or a base_url is given", "leave it out, and give model as the path of a folder")
+		}
+		return local.New(local.Config{Dir: a.model, Dimensions: c.Dimensions})
 	}},
 	"huggingface": {huggingface.Variable, "", func(a access, c *EmbedderCalls) (embedders.Source, error) {
 		return huggingface.New(huggingface.Config{Model: a.model, Key: a.key, KeyHint: a.hint, BaseURL: a.base, Dimensions: c.Dimensions, PromptName: c.PromptName})
