@@ -35,6 +35,21 @@ func TestDecisionMessage(t *testing.T) {
 	}
 }
 
+// TestPromptWithoutPlace: a prompt of one's own has no place for the conversation or for the
+// facts, and needs none: it goes as it is, and what it is about is the message beside it.
+func TestPromptWithoutPlace(t *testing.T) {
+	for _, prompt := range []string{"List what is said of tea.", "Facts of {conversation}: {{.Messages}} %s $1", "{"} {
+		m := &model{}
+		f := open(t, facts.Config{LLM: m, Prompts: facts.Prompts{FactExtraction: prompt, UpdateDecision: prompt}})
+		wantEvents(t, add(t, f, alice, "User likes tea"), "ADD User likes tea")
+		for i, want := range []string{"User likes tea", "New fact: User likes tea\nExisting memories:\nNo existing memories found.\n"} {
+			if got := m.requests[i].Messages; len(got) != 2 || got[0].Text != prompt || got[1].Text != want {
+				t.Errorf("%q: %+v", prompt, got)
+			}
+		}
+	}
+}
+
 // TestInjection: a conversation that has the model name every ID that there is reaches
 // nothing but what was offered.
 func TestInjection(t *testing.T) {

@@ -149,8 +149,8 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, refuse func(int, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows, failed := s.execute(in)
-	if failed != nil {
-		refuse(http.StatusBadRequest, failed.Code, failed.Message)
+	if failed != nil { // the status was sent before the statement ran
+		refuse(http.StatusAccepted, failed.Code, failed.Message)
 		return
 	}
 	if rows == nil {

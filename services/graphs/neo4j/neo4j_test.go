@@ -1,6 +1,7 @@
 package neo4j
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -117,7 +118,9 @@ func TestErrorsOfServers(t *testing.T) {
 	}{
 		{"Neo.TransientError.Transaction.DeadlockDetected", 400, graphs.ErrGraph, 4, "DeadlockDetected"},
 		{"Neo.TransientError.General.MemoryPoolOutOfMemoryError", 500, graphs.ErrGraph, 4, "try again later"},
-		{"Neo.ClientError.Statement.SyntaxError", 400, graphs.ErrRefused, 1, "version of the server"},
+		{"Neo.TransientError.Transaction.LockClientStopped", 202, graphs.ErrGraph, 4, "try again later"},
+		{"Neo.ClientError.Statement.SyntaxError", 202, graphs.ErrRefused, 1, "version of the server"},
+		{"Neo.ClientError.Statement.TypeError", 400, graphs.ErrRefused, 1, "version of the server"},
 		{"Neo.ClientError.Schema.ConstraintValidationFailed", 400, graphs.ErrRefused, 1, "constraints"},
 		{"Neo.ClientError.Security.Forbidden", 403, graphs.ErrGraph, 1, PasswordVariable},
 		{"Neo.ClientError.Security.Unauthorized", 401, graphs.ErrGraph, 1, PasswordVariable},
@@ -228,6 +231,39 @@ func TestForbiddenSchema(t *testing.T) {
 	}
 	if _, err := s.Apply(t.Context(), about("Ada", s.Fact(alice, "Ada is here"))); err != nil || len(server.Entities()) != 1 {
 		t.Errorf("%v, %q", err, server.Entities())
+	}
+}
+
+// TestDescribed holds every request against the description of both interfaces.
+func TestDescribed(t *testing.T) {
+	for api, route := range map[API]string{Transactions: "/db/{databaseName}/tx/commit", QueryV2: "/db/{databaseName}/query/v2"} {
+		t.Run(string(api), func(t *testing.T) {
+			schema := wiretest.Request(t, "neo4j/openapi.json", route)
+			server, s := open(t, func(c *Config) { c.API = api })
+			server.Fail = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+				b, err := io.ReadAll(r.Body)
+				if err == nil {
+					err = schema.Check(b)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				r.Body = io.NopCloser(bytes.NewReader(b))
+				return false
+			}
+			f := s.Fact(alice, "Ada is here")
+			for _, c := range []graphs.Change{about("Ada", f), {Gone: []graphs.Fact{f}}} {
+				if _, err := s.Apply(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.Around(t.Context(), graphs.Selection{Scope: alice}, "Ada"); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := s.Delete(t.Context(), graphs.Selection{All: true}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
