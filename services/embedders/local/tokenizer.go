@@ -1,7 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -78,9 +81,12 @@ func (l *loader) tokenizer(vocabulary int) (*tokenizer, error) {
 	n := &f.Normalizer
 	t.clean, t.chinese, t.fold = yes(n.Clean, true), yes(n.Chinese, true), yes(n.Lowercase, true)
 	t.strip = yes(n.Accents, t.fold)
-	for name, id := range t.vocabulary {
-		if id < 0 || id >= vocabulary {
-			return nil, l.bad(file, fmt.Sprintf("the token %.40q has the number %d, and config.json has %d tokens", name, id, vocabulary), "get both files again")
+	byNumber := func(a, b string) int { return cmp.Or(cmp.Compare(t.vocabulary[a], t.vocabulary[b]), cmp.Compare(a, b)) }
+	if names := slices.SortedFunc(maps.Keys(t.vocabulary), byNumber); len(names) > 0 {
+		for _, name := range []string{names[0], names[len(names)-1]} {
+			if id := t.vocabulary[name]; id < 0 || id >= vocabulary {
+				return nil, l.bad(file, fmt.Sprintf("the token %.40q has the number %d, and config.json has %d tokens", name, id, vocabulary), "get both files again")
+			}
 		}
 	}
 	if f.Model.Unknown == "" {
