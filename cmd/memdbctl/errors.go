@@ -90,7 +90,7 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 	if full, ok := errors.AsType[*engine.Error](err); ok && errors.Is(full, engine.ErrDiskFull) {
 		full.Do = "make room on the disk; verbs that only read work meanwhile"
 	}
-	if only, ok := errors.AsType[*engine.Error](err); ok && only.Kind == engine.ErrReadOnly && fsys.Unwritable(only.Cause) {
+	if only, ok := errors.AsType[*engine.Error](err); ok && errors.Is(only, engine.ErrReadOnly) && fsys.Unwritable(only.Cause) {
 		only.Do = "verbs that only read work; to write, see who may write there, or copy it to another place"
 	}
 	a.warn("%v%s", err, pathHint(err))

@@ -103,9 +103,9 @@ func (c *cli) modelFile(provider, base, more string) string {
 	return c.file("memdb.json", fmt.Sprintf(`{"llm":{"provider":%q,"config":{"model":"m","api_key":%q,"base_url":%q,"retries":0,"timeout":"2s"}}%s}`, provider, wiretest.Key, base, more))
 }
 
-// TestSeedD_Case40_OverTheWire takes facts out of conversations by each provider, over HTTP. Every
+// TestFactsOverTheWire takes facts out of conversations by each provider, over HTTP. Every
 // request is held against the official description, where that is there.
-func TestSeedD_Case40_OverTheWire(t *testing.T) {
+func TestFactsOverTheWire(t *testing.T) {
 	for provider, w := range wires {
 		for _, described := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s described %v", provider, described), func(t *testing.T) {
