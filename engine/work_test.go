@@ -87,13 +87,12 @@ func contains(field string, n int) (f filter.Any) {
 	return f
 }
 
-// TestDeadlines: what takes long ends within 50 ms of its deadline. Other work on the machine
-// may take the processor for as long, so a case has 25 tries.
+// TestDeadlines: what takes long ends within 50 ms of its deadline.
 func TestDeadlines(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes its time")
 	}
-	const size, late, tries = 4 << 20, 50 * time.Millisecond, 25
+	const size = 4 << 20
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 512 << 20})
 	m, s, many := db.Memories(), Scope{User: "a"}, Scope{User: "b"}
 	word := strings.Repeat("a", 50) + "zzzzz "
@@ -133,14 +132,31 @@ func TestDeadlines(t *testing.T) {
 		}},
 	} {
 		for _, deadline := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
-			least := overrun(t, deadline, c.do)
-			for n := 1; n < tries && least > late; n++ {
-				least = min(least, overrun(t, deadline, c.do))
-			}
-			if t.Logf("%s, %v: %v over", c.name, deadline, least); least > late {
-				t.Errorf("%s ends %v after its deadline of %v", c.name, least, deadline)
-			}
+			endsInTime(t, c.name, deadline, c.do)
 		}
+	}
+}
+
+// endsInTime checks that a call ends within 50 ms of its deadline. Other work on the machine may
+// take the processor for as long, so it has 25 tries, and of one that ends late is taken off by
+// how much a loop does that only looks at its context.
+func endsInTime(t *testing.T, name string, deadline time.Duration, do func(context.Context) error) {
+	t.Helper()
+	const late, tries = 50 * time.Millisecond, 25
+	least := overrun(t, deadline, do)
+	for n := 1; n < tries && least > late; n++ {
+		over := overrun(t, deadline, do)
+		if over > late {
+			over -= overrun(t, deadline, func(ctx context.Context) error {
+				for ctx.Err() == nil {
+				}
+				return nil
+			})
+		}
+		least = min(least, over)
+	}
+	if t.Logf("%s, %v: %v over", name, deadline, least); least > late {
+		t.Errorf("%s: it ends %v after its deadline of %v", name, least, deadline)
 	}
 }
 
@@ -196,7 +212,7 @@ func TestMovesIntoOneRun(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes its time")
 	}
-	const n, late, tries = 40_000, 50 * time.Millisecond, 25
+	const n = 40_000
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 512 << 20})
 	store := func(ctx context.Context, run func(i int) string, took func(i int)) error {
 		return db.Update(ctx, func(tx *Tx) error {
@@ -216,26 +232,31 @@ func TestMovesIntoOneRun(t *testing.T) {
 	}
 	one := func(int) string { return "one" }
 	for _, deadline := range []time.Duration{20 * time.Millisecond, 300 * time.Millisecond} {
-		do := func(ctx context.Context) error { return store(ctx, one, ignore) }
-		least := overrun(t, deadline, do)
-		for n := 1; n < tries && least > late; n++ {
-			least = min(least, overrun(t, deadline, do))
-		}
-		if t.Logf("%v: %v over", deadline, least); least > late {
-			t.Errorf("moves end %v after their deadline of %v", least, deadline)
-		}
+		endsInTime(t, "moves", deadline, func(ctx context.Context) error { return store(ctx, one, ignore) })
 	}
-	var quarters [4]time.Duration
-	at := time.Now()
-	if err := store(t.Context(), one, func(i int) {
-		if (i+1)%(n/4) == 0 {
-			quarters[i/(n/4)], at = time.Since(at), time.Now()
+	// Work beside the test may slow one quarter down: growth shows each time.
+	const tries = 4
+	for try := 1; ; try++ {
+		if try > 1 {
+			if err := store(t.Context(), func(i int) string { return fmt.Sprint("r", i%100) }, ignore); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if t.Log(quarters); quarters[3] > 4*quarters[0] {
-		t.Errorf("the quarters of the moves take %v", quarters)
+		var quarters [4]time.Duration
+		at := time.Now()
+		if err := store(t.Context(), one, func(i int) {
+			if (i+1)%(n/4) == 0 {
+				quarters[i/(n/4)], at = time.Since(at), time.Now()
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if t.Log(quarters); quarters[3] <= 4*quarters[0] {
+			break
+		}
+		if try == tries {
+			t.Fatalf("the quarters of the moves take %v", quarters)
+		}
 	}
 }
 
@@ -245,7 +266,7 @@ func TestMatchesOfALongText(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector takes its time")
 	}
-	const size, late, tries = 8 << 20, 50 * time.Millisecond, 25
+	const size = 8 << 20
 	var phrases strings.Builder
 	for i := range 250 {
 		phrases.WriteString(`"` + strings.Repeat("tea ", 254-i%50) + `milk" `)
@@ -264,13 +285,7 @@ func TestMatchesOfALongText(t *testing.T) {
 			return err
 		}
 		for _, deadline := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond} {
-			least := overrun(t, deadline, do)
-			for n := 1; n < tries && least > late; n++ {
-				least = min(least, overrun(t, deadline, do))
-			}
-			if t.Logf("%s, %v: %v over", name, deadline, least); least > late {
-				t.Errorf("matches of %s end %v after their deadline of %v", name, least, deadline)
-			}
+			endsInTime(t, "matches of "+name, deadline, do)
 		}
 	}
 }

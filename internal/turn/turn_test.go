@@ -22,7 +22,8 @@ func TestPass(t *testing.T) {
 	}()
 	var turn Turn
 	passed := int64(0)
-	for began := time.Now(); time.Since(began) < 20*time.Millisecond; passed++ {
+	// The machine may take the processor for as long as the loop is meant to run.
+	for began := time.Now(); time.Since(began) < 20*time.Millisecond || time.Since(began) < time.Minute && (ran.Load() < 3 || passed < 10_000); passed++ {
 		turn.Pass()
 	}
 	done.Store(1)

@@ -241,18 +241,16 @@ type diskFile struct {
 func (f *diskFile) Write(p []byte) (int, error) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
-	n, err := f.File.Write(p)
-	f.node.write(p[:n], f.at)
-	f.at += n
-	return n, err
+	f.node.write(p, f.at) // first: with the race detector, what holds the files spoils p afterwards
+	f.at += len(p)
+	return f.File.Write(p)
 }
 
 func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
-	n, err := f.File.WriteAt(p, off)
-	f.node.write(p[:n], int(off))
-	return n, err
+	f.node.write(p, int(off))
+	return f.File.WriteAt(p, off)
 }
 
 // write keeps the synced content of the sectors that it changes.
