@@ -224,7 +224,7 @@ func (c *committing) writeGraph(ctx context.Context, tx *engine.Tx) error {
 	for _, e := range c.graph.entities {
 		batch.Entities = append(batch.Entities, graph.Entity{
 			Owner: owner, ID: entityID(c.scope.Run, e.Name), Type: e.Type, Name: e.Name,
-			Properties: ownProperties{c.scope.Run, e.Description}.json(),
+			Properties: ownProperties{c.scope.Run, e.Description}.json(), Extracted: true,
 		})
 	}
 	if err := c.relate(ctx, tx, &batch); err != nil {
