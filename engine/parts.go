@@ -162,7 +162,9 @@ func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
 			continue
 		}
 		tx := &Tx{db: db, reader: r, keys: db.keys(), lsn: maxLSN, now: db.now()}
-		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, func(key []byte) error { return batch.Delete(key, nil) }); err != nil {
+		del := func(key []byte) error { return batch.Delete(key, nil) }
+		set := func(key, value []byte) error { return batch.Set(key, value, nil) }
+		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, del, set); err != nil {
 			return err
 		}
 	}

@@ -105,7 +105,7 @@ func markKey(v part.View, owner uint32, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(v.Key(kindMark, 12), owner), seq)
 }
 
-func (*tally) MemoryGone(v part.View, owner uint32, seq uint64, del func([]byte) error) error {
+func (*tally) MemoryGone(v part.View, owner uint32, seq uint64, del func([]byte) error, _ func(_, _ []byte) error) error {
 	return del(markKey(v, owner, seq))
 }
 

@@ -17,7 +17,9 @@ func (p *Part) Check(c part.Checker) error {
 		return err
 	}
 	if err := c.Each(kindDoomed, func(key, _ []byte) error {
-		if t := k.owners[be32At(key, keyHeader)]; t == nil || len(key) != keyHeader+ownerSize+numSize {
+		if t := k.owners[be32At(key, keyHeader)]; t != nil && isLoose(key) {
+			return nil
+		} else if t == nil || len(key) != keyHeader+ownerSize+numSize {
 			c.Problem("graph: malformed key %x of a deleted entity", key)
 		} else {
 			t.doomed[be32At(key, keyHeader+ownerSize)] = true

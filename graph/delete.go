@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -133,7 +134,9 @@ func (p *Part) removeMerged(t part.Tx, doing string, r *reader, into uint32) (d 
 func (r *reader) held(num uint32) (d Deleted, err error) {
 	doomed := map[uint32]bool{}
 	err = each(r, be32(r.Key(kindDoomed, ownerSize), r.owner), func(key, _ []byte) error {
-		doomed[be32At(key, len(key)-numSize)] = true
+		if !isLoose(key) {
+			doomed[be32At(key, len(key)-numSize)] = true
+		}
 		return nil
 	})
 	if err != nil {
@@ -286,21 +289,32 @@ const (
 // Every is how often deleted entities are cleaned up after.
 func (*Part) Every() time.Duration { return cleanEvery }
 
-// Work removes the relations and the links of deleted entities. What is interrupted goes
+// Work deletes extracted entities that have lost their last link, and removes the relations and
+// the links of deleted entities. What is interrupted goes
 // on where it was.
 func (p *Part) Work(ctx context.Context, run part.Runner) error {
 	for {
 		var all [][2]uint32
-		err := run.View(ctx, doingClean, func(v part.View) error {
+		var loosened []loose
+		// The clean-up after memories has no LSN, so that a view need not see what it has left.
+		err := run.Update(ctx, doingClean, func(v part.Tx) error {
 			return each(v, v.Key(kindDoomed, 0), func(key, _ []byte) error {
-				all = append(all, [2]uint32{be32At(key, keyHeader), be32At(key, keyHeader+ownerSize)})
-				if len(all) == cleanEntities {
+				owner, num := be32At(key, keyHeader), be32At(key, keyHeader+ownerSize)
+				if isLoose(key) {
+					loosened = append(loosened, loose{owner, num, slices.Clone(key)})
+				} else {
+					all = append(all, [2]uint32{owner, num})
+				}
+				if len(all)+len(loosened) == cleanEntities {
 					return kv.ErrStop
 				}
 				return nil
 			})
 		})
 		if err != nil {
+			return err
+		}
+		if err := p.dropAll(ctx, run, loosened); err != nil {
 			return err
 		}
 		for _, d := range all {
@@ -314,7 +328,7 @@ func (p *Part) Work(ctx context.Context, run part.Runner) error {
 				}
 			}
 		}
-		if len(all) < cleanEntities {
+		if len(all)+len(loosened) < cleanEntities {
 			return nil
 		}
 	}

@@ -24,7 +24,9 @@
 // it, are enough to undo it. In another database, which an export was imported into, those
 // versions never lived: there the record of the merge has them.
 //
-// An entity may have links to memories of its owner. A link goes with either end.
+// An entity may have links to memories of its owner. A link goes with either end. An entity
+// that an extractor has found in texts, and that nobody has put, goes with its last link unless
+// it has relations.
 //
 // # Keys
 //
@@ -50,6 +52,7 @@
 //	a | owner | s | from | type | to | number | born  → a superseded version: died, the relation
 //	a | owner | S | to | type | from | number | born  → nothing: its other end
 //	j | owner | number                           → an entity that is deleted, to be cleaned up after
+//	j | owner | number | seq                     → an extracted entity that has lost its link to a memory
 //
 // The relations of an entity lie together in the order of their types and other ends, so
 // that a neighbourhood is two scans. Which relations a deleted entity had is in its keys

@@ -183,9 +183,10 @@ func (e *editor) entity(given *node, typ string) (*subject, error) {
 	if base == nil && s.real() {
 		base = s.old
 	}
-	n := node{id: id, first: e.t.LSN(), created: cmp.Or(given.created, e.t.Now()), updated: cmp.Or(given.updated, given.created, e.t.Now())}
+	n := node{id: id, extracted: given.extracted, first: e.t.LSN(), created: cmp.Or(given.created, e.t.Now()), updated: cmp.Or(given.updated, given.created, e.t.Now())}
 	if base != nil {
 		n = *base
+		n.extracted = base.extracted && given.extracted
 		n.created = cmp.Or(given.created, base.created)
 	}
 	n.name = cmp.Or(given.name, n.name)
@@ -210,7 +211,8 @@ func (e *editor) entity(given *node, typ string) (*subject, error) {
 }
 
 func sameNode(a, b *node) bool {
-	return a.typ == b.typ && a.name == b.name && a.created == b.created && slices.Equal(a.aliases, b.aliases) && bytes.Equal(a.properties, b.properties)
+	return a.typ == b.typ && a.name == b.name && a.created == b.created && a.extracted == b.extracted &&
+		slices.Equal(a.aliases, b.aliases) && bytes.Equal(a.properties, b.properties)
 }
 
 // newID is a UUID that no entity of the owner has: it follows from the owner, from the

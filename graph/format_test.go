@@ -32,6 +32,7 @@ var (
 		first: 3, born: 9, created: 1767225600000, updated: 1767225600123, typ: 2, id: "ada", name: "Ada", aliases: []string{"A.", "Countess"},
 		properties: []byte(`{"a":1}`),
 	}
+	found = node{extracted: true, first: 3, born: 9, created: 1767225600000, updated: 1767225600000, typ: 2, id: "ghent", name: "Ghent", properties: []byte{}}
 	later = node{forward: true, id: "later"}
 	gone  = node{forward: true, id: "gone", first: 3, born: 9, into: 300}
 	plain = tie{born: 9, created: 1767225600000}
@@ -77,6 +78,8 @@ func TestGoldenEncodings(t *testing.T) {
 		{"owner", adas.encode()},
 		{"entity", ada.encode()},
 		{"forward reference", later.encode()},
+		{"extracted entity", found.encode()},
+		{"key entity that has lost a link", looseKey(v, 3, 300, 7)},
 		{"merged entity", gone.encode()},
 		{"relation", plain.encode(nil)},
 		{"superseded relation with all", full.encode(nil)},
@@ -119,7 +122,7 @@ func TestDecode(t *testing.T) {
 	if a, err := decodeArc(encodeArc(own)); err != nil || a != own {
 		t.Error(a, err)
 	}
-	for _, n := range []node{ada, later, gone} {
+	for _, n := range []node{ada, found, later, gone} {
 		if got, err := decodeNode(n.encode()); err != nil || !reflect.DeepEqual(got, n) {
 			t.Errorf("%+v, %v; want %+v", got, err, n)
 		}

@@ -76,7 +76,7 @@ func (r *reader) entity(o scope.Owner, n *node) (Entity, error) {
 	typ, err := r.typeName(classEntity, n.typ)
 	return Entity{
 		Owner: o, ID: n.id, Type: typ, Name: n.name, Aliases: n.aliases, Properties: n.properties,
-		CreatedAt: clock.FromMillis(n.created), UpdatedAt: clock.FromMillis(n.updated),
+		CreatedAt: clock.FromMillis(n.created), UpdatedAt: clock.FromMillis(n.updated), Extracted: n.extracted,
 	}, err
 }
 

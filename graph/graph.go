@@ -93,8 +93,8 @@ func eachOwner(v part.View, visit func(owner uint32, o *owned) error) (err error
 	return it.Error()
 }
 
-// fold is a name as it is compared: without case, accents that only differ in form, and
-// surplus blanks.
+// fold is a name as it is compared: normalised and without case, as words are before they are
+// stemmed.
 func fold(name string) string { return analysis.Fold(name) }
 
 // reader reads the graph of one owner, as it is or was at an LSN.

@@ -13,7 +13,7 @@ import (
 const (
 	kindGraph  = 'g' // owner | section | …: all but relations
 	kindArc    = 'a' // owner | section | …: relations
-	kindDoomed = 'j' // owner | number
+	kindDoomed = 'j' // owner | number [| seq]
 )
 
 // The sections of kindGraph.

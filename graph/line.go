@@ -30,6 +30,7 @@ type EntityLine struct {
 	Properties json.RawMessage `json:"properties"`
 	CreatedAt  clock.Instant   `json:"created_at,omitzero"`
 	UpdatedAt  clock.Instant   `json:"updated_at,omitzero"`
+	Extracted  bool            `json:"extracted,omitzero"` // as of Entity
 	// Relations are those that the entity has, its inverses too. An export leaves them to
 	// lines of their own.
 	Relations []EdgeLine `json:"relations,omitzero"`
@@ -61,6 +62,7 @@ func (l *EntityLine) Entity() (Entity, []Edge) {
 	return Entity{
 		Owner: scope.Owner{User: l.User, Agent: l.Agent}, ID: l.ID, Type: l.EntityType, Name: l.Name, Aliases: l.Aliases,
 		Properties: l.Properties, CreatedAt: l.CreatedAt.Time, UpdatedAt: l.UpdatedAt.Time,
+		Extracted: l.Extracted,
 	}, edges
 }
 
@@ -69,6 +71,7 @@ func NewEntityLine(e Entity) EntityLine {
 	l := EntityLine{
 		Type: TypeEntity, ID: e.ID, User: e.User, Agent: e.Agent, EntityType: e.Type, Name: e.Name, Aliases: e.Aliases,
 		Properties: e.Properties, CreatedAt: clock.Instant{Time: e.CreatedAt}, UpdatedAt: clock.Instant{Time: e.UpdatedAt},
+		Extracted: e.Extracted,
 	}
 	if l.Aliases == nil {
 		l.Aliases = []string{}
@@ -341,7 +344,7 @@ func (e *editor) past(w *wanted, diedAt int64) (part.Outcome, error) {
 		return part.Unchanged, err
 	}
 	if id != "" && id != derivedID(w.from, w.typ, w.to) {
-		if a.number, err = e.numberOf(id); err != nil {
+		if a.number, err = e.numberOf(id, false); err != nil {
 			return part.Unchanged, err
 		}
 		w.tie.id = id

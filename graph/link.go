@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -19,7 +18,8 @@ func (g Graph) Link(ctx context.Context, o scope.Owner, entity, memory string) (
 	return g.link(ctx, fmt.Sprintf("link the entity %q to a memory", valid.Short(entity)), o, entity, memory, true)
 }
 
-// Unlink removes the link of an entity to a memory, and reports whether there was one.
+// Unlink removes the link of an entity to a memory, and reports whether there was one. An
+// entity that was only ever extracted from texts goes with its last link; see [Entity].
 func (g Graph) Unlink(ctx context.Context, o scope.Owner, entity, memory string) (removed bool, err error) {
 	return g.link(ctx, fmt.Sprintf("unlink the entity %q from a memory", valid.Short(entity)), o, entity, memory, false)
 }
@@ -52,7 +52,11 @@ func (g Graph) link(ctx context.Context, doing string, o scope.Owner, entity, me
 		if !want {
 			how = noLink
 		}
-		return setLink(t, doing, r.owner, num, seq, how, t.Now())
+		err = setLink(t, doing, r.owner, num, seq, how, t.Now())
+		if err == nil && !want {
+			err = g.part.dropLoose(t, doing, r.owner, num)
+		}
+		return err
 	})
 	return changed && err == nil, err
 }
@@ -157,17 +161,6 @@ func (g Graph) Linked(ctx context.Context, o scope.Owner, memory string) (ids []
 		return nil, err
 	}
 	return ids, nil
-}
-
-// MemoryGone deletes the links to a memory.
-func (*Part) MemoryGone(v part.View, owner uint32, seq uint64, del func(key []byte) error) error {
-	return each(v, be64(section(v, kindGraph, owner, secLinked, seqSize), seq), func(key, _ []byte) error {
-		num := be32At(key, len(key)-numSize)
-		if num == 0 {
-			return layout.BadKey("link", key)
-		}
-		return cmp.Or(del(linkKey(v, owner, num, seq)), del(linkedKey(v, owner, seq, num)))
-	})
 }
 
 // countLinks is how many links the entities of an owner have. Links are counted when that

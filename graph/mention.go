@@ -35,7 +35,8 @@ const linkMentioned = 1
 // memory. A name means the entity that has it as a name or an alias, of several the oldest of
 // the same type, or else the oldest; failing that, the entity whose ID is the name in lower
 // case; failing that, a new entity of that ID. An entity that is there stays as it is. Links
-// that an earlier text of the memory was the reason for are removed. A name that no entity can
+// that an earlier text of the memory was the reason for are removed, and with its last link
+// an entity that no caller has put goes, if it has no relations. A name that no entity can
 // have is left out.
 func (p *Part) Mention(t part.Tx, o scope.Owner, seq uint64, m *Mentions) (n MentionCount, err error) {
 	const doing = "link a memory to what it mentions"
@@ -89,7 +90,9 @@ func (p *Part) Mention(t part.Tx, o scope.Owner, seq uint64, m *Mentions) (n Men
 
 // mentioned is the entity that a name means, nil where no entity can have the name.
 func (e *editor) mentioned(given *Entity) (*subject, error) {
-	n, err := checkEntity(e.doing, &Entity{Name: given.Name, Type: given.Type, Properties: given.Properties})
+	n, err := checkEntity(e.doing, &Entity{
+		Name: given.Name, Type: given.Type, Properties: given.Properties, Extracted: true,
+	})
 	folded := fold(given.Name)
 	if err != nil || folded == "" || valid.Word("", "", folded) != nil {
 		return nil, nil //nolint:nilerr // it cannot be stored, and the memory can
@@ -188,6 +191,9 @@ func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []uint32, n *M
 		}
 		n.Unlinked++
 		if err := setLink(e.t, e.doing, owner, num, seq, noLink, 0); err != nil {
+			return err
+		}
+		if err := e.part.dropLoose(e.t, e.doing, owner, num); err != nil {
 			return err
 		}
 	}

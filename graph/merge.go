@@ -249,7 +249,7 @@ func (e *editor) takeAll(held []*change, gone, into uint32) error {
 // unite is the entity that stays, with what the other one adds.
 func (e *editor) unite(a, b *subject) (err error) {
 	n := *a.old
-	n.typ = cmp.Or(n.typ, b.old.typ)
+	n.typ, n.extracted = cmp.Or(n.typ, b.old.typ), false
 	names := append([]string{cmp.Or(b.old.calledBy(), b.id)}, b.old.aliases...)
 	called := n.calledBy()
 	names = slices.DeleteFunc(names, func(s string) bool { return s == called })

@@ -56,6 +56,7 @@ type MergedEntity struct {
 	Properties json.RawMessage `json:"properties"`
 	CreatedAt  clock.Instant   `json:"created_at,omitzero"`
 	UpdatedAt  clock.Instant   `json:"updated_at,omitzero"`
+	Extracted  bool            `json:"extracted,omitzero"`
 }
 
 // MergedRelation is a relation that ended with a merge.
@@ -71,6 +72,8 @@ type MergedRelation struct {
 	Made bool           `json:"made,omitzero"`
 	// OtherMerged: the entity at the other end was merged before.
 	OtherMerged bool `json:"other_merged,omitzero"`
+	// Taken: the ID is that of another relation by now.
+	Taken bool `json:"taken,omitzero"`
 }
 
 // MergedVersion is what a relation says.
@@ -220,6 +223,7 @@ func (r *reader) mergedEntity(n *node) (*MergedEntity, error) {
 	l := NewEntityLine(e)
 	return &MergedEntity{
 		EntityType: l.EntityType, Name: l.Name, Aliases: l.Aliases, Properties: l.Properties, CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
+		Extracted: l.Extracted,
 	}, nil
 }
 
@@ -247,6 +251,12 @@ func (r *reader) mergedRelation(u *undoing, t *endedTie, num, into uint32) (m Me
 	m.From, m.Relation, m.To = ids[0], typ, ids[1]
 	if m.ID = t.id; m.ID == "" {
 		m.ID = derivedID(m.From, m.Relation, m.To)
+	} else {
+		now, err := r.givenNumber(m.ID)
+		if err != nil {
+			return m, false, err
+		}
+		m.Taken = now != 0 && now != t.number
 	}
 	m.MergedVersion = t.version()
 	if t.had != nil {
@@ -345,7 +355,7 @@ func (l *mergeLine) SetOwner(o scope.Owner) { l.User, l.Agent = o.User, o.Agent 
 func (m *MergedEntity) node(doing, id string) (node, error) {
 	return checkEntity(doing, &Entity{
 		ID: id, Type: m.EntityType, Name: m.Name, Aliases: m.Aliases, Properties: m.Properties,
-		CreatedAt: m.CreatedAt.Time, UpdatedAt: m.UpdatedAt.Time,
+		CreatedAt: m.CreatedAt.Time, UpdatedAt: m.UpdatedAt.Time, Extracted: m.Extracted,
 	})
 }
 
@@ -496,7 +506,7 @@ func (l *mergeLine) addRelations(e *editor, u *undoing, num, into uint32) error 
 			return err
 		}
 		if own != "" && own != derivedID(w.from, w.typ, w.to) {
-			if t.number, err = e.numberOf(own); err != nil {
+			if t.number, err = e.numberOf(own, m.Taken); err != nil {
 				return err
 			}
 			w.tie.id = own
@@ -546,22 +556,31 @@ func (e *editor) version(t tie, properties []byte) (tie, error) {
 	return t, err
 }
 
+// givenNumber is the number of the relation that has an ID of its own, 0 for none.
+func (r *reader) givenNumber(id string) (uint32, error) {
+	b, found, err := r.Get(idKey(r, r.owner, secGivenID, id))
+	if err != nil || !found {
+		return 0, err
+	}
+	a, err := decodeArc(b)
+	return a.number, err
+}
+
 // numberOf is the number of a relation's own ID: that of the relation which has the ID, by
-// whatever triple since a merge, or the one that an import has given it, or a new one.
-func (e *editor) numberOf(id string) (num uint32, err error) {
+// whatever triple since a merge, unless it is another one, or the number that an import has
+// given it, or a new one.
+func (e *editor) numberOf(id string, taken bool) (num uint32, err error) {
 	if num = e.former[id]; num != 0 {
 		return num, nil
 	}
 	if !e.fresh {
-		b, found, err := e.reader.Get(idKey(e.t, e.reader.owner, secGivenID, id))
+		if !taken {
+			if num, err = e.reader.givenNumber(id); err != nil || num != 0 {
+				return num, err
+			}
+		}
+		b, found, err := e.reader.Get(idKey(e.t, e.reader.owner, secFormerID, id))
 		if err != nil {
-			return 0, err
-		}
-		if found {
-			a, err := decodeArc(b)
-			return a.number, err
-		}
-		if b, found, err = e.reader.Get(idKey(e.t, e.reader.owner, secFormerID, id)); err != nil {
 			return 0, err
 		}
 		if found {

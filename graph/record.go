@@ -43,6 +43,11 @@ type Entity struct {
 	// Properties is a JSON object, empty for none.
 	Properties           json.RawMessage
 	CreatedAt, UpdatedAt time.Time
+	// Extracted: texts of memories are the only reason for the entity. It goes with its last
+	// link to a memory, if it has no relations by then and nothing was merged into it: at once
+	// where the link is removed, some time later where the memory goes. An entity is extracted
+	// as long as all that has put it says so; a merge counts as a put of the one that stays.
+	Extracted bool
 }
 
 // Relation goes from one entity to another of the same owner.
@@ -65,6 +70,7 @@ const InversePrefix = "inverse:"
 
 // node is an entity as it is stored.
 type node struct {
+	extracted  bool   // see Entity
 	forward    bool   // a forward reference: an ID, and what it was merged into
 	into       uint32 // of a forward reference: the entity that it was merged into, 0 for none
 	first      uint64 // the LSN at which the entity came to be
@@ -79,6 +85,7 @@ type node struct {
 
 const (
 	recordVersion = 1
+	flagExtracted = 1 << 5
 	flagForward   = 1 << 4 // beside the version, in the lower half of the first byte
 	versionMask   = 0x0f
 )
@@ -87,6 +94,9 @@ func (n *node) encode() []byte {
 	head := byte(recordVersion)
 	if n.forward {
 		head |= flagForward
+	}
+	if n.extracted && !n.forward {
+		head |= flagExtracted
 	}
 	b := codec.AppendBytes([]byte{head}, n.id)
 	if n.forward {
@@ -117,6 +127,7 @@ func decodeNode(b []byte) (n node, err error) {
 	case n.forward && len(r.Rest()) > 0:
 		n.first, n.born, n.into = r.Uvarint(), r.Uvarint(), r.Uint32()
 	case !n.forward:
+		n.extracted = head&flagExtracted != 0
 		n.first, n.born = r.Uvarint(), r.Uvarint()
 		n.created, n.updated = r.Varint(), r.Varint()
 		n.typ, n.name = r.Uint32(), r.String()

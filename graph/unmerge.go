@@ -202,9 +202,6 @@ func (e *editor) giveBack(u *undoing, t *endedTie, gone, into uint32) error {
 	if err != nil {
 		return err
 	}
-	if err != nil {
-		return err
-	}
 	switch had := t.had; {
 	case had == nil && now == nil: // ended since
 	case had == nil:

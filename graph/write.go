@@ -186,7 +186,7 @@ func (r *Relation) Check() error {
 }
 
 func checkEntity(doing string, e *Entity) (n node, err error) {
-	n = node{id: e.ID, name: e.Name, created: millis(e.CreatedAt), updated: millis(e.UpdatedAt)}
+	n = node{id: e.ID, extracted: e.Extracted, name: e.Name, created: millis(e.CreatedAt), updated: millis(e.UpdatedAt)}
 	if len(e.Aliases) > MaxAliases {
 		return node{}, fault.Invalid(doing, fmt.Sprintf("it has %d aliases, the limit is %d", len(e.Aliases), MaxAliases), "leave some out")
 	}

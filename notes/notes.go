@@ -47,7 +47,7 @@ func (Part) DeleteOwner(part.Tx, uint32) (map[string]int64, error) {
 }
 
 // MemoryGone deletes the number of a memory.
-func (Part) MemoryGone(v part.View, owner uint32, seq uint64, del func(key []byte) error) error {
+func (Part) MemoryGone(v part.View, owner uint32, seq uint64, del func(key []byte) error, _ func(_, _ []byte) error) error {
 	number, err := Number(v, owner, seq)
 	if err != nil || number == 0 {
 		return err

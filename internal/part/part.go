@@ -103,8 +103,10 @@ type Releaser interface {
 type Mourner interface {
 	// MemoryGone says that a memory is deleted and that no reader can see it any more. The
 	// part calls del for each of its keys that refers to the memory; del deletes in the
-	// commit that cleans up after the memory. After a crash the same call may come again.
-	MemoryGone(v View, owner uint32, seq uint64, del func(key []byte) error) error
+	// commit that cleans up after the memory. After a crash the same call may come again. What
+	// else is to follow takes a Tx: set writes a key of the part in that commit, by which its
+	// [Worker] finds it.
+	MemoryGone(v View, owner uint32, seq uint64, del func(key []byte) error, set func(key, value []byte) error) error
 }
 
 // Folder is a part that merges values: [Tx.Merge] writes an operand, and the store folds

@@ -84,7 +84,7 @@ func (s *Store) Apply(ctx context.Context, c graphs.Change) (done graphs.Applied
 	for _, e := range c.Entities {
 		batch.Entities = append(batch.Entities, graph.Entity{
 			Owner: owner, ID: entityID(c.Scope.Run, e.Name), Type: e.Type, Name: e.Name,
-			Properties: properties{c.Scope.Run, e.Description}.json(),
+			Properties: properties{c.Scope.Run, e.Description}.json(), Extracted: true,
 		})
 	}
 	if done, err = s.relate(ctx, &c, &batch); err != nil {
