@@ -8,9 +8,11 @@ package own
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
@@ -158,7 +160,8 @@ func (s *Store) unlink(ctx context.Context, f *graphs.Fact, gone func(name strin
 		if len(left) > 0 {
 			continue
 		}
-		if _, err := s.graph.Delete(ctx, owner, e.ID); err != nil {
+		// One without relations has gone with its last link.
+		if _, err := s.graph.Delete(ctx, owner, e.ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
 			return err
 		}
 	}
