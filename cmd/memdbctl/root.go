@@ -45,7 +45,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	c := a.console
 	a.stdout = bufio.NewWriter(c.out)
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // of nil, the library would take the arguments of the process
 	root.SetIn(c.in)
 	root.SetOut(a.stdout)
 	root.SetErr(c.err)
