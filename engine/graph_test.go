@@ -494,6 +494,7 @@ func TestGraphBadInput(t *testing.T) {
 		"properties 1,000 deep":           {From: "a", Type: "x", To: "a", Properties: deep},
 		"properties that are a list":      {From: "a", Type: "x", To: "a", Properties: json.RawMessage(`[1]`)},
 		"validity that ends as it begins": {From: "a", Type: "x", To: "a", ValidFrom: day, ValidTo: day},
+		"validity that ends before":       {From: "a", Type: "x", To: "a", ValidFrom: day, ValidTo: day.AddDate(0, 0, -1)},
 		"a control character":             {From: "a", Type: "x\x00", To: "a"},
 	} {
 		if _, err := w.g.Relate(ctx, w.o, r, nil); !errors.Is(err, ErrInvalid) {
