@@ -24,7 +24,7 @@ func (tx *Tx) registered(doing string, o scope.Owner) error {
 	}
 	return &fault.Error{
 		Kind: fault.ErrUnknownAgent, What: fmt.Sprintf("%s for the agent %q", doing, valid.Short(o.Agent)),
-		Why: "it has no manifest, and the database was opened with StrictAgents", Do: "add it with Usage().AddAgent, or open the database without StrictAgents",
+		Why: "it has no manifest, and the database was opened with StrictAgents", Do: "add its manifest, or open the database without StrictAgents",
 	}
 }
 

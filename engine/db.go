@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -163,6 +164,14 @@ type opening struct {
 type background struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
+}
+
+// Dir is the folder of the database, empty for one in memory.
+func (db *DB) Dir() string {
+	if vfs.Root(db.store.FS) != vfs.Default {
+		return ""
+	}
+	return db.dir
 }
 
 // gate counts the calls that run, so that Close can wait for them. A call within

@@ -167,7 +167,7 @@ func lockError(dir string, err error) error {
 	if locked, ok := errors.AsType[*fsys.LockedError](err); ok {
 		return &fault.Error{
 			Kind: fault.ErrLocked, What: doingOpen(dir), Why: locked.Error(),
-			Do: "close it there, or wait", Cause: nil,
+			Do: "close it there, or wait; a program can let memdbctl in (docs/cli.md)", Cause: nil,
 		}
 	}
 	if fsys.Unwritable(err) {

@@ -21,11 +21,11 @@ var seedCases = []struct{ says, tests string }{
 	{"D 10: update changes hash", "engine.TestSeedD_10_UpdateChangesHash"},
 	{"D 11: delete removes", "engine.TestSeedD_11_DeleteRemoves"},
 	{"D 12: delete all for scope", "engine.TestSeedD_12_DeleteAllForScope"},
-	{"D 13: reset clears everything", "engine.TestSeedD_13_ResetClearsEverything cmd/memdbctl.TestReset"},
+	{"D 13: reset clears everything", "engine.TestSeedD_13_ResetClearsEverything internal/cli.TestReset"},
 	{"D 14: deduplication", "engine.TestDedup"},
 	{"D 19: scope isolation", "engine.TestSeedD_19_ScopeIsolation"},
 	{"D 20: multi-scope filter", "engine.TestSeedD_20_MultiScopeFilter"},
-	{"D 21: missing scope error", "engine.TestSeedD_21_MissingScopeError cmd/memdbctl.TestScopeFlags"},
+	{"D 21: missing scope error", "engine.TestSeedD_21_MissingScopeError internal/cli.TestScopeFlags"},
 	{"D 22: run isolation", "engine.TestSeedD_22_RunIsolation"},
 	{"D 23: add creates history", "engine.TestSeedD_23_AddCreatesHistory"},
 	{"D 24: update appends history", "engine.TestSeedD_24_UpdateAppendsHistory"},
@@ -42,7 +42,7 @@ var seedCases = []struct{ says, tests string }{
 	{"B: one store behind all", "engine.TestSeedB_StoresShareOneCommit"},
 	{"B: async, without blocking, with ACID", "engine.TestSeedB_ManyAgentsAtOnce engine.TestViewDoesNotWait fuzz.TestKill"},
 	{"B: concurrent reads beside a write", "engine.TestSeedB_ReadsBesideAWrite"},
-	{"B: a busy timeout of 5 seconds", "engine.TestSeedB_BusyTimeout cmd/memdbctl.TestLocked"},
+	{"B: a busy timeout of 5 seconds", "engine.TestSeedB_BusyTimeout internal/cli.TestLocked"},
 	{"B: deleting an agent cascades", "engine.TestSeedB_DeletingAnAgent"},
 	{"B: opening creates what is not there", "engine.TestSeedB_OpenCreates"},
 	{"B KV: set and get by agent", "engine.TestSeedB_KVSetAndGet"},
@@ -66,7 +66,7 @@ var seedCases = []struct{ says, tests string }{
 	{"B embeddings: not required", "engine.TestSeedB_RecallWithoutADriver"},
 	{"B embeddings: a cache of the last 10,000", "engine.TestSeedB_EmbeddingCache"},
 	{"B export and import of an agent", "exchange.TestSeedB_ExportAndImport exchange.TestExportOfAScope"},
-	{"B export and import: one document, any agent, counts", "exchange.TestSeedB_ImportOfADocument exchange.TestImportIntoAgent cmd/memdbctl.TestExportAsADocument"},
+	{"B export and import: one document, any agent, counts", "exchange.TestSeedB_ImportOfADocument exchange.TestImportIntoAgent internal/cli.TestExportAsADocument"},
 	{"B agents: manifests, implicit or demanded", "engine.TestStrictAgents exchange.TestImportOfStrictAgents"},
 	{"B agents: deleting one cascades to all it has", "engine.TestDeleteAgent engine.TestSeedBGraphGoesWithItsAgent"},
 	{"B sessions: created or loaded", "engine.TestSessionSeedGetOrCreate engine.TestSessionSeedTheConversationContinuesWhereItWas"},
@@ -103,7 +103,7 @@ var seedTests = []string{"TestSeedB_", "TestSeedC", "TestSeedD_", "TestSeedUsage
 // every test of a seed is named.
 func TestSeedCases(t *testing.T) {
 	there := map[string]bool{}
-	for _, pkg := range []string{"engine", "exchange", "fuzz", "cmd/memdbctl", "services/meter", "services/summarize"} {
+	for _, pkg := range []string{"engine", "exchange", "fuzz", "internal/cli", "services/meter", "services/summarize"} {
 		for _, name := range testsOf(t, filepath.Join("..", filepath.FromSlash(pkg))) {
 			there[pkg+"."+name] = true
 		}

@@ -8,23 +8,9 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/seed-7aedc3ff/memdb/internal/cli"
 )
 
-func main() {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	// The first signal ends the work cleanly; the next one, with the default
-	// behaviour back, ends the process. But a terminal that closes may send two.
-	context.AfterFunc(ctx, func() {
-		signal.Ignore(syscall.SIGHUP)
-		stop()
-	})
-	os.Exit(run(ctx, os.Args[1:], system()))
-}
+func main() { os.Exit(cli.Main(os.Args[1:])) }

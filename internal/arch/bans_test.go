@@ -28,7 +28,7 @@ func (b *ban) banned(name string) bool {
 // and not what only tests use.
 func product(pkg string) bool {
 	rule := law[rowKey(pkg)]
-	return rule.floor != topmost && !rule.forTests
+	return !rule.program() && !rule.forTests
 }
 
 // outside makes a predicate: the product but for the named packages.

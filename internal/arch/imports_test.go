@@ -20,6 +20,9 @@ const (
 	wires                  // services: a wire form that several providers speak
 	adapters               // services: one provider each
 	services               // services: the memory that is built on them
+	wire                   // between two processes
+	verbs                  // what a program can be told to do
+	doors                  // where others come in
 	topmost                // programs and whole-database runs
 )
 
@@ -36,17 +39,27 @@ type row struct {
 	outside []string
 	// vocabulary marks a package of the base that users see, too.
 	vocabulary bool
+	// hidden marks an internal package that does not belong to the base.
+	hidden bool
 	// forTests marks a package that product code may not import.
 	forTests bool
 }
 
+// program tells that the package is what a process consists of: the files, the signals and the
+// outputs of the process are its own.
+func (r row) program() bool { return r.floor >= wire }
+
 // law is the import law. A package that is not in it fails the test, so that
 // whoever adds one says on which floor it stands.
 var law = map[string]row{
-	"cmd/memdbctl": {floor: topmost, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
+	"cmd/memdbctl": {floor: topmost, only: []string{"internal/cli"}},
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
+
+	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics"}},
+	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
+	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},
@@ -243,8 +256,8 @@ func TestImportLaw(t *testing.T) {
 // TestLawTable checks the table itself.
 func TestLawTable(t *testing.T) {
 	for name, rule := range law {
-		if inside := strings.HasPrefix(name, "internal/"); (inside || rule.vocabulary) != (rule.floor == base) {
-			t.Errorf("%s: internal packages and the vocabulary are the base, and only they", name)
+		if inside := strings.HasPrefix(name, "internal/"); (inside && !rule.hidden || rule.vocabulary) != (rule.floor == base) {
+			t.Errorf("%s: internal packages that are not hidden and the vocabulary are the base, and only they", name)
 		}
 		if rule.floor != base && rule.beside != nil {
 			t.Errorf("%s: only packages of the base may stand beside each other", name)

@@ -1,0 +1,360 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/admin"
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/cli"
+)
+
+const (
+	asMemdbctl = "MEMDB_ADMIN_TEST_CTL"
+	asProgram  = "MEMDB_ADMIN_TEST_PROGRAM" // names the folder that it serves
+)
+
+// TestMain lets the test binary be memdbctl, and a program that serves a database.
+func TestMain(m *testing.M) {
+	switch dir := os.Getenv(asProgram); {
+	case os.Getenv(asMemdbctl) != "":
+		os.Exit(cli.Main(os.Args[1:]))
+	case dir != "":
+		serveForever(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func serveForever(dir string) {
+	db, err := engine.Open(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := admin.Serve(db, ""); err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(os.Stdout, "serving")
+	select {}
+}
+
+// place is a database that a program serves, and a working folder for memdbctl.
+type place struct {
+	*testing.T
+	dir, work string
+	db        *engine.DB
+	server    *admin.Server
+}
+
+func serve(t *testing.T) *place {
+	t.Helper()
+	p := &place{T: t, dir: filepath.Join(t.TempDir(), "db"), work: t.TempDir()}
+	p.open()
+	return p
+}
+
+func (p *place) open() {
+	p.Helper()
+	var err error
+	if p.db, err = engine.Open(p.dir, nil); err != nil {
+		p.Fatal(err)
+	}
+	if p.server, err = admin.Serve(p.db, ""); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(p.close)
+}
+
+func (p *place) close() {
+	p.Helper()
+	if err := errors.Join(p.server.Close(), p.db.Close()); err != nil {
+		p.Error(err)
+	}
+}
+
+// ctl is memdbctl in a process of its own.
+func (p *place) ctl(ctx context.Context, in io.Reader, args ...string) *exec.Cmd {
+	p.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		p.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, self, append([]string{"--db", p.dir}, args...)...)
+	cmd.Env = append(os.Environ(), asMemdbctl+"=1")
+	cmd.Dir, cmd.Stdin = p.work, in
+	return cmd
+}
+
+// run runs it, and returns what it said and its exit code.
+func (p *place) run(in string, args ...string) (out, errs string, code int) {
+	p.Helper()
+	cmd := p.ctl(p.Context(), strings.NewReader(in), args...)
+	var o, e bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &o, &e
+	err := cmd.Run()
+	if err != nil && cmd.ProcessState == nil {
+		p.Fatal(err)
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+func (p *place) ok(in string, args ...string) string {
+	p.Helper()
+	out, errs, code := p.run(in, args...)
+	if code != 0 {
+		p.Fatalf("memdbctl %s: exit %d: %s", strings.Join(args, " "), code, errs)
+	}
+	return out
+}
+
+// TestVerbs: verbs run in the program that holds the database as they do without it: what they
+// print, their files, their input and their exit codes are the same.
+func TestVerbs(t *testing.T) {
+	p := serve(t)
+	if info, err := os.Stat(p.server.Path()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+	p.ok("", "store", "tea in the garden", "--agent", "a", "--id", "one")
+	p.ok("from the input", "store", "-", "--agent", "a", "--id", "two")
+	if err := os.WriteFile(filepath.Join(p.work, "in.jsonl"), []byte(`{"type":"memory","id":"three","agent":"a","text":"coffee at noon"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.ok("", "import", "in.jsonl")
+	p.ok(`{"type":"memory","id":"four","agent":"a","text":"rain"}`, "import", "-")
+	p.ok("", "kv", "put", "k", `{"n":1}`, "--agent", "a")
+	p.ok("", "fact", "add", "I prefer tea to coffee", "--user", "ada")
+	if m, err := p.db.Memories().Get(t.Context(), engine.Scope{Agent: "a"}, "two"); err != nil || m.Text != "from the input" {
+		t.Fatalf("the program sees %+v, %v", m, err)
+	}
+	p.ok("", "export", "out.jsonl")
+	if b, err := os.ReadFile(filepath.Join(p.work, "out.jsonl")); err != nil || !strings.Contains(string(b), "coffee at noon") {
+		t.Errorf("the export: %q, %v", b, err)
+	}
+	type said struct {
+		out, errs string
+		code      int
+	}
+	verbs := []struct {
+		in   string
+		args []string
+	}{
+		{"", []string{"list", "--agent", "a"}},
+		{"", []string{"list", "--agent", "a", "--json"}},
+		{"", []string{"list", "--agent", "a", "--count"}},
+		{"", []string{"recall", "tea", "--agent", "a", "--no-touch", "--profile", "text"}},
+		{"", []string{"get", "one", "--agent", "a", "--json"}},
+		{"", []string{"get", "nobody", "--agent", "a"}},
+		{"", []string{"get"}},
+		{"", []string{"lost"}},
+		{"", []string{"kv", "get", "k", "--agent", "a"}},
+		{"", []string{"fact", "list", "--user", "ada", "--json"}},
+		{"", []string{"check"}},
+		{"", []string{"export", "-"}},
+		{"", []string{"import", "none.jsonl"}},
+		{"", []string{"--version"}},
+		{"list --agent a\nget nobody --agent a\n", []string{"shell"}},
+	}
+	var there []said
+	for _, v := range verbs {
+		out, errs, code := p.run(v.in, v.args...)
+		there = append(there, said{out, errs, code})
+	}
+	p.close()
+	for i, v := range verbs {
+		out, errs, code := p.run(v.in, v.args...)
+		if got, here := there[i], (said{out, strings.ReplaceAll(errs, "none.jsonl", filepath.Join(p.work, "none.jsonl")), code}); got != here && (got != said{out, errs, code}) {
+			t.Errorf("memdbctl %s: in the program %+v, by itself %+v", strings.Join(v.args, " "), got, here)
+		}
+	}
+	p.open()
+}
+
+// TestGone: a program that is killed while a verb runs ends the verb with an error, and what it
+// leaves behind is in nobody's way.
+func TestGone(t *testing.T) {
+	p := &place{T: t, dir: filepath.Join(t.TempDir(), "db"), work: t.TempDir()}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := exec.CommandContext(t.Context(), self)
+	program.Env = append(os.Environ(), asProgram+"="+p.dir)
+	said, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(said, make([]byte, len("serving"))); err != nil {
+		t.Fatal(err)
+	}
+	p.ok("", "store", "kept", "--agent", "a")
+	in, typed := io.Pipe()
+	verb := p.ctl(t.Context(), in, "import", "-", "--agent", "a")
+	var errs bytes.Buffer
+	verb.Stderr = &errs
+	if err := verb.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// More than pipes hold: the verb runs once it is written.
+	for i := range 20_000 {
+		if _, err := fmt.Fprintf(typed, `{"type":"memory","agent":"a","text":"half %d"}`+"\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(program.Process.Kill(), typed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_ = program.Wait() // it was killed
+	if err := verb.Wait(); err == nil || verb.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "try again") {
+		t.Errorf("%v: %s", err, errs.String())
+	}
+	if out := p.ok("", "list", "--agent", "a"); !strings.Contains(out, "kept") {
+		t.Errorf("afterwards %q", out)
+	}
+	p.open()
+	if out := p.ok("", "list", "--agent", "a"); !strings.Contains(out, "kept") {
+		t.Errorf("in another program %q", out)
+	}
+}
+
+// TestCancel: a client that is gone cancels its verb, and Close those that run.
+func TestCancel(t *testing.T) {
+	p := serve(t)
+	for _, end := range []func(verb *exec.Cmd){
+		func(verb *exec.Cmd) { _ = verb.Process.Signal(os.Interrupt) },
+		func(verb *exec.Cmd) { _ = verb.Process.Kill() },
+		func(*exec.Cmd) {
+			if err := p.server.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		in, typed := io.Pipe()
+		verb := p.ctl(t.Context(), in, "import", "-", "--agent", "a")
+		if err := verb.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(typed, `{"type":"memory","agent":"a","text":"half"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		end(verb)
+		_ = typed.Close()
+		if err := verb.Wait(); err == nil {
+			t.Error("the verb was not cancelled")
+		}
+	}
+	if _, err := os.Stat(p.server.Path()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket after Close: %v", err)
+	}
+}
+
+// TestManyAtOnce: clients beside each other are all answered, and what is no client harms nobody.
+func TestManyAtOnce(t *testing.T) {
+	p := serve(t)
+	for _, garbage := range []string{"", "GET / HTTP/1.1\r\n\r\n", "V\xff\xff\xff\xff", "V\x02\x00\x00\x00{]", "I\x00\x00\x00\x00"} {
+		c, err := net.Dial("unix", p.server.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, garbage); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var all sync.WaitGroup
+	const clients = 50
+	for i := range clients {
+		all.Go(func() {
+			out, errs, code := p.run("", "store", fmt.Sprint("text ", i), "--agent", "a")
+			if code != 0 {
+				t.Errorf("client %d: exit %d, %s%s", i, code, out, errs)
+			}
+		})
+	}
+	all.Wait()
+	if n, err := p.db.Memories().Count(t.Context(), engine.ListQuery{Scope: engine.Scope{Agent: "a"}}); err != nil || n != clients {
+		t.Errorf("%d memories, %v", n, err)
+	}
+}
+
+// TestServeRefuses: what cannot be served is refused, and a socket that nobody listens at is
+// replaced.
+func TestServeRefuses(t *testing.T) {
+	p := serve(t)
+	if _, err := admin.Serve(p.db, ""); !errors.Is(err, engine.ErrLocked) {
+		t.Errorf("twice: %v", err)
+	}
+	inMemory, err := engine.OpenMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Serve(inMemory, ""); !errors.Is(err, engine.ErrInvalid) {
+		t.Errorf("in memory: %v", err)
+	}
+	if err := inMemory.Close(); err != nil {
+		t.Error(err)
+	}
+	file := filepath.Join(p.work, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Serve(p.db, file); !errors.Is(err, engine.ErrExists) {
+		t.Errorf("at a file: %v", err)
+	}
+	if err := p.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.server.Path(), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	if err := stale.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if p.server, err = admin.Serve(p.db, ""); err != nil {
+		t.Fatalf("after one that is gone: %v", err)
+	}
+	p.ok("", "store", "works", "--agent", "a")
+}
+
+// TestLongPath: a folder whose name is too long for a socket is served from elsewhere.
+func TestLongPath(t *testing.T) {
+	p := &place{T: t, dir: filepath.Join(t.TempDir(), strings.Repeat("long", 30), "db"), work: t.TempDir()}
+	p.open()
+	p.ok("", "store", "works", "--agent", "a")
+	if strings.HasPrefix(p.server.Path(), p.dir) {
+		t.Errorf("the socket lies at %s", p.server.Path())
+	}
+}
+
+// TestNobodyServes: a verb that only reads soon gives up on a database that is held, and says by
+// whom.
+func TestNobodyServes(t *testing.T) {
+	p := serve(t)
+	if err := p.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	out, errs, code := p.run("", "list", "--agent", "a")
+	if code != 4 || out != "" || !strings.Contains(errs, fmt.Sprint("pid ", os.Getpid())) {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	if took := time.Since(began); took > 4*time.Second { // of the five that others wait
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/usage"
+)
+
+const agentExample = `
+memdbctl agent add researcher --name "The researcher" --metadata '{"team":"search"}'
+memdbctl agent list
+memdbctl agent delete researcher --yes`
+
+func (a *app) agentCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "agent", "Keep manifests of agents, and delete an agent with all it has", agentExample)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = takesOne("add, get, list and delete")
+	cmd.AddCommand(a.agentAddCmd(), a.agentGetCmd(), a.agentListCmd(), a.agentDeleteCmd())
+	return cmd
+}
+
+// timeFlag reads a time for a flag.
+func timeFlag(to *time.Time) func(string) error {
+	return func(s string) (err error) {
+		*to, err = exchange.ParseTime(s)
+		return err
+	}
+}
+
+func (a *app) printAgents(agents ...usage.Agent) error {
+	t := &table{header: []string{"AGENT", "NAME", "CREATED", "METADATA"}}
+	for _, g := range agents {
+		if a.json {
+			if err := a.printJSON(usage.NewAgentLine(g)); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(g.ID, g.Name, exchange.Time{Time: g.CreatedAt}.String(), string(g.Metadata))
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	return nil
+}
+
+func (a *app) agentAddCmd() *cobra.Command {
+	cmd := newCmd("", "add ID", "Store the manifest of an agent", "\nmemdbctl agent add researcher --name \"The researcher\"")
+	cmd.Args = exactly(1, "one ID")
+	var (
+		g        usage.Agent
+		metadata string
+	)
+	cmd.Flags().StringVar(&g.Name, "name", "", "a `name` to show")
+	cmd.Flags().StringVar(&metadata, "metadata", "", "any facts about it, a `JSON` object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if metadata != "" && !json.Valid([]byte(metadata)) {
+			return usagef(cmd, "--metadata %q is no JSON", cut(metadata, 60))
+		}
+		g.ID, g.Metadata = args[0], json.RawMessage(metadata)
+		ctx := cmd.Context()
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			added, err := db.Usage().AddAgent(ctx, g)
+			if err != nil {
+				return err
+			}
+			return a.printAgents(added)
+		})
+	}
+	return cmd
+}
+
+func (a *app) agentGetCmd() *cobra.Command {
+	cmd := newCmd("", "get ID", "Show the manifest of an agent", "\nmemdbctl agent get researcher --json")
+	cmd.Args = exactly(1, "one ID")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			g, err := db.Usage().Agent(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.printAgents(g)
+		})
+	}
+	return cmd
+}
+
+func (a *app) agentListCmd() *cobra.Command {
+	cmd := newCmd("", "list", "List the agents that have a manifest", "\nmemdbctl agent list")
+	cmd.Args = exactly(0, "no argument")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			all, err := db.Usage().Agents(ctx)
+			if err != nil {
+				return err
+			}
+			return a.printAgents(all...)
+		})
+	}
+	return cmd
+}
+
+// agentDeletedJSON is what an agent had.
+type agentDeletedJSON struct {
+	Deleted struct {
+		Memories  int64 `json:"memories"`
+		Entries   int64 `json:"entries"`
+		Sessions  int64 `json:"sessions"`
+		Entities  int64 `json:"entities"`
+		Relations int64 `json:"relations"`
+		Usage     int64 `json:"usage"`
+	} `json:"deleted"`
+}
+
+func (a *app) agentDeleteCmd() *cobra.Command {
+	cmd := newCmd("", "delete ID --yes", "Delete an agent with all it has", "\nmemdbctl agent delete researcher --yes")
+	cmd.Long = `Delete the manifest of an agent, and all that belongs to it, of every user and of
+none, in one commit. The history of its memories stays.`
+	cmd.Args = exactly(1, "one ID")
+	var yes bool
+	cmd.Flags().BoolVar(&yes, "yes", false, "yes, all that it has")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !yes {
+			return usagef(cmd, "it deletes all that %s has; say so with --yes", cut(args[0], 60))
+		}
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			n, err := db.DeleteAgent(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if !a.json {
+				a.printf("deleted %s and %s\n", count(n["memories"], "memory", "memories"), count(n["entries"]+n["sessions"]+n["entities"]+n["relations"]+n["usage"], "thing beside", "things beside"))
+				return nil
+			}
+			var out agentDeletedJSON
+			out.Deleted.Memories, out.Deleted.Entries, out.Deleted.Sessions = n["memories"], n["entries"], n["sessions"]
+			out.Deleted.Entities, out.Deleted.Relations, out.Deleted.Usage = n["entities"], n["relations"], n["usage"]
+			return a.printJSON(out)
+		})
+	}
+	return cmd
+}

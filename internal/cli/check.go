@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+const checkExample = `
+memdbctl check
+memdbctl check --deep
+memdbctl check --db ./locomo.data --json`
+
+func (a *app) checkCmd() *cobra.Command {
+	cmd := newCmd(groupDatabase, "check", "Verify that the database is whole and its indexes fit its memories", checkExample)
+	cmd.Args = exactly(0, "no argument")
+	deep := cmd.Flags().Bool("deep", false, "also search a sample of each space's vectors by its index and exactly, and print the recall")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		var report engine.Report
+		err := a.read(ctx, func(db *engine.DB) (err error) {
+			if *deep {
+				report, err = db.CheckDeep(ctx)
+			} else {
+				report, err = db.Check(ctx)
+			}
+			return err
+		})
+		if errors.Is(err, engine.ErrCorrupt) {
+			// So damaged that it can't be opened or read through.
+			report.OK = false
+			report.Problems = append(report.Problems, err.Error())
+		} else if err != nil {
+			return err
+		}
+		return a.printCheck(report)
+	}
+	return cmd
+}
+
+func (a *app) printCheck(r engine.Report) error {
+	if a.json {
+		if r.Problems == nil {
+			r.Problems = []string{}
+		}
+		if err := a.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		for _, p := range r.Problems {
+			a.printf("%s\n", escape(p))
+		}
+		for _, s := range r.Spaces {
+			a.printf("space %s: recall@10 %.3f of %s\n", escape(s.Name), s.Recall, count(s.Sampled, "vector", "vectors"))
+		}
+		if r.OK {
+			a.printf("ok, %s\n", count(r.Memories, "memory", "memories"))
+		}
+	}
+	if !r.OK {
+		return &exitError{code: exitDamaged, err: errors.New("check: the database is damaged; where it is the text index alone, run memdbctl rebuild text; else restore a backup, or import the memories into a new database")}
+	}
+	return nil
+}

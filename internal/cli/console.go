@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+)
+
+// console is what the program sees of the world. Tests make their own.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+	// inTerminal: a person would have to type the input.
+	inTerminal bool
+	// outWidth and errWidth are the columns of the terminal that the stream goes
+	// to, 0 where it is none.
+	outWidth, errWidth int
+	// styled allows bold and dim text on out.
+	styled bool
+	getenv func(string) string
+	now    clock.Clock
+	// workDir is the folder from which relative names of files go, empty for the process's own.
+	workDir string
+}
+
+func system() console {
+	_, typed := terminal(os.Stdin)
+	c := console{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		inTerminal: typed,
+		getenv:     os.Getenv, now: clock.System,
+	}
+	if width, ok := terminal(os.Stdout); ok {
+		c.outWidth = width
+		c.styled = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && enableStyles(os.Stdout)
+	}
+	if width, ok := terminal(os.Stderr); ok {
+		c.errWidth = width
+	}
+	return c
+}

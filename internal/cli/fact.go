@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/services/config"
+	"github.com/seed-7aedc3ff/memdb/services/facts"
+)
+
+const factExample = `
+memdbctl fact add "I moved to Ghent, and I prefer tea to coffee" --user ada
+memdbctl fact search "where does she live?" --user ada
+memdbctl fact list --user ada --json
+memdbctl fact history 7c9e6679-7425-40de-944b-e07fc1f90ae7`
+
+func (a *app) factCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "fact", "Keep what conversations tell as facts, each once", factExample)
+	cmd.Long = `Keep what conversations tell as facts: memories of the kind fact, each of which is
+there once. These verbs see, change and delete memories of this kind and the graph
+that was made of them, and nothing else.
+
+The language model is that of --config, or of the first key in the environment of
+OPENAI_API_KEY (a server at OPENAI_BASE_URL), ANTHROPIC_API_KEY and GOOGLE_API_KEY.
+Without a language model the messages themselves are the facts, but for greetings and
+small talk, and a fact is known only where its text is the same.`
+	cmd.Args = cobra.ArbitraryArgs
+	a.models.persistentFlags(cmd, "the models of this `FILE` of TOML or JSON (default: of the environment)")
+	cmd.RunE = takesOne(`add, search, list, get, update, delete, delete-all, history and reset`)
+	cmd.AddCommand(
+		a.factAddCmd(), a.factSearchCmd(), a.factListCmd(), a.factGetCmd(), a.factUpdateCmd(),
+		a.factDeleteCmd(), a.factDeleteAllCmd(), a.factHistoryCmd(), a.factResetCmd(),
+	)
+	return cmd
+}
+
+// A withDB opens the database for a call, as create, use and read do.
+type withDB func(ctx context.Context, fn func(*engine.DB) error) error
+
+// withFacts calls fn with the memory of facts, which stands on the models of --config, or of
+// the environment.
+func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) error) error {
+	c := config.FromEnv(a.env)
+	if a.models.config != "" {
+		var err error
+		if c, err = a.loadConfig(a.models.config); err != nil {
+			return err
+		}
+	}
+	s, err := c.Open(a.env, true)
+	if err != nil {
+		return err
+	}
+	if err := s.NeedFolder("open " + a.dir); err != nil {
+		return err
+	}
+	a.embedder = s.Engine
+	defer func() { a.embedder = nil }()
+	return open(ctx, func(db *engine.DB) error {
+		s.Meter(db.Usage())
+		f, err := facts.New(&facts.Config{
+			DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
+			GraphStore: s.GraphStore, Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version),
+		})
+		if err != nil {
+			return err
+		}
+		return fn(f)
+	})
+}
+
+const factAddExample = `
+memdbctl fact add "I prefer tea to coffee" --user ada
+memdbctl fact add --messages chat.json --user ada --agent planner --metadata '{"topic":"travel"}' --json
+echo "I moved to Ghent" | memdbctl fact add - --user ada`
+
+func (a *app) factAddCmd() *cobra.Command {
+	cmd := newCmd("", "add TEXT… | add - | add --messages FILE", "Take the facts out of what was said", factAddExample)
+	cmd.Long = `Take the facts out of a text that a user said, or of messages, and store them: those
+that are new are added, those that correct others change them. All of it is one commit.
+
+--messages reads messages, {"role","content"} with the role user, assistant or system: a
+JSON list of them, or one a line. A JSON string is what one user said.
+
+--infer=false stores each message of a user or an assistant as a fact, as it is.`
+	var (
+		scope engine.Scope
+		o     facts.AddOptions
+		file  string
+		infer bool
+	)
+	scopeFlags(cmd, &scope)
+	flags := cmd.Flags()
+	flags.StringVar(&file, "messages", "", "read messages from this `FILE`, - for the input")
+	flags.Func("metadata", "any facts about what is added, a `JSON` object", func(s string) error {
+		var given exchange.Object
+		err := exchange.Decode([]byte(s), &given)
+		o.Metadata = given
+		return err
+	})
+	flags.BoolVar(&infer, "infer", true, "a `BOOL`, false: the messages are the facts, as they are")
+	flags.Lookup("infer").NoOptDefVal = "" // or the false of "--infer false" would be a word of the text
+	filterFlag(cmd, &o.Filter)
+	flags.StringVar(&o.Prompt, "prompt", "", "a `text` in place of the built-in prompt that asks a model for facts")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if scope == (engine.Scope{}) {
+			return &engine.Error{Kind: engine.ErrScope, What: "add facts"} // before a database is made
+		}
+		messages, err := a.factMessages(cmd, args, file)
+		if err != nil {
+			return err
+		}
+		o.Raw = !infer
+		open := func(ctx context.Context, fn func(*engine.DB) error) error { return a.create(ctx, nil, fn) }
+		return a.withFacts(ctx, open, func(f *facts.Facts) error {
+			added, err := f.Add(ctx, scope, messages, &o)
+			if err != nil {
+				return err
+			}
+			return a.printAdded(added)
+		})
+	}
+	return cmd
+}
+
+// factMessages are the messages of the arguments or of --messages.
+func (a *app) factMessages(cmd *cobra.Command, args []string, file string) (facts.Messages, error) {
+	switch fromFile := cmd.Flags().Changed("messages"); {
+	case fromFile && len(args) > 0:
+		return nil, usagef(cmd, "--messages takes no other text")
+	case fromFile:
+		return a.readMessages(cmd.Context(), file)
+	case len(args) == 0 && a.inTerminal:
+		return nil, usagef(cmd, "there is no text; give it as an argument, or - to type it, or --messages FILE")
+	case len(args) == 0:
+		args = []string{"-"}
+	}
+	text, err := a.readText(cmd.Context(), args)
+	if err == nil && text == "" {
+		err = usagef(cmd, "the text is empty")
+	}
+	return facts.Text(text), err
+}
+
+// readMessages reads the messages of a file.
+func (a *app) readMessages(ctx context.Context, name string) (facts.Messages, error) {
+	in, err := a.openInput(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer done(in)
+	messages, err := facts.ReadMessages(in)
+	if err != nil {
+		return nil, &exitError{exitFailed, inputError(name, err)} // the file is wrong, not the command line
+	}
+	return messages, nil
+}
+
+func (a *app) printAdded(added facts.Added) error {
+	if a.json {
+		return a.printJSON(added)
+	}
+	t := &table{header: []string{"EVENT", "ID", "TEXT"}}
+	for _, r := range added.Results {
+		t.add(string(r.Event), r.ID, r.Memory)
+		if r.Event == facts.Update {
+			t.note("before: " + *r.OldMemory)
+		}
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	} else {
+		a.note("there is no fact in it")
+	}
+	a.noteDegraded(added.Degraded)
+	return nil
+}
+
+// noteDegraded says what was left out or done in a lesser way.
+func (a *app) noteDegraded(list []facts.Degradation) {
+	for _, d := range list {
+		about := ""
+		if d.Fact != "" {
+			about = " of " + compactJSON(d.Fact)
+		}
+		say := a.note
+		if d.Err != nil {
+			say = a.warn // something is lost
+		}
+		say("%s%s: %s", d.Step, about, d.Why)
+	}
+}
+
+func (a *app) factSearchCmd() *cobra.Command {
+	cmd := newCmd("", "search QUERY…", "Find the facts that fit a query", `
+memdbctl fact search "where does she live?" --user ada
+memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 --json`)
+	var (
+		scope engine.Scope
+		o     facts.SearchOptions
+	)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef(cmd, "there is no query")
+		}
+		return checkLimit(cmd, o.Limit)
+	}
+	scopeFlags(cmd, &scope)
+	filterFlag(cmd, &o.Filter)
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		query, err := a.readText(ctx, args)
+		if err != nil {
+			return err
+		}
+		return a.withFacts(ctx, a.read, func(f *facts.Facts) error {
+			f.Graph = a.models.graph // one that was made before is searched without a model, too
+			found, err := f.Search(ctx, scope, query, &o)
+			if err != nil {
+				return err
+			}
+			if len(found.Results) == 0 {
+				a.note("nothing was found")
+			}
+			a.noteDegraded(found.Degraded)
+			return a.printFacts(found.Results, true)
+		})
+	}
+	return cmd
+}
+
+func (a *app) factListCmd() *cobra.Command {
+	cmd := newCmd("", "list", "List the facts of a scope", `
+memdbctl fact list --user ada
+memdbctl fact list --user ada --agent planner --filter 'created_at >= 2026-01-01' --json`)
+	cmd.Args = exactly(0, "no argument")
+	var (
+		scope engine.Scope
+		o     facts.SearchOptions
+	)
+	scopeFlags(cmd, &scope)
+	filterFlag(cmd, &o.Filter)
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().StringVar(&o.After, "after", "", "the page that follows another one, by the `cursor` that it ended with")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkLimit(cmd, o.Limit); err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		return a.withFacts(ctx, a.read, func(f *facts.Facts) error {
+			found, err := f.GetAll(ctx, scope, &o)
+			if err != nil {
+				return err
+			}
+			if err := a.printFacts(found.Results, false); err != nil || found.Next == "" {
+				return err
+			}
+			return a.printNext(found.Next)
+		})
+	}
+	return cmd
+}
+
+// printFacts prints facts, a line for each.
+func (a *app) printFacts(items []facts.Item, scored bool) error {
+	t := &table{header: []string{"ID", "TEXT"}}
+	if scored {
+		t.header = []string{"SCORE", "ID", "TEXT"}
+	}
+	for _, item := range items {
+		switch {
+		case a.json:
+			if err := a.printJSON(item); err != nil {
+				return err
+			}
+		case scored:
+			t.add(score(*item.Score), item.ID, item.Memory)
+		default:
+			t.add(item.ID, item.Memory)
+		}
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/filter"
+)
+
+// newCmd is a verb with its flags in the order of their definition.
+func newCmd(group, use, short, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, GroupID: group,
+		Example: strings.TrimRight(indent(example), "\n"),
+		// File names are no argument of most verbs.
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func indent(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ")
+}
+
+// scopeFlags are --user, --agent and --run.
+func scopeFlags(cmd *cobra.Command, s *engine.Scope) {
+	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
+	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
+	cmd.Flags().StringVar(&s.Run, "run", "", "of this run")
+}
+
+// filterFlag is --filter. A second one would widen what the first one chose, if it
+// took its place.
+func filterFlag(cmd *cobra.Command, f *filter.Filter) {
+	given := false
+	cmd.Flags().Func("filter", "only what fits this `filter`, as \"role = user\", or in JSON", func(s string) (err error) {
+		if given {
+			return errors.New("it is given twice; join the two with and")
+		}
+		given = true
+		*f, err = filter.Parse([]byte(s))
+		return err
+	})
+}
+
+// vectorFlag is a flag for a vector.
+func vectorFlag(cmd *cobra.Command, v *[]float32, usage string) {
+	cmd.Flags().Func("embedding", usage, func(s string) error {
+		var list exchange.Vector
+		if err := exchange.Decode([]byte(s), &list); err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return errors.New("it is no list of numbers")
+		}
+		*v = list
+		return nil
+	})
+}
+
+// changeFlags are the flags of what store sets and update changes.
+func changeFlags(cmd *cobra.Command, p *engine.Patch) {
+	flags := cmd.Flags()
+	flags.Func("role", "who said it: user, assistant, system or tool", func(s string) error {
+		p.Role = new(engine.Role(s))
+		return nil
+	})
+	flags.Func("source", "where it came from, as user_message, or any `word`", func(s string) error {
+		p.Source = new(engine.Source(s))
+		return nil
+	})
+	flags.Func("name", "a `name` to call it by", func(s string) error {
+		p.Name = &s
+		return nil
+	})
+	flags.Func("alias", "another `name`; can be repeated", func(s string) error {
+		if p.Aliases == nil {
+			p.Aliases = new([]string)
+		}
+		*p.Aliases = append(*p.Aliases, s)
+		return nil
+	})
+	flags.Func("metadata", "any facts about it, a `JSON` object", func(s string) error {
+		var o exchange.Object
+		if err := exchange.Decode([]byte(s), &o); err != nil {
+			return err
+		}
+		p.Metadata = new(map[string]any(o))
+		return nil
+	})
+	vectorFlag(cmd, &p.Embedding, "its vector, a `JSON` list of numbers")
+	flags.Func("importance", "from 0 to 1, or auto: computed from the text", func(s string) error {
+		if p.AutoImportance = s == "auto"; p.AutoImportance {
+			return nil
+		}
+		return parseShare(s, &p.Importance)
+	})
+	flags.Func("confidence", "from 0 to 1", func(s string) error { return parseShare(s, &p.Confidence) })
+	flags.Func("event-time", "when it happened: RFC 3339, a date, or milliseconds", func(s string) error {
+		return parseTime(s, &p.EventTime)
+	})
+	flags.Func("expires", "when it ends, likewise, or never", func(s string) error {
+		if s == "never" {
+			p.ExpiresAt = new(time.Time{})
+			return nil
+		}
+		return parseTime(s, &p.ExpiresAt)
+	})
+	flags.BoolFunc("pinned", "it is never evicted", func(s string) error {
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", s)
+		}
+		p.Pinned = &b
+		return nil
+	})
+	complete(cmd, "role", "user", "assistant", "system", "tool")
+}
+
+func parseShare(s string, to **float64) error {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no number", s)
+	}
+	*to = &f
+	return nil
+}
+
+func parseTime(s string, to **time.Time) error {
+	t, err := exchange.ParseTime(s)
+	*to = &t
+	return err
+}
+
+// complete offers the values of a flag to the shell.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	// It fails only for a flag that there is not, or one that is named twice.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// compactJSON is a value as people read it in a table.
+func compactJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}

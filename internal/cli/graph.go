@@ -1,0 +1,439 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+)
+
+const graphExample = `
+memdbctl graph add '{"id":"alice","type":"person","relations":[{"target":"memdb","type":"works_on"}]}' --agent a
+memdbctl graph relate alice knows bob --agent a
+memdbctl graph query alice --depth 3 --agent a
+memdbctl graph match --from-type person --relation works_on --agent a`
+
+func (a *app) graphCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "graph", "Keep entities and the relations between them, for a user or an agent", graphExample)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownVerb(cmd, args[0])
+		}
+		return usagef(cmd, "it takes a verb, such as add, relate, get, query or match")
+	}
+	cmd.AddCommand(
+		a.graphAddCmd(), a.graphRelateCmd(), a.graphEndCmd(), a.graphGetCmd(), a.graphListCmd(), a.graphDeleteCmd(),
+		a.graphQueryCmd(), a.graphFindCmd(), a.graphMatchCmd(), a.graphPathCmd(), a.graphRankCmd(), a.graphComponentsCmd(), a.graphLinkCmd(), a.graphStatsCmd(),
+		a.graphLookupCmd(), a.graphDegreesCmd(), a.graphCountsCmd(), a.graphShowCmd(),
+		a.graphExtractCmd(), a.graphMergeCmd(), a.graphUnmergeCmd(), a.graphDuplicatesCmd(), a.graphImportCmd(), a.graphExportCmd(),
+	)
+	return cmd
+}
+
+// checkOwner refuses a call without an owner, before a database is made.
+func checkOwner(doing string, o engine.Owner) error {
+	if o == (engine.Owner{}) {
+		return &engine.Error{Kind: engine.ErrScope, What: doing}
+	}
+	return nil
+}
+
+// stateFlags are --as-of and --at.
+func stateFlags(cmd *cobra.Command, s *graph.State) {
+	cmd.Flags().Uint64Var(&s.AsOf, "as-of", 0, "as it was recorded at this `LSN` (default now)")
+	cmd.Flags().Func("at", "only relations that were true at this `time`", func(v string) (err error) {
+		s.ValidAt, err = exchange.ParseTime(v)
+		return err
+	})
+	cmd.Flags().IntVar(&s.MaxNodes, "max-nodes", 0, "look at no more entities (default 1,000,000)")
+	cmd.Flags().IntVar(&s.MaxEdges, "max-edges", 0, "look at no more relations (default 10,000,000)")
+}
+
+const graphAddExample = `
+memdbctl graph add '{"id":"alice","type":"person","properties":{"role":"engineer"}}' --agent a
+jq .alice people.json | memdbctl graph add - --agent a`
+
+// givenEntity is an entity as graph add takes it.
+type givenEntity struct {
+	ID         string           `json:"id"`
+	EntityType string           `json:"entity_type"`
+	Type       string           `json:"type"`
+	Name       string           `json:"name"`
+	Aliases    []string         `json:"aliases"`
+	Properties json.RawMessage  `json:"properties"`
+	Relations  []graph.EdgeLine `json:"relations"`
+	// What a printed entity has beside it is taken, too, and the owner is that of the flags.
+	User      string        `json:"user"`
+	Agent     string        `json:"agent"`
+	Depth     int           `json:"depth"`
+	CreatedAt clock.Instant `json:"created_at"`
+	UpdatedAt clock.Instant `json:"updated_at"`
+}
+
+// typ is the type of the entity: "type" may be that of the line, as other verbs print it.
+func (g *givenEntity) typ() string {
+	if g.EntityType == "" && g.Type != graph.TypeEntity {
+		return g.Type
+	}
+	return g.EntityType
+}
+
+func (g *givenEntity) batch() graph.Batch {
+	b := graph.Batch{Entities: []graph.Entity{{
+		ID: g.ID, Type: g.typ(), Name: g.Name, Aliases: g.Aliases, Properties: g.Properties, CreatedAt: g.CreatedAt.Time, UpdatedAt: g.UpdatedAt.Time,
+	}}}
+	for i := range g.Relations {
+		e := g.Relations[i].Edge()
+		b.Relations = append(b.Relations, graph.Relation{
+			ID: e.ID, From: g.ID, Type: e.Type, To: e.Target, Properties: e.Properties, ValidFrom: e.ValidFrom, ValidTo: e.ValidTo,
+		})
+	}
+	return b
+}
+
+func (a *app) graphAddCmd() *cobra.Command {
+	cmd := newCmd("", "add JSON | add -", "Add an entity, or change the one with its ID", graphAddExample)
+	cmd.Long = `Add an entity with relations from it, or change the one that has its ID. Its type is
+under "entity_type" or "type". Properties are merged: null removes one. Aliases and
+relations are added, and what is not named stays. A relation may go to an entity that
+comes later.`
+	cmd.Args = exactly(1, "an entity in JSON")
+	var owner engine.Owner
+	var opts graph.Options
+	ownerFlags(cmd, &owner)
+	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "refuse relations to entities that are not there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if err := checkOwner("add an entity", owner); err != nil {
+			return err
+		}
+		var given givenEntity
+		if err := a.readObject(cmd, args[0], &given); err != nil {
+			return err
+		}
+		if given.ID == "" && len(given.Relations) > 0 {
+			return usagef(cmd, "an entity without an id cannot have relations yet; give it an id")
+		}
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			w, err := db.Graph().Write(ctx, owner, given.batch(), &opts)
+			if err != nil {
+				return err
+			}
+			e := w.Entities[0]
+			if a.json {
+				return a.printJSON(struct {
+					Stored    bool   `json:"stored"`
+					ID        string `json:"id"`
+					Created   bool   `json:"created"`
+					Relations int    `json:"relations"`
+					LSN       uint64 `json:"lsn"`
+				}{true, e.ID, e.Created, len(w.Relations), w.LSN})
+			}
+			a.printf("stored %s with %s\n", escape(e.ID), count(len(w.Relations), "relation", "relations"))
+			return nil
+		})
+	}
+	return cmd
+}
+
+// maxObject bounds an entity in JSON.
+const maxObject = 8 << 20
+
+// readObject reads the JSON object that the argument is, or that the input is for "-".
+func (a *app) readObject(cmd *cobra.Command, arg string, to any) error {
+	named := fmt.Sprintf("%q", cut(arg, 60))
+	if arg == "-" {
+		named = "the input"
+		var err error
+		if arg, err = a.readBounded(cmd.Context(), "the entity", maxObject, "split it"); err != nil {
+			return err
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(arg)))
+	d.DisallowUnknownFields()
+	err := d.Decode(to)
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = fmt.Errorf("more follows")
+		}
+	}
+	if err != nil {
+		return usagef(cmd, "%s is no JSON object of an entity: %v", named, err)
+	}
+	return nil
+}
+
+const graphRelateExample = `
+memdbctl graph relate alice works_on memdb --agent a
+memdbctl graph relate alice works_at acme --from 2020-01-01 --to 2024-06-30 --agent a`
+
+func (a *app) graphRelateCmd() *cobra.Command {
+	cmd := newCmd("", "relate FROM TYPE TO", "Add a relation, or change the one with its ID or triple", graphRelateExample)
+	cmd.Args = exactly(3, "an entity, a type and an entity")
+	var owner engine.Owner
+	var opts graph.Options
+	var r graph.Relation
+	ownerFlags(cmd, &owner)
+	flags := cmd.Flags()
+	flags.StringVar(&r.ID, "id", "", "its ID; without it, the triple names it")
+	flags.Func("properties", "facts about it, a `JSON` object", func(s string) error {
+		r.Properties = json.RawMessage(s)
+		if !json.Valid(r.Properties) {
+			return fmt.Errorf("it is no JSON")
+		}
+		return nil
+	})
+	flags.Func("from", "it is so from this `time` on", func(s string) (err error) {
+		r.ValidFrom, err = exchange.ParseTime(s)
+		return err
+	})
+	flags.Func("to", "and up to this `time`", func(s string) (err error) {
+		r.ValidTo, err = exchange.ParseTime(s)
+		return err
+	})
+	flags.BoolVar(&opts.Strict, "strict", false, "refuse ends that are not there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		r.From, r.Type, r.To = args[0], args[1], args[2]
+		if err := checkOwner("relate", owner); err != nil {
+			return err
+		}
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			s, err := db.Graph().Relate(ctx, owner, r, &opts)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(struct {
+					ID      string `json:"id"`
+					Stored  bool   `json:"stored"`
+					Created bool   `json:"created"`
+				}{s.ID, true, s.Created})
+			}
+			a.printf("stored %s\n", escape(s.ID))
+			return nil
+		})
+	}
+	return cmd
+}
+
+const graphEndExample = `
+memdbctl graph end alice works_on memdb --agent a`
+
+func (a *app) graphEndCmd() *cobra.Command {
+	cmd := newCmd("", "end FROM TYPE TO", "End a relation; it is still there as of earlier LSNs", graphEndExample)
+	cmd.Args = exactly(3, "an entity, a type and an entity")
+	var owner engine.Owner
+	var id string
+	ownerFlags(cmd, &owner)
+	cmd.Flags().StringVar(&id, "id", "", "its ID; without it, the triple names it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			if err := db.Graph().End(ctx, owner, args[0], args[1], args[2], id); err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(map[string]int{"ended": 1})
+			}
+			a.printf("ended 1\n")
+			return nil
+		})
+	}
+	return cmd
+}
+
+// shownRelations bounds the relations that are printed with an entity, and
+// listedRelations with one of many.
+const (
+	shownRelations  = 1000
+	listedRelations = 100
+)
+
+const graphGetExample = `
+memdbctl graph get alice --agent a --json`
+
+func (a *app) graphGetCmd() *cobra.Command {
+	cmd := newCmd("", "get ID", "Show an entity and its relations", graphGetExample)
+	cmd.Args = exactly(1, "one ID")
+	var owner engine.Owner
+	var s graph.State
+	ownerFlags(cmd, &owner)
+	stateFlags(cmd, &s)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			g := db.Graph()
+			if _, err := g.Get(ctx, owner, args[0], s.AsOf); err != nil {
+				return err
+			}
+			lines, more, err := g.Describe(ctx, owner, args[:1], shownRelations, s)
+			if err != nil || len(lines) == 0 {
+				return err
+			}
+			if more[0] {
+				a.note("%s has more than %s relations; export has them all", args[0], number(shownRelations))
+			}
+			if a.json {
+				return a.printJSON(lines[0])
+			}
+			a.printEntity(&lines[0])
+			return nil
+		})
+	}
+	return cmd
+}
+
+func (a *app) printEntity(l *graph.EntityLine) {
+	a.printf("%s\n", a.bold(escape(l.ID)))
+	t := &table{header: []string{"", ""}, whole: true}
+	for _, row := range [][2]string{
+		{"type", l.EntityType},
+		{"name", l.Name},
+		{"properties", string(l.Properties)},
+		{"created", l.CreatedAt.String()},
+		{"updated", l.UpdatedAt.String()},
+	} {
+		if row[1] != "" && row[1] != "{}" {
+			t.add(row[0], row[1])
+		}
+	}
+	for _, alias := range l.Aliases {
+		t.add("alias", alias)
+	}
+	for _, r := range l.Relations {
+		t.add(r.Type, r.Target)
+	}
+	a.printTable(t)
+}
+
+const graphListExample = `
+memdbctl graph list --agent a
+memdbctl graph list --type person --name-prefix al --agent a --json`
+
+func (a *app) graphListCmd() *cobra.Command {
+	cmd := newCmd("", "list", "List entities", graphListExample)
+	cmd.Args = exactly(0, "no argument")
+	var q graph.ListQuery
+	ownerFlags(cmd, &q.Owner)
+	cmd.Flags().StringVar(&q.Type, "type", "", "of this type")
+	cmd.Flags().StringVar(&q.NamePrefix, "name-prefix", "", "with a name or an alias that begins so")
+	cmd.Flags().Uint64Var(&q.AsOf, "as-of", 0, "as it was recorded at this `LSN` (default now)")
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().StringVar(&q.After, "after", "", "those behind a page, which named this `place`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkLimit(cmd, q.Limit); err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			page, err := db.Graph().List(ctx, q)
+			if err != nil {
+				return err
+			}
+			found := make([]graph.Found, len(page.Entities))
+			for i, e := range page.Entities {
+				found[i].ID = e.ID
+			}
+			if err := a.printFound(ctx, db, q.Owner, found, graph.State{AsOf: q.AsOf}, false); err != nil || page.Next == "" {
+				return err
+			}
+			return a.printNext(page.Next)
+		})
+	}
+	return cmd
+}
+
+// foundLine is an entity that a query has reached.
+type foundLine struct {
+	graph.EntityLine
+	Depth *int `json:"depth,omitempty"`
+}
+
+// foundPage is how many entities are read at once.
+const foundPage = 500
+
+// printFound prints entities, with their depths if they have some.
+func (a *app) printFound(ctx context.Context, db *engine.DB, o engine.Owner, found []graph.Found, s graph.State, depths bool) error {
+	t := &table{header: []string{"ID", "TYPE", "NAME"}}
+	if depths {
+		t.header = append([]string{"DEPTH"}, t.header...)
+	}
+	relations := 0
+	if a.json {
+		relations = listedRelations
+	}
+	for len(found) > 0 {
+		page := found[:min(len(found), foundPage)]
+		found = found[len(page):]
+		ids, depth := make([]string, len(page)), map[string]int{}
+		for i, f := range page {
+			ids[i], depth[f.ID] = f.ID, f.Depth
+		}
+		lines, _, err := db.Graph().Describe(ctx, o, ids, relations, s)
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			d := depth[l.ID]
+			switch {
+			case !a.json && depths:
+				t.add(fmt.Sprint(d), l.ID, l.EntityType, l.Name)
+				continue
+			case !a.json:
+				t.add(l.ID, l.EntityType, l.Name)
+				continue
+			}
+			line := foundLine{EntityLine: l}
+			if depths {
+				line.Depth = &d
+			}
+			if err := a.printJSON(line); err != nil {
+				return err
+			}
+		}
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	return nil
+}
+
+const graphDeleteExample = `
+memdbctl graph delete alice --agent a`
+
+func (a *app) graphDeleteCmd() *cobra.Command {
+	cmd := newCmd("", "delete ID", "Delete an entity with its relations and links", graphDeleteExample)
+	cmd.Args = exactly(1, "one ID")
+	var owner engine.Owner
+	ownerFlags(cmd, &owner)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			d, err := db.Graph().Delete(ctx, owner, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(map[string]graph.Deleted{"deleted": d})
+			}
+			a.printf("deleted %s, %s and %s\n", count(d.Entities, "entity", "entities"),
+				count(d.Relations, "relation", "relations"), count(d.Links, "link", "links"))
+			return nil
+		})
+	}
+	return cmd
+}
+
+// took is the time since a start, in seconds.
+func (a *app) took(start time.Time) float64 { return a.now().Sub(start).Seconds() }

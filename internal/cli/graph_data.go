@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/graph"
+)
+
+const graphImportExample = `
+memdbctl graph import triples.tsv --format tsv --agent a
+memdbctl graph import graph.jsonl --agent a`
+
+func (a *app) graphImportCmd() *cobra.Command {
+	cmd := newCmd("", "import FILE | import -", "Add the entities and relations of a file", graphImportExample)
+	cmd.Long = `Add the entities and relations of a file to an owner's graph. Lines of tsv are head,
+relation and tail with tabs between; heads and tails that are not there become entities.
+Lines of jsonl are those of export: of type entity or relation, whoever owned them.
+Lines that cannot be read are skipped and counted, and the exit code is then 1.`
+	cmd.Args = exactly(1, "one file, or - for the input")
+	cmd.ValidArgsFunction = nil // a file
+	var owner engine.Owner
+	var format string
+	ownerFlags(cmd, &owner)
+	cmd.Flags().StringVar(&format, "format", "", "tsv or jsonl (default by the file's name)")
+	complete(cmd, "format", "tsv", "jsonl")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if format == "" {
+			format = "jsonl"
+			if strings.HasSuffix(args[0], ".tsv") {
+				format = "tsv"
+			}
+		}
+		if format != "tsv" && format != "jsonl" {
+			return usagef(cmd, "--format %q: there are tsv and jsonl", format)
+		}
+		if err := checkOwner("import a graph", owner); err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		file, err := a.openInput(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		defer done(file)
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			im := &graphImport{app: a, ctx: ctx, db: db, owner: owner, tsv: format == "tsv"}
+			return im.run(file, args[0])
+		})
+	}
+	return cmd
+}
+
+// graphImport is an import in progress.
+type graphImport struct {
+	*app
+	ctx    context.Context
+	db     *engine.DB
+	owner  engine.Owner
+	tsv    bool
+	batch  graph.Batch
+	size   int
+	report graphReport
+	first  error // why the first line was skipped
+}
+
+type graphReport struct {
+	Read      int     `json:"read"`
+	Entities  int     `json:"entities"`
+	Relations int     `json:"relations"`
+	Skipped   int     `json:"skipped"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// The size of a batch of an import: of lines, and of their bytes.
+const (
+	importLines = 20_000
+	importBytes = 8 << 20
+)
+
+func (im *graphImport) run(in io.Reader, name string) error {
+	start := im.now()
+	lines := exchange.NewLineReader(in)
+	for {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) == 0 {
+				continue
+			}
+			im.report.Read++
+			im.add(line, im.report.Read)
+			if im.size += len(line); len(im.batch.Relations)+len(im.batch.Entities) >= importLines || im.size >= importBytes {
+				err = im.flush()
+			}
+		}
+		if err != nil {
+			return inputError(name, err)
+		}
+	}
+	if err := im.flush(); err != nil {
+		return err
+	}
+	im.report.Seconds = im.took(start)
+	if im.json {
+		if err := im.printJSON(im.report); err != nil {
+			return err
+		}
+	} else {
+		im.printf("read %s: %s and %s\n", count(im.report.Read, "line", "lines"),
+			count(im.report.Entities, "new entity", "new entities"), count(im.report.Relations, "new relation", "new relations"))
+	}
+	if im.report.Skipped > 0 {
+		return fmt.Errorf("%s skipped, the first because of this: %w", count(im.report.Skipped, "line was", "lines were"), im.first)
+	}
+	return nil
+}
+
+// add adds a line to the batch.
+func (im *graphImport) add(line []byte, n int) {
+	var err error
+	if im.tsv {
+		err = im.addTriple(string(line))
+	} else {
+		err = im.addLine(line)
+	}
+	if err != nil {
+		im.skip(1, fmt.Errorf("line %d: %w", n, err))
+	}
+}
+
+func (im *graphImport) skip(n int, why error) {
+	im.report.Skipped += n
+	if im.first == nil {
+		im.first = why
+	}
+}
+
+func (im *graphImport) addTriple(line string) error {
+	f := strings.Split(line, "\t")
+	if len(f) != 3 {
+		return fmt.Errorf("it has %s, and a triple has three", count(len(f), "field", "fields"))
+	}
+	r := graph.Relation{From: f[0], Type: f[1], To: f[2]}
+	if err := r.Check(); err != nil {
+		return err
+	}
+	im.batch.Relations = append(im.batch.Relations, r)
+	return nil
+}
+
+func (im *graphImport) addLine(line []byte) error {
+	var of struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(line, &of); err != nil {
+		return err
+	}
+	switch of.Type {
+	case graph.TypeEntity:
+		var l graph.EntityLine
+		if err := exchange.Decode(line, &l); err != nil {
+			return err
+		}
+		e, edges := l.Entity()
+		if err := e.Check(); err != nil {
+			return err
+		}
+		b := graph.Batch{}
+		for _, edge := range edges {
+			r := graph.Relation{ID: edge.ID, From: e.ID, Type: edge.Type, To: edge.Target, Properties: edge.Properties, ValidFrom: edge.ValidFrom, ValidTo: edge.ValidTo}
+			if err := r.Check(); err != nil {
+				return err
+			}
+			b.Relations = append(b.Relations, r)
+		}
+		im.batch.Entities = append(im.batch.Entities, e)
+		im.batch.Relations = append(im.batch.Relations, b.Relations...)
+	case graph.TypeRelation:
+		var l graph.RelationLine
+		if err := exchange.Decode(line, &l); err != nil {
+			return err
+		}
+		if !l.SupersededAt.IsZero() {
+			return errors.New("the relation is superseded; the verb import keeps such versions")
+		}
+		r := graph.Relation{
+			ID: l.ID, From: l.From, Type: l.Relation, To: l.To, Properties: l.Properties,
+			ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time, CreatedAt: l.CreatedAt.Time,
+		}
+		if err := r.Check(); err != nil {
+			return err
+		}
+		im.batch.Relations = append(im.batch.Relations, r)
+	default:
+		return fmt.Errorf("its type is %q, not entity or relation", of.Type)
+	}
+	return nil
+}
+
+// flush writes the batch. Where it is refused, its lines are written one by one, so that
+// only those are skipped that are to blame.
+func (im *graphImport) flush() error {
+	b := im.batch
+	im.batch, im.size = graph.Batch{}, 0
+	if len(b.Entities)+len(b.Relations) == 0 {
+		return nil
+	}
+	err := im.write(b)
+	if !errors.Is(err, engine.ErrInvalid) && !errors.Is(err, engine.ErrExists) {
+		return err
+	}
+	for _, e := range b.Entities {
+		if err := im.write(graph.Batch{Entities: []graph.Entity{e}}); err != nil {
+			im.skip(1, err)
+		}
+	}
+	for _, r := range b.Relations {
+		if err := im.write(graph.Batch{Relations: []graph.Relation{r}}); err != nil {
+			im.skip(1, err)
+		}
+	}
+	return im.ctx.Err()
+}
+
+func (im *graphImport) write(b graph.Batch) error {
+	w, err := im.db.Graph().Write(im.ctx, im.owner, b, &graph.Options{Create: im.tsv})
+	if err != nil {
+		return err
+	}
+	im.report.Entities += w.NewEntities
+	for _, r := range w.Relations {
+		if r.Created {
+			im.report.Relations++
+		}
+	}
+	return nil
+}
+
+const graphExportExample = `
+memdbctl graph export --format dot --agent a > graph.dot`
+
+func (a *app) graphExportCmd() *cobra.Command {
+	cmd := newCmd("", "export", "Print the graph as jsonl, dot or graphml", graphExportExample)
+	cmd.Args = exactly(0, "no argument")
+	var owner engine.Owner
+	var format string
+	ownerFlags(cmd, &owner)
+	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, dot or graphml")
+	complete(cmd, "format", "jsonl", "dot", "graphml")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		f, known := graph.FormatOf(format)
+		if !known {
+			return usagef(cmd, "--format %q: there are jsonl, dot and graphml", format)
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error { return db.Graph().Export(ctx, owner, f, a.stdout) })
+	}
+	return cmd
+}

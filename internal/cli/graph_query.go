@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/graph"
+)
+
+const graphQueryExample = `
+memdbctl graph query alice --agent a
+memdbctl graph query alice --depth 3 --agent a --json`
+
+func (a *app) graphQueryCmd() *cobra.Command {
+	cmd := newCmd("", "query ID", "Show the entities around one, breadth first in both directions", graphQueryExample)
+	cmd.Args = exactly(1, "one ID")
+	var owner engine.Owner
+	var s graph.State
+	var depth int
+	ownerFlags(cmd, &owner)
+	cmd.Flags().IntVar(&depth, "depth", graph.DefaultDepth, "so many relations away at most")
+	stateFlags(cmd, &s)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if depth < 0 {
+			return usagef(cmd, "--depth %d: it is negative", depth)
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			w, err := db.Graph().Query(ctx, owner, args[0], depth, s)
+			if err != nil {
+				return err
+			}
+			return a.printWalk(ctx, db, owner, w, s)
+		})
+	}
+	return cmd
+}
+
+// printWalk prints what a query has reached.
+func (a *app) printWalk(ctx context.Context, db *engine.DB, o engine.Owner, w graph.Walk, s graph.State) error {
+	if err := a.printFound(ctx, db, o, w.Found, s, true); err != nil {
+		return err
+	}
+	a.noteLimit(w.Plan)
+	return nil
+}
+
+// noteLimit says what ended a query before it was through, other than its own limit.
+func (a *app) noteLimit(p graph.Plan) {
+	if p.Limit != "" && p.Limit != "results" {
+		a.note("there is more: the query ended at its limit of %s, after %s and %s", p.Limit,
+			count(p.Nodes, "entity", "entities"), count(p.Edges, "relation", "relations"))
+	}
+}
+
+const graphFindExample = `
+memdbctl graph find alice --relation works_on --agent a
+memdbctl graph find memdb --relation inverse:works_on --hops 2 --agent a`
+
+func (a *app) graphFindCmd() *cobra.Command {
+	cmd := newCmd("", "find ID", "Show the entities that one has relations to", graphFindExample)
+	cmd.Args = exactly(1, "one ID")
+	var owner engine.Owner
+	var f graph.FindOptions
+	ownerFlags(cmd, &owner)
+	cmd.Flags().StringVar(&f.Relation, "relation", "", "along relations of this `type`; inverse:T goes along those of type T backwards")
+	cmd.Flags().IntVar(&f.Hops, "hops", 1, "so many relations away at most")
+	cmd.Flags().IntVar(&f.Limit, "limit", 0, "at most so many, 0: all")
+	stateFlags(cmd, &f.State)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.Hops < 1 || f.Limit < 0 {
+			return usagef(cmd, "--hops is at least 1, and --limit 0 or more")
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			w, err := db.Graph().Find(ctx, owner, args[0], f)
+			if err != nil {
+				return err
+			}
+			return a.printWalk(ctx, db, owner, w, f.State)
+		})
+	}
+	return cmd
+}
+
+const graphMatchExample = `
+memdbctl graph match --from-type person --relation works_for --to-name OpenAI --agent a`
+
+func (a *app) graphMatchCmd() *cobra.Command {
+	cmd := newCmd("", "match", "Show the ways that fit a pattern: (type or name) -[relation]-> (type or name)", graphMatchExample)
+	cmd.Args = exactly(0, "no argument")
+	var owner engine.Owner
+	var p graph.Pattern
+	ownerFlags(cmd, &owner)
+	flags := cmd.Flags()
+	flags.StringVar(&p.From.Type, "from-type", "", "it begins with an entity of this type")
+	flags.StringVar(&p.From.Name, "from-name", "", "it begins with an entity of this name or alias")
+	flags.StringVar(&p.Relation, "relation", "", "along relations of this `type`; inverse:T goes along those of type T backwards")
+	flags.StringVar(&p.To.Type, "to-type", "", "it ends with an entity of this type")
+	flags.StringVar(&p.To.Name, "to-name", "", "it ends with an entity of this name or alias")
+	flags.IntVar(&p.Hops, "hops", 1, "so many relations at most, up to 3")
+	flags.IntVar(&p.Limit, "limit", 0, "at most so many, 0: all")
+	stateFlags(cmd, &p.State)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if p.Hops < 1 || p.Hops > graph.MaxHops || p.Limit < 0 {
+			return usagef(cmd, "--hops is 1 to %d, and --limit 0 or more", graph.MaxHops)
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			m, err := db.Graph().Match(ctx, owner, p)
+			if err != nil {
+				return err
+			}
+			w := &matchPrinter{app: a, db: db, ctx: ctx, owner: owner, state: p.State, entities: map[string]graph.EntityLine{}}
+			if err := w.print(m.Matches); err != nil {
+				return err
+			}
+			a.noteLimit(m.Plan)
+			return nil
+		})
+	}
+	return cmd
+}
+
+// matchPrinter prints matches with the records of their ends and relations.
+type matchPrinter struct {
+	*app
+	db       *engine.DB
+	ctx      context.Context
+	owner    engine.Owner
+	state    graph.State
+	entities map[string]graph.EntityLine
+	last     graph.Hop // the hop that was read last, and its relations
+	same     []graph.Relation
+	nth      int
+}
+
+// matchLine is a match as JSON. A way of several relations has all of them.
+type matchLine struct {
+	From      graph.EntityLine     `json:"from"`
+	Relation  graph.RelationLine   `json:"relation"`
+	To        graph.EntityLine     `json:"to"`
+	Relations []graph.RelationLine `json:"relations,omitempty"`
+}
+
+func (w *matchPrinter) print(all []graph.Match) error {
+	t := &table{header: []string{"FROM", "RELATION", "TO"}}
+	for _, m := range all {
+		if !w.json {
+			for _, h := range m {
+				t.add(h.From, h.Type, h.To)
+			}
+			continue
+		}
+		line, err := w.line(m)
+		if err == nil {
+			err = w.printJSON(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(t.rows) > 0 {
+		w.printTable(t)
+	}
+	return nil
+}
+
+func (w *matchPrinter) line(m graph.Match) (line matchLine, err error) {
+	if line.From, err = w.entity(m[0].From); err != nil {
+		return matchLine{}, err
+	}
+	if line.To, err = w.entity(m[len(m)-1].To); err != nil {
+		return matchLine{}, err
+	}
+	for _, h := range m {
+		r, err := w.relation(h)
+		if err != nil {
+			return matchLine{}, err
+		}
+		line.Relations = append(line.Relations, r)
+	}
+	if line.Relation = line.Relations[0]; len(m) == 1 {
+		line.Relations = nil
+	}
+	return line, nil
+}
+
+func (w *matchPrinter) entity(id string) (graph.EntityLine, error) {
+	if l, known := w.entities[id]; known {
+		return l, nil
+	}
+	e, err := w.db.Graph().Get(w.ctx, w.owner, id, w.state.AsOf)
+	if err != nil {
+		return graph.EntityLine{}, err
+	}
+	if len(w.entities) >= foundPage {
+		clear(w.entities)
+	}
+	w.entities[id] = graph.NewEntityLine(e)
+	return w.entities[id], nil
+}
+
+// relation is that of a hop. Relations with one triple come one after the other.
+func (w *matchPrinter) relation(h graph.Hop) (graph.RelationLine, error) {
+	if w.nth++; h != w.last || w.nth >= len(w.same) {
+		all, err := w.db.Graph().Relations(w.ctx, w.owner, h.From, h.Type, h.To, w.state)
+		if err != nil {
+			return graph.RelationLine{}, err
+		}
+		w.last, w.same, w.nth = h, all, 0
+	}
+	if len(w.same) == 0 {
+		return graph.RelationLine{}, &engine.Error{Kind: engine.ErrConflict, What: "show a match", Why: "its relation was ended meanwhile", Do: "try again"}
+	}
+	return graph.NewRelationLine(w.same[w.nth]), nil
+}

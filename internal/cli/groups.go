@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+)
+
+const groupsExample = `
+memdbctl groups --all-scopes
+memdbctl groups --user ada --by run
+memdbctl groups --all-scopes --by agent --json`
+
+func (a *app) groupsCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "groups", "List users, agents, owners or runs, with their numbers of memories", groupsExample)
+	cmd.Long = `List users, agents, owners (pairs of user and agent) or runs, with how many
+memories each has, and when the first and the last of them were created. A field
+that is empty in a group means none.`
+	cmd.Args = exactly(0, "no argument")
+	var q engine.GroupQuery
+	scopeFlags(cmd, &q.Scope)
+	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
+	cmd.Flags().StringVar((*string)(&q.By), "by", string(engine.GroupOwner), "user, agent, owner or run")
+	complete(cmd, "by", string(engine.GroupUser), string(engine.GroupAgent), string(engine.GroupOwner), string(engine.GroupRun))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			sizes, err := db.Memories().Groups(ctx, q)
+			if err != nil {
+				return err
+			}
+			return a.printGroups(sizes)
+		})
+	}
+	return cmd
+}
+
+func (a *app) printGroups(sizes []engine.GroupSize) error {
+	t := &table{header: []string{"MEMORIES", "FIRST", "LAST", "USER", "AGENT", "RUN"}}
+	for _, g := range sizes {
+		if a.json {
+			if err := a.printJSON(g); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(number(g.Memories), exchange.Time{Time: g.First}.String(), exchange.Time{Time: g.Last}.String(), g.User, g.Agent, g.Run)
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+)
+
+const historyExample = `
+memdbctl history launch --agent planner
+memdbctl history 7c9e6679-7425-40de-944b-e07fc1f90ae7 --json`
+
+func (a *app) historyCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "history ID", "Show what happened to a memory, also to a deleted one", historyExample)
+	cmd.Args = exactly(1, "one ID")
+	var scope engine.Scope
+	scopeFlags(cmd, &scope)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			entries, err := db.Memories().History(ctx, scope, args[0])
+			if err != nil {
+				return err
+			}
+			return a.printHistory(entries)
+		})
+	}
+	return cmd
+}
+
+// historyJSON is an entry of a history as a flat object.
+type historyJSON struct {
+	Type      string        `json:"type"`
+	ID        string        `json:"id"`
+	MemoryID  string        `json:"memory_id"`
+	Seq       uint64        `json:"seq"`
+	User      string        `json:"user"`
+	Agent     string        `json:"agent"`
+	Run       string        `json:"run"`
+	Event     engine.Event  `json:"event"`
+	OldText   *string       `json:"old_value"`
+	NewText   *string       `json:"new_value"`
+	Time      exchange.Time `json:"timestamp"`
+	LSN       uint64        `json:"lsn"`
+	IsDeleted bool          `json:"is_deleted"`
+	Reason    engine.Reason `json:"reason,omitempty"`
+	Into      string        `json:"into,omitempty"`
+	Policy    uint32        `json:"policy,omitempty"`
+}
+
+func newHistoryJSON(e engine.HistoryEntry) historyJSON {
+	return historyJSON{
+		"history", e.ID, e.MemoryID, e.Seq, e.Scope.User, e.Scope.Agent, e.Scope.Run,
+		e.Event, e.OldText, e.NewText,
+		exchange.Time{Time: e.Time},
+		e.LSN, e.IsDeleted, e.Reason, e.Into, e.Policy,
+	}
+}
+
+func (a *app) printHistory(entries []engine.HistoryEntry) error {
+	t := &table{header: []string{"TIME", "EVENT", "TEXT"}}
+	for _, e := range entries {
+		if a.json {
+			if err := a.printJSON(newHistoryJSON(e)); err != nil {
+				return err
+			}
+			continue
+		}
+		t.add(exchange.Time{Time: e.Time}.String(), string(e.Event), historyText(e))
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	return nil
+}
+
+// historyText is the text after the change, or the one that was deleted.
+func historyText(e engine.HistoryEntry) string {
+	switch {
+	case e.NewText != nil:
+		return *e.NewText
+	case e.OldText != nil:
+		return *e.OldText
+	}
+	return ""
+}

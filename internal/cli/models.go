@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/services/config"
+)
+
+// modelFlags say which models of providers a verb uses.
+type modelFlags struct {
+	config string
+	graph  bool // entities and relations, too
+}
+
+// persistentFlags are those of a verb and of all below it.
+func (f *modelFlags) persistentFlags(cmd *cobra.Command, usage string) {
+	cmd.PersistentFlags().StringVar(&f.config, "config", "", usage)
+	cmd.PersistentFlags().BoolVar(&f.graph, "graph", true, "a `BOOL`, false: no entities and relations by the language model")
+	_ = cmd.MarkPersistentFlagFilename("config", "toml", "json") // fails only for a flag that there is not
+}
+
+func (f *modelFlags) flags(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&f.config, "config", "", usage)
+	_ = cmd.MarkFlagFilename("config", "toml", "json") // fails only for a flag that there is not
+}
+
+// env looks a variable of the environment up.
+func (a *app) env(name string) (string, bool) {
+	value := a.getenv(name)
+	return value, value != ""
+}
+
+// useModels is use with the models of a configuration. The embedder is that of the database,
+// and all calls are counted in its usage.
+func (a *app) useModels(ctx context.Context, c *config.Config, fn func(*engine.DB, *config.Services) error) error {
+	if err := a.exists(); err != nil {
+		return err
+	}
+	s, err := c.Open(a.env, true)
+	if err != nil {
+		return err
+	}
+	var o *engine.Options
+	if s.Engine != nil {
+		o = &engine.Options{Embedder: s.Engine}
+	}
+	return a.create(ctx, o, func(db *engine.DB) error {
+		s.Meter(db.Usage())
+		return fn(db, s)
+	})
+}

@@ -1,0 +1,311 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+)
+
+const noteExample = `
+memdbctl note add deploy "The deploy runs at 18:00 UTC." --agent ops
+memdbctl note alias deploy release --agent ops
+memdbctl note get release --agent ops
+memdbctl note search "when is the deploy" --agent ops`
+
+func (a *app) noteCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "note", "Keep notes by name, beside the archives of sessions", noteExample)
+	cmd.Long = `Keep notes by name. A note has a canonical name and any number of aliases, all
+different from those of the owner's other notes and archives, and a number that
+counts them. Archives are what compactions of sessions leave; they are found and
+addressed as notes are. Notes and archives are memories, too.`
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = takesOne("add, get, rename, alias, write, remove, list and search")
+	cmd.AddCommand(a.noteAddCmd(), a.noteGetCmd(), a.noteRenameCmd(), a.noteAliasCmd(), a.noteWriteCmd(), a.noteRemoveCmd(), a.noteListCmd(), a.noteSearchCmd())
+	return cmd
+}
+
+// noteLine is a note as JSON.
+type noteLine struct {
+	Type      string        `json:"type"`
+	ID        uint64        `json:"id"`
+	MemoryID  string        `json:"memory_id"`
+	Name      string        `json:"name"`
+	Aliases   []string      `json:"aliases"`
+	Content   string        `json:"content"`
+	Kind      engine.Kind   `json:"kind"`
+	CreatedAt exchange.Time `json:"created_at"`
+	UpdatedAt exchange.Time `json:"updated_at"`
+	Score     *float64      `json:"score,omitempty"`
+}
+
+func newNoteLine(n engine.Note) noteLine {
+	return noteLine{
+		Type: "note", ID: n.ID, MemoryID: n.MemoryID, Name: n.Name, Aliases: append([]string{}, n.Aliases...), Content: n.Content, Kind: n.Kind,
+		CreatedAt: exchange.Time{Time: n.CreatedAt}, UpdatedAt: exchange.Time{Time: n.UpdatedAt},
+	}
+}
+
+// noteDone tells what became of a note.
+func (a *app) noteDone(done string, n engine.Note) error {
+	if a.json {
+		return a.printJSON(newNoteLine(n))
+	}
+	a.printf("%s %s %d, %s\n", done, n.Kind, n.ID, escape(n.Name))
+	return nil
+}
+
+// noteCommand is a verb that works with notes of an owner.
+func noteCommand(use, short, example string, o *engine.Owner) *cobra.Command {
+	cmd := newCmd("", use, short, "\n"+example)
+	ownerFlags(cmd, o)
+	return cmd
+}
+
+// readContent is the content of a note that the argument is, or the input for "-".
+func (a *app) readContent(ctx context.Context, arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	return a.readBounded(ctx, "the content", engine.MaxText, "split it into several notes")
+}
+
+func (a *app) noteAddCmd() *cobra.Command {
+	var owner engine.Owner
+	var kind string
+	cmd := noteCommand("add NAME TEXT | add NAME -", "Store a note under a new name", `memdbctl note add deploy "The deploy runs at 18:00 UTC." --agent ops
+cat minutes.txt | memdbctl note add minutes - --agent ops --kind archive`, &owner)
+	cmd.Args = exactly(2, "a name and a text")
+	cmd.Flags().StringVar(&kind, "kind", string(engine.KindNote), "note or archive")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if kind != string(engine.KindNote) && kind != string(engine.KindArchive) {
+			return usagef(cmd, "--kind %q is neither note nor archive", cut(kind, 60))
+		}
+		if err := ownerGiven(owner, "add a note"); err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		content, err := a.readContent(ctx, args[1])
+		if err != nil {
+			return err
+		}
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			n, err := db.Notes().Add(ctx, owner, args[0], content, engine.Kind(kind))
+			if err != nil {
+				return err
+			}
+			return a.noteDone("added", n)
+		})
+	}
+	return cmd
+}
+
+// asOfFlag is --as-of.
+func asOfFlag(cmd *cobra.Command, lsn *uint64) {
+	cmd.Flags().Uint64Var(lsn, "as-of", 0, "as it was recorded at this `LSN` (default now)")
+}
+
+// notesAt calls fn with the notes of now, or of an LSN.
+func notesAt(ctx context.Context, db *engine.DB, lsn uint64, fn func(engine.Notes) error) error {
+	if lsn == 0 {
+		return fn(db.Notes())
+	}
+	return db.ViewAt(ctx, lsn, func(tx *engine.Tx) error { return fn(tx.Notes()) })
+}
+
+func (a *app) noteGetCmd() *cobra.Command {
+	var owner engine.Owner
+	var asOf uint64
+	cmd := noteCommand("get NAME", "Print the note of a name or an alias", `memdbctl note get deploy --agent ops
+memdbctl note get deploy --agent ops --json`, &owner)
+	cmd.Args = exactly(1, "one name")
+	asOfFlag(cmd, &asOf)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			return notesAt(ctx, db, asOf, func(notes engine.Notes) error {
+				n, err := notes.Get(ctx, owner, args[0])
+				switch {
+				case err != nil:
+					return err
+				case a.json:
+					return a.printJSON(newNoteLine(n))
+				}
+				a.printf("%s\n", n.Content)
+				return nil
+			})
+		})
+	}
+	return cmd
+}
+
+func (a *app) noteRenameCmd() *cobra.Command {
+	var owner engine.Owner
+	var keep bool
+	cmd := noteCommand("rename OLD NEW", "Give a note another canonical name", `memdbctl note rename deploy release-plan --agent ops --keep`, &owner)
+	cmd.Args = exactly(2, "the old name and the new one")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the old name as an alias")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			n, err := db.Notes().Rename(ctx, owner, args[0], args[1], keep)
+			if err != nil {
+				return err
+			}
+			return a.noteDone("renamed", n)
+		})
+	}
+	return cmd
+}
+
+func (a *app) noteAliasCmd() *cobra.Command {
+	var owner engine.Owner
+	cmd := noteCommand("alias NAME ALIAS", "Give a note one more name", `memdbctl note alias deploy release --agent ops`, &owner)
+	cmd.Long = `Give a note one more name. An alias that another note has is taken from that note;
+the canonical name of another note cannot be taken.`
+	cmd.Args = exactly(2, "a name and an alias")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			n, err := db.Notes().Alias(ctx, owner, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return a.noteDone("gave an alias to", n)
+		})
+	}
+	return cmd
+}
+
+func (a *app) noteWriteCmd() *cobra.Command {
+	var owner engine.Owner
+	cmd := noteCommand("write NAME TEXT | write NAME -", "Replace the content of a note", `memdbctl note write deploy "The deploy runs at 19:00 UTC." --agent ops`, &owner)
+	cmd.Args = exactly(2, "a name and a text")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		content, err := a.readContent(ctx, args[1])
+		if err != nil {
+			return err
+		}
+		return a.use(ctx, func(db *engine.DB) error {
+			n, err := db.Notes().Write(ctx, owner, args[0], content)
+			if err != nil {
+				return err
+			}
+			if n.Kind == engine.KindArchive {
+				a.warn("%s is an archive, which is meant to stay as it was; memdbctl history %s has what it was", escape(n.Name), n.MemoryID)
+			}
+			return a.noteDone("wrote", n)
+		})
+	}
+	return cmd
+}
+
+func (a *app) noteRemoveCmd() *cobra.Command {
+	var owner engine.Owner
+	cmd := noteCommand("remove NAME", "Delete a note with all of its names", `memdbctl note remove deploy --agent ops`, &owner)
+	cmd.Args = exactly(1, "one name")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			if err := db.Notes().Remove(ctx, owner, args[0]); err != nil {
+				return err
+			}
+			return a.printDeleted(1)
+		})
+	}
+	return cmd
+}
+
+func (a *app) noteListCmd() *cobra.Command {
+	var owner engine.Owner
+	var asOf uint64
+	cmd := noteCommand("list", "List notes and archives in the order in which they came", `memdbctl note list --agent ops`, &owner)
+	cmd.Args = exactly(0, "no argument")
+	asOfFlag(cmd, &asOf)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			p := a.newNotePrinter(false)
+			err := notesAt(ctx, db, asOf, func(notes engine.Notes) error {
+				return notes.List(ctx, owner, func(n engine.Note) error { return p.add(n, nil) })
+			})
+			if err == nil {
+				p.done()
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+func (a *app) noteSearchCmd() *cobra.Command {
+	var owner engine.Owner
+	var asOf uint64
+	var limit int
+	cmd := noteCommand("search QUERY", "Rank notes and archives by BM25 over their content and name", `memdbctl note search "when is the deploy" --agent ops --limit 3`, &owner)
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many, 0: every match")
+	asOfFlag(cmd, &asOf)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if limit < 0 {
+			return usagef(cmd, "--limit %d is negative", limit)
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			p := a.newNotePrinter(true)
+			err := notesAt(ctx, db, asOf, func(notes engine.Notes) error {
+				found, err := notes.Search(ctx, owner, strings.Join(args, " "), limit)
+				for _, f := range found {
+					if err == nil {
+						err = p.add(f.Note, &f.Score)
+					}
+				}
+				return err
+			})
+			if err == nil {
+				p.done()
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+// notePrinter prints notes as a table, or as lines of JSON.
+type notePrinter struct {
+	a     *app
+	table *table
+}
+
+func (a *app) newNotePrinter(scored bool) *notePrinter {
+	t := &table{header: []string{"ID", "KIND", "NAME", "ALIASES", "CONTENT"}}
+	if scored {
+		t.header = append([]string{"SCORE"}, t.header...)
+	}
+	return &notePrinter{a, t}
+}
+
+func (p *notePrinter) add(n engine.Note, score *float64) error {
+	if p.a.json {
+		line := newNoteLine(n)
+		line.Score = score
+		return p.a.printJSON(line)
+	}
+	row := []string{fmt.Sprint(n.ID), string(n.Kind), n.Name, strings.Join(n.Aliases, ", "), n.Content}
+	if score != nil {
+		row = append([]string{fmt.Sprintf("%.3f", *score)}, row...)
+	}
+	p.table.add(row...)
+	return nil
+}
+
+func (p *notePrinter) done() {
+	if len(p.table.rows) > 0 {
+		p.a.printTable(p.table)
+	}
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// lockPoll is how often a database that is held by another program is tried.
+const lockPoll = 50 * time.Millisecond
+
+// readWait is how long a verb that only reads waits for such a database, unless --wait is given:
+// who holds it may hold it for days.
+const readWait = 500 * time.Millisecond
+
+// open opens the database, which is created where there is none, and waits for
+// its lock as long as --wait allows.
+func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
+	plain := o == nil && a.embedder == nil
+	if a.shell != nil && a.shell.served {
+		return a.useServed(o)
+	}
+	if a.shell != nil && plain && a.shell.db != nil {
+		return a.shell.db, nil
+	}
+	if o == nil {
+		o = &engine.Options{}
+	}
+	if o.Embedder == nil {
+		o.Embedder = a.embedder
+	}
+	if a.shell != nil { // one that is opened otherwise is held beside no other
+		if err := a.shell.close(); err != nil {
+			return nil, err
+		}
+	}
+	o.Clock, o.Salvage = a.now, a.salvage
+	for waited := time.Duration(0); ; waited += lockPoll {
+		db, err := engine.Open(a.dir, o)
+		if errors.Is(err, fs.ErrExist) {
+			err = cmp.Or(a.dangling(), err)
+		}
+		if !errors.Is(err, engine.ErrLocked) || waited >= a.wait {
+			if err == nil && db.Salvaged() != "" {
+				a.warn("%s was salvaged: %s; the damaged logs are kept beside it, with .damaged at the end of their names", a.dir, db.Salvaged())
+			}
+			if err == nil && plain && a.shell != nil {
+				a.shell.db = db
+			}
+			return db, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// use calls fn with the database that is there, and closes it.
+func (a *app) use(ctx context.Context, fn func(*engine.DB) error) error {
+	if err := a.exists(); err != nil {
+		return err
+	}
+	return a.create(ctx, nil, fn)
+}
+
+// read is use for verbs that change nothing: they work also on a full disk, and in a folder
+// that cannot be written.
+func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
+	if err := a.exists(); err != nil {
+		return err
+	}
+	if !a.waits {
+		a.wait = readWait
+	}
+	db, err := a.open(ctx, nil)
+	if errors.Is(err, engine.ErrDiskFull) {
+		if db, err = a.open(ctx, &engine.Options{ReadOnly: true}); err == nil {
+			a.note("%s: the disk is full, so the database is opened to be read only, and recalls are not counted; make room on the disk", a.dir)
+		}
+	}
+	if errors.Is(err, engine.ErrReadOnly) {
+		if db, err = a.open(ctx, &engine.Options{ReadOnly: true}); err == nil {
+			a.note("%s: its folder cannot be written, so the database is opened to be read only, and recalls are not counted", a.dir)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return a.closing(db, fn(db))
+}
+
+// exists refuses a folder without a database.
+func (a *app) exists() error {
+	there, err := engine.Exists(a.dir)
+	if err != nil || there {
+		return err
+	}
+	return cmp.Or(a.dangling(), error(&engine.Error{
+		Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
+		Do: "store or import something, or try: memdbctl demo",
+	}))
+}
+
+// dangling is the error of a folder that is a link to none, nil for any other.
+func (a *app) dangling() error {
+	if _, err := os.Readlink(a.dir); err != nil {
+		return nil
+	}
+	if _, err := os.Stat(a.dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &engine.Error{
+		Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "it is a link to a folder that does not exist",
+		Do: "make that folder, or name another",
+	}
+}
+
+// create is use for verbs that make a database where there is none.
+func (a *app) create(ctx context.Context, o *engine.Options, fn func(*engine.DB) error) error {
+	db, err := a.open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return a.closing(db, fn(db))
+}
+
+// createAs is create for data that wants settings. A database that holds memories
+// and has others goes on with those, and what is lost is said.
+func (a *app) createAs(ctx context.Context, o *engine.Options, lost string, fn func(*engine.DB) error) error {
+	db, err := a.open(ctx, o)
+	if errors.Is(err, engine.ErrMismatch) {
+		if db, err = a.open(ctx, nil); err == nil && lost != "" {
+			a.warn("%s: the database has memories and indexes other fields; %s will not be searched; to search them, import into a new database", a.dir, lost)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return a.closing(db, fn(db))
+}
+
+// closing closes the database, unless a shell keeps it. Its error counts only where there
+// is no other: what was acknowledged before is on disk in any case.
+func (a *app) closing(db *engine.DB, err error) error {
+	if a.shell != nil && a.shell.keeps(db) {
+		return err
+	}
+	if failed := db.Close(); err == nil && failed != nil {
+		return fmt.Errorf("close the database: %w", failed)
+	}
+	return err
+}

@@ -1,0 +1,26 @@
+// Package cli has the verbs of memdbctl. A process of its own runs them, or the program that
+// holds the database, for another process.
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Main does what the arguments of the process say, until a signal, and returns the exit code.
+func Main(args []string) int {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	// The first signal ends the work cleanly; the next one, with the default
+	// behaviour back, ends the process. But a terminal that closes may send two.
+	context.AfterFunc(ctx, func() {
+		signal.Ignore(syscall.SIGHUP)
+		stop()
+	})
+	return run(ctx, args, system())
+}

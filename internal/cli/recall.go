@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+const recallExample = `
+memdbctl recall "tea or coffee?" --user ada
+memdbctl recall '+tea -milk "green tea"' --user ada --syntax operators --highlight
+memdbctl recall "launch date" --agent planner --profile hybrid --limit 3 --explain
+memdbctl recall "what does Ada work on?" --user ada --graph --explain
+memdbctl recall "launch" --scope '{"agent":"planner"}' --scope '{"user":"ada","run":"r7"}'
+memdbctl recall "launch" --all-scopes --filter '{"field":"team","operator":"in","value":["web","app"]}' --json
+memdbctl recall --queries questions.jsonl --agent planner >answers.jsonl
+memdbctl recall --queries queries.fbin --agent bench --profile vector >answers.jsonl`
+
+func (a *app) recallCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "recall QUERY… | recall --queries FILE", "Find the memories that fit a query", recallExample)
+	cmd.Long = `Find the memories that fit a query, best first.
+
+--queries reads a JSON object a line, {"id","query","embedding","user","agent",
+"run","filter","limit","profile"}, from a file, or from the input for "-", and
+prints {"id","hits":[{"id","score"}],"took_us"} for each. What a line leaves out
+is taken from the flags. Of a .fbin or .u8bin file each row is the vector of a query,
+of the ID "0" and so on. Such queries leave access counts alone. Queries a second
+and the times that half and 99% of them take go to stderr.`
+	var (
+		q       engine.Query
+		queries string
+		vectors bool
+	)
+	scopeFlags(cmd, &q.Scope)
+	flags := cmd.Flags()
+	flags.Func("scope", "of this scope, a `JSON` object; can be repeated: several are searched as one", func(s string) error {
+		var one engine.Scope
+		if err := exchange.DecodeStrict([]byte(s), &one); err != nil {
+			return err
+		}
+		q.Scopes = append(q.Scopes, one)
+		return nil
+	})
+	flags.BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
+	filterFlag(cmd, &q.Filter)
+	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(engine.MaxLimit))
+	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
+	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
+	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")
+	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
+	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
+	flags.Float64Var(&q.Graph, "graph", 0, "use the graph, with this `WEIGHT` up to 1 (without a value: "+strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)+")")
+	flags.Lookup("graph").NoOptDefVal = strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)
+	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
+	vectorsFlag(cmd, &vectors)
+	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
+	complete(cmd, "syntax", string(engine.SyntaxPlain), string(engine.SyntaxOperators))
+	complete(cmd, "profile", string(engine.ProfileBest), string(engine.ProfileText), string(engine.ProfileVector),
+		string(engine.ProfileHybrid), string(engine.ProfileSubstrate))
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch asked := len(args) > 0 || q.Embedding != nil; {
+		case queries != "" && asked:
+			return usagef(cmd, "--queries takes no other query")
+		case queries == "" && !asked:
+			return usagef(cmd, "there is no query; give a text, --embedding or --queries")
+		}
+		if len(q.Scopes) > 0 && (q.Scope != engine.Scope{} || q.AllScopes || queries != "") {
+			return usagef(cmd, "--scope stands alone: not with --user, --agent, --run, --all-scopes or --queries")
+		}
+		return checkLimit(cmd, q.Limit)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if queries != "" {
+			return a.recallQueries(cmd.Context(), queries, q)
+		}
+		q.Text, q.WithVectors = strings.Join(args, " "), vectors
+		return a.recall(cmd.Context(), q)
+	}
+	return cmd
+}
+
+func (a *app) recall(ctx context.Context, q engine.Query) error {
+	return a.read(ctx, func(db *engine.DB) error {
+		r, err := db.Memories().Recall(ctx, q)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printHitsJSON(r, q)
+		}
+		a.printHits(r, q.Explain)
+		return nil
+	})
+}
+
+// hitJSON is a hit: the memory's record, with its score.
+type hitJSON struct {
+	exchange.Record
+	Score float64       `json:"score"`
+	Parts *engine.Parts `json:"parts,omitempty"`
+	Spans []engine.Span `json:"spans,omitempty"`
+}
+
+func newHitJSON(h engine.Hit, q engine.Query) hitJSON {
+	out := hitJSON{Record: record(h.Memory, q.WithVectors), Score: h.Score, Spans: h.Spans}
+	if q.Explain {
+		out.Parts = &h.Parts
+	}
+	return out
+}
+
+// planJSON is the last line of an explained recall.
+type planJSON struct {
+	Plan *engine.Plan `json:"plan"`
+}
+
+func (a *app) printHitsJSON(r engine.Result, q engine.Query) error {
+	for _, h := range r.Hits {
+		if err := a.printJSON(newHitJSON(h, q)); err != nil {
+			return err
+		}
+	}
+	if r.Plan == nil {
+		return nil
+	}
+	return a.printJSON(planJSON{r.Plan})
+}
+
+func (a *app) printHits(r engine.Result, explain bool) {
+	if len(r.Hits) == 0 {
+		a.note("nothing was found")
+	}
+	t := &table{header: []string{"SCORE", "ID", "TEXT"}}
+	for _, h := range r.Hits {
+		t.add(score(h.Score), h.ID, engine.Highlight(h.Text, h.Spans, "«", "»"))
+		if explain {
+			t.note(partsText(h.Parts))
+		}
+	}
+	if len(t.rows) > 0 {
+		a.printTable(t)
+	}
+	if r.Plan != nil {
+		a.printf("%s\n", a.dim(escape(planText(r.Plan))))
+	}
+}
+
+func score(f float64) string { return fmt.Sprintf("%.3f", f) }
+
+// partsText lists the parts of a score that are not zero.
+func partsText(p engine.Parts) string {
+	var parts []string
+	for _, part := range []struct {
+		name  string
+		value float64
+	}{
+		{"cosine", p.Cosine},
+		{"keywords", p.Keywords},
+		{"bm25", p.BM25},
+		{"neighbours", p.Neighbours},
+		{"session", p.Session},
+		{"second look", p.SecondLook},
+		{"recency", p.Recency},
+		{"access", p.Access},
+		{"importance", p.Importance},
+		{"confidence", p.Confidence},
+		{"graph", p.Graph},
+	} {
+		if part.value != 0 {
+			parts = append(parts, fmt.Sprintf("%s %.2f", part.name, part.value))
+		}
+	}
+	return strings.Join(parts, "  ")
+}
+
+// planText tells in a line how an answer was found.
+func planText(p *engine.Plan) string {
+	parts := []string{
+		"profile " + string(p.Profile),
+		number(p.InScope) + " in scope",
+		number(p.Candidates) + " scored",
+	}
+	for _, s := range p.Stages {
+		parts = append(parts, fmt.Sprintf("%s %d µs", s.Name, s.Micros))
+	}
+	if p.Vector != "" {
+		parts = append(parts, "vectors of "+p.Vector)
+	}
+	for _, g := range p.Graph {
+		parts = append(parts, "graph from "+strings.Join(g.Named, ", ")+": "+count(g.Entities, "entity", "entities")+", "+count(g.Memories, "memory", "memories"))
+	}
+	if len(p.Terms) > 0 {
+		parts = append(parts, "terms "+strings.Join(p.Terms, " "))
+	}
+	return "plan: " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/embed"
+)
+
+// app is one run of the program: its console and the flags that every verb has.
+type app struct {
+	console
+	stdout *bufio.Writer // over out; flushed when the verb ends
+
+	dir   string
+	json  bool
+	quiet bool
+	wait  time.Duration
+	waits bool // --wait was given
+	// args are those of the process, or of the line of a shell.
+	args []string
+	// forwarded: another program has run the verb, with this exit code.
+	forwarded *int
+	// salvage opens a database whose log is damaged with what came before the damage.
+	salvage bool
+
+	version bool
+
+	running bool // the command line was understood
+
+	// models are those that fact verbs use, and embedder that of the database, nil for none.
+	models   modelFlags
+	embedder embed.Embedder
+
+	// shell is the shell that the verb is a line of, nil for none.
+	shell *shell
+}
+
+// run does what the arguments say and returns the exit code.
+func run(ctx context.Context, args []string, c console) int {
+	return (&app{console: c}).run(ctx, args)
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	c := a.console
+	a.args = args
+	a.stdout = bufio.NewWriter(c.out)
+	root := a.root()
+	root.SetArgs(append([]string{}, args...)) // of nil, the library would take the arguments of the process
+	root.SetIn(c.in)
+	root.SetOut(a.stdout)
+	root.SetErr(c.err)
+	completeCompletion(root) // which keeps the output that is set now
+	verb, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.running {
+		err = usageError(verb, err)
+	}
+	if errors.Is(err, errForwarded) {
+		return *a.forwarded // which has said what there is to say
+	}
+	if failed := a.stdout.Flush(); err == nil && failed != nil {
+		err = outputError(failed)
+	}
+	a.printError(ctx, verb, err)
+	return exitCode(err)
+}
+
+// errForwarded ends a verb that another program has run.
+var errForwarded = errors.New("the verb was run by the program that holds the database")
+
+const (
+	groupMemories = "memories"
+	groupData     = "data"
+	groupAgeing   = "ageing"
+	groupDatabase = "database"
+
+	defaultDir  = "./memdb.data"
+	defaultWait = 5 * time.Second
+)
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "memdbctl",
+		Short: "Store, find and look after what agents must remember",
+		Long: `memdbctl works on a memdb database: a folder that holds memories, which are
+texts with a scope of user, agent and run, and finds them again.
+
+Start with "memdbctl demo", which needs nothing.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 the database is
+held by another program, 5 damaged.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          a.runRoot,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkFlags(cmd); err != nil {
+				return err
+			}
+			if a.shell != nil {
+				if err := a.shell.check(cmd, a.dir); err != nil {
+					return err
+				}
+				a.dir = a.shell.dir
+			}
+			a.dir = cmp.Or(a.dir, a.getenv("MEMDB_DIR"), defaultDir)
+			if a.wait < 0 {
+				return usagef(cmd, "--wait %s: it is negative", a.wait)
+			}
+			a.running = true
+			a.waits = a.waits || cmd.Flags().Changed("wait")
+			done, code, err := a.forward(cmd)
+			if err != nil {
+				return err
+			}
+			if done {
+				a.forwarded = &code
+				return errForwarded
+			}
+			return nil
+		},
+	}
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+")")
+	flags.BoolVar(&a.json, "json", a.json, "print one JSON object a line")
+	flags.BoolVar(&a.quiet, "quiet", a.quiet, "print results and errors only")
+	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
+	flags.DurationVar(&a.wait, "wait", cmp.Or(a.wait, defaultWait), "how long to wait for a database that another program holds")
+	flags.BoolVar(&a.salvage, "salvage", false, "go on without the commits that a damaged log has lost")
+
+	root.AddGroup(
+		&cobra.Group{ID: groupMemories, Title: "Memories:"},
+		&cobra.Group{ID: groupData, Title: "Data:"},
+		&cobra.Group{ID: groupAgeing, Title: "Ageing:"},
+		&cobra.Group{ID: groupDatabase, Title: "Database:"},
+	)
+	cobra.EnableCommandSorting = false
+	root.AddCommand(
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.noteCmd(), a.graphCmd(),
+		a.usageCmd(), a.agentCmd(), a.factCmd(),
+		a.importCmd(), a.exportCmd(), a.demoCmd(),
+		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
+		a.checkCmd(), a.rebuildCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
+	)
+	root.SetHelpCommand(helpCmd())
+	return root
+}
+
+// checkFlags refuses flags that were given and say nothing, as an unset variable of
+// a shell does: they would widen what a verb reads or deletes, or store under an ID
+// that nobody knows.
+func checkFlags(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	given := func(name string) bool {
+		f := flags.Lookup(name)
+		return f != nil && f.Changed
+	}
+	for _, name := range []string{"db", "user", "agent", "run", "id", "order-by", "session", "channel", "message-id", "memory-id"} {
+		if given(name) && flags.Lookup(name).Value.String() == "" {
+			return usagef(cmd, "--%s is empty", name)
+		}
+	}
+	for _, name := range []string{"run", "agent", "user"} {
+		if given(name) && given("all-scopes") {
+			return usagef(cmd, "--all-scopes and --%s exclude each other", name)
+		}
+	}
+	return nil
+}
+
+// runRoot is reached by a verb that there is not, and by none at all.
+func (a *app) runRoot(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownVerb(cmd, args[0])
+	}
+	if a.version {
+		return a.printVersion()
+	}
+	cmd.SetOut(a.err)
+	if err := cmd.Help(); err != nil {
+		return outputError(err)
+	}
+	return errNoVerb
+}
+
+func helpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Show what a verb does and takes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			found, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownVerb(root, strings.Join(args, " "))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// completeCompletion makes the library's verb refuse a shell that there is not;
+// as it comes, it prints its help and succeeds.
+func completeCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return usagef(cmd, "it takes one of bash, zsh, fish and powershell, and got %q", strings.Join(args, " "))
+	}
+}
+
+func unknownVerb(root *cobra.Command, name string) error {
+	root.SuggestionsMinimumDistance = min(len(name)/3, 2) // so many letters of a word may be wrong
+	names := root.SuggestionsFor(name)
+	if len(names) > 0 {
+		return usagef(root, "there is no verb %q; did you mean %s", name, strings.Join(names, " or "))
+	}
+	return usagef(root, "there is no verb %q", name)
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+)
+
+// A database that was killed, and whose log has gone since, is opened by --salvage alone.
+func TestSalvage(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "--user", "u", "before") // and its log is empty when the verb has ended
+	killed := c.dir + "-killed"
+	db, err := engine.Open(c.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Memories().Store(t.Context(), engine.Memory{Scope: engine.Scope{User: "u"}, Text: "after"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(killed, os.DirFS(c.dir)); err != nil { // nothing writes meanwhile
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(killed, "store", "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("logs %v, %v", logs, err)
+	}
+	for _, log := range logs {
+		if err := os.Remove(log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.dir = killed
+	c.fails(5, "is missing: all commits in it are lost", "list", "--user", "u")
+	r := c.run("--salvage", "list", "--user", "u")
+	if r.code != 0 || !strings.Contains(r.err, "was salvaged: ") || !strings.Contains(r.out, "before") || strings.Contains(r.out, "after") {
+		t.Errorf("%+v", r)
+	}
+	c.ok("check")
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/beside"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/services/config"
+)
+
+// RunOn runs a verb for another process on the database of a folder, which stays open, and
+// returns the exit code.
+func RunOn(ctx context.Context, db *engine.DB, dir string, r *beside.Request, in io.Reader, out, errs io.Writer) int {
+	c := console{
+		in: in, out: out, err: errs, inTerminal: r.InTerminal,
+		outWidth: r.OutWidth, errWidth: r.ErrWidth, styled: r.Styled,
+		getenv: lookup(r.Env), now: clock.System, workDir: r.Dir,
+	}
+	a := &app{console: c, json: r.JSON, quiet: r.Quiet, shell: &shell{dir: dir, db: db, served: true}}
+	return a.run(ctx, r.Args)
+}
+
+// lookup finds the variables of an environment.
+func lookup(env []string) func(name string) string {
+	return func(name string) string {
+		for _, v := range slices.Backward(env) {
+			if value, is := strings.CutPrefix(v, name+"="); is {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+// path is the name of a file as the process can open it. One that a verb runs for has a working
+// folder of its own.
+func (c *console) path(name string) (string, error) {
+	if c.workDir == "" {
+		return name, nil
+	}
+	name = filepath.Clean(filepath.Join(c.workDir, name))
+	if filepath.IsAbs(name) {
+		for _, own := range []string{"/dev/", "/proc/"} {
+			if strings.HasPrefix(name, own) && name != os.DevNull {
+				return "", &engine.Error{
+					Kind: engine.ErrInvalid, What: "open " + name, Why: "another program runs the verb, for which that is another file",
+					Do: "name a file, or - for the input or the output",
+				}
+			}
+		}
+	}
+	return name, nil
+}
+
+// loadConfig reads the configuration of models in a file.
+func (a *app) loadConfig(name string) (*config.Config, error) {
+	path, err := a.path(name)
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(path)
+}
+
+// alone are the verbs that no other program runs: they need no database, or open it line by line.
+var alone = []string{"analyze", "completion", "demo", "help", "memdbctl", "shell"}
+
+// forward has the program that serves the database run the verb, if one does. done tells whether
+// it was run, with which exit code.
+func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
+	if a.shell != nil && a.shell.db != nil || slices.Contains(alone, topVerb(cmd)) {
+		return false, 0, nil
+	}
+	c, err := beside.Dial(a.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, 0, nil
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	defer func() { _ = c.Close() }() // the verb has ended
+	r := &beside.Request{
+		Args: a.args, JSON: a.json, Quiet: a.quiet, Env: os.Environ(),
+		InTerminal: a.inTerminal, OutWidth: a.outWidth, ErrWidth: a.errWidth, Styled: a.styled,
+	}
+	if r.Dir, err = os.Getwd(); err != nil {
+		return true, 0, fmt.Errorf("the working folder: %w", err)
+	}
+	code, err = c.Run(cmd.Context(), r, a.in, a.out, a.err)
+	if err != nil {
+		err = &engine.Error{
+			Kind: engine.ErrFailed, What: "run the verb in the program that holds " + a.dir, Cause: err,
+			Do: "look whether it was done, and try again",
+		}
+	}
+	return true, code, err
+}
+
+// topVerb is the first word of a verb.
+func topVerb(cmd *cobra.Command) string {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	return cmd.Name()
+}
+
+// useServed is the database of the program that runs the verb, which it opened in its own way.
+func (a *app) useServed(o *engine.Options) (*engine.DB, error) {
+	switch {
+	case o == nil:
+	case o.IndexedText != nil:
+		return nil, &engine.Error{Kind: engine.ErrMismatch, What: "open " + a.dir, Why: "the program that holds it has opened it with other indexed fields"}
+	case o.Embedder != nil, o.Extractor != nil:
+		return nil, &engine.Error{
+			Kind: engine.ErrLocked, What: "open " + a.dir, Why: "a program holds it, and has opened it with its own models",
+			Do: "have that program do it, or close the database there",
+		}
+	}
+	return a.shell.db, nil
+}

@@ -1,0 +1,427 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/sessions"
+)
+
+const sessionExample = `
+memdbctl session append monday "Which plan is the cheapest?" --agent support
+memdbctl session show monday --agent support
+memdbctl session list --agent support`
+
+func (a *app) sessionCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "session", "Keep conversations: their messages in order", sessionExample)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownVerb(cmd, args[0])
+		}
+		return usagef(cmd, "it takes a verb, as append, show or list")
+	}
+	cmd.AddCommand(
+		a.sessionAppendCmd(), a.sessionShowCmd(), a.sessionListCmd(), a.sessionOpenCmd(),
+		a.sessionEndCmd("close", "Close a session: nothing is appended until it is opened", engine.Sessions.Close),
+		a.sessionEndCmd("archive", "Close a session, and leave it out of lists", engine.Sessions.Archive),
+		a.sessionDeleteCmd(), a.sessionSaveCmd(), a.sessionCompactCmd(), a.sessionRepairCmd(),
+	)
+	return cmd
+}
+
+// noSession says which flags to check where there is no such session.
+func noSession(doing, name string, err error) error {
+	if !errors.Is(err, engine.ErrNotFound) {
+		return err
+	}
+	return &engine.Error{
+		Kind: engine.ErrNotFound, What: fmt.Sprintf("%s %q", doing, cut(name, 60)), Why: "there is no such session",
+		Do: "check its name, --user and --agent",
+	}
+}
+
+const sessionAppendExample = `
+memdbctl session append monday "Which plan is the cheapest?" --agent support
+memdbctl session append monday "The small one" --agent support --role assistant --channel telegram
+memdbctl session append monday "yes" --agent support --no-memory --message-id m7
+tail -1 log.txt | memdbctl session append monday - --agent support --json`
+
+func (a *app) sessionAppendCmd() *cobra.Command {
+	cmd := newCmd("", "append RUN TEXT | append RUN -", "Append a message, and store it as a memory", sessionAppendExample)
+	cmd.Long = `Append a message at the end of a session, which is made if there is none, and
+store its text as a memory of that run, in one commit. With --memory-id alone, the
+message refers to a memory that is there, and needs no text.`
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 || len(args) > 2 {
+			return usagef(cmd, "it takes a session and a text")
+		}
+		return nil
+	}
+	var (
+		owner engine.Owner
+		m     sessions.Message
+		opts  sessions.AppendOptions
+		id    string
+	)
+	ownerFlags(cmd, &owner)
+	flags := cmd.Flags()
+	flags.StringVar(&opts.Channel, "channel", "", "where it takes place, as telegram")
+	flags.StringVar(&m.Role, "role", "user", "who said it: user, assistant, system or tool")
+	flags.StringVar(&m.ID, "message-id", "", "the message's `ID` (default a new UUID)")
+	flags.StringVar(&id, "memory-id", "", "the memory's `ID`: that of one that is there, or of the one that is stored")
+	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
+	atFlag(cmd, &m, "when it was said: RFC 3339, a date, or milliseconds (default now)")
+	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
+	complete(cmd, "role", "user", "assistant", "system", "tool")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		ctx := cmd.Context()
+		if owner == (engine.Owner{}) {
+			return &engine.Error{Kind: engine.ErrScope, What: "append a message"} // before a database is made
+		}
+		if len(args) < 2 && id == "" {
+			return usagef(cmd, "there is no text; give it as an argument, or - to type it")
+		}
+		if m.Text, err = a.readText(ctx, args[1:]); err != nil {
+			return err
+		}
+		if id != "" {
+			m.MemoryIDs = []string{id}
+		}
+		return a.create(ctx, nil, func(db *engine.DB) error {
+			all, err := db.Sessions().Append(ctx, owner, args[0], []sessions.Message{m}, &opts)
+			if err != nil {
+				return err
+			}
+			return a.printAppended(all[0])
+		})
+	}
+	return cmd
+}
+
+// atFlag is --at, the time of a message.
+func atFlag(cmd *cobra.Command, m *sessions.Message, usage string) {
+	cmd.Flags().Func("at", usage, func(s string) (err error) {
+		m.At, err = exchange.ParseTime(s)
+		return err
+	})
+}
+
+func (a *app) printAppended(r sessions.Appended) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	what := "appended"
+	if r.Repeated {
+		what = "already there as"
+	}
+	a.printf("%s %s, %s\n", what, escape(r.MessageID), count(r.Messages, "message", "messages"))
+	return nil
+}
+
+const sessionShowExample = `
+memdbctl session show monday --agent support
+memdbctl session show monday --agent support --tokens 2000 --json
+memdbctl session show monday --agent support --all`
+
+func (a *app) sessionShowCmd() *cobra.Command {
+	cmd := newCmd("", "show RUN", "Print the newest messages of a session", sessionShowExample)
+	cmd.Long = `Print the newest messages of a session, from its newest marker on: the marker
+says that those before are summarised. --all prints everything that it holds. A
+message whose memory is gone is an orphan.`
+	cmd.Args = exactly(1, "one session")
+	var (
+		owner engine.Owner
+		w     sessions.Window
+		all   bool
+	)
+	ownerFlags(cmd, &owner)
+	cmd.Flags().IntVar(&w.Last, "last", sessions.DefaultWindow, "at most so many messages")
+	cmd.Flags().IntVar(&w.Tokens, "tokens", 0, "as many as make up so many tokens, at four bytes each")
+	cmd.Flags().BoolVar(&all, "all", false, "everything, also from before a marker")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		last, tokens := cmd.Flags().Changed("last"), cmd.Flags().Changed("tokens")
+		switch {
+		case all && (last || tokens):
+			return usagef(cmd, "--all excludes --last and --tokens")
+		case last && w.Last < 1:
+			return usagef(cmd, "--last %d: give 1 or more", w.Last)
+		case tokens && w.Tokens < 1:
+			return usagef(cmd, "--tokens %d: give 1 or more", w.Tokens)
+		case tokens && !last:
+			w.Last = 0
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			if all {
+				return noSession("show", args[0], a.showAll(ctx, db, owner, args[0]))
+			}
+			s, err := db.Sessions().Load(ctx, owner, args[0], &w)
+			if err != nil {
+				return noSession("show", args[0], err)
+			}
+			return a.showLoaded(&s)
+		})
+	}
+	return cmd
+}
+
+func (a *app) showAll(ctx context.Context, db *engine.DB, owner engine.Owner, name string) error {
+	for i, err := range db.Sessions().Items(ctx, owner, name) {
+		if err != nil {
+			return err
+		}
+		if err := a.printItem(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) showLoaded(s *sessions.Loaded) error {
+	if s.Marker != nil {
+		if err := a.printItem(sessions.Item{Marker: s.Marker}); err != nil {
+			return err
+		}
+	}
+	for i := range s.Messages {
+		if err := a.printItem(sessions.Item{Message: &s.Messages[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printItem prints a message or a marker.
+func (a *app) printItem(i sessions.Item) error {
+	switch {
+	case a.json && i.Marker != nil:
+		return a.printJSON(sessions.NewMarkerLine(i.Marker))
+	case a.json:
+		return a.printJSON(sessions.NewMessageLine(i.Message))
+	case i.Marker != nil:
+		a.printf("%s\n", a.dim(fmt.Sprintf("--- %s summarised in %s", count(i.Marker.Summarized, "message", "messages"), escape(i.Marker.ArchiveName))))
+		return nil
+	}
+	m := i.Message
+	text := m.Text
+	if text == "" && len(m.Parts) > 0 {
+		text = string(m.Parts)
+	}
+	orphan := ""
+	if m.Orphan {
+		orphan = a.dim(" (its memory is gone)")
+	}
+	a.printf("%s %s: %s%s\n", a.dim(exchange.Time{Time: m.At}.String()), a.bold(escape(m.Role)), escape(text), orphan)
+	return nil
+}
+
+const sessionListExample = `
+memdbctl session list --agent support
+memdbctl session list --agent support --channel telegram --json`
+
+func (a *app) sessionListCmd() *cobra.Command {
+	cmd := newCmd("", "list", "List sessions, those that were updated last first", sessionListExample)
+	cmd.Args = exactly(0, "no arguments")
+	var q sessions.Query
+	ownerFlags(cmd, &q.Owner)
+	cmd.Flags().StringVar(&q.Channel, "channel", "", "those of this channel, archived ones included")
+	cmd.Flags().BoolVar(&q.Archived, "archived", false, "those that are archived, instead of the others")
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().StringVar(&q.After, "after", "", "the page behind this `mark`, which the one before has printed")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkLimit(cmd, q.Limit); err != nil {
+			return err
+		}
+		ctx := cmd.Context()
+		return a.read(ctx, func(db *engine.DB) error {
+			page, err := db.Sessions().List(ctx, q)
+			if err != nil {
+				return err
+			}
+			t := &table{header: []string{"SESSION", "CHANNEL", "MESSAGES", "UPDATED", "STATE"}}
+			for _, s := range page.Sessions {
+				if a.json {
+					if err := a.printJSON(sessions.NewSessionLine(s)); err != nil {
+						return err
+					}
+					continue
+				}
+				t.add(s.Session, s.Channel, number(s.Messages), exchange.Time{Time: s.UpdatedAt}.String(), stateOf(&s))
+			}
+			if len(t.rows) > 0 {
+				a.printTable(t)
+			}
+			if page.Next == "" {
+				return nil
+			}
+			return a.printNext(page.Next)
+		})
+	}
+	return cmd
+}
+
+func stateOf(s *sessions.Session) string {
+	switch {
+	case s.Archived:
+		return "archived"
+	case s.Closed:
+		return "closed"
+	}
+	return "open"
+}
+
+func (a *app) printSession(s sessions.Session) error {
+	if a.json {
+		return a.printJSON(sessions.NewSessionLine(s))
+	}
+	a.printf("%s is %s, %s\n", escape(s.Session), stateOf(&s), count(s.Messages, "message", "messages"))
+	return nil
+}
+
+const sessionOpenExample = `
+memdbctl session open --channel telegram --agent support
+memdbctl session open monday --agent support`
+
+func (a *app) sessionOpenCmd() *cobra.Command {
+	cmd := newCmd("", "open [RUN]", "Open a session, and make it if there is none", sessionOpenExample)
+	cmd.Long = `Open a session by its name, or the one of a channel that was updated last and is
+not closed. If there is none, it is made. One that is closed is open again.`
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef(cmd, "it takes one session, and got %d", len(args))
+		}
+		return nil
+	}
+	var (
+		owner   engine.Owner
+		channel string
+	)
+	ownerFlags(cmd, &owner)
+	cmd.Flags().StringVar(&channel, "channel", "", "where it takes place, as telegram")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if len(args) == 0 && channel == "" {
+			return usagef(cmd, "name a session, or --channel")
+		}
+		if owner == (engine.Owner{}) {
+			return &engine.Error{Kind: engine.ErrScope, What: "open a session"} // before a database is made
+		}
+		return a.create(ctx, nil, func(db *engine.DB) (err error) {
+			var s sessions.Session
+			if len(args) == 0 {
+				s, err = db.Sessions().OpenChannel(ctx, owner, channel)
+			} else {
+				s, err = db.Sessions().Open(ctx, owner, args[0], &sessions.OpenOptions{Channel: channel})
+			}
+			if err != nil {
+				return err
+			}
+			return a.printSession(s)
+		})
+	}
+	return cmd
+}
+
+// sessionEndCmd is close or archive.
+func (a *app) sessionEndCmd(verb, short string, end func(engine.Sessions, context.Context, engine.Owner, string) error) *cobra.Command {
+	cmd := newCmd("", verb+" RUN", short, "\nmemdbctl session "+verb+" monday --agent support")
+	cmd.Args = exactly(1, "one session")
+	var owner engine.Owner
+	ownerFlags(cmd, &owner)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			if err := end(db.Sessions(), ctx, owner, args[0]); err != nil {
+				return noSession(verb, args[0], err)
+			}
+			s, err := db.Sessions().Get(ctx, owner, args[0])
+			if err != nil {
+				return err
+			}
+			return a.printSession(s)
+		})
+	}
+	return cmd
+}
+
+const sessionDeleteExample = `
+memdbctl session delete monday --agent support
+memdbctl session delete monday --agent support --with-memories`
+
+func (a *app) sessionDeleteCmd() *cobra.Command {
+	cmd := newCmd("", "delete RUN", "Delete a session", sessionDeleteExample)
+	cmd.Args = exactly(1, "one session")
+	var (
+		owner engine.Owner
+		opts  sessions.DeleteOptions
+	)
+	ownerFlags(cmd, &owner)
+	cmd.Flags().BoolVar(&opts.Memories, "with-memories", false, "delete its memories, too")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.use(ctx, func(db *engine.DB) error {
+			d, err := db.Sessions().Delete(ctx, owner, args[0], &opts)
+			switch {
+			case err != nil:
+				return noSession("delete", args[0], err)
+			case a.json:
+				return a.printJSON(d)
+			}
+			a.printf("deleted a session of %s, and %s\n", count(d.Messages, "message", "messages"), count(d.Memories, "memory", "memories"))
+			return nil
+		})
+	}
+	return cmd
+}
+
+// intoSession are the flags of a store that also appends to a session.
+type intoSession struct{ session, channel string }
+
+func (in *intoSession) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&in.session, "session", "", "append it to this session, too, which is then its `run`")
+	cmd.Flags().StringVar(&in.channel, "channel", "", "the channel of the session, as telegram")
+}
+
+// scope makes the session the run of the memory.
+func (in *intoSession) scope(cmd *cobra.Command, s *engine.Scope) error {
+	switch {
+	case in.session == "" && in.channel != "":
+		return usagef(cmd, "--channel is for --session")
+	case in.session == "":
+		return nil
+	case s.Run != "" && s.Run != in.session:
+		return usagef(cmd, "--run and --session differ; the session is the run")
+	case s.User == "" && s.Agent == "":
+		return &engine.Error{Kind: engine.ErrScope, What: "store a memory in a session", Why: "a session belongs to a user or an agent", Do: "give --user or --agent"}
+	}
+	s.Run = in.session
+	return nil
+}
+
+// storedInSession is the result of a store that appended, too.
+type storedInSession struct {
+	storedJSON
+	Session   string `json:"session"`
+	MessageID string `json:"message_id"`
+	Messages  int    `json:"messages"`
+}
+
+func (a *app) storeInSession(ctx context.Context, with *engine.Options, m engine.Memory, o *engine.StoreOptions, in *intoSession) error {
+	return a.create(ctx, with, func(db *engine.DB) error {
+		s, r, err := db.Sessions().StoreMemory(ctx, m, o, sessions.Message{}, &sessions.AppendOptions{Channel: in.channel})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(storedInSession{newStoredJSON(s), r.Session, r.MessageID, r.Messages})
+		}
+		a.printf("%s %s, message %s\n", outcome(s), escape(s.ID), escape(r.MessageID))
+		return nil
+	})
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// keysOf are the keys of an object that are not there.
+func lacks(o map[string]any, keys ...string) (missing []string) {
+	for _, k := range keys {
+		if _, ok := o[k]; !ok {
+			missing = append(missing, k)
+		}
+	}
+	return missing
+}
+
+// The life of a session: append, store into it, show, list, close, archive, delete.
+func TestSession(t *testing.T) {
+	c := newCLI(t)
+	r := one(t, c.objects("session", "append", "monday", "Which plan is the cheapest?", "--agent", "a", "--channel", "telegram", "--message-id", "m1"))
+	if l := lacks(r, "session", "message_id", "memory_id", "stored", "deduplicated", "messages"); l != nil || r["message_id"] != "m1" || r["stored"] != true || r["messages"] != 1.0 {
+		t.Errorf("append: %v, lacks %v", r, l)
+	}
+	s := one(t, c.objects("store", "Ada likes tea", "--session", "monday", "--agent", "a", "--role", "assistant", "--metadata", `{"n":1}`))
+	if l := lacks(s, "id", "stored", "deduplicated", "message_id"); l != nil || s["stored"] != true {
+		t.Errorf("store --session: %v, lacks %v", s, l)
+	}
+	c.fails(exitFailed, "its channel is telegram, not discord", "session", "append", "monday", "x", "--agent", "a", "--channel", "discord")
+	c.fails(exitUsage, "--run and --session differ", "store", "x", "--session", "monday", "--run", "tuesday", "--agent", "a")
+	c.fails(exitUsage, "", "store", "x", "--run", "tuesday", "--agent", "a", "--channel", "telegram")
+	c.fails(exitUsage, "there is no text", "session", "append", "monday", "--agent", "a")
+	c.fails(exitNotFound, "no memory", "session", "append", "monday", "--agent", "a", "--memory-id", "nobody")
+	c.fails(exitNotFound, "no such session", "session", "show", "friday", "--agent", "a")
+	c.fails(exitNotFound, "no such session", "session", "show", "monday", "--agent", "b")
+	c.ok("session", "append", "monday", "--agent", "a", "--memory-id", s["id"].(string), "--role", "tool", "--at", "2026-01-02")
+
+	all := c.objects("session", "show", "monday", "--agent", "a")
+	if len(all) != 3 || all[0]["text"] != "Which plan is the cheapest?" || all[2]["text"] != "Ada likes tea" || all[2]["at"] != "2026-01-02T00:00:00.000Z" {
+		t.Errorf("show: %v", all)
+	}
+	if l := lacks(all[0], "type", "id", "role", "text", "memory_id", "at", "orphan"); l != nil || all[0]["type"] != "message" {
+		t.Errorf("a message lacks %v", l)
+	}
+	if n := len(c.objects("session", "show", "monday", "--agent", "a", "--last", "2")); n != 2 {
+		t.Errorf("--last 2: %d", n)
+	}
+	if n := len(c.objects("session", "show", "monday", "--agent", "a", "--tokens", "5")); n != 1 {
+		t.Errorf("--tokens 5: %d", n)
+	}
+	l := one(t, c.objects("session", "list", "--agent", "a"))
+	if m := lacks(l, "type", "session", "user", "agent", "channel", "messages", "compactions", "created_at", "updated_at", "closed"); m != nil || l["type"] != "session" || l["messages"] != 3.0 {
+		t.Errorf("list: %v, lacks %v", l, m)
+	}
+	if o := one(t, c.objects("session", "open", "--channel", "telegram", "--agent", "a")); o["session"] != "monday" {
+		t.Errorf("open: %v", o)
+	}
+	if o := one(t, c.objects("session", "close", "monday", "--agent", "a")); o["closed"] != true {
+		t.Errorf("close: %v", o)
+	}
+	c.fails(exitFailed, "is closed", "session", "append", "monday", "x", "--agent", "a")
+	c.ok("session", "archive", "monday", "--agent", "a")
+	if n := len(c.objects("session", "list", "--agent", "a")) + 10*len(c.objects("session", "list", "--agent", "a", "--archived")); n != 10 {
+		t.Errorf("lists of an archived session: %d", n)
+	}
+	d := one(t, c.objects("session", "delete", "monday", "--agent", "a", "--with-memories"))
+	if fmt.Sprint(d) != "map[deleted:1 memories:2 messages:3]" {
+		t.Errorf("delete: %v", d)
+	}
+	c.fails(exitNotFound, "no such session", "session", "delete", "monday", "--agent", "a")
+	c.ok("check")
+}
+
+// An export of a session comes in again as it was.
+func TestSessionExport(t *testing.T) {
+	c := newCLI(t)
+	for i := range 5 {
+		c.ok("session", "append", "monday", fmt.Sprint("text ", i%3), "--agent", "a")
+	}
+	for i := range 2 {
+		c.ok("session", "compact", "monday", "--agent", "a", "--threshold", "3", "--keep-recent", "1", "--drop")
+		for j := range 4 {
+			c.ok("session", "append", "monday", fmt.Sprint("more ", i, j), "--agent", "a")
+		}
+	}
+	c.ok("session", "close", "monday", "--agent", "a")
+	first := filepath.Join(t.TempDir(), "a.jsonl")
+	c.ok("export", first)
+	want, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(want), `"type":"message"`); n != 5 {
+		t.Errorf("%d messages in the export", n)
+	}
+	other := newCLI(t)
+	other.ok("import", first)
+	other.ok("import", first)
+	second := filepath.Join(t.TempDir(), "b.jsonl")
+	other.ok("export", second)
+	got, err := os.ReadFile(second)
+	if err != nil || string(got) != string(want) {
+		t.Errorf("%v, exported\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+// Save takes lines as they are; repair mends them, and can be undone; compact summarises.
+func TestSessionMend(t *testing.T) {
+	c := newCLI(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "damaged.jsonl")
+	damaged := `{"id":"","role":"user","text":"no ID"}
+{"id":"a","role":"user","text":"one","at":"2026-01-02T00:00:02Z"}
+{"id":"a","role":"user","text":"one","at":"2026-01-02T00:00:02Z"}
+{"id":"b","role":"user","text":"two","memory_id":"gone","at":"2026-01-02T00:00:03Z"}
+{"type":"marker","archive_id":"z","archive_name":"old","archived_at":"2026-01-02T00:00:03Z","summarized":2}
+{"id":"c","role":"assistant","text":"late","at":"2026-01-02T00:00:09Z"}
+{"id":"d","role":"tool","text":"early","at":"2026-01-02T00:00:08Z"}
+`
+	if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := one(t, c.objects("session", "save", "s", file, "--agent", "a")); s["messages"] != 6.0 {
+		t.Errorf("save: %v", s)
+	}
+	shown := c.ok("session", "show", "s", "--agent", "a", "--all", "--json")
+	want := `map[repaired:true stats:map[consecutive_merged:1 duplicates_removed:1 empty_removed:1 orphaned_refs:1 oversized_detected:0 reordered:1] total_fixes:4]`
+	if r := one(t, c.objects("session", "repair", "s", "--agent", "a", "--dry-run")); fmt.Sprint(r) != want {
+		t.Errorf("dry run: %v", r)
+	}
+	if r := one(t, c.objects("session", "repair", "s", "--agent", "a")); fmt.Sprint(r) != want {
+		t.Errorf("repair: %v", r)
+	}
+	if r := one(t, c.objects("session", "repair", "s", "--agent", "a")); r["repaired"] != false || r["total_fixes"] != 0.0 {
+		t.Errorf("again: %v", r)
+	}
+	if got := c.objects("session", "show", "s", "--agent", "a", "--all"); len(got) != 4 || got[0]["text"] != "one\ntwo" || got[0]["orphan"] != true || got[2]["text"] != "early" {
+		t.Errorf("repaired: %v", got)
+	}
+	c.ok("session", "repair", "s", "--agent", "a", "--undo")
+	if got := c.ok("session", "show", "s", "--agent", "a", "--all", "--json"); got != shown {
+		t.Errorf("undone:\n%s\nwant\n%s", got, shown)
+	}
+	c.fails(exitNotFound, "no such session", "session", "repair", "t", "--agent", "a")
+	c.fails(exitNotFound, "no such session", "session", "compact", "t", "--agent", "a")
+	c.fails(exitUsage, "the threshold is the greater one", "session", "compact", "s", "--agent", "a", "--threshold", "10")
+	bad := filepath.Join(dir, "bad.jsonl")
+	if err := os.WriteFile(bad, []byte("{\"id\":\"a\"}\n{\"type\":\"memory\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(exitUsage, "line 2", "session", "save", "s", bad, "--agent", "a")
+
+	var long strings.Builder
+	for i := range 35 {
+		fmt.Fprintf(&long, "{\"id\":\"m%d\",\"role\":\"%s\",\"text\":\"turn %d\"}\n", i, []string{"user", "assistant"}[i%2], i)
+	}
+	if err := os.WriteFile(file, []byte(long.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("session", "save", "long", file, "--agent", "a")
+	r := one(t, c.objects("session", "compact", "long", "--agent", "a"))
+	if l := lacks(r, "compacted", "summarized", "kept", "summary_id", "archive_name"); l != nil || r["summarized"] != 25.0 || r["kept"] != 10.0 {
+		t.Errorf("compact: %v, lacks %v", r, l)
+	}
+	if again := one(t, c.objects("session", "compact", "long", "--agent", "a")); again["compacted"] != false {
+		t.Errorf("again: %v", again)
+	}
+	got := c.objects("session", "show", "long", "--agent", "a")
+	if len(got) != 11 || got[0]["type"] != "marker" || got[0]["archive_id"] != r["summary_id"] || got[1]["text"] != "turn 25" {
+		t.Errorf("show: %v", got)
+	}
+	if a := one(t, c.objects("get", r["summary_id"].(string), "--agent", "a")); a["kind"] != "archive" || a["role"] != "system" || a["importance"] != 0.9 {
+		t.Errorf("archive: %v", a)
+	}
+	c.ok("check")
+}

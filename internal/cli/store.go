@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/mention"
+)
+
+const storeExample = `
+memdbctl store "Ada prefers tea to coffee" --user ada
+echo "a longer text" | memdbctl store --user ada --run 2026-11-20 --role assistant
+memdbctl store "Launch is on Friday" --agent planner --kind fact --importance 0.9 --metadata '{"team":"web"}'
+memdbctl store "Ada met Bob in Ghent" --user ada --extract
+memdbctl store "Launch is on Monday" --agent planner --id launch --upsert --json`
+
+func (a *app) storeCmd() *cobra.Command {
+	cmd := newCmd(groupMemories, "store [TEXT… | -]", "Store a memory", storeExample)
+	var (
+		mem   engine.Memory
+		patch engine.Patch
+		opts  engine.StoreOptions
+		in    intoSession
+		rules bool
+	)
+	scopeFlags(cmd, &mem.Scope)
+	flags := cmd.Flags()
+	flags.StringVar(&mem.ID, "id", "", "its ID (default a new UUID)")
+	flags.StringVar((*string)(&mem.Kind), "kind", "", "what it is: message, fragment, fact, note, archive or summary")
+	changeFlags(cmd, &patch)
+	flags.BoolVar(&opts.Upsert, "upsert", false, "change the memory that has the ID already")
+	flags.BoolVar(&opts.NoDedup, "no-dedup", false, "store a text that is there already once more")
+	flags.BoolVar(&rules, "extract", false, "link it to the people, places, dates and handles in its text, found by rule")
+	in.flags(cmd)
+	complete(cmd, "kind", "message", "fragment", "fact", "note", "archive", "summary")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := in.scope(cmd, &mem.Scope); err != nil {
+			return err
+		}
+		if mem.Scope == (engine.Scope{}) {
+			return &engine.Error{Kind: engine.ErrScope, What: "store a memory"} // before a database is made
+		}
+		if len(args) == 0 && patch.Embedding == nil {
+			if a.inTerminal {
+				return usagef(cmd, "there is no text; give it as an argument, or - to type it")
+			}
+			args = []string{"-"}
+		}
+		if mem.Text, err = a.readText(cmd.Context(), args); err != nil {
+			return err
+		}
+		fill(&mem, &patch)
+		if err := mem.Check(); err != nil {
+			return err // likewise
+		}
+		var o *engine.Options
+		if rules {
+			o = &engine.Options{Extractor: mention.Rules{}}
+		}
+		if in.session != "" {
+			return a.storeInSession(cmd.Context(), o, mem, &opts, &in)
+		}
+		return a.store(cmd.Context(), o, mem, &opts)
+	}
+	return cmd
+}
+
+// fill sets what the flags gave in a new memory.
+func fill(m *engine.Memory, p *engine.Patch) {
+	set(&m.Role, p.Role)
+	set(&m.Source, p.Source)
+	set(&m.Name, p.Name)
+	set(&m.Aliases, p.Aliases)
+	set(&m.Metadata, p.Metadata)
+	set(&m.EventTime, p.EventTime)
+	set(&m.ExpiresAt, p.ExpiresAt)
+	set(&m.Pinned, p.Pinned)
+	m.Embedding, m.Importance, m.Confidence = p.Embedding, p.Importance, p.Confidence
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func (a *app) store(ctx context.Context, with *engine.Options, m engine.Memory, o *engine.StoreOptions) error {
+	return a.create(ctx, with, func(db *engine.DB) error {
+		s, err := db.Memories().Store(ctx, m, o)
+		if err != nil {
+			return err
+		}
+		return a.printStored(s)
+	})
+}
+
+// storedJSON is the result of a store.
+type storedJSON struct {
+	ID           string `json:"id"`
+	Seq          uint64 `json:"seq"`
+	Stored       bool   `json:"stored"`
+	Deduplicated bool   `json:"deduplicated"`
+	Updated      bool   `json:"updated"`
+}
+
+func newStoredJSON(s engine.Stored) storedJSON {
+	return storedJSON{s.ID, s.Seq, s.Stored, s.Deduplicated, s.Updated}
+}
+
+func (a *app) printStored(s engine.Stored) error {
+	if a.json {
+		return a.printJSON(newStoredJSON(s))
+	}
+	a.printf("%s %s\n", outcome(s), escape(s.ID))
+	return nil
+}
+
+// outcome says in a word or three what became of a memory.
+func outcome(s engine.Stored) string {
+	switch {
+	case s.Stored:
+		return "stored"
+	case s.Deduplicated:
+		return "already there as"
+	case s.Updated:
+		return "updated"
+	}
+	return "unchanged"
+}
