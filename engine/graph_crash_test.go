@@ -44,7 +44,7 @@ func TestGraphCrash(t *testing.T) {
 	})
 	db := openTest(t, fs, Options{})
 	for range 40 {
-		now.step(t, db)
+		now.step(t, db, fs)
 	}
 	closeTest(t, db)
 	if len(states) < most/3 {
@@ -61,7 +61,7 @@ func TestGraphCrash(t *testing.T) {
 }
 
 // step makes the commits of one number, and counts those that are acknowledged.
-func (at *graphCrash) step(t *testing.T, db *DB) {
+func (at *graphCrash) step(t *testing.T, db *DB, fs *crashfs.FS) {
 	t.Helper()
 	ctx, o, i := t.Context(), Owner{Agent: "a"}, at.stored
 	must := func(err error) {
@@ -83,14 +83,14 @@ func (at *graphCrash) step(t *testing.T, db *DB) {
 		_, err := tx.Graph().Link(ctx, o, fmt.Sprint("q", i), fmt.Sprint("m", i))
 		return err
 	}))
-	at.stored++
+	fs.Between(func() { at.stored++ })
 	_, err := db.Graph().Merge(ctx, o, fmt.Sprint("p", i), fmt.Sprint("q", i))
 	must(err)
-	at.merged++
+	fs.Between(func() { at.merged++ })
 	if i%2 == 1 {
 		_, err := db.Graph().Unmerge(ctx, o, fmt.Sprint("q", i))
 		must(err)
-		at.undone++
+		fs.Between(func() { at.undone++ })
 	}
 	if i%5 == 4 {
 		hub := fmt.Sprint("hub", i)
@@ -103,7 +103,7 @@ func (at *graphCrash) step(t *testing.T, db *DB) {
 		must(err)
 		_, err = db.Graph().Delete(ctx, o, hub)
 		must(err)
-		at.deleted++
+		fs.Between(func() { at.deleted++ })
 	}
 }
 

@@ -111,13 +111,13 @@ func TestMentionsAfterCrashes(t *testing.T) {
 	w := open(fs)
 	for i := range 26 {
 		w.say(fmt.Sprint("m", i), fmt.Sprintf("Person%[1]c works at Firm%[1]c. We saw Town%[1]c.", 'a'+i))
-		steps++
+		fs.Between(func() { steps++ })
 		w.say(fmt.Sprint("m", i), fmt.Sprintf("Person%[1]c works at Firm%[1]c. We saw City%[1]c.", 'a'+i))
-		steps++
+		fs.Between(func() { steps++ })
 		if i%3 == 2 {
 			w.must(w.db.Memories().Delete(t.Context(), w.o.Scope(), fmt.Sprint("m", i)))
 		}
-		steps++
+		fs.Between(func() { steps++ })
 	}
 	closeTest(t, w.db)
 	if len(states) < most/3 {

@@ -52,24 +52,24 @@ func TestSessionCrash(t *testing.T) {
 		for range 3 {
 			_, err := s.Append(ctx, supportAgent, "log", []sessions.Message{{ID: fmt.Sprint("m", now.appended), Role: []string{"user", "assistant"}[now.appended%2], Text: fmt.Sprint("text ", now.appended)}}, nil)
 			must(err)
-			now.appended++
+			fs.Between(func() { now.appended++ })
 		}
 		switch step % 4 {
 		case 0:
 			must(saveTagged(ctx, s, now.saved+1))
-			now.saved++
+			fs.Between(func() { now.saved++ })
 		case 1:
 			r, err := s.Compact(ctx, supportAgent, "log", nil)
 			must(err)
 			if r.Compacted {
-				now.compacted++
+				fs.Between(func() { now.compacted++ })
 			}
 		case 2:
 			_, err := s.Repair(ctx, supportAgent, "whole", false)
 			must(err)
 		case 3:
 			must(saveTagged(ctx, s, now.saved+1))
-			now.saved++
+			fs.Between(func() { now.saved++ })
 			if _, err := s.Delete(ctx, supportAgent, fmt.Sprint("short", step), nil); err == nil {
 				t.Fatal("deleted what never was")
 			}

@@ -391,7 +391,7 @@ func TestStrictAgents(t *testing.T) {
 	for _, o := range []Owner{{Agent: "new"}, {User: "ada", Agent: "new"}, old} {
 		for what, err := range writes(o) {
 			wantError(t, what, err, ErrUnknownAgent)
-			if !strings.Contains(err.Error(), o.Agent) || !strings.Contains(err.Error(), "AddAgent") {
+			if !strings.Contains(err.Error(), o.Agent) || !strings.Contains(err.Error(), "manifest") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

@@ -92,12 +92,12 @@ func TestCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := open(t, facts.Config{DB: db, LLM: stepper(), Graph: true})
-	begun = true
+	disk.Between(func() { begun = true })
 	for k := 1; k <= steps; k++ {
 		stepOn(t, f, k)
-		acked = k
+		disk.Between(func() { acked = k })
 	}
-	begun = false
+	disk.Between(func() { begun = false })
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -110,6 +110,13 @@ func (f *FS) SetHook(hook Hook) {
 	f.hook = hook
 }
 
+// Between makes a change while no hook runs: what a hook reads, a test changes there.
+func (f *FS) Between(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
 // Ops is the number of changes so far.
 func (f *FS) Ops() int {
 	f.mu.Lock()
