@@ -22,10 +22,7 @@ const crashesVar = "MEMDB_CRASHES"
 // there with its confidence, and nothing that was evicted is back.
 func TestAgeingCrashes(t *testing.T) {
 	const each = 60
-	points := each
-	if raceEnabled {
-		points /= 10
-	}
+	points := times(each)
 	if v := os.Getenv(crashesVar); v != "" {
 		var err error
 		if points, err = strconv.Atoi(v); err != nil {

@@ -18,7 +18,7 @@ import (
 // TestPageBytes: a page of large memories ends before its limit, and the pages together
 // are the whole list.
 func TestPageBytes(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("texts of 80 MiB")
 	}
 	const n, size = 10, 8 << 20
@@ -107,7 +107,7 @@ func TestSealingThatFails(t *testing.T) {
 
 // TestResetFreesDisk: soon after a reset the disk has its space back.
 func TestResetFreesDisk(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("texts of 8 MiB")
 	}
 	const seed = 7

@@ -14,6 +14,9 @@ import (
 // TestCloseFlushes: a database that was closed has one log and little in it, however
 // much was written; and what was written is there.
 func TestCloseFlushes(t *testing.T) {
+	if raceEnabled {
+		t.Skip("writes 36 MB")
+	}
 	fs := vfs.NewMem()
 	logs := func() (sizes []int64) {
 		t.Helper()
@@ -65,6 +68,9 @@ func TestCloseFlushes(t *testing.T) {
 // TestCloseKeepsLog: a log that cannot be removed is no reason for Close to fail, since
 // all is on disk. It says so, and the next Close removes the log.
 func TestCloseKeepsLog(t *testing.T) {
+	if raceEnabled {
+		t.Skip("writes 17 MB")
+	}
 	base := vfs.NewMem()
 	fs := crashfs.Wrap(base, nil)
 	logger, log := logged()

@@ -15,6 +15,9 @@ import (
 // TestRealDisk fills a real file system: a small one in memory, which takes the rights
 // of root to mount.
 func TestRealDisk(t *testing.T) {
+	if raceEnabled {
+		t.Skip("fills a disk")
+	}
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=64m"); err != nil {
 		t.Skipf("skipped: a file system could not be mounted: %v", err)

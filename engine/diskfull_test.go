@@ -96,6 +96,9 @@ func holds(t *testing.T, db *DB, n int) {
 // TestDiskReserve fills a disk until stores are refused: no write meets the end of it,
 // reads and deletes go on, a crash loses nothing, and stores go on when there is room.
 func TestDiskReserve(t *testing.T) {
+	if raceEnabled {
+		t.Skip("fills a disk")
+	}
 	mem := vfs.NewCrashableMem()
 	quota := crashfs.NewQuota(mem, quotaSize)
 	var log bytes.Buffer

@@ -195,7 +195,7 @@ func TestSeqsAreReleased(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now}})
 	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Minute) })
 	kept := mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "kept"}, Text: "kept"})
-	for lap := range 20 {
+	for lap := range max(times(20), 8) {
 		var batch []Memory
 		for i := range 3000 {
 			batch = append(batch, Memory{Scope: Scope{Agent: "a", Run: "r"}, Text: fmt.Sprint("text ", lap, " ", i)})

@@ -30,10 +30,7 @@ func TestGraphCrash(t *testing.T) {
 	mem := crashfs.NewDisk()
 	var now graphCrash
 	var states []graphCrash
-	most := 60
-	if raceEnabled {
-		most = 4 // a clone has the whole log, allocated ahead
-	}
+	most := times(60)
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(6) == 0 && len(states) < most {
 			at := now

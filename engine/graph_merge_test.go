@@ -200,8 +200,8 @@ func TestGraphMergeAtRandom(t *testing.T) {
 	w := newGraphWorld(t)
 	ctx := t.Context()
 	id := func() string { return fmt.Sprint("e", rng.IntN(12)) }
-	merged := 0
-	for range 300 {
+	merged, rounds := 0, times(300)
+	for range rounds {
 		w.must(changeGraph(ctx, w, rng, id))
 		before, figures := w.lines(), w.figures()
 		into, gone := id(), id()
@@ -225,7 +225,7 @@ func TestGraphMergeAtRandom(t *testing.T) {
 			t.Fatalf("%s into %s and back:\n%s%s\nwant\n%s%s", gone, into, after, w.figures(), before, figures)
 		}
 	}
-	if merged < 50 {
+	if merged < rounds/6 {
 		t.Errorf("only %d merges", merged)
 	}
 	mustCheck(t, w.db, 0)
@@ -343,10 +343,7 @@ func TestGraphMergesAreExported(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 3))
-	undone, refused, rounds := 0, 0, 25
-	if raceEnabled {
-		rounds = 5
-	}
+	undone, refused, rounds := 0, 0, times(25)
 	for range rounds {
 		w := newGraphWorld(t)
 		ctx := t.Context()

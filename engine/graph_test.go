@@ -282,7 +282,7 @@ func TestGraphStrict(t *testing.T) {
 // Deletes cascade: in one small commit at once, and in the background bit by bit.
 func TestGraphDelete(t *testing.T) {
 	w := newGraphWorld(t)
-	const n = 12_000
+	n := times(12_000)
 	b := graph.Batch{Entities: []graph.Entity{{ID: "hub"}}}
 	for i := range n {
 		b.Relations = append(b.Relations, graph.Relation{From: "hub", Type: "has", To: fmt.Sprint("spoke", i)})

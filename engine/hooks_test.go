@@ -228,6 +228,11 @@ func TestObserversThatFail(t *testing.T) {
 	}
 	evict("hangs")
 	evict("missed")
+	comes(t, "it is given up", func() bool {
+		db.observing.mu.Lock()
+		defer db.observing.mu.Unlock()
+		return db.observing.mu.missed == 2
+	})
 	close(release)
 	n := 0
 	comes(t, "it hears again, and of what it has missed", func() bool {

@@ -111,7 +111,7 @@ func TestViewStandsStill(t *testing.T) {
 	err = db.View(ctx, func(tx *Tx) error {
 		before := answers(t, tx.Memories(), ada)
 		rng := rand.New(rand.NewPCG(1, 1))
-		const most = 10_000
+		most := times(10_000)
 		made := 0
 		for round := 0; made < most; round++ {
 			n := change(t, db, ada, rng, round)

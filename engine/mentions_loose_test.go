@@ -93,10 +93,7 @@ func TestMentionsAfterCrashes(t *testing.T) {
 		steps int // that were acknowledged
 	}
 	var states []state
-	steps, most := 0, 40
-	if raceEnabled {
-		most = 4 // a clone has the whole log, allocated ahead
-	}
+	steps, most := 0, times(40)
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(5) == 0 && len(states) < most {
 			states = append(states, state{mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}), steps})

@@ -47,10 +47,10 @@ type crashed[S any] struct {
 	fs    *crashfs.Disk
 }
 
-// crashes is how many crashes a test makes.
-func crashes(most int) int {
+// times is how often a test does what costs much: a tenth of it under the race detector.
+func times(most int) int {
 	if raceEnabled || testing.Short() {
-		return most / 10 // a clone has the whole log, allocated ahead
+		return most / 10
 	}
 	return most
 }
@@ -154,7 +154,7 @@ func TestPartsAfterCrashes(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var done atomic.Int64 // states that were acknowledged
-	most := crashes(80)
+	most := times(80)
 	fs, states := crashing(rand.New(rand.NewPCG(seed, 2)), 12, most, func() int { return int(done.Load()) })
 	w := &besides{rng: rng, clk: newTestClock()}
 	o := setup{Options: Options{Clock: w.clk.now}, tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
@@ -217,7 +217,7 @@ func TestGroupedPartsAfterCrashes(t *testing.T) {
 	const writers, each = 16, 25
 	type told struct{ said, spent [writers]int }
 	var said, spent [writers]atomic.Int64
-	most := crashes(40)
+	most := times(40)
 	fs, states := crashing(rand.New(rand.NewPCG(seed, 1)), 6, most, func() (now told) {
 		for w := range writers {
 			now.said[w], now.spent[w] = int(said[w].Load()), int(spent[w].Load())

@@ -29,10 +29,7 @@ func TestSessionCrash(t *testing.T) {
 	mem := crashfs.NewDisk()
 	var now crashState
 	var states []crashState
-	most := 60
-	if raceEnabled {
-		most = 4 // a clone has the whole log, allocated ahead
-	}
+	most := times(60)
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(8) == 0 && len(states) < most {
 			at := now
