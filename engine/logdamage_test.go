@@ -86,7 +86,7 @@ func TestLogDamage(t *testing.T) {
 		log  []byte // nil: it is missing
 	}
 	damages := []damage{{name: "missing"}, {"empty", whole[:0:0]}, {"all zero", make([]byte, len(whole))}, {"one byte less", whole[:synced-1]}}
-	for range 20 {
+	for range times(20) {
 		at := chance.Int64N(synced)
 		damages = append(damages, damage{fmt.Sprint("cut at ", at), whole[:at]}, damage{fmt.Sprint("cut at ", at&^511), whole[:at&^511]})
 		flipped := slices.Clone(whole)

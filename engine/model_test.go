@@ -31,7 +31,7 @@ import (
 func TestModel(t *testing.T) {
 	seeds, ops := uint64(6), 1500
 	if raceEnabled {
-		seeds, ops = 4, 300
+		seeds, ops = 2, 300
 	}
 	if n, err := strconv.ParseUint(os.Getenv("MEMDB_SOAK"), 10, 64); err == nil {
 		seeds, ops = n, 20_000

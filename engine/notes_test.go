@@ -274,10 +274,7 @@ func TestNotesAfterCrashes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	rounds := 30
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := times(30)
 	fs, o := crashfs.NewDisk(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
 	db := openTest(t, fs, o)
 	have := map[uint64]string{} // names by number

@@ -275,11 +275,7 @@ func TestFlippedBytes(t *testing.T) {
 		}
 		path := "db/store/" + name
 		whole := readAll(t, fs, path)
-		places := 30
-		if raceEnabled {
-			places = 10
-		}
-		for range places {
+		for range times(30) {
 			damaged := slices.Clone(whole)
 			at := rng.IntN(len(damaged))
 			damaged[at] ^= byte(1 + rng.IntN(255))
@@ -406,9 +402,12 @@ func TestCreationFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops := count.Ops()
+	ops, step := count.Ops(), 1
 	closeTest(t, db)
-	for at := 1; at <= ops; at++ {
+	if raceEnabled {
+		step = 5
+	}
+	for at := 1; at <= ops; at += step {
 		var hit atomic.Bool
 		fs := crashfs.Wrap(vfs.NewMem(), func(op crashfs.Op) error {
 			if op.N == at {

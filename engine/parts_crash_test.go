@@ -160,7 +160,7 @@ func TestPartsAfterCrashes(t *testing.T) {
 	o := setup{Options: Options{Clock: w.clk.now}, tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
 	w.db = openTest(t, fs, o)
 	after := []string{contentOf(t, w.db)}
-	for range 400 {
+	for range max(times(400), 100) {
 		if err := w.step(t.Context(), t); err != nil && !isExpected(err) {
 			t.Fatal(err)
 		}
