@@ -91,11 +91,18 @@ func (tx *Tx) languages(ctx context.Context, in *roaring.Bitmap) (set analysis.L
 
 // languages are those that the query is read in besides English.
 func (r *recalling) languages(ctx context.Context) (analysis.Languages, error) {
+	if r.read.known {
+		return r.read.in, nil
+	}
 	in, err := r.tx.languages(ctx, r.set)
+	if err != nil {
+		return 0, err
+	}
+	r.read.in, r.read.known = in, true
 	if r.q.Explain && in != 0 {
 		r.plan.Languages = strings.Fields(in.String())
 	}
-	return in, err
+	return in, nil
 }
 
 // fewer leaves out the terms of a query that no document of its scope has, as long as

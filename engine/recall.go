@@ -152,7 +152,11 @@ type recalling struct {
 	set   *roaring.Bitmap // those, not to be changed
 	terms []invindex.QueryTerm
 	stats invindex.Stats
-	words int             // that the terms stand for; a word in several languages is several terms
+	words int      // that the terms stand for; a word in several languages is several terms
+	read  struct { // see languages
+		in    analysis.Languages
+		known bool
+	}
 	bound *invindex.Query // nil: the conditions on hits are in set already
 	// kept: the documents are remembered for recalls to come.
 	kept bool
