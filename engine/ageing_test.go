@@ -223,3 +223,59 @@ func (r *ageingRun) compare() {
 		before = *m.Confidence
 	}
 }
+
+// TestClocksThatJump: a clock that is a year ahead for a while, and set right again, ages what
+// the consolidations and evictions of that year take, as their defaults say; after it nothing
+// is evicted for an age that it does not have, no confidence rises, and nothing is lost.
+func TestClocksThatJump(t *testing.T) {
+	clk := newTestClock()
+	fs := vfs.NewMem()
+	o := Options{Clock: clk.now}
+	db := openTest(t, fs, o)
+	s, ctx := Scope{Agent: "a"}, t.Context()
+	confidence := func(id string) float64 {
+		t.Helper()
+		m, err := db.Memories().Get(ctx, s, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *m.Confidence
+	}
+	consolidate := func() {
+		t.Helper()
+		if _, err := db.Consolidate(ctx, &ConsolidateOptions{Rate: new(.05)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustStore(t, db.Memories(), Memory{ID: "old", Scope: s, Text: "it is old", Importance: new(.9)})
+	clk.advance(365 * 24 * time.Hour)
+	consolidate()
+	if got := confidence("old"); math.Abs(got-.95) > 1e-9 {
+		t.Errorf("a year ahead: %v", got)
+	}
+	clk.advance(-365 * 24 * time.Hour)
+	if got := confidence("old"); math.Abs(got-.95) > 1e-9 {
+		t.Errorf("set right: %v", got)
+	}
+	mustStore(t, db.Memories(), Memory{ID: "new", Scope: s, Text: "this is new", Importance: new(0.0)})
+	clk.advance(-24 * time.Hour) // and a day too far
+	if r, err := db.Evict(ctx, nil); err != nil || r.Evicted != 0 {
+		t.Errorf("evicted: %+v, %v", r, err)
+	}
+	was := confidence("old")
+	for range 3 {
+		consolidate()
+		clk.advance(-time.Hour)
+		if now := confidence("old"); now > was {
+			t.Errorf("confidence rises from %v to %v", was, now)
+		} else {
+			was = now
+		}
+	}
+	closeTest(t, db)
+	db = openTest(t, fs, o)
+	if now := confidence("old"); now != was {
+		t.Errorf("%v, and %v after it was opened", was, now)
+	}
+	mustCheck(t, db, 2)
+}
