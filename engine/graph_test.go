@@ -515,6 +515,16 @@ func TestGraphBadInput(t *testing.T) {
 	if r, err = w.g.Query(ctx, w.o, "a", 1, graph.State{MaxEdges: 1}); err != nil || r.Plan.Limit != "edges" {
 		t.Error("limit of edges:", r, err)
 	}
+	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	if r, err = w.g.Query(late, w.o, "a", 1, graph.State{}); err == nil && r.Plan.Limit != "time" || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Error("limit of time:", r, err)
+	}
+	if _, err = w.g.Query(ctx, w.o, "a", -1, graph.State{}); !errors.Is(err, ErrInvalid) {
+		t.Error("a depth below 0:", err)
+	}
+	expectGraph(t, "a depth of a million", w.query("a", 1_000_000), "a:0 b:1")
+	expectGraph(t, "an unknown start", w.query("nobody", 1), "")
 	expectGraph(t, "figures", w.figures(), "2 2 0")
 }
 

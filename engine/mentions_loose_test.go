@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/mention"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // entities are the IDs of the entities of the graph.
@@ -170,4 +171,40 @@ func verifyMentions(w *graphWorld, n, steps int) {
 			w.t.Errorf("memory %d: the relation %+v is there %d times (%v)", n, r, len(held), err)
 		}
 	}
+}
+
+// TestEvictedMentions: what an evicted memory alone has mentioned goes with it, and neither is
+// found by the graph any more; with the eviction undone ExtractEntities finds them again.
+func TestEvictedMentions(t *testing.T) {
+	w := newMentionWorld(t, mention.Rules{})
+	ctx := t.Context()
+	setPolicy(t, w.db, func(p *policy.Policy) { p.Trash = policy.Span(time.Hour) })
+	old := Memory{ID: "m", Scope: w.o.Scope(), Text: "we saw Oslo, yes, and Rome", Importance: new(0.0), Confidence: new(0.0)}
+	if _, err := w.db.Memories().Store(ctx, old, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.say("n", "we saw Oslo and Kiel")
+	expectGraph(t, "at first", fmt.Sprint(w.entities()), "[oslo rome kiel]")
+	r, err := w.db.Evict(ctx, nil)
+	if err != nil || r.Evicted != 1 {
+		t.Fatal(r, err)
+	}
+	linked := func() string {
+		t.Helper()
+		of, err := w.g.Memories(ctx, w.o, "oslo")
+		w.must(err)
+		return fmt.Sprint(of)
+	}
+	expectGraph(t, "evicted", linked(), "[n]")
+	w.untilGone("rome")
+	expectGraph(t, "evicted", fmt.Sprint(w.entities()), "[oslo kiel]")
+	mustCheck(t, w.db, 1)
+	if _, err := w.db.Undo(ctx, r.LSN); err != nil {
+		t.Fatal(err)
+	}
+	expectGraph(t, "undone", linked(), "[n]")
+	_, err = w.db.ExtractEntities(ctx, ExtractOptions{Scope: w.o.Scope()})
+	w.must(err)
+	expectGraph(t, "extracted again", linked()+fmt.Sprint(w.entities()), "[m n][oslo kiel rome]")
+	mustCheck(t, w.db, 2)
 }

@@ -43,7 +43,8 @@ func (tx *Tx) trash(victims []victim, p *policy.Policy) error {
 // trash keeps it: the policy says for how long, from the commit on. A memory comes back under
 // its ID and Seq, as an update of what it was, with its vectors, its accesses, and the
 // confidence that it had. What it was merged into gives the accesses back, and keeps the
-// importance. A memory whose ID was given to another one since stays away.
+// importance. A memory whose ID was given to another one since stays away. Its links to
+// entities do not come back: [DB.ExtractEntities] makes those that its text tells of anew.
 //
 // ErrNotRetained where the trash has nothing of that LSN any more, or it was undone. ErrBusy
 // while a View is open that is older than the LSN.
