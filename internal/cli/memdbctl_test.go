@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("MEMDBCTL_TEST_MAIN") != "" {
 		os.Exit(Main(os.Args[1:]))
 	}
+	ordered()
 	os.Exit(m.Run())
 }
 

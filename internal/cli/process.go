@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // Main does what the arguments of the process say, until a signal, and returns the exit code.
 func Main(args []string) int {
+	ordered()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signals = append(signals, syscall.SIGHUP)
@@ -24,3 +27,7 @@ func Main(args []string) int {
 	})
 	return run(ctx, args, system())
 }
+
+// ordered has help list verbs in the order of root, not by name. It sets what the library has
+// for the whole process, so a program that serves verbs is left alone.
+func ordered() { cobra.EnableCommandSorting = false }

@@ -142,7 +142,6 @@ held by another program, 5 damaged.`,
 		&cobra.Group{ID: groupAgeing, Title: "Ageing:"},
 		&cobra.Group{ID: groupDatabase, Title: "Database:"},
 	)
-	cobra.EnableCommandSorting = false
 	root.AddCommand(
 		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.noteCmd(), a.graphCmd(),
 		a.usageCmd(), a.agentCmd(), a.factCmd(),
