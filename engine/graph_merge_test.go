@@ -200,8 +200,7 @@ func TestGraphMergeAtRandom(t *testing.T) {
 	w := newGraphWorld(t)
 	ctx := t.Context()
 	id := func() string { return fmt.Sprint("e", rng.IntN(12)) }
-	merged, rounds := 0, max(times(300), 100)
-	for range rounds {
+	for merged := 0; merged < max(times(150), 20); {
 		w.must(changeGraph(ctx, w, rng, id))
 		before, figures := w.lines(), w.figures()
 		into, gone := id(), id()
@@ -224,9 +223,6 @@ func TestGraphMergeAtRandom(t *testing.T) {
 		if after := w.lines(); after != before || w.figures() != figures {
 			t.Fatalf("%s into %s and back:\n%s%s\nwant\n%s%s", gone, into, after, w.figures(), before, figures)
 		}
-	}
-	if merged < rounds/10 {
-		t.Errorf("only %d merges", merged)
 	}
 	mustCheck(t, w.db, 0)
 }
