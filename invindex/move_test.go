@@ -119,7 +119,7 @@ func someSealed(c *corpus, x *Index, o *oracle) (docs []uint32, chunks []uint16)
 		}
 	}
 	c.rng.Shuffle(len(chunks), func(i, j int) { chunks[i], chunks[j] = chunks[j], chunks[i] })
-	chunks = chunks[:1+c.rng.IntN(min(2, len(chunks)))]
+	chunks = chunks[:1+c.rng.IntN(min(4, len(chunks)))]
 	for _, doc := range o.ids {
 		if slices.Contains(chunks, uint16(doc>>16)) && c.rng.IntN(3) > 0 {
 			docs = append(docs, doc)
