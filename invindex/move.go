@@ -156,7 +156,7 @@ func (m *mover) take(f *source) error {
 
 // write writes the pages.
 func (m *mover) write(s *sealer) error {
-	if err := m.merge(s, ofTerms, s.terms.add); err != nil {
+	if err := m.merge(s, ofTerms, s.addTerm); err != nil {
 		return err
 	}
 	s.endTerms()

@@ -205,6 +205,9 @@ func TestMoveDamage(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 0))
 	for key := range store.pages {
+		if key[4] == sectionGrams {
+			continue // a move makes the grams anew from the terms
+		}
 		for range 20 {
 			damaged := store.clone()
 			damaged.pages[key] = bytes.Clone(store.pages[key])

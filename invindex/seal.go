@@ -9,9 +9,11 @@ import (
 
 const (
 	sealMagic   = "mxic"
-	sealVersion = 2
+	sealVersion = 3
 	// numbersVersion is the first that has columns.
 	numbersVersion = 2
+	// gramsVersion is the first that has the dictionary of grams.
+	gramsVersion = 3
 
 	// pageTarget is the size from which a page takes no more. A list longer than
 	// it has a page of its own, of at most about 200 KB.
@@ -53,7 +55,7 @@ func (x *Index) Seal(w Writer, chunk uint16) error {
 func (x *Index) seal(w Writer, c *hotChunk) error {
 	s := x.newSealer(w, c)
 	for _, l := range c.terms.sorted() {
-		s.terms.add(l.text, l.postings())
+		s.addTerm(l.text, l.postings())
 	}
 	s.endTerms()
 	for _, l := range c.values.sorted() {
@@ -145,6 +147,8 @@ type sealer struct {
 	from     *hotChunk
 	terms    dictionary
 	values   dictionary
+	grams    dictionary
+	bank     gramIndex // of the newest terms
 	scopes   scopeSummary
 	postings []byte
 	page     int // number of the postings' current page
@@ -155,12 +159,35 @@ func (x *Index) newSealer(w Writer, from *hotChunk) *sealer {
 	s := &sealer{w: w, prefix: x.prefix, from: from, scopes: newScopeSummary(x.scopes)}
 	s.terms = dictionary{s: s, section: sectionTerms, length: from.length}
 	s.values = dictionary{s: s, section: sectionValues}
+	s.grams = dictionary{s: s, section: sectionGrams}
+	s.bank = newGramIndex()
 	s.lengths(from)
 	return s
 }
 
+func (s *sealer) addTerm(key string, p []posting) {
+	number := uint32(s.terms.keys)
+	if number > 0 && number%bankTerms == 0 {
+		s.endBank()
+	}
+	s.bank.add(number, key)
+	s.terms.add(key, p)
+}
+
+// endBank writes the grams of the terms since the bank before.
+func (s *sealer) endBank() {
+	for _, l := range s.bank.sorted() {
+		s.grams.add(l.text, l.postings())
+	}
+	s.bank = newGramIndex()
+}
+
 // endTerms follows the last term.
-func (s *sealer) endTerms() { s.terms.flush() }
+func (s *sealer) endTerms() {
+	s.terms.flush()
+	s.endBank()
+	s.grams.flush()
+}
 
 func (s *sealer) addValue(key string, p []posting) {
 	s.scopes.add(key)
@@ -172,7 +199,8 @@ func (s *sealer) addValue(key string, p []posting) {
 //	magic, version (a byte), for each window the number of documents and their
 //	length, number of terms; then for terms and for values the number of
 //	dictionary pages and the first key of each; then the number of postings pages;
-//	then the filter of scopes; then the columns
+//	then the filter of scopes; then the columns; then for each page of terms how many
+//	it has; then for grams as for terms and values
 //
 // where numbers are uvarints, and keys are preceded by their length.
 func (s *sealer) end() error {
@@ -190,6 +218,10 @@ func (s *sealer) end() error {
 	scopes := s.scopes.filter()
 	head = scopes.append(head)
 	head = s.columns(head, s.from)
+	for _, n := range s.terms.counts {
+		head = binary.AppendUvarint(head, uint64(n))
+	}
+	head = s.grams.appendFirsts(head)
 	s.put(sectionHeader, 0, head)
 	return s.err
 }
@@ -258,6 +290,7 @@ type dictionary struct {
 	length  func(slot uint16) uint32 // of documents, for lists that have impacts
 	keys    int
 	firsts  []string // of the pages
+	counts  []int    // keys of each page
 
 	body    []byte // of the page that is written
 	offsets []int
@@ -271,7 +304,7 @@ func (d *dictionary) add(key string, p []posting) {
 			d.flush()
 		}
 		if len(d.offsets) == 0 {
-			d.firsts = append(d.firsts, key)
+			d.firsts, d.counts = append(d.firsts, key), append(d.counts, 0)
 		}
 		d.offsets = append(d.offsets, len(d.body))
 		d.block, d.prev = 0, ""
@@ -280,6 +313,7 @@ func (d *dictionary) add(key string, p []posting) {
 	d.prev = key
 	d.block++
 	d.keys++
+	d.counts[len(d.counts)-1]++
 }
 
 // flush writes the page, if it has an entry.

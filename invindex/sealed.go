@@ -18,6 +18,8 @@ type sealedChunk struct {
 	termCount int
 	terms     sealedDict
 	values    sealedDict
+	grams     sealedDict
+	termEnds  []uint32 // for each page of terms one past the number of the last; nil without grams
 	scopes    scopeFilter
 	lens      pageSlot
 	last      atomic.Uint32 // one past the slot of the last document; 0 until the lengths are read
@@ -66,6 +68,9 @@ func (x *Index) openSealed(r Reader, number uint16) (*sealedChunk, error) {
 	c.scopes = f.scopeFilter()
 	if version >= numbersVersion {
 		c.readColumns(&f)
+	}
+	if version >= gramsVersion {
+		c.readGrams(&f)
 	}
 	c.lens.id = pageID{chunk: number, section: sectionLengths}
 	if f.bad || len(f.rest) > 0 || version == 0 {
@@ -236,18 +241,28 @@ func (c *sealedChunk) docFreq(r Reader, kind dictKind, key string) (int, error) 
 
 // entry looks a key up, or remembers it.
 func (c *sealedChunk) entry(r Reader, kind dictKind, key string) (entry, error) {
+	if kind == ofGrams {
+		return c.readEntry(r, kind, key)
+	}
 	return c.memory.entry(kind, key, func() (entry, error) { return c.readEntry(r, kind, key) })
+}
+
+func (c *sealedChunk) dict(kind dictKind) *sealedDict {
+	switch kind {
+	case ofValues:
+		return &c.values
+	case ofGrams:
+		return &c.grams
+	}
+	return &c.terms
 }
 
 // readEntry looks a key up in a dictionary.
 func (c *sealedChunk) readEntry(r Reader, kind dictKind, key string) (entry, error) {
-	d := &c.terms
-	if kind == ofValues {
-		if !c.scopes.mayHave(key) {
-			return entry{}, nil
-		}
-		d = &c.values
+	if kind == ofValues && !c.scopes.mayHave(key) {
+		return entry{}, nil
 	}
+	d := c.dict(kind)
 	at, exact := slices.BinarySearch(d.firsts, key)
 	if !exact {
 		at--
@@ -312,11 +327,7 @@ type keyCursor struct {
 }
 
 func (c *sealedChunk) keys(kind dictKind) keyCursor {
-	d := &c.terms
-	if kind == ofValues {
-		d = &c.values
-	}
-	return keyCursor{chunk: c, kind: kind, dict: d}
+	return keyCursor{chunk: c, kind: kind, dict: c.dict(kind)}
 }
 
 // next goes to the next key, if there is one.
