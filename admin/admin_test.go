@@ -22,14 +22,21 @@ import (
 
 const (
 	asMemdbctl = "MEMDB_ADMIN_TEST_CTL"
-	asProgram  = "MEMDB_ADMIN_TEST_PROGRAM" // names the folder that it serves
+	asProgram  = "MEMDB_ADMIN_TEST_PROGRAM"  // names the folder that it serves
+	asStranger = "MEMDB_ADMIN_TEST_STRANGER" // names where another user listens
 )
+
+// beStranger listens as another user, where a test can be one.
+var beStranger func(path string)
 
 // TestMain lets the test binary be memdbctl, and a program that serves a database.
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv(asProgram); {
 	case os.Getenv(asMemdbctl) != "":
 		os.Exit(cli.Main(os.Args[1:]))
+	case os.Getenv(asStranger) != "":
+		beStranger(os.Getenv(asStranger))
+		return
 	case dir != "":
 		serveForever(dir)
 	}
