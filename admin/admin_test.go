@@ -356,12 +356,26 @@ func TestNobodyServes(t *testing.T) {
 	if err := p.server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	out, errs, code := p.run("", "list", "--agent", "a")
-	if code != 4 || out != "" || !strings.Contains(errs, fmt.Sprint("pid ", os.Getpid())) {
-		t.Errorf("exit %d, %q, %q", code, out, errs)
+	soon(t, "a verb that reads", 4*time.Second, func() { // of the five that others wait
+		out, errs, code := p.run("", "list", "--agent", "a")
+		if code != 4 || out != "" || !strings.Contains(errs, fmt.Sprint("pid ", os.Getpid())) {
+			t.Errorf("exit %d, %q, %q", code, out, errs)
+		}
+	})
+}
+
+// soon holds a call to a time. A machine that is busy with other work may be late, but not at each of
+// several tries.
+func soon(t *testing.T, what string, most time.Duration, call func()) {
+	t.Helper()
+	const tries = 5
+	var took time.Duration
+	for range tries {
+		began := time.Now()
+		call()
+		if took = time.Since(began); took <= most || t.Failed() {
+			return
+		}
 	}
-	if took := time.Since(began); took > 4*time.Second { // of the five that others wait
-		t.Errorf("it took %v", took)
-	}
+	t.Errorf("%s took more than %v in each of %d tries, at last %v", what, most, tries, took)
 }

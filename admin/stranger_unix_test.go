@@ -175,12 +175,8 @@ func TestOddSockets(t *testing.T) {
 			if err := place(filepath.Join(p.dir, "memdb.socket")); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			if out, errs, code := p.run("", "list", "--agent", "a"); code != 1 || out != "" || !strings.Contains(errs, "memdb.socket in it") {
 				t.Errorf("exit %d, %q, %q", code, out, errs)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("it took %v", took)
 			}
 			p.open() // replaces it where it is no folder, or is in nobody's way
 		})
@@ -190,22 +186,20 @@ func TestOddSockets(t *testing.T) {
 // TestIdleClients: clients that say nothing, or half of what they want, keep nobody waiting.
 func TestIdleClients(t *testing.T) {
 	p := serve(t)
-	for i := range 300 {
-		c, err := net.Dial("unix", p.server.Path())
-		if err != nil {
-			t.Fatal(err)
+	soon(t, "a verb beside idle clients", time.Second, func() {
+		for i := range 300 {
+			c, err := net.Dial("unix", p.server.Path())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			if i%2 == 0 {
+				continue
+			}
+			if _, err := io.WriteString(c, "V\xff\xff\x3f\x00{"); err != nil && !errors.Is(err, syscall.EPIPE) {
+				t.Fatal(err)
+			}
 		}
-		defer func() { _ = c.Close() }()
-		if i%2 == 0 {
-			continue
-		}
-		if _, err := io.WriteString(c, "V\xff\xff\x3f\x00{"); err != nil && !errors.Is(err, syscall.EPIPE) {
-			t.Fatal(err)
-		}
-	}
-	began := time.Now()
-	p.ok("", "store", "works", "--agent", "a")
-	if took := time.Since(began); took > 9*time.Second { // an idle client may take ten
-		t.Errorf("a verb beside them took %v", took)
-	}
+		p.ok("", "store", "works", "--agent", "a")
+	})
 }
