@@ -3,9 +3,11 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/services/graphs/neo4j"
 )
 
 // maxVariable bounds the name of a variable, in bytes: keys are often longer than names.
@@ -16,6 +18,12 @@ var (
 	// secretWords end a word of the name of a variable that holds a secret.
 	secretWords = []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASS"}
 )
+
+// Variable reports whether a configuration may look up a variable of the environment: one that
+// providers have by default, or one whose name says that it holds a key, such as MY_OPENAI_KEY.
+func Variable(name string) bool {
+	return slices.Contains([]string{openaiBase, azureBase, neo4j.URLVariable, neo4j.UserVariable, neo4j.PasswordVariable}, name) || holdsSecret(name)
+}
 
 // holdsSecret reports whether a name is as those of variables that hold a secret. A configuration
 // can name no others: one that somebody else has written would send any variable to its server.
