@@ -108,9 +108,9 @@ func TestMentionsAfterCrashes(t *testing.T) {
 	}
 	w := open(fs)
 	for i := range 26 {
-		w.say(fmt.Sprint("m", i), fmt.Sprintf("Person%[1]c works at Firm%[1]c. We saw Town%[1]c.", 'a'+i))
+		w.say(fmt.Sprint("m", i), fmt.Sprintf("Perzon%[1]c works at Fyrm%[1]c. We saw Tuwn%[1]c.", 'a'+i))
 		fs.Between(func() { steps++ })
-		w.say(fmt.Sprint("m", i), fmt.Sprintf("Person%[1]c works at Firm%[1]c. We saw City%[1]c.", 'a'+i))
+		w.say(fmt.Sprint("m", i), fmt.Sprintf("Perzon%[1]c works at Fyrm%[1]c. We saw Cyty%[1]c.", 'a'+i))
 		fs.Between(func() { steps++ })
 		if i%3 == 2 {
 			w.must(w.db.Memories().Delete(t.Context(), w.o.Scope(), fmt.Sprint("m", i)))

@@ -163,7 +163,7 @@ func TestGraphExtract(t *testing.T) {
 	if got["memories"] != 2.0 || got["entities"] != 0.0 || got["links"] != 0.0 {
 		t.Errorf("again: %v", got)
 	}
-	if got := one(t, c.objects("graph", "get", "2023-05-07", "--agent", "a")); got["entity_type"] != "event" {
+	if got := one(t, c.objects("graph", "get", "2023-05-07", "--agent", "a")); got["entity_type"] != "date" {
 		t.Errorf("the date: %v", got)
 	}
 	c.ok("graph", "relate", "bob", "knows", "carol", "--agent", "a")
