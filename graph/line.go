@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -136,7 +135,7 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 			return err
 		}
 		for _, sec := range []byte{secOut, secOldOut} {
-			if err := r.relationLines(sec, o.Owner, yield); err != nil {
+			if err := r.relationLines(sec, o, yield); err != nil {
 				return err
 			}
 		}
@@ -148,28 +147,24 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 }
 
 // relationLines has a line for each relation of a section whose ends were not deleted.
-func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) error) error {
-	var from, to node
+func (r *reader) relationLines(sec byte, o *owned, yield func(part.Line) error) error {
+	var from *node
 	var fromNum uint32
 	return each(r, section(r, kindArc, r.owner, sec, 0), func(key, value []byte) error {
-		a, _, ok := parseArc(key)
-		if !ok {
-			return layout.BadKey("relation", key)
-		}
-		if a.from != fromNum {
-			n, err := r.current(a.from)
-			if err != nil {
-				return err
-			}
-			if from, fromNum = (node{}), a.from; n != nil {
-				from = *n
-			}
-		}
-		n, err := r.current(a.to)
-		if err != nil || n == nil || from.id == "" { // an end is deleted
+		a, err := o.relation(sec, key)
+		if err != nil {
 			return err
 		}
-		to = *n
+		if a.from != fromNum {
+			if from, err = r.thereOrDoomed(a.from); err != nil {
+				return err
+			}
+			fromNum = a.from
+		}
+		to, err := r.thereOrDoomed(a.to)
+		if err != nil || to == nil || from == nil { // an end is deleted
+			return err
+		}
 		t, err := decodeTie(value)
 		if err != nil {
 			return err
@@ -178,8 +173,18 @@ func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) er
 		if err != nil {
 			return err
 		}
-		return yield(&relationLine{RelationLine: NewRelationLine(t.relation(o, from.id, typ, to.id))})
+		return yield(&relationLine{RelationLine: NewRelationLine(t.relation(o.Owner, from.id, typ, to.id))})
 	})
+}
+
+// thereOrDoomed is the newest version of an end of a relation, nil where that is deleted and to
+// be cleaned up after.
+func (r *reader) thereOrDoomed(num uint32) (*node, error) {
+	n, err := r.current(num)
+	if err == nil && n == nil {
+		err = r.lost(num)
+	}
+	return n, err
 }
 
 // NewLine is an empty line of an entity, a relation, a link or a merge, nil for another type.
@@ -338,7 +343,7 @@ func (l *relationLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 // seen in this one, so its birth and its death are one: the first number that is free.
 func (e *editor) past(w *wanted, diedAt int64) (part.Outcome, error) {
 	id := w.id
-	w.id = ""
+	w.id, e.literal = "", true
 	a, err := e.arc(w, &Options{})
 	if err != nil {
 		return part.Unchanged, err

@@ -137,11 +137,7 @@ func (e *editor) mentioned(given *Entity) (*subject, error) {
 		return s, err
 	}
 	if s.old != nil && s.old.into != 0 { // it was merged into another
-		into, err := e.reader.current(s.old.into)
-		if err != nil || into.real() == nil {
-			return nil, err
-		}
-		return e.subject(into.id)
+		return e.survivor(s, &Options{Strict: true})
 	}
 	n.id = folded
 	return e.entity(&n, given.Type)

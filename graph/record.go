@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -270,6 +271,10 @@ func (o *owned) encode() []byte {
 	return b
 }
 
+// mostRelations bounds the count of an owner's relations: a greater one is a damage, and would
+// overflow what is computed from it.
+const mostRelations = 1 << 40
+
 func decodeOwned(b []byte) (o owned, err error) {
 	r := codec.NewReader(b)
 	version := r.Byte()
@@ -277,11 +282,31 @@ func decodeOwned(b []byte) (o owned, err error) {
 	o.entities, o.relations = r.Uvarint(), r.Uvarint()
 	o.lastEntity, o.lastRelation = r.Uint32(), r.Uint32()
 	o.lastType = [3]uint32{classEntity: r.Uint32(), classRelation: r.Uint32()}
-	if r.Err() != nil || version != recordVersion {
+	if r.Err() != nil || version != recordVersion || o.entities > uint64(o.lastEntity) || o.relations > mostRelations ||
+		max(o.lastType[classEntity], o.lastType[classRelation]) > MaxTypes {
 		return owned{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read the owner of a graph", Cause: r.Err(), Do: "run check"}
 	}
 	return o, nil
 }
+
+// relation reads the arc in the key of a relation, as the end has it whose key it is. Its
+// numbers are such as were given out.
+func (o *owned) relation(sec byte, key []byte) (arc, error) {
+	a, born, ok := parseArc(key)
+	old := sec == secOldOut || sec == secOldIn
+	if !ok || (born != 0) != old || !o.knows(a) {
+		return arc{}, layout.BadKey("relation", key)
+	}
+	return a, nil
+}
+
+// knows reports whether the numbers of an arc were given out.
+func (o *owned) knows(a arc) bool {
+	return o.gave(a.from, o.lastEntity) && o.gave(a.to, o.lastEntity) && o.gave(a.typ, o.lastType[classRelation]) && a.number <= o.lastRelation
+}
+
+// gave reports whether a number was given out.
+func (*owned) gave(num, last uint32) bool { return num != 0 && num <= last }
 
 // derivedID is the ID of a relation that its triple names: a UUID of version 8 that holds a
 // part of the SHA-256 of the triple (RFC 9562, 5.8).

@@ -48,6 +48,9 @@ type Stored struct {
 	// Created: it was not there. Updated: it was, and is another now. Neither: it was there
 	// and is the same.
 	Created, Updated bool
+	// WaitsFor has the ends of a relation that are not there yet: until they are, no query
+	// returns it. Batches of 64 relations and more do not say so.
+	WaitsFor []string
 }
 
 // Written is what became of a batch.
