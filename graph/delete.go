@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -247,7 +246,7 @@ func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
 	}
 	t.Log(opEnd, append(numberValue(owner), encodeArc(a)...))
 	p.stage(t, owner, delta{arcs: []arcDelta{{arc: a, gone: true}}})
-	return nil
+	return cmp.Or(p.dropLoose(t, doing, owner, a.from), p.dropLoose(t, doing, owner, a.to))
 }
 
 // find is the arc of a relation, a zero one where a name of it is not known.
@@ -343,9 +342,9 @@ const (
 // Every is how often deleted entities are cleaned up after.
 func (*Part) Every() time.Duration { return cleanEvery }
 
-// Work deletes extracted entities that have lost their last link, and removes the relations and
-// the links of deleted entities. What is interrupted goes
-// on where it was.
+// Work deletes extracted entities and relations that no memory is the reason for any more, and
+// removes the relations and the links of deleted entities. What is interrupted goes on where it
+// was.
 func (p *Part) Work(ctx context.Context, run part.Runner) error {
 	for {
 		var all [][2]uint32
@@ -353,11 +352,10 @@ func (p *Part) Work(ctx context.Context, run part.Runner) error {
 		// The clean-up after memories has no LSN, so that a view need not see what it has left.
 		err := run.Update(ctx, doingClean, func(v part.Tx) error {
 			return each(v, v.Key(kindDoomed, 0), func(key, _ []byte) error {
-				owner, num := be32At(key, keyHeader), be32At(key, keyHeader+ownerSize)
-				if isLoose(key) {
-					loosened = append(loosened, loose{owner, num, slices.Clone(key)})
+				if isLoose(key) || isLooseArc(key) {
+					loosened = append(loosened, looseOf(key))
 				} else {
-					all = append(all, [2]uint32{owner, num})
+					all = append(all, [2]uint32{be32At(key, keyHeader), be32At(key, keyHeader+ownerSize)})
 				}
 				if len(all)+len(loosened) == cleanEntities {
 					return kv.ErrStop
@@ -441,7 +439,8 @@ func leftovers(t part.View, owner, num uint32) (keys [][]byte, err error) {
 	return keys, err
 }
 
-// pairOf are the keys of a relation: both ends, and its ID where it has one of its own.
+// pairOf are the keys of a relation: both ends, those of the memories that tell of it, and its
+// ID where it has one of its own.
 func pairOf(v part.View, owner uint32, sec byte, key, value []byte) (keys [][]byte, err error) {
 	a, born, ok := parseArc(key)
 	if !ok {
@@ -450,10 +449,15 @@ func pairOf(v part.View, owner uint32, sec byte, key, value []byte) (keys [][]by
 	if sec == secIn || sec == secOldIn {
 		a = a.reversed()
 	}
-	if sec == secOldOut || sec == secOldIn {
-		return [][]byte{oldArcKey(v, owner, secOldOut, a, born), oldArcKey(v, owner, secOldIn, a.reversed(), born)}, nil
+	if a.number == 0 {
+		if keys, err = saidKeys(v, owner, a); err != nil {
+			return nil, err
+		}
 	}
-	keys = [][]byte{outKey(v, owner, a), inKey(v, owner, a)}
+	if sec == secOldOut || sec == secOldIn {
+		return append(keys, oldArcKey(v, owner, secOldOut, a, born), oldArcKey(v, owner, secOldIn, a.reversed(), born)), nil
+	}
+	keys = append(keys, outKey(v, owner, a), inKey(v, owner, a))
 	if a.number == 0 {
 		return keys, nil
 	}

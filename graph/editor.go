@@ -566,8 +566,9 @@ func (e *editor) tie(ch *change, w *wanted) (err error) {
 	case ch.old != nil:
 		base = *ch.old
 	default:
-		base = tie{born: e.t.LSN(), created: cmp.Or(w.created, e.t.Now()), id: w.id}
+		base = tie{extracted: true, born: e.t.LSN(), created: cmp.Or(w.created, e.t.Now()), id: w.id}
 	}
+	base.extracted = base.extracted && w.extracted
 	if base.properties, err = e.merged(base.properties, w.properties); err != nil {
 		return err
 	}
@@ -691,6 +692,9 @@ func (e *editor) flushSubject(s *subject, staged *delta) error {
 	}
 	if s.old != nil && s.old.into != 0 && !n.forward { // it is there again, with its past
 		n.first = s.old.first
+		if err := e.keepSaid(s); err != nil {
+			return err
+		}
 		if err := e.t.Delete(mergedKey(e.t, owner, s.old.into, s.number)); err != nil {
 			return err
 		}
@@ -829,7 +833,7 @@ func appendLogged(b []byte, ch *change, now int64) []byte {
 	b = binary.AppendUvarint(b, uint64(ch.typ))
 	b = binary.AppendUvarint(b, uint64(ch.to))
 	b = binary.AppendUvarint(b, uint64(ch.number))
-	if ch.now.id == "" && len(ch.now.properties) == 0 && ch.now.from == 0 && ch.now.to == 0 && ch.now.created == now {
+	if ch.now.id == "" && len(ch.now.properties) == 0 && ch.now.from == 0 && ch.now.to == 0 && ch.now.created == now && !ch.now.extracted {
 		return append(b, 0)
 	}
 	value := ch.now.encode(nil)
@@ -857,7 +861,7 @@ func (t *tie) relation(o scope.Owner, from, typ, to string) Relation {
 	}
 	return Relation{
 		Owner: o, ID: id, From: from, Type: typ, To: to, Properties: t.properties,
-		ValidFrom: clock.FromMillis(t.from), ValidTo: clock.FromMillis(t.to),
+		ValidFrom: clock.FromMillis(t.from), ValidTo: clock.FromMillis(t.to), Extracted: t.extracted,
 		CreatedAt: clock.FromMillis(t.created), SupersededAt: clock.FromMillis(t.diedAt),
 	}
 }

@@ -95,6 +95,7 @@ type RelationLine struct {
 	ValidTo      clock.Instant   `json:"valid_to,omitzero"`
 	CreatedAt    clock.Instant   `json:"created_at,omitzero"`
 	SupersededAt clock.Instant   `json:"superseded_at,omitzero"`
+	Extracted    bool            `json:"extracted,omitzero"` // as of Relation
 }
 
 // NewRelationLine is the line of a relation.
@@ -103,6 +104,7 @@ func NewRelationLine(r Relation) RelationLine {
 		Type: TypeRelation, ID: r.ID, User: r.User, Agent: r.Agent, From: r.From, Relation: r.Type, To: r.To, Properties: r.Properties,
 		ValidFrom: clock.Instant{Time: r.ValidFrom}, ValidTo: clock.Instant{Time: r.ValidTo},
 		CreatedAt: clock.Instant{Time: r.CreatedAt}, SupersededAt: clock.Instant{Time: r.SupersededAt},
+		Extracted: r.Extracted,
 	}
 	if len(l.Properties) == 0 {
 		l.Properties = json.RawMessage("{}")
@@ -112,7 +114,8 @@ func NewRelationLine(r Relation) RelationLine {
 
 // Lines has a line for each entity and then one for each relation: by owner in the order
 // of their first storing, and in the order of the keys. Relations that are superseded come
-// behind the others, with the time at which they were, then links to memories, and merges last.
+// behind the others, with the time at which they were, then links to memories, of entities and
+// of relations, and merges last.
 // Superseded versions of entities have no lines but what a merge needs to be undone.
 func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
 	return eachOwner(v, func(owner uint32, o *owned) error {
@@ -140,6 +143,9 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 			}
 		}
 		if err := r.linkLines(o.Owner, yield); err != nil {
+			return err
+		}
+		if err := r.saidLines(o.Owner, yield); err != nil {
 			return err
 		}
 		return r.mergeLines(o.Owner, yield)
@@ -195,7 +201,7 @@ func (p *Part) NewLine(typ string) part.Line {
 	case TypeRelation:
 		return &relationLine{part: p}
 	case TypeLink:
-		return &linkLine{}
+		return &linkLine{part: p}
 	case TypeMerge:
 		return &mergeLine{part: p}
 	}
@@ -309,7 +315,7 @@ func (l *relationLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	w := make([]wanted, 1)
 	err := checkRelation(doing, &Relation{
 		ID: l.ID, From: l.From, Type: l.Relation, To: l.To, Properties: l.Properties,
-		ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time, CreatedAt: l.CreatedAt.Time,
+		ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time, CreatedAt: l.CreatedAt.Time, Extracted: l.Extracted,
 	}, &w[0])
 	if err == nil {
 		err = scope.Check(doing, l.Owner().Scope())

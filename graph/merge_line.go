@@ -83,6 +83,7 @@ type MergedVersion struct {
 	ValidFrom  clock.Instant   `json:"valid_from,omitzero"`
 	ValidTo    clock.Instant   `json:"valid_to,omitzero"`
 	CreatedAt  clock.Instant   `json:"created_at,omitzero"`
+	Extracted  bool            `json:"extracted,omitzero"`
 }
 
 // MergedMemory is a memory whose link has moved. Had: the entity that stayed was linked to it, too.
@@ -289,7 +290,7 @@ func (r *reader) holding(a arc) (*tie, error) {
 
 func (t *tie) version() MergedVersion {
 	l := NewRelationLine(t.relation(scope.Owner{}, "", "", ""))
-	return MergedVersion{Properties: l.Properties, ValidFrom: l.ValidFrom, ValidTo: l.ValidTo, CreatedAt: l.CreatedAt}
+	return MergedVersion{Properties: l.Properties, ValidFrom: l.ValidFrom, ValidTo: l.ValidTo, CreatedAt: l.CreatedAt, Extracted: l.Extracted}
 }
 
 // mergeLine is a MergeLine on its way in or out of a database.
@@ -369,7 +370,7 @@ func (m *MergedEntity) node(doing, id string) (node, error) {
 func (v *MergedVersion) wanted(doing string, of *MergedRelation) (w wanted, err error) {
 	err = checkRelation(doing, &Relation{
 		ID: of.ID, From: of.From, Type: of.Relation, To: of.To, Properties: v.Properties,
-		ValidFrom: v.ValidFrom.Time, ValidTo: v.ValidTo.Time, CreatedAt: v.CreatedAt.Time,
+		ValidFrom: v.ValidFrom.Time, ValidTo: v.ValidTo.Time, CreatedAt: v.CreatedAt.Time, Extracted: v.Extracted,
 	}, &w)
 	return w, err
 }

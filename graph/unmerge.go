@@ -128,6 +128,9 @@ func (e *editor) partAgain(a *subject, was, became *node) (err error) {
 	if n.name == became.name {
 		n.name = was.name
 	}
+	if n.extracted == became.extracted {
+		n.extracted = was.extracted
+	}
 	n.aliases = slices.DeleteFunc(slices.Clone(n.aliases), func(s string) bool {
 		return slices.Contains(became.aliases, s) && !slices.Contains(was.aliases, s)
 	})

@@ -258,7 +258,7 @@ func checkRelation(doing string, r *Relation, w *wanted) (err error) {
 			return err
 		}
 	}
-	w.tie = tie{id: r.ID, created: millis(r.CreatedAt), from: millis(r.ValidFrom), to: millis(r.ValidTo)}
+	w.tie = tie{extracted: r.Extracted, id: r.ID, created: millis(r.CreatedAt), from: millis(r.ValidFrom), to: millis(r.ValidTo)}
 	w.bounds = w.tie.from != 0 || w.tie.to != 0
 	if w.tie.from != 0 && w.tie.to != 0 && w.tie.to <= w.tie.from {
 		return fault.Invalid(doing, "the relation's validity ends before it begins", "give a valid_to after valid_from")
