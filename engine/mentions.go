@@ -221,7 +221,7 @@ const (
 	// in bytes and changes: what a text can name, with all that goes with it.
 	forgetRoom    = 4 << 20
 	forgetChanges = 4096
-	doingUnlearn   = "take what memories were the reason for from the graph"
+	doingUnlearn  = "take what memories were the reason for from the graph"
 )
 
 // forgetInGraphs takes from the graphs what memories are the reason for, in the commit in which

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -73,6 +74,9 @@ func (r *reader) lookup(o scope.Owner, id string) (e Entity, found bool, err err
 // entity is a node with its names.
 func (r *reader) entity(o scope.Owner, n *node) (Entity, error) {
 	typ, err := r.typeName(classEntity, n.typ)
+	if err == nil && len(n.properties) > 0 && !json.Valid(n.properties) {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("the properties of the entity %q are no JSON", valid.Short(n.id)), Do: "run check"}
+	}
 	return Entity{
 		Owner: o, ID: n.id, Type: typ, Name: n.name, Aliases: n.aliases, Properties: n.properties,
 		CreatedAt: clock.FromMillis(n.created), UpdatedAt: clock.FromMillis(n.updated), Extracted: n.extracted,

@@ -245,7 +245,7 @@ func decodeTie(b []byte) (t tie, err error) {
 	if head&tieProperties != 0 {
 		t.properties = bytes.Clone(r.Bytes())
 	}
-	if r.Err() != nil || head&tieMask != recordVersion {
+	if r.Err() != nil || head&tieMask != recordVersion || len(t.properties) > 0 && !json.Valid(t.properties) {
 		return tie{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read a relation of the graph", Cause: r.Err(), Do: "run check"}
 	}
 	return t, nil
