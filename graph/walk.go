@@ -86,12 +86,16 @@ func (w *walk) work(n int) error {
 	if before/looks == w.worked/looks {
 		return nil
 	}
-	switch err := w.ctx.Err(); {
-	case errors.Is(err, context.DeadlineExceeded):
+	return w.look()
+}
+
+// look returns kv.ErrStop at the deadline.
+func (w *walk) look() error {
+	err := w.ctx.Err()
+	if errors.Is(err, context.DeadlineExceeded) {
 		return w.stop("time")
-	default:
-		return err
 	}
+	return err
 }
 
 func (w *walk) stop(limit string) error {
@@ -117,14 +121,6 @@ func (w *walk) within(edges []edge) ([]edge, error) {
 	room := w.maxEdges - w.plan.Edges
 	err := w.read(len(edges))
 	return edges[:min(len(edges), room)], err
-}
-
-// look is work that counts once it is done: a source calls it while it reads.
-func (w *walk) look() error {
-	if errors.Is(w.ctx.Err(), context.DeadlineExceeded) {
-		return w.stop("time")
-	}
-	return w.ctx.Err()
 }
 
 // walk runs a query on an owner's graph. fn is not called where the owner has none.

@@ -294,19 +294,24 @@ func (r *ranking) round() (change float64, err error) {
 
 // read reads the neighbours of an entity. One that a limit cuts off has those up to it.
 func (r *ranking) read(i int) error {
-	all, err := r.walk.around(r.order[i])
+	all, stopped := r.walk.around(r.order[i])
+	if err := r.ended(stopped); err != nil {
+		return err
+	}
 	n := neighbourhood{from: len(r.edges), read: true}
+	var full error // no further entity may be looked at
 	for _, num := range all {
-		if _, known := r.at[num]; !known && err == nil {
-			err = r.node()
+		_, known := r.at[num]
+		if !known && full == nil {
+			full = r.node()
 		}
-		if _, known := r.at[num]; known || err == nil {
+		if known || full == nil {
 			r.edges = append(r.edges, r.discover(num))
 		}
 	}
 	n.to = len(r.edges)
 	r.around[i] = n
-	return r.ended(err)
+	return r.ended(full)
 }
 
 // went looks at the deadline now and then.
