@@ -38,7 +38,7 @@ type Merged struct {
 //     into. Its properties fill in those that into lacks, and so does its type.
 //   - Its links to memories move.
 //
-// Gone is a forward reference from then on: no query returns it, and a put makes an entity
+// Gone is a forward reference from then on, whose ID leads to into, and a put makes an entity
 // of its own of it again, which ends what can be undone. As of earlier LSNs both are what
 // they were. A delete of into deletes gone, too, from those states.
 //
