@@ -76,7 +76,7 @@ message refers to a memory that is there, and needs no text.`
 	flags.StringVar(&m.ID, "message-id", "", "the message's `ID` (default a new UUID)")
 	flags.StringVar(&id, "memory-id", "", "the memory's `ID`: that of one that is there, or of the one that is stored")
 	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
-	atFlag(cmd, &m, "when it was said: RFC 3339, a date, or milliseconds (default now)")
+	flags.Func("at", "when it was said (default now), a "+timeForms, timeFlag(&m.At))
 	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
 	complete(cmd, "role", "user", "assistant", "system", "tool")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -102,14 +102,6 @@ message refers to a memory that is there, and needs no text.`
 		})
 	}
 	return cmd
-}
-
-// atFlag is --at, the time of a message.
-func atFlag(cmd *cobra.Command, m *sessions.Message, usage string) {
-	cmd.Flags().Func("at", usage, func(s string) (err error) {
-		m.At, err = exchange.ParseTime(s)
-		return err
-	})
 }
 
 func (a *app) printAppended(r sessions.Appended) error {
