@@ -201,15 +201,11 @@ func (a *app) printItem(i sessions.Item) error {
 		return nil
 	}
 	m := i.Message
-	text := m.Text
-	if text == "" && len(m.Parts) > 0 {
-		text = string(m.Parts)
-	}
 	orphan := ""
 	if m.Orphan {
 		orphan = a.dim(" (its memory is gone)")
 	}
-	a.printf("%s %s: %s%s\n", a.dim(exchange.Time{Time: m.At}.String()), a.bold(escape(m.Role)), escape(text), orphan)
+	a.printf("%s %s: %s%s\n", a.dim(exchange.Time{Time: m.At}.String()), a.bold(escape(m.Role)), escape(m.Content()), orphan)
 	return nil
 }
 
