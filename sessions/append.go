@@ -42,8 +42,8 @@ type Appended struct {
 }
 
 // Append adds messages at the end of a session, which is made if there is none. Each message
-// with a text is stored as a memory of the session's run, unless the same text is there
-// already, in the commit that appends. A message that names a memory that is there refers to
+// with a text, or without one but with parts that are text, is stored as a memory of the
+// session's run, unless the same text is there already, in the commit that appends. A message that names a memory that is there refers to
 // it, and needs no text; if it has a text, the memory must have the same.
 //
 // A message under an ID that the session has already is left as it is if it says the same;
@@ -126,10 +126,14 @@ func (s Sessions) prepareMessage(ctx context.Context, a *appending, i int, m Mes
 		}
 	}
 	a.bytes += messageBytes + m.size()
-	if m.Text != "" && !a.opts.NoMemory {
+	text := m.Text
+	if text == "" && len(m.MemoryIDs) == 0 {
+		text = m.partsText()
+	}
+	if text != "" && !a.opts.NoMemory {
 		if a.memories[i], err = s.run.Prepare(ctx, part.NewMemory{
 			ID: m.MemoryID(), Scope: scope.Scope{User: a.owner.User, Agent: a.owner.Agent, Run: a.name},
-			Role: m.Role, Text: m.Text, Created: clock.ToMillis(m.At),
+			Role: m.Role, Text: text, Created: clock.ToMillis(m.At),
 		}); err != nil {
 			return err
 		}
@@ -336,7 +340,7 @@ func (a *appending) refer(c *change, i int, m *Message, out *Appended) (piece, e
 		return piece{}, err
 	}
 	out.Stored, out.Deduplicated = s.Stored, s.Deduplicated
-	return piece{seq: s.Seq, id: s.ID}, nil
+	return piece{seq: s.Seq, id: s.ID, quiet: m.Text == ""}, nil // the parts say it
 }
 
 // put writes a message at a position of the content that the session shows.
