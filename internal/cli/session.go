@@ -124,8 +124,10 @@ memdbctl session show monday --agent support --all`
 func (a *app) sessionShowCmd() *cobra.Command {
 	cmd := newCmd("", "show RUN", "Print the newest messages of a session", sessionShowExample)
 	cmd.Long = `Print the newest messages of a session, from its newest marker on: the marker
-says that those before are summarised. --all prints everything that it holds. A
-message whose memory is gone is an orphan.`
+says that those before are summarised. --all prints everything that it holds. A call
+of a tool and its results are not parted: of --last and --tokens there are fewer
+messages then. A message whose memory is gone is an orphan; it keeps its text, unless
+the memory was deleted and its history is gone.`
 	cmd.Args = exactly(1, "one session")
 	var (
 		owner engine.Owner

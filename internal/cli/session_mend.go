@@ -192,10 +192,12 @@ memdbctl session repair monday --agent support --undo`
 
 func (a *app) sessionRepairCmd() *cobra.Command {
 	cmd := newCmd("", "repair RUN", "Mend a session", sessionRepairExample)
-	cmd.Long = `Mend a session: remove empty messages and those with an ID that is there twice,
-merge what one role says in a row, put messages in the order of their times. Messages
-whose memory is gone, and those over 512,000 bytes, are counted. A second repair fixes
-nothing. --undo goes back to what was before, until something is appended.`
+	cmd.Long = `Mend a session: remove messages that say nothing, or again what one with their ID
+says, give an ID to others without one of their own, put messages in the order of their
+times, merge what one role says in a row. No text is lost; calls of tools and their
+results stay as they are. Messages whose memory is gone, and those over 512,000 bytes,
+are counted. A second repair fixes nothing. --undo goes back to what was before, until
+something is appended.`
 	cmd.Args = exactly(1, "one session")
 	var (
 		owner     engine.Owner
