@@ -189,6 +189,51 @@ func TestSessionAppendParts(t *testing.T) {
 	mustCheck(t, w.db, 1)
 }
 
+// TestSessionJSON: what is loaded marshals to what a save takes, and is read as what it was.
+func TestSessionJSON(t *testing.T) {
+	w := newTalk(t)
+	s, ctx := w.db.Sessions(), t.Context()
+	w.turns("s", 0, 12)
+	w.compact("s", &sessions.CompactOptions{Threshold: 10, KeepRecent: 4})
+	w.appendTo("s", []sessions.Message{{Role: "assistant", Parts: json.RawMessage(`[{"type":"image"}]`), ToolCalls: json.RawMessage(`[{"id":"c"}]`), Extra: json.RawMessage(`{"refusal":null}`)}}, nil)
+	want := []sessions.Item{}
+	for i, err := range s.Items(ctx, supportAgent, "s") {
+		noError(t, err)
+		want = append(want, i)
+	}
+	b, err := json.Marshal(want)
+	noError(t, err)
+	var got []sessions.Item
+	noError(t, json.Unmarshal(b, &got))
+	if n, err := s.Save(ctx, supportAgent, "again", got, nil); err != nil || n != 13 {
+		t.Fatal(n, err)
+	}
+	equalSlices(t, "items", w.items("again"), w.items("s"))
+	l, err := s.Load(ctx, supportAgent, "s", nil)
+	noError(t, err)
+	if b, err = json.Marshal(l); err != nil {
+		t.Fatal(err)
+	}
+	var keys struct {
+		Session struct {
+			Type, Session, Agent string
+			Messages             int
+		}
+		Marker   struct{ Type string }
+		Messages []sessions.Message
+	}
+	noError(t, json.Unmarshal(b, &keys))
+	if keys.Session.Type != "session" || keys.Session.Session != "s" || keys.Session.Agent != "support" || keys.Session.Messages != 13 || keys.Marker.Type != "marker" ||
+		len(keys.Messages) != 5 || string(keys.Messages[4].ToolCalls) != `[{"id":"c"}]` || string(keys.Messages[4].Extra) != `{"refusal":null}` || keys.Messages[0].Text != l.Messages[0].Text {
+		t.Errorf("%s", b)
+	}
+	var official sessions.Message
+	noError(t, json.Unmarshal([]byte(`{"role":"user","content":[{"type":"text","text":"hello"}]}`), &official))
+	if official.Content() != "hello" {
+		t.Errorf("%+v", official)
+	}
+}
+
 // TestSessionToolsStayTogether: no window, trim or compaction parts the call of a tool from its
 // results, in either form.
 func TestSessionToolsStayTogether(t *testing.T) {

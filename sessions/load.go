@@ -35,12 +35,12 @@ type Window struct {
 
 // Loaded is what a conversation goes on with.
 type Loaded struct {
-	Session Session
+	Session Session `json:"session"`
 	// Marker is the newest one, nil where the session was never compacted; Summary is the
 	// text of its archive, as long as that is there.
-	Marker   *Marker
-	Summary  string
-	Messages []Message
+	Marker   *Marker   `json:"marker"`
+	Summary  string    `json:"summary"`
+	Messages []Message `json:"messages"`
 }
 
 func (w *Window) check(doing string) error {

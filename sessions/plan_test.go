@@ -179,7 +179,7 @@ func heard(items []Item) (says [][]string, repeated int) {
 			first[m.ID] = &m
 		}
 		at := len(says) - 1
-		for _, line := range strings.Split(m.Text, "\n") {
+		for line := range strings.SplitSeq(m.Text, "\n") {
 			if line != "" {
 				says[at] = append(says[at], "text "+line)
 			}

@@ -250,7 +250,7 @@ func decodeMessage(b []byte) (*Message, error) {
 		m.Name, m.ToolCallID = r.String(), r.String()
 		m.ToolCalls, m.Extra = rawOf(r.String()), rawOf(r.String())
 	}
-	m.Parts = bytes.Clone(r.Rest())
+	m.Parts = rawOf(string(r.Rest()))
 	if r.Err() != nil || v != recordVersion && v != messageVersion {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a message", Cause: r.Err()}
 	}
