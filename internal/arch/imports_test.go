@@ -59,7 +59,7 @@ var law = map[string]row{
 
 	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
-	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock"}},
+	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},

@@ -79,6 +79,7 @@ echo "I moved to Ghent" | memdbctl fact add - --user ada`
 
 func (a *app) factAddCmd() *cobra.Command {
 	cmd := newCmd("", "add TEXT… | add - | add --messages FILE", "Take the facts out of what was said", factAddExample)
+	cmd.Annotations = map[string]string{inputWithout: "yes"}
 	cmd.Long = `Take the facts out of a text that a user said, or of messages, and store them: those
 that are new are added, those that correct others change them. All of it is one commit.
 

@@ -404,7 +404,7 @@ func tagged(t *testing.T) *facts.Facts {
 func wantFiltered(t *testing.T, json string, want ...string) {
 	t.Helper()
 	f := tagged(t)
-	parsed, err := filter.Parse([]byte(json))
+	parsed, err := filter.Parse(t.Context(), []byte(json))
 	if err != nil {
 		t.Fatal(err)
 	}
