@@ -971,6 +971,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s: %v, %v", line, found.Name(), err)
 				continue
 			}
+			found.SetContext(t.Context()) // as Execute does before it reads the flags
 			if err := found.ParseFlags(rest); err != nil {
 				t.Errorf("%s: %v", line, err)
 				continue

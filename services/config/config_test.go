@@ -213,7 +213,7 @@ func TestBadConfigs(t *testing.T) {
 		{`neo4j: there is no URL; set NEO4J_URL`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{Password: NewSecret(wiretest.Key)}}}},
 		{`neo4j: there is no password; set NEO4J_PASSWORD`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h"}}}},
 		{`neo4j: the variable MY_PASS, which password_env names`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", PasswordEnv: "MY_PASS"}}}},
-		{`neo4j: both token and token_env are given`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Token: NewSecret("t"), TokenEnv: "T"}}}},
+		{`neo4j: both token and token_env are given`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Token: NewSecret("t"), TokenEnv: "MY_TOKEN"}}}},
 		{`neo4j: password is [key], which stands for a secret`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret(hidden)}}}},
 		{`neo4j: the interface is "bolt"; give api as tx or query`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret("p"), API: "bolt"}}}},
 		{`neo4j: its URL is one of Bolt with a port of its own`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "bolt://h:99", Password: NewSecret("p")}}}},
@@ -269,13 +269,13 @@ func TestStores(t *testing.T) {
 // TestNeo4j makes a store of a configuration, and of the environment where that leaves it out;
 // its secrets are shown by nothing.
 func TestNeo4j(t *testing.T) {
-	whole := env("NEO4J_URL", "bolt://h:7687", "NEO4J_USER", "ada", "NEO4J_PASSWORD", wiretest.Key, "T", "token")
+	whole := env("NEO4J_URL", "bolt://h:7687", "NEO4J_USER", "ada", "NEO4J_PASSWORD", wiretest.Key, "MY_TOKEN", "token")
 	for name, c := range map[string]struct {
 		text, url, user, password, token string
 	}{
 		"environment":   {`{}`, "bolt://h:7687", "ada", wiretest.Key, ""},
 		"configuration": {`{"url":"http://x","username":"bob","password":"` + wiretest.Key + `","database":"d","space":"s","api":"query","timeout":"5s","retries":0}`, "http://x", "bob", wiretest.Key, ""},
-		"token":         {`{"token_env":"T"}`, "bolt://h:7687", "ada", "", "token"},
+		"token":         {`{"token_env":"MY_TOKEN"}`, "bolt://h:7687", "ada", "", "token"},
 	} {
 		parsed := parse(t, "c.json", `{"graph_store":{"provider":"neo4j","config":`+c.text+`}}`)
 		s, err := parsed.Open(whole, false)
@@ -508,5 +508,50 @@ func TestSecret(t *testing.T) {
 	}
 	if !strings.Contains(string(b), `"api_key":"[key]"`) || !strings.Contains(string(b), `"timeout":"30s"`) {
 		t.Errorf("%s", b)
+	}
+}
+
+// TestPastedSecrets: a secret in the place of a variable's name, and a variable that holds none,
+// are refused where they are read and where they are used, and shown by nothing.
+func TestPastedSecrets(t *testing.T) {
+	all := func(string) (string, bool) { return "the value of a variable", true }
+	for _, value := range []string{wiretest.Key, "sk-ant-KEY", "AKIA0123456789ABCDEF", "HOME", "PATH", "AWS_REGION", "my_key", "KEYBOARD", "_KEY", "MY KEY", "MY_KEY\n", strings.Repeat("A", 61) + "_KEY"} {
+		quoted, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, text := range map[string]string{
+			"llm.config.api_key_env":          `{"llm":{"provider":"openai","config":{"api_key_env":%s}}}`,
+			"embedder.config.api_key_env":     `{"embedder":{"provider":"cohere","config":{"api_key_env":%s}}}`,
+			"graph_store.config.password_env": `{"graph_store":{"provider":"neo4j","config":{"url":"http://h","password_env":%s}}}`,
+			"graph_store.config.token_env":    `{"graph_store":{"provider":"neo4j","config":{"url":"http://h","token_env":%s}}}`,
+		} {
+			_, read := Parse("c.json", fmt.Appendf(nil, text, quoted))
+			c := &Config{}
+			if err := json.Unmarshal(fmt.Appendf(nil, text, quoted), c); err != nil {
+				t.Fatal(err)
+			}
+			_, used := c.Open(all, false)
+			for _, err := range []error{read, used} {
+				if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), at) || len(value) > 4 && strings.Contains(err.Error(), value) {
+					t.Errorf("%s of %q: %v", at, value, err)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"MY_KEY", "OPENAI_API_KEY", "APIKEY", "KEY", "HF_TOKEN", "TEAM_KEY_2", "KEY2", "AWS_SECRET_ACCESS_KEY_ID", "NEO4J_PASSWORD", "MY_PASS"} {
+		if !holdsSecret(name) {
+			t.Errorf("%s is refused", name)
+		}
+	}
+}
+
+// TestExactScope is handed on, and on where nothing is said.
+func TestExactScope(t *testing.T) {
+	for text, want := range map[string]*bool{`{}`: nil, `{"exact_scope":true}`: new(true), `{"exact_scope":false}`: new(false)} {
+		s, err := parse(t, "c.json", text).Open(nil, false)
+		if err != nil || !reflect.DeepEqual(s.ExactScope, want) {
+			t.Errorf("%s: %v, error %v", text, s.ExactScope, err)
+		}
 	}
 }
