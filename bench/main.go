@@ -5,6 +5,13 @@
 //	go -C bench run . -list
 //	go -C bench run . locomo ingest -rounds 3 -json results.jsonl
 //
+// With -report the results go to one file, with the machine and the commit; two of these are set
+// side by side, and a row that became slower by more than the rounds differ is a failure. A second
+// run adds its rounds, so that two versions can take turns:
+//
+//	go -C bench run . scale -n 100000 -vectors -rounds 1 -report NEW.json
+//	go -C bench run . compare OLD.json NEW.json
+//
 // Data sets are looked for in the folder that -data or MEMDB_DATA names. What is not
 // there, data or peer, is skipped by name. SQLite in C takes part with -tags
 // sqlite_fts5:
@@ -56,6 +63,8 @@ func main() {
 type command struct {
 	env      harness.Env
 	jsonFile string
+	report   string
+	args     []string
 	list     bool
 	chosen   []*harness.Workload
 }
@@ -66,6 +75,9 @@ var errUsage = errors.New("usage")
 // run is the program: it returns the exit code, 0 for done or skipped, 1 for
 // failed, 2 for a command line that it does not understand.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "compare" {
+		return compare(args[1:], stdout, stderr)
+	}
 	c, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -93,12 +105,13 @@ func list(out io.Writer) {
 
 // parse reads flags and workloads in any order.
 func parse(args []string, help io.Writer) (*command, error) {
-	c := &command{env: harness.Env{Pin: true}}
+	c := &command{env: harness.Env{Pin: true}, args: args}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&c.env.Data, "data", "", "`folder` of the data sets (default $MEMDB_DATA)")
 	flags.StringVar(&c.env.Dir, "dir", "", "`folder` for charts and for the databases, on the disk to be measured (default bench/out)")
 	flags.StringVar(&c.jsonFile, "json", "", "also write the results to a `file`, a JSON object a line")
+	flags.StringVar(&c.report, "report", "", "also write the results to a `file` with machine and commit, for compare; rounds of the same commit are added")
 	flags.IntVar(&c.env.Rounds, "rounds", 5, "rounds that count")
 	flags.IntVar(&c.env.N, "n", 0, "documents to ingest, or vectors of a set (default: the workload's own)")
 	flags.Float64Var(&c.env.Seconds, "seconds", 0, "how long a measurement by time lasts (default: the workload's own)")
@@ -109,6 +122,7 @@ func parse(args []string, help io.Writer) (*command, error) {
 	only := flags.String("only", "", "contestants to run beside memdb, as a regular `expression`")
 	flags.Usage = func() {
 		fmt.Fprintln(help, "usage: go -C bench run . WORKLOAD… [flags]")
+		fmt.Fprintln(help, "       go -C bench run . compare OLD.json NEW.json")
 		list(help)
 		flags.SetOutput(help)
 		flags.PrintDefaults()
@@ -205,21 +219,61 @@ func (c *command) run(ctx context.Context, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.env.Dir)) }()
-	if c.jsonFile == "" {
-		return c.all(ctx, stdout, io.Discard)
-	}
-	record, err := os.Create(c.jsonFile)
+	report, err := c.openReport()
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.all(ctx, stdout, record), record.Close())
+	if c.jsonFile == "" {
+		err = c.all(ctx, stdout, io.Discard, report)
+	} else {
+		record, err2 := os.Create(c.jsonFile)
+		if err2 != nil {
+			return err2
+		}
+		err = errors.Join(c.all(ctx, stdout, record, report), record.Close())
+	}
+	return errors.Join(err, c.writeReport(report))
+}
+
+// openReport begins a report, or goes on with one of the same commit: so two versions are
+// measured in turns.
+func (c *command) openReport() (*harness.Report, error) {
+	report := &harness.Report{
+		Commit: harness.Commit(repository()), Machine: harness.ThisMachine(), Versions: harness.Versions(),
+		Command: strings.Join(c.args, " "),
+	}
+	if c.report == "" {
+		return report, nil
+	}
+	earlier, err := readReport(c.report)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return report, nil
+	case err != nil:
+		return nil, fmt.Errorf("adding to %s: %w", c.report, err)
+	case !earlier.Continues(report):
+		return nil, fmt.Errorf("adding to %s: it is of commit %s on %s: name another file", c.report, earlier.Commit, earlier.Machine)
+	}
+	return earlier, nil
+}
+
+// writeReport writes the report, if one was asked for.
+func (c *command) writeReport(report *harness.Report) error {
+	if c.report == "" {
+		return nil
+	}
+	file, err := os.Create(c.report)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.Write(file), file.Close())
 }
 
 // all runs the chosen workloads, and goes on where one fails.
-func (c *command) all(ctx context.Context, stdout, record io.Writer) error {
+func (c *command) all(ctx context.Context, stdout, record io.Writer, report *harness.Report) error {
 	var failed []error
 	for _, w := range c.chosen {
-		if err := c.one(ctx, w, stdout, record); err != nil {
+		if err := c.one(ctx, w, stdout, record, report); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", w.Name, err))
 		}
 	}
@@ -227,7 +281,7 @@ func (c *command) all(ctx context.Context, stdout, record io.Writer) error {
 }
 
 // one runs a workload and writes what it showed.
-func (c *command) one(ctx context.Context, w *harness.Workload, stdout, record io.Writer) error {
+func (c *command) one(ctx context.Context, w *harness.Workload, stdout, record io.Writer, report *harness.Report) error {
 	results, err := harness.Run(ctx, w, &c.env)
 	if errors.Is(err, harness.ErrMissing) {
 		_, err := fmt.Fprintf(stdout, "%s skipped: %s\n", w.Name, harness.Lacking(err))
@@ -239,6 +293,7 @@ func (c *command) one(ctx context.Context, w *harness.Workload, stdout, record i
 	if err := harness.WriteTable(stdout, w, &c.env, results); err != nil {
 		return err
 	}
+	report.Add(results)
 	if err := harness.WriteJSON(record, w, results); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,40 +49,6 @@ func TestNear(t *testing.T) {
 				t.Errorf("%s: %q finds %d by its own words", profile, tc.query, len(hits))
 			}
 		}
-	}
-}
-
-// TestNearWords compares the trigrams of words, counted one by one, with a plain count.
-func TestNearWords(t *testing.T) {
-	for _, tc := range []struct {
-		x, y string
-		want float64
-	}{
-		{"coffe", "coffe", 1},
-		{"cofe", "coffe", 2 * 3.0 / 9},
-		{"versicher", "krankenversicher", 2 * 8.0 / 25},
-		{"termin", "zahnarzttermin", nearPart},
-		{"kranken", "krankenversicher", nearPart},
-		{"night", "nacht", 0},
-		{"abc123", "abc124", 0},
-		{"tea", "teas", 0},
-		{"книга", "книги", 2 * 3.0 / 10},
-		{strings.Repeat("a", 64), strings.Repeat("a", 63), 0},
-	} {
-		got := 0.0
-		if w, ok := newNearWord(tc.x); ok {
-			got = w.near([]byte(tc.y))
-		}
-		if got != tc.want {
-			t.Errorf("%s and %s: %v, want %v", tc.x, tc.y, got, tc.want)
-		}
-	}
-	var grams []string
-	eachGram([]byte("tea"), func(g uint64) {
-		grams = append(grams, fmt.Sprintf("%q", []rune{rune(g >> 42), rune(g >> 21 & (1<<21 - 1)), rune(g & (1<<21 - 1))}))
-	})
-	if want := []string{`['\x00' 't' 'e']`, `['t' 'e' 'a']`, `['e' 'a' '\x00']`}; !slices.Equal(grams, want) {
-		t.Errorf("trigrams %s, want %s", grams, want)
 	}
 }
 

@@ -93,7 +93,7 @@ func (tx *Tx) keepRows(s *space, from, upper []byte) (next []byte, err error) {
 			return nil, err
 		}
 		s.index.Keep(slot, vec)
-		turn.Pass()
+		turn.Spare()
 	}
 	return nil, it.Error()
 }

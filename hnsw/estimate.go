@@ -239,9 +239,15 @@ func (e *Estimator) bySketches(slots []uint32, low, high []float32) {
 		// As of does it, without a call for each: there may be many thousands.
 		both := (b.err + most) * (1 + b.relative)
 		fixed := both*both/2 + b.fixed
+		// The root of x is at most the mean of x/y and y, whatever y is (the inequality of
+		// arithmetic and geometric means). With a usual root as y the mean is little more,
+		// and needs no root for each.
+		const least = 1e-18 // whose square float32 still divides by
+		usual := max(float32(math.Sqrt(float64(b.square))), least)
+		half, inverse := usual/2, 1/(2*usual)
 		for i, key := range high {
 			rough := allowed**(*float32)(table.At(slots[i])) + noise
-			far := float32(math.Sqrt(float64(max(0, b.square-2*(key-rough)) + b.noise)))
+			far := (max(0, b.square-2*(key-rough))+b.noise)*inverse + half
 			key, slack := key+b.add, max(rough, reserve*rough+far*both)+fixed
 			low[i], high[i] = (key-slack)*b.by, (key+slack)*b.by
 		}

@@ -17,6 +17,12 @@ type chunk interface {
 	// eachTerm yields the terms that begin with a prefix, in any order, and their
 	// numbers of postings. The term is valid until yield returns.
 	eachTerm(r Reader, prefix string, yield func(term []byte, n int)) error
+	// hasGrams reports whether the dictionary of grams is there.
+	hasGrams() bool
+	// termsAt yields the terms of some numbers, which ascend, as its dictionary of grams
+	// has them. A term and its list are valid until yield returns; the list may be decoded
+	// into buf.
+	termsAt(r Reader, numbers []uint32, buf *[]posting, yield func(term []byte, open listOf) error) error
 	// eachValue yields the lists of the values whose keys begin with a prefix, in any
 	// order. A list is valid until yield returns; it may be decoded into buf.
 	eachValue(r Reader, prefix string, buf *[]posting, yield func(l *postingList) error) error
@@ -33,11 +39,12 @@ type chunk interface {
 }
 
 // dictKind says which of a chunk's dictionaries is meant.
-type dictKind bool
+type dictKind uint8
 
 const (
-	ofTerms  dictKind = false
-	ofValues dictKind = true
+	ofTerms dictKind = iota
+	ofValues
+	ofGrams // whose postings are terms: see gramIndex
 )
 
 // lengthsOf gives the lengths of a chunk's documents.

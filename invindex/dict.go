@@ -2,6 +2,7 @@ package invindex
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -132,4 +133,14 @@ func (d *dict) keep(term string) string {
 	from := d.texts.Len()
 	d.texts.WriteString(term)
 	return d.texts.String()[from:]
+}
+
+// sorted returns the lists in the order of their keys.
+func (d *dict) sorted() []*list {
+	lists := make([]*list, d.count.Load())
+	for i := range lists {
+		lists[i] = d.list(uint32(i))
+	}
+	slices.SortFunc(lists, func(a, b *list) int { return strings.Compare(a.text, b.text) })
+	return lists
 }

@@ -17,6 +17,7 @@ type hotChunk struct {
 	order   uint32 // as the how manieth it came, of those in memory
 	terms   *dict
 	values  *dict // by valueKey; their postings have the frequency 1
+	grams   gramIndex
 	columns hotColumns
 	pages   [windows]atomic.Pointer[lengthPage]
 	bytes   atomic.Int64
@@ -28,7 +29,7 @@ type hotChunk struct {
 }
 
 func newHotChunk(number uint16, all *memory) *hotChunk {
-	c := &hotChunk{number: number, terms: newDict(), values: newDict()}
+	c := &hotChunk{number: number, terms: newDict(), values: newDict(), grams: newGramIndex()}
 	c.memory.start(all)
 	return c
 }
@@ -76,7 +77,7 @@ func (c *hotChunk) addTerms(slot uint16, window int, terms []Term) (grown int) {
 			}
 			var n int
 			l, n = c.terms.insert(t.Text)
-			grown += n
+			grown += n + c.grams.add(c.terms.count.Load()-1, l.text)
 		case l.last == slot:
 			continue
 		case int(l.last>>windowBits) != window:
@@ -125,8 +126,11 @@ func (c *hotChunk) remembered() *chunkMemory { return &c.memory }
 func (c *hotChunk) lengths(Reader) (lengthsOf, error) { return lengthsOf{hot: c}, nil }
 
 func (c *hotChunk) dict(kind dictKind) *dict {
-	if kind == ofValues {
+	switch kind {
+	case ofValues:
 		return c.values
+	case ofGrams:
+		return c.grams.dict
 	}
 	return c.terms
 }
@@ -143,6 +147,11 @@ func (c *hotChunk) find(_ Reader, kind dictKind, key string, _ *[]posting) (post
 	if l == nil {
 		return postingList{}, nil
 	}
+	return l.open(), nil
+}
+
+// open opens what of the list was published.
+func (l *list) open() postingList {
 	out := postingList{window: -1}
 	// Bounds are read before postings: those they count were published before.
 	if b := l.bounds.Load(); b != nil {
@@ -150,5 +159,5 @@ func (c *hotChunk) find(_ Reader, kind dictKind, key string, _ *[]posting) (post
 	}
 	out.plain = l.postings()
 	out.n = len(out.plain)
-	return out, nil
+	return out
 }

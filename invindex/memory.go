@@ -98,11 +98,9 @@ func (m *chunkMemory) count(mask xxh3.Uint128, term string, compute func() uint3
 }
 
 // entry returns the entry of a key, reading it where it is not known.
+// Of values and terms alone: the grams of one query are few of another's.
 func (m *chunkMemory) entry(kind dictKind, key string, read func() (entry, error)) (entry, error) {
-	seed := m.serial << 1
-	if kind == ofValues {
-		seed++
-	}
+	seed := m.serial<<1 | uint64(kind)
 	places := &m.all.entries
 	place := &places[xxh3.HashStringSeed(key, seed)%uint64(len(places))]
 	if k := place.Load(); k != nil && k.serial == m.serial && k.kind == kind && k.key == key {

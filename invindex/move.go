@@ -1,20 +1,29 @@
 package invindex
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 )
 
-// moveCache is enough for the pages that a move reads one after another, so that they
-// do not push those of queries out of memory.
-const moveCache = 4 << 20
+const (
+	// moveCache is enough for the pages that a move reads one after another, so that they
+	// do not push those of queries out of memory.
+	moveCache = 4 << 20
+	// MaxMovedPages is the most pages that the chunks of a move should have together, see
+	// [Index.Pages]: pages have numbers of 16 bits, and lists that were short in several
+	// chunks may take twice their room in one.
+	MaxMovedPages = 1 << 15
+)
 
 // Move writes documents of sealed chunks to w as a new chunk, in the order in which
 // they are given: docs[i] becomes the document of slot i. They keep their terms,
 // lengths, values and numbers; the pages are those that Seal would have written, had
 // they been added. The index changes only by Moved. Move may run beside readers and the
-// writer; while it does it takes the memory of a chunk that is not sealed.
+// writer. Lists go from page to page: it takes the memory of the lengths and the numbers,
+// of a page or two of each chunk, and of the longest list.
 //
 // It is ErrInvalid for a document that the snapshot does not have in a sealed chunk, or
 // that comes twice, and for none or more than a chunk holds. The caller sees to it that
@@ -25,21 +34,25 @@ func (x *Index) Move(ctx context.Context, s Snapshot, w Writer, chunk uint16, do
 	}
 	own := New(Config{Prefix: x.prefix, CacheBytes: moveCache})
 	m := &mover{ctx: ctx, reader: s.Reader, to: newHotChunk(chunk, &own.memory)}
-	sources := map[uint16]bool{}
-	for _, doc := range docs {
-		sources[uint16(doc>>16)] = true
+	sources := map[uint16][]uint32{}
+	for i, doc := range docs {
+		place := sources[uint16(doc>>16)]
+		slot := int(doc % chunkDocs)
+		place = append(place, make([]uint32, max(slot+1-len(place), 0))...)
+		place[slot] = uint32(i + 1)
+		sources[uint16(doc>>16)] = place
 	}
 	for _, c := range s.list(x) {
-		if !sources[c.id()] {
+		place := sources[c.id()]
+		if place == nil {
 			continue
 		}
-		m.comeFrom(c.id(), docs)
 		if _, sealed := c.(*sealedChunk); !sealed {
 			return fmt.Errorf("%w: chunk %d is not sealed", ErrInvalid, c.id())
 		}
 		from, err := own.openSealed(s.Reader, c.id())
 		if err == nil {
-			err = m.take(from)
+			err = m.take(&source{from, place})
 		}
 		if err != nil {
 			return err
@@ -48,8 +61,17 @@ func (x *Index) Move(ctx context.Context, s Snapshot, w Writer, chunk uint16, do
 	if m.moved < len(docs) {
 		return fmt.Errorf("%w: %d of %d documents to move are in no chunk, or come twice", ErrInvalid, len(docs)-m.moved, len(docs))
 	}
-	m.sort()
-	return x.seal(w, m.to)
+	return m.write(x.newSealer(w, m.to))
+}
+
+// Pages is how many pages of keys and of lists a sealed chunk has, 0 for others.
+func (x *Index) Pages(chunk uint16) int {
+	if at, ok := placeOf(x.list(), chunk); ok {
+		if c, sealed := x.list()[at].(*sealedChunk); sealed {
+			return len(c.terms.pages) + len(c.values.pages) + len(c.postings)
+		}
+	}
+	return 0
 }
 
 // Moved makes what Move wrote a part of the index, and in the same step drops chunks:
@@ -83,94 +105,113 @@ func isHot(c chunk) bool {
 type mover struct {
 	ctx    context.Context
 	reader Reader
-	to     *hotChunk
+	to     *hotChunk // has their lengths and numbers, and no lists
+	from   []*source
 	moved  int
-	// place is where the documents of the current source go: a slot plus one, or 0.
-	place [chunkDocs]uint32
 }
 
-// comeFrom places the documents of a chunk.
-func (m *mover) comeFrom(number uint16, docs []uint32) {
-	clear(m.place[:])
-	for i, doc := range docs {
-		if uint16(doc>>16) == number {
-			m.place[doc%chunkDocs] = uint32(i + 1)
-		}
-	}
+// source is a chunk that documents come from.
+type source struct {
+	*sealedChunk
+	// place is where its documents go, by slot: a slot plus one, or 0.
+	place []uint32
 }
 
-// take adds the placed documents of a chunk.
-func (m *mover) take(c *sealedChunk) error {
-	if err := m.takeLengths(c); err != nil {
-		return err
+// slot is where the document of a slot goes, if it does.
+func (f *source) slot(from uint32) (to uint16, ok bool) {
+	if from >= uint32(len(f.place)) || f.place[from] == 0 {
+		return 0, false
 	}
-	for kind, to := range map[dictKind]*dict{ofTerms: m.to.terms, ofValues: m.to.values} {
-		if err := m.takeLists(c, kind, to); err != nil {
-			return err
-		}
-	}
-	if !c.numbered {
-		m.to.columns.unknown.Store(true)
-	}
-	return c.eachNumber(m.reader, func(field uint16, value uint64, slot uint16) {
-		if at := m.place[slot]; at > 0 {
-			m.to.columns.put(field, pair{value, uint16(at - 1)})
-		}
-	})
+	return uint16(f.place[from] - 1), true
 }
 
-func (m *mover) takeLengths(c *sealedChunk) error {
-	lengths, err := c.lengths(m.reader)
+// take adds a source.
+func (m *mover) take(f *source) error {
+	lengths, err := f.lengths(m.reader)
 	if err != nil {
 		return err
 	}
-	for slot, at := range m.place {
-		if at == 0 {
+	for slot := range f.place {
+		to, ok := f.slot(uint32(slot))
+		if !ok {
 			continue
 		}
 		stored := lengths.stored(uint32(slot))
 		if stored == 0 {
-			return fmt.Errorf("%w: there is no document %d to move", ErrInvalid, uint32(c.number)<<16|uint32(slot))
+			return fmt.Errorf("%w: there is no document %d to move", ErrInvalid, uint32(f.number)<<16|uint32(slot))
 		}
-		m.to.setLength(uint16(at-1), stored)
+		m.to.setLength(to, stored)
 		m.moved++
 	}
-	return nil
-}
-
-func (m *mover) takeLists(c *sealedChunk, kind dictKind, to *dict) error {
-	var buf []posting
-	return c.eachList(m.reader, kind, func(key []byte, l *postingList) error {
-		if err := m.ctx.Err(); err != nil {
-			return err
+	if !f.numbered {
+		m.to.columns.unknown.Store(true)
+	}
+	m.from = append(m.from, f)
+	return f.eachNumber(m.reader, func(field uint16, value uint64, slot uint16) {
+		if to, ok := f.slot(uint32(slot)); ok {
+			m.to.columns.put(field, pair{value, to})
 		}
-		p, err := l.appendTo(buf[:0])
-		if err != nil {
-			return err
-		}
-		buf = p
-		var list *list
-		for _, x := range p {
-			at := m.place[x>>16]
-			if at == 0 {
-				continue
-			}
-			if list == nil {
-				if list = to.find(string(key)); list == nil {
-					list, _ = to.insert(string(key))
-				}
-			}
-			list.add(newPosting(uint16(at-1), x&MaxFreq))
-		}
-		return nil
 	})
 }
 
-// sort puts the lists into the order of their documents.
-func (m *mover) sort() {
-	for _, d := range []*dict{m.to.terms, m.to.values} {
-		for i := range d.count.Load() {
-			slices.Sort(d.list(i).postings())
+// write writes the pages.
+func (m *mover) write(s *sealer) error {
+	if err := m.merge(s, ofTerms, s.addTerm); err != nil {
+		return err
+	}
+	s.endTerms()
+	if err := m.merge(s, ofValues, s.addValue); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// merge gives the lists of all sources to add, in the order of their keys.
+func (m *mover) merge(s *sealer, kind dictKind, add func(key string, p []posting)) error {
+	cursors := make([]keyCursor, len(m.from))
+	for i, f := range m.from {
+		cursors[i] = f.keys(kind)
+		if err := cursors[i].next(m.reader); err != nil {
+			return err
+		}
+	}
+	var key []byte
+	var all, one, buf []posting
+	for {
+		if err := cmp.Or(m.ctx.Err(), s.err); err != nil {
+			return err
+		}
+		least := -1
+		for i := range cursors {
+			if !cursors[i].done && (least < 0 || bytes.Compare(cursors[i].key, cursors[least].key) < 0) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return nil
+		}
+		key, all = append(key[:0], cursors[least].key...), all[:0]
+		for i := least; i < len(cursors); i++ {
+			c := &cursors[i]
+			if c.done || !bytes.Equal(c.key, key) {
+				continue
+			}
+			var err error
+			if one, err = c.postings(m.reader, one[:0], &buf); err != nil {
+				return err
+			}
+			for _, x := range one {
+				if to, ok := m.from[i].slot(x >> 16); ok {
+					all = append(all, newPosting(to, x&MaxFreq))
+				}
+			}
+			if err := c.next(m.reader); err != nil {
+				return err
+			}
+		}
+		if len(all) > 0 {
+			slices.Sort(all)
+			add(string(key), all)
 		}
 	}
 }

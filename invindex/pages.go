@@ -42,6 +42,7 @@ const (
 	sectionValues   = 'v' // the dictionary of filter values
 	sectionPostings = 'p' // lists that the dictionaries refer to
 	sectionNumbers  = 'n' // columns
+	sectionGrams    = 'g' // the dictionary of grams
 )
 
 const (

@@ -23,24 +23,34 @@ const (
 	filterBits   = 10 // for each value; about 1% of others pass
 )
 
-// newScopeFilter summarises the values of the given fields.
-func newScopeFilter(fields []uint16, values *dict) scopeFilter {
-	f := scopeFilter{fields: slices.Clone(fields)}
-	slices.Sort(f.fields)
-	f.fields = slices.Compact(f.fields)
-	var hashes []uint64
-	for i := range values.count.Load() {
-		key := values.list(i).text
-		if f.covers(key) {
-			hashes = append(hashes, xxh3.HashString(key))
-		}
+// scopeSummary gathers what a scopeFilter is made of.
+type scopeSummary struct {
+	fields []uint16
+	hashes []uint64
+}
+
+// newScopeSummary is one of the values of the given fields.
+func newScopeSummary(fields []uint16) scopeSummary {
+	fields = slices.Clone(fields)
+	slices.Sort(fields)
+	return scopeSummary{fields: slices.Compact(fields)}
+}
+
+// add adds the key of a value, of whatever field.
+func (s *scopeSummary) add(key string) {
+	if f := (scopeFilter{fields: s.fields}); f.covers(key) {
+		s.hashes = append(s.hashes, xxh3.HashString(key))
 	}
-	if len(hashes) == 0 {
+}
+
+func (s *scopeSummary) filter() scopeFilter {
+	f := scopeFilter{fields: s.fields}
+	if len(s.hashes) == 0 {
 		return f
 	}
-	blocks := (len(hashes)*filterBits + 8*filterBlock - 1) / (8 * filterBlock)
+	blocks := (len(s.hashes)*filterBits + 8*filterBlock - 1) / (8 * filterBlock)
 	f.blocks = make([]byte, blocks*filterBlock)
-	for _, h := range hashes {
+	for _, h := range s.hashes {
 		block, probes := f.place(h)
 		for range filterProbes {
 			block[probes>>3%filterBlock] |= 1 << (probes & 7)

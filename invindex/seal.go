@@ -5,14 +5,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 const (
 	sealMagic   = "mxic"
-	sealVersion = 2
+	sealVersion = 3
 	// numbersVersion is the first that has columns.
 	numbersVersion = 2
+	// gramsVersion is the first that has the dictionary of grams.
+	gramsVersion = 3
 
 	// pageTarget is the size from which a page takes no more. A list longer than
 	// it has a page of its own, of at most about 200 KB.
@@ -52,18 +53,15 @@ func (x *Index) Seal(w Writer, chunk uint16) error {
 
 // seal writes the pages of a chunk.
 func (x *Index) seal(w Writer, c *hotChunk) error {
-	s := sealer{w: w, prefix: x.prefix, chunk: c.number}
-	scopes := newScopeFilter(x.scopes, c.values)
-	s.lengths(c)
-	head := s.header(c)
-	head = s.dictionary(head, c.terms, sectionTerms, c.length)
-	head = s.dictionary(head, c.values, sectionValues, nil)
-	s.flushPostings()
-	head = binary.AppendUvarint(head, uint64(s.page))
-	head = scopes.append(head)
-	head = s.columns(head, c)
-	s.put(sectionHeader, 0, head)
-	return s.err
+	s := x.newSealer(w, c)
+	for _, l := range c.terms.sorted() {
+		s.addTerm(l.text, l.postings())
+	}
+	s.endTerms()
+	for _, l := range c.values.sorted() {
+		s.addValue(l.text, l.postings())
+	}
+	return s.end()
 }
 
 // sealable returns a chunk that Seal takes, or says why it doesn't.
@@ -140,14 +138,92 @@ func (x *Index) ChunkOf(key []byte) (chunk uint16, ok bool) {
 	return binary.BigEndian.Uint16(rest), true
 }
 
-// sealer writes the pages of a chunk and keeps the first error.
+// sealer writes the pages of a chunk and keeps the first error. It is given the lists of
+// terms in the order of their keys, then those of values; lengths and numbers come from a
+// chunk in memory, whose own lists it does not look at.
 type sealer struct {
 	w        Writer
 	prefix   []byte
-	chunk    uint16
+	from     *hotChunk
+	terms    dictionary
+	values   dictionary
+	grams    dictionary
+	bank     gramIndex // of the newest terms
+	scopes   scopeSummary
 	postings []byte
 	page     int // number of the postings' current page
 	err      error
+}
+
+func (x *Index) newSealer(w Writer, from *hotChunk) *sealer {
+	s := &sealer{w: w, prefix: x.prefix, from: from, scopes: newScopeSummary(x.scopes)}
+	s.terms = dictionary{s: s, section: sectionTerms, length: from.length}
+	s.values = dictionary{s: s, section: sectionValues}
+	s.grams = dictionary{s: s, section: sectionGrams}
+	s.bank = newGramIndex()
+	s.lengths(from)
+	return s
+}
+
+func (s *sealer) addTerm(key string, p []posting) {
+	number := uint32(s.terms.keys)
+	if number > 0 && number%bankTerms == 0 {
+		s.endBank()
+	}
+	s.bank.add(number, key)
+	s.terms.add(key, p)
+}
+
+// endBank writes the grams of the terms since the bank before.
+func (s *sealer) endBank() {
+	for _, l := range s.bank.sorted() {
+		s.grams.add(l.text, l.postings())
+	}
+	s.bank = newGramIndex()
+}
+
+// endTerms follows the last term.
+func (s *sealer) endTerms() {
+	s.terms.flush()
+	s.endBank()
+	s.grams.flush()
+}
+
+func (s *sealer) addValue(key string, p []posting) {
+	s.scopes.add(key)
+	s.values.add(key, p)
+}
+
+// end follows the last value, and writes the header page:
+//
+//	magic, version (a byte), for each window the number of documents and their
+//	length, number of terms; then for terms and for values the number of
+//	dictionary pages and the first key of each; then the number of postings pages;
+//	then the filter of scopes; then the columns; then for each page of terms how many
+//	it has; then for grams as for terms and values
+//
+// where numbers are uvarints, and keys are preceded by their length.
+func (s *sealer) end() error {
+	s.values.flush()
+	s.flushPostings()
+	head := append([]byte(sealMagic), sealVersion)
+	for _, sum := range s.from.sums {
+		head = binary.AppendUvarint(head, sum.docs)
+		head = binary.AppendUvarint(head, sum.length)
+	}
+	head = binary.AppendUvarint(head, uint64(s.terms.keys))
+	head = s.terms.appendFirsts(head)
+	head = s.values.appendFirsts(head)
+	head = binary.AppendUvarint(head, uint64(s.page))
+	scopes := s.scopes.filter()
+	head = scopes.append(head)
+	head = s.columns(head, s.from)
+	for _, n := range s.terms.counts {
+		head = binary.AppendUvarint(head, uint64(n))
+	}
+	head = s.grams.appendFirsts(head)
+	s.put(sectionHeader, 0, head)
+	return s.err
 }
 
 func (s *sealer) put(section byte, number int, b []byte) {
@@ -155,30 +231,13 @@ func (s *sealer) put(section byte, number int, b []byte) {
 		return
 	}
 	if number >= 1<<16 {
-		s.err = fmt.Errorf("%w: chunk %d has too many pages of section %c", ErrInvalid, s.chunk, section)
+		s.err = fmt.Errorf("%w: chunk %d has too many pages of section %c", ErrInvalid, s.from.number, section)
 		return
 	}
-	id := pageID{chunk: s.chunk, section: section, number: uint16(number)}
+	id := pageID{chunk: s.from.number, section: section, number: uint16(number)}
 	if err := s.w.Set(id.key(s.prefix), sealPage(id, b)); err != nil {
 		s.err = fmt.Errorf("invindex: sealing %v: %w", id, err)
 	}
-}
-
-// header begins the header page:
-//
-//	magic, version (a byte), for each window the number of documents and their
-//	length, number of terms; then for terms and for values the number of
-//	dictionary pages and the first key of each; then the number of postings pages;
-//	then the filter of scopes; then the columns
-//
-// where numbers are uvarints, and keys are preceded by their length.
-func (s *sealer) header(c *hotChunk) []byte {
-	b := append([]byte(sealMagic), sealVersion)
-	for _, sum := range c.sums {
-		b = binary.AppendUvarint(b, sum.docs)
-		b = binary.AppendUvarint(b, sum.length)
-	}
-	return binary.AppendUvarint(b, uint64(c.countTerms()))
 }
 
 // lengths writes the lengths page: for each window the number of bytes of a
@@ -213,8 +272,8 @@ func (s *sealer) lengths(c *hotChunk) {
 	s.put(sectionLengths, 0, b)
 }
 
-// dictionary writes the pages of a dictionary and appends their first keys to the
-// header. A page holds
+// dictionary writes the pages of a dictionary, whose keys come in ascending order. A page
+// holds
 //
 //	the number of blocks and the offset of each, 16 bits little-endian each;
 //	the blocks, each of up to 16 entries
@@ -225,57 +284,70 @@ func (s *sealer) lengths(c *hotChunk) {
 //	the number of the rest, the rest; the number of postings; the size of the
 //	list; and either the list, if it is short, or the page and the offset where
 //	it is
-func (s *sealer) dictionary(head []byte, d *dict, section byte, length func(uint16) uint32) []byte {
-	lists := make([]*list, d.count.Load())
-	for i := range lists {
-		lists[i] = d.list(uint32(i))
+type dictionary struct {
+	s       *sealer
+	section byte
+	length  func(slot uint16) uint32 // of documents, for lists that have impacts
+	keys    int
+	firsts  []string // of the pages
+	counts  []int    // keys of each page
+
+	body    []byte // of the page that is written
+	offsets []int
+	block   int // entries of the newest block
+	prev    string
+}
+
+func (d *dictionary) add(key string, p []posting) {
+	if len(d.offsets) == 0 || d.block == blockEntries {
+		if len(d.body) >= pageTarget {
+			d.flush()
+		}
+		if len(d.offsets) == 0 {
+			d.firsts, d.counts = append(d.firsts, key), append(d.counts, 0)
+		}
+		d.offsets = append(d.offsets, len(d.body))
+		d.block, d.prev = 0, ""
 	}
-	slices.SortFunc(lists, func(a, b *list) int { return strings.Compare(a.text, b.text) })
-	var firsts []string
-	for len(lists) > 0 {
-		firsts = append(firsts, lists[0].text)
-		var page []byte
-		page, lists = s.dictionaryPage(lists, length)
-		s.put(section, len(firsts)-1, page)
+	d.body = d.s.entry(d.body, d.prev, key, p, d.length)
+	d.prev = key
+	d.block++
+	d.keys++
+	d.counts[len(d.counts)-1]++
+}
+
+// flush writes the page, if it has an entry.
+func (d *dictionary) flush() {
+	if len(d.offsets) == 0 {
+		return
 	}
-	head = binary.AppendUvarint(head, uint64(len(firsts)))
-	for _, f := range firsts {
+	start := 2 * (1 + len(d.offsets))
+	page := binary.LittleEndian.AppendUint16(nil, uint16(len(d.offsets)))
+	for _, o := range d.offsets {
+		page = binary.LittleEndian.AppendUint16(page, uint16(start+o))
+	}
+	d.s.put(d.section, len(d.firsts)-1, append(page, d.body...))
+	d.body, d.offsets = d.body[:0], d.offsets[:0]
+}
+
+// appendFirsts appends the first keys of the pages to the header.
+func (d *dictionary) appendFirsts(head []byte) []byte {
+	head = binary.AppendUvarint(head, uint64(len(d.firsts)))
+	for _, f := range d.firsts {
 		head = binary.AppendUvarint(head, uint64(len(f)))
 		head = append(head, f...)
 	}
 	return head
 }
 
-func (s *sealer) dictionaryPage(lists []*list, length func(uint16) uint32) ([]byte, []*list) {
-	var body []byte
-	var offsets []int
-	for len(body) < pageTarget && len(lists) > 0 {
-		offsets = append(offsets, len(body))
-		prev := ""
-		n := min(blockEntries, len(lists))
-		for _, l := range lists[:n] {
-			body = s.entry(body, prev, l, length)
-			prev = l.text
-		}
-		lists = lists[n:]
-	}
-	start := 2 * (1 + len(offsets))
-	page := binary.LittleEndian.AppendUint16(nil, uint16(len(offsets)))
-	for _, o := range offsets {
-		page = binary.LittleEndian.AppendUint16(page, uint16(start+o))
-	}
-	return append(page, body...), lists
-}
-
-func (s *sealer) entry(b []byte, prev string, l *list, length func(uint16) uint32) []byte {
+func (s *sealer) entry(b []byte, prev, key string, p []posting, length func(uint16) uint32) []byte {
 	shared := 0
-	for shared < min(len(prev), len(l.text)) && prev[shared] == l.text[shared] {
+	for shared < min(len(prev), len(key)) && prev[shared] == key[shared] {
 		shared++
 	}
 	b = binary.AppendUvarint(b, uint64(shared))
-	b = binary.AppendUvarint(b, uint64(len(l.text)-shared))
-	b = append(b, l.text[shared:]...)
-	p := l.postings()
+	b = binary.AppendUvarint(b, uint64(len(key)-shared))
+	b = append(b, key[shared:]...)
 	b = binary.AppendUvarint(b, uint64(len(p)))
 	if len(p) <= maxShort {
 		var room [maxShort * 6]byte

@@ -18,6 +18,8 @@ type sealedChunk struct {
 	termCount int
 	terms     sealedDict
 	values    sealedDict
+	grams     sealedDict
+	termEnds  []uint32 // for each page of terms one past the number of the last; nil without grams
 	scopes    scopeFilter
 	lens      pageSlot
 	last      atomic.Uint32 // one past the slot of the last document; 0 until the lengths are read
@@ -66,6 +68,9 @@ func (x *Index) openSealed(r Reader, number uint16) (*sealedChunk, error) {
 	c.scopes = f.scopeFilter()
 	if version >= numbersVersion {
 		c.readColumns(&f)
+	}
+	if version >= gramsVersion {
+		c.readGrams(&f)
 	}
 	c.lens.id = pageID{chunk: number, section: sectionLengths}
 	if f.bad || len(f.rest) > 0 || version == 0 {
@@ -236,18 +241,28 @@ func (c *sealedChunk) docFreq(r Reader, kind dictKind, key string) (int, error) 
 
 // entry looks a key up, or remembers it.
 func (c *sealedChunk) entry(r Reader, kind dictKind, key string) (entry, error) {
+	if kind == ofGrams {
+		return c.readEntry(r, kind, key)
+	}
 	return c.memory.entry(kind, key, func() (entry, error) { return c.readEntry(r, kind, key) })
+}
+
+func (c *sealedChunk) dict(kind dictKind) *sealedDict {
+	switch kind {
+	case ofValues:
+		return &c.values
+	case ofGrams:
+		return &c.grams
+	}
+	return &c.terms
 }
 
 // readEntry looks a key up in a dictionary.
 func (c *sealedChunk) readEntry(r Reader, kind dictKind, key string) (entry, error) {
-	d := &c.terms
-	if kind == ofValues {
-		if !c.scopes.mayHave(key) {
-			return entry{}, nil
-		}
-		d = &c.values
+	if kind == ofValues && !c.scopes.mayHave(key) {
+		return entry{}, nil
 	}
+	d := c.dict(kind)
 	at, exact := slices.BinarySearch(d.firsts, key)
 	if !exact {
 		at--
@@ -299,37 +314,63 @@ func (c *sealedChunk) open(r Reader, e entry, impacts bool, buf *[]posting) (pos
 	return l, nil
 }
 
-// eachList yields the keys of a dictionary in ascending order, and their lists. Both
-// are valid until yield returns.
-func (c *sealedChunk) eachList(r Reader, kind dictKind, yield func(key []byte, l *postingList) error) error {
-	d := &c.terms
-	if kind == ofValues {
-		d = &c.values
-	}
-	var buf []posting
-	for i := range d.pages {
-		p, err := c.page(r, &d.pages[i])
+// keyCursor goes through a dictionary, in the order of its keys.
+type keyCursor struct {
+	chunk *sealedChunk
+	kind  dictKind
+	dict  *sealedDict
+	page  int    // that comes after the one that is read
+	rest  fields // of that one
+	key   []byte // of the current entry
+	entry entry
+	done  bool
+}
+
+func (c *sealedChunk) keys(kind dictKind) keyCursor {
+	return keyCursor{chunk: c, kind: kind, dict: c.dict(kind)}
+}
+
+// next goes to the next key, if there is one.
+func (k *keyCursor) next(r Reader) error {
+	for len(k.rest.rest) == 0 {
+		if k.page == len(k.dict.pages) {
+			k.done = true
+			return nil
+		}
+		p, err := k.chunk.page(r, &k.dict.pages[k.page])
 		if err != nil {
 			return err
 		}
-		ok := eachEntry(p.data, "", func(key []byte, e entry) {
-			if err != nil {
-				return
-			}
-			buf = buf[:0]
-			var l postingList
-			if l, err = c.open(r, e, kind == ofTerms, &buf); err == nil {
-				err = yield(key, &l)
-			}
-		})
-		if err != nil {
-			return err
+		k.page++
+		k.rest = fields{rest: p.data}
+		blocks := dictionaryBlocks(p.data)
+		if blocks == 0 {
+			return k.malformed()
 		}
-		if !ok {
-			return fmt.Errorf("%w: %v is malformed", ErrCorrupt, d.pages[i].id)
-		}
+		k.rest.bytes(2 + 2*blocks)
 	}
+	shared := k.rest.uvarint()
+	rest := k.rest.bytes(k.rest.uvarint())
+	k.entry = k.rest.entry()
+	if k.rest.bad || shared > len(k.key) || k.entry.n == 0 {
+		return k.malformed()
+	}
+	k.key = append(k.key[:shared], rest...)
 	return nil
+}
+
+func (k *keyCursor) malformed() error {
+	return fmt.Errorf("%w: %v is malformed", ErrCorrupt, k.dict.pages[k.page-1].id)
+}
+
+// postings appends the list of the current key.
+func (k *keyCursor) postings(r Reader, dst []posting, buf *[]posting) ([]posting, error) {
+	*buf = (*buf)[:0]
+	l, err := k.chunk.open(r, k.entry, k.kind == ofTerms, buf)
+	if err != nil {
+		return dst, fmt.Errorf("invindex: the list of %q in chunk %d: %w", k.key, k.chunk.number, err)
+	}
+	return l.appendTo(dst)
 }
 
 // body returns the bytes of a list that is outside the dictionary.

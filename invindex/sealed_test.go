@@ -15,6 +15,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/near"
 )
 
 // sealedSample returns an index whose first chunk, of some hundred documents and
@@ -78,6 +80,12 @@ func answers(t testing.TB, x *Index, r Reader) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(&b, terms)
+	misspelt, _ := near.New("densse")
+	alike, err := x.Near(t.Context(), s, []near.Word{misspelt}, Docs{}, 9)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(&b, alike)
 	if x.numbered() {
 		for _, field := range []uint16{3, 4, 5, 9} {
 			for _, r := range []Range{{0, 1<<64 - 1}, Above(FloatOrder(3)), UpTo(FloatOrder(3)), {IntOrder(1_767_225_700_000), IntOrder(1_767_225_800_000)}, {7, 7}} {

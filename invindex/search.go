@@ -27,6 +27,7 @@ type scratch struct {
 	sums      []uint32 // of slots, as matched is
 	matched   []uint32
 	win       window
+	near      *nearScratch // nil until a near word is looked for
 }
 
 // scratchPool spares each call a hundred kilobytes.
@@ -46,6 +47,9 @@ func (sc *scratch) free() {
 	clear(sc.lists[:cap(sc.lists)])
 	clear(sc.found[:cap(sc.found)])
 	clear(sc.sizes[:cap(sc.sizes)])
+	if sc.near != nil {
+		clear(sc.near.grams[:cap(sc.near.grams)])
+	}
 	scratchPool.Put(sc)
 }
 

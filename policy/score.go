@@ -105,10 +105,10 @@ func Best() Weights {
 }
 
 // BestLearned returns the weights of the profile best for a memory with a learned vector. A cosine below 0 is to be
-// given as 0, so that it can't undo what the text says.
+// given as 0, so that it can't undo what the text says. There is no second look: the vector finds what has other words.
 func BestLearned() Weights {
 	return Weights{
-		Cosine: .6, BM25: .4, Neighbours: .4, Session: float64(.4 * SessionShare), SecondLook: float64(.4 * SecondLookShare),
+		Cosine: .6, BM25: .4, Neighbours: .4, Session: float64(.4 * SessionShare),
 	}
 }
 

@@ -136,6 +136,7 @@ var law = map[string]row{
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},
+	"internal/near":         {floor: base},
 	"internal/needles":      {floor: base},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
 	"internal/realdata":     {floor: base, forTests: true},

@@ -13,6 +13,8 @@ const (
 	// length is how long a turn may be: where there is no other processor, a call that
 	// comes in meanwhile waits so long. The scheduler itself ends a turn after 10 ms.
 	length = time.Millisecond
+	// spare is how long turns of Spare are.
+	spare = 200 * time.Microsecond
 	// leastOffer and mostOffer are how long turns of Offer are.
 	leastOffer = 100 * time.Microsecond
 	mostOffer  = 100 * time.Millisecond
@@ -30,6 +32,15 @@ type Turn struct {
 // where others are always busy, it comes on slowly.
 func (t *Turn) Pass() {
 	if clock.System().Sub(t.began) >= length {
+		runtime.Gosched()
+		t.began = clock.System()
+	}
+}
+
+// Spare is Pass with turns of 200 µs: for work that may take its time beside searches of
+// about a millisecond, whose slowest would wait for it.
+func (t *Turn) Spare() {
+	if clock.System().Sub(t.began) >= spare {
 		runtime.Gosched()
 		t.began = clock.System()
 	}
