@@ -33,8 +33,10 @@ type Config struct {
 	Resume func()
 	// Rewritten, if not nil, is told of each flush and compaction. It must not wait for the store.
 	Rewritten func()
-	// Salvage opens a store whose logs are damaged with what is whole before the damage.
+	// Salvage opens a store that is damaged with what is whole.
 	Salvage bool
+	// Timeline is that of the database, see [Timeline].
+	Timeline Timeline
 	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
 	ManifestBytes int64
 }
@@ -56,6 +58,7 @@ type Store struct {
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	ending     chan struct{}         // closed when Close begins
 	marker     marker
+	marked     uint64 // see MarkedLSN
 }
 
 // New prepares a store, which [Store.Open] opens.
@@ -126,7 +129,7 @@ func Error(doing string, err error) error {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err):
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "restore a copy of the folder"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: WayOn}
 	case errors.Is(err, pebble.ErrNotFound):
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
 	}
