@@ -65,7 +65,7 @@ func (db *DB) loadLog() (err error) {
 	db.writer.applied = lsn
 	db.writer.next, err = layout.DecodeLogHead(value)
 	if err == nil && db.writer.next.Doc > MaxMemories {
-		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: "restore a copy of the folder"}
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: store.WayOn}
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func (db *DB) checkSeed() error {
 		if len(key) <= layout.KeyHeader || !bytes.Equal(key, db.keys().Name(layout.NameClass(key[layout.KeyHeader]), name)) {
 			return &fault.Error{
 				Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
-				Do: "restore that file from a backup of the folder",
+				Do: identityWayOn,
 			}
 		}
 		return kv.ErrStop

@@ -62,9 +62,9 @@ func logNumber(name string) (uint64, bool) {
 //
 // Pebble takes what it cannot read for the end of the newest log, unless a later block of the
 // log says that it was on disk, and goes on with what came before; and it does not know which
-// logs there were. The mark says which there are, and how much was on disk a second before, and
-// checkLogs it looks behind what cannot be read chunk by chunk. A record that a
-// crash tore is no damage: nobody was told that it is there.
+// logs there were. The mark says which there were, and how much was on disk a second before; and
+// checkLogs looks behind what cannot be read chunk by chunk. A record that a crash tore is no
+// damage: nobody was told that it is there.
 func checkLogs(fs vfs.FS, dir string, m *mark) error {
 	logs, from, err := liveLogs(fs, dir)
 	if err != nil {

@@ -189,6 +189,23 @@ func (s *Store) Reached(lsn uint64) { s.marker.lsn.Store(lsn) }
 // MarkedLSN is the newest LSN that was durable when the mark was written which Open has found.
 func (s *Store) MarkedLSN() uint64 { return s.marked }
 
+// GoBackTo marks an LSN that is older than the one that was marked: what came after is lost,
+// and the database goes on without it.
+func (s *Store) GoBackTo(lsn uint64) error {
+	s.marker.mu.Lock()
+	defer s.marker.mu.Unlock()
+	s.marker.last.lsn = 0
+	s.marker.lsn.Store(lsn)
+	return s.markLogs(false)
+}
+
+// MarkedTimeline is the timeline that the mark in the folder of a database names, the zero
+// Timeline if there is none.
+func MarkedTimeline(fs vfs.FS, dir string) (Timeline, error) {
+	m, err := readMark(fs, dir)
+	return m.timeline, err
+}
+
 // MarkLogs writes down what of the store is on disk, if that has changed. It is called
 // every second or so, and whenever a log was made or the MANIFEST grew: it costs a sync of
 // one sector.
@@ -205,7 +222,7 @@ func (s *Store) markLogs(closed bool) error {
 	}
 	old := &s.marker.last
 	m := mark{
-		count: old.count + 1, timeline: s.config.Timeline, lsn: max(old.lsn, s.marker.lsn.Load()),
+		count: old.count + 1, timeline: s.timeline, lsn: max(old.lsn, s.marker.lsn.Load()),
 		manifest: old.manifest, listed: old.listed, synced: old.synced, logs: slices.Clone(old.logs),
 	}
 	logs, synced := s.FS.SyncedLogs()

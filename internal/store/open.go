@@ -55,8 +55,9 @@ const (
 )
 
 // Open opens Pebble through the file-system seam. With exists, a store must be there: a
-// missing one is damage.
-func (s *Store) Open(exists bool) (err error) {
+// missing one is damage. timeline is that of the database.
+func (s *Store) Open(exists bool, timeline Timeline) (err error) {
+	s.timeline = timeline
 	s.reserve.measure(s.config.Base)
 	blockCache, memtable := s.Shares()
 	s.reserve.watch(memtable)

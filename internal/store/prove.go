@@ -51,7 +51,7 @@ type proof struct {
 // crash cut off, and removes the tables that it does not list any more. The mark says how much
 // was on disk; more may be there, never less.
 func (s *Store) prove(opts *pebble.Options) (p proof, err error) {
-	p = proof{fs: s.FS, dir: s.config.Dir, store: s.FS.PathJoin(s.config.Dir, Dir), timeline: s.config.Timeline, opts: opts}
+	p = proof{fs: s.FS, dir: s.config.Dir, store: s.FS.PathJoin(s.config.Dir, Dir), timeline: s.timeline, opts: opts}
 	if p.mark, err = readMark(p.fs, p.dir); err != nil {
 		return p, err
 	}

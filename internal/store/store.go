@@ -35,8 +35,6 @@ type Config struct {
 	Rewritten func()
 	// Salvage opens a store that is damaged with what is whole.
 	Salvage bool
-	// Timeline is that of the database, see [Timeline].
-	Timeline Timeline
 	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
 	ManifestBytes int64
 }
@@ -57,6 +55,7 @@ type Store struct {
 	flushing   atomic.Uint64         // bytes that are being flushed; the largest number while none are
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	ending     chan struct{}         // closed when Close begins
+	timeline   Timeline
 	marker     marker
 	marked     uint64 // see MarkedLSN
 }
@@ -68,6 +67,9 @@ func New(c Config) *Store {
 	s.flushing.Store(math.MaxUint64)
 	return s
 }
+
+// Again is a store of the same folder that was not opened yet.
+func (s *Store) Again() *Store { return New(s.config) }
 
 func (s *Store) opening() string { return "open " + s.config.Dir }
 
