@@ -56,6 +56,7 @@ type Store struct {
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	ending     chan struct{}         // closed when Close begins
 	marker     marker
+	gaps       gaps
 }
 
 // New prepares a store, which [Store.Open] opens.
