@@ -111,6 +111,7 @@ type config struct {
 	english      bool // it was opened to know no other language
 
 	columns   bool // filters use the columns of numbers whatever the size of the set
+	mends     bool // what is opened is what is left of a database, see OpenRemains
 	expiring  bool // what has expired is looked for now and then
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to

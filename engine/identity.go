@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -268,10 +269,14 @@ func (db *DB) loadGenerations() error {
 	if errors.Is(err, pebble.ErrNotFound) {
 		return db.firstGenerations()
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(db.keys().DecodeGenerations(b), closer.Close())
 	}
-	return errors.Join(db.keys().DecodeGenerations(b), closer.Close())
+	if unreadable(err) {
+		db.lost("the generations of keys", err)
+		return db.deriveGenerations()
+	}
+	return err
 }
 
 func (db *DB) firstGenerations() error {
@@ -279,10 +284,12 @@ func (db *DB) firstGenerations() error {
 	if err != nil {
 		return err
 	}
-	if it.First() {
-		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing", Do: store.WayOn}
+	any := it.First()
+	if err = errors.Join(err, it.Error(), it.Close()); any || unreadable(err) {
+		db.lost("the generations of keys", cmp.Or(err, error(&fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing"})))
+		return db.deriveGenerations()
 	}
-	if err = errors.Join(err, it.Error(), it.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	db.keys().FirstGenerations()

@@ -69,7 +69,7 @@ func OpenMemory(o *Options) (*DB, error) {
 
 func open(dir string, o *Options, t *tuning) (*DB, error) {
 	db, base := newDB(dir, o, t)
-	if err := refuse(base, dir); err != nil && !db.mends(err) {
+	if err := refuse(base, dir); err != nil && !db.mayMend(err) {
 		return nil, err
 	}
 	if o.Schedule != nil {
@@ -143,7 +143,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder, extractor: newExtractor(o.Extractor),
-		columns: t.columns, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+		columns: t.columns, mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
@@ -210,8 +210,8 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	return nil
 }
 
-// mends reports whether Salvage may mend what opening meets.
-func (db *DB) mends(err error) bool {
+// mayMend reports whether Salvage may mend what opening meets.
+func (db *DB) mayMend(err error) bool {
 	return db.salvage && !db.readOnly && errors.Is(err, fault.ErrCorrupt)
 }
 
@@ -224,7 +224,7 @@ func (db *DB) identify(base vfs.FS, o *Options) (*identity, error) {
 			return db.create(base, o)
 		}
 	}
-	if err != nil && db.mends(err) {
+	if err != nil && db.mayMend(err) {
 		return db.restoreIdentity(base)
 	}
 	return id, err

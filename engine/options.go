@@ -208,6 +208,8 @@ type tuning struct {
 	// firstDoc is where a new database looks for its first chunk: tests begin near the end
 	// of the numbers.
 	firstDoc uint32
+	// mends opens what is left of a database, of which anything may be missing, see [OpenRemains].
+	mends bool
 	// beside are more parts than there are.
 	beside []part.Part
 	// vectors are others than the default limits: tests build graphs of few vectors.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -118,6 +119,7 @@ func (db *DB) partBytes() (n int64) {
 func (db *DB) loadParts() error {
 	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
 	for _, p := range db.parts {
+		tx.lose = func(err error) { db.lost("something of the "+p.Name(), err) }
 		if l, ok := p.(part.Loader); ok {
 			if err := l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly}); err != nil {
 				return err
@@ -247,14 +249,24 @@ type Line = part.Line
 
 // Lines calls yield with a line for each thing beside the memories that an export of a
 // scope has: everything for the empty scope, nothing for one with a run.
-func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
+//
+// lost is called with each error of what cannot be read, which is left out; nil: the first one
+// ends the export.
+func (tx *Tx) Lines(s Scope, lost func(error), yield func(Line) error) error {
+	return tx.lines(s, lost, func(p part.Part, v part.View) error { return p.Lines(v, s, yield) })
+}
+
+// lines has the parts write their lines.
+func (tx *Tx) lines(s Scope, lost func(error), write func(part.Part, part.View) error) error {
 	return tx.reading("export", func() error {
 		if s.Run != "" {
 			return nil
 		}
+		of := *tx
+		of.lose = lost
 		for _, p := range tx.db.parts {
-			if err := p.Lines((*partTx)(tx), s, yield); err != nil {
-				return store.Error("export the "+p.Name(), err)
+			if err := of.without(store.Error("export the "+p.Name(), write(p, (*partTx)(&of)))); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -263,19 +275,10 @@ func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
 
 // LinesAhead is [Tx.Lines] for what must be there before memories are stored: the manifests
 // of agents, which Lines leaves out.
-func (tx *Tx) LinesAhead(s Scope, yield func(Line) error) error {
-	return tx.reading("export", func() error {
-		if s.Run != "" {
-			return nil
-		}
-		for _, p := range tx.db.parts {
-			l, ok := p.(part.Leader)
-			if !ok {
-				continue
-			}
-			if err := l.Leads((*partTx)(tx), s, yield); err != nil {
-				return store.Error("export the "+p.Name(), err)
-			}
+func (tx *Tx) LinesAhead(s Scope, lost func(error), yield func(Line) error) error {
+	return tx.lines(s, lost, func(p part.Part, v part.View) error {
+		if l, ok := p.(part.Leader); ok {
+			return l.Leads(v, s, yield)
 		}
 		return nil
 	})
@@ -387,11 +390,66 @@ func (p *partTx) Get(key []byte) ([]byte, bool, error) {
 }
 
 func (p *partTx) Scan(lower, upper []byte, visit func(key, value []byte) error) error {
-	err := kv.Scan(p.reader, lower, upper, visit)
+	err := p.tx().scan(lower, upper, visit)
 	if errors.Is(err, kv.ErrStop) {
 		return nil
 	}
 	return err
+}
+
+func (p *partTx) Hop(lower, upper []byte, visit func(key, value []byte) ([]byte, error)) (err error) {
+	if p.lose != nil {
+		return p.hopAround(lower, upper, visit)
+	}
+	it, err := p.Iter(lower, upper)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		next, err := visit(it.Key(), value)
+		if err != nil {
+			return err
+		}
+		ok = next != nil && it.SeekGE(next)
+	}
+	return it.Error()
+}
+
+func (p *partTx) hopAround(lower, upper []byte, visit func(key, value []byte) ([]byte, error)) error {
+	for lower != nil {
+		from := lower
+		lower = nil
+		err := p.Scan(from, upper, func(key, value []byte) (err error) {
+			if lower, err = visit(key, value); err != nil && lower == nil {
+				lower = append(slices.Clone(key), 0)
+			}
+			return cmp.Or(p.Without(err), kv.ErrStop)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *partTx) Without(err error) error { return p.tx().without(err) }
+
+func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
+	prefix := append(p.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
+	err = p.Scan(prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+		num, text, _, err := layout.DecodeName(value)
+		if err != nil || num != number {
+			return err
+		}
+		o, known = scope.ParseKey(text)
+		return kv.ErrStop
+	})
+	return o, known, err
 }
 
 func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +173,7 @@ func TestDamagedStore(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, killed %v", d.name, killed), func(t *testing.T) {
 				t.Parallel()
 				fs, older := inTables(t, memories, killed)
+				whole := folderOf(t, fs, "db")
 				d.damage(t, fs, older)
 				before := folderOf(t, fs, "db")
 				for _, o := range []Options{{}, {ReadOnly: true}, {ReadOnly: true, Salvage: true}} {
@@ -186,15 +188,17 @@ func TestDamagedStore(t *testing.T) {
 					}
 					sameFolder(t, before, folderOf(t, fs, "db"))
 				}
-				wantSalvaged(t, fs, before, memories, d.loses)
+				damaged := maps.Clone(before)
+				maps.DeleteFunc(damaged, func(path, content string) bool { return whole[path] == content })
+				wantSalvaged(t, fs, damaged, memories, d.loses)
 			})
 		}
 	}
 }
 
-// wantSalvaged opens a damaged database with Salvage, and holds it against what was stored and
-// what lay in the folder.
-func wantSalvaged(t *testing.T, fs vfs.FS, before map[string]string, memories int, loses bool) {
+// wantSalvaged opens a damaged database with Salvage, and holds it against what was stored. What
+// the damage left of a file that is not used any more is kept.
+func wantSalvaged(t *testing.T, fs vfs.FS, damaged map[string]string, memories int, loses bool) {
 	t.Helper()
 	db := openTest(t, fs, Options{Salvage: true})
 	if db.Salvaged() == "" {
@@ -203,27 +207,20 @@ func wantSalvaged(t *testing.T, fs vfs.FS, before map[string]string, memories in
 	if said := strings.Contains(db.Salvaged(), "lost with all that lay in them"); said != loses {
 		t.Errorf("Salvage says %q", db.Salvaged())
 	}
-	there := len(mustList(t, db.Memories(), Scope{User: "u"}))
-	if there != memories && !loses || there > memories {
-		t.Errorf("%d memories of %d are there", there, memories)
-	}
 	if !loses {
+		if ms := mustList(t, db.Memories(), Scope{User: "u"}); len(ms) != memories {
+			t.Errorf("%d memories of %d are there", len(ms), memories)
+		}
 		mustCheck(t, db, memories)
-	}
-	for path, content := range before {
-		if !strings.HasSuffix(path, ".sst") {
-			continue
-		}
-		kept := false
-		for _, now := range folderOf(t, fs, "db") {
-			kept = kept || now == content
-		}
-		if !kept {
-			t.Errorf("what lay in %s is gone", path)
-		}
 	}
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "v"}, Text: "one more"})
 	closeTest(t, db)
+	left := slices.Collect(maps.Values(folderOf(t, fs, "db")))
+	for path, content := range damaged {
+		if content != "" && !slices.Contains(left, content) {
+			t.Errorf("what was left of %s is gone", path)
+		}
+	}
 	db = openTest(t, fs, Options{})
 	if ms := mustList(t, db.Memories(), Scope{User: "v"}); len(ms) != 1 || db.Salvaged() != "" {
 		t.Errorf("opened again: %v, %q", ms, db.Salvaged())
@@ -320,4 +317,63 @@ func TestManifestCopy(t *testing.T) {
 	if copies == 0 {
 		t.Errorf("no copy among %v", names)
 	}
+}
+
+// TestLostCatalog: where the MANIFEST and its copy are gone, Salvage makes a store anew of what
+// the tables and logs hold, the newest value of each key, and keeps the old one beside it.
+func TestLostCatalog(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db := openTest(t, mem, Options{})
+	ctx := t.Context()
+	const memories = 24
+	for round := range 3 { // so that each key has values in several tables
+		for i := range memories {
+			text := fmt.Sprintf("memory %d of round %d", i, round)
+			if round == 0 {
+				mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: "u"}, Text: text})
+			} else if _, err := db.Memories().Update(ctx, Scope{User: "u"}, fmt.Sprint("m", i), Patch{Text: &text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.store.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range memories / 2 {
+		if err := db.Memories().Delete(ctx, Scope{User: "u"}, fmt.Sprint("m", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lsn := db.LSN()
+	fs := mem.CrashClone(vfs.CrashCloneCfg{})
+	closeTest(t, db)
+	for path := range folderOf(t, fs, "db/store") {
+		if strings.Contains(path, "MANIFEST-") { // the marker, too
+			if err := fs.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before := folderOf(t, fs, "db/store")
+	if _, err := openOn(fs, "db", Options{MemoryBudget: testBudget}); !errors.Is(err, fault.ErrCorrupt) {
+		t.Fatalf("open: %v", err)
+	}
+	db = openTest(t, fs, Options{Salvage: true})
+	if !strings.Contains(db.Salvaged(), "a new store was made") || db.LSN() != lsn {
+		t.Errorf("LSN %d of %d, %q", db.LSN(), lsn, db.Salvaged())
+	}
+	for _, m := range mustList(t, db.Memories(), Scope{User: "u"}) {
+		if !strings.HasSuffix(m.Text, "of round 2") {
+			t.Errorf("%s is %q", m.ID, m.Text)
+		}
+	}
+	mustCheck(t, db, memories/2)
+	closeTest(t, db)
+	kept := folderOf(t, fs, "db/store.damaged")
+	for path, content := range before {
+		if kept[strings.Replace(path, "db/store/", "db/store.damaged/", 1)] != content {
+			t.Errorf("%s was not kept", path)
+		}
+	}
+	closeTest(t, openTest(t, fs, Options{}))
 }

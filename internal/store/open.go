@@ -128,7 +128,6 @@ func (s *Store) prepare(opts *pebble.Options, exists bool) (err error) {
 		if found, err = s.readyToOpen(opts); err != nil {
 			return err
 		}
-		s.marked = found.lsn
 	}
 	if s.config.ReadOnly {
 		return nil

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -110,7 +109,7 @@ func (p *proof) checkManifest() error {
 const mostNamed = 5
 
 func (p *proof) checkTables() error {
-	l, err := readListing(p.fs, p.fs.PathJoin(p.store, currentManifest(p.names)))
+	l, err := readManifest(p.fs, p.fs.PathJoin(p.store, currentManifest(p.names)))
 	if errors.Is(err, errField) {
 		return nil // Pebble knows what it means, or says what is wrong
 	}
@@ -129,8 +128,8 @@ func (p *proof) checkTables() error {
 			is = name + " is missing"
 		} else if info, err := p.fs.Stat(p.fs.PathJoin(p.store, name)); err != nil {
 			return err
-		} else if size := uint64(info.Size()); size != l.tables[num].size {
-			is = fmt.Sprintf("%s has %d bytes of %d", name, size, l.tables[num].size)
+		} else if size := uint64(info.Size()); size != l.live[num].size {
+			is = fmt.Sprintf("%s has %d bytes of %d", name, size, l.live[num].size)
 		}
 		if is != "" {
 			d.files, why = append(d.files, name), append(why, is)
@@ -169,13 +168,4 @@ func newestOptions(names []string) (newest string) {
 		}
 	}
 	return newest
-}
-
-func readWhole(fs vfs.FS, path string) ([]byte, error) {
-	f, err := fs.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(f)
-	return b, errors.Join(err, f.Close())
 }

@@ -27,6 +27,9 @@ const mostMends = 16
 func (s *Store) readyToOpen(opts *pebble.Options) (mark, error) {
 	for range mostMends {
 		p, err := s.prove(opts)
+		if err == nil || !isOther(err) {
+			s.marked = max(s.marked, p.mark.lsn)
+		}
 		if err == nil {
 			return p.mark, nil
 		}
@@ -42,7 +45,7 @@ func (s *Store) readyToOpen(opts *pebble.Options) (mark, error) {
 		if inLogs {
 			lost, err = damagedLogs(p.fs, p.dir, logs)
 		} else {
-			lost, err = p.mend(damage)
+			lost, err = s.mend(&p, damage)
 		}
 		if _, stays := errors.AsType[*Damage](err); stays {
 			return p.mark, s.damaged(err)
@@ -53,6 +56,12 @@ func (s *Store) readyToOpen(opts *pebble.Options) (mark, error) {
 		s.salvaged(lost)
 	}
 	return mark{}, s.damaged(errors.New("damage that was mended came back"))
+}
+
+// isOther reports whether the mark is none of this database.
+func isOther(err error) bool {
+	d, ok := errors.AsType[*Damage](err)
+	return ok && d.kind == otherTimeline
 }
 
 func damagedLogs(fs vfs.FS, dir string, d *LogDamage) (lost string, err error) {
@@ -78,16 +87,22 @@ func (s *Store) salvaged(what string) {
 // mend makes a store that can be opened of one with damage, and says what is lost. Nothing is
 // removed: what is not used any more gets a name that ends with ".damaged". If this is
 // interrupted, the store is damaged as before, or mended.
-func (p *proof) mend(d *Damage) (lost string, err error) {
+func (s *Store) mend(p *proof, d *Damage) (lost string, err error) {
 	switch d.kind {
+	case noStore:
+		if _, err := p.fs.Stat(p.fs.PathJoin(p.dir, rebuiltDir)); err != nil {
+			return "", d
+		}
+		return "an interrupted salvage was ended: a new store was made of what could be read", p.placeRebuilt()
 	case otherTimeline:
 		return d.why + "; it was made anew, and what it said of the newest commits is not known", p.setAside(p.dir, MarkName)
 	case damagedOptions:
 		return d.why + "; nothing is lost with it", p.setAside(p.store, d.files...)
-	case lostMarker:
-		return d.why + "; it was made anew, and nothing is lost with it", p.restoreMarkers(d)
-	case lostManifest:
-		return d.why + "; its copy took its place, and nothing is lost with it", p.restoreManifest(d)
+	case lostMarker, lostManifest:
+		if nums := p.wholeManifests(); len(nums) > 0 {
+			return d.why + "; it was made anew, and nothing is lost with it", p.restoreManifest(nums[0])
+		}
+		return s.rebuild(p, d.why)
 	case lostTables:
 		return "lost with all that lay in them: " + d.why, p.unlist(d)
 	}
@@ -154,21 +169,18 @@ func (p *proof) wholeManifest(num uint64) string {
 		if checkManifest(p.fs, path, promised) != nil {
 			continue
 		}
-		if l, err := readListing(p.fs, path); err == nil && len(l.comparer) > 0 {
+		if l, err := readManifest(p.fs, path); err == nil && len(l.comparer) > 0 {
 			return name
 		}
 	}
 	return ""
 }
 
-// restoreManifest puts a copy in the place of a MANIFEST that is damaged or gone.
-func (p *proof) restoreManifest(d *Damage) error {
-	nums := p.wholeManifests()
-	if len(nums) == 0 {
-		return d
-	}
-	name := manifestName(nums[0])
-	if from := p.wholeManifest(nums[0]); from != name {
+// restoreManifest makes the MANIFEST of a number, or its copy, the one that counts, and the
+// markers that are missing.
+func (p *proof) restoreManifest(num uint64) error {
+	name, was := manifestName(num), currentManifest(p.names)
+	if from := p.wholeManifest(num); from != name {
 		whole := p.fs.PathJoin(p.store, "restored-"+name)
 		if err := copyFile(p.fs, p.fs.PathJoin(p.store, from), whole, -1); err != nil {
 			return err
@@ -182,20 +194,18 @@ func (p *proof) restoreManifest(d *Damage) error {
 			return err
 		}
 	}
-	return p.moveMarker(manifestMarker, name)
-}
-
-// restoreMarkers makes the markers that are missing.
-func (p *proof) restoreMarkers(d *Damage) error {
-	if name, _, _ := newestMarker(p.names, formatMarker); name == "" {
-		if err := p.moveMarker(formatMarker, formatVersion.String()); err != nil {
+	if err := p.moveMarker(manifestMarker, name); err != nil {
+		return err
+	}
+	if was != name && slices.Contains(p.names, was) {
+		if err := p.setAside(p.store, was); err != nil {
 			return err
 		}
 	}
-	if currentManifest(p.names) != "" {
+	if format, _, _ := newestMarker(p.names, formatMarker); format != "" {
 		return nil
 	}
-	return p.restoreManifest(d)
+	return p.moveMarker(formatMarker, formatVersion.String())
 }
 
 // moveMarker makes a marker say a value, as Pebble does.
@@ -222,13 +232,13 @@ func (p *proof) moveMarker(prefix, value string) error {
 
 // unlist makes a MANIFEST without tables that are lost.
 func (p *proof) unlist(d *Damage) error {
-	l, err := readListing(p.fs, p.fs.PathJoin(p.store, currentManifest(p.names)))
+	l, err := readManifest(p.fs, p.fs.PathJoin(p.store, currentManifest(p.names)))
 	if err != nil {
 		return err
 	}
-	for num := range l.tables {
+	for num := range l.live {
 		if slices.Contains(d.files, tableName(num)) {
-			delete(l.tables, num)
+			delete(l.live, num)
 		}
 	}
 	num := l.nextFile
@@ -242,6 +252,9 @@ func (p *proof) unlist(d *Damage) error {
 	if err := p.moveMarker(manifestMarker, manifestName(num)); err != nil {
 		return err
 	}
+	if err := p.setAside(p.store, currentManifest(p.names)); err != nil {
+		return err
+	}
 	there := slices.DeleteFunc(slices.Clone(d.files), func(name string) bool { return !slices.Contains(p.names, name) })
 	return p.setAside(p.store, there...)
 }
@@ -252,7 +265,7 @@ func leadingNumber(name string) uint64 {
 	return numbered(digits, "")
 }
 
-func (p *proof) writeManifest(name string, l *listing) error {
+func (p *proof) writeManifest(name string, l *catalog) error {
 	f, err := p.fs.Create(p.fs.PathJoin(p.store, name), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err

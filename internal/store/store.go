@@ -58,6 +58,7 @@ type Store struct {
 	timeline   Timeline
 	marker     marker
 	marked     uint64 // see MarkedLSN
+	gaps       gaps
 }
 
 // New prepares a store, which [Store.Open] opens.

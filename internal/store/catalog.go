@@ -12,17 +12,21 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
-// listing is what the records of a MANIFEST say of the files of the store: the newest values of
-// the fields, and the tables that are in use.
-type listing struct {
-	comparer       []byte // the field with its tag
-	firstLog       uint64 // the first log that is still needed
-	nextFile       uint64
-	lastSequence   uint64
-	tables         map[uint64]listed
-	tablesReplaced map[uint64]bool
+// catalog is what the records of a MANIFEST say of the files of the store: the newest values of
+// the fields, and the tables. The MANIFEST may be cut off, or an older one: what it says was
+// true once, and the numbers of files are never given again.
+type catalog struct {
+	records      int
+	comparer     []byte // the field with its tag
+	firstLog     uint64 // the first log that is still needed
+	nextFile     uint64
+	lastSequence uint64
+	live         map[uint64]listed
+	obsolete     map[uint64]bool // tables that others have replaced
 }
 
 // listed is a table that is in use.
@@ -39,7 +43,8 @@ const (
 	fieldNextFile     = 3
 	fieldLastSequence = 4
 	fieldGone         = 6 // level and number of a table that is in use no more
-	fieldTable        = 103
+	fieldPlainTable   = 100
+	fieldTable        = 103 // with fields of its own at the end
 	// Fields within that of a table, up to the end, are strings.
 	innerEnd  = 1
 	innerMost = 64 // from here on they are more than strings
@@ -47,31 +52,31 @@ const (
 
 var errField = errors.New("a record of the MANIFEST has a field that memdb does not write")
 
-// readListing reads the records that are whole, up to the first that is not.
-func readListing(fs vfs.FS, path string) (l listing, err error) {
-	l = listing{tables: map[uint64]listed{}, tablesReplaced: map[uint64]bool{}}
+// readManifest reads the records that are whole, up to the first that is not.
+func readManifest(fs vfs.FS, path string) (c catalog, err error) {
+	c = catalog{live: map[uint64]listed{}, obsolete: map[uint64]bool{}}
 	f, err := fs.Open(path)
 	if err != nil {
-		return l, err
+		return c, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	for r := record.NewReader(f, 0); ; {
 		one, err := r.Next()
 		if errors.Is(err, io.EOF) || record.IsInvalidRecord(err) {
-			return l, nil
+			return c, nil
 		}
 		var b []byte
 		if err == nil {
 			b, err = io.ReadAll(one)
 		}
 		if record.IsInvalidRecord(err) {
-			return l, nil
+			return c, nil
 		}
 		if err != nil {
-			return l, err
+			return c, err
 		}
-		if err := l.add(b); err != nil {
-			return l, fmt.Errorf("%s: %w", fs.PathBase(path), err)
+		if err := c.add(b); err != nil {
+			return c, fmt.Errorf("%s: %w", fs.PathBase(path), err)
 		}
 	}
 }
@@ -102,35 +107,37 @@ func (f *fields) text() {
 }
 
 // add takes over one record. A table that moves to another level is first gone and then there.
-func (l *listing) add(b []byte) error {
+func (c *catalog) add(b []byte) error {
 	f := fields{rest: b}
 	for len(f.rest) > 0 {
 		from := f.rest
-		switch f.number() {
+		switch tag := f.number(); tag {
 		case fieldComparer:
 			f.text()
-			l.comparer = bytes.Clone(from[:len(from)-len(f.rest)])
+			c.comparer = bytes.Clone(from[:len(from)-len(f.rest)])
 		case fieldLog:
-			l.firstLog = f.number()
+			c.firstLog = f.number()
 		case fieldNextFile:
-			l.nextFile = f.number()
+			c.nextFile = f.number()
 		case fieldLastSequence:
-			l.lastSequence = f.number()
+			c.lastSequence = f.number()
 		case fieldGone:
 			f.number()
 			num := f.number()
-			delete(l.tables, num)
-			l.tablesReplaced[num] = true
-		case fieldTable:
+			delete(c.live, num)
+			c.obsolete[num] = true
+		case fieldPlainTable, fieldTable:
 			f.number()
 			num, size := f.number(), f.number()
 			f.text() // the first and the last key
 			f.text()
 			f.number() // the first and the last sequence number
 			f.number()
-			f.inner()
-			l.tables[num] = listed{size, bytes.Clone(from[:len(from)-len(f.rest)])}
-			delete(l.tablesReplaced, num)
+			if tag == fieldTable {
+				f.inner()
+			}
+			c.live[num] = listed{size, bytes.Clone(from[:len(from)-len(f.rest)])}
+			delete(c.obsolete, num)
 		default:
 			return errField
 		}
@@ -138,6 +145,7 @@ func (l *listing) add(b []byte) error {
 			return f.err
 		}
 	}
+	c.records++
 	return nil
 }
 
@@ -155,23 +163,50 @@ func (f *fields) inner() {
 	}
 }
 
-// encode is one record that says what the listing does.
-func (l *listing) encode() []byte {
-	b := bytes.Clone(l.comparer)
-	for _, field := range [][2]uint64{{fieldLog, l.firstLog}, {fieldNextFile, l.nextFile}, {fieldLastSequence, l.lastSequence}} {
+// readCatalog reads what is left of the newest MANIFEST of a store, or of its copy: the one of
+// which more records can be read.
+func readCatalog(fs vfs.FS, dir string, names []string) (best catalog) {
+	newest := uint64(0)
+	for _, name := range names {
+		if of, ok := fsys.IsManifestCopy(name); ok {
+			name = of
+		}
+		num := manifestNumber(name)
+		if num < newest || num == 0 {
+			continue
+		}
+		for _, name := range []string{manifestName(num), fsys.ManifestCopy(manifestName(num))} {
+			c, _ := readManifest(fs, fs.PathJoin(dir, name)) // up to where it cannot be read
+			if c.records > 0 && (num > newest || c.records > best.records) {
+				best, newest = c, num
+			}
+		}
+	}
+	return best
+}
+
+// missing are the tables that should be there and are not.
+func (c *catalog) missing(names []string) []uint64 {
+	return slices.DeleteFunc(c.numbers(), func(num uint64) bool { return slices.Contains(names, tableName(num)) })
+}
+
+// encode is one record that says what the catalog does.
+func (c *catalog) encode() []byte {
+	b := bytes.Clone(c.comparer)
+	for _, field := range [][2]uint64{{fieldLog, c.firstLog}, {fieldNextFile, c.nextFile}, {fieldLastSequence, c.lastSequence}} {
 		b = binary.AppendUvarint(b, field[0])
 		b = binary.AppendUvarint(b, field[1])
 	}
-	for _, num := range l.numbers() {
-		b = append(b, l.tables[num].field...)
+	for _, num := range c.numbers() {
+		b = append(b, c.live[num].field...)
 	}
 	return b
 }
 
 // numbers are those of the tables, in their order.
-func (l *listing) numbers() []uint64 {
-	nums := make([]uint64, 0, len(l.tables))
-	for num := range l.tables {
+func (c *catalog) numbers() []uint64 {
+	nums := make([]uint64, 0, len(c.live))
+	for num := range c.live {
 		nums = append(nums, num)
 	}
 	slices.Sort(nums)
@@ -183,7 +218,6 @@ const (
 	manifestMarker = "marker.manifest."
 	formatMarker   = "marker.format-version."
 	optionsPrefix  = "OPTIONS-"
-	tableSuffix    = ".sst"
 )
 
 func manifestName(num uint64) string { return fmt.Sprintf("%s%06d", manifestPrefix, num) }
