@@ -77,9 +77,9 @@ func (db *DB) deriveLog() error {
 			}
 			return nil
 		}},
-		{layout.KindForward, func(key, _ []byte) error { return nextDoc(w, key, 1, layout.ParseDocKey) }},
-		{layout.KindTombstone, func(key, _ []byte) error { return nextDoc(w, key, 1, layout.ParseDocKey) }},
-		{layout.KindRows, func(key, _ []byte) error { return nextDoc(w, key, layout.RowsOfPage, layout.ParseRowsKey) }},
+		{layout.KindForward, func(key, _ []byte) error { return raiseDoc(w, key, 1, layout.ParseDocKey) }},
+		{layout.KindTombstone, func(key, _ []byte) error { return raiseDoc(w, key, 1, layout.ParseDocKey) }},
+		{layout.KindRows, func(key, _ []byte) error { return raiseDoc(w, key, layout.RowsOfPage, layout.ParseRowsKey) }},
 	} {
 		lower, upper := db.keys().Span(of.kind)
 		if err := db.loadKeys("something that tells which numbers were given out", lower, upper, of.visit); err != nil {
@@ -94,9 +94,9 @@ func (db *DB) deriveLog() error {
 	return nil
 }
 
-// nextDoc takes over that documents have numbers: the next ones begin a chunk, which nothing
+// raiseDoc takes over that documents have numbers: the next ones begin a chunk, which nothing
 // that cannot be read has a part in.
-func nextDoc(w *writer, key []byte, docs uint32, parse func([]byte) (uint32, bool)) error {
+func raiseDoc(w *writer, key []byte, docs uint32, parse func([]byte) (uint32, bool)) error {
 	doc, ok := parse(key)
 	if last := uint64(doc) + uint64(docs) - 1; ok && last >= uint64(w.next.Doc) && last < MaxMemories {
 		w.next.Doc = min((uint32(last>>16)+1)<<16, MaxMemories)

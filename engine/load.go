@@ -33,8 +33,8 @@ func (db *DB) load() error {
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},
-		{"what a rebuild left behind", db.dropOldGenerations},
-		{"what a move left behind", db.dropStrayPages},
+		{"what a rebuild left behind", func() error { return db.without("what a rebuild left behind", db.dropOldGenerations()) }},
+		{"what a move left behind", func() error { return db.without("what a move left behind", db.dropStrayPages()) }},
 	} {
 		if err := step.run(); err != nil {
 			return fault.Within(fmt.Sprintf("%s: load %s", doingOpen(db.dir), step.what), store.Error("read the store", err))
@@ -53,7 +53,7 @@ func (db *DB) loadLog() (err error) {
 	if err != nil {
 		return err
 	}
-	last, err := newestLog(it)
+	last, err := lastLogRecord(it)
 	if err = errors.Join(err, it.Close()); unreadable(err) {
 		db.lost("the newest record of the log", err)
 		return db.deriveLog()
@@ -72,8 +72,8 @@ type logEnd struct {
 	next layout.Counters
 }
 
-// newestLog reads the last record of the log, nil where there is none.
-func newestLog(it *pebble.Iterator) (*logEnd, error) {
+// lastLogRecord reads the last record of the log, nil where there is none.
+func lastLogRecord(it *pebble.Iterator) (*logEnd, error) {
 	if !it.Last() {
 		return nil, it.Error()
 	}

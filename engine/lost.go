@@ -42,6 +42,15 @@ func (db *DB) lost(what string, err error) {
 	}
 }
 
+// without returns nil where Open goes on without what an error says cannot be read.
+func (db *DB) without(what string, err error) error {
+	if !unreadable(err) {
+		return err
+	}
+	db.lost(what, err)
+	return nil
+}
+
 // unreadable tells whether an error is one of a thing that is missing or damaged, and not of
 // the disk or of the call.
 func unreadable(err error) bool {

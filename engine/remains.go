@@ -96,10 +96,15 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 		}
 	}
 	id.Created, id.Layout, id.Settings.Layout = false, layoutVersion, layoutVersion
+	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
+	if err != nil {
+		return err
+	}
+	db.newestKeys.Store(keys)
 	if err := db.store.Open(false); err != nil {
 		return err
 	}
-	if err := r.copy(ctx, fs, dir, db, id); err != nil {
+	if err := r.copy(ctx, fs, dir, db); err != nil {
 		return errors.Join(err, db.store.Close())
 	}
 	if err := db.store.Close(); err != nil {
@@ -112,7 +117,7 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: what, Reason: why}) }
 
 // copy fills the store of the copy.
-func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity) (err error) {
+func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB) (err error) {
 	from := &store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: func(l store.Loss) {
 		if what, counts := db.between(l.From, l.To); counts {
 			r.lose(what, l.Error())
@@ -127,17 +132,13 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 	if r.Keys == 0 {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}
 	}
-	return r.rename(db, id)
+	return r.rename(db)
 }
 
 // rename puts the names under the keys that the hash seed gives them, where memdb.json is not
 // that of the store: its seed is lost then. IDs are found by the seed, too, but also in records.
-func (r *Remains) rename(db *DB, id *identity) error {
-	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
-	if err != nil {
-		return err
-	}
-	db.newestKeys.Store(keys)
+func (r *Remains) rename(db *DB) (err error) {
+	keys := db.keys()
 	if err := db.loadGenerations(); err != nil {
 		return err
 	}
