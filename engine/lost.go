@@ -206,12 +206,18 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+	recovered := len(found) > 0
 	for len(found) > 0 {
 		n := min(recoverBatch, len(found))
 		if err := db.acknowledge(db.update(ctx, func(tx *Tx) error { return tx.place(ctx, found[:n]) })); err != nil {
 			return err
 		}
 		found = found[n:]
+	}
+	if recovered { // they had no places when the statistics were read
+		if err := db.loadStats(); err != nil {
+			return err
+		}
 	}
 	// At last, so that the next Open begins anew where this one does not end.
 	err := db.applyBare(func(b *pebble.Batch) error {

@@ -250,6 +250,10 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 // them.
 func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
 	pv, err := tx.indexAgain(ctx, r)
+	if unreadable(err) {
+		b.db.lost(fmt.Sprintf("memory number %d, which no search finds from now on", r.Seq), err)
+		return nil
+	}
 	if pv == nil || err != nil {
 		return err
 	}
