@@ -381,7 +381,7 @@ func (db *DB) noteAnalyzer() error {
 	}
 	id := *db.identity
 	id.Settings.Analyzer = fingerprint
-	if err := id.write(db.store.FS, db.dir); err != nil {
+	if err := db.keepIdentity(&id); err != nil {
 		return fault.Within("note the analyzer in "+identityName, err)
 	}
 	db.identity = &id

@@ -57,20 +57,16 @@ func logNumber(name string) (uint64, bool) {
 	return num, ok && err == nil
 }
 
-// CheckLogs looks for logs that are missing, cut off or damaged. It returns a *LogDamage, or
+// checkLogs looks for logs that are missing, cut off or damaged. It returns a *LogDamage, or
 // an error of the file system.
 //
 // Pebble takes what it cannot read for the end of the newest log, unless a later block of the
 // log says that it was on disk, and goes on with what came before; and it does not know which
-// logs there were. CheckLogs knows from the mark (see mark) how much of which log was on disk
-// a second before, and it looks behind what cannot be read chunk by chunk. A record that a
-// crash tore is no damage: nobody was told that it is there.
-func CheckLogs(fs vfs.FS, dir string) error {
+// logs there were. The mark says which there were, and how much was on disk a second before; and
+// checkLogs looks behind what cannot be read chunk by chunk. A record that a crash tore is no
+// damage: nobody was told that it is there.
+func checkLogs(fs vfs.FS, dir string, m *mark) error {
 	logs, from, err := liveLogs(fs, dir)
-	if err != nil {
-		return err
-	}
-	m, err := readMark(fs, dir)
 	if err != nil {
 		return err
 	}
@@ -280,10 +276,10 @@ func saysSynced(b []byte, num uint64, at int64) bool {
 
 func allZero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
-// Salvage makes logs that can be opened of those with damage: what is whole before the damage
+// salvageLogs makes logs that can be opened of those with damage: what is whole before the damage
 // stays, and the damaged log and all later ones are set aside as files that end with
 // ".damaged". A commit behind a lost one is not kept, since it may build on it.
-func Salvage(fs vfs.FS, dir string, d *LogDamage) error {
+func salvageLogs(fs vfs.FS, dir string, d *LogDamage) error {
 	aside := func(num uint64) error {
 		path := fs.PathJoin(dir, logName(num))
 		return copyFile(fs, path, path+damagedSuffix, -1)
@@ -316,9 +312,6 @@ func Salvage(fs vfs.FS, dir string, d *LogDamage) error {
 		if err := fs.Rename(whole, path); err != nil {
 			return err
 		}
-	}
-	if err := fs.Remove(fs.PathJoin(dir, markName)); err != nil && !isMissing(err) {
-		return err
 	}
 	return syncFolder(fs, dir)
 }
