@@ -33,8 +33,8 @@ func (db *DB) load() error {
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},
-		{"what a rebuild left behind", db.dropOldGenerations},
-		{"what a move left behind", db.dropStrayPages},
+		{"what a rebuild left behind", func() error { return db.without("what a rebuild left behind", db.dropOldGenerations()) }},
+		{"what a move left behind", func() error { return db.without("what a move left behind", db.dropStrayPages()) }},
 	} {
 		if err := step.run(); err != nil {
 			return fault.Within(fmt.Sprintf("%s: load %s", doingOpen(db.dir), step.what), store.Error("read the store", err))

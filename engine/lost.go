@@ -42,6 +42,15 @@ func (db *DB) lost(what string, err error) {
 	}
 }
 
+// without returns nil where Open goes on without what an error says cannot be read.
+func (db *DB) without(what string, err error) error {
+	if !unreadable(err) {
+		return err
+	}
+	db.lost(what, err)
+	return nil
+}
+
 // unreadable tells whether an error is one of a thing that is missing or damaged, and not of
 // the disk or of the call.
 func unreadable(err error) bool {
@@ -197,12 +206,18 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+	recovered := len(found) > 0
 	for len(found) > 0 {
 		n := min(recoverBatch, len(found))
 		if err := db.acknowledge(db.update(ctx, func(tx *Tx) error { return tx.place(ctx, found[:n]) })); err != nil {
 			return err
 		}
 		found = found[n:]
+	}
+	if recovered { // they had no places when the statistics were read
+		if err := db.loadStats(); err != nil {
+			return err
+		}
 	}
 	// At last, so that the next Open begins anew where this one does not end.
 	err := db.applyBare(func(b *pebble.Batch) error {

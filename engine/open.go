@@ -325,7 +325,7 @@ func (db *DB) start(id *identity, o *Options) error {
 		return err
 	}
 	if !db.readOnly {
-		if err := db.numberNotes(context.Background()); err != nil {
+		if err := db.without("notes without a number", db.numberNotes(context.Background())); err != nil {
 			return fault.Within(doingOpen(db.dir), err)
 		}
 	}

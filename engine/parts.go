@@ -121,7 +121,7 @@ func (db *DB) loadParts() error {
 	for _, p := range db.parts {
 		tx.lose = func(err error) { db.lost("something of the "+p.Name(), err) }
 		if l, ok := p.(part.Loader); ok {
-			if err := l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly}); err != nil {
+			if err := tx.without(l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly})); err != nil {
 				return err
 			}
 		}
@@ -305,20 +305,23 @@ func (tx *Tx) StoreLine(l Line, upsert bool) (Stored, error) {
 	return Stored{Stored: outcome == part.Stored, Updated: outcome == part.Updated}, err
 }
 
-// figures are what statistics tell of the parts, by JSON key.
-func (db *DB) figures(ctx context.Context) (map[string]int64, error) {
-	all := map[string]int64{}
-	err := db.view(ctx, nil, func(tx *Tx) error {
+// figures are what statistics tell of the parts, by JSON key, and how often something could not
+// be read for them.
+func (db *DB) figures(ctx context.Context) (all map[string]int64, lost int64, err error) {
+	all = map[string]int64{}
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		of := *tx
+		of.lose = func(error) { lost++ }
 		for _, p := range db.parts {
-			f, err := p.Figures((*partTx)(tx))
-			if err != nil {
-				return store.Error("count the "+p.Name(), err)
+			f, err := p.Figures((*partTx)(&of))
+			if err = of.without(store.Error("count the "+p.Name(), err)); err != nil {
+				return err
 			}
 			maps.Copy(all, f)
 		}
 		return nil
 	})
-	return all, err
+	return all, lost, err
 }
 
 // runner runs the calls of a part's users.

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
@@ -84,64 +84,71 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 		return err
 	}
 	id, err := readIdentity(fs, dir)
-	known := id != nil && err == nil
 	if errors.Is(err, fault.ErrNewerLayout) || errors.Is(err, fault.ErrNotDatabase) {
 		return err
 	}
 	db, _ := newDB(r.dir, o, &tuning{fs: r.fs})
-	if !known {
-		r.lose("the settings: its languages and indexed fields", identityName+" cannot be read")
-		if id, err = newIdentity(o, db.clock()); err != nil {
-			return err
-		}
-	}
-	id.Created, id.Layout, id.Settings.Layout = false, layoutVersion, layoutVersion
-	timeline, err := id.timeline(r.fs, r.dir)
+	random, err := uuid.NewRandom() // the copy is another database
 	if err != nil {
 		return err
 	}
-	if err := db.store.Open(false, timeline); err != nil {
+	if err := db.store.Open(false, store.Timeline(random)); err != nil {
 		return err
 	}
-	if err := r.copy(ctx, fs, dir, db, id); err != nil {
+	if id, err = r.copy(ctx, fs, dir, db, id, o); err != nil {
 		return errors.Join(err, db.store.Close())
 	}
 	if err := db.store.Close(); err != nil {
 		return fault.Within(doingRemains+dir, err)
 	}
-	id.Created = true
+	id.Created, id.Timeline = true, random.String()
+	id.Layout, id.Settings.Layout = layoutVersion, layoutVersion
 	return id.write(r.fs, r.dir)
 }
 
 func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: what, Reason: why}) }
 
-// copy fills the store of the copy.
-func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity) (err error) {
+// copy fills the store of the copy. It returns the identity that the store fits: that of
+// memdb.json, nil if it cannot be read; its copy in the store; or a new one.
+func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity, o *Options) (*identity, error) {
 	from := &store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: func(l store.Loss) {
 		if what, counts := db.between(l.From, l.To); counts {
 			r.lose(what, l.Error())
 		}
 	}}
+	var err error
 	if r.Keys, err = from.CopyTo(db.store.DB); err != nil {
-		return fault.Within(doingRemains+dir, err)
+		return nil, fault.Within(doingRemains+dir, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	if r.Keys == 0 {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}
 	}
-	return r.rename(db, id)
+	if id == nil {
+		if b, err := copyOfIdentity(db.store); err == nil {
+			id, _ = decodeIdentity(b)
+		}
+	}
+	if id == nil {
+		r.lose("the settings: the language and the indexed fields", identityName+" and its copy cannot be read")
+		if id, err = newIdentity(o, db.clock()); err != nil {
+			return nil, err
+		}
+	}
+	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
+	if err != nil {
+		return nil, err
+	}
+	db.newestKeys.Store(keys)
+	return id, r.rename(db)
 }
 
 // rename puts the names under the keys that the hash seed gives them, where memdb.json is not
 // that of the store: its seed is lost then. IDs are found by the seed, too, but also in records.
-func (r *Remains) rename(db *DB, id *identity) error {
-	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
-	if err != nil {
-		return err
-	}
-	db.newestKeys.Store(keys)
+func (r *Remains) rename(db *DB) (err error) {
+	keys := db.keys()
 	if err := db.loadGenerations(); err != nil {
 		return err
 	}
@@ -205,7 +212,7 @@ func (db *DB) kept(kind byte) (what string, counts bool) {
 	case layout.KindForward, layout.KindRows, layout.KindText, layout.KindDedup, layout.KindID, layout.KindPending, layout.KindCounter:
 		return "indexes", false
 	}
-	return "settings of the store", true
+	return "", true
 }
 
 // between says what lay between two keys.
@@ -220,17 +227,21 @@ func (db *DB) between(from, to []byte) (what string, counts bool) {
 	if to == nil {
 		last = from
 	}
-	var kinds []string
+	var names []string
 	for kind := int(first[0]); kind <= int(last[0]); kind++ {
-		if kind != int(first[0]) && kind != int(last[0]) && !slices.Contains(db.keys().Kinds(), byte(kind)) {
+		name, is := db.kept(byte(kind))
+		if name == "" && kind != int(first[0]) && kind != int(last[0]) {
 			continue
 		}
-		if name, is := db.kept(byte(kind)); is {
+		if is {
 			counts = true
-			if len(kinds) == 0 || kinds[len(kinds)-1] != name {
-				kinds = append(kinds, name)
+			if name == "" {
+				name = "settings of the store"
+			}
+			if len(names) == 0 || names[len(names)-1] != name {
+				names = append(names, name)
 			}
 		}
 	}
-	return strings.Join(kinds, ", "), counts
+	return strings.Join(names, ", "), counts
 }

@@ -180,17 +180,35 @@ func (r *reader) typeName(class byte, num uint32) (string, error) {
 		return name, nil
 	}
 	b, found, err := r.Get(typeKey(r, r.owner, class, num))
-	if err != nil {
-		return "", err
+	if err == nil && !found {
+		err = missing("type", num)
 	}
-	if !found {
-		return "", missing("type", num)
+	name := string(b)
+	if err != nil {
+		if err = r.Without(err); err != nil {
+			return "", err
+		}
+		name = r.lostType(class, num)
 	}
 	if r.types[class] == nil {
 		r.types[class] = map[uint32]string{}
 	}
-	r.types[class][num] = string(b)
-	return string(b), nil
+	r.types[class][num] = name
+	return name, nil
+}
+
+// lostType is a type whose name cannot be read by its number: what the index by name has, or else
+// a word that says what is lost. All that is of the type can be had so.
+func (r *reader) lostType(class byte, num uint32) string {
+	name := fmt.Sprintf("lost_type_%d", num)
+	prefix := typeNameKey(r, r.owner, class, "")
+	_ = each(r, prefix, func(key, value []byte) error { // what it cannot read it tells itself
+		if n, err := number(value); err == nil && n == num {
+			name = string(key[len(prefix):])
+		}
+		return nil
+	})
+	return name
 }
 
 func missing(what string, num uint32) error {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -60,16 +65,23 @@ var contents = []struct {
 }
 
 // newBases makes the databases.
-func newBases(ctx context.Context, of []int) (all []*base, err error) {
-	for _, i := range of {
-		c := contents[i/2]
-		b := &base{name: c.name + [...]string{" closed", " killed"}[i%2]}
-		if err := b.make(ctx, c.fill, i%2 == 1, c.name == "sealed"); err != nil {
-			return nil, fmt.Errorf("%s: %w", b.name, err)
-		}
-		all = append(all, b)
+func newBases(ctx context.Context, of []int) ([]*base, error) {
+	all, errs := make([]*base, len(of)), make([]error, len(of))
+	var wait sync.WaitGroup // for what is written each second
+	for at, i := range of {
+		wait.Go(func() {
+			c := contents[i/2]
+			b := &base{name: c.name + [...]string{" closed", " killed"}[i%2]}
+			var err error
+			caught := panics.Catch("makes a database", func() { err = b.make(ctx, c.fill, i%2 == 1, c.name == "sealed") })
+			if err = errors.Join(err, caught); err != nil {
+				errs[at] = fmt.Errorf("%s: %w", b.name, err)
+			}
+			all[at] = b
+		})
 	}
-	return all, nil
+	wait.Wait()
+	return all, errors.Join(errs...)
 }
 
 // make fills the database in two steps, with another opening of a closed one between them.
@@ -93,7 +105,7 @@ func (b *base) make(ctx context.Context, fill func(*filler) error, killed, small
 			return errors.Join(err, db.Close())
 		}
 		if step == 1 && killed {
-			b.files = read(files)
+			b.files = readMarked(files)
 		}
 		if err := db.Close(); err != nil {
 			return err
@@ -145,6 +157,37 @@ func read(files vfs.FS) folder {
 	}
 	walk(dir, "")
 	return all
+}
+
+// readMarked is read once the database has written down that its newest log is on disk, which it
+// does within a second or so. What was acknowledged since the last time can be cut off unnoticed.
+func readMarked(files vfs.FS) folder {
+	for {
+		all := read(files)
+		newest := ""
+		for name := range all {
+			if path.Ext(name) == ".log" {
+				newest = max(newest, name)
+			}
+		}
+		log := all[newest]
+		if uint64(len(bytes.TrimRight(log, "\x00"))) <= marked(all["store/logs.mark"]) {
+			return all
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// marked is how much of the newest log a mark says is on disk, see internal/store.
+func marked(mark []byte) (synced uint64) {
+	const slot, count, bytes = 512, 8, 16
+	newest := uint64(0)
+	for at := 0; at+slot <= len(mark); at += slot {
+		if n := binary.LittleEndian.Uint64(mark[at+count:]); n > newest {
+			newest, synced = n, binary.LittleEndian.Uint64(mark[at+bytes:])
+		}
+	}
+	return synced
 }
 
 // write makes a file system of files.

@@ -15,6 +15,8 @@ type harm struct {
 	what string
 	file string
 	gone bool // whole parts of the file are not there any more
+	// share is about which part of the file cannot be read: two blocks beside what was changed.
+	share float64
 }
 
 // kinds of harm. Each returns the new content, nil for none, and what was done.
@@ -69,7 +71,16 @@ func (b *base) damage(rng *rand.Rand) (folder, harm) {
 		kind = 3
 	}
 	content, what := kinds[kind](rng, b, name, old)
-	h := harm{what: what + " in " + name, file: name, gone: len(content) < len(old)}
+	changed := 0
+	for i := range min(len(content), len(old)) {
+		if content[i] != b.files[name][i] {
+			changed++
+		}
+	}
+	if len(content) > len(old) { // all behind it has moved, and can be read there
+		changed = 4096
+	}
+	h := harm{what: what + " in " + name, file: name, gone: len(content) < len(old), share: float64(changed+2*blockBytes) / float64(len(old)+1)}
 	if content == nil {
 		delete(files, name)
 	} else {
@@ -77,6 +88,9 @@ func (b *base) damage(rng *rand.Rand) (folder, harm) {
 	}
 	return files, h
 }
+
+// blockBytes is about the size of a block of a table or a log.
+const blockBytes = 4500
 
 func holdsData(name string) bool {
 	return slices.Contains([]string{".sst", ".log"}, path.Ext(name)) && strings.HasPrefix(name, "store/")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -66,10 +68,6 @@ func judge(ctx context.Context, bases []*base, seed uint64) (what string, v verd
 	return fmt.Sprintf("%s: %s (%s)", b.name, h.what, seen.said), v
 }
 
-// mostOfABlock is the share of the lines that one small damage may cost: it spoils a block or two,
-// of a dozen and more.
-const mostOfABlock = 3
-
 // rescueFails says in what a rescue falls short.
 func (b *base) rescueFails(h harm, seen, r *view) string {
 	gone := missing(b.lines, r.lines)
@@ -81,11 +79,11 @@ func (b *base) rescueFails(h harm, seen, r *view) string {
 	case r.said != "":
 		return r.said
 	case len(gone) > 0 && len(r.lost) == 0:
-		return fmt.Sprintf("it lacks %d lines and does not say so: %.400q", len(gone), gone)
+		return fmt.Sprintf("it lacks %d lines and does not say so: %.1800q; has instead %.1800q", len(gone), gone, missing(r.lines, b.lines))
 	case len(gone) > 0 && !holdsData(h.file):
-		return fmt.Sprintf("it lacks %d lines that lie in other files, says %.300v: %.600q", len(gone), r.lost, gone)
-	case !h.gone && len(gone) > max(12, len(b.lines)/mostOfABlock):
-		return fmt.Sprintf("it lacks %d of %d lines, says %.300v: %.400q", len(gone), len(b.lines), r.lost, gone)
+		return fmt.Sprintf("it lacks %d lines that lie in other files, says %v: %.600q", len(gone), r.lost, gone)
+	case !h.gone && float64(len(gone)) > 12+1.5*h.share*float64(len(b.lines)):
+		return fmt.Sprintf("it lacks %d of %d lines, says %v: %.400q", len(gone), len(b.lines), r.lost, gone)
 	case seen.refused:
 		return ""
 	}
@@ -99,7 +97,7 @@ func (b *base) rescueFails(h harm, seen, r *view) string {
 func look(ctx context.Context, files vfs.FS) (v view) {
 	defer func() {
 		if p := recover(); p != nil {
-			v.said = fmt.Sprintf("PANIC: %v", p)
+			v.said = fmt.Sprintf("PANIC: %v\n%s", p, debug.Stack())
 		}
 	}()
 	db, err := engine.Open(fsys.On(files, dir), options())
@@ -113,10 +111,16 @@ func look(ctx context.Context, files vfs.FS) (v view) {
 	return v
 }
 
+var ofMessages = regexp.MustCompile(`"messages":\d+,"compactions":\d+,"created_at":"[^"]*","updated_at":"[^"]*"`)
+
 func see(ctx context.Context, db *engine.DB) (v view) {
 	var b bytes.Buffer
 	report, err := exchange.Export(ctx, db, &b, nil)
-	v.lines = slices.Sorted(strings.Lines(b.String()))
+	for line := range strings.Lines(b.String()) {
+		// How much a session has follows from its messages.
+		v.lines = append(v.lines, ofMessages.ReplaceAllString(line, ""))
+	}
+	slices.Sort(v.lines)
 	check, cerr := db.Check(ctx)
 	answers, aerr := ask(ctx, db)
 	v.answers = answers
@@ -152,7 +156,7 @@ func ask(ctx context.Context, db *engine.DB) (string, error) {
 func rescue(ctx context.Context, files vfs.FS) (v view) {
 	defer func() {
 		if p := recover(); p != nil {
-			v.said = fmt.Sprintf("PANIC: %v", p)
+			v.said = fmt.Sprintf("PANIC: %v\n%s", p, debug.Stack())
 		}
 	}()
 	before := read(files)

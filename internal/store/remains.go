@@ -88,9 +88,36 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 	for _, num := range known.missing(names) {
 		r.Lost(Loss{File: fmt.Sprintf("%06d%s", num, tableSuffix), Why: "is missing"})
 	}
+	if err := r.promised(dir, names, known.firstLog); err != nil {
+		return 0, err
+	}
 	slices.SortStableFunc(logged, func(a, b entry) int { return a.before(&b) })
 	m.add(&list{logged})
 	return m.writeTo(to)
+}
+
+// promised tells of logs that were there and are not, or not as far as they were.
+func (r *Remains) promised(dir string, names []string, first uint64) error {
+	m, err := readMark(r.FS, dir)
+	if err != nil || m.clean {
+		return err
+	}
+	for _, num := range m.logs {
+		switch {
+		case num < first:
+		case !slices.Contains(names, logName(num)):
+			r.Lost(Loss{File: logName(num), Why: "is missing"})
+		case num == m.newest():
+			_, why, err := checkLog(r.FS, r.FS.PathJoin(dir, logName(num)), num, true, m.synced)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				r.Lost(Loss{File: logName(num), Why: why})
+			}
+		}
+	}
+	return nil
 }
 
 const tableSuffix = ".sst"

@@ -38,8 +38,8 @@ func logRecords(b []byte) (records [][]byte, bad int) {
 		rest := b[:min(manifestBlock, len(b))]
 		broken := false
 		for len(rest) >= chunkHeader {
-			if allZero(rest[:6]) && (rest[6] == firstNumbered || allZero(rest)) {
-				break // a trailer, what was filled ahead, or the end of a block
+			if allZero(rest[:6]) && (allZero(rest) || known && isTrailer(rest, uint64(num)) || !known && !broken && rest[6] == firstNumbered) {
+				break // what was filled ahead, the end of a block, or a trailer
 			}
 			size, _, of, ok := logChunk(rest)
 			if ok && known && of != num {
