@@ -33,9 +33,7 @@ func folderOf(t *testing.T, fs vfs.FS, dir string) map[string]string {
 			t.Fatal(err)
 		case name == "memdb.lock", name == "memdb.holder":
 		case info.IsDir():
-			for path, content := range folderOf(t, fs, path) {
-				files[path] = content
-			}
+			maps.Copy(files, folderOf(t, fs, path))
 		default:
 			files[path] = string(readTestFile(t, fs, path))
 		}
