@@ -321,10 +321,10 @@ func (r *recalling) exact(i int) (float64, error) {
 	r.plan.Rescored++
 	score, err := c.est.Exact(c.slots[i], c.truth)
 	if err != nil {
-		if _, ours := errors.AsType[*fault.Error](err); ours {
-			return 0, err
+		if _, ours := errors.AsType[*fault.Error](err); !ours {
+			err = &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
 		}
-		return 0, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
+		return float64(c.low[i]), r.tx.without(err) // its codes are in RAM
 	}
 	if r.mixes() {
 		score = c.space.similarity(score)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,6 +100,7 @@ type config struct {
 	durability Durability
 	dedup      Dedup
 	readOnly   bool
+	salvage    bool
 	// strictAgents: see Options.StrictAgents.
 	strictAgents bool
 	lockWait     time.Duration
@@ -109,6 +111,7 @@ type config struct {
 	english      bool // it was opened to know no other language
 
 	columns   bool // filters use the columns of numbers whatever the size of the set
+	mends     bool // what is opened is what is left of a database, see OpenRemains
 	expiring  bool // what has expired is looked for now and then
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
@@ -157,7 +160,8 @@ type chunks struct {
 // opening is what Open alone needs.
 type opening struct {
 	loading *vectorLoader
-	damaged error // what it found of the text index
+	damaged error    // what it found of the text index
+	mended  []string // what Salvage has mended beside the store
 }
 
 // background is the work that ends with Close.
@@ -361,7 +365,13 @@ func (db *DB) LSN() uint64 { return db.points.lsn() }
 
 // Salvaged says which damage Open has passed over, and what is lost with it, since
 // Options.Salvage allowed that; it is empty where there was none.
-func (db *DB) Salvaged() string { return db.store.Salvaged }
+func (db *DB) Salvaged() string {
+	all := db.opening.mended
+	if db.store.Salvaged != "" {
+		all = append(slices.Clone(all), db.store.Salvaged)
+	}
+	return strings.Join(all, "; ")
+}
 
 // Settings are what a database was created with.
 type Settings struct {
@@ -410,6 +420,7 @@ func (db *DB) close() error {
 			db.saveSpace(context.Background(), s, db.limits.closeTail, db.limits.closeTail)
 		}
 	}
+	db.store.Reached(db.syncer.Durable())
 	errs = append(errs, db.closeCodes(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
 		return nil

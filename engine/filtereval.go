@@ -231,7 +231,7 @@ func (e *evaluation) read(f filter.Filter, among *roaring.Bitmap) (*roaring.Bitm
 		}
 		m, err := e.tx.filtered(r)
 		if err != nil {
-			return false, err
+			return false, e.tx.without(err)
 		}
 		ok, err := holds(e.ctx, m)
 		return ok, cmp.Or(m.err, err)

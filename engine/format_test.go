@@ -94,6 +94,7 @@ func keyEncodings(t testing.TB) []encoding {
 	r := &layout.DeathRange{LSN: 0xa0b0c0, Change: 7}
 	return []encoding{
 		{name: "key meta generations", bytes: layout.GenerationsKey},
+		{name: "key meta identity", bytes: layout.IdentityKey},
 		{name: "key dedup", bytes: ks.Dedup(d, v.Seq)},
 		{name: "key dedup by run", bytes: old.Dedup(d, v.Seq)},
 		{name: "key counter", bytes: ks.Counter('k', 3), value: pair{'k', 3}, decode: parser(func(b []byte) (pair, bool) {

@@ -159,7 +159,7 @@ var graphWalks = map[string]func(ctx context.Context, db *DB, g graph.Graph, o O
 	},
 	"export": func(ctx context.Context, db *DB, g graph.Graph, o Owner) error {
 		err := g.Export(ctx, o, graph.JSONL, io.Discard)
-		lines := db.View(ctx, func(tx *Tx) error { return tx.Lines(Scope{}, func(Line) error { return nil }) })
+		lines := db.View(ctx, func(tx *Tx) error { return tx.Lines(Scope{}, nil, func(Line) error { return nil }) })
 		return errors.Join(err, lines)
 	},
 	"recall": func(ctx context.Context, db *DB, _ graph.Graph, o Owner) error {

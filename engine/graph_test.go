@@ -384,7 +384,7 @@ func graphLines(t *testing.T, db *DB) string {
 	t.Helper()
 	var b bytes.Buffer
 	err := db.View(t.Context(), func(tx *Tx) error {
-		return tx.Lines(Scope{}, func(l Line) error { return json.NewEncoder(&b).Encode(l) })
+		return tx.Lines(Scope{}, nil, func(l Line) error { return json.NewEncoder(&b).Encode(l) })
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 	var last *layout.Record
 	born := uint64(0)
 	prefix := tx.keys.Records(owner, seq)
-	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+	err := tx.scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)
@@ -138,7 +138,7 @@ func (tx *Tx) lastID(owner uint32, seq uint64) (string, error) {
 // brought has an entry only once it was cleaned up; until then the range tells.
 func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, change uint32, err error) {
 	prefix := tx.keys.Histories(owner, seq)
-	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+	err = tx.scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		at, number, ok := layout.ParseHistoryKey(key)
 		if !ok {
 			return layout.BadKey("history", key)
@@ -214,6 +214,11 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 }
 
 func (tx *Tx) histories(ctx context.Context, q *HistoryQuery, yield func([]HistoryEntry, error) bool) error {
+	if q.Lost != nil {
+		of := *tx
+		of.lose = q.Lost
+		tx = &of
+	}
 	changed, err := tx.changed(ctx)
 	if err != nil {
 		return store.Error(doingHistories, err)
@@ -265,7 +270,7 @@ func (tx *Tx) changed(ctx context.Context) ([]home, error) {
 		at, versions, updated = p, 0, false
 	}
 	lower, upper := tx.keys.Span(layout.KindRecord)
-	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
+	err := tx.scan(lower, upper, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)

@@ -2,8 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +47,11 @@ type identity struct {
 	// damaged, not new.
 	Created  bool     `json:"created"`
 	Settings Settings `json:"settings"`
+	// Timeline is the ID of the history of commits, see [store.Timeline]. It is empty up to
+	// layout 6.
+	Timeline string `json:"timeline"`
+	// Checksum is the CRC-32C of the file, with zeros in its place.
+	Checksum string `json:"checksum"`
 }
 
 const identityMagic = "memdb"
@@ -74,12 +79,9 @@ func readIdentity(f vfs.FS, dir string) (*identity, error) {
 	if err != nil {
 		return nil, fault.Within(doingOpen(dir), err)
 	}
-	var id identity
-	if err := json.Unmarshal(b, &id); err != nil || id.Magic != identityMagic || id.Layout < 1 {
-		return nil, &fault.Error{
-			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err,
-			Do: "restore that file from a backup of the folder",
-		}
+	id, err := decodeIdentity(b)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err, Do: identityWayOn}
 	}
 	if id.Layout > layoutVersion {
 		return nil, &fault.Error{
@@ -87,8 +89,11 @@ func readIdentity(f vfs.FS, dir string) (*identity, error) {
 			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, layoutVersion), Do: "use a newer memdb",
 		}
 	}
-	return &id, nil
+	return id, nil
 }
+
+// identityWayOn is what helps where the file is damaged or missing.
+const identityWayOn = "restore that file from a backup of the folder; or open the database once with Salvage (memdbctl --salvage), which takes the copy in its store; or make a new database of all that can be read: memdbctl rescue SRC DEST"
 
 func readFile(f vfs.FS, path string) ([]byte, error) {
 	file, err := f.Open(path)
@@ -101,16 +106,21 @@ func readFile(f vfs.FS, path string) ([]byte, error) {
 
 // write replaces the file in one step.
 func (id *identity) write(f vfs.FS, dir string) error {
-	b, err := json.MarshalIndent(id, "", "  ")
+	b, err := id.encode()
 	if err != nil {
 		return err
 	}
+	return writeIdentity(f, dir, b)
+}
+
+// writeIdentity replaces the content of the file in one step.
+func writeIdentity(f vfs.FS, dir string, b []byte) error {
 	temp := f.PathJoin(dir, identityTemp)
 	file, err := f.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, bytes.NewReader(append(b, '\n')))
+	_, err = io.Copy(file, bytes.NewReader(b))
 	if err == nil {
 		err = file.Sync()
 	}
@@ -173,8 +183,7 @@ func refuse(f vfs.FS, dir string) error {
 	}
 	if slices.Contains(names, store.Dir) {
 		return &fault.Error{
-			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName,
-			Do: "restore that file from a copy of the folder",
+			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: "it holds a store without its " + identityName, Do: identityWayOn,
 		}
 	}
 	for _, name := range names {
@@ -204,6 +213,10 @@ func newIdentity(o *Options, now time.Time) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
+	timeline, err := uuid.NewRandom()
+	if err != nil {
+		return nil, err
+	}
 	s := Settings{ID: id.String(), Layout: layoutVersion, Language: o.Language, IndexedText: o.IndexedText, CreatedAt: now.UTC()}
 	if s.Language == "" {
 		s.Language = analysis.Auto
@@ -211,7 +224,7 @@ func newIdentity(o *Options, now time.Time) (*identity, error) {
 	if s.IndexedText == nil {
 		s.IndexedText = []IndexedField{{Field: "name", Weight: 1}}
 	}
-	return &identity{Magic: identityMagic, Layout: layoutVersion, HashSeed: binary.BigEndian.Uint64(seed[:]), Settings: s}, nil
+	return &identity{Magic: identityMagic, Layout: layoutVersion, HashSeed: binary.BigEndian.Uint64(seed[:]), Settings: s, Timeline: timeline.String()}, nil
 }
 
 // adopt checks the options against what is stored. On an empty database the
@@ -256,10 +269,14 @@ func (db *DB) loadGenerations() error {
 	if errors.Is(err, pebble.ErrNotFound) {
 		return db.firstGenerations()
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(db.keys().DecodeGenerations(b), closer.Close())
 	}
-	return errors.Join(db.keys().DecodeGenerations(b), closer.Close())
+	if unreadable(err) {
+		db.lost("the generations of keys", err)
+		return db.deriveGenerations()
+	}
+	return err
 }
 
 func (db *DB) firstGenerations() error {
@@ -267,10 +284,12 @@ func (db *DB) firstGenerations() error {
 	if err != nil {
 		return err
 	}
-	if it.First() {
-		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing", Do: "restore a backup"}
+	any := it.First()
+	if err = errors.Join(err, it.Error(), it.Close()); any || unreadable(err) {
+		db.lost("the generations of keys", cmp.Or(err, error(&fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing"})))
+		return db.deriveGenerations()
 	}
-	if err = errors.Join(err, it.Error(), it.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	db.keys().FirstGenerations()

@@ -551,7 +551,7 @@ func TestViewExpires(t *testing.T) {
 		wantError(t, "get", err, fault.ErrViewExpired)
 		_, _, err = tx.KV().Lookup(ctx, ada.Owner(), "k")
 		wantError(t, "look-up of an entry", err, fault.ErrViewExpired)
-		wantError(t, "export", tx.Lines(ada, func(Line) error { return nil }), fault.ErrViewExpired)
+		wantError(t, "export", tx.Lines(ada, nil, func(Line) error { return nil }), fault.ErrViewExpired)
 		mustList(t, mm, ada)
 		return nil
 	}

@@ -145,7 +145,7 @@ func (db *DB) moveLanguage(ctx context.Context) error {
 		return nil
 	}
 	id.Settings.Language = analysis.Auto
-	if err := id.write(db.store.FS, db.dir); err != nil {
+	if err := db.keepIdentity(&id); err != nil {
 		return fault.Within("note the language in "+identityName, err)
 	}
 	db.identity = &id

@@ -191,6 +191,11 @@ func (o *ordering) resume(db *DB, cursor string) error {
 
 // list is a page of the memories that q selects.
 func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (Page, error) {
+	if q.Lost != nil {
+		of := *tx
+		of.lose = q.Lost
+		tx = &of
+	}
 	if tx.writes != nil {
 		if err := tx.materialise(); err != nil {
 			return Page{}, tx.breaks(err)
@@ -306,7 +311,7 @@ func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 	}
 	m, err := tx.filtered(row)
 	if err != nil {
-		return sortValue{}, err
+		return sortValueOf(nil, false), tx.without(err)
 	}
 	v := sortValueOf(m.Value(o.field.Field))
 	return v, m.err

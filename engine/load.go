@@ -26,14 +26,15 @@ func (db *DB) load() error {
 		{"the generations", db.loadGenerations},
 		{"the log", db.loadLog},
 		{"the names", db.loadNames},
+		{"the spaces without a name", db.deriveSpaces},
 		{"the documents", db.loadDocs},
 		{"the text index", db.mendText},
 		{"the vectors", db.loadVectors},
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},
-		{"what a rebuild left behind", db.dropOldGenerations},
-		{"what a move left behind", db.dropStrayPages},
+		{"what a rebuild left behind", func() error { return db.without("what a rebuild left behind", db.dropOldGenerations()) }},
+		{"what a move left behind", func() error { return db.without("what a move left behind", db.dropStrayPages()) }},
 	} {
 		if err := step.run(); err != nil {
 			return fault.Within(fmt.Sprintf("%s: load %s", doingOpen(db.dir), step.what), store.Error("read the store", err))
@@ -44,30 +45,55 @@ func (db *DB) load() error {
 
 // loadLog finds the newest commit, which tells what numbers were given out.
 func (db *DB) loadLog() (err error) {
+	if db.mends { // the newest record that is there need not be the newest that was
+		return db.deriveLog()
+	}
 	lower, upper := db.keys().Span(layout.KindLog)
 	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.Last() {
-		db.writer.next.Doc = db.firstDoc
-		return it.Error()
+	last, err := lastLogRecord(it)
+	if err = errors.Join(err, it.Close()); unreadable(err) {
+		db.lost("the newest record of the log", err)
+		return db.deriveLog()
 	}
-	lsn, ok := layout.ParseLSNKey(it.Key())
-	if !ok {
-		return layout.BadKey("log", it.Key())
+	if err != nil || last == nil {
+		db.writer.next.Doc = db.firstDoc
+		return err
+	}
+	db.writer.applied, db.writer.next = last.lsn, last.next
+	return nil
+}
+
+// logEnd is the state that the newest record of the log tells.
+type logEnd struct {
+	lsn  uint64
+	next layout.Counters
+}
+
+// lastLogRecord reads the last record of the log, nil where there is none.
+func lastLogRecord(it *pebble.Iterator) (*logEnd, error) {
+	if !it.Last() {
+		return nil, it.Error()
 	}
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	db.writer.applied = lsn
-	db.writer.next, err = layout.DecodeLogHead(value)
-	if err == nil && db.writer.next.Doc > MaxMemories {
-		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: "restore a copy of the folder"}
+	return decodeLogEnd(it.Key(), value)
+}
+
+func decodeLogEnd(key, value []byte) (*logEnd, error) {
+	lsn, ok := layout.ParseLSNKey(key)
+	if !ok {
+		return nil, layout.BadKey("log", key)
 	}
-	return err
+	next, err := layout.DecodeLogHead(value)
+	if err == nil && next.Doc > MaxMemories {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: rescueIt}
+	}
+	return &logEnd{lsn, next}, err
 }
 
 // loadNames reads the fields and the spaces; the other names are looked up as
@@ -78,10 +104,13 @@ func (db *DB) loadNames() error {
 	}
 	for _, class := range []layout.NameClass{layout.NameField, layout.NameSpace} {
 		prefix := append(db.keys().Header(layout.KindName, 1), byte(class))
-		err := kv.Scan(db.store, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+		err := db.loadKeys("a name of a field or a vector space", prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 			num, name, extra, err := layout.DecodeName(value)
 			if err != nil {
 				return err
+			}
+			if !bytes.Equal(key, db.keys().Name(class, name)) {
+				return misnamed(name)
 			}
 			if class == layout.NameField {
 				db.fields.add(name, num)
@@ -101,29 +130,54 @@ func (db *DB) loadNames() error {
 	return nil
 }
 
+// misnamed is the error of a name that lies under the key of another.
+func misnamed(name string) error {
+	return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the name %q", name), Why: "it lies under a key that is not its own", Do: rescueIt}
+}
+
+// rescueIt is what to do about damage that nothing in the database can mend.
+const rescueIt = "make a new database of all that is left: memdbctl rescue; or restore a backup"
+
+// loadKeys visits keys, and goes on without what cannot be read.
+func (db *DB) loadKeys(what string, lower, upper []byte, visit func(key, value []byte) error) error {
+	tx := &Tx{db: db, reader: db.store, lose: func(err error) { db.lost(what, err) }}
+	return tx.scan(lower, upper, visit)
+}
+
 // checkSeed compares a name with the key that it lies under. With the hash seed of
 // another database no name and no ID would be found, and this one would seem
 // empty.
 func (db *DB) checkSeed() error {
 	lower, upper := db.keys().Span(layout.KindName)
-	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+	others := 0
+	err := db.loadKeys("a name", lower, upper, func(key, value []byte) error {
 		_, name, _, err := layout.DecodeName(value)
-		if err != nil {
-			return err
-		}
-		if len(key) <= layout.KeyHeader || !bytes.Equal(key, db.keys().Name(layout.NameClass(key[layout.KeyHeader]), name)) {
-			return &fault.Error{
-				Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
-				Do: "restore that file from a backup of the folder",
+		switch {
+		case err != nil:
+			return nil // it is looked at when it is asked for
+		case len(key) <= layout.KeyHeader || !bytes.Equal(key, db.keys().Name(layout.NameClass(key[layout.KeyHeader]), name)):
+			if others++; others < seedTries {
+				return nil
 			}
+		default:
+			others = 0
 		}
 		return kv.ErrStop
 	})
+	if others > 0 {
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
+			Do: "restore that file from a backup of the folder, or make a new database of this one: memdbctl rescue",
+		}
+	}
 	if errors.Is(err, kv.ErrStop) {
 		return nil
 	}
 	return err
 }
+
+// seedTries is how many names must contradict the hash seed: fewer are damaged.
+const seedTries = 8
 
 // loadDocs rebuilds the document table and the text index from the forward
 // records. What is dead is left to the janitor.
@@ -197,12 +251,15 @@ type tombstones struct {
 func (db *DB) loadTombstones() (*tombstones, error) {
 	t := &tombstones{all: roaring.New(), left: map[uint32]*dead{}}
 	lower, upper := db.keys().Span(layout.KindTombstone)
-	err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+	err := db.loadKeys("a tombstone", lower, upper, func(key, value []byte) error {
 		doc, ok := layout.ParseDocKey(key)
 		if !ok {
 			return layout.BadKey("tombstone", key)
 		}
 		tomb, err := layout.DecodeTombstone(value)
+		if err != nil { // it is dead, whatever else there was to say
+			tomb = layout.Tombstone{LSN: db.writer.applied}
+		}
 		if !tomb.Cleared {
 			t.left[doc] = &dead{doc: doc, lsn: tomb.LSN, of: tomb.Of}
 		}
@@ -271,7 +328,7 @@ func (db *DB) loadRow(doc uint32, f *layout.Row) error {
 
 func (db *DB) loadStats() error {
 	lower, upper := db.keys().Span(layout.KindStats)
-	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+	return db.loadKeys("the access statistics of a memory", lower, upper, func(key, value []byte) error {
 		_, seq, ok := layout.ParseStatsKey(key)
 		if !ok {
 			return layout.BadKey("statistics", key)
@@ -295,7 +352,7 @@ func (db *DB) loadStats() error {
 func (db *DB) loadRanges() error {
 	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, index: db.index.Load(), postings: db.newestText()}
 	lower, upper := db.keys().Span(layout.KindRange)
-	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+	return db.loadKeys("a delete of a scope that is not cleaned up after", lower, upper, func(key, value []byte) error {
 		d, err := layout.DecodeRange(db.keys(), key, value)
 		if err != nil {
 			return err

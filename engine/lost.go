@@ -42,10 +42,39 @@ func (db *DB) lost(what string, err error) {
 	}
 }
 
+// without returns nil where Open goes on without what an error says cannot be read.
+func (db *DB) without(what string, err error) error {
+	if !unreadable(err) {
+		return err
+	}
+	db.lost(what, err)
+	return nil
+}
+
 // unreadable tells whether an error is one of a thing that is missing or damaged, and not of
 // the disk or of the call.
 func unreadable(err error) bool {
 	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, pebble.ErrNotFound) || pebble.IsCorruptionError(err)
+}
+
+// without returns nil where the transaction goes on without what an error says cannot be read.
+func (tx *Tx) without(err error) error {
+	if tx.lose == nil || !unreadable(err) {
+		return err
+	}
+	tx.lose(err)
+	return nil
+}
+
+// scan is kv.Scan, which goes on behind what cannot be read where the transaction does.
+func (tx *Tx) scan(lower, upper []byte, visit func(key, value []byte) error) error {
+	if tx.lose == nil {
+		return kv.Scan(tx.reader, lower, upper, visit)
+	}
+	return kv.ScanAround(tx.reader, lower, upper, func(key, value []byte) error { return tx.without(visit(key, value)) }, func(from []byte, err error) ([]byte, error) {
+		tx.lose(store.Error("read the store", err))
+		return tx.db.store.Behind(from), nil
+	})
 }
 
 // numbered are keys that end in a number, and lie in its order.
@@ -144,18 +173,27 @@ const recoverBatch = 500
 // recoverDocs gives the memories that have a record and no place in the indexes new ones,
 // where Open has found that places are lost. Their versions stay what they were.
 func (db *DB) recoverDocs(ctx context.Context) error {
-	if len(db.losses.docs) == 0 || db.readOnly {
+	if len(db.losses.docs) == 0 && !db.mends || db.readOnly {
 		return nil
 	}
 	for _, d := range db.janitor.ranges {
-		if d.Listed { // by places, of which some are lost: nobody knows which memories it means
+		if d.Listed && !db.mends { // by places, of which some are lost: nobody knows which memories it means
 			db.logger.Error("memories without a place in the indexes are not recovered: a delete by filter was not cleaned up; open the database again once it is")
 			return nil
 		}
 	}
 	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+	dying := map[uint64]bool{} // of deletes by filter, evictions and merges: by place alone
+	for _, d := range db.janitor.ranges {
+		for it := d.Docs.Iterator(); it.HasNext(); {
+			dying[db.docs.Row(it.Next()).Seq] = true
+		}
+	}
 	var found []layout.Version
 	all := versions{visit: func(v layout.Version) error {
+		if dying[v.Seq] {
+			return nil
+		}
 		lives, err := tx.placeless(v)
 		if lives && v.Born <= db.writer.applied {
 			found = append(found, v)
@@ -168,12 +206,18 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+	recovered := len(found) > 0
 	for len(found) > 0 {
 		n := min(recoverBatch, len(found))
 		if err := db.acknowledge(db.update(ctx, func(tx *Tx) error { return tx.place(ctx, found[:n]) })); err != nil {
 			return err
 		}
 		found = found[n:]
+	}
+	if recovered { // they had no places when the statistics were read
+		if err := db.loadStats(); err != nil {
+			return err
+		}
 	}
 	// At last, so that the next Open begins anew where this one does not end.
 	err := db.applyBare(func(b *pebble.Batch) error {
@@ -271,7 +315,10 @@ func (tx *Tx) livesByRecord(v layout.Version) (lives bool, err error) {
 	lives = true
 	err = kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
 		d, err := layout.DecodeRange(tx.keys, key, value)
-		if err == nil && (d.Listed || d.Covers(doctable.None, v, rec.Scope)) { // listed by its document
+		if unreadable(err) {
+			return nil // it was told of when the database was opened
+		}
+		if err == nil && (d.Listed && !tx.db.mends || !d.Listed && d.Covers(doctable.None, v, rec.Scope)) { // listed by its document
 			lives = false
 		}
 		return err

@@ -69,7 +69,7 @@ func OpenMemory(o *Options) (*DB, error) {
 
 func open(dir string, o *Options, t *tuning) (*DB, error) {
 	db, base := newDB(dir, o, t)
-	if err := refuse(base, dir); err != nil {
+	if err := refuse(base, dir); err != nil && !db.mayMend(err) {
 		return nil, err
 	}
 	if o.Schedule != nil {
@@ -141,9 +141,9 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 // newConfig fills in what the options leave open.
 func newConfig(o *Options, t *tuning) config {
 	c := config{
-		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, strictAgents: o.StrictAgents,
+		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder, extractor: newExtractor(o.Extractor),
-		columns: t.columns, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+		columns: t.columns, mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
@@ -181,17 +181,9 @@ func lockError(dir string, err error) error {
 
 // open does all of Open that the folder's lock protects.
 func (db *DB) open(base vfs.FS, o *Options) error {
-	id, err := readIdentity(base, db.dir)
+	id, err := db.identify(base, o)
 	if err != nil {
 		return err
-	}
-	if id == nil {
-		if err := refuse(base, db.dir); err != nil {
-			return err
-		}
-		if id, err = db.create(base, o); err != nil {
-			return err
-		}
 	}
 	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
 	if err != nil {
@@ -199,12 +191,16 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	}
 	db.newestKeys.Store(keys)
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err, Do: identityWayOn}
 	}
 	if err := db.configure(id, o); err != nil {
 		return err
 	}
-	if err := db.store.Open(id.Created); err != nil {
+	timeline, err := id.timeline(base, db.dir)
+	if err != nil {
+		return err
+	}
+	if err := db.store.Open(id.Created, timeline); err != nil {
 		return err
 	}
 	if err := db.start(id, o); err != nil {
@@ -212,6 +208,26 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 		return errors.Join(err, db.points.close(), db.closeCodes(), db.store.Close())
 	}
 	return nil
+}
+
+// mayMend reports whether Salvage may mend what opening meets.
+func (db *DB) mayMend(err error) bool {
+	return db.salvage && !db.readOnly && errors.Is(err, fault.ErrCorrupt)
+}
+
+// identify reads what the folder says of the database, creates one in a folder without, and
+// restores what is damaged if Salvage may.
+func (db *DB) identify(base vfs.FS, o *Options) (*identity, error) {
+	id, err := readIdentity(base, db.dir)
+	if id == nil && err == nil {
+		if err = refuse(base, db.dir); err == nil {
+			return db.create(base, o)
+		}
+	}
+	if err != nil && db.mayMend(err) {
+		return db.restoreIdentity(base)
+	}
+	return id, err
 }
 
 // create marks the folder as that of a new database.
@@ -237,7 +253,7 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 	damaged := func(what string, err error) error {
 		return &fault.Error{
 			Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " is damaged: its " + what + " cannot be", Cause: err,
-			Do: "restore that file from a backup of the folder",
+			Do: identityWayOn,
 		}
 	}
 	language := cmp.Or(o.Language, id.Settings.Language)
@@ -270,6 +286,9 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.load(); err != nil {
 		return err
 	}
+	if err := db.proveLSN(); err != nil {
+		return err
+	}
 	changed, err := id.adopt(db.dir, o, db.writer.next.Seq == 0)
 	if err != nil {
 		return err
@@ -291,13 +310,8 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.checkModel(); err != nil {
 		return err
 	}
-	if changed && !db.readOnly {
-		if err := db.Failed(); err != nil {
-			return err
-		}
-		if err := id.write(db.store.FS, db.dir); err != nil {
-			return fault.Within(doingOpen(db.dir), err)
-		}
+	if err := db.adopted(id, changed); err != nil {
+		return err
 	}
 	db.identity = id
 	db.settings.Store(&id.Settings)
@@ -311,7 +325,7 @@ func (db *DB) start(id *identity, o *Options) error {
 		return err
 	}
 	if !db.readOnly {
-		if err := db.numberNotes(context.Background()); err != nil {
+		if err := db.without("notes without a number", db.numberNotes(context.Background())); err != nil {
 			return fault.Within(doingOpen(db.dir), err)
 		}
 	}
@@ -322,6 +336,36 @@ func (db *DB) start(id *identity, o *Options) error {
 		db.startWriting(ctx, o)
 	}
 	return nil
+}
+
+// adopted writes what a database is now, where that has changed.
+func (db *DB) adopted(id *identity, changed bool) error {
+	if db.readOnly {
+		return nil
+	}
+	if err := db.Failed(); err != nil {
+		return err
+	}
+	keep := db.copyIdentity
+	if changed {
+		keep = db.keepIdentity
+	}
+	return fault.Within(doingOpen(db.dir), keep(id))
+}
+
+// proveLSN holds the newest commit against the mark beside the store. The files of the store
+// fit the mark, as Open has proven: this is what they hold.
+func (db *DB) proveLSN() error {
+	marked := db.store.MarkedLSN()
+	if db.writer.applied >= marked {
+		return nil
+	}
+	damage := fmt.Errorf("the newest commit has LSN %d, and LSN %d was acknowledged: what came between is lost", db.writer.applied, marked)
+	if !db.salvage || db.readOnly {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Cause: damage, Do: store.WayOn}
+	}
+	db.opening.mended = append(db.opening.mended, damage.Error())
+	return db.store.GoBackTo(db.writer.applied)
 }
 
 // appended are the large kinds of which new keys come last, in the order of keys.
@@ -344,7 +388,10 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		}
 	})
 	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
-	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error { return db.store.MarkLogs() })
+	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error {
+		db.store.Reached(db.syncer.Durable())
+		return db.store.MarkLogs()
+	})
 	if db.expiring {
 		db.startExpiring(ctx)
 	}
@@ -376,7 +423,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 }
 
 // markEvery is how often it is written down how much of the log is on disk: damage that
-// takes what was acknowledged longer ago is noticed, see [store.CheckLogs].
+// takes what was acknowledged longer ago is noticed.
 const markEvery = time.Second
 
 // bufferedSync is how often a Buffered database syncs: what a crash may lose.

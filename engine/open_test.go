@@ -130,7 +130,17 @@ func TestOpenRefuses(t *testing.T) {
 		spoil func(t *testing.T, fs vfs.FS)
 		want  error
 	}{
-		{"newer layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 99`), fault.ErrNewerLayout},
+		{"newer layout", func(t *testing.T, fs vfs.FS) {
+			id, err := readIdentity(fs, "db")
+			if err != nil {
+				t.Fatal(err)
+			}
+			id.Layout = 99
+			if err := id.write(fs, "db"); err != nil {
+				t.Fatal(err)
+			}
+		}, fault.ErrNewerLayout},
+		{"another layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 99`), fault.ErrCorrupt},
 		{"damaged JSON", edit(`{`, `[`), fault.ErrCorrupt},
 		{"other magic", edit(`"memdb"`, `"other"`), fault.ErrCorrupt},
 		{"empty identity", truncate("db/memdb.json", 0), fault.ErrCorrupt},

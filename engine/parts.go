@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -118,8 +119,9 @@ func (db *DB) partBytes() (n int64) {
 func (db *DB) loadParts() error {
 	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
 	for _, p := range db.parts {
+		tx.lose = func(err error) { db.lost("something of the "+p.Name(), err) }
 		if l, ok := p.(part.Loader); ok {
-			if err := l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly}); err != nil {
+			if err := tx.without(l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly})); err != nil {
 				return err
 			}
 		}
@@ -269,14 +271,24 @@ type Line = part.Line
 
 // Lines calls yield with a line for each thing beside the memories that an export of a
 // scope has: everything for the empty scope, nothing for one with a run.
-func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
+//
+// lost is called with each error of what cannot be read, which is left out; nil: the first one
+// ends the export.
+func (tx *Tx) Lines(s Scope, lost func(error), yield func(Line) error) error {
+	return tx.lines(s, lost, func(p part.Part, v part.View) error { return p.Lines(v, s, yield) })
+}
+
+// lines has the parts write their lines.
+func (tx *Tx) lines(s Scope, lost func(error), write func(part.Part, part.View) error) error {
 	return tx.reading("export", func() error {
 		if s.Run != "" {
 			return nil
 		}
+		of := *tx
+		of.lose = lost
 		for _, p := range tx.db.parts {
-			if err := p.Lines((*partTx)(tx), s, yield); err != nil {
-				return store.Error("export the "+p.Name(), err)
+			if err := of.without(store.Error("export the "+p.Name(), write(p, (*partTx)(&of)))); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -285,19 +297,10 @@ func (tx *Tx) Lines(s Scope, yield func(Line) error) error {
 
 // LinesAhead is [Tx.Lines] for what must be there before memories are stored: the manifests
 // of agents, which Lines leaves out.
-func (tx *Tx) LinesAhead(s Scope, yield func(Line) error) error {
-	return tx.reading("export", func() error {
-		if s.Run != "" {
-			return nil
-		}
-		for _, p := range tx.db.parts {
-			l, ok := p.(part.Leader)
-			if !ok {
-				continue
-			}
-			if err := l.Leads((*partTx)(tx), s, yield); err != nil {
-				return store.Error("export the "+p.Name(), err)
-			}
+func (tx *Tx) LinesAhead(s Scope, lost func(error), yield func(Line) error) error {
+	return tx.lines(s, lost, func(p part.Part, v part.View) error {
+		if l, ok := p.(part.Leader); ok {
+			return l.Leads(v, s, yield)
 		}
 		return nil
 	})
@@ -324,20 +327,23 @@ func (tx *Tx) StoreLine(l Line, upsert bool) (Stored, error) {
 	return Stored{Stored: outcome == part.Stored, Updated: outcome == part.Updated}, err
 }
 
-// figures are what statistics tell of the parts, by JSON key.
-func (db *DB) figures(ctx context.Context) (map[string]int64, error) {
-	all := map[string]int64{}
-	err := db.view(ctx, nil, func(tx *Tx) error {
+// figures are what statistics tell of the parts, by JSON key, and how often something could not
+// be read for them.
+func (db *DB) figures(ctx context.Context) (all map[string]int64, lost int64, err error) {
+	all = map[string]int64{}
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		of := *tx
+		of.lose = func(error) { lost++ }
 		for _, p := range db.parts {
-			f, err := p.Figures((*partTx)(tx))
-			if err != nil {
-				return store.Error("count the "+p.Name(), err)
+			f, err := p.Figures((*partTx)(&of))
+			if err = of.without(store.Error("count the "+p.Name(), err)); err != nil {
+				return err
 			}
 			maps.Copy(all, f)
 		}
 		return nil
 	})
-	return all, err
+	return all, lost, err
 }
 
 // runner runs the calls of a part's users.
@@ -409,11 +415,66 @@ func (p *partTx) Get(key []byte) ([]byte, bool, error) {
 }
 
 func (p *partTx) Scan(lower, upper []byte, visit func(key, value []byte) error) error {
-	err := kv.Scan(p.reader, lower, upper, visit)
+	err := p.tx().scan(lower, upper, visit)
 	if errors.Is(err, kv.ErrStop) {
 		return nil
 	}
 	return err
+}
+
+func (p *partTx) Hop(lower, upper []byte, visit func(key, value []byte) ([]byte, error)) (err error) {
+	if p.lose != nil {
+		return p.hopAround(lower, upper, visit)
+	}
+	it, err := p.Iter(lower, upper)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok; {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		next, err := visit(it.Key(), value)
+		if err != nil {
+			return err
+		}
+		ok = next != nil && it.SeekGE(next)
+	}
+	return it.Error()
+}
+
+func (p *partTx) hopAround(lower, upper []byte, visit func(key, value []byte) ([]byte, error)) error {
+	for lower != nil {
+		from := lower
+		lower = nil
+		err := p.Scan(from, upper, func(key, value []byte) (err error) {
+			if lower, err = visit(key, value); err != nil && lower == nil {
+				lower = append(slices.Clone(key), 0)
+			}
+			return cmp.Or(p.Without(err), kv.ErrStop)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *partTx) Without(err error) error { return p.tx().without(err) }
+
+func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
+	prefix := append(p.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
+	err = p.Scan(prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+		num, text, _, err := layout.DecodeName(value)
+		if err != nil || num != number {
+			return err
+		}
+		o, known = scope.ParseKey(text)
+		return kv.ErrStop
+	})
+	return o, known, err
 }
 
 func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {

@@ -71,10 +71,10 @@ func contentOf(t *testing.T, db *DB) string {
 			}
 			fmt.Fprintf(&b, "%d %s %s %s %s %q %d %q\n", m.Seq, m.ID, m.Agent, m.Run, m.Kind, m.Text, m.NoteID, m.Name)
 		}
-		if err := tx.LinesAhead(Scope{}, write); err != nil {
+		if err := tx.LinesAhead(Scope{}, nil, write); err != nil {
 			return err
 		}
-		return tx.Lines(Scope{}, write)
+		return tx.Lines(Scope{}, nil, write)
 	})
 	if err != nil {
 		t.Fatal(err)

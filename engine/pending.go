@@ -393,6 +393,7 @@ func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 		if rec, err = tx.record(r.Version); err == nil && rec.Text != "" {
 			n++
 		}
+		err = tx.without(err)
 		return true
 	})
 	return n, err

@@ -103,6 +103,9 @@ type Query struct {
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
 	WithVectors bool
+	// Lost is called with each error of what is damaged and would have a part in the answer,
+	// which is found without it: a memory, or a vector. nil: the first one ends the recall.
+	Lost func(error)
 
 	unembedded string // why its text has no vector although there is an embedder
 }

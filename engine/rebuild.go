@@ -250,6 +250,10 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 // them.
 func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
 	pv, err := tx.indexAgain(ctx, r)
+	if unreadable(err) {
+		b.db.lost(fmt.Sprintf("memory number %d, which no search finds from now on", r.Seq), err)
+		return nil
+	}
 	if pv == nil || err != nil {
 		return err
 	}
@@ -377,7 +381,7 @@ func (db *DB) noteAnalyzer() error {
 	}
 	id := *db.identity
 	id.Settings.Analyzer = fingerprint
-	if err := id.write(db.store.FS, db.dir); err != nil {
+	if err := db.keepIdentity(&id); err != nil {
 		return fault.Within("note the analyzer in "+identityName, err)
 	}
 	db.identity = &id
@@ -392,10 +396,20 @@ func (tx *Tx) knownNumber(k layout.Name) (uint32, bool, error) {
 		return num, ok, nil
 	}
 	num, ok, err := tx.lookup(k)
-	if err == nil && !ok {
+	switch {
+	case tx.db.mends && (unreadable(err) || err == nil && !ok):
+		return tx.db.giveName(k)
+	case err == nil && !ok:
 		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingRebuild, Why: fmt.Sprintf("the name %q has no number", valid.Short(k.Text)), Do: "run check"}
 	}
 	return num, ok, err
+}
+
+// giveName gives a name that cannot be read a new number, in a copy of what is left of a database.
+func (db *DB) giveName(k layout.Name) (num uint32, ok bool, err error) {
+	n := &db.writer.next.Names[k.Class]
+	*n++
+	return *n, true, db.store.Set(db.keys().Name(k.Class, k.Text), layout.EncodeName(*n, k.Text, nil), pebble.NoSync)
 }
 
 // dropOldGenerations removes what a rebuild that was interrupted has left behind.

@@ -204,6 +204,11 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if q.Lost != nil {
+		of := *tx
+		of.lose = q.Lost
+		tx = &of
+	}
 	r := &recalling{
 		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
 		scratch: scratches.Get().(*scratch),
@@ -699,6 +704,9 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (Result, error) 
 			return Result{}, err
 		}
 		m, err := r.tx.load(r.tx.db.docs.Row(s.doc).Version, r.q.WithVectors)
+		if unreadable(err) && r.tx.without(err) == nil {
+			continue
+		}
 		if err != nil {
 			return Result{}, err
 		}

@@ -575,7 +575,7 @@ func TestSessionSeedOldSessionsAreArchivedAndExported(t *testing.T) {
 	equalSlices(t, "archived sessions", w.names(sessions.Query{Archived: true}), []string{"old"})
 	var exported []string
 	err := w.db.View(t.Context(), func(tx *Tx) error {
-		return tx.Lines(supportAgent.Scope(), func(l Line) error {
+		return tx.Lines(supportAgent.Scope(), nil, func(l Line) error {
 			exported = append(exported, l.Type())
 			return nil
 		})

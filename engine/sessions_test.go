@@ -670,7 +670,7 @@ func TestSessionLines(t *testing.T) {
 	}
 	export := func(db *DB) (lines []string) {
 		err := db.View(ctx, func(tx *Tx) error {
-			return tx.Lines(Scope{}, func(l Line) error {
+			return tx.Lines(Scope{}, nil, func(l Line) error {
 				b, err := json.Marshal(l)
 				lines = append(lines, string(b))
 				return err

@@ -21,8 +21,9 @@ type Stats struct {
 	Pending int64 `json:"pending"`
 	// EmbedFailure is the last failure of the embedder since Open, nil if there was none.
 	EmbedFailure *EmbedFailure `json:"embed_failure,omitempty"`
-	// Lost is how much Open could not read: places of memories in the indexes, and
-	// vectors. The log says what; Check names the memories.
+	// Lost is how much could not be read, by Open or for these figures: places of memories in
+	// the indexes, vectors, names, ranges of keys. The log says what; Check names it. The
+	// figures do not count it.
 	Lost int64 `json:"lost"`
 	// Dying is how many memories were evicted, merged away or deleted by scope or filter, and
 	// still take room: they are cleaned up in the background.
@@ -155,15 +156,19 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	s.EmbedFailure = db.backlog.lastFailure()
 	err = db.view(ctx, nil, func(tx *Tx) error {
-		s.Pending, err = tx.countPending(ctx)
+		of := *tx
+		of.lose = func(error) {} // of a memory that is lost nobody knows whether it has a text
+		s.Pending, err = of.countPending(ctx)
 		return err
 	})
 	if err != nil {
 		return Stats{}, err
 	}
-	if s.Parts, err = db.figures(ctx); err != nil {
+	parts, lost, err := db.figures(ctx)
+	if err != nil {
 		return Stats{}, err
 	}
+	s.Parts, s.Lost = parts, s.Lost+lost
 	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.all() {

@@ -33,6 +33,9 @@ type Tx struct {
 	point    *point // of a View
 	past     bool   // a state is read that is older than the mark: see [Tx.asOf]
 	lease    *lease // nil: the whole transaction is one call, or a View has no age
+	// lose is told of what cannot be read, and the reader goes on without it; nil: an error ends
+	// the reading.
+	lose func(error)
 
 	*writes // nil in a View
 }

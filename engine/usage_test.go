@@ -454,7 +454,7 @@ func TestSeedUsageRecord(t *testing.T) {
 	}
 	var lines []string
 	err = db.View(ctx, func(tx *Tx) error {
-		return tx.Lines(Scope{Agent: "a1"}, func(l Line) error {
+		return tx.Lines(Scope{Agent: "a1"}, nil, func(l Line) error {
 			b, err := json.Marshal(l)
 			lines = append(lines, string(b))
 			return err

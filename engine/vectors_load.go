@@ -96,7 +96,8 @@ func (db *DB) loadVectors() error {
 	l.cancel()
 	for num, wants := range l.wants {
 		if db.spaces.numbered(num) == nil {
-			return &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Why: fmt.Sprintf("there is no space number %d", num)}
+			db.lost(fmt.Sprintf("the vector space of %d memories", len(wants)), &fault.Error{Kind: fault.ErrCorrupt, What: "load vectors", Why: fmt.Sprintf("there is no space number %d", num)})
+			continue
 		}
 		// By document, which is nearly the order in which they were added.
 		slices.SortFunc(wants, func(a, b want) int { return cmp.Compare(a.doc, b.doc) })

@@ -86,38 +86,20 @@ func stored(v part.View, owner uint32, key string) (e Entry, found bool, err err
 	return e, err == nil, err
 }
 
-// eachOwner calls visit with the first entry of each owner, in the order of the owners'
-// numbers.
+// eachOwner calls visit with the first entry of each owner that can be read, in the order of
+// the owners' numbers.
 func eachOwner(v part.View, visit func(owner uint32, first *Entry) error) error {
-	it, err := v.Iter(v.Key(kindEntry, 0), append(v.Key(kindEntry, 1), 0xff, 0xff, 0xff, 0xff))
-	if err != nil {
-		return err
-	}
-	err = func() error {
-		for ok := it.First(); ok; {
-			owner, key, known := parseEntryKey(it.Key())
-			if !known {
-				return layout.BadKey("entry", it.Key())
-			}
-			value, err := it.ValueAndErr()
-			if err != nil {
-				return err
-			}
-			e, err := decodeEntry(key, value)
-			if err == nil {
-				err = visit(owner, &e)
-			}
-			if err != nil {
-				return err
-			}
-			ok = it.SeekGE(entryKey(v, owner+1, ""))
+	return v.Hop(v.Key(kindEntry, 0), append(v.Key(kindEntry, 1), 0xff, 0xff, 0xff, 0xff), func(key, value []byte) ([]byte, error) {
+		owner, name, known := parseEntryKey(key)
+		if !known {
+			return nil, layout.BadKey("entry", key)
 		}
-		return it.Error()
-	}()
-	if cerr := it.Close(); err == nil {
-		err = cerr
-	}
-	return err
+		e, err := decodeEntry(name, value)
+		if err != nil {
+			return nil, err // the next one of the owner
+		}
+		return entryKey(v, owner+1, ""), visit(owner, &e)
+	})
 }
 
 // logged is what the log says of a change: whose entry, under which key, and what

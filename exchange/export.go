@@ -34,8 +34,9 @@ type ExportReport struct {
 	Events   int // of histories
 	// Lines are those about things beside the memories, by their type.
 	Lines map[string]int
-	// Lost is how many memories, vectors and histories could not be read, and are not in
-	// the export; Problems are the errors of the first hundred.
+	// Lost is how many things, such as a memory, a vector, a history, an entry or a whole range of
+	// keys, could not be read, and are not in the export; Problems are the errors of the first
+	// hundred.
 	Lost     int
 	Problems []error
 }
@@ -120,14 +121,14 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 			return err
 		}
 		if x.opts.Filter == nil {
-			if err := tx.LinesAhead(x.opts.Scope, x.other); err != nil {
+			if err := tx.LinesAhead(x.opts.Scope, x.report.lose, x.other); err != nil {
 				return err
 			}
 		}
 		if err := x.memories(ctx, tx); err != nil || x.opts.Filter != nil || x.opts.Scope.Run != "" {
 			return err
 		}
-		return tx.Lines(x.opts.Scope, x.other)
+		return tx.Lines(x.opts.Scope, x.report.lose, x.other)
 	})
 	if err == nil {
 		err = x.end()

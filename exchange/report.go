@@ -287,7 +287,7 @@ func (b *batch) count(at LineError, typ string, s engine.Stored) error {
 func isOfOneMemory(err error) bool {
 	for _, kind := range []error{
 		engine.ErrInvalid, engine.ErrScope, engine.ErrExists, engine.ErrAmbiguous,
-		engine.ErrMismatch, engine.ErrTxTooLarge, engine.ErrUnknownAgent,
+		engine.ErrMismatch, engine.ErrTxTooLarge, engine.ErrUnknownAgent, engine.ErrNotFound,
 	} {
 		if errors.Is(err, kind) {
 			return true

@@ -56,41 +56,41 @@ func (*Part) Figures(v part.View) (map[string]int64, error) {
 }
 
 // eachOwner calls visit for each owner, in the order of the owners' numbers.
-func eachOwner(v part.View, visit func(owner uint32, o *owned) error) (err error) {
-	it, err := v.Iter(span(v.Key(kindGraph, 0)))
-	if err != nil {
-		return err
+func eachOwner(v part.View, visit func(owner uint32, o *owned) error) error {
+	lower, upper := span(v.Key(kindGraph, 0))
+	return v.Hop(lower, upper, func(key, _ []byte) ([]byte, error) {
+		owner, ok := ownerOf(key)
+		if !ok {
+			return nil, layout.BadKey("graph", key)
+		}
+		_, next := ownerSpan(v, kindGraph, owner)
+		o, known, err := ownedOf(v, owner)
+		if err == nil && known {
+			err = visit(owner, &o)
+		}
+		return next, err
+	})
+}
+
+// ownedOf is the record of an owner. Where it cannot be read, and the reader goes on, it says
+// only whose it is.
+func ownedOf(v part.View, owner uint32) (o owned, known bool, err error) {
+	b, known, err := v.Get(ownerKey(v, owner))
+	if err == nil && known {
+		if o, err = decodeOwned(b); err == nil {
+			return o, true, nil
+		}
 	}
-	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	for ok := it.First(); ok; {
-		owner, ok2 := ownerOf(it.Key())
-		if !ok2 {
-			return layout.BadKey("graph", it.Key())
-		}
-		if ok = it.SeekGE(ownerKey(v, owner)); !ok {
-			break
-		}
-		if now, _ := ownerOf(it.Key()); now == owner && it.Key()[body-1] == secOwner {
-			value, err := it.ValueAndErr()
-			if err != nil {
-				return err
-			}
-			o, err := decodeOwned(value)
-			if err == nil {
-				err = visit(owner, &o)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		_, upper := ownerSpan(v, kindGraph, owner)
-		ok = it.SeekGE(upper)
+	why := err
+	if why == nil {
+		why = &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("the record of owner number %d is missing", owner)}
 	}
-	return it.Error()
+	if v.Without(why) != nil {
+		return owned{}, false, err
+	}
+	o = owned{}
+	o.Owner, known, err = v.OwnerOf(owner)
+	return o, known, err
 }
 
 // fold is a name as it is compared: normalised and without case, as words are before they are
@@ -232,17 +232,35 @@ func (r *reader) typeName(class byte, num uint32) (string, error) {
 		return name, nil
 	}
 	b, found, err := r.Get(typeKey(r, r.owner, class, num))
-	if err != nil {
-		return "", err
+	if err == nil && !found {
+		err = missing("type", num, typeKey(r, r.owner, class, num))
 	}
-	if !found {
-		return "", missing("type", num, typeKey(r, r.owner, class, num))
+	name := string(b)
+	if err != nil {
+		if err = r.Without(err); err != nil {
+			return "", err
+		}
+		name = r.lostType(class, num)
 	}
 	if r.types[class] == nil {
 		r.types[class] = map[uint32]string{}
 	}
-	r.types[class][num] = string(b)
-	return string(b), nil
+	r.types[class][num] = name
+	return name, nil
+}
+
+// lostType is a type whose name cannot be read by its number: what the index by name has, or else
+// a word that says what is lost. All that is of the type can be had so.
+func (r *reader) lostType(class byte, num uint32) string {
+	name := fmt.Sprintf("lost_type_%d", num)
+	prefix := typeNameKey(r, r.owner, class, "")
+	_ = each(r, prefix, func(key, value []byte) error { // what it cannot read it tells itself
+		if n, err := number(value); err == nil && n == num {
+			name = string(key[len(prefix):])
+		}
+		return nil
+	})
+	return name
 }
 
 // missing is the error of what must be there, under a key, and is not.

@@ -44,6 +44,14 @@ func Key(o Owner) string {
 	return string(append(b, o.Agent...))
 }
 
+// ParseKey returns the owner that a Key is of, false for a string that is none.
+func ParseKey(key string) (Owner, bool) {
+	r := codec.NewReader([]byte(key))
+	o := Owner{User: r.String()}
+	o.Agent = string(r.Rest())
+	return o, r.Err() == nil && Key(o) == key
+}
+
 // Check returns ErrScope for an empty scope, and ErrInvalid for a scope with a value that
 // valid.Word refuses. doing is for the error: what was being done.
 func Check(doing string, s Scope) error {

@@ -199,7 +199,10 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 		return v.Scan(lower, upper, func(key, _ []byte) error {
 			p, _ := parsePlace(key)
 			h, err := seen(v, p)
-			if err != nil || h == nil || !scope.Contains(in, h.of.Scope()) {
+			if err != nil && v.Without(err) == nil {
+				h, err = past(v, p) // an older one says as well whose it is
+			}
+			if err != nil || h == nil || !h.live() || !scope.Contains(in, h.of.Scope()) {
 				return err
 			}
 			return linesOf(v, p, h, yield)

@@ -56,27 +56,16 @@ func (p *Part) Release(oldest uint64) { p.oldest.Store(oldest) }
 // eachOwner calls visit for each owner that has or had sessions.
 func eachOwner(v part.View, visit func(owner uint32) error) error {
 	lower, upper := span(v.Key(kindSession, 0))
-	it, err := v.Iter(lower, upper)
-	if err != nil {
-		return err
-	}
-	err = func() error {
-		for ok := it.First(); ok; {
-			p, known := parsePlace(it.Key())
-			if !known {
-				return layout.BadKey("session", it.Key())
-			}
-			if err := visit(p.owner); err != nil {
-				return err
-			}
-			ok = p.owner < math.MaxUint32 && it.SeekGE(place{owner: p.owner + 1}.head(v))
+	return v.Hop(lower, upper, func(key, _ []byte) ([]byte, error) {
+		p, known := parsePlace(key)
+		if !known {
+			return nil, layout.BadKey("session", key)
 		}
-		return it.Error()
-	}()
-	if cerr := it.Close(); err == nil {
-		err = cerr
-	}
-	return err
+		if p.owner == math.MaxUint32 {
+			return nil, visit(p.owner)
+		}
+		return place{owner: p.owner + 1}.head(v), visit(p.owner)
+	})
 }
 
 // locate is where a session lies, false for one that never was.

@@ -109,32 +109,23 @@ func homeOf(v part.View, owner uint32) (h home, known bool, err error) {
 // eachHome calls visit with each owner, in the order of their numbers.
 func eachHome(v part.View, visit func(owner uint32, h home) error) error {
 	lower := v.Key(kindHome, 0)
-	it, err := v.Iter(lower, layout.PrefixEnd(lower))
-	if err != nil {
-		return err
-	}
-	err = func() error {
-		for ok := it.First(); ok; {
-			owner, known := ownerOf(it.Key())
-			if !known {
-				return layout.BadKey("usage", it.Key())
-			}
-			h, known, err := homeOf(v, owner)
-			if err == nil && known {
-				err = visit(owner, h)
-			}
-			if err != nil {
-				return err
-			}
-			_, next := span(v, kindHome, owner)
-			ok = it.SeekGE(next)
+	return v.Hop(lower, layout.PrefixEnd(lower), func(key, _ []byte) ([]byte, error) {
+		owner, known := ownerOf(key)
+		if !known {
+			return nil, layout.BadKey("usage", key)
 		}
-		return it.Error()
-	}()
-	if cerr := it.Close(); err == nil {
-		err = cerr
-	}
-	return err
+		_, next := span(v, kindHome, owner)
+		h, known, err := homeOf(v, owner)
+		if err != nil {
+			if err = v.Without(err); err == nil {
+				h.owner, known, err = v.OwnerOf(owner)
+			}
+		}
+		if err == nil && known {
+			err = visit(owner, h)
+		}
+		return next, err
+	})
 }
 
 // sumAt is one sum.

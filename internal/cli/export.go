@@ -38,7 +38,8 @@ The file is there when it is whole, and keeps the mode of the one that it replac
 Of a link the file that it leads to is replaced. A pipe or a device is written as it
 is.
 
-What is damaged is left out of the file, and told of with exit code 5.`
+What cannot be read is left out of the file, and told of with exit code 5; rescue makes a new
+database without it.`
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var (
 		opts   exchange.ExportOptions
@@ -119,7 +120,8 @@ type exportedJSON struct {
 	Entries  int `json:"entries"`
 	// Lines are those beside memories and events, by their type.
 	Lines map[string]int `json:"lines"`
-	Lost  int            `json:"lost,omitempty"`
+	// Unreadable is how much could not be read, and is not in the file.
+	Unreadable int `json:"unreadable,omitempty"`
 }
 
 // lineNames are what people call the lines of a type that is not the word for them.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"strconv"
@@ -100,6 +101,8 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 	case l.all:
 		l.Limit = engine.MaxLimit
 	}
+	var lost unreadable
+	l.Lost = lost.lost
 	for first := true; ; first = false {
 		page, err := db.Memories().List(ctx, l.ListQuery)
 		if err != nil {
@@ -111,10 +114,12 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 			err = a.printPage(page, l.WithVectors)
 		}
 		switch {
-		case err != nil || page.Next == "":
+		case err != nil:
 			return err
+		case page.Next == "":
+			return a.endUnreadable(&lost)
 		case !l.all:
-			return a.printNext(page.Next)
+			return cmp.Or(a.printNext(page.Next), a.endUnreadable(&lost))
 		}
 		l.Cursor = page.Next
 	}

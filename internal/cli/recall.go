@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -88,15 +89,18 @@ and the times that half and 99% of them take go to stderr.`
 
 func (a *app) recall(ctx context.Context, q engine.Query) error {
 	return a.read(ctx, func(db *engine.DB) error {
+		var lost unreadable
+		q.Lost = lost.lost
 		r, err := db.Memories().Recall(ctx, q)
 		if err != nil {
 			return err
 		}
 		if a.json {
-			return a.printHitsJSON(r, q)
+			err = a.printHitsJSON(r, q)
+		} else {
+			a.printHits(r, q.Explain)
 		}
-		a.printHits(r, q.Explain)
-		return nil
+		return cmp.Or(err, a.endUnreadable(&lost))
 	})
 }
 

@@ -77,8 +77,7 @@ type FS struct {
 	onPoison []func(error)
 	pace     func(kept bool)
 	locks    map[*heldLock]struct{}
-	logs     []string      // that were made, the newest last
-	synced   *atomic.Int64 // bytes of the newest log that are on disk
+	durable  durable
 }
 
 // New wraps base, healthy.
@@ -220,7 +219,7 @@ func (f *FS) classOf(path string, category vfs.DiskWriteCategory) class {
 	name := f.base.PathBase(path)
 	switch {
 	case strings.HasSuffix(name, ".log"),
-		strings.HasPrefix(name, "MANIFEST-"),
+		isManifest(name),
 		strings.HasPrefix(name, markerPrefix):
 		return vital
 	case category == flushCategory:

@@ -79,6 +79,29 @@ func LockDirShared(fsys vfs.FS, dir string, h Holder) (io.Closer, error) {
 	})
 }
 
+// HoldDir is LockDir for a folder in which nothing may be written: it takes the lock file that is
+// there, and says nowhere who holds it. Where there is none, nobody holds the folder.
+func HoldDir(fsys vfs.FS, dir string) (io.Closer, error) {
+	canonical, err := canonicalDir(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	path := fsys.PathJoin(canonical, lockName)
+	if _, err := fsys.Stat(path); err != nil {
+		return noLock{}, nil
+	}
+	lock, err := fsys.Lock(path)
+	switch {
+	case err == nil:
+		return lock, nil
+	case lockConflict(err):
+		return nil, &LockedError{Dir: dir, Holder: readHolder(fsys, fsys.PathJoin(canonical, holderName))}
+	case Unwritable(err) && vfs.Root(fsys) == vfs.Default:
+		return shareLock(path)
+	}
+	return nil, fmt.Errorf("lock %s: %w", dir, err)
+}
+
 // Unwritable reports whether an error says that a file may not be made or changed: by its
 // permissions, or since its medium can only be read.
 func Unwritable(err error) bool {

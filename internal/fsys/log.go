@@ -2,8 +2,6 @@ package fsys
 
 import (
 	"errors"
-	"slices"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -39,35 +37,13 @@ type log struct {
 	filled int64  // where the file ends
 	full   bool   // there is no room to fill it ahead
 	direct bool   // writes go past the system's cache
-	synced *atomic.Int64
-}
-
-// SyncedLogs are the paths of the logs that were made since New, in their order, and how many
-// bytes of the last one are on disk for certain.
-func (f *FS) SyncedLogs() (paths []string, bytes int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.synced != nil {
-		bytes = f.synced.Load()
-	}
-	return slices.Clone(f.logs), bytes
-}
-
-// mostLogs bounds the paths that FS keeps, the newest: Pebble keeps fewer unflushed.
-const mostLogs = 64
-
-// noteLog counts what is on disk of a log that has just been made.
-func (f *FS) noteLog(path string) *atomic.Int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.logs, f.synced = append(f.logs[max(0, len(f.logs)+1-mostLogs):], path), new(atomic.Int64)
-	return f.synced
+	made   *madeLog
 }
 
 var _ vfs.File = (*log)(nil)
 
 func newLog(f file) *log {
-	l := &log{file: f, direct: setDirect(f.base.Fd(), true), synced: f.fs.noteLog(f.path)}
+	l := &log{file: f, direct: setDirect(f.base.Fd(), true), made: f.fs.noteLog(f.path)}
 	if info, err := f.base.Stat(); err == nil {
 		l.filled = info.Size() // of one that is used again
 	}
@@ -148,7 +124,7 @@ func (l *log) syncBy(sync func() error) error {
 	end := l.start + int64(len(l.buf))
 	err := sync()
 	if err == nil && l.fs.Err() == nil { // a failure is reported as a success
-		l.synced.Store(end)
+		l.made.synced.Store(end)
 	}
 	return err
 }

@@ -28,6 +28,8 @@ func (f *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	})
 	if err != nil {
 		f.pauseRetry(c, err)
+	} else {
+		f.noteMarker(name)
 	}
 	return created, err
 }
@@ -73,6 +75,8 @@ func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error
 		return newLog(opened), nil
 	case strings.HasSuffix(name, ".sst"):
 		return &table{file: opened}, nil
+	case op == "create" && isManifest(f.base.PathBase(name)):
+		return newManifest(opened), nil
 	}
 	return &opened, nil
 }
@@ -113,7 +117,7 @@ func (f *FS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{fs: f, base: base, path: name, class: vital}, nil
+	return &folder{file{fs: f, base: base, path: name, class: vital}}, nil
 }
 
 // Link implements vfs.FS.
@@ -127,7 +131,13 @@ func (f *FS) Remove(name string) error {
 	if f.failure.Load() != nil && f.ram.Remove(flat(name)) == nil {
 		return nil
 	}
-	return f.guard("remove", name, plain, func() error { return f.base.Remove(name) })
+	return f.guard("remove", name, plain, func() error {
+		err := f.base.Remove(name)
+		if err == nil && isManifest(f.base.PathBase(name)) {
+			_ = f.base.Remove(f.manifestCopy(name)) // Open removes one that is left
+		}
+		return err
+	})
 }
 
 // RemoveAll implements vfs.FS.

@@ -38,7 +38,7 @@ func TestKeepFree(t *testing.T) {
 	compacted := open("1.sst", "pebble-compaction")
 	beside := open("vectors.snap", vfs.WriteCategoryUnspecified)
 	flushed := open("2.sst", "pebble-memtable-flush")
-	vital := open("MANIFEST-1", vfs.WriteCategoryUnspecified)
+	vital := open("marker.1", vfs.WriteCategoryUnspecified)
 	some := make([]byte, 100)
 	write := func(f vfs.File, refused bool) {
 		t.Helper()
@@ -91,7 +91,7 @@ func TestFree(t *testing.T) {
 	look(500, 1000, 1)
 	disk.usage.AvailBytes = 700
 	look(500, 1000, 1)
-	f, err := seam.Create("MANIFEST-1", vfs.WriteCategoryUnspecified)
+	f, err := seam.Create("marker.1", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package kv
 
 import (
+	"bytes"
 	"errors"
 	"io"
 
@@ -46,4 +47,23 @@ func Scan(r Reader, lower, upper []byte, visit func(key, value []byte) error) (e
 		}
 	}
 	return it.Error()
+}
+
+// ScanAround is [Scan] that goes on behind what cannot be read. Where reading fails after the
+// key before from, around is called and returns the key to go on at, which comes after from.
+func ScanAround(r Reader, lower, upper []byte, visit func(key, value []byte) error, around func(from []byte, err error) (next []byte, rerr error)) error {
+	for {
+		from := lower
+		err := Scan(r, lower, upper, func(key, value []byte) error {
+			err := visit(key, value)
+			from = append(append(from[:0:0], key...), 0)
+			return err
+		})
+		if err == nil || !pebble.IsCorruptionError(err) {
+			return err
+		}
+		if lower, err = around(from, err); err != nil || lower == nil || upper != nil && bytes.Compare(lower, upper) >= 0 {
+			return err
+		}
+	}
 }

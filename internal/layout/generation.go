@@ -12,6 +12,9 @@ import (
 // them.
 var GenerationsKey = metaKey("generations")
 
+// IdentityKey is the key of a copy of memdb.json, for a folder that has lost that file.
+var IdentityKey = metaKey("identity")
+
 // EncodeGenerations returns the value of GenerationsKey: for each kind in their order, the kind (1
 // byte) and its generation (2 bytes, big-endian).
 func (ks *Keys) EncodeGenerations() []byte {

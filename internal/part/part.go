@@ -179,6 +179,13 @@ type View interface {
 	// Iter moves over the keys in [lower, upper), in either direction. It is to be
 	// closed.
 	Iter(lower, upper []byte) (*pebble.Iterator, error)
+	// Hop visits keys in [lower, upper), in order, each time the first one from the key on that
+	// visit has returned. It is for what lies in few places far from each other.
+	Hop(lower, upper []byte, visit func(key, value []byte) (next []byte, err error)) error
+	// Without says that something cannot be read. It returns nil where the reader goes on without
+	// it, as an export of a damaged database does, and the error where it does not. Scan and Hop
+	// ask it themselves for what they cannot read, and for errors of visit.
+	Without(err error) error
 	// LSN is the LSN of the state that is read. In a Tx it is the LSN that the commit will
 	// have.
 	LSN() uint64
@@ -190,6 +197,9 @@ type View interface {
 	Now() int64
 	// Owner is the number of an owner, false for one that nothing was ever stored for.
 	Owner(o scope.Owner) (number uint32, known bool, err error)
+	// OwnerOf is the owner of a number, false for a number that no owner has. It looks at all
+	// owners: it is for what cannot be read otherwise.
+	OwnerOf(number uint32) (o scope.Owner, known bool, err error)
 	// Run is the number of a run, false for a run that nothing was ever stored in.
 	Run(name string) (number uint32, known bool, err error)
 	// Memory is the living memory of an owner that has an ID.

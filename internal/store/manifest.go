@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -25,41 +24,65 @@ const (
 )
 
 // CheckManifest looks for damage in the MANIFEST, which lists the tables of the store.
-// Pebble takes the first record that does not match its checksum for one that a crash cut
-// off, ignores all records behind it, and removes the tables that only those records list:
-// one flipped bit can empty a database. A crash can leave only the last record unfinished,
-// since each record is synced before the next: either the file ends too early, or some
-// sectors of the record were not written. So a broken record is damage if another record
-// begins behind it, or if all of its sectors are there.
 func CheckManifest(fs vfs.FS, dir string) error {
-	store, err := pebble.Peek(dir, fs)
-	if err != nil || !store.Exists {
+	names, err := fs.List(dir)
+	if err != nil {
 		return nil // opening says what is wrong
 	}
-	f, err := fs.Open(store.ManifestFilename)
-	if err != nil {
+	name := currentManifest(names)
+	if name == "" {
 		return nil // likewise
 	}
-	defer func() { _ = f.Close() }()
+	return checkManifest(fs, fs.PathJoin(dir, name), 0)
+}
+
+// checkManifest looks for damage in a MANIFEST of which so many bytes are known to have been
+// on disk. Pebble takes the first record that does not match its checksum for one that a crash
+// cut off, ignores all records behind it, and removes the tables that only those records list:
+// one flipped bit can empty a database. A crash can leave only the last record unfinished,
+// since each record is synced before the next: either the file ends too early, or some
+// sectors of the record were not written. So a broken record is damage if it was known to be
+// on disk, if another record begins behind it, or if all of its sectors are there.
+func checkManifest(fs vfs.FS, path string, promised int64) error {
+	f, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	whole, damaged, err := wholeManifest(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	name := fs.PathBase(path)
+	switch {
+	case damaged:
+		return fmt.Errorf("the record at byte %d of %s does not fit its checksum", whole, name)
+	case whole < promised:
+		return fmt.Errorf("%s was on disk to byte %d, and can be read to byte %d", name, promised, whole)
+	}
+	return nil
+}
+
+// wholeManifest returns where the first chunk of a MANIFEST begins that is not whole, and
+// reports whether no crash can have left it so.
+func wholeManifest(f io.Reader) (whole int64, damaged bool, err error) {
 	block := make([]byte, manifestBlock)
-	broken := int64(-1) // where the first chunk lies that is not whole
+	broken := int64(-1)
 	for offset := int64(0); ; offset += manifestBlock {
 		n, err := io.ReadFull(f, block)
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil // likewise
+			return 0, false, err
 		}
-		damaged := false
 		if rest := block[:n]; broken >= 0 {
 			damaged = beginsRecord(rest)
 		} else if at := wholeChunks(rest); at < n {
 			broken = offset + int64(at)
 			damaged = !isTorn(rest[at:], at)
 		}
-		if damaged {
-			return fmt.Errorf("the record at byte %d of %s does not fit its checksum", broken, fs.PathBase(store.ManifestFilename))
-		}
-		if n < manifestBlock {
-			return nil
+		switch {
+		case damaged, broken >= 0 && n < manifestBlock:
+			return broken, damaged, nil
+		case n < manifestBlock:
+			return offset + int64(n), false, nil
 		}
 	}
 }

@@ -55,8 +55,9 @@ const (
 )
 
 // Open opens Pebble through the file-system seam. With exists, a store must be there: a
-// missing one is damage.
-func (s *Store) Open(exists bool) (err error) {
+// missing one is damage. timeline is that of the database.
+func (s *Store) Open(exists bool, timeline Timeline) (err error) {
+	s.timeline = timeline
 	s.reserve.measure(s.config.Base)
 	blockCache, memtable := s.Shares()
 	s.reserve.watch(memtable)
@@ -86,26 +87,22 @@ func (s *Store) Open(exists bool) (err error) {
 		}
 	}
 	s.FS.PaceRetries(s.pauseRetry)
-	s.FS.Strict(true)
-	defer s.FS.Strict(false)
 	// The store asserts on what it does not expect; that must not take the
 	// program along.
 	defer func() {
 		if p := recover(); p != nil {
-			err = &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Why: fmt.Sprint(p), Do: "restore a backup"}
+			err = &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Why: fmt.Sprint(p), Do: WayOn}
 		}
 		if err != nil {
 			s.cache.Unref()
 		}
 	}()
-	dir := s.FS.PathJoin(s.config.Dir, Dir)
-	if err := CheckManifest(s.FS, dir); err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
-	}
-	if err := s.checkLogs(dir); err != nil {
+	if err := s.prepare(opts, exists); err != nil {
 		return err
 	}
-	s.DB, err = pebble.Open(dir, opts)
+	s.FS.Strict(true)
+	defer s.FS.Strict(false)
+	s.DB, err = pebble.Open(s.FS.PathJoin(s.config.Dir, Dir), opts)
 	if failed := s.FS.Err(); failed != nil {
 		if err == nil {
 			_ = s.DB.Close()
@@ -114,38 +111,47 @@ func (s *Store) Open(exists bool) (err error) {
 	}
 	switch {
 	case err == nil:
-		if err := s.MarkLogs(); err != nil { // the next try may succeed
-			s.config.Log.Warn("how much of the log is on disk could not be written down", "error", err)
-		}
-		return nil
+		return s.opened()
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
-		return &fault.Error{Kind: fault.ErrCorrupt, What: s.opening(), Cause: err, Do: "restore a backup"}
+		return s.damaged(err)
 	case s.config.ReadOnly && !fromSystem(err): // it misses a store that is not there yet
 		return &fault.Error{Kind: fault.ErrNotDatabase, What: s.opening(), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
 	}
 	return fault.Within(s.opening(), err)
 }
 
-// checkLogs refuses a store whose logs have lost what was acknowledged, or salvages the rest.
-func (s *Store) checkLogs(dir string) error {
-	err := CheckLogs(s.FS, dir)
-	damage, ok := errors.AsType[*LogDamage](err)
-	switch {
-	case err == nil:
-		return nil
-	case !ok:
-		return fault.Within(s.opening(), err)
-	case !s.config.Salvage || s.config.ReadOnly:
-		return &fault.Error{
-			Kind: fault.ErrCorrupt, What: s.opening(), Cause: damage,
-			Do: "restore that file or a backup; or open it once with Salvage (memdbctl --salvage) to go on with what came before",
+// prepare proves a store that exists before anything in its folder is changed, and begins to
+// mark what is on disk.
+func (s *Store) prepare(opts *pebble.Options, exists bool) (err error) {
+	var found mark
+	if exists {
+		if found, err = s.readyToOpen(opts); err != nil {
+			return err
 		}
 	}
-	if err := Salvage(s.FS, dir, damage); err != nil {
-		return fault.Within(s.opening()+": salvage", err)
+	if s.config.ReadOnly {
+		return nil
 	}
-	s.Salvaged = damage.Error()
-	s.config.Log.Warn("the database goes on with what came before the damage; damaged logs are kept as *"+damagedSuffix, "dir", dir, "damage", damage)
+	if exists {
+		if err := s.keepCopy(); err != nil {
+			s.config.Log.Warn("the MANIFEST could not be copied", "error", err)
+		}
+	}
+	if err := s.beginMarks(found); err != nil {
+		s.config.Log.Warn("what of the store is on disk could not be written down", "error", err)
+	}
+	return nil
+}
+
+// opened marks what Open has made.
+func (s *Store) opened() error {
+	err := s.MarkLogs()
+	if err == nil && !s.config.ReadOnly {
+		err = s.dropOldMark()
+	}
+	if err != nil { // the next try may succeed
+		s.config.Log.Warn("what of the store is on disk could not be written down", "error", err)
+	}
 	return nil
 }
 

@@ -33,7 +33,7 @@ type Config struct {
 	Resume func()
 	// Rewritten, if not nil, is told of each flush and compaction. It must not wait for the store.
 	Rewritten func()
-	// Salvage opens a store whose logs are damaged with what is whole before the damage.
+	// Salvage opens a store that is damaged with what is whole.
 	Salvage bool
 	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
 	ManifestBytes int64
@@ -55,7 +55,10 @@ type Store struct {
 	flushing   atomic.Uint64         // bytes that are being flushed; the largest number while none are
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	ending     chan struct{}         // closed when Close begins
+	timeline   Timeline
 	marker     marker
+	marked     uint64 // see MarkedLSN
+	gaps       gaps
 }
 
 // New prepares a store, which [Store.Open] opens.
@@ -65,6 +68,9 @@ func New(c Config) *Store {
 	s.flushing.Store(math.MaxUint64)
 	return s
 }
+
+// Again is a store of the same folder that was not opened yet.
+func (s *Store) Again() *Store { return New(s.config) }
 
 func (s *Store) opening() string { return "open " + s.config.Dir }
 
@@ -126,7 +132,7 @@ func Error(doing string, err error) error {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err):
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "restore a copy of the folder"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: WayOn}
 	case errors.Is(err, pebble.ErrNotFound):
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
 	}

@@ -77,6 +77,13 @@ func (s *Syncer[P]) Newest() uint64 {
 	return s.applied
 }
 
+// Durable is the LSN up to which all commits are on disk.
+func (s *Syncer[P]) Durable() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.durable
+}
+
 // Crowded reports whether several callers waited for the last sync.
 func (s *Syncer[P]) Crowded() bool {
 	s.mu.Lock()

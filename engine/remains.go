@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+)
+
+// Remains are what is left of a damaged database: a copy, which is deleted when it is closed.
+type Remains struct {
+	*DB
+	// Keys is how many keys of the store could be read.
+	Keys int
+	// Lost is what the files of the database do not have any more.
+	Lost []Loss
+
+	fs  vfs.FS
+	dir string
+}
+
+// Loss is something that cannot be read.
+type Loss struct {
+	What   string // what was kept there
+	Reason string
+}
+
+const (
+	remainsSuffix = ".remains"
+	doingRemains  = "read what is left of "
+)
+
+// OpenRemains opens what is left of a database whose files are damaged or gone: it reads each
+// table and log by itself, makes a copy of what it finds in a new folder, beside, and
+// opens the copy. What is derived is made again. The folder of the database is not changed; it
+// must not be open. Where nothing can be read it returns ErrCorrupt.
+//
+// The copy takes as much room as the database, until it is closed. It is for exports: do not
+// store in it.
+func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	fs, dir := fsys.Named(dir)
+	to, beside := fsys.Named(beside)
+	held, err := fsys.HoldDir(fs, dir)
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	r := &Remains{fs: to, dir: beside + remainsSuffix}
+	if err := r.fill(ctx, fs, dir, o); err != nil {
+		return nil, errors.Join(err, held.Close(), to.RemoveAll(r.dir))
+	}
+	if err := held.Close(); err != nil {
+		return nil, errors.Join(err, to.RemoveAll(r.dir))
+	}
+	if r.DB, err = open(r.dir, o, &tuning{fs: to, mends: true, keepsExpired: true}); err != nil {
+		return nil, errors.Join(err, to.RemoveAll(r.dir))
+	}
+	return r, nil
+}
+
+// Close closes the copy and deletes it.
+func (r *Remains) Close() error {
+	return errors.Join(r.DB.Close(), r.fs.RemoveAll(r.dir))
+}
+
+// fill makes the copy.
+func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) error {
+	if err := r.fs.RemoveAll(r.dir); err != nil { // of a rescue that was interrupted
+		return fault.Within(doingRemains+dir, err)
+	}
+	if err := makeDir(r.fs, r.dir); err != nil {
+		return err
+	}
+	id, err := readIdentity(fs, dir)
+	if errors.Is(err, fault.ErrNewerLayout) || errors.Is(err, fault.ErrNotDatabase) {
+		return err
+	}
+	db, _ := newDB(r.dir, o, &tuning{fs: r.fs})
+	random, err := uuid.NewRandom() // the copy is another database
+	if err != nil {
+		return err
+	}
+	if err := db.store.Open(false, store.Timeline(random)); err != nil {
+		return err
+	}
+	if id, err = r.copy(ctx, fs, dir, db, id, o); err != nil {
+		return errors.Join(err, db.store.Close())
+	}
+	if err := db.store.Close(); err != nil {
+		return fault.Within(doingRemains+dir, err)
+	}
+	id.Created, id.Timeline = true, random.String()
+	id.Layout, id.Settings.Layout = layoutVersion, layoutVersion
+	return id.write(r.fs, r.dir)
+}
+
+func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: what, Reason: why}) }
+
+// copy fills the store of the copy. It returns the identity that the store fits: that of
+// memdb.json, nil if it cannot be read; its copy in the store; or a new one.
+func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity, o *Options) (*identity, error) {
+	from := &store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: func(l store.Loss) {
+		if what, counts := db.between(l.From, l.To); counts {
+			r.lose(what, l.Error())
+		}
+	}}
+	var err error
+	if r.Keys, err = from.CopyTo(db.store.DB); err != nil {
+		return nil, fault.Within(doingRemains+dir, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.Keys == 0 {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}
+	}
+	if id == nil {
+		if b, err := copyOfIdentity(db.store); err == nil {
+			id, _ = decodeIdentity(b)
+		}
+	}
+	if id == nil {
+		r.lose("the settings: the language and the indexed fields", identityName+" and its copy cannot be read")
+		if id, err = newIdentity(o, db.clock()); err != nil {
+			return nil, err
+		}
+	}
+	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
+	if err != nil {
+		return nil, err
+	}
+	db.newestKeys.Store(keys)
+	return id, r.rename(db)
+}
+
+// rename puts the names under the keys that the hash seed gives them, where memdb.json is not
+// that of the store: its seed is lost then. IDs are found by the seed, too, but also in records.
+func (r *Remains) rename(db *DB) (err error) {
+	keys := db.keys()
+	if err := db.loadGenerations(); err != nil {
+		return err
+	}
+	b := db.store.NewBatch()
+	defer func() { _ = b.Close() }()
+	fit := 0
+	var others []string
+	lower, upper := keys.Span(layout.KindName)
+	err = db.loadKeys("a name", lower, upper, func(key, value []byte) error {
+		_, name, _, err := layout.DecodeName(value)
+		if err != nil || len(key) <= layout.KeyHeader {
+			r.lose("a name", fmt.Sprintf("what lies under its key %x is damaged", key))
+			return b.Delete(key, nil)
+		}
+		own := keys.Name(layout.NameClass(key[layout.KeyHeader]), name)
+		if bytes.Equal(own, key) {
+			fit++
+			return nil
+		}
+		others = append(others, name)
+		return errors.Join(b.Delete(key, nil), b.Set(own, value, nil))
+	})
+	if err != nil {
+		return err
+	}
+	if fit > 0 { // it is the right seed, and what does not fit it is damaged
+		for _, name := range others {
+			r.lose("a name", fmt.Sprintf("%q lies under a key that is not its own", name))
+		}
+		return nil
+	}
+	lower, upper = keys.Span(layout.KindID)
+	return errors.Join(b.DeleteRange(lower, upper, nil), b.Commit(pebble.Sync))
+}
+
+// kept says what the keys of a kind are, and whether they are more than what can be made again
+// from others.
+func (db *DB) kept(kind byte) (what string, counts bool) {
+	for _, p := range db.parts {
+		for _, k := range p.Kinds() {
+			if byte(k) == kind {
+				return p.Name(), true
+			}
+		}
+	}
+	switch kind {
+	case layout.KindRecord:
+		return "memories", true
+	case layout.KindVector:
+		return "vectors", true
+	case layout.KindHistory:
+		return "deaths of memories", true
+	case layout.KindStats:
+		return "access statistics", true
+	case layout.KindName:
+		return "names", true
+	case layout.KindLog:
+		return "the log of changes", true
+	case layout.KindRange, layout.KindTombstone:
+		return "deletes", true
+	case layout.KindForward, layout.KindRows, layout.KindText, layout.KindDedup, layout.KindID, layout.KindPending, layout.KindCounter:
+		return "indexes", false
+	}
+	return "", true
+}
+
+// between says what lay between two keys.
+func (db *DB) between(from, to []byte) (what string, counts bool) {
+	if from == nil && to == nil {
+		return "everything in a file of the store", true
+	}
+	first, last := from, to
+	if from == nil {
+		first = to
+	}
+	if to == nil {
+		last = from
+	}
+	var names []string
+	for kind := int(first[0]); kind <= int(last[0]); kind++ {
+		name, is := db.kept(byte(kind))
+		if name == "" && kind != int(first[0]) && kind != int(last[0]) {
+			continue
+		}
+		if is {
+			counts = true
+			if name == "" {
+				name = "settings of the store"
+			}
+			if len(names) == 0 || names[len(names)-1] != name {
+				names = append(names, name)
+			}
+		}
+	}
+	return strings.Join(names, ", "), counts
+}

@@ -1,0 +1,262 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unsafe"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/sstable/colblk"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A table is a row of blocks of entries, then those of its index, filter and properties, and a
+// footer. Behind each block stand the way in which it is compressed (1 byte) and a checksum (4).
+// The index says where blocks begin; where it cannot be read, they are found by their checksums.
+
+// table reads the entries of a table, of which parts may be damaged.
+type table struct {
+	r         *Remains
+	path      string
+	num       uint64
+	blocks    []block.Handle
+	read      []entry // what is left of the block that was read last
+	last      []byte  // the last key that was read
+	bad       *Loss   // of the blocks before the next that can be read
+	deletions []deletion
+}
+
+func (r *Remains) lost(path, why string) { r.Lost(Loss{File: r.FS.PathBase(path), Why: why}) }
+
+// openTable finds the blocks of a table.
+func (r *Remains) openTable(path string, num uint64) *table {
+	t := &table{r: r, path: path, num: num}
+	b, err := readWhole(r.FS, path)
+	if err != nil {
+		r.lost(path, err.Error())
+		return t
+	}
+	if err := t.readIndex(b); err != nil {
+		t.blocks, t.deletions = carve(b), nil
+		r.lost(path, fmt.Sprintf("its index cannot be read (%v); of its blocks %d were found without it, and ranges that it says are deleted are not", err, len(t.blocks)))
+	}
+	return t
+}
+
+// readIndex reads where the blocks of a table lie, and its deletions. What Pebble does not
+// expect in a damaged file, it panics on.
+func (t *table) readIndex(b []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	reader, err := sstable.NewMemReader(b, sstable.ReaderOptions{Merger: t.r.Merger})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	layout, err := reader.Layout()
+	if err != nil {
+		return err
+	}
+	for _, h := range layout.Data {
+		t.blocks = append(t.blocks, h.Handle)
+	}
+	spans, err := reader.NewRawRangeDelIter(context.Background(), sstable.NoFragmentTransforms, sstable.NoReadEnv)
+	if err != nil || spans == nil {
+		return err
+	}
+	defer spans.Close()
+	span, err := spans.First()
+	for ; span != nil; span, err = spans.Next() {
+		for _, k := range span.Keys {
+			t.deletions = append(t.deletions, deletion{bytes.Clone(span.Start), bytes.Clone(span.End), uint64(k.SeqNum())})
+		}
+	}
+	return err
+}
+
+// next is the next entry that can be read.
+func (t *table) next() *entry {
+	for len(t.read) == 0 {
+		if len(t.blocks) == 0 {
+			t.tellBad(nil)
+			return nil
+		}
+		at := t.blocks[0]
+		t.blocks = t.blocks[1:]
+		read, err := t.readBlock(at)
+		if err != nil {
+			if t.bad == nil {
+				t.bad = &Loss{File: t.r.FS.PathBase(t.path), Why: fmt.Sprintf("the block at byte %d cannot be read: %v", at.Offset, err), From: t.last}
+			}
+			continue
+		}
+		t.read = read
+	}
+	e := &t.read[0]
+	t.read = t.read[1:]
+	t.tellBad(e.key)
+	t.last = e.key
+	return e
+}
+
+// tellBad tells of the blocks that could not be read before a key.
+func (t *table) tellBad(to []byte) {
+	if t.bad != nil {
+		t.bad.To = to
+		t.r.Lost(*t.bad)
+		t.bad = nil
+	}
+}
+
+func (t *table) readBlock(h block.Handle) ([]entry, error) {
+	f, err := t.r.FS.Open(t.path)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, h.Length+block.TrailerLen)
+	_, err = f.ReadAt(b, int64(h.Offset))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	entries, err := decodeBlock(b)
+	for i := range entries {
+		entries[i].file = t.num
+	}
+	return entries, err
+}
+
+var errBlock = errors.New("it does not fit its checksum")
+
+// The columns of a block of entries: its keys as prefixes and suffixes, sequence numbers with
+// kinds, whether a key is another one than that before it, values, whether they lie in a block
+// of their own, and whether they are superseded.
+const (
+	columnKey, columnTrailer, columnValue, columnElsewhere = 0, 2, 4, 5
+	columns                                                = 7
+	blockHead                                              = 4 // before the columns' own header
+)
+
+var columnTypes = [columns]colblk.DataType{
+	colblk.DataTypePrefixBytes, colblk.DataTypeBytes, colblk.DataTypeUint, colblk.DataTypeBool,
+	colblk.DataTypeBytes, colblk.DataTypeBool, colblk.DataTypeBool,
+}
+
+// decodeBlock reads a block of entries with its trailer.
+func decodeBlock(b []byte) (entries []entry, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			entries, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	data, how := b[:len(b)-block.TrailerLen], b[len(b)-block.TrailerLen]
+	if chunkSum(b[:len(data)+1]) != binary.LittleEndian.Uint32(b[len(data)+1:]) {
+		return nil, errBlock
+	}
+	raw, err := unpack(data, block.CompressionIndicator(how))
+	if err != nil {
+		return nil, err
+	}
+	head := colblk.DecodeHeader(raw[blockHead:])
+	d := colblk.DecodeBlock(raw, blockHead)
+	if head.Columns != columns {
+		return nil, errNoEntries
+	}
+	for i, of := range columnTypes {
+		if d.DataType(i) != of {
+			return nil, errNoEntries
+		}
+	}
+	keys, trailers := d.PrefixBytes(columnKey), d.Uints(columnTrailer)
+	values, elsewhere := d.RawBytes(columnValue), d.Bitmap(columnElsewhere)
+	for i := range d.Rows() {
+		e := entry{key: slices.Concat(keys.SharedPrefix(), keys.RowBundlePrefix(i), keys.RowSuffix(i))}
+		trailer := trailers.At(i)
+		e.seq, e.kind = trailer>>8, pebble.InternalKeyKind(trailer&0xff)
+		if elsewhere.At(i) {
+			continue // an older value of a key, which a newer one in this table hides
+		}
+		e.value = bytes.Clone(values.At(i))
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+var errNoEntries = errors.New("it is no block of entries")
+
+// maxUnpacked bounds what a block may be when it is unpacked: the largest value is a text or
+// an entry of a few megabytes.
+const maxUnpacked = 256 << 20
+
+// unpack is the content of a block, at an address that its reader can work with.
+func unpack(data []byte, how block.CompressionIndicator) ([]byte, error) {
+	n := len(data)
+	if how != block.NoCompressionIndicator {
+		var err error
+		if n, err = block.DecompressedLen(how, data); err != nil || n > maxUnpacked {
+			return nil, errors.Join(errBlock, err)
+		}
+	}
+	words := make([]uint64, n/8+1)
+	out := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+	if how == block.NoCompressionIndicator {
+		copy(out, data)
+		return out, nil
+	}
+	return out, block.DecompressInto(how, data, out)
+}
+
+// mostSearched bounds how long a block is that is looked for behind one that cannot be read: a
+// search for longer ones from each byte on would not end. Usual blocks are 4 to 32 KiB.
+const mostSearched = 64 << 10
+
+// carve finds the blocks of entries in the bytes of a table by their checksums.
+func carve(b []byte) (found []block.Handle) {
+	for at, most := 0, len(b); at < len(b)-block.TrailerLen; {
+		n := blockLength(b[at:], most)
+		if n < 0 {
+			at, most = at+1, mostSearched
+			continue
+		}
+		if _, err := decodeBlock(b[at : at+n+block.TrailerLen]); err == nil {
+			found = append(found, block.Handle{Offset: uint64(at), Length: uint64(n)})
+		}
+		at, most = at+n+block.TrailerLen, len(b)
+	}
+	return found
+}
+
+// blockLength is the length of the block that b begins with, without its trailer, -1 if it
+// begins with none.
+func blockLength(b []byte, most int) int {
+	sum := ^uint32(0)
+	for n := 0; n < len(b)-block.TrailerLen && n <= most; n++ {
+		sum = castagnoli[byte(sum)^b[n]] ^ sum>>8 // of the block up to here
+		if how := b[n]; n == 0 || how > byte(block.MinLZCompressionIndicator) {
+			continue
+		}
+		c := ^sum
+		if (c>>15|c<<17)+0xa282ead8 == binary.LittleEndian.Uint32(b[n+1:]) {
+			return n
+		}
+	}
+	return -1
+}
+
+func readWhole(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(f)
+	return b, errors.Join(err, f.Close())
+}
