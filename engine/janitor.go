@@ -230,7 +230,7 @@ func (j *janitor) work(ctx context.Context) error {
 		j.progress(true, sealed)
 		return errors.Join(err, sealed)
 	}
-	err = errors.Join(err, j.db.moveSparse(ctx))
+	err = errors.Join(err, j.db.moveChunks(ctx))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.dead) > 0 || len(j.ranges) > 0 || len(j.db.chunks.left) > 0 {

@@ -206,7 +206,7 @@ type tuning struct {
 	// say when.
 	keepsExpired bool
 	// firstDoc is where a new database looks for its first chunk: tests begin near the end
-	// of the numbers.
+	// of the numbers, and go on to it.
 	firstDoc uint32
 	// beside are more parts than there are.
 	beside []part.Part
