@@ -33,6 +33,8 @@ type janitor struct {
 	dying atomic.Int64
 	// died is how many documents have died since the database was opened.
 	died atomic.Int64
+	// released is what died was when RAM was last freed of memories that are gone.
+	released atomic.Int64
 	// awaited is how many calls wait until the janitor rests, or has sealed a chunk.
 	awaited atomic.Int32
 

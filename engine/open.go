@@ -360,6 +360,8 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	}
 	var forgot time.Time
 	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
+	var dead deadness
+	db.every(ctx, "compacts", compactEvery, db.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
 	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
