@@ -173,8 +173,10 @@ func TestNumbersAreNotWasted(t *testing.T) {
 	answers := func(db *DB) (hits []string) {
 		t.Helper()
 		for _, q := range []Query{
-			{Text: "tea 3", Profile: ProfileText}, {Text: "number399 number0 tea", Profile: ProfileText},
-			{Embedding: []float32{1, 200}, Profile: ProfileVector}, {Text: "tea", Profile: ProfileText, Filter: filter.Gt("metadata.n", 390)},
+			{Text: "tea 3", Profile: ProfileText},
+			{Text: "number399 number0 tea", Profile: ProfileText},
+			{Embedding: []float32{1, 200}, Profile: ProfileVector},
+			{Text: "tea", Profile: ProfileText, Filter: filter.Gt("metadata.n", 390)},
 		} {
 			q.Scope, q.Limit, q.NoTouch = ada, n, true
 			for _, h := range mustRecall(t, db.Memories(), q) {
