@@ -235,7 +235,7 @@ func TestFilterNesting(t *testing.T) {
 		if open == "(" {
 			inner = "tag = work"
 		}
-		f, err := filter.Parse(t.Context(), []byte(strings.Repeat(open, n) + inner + strings.Repeat(end, n)))
+		f, err := filter.Parse(t.Context(), []byte(strings.Repeat(open, n)+inner+strings.Repeat(end, n)))
 		if err != nil {
 			return 0, err
 		}

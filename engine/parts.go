@@ -176,6 +176,23 @@ func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
 	return nil
 }
 
+// bequeath gives what is left of memories that have aged, by owner and Seq, to the parts that
+// refer to them for their texts.
+func (db *DB) bequeath(ctx context.Context, texts map[uint32]map[uint64]string) error {
+	for _, p := range db.parts {
+		heir, ok := p.(part.Heir)
+		if !ok {
+			continue
+		}
+		for owner, of := range texts {
+			if err := heir.Inherit(ctx, runner{db: db}, owner, of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // DeleteOwner deletes what belongs to exactly this pair of user and agent, in one commit:
 // the memories, and what the structures beside them hold. It returns how much that was, by
 // the JSON keys of [Stats]. The history of the memories stays. The space comes back bit by

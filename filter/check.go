@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -35,10 +37,6 @@ const (
 	// may look at every step for each letter.
 	MaxProgram = 10_000
 )
-
-// leastTimeDigits is the number of digits from which on an integer is taken for a time:
-// fewer would be the first days of 1970, and are a year that lacks its month.
-const leastTimeDigits = 10
 
 const doing = "read a filter"
 
@@ -147,6 +145,9 @@ func (f Condition) checkValue(field Field, v any) error {
 	if field.IsTime() {
 		return checkTime(name, v)
 	}
+	if _, isTime := v.(time.Time); isTime && f.Op.IsOrder() && field.kind == anything {
+		return checkTime(name, v)
+	}
 	key, ok := scalar.Key(v)
 	text, isText := v.(string)
 	switch {
@@ -211,20 +212,11 @@ func (f Condition) checkKind(field Field, v any) error {
 
 // checkTime refuses what is no time.
 func checkTime(name string, v any) error {
-	const do = "write it as 2026-01-31, as 2026-01-31T12:00:00Z, or in Unix milliseconds"
-	ms, ok := scalar.Millis(v)
-	if !ok {
-		return fault.Invalid(doing, fmt.Sprintf("%s is a time and is compared with %s", name, valid.Short(fmt.Sprint(v))), do)
+	if _, err := scalar.Time(v); err != nil {
+		what, do, _ := strings.Cut(err.Error(), " is no time: ")
+		return fault.Invalid(doing, fmt.Sprintf("%s is a time and is compared with %s", name, valid.Short(what)), do)
 	}
-	n, isNumber := scalar.NumberOf(v)
-	if !isNumber || len(strconv.FormatUint(n.Magnitude, 10)) >= leastTimeDigits {
-		return nil
-	}
-	why := fmt.Sprintf("%s is a time and is compared with %d, a number of fewer than %d digits", name, ms, leastTimeDigits)
-	if 1000 <= ms && ms <= 9999 {
-		return fault.Invalid(doing, why, fmt.Sprintf("write %d-01-01 for the beginning of that year", ms))
-	}
-	return fault.Invalid(doing, why, do)
+	return nil
 }
 
 func namesOf(ops []Op) (names []string) {

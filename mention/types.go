@@ -22,11 +22,11 @@ func (r *reading) told(from, to int) string {
 	}
 	given, places := r.in(words[from].folded).is(givenName), r.in(folded).is(placeName)
 	switch {
-	case places && !(given && to == from+1):
+	case places && (!given || to > from+1):
 		return place
 	case nations[folded]:
 		return unknown
-	case r.inPlace(from) && !titles[r.before(from)] && !(given && to > from+1):
+	case r.inPlace(from) && !titles[r.before(from)] && (!given || to == from+1):
 		return place
 	case r.calledPerson(from, to):
 		return person

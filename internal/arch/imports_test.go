@@ -123,7 +123,7 @@ var law = map[string]row{
 	"internal/analysis":     {floor: base, beside: []string{"internal/ascii"}, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
 	"internal/arch":         {floor: base},
 	"internal/ascii":        {floor: base},
-	"internal/clock":        {floor: base},
+	"internal/clock":        {floor: base, beside: []string{"internal/scalar"}},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},
 	"internal/ctxio":        {floor: base},
 	"internal/doctable":     {floor: base, beside: []string{"internal/layout", "internal/simd"}},

@@ -30,7 +30,7 @@ func (a *app) storeCmd() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&mem.ID, "id", "", "its ID (default a new UUID)")
 	flags.StringVar((*string)(&mem.Kind), "kind", "", "what it is: message, fragment, fact, note, archive or summary")
-	changeFlags(cmd, &patch)
+	a.changeFlags(cmd, &patch)
 	flags.BoolVar(&opts.Upsert, "upsert", false, "change the memory that has the ID already")
 	flags.BoolVar(&opts.NoDedup, "no-dedup", false, "store a text that is there already once more")
 	flags.BoolVar(&rules, "extract", false, "link it to the people, places, dates and handles in its text, found by rule")
