@@ -115,7 +115,7 @@ type config struct {
 	expiring  bool // what has expired is looked for now and then
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
-	lookLeast int   // see moveSparse
+	lookLeast int   // see moveChunks
 	limits    vectorLimits
 }
 
@@ -145,6 +145,7 @@ type chunks struct {
 	// between its steps. It may wait for the writer lock meanwhile.
 	busy    mutex
 	sealed  map[uint16]bool
+	size    map[uint16]int  // of those, the documents that they were sealed with
 	buried  map[uint16]int  // of those, the dead documents that were not loaded
 	emptied map[uint16]bool // that a move has dropped, and that are still in RAM
 	// graves are the documents of sealed chunks that were reclaimed, or had been when

@@ -21,10 +21,12 @@ const expireEvery = 30 * time.Second
 
 // rewrites tells the work behind the calls of each flush and compaction of the store: while data
 // is rewritten, it is time to look what of it is to go.
-type rewrites struct{ expire, sweep chan struct{} }
+//
+// dead is told where much of the store has died.
+type rewrites struct{ expire, sweep, dead chan struct{} }
 
 func newRewrites() rewrites {
-	return rewrites{expire: make(chan struct{}, 1), sweep: make(chan struct{}, 1)}
+	return rewrites{expire: make(chan struct{}, 1), sweep: make(chan struct{}, 1), dead: make(chan struct{}, 1)}
 }
 
 // tell is called by the store.

@@ -41,7 +41,7 @@ const (
 // the histories.
 func (db *DB) forget(ctx context.Context, last *time.Time) error {
 	p, now := db.ageing.At(maxLSN), db.clock()
-	err := errors.Join(db.trimLog(p, now), db.refillWritten(ctx))
+	err := errors.Join(db.trimLog(p, now), db.refillWritten(ctx), db.releaseDead(ctx))
 	if every := time.Duration(p.History) / forgetShare; p.History == 0 || now.Sub(*last) < every && !now.Before(*last) {
 		return err
 	}
@@ -113,7 +113,7 @@ func (db *DB) forgetTold(ctx context.Context, lower, upper []byte, cutoff int64,
 	if err != nil || len(page.keys) == 0 || len(page.texts) > 0 {
 		return page, err
 	}
-	return page, db.applyBare(func(b *pebble.Batch) error {
+	err = db.applyBare(func(b *pebble.Batch) error {
 		for _, key := range page.keys {
 			if err := b.Delete(key, nil); err != nil {
 				return err
@@ -121,6 +121,10 @@ func (db *DB) forgetTold(ctx context.Context, lower, upper []byte, cutoff int64,
 		}
 		return db.store.AdmitFreeing(doingForget, b.Len())
 	})
+	if err == nil {
+		db.shadowed(page.bytes)
+	}
+	return page, err
 }
 
 // forgettable is forgettablePage beside the clean-up.
@@ -142,6 +146,7 @@ type forgetting struct {
 	told  map[uint64]bool              // the Seqs of what has aged that the parts know of
 	texts map[uint32]map[uint64]string // by owner and Seq: the last of others, which stay until they do
 	keys  [][]byte
+	bytes int    // of the records under them
 	next  []byte // where the page after this one begins, nil for none
 
 	of       home // the memory whose versions are read
@@ -155,6 +160,7 @@ type oldVersion struct {
 	layout.Version
 	id       string
 	updated  int64
+	bytes    int
 	embedded bool // it only embedded the text: what it took the place of is its history
 	text     string
 }
@@ -188,7 +194,7 @@ func (db *DB) forgettablePage(lower, upper []byte, cutoff int64, told map[uint64
 			f.broken = true
 			return nil
 		}
-		f.versions = append(f.versions, oldVersion{v, rec.ID, rec.Updated, rec.Flags&layout.FlagEmbedded != 0, rec.Text})
+		f.versions = append(f.versions, oldVersion{v, rec.ID, rec.Updated, len(value), rec.Flags&layout.FlagEmbedded != 0, rec.Text})
 		return nil
 	})
 	if err == nil {
@@ -215,6 +221,7 @@ func (f *forgetting) memory() error {
 			v := &versions[i]
 			if next != nil && v.Version != l.Version && next.Born <= f.limit && next.updated <= f.cutoff {
 				f.keys = append(f.keys, f.tx.keys.Record(v.Version))
+				f.bytes += v.bytes
 			}
 			if !v.embedded {
 				next = v
@@ -239,6 +246,7 @@ func (f *forgetting) memory() error {
 	for i := range versions {
 		v := &versions[i]
 		f.keys = append(f.keys, f.tx.keys.Record(v.Version))
+		f.bytes += v.bytes
 		if i == 0 || v.id != versions[i-1].id {
 			f.keys = append(f.keys, f.tx.keys.ID(v.id, v.Owner, v.Seq))
 		}
@@ -296,8 +304,9 @@ func (j *janitor) cleanTo(oldest uint64) uint64 {
 	return oldest
 }
 
-// seqStep is how many memories are looked at while writers wait.
-const seqStep = 16 * doctable.PageSize
+// seqStep is how many memories are looked at while writers wait, and of how many the newest
+// are left alone.
+const seqStep = 4 * doctable.SeqStep
 
 // releaseSeqs frees what RAM holds of memories that are gone, but for the newest ones: a
 // transaction may be about to show one.
@@ -315,10 +324,34 @@ func (db *DB) releaseSeqs(ctx context.Context) error {
 	return nil
 }
 
-// refillWritten makes the set of keys that were written anew, once most of them are gone.
+// releaseDead frees what RAM holds of memories and runs that are gone, once many memories
+// have died since it did so last.
+func (db *DB) releaseDead(ctx context.Context) error {
+	died := db.janitor.died.Load()
+	if died-db.janitor.released.Load() < seqStep {
+		return nil
+	}
+	db.janitor.released.Store(died)
+	return errors.Join(db.releaseSeqs(ctx), db.releaseRuns(ctx))
+}
+
+// releaseRuns frees what RAM holds of runs of which no memory is left.
+func (db *DB) releaseRuns(ctx context.Context) error {
+	if err := db.lockBehind(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	db.docs.ReleaseRuns(db.janitor.cleanTo(db.points.oldest()))
+	return nil
+}
+
+// refillWritten makes the set of keys that were written anew, once most of them may be gone:
+// it has far more than the living memories, and twice as many as when it was filled, when it
+// had those of histories, too.
 func (db *DB) refillWritten(ctx context.Context) error {
-	const perMemory, least = 4, 1 << 17 // a memory has two at most
-	if db.writer.written.len() < max(perMemory*int(db.docs.Live.Load()), least) {
+	const perMemory, perFilled, least = 4, 2, 1 << 17 // a memory has two at most
+	known, filled := db.writer.written.len()
+	if known < max(perMemory*int(db.docs.Live.Load()), perFilled*filled, least) {
 		return nil
 	}
 	if err := db.lockBehind(ctx); err != nil { // no transaction has written what the store lacks
@@ -342,7 +375,7 @@ func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
 		return err
 	}
 	end = min(end, db.points.oldest())
-	upTo, found := uint64(0), false
+	upTo, found, bytes := uint64(0), false, 0
 	lower, upper := db.keys().Span(layout.KindLog)
 	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
 		lsn, ok := layout.ParseLSNKey(key)
@@ -354,7 +387,7 @@ func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
 		if at := c.Varint(); lsn >= end || c.Err() != nil || at > cutoff {
 			return kv.ErrStop
 		}
-		upTo, found = lsn, true
+		upTo, found, bytes = lsn, true, bytes+len(value)
 		return nil
 	})
 	if err != nil && !errors.Is(err, kv.ErrStop) {
@@ -363,6 +396,7 @@ func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
 	if !found {
 		return nil
 	}
+	db.shadowed(bytes)
 	return db.applyBare(func(b *pebble.Batch) error {
 		return b.DeleteRange(lower, db.keys().LSN(layout.KindLog, upTo+1), nil)
 	})

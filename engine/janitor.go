@@ -33,6 +33,8 @@ type janitor struct {
 	dying atomic.Int64
 	// died is how many documents have died since the database was opened.
 	died atomic.Int64
+	// released is what died was when RAM was last freed of memories that are gone.
+	released atomic.Int64
 	// awaited is how many calls wait until the janitor rests, or has sealed a chunk.
 	awaited atomic.Int32
 
@@ -262,7 +264,7 @@ func (j *janitor) work(ctx context.Context) error {
 		j.progress(true, sealed)
 		return errors.Join(err, sealed)
 	}
-	err = errors.Join(err, j.db.moveSparse(ctx))
+	err = errors.Join(err, j.db.moveChunks(ctx))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.dead) > 0 || len(j.ranges) > 0 || len(j.db.chunks.left) > 0 {

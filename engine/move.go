@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -18,14 +19,27 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // A sealed chunk keeps what its dead documents had. Once a quarter of one is dead, its
 // living documents move to a new chunk, in the order of their owners, together with
-// those of other chunks that are sparse or small, and the old ones go. A document gets
-// another number by that; its memory, and what is found, stay as they were.
+// those of other sparse chunks, and the old ones go. A document gets another number by
+// that; its memory, and what is found, stay as they were.
+//
+// A chunk that was closed early is small, and keeps 65,536 numbers and the rest of a page
+// of rows from others. So small chunks move, too: as soon as there are mergeAt of about one
+// size, they become one. A document moves once for each factor of mergeAt between the chunk
+// that it was stored in and a full one.
 
 const (
+	// chunkDocs is how many documents a chunk has room for.
+	chunkDocs = 1 << 16
+	// mergeAt is how many chunks of one size become one: there are fewer than that of each
+	// size below half of chunkDocs.
+	mergeAt = 8
+	// mostSources bounds the chunks that move together: each takes some pages of memory.
+	mostSources = 16
 	// lookShare: after one in so many documents of the sealed chunks has died, the
 	// chunks are looked through for sparse ones.
 	lookShare = 16
@@ -45,11 +59,15 @@ type occupancy struct {
 	living, dead int
 }
 
-// moveSparse moves the documents of sparse chunks. The janitor is busy.
-func (db *DB) moveSparse(ctx context.Context) error {
+// moveChunks moves the documents of sparse and of small chunks. The janitor is busy.
+func (db *DB) moveChunks(ctx context.Context) error {
 	j := db.janitor
-	if db.retain > 0 || len(db.chunks.sealed) == 0 || j.db.chunks.graves < max(db.lookLeast, int(db.docs.Live.Load())/lookShare) {
+	if db.retain > 0 || len(db.chunks.sealed) == 0 {
 		return nil // past states are read by the chunks of the newest one
+	}
+	look := db.chunks.graves >= max(db.lookLeast, int(db.docs.Live.Load())/lookShare)
+	if !look && len(db.crowded()) == 0 {
+		return nil
 	}
 	if db.store.Admit(doingMove, sealBatch) != nil {
 		return nil // for want of space; the log has heard of it
@@ -60,20 +78,28 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	if err := j.cleanRanges(ctx, db.points.oldest()); err != nil {
 		return err
 	}
-	graves := j.db.chunks.graves
-	j.db.chunks.graves = 0
+	graves := 0
+	if look {
+		graves, db.chunks.graves = db.chunks.graves, 0
+	}
 	for ctx.Err() == nil {
-		from := db.sparse()
+		var from []uint16
+		if look {
+			from = db.sparse()
+		}
+		if len(from) == 0 {
+			from = db.crowded()
+		}
 		if len(from) == 0 {
 			return nil
 		}
 		if j.ranging(from) {
-			j.db.chunks.graves += graves
+			db.chunks.graves += graves
 			return nil // the commit would be left for later
 		}
 		switch moved, err := db.move(ctx, from); {
 		case errors.Is(err, errLater), errors.Is(err, fault.ErrDiskFull):
-			j.db.chunks.graves += graves
+			db.chunks.graves += graves
 			return nil
 		case err != nil || !moved:
 			return err
@@ -82,29 +108,44 @@ func (db *DB) moveSparse(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// sparse are the chunks to be moved together, none where no chunk is a quarter dead. They
-// give a chunk that is no larger than the largest one there is, for that has had room
-// in memory.
+// sparse are chunks to be moved together, of those that are a quarter dead.
 func (db *DB) sparse() []uint16 {
-	all := db.occupied()
-	largest := 0
-	for _, o := range all {
-		largest = max(largest, o.living+o.dead)
+	sparse := slices.DeleteFunc(db.occupied(), func(o occupancy) bool { return 4*o.dead < o.living+o.dead })
+	return db.together(sparse)
+}
+
+// crowded are chunks to be merged: small ones of about one size, where there are many.
+func (db *DB) crowded() []uint16 {
+	const tierBits = 3 // mergeAt is a power of two
+	tiers := [16 / tierBits][]occupancy{}
+	for chunk, docs := range db.chunks.size {
+		tier := (bits.Len(uint(docs)) - 1) / tierBits
+		if docs > 0 && tier < len(tiers) && db.index.Load().Pages(chunk) < invindex.MaxMovedPages/2 {
+			tiers[tier] = append(tiers[tier], occupancy{chunk: chunk, living: docs})
+		}
 	}
-	const small = 4 // a chunk of less than one in so many of the largest rides along
-	var chunks []uint16
-	worth, living := false, 0
-	for _, o := range all {
-		sparse := 4*o.dead >= o.living+o.dead
-		if !sparse && o.living+o.dead >= largest/small || living+o.living > largest {
+	for _, small := range tiers {
+		if len(small) < mergeAt {
 			continue
 		}
-		chunks = append(chunks, o.chunk)
-		living += o.living
-		worth = worth || sparse
+		slices.SortFunc(small, func(a, b occupancy) int {
+			return cmp.Or(cmp.Compare(a.living, b.living), cmp.Compare(a.chunk, b.chunk))
+		})
+		return db.together(small)
 	}
-	if !worth {
-		return nil
+	return nil
+}
+
+// together are the first of some chunks, as many as fit into one.
+func (db *DB) together(of []occupancy) (chunks []uint16) {
+	docs, pages := 0, 0
+	for _, o := range of {
+		docs += o.living
+		pages += db.index.Load().Pages(o.chunk)
+		if len(chunks) > 0 && (docs > chunkDocs || pages > invindex.MaxMovedPages || len(chunks) == mostSources) {
+			break
+		}
+		chunks = append(chunks, o.chunk)
 	}
 	return chunks
 }
@@ -218,7 +259,7 @@ func (m *mover) build(ctx context.Context) (err error) {
 	if err := m.readRows(snap); err != nil {
 		return err
 	}
-	w := &sealWriter{db: db, ctx: ctx, batch: db.store.NewBatch()}
+	w := &sealWriter{db: db, ctx: ctx, batch: db.store.NewBatch(), between: db.sealChunks}
 	defer func() { err = errors.Join(err, w.batch.Close()) }()
 	if err := w.batch.DeleteRange(db.textSpan(m.chunk)); err != nil {
 		return err
@@ -393,13 +434,13 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		kept[i] = s.num
 	}
 	db.leave(m.from...)
-	shown := false
+	shown := 0
 	for i, old := range m.docs {
 		r := db.docs.Row(old)
 		if r.Died.Load() != doctable.Alive {
 			continue
 		}
-		shown = true
+		shown++
 		doc := m.number(i)
 		for _, s := range spaces {
 			if slot, ok := s.slot(old); ok {
@@ -417,11 +458,12 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	}
 	for _, chunk := range m.from {
 		delete(db.chunks.sealed, chunk)
+		delete(db.chunks.size, chunk)
 		delete(db.chunks.buried, chunk)
 		db.chunks.emptied[chunk] = true
 	}
 	index := db.index.Load()
-	if !shown {
+	if shown == 0 {
 		index.Drop(m.from...)
 		if len(m.docs) > 0 { // the chunk that was reserved came to nothing
 			db.chunks.used[m.chunk] = false
@@ -431,7 +473,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 	if err := index.Moved(db.store, m.chunk, m.from...); err != nil {
 		return fault.Within(fmt.Sprintf("open chunk %d of the text index", m.chunk), err)
 	}
-	db.chunks.sealed[m.chunk] = true
+	db.chunks.sealed[m.chunk], db.chunks.size[m.chunk] = true, shown
 	return nil
 }
 

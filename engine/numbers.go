@@ -12,8 +12,9 @@ import (
 //
 // A document's number is that of its chunk and its slot. Slots are given in ascending order
 // and each once, until the chunk is full or closed early. Then another chunk begins: of
-// those that no document has, the next one above, or where there is none any more the
-// lowest. A chunk's number is free again when the chunk was emptied, all that its documents
+// those that no document has, the next one above, or where that is far above what is in use
+// the lowest: tables by number have a place for all below the highest. Chunks that were
+// closed early keep no numbers from others, see crowded. A chunk's number is free again when the chunk was emptied, all that its documents
 // left behind is cleaned up, and no View is from before that: see releaseChunks. So numbers
 // go round, and a database is full when all are in use at once.
 //
@@ -30,8 +31,16 @@ import (
 // In the log a number that begins a chunk says only where to look for the next free one;
 // so the logs of all layouts mean the same. Which chunks are in use is found at Open.
 
-// maxChunks is how many chunks there can be.
-const maxChunks = MaxMemories >> 16
+const (
+	// maxChunks is how many chunks there can be.
+	maxChunks = MaxMemories >> 16
+	// moveNumbers are so many numbers of chunks that stores leave to moves, by which others
+	// become free.
+	moveNumbers = 2
+	// leastSpread and spread bound the numbers that are given: leastSpread, or so many times
+	// those in use.
+	leastSpread, spread = 64, 4
+)
 
 // freeFrom is the first chunk from one on that is not in use, nor one of taken, or else the
 // lowest such. The writer lock is held.
@@ -45,12 +54,25 @@ func (c *chunks) freeFrom(first int, taken []uint16) (uint16, bool) {
 	return 0, false
 }
 
+// inUse is how many numbers are not free. The writer lock is held.
+func (c *chunks) inUse() (n int) {
+	for _, used := range c.used {
+		if used {
+			n++
+		}
+	}
+	return n
+}
+
 // giveDoc gives the next document number.
 func (tx *Tx) giveDoc() (uint32, error) {
 	if tx.next.Doc&0xffff == 0 {
-		first := int(tx.next.Doc >> 16)
+		first, inUse := int(tx.next.Doc>>16), tx.db.chunks.inUse()+len(tx.begun)
+		if first >= max(leastSpread, spread*inUse) && tx.db.firstDoc == 0 {
+			first = 0
+		}
 		chunk, ok := tx.db.chunks.freeFrom(first, tx.begun)
-		if !ok {
+		if !ok || inUse >= maxChunks-moveNumbers {
 			return 0, tx.breaks(&fault.Error{
 				Kind: fault.ErrFull, What: doingStore, Why: fmt.Sprintf("all %d chunks of documents are in use", maxChunks),
 				Do: "export the memories and import them into a new database",

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
@@ -142,4 +144,71 @@ func TestNumbersComeBack(t *testing.T) {
 	if n := layout.ChunkOf(nextDoc(t, db)); int(n) > 200 {
 		t.Errorf("chunk %d", n)
 	}
+}
+
+// TestNumbersAreNotWasted: chunks that are closed after one memory become larger ones, so
+// that a few numbers are enough for many of them, what is found stays the same, and all is
+// there after a kill and in an index that is built anew, in parts.
+func TestNumbersAreNotWasted(t *testing.T) {
+	const left, n = 64, 400
+	fs := vfs.NewCrashableMem()
+	o := setup{tuning: tuning{hotBytes: 1}}
+	db := openTest(t, fs, o)
+	take := func(used bool) { // the numbers that are not left
+		t.Helper()
+		if err := db.lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer db.unlock()
+		for i := left; i < maxChunks-moveNumbers; i++ {
+			db.chunks.used[i] = used
+		}
+	}
+	take(true)
+	ada := Scope{User: "ada"}
+	for i := range n {
+		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprintf("tea %d number%d", i%7, i), Metadata: map[string]any{"n": i}, Embedding: []float32{1, float32(i)}})
+	}
+	janitorDone(t, db)
+	answers := func(db *DB) (hits []string) {
+		t.Helper()
+		for _, q := range []Query{
+			{Text: "tea 3", Profile: ProfileText},
+			{Text: "number399 number0 tea", Profile: ProfileText},
+			{Embedding: []float32{1, 200}, Profile: ProfileVector},
+			{Text: "tea", Profile: ProfileText, Filter: filter.Gt("metadata.n", 390)},
+		} {
+			q.Scope, q.Limit, q.NoTouch = ada, n, true
+			for _, h := range mustRecall(t, db.Memories(), q) {
+				hits = append(hits, fmt.Sprint(h.Text, h.Score))
+			}
+		}
+		slices.Sort(hits)
+		return hits
+	}
+	check := func(db *DB, what string, want []string) {
+		t.Helper()
+		mustCheck(t, db, n)
+		if got := answers(db); !slices.Equal(got, want) {
+			t.Errorf("%s: other answers: %d hits, want %d", what, len(got), len(want))
+		}
+	}
+	want := answers(db)
+	check(db, "merged", want)
+	db.chunks.busy.Lock()
+	sealed, tiers := len(db.chunks.sealed), 16/3
+	db.chunks.busy.Unlock()
+	if most := tiers * (mergeAt - 1); sealed > most {
+		t.Errorf("%d chunks of %d memories, want %d at most", sealed, n, most)
+	}
+	take(false)
+	if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(db, "built anew", want)
+	clone := fs.CrashClone(vfs.CrashCloneCfg{})
+	closeTest(t, db)
+	db = openTest(t, clone, o)
+	check(db, "after a kill", want)
+	closeTest(t, db)
 }

@@ -121,7 +121,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
 		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
 		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1), rewrites: newRewrites(),
-		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
+		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
@@ -407,6 +407,8 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	}
 	var forgot time.Time
 	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
+	var dead deadness
+	db.every(ctx, "compacts", compactEvery, db.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
 	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule

@@ -209,7 +209,7 @@ type tuning struct {
 	// say when.
 	keepsExpired bool
 	// firstDoc is where a new database looks for its first chunk: tests begin near the end
-	// of the numbers.
+	// of the numbers, and go on to it.
 	firstDoc uint32
 	// mends opens what is left of a database, of which anything may be missing, see [OpenRemains].
 	mends bool

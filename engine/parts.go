@@ -481,6 +481,9 @@ func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {
 	return p.reader.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 }
 
+// Replaces is [part.Tx.Replaces].
+func (p *partTx) Replaces(bytes int) { p.db.shadowed(bytes) }
+
 func (p *partTx) LSN() uint64 { return p.lsn }
 func (p *partTx) Past() bool  { return p.past }
 func (p *partTx) Now() int64  { return p.now }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -145,7 +146,8 @@ type textBuilder struct {
 	keys     *layout.Keys // of the new generation
 	index    *invindex.Index
 	built    map[uint16]uint64 // of each chunk, one past the last document that was looked at
-	sealed   map[uint16]bool   // the chunks that it has sealed
+	parts    chunkParts
+	sealed   map[uint16]bool // the chunks that it has sealed
 	done     int64
 	progress func(done, of int64)
 }
@@ -156,6 +158,7 @@ func (db *DB) newTextBuilder(progress func(done, of int64)) (*textBuilder, error
 	b := &textBuilder{db: db, keys: db.nextKeys(layout.KindText, layout.KindForward), built: map[uint16]uint64{}, sealed: map[uint16]bool{}, progress: progress}
 	prefix, _ := b.keys.Span(layout.KindText)
 	b.index = db.newText(prefix)
+	b.parts.next = maxChunks
 	return b, db.applyBare(func(batch *pebble.Batch) error { return deleteKinds(batch, b.keys) })
 }
 
@@ -188,7 +191,7 @@ func (b *textBuilder) rest() (spans []docSpan, docs int) {
 			spans, docs = append(spans, s), docs+int(s.to-s.from)
 		}
 	}
-	now, _, begun := b.index.Growing()
+	now, begun := b.growing()
 	if begun {
 		add(now)
 	}
@@ -257,7 +260,7 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 	if pv == nil || err != nil {
 		return err
 	}
-	if err := b.index.Add(doc, &pv.idx); err != nil {
+	if err := b.put(ctx, doc, &pv.idx); err != nil {
 		return err
 	}
 	if b.done++; b.progress != nil && b.done%1024 == 0 {
@@ -289,28 +292,46 @@ func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion,
 
 // closeChunks seals the chunk that grows, if the next document is of another one and the
 // old index has it sealed.
-func (b *textBuilder) closeChunks(ctx context.Context, next uint16) (err error) {
-	number, _, ok := b.index.Growing()
+func (b *textBuilder) closeChunks(ctx context.Context, next uint16) error {
+	number, ok := b.growing()
 	if !ok || number == next || !b.db.chunks.sealed[number] {
 		return nil
 	}
-	b.index.End()
-	w := &sealWriter{db: b.db, ctx: ctx, batch: b.db.store.NewBatch()}
-	defer func() { err = errors.Join(err, w.batch.Close()) }()
-	if err := b.index.Seal(w, number); err != nil {
-		return err
-	}
-	if err := w.apply(); err != nil {
+	if err := b.sealGrowing(ctx); err != nil {
 		return err
 	}
 	b.sealed[number] = true
+	return b.joinParts(ctx, number)
+}
+
+// sealGrowing seals the chunk that grows.
+func (b *textBuilder) sealGrowing(ctx context.Context) error {
+	number, _, ok := b.index.Growing()
+	if !ok {
+		return nil
+	}
+	b.index.End()
+	err := b.write(ctx, func(w *sealWriter) error { return b.index.Seal(w, number) })
+	if err != nil {
+		return err
+	}
 	return b.index.Sealed(b.db.store, number)
+}
+
+// write writes pages.
+func (b *textBuilder) write(ctx context.Context, pages func(*sealWriter) error) (err error) {
+	w := &sealWriter{db: b.db, ctx: ctx, batch: b.db.store.NewBatch()}
+	defer func() { err = errors.Join(err, w.batch.Close()) }()
+	if err := pages(w); err != nil {
+		return err
+	}
+	return w.apply()
 }
 
 // commit switches to the new generation. The lock is held.
 func (b *textBuilder) commit(ctx context.Context) error {
 	db := b.db
-	if number, _, ok := b.index.Growing(); ok && !db.grows(number) {
+	if number, ok := b.growing(); ok && !db.grows(number) {
 		if err := b.closeChunks(ctx, number+1); err != nil { // as if one of another came
 			return err
 		}
@@ -347,6 +368,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	}
 	db.newestKeys.Store(b.keys)
 	db.chunks.sealed = b.sealed
+	maps.DeleteFunc(db.chunks.size, func(chunk uint16, _ int) bool { return !b.sealed[chunk] })
 	db.index.Store(b.index)
 	db.leaveEmpty()
 	db.scopes.forget()

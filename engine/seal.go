@@ -25,8 +25,13 @@ const (
 	// writes are refused.
 	maxUnsealed = 3
 	maxStuck    = 2 * maxUnsealed
-	minHotBytes = 24 << 10
+	// minHotBytes and maxHotBytes bound the share of the memory budget that a chunk in
+	// memory may grow to. The least is what a budget of 16 MiB gives, as those of the block
+	// cache and the memtables are: below, chunks would be of a few memories.
+	minHotBytes = 1 << 20
 	maxHotBytes = 256 << 20
+	// rollShare: a chunk is closed where it has so many times the documents that live.
+	rollShare = 4
 )
 
 const doingSeal = "seal a chunk of the text index"
@@ -42,10 +47,12 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 }
 
 // rollChunk begins a new chunk where the newest one has grown to its share of the
-// memory before it is full. The lock is held.
+// memory before it is full, or most of its documents are dead. The lock is held.
 func (db *DB) rollChunk() {
 	number, size, ok := db.index.Load().Growing()
-	if ok && size > db.hotBytes && db.grows(number) {
+	docs := int64(db.writer.next.Doc & 0xffff)
+	dead := docs >= max(int64(db.lookLeast), rollShare*db.docs.Live.Load())
+	if ok && (size > db.hotBytes || dead) && db.grows(number) {
 		db.writer.next.Doc = (uint32(number) + 1) << 16
 	}
 }
@@ -153,6 +160,9 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return db.Failed()
 	}
 	db.chunks.sealed[chunk] = true
+	for _, p := range pages {
+		db.chunks.size[chunk] += len(p.Docs)
+	}
 	db.chunks.graves += db.holes(chunk, pages)
 	return db.republish()
 }
@@ -220,6 +230,8 @@ type sealWriter struct {
 	ctx   context.Context
 	batch *pebble.Batch
 	turn  turn.Turn
+	// between, if not nil, is called between batches.
+	between func(ctx context.Context) error
 }
 
 func (w *sealWriter) Set(key, value []byte) error {
@@ -230,6 +242,11 @@ func (w *sealWriter) Set(key, value []byte) error {
 	if w.batch.Len() > 0 && w.batch.Len()+len(value) > sealBatch {
 		if err := w.flush(); err != nil {
 			return err
+		}
+		if w.between != nil {
+			if err := w.between(w.ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return w.batch.Set(key, value, nil)
@@ -266,6 +283,7 @@ func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
 		if err := p.Decode(first, value); err != nil {
 			return err
 		}
+		db.chunks.size[layout.ChunkOf(first)] += len(p.Docs)
 		for i, doc := range p.Docs {
 			if gone(doc, p.Rows[i].Version) {
 				continue
@@ -311,6 +329,7 @@ func (db *DB) dropSealed() {
 	db.index.Load().Drop(chunks...)
 	db.leave(chunks...)
 	clear(db.chunks.sealed)
+	clear(db.chunks.size)
 	clear(db.chunks.buried)
 	db.points.forget(db.writer.applied)
 }

@@ -23,6 +23,7 @@ import (
 type written struct {
 	mu     sync.Mutex
 	ready  bool
+	filled int // how many prefixes it knew when it was filled last
 	shards [writtenShards]hashSet
 }
 
@@ -57,13 +58,18 @@ func (w *written) bytes() (n int64) {
 	return n
 }
 
-// len is how many prefixes it knows, 0 while it is filled.
-func (w *written) len() (n int) {
+// len is how many prefixes it knows, and knew when it was filled last; 0 while it is filled.
+func (w *written) len() (known, filled int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.ready {
-		return 0
+		return 0, 0
 	}
+	return w.count(), w.filled
+}
+
+// count is how many prefixes it knows. mu is held.
+func (w *written) count() (n int) {
 	for i := range w.shards {
 		n += w.shards[i].n
 	}
@@ -90,9 +96,10 @@ func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error
 			return store.Error("read the keys of memories", err)
 		}
 	}
-	db.writer.written.mu.Lock()
-	db.writer.written.ready = true
-	db.writer.written.mu.Unlock()
+	w := &db.writer.written
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready, w.filled = true, w.count()
 	return nil
 }
 

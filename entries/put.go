@@ -127,6 +127,7 @@ func write(t part.Tx, owner uint32, e *Entry) error {
 	case err != nil:
 		return err
 	case found:
+		t.Replaces(len(old.Value))
 		err = dropExpiry(t, owner, &old)
 	default:
 		err = count(t, owner, 1)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -16,10 +17,12 @@ const (
 	// [Index.Pages]: pages have numbers of 16 bits, and lists that were short in several
 	// chunks may take twice their room in one.
 	MaxMovedPages = 1 << 15
+	// NoDoc stands for no document where Move is given documents: its slot stays empty.
+	NoDoc = math.MaxUint32
 )
 
 // Move writes documents of sealed chunks to w as a new chunk, in the order in which
-// they are given: docs[i] becomes the document of slot i. They keep their terms,
+// they are given: docs[i] becomes the document of slot i, NoDoc of none. They keep their terms,
 // lengths, values and numbers; the pages are those that Seal would have written, had
 // they been added. The index changes only by Moved. Move may run beside readers and the
 // writer. Lists go from page to page: it takes the memory of the lengths and the numbers,
@@ -34,8 +37,12 @@ func (x *Index) Move(ctx context.Context, s Snapshot, w Writer, chunk uint16, do
 	}
 	own := New(Config{Prefix: x.prefix, CacheBytes: moveCache})
 	m := &mover{ctx: ctx, reader: s.Reader, to: newHotChunk(chunk, &own.memory)}
-	sources := map[uint16][]uint32{}
+	sources, n := map[uint16][]uint32{}, 0
 	for i, doc := range docs {
+		if doc == NoDoc {
+			continue
+		}
+		n++
 		place := sources[uint16(doc>>16)]
 		slot := int(doc % chunkDocs)
 		place = append(place, make([]uint32, max(slot+1-len(place), 0))...)
@@ -58,8 +65,8 @@ func (x *Index) Move(ctx context.Context, s Snapshot, w Writer, chunk uint16, do
 			return err
 		}
 	}
-	if m.moved < len(docs) {
-		return fmt.Errorf("%w: %d of %d documents to move are in no chunk, or come twice", ErrInvalid, len(docs)-m.moved, len(docs))
+	if n == 0 || m.moved < n {
+		return fmt.Errorf("%w: %d of %d documents to move are in no chunk, or come twice", ErrInvalid, n-m.moved, n)
 	}
 	return m.write(x.newSealer(w, m.to))
 }

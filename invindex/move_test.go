@@ -144,6 +144,46 @@ func asAdded(t *testing.T, cfg Config, o *oracle, docs []uint32, number uint16) 
 	return store.pages
 }
 
+// Slots between documents that move stay empty.
+func TestMoveWithGaps(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	c := newCorpus(seed, 100)
+	cfg := Config{Prefix: []byte("m"), ScopeFields: []uint16{1}}
+	x, o, store := New(cfg), &oracle{}, newMemStore()
+	for range 3 {
+		c.fill(t, x, o, 300)
+		c.leap(t, x, o)
+		seal(t, x, store)
+	}
+	const number = 40_000
+	docs := slices.Repeat([]uint32{NoDoc}, 5*len(o.ids))
+	y, want := New(cfg), newMemStore()
+	slot := 0
+	for _, doc := range o.ids {
+		if x.Pages(uint16(doc>>16)) == 0 {
+			continue // it is in memory
+		}
+		slot += 1 + c.rng.IntN(4)
+		docs[slot] = doc
+		if err := y.Add(number<<16|uint32(slot), o.docs[doc]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	y.End()
+	s, w := x.Snapshot(), newMemStore()
+	s.Reader = store
+	if err := errors.Join(y.Seal(want, number), x.Move(t.Context(), s, w, number, docs[:slot+1])); err != nil {
+		t.Fatal(err)
+	}
+	if slot == 0 || !maps.EqualFunc(w.pages, want.pages, bytes.Equal) {
+		t.Errorf("the pages of %d slots are not those of documents that were added", slot)
+	}
+	if err := x.Move(t.Context(), s, w, number, []uint32{NoDoc}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("to move nothing gives %v", err)
+	}
+}
+
 func TestMoveRefuses(t *testing.T) {
 	x, store := sealedSample(t)
 	if err := x.Sealed(store, 0); err != nil {

@@ -199,6 +199,25 @@ func TestImportOfOldKeys(t *testing.T) {
 	}
 }
 
+// A compaction gives room back, and leaves what is there as it was.
+func TestCompact(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "green tea", "--user", "u", "--id", "m")
+	before := c.ok("export", "-")
+	got := one(t, c.objects("compact"))
+	first, _ := got["disk_bytes_before"].(float64)
+	last, _ := got["disk_bytes_after"].(float64)
+	seconds, _ := got["seconds"].(float64)
+	if len(got) != 3 || first <= 0 || last <= 0 || seconds <= 0 {
+		t.Errorf("compact: %v", got)
+	}
+	if after := c.ok("export", "-"); after != before {
+		t.Errorf("exported\n%s, and then\n%s", before, after)
+	}
+	c.ok("check")
+	c.fails(exitUsage, "no argument", "compact", "text")
+}
+
 // A rebuild leaves what recall finds as it was.
 func TestRebuild(t *testing.T) {
 	c := newCLI(t)

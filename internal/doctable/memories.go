@@ -6,6 +6,9 @@ import "sync/atomic"
 // most blocks of what is nearly all gone are empty.
 const blockSize = 16
 
+// SeqStep is how many memories have a page of blocks.
+const SeqStep = blockSize * PageSize
+
 type block [blockSize]Memory
 
 // memories is what is known of memories, by Seq: a table of blocks that are made where a
@@ -49,7 +52,7 @@ func (m *memories) bytes() int64 {
 func (t *Table) Blocks() int64 { return t.seqs.n.Load() }
 
 // ReleaseSeqs drops the blocks of Seqs, of those from one up to, but not including, another,
-// whose memories all died at an LSN or before. Both are multiples of PageSize. The lock of
+// whose memories all died at an LSN or before. Both are multiples of SeqStep. The lock of
 // writers is held.
 func (t *Table) ReleaseSeqs(from, end, died uint64) {
 	gone := func(b *block, first uint64) bool {
@@ -63,14 +66,26 @@ func (t *Table) ReleaseSeqs(from, end, died uint64) {
 		}
 		return true
 	}
-	for first := from; first < end; first += blockSize {
-		p := t.seqs.blocks.At(first / blockSize)
-		if p == nil {
-			continue
+	for ; from < end; from += SeqStep {
+		if t.seqs.blocks.At(from/blockSize) == nil {
+			continue // the page is gone
 		}
-		if b := p.Load(); b != nil && gone(b, first) {
-			p.Store(nil)
-			t.seqs.n.Add(-1)
+		left := false
+		for i := range uint64(PageSize) {
+			first := from + i*blockSize
+			p := t.seqs.blocks.At(first / blockSize)
+			b := p.Load()
+			switch {
+			case b == nil:
+			case gone(b, first):
+				p.Store(nil)
+				t.seqs.n.Add(-1)
+			default:
+				left = true
+			}
+		}
+		if !left {
+			t.seqs.blocks.Release(from/blockSize, from/blockSize+PageSize)
 		}
 	}
 }

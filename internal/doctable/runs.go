@@ -128,6 +128,28 @@ func (t *Table) grown(seqs []uint64, more int) []uint64 {
 	return append(make([]uint64, 0, max(least, 2*len(kept)+more)), kept...)
 }
 
+// ReleaseRuns drops the lists of runs whose memories all died at an LSN or before. The lock
+// of writers is held.
+func (t *Table) ReleaseRuns(died uint64) {
+	rs := &t.Runs
+	lives := func(seq uint64) bool {
+		_, r := t.newest(seq)
+		return r != nil && r.Died.Load() > died
+	}
+	var gone []runKey
+	for key, l := range rs.Lists { // only writers change it
+		if !slices.ContainsFunc(l.Late, lives) && !slices.ContainsFunc(l.Seqs, lives) {
+			gone = append(gone, key)
+		}
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, key := range gone {
+		rs.Room -= rs.Lists[key].Room()
+		delete(rs.Lists, key)
+	}
+}
+
 // List is the memories of a run, not to be written to.
 func (rs *runs) List(owner, run uint32) runList {
 	rs.mu.RLock()

@@ -17,9 +17,9 @@ const None = math.MaxUint32
 // Alive is the death of what has not died.
 const Alive = math.MaxUint64
 
-// PageSize is the number of rows that a table grows by. A page of doc rows is
-// about 80 KiB: small for a database of ten memories, few for one of millions.
-const PageSize = 1 << 10
+// PageSize is the number of rows that a table grows by. A page of doc rows is about
+// 20 KiB: small for a database of ten memories, or a chunk of a few, and 4,000 are a million.
+const PageSize = 1 << 8
 
 // Paged is a table that one writer grows while readers read: rows never move.
 // Pages are made where a row is needed, so that gaps cost next to nothing.

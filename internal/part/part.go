@@ -239,6 +239,9 @@ type Tx interface {
 	Merge(key, value []byte) error
 	Delete(key []byte) error
 	DeleteRange(lower, upper []byte) error
+	// Replaces notes that what was set takes the place of a value of so many bytes: where
+	// much was written over, the store is compacted.
+	Replaces(bytes int)
 	// GiveOwner is the number of an owner, newly given if it has none; GiveRun that of a
 	// run. A database that stores nothing for agents without a manifest refuses an owner of
 	// such an agent. GiveAgent is GiveOwner for an agent without a user, with or without a

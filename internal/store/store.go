@@ -54,6 +54,7 @@ type Store struct {
 	flushError atomic.Pointer[error] // of the last flush, nil if it succeeded
 	flushing   atomic.Uint64         // bytes that are being flushed; the largest number while none are
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
+	shadowed   atomic.Int64          // bytes that are dead, as callers say, since all was compacted
 	ending     chan struct{}         // closed when Close begins
 	timeline   Timeline
 	marker     marker

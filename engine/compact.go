@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+)
+
+const (
+	doingCompact = "compact"
+	// compactEvery is how often it is asked how much of the store is dead.
+	compactEvery = 5 * time.Second
+	// deadLeast and deadShare: tables are rewritten once deadLeast bytes are dead, and as
+	// many as one in deadShare of theirs. So of two bytes that were written, one at most is
+	// written again for it.
+	deadLeast = 16 << 20
+	deadShare = 2
+	// cleanWait is how long Compact waits for the files that it has made needless to go.
+	cleanWait = 2 * time.Second
+)
+
+// Compacted is what [DB.Compact] has done.
+type Compacted struct {
+	DiskBytesBefore int64
+	DiskBytesAfter  int64
+	Took            time.Duration
+}
+
+// Compact gives room back now: it removes what the policy does not keep any longer, cleans
+// up what died, merges sparse chunks of the text index, and rewrites the tables of the
+// store without what is dead. What Views that are open can see stays. The database does the
+// same by itself, later; beside Compact, calls go on, and are slower. It takes as long as
+// to read and write all of the store.
+func (db *DB) Compact(ctx context.Context) (Compacted, error) {
+	release, err := db.enter(doingCompact)
+	if err != nil {
+		return Compacted{}, err
+	}
+	defer release()
+	if err := db.writable(doingCompact); err != nil {
+		return Compacted{}, err
+	}
+	began := clock.System()
+	c := Compacted{DiskBytesBefore: db.diskBytes()}
+	for _, step := range []func(context.Context) error{
+		db.janitor.work,
+		func(ctx context.Context) error { return db.forget(ctx, new(time.Time)) },
+		db.moveNow,
+		db.janitor.work, // numbers and pages of what has moved
+		func(ctx context.Context) error { return db.compactStore(ctx, nil) },
+		db.awaitCleaning,
+	} {
+		if err := step(ctx); err != nil {
+			return Compacted{}, store.Error(doingCompact+fmt.Sprintf(" %s", db.dir), err)
+		}
+	}
+	c.DiskBytesAfter, c.Took = db.diskBytes(), clock.System().Sub(began)
+	return c, nil
+}
+
+func (db *DB) diskBytes() int64 { return int64(db.store.Metrics().DiskSpaceUsage()) }
+
+// compactStore rewrites the tables of the store.
+func (db *DB) compactStore(ctx context.Context, pause func(took time.Duration)) error {
+	// What was removed without a commit is in the snapshot of the newest read point.
+	if err := db.lockBehind(ctx); err != nil {
+		return err
+	}
+	err := db.republish()
+	db.unlock()
+	if err != nil {
+		return err
+	}
+	return db.store.CompactAll(ctx, pause)
+}
+
+// moveNow moves the documents of sparse chunks, however few have died.
+func (db *DB) moveNow(ctx context.Context) error {
+	if err := db.janitor.rest(ctx); err != nil {
+		return err
+	}
+	defer db.chunks.busy.Unlock()
+	db.chunks.graves = max(db.chunks.graves, db.lookLeast, int(db.docs.Live.Load()))
+	return db.moveChunks(ctx)
+}
+
+// awaitCleaning waits until the files that nothing needs are removed, which the store does
+// behind its calls.
+func (db *DB) awaitCleaning(ctx context.Context) error {
+	for deadline := clock.System().Add(cleanWait); clock.System().Before(deadline); sleep(ctx, time.Millisecond) {
+		m := db.store.Metrics()
+		if m.Table.ObsoleteCount == 0 && m.WAL.ObsoleteFiles == 0 {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+// deadness says when the store is to be compacted.
+type deadness struct {
+	// left is what was dead after the last time: what Views hold back.
+	left int64
+}
+
+// shadowed notes that so many bytes of the store were written over or deleted, and has it
+// looked each deadLeast of them whether it is to be compacted.
+func (db *DB) shadowed(bytes int) {
+	if n := db.store.Shadowed(bytes); n/deadLeast > (n-int64(bytes))/deadLeast {
+		select {
+		case db.rewrites.dead <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// compactDead rewrites the tables of the store once much of them is dead. After each part it
+// pauses as long as that took.
+func (db *DB) compactDead(ctx context.Context, d *deadness) error {
+	dead, tables := db.store.Garbage()
+	d.left = min(d.left, dead)
+	if dead-d.left < max(deadLeast, tables/deadShare) || db.store.Admit(doingCompact, deadLeast) != nil {
+		return nil
+	}
+	err := db.compactStore(ctx, func(took time.Duration) { sleep(ctx, took) })
+	d.left, _ = db.store.Garbage()
+	return err
+}
