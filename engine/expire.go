@@ -81,7 +81,8 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	if len(over) == 0 {
 		return nil, nil
 	}
-	return tx.evict(over, &policy.Policy{}, Scope{})
+	// In the trash, since a clock that is wrong has them expire, too.
+	return tx.evict(over, &policy.Policy{Trash: tx.db.ageing.At(maxLSN).Trash}, Scope{}, nil)
 }
 
 // evictBehind commits an eviction behind the calls, and tells the observer of it.
@@ -147,7 +148,7 @@ func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
 	})
 	j.end()
 	if err == nil && len(victims) > 0 {
-		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}) })
+		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}, nil) })
 	}
 	if err == nil {
 		_, err = j.decay(ctx)

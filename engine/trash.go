@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -28,23 +31,90 @@ type Undone struct {
 	LSN            uint64 `json:"lsn"`
 }
 
-// trash keeps what an eviction needs to be undone, for as long as the policy says.
-func (tx *Tx) trash(victims []victim, p *policy.Policy) error {
-	t := policy.Trash{LSN: tx.lsn, Until: tx.now + p.Trash.Millis()}
+// trash keeps what an eviction needs to be undone, for as long as the policy says, and has what
+// refers to a memory that is merged refer to its survivor.
+func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error {
+	merges := slices.ContainsFunc(victims, func(v victim) bool { return v.into != 0 })
+	if p.Trash == 0 && !merges {
+		return nil
+	}
+	refs, err := tx.follow(victims)
+	if err != nil || p.Trash == 0 {
+		return tx.breaks(err)
+	}
+	t := policy.Trash{}
+	if of != nil {
+		t = *of
+	}
+	t.LSN, t.Until = tx.lsn, tx.now+p.Trash.Millis()
+	size := 0
 	for i := range victims {
 		v := &victims[i]
 		a := tx.db.accessOf(v.Seq)
-		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
+		t.Things = append(t.Things, policy.Trashed{
+			Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into, Refs: refs[i],
+		})
+		for _, r := range refs[i] {
+			size += len(r.Part) + len(r.Refs)
+		}
 	}
+	if err := tx.needToFree(doingEvict, size); err != nil {
+		return tx.breaks(err)
+	}
+	tx.staged = append(tx.staged, stagedChange{tx.lsn, func(uint64) { tx.db.trashDue.before(t.Until) }})
 	return t.Keep((*partTx)(tx))
 }
 
+// follow asks the parts for their references to memories that go.
+func (tx *Tx) follow(victims []victim) ([][]policy.Refs, error) {
+	all := make([][]policy.Refs, len(victims))
+	gone := make([]part.Gone, len(victims))
+	for i := range victims {
+		gone[i] = part.Gone{Owner: victims[i].Owner, Seq: victims[i].Seq, Into: victims[i].into}
+	}
+	for _, p := range tx.db.parts {
+		f, ok := p.(part.Follower)
+		if !ok {
+			continue
+		}
+		refs, err := f.MemoriesGo((*partTx)(tx), gone)
+		if err != nil {
+			return nil, err
+		}
+		for i, b := range refs {
+			if len(b) > 0 {
+				all[i] = append(all[i], policy.Refs{Part: f.Name(), Refs: b})
+			}
+		}
+	}
+	return all, nil
+}
+
+// dueTime is when the trash has something to be emptied next, in Unix milliseconds. It spares the
+// looks before: the trash may have as many lists as there were commits in a month.
+type dueTime struct{ at atomic.Int64 }
+
+func (d *dueTime) before(at int64) {
+	for due := d.at.Load(); at < due && !d.at.CompareAndSwap(due, at); {
+		due = d.at.Load()
+	}
+}
+
+// undoBatch is how many memories one commit brings back: each is written and indexed anew.
+const undoBatch = 1000
+
 // Undo brings back what the commit of an LSN has evicted, pruned or merged away, while the
-// trash keeps it: the policy says for how long, from the commit on. A memory comes back under
-// its ID and Seq, as an update of what it was, with its vectors, its accesses, and the
-// confidence that it had. What it was merged into gives the accesses back, and keeps the
-// importance. A memory whose ID was given to another one since stays away. Its links to
-// entities do not come back: [DB.ExtractEntities] makes those that its text tells of anew.
+// trash keeps it: the policy says for how long, from the commit on. The LSN of a consolidation
+// brings back all that it has taken, which may have been several commits. A memory comes back
+// under its ID and Seq, as an update of what it was, with its vectors, its accesses, the
+// confidence that it had, and its links to those entities that are still there. What it was
+// merged into gives the accesses and links back, and, unless it was changed since, has the
+// importance, the pin and the confidence that it had. With its present text what is back is not
+// merged any more; one that was evicted counts as accessed now. A memory whose ID was given to
+// another one since stays away.
+//
+// It takes a commit for every thousand memories. One that is interrupted goes on where it was
+// called again.
 //
 // ErrNotRetained where the trash has nothing of that LSN any more, or it was undone. ErrBusy
 // while a View is open that is older than the LSN.
@@ -67,31 +137,121 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 	if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
 		return report, err
 	}
-	if db.janitor.cleans(lsn) {
-		return report, &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "a View is open that is older", Do: "end it, and try again"}
+	chain, err := db.undoable(ctx, doing, lsn)
+	if err != nil {
+		return report, err
 	}
-	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+	for i := range chain { // the newest first: what it has merged may have survived an older one
+		if err := db.undoOne(ctx, doing, &chain[i], &report); err != nil {
+			return report, err
+		}
+	}
+	// The first one last: an Undo that was interrupted begins with it again.
+	for i := range slices.Backward(chain) {
+		t := &chain[i]
+		err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			report.LSN = tx.lsn
+			t.Undone = true
+			return t.Keep((*partTx)(tx))
+		}))
+		if err != nil {
+			return report, err
+		}
+	}
+	db.trashDue.before(0)
+	return report, nil
+}
+
+// undoable is the trash of an LSN, and what the same consolidation has put in the trash before.
+func (db *DB) undoable(ctx context.Context, doing string, lsn uint64) (chain []policy.Trash, err error) {
+	refuse := func(why, do string) error {
+		return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: why, Do: do}
+	}
+	err = db.view(ctx, nil, func(tx *Tx) error {
 		t, known, err := policy.TrashOf((*partTx)(tx), lsn)
 		switch {
 		case err != nil:
 			return err
 		case !known:
-			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "the trash has nothing of it", Do: "check the LSN; a policy without trash_ms keeps nothing"}
+			return refuse("the trash has nothing of it", "check the LSN; a policy without trash_ms keeps nothing")
 		case t.Undone:
-			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "it was undone already"}
+			return refuse("it was undone already", "")
 		case t.Until <= tx.now:
-			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "it is too old: the trash is emptied"}
+			return refuse("it is too old: the trash is emptied", "")
 		}
+		for known && err == nil {
+			if !t.Undone {
+				chain = append(chain, t)
+			}
+			if t.Before == 0 || t.Before >= t.LSN {
+				return nil
+			}
+			t, known, err = policy.TrashOf((*partTx)(tx), t.Before)
+		}
+		return err
+	})
+	for i := range chain {
+		if err == nil && db.janitor.cleans(chain[i].LSN) {
+			err = &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "a View is open that is older", Do: "end it, and try again"}
+		}
+	}
+	return chain, err
+}
+
+// undoOne brings back what one commit has put in the trash.
+func (db *DB) undoOne(ctx context.Context, doing string, t *policy.Trash, report *Undone) error {
+	for left := t.Things; len(left) > 0; {
+		var done Undone
+		n := 0
+		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			done = Undone{LSN: tx.lsn}
+			for n = 0; n < min(len(left), undoBatch); n++ {
+				err := tx.bringBack(ctx, doing, t.LSN, &left[n], &done)
+				if errors.Is(err, fault.ErrTxTooLarge) && n > 0 {
+					return nil // the others are for the next transaction
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+		left = left[n:]
+		report.Restored, report.WithoutVectors, report.LSN = report.Restored+done.Restored, report.WithoutVectors+done.WithoutVectors, done.LSN
+	}
+	if len(t.Heirs) == 0 {
+		return nil
+	}
+	return db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		report.LSN = tx.lsn
-		for i := range t.Things {
-			if err := tx.bringBack(ctx, doing, &t.Things[i], &report); err != nil {
+		for i := range t.Heirs {
+			if err := tx.disinherit(ctx, doing, &t.Heirs[i]); err != nil {
 				return err
 			}
 		}
-		t.Undone = true
-		return t.Keep((*partTx)(tx))
+		return nil
 	}))
-	return report, err
+}
+
+// disinherit gives a survivor what it had before a merge, unless it was changed since.
+func (tx *Tx) disinherit(ctx context.Context, doing string, h *policy.Heir) error {
+	l, lives := tx.at(h.Seq)
+	if !lives || l.Version != h.Version {
+		return nil
+	}
+	rec, err := tx.record(l.Version)
+	if err != nil {
+		return err
+	}
+	before := standing{importance: h.Importance, auto: h.AutoImportance, pinned: h.Pinned}
+	if h.Confident {
+		before.confidence = &h.Confidence
+	}
+	_, err = tx.stand(ctx, doing, l, rec, &before)
+	return err
 }
 
 // cleans reports whether the death ranges of an LSN are still to be cleaned up.
@@ -101,10 +261,14 @@ func (j *janitor) cleans(lsn uint64) bool {
 	return slices.ContainsFunc(j.ranges, func(d layout.DeathRange) bool { return d.LSN == lsn })
 }
 
-// bringBack writes a new version of a memory in the trash, unless its ID is another's.
-func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, report *Undone) error {
+// bringBack writes a new version of a memory in the trash, unless its ID is another's, or it was
+// back since, and died in another way.
+func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy.Trashed, report *Undone) error {
 	if _, lives := tx.at(x.Seq); lives {
 		return nil
+	}
+	if died, err := tx.deathOf(x.Owner, x.Seq); err != nil || died == nil || died.at.Born != lsn {
+		return err
 	}
 	rec, err := tx.record(x.Version)
 	if err != nil {
@@ -115,7 +279,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 	}
 	p := &prepared{rec: *rec, vectors: map[string][]float32{}, explicit: givenFields{id: true}}
 	p.rec.Vectors, p.rec.Confidence = nil, x.Confidence
-	p.rec.Flags = p.rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate
+	p.rec.Flags = p.rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate | layout.FlagApart
 	p.rec.Before = rec.History(x.Version)
 	p.rec.Updated = max(tx.now, rec.Updated)
 	lost := false
@@ -152,13 +316,32 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 	if lost {
 		report.WithoutVectors++
 	}
+	for _, r := range x.Refs {
+		if err := tx.backRefs(x, &r); err != nil {
+			return tx.breaks(err)
+		}
+	}
 	return tx.backAccess(x)
 }
 
+// backRefs has a part refer to a memory that is back again.
+func (tx *Tx) backRefs(x *policy.Trashed, r *policy.Refs) error {
+	for _, p := range tx.db.parts {
+		if f, ok := p.(part.Follower); ok && f.Name() == r.Part {
+			return f.MemoryBack((*partTx)(tx), part.Gone{Owner: x.Owner, Seq: x.Seq, Into: x.Into}, r.Refs)
+		}
+	}
+	return nil
+}
+
 // backAccess gives a memory that is back the accesses that it had, and takes them from what
-// it was merged into. What consolidations had taken is in its confidence.
+// it was merged into. What consolidations had taken is in its confidence. Who brings back what
+// was evicted looks at it: it counts as accessed now, or the next eviction would take it again.
 func (tx *Tx) backAccess(x *policy.Trashed) error {
 	a := layout.Access{Count: x.Count, Last: x.Last}
+	if x.Into == 0 {
+		a.Last = max(a.Last, tx.now)
+	}
 	if a != (layout.Access{}) {
 		if err := tx.set(tx.keys.Stats(x.Owner, x.Seq), a.Encode()); err != nil {
 			return err
@@ -181,29 +364,53 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 
 // emptyTrash removes the vectors of what nobody can bring back any more, and the list of it.
 func (db *DB) emptyTrash(ctx context.Context) error {
-	for {
-		var t policy.Trash
-		found := false
-		err := db.view(ctx, nil, func(tx *Tx) error {
-			return policy.EachTrash((*partTx)(tx), func(of policy.Trash) error {
-				if found = (of.Until <= tx.now || of.Undone) && !db.janitor.cleans(of.LSN); found {
-					t = of
-					return kv.ErrStop
-				}
-				return nil
-			})
+	if db.now() < db.trashDue.at.Load() {
+		return nil
+	}
+	db.trashDue.at.Store(math.MaxInt64)
+	var due []uint64
+	next := int64(math.MaxInt64)
+	err := db.view(ctx, nil, func(tx *Tx) error {
+		return policy.EachTrash((*partTx)(tx), func(of policy.Trash) error {
+			switch {
+			case of.Until > tx.now && !of.Undone:
+				next = min(next, of.Until)
+			case db.janitor.cleans(of.LSN):
+				next = 0
+			default:
+				due = append(due, of.LSN)
+			}
+			return ctx.Err()
 		})
-		if err != nil || !found {
-			return err
-		}
-		if err := db.dropTrash(ctx, &t); err != nil {
-			return err
-		}
-		// Without chunks.busy: a writer may have to wait for the janitor.
-		if err := db.Update(ctx, func(tx *Tx) error { return t.Empty((*partTx)(tx)) }); err != nil {
-			return err
+	})
+	for len(due) > 0 && err == nil {
+		if err = db.emptyOne(ctx, due[0]); err == nil {
+			due = due[1:]
 		}
 	}
+	if err != nil {
+		next = 0
+	}
+	db.trashDue.before(next)
+	return err
+}
+
+// emptyOne removes the trash of an LSN.
+func (db *DB) emptyOne(ctx context.Context, lsn uint64) error {
+	var t policy.Trash
+	known := false
+	err := db.view(ctx, nil, func(tx *Tx) (err error) {
+		t, known, err = policy.TrashOf((*partTx)(tx), lsn)
+		return err
+	})
+	if err != nil || !known {
+		return err
+	}
+	if err := db.dropTrash(ctx, &t); err != nil {
+		return err
+	}
+	// Without chunks.busy: a writer may have to wait for the janitor.
+	return db.Update(ctx, func(tx *Tx) error { return t.Empty((*partTx)(tx)) })
 }
 
 // dropTrash removes what clean-up has left of the memories in the trash: again after a crash.
