@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -436,10 +437,17 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope, of *policy.Trash
 		tx.ranges = append(tx.ranges, *d)
 		tx.logEvicted(d, seqs[why])
 	}
-	if len(left) == 0 {
-		return left, nil
+	err := tx.forgetInGraphs(graph.Forgotten{Keep: p.Trash > 0}, func(yield func(dying) bool) {
+		for i := range left {
+			if !yield(dying{left[i].Owner, left[i].Seq, left[i].into}) {
+				return
+			}
+		}
+	})
+	if err == nil && p.Trash > 0 && len(left) > 0 {
+		err = tx.trash(left, p, of)
 	}
-	return left, tx.trash(left, p, of)
+	return left, err
 }
 
 // logEvicted writes what a death range killed: its victims by Seq, which rise.

@@ -131,7 +131,11 @@ func (db *DB) loadParts() error {
 func (db *DB) startParts(ctx context.Context) {
 	for _, p := range db.parts {
 		if w, ok := p.(part.Worker); ok {
-			db.every(ctx, "works on "+p.Name(), w.Every(), nil, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
+			var signal <-chan struct{}
+			if _, ok := p.(part.Mourner); ok {
+				signal = db.janitor.mourner()
+			}
+			db.every(ctx, "works on "+p.Name(), w.Every(), signal, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
 		}
 	}
 }
@@ -156,6 +160,7 @@ func (db *DB) resetParts(lsn uint64) {
 
 // mourn has the parts delete what they have of a memory that is gone.
 func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
+	db.janitor.mourned.Store(true)
 	for _, p := range db.parts {
 		m, ok := p.(part.Mourner)
 		if !ok {

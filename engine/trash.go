@@ -15,7 +15,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -31,63 +30,21 @@ type Undone struct {
 	LSN            uint64 `json:"lsn"`
 }
 
-// trash keeps what an eviction needs to be undone, for as long as the policy says, and has what
-// refers to a memory that is merged refer to its survivor.
+// trash keeps what an eviction needs to be undone, for as long as the policy says. of has what is kept
+// beside the memories; nil for nothing.
 func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error {
-	merges := slices.ContainsFunc(victims, func(v victim) bool { return v.into != 0 })
-	if p.Trash == 0 && !merges {
-		return nil
-	}
-	refs, err := tx.follow(victims)
-	if err != nil || p.Trash == 0 {
-		return tx.breaks(err)
-	}
 	t := policy.Trash{}
 	if of != nil {
 		t = *of
 	}
 	t.LSN, t.Until = tx.lsn, tx.now+p.Trash.Millis()
-	size := 0
 	for i := range victims {
 		v := &victims[i]
 		a := tx.db.accessOf(v.Seq)
-		t.Things = append(t.Things, policy.Trashed{
-			Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into, Refs: refs[i],
-		})
-		for _, r := range refs[i] {
-			size += len(r.Part) + len(r.Refs)
-		}
-	}
-	if err := tx.needToFree(doingEvict, size); err != nil {
-		return tx.breaks(err)
+		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
 	}
 	tx.staged = append(tx.staged, stagedChange{tx.lsn, func(uint64) { tx.db.trashDue.before(t.Until) }})
 	return t.Keep((*partTx)(tx))
-}
-
-// follow asks the parts for their references to memories that go.
-func (tx *Tx) follow(victims []victim) ([][]policy.Refs, error) {
-	all := make([][]policy.Refs, len(victims))
-	gone := make([]part.Gone, len(victims))
-	for i := range victims {
-		gone[i] = part.Gone{Owner: victims[i].Owner, Seq: victims[i].Seq, Into: victims[i].into}
-	}
-	for _, p := range tx.db.parts {
-		f, ok := p.(part.Follower)
-		if !ok {
-			continue
-		}
-		refs, err := f.MemoriesGo((*partTx)(tx), gone)
-		if err != nil {
-			return nil, err
-		}
-		for i, b := range refs {
-			if len(b) > 0 {
-				all[i] = append(all[i], policy.Refs{Part: f.Name(), Refs: b})
-			}
-		}
-	}
-	return all, nil
 }
 
 // dueTime is when the trash has something to be emptied next, in Unix milliseconds. It spares the
@@ -103,12 +60,19 @@ func (d *dueTime) before(at int64) {
 // undoBatch is how many memories one commit brings back: each is written and indexed anew.
 const undoBatch = 1000
 
+// undoTries and undoPause are how often Undo looks whether an older View has ended, and how long it
+// waits between the looks: 50 ms in all, longer than the background looks at anything at an opening.
+const (
+	undoTries = 11
+	undoPause = 5 * time.Millisecond
+)
+
 // Undo brings back what the commit of an LSN has evicted, pruned or merged away, while the
 // trash keeps it: the policy says for how long, from the commit on. The LSN of a consolidation
 // brings back all that it has taken, which may have been several commits. A memory comes back
 // under its ID and Seq, as an update of what it was, with its vectors, its accesses, the
-// confidence that it had, and its links to those entities that are still there. What it was
-// merged into gives the accesses and links back, and, unless it was changed since, has the
+// confidence that it had, and what it had in the graph: its links to what is there, and the
+// entities and relations that went since no other text told of them. What it was merged into gives the accesses and links back, and, unless it was changed since, has the
 // importance, the pin and the confidence that it had. With its present text what is back is not
 // merged any more; one that was evicted counts as accessed now. A memory whose ID was given to
 // another one since stays away.
@@ -133,13 +97,19 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 		return report, err
 	}
 	defer db.chunks.busy.Unlock()
-	// What is cleaned up once it is back would lose its keys.
-	if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
-		return report, err
-	}
-	chain, err := db.undoable(ctx, doing, lsn)
-	if err != nil {
-		return report, err
+	var chain []policy.Trash
+	for try := range undoTries {
+		// What is cleaned up once it is back would lose its keys.
+		if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
+			return report, err
+		}
+		if chain, err = db.undoable(ctx, doing, lsn); err == nil {
+			break
+		}
+		if !errors.Is(err, fault.ErrBusy) || try+1 == undoTries {
+			return report, err
+		}
+		sleep(ctx, undoPause) // the View may be one of the background, which is short
 	}
 	for i := range chain { // the newest first: what it has merged may have survived an older one
 		if err := db.undoOne(ctx, doing, &chain[i], &report); err != nil {
@@ -222,11 +192,11 @@ func (db *DB) undoOne(ctx context.Context, doing string, t *policy.Trash, report
 		left = left[n:]
 		report.Restored, report.WithoutVectors, report.LSN = report.Restored+done.Restored, report.WithoutVectors+done.WithoutVectors, done.LSN
 	}
-	if len(t.Heirs) == 0 {
-		return nil
-	}
 	return db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		report.LSN = tx.lsn
+		if err := tx.emptyInGraph(t.Things); err != nil { // of what stays away
+			return tx.breaks(err)
+		}
 		for i := range t.Heirs {
 			if err := tx.disinherit(ctx, doing, &t.Heirs[i]); err != nil {
 				return err
@@ -316,22 +286,10 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 	if lost {
 		report.WithoutVectors++
 	}
-	for _, r := range x.Refs {
-		if err := tx.backRefs(x, &r); err != nil {
-			return tx.breaks(err)
-		}
+	if err := tx.backAccess(x); err != nil {
+		return err
 	}
-	return tx.backAccess(x)
-}
-
-// backRefs has a part refer to a memory that is back again.
-func (tx *Tx) backRefs(x *policy.Trashed, r *policy.Refs) error {
-	for _, p := range tx.db.parts {
-		if f, ok := p.(part.Follower); ok && f.Name() == r.Part {
-			return f.MemoryBack((*partTx)(tx), part.Gone{Owner: x.Owner, Seq: x.Seq, Into: x.Into}, r.Refs)
-		}
-	}
-	return nil
+	return tx.rememberInGraph(rec.Scope.Owner(), x.Owner, x.Seq)
 }
 
 // backAccess gives a memory that is back the accesses that it had, and takes them from what
@@ -410,7 +368,14 @@ func (db *DB) emptyOne(ctx context.Context, lsn uint64) error {
 		return err
 	}
 	// Without chunks.busy: a writer may have to wait for the janitor.
-	return db.Update(ctx, func(tx *Tx) error { return t.Empty((*partTx)(tx)) })
+	return db.Update(ctx, func(tx *Tx) error {
+		if !t.Undone {
+			if err := tx.emptyInGraph(t.Things); err != nil {
+				return err
+			}
+		}
+		return t.Empty((*partTx)(tx))
+	})
 }
 
 // dropTrash removes what clean-up has left of the memories in the trash: again after a crash.

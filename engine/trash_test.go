@@ -135,7 +135,7 @@ func TestUndoWithoutVectors(t *testing.T) {
 	mustCheck(t, db, 1)
 }
 
-// TestUndoBesideOlderView: it waits for nobody.
+// TestUndoBesideOlderView: it waits for nobody for long.
 func TestUndoBesideOlderView(t *testing.T) {
 	db := trashDB(t, vfs.NewMem(), newTestClock())
 	mustStore(t, db.Memories(), Memory{ID: "m", Text: "m", Scope: Scope{Agent: "a"}, Confidence: new(.0)})

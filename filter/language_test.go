@@ -1,12 +1,14 @@
 package filter
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +22,7 @@ func TestEscapes(t *testing.T) {
 		`"\u00c4nne"`: "Änne", `'\u00C4nne'`: "Änne", `"\"\\\/\b\f\n\r\t"`: "\"\\/\b\f\n\r\t", `"\ud83d\ude00!"`: "😀!",
 		`'it\'s'`: "it's", `"it's"`: "it's", `'say "x"'`: `say "x"`, `"\u0041\u0000"`: "A\x00", `"a` + "\n" + `b"`: "a\nb",
 	} {
-		f, err := Parse([]byte("tag = " + form))
+		f, err := Parse(t.Context(), []byte("tag = "+form))
 		if err != nil || !reflect.DeepEqual(f, Eq("tag", want)) {
 			t.Errorf("%s: %v, %v; want %q", form, f, err, want)
 		}
@@ -30,12 +32,12 @@ func TestEscapes(t *testing.T) {
 		`"\ud83d"`: "half", `"\ud83dx"`: "half", `"\ud83d\u0041"`: "half", `"\ude00"`: "half", `"\u`: "incomplete", `"\`: "end",
 		"\"\xff\"": "UTF-8",
 	} {
-		_, err := Parse([]byte("tag = " + form))
+		_, err := Parse(t.Context(), []byte("tag = "+form))
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want one that says %q", form, err, says)
 		}
 	}
-	if _, err := Parse([]byte(`{"field":"tag","op":"eq","value":"\ud83d"}`)); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "half") {
+	if _, err := Parse(t.Context(), []byte(`{"field":"tag","op":"eq","value":"\ud83d"}`)); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "half") {
 		t.Errorf("half a pair in JSON: %v", err)
 	}
 }
@@ -81,7 +83,7 @@ func TestTypesThatCannotFit(t *testing.T) {
 		`created_at > 2026`: "2026-01-01", `created_at = 999999999`: "10 digits", `event_time in (2026-01-01, 0)`: "10 digits", `expires_at < -5`: "10 digits",
 		`created_at > 20260101`: "2026-01-31", `created_at prefix 2026`: "time", `updated_at regex 2026`: "time", `updated_at icontains 2026`: "time",
 	} {
-		_, err := Parse([]byte(form))
+		_, err := Parse(t.Context(), []byte(form))
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want one that says %q", form, err, says)
 		}
@@ -92,7 +94,7 @@ func TestTypesThatCannotFit(t *testing.T) {
 		`created_at > 1000000000`, `created_at > -1000000000000`, `created_at = 2026-01-01`, `tag = yes and n > high and x = 2026`, `aliases contains x`,
 		`metadata.role = asistant`, `n in (null, true, 1, x)`, `last_accessed exists and text exists and pinned exists`,
 	} {
-		if _, err := Parse([]byte(form)); err != nil {
+		if _, err := Parse(t.Context(), []byte(form)); err != nil {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
@@ -119,10 +121,36 @@ func TestPatterns(t *testing.T) {
 		{Regexp("text", "("), "RE2"},
 		{Regexp("text", `(a)\1`), "RE2"},
 		{Regexp("text", "a{2000}"), "RE2"},
+		{Regexp("text", strings.Repeat("x{1000}", 139)), fmt.Sprint(MaxProgram)},
+		{Regexp("text", strings.Repeat("((ab){30}c){30}", 10)), fmt.Sprint(MaxProgram)},
+		{Regexp("text", strings.Repeat(`\pL`, 300)), fmt.Sprint(MaxProgram)},
+		{All{Regexp("text", strings.Repeat("x{1000}", 6)), Regexp("text", strings.Repeat("y{1000}", 6))}, fmt.Sprint(MaxProgram)},
 	} {
 		if err := Check(c.f); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 1200 {
 			t.Errorf("%v, want one that says %q", err, c.says)
 		}
+	}
+}
+
+// TestParseIsBounded: the largest filter of regular expressions takes neither long nor much
+// memory, and a context that is over ends it.
+func TestParseIsBounded(t *testing.T) {
+	one := `text regexp "` + strings.Repeat("x{1000}", 139) + `"`
+	form := []byte(strings.Repeat(one+" or ", MaxPatterns-1) + one)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Parse(t.Context(), form)
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("error %v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 20<<20 {
+		t.Errorf("%d bytes", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Parse(ctx, []byte("tag = work")); !errors.Is(err, context.Canceled) {
+		t.Errorf("of a context that is over: %v", err)
 	}
 }
 
@@ -189,11 +217,11 @@ func wantSame(t *testing.T, f Filter) {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	ofText, err := Parse([]byte(text))
+	ofText, err := Parse(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	ofJSON, err := Parse(written)
+	ofJSON, err := Parse(t.Context(), written)
 	if err != nil {
 		t.Fatalf("%s: %v", written, err)
 	}
@@ -238,12 +266,12 @@ func FuzzConvertible(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		g, err := Parse([]byte(s))
+		g, err := Parse(t.Context(), []byte(s))
 		if err != nil {
 			return
 		}
 		wantSame(t, g)
-		if h, err := Parse([]byte(g.String())); err != nil || !reflect.DeepEqual(g, h) {
+		if h, err := Parse(t.Context(), []byte(g.String())); err != nil || !reflect.DeepEqual(g, h) {
 			t.Errorf("%q is %#v, and of its text %#v, %v", s, g, h, err)
 		}
 	})
@@ -266,7 +294,7 @@ func TestCompile(t *testing.T) {
 		`tag icontains STRASSE and list icontains a and list contains 1`: true, `n = 3.0 and n < 3.5`: true, `n = "3"`: false, `null exists and null = null`: true,
 		`agent = "" and not user = ""`: true, `created_at = 2026-01-01 and created_at <= 2026-01-01T00:00:00Z`: true, `tag prefix Stra and tag regex ß`: true, `list prefix A`: false,
 	} {
-		f, err := Parse([]byte(form))
+		f, err := Parse(t.Context(), []byte(form))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,18 +39,10 @@ type Trashed struct {
 	Count      uint64
 	Last       int64
 	Into       uint64 // the Seq of what it was merged into, 0 for none
-	// Refs are what parts need to refer to it again, by their names.
-	Refs []Refs
-}
-
-// Refs are the references of one part to a memory, in a form of its own.
-type Refs struct {
-	Part string
-	Refs []byte
 }
 
 const (
-	trashVersionAlone         = 1 // written before layout 7: no Before, no Refs and no Heirs
+	trashVersionAlone         = 1 // written before layout 7: no Before and no Heirs
 	trashVersion              = 2
 	opTrash           part.Op = 46 // LSN, 8 bytes, and the until and undone of its trash as they are stored; none: it was emptied
 )
@@ -75,11 +67,6 @@ func (t *Trash) encode() []byte {
 		b = binary.AppendUvarint(b, x.Count)
 		b = binary.AppendVarint(b, x.Last)
 		b = binary.AppendUvarint(b, x.Into)
-		b = binary.AppendUvarint(b, uint64(len(x.Refs)))
-		for _, r := range x.Refs {
-			b = codec.AppendBytes(b, r.Part)
-			b = codec.AppendBytes(b, r.Refs)
-		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(t.Heirs)))
 	for i := range t.Heirs {
@@ -138,9 +125,6 @@ func decodeTrash(lsn uint64, b []byte) (Trash, error) {
 	for i := range t.Things {
 		x := &t.Things[i]
 		*x = Trashed{Version: readVersion(c), Confidence: c.Float64(), Count: c.Uvarint(), Last: c.Varint(), Into: c.Uvarint()}
-		if whole {
-			x.Refs = readRefs(c)
-		}
 	}
 	if whole {
 		t.Heirs = make([]Heir, c.Count())
@@ -152,13 +136,6 @@ func decodeTrash(lsn uint64, b []byte) (Trash, error) {
 		return Trash{}, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the trash of LSN %d", lsn), Cause: c.Err(), Do: "run check"}
 	}
 	return t, nil
-}
-
-func readRefs(c *codec.Reader) (refs []Refs) {
-	for range c.Count() {
-		refs = append(refs, Refs{c.String(), []byte(c.String())})
-	}
-	return refs
 }
 
 // TrashBytes is about what the trash of so many memories takes, in bytes.

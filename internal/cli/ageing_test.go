@@ -132,8 +132,8 @@ func TestEvictVerb(t *testing.T) {
 	for _, age := range []string{"-1d", "30", "0", "1.5", "d"} {
 		c.fails(exitUsage, "no length of time", "evict", "--max-age", age)
 	}
-	c.fails(exitUsage, "missing unit", "kv", "set", "a", "b", "--user", "u", "--ttl", "30")
-	c.fails(exitUsage, "missing unit", "evict", "--wait", "30")
+	c.fails(exitUsage, "no duration", "kv", "put", "a", "1", "--user", "u", "--ttl", "30")
+	c.fails(exitUsage, "no duration", "evict", "--wait", "30")
 	c.fails(exitUsage, "cap: 0", "evict", "--cap", "0")
 	c.fails(exitUsage, "all excludes", "evict", "all", "--agent", "a")
 	c.fails(exitUsage, "nothing, or all", "evict", "old")

@@ -47,7 +47,7 @@ func filterFlag(cmd *cobra.Command, f *filter.Filter) {
 			return errors.New("it is given twice; join the two with and")
 		}
 		given = true
-		*f, err = filter.Parse([]byte(s))
+		*f, err = filter.Parse(cmd.Context(), []byte(s))
 		return err
 	})
 }

@@ -18,6 +18,7 @@ memdbctl store "Launch is on Monday" --agent planner --id launch --upsert --json
 
 func (a *app) storeCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "store [TEXT… | -]", "Store a memory", storeExample)
+	cmd.Annotations = map[string]string{inputWithout: "yes"}
 	var (
 		mem   engine.Memory
 		patch engine.Patch

@@ -109,27 +109,6 @@ type Mourner interface {
 	MemoryGone(v View, owner uint32, seq uint64, del func(key []byte) error, set func(key, value []byte) error) error
 }
 
-// Follower is a part whose references to a memory follow it: to another one when it is merged, and
-// back when that is undone.
-type Follower interface {
-	Name() string
-	// MemoriesGo says that the transaction takes some memories away that may come back. What
-	// refers to one that is merged into another refers to that one as well from now on. The
-	// part returns, for each memory, what it needs to bring the references back, nil for none:
-	// [Mourner.MemoryGone] comes later and takes them away.
-	MemoriesGo(t Tx, gone []Gone) (refs [][]byte, err error)
-	// MemoryBack says that the transaction brings back a memory, with what MemoriesGo has
-	// returned for it.
-	MemoryBack(t Tx, m Gone, refs []byte) error
-}
-
-// Gone is a memory that is taken away.
-type Gone struct {
-	Owner uint32
-	Seq   uint64
-	Into  uint64 // the Seq of the memory of the same owner that it is merged into, 0 for none
-}
-
 // Folder is a part that merges values: [Tx.Merge] writes an operand, and the store folds
 // operands of a key into one whenever it likes.
 type Folder interface {

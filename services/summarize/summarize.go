@@ -96,7 +96,7 @@ func (s *Summarizer) Summarize(ctx context.Context, previous string, messages []
 	if err != nil {
 		return "", err
 	}
-	summary := strings.TrimSpace(reply.Text)
+	summary := llm.Answer(reply.Text)
 	doing := "summarise with " + s.model.Model()
 	switch {
 	case reply.Truncated:
