@@ -81,8 +81,7 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	if len(over) == 0 {
 		return nil, nil
 	}
-	// In the trash, since a clock that is wrong has them expire, too.
-	return tx.evict(over, &policy.Policy{Trash: tx.db.ageing.At(maxLSN).Trash}, Scope{}, nil)
+	return tx.evict(over, &policy.Policy{}, Scope{}, nil)
 }
 
 // evictBehind commits an eviction behind the calls, and tells the observer of it.

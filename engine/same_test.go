@@ -243,26 +243,6 @@ func TestUndoneStays(t *testing.T) {
 	}
 }
 
-// TestExpiredUnderAWrongClock: what has expired only by a clock that was ahead comes back.
-func TestExpiredUnderAWrongClock(t *testing.T) {
-	clk := newTestClock()
-	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
-	mustStore(t, db.Memories(), Memory{ID: "m", Scope: Scope{Agent: "a"}, Text: "the ticket is valid", ExpiresAt: clk.now().Add(48 * time.Hour)})
-	clk.advance(365 * 24 * time.Hour)
-	if err := db.expire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	clk.advance(-365 * 24 * time.Hour)
-	h := mustHistory(t, db.Memories(), Scope{}, "m")
-	if last := h[len(h)-1]; last.Reason != ReasonExpired {
-		t.Fatalf("%+v", h)
-	}
-	if r, err := db.Undo(t.Context(), h[len(h)-1].LSN); err != nil || r.Restored != 1 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	mustCheck(t, db, 1)
-}
-
 // TestConsolidationUnderAWrongClock: once a clock that was ahead is set right, later consolidations
 // take nothing of what was accessed lately, also after a reopening.
 func TestConsolidationUnderAWrongClock(t *testing.T) {

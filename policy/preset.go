@@ -100,7 +100,7 @@ type Policy struct {
 	// the records of the commits stay, a minute at least; 0 is for ever.
 	History Span `json:"history_ms"`
 	Log     Span `json:"log_ms"`
-	// Trash is how long what was evicted, pruned or merged away, or has expired, can be brought back; 0: not at all.
+	// Trash is how long what was evicted, pruned or merged away can be brought back; 0: not at all.
 	Trash Span `json:"trash_ms"`
 }
 

@@ -281,16 +281,16 @@ var spellings = func() map[string]string {
 		"can't": "cannot", "won't": "will not", "shan't": "shall not", "i'm": "i am", "&": "and", "okay": "ok",
 		"whilst": "while", "amongst": "among", "towards": "toward", "daß": "dass", "muß": "muss",
 	}
-	for _, verb := range strings.Fields("do does did is are was were have has had could should would must need") {
+	for verb := range strings.FieldsSeq("do does did is are was were have has had could should would must need") {
 		m[verb+"n't"] = verb + " not"
 	}
-	for _, who := range strings.Fields("you we they") {
+	for who := range strings.FieldsSeq("you we they") {
 		m[who+"'re"] = who + " are"
 	}
-	for _, who := range strings.Fields("i you we they") {
+	for who := range strings.FieldsSeq("i you we they") {
 		m[who+"'ve"] = who + " have"
 	}
-	for _, who := range strings.Fields("i you he she it we they") {
+	for who := range strings.FieldsSeq("i you he she it we they") {
 		m[who+"'ll"] = who + " will"
 	}
 	return m
