@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 const (
@@ -258,6 +259,15 @@ func (r *decayRun) merge(ctx context.Context, db *engine.DB, sample harness.Samp
 		}
 	}
 	if err := db.WaitIndexed(ctx); err != nil {
+		return err
+	}
+	// By vectors only the preset substrate merges.
+	p, err := policy.Preset(policy.PresetSubstrate)
+	if err != nil {
+		return err
+	}
+	p.PruneBelow = 0
+	if _, err := db.Policies().Set(ctx, p); err != nil {
 		return err
 	}
 	began := time.Now()

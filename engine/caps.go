@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -20,27 +21,36 @@ import (
 // capSlack is how many memories an owner may have more than the cap before it is looked at.
 func capSlack(limit int64) int64 { return max(limit/10, 1) }
 
-// capsEvery is how often the cap of the policy is compared with the one that is kept.
+// capsEvery is how often agents are looked at, and what could not be evicted before.
 const capsEvery = 5 * time.Second
 
-// startCaps begins to evict what owners have more than the cap.
+// startCaps begins to evict what owners have more than the cap. Each policy that is set sets the
+// watch in the commit that sets it: the next store knows the new cap.
 func (db *DB) startCaps(ctx context.Context) {
 	signal := make(chan struct{}, 1)
-	signal <- struct{}{}
-	db.every(ctx, "keeps the caps", capsEvery, signal, func(ctx context.Context) error { return db.keepCaps(ctx, signal) })
+	watch := func(p *policy.Policy) {
+		db.capsLooked.Store(0)
+		db.docs.Watch(p.Cap+capSlack(p.Cap), signal)
+	}
+	db.ageing.Watch(watch)
+	if db.lockBehind(ctx) != nil {
+		return // it is closed
+	}
+	watch(db.ageing.At(maxLSN))
+	db.unlock()
+	db.every(ctx, "keeps the caps", capsEvery, signal, db.keepCaps)
 }
 
-// keepCaps looks at each owner that the tables tell of.
-func (db *DB) keepCaps(ctx context.Context, signal chan<- struct{}) error {
+// keepCaps looks at each owner that the tables tell of. They do not count by agent: where the cap is
+// for all that an agent has, all memories are looked at.
+func (db *DB) keepCaps(ctx context.Context) error {
 	p := db.ageing.At(maxLSN)
 	owners := &db.docs.Owners
 	most := p.Cap + capSlack(p.Cap)
-	if most != owners.Most() {
-		if err := db.lockBehind(ctx); err != nil {
+	if p.CapPer == policy.PerAgent {
+		if err := db.keepAgentCaps(ctx, p); err != nil {
 			return err
 		}
-		db.docs.Watch(most, signal)
-		db.unlock()
 	}
 	for {
 		owner, doc, ok := owners.Next()
@@ -59,6 +69,59 @@ func (db *DB) keepCaps(ctx context.Context, signal chan<- struct{}) error {
 			return err
 		}
 	}
+}
+
+// keepAgentCaps evicts what agents have more than the cap, with all their users, unless nothing was
+// stored since the last look.
+func (db *DB) keepAgentCaps(ctx context.Context, p *policy.Policy) error {
+	mark := db.docs.Mark.Load()
+	if mark == db.capsLooked.Load() {
+		return nil
+	}
+	var victims []victim
+	var j *judge
+	err := db.view(ctx, nil, func(tx *Tx) error {
+		j = tx.newJudge(ctx, p)
+		over, err := tx.overAgentCaps(ctx, p)
+		for _, v := range over {
+			if note, spared := j.spares(tx.db.docs.Row(tx.db.docs.At(v.Seq, tx.lsn)), policy.Cap); !spared {
+				v.why = note
+				victims = append(victims, v)
+			}
+		}
+		return err
+	})
+	j.end()
+	if err == nil && len(victims) > 0 {
+		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}, nil) })
+	}
+	if err == nil {
+		_, err = j.decay(ctx)
+	}
+	if err == nil {
+		db.capsLooked.Store(mark)
+	}
+	return err
+}
+
+// overAgentCaps are what agents have more than the cap, by Seq.
+func (tx *Tx) overAgentCaps(ctx context.Context, p *policy.Policy) (over []victim, err error) {
+	free, pinned, err := tx.takeable(p, Scope{})
+	if err != nil {
+		return nil, err
+	}
+	counts, whose := map[uint32]int64{}, tx.newCapped(p)
+	err = tx.eachIn(ctx, roaring.Or(free, pinned), func(_ uint32, r *doctable.Row) {
+		if r.Expires == 0 || r.Expires > tx.now {
+			counts[whose.of(r)]++
+		}
+	})
+	if err = cmp.Or(err, whose.err); err != nil {
+		return nil, err
+	}
+	over, err = tx.overCap(ctx, p, whose, counts, free)
+	sortVictims(over)
+	return over, err
 }
 
 // waitForCaps keeps a store waiting, as long as LockWait, while an owner has twice the slack more
@@ -124,7 +187,7 @@ func (db *DB) keepCap(ctx context.Context, p *policy.Policy, owner, doc uint32) 
 	if err != nil || len(victims) == 0 {
 		return n, 0, err
 	}
-	victims, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}) })
+	victims, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}, nil) })
 	if err == nil {
 		_, err = j.decay(ctx)
 	}

@@ -1,11 +1,12 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -23,24 +24,34 @@ type ConsolidateOptions struct {
 	Merge      *bool
 	// DryRun changes nothing and reports what would change.
 	DryRun bool
-	// Visit is called for each merge of the first round, before a commit. An error of it ends
-	// the consolidation and is returned.
-	Visit func(Merge) error
+	// Visit is called for each merge of the first round, VisitPruned for what is pruned, before a
+	// commit. An error of them ends the consolidation and is returned.
+	Visit       func(Merge) error
+	VisitPruned func(Pruned) error
+}
+
+// Pruned is a memory that a consolidation prunes.
+type Pruned struct {
+	ID     string        `json:"id"`
+	Text   string        `json:"text"`
+	Reason policy.Reason `json:"reason"`
 }
 
 // Consolidated is the report of a consolidation.
 type Consolidated struct {
 	// Decayed is how many memories have a lower confidence than before.
 	Decayed int `json:"memories_decayed"`
-	// Merged is how many memories were near duplicates and are gone, Deleted how many were
-	// pruned.
-	Merged  int `json:"memories_merged"`
-	Deleted int `json:"deleted"`
+	// Merged is how many memories said the same as another and are gone, Deleted how many were
+	// pruned. Merges are the LSNs of the commits that merged.
+	Merged  int      `json:"memories_merged"`
+	Deleted int      `json:"deleted"`
+	Merges  []uint64 `json:"merges"`
 	// Processed is how many memories were looked at.
 	Processed int `json:"processed"`
 	// Millis is how long it took.
 	Millis int64 `json:"duration_ms"`
-	// Policy is the version of the policy, LSN that of the newest commit that this made or saw.
+	// Policy is the version of the policy, LSN that of the newest commit that this made or saw:
+	// [DB.Undo] of it brings back all that is gone.
 	Policy uint32 `json:"policy"`
 	LSN    uint64 `json:"lsn"`
 }
@@ -51,14 +62,20 @@ type Consolidated struct {
 // where the policy says so, it
 //
 //   - prunes the memories whose decayed importance is below PruneBelow, in one commit,
-//   - merges near duplicates: memories of the same user, agent, run, source and kind whose
-//     vectors have a cosine above MergeCosine, or, where neither has a vector, whose texts
-//     have an edit distance below MergeEdit of the longer one. Each goes, in the order of
-//     Seqs, into the first one that it is alike to; that one gets the higher importance and
-//     all accesses. Each is compared with its nearest 16 by the index of vectors or of words.
-//     What was compared with everything before, by the same policy, is not compared again.
+//   - merges memories of the same user, agent, run, role, source, kind, name, metadata, event
+//     time and expiry whose texts say the same (see [policy.Saying]). Those that were written
+//     before go into the newest, which gets the better importance, confidence and pin, all
+//     accesses, the links to entities, and what sessions refer to. What was looked at before, by
+//     the same policy, is looked at again only beside something new.
 //
-// Both take the policy's kinds only, and nothing that is pinned.
+// The preset substrate merges what is nearly the same instead: vectors with a cosine above
+// MergeCosine, or, where neither has a vector, texts with an edit distance below MergeEdit of the
+// longer one, and nothing that is pinned. Each is compared with its nearest 16 by the index of
+// vectors or of words.
+//
+// All take the policy's kinds only, and prune nothing that is pinned. [DB.Undo] brings back what
+// is gone, by the LSN of the report. A consolidation is judged by the clock of its own time: one
+// that comes after a clock was set back takes from nothing that is fresh by the clock of now.
 //
 // ErrInvalid for options that the policy would refuse, and for a scope with a run.
 func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Consolidated, err error) {
@@ -83,6 +100,10 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 		if p, err = o.policy(tx); err != nil {
 			return err
 		}
+		if last, known := db.ageing.Runs().Last(); known && last.At > tx.now {
+			db.logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now; this time counts",
+				"last", clock.FromMillis(last.At), "now", clock.FromMillis(tx.now))
+		}
 		report.Policy, report.LSN = p.Version, tx.lsn
 		run = policy.Run{LSN: tx.lsn + 1, At: tx.now, Rate: p.Rate, Idle: p.Idle.Millis(), Floor: p.Floor, Policy: p.Version, Scope: o.Scope}
 		if o.DryRun || p.Rate == 0 { // a run that takes nothing leaves no record
@@ -98,11 +119,12 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 		report.LSN = min(report.LSN, tx.lsn)
 		return tx.countDecay(ctx, &run, &report)
 	})
+	t := taking{db: db, o: o, policy: &p, report: &report}
 	if err == nil && p.PruneBelow > 0 {
-		err = db.prune(ctx, o, &p, &report)
+		err = t.prune(ctx)
 	}
 	if err == nil && p.Merge {
-		err = db.mergeAll(ctx, o, &p, &report)
+		err = t.merge(ctx)
 	}
 	report.Millis = db.clock().Sub(began).Milliseconds()
 	return report, err
@@ -187,12 +209,22 @@ func (tx *Tx) eachAged(ctx context.Context, s Scope, visit func(doc uint32, r *d
 	return ctx.Err()
 }
 
+// taking is what a consolidation takes away, in as many commits as that needs.
+type taking struct {
+	db     *DB
+	o      *ConsolidateOptions
+	policy *policy.Policy
+	report *Consolidated
+	last   uint64 // the LSN of the last of these commits: its trash leads to those before
+}
+
 // prune removes the memories whose importance has decayed too far.
-func (db *DB) prune(ctx context.Context, o *ConsolidateOptions, p *policy.Policy, report *Consolidated) error {
+func (t *taking) prune(ctx context.Context) error {
+	db, p := t.db, t.policy
 	var victims []victim
 	var j *judge
 	err := db.view(ctx, nil, func(tx *Tx) error {
-		free, _, err := tx.takeable(p, o.Scope)
+		free, _, err := tx.takeable(p, t.o.Scope)
 		if err != nil {
 			return err
 		}
@@ -210,77 +242,125 @@ func (db *DB) prune(ctx context.Context, o *ConsolidateOptions, p *policy.Policy
 		})
 	})
 	j.end()
-	if err == nil && !o.DryRun && len(victims) > 0 {
-		slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
-		victims, report.LSN, err = db.evictChosen(ctx, victims, p, o.Scope)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		report.Deleted = len(victims)
+	sortVictims(victims)
+	if err := t.visitPruned(ctx, victims); err != nil {
+		return err
 	}
-	return err
+	if !t.o.DryRun && len(victims) > 0 {
+		if victims, t.last, err = db.evictChosen(ctx, victims, p, t.o.Scope); err != nil {
+			return err
+		}
+		t.report.LSN = t.last
+	}
+	t.report.Deleted = len(victims)
+	return nil
 }
 
-// mergeAll merges near duplicates, in rounds while there are more of one than it was compared
-// with.
-func (db *DB) mergeAll(ctx context.Context, o *ConsolidateOptions, p *policy.Policy, report *Consolidated) error {
+// visitPruned shows what is pruned.
+func (t *taking) visitPruned(ctx context.Context, victims []victim) error {
+	if t.o.VisitPruned == nil || len(victims) == 0 {
+		return nil
+	}
+	return t.db.view(ctx, nil, func(tx *Tx) error {
+		for i := range victims {
+			rec, err := tx.lastRecord(victims[i].Owner, victims[i].Seq)
+			if err == nil && rec != nil {
+				err = t.o.VisitPruned(Pruned{rec.ID, rec.Text, policy.Pruned})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// merge merges what says the same, or is nearly the same, in rounds while there are more of one
+// than it was compared with.
+func (t *taking) merge(ctx context.Context) error {
+	db, everyone := t.db, t.o.Scope == (Scope{})
 	after, upTo := uint64(0), uint64(0)
 	for round := range mergeRounds {
 		var plan []merge
 		var crowded bool
-		err := db.view(ctx, nil, func(tx *Tx) error {
-			if round == 0 && o.Scope == (Scope{}) {
-				at, known, err := policy.Came((*partTx)(tx), policy.JobMerge)
-				if err != nil {
+		err := db.view(ctx, nil, func(tx *Tx) (err error) {
+			if round == 0 && everyone {
+				if after, err = tx.mergedUpTo(t.policy); err != nil {
 					return err
-				}
-				if lsn := uint64(at); known && lsn >= p.LSN { // by the same policy
-					after = lsn
 				}
 			}
 			if round == 0 {
 				upTo = tx.lsn
 			}
-			var err error
-			plan, crowded, err = tx.mergePlan(ctx, p, o.Scope, after)
+			plan, crowded, err = tx.mergePlan(ctx, t.policy, t.o.Scope, after)
 			return err
 		})
-		if err == nil && round == 0 && o.Visit != nil {
-			for i := range plan {
-				if err = o.Visit(plan[i].Merge); err != nil {
-					break
-				}
+		for i := range plan {
+			if err == nil && round == 0 && t.o.Visit != nil {
+				err = t.o.Visit(plan[i].Merge)
 			}
 		}
 		if err != nil {
 			return err
 		}
-		if o.DryRun {
-			report.Merged = len(plan)
+		if t.o.DryRun {
+			t.report.Merged = len(plan)
 			return nil
 		}
-		for part := range slices.Chunk(plan, mergeBatch) {
-			var gone []victim
-			var lsn uint64
-			var at int64
-			err := db.Update(ctx, func(tx *Tx) (err error) {
-				lsn, at = tx.lsn, tx.now
-				gone, err = tx.mergeAway(ctx, part, p, o.Scope)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if len(gone) > 0 {
-				report.Merged, report.LSN = report.Merged+len(gone), lsn
-				db.observe(lsn, at, p.Version, gone)
-			}
+		if err := t.commit(ctx, plan); err != nil {
+			return err
 		}
 		if len(plan) == 0 || !crowded {
 			break
 		}
 	}
-	if o.Scope != (Scope{}) || upTo <= after {
+	if !everyone || upTo <= after {
 		return nil
 	}
 	return db.Update(ctx, func(tx *Tx) error { return policy.Note((*partTx)(tx), policy.JobMerge, int64(upTo)) })
+}
+
+// mergedUpTo is the LSN up to which all memories were compared, by the same policy.
+func (tx *Tx) mergedUpTo(p *policy.Policy) (lsn uint64, err error) {
+	at, known, err := policy.Came((*partTx)(tx), policy.JobMerge)
+	if err != nil || !known || uint64(at) < p.LSN {
+		return 0, err
+	}
+	return uint64(at), nil
+}
+
+// commit merges by a plan, a part of it in each commit.
+func (t *taking) commit(ctx context.Context, plan []merge) error {
+	now := map[uint64]layout.Version{} // the survivors that a part before has changed
+	for part := range slices.Chunk(plan, mergeBatch) {
+		for i := range part {
+			if v, changed := now[part[i].into.Seq]; changed {
+				part[i].into.Version = v
+			}
+		}
+		var gone []victim
+		var heirs []policy.Heir
+		var lsn uint64
+		var at int64
+		err := t.db.Update(ctx, func(tx *Tx) (err error) {
+			lsn, at = tx.lsn, tx.now
+			gone, heirs, err = tx.mergeAway(ctx, part, t.policy, t.o.Scope, t.last)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range heirs {
+			now[heirs[i].Seq] = heirs[i].Version
+		}
+		if len(gone) > 0 {
+			t.last = lsn
+			t.report.Merged, t.report.LSN, t.report.Merges = t.report.Merged+len(gone), lsn, append(t.report.Merges, lsn)
+			t.db.observe(lsn, at, t.policy.Version, gone)
+		}
+	}
+	return nil
 }

@@ -30,8 +30,24 @@ func mustConsolidate(t *testing.T, db *DB, o ConsolidateOptions) (Consolidated, 
 	return r, merges
 }
 
-// TestMergeEqualsAllPairs: over random memories the merges are those of the rule, applied to
-// all pairs in the order of their Seqs; each merged memory is gone, and names its survivor.
+// alikeDB is a database that merges what is nearly the same.
+func alikeDB(t *testing.T, fs vfs.FS, o Options) *DB {
+	t.Helper()
+	db := openTest(t, fs, o)
+	p, err := policy.Preset(policy.PresetSubstrate)
+	p.PruneBelow = 0
+	if err == nil {
+		_, err = db.Policies().Set(t.Context(), p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// TestMergeEqualsAllPairs: over random memories the merges of the preset substrate are those of
+// the rule, applied to all pairs, the newest first; each merged memory is gone, and names its
+// survivor.
 func TestMergeEqualsAllPairs(t *testing.T) {
 	for range 4 {
 		seed := rand.Uint64()
@@ -41,7 +57,7 @@ func TestMergeEqualsAllPairs(t *testing.T) {
 
 func mergeRun(t *testing.T, rng *rand.Rand) {
 	fs, clk := vfs.NewMem(), newTestClock()
-	db := openTest(t, fs, Options{Clock: clk.now})
+	db := alikeDB(t, fs, Options{Clock: clk.now})
 	words := strings.Fields("tea coffee river house garden train book music winter summer blue green quiet loud old new")
 	var bases []string
 	for range 40 {
@@ -56,7 +72,10 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 		m := Memory{
 			ID: fmt.Sprint("m", i), Scope: Scope{Agent: []string{"a", "b"}[rng.IntN(2)], Run: []string{"", "r"}[rng.IntN(2)]},
 			Source: []Source{"", SourceWebSearch}[rng.IntN(2)], Importance: new(rng.Float64()), AccessCount: uint64(rng.IntN(5)),
-			Pinned: rng.IntN(8) == 0, Kind: []Kind{KindMessage, KindMessage, KindMessage, KindNote}[rng.IntN(4)], Name: fmt.Sprint("n", i),
+			Pinned: rng.IntN(8) == 0, Kind: []Kind{KindMessage, KindMessage, KindMessage, KindNote}[rng.IntN(4)],
+		}
+		if m.Kind == KindNote {
+			m.Name = fmt.Sprint("n", i)
 		}
 		base := rng.IntN(len(bases))
 		if rng.IntN(2) == 0 { // a vector near one of a few
@@ -76,30 +95,30 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 	into := map[string]string{} // what goes into what
 	survivors := map[string]Memory{}
 	p := policy.Default()
-	for _, m := range all {
+	for _, m := range slices.Backward(all) {
 		if m.Kind == KindNote {
 			continue
 		}
-		for _, earlier := range all {
-			if earlier.Seq >= m.Seq {
+		for _, later := range slices.Backward(all) {
+			if later.Seq <= m.Seq {
 				break
 			}
-			if _, gone := into[earlier.ID]; gone || m.Pinned || earlier.Kind != m.Kind || earlier.Scope != m.Scope || earlier.Source != m.Source || (earlier.Embedding == nil) != (m.Embedding == nil) {
+			if _, gone := into[later.ID]; gone || m.Pinned || later.Kind != m.Kind || later.Scope != m.Scope || later.Source != m.Source || (later.Embedding == nil) != (m.Embedding == nil) {
 				continue
 			}
-			same := m.Embedding != nil && cosineOf(m.Embedding, earlier.Embedding) > p.MergeCosine
+			same := m.Embedding != nil && cosineOf(m.Embedding, later.Embedding) > p.MergeCosine
 			if m.Embedding == nil {
-				_, same = policy.SameText(m.Text, earlier.Text, p.MergeEdit)
+				_, same = policy.SameText(m.Text, later.Text, p.MergeEdit)
 			}
 			if same {
-				into[m.ID] = earlier.ID
-				s, known := survivors[earlier.ID]
+				into[m.ID] = later.ID
+				s, known := survivors[later.ID]
 				if !known {
-					s = earlier
+					s = later
 				}
 				s.AccessCount += m.AccessCount
 				s.Importance = new(max(*s.Importance, *m.Importance))
-				survivors[earlier.ID] = s
+				survivors[later.ID] = s
 				break
 			}
 		}
@@ -148,7 +167,7 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 
 // TestMergeIsIncremental: what was compared is not compared again until the policy changes.
 func TestMergeIsIncremental(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{})
+	db := alikeDB(t, vfs.NewMem(), Options{})
 	store := func(id string, x float64) {
 		t.Helper()
 		mustStore(t, db.Memories(), Memory{ID: id, Text: id, Scope: Scope{Agent: "a"}, Embedding: []float32{float32(math.Cos(x)), float32(math.Sin(x))}})
@@ -159,40 +178,40 @@ func TestMergeIsIncremental(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	store("c", .51)
-	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "c" || merges[0].Into != "b" {
+	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "b" || merges[0].Into != "c" {
 		t.Fatalf("%+v, %+v", r, merges)
 	}
-	p := policy.Default()
-	p.MergeCosine = .8
-	if _, err := db.Policies().Set(t.Context(), p); err != nil {
-		t.Fatal(err)
+	setPolicy(t, db, func(p *policy.Policy) { p.MergeCosine = .8 })
+	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "a" || merges[0].Into != "c" {
+		t.Fatalf("%+v, %+v", r, merges)
 	}
-	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "b" || merges[0].Into != "a" {
+	store("d", .52)
+	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "c" || merges[0].Into != "d" {
 		t.Fatalf("%+v, %+v", r, merges)
 	}
 	// A chain of merges leads to the one that is there.
-	_, err := db.Memories().Get(t.Context(), Scope{Agent: "a"}, "c")
-	if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), `merged into "a"`) {
+	_, err := db.Memories().Get(t.Context(), Scope{Agent: "a"}, "b")
+	if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), `merged into "d"`) {
 		t.Error(err)
 	}
-	if _, err := db.Memories().Get(t.Context(), Scope{Agent: "b"}, "c"); !errors.Is(err, fault.ErrNotFound) || strings.Contains(err.Error(), "merged") {
+	if _, err := db.Memories().Get(t.Context(), Scope{Agent: "b"}, "b"); !errors.Is(err, fault.ErrNotFound) || strings.Contains(err.Error(), "merged") {
 		t.Errorf("another agent is told: %v", err)
 	}
 }
 
-// TestManyAlike: of more than are compared at once all are merged into the first.
+// TestManyAlike: of more than are compared at once all are merged into the last.
 func TestManyAlike(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{})
+	db := alikeDB(t, vfs.NewMem(), Options{})
 	for i := range 100 {
 		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text ", i), Scope: Scope{Agent: "a"}, Embedding: []float32{1, float32(i) / 1000}})
 	}
 	r, _ := mustConsolidate(t, db, ConsolidateOptions{})
 	left := mustList(t, db.Memories(), Scope{Agent: "a"})
-	if r.Merged != 99 || len(left) != 1 || left[0].ID != "m0" {
+	if r.Merged != 99 || len(left) != 1 || left[0].ID != "m99" {
 		t.Errorf("%+v, %d are left", r, len(left))
 	}
 	hits := mustRecall(t, db.Memories(), Query{Scope: Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: ProfileVector})
-	if len(hits) != 1 || hits[0].ID != "m0" {
+	if len(hits) != 1 || hits[0].ID != "m99" {
 		t.Errorf("recall finds %+v", hits)
 	}
 }
@@ -234,7 +253,7 @@ func TestPrune(t *testing.T) {
 func TestAverageEmbeddings(t *testing.T) {
 	for _, average := range []bool{false, true} {
 		fs := vfs.NewMem()
-		db := openTest(t, fs, Options{})
+		db := alikeDB(t, fs, Options{})
 		setPolicy(t, db, func(p *policy.Policy) { p.AverageEmbeddings = average })
 		a := Scope{Agent: "a"}
 		store := func(id string, vec []float32, other ...float32) {
@@ -244,10 +263,10 @@ func TestAverageEmbeddings(t *testing.T) {
 			}
 			mustStore(t, db.Memories(), m)
 		}
-		store("into", []float32{2, 0})
 		store("x", []float32{5, 2}, 1, 1)
 		store("y", []float32{10, -4})
 		store("z", []float32{1, .3})
+		store("into", []float32{2, 0})
 		store("far", []float32{0, 1})
 		if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 3 {
 			t.Fatalf("%+v, %v", r, merges)

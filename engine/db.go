@@ -84,8 +84,11 @@ type DB struct {
 	janitor *janitor
 	linker  *linker
 	backlog backlog
-	opening opening
-	losses  losses
+
+	trashDue   dueTime
+	capsLooked atomic.Uint32 // Mark of the tables when agents were held to their caps last
+	opening    opening
+	losses     losses
 
 	background background
 	rewrites   rewrites
@@ -455,6 +458,13 @@ func (db *DB) behind(group *sync.WaitGroup, what string, fn func()) {
 			db.store.Fail(err)
 		}
 	})
+}
+
+// atOnce is a signal to every that has it begin.
+func atOnce() <-chan struct{} {
+	signal := make(chan struct{}, 1)
+	signal <- struct{}{}
+	return signal
 }
 
 // every runs fn every interval, and when signal fires, until Close.

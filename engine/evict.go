@@ -79,19 +79,23 @@ type victim struct {
 	importance float64
 	created    int64
 	access     layout.Access
+	pinned     bool // of one that is merged
+	auto       bool // likewise: its importance was computed
 }
 
 // Evict removes, in one commit, the memories that the policy does not keep:
 //
 //   - those that have expired,
-//   - those that are older than MaxAge, and less important than MinImportance,
+//   - those that are older than MaxAge, and less important than MinImportance; but in the
+//     preset agentos only those that were not accessed for so long either,
 //   - those of a confidence below MinConfidence,
-//   - and of what an owner has more than Cap, the least important, of equal ones those
-//     that were accessed longest ago, then those of the lowest Seq.
+//   - and of what an owner, or an agent with all its users, has more than Cap, the least
+//     important, of equal ones those that were accessed longest ago, then those of the lowest
+//     Seq.
 //
 // It looks at the policy's kinds only, and at nothing that is pinned. It chooses beside
 // writers, and what was changed or deleted meanwhile stays. The history of a victim has the
-// reason. ErrInvalid for options that the policy would refuse, and for a scope with a run.
+// reason, and [DB.Undo] brings the victims back. ErrInvalid for options that the policy would refuse, and for a scope with a run.
 func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err error) {
 	if o == nil {
 		o = &EvictOptions{}
@@ -148,7 +152,7 @@ func (db *DB) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy
 	at := int64(0)
 	err = db.Update(ctx, func(tx *Tx) error {
 		lsn, at = tx.lsn, tx.now
-		victims, err = tx.evict(chosen, p, s)
+		victims, err = tx.evict(chosen, p, s, nil)
 		return err
 	})
 	if err == nil {
@@ -244,7 +248,8 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope, j *judge) (
 		return nil, err
 	}
 	var victims []victim
-	counts := map[uint32]int64{} // of what each owner keeps so far
+	counts := map[uint32]int64{} // of what each owner keeps so far, or each agent
+	whose := tx.newCapped(p)
 	kept := free.Clone()
 	err = tx.eachIn(ctx, free, func(doc uint32, r *doctable.Row) {
 		f, a := tx.facts(r)
@@ -259,34 +264,36 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope, j *judge) (
 		if spared {
 			kept.Remove(doc)
 		}
-		counts[r.Owner]++
+		counts[whose.of(r)]++
 	})
 	if err == nil {
 		err = tx.eachIn(ctx, pinned, func(_ uint32, r *doctable.Row) {
 			if r.Expires == 0 || r.Expires > tx.now {
-				counts[r.Owner]++
+				counts[whose.of(r)]++
 			}
 		})
 	}
-	if err != nil {
+	if err = cmp.Or(err, whose.err); err != nil {
 		return nil, err
 	}
-	over, err := tx.overCap(ctx, p, counts, kept)
+	over, err := tx.overCap(ctx, p, whose, counts, kept)
 	victims = append(victims, over...)
 	sortVictims(victims)
 	return victims, err
 }
 
 func sortVictims(victims []victim) {
-	slices.SortFunc(victims, func(a, b victim) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(victims, func(a, b victim) int { return compareSeq(&a, &b) })
 }
+
+func compareSeq(a, b *victim) int { return cmp.Compare(a.Seq, b.Seq) }
 
 func newVictim(r *doctable.Row, why policy.Reason, f *policy.Facts, a layout.Access) victim {
 	return victim{Version: r.Version, reason: why, confidence: f.Confidence, importance: r.Importance, created: r.Created, access: a}
 }
 
-// overCap are, of the owners that have more than the cap, the memories that go first.
-func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]int64, kept *roaring.Bitmap) (over []victim, err error) {
+// overCap are, of the owners or agents that have more than the cap, the memories that go first.
+func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, whose *capOwners, counts map[uint32]int64, kept *roaring.Bitmap) (over []victim, err error) {
 	candidates := map[uint32][]capped{}
 	for owner, n := range counts {
 		if n > p.Cap {
@@ -297,8 +304,8 @@ func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]i
 		return nil, nil
 	}
 	err = tx.eachIn(ctx, kept, func(_ uint32, r *doctable.Row) {
-		if list, is := candidates[r.Owner]; is {
-			candidates[r.Owner] = append(list, tx.capped(r))
+		if list, is := candidates[whose.of(r)]; is {
+			candidates[whose.of(r)] = append(list, tx.capped(r))
 		}
 	})
 	for owner, list := range candidates {
@@ -308,6 +315,46 @@ func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, counts map[uint32]i
 		}
 	}
 	return over, err
+}
+
+// capOwners say whose a memory is to a cap: its owner's, or its agent's, who has the number of the
+// first of its owners.
+type capOwners struct {
+	tx     *Tx
+	owners map[uint32]uint32 // nil: each owner by itself
+	agents map[string]uint32
+	err    error // the first one
+}
+
+func (tx *Tx) newCapped(p *policy.Policy) *capOwners {
+	c := &capOwners{tx: tx}
+	if p.CapPer == policy.PerAgent {
+		c.owners, c.agents = map[uint32]uint32{}, map[string]uint32{}
+	}
+	return c
+}
+
+func (c *capOwners) of(r *doctable.Row) uint32 {
+	if c.owners == nil {
+		return r.Owner
+	}
+	first, known := c.owners[r.Owner]
+	if known {
+		return first
+	}
+	first = r.Owner
+	rec, err := c.tx.record(r.Version)
+	switch {
+	case err != nil:
+		c.err = cmp.Or(c.err, err)
+	case rec.Scope.Agent != "":
+		if has, known := c.agents[rec.Scope.Agent]; known {
+			first = has
+		}
+		c.agents[rec.Scope.Agent] = first
+	}
+	c.owners[r.Owner] = first
+	return first
 }
 
 // capped is a memory that the cap may take, and its place among others.
@@ -333,8 +380,9 @@ var layoutReasons = map[policy.Reason]layout.Reason{
 }
 
 // evict ends the memories that are still what they were when they were chosen, and returns
-// them: by a death range for each reason.
-func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error) {
+// them: by a death range for each reason. of is what the trash is to have beside them; nil for
+// nothing.
+func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope, of *policy.Trash) ([]victim, error) {
 	size := 4*valid.MaxID + len(chosen)*8
 	if p.Trash > 0 {
 		size += policy.TrashBytes(len(chosen))
@@ -397,7 +445,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error
 		}
 	})
 	if err == nil && p.Trash > 0 && len(left) > 0 {
-		err = tx.trash(left, p)
+		err = tx.trash(left, p, of)
 	}
 	return left, err
 }

@@ -160,7 +160,7 @@ func ruled(t *testing.T, db *DB, o *EvictOptions, clk *testClock) (want map[stri
 		switch {
 		case m.Pinned:
 			counts[m.Agent]++
-		case clk.now().Sub(m.CreatedAt) > *o.MaxAge && *m.Importance < *o.MinImportance:
+		case clk.now().Sub(m.CreatedAt) > *o.MaxAge && clk.now().Sub(m.LastAccessed) > *o.MaxAge && *m.Importance < *o.MinImportance:
 			want[m.ID] = policy.Age
 		case *m.Confidence < .1:
 			want[m.ID] = policy.LowConfidence
@@ -286,7 +286,7 @@ func TestEvictBesideViews(t *testing.T) {
 			return err
 		}
 		err = db.Update(t.Context(), func(in *Tx) error {
-			chosen, err = in.evict(chosen, &p, Scope{})
+			chosen, err = in.evict(chosen, &p, Scope{}, nil)
 			return err
 		})
 		if err != nil || len(chosen) != 1 {

@@ -83,7 +83,7 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	if len(over) == 0 {
 		return nil, nil
 	}
-	return tx.evict(over, &policy.Policy{}, Scope{})
+	return tx.evict(over, &policy.Policy{}, Scope{}, nil)
 }
 
 // evictBehind commits an eviction behind the calls, and tells the observer of it.
@@ -149,7 +149,7 @@ func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
 	})
 	j.end()
 	if err == nil && len(victims) > 0 {
-		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}) })
+		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}, nil) })
 	}
 	if err == nil {
 		_, err = j.decay(ctx)

@@ -29,6 +29,7 @@ func TestExpiredAreFreed(t *testing.T) {
 	const n = 3*doctable.PageSize + 7
 	clock, fs, ada := newTestClock(), vfs.NewMem(), Scope{User: "ada", Run: "r"}
 	db := openTest(t, fs, Options{Clock: clock.now})
+	setPolicy(t, db, func(p *policy.Policy) { p.Trash = 0 })
 	for i := range n {
 		m := Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("text ", i), ExpiresAt: clock.now().Add(time.Minute), Embedding: []float32{1, 2, float32(i)}}
 		if i%10 == 0 {

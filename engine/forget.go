@@ -229,11 +229,11 @@ func (f *forgetting) memory() error {
 		}
 		return f.deaths(func(lsn uint64, d *layout.Death) bool { return d.At <= f.cutoff }) // it is back since
 	}
-	died, lsn, _, err := f.tx.deathOf(f.of.owner, f.of.seq)
-	if err != nil || died == nil || lsn > f.limit || died.At > f.cutoff {
+	died, err := f.tx.deathOf(f.of.owner, f.of.seq)
+	if err != nil || died == nil || died.at.Born > f.limit || died.At > f.cutoff {
 		return err
 	}
-	if kept, err := f.trashed(lsn); kept || err != nil {
+	if kept, err := f.trashed(died.at.Born); kept || err != nil {
 		return err
 	}
 	if text := versions[len(versions)-1].text; byItself(died.Reason) && text != "" && !f.told[f.of.seq] {

@@ -149,6 +149,7 @@ func TestTrashIsNotForgotten(t *testing.T) {
 	noError(t, db.emptyTrash(t.Context()))
 	forgetNow(t, db)
 	mustCheck(t, db, 20)
+	clk.advance(30 * 24 * time.Hour)
 	if r, err = db.Evict(t.Context(), nil); err != nil || r.Evicted != 20 {
 		t.Fatalf("%+v, %v", r, err)
 	}

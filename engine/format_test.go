@@ -148,6 +148,7 @@ func valueEncodings(t *testing.T) []encoding {
 	plain := readGolden(t, filepath.Join("testdata", "layout5.golden")) // nothing writes them any more
 	read, forward := forwardEncoding()
 	keptDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Kept: true}
+	elsewhereDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Kept: true, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, IntoID: "fresh"}}
 	evictedDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, Into: 300}}
 	indebted := layout.Access{Count: 300, Last: 1767225600123, Debt: -0xa0b0c0d0, Folded: 300}
 	return append(rangeEncodings(t), []encoding{
@@ -157,6 +158,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "record, plain and smallest", bytes: plain["record, smallest"], value: withoutMetadata(small), decode: decoder(layout.DecodeRecord), open: 1},
 		{name: "forward record", bytes: forward, value: read, decode: decoder(decodeForward)},
 		rowsEncoding(),
+		{name: "death by a merge elsewhere", bytes: elsewhereDeath.Encode(), value: elsewhereDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "death", bytes: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}.Encode(), value: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}, decode: decoder(layout.DecodeDeath)},
 		{name: "death, its version kept", bytes: keptDeath.Encode(), value: keptDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "death with a reason", bytes: evictedDeath.Encode(), value: evictedDeath, decode: decoder(layout.DecodeDeath)},

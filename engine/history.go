@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -68,17 +69,36 @@ func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) 
 // lifeOf lists the events of one memory, its versions, then its death, as far as
 // they are within a scope. An empty ID is any.
 func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
+	dead, err := tx.deaths(owner, seq)
+	if err != nil {
+		return nil, err
+	}
 	var entries []HistoryEntry
 	var last *layout.Record
-	born := uint64(0)
+	bury := func(before layout.Change) error { // of the deaths that came before a version
+		for len(dead) > 0 && (before == layout.Change{} || dead[0].at.Before(before)) {
+			if last != nil {
+				e, err := tx.deathEntry(last, owner, seq, &dead[0])
+				if err != nil {
+					return err
+				}
+				entries = append(entries, e)
+			}
+			dead = dead[1:]
+		}
+		return nil
+	}
 	prefix := tx.keys.Records(owner, seq)
-	err := tx.scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+	err = tx.scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)
 		}
 		if v.Born > tx.lsn { // a past state is read
 			return nil
+		}
+		if err := bury(layout.Change{Born: v.Born, Number: v.Change}); err != nil {
+			return err
 		}
 		rec, err := layout.DecodeRecord(value)
 		if err != nil || id != "" && rec.ID != id || !scope.Contains(s, rec.Scope) || rec.Flags&layout.FlagEmbedded != 0 {
@@ -94,25 +114,24 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 			e.OldText = &last.Text
 		}
 		e.NewText = &rec.Text
-		entries, last, born = append(entries, e), rec, v.Born
+		entries, last = append(entries, e), rec
 		return nil
 	})
 	if err != nil || last == nil {
 		return nil, err
 	}
-	died, lsn, change, err := tx.deathOf(owner, seq)
-	if err != nil || died == nil || lsn < born {
-		return entries, err
-	}
-	e := tx.entry(last, seq, lsn, change, EventDelete, died.At)
+	return entries, bury(layout.Change{})
+}
+
+// deathEntry is the entry of a death of a memory whose last record is given.
+func (tx *Tx) deathEntry(last *layout.Record, owner uint32, seq uint64, d *died) (e HistoryEntry, err error) {
+	e = tx.entry(last, seq, d.at.Born, d.at.Number, EventDelete, d.At)
 	e.OldText, e.IsDeleted = &last.Text, true
-	e.Reason, e.Policy = reasons[died.Reason], died.Policy
-	if died.Into != 0 {
-		if e.Into, err = tx.lastID(owner, died.Into); err != nil {
-			return nil, err
-		}
+	e.Reason, e.Policy, e.Into = reasons[d.Reason], d.Policy, d.IntoID
+	if d.Into != 0 {
+		e.Into, err = tx.lastID(owner, d.Into)
 	}
-	return append(entries, e), nil
+	return e, err
 }
 
 // lastRecord is the newest record of a memory, which may be gone; nil where there is none.
@@ -134,29 +153,69 @@ func (tx *Tx) lastID(owner uint32, seq uint64) (string, error) {
 	return rec.ID, nil
 }
 
-// deathOf is the death of a memory, nil while it lives. One that a death range
-// brought has an entry only once it was cleaned up; until then the range tells.
-func (tx *Tx) deathOf(owner uint32, seq uint64) (d *layout.Death, lsn uint64, change uint32, err error) {
+// died is a death of a memory, and where it came among the changes.
+type died struct {
+	layout.Death
+	at layout.Change
+}
+
+// deaths are the deaths of a memory, the oldest first: of one that was brought back there are
+// several. One that a death range brought has an entry only once it was cleaned up; until then
+// the range tells.
+func (tx *Tx) deaths(owner uint32, seq uint64) (all []died, err error) {
 	prefix := tx.keys.Histories(owner, seq)
 	err = tx.scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
-		at, number, ok := layout.ParseHistoryKey(key)
+		lsn, number, ok := layout.ParseHistoryKey(key)
 		if !ok {
 			return layout.BadKey("history", key)
 		}
-		if at > tx.lsn {
+		if lsn > tx.lsn {
 			return nil
 		}
-		read, err := layout.DecodeDeath(value)
-		d, lsn, change = &read, at, number
+		d, err := layout.DecodeDeath(value)
+		all = append(all, died{d, layout.Change{Born: lsn, Number: number}})
 		return err
 	})
-	if d != nil || err != nil {
-		return d, lsn, change, err
+	if err != nil {
+		return nil, err
 	}
 	if _, lives := tx.at(seq); lives {
-		return nil, 0, 0, nil
+		return all, nil
 	}
-	return tx.rangeDeath(seq)
+	if n := len(all); n > 0 && all[n-1].at.Born >= tx.lastDeath(seq) {
+		return all, nil
+	}
+	d, lsn, number, err := tx.rangeDeath(seq)
+	if d != nil && lsn <= tx.lsn {
+		all = append(all, died{*d, layout.Change{Born: lsn, Number: number}})
+	}
+	return all, err
+}
+
+// lastDeath is the LSN at which the newest document of a memory died, 0 where none is known.
+func (tx *Tx) lastDeath(seq uint64) uint64 {
+	s := tx.db.docs.Seq(seq)
+	if s == nil {
+		return 0
+	}
+	row := tx.db.docs.Of(s.Doc.Load()-1, seq) // 0 - 1 is None
+	if row == nil {
+		return 0
+	}
+	lsn := row.Died.Load()
+	if lsn == doctable.Alive { // a later state has it back
+		return 0
+	}
+	return lsn
+}
+
+// deathOf is the last death of a memory, nil where it never died.
+func (tx *Tx) deathOf(owner uint32, seq uint64) (*died, error) {
+	all, err := tx.deaths(owner, seq)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[len(all)-1], nil
 }
 
 func (tx *Tx) entry(r *layout.Record, seq, lsn uint64, change uint32, e Event, at int64) HistoryEntry {

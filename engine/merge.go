@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,55 +11,117 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
-	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 const (
-	// mergeNear is how many of its nearest a memory is compared with. Of more that are
-	// alike the others are found in a further round.
-	mergeNear = 16
-	// mergeTerms is by how many of its words a text without a vector is looked for.
-	mergeTerms = 32
 	// mergeRounds bounds the rounds of one consolidation.
 	mergeRounds = 8
 	// mergeBatch is how many memories are merged in one commit: each may rewrite another.
 	mergeBatch = 1000
 )
 
-// Merge is two memories that are nearly the same.
+// Merge is two memories that say the same, or are nearly the same.
 type Merge struct {
-	ID    string  `json:"id"`    // of the one that goes
-	Into  string  `json:"into"`  // of the one that stays
-	By    string  `json:"by"`    // "cosine" or "edit"
-	Score float64 `json:"score"` // the cosine, or 1 less the edit distance as a share of the longer text
+	ID       string `json:"id"` // of the one that goes
+	Text     string `json:"text"`
+	Into     string `json:"into"` // of the one that stays
+	IntoText string `json:"into_text"`
+	By       string `json:"by"` // "cosine" or "edit"
+	// Score is the cosine, or 1 less the edit distance as a share of the longer text: 1 for
+	// texts that say the same.
+	Score float64 `json:"score"`
 }
 
 // merge is a Merge that is to be committed.
 type merge struct {
 	Merge
-	from, into victim // of into only version and importance count
+	from, into victim // of into only the version counts
 }
 
-// merging looks for near duplicates in one state.
-type merging struct {
-	tx     *Tx
-	ctx    context.Context
-	policy *policy.Policy
-	free   *roaring.Bitmap // that may be merged away
-	groups map[group]*members
-	loaded map[uint32]*candidate
-	edges  []edge
-	// crowded: a memory has more near ones than it was compared with.
-	crowded bool
+// mergePlan finds the memories born after an LSN that say the same as another one, or, by the
+// policy, are nearly the same, and what is merged into what. crowded: there may be more of them.
+func (tx *Tx) mergePlan(ctx context.Context, p *policy.Policy, s Scope, after uint64) (plan []merge, crowded bool, err error) {
+	f, err := tx.freshGroups(ctx, p, s, after)
+	if err != nil || f.docs.IsEmpty() {
+		return nil, false, err
+	}
+	if p.MergesAlike() {
+		plan, crowded, err = tx.alikePlan(ctx, p, f)
+	} else {
+		plan, err = tx.samePlan(ctx, f)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	j := tx.newJudge(ctx, p)
+	plan = slices.DeleteFunc(plan, func(g merge) bool {
+		_, spared := j.spares(tx.db.docs.Row(tx.db.docs.At(g.from.Seq, tx.lsn)), policy.Merged)
+		return spared && j != nil
+	})
+	j.end()
+	return plan, crowded, nil
 }
 
-// group is what near duplicates have in common, beside their source.
+// group is what memories that are merged have in common, beside the rest of their heads.
 type group struct{ owner, run uint32 }
+
+// fresh are the memories that were not compared yet, and those that they are compared with.
+type fresh struct {
+	free   *roaring.Bitmap // that are not pinned
+	docs   *roaring.Bitmap
+	groups map[group]*roaring.Bitmap // with the fresh ones
+}
+
+func (tx *Tx) freshGroups(ctx context.Context, p *policy.Policy, s Scope, after uint64) (f fresh, err error) {
+	free, pinned, err := tx.takeable(p, s)
+	if err != nil {
+		return f, err
+	}
+	f = fresh{free, roaring.New(), map[group]*roaring.Bitmap{}}
+	all := roaring.Or(free, pinned)
+	alive := func(r *doctable.Row) bool { return r.Expires == 0 || r.Expires > tx.now }
+	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
+		if r.Born > after && alive(r) {
+			f.docs.Add(doc)
+			f.groups[group{r.Owner, r.Run}] = nil
+		}
+	})
+	if err != nil || f.docs.IsEmpty() {
+		return f, err
+	}
+	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
+		g := group{r.Owner, r.Run}
+		set, is := f.groups[g]
+		if !is || !alive(r) {
+			return
+		}
+		if set == nil {
+			set = roaring.New()
+			f.groups[g] = set
+		}
+		set.Add(doc)
+	})
+	return f, err
+}
+
+// sameHead reports whether two memories of a group are the same in all but their texts, vectors
+// and what a survivor has the better of. What they are told apart by, a merge would lose.
+func sameHead(a, b *layout.Record) bool {
+	return a.Role == b.Role && a.Kind == b.Kind && a.Source == b.Source && a.Name == b.Name && slices.Equal(a.Aliases, b.Aliases) &&
+		a.Event == b.Event && a.Expires == b.Expires && bytes.Equal(a.Metadata, b.Metadata)
+}
+
+// apart reports whether a memory is not to be merged: that was undone.
+func apart(r *layout.Record) bool { return r.Flags&layout.FlagApart != 0 }
+
+// newer orders candidates by whose text counts: that which was written last.
+func newer(a, b *candidate) int {
+	return cmp.Or(cmp.Compare(b.rec.Updated, a.rec.Updated), cmp.Compare(b.row.Seq, a.row.Seq))
+}
 
 // candidate is a memory that was read to be compared.
 type candidate struct {
@@ -68,315 +131,138 @@ type candidate struct {
 	vec []float32 // in the default space, nil for none
 }
 
-// edge is a pair of near duplicates, the earlier one first.
-type edge struct {
-	into, from *candidate
-	by         string
-	score      float64
-}
-
-// mergePlan finds the memories born after an LSN that are nearly the same as another one of
-// the same user, agent, run and source, and what is merged into what: each, in the order of
-// Seqs, into the first one that it is alike to and that stays. What is pinned stays.
-func (tx *Tx) mergePlan(ctx context.Context, p *policy.Policy, s Scope, after uint64) (plan []merge, crowded bool, err error) {
-	free, pinned, err := tx.takeable(p, s)
-	if err != nil {
-		return nil, false, err
+// planned is that one candidate goes into another.
+func (tx *Tx) planned(from, into *candidate, by string, score float64) merge {
+	f, a := tx.facts(from.row)
+	v := newVictim(from.row, policy.Merged, &f, a)
+	v.into, v.pinned, v.auto = into.row.Seq, from.rec.Flags&layout.FlagPinned != 0, from.rec.Flags&layout.FlagAutoImportance != 0
+	return merge{
+		Merge{from.rec.ID, from.rec.Text, into.rec.ID, into.rec.Text, by, score},
+		v,
+		victim{Version: into.row.Version},
 	}
-	m := &merging{tx: tx, ctx: ctx, policy: p, free: free, groups: map[group]*members{}, loaded: map[uint32]*candidate{}}
-	fresh := roaring.New()
-	wanted := map[group]*roaring.Bitmap{}
-	all := roaring.Or(free, pinned)
-	alive := func(r *doctable.Row) bool { return r.Expires == 0 || r.Expires > tx.now }
-	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
-		if r.Born > after && alive(r) {
-			fresh.Add(doc)
-			wanted[group{r.Owner, r.Run}] = nil
-		}
-	})
-	if err == nil && !fresh.IsEmpty() {
-		err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
-			g := group{r.Owner, r.Run}
-			set, is := wanted[g]
-			if !is || !alive(r) {
-				return
-			}
-			if set == nil {
-				set = roaring.New()
-				wanted[g] = set
-			}
-			set.Add(doc)
-		})
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	for g, set := range wanted {
-		m.groups[g] = newMembers(set)
-	}
-	for it := fresh.Iterator(); it.HasNext(); {
-		if err := m.compare(it.Next()); err != nil {
-			return nil, false, err
-		}
-	}
-	j := tx.newJudge(ctx, p)
-	plan = slices.DeleteFunc(m.greedy(), func(g merge) bool {
-		_, spared := j.spares(tx.db.docs.Row(tx.db.docs.At(g.from.Seq, tx.lsn)), policy.Merged)
-		return spared && j != nil
-	})
-	j.end()
-	return plan, m.crowded, nil
-}
-
-// load reads a memory once.
-func (m *merging) load(doc uint32) (*candidate, error) {
-	if c := m.loaded[doc]; c != nil {
-		return c, nil
-	}
-	const most = 10_000 // candidates kept: 1 KB of text each are 10 MB
-	if len(m.loaded) >= most {
-		clear(m.loaded)
-	}
-	row := m.tx.db.docs.Row(doc)
-	rec, err := m.tx.record(row.Version)
-	if err != nil {
-		return nil, err
-	}
-	c := &candidate{doc: doc, row: row, rec: rec}
-	if s := m.tx.db.spaceAt(defaultSpace, m.tx.lsn); s != nil {
-		for _, ref := range rec.Vectors {
-			if ref.Space == s.num {
-				if c.vec, err = m.tx.vector(row.Version, ref); err != nil {
-					return nil, err
-				}
-			}
-		}
-	}
-	m.loaded[doc] = c
-	return c, nil
-}
-
-// compare compares a memory with its nearest.
-func (m *merging) compare(doc uint32) error {
-	if err := m.ctx.Err(); err != nil {
-		return err
-	}
-	row := m.tx.db.docs.Row(doc)
-	in := m.groups[group{row.Owner, row.Run}]
-	if in.n < 2 {
-		return nil
-	}
-	c, err := m.load(doc)
-	if err != nil {
-		return err
-	}
-	var near []uint32
-	switch {
-	case c.vec != nil:
-		near, err = m.nearest(c, in)
-	case m.policy.MergeEdit > 0 && c.rec.Text != "" && len(c.rec.Text) <= policy.MaxMergeText:
-		near, err = m.alike(c, in)
-	}
-	if err != nil {
-		return err
-	}
-	found := 0
-	for _, other := range near {
-		if other == doc {
-			continue
-		}
-		o, err := m.load(other)
-		if err != nil {
-			return err
-		}
-		if by, score, same := m.same(c, o); same {
-			found++
-			e := edge{c, o, by, score}
-			if e.into.row.Seq > e.from.row.Seq {
-				e.into, e.from = e.from, e.into
-			}
-			m.edges = append(m.edges, e)
-		}
-	}
-	m.crowded = m.crowded || found >= mergeNear-1
-	return nil
-}
-
-// nearest are the documents of a group with the nearest vectors.
-func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
-	s := m.tx.db.spaceAt(defaultSpace, m.tx.lsn)
-	hits, err := s.index.Search(m.ctx, c.vec, hnsw.Search{
-		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s), Plain: true,
-	})
-	var docs []uint32
-	for _, h := range hits {
-		if doc := s.doc(&m.tx.db.docs, h.Slot, m.tx.lsn); doc != doctable.None && in.set.Contains(doc) {
-			docs = append(docs, doc)
-		}
-	}
-	return docs, err
-}
-
-// alike are the documents of a group whose texts fit the words of a text best.
-func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
-	bag := bags.Get().(*analysis.Bag)
-	defer bags.Put(bag)
-	bag.Reset()
-	languages, err := m.tx.languages(m.ctx, in.set)
-	if err != nil {
-		return nil, err
-	}
-	if err := bag.AddQueryIn(m.ctx, m.tx.db.words.analyzer.Load(), c.rec.Text, 1, languages); err != nil {
-		return nil, err
-	}
-	first, err := bag.First(m.ctx, mergeTerms)
-	if err != nil || len(first) == 0 {
-		return nil, err
-	}
-	var terms []invindex.QueryTerm
-	var words []string
-	for _, t := range first {
-		words = append(words, t.Term)
-		terms = append(terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
-	}
-	set := invindex.Docs{Set: in.set}
-	stats, err := m.tx.index.Stats(m.ctx, m.tx.postings, words, set)
-	if err != nil {
-		return nil, textError(doingConsolidate, err)
-	}
-	hits, err := m.tx.index.Search(m.ctx, m.tx.postings, terms, stats, set, mergeNear)
-	var docs []uint32
-	for _, h := range hits {
-		docs = append(docs, h.Doc)
-	}
-	return docs, textError(doingConsolidate, err)
-}
-
-// same reports whether two memories of a group are near duplicates.
-func (m *merging) same(a, b *candidate) (by string, score float64, same bool) {
-	if a.rec.Source != b.rec.Source || a.rec.Kind != b.rec.Kind || (a.vec == nil) != (b.vec == nil) {
-		return "", 0, false
-	}
-	if a.vec != nil {
-		score = cosineOf(a.vec, b.vec)
-		return "cosine", score, score > m.policy.MergeCosine
-	}
-	score, same = policy.SameText(a.rec.Text, b.rec.Text, m.policy.MergeEdit)
-	return "edit", score, same
-}
-
-func cosineOf(a, b []float32) float64 {
-	var dot, aa, bb float64
-	for i := range a {
-		x, y := float64(a[i]), float64(b[i])
-		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
-	}
-	if aa == 0 || bb == 0 {
-		return 0
-	}
-	return dot / math.Sqrt(aa*bb)
-}
-
-// greedy chooses among the pairs.
-func (m *merging) greedy() (plan []merge) {
-	slices.SortFunc(m.edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.from.row.Seq, b.from.row.Seq), cmp.Compare(a.into.row.Seq, b.into.row.Seq))
-	})
-	gone := map[uint64]bool{}
-	for _, e := range m.edges {
-		from, into := e.from.row, e.into.row
-		if gone[from.Seq] || gone[into.Seq] || !m.free.Contains(e.from.doc) {
-			continue
-		}
-		gone[from.Seq] = true
-		f, a := m.tx.facts(from)
-		v := newVictim(from, policy.Merged, &f, a)
-		v.into = into.Seq
-		plan = append(plan, merge{
-			Merge{e.from.rec.ID, e.into.rec.ID, e.by, e.score},
-			v,
-			victim{Version: into.Version, importance: into.Importance},
-		})
-	}
-	return plan
 }
 
 // mergeAway commits a part of a plan, and returns the memories that are gone. Those that have
-// changed since, or whose survivor has, stay.
-func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s Scope) ([]victim, error) {
+// changed since, or whose survivor has, stay. heirs are the survivors that it has changed. before is the LSN of the commit before it in the same
+// consolidation that took something, 0 for none.
+func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s Scope, before uint64) (gone []victim, heirs []policy.Heir, err error) {
+	is := func(v layout.Version) bool {
+		l, lives := tx.at(v.Seq)
+		return lives && l.Version == v
+	}
 	var victims []victim
+	left := map[uint64]heritage{} // what a survivor gets
 	for i := range plan {
-		if l, lives := tx.at(plan[i].into.Seq); lives && l.Version == plan[i].into.Version {
-			victims = append(victims, plan[i].from)
+		v := plan[i].from
+		if !is(v.Version) || !is(plan[i].into.Version) {
+			continue
 		}
+		victims = append(victims, v)
+		left[v.into] = left[v.into].with(tx, &v, p.AverageEmbeddings)
 	}
 	if len(victims) == 0 {
-		return nil, nil
-	}
-	victims, err := tx.evict(victims, p, s)
-	if err != nil {
-		return nil, err
-	}
-	heirs := map[uint64]heritage{} // what a survivor gets
-	for i := range victims {
-		v := &victims[i]
-		h := heirs[v.into]
-		h.importance = max(h.importance, v.importance)
-		a := tx.db.accessOf(v.Seq)
-		h.access = h.access.Fold(layout.Access{Count: a.Count, Last: a.Last})
-		if p.AverageEmbeddings {
-			h.from = append(h.from, v.Version)
-		}
-		heirs[v.into] = h
+		return nil, nil, nil
 	}
 	for i := range plan {
-		h, waits := heirs[plan[i].into.Seq]
+		h, waits := left[plan[i].into.Seq]
 		if !waits {
 			continue
 		}
-		delete(heirs, plan[i].into.Seq)
-		if err := tx.inheritFrom(ctx, plan[i].into, h); err != nil {
-			return nil, tx.breaks(err) // some victims are dead already
+		delete(left, plan[i].into.Seq)
+		heir, changed, err := tx.inheritFrom(ctx, plan[i].into.Version, h)
+		if err != nil {
+			return nil, nil, tx.breaks(err) // some heirs have got theirs
+		}
+		if changed {
+			heirs = append(heirs, heir)
 		}
 	}
-	return victims, nil
+	sortVictims(victims)
+	gone, err = tx.evict(victims, p, s, &policy.Trash{Before: before, Heirs: heirs})
+	return gone, heirs, err
 }
 
 // heritage is what memories leave to the one that they are merged into.
 type heritage struct {
 	importance float64
+	auto       bool // it was computed
+	confidence float64
+	pinned     bool
 	access     layout.Access
 	from       []layout.Version // those whose vectors count for its own
 }
 
-// inheritFrom gives a survivor the importance of what was merged into it, where that is higher, its
-// accesses, and the mean of their vectors.
-func (tx *Tx) inheritFrom(ctx context.Context, into victim, h heritage) error {
+func (h heritage) with(tx *Tx, v *victim, vectors bool) heritage {
+	if v.importance > h.importance {
+		h.importance, h.auto = v.importance, v.auto
+	}
+	h.confidence, h.pinned = max(h.confidence, v.confidence), h.pinned || v.pinned
+	a := tx.db.accessOf(v.Seq)
+	h.access = h.access.Fold(layout.Access{Count: a.Count, Last: a.Last})
+	if vectors {
+		h.from = append(h.from, v.Version)
+	}
+	return h
+}
+
+// inheritFrom gives a survivor the better of what it has and of what was merged into it: the
+// importance, the confidence and the pin; all accesses; and the mean of the vectors. It returns
+// what the survivor had, where that has changed.
+func (tx *Tx) inheritFrom(ctx context.Context, into layout.Version, h heritage) (heir policy.Heir, changed bool, err error) {
 	if h.access != (layout.Access{}) {
 		if err := tx.addAccess(into.Owner, into.Seq, h.access); err != nil {
-			return err
+			return heir, false, err
 		}
-	}
-	if h.importance <= into.importance && len(h.from) == 0 {
-		return nil
 	}
 	l, _ := tx.at(into.Seq)
 	rec, err := tx.record(l.Version)
 	if err != nil {
-		return err
+		return heir, false, err
 	}
-	var patch Patch
-	if h.importance > into.importance {
-		patch.Importance = &h.importance
+	heir = policy.Heir{
+		Importance: rec.Importance, AutoImportance: rec.Flags&layout.FlagAutoImportance != 0, Pinned: rec.Flags&layout.FlagPinned != 0,
+		Confidence: tx.confidenceOf(into, rec.Created, rec.Confidence),
 	}
-	if patch.Vectors, err = tx.meanVectors(rec, l.Version, h.from); err != nil {
-		return err
+	to := standing{importance: heir.Importance, auto: heir.AutoImportance, pinned: heir.Pinned || h.pinned}
+	if h.importance > to.importance {
+		to.importance, to.auto = h.importance, h.auto
 	}
-	if patch.Importance == nil && len(patch.Vectors) == 0 {
-		return nil
+	if heir.Confident = h.confidence > heir.Confidence; heir.Confident {
+		to.confidence = &h.confidence
 	}
-	_, err = tx.patch(ctx, doingConsolidate, l, rec, &patch, nil)
-	return err
+	if to.vectors, err = tx.meanVectors(rec, l.Version, h.from); err != nil {
+		return heir, false, err
+	}
+	if to.importance == heir.Importance && to.pinned == heir.Pinned && !heir.Confident && len(to.vectors) == 0 {
+		return heir, false, nil
+	}
+	if l, err = tx.stand(ctx, doingConsolidate, l, rec, &to); err != nil {
+		return heir, false, err
+	}
+	heir.Version = l.Version
+	return heir, true, nil
+}
+
+// standing is what a merge changes of a survivor.
+type standing struct {
+	importance float64
+	auto       bool // it was computed, and is again when the text changes
+	pinned     bool
+	confidence *float64 // nil: as it is
+	vectors    map[string][]float32
+}
+
+// stand writes the next version of a memory, with another standing.
+func (tx *Tx) stand(ctx context.Context, doing string, l live, rec *layout.Record, to *standing) (live, error) {
+	p, err := tx.patched(doing, rec, &Patch{Pinned: &to.pinned, Confidence: to.confidence, Vectors: to.vectors, Importance: &to.importance})
+	if err != nil {
+		return l, err
+	}
+	if to.auto {
+		p.rec.Flags |= layout.FlagAutoImportance
+	}
+	return tx.rewrite(ctx, doing, l, rec, p, nil)
 }
 
 // meanVectors are the means of the vectors of a version and those of others, by space, for each
@@ -490,19 +376,7 @@ func (tx *Tx) mergedInto(s Scope, id string) (into string, err error) {
 		if err != nil || len(entries) == 0 || entries[len(entries)-1].Into == "" {
 			return err
 		}
-		const most = 100 // a chain of merges
-		seq := c.seq
-		for range most {
-			d, _, _, err := tx.deathOf(c.owner, seq)
-			if err != nil {
-				return err
-			}
-			if _, lives := tx.at(seq); lives || d == nil || d.Into == 0 {
-				break
-			}
-			seq = d.Into
-		}
-		if into, err = tx.lastID(c.owner, seq); err != nil {
+		if _, into, _, err = tx.survivor(c.owner, c.seq); err != nil {
 			return err
 		}
 		return kv.ErrStop
@@ -511,4 +385,45 @@ func (tx *Tx) mergedInto(s Scope, id string) (into string, err error) {
 		err = nil
 	}
 	return into, err
+}
+
+// survivor is the last of the memories that one which is gone was merged into, the next one in
+// the place of the one before, and whether it lives. Of one that is not known here only the ID is.
+func (tx *Tx) survivor(owner uint32, seq uint64) (into uint64, id string, lives bool, err error) {
+	const most = 100 // a chain of merges
+	for range most {
+		d, err := tx.deathOf(owner, seq)
+		if err != nil || d == nil || d.Into == 0 && d.IntoID == "" {
+			return into, id, false, err
+		}
+		if into, id = d.Into, d.IntoID; into == 0 {
+			if into, err = tx.hadID(owner, id); err != nil || into == 0 {
+				return 0, id, false, err
+			}
+		}
+		if id, err = tx.lastID(owner, into); err != nil {
+			return into, id, false, err
+		}
+		if l, lives := tx.at(into); lives {
+			return into, id, !l.expired(tx.now), nil
+		}
+		seq = into
+	}
+	return into, id, false, nil
+}
+
+// hadID is the memory of an owner that has an ID or had it last, 0 for none.
+func (tx *Tx) hadID(owner uint32, id string) (seq uint64, err error) {
+	l, lives, err := tx.findID(owner, id)
+	if err != nil || lives {
+		return l.Seq, err
+	}
+	err = tx.lives(owner, id, func(of uint64) error {
+		last, err := tx.lastID(owner, of)
+		if err == nil && last == id {
+			seq = max(seq, of)
+		}
+		return err
+	})
+	return seq, err
 }

@@ -409,10 +409,11 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	var dead deadness
 	db.every(ctx, "compacts", compactEvery, db.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
-	db.every(ctx, "empties the trash", trashEvery, nil, db.emptyTrash)
+	db.every(ctx, "empties the trash", trashEvery, atOnce(), db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
-		db.every(ctx, "evicts and consolidates", scheduleEvery, nil, func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
+		// At once, too: many a program is never open for as long as that.
+		db.every(ctx, "evicts and consolidates", scheduleEvery, atOnce(), func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
 	}
 	if o.EmbedInBackground && db.embedder != nil {
 		db.every(ctx, "embeds memories", embedEvery, nil, db.embedBehind)

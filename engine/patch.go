@@ -17,11 +17,16 @@ func refused(err error) bool {
 
 // patch writes the next version of a memory.
 func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Record, patch *Patch, embedded []float32) (live, error) {
-	db := tx.db
 	p, err := tx.patched(doing, rec, patch)
 	if err != nil {
 		return l, err
 	}
+	return tx.rewrite(ctx, doing, l, rec, p, embedded)
+}
+
+// rewrite writes what was prepared as the next version of a memory.
+func (tx *Tx) rewrite(ctx context.Context, doing string, l live, rec *layout.Record, p *prepared, embedded []float32) (live, error) {
+	db := tx.db
 	if p.rec.Text != rec.Text && p.rec.Text != "" && db.embedder != nil && p.vectors[defaultSpace] == nil {
 		if p.pending = embedded == nil; !p.pending {
 			p.vectors[defaultSpace] = embedded

@@ -18,7 +18,8 @@ type Life struct {
 	// Memory is what it is now, nil where it is gone.
 	Memory *Memory
 	// History is what happened to it, oldest first: an add, updates, and the delete
-	// of one that is gone. The last entry is that of the memory's present text.
+	// of one that is gone. The last entry is that of the memory's present text. A delete
+	// that an update follows was undone.
 	// Empty for a memory that was only added. The database gives the entries IDs,
 	// Seqs and LSNs of its own, and takes an old text from the entry before.
 	History []HistoryEntry
@@ -98,8 +99,10 @@ func (l *Life) check() error {
 			why = "it is of another memory than the first"
 		case e.Event == EventAdd && i > 0:
 			why = "it is an add after another event"
-		case e.Event == EventDelete && (i == 0 || i+1 < len(l.History) || l.Memory != nil):
-			why = "a delete comes last, after an add, and of a memory that is gone"
+		case e.Event == EventDelete && (i == 0 || l.History[i-1].Event == EventDelete):
+			why = "a delete comes after an add or an update"
+		case e.Event == EventDelete && i+1 == len(l.History) && l.Memory != nil:
+			why = "a delete comes last, and the memory is there"
 		}
 		if why != "" {
 			return fault.Invalid(doing, why, "give one memory's events, oldest first")
@@ -268,15 +271,7 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) (before layout
 		if e.Event == EventDelete {
 			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change, Kept: true}
 			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(reasons[:], e.Reason))), e.Policy
-			if e.Into != "" { // it came before, as it was stored before
-				into, found, err := tx.findID(owner, e.Into)
-				if err != nil {
-					return before, err
-				}
-				if found {
-					d.Into = into.Seq
-				}
-			}
+			d.IntoID = e.Into // it may come later, as it was stored later
 			if err := tx.set(tx.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
 				return before, err
 			}

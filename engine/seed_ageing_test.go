@@ -87,6 +87,42 @@ func TestSeedAEvict(t *testing.T) {
 		d.evict(engine.EvictOptions{})
 		d.only(map[string]bool{"old": false, "young": true})
 	})
+	run("age alone, under agentos", func(d *seedDB) {
+		recalled := d.ago("recalled", 40*day, .1, 1)
+		recalled.AccessCount, recalled.LastAccessed = 1, d.now().Add(-day)
+		d.add(recalled)
+		if r := d.evict(engine.EvictOptions{}); r.Evicted != 0 {
+			t.Errorf("the default evicts what was recalled yesterday: %+v", r)
+		}
+		p, err := policy.Preset(policy.PresetAgentOS)
+		if err == nil {
+			_, err = d.Policies().Set(t.Context(), p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.evict(engine.EvictOptions{})
+		d.only(map[string]bool{"recalled": false})
+	})
+	run("the cap is per agent, under agentos over all its users", func(d *seedDB) {
+		for i := range 6 {
+			m := d.ago(fmt.Sprint("m", i), 0, .9-float64(i)/10, 1)
+			m.User = fmt.Sprint("u", i%3)
+			d.add(m)
+		}
+		if r := d.evict(engine.EvictOptions{Cap: new(int64(4))}); r.Evicted != 0 {
+			t.Errorf("the default evicts %+v", r)
+		}
+		p, err := policy.Preset(policy.PresetAgentOS)
+		if err == nil {
+			_, err = d.Policies().Set(t.Context(), p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.evict(engine.EvictOptions{Cap: new(int64(4))})
+		d.only(map[string]bool{"m0": true, "m3": true, "m4": false, "m5": false})
+	})
 	run("age above maxAge and importance below minImportance", func(d *seedDB) {
 		d.add(d.ago("both", 16*day, .29, 1))
 		d.add(d.ago("old only", 16*day, .3, 1))
@@ -258,7 +294,14 @@ func TestSeedBConsolidation(t *testing.T) {
 	})
 	merged := func(name string, change func(a, b *engine.Memory), want bool) {
 		run(name, func(d *seedDB) {
-			a, b := d.ago("first", 0, .3, 1), d.ago("second", 0, .7, 1)
+			p, err := policy.Preset(policy.PresetSubstrate)
+			if err == nil {
+				_, err = d.Policies().Set(t.Context(), p)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b := d.ago("first", 0, .7, 1), d.ago("second", 0, .3, 1)
 			a.Source, b.Source, a.AccessCount, b.AccessCount = engine.SourceUserMessage, engine.SourceUserMessage, 2, 3
 			change(&a, &b)
 			d.add(a)
@@ -266,14 +309,14 @@ func TestSeedBConsolidation(t *testing.T) {
 			if r := d.consolidate(engine.ConsolidateOptions{}); (r.Merged == 1) != want {
 				t.Errorf("%+v", r)
 			}
-			if d.there("second") == want {
-				t.Errorf("the second is there: %v", !want)
+			if d.there("first") == want {
+				t.Errorf("the first is there: %v", !want)
 			}
 			if !want {
 				return
 			}
-			if m, err := d.Memories().Get(t.Context(), engine.Scope{}, "first"); err != nil || *m.Importance != .7 || m.AccessCount != 5 {
-				t.Errorf("the first has the importance %v and %d accesses, %v", *m.Importance, m.AccessCount, err)
+			if m, err := d.Memories().Get(t.Context(), engine.Scope{}, "second"); err != nil || *m.Importance != .7 || m.AccessCount != 5 {
+				t.Errorf("the second has the importance %v and %d accesses, %v", *m.Importance, m.AccessCount, err)
 			}
 		})
 	}

@@ -126,6 +126,14 @@ func (p *partTx) DeleteMemory(seq uint64) (bool, error) {
 	return true, p.tx().remove(l, nil)
 }
 
+func (p *partTx) Survivor(owner uint32, seq uint64) (m part.Memory, found bool, err error) {
+	into, _, lives, err := p.tx().survivor(owner, seq)
+	if err != nil || !lives {
+		return part.Memory{}, false, err
+	}
+	return p.MemoryAt(into)
+}
+
 func (p *partTx) MemoryWas(owner uint32, seq uint64) (m part.Memory, found bool, err error) {
 	prefix := p.keys.Records(owner, seq)
 	err = kv.Scan(p.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -28,24 +30,55 @@ type Undone struct {
 	LSN            uint64 `json:"lsn"`
 }
 
-// trash keeps what an eviction needs to be undone, for as long as the policy says.
-func (tx *Tx) trash(victims []victim, p *policy.Policy) error {
-	t := policy.Trash{LSN: tx.lsn, Until: tx.now + p.Trash.Millis()}
+// trash keeps what an eviction needs to be undone, for as long as the policy says. of has what is kept
+// beside the memories; nil for nothing.
+func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error {
+	t := policy.Trash{}
+	if of != nil {
+		t = *of
+	}
+	t.LSN, t.Until = tx.lsn, tx.now+p.Trash.Millis()
 	for i := range victims {
 		v := &victims[i]
 		a := tx.db.accessOf(v.Seq)
 		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
 	}
+	tx.staged = append(tx.staged, stagedChange{tx.lsn, func(uint64) { tx.db.trashDue.before(t.Until) }})
 	return t.Keep((*partTx)(tx))
 }
 
+// dueTime is when the trash has something to be emptied next, in Unix milliseconds. It spares the
+// looks before: the trash may have as many lists as there were commits in a month.
+type dueTime struct{ at atomic.Int64 }
+
+func (d *dueTime) before(at int64) {
+	for due := d.at.Load(); at < due && !d.at.CompareAndSwap(due, at); {
+		due = d.at.Load()
+	}
+}
+
+// undoBatch is how many memories one commit brings back: each is written and indexed anew.
+const undoBatch = 1000
+
+// undoTries and undoPause are how often Undo looks whether an older View has ended, and how long it
+// waits between the looks: 50 ms in all, longer than the background looks at anything at an opening.
+const (
+	undoTries = 11
+	undoPause = 5 * time.Millisecond
+)
+
 // Undo brings back what the commit of an LSN has evicted, pruned or merged away, while the
-// trash keeps it: the policy says for how long, from the commit on. A memory comes back under
-// its ID and Seq, as an update of what it was, with its vectors, its accesses, and the
-// confidence that it had. What it was merged into gives the accesses back, and keeps the
-// importance. A memory whose ID was given to another one since stays away. What it had in the
-// graph comes back with it: its links to what is there, and the entities and relations that went
-// since no other text told of them.
+// trash keeps it: the policy says for how long, from the commit on. The LSN of a consolidation
+// brings back all that it has taken, which may have been several commits. A memory comes back
+// under its ID and Seq, as an update of what it was, with its vectors, its accesses, the
+// confidence that it had, and what it had in the graph: its links to what is there, and the
+// entities and relations that went since no other text told of them. What it was merged into gives the accesses and links back, and, unless it was changed since, has the
+// importance, the pin and the confidence that it had. With its present text what is back is not
+// merged any more; one that was evicted counts as accessed now. A memory whose ID was given to
+// another one since stays away.
+//
+// It takes a commit for every thousand memories. One that is interrupted goes on where it was
+// called again.
 //
 // ErrNotRetained where the trash has nothing of that LSN any more, or it was undone. ErrBusy
 // while a View is open that is older than the LSN.
@@ -64,38 +97,131 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 		return report, err
 	}
 	defer db.chunks.busy.Unlock()
-	// What is cleaned up once it is back would lose its keys.
-	if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
-		return report, err
+	var chain []policy.Trash
+	for try := range undoTries {
+		// What is cleaned up once it is back would lose its keys.
+		if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
+			return report, err
+		}
+		if chain, err = db.undoable(ctx, doing, lsn); err == nil {
+			break
+		}
+		if !errors.Is(err, fault.ErrBusy) || try+1 == undoTries {
+			return report, err
+		}
+		sleep(ctx, undoPause) // the View may be one of the background, which is short
 	}
-	if db.janitor.cleans(lsn) {
-		return report, &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "a View is open that is older", Do: "end it, and try again"}
+	for i := range chain { // the newest first: what it has merged may have survived an older one
+		if err := db.undoOne(ctx, doing, &chain[i], &report); err != nil {
+			return report, err
+		}
 	}
-	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+	// The first one last: an Undo that was interrupted begins with it again.
+	for i := range slices.Backward(chain) {
+		t := &chain[i]
+		err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			report.LSN = tx.lsn
+			t.Undone = true
+			return t.Keep((*partTx)(tx))
+		}))
+		if err != nil {
+			return report, err
+		}
+	}
+	db.trashDue.before(0)
+	return report, nil
+}
+
+// undoable is the trash of an LSN, and what the same consolidation has put in the trash before.
+func (db *DB) undoable(ctx context.Context, doing string, lsn uint64) (chain []policy.Trash, err error) {
+	refuse := func(why, do string) error {
+		return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: why, Do: do}
+	}
+	err = db.view(ctx, nil, func(tx *Tx) error {
 		t, known, err := policy.TrashOf((*partTx)(tx), lsn)
 		switch {
 		case err != nil:
 			return err
 		case !known:
-			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "the trash has nothing of it", Do: "check the LSN; a policy without trash_ms keeps nothing"}
+			return refuse("the trash has nothing of it", "check the LSN; a policy without trash_ms keeps nothing")
 		case t.Undone:
-			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "it was undone already"}
+			return refuse("it was undone already", "")
 		case t.Until <= tx.now:
-			return &fault.Error{Kind: fault.ErrNotRetained, What: doing, Why: "it is too old: the trash is emptied"}
+			return refuse("it is too old: the trash is emptied", "")
 		}
-		report.LSN = tx.lsn
-		for i := range t.Things {
-			if err := tx.bringBack(ctx, doing, &t.Things[i], &report); err != nil {
-				return err
+		for known && err == nil {
+			if !t.Undone {
+				chain = append(chain, t)
 			}
+			if t.Before == 0 || t.Before >= t.LSN {
+				return nil
+			}
+			t, known, err = policy.TrashOf((*partTx)(tx), t.Before)
 		}
+		return err
+	})
+	for i := range chain {
+		if err == nil && db.janitor.cleans(chain[i].LSN) {
+			err = &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "a View is open that is older", Do: "end it, and try again"}
+		}
+	}
+	return chain, err
+}
+
+// undoOne brings back what one commit has put in the trash.
+func (db *DB) undoOne(ctx context.Context, doing string, t *policy.Trash, report *Undone) error {
+	for left := t.Things; len(left) > 0; {
+		var done Undone
+		n := 0
+		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			done = Undone{LSN: tx.lsn}
+			for n = 0; n < min(len(left), undoBatch); n++ {
+				err := tx.bringBack(ctx, doing, t.LSN, &left[n], &done)
+				if errors.Is(err, fault.ErrTxTooLarge) && n > 0 {
+					return nil // the others are for the next transaction
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+		left = left[n:]
+		report.Restored, report.WithoutVectors, report.LSN = report.Restored+done.Restored, report.WithoutVectors+done.WithoutVectors, done.LSN
+	}
+	return db.acknowledge(db.update(ctx, func(tx *Tx) error {
+		report.LSN = tx.lsn
 		if err := tx.emptyInGraph(t.Things); err != nil { // of what stays away
 			return tx.breaks(err)
 		}
-		t.Undone = true
-		return t.Keep((*partTx)(tx))
+		for i := range t.Heirs {
+			if err := tx.disinherit(ctx, doing, &t.Heirs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
-	return report, err
+}
+
+// disinherit gives a survivor what it had before a merge, unless it was changed since.
+func (tx *Tx) disinherit(ctx context.Context, doing string, h *policy.Heir) error {
+	l, lives := tx.at(h.Seq)
+	if !lives || l.Version != h.Version {
+		return nil
+	}
+	rec, err := tx.record(l.Version)
+	if err != nil {
+		return err
+	}
+	before := standing{importance: h.Importance, auto: h.AutoImportance, pinned: h.Pinned}
+	if h.Confident {
+		before.confidence = &h.Confidence
+	}
+	_, err = tx.stand(ctx, doing, l, rec, &before)
+	return err
 }
 
 // cleans reports whether the death ranges of an LSN are still to be cleaned up.
@@ -105,10 +231,14 @@ func (j *janitor) cleans(lsn uint64) bool {
 	return slices.ContainsFunc(j.ranges, func(d layout.DeathRange) bool { return d.LSN == lsn })
 }
 
-// bringBack writes a new version of a memory in the trash, unless its ID is another's.
-func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, report *Undone) error {
+// bringBack writes a new version of a memory in the trash, unless its ID is another's, or it was
+// back since, and died in another way.
+func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy.Trashed, report *Undone) error {
 	if _, lives := tx.at(x.Seq); lives {
 		return nil
+	}
+	if died, err := tx.deathOf(x.Owner, x.Seq); err != nil || died == nil || died.at.Born != lsn {
+		return err
 	}
 	rec, err := tx.record(x.Version)
 	if err != nil {
@@ -119,7 +249,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 	}
 	p := &prepared{rec: *rec, vectors: map[string][]float32{}, explicit: givenFields{id: true}}
 	p.rec.Vectors, p.rec.Confidence = nil, x.Confidence
-	p.rec.Flags = p.rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate
+	p.rec.Flags = p.rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate | layout.FlagApart
 	p.rec.Before = rec.History(x.Version)
 	p.rec.Updated = max(tx.now, rec.Updated)
 	lost := false
@@ -163,9 +293,13 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 }
 
 // backAccess gives a memory that is back the accesses that it had, and takes them from what
-// it was merged into. What consolidations had taken is in its confidence.
+// it was merged into. What consolidations had taken is in its confidence. Who brings back what
+// was evicted looks at it: it counts as accessed now, or the next eviction would take it again.
 func (tx *Tx) backAccess(x *policy.Trashed) error {
 	a := layout.Access{Count: x.Count, Last: x.Last}
+	if x.Into == 0 {
+		a.Last = max(a.Last, tx.now)
+	}
 	if a != (layout.Access{}) {
 		if err := tx.set(tx.keys.Stats(x.Owner, x.Seq), a.Encode()); err != nil {
 			return err
@@ -188,37 +322,60 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 
 // emptyTrash removes the vectors of what nobody can bring back any more, and the list of it.
 func (db *DB) emptyTrash(ctx context.Context) error {
-	for {
-		var t policy.Trash
-		found := false
-		err := db.view(ctx, nil, func(tx *Tx) error {
-			return policy.EachTrash((*partTx)(tx), func(of policy.Trash) error {
-				if found = (of.Until <= tx.now || of.Undone) && !db.janitor.cleans(of.LSN); found {
-					t = of
-					return kv.ErrStop
-				}
-				return nil
-			})
-		})
-		if err != nil || !found {
-			return err
-		}
-		if err := db.dropTrash(ctx, &t); err != nil {
-			return err
-		}
-		// Without chunks.busy: a writer may have to wait for the janitor.
-		err = db.Update(ctx, func(tx *Tx) error {
-			if !t.Undone { // what came back may be in the trash once more
-				if err := tx.emptyInGraph(t.Things); err != nil {
-					return err
-				}
+	if db.now() < db.trashDue.at.Load() {
+		return nil
+	}
+	db.trashDue.at.Store(math.MaxInt64)
+	var due []uint64
+	next := int64(math.MaxInt64)
+	err := db.view(ctx, nil, func(tx *Tx) error {
+		return policy.EachTrash((*partTx)(tx), func(of policy.Trash) error {
+			switch {
+			case of.Until > tx.now && !of.Undone:
+				next = min(next, of.Until)
+			case db.janitor.cleans(of.LSN):
+				next = 0
+			default:
+				due = append(due, of.LSN)
 			}
-			return t.Empty((*partTx)(tx))
+			return ctx.Err()
 		})
-		if err != nil {
-			return err
+	})
+	for len(due) > 0 && err == nil {
+		if err = db.emptyOne(ctx, due[0]); err == nil {
+			due = due[1:]
 		}
 	}
+	if err != nil {
+		next = 0
+	}
+	db.trashDue.before(next)
+	return err
+}
+
+// emptyOne removes the trash of an LSN.
+func (db *DB) emptyOne(ctx context.Context, lsn uint64) error {
+	var t policy.Trash
+	known := false
+	err := db.view(ctx, nil, func(tx *Tx) (err error) {
+		t, known, err = policy.TrashOf((*partTx)(tx), lsn)
+		return err
+	})
+	if err != nil || !known {
+		return err
+	}
+	if err := db.dropTrash(ctx, &t); err != nil {
+		return err
+	}
+	// Without chunks.busy: a writer may have to wait for the janitor.
+	return db.Update(ctx, func(tx *Tx) error {
+		if !t.Undone {
+			if err := tx.emptyInGraph(t.Things); err != nil {
+				return err
+			}
+		}
+		return t.Empty((*partTx)(tx))
+	})
 }
 
 // dropTrash removes what clean-up has left of the memories in the trash: again after a crash.

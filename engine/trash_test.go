@@ -119,29 +119,6 @@ func TestUndoEviction(t *testing.T) {
 	}
 }
 
-// TestUndoMerge: both are there again, each with its accesses.
-func TestUndoMerge(t *testing.T) {
-	db := trashDB(t, vfs.NewMem(), newTestClock())
-	for i, id := range []string{"first", "second"} {
-		mustStore(t, db.Memories(), Memory{ID: id, Text: id, Scope: Scope{Agent: "a"}, Embedding: []float32{1, float32(i) / 10}, AccessCount: uint64(i + 2)})
-	}
-	r, _ := mustConsolidate(t, db, ConsolidateOptions{})
-	if r.Merged != 1 {
-		t.Fatalf("%+v", r)
-	}
-	undone, err := db.Undo(t.Context(), r.LSN)
-	if err != nil || undone.Restored != 1 {
-		t.Fatalf("%+v, %v", undone, err)
-	}
-	for i, id := range []string{"first", "second"} {
-		m, err := db.Memories().Get(t.Context(), Scope{}, id)
-		if err != nil || m.AccessCount != uint64(i+2) {
-			t.Errorf("%s: %d accesses, %v", id, m.AccessCount, err)
-		}
-	}
-	mustCheck(t, db, 2)
-}
-
 // TestUndoWithoutVectors: what is lost of a memory is told.
 func TestUndoWithoutVectors(t *testing.T) {
 	db := trashDB(t, vfs.NewMem(), newTestClock())
@@ -158,7 +135,7 @@ func TestUndoWithoutVectors(t *testing.T) {
 	mustCheck(t, db, 1)
 }
 
-// TestUndoBesideOlderView: it waits for nobody.
+// TestUndoBesideOlderView: it waits for nobody for long.
 func TestUndoBesideOlderView(t *testing.T) {
 	db := trashDB(t, vfs.NewMem(), newTestClock())
 	mustStore(t, db.Memories(), Memory{ID: "m", Text: "m", Scope: Scope{Agent: "a"}, Confidence: new(.0)})

@@ -241,7 +241,10 @@ func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 	if before := tx.pend[old.Seq]; before != nil {
 		pv.access = before.access
 	}
-	p.rec.Flags |= layout.FlagUpdate
+	p.rec.Flags = p.rec.Flags&^layout.FlagApart | layout.FlagUpdate
+	if p.rec.Text == rec.Text {
+		p.rec.Flags |= rec.Flags & layout.FlagApart
+	}
 	p.rec.Before = rec.History(old.Version)
 	if err := tx.carryDebt(old.Owner, old.Seq, p.explicit.confidence); err != nil {
 		return err

@@ -67,21 +67,33 @@ type past struct {
 	bytes   int
 }
 
-// open tells whether the history may go on with an event, or end with a memory, of
-// this ID and owner.
-func (p *past) open(id string, s engine.Scope) bool {
+// of reports whether the history is that of a memory of this ID and owner.
+func (p *past) of(id string, s engine.Scope) bool {
 	if len(p.entries) == 0 {
 		return false
 	}
 	last := &p.entries[len(p.entries)-1]
-	return last.Event != engine.EventDelete && last.MemoryID == id &&
-		last.Scope.User == s.User && last.Scope.Agent == s.Agent
+	return last.MemoryID == id && last.Scope.User == s.User && last.Scope.Agent == s.Agent
+}
+
+// open reports whether the history may end with a memory of this ID and owner.
+func (p *past) open(id string, s engine.Scope) bool {
+	return p.of(id, s) && p.entries[len(p.entries)-1].Event != engine.EventDelete
+}
+
+// continues reports whether an event is the next one of the history. After a delete that is an
+// update, by which a memory was brought back.
+func (p *past) continues(e *engine.HistoryEntry) bool {
+	if e.Event == engine.EventUpdate {
+		return p.of(e.MemoryID, e.Scope)
+	}
+	return e.Event != engine.EventAdd && p.open(e.MemoryID, e.Scope)
 }
 
 // happened takes an event.
 func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntry) error {
 	e.Scope = b.scope(e.Scope)
-	if e.Event == engine.EventAdd || !b.past.open(e.MemoryID, e.Scope) {
+	if !b.past.continues(&e) {
 		if err := b.gone(ctx); err != nil {
 			return err
 		}

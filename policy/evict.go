@@ -10,7 +10,7 @@ type Reason string
 
 // The reasons.
 const (
-	Age           Reason = "age"        // older than MaxAge, and less important than MinImportance
+	Age           Reason = "age"        // older than MaxAge, not accessed for so long, and less important than MinImportance
 	LowConfidence Reason = "confidence" // a confidence below MinConfidence
 	Cap           Reason = "cap"        // its owner has more than Cap
 	Expired       Reason = "expired"    // its time is over
@@ -34,12 +34,17 @@ func (p *Policy) Evicts(f *Facts) Reason {
 	switch {
 	case f.Expired:
 		return Expired
-	case f.Age > time.Duration(p.MaxAge) && f.Importance < p.MinImportance:
+	case p.old(f) && f.Importance < p.MinImportance:
 		return Age
 	case f.Confidence < p.MinConfidence:
 		return LowConfidence
 	}
 	return ""
+}
+
+// old reports whether a memory is older than MaxAge and, but in the preset agentos, was not accessed for so long.
+func (p *Policy) old(f *Facts) bool {
+	return f.Age > time.Duration(p.MaxAge) && (p.Preset == PresetAgentOS || f.Idle > time.Duration(p.MaxAge))
 }
 
 // MayEvict reports whether Evicts may take one of many memories, for its age or its confidence, of whom is known the

@@ -6,6 +6,7 @@ import (
 	commandline "flag"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ import (
 )
 
 var updateGolden = commandline.Bool("update", false, "write the golden encodings anew")
+
+// trashOfLayout6 is what was written before layout 7.
+const trashOfLayout6 = "01f6a1d5edee66000103ac02c0e1820507000000000000d03f0580a0d5edee66ab02"
 
 const goldenPath = "testdata/policy.golden"
 
@@ -35,7 +39,12 @@ func TestGoldenEncodings(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := Run{At: 1767225600123, Rate: .05, Idle: 604800000, Floor: .1, Policy: 3, Scope: scope.Scope{Agent: "a1"}, Owners: []uint32{1, 300}}
-	trash := Trash{Until: 1767225600123, Things: []Trashed{{layout.Version{Owner: 3, Seq: 300, Born: 0xa0b0c0, Change: 7}, .25, 5, 1767225600000, 299}}}
+	of := layout.Version{Owner: 3, Seq: 300, Born: 0xa0b0c0, Change: 7}
+	trash := Trash{
+		Until: 1767225600123, Before: 299,
+		Things: []Trashed{{Version: of, Confidence: .25, Count: 5, Last: 1767225600000, Into: 299}},
+		Heirs:  []Heir{{Version: of, Importance: .5, Pinned: true, Confidence: .75, Confident: true}},
+	}
 	var text strings.Builder
 	for _, e := range []struct {
 		name  string
@@ -72,7 +81,15 @@ func TestGoldenEncodings(t *testing.T) {
 			t.Errorf("the key %x is read without its end", key)
 		}
 	}
-	if got, err := decodeTrash(0, trash.encode()); err != nil || got.Things[0] != trash.Things[0] || got.Until != trash.Until {
-		t.Errorf("%+v, %v", got, err)
+	if got, err := decodeTrash(0, trash.encode()); err != nil || !reflect.DeepEqual(got, trash) {
+		t.Errorf("%+v, %v, want %+v", got, err, trash)
+	}
+	alone, err := hex.DecodeString(trashOfLayout6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trash.Before, trash.Heirs = 0, nil
+	if got, err := decodeTrash(0, alone); err != nil || !reflect.DeepEqual(got, trash) {
+		t.Errorf("trash of layout 6: %+v, %v, want %+v", got, err, trash)
 	}
 }

@@ -12,8 +12,9 @@ import (
 )
 
 // The importance of a memory is a weighted sum of three shares: who said it, how much was said, and whether the words
-// ask to be remembered. The weights add up to 1. With them a bare "ok" falls below the 0.2 at which old memories are
-// evicted, whoever says it but the system, and a sentence of a user stays above.
+// ask to be remembered. The weights add up to 1. A text that says nothing, whatever its length ("ok thanks"), is held
+// below the 0.2 at which old memories are evicted; one of a user that says something, however short it is ("My name is
+// Ada"), above.
 const (
 	ImportanceRole     = 0.30
 	ImportanceLength   = 0.35
@@ -34,6 +35,10 @@ const (
 	ImportanceFullLength = 500
 	// ImportanceFullKeywords is how many different keywords have all of the share of keywords.
 	ImportanceFullKeywords = 3
+	// ImportanceWithContent is the least that a text has which says something, unless an assistant or a tool says it.
+	ImportanceWithContent = 0.25
+	// ImportanceWithoutContent is the most that a text has which says nothing, unless the system says it.
+	ImportanceWithoutContent = 0.15
 )
 
 // keywords are English words with which people mark what is worth keeping: requests to remember, preferences,
@@ -75,6 +80,13 @@ func Importance(text, role string) float64 {
 	importance := float64(ImportanceRole * roleShare(role))
 	importance += float64(ImportanceLength * length)
 	importance += float64(ImportanceKeywords * words)
+	switch says := hasContent(text); {
+	case text == "": // it has a vector, of which nobody can tell
+	case says && role != "assistant" && role != "tool":
+		importance = max(importance, ImportanceWithContent)
+	case !says && role != "system":
+		importance = min(importance, ImportanceWithoutContent)
+	}
 	// Finer than the rule is, digits would only be noise to who reads them.
 	const digits = 1e4
 	return math.Round(importance*digits) / digits

@@ -14,8 +14,9 @@ import (
 // Part is what a database keeps of policies and runs. In RAM it holds all of it: a policy is some hundred bytes, a run
 // forty.
 type Part struct {
-	runs Runs
-	held atomic.Pointer[[]since] // in the order of LSNs
+	runs  Runs
+	held  atomic.Pointer[[]since] // in the order of LSNs
+	watch func(*Policy)           // nil: nobody waits for a policy
 }
 
 // since is a policy and the LSN from which on it holds.
@@ -26,6 +27,10 @@ type since struct {
 
 // NewPart returns the part of a database.
 func NewPart() *Part { return &Part{} }
+
+// Watch has fn called with each policy that is set from now on, before a reader can see its commit, under the lock of
+// writers. It is called before the first writer begins.
+func (p *Part) Watch(fn func(*Policy)) { p.watch = fn }
 
 // Policies are the policies of a database: in a transaction, or with each call as a transaction of its own.
 type Policies struct {
@@ -103,13 +108,9 @@ func (p *Part) put(t part.Tx, q Policy) (Policy, error) {
 	return q, nil
 }
 
-// Record writes a run of the transaction's LSN and time, and returns it as it was written: with a time that is not
-// before that of the run before it.
+// Record writes a run of the transaction's LSN and time, and returns it as it was written.
 func (p *Part) Record(t part.Tx, doing string, r Run) (Run, error) {
 	r.LSN, r.At = t.LSN(), t.Now()
-	if last, ok := p.runs.Last(); ok {
-		r.At = max(r.At, last.At)
-	}
 	b := r.encode()
 	if err := t.Need(doing, len(b)); err != nil {
 		return Run{}, err
@@ -187,6 +188,9 @@ func (p *Part) hold(q Policy, lsn uint64) {
 	}
 	next = append(next, since{q, lsn})
 	p.held.Store(&next)
+	if p.watch != nil {
+		p.watch(&next[len(next)-1].Policy)
+	}
 }
 
 // Name is "policies".
@@ -248,7 +252,6 @@ func (p *Part) Figures(v part.View) (map[string]int64, error) {
 
 // Check reports policies and runs that cannot be read or that do not follow each other.
 func (p *Part) Check(c part.Checker) error {
-	var before Run
 	version, lsn := uint64(0), uint64(0)
 	return c.Each(byte(kind), func(key, value []byte) error {
 		s, number, ok := parseKey(key)
@@ -273,12 +276,9 @@ func (p *Part) Check(c part.Checker) error {
 			switch {
 			case err != nil:
 				c.Problem("%v", err)
-			case r.At < before.At:
-				c.Problem("the consolidation of LSN %d is dated before that of LSN %d", r.LSN, before.LSN)
 			case !slices.IsSorted(r.Owners):
 				c.Problem("the consolidation of LSN %d has its owners out of order", r.LSN)
 			}
-			before = r
 			return nil
 		}
 		q, err := decodePolicy(value)

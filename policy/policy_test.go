@@ -173,11 +173,14 @@ func TestImportance(t *testing.T) {
 		{strings.Repeat("x", 250), "user", .18 + .175},
 		{strings.Repeat("x", 5000), "user", .18 + .35},
 		{strings.Repeat("\u732b", 250), "user", .18 + .175}, // characters, not bytes
-		{"never", "user", .18 + .0035 + .35/3},
-		{"Never NEVER never!", "user", .18 + .0126 + .35/3},
+		{"never milk", "user", .18 + .0070 + .35/3},
+		{"Never milk, NEVER never!", "user", .18 + .0168 + .35/3},
 		{"remember, remembers", "user", .18 + .0133 + .35/3}, // forms of one word
-		{"nevertheless", "user", .18 + .0084},
-		{"always, never: must", "user", .18 + .0133 + .35},
+		{"nevertheless", "user", ImportanceWithContent},
+		{"nevertheless", "assistant", .12 + .0084},
+		{"always, never: must milk", "user", .18 + .0168 + .35},
+		{"I love it, never mind, always!", "user", ImportanceWithoutContent},
+		{"okay", "system", .30 + .0028},
 		{strings.Repeat("always never must need ", 100), "system", 1},
 	} {
 		if got := Importance(tc.text, tc.role); math.Abs(got-tc.want) > .5e-4 { // rounded to four digits

@@ -44,9 +44,10 @@ const day = 24 * time.Hour
 // The presets.
 const (
 	PresetDefault = "default"
-	// PresetAgentOS decays confidence and evicts; it merges nothing.
+	// PresetAgentOS decays confidence and evicts, by the age since the creation alone and with one cap for all that an
+	// agent has; it merges nothing.
 	PresetAgentOS = "agentos"
-	// PresetSubstrate stores with the importance 1 and prunes by decayed importance.
+	// PresetSubstrate stores with the importance 1, prunes by decayed importance, and merges what is nearly the same.
 	PresetSubstrate = "substrate"
 )
 
@@ -58,14 +59,16 @@ type Policy struct {
 	Version uint32 `json:"version"`
 	LSN     uint64 `json:"lsn"`
 
-	// A memory is evicted for its age if it was created longer than MaxAge ago and its importance is below
-	// MinImportance (0 to 1); for its confidence if that is below MinConfidence (0 to 1).
+	// A memory is evicted for its age if it was created and, but in the preset agentos, accessed last longer than MaxAge
+	// ago and its importance is below MinImportance (0 to 1); for its confidence if that is below MinConfidence (0 to 1).
 	MaxAge        Span    `json:"max_age_ms"`
 	MinImportance float64 `json:"min_importance"`
 	MinConfidence float64 `json:"min_confidence"`
 	// Cap is how many memories of Kinds an owner keeps, 1 to MaxCap. Those of the lowest importance go first, of
-	// equal ones those that were accessed longest ago, then those that came first.
-	Cap int64 `json:"cap"`
+	// equal ones those that were accessed longest ago, then those that came first. CapPer says who an owner is to that:
+	// PerOwner or PerAgent.
+	Cap    int64  `json:"cap"`
+	CapPer string `json:"cap_per"`
 	// Kinds are the kinds of memories that any rule may evict, prune or merge.
 	Kinds []string `json:"kinds"`
 
@@ -75,8 +78,9 @@ type Policy struct {
 	Idle  Span    `json:"idle_ms"`
 	Floor float64 `json:"floor"`
 
-	// Merge makes a consolidation merge near duplicates: vectors whose cosine is above MergeCosine (0 to 1), or texts
-	// whose edit distance is below MergeEdit (0 to 1) of the length of the longer one.
+	// Merge makes a consolidation merge memories whose texts say the same (see Saying); in the preset substrate those
+	// that are nearly the same: vectors whose cosine is above MergeCosine (0 to 1), or texts whose edit distance is
+	// below MergeEdit (0 to 1) of the length of the longer one.
 	Merge       bool    `json:"merge"`
 	MergeCosine float64 `json:"merge_cosine"`
 	MergeEdit   float64 `json:"merge_edit"`
@@ -96,12 +100,18 @@ type Policy struct {
 	// the records of the commits stay, a minute at least; 0 is for ever.
 	History Span `json:"history_ms"`
 	Log     Span `json:"log_ms"`
-	// Trash is how long what was evicted or merged away can be brought back; 0: not at all.
+	// Trash is how long what was evicted, pruned or merged away can be brought back; 0: not at all.
 	Trash Span `json:"trash_ms"`
 }
 
 // minLog is the shortest Log: a snapshot of vectors names a record that is as old as its writing takes.
 const minLog = time.Minute
+
+// Whose memories a cap counts.
+const (
+	PerOwner = "owner" // each pair of user and agent
+	PerAgent = "agent" // an agent with all its users; a user without an agent is by itself
+)
 
 // MaxCap is the largest Cap: as many memories as a database holds.
 const MaxCap = 1 << 31
@@ -110,10 +120,10 @@ const MaxCap = 1 << 31
 func Default() Policy {
 	return Policy{
 		Preset: PresetDefault,
-		MaxAge: Span(30 * day), MinImportance: .2, MinConfidence: .1, Cap: 10_000, Kinds: []string{"message", "fragment", "fact"},
+		MaxAge: Span(30 * day), MinImportance: .2, MinConfidence: .1, Cap: 10_000, CapPer: PerOwner, Kinds: []string{"message", "fragment", "fact"},
 		Rate: .05, Idle: Span(7 * day), Floor: .1,
 		Merge: true, MergeCosine: .9, MergeEdit: .1, DailyRetention: DailyRetention,
-		ConsolidateCron: "0 */6 * * *", EvictCron: "0 3 * * *",
+		ConsolidateCron: "0 */6 * * *", EvictCron: "0 3 * * *", Trash: Span(30 * day),
 	}
 }
 
@@ -124,7 +134,7 @@ func Preset(name string) (Policy, error) {
 	switch name {
 	case PresetDefault:
 	case PresetAgentOS:
-		p.Merge = false
+		p.Merge, p.CapPer = false, PerAgent
 	case PresetSubstrate:
 		p.PruneBelow = .1
 	default:
@@ -135,6 +145,9 @@ func Preset(name string) (Policy, error) {
 
 // FullImportance reports whether a memory that is stored without an importance gets 1 instead of a computed one.
 func (p *Policy) FullImportance() bool { return p.Preset == PresetSubstrate }
+
+// MergesAlike reports whether what is nearly the same is merged, and not only what says the same.
+func (p *Policy) MergesAlike() bool { return p.Preset == PresetSubstrate }
 
 // Has reports whether the rules may take memories of a kind.
 func (p *Policy) Has(kind string) bool { return slices.Contains(p.Kinds, kind) }
@@ -152,6 +165,7 @@ var settings = []setting{
 	{"min_importance", number(func(p *Policy) *float64 { return &p.MinImportance })},
 	{"min_confidence", number(func(p *Policy) *float64 { return &p.MinConfidence })},
 	{"cap", func(p *Policy, s string) (err error) { p.Cap, err = strconv.ParseInt(s, 10, 64); return wrong(s, err) }},
+	{"cap_per", text(func(p *Policy) *string { return &p.CapPer })},
 	{"kinds", func(p *Policy, s string) error { p.Kinds = splitKinds(s); return nil }},
 	{"rate", number(func(p *Policy) *float64 { return &p.Rate })},
 	{"idle_ms", span(func(p *Policy) *Span { return &p.Idle })},
@@ -199,7 +213,7 @@ func text(at func(*Policy) *string) func(*Policy, string) error {
 
 func span(at func(*Policy) *Span) func(*Policy, string) error {
 	return func(p *Policy, s string) (err error) {
-		*at(p), err = ParseSpan(s)
+		*at(p), err = parseMillis(s)
 		return err
 	}
 }
@@ -216,9 +230,18 @@ func splitKinds(s string) []string {
 	return kinds
 }
 
-// ParseSpan reads a length of time: whole milliseconds, days as 30d, or what time.ParseDuration reads.
+// parseMillis reads the value of a key whose unit is milliseconds: a whole number of them, or what ParseSpan reads.
+func parseMillis(s string) (Span, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms >= 0 && ms <= maxMillis {
+		return Span(ms) * Span(time.Millisecond), nil
+	}
+	return ParseSpan(s)
+}
+
+// ParseSpan reads a length of time with its unit: days as 30d, or what time.ParseDuration reads. A bare number is an
+// error, 0 too: nobody can tell its unit.
 func ParseSpan(s string) (Span, error) {
-	bad := fmt.Errorf("%q is no length of time, as 30d, 12h or milliseconds", valid.Short(s))
+	bad := fmt.Errorf("%q is no length of time with its unit, as 30d, 12h or 500ms", valid.Short(s))
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
 		if err != nil || !(n >= 0 && n <= float64(maxMillis)/float64(day.Milliseconds())) {
@@ -226,14 +249,8 @@ func ParseSpan(s string) (Span, error) {
 		}
 		return Span(n * float64(day)).whole(), nil
 	}
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil {
-		if ms < 0 || ms > maxMillis {
-			return 0, bad
-		}
-		return Span(ms) * Span(time.Millisecond), nil
-	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
+	if err != nil || d < 0 || strings.Trim(s, "+-.0123456789") == "" {
 		return 0, bad
 	}
 	return Span(d).whole(), nil
@@ -292,6 +309,9 @@ func (p *Policy) Check() error {
 	}
 	if p.Cap < 1 || p.Cap > MaxCap {
 		return bad("cap", fmt.Sprintf("%d is not within 1 and %d", p.Cap, int64(MaxCap)))
+	}
+	if p.CapPer != PerOwner && p.CapPer != PerAgent {
+		return bad("cap_per", fmt.Sprintf("%q is neither %s nor %s", valid.Short(p.CapPer), PerOwner, PerAgent))
 	}
 	if min(p.MaxAge, p.Idle, p.History, p.Log, p.Trash) < 0 {
 		return fault.Invalid(doingSet, "a length of time is negative", "give another value")

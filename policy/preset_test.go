@@ -14,9 +14,9 @@ import (
 )
 
 // The preset default as JSON: its keys are those that the command line has.
-const defaultJSON = `{"preset":"default","version":0,"lsn":0,"max_age_ms":2592000000,"min_importance":0.2,"min_confidence":0.1,"cap":10000,` +
+const defaultJSON = `{"preset":"default","version":0,"lsn":0,"max_age_ms":2592000000,"min_importance":0.2,"min_confidence":0.1,"cap":10000,"cap_per":"owner",` +
 	`"kinds":["message","fragment","fact"],"rate":0.05,"idle_ms":604800000,"floor":0.1,"merge":true,"merge_cosine":0.9,"merge_edit":0.1,"average_embeddings":false,` +
-	`"daily_retention":0.95,"prune_below":0,"consolidate_cron":"0 */6 * * *","evict_cron":"0 3 * * *","history_ms":0,"log_ms":0,"trash_ms":0}`
+	`"daily_retention":0.95,"prune_below":0,"consolidate_cron":"0 */6 * * *","evict_cron":"0 3 * * *","history_ms":0,"log_ms":0,"trash_ms":2592000000}`
 
 func TestPolicyJSON(t *testing.T) {
 	p := Default()
@@ -38,7 +38,7 @@ func TestPolicyJSON(t *testing.T) {
 func TestPresets(t *testing.T) {
 	for name, departs := range map[string]func(*Policy){
 		PresetDefault:   func(*Policy) {},
-		PresetAgentOS:   func(p *Policy) { p.Merge = false },
+		PresetAgentOS:   func(p *Policy) { p.Merge, p.CapPer = false, PerAgent },
 		PresetSubstrate: func(p *Policy) { p.PruneBelow = .1 },
 	} {
 		want := Default()
@@ -86,6 +86,7 @@ func TestSet(t *testing.T) {
 		{"rate", "-0.1"},
 		{"floor", "Inf"},
 		{"cap", "0"},
+		{"cap_per", "user"},
 		{"cap", "-1"},
 		{"cap", "1e3"},
 		{"cap", "99999999999"},

@@ -52,7 +52,7 @@ func limit(stored, floor float64) Debt {
 // Run is one consolidation, as the database keeps it.
 type Run struct {
 	LSN uint64
-	// At is its time in Unix milliseconds, never before that of the run before it.
+	// At is its time in Unix milliseconds. It is before that of the run before it where the clock was set back.
 	At int64
 	// Rate, Idle (milliseconds) and Floor are those of the policy at that time, or of the call.
 	Rate  float64
@@ -73,9 +73,9 @@ type Run struct {
 // or a fold into its debt), and if the memory had not been accessed, or created, for the idle time of the run. Each
 // counted run, in their order, takes its rate of what is there, down to its floor, and never raises.
 //
-// Runs in a row with the same floor and idle time are one stretch. In a stretch the runs that count are those from one
-// on, so that a difference of two sums tells what they take: a look costs a few binary searches, whatever the number
-// of runs.
+// Runs in a row with the same floor and idle time, whose times rise, are one stretch. In a stretch the runs that count
+// are those from one on, so that a difference of two sums tells what they take: a look costs a few binary searches,
+// whatever the number of runs. A clock that is set back begins a stretch, so that each run is judged by its own time.
 type Runs struct{ table atomic.Pointer[runTable] }
 
 // runTable is an immutable state of Runs. A later state shares the memory of an earlier one and writes only behind it.
@@ -100,7 +100,7 @@ type stretch struct {
 
 // with returns the track with one run more.
 func (t track) with(r *Run) track {
-	if n := len(t); n == 0 || t[n-1].floor != r.Floor || t[n-1].idle != r.Idle {
+	if n := len(t); n == 0 || !t[n-1].continues(r) {
 		t = append(t[:n:n], stretch{floor: r.Floor, idle: r.Idle})
 	} else {
 		t = slices.Clone(t)
@@ -113,6 +113,11 @@ func (t track) with(r *Run) track {
 	s.lsn, s.due = append(s.lsn, r.LSN), append(s.due, r.At-r.Idle)
 	s.sum = append(s.sum, min(before, math.MaxInt64-mostDebt)+DebtOf(r.Rate))
 	return t
+}
+
+// continues reports whether a run is one of the stretch.
+func (s *stretch) continues(r *Run) bool {
+	return s.floor == r.Floor && s.idle == r.Idle && s.due[len(s.due)-1] <= r.At-r.Idle
 }
 
 // Add adds the newest run. Only the writer calls it.

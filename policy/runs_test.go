@@ -30,7 +30,7 @@ func TestDebt(t *testing.T) {
 }
 
 // TestRunsEqualReplay: what the runs take of a memory is what one gets by taking each at its time, in any mix of rates,
-// idle times, floors and scopes, as of any LSN, and with folds at any time.
+// idle times, floors and scopes, with a clock that jumps, as of any LSN, and with folds at any time.
 func TestRunsEqualReplay(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -43,6 +43,9 @@ func TestRunsEqualReplay(t *testing.T) {
 		for range 1 + rng.IntN(40) {
 			lsn += 1 + uint64(rng.IntN(3))
 			now += int64(rng.IntN(50))
+			if rng.IntN(8) == 0 { // the clock jumps, either way
+				now += int64(rng.IntN(1000)) - 500
+			}
 			r := Run{LSN: lsn, At: now, Rate: []float64{0, .05, .4, 1}[rng.IntN(4)], Idle: int64(rng.IntN(3)) * 40, Floor: float64(rng.IntN(3)) * .2}
 			if rng.IntN(3) == 0 {
 				r.Scope = scope.Scope{User: "u"}

@@ -15,7 +15,21 @@ type Trash struct {
 	LSN    uint64
 	Until  int64 // Unix milliseconds: then it is emptied
 	Undone bool
+	// Before is the LSN of the commit before it in the same consolidation that put something in the trash, 0 for none:
+	// the last one of a consolidation leads to all that it took.
+	Before uint64
 	Things []Trashed
+	Heirs  []Heir
+}
+
+// Heir is a memory that something was merged into, and what it had before.
+type Heir struct {
+	layout.Version // that the merge made
+	Importance     float64
+	AutoImportance bool // it was computed
+	Pinned         bool
+	Confidence     float64
+	Confident      bool // it got another confidence
 }
 
 // Trashed is a memory in the trash: its last version, and what its record does not have.
@@ -28,8 +42,9 @@ type Trashed struct {
 }
 
 const (
-	trashVersion         = 1
-	opTrash      part.Op = 46 // LSN, 8 bytes, and the until and undone of its trash as they are stored; none: it was emptied
+	trashVersionAlone         = 1 // written before layout 7: no Before and no Heirs
+	trashVersion              = 2
+	opTrash           part.Op = 46 // LSN, 8 bytes, and the until and undone of its trash as they are stored; none: it was emptied
 )
 
 func trashKey(v part.View, lsn uint64) []byte {
@@ -43,33 +58,81 @@ func (t *Trash) encode() []byte {
 		undone = 1
 	}
 	b = append(b, undone)
+	b = binary.AppendUvarint(b, t.Before)
 	b = binary.AppendUvarint(b, uint64(len(t.Things)))
 	for i := range t.Things {
 		x := &t.Things[i]
-		b = binary.AppendUvarint(b, uint64(x.Owner))
-		b = binary.AppendUvarint(b, x.Seq)
-		b = binary.AppendUvarint(b, x.Born)
-		b = binary.AppendUvarint(b, uint64(x.Change))
+		b = appendVersion(b, &x.Version)
 		b = codec.AppendFloat64(b, x.Confidence)
 		b = binary.AppendUvarint(b, x.Count)
 		b = binary.AppendVarint(b, x.Last)
 		b = binary.AppendUvarint(b, x.Into)
 	}
+	b = binary.AppendUvarint(b, uint64(len(t.Heirs)))
+	for i := range t.Heirs {
+		b = t.Heirs[i].append(b)
+	}
 	return b
+}
+
+// The flags of an heir.
+const (
+	heirAuto = 1 << iota
+	heirPinned
+	heirConfident
+)
+
+func (h *Heir) append(b []byte) []byte {
+	flags := byte(0)
+	for flag, is := range map[byte]bool{heirAuto: h.AutoImportance, heirPinned: h.Pinned, heirConfident: h.Confident} {
+		if is {
+			flags |= flag
+		}
+	}
+	b = appendVersion(append(b, flags), &h.Version)
+	b = codec.AppendFloat64(b, h.Importance)
+	return codec.AppendFloat64(b, h.Confidence)
+}
+
+func readHeir(c *codec.Reader) Heir {
+	flags := c.Byte()
+	return Heir{
+		AutoImportance: flags&heirAuto != 0, Pinned: flags&heirPinned != 0, Confident: flags&heirConfident != 0,
+		Version: readVersion(c), Importance: c.Float64(), Confidence: c.Float64(),
+	}
+}
+
+func appendVersion(b []byte, v *layout.Version) []byte {
+	b = binary.AppendUvarint(b, uint64(v.Owner))
+	b = binary.AppendUvarint(b, v.Seq)
+	b = binary.AppendUvarint(b, v.Born)
+	return binary.AppendUvarint(b, uint64(v.Change))
+}
+
+func readVersion(c *codec.Reader) layout.Version {
+	return layout.Version{Owner: c.Uint32(), Seq: c.Uvarint(), Born: c.Uvarint(), Change: c.Uint32()}
 }
 
 func decodeTrash(lsn uint64, b []byte) (Trash, error) {
 	c := codec.NewReader(b)
 	v := c.Byte()
 	t := Trash{LSN: lsn, Until: c.Varint(), Undone: c.Byte() == 1}
+	whole := v != trashVersionAlone
+	if whole {
+		t.Before = c.Uvarint()
+	}
 	t.Things = make([]Trashed, c.Count())
 	for i := range t.Things {
-		t.Things[i] = Trashed{
-			Version:    layout.Version{Owner: c.Uint32(), Seq: c.Uvarint(), Born: c.Uvarint(), Change: c.Uint32()},
-			Confidence: c.Float64(), Count: c.Uvarint(), Last: c.Varint(), Into: c.Uvarint(),
+		x := &t.Things[i]
+		*x = Trashed{Version: readVersion(c), Confidence: c.Float64(), Count: c.Uvarint(), Last: c.Varint(), Into: c.Uvarint()}
+	}
+	if whole {
+		t.Heirs = make([]Heir, c.Count())
+		for i := range t.Heirs {
+			t.Heirs[i] = readHeir(c)
 		}
 	}
-	if c.Err() != nil || c.Len() > 0 || v != trashVersion {
+	if c.Err() != nil || c.Len() > 0 || v != trashVersion && v != trashVersionAlone {
 		return Trash{}, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the trash of LSN %d", lsn), Cause: c.Err(), Do: "run check"}
 	}
 	return t, nil
@@ -83,7 +146,7 @@ func (t *Trash) Keep(tx part.Tx) error {
 	if err := tx.Set(trashKey(tx, t.LSN), t.encode()); err != nil {
 		return err
 	}
-	short := Trash{Until: t.Until, Undone: t.Undone}
+	short := Trash{Until: t.Until, Undone: t.Undone, Before: t.Before}
 	tx.Log(opTrash, append(binary.BigEndian.AppendUint64(nil, t.LSN), short.encode()...))
 	return nil
 }

@@ -162,6 +162,9 @@ func ownMemories(v part.View, p place, h *head, from uint32) (seqs []uint64, nex
 			continue
 		}
 		mem, lives, err := memoryOf(v, h.of, of)
+		if err == nil && !lives && of.seq != 0 {
+			mem, lives, err = v.Survivor(p.owner, of.seq)
+		}
 		if err != nil {
 			return nil, 0, err
 		}

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -357,11 +358,26 @@ func newestMarker(v part.View, p place, h *head) (m *Marker, from uint32, err er
 
 // resolve reads the texts of the memories that a message refers to.
 func resolve(v part.View, o scope.Owner, p place, m *Message) error {
-	texts := make([]string, 0, 1)
+	texts, n := make([]string, 0, 1), 0
 	for _, of := range m.pieces {
 		text, lives, err := textOf(v, o, p, of)
 		if err != nil {
 			return err
+		}
+		if of.id != "" {
+			if !lives && of.seq != 0 { // perhaps it was merged
+				var into part.Memory
+				if into, lives, err = v.Survivor(p.owner, of.seq); err != nil {
+					return err
+				}
+				if lives {
+					m.MemoryIDs[n] = into.ID
+				}
+				if !of.quiet {
+					text = cmp.Or(text, into.Text)
+				}
+			}
+			n++
 		}
 		m.Orphan = m.Orphan || of.id != "" && !lives
 		texts = append(texts, text)

@@ -114,7 +114,7 @@ var law = map[string]row{
 	"usage":    {floor: parts},
 	"notes":    {floor: parts},
 	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
-	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron"}},
+	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron", "golang.org/x/text"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 	"mention":  {floor: parts},
 

@@ -52,7 +52,7 @@ func (a *app) policySetCmd() *cobra.Command {
 	cmd := newCmd("", "set [KEY=VALUE…]", "Set the policy", policySetExample)
 	cmd.Long = `Set keys of the policy, or with --preset begin with a preset: default, agentos or
 substrate. What is not named stays as it is. The keys are those that show --json prints;
-a length of time is milliseconds, or as 30d or 12h. Each change is a new version.`
+a length of time is as 30d or 12h, or in milliseconds. Each change is a new version.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		for _, arg := range args {
 			if !strings.Contains(arg, "=") {
@@ -138,17 +138,18 @@ func (a *app) consolidateCmd() *cobra.Command {
 	cmd := newCmd(groupAgeing, "consolidate", "Decay, prune and merge memories as the policy says", consolidateExample)
 	cmd.Long = `Take a share of the confidence of memories that were neither recalled nor stored for the
 policy's idle time, down to its floor; remove those whose decayed importance is too low;
-and merge near duplicates of the same user, agent, run and source. Without --user and
---agent those of everyone.`
+and merge what says the same within one user, agent, run, role, kind and source: what
+differs in case, spaces and punctuation alone goes into the newest. Without --user and --agent
+those of everyone. --undo LSN brings back all that a consolidation with this LSN has taken.`
 	cmd.Args = exactly(0, "no argument")
 	var o engine.ConsolidateOptions
 	ownerScope(cmd, &o.Scope)
 	cmd.Flags().Func("rate", "what they lose of their confidence, from 0 to 1 (default that of the policy)", func(s string) error { return parseShare(s, &o.Rate) })
 	cmd.Flags().Func("prune", "remove what has a lower decayed importance, from 0 to 1 (default that of the policy)", func(s string) error { return parseShare(s, &o.PruneBelow) })
 	var merge bool
-	cmd.Flags().BoolVar(&merge, "merge", true, "merge near duplicates (default as the policy says)")
+	cmd.Flags().BoolVar(&merge, "merge", true, "merge what says the same (default as the policy says)")
 	cmd.Flags().Lookup("merge").DefValue = "" // which is the policy's
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "change nothing, show what would be merged, and report what would change")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "change nothing, show what would be merged and pruned, and report what would change")
 	undo := undoFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
@@ -165,24 +166,25 @@ and merge near duplicates of the same user, agent, run and source. Without --use
 
 // consolidatedJSON is the report of a consolidation.
 type consolidatedJSON struct {
-	Decayed   int    `json:"memories_decayed"`
-	Merges    int    `json:"memories_merged"`
-	Processed int    `json:"processed"`
-	Deleted   int    `json:"deleted"`
-	Merged    int    `json:"merged"`
-	Millis    int64  `json:"duration_ms"`
-	Policy    uint32 `json:"policy"`
-	LSN       uint64 `json:"lsn"`
+	engine.Consolidated
+	Merged int `json:"merged"`
 }
 
 func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.ConsolidateOptions) error {
-	t := &table{header: []string{"BY", "SCORE", "ID", "INTO"}}
+	t := &table{header: []string{"BY", "SCORE", "ID", "TEXT", "INTO", "TEXT"}}
 	if o.DryRun {
 		o.Visit = func(m engine.Merge) error {
 			if a.json {
 				return a.printJSON(m)
 			}
-			t.add(m.By, share(&m.Score), m.ID, m.Into)
+			t.add(m.By, share(&m.Score), m.ID, m.Text, m.Into, m.IntoText)
+			return nil
+		}
+		o.VisitPruned = func(p engine.Pruned) error {
+			if a.json {
+				return a.printJSON(p)
+			}
+			t.add(string(p.Reason), "", p.ID, p.Text, "", "")
 			return nil
 		}
 	}
@@ -191,7 +193,10 @@ func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.Consolid
 		return err
 	}
 	if a.json {
-		return a.printJSON(consolidatedJSON{r.Decayed, r.Merged, r.Processed, r.Deleted, r.Merged, r.Millis, r.Policy, r.LSN})
+		if r.Merges == nil {
+			r.Merges = []uint64{}
+		}
+		return a.printJSON(consolidatedJSON{r, r.Merged})
 	}
 	if len(t.rows) > 0 {
 		a.printTable(t)
@@ -206,9 +211,10 @@ memdbctl evict --agent planner --max-age 15d --min-importance 0.3 --cap 5000 --j
 
 func (a *app) evictCmd() *cobra.Command {
 	cmd := newCmd(groupAgeing, "evict [all]", "Remove memories that the policy does not keep", evictExample)
-	cmd.Long = `Remove what has expired, what is too old and not important, what has too low a
-confidence, and of an owner with too many memories the least important. Notes, archives,
-summaries and what is pinned stay. Without --user and --agent, or with all, everyone's.`
+	cmd.Long = `Remove what has expired, what is too old, was not recalled lately and is not important,
+what has too low a confidence, and of an owner with too many memories the least important.
+Notes, archives, summaries and what is pinned stay. Without --user and --agent, or with all,
+everyone's. --undo LSN brings back what an eviction with this LSN has removed.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 || len(args) == 1 && args[0] != "all" {
 			return usagef(cmd, "it takes nothing, or all")

@@ -129,7 +129,11 @@ func TestEvictVerb(t *testing.T) {
 	if got := other.ok("export", "-"); got != exported {
 		t.Errorf("exported\n%s\nand after an import\n%s", exported, got)
 	}
-	c.fails(exitUsage, "no length of time", "evict", "--max-age", "-1d")
+	for _, age := range []string{"-1d", "30", "0", "1.5", "d"} {
+		c.fails(exitUsage, "no length of time", "evict", "--max-age", age)
+	}
+	c.fails(exitUsage, "no duration", "kv", "put", "a", "1", "--user", "u", "--ttl", "30")
+	c.fails(exitUsage, "no duration", "evict", "--wait", "30")
 	c.fails(exitUsage, "cap: 0", "evict", "--cap", "0")
 	c.fails(exitUsage, "all excludes", "evict", "all", "--agent", "a")
 	c.fails(exitUsage, "nothing, or all", "evict", "old")
@@ -140,6 +144,7 @@ func TestEvictVerb(t *testing.T) {
 func TestUndoVerb(t *testing.T) {
 	c := newCLI(t)
 	c.ok("store", "perhaps", "--agent", "a", "--id", "m", "--confidence", "0.05", "--embedding", "[1,0]")
+	c.ok("policy", "set", "trash_ms=0")
 	lost := c.objects("evict")
 	c.fails(exitFailed, "the trash has nothing of it", "evict", "--undo", fmt.Sprint(lost[1]["lsn"]))
 	c.ok("policy", "set", "trash_ms=1h")
@@ -156,5 +161,34 @@ func TestUndoVerb(t *testing.T) {
 	c.fails(exitFailed, "it was undone already", "evict", "--undo", lsn)
 	c.fails(exitUsage, "--undo excludes --cap", "evict", "--undo", lsn, "--cap", "3")
 	c.fails(exitUsage, "--undo excludes --rate", "consolidate", "--undo", lsn, "--rate", ".1")
+	c.ok("check")
+}
+
+// TestConsolidateVerb: a dry run shows the texts of what would be merged and pruned, and the run is
+// undone by the LSN that it prints.
+func TestConsolidateVerb(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "Ada is not allergic to peanuts", "--agent", "a", "--id", "not")
+	c.ok("store", "Ada is now allergic to peanuts", "--agent", "a", "--id", "now")
+	c.ok("store", "ada is now allergic to peanuts!", "--agent", "a", "--id", "again")
+	old := time.Now().Add(-90 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	c.ok("import", c.file("old.jsonl", fmt.Sprintf(`{"id":"faded","agent":"a","text":"long ago","importance":0.3,"created_at":%q}`, old)))
+	dry := c.objects("consolidate", "--dry-run", "--prune", ".01")
+	if len(dry) != 3 || fmt.Sprint(dry[0]) != fmt.Sprint(map[string]any{"id": "faded", "text": "long ago", "reason": "pruned"}) ||
+		fmt.Sprint(dry[1]) != fmt.Sprint(map[string]any{
+			"id": "now", "text": "Ada is now allergic to peanuts", "into": "again", "into_text": "ada is now allergic to peanuts!", "by": "edit", "score": 1.0,
+		}) {
+		t.Fatalf("dry run: %v", dry)
+	}
+	done := one(t, c.objects("consolidate", "--prune", ".01"))
+	if done["memories_merged"] != 1.0 || done["merged"] != 1.0 || done["deleted"] != 1.0 || fmt.Sprint(done["merges"]) != fmt.Sprint([]any{done["lsn"]}) {
+		t.Errorf("consolidate: %v", done)
+	}
+	if got := one(t, c.objects("consolidate", "--undo", fmt.Sprint(done["lsn"]))); got["restored"] != 2.0 {
+		t.Errorf("undo: %v", got)
+	}
+	if again := one(t, c.objects("consolidate")); again["merged"] != 0.0 || fmt.Sprint(again["merges"]) != "[]" {
+		t.Errorf("again: %v", again)
+	}
 	c.ok("check")
 }

@@ -8,11 +8,12 @@ import (
 )
 
 // The first byte of an encoded Death: of one without a reason, of one with, and of one that
-// names a version whose record stays.
+// names a version whose record stays, also with the ID of a memory of elsewhere.
 const (
 	historyVersion       = 1
 	historyVersionReason = 2
 	historyVersionKept   = 3
+	historyVersionInto   = 4
 )
 
 // Reason is why a memory died, where nobody named it to be deleted.
@@ -33,11 +34,13 @@ const (
 )
 
 // Cause is why a memory died: the reason, the version of the policy that said so, and the
-// Seq of the memory that it was merged into, 0 for none.
+// Seq of the memory that it was merged into, 0 for none. Of a death that an import brought,
+// IntoID is the ID of that memory, which may come later, or be gone.
 type Cause struct {
 	Reason Reason
 	Policy uint32
 	Into   uint64
+	IntoID string
 }
 
 // Death is the history entry of a delete. Adds and updates need no entry: their records
@@ -70,6 +73,9 @@ func (d Death) Encode() []byte {
 	if d.Kept {
 		b[0] = historyVersionKept
 	}
+	if d.IntoID != "" { // which is kept
+		b[0] = historyVersionInto
+	}
 	b = binary.AppendVarint(b, d.At)
 	b = binary.AppendUvarint(b, d.Born)
 	b = binary.AppendUvarint(b, uint64(d.Change))
@@ -78,7 +84,11 @@ func (d Death) Encode() []byte {
 	}
 	b = append(b, byte(d.Reason))
 	b = binary.AppendUvarint(b, uint64(d.Policy))
-	return binary.AppendUvarint(b, d.Into)
+	b = binary.AppendUvarint(b, d.Into)
+	if d.IntoID != "" {
+		b = codec.AppendBytes(b, d.IntoID)
+	}
+	return b
 }
 
 // DecodeDeath reads what Encode wrote. It returns ErrCorrupt for damaged bytes and for an
@@ -87,11 +97,14 @@ func DecodeDeath(b []byte) (Death, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
 	d := Death{At: r.Varint(), Born: r.Uvarint(), Change: r.Uint32()}
-	d.Kept = v == historyVersionKept
+	d.Kept = v == historyVersionKept || v == historyVersionInto
 	if v == historyVersionReason || d.Kept {
-		d.Cause = Cause{Reason(r.Byte()), r.Uint32(), r.Uvarint()}
+		d.Cause = Cause{Reason: Reason(r.Byte()), Policy: r.Uint32(), Into: r.Uvarint()}
 	}
-	if r.Err() != nil || v < historyVersion || v > historyVersionKept || d.Reason >= Reasons {
+	if v == historyVersionInto {
+		d.IntoID = r.String()
+	}
+	if r.Err() != nil || v < historyVersion || v > historyVersionInto || d.Reason >= Reasons {
 		return Death{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read a history entry", Cause: r.Err()}
 	}
 	return d, nil

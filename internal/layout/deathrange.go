@@ -38,7 +38,9 @@ type DeathRange struct {
 }
 
 // CauseOf returns why a document died of the range.
-func (d *DeathRange) CauseOf(doc uint32) Cause { return Cause{d.Reason, d.Policy, d.Into[doc]} }
+func (d *DeathRange) CauseOf(doc uint32) Cause {
+	return Cause{Reason: d.Reason, Policy: d.Policy, Into: d.Into[doc]}
+}
 
 // Encode returns the value of the range, without LSN and Change, which are in the key
 // that Keys.DeathRange makes. Encode fails where Docs cannot be serialized.

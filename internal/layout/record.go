@@ -29,6 +29,7 @@ const (
 	FlagPending                    // the text is still to be embedded
 	FlagEmbedded                   // the update only embedded the text, and is no event of the memory's history
 	FlagPast                       // an import brought the version for the history; it was never the memory's state in this database
+	FlagApart                      // the memory was brought back: with this text it is not merged any more
 )
 
 // Record is a version of a memory as it is stored. All times are Unix milliseconds.
@@ -60,6 +61,11 @@ type Record struct {
 type Change struct {
 	Born   uint64 // LSN
 	Number uint32
+}
+
+// Before reports whether one change came before another.
+func (c Change) Before(d Change) bool {
+	return c.Born < d.Born || c.Born == d.Born && c.Number < d.Number
 }
 
 // History returns the version that stays as the history of the state that a record holds: the

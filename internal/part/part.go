@@ -206,6 +206,9 @@ type View interface {
 	Memory(o scope.Owner, id string) (m Memory, found bool, err error)
 	// MemoryAt is the memory of a Seq, if it lives.
 	MemoryAt(seq uint64) (m Memory, found bool, err error)
+	// Survivor is the living memory that one which is gone was merged into, also through
+	// others that were merged since, as long as its history is kept.
+	Survivor(owner uint32, seq uint64) (m Memory, found bool, err error)
 	// MemoryWas is the last state of a memory, living or not, as long as its history is
 	// kept.
 	MemoryWas(owner uint32, seq uint64) (m Memory, found bool, err error)

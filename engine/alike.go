@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
+)
+
+const (
+	// mergeNear is how many of its nearest a memory is compared with. Of more that are
+	// alike the others are found in a further round.
+	mergeNear = 16
+	// mergeTerms is by how many of its words a text without a vector is looked for.
+	mergeTerms = 32
+)
+
+// merging looks for near duplicates in one state.
+type merging struct {
+	tx     *Tx
+	ctx    context.Context
+	policy *policy.Policy
+	free   *roaring.Bitmap // that may be merged away
+	groups map[group]*members
+	loaded map[uint32]*candidate
+	edges  []edge
+	// crowded: a memory has more near ones than it was compared with.
+	crowded bool
+}
+
+// edge is a pair of near duplicates, the newer one first.
+type edge struct {
+	into, from *candidate
+	by         string
+	score      float64
+}
+
+// alikePlan finds what is nearly the same: each goes, the older ones after the newer, into the
+// newest one that it is alike to and that stays. What is pinned stays, for its text is another.
+func (tx *Tx) alikePlan(ctx context.Context, p *policy.Policy, f fresh) (plan []merge, crowded bool, err error) {
+	m := &merging{tx: tx, ctx: ctx, policy: p, free: f.free, groups: map[group]*members{}, loaded: map[uint32]*candidate{}}
+	for g, set := range f.groups {
+		m.groups[g] = newMembers(set)
+	}
+	for it := f.docs.Iterator(); it.HasNext(); {
+		if err := m.compare(it.Next()); err != nil {
+			return nil, false, err
+		}
+	}
+	return m.greedy(), m.crowded, nil
+}
+
+// load reads a memory once.
+func (m *merging) load(doc uint32) (*candidate, error) {
+	if c := m.loaded[doc]; c != nil {
+		return c, nil
+	}
+	const most = 10_000 // candidates kept: 1 KB of text each are 10 MB
+	if len(m.loaded) >= most {
+		clear(m.loaded)
+	}
+	row := m.tx.db.docs.Row(doc)
+	rec, err := m.tx.record(row.Version)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{doc: doc, row: row, rec: rec}
+	if s := m.tx.db.spaceAt(defaultSpace, m.tx.lsn); s != nil {
+		for _, ref := range rec.Vectors {
+			if ref.Space == s.num {
+				if c.vec, err = m.tx.vector(row.Version, ref); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	m.loaded[doc] = c
+	return c, nil
+}
+
+// compare compares a memory with its nearest.
+func (m *merging) compare(doc uint32) error {
+	if err := m.ctx.Err(); err != nil {
+		return err
+	}
+	row := m.tx.db.docs.Row(doc)
+	in := m.groups[group{row.Owner, row.Run}]
+	if in.n < 2 {
+		return nil
+	}
+	c, err := m.load(doc)
+	if err != nil {
+		return err
+	}
+	var near []uint32
+	switch {
+	case c.vec != nil:
+		near, err = m.nearest(c, in)
+	case m.policy.MergeEdit > 0 && c.rec.Text != "" && len(c.rec.Text) <= policy.MaxMergeText:
+		near, err = m.alike(c, in)
+	}
+	if err != nil {
+		return err
+	}
+	found := 0
+	for _, other := range near {
+		if other == doc {
+			continue
+		}
+		o, err := m.load(other)
+		if err != nil {
+			return err
+		}
+		if by, score, same := m.same(c, o); same {
+			found++
+			e := edge{c, o, by, score}
+			if newer(e.into, e.from) > 0 {
+				e.into, e.from = e.from, e.into
+			}
+			m.edges = append(m.edges, e)
+		}
+	}
+	m.crowded = m.crowded || found >= mergeNear-1
+	return nil
+}
+
+// nearest are the documents of a group with the nearest vectors.
+func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
+	s := m.tx.db.spaceAt(defaultSpace, m.tx.lsn)
+	hits, err := s.index.Search(m.ctx, c.vec, hnsw.Search{
+		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s), Plain: true,
+	})
+	var docs []uint32
+	for _, h := range hits {
+		if doc := s.doc(&m.tx.db.docs, h.Slot, m.tx.lsn); doc != doctable.None && in.set.Contains(doc) {
+			docs = append(docs, doc)
+		}
+	}
+	return docs, err
+}
+
+// alike are the documents of a group whose texts fit the words of a text best.
+func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
+	bag := bags.Get().(*analysis.Bag)
+	defer bags.Put(bag)
+	bag.Reset()
+	languages, err := m.tx.languages(m.ctx, in.set)
+	if err != nil {
+		return nil, err
+	}
+	if err := bag.AddQueryIn(m.ctx, m.tx.db.words.analyzer.Load(), c.rec.Text, 1, languages); err != nil {
+		return nil, err
+	}
+	first, err := bag.First(m.ctx, mergeTerms)
+	if err != nil || len(first) == 0 {
+		return nil, err
+	}
+	var terms []invindex.QueryTerm
+	var words []string
+	for _, t := range first {
+		words = append(words, t.Term)
+		terms = append(terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
+	}
+	set := invindex.Docs{Set: in.set}
+	stats, err := m.tx.index.Stats(m.ctx, m.tx.postings, words, set)
+	if err != nil {
+		return nil, textError(doingConsolidate, err)
+	}
+	hits, err := m.tx.index.Search(m.ctx, m.tx.postings, terms, stats, set, mergeNear)
+	var docs []uint32
+	for _, h := range hits {
+		docs = append(docs, h.Doc)
+	}
+	return docs, textError(doingConsolidate, err)
+}
+
+// same reports whether two memories of a group are near duplicates.
+func (m *merging) same(a, b *candidate) (by string, score float64, same bool) {
+	if !sameHead(a.rec, b.rec) || apart(a.rec) || apart(b.rec) || (a.vec == nil) != (b.vec == nil) {
+		return "", 0, false
+	}
+	if a.vec != nil {
+		score = cosineOf(a.vec, b.vec)
+		return "cosine", score, score > m.policy.MergeCosine
+	}
+	score, same = policy.SameText(a.rec.Text, b.rec.Text, m.policy.MergeEdit)
+	return "edit", score, same
+}
+
+func cosineOf(a, b []float32) float64 {
+	var dot, aa, bb float64
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return dot / math.Sqrt(aa*bb)
+}
+
+// greedy chooses among the pairs.
+func (m *merging) greedy() (plan []merge) {
+	slices.SortFunc(m.edges, func(a, b edge) int { return cmp.Or(newer(a.from, b.from), newer(a.into, b.into)) })
+	gone := map[uint64]bool{}
+	for _, e := range m.edges {
+		from, into := e.from.row, e.into.row
+		if gone[from.Seq] || gone[into.Seq] || !m.free.Contains(e.from.doc) {
+			continue
+		}
+		gone[from.Seq] = true
+		plan = append(plan, m.tx.planned(e.from, e.into, e.by, e.score))
+	}
+	return plan
+}
