@@ -356,13 +356,25 @@ func (w *world) operation(mm Memories, s *model, inTx bool) {
 	}
 }
 
+// renewed follows what becomes of a memory whose text was stored again: it is as young as the text.
+// In a batch that failed, the failure may have come first.
+func (w *world) renewed(m *Memory, said, now time.Time, sure bool) {
+	if !said.After(m.CreatedAt) {
+		return
+	}
+	at := min(said.UnixMilli(), now.UnixMilli())
+	if sure || w.db.docs.Seq(m.Seq).Accessed.Load() == at {
+		w.touched[m.Seq] = w.touched[m.Seq].Fold(layout.Access{Last: at})
+	}
+}
+
 func (w *world) store(mm Memories, s *model, inTx bool, n int) {
 	o := StoreOptions{Upsert: w.rng.IntN(3) == 0, NoDedup: w.rng.IntN(4) == 0, SkipInvalid: w.rng.IntN(3) == 0}
 	mems := make([]Memory, n)
 	for i := range mems {
 		mems[i] = w.memory(s)
 	}
-	now := w.clock.now()
+	now, known := w.clock.now(), w.model.highest
 	got, err := mm.StoreBatch(context.Background(), mems, &o)
 	after, changed := s.clone(), false
 	for i := range mems {
@@ -370,7 +382,12 @@ func (w *world) store(mm Memories, s *model, inTx bool, n int) {
 		if err == nil {
 			answer = got[i]
 		}
-		want := after.store(&mems[i], w.asStored(mems[i], inTx, now), o, now, answer)
+		stored := w.asStored(mems[i], inTx, now)
+		want := after.store(&mems[i], stored, o, now, answer)
+		if want.fails == nil && want.Deduplicated && want.Seq <= known {
+			old := after.live[want.Seq]
+			w.renewed(&old.Memory, stored.CreatedAt, now, err == nil)
+		}
 		switch {
 		case want.fails != nil && !o.SkipInvalid:
 			w.wantKind(fmt.Sprintf("store %+v", mems[i]), err, want.fails)
