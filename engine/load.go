@@ -309,7 +309,11 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if db.opening.damaged != nil {
 		return nil // the index is built anew
 	}
-	return db.index.Load().Add(doc, &f.idx)
+	err = db.index.Load().Add(doc, &f.idx)
+	if err != nil && db.mends { // chunks are missing, and the numbers do not rise any more
+		db.opening.damaged, err = err, nil
+	}
+	return err
 }
 
 // loadRow enters a document into the tables.

@@ -98,7 +98,7 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 
 // promised tells of logs that were there and are not, or not as far as they were.
 func (r *Remains) promised(dir string, names []string, first uint64) error {
-	m, err := readMark(r.FS, dir)
+	m, err := readMark(r.FS, r.Dir)
 	if err != nil || m.clean {
 		return err
 	}
