@@ -507,7 +507,7 @@ func (c *checker) stats() error {
 			c.report.problem("malformed statistics key %x", key)
 			return nil
 		}
-		if _, err := layout.DecodeAccess(value); err != nil {
+		if _, err := decodeAccess(key, value); err != nil {
 			c.report.problem("statistics of memory number %d: %v", seq, err)
 		}
 		c.lives("statistics", owner, seq)
@@ -545,7 +545,7 @@ func (c *checker) names() error {
 	}
 	of := map[number]string{}
 	return c.scan(layout.KindName, func(key, value []byte) error {
-		num, name, _, err := layout.DecodeName(value)
+		num, name, _, err := layout.DecodeName(key, value)
 		if err != nil {
 			c.report.problem("name %x: %v", key, err)
 			return nil

@@ -160,7 +160,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 func (tx *Tx) backAccess(x *policy.Trashed) error {
 	a := layout.Access{Count: x.Count, Last: x.Last}
 	if a != (layout.Access{}) {
-		if err := tx.set(tx.keys.Stats(x.Owner, x.Seq), a.Encode()); err != nil {
+		if err := tx.setAccess(x.Owner, x.Seq, a); err != nil {
 			return err
 		}
 		tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, x.Owner, x.Seq, a))
