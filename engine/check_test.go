@@ -113,7 +113,7 @@ func TestCheckFinds(t *testing.T) {
 			}
 			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "a commit that shows the damage"})
 			r, err := db.Check(t.Context())
-			if err != nil || r.OK || !slices.ContainsFunc(r.Problems, func(p string) bool { return strings.Contains(p, c.want) }) {
+			if err != nil || r.OK || !slices.ContainsFunc(r.Problems, func(p Problem) bool { return strings.Contains(p.What, c.want) }) {
 				t.Errorf("report %+v, %v; want a problem with %q", r, err, c.want)
 			}
 		})

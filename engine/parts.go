@@ -623,7 +623,8 @@ type stagedChange struct {
 // partChecker is a check of a part's keys.
 type partChecker struct {
 	*partTx
-	c *checker
+	c    *checker
+	name string // of the part
 }
 
 func (p *partChecker) Each(kind byte, visit func(key, value []byte) error) error {
@@ -637,12 +638,14 @@ func (p *partChecker) Each(kind byte, visit func(key, value []byte) error) error
 	})
 }
 
-func (p *partChecker) Problem(format string, args ...any) { p.c.report.problem(format, args...) }
+func (p *partChecker) Problem(format string, args ...any) {
+	p.c.report.problem(p.name, "", format, args...)
+}
 
 // parts checks the keys of each part.
 func (c *checker) parts() error {
 	for _, p := range c.tx.db.parts {
-		if err := p.Check(&partChecker{(*partTx)(c.tx), c}); err != nil {
+		if err := p.Check(&partChecker{(*partTx)(c.tx), c, p.Name()}); err != nil {
 			return &fault.Error{Kind: fault.ErrCorrupt, What: "check the " + valid.Short(p.Name()), Cause: err}
 		}
 	}
