@@ -3,18 +3,19 @@
 // A folder is open in one process at a time. Serve has that process listen on a socket in the
 // folder; memdbctl finds it and has its verbs run there, on the database that is open. What a
 // verb reads and writes, its files and its exit code are as if it ran by itself. Whoever may
-// connect may do all that memdbctl can, in every scope: the socket's mode is 0600.
+// connect may do all that memdbctl can, in every scope: the socket's mode is 0600, and a client of
+// another user than this one and root is sent away.
 package admin
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +28,13 @@ import (
 // acceptWait is how long the server waits after a failure to accept a connection.
 const acceptWait = 50 * time.Millisecond
 
-// MaxVerbs is how many verbs run at once; others wait.
-const MaxVerbs = 64
+const (
+	// MaxVerbs is how many verbs run at once; others wait.
+	MaxVerbs = 64
+	// maxAsking is how many clients may be connected that have not yet said what they want. One
+	// more has the oldest of them sent away, so that idle connections are in nobody's way.
+	maxAsking = 64
+)
 
 // A Server runs verbs for memdbctl until it is closed.
 type Server struct {
@@ -41,7 +47,11 @@ type Server struct {
 	cancel   context.CancelFunc
 	verbs    sync.WaitGroup
 	slots    chan struct{}
-	once     sync.Once
+	asking   struct {
+		mu    sync.Mutex
+		conns []*beside.Conn // in the order of their coming
+	}
+	once sync.Once
 }
 
 // Serve listens for memdbctl on the socket of a path; the empty path is one in the folder of the
@@ -150,21 +160,59 @@ func (s *Server) accept() {
 			}
 			continue
 		}
-		s.slots <- struct{}{}
 		s.verbs.Go(func() {
-			defer func() { <-s.slots }()
-			conn := &beside.Conn{Conn: c}
 			defer context.AfterFunc(s.ctx, func() { _ = c.Close() })()
-			_ = conn.Serve(s.ctx, s.run) // what failed is a client that is gone, or none of ours
+			s.serve(&beside.Conn{Conn: c})
 		})
 	}
 }
 
-// run runs a verb. One that panics harms nobody else.
-func (s *Server) run(ctx context.Context, r *beside.Request, in io.Reader, out, errs io.Writer) (code int) {
+// serve answers one client. What fails is a client that is gone, or none of ours: nobody is left
+// to be told.
+func (s *Server) serve(c *beside.Conn) {
+	if c.Trust() != nil {
+		_ = c.Close()
+		return
+	}
+	s.begin(c)
+	r, err := c.Ask()
+	s.asked(c)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	_ = c.Serve(s.ctx, r, s.run)
+}
+
+// begin notes a client that has not yet asked, and sends the oldest of too many away.
+func (s *Server) begin(c *beside.Conn) {
+	s.asking.mu.Lock()
+	defer s.asking.mu.Unlock()
+	if len(s.asking.conns) == maxAsking {
+		_ = s.asking.conns[0].Close() // which its Ask notices
+		s.asking.conns = slices.Delete(s.asking.conns, 0, 1)
+	}
+	s.asking.conns = append(s.asking.conns, c)
+}
+
+// asked is the end of what begin began.
+func (s *Server) asked(c *beside.Conn) {
+	s.asking.mu.Lock()
+	defer s.asking.mu.Unlock()
+	s.asking.conns = slices.DeleteFunc(s.asking.conns, func(other *beside.Conn) bool { return other == c })
+}
+
+// run runs a verb when its turn has come. One that panics harms nobody else.
+func (s *Server) run(ctx context.Context, client *beside.Session) (code int) {
 	const failed = 1
-	if err := panics.Catch("runs a verb", func() { code = cli.RunOn(ctx, s.db, s.dir, r, in, out, errs) }); err != nil {
-		_, _ = fmt.Fprintf(errs, "memdbctl: %v\n", err)
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return failed
+	}
+	if err := panics.Catch("runs a verb", func() { code = cli.RunOn(ctx, s.db, s.dir, client) }); err != nil {
+		_, _ = fmt.Fprintf(client.Err, "memdbctl: %v\n", err)
 		return failed
 	}
 	return code

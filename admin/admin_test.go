@@ -22,14 +22,21 @@ import (
 
 const (
 	asMemdbctl = "MEMDB_ADMIN_TEST_CTL"
-	asProgram  = "MEMDB_ADMIN_TEST_PROGRAM" // names the folder that it serves
+	asProgram  = "MEMDB_ADMIN_TEST_PROGRAM"  // names the folder that it serves
+	asStranger = "MEMDB_ADMIN_TEST_STRANGER" // names where another user listens
 )
+
+// beStranger listens as another user, where a test can be one.
+var beStranger func(path string)
 
 // TestMain lets the test binary be memdbctl, and a program that serves a database.
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv(asProgram); {
 	case os.Getenv(asMemdbctl) != "":
 		os.Exit(cli.Main(os.Args[1:]))
+	case os.Getenv(asStranger) != "":
+		beStranger(os.Getenv(asStranger))
+		return
 	case dir != "":
 		serveForever(dir)
 	}
@@ -349,12 +356,26 @@ func TestNobodyServes(t *testing.T) {
 	if err := p.server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	out, errs, code := p.run("", "list", "--agent", "a")
-	if code != 4 || out != "" || !strings.Contains(errs, fmt.Sprint("pid ", os.Getpid())) {
-		t.Errorf("exit %d, %q, %q", code, out, errs)
+	soon(t, "a verb that reads", 4*time.Second, func() { // of the five that others wait
+		out, errs, code := p.run("", "list", "--agent", "a")
+		if code != 4 || out != "" || !strings.Contains(errs, fmt.Sprint("pid ", os.Getpid())) {
+			t.Errorf("exit %d, %q, %q", code, out, errs)
+		}
+	})
+}
+
+// soon holds a call to a time. A machine that is busy with other work may be late, but not at each of
+// several tries.
+func soon(t *testing.T, what string, most time.Duration, call func()) {
+	t.Helper()
+	const tries = 5
+	var took time.Duration
+	for range tries {
+		began := time.Now()
+		call()
+		if took = time.Since(began); took <= most || t.Failed() {
+			return
+		}
 	}
-	if took := time.Since(began); took > 4*time.Second { // of the five that others wait
-		t.Errorf("it took %v", took)
-	}
+	t.Errorf("%s took more than %v in each of %d tries, at last %v", what, most, tries, took)
 }

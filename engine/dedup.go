@@ -216,8 +216,11 @@ func (tx *Tx) dedupKeyFor(p *prepared, owner uint32) (layout.DedupKey, bool, err
 
 // storeDuplicate answers a store with the memory that is there, which takes the later
 // expiry, the pin and the higher importance of the two: what the caller asked to be kept
-// is kept.
+// is kept. It ages from now on: see DB.renew.
 func (tx *Tx) storeDuplicate(p *prepared, d *duplicate) (Stored, error) {
+	if p.rec.Created > d.rec.Created {
+		tx.db.renew(d.Seq, min(p.rec.Created, tx.now))
+	}
 	stored := Stored{ID: d.rec.ID, Seq: d.Seq, Deduplicated: true}
 	patch, differs := Patch{}, false
 	if d.rec.Expires != 0 && (p.rec.Expires == 0 || p.rec.Expires > d.rec.Expires) {

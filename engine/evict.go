@@ -10,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -388,10 +389,17 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope) ([]victim, error
 		tx.ranges = append(tx.ranges, *d)
 		tx.logEvicted(d, seqs[why])
 	}
-	if p.Trash > 0 && len(left) > 0 {
-		return left, tx.trash(left, p)
+	err := tx.forgetInGraphs(graph.Forgotten{Keep: p.Trash > 0}, func(yield func(dying) bool) {
+		for i := range left {
+			if !yield(dying{left[i].Owner, left[i].Seq, left[i].into}) {
+				return
+			}
+		}
+	})
+	if err == nil && p.Trash > 0 && len(left) > 0 {
+		err = tx.trash(left, p)
 	}
-	return left, nil
+	return left, err
 }
 
 // logEvicted writes what a death range killed: its victims by Seq, which rise.

@@ -188,7 +188,7 @@ func filterCasesRun(t *testing.T, o setup) {
 		{`not expires_at < 2030-01-01`, "a b c d e f"},
 		{`created_at nin (2026-04-30, 2026-05-01)`, "c d e f"},
 	} {
-		f, err := filter.Parse([]byte(c.filter))
+		f, err := filter.Parse(t.Context(), []byte(c.filter))
 		if err != nil {
 			t.Errorf("%s: %v", c.filter, err)
 			continue
@@ -235,7 +235,7 @@ func TestFilterNesting(t *testing.T) {
 		if open == "(" {
 			inner = "tag = work"
 		}
-		f, err := filter.Parse([]byte(strings.Repeat(open, n) + inner + strings.Repeat(end, n)))
+		f, err := filter.Parse(t.Context(), []byte(strings.Repeat(open, n)+inner+strings.Repeat(end, n)))
 		if err != nil {
 			return 0, err
 		}

@@ -48,7 +48,7 @@ func filterOfNone(t *testing.T, o setup) {
 		{`agent exists and not run exists`, []string{"ada/coach/", "/coach/", "same"}},
 		{`user = eve and id = same and agent = ""`, []string{"same"}},
 	} {
-		f, err := filter.Parse([]byte(c.filter))
+		f, err := filter.Parse(t.Context(), []byte(c.filter))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestFilterByAlias(t *testing.T) {
 		`aliases exists`:                 {"a"},
 		`metadata.aliases contains todo`: {"b"},
 	} {
-		f, err := filter.Parse([]byte(form))
+		f, err := filter.Parse(t.Context(), []byte(form))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func (r *filterRun) try(f filter.Filter) {
 		r.Fatalf("%s: %v", f, err)
 	}
 	for name, form := range map[string]string{"JSON": filterJSON(r.T, f), "text": filterText(f), "written JSON": string(written), "written text": f.String()} {
-		read, err := filter.Parse([]byte(form))
+		read, err := filter.Parse(r.Context(), []byte(form))
 		if err != nil {
 			r.Fatalf("%s: %v", form, err)
 		}

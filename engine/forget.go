@@ -61,7 +61,7 @@ func (db *DB) forgetHistories(ctx context.Context, cutoff int64) error {
 		if err != nil {
 			return err
 		}
-		if len(page.keys) > 0 {
+		if len(page.keys)+len(page.texts) > 0 {
 			break
 		}
 		lower = page.next
@@ -83,17 +83,37 @@ func (db *DB) noteForgotten(ctx context.Context, cutoff int64) error {
 }
 
 // forgetPage removes what may go of the memories from a key on, and returns where the next
-// ones begin, nil where there are none.
+// ones begin, nil where there are none. What has aged goes once the parts have its text.
 func (db *DB) forgetPage(ctx context.Context, lower, upper []byte, cutoff int64) (next []byte, err error) {
+	told := map[uint64]bool{}
+	for {
+		page, err := db.forgetTold(ctx, lower, upper, cutoff, told)
+		if err != nil || len(page.texts) == 0 {
+			return page.next, err
+		}
+		if err := db.bequeath(ctx, page.texts); err != nil {
+			return nil, err
+		}
+		for _, of := range page.texts {
+			for seq := range of {
+				told[seq] = true
+			}
+		}
+	}
+}
+
+// forgetTold removes what may go of a page, unless there is something that the parts were not
+// told of.
+func (db *DB) forgetTold(ctx context.Context, lower, upper []byte, cutoff int64, told map[uint64]bool) (forgetting, error) {
 	if err := db.janitor.rest(ctx); err != nil {
-		return nil, err
+		return forgetting{}, err
 	}
 	defer db.chunks.busy.Unlock()
-	page, err := db.forgettablePage(lower, upper, cutoff)
-	if err != nil || len(page.keys) == 0 {
-		return page.next, err
+	page, err := db.forgettablePage(lower, upper, cutoff, told)
+	if err != nil || len(page.keys) == 0 || len(page.texts) > 0 {
+		return page, err
 	}
-	return page.next, db.applyBare(func(b *pebble.Batch) error {
+	return page, db.applyBare(func(b *pebble.Batch) error {
 		for _, key := range page.keys {
 			if err := b.Delete(key, nil); err != nil {
 				return err
@@ -109,7 +129,7 @@ func (db *DB) forgettable(ctx context.Context, lower, upper []byte, cutoff int64
 		return forgetting{}, err
 	}
 	defer db.chunks.busy.Unlock()
-	return db.forgettablePage(lower, upper, cutoff)
+	return db.forgettablePage(lower, upper, cutoff, nil)
 }
 
 // forgetting is what may go of a page of records.
@@ -119,8 +139,10 @@ type forgetting struct {
 	cutoff int64
 	limit  uint64 // LSN: nobody sees what died at it or before, and it is cleaned up
 
-	keys [][]byte
-	next []byte // where the page after this one begins, nil for none
+	told  map[uint64]bool              // the Seqs of what has aged that the parts know of
+	texts map[uint32]map[uint64]string // by owner and Seq: the last of others, which stay until they do
+	keys  [][]byte
+	next  []byte // where the page after this one begins, nil for none
 
 	of       home // the memory whose versions are read
 	versions []oldVersion
@@ -134,13 +156,14 @@ type oldVersion struct {
 	id       string
 	updated  int64
 	embedded bool // it only embedded the text: what it took the place of is its history
+	text     string
 }
 
 // forgettablePage looks at the records of a page, and no further than the memory that fills it.
-func (db *DB) forgettablePage(lower, upper []byte, cutoff int64) (_ forgetting, err error) {
+func (db *DB) forgettablePage(lower, upper []byte, cutoff int64, told map[uint64]bool) (_ forgetting, err error) {
 	r := kv.NewSweep(db.store)
 	defer func() { err = errors.Join(err, r.Close()) }()
-	f := forgetting{db: db, cutoff: cutoff, limit: db.janitor.cleanTo(db.points.oldest()), trash: map[uint64]bool{}}
+	f := forgetting{db: db, cutoff: cutoff, limit: db.janitor.cleanTo(db.points.oldest()), told: told, texts: map[uint32]map[uint64]string{}, trash: map[uint64]bool{}}
 	f.tx = &Tx{db: db, reader: r, keys: db.keys(), lsn: db.points.lsn(), now: db.now()}
 	records, bytes := 0, 0
 	err = kv.Scan(r, lower, upper, func(key, value []byte) error {
@@ -165,7 +188,7 @@ func (db *DB) forgettablePage(lower, upper []byte, cutoff int64) (_ forgetting, 
 			f.broken = true
 			return nil
 		}
-		f.versions = append(f.versions, oldVersion{v, rec.ID, rec.Updated, rec.Flags&layout.FlagEmbedded != 0})
+		f.versions = append(f.versions, oldVersion{v, rec.ID, rec.Updated, rec.Flags&layout.FlagEmbedded != 0, rec.Text})
 		return nil
 	})
 	if err == nil {
@@ -206,6 +229,13 @@ func (f *forgetting) memory() error {
 	if kept, err := f.trashed(lsn); kept || err != nil {
 		return err
 	}
+	if text := versions[len(versions)-1].text; byItself(died.Reason) && text != "" && !f.told[f.of.seq] {
+		if f.texts[f.of.owner] == nil {
+			f.texts[f.of.owner] = map[uint64]string{}
+		}
+		f.texts[f.of.owner][f.of.seq] = text
+		return nil
+	}
 	for i := range versions {
 		v := &versions[i]
 		f.keys = append(f.keys, f.tx.keys.Record(v.Version))
@@ -214,6 +244,16 @@ func (f *forgetting) memory() error {
 		}
 	}
 	return f.deaths(func(uint64, *layout.Death) bool { return true })
+}
+
+// byItself reports whether a memory died by ageing. What a caller has deleted, or has given an end,
+// is to be gone with its history.
+func byItself(why layout.Reason) bool {
+	switch why {
+	case layout.ReasonAge, layout.ReasonConfidence, layout.ReasonCap, layout.ReasonPruned, layout.ReasonMerged, layout.ReasonCaller:
+		return true
+	}
+	return false
 }
 
 // deaths adds the entries of deaths of the memory for which fit returns true.

@@ -39,6 +39,9 @@ type janitor struct {
 	// wiped is the LSN of a reset whose space the store still holds, 0 for none.
 	wiped atomic.Uint64
 
+	// mourned: a clean-up has told the parts of memories that are gone.
+	mourned atomic.Bool
+
 	// waits: there is something to clean up, perhaps only from the next read point on.
 	waits atomic.Bool
 
@@ -47,6 +50,8 @@ type janitor struct {
 	ranges []layout.DeathRange
 	sealed chan struct{} // closed when a chunk was sealed, or could not be
 	stuck  bool          // sealing failed, or has ended: nobody should wait for it
+	// mourners are told of a clean-up that parts have left work for.
+	mourners []chan<- struct{}
 
 	failure error // why it failed, nil if it has not
 }
@@ -151,10 +156,37 @@ func (j *janitor) run(ctx context.Context) {
 			}
 		}
 		err := errors.Join(j.work(ctx), j.compactWiped(ctx))
+		j.tellMourners()
 		if err != nil && ctx.Err() == nil && !told(err) {
 			j.db.logger.Error("cleaning up", "error", err)
 		}
 	}
+}
+
+// tellMourners has the parts do at once what a clean-up has left to them.
+func (j *janitor) tellMourners() {
+	if !j.mourned.Swap(false) {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, signal := range j.mourners {
+		select {
+		case signal <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// mourner is told of each clean-up that parts have left work for, and of what was left when the
+// database was closed.
+func (j *janitor) mourner() <-chan struct{} {
+	signal := make(chan struct{}, 1)
+	signal <- struct{}{}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.mourners = append(j.mourners, signal)
+	return signal
 }
 
 // compactWiped gives the disk its space back once nobody sees what was there before a

@@ -202,6 +202,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 	if err != nil {
 		return Memory{}, err
 	}
+	patch.found = found
 	err = m.update(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
 		if err != nil {

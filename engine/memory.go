@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -191,6 +192,8 @@ type Patch struct {
 	Importance     *float64
 	AutoImportance bool
 	Confidence     *float64
+
+	found *mention.Found // what the new text mentions; nil: it is not known
 }
 
 // ListQuery selects memories in an order.

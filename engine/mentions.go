@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/mention"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 const (
@@ -207,11 +209,83 @@ func (db *DB) mentioned(ctx context.Context, mem *Memory) (linked bool, err erro
 	return linked, err
 }
 
+// dying is a memory that dies with a commit, or gets another text.
+type dying struct {
+	owner uint32
+	seq   uint64
+	into  uint64 // the Seq of what it is merged into, 0 for none
+}
+
+const (
+	// forgetRoom is the room in a transaction that is kept for what one memory has in a graph,
+	// in bytes and changes: what a text can name, with all that goes with it.
+	forgetRoom    = 4 << 20
+	forgetChanges = 4096
+	doingUnlearn  = "take what memories were the reason for from the graph"
+)
+
+// forgetInGraphs takes from the graphs what memories are the reason for, in the commit in which
+// they die. What the transaction has no room for goes by the clean-up behind it.
+func (tx *Tx) forgetInGraphs(how graph.Forgotten, all iter.Seq[dying]) error {
+	g := partOf[*graph.Part](tx.db)
+	empty, err := g.Empty((*partTx)(tx))
+	if err != nil || empty {
+		return err
+	}
+	linked := map[uint32]bool{} // by owner: whether its graph knows of memories
+	for d := range all {
+		knows, asked := linked[d.owner]
+		if !asked {
+			if knows, err = g.HasMemories((*partTx)(tx), d.owner); err != nil {
+				return err
+			}
+			linked[d.owner] = knows
+		}
+		if !knows {
+			continue
+		}
+		if tx.within(doingUnlearn, forgetChanges, forgetRoom) != nil {
+			return nil
+		}
+		how.Into = d.into
+		if err := tx.changePart(doingUnlearn, func(t part.Tx) error { return g.Forget(t, d.owner, d.seq, how) }); err != nil {
+			return tx.breaks(err) // others are forgotten
+		}
+	}
+	return nil
+}
+
+// forgetInGraph is forgetInGraphs of one memory.
+func (tx *Tx) forgetInGraph(how graph.Forgotten, d dying) error {
+	return tx.forgetInGraphs(how, func(yield func(dying) bool) { yield(d) })
+}
+
+// rememberInGraph gives a memory that came back from the trash what it had in the graph.
+func (tx *Tx) rememberInGraph(o Owner, owner uint32, seq uint64) error {
+	err := tx.changePart(doingUnlearn, func(t part.Tx) error { return partOf[*graph.Part](tx.db).Restore(t, o, owner, seq) })
+	if err != nil {
+		err = tx.breaks(err) // the memory is written
+	}
+	return err
+}
+
+// emptyInGraph removes what the trash keeps of memories in the graph, which do not come back.
+func (tx *Tx) emptyInGraph(things []policy.Trashed) error {
+	return tx.changePart(doingUnlearn, func(t part.Tx) error {
+		for i := range things {
+			if err := partOf[*graph.Part](tx.db).Unkeep(t, things[i].Owner, things[i].Seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // mentionsOfPatch are what the new text of an update mentions; what an extractor does not know
 // is nothing, so that no link stays that the old text was the reason for.
 func (m Memories) mentionsOfPatch(ctx context.Context, s Scope, patch *Patch) (*mention.Found, error) {
 	if m.db == nil || m.db.extractor == nil || patch.Text == nil {
-		return nil, nil
+		return nil, nil // the text before goes from the graph, and the new one says nothing
 	}
 	if s.Owner() == (Owner{}) {
 		s = Scope{User: "any"} // an update may name no owner, and the memory has one

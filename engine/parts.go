@@ -175,7 +175,11 @@ func (db *DB) loadParts() error {
 func (db *DB) startParts(ctx context.Context) {
 	for _, p := range db.parts {
 		if w, ok := p.(part.Worker); ok {
-			db.every(ctx, "works on "+p.Name(), w.Every(), nil, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
+			var signal <-chan struct{}
+			if _, ok := p.(part.Mourner); ok {
+				signal = db.janitor.mourner()
+			}
+			db.every(ctx, "works on "+p.Name(), w.Every(), signal, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
 		}
 	}
 }
@@ -200,6 +204,7 @@ func (db *DB) resetParts(lsn uint64) {
 
 // mourn has the parts delete what they have of a memory that is gone.
 func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
+	db.janitor.mourned.Store(true)
 	for _, p := range db.parts {
 		m, ok := p.(part.Mourner)
 		if !ok {
@@ -210,6 +215,23 @@ func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
 		set := func(key, value []byte) error { return batch.Set(key, layout.Seal(key, value), nil) }
 		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, del, set); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// bequeath gives what is left of memories that have aged, by owner and Seq, to the parts that
+// refer to them for their texts.
+func (db *DB) bequeath(ctx context.Context, texts map[uint32]map[uint64]string) error {
+	for _, p := range db.parts {
+		heir, ok := p.(part.Heir)
+		if !ok {
+			continue
+		}
+		for owner, of := range texts {
+			if err := heir.Inherit(ctx, runner{db: db}, owner, of); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

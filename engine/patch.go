@@ -48,7 +48,7 @@ func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Recor
 
 // patched is the record with the changes of a patch, checked.
 func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared, error) {
-	p := &prepared{rec: *rec, explicit: givenFields{confidence: patch.Confidence != nil}}
+	p := &prepared{rec: *rec, explicit: givenFields{confidence: patch.Confidence != nil}, found: patch.found}
 	r := &p.rec
 	r.Vectors, r.Aliases = nil, slices.Clone(rec.Aliases)
 	r.Flags &^= layout.FlagPending | layout.FlagEmbedded

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -105,7 +106,13 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
 	tx.ranges = append(tx.ranges, d)
 	tx.log = append(tx.log, byte(layout.LogRange))
 	tx.log = binary.AppendUvarint(tx.log, uint64(d.Change))
-	return n, nil
+	return n, tx.forgetInGraphs(graph.Forgotten{}, func(yield func(dying) bool) {
+		for it := docs.Iterator(); it.HasNext(); {
+			if r := tx.db.docs.Row(it.Next()); !yield(dying{owner: r.Owner, seq: r.Seq}) {
+				return
+			}
+		}
+	})
 }
 
 // doomed is the set of documents that a delete means, and the number of those

@@ -114,7 +114,7 @@ func (d *seedDB) finds(q engine.Query, want ...string) {
 // filtered compares what a filter in JSON leaves of a scope, in recall and in a list.
 func (d *seedDB) filtered(s engine.Scope, text, form string, want ...string) {
 	d.t.Helper()
-	f, err := filter.Parse([]byte(form))
+	f, err := filter.Parse(d.t.Context(), []byte(form))
 	if err != nil {
 		d.t.Fatal(err)
 	}

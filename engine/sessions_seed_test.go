@@ -264,7 +264,7 @@ func TestSessionSeedRepairIsIdempotent(t *testing.T) {
 		return sessions.Item{Message: &sessions.Message{ID: id, Role: role, Text: text, At: at(second), MemoryIDs: refs}}
 	}
 	n, err := s.Save(ctx, supportAgent, "s", []sessions.Item{
-		message("", "user", "no ID", 1), message("e", "user", "", 1), message("a", "user", "one", 1), message("a", "user", "one", 1),
+		message("", "user", "", 1), message("e", "user", "", 1), message("a", "user", "one", 1), message("a", "user", "one", 1),
 		message("b", "user", "two", 2), message("c", "assistant", "", 3, "lives"), message("d", "user", "", 4, "gone"),
 		{Marker: &sessions.Marker{Summarized: 3}},
 		message("f", "tool", strings.Repeat("x", 600_000), 9), message("g", "user", "late", 8),
@@ -491,9 +491,11 @@ func TestSessionSeedRepairsEachCorruptionByItself(t *testing.T) {
 		fixes int
 	}{
 		"nothing":              {[]sessions.Item{message("a", "user", "x", 1), message("b", "assistant", "y", 2)}, []string{"user: x", "assistant: y"}, sessions.RepairStats{}, 0},
-		"no ID":                {[]sessions.Item{message("", "user", "x", 1), message("b", "assistant", "y", 2)}, []string{"assistant: y"}, sessions.RepairStats{EmptyRemoved: 1}, 1},
+		"neither ID nor text":  {[]sessions.Item{message("", "user", "", 1), message("b", "assistant", "y", 2)}, []string{"assistant: y"}, sessions.RepairStats{EmptyRemoved: 1}, 1},
+		"no ID":                {[]sessions.Item{message("", "user", "x", 1), message("b", "assistant", "y", 2)}, []string{"user: x", "assistant: y"}, sessions.RepairStats{}, 0},
 		"no content":           {[]sessions.Item{message("a", "user", "", 1), message("b", "assistant", "y", 2)}, []string{"assistant: y"}, sessions.RepairStats{EmptyRemoved: 1}, 1},
-		"one ID twice":         {[]sessions.Item{message("a", "user", "x", 1), message("a", "assistant", "y", 2)}, []string{"user: x"}, sessions.RepairStats{DuplicatesRemoved: 1}, 1},
+		"one ID twice":         {[]sessions.Item{message("a", "user", "x", 1), message("b", "tool", "z", 1), message("a", "user", "x", 2)}, []string{"user: x", "tool: z"}, sessions.RepairStats{DuplicatesRemoved: 1}, 1},
+		"one ID for two":       {[]sessions.Item{message("a", "user", "x", 1), message("a", "assistant", "y", 2)}, []string{"user: x", "assistant: y"}, sessions.RepairStats{DuplicatesRemoved: 1}, 1},
 		"a role twice":         {[]sessions.Item{message("a", "user", "x", 1), message("b", "user", "y", 2)}, []string{"user: x\ny"}, sessions.RepairStats{ConsecutiveMerged: 1}, 1},
 		"the system's twice":   {[]sessions.Item{message("a", "system", "x", 1), message("b", "system", "y", 2)}, []string{"system: x", "system: y"}, sessions.RepairStats{}, 0},
 		"a memory that is not": {[]sessions.Item{message("a", "user", "x", 1, "gone"), message("b", "assistant", "", 2, "lives")}, []string{"user: x", "assistant: from a memory"}, sessions.RepairStats{OrphanedRefs: 1}, 0},

@@ -151,6 +151,189 @@ func TestSessionAppend(t *testing.T) {
 	}
 }
 
+// TestSessionAppendParts: what the parts of a message say in words is a memory, too, and stays
+// where it is said.
+func TestSessionAppendParts(t *testing.T) {
+	w := newTalk(t)
+	parts := json.RawMessage(`[{"type":"text","text":"the harbour at dawn"},{"type":"image","source":{}}]`)
+	call := json.RawMessage(`[{"type":"tool_use","id":"c","name":"look","input":{"q":"harbour"}}]`)
+	out := w.appendTo("s", []sessions.Message{{ID: "m", Parts: parts}, {Role: "assistant", Parts: call}, {Role: "assistant", ToolCalls: json.RawMessage(`[{"id":"d"}]`), Name: "bot"}}, nil)
+	if !out[0].Stored || out[0].MemoryID == "" || out[1].MemoryID != "" || out[2].MemoryID != "" {
+		t.Errorf("%+v", out)
+	}
+	hits, err := w.db.Memories().Recall(t.Context(), Query{Scopes: []Scope{supportAgent.Scope()}, Text: "harbour dawn", Profile: "text"})
+	if err != nil || len(hits.Hits) != 1 || hits.Hits[0].ID != out[0].MemoryID {
+		t.Errorf("%+v, %v", hits, err)
+	}
+	if again := w.appendTo("s", []sessions.Message{{ID: "m", Parts: parts}}, nil)[0]; !again.Repeated {
+		t.Errorf("again: %+v", again)
+	}
+	check := func(what string) {
+		t.Helper()
+		l, err := w.db.Sessions().Load(t.Context(), supportAgent, "s", nil)
+		if err != nil || len(l.Messages) != 3 || l.Messages[0].Text != "" || string(l.Messages[0].Parts) != string(parts) || l.Messages[0].MemoryID() != out[0].MemoryID ||
+			l.Messages[0].Orphan || string(l.Messages[2].ToolCalls) != `[{"id":"d"}]` || l.Messages[2].Name != "bot" {
+			t.Errorf("%s: %+v, %v", what, l.Messages, err)
+		}
+	}
+	check("appended")
+	var items []sessions.Item
+	for i, err := range w.db.Sessions().Items(t.Context(), supportAgent, "s") {
+		noError(t, err)
+		items = append(items, i)
+	}
+	if _, err := w.db.Sessions().Save(t.Context(), supportAgent, "s", items, nil); err != nil {
+		t.Fatal(err)
+	}
+	check("saved again")
+	mustCheck(t, w.db, 1)
+}
+
+// TestSessionJSON: what is loaded marshals to what a save takes, and is read as what it was.
+func TestSessionJSON(t *testing.T) {
+	w := newTalk(t)
+	s, ctx := w.db.Sessions(), t.Context()
+	w.turns("s", 0, 12)
+	w.compact("s", &sessions.CompactOptions{Threshold: 10, KeepRecent: 4})
+	w.appendTo("s", []sessions.Message{{Role: "assistant", Parts: json.RawMessage(`[{"type":"image"}]`), ToolCalls: json.RawMessage(`[{"id":"c"}]`), Extra: json.RawMessage(`{"refusal":null}`)}}, nil)
+	want := []sessions.Item{}
+	for i, err := range s.Items(ctx, supportAgent, "s") {
+		noError(t, err)
+		want = append(want, i)
+	}
+	b, err := json.Marshal(want)
+	noError(t, err)
+	var got []sessions.Item
+	noError(t, json.Unmarshal(b, &got))
+	if n, err := s.Save(ctx, supportAgent, "again", got, nil); err != nil || n != 13 {
+		t.Fatal(n, err)
+	}
+	equalSlices(t, "items", w.items("again"), w.items("s"))
+	l, err := s.Load(ctx, supportAgent, "s", nil)
+	noError(t, err)
+	if b, err = json.Marshal(l); err != nil {
+		t.Fatal(err)
+	}
+	var keys struct {
+		Session struct {
+			Type, Session, Agent string
+			Messages             int
+		}
+		Marker   struct{ Type string }
+		Messages []sessions.Message
+	}
+	noError(t, json.Unmarshal(b, &keys))
+	if keys.Session.Type != "session" || keys.Session.Session != "s" || keys.Session.Agent != "support" || keys.Session.Messages != 13 || keys.Marker.Type != "marker" ||
+		len(keys.Messages) != 5 || string(keys.Messages[4].ToolCalls) != `[{"id":"c"}]` || string(keys.Messages[4].Extra) != `{"refusal":null}` || keys.Messages[0].Text != l.Messages[0].Text {
+		t.Errorf("%s", b)
+	}
+	var official sessions.Message
+	noError(t, json.Unmarshal([]byte(`{"role":"user","content":[{"type":"text","text":"hello"}]}`), &official))
+	if official.Content() != "hello" {
+		t.Errorf("%+v", official)
+	}
+}
+
+// TestSessionToolsStayTogether: no window, trim or compaction parts the call of a tool from its
+// results, in either form.
+func TestSessionToolsStayTogether(t *testing.T) {
+	w := newTalk(t)
+	s, ctx := w.db.Sessions(), t.Context()
+	forms := map[string]func(n int) []sessions.Message{
+		"anthropic": func(n int) []sessions.Message {
+			return []sessions.Message{
+				{Role: "user", Text: fmt.Sprint("ask ", n)},
+				{Role: "assistant", Parts: fmt.Appendf(nil, `[{"type":"tool_use","id":"c%d","name":"f","input":{}}]`, n)},
+				{Role: "user", Parts: fmt.Appendf(nil, `[{"type":"tool_result","tool_use_id":"c%d","content":"r"}]`, n)},
+			}
+		},
+		"openai": func(n int) []sessions.Message {
+			return []sessions.Message{
+				{Role: "user", Text: fmt.Sprint("ask ", n)},
+				{Role: "assistant", ToolCalls: fmt.Appendf(nil, `[{"id":"c%d"},{"id":"d%d"}]`, n, n)},
+				{Role: "tool", ToolCallID: fmt.Sprint("c", n), Text: "one"},
+				{Role: "tool", ToolCallID: fmt.Sprint("d", n), Text: "two"},
+			}
+		},
+		"no IDs": func(n int) []sessions.Message {
+			return []sessions.Message{
+				{Role: "user", Text: fmt.Sprint("ask ", n)},
+				{Role: "assistant", Parts: json.RawMessage(`[{"type":"tool_use"}]`)},
+				{Role: "tool", Text: "done"},
+			}
+		},
+	}
+	begins := func(what string, got []sessions.Message) {
+		t.Helper()
+		if len(got) > 0 && (got[0].ToolCallID != "" || got[0].Role == "tool" || strings.Contains(string(got[0].Parts), "tool_result")) {
+			t.Errorf("%s begins with a result: %+v", what, got[0])
+		}
+	}
+	for form, turn := range forms {
+		for n := range 14 {
+			w.appendTo(form, turn(n), &sessions.AppendOptions{NoMemory: true})
+		}
+		size := len(turn(0))
+		load := func(win *sessions.Window) []sessions.Message {
+			t.Helper()
+			l, err := s.Load(ctx, supportAgent, form, win)
+			noError(t, err)
+			return l.Messages
+		}
+		for last := 1; last <= 14*size; last++ {
+			got := load(&sessions.Window{Last: last})
+			begins(fmt.Sprintf("%s, the last %d", form, last), got)
+			if len(got) == 0 || len(got) > max(last, size-1) || len(got) < last-size {
+				t.Errorf("%s: the last %d are %d", form, last, len(got))
+			}
+		}
+		one := func(string) int { return 1 }
+		for tokens := 1; tokens <= 14*size; tokens++ {
+			got := load(&sessions.Window{Tokens: tokens, Count: one})
+			begins(fmt.Sprintf("%s, %d tokens", form, tokens), got)
+			if len(got) > tokens {
+				t.Errorf("%s: %d tokens are %d messages", form, tokens, len(got))
+			}
+		}
+		for keep := 1; keep <= 10; keep++ {
+			if _, err := s.Compact(ctx, supportAgent, form, &sessions.CompactOptions{Threshold: 11, KeepRecent: 11 - keep}); err != nil {
+				t.Fatal(err)
+			}
+			begins(form+", compacted", load(&sessions.Window{Whole: true}))
+			w.appendTo(form, turn(100+keep), &sessions.AppendOptions{NoMemory: true})
+		}
+		for trim := 9; trim > 0; trim-- {
+			out := w.appendTo(form, turn(200 + trim)[:1], &sessions.AppendOptions{NoMemory: true, TrimRemoves: trim})
+			var all []sessions.Message
+			for i, err := range s.Items(ctx, supportAgent, form) {
+				noError(t, err)
+				if i.Message != nil {
+					all = append(all, *i.Message)
+				}
+			}
+			begins(fmt.Sprintf("%s, trimmed to %d", form, trim), all)
+			if out[0].Messages < trim || out[0].Messages > trim+size {
+				t.Errorf("%s: trimmed to %d: %d", form, trim, out[0].Messages)
+			}
+		}
+	}
+	// A marker that an earlier version has put between the two.
+	items := []sessions.Item{}
+	for i, m := range append(forms["openai"](1), forms["openai"](2)...) {
+		if i == 2 {
+			items = append(items, sessions.Item{Marker: &sessions.Marker{Summarized: 2}})
+		}
+		items = append(items, sessions.Item{Message: &m})
+	}
+	if _, err := s.Save(ctx, supportAgent, "marked", items, nil); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Load(ctx, supportAgent, "marked", nil)
+	if err != nil || len(l.Messages) != 7 || len(l.Messages[0].ToolCalls) == 0 {
+		t.Errorf("%+v, %v", l.Messages, err)
+	}
+}
+
 // TestSessionAppendAgain: an append that is tried again under its message ID changes
 // nothing, and one that says something else is refused.
 func TestSessionAppendAgain(t *testing.T) {

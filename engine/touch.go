@@ -35,15 +35,29 @@ func (db *DB) touch(seqs []uint64, now int64) {
 	if db.readOnly {
 		return
 	}
-	t := db.touched
+	db.touched.note(db, seqs, layout.Access{Count: 1, Last: now})
+}
+
+// renew notes that the text of a memory was said again: it is as young as if it had been
+// accessed then, and was not recalled.
+func (db *DB) renew(seq uint64, at int64) {
+	s := db.docs.Seq(seq)
+	if s == nil || s.Accessed.Load() >= at {
+		return
+	}
+	db.touched.note(db, []uint64{seq}, layout.Access{Last: at})
+}
+
+// note gathers one access of each of some memories.
+func (t *touches) note(db *DB, seqs []uint64, one layout.Access) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, seq := range seqs {
-		a := layout.Access{Count: 1, Last: now}
+		a := one
 		if s := db.docs.Seq(seq); s != nil {
 			a = a.Fold(db.settle(s)) // before the time of the access is seen
-			s.Count.Add(1)
-			for last := s.Accessed.Load(); last < now && !s.Accessed.CompareAndSwap(last, now); {
+			s.Count.Add(one.Count)
+			for last := s.Accessed.Load(); last < a.Last && !s.Accessed.CompareAndSwap(last, a.Last); {
 				last = s.Accessed.Load()
 			}
 		}

@@ -43,8 +43,9 @@ func (tx *Tx) trash(victims []victim, p *policy.Policy) error {
 // trash keeps it: the policy says for how long, from the commit on. A memory comes back under
 // its ID and Seq, as an update of what it was, with its vectors, its accesses, and the
 // confidence that it had. What it was merged into gives the accesses back, and keeps the
-// importance. A memory whose ID was given to another one since stays away. Its links to
-// entities do not come back: [DB.ExtractEntities] makes those that its text tells of anew.
+// importance. A memory whose ID was given to another one since stays away. What it had in the
+// graph comes back with it: its links to what is there, and the entities and relations that went
+// since no other text told of them.
 //
 // ErrNotRetained where the trash has nothing of that LSN any more, or it was undone. ErrBusy
 // while a View is open that is older than the LSN.
@@ -87,6 +88,9 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 			if err := tx.bringBack(ctx, doing, &t.Things[i], &report); err != nil {
 				return err
 			}
+		}
+		if err := tx.emptyInGraph(t.Things); err != nil { // of what stays away
+			return tx.breaks(err)
 		}
 		t.Undone = true
 		return t.Keep((*partTx)(tx))
@@ -152,7 +156,10 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, x *policy.Trashed, re
 	if lost {
 		report.WithoutVectors++
 	}
-	return tx.backAccess(x)
+	if err := tx.backAccess(x); err != nil {
+		return err
+	}
+	return tx.rememberInGraph(rec.Scope.Owner(), x.Owner, x.Seq)
 }
 
 // backAccess gives a memory that is back the accesses that it had, and takes them from what
@@ -200,7 +207,15 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 			return err
 		}
 		// Without chunks.busy: a writer may have to wait for the janitor.
-		if err := db.Update(ctx, func(tx *Tx) error { return t.Empty((*partTx)(tx)) }); err != nil {
+		err = db.Update(ctx, func(tx *Tx) error {
+			if !t.Undone { // what came back may be in the trash once more
+				if err := tx.emptyInGraph(t.Things); err != nil {
+					return err
+				}
+			}
+			return t.Empty((*partTx)(tx))
+		})
+		if err != nil {
 			return err
 		}
 	}

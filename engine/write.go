@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
@@ -256,6 +257,9 @@ func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 		return err
 	}
 	tx.logVersioned(layout.LogUpdate, v, &old.Version)
+	if p.rec.Text != rec.Text && p.found == nil { // else the new text takes the place of the old one
+		return tx.forgetInGraph(graph.Forgotten{TextOnly: true}, dying{owner: old.Owner, seq: old.Seq})
+	}
 	return nil
 }
 
@@ -567,7 +571,7 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 		tx.pend[old.Seq] = &pendingVersion{Version: old.Version, doc: old.doc, dead: true, gone: true}
 	}
 	tx.logVersioned(layout.LogDelete, old.Version, &old.Version)
-	return nil
+	return tx.forgetInGraph(graph.Forgotten{}, dying{owner: old.Owner, seq: old.Seq})
 }
 
 // dropKeys takes a version out of the derived structures: its dedup key, its mark

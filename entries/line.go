@@ -25,14 +25,14 @@ type Line struct {
 	Value     json.RawMessage `json:"value"`
 	Version   uint64          `json:"version,omitzero"`
 	UpdatedAt clock.Instant   `json:"updated_at,omitzero"`
-	ExpiresAt clock.Instant   `json:"expires_at,omitzero"`
+	ExpiresAt clock.Expiry    `json:"expires_at,omitzero"`
 }
 
 // NewLine is the line of an entry.
 func NewLine(e Entry) Line {
 	return Line{
 		Type: TypeLine, User: e.User, Agent: e.Agent, Key: e.Key, Value: e.Value, Version: e.Version,
-		UpdatedAt: clock.Instant{Time: e.UpdatedAt}, ExpiresAt: clock.Instant{Time: e.ExpiresAt},
+		UpdatedAt: clock.Instant{Time: e.UpdatedAt}, ExpiresAt: clock.Expiry{Instant: clock.Instant{Time: e.ExpiresAt}},
 	}
 }
 

@@ -48,7 +48,7 @@ type Record struct {
 	CreatedAt    Time   `json:"created_at,omitzero"`
 	UpdatedAt    Time   `json:"updated_at,omitzero"`
 	EventTime    Time   `json:"event_time,omitzero"`
-	ExpiresAt    Time   `json:"expires_at,omitzero"`
+	ExpiresAt    Expiry `json:"expires_at,omitzero"`
 	Hash         string `json:"hash"`
 	AccessCount  uint64 `json:"access_count"`
 	LastAccessed Time   `json:"last_accessed,omitzero"`
@@ -65,7 +65,7 @@ func NewRecord(m engine.Memory) Record {
 		Importance: m.Importance, AutoImportance: m.AutoImportance, Confidence: m.Confidence, Pinned: m.Pinned,
 		StoredConfidence: m.StoredConfidence, DecayedImportance: m.DecayedImportance,
 		CreatedAt: Time{Time: m.CreatedAt}, UpdatedAt: Time{Time: m.UpdatedAt},
-		EventTime: Time{Time: m.EventTime}, ExpiresAt: Time{Time: m.ExpiresAt},
+		EventTime: Time{Time: m.EventTime}, ExpiresAt: Expiry{Instant: Time{Time: m.ExpiresAt}},
 		Hash: m.Hash, AccessCount: m.AccessCount, LastAccessed: Time{Time: m.LastAccessed},
 	}
 }
@@ -147,11 +147,17 @@ func (o *Object) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Time is an instant: written as RFC 3339 in UTC with milliseconds, read as RFC
-// 3339, as a bare date (midnight UTC) or as integer milliseconds since 1970. The
-// zero time is no time; null and "" are read as such.
+// Time is an instant: written as RFC 3339 in UTC with milliseconds, read as ParseTime
+// reads it. The zero time is no time; null and "" are read as such.
 type Time = clock.Instant
 
-// ParseTime reads an instant: RFC 3339, a bare date (midnight UTC), or integer
-// milliseconds since 1970.
+// Expiry is a Time that is read from a bare date as the end of that day.
+type Expiry = clock.Expiry
+
+// ParseTime reads an instant: RFC 3339, a bare date (midnight UTC), or an integer since
+// 1970, of seconds below 100,000,000,000 and of milliseconds from there on. An integer of
+// fewer than nine digits and a year outside 1 to 9999 are an error.
 func ParseTime(s string) (time.Time, error) { return clock.Parse(s) }
+
+// ParseExpiry is ParseTime, but for a bare date, which is the end of that day.
+func ParseExpiry(s string) (time.Time, error) { return clock.ParseExpiry(s) }

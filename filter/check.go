@@ -1,15 +1,16 @@
 package filter
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -31,27 +32,32 @@ const (
 	MaxPattern = 1000
 	// MaxPatterns bounds the regular expressions of one filter.
 	MaxPatterns = 64
+	// MaxProgram bounds the steps of all regular expressions of one filter together, with each
+	// repetition written out: x{1000} has a thousand. A step takes some 40 bytes, and matching
+	// may look at every step for each letter.
+	MaxProgram = 10_000
 )
-
-// leastTimeDigits is the number of digits from which on an integer is taken for a time:
-// fewer would be the first days of 1970, and are a year that lacks its month.
-const leastTimeDigits = 10
 
 const doing = "read a filter"
 
 // Check refuses a filter that is over a limit, is put together wrongly, or compares a
 // built-in field with what it can never be. Its error is of the kind ErrInvalid. nil is
 // a filter that chooses everything.
-func Check(f Filter) error {
+func Check(f Filter) error { return check(context.Background(), f) }
+
+func check(ctx context.Context, f Filter) error {
 	if f == nil {
 		return nil
 	}
-	c := checker{nodes: MaxNodes, contained: MaxContained, patterns: MaxPatterns}
+	c := checker{ctx: ctx, nodes: MaxNodes, contained: MaxContained, patterns: MaxPatterns, program: MaxProgram}
 	return c.check(f, 0)
 }
 
 // checker counts down what a filter may still have.
-type checker struct{ nodes, contained, patterns int }
+type checker struct {
+	ctx                                 context.Context
+	nodes, contained, patterns, program int
+}
 
 // check refuses what has the methods of a filter and is none, such as a pointer to one.
 func (c *checker) check(f Filter, depth int) error {
@@ -92,6 +98,9 @@ func (c *checker) spend(n int) error {
 }
 
 func (f Condition) check(c *checker, _ int) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
 	field, err := Lookup(f.Field)
 	if err != nil {
 		return err
@@ -134,6 +143,9 @@ func (f Condition) checkValue(field Field, v any) error {
 		return fault.Invalid(doing, fmt.Sprintf("%s is compared with %s", name, with), do)
 	}
 	if field.IsTime() {
+		return checkTime(name, v)
+	}
+	if _, isTime := v.(time.Time); isTime && f.Op.IsOrder() && field.kind == anything {
 		return checkTime(name, v)
 	}
 	key, ok := scalar.Key(v)
@@ -200,32 +212,9 @@ func (f Condition) checkKind(field Field, v any) error {
 
 // checkTime refuses what is no time.
 func checkTime(name string, v any) error {
-	const do = "write it as 2026-01-31, as 2026-01-31T12:00:00Z, or in Unix milliseconds"
-	ms, ok := scalar.Millis(v)
-	if !ok {
-		return fault.Invalid(doing, fmt.Sprintf("%s is a time and is compared with %s", name, valid.Short(fmt.Sprint(v))), do)
-	}
-	n, isNumber := scalar.NumberOf(v)
-	if !isNumber || len(strconv.FormatUint(n.Magnitude, 10)) >= leastTimeDigits {
-		return nil
-	}
-	why := fmt.Sprintf("%s is a time and is compared with %d, a number of fewer than %d digits", name, ms, leastTimeDigits)
-	if 1000 <= ms && ms <= 9999 {
-		return fault.Invalid(doing, why, fmt.Sprintf("write %d-01-01 for the beginning of that year", ms))
-	}
-	return fault.Invalid(doing, why, do)
-}
-
-// pattern refuses what is no regular expression.
-func (c *checker) pattern(name, pattern string) error {
-	switch c.patterns--; {
-	case c.patterns < 0:
-		return fault.Invalid(doing, fmt.Sprintf("it has more than %d regular expressions", MaxPatterns), "join them by |, or use prefix and contains")
-	case len(pattern) > MaxPattern:
-		return fault.Invalid(doing, fmt.Sprintf("the pattern for %s is %d bytes long, the limit is %d", name, len(pattern), MaxPattern), "shorten it")
-	}
-	if _, err := regexp.Compile(pattern); err != nil {
-		return fault.Invalid(doing, fmt.Sprintf("the pattern for %s is wrong: %s", name, strings.TrimPrefix(err.Error(), "error parsing regexp: ")), "write it in the syntax of RE2")
+	if _, err := scalar.Time(v); err != nil {
+		what, do, _ := strings.Cut(err.Error(), " is no time: ")
+		return fault.Invalid(doing, fmt.Sprintf("%s is a time and is compared with %s", name, valid.Short(what)), do)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
@@ -64,7 +65,9 @@ type look struct {
 	keys  map[string]bool // scalar.Key of the values, where it asks whether one is equal
 	times map[int64]bool  // likewise of a field of times
 	none  bool            // "" is one of them, and means a field that is missing
-	word  string          // the value of contains or prefix, as it stands in a string
+	when  int64           // Unix milliseconds, where a field of the metadata is ordered against a time
+	timed bool
+	word  string // the value of contains or prefix, as it stands in a string
 	match *regexp.Regexp
 }
 
@@ -78,6 +81,8 @@ func newLook(c Condition) *look {
 		l.word = wordOf(c.Values[0])
 	case c.Op == OpRegexp:
 		l.match = regexp.MustCompile(c.Values[0].(string)) // it was checked
+	case c.Op.IsOrder():
+		l.when, l.timed = timeOf(c.Values[0])
 	case !c.Op.IsEquality():
 	case l.field.IsTime():
 		l.times = map[int64]bool{}
@@ -188,17 +193,43 @@ func equal(have, want any) bool {
 	return ok && a == b
 }
 
-// order compares two values of one type, false where they have none in common.
+// timeOf is a value that asks for an order of times, in Unix milliseconds: a time, or a
+// string in the form of one. An integer asks for that of numbers.
+func timeOf(v any) (int64, bool) {
+	switch v := v.(type) {
+	case time.Time:
+		return v.UnixMilli(), true
+	case string:
+		t, ok := scalar.Written(v)
+		return t.UnixMilli(), ok
+	}
+	return 0, false
+}
+
+// order compares two values of one type, false where they have none in common. A time of the
+// metadata, in whatever form, is compared with a time as what it is.
 func (l *look) order(have, want any) (int, bool) {
 	if l.field.IsTime() {
 		a, ok := have.(int64)
 		b, valid := scalar.Millis(want)
 		return cmp.Compare(a, b), ok && valid
 	}
-	if a, ok := have.(string); ok {
+	a, isText := have.(string)
+	if l.timed {
+		_, isWritten := timeOf(have)
+		if a, ok := scalar.Millis(have); ok && (isWritten || !isText) {
+			return cmp.Compare(a, l.when), true
+		}
+	}
+	if isText {
 		b, ok := want.(string)
 		return strings.Compare(a, b), ok
 	}
+	return orderNumbers(have, want)
+}
+
+// orderNumbers compares two numbers, false where one of the values is none.
+func orderNumbers(have, want any) (int, bool) {
 	a, ok := scalar.NumberOf(have)
 	if !ok {
 		return 0, false

@@ -1,6 +1,7 @@
 package filter_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -8,11 +9,11 @@ import (
 )
 
 func ExampleParse() {
-	f, err := filter.Parse([]byte(`{"AND":[{"field":"priority","operator":"gte","value":3},{"NOT":{"field":"tag","op":"exists"}}]}`))
+	f, err := filter.Parse(context.Background(), []byte(`{"AND":[{"field":"priority","operator":"gte","value":3},{"NOT":{"field":"tag","op":"exists"}}]}`))
 	fmt.Println(f, err)
-	f, err = filter.Parse([]byte(`priority over 3`))
+	f, err = filter.Parse(context.Background(), []byte(`priority over 3`))
 	fmt.Println(f, err)
-	f, err = filter.Parse([]byte(`role = asistant`))
+	f, err = filter.Parse(context.Background(), []byte(`role = asistant`))
 	fmt.Println(f, err)
 	// Output:
 	// priority >= 3 and not tag exists <nil>

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,9 @@ import (
 // without quotes is a number, true, false or null where it reads as one, else a string.
 // Quotes are double or single; within them a backslash begins an escape as in JSON, or a
 // single quote. and (…) and or (…) join any number of filters, with commas between.
-func Parse(b []byte) (Filter, error) {
+//
+// Parse returns the error of a context that is over, else one of the kind ErrInvalid.
+func Parse(ctx context.Context, b []byte) (Filter, error) {
 	t := bytes.TrimSpace(b)
 	var f Filter
 	var err error
@@ -37,7 +40,7 @@ func Parse(b []byte) (Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Check(f); err != nil {
+	if err := check(ctx, f); err != nil {
 		return nil, err
 	}
 	return f, nil

@@ -1,12 +1,14 @@
 package filter
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +22,7 @@ func TestEscapes(t *testing.T) {
 		`"\u00c4nne"`: "Änne", `'\u00C4nne'`: "Änne", `"\"\\\/\b\f\n\r\t"`: "\"\\/\b\f\n\r\t", `"\ud83d\ude00!"`: "😀!",
 		`'it\'s'`: "it's", `"it's"`: "it's", `'say "x"'`: `say "x"`, `"\u0041\u0000"`: "A\x00", `"a` + "\n" + `b"`: "a\nb",
 	} {
-		f, err := Parse([]byte("tag = " + form))
+		f, err := Parse(t.Context(), []byte("tag = "+form))
 		if err != nil || !reflect.DeepEqual(f, Eq("tag", want)) {
 			t.Errorf("%s: %v, %v; want %q", form, f, err, want)
 		}
@@ -30,12 +32,12 @@ func TestEscapes(t *testing.T) {
 		`"\ud83d"`: "half", `"\ud83dx"`: "half", `"\ud83d\u0041"`: "half", `"\ude00"`: "half", `"\u`: "incomplete", `"\`: "end",
 		"\"\xff\"": "UTF-8",
 	} {
-		_, err := Parse([]byte("tag = " + form))
+		_, err := Parse(t.Context(), []byte("tag = "+form))
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want one that says %q", form, err, says)
 		}
 	}
-	if _, err := Parse([]byte(`{"field":"tag","op":"eq","value":"\ud83d"}`)); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "half") {
+	if _, err := Parse(t.Context(), []byte(`{"field":"tag","op":"eq","value":"\ud83d"}`)); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "half") {
 		t.Errorf("half a pair in JSON: %v", err)
 	}
 }
@@ -78,10 +80,10 @@ func TestTypesThatCannotFit(t *testing.T) {
 		`access_count contains 1`: "contains does not apply", `access_count prefix 1`: "prefix does not apply", `access_count regex 1`: "regex does not apply",
 		`user = 5`: `"5"`, `agent = null`: `""`, `id > 3`: `"3"`, `name = true`: `"true"`, `text in (a, 1)`: `"1"`,
 		`aliases = todo`: "use contains, icontains or exists", `aliases contains 1`: "strings",
-		`created_at > 2026`: "2026-01-01", `created_at = 999999999`: "10 digits", `event_time in (2026-01-01, 0)`: "10 digits", `expires_at < -5`: "10 digits",
-		`created_at > 20260101`: "2026-01-31", `created_at prefix 2026`: "time", `updated_at regex 2026`: "time", `updated_at icontains 2026`: "time",
+		`created_at > 2026`: "2026-01-01", `created_at = 99999999`: "nine digits", `event_time in (2026-01-01, 0)`: "nine digits", `expires_at < -5`: "nine digits",
+		`created_at > 20260101`: "2026-01-02", `created_at > 1705744800000000000`: "check its unit", `created_at prefix 2026`: "time", `updated_at regex 2026`: "time", `updated_at icontains 2026`: "time",
 	} {
-		_, err := Parse([]byte(form))
+		_, err := Parse(t.Context(), []byte(form))
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want one that says %q", form, err, says)
 		}
@@ -89,10 +91,10 @@ func TestTypesThatCannotFit(t *testing.T) {
 	for _, form := range []string{
 		`role contains assist and role > a and role prefix sys and role regex "^s"`, `kind in (fact, note)`, `kind in ()`, `pinned != true`, `importance >= 0.5`,
 		`access_count in (1, 2.0)`, `user = "5"`, `agent = "" and run nin ("") and source != "" and name in ("", x)`, `text contains 5`, `text contains null`,
-		`created_at > 1000000000`, `created_at > -1000000000000`, `created_at = 2026-01-01`, `tag = yes and n > high and x = 2026`, `aliases contains x`,
+		`created_at > 100000000`, `created_at > -1000000000000`, `created_at > "1705744800"`, `created_at = 2026-01-01`, `tag = yes and n > high and x = 2026`, `aliases contains x`,
 		`metadata.role = asistant`, `n in (null, true, 1, x)`, `last_accessed exists and text exists and pinned exists`,
 	} {
-		if _, err := Parse([]byte(form)); err != nil {
+		if _, err := Parse(t.Context(), []byte(form)); err != nil {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
@@ -119,10 +121,36 @@ func TestPatterns(t *testing.T) {
 		{Regexp("text", "("), "RE2"},
 		{Regexp("text", `(a)\1`), "RE2"},
 		{Regexp("text", "a{2000}"), "RE2"},
+		{Regexp("text", strings.Repeat("x{1000}", 139)), fmt.Sprint(MaxProgram)},
+		{Regexp("text", strings.Repeat("((ab){30}c){30}", 10)), fmt.Sprint(MaxProgram)},
+		{Regexp("text", strings.Repeat(`\pL`, 300)), fmt.Sprint(MaxProgram)},
+		{All{Regexp("text", strings.Repeat("x{1000}", 6)), Regexp("text", strings.Repeat("y{1000}", 6))}, fmt.Sprint(MaxProgram)},
 	} {
 		if err := Check(c.f); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 1200 {
 			t.Errorf("%v, want one that says %q", err, c.says)
 		}
+	}
+}
+
+// TestParseIsBounded: the largest filter of regular expressions takes neither long nor much
+// memory, and a context that is over ends it.
+func TestParseIsBounded(t *testing.T) {
+	one := `text regexp "` + strings.Repeat("x{1000}", 139) + `"`
+	form := []byte(strings.Repeat(one+" or ", MaxPatterns-1) + one)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Parse(t.Context(), form)
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("error %v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 20<<20 {
+		t.Errorf("%d bytes", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Parse(ctx, []byte("tag = work")); !errors.Is(err, context.Canceled) {
+		t.Errorf("of a context that is over: %v", err)
 	}
 }
 
@@ -137,7 +165,7 @@ func TestCheckOfTrees(t *testing.T) {
 		"no value": Condition{Field: "a", Op: OpEq}, "two values": Condition{Field: "a", Op: OpGt, Values: []any{1, 2}},
 		"a value of exists": Condition{Field: "a", Op: OpExists, Values: []any{1}}, "a number for icontains": Condition{Field: "a", Op: OpIContains, Values: []any{1}},
 		"NaN": Eq("a", math.NaN()), "infinity": Lt("a", math.Inf(1)), "no number": Eq("a", json.Number("x")), "a string as a number": Eq("a", json.Number(`"1"`)),
-		"a list": In("a", []any{1}), "an object": Eq("a", map[string]any{}), "a time for metadata": Eq("a", time.Now()), "a channel": Eq("a", make(chan int)),
+		"a list": In("a", []any{1}), "an object": Eq("a", map[string]any{}), "a time for metadata": Eq("a", time.Now()), "a time of no year": Gt("a", time.Unix(1<<40, 0)), "a channel": Eq("a", make(chan int)),
 		"bytes of a string": Eq("a", "\xff"), "bytes of a name": Eq("\xff", 1), "itself": endless,
 	} {
 		if err := Check(f); !errors.Is(err, fault.ErrInvalid) || len(err.Error()) > 400 {
@@ -189,11 +217,11 @@ func wantSame(t *testing.T, f Filter) {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	ofText, err := Parse([]byte(text))
+	ofText, err := Parse(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	ofJSON, err := Parse(written)
+	ofJSON, err := Parse(t.Context(), written)
 	if err != nil {
 		t.Fatalf("%s: %v", written, err)
 	}
@@ -222,7 +250,7 @@ func randomTree(rng *rand.Rand, depth int) Filter {
 	value := func() any {
 		return pick[any](rng, "", "work", "two words", "1", "1e5", "true", "null", "and", `"\'`, "\n\t\x00\u2028<&>😀", "2026-01-31", "a,b", "(", "=", "-", "user",
 			1, -3, 2.5, 1e300, float32(0.1), uint64(math.MaxUint64), json.Number("1.50"), json.Number("1e999"), true, false, nil, word("x y"), count(7),
-			time.Date(2026, 5, 1, 2, 3, 4, 5678, time.FixedZone("", 7200)), time.Date(20026, 1, 1, 0, 0, 0, 0, time.UTC), int64(1777420800000))
+			time.Date(2026, 5, 1, 2, 3, 4, 5678, time.FixedZone("", 7200)), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), int64(1777420800000))
 	}
 	text := pick(rng, "", "a", "1", "a b", `\d+`, "(?i)x|y", `"`, "not")
 	return pick(rng, Eq(field, value()), Ne(field, value()), Gt(field, value()), Gte(field, value()), Lt(field, value()), Lte(field, value()),
@@ -238,12 +266,12 @@ func FuzzConvertible(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		g, err := Parse([]byte(s))
+		g, err := Parse(t.Context(), []byte(s))
 		if err != nil {
 			return
 		}
 		wantSame(t, g)
-		if h, err := Parse([]byte(g.String())); err != nil || !reflect.DeepEqual(g, h) {
+		if h, err := Parse(t.Context(), []byte(g.String())); err != nil || !reflect.DeepEqual(g, h) {
 			t.Errorf("%q is %#v, and of its text %#v, %v", s, g, h, err)
 		}
 	})
@@ -266,7 +294,7 @@ func TestCompile(t *testing.T) {
 		`tag icontains STRASSE and list icontains a and list contains 1`: true, `n = 3.0 and n < 3.5`: true, `n = "3"`: false, `null exists and null = null`: true,
 		`agent = "" and not user = ""`: true, `created_at = 2026-01-01 and created_at <= 2026-01-01T00:00:00Z`: true, `tag prefix Stra and tag regex ß`: true, `list prefix A`: false,
 	} {
-		f, err := Parse([]byte(form))
+		f, err := Parse(t.Context(), []byte(form))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,5 +312,51 @@ func TestCompile(t *testing.T) {
 	}
 	if ok, err := holds(t.Context(), s); err != nil || !ok {
 		t.Errorf("nil: %v, %v", ok, err)
+	}
+}
+
+// TestTimesOfMetadata: a time of the metadata is ordered as what it is, however it was
+// written; what is no time is compared as before.
+func TestTimesOfMetadata(t *testing.T) {
+	noon := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		have any
+		less bool // than noon
+		more bool
+	}{
+		{"2026-02-01", true, false},
+		{"2026-02-01T11:59:59.999Z", true, false},
+		{"2026-02-01T13:30:00+02:00", true, false}, // as a string it is greater
+		{"2026-01-31T23:00:00-14:00", false, true}, // as a string it is less
+		{"2026-02-01T12:00:00Z", false, false},
+		{json.Number(fmt.Sprint(noon.Unix() - 1)), true, false},
+		{json.Number(fmt.Sprint(noon.UnixMilli() + 1)), false, true},
+		{float64(noon.Unix() + 1), false, true},
+		{json.Number("7"), false, false}, // no time
+		{"yesterday", false, true},       // a string
+		{true, false, false},
+	} {
+		for _, value := range []any{"2026-02-01T12:00:00Z", "2026-02-01T10:00:00-02:00", noon} {
+			if _, isTime := value.(time.Time); isTime && c.have == "yesterday" {
+				continue // no string is written like that
+			}
+			for want, f := range map[*bool]Filter{&c.less: Lt("due", value), &c.more: Gt("due", value)} {
+				test, err := Compile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := test(t.Context(), &subject{map[string]any{"due": c.have}}); got != *want || err != nil {
+					t.Errorf("%v of %v: %v, error %v", f, c.have, got, err)
+				}
+			}
+		}
+	}
+	// An integer asks for numbers: 7 is less than any time in milliseconds.
+	test, err := Compile(Lt("due", noon.UnixMilli()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := test(t.Context(), &subject{map[string]any{"due": 7}}); !got || err != nil {
+		t.Errorf("%v, error %v", got, err)
 	}
 }

@@ -44,7 +44,7 @@ func TestForms(t *testing.T) {
 		},
 	} {
 		for _, form := range []string{c.json, c.text} {
-			got, err := Parse([]byte(form))
+			got, err := Parse(t.Context(), []byte(form))
 			if err != nil {
 				t.Errorf("%s: %v", form, err)
 				continue
@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		g, err := Parse([]byte(s))
+		g, err := Parse(t.Context(), []byte(s))
 		if (g == nil) == (err == nil) {
 			t.Errorf("%q: %v, %v", s, g, err)
 		}
@@ -75,7 +75,7 @@ func TestUnknownOperator(t *testing.T) {
 		`{"field":"tag","operator":"like","value":"w"}`, `{"NOT":{"field":"tag","op":"like","value":"w"}}`,
 		`tag like w`, `n = 1 and tag like (a)`, `tag ~ w`,
 	} {
-		_, err := Parse([]byte(form))
+		_, err := Parse(t.Context(), []byte(form))
 		if !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %v", form, err)
 			continue
@@ -123,7 +123,7 @@ func TestBadFilters(t *testing.T) {
 		{`role = "user`, "quotes"},
 		{`tag in a, b`, "parentheses"},
 		{`tag in (a b)`, "comma"},
-		{`created_at > yesterday`, "2026-01-31"},
+		{`created_at > yesterday`, "2026-01-02"},
 		{`created_at contains 2`, "time"},
 		{`n > null`, "null"},
 		{`n > true`, "boolean"},
@@ -133,7 +133,7 @@ func TestBadFilters(t *testing.T) {
 		{strings.Repeat("not ", 10_000) + "a = 1 or", "field"},
 		{strings.Repeat("a = 1 or ", 20_000) + "a = 1", "split"},
 	} {
-		_, err := Parse([]byte(c.form))
+		_, err := Parse(t.Context(), []byte(c.form))
 		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want one that says %q", valid.Short(c.form), err, c.says)
 		}

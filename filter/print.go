@@ -136,12 +136,7 @@ func (f Condition) literals() []string {
 // literal is a value as JSON.
 func literal(v any) string {
 	if at, ok := v.(time.Time); ok {
-		at = at.UTC()
-		if y := at.Year(); y < 1 || y > 9999 { // beyond what RFC 3339 can write
-			v = at.UnixMilli()
-		} else {
-			v = at.Format(time.RFC3339Nano)
-		}
+		v = at.UTC().Format(time.RFC3339Nano)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

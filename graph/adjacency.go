@@ -1,10 +1,12 @@
 package graph
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
@@ -37,6 +39,9 @@ func readNames(r *reader) (n names, err error) {
 		prefix := append(section(r, kindGraph, r.owner, secType, 1), class)
 		err := each(r, prefix, func(key, value []byte) error {
 			name, num := string(value), be32At(key, len(prefix))
+			if len(key) != len(prefix)+numSize || num == 0 {
+				return layout.BadKey("type", key)
+			}
 			n.numbers[class][name], n.texts[class][num] = num, name
 			n.bytes += typeBytes + int64(len(name))
 			return nil
@@ -94,11 +99,15 @@ func expected(o *owned) int64 {
 func readAdjacency(r *reader, own *owned) (*adjacency, error) {
 	n := int(own.lastEntity)
 	a := &adjacency{lsn: r.LSN(), types: slices.Repeat([]uint32{absent}, n+1), idAt: make([]uint32, 0, n+2)}
+	known := newSet(own.lastEntity) // entities, forward references, and what is to be cleaned up after
 	var ids strings.Builder
 	err := each(r, section(r, kindGraph, r.owner, secEntity, 0), func(key, value []byte) error {
 		num := be32At(key, body)
+		if len(key) != body+numSize || !own.gave(num, own.lastEntity) {
+			return layout.BadKey("entity", key)
+		}
 		node, err := decodeNode(value)
-		if err != nil || node.forward || int(num) > n {
+		if known.add(num); err != nil || node.forward {
 			return err
 		}
 		for len(a.idAt) <= int(num) {
@@ -115,13 +124,20 @@ func readAdjacency(r *reader, own *owned) (*adjacency, error) {
 	for len(a.idAt) < n+2 {
 		a.idAt = append(a.idAt, uint32(len(a.ids)))
 	}
+	if err := r.eachDoomed(func(num uint32) {
+		if own.gave(num, own.lastEntity) {
+			known.add(num)
+		}
+	}); err != nil {
+		return nil, err
+	}
 	if a.named, err = readNames(r); err != nil {
 		return nil, err
 	}
-	if a.out, err = readRows(r, secOut, own); err != nil {
+	if a.out, err = readRows(r, secOut, own, known); err != nil {
 		return nil, err
 	}
-	if a.in, err = readRows(r, secIn, own); err != nil {
+	if a.in, err = readRows(r, secIn, own, known); err != nil {
 		return nil, err
 	}
 	a.byType = a.out.transposed()
@@ -151,12 +167,17 @@ func (r *rows) transposed() rows {
 	return t
 }
 
-func readRows(r *reader, sec byte, own *owned) (rows, error) {
+// readRows reads the relations of each entity in one direction. known are the numbers that may
+// be an end of one.
+func readRows(r *reader, sec byte, own *owned, known set) (rows, error) {
 	n := int(own.lastEntity)
 	out := rows{at: make([]uint32, 0, n+2), edges: make([]edge, 0, own.relations)}
 	err := each(r, section(r, kindArc, r.owner, sec, 0), func(key, _ []byte) error {
-		a, _, ok := parseArc(key)
-		if !ok || int(a.from) > n {
+		a, err := own.relation(sec, key)
+		if err != nil {
+			return err
+		}
+		if !known.has(a.from) || !known.has(a.to) {
 			return layout.BadKey("relation", key)
 		}
 		for len(out.at) <= int(a.from) {
@@ -305,7 +326,7 @@ func (m *memory) id(num uint32) (string, error) {
 		}
 	}
 	if int(num)+1 >= len(m.idAt) {
-		return "", missing("entity", num)
+		return "", &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("entity number %d is not in memory", num), Do: "run check"}
 	}
 	return m.ids[m.idAt[num]:m.idAt[num+1]], nil
 }

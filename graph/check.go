@@ -17,7 +17,7 @@ func (p *Part) Check(c part.Checker) error {
 		return err
 	}
 	if err := c.Each(kindDoomed, func(key, _ []byte) error {
-		if t := k.owners[be32At(key, keyHeader)]; t != nil && isLoose(key) {
+		if t := k.owners[be32At(key, keyHeader)]; t != nil && (isLoose(key) || isLooseArc(key)) {
 			return nil
 		} else if t == nil || len(key) != keyHeader+ownerSize+numSize {
 			c.Problem("graph: malformed key %x of a deleted entity", key)
@@ -118,6 +118,16 @@ func (k *check) graph(key, value []byte) error {
 		return k.link(t, key)
 	case sec == secMerged && len(rest) == 2*numSize:
 		return k.merged(t, be32At(rest, 0), last, value)
+	case sec == secSaid && len(rest) == arcSize+seqSize:
+		a := saidArc(rest, 0)
+		return k.want(saidByKey(t, t.owner, be64At(rest, arcSize), a), "what memory %d tells of entity number %d is not found from the memory", be64At(rest, arcSize), a.from)
+	case sec == secSaidBy && len(rest) == seqSize+arcSize:
+		a := saidArc(rest, seqSize)
+		return k.want(saidKey(t, t.owner, a, be64At(rest, 0)), "memory %d tells of a relation of entity number %d, which does not know it", be64At(rest, 0), a.from)
+	case sec == secKept && len(rest) == seqSize:
+		if _, _, err := decodeHeld(value); err != nil {
+			k.Problem("graph: what memory %d in the trash of owner number %d had: %v", be64At(rest, 0), t.owner, err)
+		}
 	case sec == secLinked && len(rest) == seqSize+numSize:
 		return k.want(linkKey(t, t.owner, last, be64At(rest, 0)), "a memory is linked to entity number %d, which has no link to it", last)
 	default:

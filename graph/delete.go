@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -61,11 +60,22 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 	if err != nil || num == 0 {
 		return Deleted{}, cmp.Or(err, notFound(doing, id))
 	}
+	return p.removeNumber(t, doing, r, num, map[uint32]bool{})
+}
+
+// removeNumber deletes an entity, with those that were merged into it. removed are those that
+// are deleted already.
+func (p *Part) removeNumber(t part.Tx, doing string, r *reader, num uint32, removed map[uint32]bool) (d Deleted, err error) {
+	owner := r.owner
 	n, err := r.current(num)
 	if err != nil || n == nil {
-		return Deleted{}, cmp.Or(err, missing("entity", num))
+		return Deleted{}, cmp.Or(err, missing("entity", num, entityKey(t, owner, num)))
 	}
-	if d, err = p.removeMerged(t, doing, r, num); err != nil {
+	if removed[num] {
+		return Deleted{}, layout.BadKey("merge", mergedKey(t, owner, n.into, num)) // they lead round in circles
+	}
+	removed[num] = true
+	if d, err = p.removeMerged(t, doing, r, num, removed); err != nil {
 		return Deleted{}, err
 	}
 	own, err := r.owned()
@@ -93,7 +103,7 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 	}
 	lower, upper := span(be32(section(t, kindGraph, owner, secOld, numSize), num))
 	err = cmp.Or(
-		t.Delete(idKey(t, owner, secID, id)),
+		t.Delete(idKey(t, owner, secID, n.id)),
 		t.Delete(entityKey(t, owner, num)),
 		t.DeleteRange(lower, upper),
 		t.Delete(mergedKey(t, owner, n.into, num)),
@@ -109,37 +119,38 @@ func (p *Part) remove(t part.Tx, doing string, owner uint32, id string) (d Delet
 }
 
 // removeMerged deletes the entities that were merged into one: what they were is a part of it.
-func (p *Part) removeMerged(t part.Tx, doing string, r *reader, into uint32) (d Deleted, err error) {
-	var ids []string
-	err = each(r, be32(section(r, kindGraph, r.owner, secMerged, numSize), into), func(key, _ []byte) error {
-		n, err := r.current(be32At(key, len(key)-numSize))
-		if err == nil && n != nil {
-			ids = append(ids, n.id)
-		}
-		return err
-	})
-	for _, id := range ids {
+func (p *Part) removeMerged(t part.Tx, doing string, r *reader, into uint32, removed map[uint32]bool) (d Deleted, err error) {
+	all, err := r.mergedInto(into)
+	for _, num := range all {
 		if err != nil {
 			break
 		}
 		var of Deleted
-		of, err = p.remove(t, doing, r.owner, id)
+		of, err = p.removeNumber(t, doing, r, num, removed)
 		d = Deleted{d.Entities + of.Entities, d.Relations + of.Relations, d.Links + of.Links}
 	}
 	return d, err
+}
+
+// mergedInto are the entities that were merged into one.
+func (r *reader) mergedInto(into uint32) (all []uint32, err error) {
+	err = each(r, be32(section(r, kindGraph, r.owner, secMerged, numSize), into), func(key, _ []byte) error {
+		num := be32At(key, len(key)-numSize)
+		n, err := r.current(num)
+		if err == nil && (n == nil || n.into != into) {
+			err = layout.BadKey("merge", key)
+		}
+		all = append(all, num)
+		return err
+	})
+	return all, err
 }
 
 // held counts the relations and the links of an entity, without those relations that went
 // with their other end and are still to be cleaned up.
 func (r *reader) held(num uint32) (d Deleted, err error) {
 	doomed := map[uint32]bool{}
-	err = each(r, be32(r.Key(kindDoomed, ownerSize), r.owner), func(key, _ []byte) error {
-		if !isLoose(key) {
-			doomed[be32At(key, len(key)-numSize)] = true
-		}
-		return nil
-	})
-	if err != nil {
+	if err := r.eachDoomed(func(num uint32) { doomed[num] = true }); err != nil {
 		return Deleted{}, err
 	}
 	for _, sec := range []byte{secOut, secIn} {
@@ -162,6 +173,17 @@ func (r *reader) held(num uint32) (d Deleted, err error) {
 		return nil
 	})
 	return d, err
+}
+
+// eachDoomed calls visit for the numbers of the entities that are deleted and still to be
+// cleaned up after.
+func (r *reader) eachDoomed(visit func(num uint32)) error {
+	return each(r, be32(r.Key(kindDoomed, ownerSize), r.owner), func(key, _ []byte) error {
+		if len(key) == keyHeader+ownerSize+numSize {
+			visit(be32At(key, keyHeader+ownerSize))
+		}
+		return nil
+	})
 }
 
 // End says that a relation holds no longer: it is superseded by nothing. It is still there
@@ -224,28 +246,59 @@ func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
 	}
 	t.Log(opEnd, append(numberValue(owner), encodeArc(a)...))
 	p.stage(t, owner, delta{arcs: []arcDelta{{arc: a, gone: true}}})
-	return nil
+	return cmp.Or(p.dropLoose(t, doing, owner, a.from), p.dropLoose(t, doing, owner, a.to))
 }
 
 // find is the arc of a relation, a zero one where a name of it is not known.
 func (e *editor) find(w *wanted) (a arc, err error) {
-	if a.from, err = e.reader.number(w.from); err != nil {
+	own := w.id != "" && w.id != derivedID(w.from, w.typ, w.to)
+	if a.from, w.from, err = e.reader.endOf(w.from); err != nil {
 		return arc{}, err
 	}
-	if a.to, err = e.reader.number(w.to); err != nil {
+	if a.to, w.to, err = e.reader.endOf(w.to); err != nil {
 		return arc{}, err
 	}
 	if a.typ, err = e.reader.typeNumber(classRelation, w.typ); err != nil {
 		return arc{}, err
 	}
-	if w.id == "" || w.id == derivedID(w.from, w.typ, w.to) {
+	if !own {
 		return a, nil
 	}
-	b, found, err := e.reader.Get(idKey(e.t, e.reader.owner, secGivenID, w.id))
-	if err != nil || !found {
-		return arc{}, err
+	a, _, err = e.reader.holder(w.id)
+	return a, err
+}
+
+// endOf is an end of a relation by its ID: the entity which it was merged into, 0 for none.
+func (r *reader) endOf(id string) (num uint32, now string, err error) {
+	if num, err = r.number(id); err != nil || num == 0 {
+		return 0, id, err
 	}
-	return decodeArc(b)
+	if num, _, err = r.resolve(num); err != nil || num == 0 {
+		return 0, id, err
+	}
+	n, err := r.current(num)
+	if err != nil || n == nil {
+		return 0, id, err
+	}
+	return num, n.id, nil
+}
+
+// holder is the relation that has an ID of its own, false where none has. One whose end is
+// deleted, and that is still to be cleaned up after, has none any more.
+func (r *reader) holder(id string) (a arc, found bool, err error) {
+	b, found, err := r.Get(idKey(r, r.owner, secGivenID, id))
+	if err != nil || !found {
+		return arc{}, false, err
+	}
+	if a, err = decodeArc(b); err != nil {
+		return arc{}, false, err
+	}
+	for _, end := range []uint32{a.from, a.to} {
+		if n, err := r.thereOrDoomed(end); err != nil || n == nil {
+			return arc{}, false, err
+		}
+	}
+	return a, true, nil
 }
 
 // DeleteOwner deletes the graph of an owner.
@@ -289,9 +342,9 @@ const (
 // Every is how often deleted entities are cleaned up after.
 func (*Part) Every() time.Duration { return cleanEvery }
 
-// Work deletes extracted entities that have lost their last link, and removes the relations and
-// the links of deleted entities. What is interrupted goes
-// on where it was.
+// Work deletes extracted entities and relations that no memory is the reason for any more, and
+// removes the relations and the links of deleted entities. What is interrupted goes on where it
+// was.
 func (p *Part) Work(ctx context.Context, run part.Runner) error {
 	for {
 		var all [][2]uint32
@@ -299,11 +352,10 @@ func (p *Part) Work(ctx context.Context, run part.Runner) error {
 		// The clean-up after memories has no LSN, so that a view need not see what it has left.
 		err := run.Update(ctx, doingClean, func(v part.Tx) error {
 			return each(v, v.Key(kindDoomed, 0), func(key, _ []byte) error {
-				owner, num := be32At(key, keyHeader), be32At(key, keyHeader+ownerSize)
-				if isLoose(key) {
-					loosened = append(loosened, loose{owner, num, slices.Clone(key)})
+				if isLoose(key) || isLooseArc(key) {
+					loosened = append(loosened, looseOf(key))
 				} else {
-					all = append(all, [2]uint32{owner, num})
+					all = append(all, [2]uint32{be32At(key, keyHeader), be32At(key, keyHeader+ownerSize)})
 				}
 				if len(all)+len(loosened) == cleanEntities {
 					return kv.ErrStop
@@ -387,7 +439,8 @@ func leftovers(t part.View, owner, num uint32) (keys [][]byte, err error) {
 	return keys, err
 }
 
-// pairOf are the keys of a relation: both ends, and its ID where it has one of its own.
+// pairOf are the keys of a relation: both ends, those of the memories that tell of it, and its
+// ID where it has one of its own.
 func pairOf(v part.View, owner uint32, sec byte, key, value []byte) (keys [][]byte, err error) {
 	a, born, ok := parseArc(key)
 	if !ok {
@@ -396,10 +449,15 @@ func pairOf(v part.View, owner uint32, sec byte, key, value []byte) (keys [][]by
 	if sec == secIn || sec == secOldIn {
 		a = a.reversed()
 	}
-	if sec == secOldOut || sec == secOldIn {
-		return [][]byte{oldArcKey(v, owner, secOldOut, a, born), oldArcKey(v, owner, secOldIn, a.reversed(), born)}, nil
+	if a.number == 0 {
+		if keys, err = saidKeys(v, owner, a); err != nil {
+			return nil, err
+		}
 	}
-	keys = [][]byte{outKey(v, owner, a), inKey(v, owner, a)}
+	if sec == secOldOut || sec == secOldIn {
+		return append(keys, oldArcKey(v, owner, secOldOut, a, born), oldArcKey(v, owner, secOldIn, a.reversed(), born)), nil
+	}
+	keys = append(keys, outKey(v, owner, a), inKey(v, owner, a))
 	if a.number == 0 {
 		return keys, nil
 	}
@@ -409,8 +467,16 @@ func pairOf(v part.View, owner uint32, sec byte, key, value []byte) (keys [][]by
 		}
 	}
 	t, err := decodeTie(value)
-	if err == nil && t.id != "" {
-		keys = append(keys, idKey(v, owner, secGivenID, t.id))
+	if err != nil || t.id == "" {
+		return keys, err
+	}
+	id := idKey(v, owner, secGivenID, t.id)
+	b, found, err := v.Get(id)
+	if err == nil && found {
+		var has arc
+		if has, err = decodeArc(b); err == nil && has == a { // else another relation has it by now
+			keys = append(keys, id)
+		}
 	}
 	return keys, err
 }

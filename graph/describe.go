@@ -7,7 +7,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -26,15 +25,19 @@ func (g Graph) Describe(ctx context.Context, o scope.Owner, ids []string, relati
 		}
 		d := &describer{keys: newKeys(r, &own, millis(s.ValidAt)), most: relations}
 		for _, id := range ids {
-			e, found, err := r.lookup(o, id)
+			num, n, err := r.find(id)
 			if err != nil {
 				return err
 			}
-			if !found {
+			if n == nil {
 				continue
 			}
+			e, err := r.entity(o, n)
+			if err != nil {
+				return err
+			}
 			l := NewEntityLine(e)
-			left, err := d.edges(&l)
+			left, err := d.edges(num, &l)
 			if err != nil {
 				return err
 			}
@@ -55,11 +58,7 @@ type describer struct {
 }
 
 // edges adds the relations of an entity, and reports whether there are more.
-func (d *describer) edges(l *EntityLine) (more bool, err error) {
-	num, err := d.number(l.ID)
-	if err != nil {
-		return false, err
-	}
+func (d *describer) edges(num uint32, l *EntityLine) (more bool, err error) {
 	l.Relations = []EdgeLine{}
 	for _, sec := range []byte{secOut, secIn} {
 		lower, upper := span(be32(section(d, kindArc, d.owner, sec, numSize), num))
@@ -67,7 +66,7 @@ func (d *describer) edges(l *EntityLine) (more bool, err error) {
 			if d.validAt != 0 && !t.holds(d.validAt) {
 				return nil
 			}
-			other, err := d.look(a.to)
+			other, err := d.entity(a.to)
 			if err != nil || !other.there {
 				return err
 			}
@@ -118,15 +117,15 @@ func (g Graph) Each(ctx context.Context, o scope.Owner, entity func(Entity) erro
 			return err
 		}
 		return each(r, section(r, kindArc, r.owner, secOut, 0), func(key, value []byte) error {
-			a, _, ok := parseArc(key)
-			if !ok {
-				return layout.BadKey("relation", key)
+			a, err := own.relation(secOut, key)
+			if err != nil {
+				return err
 			}
-			from, err := k.look(a.from)
+			from, err := k.entity(a.from)
 			if err != nil || !from.there {
 				return err
 			}
-			to, err := k.look(a.to)
+			to, err := k.entity(a.to)
 			if err != nil || !to.there {
 				return err
 			}

@@ -20,13 +20,16 @@
 // time a relation may have a time in which it was true, ValidFrom to ValidTo.
 //
 // Two entities that are one are merged: one takes what the other has, which becomes a
-// forward reference with its superseded versions. A record of the merge, and what died with
+// forward reference with its superseded versions. Its ID leads to the one that stayed, in all
+// that reads and as an end of relations, until something is put under it. A record of the merge, and what died with
 // it, are enough to undo it. In another database, which an export was imported into, those
 // versions never lived: there the record of the merge has them.
 //
 // An entity may have links to memories of its owner. A link goes with either end. An entity
 // that an extractor has found in texts, and that nobody has put, goes with its last link unless
-// it has relations.
+// it has relations; a relation of that kind knows the memories whose texts tell of it, and goes
+// with the last of them. Both go in the commit in which a memory dies or gets another text, and
+// come back with a memory that comes back from the trash.
 //
 // # Keys
 //
@@ -47,12 +50,16 @@
 //	g | owner | l | number | seq                 → a link to a memory: its time
 //	g | owner | L | seq | number                 → nothing: the link from its other end
 //	g | owner | u | into | number                → a merge: the links that it moved, or all of one that an import brought
+//	g | owner | w | from | type | to | seq       → nothing: a memory whose text tells of the relation
+//	g | owner | W | seq | from | type | to       → nothing: the same, from the memory
+//	g | owner | k | seq                          → what a memory in the trash had
 //	a | owner | f | from | type | to [| number]  → a relation
 //	a | owner | t | to | type | from [| number]  → nothing: the relation from its other end
 //	a | owner | s | from | type | to | number | born  → a superseded version: died, the relation
 //	a | owner | S | to | type | from | number | born  → nothing: its other end
 //	j | owner | number                           → an entity that is deleted, to be cleaned up after
 //	j | owner | number | seq                     → an extracted entity that has lost its link to a memory
+//	j | owner | from | type | to | seq           → a relation that a memory tells of no more
 //
 // The relations of an entity lie together in the order of their types and other ends, so
 // that a neighbourhood is two scans. Which relations a deleted entity had is in its keys

@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -79,11 +80,13 @@ func (g Graph) Duplicates(ctx context.Context, o scope.Owner, opts DuplicateOpti
 	var pairs []Duplicate
 	plan, err := g.walk(ctx, doing, o, State{MaxNodes: opts.MaxNodes, MaxEdges: opts.MaxEdges}, func(w *walk) error {
 		d := &deduper{walk: w, pairs: map[pair]alike{}}
-		err := d.look()
-		if err == nil {
-			pairs, err = d.best(cmp.Or(opts.Limit, usualPairs), cmp.Or(opts.MinScore, usualScore))
+		stopped := d.look()
+		if stopped != nil && !errors.Is(stopped, kv.ErrStop) {
+			return stopped
 		}
-		return err
+		found, err := d.best(cmp.Or(opts.Limit, usualPairs), cmp.Or(opts.MinScore, usualScore))
+		pairs = found
+		return cmp.Or(err, stopped)
 	})
 	if err != nil {
 		return Duplicates{}, err
@@ -108,15 +111,13 @@ type deduper struct {
 
 func (d *deduper) look() error {
 	names := map[string][]uint32{}
-	err := each(d.reader, section(d.reader, kindGraph, d.reader.owner, secName, 0), func(key, _ []byte) error {
-		name, num, ok := parseNameKey(key)
-		if !ok {
-			return layout.BadKey("name", key)
-		}
+	var stopped error
+	err := d.reader.eachName(func(name string, num uint32) error {
 		names[name] = append(names[name], num)
-		return d.node()
+		stopped = d.node()
+		return stopped
 	})
-	if err != nil {
+	if err = cmp.Or(err, stopped); err != nil && !errors.Is(err, kv.ErrStop) {
 		return err
 	}
 	d.names(names)

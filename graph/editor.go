@@ -11,6 +11,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -37,6 +39,8 @@ type editor struct {
 	pasts    []*change         // superseded versions that an import brings
 	former   map[string]uint32 // the numbers that it gives to IDs of relations that are no more
 	joined   *joint            // what a merge or its undoing does beside
+	merges   *bool             // whether the owner has merges; nil: it was not asked
+	literal  bool              // the ends of relations are those of their IDs, merged or not
 }
 
 // subject is an entity that a change names.
@@ -102,6 +106,9 @@ func (e *editor) write(c *checked, opts *Options) (w Written, err error) {
 			id = derivedID(c.relations[i].from, c.relations[i].typ, c.relations[i].to)
 		}
 		w.Relations[i] = Stored{ID: id, Created: ch.old == nil, Updated: ch.old != nil && ch.changed()}
+		if len(c.relations) < bulk {
+			w.Relations[i].WaitsFor = e.notThere(&c.relations[i])
+		}
 	}
 	before := e.own.entities
 	wrote, err := e.flush()
@@ -112,8 +119,19 @@ func (e *editor) write(c *checked, opts *Options) (w Written, err error) {
 	return w, err
 }
 
+// notThere are the ends of a relation that no entity is yet. They were loaded.
+func (e *editor) notThere(w *wanted) (ids []string) {
+	for _, id := range []string{w.from, w.to} {
+		s := e.subjects[id]
+		if there := s.real() || s.old != nil && s.old.into != 0; !there && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // bulk is the number of relations from which on a batch does not tell the IDs that follow
-// from triples, and reads the relations that are there in one pass.
+// from triples nor which ends are not there, and reads the relations that are there in one pass.
 const bulk = 64
 
 // subject is the entity of an ID, which gets a number where it has none.
@@ -157,7 +175,7 @@ func (e *editor) load(s *subject) (err error) {
 		s.old, err = e.reader.current(s.number)
 		s.read = err == nil
 		if err == nil && (s.old == nil || s.old.id != s.id) {
-			return missing("entity", s.number)
+			return missing("entity", s.number, entityKey(e.t, e.reader.owner, s.number))
 		}
 	}
 	return err
@@ -344,39 +362,93 @@ func (e *editor) number(want []wanted) error {
 	}())
 }
 
-// arc names a relation by numbers.
+// arc names a relation by numbers, and its ends by the IDs of these.
 func (e *editor) arc(w *wanted, opts *Options) (a arc, err error) {
-	if a.from, err = e.end(w.from, opts); err != nil {
+	own := w.id != "" && w.id != derivedID(w.from, w.typ, w.to)
+	from, err := e.end(w.from, opts)
+	if err != nil {
 		return arc{}, err
 	}
-	if a.to, err = e.end(w.to, opts); err != nil {
+	to, err := e.end(w.to, opts)
+	if err != nil {
 		return arc{}, err
 	}
-	if a.typ, err = e.typeNumber(classRelation, w.typ); err != nil || w.id == "" {
-		return a, err
+	a.from, a.to = from.number, to.number
+	w.from, w.to = from.id, to.id
+	if a.typ, err = e.typeNumber(classRelation, w.typ); err != nil {
+		return arc{}, err
 	}
-	if w.id == derivedID(w.from, w.typ, w.to) {
+	if !own {
 		w.id = ""
 		return a, nil
 	}
 	return e.given(a, w.id)
 }
 
-// end is the number of an end of a relation.
-func (e *editor) end(id string, opts *Options) (uint32, error) {
+// end is an end of a relation. An ID that was merged leads to the entity that it was merged
+// into, unless the change is about what was before the merge.
+func (e *editor) end(id string, opts *Options) (*subject, error) {
 	s, err := e.subject(id)
-	if err != nil || !opts.Strict && !opts.Create || s.now != nil {
-		return s.number, err
+	if err != nil || s.now != nil || e.literal {
+		return s, err
 	}
-	if err := e.load(s); err != nil || s.real() {
-		return s.number, err
+	if s, err = e.survivor(s, opts); err != nil {
+		return nil, err
+	}
+	if s.real() || !opts.Strict && !opts.Create {
+		return s, nil
 	}
 	if opts.Strict {
-		return 0, notFound(e.doing, id)
+		return nil, notFound(e.doing, id)
 	}
 	s.created = true
-	s.now = &node{id: id, first: e.t.LSN(), born: e.t.LSN(), created: e.t.Now(), updated: e.t.Now()}
-	return s.number, nil
+	s.now = &node{id: s.id, first: e.t.LSN(), born: e.t.LSN(), created: e.t.Now(), updated: e.t.Now()}
+	return s, nil
+}
+
+// survivor is the entity that one was merged into, or itself. It reads entities of a large
+// change only where the owner has merges, or the options ask what is there.
+func (e *editor) survivor(s *subject, opts *Options) (*subject, error) {
+	if s.isNew {
+		return s, nil
+	}
+	if e.numbers != nil && !opts.Strict && !opts.Create {
+		if merges, err := e.hasMerges(); err != nil || !merges {
+			return s, err
+		}
+	}
+	for range maxMergedChain {
+		if err := e.load(s); err != nil {
+			return nil, err
+		}
+		if s.now != nil || s.old == nil || !s.old.forward || s.old.into == 0 {
+			return s, nil
+		}
+		into, err := e.reader.current(s.old.into)
+		if err != nil || into == nil {
+			return nil, cmp.Or(err, missing("entity", s.old.into, entityKey(e.t, e.reader.owner, s.old.into)))
+		}
+		if s, err = e.subject(into.id); err != nil {
+			return nil, err
+		}
+	}
+	return nil, layout.BadKey("merge", mergedKey(e.t, e.reader.owner, s.old.into, s.number))
+}
+
+// hasMerges reports whether an entity of the owner was merged into another.
+func (e *editor) hasMerges() (bool, error) {
+	if e.merges == nil {
+		any := false
+		err := each(e.t, section(e.t, kindGraph, e.reader.owner, secMerged, 0), func(_, _ []byte) error {
+			any = true
+			return kv.ErrStop
+		})
+		if err != nil {
+			return false, err
+		}
+		e.merges = &any
+	}
+	return *e.merges, nil
 }
 
 // given is the arc of a relation that has an ID of its own.
@@ -387,15 +459,11 @@ func (e *editor) given(a arc, id string) (arc, error) {
 		}
 	}
 	if !e.fresh {
-		b, found, err := e.reader.Get(idKey(e.t, e.reader.owner, secGivenID, id))
+		have, found, err := e.reader.holder(id)
 		if err != nil {
 			return arc{}, err
 		}
 		if found {
-			have, err := decodeArc(b)
-			if err != nil {
-				return arc{}, err
-			}
 			return e.sameTriple(have, a, id)
 		}
 	}
@@ -498,8 +566,9 @@ func (e *editor) tie(ch *change, w *wanted) (err error) {
 	case ch.old != nil:
 		base = *ch.old
 	default:
-		base = tie{born: e.t.LSN(), created: cmp.Or(w.created, e.t.Now()), id: w.id}
+		base = tie{extracted: true, born: e.t.LSN(), created: cmp.Or(w.created, e.t.Now()), id: w.id}
 	}
+	base.extracted = base.extracted && w.extracted
 	if base.properties, err = e.merged(base.properties, w.properties); err != nil {
 		return err
 	}
@@ -623,6 +692,9 @@ func (e *editor) flushSubject(s *subject, staged *delta) error {
 	}
 	if s.old != nil && s.old.into != 0 && !n.forward { // it is there again, with its past
 		n.first = s.old.first
+		if err := e.keepSaid(s); err != nil {
+			return err
+		}
 		if err := e.t.Delete(mergedKey(e.t, owner, s.old.into, s.number)); err != nil {
 			return err
 		}
@@ -761,7 +833,7 @@ func appendLogged(b []byte, ch *change, now int64) []byte {
 	b = binary.AppendUvarint(b, uint64(ch.typ))
 	b = binary.AppendUvarint(b, uint64(ch.to))
 	b = binary.AppendUvarint(b, uint64(ch.number))
-	if ch.now.id == "" && len(ch.now.properties) == 0 && ch.now.from == 0 && ch.now.to == 0 && ch.now.created == now {
+	if ch.now.id == "" && len(ch.now.properties) == 0 && ch.now.from == 0 && ch.now.to == 0 && ch.now.created == now && !ch.now.extracted {
 		return append(b, 0)
 	}
 	value := ch.now.encode(nil)
@@ -789,7 +861,7 @@ func (t *tie) relation(o scope.Owner, from, typ, to string) Relation {
 	}
 	return Relation{
 		Owner: o, ID: id, From: from, Type: typ, To: to, Properties: t.properties,
-		ValidFrom: clock.FromMillis(t.from), ValidTo: clock.FromMillis(t.to),
+		ValidFrom: clock.FromMillis(t.from), ValidTo: clock.FromMillis(t.to), Extracted: t.extracted,
 		CreatedAt: clock.FromMillis(t.created), SupersededAt: clock.FromMillis(t.diedAt),
 	}
 }

@@ -39,6 +39,11 @@ var (
 	full  = tie{
 		born: 9, created: 1767225600000, from: -86400000, to: 1767225600000, id: "own", properties: []byte(`{}`), died: 12, diedAt: 1767225600123,
 	}
+	told  = tie{extracted: true, born: 9, created: 1767225600000}
+	trash = held{
+		links: []heldLink{{node: found, value: []byte{2, 1}, moved: true}, {node: ada, value: []byte{2}}},
+		said:  []heldSaid{{arc: arc{typ: 2}, from: "ada", to: "bob", tie: told, moved: true}},
+	}
 	adas  = owned{Owner: scope.Owner{User: "u", Agent: "a"}, entities: 2, relations: 300, lastEntity: 4, lastRelation: 5, lastType: [3]uint32{0, 6, 7}}
 	moved = []movedLink{{seq: 7}, {seq: 300, had: true}}
 
@@ -69,6 +74,10 @@ func TestGoldenEncodings(t *testing.T) {
 		{"key link", linkKey(v, 3, 300, 7)},
 		{"key link from the memory", linkedKey(v, 3, 7, 300)},
 		{"key merge", mergedKey(v, 3, 300, 1)},
+		{"key memory of a relation", saidKey(v, 3, a, 7)},
+		{"key relation of a memory", saidByKey(v, 3, 7, a)},
+		{"key of what a memory in the trash had", keptKey(v, 3, 7)},
+		{"key relation without a memory", looseArcKey(v, 3, a, 7)},
 		{"key relation", outKey(v, 3, a)},
 		{"key relation from its other end", inKey(v, 3, a)},
 		{"key relation with an ID", outKey(v, 3, own)},
@@ -86,6 +95,8 @@ func TestGoldenEncodings(t *testing.T) {
 		{"relation of an ID", encodeArc(own)},
 		{"merge", encodeMoved(moved)},
 		{"merge that an import brought", imported.encode()},
+		{"extracted relation", told.encode(nil)},
+		{"what a memory in the trash had", trash.encode(300)},
 		{"derived ID", []byte(derivedID("ada", "knows", "bob"))},
 	}
 	var text strings.Builder
@@ -127,7 +138,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%+v, %v; want %+v", got, err, n)
 		}
 	}
-	for _, r := range []tie{plain, full} {
+	for _, r := range []tie{plain, full, told} {
 		if got, err := decodeTie(r.encode(nil)); err != nil || !reflect.DeepEqual(got, r) {
 			t.Errorf("%+v, %v; want %+v", got, err, r)
 		}
@@ -141,6 +152,9 @@ func TestDecode(t *testing.T) {
 	if got, is, err := decodeMerge(imported.encode()); err != nil || !is || !reflect.DeepEqual(*got, imported) {
 		t.Errorf("%+v, %v, %v", got, is, err)
 	}
+	if got, into, err := decodeHeld(trash.encode(300)); err != nil || into != 300 || !reflect.DeepEqual(got, trash) {
+		t.Errorf("%+v, %v, %v", got, into, err)
+	}
 	for what, of := range map[string]struct {
 		b      []byte
 		rest   int
@@ -151,6 +165,7 @@ func TestDecode(t *testing.T) {
 		"owner":                        {adas.encode(), 0, func(b []byte) error { _, err := decodeOwned(b); return err }},
 		"merge":                        {encodeMoved(moved), 0, func(b []byte) error { _, _, err := decodeMerge(b); return err }},
 		"merge that an import brought": {imported.encode(), 0, func(b []byte) error { _, _, err := decodeMerge(b); return err }},
+		"trash":                        {trash.encode(300), 0, func(b []byte) error { _, _, err := decodeHeld(b); return err }},
 		"arc":                          {encodeArc(own), 0, func(b []byte) error { _, err := decodeArc(b); return err }},
 	} {
 		for n := range len(of.b) - of.rest {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -16,8 +19,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
-// Get returns the entity of an ID, ErrNotFound where there is none. asOf is the LSN of the
-// state to be read, 0 for the newest.
+// Get returns the entity of an ID, ErrNotFound where there is none. The ID of an entity that
+// was merged leads to the one that it was merged into, here and in all that reads. asOf is the
+// LSN of the state to be read, 0 for the newest.
 func (g Graph) Get(ctx context.Context, o scope.Owner, id string, asOf uint64) (Entity, error) {
 	doing := fmt.Sprintf("get the entity %q", valid.Short(id))
 	if err := checkID(doing, "entity ID", id); err != nil {
@@ -59,11 +63,7 @@ func (g Graph) GetAll(ctx context.Context, o scope.Owner, ids []string, asOf uin
 }
 
 func (r *reader) lookup(o scope.Owner, id string) (e Entity, found bool, err error) {
-	num, err := r.number(id)
-	if err != nil || num == 0 {
-		return Entity{}, false, err
-	}
-	n, err := r.node(num)
+	_, n, err := r.find(id)
 	if err != nil || n == nil {
 		return Entity{}, false, err
 	}
@@ -74,6 +74,9 @@ func (r *reader) lookup(o scope.Owner, id string) (e Entity, found bool, err err
 // entity is a node with its names.
 func (r *reader) entity(o scope.Owner, n *node) (Entity, error) {
 	typ, err := r.typeName(classEntity, n.typ)
+	if err == nil && len(n.properties) > 0 && !json.Valid(n.properties) {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("the properties of the entity %q are no JSON", valid.Short(n.id)), Do: "run check"}
+	}
 	return Entity{
 		Owner: o, ID: n.id, Type: typ, Name: n.name, Aliases: n.aliases, Properties: n.properties,
 		CreatedAt: clock.FromMillis(n.created), UpdatedAt: clock.FromMillis(n.updated), Extracted: n.extracted,
@@ -148,11 +151,7 @@ func (g Graph) Neighbours(ctx context.Context, o scope.Owner, id string, q Neigh
 	}
 	found := false
 	err = g.view(ctx, doing, o, q.AsOf, func(r *reader) error {
-		num, err := r.number(id)
-		if err != nil || num == 0 {
-			return err
-		}
-		n, err := r.node(num)
+		num, n, err := r.find(id)
 		if err != nil || n == nil {
 			return err
 		}
@@ -257,7 +256,7 @@ func (p *pager) section(sec byte, prefix []byte) error {
 
 // add adds a relation to the page, if its other end is there.
 func (p *pager) add(sec byte, a arc, t *tie) error {
-	other, err := p.node(a.to)
+	other, err := p.otherEnd(a.to)
 	if err != nil || other == nil {
 		return err
 	}
@@ -279,6 +278,16 @@ func (p *pager) add(sec byte, a arc, t *tie) error {
 	p.page.Neighbours = append(p.page.Neighbours, n)
 	p.last, p.lastSection = a, sec
 	return nil
+}
+
+// otherEnd is the entity at the other end of a relation, nil where it is a forward reference, or
+// deleted and to be cleaned up after.
+func (r *reader) otherEnd(num uint32) (*node, error) {
+	n, err := r.node(num)
+	if err == nil && n == nil {
+		_, err = r.thereOrDoomed(num)
+	}
+	return n, err
 }
 
 // arcs calls visit for the relations in a range of keys of one section, which is secOut or
@@ -327,7 +336,7 @@ func (r *reader) oldArcs(sec byte, lower, upper []byte, visit func(a arc, t *tie
 				return err
 			}
 			if !found {
-				return missing("superseded relation to the entity", a.from)
+				return missing("superseded relation to the entity", a.from, key)
 			}
 			value = b
 		}
@@ -347,7 +356,7 @@ func (r *reader) tieOf(sec byte, a arc, value []byte) (*tie, error) {
 			return nil, err
 		}
 		if !found {
-			return nil, missing("relation to the entity", a.from)
+			return nil, missing("relation to the entity", a.from, outKey(r, r.owner, a.reversed()))
 		}
 		value = b
 	}
@@ -413,6 +422,9 @@ func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err err
 	case typ != 0 && r.asOf == 0:
 		prefix = be32(section(r, kindGraph, r.owner, secMember, numSize), typ)
 	}
+	if q.NamePrefix != "" && r.asOf != 0 {
+		return r.listNamed(q, typ, after, limit)
+	}
 	lower, upper := span(prefix)
 	if len(after) > 0 {
 		if start := append(be32(r.Key(kindGraph, ownerSize+len(after)+1), r.owner), append(after, 0)...); bytes.Compare(start, lower) > 0 {
@@ -427,6 +439,9 @@ func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err err
 	err = r.Scan(lower, upper, func(key, _ []byte) error {
 		num := be32At(key, len(key)-numSize)
 		n, err := r.node(num)
+		if err == nil && n == nil && r.asOf == 0 && key[body-1] != secEntity {
+			err = layout.BadKey("entity", key) // names and types lead to what is there
+		}
 		if err != nil || n == nil || typ != 0 && n.typ != typ || seen[num] {
 			return err
 		}
@@ -444,4 +459,55 @@ func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err err
 		return nil
 	})
 	return page, err
+}
+
+// listNamed is list by names as of an LSN: the index of names is that of today, so it looks at
+// the entities of then, and gives them in the order that the index had.
+func (r *reader) listNamed(q *ListQuery, typ uint32, after []byte, limit int) (page Page, err error) {
+	prefix := string(section(r, kindGraph, r.owner, secName, 0)) + fold(q.NamePrefix)
+	found := map[string]*node{} // by the first key of each entity
+	err = r.eachNode(func(num uint32, n *node) error {
+		if typ != 0 && n.typ != typ {
+			return nil
+		}
+		for _, name := range n.names() { // in their order
+			if key := nameKey(r, r.owner, name, num); strings.HasPrefix(string(key), prefix) {
+				found[string(key)] = n
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	last := ""
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		if key[keyHeader+ownerSize:] <= string(after) {
+			continue
+		}
+		if len(page.Entities) == limit {
+			page.Next = hex.EncodeToString([]byte(last))
+			break
+		}
+		e, err := r.entity(q.Owner, found[key])
+		if err != nil {
+			return Page{}, err
+		}
+		page.Entities = append(page.Entities, e)
+		last = key[keyHeader+ownerSize:]
+	}
+	return page, nil
+}
+
+// eachNode calls visit for the entities in the state that is read, by their age.
+func (r *reader) eachNode(visit func(num uint32, n *node) error) error {
+	return each(r, section(r, kindGraph, r.owner, secEntity, 0), func(key, _ []byte) error {
+		num := be32At(key, len(key)-numSize)
+		n, err := r.node(num)
+		if err == nil && n != nil {
+			err = visit(num, n)
+		}
+		return err
+	})
 }

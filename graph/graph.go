@@ -38,7 +38,7 @@ func (*Part) Kinds() []part.Kind { return []part.Kind{kindGraph, kindArc, kindDo
 func (*Part) Ops() []part.Op {
 	return []part.Op{
 		opEntity, opType, opRelations, opDelete, opEnd, opClean, opLink, opUnlink, opDeleteAll, opPast, opMerge, opUnmerge, opMention,
-		opMerged,
+		opMerged, opSay, opUnsay, opUnrelate, opKeep,
 	}
 }
 
@@ -138,20 +138,72 @@ func (r *reader) current(number uint32) (*node, error) {
 // reference.
 func (r *reader) node(number uint32) (*node, error) {
 	n, err := r.current(number)
+	if err == nil {
+		n, err = r.version(number, n)
+	}
+	return n.real(), err
+}
+
+// version is what an entity, of which the newest version is known, was in the state that is
+// read, nil where it was not there.
+func (r *reader) version(number uint32, n *node) (*node, error) {
 	switch {
-	case err != nil || n == nil || r.asOf != 0 && n.first > r.asOf:
-		return nil, err
+	case n == nil || r.asOf != 0 && n.first > r.asOf:
+		return nil, nil
 	case r.asOf == 0 || n.born <= r.asOf:
-		return n.real(), nil
+		return n, nil
 	}
 	n = nil
 	lower, upper := oldKey(r, r.owner, number, 0), oldKey(r, r.owner, number, r.asOf+1)
-	err = r.Scan(lower, upper, func(_, value []byte) error { // few: versions of one entity
+	err := r.Scan(lower, upper, func(_, value []byte) error { // few: versions of one entity
 		old, err := decodeNode(value)
 		n = &old
 		return err
 	})
-	return n.real(), err
+	return n, err
+}
+
+// maxMergedChain bounds how often what an entity was merged into was merged itself: more is a
+// damage that leads round in circles.
+const maxMergedChain = 1 << 16
+
+// resolve is the entity of a number in the state that is read: the one that it was merged into,
+// where it was. A forward reference has its number alone, and what was not there yet has none.
+func (r *reader) resolve(num uint32) (uint32, *node, error) {
+	for range maxMergedChain {
+		now, err := r.thereOrDoomed(num)
+		if err != nil || now == nil {
+			return 0, nil, err
+		}
+		n, err := r.version(num, now)
+		switch {
+		case err != nil || n == nil:
+			return 0, nil, err
+		case n.into == 0:
+			return num, n.real(), nil
+		}
+		num = n.into
+	}
+	return 0, nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("the merges of the entity of number %d lead round in circles", num), Do: "run check"}
+}
+
+// find is the entity that an ID leads to, 0 and nil where there is none.
+func (r *reader) find(id string) (uint32, *node, error) {
+	num, err := r.number(id)
+	if err != nil || num == 0 {
+		return 0, nil, err
+	}
+	return r.resolve(num)
+}
+
+// lost is the error of a number that something refers to and no entity has, nil where the
+// entity was deleted and is still to be cleaned up after.
+func (r *reader) lost(num uint32) error {
+	doomed, err := exists(r, doomedKey(r, r.owner, num))
+	if err == nil && !doomed {
+		err = missing("entity", num, entityKey(r, r.owner, num))
+	}
+	return err
 }
 
 // real is the entity itself, nil for none and for a forward reference.
@@ -181,7 +233,7 @@ func (r *reader) typeName(class byte, num uint32) (string, error) {
 	}
 	b, found, err := r.Get(typeKey(r, r.owner, class, num))
 	if err == nil && !found {
-		err = missing("type", num)
+		err = missing("type", num, typeKey(r, r.owner, class, num))
 	}
 	name := string(b)
 	if err != nil {
@@ -211,8 +263,9 @@ func (r *reader) lostType(class byte, num uint32) string {
 	return name
 }
 
-func missing(what string, num uint32) error {
-	return &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("the %s of number %d is missing", what, num), Do: "run check"}
+// missing is the error of what must be there, under a key, and is not.
+func missing(what string, num uint32, key []byte) error {
+	return &fault.Error{Kind: fault.ErrCorrupt, What: "read the graph", Why: fmt.Sprintf("the %s of number %d is missing: key %x", what, num, key), Do: "run check"}
 }
 
 // exists reports whether a key is there.

@@ -13,7 +13,7 @@ import (
 const (
 	kindGraph  = 'g' // owner | section | …: all but relations
 	kindArc    = 'a' // owner | section | …: relations
-	kindDoomed = 'j' // owner | number [| seq]
+	kindDoomed = 'j' // owner | number [| seq], or owner | from | type | to | seq
 )
 
 // The sections of kindGraph.
@@ -31,6 +31,9 @@ const (
 	secLink     = 'l' // number | seq
 	secLinked   = 'L' // seq | number
 	secMerged   = 'u' // into | number
+	secSaid     = 'w' // from | type | to | seq
+	secSaidBy   = 'W' // seq | from | type | to
+	secKept     = 'k' // seq
 )
 
 // The sections of kindArc.
@@ -63,6 +66,10 @@ const (
 	opUnmerge   part.Op = 71 // owner, into, number, the same
 	opMention   part.Op = 72 // owner, number of the entity, seq: a link that a text is the reason for
 	opMerged    part.Op = 73 // owner, into, number, the record of a merge that an import brought
+	opSay       part.Op = 74 // owner, from, type, to, 0, seq: a memory tells of a relation
+	opUnsay     part.Op = 75 // owner, from, type, to, 0, seq: it does no more
+	opUnrelate  part.Op = 76 // owner, from, type, to, 0: no memory tells of the relation any more, and it is deleted
+	opKeep      part.Op = 77 // owner, seq: a record of what a memory in the trash had is written, or removed
 )
 
 const (

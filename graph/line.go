@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -96,6 +95,7 @@ type RelationLine struct {
 	ValidTo      clock.Instant   `json:"valid_to,omitzero"`
 	CreatedAt    clock.Instant   `json:"created_at,omitzero"`
 	SupersededAt clock.Instant   `json:"superseded_at,omitzero"`
+	Extracted    bool            `json:"extracted,omitzero"` // as of Relation
 }
 
 // NewRelationLine is the line of a relation.
@@ -104,6 +104,7 @@ func NewRelationLine(r Relation) RelationLine {
 		Type: TypeRelation, ID: r.ID, User: r.User, Agent: r.Agent, From: r.From, Relation: r.Type, To: r.To, Properties: r.Properties,
 		ValidFrom: clock.Instant{Time: r.ValidFrom}, ValidTo: clock.Instant{Time: r.ValidTo},
 		CreatedAt: clock.Instant{Time: r.CreatedAt}, SupersededAt: clock.Instant{Time: r.SupersededAt},
+		Extracted: r.Extracted,
 	}
 	if len(l.Properties) == 0 {
 		l.Properties = json.RawMessage("{}")
@@ -113,7 +114,8 @@ func NewRelationLine(r Relation) RelationLine {
 
 // Lines has a line for each entity and then one for each relation: by owner in the order
 // of their first storing, and in the order of the keys. Relations that are superseded come
-// behind the others, with the time at which they were, then links to memories, and merges last.
+// behind the others, with the time at which they were, then links to memories, of entities and
+// of relations, and merges last.
 // Superseded versions of entities have no lines but what a merge needs to be undone.
 func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) error {
 	return eachOwner(v, func(owner uint32, o *owned) error {
@@ -136,11 +138,14 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 			return err
 		}
 		for _, sec := range []byte{secOut, secOldOut} {
-			if err := r.relationLines(sec, o.Owner, yield); err != nil {
+			if err := r.relationLines(sec, o, yield); err != nil {
 				return err
 			}
 		}
 		if err := r.linkLines(o.Owner, yield); err != nil {
+			return err
+		}
+		if err := r.saidLines(o.Owner, yield); err != nil {
 			return err
 		}
 		return r.mergeLines(o.Owner, yield)
@@ -148,28 +153,24 @@ func (*Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) err
 }
 
 // relationLines has a line for each relation of a section whose ends were not deleted.
-func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) error) error {
-	var from, to node
+func (r *reader) relationLines(sec byte, o *owned, yield func(part.Line) error) error {
+	var from *node
 	var fromNum uint32
 	return each(r, section(r, kindArc, r.owner, sec, 0), func(key, value []byte) error {
-		a, _, ok := parseArc(key)
-		if !ok {
-			return layout.BadKey("relation", key)
-		}
-		if a.from != fromNum {
-			n, err := r.current(a.from)
-			if err != nil {
-				return err
-			}
-			if from, fromNum = (node{}), a.from; n != nil {
-				from = *n
-			}
-		}
-		n, err := r.current(a.to)
-		if err != nil || n == nil || from.id == "" { // an end is deleted
+		a, err := o.relation(sec, key)
+		if err != nil {
 			return err
 		}
-		to = *n
+		if a.from != fromNum {
+			if from, err = r.thereOrDoomed(a.from); err != nil {
+				return err
+			}
+			fromNum = a.from
+		}
+		to, err := r.thereOrDoomed(a.to)
+		if err != nil || to == nil || from == nil { // an end is deleted
+			return err
+		}
 		t, err := decodeTie(value)
 		if err != nil {
 			return err
@@ -178,8 +179,18 @@ func (r *reader) relationLines(sec byte, o scope.Owner, yield func(part.Line) er
 		if err != nil {
 			return err
 		}
-		return yield(&relationLine{RelationLine: NewRelationLine(t.relation(o, from.id, typ, to.id))})
+		return yield(&relationLine{RelationLine: NewRelationLine(t.relation(o.Owner, from.id, typ, to.id))})
 	})
+}
+
+// thereOrDoomed is the newest version of an end of a relation, nil where that is deleted and to
+// be cleaned up after.
+func (r *reader) thereOrDoomed(num uint32) (*node, error) {
+	n, err := r.current(num)
+	if err == nil && n == nil {
+		err = r.lost(num)
+	}
+	return n, err
 }
 
 // NewLine is an empty line of an entity, a relation, a link or a merge, nil for another type.
@@ -190,7 +201,7 @@ func (p *Part) NewLine(typ string) part.Line {
 	case TypeRelation:
 		return &relationLine{part: p}
 	case TypeLink:
-		return &linkLine{}
+		return &linkLine{part: p}
 	case TypeMerge:
 		return &mergeLine{part: p}
 	}
@@ -304,7 +315,7 @@ func (l *relationLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	w := make([]wanted, 1)
 	err := checkRelation(doing, &Relation{
 		ID: l.ID, From: l.From, Type: l.Relation, To: l.To, Properties: l.Properties,
-		ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time, CreatedAt: l.CreatedAt.Time,
+		ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time, CreatedAt: l.CreatedAt.Time, Extracted: l.Extracted,
 	}, &w[0])
 	if err == nil {
 		err = scope.Check(doing, l.Owner().Scope())
@@ -338,7 +349,7 @@ func (l *relationLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 // seen in this one, so its birth and its death are one: the first number that is free.
 func (e *editor) past(w *wanted, diedAt int64) (part.Outcome, error) {
 	id := w.id
-	w.id = ""
+	w.id, e.literal = "", true
 	a, err := e.arc(w, &Options{})
 	if err != nil {
 		return part.Unchanged, err

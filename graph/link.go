@@ -73,10 +73,7 @@ func linked(t part.View, doing string, o scope.Owner, entity, memory string) (r 
 		}
 	}
 	r = &reader{View: t, owner: m.Owner}
-	if num, err = r.number(entity); err != nil {
-		return nil, 0, 0, err
-	}
-	n, err := r.node(num)
+	num, n, err := r.find(entity)
 	if err == nil && n == nil {
 		err = notFound(doing, entity)
 	}
@@ -120,8 +117,8 @@ func (g Graph) Memories(ctx context.Context, o scope.Owner, entity string) (ids 
 		return nil, err
 	}
 	err = g.view(ctx, doing, o, 0, func(r *reader) error {
-		num, err := r.number(entity)
-		if err != nil || num == 0 {
+		num, n, err := r.find(entity)
+		if err != nil || n == nil {
 			return err
 		}
 		return each(r, be32(section(r, kindGraph, r.owner, secLink, numSize), num), func(key, _ []byte) error {

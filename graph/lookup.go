@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -73,7 +75,7 @@ func (g Graph) Lookup(ctx context.Context, o scope.Owner, name string, opts Look
 		for _, num := range l.order()[:min(len(l.best), cmp.Or(opts.Limit, usualNamed))] {
 			n, err := w.reader.node(num)
 			if err != nil || n == nil {
-				return cmp.Or(err, missing("entity", num))
+				return cmp.Or(err, missing("entity", num, entityKey(w.reader, w.reader.owner, num)))
 			}
 			e, err := w.reader.entity(o, n)
 			if err != nil {
@@ -110,23 +112,49 @@ func (l *lookup) read(typeName string) error {
 			return err
 		}
 	}
-	return each(l.reader, section(l.reader, kindGraph, l.reader.owner, secName, 0), func(key, _ []byte) error {
-		name, num, ok := parseNameKey(key)
-		if !ok {
-			return layout.BadKey("name", key)
-		}
-		if err := l.node(); err != nil {
-			return err
+	var stopped error
+	err := l.reader.eachName(func(name string, num uint32) error {
+		if stopped = l.node(); stopped != nil {
+			return stopped
 		}
 		score := l.want.like(name)
 		if score <= l.best[num].score {
 			return nil
 		}
 		have, there, err := l.is(num)
-		if err == nil && there && (typ == 0 || have == typ) {
+		if err == nil && !there {
+			err = missing("named entity", num, entityKey(l.reader, l.reader.owner, num))
+		}
+		if err == nil && (typ == 0 || have == typ) {
 			l.best[num] = scoredName{name, score}
 		}
 		return err
+	})
+	if err == nil && !errors.Is(stopped, kv.ErrStop) {
+		err = stopped
+	}
+	return err
+}
+
+// eachName calls visit for the folded names of all entities in the state that is read. Those of
+// a state of the past are not in the index of names, which is that of today.
+func (r *reader) eachName(visit func(name string, num uint32) error) error {
+	if r.asOf != 0 {
+		return r.eachNode(func(num uint32, n *node) error {
+			for _, name := range n.names() {
+				if err := visit(name, num); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return each(r, section(r, kindGraph, r.owner, secName, 0), func(key, _ []byte) error {
+		name, num, ok := parseNameKey(key)
+		if !ok {
+			return layout.BadKey("name", key)
+		}
+		return visit(name, num)
 	})
 }
 

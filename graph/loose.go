@@ -3,17 +3,16 @@ package graph
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 )
 
-// An entity that only texts are the reason for, [Entity].Extracted, goes with its last link
-// to a memory, unless it has relations or others were merged into it. Where a call removes the
-// link, the entity goes in the same commit. Where a memory is deleted, evicted or expires, its
-// links go behind, in a commit without the lock; that commit leaves a key for each such entity,
-// and the worker looks whether the entity is to go.
+// What dies in great numbers in one commit, such as all memories of an owner, is more than that
+// commit can take from the graph. Then the links of the memories, and what tells of relations, go
+// behind, in a commit without the lock; that commit leaves a key for each entity and relation
+// that only texts are the reason for, and the worker looks whether it is to go.
 
 // looseKey says that an entity has lost its link to a memory. The Seq makes the key one of its
 // own: a worker deletes no key that it has not seen.
@@ -24,23 +23,43 @@ func looseKey(v part.View, owner, number uint32, seq uint64) []byte {
 // isLoose reports whether a key of kindDoomed is one of looseKey.
 func isLoose(key []byte) bool { return len(key) == keyHeader+ownerSize+numSize+seqSize }
 
-// MemoryGone deletes the links to a memory.
+// looseArcKey says that a memory does not tell of a relation any more.
+func looseArcKey(v part.View, owner uint32, a arc, seq uint64) []byte {
+	return be64(appendArc(be32(v.Key(kindDoomed, ownerSize+arcSize+seqSize), owner), a), seq)
+}
+
+// isLooseArc reports whether a key of kindDoomed is one of looseArcKey.
+func isLooseArc(key []byte) bool { return len(key) == keyHeader+ownerSize+arcSize+seqSize }
+
+// MemoryGone deletes the links to a memory, and what tells that it is the reason for relations.
 func (*Part) MemoryGone(v part.View, owner uint32, seq uint64, del func(key []byte) error, set func(key, value []byte) error) error {
 	r := &reader{View: v, owner: owner}
-	return each(v, be64(section(v, kindGraph, owner, secLinked, seqSize), seq), func(key, _ []byte) error {
-		num := be32At(key, len(key)-numSize)
-		if num == 0 {
-			return layout.BadKey("link", key)
+	arcs, err := r.saidBy(seq)
+	if err != nil {
+		return err
+	}
+	for _, a := range arcs {
+		if err := errors.Join(del(saidKey(v, owner, a, seq)), del(saidByKey(v, owner, seq, a)), set(looseArcKey(v, owner, a, seq), nil)); err != nil {
+			return err
 		}
+	}
+	nums, err := r.linkedTo(seq)
+	if err != nil {
+		return err
+	}
+	for _, num := range nums {
 		if err := errors.Join(del(linkKey(v, owner, num, seq)), del(linkedKey(v, owner, seq, num))); err != nil {
 			return err
 		}
 		n, err := r.current(num)
 		if err != nil || n.real() == nil || !n.extracted {
-			return nil //nolint:nilerr // a check reports an entity that cannot be read; its links go
+			continue // a check reports an entity that cannot be read; its links go
 		}
-		return set(looseKey(v, owner, num, seq), nil)
-	})
+		if err := set(looseKey(v, owner, num, seq), nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isToGo reports whether an entity was only ever extracted, and nothing refers to it any more.
@@ -53,21 +72,21 @@ func (r *reader) isToGo(num uint32) (id string, goes bool, err error) {
 		be32(section(r, kindGraph, r.owner, secLink, numSize), num),
 		be32(section(r, kindArc, r.owner, secOut, numSize), num),
 		be32(section(r, kindArc, r.owner, secIn, numSize), num),
-		be32(section(r, kindGraph, r.owner, secMerged, numSize), num),
 	} {
-		there := false
-		err := each(r, prefix, func(_, _ []byte) error {
-			there = true
-			return kv.ErrStop
-		})
-		if errors.Is(err, kv.ErrStop) {
-			err = nil
-		}
-		if err != nil || there {
+		if there, err := r.any(prefix); err != nil || there {
 			return "", false, err
 		}
 	}
 	return n.id, true, nil
+}
+
+// any reports whether a key begins with a prefix.
+func (r *reader) any(prefix []byte) (there bool, err error) {
+	err = each(r, prefix, func(_, _ []byte) error {
+		there = true
+		return kv.ErrStop
+	})
+	return there, err
 }
 
 // dropLoose deletes an entity if nothing keeps it.
@@ -81,13 +100,32 @@ func (p *Part) dropLoose(t part.Tx, doing string, owner, num uint32) error {
 
 const doingLoose = "delete entities of the graph that no text mentions any more"
 
-// loose is an entity that has lost a link, by its key.
+// loose is an entity that has lost a link, or a relation that a memory told of, by its key.
 type loose struct {
-	owner, number uint32
-	key           []byte
+	owner uint32
+	arc   arc // its number is that of an entity, if it has no type
+	key   []byte
 }
 
-// dropAll deletes those of some entities that nothing keeps, and their keys.
+func looseOf(key []byte) loose {
+	l := loose{owner: be32At(key, keyHeader), key: slices.Clone(key)}
+	if at := keyHeader + ownerSize; isLooseArc(key) {
+		l.arc = saidArc(key, at)
+	} else {
+		l.arc.number = be32At(key, at)
+	}
+	return l
+}
+
+// drop deletes an entity or a relation if nothing keeps it.
+func (p *Part) drop(t part.Tx, l *loose) error {
+	if l.arc.typ != 0 {
+		return p.dropUnsaid(t, doingLoose, l.owner, l.arc)
+	}
+	return p.dropLoose(t, doingLoose, l.owner, l.arc.number)
+}
+
+// dropAll deletes those of some entities and relations that nothing keeps, and their keys.
 func (p *Part) dropAll(ctx context.Context, run part.Runner, all []loose) error {
 	if len(all) == 0 {
 		return nil
@@ -97,13 +135,13 @@ func (p *Part) dropAll(ctx context.Context, run part.Runner, all []loose) error 
 			return err
 		}
 		for _, l := range all {
-			if err := p.dropLoose(t, doingLoose, l.owner, l.number); err != nil {
+			if err := p.drop(t, &l); err != nil {
 				return err
 			}
 			if err := t.Delete(l.key); err != nil {
 				return err
 			}
-			t.Log(opClean, append(numberValue(l.owner), numberValue(l.number)...))
+			t.Log(opClean, append(numberValue(l.owner), numberValue(max(l.arc.number, l.arc.from))...))
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,11 +143,12 @@ func (m *matcher) ofType(from ends) (all []edge, known bool) {
 
 // among adds the matches among relations of the pattern's type.
 func (m *matcher) among(all []edge, from ends) error {
-	if err := m.read(len(all)); err != nil {
-		return err
+	all, stopped := m.within(all)
+	if stopped != nil && !errors.Is(stopped, kv.ErrStop) {
+		return stopped
 	}
 	if in, resident := m.source.(*memory); resident && len(in.nodes) == 0 && m.to.named == nil {
-		return m.amongResident(in.adjacency, all, from)
+		return cmp.Or(m.amongResident(in.adjacency, all, from), stopped)
 	}
 	for _, e := range all {
 		fits, err := m.fits(e.typ, from)
@@ -160,7 +162,7 @@ func (m *matcher) among(all []edge, from ends) error {
 			return err
 		}
 	}
-	return nil
+	return stopped
 }
 
 // amongResident is among, where the entities are those of an adjacency and their types are all
@@ -226,9 +228,9 @@ func (m *matcher) backwards(from ends) error {
 		if err := m.node(); err != nil {
 			return err
 		}
-		edges, err := m.next(num, back, m.along.typ)
-		if err != nil {
-			return err
+		edges, stopped := m.next(num, back, m.along.typ)
+		if stopped != nil && !errors.Is(stopped, kv.ErrStop) {
+			return stopped
 		}
 		for _, e := range edges {
 			fits, err := m.fits(e.other, from)
@@ -239,15 +241,15 @@ func (m *matcher) backwards(from ends) error {
 				return err
 			}
 		}
-		return nil
+		return stopped
 	})
 }
 
 // from adds the matches that go on from an entity.
 func (m *matcher) from(num uint32, depth int) error {
-	edges, err := m.next(num, m.along.dir, m.along.typ)
-	if err != nil {
-		return err
+	edges, stopped := m.next(num, m.along.dir, m.along.typ)
+	if stopped != nil && !errors.Is(stopped, kv.ErrStop) {
+		return stopped
 	}
 	last := depth+1 == m.pattern.Hops
 	if !last { // the hops to come use the source again
@@ -279,7 +281,7 @@ func (m *matcher) from(num uint32, depth int) error {
 			return err
 		}
 	}
-	return nil
+	return stopped
 }
 
 func (m *matcher) onPath(a arc) bool {
@@ -347,13 +349,31 @@ func (m *matcher) ends(p NodePattern) (e ends, err error) {
 		e.none = e.typ == 0
 	}
 	if p.Name != "" {
-		named, err := m.reader.named(p.Name)
+		named, err := m.namedThen(p.Name)
 		if err != nil {
 			return ends{}, err
 		}
 		e.named, e.none = named, e.none || len(named) == 0
 	}
 	return e, nil
+}
+
+// namedThen are the entities that have a name or an alias in the state that is read. The index
+// of names is that of today, so a state of the past is looked through.
+func (m *matcher) namedThen(name string) (map[uint32]bool, error) {
+	if m.reader.asOf == 0 {
+		return m.reader.named(name)
+	}
+	all, folded := map[uint32]bool{}, fold(name)
+	var stopped error
+	err := m.reader.eachNode(func(num uint32, n *node) error {
+		if slices.Contains(n.names(), folded) {
+			all[num] = true
+		}
+		stopped = m.node()
+		return stopped
+	})
+	return all, cmp.Or(stopped, err)
 }
 
 // named are the entities that have a name or an alias, without regard to case.
@@ -367,6 +387,9 @@ func (r *reader) named(name string) (map[uint32]bool, error) {
 			return layout.BadKey("name", key)
 		}
 		all[num] = true
+		if n, err := r.current(num); err != nil || n.real() == nil {
+			return cmp.Or(err, layout.BadKey("name", key))
+		}
 		return nil
 	})
 	return all, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -35,8 +36,8 @@ const linkMentioned = 1
 // memory. A name means the entity that has it as a name or an alias, of several the oldest of
 // the same type, or else the oldest; failing that, the entity whose ID is the name in lower
 // case; failing that, a new entity of that ID. An entity that is there stays as it is. Links
-// that an earlier text of the memory was the reason for are removed, and with its last link
-// an entity that no caller has put goes, if it has no relations. A name that no entity can
+// that an earlier text of the memory was the reason for are removed, and entities and relations
+// go that no text tells of any more and no caller has put. A name that no entity can
 // have is left out.
 func (p *Part) Mention(t part.Tx, o scope.Owner, seq uint64, m *Mentions) (n MentionCount, err error) {
 	const doing = "link a memory to what it mentions"
@@ -65,7 +66,7 @@ func (p *Part) Mention(t part.Tx, o scope.Owner, seq uint64, m *Mentions) (n Men
 		r := &m.Relations[i]
 		var w wanted
 		from, to := ids[fold(r.From)], ids[fold(r.To)]
-		if from != "" && to != "" && checkRelation(doing, &Relation{From: from, Type: r.Type, To: to}, &w) == nil {
+		if from != "" && to != "" && checkRelation(doing, &Relation{From: from, Type: r.Type, To: to, Extracted: true}, &w) == nil {
 			want = append(want, w)
 		}
 	}
@@ -78,14 +79,39 @@ func (p *Part) Mention(t part.Tx, o scope.Owner, seq uint64, m *Mentions) (n Men
 			n.Relations++
 		}
 	}
-	stale, err := e.reader.mentionedBy(seq)
+	stale, err := e.reader.heldOf(seq, true)
 	if err != nil {
 		return n, err
 	}
 	if _, err := e.flush(); err != nil {
 		return n, err
 	}
-	return n, e.relink(seq, linked, stale, &n)
+	if err := e.tell(seq, changes, stale.said); err != nil {
+		return n, err
+	}
+	return n, e.relink(seq, linked, stale.links, &n)
+}
+
+// tell notes the relations that a text tells of, and those that the text before it did alone go.
+func (e *editor) tell(seq uint64, said []*change, stale []heldSaid) error {
+	for _, ch := range said {
+		if err := say(e.t, e.doing, e.reader.owner, ch.arc, seq); err != nil {
+			return err
+		}
+	}
+	for i := range stale {
+		a := stale[i].arc
+		if slices.ContainsFunc(said, func(ch *change) bool { return ch.arc == a }) {
+			continue
+		}
+		if err := unsay(e.t, e.doing, e.reader.owner, a, seq); err != nil {
+			return err
+		}
+		if err := e.part.dropUnsaid(e.t, e.doing, e.reader.owner, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mentioned is the entity that a name means, nil where no entity can have the name.
@@ -137,30 +163,24 @@ func (e *editor) mentioned(given *Entity) (*subject, error) {
 		return s, err
 	}
 	if s.old != nil && s.old.into != 0 { // it was merged into another
-		into, err := e.reader.current(s.old.into)
-		if err != nil || into.real() == nil {
-			return nil, err
-		}
-		return e.subject(into.id)
+		return e.survivor(s, &Options{Strict: true})
 	}
 	n.id = folded
 	return e.entity(&n, given.Type)
 }
 
-// mentionedBy are the entities that a memory is linked to because of its text.
-func (r *reader) mentionedBy(seq uint64) (nums []uint32, err error) {
-	err = each(r, be64(section(r, kindGraph, r.owner, secLinked, seqSize), seq), func(key, _ []byte) error {
-		nums = append(nums, be32At(key, len(key)-numSize))
+// linkedTo are the entities that a memory is linked to.
+func (r *reader) linkedTo(seq uint64) (nums []uint32, err error) {
+	prefix := be64(section(r, kindGraph, r.owner, secLinked, seqSize), seq)
+	err = each(r, prefix, func(key, _ []byte) error {
+		num := be32At(key, len(prefix))
+		if len(key) != len(prefix)+numSize || num == 0 {
+			return layout.BadKey("link", key)
+		}
+		nums = append(nums, num)
 		return nil
 	})
-	kept := nums[:0]
-	for _, num := range nums {
-		value, found, gerr := r.Get(linkKey(r, r.owner, num, seq))
-		if err = errors.Join(err, gerr); found && byMention(value) {
-			kept = append(kept, num)
-		}
-	}
-	return kept, err
+	return nums, err
 }
 
 // byMention reports whether a text is the reason for a link.
@@ -170,7 +190,7 @@ func byMention(value []byte) bool {
 }
 
 // relink adds the links of a text, and removes those of the text before it.
-func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []uint32, n *MentionCount) error {
+func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []heldLink, n *MentionCount) error {
 	owner := e.reader.owner
 	for _, num := range slices.Sorted(maps.Keys(linked)) {
 		there, err := exists(e.t, linkKey(e.t, owner, num, seq))
@@ -185,7 +205,8 @@ func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []uint32, n *M
 			return err
 		}
 	}
-	for _, num := range stale {
+	for i := range stale {
+		num := stale[i].num
 		if linked[num] {
 			continue
 		}
@@ -202,9 +223,8 @@ func (e *editor) relink(seq uint64, linked map[uint32]bool, stale []uint32, n *M
 
 // Mentioned reports whether a memory is linked to an entity because of its text.
 func (p *Part) Mentioned(v part.View, owner uint32, seq uint64) (bool, error) {
-	r := &reader{View: v, owner: owner}
-	nums, err := r.mentionedBy(seq)
-	return len(nums) > 0, err
+	h, err := (&reader{View: v, owner: owner}).heldOf(seq, true)
+	return len(h.links) > 0, err
 }
 
 // linksUpTo are the memories that an entity is linked to, nil where these are more than most.

@@ -38,7 +38,7 @@ type Merged struct {
 //     into. Its properties fill in those that into lacks, and so does its type.
 //   - Its links to memories move.
 //
-// Gone is a forward reference from then on: no query returns it, and a put makes an entity
+// Gone is a forward reference from then on, whose ID leads to into, and a put makes an entity
 // of its own of it again, which ends what can be undone. As of earlier LSNs both are what
 // they were. A delete of into deletes gone, too, from those states.
 //
@@ -239,6 +239,7 @@ func (e *editor) takeAll(held []*change, gone, into uint32) error {
 		if err != nil {
 			return err
 		}
+		ch.now.extracted = ch.old.extracted && t.extracted
 		if ch.now.properties = filled; !ch.now.same(ch.old) {
 			ch.now.born, ch.now.created = e.t.LSN(), e.t.Now()
 		}
@@ -249,7 +250,7 @@ func (e *editor) takeAll(held []*change, gone, into uint32) error {
 // unite is the entity that stays, with what the other one adds.
 func (e *editor) unite(a, b *subject) (err error) {
 	n := *a.old
-	n.typ, n.extracted = cmp.Or(n.typ, b.old.typ), false
+	n.typ, n.extracted = cmp.Or(n.typ, b.old.typ), n.extracted && b.old.extracted
 	names := append([]string{cmp.Or(b.old.calledBy(), b.id)}, b.old.aliases...)
 	called := n.calledBy()
 	names = slices.DeleteFunc(names, func(s string) bool { return s == called })

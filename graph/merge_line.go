@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -82,6 +83,7 @@ type MergedVersion struct {
 	ValidFrom  clock.Instant   `json:"valid_from,omitzero"`
 	ValidTo    clock.Instant   `json:"valid_to,omitzero"`
 	CreatedAt  clock.Instant   `json:"created_at,omitzero"`
+	Extracted  bool            `json:"extracted,omitzero"`
 }
 
 // MergedMemory is a memory whose link has moved. Had: the entity that stayed was linked to it, too.
@@ -112,8 +114,13 @@ func (r *reader) mergeLines(o scope.Owner, yield func(part.Line) error) error {
 			stayed = append(stayed, num)
 		}
 	}
+	seen := map[uint32]bool{}
 	for i := 0; i < len(stayed); i++ { // it grows
 		into := stayed[i]
+		if seen[into] {
+			return layout.BadKey("merge", mergedKey(r, r.owner, into, merges[into][0])) // they lead round in circles
+		}
+		seen[into] = true
 		for _, num := range merges[into] {
 			if err := r.linesOfMerge(o, into, num, yield); err != nil {
 				return err
@@ -283,7 +290,7 @@ func (r *reader) holding(a arc) (*tie, error) {
 
 func (t *tie) version() MergedVersion {
 	l := NewRelationLine(t.relation(scope.Owner{}, "", "", ""))
-	return MergedVersion{Properties: l.Properties, ValidFrom: l.ValidFrom, ValidTo: l.ValidTo, CreatedAt: l.CreatedAt}
+	return MergedVersion{Properties: l.Properties, ValidFrom: l.ValidFrom, ValidTo: l.ValidTo, CreatedAt: l.CreatedAt, Extracted: l.Extracted}
 }
 
 // mergeLine is a MergeLine on its way in or out of a database.
@@ -363,7 +370,7 @@ func (m *MergedEntity) node(doing, id string) (node, error) {
 func (v *MergedVersion) wanted(doing string, of *MergedRelation) (w wanted, err error) {
 	err = checkRelation(doing, &Relation{
 		ID: of.ID, From: of.From, Type: of.Relation, To: of.To, Properties: v.Properties,
-		ValidFrom: v.ValidFrom.Time, ValidTo: v.ValidTo.Time, CreatedAt: v.CreatedAt.Time,
+		ValidFrom: v.ValidFrom.Time, ValidTo: v.ValidTo.Time, CreatedAt: v.CreatedAt.Time, Extracted: v.Extracted,
 	}, &w)
 	return w, err
 }
@@ -453,7 +460,7 @@ func (l *mergeLine) goOn(e *editor, b *subject) (part.Outcome, error) {
 		return part.Unchanged, err
 	}
 	if !found {
-		return part.Unchanged, missing("merge of the entity", b.number)
+		return part.Unchanged, missing("merge of the entity", b.number, mergedKey(e.t, e.reader.owner, b.old.into, b.number))
 	}
 	u, imported, err := decodeMerge(record)
 	if err != nil || !imported || !l.GoesOn {
@@ -489,6 +496,7 @@ func (e *editor) mergedNode(m *MergedEntity, id string) (*node, error) {
 
 // addRelations adds the relations of the line that are not there.
 func (l *mergeLine) addRelations(e *editor, u *undoing, num, into uint32) error {
+	e.literal = true
 	there := make(map[arc]bool, len(u.ended))
 	for i := range u.ended {
 		there[u.ended[i].arc] = true
@@ -558,11 +566,7 @@ func (e *editor) version(t tie, properties []byte) (tie, error) {
 
 // givenNumber is the number of the relation that has an ID of its own, 0 for none.
 func (r *reader) givenNumber(id string) (uint32, error) {
-	b, found, err := r.Get(idKey(r, r.owner, secGivenID, id))
-	if err != nil || !found {
-		return 0, err
-	}
-	a, err := decodeArc(b)
+	a, _, err := r.holder(id)
 	return a.number, err
 }
 

@@ -206,10 +206,15 @@ func (n *near) seed(num uint32, like bool) error {
 		return nil
 	}
 	at, err := n.reader.node(num)
-	if err == nil && at != nil {
+	switch {
+	case err != nil:
+		return err
+	case at != nil:
 		n.seeds = append(n.seeds, seed{num, like})
+	case n.reader.asOf == 0: // names lead to what is there
+		return missing("named entity", num, entityKey(n.reader, n.reader.owner, num))
 	}
-	return err
+	return nil
 }
 
 // like adds the entities whose names are like words of the text that begin and end with capital

@@ -161,7 +161,7 @@ func (p *picture) spot(num uint32, parent *spot) error {
 	}
 	n, err := p.reader.node(num)
 	if err != nil || n == nil {
-		return cmp.Or(err, missing("entity", num))
+		return cmp.Or(err, missing("entity", num, entityKey(p.reader, p.reader.owner, num)))
 	}
 	s := &spot{num: num, parent: parent, id: n.id, label: cut(cmp.Or(n.calledBy(), n.id), mostLabel)}
 	if s.typ, err = p.reader.typeName(classEntity, n.typ); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -44,9 +45,9 @@ type Entity struct {
 	Properties           json.RawMessage
 	CreatedAt, UpdatedAt time.Time
 	// Extracted: texts of memories are the only reason for the entity. It goes with its last
-	// link to a memory, if it has no relations by then and nothing was merged into it: at once
-	// where the link is removed, some time later where the memory goes. An entity is extracted
-	// as long as all that has put it says so; a merge counts as a put of the one that stays.
+	// link to a memory, if it has no relations by then, and what was merged into it goes with it.
+	// An entity is extracted as long as all that has put it says so; what two entities become by
+	// a merge is extracted if both were.
 	Extracted bool
 }
 
@@ -61,6 +62,9 @@ type Relation struct {
 	// to. Zero: without a bound.
 	ValidFrom, ValidTo time.Time
 	CreatedAt          time.Time
+	// Extracted: texts of memories are the only reason for the relation. It goes with the last
+	// memory that tells of it. What a caller relates is never extracted.
+	Extracted bool
 	// SupersededAt is when another version, or none, took its place. Zero: it holds.
 	SupersededAt time.Time
 }
@@ -177,6 +181,7 @@ func (n *node) calledBy() string {
 
 // tie is a relation as it is stored.
 type tie struct {
+	extracted  bool // see Relation
 	born       uint64
 	created    int64
 	from, to   int64 // bounds of validity in Unix milliseconds, 0 for none
@@ -187,6 +192,8 @@ type tie struct {
 }
 
 const (
+	tieExtracted  = 1 << 3
+	tieMask       = tieExtracted - 1 // the version, in the lowest bits of the first byte
 	tieValid      = 1 << 4
 	tieID         = 1 << 5
 	tieProperties = 1 << 6
@@ -196,6 +203,9 @@ const (
 func (t *tie) encode(b []byte) []byte {
 	at := len(b)
 	b = append(b, recordVersion)
+	if t.extracted {
+		b[at] |= tieExtracted
+	}
 	if t.died != 0 {
 		b[at] |= tieDead
 		b = binary.AppendUvarint(b, t.died)
@@ -221,6 +231,7 @@ func (t *tie) encode(b []byte) []byte {
 func decodeTie(b []byte) (t tie, err error) {
 	r := codec.NewReader(b)
 	head := r.Byte()
+	t.extracted = head&tieExtracted != 0
 	if head&tieDead != 0 {
 		t.died, t.diedAt = r.Uvarint(), r.Varint()
 	}
@@ -234,7 +245,7 @@ func decodeTie(b []byte) (t tie, err error) {
 	if head&tieProperties != 0 {
 		t.properties = bytes.Clone(r.Bytes())
 	}
-	if r.Err() != nil || head&versionMask != recordVersion {
+	if r.Err() != nil || head&tieMask != recordVersion || len(t.properties) > 0 && !json.Valid(t.properties) {
 		return tie{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read a relation of the graph", Cause: r.Err(), Do: "run check"}
 	}
 	return t, nil
@@ -242,7 +253,7 @@ func decodeTie(b []byte) (t tie, err error) {
 
 // same reports whether two versions say the same.
 func (t *tie) same(u *tie) bool {
-	return t.from == u.from && t.to == u.to && bytes.Equal(t.properties, u.properties)
+	return t.extracted == u.extracted && t.from == u.from && t.to == u.to && bytes.Equal(t.properties, u.properties)
 }
 
 // holds reports whether the relation was so at a time, in Unix milliseconds.
@@ -270,6 +281,10 @@ func (o *owned) encode() []byte {
 	return b
 }
 
+// mostRelations bounds the count of an owner's relations: a greater one is a damage, and would
+// overflow what is computed from it.
+const mostRelations = 1 << 40
+
 func decodeOwned(b []byte) (o owned, err error) {
 	r := codec.NewReader(b)
 	version := r.Byte()
@@ -277,11 +292,31 @@ func decodeOwned(b []byte) (o owned, err error) {
 	o.entities, o.relations = r.Uvarint(), r.Uvarint()
 	o.lastEntity, o.lastRelation = r.Uint32(), r.Uint32()
 	o.lastType = [3]uint32{classEntity: r.Uint32(), classRelation: r.Uint32()}
-	if r.Err() != nil || version != recordVersion {
+	if r.Err() != nil || version != recordVersion || o.entities > uint64(o.lastEntity) || o.relations > mostRelations ||
+		max(o.lastType[classEntity], o.lastType[classRelation]) > MaxTypes {
 		return owned{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read the owner of a graph", Cause: r.Err(), Do: "run check"}
 	}
 	return o, nil
 }
+
+// relation reads the arc in the key of a relation, as the end has it whose key it is. Its
+// numbers are such as were given out.
+func (o *owned) relation(sec byte, key []byte) (arc, error) {
+	a, born, ok := parseArc(key)
+	old := sec == secOldOut || sec == secOldIn
+	if !ok || (born != 0) != old || !o.knows(a) {
+		return arc{}, layout.BadKey("relation", key)
+	}
+	return a, nil
+}
+
+// knows reports whether the numbers of an arc were given out.
+func (o *owned) knows(a arc) bool {
+	return o.gave(a.from, o.lastEntity) && o.gave(a.to, o.lastEntity) && o.gave(a.typ, o.lastType[classRelation]) && a.number <= o.lastRelation
+}
+
+// gave reports whether a number was given out.
+func (*owned) gave(num, last uint32) bool { return num != 0 && num <= last }
 
 // derivedID is the ID of a relation that its triple names: a UUID of version 8 that holds a
 // part of the SHA-256 of the triple (RFC 9562, 5.8).

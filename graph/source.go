@@ -42,13 +42,19 @@ type source interface {
 // keys is a source that reads keys.
 type keys struct {
 	*reader
+	own     *owned
 	validAt int64 // Unix milliseconds, 0 for any time
-	highest uint32
 	known   map[uint32]known
 	buf     []edge
 	// most ends the reading of an entity's relations when there are more; 0 reads all.
 	most int
+	// look is called now and then while relations are read, and ends that; nil: nothing does.
+	look func() error
+	read int
 }
+
+// keyLooks is how many relations are read between two calls of look.
+const keyLooks = 1 << 9
 
 // known is what a walk has read of an entity.
 type known struct {
@@ -58,13 +64,13 @@ type known struct {
 }
 
 func newKeys(r *reader, own *owned, validAt int64) *keys {
-	return &keys{reader: r, validAt: validAt, highest: own.lastEntity, known: map[uint32]known{}}
+	return &keys{reader: r, own: own, validAt: validAt, known: map[uint32]known{}}
 }
 
 func (k *keys) name() string              { return "keys" }
 func (*keys) allOf(uint32) ([]edge, bool) { return nil, false }
 
-func (k *keys) last() uint32 { return k.highest }
+func (k *keys) last() uint32 { return k.own.lastEntity }
 
 func (k *keys) edges(num uint32, dir Direction, typ uint32) ([]edge, error) {
 	sec := byte(secOut)
@@ -76,37 +82,50 @@ func (k *keys) edges(num uint32, dir Direction, typ uint32) ([]edge, error) {
 		prefix = be32(prefix, typ)
 	}
 	k.buf = k.buf[:0]
+	var stopped error
+	add := func(a arc) error {
+		if k.read++; k.read%keyLooks == 0 && k.look != nil {
+			if stopped = k.look(); stopped != nil {
+				return stopped
+			}
+		}
+		k.buf = append(k.buf, edge{a.to, a.typ})
+		if k.most > 0 && len(k.buf) > k.most {
+			return kv.ErrStop
+		}
+		return nil
+	}
 	if k.asOf == 0 && k.validAt == 0 { // what the keys say is enough
 		err := each(k, prefix, func(key, _ []byte) error {
-			a, _, ok := parseArc(key)
-			if !ok {
-				return layout.BadKey("relation", key)
+			a, err := k.own.relation(sec, key)
+			if err == nil {
+				err = add(a)
 			}
-			k.buf = append(k.buf, edge{a.to, a.typ})
-			if k.most > 0 && len(k.buf) > k.most {
-				return kv.ErrStop
-			}
-			return nil
+			return err
 		})
-		return k.buf, err
+		return k.buf, cmp.Or(stopped, err)
 	}
 	lower, upper := span(prefix)
 	err := k.arcs(sec, lower, upper, func(a arc, t *tie) error {
-		if k.validAt == 0 || t.holds(k.validAt) {
-			k.buf = append(k.buf, edge{a.to, a.typ})
+		switch {
+		case !k.own.knows(a):
+			return layout.BadKey("relation", arcKey(k, k.owner, sec, a))
+		case k.validAt != 0 && !t.holds(k.validAt):
+			return nil
 		}
-		return nil
+		return add(a)
 	})
 	slices.SortStableFunc(k.buf, edge.compare)
-	return k.buf, err
+	return k.buf, cmp.Or(stopped, err)
 }
 
-func (k *keys) look(num uint32) (known, error) {
+// entity is what there is under a number, which something refers to.
+func (k *keys) entity(num uint32) (known, error) {
 	if n, ok := k.known[num]; ok {
 		return n, nil
 	}
 	var n known
-	at, err := k.node(num)
+	at, err := k.otherEnd(num)
 	if err != nil {
 		return known{}, err
 	}
@@ -118,12 +137,12 @@ func (k *keys) look(num uint32) (known, error) {
 }
 
 func (k *keys) is(num uint32) (uint32, bool, error) {
-	n, err := k.look(num)
+	n, err := k.entity(num)
 	return n.typ, n.there, err
 }
 
 func (k *keys) id(num uint32) (string, error) {
-	n, err := k.look(num)
+	n, err := k.entity(num)
 	return n.id, err
 }
 
@@ -134,8 +153,14 @@ func (k *keys) members(typ uint32, visit func(num uint32) error) error {
 	}
 	stopped := false
 	err := each(k, prefix, func(key, _ []byte) error {
-		num := be32At(key, len(key)-numSize)
-		n, err := k.look(num)
+		num := be32At(key, len(prefix))
+		if len(key) != len(prefix)+numSize || !k.own.gave(num, k.own.lastEntity) {
+			return layout.BadKey("entity", key)
+		}
+		n, err := k.entity(num)
+		if byType := key[body-1] == secMember; err == nil && byType && (!n.there || n.typ != typ) {
+			err = layout.BadKey("type", key)
+		}
 		if err != nil || !n.there || typ != 0 && n.typ != typ {
 			return err
 		}

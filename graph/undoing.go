@@ -131,7 +131,7 @@ func (r *reader) undoing(num uint32, gone *node) (*undoing, error) {
 		return nil, err
 	}
 	if !found {
-		return nil, missing("merge of the entity", num)
+		return nil, missing("merge of the entity", num, mergedKey(r, r.owner, gone.into, num))
 	}
 	u, imported, err := decodeMerge(b)
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *reader) undoing(num uint32, gone *node) (*undoing, error) {
 		return nil, err
 	}
 	if was == nil {
-		return nil, missing("superseded version of the entity", num)
+		return nil, missing("superseded version of the entity", num, oldKey(r, r.owner, num, 0))
 	}
 	u.was = *was
 	if u.before, err = before.node(gone.into); err != nil {
@@ -180,7 +180,7 @@ func (r *reader) endedAt(num, into uint32, merged uint64) (all []endedTie, err e
 					return err
 				}
 				if !found {
-					return missing("superseded relation to the entity", num)
+					return missing("superseded relation to the entity", num, key)
 				}
 				value = b
 			}

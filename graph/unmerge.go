@@ -97,7 +97,7 @@ func (e *editor) mergedPair(gone string) (b, a *subject, err error) {
 	}
 	n, err := e.reader.current(b.old.into)
 	if err != nil || n == nil {
-		return nil, nil, cmp.Or(err, missing("entity", b.old.into))
+		return nil, nil, cmp.Or(err, missing("entity", b.old.into, entityKey(e.t, e.reader.owner, b.old.into)))
 	}
 	if a, err = e.subject(n.id); err != nil {
 		return nil, nil, err
@@ -127,6 +127,9 @@ func (e *editor) partAgain(a *subject, was, became *node) (err error) {
 	}
 	if n.name == became.name {
 		n.name = was.name
+	}
+	if n.extracted == became.extracted {
+		n.extracted = was.extracted
 	}
 	n.aliases = slices.DeleteFunc(slices.Clone(n.aliases), func(s string) bool {
 		return slices.Contains(became.aliases, s) && !slices.Contains(was.aliases, s)
@@ -233,12 +236,8 @@ func (e *editor) idFree(id string, moved arc) (bool, error) {
 	if id == "" {
 		return true, nil
 	}
-	b, found, err := e.t.Get(idKey(e.t, e.reader.owner, secGivenID, id))
-	if err != nil || !found {
-		return err == nil, err
-	}
-	have, err := decodeArc(b)
-	return have == moved, err
+	have, found, err := e.reader.holder(id)
+	return err == nil && (!found || have == moved), err
 }
 
 // linksBack are the links that a merge has moved, as far as they are still there.

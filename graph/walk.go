@@ -49,36 +49,53 @@ type walk struct {
 	reader             *reader
 	plan               Plan
 	maxNodes, maxEdges int
+	worked             int // since the beginning, in relations
 }
 
-// looks is how many relations a walk reads between two looks at its context.
-const looks = 1 << 12
+const (
+	// looks is how many relations a walk goes through between two looks at its context: some
+	// microseconds in RAM, a millisecond by keys.
+	looks = 1 << 12
+	// nodeWork is how many relations an entity counts for: by keys it is a record that is read.
+	nodeWork = 1 << 6
+)
 
-// node counts an entity, and returns kv.ErrStop at the limit.
+// node counts an entity, and returns kv.ErrStop at the limit or the deadline.
 func (w *walk) node() error {
 	if w.plan.Nodes == w.maxNodes {
 		return w.stop("nodes")
 	}
 	w.plan.Nodes++
-	return nil
+	return w.work(nodeWork)
 }
 
 // read counts relations, and returns kv.ErrStop at the limit or the deadline.
 func (w *walk) read(edges int) error {
-	before := w.plan.Edges
-	w.plan.Edges += edges
-	if w.plan.Edges > w.maxEdges {
+	if w.plan.Edges+edges > w.maxEdges {
+		w.plan.Edges = w.maxEdges
 		return w.stop("edges")
 	}
-	if before/looks == w.plan.Edges/looks {
+	w.plan.Edges += edges
+	return w.work(edges)
+}
+
+// work looks at the context now and then, and returns kv.ErrStop at its deadline.
+func (w *walk) work(n int) error {
+	before := w.worked
+	w.worked += n
+	if before/looks == w.worked/looks {
 		return nil
 	}
-	switch err := w.ctx.Err(); {
-	case errors.Is(err, context.DeadlineExceeded):
+	return w.look()
+}
+
+// look returns kv.ErrStop at the deadline.
+func (w *walk) look() error {
+	err := w.ctx.Err()
+	if errors.Is(err, context.DeadlineExceeded) {
 		return w.stop("time")
-	default:
-		return err
 	}
+	return err
 }
 
 func (w *walk) stop(limit string) error {
@@ -86,14 +103,24 @@ func (w *walk) stop(limit string) error {
 	return kv.ErrStop
 }
 
-// next are the edges of an entity whose other end is there, counted. They are valid until
-// the next call.
+// next are the edges of an entity, counted. Where they are more than the walk may look at, they
+// are those up to the limit, with kv.ErrStop. They are valid until the next call.
 func (w *walk) next(num uint32, dir Direction, typ uint32) ([]edge, error) {
-	edges, err := w.edges(num, dir, typ)
-	if err == nil {
-		err = w.read(len(edges))
+	if byKeys, ok := w.source.(*keys); ok {
+		byKeys.most, byKeys.look = max(1, w.maxEdges-w.plan.Edges), w.look
 	}
-	return edges, err
+	edges, err := w.edges(num, dir, typ)
+	if err != nil {
+		return nil, err
+	}
+	return w.within(edges)
+}
+
+// within counts edges, and cuts them off at the limit.
+func (w *walk) within(edges []edge) ([]edge, error) {
+	room := w.maxEdges - w.plan.Edges
+	err := w.read(len(edges))
+	return edges[:min(len(edges), room)], err
 }
 
 // walk runs a query on an owner's graph. fn is not called where the owner has none.
@@ -133,14 +160,18 @@ func (g Graph) walk(ctx context.Context, doing string, o scope.Owner, s State, f
 	return plan, err
 }
 
-// start is the number of an entity that is there, 0 where it is not.
+// start is the number of an entity that is there, 0 where it is not. The ID of one that was
+// merged leads to the one that it was merged into.
 func (w *walk) start(id string) (uint32, error) {
 	num, err := w.reader.number(id)
 	if err != nil || num == 0 {
 		return 0, err
 	}
-	_, there, err := w.is(num)
-	if err != nil || !there {
+	if _, there, err := w.is(num); err != nil || there {
+		return num, err
+	}
+	num, n, err := w.reader.resolve(num)
+	if err != nil || n == nil {
 		return 0, err
 	}
 	return num, nil
@@ -160,6 +191,9 @@ func (s set) add(num uint32) bool {
 	s[word] |= bit
 	return true
 }
+
+// has reports whether the number is in the set.
+func (s set) has(num uint32) bool { return s[num/64]&(1<<(num%64)) != 0 }
 
 // reached is an entity that a walk has come to.
 type reached struct {

@@ -3,11 +3,13 @@ package graph
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -175,11 +177,14 @@ func (g Graph) Rank(ctx context.Context, o scope.Owner, seeds []string, opts Ran
 		if len(from) == 0 {
 			return nil
 		}
-		ranks, err := w.rank(from)
+		r := &ranking{walk: w, seeds: from}
+		ranks, err := r.run()
 		if err != nil {
 			return err
 		}
-		all, err = w.best(ranks, cmp.Or(opts.Limit, usualRanks))
+		if all, err = w.best(ranks, cmp.Or(opts.Limit, usualRanks)); err == nil && r.cut {
+			err = kv.ErrStop
+		}
 		return err
 	})
 	if err != nil {
@@ -188,62 +193,143 @@ func (g Graph) Rank(ctx context.Context, o scope.Owner, seeds []string, opts Ran
 	return Ranks{all, plan}, nil
 }
 
-// rank makes the ranks of the entities that can be reached from some, by number.
-func (w *walk) rank(seeds []uint32) (map[uint32]float64, error) {
-	now := map[uint32]float64{}
-	for _, s := range seeds {
-		now[s] = 1 / float64(len(seeds))
-	}
-	order := slices.Clone(seeds) // sums are made in one order, so that they are always the same
-	for range rankRounds {
-		next := map[uint32]float64{}
-		for _, s := range seeds {
-			next[s] += (1 - damping) / float64(len(seeds))
-		}
-		for i := 0; i < len(order); i++ {
-			share := damping * now[order[i]]
-			if share == 0 {
-				continue
-			}
-			around, err := w.around(order[i])
-			if err != nil {
-				return nil, err
-			}
-			if len(around) == 0 { // it begins anew
-				for _, s := range seeds {
-					next[s] += share / float64(len(seeds))
-				}
-			}
-			for _, to := range around {
-				if _, known := now[to]; !known {
-					now[to] = 0
-					order = append(order, to)
-					if err := w.node(); err != nil {
-						return nil, err
-					}
-				}
-				next[to] += share / float64(len(around))
-			}
-		}
-		change := 0.0
-		for _, num := range order {
-			change += math.Abs(next[num] - now[num])
-			now[num] = next[num]
-		}
-		if change < rankChange {
-			break
-		}
-	}
-	return now, nil
+// ranking makes the ranks of the entities that can be reached from some. It reads the relations
+// of an entity once, in the round in which the entity first has rank to pass on.
+type ranking struct {
+	*walk
+	seeds []uint32
+	// order is the entities as they were discovered, so that sums are always made in one
+	// order, and at is where each is in it. now and next are their ranks before and after a round.
+	order     []uint32
+	at        map[uint32]int
+	now, next []float64
+	// around has the neighbours of an entity, by places in order, and edges those of all.
+	around []neighbourhood
+	edges  []int
+	cut    bool // a limit has ended the reading: what is not read passes its rank back to the seeds
 }
 
-// around are the entities at the other ends of an entity's relations, one for each.
-func (w *walk) around(num uint32) (all []uint32, err error) {
-	for _, dir := range []Direction{Out, In} {
-		edges, err := w.next(num, dir, 0)
+// neighbourhood is where the neighbours of an entity lie.
+type neighbourhood struct {
+	from, to int
+	read     bool
+}
+
+// run returns the ranks by number. Where a limit or the deadline ends the reading, they are those
+// among what was read.
+func (r *ranking) run() (map[uint32]float64, error) {
+	r.at = map[uint32]int{}
+	for _, s := range r.seeds {
+		r.discover(s)
+	}
+	for i := range r.seeds {
+		r.now[i] = 1 / float64(len(r.seeds))
+	}
+	for range rankRounds {
+		change, err := r.round()
 		if err != nil {
 			return nil, err
 		}
+		if change < rankChange || r.plan.Limit == "time" {
+			break
+		}
+	}
+	ranks := make(map[uint32]float64, len(r.order))
+	for i, num := range r.order {
+		ranks[num] = r.now[i]
+	}
+	return ranks, nil
+}
+
+// discover is the place of an entity, a new one for one that was not seen.
+func (r *ranking) discover(num uint32) int {
+	i, known := r.at[num]
+	if !known {
+		i = len(r.order)
+		r.at[num] = i
+		r.order = append(r.order, num)
+		r.now, r.next = append(r.now, 0), append(r.next, 0)
+		r.around = append(r.around, neighbourhood{})
+	}
+	return i
+}
+
+// round passes the ranks on once, and returns the sum of what that has changed.
+func (r *ranking) round() (change float64, err error) {
+	clear(r.next)
+	begin := func(share float64) {
+		for i := range r.seeds {
+			r.next[i] += share / float64(len(r.seeds))
+		}
+	}
+	begin(1 - damping)
+	for i := 0; i < len(r.order); i++ { // it grows
+		share := damping * r.now[i]
+		if share == 0 {
+			continue
+		}
+		if !r.around[i].read && !r.cut {
+			if err := r.read(i); err != nil {
+				return 0, err
+			}
+		}
+		around := r.edges[r.around[i].from:r.around[i].to]
+		if len(around) == 0 { // it begins anew
+			begin(share)
+			continue
+		}
+		for _, to := range around {
+			r.next[to] += share / float64(len(around))
+		}
+		if err := r.went(len(around)); err != nil {
+			return 0, err
+		}
+	}
+	for i := range r.order {
+		change += math.Abs(r.next[i] - r.now[i])
+	}
+	r.now, r.next = r.next, r.now
+	return change, nil
+}
+
+// read reads the neighbours of an entity. One that a limit cuts off has those up to it.
+func (r *ranking) read(i int) error {
+	all, stopped := r.walk.around(r.order[i])
+	if err := r.ended(stopped); err != nil {
+		return err
+	}
+	n := neighbourhood{from: len(r.edges), read: true}
+	var full error // no further entity may be looked at
+	for _, num := range all {
+		_, known := r.at[num]
+		if !known && full == nil {
+			full = r.node()
+		}
+		if known || full == nil {
+			r.edges = append(r.edges, r.discover(num))
+		}
+	}
+	n.to = len(r.edges)
+	r.around[i] = n
+	return r.ended(full)
+}
+
+// went looks at the deadline now and then.
+func (r *ranking) went(edges int) error { return r.ended(r.work(edges)) }
+
+// ended notes that a limit has ended the reading.
+func (r *ranking) ended(err error) error {
+	if errors.Is(err, kv.ErrStop) {
+		r.cut, err = true, nil
+	}
+	return err
+}
+
+// around are the entities at the other ends of an entity's relations, one for each: those up to
+// a limit, with kv.ErrStop.
+func (w *walk) around(num uint32) (all []uint32, err error) {
+	for _, dir := range []Direction{Out, In} {
+		edges, stopped := w.next(num, dir, 0)
 		for _, e := range edges {
 			_, there, err := w.is(e.other)
 			if err != nil {
@@ -252,6 +338,9 @@ func (w *walk) around(num uint32) (all []uint32, err error) {
 			if there {
 				all = append(all, e.other)
 			}
+		}
+		if stopped != nil {
+			return all, stopped
 		}
 	}
 	return all, nil
@@ -287,7 +376,8 @@ type Components struct {
 	Plan       Plan
 }
 
-// Components returns the parts of the graph that no relation connects.
+// Components returns the parts of the graph that no relation connects. Where a limit ends that,
+// the size of the last part is how much of it was found.
 func (g Graph) Components(ctx context.Context, o scope.Owner, s State) (Components, error) {
 	var all []Component
 	plan, err := g.walk(ctx, "find the components of the graph", o, s, func(w *walk) error {
@@ -300,15 +390,17 @@ func (g Graph) Components(ctx context.Context, o scope.Owner, s State) (Componen
 			if !seen.add(num) {
 				continue
 			}
-			size, err := w.flood(num, seen)
-			if err != nil {
-				return err
+			size, stopped := w.flood(num, seen)
+			if stopped != nil && !errors.Is(stopped, kv.ErrStop) {
+				return stopped
 			}
 			id, err := w.id(num)
 			if err != nil {
 				return err
 			}
-			all = append(all, Component{size, id})
+			if all = append(all, Component{size, id}); stopped != nil {
+				return stopped
+			}
 		}
 		return nil
 	})
@@ -324,11 +416,11 @@ func (w *walk) flood(start uint32, seen set) (size int, err error) {
 	for queue := []uint32{start}; len(queue) > 0; queue = queue[1:] {
 		size++
 		if err := w.node(); err != nil {
-			return 0, err
+			return size, err
 		}
 		around, err := w.around(queue[0])
 		if err != nil {
-			return 0, err
+			return size, err
 		}
 		for _, num := range around {
 			if seen.add(num) {

@@ -48,6 +48,9 @@ type Stored struct {
 	// Created: it was not there. Updated: it was, and is another now. Neither: it was there
 	// and is the same.
 	Created, Updated bool
+	// WaitsFor has the ends of a relation that are not there yet: until they are, no query
+	// returns it. Batches of 64 relations and more do not say so.
+	WaitsFor []string
 }
 
 // Written is what became of a batch.
@@ -255,7 +258,7 @@ func checkRelation(doing string, r *Relation, w *wanted) (err error) {
 			return err
 		}
 	}
-	w.tie = tie{id: r.ID, created: millis(r.CreatedAt), from: millis(r.ValidFrom), to: millis(r.ValidTo)}
+	w.tie = tie{extracted: r.Extracted, id: r.ID, created: millis(r.CreatedAt), from: millis(r.ValidFrom), to: millis(r.ValidTo)}
 	w.bounds = w.tie.from != 0 || w.tie.to != 0
 	if w.tie.from != 0 && w.tie.to != 0 && w.tie.to <= w.tie.from {
 		return fault.Invalid(doing, "the relation's validity ends before it begins", "give a valid_to after valid_from")

@@ -22,8 +22,8 @@ func (f *Found) Refusal() string {
 		switch {
 		case Clean(e.Name, MaxName) != e.Name || e.Name == "" || valid.Word("", "", e.Name) != nil:
 			return fmt.Sprintf("it returned the name %.80q, which is empty, longer than %d bytes, or has surplus blanks or control characters", e.Name, MaxName)
-		case !slices.Contains(Types, e.Type):
-			return fmt.Sprintf("it returned %.80q of the type %.80q, which is none of the seven", e.Name, e.Type)
+		case !slices.Contains(Types, e.Type) && e.Type != Date:
+			return fmt.Sprintf("it returned %.80q of the type %.80q, which is none of the seven and no date", e.Name, e.Type)
 		case len(e.Description) > MaxDescription:
 			return fmt.Sprintf("it returned a description of %d bytes, the limit is %d", len(e.Description), MaxDescription)
 		}

@@ -21,13 +21,16 @@ const (
 	MaxDescription = 1024
 )
 
-// Types are those that an entity may have.
+// Date is the type of a day, a month or a year, which [Rules] finds.
+const Date = "date"
+
+// Types are those that models are asked for. An entity may have one of them, or Date.
 var Types = []string{"person", "organization", "concept", "location", "event", "technology", "product"}
 
 // Entity is a thing that a text speaks of.
 type Entity struct {
 	Name        string `json:"name"`
-	Type        string `json:"type"` // one of Types
+	Type        string `json:"type"` // one of Types, or Date
 	Description string `json:"description,omitempty"`
 }
 

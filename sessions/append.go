@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -18,7 +19,8 @@ type AppendOptions struct {
 	Channel string
 	// NoMemory keeps the texts in the messages, instead of storing memories.
 	NoMemory bool
-	// TrimRemoves removes the oldest messages beyond so many. 0: none.
+	// TrimRemoves removes the oldest messages beyond so many, but for the call of a tool of
+	// which a result stays. 0: none.
 	TrimRemoves int
 	// AutoCompact compacts the session behind the append, where its threshold is reached.
 	AutoCompact *CompactOptions
@@ -40,8 +42,8 @@ type Appended struct {
 }
 
 // Append adds messages at the end of a session, which is made if there is none. Each message
-// with a text is stored as a memory of the session's run, unless the same text is there
-// already, in the commit that appends. A message that names a memory that is there refers to
+// with a text, or without one but with parts that are text, is stored as a memory of the
+// session's run, unless the same text is there already, in the commit that appends. A message that names a memory that is there refers to
 // it, and needs no text; if it has a text, the memory must have the same.
 //
 // A message under an ID that the session has already is left as it is if it says the same;
@@ -123,11 +125,15 @@ func (s Sessions) prepareMessage(ctx context.Context, a *appending, i int, m Mes
 			return err
 		}
 	}
-	a.bytes += messageBytes + len(m.Parts) + len(m.Text)
-	if m.Text != "" && !a.opts.NoMemory {
+	a.bytes += messageBytes + m.size()
+	text := m.Text
+	if text == "" && len(m.MemoryIDs) == 0 {
+		text = m.partsText()
+	}
+	if text != "" && !a.opts.NoMemory {
 		if a.memories[i], err = s.run.Prepare(ctx, part.NewMemory{
 			ID: m.MemoryID(), Scope: scope.Scope{User: a.owner.User, Agent: a.owner.Agent, Run: a.name},
-			Role: m.Role, Text: m.Text, Created: clock.ToMillis(m.At),
+			Role: m.Role, Text: text, Created: clock.ToMillis(m.At),
 		}); err != nil {
 			return err
 		}
@@ -148,8 +154,8 @@ func checkMessage(doing string, m *Message) (err error) {
 	switch {
 	case !known(m.Role):
 		return fault.Invalid(doing, fmt.Sprintf("its role is %q", valid.Short(m.Role)), "give "+valid.OneOf(roles))
-	case m.Text == "" && len(m.Parts) == 0 && len(m.MemoryIDs) == 0:
-		return fault.Invalid(doing, "the message is empty", "give a text, parts or a memory")
+	case m.silent():
+		return fault.Invalid(doing, "the message is empty", "give a text, parts, calls of tools or a memory")
 	case len(m.MemoryIDs) > 1:
 		return fault.Invalid(doing, "it refers to several memories", "append a message for each")
 	}
@@ -158,7 +164,7 @@ func checkMessage(doing string, m *Message) (err error) {
 
 // checkWords checks what a message may not have even where it is damaged.
 func checkWords(doing string, m *Message) (err error) {
-	for what, word := range map[string]string{"message ID": m.ID, "role": m.Role} {
+	for what, word := range map[string]string{"message ID": m.ID, "role": m.Role, "name": m.Name, "tool_call_id": m.ToolCallID} {
 		if err := valid.Word(doing, what, word); err != nil {
 			return err
 		}
@@ -177,10 +183,14 @@ func checkWords(doing string, m *Message) (err error) {
 	if valid.InvalidAt(m.Text) < len(m.Text) {
 		return fault.Invalid(doing, "its text is no UTF-8", "convert it to UTF-8")
 	}
-	if len(m.Parts) > 0 {
-		m.Parts, err = compactJSON(doing, "parts", m.Parts, MaxParts)
+	for what, b := range map[string]*json.RawMessage{"parts": &m.Parts, "tool_calls": &m.ToolCalls, "extra keys": &m.Extra} {
+		if len(*b) > 0 {
+			if *b, err = compactJSON(doing, what, *b, MaxParts); err != nil {
+				return err
+			}
+		}
 	}
-	return err
+	return nil
 }
 
 func known(role string) bool {
@@ -267,7 +277,7 @@ func (a *appending) repeated(c *change, i int) (bool, error) {
 	if err := resolve(c, c.of, c.at, have); err != nil {
 		return false, err
 	}
-	if have.Role == m.Role && (m.Text == "" || have.Text == m.Text) && string(have.Parts) == string(m.Parts) &&
+	if have.Role == m.Role && (m.Text == "" || have.Text == m.Text) && have.alike(m) &&
 		(len(m.MemoryIDs) == 0 || have.MemoryID() == m.MemoryID()) {
 		return true, nil
 	}
@@ -330,7 +340,7 @@ func (a *appending) refer(c *change, i int, m *Message, out *Appended) (piece, e
 		return piece{}, err
 	}
 	out.Stored, out.Deduplicated = s.Stored, s.Deduplicated
-	return piece{seq: s.Seq, id: s.ID}, nil
+	return piece{seq: s.Seq, id: s.ID, quiet: m.Text == ""}, nil // the parts say it
 }
 
 // put writes a message at a position of the content that the session shows.
@@ -356,7 +366,10 @@ func (c *change) appended(first uint32, trim int) error {
 	c.Log(opAppend, logged(c.at, numbers(c.content, first, c.next-first)))
 	cut := trim > 0 && c.count() > trim
 	if cut {
-		c.first = c.next - uint32(trim)
+		var err error
+		if c.first, err = wholeFrom(c, c.at, c.head, c.first, c.next-uint32(trim)); err != nil {
+			return err
+		}
 		if err := c.later(c.content, c.first); err != nil {
 			return err
 		}

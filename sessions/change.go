@@ -111,7 +111,9 @@ func (c *change) refer(m *Message) error {
 		m.pieces = append(m.pieces, piece{seq: mem.Seq, id: id})
 		texts = append(texts, mem.Text)
 	}
-	switch {
+	switch said := m.partsText(); {
+	case m.Text == "" && said != "" && len(texts) == 1 && texts[0] == said: // as Append has stored it
+		m.pieces[0].quiet = true
 	case joined(texts) == m.Text:
 	case len(m.pieces) == 1:
 		m.pieces[0].text = m.Text

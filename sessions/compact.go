@@ -18,8 +18,8 @@ type CompactOptions struct {
 	// Threshold is from how many messages behind the newest marker on a session is
 	// compacted. 0: DefaultThreshold.
 	Threshold int
-	// KeepRecent is how many of them are not summarised; less than Threshold. 0:
-	// DefaultKeepRecent.
+	// KeepRecent is how many of them are not summarised, and the call of a tool of which a
+	// result is among them; less than Threshold. 0: DefaultKeepRecent.
 	KeepRecent int
 	// Drop removes the messages that were summarised. Their memories stay.
 	Drop bool
@@ -158,7 +158,10 @@ func prefixOf(ctx context.Context, v part.View, p place, h *head, opts *CompactO
 	if n < opts.Threshold {
 		return of, nil
 	}
-	of.to, of.kept = h.next-uint32(opts.KeepRecent), opts.KeepRecent
+	if of.to, err = wholeFrom(v, p, h, from, h.next-uint32(opts.KeepRecent)); err != nil {
+		return prefix{}, err
+	}
+	of.kept = int(h.next - of.to)
 	if marker != nil {
 		if of.previous, err = summaryOf(v, h.of, marker); err != nil {
 			return prefix{}, err
@@ -267,17 +270,17 @@ func chunks(messages []Message, limit int) (all [][]Message) {
 
 // chars is how many characters a message counts.
 func chars(m *Message) int {
-	return utf8.RuneCountInString(m.Text) + utf8.RuneCount(m.Parts)
+	return utf8.RuneCountInString(m.Text) + utf8.RuneCount(m.Parts) + utf8.RuneCount(m.ToolCalls) + utf8.RuneCount(m.Extra)
 }
 
-// cuts is a message, or, where it is too long, several of its text and then its parts as
-// text.
+// cuts is a message, or, where it is too long, several of its text, its parts, and its calls
+// as text.
 func cuts(m Message, limit int) []Message {
 	if chars(&m) <= limit {
 		return []Message{m}
 	}
 	var all []Message
-	for _, text := range []string{m.Text, string(m.Parts)} {
+	for _, text := range []string{m.Text, string(m.Parts), string(m.ToolCalls), string(m.Extra)} {
 		for text != "" {
 			end, n := len(text), 0
 			for i := range text {
@@ -288,7 +291,7 @@ func cuts(m Message, limit int) []Message {
 				n++
 			}
 			cut := m
-			cut.Text, cut.Parts = text[:end], nil
+			cut.Text, cut.Parts, cut.ToolCalls, cut.Extra = text[:end], nil, nil, nil
 			all, text = append(all, cut), text[end:]
 		}
 	}

@@ -6,7 +6,12 @@
 // A session belongs to an owner and has the name of a run: the memories of a conversation
 // have that run. A message has an ID of its own, so that a repeated "yes" is there twice,
 // and refers to a memory by its Seq, or carries its own text. A message whose memory is gone
-// is an orphan. Its text is readable while the history of the memory holds it.
+// is an orphan. Its text is that of the memory's history; before the history of a memory that
+// ageing has taken goes, the message takes the text in. So what was said stays said, unless a
+// caller has deleted the memory or given it an end: that text is gone with its history.
+//
+// A message may call tools and bring their results, in the forms of OpenAI and of Anthropic. A
+// call and its results are never parted: by a window, a trim, a compaction or a repair.
 //
 // Messages have positions. A content is a list of messages and markers under a number; a
 // session shows one content at a time, from its first position to its next. An append adds

@@ -39,6 +39,10 @@ var (
 		ID: "m1", Role: "user", At: noon, Parts: []byte(`[1]`), MemoryIDs: []string{"x", "y"},
 		pieces: []piece{{seq: 7, id: "x", quiet: true}, {id: "y", text: "hi"}, {text: "own"}},
 	}
+	called = Message{
+		ID: "m2", Role: "assistant", At: noon, Parts: []byte(`[1]`), Name: "bot", ToolCallID: "c0", ToolCalls: []byte(`[{"id":"c1"}]`),
+		Extra: []byte(`{"refusal":null}`), pieces: []piece{{text: "own"}},
+	}
 	mark = Marker{ArchiveID: "z", ArchiveName: "monday/1", ArchivedAt: noon, Summarized: 25}
 )
 
@@ -62,6 +66,7 @@ func TestGoldenEncodings(t *testing.T) {
 		{"session", monday.encode(nil)},
 		{"state", monday.encode(monday.metadata)},
 		{"message", encodeMessage(&hello)},
+		{"message with tools", encodeMessage(&called)},
 		{"marker", mark.encode()},
 		{"chore", chore{below: 300, until: 1767225600123}.encode()},
 	}
@@ -104,6 +109,10 @@ func TestDecode(t *testing.T) {
 	if m, err := decodeMessage(mb); err != nil || !reflect.DeepEqual(m, &hello) {
 		t.Errorf("%+v, %v", m, err)
 	}
+	cb := encodeMessage(&called)
+	if m, err := decodeMessage(cb); err != nil || !reflect.DeepEqual(m, &called) {
+		t.Errorf("%+v, %v", m, err)
+	}
 	kb := mark.encode()
 	if m, err := decodeMarker(kb); err != nil || *m != mark {
 		t.Errorf("%+v, %v", m, err)
@@ -115,6 +124,7 @@ func TestDecode(t *testing.T) {
 	}{
 		"session": {b, len(monday.metadata), func(b []byte) error { _, err := decodeHead(b); return err }},
 		"message": {mb, len(hello.Parts), func(b []byte) error { _, err := decodeMessage(b); return err }},
+		"tools":   {cb, len(called.Parts), func(b []byte) error { _, err := decodeMessage(b); return err }},
 		"marker":  {kb, 0, func(b []byte) error { _, err := decodeMarker(b); return err }},
 		"chore":   {chore{300, 400}.encode(), 0, func(b []byte) error { _, err := decodeChore(b); return err }},
 	} {
@@ -123,7 +133,7 @@ func TestDecode(t *testing.T) {
 				t.Errorf("%s, %d of %d bytes: %v", what, n, len(of.b), err)
 			}
 		}
-		if err := of.decode(append([]byte{recordVersion + 1}, of.b[1:]...)); !errors.Is(err, fault.ErrCorrupt) {
+		if err := of.decode(append([]byte{messageVersion + 1}, of.b[1:]...)); !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s of another version: %v", what, err)
 		}
 	}

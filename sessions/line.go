@@ -47,28 +47,53 @@ func NewSessionLine(s Session) SessionLine {
 }
 
 // MessageLine is a message as one flat JSON object. Session, User and Agent are in an
-// export only, and so is Position: the how-manieth it is of its session, from 0 on.
+// export only, and so is Position: the how-manieth it is of its session, from 0 on. It also
+// reads the messages of OpenAI's and of Anthropic's interfaces, with their Content.
 type MessageLine struct {
-	Type      string          `json:"type"`
-	Session   string          `json:"session,omitempty"`
-	User      string          `json:"user,omitempty"`
-	Agent     string          `json:"agent,omitempty"`
-	Position  *int            `json:"position,omitempty"`
-	ID        string          `json:"id"`
-	Role      string          `json:"role"`
-	Text      string          `json:"text"`
-	Parts     json.RawMessage `json:"parts,omitempty"`
-	MemoryID  string          `json:"memory_id"`
-	MemoryIDs []string        `json:"memory_ids,omitempty"` // where there are several
-	At        clock.Instant   `json:"at"`
-	Orphan    bool            `json:"orphan"`
+	Type       string          `json:"type"`
+	Session    string          `json:"session,omitempty"`
+	User       string          `json:"user,omitempty"`
+	Agent      string          `json:"agent,omitempty"`
+	Position   *int            `json:"position,omitempty"`
+	ID         string          `json:"id"`
+	Role       string          `json:"role"`
+	Name       string          `json:"name,omitempty"`
+	Text       string          `json:"text"`
+	Parts      json.RawMessage `json:"parts,omitempty"`
+	Content    json.RawMessage `json:"content,omitempty"` // read only: a text, or what Parts are
+	ToolCalls  json.RawMessage `json:"tool_calls,omitempty"`
+	ToolCallID string          `json:"tool_call_id,omitempty"`
+	ExtraKeys
+	MemoryID  string        `json:"memory_id"`
+	MemoryIDs []string      `json:"memory_ids,omitempty"` // where there are several
+	At        clock.Instant `json:"at"`
+	Orphan    bool          `json:"orphan"`
+}
+
+// ExtraKeys are what messages of OpenAI and Anthropic, and their answers, have beside their
+// content: a message keeps them as they are.
+type ExtraKeys struct {
+	FunctionCall json.RawMessage `json:"function_call,omitempty"`
+	Refusal      json.RawMessage `json:"refusal,omitempty"`
+	Audio        json.RawMessage `json:"audio,omitempty"`
+	Annotations  json.RawMessage `json:"annotations,omitempty"`
+	Model        json.RawMessage `json:"model,omitempty"`
+	StopReason   json.RawMessage `json:"stop_reason,omitempty"`
+	StopSequence json.RawMessage `json:"stop_sequence,omitempty"`
+	StopDetails  json.RawMessage `json:"stop_details,omitempty"`
+	Usage        json.RawMessage `json:"usage,omitempty"`
+	Container    json.RawMessage `json:"container,omitempty"`
+	Diagnostics  json.RawMessage `json:"diagnostics,omitempty"`
 }
 
 // NewMessageLine is the line of a message.
 func NewMessageLine(m *Message) MessageLine {
 	l := MessageLine{
-		Type: TypeMessage, ID: m.ID, Role: m.Role, Text: m.Text, Parts: m.Parts, MemoryID: m.MemoryID(),
-		At: clock.Instant{Time: m.At}, Orphan: m.Orphan,
+		Type: TypeMessage, ID: m.ID, Role: m.Role, Name: m.Name, Text: m.Text, Parts: m.Parts, ToolCalls: m.ToolCalls,
+		ToolCallID: m.ToolCallID, MemoryID: m.MemoryID(), At: clock.Instant{Time: m.At}, Orphan: m.Orphan,
+	}
+	if len(m.Extra) > 0 {
+		_ = json.Unmarshal(m.Extra, &l.ExtraKeys) // it was an object of these keys when it was stored
 	}
 	if len(m.MemoryIDs) > 1 {
 		l.MemoryIDs = m.MemoryIDs
@@ -76,16 +101,47 @@ func NewMessageLine(m *Message) MessageLine {
 	return l
 }
 
-// Message is the message of the line, as it is taken by Save.
-func (l *MessageLine) Message() Message {
-	m := Message{ID: l.ID, Role: l.Role, Text: l.Text, Parts: l.Parts, MemoryIDs: l.MemoryIDs, At: l.At.Time}
-	if string(m.Parts) == "null" {
-		m.Parts = nil
+// Message is the message of the line, as it is taken by Save. A content that is neither a
+// text nor a list, or that is given beside a text or parts, is an error.
+func (l *MessageLine) Message() (Message, error) {
+	m := Message{
+		ID: l.ID, Role: l.Role, Name: l.Name, Text: l.Text, Parts: notNull(l.Parts), ToolCalls: notNull(l.ToolCalls),
+		ToolCallID: l.ToolCallID, MemoryIDs: l.MemoryIDs, At: l.At.Time,
 	}
 	if len(m.MemoryIDs) == 0 && l.MemoryID != "" {
 		m.MemoryIDs = []string{l.MemoryID}
 	}
-	return m
+	if len(m.ToolCalls) > 0 && m.ToolCalls[0] != '[' {
+		return Message{}, errors.New(`"tool_calls" is no list`)
+	}
+	extra, err := json.Marshal(l.ExtraKeys)
+	if err != nil {
+		return Message{}, err
+	}
+	if string(extra) != "{}" {
+		m.Extra = extra
+	}
+	content := notNull(l.Content)
+	switch {
+	case len(content) == 0:
+		return m, nil
+	case m.Text != "" || len(m.Parts) > 0:
+		return Message{}, errors.New(`"content" is given beside "text" or "parts"`)
+	case content[0] == '[':
+		m.Parts = content
+		return m, nil
+	case content[0] == '"':
+		return m, json.Unmarshal(content, &m.Text)
+	}
+	return Message{}, errors.New(`"content" is neither a text nor a list of parts`)
+}
+
+// notNull is a value of JSON, nil for null.
+func notNull(b json.RawMessage) json.RawMessage {
+	if string(b) == "null" {
+		return nil
+	}
+	return b
 }
 
 // MarkerLine is a marker as one flat JSON object. Session, User and Agent are in an export
@@ -203,6 +259,9 @@ func (l *messageLine) Check() error {
 	if l.Position != nil && *l.Position < 0 {
 		return errors.New("its position is negative")
 	}
+	if _, err := l.Message(); err != nil {
+		return err
+	}
 	return checkLine(l.Session)
 }
 
@@ -317,7 +376,10 @@ func (l *sessionLine) begin(t part.Tx, doing string) (*change, []byte, error) {
 // message, that is there is compared with that message.
 func (l *messageLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	doing := fmt.Sprintf("store message %q", valid.Short(l.ID))
-	m := l.Message()
+	m, err := l.Message()
+	if err != nil {
+		return part.Unchanged, fault.Invalid(doing, err.Error(), "mend the line")
+	}
 	if err := checkName(doing, l.Owner(), l.Session); err != nil {
 		return part.Unchanged, err
 	}
@@ -325,7 +387,7 @@ func (l *messageLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 		return part.Unchanged, err
 	}
 	m.At = stamped(m.At)
-	if err := t.Need(doing, messageBytes+2*stateBytes+len(m.Text)+len(m.Parts)); err != nil {
+	if err := t.Need(doing, messageBytes+2*stateBytes+m.size()); err != nil {
 		return part.Unchanged, err
 	}
 	c, err := begin(t, l.Owner(), l.Session)
@@ -414,7 +476,13 @@ func (m *Message) says(other *Message) bool {
 			return false
 		}
 	}
-	return m.ID == other.ID && m.Role == other.Role && m.Text == other.Text && bytes.Equal(m.Parts, other.Parts) && m.At.Equal(other.At)
+	return m.ID == other.ID && m.Role == other.Role && m.Text == other.Text && m.alike(other) && m.At.Equal(other.At)
+}
+
+// alike reports whether two messages have the same beside their texts.
+func (m *Message) alike(other *Message) bool {
+	return m.Name == other.Name && m.ToolCallID == other.ToolCallID && bytes.Equal(m.Parts, other.Parts) &&
+		bytes.Equal(m.ToolCalls, other.ToolCalls) && bytes.Equal(m.Extra, other.Extra)
 }
 
 // Store puts the marker at the end of the session, or before the position that the line

@@ -18,12 +18,13 @@ import (
 const DefaultWindow = 20
 
 // Window says which messages of a session are loaded: the newest, and none from before
-// the newest marker. nil is the last DefaultWindow.
+// the newest marker. A call of a tool and its results are not parted: the window is shorter,
+// and where only they are within Last, longer. nil is the last DefaultWindow.
 type Window struct {
 	// Last is how many; 0: DefaultWindow, or without a bound where Tokens is given.
 	Last int
-	// Tokens bounds the sum of what Count says of the text and parts of each message. As
-	// many of the newest are loaded as fit, perhaps none. 0: no bound.
+	// Tokens bounds the sum of what Count says of the text, the parts and the calls of tools
+	// of each message. As many of the newest are loaded as fit, perhaps none. 0: no bound.
 	Tokens int
 	// Count counts the tokens of a text; nil: a token for each four bytes, rounded up. The
 	// module tokens of this repository has the counts of OpenAI's models.
@@ -34,12 +35,12 @@ type Window struct {
 
 // Loaded is what a conversation goes on with.
 type Loaded struct {
-	Session Session
+	Session Session `json:"session"`
 	// Marker is the newest one, nil where the session was never compacted; Summary is the
 	// text of its archive, as long as that is there.
-	Marker   *Marker
-	Summary  string
-	Messages []Message
+	Marker   *Marker   `json:"marker"`
+	Summary  string    `json:"summary"`
+	Messages []Message `json:"messages"`
 }
 
 func (w *Window) check(doing string) error {
@@ -106,7 +107,9 @@ func load(ctx context.Context, v part.View, p place, h *head, w *Window) (Loaded
 			return Loaded{}, err
 		}
 	}
-	from = max(from, uint32(max(0, int64(h.next)-int64(w.size()))))
+	if from, err = begins(v, p, h, from, w.size()); err != nil {
+		return Loaded{}, err
+	}
 	if w.Tokens > 0 {
 		out.Messages, err = newestWithin(ctx, v, p, h, from, w)
 	} else {
@@ -167,10 +170,9 @@ func newestWithin(ctx context.Context, v part.View, p place, h *head, from uint3
 		}
 		n := len(block)
 		for ; n > 0; n-- {
-			m := &block[n-1]
-			cost := counted(m.Text)
-			if len(m.Parts) > 0 {
-				cost += counted(string(m.Parts))
+			cost := 0
+			for _, said := range block[n-1].counted() {
+				cost += counted(said)
 			}
 			if full = cost > left; full {
 				break
@@ -184,7 +186,12 @@ func newestWithin(ctx context.Context, v part.View, p place, h *head, from uint3
 	for _, block := range slices.Backward(blocks) {
 		all = append(all, block...)
 	}
-	return all, nil
+	begin := h.next - uint32(len(all))
+	whole, err := wholeWithin(v, p, h, begin)
+	if err != nil {
+		return nil, err
+	}
+	return all[whole-begin:], nil
 }
 
 // Items iterates over all that a session holds, the messages and the markers in their order,

@@ -63,6 +63,14 @@ type Message struct {
 	// Parts is the content of a message that is more than text: any JSON value, such as a list
 	// of text, image, tool call and tool result. It is kept as it was given, in compact form.
 	Parts json.RawMessage
+	// ToolCalls is a list of the tools that the message calls, and ToolCallID the call of which
+	// it brings the result, both as OpenAI writes them; Anthropic has them among the parts. Name
+	// is who said it, of several in one role.
+	ToolCalls  json.RawMessage
+	ToolCallID string
+	Name       string
+	// Extra is a JSON object of what else the message came with, under the keys of ExtraKeys.
+	Extra json.RawMessage
 	// MemoryIDs are the memories that it refers to: one, or several where messages
 	// were merged.
 	MemoryIDs []string
@@ -129,8 +137,11 @@ type undo struct {
 	repaired             uint32 // next behind the repair
 }
 
-// version of the stored forms.
-const recordVersion = 1
+// The version of the stored forms, and that of a message that has more than text and parts.
+const (
+	recordVersion  = 1
+	messageVersion = 2
+)
 
 func (h *head) live() bool     { return h.flags&flagLive != 0 }
 func (h *head) closed() bool   { return h.flags&flagClosed != 0 }
@@ -196,7 +207,11 @@ type piece struct {
 
 // encodeMessage is the value under T.
 func encodeMessage(m *Message) []byte {
-	b := append(make([]byte, 0, 64+len(m.ID)+len(m.Parts)), recordVersion)
+	version := byte(recordVersion)
+	if m.more() {
+		version = messageVersion
+	}
+	b := append(make([]byte, 0, 64+len(m.ID)+m.size()), version)
 	b = codec.AppendBytes(b, m.ID)
 	b = codec.AppendBytes(b, m.Role)
 	b = binary.AppendVarint(b, clock.ToMillis(m.At))
@@ -210,7 +225,18 @@ func encodeMessage(m *Message) []byte {
 		b = codec.AppendBytes(b, p.id)
 		b = codec.AppendBytes(b, p.text)
 	}
+	if version == messageVersion {
+		b = codec.AppendBytes(b, m.Name)
+		b = codec.AppendBytes(b, m.ToolCallID)
+		b = codec.AppendBytes(b, string(m.ToolCalls))
+		b = codec.AppendBytes(b, string(m.Extra))
+	}
 	return append(b, m.Parts...)
+}
+
+// more reports whether the message has what version 1 of its form has no place for.
+func (m *Message) more() bool {
+	return m.Name != "" || m.ToolCallID != "" || len(m.ToolCalls) > 0 || len(m.Extra) > 0
 }
 
 func decodeMessage(b []byte) (*Message, error) {
@@ -220,8 +246,12 @@ func decodeMessage(b []byte) (*Message, error) {
 	for range r.Count() {
 		m.pieces = append(m.pieces, piece{quiet: r.Byte() != 0, seq: r.Uvarint(), id: r.String(), text: r.String()})
 	}
-	m.Parts = bytes.Clone(r.Rest())
-	if r.Err() != nil || v != recordVersion {
+	if v == messageVersion {
+		m.Name, m.ToolCallID = r.String(), r.String()
+		m.ToolCalls, m.Extra = rawOf(r.String()), rawOf(r.String())
+	}
+	m.Parts = rawOf(string(r.Rest()))
+	if r.Err() != nil || v != recordVersion && v != messageVersion {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a message", Cause: r.Err()}
 	}
 	for _, p := range m.pieces {
@@ -230,6 +260,14 @@ func decodeMessage(b []byte) (*Message, error) {
 		}
 	}
 	return m, nil
+}
+
+// rawOf is JSON that was stored, nil where there was none.
+func rawOf(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
 }
 
 // encode is the value under B.

@@ -21,8 +21,8 @@ type SaveOptions struct {
 }
 
 // Save replaces all that a session holds, or makes it, and returns how many messages it has.
-// What is given is taken as it is, damaged or not: see Repair. No memory is stored; a
-// message refers to those of its memories that are there. A long session is written aside,
+// What is given is taken as it is, damaged or not: see Repair; only a message without an ID
+// gets one. No memory is stored; a message refers to those of its memories that are there. A long session is written aside,
 // in commits of bounded size, and shown by one.
 func (s Sessions) Save(ctx context.Context, o scope.Owner, name string, items []Item, opts *SaveOptions) (int, error) {
 	if opts == nil {
@@ -43,10 +43,26 @@ func (s Sessions) Save(ctx context.Context, o scope.Owner, name string, items []
 		}
 		w.items = append(w.items, checked)
 	}
+	w.identify()
 	if err := w.run(ctx, s.run); err != nil {
 		return 0, err
 	}
 	return int(w.next), nil
+}
+
+// identify gives an ID to each message that has none.
+func (w *rewriting) identify() {
+	taken := map[string]bool{}
+	for _, i := range w.items {
+		if i.Message != nil {
+			taken[i.Message.ID] = true
+		}
+	}
+	for _, i := range w.items {
+		if m := i.Message; m != nil && m.ID == "" {
+			m.ID = giveID(m, taken)
+		}
+	}
 }
 
 // checkItem returns a copy of an item, as it is stored.
@@ -89,7 +105,7 @@ func (w *rewriting) chunk() (n, bytes int) {
 	for _, i := range w.items[w.done:] {
 		size := messageBytes
 		if i.Message != nil {
-			size += len(i.Message.Text) + len(i.Message.Parts)
+			size += i.Message.size()
 		}
 		if n > 0 && (n == asideItems || bytes+size > asideBytes) {
 			break

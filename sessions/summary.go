@@ -51,7 +51,7 @@ func (e Extractive) Summarize(ctx context.Context, previous string, messages []M
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		for _, text := range sentences(messages[i].Text) {
+		for _, text := range sentences(messages[i].Content()) {
 			all = appendSentence(all, messages[i].Role+": ", text)
 		}
 	}

@@ -12,18 +12,19 @@ import (
 type floor int
 
 const (
-	base      floor = iota // internal: codecs, kernels, seams
-	parts                  // one structure or one set of rules each
-	middle                 // the engine
-	upper                  // services on the engine's public face
-	contracts              // services: what the higher ones ask of providers
-	wires                  // services: a wire form that several providers speak
-	adapters               // services: one provider each
-	services               // services: the memory that is built on them
-	wire                   // between two processes
-	verbs                  // what a program can be told to do
-	doors                  // where others come in
-	topmost                // programs and whole-database runs
+	base       floor = iota // internal: codecs, kernels, seams
+	parts                   // one structure or one set of rules each
+	middle                  // the engine
+	upper                   // services on the engine's public face
+	contracts               // services: what the higher ones ask of providers
+	wires                   // services: a wire form that several providers speak
+	adapters                // services: one provider each
+	services                // services: what is built on them
+	configured              // services: the memory that finds its models by itself
+	wire                    // between two processes
+	verbs                   // what a program can be told to do
+	doors                   // where others come in
+	topmost                 // programs and whole-database runs
 )
 
 // A row is the law for one package.
@@ -60,7 +61,7 @@ var law = map[string]row{
 
 	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
-	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock"}},
+	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},
@@ -103,7 +104,7 @@ var law = map[string]row{
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "scope", "services/llm", "sessions"}},
-	"services/facts":     {floor: services, only: []string{"embed", "engine", "entries", "filter", "graph", "scope", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "internal/clock", "internal/panics", "internal/retry", "internal/fsys", "internal/fsys/crashfs"}},
+	"services/facts":     {floor: configured, only: []string{"services/config", "internal/wiretest", "embed", "engine", "entries", "filter", "graph", "scope", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "internal/clock", "internal/panics", "internal/retry", "internal/fsys", "internal/fsys/crashfs", "usage"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
@@ -123,7 +124,7 @@ var law = map[string]row{
 	"internal/analysis":     {floor: base, beside: []string{"internal/ascii"}, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
 	"internal/arch":         {floor: base},
 	"internal/ascii":        {floor: base},
-	"internal/clock":        {floor: base},
+	"internal/clock":        {floor: base, beside: []string{"internal/scalar"}},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},
 	"internal/ctxio":        {floor: base},
 	"internal/doctable":     {floor: base, beside: []string{"internal/layout", "internal/simd"}},

@@ -4,18 +4,20 @@
 // A connection is one verb. It begins with a request; frames follow in both directions until the
 // server tells the exit code. A frame is a byte that says what it is, the length of its body in
 // four bytes, little-endian, and the body.
+//
+// The folder that names the socket may come from somebody else. So either end asks the system who
+// the other is, and goes on only with the same user, or with root. The client gives away nothing
+// beyond its request unless the verb calls for it: a variable of the environment by its name, and
+// the input of a verb that reads one.
 package beside
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,19 +27,28 @@ import (
 // Kind is what a frame is.
 type Kind byte
 
-// The kinds of frames. The server sends Out, Err, Want and Exit, the client the others.
+// The kinds of frames. The client sends Verb, Input, Cancel and Value, the server the others.
 const (
 	Verb   Kind = 'V' // a Request as JSON
 	Input  Kind = 'I' // what was read of the input; empty at its end
 	Cancel Kind = 'C' // the verb shall end
+	Value  Kind = 'N' // the value of the variable that was asked for, empty without one
+	Alive  Kind = 'A' // the verb waits or runs
 	Out    Kind = 'O'
 	Err    Kind = 'E'
 	Want   Kind = 'W' // the verb reads the input: at most so many bytes, in four bytes
+	Var    Kind = 'G' // the verb looks up the variable of this name
 	Exit   Kind = 'X' // the exit code, a byte
 )
 
-// MaxBody bounds the body of a frame, and so a request.
-const MaxBody = 4 << 20
+const (
+	// MaxRequest bounds a request: systems bound the arguments of a process at about as much.
+	MaxRequest = 4 << 20
+	// maxPart bounds the body of every other frame but Value.
+	maxPart = 64 << 10
+	// maxValue bounds the value of a variable, as Linux does.
+	maxValue = 128 << 10
+)
 
 // Request is a verb, and what it sees of the process that asks for it.
 type Request struct {
@@ -46,8 +57,7 @@ type Request struct {
 	JSON  bool `json:"json,omitempty"`
 	Quiet bool `json:"quiet,omitempty"`
 	// Dir is the working folder, from which relative names of files go.
-	Dir string   `json:"dir"`
-	Env []string `json:"env"`
+	Dir string `json:"dir"`
 	// InTerminal: a person would have to type the input. The widths are those of the terminals
 	// that the outputs go to, 0 for none.
 	InTerminal bool `json:"in_terminal,omitempty"`
@@ -79,19 +89,30 @@ func (c *Conn) Send(k Kind, body []byte) error {
 	return err
 }
 
-// Receive reads a frame.
-func (c *Conn) Receive() (Kind, []byte, error) {
+// receive reads a frame. A body takes memory as it arrives, not as it is announced.
+func (c *Conn) receive() (Kind, []byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(c.Conn, head[:]); err != nil {
 		return 0, nil, err
 	}
-	n := binary.LittleEndian.Uint32(head[1:])
-	if n > MaxBody {
-		return 0, nil, fmt.Errorf("a frame of %d bytes; %d are the most", n, MaxBody)
+	k, n, most := Kind(head[0]), int64(binary.LittleEndian.Uint32(head[1:])), int64(maxPart)
+	switch k {
+	case Verb:
+		most = MaxRequest
+	case Value:
+		most = maxValue
 	}
-	body := make([]byte, n)
-	_, err := io.ReadFull(c.Conn, body)
-	return Kind(head[0]), body, err
+	if n > most {
+		return 0, nil, fmt.Errorf("a frame %q of %d bytes; %d are the most", k, n, most)
+	}
+	var body bytes.Buffer
+	if got, err := body.ReadFrom(io.LimitReader(c.Conn, n)); err != nil || got < n {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, nil, err
+	}
+	return k, body.Bytes(), nil
 }
 
 // Writer returns a writer whose bytes go in frames of a kind.
@@ -103,9 +124,8 @@ type frames struct {
 }
 
 func (f frames) Write(p []byte) (n int, err error) {
-	const most = 64 << 10
 	for len(p) > 0 {
-		part := p[:min(len(p), most)]
+		part := p[:min(len(p), maxPart)]
 		if err := f.c.Send(f.k, part); err != nil {
 			return n, err
 		}
@@ -114,61 +134,14 @@ func (f frames) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-const (
-	// socketName is the socket in the folder of a database, and placeName the file that names
-	// one that lies elsewhere.
-	socketName = "memdb.sock"
-	placeName  = "memdb.socket"
-	// maxPath is how long the path of a socket may be on every system.
-	maxPath = 103
-)
-
-// Place returns where the socket of a database's folder lies if nobody has chosen another place,
-// and whether a socket can lie there: its path must not be longer than 103 bytes.
-func Place(dir string) (path string, fits bool) {
-	path = filepath.Join(dir, socketName)
-	return path, len(path) <= maxPath
-}
-
-// Note notes in the folder of a database that its socket lies elsewhere.
-func Note(dir, path string) error {
-	return os.WriteFile(filepath.Join(dir, placeName), []byte(path+"\n"), 0o600)
-}
-
-// Forget removes what Note has noted.
-func Forget(dir string) error {
-	err := os.Remove(filepath.Join(dir, placeName))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// Dial connects to the program that serves the database of a folder. It returns os.ErrNotExist
-// where none does.
-func Dial(dir string) (*Conn, error) {
-	path, _ := Place(dir)
-	if b, err := os.ReadFile(filepath.Join(dir, placeName)); err == nil {
-		path = strings.TrimSpace(string(b))
-	}
-	if _, err := os.Lstat(path); err != nil {
-		return nil, os.ErrNotExist
-	}
-	c, err := net.DialTimeout("unix", path, time.Second)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", os.ErrNotExist, err) // whoever has made it is gone
-	}
-	return &Conn{Conn: c}, nil
-}
-
-// Ask sends a request.
-func (c *Conn) Ask(r *Request) error {
+// ask sends a request.
+func (c *Conn) ask(r *Request) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	if len(body) > MaxBody {
-		return fmt.Errorf("the arguments and the environment take %d bytes; %d are the most", len(body), MaxBody)
+	if len(body) > MaxRequest {
+		return fmt.Errorf("the arguments take %d bytes; %d are the most", len(body), MaxRequest)
 	}
 	return c.Send(Verb, body)
 }

@@ -16,63 +16,103 @@ import (
 // askWait is how long a client may take to say what it wants.
 const askWait = 10 * time.Second
 
-// Handler runs a verb for a client and returns the exit code. Reads of in end with the context.
-type Handler func(ctx context.Context, r *Request, in io.Reader, out, errs io.Writer) int
+// Session is what a verb has of its client.
+type Session struct {
+	*Request
+	In       io.Reader // whose reads end with the context of the verb
+	Out, Err io.Writer
+	// Getenv looks up a variable of the client's environment; empty stands for none. A client
+	// refuses a variable that the verb does not need by leaving.
+	Getenv func(name string) string
+}
 
-// Serve answers one connection, and closes it. The context of the verb is over once the client
-// cancels it or is gone.
-func (c *Conn) Serve(ctx context.Context, handle Handler) (err error) {
-	defer func() { err = errors.Join(err, c.Close()) }()
+// Handler runs a verb for a client and returns the exit code.
+type Handler func(ctx context.Context, s *Session) int
+
+// Ask waits for the request of a client.
+func (c *Conn) Ask() (*Request, error) {
 	if err := c.SetReadDeadline(clock.System().Add(askWait)); err != nil {
-		return err
+		return nil, err
 	}
-	k, body, err := c.Receive()
+	k, body, err := c.receive()
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if k != Verb {
+		return nil, fmt.Errorf("a connection begins with a frame of the kind %q", k)
 	}
 	var r Request
-	if k != Verb {
-		return fmt.Errorf("a connection begins with a frame of the kind %q", k)
-	}
 	if err := json.Unmarshal(body, &r); err != nil {
-		return fmt.Errorf("a request: %w", err)
+		return nil, fmt.Errorf("a request: %w", err)
 	}
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
+	return &r, c.SetReadDeadline(time.Time{})
+}
+
+// Serve runs the verb that a client has asked for, and closes the connection. The context of the
+// verb is over once the client cancels it or is gone.
+func (c *Conn) Serve(ctx context.Context, r *Request, handle Handler) (err error) {
+	defer func() { err = errors.Join(err, c.Close()) }()
 	ctx, cancel := context.WithCancel(ctx)
-	in := &input{ctx: ctx, c: c, parts: make(chan []byte)}
-	var listening sync.WaitGroup
-	listening.Go(func() {
+	in := &input{ctx: ctx, c: c, parts: make(chan []byte), values: make(chan []byte)}
+	var beside sync.WaitGroup
+	beside.Go(func() {
 		defer cancel()
 		in.listen()
 	})
-	code := handle(ctx, &r, in, c.Writer(Out), c.Writer(Err))
+	beside.Go(func() { c.sayAlive(ctx) })
+	code := handle(ctx, &Session{Request: r, In: in, Out: c.Writer(Out), Err: c.Writer(Err), Getenv: in.getenv})
 	err = c.Send(Exit, []byte{byte(code)})
 	cancel()
 	err = errors.Join(err, c.SetReadDeadline(clock.System())) // ends listen
-	listening.Wait()
+	beside.Wait()
 	return err
+}
+
+// sayAlive tells the client every few seconds that its verb waits or runs.
+func (c *Conn) sayAlive(ctx context.Context) {
+	every := time.NewTicker(aliveEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			if c.Send(Alive, nil) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // input is what a client reads for a verb.
 type input struct {
-	ctx   context.Context
-	c     *Conn
-	parts chan []byte
-	rest  []byte
-	ended bool
+	ctx    context.Context
+	c      *Conn
+	parts  chan []byte
+	values chan []byte
+	asking sync.Mutex // of one value at a time
+	rest   []byte
+	ended  bool
 }
 
 // listen takes the client's frames until it cancels the verb or is gone.
 func (in *input) listen() {
 	for {
-		k, body, err := in.c.Receive()
-		if err != nil || k != Input {
+		k, body, err := in.c.receive()
+		if err != nil {
+			return
+		}
+		var to chan<- []byte
+		switch k {
+		case Input:
+			to = in.parts
+		case Value:
+			to = in.values
+		default:
 			return // Cancel, or what no client sends
 		}
 		select {
-		case in.parts <- body:
+		case to <- body:
 		case <-in.ctx.Done():
 			return
 		}
@@ -85,8 +125,7 @@ func (in *input) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	if len(in.rest) == 0 && !in.ended {
-		const most = 64 << 10
-		want := uint32(min(len(p), most))
+		want := uint32(min(len(p), maxPart))
 		if err := in.c.Send(Want, binary.LittleEndian.AppendUint32(nil, want)); err != nil {
 			return 0, err
 		}
@@ -103,4 +142,19 @@ func (in *input) Read(p []byte) (int, error) {
 	n := copy(p, in.rest)
 	in.rest = in.rest[n:]
 	return n, nil
+}
+
+// getenv asks the client for a variable of its environment.
+func (in *input) getenv(name string) string {
+	in.asking.Lock()
+	defer in.asking.Unlock()
+	if in.c.Send(Var, []byte(name)) != nil {
+		return "" // the verb is about to be cancelled
+	}
+	select {
+	case value := <-in.values:
+		return string(value)
+	case <-in.ctx.Done():
+		return ""
+	}
 }

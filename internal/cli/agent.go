@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,14 +21,6 @@ func (a *app) agentCmd() *cobra.Command {
 	cmd.RunE = takesOne("add, get, list and delete")
 	cmd.AddCommand(a.agentAddCmd(), a.agentGetCmd(), a.agentListCmd(), a.agentDeleteCmd())
 	return cmd
-}
-
-// timeFlag reads a time for a flag.
-func timeFlag(to *time.Time) func(string) error {
-	return func(s string) (err error) {
-		*to, err = exchange.ParseTime(s)
-		return err
-	}
 }
 
 func (a *app) printAgents(agents ...usage.Agent) error {

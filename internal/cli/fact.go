@@ -43,33 +43,60 @@ type withDB func(ctx context.Context, fn func(*engine.DB) error) error
 // withFacts calls fn with the memory of facts, which stands on the models of --config, or of
 // the environment.
 func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) error) error {
-	c := config.FromEnv(a.env)
-	if a.models.config != "" {
-		var err error
-		if c, err = a.loadConfig(a.models.config); err != nil {
-			return err
-		}
-	}
-	s, err := c.Open(a.env, true)
+	s, c, err := a.factModels()
 	if err != nil {
-		return err
-	}
-	if err := s.NeedFolder("open " + a.dir); err != nil {
 		return err
 	}
 	a.embedder = s.Engine
 	defer func() { a.embedder = nil }()
 	return open(ctx, func(db *engine.DB) error {
 		s.Meter(db.Usage())
-		f, err := facts.New(&facts.Config{
-			DB: db, LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
-			GraphStore: s.GraphStore, Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version),
-		})
+		c.DB = db
+		f, err := facts.New(c)
 		if err != nil {
 			return err
 		}
 		return fn(f)
 	})
+}
+
+// addFacts adds facts. The folder is held only while something is read or written.
+func (a *app) addFacts(ctx context.Context, scope engine.Scope, messages facts.Messages, o *facts.AddOptions, exact *bool) (facts.Added, error) {
+	s, c, err := a.factModels()
+	if err != nil {
+		return facts.Added{}, err
+	}
+	if exact != nil {
+		c.ExactScope = exact
+	}
+	a.embedder = s.Engine
+	defer func() { a.embedder = nil }()
+	l := &lease{app: a}
+	s.MeterBy(l.usage)
+	return facts.AddBy(ctx, l.use, *c, scope, messages, o)
+}
+
+// factModels are the models of --config, or of the environment, and what a memory of facts makes
+// of them.
+func (a *app) factModels() (*config.Services, *facts.Config, error) {
+	c := config.FromEnv(a.env)
+	if a.models.config != "" {
+		var err error
+		if c, err = a.loadConfig(a.models.config); err != nil {
+			return nil, nil, err
+		}
+	}
+	s, err := c.Open(a.env, true)
+	if err == nil {
+		err = s.NeedFolder("open " + a.dir)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, &facts.Config{
+		LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
+		GraphStore: s.GraphStore, Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version), ExactScope: s.ExactScope,
+	}, nil
 }
 
 const factAddExample = `
@@ -79,11 +106,18 @@ echo "I moved to Ghent" | memdbctl fact add - --user ada`
 
 func (a *app) factAddCmd() *cobra.Command {
 	cmd := newCmd("", "add TEXT… | add - | add --messages FILE", "Take the facts out of what was said", factAddExample)
+	cmd.Annotations = map[string]string{inputWithout: "yes"}
 	cmd.Long = `Take the facts out of a text that a user said, or of messages, and store them: those
 that are new are added, those that correct others change them. All of it is one commit.
 
 --messages reads messages, {"role","content"} with the role user, assistant or system: a
 JSON list of them, or one a line. A JSON string is what one user said.
+
+A model is shown, and changes, only facts of exactly the scope that is given: with --agent
+alone those that no user is named of. --exact-scope=false opens all facts of the agent to it.
+
+The folder is held only while something is read or written, not while a model answers. What
+was decided by is looked at again before it is stored.
 
 --infer=false stores each message of a user or an assistant as a fact, as it is.`
 	var (
@@ -91,6 +125,7 @@ JSON list of them, or one a line. A JSON string is what one user said.
 		o     facts.AddOptions
 		file  string
 		infer bool
+		exact bool
 	)
 	scopeFlags(cmd, &scope)
 	flags := cmd.Flags()
@@ -103,6 +138,8 @@ JSON list of them, or one a line. A JSON string is what one user said.
 	})
 	flags.BoolVar(&infer, "infer", true, "a `BOOL`, false: the messages are the facts, as they are")
 	flags.Lookup("infer").NoOptDefVal = "" // or the false of "--infer false" would be a word of the text
+	flags.BoolVar(&exact, "exact-scope", true, "a `BOOL`, false: a model sees and changes facts of all scopes that match the one given, not of exactly this one")
+	flags.Lookup("exact-scope").NoOptDefVal = ""
 	filterFlag(cmd, &o.Filter)
 	flags.StringVar(&o.Prompt, "prompt", "", "a `text` in place of the built-in prompt that asks a model for facts")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -115,14 +152,15 @@ JSON list of them, or one a line. A JSON string is what one user said.
 			return err
 		}
 		o.Raw = !infer
-		open := func(ctx context.Context, fn func(*engine.DB) error) error { return a.create(ctx, nil, fn) }
-		return a.withFacts(ctx, open, func(f *facts.Facts) error {
-			added, err := f.Add(ctx, scope, messages, &o)
-			if err != nil {
-				return err
-			}
-			return a.printAdded(added)
-		})
+		var only *bool // as the configuration says
+		if flags.Changed("exact-scope") {
+			only = &exact
+		}
+		added, err := a.addFacts(ctx, scope, messages, &o, only)
+		if err != nil {
+			return err
+		}
+		return a.printAdded(added)
 	}
 	return cmd
 }

@@ -47,7 +47,7 @@ func filterFlag(cmd *cobra.Command, f *filter.Filter) {
 			return errors.New("it is given twice; join the two with and")
 		}
 		given = true
-		*f, err = filter.Parse([]byte(s))
+		*f, err = filter.Parse(cmd.Context(), []byte(s))
 		return err
 	})
 }
@@ -68,7 +68,7 @@ func vectorFlag(cmd *cobra.Command, v *[]float32, usage string) {
 }
 
 // changeFlags are the flags of what store sets and update changes.
-func changeFlags(cmd *cobra.Command, p *engine.Patch) {
+func (a *app) changeFlags(cmd *cobra.Command, p *engine.Patch) {
 	flags := cmd.Flags()
 	flags.Func("role", "who said it: user, assistant, system or tool", func(s string) error {
 		p.Role = new(engine.Role(s))
@@ -105,15 +105,14 @@ func changeFlags(cmd *cobra.Command, p *engine.Patch) {
 		return parseShare(s, &p.Importance)
 	})
 	flags.Func("confidence", "from 0 to 1", func(s string) error { return parseShare(s, &p.Confidence) })
-	flags.Func("event-time", "when it happened: RFC 3339, a date, or milliseconds", func(s string) error {
-		return parseTime(s, &p.EventTime)
+	flags.Func("event-time", "when it happened, a "+timeForms, func(s string) error {
+		t, err := exchange.ParseTime(s)
+		p.EventTime = &t
+		return err
 	})
-	flags.Func("expires", "when it ends, likewise, or never", func(s string) error {
-		if s == "never" {
-			p.ExpiresAt = new(time.Time{})
-			return nil
-		}
-		return parseTime(s, &p.ExpiresAt)
+	flags.Func("expires", "when it ends, likewise, but a date is the end of that day; or never", func(s string) (err error) {
+		p.ExpiresAt, err = a.parseExpiry(s)
+		return err
 	})
 	flags.BoolFunc("pinned", "it is never evicted", func(s string) error {
 		b, err := strconv.ParseBool(s)
@@ -135,10 +134,28 @@ func parseShare(s string, to **float64) error {
 	return nil
 }
 
-func parseTime(s string, to **time.Time) error {
-	t, err := exchange.ParseTime(s)
-	*to = &t
-	return err
+// timeForms says in the usage of a flag how its time is written.
+const timeForms = "`time`: RFC 3339, a date, Unix seconds or milliseconds"
+
+// timeFlag reads a time for a flag.
+func timeFlag(to *time.Time) func(string) error {
+	return func(s string) (err error) {
+		*to, err = exchange.ParseTime(s)
+		return err
+	}
+}
+
+// parseExpiry reads when a memory ends, the zero time for never. What is over already would be
+// stored and not be there.
+func (a *app) parseExpiry(s string) (*time.Time, error) {
+	if s == "never" {
+		return new(time.Time{}), nil
+	}
+	t, err := exchange.ParseExpiry(s)
+	if now := a.now(); err == nil && !t.After(now) {
+		err = fmt.Errorf("%q is %s, which is past; give a later time, or delete the memory", s, exchange.Time{Time: t})
+	}
+	return &t, err
 }
 
 // complete offers the values of a flag to the shell.

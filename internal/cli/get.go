@@ -113,7 +113,7 @@ func memoryTable(r exchange.Record) *table {
 		{"created_at", r.CreatedAt},
 		{"updated_at", r.UpdatedAt},
 		{"event_time", r.EventTime},
-		{"expires_at", r.ExpiresAt},
+		{"expires_at", r.ExpiresAt.Instant},
 		{"last_accessed", r.LastAccessed},
 	} {
 		if !at.time.IsZero() {

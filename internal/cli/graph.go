@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,16 +131,24 @@ comes later.`
 				return err
 			}
 			e := w.Entities[0]
+			var waits []string
+			for _, r := range w.Relations {
+				waits = append(waits, r.WaitsFor...)
+			}
+			slices.Sort(waits)
+			waits = slices.Compact(waits)
 			if a.json {
 				return a.printJSON(struct {
-					Stored    bool   `json:"stored"`
-					ID        string `json:"id"`
-					Created   bool   `json:"created"`
-					Relations int    `json:"relations"`
-					LSN       uint64 `json:"lsn"`
-				}{true, e.ID, e.Created, len(w.Relations), w.LSN})
+					Stored    bool     `json:"stored"`
+					ID        string   `json:"id"`
+					Created   bool     `json:"created"`
+					Relations int      `json:"relations"`
+					WaitsFor  []string `json:"waits_for,omitempty"`
+					LSN       uint64   `json:"lsn"`
+				}{true, e.ID, e.Created, len(w.Relations), waits, w.LSN})
 			}
 			a.printf("stored %s with %s\n", escape(e.ID), count(len(w.Relations), "relation", "relations"))
+			a.noteWaiting(waits)
 			return nil
 		})
 	}
@@ -179,6 +188,10 @@ memdbctl graph relate alice works_at acme --from 2020-01-01 --to 2024-06-30 --ag
 
 func (a *app) graphRelateCmd() *cobra.Command {
 	cmd := newCmd("", "relate FROM TYPE TO", "Add a relation, or change the one with its ID or triple", graphRelateExample)
+	cmd.Long = `Add a relation from one entity to another, or change the one that has its ID or its
+triple. An end may come later: the answer says which one is not there yet ("waits_for"), and
+no query shows the relation until it is. --strict refuses that. The ID of an entity that was
+merged leads to the one that it was merged into.`
 	cmd.Args = exactly(3, "an entity, a type and an entity")
 	var owner engine.Owner
 	var opts graph.Options
@@ -215,16 +228,25 @@ func (a *app) graphRelateCmd() *cobra.Command {
 			}
 			if a.json {
 				return a.printJSON(struct {
-					ID      string `json:"id"`
-					Stored  bool   `json:"stored"`
-					Created bool   `json:"created"`
-				}{s.ID, true, s.Created})
+					ID       string   `json:"id"`
+					Stored   bool     `json:"stored"`
+					Created  bool     `json:"created"`
+					WaitsFor []string `json:"waits_for,omitempty"`
+				}{s.ID, true, s.Created, s.WaitsFor})
 			}
 			a.printf("stored %s\n", escape(s.ID))
+			a.noteWaiting(s.WaitsFor)
 			return nil
 		})
 	}
 	return cmd
+}
+
+// noteWaiting says which ends of relations are not there yet.
+func (a *app) noteWaiting(ids []string) {
+	for _, id := range ids {
+		a.note("%s is not there yet: its relations are seen once it is added", escape(id))
+	}
 }
 
 const graphEndExample = `

@@ -24,8 +24,10 @@ func (a *app) graphImportCmd() *cobra.Command {
 	cmd := newCmd("", "import FILE | import -", "Add the entities and relations of a file", graphImportExample)
 	cmd.Long = `Add the entities and relations of a file to an owner's graph. Lines of tsv are head,
 relation and tail with tabs between; heads and tails that are not there become entities.
-Lines of jsonl are those of export: of type entity or relation, whoever owned them.
-Lines that cannot be read are skipped and counted, and the exit code is then 1.`
+Lines of jsonl are those of export: of type entity or relation, whoever owned them; or those
+of the memory.jsonl of the Model Context Protocol's memory server, whose names become IDs, and
+whose observations become the property "observations". Lines that cannot be read, or that have
+a key which is not known, are skipped and counted, and the exit code is then 1.`
 	cmd.Args = exactly(1, "one file, or - for the input")
 	cmd.ValidArgsFunction = nil // a file
 	var owner engine.Owner
@@ -163,49 +165,67 @@ func (im *graphImport) addTriple(line string) error {
 func (im *graphImport) addLine(line []byte) error {
 	var of struct {
 		Type string `json:"type"`
+		memoryServerKeys
 	}
 	if err := json.Unmarshal(line, &of); err != nil {
 		return err
 	}
-	switch of.Type {
-	case graph.TypeEntity:
-		var l graph.EntityLine
-		if err := exchange.Decode(line, &l); err != nil {
+	switch {
+	case of.Type == graph.TypeEntity && of.any():
+		return im.addMemoryServerEntity(line)
+	case of.Type == graph.TypeRelation && of.any():
+		return im.addMemoryServerRelation(line)
+	case of.Type == graph.TypeEntity:
+		var l foundLine // as an export has it, or a query
+		if err := exchange.DecodeStrict(line, &l); err != nil {
 			return err
 		}
-		e, edges := l.Entity()
-		if err := e.Check(); err != nil {
-			return err
-		}
-		b := graph.Batch{}
-		for _, edge := range edges {
-			r := graph.Relation{ID: edge.ID, From: e.ID, Type: edge.Type, To: edge.Target, Properties: edge.Properties, ValidFrom: edge.ValidFrom, ValidTo: edge.ValidTo}
-			if err := r.Check(); err != nil {
-				return err
-			}
-			b.Relations = append(b.Relations, r)
-		}
-		im.batch.Entities = append(im.batch.Entities, e)
-		im.batch.Relations = append(im.batch.Relations, b.Relations...)
-	case graph.TypeRelation:
+		return im.addEntity(l.Entity())
+	case of.Type == graph.TypeRelation:
 		var l graph.RelationLine
-		if err := exchange.Decode(line, &l); err != nil {
+		if err := exchange.DecodeStrict(line, &l); err != nil {
 			return err
 		}
 		if !l.SupersededAt.IsZero() {
 			return errors.New("the relation is superseded; the verb import keeps such versions")
 		}
-		r := graph.Relation{
+		return im.addRelation(graph.Relation{
 			ID: l.ID, From: l.From, Type: l.Relation, To: l.To, Properties: l.Properties,
 			ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time, CreatedAt: l.CreatedAt.Time,
-		}
-		if err := r.Check(); err != nil {
-			return err
-		}
-		im.batch.Relations = append(im.batch.Relations, r)
+		})
 	default:
 		return fmt.Errorf("its type is %q, not entity or relation", of.Type)
 	}
+}
+
+// addEntity adds an entity to the batch, with relations from it.
+func (im *graphImport) addEntity(e graph.Entity, edges []graph.Edge) error {
+	if e.ID == "" {
+		return errors.New("an entity has no id")
+	}
+	if err := e.Check(); err != nil {
+		return err
+	}
+	var relations []graph.Relation
+	for _, edge := range edges {
+		r := graph.Relation{ID: edge.ID, From: e.ID, Type: edge.Type, To: edge.Target, Properties: edge.Properties, ValidFrom: edge.ValidFrom, ValidTo: edge.ValidTo}
+		if err := r.Check(); err != nil {
+			return err
+		}
+		relations = append(relations, r)
+	}
+	e.Extracted = false // the file is the reason for it, and brings no memories
+	im.batch.Entities = append(im.batch.Entities, e)
+	im.batch.Relations = append(im.batch.Relations, relations...)
+	return nil
+}
+
+// addRelation adds a relation to the batch.
+func (im *graphImport) addRelation(r graph.Relation) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	im.batch.Relations = append(im.batch.Relations, r)
 	return nil
 }
 

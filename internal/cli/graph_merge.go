@@ -83,7 +83,9 @@ func (a *app) graphDuplicatesCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.noteLimit(d.Plan)
+			if err := a.noteLimit(d.Plan, len(d.Pairs)); err != nil {
+				return err
+			}
 			t := &table{header: []string{"SCORE", "A", "B", "WHY"}}
 			for _, p := range d.Pairs {
 				if a.json {

@@ -31,7 +31,9 @@ func (a *app) graphLookupCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.noteLimit(l.Plan)
+			if err := a.noteLimit(l.Plan, len(l.Named)); err != nil {
+				return err
+			}
 			t := &table{header: []string{"SCORE", "ID", "TYPE", "NAME"}}
 			for _, n := range l.Named {
 				if a.json {
@@ -74,7 +76,9 @@ func (a *app) graphDegreesCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.noteLimit(d.Plan)
+			if err := a.noteLimit(d.Plan, len(d.Degrees)); err != nil {
+				return err
+			}
 			t := &table{header: []string{"OUT", "IN", "ID"}}
 			for _, e := range d.Degrees {
 				if a.json {
@@ -110,7 +114,9 @@ func (a *app) graphCountsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.noteLimit(c.Plan)
+			if err := a.noteLimit(c.Plan, len(c.Entities)); err != nil {
+				return err
+			}
 			t := &table{header: []string{"COUNT", "OF", "TYPE"}}
 			for _, of := range []struct {
 				what   string

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -43,16 +44,22 @@ func (a *app) printWalk(ctx context.Context, db *engine.DB, o engine.Owner, w gr
 	if err := a.printFound(ctx, db, o, w.Found, s, true); err != nil {
 		return err
 	}
-	a.noteLimit(w.Plan)
-	return nil
+	return a.noteLimit(w.Plan, len(w.Found))
 }
 
-// noteLimit says what ended a query before it was through, other than its own limit.
-func (a *app) noteLimit(p graph.Plan) {
-	if p.Limit != "" && p.Limit != "results" {
-		a.note("there is more: the query ended at its limit of %s, after %s and %s", p.Limit,
-			count(p.Nodes, "entity", "entities"), count(p.Edges, "relation", "relations"))
+// noteLimit says what ended a query before it was through, other than its own limit. It is an
+// error where the query had found nothing by then.
+func (a *app) noteLimit(p graph.Plan, found int) error {
+	if p.Limit == "" || p.Limit == "results" {
+		return nil
 	}
+	after := fmt.Sprintf("at its limit of %s, after %s and %s", p.Limit,
+		count(p.Nodes, "entity", "entities"), count(p.Edges, "relation", "relations"))
+	if found == 0 {
+		return fmt.Errorf("the query ended %s, before it found anything; raise --max-nodes or --max-edges, or ask for less", after)
+	}
+	a.note("there is more: the query ended %s", after)
+	return nil
 }
 
 const graphFindExample = `
@@ -117,8 +124,7 @@ func (a *app) graphMatchCmd() *cobra.Command {
 			if err := w.print(m.Matches); err != nil {
 				return err
 			}
-			a.noteLimit(m.Plan)
-			return nil
+			return a.noteLimit(m.Plan, len(m.Matches))
 		})
 	}
 	return cmd

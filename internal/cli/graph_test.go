@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,7 +102,9 @@ func TestGraphMerge(t *testing.T) {
 	if merged["id"] != "a" || merged["relations"] != 1.0 || merged["links"] != 0.0 || merged["lsn"] == nil {
 		t.Errorf("merge: %v", merged)
 	}
-	c.fails(exitNotFound, "no entity", "graph", "get", "b", "--agent", "a")
+	if got := one(t, c.objects("graph", "get", "b", "--agent", "a")); got["id"] != "a" {
+		t.Errorf("the ID of the one that is gone leads to %v", got)
+	}
 	if got := one(t, c.objects("graph", "unmerge", "b", "--agent", "a")); got["id"] != "b" || got["relations"] != 2.0 {
 		t.Errorf("unmerge: %v", got)
 	}
@@ -163,7 +166,7 @@ func TestGraphExtract(t *testing.T) {
 	if got["memories"] != 2.0 || got["entities"] != 0.0 || got["links"] != 0.0 {
 		t.Errorf("again: %v", got)
 	}
-	if got := one(t, c.objects("graph", "get", "2023-05-07", "--agent", "a")); got["entity_type"] != "event" {
+	if got := one(t, c.objects("graph", "get", "2023-05-07", "--agent", "a")); got["entity_type"] != "date" {
 		t.Errorf("the date: %v", got)
 	}
 	c.ok("graph", "relate", "bob", "knows", "carol", "--agent", "a")
@@ -212,4 +215,54 @@ func TestGraphLinksInExports(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.fails(exitNotFound, `no entity "nobody"`, "import", alone, "--strict")
+}
+
+// TestGraphImportOfMemoryServer: the file of the memory server of the Model Context Protocol loses
+// nothing, and what a line has that is not known is told of.
+func TestGraphImportOfMemoryServer(t *testing.T) {
+	c := newCLI(t)
+	c.in = strings.NewReader(`{"type":"entity","name":"Ada Lovelace","entityType":"person","observations":["wrote the first program","likes \u00e9toiles"]}
+{"type":"entity","name":"Analytical Engine","entityType":"machine","observations":[]}
+{"type":"relation","from":"Ada Lovelace","to":"Analytical Engine","relationType":"worked on"}
+`)
+	report := one(t, c.objects("graph", "import", "-", "--agent", "a"))
+	if report["read"] != 3.0 || report["entities"] != 2.0 || report["relations"] != 1.0 || report["skipped"] != 0.0 {
+		t.Errorf("%v", report)
+	}
+	ada := one(t, c.objects("graph", "get", "Ada Lovelace", "--agent", "a"))
+	if ada["entity_type"] != "person" || fmt.Sprint(ada["properties"]) != "map[observations:[wrote the first program likes étoiles]]" || ada["name"] != "Ada Lovelace" {
+		t.Errorf("%v", ada)
+	}
+	if fmt.Sprint(ada["relations"]) != "[map[target:Analytical Engine type:worked on]]" {
+		t.Errorf("%v", ada["relations"])
+	}
+	c.in = strings.NewReader(`{"type":"entity","id":"x","entity_type":"t","colour":"red"}` + "\n")
+	c.fails(exitFailed, `"colour" is not known`, "graph", "import", "-", "--agent", "a")
+}
+
+// TestGraphTellsWhatIsMissing: an end of a relation that is not there yet is told, and so is a
+// bound that leaves nothing to show.
+func TestGraphTellsWhatIsMissing(t *testing.T) {
+	c := newCLI(t)
+	c.ok("graph", "add", `{"id":"n0","name":"Zero"}`, "--agent", "a")
+	c.ok("graph", "add", `{"id":"n3","relations":[{"target":"later","type":"t"}]}`, "--agent", "a")
+	got := one(t, c.objects("graph", "relate", "n0", "likes", "later", "--agent", "a"))
+	if fmt.Sprint(got["waits_for"]) != "[later]" {
+		t.Errorf("%v", got)
+	}
+	c.ok("graph", "add", `{"id":"x","name":"X"}`, "--agent", "a")
+	c.ok("graph", "merge", "n0", "n3", "--agent", "a")
+	if got := one(t, c.objects("graph", "relate", "x", "likes", "n3", "--agent", "a")); got["waits_for"] != nil {
+		t.Errorf("%v", got)
+	}
+	for _, id := range []string{"n0", "n3"} {
+		e := one(t, c.objects("graph", "get", id, "--agent", "a"))
+		if e["id"] != "n0" || !strings.Contains(fmt.Sprint(e["relations"]), "map[target:x type:inverse:likes]") {
+			t.Errorf("%s: %v", id, e)
+		}
+	}
+	c.fails(exitFailed, "limit of nodes", "graph", "find", "x", "--max-nodes", "1", "--agent", "a")
+	if d := one(t, c.objects("graph", "delete", "n0", "--agent", "a")); fmt.Sprint(d["deleted"]) != "map[entities:1 links:0 relations:3]" {
+		t.Errorf("%v", d)
+	}
 }

@@ -26,8 +26,10 @@ func (a *app) graphPathCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.noteLimit(p.Plan)
 			if !p.Found {
+				if err := a.noteLimit(p.Plan, 0); err != nil {
+					return err
+				}
 				return &engine.Error{Kind: engine.ErrNotFound, What: "find a path", Why: "no relations lead from the one to the other", Do: "check the IDs and the owner"}
 			}
 			t := &table{header: []string{"FROM", "RELATION", "TO"}}
@@ -69,7 +71,9 @@ func (a *app) graphRankCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.noteLimit(r.Plan)
+			if err := a.noteLimit(r.Plan, len(r.Ranked)); err != nil {
+				return err
+			}
 			t := &table{header: []string{"RANK", "ID"}}
 			for _, e := range r.Ranked {
 				if a.json {
@@ -105,7 +109,9 @@ func (a *app) graphComponentsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.noteLimit(c.Plan)
+			if err := a.noteLimit(c.Plan, len(c.Components)); err != nil {
+				return err
+			}
 			t := &table{header: []string{"SIZE", "FIRST"}}
 			for _, part := range c.Components {
 				if a.json {

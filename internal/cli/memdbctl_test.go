@@ -215,10 +215,10 @@ func TestUpdateFlags(t *testing.T) {
 	c := newCLI(t)
 	c.ok("store", "text", "--user", "u", "--id", "i", "--importance", "0.9", "--pinned", "--expires", "2999-01-01", "--metadata", `{"a":1}`)
 	m := one(t, c.objects("update", "i", "--importance", "auto", "--pinned=false", "--expires", "never", "--metadata", `{"b":2}`,
-		"--role", "system", "--source", "s", "--name", "n", "--alias", "x", "--confidence", "0.5", "--event-time", "1000"))
+		"--role", "system", "--source", "s", "--name", "n", "--alias", "x", "--confidence", "0.5", "--event-time", "1705744800"))
 	for key, want := range map[string]any{
 		"text": "text", "auto_importance": true, "pinned": false, "expires_at": nil, "metadata": map[string]any{"b": 2.0},
-		"role": "system", "source": "s", "name": "n", "aliases": []any{"x"}, "confidence": 0.5, "event_time": "1970-01-01T00:00:01.000Z",
+		"role": "system", "source": "s", "name": "n", "aliases": []any{"x"}, "confidence": 0.5, "event_time": "2024-01-20T10:00:00.000Z",
 	} {
 		if !reflect.DeepEqual(m[key], want) {
 			t.Errorf("%s is %v, want %v", key, m[key], want)
@@ -227,6 +227,37 @@ func TestUpdateFlags(t *testing.T) {
 	c.in = strings.NewReader("from the input\r\n")
 	if m := one(t, c.objects("update", "i", "-")); m["text"] != "from the input" {
 		t.Errorf("updated from the input: %v", m)
+	}
+}
+
+// TestExpires: an expiry in seconds is one in seconds, and a date lasts until its end, on the
+// command line, in an import and in a filter.
+func TestExpires(t *testing.T) {
+	c := newCLI(t)
+	for id, at := range map[string]string{"seconds": "4070908800", "millis": "4070908800000", "text": "2099-01-01T00:00:00Z"} {
+		c.ok("store", "as "+id, "--user", "u", "--id", id, "--expires", at)
+	}
+	c.ok("store", "a day", "--user", "u", "--id", "day", "--expires", "2099-01-01")
+	c.in = strings.NewReader(`{"user":"u","id":"in","text":"imported","expires_at":"2099-01-01","created_at":1705744800}
+{"type":"kv","user":"u","key":"k","value":1,"expires_at":"2099-01-01"}
+`)
+	c.ok("import", "-")
+	const begin, end = "2099-01-01T00:00:00.000Z", "2099-01-01T23:59:59.999Z"
+	for id, want := range map[string]string{"seconds": begin, "millis": begin, "text": begin, "day": end, "in": end} {
+		if m := one(t, c.objects("get", id)); m["expires_at"] != want {
+			t.Errorf("%s: %v, want %v", id, m["expires_at"], want)
+		}
+	}
+	if m := one(t, c.objects("get", "in")); m["created_at"] != "2024-01-20T10:00:00.000Z" {
+		t.Errorf("created_at is %v", m["created_at"])
+	}
+	if e := one(t, c.objects("kv", "get", "k", "--user", "u")); e["expires_at"] != end {
+		t.Errorf("%v", e)
+	}
+	for _, at := range []string{"4070908800", "4070908800000", "2099-01-01", "2099-01-01T01:00:00+01:00", `"4070908800"`} {
+		if got := c.objects("list", "--user", "u", "--filter", "expires_at = "+at); len(got) != 3 {
+			t.Errorf("expires_at = %s finds %d memories, want 3", at, len(got))
+		}
 	}
 }
 
@@ -327,6 +358,11 @@ func TestUsage(t *testing.T) {
 		{"store t --importance much", `--importance: "much" is no number`},
 		{"store t --confidence NaNa", `--confidence: "NaNa" is no number`},
 		{"store t --event-time yesterday", `--event-time: "yesterday" is no time`},
+		{"store t --event-time 1000", "write 1000-01-01 for the beginning of that year"},
+		{"store t --event-time 20260131", "nine digits"},
+		{"store t --event-time 1705744800000000000", "check its unit"},
+		{"store t --expires 2020-01-31", `--expires: "2020-01-31" is 2020-01-31T23:59:59.999Z, which is past`},
+		{"update i --expires 1705744800", "which is past"},
 		{"store t --expires never-ever", `--expires: "never-ever" is no time`},
 		{"import", "it takes one file"},
 		{"import a b", "it takes one file"},
@@ -935,6 +971,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s: %v, %v", line, found.Name(), err)
 				continue
 			}
+			found.SetContext(t.Context()) // as Execute does before it reads the flags
 			if err := found.ParseFlags(rest); err != nil {
 				t.Errorf("%s: %v", line, err)
 				continue

@@ -56,7 +56,7 @@ func (a *app) recallQueries(ctx context.Context, name string, defaults engine.Qu
 }
 
 func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Reader, defaults engine.Query) error {
-	queries, err := openQueries(name, in, defaults)
+	queries, err := openQueries(ctx, name, in, defaults)
 	if err != nil {
 		return inputError(name, err)
 	}
@@ -97,10 +97,10 @@ func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Read
 // file; io.EOF after the last. An error without a place is one of the file.
 type queries func(id *json.RawMessage) (q engine.Query, at string, err error)
 
-func openQueries(name string, in io.Reader, defaults engine.Query) (queries, error) {
+func openQueries(ctx context.Context, name string, in io.Reader, defaults engine.Query) (queries, error) {
 	rows, vectors := vectorFormat(name)
 	if !vectors {
-		return lineQueries(exchange.NewLineReader(in), defaults), nil
+		return lineQueries(ctx, exchange.NewLineReader(in), defaults), nil
 	}
 	r, err := exchange.NewVectorReader(in, rows)
 	if err != nil {
@@ -109,7 +109,7 @@ func openQueries(name string, in io.Reader, defaults engine.Query) (queries, err
 	return vectorQueries(r, defaults), nil
 }
 
-func lineQueries(lines *exchange.LineReader, defaults engine.Query) queries {
+func lineQueries(ctx context.Context, lines *exchange.LineReader, defaults engine.Query) queries {
 	return func(id *json.RawMessage) (engine.Query, string, error) {
 		line, err := lines.Next()
 		if err != nil && !errors.Is(err, exchange.ErrLongLine) {
@@ -117,7 +117,7 @@ func lineQueries(lines *exchange.LineReader, defaults engine.Query) queries {
 		}
 		var q engine.Query
 		if err == nil {
-			q, *id, err = parseQuery(line, lines.Line(), defaults)
+			q, *id, err = parseQuery(ctx, line, lines.Line(), defaults)
 		}
 		return q, fmt.Sprintf("line %d", lines.Line()), err
 	}
@@ -161,7 +161,7 @@ func (a *app) answerOne(ctx context.Context, db *engine.DB, q engine.Query, out 
 }
 
 // parseQuery is the query of a line, over the defaults.
-func parseQuery(line []byte, number int, q engine.Query) (engine.Query, json.RawMessage, error) {
+func parseQuery(ctx context.Context, line []byte, number int, q engine.Query) (engine.Query, json.RawMessage, error) {
 	var l queryLine
 	if err := exchange.DecodeStrict(line, &l); err != nil {
 		return q, nil, badLine{err}
@@ -176,7 +176,7 @@ func parseQuery(line []byte, number int, q engine.Query) (engine.Query, json.Raw
 				return q, nil, badLine{err}
 			}
 		}
-		f, err := filter.Parse([]byte(text))
+		f, err := filter.Parse(ctx, []byte(text))
 		if err != nil {
 			return q, nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type app struct {
 	console
 	stdout *bufio.Writer // over out; flushed when the verb ends
+	keys   io.Writer     // the terminal itself, which the line editor of the shell steers
 
 	dir   string
 	json  bool
@@ -48,6 +50,8 @@ func run(ctx context.Context, args []string, c console) int {
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
+	a.keys = a.err
+	a.out, a.err = onScreen(a.out, a.outWidth, false), onScreen(a.err, a.errWidth, true)
 	c := a.console
 	a.args = args
 	a.stdout = bufio.NewWriter(c.out)
@@ -109,7 +113,9 @@ held by another program, 5 damaged.`,
 				}
 				a.dir = a.shell.dir
 			}
-			a.dir = cmp.Or(a.dir, a.getenv("MEMDB_DIR"), defaultDir)
+			if a.dir == "" {
+				a.dir = cmp.Or(a.getenv("MEMDB_DIR"), defaultDir)
+			}
 			if a.wait < 0 {
 				return usagef(cmd, "--wait %s: it is negative", a.wait)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
@@ -21,25 +21,43 @@ import (
 
 // RunOn runs a verb for another process on the database of a folder, which stays open, and
 // returns the exit code.
-func RunOn(ctx context.Context, db *engine.DB, dir string, r *beside.Request, in io.Reader, out, errs io.Writer) int {
+func RunOn(ctx context.Context, db *engine.DB, dir string, client *beside.Session) int {
 	c := console{
-		in: in, out: out, err: errs, inTerminal: r.InTerminal,
-		outWidth: r.OutWidth, errWidth: r.ErrWidth, styled: r.Styled,
-		getenv: lookup(r.Env), now: clock.System, workDir: r.Dir,
+		in: client.In, out: client.Out, err: client.Err, inTerminal: client.InTerminal,
+		outWidth: client.OutWidth, errWidth: client.ErrWidth, styled: client.Styled,
+		getenv: client.Getenv, now: clock.System, workDir: client.Dir,
 	}
-	a := &app{console: c, json: r.JSON, quiet: r.Quiet, shell: &shell{dir: dir, db: db, served: true}}
-	return a.run(ctx, r.Args)
+	a := &app{console: c, json: client.JSON, quiet: client.Quiet, shell: &shell{dir: dir, db: db, served: true}}
+	return a.run(ctx, client.Args)
 }
 
-// lookup finds the variables of an environment.
-func lookup(env []string) func(name string) string {
-	return func(name string) string {
-		for _, v := range slices.Backward(env) {
-			if value, is := strings.CutPrefix(v, name+"="); is {
-				return value
-			}
+// readsInput reports whether the command line has the verb read its input: "-" stands for the
+// input among arguments and values of flags, and a few verbs read it where nothing is given.
+func readsInput(cmd *cobra.Command) bool {
+	if cmd.Name() == "export" { // where it stands for the output
+		return false
+	}
+	args := cmd.Flags().Args()
+	if slices.Contains(args, "-") || len(args) == 0 && cmd.Annotations[inputWithout] != "" {
+		return true
+	}
+	found := false
+	cmd.Flags().Visit(func(f *pflag.Flag) { found = found || f.Value.String() == "-" })
+	return found
+}
+
+// inputWithout marks a verb that reads the input where it has no argument.
+const inputWithout = "reads the input"
+
+// share looks up a variable of the environment for a verb that another program runs. A verb that
+// calls models may have those of its configuration.
+func (a *app) share(cmd *cobra.Command) func(name string) (value string, may bool) {
+	models := cmd.Flags().Lookup("config") != nil
+	return func(name string) (string, bool) {
+		if !models || !config.Variable(name) {
+			return "", false
 		}
-		return ""
+		return a.getenv(name), true
 	}
 }
 
@@ -86,17 +104,24 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 		return false, 0, nil
 	}
 	if err != nil {
-		return false, 0, err
+		return false, 0, &engine.Error{
+			Kind: engine.ErrFailed, What: "reach the program that holds " + a.dir, Cause: err,
+			Do: "see who made the folder; without memdb.sock and memdb.socket in it memdbctl opens the database itself",
+		}
 	}
 	defer func() { _ = c.Close() }() // the verb has ended
 	r := &beside.Request{
-		Args: a.args, JSON: a.json, Quiet: a.quiet, Env: os.Environ(),
+		Args: a.args, JSON: a.json, Quiet: a.quiet,
 		InTerminal: a.inTerminal, OutWidth: a.outWidth, ErrWidth: a.errWidth, Styled: a.styled,
 	}
 	if r.Dir, err = os.Getwd(); err != nil {
 		return true, 0, fmt.Errorf("the working folder: %w", err)
 	}
-	code, err = c.Run(cmd.Context(), r, a.in, a.out, a.err)
+	terms := &beside.Terms{Out: a.out, Err: a.err, Getenv: a.share(cmd)}
+	if readsInput(cmd) {
+		terms.In = a.in
+	}
+	code, err = c.Run(cmd.Context(), r, terms)
 	if err != nil {
 		err = &engine.Error{
 			Kind: engine.ErrFailed, What: "run the verb in the program that holds " + a.dir, Cause: err,

@@ -76,7 +76,7 @@ message refers to a memory that is there, and needs no text.`
 	flags.StringVar(&m.ID, "message-id", "", "the message's `ID` (default a new UUID)")
 	flags.StringVar(&id, "memory-id", "", "the memory's `ID`: that of one that is there, or of the one that is stored")
 	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
-	atFlag(cmd, &m, "when it was said: RFC 3339, a date, or milliseconds (default now)")
+	flags.Func("at", "when it was said (default now), a "+timeForms, timeFlag(&m.At))
 	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
 	complete(cmd, "role", "user", "assistant", "system", "tool")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -104,14 +104,6 @@ message refers to a memory that is there, and needs no text.`
 	return cmd
 }
 
-// atFlag is --at, the time of a message.
-func atFlag(cmd *cobra.Command, m *sessions.Message, usage string) {
-	cmd.Flags().Func("at", usage, func(s string) (err error) {
-		m.At, err = exchange.ParseTime(s)
-		return err
-	})
-}
-
 func (a *app) printAppended(r sessions.Appended) error {
 	if a.json {
 		return a.printJSON(r)
@@ -132,8 +124,10 @@ memdbctl session show monday --agent support --all`
 func (a *app) sessionShowCmd() *cobra.Command {
 	cmd := newCmd("", "show RUN", "Print the newest messages of a session", sessionShowExample)
 	cmd.Long = `Print the newest messages of a session, from its newest marker on: the marker
-says that those before are summarised. --all prints everything that it holds. A
-message whose memory is gone is an orphan.`
+says that those before are summarised. --all prints everything that it holds. A call
+of a tool and its results are not parted: of --last and --tokens there are fewer
+messages then. A message whose memory is gone is an orphan; it keeps its text, unless
+the memory was deleted and its history is gone.`
 	cmd.Args = exactly(1, "one session")
 	var (
 		owner engine.Owner
@@ -209,15 +203,11 @@ func (a *app) printItem(i sessions.Item) error {
 		return nil
 	}
 	m := i.Message
-	text := m.Text
-	if text == "" && len(m.Parts) > 0 {
-		text = string(m.Parts)
-	}
 	orphan := ""
 	if m.Orphan {
 		orphan = a.dim(" (its memory is gone)")
 	}
-	a.printf("%s %s: %s%s\n", a.dim(exchange.Time{Time: m.At}.String()), a.bold(escape(m.Role)), escape(text), orphan)
+	a.printf("%s %s: %s%s\n", a.dim(exchange.Time{Time: m.At}.String()), a.bold(escape(m.Role)), escape(m.Content()), orphan)
 	return nil
 }
 

@@ -21,9 +21,11 @@ cat monday.jsonl | memdbctl session save monday - --agent support --channel tele
 
 func (a *app) sessionSaveCmd() *cobra.Command {
 	cmd := newCmd("", "save RUN FILE | save RUN -", "Replace all that a session holds", sessionSaveExample)
-	cmd.Long = `Replace all that a session holds by the lines of a file, or of the input, as
-"session show --all --json" prints them. They are taken as they are, damaged ones,
-too: "session repair" mends them. No memories are stored.`
+	cmd.Long = `Replace all that a session holds by the lines of a file, or of the input: messages as
+"session show --all --json" prints them, or as OpenAI and Anthropic write them, with
+role, content (a text or a list of parts), tool_calls, tool_call_id, name. Damaged ones
+are taken, too: "session repair" mends them. A message without an ID gets one. A key
+that is not known is an error. No memories are stored.`
 	cmd.Args = exactly(2, "a session and a file")
 	cmd.ValidArgsFunction = nil
 	var (
@@ -82,25 +84,32 @@ func (a *app) readItems(ctx context.Context, name string) (items []sessions.Item
 	}
 }
 
-// readItem reads a message, or, where the type says so, a marker.
+// readItem reads a message, or, where the type says so, a marker. What a line has beside the
+// keys of these would be lost: it is an error that names the key.
 func readItem(line []byte) (sessions.Item, error) {
-	var m sessions.MessageLine
-	if err := exchange.Decode(line, &m); err != nil {
+	var of struct {
+		Type string `json:"type"`
+	}
+	if err := exchange.Decode(line, &of); err != nil {
 		return sessions.Item{}, err
 	}
-	switch m.Type {
+	switch of.Type {
 	case "", sessions.TypeMessage:
-		message := m.Message()
-		return sessions.Item{Message: &message}, nil
-	case sessions.TypeMarker:
-		var of sessions.MarkerLine
-		if err := exchange.Decode(line, &of); err != nil {
+		var l sessions.MessageLine
+		if err := exchange.DecodeStrict(line, &l); err != nil {
 			return sessions.Item{}, err
 		}
-		marker := of.Marker()
-		return sessions.Item{Marker: &marker}, nil
+		m, err := l.Message()
+		return sessions.Item{Message: &m}, err
+	case sessions.TypeMarker:
+		var l sessions.MarkerLine
+		if err := exchange.DecodeStrict(line, &l); err != nil {
+			return sessions.Item{}, err
+		}
+		m := l.Marker()
+		return sessions.Item{Marker: &m}, nil
 	}
-	return sessions.Item{}, fmt.Errorf("its type is %q, and neither message nor marker", cut(m.Type, 40))
+	return sessions.Item{}, fmt.Errorf("its type is %q, and neither message nor marker", cut(of.Type, 40))
 }
 
 const sessionCompactExample = `
@@ -183,10 +192,12 @@ memdbctl session repair monday --agent support --undo`
 
 func (a *app) sessionRepairCmd() *cobra.Command {
 	cmd := newCmd("", "repair RUN", "Mend a session", sessionRepairExample)
-	cmd.Long = `Mend a session: remove empty messages and those with an ID that is there twice,
-merge what one role says in a row, put messages in the order of their times. Messages
-whose memory is gone, and those over 512,000 bytes, are counted. A second repair fixes
-nothing. --undo goes back to what was before, until something is appended.`
+	cmd.Long = `Mend a session: remove messages that say nothing, or again what one with their ID
+says, give an ID to others without one of their own, put messages in the order of their
+times, merge what one role says in a row. No text is lost; calls of tools and their
+results stay as they are. Messages whose memory is gone, and those over 512,000 bytes,
+are counted. A second repair fixes nothing. --undo goes back to what was before, until
+something is appended.`
 	cmd.Args = exactly(1, "one session")
 	var (
 		owner     engine.Owner

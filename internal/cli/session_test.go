@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -112,7 +114,7 @@ func TestSessionMend(t *testing.T) {
 	c := newCLI(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "damaged.jsonl")
-	damaged := `{"id":"","role":"user","text":"no ID"}
+	damaged := `{"id":"","role":"user","text":""}
 {"id":"a","role":"user","text":"one","at":"2026-01-02T00:00:02Z"}
 {"id":"a","role":"user","text":"one","at":"2026-01-02T00:00:02Z"}
 {"id":"b","role":"user","text":"two","memory_id":"gone","at":"2026-01-02T00:00:03Z"}
@@ -152,6 +154,18 @@ func TestSessionMend(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.fails(exitUsage, "line 2", "session", "save", "s", bad, "--agent", "a")
+	for line, says := range map[string]string{
+		`{"role":"user","content":"hello","colour":"red"}`:   `the key "colour" is not known`,
+		`{"role":"user","Content":"hello"}`:                  `the key "Content" is not known`,
+		`{"role":"user","content":"hello","text":"hello"}`:   `"content" is given beside "text" or "parts"`,
+		`{"role":"user","content":7}`:                        `"content" is neither a text nor a list of parts`,
+		`{"role":"assistant","tool_calls":{}}`:               `"tool_calls" is no list`,
+		`{"type":"marker","archive_id":"z","text":"x"}`:      `the key "text" is not known`,
+		`{"type":"function_call","name":"f","role":"model"}`: "neither message nor marker",
+	} {
+		c.in = strings.NewReader(line)
+		c.fails(exitUsage, says, "session", "save", "s", "-", "--agent", "a")
+	}
 
 	var long strings.Builder
 	for i := range 35 {
@@ -174,6 +188,87 @@ func TestSessionMend(t *testing.T) {
 	}
 	if a := one(t, c.objects("get", r["summary_id"].(string), "--agent", "a")); a["kind"] != "archive" || a["role"] != "system" || a["importance"] != 0.9 {
 		t.Errorf("archive: %v", a)
+	}
+	c.ok("check")
+}
+
+// officialMessages are conversations as OpenAI and Anthropic write them: requests, and the
+// answers as their clients give them.
+const officialMessages = `{"role":"developer","content":"Be brief.","name":"ops"}
+{"role":"user","content":[{"type":"text","text":"What is <this>?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","detail":"low"}}]}
+{"role":"assistant","content":null,"refusal":null,"annotations":[],"tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\"at\": 1.50}"}},{"id":"call_2","type":"custom","custom":{"name":"run","input":"ls"}}]}
+{"role":"tool","tool_call_id":"call_1","content":"a cat"}
+{"role":"tool","tool_call_id":"call_2","content":[{"type":"text","text":"cat.png"}]}
+{"role":"assistant","content":"A cat.","audio":{"id":"a1"},"at":1705744800}
+{"role":"function","name":"old","content":"42"}
+{"role":"user","content":[{"type":"text","text":"And where?","cache_control":{"type":"ephemeral"}},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"x"}}]}
+{"id":"msg_1","type":"message","role":"assistant","model":"claude","stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":12345678901234567890},"content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"tool_use","id":"toolu_1","name":"map","input":{"q":"\u00e9"}}]}
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","is_error":false,"content":[{"type":"text","text":"Ghent"}]}]}
+`
+
+// TestOfficialMessages: messages of OpenAI and Anthropic are shown, exported, imported and
+// saved again with all that they have, and each has an ID.
+func TestOfficialMessages(t *testing.T) {
+	c := newCLI(t)
+	c.in = strings.NewReader(officialMessages)
+	c.ok("session", "save", "s", "-", "--agent", "a")
+	shown := c.objects("session", "show", "s", "--agent", "a", "--all")
+	lines := strings.Split(strings.TrimSpace(officialMessages), "\n")
+	if len(shown) != len(lines) {
+		t.Fatalf("%d messages are shown, want %d", len(shown), len(lines))
+	}
+	for i, line := range lines {
+		var want map[string]any
+		if err := json.Unmarshal([]byte(line), &want); err != nil {
+			t.Fatal(err)
+		}
+		got := shown[i]
+		if got["id"] == "" || want["id"] != nil && got["id"] != want["id"] {
+			t.Errorf("line %d has the ID %v", i+1, got["id"])
+		}
+		switch content := want["content"].(type) {
+		case string:
+			want["text"] = content
+		case []any:
+			want["parts"] = content
+		}
+		if want["at"] != nil {
+			want["at"] = "2024-01-20T10:00:00.000Z"
+		}
+		delete(want, "content")
+		for key, value := range want {
+			if !reflect.DeepEqual(got[key], value) {
+				t.Errorf("line %d: %s is %v, want %v", i+1, key, got[key], value)
+			}
+		}
+	}
+	show := func(c *cli) string { return c.ok("session", "show", "s", "--agent", "a", "--all", "--json") }
+	want := show(c)
+	for what, fraction := range map[string]string{"an integer": "12345678901234567890", "a fraction": `1.50`, "an escape": `"q":"\u00e9"`} {
+		if !strings.Contains(want, fraction) {
+			t.Errorf("%s was changed:\n%s", what, want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "out.jsonl")
+	c.ok("export", file)
+	other := newCLI(t)
+	other.ok("import", file)
+	if got := show(other); got != want {
+		t.Errorf("imported:\n%s\nwant\n%s", got, want)
+	}
+	other.in = strings.NewReader(want)
+	other.ok("session", "save", "s", "-", "--agent", "a")
+	if got := show(other); got != want {
+		t.Errorf("saved again:\n%s\nwant\n%s", got, want)
+	}
+	if r := one(t, c.objects("session", "repair", "s", "--agent", "a")); r["repaired"] != false {
+		t.Errorf("what is healthy was repaired: %v", r)
+	}
+	people := c.ok("session", "show", "s", "--agent", "a", "--all")
+	for _, says := range []string{"What is <this>?", "[image_url]", `look {"at": 1.50}`, "run ls", "a cat", "cat.png", "hm", `map {"q":"`, "Ghent"} {
+		if !strings.Contains(people, says) {
+			t.Errorf("people are not shown %q:\n%s", says, people)
+		}
 	}
 	c.ok("check")
 }

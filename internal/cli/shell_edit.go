@@ -15,7 +15,7 @@ func (a *app) edited(root *cobra.Command) (func() (string, error), error) {
 	editor := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{a.in, a.err}, prompt)
+	}{a.in, a.keys}, prompt)
 	editor.AutoCompleteCallback = func(line string, at int, key rune) (string, int, bool) {
 		if key != tab {
 			return "", 0, false

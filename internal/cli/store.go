@@ -18,6 +18,7 @@ memdbctl store "Launch is on Monday" --agent planner --id launch --upsert --json
 
 func (a *app) storeCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "store [TEXT… | -]", "Store a memory", storeExample)
+	cmd.Annotations = map[string]string{inputWithout: "yes"}
 	var (
 		mem   engine.Memory
 		patch engine.Patch
@@ -29,7 +30,7 @@ func (a *app) storeCmd() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&mem.ID, "id", "", "its ID (default a new UUID)")
 	flags.StringVar((*string)(&mem.Kind), "kind", "", "what it is: message, fragment, fact, note, archive or summary")
-	changeFlags(cmd, &patch)
+	a.changeFlags(cmd, &patch)
 	flags.BoolVar(&opts.Upsert, "upsert", false, "change the memory that has the ID already")
 	flags.BoolVar(&opts.NoDedup, "no-dedup", false, "store a text that is there already once more")
 	flags.BoolVar(&rules, "extract", false, "link it to the people, places, dates and handles in its text, found by rule")

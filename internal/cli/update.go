@@ -10,7 +10,7 @@ import (
 
 const updateExample = `
 memdbctl update launch "Launch is on Monday" --agent planner
-memdbctl update launch --importance auto --expires 2027-01-01 --pinned=false
+memdbctl update launch --importance auto --expires never --pinned=false
 fmt <notes.txt | memdbctl update notes -`
 
 func (a *app) updateCmd() *cobra.Command {
@@ -26,7 +26,7 @@ func (a *app) updateCmd() *cobra.Command {
 		patch engine.Patch
 	)
 	scopeFlags(cmd, &scope)
-	changeFlags(cmd, &patch)
+	a.changeFlags(cmd, &patch)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			text, err := a.readText(cmd.Context(), args[1:])

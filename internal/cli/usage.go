@@ -61,7 +61,7 @@ func (a *app) usageAddCmd() *cobra.Command {
 		r.Cost, err = usage.ParseUSD(s)
 		return err
 	})
-	flags.Func("at", "`when` it was: RFC 3339, a date, or milliseconds (default now)", timeFlag(&r.Time))
+	flags.Func("at", "when it was (default now), a "+timeForms, timeFlag(&r.Time))
 	flags.BoolVar(&opts.WithinBudget, "within-budget", false, "fail where a budget has no room for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
@@ -87,7 +87,7 @@ func (a *app) usageAddCmd() *cobra.Command {
 func queryFlags(cmd *cobra.Command, q *usage.Query) {
 	ownerFlags(cmd, &q.Owner)
 	cmd.Flags().StringVar(&q.Model, "model", "", "of this model")
-	cmd.Flags().Func("since", "from this `time` on: RFC 3339, a date, or milliseconds", timeFlag(&q.Since))
+	cmd.Flags().Func("since", "from then on, a "+timeForms, timeFlag(&q.Since))
 	cmd.Flags().Func("until", "before this `time`, likewise", timeFlag(&q.Until))
 }
 
@@ -206,7 +206,7 @@ such a day is refused from then on.`
 		q     usage.Query
 	)
 	ownerFlags(cmd, &owner)
-	cmd.Flags().Func("before", "the `time`: RFC 3339, a date, or milliseconds", timeFlag(&q.Until))
+	cmd.Flags().Func("before", "when they end, a "+timeForms, timeFlag(&q.Until))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if q.Until.IsZero() {
 			return usagef(cmd, "give --before")

@@ -2,21 +2,17 @@ package clock
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 )
 
-// Instant is a time: written as RFC 3339 in UTC with milliseconds, read as RFC
-// 3339, as a bare date (midnight UTC) or as integer milliseconds since 1970. The
-// zero time is no time; null and "" are read as such.
+// Instant is a time: written as RFC 3339 in UTC with milliseconds, read in any of the
+// forms of [scalar.Time]. The zero time is no time; null and "" are read as such.
 type Instant struct{ time.Time }
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
-
-// The years that RFC 3339 can write. The first millisecond of year 1 is the zero
-// time.
-const minYear, maxYear = 1, 9999
 
 // String is the instant as it is written.
 func (t Instant) String() string { return t.UTC().Format(timeLayout) }
@@ -30,40 +26,37 @@ func (t Instant) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what Parse reads, as a string or a number.
-func (t *Instant) UnmarshalJSON(b []byte) error {
-	s := string(b)
-	if s == "null" || s == `""` {
-		*t = Instant{}
-		return nil
-	}
-	if b[0] == '"' {
-		if err := json.Unmarshal(b, &s); err != nil {
-			return err
-		}
-	}
-	p, err := Parse(s)
-	*t = Instant{p}
+func (t *Instant) UnmarshalJSON(b []byte) (err error) {
+	t.Time, err = unmarshal(b, scalar.Time)
 	return err
 }
 
-// Parse reads an instant: RFC 3339, a bare date (midnight UTC), or integer
-// milliseconds since 1970.
-func Parse(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		t, err = time.Parse(time.DateOnly, s)
+func unmarshal(b []byte, parse func(any) (time.Time, error)) (time.Time, error) {
+	s := string(b)
+	if s == "null" || s == `""` {
+		return time.Time{}, nil
 	}
-	if err != nil {
-		var ms int64
-		ms, err = strconv.ParseInt(s, 10, 64)
-		t = time.UnixMilli(ms)
+	if b[0] != '"' {
+		return parse(json.Number(s))
 	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time: give RFC 3339 as 2026-01-02T15:04:05Z, a date as 2026-01-02, or integer milliseconds since 1970", s)
+	if err := json.Unmarshal(b, &s); err != nil {
+		return time.Time{}, err
 	}
-	t = t.UTC().Truncate(time.Millisecond)
-	if y := t.Year(); y < minYear || y > maxYear {
-		return time.Time{}, fmt.Errorf("%q is no time: its year is not within %d and %d", s, minYear, maxYear)
-	}
-	return t, nil
+	return parse(s)
 }
+
+// Parse reads an instant in any of the forms of [scalar.Time].
+func Parse(s string) (time.Time, error) { return scalar.Time(s) }
+
+// Expiry is an Instant that something lasts until: read from a bare date, it is the end of
+// that day.
+type Expiry struct{ Instant }
+
+// UnmarshalJSON reads what ParseExpiry reads, as a string or a number.
+func (t *Expiry) UnmarshalJSON(b []byte) (err error) {
+	t.Time, err = unmarshal(b, scalar.End)
+	return err
+}
+
+// ParseExpiry is Parse, but for a bare date, which is the end of that day.
+func ParseExpiry(s string) (time.Time, error) { return scalar.End(s) }

@@ -1,10 +1,14 @@
-// Package host tells on which machine and in which process the database runs.
+// Package host tells on which machine and in which process the database runs, and in which
+// environment.
 package host
 
 import (
 	"os"
 	"path/filepath"
 )
+
+// Variable is a variable of the environment of this process.
+func Variable(name string) (value string, set bool) { return os.LookupEnv(name) }
 
 // Process is this process: its number, the name of its program, and its machine.
 func Process() (pid int, program, machine string) {

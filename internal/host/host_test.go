@@ -13,6 +13,13 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+func TestVariable(t *testing.T) {
+	t.Setenv("MEMDB_TEST", "here")
+	if value, set := Variable("MEMDB_TEST"); value != "here" || !set {
+		t.Errorf("Variable = %q, %v", value, set)
+	}
+}
+
 func TestMemory(t *testing.T) {
 	const least = 64 << 20
 	if m := Memory(); m < least && (m != 0 || runtime.GOOS == "linux") {

@@ -33,7 +33,7 @@ import (
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Folder], a [Leader].
+// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], a [Folder], a [Leader].
 type Part interface {
 	// Name is the name of the part in messages.
 	Name() string
@@ -107,6 +107,14 @@ type Mourner interface {
 	// else is to follow takes a Tx: set writes a key of the part in that commit, by which its
 	// [Worker] finds it.
 	MemoryGone(v View, owner uint32, seq uint64, del func(key []byte) error, set func(key, value []byte) error) error
+}
+
+// Heir is a part whose things refer to memories for their texts, also once these have aged.
+type Heir interface {
+	// Inherit says that the last that is left of some memories of an owner, their texts by Seq,
+	// is about to be removed. When it returns, nothing of the part needs them any more. It is
+	// called in the background, without a lock, and after a crash again.
+	Inherit(ctx context.Context, r Runner, owner uint32, texts map[uint64]string) error
 }
 
 // Folder is a part that merges values: [Tx.Merge] writes an operand, and the store folds

@@ -42,6 +42,8 @@ type Config struct {
 	CustomPrompts *Prompts `json:"custom_prompts,omitempty"`
 	// Version is the form of the replies of a memory of facts, "v1.0" or "v1.1"; empty: v1.1.
 	Version string `json:"version,omitempty"`
+	// ExactScope has a model see and change only facts of exactly the scope of a call; nil: true.
+	ExactScope *bool `json:"exact_scope,omitempty"`
 	// Usage is whose calls they are that name no owner; nil: the agent DefaultAgent's.
 	Usage *Usage `json:"usage,omitempty"`
 }
@@ -71,8 +73,9 @@ type Calls struct {
 	// Model is the provider's name of it; empty: the provider's default here. For
 	// azure_openai it is the deployment.
 	Model string `json:"model,omitempty"`
-	// APIKey is the key itself, APIKeyEnv the variable of the environment that holds it;
-	// with neither it is the provider's own variable, as OPENAI_API_KEY.
+	// APIKey is the key itself, APIKeyEnv the variable of the environment that holds it, whose
+	// name has KEY, TOKEN, SECRET, PASSWORD or PASS in it; with neither it is the provider's own
+	// variable, as OPENAI_API_KEY.
 	APIKey    Secret `json:"api_key,omitzero"`
 	APIKeyEnv string `json:"api_key_env,omitempty"`
 	// BaseURL is another server than the provider's own.

@@ -182,49 +182,52 @@ func TestBadFiles(t *testing.T) {
 // TestBadConfigs are refused before anything is called.
 func TestBadConfigs(t *testing.T) {
 	neg := -1
-	for want, c := range map[string]*Config{
-		`llm: there is no provider "gpt"; give provider as one of anthropic, azure_openai, google, ollama, openai`: {LLM: &LLM{Provider: "gpt"}},
-		`embedder: there is no provider ""`:                   {Embedder: &Embedder{}},
-		"cohere, google, huggingface, lexical, local, ollama": {Embedder: &Embedder{Provider: "x"}},
-		"openai: there is no key; set OPENAI_API_KEY":         {LLM: &LLM{Provider: "openai"}},
-		"anthropic: there is no key; set ANTHROPIC_API_KEY":   {LLM: &LLM{Provider: "anthropic"}},
-		"google: there is no key; set GOOGLE_API_KEY":         {LLM: &LLM{Provider: "google"}},
-		"azure_openai: there is no key; set AZURE_OPENAI":     {LLM: &LLM{Provider: "azure_openai"}},
-		"voyage: there is no key; set VOYAGE_API_KEY":         {Embedder: &Embedder{Provider: "voyage"}},
-		"cohere: there is no key; set COHERE_API_KEY":         {Embedder: &Embedder{Provider: "cohere"}},
-		"huggingface: there is no key; set HF_TOKEN":          {Embedder: &Embedder{Provider: "huggingface"}},
-		"openai: there is no key: the variable MY_KEY":        {Embedder: &Embedder{"openai", EmbedderCalls{Calls: Calls{APIKeyEnv: "MY_KEY"}}}},
-		"both api_key and api_key_env":                        {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("k"), APIKeyEnv: "MY_KEY"}}}},
-		"stands for a key":                                    {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("[key]")}}}},
-		"copy the key again to api_key of llm":                {LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("a b")}}}},
-		"lexical: it has one model":                           {Embedder: &Embedder{Provider: "lexical", Config: EmbedderCalls{Dimensions: 3}}},
-		"the temperature":                                     {LLM: &LLM{"ollama", LLMCalls{Temperature: 3}}},
-		"the concurrency is -1":                               {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Concurrency: neg}}}},
-		"the batch is 10000":                                  {Embedder: &Embedder{"ollama", EmbedderCalls{Batch: 10_000}}},
-		"dimensions is -1":                                    {Embedder: &Embedder{"ollama", EmbedderCalls{Dimensions: neg}}},
-		`vector_store: there is no provider "qdrant"; give provider as one of memdb, memory`: {VectorStore: &VectorStore{Provider: "qdrant"}},
-		`vector_store: the provider memdb has no settings, and config has host, port`:        {VectorStore: &VectorStore{Config: map[string]any{"port": 1, "host": "h"}}},
-		`vector_store: the provider memory has no settings`:                                  {VectorStore: &VectorStore{Provider: Memory, Config: map[string]any{"x": 1}}},
-		`graph_store: there is no provider "neptune"; give provider as one of memdb, neo4j`:  {GraphStore: &GraphStore{Provider: "neptune"}},
-		`graph_store: the provider memdb has no settings`:                                    {GraphStore: &GraphStore{Config: GraphCalls{URL: "http://h"}}},
-		`neo4j: there is no URL; set NEO4J_URL`:                                              {GraphStore: &GraphStore{Neo4j, GraphCalls{Password: NewSecret(wiretest.Key)}}},
-		`neo4j: there is no password; set NEO4J_PASSWORD`:                                    {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h"}}},
-		`neo4j: the variable MY_PASS, which password_env names`:                              {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", PasswordEnv: "MY_PASS"}}},
-		`neo4j: both token and token_env are given`:                                          {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Token: NewSecret("t"), TokenEnv: "T"}}},
-		`neo4j: password is [key], which stands for a secret`:                                {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret(hidden)}}},
-		`neo4j: the interface is "bolt"; give api as tx or query`:                            {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret("p"), API: "bolt"}}},
-		`neo4j: its URL is one of Bolt with a port of its own`:                               {GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "bolt://h:99", Password: NewSecret("p")}}},
-		`the version is "v2"; give version as one of v1.0, v1.1`:                             {Version: "v2"},
-		"load the model of none: config.json cannot be read":                                 {Embedder: &Embedder{Local, EmbedderCalls{Calls: Calls{Model: "none"}}}},
-		"load a model: no folder is named":                                                   {Embedder: &Embedder{Provider: Local}},
-		"local: it calls nobody, and a key or a base_url":                                    {Embedder: &Embedder{Local, EmbedderCalls{Calls: Calls{Model: "m", BaseURL: "http://h"}}}},
-		"set up usage":                                          {Usage: &Usage{Agent: strings.Repeat("x", 600)}},
-		"it would repeat a call 11 times":                       {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Retries: new(11)}}}},
-		"give base_url as https://host/path, and the key as ap": {LLM: &LLM{"ollama", LLMCalls{Calls: Calls{BaseURL: "http://u:" + wiretest.Key + "@h"}}}},
+	for _, bad := range []struct {
+		want string
+		c    Config
+	}{
+		{`one of anthropic, azure_openai, google, ollama, openai`, Config{LLM: &LLM{Provider: "gpt"}}},
+		{`embedder: there is no provider ""`, Config{Embedder: &Embedder{}}},
+		{"cohere, google, huggingface, lexical, local, ollama", Config{Embedder: &Embedder{Provider: "x"}}},
+		{"openai: there is no key; set OPENAI_API_KEY", Config{LLM: &LLM{Provider: "openai"}}},
+		{"anthropic: there is no key; set ANTHROPIC_API_KEY", Config{LLM: &LLM{Provider: "anthropic"}}},
+		{"google: there is no key; set GOOGLE_API_KEY", Config{LLM: &LLM{Provider: "google"}}},
+		{"azure_openai: there is no key; set AZURE_OPENAI", Config{LLM: &LLM{Provider: "azure_openai"}}},
+		{"voyage: there is no key; set VOYAGE_API_KEY", Config{Embedder: &Embedder{Provider: "voyage"}}},
+		{"cohere: there is no key; set COHERE_API_KEY", Config{Embedder: &Embedder{Provider: "cohere"}}},
+		{"huggingface: there is no key; set HF_TOKEN", Config{Embedder: &Embedder{Provider: "huggingface"}}},
+		{"openai: there is no key: the variable MY_KEY", Config{Embedder: &Embedder{"openai", EmbedderCalls{Calls: Calls{APIKeyEnv: "MY_KEY"}}}}},
+		{"both api_key and api_key_env", Config{LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("k"), APIKeyEnv: "MY_KEY"}}}}},
+		{"stands for a key", Config{LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("[key]")}}}}},
+		{"copy the key again to api_key of llm", Config{LLM: &LLM{"openai", LLMCalls{Calls: Calls{APIKey: NewSecret("a b")}}}}},
+		{"lexical: it has one model", Config{Embedder: &Embedder{Provider: "lexical", Config: EmbedderCalls{Dimensions: 3}}}},
+		{"the temperature", Config{LLM: &LLM{"ollama", LLMCalls{Temperature: 3}}}},
+		{"the concurrency is -1", Config{LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Concurrency: neg}}}}},
+		{"the batch is 10000", Config{Embedder: &Embedder{"ollama", EmbedderCalls{Batch: 10_000}}}},
+		{"dimensions is -1", Config{Embedder: &Embedder{"ollama", EmbedderCalls{Dimensions: neg}}}},
+		{`vector_store: there is no provider "qdrant"; give provider as one of memdb, memory`, Config{VectorStore: &VectorStore{Provider: "qdrant"}}},
+		{`vector_store: the provider memdb has no settings, and config has host, port`, Config{VectorStore: &VectorStore{Config: map[string]any{"port": 1, "host": "h"}}}},
+		{`vector_store: the provider memory has no settings`, Config{VectorStore: &VectorStore{Provider: Memory, Config: map[string]any{"x": 1}}}},
+		{`graph_store: there is no provider "neptune"; give provider as one of memdb, neo4j`, Config{GraphStore: &GraphStore{Provider: "neptune"}}},
+		{`graph_store: the provider memdb has no settings`, Config{GraphStore: &GraphStore{Config: GraphCalls{URL: "http://h"}}}},
+		{`neo4j: there is no URL; set NEO4J_URL`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{Password: NewSecret(wiretest.Key)}}}},
+		{`neo4j: there is no password; set NEO4J_PASSWORD`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h"}}}},
+		{`neo4j: the variable MY_PASS, which password_env names`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", PasswordEnv: "MY_PASS"}}}},
+		{`neo4j: both token and token_env are given`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Token: NewSecret("t"), TokenEnv: "MY_TOKEN"}}}},
+		{`neo4j: password is [key], which stands for a secret`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret(hidden)}}}},
+		{`neo4j: the interface is "bolt"; give api as tx or query`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret("p"), API: "bolt"}}}},
+		{`neo4j: its URL is one of Bolt with a port of its own`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "bolt://h:99", Password: NewSecret("p")}}}},
+		{`the version is "v2"; give version as one of v1.0, v1.1`, Config{Version: "v2"}},
+		{"load the model of none: config.json cannot be read", Config{Embedder: &Embedder{Local, EmbedderCalls{Calls: Calls{Model: "none"}}}}},
+		{"load a model: no folder is named", Config{Embedder: &Embedder{Provider: Local}}},
+		{"local: it calls nobody, and a key or a base_url", Config{Embedder: &Embedder{Local, EmbedderCalls{Calls: Calls{Model: "m", BaseURL: "http://h"}}}}},
+		{"set up usage", Config{Usage: &Usage{Agent: strings.Repeat("x", 600)}}},
+		{"it would repeat a call 11 times", Config{LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Retries: new(11)}}}}},
+		{"give base_url as https://host/path, and the key as ap", Config{LLM: &LLM{"ollama", LLMCalls{Calls: Calls{BaseURL: "http://u:" + wiretest.Key + "@h"}}}}},
 	} {
-		s, err := c.Open(env(), false)
-		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), wiretest.Key) {
-			t.Errorf("%+v: error %v, want %q", s, err, want)
+		s, err := bad.c.Open(env(), false)
+		if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), bad.want) || strings.Contains(err.Error(), wiretest.Key) {
+			t.Errorf("%+v: error %v, want %q", s, err, bad.want)
 		}
 	}
 }
@@ -266,13 +269,13 @@ func TestStores(t *testing.T) {
 // TestNeo4j makes a store of a configuration, and of the environment where that leaves it out;
 // its secrets are shown by nothing.
 func TestNeo4j(t *testing.T) {
-	whole := env("NEO4J_URL", "bolt://h:7687", "NEO4J_USER", "ada", "NEO4J_PASSWORD", wiretest.Key, "T", "token")
+	whole := env("NEO4J_URL", "bolt://h:7687", "NEO4J_USER", "ada", "NEO4J_PASSWORD", wiretest.Key, "MY_TOKEN", "token")
 	for name, c := range map[string]struct {
 		text, url, user, password, token string
 	}{
 		"environment":   {`{}`, "bolt://h:7687", "ada", wiretest.Key, ""},
 		"configuration": {`{"url":"http://x","username":"bob","password":"` + wiretest.Key + `","database":"d","space":"s","api":"query","timeout":"5s","retries":0}`, "http://x", "bob", wiretest.Key, ""},
-		"token":         {`{"token_env":"T"}`, "bolt://h:7687", "ada", "", "token"},
+		"token":         {`{"token_env":"MY_TOKEN"}`, "bolt://h:7687", "ada", "", "token"},
 	} {
 		parsed := parse(t, "c.json", `{"graph_store":{"provider":"neo4j","config":`+c.text+`}}`)
 		s, err := parsed.Open(whole, false)
@@ -505,5 +508,50 @@ func TestSecret(t *testing.T) {
 	}
 	if !strings.Contains(string(b), `"api_key":"[key]"`) || !strings.Contains(string(b), `"timeout":"30s"`) {
 		t.Errorf("%s", b)
+	}
+}
+
+// TestPastedSecrets: a secret in the place of a variable's name, and a variable that holds none,
+// are refused where they are read and where they are used, and shown by nothing.
+func TestPastedSecrets(t *testing.T) {
+	all := func(string) (string, bool) { return "the value of a variable", true }
+	for _, value := range []string{wiretest.Key, "sk-ant-KEY", "AKIA0123456789ABCDEF", "HOME", "PATH", "AWS_REGION", "my_key", "KEYBOARD", "_KEY", "MY KEY", "MY_KEY\n", strings.Repeat("A", 61) + "_KEY"} {
+		quoted, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, text := range map[string]string{
+			"llm.config.api_key_env":          `{"llm":{"provider":"openai","config":{"api_key_env":%s}}}`,
+			"embedder.config.api_key_env":     `{"embedder":{"provider":"cohere","config":{"api_key_env":%s}}}`,
+			"graph_store.config.password_env": `{"graph_store":{"provider":"neo4j","config":{"url":"http://h","password_env":%s}}}`,
+			"graph_store.config.token_env":    `{"graph_store":{"provider":"neo4j","config":{"url":"http://h","token_env":%s}}}`,
+		} {
+			_, read := Parse("c.json", fmt.Appendf(nil, text, quoted))
+			c := &Config{}
+			if err := json.Unmarshal(fmt.Appendf(nil, text, quoted), c); err != nil {
+				t.Fatal(err)
+			}
+			_, used := c.Open(all, false)
+			for _, err := range []error{read, used} {
+				if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), at) || len(value) > 4 && strings.Contains(err.Error(), value) {
+					t.Errorf("%s of %q: %v", at, value, err)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"MY_KEY", "OPENAI_API_KEY", "APIKEY", "KEY", "HF_TOKEN", "TEAM_KEY_2", "KEY2", "AWS_SECRET_ACCESS_KEY_ID", "NEO4J_PASSWORD", "MY_PASS"} {
+		if !holdsSecret(name) {
+			t.Errorf("%s is refused", name)
+		}
+	}
+}
+
+// TestExactScope is handed on, and on where nothing is said.
+func TestExactScope(t *testing.T) {
+	for text, want := range map[string]*bool{`{}`: nil, `{"exact_scope":true}`: new(true), `{"exact_scope":false}`: new(false)} {
+		s, err := parse(t, "c.json", text).Open(nil, false)
+		if err != nil || !reflect.DeepEqual(s.ExactScope, want) {
+			t.Errorf("%s: %v, error %v", text, s.ExactScope, err)
+		}
 	}
 }

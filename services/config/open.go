@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/host"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -23,6 +24,9 @@ import (
 
 // Lookup is os.LookupEnv, or what a program has in its place. nil: nothing is set.
 type Lookup func(name string) (value string, set bool)
+
+// Environment is the Lookup of this process.
+func Environment(name string) (value string, set bool) { return host.Variable(name) }
 
 // get is a variable's value, empty where it is not set.
 func (l Lookup) get(name string) string {
@@ -74,9 +78,10 @@ type Services struct {
 	Graph bool
 	// GraphStore is where that graph lies, nil for memdb's own.
 	GraphStore graphs.Store
-	// Prompts and Version are for a memory of facts, as the configuration has them.
-	Prompts Prompts
-	Version string
+	// Prompts, Version and ExactScope are for a memory of facts, as the configuration has them.
+	Prompts    Prompts
+	Version    string
+	ExactScope *bool
 
 	meters []*meter.Meter
 }
@@ -101,10 +106,20 @@ func (s *Services) Meter(u usage.Usage) {
 	}
 }
 
+// MeterBy is Meter with the usage of a database that is open now and then.
+func (s *Services) MeterBy(lend meter.Lend) {
+	for _, m := range s.meters {
+		m.OpenBy(lend)
+	}
+}
+
 // Open makes what the configuration names. Nothing is called. ErrInvalid where something is
 // not valid, or a key is missing: the error names the provider and the variable. metered has
 // every call wait for [Services.Meter]; otherwise calls are not counted.
 func (c *Config) Open(env Lookup, metered bool) (*Services, error) {
+	if err := c.checkVariables("set up the configuration"); err != nil {
+		return nil, err
+	}
 	s := &Services{}
 	owner, err := c.owner()
 	if err != nil {

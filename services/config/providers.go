@@ -28,6 +28,9 @@ const (
 	azureBase  = "AZURE_OPENAI_ENDPOINT"
 )
 
+// OpenAIKey is the variable of OpenAI's key.
+const OpenAIKey = openai.Variable
+
 // model is a provider of language models.
 type model struct {
 	variable, baseVariable string

@@ -142,6 +142,9 @@ func decode(doing string, tree map[string]any) (*Config, error) {
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.ErrInvalid, What: doing, Why: "it holds a value that is out of range", Cause: err, Do: "give another"}
 	}
+	if err := c.checkVariables(doing); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 

@@ -103,7 +103,7 @@ func (s *Services) openStores(c *Config, env Lookup) error {
 	if c.Version != "" && !slices.Contains(versions, c.Version) {
 		return fault.Invalid("set up facts", fmt.Sprintf("the version is %.40q", c.Version), "give version as one of "+strings.Join(versions, ", "))
 	}
-	s.Version = c.Version
+	s.Version, s.ExactScope = c.Version, c.ExactScope
 	if c.CustomPrompts != nil {
 		s.Prompts = *c.CustomPrompts
 	}

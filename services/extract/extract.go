@@ -86,36 +86,26 @@ func (x *Extractor) Extract(ctx context.Context, text string) (Found, error) {
 		return Found{}, fault.Invalid(doing, "the text is no UTF-8", "convert it")
 	}
 	var f finding
-	var entities struct {
-		Entities *[]json.RawMessage `json:"entities"`
-	}
 	asked := struct {
 		Text     string   `json:"text"`
 		Entities []string `json:"entities,omitempty"`
 	}{Text: text}
-	if err := x.ask(ctx, "Name the entities of a text by the tool.\n\n"+aboutTexts, &asked, &entitiesTool, &entities); err != nil {
+	entities, err := x.ask(ctx, "Name the entities of a text by the tool.\n\n"+aboutTexts, &asked, &entitiesTool, "entities")
+	if err != nil {
 		return Found{}, err
 	}
-	if entities.Entities == nil {
-		return Found{}, x.unusable("it called the tool without entities", nil)
-	}
-	known := f.addEntities(*entities.Entities)
+	known := f.addEntities(entities)
 	if len(f.Entities) < 2 {
 		return f.Found, nil // nothing to relate
 	}
 	for i := range f.Entities {
 		asked.Entities = append(asked.Entities, f.Entities[i].Name)
 	}
-	var relations struct {
-		Relations *[]json.RawMessage `json:"relations"`
-	}
-	if err := x.ask(ctx, "Relate the listed entities of a text by the tool, with their names as they are listed.\n\n"+aboutTexts, &asked, &relationsTool, &relations); err != nil {
+	relations, err := x.ask(ctx, "Relate the listed entities of a text by the tool, with their names as they are listed.\n\n"+aboutTexts, &asked, &relationsTool, "relations")
+	if err != nil {
 		return Found{}, err
 	}
-	if relations.Relations == nil {
-		return Found{}, x.unusable("it called the tool without relations", nil)
-	}
-	f.addRelations(*relations.Relations, known)
+	f.addRelations(relations, known)
 	return f.Found, nil
 }
 
@@ -123,46 +113,31 @@ func (x *Extractor) unusable(why string, cause error) error {
 	return &fault.Error{Kind: llm.ErrModel, What: "extract with " + x.model.Model(), Why: why, Cause: cause, Do: "try again, or name a model that calls tools"}
 }
 
-// ask has the model call one tool, and reads the arguments. A model without tools writes them
-// as its answer.
-func (x *Extractor) ask(ctx context.Context, task string, about any, tool *llm.Tool, into any) error {
+// ask has the model call one tool, and returns the elements of a list of its arguments. A model
+// without tools writes them as its answer.
+func (x *Extractor) ask(ctx context.Context, task string, about any, tool *llm.Tool, field string) ([]json.RawMessage, error) {
 	b, err := json.Marshal(about)
 	if err != nil {
-		return x.unusable("the text is no JSON", err)
+		return nil, x.unusable("the text is no JSON", err)
 	}
 	reply, err := x.model.Generate(ctx, llm.Request{
 		Messages: []llm.Message{{Role: llm.System, Text: task}, {Role: llm.User, Text: string(b)}},
 		Tools:    []llm.Tool{*tool}, Owner: x.o.Owner,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if reply.Truncated {
-		return x.unusable("its answer has no end within the tokens", nil)
+		return nil, x.unusable("its answer has no end within the tokens", nil)
 	}
-	arguments := unfenced(reply.Text)
-	if len(reply.Calls) > 0 {
-		i := slices.IndexFunc(reply.Calls, func(c llm.ToolCall) bool { return c.Name == tool.Name })
-		if i < 0 {
-			return x.unusable(fmt.Sprintf("it called %.80q, and not %s", reply.Calls[0].Name, tool.Name), nil)
-		}
-		arguments = reply.Calls[i].Arguments
+	all, err := llm.Elements(&reply, tool.Name, field)
+	switch {
+	case err != nil:
+		return nil, x.unusable("the arguments of "+tool.Name+" are not the JSON that was asked for", err)
+	case all == nil:
+		return nil, x.unusable("it called the tool without "+field, nil)
 	}
-	if err := json.Unmarshal([]byte(arguments), into); err != nil {
-		return x.unusable("the arguments of "+tool.Name+" are not the JSON that was asked for", err)
-	}
-	return nil
-}
-
-// unfenced is a text without the fence of Markdown around it.
-func unfenced(text string) string {
-	text = strings.TrimSpace(text)
-	if rest, ok := strings.CutPrefix(text, "```"); ok {
-		if _, rest, ok = strings.Cut(rest, "\n"); ok {
-			return strings.TrimSuffix(strings.TrimSpace(rest), "```")
-		}
-	}
-	return text
+	return all, nil
 }
 
 // finding is what has been found so far.

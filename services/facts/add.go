@@ -96,10 +96,39 @@ type AddOptions struct {
 // everything as it was; and the errors of a commit. What a provider fails at is no error:
 // see Added.Degraded.
 func (f *Facts) Add(ctx context.Context, s scope.Scope, messages Messages, o *AddOptions) (Added, error) {
+	return f.add(ctx, s, messages, o, func(_ context.Context, fn func(*engine.DB) error) error { return fn(f.DB) })
+}
+
+// Lend gives a database for as long as a function runs. It may be closed at other times, and is
+// the same one, with what others have done to it, when it is given again. It is called by
+// several goroutines.
+type Lend func(ctx context.Context, fn func(*engine.DB) error) error
+
+// AddBy is Facts.Add for a program that holds the database only while something is read or
+// written, and not while a model answers. c.DB is not used. What is decided by is looked at
+// again in the commit, as it is in every Add: see the package.
+func AddBy(ctx context.Context, lend Lend, c Config, s scope.Scope, messages Messages, o *AddOptions) (Added, error) {
+	if err := checkScope(doingAdd, s); err != nil {
+		return Added{}, err // before a database is made
+	}
+	var f *Facts
+	err := lend(ctx, func(db *engine.DB) (err error) {
+		c.DB = db
+		f, err = New(&c)
+		return err
+	})
+	if err != nil {
+		return Added{}, err
+	}
+	f.DB = nil
+	return f.add(ctx, s, messages, o, lend)
+}
+
+func (f *Facts) add(ctx context.Context, s scope.Scope, messages Messages, o *AddOptions, lend Lend) (Added, error) {
 	if o == nil {
 		o = &AddOptions{}
 	}
-	a := &adding{f: f, scope: s, o: o}
+	a := &adding{f: f, scope: s, o: o, lend: lend}
 	if err := a.check(messages); err != nil {
 		return Added{}, err
 	}
@@ -121,6 +150,7 @@ type adding struct {
 	f     *Facts
 	scope scope.Scope
 	o     *AddOptions
+	lend  Lend
 
 	works []*work
 	graph *conversationGraph // nil: none was asked for, or it failed

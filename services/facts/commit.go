@@ -26,9 +26,11 @@ func (e graphError) Unwrap() error { return e.error }
 func (a *adding) commit(ctx context.Context) error {
 	for round := 1; ; round++ {
 		c := &committing{adding: a, last: round == maxRounds}
-		err := a.f.DB.Update(ctx, func(tx *engine.Tx) error {
-			*c = committing{adding: a, last: c.last}
-			return c.run(ctx, tx)
+		err := a.lend(ctx, func(db *engine.DB) error {
+			return db.Update(ctx, func(tx *engine.Tx) error {
+				*c = committing{adding: a, last: c.last}
+				return c.run(ctx, tx)
+			})
 		})
 		var failed graphError
 		switch {

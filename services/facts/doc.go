@@ -6,7 +6,8 @@
 //
 // A fact is a memory of the kind fact in a database of package engine. It belongs to a
 // scope of user, agent and run, of which a call names at least one; a call finds the
-// facts that match in every part that it names. The methods of [Facts] see, change and
+// facts that match in every part that it names. A model is shown, and changes, only
+// facts of exactly the scope of its call, unless ExactScope is off. The methods of [Facts] see, change and
 // delete memories of this kind and the graph that was made of them, and nothing else of
 // the database.
 //

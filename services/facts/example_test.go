@@ -70,7 +70,7 @@ func Example() {
 // Without a model the messages are the facts, each once, and the answer says so.
 func ExampleNew_withoutModel() {
 	ctx, ada := context.Background(), scope.Scope{User: "ada"}
-	f, err := facts.New(nil)
+	f, err := facts.New(&facts.Config{})
 	must(err)
 	defer f.Close()
 	for _, said := range []string{"Hello!", "I prefer tea.", "I prefer tea."} {

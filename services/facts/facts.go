@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
@@ -76,9 +77,14 @@ type Config struct {
 	// commit of the facts, and done afterwards: at once, or where that fails before the next
 	// change. nil: the graph of DB, in the commit of the facts.
 	GraphStore graphs.Store
-	// ExactScope has calls find only facts that were stored with exactly the scope of the
-	// call. Without it a part that the call does not name may be anything.
-	ExactScope bool
+	// ExactScope has an Add compare with, and a model see and change, only facts that were
+	// stored with exactly the scope of the call. With false, a part that the call does not name
+	// may be anything: what is said to one agent then changes what a user has with all of them.
+	// nil: true.
+	ExactScope *bool
+	// ExactReads has the other calls find and delete only facts of exactly their scope, too.
+	// Without it a part that such a call does not name may be anything.
+	ExactReads bool
 	// StoreUnembedded keeps facts whose embedding failed, without a vector.
 	StoreUnembedded bool
 	// Concurrency is how many facts of an Add are worked on at once, 1 to
@@ -106,14 +112,23 @@ type Facts struct {
 
 // New makes a memory of facts. ErrInvalid where the configuration is not valid,
 // ErrMismatch where the vectors of the database are of another model than Embedder.
-// nil is the zero Config.
+//
+// nil is a database in memory with OpenAI's gpt-4o-mini and text-embedding-3-small, where the
+// environment has OPENAI_API_KEY (and OPENAI_BASE_URL for another server), and otherwise the zero
+// Config.
 func New(c *Config) (*Facts, error) {
 	if c == nil {
-		c = &Config{}
+		return newDefault(config.Environment)
 	}
-	f := &Facts{Config: *c, outbox: newOutbox()}
+	return newOn(c.DB, false, c)
+}
+
+// newOn is New on a database, nil for one in memory that is made here; owned: Close closes it.
+func newOn(db *engine.DB, owned bool, c *Config) (*Facts, error) {
+	f := &Facts{Config: *c, owned: owned, outbox: newOutbox()}
+	f.DB = db
 	if err := f.check(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	if _, builtIn := f.Embedder.(*embed.Lexical); builtIn {
 		f.Embedder = nil // the database makes the same vectors, and weighs a query's words
@@ -274,9 +289,10 @@ func degradation(step Step, fact, why string, err error) Degradation {
 	return Degradation{step, fact, cutTo(why, maxWhy), err}
 }
 
-func (f *Facts) within(s scope.Scope, also filter.Filter) filter.Filter {
+// within chooses facts: those that a scope matches, or exact, those of no other scope.
+func within(s scope.Scope, exact bool, also filter.Filter) filter.Filter {
 	parts := []filter.Filter{filter.Eq("kind", string(engine.KindFact))}
-	if f.ExactScope {
+	if exact {
 		parts = append(parts, filter.Eq("user", s.User), filter.Eq("agent", s.Agent), filter.Eq("run", s.Run))
 	}
 	if also != nil {

@@ -65,17 +65,21 @@ func (a *adding) startGraph(ctx context.Context, conversation string) <-chan *co
 // extractGraph asks the model for entities, then for their relations. Entities without
 // relations are better than nothing: they come with an error.
 func (a *adding) extractGraph(ctx context.Context, conversation string) (*conversationGraph, error) {
-	var found struct{ Entities []graphs.Entity }
-	err := a.callTool(ctx, "extract entities", llm.Request{
+	found, err := a.callTool(ctx, "extract entities", llm.Request{
 		Messages: []llm.Message{{Role: llm.System, Text: entityPrompt}, {Role: llm.User, Text: conversation}},
 		Tools:    []llm.Tool{entityTool},
-	}, toolEntities, &found)
+	}, toolEntities, "entities")
 	if err != nil {
 		return nil, err
 	}
 	g := &conversationGraph{}
 	bad := 0
-	for _, e := range found.Entities[:min(len(found.Entities), maxEntities)] {
+	for _, raw := range found[:min(len(found), maxEntities)] {
+		var e graphs.Entity
+		if json.Unmarshal(raw, &e) != nil {
+			bad++
+			continue
+		}
 		e.Name, e.Type = oneLine(e.Name), strings.ToLower(strings.TrimSpace(e.Type))
 		switch {
 		case graphs.Fold(e.Name) == "" || !slices.Contains(entityTypes, e.Type) || own.Check(e) != nil:
@@ -99,16 +103,20 @@ func (a *adding) extractRelations(ctx context.Context, conversation string, g *c
 		names[i] = e.Name
 	}
 	list, _ := json.Marshal(names) // strings
-	var found struct{ Relations []Relation }
-	err := a.callTool(ctx, "extract relations", llm.Request{
+	found, err := a.callTool(ctx, "extract relations", llm.Request{
 		Messages: []llm.Message{{Role: llm.System, Text: relationPrompt}, {Role: llm.User, Text: conversation}, {Role: llm.User, Text: string(list)}},
 		Tools:    []llm.Tool{relationTool},
-	}, toolRelations, &found)
+	}, toolRelations, "relations")
 	if err != nil {
 		return err
 	}
 	bad := 0
-	for _, r := range found.Relations[:min(len(found.Relations), maxRelations)] {
+	for _, raw := range found[:min(len(found), maxRelations)] {
+		var r Relation
+		if json.Unmarshal(raw, &r) != nil {
+			bad++
+			continue
+		}
 		r.Source, r.Target, r.Relation = oneLine(r.Source), oneLine(r.Target), relationType(r.Relation)
 		if r.Source == "" || r.Target == "" || r.Relation == "" || len(r.Relation) > engine.MaxID || graphs.Fold(r.Source) == graphs.Fold(r.Target) {
 			bad++
@@ -130,31 +138,18 @@ func relationType(s string) string {
 	return strings.Join(words, "_")
 }
 
-// callTool has the model call a tool, and reads its arguments. A model that answers in
-// text is taken at its word.
-func (a *adding) callTool(ctx context.Context, doing string, r llm.Request, tool string, into any) error {
+// callTool has the model call a tool, and returns the elements of a list of its arguments. A
+// model that answers in text is taken at its word.
+func (a *adding) callTool(ctx context.Context, doing string, r llm.Request, tool, field string) ([]json.RawMessage, error) {
 	reply, err := a.generate(ctx, doing, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	arguments := reply.Text
-	for _, c := range reply.Calls {
-		if c.Name == tool {
-			arguments = c.Arguments
-			break
-		}
+	all, err := llm.Elements(&reply, tool, field)
+	if err != nil {
+		return nil, llmFailed(doing, "the arguments of the tool cannot be read"+truncated(reply), err)
 	}
-	if len(arguments) > maxReply {
-		return llmFailed(doing, fmt.Sprintf("the reply has %d bytes, and the limit is %d", len(arguments), maxReply), nil)
-	}
-	begin := strings.IndexByte(arguments, '{')
-	if begin < 0 {
-		return llmFailed(doing, "the model did not call the tool "+tool+truncated(reply), nil)
-	}
-	if err := json.NewDecoder(strings.NewReader(arguments[begin:])).Decode(into); err != nil {
-		return llmFailed(doing, "the arguments of the tool cannot be read"+truncated(reply), err)
-	}
-	return nil
+	return all, nil
 }
 
 // graphChange is what this Add does to the graph.
@@ -195,7 +190,11 @@ func (a *adding) finishGraph(ctx context.Context, waiting string) {
 	if waiting == "" {
 		return
 	}
-	done, err := a.f.flushGraph(ctx, waiting)
+	var done graphs.Applied
+	err := a.lend(ctx, func(db *engine.DB) (err error) {
+		done, err = a.f.flushGraph(ctx, db.KV(), waiting)
+		return err
+	})
 	a.relations = done.Taken
 	a.degraded = append(a.degraded, lostRelations(done.Lost)...)
 	if err != nil {
@@ -225,7 +224,7 @@ func (f *Facts) searchGraph(ctx context.Context, s scope.Scope, query string, fo
 	var near graphs.Near
 	var err error
 	if panicked := panics.Catch("searches the graph", func() {
-		near, err = store.Around(ctx, graphs.Selection{Scope: s, Exact: f.ExactScope}, query)
+		near, err = store.Around(ctx, graphs.Selection{Scope: s, Exact: f.ExactReads}, query)
 	}); panicked != nil {
 		err = panicked
 	}
@@ -241,7 +240,7 @@ func (f *Facts) searchGraph(ctx context.Context, s scope.Scope, query string, fo
 		only = filter.And(only, also)
 	}
 	r, err := f.DB.Memories().Recall(ctx, engine.Query{
-		Scope: s, Text: head(query + " " + strings.Join(near.Names, " ")), Filter: f.within(s, only),
+		Scope: s, Text: head(query + " " + strings.Join(near.Names, " ")), Filter: within(s, f.ExactReads, only),
 		Profile: engine.ProfileText, Limit: len(ids), NoTouch: true,
 	})
 	if err != nil || len(r.Hits) == 0 || r.Hits[0].Score <= 0 {
@@ -275,7 +274,7 @@ func (f *Facts) graphOwners(ctx context.Context, s scope.Scope, found []ranked) 
 		}
 	}
 	add(s.Owner())
-	if f.ExactScope || s.User != "" && s.Agent != "" {
+	if f.ExactReads || s.User != "" && s.Agent != "" {
 		return owners, ctx.Err()
 	}
 	for i := range found {

@@ -136,8 +136,8 @@ func TestGraphSearch(t *testing.T) {
 	if got := search(t, f, helper, "Alice", &facts.SearchOptions{Limit: 1}); len(got) != 1 || got[0].Memory != engineer {
 		t.Errorf("the best: %q", texts(got))
 	}
-	exact := open(t, facts.Config{DB: f.DB, LLM: m, Graph: true, ExactScope: true})
+	exact := open(t, facts.Config{DB: f.DB, LLM: m, Graph: true, ExactReads: true})
 	if got := search(t, exact, alice, "Alice", nil); len(got) > 0 {
-		t.Errorf("with ExactScope: %q", texts(got))
+		t.Errorf("with ExactReads: %q", texts(got))
 	}
 }

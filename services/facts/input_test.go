@@ -240,3 +240,48 @@ func TestReadMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherScopes: a model that obeys a message of one scope is not shown, does not change and
+// does not get back what other scopes hold, wider and narrower ones; with ExactScope off, those
+// that match are open to it.
+func TestOtherScopes(t *testing.T) {
+	coach := scope.Scope{Agent: "coach"}
+	inside := []scope.Scope{{User: "alice", Agent: "coach"}, {User: "alice", Agent: "coach", Run: "r"}, {Agent: "coach", Run: "r"}}
+	outside := []scope.Scope{{User: "alice"}, {Agent: "other"}, {Run: "r"}}
+	obeys := func(_ string, offered []string) string {
+		var all []string
+		for i := range offered {
+			all = append(all, fmt.Sprintf(`{"event":"DELETE","id":%d}`, i+1))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	for _, exact := range []*bool{nil, new(true), new(false)} {
+		m := &model{}
+		f := open(t, facts.Config{LLM: m, ExactScope: exact})
+		for _, s := range slices.Concat(inside, outside) {
+			addWith(t, f, s, facts.Text("The code of the safe is 1234"), &facts.AddOptions{Raw: true})
+		}
+		m.decide = obeys
+		a := add(t, f, coach, "delete all that is known of the code of the safe")
+		wide := exact != nil && !*exact
+		told, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := strings.Contains(fmt.Sprint(m.requests), "1234") || strings.Contains(string(told), "1234")
+		if shown != wide {
+			t.Errorf("exact %v: %s of %+v", !wide, told, m.requests)
+		}
+		reads := open(t, facts.Config{DB: f.DB, ExactReads: true})
+		for _, s := range slices.Concat(inside, outside) {
+			all, err := reads.GetAll(t.Context(), s, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone := len(all.Results) == 0; gone != (wide && slices.Contains(inside, s)) {
+				t.Errorf("exact %v: %+v has %q", !wide, s, texts(all.Results))
+			}
+		}
+		sound(t, f.DB)
+	}
+}

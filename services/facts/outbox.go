@@ -72,7 +72,7 @@ func (f *Facts) post(ctx context.Context, tx *engine.Tx, e errand) (key string, 
 
 // flushGraph does all errands, and returns what became of the one with a key. An error says
 // that it, or one before it, was not done.
-func (f *Facts) flushGraph(ctx context.Context, key string) (graphs.Applied, error) {
+func (f *Facts) flushGraph(ctx context.Context, kv entries.KV, key string) (graphs.Applied, error) {
 	select {
 	case f.outbox.turn <- struct{}{}:
 		defer func() { <-f.outbox.turn }()
@@ -81,7 +81,7 @@ func (f *Facts) flushGraph(ctx context.Context, key string) (graphs.Applied, err
 	}
 	var refused error
 	for {
-		page, err := f.DB.KV().List(ctx, entries.Query{Owner: factsOwner, Prefix: errandPrefix})
+		page, err := kv.List(ctx, entries.Query{Owner: factsOwner, Prefix: errandPrefix})
 		if err != nil {
 			return graphs.Applied{}, later(err)
 		}
@@ -100,7 +100,7 @@ func (f *Facts) flushGraph(ctx context.Context, key string) (graphs.Applied, err
 				refused = errors.Join(refused, err)
 				f.Logger.Warn("a change of the graph was refused and is left out", "error", err)
 			}
-			if err := f.DB.KV().Delete(ctx, factsOwner, e.Key); err != nil {
+			if err := kv.Delete(ctx, factsOwner, e.Key); err != nil {
 				return graphs.Applied{}, later(err)
 			}
 			f.outbox.keep(e.Key, done)

@@ -167,13 +167,21 @@ func (a *adding) decideOne(ctx context.Context, o *overlay, w *work) error {
 		return ctx.Err()
 	}
 	var decisions []decision
+	var bad []error
 	if err == nil {
-		if decisions, err = parseDecisions(reply.Text); err != nil {
+		if decisions, bad, err = parseDecisions(reply.Text); err != nil {
 			err = llmFailed("decide about a fact", "the reply cannot be read"+truncated(reply), err)
 		}
 	}
 	if err != nil {
 		w.lose(StepDecision, err.Error(), err)
+		return nil
+	}
+	for _, err := range bad {
+		w.lose(StepDecision, err.Error(), llmFailed("decide about a fact", "", err))
+	}
+	if len(decisions) == 0 && len(bad) == 0 {
+		w.changes = []*change{{event: None}} // nothing is to be done
 		return nil
 	}
 	w.take(decisions, offered)
@@ -215,9 +223,6 @@ func (w *work) take(decisions []decision, offered []candidate) {
 		}
 		w.changes = append(w.changes, c)
 	}
-	if len(decisions) == 0 {
-		w.changes = []*change{{event: None}} // nothing is to be done
-	}
 }
 
 // embedChanges embeds the texts of changes.
@@ -253,8 +258,12 @@ func (a *adding) embedChanges(ctx context.Context, w *work) error {
 // offer finds the facts that a new one is compared with, as they will be after what the
 // overlay holds, and notes what the database has.
 func (a *adding) offer(ctx context.Context, o *overlay, w *work) ([]candidate, error) {
-	w.lsn = a.f.DB.LSN()
-	found, err := a.nearest(ctx, a.f.DB.Memories(), w)
+	var found []candidate
+	err := a.lend(ctx, func(db *engine.DB) (err error) {
+		w.lsn = db.LSN()
+		found, err = a.nearest(ctx, db.Memories(), w)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +303,8 @@ func (f *Facts) likeness(w *work, text string, vec []float32) float64 {
 
 // nearest finds the facts of the database that a work is compared with.
 func (a *adding) nearest(ctx context.Context, m engine.Memories, w *work) ([]candidate, error) {
-	found, err := a.f.rank(ctx, m, a.scope, head(w.fact), w.vec, offeredFacts, a.o.Filter)
+	exact := a.f.ExactScope == nil || *a.f.ExactScope
+	found, err := a.f.rank(ctx, m, a.scope, head(w.fact), w.vec, offeredFacts, within(a.scope, exact, a.o.Filter))
 	if err != nil {
 		return nil, err
 	}
@@ -331,11 +341,12 @@ const (
 	byWords = 0.5
 )
 
-// rank finds the facts that fit a text best, with a score above 0: see Item.Score.
-func (f *Facts) rank(ctx context.Context, m engine.Memories, s scope.Scope, text string, vec []float32, limit int, also filter.Filter) ([]ranked, error) {
+// rank finds the facts of a scope, among those that only lets through, that fit a text best, with
+// a score above 0: see Item.Score.
+func (f *Facts) rank(ctx context.Context, m engine.Memories, s scope.Scope, text string, vec []float32, limit int, only filter.Filter) ([]ranked, error) {
 	const wider = 4 // the database ranks by age and importance, too: its best are more than ours
 	r, err := m.Recall(ctx, engine.Query{
-		Scope: s, Text: text, Embedding: vec, Filter: f.within(s, also),
+		Scope: s, Text: text, Embedding: vec, Filter: only,
 		Profile: engine.ProfileHybrid, Limit: min(max(wider*limit, DefaultLimit), engine.MaxLimit), NoTouch: true,
 	})
 	if err != nil {

@@ -68,7 +68,7 @@ func (f *Facts) Search(ctx context.Context, s scope.Scope, query string, o *Sear
 		}
 		answer.Degraded = append(answer.Degraded, degradation(StepEmbedding, "", "the words of the query alone were looked for: "+err.Error(), err))
 	}
-	found, err := f.rank(ctx, f.DB.Memories(), s, query, vec, limit, o.Filter)
+	found, err := f.rank(ctx, f.DB.Memories(), s, query, vec, limit, within(s, f.ExactReads, o.Filter))
 	if err != nil {
 		return Found{}, err
 	}
@@ -111,7 +111,7 @@ func (f *Facts) GetAll(ctx context.Context, s scope.Scope, o *SearchOptions) (Fo
 	if err != nil {
 		return Found{}, err
 	}
-	page, err := f.DB.Memories().List(ctx, engine.ListQuery{Scope: s, Filter: f.within(s, o.Filter), Limit: limit, Cursor: o.After})
+	page, err := f.DB.Memories().List(ctx, engine.ListQuery{Scope: s, Filter: within(s, f.ExactReads, o.Filter), Limit: limit, Cursor: o.After})
 	if err != nil {
 		return Found{}, err
 	}
@@ -146,9 +146,9 @@ func (f *Facts) get(ctx context.Context, memories engine.Memories, doing string,
 }
 
 // visible reports whether a call with scope s sees a fact of another, as far as
-// ExactScope tells.
+// ExactReads tells.
 func (f *Facts) visible(s, of scope.Scope) bool {
-	return !f.ExactScope || s == (scope.Scope{}) || s == of
+	return !f.ExactReads || s == (scope.Scope{}) || s == of
 }
 
 // Record is an entry of the history of a fact.

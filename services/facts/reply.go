@@ -8,53 +8,43 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-const (
-	// maxReply bounds the text of a model's reply that is looked at, in bytes.
-	maxReply = 4 << 20
-	// maxSalvage bounds the places in prose at which JSON is looked for.
-	maxSalvage = 64
+	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
 
 var errNoJSON = errors.New("the reply has no JSON array")
 
-// list is the JSON array that a reply is or holds: the whole reply, the one array of an
-// object, or the first of either in prose. ok says whether a list is of the right kind,
-// so that a remark in brackets is not taken for the answer. An object that one accepts
-// alone is a list of one.
+// list is the JSON array that a reply is or holds, the last one where it has several: the whole
+// reply, the one array of an object, or either in prose; what the model thought before is no
+// answer. ok says whether an element is of the right kind, so that a remark in brackets is not
+// taken for the answer. An object that one accepts alone is a list of one, and those that follow
+// each other are one list.
 func list(reply string, ok, one func(json.RawMessage) bool) ([]json.RawMessage, error) {
-	if len(reply) > maxReply {
-		return nil, fmt.Errorf("the reply has %d bytes, and the limit is %d", len(reply), maxReply)
+	values, err := llm.Values(reply)
+	if err != nil {
+		return nil, err
 	}
-	if found, fits := listOf([]byte(strings.TrimSpace(reply)), ok, one); fits {
-		return found, nil
-	}
-	for at, tries := 0, 0; tries < maxSalvage; tries++ {
-		next := strings.IndexAny(reply[at:], "[{")
-		if next < 0 {
-			break
-		}
-		at += next
-		var value json.RawMessage
-		d := json.NewDecoder(strings.NewReader(reply[at:]))
-		if err := d.Decode(&value); err != nil {
-			at++
+	var last []json.RawMessage
+	found, row := false, false // row: the value before was an object that is a list of one
+	for _, v := range values {
+		single := one != nil && v.JSON[0] == '{' && one(v.JSON)
+		if single && row && v.Follows {
+			last = append(last, v.JSON)
 			continue
 		}
-		if found, fits := listOf(value, ok, one); fits {
-			return found, nil
+		row = single
+		if these, fits := listOf(v.JSON, ok, one); fits {
+			last, found = these, true
 		}
-		at += int(d.InputOffset())
 	}
-	return nil, errNoJSON
+	if !found {
+		return nil, errNoJSON
+	}
+	return last, nil
 }
 
-// listOf is list of a whole JSON value.
+// listOf is list of an object or an array.
 func listOf(value []byte, ok, one func(json.RawMessage) bool) ([]json.RawMessage, bool) {
-	if len(value) == 0 || !json.Valid(value) {
-		return nil, false
-	}
 	var found []json.RawMessage
 	switch value[0] {
 	case '[':
@@ -131,42 +121,55 @@ type decision struct {
 	text    string
 }
 
-// parseDecisions are the operations of a reply.
-func parseDecisions(reply string) ([]decision, error) {
+// parseDecisions are the operations of a reply, and why some of its elements are none: they spoil
+// no others.
+func parseDecisions(reply string) (all []decision, bad []error, err error) {
 	isOne := func(v json.RawMessage) bool {
 		var o struct{ Event *string }
 		return json.Unmarshal(v, &o) == nil && o.Event != nil
 	}
 	found, err := list(reply, isOne, isOne)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := make([]decision, 0, len(found))
-	for _, v := range found {
-		var o struct {
-			Event     string
-			ID        json.RawMessage
-			Data      string
-			Text      string
-			NewMemory string `json:"new_memory"`
-		}
-		if err := json.Unmarshal(v, &o); err != nil {
-			return nil, fmt.Errorf("an operation cannot be read: %w", err)
-		}
-		d := decision{event: Event(strings.ToUpper(strings.TrimSpace(o.Event)))}
-		d.named = strings.TrimSpace(strings.Trim(string(o.ID), `"`))
-		if n, err := strconv.Atoi(d.named); err == nil {
-			d.ordinal = n
-		}
-		if d.named == "null" {
-			d.named = ""
-		}
-		for _, s := range []string{o.Data, o.Text, o.NewMemory} {
-			if d.text == "" {
-				d.text = strings.TrimSpace(s)
-			}
+	for i, v := range found {
+		d, err := parseDecision(v)
+		if err != nil {
+			bad = append(bad, fmt.Errorf("operation %d of the reply cannot be read: %w", i+1, err))
+			continue
 		}
 		all = append(all, d)
 	}
-	return all, nil
+	return all, bad, nil
+}
+
+// parseDecision is one operation.
+func parseDecision(v json.RawMessage) (d decision, err error) {
+	var o struct {
+		Event     *string
+		ID        json.RawMessage
+		Data      string
+		Text      string
+		NewMemory string `json:"new_memory"`
+	}
+	if err := json.Unmarshal(v, &o); err != nil {
+		return d, err
+	}
+	if o.Event == nil {
+		return d, errors.New("it names no event")
+	}
+	d.event = Event(strings.ToUpper(strings.TrimSpace(*o.Event)))
+	d.named = strings.TrimSpace(strings.Trim(string(o.ID), `"`))
+	if n, err := strconv.Atoi(d.named); err == nil {
+		d.ordinal = n
+	}
+	if d.named == "null" {
+		d.named = ""
+	}
+	for _, s := range []string{o.Data, o.Text, o.NewMemory} {
+		if d.text == "" {
+			d.text = strings.TrimSpace(s)
+		}
+	}
+	return d, nil
 }

@@ -81,9 +81,35 @@ func TestOrdinalForms(t *testing.T) {
 		`{"event":"UPDATE","id":1,"new_memory":"new"}`, `{"memory":[{"event":"UPDATE","id":1,"data":"new"}]}`,
 		"I would say (see [1]): [{\"event\":\"UPDATE\",\"id\":1,\"data\":\"new\"}] since it is newer.",
 		`[{"event":"UPDATE","id":1,"data":"new"},{"event":"DELETE","id":1}]`,
+		`<think>[{"event":"DELETE","id":1}]</think>[{"event":"UPDATE","id":1,"data":"new"}]`,
 	} {
 		_, a, _ := revises(t, "User likes tea", "User likes green tea", func([]string) string { return reply })
 		wantEvents(t, a, "UPDATE new")
+	}
+}
+
+// TestBadOperations: an operation that cannot be read is reported, and spoils none beside it.
+func TestBadOperations(t *testing.T) {
+	for bad, why := range map[string]string{
+		`"junk"`: "operation 2", `{"event":"ADD","data":5}`: "operation 2", `null`: "no event", `{"data":"x"}`: "no event", `{"event":"DROP"}`: "none of ADD",
+	} {
+		for _, reply := range []string{
+			`[{"event":"UPDATE","id":1,"data":"new"},` + bad + `]`,
+			`{"event":"UPDATE","id":1,"data":"new"},` + "\n" + `{"event":"ADD","data":7}`,
+		} {
+			if strings.HasPrefix(reply, "{") {
+				why = "operation 2"
+			}
+			_, a, _ := revises(t, "User likes tea", "User likes green tea", func([]string) string { return reply })
+			wantEvents(t, a, "UPDATE new")
+			if len(a.Degraded) != 1 || a.Degraded[0].Step != facts.StepDecision || !strings.Contains(a.Degraded[0].Why, why) || facts.ClassOf(a.Degraded[0].Err) != facts.LLMError {
+				t.Errorf("%s: degraded %+v", reply, a.Degraded)
+			}
+		}
+	}
+	_, a, _ := revises(t, "User likes tea", "User likes green tea", func([]string) string { return `[{"event":"ADD","data":5}]` })
+	if wantEvents(t, a); len(a.Degraded) != 1 {
+		t.Errorf("with nothing that can be read: %+v", a.Degraded)
 	}
 }
 
@@ -101,6 +127,12 @@ func TestReplies(t *testing.T) {
 		{`[{"fact":"a tea"},{"text":"b tea"}]`, []string{"a tea", "b tea"}, false},
 		{"```json\n[\"a tea\"]\n```", []string{"a tea"}, false},
 		{`As [1] says: ["a tea"]`, []string{"a tea"}, false},
+		{`<think>["User hates tea"]</think>["a tea"]`, []string{"a tea"}, false},
+		{`["User hates tea"]</think>["a tea"]`, []string{"a tea"}, false},
+		{`<think>["User hates tea"], so`, nil, true},
+		{`A draft: ["User hates tea"]. Better: ["a tea"].`, []string{"a tea"}, false},
+		{"<think>[1]</think>\n```json\n{\"facts\":[\"a tea\"]}\n```", []string{"a tea"}, false},
+		{`["User writes <think> often","a tea"]`, []string{"User writes <think> often", "a tea"}, false},
 		{`["a tea","a tea"," a tea "]`, []string{"a tea"}, false},
 		{`["a tea",7,null,"",{}]`, []string{"a tea"}, true},
 		{`["a tea","b t`, nil, true},

@@ -281,7 +281,7 @@ func TestSeedD_Case19_ScopeIsolation(t *testing.T) {
 func TestSeedD_Case20_MultiScope(t *testing.T) {
 	both, other := scope.Scope{User: "alice", Agent: "helper"}, scope.Scope{User: "alice", Agent: "other"}
 	db := memoryDB(t, nil)
-	f, exact := open(t, facts.Config{DB: db}), open(t, facts.Config{DB: db, ExactScope: true})
+	f, exact := open(t, facts.Config{DB: db}), open(t, facts.Config{DB: db, ExactReads: true})
 	id := addOne(t, f, both, "User likes tea")
 	wantAll(t, f, both, "User likes tea")
 	wantAll(t, f, other)
@@ -289,10 +289,10 @@ func TestSeedD_Case20_MultiScope(t *testing.T) {
 	wantAll(t, exact, both, "User likes tea")
 	wantAll(t, exact, alice)
 	if item, err := exact.Get(t.Context(), alice, id); item != nil || err != nil {
-		t.Errorf("with ExactScope: %+v, %v", item, err)
+		t.Errorf("with ExactReads: %+v, %v", item, err)
 	}
 	if n, err := exact.DeleteAll(t.Context(), alice); n != 0 || err != nil {
-		t.Errorf("with ExactScope: deleted %d, %v", n, err)
+		t.Errorf("with ExactReads: deleted %d, %v", n, err)
 	}
 }
 
@@ -404,7 +404,7 @@ func tagged(t *testing.T) *facts.Facts {
 func wantFiltered(t *testing.T, json string, want ...string) {
 	t.Helper()
 	f := tagged(t)
-	parsed, err := filter.Parse([]byte(json))
+	parsed, err := filter.Parse(t.Context(), []byte(json))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -583,6 +583,7 @@ func TestSeedD_Case40_CustomLLM(t *testing.T) {
 }
 
 func TestSeedD_Case42_DefaultConfig(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
 	f, err := facts.New(nil)
 	if err != nil {
 		t.Fatal(err)

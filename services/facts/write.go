@@ -40,7 +40,7 @@ func (f *Facts) Update(ctx context.Context, s scope.Scope, id, text string) (ite
 		return err
 	})
 	if err == nil && waiting != "" {
-		if _, err := f.flushGraph(ctx, waiting); err != nil {
+		if _, err := f.flushGraph(ctx, f.DB.KV(), waiting); err != nil {
 			f.Logger.Warn("a fact was changed, and the graph follows later", "id", id, "error", err)
 		}
 	}
@@ -71,7 +71,7 @@ func (f *Facts) deleted(ctx context.Context, err error, waiting string) error {
 	if err != nil || waiting == "" {
 		return err
 	}
-	_, err = f.flushGraph(ctx, waiting)
+	_, err = f.flushGraph(ctx, f.DB.KV(), waiting)
 	return err
 }
 
@@ -96,10 +96,10 @@ func (f *Facts) DeleteAll(ctx context.Context, s scope.Scope) (n int, err error)
 		if err != nil {
 			return err
 		}
-		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{Scope: s, Filter: f.within(s, nil)}); err != nil {
+		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{Scope: s, Filter: within(s, f.ExactReads, nil)}); err != nil {
 			return err
 		}
-		waiting, err = f.deleteGraph(ctx, tx, owners, graphs.Selection{Scope: s, Exact: f.ExactScope})
+		waiting, err = f.deleteGraph(ctx, tx, owners, graphs.Selection{Scope: s, Exact: f.ExactReads})
 		return err
 	})
 	return n, f.deleted(ctx, err, waiting)
@@ -158,8 +158,7 @@ func (f *Facts) Reset(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		everything := Facts{}
-		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{AllScopes: true, Filter: everything.within(scope.Scope{}, nil)}); err != nil {
+		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{AllScopes: true, Filter: within(scope.Scope{}, false, nil)}); err != nil {
 			return err
 		}
 		if waiting, err = f.deleteGraph(ctx, tx, owners, graphs.Selection{All: true}); err != nil {

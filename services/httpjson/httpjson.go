@@ -5,7 +5,10 @@ package httpjson
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -237,13 +241,42 @@ func (s *Service) Fail(why, do string, cause error) error {
 	return &fault.Error{Kind: s.Kind, What: "call " + s.Provider + " at " + s.base.Host, Why: s.hide(why), Do: do, Cause: cause}
 }
 
-// hide takes the key out of a text.
+// hide takes the key out of a text, in whatever coding a provider or a proxy gives it back.
 func (s *Service) hide(text string) string {
 	if s.Key == "" {
 		return text
 	}
-	for _, form := range []string{s.Key, url.QueryEscape(s.Key), url.PathEscape(s.Key)} {
+	for _, form := range codings(s.Key) {
 		text = strings.ReplaceAll(text, form, "[key]")
 	}
 	return text
+}
+
+// leastCoded is how long a coded form of a key is that is hidden, in bytes: shorter ones stand in
+// other words.
+const leastCoded = 8
+
+// codings are the forms that a key may have in a text: as it is, escaped for an address or for
+// JSON, in hexadecimal, and in base64, wherever in what was encoded it begins.
+func codings(key string) []string {
+	query, path := url.QueryEscape(key), url.PathEscape(key)
+	forms := []string{key, query, path, strings.ToLower(query), strings.ToLower(path)}
+	if b, err := json.Marshal(key); err == nil {
+		forms = append(forms, string(b[1:len(b)-1]))
+	}
+	coded := []string{hex.EncodeToString([]byte(key)), strings.ToUpper(hex.EncodeToString([]byte(key)))}
+	for offset := range 3 {
+		whole := append(make([]byte, offset), key...)
+		from, to := (offset*8+5)/6, len(whole)*8/6 // the characters that say nothing but the key
+		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			coded = append(coded, alphabet.EncodeToString(whole)[from:to])
+		}
+	}
+	for _, form := range coded {
+		if len(form) >= leastCoded {
+			forms = append(forms, form)
+		}
+	}
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // a form may be within another
+	return slices.Compact(forms)
 }

@@ -43,7 +43,8 @@ type Message struct {
 // Request is one call of a model.
 type Request struct {
 	Messages []Message
-	// Tools are what the model may call; none if it is to answer in text.
+	// Tools are what the model is to call one of; none if it is to answer in text. Ollama's
+	// models may answer in text all the same.
 	Tools []Tool
 	// JSON asks for a reply that is one JSON value.
 	JSON bool

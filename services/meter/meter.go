@@ -26,8 +26,13 @@ type Meter struct {
 	// Price is what is recorded as cost, and reserved before a call.
 	Price Price
 
-	opened chan struct{} // closed once Usage is there; nil: it is
+	opened chan struct{} // closed once Usage is there, or lend; nil: it is
+	lend   Lend
 }
+
+// Lend gives the Usage of a database for as long as a function runs: the database may be closed
+// at other times.
+type Lend func(ctx context.Context, fn func(usage.Usage) error) error
 
 // Later makes a Meter whose Usage comes with Open: an embedder is made before the database
 // that counts its calls. Until then Count waits.
@@ -37,6 +42,20 @@ func Later(o scope.Owner) *Meter { return &Meter{Owner: o, opened: make(chan str
 func (m *Meter) Open(u usage.Usage) {
 	m.Usage = u
 	close(m.opened)
+}
+
+// OpenBy gives a Lend in place of the Usage to a Meter that was made by Later. It is called once.
+func (m *Meter) OpenBy(lend Lend) {
+	m.lend = lend
+	close(m.opened)
+}
+
+// with calls fn with the Usage.
+func (m *Meter) with(ctx context.Context, fn func(usage.Usage) error) error {
+	if m.lend != nil {
+		return m.lend(ctx, fn)
+	}
+	return fn(m.Usage)
 }
 
 // wait returns once the Usage is there.
@@ -78,29 +97,34 @@ func (m *Meter) Count(ctx context.Context, o scope.Owner, model string, estimate
 	late := context.WithoutCancel(ctx) // what was paid for is recorded
 	if err != nil {
 		if held != nil {
-			err = errors.Join(err, m.Usage.Release(late, held))
+			err = errors.Join(err, m.with(late, func(u usage.Usage) error { return u.Release(late, held) }))
 		}
 		return err
 	}
 	if cost, err = m.Price.of(took); err != nil {
 		return err
 	}
-	_, err = m.Usage.Add(late, usage.Record{
-		Owner: o, Model: model, PromptTokens: took.Prompt, CompletionTokens: took.Completion, Cost: cost,
-	}, &usage.AddOptions{Reservation: held})
-	return err
+	record := usage.Record{Owner: o, Model: model, PromptTokens: took.Prompt, CompletionTokens: took.Completion, Cost: cost}
+	return m.with(late, func(u usage.Usage) error {
+		_, err := u.Add(late, record, &usage.AddOptions{Reservation: held})
+		return err
+	})
 }
 
 // hold reserves a cost. A call without one needs only that something is left.
-func (m *Meter) hold(ctx context.Context, o scope.Owner, cost usage.USD) (*usage.Reservation, error) {
-	if cost.Cmp(usage.USD{}) > 0 {
-		return m.Usage.Reserve(ctx, o, cost, 0)
-	}
-	a, err := m.Usage.Check(ctx, o, nil)
-	if err == nil && !a.Allowed {
-		err = &fault.Error{Kind: usage.ErrBudget, What: "check the budget", Why: "nothing is left of it", Do: "wait for the next period, or set a larger budget"}
-	}
-	return nil, err
+func (m *Meter) hold(ctx context.Context, o scope.Owner, cost usage.USD) (held *usage.Reservation, err error) {
+	err = m.with(ctx, func(u usage.Usage) (err error) {
+		if cost.Cmp(usage.USD{}) > 0 {
+			held, err = u.Reserve(ctx, o, cost, 0)
+			return err
+		}
+		a, err := u.Check(ctx, o, nil)
+		if err == nil && !a.Allowed {
+			err = &fault.Error{Kind: usage.ErrBudget, What: "check the budget", Why: "nothing is left of it", Do: "wait for the next period, or set a larger budget"}
+		}
+		return err
+	})
+	return held, err
 }
 
 // of is the cost of tokens, exact.

@@ -69,6 +69,10 @@ type line struct {
 	Role    string          `json:"role,omitempty"`
 	Text    string          `json:"text,omitempty"`
 	Parts   json.RawMessage `json:"parts,omitempty"`
+	Name    string          `json:"name,omitempty"`
+	Calls   json.RawMessage `json:"tool_calls,omitempty"`
+	Answers string          `json:"tool_call_id,omitempty"`
+	More    json.RawMessage `json:"more,omitempty"`
 }
 
 // Summarize asks for one summary of the one before and the messages. llm.ErrModel where the
@@ -82,7 +86,8 @@ func (s *Summarizer) Summarize(ctx context.Context, previous string, messages []
 		lines = append(lines, line{Summary: previous})
 	}
 	for i := range messages {
-		lines = append(lines, line{Role: messages[i].Role, Text: messages[i].Text, Parts: messages[i].Parts})
+		m := &messages[i]
+		lines = append(lines, line{Role: m.Role, Text: m.Text, Parts: m.Parts, Name: m.Name, Calls: m.ToolCalls, Answers: m.ToolCallID, More: m.Extra})
 	}
 	for i := range lines {
 		if err := enc.Encode(&lines[i]); err != nil {
@@ -96,7 +101,7 @@ func (s *Summarizer) Summarize(ctx context.Context, previous string, messages []
 	if err != nil {
 		return "", err
 	}
-	summary := strings.TrimSpace(reply.Text)
+	summary := llm.Answer(reply.Text)
 	doing := "summarise with " + s.model.Model()
 	switch {
 	case reply.Truncated:

@@ -82,6 +82,11 @@ type request struct {
 	Messages    []message `json:"messages"`
 	Temperature float64   `json:"temperature,omitempty"`
 	Tools       []tool    `json:"tools,omitempty"`
+	ToolChoice  *choice   `json:"tool_choice,omitempty"`
+}
+
+type choice struct {
+	Type string `json:"type"`
 }
 
 type response struct {
@@ -123,6 +128,9 @@ func (c *client) Generate(ctx context.Context, r llm.Request) (llm.Reply, error)
 	for i := range r.Tools {
 		t := &r.Tools[i]
 		in.Tools = append(in.Tools, tool{t.Name, t.Description, t.Schema()})
+	}
+	if len(in.Tools) > 0 {
+		in.ToolChoice = &choice{"any"}
 	}
 	var out response
 	if err := c.service.Post(ctx, httpjson.Call{Path: "/v1/messages", In: &in, Out: &out, Limit: maxReply}); err != nil {

@@ -42,7 +42,7 @@ func TestAdapter(t *testing.T) {
 			"text":  {`"system":"Be brief."`, `"max_tokens":2000`, `"messages":[{"role":"user"`},
 			"JSON":  {`one JSON value`},
 			"long":  {`"system":"Be brief.\n\nBe kind."`, `"temperature":0.5`, `"max_tokens":77`},
-			"tools": {`"input_schema":{"type":"object","properties":{}}`},
+			"tools": {`"input_schema":{"type":"object","properties":{}}`, `"tool_choice":{"type":"any"}`},
 		},
 	})
 }

@@ -51,6 +51,9 @@ type request struct {
 	MaxCompletionTokens int     `json:"max_completion_tokens,omitempty"`
 	Format              *format `json:"response_format,omitempty"`
 	Tools               []tool  `json:"tools,omitempty"`
+	// ToolChoice is "required" where there are tools: a word, since some compatible servers take
+	// no object that names one.
+	ToolChoice string `json:"tool_choice,omitempty"`
 }
 
 type response struct {
@@ -109,14 +112,31 @@ func (c *Client) Generate(ctx context.Context, r llm.Request) (llm.Reply, error)
 		t := &r.Tools[i]
 		in.Tools = append(in.Tools, tool{"function", function{t.Name, t.Description, t.Schema()}})
 	}
-	if r.JSON && len(r.Tools) == 0 {
+	switch {
+	case len(r.Tools) > 0:
+		in.ToolChoice = "required"
+	case r.JSON:
 		in.Format = &format{"json_object"}
+		in.Messages = sayJSON(in.Messages)
 	}
 	var out response
 	if err := c.Service.Post(ctx, httpjson.Call{Path: c.Path, Query: c.Query, In: &in, Out: &out, Limit: maxReply}); err != nil {
 		return llm.Reply{}, err
 	}
 	return c.reply(&out)
+}
+
+// onlyJSON is said where nothing else says it.
+const onlyJSON = "Answer with JSON and nothing else."
+
+// sayJSON has the word JSON in the messages: without it the mode is refused.
+func sayJSON(messages []message) []message {
+	for _, m := range messages {
+		if strings.Contains(strings.ToLower(m.Content), "json") {
+			return messages
+		}
+	}
+	return append([]message{{"system", onlyJSON}}, messages...)
 }
 
 // reply reads the first choice.

@@ -85,11 +85,18 @@ type generation struct {
 	MimeType        string  `json:"responseMimeType,omitempty"`
 }
 
+type toolConfig struct {
+	Calling struct {
+		Mode string `json:"mode"`
+	} `json:"functionCallingConfig"`
+}
+
 type request struct {
 	Contents   []content      `json:"contents"`
 	System     *content       `json:"systemInstruction,omitempty"`
 	Generation generation     `json:"generationConfig"`
 	Tools      []declarations `json:"tools,omitempty"`
+	ToolConfig *toolConfig    `json:"toolConfig,omitempty"`
 }
 
 type response struct {
@@ -140,7 +147,8 @@ func (c *client) Generate(ctx context.Context, r llm.Request) (llm.Reply, error)
 		in.Generation.MimeType = "application/json"
 	}
 	if len(r.Tools) > 0 {
-		in.Tools = make([]declarations, 1)
+		in.Tools, in.ToolConfig = make([]declarations, 1), &toolConfig{}
+		in.ToolConfig.Calling.Mode = "ANY"
 		for i := range r.Tools {
 			t := &r.Tools[i]
 			in.Tools[0].Functions = append(in.Tools[0].Functions, declaration{t.Name, t.Description, t.Schema()})

@@ -41,7 +41,7 @@ func TestAdapter(t *testing.T) {
 			"text":  {`"systemInstruction":{"parts":[{"text":"Be brief."}]}`, `"temperature":0,`, `"maxOutputTokens":2000`},
 			"JSON":  {`"responseMimeType":"application/json"`},
 			"long":  {`"role":"model"`, `{"text":"Be kind."}`, `"temperature":0.5`, `"maxOutputTokens":77`},
-			"tools": {`"parametersJsonSchema":{"type":"object"`},
+			"tools": {`"parametersJsonSchema":{"type":"object"`, `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`},
 		},
 	})
 }

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,9 +44,9 @@ func TestAdapter(t *testing.T) {
 		},
 		Sends: map[string][]string{
 			"text":  {`"temperature":0,`, `"max_tokens":2000`, `"role":"system"`},
-			"JSON":  {`"response_format":{"type":"json_object"}`},
+			"JSON":  {`"response_format":{"type":"json_object"}`, `"content":"Answer with JSON and nothing else."`},
 			"long":  {`"temperature":0.5`, `"max_tokens":77`},
-			"tools": {`"parameters":{"type":"object","properties":{}}`},
+			"tools": {`"parameters":{"type":"object","properties":{}}`, `"tool_choice":"required"`},
 		},
 	})
 }
@@ -59,6 +61,29 @@ func TestBadToolJSON(t *testing.T) {
 	reply, err := c.Generate(t.Context(), llm.Request{Messages: []llm.Message{{Role: llm.User, Text: "?"}}})
 	if err != nil || len(reply.Calls) != 1 || reply.Calls[0].Arguments != `{"text":` {
 		t.Errorf("%+v, error %v", reply, err)
+	}
+}
+
+// TestWordJSON: the mode of JSON is refused without the word; where it is there, nothing is added.
+func TestWordJSON(t *testing.T) {
+	for text, added := range map[string]bool{"List the facts.": true, "": true, "Answer in JSON.": false, "as json": false} {
+		var got struct {
+			Messages []struct{ Role, Content string }
+			Choice   any `json:"tool_choice"`
+		}
+		s := wiretest.Server(t, func(_ *http.Request, body []byte) (int, string) {
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Error(err)
+			}
+			return 200, chat(`{"role":"assistant","content":"[]"}`, "stop")
+		})
+		c, err := New(Config{BaseURL: s.URL})
+		if err == nil {
+			_, err = c.Generate(t.Context(), llm.Request{JSON: true, Messages: []llm.Message{{Role: llm.User, Text: text}}})
+		}
+		if err != nil || (len(got.Messages) == 2) != added || !strings.Contains(strings.ToLower(fmt.Sprint(got.Messages)), "json") || got.Choice != nil {
+			t.Errorf("%q: %+v, error %v", text, got, err)
+		}
 	}
 }
 

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/sessions"
+)
+
+// TestMessagesOutliveTheirMemories: what was said is read in every window, whatever ageing has
+// done to its memory and however short the history is; what a caller has deleted, or has given
+// an end, is gone with its history.
+func TestMessagesOutliveTheirMemories(t *testing.T) {
+	w := newTalk(t)
+	s, ctx := w.db.Sessions(), t.Context()
+	setPolicy(t, w.db, func(p *policy.Policy) { p.History, p.Trash = policy.Span(time.Hour), 0 })
+	for i, text := range []string{"Yes.", "No.", "Perhaps."} {
+		w.say("monday", []string{"user", "assistant"}[i%2], text)
+	}
+	deleted := w.say("monday", "assistant", "the code is 1234")
+	if _, _, err := s.StoreMemory(ctx, Memory{Scope: Scope{Agent: "support", Run: "monday"}, Role: RoleUser, Text: "for today", ExpiresAt: w.clk.now().Add(time.Minute)}, nil, sessions.Message{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	yes := w.appendTo("monday", []sessions.Message{{Role: "assistant", Text: "Yes."}}, nil)[0]
+	w.appendTo("tuesday", []sessions.Message{{MemoryIDs: []string{yes.MemoryID}}}, nil) // of another run
+	// A repair, of which the content before can be had back.
+	said := func(id, text string) sessions.Item {
+		return sessions.Item{Message: &sessions.Message{ID: id, Role: "user", Text: text, MemoryIDs: []string{yes.MemoryID}}}
+	}
+	if _, err := s.Save(ctx, supportAgent, "saved", []sessions.Item{said("a", "Yes."), said("b", "Yes.")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Repair(ctx, supportAgent, "saved", false); err != nil {
+		t.Fatal(err)
+	}
+	w.clk.advance(2 * time.Minute)
+	before := w.db.LSN()
+
+	noError(t, w.db.Memories().Delete(ctx, supportAgent.Scope(), deleted.MemoryID))
+	report, err := w.db.Evict(ctx, &EvictOptions{MaxAge: new(time.Second), MinImportance: new(1.0)})
+	if err != nil || report.Reasons[policy.Age] != 3 || report.Reasons[policy.Expired] != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	lsn := w.db.LSN()
+	w.clk.advance(50 * time.Minute) // the history is there
+	forgetNow(t, w.db)
+	all := []string{"user: Yes.", "assistant: No.", "user: Perhaps.", "assistant: the code is 1234", "user: for today", "assistant: Yes."}
+	equalSlices(t, "with their histories", w.items("monday"), all)
+	if w.db.LSN() != lsn {
+		t.Errorf("%d commits for nothing", w.db.LSN()-lsn)
+	}
+	version := func() uint64 {
+		of, err := s.Get(ctx, supportAgent, "monday")
+		noError(t, err)
+		return of.Version
+	}
+	old := version()
+	w.clk.advance(11 * time.Minute)
+	noError(t, w.db.View(ctx, func(tx *Tx) error {
+		forgetNow(t, w.db)
+		equalSlices(t, "of a View from before", itemsOf(t, tx.Sessions(), "monday"), all)
+		return nil
+	}))
+	w.clk.advance(2 * time.Hour) // what Retain keeps ends
+	forgetNow(t, w.db)
+	left := []string{"user: Yes.", "assistant: No.", "user: Perhaps.", "assistant: ", "user: ", "assistant: Yes."}
+	equalSlices(t, "without their histories", w.items("monday"), left)
+	equalSlices(t, "of another run", w.items("tuesday"), []string{"user: Yes."})
+	if _, err := w.db.Memories().History(ctx, supportAgent.Scope(), yes.MemoryID); err == nil {
+		t.Error("the history is there: nothing was tried")
+	}
+	if version() <= old {
+		t.Error("a repair that has read the session before would not know")
+	}
+	lsn = w.db.LSN()
+	forgetNow(t, w.db)
+	if w.db.LSN() != lsn {
+		t.Errorf("forgotten once more with %d commits", w.db.LSN()-lsn)
+	}
+	l, err := s.Load(ctx, supportAgent, "monday", nil)
+	if err != nil || !l.Messages[0].Orphan || l.Messages[0].MemoryID() == "" || l.Session.Messages != 6 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	mustCheck(t, w.db, 0)
+	w.reopen()
+	s = w.db.Sessions()
+	equalSlices(t, "after a reopen", w.items("monday"), left)
+	equalSlices(t, "repaired", w.items("saved"), []string{"user: Yes.\nYes."})
+	noError(t, s.UndoRepair(ctx, supportAgent, "saved"))
+	equalSlices(t, "undone", w.items("saved"), []string{"user: Yes.", "user: Yes."})
+	if before >= lsn {
+		t.Error("nothing happened")
+	}
+}
+
+// TestTextsOfManyMessages: what one commit may write is not all that is left behind.
+func TestTextsOfManyMessages(t *testing.T) {
+	w := newTalk(t)
+	setPolicy(t, w.db, func(p *policy.Policy) { p.History, p.Trash = policy.Span(time.Hour), 0 })
+	var all []sessions.Message
+	for i := range 2500 {
+		all = append(all, sessions.Message{Role: []string{"user", "assistant"}[i%2], Text: fmt.Sprint("text ", i%3)})
+	}
+	for len(all) > 0 {
+		n := min(len(all), 500)
+		w.appendTo("long", all[:n], nil)
+		all = all[n:]
+	}
+	want := w.items("long")
+	w.clk.advance(time.Hour)
+	if r, err := w.db.Evict(t.Context(), &EvictOptions{MaxAge: new(time.Second), MinImportance: new(1.0)}); err != nil || r.Evicted != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	w.work() // what Retain keeps ends
+	lsn := w.db.LSN()
+	forgetNow(t, w.db)
+	if n := keysOf(t, w.db, layout.KindRecord); n > 2 {
+		t.Fatalf("%d records are left: nothing was tried", n)
+	}
+	equalSlices(t, "items", w.items("long"), want)
+	if n := w.db.LSN() - lsn; n < 3 {
+		t.Errorf("%d commits for 2,500 messages", n)
+	}
+	mustCheck(t, w.db, 0)
+}
+
+// TestRepeatedTextIsYoung: a text that is said again ages from then on, and was not recalled.
+func TestRepeatedTextIsYoung(t *testing.T) {
+	w := newTalk(t)
+	const day = 24 * time.Hour
+	first := w.say("s", "user", "Yes.")
+	began := w.clk.now()
+	w.clk.advance(29 * day)
+	w.say("s", "user", "Yes.")
+	idle := func() time.Duration {
+		t.Helper()
+		var d time.Duration
+		noError(t, w.db.View(t.Context(), func(tx *Tx) error {
+			m, err := tx.Memories().Get(t.Context(), supportAgent.Scope(), first.MemoryID)
+			noError(t, err)
+			if m.AccessCount != 0 || !m.CreatedAt.Equal(began.Truncate(time.Millisecond)) {
+				t.Errorf("%d accesses, created at %v", m.AccessCount, m.CreatedAt)
+			}
+			l, _ := tx.at(m.Seq)
+			f, _ := tx.facts(tx.db.docs.Row(l.doc))
+			d = f.Idle
+			return nil
+		}))
+		return d
+	}
+	w.clk.advance(2 * day)
+	if d := idle(); d != 2*day {
+		t.Errorf("idle for %v, want two days", d)
+	}
+	w.reopen()
+	if d := idle(); d != 2*day {
+		t.Errorf("after a reopen idle for %v, want two days", d)
+	}
+	// What was said before makes nothing older, and an import is as old as it says.
+	w.appendTo("s", []sessions.Message{{Text: "Yes.", At: began.Add(-day)}, {Text: "Yes.", At: began.Add(day)}}, nil)
+	if d := idle(); d != 2*day {
+		t.Errorf("after older ones idle for %v, want two days", d)
+	}
+	if _, err := w.db.Memories().Store(t.Context(), Memory{Scope: Scope{Agent: "support", Run: "s"}, Text: "Yes."}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if d := idle(); d != 0 {
+		t.Errorf("stored again, idle for %v", d)
+	}
+}

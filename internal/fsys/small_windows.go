@@ -1,0 +1,4 @@
+package fsys
+
+// noFollow is nothing here: what a link is was seen before the file is opened.
+const noFollow = 0
