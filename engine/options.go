@@ -130,11 +130,14 @@ type Options struct {
 	// without, and shares the lock with others who only read. Writes are ErrReadOnly, and
 	// recalls touch nothing.
 	ReadOnly bool
-	// Salvage opens a database whose log is damaged, or lacks what was acknowledged, with
-	// the commits that came before the damage. What comes after is lost; the damaged logs
-	// stay in the folder as files that end with ".damaged". Without it, and with
-	// ReadOnly, Open returns ErrCorrupt and says what would be lost. On a database
-	// without such damage it does nothing.
+	// Salvage opens a database that is damaged, or lacks what was acknowledged, with what is
+	// whole: with the commits that came before the damage of a log; without tables that are
+	// gone or cut off; with the copies of its MANIFEST and of memdb.json where these are
+	// damaged or gone; and with a new store, made of what the tables and logs hold, where the
+	// copy of the MANIFEST is gone, too. [DB.Salvaged] says what was mended and what is lost.
+	// What is not used any more stays in the folder under names that end with ".damaged".
+	// Without it, and with ReadOnly, Open returns ErrCorrupt, changes nothing in the folder,
+	// and says what is wrong. On a database without such damage it does nothing.
 	Salvage bool
 	// Logger hears of what the database does by itself. nil: nothing is logged.
 	Logger *slog.Logger

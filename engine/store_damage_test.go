@@ -7,12 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
 // folderOf is the content of each file under a folder, but of those that say who has it open.
@@ -31,9 +33,7 @@ func folderOf(t *testing.T, fs vfs.FS, dir string) map[string]string {
 			t.Fatal(err)
 		case name == "memdb.lock", name == "memdb.holder":
 		case info.IsDir():
-			for path, content := range folderOf(t, fs, path) {
-				files[path] = content
-			}
+			maps.Copy(files, folderOf(t, fs, path))
 		default:
 			files[path] = string(readTestFile(t, fs, path))
 		}
@@ -248,6 +248,33 @@ func TestNewLogIsMarked(t *testing.T) {
 		t.Errorf("open without %s: %v", log, err)
 	}
 	sameFolder(t, before, folderOf(t, killed, "db"))
+}
+
+// TestMarkCosts: commits cost no sync of the mark.
+func TestMarkCosts(t *testing.T) {
+	disk := crashfs.Wrap(vfs.NewMem(), nil)
+	db := openTest(t, disk, Options{})
+	var marks, logs atomic.Int64
+	disk.SetHook(func(op crashfs.Op) error {
+		switch {
+		case op.Kind != crashfs.Sync:
+		case op.Class() == crashfs.Log:
+			logs.Add(1)
+		case strings.HasSuffix(op.Path, "memdb.mark"):
+			marks.Add(1)
+		}
+		return nil
+	})
+	const stores = 400
+	for i := range stores {
+		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+	}
+	disk.SetHook(nil)
+	closeTest(t, db)
+	t.Logf("%d syncs of logs, %d of the mark", logs.Load(), marks.Load())
+	if logs.Load() < stores || marks.Load() > stores/8 { // one a second is due, and the machine may be slow
+		t.Errorf("%d stores took %d syncs of logs and %d of the mark", stores, logs.Load(), marks.Load())
+	}
 }
 
 // TestOlderStore: a store that was put back from an older copy of the folder, without what lies

@@ -48,7 +48,7 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 		}
 		if !errors.Is(err, engine.ErrLocked) || waited >= a.wait {
 			if err == nil && db.Salvaged() != "" {
-				a.warn("%s was salvaged: %s; the damaged logs are kept beside it, with .damaged at the end of their names", a.dir, db.Salvaged())
+				a.warn("%s was salvaged: %s; damaged files are kept, with .damaged at the end of their names", a.dir, db.Salvaged())
 			}
 			if err == nil && plain && a.shell != nil {
 				a.shell.db = db
@@ -100,6 +100,9 @@ func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
 // exists refuses a folder without a database.
 func (a *app) exists() error {
 	there, err := engine.Exists(a.dir)
+	if a.salvage && errors.Is(err, engine.ErrCorrupt) {
+		return nil // opening mends it, or says why not
+	}
 	if err != nil || there {
 		return err
 	}

@@ -29,7 +29,7 @@ type app struct {
 	args []string
 	// forwarded: another program has run the verb, with this exit code.
 	forwarded *int
-	// salvage opens a database whose log is damaged with what came before the damage.
+	// salvage opens a database that is damaged with what is whole.
 	salvage bool
 
 	version bool
@@ -140,7 +140,7 @@ held by another program, 5 damaged.`,
 	flags.BoolVar(&a.quiet, "quiet", a.quiet, "print results and errors only")
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
 	flags.DurationVar(&a.wait, "wait", cmp.Or(a.wait, defaultWait), "how long to wait for a database that another program holds")
-	flags.BoolVar(&a.salvage, "salvage", false, "go on without the commits that a damaged log has lost")
+	flags.BoolVar(&a.salvage, "salvage", false, "open a damaged database with what is whole of it")
 
 	root.AddGroup(
 		&cobra.Group{ID: groupMemories, Title: "Memories:"},

@@ -44,3 +44,42 @@ func TestSalvage(t *testing.T) {
 	}
 	c.ok("check")
 }
+
+// A database whose memdb.json or MANIFEST is damaged or gone says how to go on, and --salvage
+// opens it with all that it held.
+func TestSalvageFolder(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "--user", "u", "a memory")
+	manifest := func() string {
+		names, err := filepath.Glob(filepath.Join(c.dir, "store", "MANIFEST-*[0-9]"))
+		if err != nil || len(names) == 0 {
+			t.Fatal(names, err)
+		}
+		return names[len(names)-1]
+	}
+	for _, d := range []struct {
+		what   string
+		damage func() error
+	}{
+		{"memdb.json", func() error { return os.Remove(filepath.Join(c.dir, "memdb.json")) }},
+		{"memdb.json", func() error { return os.Truncate(filepath.Join(c.dir, "memdb.json"), 40) }},
+		{"MANIFEST-", func() error { return os.Truncate(manifest(), 40) }},
+		{"MANIFEST-", func() error { return os.Remove(manifest()) }},
+	} {
+		if err := d.damage(); err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range []string{"list", "check"} {
+			r := c.run(verb)
+			said := r.out + r.err // check reports what it finds
+			if r.code != 5 || !strings.Contains(said, d.what) || !strings.Contains(said, "--salvage") || !strings.Contains(said, "memdbctl rescue SRC DEST") {
+				t.Errorf("%s: %+v", d.what, r)
+			}
+		}
+		r := c.run("--salvage", "list", "--user", "u")
+		if r.code != 0 || !strings.Contains(r.err, "was salvaged: ") || !strings.Contains(r.out, "a memory") {
+			t.Errorf("%s: %+v", d.what, r)
+		}
+		c.ok("check")
+	}
+}

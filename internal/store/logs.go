@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -65,11 +63,15 @@ func logNumber(name string) (uint64, bool) {
 // logs there were. The mark says which there were, and how much was on disk a second before; and
 // checkLogs looks behind what cannot be read chunk by chunk. A record that a crash tore is no
 // damage: nobody was told that it is there.
-func checkLogs(fs vfs.FS, dir string, m *mark) error {
-	logs, from, err := liveLogs(fs, dir)
-	if err != nil {
-		return err
+func (p *proof) checkLogs() error {
+	from, m := p.known.firstLog, &p.mark
+	var logs []uint64 // that hold what is not in tables yet, in their order
+	for _, name := range p.names {
+		if num, ok := logNumber(name); ok && num >= from {
+			logs = append(logs, num)
+		}
 	}
+	slices.SortFunc(logs, cmp.Compare)
 	for _, num := range m.logs {
 		if num < from || slices.Contains(logs, num) || m.clean {
 			continue
@@ -82,7 +84,7 @@ func checkLogs(fs vfs.FS, dir string, m *mark) error {
 		if num == m.newest() && !m.clean {
 			promised = m.synced
 		}
-		at, why, err := checkLog(fs, fs.PathJoin(dir, logName(num)), num, i == len(logs)-1, promised)
+		at, why, err := checkLog(p.fs, p.fs.PathJoin(p.store, logName(num)), num, i == len(logs)-1, promised)
 		if err != nil {
 			return err
 		}
@@ -91,77 +93,6 @@ func checkLogs(fs vfs.FS, dir string, m *mark) error {
 		}
 	}
 	return nil
-}
-
-// liveLogs are the logs that hold what is not in tables yet, in their order, and the number
-// from which on logs may hold such.
-func liveLogs(fs vfs.FS, dir string) (logs []uint64, from uint64, err error) {
-	names, err := fs.List(dir)
-	if err != nil {
-		return nil, 0, nil // opening says what is wrong, or there is nothing yet
-	}
-	if from, err = firstLog(fs, dir); err != nil {
-		return nil, 0, err
-	}
-	for _, name := range names {
-		if num, ok := logNumber(name); ok && num >= from {
-			logs = append(logs, num)
-		}
-	}
-	slices.SortFunc(logs, cmp.Compare)
-	return logs, from, nil
-}
-
-// The fields of the MANIFEST's records that may come before and at the one that is needed.
-const (
-	tagComparer = 1
-	tagLog      = 2
-)
-
-// firstLog is the number of the first log that is still needed. Each record of the MANIFEST
-// with that number begins with it, but for the name of the order of keys.
-func firstLog(fs vfs.FS, dir string) (num uint64, err error) {
-	found, err := pebble.Peek(dir, fs)
-	if err != nil || !found.Exists {
-		return 0, nil // opening says what is wrong
-	}
-	f, err := fs.Open(found.ManifestFilename)
-	if err != nil {
-		return 0, nil // likewise
-	}
-	defer func() { _ = f.Close() }()
-	for r := record.NewReader(f, 0); ; {
-		one, err := r.Next()
-		if err != nil {
-			return num, nil // CheckManifest has looked
-		}
-		head := make([]byte, 128)
-		n, err := io.ReadFull(one, head)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return num, nil
-		}
-		if in, ok := logOf(head[:n]); ok {
-			num = in
-		}
-	}
-}
-
-// logOf reads the number of the first log that is needed from a record's head.
-func logOf(head []byte) (uint64, bool) {
-	tag, n := binary.Uvarint(head)
-	if n > 0 && tag == tagComparer {
-		head = head[n:]
-		size, n := binary.Uvarint(head)
-		if n <= 0 || size > uint64(len(head)-n) {
-			return 0, false
-		}
-		head = head[n+int(size):]
-	}
-	if tag, n = binary.Uvarint(head); n <= 0 || tag != tagLog {
-		return 0, false
-	}
-	num, size := binary.Uvarint(head[n:])
-	return num, size > 0
 }
 
 // checkLog reads a log. It returns up to where the log is whole and, if more was there, what

@@ -87,8 +87,6 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 		}
 	}
 	s.FS.PaceRetries(s.pauseRetry)
-	s.FS.Strict(true)
-	defer s.FS.Strict(false)
 	// The store asserts on what it does not expect; that must not take the
 	// program along.
 	defer func() {
@@ -102,6 +100,8 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 	if err := s.prepare(opts, exists); err != nil {
 		return err
 	}
+	s.FS.Strict(true)
+	defer s.FS.Strict(false)
 	s.DB, err = pebble.Open(s.FS.PathJoin(s.config.Dir, Dir), opts)
 	if failed := s.FS.Err(); failed != nil {
 		if err == nil {

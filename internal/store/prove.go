@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +39,7 @@ type proof struct {
 	timeline Timeline
 	mark     mark
 	names    []string // in the store
+	known    catalog  // what the MANIFEST says
 	opts     *pebble.Options
 }
 
@@ -64,7 +64,7 @@ func (s *Store) prove(opts *pebble.Options) (p proof, err error) {
 			return p, err
 		}
 	}
-	return p, checkLogs(p.fs, p.store, &p.mark)
+	return p, p.checkLogs()
 }
 
 func (p *proof) checkTimeline() error {
@@ -98,7 +98,11 @@ func (p *proof) checkManifest() error {
 	if num == p.mark.manifest {
 		promised = p.mark.listed
 	}
-	err := checkManifest(p.fs, p.fs.PathJoin(p.store, name), promised)
+	path := p.fs.PathJoin(p.store, name)
+	err := checkManifest(p.fs, path, promised)
+	if err == nil {
+		p.known, err = readManifest(p.fs, path)
+	}
 	if err != nil && !fromSystem(err) {
 		err = lost(err.Error())
 	}
@@ -109,27 +113,20 @@ func (p *proof) checkManifest() error {
 const mostNamed = 5
 
 func (p *proof) checkTables() error {
-	l, err := readManifest(p.fs, p.fs.PathJoin(p.store, currentManifest(p.names)))
-	if errors.Is(err, errField) {
-		return nil // Pebble knows what it means, or says what is wrong
-	}
-	if err != nil {
-		return err
-	}
 	there := map[string]bool{}
 	for _, name := range p.names {
 		there[name] = true
 	}
 	d := &Damage{kind: lostTables}
 	var why []string
-	for _, num := range l.numbers() {
+	for _, num := range p.known.numbers() {
 		name, is := tableName(num), ""
 		if !there[name] {
 			is = name + " is missing"
 		} else if info, err := p.fs.Stat(p.fs.PathJoin(p.store, name)); err != nil {
 			return err
-		} else if size := uint64(info.Size()); size != l.live[num].size {
-			is = fmt.Sprintf("%s has %d bytes of %d", name, size, l.live[num].size)
+		} else if size := uint64(info.Size()); size != p.known.live[num].size {
+			is = fmt.Sprintf("%s has %d bytes of %d", name, size, p.known.live[num].size)
 		}
 		if is != "" {
 			d.files, why = append(d.files, name), append(why, is)

@@ -50,7 +50,7 @@ func (s *Store) readyToOpen(opts *pebble.Options) (mark, error) {
 		if _, stays := errors.AsType[*Damage](err); stays {
 			return p.mark, s.damaged(err)
 		}
-		if err != nil {
+		if err = cmp.Or(err, s.FS.Err()); err != nil { // what Pebble must not hear of is reported as a success
 			return p.mark, fault.Within(s.opening()+": salvage", err)
 		}
 		s.salvaged(lost)
@@ -131,19 +131,33 @@ func (p *proof) setAside(dir string, names ...string) error {
 	return syncFolder(p.fs, dir)
 }
 
-// wholeManifests are the numbers of those of which the MANIFEST or its copy is whole and not
-// older than the mark says, the best first: the one that the marker names, then the one that
-// the mark names, then the newest.
+// wholeManifests are the numbers of those of which the MANIFEST or its copy is whole and none
+// that was replaced, the best first: the one that the marker names, then the one that the mark
+// names, then the newest.
 func (p *proof) wholeManifests() (nums []uint64) {
+	var all []uint64
 	for _, name := range p.names {
 		if of, ok := fsys.IsManifestCopy(name); ok {
 			name = of
 		}
-		if num := manifestNumber(name); num > 0 && num >= p.mark.manifest && !slices.Contains(nums, num) && p.wholeManifest(num) != "" {
+		if num := manifestNumber(name); num > 0 {
+			all = append(all, num)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	named := manifestNumber(currentManifest(p.names))
+	least := max(named, p.mark.manifest)
+	if least == 0 { // nothing tells whether it was replaced
+		least = slices.Max(all)
+	}
+	slices.Sort(all)
+	for _, num := range slices.Compact(all) {
+		if num >= least && p.wholeManifest(num) != "" {
 			nums = append(nums, num)
 		}
 	}
-	named := manifestNumber(currentManifest(p.names))
 	rank := func(num uint64) int {
 		switch num {
 		case named:
@@ -169,7 +183,7 @@ func (p *proof) wholeManifest(num uint64) string {
 		if checkManifest(p.fs, path, promised) != nil {
 			continue
 		}
-		if l, err := readManifest(p.fs, path); err == nil && len(l.comparer) > 0 {
+		if c, err := readManifest(p.fs, path); err == nil && c.records > 0 {
 			return name
 		}
 	}
@@ -232,10 +246,7 @@ func (p *proof) moveMarker(prefix, value string) error {
 
 // unlist makes a MANIFEST without tables that are lost.
 func (p *proof) unlist(d *Damage) error {
-	l, err := readManifest(p.fs, p.fs.PathJoin(p.store, currentManifest(p.names)))
-	if err != nil {
-		return err
-	}
+	l := &p.known
 	for num := range l.live {
 		if slices.Contains(d.files, tableName(num)) {
 			delete(l.live, num)
@@ -246,7 +257,7 @@ func (p *proof) unlist(d *Damage) error {
 		num = max(num, leadingNumber(name)+1, manifestNumber(name)+1, numbered(name, optionsPrefix)+1)
 	}
 	l.nextFile = num + 1
-	if err := p.writeManifest(manifestName(num), &l); err != nil {
+	if err := p.writeManifest(manifestName(num), l); err != nil {
 		return err
 	}
 	if err := p.moveMarker(manifestMarker, manifestName(num)); err != nil {
