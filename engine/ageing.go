@@ -101,7 +101,7 @@ func (tx *Tx) carryDebt(owner uint32, seq uint64, anew bool) error {
 	if a == (layout.Access{}) {
 		return nil
 	}
-	if err := tx.merge(tx.keys.Stats(owner, seq), a.Encode()); err != nil {
+	if err := tx.mergeAccess(owner, seq, a); err != nil {
 		return err
 	}
 	tx.change()

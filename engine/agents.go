@@ -73,8 +73,8 @@ func (tx *Tx) DeleteAgent(ctx context.Context, id string) (map[string]int64, err
 // ownersOf lists the owners that have an agent, also those of this transaction.
 func (tx *Tx) ownersOf(ctx context.Context, agent string) (owners []scope.Owner, err error) {
 	lower := append(tx.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
-	err = kv.Scan(tx.reader, lower, layout.PrefixEnd(lower), func(_, value []byte) error {
-		_, name, _, err := layout.DecodeName(value)
+	err = kv.Scan(tx.reader, lower, layout.PrefixEnd(lower), func(key, value []byte) error {
+		_, name, _, err := layout.DecodeName(key, value)
 		if err != nil {
 			return err
 		}

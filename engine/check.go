@@ -27,9 +27,9 @@ const maxProblems = 100
 
 // Report is the result of a check.
 type Report struct {
-	OK       bool     `json:"ok"`
-	Memories int      `json:"memories"`
-	Problems []string `json:"problems"`
+	OK       bool      `json:"ok"`
+	Memories int       `json:"memories"`
+	Problems []Problem `json:"problems"`
 	// Spaces says what searches of each vector space find; see [DB.CheckDeep].
 	Spaces []SpaceRecall `json:"spaces,omitempty"`
 }
@@ -43,10 +43,42 @@ type SpaceRecall struct {
 	Recall float64 `json:"recall"`
 }
 
-func (r *Report) problem(format string, args ...any) {
-	if len(r.Problems) < maxProblems {
-		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+// Problem is something that a check has found wrong.
+type Problem struct {
+	// Kind is what it is about, such as "memories" or "text index".
+	Kind string `json:"kind"`
+	What string `json:"what"`
+	// ID is that of the memory, empty where it is about no memory or the ID is not known.
+	ID string `json:"id"`
+	// Remedy is the verb of memdbctl that mends it: "rebuild text", or "rescue", which makes a
+	// new database of all that is whole.
+	Remedy string `json:"remedy"`
+}
+
+// String is what is wrong, and the remedy.
+func (p Problem) String() string { return p.What }
+
+// NewProblem is what an error says that kept a database from being opened or checked.
+func NewProblem(err error) Problem { return Problem{"database", err.Error(), "", RemedyRescue} }
+
+// The remedies.
+const (
+	RemedyRescue  = "rescue"
+	RemedyRebuild = "rebuild " + IndexText
+)
+
+// rebuilt are the kinds of problems that a rebuild of the text index mends.
+var rebuilt = []string{"text index", "documents", "words", "filter values"}
+
+func (r *Report) problem(kind, id, format string, args ...any) {
+	if len(r.Problems) >= maxProblems {
+		return
 	}
+	p := Problem{Kind: kind, What: fmt.Sprintf(format, args...), ID: id, Remedy: RemedyRescue}
+	if slices.Contains(rebuilt, kind) {
+		p.Remedy = RemedyRebuild
+	}
+	r.Problems = append(r.Problems, p)
 }
 
 // Check reads the whole store and compares each structure with the memories that
@@ -60,11 +92,11 @@ func (db *DB) Check(ctx context.Context) (Report, error) { return db.check(ctx, 
 func (db *DB) CheckDeep(ctx context.Context) (Report, error) { return db.check(ctx, true) }
 
 func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
-	r := Report{Problems: []string{}}
+	r := Report{Problems: []Problem{}}
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]uint32{}}
 		if err := db.store.CheckLevels(nil); err != nil {
-			r.problem("store: %v", err)
+			r.problem("store", "", "store: %v", err)
 		}
 		for _, step := range []struct {
 			what string
@@ -85,11 +117,12 @@ func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 			{"log", c.log},
 			{"searches of vectors", func() error { return c.searches(deep) }},
 		} {
+			c.kind = step.what
 			if err := step.run(); err != nil {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				r.problem("%s: %v", step.what, err)
+				r.problem(step.what, "", "%s: %v", step.what, err)
 			}
 		}
 		return nil
@@ -103,6 +136,7 @@ type checker struct {
 	tx     *Tx
 	ctx    context.Context
 	report *Report
+	kind   string                      // of the problems of the step that runs
 	docs   map[uint32]bool             // documents of visible memories
 	rows   map[uint32]*layout.Row      // documents of sealed chunks
 	refs   map[layout.VectorKey]uint32 // vectors that records refer to, and their checksums, 0 for none
@@ -110,6 +144,15 @@ type checker struct {
 
 	line      lineage
 	forgotten int64 // Unix milliseconds: what was superseded, or died, up to then may be gone
+}
+
+// problem notes damage of what the step that runs looks at; memory that of a memory.
+func (c *checker) problem(format string, args ...any) {
+	c.report.problem(c.kind, "", format, args...)
+}
+
+func (c *checker) memory(id, format string, args ...any) {
+	c.report.problem(c.kind, id, "memory %s: "+format, append([]any{id}, args...)...)
 }
 
 // lineage is what was read of the versions of one memory, oldest first.
@@ -141,7 +184,7 @@ func (c *checker) follows(v layout.Version, rec *layout.Record) {
 	}
 	embedded := rec.Flags&layout.FlagEmbedded != 0
 	if rec.Before != (layout.Change{}) && rec.Before != l.last && (embedded || rec.Updated > c.forgotten) {
-		c.report.problem("memory %s: its history lacks the version of LSN %d, which that of LSN %d took the place of; the version is lost", rec.ID, rec.Before.Born, v.Born)
+		c.memory(rec.ID, "its history lacks the version of LSN %d, which that of LSN %d took the place of; the version is lost", rec.Before.Born, v.Born)
 	}
 	if !embedded {
 		l.last = layout.Change{Born: v.Born, Number: v.Change}
@@ -166,7 +209,7 @@ func (c *checker) memories() error {
 	err := c.scan(layout.KindRecord, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
-			c.report.problem("malformed record key %x", key)
+			c.problem("malformed record key %x", key)
 			return nil
 		}
 		if err := newest.key(key); err != nil {
@@ -174,7 +217,7 @@ func (c *checker) memories() error {
 		}
 		rec, err := layout.DecodeRecord(value)
 		if err != nil {
-			c.report.problem("memory number %d, its version of LSN %d: %v", v.Seq, v.Born, err)
+			c.problem("memory number %d, its version of LSN %d: %v", v.Seq, v.Born, err)
 			c.follows(v, nil)
 			return nil
 		}
@@ -183,18 +226,18 @@ func (c *checker) memories() error {
 			c.refs[layout.VectorKeyOf(v, ref)] = ref.Sum
 		}
 		l, lives := c.tx.at(v.Seq)
+		if known := c.tx.keys.Cipher.Says(rec.ID, v.Owner, v.Seq); !known && !c.has(c.tx.keys.ID(rec.ID, v.Owner, v.Seq)) {
+			c.memory(rec.ID, "its ID is not in the ID index")
+		}
 		if !lives || l.Version != v {
 			return nil
 		}
 		c.report.Memories++
 		c.docs[l.doc] = true
 		if rec.Flags&layout.FlagPast != 0 {
-			c.report.problem("memory %s: what is there is a version that was imported for its history", rec.ID)
+			c.memory(rec.ID, "what is there is a version that was imported for its history")
 		}
 		c.live(rec, l)
-		if !c.tx.keys.Cipher.Says(rec.ID, v.Owner, v.Seq) && !c.has(c.tx.keys.ID(rec.ID, v.Owner, v.Seq)) {
-			c.report.problem("memory %s: its ID is not in the ID index", rec.ID)
-		}
 		return nil
 	})
 	return cmp.Or(err, newest.end())
@@ -207,7 +250,7 @@ func (c *checker) placed(v layout.Version) error {
 	}
 	lost, err := c.tx.placeless(v)
 	if lost {
-		c.report.problem("memory number %d: it has a record, and no place in the indexes, so that nothing finds it; opening the database to write makes it one", v.Seq)
+		c.problem("memory number %d: it has a record, and no place in the indexes, so that nothing finds it; opening the database to write makes it one", v.Seq)
 	}
 	return err
 }
@@ -217,31 +260,31 @@ func (c *checker) live(rec *layout.Record, l live) {
 	db := c.tx.db
 	row := db.docs.Row(l.doc)
 	if d, ok := dedupKeyOf(c.tx.keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.keys.Dedup(d, l.Seq)) {
-		c.report.problem("memory %s: it is not in the dedup index", rec.ID)
+		c.memory(rec.ID, "it is not in the dedup index")
 	}
 	if f := c.rows[l.doc]; f != nil {
 		c.sameRow(rec, l.doc, f)
 	} else if !c.has(c.tx.keys.Doc(layout.KindForward, l.doc)) {
-		c.report.problem("memory %s: its document %d has no forward record", rec.ID, l.doc)
+		c.report.problem("documents", rec.ID, "memory %s: its document %d has no forward record", rec.ID, l.doc)
 	}
 	if c.has(c.tx.keys.Doc(layout.KindTombstone, l.doc)) {
-		c.report.problem("memory %s: its document %d has a tombstone, and will be gone once it is opened again", rec.ID, l.doc)
+		c.memory(rec.ID, "its document %d has a tombstone, and will be gone once it is opened again", l.doc)
 	}
 	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.keys.Pending(pendingSpace, l.Owner, l.Seq)) {
-		c.report.problem("memory %s: it is to be embedded and not on the list", rec.ID)
+		c.memory(rec.ID, "it is to be embedded and not on the list")
 	}
 	for _, ref := range rec.Vectors {
 		if !c.has(c.tx.keys.Vector(ref.Space, ref.Of(l.Version))) {
-			c.report.problem("memory %s: its vector in space number %d is missing", rec.ID, ref.Space)
+			c.memory(rec.ID, "its vector in space number %d is missing", ref.Space)
 		} else if s := db.spaces.numbered(ref.Space); s != nil {
 			if _, indexed := s.former(l.doc); !indexed {
-				c.report.problem("memory %s: its vector in the space %s is in no index", rec.ID, s.name)
+				c.memory(rec.ID, "its vector in the space %s is in no index", s.name)
 			}
 		}
 	}
 	owner, ok, err := c.tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(rec.Scope.Owner())})
 	if err != nil || !ok || owner != l.Owner {
-		c.report.problem("memory %s: it lies under owner number %d, its scope is that of %d", rec.ID, l.Owner, owner)
+		c.memory(rec.ID, "it lies under owner number %d, its scope is that of %d", l.Owner, owner)
 	}
 	c.run(rec, row.Run)
 }
@@ -253,7 +296,7 @@ func (c *checker) run(rec *layout.Record, number uint32) {
 	}
 	named, ok, err := c.tx.lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
 	if err != nil || !ok || named != number {
-		c.report.problem("memory %s: it lies in run number %d, its scope is that of %d", rec.ID, number, named)
+		c.memory(rec.ID, "it lies in run number %d, its scope is that of %d", number, named)
 	}
 }
 
@@ -261,7 +304,7 @@ func (c *checker) has(key []byte) bool {
 	_, closer, err := c.tx.reader.Get(key)
 	if err != nil {
 		if !errors.Is(err, pebble.ErrNotFound) {
-			c.report.problem("key %x: %v", key, err)
+			c.problem("key %x: %v", key, err)
 		}
 		return false
 	}
@@ -273,11 +316,11 @@ func (c *checker) ids() error {
 	return c.scan(layout.KindID, func(key, _ []byte) error {
 		owner, seq, ok := layout.ParseIDKey(key)
 		if !ok {
-			c.report.problem("malformed ID key %x", key)
+			c.problem("malformed ID key %x", key)
 			return nil
 		}
 		if l, lives := c.tx.at(seq); lives && l.Owner != owner {
-			c.report.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.Owner)
+			c.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.Owner)
 			return nil
 		}
 		return c.known("ID index", owner, seq)
@@ -295,7 +338,7 @@ func (c *checker) known(index string, owner uint32, seq uint64) error {
 		return err
 	}
 	if !found {
-		c.report.problem("%s: owner number %d has no memory number %d", index, owner, seq)
+		c.problem("%s: owner number %d has no memory number %d", index, owner, seq)
 	}
 	return nil
 }
@@ -304,9 +347,9 @@ func (c *checker) known(index string, owner uint32, seq uint64) error {
 func (c *checker) lives(index string, owner uint32, seq uint64) {
 	switch l, lives := c.tx.at(seq); {
 	case lives && l.Owner != owner:
-		c.report.problem("%s: memory number %d is under owner %d and belongs to %d", index, seq, owner, l.Owner)
+		c.problem("%s: memory number %d is under owner %d and belongs to %d", index, seq, owner, l.Owner)
 	case !lives && !c.ofRange(seq):
-		c.report.problem("%s: memory number %d is dead", index, seq)
+		c.problem("%s: memory number %d is dead", index, seq)
 	}
 }
 
@@ -315,7 +358,7 @@ func (c *checker) pending() error {
 	return c.scan(layout.KindPending, func(key, _ []byte) error {
 		_, owner, seq, ok := layout.ParsePendingKey(key)
 		if !ok {
-			c.report.problem("malformed key of what is to be embedded %x", key)
+			c.problem("malformed key of what is to be embedded %x", key)
 			return nil
 		}
 		c.lives("the list of what is to be embedded", owner, seq)
@@ -329,12 +372,12 @@ func (c *checker) dedup() error {
 	return c.scan(layout.KindDedup, func(key, _ []byte) error {
 		const size = layout.KeyHeader + 9 + layout.HashSize + 8
 		if len(key) != size {
-			c.report.problem("malformed dedup key %x", key)
+			c.problem("malformed dedup key %x", key)
 			return nil
 		}
 		seq := binary.BigEndian.Uint64(key[size-8:])
 		if _, lives := c.tx.at(seq); !lives && !c.ofRange(seq) {
-			c.report.problem("dedup index: memory number %d is dead", seq)
+			c.problem("dedup index: memory number %d is dead", seq)
 		}
 		return nil
 	})
@@ -352,17 +395,17 @@ func (c *checker) forward() error {
 	return c.scan(layout.KindForward, func(key, value []byte) error {
 		doc, ok := layout.ParseDocKey(key)
 		if !ok {
-			c.report.problem("malformed forward key %x", key)
+			c.problem("malformed forward key %x", key)
 			return nil
 		}
 		f, err := decodeForward(value)
 		if err != nil {
-			c.report.problem("document %d: %v", doc, err)
+			c.problem("document %d: %v", doc, err)
 			return nil
 		}
 		if !c.docs[doc] {
 			if !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
-				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, f.Seq)
+				c.problem("document %d of memory number %d is neither live nor marked dead", doc, f.Seq)
 			}
 			return nil
 		}
@@ -395,10 +438,10 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 		return err
 	}
 	if !sameTerms(idx.Terms, f.idx.Terms) || idx.Length != f.idx.Length {
-		c.report.problem("memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.ID, doc)
+		c.report.problem("words", rec.ID, "memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.ID, doc)
 	}
 	if !slices.Equal(idx.Values, f.idx.Values) || f.idx.Numbered && !slices.Equal(idx.Numbers, f.idx.Numbers) {
-		c.report.problem("memory %s: its document %d does not hold its filter values; rebuild the text index", rec.ID, doc)
+		c.report.problem("filter values", rec.ID, "memory %s: its document %d does not hold its filter values; rebuild the text index", rec.ID, doc)
 	}
 	c.sameRow(rec, doc, &f.Row)
 	return nil
@@ -407,7 +450,7 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 // sameRow compares what the tables hold of a memory with it.
 func (c *checker) sameRow(rec *layout.Record, doc uint32, f *layout.Row) {
 	if f.Created != rec.Created || f.Expires != rec.Expires || f.Importance != rec.Importance || f.Confidence != rec.Confidence {
-		c.report.problem("memory %s: its document %d does not agree with it", rec.ID, doc)
+		c.memory(rec.ID, "its document %d does not agree with it", doc)
 	}
 }
 
@@ -415,29 +458,29 @@ func (c *checker) sameRow(rec *layout.Record, doc uint32, f *layout.Row) {
 // is marked dead.
 func (c *checker) sealed() error {
 	db := c.tx.db
-	err := c.tx.index.Verify(c.ctx, c.tx.postings, func(err error) { c.report.problem("text index: %v; rebuild it", err) })
+	err := c.tx.index.Verify(c.ctx, c.tx.postings, func(err error) { c.report.problem("text index", "", "text index: %v; rebuild it", err) })
 	if err != nil {
 		return err
 	}
 	return c.scan(layout.KindRows, func(key, value []byte) error {
 		first, ok := layout.ParseRowsKey(key)
 		if !ok {
-			c.report.problem("malformed key of rows %x", key)
+			c.problem("malformed key of rows %x", key)
 			return nil
 		}
 		p, err := layout.DecodeRows(first, value)
 		if err != nil {
-			c.report.problem("%v", err)
+			c.problem("%v", err)
 			return nil
 		}
 		for i, doc := range p.Docs {
 			c.rows[doc] = &p.Rows[i]
 			row := db.docs.Row(doc)
 			if row.Visible(c.tx.lsn) && row.Version != p.Rows[i].Version {
-				c.report.problem("document %d is of memory number %d, and its row of %d", doc, row.Seq, p.Rows[i].Seq)
+				c.problem("document %d is of memory number %d, and its row of %d", doc, row.Seq, p.Rows[i].Seq)
 			}
 			if !row.Visible(c.tx.lsn) && !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
-				c.report.problem("document %d of memory number %d is neither live nor marked dead", doc, p.Rows[i].Seq)
+				c.problem("document %d of memory number %d is neither live nor marked dead", doc, p.Rows[i].Seq)
 			}
 		}
 		return nil
@@ -449,20 +492,20 @@ func (c *checker) vectors() error {
 	return c.scan(layout.KindVector, func(key, value []byte) error {
 		v, ok := layout.ParseVectorKey(key)
 		if !ok {
-			c.report.problem("malformed vector key %x", key)
+			c.problem("malformed vector key %x", key)
 			return nil
 		}
 		b := layout.VectorKey{Space: binary.BigEndian.Uint16(key[layout.KeyHeader:]), Born: v.Born, Change: v.Change, Seq: v.Seq}
 		sum, referred := c.refs[b]
 		if !referred {
-			c.report.problem("a vector of memory number %d belongs to no version", b.Seq)
+			c.problem("a vector of memory number %d belongs to no version", b.Seq)
 		}
 		vec, err := codec.Floats(value)
 		s := c.tx.db.spaces.numbered(b.Space)
 		if err != nil || s == nil || hnsw.CheckVector(vec, s.dim, s.metric) != nil {
-			c.report.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
+			c.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
 		} else if sum != 0 && sum != layout.VectorSum(value) {
-			c.report.problem("a vector of memory number %d in the space %s is not the one that was stored: its checksum is that of another; store the memory's vector again", b.Seq, s.name)
+			c.problem("a vector of memory number %d in the space %s is not the one that was stored: its checksum is that of another; store the memory's vector again", b.Seq, s.name)
 		}
 		return nil
 	})
@@ -494,7 +537,7 @@ func (c *checker) searches(deep bool) error {
 		}
 		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.name, Sampled: sampled, Recall: recall})
 		if recall < leastRecall {
-			c.report.problem("vector space %q: its index finds %.2f of the vectors that are closest; close the database and remove vectors-%d-*.snap from its folder: the next open builds the index anew", s.name, recall, s.num)
+			c.problem("vector space %q: its index finds %.2f of the vectors that are closest; close the database and remove vectors-%d-*.snap from its folder: the next open builds the index anew", s.name, recall, s.num)
 		}
 	}
 	return nil
@@ -504,11 +547,11 @@ func (c *checker) stats() error {
 	return c.scan(layout.KindStats, func(key, value []byte) error {
 		owner, seq, ok := layout.ParseStatsKey(key)
 		if !ok {
-			c.report.problem("malformed statistics key %x", key)
+			c.problem("malformed statistics key %x", key)
 			return nil
 		}
-		if _, err := layout.DecodeAccess(value); err != nil {
-			c.report.problem("statistics of memory number %d: %v", seq, err)
+		if _, err := decodeAccess(key, value); err != nil {
+			c.problem("statistics of memory number %d: %v", seq, err)
 		}
 		c.lives("statistics", owner, seq)
 		return nil
@@ -518,12 +561,12 @@ func (c *checker) stats() error {
 func (c *checker) history() error {
 	return c.scan(layout.KindHistory, func(key, value []byte) error {
 		if _, _, ok := layout.ParseHistoryKey(key); !ok {
-			c.report.problem("malformed history key %x", key)
+			c.problem("malformed history key %x", key)
 			return nil
 		}
 		d, err := layout.DecodeDeath(value)
 		if err != nil {
-			c.report.problem("history: %v", err)
+			c.problem("history: %v", err)
 			return nil
 		}
 		v := layout.Version{Owner: binary.BigEndian.Uint32(key[layout.KeyHeader:]), Seq: binary.BigEndian.Uint64(key[layout.KeyHeader+4:]), Born: d.Born, Change: d.Change}
@@ -531,7 +574,7 @@ func (c *checker) history() error {
 		case !d.Kept:
 			return c.known("history", v.Owner, v.Seq)
 		case d.At > c.forgotten && !c.has(c.tx.keys.Record(v)):
-			c.report.problem("memory number %d: its history lacks the version of LSN %d, as which it died; the version is lost", v.Seq, v.Born)
+			c.problem("memory number %d: its history lacks the version of LSN %d, as which it died; the version is lost", v.Seq, v.Born)
 		}
 		return nil
 	})
@@ -545,18 +588,18 @@ func (c *checker) names() error {
 	}
 	of := map[number]string{}
 	return c.scan(layout.KindName, func(key, value []byte) error {
-		num, name, _, err := layout.DecodeName(value)
+		num, name, _, err := layout.DecodeName(key, value)
 		if err != nil {
-			c.report.problem("name %x: %v", key, err)
+			c.problem("name %x: %v", key, err)
 			return nil
 		}
 		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.tx.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
-			c.report.problem("the name %q lies under a key that is not its own", name)
+			c.problem("the name %q lies under a key that is not its own", name)
 			return nil
 		}
 		n := number{key[layout.KeyHeader], num}
 		if other, twice := of[n]; twice {
-			c.report.problem("the names %q and %q have the same number, %d", other, name, num)
+			c.problem("the names %q and %q have the same number, %d", other, name, num)
 		}
 		of[n] = name
 		return nil
@@ -570,20 +613,20 @@ func (c *checker) log() error {
 	err := c.scan(layout.KindLog, func(key, value []byte) error {
 		lsn, ok := layout.ParseLSNKey(key)
 		if !ok {
-			c.report.problem("malformed log key %x", key)
+			c.problem("malformed log key %x", key)
 			return nil
 		}
 		if last != 0 && lsn != last+1 {
-			c.report.problem("log: record %d follows %d", lsn, last)
+			c.problem("log: record %d follows %d", lsn, last)
 		}
 		last = lsn
 		if _, err := layout.DecodeLogHead(value); err != nil {
-			c.report.problem("log record %d: %v", lsn, err)
+			c.problem("log record %d: %v", lsn, err)
 		}
 		return nil
 	})
 	if err == nil && last != c.tx.lsn {
-		c.report.problem("log: its newest record is %d, the state is that of %d", last, c.tx.lsn)
+		c.problem("log: its newest record is %d, the state is that of %d", last, c.tx.lsn)
 	}
 	return err
 }

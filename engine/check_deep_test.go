@@ -47,7 +47,7 @@ func TestCheckDeep(t *testing.T) {
 		t.Errorf("a check that is not deep: %+v, %v", r, err)
 	}
 	r, err = db.CheckDeep(t.Context())
-	if err != nil || r.OK || r.Spaces[0].Recall > leastRecall || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], `vector space "default": its index finds`) {
+	if err != nil || r.OK || r.Spaces[0].Recall > leastRecall || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, `vector space "default": its index finds`) {
 		t.Errorf("all links lead to 64 vectors: %+v, %v", r, err)
 	}
 }

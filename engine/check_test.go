@@ -40,7 +40,10 @@ func TestCheckFinds(t *testing.T) {
 		return func(_ *testing.T, db *DB) error { return db.store.Delete(key(db, db.keys()), pebble.Sync) }
 	}
 	put := func(key func(db *DB, ks *layout.Keys) []byte, value ...byte) func(*testing.T, *DB) error {
-		return func(_ *testing.T, db *DB) error { return db.store.Set(key(db, db.keys()), value, pebble.Sync) }
+		return func(_ *testing.T, db *DB) error {
+			k := key(db, db.keys())
+			return db.store.Set(k, layout.Seal(k, value), pebble.Sync)
+		}
 	}
 	doc := func(kind byte) func(*DB, *layout.Keys) []byte {
 		return func(db *DB, ks *layout.Keys) []byte { return ks.Doc(kind, at(db).doc) }
@@ -71,8 +74,8 @@ func TestCheckFinds(t *testing.T) {
 		{"vector of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Vector(1, layout.Version{Owner: 1, Seq: 2, Born: 999}) }, 0, 0, 128, 63, 0, 0, 128, 63), "vector"},
 		{"statistics damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.Stats(1, 2) }, 7), "statistics"},
 		{"history damaged", put(func(db *DB, ks *layout.Keys) []byte { return ks.History(1, 2, 99, 0) }, 7), "history"},
-		{"name under another's key", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(9, "y", nil)...), "name"},
-		{"two names with one number", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(1, "x", nil)...), "same number"},
+		{"name under another's key", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(nil, 9, "y", nil)...), "name"},
+		{"two names with one number", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(nil, 1, "x", nil)...), "same number"},
 		{"owner missing", del(func(db *DB, ks *layout.Keys) []byte {
 			db.names = newNames()
 			return ks.Name(layout.NameOwner, scope.Key(ada.Owner()))
@@ -87,7 +90,7 @@ func TestCheckFinds(t *testing.T) {
 		{"run of another number", put(func(db *DB, ks *layout.Keys) []byte {
 			db.names = newNames()
 			return ks.Name(layout.NameRun, "r")
-		}, layout.EncodeName(9, "r", nil)...), "run number"},
+		}, layout.EncodeName(nil, 9, "r", nil)...), "run number"},
 		{"death missing", loseDeath, "no place in the indexes"},
 		{"superseded record missing", updatedThen(loseFirst), "lacks the version"},
 		{"superseded record of a text that was embedded later missing", embeddedThen(loseFirst), "lacks the version"},
@@ -110,7 +113,7 @@ func TestCheckFinds(t *testing.T) {
 			}
 			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "a commit that shows the damage"})
 			r, err := db.Check(t.Context())
-			if err != nil || r.OK || !slices.ContainsFunc(r.Problems, func(p string) bool { return strings.Contains(p, c.want) }) {
+			if err != nil || r.OK || !slices.ContainsFunc(r.Problems, func(p Problem) bool { return strings.Contains(p.What, c.want) }) {
 				t.Errorf("report %+v, %v; want a problem with %q", r, err, c.want)
 			}
 		})

@@ -71,7 +71,7 @@ func (db *DB) deriveLog() error {
 			return nil
 		}},
 		{layout.KindName, func(key, value []byte) error {
-			if num, _, _, err := layout.DecodeName(value); err == nil && len(key) > layout.KeyHeader && key[layout.KeyHeader] < byte(layout.NameClasses) {
+			if num, _, _, err := layout.DecodeName(key, value); err == nil && len(key) > layout.KeyHeader && key[layout.KeyHeader] < byte(layout.NameClasses) {
 				n := &w.next.Names[key[layout.KeyHeader]]
 				*n = max(*n, num)
 			}
@@ -128,7 +128,7 @@ func (db *DB) deriveSpaces() error {
 		}
 		s, err := db.newSpace(num, name, len(value)/4, hnsw.Cosine, "")
 		if err != nil {
-			return nil, err // the next vector may be whole
+			return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: err.Error()} // the next one may be whole
 		}
 		db.lost("the name and the metric of a vector space", &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector spaces", Why: fmt.Sprintf("that of number %d is called %s from now on, and compared by cosine", num, name)})
 		db.spaces.add(s)

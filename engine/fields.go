@@ -298,14 +298,15 @@ func (n *names) lookup(r kv.Reader, ks *layout.Keys, k layout.Name) (uint32, boo
 	if num, ok := n.cached(k); ok {
 		return num, true, nil
 	}
-	b, closer, err := r.Get(ks.Name(k.Class, k.Text))
+	key := ks.Name(k.Class, k.Text)
+	b, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return 0, false, nil
 	}
 	if err != nil {
 		return 0, false, store.Error("look up a name", err)
 	}
-	num, name, _, err := layout.DecodeName(b)
+	num, name, _, err := layout.DecodeName(key, b)
 	if cerr := closer.Close(); err == nil && cerr != nil {
 		err = store.Error("look up a name", cerr)
 	}

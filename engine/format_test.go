@@ -256,8 +256,8 @@ type nameRead struct {
 }
 
 func nameEncoding() encoding {
-	return encoding{name: "name", bytes: layout.EncodeName(300, "ada", nil), value: nameRead{300, "ada"}, decode: decoder(func(b []byte) (nameRead, error) {
-		num, name, _, err := layout.DecodeName(b)
+	return encoding{name: "name", bytes: layout.EncodeName(nil, 300, "ada", nil), value: nameRead{300, "ada"}, decode: decoder(func(b []byte) (nameRead, error) {
+		num, name, _, err := layout.DecodeName(nil, b)
 		return nameRead{num, name}, err
 	})}
 }
@@ -270,8 +270,8 @@ type spaceRead struct {
 
 func spaceEncoding() encoding {
 	s := &space{num: 2, name: "image", dim: 768, model: "clip"}
-	return encoding{name: "space", bytes: layout.EncodeName(uint32(s.num), s.name, s.encode()), value: spaceRead{2, "image", "clip", 768}, decode: decoder(func(b []byte) (spaceRead, error) {
-		num, name, extra, err := layout.DecodeName(b)
+	return encoding{name: "space", bytes: layout.EncodeName(nil, uint32(s.num), s.name, s.encode()), value: spaceRead{2, "image", "clip", 768}, decode: decoder(func(b []byte) (spaceRead, error) {
+		num, name, extra, err := layout.DecodeName(nil, b)
 		if err != nil {
 			return spaceRead{}, err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -263,6 +264,10 @@ func TestGraphDamage(t *testing.T) {
 		key, value := spoiled(rng, keys[i], values[i])
 		t.Logf("%x = %x becomes %x = %x", keys[i], values[i], key, value)
 		w.write(func(b *pebble.Batch) error {
+			if plain, err := layout.Unseal(keys[i], values[i]); err == nil && rng.IntN(2) == 0 { // with a right checksum of its own
+				key, value = spoiled(rng, keys[i], plain)
+				value = layout.Seal(key, value)
+			}
 			return errors.Join(b.Delete(keys[i], nil), b.Set(key, value, nil))
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

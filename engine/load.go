@@ -105,7 +105,7 @@ func (db *DB) loadNames() error {
 	for _, class := range []layout.NameClass{layout.NameField, layout.NameSpace} {
 		prefix := append(db.keys().Header(layout.KindName, 1), byte(class))
 		err := db.loadKeys("a name of a field or a vector space", prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
-			num, name, extra, err := layout.DecodeName(value)
+			num, name, extra, err := layout.DecodeName(key, value)
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (db *DB) checkSeed() error {
 	lower, upper := db.keys().Span(layout.KindName)
 	others := 0
 	err := db.loadKeys("a name", lower, upper, func(key, value []byte) error {
-		_, name, _, err := layout.DecodeName(value)
+		_, name, _, err := layout.DecodeName(key, value)
 		switch {
 		case err != nil:
 			return nil // it is looked at when it is asked for
@@ -309,7 +309,11 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if db.opening.damaged != nil {
 		return nil // the index is built anew
 	}
-	return db.index.Load().Add(doc, &f.idx)
+	err = db.index.Load().Add(doc, &f.idx)
+	if err != nil && db.mends { // chunks are missing, and the numbers do not rise any more
+		db.opening.damaged, err = err, nil
+	}
+	return err
 }
 
 // loadRow enters a document into the tables.
@@ -333,7 +337,7 @@ func (db *DB) loadStats() error {
 		if !ok {
 			return layout.BadKey("statistics", key)
 		}
-		a, err := layout.DecodeAccess(value)
+		a, err := decodeAccess(key, value)
 		if err != nil {
 			return err
 		}

@@ -156,7 +156,7 @@ func TestOpensWithout(t *testing.T) {
 // with those vectors that are left: it tells of the others.
 func wantLost(t *testing.T, db *DB, stats *Stats, report *Report, n int) {
 	t.Helper()
-	if stats.Lost == 0 || report.OK || !strings.Contains(strings.Join(report.Problems, "\n"), "memory ") {
+	if stats.Lost == 0 || report.OK || !strings.Contains(fmt.Sprint(report.Problems), "memory ") {
 		t.Errorf("%d lost, check says %v", stats.Lost, report.Problems)
 	}
 	if n < 0 {

@@ -354,7 +354,7 @@ func (tx *Tx) addAccess(owner uint32, seq uint64, a layout.Access) error {
 	if err := tx.carryDebt(owner, seq, false); err != nil {
 		return err
 	}
-	if err := tx.merge(tx.keys.Stats(owner, seq), a.Encode()); err != nil {
+	if err := tx.mergeAccess(owner, seq, a); err != nil {
 		return err
 	}
 	tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, owner, seq, a))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -394,7 +395,7 @@ func TestNotesAreReached(t *testing.T) {
 		for _, damaged := range []bool{true, false} {
 			err := db.store.Delete(key, pebble.Sync)
 			if damaged {
-				err = db.store.Set(key, []byte{1}, pebble.Sync)
+				err = db.store.Set(key, layout.Seal(key, []byte{1}), pebble.Sync)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -261,7 +261,9 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 	r, err := db.Check(ctx)
 	note("check", err)
 	if !r.OK {
-		told = append(told, r.Problems...)
+		for _, p := range r.Problems {
+			told = append(told, p.What)
+		}
 	}
 	if len(told) == 0 && len(page.Memories) != n {
 		t.Errorf("%d memories are left of %d, and nothing tells why", len(page.Memories), n)

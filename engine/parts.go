@@ -78,13 +78,55 @@ func (db *DB) merger() *pebble.Merger {
 		}
 	}
 	m := *layout.StatsMerger
-	m.Merge = func(key, value []byte) (pebble.ValueMerger, error) {
-		if f := folders[key[0]]; f != nil {
-			return &partFold{f, slices.Clone(key), slices.Clone(value)}, nil
+	m.Merge = func(key, stored []byte) (pebble.ValueMerger, error) {
+		f := &sealedFold{key: slices.Clone(key), begin: layout.StatsMerger.Merge}
+		if of := folders[key[0]]; of != nil {
+			f.begin = func(key, value []byte) (pebble.ValueMerger, error) {
+				return &partFold{of, slices.Clone(key), slices.Clone(value)}, nil
+			}
 		}
-		return layout.StatsMerger.Merge(key, value)
+		return f, f.MergeNewer(stored)
 	}
 	return &m
+}
+
+// sealedFold folds the values of stored operands, and seals what comes out.
+type sealedFold struct {
+	key   []byte
+	begin pebble.Merge
+	of    pebble.ValueMerger // nil before the first value
+	// bad is a damaged operand. It is what comes out, so that the damage stays visible: a
+	// compaction must not fail.
+	bad []byte
+}
+
+func (f *sealedFold) MergeNewer(stored []byte) error {
+	return f.add(stored, func(v []byte) error { return f.of.MergeNewer(v) })
+}
+
+func (f *sealedFold) MergeOlder(stored []byte) error {
+	return f.add(stored, func(v []byte) error { return f.of.MergeOlder(v) })
+}
+
+func (f *sealedFold) add(stored []byte, merge func([]byte) error) error {
+	value, err := layout.Unseal(f.key, stored)
+	switch {
+	case err != nil:
+		f.bad = slices.Clone(stored)
+		return nil
+	case f.of == nil:
+		f.of, err = f.begin(f.key, value)
+		return err
+	}
+	return merge(value)
+}
+
+func (f *sealedFold) Finish(includesBase bool) ([]byte, io.Closer, error) {
+	if f.bad != nil {
+		return f.bad, nil, nil
+	}
+	value, closer, err := f.of.Finish(includesBase)
+	return layout.Seal(f.key, value), closer, err
 }
 
 // partFold folds the operands of one key.
@@ -170,7 +212,7 @@ func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
 		}
 		tx := &Tx{db: db, reader: r, keys: db.keys(), lsn: maxLSN, now: db.now()}
 		del := func(key []byte) error { return batch.Delete(key, nil) }
-		set := func(key, value []byte) error { return batch.Set(key, value, nil) }
+		set := func(key, value []byte) error { return batch.Set(key, layout.Seal(key, value), nil) }
 		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, del, set); err != nil {
 			return err
 		}
@@ -410,12 +452,18 @@ func (p *partTx) Get(key []byte) ([]byte, bool, error) {
 	case err != nil:
 		return nil, false, err
 	}
-	value := slices.Clone(b)
-	return value, true, closer.Close()
+	value, err := layout.Unseal(key, slices.Clone(b))
+	return value, err == nil, errors.Join(err, closer.Close())
 }
 
 func (p *partTx) Scan(lower, upper []byte, visit func(key, value []byte) error) error {
-	err := p.tx().scan(lower, upper, visit)
+	err := p.tx().scan(lower, upper, func(key, stored []byte) error {
+		value, err := layout.Unseal(key, stored)
+		if err != nil {
+			return err
+		}
+		return visit(key, value)
+	})
 	if errors.Is(err, kv.ErrStop) {
 		return nil
 	}
@@ -432,7 +480,7 @@ func (p *partTx) Hop(lower, upper []byte, visit func(key, value []byte) ([]byte,
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := it.First(); ok; {
-		value, err := it.ValueAndErr()
+		value, err := p.Value(it)
 		if err != nil {
 			return err
 		}
@@ -466,8 +514,8 @@ func (p *partTx) Without(err error) error { return p.tx().without(err) }
 
 func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
 	prefix := append(p.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
-	err = p.Scan(prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
-		num, text, _, err := layout.DecodeName(value)
+	err = p.Scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+		num, text, _, err := layout.DecodeName(key, value)
 		if err != nil || num != number {
 			return err
 		}
@@ -483,6 +531,14 @@ func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {
 
 // Replaces is [part.Tx.Replaces].
 func (p *partTx) Replaces(bytes int) { p.db.shadowed(bytes) }
+
+func (p *partTx) Value(it *pebble.Iterator) ([]byte, error) {
+	stored, err := it.ValueAndErr()
+	if err != nil {
+		return nil, err
+	}
+	return layout.Unseal(it.Key(), stored)
+}
 
 func (p *partTx) LSN() uint64 { return p.lsn }
 func (p *partTx) Past() bool  { return p.past }
@@ -540,9 +596,12 @@ func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
 
 func (p *partTx) Need(doing string, bytes int) error       { return p.tx().need(doing, bytes) }
 func (p *partTx) NeedToFree(doing string, bytes int) error { return p.tx().needToFree(doing, bytes) }
-func (p *partTx) Set(key, value []byte) error              { return p.tx().set(key, value) }
-func (p *partTx) Merge(key, value []byte) error            { return p.tx().merge(key, value) }
 func (p *partTx) Delete(key []byte) error                  { return p.tx().del(key) }
+
+func (p *partTx) Set(key, value []byte) error { return p.tx().set(key, layout.Seal(key, value)) }
+func (p *partTx) Merge(key, value []byte) error {
+	return p.tx().merge(key, layout.Seal(key, value))
+}
 
 func (p *partTx) DeleteRange(lower, upper []byte) error {
 	return p.tx().wrote(p.batch.DeleteRange(lower, upper, nil))
@@ -589,19 +648,29 @@ type stagedChange struct {
 // partChecker is a check of a part's keys.
 type partChecker struct {
 	*partTx
-	c *checker
+	c    *checker
+	name string // of the part
 }
 
 func (p *partChecker) Each(kind byte, visit func(key, value []byte) error) error {
-	return p.c.scan(kind, visit)
+	return p.c.scan(kind, func(key, stored []byte) error {
+		value, err := layout.Unseal(key, stored)
+		if err != nil {
+			p.Problem("%s: %v", p.tx().db.kindName(kind), err)
+			return nil
+		}
+		return visit(key, value)
+	})
 }
 
-func (p *partChecker) Problem(format string, args ...any) { p.c.report.problem(format, args...) }
+func (p *partChecker) Problem(format string, args ...any) {
+	p.c.report.problem(p.name, "", format, args...)
+}
 
 // parts checks the keys of each part.
 func (c *checker) parts() error {
 	for _, p := range c.tx.db.parts {
-		if err := p.Check(&partChecker{(*partTx)(c.tx), c}); err != nil {
+		if err := p.Check(&partChecker{(*partTx)(c.tx), c, p.Name()}); err != nil {
 			return &fault.Error{Kind: fault.ErrCorrupt, What: "check the " + valid.Short(p.Name()), Cause: err}
 		}
 	}

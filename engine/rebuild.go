@@ -431,7 +431,8 @@ func (tx *Tx) knownNumber(k layout.Name) (uint32, bool, error) {
 func (db *DB) giveName(k layout.Name) (num uint32, ok bool, err error) {
 	n := &db.writer.next.Names[k.Class]
 	*n++
-	return *n, true, db.store.Set(db.keys().Name(k.Class, k.Text), layout.EncodeName(*n, k.Text, nil), pebble.NoSync)
+	key := db.keys().Name(k.Class, k.Text)
+	return *n, true, db.store.Set(key, layout.EncodeName(key, *n, k.Text, nil), pebble.NoSync)
 }
 
 // dropOldGenerations removes what a rebuild that was interrupted has left behind.

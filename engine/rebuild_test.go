@@ -306,7 +306,7 @@ func TestRebuildMends(t *testing.T) {
 	}
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "other"}, Text: "makes a new read point"})
 	r, err := db.Check(t.Context())
-	if err != nil || r.OK || !strings.Contains(strings.Join(r.Problems, " "), "rebuild") {
+	if err != nil || r.OK || !strings.Contains(fmt.Sprint(r.Problems), "rebuild") {
 		t.Fatalf("check: %+v, %v", r, err)
 	}
 	if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {

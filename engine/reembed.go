@@ -385,8 +385,8 @@ func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error
 	}
 	tx.change()
 	set := func(s *space, name string) error {
-		k := layout.Name{Class: layout.NameSpace, Text: name}
-		return tx.set(tx.keys.Name(k.Class, k.Text), layout.EncodeName(uint32(s.num), k.Text, s.encode()))
+		key := tx.keys.Name(layout.NameSpace, name)
+		return tx.set(key, layout.EncodeName(key, uint32(s.num), name, s.encode()))
 	}
 	if err := errors.Join(set(next, defaultSpace), set(old, name), tx.del(tx.keys.Name(layout.NameSpace, next.name))); err != nil {
 		return tx.breaks(err)

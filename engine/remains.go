@@ -158,7 +158,7 @@ func (r *Remains) rename(db *DB) (err error) {
 	var others []string
 	lower, upper := keys.Span(layout.KindName)
 	err = db.loadKeys("a name", lower, upper, func(key, value []byte) error {
-		_, name, _, err := layout.DecodeName(value)
+		num, name, extra, err := layout.DecodeName(key, value)
 		if err != nil || len(key) <= layout.KeyHeader {
 			r.lose("a name", fmt.Sprintf("what lies under its key %x is damaged", key))
 			return b.Delete(key, nil)
@@ -169,7 +169,7 @@ func (r *Remains) rename(db *DB) (err error) {
 			return nil
 		}
 		others = append(others, name)
-		return errors.Join(b.Delete(key, nil), b.Set(own, value, nil))
+		return errors.Join(b.Delete(key, nil), b.Set(own, layout.EncodeName(own, num, name, extra), nil))
 	})
 	if err != nil {
 		return err
@@ -244,4 +244,10 @@ func (db *DB) between(from, to []byte) (what string, counts bool) {
 		}
 	}
 	return strings.Join(names, ", "), counts
+}
+
+// kindName is what the keys of a kind are, for messages.
+func (db *DB) kindName(kind byte) string {
+	name, _ := db.kept(kind)
+	return name
 }

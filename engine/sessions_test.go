@@ -791,7 +791,7 @@ func TestSessionCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		report, err := w.db.Check(t.Context())
-		if err != nil || !slices.ContainsFunc(report.Problems, func(p string) bool { return strings.Contains(p, c.says) }) {
+		if err != nil || !slices.ContainsFunc(report.Problems, func(p Problem) bool { return strings.Contains(p.What, c.says) }) {
 			t.Errorf("%c: %v, %v", c.kind, report.Problems, err)
 		}
 	}

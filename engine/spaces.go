@@ -249,7 +249,11 @@ func (db *DB) decodeSpace(num uint32, name string, b []byte) (*space, error) {
 	if r.Err() != nil {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Cause: r.Err()}
 	}
-	return db.newSpace(uint16(num), name, dim, metric, model)
+	s, err := db.newSpace(uint16(num), name, dim, metric, model)
+	if err != nil { // what is stored was once valid
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Why: err.Error(), Do: rescueIt}
+	}
+	return s, err
 }
 
 // spaces are those of a database; the writer adds, readers look up.

@@ -110,7 +110,7 @@ func (tx *Tx) flushTouches() error {
 		if !ok {
 			continue // deleted since
 		}
-		if err := tx.merge(tx.keys.Stats(l.Owner, seq), a.Encode()); err != nil {
+		if err := tx.mergeAccess(l.Owner, seq, a); err != nil {
 			return err
 		}
 		if a.Debt == 0 && a.Folded == 0 {
@@ -134,4 +134,24 @@ func (tx *Tx) logAccesses(op layout.LogOp, n int, body []byte) {
 	tx.log = append(tx.log, byte(op))
 	tx.log = binary.AppendUvarint(tx.log, uint64(n))
 	tx.log = append(tx.log, body...)
+}
+
+// mergeAccess adds to the access statistics of a memory; setAccess says what they are.
+func (tx *Tx) mergeAccess(owner uint32, seq uint64, a layout.Access) error {
+	key := tx.keys.Stats(owner, seq)
+	return tx.merge(key, layout.Seal(key, a.Encode()))
+}
+
+func (tx *Tx) setAccess(owner uint32, seq uint64, a layout.Access) error {
+	key := tx.keys.Stats(owner, seq)
+	return tx.set(key, layout.Seal(key, a.Encode()))
+}
+
+// decodeAccess reads what is stored under a key of access statistics.
+func decodeAccess(key, stored []byte) (layout.Access, error) {
+	value, err := layout.Unseal(key, stored)
+	if err != nil {
+		return layout.Access{}, err
+	}
+	return layout.DecodeAccess(value)
 }

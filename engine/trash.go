@@ -301,7 +301,7 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 		a.Last = max(a.Last, tx.now)
 	}
 	if a != (layout.Access{}) {
-		if err := tx.set(tx.keys.Stats(x.Owner, x.Seq), a.Encode()); err != nil {
+		if err := tx.setAccess(x.Owner, x.Seq, a); err != nil {
 			return err
 		}
 		tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, x.Owner, x.Seq, a))

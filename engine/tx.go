@@ -567,7 +567,8 @@ func (tx *Tx) newNumber(k layout.Name, extra []byte) (uint32, error) {
 	tx.next.Names[k.Class]++
 	num := tx.next.Names[k.Class]
 	tx.names[k] = num
-	return num, tx.set(tx.keys.Name(k.Class, k.Text), layout.EncodeName(num, k.Text, extra))
+	key := tx.keys.Name(k.Class, k.Text)
+	return num, tx.set(key, layout.EncodeName(key, num, k.Text, extra))
 }
 
 // lookup is the number of a name as this transaction sees it.

@@ -214,7 +214,7 @@ func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
 		}
 	}
 	if p.access != (layout.Access{}) {
-		if err := tx.merge(tx.keys.Stats(owner, seq), p.access.Encode()); err != nil {
+		if err := tx.mergeAccess(owner, seq, p.access); err != nil {
 			return err
 		}
 	}

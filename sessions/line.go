@@ -227,7 +227,10 @@ func linesOf(v part.View, p place, h *head, yield func(part.Line) error) error {
 			return yield(l)
 		}
 		if err := resolve(v, h.of, p, i.Message); err != nil {
-			return err
+			if err = v.Without(err); err != nil {
+				return err
+			}
+			i.Message.Orphan = true // of its memory nothing can be read, of itself everything
 		}
 		position++
 		l := &messageLine{NewMessageLine(i.Message)}

@@ -171,7 +171,7 @@ func readMarked(files vfs.FS) folder {
 			}
 		}
 		log := all[newest]
-		if uint64(len(bytes.TrimRight(log, "\x00"))) <= marked(all["store/logs.mark"]) {
+		if uint64(len(bytes.TrimRight(log, "\x00"))) <= marked(all["memdb.mark"]) {
 			return all
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -180,7 +180,7 @@ func readMarked(files vfs.FS) folder {
 
 // marked is how much of the newest log a mark says is on disk, see internal/store.
 func marked(mark []byte) (synced uint64) {
-	const slot, count, bytes = 512, 8, 16
+	const slot, count, bytes = 512, 8, 56
 	newest := uint64(0)
 	for at := 0; at+slot <= len(mark); at += slot {
 		if n := binary.LittleEndian.Uint64(mark[at+count:]); n > newest {

@@ -82,12 +82,14 @@ func (b *base) rescueFails(h harm, seen, r *view) string {
 		return fmt.Sprintf("it lacks %d lines and does not say so: %.1800q; has instead %.1800q", len(gone), gone, missing(r.lines, b.lines))
 	case len(gone) > 0 && !holdsData(h.file):
 		return fmt.Sprintf("it lacks %d lines that lie in other files, says %v: %.600q", len(gone), r.lost, gone)
-	case !h.gone && float64(len(gone)) > 12+1.5*h.share*float64(len(b.lines)):
+	case !h.gone && float64(len(gone)) > 12+3*h.share*float64(len(b.lines)):
 		return fmt.Sprintf("it lacks %d of %d lines, says %v: %.400q", len(gone), len(b.lines), r.lost, gone)
 	case seen.refused:
 		return ""
 	}
-	if less := missing(intersection(seen.lines, b.lines), r.lines); len(less) > 0 {
+	// Where the death of a memory is lost, a rescue has a living memory, and no history of it.
+	ofLiving := func(line string) bool { return strings.HasPrefix(line, `{"type":"history"`) }
+	if less := slices.DeleteFunc(missing(intersection(seen.lines, b.lines), r.lines), ofLiving); len(less) > 0 {
 		return fmt.Sprintf("it lacks %d lines that an export of the damaged database has: %.400q", len(less), less)
 	}
 	return ""

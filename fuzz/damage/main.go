@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"sort"
 )
 
 func main() {
@@ -23,37 +22,39 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	failures := run(ctx, bases, *seed, *runs, func(seed uint64, what string, v verdict) {
+	count := run(ctx, bases, *seed, *runs, func(seed uint64, what string, v verdict) {
 		if v.failure != "" {
 			fmt.Printf("FAILED, seed %d: %s: %s: %s\n", seed, v.class, what, v.failure)
 		} else if *verbose {
 			fmt.Printf("seed %d: %s: %s\n", seed, v.class, what)
 		}
 	})
-	if failures > 0 {
+	fmt.Printf("%d damages of %d databases, seeds %d to %d:", *runs, len(bases), *seed, *seed+uint64(*runs)-1)
+	for _, class := range []string{found, named, harmless, silent, rescued, failed} {
+		fmt.Printf(" %s %d", class, count[class])
+	}
+	fmt.Println()
+	if count[failed] > 0 {
 		os.Exit(1)
 	}
 }
 
-// run does damages and prints how often what came of them. It returns the number of failures.
-func run(ctx context.Context, bases []*base, seed uint64, runs int, tell func(seed uint64, what string, v verdict)) (failures int) {
+// What is counted beside the classes: rescues that brought all that is whole, and failures.
+const rescued, failed = "rescued", "failed"
+
+// run does damages, and counts what came of them.
+func run(ctx context.Context, bases []*base, seed uint64, runs int, tell func(seed uint64, what string, v verdict)) map[string]int {
 	count := map[string]int{}
 	for i := range uint64(runs) {
 		what, v := judge(ctx, bases, seed+i)
 		count[v.class]++
 		if v.rescued {
-			count["rescued"]++
+			count[rescued]++
 		}
 		if v.failure != "" {
-			failures++
+			count[failed]++
 		}
 		tell(seed+i, what, v)
 	}
-	var figures []string
-	for _, class := range []string{found, named, harmless, silent, "rescued"} {
-		figures = append(figures, fmt.Sprintf("%s %d", class, count[class]))
-	}
-	sort.Strings(figures)
-	fmt.Printf("%d damages of %d databases, seeds %d to %d: %v, failures %d\n", runs, len(bases), seed, seed+uint64(runs)-1, figures, failures)
-	return failures
+	return count
 }

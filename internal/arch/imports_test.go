@@ -56,6 +56,7 @@ var law = map[string]row{
 	"cmd/memdbctl": {floor: topmost, only: []string{"internal/cli"}},
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
+	"fuzz/damage":  {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
 
 	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics"}},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,7 @@ func (a *app) checkCmd() *cobra.Command {
 		if errors.Is(err, engine.ErrCorrupt) {
 			// So damaged that it can't be opened or read through.
 			report.OK = false
-			report.Problems = append(report.Problems, err.Error())
+			report.Problems = append(report.Problems, engine.NewProblem(err))
 		} else if err != nil {
 			return err
 		}
@@ -43,14 +44,14 @@ func (a *app) checkCmd() *cobra.Command {
 func (a *app) printCheck(r engine.Report) error {
 	if a.json {
 		if r.Problems == nil {
-			r.Problems = []string{}
+			r.Problems = []engine.Problem{}
 		}
 		if err := a.printJSON(r); err != nil {
 			return err
 		}
 	} else {
 		for _, p := range r.Problems {
-			a.printf("%s\n", escape(p))
+			a.printf("%s\n", escape(fmt.Sprintf("%s (remedy: %s)", p.What, p.Remedy)))
 		}
 		for _, s := range r.Spaces {
 			a.printf("space %s: recall@10 %.3f of %s\n", escape(s.Name), s.Recall, count(s.Sampled, "vector", "vectors"))
@@ -60,7 +61,7 @@ func (a *app) printCheck(r engine.Report) error {
 		}
 	}
 	if !r.OK {
-		return &exitError{code: exitDamaged, err: errors.New("check: the database is damaged; where it is the text index alone, run memdbctl rebuild text; else restore a backup, or import the memories into a new database")}
+		return &exitError{code: exitDamaged, err: errors.New("check: the database is damaged; where the remedy is rebuild text, run that; else restore a backup, or make a new database of all that is whole: memdbctl rescue")}
 	}
 	return nil
 }

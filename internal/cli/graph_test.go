@@ -214,7 +214,7 @@ func TestGraphLinksInExports(t *testing.T) {
 	if err := os.WriteFile(alone, []byte(`{"type":"link","entity":"nobody","memory":"m","user":"ada"}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other.fails(exitNotFound, `no entity "nobody"`, "import", alone, "--strict")
+	other.fails(exitFailed, `line 1: link the entity "nobody" to a memory: its owner has no entity "nobody"`, "import", alone, "--strict")
 }
 
 // TestGraphImportOfMemoryServer: the file of the memory server of the Model Context Protocol loses

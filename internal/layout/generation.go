@@ -3,6 +3,7 @@ package layout
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
@@ -57,8 +58,13 @@ func FirstGeneration(kind byte) uint16 {
 		return bySeq
 	case KindDedup:
 		return byHash
+	case KindStats, KindName:
+		return sealed
 	}
-	return 1
+	if slices.Contains(memoryKinds, kind) {
+		return 1
+	}
+	return sealed // of a part
 }
 
 // bySeq is the first generation in which the keys of records and vectors have the Seq

@@ -35,17 +35,21 @@ type Name struct {
 	Text  string
 }
 
-// EncodeName returns the value under a name's key. num is the name's number; extra is what
+// EncodeName returns what is stored under a name's key. num is the name's number; extra is what
 // a vector space adds (model, metric, dimension), and empty in other classes.
-func EncodeName(num uint32, name string, extra []byte) []byte {
+func EncodeName(key []byte, num uint32, name string, extra []byte) []byte {
 	b := binary.AppendUvarint(nil, uint64(num))
 	b = codec.AppendBytes(b, name)
-	return append(b, extra...)
+	return Seal(key, append(b, extra...))
 }
 
 // DecodeName reads what EncodeName wrote, and copies extra. It returns ErrCorrupt for
 // damaged bytes. The caller compares the name: two names may share the hash in the key.
-func DecodeName(b []byte) (num uint32, name string, extra []byte, err error) {
+func DecodeName(key, stored []byte) (num uint32, name string, extra []byte, err error) {
+	b, err := Unseal(key, stored)
+	if err != nil {
+		return 0, "", nil, err
+	}
 	r := codec.NewReader(b)
 	num, name = r.Uint32(), r.String()
 	if r.Err() != nil {
