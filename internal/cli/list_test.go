@@ -63,17 +63,18 @@ func TestListCSVFormulas(t *testing.T) {
 		if start != "a" && start != "'" {
 			want = "'" + want
 		}
-		line, err := json.Marshal(map[string]any{"user": text, "text": text})
+		user := strings.Trim(text, "\t\r") // names have no control characters
+		line, err := json.Marshal(map[string]any{"user": user, "text": text})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.ok("import", c.file("one.jsonl", string(line)+"\n"))
-		rows, err := csv.NewReader(strings.NewReader(c.ok("list", "--user="+text, "--format", "csv"))).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(c.ok("list", "--user="+user, "--format", "csv"))).ReadAll()
 		if err != nil || len(rows) != 2 {
 			t.Fatalf("%q: %d rows, %v", text, len(rows), err)
 		}
 		for i, name := range rows[0] {
-			if got := rows[1][i]; (name == "user" || name == "text") && got != want {
+			if got := rows[1][i]; (name == "user" && user == text || name == "text") && got != want {
 				t.Errorf("%s %q is the cell %q, want %q", name, text, got, want)
 			}
 		}
