@@ -28,7 +28,9 @@ var oddities = map[string]func(path, target string) error{
 	"device":      func(path, _ string) error { return os.Symlink("/dev/zero", path) },
 	"pipe":        func(path, _ string) error { return syscall.Mkfifo(path, 0o600) },
 	"folder":      func(path, _ string) error { return os.Mkdir(path, 0o700) },
-	"huge file":   func(path, _ string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) },
+	"huge file": func(path, _ string) error {
+		return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40))
+	},
 }
 
 // namesFolder makes the folder of a database, and returns it with all names in it, those that it

@@ -78,7 +78,9 @@ func (d realDisk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteC
 }
 
 // MkdirAll implements vfs.FS.
-func (d realDisk) MkdirAll(dir string, perm os.FileMode) error { return d.FS.MkdirAll(dir, perm&folderMode) }
+func (d realDisk) MkdirAll(dir string, perm os.FileMode) error {
+	return d.FS.MkdirAll(dir, perm&folderMode)
+}
 
 // Lock implements vfs.FS. It truncates nothing.
 func (realDisk) Lock(name string) (io.Closer, error) { return lockFile(name) }
