@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -58,13 +59,27 @@ const identityMagic = "memdb"
 
 // Exists tells whether a folder holds a database. It creates nothing.
 func Exists(dir string) (bool, error) {
-	id, err := readIdentity(vfs.Default, dir)
+	if err := look(fsys.Disk, dir); err != nil {
+		return false, err
+	}
+	id, err := readIdentity(fsys.Disk, dir)
 	if id == nil && err == nil {
-		if err = refuse(vfs.Default, dir); !errors.Is(err, fault.ErrCorrupt) {
+		if err = refuse(fsys.Disk, dir); !errors.Is(err, fault.ErrCorrupt) {
 			err = nil // no database, whatever else the folder holds
 		}
 	}
 	return id != nil, err
+}
+
+// look refuses a folder in which a name leads to something else than memdb has made.
+func look(f vfs.FS, dir string) error {
+	if err := fsys.Look(f, dir); err != nil {
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: err.Error(),
+			Do: "somebody else has put it there, and nothing was opened: move it away, or restore the folder from a backup",
+		}
+	}
+	return nil
 }
 
 // readIdentity reads the file, nil where the folder or the file is missing.

@@ -69,6 +69,9 @@ func OpenMemory(o *Options) (*DB, error) {
 
 func open(dir string, o *Options, t *tuning) (*DB, error) {
 	db, base := newDB(dir, o, t)
+	if err := look(base, dir); err != nil {
+		return nil, err
+	}
 	if err := refuse(base, dir); err != nil && !db.mayMend(err) {
 		return nil, err
 	}
@@ -96,6 +99,9 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 		return nil, lockError(dir, err)
 	}
 	db.held = held
+	if mode, wide := fsys.Wide(base, dir); wide {
+		db.logger.Warn("others than its owner may enter the folder of the database: chmod 700", "folder", dir, "mode", mode.String())
+	}
 	if err := db.open(base, o); err != nil {
 		return nil, errors.Join(fullError(dir, err), held.Close())
 	}
@@ -114,7 +120,7 @@ func mustExist(base vfs.FS, dir string) error {
 func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	base := t.fs
 	if base == nil {
-		base = vfs.Default
+		base = fsys.Disk
 	}
 	ageing := policy.NewPart()
 	db := &DB{

@@ -53,6 +53,9 @@ func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains,
 	}
 	fs, dir := fsys.Named(dir)
 	to, beside := fsys.Named(beside)
+	if err := look(fs, dir); err != nil {
+		return nil, err
+	}
 	held, err := fsys.HoldDir(fs, dir)
 	if err != nil {
 		return nil, lockError(dir, err)

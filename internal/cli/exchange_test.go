@@ -275,7 +275,7 @@ func TestBadFlags(t *testing.T) {
 		{"unknown escape", []string{"list", "--user", "u", "--filter", `text contains "\d"`}},
 		{"nests deeper than 64", []string{"list", "--user", "u", "--filter", nested}},
 		{"nests deeper than 64", []string{"list", "--user", "u", "--filter", strings.Repeat("(", 10_000) + "a = 1" + strings.Repeat(")", 10_000)}},
-		{`the value "yes" is no JSON`, []string{"kv", "put", "k", "yes", "--user", "u"}},
+		{`the value is no JSON`, []string{"kv", "put", "k", "yes", "--user", "u"}},
 		{"the key is 1048576 bytes long, the limit is 1024", []string{"kv", "put", strings.Repeat("k", 1<<20), "1", "--user", "u"}},
 		{"the key is 1048576 bytes long, the limit is 1024", []string{"kv", "get", strings.Repeat("k", 1<<20), "--user", "u"}},
 	} {

@@ -85,7 +85,7 @@ func (a *app) kvPutCmd() *cobra.Command {
 
 // readValue is the value that the argument is, or that the input is for "-".
 func (a *app) readValue(cmd *cobra.Command, arg string) (json.RawMessage, error) {
-	named := fmt.Sprintf("the value %q", cut(arg, 60))
+	named := "the value" // which is not told: it may be a secret
 	if arg == "-" {
 		named = "the input"
 		var err error

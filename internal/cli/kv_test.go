@@ -54,7 +54,9 @@ func TestKVUsage(t *testing.T) {
 	with := newCLI(t)
 	with.ok("kv", "put", "k", "1", "--user", "u")
 	with.fails(exitUsage, "; give --user or --agent\n", "kv", "list") // an entry has no run
-	c.fails(exitUsage, "no JSON", "kv", "put", "k", "plain", "--agent", "r")
+	if r := c.run("kv", "put", "k", "plain-secret", "--agent", "r"); r.code != exitUsage || !strings.Contains(r.err, "no JSON") || strings.Contains(r.err, "secret") {
+		t.Errorf("exit code %d, or the error tells the value: %s", r.code, r.err)
+	}
 	c.fails(exitUsage, "At least one", "kv", "put", "k", "1")
 	c.fails(exitUsage, "a key and a value", "kv", "put", "k", "--agent", "r")
 	c.fails(exitUsage, "put, get, delete and list", "kv")

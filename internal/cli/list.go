@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 	flags.BoolVar(&l.Descending, "descending", false, "the last first")
 	flags.StringVar(&l.Cursor, "after", "", "the page that follows another one, by the `cursor` that it ended with")
 	vectorsFlag(cmd, &l.WithVectors)
-	flags.StringVar(&l.format, "format", "", "csv: comma-separated values under a header (RFC 4180), without vectors")
+	flags.StringVar(&l.format, "format", "", "csv: comma-separated values under a header (RFC 4180), without vectors; a text that begins with =, +, -, @, a tab or a carriage return gets a ' before it, so that no spreadsheet computes it")
 	complete(cmd, "format", formatCSV)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.checkListing(cmd, &l); err != nil {
@@ -166,7 +167,8 @@ func (a *app) printCSV(page engine.Page, first bool) error {
 			metadata = compactJSON(m.Metadata)
 		}
 		_ = w.Write([]string{
-			strconv.FormatUint(m.Seq, 10), m.ID, m.User, m.Agent, m.Run, string(m.Role), string(m.Kind), string(m.Source), m.Name, m.Text, metadata,
+			strconv.FormatUint(m.Seq, 10), cell(m.ID), cell(m.User), cell(m.Agent), cell(m.Run), string(m.Role), string(m.Kind), string(m.Source),
+			cell(m.Name), cell(m.Text), cell(metadata),
 			digits(m.Importance), digits(m.Confidence), m.CreatedAt.Format(time.RFC3339Nano), m.UpdatedAt.Format(time.RFC3339Nano),
 		})
 	}
@@ -175,6 +177,18 @@ func (a *app) printCSV(page engine.Page, first bool) error {
 		return outputError(err)
 	}
 	return nil
+}
+
+// formulaStarts are the characters with which spreadsheets take a cell for a formula.
+const formulaStarts = "=+-@\t\r"
+
+// cell is a text as a cell of comma-separated values. One that a spreadsheet would take for a
+// formula, and compute, is quoted as text by a ' before it.
+func cell(text string) string {
+	if text != "" && strings.IndexByte(formulaStarts, text[0]) >= 0 {
+		return "'" + text
+	}
+	return text
 }
 
 // digits is a number with all of its digits, empty for none.

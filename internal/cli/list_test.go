@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,6 +53,32 @@ func TestListAll(t *testing.T) {
 		c.fails(exitUsage, "exclude each other", append([]string{"list", "--user", "ada"}, args...)...)
 	}
 	c.fails(exitUsage, "it is not csv", "list", "--user", "ada", "--format", "tsv")
+}
+
+// TestListCSVFormulas: no text becomes a formula of a spreadsheet, in whatever column it is.
+func TestListCSVFormulas(t *testing.T) {
+	c := newCLI(t)
+	for _, start := range []string{"=", "+", "-", "@", "\t", "\r", "'", "a"} {
+		text, want := start+"1+1", start+"1+1"
+		if start != "a" && start != "'" {
+			want = "'" + want
+		}
+		user := strings.Trim(text, "\t\r") // names have no control characters
+		line, err := json.Marshal(map[string]any{"user": user, "text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ok("import", c.file("one.jsonl", string(line)+"\n"))
+		rows, err := csv.NewReader(strings.NewReader(c.ok("list", "--user="+user, "--format", "csv"))).ReadAll()
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("%q: %d rows, %v", text, len(rows), err)
+		}
+		for i, name := range rows[0] {
+			if got := rows[1][i]; (name == "user" && user == text || name == "text") && got != want {
+				t.Errorf("%s %q is the cell %q, want %q", name, text, got, want)
+			}
+		}
+	}
 }
 
 func TestGroups(t *testing.T) {

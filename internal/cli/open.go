@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
 // lockPoll is how often a database that is held by another program is tried.
@@ -50,6 +51,9 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 			if err == nil && db.Salvaged() != "" {
 				a.warn("%s was salvaged: %s; damaged files are kept, with .damaged at the end of their names", a.dir, db.Salvaged())
 			}
+			if err == nil {
+				a.tellWide()
+			}
 			if err == nil && plain && a.shell != nil {
 				a.shell.db = db
 			}
@@ -60,6 +64,13 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 			return nil, ctx.Err()
 		case <-time.After(lockPoll):
 		}
+	}
+}
+
+// tellWide warns of a folder that others may enter: memdb narrows none that it has not made.
+func (a *app) tellWide() {
+	if mode, wide := fsys.Wide(fsys.Disk, a.dir); wide {
+		a.warn("%s can be entered by others than its owner (mode %04o): chmod 700 %s", a.dir, mode, a.dir)
 	}
 }
 

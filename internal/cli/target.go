@@ -56,7 +56,7 @@ func (t *target) create(old fs.FileInfo) (err error) {
 	if t.path, err = followLinks(t.name); err != nil {
 		return t.named(err)
 	}
-	perm := fs.FileMode(0o666)
+	perm := fs.FileMode(0o600) // a new one is as private as the database
 	if old != nil {
 		perm = old.Mode().Perm()
 	}

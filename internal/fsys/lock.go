@@ -14,9 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The lock file must not be read or written: it is truncated by every attempt
-// to lock it, and on Unix closing any handle of it releases the lock. So who
-// holds it is told by a second file.
+// The lock file must not be read or written: on Unix closing any handle of it
+// releases the lock. So who holds it is told by a second file.
 const (
 	lockName   = "memdb.lock"
 	holderName = "memdb.holder"

@@ -38,7 +38,7 @@ func On(files vfs.FS, dir string) string {
 func Named(dir string) (vfs.FS, string) {
 	rest, ok := strings.CutPrefix(dir, namedPrefix)
 	if !ok {
-		return vfs.Default, dir
+		return Disk, dir
 	}
 	number, folder, _ := strings.Cut(rest, namedPrefix)
 	named.mu.Lock()
@@ -46,7 +46,7 @@ func Named(dir string) (vfs.FS, string) {
 	files := named.files[namedPrefix+number]
 	delete(named.files, namedPrefix+number)
 	if files == nil {
-		return vfs.Default, dir
+		return Disk, dir
 	}
 	return files, folder
 }

@@ -15,26 +15,31 @@ var ErrNoFile = errors.New("it is no regular file")
 // ReadSmall returns what a small file holds that somebody else may have made. It follows no link,
 // waits for no pipe, and reads no more than most bytes: a longer file is an error.
 func ReadSmall(name string, most int64) (b []byte, err error) {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNoFile}
-	}
-	f, err := os.OpenFile(name, os.O_RDONLY|noFollow, 0)
+	f, err := openRegular(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // it was exchanged since
-		return nil, errors.Join(err, &fs.PathError{Op: "open", Path: name, Err: ErrNoFile})
-	}
 	b, err = io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most {
 		return nil, fmt.Errorf("%s holds more than %d bytes", name, most)
 	}
 	return b, err
+}
+
+// openRegular opens what has a name where it is a regular file.
+func openRegular(name string, flag int) (*os.File, error) {
+	if _, err := regular(name); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(name, flag|noFollow, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // it was exchanged since
+		return nil, errors.Join(err, &fs.PathError{Op: "open", Path: name, Err: ErrNoFile}, f.Close())
+	}
+	return f, nil
 }
 
 // WriteSmall writes a small file that its owner alone can read, in one step: under another name
