@@ -371,7 +371,7 @@ func (db *DB) remainders(d *UserDeleted) error {
 	if err != nil {
 		return fault.Within(doingDeleteUser, err)
 	}
-	until := "ever: the policy has no log_ms"
+	until := "the policy has a log_ms, which is over"
 	if keep := db.ageing.At(maxLSN).Log; keep > 0 {
 		until = fmt.Sprintf("log_ms of the policy is over: %v from now", time.Duration(keep))
 	}
