@@ -72,18 +72,24 @@ func (tx *Tx) DeleteAgent(ctx context.Context, id string) (map[string]int64, err
 
 // ownersOf lists the owners that have an agent, also those of this transaction.
 func (tx *Tx) ownersOf(ctx context.Context, agent string) (owners []scope.Owner, err error) {
+	err = tx.eachOwner(ctx, func(_ uint32, o scope.Owner) {
+		if o.Agent == agent {
+			owners = append(owners, o)
+		}
+	})
+	return owners, err
+}
+
+// eachOwner visits all that ever were owners, also those of this transaction.
+func (tx *Tx) eachOwner(ctx context.Context, visit func(number uint32, o scope.Owner)) error {
 	lower := append(tx.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
-	err = kv.Scan(tx.reader, lower, layout.PrefixEnd(lower), func(key, value []byte) error {
-		_, name, _, err := layout.DecodeName(key, value)
+	return kv.Scan(tx.reader, lower, layout.PrefixEnd(lower), func(key, value []byte) error {
+		number, name, _, err := layout.DecodeName(key, value)
 		if err != nil {
 			return err
 		}
 		r := codec.NewReader([]byte(name))
-		o := scope.Owner{User: r.String(), Agent: string(r.Rest())}
-		if o.Agent == agent {
-			owners = append(owners, o)
-		}
+		visit(number, scope.Owner{User: r.String(), Agent: string(r.Rest())})
 		return ctx.Err()
 	})
-	return owners, err
 }

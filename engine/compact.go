@@ -22,7 +22,7 @@ const (
 	cleanWait = 2 * time.Second
 )
 
-// Compacted is what [DB.Compact] has done.
+// Compacted is what [DB.Compact] has done. The bytes are those of all files in the folder.
 type Compacted struct {
 	DiskBytesBefore int64
 	DiskBytesAfter  int64
@@ -43,8 +43,11 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 	if err := db.writable(doingCompact); err != nil {
 		return Compacted{}, err
 	}
-	began := clock.System()
-	c := Compacted{DiskBytesBefore: db.diskBytes()}
+	before, err := db.files()
+	if err != nil {
+		return Compacted{}, err
+	}
+	began, c := clock.System(), Compacted{DiskBytesBefore: before.sum()}
 	for _, step := range []func(context.Context) error{
 		db.janitor.work,
 		func(ctx context.Context) error { return db.forget(ctx, new(time.Time)) },
@@ -57,11 +60,10 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 			return Compacted{}, store.Error(doingCompact+fmt.Sprintf(" %s", db.dir), err)
 		}
 	}
-	c.DiskBytesAfter, c.Took = db.diskBytes(), clock.System().Sub(began)
-	return c, nil
+	after, err := db.files()
+	c.DiskBytesAfter, c.Took = after.sum(), clock.System().Sub(began)
+	return c, err
 }
-
-func (db *DB) diskBytes() int64 { return int64(db.store.Metrics().DiskSpaceUsage()) }
 
 // compactStore rewrites the tables of the store.
 func (db *DB) compactStore(ctx context.Context, pause func(took time.Duration)) error {

@@ -142,6 +142,10 @@ type forgetting struct {
 	tx     *Tx
 	cutoff int64
 	limit  uint64 // LSN: nobody sees what died at it or before, and it is cleaned up
+	// owners, if not nil, are those whose dead are erased, with no thought of who inherits them;
+	// left is how many of their memories stay.
+	owners map[uint32]bool
+	left   int
 
 	told  map[uint64]bool              // the Seqs of what has aged that the parts know of
 	texts map[uint32]map[uint64]string // by owner and Seq: the last of others, which stay until they do
@@ -166,10 +170,18 @@ type oldVersion struct {
 }
 
 // forgettablePage looks at the records of a page, and no further than the memory that fills it.
-func (db *DB) forgettablePage(lower, upper []byte, cutoff int64, told map[uint64]bool) (_ forgetting, err error) {
+func (db *DB) forgettablePage(lower, upper []byte, cutoff int64, told map[uint64]bool) (forgetting, error) {
+	f := forgetting{db: db, cutoff: cutoff, told: told}
+	err := f.read(lower, upper)
+	return f, err
+}
+
+// read fills f from a page of records.
+func (f *forgetting) read(lower, upper []byte) (err error) {
+	db := f.db
 	r := kv.NewSweep(db.store)
 	defer func() { err = errors.Join(err, r.Close()) }()
-	f := forgetting{db: db, cutoff: cutoff, limit: db.janitor.cleanTo(db.points.oldest()), told: told, texts: map[uint32]map[uint64]string{}, trash: map[uint64]bool{}}
+	f.limit, f.texts, f.trash = db.janitor.cleanTo(db.points.oldest()), map[uint32]map[uint64]string{}, map[uint64]bool{}
 	f.tx = &Tx{db: db, reader: r, keys: db.keys(), lsn: db.points.lsn(), now: db.now()}
 	records, bytes := 0, 0
 	err = kv.Scan(r, lower, upper, func(key, value []byte) error {
@@ -189,6 +201,9 @@ func (db *DB) forgettablePage(lower, upper []byte, cutoff int64, told map[uint64
 		}
 		records++
 		bytes += len(value)
+		if f.owners != nil && !f.owners[v.Owner] {
+			return nil
+		}
 		rec, err := layout.DecodeRecord(value)
 		if err != nil {
 			f.broken = true
@@ -202,16 +217,25 @@ func (db *DB) forgettablePage(lower, upper []byte, cutoff int64, told map[uint64
 	} else if errors.Is(err, kv.ErrStop) {
 		err = nil
 	}
-	return f, store.Error(doingForget, err)
+	return store.Error(doingForget, err)
 }
 
 // memory adds what may go of the memory whose versions were read.
 func (f *forgetting) memory() error {
-	versions, broken := f.versions, f.broken
+	versions, broken, before := f.versions, f.broken, len(f.keys)
 	f.versions, f.broken = f.versions[:0], false
-	if len(versions) == 0 || broken {
-		return nil
+	var err error
+	if len(versions) > 0 && !broken {
+		err = f.whole(versions)
 	}
+	if f.owners != nil && (len(versions) > 0 || broken) && len(f.keys) == before {
+		f.left++
+	}
+	return err
+}
+
+// whole is memory for one of which every version can be read.
+func (f *forgetting) whole(versions []oldVersion) error {
 	if last := versions[len(versions)-1]; last.Born > f.tx.lsn {
 		return nil // it changes
 	}
@@ -236,7 +260,7 @@ func (f *forgetting) memory() error {
 	if kept, err := f.trashed(died.at.Born); kept || err != nil {
 		return err
 	}
-	if text := versions[len(versions)-1].text; byItself(died.Reason) && text != "" && !f.told[f.of.seq] {
+	if text := versions[len(versions)-1].text; f.owners == nil && byItself(died.Reason) && text != "" && !f.told[f.of.seq] {
 		if f.texts[f.of.owner] == nil {
 			f.texts[f.of.owner] = map[uint64]string{}
 		}
@@ -286,7 +310,10 @@ func (f *forgetting) trashed(lsn uint64) (bool, error) {
 	if known {
 		return kept, nil
 	}
-	_, kept, err := policy.TrashOf((*partTx)(f.tx), lsn)
+	t, kept, err := policy.TrashOf((*partTx)(f.tx), lsn)
+	if f.owners != nil { // what is erased of it is taken out of it before
+		kept = slices.ContainsFunc(t.Things, func(x policy.Trashed) bool { return f.owners[x.Owner] })
+	}
 	f.trash[lsn] = kept
 	return kept, err
 }

@@ -27,9 +27,11 @@ type Stats struct {
 	Lost int64 `json:"lost"`
 	// Dying is how many memories were evicted, merged away or deleted by scope or filter, and
 	// still take room: they are cleaned up in the background.
-	Dying     int64  `json:"dying"`
-	LSN       uint64 `json:"lsn"`
-	DiskBytes int64  `json:"disk_bytes"`
+	Dying int64  `json:"dying"`
+	LSN   uint64 `json:"lsn"`
+	// DiskBytes are those of all files in the folder, and Files says of which.
+	DiskBytes int64     `json:"disk_bytes"`
+	Files     FileBytes `json:"files"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
 	// writes that would leave less are refused. Both are 0 where the system does not
 	// tell the free space.
@@ -145,10 +147,14 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	if err := ctx.Err(); err != nil {
 		return Stats{}, err
 	}
+	files, err := db.files()
+	if err != nil {
+		return Stats{}, err
+	}
 	m := db.store.Metrics()
 	s := Stats{
 		Memories: db.docs.Live.Load(), Terms: int64(db.index.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
-		DiskBytes: int64(m.DiskSpaceUsage()), Spaces: []SpaceInfo{},
+		DiskBytes: files.sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
 			VectorRows: db.rows.Bytes(), Text: db.index.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(), Parts: db.partBytes(),

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
@@ -130,10 +129,8 @@ was decided by is looked at again before it is stored.
 	scopeFlags(cmd, &scope)
 	flags := cmd.Flags()
 	flags.StringVar(&file, "messages", "", "read messages from this `FILE`, - for the input")
-	flags.Func("metadata", "any facts about what is added, a `JSON` object", func(s string) error {
-		var given exchange.Object
-		err := exchange.Decode([]byte(s), &given)
-		o.Metadata = given
+	flags.Func("metadata", "any facts about what is added, a `JSON` object", func(s string) (err error) {
+		o.Metadata, err = readMetadata(s)
 		return err
 	})
 	flags.BoolVar(&infer, "infer", true, "a `BOOL`, false: the messages are the facts, as they are")

@@ -52,6 +52,7 @@ and the times that half and 99% of them take go to stderr.`
 	flags.BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
 	filterFlag(cmd, &q.Filter)
 	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(engine.MaxLimit))
+	flags.Float64Var(&q.MinScore, "min-score", 0, "only hits of this `SCORE` at least, as the profile counts it (0: all)")
 	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
 	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
 	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")

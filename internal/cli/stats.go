@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,14 +17,21 @@ import (
 
 const statsExample = `
 memdbctl stats
-memdbctl stats --json`
+memdbctl stats --json
+memdbctl stats --by user`
 
 func (a *app) statsCmd() *cobra.Command {
 	cmd := newCmd(groupDatabase, "stats", "Show how much the database holds and takes", statsExample)
 	cmd.Args = exactly(0, "no argument")
+	var by string
+	cmd.Flags().StringVar(&by, "by", "", "how many memories each `user`, agent or run has, the largest first, in place of all else")
+	complete(cmd, "by", string(engine.GroupUser), string(engine.GroupAgent), string(engine.GroupRun))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
+			if cmd.Flags().Changed("by") {
+				return a.statsBy(ctx, db, engine.Group(by))
+			}
 			s, err := db.Stats(ctx)
 			if err != nil {
 				return err
@@ -33,6 +43,16 @@ func (a *app) statsCmd() *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// statsBy prints the groups of all memories, the largest first.
+func (a *app) statsBy(ctx context.Context, db *engine.DB, by engine.Group) error {
+	sizes, err := db.Memories().Groups(ctx, engine.GroupQuery{AllScopes: true, By: by})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(sizes, func(x, y engine.GroupSize) int { return cmp.Compare(y.Memories, x.Memories) })
+	return a.printGroups(sizes)
 }
 
 // printStats prints the numbers under the names that they have in JSON, so that
@@ -61,7 +81,7 @@ func readable(name, value string) string {
 	switch {
 	case err != nil:
 		return value
-	case strings.HasSuffix(name, "bytes") || strings.HasPrefix(name, "memory."):
+	case strings.HasSuffix(name, "bytes") || strings.HasPrefix(name, "memory.") || strings.HasPrefix(name, "files."):
 		return size(n)
 	}
 	return number(n)

@@ -11,6 +11,7 @@ import (
 const updateExample = `
 memdbctl update launch "Launch is on Monday" --agent planner
 memdbctl update launch --importance auto --expires never --pinned=false
+memdbctl update launch --merge-metadata '{"team":"web","draft":null}'
 fmt <notes.txt | memdbctl update notes -`
 
 func (a *app) updateCmd() *cobra.Command {
@@ -27,6 +28,10 @@ func (a *app) updateCmd() *cobra.Command {
 	)
 	scopeFlags(cmd, &scope)
 	a.changeFlags(cmd, &patch)
+	cmd.Flags().Func("merge-metadata", "change what this `JSON` object names of the metadata; a null removes", func(s string) (err error) {
+		patch.MergeMetadata, err = readMetadata(s)
+		return err
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			text, err := a.readText(cmd.Context(), args[1:])
