@@ -52,7 +52,8 @@ func limit(stored, floor float64) Debt {
 // Run is one consolidation, as the database keeps it.
 type Run struct {
 	LSN uint64
-	// At is its time in Unix milliseconds. It is before that of the run before it where the clock was set back.
+	// At is its time in Unix milliseconds. Where it is before that of a run before it, that one came by a clock that
+	// was ahead.
 	At int64
 	// Rate, Idle (milliseconds) and Floor are those of the policy at that time, or of the call.
 	Rate  float64
@@ -73,9 +74,12 @@ type Run struct {
 // or a fold into its debt), and if the memory had not been accessed, or created, for the idle time of the run. Each
 // counted run, in their order, takes its rate of what is there, down to its floor, and never raises.
 //
-// Runs in a row with the same floor and idle time, whose times rise, are one stretch. In a stretch the runs that count
+// A run is judged by true time: it counts from its time on, and not at all once a later run has an earlier time, since
+// its clock was ahead then.
+//
+// Runs in a row with the same floor and idle time are one stretch, and their times rise. In a stretch the runs that count
 // are those from one on, so that a difference of two sums tells what they take: a look costs a few binary searches,
-// whatever the number of runs. A clock that is set back begins a stretch, so that each run is judged by its own time.
+// whatever the number of runs.
 type Runs struct{ table atomic.Pointer[runTable] }
 
 // runTable is an immutable state of Runs. A later state shares the memory of an earlier one and writes only behind it.
@@ -117,7 +121,7 @@ func (t track) with(r *Run) track {
 
 // continues reports whether a run is one of the stretch.
 func (s *stretch) continues(r *Run) bool {
-	return s.floor == r.Floor && s.idle == r.Idle && s.due[len(s.due)-1] <= r.At-r.Idle
+	return s.floor == r.Floor && s.idle == r.Idle
 }
 
 // Add adds the newest run. Only the writer calls it.
@@ -131,8 +135,14 @@ func (rs *Runs) Add(r Run) {
 		next.floor = min(rs.table.Load().floor, r.Floor)
 	}
 	next.count++
+	if r.At < next.last.At {
+		next.all = next.all.until(r.At)
+	}
 	scoped := make(map[uint32]track, len(next.scoped)+len(r.Owners))
 	for owner, t := range next.scoped {
+		if r.At < next.last.At {
+			t = t.until(r.At)
+		}
 		if _, in := slices.BinarySearch(r.Owners, owner); r.Owners == nil || in {
 			t = t.with(&r)
 		}
@@ -149,6 +159,28 @@ func (rs *Runs) Add(r Run) {
 	next.scoped, next.last = scoped, r
 	next.last.Owners = nil
 	rs.table.Store(next)
+}
+
+// until returns the track without the runs that are later than a time: they came by a clock that was ahead.
+func (t track) until(at int64) track {
+	t = t.clone() // what is written behind the rest is others'
+	for i := range slices.Backward(t) {
+		s := &t[i]
+		if n := s.by(at); n > 0 {
+			s.lsn, s.due, s.sum = s.lsn[:n], s.due[:n], s.sum[:n]
+			return t[:i+1]
+		}
+	}
+	return nil
+}
+
+// by is how many runs of the stretch are not later than a time.
+func (s *stretch) by(at int64) int {
+	n := len(s.due)
+	if s.due[n-1] > at-s.idle {
+		n, _ = slices.BinarySearch(s.due, at-s.idle+1)
+	}
+	return n
 }
 
 // clone copies a track, so that two that go on in different ways do not write behind the same one.
@@ -197,8 +229,8 @@ type Aged struct {
 	Last int64
 }
 
-// Owed returns the debt of a memory with the runs up to an LSN: at least m.Debt.
-func (rs *Runs) Owed(m *Aged, upTo uint64) Debt {
+// Owed returns the debt of a memory with the runs up to an LSN that are not later than now: at least m.Debt.
+func (rs *Runs) Owed(m *Aged, upTo uint64, now int64) Debt {
 	t := rs.table.Load()
 	if t == nil || t.last.LSN <= m.After {
 		return m.Debt
@@ -209,13 +241,13 @@ func (rs *Runs) Owed(m *Aged, upTo uint64) Debt {
 	}
 	d := m.Debt
 	for i := range runs {
-		d = runs[i].add(d, m, upTo)
+		d = runs[i].add(d, m, upTo, now)
 	}
 	return d
 }
 
 // add is a debt with what the runs of the stretch take.
-func (s *stretch) add(d Debt, m *Aged, upTo uint64) Debt {
+func (s *stretch) add(d Debt, m *Aged, upTo uint64, now int64) Debt {
 	n := len(s.lsn)
 	if s.lsn[n-1] <= m.After || s.due[n-1] < m.Last {
 		return d
@@ -224,9 +256,10 @@ func (s *stretch) add(d Debt, m *Aged, upTo uint64) Debt {
 	if s.due[from] < m.Last {
 		from, _ = slices.BinarySearch(s.due, m.Last)
 	}
-	to := n
+	to := s.by(now)
 	if s.lsn[n-1] > upTo {
-		to, _ = slices.BinarySearch(s.lsn, upTo+1)
+		last, _ := slices.BinarySearch(s.lsn, upTo+1)
+		to = min(to, last)
 	}
 	if from >= to {
 		return d
