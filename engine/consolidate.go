@@ -108,7 +108,7 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 			return err
 		}
 		if last, known := db.ageing.Runs().Last(); known && last.At > tx.now {
-			db.logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now: what that consolidation took of confidences is given back",
+			db.logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now: what that consolidation takes of confidences counts from its time on",
 				"last", clock.FromMillis(last.At), "now", clock.FromMillis(tx.now))
 		}
 		report.Policy, report.LSN = p.Version, tx.lsn

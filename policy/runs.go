@@ -74,12 +74,12 @@ type Run struct {
 // or a fold into its debt), and if the memory had not been accessed, or created, for the idle time of the run. Each
 // counted run, in their order, takes its rate of what is there, down to its floor, and never raises.
 //
-// A run is judged by true time: it counts from its time on, and not at all once a later run has an earlier time, since
-// its clock was ahead then.
+// A run is judged by true time: it counts from its time on. So one by a clock that was ahead takes nothing once the clock
+// is set right.
 //
-// Runs in a row with the same floor and idle time are one stretch, and their times rise. In a stretch the runs that count
+// Runs in a row with the same floor and idle time, whose times rise, are one stretch. In a stretch the runs that count
 // are those from one on, so that a difference of two sums tells what they take: a look costs a few binary searches,
-// whatever the number of runs.
+// whatever the number of runs. A clock that is set back begins a stretch.
 type Runs struct{ table atomic.Pointer[runTable] }
 
 // runTable is an immutable state of Runs. A later state shares the memory of an earlier one and writes only behind it.
@@ -121,7 +121,7 @@ func (t track) with(r *Run) track {
 
 // continues reports whether a run is one of the stretch.
 func (s *stretch) continues(r *Run) bool {
-	return s.floor == r.Floor && s.idle == r.Idle
+	return s.floor == r.Floor && s.idle == r.Idle && s.due[len(s.due)-1] <= r.At-r.Idle
 }
 
 // Add adds the newest run. Only the writer calls it.
@@ -135,14 +135,8 @@ func (rs *Runs) Add(r Run) {
 		next.floor = min(rs.table.Load().floor, r.Floor)
 	}
 	next.count++
-	if r.At < next.last.At {
-		next.all = next.all.until(r.At)
-	}
 	scoped := make(map[uint32]track, len(next.scoped)+len(r.Owners))
 	for owner, t := range next.scoped {
-		if r.At < next.last.At {
-			t = t.until(r.At)
-		}
 		if _, in := slices.BinarySearch(r.Owners, owner); r.Owners == nil || in {
 			t = t.with(&r)
 		}
@@ -159,19 +153,6 @@ func (rs *Runs) Add(r Run) {
 	next.scoped, next.last = scoped, r
 	next.last.Owners = nil
 	rs.table.Store(next)
-}
-
-// until returns the track without the runs that are later than a time: they came by a clock that was ahead.
-func (t track) until(at int64) track {
-	t = t.clone() // what is written behind the rest is others'
-	for i := range slices.Backward(t) {
-		s := &t[i]
-		if n := s.by(at); n > 0 {
-			s.lsn, s.due, s.sum = s.lsn[:n], s.due[:n], s.sum[:n]
-			return t[:i+1]
-		}
-	}
-	return nil
 }
 
 // by is how many runs of the stretch are not later than a time.
