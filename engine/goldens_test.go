@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -65,6 +67,9 @@ func readOld(t *testing.T, today map[string]encoding, layout int, name string, o
 	case !ok:
 		t.Errorf("%s: nothing reads it today", name)
 	case e.decode == nil:
+		if strings.HasPrefix(name, "key name ") { // in its second generation since layout 7
+			old = slices.Concat(old[:1], e.bytes[1:3], old[3:])
+		}
 		if !bytes.Equal(e.bytes, old) {
 			t.Errorf("%s: encoded today as\n%x\nthen as\n%x", name, e.bytes, old)
 		}

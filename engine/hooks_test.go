@@ -197,7 +197,7 @@ func TestObserver(t *testing.T) {
 		id     string
 		reason policy.Reason
 		into   string
-	}{{"goes", "", ""}, {"over", policy.Expired, ""}, {"second", policy.Merged, "first"}} {
+	}{{"goes", "", ""}, {"over", policy.Expired, ""}, {"first", policy.Merged, "second"}} {
 		e := h.list()[i]
 		if e.ID != want.id || want.reason != "" && e.Reason != want.reason || e.Into != want.into || e.LSN <= lsn || e.Agent != "a" || e.Time.IsZero() || e.Missed != 0 {
 			t.Errorf("%d: %+v", i, e)

@@ -56,7 +56,7 @@ func TestDamagedTables(t *testing.T) {
 			continue // keys are damaged that lists go by
 		}
 		report := one(t, parseLines(t, r.out))
-		lost, _ := report["lost"].(float64)
+		lost, _ := report["unreadable"].(float64)
 		if told := strings.Contains(r.err, "cannot be read"); told != (lost > 0) || told != (r.code == exitDamaged) {
 			t.Errorf("at %d tenths: exit %d, %v, %s", tenth, r.code, report, r.err)
 		}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +23,11 @@ func TestSalvage(t *testing.T) {
 	if _, err := db.Memories().Store(t.Context(), engine.Memory{Scope: engine.Scope{User: "u"}, Text: "after"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(killed, os.DirFS(c.dir)); err != nil { // nothing writes meanwhile
+	err = os.CopyFS(killed, os.DirFS(c.dir))
+	for errors.Is(err, fs.ErrNotExist) { // the store has removed a file of before it was opened
+		err = errors.Join(os.RemoveAll(killed), os.CopyFS(killed, os.DirFS(c.dir)))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
