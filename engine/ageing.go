@@ -43,7 +43,7 @@ func (tx *Tx) confidenceOf(v layout.Version, created int64, stored float64) floa
 		return stored
 	}
 	m := tx.db.aged(v, created, stored)
-	return policy.Confidence(stored, runs.Owed(&m, tx.lsn))
+	return policy.Confidence(stored, runs.Owed(&m, tx.lsn, tx.now))
 }
 
 // confidence is confidenceOf the version of a row.
@@ -63,7 +63,7 @@ func (db *DB) settle(s *doctable.Memory) (a layout.Access) {
 		return a
 	}
 	m := db.aged(row.Version, row.Created, row.Confidence)
-	owed := db.ageing.Runs().Owed(&m, last.LSN)
+	owed := db.ageing.Runs().Owed(&m, last.LSN, db.now())
 	if owed == m.Debt {
 		return a
 	}
@@ -171,6 +171,9 @@ const scheduleEvery = 10 * time.Second
 // clock that was ahead counts as not having been: a job that came later than now comes again
 // from now on.
 func (db *DB) keepSchedule(ctx context.Context, s policy.Schedule) error {
+	if db.steady.jumped() {
+		return nil // and nothing was missed if it is set right
+	}
 	s = s.Of(db.ageing.At(maxLSN))
 	consolidate := func() error { _, err := db.Consolidate(ctx, nil); return err }
 	evict := func() error { _, err := db.Evict(ctx, nil); return err }

@@ -54,6 +54,8 @@ type Consolidated struct {
 	// [DB.Undo] of it brings back all that is gone.
 	Policy uint32 `json:"policy"`
 	LSN    uint64 `json:"lsn"`
+	// Skipped says why nothing was done: the clock has jumped ahead. It is empty else.
+	Skipped string `json:"skipped,omitempty"`
 }
 
 // Consolidate takes the policy's rate of the confidence of every memory that was not
@@ -74,8 +76,9 @@ type Consolidated struct {
 // vectors or of words.
 //
 // All take the policy's kinds only, and prune nothing that is pinned. [DB.Undo] brings back what
-// is gone, by the LSN of the report. A consolidation is judged by the clock of its own time: one
-// that comes after a clock was set back takes from nothing that is fresh by the clock of now.
+// is gone, by the LSN of the report. A consolidation is judged by true time: one by a clock that
+// was ahead takes nothing of a confidence once the clock is set right. One while the clock seems
+// to have jumped ahead does nothing, and says so in Skipped.
 //
 // ErrInvalid for options that the policy would refuse, and for a scope with a run.
 func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Consolidated, err error) {
@@ -89,6 +92,10 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 		return report, err
 	}
 	defer db.turn.Unlock()
+	if db.steady.jumped() {
+		report.Skipped, report.Policy, report.LSN = clockJumped, db.ageing.At(maxLSN).Version, db.LSN()
+		return report, nil
+	}
 	began := db.clock()
 	var run policy.Run
 	var p policy.Policy
@@ -101,7 +108,7 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 			return err
 		}
 		if last, known := db.ageing.Runs().Last(); known && last.At > tx.now {
-			db.logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now; this time counts",
+			db.logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now: what that consolidation takes of confidences counts from its time on",
 				"last", clock.FromMillis(last.At), "now", clock.FromMillis(tx.now))
 		}
 		report.Policy, report.LSN = p.Version, tx.lsn
@@ -174,7 +181,7 @@ func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolida
 	return tx.eachAged(ctx, run.Scope, func(_ uint32, r *doctable.Row) {
 		report.Processed++
 		m := tx.db.aged(r.Version, r.Created, r.Confidence)
-		if run.Takes(&m, runs.Owed(&m, run.LSN-1)) {
+		if run.Takes(&m, runs.Owed(&m, run.LSN-1, run.At)) {
 			report.Decayed++
 		}
 	})

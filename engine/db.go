@@ -100,6 +100,7 @@ type DB struct {
 type config struct {
 	logger     *slog.Logger
 	clock      func() time.Time
+	steady     *steady
 	durability Durability
 	dedup      Dedup
 	readOnly   bool

@@ -67,6 +67,8 @@ type Evicted struct {
 	Policy uint32 `json:"policy"`
 	LSN    uint64 `json:"lsn"`
 	Millis int64  `json:"duration_ms"`
+	// Skipped says why nothing was done: the clock has jumped ahead. It is empty else.
+	Skipped string `json:"skipped,omitempty"`
 }
 
 // victim is a memory that a rule takes.
@@ -95,7 +97,8 @@ type victim struct {
 //
 // It looks at the policy's kinds only, and at nothing that is pinned. It chooses beside
 // writers, and what was changed or deleted meanwhile stays. The history of a victim has the
-// reason, and [DB.Undo] brings the victims back. ErrInvalid for options that the policy would refuse, and for a scope with a run.
+// reason, and [DB.Undo] brings the victims back. While the clock seems to have jumped ahead nothing
+// is evicted, and Skipped says so. ErrInvalid for options that the policy would refuse, and for a scope with a run.
 func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err error) {
 	if o == nil {
 		o = &EvictOptions{}
@@ -113,6 +116,10 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 		return report, err
 	}
 	defer db.turn.Unlock()
+	if db.steady.jumped() {
+		report.Skipped, report.Policy, report.LSN = clockJumped, db.ageing.At(maxLSN).Version, db.LSN()
+		return report, nil
+	}
 	began := db.clock()
 	var p policy.Policy
 	var victims []victim

@@ -49,6 +49,9 @@ func (db *DB) startExpiring(ctx context.Context) {
 // expire deletes the memories that have expired: one commit for each page of rows names
 // those that die, and reads none of them. The clean-up frees them.
 func (db *DB) expire(ctx context.Context) error {
+	if db.steady.jumped() {
+		return nil // what has expired is hidden
+	}
 	var due []uint64
 	for page := uint64(0); ; {
 		due, page = db.docs.Expired(due[:0], page, db.now())
@@ -135,6 +138,9 @@ func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
 		return from, err
 	}
 	defer db.turn.Unlock()
+	if db.steady.jumped() {
+		return from, nil
+	}
 	p := db.ageing.At(maxLSN)
 	pages, next := db.agedPages(p, from)
 	if len(pages) == 0 {

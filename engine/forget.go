@@ -41,7 +41,11 @@ const (
 // the histories.
 func (db *DB) forget(ctx context.Context, last *time.Time) error {
 	p, now := db.ageing.At(maxLSN), db.clock()
-	err := errors.Join(db.trimLog(p, now), db.refillWritten(ctx), db.releaseDead(ctx))
+	err := errors.Join(db.refillWritten(ctx), db.releaseDead(ctx))
+	if db.steady.jumped() {
+		return err
+	}
+	err = errors.Join(err, db.trimLog(p, now))
 	if every := time.Duration(p.History) / forgetShare; p.History == 0 || now.Sub(*last) < every && !now.Before(*last) {
 		return err
 	}

@@ -208,6 +208,9 @@ type tuning struct {
 	// keepsExpired leaves what has expired where it is until [DB.expire] is called: tests
 	// say when.
 	keepsExpired bool
+	// passed is the time that has passed since the opening, which a clock that tests set does
+	// not tell; nil where it is as that clock says.
+	passed func() time.Duration
 	// firstDoc is where a new database looks for its first chunk: tests begin near the end
 	// of the numbers, and go on to it.
 	firstDoc uint32

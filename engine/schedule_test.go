@@ -97,3 +97,52 @@ func TestScheduleOptions(t *testing.T) {
 		t.Errorf("%d consolidations, %d memories left", db.ageing.Runs().Count(), db.docs.Live.Load())
 	}
 }
+
+// TestShortPrograms: a program that is open for a moment, long before its schedule or its trash is
+// looked at again, ages its memories and empties its trash: what was missed is done at the opening.
+func TestShortPrograms(t *testing.T) {
+	clk, fs := newTestClock(), vfs.NewMem()
+	ctx := t.Context()
+	// open waits for what is to be done, and closes.
+	open := func(what string, done func(db *DB) bool) {
+		t.Helper()
+		began := time.Now()
+		db, err := openOn(fs, "db", setup{Options: Options{Clock: clk.now, MemoryBudget: testBudget, Schedule: &policy.Schedule{}}})
+		noError(t, err)
+		defer closeTest(t, db)
+		waitFor(t, func() bool { return done(db) })
+		if took := time.Since(began); took >= scheduleEvery {
+			t.Errorf("%s after %v: a program that is open for a moment would not have seen it", what, took)
+		}
+	}
+	came := func(db *DB, j policy.Job) (at int64) {
+		noError(t, db.View(ctx, func(tx *Tx) (err error) {
+			at, _, err = policy.Came((*partTx)(tx), j)
+			return err
+		}))
+		return at
+	}
+	both := func(db *DB) bool {
+		now := clk.now().UnixMilli()
+		return came(db, policy.JobConsolidate) == now && came(db, policy.JobEvict) == now
+	}
+	open("the first look", both)
+	db := openTest(t, fs, Options{Clock: clk.now})
+	setPolicy(t, db, func(p *policy.Policy) { p.Trash = policy.Span(time.Hour) })
+	mustStore(t, db.Memories(), Memory{Text: "m", Scope: Scope{Agent: "a"}, Confidence: new(.05)})
+	mustStore(t, db.Memories(), Memory{Text: "n", Scope: Scope{Agent: "a"}})
+	closeTest(t, db)
+
+	clk.advance(10 * 24 * time.Hour)
+	trash := func(db *DB) (n int) {
+		noError(t, db.View(ctx, func(tx *Tx) error {
+			return policy.EachTrash((*partTx)(tx), func(policy.Trash) error { n++; return nil })
+		}))
+		return n
+	}
+	open("what was missed", func(db *DB) bool {
+		return both(db) && db.ageing.Runs().Count() == 1 && db.docs.Live.Load() == 1 && trash(db) == 1
+	})
+	clk.advance(2 * time.Hour)
+	open("the trash", func(db *DB) bool { return trash(db) == 0 })
+}

@@ -96,6 +96,92 @@ func TestMessagesOutliveTheirMemories(t *testing.T) {
 	}
 }
 
+// TestMessagesLeadToSurvivors: a message whose memory was merged refers to what it was merged into,
+// also once the history that tells so is gone, and says what it said.
+func TestMessagesLeadToSurvivors(t *testing.T) {
+	w := newTalk(t)
+	ctx := t.Context()
+	setPolicy(t, w.db, func(p *policy.Policy) { p.History, p.Trash = policy.Span(time.Hour), 0 })
+	older := w.say("monday", "user", "I do not like tea.")
+	newer := w.say("monday", "user", "i don't like tea")
+	if r, err := w.db.Consolidate(ctx, nil); err != nil || r.Merged != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	look := func(when string) {
+		t.Helper()
+		l, err := w.db.Sessions().Load(ctx, supportAgent, "monday", nil)
+		noError(t, err)
+		for i, text := range []string{"I do not like tea.", "i don't like tea"} {
+			if m := l.Messages[i]; m.Text != text || m.Orphan || m.MemoryID() != newer.MemoryID {
+				t.Errorf("%s: %q, orphan %v, of %q", when, m.Text, m.Orphan, m.MemoryID())
+			}
+		}
+	}
+	look("merged")
+	w.clk.advance(3 * time.Hour)
+	w.work() // what Retain keeps ends
+	forgetNow(t, w.db)
+	if _, err := w.db.Memories().History(ctx, supportAgent.Scope(), older.MemoryID); err == nil {
+		t.Error("the history is there: nothing was tried")
+	}
+	look("without the history")
+	lsn := w.db.LSN()
+	forgetNow(t, w.db)
+	if w.db.LSN() != lsn {
+		t.Errorf("forgotten once more with %d commits", w.db.LSN()-lsn)
+	}
+	mustCheck(t, w.db, 1)
+	w.reopen()
+	look("after a reopen")
+}
+
+// TestRepeatedTextStays: what was said again two days ago is no orphan of its first time. Where a
+// preset goes by the creation alone, the message keeps its text, however short the history is.
+func TestRepeatedTextStays(t *testing.T) {
+	const day = 24 * time.Hour
+	w := newTalk(t)
+	ctx := t.Context()
+	first := w.say("s", "user", "Yes.")
+	w.clk.advance(29 * day)
+	if again := w.say("s", "user", "Yes."); again.MemoryID != first.MemoryID {
+		t.Fatal("there are two memories: nothing is tried")
+	}
+	w.clk.advance(2 * day)
+	look := func(when string, orphan bool) {
+		t.Helper()
+		l, err := w.db.Sessions().Load(ctx, supportAgent, "s", nil)
+		noError(t, err)
+		if len(l.Messages) != 2 {
+			t.Fatalf("%s: %d messages", when, len(l.Messages))
+		}
+		for _, m := range l.Messages {
+			if m.Text != "Yes." || m.Orphan != orphan {
+				t.Errorf("%s: %q, orphan %v", when, m.Text, m.Orphan)
+			}
+		}
+	}
+	if r, err := w.db.Evict(ctx, nil); err != nil || r.Evicted != 0 {
+		t.Errorf("by default: %+v, %v", r, err)
+	}
+	look("by default", false)
+	p, err := policy.Preset(policy.PresetAgentOS)
+	noError(t, err)
+	p.History, p.Trash = policy.Span(day), 0
+	_, err = w.db.Policies().Set(ctx, p)
+	noError(t, err)
+	if r, err := w.db.Evict(ctx, nil); err != nil || r.Reasons[policy.Age] != 1 {
+		t.Errorf("by agentos: %+v, %v", r, err)
+	}
+	look("by agentos", true)
+	w.clk.advance(2 * day)
+	w.work()
+	forgetNow(t, w.db)
+	if _, err := w.db.Memories().History(ctx, supportAgent.Scope(), first.MemoryID); err == nil {
+		t.Error("the history is there: nothing was tried")
+	}
+	look("without the history", true)
+}
+
 // TestTextsOfManyMessages: what one commit may write is not all that is left behind.
 func TestTextsOfManyMessages(t *testing.T) {
 	w := newTalk(t)

@@ -322,7 +322,7 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 
 // emptyTrash removes the vectors of what nobody can bring back any more, and the list of it.
 func (db *DB) emptyTrash(ctx context.Context) error {
-	if db.now() < db.trashDue.at.Load() {
+	if db.now() < db.trashDue.at.Load() || db.steady.jumped() {
 		return nil
 	}
 	db.trashDue.at.Store(math.MaxInt64)

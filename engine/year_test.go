@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -88,52 +90,10 @@ func TestYear(t *testing.T) {
 	if os.Getenv("MEMDB_YEAR") != "" {
 		turns = 60
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	y := &year{seedDB: newSeedDB(t, engine.Options{}), rng: rand.New(rand.NewPCG(seed, 12)), who: engine.Scope{User: "ada", Agent: "coach"}}
-	stored := 0
-	for d := range 365 {
-		if d%6 == 0 && d/6 < len(yearFacts) {
-			y.ids = append(y.ids, y.say(yearFacts[d/6][0]))
-		}
-		for i, f := range yearFacts {
-			if f[1] != "" && d == 6*i+60 {
-				if _, err := y.Memories().Update(t.Context(), y.who, y.ids[i], engine.Patch{Text: &f[1]}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		y.chat(d, turns)
-		stored += turns
-		for range 4 {
-			y.advance(6 * time.Hour)
-			if err := engine.KeepSchedule(y.DB, policy.Schedule{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	var missed []string
-	for i, f := range yearFacts {
-		m, err := y.Memories().Get(t.Context(), y.who, y.ids[i])
-		want := f[0]
-		if f[1] != "" {
-			want = f[1]
-		}
-		if err != nil || m.Text != want {
-			missed = append(missed, fmt.Sprintf("%s (%v)", want, err))
-		}
-	}
-	left, small := 0, 0
-	for m, err := range y.Memories().All(t.Context(), engine.ListQuery{Scope: y.who}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		left++
-		if slices.ContainsFunc(smallTalk, func(s string) bool { return strings.HasPrefix(m.Text, s) }) {
-			small++
-		}
-	}
-	t.Logf("told %d facts and %d turns, left %d memories, %d of them small talk; missed %d", len(yearFacts), stored, left, small, len(missed))
+	y := newYear(t)
+	y.live(turns)
+	missed, left, small := y.left()
+	t.Logf("told %d facts and %d turns, left %d memories, %d of them small talk; missed %d", len(yearFacts), 365*turns, left, small, len(missed))
 	if len(missed) > 0 {
 		t.Errorf("a person would miss %q", missed)
 	}
@@ -145,19 +105,113 @@ func TestYear(t *testing.T) {
 	}
 }
 
+// TestYearThatForgets: the same year by other rules loses what a person would miss, so that a year
+// without a loss says something about the rules.
+func TestYearThatForgets(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		preset     string
+		importance float64 // of each fact, 0 for that of its text
+		least      int     // of the facts that are missed
+	}{
+		{"a short fact counts for less than the threshold", policy.PresetAgentOS, .19, 50},
+		{"what is not recalled is pruned, and what is nearly the same merged", policy.PresetSubstrate, 0, 40},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			y := newYear(t)
+			y.importance = tc.importance
+			p, err := policy.Preset(tc.preset)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := y.Policies().Set(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			y.live(1)
+			missed, left, _ := y.left()
+			t.Logf("left %d memories, missed %d of %d facts", left, len(missed), len(yearFacts))
+			if len(missed) < tc.least {
+				t.Errorf("%d facts are missed, want %d at least", len(missed), tc.least)
+			}
+		})
+	}
+}
+
 // year is an agent that lives.
 type year struct {
 	*seedDB
 	rng *rand.Rand
 	who engine.Scope
 	ids []string // of the facts
+
+	importance float64 // of a fact, 0 for that of its text
+}
+
+func newYear(t *testing.T) *year {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return &year{seedDB: newSeedDB(t, engine.Options{}), rng: rand.New(rand.NewPCG(seed, 12)), who: engine.Scope{User: "ada", Agent: "coach"}}
+}
+
+// live lets a year pass.
+func (y *year) live(turns int) {
+	y.t.Helper()
+	for d := range 365 {
+		if d%6 == 0 && d/6 < len(yearFacts) {
+			y.ids = append(y.ids, y.tell(yearFacts[d/6][0]))
+		}
+		for i, f := range yearFacts {
+			if f[1] == "" || d != 6*i+60 {
+				continue
+			}
+			_, err := y.Memories().Update(y.t.Context(), y.who, y.ids[i], engine.Patch{Text: &f[1]})
+			if err != nil && !errors.Is(err, engine.ErrNotFound) { // forgotten: it is missed at the end
+				y.t.Fatal(err)
+			}
+		}
+		y.chat(d, turns)
+		for range 4 {
+			y.advance(6 * time.Hour)
+			if err := engine.KeepSchedule(y.DB, policy.Schedule{}); err != nil {
+				y.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// left is which facts a person would miss, how many memories there are, and how many of them are
+// small talk.
+func (y *year) left() (missed []string, left, small int) {
+	y.t.Helper()
+	for i, f := range yearFacts {
+		m, err := y.Memories().Get(y.t.Context(), y.who, y.ids[i])
+		want := cmp.Or(f[1], f[0])
+		if err != nil || m.Text != want {
+			missed = append(missed, fmt.Sprintf("%s (%v)", want, err))
+		}
+	}
+	for m, err := range y.Memories().All(y.t.Context(), engine.ListQuery{Scope: y.who}) {
+		if err != nil {
+			y.t.Fatal(err)
+		}
+		left++
+		if slices.ContainsFunc(smallTalk, func(s string) bool { return strings.HasPrefix(m.Text, s) }) {
+			small++
+		}
+	}
+	return missed, left, small
 }
 
 var smallTalk = []string{"ok thanks", "haha", "sounds good", "good morning", "got it", "see you tomorrow", "how are you?"}
 
-func (y *year) say(text string) string {
+// tell stores a fact.
+func (y *year) tell(text string) string {
 	y.t.Helper()
-	s, err := y.Memories().Store(y.t.Context(), engine.Memory{Scope: y.who, Text: text, CreatedAt: y.now()}, nil)
+	m := engine.Memory{Scope: y.who, Text: text, CreatedAt: y.now()}
+	if y.importance > 0 {
+		m.Importance = &y.importance
+	}
+	s, err := y.Memories().Store(y.t.Context(), m, nil)
 	if err != nil {
 		y.t.Fatal(err)
 	}

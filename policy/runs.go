@@ -52,7 +52,8 @@ func limit(stored, floor float64) Debt {
 // Run is one consolidation, as the database keeps it.
 type Run struct {
 	LSN uint64
-	// At is its time in Unix milliseconds. It is before that of the run before it where the clock was set back.
+	// At is its time in Unix milliseconds. Where it is before that of a run before it, that one came by a clock that
+	// was ahead.
 	At int64
 	// Rate, Idle (milliseconds) and Floor are those of the policy at that time, or of the call.
 	Rate  float64
@@ -73,9 +74,12 @@ type Run struct {
 // or a fold into its debt), and if the memory had not been accessed, or created, for the idle time of the run. Each
 // counted run, in their order, takes its rate of what is there, down to its floor, and never raises.
 //
+// A run is judged by true time: it counts from its time on. So one by a clock that was ahead takes nothing once the clock
+// is set right.
+//
 // Runs in a row with the same floor and idle time, whose times rise, are one stretch. In a stretch the runs that count
 // are those from one on, so that a difference of two sums tells what they take: a look costs a few binary searches,
-// whatever the number of runs. A clock that is set back begins a stretch, so that each run is judged by its own time.
+// whatever the number of runs. A clock that is set back begins a stretch.
 type Runs struct{ table atomic.Pointer[runTable] }
 
 // runTable is an immutable state of Runs. A later state shares the memory of an earlier one and writes only behind it.
@@ -151,6 +155,15 @@ func (rs *Runs) Add(r Run) {
 	rs.table.Store(next)
 }
 
+// by is how many runs of the stretch are not later than a time.
+func (s *stretch) by(at int64) int {
+	n := len(s.due)
+	if s.due[n-1] > at-s.idle {
+		n, _ = slices.BinarySearch(s.due, at-s.idle+1)
+	}
+	return n
+}
+
 // clone copies a track, so that two that go on in different ways do not write behind the same one.
 func (t track) clone() track {
 	c := make(track, len(t))
@@ -197,8 +210,8 @@ type Aged struct {
 	Last int64
 }
 
-// Owed returns the debt of a memory with the runs up to an LSN: at least m.Debt.
-func (rs *Runs) Owed(m *Aged, upTo uint64) Debt {
+// Owed returns the debt of a memory with the runs up to an LSN that are not later than now: at least m.Debt.
+func (rs *Runs) Owed(m *Aged, upTo uint64, now int64) Debt {
 	t := rs.table.Load()
 	if t == nil || t.last.LSN <= m.After {
 		return m.Debt
@@ -209,13 +222,13 @@ func (rs *Runs) Owed(m *Aged, upTo uint64) Debt {
 	}
 	d := m.Debt
 	for i := range runs {
-		d = runs[i].add(d, m, upTo)
+		d = runs[i].add(d, m, upTo, now)
 	}
 	return d
 }
 
 // add is a debt with what the runs of the stretch take.
-func (s *stretch) add(d Debt, m *Aged, upTo uint64) Debt {
+func (s *stretch) add(d Debt, m *Aged, upTo uint64, now int64) Debt {
 	n := len(s.lsn)
 	if s.lsn[n-1] <= m.After || s.due[n-1] < m.Last {
 		return d
@@ -224,9 +237,10 @@ func (s *stretch) add(d Debt, m *Aged, upTo uint64) Debt {
 	if s.due[from] < m.Last {
 		from, _ = slices.BinarySearch(s.due, m.Last)
 	}
-	to := n
+	to := s.by(now)
 	if s.lsn[n-1] > upTo {
-		to, _ = slices.BinarySearch(s.lsn, upTo+1)
+		last, _ := slices.BinarySearch(s.lsn, upTo+1)
+		to = min(to, last)
 	}
 	if from >= to {
 		return d

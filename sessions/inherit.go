@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -11,7 +12,8 @@ import (
 
 // A message refers to its memory for its text, also to one that is gone, as long as the history
 // of that has it. What was said stays said when memories age: before a history goes, the
-// messages take its text in.
+// messages take its text in. Where it was merged into another memory, which that history tells,
+// they refer to that one from then on.
 
 const (
 	doingInherit = "keep the texts of messages"
@@ -57,15 +59,15 @@ func heirs(ctx context.Context, v part.View, owner uint32, texts map[uint64]stri
 	if from != nil {
 		lower = from
 	}
-	size := 0
+	size, into := 0, survivors(v, owner)
 	err = v.Scan(lower, upper, func(key, b []byte) error {
 		m, err := decodeMessage(b)
 		if err != nil {
 			return nil // which check reports
 		}
-		n := m.inherit(texts)
-		if n == 0 {
-			return ctx.Err()
+		n, err := m.inherit(texts, into)
+		if n == 0 || err != nil {
+			return cmp.Or(err, ctx.Err())
 		}
 		if size += len(b) + n; len(keys) > 0 && size > inheritBytes || len(keys) == inheritItems {
 			next = bytes.Clone(key)
@@ -77,23 +79,54 @@ func heirs(ctx context.Context, v part.View, owner uint32, texts map[uint64]stri
 	return keys, next, err
 }
 
-// inherit gives texts to the pieces of a message that refer to them, and returns how many bytes
-// that adds.
-func (m *Message) inherit(texts map[uint64]string) (n int) {
+// survivors returns a look for the memory that one of an owner was merged into, which looks once
+// for each.
+func survivors(v part.View, owner uint32) func(seq uint64) (part.Memory, error) {
+	known := map[uint64]part.Memory{}
+	return func(seq uint64) (part.Memory, error) {
+		into, seen := known[seq]
+		if seen {
+			return into, nil
+		}
+		into, _, err := v.Survivor(owner, seq)
+		known[seq] = into
+		return into, err
+	}
+}
+
+// inherit gives texts to the pieces of a message that refer to them, and leads these to the
+// survivor where there is one. It returns about how many bytes that adds, 0 where nothing changes.
+func (m *Message) inherit(texts map[uint64]string, survivor func(seq uint64) (part.Memory, error)) (n int, err error) {
 	for i := range m.pieces {
 		p := &m.pieces[i]
-		if text := texts[p.seq]; p.seq != 0 && p.text == "" && !p.quiet && text != "" {
+		text, dies := texts[p.seq]
+		if p.seq == 0 || !dies {
+			continue
+		}
+		if p.text == "" && !p.quiet && text != "" {
 			p.text = text
 			n += len(text)
 		}
+		into, err := survivor(p.seq)
+		if err != nil {
+			return n, err
+		}
+		if into.Seq != 0 {
+			p.seq, p.id = into.Seq, into.ID
+			n += len(into.ID)
+		}
 	}
-	return n
+	return n, nil
 }
 
 // inherit writes the messages of keys with their texts, each in its place: it says what it said
 // in every state. A session that shows one has another version then.
 func inherit(t part.Tx, keys [][]byte, texts map[uint64]string) error {
-	values, size := make([][]byte, len(keys)), 0
+	if len(keys) == 0 {
+		return nil
+	}
+	of, _ := parsePlace(keys[0])
+	values, size, into := make([][]byte, len(keys)), 0, survivors(t, of.owner)
 	for i, key := range keys {
 		b, found, err := t.Get(key)
 		if err != nil {
@@ -106,7 +139,11 @@ func inherit(t part.Tx, keys [][]byte, texts map[uint64]string) error {
 		if err != nil {
 			return err
 		}
-		if m.inherit(texts) > 0 {
+		n, err := m.inherit(texts, into)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
 			values[i] = encodeMessage(m)
 			size += len(values[i]) + messageBytes + stateBytes
 		}

@@ -201,6 +201,10 @@ func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.Consolid
 	if len(t.rows) > 0 {
 		a.printTable(t)
 	}
+	if r.Skipped != "" {
+		a.printf("skipped: %s\n", r.Skipped)
+		return nil
+	}
 	a.printf("decayed %s of %s, pruned %s, merged %s\n", count(r.Decayed, "memory", "memories"), number(r.Processed), number(r.Deleted), number(r.Merged))
 	return nil
 }
@@ -274,6 +278,10 @@ func (a *app) evict(ctx context.Context, db *engine.DB, o *engine.EvictOptions) 
 	}
 	if len(t.rows) > 0 {
 		a.printTable(t)
+	}
+	if r.Skipped != "" {
+		a.printf("skipped: %s\n", r.Skipped)
+		return nil
 	}
 	done := "evicted"
 	if o.DryRun {

@@ -112,8 +112,9 @@ type Mourner interface {
 // Heir is a part whose things refer to memories for their texts, also once these have aged.
 type Heir interface {
 	// Inherit says that the last that is left of some memories of an owner, their texts by Seq,
-	// is about to be removed. When it returns, nothing of the part needs them any more. It is
-	// called in the background, without a lock, and after a crash again.
+	// is about to be removed, with what tells where they were merged into. When it returns, nothing
+	// of the part needs them any more. It is called in the background, without a lock, and after a
+	// crash again.
 	Inherit(ctx context.Context, r Runner, owner uint32, texts map[uint64]string) error
 }
 
