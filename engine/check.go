@@ -115,6 +115,7 @@ func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 			{"parts", c.parts},
 			{"names", c.names},
 			{"log", c.log},
+			{"settings", c.settings},
 			{"searches of vectors", func() error { return c.searches(deep) }},
 		} {
 			c.kind = step.what
@@ -615,6 +616,19 @@ func (c *checker) names() error {
 		of[n] = name
 		return nil
 	})
+}
+
+// settings: the copy of memdb.json can be read, where there is one. Without one, there is the file,
+// by which the database was opened.
+func (c *checker) settings() error {
+	b, err := copyOfIdentity(c.tx.db.store)
+	if err != nil {
+		return nil
+	}
+	if _, err := decodeIdentity(b); err != nil {
+		c.problem("the copy of %s in the store: %v", identityName, err)
+	}
+	return nil
 }
 
 // log: the numbers rise, none is missing since the oldest, and the newest is that

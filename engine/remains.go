@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -111,9 +112,12 @@ func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: wh
 // copy fills the store of the copy. It returns the identity that the store fits: that of
 // memdb.json, nil if it cannot be read; its copy in the store; or a new one.
 func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity, o *Options) (*identity, error) {
+	indexes := "" // why one of them cannot be read, where only that is lost
 	from := &store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: func(l store.Loss) {
 		if what, counts := db.between(l.From, l.To); counts {
 			r.lose(what, l.Error())
+		} else {
+			indexes = l.Error()
 		}
 	}}
 	var err error
@@ -122,6 +126,16 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if indexes != "" { // which a delete that is not cleaned up after goes by
+		lower, upper := db.keys().Span(layout.KindRange)
+		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error {
+			r.lose("deaths in the histories of memories that were deleted by scope", indexes)
+			return kv.ErrStop
+		})
+		if err != nil && !errors.Is(err, kv.ErrStop) {
+			return nil, err
+		}
 	}
 	if r.Keys == 0 {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}

@@ -49,6 +49,16 @@ func (Part) Check(c part.Checker) error {
 	if err := checkSums(c, homes); err != nil {
 		return err
 	}
+	err = c.Each(kindModel, func(key, value []byte) error {
+		const at = keyHeader + ownerSize
+		if m := modelOf(string(value)); len(key) != at+modelSize || string(key[at:]) != string(m[:]) {
+			c.Problem("usage: the name of a model lies under a key that is not its own, %x", key)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	if err := lost(c, kindHome, "budgets", budgets); err != nil {
 		return err
 	}

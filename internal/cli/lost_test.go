@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,4 +94,74 @@ func spoilTables(t *testing.T, dir string, tenths int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestRescueVerb: rescue makes a new database of a damaged one, says what it has and what was lost,
+// and leaves the damaged one as it is, byte for byte. Exit code 5 says that there was nothing.
+func TestRescueVerb(t *testing.T) {
+	c := newCLI(t)
+	const all = 400
+	var lines strings.Builder
+	for i := range all {
+		fmt.Fprintf(&lines, `{"type":"memory","id":"m%d","user":"ada","text":"note number %d about %s"}`+"\n", i, i, strings.Repeat("tea ", 20))
+	}
+	c.ok("import", c.file("notes.jsonl", lines.String()))
+	c.ok("kv", "put", "--user", "ada", "k", "1")
+	c.ok("note", "add", "--user", "ada", "drinks", "prefers tea")
+	c.ok("stats") // what the log held is in tables
+	whole := c.dir
+	to := filepath.Join(t.TempDir(), "whole")
+	got := one(t, parseLines(t, c.bare("--json", "rescue", whole, to).out))
+	for _, key := range []string{"memories", "history", "entries", "entities", "relations", "sessions", "messages", "notes", "usage", "lost", "seconds"} {
+		if _, ok := got[key]; !ok {
+			t.Errorf("rescue: no %q in %v", key, got)
+		}
+	}
+	if lost, _ := got["lost"].([]any); got["memories"] != float64(all+1) || got["entries"] != 1.0 || got["notes"] != 1.0 || len(lost) > 0 {
+		t.Errorf("rescued without damage: %v", got)
+	}
+
+	spoilTables(t, whole, 5)
+	before := bytesOf(t, whole)
+	to = filepath.Join(t.TempDir(), "left")
+	r := c.bare("--json", "rescue", whole, to)
+	got = one(t, parseLines(t, r.out))
+	lost, _ := got["lost"].([]any)
+	if n, _ := got["memories"].(float64); r.code != exitDone || n == 0 || n > all || len(lost) == 0 {
+		t.Fatalf("rescued beside damage: exit %d, %v, %s", r.code, got, r.err)
+	}
+	for _, l := range lost {
+		l, _ := l.(map[string]any)
+		if n, _ := l["count"].(float64); l["what"] == "" || n < 1 || l["reason"] == "" {
+			t.Errorf("lost: %v", l)
+		}
+	}
+	if !maps.Equal(bytesOf(t, whole), before) {
+		t.Error("the damaged database has changed")
+	}
+	c.dir = to
+	c.ok("check")
+
+	empty := t.TempDir()
+	if r := c.bare("--json", "rescue", empty, filepath.Join(t.TempDir(), "none")); r.code != exitDamaged {
+		t.Errorf("rescue of nothing: exit %d, %s%s", r.code, r.out, r.err)
+	}
+}
+
+// bytesOf are the contents of the files below a folder.
+func bytesOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(name)
+		all[name] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
