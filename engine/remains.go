@@ -127,16 +127,6 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if indexes != "" { // which a delete that is not cleaned up after goes by
-		lower, upper := db.keys().Span(layout.KindRange)
-		err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error {
-			r.lose("deaths in the histories of memories that were deleted by scope", indexes)
-			return kv.ErrStop
-		})
-		if err != nil && !errors.Is(err, kv.ErrStop) {
-			return nil, err
-		}
-	}
 	if r.Keys == 0 {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}
 	}
@@ -156,7 +146,26 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 		return nil, err
 	}
 	db.newestKeys.Store(keys)
+	if indexes != "" {
+		if err := r.loseDeaths(db, indexes); err != nil {
+			return nil, err
+		}
+	}
 	return id, r.rename(db)
+}
+
+// loseDeaths tells what is lost with a part of the indexes where a delete by scope is not cleaned up
+// after: it finds by them which memories died, and writes that to their histories.
+func (r *Remains) loseDeaths(db *DB, why string) error {
+	lower, upper := db.keys().Span(layout.KindRange)
+	err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error {
+		r.lose("deaths of memories that were deleted by scope", why)
+		return kv.ErrStop
+	})
+	if errors.Is(err, kv.ErrStop) {
+		return nil
+	}
+	return err
 }
 
 // rename puts the names under the keys that the hash seed gives them, where memdb.json is not

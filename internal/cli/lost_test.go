@@ -57,10 +57,11 @@ func TestDamagedTables(t *testing.T) {
 			continue // keys are damaged that lists go by
 		}
 		report := one(t, parseLines(t, r.out))
-		lost, _ := report["lost"].(float64)
+		lost, _ := report["unreadable"].(float64)
 		if told := strings.Contains(r.err, "cannot be read"); told != (lost > 0) || told != (r.code == exitDamaged) {
 			t.Errorf("at %d tenths: exit %d, %v, %s", tenth, r.code, report, r.err)
 		}
+		seesBeside(t, c, tenth)
 		again := newCLI(t)
 		if got := one(t, again.objects("import", out)); got["stored"] != report["memories"] {
 			t.Errorf("at %d tenths: %v of %v were imported", tenth, got, report)
@@ -68,6 +69,24 @@ func TestDamagedTables(t *testing.T) {
 	}
 	if opened == 0 {
 		t.Error("no damage left a database that opens")
+	}
+}
+
+// seesBeside lists and recalls beside damage: what can be read is printed, and where something
+// cannot, the last line says how much, and the exit code is 5.
+func seesBeside(t *testing.T, c *cli, tenth int) {
+	t.Helper()
+	for _, verb := range [][]string{{"list", "--all", "--user", "ada"}, {"list", "--all", "--user", "bob"}, {"recall", "--user", "ada", "--limit", "1000", "note number"}} {
+		r := c.run(append([]string{"--json"}, verb...)...)
+		lines := parseLines(t, r.out)
+		if len(lines) == 0 {
+			t.Errorf("at %d tenths: %s: exit %d without a line: %s", tenth, verb, r.code, r.err)
+			continue
+		}
+		n, _ := lines[len(lines)-1]["unreadable"].(float64)
+		if lacks := n > 0; lacks != (r.code == exitDamaged) || !lacks && r.code != exitDone || lacks && len(lines) < 2 {
+			t.Errorf("at %d tenths: %s: exit %d, %d lines, %v are unreadable: %s", tenth, verb, r.code, len(lines), n, r.err)
+		}
 	}
 }
 
