@@ -35,7 +35,7 @@ func TestDamagedTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, opened := c.dir, 0
-	for tenth := range 10 {
+	for _, tenth := range []int{0, 2, 5, 8} {
 		c.dir = filepath.Join(t.TempDir(), "db")
 		if err := os.CopyFS(c.dir, os.DirFS(whole)); err != nil {
 			t.Fatal(err)
