@@ -43,7 +43,8 @@ func (b *textBuilder) put(ctx context.Context, doc uint32, d *invindex.Doc) erro
 	p := &b.parts
 	number, size, ok := b.index.Growing()
 	of := uint16(doc >> 16)
-	if ok && b.db.chunks.sealed[of] && size > b.db.hotBytes {
+	part := number == of || number >= maxChunks // and not a chunk before, which waits to be sealed
+	if ok && part && b.db.chunks.sealed[of] && size > b.db.hotBytes {
 		if err := b.endPart(ctx, number); err != nil {
 			return err
 		}
