@@ -111,7 +111,8 @@ func seenOfKeys(ctx context.Context, db *DB) (seen string, err error) {
 	}))
 	s := keysOwner.Scope()
 	for _, q := range []Query{
-		{Scope: s, Text: "coffee tea here", Profile: ProfileText}, {Scope: s, Embedding: []float32{1, 2, 2}, Profile: ProfileVector},
+		{Scope: s, Text: "coffee tea here", Profile: ProfileText},
+		{Scope: s, Embedding: []float32{1, 2, 2}, Profile: ProfileVector},
 		{Scope: Scope{User: "v"}, Text: "another"},
 	} {
 		q.NoTouch = true
