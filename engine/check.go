@@ -115,6 +115,7 @@ func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 			{"parts", c.parts},
 			{"names", c.names},
 			{"log", c.log},
+			{"settings", c.settings},
 			{"searches of vectors", func() error { return c.searches(deep) }},
 		} {
 			c.kind = step.what
@@ -141,6 +142,7 @@ type checker struct {
 	rows   map[uint32]*layout.Row      // documents of sealed chunks
 	refs   map[layout.VectorKey]uint32 // vectors that records refer to, and their checksums, 0 for none
 	seen   int
+	stated map[uint64]bool // memories by Seq that have access statistics
 
 	line      lineage
 	forgotten int64 // Unix milliseconds: what was superseded, or died, up to then may be gone
@@ -544,6 +546,7 @@ func (c *checker) searches(deep bool) error {
 }
 
 func (c *checker) stats() error {
+	c.stated = map[uint64]bool{}
 	return c.scan(layout.KindStats, func(key, value []byte) error {
 		owner, seq, ok := layout.ParseStatsKey(key)
 		if !ok {
@@ -553,9 +556,18 @@ func (c *checker) stats() error {
 		if _, err := decodeAccess(key, value); err != nil {
 			c.problem("statistics of memory number %d: %v", seq, err)
 		}
+		c.stated[seq] = true
 		c.lives("statistics", owner, seq)
 		return nil
 	})
+}
+
+// accessed checks that a memory which was accessed by what the log says has statistics.
+func (c *checker) accessed(owner uint32, seq uint64) {
+	if l, lives := c.tx.at(seq); lives && l.Owner == owner && !c.stated[seq] {
+		c.report.problem("statistics", "", "statistics of memory number %d: they are lost; the log says that it was accessed", seq)
+		c.stated[seq] = true // said once
+	}
 }
 
 func (c *checker) history() error {
@@ -606,6 +618,19 @@ func (c *checker) names() error {
 	})
 }
 
+// settings: the copy of memdb.json can be read, where there is one. Without one, there is the file,
+// by which the database was opened.
+func (c *checker) settings() error {
+	b, err := copyOfIdentity(c.tx.db.store)
+	if err != nil {
+		return nil
+	}
+	if _, err := decodeIdentity(b); err != nil {
+		c.problem("the copy of %s in the store: %v", identityName, err)
+	}
+	return nil
+}
+
 // log: the numbers rise, none is missing since the oldest, and the newest is that
 // of the state.
 func (c *checker) log() error {
@@ -622,7 +647,9 @@ func (c *checker) log() error {
 		last = lsn
 		if _, err := layout.DecodeLogHead(value); err != nil {
 			c.problem("log record %d: %v", lsn, err)
+			return nil
 		}
+		layout.LoggedAccesses(value, c.accessed)
 		return nil
 	})
 	if err == nil && last != c.tx.lsn {

@@ -663,6 +663,25 @@ func (p *partChecker) Each(kind byte, visit func(key, value []byte) error) error
 	})
 }
 
+func (p *partChecker) EachCounter(kind byte, visit func(owner uint32, n int64)) error {
+	return p.Each(layout.KindCounter, func(key, value []byte) error {
+		of, owner, ok := layout.ParseCounterKey(key)
+		if !ok {
+			return layout.BadKey("counter", key)
+		}
+		if of != kind {
+			return nil
+		}
+		n, err := layout.DecodeCounter(value)
+		if err != nil {
+			p.Problem("%v", err)
+			return nil
+		}
+		visit(owner, n)
+		return nil
+	})
+}
+
 func (p *partChecker) Problem(format string, args ...any) {
 	p.c.report.problem(p.name, "", format, args...)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -114,9 +115,12 @@ func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: wh
 // copy fills the store of the copy. It returns the identity that the store fits: that of
 // memdb.json, nil if it cannot be read; its copy in the store; or a new one.
 func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity, o *Options) (*identity, error) {
+	indexes := "" // why one of them cannot be read, where only that is lost
 	from := &store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: func(l store.Loss) {
 		if what, counts := db.between(l.From, l.To); counts {
 			r.lose(what, l.Error())
+		} else {
+			indexes = l.Error()
 		}
 	}}
 	var err error
@@ -145,7 +149,26 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 		return nil, err
 	}
 	db.newestKeys.Store(keys)
+	if indexes != "" {
+		if err := r.loseDeaths(db, indexes); err != nil {
+			return nil, err
+		}
+	}
 	return id, r.rename(db)
+}
+
+// loseDeaths tells what is lost with a part of the indexes where a delete by scope is not cleaned up
+// after: it finds by them which memories died, and writes that to their histories.
+func (r *Remains) loseDeaths(db *DB, why string) error {
+	lower, upper := db.keys().Span(layout.KindRange)
+	err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error {
+		r.lose("deaths of memories that were deleted by scope", why)
+		return kv.ErrStop
+	})
+	if errors.Is(err, kv.ErrStop) {
+		return nil
+	}
+	return err
 }
 
 // rename puts the names under the keys that the hash seed gives them, where memdb.json is not

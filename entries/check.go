@@ -25,14 +25,13 @@ func (Part) Check(c part.Checker) error {
 	if err != nil {
 		return err
 	}
-	for owner, n := range counts {
-		have, known, err := c.Counter(kindEntry, owner)
-		if err != nil {
-			return err
-		}
-		if known && have != n {
+	err = c.EachCounter(kindEntry, func(owner uint32, have int64) {
+		if n := counts[owner]; have != n {
 			c.Problem("owner number %d has %d entries, and its counter says %d", owner, n, have)
 		}
+	})
+	if err != nil {
+		return err
 	}
 	return checkExpiry(c)
 }

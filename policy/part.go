@@ -84,6 +84,9 @@ func Stored(v part.View) (p Policy, err error) {
 	return Default(), it.Error()
 }
 
+// nobody is the owner number under which policies are counted.
+const nobody = 0
+
 // put stores a policy under the next version. What RAM holds follows from the commit.
 func (p *Part) put(t part.Tx, q Policy) (Policy, error) {
 	have, err := Stored(t)
@@ -101,6 +104,14 @@ func (p *Part) put(t part.Tx, q Policy) (Policy, error) {
 		return Policy{}, &fault.Error{Kind: fault.ErrFailed, What: doingSet, Cause: err}
 	}
 	if err := t.Set(policyKey(t, q.Version), b); err != nil {
+		return Policy{}, err
+	}
+	// How many there are: by that a check finds that the newest is lost.
+	counted, _, err := t.Counter(byte(kind), nobody)
+	if err != nil {
+		return Policy{}, err
+	}
+	if err := t.Count(byte(kind), nobody, int64(q.Version)-counted); err != nil {
 		return Policy{}, err
 	}
 	t.Log(opPolicy, b)
@@ -253,7 +264,7 @@ func (p *Part) Figures(v part.View) (map[string]int64, error) {
 // Check reports policies and runs that cannot be read or that do not follow each other.
 func (p *Part) Check(c part.Checker) error {
 	version, lsn := uint64(0), uint64(0)
-	return c.Each(byte(kind), func(key, value []byte) error {
+	err := c.Each(byte(kind), func(key, value []byte) error {
 		s, number, ok := parseKey(key)
 		if !ok {
 			c.Problem("malformed key of a policy %x", key)
@@ -292,6 +303,14 @@ func (p *Part) Check(c part.Checker) error {
 		}
 		version, lsn = number, q.LSN
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.EachCounter(byte(kind), func(_ uint32, n int64) {
+		if uint64(n) != version {
+			c.Problem("the newest policy that is there has version %d, and %d were set", version, n)
+		}
 	})
 }
 

@@ -118,7 +118,10 @@ func putAgent(t part.Tx, doing string, a *Agent) error {
 		return err
 	}
 	t.Log(opAgent, logged(owner, value))
-	return t.Set(agentKey(t, owner), value)
+	if err := t.Set(agentKey(t, owner), value); err != nil {
+		return err
+	}
+	return recount(t, kindAgent, owner, 1)
 }
 
 // Registered reports whether an agent has a manifest.

@@ -86,7 +86,18 @@ func setBudget(t part.Tx, doing string, per period, b *Budget) error {
 	}
 	value := append([]byte{budgetVersion}, b.Limit.bytes()...)
 	t.Log(opBudget, logged(owner, []byte{byte(per)}, value))
-	return t.Set(budgetKey(t, owner, per), value)
+	if err := t.Set(budgetKey(t, owner, per), value); err != nil {
+		return err
+	}
+	return recountBudgets(t, owner, b.Owner)
+}
+
+func recountBudgets(t part.Tx, owner uint32, o scope.Owner) error {
+	all, err := budgetsOf(t, owner, o)
+	if err != nil {
+		return err
+	}
+	return recount(t, kindHome, owner, int64(len(all)))
 }
 
 // settle makes an owner known here.
@@ -131,7 +142,10 @@ func (u Usage) RemoveBudget(ctx context.Context, o scope.Owner, p Period) error 
 			return err
 		}
 		t.Log(opBudget, logged(owner, []byte{byte(per)}))
-		return t.Delete(budgetKey(t, owner, per))
+		if err := t.Delete(budgetKey(t, owner, per)); err != nil {
+			return err
+		}
+		return recountBudgets(t, owner, o)
 	})
 }
 

@@ -4,10 +4,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 )
 
-// Check reports records, budgets and manifests that cannot be read, or whose owner is not
-// theirs, and sums that differ from those of the records.
+// Check reports records, budgets and manifests that cannot be read, whose owner is not
+// theirs, or that are lost, and sums that differ from those of the records.
 func (Part) Check(c part.Checker) error {
-	homes := map[uint32]home{}
+	homes, budgets := map[uint32]home{}, map[uint32]int64{}
 	err := c.Each(kindHome, func(key, value []byte) error {
 		owner, ok := ownerOf(key)
 		const which = keyHeader + ownerSize
@@ -16,6 +16,12 @@ func (Part) Check(c part.Checker) error {
 			return nil
 		}
 		if key[which] != homeOwner {
+			if _, known := homes[owner]; !known { // its key is before theirs
+				c.Problem("usage: owner number %d has budgets or reservations, and it is not known who that is", owner)
+			}
+			if key[which] == homeBudget {
+				budgets[owner]++
+			}
 			return nil
 		}
 		h, err := decodeHome(value)
@@ -43,18 +49,50 @@ func (Part) Check(c part.Checker) error {
 	if err := checkSums(c, homes); err != nil {
 		return err
 	}
-	return c.Each(kindAgent, func(key, value []byte) error {
+	err = c.Each(kindModel, func(key, value []byte) error {
+		const at = keyHeader + ownerSize
+		if m := modelOf(string(value)); len(key) != at+modelSize || string(key[at:]) != string(m[:]) {
+			c.Problem("usage: the name of a model lies under a key that is not its own, %x", key)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := lost(c, kindHome, "budgets", budgets); err != nil {
+		return err
+	}
+	return checkAgents(c)
+}
+
+// lost reports owners that have less of a kind than is counted.
+func lost(c part.Checker, kind byte, what string, have map[uint32]int64) error {
+	return c.EachCounter(kind, func(owner uint32, n int64) {
+		if have[owner] != n {
+			c.Problem("usage: owner number %d has %d %s, and its counter says %d", owner, have[owner], what, n)
+		}
+	})
+}
+
+func checkAgents(c part.Checker) error {
+	have := map[uint32]int64{}
+	err := c.Each(kindAgent, func(key, value []byte) error {
+		owner, _ := ownerOf(key)
+		have[owner]++
 		a, err := decodeAgent(value)
 		if err != nil {
 			c.Problem("%v", err)
 			return nil
 		}
-		owner, _ := ownerOf(key)
 		if num, known, err := c.Owner(a.owner()); err != nil || !known || num != owner {
 			c.Problem("agent: its manifest lies under owner number %d, it belongs to %d", owner, num)
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return lost(c, kindAgent, "manifests", have)
 }
 
 // checkSums compares the sums with those of the records.

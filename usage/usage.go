@@ -84,6 +84,11 @@ func (Part) DeleteOwner(t part.Tx, owner uint32) (map[string]int64, error) {
 			return nil, err
 		}
 	}
+	for _, kind := range []byte{kindHome, kindAgent} {
+		if err := recount(t, kind, owner, 0); err != nil {
+			return nil, err
+		}
+	}
 	t.Log(opDeleteAll, binary.AppendUvarint(nil, uint64(owner)))
 	return deleted, nil
 }
@@ -135,6 +140,16 @@ func sumAt(v part.View, owner uint32, l level, m model, bucket uint64) (Totals, 
 		return Totals{}, err
 	}
 	return decodeTotals(b)
+}
+
+// recount keeps how many budgets (kindHome) or manifests (kindAgent) an owner has: by that a check
+// finds that one is lost. Databases of layouts before 7 have no such counters until a change.
+func recount(t part.Tx, kind byte, owner uint32, have int64) error {
+	n, known, err := t.Counter(kind, owner)
+	if err != nil || known && n == have {
+		return err
+	}
+	return t.Count(kind, owner, have-n)
 }
 
 // logged is the body of a change in the log: whose it is, and what follows.

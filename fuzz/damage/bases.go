@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -20,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -31,7 +34,8 @@ type folder map[string][]byte
 // base is a database that is damaged, and what it held.
 type base struct {
 	name         string
-	files, older folder // older: those of some time before
+	files, older folder                        // older: those of some time before
+	blocks       map[string][]store.TableBlock // of its tables
 	lines        []string
 	answers      string
 }
@@ -127,12 +131,33 @@ func (b *base) remember(ctx context.Context) error {
 		return fmt.Errorf("without damage: %s", whole.said)
 	}
 	b.lines, b.answers = whole.lines, whole.answers
+	if err := b.readBlocks(); err != nil {
+		return err
+	}
 	r := rescue(ctx, write(b.files))
 	if r.said != "" || len(r.lost) > 0 || !same(r.lines, b.lines) {
 		return fmt.Errorf("rescued without damage: %s, lost %v, %d lines of %d, others: %.300q", r.said, r.lost, len(r.lines), len(b.lines), missing(b.lines, r.lines))
 	}
 	return nil
 }
+
+// readBlocks finds what lies where in the tables.
+func (b *base) readBlocks() (err error) {
+	b.blocks = map[string][]store.TableBlock{}
+	bad := error(nil)
+	r := store.Remains{FS: write(b.files), Dir: dir, Merger: &pebble.Merger{Name: mergerName}, Lost: func(l store.Loss) { bad = &l }}
+	for name := range b.files {
+		if path.Ext(name) == ".sst" {
+			if b.blocks[name], err = r.TableBlocks(r.FS.PathJoin(dir, name)); cmp.Or(err, bad) != nil {
+				return fmt.Errorf("without damage: %w", cmp.Or(err, bad))
+			}
+		}
+	}
+	return nil
+}
+
+// mergerName is the merge operator of the store, see docs/format/keys.md.
+const mergerName = "memdb.stats.v1"
 
 // read takes the files of a file system.
 func read(files vfs.FS) folder {

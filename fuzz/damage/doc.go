@@ -13,7 +13,7 @@
 //
 // Then what is left is rescued. A rescue fails that is refused although there are tables or logs
 // which nobody has touched, that lacks what lies in files which nobody has touched, that lacks
-// anything and does not say so, or that makes a database which a check finds damaged.
+// anything and does not say so, that lacks more than what lies in the blocks which have changed, or that makes a database which a check finds damaged.
 //
 // A line of each failure names the run by which it can be repeated: -runs 1 -seed N.
 package main

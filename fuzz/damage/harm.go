@@ -15,8 +15,8 @@ type harm struct {
 	what string
 	file string
 	gone bool // whole parts of the file are not there any more
-	// share is about which part of the file cannot be read: two blocks beside what was changed.
-	share float64
+	// costs is how many lines it may cost that lie in the file.
+	costs int
 }
 
 // kinds of harm. Each returns the new content, nil for none, and what was done.
@@ -71,16 +71,7 @@ func (b *base) damage(rng *rand.Rand) (folder, harm) {
 		kind = 3
 	}
 	content, what := kinds[kind](rng, b, name, old)
-	changed := 0
-	for i := range min(len(content), len(old)) {
-		if content[i] != b.files[name][i] {
-			changed++
-		}
-	}
-	if len(content) > len(old) { // all behind it has moved, and can be read there
-		changed = 4096
-	}
-	h := harm{what: what + " in " + name, file: name, gone: len(content) < len(old), share: float64(changed+2*blockBytes) / float64(len(old)+1)}
+	h := harm{what: what + " in " + name, file: name, gone: len(content) < len(old), costs: b.costs(name, content)}
 	if content == nil {
 		delete(files, name)
 	} else {
@@ -89,8 +80,45 @@ func (b *base) damage(rng *rand.Rand) (folder, harm) {
 	return files, h
 }
 
-// blockBytes is about the size of a block of a table or a log.
-const blockBytes = 4500
+const (
+	// entryLines is how many lines need one entry of a table: a record has its memory and an event
+	// of its history, and a vector or a part of a session has one line.
+	entryLines = 2
+	// others is how many lines may need more than the entries in the block: the messages of a
+	// session need its head, the relations of an entity their ends.
+	others = 12
+	// recordBytes is about the most that a record of a log takes; one is lost at each end of what
+	// was changed, beside those within.
+	recordBytes = 4500
+)
+
+// costs is how many lines a file may lose that has another content: of a table those whose
+// entries lie in the blocks that have changed, of a log those of the records.
+func (b *base) costs(name string, content []byte) int {
+	old := b.files[name]
+	from, to := 0, 0 // what has changed
+	for i := range min(len(old), len(content)) {
+		if content[i] != old[i] {
+			if to == 0 {
+				from = i
+			}
+			to = i + 1
+		}
+	}
+	if len(content) > len(old) { // all behind it has moved, and can be read there
+		from, to = max(from-1, 0), from+1
+	}
+	if blocks, ok := b.blocks[name]; ok {
+		entries := 0
+		for _, block := range blocks {
+			if block.From < to && from < block.To {
+				entries += block.Entries
+			}
+		}
+		return others + entryLines*entries
+	}
+	return others + len(b.lines)*(to-from+2*recordBytes)/(len(old)+1)
+}
 
 func holdsData(name string) bool {
 	return slices.Contains([]string{".sst", ".log"}, path.Ext(name)) && strings.HasPrefix(name, "store/")

@@ -82,8 +82,8 @@ func (b *base) rescueFails(h harm, seen, r *view) string {
 		return fmt.Sprintf("it lacks %d lines and does not say so: %.1800q; has instead %.1800q", len(gone), gone, missing(r.lines, b.lines))
 	case len(gone) > 0 && !holdsData(h.file):
 		return fmt.Sprintf("it lacks %d lines that lie in other files, says %v: %.600q", len(gone), r.lost, gone)
-	case !h.gone && float64(len(gone)) > 12+3*h.share*float64(len(b.lines)):
-		return fmt.Sprintf("it lacks %d of %d lines, says %v: %.400q", len(gone), len(b.lines), r.lost, gone)
+	case !h.gone && len(gone) > h.costs:
+		return fmt.Sprintf("it lacks %d of %d lines, where the damage may cost %d, says %.1000v: %.400q", len(gone), len(b.lines), h.costs, r.lost, gone)
 	case seen.refused:
 		return ""
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ func TestDamagedTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, opened := c.dir, 0
-	for tenth := range 10 {
+	for _, tenth := range []int{0, 2, 5, 8} {
 		c.dir = filepath.Join(t.TempDir(), "db")
 		if err := os.CopyFS(c.dir, os.DirFS(whole)); err != nil {
 			t.Fatal(err)
@@ -60,6 +61,7 @@ func TestDamagedTables(t *testing.T) {
 		if told := strings.Contains(r.err, "cannot be read"); told != (lost > 0) || told != (r.code == exitDamaged) {
 			t.Errorf("at %d tenths: exit %d, %v, %s", tenth, r.code, report, r.err)
 		}
+		seesBeside(t, c, tenth)
 		again := newCLI(t)
 		if got := one(t, again.objects("import", out)); got["stored"] != report["memories"] {
 			t.Errorf("at %d tenths: %v of %v were imported", tenth, got, report)
@@ -67,6 +69,24 @@ func TestDamagedTables(t *testing.T) {
 	}
 	if opened == 0 {
 		t.Error("no damage left a database that opens")
+	}
+}
+
+// seesBeside lists and recalls beside damage: what can be read is printed, and where something
+// cannot, the last line says how much, and the exit code is 5.
+func seesBeside(t *testing.T, c *cli, tenth int) {
+	t.Helper()
+	for _, verb := range [][]string{{"list", "--all", "--user", "ada"}, {"list", "--all", "--user", "bob"}, {"recall", "--user", "ada", "--limit", "1000", "note number"}} {
+		r := c.run(append([]string{"--json"}, verb...)...)
+		lines := parseLines(t, r.out)
+		if len(lines) == 0 {
+			t.Errorf("at %d tenths: %s: exit %d without a line: %s", tenth, verb, r.code, r.err)
+			continue
+		}
+		n, _ := lines[len(lines)-1]["unreadable"].(float64)
+		if lacks := n > 0; lacks != (r.code == exitDamaged) || !lacks && r.code != exitDone || lacks && len(lines) < 2 {
+			t.Errorf("at %d tenths: %s: exit %d, %d lines, %v are unreadable: %s", tenth, verb, r.code, len(lines), n, r.err)
+		}
 	}
 }
 
@@ -93,4 +113,74 @@ func spoilTables(t *testing.T, dir string, tenths int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestRescueVerb: rescue makes a new database of a damaged one, says what it has and what was lost,
+// and leaves the damaged one as it is, byte for byte. Exit code 5 says that there was nothing.
+func TestRescueVerb(t *testing.T) {
+	c := newCLI(t)
+	const all = 400
+	var lines strings.Builder
+	for i := range all {
+		fmt.Fprintf(&lines, `{"type":"memory","id":"m%d","user":"ada","text":"note number %d about %s"}`+"\n", i, i, strings.Repeat("tea ", 20))
+	}
+	c.ok("import", c.file("notes.jsonl", lines.String()))
+	c.ok("kv", "put", "--user", "ada", "k", "1")
+	c.ok("note", "add", "--user", "ada", "drinks", "prefers tea")
+	c.ok("stats") // what the log held is in tables
+	whole := c.dir
+	to := filepath.Join(t.TempDir(), "whole")
+	got := one(t, parseLines(t, c.bare("--json", "rescue", whole, to).out))
+	for _, key := range []string{"memories", "history", "entries", "entities", "relations", "sessions", "messages", "notes", "usage", "lost", "seconds"} {
+		if _, ok := got[key]; !ok {
+			t.Errorf("rescue: no %q in %v", key, got)
+		}
+	}
+	if lost, _ := got["lost"].([]any); got["memories"] != float64(all+1) || got["entries"] != 1.0 || got["notes"] != 1.0 || len(lost) > 0 {
+		t.Errorf("rescued without damage: %v", got)
+	}
+
+	spoilTables(t, whole, 5)
+	before := bytesOf(t, whole)
+	to = filepath.Join(t.TempDir(), "left")
+	r := c.bare("--json", "rescue", whole, to)
+	got = one(t, parseLines(t, r.out))
+	lost, _ := got["lost"].([]any)
+	if n, _ := got["memories"].(float64); r.code != exitDone || n == 0 || n > all || len(lost) == 0 {
+		t.Fatalf("rescued beside damage: exit %d, %v, %s", r.code, got, r.err)
+	}
+	for _, l := range lost {
+		l, _ := l.(map[string]any)
+		if n, _ := l["count"].(float64); l["what"] == "" || n < 1 || l["reason"] == "" {
+			t.Errorf("lost: %v", l)
+		}
+	}
+	if !maps.Equal(bytesOf(t, whole), before) {
+		t.Error("the damaged database has changed")
+	}
+	c.dir = to
+	c.ok("check")
+
+	empty := t.TempDir()
+	if r := c.bare("--json", "rescue", empty, filepath.Join(t.TempDir(), "none")); r.code != exitDamaged {
+		t.Errorf("rescue of nothing: exit %d, %s%s", r.code, r.out, r.err)
+	}
+}
+
+// bytesOf are the contents of the files below a folder.
+func bytesOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(name)
+		all[name] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

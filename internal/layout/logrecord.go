@@ -61,6 +61,36 @@ func DecodeLogHead(b []byte) (next Counters, err error) {
 	return next, nil
 }
 
+// LoggedAccesses visits the memories whose accesses are the first changes of a log record that
+// DecodeLogHead has read. Those that recalls have gathered are the first of a commit. What
+// follows other changes is not visited: those of parts are read by their parts alone.
+func LoggedAccesses(b []byte, visit func(owner uint32, seq uint64)) {
+	r := codec.NewReader(b)
+	r.Byte()
+	r.Varint()
+	for range 2 + NameClasses {
+		r.Uvarint()
+	}
+	for changes := r.Uvarint(); changes > 0 && r.Err() == nil; changes-- {
+		op := LogOp(r.Byte())
+		if op != LogTouch && op != LogFold {
+			return
+		}
+		for n := r.Uvarint(); n > 0 && r.Err() == nil; n-- {
+			owner, seq := r.Uint32(), r.Uvarint()
+			r.Uvarint() // count
+			r.Varint()  // last
+			if op == LogFold {
+				r.Varint()  // debt
+				r.Uvarint() // folded
+			}
+			if r.Err() == nil {
+				visit(owner, seq)
+			}
+		}
+	}
+}
+
 // Counters hold how far the numbers that are never reused have been given out.
 type Counters struct {
 	Seq   uint64              // the highest Seq given out

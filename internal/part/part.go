@@ -276,6 +276,9 @@ type Checker interface {
 	View
 	// Each is Scan of all keys of a kind.
 	Each(kind byte, visit func(key, value []byte) error) error
+	// EachCounter visits what [Tx].Count counts under a kind: also of owners that have
+	// nothing of the kind any more.
+	EachCounter(kind byte, visit func(owner uint32, n int64)) error
 	// Problem reports damage.
 	Problem(format string, args ...any)
 }

@@ -67,7 +67,7 @@ type stream interface {
 func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 	dir := r.FS.PathJoin(r.Dir, Dir)
 	names, err := r.FS.List(dir)
-	if err != nil {
+	if err != nil && !isMissing(err) { // without a store there is no key
 		return 0, err
 	}
 	slices.Sort(names)

@@ -118,6 +118,22 @@ func (t *table) tellBad(to []byte) {
 	}
 }
 
+// TableBlock is a block of entries: the bytes of it in the file, and how many entries it has.
+type TableBlock struct{ From, To, Entries int }
+
+// TableBlocks finds the blocks of entries of a table that is whole.
+func (r *Remains) TableBlocks(path string) (all []TableBlock, err error) {
+	t := r.openTable(path, 0)
+	for _, h := range t.blocks {
+		entries, err := t.readBlock(h)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, TableBlock{int(h.Offset), int(h.Offset+h.Length) + block.TrailerLen, len(entries)})
+	}
+	return all, nil
+}
+
 func (t *table) readBlock(h block.Handle) ([]entry, error) {
 	f, err := t.r.FS.Open(t.path)
 	if err != nil {
