@@ -494,7 +494,7 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 func TestMoveReleases(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), rebuildOptions())
 	ctx, s := t.Context(), Scope{User: "u", Run: "r"}
-	const n = 300
+	const n, rounds = 300, 10
 	for i := range n {
 		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 	}
@@ -553,11 +553,11 @@ func TestMoveReleases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round := 4; round < 20; round++ {
+	for round := 4; round < rounds; round++ {
 		update(round, 10)
 		db.waitMoved(t)
 	}
-	eventually("at the end", func() bool { return released() && pages() <= 2*first })
+	eventually("at the end", func() bool { return released() && pages() <= 4*first })
 	if hits := mustRecall(t, db.Memories(), q); len(hits) != 10 || hits[0].ID != "100" {
 		t.Errorf("recalled %v", hits)
 	}
@@ -567,7 +567,7 @@ func TestMoveReleases(t *testing.T) {
 	if h, err := db.Memories().History(ctx, s, "3"); err != nil || len(h) != 2 {
 		t.Errorf("the history of a deleted memory: %v, %v", h, err)
 	}
-	if h, err := db.Memories().History(ctx, s, "200"); err != nil || len(h) != 21 {
+	if h, err := db.Memories().History(ctx, s, "200"); err != nil || len(h) != rounds+1 {
 		t.Errorf("%d entries of history, %v", len(h), err)
 	}
 	mustStore(t, db.Memories(), Memory{ID: "3", Scope: s, Text: "tea again"})

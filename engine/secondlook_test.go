@@ -154,6 +154,7 @@ func TestEqualVectors(t *testing.T) {
 		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "u", Run: fmt.Sprint(i / 10)}, Text: text, Embedding: []float32{.6, .8}})
 	}
 	q := Query{Scope: Scope{User: "u"}, Text: "rain lamp zebra", Limit: 10, NoTouch: true}
+	q.OneLook = true // as beside a vector
 	alone := hitIDs(mustRecall(t, db.Memories(), q))
 	q.Embedding = []float32{.6, .8}
 	equalSlices(t, "with equal vectors", hitIDs(mustRecall(t, db.Memories(), q)), alone)
