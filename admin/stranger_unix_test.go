@@ -44,7 +44,7 @@ func TestStrangersListen(t *testing.T) {
 // returns what it heard.
 func withStranger(t *testing.T) (p *place, path string, said func() string) {
 	t.Helper()
-	open, err := os.MkdirTemp("/tmp", "memdb-stranger-") // where another user can enter
+	open, err := os.MkdirTemp("/tmp", "memdb-stranger-") //nolint:usetesting // another user has to enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestStrangersAsk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be two users")
 	}
-	open, err := os.MkdirTemp("/tmp", "memdb-stranger-")
+	open, err := os.MkdirTemp("/tmp", "memdb-stranger-") //nolint:usetesting // another user has to enter
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func judge(ctx context.Context, bases []*base, seed uint64) (what string, v verd
 func (b *base) rescueFails(h harm, seen, r *view) string {
 	gone := missing(b.lines, r.lines)
 	switch {
-	case r.refused && len(b.files) > 0 && !(holdsData(h.file) && h.gone):
+	case r.refused && len(b.files) > 0 && (!holdsData(h.file) || !h.gone):
 		return "it is refused: " + r.said
 	case r.refused:
 		return ""

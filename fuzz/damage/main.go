@@ -24,16 +24,16 @@ func main() {
 	}
 	count := run(ctx, bases, *seed, *runs, func(seed uint64, what string, v verdict) {
 		if v.failure != "" {
-			fmt.Printf("FAILED, seed %d: %s: %s: %s\n", seed, v.class, what, v.failure)
+			fmt.Fprintf(os.Stdout, "FAILED, seed %d: %s: %s: %s\n", seed, v.class, what, v.failure)
 		} else if *verbose {
-			fmt.Printf("seed %d: %s: %s\n", seed, v.class, what)
+			fmt.Fprintf(os.Stdout, "seed %d: %s: %s\n", seed, v.class, what)
 		}
 	})
-	fmt.Printf("%d damages of %d databases, seeds %d to %d:", *runs, len(bases), *seed, *seed+uint64(*runs)-1)
+	fmt.Fprintf(os.Stdout, "%d damages of %d databases, seeds %d to %d:", *runs, len(bases), *seed, *seed+uint64(*runs)-1)
 	for _, class := range []string{found, named, harmless, silent, rescued, failed} {
-		fmt.Printf(" %s %d", class, count[class])
+		fmt.Fprintf(os.Stdout, " %s %d", class, count[class])
 	}
-	fmt.Println()
+	fmt.Fprintln(os.Stdout)
 	if count[failed] > 0 {
 		os.Exit(1)
 	}
