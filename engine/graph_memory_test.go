@@ -31,7 +31,7 @@ func TestGraphMemory(t *testing.T) {
 	w := newGraphWorld(t)
 	ctx := t.Context()
 	id := func() string { return fmt.Sprint("e", rng.IntN(40)) }
-	inMemory, rounds := 0, max(times(600), 200)
+	inMemory, rounds := 0, max(times(300), 200)
 	same := func(g graph.Graph, asOf uint64) string {
 		t.Helper()
 		start := id()

@@ -494,7 +494,7 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 func TestMoveReleases(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), rebuildOptions())
 	ctx, s := t.Context(), Scope{User: "u", Run: "r"}
-	const n, rounds = 300, 10
+	const n, rounds = 200, 6
 	for i := range n {
 		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 	}
@@ -567,7 +567,7 @@ func TestMoveReleases(t *testing.T) {
 	if h, err := db.Memories().History(ctx, s, "3"); err != nil || len(h) != 2 {
 		t.Errorf("the history of a deleted memory: %v, %v", h, err)
 	}
-	if h, err := db.Memories().History(ctx, s, "200"); err != nil || len(h) != rounds+1 {
+	if h, err := db.Memories().History(ctx, s, "150"); err != nil || len(h) != rounds+1 {
 		t.Errorf("%d entries of history, %v", len(h), err)
 	}
 	mustStore(t, db.Memories(), Memory{ID: "3", Scope: s, Text: "tea again"})

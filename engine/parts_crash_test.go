@@ -154,13 +154,13 @@ func TestPartsAfterCrashes(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var done atomic.Int64 // states that were acknowledged
-	most := times(80)
+	most := times(40)
 	fs, states := crashing(rand.New(rand.NewPCG(seed, 2)), 12, most, func() int { return int(done.Load()) })
 	w := &besides{rng: rng, clk: newTestClock()}
 	o := setup{Options: Options{Clock: w.clk.now}, tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
 	w.db = openTest(t, fs, o)
 	after := []string{contentOf(t, w.db)}
-	for range max(times(400), 100) {
+	for range max(times(200), 60) {
 		if err := w.step(t.Context(), t); err != nil && !isExpected(err) {
 			t.Fatal(err)
 		}
