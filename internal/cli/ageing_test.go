@@ -158,7 +158,7 @@ func TestUndoVerb(t *testing.T) {
 	if m := one(t, c.objects("get", "m", "--vectors")); m["confidence"] != .05 || m["embedding"] == nil {
 		t.Errorf("it came back as %v", m)
 	}
-	c.fails(exitFailed, "it was undone already", "evict", "--undo", lsn)
+	c.fails(exitFailed, "undo LSN ", "evict", "--undo", lsn)
 	c.fails(exitUsage, "--undo excludes --cap", "evict", "--undo", lsn, "--cap", "3")
 	c.fails(exitUsage, "--undo excludes --rate", "consolidate", "--undo", lsn, "--rate", ".1")
 	c.ok("check")
