@@ -73,6 +73,7 @@ func mustSalvage(t *testing.T, fs vfs.FS, stored int) (left int) {
 // database that opens with a part of its memories. It opens with what came before the
 // damage if the caller wants that.
 func TestLogDamage(t *testing.T) {
+	sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -152,6 +153,7 @@ func TestCleanLog(t *testing.T) {
 // TestTornLog: what a crash leaves of the last record is no damage, whichever of its sectors
 // were written.
 func TestTornLog(t *testing.T) {
+	sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
