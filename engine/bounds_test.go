@@ -18,7 +18,6 @@ import (
 // TestPageBytes: a page of large memories ends before its limit, and the pages together
 // are the whole list.
 func TestPageBytes(t *testing.T) {
-	sequential(t)
 	if testing.Short() || raceEnabled {
 		t.Skip("texts of 80 MiB")
 	}

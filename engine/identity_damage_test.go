@@ -16,7 +16,6 @@ import (
 // TestIdentityCharacters: no change of one character of memdb.json goes unnoticed, nor that it
 // is cut off anywhere; Salvage puts the copy in the store in its place.
 func TestIdentityCharacters(t *testing.T) {
-	sequential(t)
 	fs := closedDatabase(t, 3)
 	whole := readTestFile(t, fs, "db/memdb.json")
 	wantDamaged := func(what string, b []byte) {

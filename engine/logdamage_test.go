@@ -73,7 +73,6 @@ func mustSalvage(t *testing.T, fs vfs.FS, stored int) (left int) {
 // database that opens with a part of its memories. It opens with what came before the
 // damage if the caller wants that.
 func TestLogDamage(t *testing.T) {
-	sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -153,7 +152,6 @@ func TestCleanLog(t *testing.T) {
 // TestTornLog: what a crash leaves of the last record is no damage, whichever of its sectors
 // were written.
 func TestTornLog(t *testing.T) {
-	sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
@@ -175,7 +173,7 @@ func TestTornLog(t *testing.T) {
 	if to-from < 100<<9 {
 		t.Fatalf("the last record has %d bytes", to-from)
 	}
-	for range 30 {
+	for range times(30) {
 		torn := slices.Clone(whole)
 		for at := from; at < to; at = at&^511 + 512 {
 			if chance.IntN(3) == 0 {

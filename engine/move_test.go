@@ -492,7 +492,6 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 // TestMoveReleases: however often memories are updated, what RAM holds of their
 // documents does not grow, once no View sees them; and all else is as it was.
 func TestMoveReleases(t *testing.T) {
-	sequential(t)
 	db := openTest(t, vfs.NewMem(), rebuildOptions())
 	ctx, s := t.Context(), Scope{User: "u", Run: "r"}
 	const n, rounds = 200, 6

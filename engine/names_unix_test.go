@@ -66,7 +66,6 @@ func namesFolder(t *testing.T) (dir string, names []string) {
 // TestOddNames: whatever a name in the folder of a database leads to, opening ends soon, with an
 // error that names the file, or without harm. What a link leads to stays as it is.
 func TestOddNames(t *testing.T) {
-	sequential(t)
 	from, names := namesFolder(t)
 	for _, name := range names {
 		for kind, put := range oddities {

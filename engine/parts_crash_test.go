@@ -47,15 +47,6 @@ type crashed[S any] struct {
 	fs    *crashfs.Disk
 }
 
-// sequential skips a long test that has no goroutines but those of every database: under the race
-// detector it is only slower.
-func sequential(t *testing.T) {
-	t.Helper()
-	if raceEnabled {
-		t.Skip("the race detector has nothing to find in it that shorter tests lack")
-	}
-}
-
 // times is how often a test does what costs much: a tenth of it under the race detector.
 func times(most int) int {
 	if raceEnabled || testing.Short() {

@@ -185,7 +185,6 @@ func TestMergeLosesNothing(t *testing.T) {
 // TestUndoRun: the LSN that a consolidation returns brings back all that it has merged and pruned, in
 // however many commits.
 func TestUndoRun(t *testing.T) {
-	sequential(t)
 	const n = mergeBatch + mergeBatch/5
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})

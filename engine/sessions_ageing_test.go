@@ -184,7 +184,6 @@ func TestRepeatedTextStays(t *testing.T) {
 
 // TestTextsOfManyMessages: what one commit may write is not all that is left behind.
 func TestTextsOfManyMessages(t *testing.T) {
-	sequential(t)
 	w := newTalk(t)
 	setPolicy(t, w.db, func(p *policy.Policy) { p.History, p.Trash = policy.Span(time.Hour), 0 })
 	var all []sessions.Message

@@ -114,7 +114,6 @@ func manifestRecords(manifest []byte) (ends []int) {
 // that is whole, and keeps what it does not use. (Pebble alone opens a part of these without
 // memories, and removes the tables.)
 func TestDamagedStore(t *testing.T) {
-	sequential(t)
 	const memories = 24
 	change := func(prefix, suffix string, fn func([]byte) []byte) func(*testing.T, vfs.FS, []byte) {
 		return func(t *testing.T, fs vfs.FS, _ []byte) {

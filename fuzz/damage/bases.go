@@ -222,7 +222,7 @@ func write(all folder) vfs.FS {
 	for name, b := range all {
 		f, err := files.Create(files.PathJoin(dir, name), vfs.WriteCategoryUnspecified)
 		must(err)
-		_, err = f.Write(b)
+		_, err = f.Write(bytes.Clone(b)) // the file system spoils what it was given where Pebble is built to check itself
 		must(errors.Join(err, f.Sync(), f.Close()))
 	}
 	return files

@@ -9,9 +9,6 @@ import (
 // TestDamage is the short form of the command: thirty damages of four databases, with seeds that
 // follow the one of MEMDB_SEED, or 1.
 func TestDamage(t *testing.T) {
-	if raceEnabled {
-		t.Skip("one goroutine after the other: under the race detector it is only slower")
-	}
 	const runs = 30
 	first := uint64(1)
 	if s := os.Getenv("MEMDB_SEED"); s != "" {

@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -59,13 +60,14 @@ func (m *manifest) inCopy(change func(vfs.File) error) {
 
 // Write implements io.Writer.
 func (m *manifest) Write(p []byte) (int, error) {
+	same := bytes.Clone(p) // a vfs.File may spoil what it is given
 	n, err := m.file.Write(p)
 	m.inCopy(func(c vfs.File) error {
 		if err := m.fs.keep("write", m.path, plain, n); err != nil {
 			return err
 		}
 		m.fs.room.spend(n)
-		_, err := c.Write(p[:n])
+		_, err := c.Write(same[:n])
 		return err
 	})
 	return n, err
