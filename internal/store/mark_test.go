@@ -15,7 +15,7 @@ func writeFile(t *testing.T, fs vfs.FS, path string, b []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write(b); err != nil {
+	if _, err := f.Write(slices.Clone(b)); err != nil { // a vfs.File may spoil what it is given
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
