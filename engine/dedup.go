@@ -237,6 +237,6 @@ func (tx *Tx) storeDuplicate(p *prepared, d *duplicate) (Stored, error) {
 	}
 	stored.Updated = true
 	// The text is one that has been analysed: there is nothing to be interrupted.
-	_, err := tx.patch(context.Background(), doingStore, d.live, d.rec, &patch, nil)
+	_, err := tx.patch(context.Background(), doingStore, d.live, d.rec, &patch, made{})
 	return stored, err
 }

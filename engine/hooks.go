@@ -221,7 +221,7 @@ func (j *judge) decay(ctx context.Context) (n int, err error) {
 				if err != nil {
 					return err
 				}
-				if _, err := tx.patch(ctx, doingEvict, l, rec, &Patch{Confidence: &lower}, nil); err != nil {
+				if _, err := tx.patch(ctx, doingEvict, l, rec, &Patch{Confidence: &lower}, made{}); err != nil {
 					return err
 				}
 				changed++

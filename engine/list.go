@@ -246,7 +246,7 @@ func (tx *Tx) loadWithout(v layout.Version, q *ListQuery) (*Memory, error) {
 		return nil, nil // it was told of
 	}
 	if rec, err := tx.record(v); err == nil {
-		m.setVectors(tx.vectorsLeft(rec, v))
+		setVectors(&m, tx.vectorsLeft(rec, v))
 	}
 	return &m, nil
 }

@@ -202,13 +202,12 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 	if err != nil {
 		return Memory{}, err
 	}
-	patch.found = found
 	err = m.update(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, id)
 		if err != nil {
 			return err
 		}
-		if l, err = tx.patch(ctx, doing, l, rec, &patch, embedded); err != nil {
+		if l, err = tx.patch(ctx, doing, l, rec, &patch, made{embedded, found}); err != nil {
 			return err
 		}
 		if found != nil {

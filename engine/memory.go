@@ -10,7 +10,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -192,8 +191,6 @@ type Patch struct {
 	Importance     *float64
 	AutoImportance bool
 	Confidence     *float64
-
-	found *mention.Found // what the new text mentions; nil: it is not known
 }
 
 // ListQuery selects memories in an order.
@@ -314,6 +311,7 @@ const (
 	ReasonCaller     Reason = "evicted:caller"     // a verdict of the program, see Hooks
 )
 
+// reasons, roles and kindNames are the words by the numbers that stand for them in the store.
 var reasons = [layout.Reasons]Reason{
 	layout.ReasonScope: ReasonScope, layout.ReasonAge: ReasonAge, layout.ReasonConfidence: ReasonConfidence,
 	layout.ReasonCap: ReasonCap, layout.ReasonExpired: ReasonExpired, layout.ReasonPruned: ReasonPruned,

@@ -139,7 +139,7 @@ func asRead(m Memory, now time.Time) Memory {
 		m.UpdatedAt = m.CreatedAt
 	}
 	m.EventTime, m.ExpiresAt, m.LastAccessed = inMillis(m.EventTime), inMillis(m.ExpiresAt), inMillis(m.LastAccessed)
-	m.setImportance(m.Importance)
+	setModelImportance(&m, m.Importance)
 	if m.Confidence == nil {
 		m.Confidence = new(1.0)
 	}
@@ -147,7 +147,7 @@ func asRead(m Memory, now time.Time) Memory {
 	return m
 }
 
-func (m *Memory) setImportance(v *float64) {
+func setModelImportance(m *Memory, v *float64) {
 	m.Importance, m.AutoImportance = v, v == nil
 	if v == nil {
 		m.Importance = new(policy.Importance(m.Text, string(m.Role)))
@@ -263,10 +263,10 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 		m.Confidence = old.Confidence
 	}
 	if given.Importance == nil && !old.AutoImportance {
-		m.setImportance(old.Importance) // somebody fixed it
+		setModelImportance(&m.Memory, old.Importance) // somebody fixed it
 	}
 	if m.Text == old.Text {
-		m.keepVectors(&old.Memory)
+		keepVectors(&m.Memory, &old.Memory)
 		m.pending = m.pending && m.Embedding == nil
 	}
 	s.live[m.Seq] = m
@@ -277,7 +277,7 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 
 // keepVectors takes over the vectors of the spaces that the memory brings none
 // for.
-func (m *Memory) keepVectors(old *Memory) {
+func keepVectors(m, old *Memory) {
 	if m.Embedding == nil {
 		m.Embedding = old.Embedding
 	}
@@ -367,7 +367,7 @@ func (s *model) update(old modelMemory, p *Patch, embeds bool, learned []float32
 	m.Embedding, m.Vectors = p.Embedding, nonEmpty(p.Vectors)
 	m.pending = false
 	if m.Text == old.Text {
-		m.keepVectors(&old.Memory)
+		keepVectors(&m.Memory, &old.Memory)
 		m.pending = old.pending && p.Embedding == nil
 	} else if embeds && m.Text != "" && p.Embedding == nil {
 		m.Embedding, m.pending = learned, learned == nil
@@ -381,9 +381,9 @@ func (s *model) update(old modelMemory, p *Patch, embeds bool, learned []float32
 	m.Hash, m.UpdatedAt = textHash(m.Text), later(old.UpdatedAt, now)
 	switch {
 	case p.Importance != nil:
-		m.setImportance(p.Importance)
+		setModelImportance(&m.Memory, p.Importance)
 	case p.AutoImportance || m.AutoImportance:
-		m.setImportance(nil)
+		setModelImportance(&m.Memory, nil)
 	}
 	s.live[m.Seq] = m
 	s.happened(&m.Memory, EventUpdate, &old.Text, &m.Text, m.UpdatedAt)

@@ -229,7 +229,7 @@ func (n Notes) Search(ctx context.Context, o scope.Owner, query string, limit in
 		}
 		for _, h := range result.Hits {
 			if h.Memory.Name != "" {
-				found = append(found, FoundNote{h.Memory.asNote(), h.Score})
+				found = append(found, FoundNote{noteOf(&h.Memory), h.Score})
 			}
 		}
 		return nil
@@ -281,7 +281,7 @@ func (n Notes) change(ctx context.Context, doing string, o scope.Owner, name, wh
 		if p.Name == nil && p.Aliases == nil && (p.Text == nil || *p.Text == note.Content) {
 			return nil
 		}
-		if l, err = tx.patch(ctx, doing, l, rec, &p, nil); err != nil {
+		if l, err = tx.patch(ctx, doing, l, rec, &p, made{}); err != nil {
 			return err
 		}
 		note, err = tx.note(l)
@@ -308,7 +308,7 @@ func (tx *Tx) takeName(ctx context.Context, doing string, self live, name string
 	}
 	aliases := lacking(rec.Aliases, name)
 	tx.db.logger.Info("an alias was given to another note", "alias", valid.Short(name), "from", valid.Short(rec.Name))
-	_, err = tx.patch(ctx, doing, l, rec, &Patch{Aliases: &aliases}, nil)
+	_, err = tx.patch(ctx, doing, l, rec, &Patch{Aliases: &aliases}, made{})
 	return err
 }
 
@@ -461,10 +461,11 @@ func notesOf(o scope.Owner) filter.Filter {
 // note is a memory as a note.
 func (tx *Tx) note(l live) (Note, error) {
 	m, err := tx.load(l.Version, false)
-	return m.asNote(), err
+	return noteOf(&m), err
 }
 
-func (m *Memory) asNote() Note {
+// noteOf is a memory as a note.
+func noteOf(m *Memory) Note {
 	return Note{
 		ID: m.NoteID, MemoryID: m.ID, Name: m.Name, Aliases: m.Aliases, Content: m.Text, Kind: m.Kind, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}

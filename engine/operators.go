@@ -7,9 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -26,14 +24,6 @@ const (
 	// error: an operator that makes no sense where it stands is read as text.
 	SyntaxOperators Syntax = "operators"
 )
-
-func (q *Query) checkSyntax() error {
-	switch q.Syntax {
-	case "", SyntaxPlain, SyntaxOperators:
-		return nil
-	}
-	return fault.Invalid(doingRecall, "unknown syntax "+valid.Short(string(q.Syntax)), "use plain or operators")
-}
 
 // parse reads the text of the query, once.
 func (r *recalling) parse(ctx context.Context) (err error) {

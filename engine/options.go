@@ -145,7 +145,7 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// The limits of a database. Each is checked before anything is changed.
+// The limits of a memory and of a query. Each is checked before anything is changed.
 const (
 	// MaxID bounds an ID, a scope value, a name, an alias and a source, in bytes.
 	MaxID = valid.MaxID
@@ -159,12 +159,16 @@ const (
 	MaxMetadataDepth = 32
 	// MaxDim bounds the dimension of a vector.
 	MaxDim = 4096
-	// MaxSpaces bounds the vector spaces of a database.
-	MaxSpaces = 64
 	// MaxLimit bounds the limit of a query or a page.
 	MaxLimit = valid.MaxLimit
 	// MaxScopes bounds the scopes of a query.
 	MaxScopes = 1_000
+)
+
+// The limits of a database. Each is checked before anything is changed.
+const (
+	// MaxSpaces bounds the vector spaces of a database.
+	MaxSpaces = 64
 	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
 	// others are checked on candidates.
 	MaxIndexedPaths = 64
@@ -183,10 +187,9 @@ const (
 	// MinDiskReserve is the least that is kept free of the disk, in bytes: four
 	// memtables of the least size. A lower Options.DiskReserve is taken for it.
 	MinDiskReserve = store.MinReserve
-
-	defaultLimit = 10
-	defaultPage  = 100
 )
+
+const defaultPage = 100
 
 // tuning is what tests set otherwise than users have it. The zero value is what Open uses.
 type tuning struct {

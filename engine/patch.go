@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/mention"
 )
 
 // refused tells an error that concerns one memory and left the transaction whole.
@@ -15,13 +16,20 @@ func refused(err error) bool {
 	return errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrExists) || errors.Is(err, fault.ErrScope) || errors.Is(err, fault.ErrUnknownAgent)
 }
 
+// made is what was made of the text of a patch before the writer lock.
+type made struct {
+	embedded []float32
+	found    *mention.Found // what it mentions; nil: it is not known
+}
+
 // patch writes the next version of a memory.
-func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Record, patch *Patch, embedded []float32) (live, error) {
+func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Record, patch *Patch, of made) (live, error) {
 	p, err := tx.patched(doing, rec, patch)
 	if err != nil {
 		return l, err
 	}
-	return tx.rewrite(ctx, doing, l, rec, p, embedded)
+	p.found = of.found
+	return tx.rewrite(ctx, doing, l, rec, p, of.embedded)
 }
 
 // rewrite writes what was prepared as the next version of a memory.
@@ -53,7 +61,7 @@ func (tx *Tx) rewrite(ctx context.Context, doing string, l live, rec *layout.Rec
 
 // patched is the record with the changes of a patch, checked.
 func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared, error) {
-	p := &prepared{rec: *rec, explicit: givenFields{confidence: patch.Confidence != nil}, found: patch.found}
+	p := &prepared{rec: *rec, explicit: givenFields{confidence: patch.Confidence != nil}}
 	r := &p.rec
 	r.Vectors, r.Aliases = nil, slices.Clone(rec.Aliases)
 	r.Flags &^= layout.FlagPending | layout.FlagEmbedded

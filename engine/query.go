@@ -1,6 +1,14 @@
 package engine
 
-import "github.com/seed-7aedc3ff/memdb/filter"
+import (
+	"fmt"
+	"math"
+
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
 
 // Profile names a way of ranking.
 type Profile string
@@ -194,4 +202,74 @@ type Plan struct {
 type Stage struct {
 	Name   string `json:"name"`
 	Micros int64  `json:"us"`
+}
+
+// defaultLimit is how many hits a query wants that does not say.
+const defaultLimit = 10
+
+// complete checks a query by itself and fills in its defaults.
+func (q *Query) complete() error {
+	if err := q.checkScopes(); err != nil {
+		return err
+	}
+	if math.IsNaN(q.MinScore) {
+		return fault.Invalid(doingRecall, "its least score is no number", "give a number, or none")
+	}
+	var err error
+	if q.Limit, err = valid.Limit(doingRecall, q.Limit, defaultLimit); err != nil {
+		return err
+	}
+	if err := checkText(doingRecall, q.Text); err != nil {
+		return err
+	}
+	if q.Text == "" && q.Embedding == nil {
+		return fault.Invalid(doingRecall, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
+	}
+	if err := q.checkRanking(); err != nil {
+		return err
+	}
+	return filter.Check(q.Filter)
+}
+
+// checkScopes refuses a query that does not say, or says twice, whose memories it means.
+func (q *Query) checkScopes() error {
+	if len(q.Scopes) == 0 {
+		return checkScope(doingRecall, q.Scope, q.AllScopes)
+	}
+	if q.Scope != (Scope{}) || q.AllScopes {
+		return fault.Invalid(doingRecall, "Scopes was given beside Scope or AllScopes", "give one of them")
+	}
+	if len(q.Scopes) > MaxScopes {
+		return fault.Invalid(doingRecall, fmt.Sprintf("it names %d scopes", len(q.Scopes)), fmt.Sprintf("name at most %d", MaxScopes))
+	}
+	for _, s := range q.Scopes {
+		if err := scope.Check(doingRecall, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRanking checks how the query is read and ranked.
+func (q *Query) checkRanking() error {
+	switch q.Profile {
+	case ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate:
+	case "":
+		q.Profile = ProfileBest
+	default:
+		return fault.Invalid(doingRecall, fmt.Sprintf("unknown profile %q", valid.Short(string(q.Profile))),
+			"use best, text, vector, hybrid or substrate")
+	}
+	const weights = "give a weight from 0 to 1, and the profile best"
+	switch {
+	case math.IsNaN(q.Graph) || q.Graph < 0 || q.Graph > 1:
+		return fault.Invalid(doingRecall, "the weight of the graph is not from 0 to 1", weights)
+	case q.Graph > 0 && q.Profile != ProfileBest:
+		return fault.Invalid(doingRecall, "the graph is a source of the profile best alone", weights)
+	}
+	switch q.Syntax {
+	case "", SyntaxPlain, SyntaxOperators:
+		return nil
+	}
+	return fault.Invalid(doingRecall, "unknown syntax "+valid.Short(string(q.Syntax)), "use plain or operators")
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -21,7 +20,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
-	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 const (
@@ -36,7 +34,13 @@ const (
 // recalled, unless the query says NoTouch. Outside a transaction it works on the
 // newest durable state.
 func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error) {
-	if err := q.prepare(m.db); err != nil {
+	if err := m.db.usable(doingRecall); err != nil {
+		return Result{}, err
+	}
+	if err := q.complete(); err != nil {
+		return Result{}, err
+	}
+	if err := m.db.checkQuery(&q); err != nil {
 		return Result{}, err
 	}
 	if err := m.embedQuery(ctx, &q); err != nil {
@@ -55,65 +59,13 @@ func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error
 	return result, err
 }
 
-// prepare checks the query and fills in its defaults.
-func (q *Query) prepare(db *DB) error {
-	if err := db.usable(doingRecall); err != nil {
-		return err
-	}
-	if err := q.checkScopes(); err != nil {
-		return err
-	}
-	if math.IsNaN(q.MinScore) {
-		return fault.Invalid(doingRecall, "its least score is no number", "give a number, or none")
-	}
-	var err error
-	if q.Limit, err = valid.Limit(doingRecall, q.Limit, defaultLimit); err != nil {
-		return err
-	}
-	if err := checkText(doingRecall, q.Text); err != nil {
-		return err
-	}
-	if q.Text == "" && q.Embedding == nil {
-		return fault.Invalid(doingRecall, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
-	}
-	switch q.Profile {
-	case ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate:
-	case "":
-		q.Profile = ProfileBest
-	default:
-		return fault.Invalid(doingRecall, fmt.Sprintf("unknown profile %q", valid.Short(string(q.Profile))),
-			"use best, text, vector, hybrid or substrate")
-	}
-	if why := q.checkGraph(); why != "" {
-		return fault.Invalid(doingRecall, why, "give a weight from 0 to 1, and the profile best")
-	}
+// checkQuery checks a query, which is complete, against the database.
+func (db *DB) checkQuery(q *Query) error {
 	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
 		return fault.Invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", valid.Short(q.Space)), "give its embedding")
 	}
 	if q.Embedding != nil && q.Space == "" {
 		q.Space = defaultSpace
-	}
-	if err := q.checkSyntax(); err != nil {
-		return err
-	}
-	return filter.Check(q.Filter)
-}
-
-// checkScopes refuses a query that does not say, or says twice, whose memories it means.
-func (q *Query) checkScopes() error {
-	if len(q.Scopes) == 0 {
-		return checkScope(doingRecall, q.Scope, q.AllScopes)
-	}
-	if q.Scope != (Scope{}) || q.AllScopes {
-		return fault.Invalid(doingRecall, "Scopes was given beside Scope or AllScopes", "give one of them")
-	}
-	if len(q.Scopes) > MaxScopes {
-		return fault.Invalid(doingRecall, fmt.Sprintf("it names %d scopes", len(q.Scopes)), fmt.Sprintf("name at most %d", MaxScopes))
-	}
-	for _, s := range q.Scopes {
-		if err := scope.Check(doingRecall, s); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
@@ -159,15 +158,4 @@ func (m *matches) join(given map[uint32]float64) {
 		m.session, m.second = append(m.session, 0), append(m.second, 0)
 		m.graph = append(m.graph, 1-rest)
 	}
-}
-
-// checkGraph refuses a weight of the graph that is none.
-func (q *Query) checkGraph() string {
-	switch {
-	case math.IsNaN(q.Graph) || q.Graph < 0 || q.Graph > 1:
-		return "the weight of the graph is not from 0 to 1"
-	case q.Graph > 0 && q.Profile != ProfileBest:
-		return "the graph is a source of the profile best alone"
-	}
-	return ""
 }

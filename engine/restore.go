@@ -85,12 +85,12 @@ func (tx *Tx) storeLife(l *Life, p *prepared, o *RestoreOptions) (Stored, error)
 func (l *Life) owner() Owner { return l.History[0].Scope.Owner() }
 
 // check refuses a history that no memory can have had.
-func (l *Life) check() error {
+func (l *Life) check(doing string) error {
 	first := &l.History[0]
 	for i := range l.History {
 		e := &l.History[i]
-		doing := fmt.Sprintf("%s: entry %d of the history of %q", doingRestore, i+1, valid.Short(first.MemoryID))
-		if err := e.check(doing); err != nil {
+		entry := fmt.Sprintf("%s: entry %d of the history of %q", doing, i+1, valid.Short(first.MemoryID))
+		if err := e.check(entry); err != nil {
 			return err
 		}
 		why := ""
@@ -105,7 +105,7 @@ func (l *Life) check() error {
 			why = "a delete comes last, and the memory is there"
 		}
 		if why != "" {
-			return fault.Invalid(doing, why, "give one memory's events, oldest first")
+			return fault.Invalid(entry, why, "give one memory's events, oldest first")
 		}
 	}
 	if l.Memory == nil {
@@ -117,7 +117,7 @@ func (l *Life) check() error {
 	}
 	if l.Memory.ID != first.MemoryID || l.Memory.Scope != last.Scope ||
 		*last.NewText != l.Memory.Text || clock.ToMillis(at) != clock.ToMillis(last.Time) {
-		return fault.Invalid(fmt.Sprintf("%s %q", doingRestore, valid.Short(l.Memory.ID)),
+		return fault.Invalid(fmt.Sprintf("%s %q", doing, valid.Short(l.Memory.ID)),
 			"its history does not end with its ID, scope, text and time", "leave the history out, or mend it")
 	}
 	return nil
@@ -141,9 +141,9 @@ func (e *HistoryEntry) check(doing string) error {
 		why = "it has no new text"
 	case clock.ToMillis(e.Time) == 0:
 		why = "it has no time"
-	case !slices.Contains(reasons[:], e.Reason):
+	case e.Reason != "" && !slices.Contains(knownReasons, e.Reason):
 		why = fmt.Sprintf("its reason is %q", valid.Short(string(e.Reason)))
-	case e.Kind != "" && !slices.Contains(kindNames[:], e.Kind):
+	case e.Kind != "" && !slices.Contains(knownKinds, e.Kind):
 		why = fmt.Sprintf("its kind is %q", valid.Short(string(e.Kind)))
 	case e.Event != EventDelete && (e.Reason != "" || e.Into != "" || e.Policy != 0):
 		why = "it has a reason and is no delete"
@@ -160,7 +160,7 @@ func (e *HistoryEntry) check(doing string) error {
 // prepareLife does all that needs no lock; nil for a life that is gone.
 func (m Memories) prepareLife(ctx context.Context, l *Life, now int64) (*prepared, error) {
 	if len(l.History) > 0 {
-		if err := l.check(); err != nil {
+		if err := l.check(doingRestore); err != nil {
 			return nil, err
 		}
 	} else if l.Memory == nil {

@@ -29,13 +29,13 @@ func TestListOverPages(t *testing.T) {
 	}
 	model := make([]state, n) // by Seq - 1
 	scope := func(i int) Scope { return Scope{Agent: fmt.Sprint("a", i%3)} }
-	memory := func(i int, s state) Memory {
+	mem := func(i int, s state) Memory {
 		return Memory{ID: fmt.Sprint("m", i), Scope: scope(i), Text: s.text, Metadata: map[string]any{"half": s.half, "third": s.third}}
 	}
 	var all []Memory
 	for i := range model {
 		model[i] = state{half: i % 2, third: i % 3, text: fmt.Sprint("text ", i)}
-		all = append(all, memory(i, model[i]))
+		all = append(all, mem(i, model[i]))
 	}
 	if _, err := db.Memories().StoreBatch(t.Context(), all, nil); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestListOverPages(t *testing.T) {
 				continue
 			}
 			model[i] = state{half: rng.IntN(2), third: rng.IntN(3), text: fmt.Sprint("changed ", i)}
-			if _, err := tx.Memories().Store(t.Context(), memory(i, model[i]), &StoreOptions{Upsert: true}); err != nil {
+			if _, err := tx.Memories().Store(t.Context(), mem(i, model[i]), &StoreOptions{Upsert: true}); err != nil {
 				return err
 			}
 		}

@@ -21,13 +21,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
-const (
-	defaultSpace = "default"
-	lexicalSpace = "lexical"
-	// pendingSpace stands for the default space in the keys of what is still to
-	// be embedded: that space may not exist yet.
-	pendingSpace = 0
-)
+// pendingSpace stands for the default space in the keys of what is still to
+// be embedded: that space may not exist yet.
+const pendingSpace = 0
 
 // space is a set of vectors that can be compared: one dimension, one metric, one
 // model.

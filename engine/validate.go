@@ -11,6 +11,19 @@ import (
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
+// The spaces that have a name of their own.
+const (
+	defaultSpace = "default"
+	lexicalSpace = "lexical" // of the built-in embedder; nobody else writes to it
+)
+
+// What a role, a kind and a reason may be.
+var (
+	knownRoles   = []Role{RoleUser, RoleAssistant, RoleSystem, RoleTool}
+	knownKinds   = []Kind{KindMessage, KindFragment, KindFact, KindNote, KindArchive, KindSummary}
+	knownReasons = []Reason{ReasonScope, ReasonAge, ReasonConfidence, ReasonCap, ReasonExpired, ReasonPruned, ReasonMerged, ReasonCaller}
+)
+
 func checkText(doing, text string) error {
 	if len(text) > MaxText {
 		return fault.Invalid(doing, fmt.Sprintf("its text is %d bytes long, the limit is %d", len(text), MaxText), "split it into several memories")
@@ -56,11 +69,11 @@ func (m *Memory) checkWords(doing string) error {
 			return err
 		}
 	}
-	if m.Role != "" && !slices.Contains(roles[:], m.Role) {
-		return fault.Invalid(doing, fmt.Sprintf("its role is %q", valid.Short(string(m.Role))), "give "+valid.OneOf(roles[:]))
+	if m.Role != "" && !slices.Contains(knownRoles, m.Role) {
+		return fault.Invalid(doing, fmt.Sprintf("its role is %q", valid.Short(string(m.Role))), "give "+valid.OneOf(knownRoles))
 	}
-	if m.Kind != "" && !slices.Contains(kindNames[:], m.Kind) {
-		return fault.Invalid(doing, fmt.Sprintf("its kind is %q", valid.Short(string(m.Kind))), "give "+valid.OneOf(kindNames[:]))
+	if m.Kind != "" && !slices.Contains(knownKinds, m.Kind) {
+		return fault.Invalid(doing, fmt.Sprintf("its kind is %q", valid.Short(string(m.Kind))), "give "+valid.OneOf(knownKinds))
 	}
 	if err := checkShare(doing, "importance", m.Importance); err != nil {
 		return err
@@ -92,7 +105,7 @@ func (m *Memory) checkTimes(doing string) error {
 // Check tells whether a memory can be stored, as far as it tells by itself: a program
 // may ask before it makes a database for it.
 func (m *Memory) Check() error {
-	_, err := m.checked(doingStore)
+	_, err := m.checked("store a memory")
 	if err == nil {
 		_, err = encodeMetadata(m.Metadata)
 	}

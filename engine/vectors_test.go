@@ -371,7 +371,7 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 	db := openTest(t, fs, Options{})
 	mm, ada := db.Memories(), Scope{User: "ada"}
 	mustStore(t, mm, Memory{Scope: ada, Text: "before"})
-	memory := func(space string, vec ...float32) Memory {
+	vectored := func(space string, vec ...float32) Memory {
 		return Memory{Scope: ada, Text: fmt.Sprint(space, vec), Vectors: map[string][]float32{space: vec}}
 	}
 	err := db.Update(ctx, func(tx *Tx) error {
@@ -379,11 +379,11 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 			if err := tx.CreateSpace(SpaceConfig{Name: name, Dim: 2, Metric: metric}); err != nil {
 				return err
 			}
-			_, err := tx.Memories().Store(ctx, memory(name, 1e20, 0), nil)
+			_, err := tx.Memories().Store(ctx, vectored(name, 1e20, 0), nil)
 			wantError(t, "a vector that is too long", err, fault.ErrInvalid)
-			_, err = tx.Memories().Store(ctx, memory(name, 1, 2, 3), nil)
+			_, err = tx.Memories().Store(ctx, vectored(name, 1, 2, 3), nil)
 			wantError(t, "a vector of another dimension", err, fault.ErrInvalid)
-			mustStore(t, tx.Memories(), memory(name, 0, 0)) // has no direction, but a place
+			mustStore(t, tx.Memories(), vectored(name, 0, 0)) // has no direction, but a place
 		}
 		return nil
 	})
@@ -398,7 +398,7 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 		}
 		return &storeCall{memories: []*prepared{p}, options: &StoreOptions{}, results: make([]Stored, 1)}
 	}
-	long, wide := late(memory("late", 1e20, 0)), late(memory("late", 1, 2, 3))
+	long, wide := late(vectored("late", 1e20, 0)), late(vectored("late", 1, 2, 3))
 	err = db.Update(ctx, func(tx *Tx) error {
 		return tx.CreateSpace(SpaceConfig{Name: "late", Dim: 2, Metric: MetricL2})
 	})

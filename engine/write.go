@@ -679,12 +679,12 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 		}
 		vectors[s.name] = vec
 	}
-	m.setVectors(vectors)
+	setVectors(&m, vectors)
 	return m, nil
 }
 
 // setVectors gives a memory its vectors, by the names of their spaces.
-func (m *Memory) setVectors(vectors map[string][]float32) {
+func setVectors(m *Memory, vectors map[string][]float32) {
 	m.Embedding = vectors[defaultSpace]
 	delete(vectors, defaultSpace)
 	if len(vectors) > 0 {

@@ -327,7 +327,7 @@ func TestImportHistory(t *testing.T) {
 		add    = `{"type":"history","memory_id":"m","user":"u","event":"ADD","new_value":"a","timestamp":"2026-01-01T00:00:00Z"}` + "\n"
 		change = `{"type":"history","memory_id":"m","user":"u","event":"UPDATE","old_value":"a","new_value":"b","timestamp":"2026-01-02T00:00:00Z"}` + "\n"
 		remove = `{"type":"history","memory_id":"m","user":"u","event":"DELETE","old_value":"b","timestamp":"2026-01-03T00:00:00Z","is_deleted":true}` + "\n"
-		memory = `{"id":"m","user":"u","text":"b","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-02T00:00:00Z"}` + "\n"
+		kept   = `{"id":"m","user":"u","text":"b","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-02T00:00:00Z"}` + "\n"
 		other  = `{"id":"n","user":"u","text":"n","created_at":"2026-01-01T00:00:00Z"}` + "\n"
 		kv     = `{"type":"kv","user":"u","key":"k","value":1}` + "\n"
 	)
@@ -338,14 +338,14 @@ func TestImportHistory(t *testing.T) {
 		history    string // of m
 		errs       []string
 	}{
-		{"whole", add + change + memory, 1, 2, "ADD UPDATE", nil},
+		{"whole", add + change + kept, 1, 2, "ADD UPDATE", nil},
 		{"gone", add + change + remove + other, 1, 3, "ADD UPDATE DELETE", nil},
-		{"twice", add + remove + add + change + memory, 1, 4, "ADD DELETE ADD UPDATE", nil},
+		{"twice", add + remove + add + change + kept, 1, 4, "ADD DELETE ADD UPDATE", nil},
 		{"gone before entries", add + remove + kv, 1, 2, "ADD DELETE", nil},
 		{"expired", add + other, 1, 1, "ADD", nil},
 		{"of a bad memory", add + change + `{"id":"m","user":"u","txt":"b"}` + "\n" + other, 1, 0, "", []string{"line 1: the history", `line 3: the key "txt" is not known`}},
 		{"gone before a bad line", add + remove + "{\n" + other, 1, 2, "ADD DELETE", []string{"line 3: "}},
-		{"other end", add + memory, 0, 0, "", []string{"line 2: restore a memory \"m\": its history does not end with"}},
+		{"other end", add + kept, 0, 0, "", []string{"line 2: restore a memory \"m\": its history does not end with"}},
 		{"no event", strings.Replace(add, "ADD", "add", 1) + other, 1, 0, "", []string{`line 1: restore a memory: entry 1 of the history of "m": its event is "add"`}},
 		{"misspelt", strings.Replace(add, "timestamp", "time", 1) + other, 1, 0, "", []string{`line 1: the key "time" is not known; there are type, id, memory_id`}},
 	} {

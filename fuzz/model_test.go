@@ -80,8 +80,8 @@ func (j *journal) watermark() uint64 {
 	return j.durable
 }
 
-// memory is what the model knows of one.
-type memory struct {
+// remembered is what the model knows of one.
+type remembered struct {
 	key  key
 	run  string
 	seq  uint64
@@ -101,20 +101,20 @@ func (e entry) String() string {
 
 // state is the journal up to an LSN.
 type state struct {
-	live    map[key]memory
+	live    map[key]remembered
 	history map[key][]entry
 }
 
 // inOrder lists what lives in the order of Seq.
-func (s *state) inOrder() []memory {
-	return slices.SortedFunc(maps.Values(s.live), func(a, b memory) int { return cmp.Compare(a.seq, b.seq) })
+func (s *state) inOrder() []remembered {
+	return slices.SortedFunc(maps.Values(s.live), func(a, b remembered) int { return cmp.Compare(a.seq, b.seq) })
 }
 
 // at folds the journal up to an LSN.
 func (j *journal) at(lsn uint64) (*state, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := &state{live: map[key]memory{}, history: map[key][]entry{}}
+	s := &state{live: map[key]remembered{}, history: map[key][]entry{}}
 	for n := uint64(1); n <= lsn; n++ {
 		for _, c := range j.commits[n] {
 			if err := s.apply(n, c); err != nil {
@@ -147,7 +147,7 @@ func (s *state) apply(lsn uint64, c change) error {
 	s.history[c.key] = append(s.history[c.key], entry{lsn, c.event, old.text, c.text})
 	switch c.event {
 	case engine.EventAdd:
-		s.live[c.key] = memory{c.key, c.run, c.seq, c.text}
+		s.live[c.key] = remembered{c.key, c.run, c.seq, c.text}
 	case engine.EventUpdate:
 		old.text = c.text
 		s.live[c.key] = old

@@ -272,7 +272,7 @@ func sameMemories(ctx context.Context, db *engine.DB, want *state) error {
 		if err != nil {
 			return err
 		}
-		got := memory{key{mem.User, mem.ID}, mem.Run, mem.Seq, mem.Text}
+		got := remembered{key{mem.User, mem.ID}, mem.Run, mem.Seq, mem.Text}
 		if i >= len(live) {
 			return fmt.Errorf("%v is there, beside the %d that should be", got, len(live))
 		}
