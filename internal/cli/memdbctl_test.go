@@ -571,6 +571,13 @@ func TestCheckAndStats(t *testing.T) {
 	if got["memories"] != 2.0 {
 		t.Errorf("stats: %v", got)
 	}
+	sum := 0.0
+	for _, n := range got["structures"].(map[string]any) {
+		sum += n.(float64)
+	}
+	if sum != got["disk_bytes"] {
+		t.Errorf("the structures take %v of %v bytes", sum, got["disk_bytes"])
+	}
 	if out := c.ok("stats"); !strings.HasPrefix(out, "memories\t2\n") || !strings.Contains(out, "\nmemory.") {
 		t.Errorf("stats: %q", out)
 	}

@@ -55,3 +55,28 @@ func TestWhy(t *testing.T) {
 		t.Errorf("the question was counted: %v", got)
 	}
 }
+
+// TestStatsSince: growth since a day or so long ago, and units for people.
+func TestStatsSince(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", strings.Repeat("a long text ", 400), "--user", "ada")
+	c.ok("store", "short", "--id", "m", "--user", "ada")
+	c.ok("session", "append", "run", "hello", "--user", "ada", "--no-memory")
+	c.ok("delete", "m", "--user", "ada")
+	for _, since := range []string{"1h", "2020-01-01", "365d"} {
+		got := one(t, c.objects("stats", "--since", since))
+		if got["memories"] != 2.0 || got["living"] != 1.0 || got["deleted"] != 1.0 || got["messages"] != 1.0 || got["whole"] != true || got["bytes"].(float64) < 1000 {
+			t.Errorf("since %s: %v", since, got)
+		}
+	}
+	c.fails(exitUsage, "give it as", "stats", "--since", "12")
+	c.fails(exitUsage, "still to come", "stats", "--since", "2999-01-01")
+	c.fails(exitUsage, "exclude each other", "stats", "--since", "1h", "--by", "user")
+	c.outWidth = 80
+	if out := c.ok("stats", "--since", "1h"); !strings.Contains(out, " KiB") || !strings.Contains(out, "memories  2") {
+		t.Error(out)
+	}
+	if out := c.ok("stats"); !strings.Contains(out, "structures.store_logs") || !strings.Contains(out, " B") {
+		t.Error(out)
+	}
+}
