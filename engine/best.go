@@ -30,7 +30,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	}
 	weights := policy.Best()
 	weights.Graph = r.q.Graph
-	best := newTop(r.q.Limit)
+	best := newTop(r.keep)
 	for i, doc := range text.docs {
 		best.weigh(doc, r.tx.db.docs.Row, weights, text.signals(i))
 	}
@@ -78,7 +78,7 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 		}
 	}
 	most := ceilings{rest: rest, weight: learned.Cosine}
-	return r.join(docs[:n], r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
+	return r.join(docs[:n], r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		var s policy.Signals
 		if match[i] > 0 {
 			s = text.signals(int(match[i]) - 1)

@@ -140,6 +140,21 @@ type Parts struct {
 	Graph float64 `json:"graph"`
 }
 
+// Each calls visit with each part, by its name in JSON.
+func (p Parts) Each(visit func(name string, value float64)) {
+	visit("cosine", p.Cosine)
+	visit("keywords", p.Keywords)
+	visit("bm25", p.BM25)
+	visit("neighbours", p.Neighbours)
+	visit("session", p.Session)
+	visit("second_look", p.SecondLook)
+	visit("recency", p.Recency)
+	visit("access", p.Access)
+	visit("importance", p.Importance)
+	visit("confidence", p.Confidence)
+	visit("graph", p.Graph)
+}
+
 // Hit is a memory that was found.
 type Hit struct {
 	Memory

@@ -100,6 +100,7 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) error {
 type recalling struct {
 	tx    *Tx
 	q     *Query
+	keep  int             // how many of those that are ranked are kept
 	in    *members        // visible documents of scope and filter
 	set   *roaring.Bitmap // those, not to be changed
 	terms []invindex.QueryTerm
@@ -143,29 +144,11 @@ func resized[T any](buf *[]T, n int) []T {
 }
 
 func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
-	if tx.writes != nil {
-		if err := tx.materialise(); err != nil {
-			return Result{}, tx.breaks(err)
-		}
+	r, err := tx.beginRecall(q)
+	if err != nil {
+		return Result{}, err
 	}
-	if q.Embedding != nil {
-		if err := tx.db.knownSpace(q.Space); err != nil {
-			return Result{}, err
-		}
-		if err := tx.db.spaceAt(q.Space, tx.lsn).check(doingRecall, q.Space, q.Embedding); err != nil {
-			return Result{}, err
-		}
-	}
-	if q.Lost != nil {
-		of := *tx
-		of.lose = q.Lost
-		tx = &of
-	}
-	r := &recalling{
-		tx: tx, q: q, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
-		scratch: scratches.Get().(*scratch),
-	}
-	defer scratches.Put(r.scratch)
+	defer r.end()
 	if err := r.narrow(ctx); err != nil {
 		return Result{}, err
 	}
@@ -180,12 +163,7 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	r.stage("rank")
-	if q.MinScore != 0 { // they are in descending order
-		if low := slices.IndexFunc(ranked, func(s scored) bool { return s.score < q.MinScore }); low >= 0 {
-			ranked = ranked[:low]
-		}
-	}
-	result, err := r.fetch(ctx, ranked)
+	result, err := r.fetch(ctx, ranked[:r.reach(ranked)])
 	if err != nil {
 		return Result{}, err
 	}
@@ -194,6 +172,45 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		result.Plan = &r.plan
 	}
 	return result, nil
+}
+
+// beginRecall begins to answer a query that was prepared. The caller ends it.
+func (tx *Tx) beginRecall(q *Query) (*recalling, error) {
+	if tx.writes != nil {
+		if err := tx.materialise(); err != nil {
+			return nil, tx.breaks(err)
+		}
+	}
+	if q.Embedding != nil {
+		if err := tx.db.knownSpace(q.Space); err != nil {
+			return nil, err
+		}
+		if err := tx.db.spaceAt(q.Space, tx.lsn).check(doingRecall, q.Space, q.Embedding); err != nil {
+			return nil, err
+		}
+	}
+	if q.Lost != nil {
+		of := *tx
+		of.lose = q.Lost
+		tx = &of
+	}
+	return &recalling{
+		tx: tx, q: q, keep: q.Limit, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
+		scratch: scratches.Get().(*scratch),
+	}, nil
+}
+
+// end leaves what the recall used to the next one.
+func (r *recalling) end() { scratches.Put(r.scratch) }
+
+// reach is how many of those that are ranked have the least score of the query.
+func (r *recalling) reach(ranked []scored) int {
+	if r.q.MinScore != 0 { // they are in descending order
+		if low := slices.IndexFunc(ranked, func(s scored) bool { return s.score < r.q.MinScore }); low >= 0 {
+			return low
+		}
+	}
+	return len(ranked)
 }
 
 func (r *recalling) stage(name string) {
@@ -343,7 +360,7 @@ func (r *recalling) rank(ctx context.Context) ([]scored, error) {
 	}
 	switch r.q.Profile {
 	case ProfileText:
-		return r.rankText(ctx, r.q.Limit)
+		return r.rankText(ctx, r.keep)
 	case ProfileVector:
 		return r.rankVector(ctx)
 	case ProfileSubstrate:
@@ -409,9 +426,9 @@ func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.Row(doc).Seq }
 
 // rankVector ranks by the vectors alone.
 func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
-	k := r.q.Limit
 	if r.q.Embedding != nil {
 		if s := r.querySpace(); r.walked(s) {
+			k := r.q.Limit // another one would be another walk
 			docs, scores, err := r.nearest(ctx, s, k, false)
 			best := newTop(k)
 			for i, doc := range docs {
@@ -438,7 +455,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 	rest := resized(&r.scratch.rest, n)
 	clear(rest)
 	alone := policy.Weights{Cosine: 1}
-	return r.join(docs[:n], k, ceilings{rest, alone.Cosine, math.Inf(-1)}, func(_ int, c float64) (policy.Weights, policy.Signals) {
+	return r.join(docs[:n], r.keep, ceilings{rest, alone.Cosine, math.Inf(-1)}, func(_ int, c float64) (policy.Weights, policy.Signals) {
 		return alone, policy.Signals{Cosine: c}
 	})
 }
@@ -469,7 +486,7 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	}
 	most := ceilings{resized(&r.scratch.rest, len(docs)), weights.Cosine, math.Inf(-1)}
 	r.hybridRest(weights, docs, keywords, most.rest)
-	return r.join(docs, r.q.Limit, most, func(i int, c float64) (policy.Weights, policy.Signals) {
+	return r.join(docs, r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		s, row := known(i, c), r.tx.db.docs.Row(docs[i])
 		s.Recency = policy.Recency(r.since(row.Created), policy.RecencyHalfLife)
 		s.Importance, s.Confidence = row.Importance, r.tx.confidence(row)
@@ -541,7 +558,7 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 		return nil, err
 	}
 	weights, retention := policy.Substrate(), r.tx.db.ageing.At(r.tx.lsn).DailyRetention
-	best := newTop(r.q.Limit)
+	best := newTop(r.keep)
 	for _, h := range hits {
 		row := r.tx.db.docs.Row(h.Doc)
 		access := r.tx.db.accessOf(row.Seq)

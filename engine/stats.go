@@ -32,6 +32,8 @@ type Stats struct {
 	// DiskBytes are those of all files in the folder, and Files says of which.
 	DiskBytes int64     `json:"disk_bytes"`
 	Files     FileBytes `json:"files"`
+	// Structures are the same bytes by what they are for; nil unless AddStructures was called.
+	Structures map[string]int64 `json:"structures,omitempty"`
 	// DiskFreeBytes is what the disk has left, and DiskReserveBytes what is kept of it:
 	// writes that would leave less are refused. Both are 0 where the system does not
 	// tell the free space.

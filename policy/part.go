@@ -210,6 +210,11 @@ func (*Part) Name() string { return "policies" }
 // Kinds is that of policies and runs.
 func (*Part) Kinds() []part.Kind { return []part.Kind{kind} }
 
+// Divisions tell the trash apart.
+func (*Part) Divisions(v part.View, _ part.Kind) []part.Division {
+	return []part.Division{{Name: "trash", Lower: section(v, sectionTrash), Upper: section(v, sectionTrash+1)}}
+}
+
 // Ops are those of a policy, of a run, of a scheduled job and of trash.
 func (*Part) Ops() []part.Op { return []part.Op{opPolicy, opRun, opJob, opTrash} }
 

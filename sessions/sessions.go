@@ -34,6 +34,19 @@ func (*Part) Kinds() []part.Kind {
 	return []part.Kind{kindSession, kindState, kindMessage, kindMarker, kindID, kindOrder, kindChore}
 }
 
+// Grown counts the messages that were written after an LSN.
+func (*Part) Grown(v part.View, after uint64) (messages, bytes int64, err error) {
+	lower := v.Key(kindMessage, 0)
+	err = v.Scan(lower, layout.PrefixEnd(lower), func(key, value []byte) error {
+		_, _, lsn, ok := parseItem(key)
+		if ok && lsn > after && lsn <= v.LSN() {
+			messages, bytes = messages+1, bytes+int64(len(key)+len(value))
+		}
+		return nil
+	})
+	return messages, bytes, err
+}
+
 // Ops are those of keys.go.
 func (*Part) Ops() []part.Op {
 	return []part.Op{opSession, opAppend, opWrite, opMarker, opRemove, opOwner}

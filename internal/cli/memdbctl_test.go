@@ -571,6 +571,13 @@ func TestCheckAndStats(t *testing.T) {
 	if got["memories"] != 2.0 {
 		t.Errorf("stats: %v", got)
 	}
+	sum := 0.0
+	for _, n := range got["structures"].(map[string]any) {
+		sum += n.(float64)
+	}
+	if sum != got["disk_bytes"] {
+		t.Errorf("the structures take %v of %v bytes", sum, got["disk_bytes"])
+	}
 	if out := c.ok("stats"); !strings.HasPrefix(out, "memories\t2\n") || !strings.Contains(out, "\nmemory.") {
 		t.Errorf("stats: %q", out)
 	}
@@ -952,7 +959,7 @@ func verbs() []string {
 
 // Every verb has examples, and every example is understood.
 func TestExamples(t *testing.T) {
-	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "history", "kv", "session", "note", "graph", "usage", "agent", "user", "fact", "import", "export", "demo", "policy", "consolidate", "evict", "check", "rescue", "rebuild", "compact", "embed", "reembed", "stats", "analyze", "reset", "shell"}
+	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "why", "history", "kv", "session", "note", "graph", "usage", "agent", "user", "fact", "import", "export", "demo", "policy", "consolidate", "evict", "check", "rescue", "rebuild", "compact", "embed", "reembed", "stats", "analyze", "reset", "shell"}
 	if got := verbs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("verbs %v, want %v", got, want)
 	}

@@ -39,6 +39,37 @@ and the times that half and 99% of them take go to stderr.`
 		queries string
 		vectors bool
 	)
+	recallFlags(cmd, &q)
+	flags := cmd.Flags()
+	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
+	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
+	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
+	vectorsFlag(cmd, &vectors)
+	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch asked := len(args) > 0 || q.Embedding != nil; {
+		case queries != "" && asked:
+			return usagef(cmd, "--queries takes no other query")
+		case queries == "" && !asked:
+			return usagef(cmd, "there is no query; give a text, --embedding or --queries")
+		}
+		if len(q.Scopes) > 0 && queries != "" {
+			return usagef(cmd, "--scope stands alone: not with --queries")
+		}
+		return checkQuery(cmd, &q)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if queries != "" {
+			return a.recallQueries(cmd.Context(), queries, q)
+		}
+		q.Text, q.WithVectors = strings.Join(args, " "), vectors
+		return a.recall(cmd.Context(), q)
+	}
+	return cmd
+}
+
+// recallFlags are the flags that say what is asked, of whom.
+func recallFlags(cmd *cobra.Command, q *engine.Query) {
 	scopeFlags(cmd, &q.Scope)
 	flags := cmd.Flags()
 	flags.Func("scope", "of this scope, a `JSON` object; can be repeated: several are searched as one", func(s string) error {
@@ -54,38 +85,21 @@ and the times that half and 99% of them take go to stderr.`
 	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(engine.MaxLimit))
 	flags.Float64Var(&q.MinScore, "min-score", 0, "only hits of this `SCORE` at least, as the profile counts it (0: all)")
 	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
-	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
 	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")
-	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
-	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
 	flags.Float64Var(&q.Graph, "graph", 0, "use the graph, with this `WEIGHT` up to 1 (without a value: "+strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)+")")
 	flags.Lookup("graph").NoOptDefVal = strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)
 	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
-	vectorsFlag(cmd, &vectors)
-	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
 	complete(cmd, "syntax", string(engine.SyntaxPlain), string(engine.SyntaxOperators))
 	complete(cmd, "profile", string(engine.ProfileBest), string(engine.ProfileText), string(engine.ProfileVector),
 		string(engine.ProfileHybrid), string(engine.ProfileSubstrate))
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		switch asked := len(args) > 0 || q.Embedding != nil; {
-		case queries != "" && asked:
-			return usagef(cmd, "--queries takes no other query")
-		case queries == "" && !asked:
-			return usagef(cmd, "there is no query; give a text, --embedding or --queries")
-		}
-		if len(q.Scopes) > 0 && (q.Scope != engine.Scope{} || q.AllScopes || queries != "") {
-			return usagef(cmd, "--scope stands alone: not with --user, --agent, --run, --all-scopes or --queries")
-		}
-		return checkLimit(cmd, q.Limit)
+}
+
+// checkQuery refuses flags of a query that exclude each other.
+func checkQuery(cmd *cobra.Command, q *engine.Query) error {
+	if len(q.Scopes) > 0 && (q.Scope != engine.Scope{} || q.AllScopes) {
+		return usagef(cmd, "--scope stands alone: not with --user, --agent, --run or --all-scopes")
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if queries != "" {
-			return a.recallQueries(cmd.Context(), queries, q)
-		}
-		q.Text, q.WithVectors = strings.Join(args, " "), vectors
-		return a.recall(cmd.Context(), q)
-	}
-	return cmd
+	return checkLimit(cmd, q.Limit)
 }
 
 func (a *app) recall(ctx context.Context, q engine.Query) error {
@@ -162,26 +176,11 @@ func score(f float64) string { return fmt.Sprintf("%.3f", f) }
 // partsText lists the parts of a score that are not zero.
 func partsText(p engine.Parts) string {
 	var parts []string
-	for _, part := range []struct {
-		name  string
-		value float64
-	}{
-		{"cosine", p.Cosine},
-		{"keywords", p.Keywords},
-		{"bm25", p.BM25},
-		{"neighbours", p.Neighbours},
-		{"session", p.Session},
-		{"second look", p.SecondLook},
-		{"recency", p.Recency},
-		{"access", p.Access},
-		{"importance", p.Importance},
-		{"confidence", p.Confidence},
-		{"graph", p.Graph},
-	} {
-		if part.value != 0 {
-			parts = append(parts, fmt.Sprintf("%s %.2f", part.name, part.value))
+	p.Each(func(name string, value float64) {
+		if value != 0 {
+			parts = append(parts, fmt.Sprintf("%s %.2f", strings.ReplaceAll(name, "_", " "), value))
 		}
-	}
+	})
 	return strings.Join(parts, "  ")
 }
 

@@ -149,7 +149,7 @@ held by another program, 5 damaged.`,
 		&cobra.Group{ID: groupDatabase, Title: "Database:"},
 	)
 	root.AddCommand(
-		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.noteCmd(), a.graphCmd(),
+		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.whyCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.noteCmd(), a.graphCmd(),
 		a.usageCmd(), a.agentCmd(), a.userCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),

@@ -5,41 +5,71 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 const statsExample = `
 memdbctl stats
 memdbctl stats --json
-memdbctl stats --by user`
+memdbctl stats --by user
+memdbctl stats --since 7d`
 
 func (a *app) statsCmd() *cobra.Command {
 	cmd := newCmd(groupDatabase, "stats", "Show how much the database holds and takes", statsExample)
 	cmd.Args = exactly(0, "no argument")
-	var by string
+	cmd.Long = `Show how much the database holds, and what it takes on the disk: files by kind, and
+the same bytes by structure. On a terminal bytes have units.
+
+--since DAY|DURATION counts what was written since a day (2026-11-24, at midnight UTC),
+a time or so long ago (7d, 12h), in place of all else: by the log of the commits, so it
+is when this database was written to, whatever times its memories have. Bytes are those
+of records, vectors, histories, log and messages, before compression and without
+indexes. Where the log does not reach back so far (log_ms of the policy), it says so.`
+	var by, since string
 	cmd.Flags().StringVar(&by, "by", "", "how many memories each `user`, agent or run has, the largest first, in place of all else")
 	complete(cmd, "by", string(engine.GroupUser), string(engine.GroupAgent), string(engine.GroupRun))
+	cmd.Flags().StringVar(&since, "since", "", "what was written since a `DAY`, a time or so long ago, in place of all else")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
+		var from time.Time
+		if cmd.Flags().Changed("since") {
+			if cmd.Flags().Changed("by") {
+				return usagef(cmd, "--since and --by exclude each other")
+			}
+			var err error
+			if from, err = a.parseSince(since); err != nil {
+				return usagef(cmd, "--since %q: %v", since, err)
+			}
+		}
 		return a.read(ctx, func(db *engine.DB) error {
+			if !from.IsZero() {
+				return a.statsSince(ctx, db, from)
+			}
 			if cmd.Flags().Changed("by") {
 				return a.statsBy(ctx, db, engine.Group(by))
 			}
 			s, err := db.Stats(ctx)
+			if err == nil {
+				err = db.AddStructures(ctx, &s)
+			}
 			if err != nil {
 				return err
 			}
 			if a.json {
 				return a.printJSON(s)
 			}
-			return a.printStats(s)
+			return a.printFigures(s)
 		})
 	}
 	return cmd
@@ -55,9 +85,39 @@ func (a *app) statsBy(ctx context.Context, db *engine.DB, by engine.Group) error
 	return a.printGroups(sizes)
 }
 
-// printStats prints the numbers under the names that they have in JSON, so that
+// parseSince reads a day, a time, or a length of time before now.
+func (a *app) parseSince(s string) (time.Time, error) {
+	if span, err := policy.ParseSpan(s); err == nil && span >= 0 {
+		return a.now().Add(-time.Duration(span)), nil
+	}
+	t, err := exchange.ParseTime(s)
+	switch {
+	case err != nil:
+		return t, errors.New("it is neither a day, a time nor a length of time; give it as 2026-11-24, 7d or 12h")
+	case t.After(a.now()):
+		return t, errors.New("it is still to come; give an earlier time")
+	}
+	return t, nil
+}
+
+// statsSince prints what was written since a time.
+func (a *app) statsSince(ctx context.Context, db *engine.DB, since time.Time) error {
+	g, err := db.GrowthSince(ctx, since)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(g)
+	}
+	if !g.Whole {
+		a.note("the log of commits begins at %s: what was written before is not counted", exchange.Time{Time: g.Since})
+	}
+	return a.printFigures(g)
+}
+
+// printFigures prints numbers under the names that they have in JSON, so that
 // what the engine adds is here too.
-func (a *app) printStats(s engine.Stats) error {
+func (a *app) printFigures(s any) error {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("print the stats: %w", err)
@@ -81,7 +141,7 @@ func readable(name, value string) string {
 	switch {
 	case err != nil:
 		return value
-	case strings.HasSuffix(name, "bytes") || strings.HasPrefix(name, "memory.") || strings.HasPrefix(name, "files."):
+	case strings.HasSuffix(name, "bytes") || strings.HasPrefix(name, "memory.") || strings.HasPrefix(name, "files.") || strings.HasPrefix(name, "structures."):
 		return size(n)
 	}
 	return number(n)

@@ -61,6 +61,13 @@ func DecodeLogHead(b []byte) (next Counters, err error) {
 	return next, nil
 }
 
+// LoggedTime returns the time, in Unix milliseconds, of a log record that DecodeLogHead has read.
+func LoggedTime(b []byte) int64 {
+	r := codec.NewReader(b)
+	r.Byte()
+	return r.Varint()
+}
+
 // LoggedAccesses visits the memories whose accesses are the first changes of a log record that
 // DecodeLogHead has read. Those that recalls have gathered are the first of a commit. What
 // follows other changes is not visited: those of parts are read by their parts alone.

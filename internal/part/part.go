@@ -33,7 +33,7 @@ import (
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], a [Folder], a [Leader].
+// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], a [Folder], a [Leader], [Divided], a [Grower].
 type Part interface {
 	// Name is the name of the part in messages.
 	Name() string
@@ -130,6 +130,25 @@ type Folder interface {
 type Leader interface {
 	// Leads is [Part.Lines] for these things, which Lines leaves out.
 	Leads(v View, in scope.Scope, yield func(Line) error) error
+}
+
+// Divided is a part with sections of keys that figures of the database tell apart from the rest.
+type Divided interface {
+	// Divisions are those sections of a kind of the part, in the order of their keys.
+	Divisions(v View, kind Kind) []Division
+}
+
+// Division is a section of keys, in [Lower, Upper).
+type Division struct {
+	Name         string
+	Lower, Upper []byte
+}
+
+// Grower is a part with messages.
+type Grower interface {
+	// Grown is how many messages were written after an LSN and are kept, and the bytes of their
+	// keys and values.
+	Grown(v View, after uint64) (messages, bytes int64, err error)
 }
 
 // Runner runs the calls of a part's users: each as a transaction of its own, or all of
