@@ -135,6 +135,7 @@ type Parts struct {
 // Hit is a memory that was found.
 type Hit struct {
 	Memory
+	// Score is what the profile ranks by, and Parts what it consists of.
 	Score float64 `json:"score"`
 	Parts Parts   `json:"parts"`
 	// Spans are where Text has what the query looks for, in ascending order, with
@@ -145,12 +146,17 @@ type Hit struct {
 // Result is the answer to a Query: hits in descending order of score, equal
 // scores in ascending order of Seq.
 type Result struct {
+	// Hits are the memories that were found, the best first.
 	Hits []Hit
 	Plan *Plan // nil without Explain
+	// Unembedded says why the query has no vector that compares with those of the memories, so
+	// that its text alone ranked. Empty where it has one, or needs none.
+	Unembedded string
 }
 
 // Plan tells how an answer was found.
 type Plan struct {
+	// Profile is the way of ranking, LSN the state that was searched.
 	Profile Profile `json:"profile"`
 	LSN     uint64  `json:"lsn"`
 	// InScope is the number of memories that scope and filter left.
@@ -184,14 +190,14 @@ type Plan struct {
 	Languages []string `json:"languages,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string `json:"vector,omitempty"`
-	// Unembedded says why the query has no vector of the database's embedder, so that its
-	// text alone ranked. Empty where it has one, or needs none.
+	// Unembedded is that of the Result.
 	Unembedded string  `json:"unembedded,omitempty"`
 	Stages     []Stage `json:"stages"`
 }
 
 // Stage is one step of a plan.
 type Stage struct {
+	// Name says what was done, Micros how many microseconds it took.
 	Name   string `json:"name"`
 	Micros int64  `json:"us"`
 }

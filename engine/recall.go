@@ -121,10 +121,14 @@ func (q *Query) checkScopes() error {
 // embedQuery gives the query its vector, where the database has an embedder and
 // the profile looks at one. In an Update no embedder is called.
 func (m Memories) embedQuery(ctx context.Context, q *Query) error {
-	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText {
+	if q.Embedding != nil || q.Text == "" || q.Profile == ProfileText {
 		return nil
 	}
-	if _, lexical := m.db.embedder.(*embed.Lexical); lexical && q.Profile == ProfileBest {
+	if m.db.embedder == nil {
+		q.unembedded = m.db.lacksEmbedder()
+		return nil
+	}
+	if embed.IsLexical(m.db.embedder) && q.Profile == ProfileBest {
 		return nil // its vectors say no more than the text does
 	}
 	if m.tx != nil && m.tx.writes != nil {
@@ -238,6 +242,7 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	r.stage("fetch")
+	result.Unembedded = q.unembedded
 	if q.Explain {
 		result.Plan = &r.plan
 	}
