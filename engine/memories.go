@@ -39,7 +39,7 @@ func (m Memories) Lacking(l Lack) Memories {
 }
 
 // in reports whether a scope lacks what it is to lack.
-func (l Lack) in(s Scope) bool { return !(l.User && s.User != "") && !(l.Agent && s.Agent != "") }
+func (l Lack) in(s Scope) bool { return (!l.User || s.User == "") && (!l.Agent || s.Agent == "") }
 
 // Memories are the memories of the database: each call is its own transaction.
 func (db *DB) Memories() Memories { return Memories{db: db} }
