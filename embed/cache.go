@@ -52,6 +52,9 @@ func (c *Cache) Dim() int { return c.inner.Dim() }
 // Model is that of the Embedder within.
 func (c *Cache) Model() string { return c.inner.Model() }
 
+// Base is that of the Embedder within.
+func (c *Cache) Base() string { return Base(c.inner) }
+
 // Bytes estimates the memory that the cache holds.
 func (c *Cache) Bytes() int64 {
 	c.mu.Lock()

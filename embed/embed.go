@@ -18,3 +18,12 @@ type Embedder interface {
 	// Model names what makes the vectors. Vectors of different models are not comparable.
 	Model() string
 }
+
+// Base returns the address of the server that an Embedder asks, where it has a method Base that
+// tells it: a database keeps it beside the model. Empty is the provider's own, or none at all.
+func Base(e Embedder) string {
+	if at, ok := e.(interface{ Base() string }); ok {
+		return at.Base()
+	}
+	return ""
+}

@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -41,33 +42,37 @@ const maxIDF = 64
 // word occurs, and the sum is normalised to length 1. The words that questions are put with do not count. A text
 // without words yields the zero vector.
 //
-// Vectors are the same on every platform. A Lexical is safe for concurrent use, and embeds 570 bytes of English in
-// some 10 µs.
+// Vectors are the same on every platform. The zero Lexical works, as a value or behind a pointer. It is safe for
+// concurrent use, and embeds 570 bytes of English in some 10 µs.
 type Lexical struct {
-	analyzer *analysis.Analyzer
-	dim      int
-	model    string
-	scratch  sync.Pool // of *scratch
+	dim int // 0: lexicalDim
 }
 
-// NewLexical returns the built-in embedder.
-func NewLexical() *Lexical { return newLexical(lexicalDim) }
+// lexicalRules are what all Lexicals share.
+var lexicalRules = sync.OnceValue(analysis.NewEnglish)
 
-func newLexical(dim int) *Lexical {
-	l := &Lexical{analyzer: analysis.NewEnglish(), dim: dim}
-	l.model = fmt.Sprintf("lexical-%d-%d-%s", lexicalVersion, dim, l.analyzer.Fingerprint())
-	l.scratch.New = func() any { return &scratch{sum: make([]int64, dim)} }
-	return l
+// NewLexical returns the built-in embedder.
+func NewLexical() *Lexical { return &Lexical{} }
+
+// IsLexical reports whether an Embedder is the built-in one, by value or behind a pointer.
+func IsLexical(e Embedder) bool {
+	switch e.(type) {
+	case Lexical, *Lexical:
+		return true
+	}
+	return false
 }
 
 // Dim returns the length of the vectors.
-func (l *Lexical) Dim() int { return l.dim }
+func (l Lexical) Dim() int { return cmp.Or(l.dim, lexicalDim) }
 
 // Model names the rules, the dimension, and the analyzer whose stems are hashed.
-func (l *Lexical) Model() string { return l.model }
+func (l Lexical) Model() string {
+	return fmt.Sprintf("lexical-%d-%d-%s", lexicalVersion, l.Dim(), lexicalRules().Fingerprint())
+}
 
 // Embed returns the Document vectors of texts. It fails only when ctx ends.
-func (l *Lexical) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (l Lexical) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
 		var err error
@@ -79,18 +84,18 @@ func (l *Lexical) Embed(ctx context.Context, texts []string) ([][]float32, error
 }
 
 // Document returns the vector of a text that is stored.
-func (l *Lexical) Document(text string) []float32 { return l.Query(text, nil) }
+func (l Lexical) Document(text string) []float32 { return l.Query(text, nil) }
 
 // Query returns the vector of a text that is searched for. The function idf, where it is not nil, returns the inverse
 // document frequency of a term of the English analyzer, and makes rare words count for more; pieces inherit it from
 // their word. What is not above 0 leaves a word out.
-func (l *Lexical) Query(text string, idf func(term string) float64) []float32 {
+func (l Lexical) Query(text string, idf func(term string) float64) []float32 {
 	v, _ := l.embed(context.Background(), text, idf) // it never ends
 	return v
 }
 
 // QueryContext is Query, which ends with the context: only then is there an error.
-func (l *Lexical) QueryContext(ctx context.Context, text string, idf func(term string) float64) ([]float32, error) {
+func (l Lexical) QueryContext(ctx context.Context, text string, idf func(term string) float64) ([]float32, error) {
 	return l.embed(ctx, text, idf)
 }
 
@@ -103,12 +108,24 @@ type scratch struct {
 	sum []int64
 }
 
-func (l *Lexical) embed(ctx context.Context, text string, idf func(term string) float64) ([]float32, error) {
-	s := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(s)
+// scratches are of *scratch.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// reset makes room for a sum of dim numbers.
+func (s *scratch) reset(dim int) {
 	s.bag.Reset()
+	if cap(s.sum) < dim {
+		s.sum = make([]int64, dim)
+	}
+	s.sum = s.sum[:dim]
 	clear(s.sum)
-	err := s.bag.AddQueryContext(ctx, l.analyzer, text, 1)
+}
+
+func (l Lexical) embed(ctx context.Context, text string, idf func(term string) float64) ([]float32, error) {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	s.reset(l.Dim())
+	err := s.bag.AddQueryContext(ctx, lexicalRules(), text, 1)
 	n := 0
 	s.bag.Each(func(term string, freq uint32) { // in any order: sums of whole numbers
 		if n++; n%termsPerLook == 0 && err == nil {

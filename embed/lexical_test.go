@@ -49,6 +49,20 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestZero: the zero value is the built-in embedder, by value and behind a pointer.
+func TestZero(t *testing.T) {
+	want := NewLexical().Document("tea in Ghent")
+	for _, e := range []Embedder{Lexical{}, &Lexical{}, NewLexical()} {
+		got, err := e.Embed(t.Context(), []string{"tea in Ghent"})
+		if err != nil || !slices.Equal(got[0], want) || e.Dim() != len(want) || !IsLexical(e) {
+			t.Errorf("%T of %d dimensions: %v, error %v", e, e.Dim(), got, err)
+		}
+	}
+	if IsLexical(NewCache(Lexical{}, 1, 0)) || IsLexical(nil) {
+		t.Error("another embedder passes for the built-in one")
+	}
+}
+
 func TestSimilarity(t *testing.T) {
 	l := NewLexical()
 	const text = "We received the package from Portugal on Monday morning"

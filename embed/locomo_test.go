@@ -27,12 +27,12 @@ func TestLocomo(t *testing.T) {
 	}{
 		{128, .40, .57}, {256, .50, .61}, {lexicalDim, .56, .63}, {1024, .59, .63},
 	} {
-		l := newLexical(tc.dim)
+		l := Lexical{dim: tc.dim}
 		var cosine, hybrid float64
 		questions := 0
 		for i := range conversations {
 			c := &conversations[i]
-			co, hy := c.recall(l)
+			co, hy := c.recall(&l)
 			cosine, hybrid = cosine+co, hybrid+hy
 			questions += len(c.questions)
 		}
@@ -64,7 +64,7 @@ func (c *conversation) recall(l *Lexical) (cosine, hybrid float64) {
 		vectors[i] = l.Document(text)
 		terms[i] = map[string]bool{}
 		var b analysis.Bag
-		b.Add(l.analyzer, text, 1)
+		b.Add(lexicalRules(), text, 1)
 		for _, k := range b.Terms() {
 			terms[i][k.Term] = true
 			df[k.Term]++
@@ -76,7 +76,7 @@ func (c *conversation) recall(l *Lexical) (cosine, hybrid float64) {
 	for _, q := range c.questions {
 		v := l.Query(q.text, idf)
 		var b analysis.Bag
-		b.AddQuery(l.analyzer, q.text, 1)
+		b.AddQuery(lexicalRules(), q.text, 1)
 		var places []int // that are not zero: few, in a question
 		for i, x := range v {
 			if x != 0 {

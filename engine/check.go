@@ -27,6 +27,7 @@ const maxProblems = 100
 
 // Report is the result of a check.
 type Report struct {
+	// OK: there are no problems. Memories is how many are alive.
 	OK       bool      `json:"ok"`
 	Memories int       `json:"memories"`
 	Problems []Problem `json:"problems"`
@@ -36,6 +37,7 @@ type Report struct {
 
 // SpaceRecall is what searches of a vector space find of its own vectors.
 type SpaceRecall struct {
+	// Name is that of the space.
 	Name string `json:"name"`
 	// Sampled vectors were looked for.
 	Sampled int `json:"sampled"`

@@ -24,6 +24,7 @@ const (
 
 // Compacted is what [DB.Compact] has done. The bytes are those of all files in the folder.
 type Compacted struct {
+	// DiskBytesBefore and DiskBytesAfter are what the folder took, Took how long it lasted.
 	DiskBytesBefore int64
 	DiskBytesAfter  int64
 	Took            time.Duration

@@ -32,6 +32,7 @@ type ConsolidateOptions struct {
 
 // Pruned is a memory that a consolidation prunes.
 type Pruned struct {
+	// ID and Text are the memory's, Reason is why it goes.
 	ID     string        `json:"id"`
 	Text   string        `json:"text"`
 	Reason policy.Reason `json:"reason"`

@@ -111,6 +111,7 @@ type config struct {
 	budget       int64
 	retain       time.Duration
 	embedder     embed.Embedder
+	uncached     bool // its vectors are not kept
 	extractor    *extractor
 	english      bool // it was opened to know no other language
 
@@ -380,13 +381,16 @@ func (db *DB) Salvaged() string {
 
 // Settings are what a database was created with.
 type Settings struct {
-	ID           string         `json:"id"`
-	Layout       int            `json:"layout"`
-	Language     string         `json:"language"`
-	Analyzer     string         `json:"analyzer"`
-	IndexedText  []IndexedField `json:"indexed_text"`
-	CreatedAt    time.Time      `json:"created_at"`
-	LexicalModel string         `json:"lexical_model"`
+	// ID is the database's own, a UUID; Layout is the version of what is on disk.
+	ID     string `json:"id"`
+	Layout int    `json:"layout"`
+	// Language, Analyzer and IndexedText say how texts become words: see Options.
+	Language    string         `json:"language"`
+	Analyzer    string         `json:"analyzer"`
+	IndexedText []IndexedField `json:"indexed_text"`
+	// CreatedAt is when the database was made, LexicalModel the built-in embedder of then.
+	CreatedAt    time.Time `json:"created_at"`
+	LexicalModel string    `json:"lexical_model"`
 }
 
 // Settings tells what the database was created with.

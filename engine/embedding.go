@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
@@ -17,6 +18,41 @@ const (
 	// noEmbedderInUpdate is why a text has no vector: an embedder may take seconds.
 	noEmbedderInUpdate = "in an Update no embedder is called, since it would be called under the writer lock"
 )
+
+// VectorModel is what made the vectors that recalls use, as the database knows it. The zero
+// VectorModel is that of a database without such vectors.
+type VectorModel struct {
+	Model string // as its embedder names it; empty: callers gave the vectors
+	Base  string // the address of its server, empty for its provider's own or where it is not known
+	Dim   int    // the length of the vectors
+}
+
+// VectorModel tells what made the vectors of the default space.
+func (db *DB) VectorModel() VectorModel {
+	s := db.spaces.named(defaultSpace)
+	if s == nil {
+		return VectorModel{}
+	}
+	return VectorModel{Model: s.model, Base: s.base, Dim: s.dim}
+}
+
+// setEmbedder makes e that of the database, nil for none, before it is used.
+func (db *DB) setEmbedder(e embed.Embedder) {
+	if e != nil && !embed.IsLexical(e) && !db.uncached {
+		e = embed.NewCache(e, 0, db.embeddingShare())
+	}
+	db.embedder = e
+}
+
+// lacksEmbedder says why a text gets no vector that compares with those of the default space,
+// although a model made these: the database was opened without it. Empty where that is not so.
+func (db *DB) lacksEmbedder() string {
+	m := db.VectorModel()
+	if db.embedder != nil || m.Model == "" || m.Model == db.lexical.model.Model() {
+		return ""
+	}
+	return "the database was opened without the embedder of its vectors, " + m.Model
+}
 
 // embed calls the embedder and checks what it returns.
 func (db *DB) embed(ctx context.Context, texts []string) ([][]float32, error) {
@@ -102,7 +138,7 @@ func halvings(n int) int { return bits.Len(uint(n)) }
 // are stored, found by text, and embedded by a later pass.
 func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 	missing := db.markPending(ps)
-	if len(missing) == 0 {
+	if len(missing) == 0 || db.embedder == nil {
 		return
 	}
 	texts := make([]string, len(missing))
@@ -133,14 +169,18 @@ func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 	}
 }
 
-// markPending marks what an embedder is to embed later, and returns it.
+// markPending marks what an embedder is to embed later, that of the database or the one that it was
+// opened without, and returns it.
 func (db *DB) markPending(ps []*prepared) (missing []*prepared) {
+	why := noEmbedderInUpdate
 	if db.embedder == nil {
-		return nil
+		if why = db.lacksEmbedder(); why == "" {
+			return nil
+		}
 	}
 	for _, p := range ps {
 		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
-			p.pending, p.why = true, noEmbedderInUpdate
+			p.pending, p.why = true, why
 			missing = append(missing, p)
 		}
 	}

@@ -39,6 +39,7 @@ type EvictOptions struct {
 
 // Victim is a memory that is evicted.
 type Victim struct {
+	// ID is the memory's; User, Agent and Run are its scope.
 	ID    string `json:"id"`
 	User  string `json:"user"`
 	Agent string `json:"agent"`
@@ -55,6 +56,7 @@ type Victim struct {
 
 // Evicted is the report of an eviction.
 type Evicted struct {
+	// Evicted is how many memories went, or would go in a DryRun; Reasons counts them by reason.
 	Evicted int                   `json:"evicted"`
 	DryRun  bool                  `json:"dry_run"`
 	Reasons map[policy.Reason]int `json:"reasons"`

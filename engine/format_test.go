@@ -167,7 +167,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "counter", bytes: layout.EncodeCounter(300), value: int64(300), decode: decoder(layout.DecodeCounter)},
 		{name: "generations", bytes: fixedKeys(t).EncodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},
-		nameEncoding(), spaceEncoding(), logEncoding(), snapshotEncoding(), holderEncoding(),
+		nameEncoding(), spaceEncoding("space", ""), spaceEncoding("space with a base", "https://models.example/v1"), logEncoding(), snapshotEncoding(), holderEncoding(),
 		tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0}), tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0, Cleared: true}),
 		tombstoneEncoding(layout.Tombstone{LSN: 0xa0b0c0, Of: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}}),
 	}...)
@@ -263,14 +263,14 @@ func nameEncoding() encoding {
 }
 
 type spaceRead struct {
-	num         uint16
-	name, model string
-	dim         int
+	num               uint16
+	name, model, base string
+	dim               int
 }
 
-func spaceEncoding() encoding {
-	s := &space{num: 2, name: "image", dim: 768, model: "clip"}
-	return encoding{name: "space", bytes: layout.EncodeName(nil, uint32(s.num), s.name, s.encode()), value: spaceRead{2, "image", "clip", 768}, decode: decoder(func(b []byte) (spaceRead, error) {
+func spaceEncoding(name, base string) encoding {
+	s := &space{num: 2, name: "image", dim: 768, model: "clip", base: base}
+	e := encoding{name: name, bytes: layout.EncodeName(nil, uint32(s.num), s.name, s.encode()), value: spaceRead{2, "image", "clip", s.base, 768}, decode: decoder(func(b []byte) (spaceRead, error) {
 		num, name, extra, err := layout.DecodeName(nil, b)
 		if err != nil {
 			return spaceRead{}, err
@@ -279,8 +279,12 @@ func spaceEncoding() encoding {
 		if err != nil {
 			return spaceRead{}, err
 		}
-		return spaceRead{s.num, s.name, s.model, s.dim}, nil
+		return spaceRead{s.num, s.name, s.model, s.base, s.dim}, nil
 	})}
+	if base != "" {
+		e.short = len(e.bytes) - len(base) - 1
+	}
+	return e
 }
 
 func tombstoneEncoding(t layout.Tombstone) encoding {

@@ -38,18 +38,18 @@ func (m Memories) History(ctx context.Context, s Scope, id string) (entries []Hi
 		}
 	}
 	err = m.view(ctx, doing, func(tx *Tx) error {
-		entries, err = tx.history(doing, s, id)
+		entries, err = tx.history(doing, s, m.lack, id)
 		return err
 	})
 	return entries, err
 }
 
-func (tx *Tx) history(doing string, s Scope, id string) ([]HistoryEntry, error) {
+func (tx *Tx) history(doing string, s Scope, lack Lack, id string) ([]HistoryEntry, error) {
 	var entries []HistoryEntry
 	owners := map[uint32]bool{}
 	err := tx.holders(anyOwner, id, func(c claim) error {
 		of, err := tx.lifeOf(c.owner, c.seq, id, s)
-		if len(of) > 0 {
+		if len(of) > 0 && lack.in(of[0].Scope) {
 			owners[c.owner] = true
 			entries = append(entries, of...)
 		}

@@ -48,6 +48,7 @@ type Judged struct {
 // Eviction is a memory that is gone, for one who observes evictions.
 type Eviction struct {
 	Victim
+	// LSN and Time are those of the commit, Policy is the version of the policy.
 	LSN    uint64    `json:"lsn"`
 	Time   time.Time `json:"time"`
 	Policy uint32    `json:"policy"`

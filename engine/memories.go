@@ -20,7 +20,26 @@ import (
 type Memories struct {
 	db *DB
 	tx *Tx // nil: one for each call
+	// lack leaves out what calls by an ID do not mean.
+	lack Lack
 }
+
+// Lack names what the owner of a memory does not have.
+type Lack struct {
+	User  bool // a user
+	Agent bool // an agent
+}
+
+// Lacking are the memories of owners without a user, or without an agent, for the calls that take
+// an ID: Get, Update, Delete and History. An empty field of a scope means any owner, and these mean
+// none. Lists and recalls have filters for it, as agent = "".
+func (m Memories) Lacking(l Lack) Memories {
+	m.lack = l
+	return m
+}
+
+// in reports whether a scope lacks what it is to lack.
+func (l Lack) in(s Scope) bool { return (!l.User || s.User == "") && (!l.Agent || s.Agent == "") }
 
 // Memories are the memories of the database: each call is its own transaction.
 func (db *DB) Memories() Memories { return Memories{db: db} }
@@ -181,7 +200,7 @@ func (m Memories) GetWithVectors(ctx context.Context, s Scope, id string) (Memor
 func (m Memories) get(ctx context.Context, s Scope, id string, withVectors bool) (mem Memory, err error) {
 	doing := fmt.Sprintf("get memory %q", valid.Short(id))
 	err = m.view(ctx, doing, func(tx *Tx) error {
-		l, rec, err := tx.find(doing, s, id)
+		l, rec, err := tx.find(doing, s, m.lack, id)
 		if err != nil {
 			return err
 		}
@@ -203,7 +222,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 		return Memory{}, err
 	}
 	err = m.update(ctx, doing, func(tx *Tx) error {
-		l, rec, err := tx.find(doing, s, id)
+		l, rec, err := tx.find(doing, s, m.lack, id)
 		if err != nil {
 			return err
 		}
@@ -230,7 +249,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
 	doing := fmt.Sprintf("delete memory %q", valid.Short(id))
 	return m.update(ctx, doing, func(tx *Tx) error {
-		l, rec, err := tx.find(doing, s, id)
+		l, rec, err := tx.find(doing, s, m.lack, id)
 		if err != nil {
 			return err
 		}
@@ -239,7 +258,7 @@ func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
 }
 
 // find is the visible memory with an ID within a scope, which may be empty.
-func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *layout.Record, err error) {
+func (tx *Tx) find(doing string, s Scope, lack Lack, id string) (found live, rec *layout.Record, err error) {
 	if s != (Scope{}) {
 		if err := scope.Check(doing, s); err != nil {
 			return live{}, nil, err
@@ -250,7 +269,7 @@ func (tx *Tx) find(doing string, s Scope, id string) (found live, rec *layout.Re
 	}
 	owners := 0
 	err = tx.living(anyOwner, id, func(_ claim, l live, r *layout.Record) error {
-		if !l.expired(tx.now) && r.ID == id && scope.Contains(s, r.Scope) {
+		if !l.expired(tx.now) && r.ID == id && scope.Contains(s, r.Scope) && lack.in(r.Scope) {
 			found, rec = l, r
 			owners++
 		}

@@ -74,6 +74,7 @@ type Memory struct {
 	Seq uint64 `json:"seq"`
 	Scope
 
+	// Role, Kind and Source say what it is and where it comes from.
 	Role   Role   `json:"role"`
 	Kind   Kind   `json:"kind"`
 	Source Source `json:"source,omitempty"`
@@ -96,6 +97,7 @@ type Memory struct {
 	Embedding []float32            `json:"embedding,omitempty"`
 	Vectors   map[string][]float32 `json:"vectors,omitempty"`
 
+	// CreatedAt is when it was stored, UpdatedAt when its content changed last.
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// EventTime is when it happened, where that is not when it was stored.
@@ -147,6 +149,7 @@ type StoreOptions struct {
 
 // Stored is what became of a memory that was to be stored.
 type Stored struct {
+	// ID and Seq are those of the memory that is there now.
 	ID  string `json:"id"`
 	Seq uint64 `json:"seq"`
 	// Stored: a new memory was added. Deduplicated: ID is that of the earlier
@@ -169,6 +172,7 @@ type Stored struct {
 
 // Patch says what an update changes; a nil field stays as it is.
 type Patch struct {
+	// Text is the new text; Role and Source say what it is and where it comes from.
 	Text     *string
 	Role     *Role
 	Source   *Source
@@ -255,6 +259,7 @@ func valueBytes(v any) int {
 
 // Page is a part of a list.
 type Page struct {
+	// Memories are those of the page, in the order of the list.
 	Memories []Memory
 	// Next is the cursor of the page that follows, empty where none does. It marks
 	// a place in the order, not a number of memories, so that those that are added

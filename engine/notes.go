@@ -64,6 +64,7 @@ type Note struct {
 // FoundNote is a note that a search has found, with its BM25 score.
 type FoundNote struct {
 	Note
+	// Score is the BM25 score.
 	Score float64
 }
 
@@ -223,7 +224,7 @@ func (n Notes) Search(ctx context.Context, o scope.Owner, query string, limit in
 		if limit == 0 || limit > invindex.MaxHits/4 {
 			q.Limit = invindex.MaxHits / 4
 		}
-		result, err := tx.recall(ctx, &q)
+		result, err := tx.recall(ctx, &asked{Query: &q})
 		if err != nil {
 			return err
 		}
@@ -242,7 +243,7 @@ func (n Notes) view(ctx context.Context, doing string, o scope.Owner, fn func(*T
 	if err := scope.Check(doing, o.Scope()); err != nil {
 		return err
 	}
-	return Memories(n).view(ctx, doing, func(tx *Tx) error {
+	return Memories{db: n.db, tx: n.tx}.view(ctx, doing, func(tx *Tx) error {
 		if tx.writes != nil { // it reads by the index what it has written
 			if err := tx.materialise(); err != nil {
 				return tx.breaks(err)
@@ -260,7 +261,7 @@ func (n Notes) update(ctx context.Context, doing string, o scope.Owner, name str
 	if err := checkNoteName(doing, name); err != nil {
 		return err
 	}
-	return Memories(n).update(ctx, doing, fn)
+	return Memories{db: n.db, tx: n.tx}.update(ctx, doing, fn)
 }
 
 // change patches the note of a name. what is another word that the call was given.

@@ -11,7 +11,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
-	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -138,9 +137,8 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 		Salvage: o.Salvage,
 	})
 	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
-	if _, lexical := db.embedder.(*embed.Lexical); db.embedder != nil && !lexical && !t.uncached {
-		db.embedder = embed.NewCache(db.embedder, 0, db.embeddingShare())
-	}
+	db.uncached = t.uncached
+	db.setEmbedder(o.Embedder)
 	return db, base
 }
 
@@ -148,7 +146,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
-		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, embedder: o.Embedder, extractor: newExtractor(o.Extractor),
+		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
 		columns: t.columns, mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
@@ -313,6 +311,9 @@ func (db *DB) start(id *identity, o *Options) error {
 	if id.Settings.Analyzer != fingerprint {
 		db.logger.Warn("the text was indexed by another version of the analyzer; words that it splits in another way are not found until the index is rebuilt: memdbctl rebuild text",
 			"indexed", id.Settings.Analyzer, "now", fingerprint)
+	}
+	if db.embedder == nil && o.EmbedderOf != nil {
+		db.setEmbedder(o.EmbedderOf(db.VectorModel()))
 	}
 	if err := db.checkModel(); err != nil {
 		return err

@@ -129,6 +129,7 @@ func (tx *Tx) indexedTexts(doc uint32) ([]string, error) {
 
 // Span is a part of a text: the bytes from Start up to but not including End.
 type Span struct {
+	// Start and End count bytes of the text, from 0 on.
 	Start int `json:"start"`
 	End   int `json:"end"`
 }

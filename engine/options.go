@@ -46,6 +46,7 @@ const (
 // IndexedField is a field whose words are searched along with the text: "name",
 // "event_time" (as date words), or a metadata field ("metadata.speaker").
 type IndexedField struct {
+	// Field is the name of the field.
 	Field string `json:"field"`
 	// Weight is how much a word counts beside one of the text: 0 is 1; at
 	// least 0.25, at most 16, in steps of 0.25.
@@ -57,6 +58,10 @@ type Options struct {
 	// Embedder makes vectors of texts. nil: the built-in lexical one, which
 	// knows words and their parts, not meaning.
 	Embedder embed.Embedder
+	// EmbedderOf is called where Embedder is nil, while the database is opened, with what made
+	// its vectors, and returns the Embedder to use or nil for none: so a program that reads a
+	// database of others learns from it which model that takes.
+	EmbedderOf func(VectorModel) embed.Embedder
 	// EmbedInBackground has the database call EmbedPending by itself, as long as
 	// memories wait for the Embedder. Where the Embedder fails, it waits between the
 	// calls, ever longer up to five minutes.

@@ -395,13 +395,13 @@ type runner struct {
 }
 
 func (r runner) View(ctx context.Context, doing string, fn func(part.View) error) error {
-	return Memories(r).view(ctx, doing, func(tx *Tx) error {
+	return Memories{db: r.db, tx: r.tx}.view(ctx, doing, func(tx *Tx) error {
 		return store.Error(doing, fn((*partTx)(tx)))
 	})
 }
 
 func (r runner) Update(ctx context.Context, doing string, fn func(part.Tx) error) error {
-	return Memories(r).update(ctx, doing, func(tx *Tx) error {
+	return Memories{db: r.db, tx: r.tx}.update(ctx, doing, func(tx *Tx) error {
 		return tx.changePart(doing, fn)
 	})
 }

@@ -114,8 +114,6 @@ type Query struct {
 	// Lost is called with each error of what is damaged and would have a part in the answer,
 	// which is found without it: a memory, or a vector. nil: the first one ends the recall.
 	Lost func(error)
-
-	unembedded string // why its text has no vector although there is an embedder
 }
 
 // Parts are the weighted parts of a score, which is their sum. For the profile
@@ -158,6 +156,7 @@ func (p Parts) Each(visit func(name string, value float64)) {
 // Hit is a memory that was found.
 type Hit struct {
 	Memory
+	// Score is what the profile ranks by, and Parts what it consists of.
 	Score float64 `json:"score"`
 	Parts Parts   `json:"parts"`
 	// Spans are where Text has what the query looks for, in ascending order, with
@@ -168,12 +167,17 @@ type Hit struct {
 // Result is the answer to a Query: hits in descending order of score, equal
 // scores in ascending order of Seq.
 type Result struct {
+	// Hits are the memories that were found, the best first.
 	Hits []Hit
 	Plan *Plan // nil without Explain
+	// Unembedded says why the query has no vector that compares with those of the memories, so
+	// that its text alone ranked. Empty where it has one, or needs none.
+	Unembedded string
 }
 
 // Plan tells how an answer was found.
 type Plan struct {
+	// Profile is the way of ranking, LSN the state that was searched.
 	Profile Profile `json:"profile"`
 	LSN     uint64  `json:"lsn"`
 	// InScope is the number of memories that scope and filter left.
@@ -207,14 +211,14 @@ type Plan struct {
 	Languages []string `json:"languages,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string `json:"vector,omitempty"`
-	// Unembedded says why the query has no vector of the database's embedder, so that its
-	// text alone ranked. Empty where it has one, or needs none.
+	// Unembedded is that of the Result.
 	Unembedded string  `json:"unembedded,omitempty"`
 	Stages     []Stage `json:"stages"`
 }
 
 // Stage is one step of a plan.
 type Stage struct {
+	// Name says what was done, Micros how many microseconds it took.
 	Name   string `json:"name"`
 	Micros int64  `json:"us"`
 }

@@ -34,21 +34,13 @@ const (
 // recalled, unless the query says NoTouch. Outside a transaction it works on the
 // newest durable state.
 func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error) {
-	if err := m.db.usable(doingRecall); err != nil {
-		return Result{}, err
-	}
-	if err := q.complete(); err != nil {
-		return Result{}, err
-	}
-	if err := m.db.checkQuery(&q); err != nil {
-		return Result{}, err
-	}
-	if err := m.embedQuery(ctx, &q); err != nil {
+	a, err := m.ask(ctx, &q)
+	if err != nil {
 		return Result{}, err
 	}
 	err = m.view(ctx, doingRecall, func(tx *Tx) error {
 		recall := func(tx *Tx) error {
-			result, err = tx.recall(ctx, &q)
+			result, err = tx.recall(ctx, a)
 			return err
 		}
 		if q.AsOf == 0 {
@@ -59,8 +51,30 @@ func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error
 	return result, err
 }
 
-// checkQuery checks a query, which is complete, against the database.
-func (db *DB) checkQuery(q *Query) error {
+// asked is a query that can be answered: checked, and with its vector.
+type asked struct {
+	*Query
+	unembedded string // why its text has no vector although its profile looks at one
+}
+
+// ask checks a query, and has it embedded.
+func (m Memories) ask(ctx context.Context, q *Query) (a *asked, err error) {
+	if err := m.db.usable(doingRecall); err != nil {
+		return nil, err
+	}
+	if err := q.complete(); err != nil {
+		return nil, err
+	}
+	if err := m.db.checkSpace(q); err != nil {
+		return nil, err
+	}
+	a = &asked{Query: q}
+	a.unembedded, err = m.embedQuery(ctx, q)
+	return a, err
+}
+
+// checkSpace refuses a query for a space whose model nobody knows.
+func (db *DB) checkSpace(q *Query) error {
 	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
 		return fault.Invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", valid.Short(q.Space)), "give its embedding")
 	}
@@ -71,29 +85,30 @@ func (db *DB) checkQuery(q *Query) error {
 }
 
 // embedQuery gives the query its vector, where the database has an embedder and
-// the profile looks at one. In an Update no embedder is called.
-func (m Memories) embedQuery(ctx context.Context, q *Query) error {
-	if m.db.embedder == nil || q.Embedding != nil || q.Text == "" || q.Profile == ProfileText {
-		return nil
+// the profile looks at one, or says why not. In an Update no embedder is called.
+func (m Memories) embedQuery(ctx context.Context, q *Query) (unembedded string, err error) {
+	if q.Embedding != nil || q.Text == "" || q.Profile == ProfileText {
+		return "", nil
 	}
-	if _, lexical := m.db.embedder.(*embed.Lexical); lexical && q.Profile == ProfileBest {
-		return nil // its vectors say no more than the text does
+	if m.db.embedder == nil {
+		return m.db.lacksEmbedder(), nil
+	}
+	if embed.IsLexical(m.db.embedder) && q.Profile == ProfileBest {
+		return "", nil // its vectors say no more than the text does
 	}
 	if m.tx != nil && m.tx.writes != nil {
-		q.unembedded = noEmbedderInUpdate
-		return nil
+		return noEmbedderInUpdate, nil
 	}
 	vecs, err := m.db.embed(ctx, []string{q.Text})
 	switch {
 	case err == nil:
 		q.Space, q.Embedding = defaultSpace, vecs[0]
+		return "", nil
 	case q.Profile == ProfileVector || ctx.Err() != nil:
-		return err
-	default:
-		q.unembedded = err.Error()
-		m.db.logger.Warn("embedding a query failed; it is answered without its vector", "error", err)
+		return "", err
 	}
-	return nil
+	m.db.logger.Warn("embedding a query failed; it is answered without its vector", "error", err)
+	return err.Error(), nil
 }
 
 // recalling is one running query.
@@ -143,7 +158,7 @@ func resized[T any](buf *[]T, n int) []T {
 	return (*buf)[:n]
 }
 
-func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
+func (tx *Tx) recall(ctx context.Context, q *asked) (Result, error) {
 	r, err := tx.beginRecall(q)
 	if err != nil {
 		return Result{}, err
@@ -168,6 +183,7 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 		return Result{}, err
 	}
 	r.stage("fetch")
+	result.Unembedded = q.unembedded
 	if q.Explain {
 		result.Plan = &r.plan
 	}
@@ -175,7 +191,7 @@ func (tx *Tx) recall(ctx context.Context, q *Query) (Result, error) {
 }
 
 // beginRecall begins to answer a query that was prepared. The caller ends it.
-func (tx *Tx) beginRecall(q *Query) (*recalling, error) {
+func (tx *Tx) beginRecall(q *asked) (*recalling, error) {
 	if tx.writes != nil {
 		if err := tx.materialise(); err != nil {
 			return nil, tx.breaks(err)
@@ -195,7 +211,7 @@ func (tx *Tx) beginRecall(q *Query) (*recalling, error) {
 		tx = &of
 	}
 	return &recalling{
-		tx: tx, q: q, keep: q.Limit, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
+		tx: tx, q: q.Query, keep: q.Limit, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
 		scratch: scratches.Get().(*scratch),
 	}, nil
 }

@@ -16,6 +16,7 @@ const mostGraphs = 8
 
 // GraphPlan says what the graph of an owner gave a recall.
 type GraphPlan struct {
+	// Scope is the owner's.
 	Scope Scope `json:"scope"`
 	graph.NearPlan
 }

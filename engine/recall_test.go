@@ -665,7 +665,7 @@ func TestBestIsTheDefault(t *testing.T) {
 	for _, tc := range []struct {
 		embedder embed.Embedder
 		vector   string
-	}{{nil, ""}, {embed.NewLexical(), ""}, {newFakeEmbedder(8), "default"}} {
+	}{{nil, ""}, {embed.NewLexical(), ""}, {embed.Lexical{}, ""}, {newFakeEmbedder(8), "default"}} {
 		db := openTest(t, vfs.NewMem(), Options{Embedder: tc.embedder})
 		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
 		r, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "ada"}, Text: "tea", Explain: true})

@@ -92,7 +92,7 @@ func (db *DB) Reembed(ctx context.Context, e embed.Embedder, o *ReembedOptions) 
 	}
 	defer db.backlog.renewing.Unlock()
 	r := &reembedding{db: db, embedder: e, ReembedOptions: *o, result: Reembedding{Space: besideSpace(e.Model()), Before: besideSpace(s.model)}, seen: map[uint64]bool{}}
-	err := db.CreateSpace(ctx, SpaceConfig{Name: r.result.Space, Dim: e.Dim(), Model: e.Model()})
+	err := db.CreateSpace(ctx, SpaceConfig{Name: r.result.Space, Dim: e.Dim(), Model: e.Model(), Base: embed.Base(e)})
 	if err == nil {
 		err = r.run(ctx)
 	}

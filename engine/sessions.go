@@ -93,7 +93,7 @@ func (r runner) prepare(ctx context.Context, m *Memory, o *StoreOptions) (*prepa
 	if o == nil {
 		o = &StoreOptions{}
 	}
-	of := Memories(r)
+	of := Memories{db: r.db, tx: r.tx}
 	now, err := of.beginStore()
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ type space struct {
 	dim    int
 	metric hnsw.Metric
 	model  string
+	base   string // where model is, empty for its provider's own; see embed.Base
 	born   uint64 // LSN of the commit that made it; 0: it was there at Open
 
 	index   *hnsw.Index
@@ -226,15 +227,18 @@ func (s *space) info() SpaceInfo {
 	st, used := s.index.Stats(), s.used.Load()
 	linked := min(int64(st.Linked-st.Removed), used)
 	return SpaceInfo{
-		Name: s.name, Dim: s.dim, Metric: s.metric.String(), Model: s.model,
+		Name: s.name, Dim: s.dim, Metric: s.metric.String(), Model: s.model, Base: s.base,
 		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.bytes(), FileBytes: st.FileBytes,
 	}
 }
 
 func (s *space) encode() []byte {
 	b := codec.AppendBytes(nil, s.model)
-	b = append(b, byte(s.metric))
-	return append(b, byte(s.dim), byte(s.dim>>8))
+	b = append(b, byte(s.metric), byte(s.dim), byte(s.dim>>8))
+	if s.base != "" {
+		b = codec.AppendBytes(b, s.base)
+	}
+	return b
 }
 
 func (db *DB) decodeSpace(num uint32, name string, b []byte) (*space, error) {
@@ -242,14 +246,19 @@ func (db *DB) decodeSpace(num uint32, name string, b []byte) (*space, error) {
 	model := r.String()
 	metric := hnsw.Metric(r.Byte())
 	dim := int(r.Byte()) | int(r.Byte())<<8
+	base := ""
+	if r.Len() > 0 {
+		base = r.String()
+	}
 	if r.Err() != nil {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Cause: r.Err()}
 	}
 	s, err := db.newSpace(uint16(num), name, dim, metric, model)
 	if err != nil { // what is stored was once valid
-		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Why: err.Error(), Do: rescueIt}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Why: err.Error(), Do: rescueIt}
 	}
-	return s, err
+	s.base = base
+	return s, nil
 }
 
 // spaces are those of a database; the writer adds, readers look up.

@@ -13,6 +13,7 @@ import (
 
 // Stats are figures of a database.
 type Stats struct {
+	// Memories are alive; Vectors are theirs in all spaces, Terms different words of the text index.
 	Memories int64 `json:"memories"`
 	Vectors  int64 `json:"vectors"`
 	Terms    int64 `json:"terms"`
@@ -49,6 +50,7 @@ type Stats struct {
 
 // EmbedFailure is when and why the embedder failed.
 type EmbedFailure struct {
+	// At is when it was, Error what the embedder said.
 	At    time.Time `json:"at"`
 	Error string    `json:"error"`
 }
@@ -85,6 +87,7 @@ func (s *Stats) UnmarshalJSON(b []byte) error {
 
 // MemoryStats are bytes in RAM.
 type MemoryStats struct {
+	// Budget is Options.MemoryBudget; BlockCache and Memtables are the store's, Text the text index's, Vectors those of all spaces.
 	Budget     int64 `json:"budget"`
 	BlockCache int64 `json:"block_cache"`
 	Memtables  int64 `json:"memtables"`
@@ -107,6 +110,7 @@ type MemoryStats struct {
 
 // MemoryShares divide the memory budget, in bytes.
 type MemoryShares struct {
+	// BlockCache and Memtables are the store's.
 	BlockCache int64 `json:"block_cache"`
 	Memtables  int64 `json:"memtables"`
 	// TextPages are pages of sealed chunks of the text index, TextChunk the newest
@@ -124,10 +128,13 @@ type MemoryShares struct {
 
 // SpaceInfo describes a vector space.
 type SpaceInfo struct {
+	// Name is that of the space, Dim the length of its vectors, Metric how they are compared, Model what made them.
 	Name   string `json:"name"`
 	Dim    int    `json:"dim"`
 	Metric string `json:"metric"`
 	Model  string `json:"model,omitempty"`
+	// Base is the address of the server that Model is asked at, empty for its provider's own.
+	Base string `json:"base,omitempty"`
 	// Vectors is how many there are, Linked how many are in the graph, and
 	// Unlinked how many wait for it: searches score those one by one.
 	Vectors  int64 `json:"vectors"`

@@ -35,6 +35,7 @@ const (
 
 // User is what a user has, over all agents and without one.
 type User struct {
+	// User is the user.
 	User string `json:"user"`
 	// Agents are those of its memories and of what lies beside them; "" is none.
 	Agents    []string `json:"agents"`
@@ -152,6 +153,7 @@ type UserDeleted struct {
 
 // Left is something of a user that is still in the files.
 type Left struct {
+	// What is left; Until says when it goes.
 	What  string `json:"what"`
 	Count int64  `json:"count,omitempty"` // of memories
 	Bytes int64  `json:"bytes,omitempty"` // of everyone's, this user's among them

@@ -72,6 +72,7 @@ type SpaceConfig struct {
 	Dim    int    // components of its vectors, 1 to MaxDim
 	Metric Metric // empty is MetricCosine
 	Model  string // what makes its vectors; free text, may be empty
+	Base   string // the address of the server that Model is asked at; empty: its provider's own
 }
 
 const doingSpace = "create a vector space"
@@ -111,7 +112,7 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 		return err
 	}
 	tx.change()
-	if _, err := tx.newSpace(c.Name, c.Dim, metric, c.Model); err != nil {
+	if _, err := tx.newSpace(&c, metric); err != nil {
 		return tx.breaks(err)
 	}
 	tx.log = append(tx.log, byte(layout.LogSpace))
@@ -127,6 +128,11 @@ func (c *SpaceConfig) check() (hnsw.Metric, error) {
 	}
 	if c.Model != "" {
 		if err := valid.Word(doingSpace, "model", c.Model); err != nil {
+			return 0, err
+		}
+	}
+	if c.Base != "" {
+		if err := valid.Word(doingSpace, "base", c.Base); err != nil {
 			return 0, err
 		}
 	}
@@ -153,16 +159,17 @@ func (s *space) same(c *SpaceConfig) error {
 }
 
 // newSpace makes a space that the commit gives a number.
-func (tx *Tx) newSpace(name string, dim int, metric hnsw.Metric, model string) (*space, error) {
-	s, err := tx.db.newSpace(uint16(tx.next.Names[layout.NameSpace]+1), name, dim, metric, model)
+func (tx *Tx) newSpace(c *SpaceConfig, metric hnsw.Metric) (*space, error) {
+	s, err := tx.db.newSpace(uint16(tx.next.Names[layout.NameSpace]+1), c.Name, c.Dim, metric, c.Model)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.newNumber(layout.Name{Class: layout.NameSpace, Text: name}, s.encode()); err != nil {
+	s.base = c.Base
+	if _, err := tx.newNumber(layout.Name{Class: layout.NameSpace, Text: c.Name}, s.encode()); err != nil {
 		return nil, err
 	}
 	s.born = tx.lsn
-	tx.spaces[name] = s
+	tx.spaces[c.Name] = s
 	return s, nil
 }
 

@@ -155,18 +155,16 @@ const (
 func (m Memories) Why(ctx context.Context, q Query, id string) (w Why, err error) {
 	doing := fmt.Sprintf("explain the recall of memory %q", valid.Short(id))
 	q.Explain = true
-	if err := q.prepare(m.db); err != nil {
-		return w, err
-	}
 	if err := valid.Word(doing, "ID", id); err != nil {
 		return w, err
 	}
-	if err := m.embedQuery(ctx, &q); err != nil {
+	a, err := m.ask(ctx, &q)
+	if err != nil {
 		return w, err
 	}
 	err = m.view(ctx, doing, func(tx *Tx) error {
 		why := func(tx *Tx) (err error) {
-			w, err = tx.why(ctx, doing, &q, id)
+			w, err = tx.why(ctx, doing, a, id)
 			return err
 		}
 		if q.AsOf == 0 {
@@ -177,7 +175,7 @@ func (m Memories) Why(ctx context.Context, q Query, id string) (w Why, err error
 	return w, err
 }
 
-func (tx *Tx) why(ctx context.Context, doing string, q *Query, id string) (Why, error) {
+func (tx *Tx) why(ctx context.Context, doing string, q *asked, id string) (Why, error) {
 	r, err := tx.beginRecall(q)
 	if err != nil {
 		return Why{}, err
@@ -245,7 +243,7 @@ func (y *whying) find(doing string) error {
 func (y *whying) gone(doing string, scopes []Scope) error {
 	var last *HistoryEntry
 	for _, s := range scopes {
-		entries, err := y.r.tx.history(doing, s, y.w.ID)
+		entries, err := y.r.tx.history(doing, s, Lack{}, y.w.ID)
 		switch {
 		case errors.Is(err, fault.ErrNotFound):
 			continue

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -531,11 +532,11 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 	if s := tx.space(name); s != nil {
 		return s, nil
 	}
-	model := ""
+	c := &SpaceConfig{Name: name, Dim: dim}
 	if name == defaultSpace && tx.db.embedder != nil {
-		model = tx.db.embedder.Model()
+		c.Model, c.Base = tx.db.embedder.Model(), embed.Base(tx.db.embedder)
 	}
-	return tx.newSpace(name, dim, hnsw.Cosine, model)
+	return tx.newSpace(c, hnsw.Cosine)
 }
 
 // remove deletes a memory: its last version dies with this commit.

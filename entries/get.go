@@ -64,6 +64,7 @@ func notFound(doing string) error {
 // Query selects entries of an owner, in the order of the bytes of their keys.
 type Query struct {
 	scope.Owner
+	// Prefix begins the keys that are listed; empty: all.
 	Prefix string
 	// After is Next of the page before.
 	After string
@@ -73,6 +74,7 @@ type Query struct {
 
 // Page is a part of the entries of a query.
 type Page struct {
+	// Entries are those of the page, in the order of their keys.
 	Entries []Entry
 	// Next is given as After to get the page that follows; empty after the last one.
 	Next string

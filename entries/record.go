@@ -27,14 +27,16 @@ const (
 // Entry is a JSON value that an owner keeps under a key.
 type Entry struct {
 	scope.Owner
-	Key string `json:"key"`
+	// Key is unique within the owner.
+	Key string
 	// Value is compact JSON.
-	Value json.RawMessage `json:"value"`
+	Value json.RawMessage
 	// Version is the LSN of the commit that put it last.
-	Version   uint64    `json:"version"`
-	UpdatedAt time.Time `json:"updated_at"`
+	Version uint64
+	// UpdatedAt is when it was put last.
+	UpdatedAt time.Time
 	// ExpiresAt hides the entry from then on; zero: never.
-	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	ExpiresAt time.Time
 }
 
 // recordVersion is the first byte of a stored entry.

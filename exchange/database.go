@@ -15,6 +15,7 @@ const TypeDatabase = "database"
 // with the database that it fills, which has to be created with the same
 // [Database.Options].
 type Database struct {
+	// Type is TypeDatabase; Language and IndexedText are settings of the database.
 	Type        string                `json:"type"`
 	Language    string                `json:"language"`
 	IndexedText []engine.IndexedField `json:"indexed_text"`
@@ -51,15 +52,19 @@ const TypeSpace = "space"
 
 // Space is a vector space as one flat JSON object.
 type Space struct {
+	// Type is TypeSpace; the others are as in engine.SpaceConfig.
 	Type   string `json:"type"`
 	Name   string `json:"name"`
 	Dim    int    `json:"dim"`
 	Metric string `json:"metric"`
 	Model  string `json:"model,omitempty"`
+	Base   string `json:"base,omitempty"`
 }
 
 // NewSpace is the line of a vector space.
-func NewSpace(s engine.SpaceInfo) Space { return Space{TypeSpace, s.Name, s.Dim, s.Metric, s.Model} }
+func NewSpace(s engine.SpaceInfo) Space {
+	return Space{TypeSpace, s.Name, s.Dim, s.Metric, s.Model, s.Base}
+}
 
 // space makes a vector space, which may be there already if it is the same.
 func (b *batch) space(ctx context.Context, at LineError, s *Space) error {
@@ -67,7 +72,7 @@ func (b *batch) space(ctx context.Context, at LineError, s *Space) error {
 	if err != nil {
 		return err
 	}
-	at.Err = b.db.CreateSpace(ctx, engine.SpaceConfig{Name: s.Name, Dim: s.Dim, Metric: engine.Metric(s.Metric), Model: s.Model})
+	at.Err = b.db.CreateSpace(ctx, engine.SpaceConfig{Name: s.Name, Dim: s.Dim, Metric: engine.Metric(s.Metric), Model: s.Model, Base: s.Base})
 	if at.Err == nil {
 		return nil
 	}

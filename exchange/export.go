@@ -30,6 +30,7 @@ type ExportOptions struct {
 
 // ExportReport tells what was exported.
 type ExportReport struct {
+	// Memories is how many were written.
 	Memories int
 	Events   int // of histories
 	// Lines are those about things beside the memories, by their type.

@@ -15,6 +15,7 @@ const TypeHistory = "history"
 // old_value and is_deleted are ignored: they follow from the others, or are the
 // database's own.
 type Event struct {
+	// Type is TypeHistory; the others are as in engine.HistoryEntry.
 	Type      string       `json:"type"`
 	ID        string       `json:"id,omitempty"`
 	MemoryID  string       `json:"memory_id"`

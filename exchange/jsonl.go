@@ -83,6 +83,10 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 		m, err := decodeMemory(line, read)
 		withoutBeside(&m) // of an export that was made in the midst of a change of the model
 		return func() error { return b.add(ctx, at, m, len(line)) }, err
+	case engine.TypeNote:
+		var n engine.NoteLine
+		err := read(line, &n)
+		return func() error { return b.add(ctx, at, n.Memory(), len(line)) }, err
 	case TypeHistory:
 		var e Event
 		err := read(line, &e)
@@ -158,9 +162,14 @@ func fewComponents(key string, value []byte) error {
 	return nil
 }
 
-// foreign is a Record with the names that other systems give to its keys.
+// foreign is a Record with the names that other systems give to its keys, and the keys of a hit.
 type foreign struct {
 	Record
+	// What a hit has beside its memory is not stored.
+	Score json.RawMessage `json:"score"`
+	Parts json.RawMessage `json:"parts"`
+	Spans json.RawMessage `json:"spans"`
+
 	UserID  string `json:"user_id"`
 	AgentID string `json:"agent_id"`
 	RunID   string `json:"run_id"`

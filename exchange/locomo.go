@@ -37,6 +37,7 @@ type Turn struct {
 
 // Question is one question about a conversation.
 type Question struct {
+	// Text is what is asked.
 	Text string
 	// Category is 1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop, 5
 	// adversarial.

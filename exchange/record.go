@@ -13,7 +13,7 @@ import (
 )
 
 // TypeMemory is the type of a line that holds a memory.
-const TypeMemory = "memory"
+const TypeMemory = engine.TypeMemory
 
 // Record is a memory as one flat JSON object. When read, everything but a scope
 // and a text or a vector may be missing, and seq and hash are ignored: the

@@ -36,6 +36,7 @@ type Options struct {
 // Report tells what became of the records of an import. Read is the sum of
 // Stored, Updated, Unchanged and Skipped.
 type Report struct {
+	// Read is how many records were read.
 	Read int
 	// Stored were added, Updated changed under Upsert, Unchanged there already.
 	Stored, Updated, Unchanged int

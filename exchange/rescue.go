@@ -25,6 +25,7 @@ type RescueReport struct {
 
 // RescueLoss is something that could not be read, and why.
 type RescueLoss struct {
+	// What was lost, how many of it, and why.
 	What   string
 	Count  int
 	Reason string

@@ -11,6 +11,7 @@ import (
 
 // Degree is how many relations an entity has.
 type Degree struct {
+	// ID is the entity's.
 	ID  string `json:"id"`
 	Out int    `json:"out"` // that come from it
 	In  int    `json:"in"`  // that go to it
@@ -120,6 +121,7 @@ func (w *walk) degree(num uint32, dir Direction, typ uint32) (n int, err error) 
 
 // TypeCount is how many entities or relations have a type.
 type TypeCount struct {
+	// Type is a type of entities or relations, Count how many there are of it.
 	Type  string `json:"type"`
 	Count int    `json:"count"`
 }
@@ -127,6 +129,7 @@ type TypeCount struct {
 // Counts is how many entities and relations there are of each type, the most first, then
 // the type that was given first. Relations count whose ends are both there.
 type Counts struct {
+	// Entities and Relations count by type; Plan says whether all were counted.
 	Entities  []TypeCount
 	Relations []TypeCount
 	Plan      Plan

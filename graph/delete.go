@@ -17,6 +17,7 @@ import (
 
 // Deleted is how much a delete took away.
 type Deleted struct {
+	// Entities, Relations and Links are how many were deleted.
 	Entities  int `json:"entities"`
 	Relations int `json:"relations"`
 	Links     int `json:"links"`

@@ -96,6 +96,7 @@ const (
 // NeighbourQuery selects relations of an entity, in the order of their types and other
 // ends: those that come from it, then those that go to it.
 type NeighbourQuery struct {
+	// Direction says which relations: those from the entity, those to it, or both.
 	Direction Direction
 	// Type is the type of the relations, empty for any. "inverse:T" means those of type T
 	// that go to the entity.
@@ -117,6 +118,7 @@ type Neighbour struct {
 
 // NeighbourPage is a part of the relations of an entity.
 type NeighbourPage struct {
+	// Neighbours are those of the page.
 	Neighbours []Neighbour
 	// Next is given as After to get the page that follows; empty after the last one.
 	Next string
@@ -379,6 +381,7 @@ type ListQuery struct {
 
 // Page is a part of the entities of a query.
 type Page struct {
+	// Entities are those of the page.
 	Entities []Entity
 	// Next is given as After to get the page that follows; empty after the last one.
 	Next string

@@ -35,7 +35,7 @@ type EntityLine struct {
 	Relations []EdgeLine `json:"relations,omitzero"`
 }
 
-// EdgeLine is a relation as an entity has it.
+// EdgeLine is a relation as an entity has it, an Edge, as one flat JSON object.
 type EdgeLine struct {
 	Target     string          `json:"target"`
 	Type       string          `json:"type"`
@@ -49,6 +49,14 @@ type EdgeLine struct {
 func (l *EdgeLine) Edge() Edge {
 	return Edge{
 		Target: l.Target, Type: l.Type, ID: l.ID, Properties: l.Properties, ValidFrom: l.ValidFrom.Time, ValidTo: l.ValidTo.Time,
+	}
+}
+
+// NewEdgeLine is the line of a relation as Put takes it.
+func NewEdgeLine(e Edge) EdgeLine {
+	return EdgeLine{
+		Target: e.Target, Type: e.Type, ID: e.ID, Properties: e.Properties,
+		ValidFrom: clock.Instant{Time: e.ValidFrom}, ValidTo: clock.Instant{Time: e.ValidTo},
 	}
 }
 

@@ -182,6 +182,7 @@ func countLinks(v part.View, owner uint32) (n int64, err error) {
 
 // Stats is how much an owner's graph holds.
 type Stats struct {
+	// Entities, Relations and Links count what is there, EntityTypes and RelationTypes the types of it.
 	Entities      int64 `json:"entities"`
 	Relations     int64 `json:"relations"`
 	Links         int64 `json:"links"`

@@ -17,6 +17,7 @@ import (
 
 // NodePattern says which entities an end of a pattern means. An empty field means any.
 type NodePattern struct {
+	// Type is that of the entity.
 	Type string
 	// Name is a name or an alias, without regard to case.
 	Name string
@@ -24,6 +25,7 @@ type NodePattern struct {
 
 // Pattern is (From) -[Relation]-> (To).
 type Pattern struct {
+	// From and To are the ends.
 	From, To NodePattern
 	// Relation is the type of the relations, empty for any, "inverse:T" for those of type T
 	// backwards.
@@ -39,7 +41,9 @@ type Pattern struct {
 const MaxHops = 3
 
 // Hop is a relation of a match: from one entity to another, as the pattern goes.
-type Hop struct{ From, Type, To string }
+type Hop struct {
+	From, Type, To string // From and To are IDs of entities
+}
 
 // Match is a way from one entity to another that fits a pattern: one to Hops relations,
 // none twice.
@@ -47,6 +51,7 @@ type Match []Hop
 
 // Matches is the answer of Match.
 type Matches struct {
+	// Matches are the ways, Plan says whether these are all.
 	Matches []Match
 	Plan    Plan
 }

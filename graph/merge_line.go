@@ -51,6 +51,7 @@ type MergeLine struct {
 
 // MergedEntity is a version of an entity.
 type MergedEntity struct {
+	// These are as in EntityLine.
 	EntityType string          `json:"entity_type"`
 	Name       string          `json:"name"`
 	Aliases    []string        `json:"aliases"`
@@ -62,6 +63,7 @@ type MergedEntity struct {
 
 // MergedRelation is a relation that ended with a merge.
 type MergedRelation struct {
+	// These are as in RelationLine.
 	ID       string `json:"id"`
 	From     string `json:"from"`
 	Relation string `json:"relation"`
@@ -79,6 +81,7 @@ type MergedRelation struct {
 
 // MergedVersion is what a relation says.
 type MergedVersion struct {
+	// These are as in RelationLine.
 	Properties json.RawMessage `json:"properties"`
 	ValidFrom  clock.Instant   `json:"valid_from,omitzero"`
 	ValidTo    clock.Instant   `json:"valid_to,omitzero"`
@@ -88,6 +91,7 @@ type MergedVersion struct {
 
 // MergedMemory is a memory whose link has moved. Had: the entity that stayed was linked to it, too.
 type MergedMemory struct {
+	// Memory is its ID; Had: the entity that stayed had the link before.
 	Memory string `json:"memory"`
 	Had    bool   `json:"had,omitzero"`
 }

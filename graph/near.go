@@ -18,6 +18,7 @@ import (
 
 // Near is an entity that a text names, or that lies near such.
 type Near struct {
+	// Number is that of the entity within its owner.
 	Number uint32
 	// Rank is its personalised PageRank from the entities that the text names.
 	Rank float64

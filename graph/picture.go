@@ -35,6 +35,7 @@ const (
 
 // Drawn is what a picture shows.
 type Drawn struct {
+	// Entities and Relations are how many were drawn.
 	Entities  int
 	Relations int
 	Plan      Plan // Limit is "results" where there are more entities than are drawn

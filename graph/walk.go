@@ -265,6 +265,7 @@ func finish(queue []reached, visit func(reached) error, stopped error) error {
 
 // Found is an entity that a query has reached.
 type Found struct {
+	// ID is the entity's.
 	ID string
 	// Depth is the least number of relations between the start and it.
 	Depth int
@@ -272,6 +273,7 @@ type Found struct {
 
 // Walk is the answer of Query and Find.
 type Walk struct {
+	// Found are the entities in the order of their discovery, Plan says whether these are all.
 	Found []Found
 	Plan  Plan
 }

@@ -123,6 +123,7 @@ func (w *walk) hops(back map[uint32]came, start, end uint32) (all []Hop, err err
 
 // Ranked is an entity with its rank.
 type Ranked struct {
+	// ID is the entity's, Rank its share of all rank.
 	ID   string
 	Rank float64
 }
@@ -136,6 +137,7 @@ type RankOptions struct {
 
 // Ranks is the answer of Rank.
 type Ranks struct {
+	// Ranked are the entities, those of the highest rank first; Plan says whether all was looked at.
 	Ranked []Ranked
 	Plan   Plan
 }
@@ -365,6 +367,7 @@ func (w *walk) best(ranks map[uint32]float64, limit int) (all []Ranked, err erro
 
 // Component is a set of entities that are connected with each other and with no other.
 type Component struct {
+	// Size is how many entities it has.
 	Size int
 	// First is the oldest entity of it.
 	First string

@@ -16,6 +16,7 @@ import (
 
 // Edge is a relation of an entity that is put: from this one to the target.
 type Edge struct {
+	// Target is the ID of the other end, Type the kind of relation.
 	Target, Type       string
 	ID                 string // empty: the triple names it
 	Properties         json.RawMessage
@@ -24,6 +25,7 @@ type Edge struct {
 
 // Batch is what is put together, in one commit.
 type Batch struct {
+	// Entities are new, or change those with their IDs.
 	Entities []Entity
 	// Relations may name entities of the batch, of the database, and such as come later.
 	Relations []Relation
@@ -44,6 +46,7 @@ type Options struct {
 
 // Stored is what became of an entity or a relation that was put.
 type Stored struct {
+	// ID is that of the entity or relation.
 	ID string
 	// Created: it was not there. Updated: it was, and is another now. Neither: it was there
 	// and is the same.

@@ -72,6 +72,7 @@ var (
 // DimensionError reports a vector of another dimension than its index has, or
 // of none that any index can have.
 type DimensionError struct {
+	// Got is the length of the vector, Want that of the index's.
 	Got  int
 	Want int // 0: any from 1 to MaxDim
 }

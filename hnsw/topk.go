@@ -10,6 +10,7 @@ import (
 // Hit is a slot and its score: the cosine, the dot product, or the negated
 // Euclidean distance. Higher is better.
 type Hit struct {
+	// Slot is where the vector lies, Score how close it is.
 	Slot  uint32
 	Score float32
 }

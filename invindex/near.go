@@ -30,6 +30,7 @@ const (
 
 // NearTerm is a term that Near has found.
 type NearTerm struct {
+	// Text is the term.
 	Text     string
 	Nearness float64 // to the nearest of the words, from 0 to 1
 	Docs     uint32  // of those that were asked for: how many have it

@@ -15,6 +15,7 @@ import (
 // [FloatOrder], [IntOrder], or any other order that a field keeps to. Numbers of
 // different orders are in different fields.
 type Number struct {
+	// Field is the number of the field, Value the number as an ordered code.
 	Field uint16
 	Value uint64
 }
@@ -34,7 +35,9 @@ func FloatOrder(f float64) uint64 {
 func IntOrder(i int64) uint64 { return uint64(i) ^ 1<<63 }
 
 // Range is the numbers from Lo to Hi, both included; none where Hi is below Lo.
-type Range struct{ Lo, Hi uint64 }
+type Range struct {
+	Lo, Hi uint64 // both are within it
+}
 
 // The ranges that comparisons with a number stand for.
 

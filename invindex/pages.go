@@ -15,11 +15,13 @@ import (
 // Reader reads the pages of sealed chunks. A Pebble database or snapshot is one.
 // The value is valid until the closer is closed.
 type Reader interface {
+	// Get returns the value of a key, which is valid until closer is closed.
 	Get(key []byte) (value []byte, closer io.Closer, err error)
 }
 
 // Writer takes the pages of a chunk that is sealed. It keeps neither key nor value.
 type Writer interface {
+	// Set stores a value under a key.
 	Set(key, value []byte) error
 }
 

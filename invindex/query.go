@@ -21,6 +21,7 @@ const (
 
 // Clause is a part of a Query.
 type Clause struct {
+	// Occur says whether it must, may or must not match.
 	Occur Occur
 	// Terms are alternatives: a document has the clause if it has one of them.
 	// Those of more than one share the idf of a term that occurs as often as all of
@@ -37,6 +38,7 @@ type Clause struct {
 // Query is a search with conditions. Without a clause that is Should or Must it
 // finds nothing.
 type Query struct {
+	// Clauses are its conditions.
 	Clauses []Clause
 	// Verify says whether the phrases of a document are as they should be: that it
 	// has those of clauses that Must, and none of clauses that MustNot. It is called

@@ -7,12 +7,14 @@ import (
 
 // Term is a word of a document.
 type Term struct {
+	// Text is the term.
 	Text string
 	Freq uint32 // how often, weighted by the field it is in; at least 1
 }
 
 // Value is a filter value of a document: a field, and an encoded exact value.
 type Value struct {
+	// Field is the number of the field, Key its value as a string that sorts.
 	Field uint16
 	Key   string
 }

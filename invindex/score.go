@@ -8,12 +8,14 @@ import (
 // QueryTerm is a term of a query. A word that the query repeats has the weight 2;
 // terms should be distinct.
 type QueryTerm struct {
+	// Text is the term.
 	Text   string
 	Weight float64 // above 0
 }
 
 // Hit is a document that was found.
 type Hit struct {
+	// Doc is the document, Score its BM25.
 	Doc     uint32
 	Score   float32
 	Matched uint32 // number of query terms that the document has

@@ -29,6 +29,7 @@ var Types = []string{"person", "organization", "concept", "location", "event", "
 
 // Entity is a thing that a text speaks of.
 type Entity struct {
+	// Name is what the text calls it.
 	Name        string `json:"name"`
 	Type        string `json:"type"` // one of Types, or Date
 	Description string `json:"description,omitempty"`
@@ -36,6 +37,7 @@ type Entity struct {
 
 // Relation holds from one entity to another; both are named as the entities are.
 type Relation struct {
+	// Source is the name of the entity that it goes from.
 	Source   string `json:"source"`
 	Relation string `json:"relation"` // in the form works_at
 	Target   string `json:"target"`
@@ -44,6 +46,7 @@ type Relation struct {
 // Found is what a text holds. Each entity is there once, by its name whatever its case, and
 // each relation once.
 type Found struct {
+	// Entities and Relations are what the text speaks of.
 	Entities  []Entity
 	Relations []Relation
 	// Skipped says what an extractor came upon and left out, and why.

@@ -60,6 +60,7 @@ func (p *Policy) Prunes(f *Facts) bool {
 
 // Place is what decides which memories of an owner go first where there are too many.
 type Place struct {
+	// Importance is what the least of goes first.
 	Importance float64
 	Last       int64 // the last access, or the creation, in Unix milliseconds
 	Seq        uint64

@@ -51,6 +51,7 @@ func limit(stored, floor float64) Debt {
 
 // Run is one consolidation, as the database keeps it.
 type Run struct {
+	// LSN is that of the commit.
 	LSN uint64
 	// At is its time in Unix milliseconds. Where it is before that of a run before it, that one came by a clock that
 	// was ahead.
@@ -201,6 +202,7 @@ func (rs *Runs) Count() int {
 
 // Aged is what the runs need to know of a memory.
 type Aged struct {
+	// Owner is the number of the owner.
 	Owner  uint32
 	Stored float64 // its stored confidence
 	Debt   Debt    // what was folded already

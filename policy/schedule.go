@@ -60,6 +60,7 @@ func (c Cron) Due(last, now time.Time) bool {
 // Schedule says when a database consolidates and evicts by itself: cron expressions, as ParseCron reads them. An empty
 // one is that of the policy.
 type Schedule struct {
+	// Consolidate and Evict are cron expressions in UTC; "never" is never.
 	Consolidate string
 	Evict       string
 }

@@ -72,6 +72,7 @@ type Signals struct {
 
 // Weights say what each signal counts for. A profile of recall is a set of weights.
 type Weights struct {
+	// Each is what the signal of its name counts for.
 	Cosine     float64
 	Keywords   float64
 	BM25       float64

@@ -12,6 +12,7 @@ import (
 
 // Trash is what one commit has evicted, pruned or merged away, so that it can be brought back.
 type Trash struct {
+	// LSN is that of the commit that deleted.
 	LSN    uint64
 	Until  int64 // Unix milliseconds: then it is emptied
 	Undone bool

@@ -21,6 +21,7 @@ const (
 
 // Verdict is what a program decides of a memory, and why. The zero Verdict leaves it to the rules.
 type Verdict struct {
+	// Act is what shall become of the memory.
 	Act Act
 	// Why is told to those who hear of the eviction, at most MaxWhy bytes; what is longer is cut.
 	Why string

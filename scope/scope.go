@@ -12,6 +12,7 @@ import (
 // field, whatever they have in the others. A stored memory belongs to exactly the scope it
 // was stored with; an empty field of that scope means none.
 type Scope struct {
+	// User, Agent and Run are the caller's words, up to 512 bytes each.
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
 	Run   string `json:"run,omitempty"`
@@ -20,6 +21,7 @@ type Scope struct {
 // Owner is the exact pair of user and agent to whom something belongs. At least one field
 // is set. An empty field means none, never any.
 type Owner struct {
+	// User and Agent are the caller's words, up to 512 bytes each.
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
 }

@@ -28,6 +28,7 @@ type AppendOptions struct {
 
 // Appended is what became of one message.
 type Appended struct {
+	// Session is the name of the session, MessageID the ID of the message.
 	Session   string `json:"session"`
 	MessageID string `json:"message_id"`
 	// MemoryID is the memory that the message refers to, empty where it carries its text.

@@ -45,6 +45,7 @@ const (
 
 // Compacted is what Compact has done.
 type Compacted struct {
+	// Compacted: there was something to do. Summarized and Kept count messages.
 	Compacted  bool `json:"compacted"`
 	Summarized int  `json:"summarized"`
 	Kept       int  `json:"kept"`

@@ -18,6 +18,7 @@ type DeleteOptions struct {
 
 // Deleted is what Delete has removed.
 type Deleted struct {
+	// Deleted counts sessions, Messages and Memories what went with them.
 	Deleted  int `json:"deleted"`
 	Messages int `json:"messages"`
 	Memories int `json:"memories"`

@@ -73,6 +73,7 @@ type MessageLine struct {
 // ExtraKeys are what messages of OpenAI and Anthropic, and their answers, have beside their
 // content: a message keeps them as they are.
 type ExtraKeys struct {
+	// Each is what the key of its name had.
 	FunctionCall json.RawMessage `json:"function_call,omitempty"`
 	Refusal      json.RawMessage `json:"refusal,omitempty"`
 	Audio        json.RawMessage `json:"audio,omitempty"`

@@ -31,6 +31,7 @@ type Query struct {
 
 // Page is a part of the sessions of a query.
 type Page struct {
+	// Sessions are those of the page.
 	Sessions []Session
 	// Next is given as After to get the page that follows; empty after the last one. A
 	// session that is updated between two pages moves to the front, and is not on the

@@ -36,6 +36,7 @@ type Window struct {
 
 // Loaded is what a conversation goes on with.
 type Loaded struct {
+	// Session is what is known of it as a whole.
 	Session Session `json:"session"`
 	// Marker is the newest one, nil where the session was never compacted; Summary is the
 	// text of its archive, as long as that is there.

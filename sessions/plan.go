@@ -19,6 +19,7 @@ const Oversized = 512_000
 
 // RepairStats count what a repair finds.
 type RepairStats struct {
+	// Each counts the messages that were repaired in the way of its name.
 	EmptyRemoved      int `json:"empty_removed"`
 	DuplicatesRemoved int `json:"duplicates_removed"`
 	ConsecutiveMerged int `json:"consecutive_merged"`

@@ -102,6 +102,7 @@ type Marker struct {
 
 // Item is a message or a marker: one of the two is set.
 type Item struct {
+	// One of the two is not nil.
 	Message *Message
 	Marker  *Marker
 }

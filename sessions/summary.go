@@ -14,6 +14,7 @@ import (
 // where there is none; what it returns takes the place of both. It is called without a
 // lock, and ends with its context.
 type Summarizer interface {
+	// Summarize returns the summary of messages, behind that of those before them.
 	Summarize(ctx context.Context, previous string, messages []Message) (string, error)
 }
 

@@ -22,6 +22,7 @@ const maxMetadata = 1 << 20
 
 // Agent is the manifest of an agent. An agent needs none to store something.
 type Agent struct {
+	// ID names the agent in scopes, Name is for people.
 	ID        string
 	Name      string
 	CreatedAt time.Time

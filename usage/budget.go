@@ -59,6 +59,7 @@ func (p period) begin(now int64) uint64 {
 // Budget bounds what an owner spends in a period. An owner may have one for each period.
 type Budget struct {
 	scope.Owner
+	// Per is the period, Limit what may be spent in each.
 	Per   Period
 	Limit USD
 }
@@ -281,6 +282,7 @@ func (a *Allowance) less(o *Allowance) bool {
 // Reservation is a part of an owner's budgets that a call under way may take.
 type Reservation struct {
 	scope.Owner
+	// Cost is what is held.
 	Cost    USD
 	Expires time.Time // from then on it counts no more
 	number  uint64

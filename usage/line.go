@@ -161,10 +161,7 @@ func (l *line) SetOwner(o scope.Owner) { l.User, l.Agent = o.User, o.Agent }
 // without a number is always a new record.
 func (l *line) Store(t part.Tx, _ bool) (part.Outcome, error) {
 	const doing = "store a record of usage"
-	r := Record{
-		Owner: l.Owner(), Number: l.Number, Model: l.Model, PromptTokens: l.PromptTokens, CompletionTokens: l.CompletionTokens,
-		TotalTokens: l.TotalTokens, Cost: l.Cost, Calls: l.Calls, Time: l.Time.Time,
-	}
+	r := l.Record()
 	if err := r.check(doing); err != nil {
 		return part.Unchanged, err
 	}

@@ -33,6 +33,7 @@ type Record struct {
 
 // Totals are sums over records. All of them are exact.
 type Totals struct {
+	// Records counts calls; the others are sums over them.
 	Records          int64 `json:"records"`
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`

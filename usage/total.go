@@ -18,6 +18,7 @@ import (
 // all owners, for administration.
 type Query struct {
 	scope.Owner
+	// Model is that of the records; empty: any.
 	Model string
 	// Since and Until bound the time of the calls: Since is included, Until is not.
 	Since, Until time.Time
@@ -143,6 +144,7 @@ func (u Usage) By(ctx context.Context, by By, q Query) ([]Group, error) {
 
 // Ranked is an agent in a ranking.
 type Ranked struct {
+	// AgentID is the agent's ID.
 	AgentID     string `json:"agent_id"`
 	Name        string `json:"name"` // that of its manifest, else the ID
 	Cost        USD    `json:"cost_usd"`

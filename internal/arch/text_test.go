@@ -78,6 +78,9 @@ func checkExported(files []*goFile) []finding {
 				}
 			case *ast.GenDecl:
 				found = append(found, undocumented(f, d)...)
+				if seenByUsers(f.pkg) {
+					found = append(found, bareFields(f, d)...)
+				}
 			}
 		}
 	}
@@ -133,6 +136,48 @@ func undocumented(f *goFile, d *ast.GenDecl) []finding {
 		}
 	}
 	return found
+}
+
+// seenByUsers reports whether programs of others may import a package.
+func seenByUsers(pkg string) bool { return !slices.Contains(strings.Split(pkg, "/"), "internal") }
+
+// bareFields finds exported fields and methods of exported structs and interfaces without a
+// comment: above them, beside them, or above the lines that they stand together with.
+func bareFields(f *goFile, d *ast.GenDecl) (found []finding) {
+	for _, spec := range d.Specs {
+		typ, ok := spec.(*ast.TypeSpec)
+		if !ok || !typ.Name.IsExported() || mirrors(d, typ) {
+			continue
+		}
+		var list *ast.FieldList
+		switch t := typ.Type.(type) {
+		case *ast.StructType:
+			list = t.Fields
+		case *ast.InterfaceType:
+			list = t.Methods
+		default:
+			continue
+		}
+		covered := -1
+		for _, field := range list.List {
+			begin, end := f.fset.Position(field.Pos()).Line, f.fset.Position(field.End()).Line
+			if field.Doc != nil || field.Comment != nil || begin == covered+1 {
+				covered = end
+				continue
+			}
+			for _, name := range field.Names {
+				if name.IsExported() {
+					found = append(found, finding{f.at(field.Pos()), typ.Name.Name + "." + name.Name + " has no comment"})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// mirrors reports whether a type says of itself that it is another one as JSON, whose fields it has.
+func mirrors(d *ast.GenDecl, typ *ast.TypeSpec) bool {
+	return strings.Contains(d.Doc.Text()+typ.Doc.Text(), "as one flat JSON object")
 }
 
 // marker finds notes to oneself: what is not done is in the issues, or in README.
@@ -227,6 +272,13 @@ func TestCheckExported(t *testing.T) {
 		{"const (\n// A and B are bounds.\nA = 1\nB = 2\n)", ""},
 		{"const (\n// A is a bound.\nA = 1\n\nB = 2\n)", "B has no comment"},
 		{"var V int", "V has no comment"},
+		{"// T is one.\ntype T struct {\nA int\nb int\n}", "T.A has no comment"},
+		{"// T is one.\ntype T struct {\n// A and B are bounds.\nA int\nB int\n}", ""},
+		{"// T is one.\ntype T struct {\n// A is a bound.\nA int\n\nB int\n}", "T.B has no comment"},
+		{"// T is one.\ntype T struct {\nA int // a bound\nscope\n}", ""},
+		{"// T is one.\ntype T interface { M() }", "T.M has no comment"},
+		{"type t struct { A int }", ""},
+		{"// L is T as one flat JSON object.\ntype L struct {\nA int\n}", ""},
 	} {
 		f, err := parse("wal/wal.go", "package wal\n"+c.source)
 		if err != nil {

@@ -43,17 +43,15 @@ func (a *app) printAgents(agents ...usage.Agent) error {
 func (a *app) agentAddCmd() *cobra.Command {
 	cmd := newCmd("", "add ID", "Store the manifest of an agent", "\nmemdbctl agent add researcher --name \"The researcher\"")
 	cmd.Args = exactly(1, "one ID")
-	var (
-		g        usage.Agent
-		metadata string
-	)
+	var g usage.Agent
 	cmd.Flags().StringVar(&g.Name, "name", "", "a `name` to show")
-	cmd.Flags().StringVar(&metadata, "metadata", "", "any facts about it, a `JSON` object")
+	cmd.Flags().Func("metadata", "any facts about it, a `JSON` object", func(s string) error {
+		g.Metadata = json.RawMessage(s)
+		_, err := readMetadata(s)
+		return err
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if metadata != "" && !json.Valid([]byte(metadata)) {
-			return usagef(cmd, "--metadata %q is no JSON", cut(metadata, 60))
-		}
-		g.ID, g.Metadata = args[0], json.RawMessage(metadata)
+		g.ID = args[0]
 		ctx := cmd.Context()
 		return a.create(ctx, nil, func(db *engine.DB) error {
 			added, err := db.Usage().AddAgent(ctx, g)

@@ -20,6 +20,7 @@ func (a *app) deleteCmd() *cobra.Command {
 		all, yes bool
 	)
 	scopeFlags(cmd, &q.Scope)
+	markNone(cmd)
 	filterFlag(cmd, &q.Filter)
 	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
 	cmd.Flags().BoolVar(&all, "all", false, "everything of the scope, which must be given, that fits the filter")
@@ -41,11 +42,12 @@ func (a *app) deleteCmd() *cobra.Command {
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
 			if !all {
-				if err := db.Memories().Delete(ctx, q.Scope, args[0]); err != nil {
+				if err := db.Memories().Lacking(lackOf(cmd)).Delete(ctx, q.Scope, args[0]); err != nil {
 					return err
 				}
 				return a.printDeleted(1)
 			}
+			withNone(cmd, &q.Filter)
 			n, err := deleteAll(ctx, db.Memories(), q)
 			if err != nil {
 				return err

@@ -93,7 +93,7 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 	if only, ok := errors.AsType[*engine.Error](err); ok && errors.Is(only, engine.ErrReadOnly) && fsys.Unwritable(only.Cause) {
 		only.Do = "verbs that only read work; to write, see who may write there, or copy it to another place"
 	}
-	a.warn("%v%s", err, pathHint(err))
+	a.warn("%s%s", inWords(err), pathHint(err))
 }
 
 // pathHint is what to do about a path that the system refused and nobody has given

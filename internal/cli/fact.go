@@ -27,7 +27,7 @@ OPENAI_API_KEY (a server at OPENAI_BASE_URL), ANTHROPIC_API_KEY and GOOGLE_API_K
 Without a language model the messages themselves are the facts, but for greetings and
 small talk, and a fact is known only where its text is the same.`
 	cmd.Args = cobra.ArbitraryArgs
-	a.models.persistentFlags(cmd, "the models of this `FILE` of TOML or JSON (default: of the environment)")
+	a.models.persistentFlags(cmd, "the models of this `FILE` of TOML or JSON (default $MEMDB_CONFIG, then of the environment)")
 	cmd.RunE = takesOne(`add, search, list, get, update, delete, delete-all, history and reset`)
 	cmd.AddCommand(
 		a.factAddCmd(), a.factSearchCmd(), a.factListCmd(), a.factGetCmd(), a.factUpdateCmd(),
@@ -79,9 +79,9 @@ func (a *app) addFacts(ctx context.Context, scope engine.Scope, messages facts.M
 // of them.
 func (a *app) factModels() (*config.Services, *facts.Config, error) {
 	c := config.FromEnv(a.env)
-	if a.models.config != "" {
+	if file := a.configFile(&a.models); file != "" {
 		var err error
-		if c, err = a.loadConfig(a.models.config); err != nil {
+		if c, err = a.loadConfig(file); err != nil {
 			return nil, nil, err
 		}
 	}

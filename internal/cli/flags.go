@@ -38,6 +38,42 @@ func scopeFlags(cmd *cobra.Command, s *engine.Scope) {
 	cmd.Flags().StringVar(&s.Run, "run", "", "of this run")
 }
 
+// takesNone marks a verb for which --user "" and --agent "" mean none.
+const takesNone = "an empty user or agent means none"
+
+func markNone(cmd *cobra.Command) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[takesNone] = "yes"
+}
+
+// lackOf is what the flags say that there is none of.
+func lackOf(cmd *cobra.Command) engine.Lack {
+	none := func(name string) bool {
+		f := cmd.Flags().Lookup(name)
+		return f != nil && f.Changed && f.Value.String() == ""
+	}
+	return engine.Lack{User: none("user"), Agent: none("agent")}
+}
+
+// withNone narrows a filter to what the flags say that there is none of.
+func withNone(cmd *cobra.Command, f *filter.Filter) {
+	lack := lackOf(cmd)
+	for _, c := range []struct {
+		none  bool
+		field string
+	}{{lack.User, "user"}, {lack.Agent, "agent"}} {
+		switch {
+		case !c.none:
+		case *f == nil:
+			*f = filter.Eq(c.field, "")
+		default:
+			*f = filter.And(*f, filter.Eq(c.field, ""))
+		}
+	}
+}
+
 // filterFlag is --filter. A second one would widen what the first one chose, if it
 // took its place.
 func filterFlag(cmd *cobra.Command, f *filter.Filter) {

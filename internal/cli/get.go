@@ -22,13 +22,15 @@ func (a *app) getCmd() *cobra.Command {
 		vectors bool
 	)
 	scopeFlags(cmd, &scope)
+	markNone(cmd)
 	vectorsFlag(cmd, &vectors)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			get := db.Memories().Get
+			memories := db.Memories().Lacking(lackOf(cmd))
+			get := memories.Get
 			if vectors {
-				get = db.Memories().GetWithVectors
+				get = memories.GetWithVectors
 			}
 			m, err := get(ctx, scope, args[0])
 			if err != nil {

@@ -16,10 +16,11 @@ func (a *app) historyCmd() *cobra.Command {
 	cmd.Args = exactly(1, "one ID")
 	var scope engine.Scope
 	scopeFlags(cmd, &scope)
+	markNone(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			entries, err := db.Memories().History(ctx, scope, args[0])
+			entries, err := db.Memories().Lacking(lackOf(cmd)).History(ctx, scope, args[0])
 			if err != nil {
 				return err
 			}

@@ -278,7 +278,7 @@ func (a *app) printReport(name string, r exchange.Report, took importTimes, skip
 			Events: r.Events, Errors: []errorJSON{}, Notes: r.Notes, Seconds: seconds, LinkSeconds: took.linking.Seconds(),
 		}
 		for _, e := range r.Errors {
-			out.Errors = append(out.Errors, errorJSON{e.Line, e.ID, e.Err.Error()})
+			out.Errors = append(out.Errors, errorJSON{e.Line, e.ID, inWords(e.Err)})
 		}
 		if failed := a.printJSON(out); err == nil {
 			err = failed
@@ -323,7 +323,7 @@ func (a *app) warnSkipped(name string, r exchange.Report, err error) {
 		if scope, ok := errors.AsType[*engine.Error](e.Err); ok && errors.Is(scope, engine.ErrScope) {
 			scope.Do = "name its user, agent or run, or give --user, --agent or --run for all that have none"
 		}
-		a.warn("%s: %v", name, e)
+		a.warn("%s: %s", name, inWords(e))
 	}
 	if more := r.Skipped - len(r.Errors); more > 0 {
 		a.warn("%s: and %s more were skipped", name, number(more))

@@ -34,6 +34,7 @@ func (a *app) kvCmd() *cobra.Command {
 func ownerFlags(cmd *cobra.Command, o *engine.Owner) {
 	cmd.Flags().StringVar(&o.User, "user", "", "of this user")
 	cmd.Flags().StringVar(&o.Agent, "agent", "", "of this agent")
+	markNone(cmd)
 }
 
 const kvPutExample = `

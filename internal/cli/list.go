@@ -40,6 +40,7 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 	cmd.Args = exactly(0, "no argument")
 	var l listing
 	scopeFlags(cmd, &l.Scope)
+	markNone(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&l.AllScopes, "all-scopes", false, "of everyone, for administration")
 	filterFlag(cmd, &l.Filter)
@@ -56,6 +57,7 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 		if err := a.checkListing(cmd, &l); err != nil {
 			return err
 		}
+		withNone(cmd, &l.Filter)
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error { return a.list(ctx, db, &l) })
 	}

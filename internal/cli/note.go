@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
 const noteExample = `
@@ -29,31 +28,10 @@ addressed as notes are. Notes and archives are memories, too.`
 	return cmd
 }
 
-// noteLine is a note as JSON.
-type noteLine struct {
-	Type      string        `json:"type"`
-	ID        uint64        `json:"id"`
-	MemoryID  string        `json:"memory_id"`
-	Name      string        `json:"name"`
-	Aliases   []string      `json:"aliases"`
-	Content   string        `json:"content"`
-	Kind      engine.Kind   `json:"kind"`
-	CreatedAt exchange.Time `json:"created_at"`
-	UpdatedAt exchange.Time `json:"updated_at"`
-	Score     *float64      `json:"score,omitempty"`
-}
-
-func newNoteLine(n engine.Note) noteLine {
-	return noteLine{
-		Type: "note", ID: n.ID, MemoryID: n.MemoryID, Name: n.Name, Aliases: append([]string{}, n.Aliases...), Content: n.Content, Kind: n.Kind,
-		CreatedAt: exchange.Time{Time: n.CreatedAt}, UpdatedAt: exchange.Time{Time: n.UpdatedAt},
-	}
-}
-
 // noteDone tells what became of a note.
 func (a *app) noteDone(done string, n engine.Note) error {
 	if a.json {
-		return a.printJSON(newNoteLine(n))
+		return a.printJSON(engine.NewNoteLine(n))
 	}
 	a.printf("%s %s %d, %s\n", done, n.Kind, n.ID, escape(n.Name))
 	return nil
@@ -133,7 +111,7 @@ memdbctl note get deploy --agent ops --json`, &owner)
 				case err != nil:
 					return err
 				case a.json:
-					return a.printJSON(newNoteLine(n))
+					return a.printJSON(engine.NewNoteLine(n))
 				}
 				a.printf("%s\n", n.Content)
 				return nil
@@ -292,7 +270,7 @@ func (a *app) newNotePrinter(scored bool) *notePrinter {
 
 func (p *notePrinter) add(n engine.Note, score *float64) error {
 	if p.a.json {
-		line := newNoteLine(n)
+		line := engine.NewNoteLine(n)
 		line.Score = score
 		return p.a.printJSON(line)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
@@ -36,12 +37,22 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 	if o.Embedder == nil {
 		o.Embedder = a.embedder
 	}
+	if a.shell != nil && a.shell.db != nil && opensAlike(o, a.shell.db) {
+		return a.shell.db, nil
+	}
 	if a.shell != nil { // one that is opened otherwise is held beside no other
 		if err := a.shell.close(); err != nil {
 			return nil, err
 		}
 	}
 	o.Clock, o.Salvage = a.now, a.salvage
+	if of := o.EmbedderOf; of != nil && a.shell != nil {
+		o.EmbedderOf = func(m engine.VectorModel) embed.Embedder {
+			e := of(m)
+			plain = e == nil && o.Extractor == nil && !o.ReadOnly
+			return e
+		}
+	}
 	for waited := time.Duration(0); ; waited += lockPoll {
 		db, err := engine.Open(a.dir, o)
 		if errors.Is(err, fs.ErrExist) {
@@ -67,6 +78,12 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 	}
 }
 
+// opensAlike reports whether a database that is open without options is as it would be with them:
+// they name no embedder for it.
+func opensAlike(o *engine.Options, db *engine.DB) bool {
+	return o.EmbedderOf != nil && o.Embedder == nil && o.Extractor == nil && !o.ReadOnly && o.EmbedderOf(db.VectorModel()) == nil
+}
+
 // tellWide warns of a folder that others may enter: memdb narrows none that it has not made.
 func (a *app) tellWide() {
 	if mode, wide := fsys.Wide(fsys.Disk, a.dir); wide {
@@ -85,20 +102,25 @@ func (a *app) use(ctx context.Context, fn func(*engine.DB) error) error {
 // read is use for verbs that change nothing: they work also on a full disk, and in a folder
 // that cannot be written.
 func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
+	return a.readWith(ctx, func(o *engine.Options) *engine.Options { return o }, fn)
+}
+
+// readWith is read, with options that set makes of those for the opening.
+func (a *app) readWith(ctx context.Context, set func(*engine.Options) *engine.Options, fn func(*engine.DB) error) error {
 	if err := a.exists(); err != nil {
 		return err
 	}
 	if !a.waits {
 		a.wait = readWait
 	}
-	db, err := a.open(ctx, nil)
+	db, err := a.open(ctx, set(nil))
 	if errors.Is(err, engine.ErrDiskFull) {
-		if db, err = a.open(ctx, &engine.Options{ReadOnly: true}); err == nil {
+		if db, err = a.open(ctx, set(&engine.Options{ReadOnly: true})); err == nil {
 			a.note("%s: the disk is full, so the database is opened to be read only, and recalls are not counted; make room on the disk", a.dir)
 		}
 	}
 	if errors.Is(err, engine.ErrReadOnly) {
-		if db, err = a.open(ctx, &engine.Options{ReadOnly: true}); err == nil {
+		if db, err = a.open(ctx, set(&engine.Options{ReadOnly: true})); err == nil {
 			a.note("%s: its folder cannot be written, so the database is opened to be read only, and recalls are not counted", a.dir)
 		}
 	}

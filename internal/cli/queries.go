@@ -35,6 +35,8 @@ type answerLine struct {
 	Hits   []answerHit     `json:"hits"`
 	TookUs int64           `json:"took_us"`
 	Plan   *engine.Plan    `json:"plan,omitempty"`
+	// Unembedded is why the query was searched by its text alone.
+	Unembedded string `json:"unembedded,omitempty"`
 }
 
 type answerHit struct {
@@ -44,18 +46,18 @@ type answerHit struct {
 }
 
 // recallQueries answers a file of queries, one after the other.
-func (a *app) recallQueries(ctx context.Context, name string, defaults engine.Query) error {
+func (a *app) recallQueries(ctx context.Context, v *vectorModel, name string, defaults engine.Query) error {
 	in, err := a.openInput(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer done(in)
-	return a.read(ctx, func(db *engine.DB) error {
-		return a.answer(ctx, db, name, in, defaults)
+	return a.readBy(ctx, v, func(db *engine.DB) error {
+		return a.answer(ctx, v, db, name, in, defaults)
 	})
 }
 
-func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Reader, defaults engine.Query) error {
+func (a *app) answer(ctx context.Context, v *vectorModel, db *engine.DB, name string, in io.Reader, defaults engine.Query) error {
 	queries, err := openQueries(ctx, name, in, defaults)
 	if err != nil {
 		return inputError(name, err)
@@ -73,7 +75,7 @@ func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Read
 		}
 		if err == nil {
 			var spent time.Duration
-			if spent, err = a.answerOne(ctx, db, q, &out); err == nil {
+			if spent, err = a.answerOne(ctx, v, db, q, &out); err == nil {
 				took = append(took, spent)
 				continue
 			}
@@ -82,7 +84,7 @@ func (a *app) answer(ctx context.Context, db *engine.DB, name string, in io.Read
 			return err
 		}
 		failed++
-		a.warn("%s: %s: %v", name, at, err)
+		a.warn("%s: %s: %s", name, at, inWords(err))
 	}
 	if len(took) > 0 {
 		a.note("%s", speed(took))
@@ -137,14 +139,15 @@ func vectorQueries(r *exchange.VectorReader, q engine.Query) queries {
 
 // answerOne asks and prints. Each answer is flushed, for a program that writes a
 // query and waits for its answer.
-func (a *app) answerOne(ctx context.Context, db *engine.DB, q engine.Query, out *answerLine) (time.Duration, error) {
+func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q engine.Query, out *answerLine) (time.Duration, error) {
 	start := a.now()
-	r, err := db.Memories().Recall(ctx, q)
+	r, err := v.recall(ctx, db, q)
 	spent := a.now().Sub(start)
 	if err != nil {
 		return 0, err
 	}
 	out.Hits, out.TookUs, out.Plan = make([]answerHit, len(r.Hits)), spent.Microseconds(), r.Plan
+	out.Unembedded = r.Unembedded
 	for i, h := range r.Hits {
 		out.Hits[i] = answerHit{ID: h.ID, Score: h.Score}
 		if q.Explain {

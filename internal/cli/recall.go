@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,11 +34,18 @@ func (a *app) recallCmd() *cobra.Command {
 prints {"id","hits":[{"id","score"}],"took_us"} for each. What a line leaves out
 is taken from the flags. Of a .fbin or .u8bin file each row is the vector of a query,
 of the ID "0" and so on. Such queries leave access counts alone. Queries a second
-and the times that half and 99% of them take go to stderr.`
+and the times that half and 99% of them take go to stderr.
+
+Where an embedder has made the vectors of the database, the query is embedded by it: that
+of --config, of the file that MEMDB_CONFIG names, or the one that the database knows,
+with the key of its provider in the environment. Where that fails the query is searched
+by its text alone, which is said: in JSON under "unembedded", in a last line of its own or in
+the plan.`
 	var (
 		q       engine.Query
 		queries string
 		vectors bool
+		models  modelFlags
 	)
 	recallFlags(cmd, &q)
 	flags := cmd.Flags()
@@ -45,6 +53,7 @@ and the times that half and 99% of them take go to stderr.`
 	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
 	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
 	vectorsFlag(cmd, &vectors)
+	models.embedderFlag(cmd)
 	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch asked := len(args) > 0 || q.Embedding != nil; {
@@ -59,11 +68,16 @@ and the times that half and 99% of them take go to stderr.`
 		return checkQuery(cmd, &q)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		withNone(cmd, &q.Filter)
+		v, err := a.vectorModel(&models, true)
+		if err != nil {
+			return err
+		}
 		if queries != "" {
-			return a.recallQueries(cmd.Context(), queries, q)
+			return a.recallQueries(cmd.Context(), v, queries, q)
 		}
 		q.Text, q.WithVectors = strings.Join(args, " "), vectors
-		return a.recall(cmd.Context(), q)
+		return a.recall(cmd.Context(), v, q)
 	}
 	return cmd
 }
@@ -71,6 +85,7 @@ and the times that half and 99% of them take go to stderr.`
 // recallFlags are the flags that say what is asked, of whom.
 func recallFlags(cmd *cobra.Command, q *engine.Query) {
 	scopeFlags(cmd, &q.Scope)
+	markNone(cmd)
 	flags := cmd.Flags()
 	flags.Func("scope", "of this scope, a `JSON` object; can be repeated: several are searched as one", func(s string) error {
 		var one engine.Scope
@@ -102,21 +117,58 @@ func checkQuery(cmd *cobra.Command, q *engine.Query) error {
 	return checkLimit(cmd, q.Limit)
 }
 
-func (a *app) recall(ctx context.Context, q engine.Query) error {
-	return a.read(ctx, func(db *engine.DB) error {
+func (a *app) recall(ctx context.Context, v *vectorModel, q engine.Query) error {
+	return a.readBy(ctx, v, func(db *engine.DB) error {
 		var lost unreadable
 		q.Lost = lost.lost
-		r, err := db.Memories().Recall(ctx, q)
+		r, err := v.recall(ctx, db, q)
 		if err != nil {
 			return err
 		}
 		if a.json {
 			err = a.printHitsJSON(r, q)
 		} else {
+			if r.Unembedded != "" {
+				a.note("the query has no vector, and its text alone was searched: %s", r.Unembedded)
+			}
 			a.printHits(r, q.Explain)
 		}
 		return cmp.Or(err, a.endUnreadable(&lost))
 	})
+}
+
+// recall is Recall, which goes on by the text of a query that cannot be embedded, whatever its
+// profile: Unembedded says why.
+func (v *vectorModel) recall(ctx context.Context, db *engine.DB, q engine.Query) (engine.Result, error) {
+	var r engine.Result
+	said, err := v.ask(ctx, q, func(q engine.Query) (unembedded string, err error) {
+		r, err = db.Memories().Recall(ctx, q)
+		return r.Unembedded, err
+	})
+	r.Unembedded = said
+	if r.Plan != nil {
+		r.Plan.Unembedded = said
+	}
+	return r, err
+}
+
+// ask calls what answers a query, by its text where it cannot be embedded, and says why not.
+func (v *vectorModel) ask(ctx context.Context, q engine.Query, answer func(engine.Query) (unembedded string, err error)) (string, error) {
+	said, err := answer(q)
+	if errors.Is(err, engine.ErrEmbedder) {
+		said = err.Error()
+	}
+	if said == "" && v.why != nil && q.Text != "" && q.Embedding == nil && q.Profile != engine.ProfileText {
+		said = v.why.Error()
+	}
+	if q.Profile == engine.ProfileVector && said != "" && ctx.Err() == nil {
+		q.Profile = engine.ProfileText
+		_, err = answer(q)
+	}
+	if said != "" {
+		said = v.whyNot(said)
+	}
+	return said, err
 }
 
 // hitJSON is a hit: the memory's record, with its score.
@@ -140,16 +192,24 @@ type planJSON struct {
 	Plan *engine.Plan `json:"plan"`
 }
 
+// unembeddedJSON is the last line of another recall whose query has no vector.
+type unembeddedJSON struct {
+	Unembedded string `json:"unembedded"`
+}
+
 func (a *app) printHitsJSON(r engine.Result, q engine.Query) error {
 	for _, h := range r.Hits {
 		if err := a.printJSON(newHitJSON(h, q)); err != nil {
 			return err
 		}
 	}
-	if r.Plan == nil {
-		return nil
+	switch {
+	case r.Plan != nil:
+		return a.printJSON(planJSON{r.Plan})
+	case r.Unembedded != "":
+		return a.printJSON(unembeddedJSON{r.Unembedded})
 	}
-	return a.printJSON(planJSON{r.Plan})
+	return nil
 }
 
 func (a *app) printHits(r engine.Result, explain bool) {

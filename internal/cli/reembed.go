@@ -15,18 +15,20 @@ const embedExample = `
 memdbctl embed --config memdb.toml
 memdbctl embed --config memdb.toml --limit 1000 --json`
 
-// configured reads the file of --config, which must name an embedder other than the lexical.
+// configured reads the file of --config or MEMDB_CONFIG, which must name an embedder other than the
+// lexical.
 func (a *app) configured(cmd *cobra.Command, f *modelFlags) (*config.Config, error) {
-	if f.config == "" {
-		return nil, usagef(cmd, "name a file with an embedder by --config")
+	file := a.configFile(f)
+	if file == "" {
+		return nil, usagef(cmd, "name a file with an embedder by --config or %s", config.FileVariable)
 	}
-	c, err := a.loadConfig(f.config)
+	c, err := a.loadConfig(file)
 	if err != nil {
 		return nil, err
 	}
 	if c.Embedder == nil || c.Embedder.Provider == config.Lexical {
 		return nil, &engine.Error{
-			Kind: engine.ErrInvalid, What: "read " + f.config, Why: "it names no embedder whose vectors are stored; lexical vectors are made when they are asked for",
+			Kind: engine.ErrInvalid, What: "read " + file, Why: "it names no embedder whose vectors are stored; lexical vectors are made when they are asked for",
 			Do: "name another provider under embedder",
 		}
 	}
@@ -35,7 +37,8 @@ func (a *app) configured(cmd *cobra.Command, f *modelFlags) (*config.Config, err
 
 func (a *app) embedCmd() *cobra.Command {
 	cmd := newCmd(groupDatabase, "embed", "Embed the memories that have no vector yet", embedExample)
-	cmd.Long = `Embed the memories that have a text and no vector, by the embedder of --config: those
+	cmd.Long = `Embed the memories that have a text and no vector, by the embedder of --config, of the
+file that MEMDB_CONFIG names, or the one that has made the vectors of the database: those
 from before there was one, and those for which it has failed. What the calls took is
 recorded as usage; budgets are checked before.`
 	cmd.Args = exactly(0, "no arguments")
@@ -43,20 +46,43 @@ recorded as usage; budgets are checked before.`
 		models modelFlags
 		limit  int
 	)
-	models.flags(cmd, "the embedder of this `FILE` of TOML or JSON")
+	models.flags(cmd, "the embedder of this `FILE` of TOML or JSON (default $MEMDB_CONFIG, then that of the vectors that are there)")
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many (default all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if limit < 0 {
 			return usagef(cmd, "--limit %d: it is negative", limit)
 		}
+		ctx := cmd.Context()
+		if a.configFile(&models) == "" && !a.served() {
+			return a.embedAsBefore(ctx, limit)
+		}
 		c, err := a.configured(cmd, &models)
 		if err != nil {
 			return err
 		}
-		ctx := cmd.Context()
 		return a.useModels(ctx, c, func(db *engine.DB, _ *config.Services) error { return a.embed(ctx, db, limit) })
 	}
 	return cmd
+}
+
+// embedAsBefore embeds with what has made the vectors of the database.
+func (a *app) embedAsBefore(ctx context.Context, limit int) error {
+	if err := a.exists(); err != nil {
+		return err
+	}
+	v := &vectorModel{app: a}
+	return a.createBy(ctx, v, nil, func(db *engine.DB) error {
+		switch {
+		case v.why != nil:
+			return v.why
+		case v.services == nil:
+			return &engine.Error{
+				Kind: engine.ErrInvalid, What: "embed", Why: "the database has no vectors of an embedder yet",
+				Do: "name a file with an embedder by --config or " + config.FileVariable,
+			}
+		}
+		return a.embed(ctx, db, limit)
+	})
 }
 
 // embeddedJSON is the result of embed.
@@ -119,10 +145,13 @@ the vectors that are used, and then switch to the new ones in one commit, and dr
 of before. Interrupted, or ended by --limit, it leaves everything as it was, and goes on
 where it stopped when it is called again; where the vectors are of that model already, it
 drops those of before that are still there. After the switch programs open the database
-with the new embedder.`
+with the new embedder.
+
+It waits until the new vectors are linked, as import does, so that the first search is as
+fast as any.`
 	cmd.Args = exactly(0, "no arguments")
 	var f reembedFlags
-	f.flags(cmd, "the new embedder, of this `FILE` of TOML or JSON")
+	f.flags(cmd, "the new embedder, of this `FILE` of TOML or JSON (default $MEMDB_CONFIG)")
 	cmd.Flags().IntVar(&f.limit, "limit", 0, "embed at most so many; what is left is for the next call (default all)")
 	cmd.Flags().BoolVar(&f.partial, "partial", false, "switch although the embedder has refused some texts: they have no vector then")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the vectors of before, so that reembed goes back without a call of the embedder")
@@ -145,6 +174,8 @@ type reembeddedJSON struct {
 	engine.Reembedding
 	Switched bool `json:"switched"`
 	Dropped  int  `json:"dropped"`
+	// LinkSeconds is how long the linking of vectors took, where it took any time.
+	LinkSeconds float64 `json:"link_seconds,omitempty"`
 }
 
 func (a *app) reembed(ctx context.Context, c *config.Config, f *reembedFlags) error {
@@ -158,18 +189,22 @@ func (a *app) reembed(ctx context.Context, c *config.Config, f *reembedFlags) er
 	r := reembeddedJSON{Model: s.Engine.Model()}
 	err = a.create(ctx, &engine.Options{}, func(db *engine.DB) (err error) {
 		s.Meter(db.Usage())
-		bar := &progress{app: a}
+		bar := &progress{app: a, name: "reembed"}
+		defer bar.clear()
 		r.Reembedding, err = db.Reembed(ctx, s.Engine, &engine.ReembedOptions{Limit: f.limit, Progress: func(now engine.Reembedding) {
 			bar.say("embedded %s, %s left", number(now.Embedded), number(now.Left))
 		}})
-		bar.clear()
 		if errors.Is(err, engine.ErrInvalid) && !f.keep {
 			return a.dropKept(ctx, db, &r, err)
 		}
 		if err != nil || r.Left > 0 && (!f.partial || r.Left > r.Refused) {
 			return err
 		}
-		r.Switched = true
+		took, err := bar.link(ctx, db)
+		if err != nil {
+			return err
+		}
+		r.Switched, r.LinkSeconds = true, took.Seconds()
 		return db.SwitchModel(ctx, r.Model, f.partial)
 	})
 	if err == nil && r.Switched && !f.keep {

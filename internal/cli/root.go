@@ -35,6 +35,8 @@ type app struct {
 	version bool
 
 	running bool // the command line was understood
+	// noHelp is why --help shows none: the verb does not exist.
+	noHelp error
 
 	// models are those that fact verbs use, and embedder that of the database, nil for none.
 	models   modelFlags
@@ -62,6 +64,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetErr(c.err)
 	completeCompletion(root) // which keeps the output that is set now
 	verb, err := root.ExecuteContextC(ctx)
+	err = cmp.Or(err, a.noHelp)
 	if err != nil && !a.running {
 		err = usageError(verb, err)
 	}
@@ -156,21 +159,40 @@ held by another program, 5 damaged.`,
 		a.checkCmd(), a.rescueCmd(), a.rebuildCmd(), a.compactCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if rest := cmd.Flags().Args(); cmd.HasSubCommands() && len(rest) > 0 { // of which there is no help
+			a.noHelp = unknownVerb(cmd, rest[0])
+			return
+		}
+		show(cmd, args)
+	})
 	return root
 }
 
 // checkFlags refuses flags that were given and say nothing, as an unset variable of
 // a shell does: they would widen what a verb reads or deletes, or store under an ID
-// that nobody knows.
+// that nobody knows. An empty user or agent means none where the verb can tell that from any, and
+// the other one is given.
 func checkFlags(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	given := func(name string) bool {
 		f := flags.Lookup(name)
 		return f != nil && f.Changed
 	}
+	some := false
+	for _, name := range []string{"user", "agent"} {
+		some = some || given(name) && flags.Lookup(name).Value.String() != ""
+	}
 	for _, name := range []string{"db", "user", "agent", "run", "id", "order-by", "session", "channel", "message-id", "memory-id"} {
 		if given(name) && flags.Lookup(name).Value.String() == "" {
-			return usagef(cmd, "--%s is empty", name)
+			if owner := name == "user" || name == "agent"; !owner {
+				return usagef(cmd, "--%s is empty", name)
+			} else if cmd.Annotations[takesNone] == "" {
+				return usagef(cmd, "--%s is empty, and this verb does not choose by what there is none of", name)
+			} else if !some {
+				return usagef(cmd, "--%s is empty, which means none; name the user or the agent that there is", name)
+			}
 		}
 	}
 	for _, name := range []string{"run", "agent", "user"} {

@@ -52,9 +52,9 @@ const inputWithout = "reads the input"
 // share looks up a variable of the environment for a verb that another program runs. A verb that
 // calls models may have those of its configuration.
 func (a *app) share(cmd *cobra.Command) func(name string) (value string, may bool) {
-	models := cmd.Flags().Lookup("config") != nil
+	models := cmd.Flags().Lookup("config") != nil && cmd.Annotations[ownModels] == ""
 	return func(name string) (string, bool) {
-		if !models || !config.Variable(name) {
+		if !models || name != config.FileVariable && !config.Variable(name) {
 			return "", false
 		}
 		return a.getenv(name), true

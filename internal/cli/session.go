@@ -402,16 +402,17 @@ type storedInSession struct {
 	Messages  int    `json:"messages"`
 }
 
-func (a *app) storeInSession(ctx context.Context, with *engine.Options, m engine.Memory, o *engine.StoreOptions, in *intoSession) error {
-	return a.create(ctx, with, func(db *engine.DB) error {
+func (a *app) storeInSession(ctx context.Context, v *vectorModel, with *engine.Options, m engine.Memory, o *engine.StoreOptions, in *intoSession) error {
+	return a.createBy(ctx, v, with, func(db *engine.DB) error {
 		s, r, err := db.Sessions().StoreMemory(ctx, m, o, sessions.Message{}, &sessions.AppendOptions{Channel: in.channel})
 		if err != nil {
 			return err
 		}
+		v.lacking(&m, &s)
 		if a.json {
 			return a.printJSON(storedInSession{newStoredJSON(s), r.Session, r.MessageID, r.Messages})
 		}
-		a.printf("%s %s, message %s\n", outcome(s), escape(s.ID), escape(r.MessageID))
+		a.printf("%s %s, message %s%s\n", outcome(s), escape(s.ID), escape(r.MessageID), a.pending(s))
 		return nil
 	})
 }

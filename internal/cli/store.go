@@ -20,13 +20,15 @@ func (a *app) storeCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "store [TEXT… | -]", "Store a memory", storeExample)
 	cmd.Annotations = map[string]string{inputWithout: "yes"}
 	var (
-		mem   engine.Memory
-		patch engine.Patch
-		opts  engine.StoreOptions
-		in    intoSession
-		rules bool
+		mem    engine.Memory
+		patch  engine.Patch
+		opts   engine.StoreOptions
+		in     intoSession
+		rules  bool
+		models modelFlags
 	)
 	scopeFlags(cmd, &mem.Scope)
+	markNone(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&mem.ID, "id", "", "its ID (default a new UUID)")
 	flags.StringVar((*string)(&mem.Kind), "kind", "", "what it is: message, fragment, fact, note, archive or summary")
@@ -34,6 +36,7 @@ func (a *app) storeCmd() *cobra.Command {
 	flags.BoolVar(&opts.Upsert, "upsert", false, "change the memory that has the ID already")
 	flags.BoolVar(&opts.NoDedup, "no-dedup", false, "store a text that is there already once more")
 	flags.BoolVar(&rules, "extract", false, "link it to the people, places, dates and handles in its text, found by rule")
+	models.embedderFlag(cmd)
 	in.flags(cmd)
 	complete(cmd, "kind", "message", "fragment", "fact", "note", "archive", "summary")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -60,10 +63,14 @@ func (a *app) storeCmd() *cobra.Command {
 		if rules {
 			o = &engine.Options{Extractor: mention.Rules{}}
 		}
-		if in.session != "" {
-			return a.storeInSession(cmd.Context(), o, mem, &opts, &in)
+		v, err := a.vectorModel(&models, false)
+		if err != nil {
+			return err
 		}
-		return a.store(cmd.Context(), o, mem, &opts)
+		if in.session != "" {
+			return a.storeInSession(cmd.Context(), v, o, mem, &opts, &in)
+		}
+		return a.store(cmd.Context(), v, o, mem, &opts)
 	}
 	return cmd
 }
@@ -87,12 +94,13 @@ func set[T any](to, from *T) {
 	}
 }
 
-func (a *app) store(ctx context.Context, with *engine.Options, m engine.Memory, o *engine.StoreOptions) error {
-	return a.create(ctx, with, func(db *engine.DB) error {
+func (a *app) store(ctx context.Context, v *vectorModel, with *engine.Options, m engine.Memory, o *engine.StoreOptions) error {
+	return a.createBy(ctx, v, with, func(db *engine.DB) error {
 		s, err := db.Memories().Store(ctx, m, o)
 		if err != nil {
 			return err
 		}
+		v.lacking(&m, &s)
 		return a.printStored(s)
 	})
 }
@@ -104,18 +112,30 @@ type storedJSON struct {
 	Stored       bool   `json:"stored"`
 	Deduplicated bool   `json:"deduplicated"`
 	Updated      bool   `json:"updated"`
+	// Pending: it has no vector yet, for the reason PendingWhy.
+	Pending    bool   `json:"pending,omitempty"`
+	PendingWhy string `json:"pending_why,omitempty"`
 }
 
 func newStoredJSON(s engine.Stored) storedJSON {
-	return storedJSON{s.ID, s.Seq, s.Stored, s.Deduplicated, s.Updated}
+	return storedJSON{s.ID, s.Seq, s.Stored, s.Deduplicated, s.Updated, s.Pending, s.PendingWhy}
 }
 
 func (a *app) printStored(s engine.Stored) error {
 	if a.json {
 		return a.printJSON(newStoredJSON(s))
 	}
-	a.printf("%s %s\n", outcome(s), escape(s.ID))
+	a.printf("%s %s%s\n", outcome(s), escape(s.ID), a.pending(s))
 	return nil
+}
+
+// pending says behind what was stored that its vector is not there yet, and why.
+func (a *app) pending(s engine.Stored) string {
+	if !s.Pending {
+		return ""
+	}
+	a.note("%s has no vector yet: %s; memdbctl embed makes it", s.ID, s.PendingWhy)
+	return ", vector pending"
 }
 
 // outcome says in a word or three what became of a memory.

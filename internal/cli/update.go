@@ -27,6 +27,7 @@ func (a *app) updateCmd() *cobra.Command {
 		patch engine.Patch
 	)
 	scopeFlags(cmd, &scope)
+	markNone(cmd)
 	a.changeFlags(cmd, &patch)
 	cmd.Flags().Func("merge-metadata", "change what this `JSON` object names of the metadata; a null removes", func(s string) (err error) {
 		patch.MergeMetadata, err = readMetadata(s)
@@ -45,7 +46,7 @@ func (a *app) updateCmd() *cobra.Command {
 		}
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
-			m, err := db.Memories().Update(ctx, scope, args[0], patch)
+			m, err := db.Memories().Lacking(lackOf(cmd)).Update(ctx, scope, args[0], patch)
 			if err != nil {
 				return err
 			}

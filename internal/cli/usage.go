@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -136,7 +137,7 @@ func (a *app) usageByCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{header: []string{"CALLS", "TOKENS", "DOLLARS", "OF"}}
+			t := &table{header: []string{"CALLS", "TOKENS", "DOLLARS", strings.ToUpper(args[0])}}
 			for _, g := range groups {
 				t.add(number(g.Records), number(g.TotalTokens), g.Cost.String(), g.Name)
 				if !a.json {
@@ -321,15 +322,16 @@ func (a *app) budgetListCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			t := &table{header: []string{"DOLLARS", "PER"}}
 			for _, b := range budgets {
-				if a.json {
-					err = a.printJSON(usage.NewBudgetLine(b))
-				} else {
-					a.printf("%s\t%s\n", b.Limit, b.Per)
-				}
-				if err != nil {
+				if !a.json {
+					t.add(b.Limit.String(), string(b.Per))
+				} else if err := a.printJSON(usage.NewBudgetLine(b)); err != nil {
 					return err
 				}
+			}
+			if len(t.rows) > 0 {
+				a.printTable(t)
 			}
 			return nil
 		})

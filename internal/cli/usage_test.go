@@ -80,7 +80,8 @@ func TestUsageOfModelsBadInput(t *testing.T) {
 		{"it is negative", []string{"usage", "add", "--model", "m", "--agent", "a", "--cost", "-1"}},
 		{"add, total, by", []string{"usage"}},
 		{"no verb", []string{"agent", "remove"}},
-		{"no JSON", []string{"agent", "add", "a", "--metadata", "{"}},
+		{"malformed JSON", []string{"agent", "add", "a", "--metadata", "{"}},
+		{"given twice", []string{"agent", "add", "a", "--metadata", `{"a":1,"a":2}`}},
 		{"no amount", []string{"usage", "budget", "set", "much", "--agent", "a"}},
 		{"give --before", []string{"usage", "rollup", "--agent", "a"}},
 	} {

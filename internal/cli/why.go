@@ -27,8 +27,12 @@ the score and by the whole, and what stands before it. The flags are those of re
 The memory is looked for in the scope of the query alone: one that is not there, or
 belongs to somebody else, is not found (exit code 3), and one of the scope that was
 deleted is told of. Access counts stay as they are.`
-	var q engine.Query
+	var (
+		q      engine.Query
+		models modelFlags
+	)
 	recallFlags(cmd, &q)
+	models.embedderFlag(cmd)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
@@ -39,19 +43,35 @@ deleted is told of. Access counts stay as they are.`
 		return checkQuery(cmd, &q)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		withNone(cmd, &q.Filter)
+		v, err := a.vectorModel(&models, true)
+		if err != nil {
+			return err
+		}
 		q.Text = strings.Join(args[1:], " ")
-		return a.why(cmd.Context(), q, args[0])
+		return a.why(cmd.Context(), v, q, args[0])
 	}
 	return cmd
 }
 
-func (a *app) why(ctx context.Context, q engine.Query, id string) error {
-	return a.read(ctx, func(db *engine.DB) error {
-		var lost unreadable
+func (a *app) why(ctx context.Context, v *vectorModel, q engine.Query, id string) error {
+	return a.readBy(ctx, v, func(db *engine.DB) error {
+		var (
+			lost unreadable
+			w    engine.Why
+		)
 		q.Lost = lost.lost
-		w, err := db.Memories().Why(ctx, q, id)
+		said, err := v.ask(ctx, q, func(q engine.Query) (unembedded string, err error) {
+			if w, err = db.Memories().Why(ctx, q, id); w.Plan != nil {
+				unembedded = w.Plan.Unembedded
+			}
+			return unembedded, err
+		})
 		if err != nil {
 			return err
+		}
+		if w.Plan != nil {
+			w.Plan.Unembedded = said
 		}
 		if a.json {
 			err = a.printJSON(w)

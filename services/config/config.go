@@ -30,6 +30,7 @@ import (
 // Config names a language model and an embedder, and what a memory of facts stands on. The
 // zero Config has no language model, the lexical embedder, and memdb's own engine and graph.
 type Config struct {
+	// LLM is the language model, nil for none; Embedder makes vectors, nil for the lexical one.
 	LLM      *LLM      `json:"llm,omitempty"`
 	Embedder *Embedder `json:"embedder,omitempty"`
 	// VectorStore is where memories lie; nil: in memdb's own engine.
@@ -64,6 +65,7 @@ type Embedder struct {
 
 // Usage names an owner.
 type Usage struct {
+	// User and Agent are as in scope.Owner.
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
 }
@@ -97,6 +99,7 @@ type Calls struct {
 
 // Price is what a model costs, in US dollars for a million tokens.
 type Price struct {
+	// Prompt is the price of what goes in, Completion that of what comes out.
 	Prompt     usage.USD `json:"prompt,omitzero"`
 	Completion usage.USD `json:"completion,omitzero"`
 }

@@ -211,7 +211,7 @@ func (s *Services) openEmbedder(c *Embedder, env Lookup, counts func(*Calls) *me
 	}
 	e, err := embedders.New(source, embedders.Options{
 		Timeout: time.Duration(c.Config.Timeout), Concurrency: c.Config.Concurrency, Batch: c.Config.Batch,
-		CacheEntries: -1, Retry: c.Config.retry(), Meter: counts(&c.Config.Calls),
+		CacheEntries: -1, Retry: c.Config.retry(), Base: access.base, Meter: counts(&c.Config.Calls),
 	})
 	if err != nil {
 		return err

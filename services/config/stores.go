@@ -69,11 +69,13 @@ type GraphCalls struct {
 // History is where other memories of facts keep what happened. Here it is in the database,
 // written in the commit of each change.
 type History struct {
+	// DBPath is the path of a file.
 	DBPath string `json:"db_path,omitempty"`
 }
 
 // Prompts are system messages that stand in for the built-in ones of a memory of facts.
 type Prompts struct {
+	// FactExtraction asks for facts, UpdateDecision what to do with one.
 	FactExtraction string `json:"fact_extraction,omitempty"`
 	UpdateDecision string `json:"update_decision,omitempty"`
 }

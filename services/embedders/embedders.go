@@ -32,6 +32,7 @@ type Source interface {
 
 // Batch is what one call returned.
 type Batch struct {
+	// Vectors are those of the texts, in their order.
 	Vectors [][]float32
 	Tokens  int64 // that the provider counted; 0 if it did not
 }
@@ -68,6 +69,9 @@ type Options struct {
 	CacheEntries int
 	// Batch is how many texts go into one call, at most what the provider takes; 0: that.
 	Batch int
+	// Base is the address of the server where it is not the provider's own: a database keeps it
+	// beside the model (see embed.Base).
+	Base string
 	// Meter checks budgets before a call and records it afterwards. Vectors of the cache
 	// are no call. nil: neither.
 	Meter *meter.Meter
@@ -129,6 +133,9 @@ type client struct {
 	limits Limits
 	slots  chan struct{}
 }
+
+// Base is that of the Options.
+func (c *client) Base() string { return c.Options.Base }
 
 // Embed embeds the texts batch by batch, several at once.
 func (c *client) Embed(ctx context.Context, texts []string) ([][]float32, error) {

@@ -29,6 +29,7 @@ const (
 
 // Result is what became of a fact.
 type Result struct {
+	// Event is what was done.
 	Event Event `json:"event"`
 	// ID is the memory that was added, changed, deleted or found to tell the fact already.
 	// It is empty for a NONE of which the model named none.
@@ -42,6 +43,7 @@ type Result struct {
 
 // Added is the answer of Add.
 type Added struct {
+	// Results are what was done with each fact.
 	Results []Result
 	// Relations are those that the graph took.
 	Relations []Relation

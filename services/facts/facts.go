@@ -56,6 +56,7 @@ const (
 // Prompts are system messages that stand in for the built-in ones. They are sent as they
 // are. What a prompt asks for must be answered in the form that the built-in one asks for.
 type Prompts struct {
+	// FactExtraction asks for facts, UpdateDecision what to do with one.
 	FactExtraction string
 	UpdateDecision string
 }
@@ -130,7 +131,7 @@ func newOn(db *engine.DB, owned bool, c *Config) (*Facts, error) {
 	if err := f.check(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if _, builtIn := f.Embedder.(*embed.Lexical); builtIn {
+	if embed.IsLexical(f.Embedder) {
 		f.Embedder = nil // the database makes the same vectors, and weighs a query's words
 	}
 	f.Version = cmp.Or(f.Version, V11)
@@ -189,7 +190,7 @@ func (f *Facts) bindSpace(ctx context.Context) error {
 			Do:  fmt.Sprintf("use %q as before, or embed the memories again with the new model: DB.Reembed, memdbctl reembed", s.Model),
 		}
 	}
-	err = f.DB.CreateSpace(ctx, engine.SpaceConfig{Model: model, Dim: dim})
+	err = f.DB.CreateSpace(ctx, engine.SpaceConfig{Model: model, Dim: dim, Base: embed.Base(f.Embedder)})
 	if errors.Is(err, engine.ErrReadOnly) {
 		return nil // nothing will be stored, and a search finds what has no vectors
 	}
@@ -206,6 +207,7 @@ func (f *Facts) Close() error {
 
 // Item is a fact.
 type Item struct {
+	// ID is the fact's, Memory its text.
 	ID     string `json:"id"`
 	Memory string `json:"memory"`
 	// Hash is the MD5 of Memory in hexadecimal.
@@ -273,6 +275,7 @@ const (
 
 // Degradation is something that was left out or done in a lesser way, and why.
 type Degradation struct {
+	// Step is where it was.
 	Step Step   `json:"step"`
 	Fact string `json:"fact,omitempty"` // the fact that it is about
 	Why  string `json:"why"`

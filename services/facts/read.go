@@ -25,6 +25,7 @@ type SearchOptions struct {
 
 // Found is the answer of Search and of GetAll.
 type Found struct {
+	// Results are the facts.
 	Results []Item
 	// Relations are those of the graph around the entities that the query names.
 	Relations []Relation
@@ -153,6 +154,7 @@ func (f *Facts) visible(s, of scope.Scope) bool {
 
 // Record is an entry of the history of a fact.
 type Record struct {
+	// ID is that of the event, MemoryID that of the fact.
 	ID        string    `json:"id"`
 	MemoryID  string    `json:"memory_id"`
 	Event     Event     `json:"event"`     // ADD, UPDATE or DELETE

@@ -40,6 +40,7 @@ const (
 
 // Entity is what a conversation speaks of.
 type Entity struct {
+	// Name is what the entity is known by, Type the kind of thing, Description what was said of it.
 	Name        string `json:"name"`
 	Type        string `json:"type"`
 	Description string `json:"description,omitempty"`
@@ -47,6 +48,7 @@ type Entity struct {
 
 // Relation is a relation between two entities, by their names.
 type Relation struct {
+	// Source and Target are names of entities, Relation is the kind of relation.
 	Source   string `json:"source"`
 	Relation string `json:"relation"`
 	Target   string `json:"target"`
@@ -54,6 +56,7 @@ type Relation struct {
 
 // Fact is a fact that entities may be linked to.
 type Fact struct {
+	// ID is the fact's.
 	ID    string      `json:"id"`
 	Scope scope.Scope `json:"scope"` // that it was stored with
 	Text  string      `json:"text,omitempty"`
@@ -84,6 +87,7 @@ func (c *Change) Empty() bool {
 
 // Applied is what became of the relations of a change.
 type Applied struct {
+	// Taken are the relations that went.
 	Taken []Relation
 	Lost  []Relation // those with an end that is no entity
 }
@@ -91,6 +95,7 @@ type Applied struct {
 // Selection is a part of the graph: what was made in a scope. Parts that the scope leaves empty
 // may be anything; with Exact they must be empty.
 type Selection struct {
+	// Scope says whose; Exact: nobody else's that it matches.
 	Scope scope.Scope `json:"scope"`
 	Exact bool        `json:"exact,omitempty"`
 	All   bool        `json:"all,omitempty"` // everything that the store has made; Scope is empty

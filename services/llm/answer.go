@@ -97,6 +97,7 @@ func Answer(text string) string {
 
 // Value is an object or a list of JSON in a text.
 type Value struct {
+	// JSON is the value as the model wrote it.
 	JSON json.RawMessage
 	// Follows is set where nothing but blanks and a comma lies between the value before and it.
 	Follows bool

@@ -36,12 +36,14 @@ const (
 
 // Message is one turn of the conversation that is sent.
 type Message struct {
+	// Role says whose Text it is.
 	Role Role
 	Text string
 }
 
 // Request is one call of a model.
 type Request struct {
+	// Messages are the conversation, the newest last.
 	Messages []Message
 	// Tools are what the model is to call one of; none if it is to answer in text. Ollama's
 	// models may answer in text all the same.
@@ -59,6 +61,7 @@ type Request struct {
 
 // Tool is a function that a model may call.
 type Tool struct {
+	// Name is what the model calls it by, Description what the model is told of it.
 	Name, Description string
 	// Parameters is the JSON Schema of the arguments.
 	Parameters json.RawMessage
@@ -67,12 +70,14 @@ type Tool struct {
 // ToolCall is a call that a model asks for. Arguments is as the model wrote it, and may
 // be no valid JSON.
 type ToolCall struct {
+	// Name is that of the Tool, Arguments a JSON object.
 	Name      string
 	Arguments string
 }
 
 // Reply is what a model returned.
 type Reply struct {
+	// Text is what the model said, Calls the tools that it wants called.
 	Text  string
 	Calls []ToolCall
 	// Model is the one that answered, where the provider says so.

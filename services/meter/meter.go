@@ -14,6 +14,7 @@ import (
 
 // Price is what a model costs, in US dollars for a million tokens. The zero Price is free.
 type Price struct {
+	// Prompt is the price of what goes in, Completion that of what comes out.
 	Prompt, Completion usage.USD
 }
 
@@ -72,7 +73,9 @@ func (m *Meter) wait(ctx context.Context) error {
 }
 
 // Tokens are what a call takes.
-type Tokens struct{ Prompt, Completion int64 }
+type Tokens struct {
+	Prompt, Completion int64 // what goes in, and what comes out
+}
 
 // Count makes a call between a check of the owner's budgets and the record of what it took.
 // usage.ErrBudget where a budget has no room for the estimate: the call is not made. A call

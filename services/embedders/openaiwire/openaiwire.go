@@ -12,6 +12,7 @@ import (
 
 // Source asks a server for embeddings.
 type Source struct {
+	// Service is how the server is called.
 	Service *httpjson.Service
 	Path    string // below the base URL
 	Query   string

@@ -13,6 +13,7 @@ import (
 
 // Client asks a server for chat completions. It is a llm.Client.
 type Client struct {
+	// Service is how the server is called.
 	Service *httpjson.Service
 	Path    string // below the base URL
 	Query   string
