@@ -139,7 +139,7 @@ func recallChart(r *harness.Report) svg {
 		{"fts5-modernc text", "SQLite FTS5"},
 	} {
 		if v := median(shown(r, "locomo", row.contestant), "r@10"); !math.IsNaN(v) {
-			c.Rows = append(c.Rows, chart.Row{Name: row.name, Values: []float64{v}})
+			c.Rows = append(c.Rows, chart.Row{Name: row.name, Values: []float64{v}, Other: !strings.HasPrefix(row.name, "memdb")})
 		}
 	}
 	if len(c.Rows) == 0 {
@@ -163,7 +163,7 @@ func storesChart(r *harness.Report) svg {
 		if s.Workload != "store" || len(s.Rounds) == 0 {
 			continue
 		}
-		row := chart.Row{Name: s.Contestant}
+		row := chart.Row{Name: peerTitle(s.Contestant)}
 		for _, n := range storeWriters {
 			row.Values = append(row.Values, median(&s, storeMetric("stores_per_second", n)))
 		}
@@ -207,14 +207,30 @@ func growthChart(r *harness.Report) svg {
 
 // peerTitle is the name of a peer in a chart.
 func peerTitle(name string) string {
-	return strings.NewReplacer("fts5-modernc", "SQLite FTS5 (modernc)", "fts5-mattn", "SQLite FTS5 (mattn)").Replace(name)
+	switch name {
+	case "fts5-modernc":
+		return "SQLite FTS5 (modernc)"
+	case "fts5-mattn":
+		return "SQLite FTS5 (mattn)"
+	case "sqlite-modernc":
+		return "SQLite (modernc)"
+	case "sqlite-mattn":
+		return "SQLite (mattn)"
+	case "pebble":
+		return "Pebble"
+	}
+	return name
 }
 
-// curvesChart is the speed of each index over vectors at each recall.
+// leastCurve is the recall from which on curves are drawn.
+const leastCurve = .8
+
+// curvesChart is the speed of each index over vectors at each recall: of those that have a curve
+// there, which an exact search has not.
 func curvesChart(r *harness.Report, task vectorTask) svg {
 	rows := 0.0
 	c := &chart.Chart{
-		X: fmt.Sprintf("recall@%d", vectorK), Y: "queries a second, one thread", From: 0.8, To: 1, Step: 0.05,
+		X: fmt.Sprintf("recall@%d", vectorK), Y: "queries a second, one thread", From: 1, To: 1,
 		Notes: notes(r, "vectors", fmt.Sprintf("M %d, efConstruction %d; a point for each number of candidates that a search keeps", vectorM, vectorEfConstruction)),
 	}
 	for _, s := range r.Results {
@@ -224,11 +240,14 @@ func curvesChart(r *harness.Report, task vectorTask) svg {
 		series := chart.Series{Name: s.Contestant}
 		for _, ef := range vectorEfs {
 			p := chart.Point{X: median(&s, curveMetric(task.key, ef, "recall")), Y: median(&s, curveMetric(task.key, ef, "qps"))}
-			if !math.IsNaN(p.X) {
+			if p.X >= leastCurve { // not NaN
 				series.Points = append(series.Points, p)
 			}
 		}
-		if len(series.Points) > 0 {
+		if len(series.Points) > 1 {
+			for _, p := range series.Points {
+				c.From = min(c.From, math.Floor(p.X*20)/20)
+			}
 			c.Series = append(c.Series, series)
 			rows = max(rows, median(&s, task.key+" rows"))
 		}
@@ -236,6 +255,7 @@ func curvesChart(r *harness.Report, task vectorTask) svg {
 	if len(c.Series) == 0 {
 		return nil
 	}
+	c.Step = (1 - c.From) / 5
 	c.Title = fmt.Sprintf("Nearest neighbours: %s, %s rows", task.title, harness.Number(rows, 0))
 	return c
 }

@@ -253,6 +253,7 @@ func (c *command) run(ctx context.Context, stdout io.Writer) (err error) {
 		err = errors.Join(c.all(ctx, stdout, record, report), record.Close())
 	}
 	report.Partial = ctx.Err() != nil
+	c.noteMadeUp(report)
 	charts, err2 := writeCharts(report, c.env.Out)
 	for _, name := range charts {
 		fmt.Fprintf(stdout, "chart: %s\n", filepath.Join(c.env.Out, name))
@@ -279,7 +280,15 @@ func (c *command) openReport() (*harness.Report, error) {
 	case !earlier.Continues(report):
 		return nil, fmt.Errorf("adding to %s: it is of commit %s on %s: name another file", c.report, earlier.Commit, earlier.Machine)
 	}
+	if !slices.Contains(strings.Split(earlier.Command, "; "), report.Command) {
+		earlier.Command += "; " + report.Command
+	}
 	return earlier, nil
+}
+
+// noteMadeUp adds to a report the sets that have stood in for real ones in this run.
+func (c *command) noteMadeUp(report *harness.Report) {
+	report.MadeUp = slices.Compact(slices.Sorted(slices.Values(slices.Concat(report.MadeUp, c.env.MadeUp()))))
 }
 
 // writeReport writes the report, if one was asked for, in place of the one before.
@@ -287,7 +296,7 @@ func (c *command) writeReport(report *harness.Report) error {
 	if c.report == "" {
 		return nil
 	}
-	report.MadeUp = slices.Compact(slices.Sorted(slices.Values(slices.Concat(report.MadeUp, c.env.MadeUp()))))
+	c.noteMadeUp(report)
 	part := c.report + ".part"
 	file, err := os.Create(part)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 type Row struct {
 	Name   string
 	Values []float64 // NaN: there is none
+	Other  bool      // of a chart of one series: drawn in the second colour
 }
 
 // Bars has groups of bars that lie, over a linear x axis from 0 on. The value stands behind each.
@@ -49,8 +50,12 @@ func (c *Bars) WriteSVG(out io.Writer) error {
 			}
 			at := y + float64(j*barHeight)
 			long := v / high * (barRight - barLeft)
-			fmt.Fprintf(d, `<rect class="f%d" x="%d" y="%.1f" width="%.1f" height="%d"/>`+"\n", j%len(colours), barLeft, at+1, long, barHeight-2)
-			label := number(v)
+			colour := j % len(colours)
+			if row.Other {
+				colour = 1
+			}
+			fmt.Fprintf(d, `<rect class="f%d" x="%d" y="%.1f" width="%.1f" height="%d"/>`+"\n", colour, barLeft, at+1, long, barHeight-2)
+			label := number(math.Round(v))
 			if c.Digits > 0 {
 				label = fmt.Sprintf("%.*f", c.Digits, v)
 			}
@@ -58,7 +63,7 @@ func (c *Bars) WriteSVG(out io.Writer) error {
 		}
 	}
 	if len(c.Series) > 1 {
-		d.legend(legend, c.Series)
+		d.legend(barLeft, legend, c.Series)
 	}
 	return d.end(out, notes, c.Notes)
 }

@@ -13,19 +13,20 @@ import (
 // Where things are, in pixels.
 const (
 	width       = 760
-	left, right = 76, 736
+	left, right = 76, 716
 	titleLine   = 28
 	top         = 62
 	legendLine  = 22
 	noteLine    = 17
+	margin      = 12
 )
 
 // colours are those of series on a light page and on a dark one.
 var colours = []struct{ light, dark string }{
 	{"#0b6e4f", "#4ade9f"},
-	{"#c1121f", "#ff7b72"},
 	{"#1d4ed8", "#79b8ff"},
 	{"#b45309", "#f0a94b"},
+	{"#c1121f", "#ff7b72"},
 	{"#7c3aed", "#c4a1ff"},
 	{"#0e7490", "#5bd0e6"},
 }
@@ -36,6 +37,7 @@ type drawing struct{ strings.Builder }
 // begin opens the SVG of a height, with the style of both pages, and the title.
 func begin(height float64, title string) *drawing {
 	d := &drawing{}
+	height += margin
 	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" role="img" font-family="system-ui, sans-serif" font-size="13">`+"\n", width, height, width, height)
 	d.WriteString("<title>")
 	d.escape(title)
@@ -45,7 +47,7 @@ func begin(height float64, title string) *drawing {
 	d.style("#0d1117", "#e6edf3", "#9aa4af", "#30363d", func(i int) string { return colours[i].dark })
 	d.WriteString("}\n</style>\n")
 	fmt.Fprintf(d, `<rect class="page" width="%d" height="%.0f"/>`+"\n", width, height)
-	d.text(12, titleLine, "start", "title", title)
+	d.text(margin, titleLine, "start", "title", title)
 	return d
 }
 
@@ -78,19 +80,19 @@ func (d *drawing) grid(x1, y1, x2, y2 float64) {
 	fmt.Fprintf(d, `<line class="grid" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", x1, y1, x2, y2)
 }
 
-// legend names the series, one a line, from y on.
-func (d *drawing) legend(y float64, names []string) {
+// legend names the series, one a line, from a place on.
+func (d *drawing) legend(x, y float64, names []string) {
 	for i, name := range names {
 		at := y + float64(i*legendLine)
-		fmt.Fprintf(d, `<rect class="f%d" x="%d" y="%.1f" width="18" height="10"/>`+"\n", i%len(colours), left, at-9)
-		d.text(left+26, at, "start", "", name)
+		fmt.Fprintf(d, `<rect class="f%d" x="%.1f" y="%.1f" width="18" height="10"/>`+"\n", i%len(colours), x, at-9)
+		d.text(x+26, at, "start", "", name)
 	}
 }
 
 // end writes the notes from y on, closes the SVG and writes it.
 func (d *drawing) end(out io.Writer, y float64, notes []string) error {
 	for i, note := range notes {
-		d.text(12, y+float64(i*noteLine), "start", "note", note)
+		d.text(margin, y+float64(i*noteLine), "start", "note", note)
 	}
 	d.WriteString("</svg>\n")
 	_, err := io.WriteString(out, d.String())

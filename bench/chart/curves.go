@@ -36,7 +36,7 @@ func (c *Chart) WriteSVG(out io.Writer) error {
 	notes := legend + float64(len(c.Series)*legendLine)
 	d := begin(notes+float64(len(c.Notes)*noteLine), c.Title)
 	d.text((left+right)/2, bottom+42, "middle", "", c.X)
-	d.text(12, top-12, "start", "", c.Y)
+	d.text(margin, top-12, "start", "", c.Y)
 	low, high := c.marks(d)
 	var names []string
 	for i, s := range c.Series {
@@ -52,7 +52,7 @@ func (c *Chart) WriteSVG(out io.Writer) error {
 			fmt.Fprintf(d, `<circle class="f%d" cx="%s" cy="%s" r="3"/>`+"\n", colour, x, y)
 		}
 	}
-	d.legend(legend, names)
+	d.legend(left, legend, names)
 	return d.end(out, notes, c.Notes)
 }
 
