@@ -38,6 +38,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 )
@@ -48,7 +49,7 @@ func workloads() []*harness.Workload {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if spec := os.Getenv(harness.ChildVariable); spec != "" {
 		if err := harness.Child(ctx, workloads(), spec, os.Stdout); err != nil {
@@ -261,12 +262,28 @@ func (c *command) run(ctx context.Context, stdout io.Writer) (err error) {
 	return errors.Join(err, err2, c.writeReport(report))
 }
 
+// asked is a command line without the places of files, which are nobody else's.
+func asked(args []string) string {
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if strings.HasPrefix(args[i], "-") && slices.Contains([]string{"data", "dir", "json", "report"}, name) {
+			if !joined {
+				i++
+			}
+			continue
+		}
+		kept = append(kept, args[i])
+	}
+	return strings.Join(kept, " ")
+}
+
 // openReport begins a report, or goes on with one of the same commit: so two versions are
 // measured in turns.
 func (c *command) openReport() (*harness.Report, error) {
 	report := &harness.Report{
 		Commit: harness.Commit(repository()), Machine: harness.ThisMachine(), Versions: harness.Versions(),
-		Command: strings.Join(c.args, " "),
+		Command: asked(c.args),
 	}
 	if c.report == "" {
 		return report, nil

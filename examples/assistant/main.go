@@ -112,8 +112,10 @@ func (a *assistant) remember(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := a.db.Memories().Recall(ctx, engine.Query{Scope: a.user, Text: text, Limit: 8,
-		Filter: filter.And(filter.Eq("kind", "message"), filter.Ne("run", a.run))})
+	said, err := a.db.Memories().Recall(ctx, engine.Query{
+		Scope: a.user, Text: text, Limit: 8,
+		Filter: filter.And(filter.Eq("kind", "message"), filter.Ne("run", a.run)),
+	})
 	if err != nil {
 		return "", err
 	}
