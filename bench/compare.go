@@ -50,6 +50,6 @@ func readReport(name string) (*harness.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // Nothing was written.
 	return harness.ReadReport(file)
 }

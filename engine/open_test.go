@@ -250,6 +250,9 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 	page, err := db.Memories().List(ctx, ListQuery{Scope: ada, Limit: valid.MaxLimit, WithVectors: true})
 	note("list", err)
 	for i := range n {
+		if len(told) > 3 {
+			break // each further one looks through the same bad block again
+		}
 		m, err := db.Memories().Get(ctx, ada, fmt.Sprint("m", i))
 		note("get", err)
 		if err == nil && !strings.HasPrefix(m.Text, fmt.Sprintf("tea number%d ", i)) {

@@ -29,7 +29,7 @@ func TestSessionCrash(t *testing.T) {
 	mem := crashfs.NewDisk()
 	var now crashState
 	var states []crashState
-	most := times(60)
+	most := times(40)
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(8) == 0 && len(states) < most {
 			at := now

@@ -334,14 +334,14 @@ func TestAgainstOracle(t *testing.T) {
 				}
 				newest := x.Snapshot()
 				pinned.Reader, newest.Reader = store, store
-				for range 10 {
+				for range 4 {
 					compare(t, c, x, o, pinned)
 					compare(t, c, x, o, loose)
 					compare(t, c, x, o, newest)
 				}
 			}
 			lookups(t, c, x, o, store)
-			for range 40 {
+			for range 12 {
 				ranges(t, c, x, o, store)
 			}
 			expansions(t, c, x, o, store)

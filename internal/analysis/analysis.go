@@ -31,6 +31,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/zeebo/xxh3"
 )
@@ -68,7 +69,8 @@ const (
 	None    = "none"
 )
 
-// Analyzer turns text into terms. It is safe for concurrent use; its only state is a bounded cache of words.
+// Analyzer turns text into terms. It is safe for concurrent use; its only state is a bounded cache of words,
+// which it shares with the others of the program.
 type Analyzer struct {
 	english     bool
 	detects     bool // the language of each text
@@ -84,22 +86,36 @@ func New(cfg Config) (*Analyzer, error) {
 	case English:
 		return NewEnglish(), nil
 	case None:
-		return newAnalyzer(None, version, probeText), nil
+		return newAnalyzer(None, ofNone()), nil
 	}
 	return nil, fmt.Errorf("analysis: unknown language %q: use %q, %q or %q", cfg.Language, Auto, English, None)
 }
 
 // NewAuto returns the default analyzer, which finds the language of each text.
-func NewAuto() *Analyzer { return newAnalyzer(Auto, autoVersion, probeText+languageProbe) }
+func NewAuto() *Analyzer { return newAnalyzer(Auto, ofAuto()) }
 
 // NewEnglish returns the analyzer of English.
-func NewEnglish() *Analyzer { return newAnalyzer(English, version, probeText) }
+func NewEnglish() *Analyzer { return newAnalyzer(English, ofEnglish()) }
 
-func newAnalyzer(name string, version int, probe string) *Analyzer {
-	english := name != None
-	a := &Analyzer{english: english, detects: name == Auto, words: &lexicon{english: english}}
-	a.fingerprint = fmt.Sprintf("%s-%d-%016x", name, version, a.probe(probe))
-	return a
+func newAnalyzer(name, fingerprint string) *Analyzer {
+	if name == None {
+		return &Analyzer{words: plainWords(), fingerprint: fingerprint}
+	}
+	return &Analyzer{english: true, detects: name == Auto, words: englishWords(), fingerprint: fingerprint}
+}
+
+// The fingerprints are those of the program: each is found once, since the probe takes
+// longer than to open a small database.
+var (
+	ofAuto    = fingerprint(Auto, autoVersion, probeText+languageProbe)
+	ofEnglish = fingerprint(English, version, probeText)
+	ofNone    = fingerprint(None, version, probeText)
+)
+
+func fingerprint(name string, version int, probe string) func() string {
+	return sync.OnceValue(func() string {
+		return fmt.Sprintf("%s-%d-%016x", name, version, newAnalyzer(name, "").probe(probe))
+	})
 }
 
 // Detects reports whether the analyzer finds the language of each text.

@@ -96,6 +96,12 @@ type lexicon struct {
 	slots   [lexiconSlots]atomic.Pointer[entry]
 }
 
+// The lexicons of a program: what becomes of a word depends on nothing else.
+var (
+	englishWords = sync.OnceValue(func() *lexicon { return &lexicon{english: true} })
+	plainWords   = sync.OnceValue(func() *lexicon { return new(lexicon) })
+)
+
 // lookup returns the entry of a folded word that is read in a language. The word may be reused after the call.
 func (l *lexicon) lookup(word []byte, in Language) *entry {
 	if len(word) > maxCached {

@@ -68,7 +68,7 @@ func TestCrash(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	steps := 20
+	steps := 7
 	if testing.Short() {
 		steps = 5
 	}
