@@ -12,8 +12,15 @@
 //	go -C bench run . scale -n 100000 -vectors -rounds 1 -report NEW.json
 //	go -C bench run . compare OLD.json NEW.json
 //
-// Data sets are looked for in the folder that -data or MEMDB_DATA names. What is not
-// there, data or peer, is skipped by name. SQLite in C takes part with -tags
+// The report is written after each round, so that a run which is interrupted leaves what it has
+// shown. At its end a run draws what it showed as charts, into the folder that -dir names; charts
+// draws those of a report, and so made those of docs/charts:
+//
+//	go -C bench run . charts reports/charts.json ../docs/charts
+//
+// Data sets are looked for in the folder that -data or MEMDB_DATA names; data lists them with
+// their sources, terms and checksums. A set that is not there is made up, and the table and the
+// report say so. A peer that is not there is skipped by name. SQLite in C takes part with -tags
 // sqlite_fts5:
 //
 //	go -C bench run -tags sqlite_fts5 . ingest
@@ -29,18 +36,20 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 )
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), ir(), languages(), ingest(), store(), scale(), decay(), caps(), plateau(), textQueries(), textGrowth(), vectors(), vectorsHard(), vectorGrowth(), filtered(), graphs(), graphRecall(), talks()}
+	return []*harness.Workload{locomo(), ablation(), ir(), languages(), ingest(), store(), scale(), decay(), caps(), plateau(), textQueries(), textGrowth(), vectors(), vectorsHard(), vectorGrowth(), ownerGrowth(), filtered(), graphs(), graphRecall(), talks()}
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if spec := os.Getenv(harness.ChildVariable); spec != "" {
 		if err := harness.Child(ctx, workloads(), spec, os.Stdout); err != nil {
@@ -69,14 +78,23 @@ type command struct {
 	chosen   []*harness.Workload
 }
 
+// verbs are what the program does beside running workloads.
+var verbs = map[string]func(args []string, stdout, stderr io.Writer) int{
+	"charts":  drawCharts,
+	"compare": compare,
+	"data":    showData,
+}
+
 // errUsage is wrapped by errors of the command line.
 var errUsage = errors.New("usage")
 
 // run is the program: it returns the exit code, 0 for done or skipped, 1 for
 // failed, 2 for a command line that it does not understand.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "compare" {
-		return compare(args[1:], stdout, stderr)
+	if len(args) > 0 {
+		if verb, ok := verbs[args[0]]; ok {
+			return verb(args[1:], stdout, stderr)
+		}
 	}
 	c, err := parse(args, stdout)
 	switch {
@@ -123,6 +141,8 @@ func parse(args []string, help io.Writer) (*command, error) {
 	flags.Usage = func() {
 		fmt.Fprintln(help, "usage: go -C bench run . WORKLOAD… [flags]")
 		fmt.Fprintln(help, "       go -C bench run . compare OLD.json NEW.json")
+		fmt.Fprintln(help, "       go -C bench run . charts REPORT.json FOLDER   draws what a report has as SVG")
+		fmt.Fprintln(help, "       go -C bench run . data [FOLDER]               lists the data sets, and what the folder has of them")
 		list(help)
 		flags.SetOutput(help)
 		flags.PrintDefaults()
@@ -167,6 +187,7 @@ func (c *command) complete(names []string, only string) (err error) {
 		c.env.Dir = filepath.Join(repository(), "bench", "out")
 	}
 	c.env.Out = c.env.Dir
+	c.env.Made = filepath.Join(c.env.Dir, "made-up")
 	return nil
 }
 
@@ -232,7 +253,29 @@ func (c *command) run(ctx context.Context, stdout io.Writer) (err error) {
 		}
 		err = errors.Join(c.all(ctx, stdout, record, report), record.Close())
 	}
-	return errors.Join(err, c.writeReport(report))
+	report.Partial = ctx.Err() != nil
+	c.noteMadeUp(report)
+	charts, err2 := writeCharts(report, c.env.Out)
+	for _, name := range charts {
+		fmt.Fprintf(stdout, "chart: %s\n", filepath.Join(c.env.Out, name))
+	}
+	return errors.Join(err, err2, c.writeReport(report))
+}
+
+// asked is a command line without the places of files, which are nobody else's.
+func asked(args []string) string {
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if strings.HasPrefix(args[i], "-") && slices.Contains([]string{"data", "dir", "json", "report"}, name) {
+			if !joined {
+				i++
+			}
+			continue
+		}
+		kept = append(kept, args[i])
+	}
+	return strings.Join(kept, " ")
 }
 
 // openReport begins a report, or goes on with one of the same commit: so two versions are
@@ -240,7 +283,7 @@ func (c *command) run(ctx context.Context, stdout io.Writer) (err error) {
 func (c *command) openReport() (*harness.Report, error) {
 	report := &harness.Report{
 		Commit: harness.Commit(repository()), Machine: harness.ThisMachine(), Versions: harness.Versions(),
-		Command: strings.Join(c.args, " "),
+		Command: asked(c.args),
 	}
 	if c.report == "" {
 		return report, nil
@@ -254,19 +297,32 @@ func (c *command) openReport() (*harness.Report, error) {
 	case !earlier.Continues(report):
 		return nil, fmt.Errorf("adding to %s: it is of commit %s on %s: name another file", c.report, earlier.Commit, earlier.Machine)
 	}
+	if !slices.Contains(strings.Split(earlier.Command, "; "), report.Command) {
+		earlier.Command += "; " + report.Command
+	}
 	return earlier, nil
 }
 
-// writeReport writes the report, if one was asked for.
+// noteMadeUp adds to a report the sets that have stood in for real ones in this run.
+func (c *command) noteMadeUp(report *harness.Report) {
+	report.MadeUp = slices.Compact(slices.Sorted(slices.Values(slices.Concat(report.MadeUp, c.env.MadeUp()))))
+}
+
+// writeReport writes the report, if one was asked for, in place of the one before.
 func (c *command) writeReport(report *harness.Report) error {
 	if c.report == "" {
 		return nil
 	}
-	file, err := os.Create(c.report)
+	c.noteMadeUp(report)
+	part := c.report + ".part"
+	file, err := os.Create(part)
 	if err != nil {
 		return err
 	}
-	return errors.Join(report.Write(file), file.Close())
+	if err := errors.Join(report.Write(file), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, c.report)
 }
 
 // all runs the chosen workloads, and goes on where one fails.
@@ -282,19 +338,17 @@ func (c *command) all(ctx context.Context, stdout, record io.Writer, report *har
 
 // one runs a workload and writes what it showed.
 func (c *command) one(ctx context.Context, w *harness.Workload, stdout, record io.Writer, report *harness.Report) error {
+	c.env.Progress = func(results []*harness.Result) error { return c.writeReport(report.With(results)) }
 	results, err := harness.Run(ctx, w, &c.env)
 	if errors.Is(err, harness.ErrMissing) {
 		_, err := fmt.Fprintf(stdout, "%s skipped: %s\n", w.Name, harness.Lacking(err))
 		return err
 	}
-	if err != nil {
-		return err
-	}
-	if err := harness.WriteTable(stdout, w, &c.env, results); err != nil {
+	if results == nil {
 		return err
 	}
 	report.Add(results)
-	if err := harness.WriteJSON(record, w, results); err != nil {
+	if err := errors.Join(err, harness.WriteTable(stdout, w, &c.env, results), harness.WriteJSON(record, w, results)); err != nil {
 		return err
 	}
 	for _, r := range results {

@@ -107,22 +107,98 @@ func TestDataFolder(t *testing.T) {
 	if err != nil || c.env.Data != "" {
 		t.Errorf("without: %q, %v", c.env.Data, err)
 	}
-	code, stdout, _ := bench(t, "locomo", "-dir", t.TempDir())
-	if want := "locomo skipped: locomo/locomo5.json is not at hand"; code != 0 || !strings.Contains(stdout, want) {
-		t.Errorf("exit %d, stdout lacks %q:\n%s", code, want, stdout)
+}
+
+// TestMadeUpData runs workloads whose data sets are not there: others stand in, and it is said above
+// the tables and in the report, which the charts say, too.
+func TestMadeUpData(t *testing.T) {
+	t.Setenv("MEMDB_DATA", "")
+	dir, report := t.TempDir(), filepath.Join(t.TempDir(), "report.json")
+	code, stdout, stderr := bench(t, "locomo", "ir", "ingest", "graph", "-n", "60", "-rounds", "1", "-only", "^memdb text", "-dir", dir, "-report", report)
+	if code != 0 || strings.Contains(stdout, "skipped: no") {
+		t.Fatalf("exit %d: %s\n%s", code, stderr, stdout)
+	}
+	for _, want := range []string{"locomo/locomo5.json is not at hand", "ir/cisi/docs.tsv is not at hand", "text/corpus.tsv.zst is not at hand", "kg/fb15k237/entities.tsv is not at hand"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("stderr lacks %q:\n%s", want, stderr)
+		}
+	}
+	if want := "data: made up, so that quality means nothing: cisi, cranfield, fb15k237, locomo, text\n"; !strings.Contains(stdout, want) {
+		t.Errorf("stdout lacks %q:\n%s", want, stdout)
+	}
+	r, err := readReport(report)
+	if err != nil || strings.Join(r.MadeUp, " ") != "cisi cranfield fb15k237 locomo text" || r.Partial {
+		t.Errorf("the report: %+v, %v", r, err)
+	}
+	if best := median(shown(r, "locomo", "memdb text"), "r@10"); !(best > .5) {
+		t.Errorf("R@10 of %v: the questions that are made up have no answers", best)
+	}
+	svg, err := os.ReadFile(filepath.Join(dir, "recall.svg"))
+	if err != nil || !strings.Contains(string(svg), "Sets that are made up: cisi") {
+		t.Errorf("the chart does not say what it is of: %v\n%s", err, svg)
 	}
 }
 
-func TestMissingData(t *testing.T) {
-	code, stdout, stderr := bench(t, "locomo", "ingest", "-data", t.TempDir(), "-dir", t.TempDir())
-	if code != 0 {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
-	for _, want := range []string{"locomo skipped: locomo/locomo5.json is not in ", "ingest skipped: text/corpus.tsv.zst is not in "} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("stdout lacks %q:\n%s", want, stdout)
+// TestDataOfAFolder prefers the set that the folder has, and only if it is whole.
+func TestDataOfAFolder(t *testing.T) {
+	folder := writeData(t)
+	env := harness.Env{Data: folder, Made: t.TempDir(), N: 50}
+	for _, c := range []struct {
+		name string
+		real bool
+	}{{corpusFile, true}, {locomoFile, true}, {mnistBase, false}} {
+		path, err := env.Path(c.name)
+		if err != nil || strings.HasPrefix(path, folder) != c.real {
+			t.Errorf("%s: %s, %v", c.name, path, err)
 		}
 	}
+	if err := os.Remove(filepath.Join(folder, filepath.FromSlash(queriesFile))); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := env.Path(corpusFile); err != nil || strings.HasPrefix(path, folder) {
+		t.Errorf("of a set that is not whole: %s, %v", path, err)
+	}
+	if got := strings.Join(env.MadeUp(), " "); got != "mnist text" {
+		t.Errorf("made up: %s", got)
+	}
+	if _, err := env.Path("text/other"); !errors.Is(err, harness.ErrMissing) {
+		t.Errorf("a file of no set: %v", err)
+	}
+}
+
+// TestPartialReport reads what is written while a run goes on, and what an interrupted one leaves.
+func TestPartialReport(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "report.json")
+	ctx, cancel := context.WithCancel(t.Context())
+	watch := watcher(func(line string) {
+		if !strings.Contains(line, "round 2 of 9, memdb text") {
+			return
+		}
+		r, err := readReport(name)
+		if err != nil || !r.Partial || len(shown(r, "locomo", "memdb text").Rounds) != 1 {
+			t.Errorf("in the midst of a run: %+v, %v", r, err)
+		}
+		if !strings.Contains(line, "R@10 0.") && !strings.Contains(line, "R@10 1.") {
+			t.Errorf("the figures of a round are not told: %s", line)
+		}
+		cancel()
+	})
+	code := run(ctx, []string{"locomo", "-rounds", "9", "-data", writeData(t), "-dir", t.TempDir(), "-report", name, "-only", "text$"}, io.Discard, watch)
+	if code != 1 {
+		t.Errorf("interrupted: exit %d", code)
+	}
+	r, err := readReport(name)
+	if err != nil || !r.Partial || len(shown(r, "locomo", "memdb text").Rounds) != 2 || r.Command != "locomo -rounds 9 -only text$" {
+		t.Errorf("left behind: %+v, %v", r, err)
+	}
+}
+
+// watcher calls a function with each line that is logged.
+type watcher func(line string)
+
+func (w watcher) Write(p []byte) (int, error) {
+	w(string(p))
+	return len(p), nil
 }
 
 // A talk with four questions that count and two that do not.
@@ -195,8 +271,8 @@ func TestWorkloads(t *testing.T) {
 		}
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) > 0 {
-		t.Errorf("databases are left behind: %v, %v", left, err)
+	if err != nil || len(left) != 1 || left[0].Name() != "recall.svg" {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 	f, err := os.Open(record)
 	if err != nil {

@@ -136,6 +136,7 @@ type scaleJob struct {
 	Dir     string `json:"dir"`
 	Corpus  string `json:"corpus"`
 	Data    string `json:"data"`
+	Made    string `json:"made"`
 	N       int    `json:"n"`
 	Vectors bool   `json:"vectors"`
 	Pin     bool   `json:"pin"`
@@ -150,7 +151,7 @@ func (r *scaleRun) open(ctx context.Context) (harness.Runner, error) {
 		name += "-vectors"
 	}
 	r.job = scaleJob{
-		Dir: filepath.Join(filepath.Dir(r.env.Dir), name), Corpus: r.path, Data: r.env.Data,
+		Dir: filepath.Join(filepath.Dir(r.env.Dir), name), Corpus: r.path, Data: r.env.Data, Made: r.env.Made,
 		N: n, Vectors: r.env.Vectors, Pin: r.env.Pin, Core: r.env.Core,
 	}
 	_, err := r.step(ctx, "build")
@@ -290,7 +291,7 @@ func (job *scaleJob) work(ctx context.Context, db *engine.DB, sample harness.Sam
 		}
 		return self.Kill()
 	}
-	if d.queries, err = readQueries(&harness.Env{Data: job.Data}); err != nil {
+	if d.queries, err = readQueries(&harness.Env{Data: job.Data, Made: job.Made, N: job.N}); err != nil {
 		return err
 	}
 	return d.ask(ctx, sample)

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/bench/chart"
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/bench/vectorset"
@@ -119,7 +117,7 @@ func vectors() *harness.Workload {
 
 // vectorContestants are memdb in its ways to keep rows, and the peers.
 func vectorContestants(env *harness.Env) ([]harness.Contestant, error) {
-	b := &vectorBench{env: env, curves: map[string]*vectorCurves{}}
+	b := &vectorBench{env: env}
 	for _, t := range []vectorTask{mnistTask, mixtureTask} {
 		b.jobs = append(b.jobs, &vectorJob{vectorTask: t})
 	}
@@ -136,10 +134,8 @@ func vectorContestants(env *harness.Env) ([]harness.Contestant, error) {
 
 // vectorBench is what the contestants share.
 type vectorBench struct {
-	env    *harness.Env
-	jobs   []*vectorJob
-	curves map[string]*vectorCurves // by the task's key
-	opened int
+	env  *harness.Env
+	jobs []*vectorJob
 }
 
 // vectorJob is a task with its data, once that is loaded.
@@ -147,12 +143,6 @@ type vectorJob struct {
 	vectorTask
 	work  *peer.VectorWork
 	truth vectorset.Truth
-}
-
-// vectorCurves are the points of the contestants' curves, in all rounds.
-type vectorCurves struct {
-	names  []string
-	points map[string]map[int][]chart.Point // by contestant and ef
 }
 
 // prepare loads the data of a job and finds its true neighbours.
@@ -178,38 +168,24 @@ func (b *vectorBench) prepare(j *vectorJob) error {
 	}
 	j.truth = vectorset.Neighbours(base, queries, vectorK, nil)
 	j.work = w
-	b.curves[j.key] = &vectorCurves{points: map[string]map[int][]chart.Point{}}
 	return nil
 }
 
-// open builds one contestant's indexes. Data that is not there is left out,
-// unless there is no other.
+// open builds one contestant's indexes.
 func (b *vectorBench) open(ctx context.Context, o peer.VectorOpener) (harness.Runner, error) {
 	r := &vectorRun{bench: b, name: o.Name}
-	var missing error
 	for _, j := range b.jobs {
 		if o.Small && !j.small {
 			continue
 		}
 		err := b.prepare(j)
-		if errors.Is(err, harness.ErrMissing) {
-			if missing == nil {
-				missing = err
-				b.env.Say("vectors: %s: %s is left out: %s", o.Name, j.title, harness.Lacking(err))
-			}
-			continue
-		}
 		if err == nil {
 			err = r.build(ctx, o, j)
 		}
 		if err != nil {
-			return nil, errors.Join(err, r.closeIndexes())
+			return nil, errors.Join(err, r.Close())
 		}
 	}
-	if len(r.indexes) == 0 {
-		return nil, missing
-	}
-	b.opened++
 	return r, nil
 }
 
@@ -257,7 +233,9 @@ func (r *vectorRun) Round(ctx context.Context) (harness.Sample, error) {
 			sample[x.key+" build_s"] = x.built.CPU.Seconds()
 		}
 		sample[x.key+" mb"] = float64(x.built.Bytes) / 1e6
-		curve, err := askCurve(ctx, x.index, x.truth, func(ef int, p curvePoint) { r.bench.curves[x.key].add(r.name, ef, p) })
+		curve, err := askCurve(ctx, x.index, x.truth, func(ef int, p curvePoint) {
+			sample[curveMetric(x.key, ef, "recall")], sample[curveMetric(x.key, ef, "qps")] = p.recall, 1e6/p.mean
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -347,53 +325,15 @@ func at(curve []curvePoint, recall float64) (curvePoint, bool) {
 	return curvePoint{}, false
 }
 
-// Close ends the indexes, and with the last contestant draws the curves.
-func (r *vectorRun) Close() error {
-	err := r.closeIndexes()
-	r.bench.opened--
-	if r.bench.opened > 0 {
-		return err
-	}
-	for _, j := range r.bench.jobs {
-		if c := r.bench.curves[j.key]; c != nil {
-			err = errors.Join(err, c.draw(filepath.Join(r.bench.env.Out, "vectors-"+j.key+".svg"), j.title))
-		}
-	}
-	return err
-}
-
-func (r *vectorRun) closeIndexes() (err error) {
+// Close ends the indexes.
+func (r *vectorRun) Close() (err error) {
 	for _, x := range r.indexes {
 		err = errors.Join(err, x.index.Close())
 	}
 	return err
 }
 
-func (c *vectorCurves) add(name string, ef int, p curvePoint) {
-	if c.points[name] == nil {
-		c.points[name] = map[int][]chart.Point{}
-		c.names = append(c.names, name)
-	}
-	c.points[name][ef] = append(c.points[name][ef], chart.Point{X: p.recall, Y: 1e6 / p.mean})
-}
-
-// draw writes the chart of the medians over the rounds.
-func (c *vectorCurves) draw(path, title string) error {
-	ch := chart.Chart{Title: title, X: fmt.Sprintf("recall@%d", vectorK), Y: "queries/s, one thread", From: 0.8, To: 1, Step: 0.05}
-	for _, name := range c.names {
-		s := chart.Series{Name: name}
-		for _, points := range c.points[name] {
-			var xs, ys []float64
-			for _, p := range points {
-				xs, ys = append(xs, p.X), append(ys, p.Y)
-			}
-			s.Points = append(s.Points, chart.Point{X: harness.Median(xs), Y: harness.Median(ys)})
-		}
-		ch.Series = append(ch.Series, s)
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(ch.WriteSVG(f), f.Close())
+// curveMetric names what a contestant shows with some candidates kept: a point of the curve.
+func curveMetric(task string, ef int, what string) string {
+	return fmt.Sprintf("%s curve %s with %d", task, what, ef)
 }

@@ -1,111 +1,102 @@
-// Package chart draws curves as SVG.
+// Package chart draws curves and bars as SVG, in colours that can be read on a light and on a
+// dark page.
 package chart
 
 import (
-	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 )
 
-// Point is a point of a curve.
-type Point struct{ X, Y float64 }
-
-// A Series is a curve with a name.
-type Series struct {
-	Name   string
-	Points []Point
-}
-
-// A Chart has curves over a linear x axis, and a logarithmic y axis that begins
-// and ends at a round number.
-type Chart struct {
-	Title, X, Y string
-	From, To    float64 // of the x axis; what lies outside is left out
-	Step        float64 // between marks of the x axis
-	Series      []Series
-}
-
 // Where things are, in pixels.
 const (
-	width, height       = 760, 480
-	left, right         = 80, 580
-	top, bottom         = 50, 420
-	legendX, legendLine = 600, 22
+	width       = 760
+	left, right = 76, 716
+	titleLine   = 28
+	top         = 62
+	legendLine  = 22
+	noteLine    = 17
+	margin      = 12
 )
 
-var colours = []string{"#0b6e4f", "#c1121f", "#1d4ed8", "#b45309", "#7c3aed", "#0e7490"}
+// colours are those of series on a light page and on a dark one.
+var colours = []struct{ light, dark string }{
+	{"#0b6e4f", "#4ade9f"},
+	{"#1d4ed8", "#79b8ff"},
+	{"#b45309", "#f0a94b"},
+	{"#c1121f", "#ff7b72"},
+	{"#7c3aed", "#c4a1ff"},
+	{"#0e7490", "#5bd0e6"},
+}
 
-// WriteSVG draws the chart.
-func (c *Chart) WriteSVG(out io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
-	text(&b, left, 28, "start", c.Title)
-	text(&b, (left+right)/2, bottom+42, "middle", c.X)
-	text(&b, 8, top-12, "start", c.Y)
-	low, high := c.marks(&b)
-	for i, s := range c.Series {
-		colour := colours[i%len(colours)]
-		var path []string
-		for _, p := range c.visible(s) {
-			path = append(path, fmt.Sprintf("%.1f,%.1f", c.x(p.X), y(p.Y, low, high)))
-		}
-		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="2" points="%s"/>`+"\n", colour, strings.Join(path, " "))
-		for _, p := range path {
-			at := strings.Split(p, ",")
-			fmt.Fprintf(&b, `<circle cx="%s" cy="%s" r="3" fill="%s"/>`+"\n", at[0], at[1], colour)
-		}
-		line := top + 10 + i*legendLine
-		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="%s" stroke-width="3"/>`+"\n", legendX, legendX+18, line-4, line-4, colour)
-		text(&b, legendX+24, float64(line), "start", s.Name)
+// A drawing is an SVG that grows.
+type drawing struct{ strings.Builder }
+
+// begin opens the SVG of a height, with the style of both pages, and the title.
+func begin(height float64, title string) *drawing {
+	d := &drawing{}
+	height += margin
+	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" role="img" font-family="system-ui, sans-serif" font-size="13">`+"\n", width, height, width, height)
+	d.WriteString("<title>")
+	d.escape(title)
+	d.WriteString("</title>\n<style>\n")
+	d.style("#ffffff", "#1f2328", "#59636e", "#d8dee4", func(i int) string { return colours[i].light })
+	d.WriteString("@media (prefers-color-scheme: dark) {\n")
+	d.style("#0d1117", "#e6edf3", "#9aa4af", "#30363d", func(i int) string { return colours[i].dark })
+	d.WriteString("}\n</style>\n")
+	fmt.Fprintf(d, `<rect class="page" width="%d" height="%.0f"/>`+"\n", width, height)
+	d.text(margin, titleLine, "start", "title", title)
+	return d
+}
+
+// style writes the colours of one kind of page.
+func (d *drawing) style(page, ink, faint, grid string, colour func(int) string) {
+	fmt.Fprintf(d, ".page { fill: %s } text { fill: %s } .note { fill: %s; font-size: 11px } .grid { stroke: %s }\n", page, ink, faint, grid)
+	d.WriteString(".title { font-size: 15px; font-weight: 600 } .curve { fill: none; stroke-width: 2 }\n")
+	for i := range colours {
+		fmt.Fprintf(d, ".f%d { fill: %s } .s%d { stroke: %s }\n", i, colour(i), i, colour(i))
 	}
-	b.WriteString("</svg>\n")
-	_, err := io.WriteString(out, b.String())
+}
+
+// text writes a line of text; class may be empty.
+func (d *drawing) text(x, y float64, anchor, class, s string) {
+	if class != "" {
+		class = ` class="` + class + `"`
+	}
+	fmt.Fprintf(d, `<text x="%.1f" y="%.1f" text-anchor="%s"%s>`, x, y, anchor, class)
+	d.escape(s)
+	d.WriteString("</text>\n")
+}
+
+func (d *drawing) escape(s string) {
+	// A builder's writes don't fail.
+	_ = xml.EscapeText(d, []byte(s))
+}
+
+// grid draws a line of the grid.
+func (d *drawing) grid(x1, y1, x2, y2 float64) {
+	fmt.Fprintf(d, `<line class="grid" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", x1, y1, x2, y2)
+}
+
+// legend names the series, one a line, from a place on.
+func (d *drawing) legend(x, y float64, names []string) {
+	for i, name := range names {
+		at := y + float64(i*legendLine)
+		fmt.Fprintf(d, `<rect class="f%d" x="%.1f" y="%.1f" width="18" height="10"/>`+"\n", i%len(colours), x, at-9)
+		d.text(x+26, at, "start", "", name)
+	}
+}
+
+// end writes the notes from y on, closes the SVG and writes it.
+func (d *drawing) end(out io.Writer, y float64, notes []string) error {
+	for i, note := range notes {
+		d.text(margin, y+float64(i*noteLine), "start", "note", note)
+	}
+	d.WriteString("</svg>\n")
+	_, err := io.WriteString(out, d.String())
 	return err
-}
-
-// visible are the points of a series between the ends of the x axis, by x.
-func (c *Chart) visible(s Series) []Point {
-	points := slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool {
-		return p.X < c.From || p.X > c.To || !(p.Y > 0)
-	})
-	slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
-	return points
-}
-
-// marks draws the axes and returns the ends of the y axis.
-func (c *Chart) marks(b *strings.Builder) (low, high float64) {
-	low, high = math.Inf(1), 0
-	for _, s := range c.Series {
-		for _, p := range c.visible(s) {
-			low, high = min(low, p.Y), max(high, p.Y)
-		}
-	}
-	if high == 0 {
-		low, high = 1, 10
-	}
-	low, high = roundDown(low), -roundDown(-high)
-	for v := low; v <= high*1.001; v = next(v) {
-		at := y(v, low, high)
-		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", left, right, at, at)
-		text(b, left-8, at+4, "end", fmt.Sprintf("%g", v))
-	}
-	for i := 0; c.From+float64(i)*c.Step <= c.To+c.Step/1000; i++ {
-		v := c.From + float64(i)*c.Step
-		fmt.Fprintf(b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", c.x(v), c.x(v), top, bottom)
-		text(b, c.x(v), bottom+18, "middle", fmt.Sprintf("%.4g", v))
-	}
-	return low, high
-}
-
-func (c *Chart) x(v float64) float64 { return left + (v-c.From)/(c.To-c.From)*(right-left) }
-
-func y(v, low, high float64) float64 {
-	return bottom - math.Log(v/low)/math.Log(high/low)*(bottom-top)
 }
 
 // roundDown returns the largest of … 1, 2, 5, 10, 20 … that is no larger than
@@ -135,9 +126,15 @@ func next(v float64) float64 {
 	return v * 2
 }
 
-func text(b *strings.Builder, x, y float64, anchor, s string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s">`, x, y, anchor)
-	// A builder's writes don't fail.
-	_ = xml.EscapeText(b, []byte(s))
-	b.WriteString("</text>\n")
+// number prints a mark of an axis, with its thousands apart.
+func number(v float64) string {
+	s := fmt.Sprintf("%.4g", v)
+	if v < 1000 || v >= 1e15 {
+		return s
+	}
+	s = fmt.Sprintf("%.0f", v)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

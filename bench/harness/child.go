@@ -26,6 +26,7 @@ type order struct {
 	Contestant string  `json:"contestant"`
 	Data       string  `json:"data"`
 	Dir        string  `json:"dir"`
+	Made       string  `json:"made,omitempty"`
 	N          int     `json:"n"`
 	Seconds    float64 `json:"seconds"`
 	Core       int     `json:"core"`
@@ -111,7 +112,7 @@ func find(workloads []*Workload, o *order) (*Contestant, error) {
 		if w.Name != o.Workload {
 			continue
 		}
-		contestants, err := w.Contestants(&Env{Data: o.Data, Dir: o.Dir, N: o.N, Seconds: o.Seconds, Rounds: 1})
+		contestants, err := w.Contestants(&Env{Data: o.Data, Dir: o.Dir, Made: o.Made, N: o.N, Seconds: o.Seconds, Rounds: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,11 @@ type Report struct {
 	Machine  Machine           `json:"machine"`
 	Versions map[string]string `json:"versions,omitempty"`
 	Command  string            `json:"command"`
-	Results  []Shown           `json:"results"`
+	// Partial: the run was going on, or was interrupted, when the report was written.
+	Partial bool `json:"partial,omitempty"`
+	// MadeUp lists the data sets that stood in for real ones.
+	MadeUp  []string `json:"made_up,omitempty"`
+	Results []Shown  `json:"results"`
 }
 
 // Shown is what a contestant showed in a workload, round by round.
@@ -42,9 +46,18 @@ func (r *Report) Add(results []*Result) {
 			r.Results = append(r.Results, s)
 			continue
 		}
-		s.Rounds = append(r.Results[at].Rounds, s.Rounds...)
+		s.Rounds = slices.Concat(r.Results[at].Rounds, s.Rounds)
 		r.Results[at] = s
 	}
+}
+
+// With is a report that also has the rounds of a workload which still runs.
+func (r *Report) With(results []*Result) *Report {
+	partial := *r
+	partial.Partial = true
+	partial.Results = slices.Clone(r.Results)
+	partial.Add(results)
+	return &partial
 }
 
 // Continues reports whether rounds of one report may be added to those of another: they are of
@@ -189,6 +202,15 @@ func verdict(before, after Rounds) (times float64, _ Verdict) {
 // WriteComparison prints rows as a table, and what may spoil it.
 func WriteComparison(out io.Writer, old, now *Report, rows []Row) error {
 	fmt.Fprintf(out, "old: %s, %s\nnew: %s, %s\n", old.Commit, old.Machine, now.Commit, now.Machine)
+	for i, r := range []*Report{old, now} {
+		name := []string{"old", "new"}[i]
+		if r.Partial {
+			fmt.Fprintf(out, "the %s run was not at its end\n", name)
+		}
+		if len(r.MadeUp) > 0 {
+			fmt.Fprintf(out, "the %s run was of sets that are made up: %s\n", name, strings.Join(r.MadeUp, ", "))
+		}
+	}
 	if old.Machine != now.Machine {
 		fmt.Fprintln(out, "the machines differ: run both versions on one, in turns")
 	}

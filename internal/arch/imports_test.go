@@ -59,6 +59,8 @@ var law = map[string]row{
 	"fuzz/damage":  {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
 
+	"examples/assistant": {floor: topmost, only: []string{"engine", "filter", "policy", "scope", "services/config", "services/facts", "services/llm", "sessions"}},
+
 	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
