@@ -33,13 +33,13 @@ func deadTea(t *testing.T, o opener) (db *DB, release func()) {
 // TestJanitorWaits: the janitor waits for the writer lock for as long as it takes;
 // LockWait is for calls.
 func TestJanitorWaits(t *testing.T) {
-	db, release := deadTea(t, Options{})
-	db.lockWait = time.Millisecond
+	const wait = time.Second // enough for the calls of the test
+	db, release := deadTea(t, Options{LockWait: wait})
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	release()
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(wait + 20*time.Millisecond)
 	db.unlock()
 	waitVectors(t, db, 0)
 }
@@ -164,6 +164,8 @@ func TestForgetKeepsOrder(t *testing.T) {
 func TestBusyJanitor(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
+	db.background.stop() // parts look at it, too
+	db.background.work.Wait()
 	db.lockWait = time.Millisecond
 	db.chunks.busy.Lock()
 	_, err := db.Reset(t.Context())
