@@ -10,11 +10,11 @@ import (
 // The JSON of memories, hits and notes is that of the lines of an export and of what memdbctl
 // prints: what one program marshals, another one imports.
 
-// The types of lines that hold memories and notes.
-const (
-	TypeMemory = "memory"
-	TypeNote   = "note"
-)
+// TypeMemory is the type of lines that hold a memory.
+const TypeMemory = "memory"
+
+// TypeNote is the type of lines that hold a note.
+const TypeNote = "note"
 
 // plainMemory has the fields of a Memory, and not its methods.
 type plainMemory Memory

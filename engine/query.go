@@ -227,42 +227,42 @@ type Stage struct {
 const defaultLimit = 10
 
 // complete checks a query by itself and fills in its defaults.
-func (q *Query) complete() error {
-	if err := q.checkScopes(); err != nil {
+func (q *Query) complete(doing string) error {
+	if err := q.checkScopes(doing); err != nil {
 		return err
 	}
 	if math.IsNaN(q.MinScore) {
-		return fault.Invalid(doingRecall, "its least score is no number", "give a number, or none")
+		return fault.Invalid(doing, "its least score is no number", "give a number, or none")
 	}
 	var err error
-	if q.Limit, err = valid.Limit(doingRecall, q.Limit, defaultLimit); err != nil {
+	if q.Limit, err = valid.Limit(doing, q.Limit, defaultLimit); err != nil {
 		return err
 	}
-	if err := checkText(doingRecall, q.Text); err != nil {
+	if err := checkText(doing, q.Text); err != nil {
 		return err
 	}
 	if q.Text == "" && q.Embedding == nil {
-		return fault.Invalid(doingRecall, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
+		return fault.Invalid(doing, "the query has neither a text nor an embedding", "give at least one of them, or list the memories")
 	}
-	if err := q.checkRanking(); err != nil {
+	if err := q.checkRanking(doing); err != nil {
 		return err
 	}
 	return filter.Check(q.Filter)
 }
 
 // checkScopes refuses a query that does not say, or says twice, whose memories it means.
-func (q *Query) checkScopes() error {
+func (q *Query) checkScopes(doing string) error {
 	if len(q.Scopes) == 0 {
-		return checkScope(doingRecall, q.Scope, q.AllScopes)
+		return checkScope(doing, q.Scope, q.AllScopes)
 	}
 	if q.Scope != (Scope{}) || q.AllScopes {
-		return fault.Invalid(doingRecall, "Scopes was given beside Scope or AllScopes", "give one of them")
+		return fault.Invalid(doing, "Scopes was given beside Scope or AllScopes", "give one of them")
 	}
 	if len(q.Scopes) > MaxScopes {
-		return fault.Invalid(doingRecall, fmt.Sprintf("it names %d scopes", len(q.Scopes)), fmt.Sprintf("name at most %d", MaxScopes))
+		return fault.Invalid(doing, fmt.Sprintf("it names %d scopes", len(q.Scopes)), fmt.Sprintf("name at most %d", MaxScopes))
 	}
 	for _, s := range q.Scopes {
-		if err := scope.Check(doingRecall, s); err != nil {
+		if err := scope.Check(doing, s); err != nil {
 			return err
 		}
 	}
@@ -270,25 +270,25 @@ func (q *Query) checkScopes() error {
 }
 
 // checkRanking checks how the query is read and ranked.
-func (q *Query) checkRanking() error {
+func (q *Query) checkRanking(doing string) error {
 	switch q.Profile {
 	case ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate:
 	case "":
 		q.Profile = ProfileBest
 	default:
-		return fault.Invalid(doingRecall, fmt.Sprintf("unknown profile %q", valid.Short(string(q.Profile))),
+		return fault.Invalid(doing, fmt.Sprintf("unknown profile %q", valid.Short(string(q.Profile))),
 			"use best, text, vector, hybrid or substrate")
 	}
 	const weights = "give a weight from 0 to 1, and the profile best"
 	switch {
 	case math.IsNaN(q.Graph) || q.Graph < 0 || q.Graph > 1:
-		return fault.Invalid(doingRecall, "the weight of the graph is not from 0 to 1", weights)
+		return fault.Invalid(doing, "the weight of the graph is not from 0 to 1", weights)
 	case q.Graph > 0 && q.Profile != ProfileBest:
-		return fault.Invalid(doingRecall, "the graph is a source of the profile best alone", weights)
+		return fault.Invalid(doing, "the graph is a source of the profile best alone", weights)
 	}
 	switch q.Syntax {
 	case "", SyntaxPlain, SyntaxOperators:
 		return nil
 	}
-	return fault.Invalid(doingRecall, "unknown syntax "+valid.Short(string(q.Syntax)), "use plain or operators")
+	return fault.Invalid(doing, "unknown syntax "+valid.Short(string(q.Syntax)), "use plain or operators")
 }

@@ -62,7 +62,7 @@ func (m Memories) ask(ctx context.Context, q *Query) (a *asked, err error) {
 	if err := m.db.usable(doingRecall); err != nil {
 		return nil, err
 	}
-	if err := q.complete(); err != nil {
+	if err := q.complete(doingRecall); err != nil {
 		return nil, err
 	}
 	if err := m.db.checkSpace(q); err != nil {
