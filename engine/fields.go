@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -112,7 +113,7 @@ func (m *filtered) Value(f filter.Field) (any, bool) {
 func (m *filtered) metadata() map[string]any {
 	if !m.decoded {
 		m.decoded = true
-		m.meta, m.err = decodeMetadata(m.rec.Metadata)
+		m.meta, m.err = metadata.Decode(m.rec.Metadata)
 	}
 	return m.meta
 }
@@ -252,7 +253,7 @@ func (db *DB) indexedTexts(r *layout.Record) ([]string, error) {
 	if len(db.words.indexed) == 0 {
 		return texts, nil
 	}
-	meta, err := decodeMetadata(r.Metadata)
+	meta, err := metadata.Decode(r.Metadata)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -215,7 +216,7 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 		}
 		if m != nil {
 			page.Memories = append(page.Memories, *m)
-			size += m.bytes()
+			size += memoryBytes(m)
 		}
 		full := size > pageBytes
 		if (i == limit-1 || full) && len(places) > i+1 {
@@ -392,4 +393,36 @@ func (f *firstPlaces) offer(p place) {
 func (f *firstPlaces) sorted() []place {
 	slices.SortFunc(f.ps, func(a, b place) int { return f.order.compare(&a, &b) })
 	return f.ps
+}
+
+// memoryBytes is about what a memory takes in RAM.
+func memoryBytes(m *Memory) int {
+	n := 512 + len(m.Text) + len(m.Name) + 4*len(m.Embedding) + valueBytes(m.Metadata)
+	for _, a := range m.Aliases {
+		n += len(a)
+	}
+	for _, v := range m.Vectors {
+		n += 4 * len(v)
+	}
+	return n
+}
+
+// valueBytes is about what a value of metadata takes in RAM.
+func valueBytes(v any) int {
+	n := 16
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case json.Number:
+		n += len(v)
+	case []any:
+		for _, e := range v {
+			n += valueBytes(e)
+		}
+	case map[string]any:
+		for k, e := range v {
+			n += 32 + len(k) + valueBytes(e)
+		}
+	}
+	return n
 }

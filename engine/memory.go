@@ -3,13 +3,13 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"time"
 	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -225,38 +225,6 @@ type ListQuery struct {
 	Lost func(error)
 }
 
-// bytes is about what a memory takes in RAM.
-func (m *Memory) bytes() int {
-	n := 512 + len(m.Text) + len(m.Name) + 4*len(m.Embedding) + valueBytes(m.Metadata)
-	for _, a := range m.Aliases {
-		n += len(a)
-	}
-	for _, v := range m.Vectors {
-		n += 4 * len(v)
-	}
-	return n
-}
-
-// valueBytes is about what a value of metadata takes in RAM.
-func valueBytes(v any) int {
-	n := 16
-	switch v := v.(type) {
-	case string:
-		n += len(v)
-	case json.Number:
-		n += len(v)
-	case []any:
-		for _, e := range v {
-			n += valueBytes(e)
-		}
-	case map[string]any:
-		for k, e := range v {
-			n += 32 + len(k) + valueBytes(e)
-		}
-	}
-	return n
-}
-
 // Page is a part of a list.
 type Page struct {
 	// Memories are those of the page, in the order of the list.
@@ -331,7 +299,7 @@ var (
 // memoryOf turns the record into what a caller sees; stats and vectors are added by
 // the transaction.
 func memoryOf(r *layout.Record, seq uint64) (Memory, error) {
-	meta, err := decodeMetadata(r.Metadata)
+	meta, err := metadata.Decode(r.Metadata)
 	if err != nil {
 		return Memory{}, err
 	}

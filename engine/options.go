@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
+	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -159,9 +160,9 @@ const (
 	// MaxText bounds a text, in bytes.
 	MaxText = 8 << 20
 	// MaxMetadata bounds metadata, in bytes of JSON.
-	MaxMetadata = 256 << 10
+	MaxMetadata = metadata.MaxBytes
 	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.
-	MaxMetadataDepth = 32
+	MaxMetadataDepth = metadata.MaxDepth
 	// MaxDim bounds the dimension of a vector.
 	MaxDim = 4096
 	// MaxLimit bounds the limit of a query or a page.

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/mention"
 )
 
@@ -76,9 +77,9 @@ func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared
 	case patch.Metadata != nil && patch.MergeMetadata != nil:
 		return nil, fault.Invalid(doing, "it has metadata and also some to merge", "give one of the two")
 	case patch.Metadata != nil:
-		r.Metadata, err = encodeMetadata(*patch.Metadata)
+		r.Metadata, err = metadata.Encode(*patch.Metadata)
 	case patch.MergeMetadata != nil:
-		r.Metadata, err = mergedMetadata(rec.Metadata, patch.MergeMetadata)
+		r.Metadata, err = metadata.Merge(rec.Metadata, patch.MergeMetadata)
 	}
 	if err != nil {
 		return nil, err

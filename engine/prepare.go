@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -72,7 +73,7 @@ func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepare
 			return nil, err
 		}
 	}
-	meta, err := encodeMetadata(mem.Metadata)
+	meta, err := metadata.Encode(mem.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ var bags = sync.Pool{New: func() any { return new(analysis.Bag) }}
 
 // analyse fills in the terms and the filter values of the record.
 func (db *DB) analyse(ctx context.Context, p *prepared) error {
-	meta, err := decodeMetadata(p.rec.Metadata)
+	meta, err := metadata.Decode(p.rec.Metadata)
 	if err != nil {
 		return err
 	}

@@ -231,7 +231,7 @@ func (r *recalling) reach(ranked []scored) int {
 
 func (r *recalling) stage(name string) {
 	now := r.tx.db.clock()
-	r.plan.Stages = append(r.plan.Stages, Stage{name, now.Sub(r.began).Microseconds()})
+	r.plan.Stages = append(r.plan.Stages, Stage{Name: name, Micros: now.Sub(r.began).Microseconds()})
 	r.began = now
 }
 

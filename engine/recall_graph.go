@@ -122,7 +122,7 @@ func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string
 			}
 			owner.scope = rec.Scope.Owner().Scope()
 		}
-		r.plan.Graph = append(r.plan.Graph, GraphPlan{owner.scope, plan})
+		r.plan.Graph = append(r.plan.Graph, GraphPlan{Scope: owner.scope, NearPlan: plan})
 	}
 	most := all[0].Rank
 	var docs []uint32

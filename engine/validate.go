@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -107,7 +108,7 @@ func (m *Memory) checkTimes(doing string) error {
 func (m *Memory) Check() error {
 	_, err := m.checked("store a memory")
 	if err == nil {
-		_, err = encodeMetadata(m.Metadata)
+		_, err = metadata.Encode(m.Metadata)
 	}
 	return err
 }

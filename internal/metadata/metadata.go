@@ -1,4 +1,5 @@
-package engine
+// Package metadata turns the metadata of a memory into canonical JSON and back.
+package metadata
 
 import (
 	"bytes"
@@ -12,9 +13,15 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
-// encodeMetadata makes canonical JSON of an object: keys sorted, no spaces. An
+// The limits of metadata.
+const (
+	MaxBytes = 256 << 10 // of JSON
+	MaxDepth = 32        // of objects and lists in each other
+)
+
+// Encode makes canonical JSON of an object: keys sorted, no spaces. An
 // empty object is stored as nothing.
-func encodeMetadata(m map[string]any) ([]byte, error) {
+func Encode(m map[string]any) ([]byte, error) {
 	if len(m) == 0 {
 		return nil, nil
 	}
@@ -28,9 +35,9 @@ func encodeMetadata(m map[string]any) ([]byte, error) {
 		return nil, fault.Invalid("store a memory", "its metadata is no JSON: "+err.Error(), "use strings, numbers, booleans, lists and objects")
 	}
 	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if len(out) > MaxMetadata {
+	if len(out) > MaxBytes {
 		return nil, fault.Invalid("store a memory",
-			fmt.Sprintf("its metadata is %d bytes of JSON, the limit is %d", len(out), MaxMetadata), "move the bulk of it to the text or elsewhere")
+			fmt.Sprintf("its metadata is %d bytes of JSON, the limit is %d", len(out), MaxBytes), "move the bulk of it to the text or elsewhere")
 	}
 	return out, nil
 }
@@ -38,9 +45,9 @@ func encodeMetadata(m map[string]any) ([]byte, error) {
 // checkDepth bounds the nesting before anything walks it by recursion without a
 // bound of its own.
 func checkDepth(v any, depth int) error {
-	if depth > MaxMetadataDepth {
+	if depth > MaxDepth {
 		return fault.Invalid("store a memory",
-			fmt.Sprintf("its metadata nests deeper than %d", MaxMetadataDepth), "flatten it")
+			fmt.Sprintf("its metadata nests deeper than %d", MaxDepth), "flatten it")
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -70,21 +77,21 @@ func checkDepth(v any, depth int) error {
 	return nil
 }
 
-// mergedMetadata applies a JSON merge patch (RFC 7386) to stored metadata.
-func mergedMetadata(stored []byte, patch map[string]any) ([]byte, error) {
-	b, err := encodeMetadata(patch) // also bounds its depth, and makes maps of what are none
+// Merge applies a JSON merge patch (RFC 7386) to stored metadata.
+func Merge(stored []byte, patch map[string]any) ([]byte, error) {
+	b, err := Encode(patch) // also bounds its depth, and makes maps of what are none
 	if err != nil {
 		return nil, err
 	}
-	change, err := decodeMetadata(b)
+	change, err := Decode(b)
 	if err != nil {
 		return nil, err
 	}
-	m, err := decodeMetadata(stored)
+	m, err := Decode(stored)
 	if err != nil {
 		return nil, err
 	}
-	return encodeMetadata(mergeObject(m, change))
+	return Encode(mergeObject(m, change))
 }
 
 // mergeObject is an object with the changes of a merge patch, which may change it.
@@ -106,7 +113,8 @@ func mergeObject(m, patch map[string]any) map[string]any {
 	return m
 }
 
-func decodeMetadata(b []byte) (map[string]any, error) {
+// Decode reads it. Numbers are json.Number, so that none loses a digit.
+func Decode(b []byte) (map[string]any, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
