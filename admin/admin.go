@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // acceptWait is how long the server waits after a failure to accept a connection.
@@ -63,19 +64,19 @@ type Server struct {
 func Serve(db *engine.DB, path string) (*Server, error) {
 	const doing = "serve the database"
 	if db.Dir() == "" {
-		return nil, &engine.Error{Kind: engine.ErrInvalid, What: doing, Why: "it is in memory, where nobody finds it", Do: "open one in a folder"}
+		return nil, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "it is in memory, where nobody finds it", Do: "open one in a folder"}
 	}
 	dir, err := filepath.Abs(db.Dir())
 	if err != nil {
-		return nil, &engine.Error{Kind: engine.ErrFailed, What: doing, Cause: err}
+		return nil, &memory.Error{Kind: memory.ErrFailed, What: doing, Cause: err}
 	}
 	s := &Server{db: db, dir: dir, path: path, slots: make(chan struct{}, MaxVerbs)}
 	if err := s.listen(); err != nil {
 		s.remove()
-		if own, ok := errors.AsType[*engine.Error](err); ok {
+		if own, ok := errors.AsType[*memory.Error](err); ok {
 			return nil, own
 		}
-		return nil, &engine.Error{Kind: engine.ErrFailed, What: doing, Cause: err, Do: "see who may write in " + filepath.Dir(s.path) + ", or give another path"}
+		return nil, &memory.Error{Kind: memory.ErrFailed, What: doing, Cause: err, Do: "see who may write in " + filepath.Dir(s.path) + ", or give another path"}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.verbs.Go(s.accept)
@@ -121,12 +122,12 @@ func (s *Server) clear() error {
 		return err
 	}
 	if c, err := net.Dial("unix", s.path); err == nil {
-		return errors.Join(c.Close(), &engine.Error{
-			Kind: engine.ErrLocked, What: "serve the database", Why: "a program listens at " + s.path + " already", Do: "close its server, or give another path",
+		return errors.Join(c.Close(), &memory.Error{
+			Kind: memory.ErrLocked, What: "serve the database", Why: "a program listens at " + s.path + " already", Do: "close its server, or give another path",
 		})
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return &engine.Error{Kind: engine.ErrExists, What: "serve the database", Why: s.path + " is there, and no socket", Do: "give another path"}
+		return &memory.Error{Kind: memory.ErrExists, What: "serve the database", Why: s.path + " is there, and no socket", Do: "give another path"}
 	}
 	return os.Remove(s.path)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/admin"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -140,7 +141,7 @@ func TestVerbs(t *testing.T) {
 	p.ok(`{"type":"memory","id":"four","agent":"a","text":"rain"}`, "import", "-")
 	p.ok("", "kv", "put", "k", `{"n":1}`, "--agent", "a")
 	p.ok("", "fact", "add", "I prefer tea to coffee", "--user", "ada")
-	if m, err := p.db.Memories().Get(t.Context(), engine.Scope{Agent: "a"}, "two"); err != nil || m.Text != "from the input" {
+	if m, err := p.db.Memories().Get(t.Context(), memory.Scope{Agent: "a"}, "two"); err != nil || m.Text != "from the input" {
 		t.Fatalf("the program sees %+v, %v", m, err)
 	}
 	p.ok("", "export", "out.jsonl")
@@ -293,7 +294,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n, err := p.db.Memories().Count(t.Context(), engine.ListQuery{Scope: engine.Scope{Agent: "a"}}); err != nil || n != clients {
+	if n, err := p.db.Memories().Count(t.Context(), memory.ListQuery{Scope: memory.Scope{Agent: "a"}}); err != nil || n != clients {
 		t.Errorf("%d memories, %v", n, err)
 	}
 }
@@ -302,14 +303,14 @@ func TestManyAtOnce(t *testing.T) {
 // replaced.
 func TestServeRefuses(t *testing.T) {
 	p := serve(t)
-	if _, err := admin.Serve(p.db, ""); !errors.Is(err, engine.ErrLocked) {
+	if _, err := admin.Serve(p.db, ""); !errors.Is(err, memory.ErrLocked) {
 		t.Errorf("twice: %v", err)
 	}
 	inMemory, err := engine.OpenMemory(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Serve(inMemory, ""); !errors.Is(err, engine.ErrInvalid) {
+	if _, err := admin.Serve(inMemory, ""); !errors.Is(err, memory.ErrInvalid) {
 		t.Errorf("in memory: %v", err)
 	}
 	if err := inMemory.Close(); err != nil {
@@ -319,7 +320,7 @@ func TestServeRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Serve(p.db, file); !errors.Is(err, engine.ErrExists) {
+	if _, err := admin.Serve(p.db, file); !errors.Is(err, memory.ErrExists) {
 		t.Errorf("at a file: %v", err)
 	}
 	if err := p.server.Close(); err != nil {

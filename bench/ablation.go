@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -134,15 +134,15 @@ func ablationContestants(env *harness.Env) ([]harness.Contestant, error) {
 		return nil, err
 	}
 	shared := &locomoDB{env: env, path: path}
-	list := []harness.Contestant{shared.contestant(talks, engine.ProfileBest, true)}
+	list := []harness.Contestant{shared.contestant(talks, memory.ProfileBest, true)}
 	for _, without := range []struct {
 		name string
-		q    engine.Query
+		q    memory.Query
 	}{
-		{"memdb, AnySession", engine.Query{AnySession: true}},
-		{"memdb, OneLook", engine.Query{OneLook: true}},
-		{"memdb, AnySpeaker", engine.Query{AnySpeaker: true}},
-		{"memdb, all three", engine.Query{AnySession: true, OneLook: true, AnySpeaker: true}},
+		{"memdb, AnySession", memory.Query{AnySession: true}},
+		{"memdb, OneLook", memory.Query{OneLook: true}},
+		{"memdb, AnySpeaker", memory.Query{AnySpeaker: true}},
+		{"memdb, all three", memory.Query{AnySession: true, OneLook: true, AnySpeaker: true}},
 	} {
 		list = append(list, shared.declining(without.name, talks, without.q))
 	}
@@ -247,14 +247,14 @@ func (c *cook) near(part []float64, turn int) []float64 {
 }
 
 // declining is memdb's best without what a query declines.
-func (l *locomoDB) declining(name string, talks []*exchange.Conversation, q engine.Query) harness.Contestant {
+func (l *locomoDB) declining(name string, talks []*exchange.Conversation, q memory.Query) harness.Contestant {
 	return harness.Contestant{Name: name, Open: func(ctx context.Context) (harness.Runner, error) {
 		if err := l.open(ctx); err != nil {
 			return nil, err
 		}
 		search := func(ctx context.Context, talk, question string, k int) ([]string, error) {
 			q := q
-			q.Scope, q.Text, q.Limit = engine.Scope{Agent: talk}, question, k
+			q.Scope, q.Text, q.Limit = memory.Scope{Agent: talk}, question, k
 			result, err := l.db.Memories().Recall(ctx, q)
 			if err != nil {
 				return nil, err

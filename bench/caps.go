@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/chart"
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -111,7 +112,7 @@ func (r *capsRun) store(ctx context.Context, db *engine.DB, now *atomic.Int64) (
 		return nil, err
 	}
 	var points []capsPoint
-	rng, scope := rand.New(rand.NewPCG(1, 1)), engine.Scope{Agent: "a"}
+	rng, scope := rand.New(rand.NewPCG(1, 1)), memory.Scope{Agent: "a"}
 	part, step := max(r.n/capsParts, capsLooks), (capsDays*24*time.Hour).Milliseconds()/int64(r.n)
 	took := make([]time.Duration, 0, part)
 	var most int
@@ -121,14 +122,14 @@ func (r *capsRun) store(ctx context.Context, db *engine.DB, now *atomic.Int64) (
 		for range 12 {
 			text = append(text, decayWords[rng.IntN(len(decayWords))])
 		}
-		m := engine.Memory{Scope: scope, Text: fmt.Sprint(strings.Join(text, " "), " ", i), Importance: new(rng.Float64())}
+		m := memory.Memory{Scope: scope, Text: fmt.Sprint(strings.Join(text, " "), " ", i), Importance: new(rng.Float64())}
 		began := time.Now()
 		if _, err := db.Memories().Store(ctx, m, nil); err != nil {
 			return nil, err
 		}
 		took = append(took, time.Since(began))
 		if (i+1)%(part/capsLooks) == 0 {
-			n, err := db.Memories().Count(ctx, engine.ListQuery{Scope: scope})
+			n, err := db.Memories().Count(ctx, memory.ListQuery{Scope: scope})
 			if err != nil {
 				return nil, err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -96,10 +97,10 @@ func (r *decayRun) fill(ctx context.Context, db *engine.DB) error {
 	now, rng := time.Now(), rand.New(rand.NewPCG(1, 1))
 	owners := max(r.n/decayOwner, 1)
 	for from := 0; from < r.n; from += scaleBatch {
-		batch := make([]engine.Memory, min(scaleBatch, r.n-from))
+		batch := make([]memory.Memory, min(scaleBatch, r.n-from))
 		for i := range batch {
 			n := from + i
-			m := engine.Memory{Scope: engine.Scope{Agent: fmt.Sprint("a", n%owners)}, Importance: new(.5), CreatedAt: now.Add(-8 * 24 * time.Hour)}
+			m := memory.Memory{Scope: memory.Scope{Agent: fmt.Sprint("a", n%owners)}, Importance: new(.5), CreatedAt: now.Add(-8 * 24 * time.Hour)}
 			var text []string
 			for range 8 {
 				text = append(text, decayWords[rng.IntN(len(decayWords))])
@@ -110,7 +111,7 @@ func (r *decayRun) fill(ctx context.Context, db *engine.DB) error {
 			}
 			batch[i] = m
 		}
-		if _, err := db.Memories().StoreBatch(ctx, batch, &engine.StoreOptions{NoDedup: true}); err != nil {
+		if _, err := db.Memories().StoreBatch(ctx, batch, &memory.StoreOptions{NoDedup: true}); err != nil {
 			return err
 		}
 	}
@@ -209,7 +210,7 @@ func longestPut(ctx context.Context, db *engine.DB, stop <-chan struct{}) (longe
 		case <-time.After(time.Millisecond):
 		}
 		began := time.Now()
-		if _, err := db.KV().Put(ctx, engine.Owner{Agent: "a0"}, "beat", 1, &entries.PutOptions{}); err != nil {
+		if _, err := db.KV().Put(ctx, memory.Owner{Agent: "a0"}, "beat", 1, &entries.PutOptions{}); err != nil {
 			return 0, err
 		}
 		longest = max(longest, time.Since(began))
@@ -220,8 +221,8 @@ func longestPut(ctx context.Context, db *engine.DB, stop <-chan struct{}) (longe
 func (r *decayRun) recalls(ctx context.Context, db *engine.DB, rng *rand.Rand, more func(n int) bool) (float64, error) {
 	var took []time.Duration
 	for n := 0; more(n) || n == 0; n++ {
-		q := engine.Query{
-			Scope: engine.Scope{Agent: "a0"}, Profile: engine.ProfileHybrid, NoTouch: true,
+		q := memory.Query{
+			Scope: memory.Scope{Agent: "a0"}, Profile: memory.ProfileHybrid, NoTouch: true,
 			Text: decayWords[rng.IntN(len(decayWords))] + " " + decayWords[rng.IntN(len(decayWords))],
 		}
 		began := time.Now()
@@ -239,7 +240,7 @@ func (r *decayRun) merge(ctx context.Context, db *engine.DB, sample harness.Samp
 	n, rng := min(decayMerged, r.n), rand.New(rand.NewPCG(3, 3))
 	var base []float32
 	for from := 0; from < n; from += scaleBatch {
-		batch := make([]engine.Memory, min(scaleBatch, n-from))
+		batch := make([]memory.Memory, min(scaleBatch, n-from))
 		for i := range batch {
 			v := make([]float32, decayDim)
 			if i%2 == 1 { // near the one before it
@@ -252,7 +253,7 @@ func (r *decayRun) merge(ctx context.Context, db *engine.DB, sample harness.Samp
 				}
 				base = v
 			}
-			batch[i] = engine.Memory{Scope: engine.Scope{Agent: "a"}, Text: fmt.Sprint("memory ", from+i), Embedding: v}
+			batch[i] = memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: fmt.Sprint("memory ", from+i), Embedding: v}
 		}
 		if _, err := db.Memories().StoreBatch(ctx, batch, nil); err != nil {
 			return err

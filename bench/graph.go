@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -230,7 +231,7 @@ func (*graphRun) Close() error { return nil }
 type memdbGraph struct {
 	db    *engine.DB
 	g     graph.Graph
-	owner engine.Owner
+	owner memory.Owner
 }
 
 func openMemdbGraph(dir string, entities []peer.Entity) (peer.Graph, error) {
@@ -238,7 +239,7 @@ func openMemdbGraph(dir string, entities []peer.Entity) (peer.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &memdbGraph{db, db.Graph(), engine.Owner{Agent: "bench"}}
+	m := &memdbGraph{db, db.Graph(), memory.Owner{Agent: "bench"}}
 	var b graph.Batch
 	for _, e := range entities {
 		b.Entities = append(b.Entities, graph.Entity{ID: strconv.Itoa(e.Number), Type: e.Type})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 )
 
@@ -34,7 +35,7 @@ func graphRecallContestants(env *harness.Env) ([]harness.Contestant, error) {
 	shared := &locomoDB{env: env, path: path, extract: true}
 	var list []harness.Contestant
 	for i, weight := range graphWeights {
-		c := shared.contestant(talks, engine.ProfileBest, i == 0)
+		c := shared.contestant(talks, memory.ProfileBest, i == 0)
 		if weight > 0 {
 			c.Name = fmt.Sprint("graph ", weight)
 		}
@@ -42,7 +43,7 @@ func graphRecallContestants(env *harness.Env) ([]harness.Contestant, error) {
 			if err := shared.open(ctx); err != nil {
 				return nil, err
 			}
-			view := &memdb{shared.db, engine.ProfileBest, weight}
+			view := &memdb{shared.db, memory.ProfileBest, weight}
 			return &locomoRun{talks: talks, search: view.Search, close: shared.close}, nil
 		}
 		list = append(list, c)

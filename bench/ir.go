@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
 	"github.com/seed-7aedc3ff/memdb/bench/relevance"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // irCollections are judged test collections: documents, queries, and which of the
@@ -52,7 +53,7 @@ func irContestants(env *harness.Env) ([]harness.Contestant, error) {
 		collections = append(collections, c)
 	}
 	var list []harness.Contestant
-	for i, profile := range []engine.Profile{engine.ProfileText, engine.ProfileBest} {
+	for i, profile := range []memory.Profile{memory.ProfileText, memory.ProfileBest} {
 		list = append(list, harness.Contestant{
 			Name:     "memdb " + string(profile),
 			Baseline: i == 0,
@@ -194,7 +195,7 @@ type irRun struct {
 	close       func() error
 }
 
-func openIR(ctx context.Context, env *harness.Env, collections []*irCollection, profile engine.Profile) (harness.Runner, error) {
+func openIR(ctx context.Context, env *harness.Env, collections []*irCollection, profile memory.Profile) (harness.Runner, error) {
 	dir, err := env.Fresh("ir-" + string(profile))
 	if err != nil {
 		return nil, err

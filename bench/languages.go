@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/languageset"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // everyLanguage is the scope that has the memories of all languages.
@@ -50,7 +51,7 @@ func languageContestants(env *harness.Env) ([]harness.Contestant, error) {
 			return openLanguages(ctx, func(string) peer.Text { return index }, index.Close)
 		}}
 	}
-	database := func(profile engine.Profile, language string) func(dir string) (peer.Text, error) {
+	database := func(profile memory.Profile, language string) func(dir string) (peer.Text, error) {
 		return func(dir string) (peer.Text, error) {
 			db, err := engine.Open(dir, &engine.Options{Language: language})
 			if err != nil {
@@ -66,9 +67,9 @@ func languageContestants(env *harness.Env) ([]harness.Contestant, error) {
 		return func(dir string) (peer.Text, error) { return peer.OpenFTS5In(dir, tokenizer) }
 	}
 	return []harness.Contestant{
-		open("memdb text", true, database(engine.ProfileText, "")),
-		open("memdb best", false, database(engine.ProfileBest, "")),
-		open("memdb, English alone", false, database(engine.ProfileText, "english")),
+		open("memdb text", true, database(memory.ProfileText, "")),
+		open("memdb best", false, database(memory.ProfileBest, "")),
+		open("memdb, English alone", false, database(memory.ProfileText, "english")),
 		{Name: "bleve, told the language", Open: func(ctx context.Context) (harness.Runner, error) { return openBleveLanguages(ctx, env) }},
 		open("bleve en", false, bleve("en")),
 		open("bleve standard", false, bleve("standard")),

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/relevance"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // locomoFile holds conversations with questions and the turns that answer them.
@@ -67,8 +68,8 @@ func locomoContestants(env *harness.Env) ([]harness.Contestant, error) {
 	}
 	var list []harness.Contestant
 	shared := &locomoDB{env: env, path: path}
-	for i, profile := range []engine.Profile{
-		engine.ProfileText, engine.ProfileBest, engine.ProfileSubstrate, engine.ProfileVector, engine.ProfileHybrid,
+	for i, profile := range []memory.Profile{
+		memory.ProfileText, memory.ProfileBest, memory.ProfileSubstrate, memory.ProfileVector, memory.ProfileHybrid,
 	} {
 		list = append(list, shared.contestant(talks, profile, i == 0))
 	}
@@ -129,7 +130,7 @@ type locomoDB struct {
 	extract bool
 }
 
-func (l *locomoDB) contestant(talks []*exchange.Conversation, profile engine.Profile, baseline bool) harness.Contestant {
+func (l *locomoDB) contestant(talks []*exchange.Conversation, profile memory.Profile, baseline bool) harness.Contestant {
 	return harness.Contestant{
 		Name:     "memdb " + string(profile),
 		Baseline: baseline,

@@ -5,12 +5,13 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // memdb is the engine with one way of ranking, seen as its peers are.
 type memdb struct {
 	db      *engine.DB
-	profile engine.Profile
+	profile memory.Profile
 	graph   float64 // the weight of the graph
 }
 
@@ -20,23 +21,23 @@ func openMemdb(dir string) (peer.Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memdb{db, engine.ProfileText, 0}, nil
+	return &memdb{db, memory.ProfileText, 0}, nil
 }
 
 // Add stores a batch as an import does: the same text again is kept.
 func (m *memdb) Add(ctx context.Context, docs []peer.Document) error {
-	memories := make([]engine.Memory, len(docs))
+	memories := make([]memory.Memory, len(docs))
 	for i, d := range docs {
-		memories[i] = engine.Memory{ID: d.ID, Scope: engine.Scope{Agent: d.Scope}, Text: d.Text}
+		memories[i] = memory.Memory{ID: d.ID, Scope: memory.Scope{Agent: d.Scope}, Text: d.Text}
 	}
-	_, err := m.db.Memories().StoreBatch(ctx, memories, &engine.StoreOptions{NoDedup: true})
+	_, err := m.db.Memories().StoreBatch(ctx, memories, &memory.StoreOptions{NoDedup: true})
 	return err
 }
 
 // Search recalls within an agent's memories, and leaves no trace.
 func (m *memdb) Search(ctx context.Context, scope, query string, k int) ([]string, error) {
-	found, err := m.db.Memories().Recall(ctx, engine.Query{
-		Scope: engine.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, Graph: m.graph, NoTouch: true,
+	found, err := m.db.Memories().Recall(ctx, memory.Query{
+		Scope: memory.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, Graph: m.graph, NoTouch: true,
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -132,10 +133,10 @@ func (r *plateauRun) store(ctx context.Context, db *engine.DB, dir string, now *
 
 // plateauStores stores a batch, and deletes as many of before.
 func plateauStores(ctx context.Context, tx *engine.Tx, rng *rand.Rand, first int) error {
-	scope := engine.Scope{User: "u"}
+	scope := memory.Scope{User: "u"}
 	word := func() string { return fmt.Sprint("word", rng.IntN(plateauWords)) }
 	for i := first; i < first+plateauBatch; i++ {
-		m := engine.Memory{
+		m := memory.Memory{
 			ID: fmt.Sprint("m", i), Scope: scope, Text: fmt.Sprintf("%s %s %s note about thing %d", word(), word(), word(), i),
 			Embedding: []float32{rng.Float32(), rng.Float32(), rng.Float32(), 1},
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -98,23 +99,23 @@ func scaleKinds() []scaleKind {
 	var kinds []scaleKind
 	for _, s := range selectivities {
 		kinds = append(kinds, scaleKind{"list, all owners", s.name, func(ctx context.Context, d *scaleDB, _ *rand.Rand) error {
-			return d.list(ctx, engine.ListQuery{AllScopes: true, Filter: s.filter})
+			return d.list(ctx, memory.ListQuery{AllScopes: true, Filter: s.filter})
 		}})
 	}
 	for _, s := range selectivities {
 		kinds = append(kinds, scaleKind{"recall by text, all owners", s.name, func(ctx context.Context, d *scaleDB, rng *rand.Rand) error {
-			return d.recall(ctx, engine.Query{AllScopes: true, Filter: s.filter, Text: d.text(rng)})
+			return d.recall(ctx, memory.Query{AllScopes: true, Filter: s.filter, Text: d.text(rng)})
 		}})
 	}
 	for _, s := range selectivities[1:] {
 		kinds = append(kinds, scaleKind{"list, an owner", s.name, func(ctx context.Context, d *scaleDB, rng *rand.Rand) error {
-			return d.list(ctx, engine.ListQuery{Scope: d.owner(rng), Filter: s.filter})
+			return d.list(ctx, memory.ListQuery{Scope: d.owner(rng), Filter: s.filter})
 		}})
 	}
-	for _, p := range []engine.Profile{engine.ProfileText, engine.ProfileHybrid, engine.ProfileBest} {
+	for _, p := range []memory.Profile{memory.ProfileText, memory.ProfileHybrid, memory.ProfileBest} {
 		kinds = append(kinds, scaleKind{"recall, an owner", string(p), func(ctx context.Context, d *scaleDB, rng *rand.Rand) error {
-			q := engine.Query{Scope: d.owner(rng), Text: d.text(rng), Profile: p}
-			if d.vectors && p != engine.ProfileText {
+			q := memory.Query{Scope: d.owner(rng), Text: d.text(rng), Profile: p}
+			if d.vectors && p != memory.ProfileText {
 				q.Embedding = d.source.record(rng.Uint64N(uint64(d.n))).Vector
 			}
 			return d.recall(ctx, q)
@@ -301,11 +302,11 @@ func (job *scaleJob) work(ctx context.Context, db *engine.DB, sample harness.Sam
 // IDs, and a second time they replace those of the first.
 func (d *scaleDB) fill(ctx context.Context, from, to int, tail string) error {
 	for from < to {
-		batch := make([]engine.Memory, min(scaleBatch, to-from))
+		batch := make([]memory.Memory, min(scaleBatch, to-from))
 		for i := range batch {
 			batch[i] = d.memory(from+i, tail)
 		}
-		if _, err := d.Memories().StoreBatch(ctx, batch, &engine.StoreOptions{NoDedup: true, Upsert: true}); err != nil {
+		if _, err := d.Memories().StoreBatch(ctx, batch, &memory.StoreOptions{NoDedup: true, Upsert: true}); err != nil {
 			return err
 		}
 		from += len(batch)
@@ -315,11 +316,11 @@ func (d *scaleDB) fill(ctx context.Context, from, to int, tail string) error {
 
 // memory is that of a number: owners take turns, so that those of one are spread
 // over the whole database.
-func (d *scaleDB) memory(i int, tail string) engine.Memory {
+func (d *scaleDB) memory(i int, tail string) memory.Memory {
 	owners := max(d.n/scaleOwner, 1)
 	r := d.source.record(uint64(i))
-	m := engine.Memory{
-		Scope: engine.Scope{Agent: fmt.Sprint("a", i%owners)}, Text: cut(r.Text, scaleTextBytes),
+	m := memory.Memory{
+		Scope: memory.Scope{Agent: fmt.Sprint("a", i%owners)}, Text: cut(r.Text, scaleTextBytes),
 		Metadata: map[string]any{"rare": i % 100_000, "hundredth": i / owners % 100, "half": i / owners % 2},
 	}
 	if d.vectors {
@@ -332,13 +333,13 @@ func (d *scaleDB) memory(i int, tail string) engine.Memory {
 	return m
 }
 
-func (d *scaleDB) owner(rng *rand.Rand) engine.Scope {
-	return engine.Scope{Agent: fmt.Sprint("a", rng.IntN(max(d.n/scaleOwner, 1)))}
+func (d *scaleDB) owner(rng *rand.Rand) memory.Scope {
+	return memory.Scope{Agent: fmt.Sprint("a", rng.IntN(max(d.n/scaleOwner, 1)))}
 }
 
 func (d *scaleDB) text(rng *rand.Rand) string { return d.queries[rng.IntN(len(d.queries))] }
 
-func (d *scaleDB) list(ctx context.Context, q engine.ListQuery) error {
+func (d *scaleDB) list(ctx context.Context, q memory.ListQuery) error {
 	q.Limit = scaleLimit
 	page, err := d.Memories().List(ctx, q)
 	if err == nil && len(page.Memories) == 0 {
@@ -347,7 +348,7 @@ func (d *scaleDB) list(ctx context.Context, q engine.ListQuery) error {
 	return err
 }
 
-func (d *scaleDB) recall(ctx context.Context, q engine.Query) error {
+func (d *scaleDB) recall(ctx context.Context, q memory.Query) error {
 	q.Limit, q.NoTouch = scaleLimit, true
 	_, err := d.Memories().Recall(ctx, q)
 	return err

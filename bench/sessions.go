@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -109,7 +110,7 @@ func openTalk(dir string, _, _ int) (peer.Store, error) {
 
 // Put appends a record to the session of its scope.
 func (m talkStore) Put(ctx context.Context, r *peer.Record) error {
-	done, err := m.db.Sessions().Append(ctx, engine.Owner{Agent: "support"}, r.Scope, []sessions.Message{{Text: r.Text}}, nil)
+	done, err := m.db.Sessions().Append(ctx, memory.Owner{Agent: "support"}, r.Scope, []sessions.Message{{Text: r.Text}}, nil)
 	if err == nil && !done[0].Stored {
 		err = fmt.Errorf("message %d was taken for %s", r.Number, done[0].MemoryID)
 	}
@@ -243,7 +244,7 @@ func (r *talkRun) long(ctx context.Context, sample harness.Sample) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close(), os.RemoveAll(dir)) }()
 	n := cmp.Or(r.env.N, sessionMany)
-	talker, many := engine.Owner{Agent: "support"}, engine.Owner{Agent: "many"}
+	talker, many := memory.Owner{Agent: "support"}, memory.Owner{Agent: "many"}
 	if err := r.fill(ctx, db, talker, many, n); err != nil {
 		return err
 	}
@@ -285,7 +286,7 @@ func ask(sample harness.Sample, name string, call func() error) error {
 }
 
 // fill makes a session of n messages with their memories, and n sessions of one message.
-func (r *talkRun) fill(ctx context.Context, db *engine.DB, talker, many engine.Owner, n int) error {
+func (r *talkRun) fill(ctx context.Context, db *engine.DB, talker, many memory.Owner, n int) error {
 	for from := 0; from < n; from += sessionFill {
 		err := db.Update(ctx, func(tx *engine.Tx) error {
 			var some []sessions.Message
@@ -308,7 +309,7 @@ func (r *talkRun) fill(ctx context.Context, db *engine.DB, talker, many engine.O
 
 // save saves a session of n messages over another, while somebody appends to a third.
 func (r *talkRun) save(ctx context.Context, db *engine.DB, sample harness.Sample, n int) error {
-	saver := engine.Owner{Agent: "saver"}
+	saver := memory.Owner{Agent: "saver"}
 	items := make([]sessions.Item, n)
 	for i := range items {
 		items[i] = sessions.Item{Message: &sessions.Message{ID: fmt.Sprint(i), Role: "user", Text: fmt.Sprintf("%d %.200s", i, r.text(uint64(i)))}}

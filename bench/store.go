@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -99,7 +100,7 @@ func openMemdbStore(dir string, _, _ int) (peer.Store, error) {
 }
 
 func (m memdbStore) Put(ctx context.Context, r *peer.Record) error {
-	done, err := m.db.Memories().Store(ctx, engine.Memory{Scope: engine.Scope{Agent: r.Scope}, Text: r.Text, Embedding: r.Vector}, nil)
+	done, err := m.db.Memories().Store(ctx, memory.Memory{Scope: memory.Scope{Agent: r.Scope}, Text: r.Text, Embedding: r.Vector}, nil)
 	if err == nil && !done.Stored {
 		err = fmt.Errorf("record %d was taken for %s", r.Number, done.ID)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -74,7 +75,7 @@ func (a *ageingCrash) step() {
 	switch a.rng.IntN(7) {
 	case 0, 1:
 		for range 5 {
-			m := Memory{ID: fmt.Sprint("m", a.n), Text: fmt.Sprint("text number ", a.n), Scope: Scope{Agent: "a"}, Confidence: new(.05 + float64(a.rng.IntN(20))/20*.9), Importance: new(.5)}
+			m := memory.Memory{ID: fmt.Sprint("m", a.n), Text: fmt.Sprint("text number ", a.n), Scope: memory.Scope{Agent: "a"}, Confidence: new(.05 + float64(a.rng.IntN(20))/20*.9), Importance: new(.5)}
 			mustStore(a.T, a.db.Memories(), m)
 			a.model[m.ID] = aged{*m.Confidence, a.clk.now()}
 			a.n++
@@ -100,7 +101,7 @@ func (a *ageingCrash) step() {
 // touch recalls some, and has that written.
 func (a *ageingCrash) touch() {
 	a.clk.advance(time.Duration(a.rng.IntN(72)) * time.Hour)
-	hits := mustRecall(a.T, a.db.Memories(), Query{Scope: Scope{Agent: "a"}, Text: fmt.Sprint("number ", a.rng.IntN(a.n+1)), Limit: 3})
+	hits := mustRecall(a.T, a.db.Memories(), memory.Query{Scope: memory.Scope{Agent: "a"}, Text: fmt.Sprint("number ", a.rng.IntN(a.n+1)), Limit: 3})
 	for _, h := range hits {
 		m, there := a.model[h.ID]
 		if !there {
@@ -141,7 +142,7 @@ func (a *ageingCrash) bringBack() {
 		a.fatalf("%+v, %v", r, err)
 	}
 	a.undo = 0
-	for _, m := range mustList(a.T, a.db.Memories(), Scope{Agent: "a"}) {
+	for _, m := range mustList(a.T, a.db.Memories(), memory.Scope{Agent: "a"}) {
 		if a.gone[m.ID] {
 			delete(a.gone, m.ID)
 			a.model[m.ID] = aged{*m.Confidence, m.LastAccessed}
@@ -159,7 +160,7 @@ func (a *ageingCrash) crash() {
 	if err != nil {
 		a.fatalf("%v", err)
 	}
-	left := mustList(a.T, crashed.Memories(), Scope{Agent: "a"})
+	left := mustList(a.T, crashed.Memories(), memory.Scope{Agent: "a"})
 	if len(left) != len(a.model) {
 		a.fatalf("%d memories after a crash, want %d", len(left), len(a.model))
 	}

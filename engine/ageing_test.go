@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -21,7 +22,7 @@ func alike(a, b float64) bool { return math.Abs(a-b) < 3e-9 }
 // fading is the model of a memory whose confidence decays: what each consolidation does is
 // done to it at once.
 type fading struct {
-	scope      Scope
+	scope      memory.Scope
 	confidence float64
 	last       int64
 }
@@ -95,28 +96,28 @@ func (r *ageingRun) step() {
 	case n < 9:
 		r.consolidate()
 	case n < 11:
-		_, err := mm.Recall(ctx, Query{Scope: r.model[id].scope, Text: id, Profile: ProfileText, Limit: 1})
+		_, err := mm.Recall(ctx, memory.Query{Scope: r.model[id].scope, Text: id, Profile: memory.ProfileText, Limit: 1})
 		r.must(err)
 		r.model[id].last = max(r.model[id].last, r.clock.now().UnixMilli())
 	case n == 11:
-		_, err := mm.Update(ctx, Scope{}, id, Patch{Text: new(id + " again " + fmt.Sprint(r.rng.Uint64()))})
+		_, err := mm.Update(ctx, memory.Scope{}, id, memory.Patch{Text: new(id + " again " + fmt.Sprint(r.rng.Uint64()))})
 		r.must(err)
 	case n == 12:
 		c := r.rng.Float64()
-		_, err := mm.Update(ctx, Scope{}, id, Patch{Confidence: &c})
+		_, err := mm.Update(ctx, memory.Scope{}, id, memory.Patch{Confidence: &c})
 		r.must(err)
 		r.model[id].confidence = c
 	case n == 13:
 		failed := errors.New("not now")
 		err := r.db.Update(ctx, func(tx *Tx) error {
-			_, err := tx.Memories().Update(ctx, Scope{}, id, Patch{Confidence: new(.5)})
+			_, err := tx.Memories().Update(ctx, memory.Scope{}, id, memory.Patch{Confidence: new(.5)})
 			return errors.Join(err, failed)
 		})
 		if !errors.Is(err, failed) {
 			r.t.Fatal(err)
 		}
 	case n == 14:
-		r.must(mm.Delete(ctx, Scope{}, id))
+		r.must(mm.Delete(ctx, memory.Scope{}, id))
 		delete(r.model, id)
 	case n == 15:
 		p, err := r.db.Policies().Show(ctx)
@@ -138,12 +139,12 @@ func (r *ageingRun) step() {
 	}
 }
 
-var ageingScopes = []Scope{{User: "ada"}, {Agent: "a1"}, {User: "ada", Agent: "a1", Run: "r"}, {User: "bob", Agent: "a1"}}
+var ageingScopes = []memory.Scope{{User: "ada"}, {Agent: "a1"}, {User: "ada", Agent: "a1", Run: "r"}, {User: "bob", Agent: "a1"}}
 
 func (r *ageingRun) store() {
 	id := fmt.Sprint("m", r.n)
 	r.n++
-	m := Memory{ID: id, Scope: ageingScopes[r.rng.IntN(len(ageingScopes))], Text: id + " has a text"}
+	m := memory.Memory{ID: id, Scope: ageingScopes[r.rng.IntN(len(ageingScopes))], Text: id + " has a text"}
 	f := &fading{scope: m.Scope, confidence: 1, last: r.clock.now().UnixMilli()}
 	if r.rng.IntN(2) == 0 {
 		m.CreatedAt = r.clock.now().Add(-time.Duration(r.rng.IntN(400)) * time.Hour)
@@ -164,7 +165,7 @@ func (r *ageingRun) store() {
 // consolidate counts by the model what the database reports.
 func (r *ageingRun) consolidate() {
 	rate := []float64{0, .05, .3, 1}[r.rng.IntN(4)]
-	o := ConsolidateOptions{Rate: &rate, Merge: new(false), Scope: []Scope{{}, {User: "ada"}, {Agent: "a1"}}[r.rng.IntN(3)]}
+	o := ConsolidateOptions{Rate: &rate, Merge: new(false), Scope: []memory.Scope{{}, {User: "ada"}, {Agent: "a1"}}[r.rng.IntN(3)]}
 	p, err := r.db.Policies().Show(r.t.Context())
 	r.must(err)
 	dry := o
@@ -198,7 +199,7 @@ func (r *ageingRun) compare() {
 	ctx := r.t.Context()
 	low := 0
 	for id, f := range r.model {
-		m, err := r.db.Memories().Get(ctx, Scope{}, id)
+		m, err := r.db.Memories().Get(ctx, memory.Scope{}, id)
 		r.must(err)
 		if !alike(*m.Confidence, f.confidence) {
 			r.t.Fatalf("%s has the confidence %v, want %v", id, *m.Confidence, f.confidence)
@@ -210,7 +211,7 @@ func (r *ageingRun) compare() {
 			low = math.MinInt
 		}
 	}
-	page, err := r.db.Memories().List(ctx, ListQuery{AllScopes: true, Filter: filter.Lt("confidence", .5), OrderBy: "confidence", Limit: 10_000})
+	page, err := r.db.Memories().List(ctx, memory.ListQuery{AllScopes: true, Filter: filter.Lt("confidence", .5), OrderBy: "confidence", Limit: 10_000})
 	r.must(err)
 	if low >= 0 && len(page.Memories) != low {
 		r.t.Fatalf("%d memories have a confidence below 0.5, want %d", len(page.Memories), low)
@@ -232,7 +233,7 @@ func TestClocksThatJump(t *testing.T) {
 	fs := vfs.NewMem()
 	o := Options{Clock: clk.now}
 	db := openTest(t, fs, o)
-	s, ctx := Scope{Agent: "a"}, t.Context()
+	s, ctx := memory.Scope{Agent: "a"}, t.Context()
 	confidence := func(id string) float64 {
 		t.Helper()
 		m, err := db.Memories().Get(ctx, s, id)
@@ -247,7 +248,7 @@ func TestClocksThatJump(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustStore(t, db.Memories(), Memory{ID: "old", Scope: s, Text: "it is old", Importance: new(.9)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "old", Scope: s, Text: "it is old", Importance: new(.9)})
 	clk.advance(365 * 24 * time.Hour)
 	consolidate()
 	if got := confidence("old"); math.Abs(got-.95) > 1e-9 {
@@ -257,7 +258,7 @@ func TestClocksThatJump(t *testing.T) {
 	if got := confidence("old"); got != 1 {
 		t.Errorf("set right: %v", got)
 	}
-	mustStore(t, db.Memories(), Memory{ID: "new", Scope: s, Text: "this is new", Importance: new(0.0)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "new", Scope: s, Text: "this is new", Importance: new(0.0)})
 	clk.advance(-24 * time.Hour) // and a day too far
 	if r, err := db.Evict(ctx, nil); err != nil || r.Evicted != 0 {
 		t.Errorf("evicted: %+v, %v", r, err)

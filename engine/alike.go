@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -73,7 +74,7 @@ func (m *merging) load(doc uint32) (*candidate, error) {
 		return nil, err
 	}
 	c := &candidate{doc: doc, row: row, rec: rec}
-	if s := m.tx.db.spaceAt(defaultSpace, m.tx.lsn); s != nil {
+	if s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.lsn); s != nil {
 		for _, ref := range rec.Vectors {
 			if ref.Space == s.num {
 				if c.vec, err = m.tx.vector(row.Version, ref); err != nil {
@@ -134,7 +135,7 @@ func (m *merging) compare(doc uint32) error {
 
 // nearest are the documents of a group with the nearest vectors.
 func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
-	s := m.tx.db.spaceAt(defaultSpace, m.tx.lsn)
+	s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.lsn)
 	hits, err := s.index.Search(m.ctx, c.vec, hnsw.Search{
 		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s), Plain: true,
 	})

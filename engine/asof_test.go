@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -25,10 +26,10 @@ func TestRecallAsOf(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clock.now, Retain: 10 * time.Minute}, tuning: tuning{hotBytes: 30 << 10}})
-	mm, ada := db.Memories(), Scope{User: "ada"}
-	queries := []Query{
-		{Scope: ada, Text: "green tea", Profile: ProfileText, Limit: 100},
-		{Scope: ada, Embedding: []float32{1, 0.5, -1}, Profile: ProfileVector, Limit: 100},
+	mm, ada := db.Memories(), memory.Scope{User: "ada"}
+	queries := []memory.Query{
+		{Scope: ada, Text: "green tea", Profile: memory.ProfileText, Limit: 100},
+		{Scope: ada, Embedding: []float32{1, 0.5, -1}, Profile: memory.ProfileVector, Limit: 100},
 		{AllScopes: true, Text: "black coffee", Limit: 20, Filter: filter.Eq("kind", "message")},
 	}
 	type state struct {
@@ -63,14 +64,14 @@ func TestRecallAsOf(t *testing.T) {
 		case 0:
 			_ = mm.Delete(ctx, ada, id)
 		case 1:
-			_, _ = mm.Update(ctx, ada, id, Patch{Text: &s})
+			_, _ = mm.Update(ctx, ada, id, memory.Patch{Text: &s})
 		case 2:
 			if i == 150 {
 				_, _ = mm.DeleteScope(ctx, ada)
 			}
 			fallthrough
 		default:
-			mustStore(t, mm, Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint(i, " ", s), Embedding: []float32{rng.Float32() + 0.1, rng.Float32(), rng.Float32()}})
+			mustStore(t, mm, memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint(i, " ", s), Embedding: []float32{rng.Float32() + 0.1, rng.Float32(), rng.Float32()}})
 		}
 		hits, err := recall(0)
 		if err != nil {
@@ -105,7 +106,7 @@ func TestRecallAsOf(t *testing.T) {
 		t.Errorf("a state to come: %v", err)
 	}
 	err := db.Update(ctx, func(tx *Tx) error {
-		_, err := tx.Memories().Recall(ctx, Query{Scope: ada, Text: "tea", AsOf: 1})
+		_, err := tx.Memories().Recall(ctx, memory.Query{Scope: ada, Text: "tea", AsOf: 1})
 		return err
 	})
 	if !errors.Is(err, fault.ErrInvalid) {
@@ -122,14 +123,14 @@ func TestRecallAsOf(t *testing.T) {
 
 // TestRecallAsOfItself: the state of a View can be read whatever has been freed since.
 func TestRecallAsOfItself(t *testing.T) {
-	ctx, ada := t.Context(), Scope{User: "ada"}
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), Options{})
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "tea"})
 	err := db.View(ctx, func(tx *Tx) error {
 		if _, err := db.Reset(ctx); err != nil {
 			return err
 		}
-		hits := mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "tea", AsOf: tx.LSN()})
+		hits := mustRecall(t, tx.Memories(), memory.Query{Scope: ada, Text: "tea", AsOf: tx.LSN()})
 		if len(hits) != 1 {
 			t.Errorf("%d hits", len(hits))
 		}
@@ -144,16 +145,16 @@ func TestRecallAsOfItself(t *testing.T) {
 // the clock was set right, and not only when that time has come.
 func TestRetainAfterClockAhead(t *testing.T) {
 	const year = 365 * 24 * time.Hour
-	ctx, ada, clock := t.Context(), Scope{User: "ada"}, newTestClock()
+	ctx, ada, clock := t.Context(), memory.Scope{User: "ada"}, newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, Retain: 10 * time.Second})
 	update := func(text string) {
 		t.Helper()
-		if _, err := db.Memories().Update(ctx, ada, "a", Patch{Text: &text}); err != nil {
+		if _, err := db.Memories().Update(ctx, ada, "a", memory.Patch{Text: &text}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	clock.advance(year)
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "from the year to come"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "from the year to come"})
 	clock.advance(-year)
 	before := db.LSN()
 	for i := range 100 {
@@ -210,12 +211,12 @@ func TestRetentionMarks(t *testing.T) {
 
 // TestViewAt reads every retained state again, and finds what a View of then has found.
 func TestViewAt(t *testing.T) {
-	ctx, ada := t.Context(), Scope{User: "ada"}
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
 	db := openTest(t, vfs.NewMem(), Options{Retain: time.Hour})
 	read := func(tx *Tx) (s string) {
-		page, err := tx.Memories().List(ctx, ListQuery{Scope: ada, Limit: 100})
+		page, err := tx.Memories().List(ctx, memory.ListQuery{Scope: ada, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +231,7 @@ func TestViewAt(t *testing.T) {
 			}
 			s += fmt.Sprintf("%s=%s(%d) ", m.ID, m.Text, len(history))
 		}
-		n, err := tx.Memories().Count(ctx, ListQuery{Scope: ada, Filter: filter.Contains("text", "green")})
+		n, err := tx.Memories().Count(ctx, memory.ListQuery{Scope: ada, Filter: filter.Contains("text", "green")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,9 +247,9 @@ func TestViewAt(t *testing.T) {
 		var err error
 		switch _, err = db.Memories().Get(ctx, ada, id); {
 		case err != nil:
-			mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: text})
+			mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: ada, Text: text})
 		case rng.IntN(2) == 0:
-			_, err = db.Memories().Update(ctx, ada, id, Patch{Text: &text})
+			_, err = db.Memories().Update(ctx, ada, id, memory.Patch{Text: &text})
 		case rng.IntN(5) == 0:
 			_, err = db.Memories().DeleteScope(ctx, ada)
 		default:
@@ -277,20 +278,20 @@ func TestViewAt(t *testing.T) {
 		}
 	}
 	err := db.ViewAt(ctx, states[0].lsn, func(tx *Tx) error {
-		_, err := tx.KV().Get(ctx, Owner{User: "ada"}, "cart")
+		_, err := tx.KV().Get(ctx, memory.Owner{User: "ada"}, "cart")
 		return err
 	})
-	if !errors.Is(err, ErrNotRetained) {
+	if !errors.Is(err, memory.ErrNotRetained) {
 		t.Errorf("entries of the past: %v", err)
 	}
 	err = db.ViewAt(ctx, states[0].lsn, func(tx *Tx) error {
-		_, err := tx.Usage().Total(ctx, usage.Query{Owner: Owner{User: "ada"}})
+		_, err := tx.Usage().Total(ctx, usage.Query{Owner: memory.Owner{User: "ada"}})
 		return err
 	})
-	if !errors.Is(err, ErrNotRetained) {
+	if !errors.Is(err, memory.ErrNotRetained) {
 		t.Errorf("usage of the past: %v", err)
 	}
-	if err := db.ViewAt(ctx, db.LSN()+1, func(*Tx) error { return nil }); !errors.Is(err, ErrNotRetained) {
+	if err := db.ViewAt(ctx, db.LSN()+1, func(*Tx) error { return nil }); !errors.Is(err, memory.ErrNotRetained) {
 		t.Errorf("a state to come: %v", err)
 	}
 }

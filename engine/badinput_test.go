@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestBadInput: everything that can be wrong with a call is an error of its kind
@@ -26,8 +27,8 @@ func TestBadInput(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	ada := Scope{User: "ada"}
-	good := Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2, 3}}
+	ada := memory.Scope{User: "ada"}
+	good := memory.Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2, 3}}
 	if _, err := db.Memories().Store(t.Context(), good, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -38,28 +39,28 @@ func TestBadInput(t *testing.T) {
 	for range 1000 {
 		deep = map[string]any{"in": deep}
 	}
-	store := func(m Memory) func(context.Context) error {
+	store := func(m memory.Memory) func(context.Context) error {
 		return func(ctx context.Context) error {
-			if m.Scope == (Scope{}) {
+			if m.Scope == (memory.Scope{}) {
 				m.Scope = ada
 			}
 			_, err := db.Memories().Store(ctx, m, nil)
 			return err
 		}
 	}
-	recall := func(q Query) func(context.Context) error {
+	recall := func(q memory.Query) func(context.Context) error {
 		return func(ctx context.Context) error {
 			_, err := db.Memories().Recall(ctx, q)
 			return err
 		}
 	}
-	list := func(q ListQuery) func(context.Context) error {
+	list := func(q memory.ListQuery) func(context.Context) error {
 		return func(ctx context.Context) error {
 			_, err := db.Memories().List(ctx, q)
 			return err
 		}
 	}
-	patch := func(p Patch) func(context.Context) error {
+	patch := func(p memory.Patch) func(context.Context) error {
 		return func(ctx context.Context) error {
 			_, err := db.Memories().Update(ctx, ada, "one", p)
 			return err
@@ -72,83 +73,83 @@ func TestBadInput(t *testing.T) {
 		kind error
 		says []string // parts of the message
 	}{
-		{"empty text, no vector", store(Memory{}), fault.ErrInvalid, []string{"neither a text nor a vector"}},
-		{"text over the limit", store(Memory{Text: strings.Repeat("x", MaxText+1)}), fault.ErrInvalid, []string{"8388609", "8388608"}},
-		{"invalid UTF-8", store(Memory{Text: "ab\xff"}), fault.ErrInvalid, []string{"UTF-8", "byte 2"}},
-		{"NaN", store(Memory{Text: "x", Embedding: []float32{1, nan, 3}}), fault.ErrInvalid, []string{"default"}},
-		{"infinite", store(Memory{Text: "x", Embedding: []float32{1, inf, 3}}), fault.ErrInvalid, []string{"default"}},
-		{"zero vector", store(Memory{Text: "x", Embedding: []float32{0, 0, 0}}), fault.ErrInvalid, []string{"default"}},
-		{"wrong dimension", store(Memory{Text: "x", Embedding: []float32{1, 2}}), fault.ErrInvalid, []string{"2 dimensions", "have 3"}},
-		{"empty vector", store(Memory{Text: "x", Embedding: []float32{}}), fault.ErrInvalid, nil},
-		{"dimension over the limit", store(Memory{Text: "x", Vectors: map[string][]float32{"big": make([]float32, MaxDim+1)}}), fault.ErrInvalid, []string{"4096"}},
-		{"vector twice", store(Memory{Text: "x", Embedding: []float32{1, 2, 3}, Vectors: map[string][]float32{"default": {1, 2, 3}}}), fault.ErrInvalid, []string{"default"}},
-		{"reserved space", store(Memory{Text: "x", Vectors: map[string][]float32{"lexical": {1}}}), fault.ErrInvalid, []string{"lexical"}},
+		{"empty text, no vector", store(memory.Memory{}), fault.ErrInvalid, []string{"neither a text nor a vector"}},
+		{"text over the limit", store(memory.Memory{Text: strings.Repeat("x", memory.MaxText+1)}), fault.ErrInvalid, []string{"8388609", "8388608"}},
+		{"invalid UTF-8", store(memory.Memory{Text: "ab\xff"}), fault.ErrInvalid, []string{"UTF-8", "byte 2"}},
+		{"NaN", store(memory.Memory{Text: "x", Embedding: []float32{1, nan, 3}}), fault.ErrInvalid, []string{"default"}},
+		{"infinite", store(memory.Memory{Text: "x", Embedding: []float32{1, inf, 3}}), fault.ErrInvalid, []string{"default"}},
+		{"zero vector", store(memory.Memory{Text: "x", Embedding: []float32{0, 0, 0}}), fault.ErrInvalid, []string{"default"}},
+		{"wrong dimension", store(memory.Memory{Text: "x", Embedding: []float32{1, 2}}), fault.ErrInvalid, []string{"2 dimensions", "have 3"}},
+		{"empty vector", store(memory.Memory{Text: "x", Embedding: []float32{}}), fault.ErrInvalid, nil},
+		{"dimension over the limit", store(memory.Memory{Text: "x", Vectors: map[string][]float32{"big": make([]float32, memory.MaxDim+1)}}), fault.ErrInvalid, []string{"4096"}},
+		{"vector twice", store(memory.Memory{Text: "x", Embedding: []float32{1, 2, 3}, Vectors: map[string][]float32{"default": {1, 2, 3}}}), fault.ErrInvalid, []string{"default"}},
+		{"reserved space", store(memory.Memory{Text: "x", Vectors: map[string][]float32{"lexical": {1}}}), fault.ErrInvalid, []string{"lexical"}},
 		{"no scope", func(ctx context.Context) error {
-			_, err := db.Memories().Store(ctx, Memory{Text: "x"}, nil)
+			_, err := db.Memories().Store(ctx, memory.Memory{Text: "x"}, nil)
 			return err
 		}, fault.ErrScope, []string{"At least one of user_id, agent_id, or run_id must be provided"}},
-		{"control characters in an ID", store(Memory{ID: "a\nb", Text: "x"}), fault.ErrInvalid, []string{"control character"}},
-		{"ID over the limit", store(Memory{ID: strings.Repeat("x", valid.MaxID+1), Text: "x"}), fault.ErrInvalid, []string{"513", "512"}},
-		{"scope over the limit", store(Memory{Scope: Scope{Run: strings.Repeat("x", valid.MaxID+1)}, Text: "x"}), fault.ErrInvalid, []string{"run"}},
-		{"scope that is no UTF-8", store(Memory{Scope: Scope{Agent: "\xff"}, Text: "x"}), fault.ErrInvalid, []string{"agent"}},
-		{"unknown role", store(Memory{Text: "x", Role: "robot"}), fault.ErrInvalid, []string{"robot", "assistant"}},
-		{"unknown kind", store(Memory{Text: "x", Kind: "idea"}), fault.ErrInvalid, []string{"idea", "fragment"}},
-		{"importance above 1", store(Memory{Text: "x", Importance: &share}), fault.ErrInvalid, []string{"importance", "1.5"}},
-		{"metadata 1,000 deep", store(Memory{Text: "x", Metadata: deep}), fault.ErrInvalid, []string{"32"}},
-		{"metadata over the limit", store(Memory{Text: "x", Metadata: map[string]any{"k": strings.Repeat("x", MaxMetadata)}}), fault.ErrInvalid, []string{"262144"}},
-		{"metadata that is no JSON", store(Memory{Text: "x", Metadata: map[string]any{"k": func() {}}}), fault.ErrInvalid, []string{"JSON"}},
-		{"metadata with NaN", store(Memory{Text: "x", Metadata: map[string]any{"k": math.NaN()}}), fault.ErrInvalid, []string{"NaN"}},
-		{"metadata that is no UTF-8", store(Memory{Text: "x", Metadata: map[string]any{"k": "\xff"}}), fault.ErrInvalid, []string{"UTF-8"}},
-		{"too many aliases", store(Memory{Text: "x", Aliases: make([]string, MaxAliases+1)}), fault.ErrInvalid, []string{"64"}},
-		{"ID taken", store(Memory{ID: "one", Text: "another"}), fault.ErrExists, []string{"one", "Upsert"}},
+		{"control characters in an ID", store(memory.Memory{ID: "a\nb", Text: "x"}), fault.ErrInvalid, []string{"control character"}},
+		{"ID over the limit", store(memory.Memory{ID: strings.Repeat("x", valid.MaxID+1), Text: "x"}), fault.ErrInvalid, []string{"513", "512"}},
+		{"scope over the limit", store(memory.Memory{Scope: memory.Scope{Run: strings.Repeat("x", valid.MaxID+1)}, Text: "x"}), fault.ErrInvalid, []string{"run"}},
+		{"scope that is no UTF-8", store(memory.Memory{Scope: memory.Scope{Agent: "\xff"}, Text: "x"}), fault.ErrInvalid, []string{"agent"}},
+		{"unknown role", store(memory.Memory{Text: "x", Role: "robot"}), fault.ErrInvalid, []string{"robot", "assistant"}},
+		{"unknown kind", store(memory.Memory{Text: "x", Kind: "idea"}), fault.ErrInvalid, []string{"idea", "fragment"}},
+		{"importance above 1", store(memory.Memory{Text: "x", Importance: &share}), fault.ErrInvalid, []string{"importance", "1.5"}},
+		{"metadata 1,000 deep", store(memory.Memory{Text: "x", Metadata: deep}), fault.ErrInvalid, []string{"32"}},
+		{"metadata over the limit", store(memory.Memory{Text: "x", Metadata: map[string]any{"k": strings.Repeat("x", memory.MaxMetadata)}}), fault.ErrInvalid, []string{"262144"}},
+		{"metadata that is no JSON", store(memory.Memory{Text: "x", Metadata: map[string]any{"k": func() {}}}), fault.ErrInvalid, []string{"JSON"}},
+		{"metadata with NaN", store(memory.Memory{Text: "x", Metadata: map[string]any{"k": math.NaN()}}), fault.ErrInvalid, []string{"NaN"}},
+		{"metadata that is no UTF-8", store(memory.Memory{Text: "x", Metadata: map[string]any{"k": "\xff"}}), fault.ErrInvalid, []string{"UTF-8"}},
+		{"too many aliases", store(memory.Memory{Text: "x", Aliases: make([]string, memory.MaxAliases+1)}), fault.ErrInvalid, []string{"64"}},
+		{"ID taken", store(memory.Memory{ID: "one", Text: "another"}), fault.ErrExists, []string{"one", "Upsert"}},
 		{"get what is not there", func(ctx context.Context) error {
 			_, err := db.Memories().Get(ctx, ada, "two")
 			return err
 		}, fault.ErrNotFound, []string{"two"}},
 		{"get from another scope", func(ctx context.Context) error {
-			_, err := db.Memories().Get(ctx, Scope{User: "bob"}, "one")
+			_, err := db.Memories().Get(ctx, memory.Scope{User: "bob"}, "one")
 			return err
 		}, fault.ErrNotFound, nil},
 		{"delete what is not there", func(ctx context.Context) error {
 			return db.Memories().Delete(ctx, ada, "two")
 		}, fault.ErrNotFound, []string{"two"}},
 		{"delete without a scope", func(ctx context.Context) error {
-			_, err := db.Memories().DeleteScope(ctx, Scope{})
+			_, err := db.Memories().DeleteScope(ctx, memory.Scope{})
 			return err
 		}, fault.ErrScope, nil},
-		{"update to nothing", patch(Patch{Text: new("")}), fault.ErrInvalid, []string{"neither a text nor a vector"}},
-		{"update with a wrong dimension", patch(Patch{Embedding: []float32{1}}), fault.ErrInvalid, []string{"1 dimensions", "have 3"}},
-		{"update with an unknown role", patch(Patch{Role: new(Role("robot"))}), fault.ErrInvalid, nil},
-		{"limit -1", recall(Query{Scope: ada, Text: "tea", Limit: -1}), fault.ErrInvalid, []string{"-1", "10000"}},
-		{"limit 10^9", recall(Query{Scope: ada, Text: "tea", Limit: 1e9}), fault.ErrInvalid, []string{"1000000000"}},
-		{"list limit -1", list(ListQuery{Scope: ada, Limit: -1}), fault.ErrInvalid, []string{"-1"}},
-		{"list without a scope", list(ListQuery{}), fault.ErrScope, nil},
-		{"recall without a scope", recall(Query{Text: "tea"}), fault.ErrScope, nil},
-		{"recall without a query", recall(Query{Scope: ada}), fault.ErrInvalid, []string{"neither"}},
-		{"recall with a wrong dimension", recall(Query{Scope: ada, Embedding: []float32{1}}), fault.ErrInvalid, []string{"1 dimensions", "have 3"}},
-		{"recall with NaN", recall(Query{Scope: ada, Embedding: []float32{1, nan, 1}}), fault.ErrInvalid, nil},
-		{"unknown profile", recall(Query{Scope: ada, Text: "tea", Profile: "magic"}), fault.ErrInvalid, []string{"magic", "hybrid"}},
-		{"unknown space without a vector", recall(Query{Scope: ada, Text: "tea", Space: "big"}), fault.ErrInvalid, []string{"big"}},
-		{"filter without a field", list(ListQuery{Scope: ada, Filter: filter.Condition{}}), fault.ErrInvalid, nil},
-		{"filter by a list", list(ListQuery{Scope: ada, Filter: filter.Eq("tag", []any{"a"})}), fault.ErrInvalid, []string{"tag"}},
-		{"filter by pointer", list(ListQuery{Scope: ada, Filter: &filter.Condition{Field: "tag", Values: []any{"a"}}}), fault.ErrInvalid, []string{"by value"}},
-		{"nil pointer as a filter", list(ListQuery{Scope: ada, Filter: filter.Or((*filter.Negation)(nil))}), fault.ErrInvalid, []string{"by value"}},
-		{"filter with a nil part", list(ListQuery{Scope: ada, Filter: filter.And(nil)}), fault.ErrInvalid, nil},
-		{"filter of 20,000 values", list(ListQuery{Scope: ada, Filter: filter.In("tag", make([]any, 20_000)...)}), fault.ErrInvalid, []string{"10000"}},
+		{"update to nothing", patch(memory.Patch{Text: new("")}), fault.ErrInvalid, []string{"neither a text nor a vector"}},
+		{"update with a wrong dimension", patch(memory.Patch{Embedding: []float32{1}}), fault.ErrInvalid, []string{"1 dimensions", "have 3"}},
+		{"update with an unknown role", patch(memory.Patch{Role: new(memory.Role("robot"))}), fault.ErrInvalid, nil},
+		{"limit -1", recall(memory.Query{Scope: ada, Text: "tea", Limit: -1}), fault.ErrInvalid, []string{"-1", "10000"}},
+		{"limit 10^9", recall(memory.Query{Scope: ada, Text: "tea", Limit: 1e9}), fault.ErrInvalid, []string{"1000000000"}},
+		{"list limit -1", list(memory.ListQuery{Scope: ada, Limit: -1}), fault.ErrInvalid, []string{"-1"}},
+		{"list without a scope", list(memory.ListQuery{}), fault.ErrScope, nil},
+		{"recall without a scope", recall(memory.Query{Text: "tea"}), fault.ErrScope, nil},
+		{"recall without a query", recall(memory.Query{Scope: ada}), fault.ErrInvalid, []string{"neither"}},
+		{"recall with a wrong dimension", recall(memory.Query{Scope: ada, Embedding: []float32{1}}), fault.ErrInvalid, []string{"1 dimensions", "have 3"}},
+		{"recall with NaN", recall(memory.Query{Scope: ada, Embedding: []float32{1, nan, 1}}), fault.ErrInvalid, nil},
+		{"unknown profile", recall(memory.Query{Scope: ada, Text: "tea", Profile: "magic"}), fault.ErrInvalid, []string{"magic", "hybrid"}},
+		{"unknown space without a vector", recall(memory.Query{Scope: ada, Text: "tea", Space: "big"}), fault.ErrInvalid, []string{"big"}},
+		{"filter without a field", list(memory.ListQuery{Scope: ada, Filter: filter.Condition{}}), fault.ErrInvalid, nil},
+		{"filter by a list", list(memory.ListQuery{Scope: ada, Filter: filter.Eq("tag", []any{"a"})}), fault.ErrInvalid, []string{"tag"}},
+		{"filter by pointer", list(memory.ListQuery{Scope: ada, Filter: &filter.Condition{Field: "tag", Values: []any{"a"}}}), fault.ErrInvalid, []string{"by value"}},
+		{"nil pointer as a filter", list(memory.ListQuery{Scope: ada, Filter: filter.Or((*filter.Negation)(nil))}), fault.ErrInvalid, []string{"by value"}},
+		{"filter with a nil part", list(memory.ListQuery{Scope: ada, Filter: filter.And(nil)}), fault.ErrInvalid, nil},
+		{"filter of 20,000 values", list(memory.ListQuery{Scope: ada, Filter: filter.In("tag", make([]any, 20_000)...)}), fault.ErrInvalid, []string{"10000"}},
 		{"write in a View", func(ctx context.Context) error {
 			return db.View(ctx, func(tx *Tx) error {
-				_, err := tx.Memories().Store(ctx, Memory{Scope: ada, Text: "x"}, nil)
+				_, err := tx.Memories().Store(ctx, memory.Memory{Scope: ada, Text: "x"}, nil)
 				return err
 			})
 		}, fault.ErrReadOnly, []string{"Update"}},
 		{"a Tx over its changes", func(ctx context.Context) error {
 			return db.Update(ctx, func(tx *Tx) error {
-				batch := make([]Memory, 10_000)
+				batch := make([]memory.Memory, 10_000)
 				for i := range batch {
-					batch[i] = Memory{Scope: ada, Text: "x"}
+					batch[i] = memory.Memory{Scope: ada, Text: "x"}
 				}
 				for range MaxTxChanges/len(batch) + 1 {
-					if _, err := tx.Memories().StoreBatch(ctx, batch, &StoreOptions{NoDedup: true}); err != nil {
+					if _, err := tx.Memories().StoreBatch(ctx, batch, &memory.StoreOptions{NoDedup: true}); err != nil {
 						return err
 					}
 				}
@@ -158,8 +159,8 @@ func TestBadInput(t *testing.T) {
 		{"a Tx over its bytes", func(ctx context.Context) error {
 			return db.Update(ctx, func(tx *Tx) error {
 				for i := range 10 {
-					text := strings.Repeat(string(rune('a'+i)), MaxText)
-					if _, err := tx.Memories().Store(ctx, Memory{Scope: ada, Text: text}, nil); err != nil {
+					text := strings.Repeat(string(rune('a'+i)), memory.MaxText)
+					if _, err := tx.Memories().Store(ctx, memory.Memory{Scope: ada, Text: text}, nil); err != nil {
 						return err
 					}
 				}
@@ -192,7 +193,7 @@ func TestBadInput(t *testing.T) {
 func snapshotOf(t *testing.T, db *DB) string {
 	t.Helper()
 	var b strings.Builder
-	for m, err := range db.Memories().All(t.Context(), ListQuery{AllScopes: true, WithVectors: true}) {
+	for m, err := range db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true, WithVectors: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}

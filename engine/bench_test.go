@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // BenchmarkStore is the processor time of a store: 1 KB of text and a vector of
@@ -29,7 +30,7 @@ func BenchmarkStore(b *testing.B) {
 	zipf := rand.NewZipf(rng, 1.1, 10, uint64(len(vocabulary)-1))
 	i := 0
 	for b.Loop() {
-		m := Memory{Scope: Scope{Agent: fmt.Sprint("a", i%1000)}, Embedding: make([]float32, 384)}
+		m := memory.Memory{Scope: memory.Scope{Agent: fmt.Sprint("a", i%1000)}, Embedding: make([]float32, 384)}
 		for j := range m.Embedding {
 			m.Embedding[j] = rng.Float32() - 0.5
 		}

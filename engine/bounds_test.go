@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestPageBytes: a page of large memories ends before its limit, and the pages together
@@ -22,13 +23,13 @@ func TestPageBytes(t *testing.T) {
 		t.Skip("texts of 80 MiB")
 	}
 	const n, size = 10, 8 << 20
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 1 << 30})
 	for i := range n {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: ada, Text: strings.Repeat(fmt.Sprint(i), size)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: strings.Repeat(fmt.Sprint(i), size)})
 	}
 	var pages []int
-	q := ListQuery{Scope: ada}
+	q := memory.ListQuery{Scope: ada}
 	for seen := 0; ; {
 		page, err := db.Memories().List(t.Context(), q)
 		if err != nil {
@@ -51,7 +52,7 @@ func TestPageBytes(t *testing.T) {
 // TestCloseWithin: a Close that would wait for itself is refused at once, and the database
 // goes on; beside the call it waits, and closes.
 func TestCloseWithin(t *testing.T) {
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), Options{})
 	err := db.View(t.Context(), func(*Tx) error {
 		wantError(t, "Close within a View", db.Close(), fault.ErrInvalid)
@@ -59,7 +60,7 @@ func TestCloseWithin(t *testing.T) {
 	})
 	err = errors.Join(err, db.Update(t.Context(), func(tx *Tx) error {
 		wantError(t, "Close within an Update", db.Close(), fault.ErrInvalid)
-		mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "tea"})
+		mustStore(t, tx.Memories(), memory.Memory{Scope: ada, Text: "tea"})
 		return nil
 	}))
 	if err != nil {
@@ -79,14 +80,14 @@ func TestCloseWithin(t *testing.T) {
 // TestSealingThatFails: while chunks cannot be sealed, writers go on up to a bound, and are
 // then refused by what keeps them; once it is mended, they go on.
 func TestSealingThatFails(t *testing.T) {
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
 	db.chunks.busy.Lock() // nothing is sealed
 	broken := &fault.Error{Kind: fault.ErrDiskFull, What: "seal", Why: "there is no room", Do: "make room"}
 	db.janitor.progress(true, broken)
 	stored, refused := 0, error(nil)
 	for refused == nil && stored < 100 {
-		_, refused = db.Memories().Store(t.Context(), Memory{Scope: ada, Text: fmt.Sprint("text ", stored)}, nil)
+		_, refused = db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: fmt.Sprint("text ", stored)}, nil)
 		if refused == nil {
 			stored++
 		}
@@ -97,7 +98,7 @@ func TestSealingThatFails(t *testing.T) {
 	}
 	db.chunks.busy.Unlock()
 	for deadline := time.Now().Add(patience); refused != nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		_, refused = db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "afterwards"}, nil)
+		_, refused = db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "afterwards"}, nil)
 	}
 	if refused != nil {
 		t.Errorf("after it was mended: %v", refused)
@@ -124,7 +125,7 @@ func TestResetFreesDisk(t *testing.T) {
 		for i := range letters {
 			letters[i] = "abcdefghijklmnopqrstuvwxyz    "[rng.IntN(30)]
 		}
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: string(letters)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: string(letters)})
 	}
 	size := func() (n int64) {
 		_ = filepath.WalkDir(filepath.Join(dir, "store"), func(path string, e fs.DirEntry, err error) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -93,7 +94,7 @@ func (db *DB) keepAgentCaps(ctx context.Context, p *policy.Policy) error {
 	})
 	j.end()
 	if err == nil && len(victims) > 0 {
-		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}, nil) })
+		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, memory.Scope{}, nil) })
 	}
 	if err == nil {
 		_, err = j.decay(ctx)
@@ -106,7 +107,7 @@ func (db *DB) keepAgentCaps(ctx context.Context, p *policy.Policy) error {
 
 // overAgentCaps are what agents have more than the cap, by Seq.
 func (tx *Tx) overAgentCaps(ctx context.Context, p *policy.Policy) (over []victim, err error) {
-	free, pinned, err := tx.takeable(p, Scope{})
+	free, pinned, err := tx.takeable(p, memory.Scope{})
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (db *DB) keepCap(ctx context.Context, p *policy.Policy, owner, doc uint32) 
 	if err != nil || len(victims) == 0 {
 		return n, 0, err
 	}
-	victims, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}, nil) })
+	victims, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, memory.Scope{}, nil) })
 	if err == nil {
 		_, err = j.decay(ctx)
 	}
@@ -236,7 +237,7 @@ func (tx *Tx) overCapOf(ctx context.Context, p *policy.Policy, owner, doc uint32
 
 // homeOf is the user and the agent of an owner, which a document has or had; false where the
 // owner has none any more.
-func (tx *Tx) homeOf(owner, doc uint32) (home Scope, ok bool, err error) {
+func (tx *Tx) homeOf(owner, doc uint32) (home memory.Scope, ok bool, err error) {
 	r := tx.db.docs.Row(doc)
 	if !r.Visible(tx.lsn) || r.Owner != owner {
 		r = nil
@@ -248,11 +249,11 @@ func (tx *Tx) homeOf(owner, doc uint32) (home Scope, ok bool, err error) {
 		})
 	}
 	if r == nil {
-		return Scope{}, false, nil
+		return memory.Scope{}, false, nil
 	}
 	rec, err := tx.record(r.Version)
 	if err != nil {
-		return Scope{}, false, err
+		return memory.Scope{}, false, err
 	}
-	return Scope{User: rec.Scope.User, Agent: rec.Scope.Agent}, true, nil
+	return memory.Scope{User: rec.Scope.User, Agent: rec.Scope.Agent}, true, nil
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // sizes are how many living memories each owner has.
-func sizes(t *testing.T, db *DB) map[Scope]int {
+func sizes(t *testing.T, db *DB) map[memory.Scope]int {
 	t.Helper()
-	groups, err := db.Memories().Groups(t.Context(), GroupQuery{AllScopes: true})
+	groups, err := db.Memories().Groups(t.Context(), memory.GroupQuery{AllScopes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := map[Scope]int{}
+	of := map[memory.Scope]int{}
 	for _, g := range groups {
 		of[g.Scope] = g.Memories
 	}
@@ -48,21 +49,21 @@ func setPolicy(t *testing.T, db *DB, change func(p *policy.Policy)) {
 func TestStoresWaitForCaps(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{KeepCaps: true}})
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })
-	a, b := Scope{Agent: "a"}, Scope{Agent: "b"}
+	a, b := memory.Scope{Agent: "a"}, memory.Scope{Agent: "b"}
 	comes(t, "the watch", func() bool { return db.docs.Owners.Most() == 55 })
 	db.moving.Lock() // no eviction
 	for i := range 61 {
-		mustStore(t, db.Memories(), Memory{Scope: a, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: a, Text: fmt.Sprint("text ", i)})
 	}
 	done, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := db.Memories().Store(done, Memory{Scope: a, Text: "no time"}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := db.Memories().Store(done, memory.Memory{Scope: a, Text: "no time"}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("without time: %v", err)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: b, Text: "another owner"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: b, Text: "another owner"})
 	stored := make(chan error)
 	go func() {
-		_, err := db.Memories().Store(t.Context(), Memory{Scope: a, Text: "waits"}, nil)
+		_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: a, Text: "waits"}, nil)
 		stored <- err
 	}()
 	select {
@@ -86,19 +87,19 @@ func TestKeepCaps(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, setup{Options: Options{KeepCaps: true}})
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })
-	owners := []Scope{{Agent: "a"}, {User: "u"}, {User: "u", Agent: "a"}, {User: "v"}}
+	owners := []memory.Scope{{Agent: "a"}, {User: "u"}, {User: "u", Agent: "a"}, {User: "v"}}
 	for i := range 400 {
 		for _, o := range owners {
-			m := Memory{Scope: o, Text: fmt.Sprint("text ", i), Importance: new(float64(i%100) / 100)}
+			m := memory.Memory{Scope: o, Text: fmt.Sprint("text ", i), Importance: new(float64(i%100) / 100)}
 			m.Pinned = i < 20
 			mustStore(t, db.Memories(), m)
-			note := Memory{Scope: Scope{Agent: "notes"}, Text: fmt.Sprint("note ", i, o), Kind: KindArchive}
+			note := memory.Memory{Scope: memory.Scope{Agent: "notes"}, Text: fmt.Sprint("note ", i, o), Kind: memory.KindArchive}
 			mustStore(t, db.Memories(), note)
 		}
 	}
 	capped := func(limit int) bool {
 		of := sizes(t, db)
-		if of[Scope{Agent: "notes"}] != 1600 {
+		if of[memory.Scope{Agent: "notes"}] != 1600 {
 			t.Fatalf("archives went: %v", of)
 		}
 		for _, o := range owners {
@@ -112,13 +113,13 @@ func TestKeepCaps(t *testing.T) {
 	}
 	comes(t, "the cap", func() bool { return capped(50) })
 	for _, o := range owners {
-		all, err := db.Memories().List(t.Context(), ListQuery{Scope: o, Limit: 3000})
+		all, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: o, Limit: 3000})
 		if err != nil {
 			t.Fatal(err)
 		}
 		pinned := 0
 		for _, m := range all.Memories {
-			if m.Scope != o || m.Kind == KindArchive {
+			if m.Scope != o || m.Kind == memory.KindArchive {
 				continue
 			}
 			if m.Pinned {
@@ -133,7 +134,7 @@ func TestKeepCaps(t *testing.T) {
 	}
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 40 })
 	for _, o := range owners { // what tells of the owner
-		mustStore(t, db.Memories(), Memory{Scope: o, Text: "one more", Importance: new(1.0)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: o, Text: "one more", Importance: new(1.0)})
 	}
 	comes(t, "the lower cap", func() bool { return capped(40) })
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 10 })
@@ -143,7 +144,7 @@ func TestKeepCaps(t *testing.T) {
 	db = openTest(t, fs, setup{Options: Options{KeepCaps: true}})
 	comes(t, "the cap of a database that is opened", func() bool {
 		of := sizes(t, db)
-		return !slices.ContainsFunc(owners, func(o Scope) bool { return of[o] != 20 }) // the pinned ones
+		return !slices.ContainsFunc(owners, func(o memory.Scope) bool { return of[o] != 20 }) // the pinned ones
 	})
 	mustCheck(t, db, 1600+4*20)
 }
@@ -157,20 +158,20 @@ func TestOwnersAreCounted(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
 	failure := errors.New("no")
-	some := func() Scope {
-		return []Scope{{Agent: "a"}, {Agent: "b"}, {User: "u", Agent: "b"}, {User: "u", Agent: "b", Run: "r"}}[rng.IntN(4)]
+	some := func() memory.Scope {
+		return []memory.Scope{{Agent: "a"}, {Agent: "b"}, {User: "u", Agent: "b"}, {User: "u", Agent: "b", Run: "r"}}[rng.IntN(4)]
 	}
 	for i := range 300 {
 		id := fmt.Sprint("m", rng.IntN(60))
 		switch rng.IntN(12) {
 		case 0:
-			_, _ = db.Memories().DeleteScope(t.Context(), Scope{Agent: "b", Run: "r"})
+			_, _ = db.Memories().DeleteScope(t.Context(), memory.Scope{Agent: "b", Run: "r"})
 		case 1, 2:
 			_ = db.Memories().Delete(t.Context(), some(), id)
 		case 3:
 			err := db.Update(t.Context(), func(tx *Tx) error {
 				for n := range 3 {
-					if _, err := tx.Memories().Store(t.Context(), Memory{ID: id, Scope: some(), Text: fmt.Sprint(i, n)}, &StoreOptions{Upsert: true}); err != nil {
+					if _, err := tx.Memories().Store(t.Context(), memory.Memory{ID: id, Scope: some(), Text: fmt.Sprint(i, n)}, &memory.StoreOptions{Upsert: true}); err != nil {
 						return err
 					}
 				}
@@ -192,7 +193,7 @@ func TestOwnersAreCounted(t *testing.T) {
 				db = openTest(t, fs, Options{})
 			}
 		default:
-			if _, err := db.Memories().Store(t.Context(), Memory{ID: id, Scope: some(), Text: fmt.Sprint("text ", i)}, &StoreOptions{Upsert: true}); err != nil {
+			if _, err := db.Memories().Store(t.Context(), memory.Memory{ID: id, Scope: some(), Text: fmt.Sprint("text ", i)}, &memory.StoreOptions{Upsert: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestCheckDeep: a deep check reports the recall of each space, and finds a graph whose
@@ -22,10 +23,10 @@ func TestCheckDeep(t *testing.T) {
 	limits := smallLimits()
 	limits.crossover = 1100
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: limits}})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	if err := db.Update(t.Context(), func(tx *Tx) error {
 		for i := range 4000 {
-			m := Memory{Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: randomVec(rng, 24)}
+			m := memory.Memory{Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: randomVec(rng, 24)}
 			if _, err := tx.Memories().Store(t.Context(), m, nil); err != nil {
 				return err
 			}
@@ -41,7 +42,7 @@ func TestCheckDeep(t *testing.T) {
 	}
 	db.background.stop() // The linker reads the index.
 	db.background.work.Wait()
-	s := db.spaces.named(defaultSpace)
+	s := db.spaces.named(memory.DefaultSpace)
 	s.index = misled(t, db, s)
 	if r, err = db.Check(t.Context()); err != nil || !r.OK || r.Spaces != nil {
 		t.Errorf("a check that is not deep: %+v, %v", r, err)

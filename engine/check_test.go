@@ -17,14 +17,15 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // TestCheckFinds damages one thing at a time behind the database's back: Check
 // names it, and goes on to the end.
 func TestCheckFinds(t *testing.T) {
-	ada := Scope{User: "ada"}
-	one := Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2}, Name: "drinks"}
+	ada := memory.Scope{User: "ada"}
+	one := memory.Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 2}, Name: "drinks"}
 	inRun := one
 	inRun.Run = "r"
 	// What is damaged is the second memory stored, so Seq 2 and document 1.
@@ -105,13 +106,13 @@ func TestCheckFinds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := openTest(t, vfs.NewMem(), Options{})
-			mustStore(t, db.Memories(), Memory{ID: "zero", Scope: ada, Text: "first", Embedding: []float32{2, 1}})
+			mustStore(t, db.Memories(), memory.Memory{ID: "zero", Scope: ada, Text: "first", Embedding: []float32{2, 1}})
 			mustStore(t, db.Memories(), inRun)
 			mustCheck(t, db, 2)
 			if err := c.damage(t, db); err != nil {
 				t.Fatal(err)
 			}
-			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "a commit that shows the damage"})
+			mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "a commit that shows the damage"})
 			r, err := db.Check(t.Context())
 			if err != nil || r.OK || !slices.ContainsFunc(r.Problems, func(p Problem) bool { return strings.Contains(p.What, c.want) }) {
 				t.Errorf("report %+v, %v; want a problem with %q", r, err, c.want)
@@ -167,7 +168,7 @@ func changedThen(change func(t *testing.T, db *DB) error, wreck wrecker) func(*t
 func updatedThen(wreck wrecker) func(*testing.T, *DB) error {
 	return changedThen(func(t *testing.T, db *DB) error {
 		for _, text := range []string{"prefers coffee", "prefers water"} {
-			if _, err := db.Memories().Update(t.Context(), Scope{User: "ada"}, "one", Patch{Text: &text}); err != nil {
+			if _, err := db.Memories().Update(t.Context(), memory.Scope{User: "ada"}, "one", memory.Patch{Text: &text}); err != nil {
 				return err
 			}
 		}
@@ -179,7 +180,7 @@ func updatedThen(wreck wrecker) func(*testing.T, *DB) error {
 func embedAgain(t *testing.T, db *DB) error {
 	return db.Update(t.Context(), func(tx *Tx) error {
 		l, _ := tx.at(2)
-		_, err := tx.revise(t.Context(), "embed it again", l, map[string][]float32{defaultSpace: {3, 4}}, 0, false)
+		_, err := tx.revise(t.Context(), "embed it again", l, map[string][]float32{memory.DefaultSpace: {3, 4}}, 0, false)
 		return err
 	})
 }
@@ -191,7 +192,7 @@ func deletedThen(wreck wrecker) func(*testing.T, *DB) error {
 		if err := embedAgain(t, db); err != nil {
 			return err
 		}
-		if err := db.Memories().Delete(t.Context(), Scope{User: "ada"}, "one"); err != nil {
+		if err := db.Memories().Delete(t.Context(), memory.Scope{User: "ada"}, "one"); err != nil {
 			return err
 		}
 		waitVectors(t, db, 1)
@@ -201,7 +202,7 @@ func deletedThen(wreck wrecker) func(*testing.T, *DB) error {
 
 func clearedThen(wreck wrecker) func(*testing.T, *DB) error {
 	return changedThen(func(t *testing.T, db *DB) error {
-		if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: "ada"}); err != nil {
+		if _, err := db.Memories().DeleteScope(t.Context(), memory.Scope{User: "ada"}); err != nil {
 			return err
 		}
 		waitVectors(t, db, 0)
@@ -211,7 +212,7 @@ func clearedThen(wreck wrecker) func(*testing.T, *DB) error {
 
 // loseDeath deletes the second memory, and what tells of it but its history.
 func loseDeath(t *testing.T, db *DB) error {
-	if err := db.Memories().Delete(t.Context(), Scope{User: "ada"}, "one"); err != nil {
+	if err := db.Memories().Delete(t.Context(), memory.Scope{User: "ada"}, "one"); err != nil {
 		return err
 	}
 	waitVectors(t, db, 1)
@@ -248,13 +249,13 @@ func swapForward(t *testing.T, db *DB) error {
 func TestCheckBesideWriters(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	fill(t, db, ada, 0, 100)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range 300 {
-			mustStore(t, db.Memories(), Memory{Scope: ada, Kind: KindSummary, Text: "tea", Embedding: []float32{1, 2, 3, 4}})
+			mustStore(t, db.Memories(), memory.Memory{Scope: ada, Kind: memory.KindSummary, Text: "tea", Embedding: []float32{1, 2, 3, 4}})
 			if i%10 == 9 {
 				if _, err := db.Memories().DeleteScope(context.Background(), ada); err != nil {
 					t.Error(err)

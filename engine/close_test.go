@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestCloseFlushes: a database that was closed has one log and little in it, however
@@ -50,7 +51,7 @@ func TestCloseFlushes(t *testing.T) {
 		db := openTest(t, fs, small)
 		for range c.memories {
 			stored++
-			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint(stored, text)})
+			mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint(stored, text)})
 		}
 		if sizes := logs(); c.memories == 2000 && len(sizes) < 2 {
 			t.Fatalf("too little was written: logs of %d bytes", sizes)
@@ -78,7 +79,7 @@ func TestCloseKeepsLog(t *testing.T) {
 	text := strings.Repeat(" lorem ipsum dolor", 1000)
 	const memories = 1000
 	for i := range memories {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint(i, text)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint(i, text)})
 	}
 	var refused []string
 	fs.SetHook(func(op crashfs.Op) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -33,7 +34,7 @@ func TestCompactGivesRoomBack(t *testing.T) {
 	o := setup{Options: Options{Clock: clk.now}}
 	db := openTest(t, fs, o)
 	setPolicy(t, db, func(p *policy.Policy) { p.Log = policy.Span(time.Hour) })
-	mustStore(t, db.Memories(), Memory{ID: "m", Scope: Scope{User: "ada"}, Text: "green tea"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Scope: memory.Scope{User: "ada"}, Text: "green tea"})
 	last := overwrite(t, db, 60, 100<<10)
 	clk.advance(2 * time.Hour)
 	c, err := db.Compact(t.Context())
@@ -95,14 +96,14 @@ func TestDeadBytesAreCompacted(t *testing.T) {
 func TestRAMFollowsWhatLives(t *testing.T) {
 	const each, stay = 400, 5
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}})
-	m, ada := db.Memories(), Scope{User: "ada"}
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
 	for round := range 4 {
 		for i := range each {
 			n := round*each + i
-			s := Scope{User: "ada", Run: fmt.Sprint("run ", n)}
-			mustStore(t, m, Memory{ID: fmt.Sprint(n), Scope: s, Text: fmt.Sprintf("word%d note%d about thing%d", n, n, n), Embedding: []float32{1, float32(n)}})
+			s := memory.Scope{User: "ada", Run: fmt.Sprint("run ", n)}
+			mustStore(t, m, memory.Memory{ID: fmt.Sprint(n), Scope: s, Text: fmt.Sprintf("word%d note%d about thing%d", n, n, n), Embedding: []float32{1, float32(n)}})
 			if n >= stay {
-				if err := m.Delete(t.Context(), Scope{}, fmt.Sprint(n-stay)); err != nil {
+				if err := m.Delete(t.Context(), memory.Scope{}, fmt.Sprint(n-stay)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -125,7 +126,7 @@ func TestRAMFollowsWhatLives(t *testing.T) {
 		}
 	}
 	mustCheck(t, db, stay)
-	if hits := mustRecall(t, m, Query{Scope: ada, Text: "about", Profile: ProfileText}); len(hits) != stay {
+	if hits := mustRecall(t, m, memory.Query{Scope: ada, Text: "about", Profile: memory.ProfileText}); len(hits) != stay {
 		t.Errorf("%d are found", len(hits))
 	}
 	closeTest(t, db)

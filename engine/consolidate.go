@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -15,7 +16,7 @@ const doingConsolidate = "consolidate"
 // ConsolidateOptions say how Consolidate departs from the policy. nil is the policy.
 type ConsolidateOptions struct {
 	// Scope is a user, an agent, or both, whose memories are consolidated. Empty: everyone's.
-	Scope Scope
+	Scope memory.Scope
 	// Rate is what a memory that was not accessed for the policy's idle time loses of its
 	// confidence, 0 to 1.
 	Rate *float64
@@ -161,7 +162,7 @@ func (tx *Tx) decay(run policy.Run) (policy.Run, error) {
 	if err := tx.flushTouches(); err != nil {
 		return run, err
 	}
-	if run.Scope != (Scope{}) {
+	if run.Scope != (memory.Scope{}) {
 		run.Owners = []uint32{}
 		docs, _, err := tx.bornInScope(run.Scope)
 		if err != nil {
@@ -190,7 +191,7 @@ func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolida
 
 // eachAged visits the visible memories of a scope, everyone's for the empty one, in the order
 // of their documents.
-func (tx *Tx) eachAged(ctx context.Context, s Scope, visit func(doc uint32, r *doctable.Row)) error {
+func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint32, r *doctable.Row)) error {
 	set, err := tx.scopeSet(s)
 	if err != nil {
 		return err
@@ -289,7 +290,7 @@ func (t *taking) visitPruned(ctx context.Context, victims []victim) error {
 // merge merges what says the same, or is nearly the same, in rounds while there are more of one
 // than it was compared with.
 func (t *taking) merge(ctx context.Context) error {
-	db, everyone := t.db, t.o.Scope == (Scope{})
+	db, everyone := t.db, t.o.Scope == (memory.Scope{})
 	after, upTo := uint64(0), uint64(0)
 	for round := range mergeRounds {
 		var plan []merge

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -67,14 +68,14 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 		}
 		bases = append(bases, strings.Join(text, " "))
 	}
-	var all []Memory
+	var all []memory.Memory
 	for i := range 240 {
-		m := Memory{
-			ID: fmt.Sprint("m", i), Scope: Scope{Agent: []string{"a", "b"}[rng.IntN(2)], Run: []string{"", "r"}[rng.IntN(2)]},
-			Source: []Source{"", SourceWebSearch}[rng.IntN(2)], Importance: new(rng.Float64()), AccessCount: uint64(rng.IntN(5)),
-			Pinned: rng.IntN(8) == 0, Kind: []Kind{KindMessage, KindMessage, KindMessage, KindNote}[rng.IntN(4)],
+		m := memory.Memory{
+			ID: fmt.Sprint("m", i), Scope: memory.Scope{Agent: []string{"a", "b"}[rng.IntN(2)], Run: []string{"", "r"}[rng.IntN(2)]},
+			Source: []memory.Source{"", memory.SourceWebSearch}[rng.IntN(2)], Importance: new(rng.Float64()), AccessCount: uint64(rng.IntN(5)),
+			Pinned: rng.IntN(8) == 0, Kind: []memory.Kind{memory.KindMessage, memory.KindMessage, memory.KindMessage, memory.KindNote}[rng.IntN(4)],
 		}
-		if m.Kind == KindNote {
+		if m.Kind == memory.KindNote {
 			m.Name = fmt.Sprint("n", i)
 		}
 		base := rng.IntN(len(bases))
@@ -93,10 +94,10 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 		all = append(all, m)
 	}
 	into := map[string]string{} // what goes into what
-	survivors := map[string]Memory{}
+	survivors := map[string]memory.Memory{}
 	p := policy.Default()
 	for _, m := range slices.Backward(all) {
-		if m.Kind == KindNote {
+		if m.Kind == memory.KindNote {
 			continue
 		}
 		for _, later := range slices.Backward(all) {
@@ -136,24 +137,24 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 			t.Errorf("%+v, want it merged into %q", m, into[m.ID])
 		}
 	}
-	if again, _ := mustConsolidate(t, db, ConsolidateOptions{Scope: Scope{Agent: "a"}}); again.Merged != 0 {
+	if again, _ := mustConsolidate(t, db, ConsolidateOptions{Scope: memory.Scope{Agent: "a"}}); again.Merged != 0 {
 		t.Errorf("merged again: %+v", again)
 	}
 	check := func() {
 		t.Helper()
 		mustCheck(t, db, len(all)-len(into))
 		for id, to := range into {
-			_, err := db.Memories().Get(t.Context(), Scope{}, id)
+			_, err := db.Memories().Get(t.Context(), memory.Scope{}, id)
 			if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), fmt.Sprintf("merged into %q", to)) {
 				t.Fatalf("%s, merged into %s: %v", id, to, err)
 			}
-			h := mustHistory(t, db.Memories(), Scope{}, id)
-			if last := h[len(h)-1]; last.Reason != ReasonMerged || last.Into != to {
+			h := mustHistory(t, db.Memories(), memory.Scope{}, id)
+			if last := h[len(h)-1]; last.Reason != memory.ReasonMerged || last.Into != to {
 				t.Fatalf("%s, merged into %s: %+v", id, to, last)
 			}
 		}
 		for id, want := range survivors {
-			m, err := db.Memories().Get(t.Context(), Scope{}, id)
+			m, err := db.Memories().Get(t.Context(), memory.Scope{}, id)
 			if err != nil || m.AccessCount != want.AccessCount || *m.Importance != *want.Importance {
 				t.Fatalf("%s: %v, %d accesses, importance %v; want %d, %v", id, err, m.AccessCount, *m.Importance, want.AccessCount, *want.Importance)
 			}
@@ -170,7 +171,7 @@ func TestMergeIsIncremental(t *testing.T) {
 	db := alikeDB(t, vfs.NewMem(), Options{})
 	store := func(id string, x float64) {
 		t.Helper()
-		mustStore(t, db.Memories(), Memory{ID: id, Text: id, Scope: Scope{Agent: "a"}, Embedding: []float32{float32(math.Cos(x)), float32(math.Sin(x))}})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Text: id, Scope: memory.Scope{Agent: "a"}, Embedding: []float32{float32(math.Cos(x)), float32(math.Sin(x))}})
 	}
 	store("a", 0)
 	store("b", .5) // a cosine of 0.88
@@ -190,11 +191,11 @@ func TestMergeIsIncremental(t *testing.T) {
 		t.Fatalf("%+v, %+v", r, merges)
 	}
 	// A chain of merges leads to the one that is there.
-	_, err := db.Memories().Get(t.Context(), Scope{Agent: "a"}, "b")
+	_, err := db.Memories().Get(t.Context(), memory.Scope{Agent: "a"}, "b")
 	if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), `merged into "d"`) {
 		t.Error(err)
 	}
-	if _, err := db.Memories().Get(t.Context(), Scope{Agent: "b"}, "b"); !errors.Is(err, fault.ErrNotFound) || strings.Contains(err.Error(), "merged") {
+	if _, err := db.Memories().Get(t.Context(), memory.Scope{Agent: "b"}, "b"); !errors.Is(err, fault.ErrNotFound) || strings.Contains(err.Error(), "merged") {
 		t.Errorf("another agent is told: %v", err)
 	}
 }
@@ -203,14 +204,14 @@ func TestMergeIsIncremental(t *testing.T) {
 func TestManyAlike(t *testing.T) {
 	db := alikeDB(t, vfs.NewMem(), Options{})
 	for i := range 100 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text ", i), Scope: Scope{Agent: "a"}, Embedding: []float32{1, float32(i) / 1000}})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text ", i), Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, float32(i) / 1000}})
 	}
 	r, _ := mustConsolidate(t, db, ConsolidateOptions{})
-	left := mustList(t, db.Memories(), Scope{Agent: "a"})
+	left := mustList(t, db.Memories(), memory.Scope{Agent: "a"})
 	if r.Merged != 99 || len(left) != 1 || left[0].ID != "m99" {
 		t.Errorf("%+v, %d are left", r, len(left))
 	}
-	hits := mustRecall(t, db.Memories(), Query{Scope: Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: ProfileVector})
+	hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: memory.ProfileVector})
 	if len(hits) != 1 || hits[0].ID != "m99" {
 		t.Errorf("recall finds %+v", hits)
 	}
@@ -222,14 +223,14 @@ func TestPrune(t *testing.T) {
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
 	ago := func(days int) time.Time { return clk.now().Add(-time.Duration(days) * 24 * time.Hour) }
-	for id, m := range map[string]Memory{
+	for id, m := range map[string]memory.Memory{
 		"faded":    {CreatedAt: ago(45), Importance: new(1.0)}, // 0.0994
 		"fading":   {CreatedAt: ago(44), Importance: new(1.0)}, // 0.1046
 		"recalled": {CreatedAt: ago(45), Importance: new(1.0), AccessCount: 1, LastAccessed: ago(10)},
 		"pinned":   {CreatedAt: ago(45), Importance: new(.1), Pinned: true},
-		"note":     {CreatedAt: ago(45), Importance: new(.1), Kind: KindNote},
+		"note":     {CreatedAt: ago(45), Importance: new(.1), Kind: memory.KindNote},
 	} {
-		m.ID, m.Text, m.Name, m.Scope = id, id, id, Scope{Agent: "a"}
+		m.ID, m.Text, m.Name, m.Scope = id, id, id, memory.Scope{Agent: "a"}
 		mustStore(t, db.Memories(), m)
 	}
 	if r, _ := mustConsolidate(t, db, ConsolidateOptions{}); r.Deleted != 0 {
@@ -240,8 +241,8 @@ func TestPrune(t *testing.T) {
 	if dry.Deleted != 1 || done.Deleted != 1 {
 		t.Errorf("planned %+v, done %+v", dry, done)
 	}
-	h := mustHistory(t, db.Memories(), Scope{}, "faded")
-	if last := h[len(h)-1]; last.Reason != ReasonPruned {
+	h := mustHistory(t, db.Memories(), memory.Scope{}, "faded")
+	if last := h[len(h)-1]; last.Reason != memory.ReasonPruned {
 		t.Errorf("%+v", last)
 	}
 	mustCheck(t, db, 4)
@@ -255,9 +256,9 @@ func TestAverageEmbeddings(t *testing.T) {
 		fs := vfs.NewMem()
 		db := alikeDB(t, fs, Options{})
 		setPolicy(t, db, func(p *policy.Policy) { p.AverageEmbeddings = average })
-		a := Scope{Agent: "a"}
+		a := memory.Scope{Agent: "a"}
 		store := func(id string, vec []float32, other ...float32) {
-			m := Memory{ID: id, Scope: a, Text: "text of " + id, Embedding: vec}
+			m := memory.Memory{ID: id, Scope: a, Text: "text of " + id, Embedding: vec}
 			if other != nil {
 				m.Vectors = map[string][]float32{"other": other}
 			}
@@ -291,7 +292,7 @@ func TestAverageEmbeddings(t *testing.T) {
 		if len(m.Vectors["other"]) > 0 {
 			t.Errorf("it got a vector in a space of another one: %v", m.Vectors)
 		}
-		hits := mustRecall(t, db.Memories(), Query{Scope: a, Embedding: want, Limit: 1, Profile: ProfileVector})
+		hits := mustRecall(t, db.Memories(), memory.Query{Scope: a, Embedding: want, Limit: 1, Profile: memory.ProfileVector})
 		if len(hits) != 1 || hits[0].ID != "into" {
 			t.Errorf("found %+v", hits)
 		}

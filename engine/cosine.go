@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/topk"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -99,7 +100,7 @@ func (r *recalling) querySpace() *space {
 // mixes tells whether the profile joins the vectors with other signals, and so
 // needs similarities of the size of a cosine.
 func (r *recalling) mixes() bool {
-	return r.q.Profile == ProfileBest || r.q.Profile == ProfileHybrid
+	return r.q.Profile == memory.ProfileBest || r.q.Profile == memory.ProfileHybrid
 }
 
 // similarity makes a score one that can stand for a cosine: a distance d is
@@ -126,7 +127,7 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 		noCosines(r.cos.high)
 		return nil
 	}
-	r.plan.Vector = lexicalSpace
+	r.plan.Vector = memory.LexicalSpace
 	bare := make([]uint32, 0, len(docs))
 	spaces := db.spaces.all()
 	for _, doc := range docs {

@@ -14,15 +14,16 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // dedupText is what a record has in common with its duplicates: its text, or the name of a
 // note. It is empty where the record has none.
 func dedupText(r *layout.Record) string {
 	switch kindNames[r.Kind] {
-	case KindMessage, KindFragment, KindFact:
+	case memory.KindMessage, memory.KindFragment, memory.KindFact:
 		return r.Text
-	case KindNote:
+	case memory.KindNote:
 		return r.Name
 	}
 	return ""
@@ -32,9 +33,9 @@ func dedupText(r *layout.Record) string {
 func dedupOf(ks *layout.Keys, r *layout.Record, owner, run uint32) layout.DedupKey {
 	d := layout.DedupKey{Owner: owner}
 	switch kindNames[r.Kind] {
-	case KindFact:
+	case memory.KindFact:
 		d.Class, d.Run = layout.DedupFact, run
-	case KindNote:
+	case memory.KindNote:
 		d.Class = layout.DedupNote
 	default:
 		d.Class = layout.DedupContent
@@ -179,7 +180,7 @@ type duplicate struct {
 
 // conflict refuses a note under a name that has another text.
 func (d *duplicate) conflict(r *layout.Record) error {
-	if kindNames[r.Kind] != KindNote || d.rec.Text == r.Text {
+	if kindNames[r.Kind] != memory.KindNote || d.rec.Text == r.Text {
 		return nil
 	}
 	return &fault.Error{
@@ -217,12 +218,12 @@ func (tx *Tx) dedupKeyFor(p *prepared, owner uint32) (layout.DedupKey, bool, err
 // storeDuplicate answers a store with the memory that is there, which takes the later
 // expiry, the pin and the higher importance of the two: what the caller asked to be kept
 // is kept. It ages from now on: see DB.renew.
-func (tx *Tx) storeDuplicate(p *prepared, d *duplicate) (Stored, error) {
+func (tx *Tx) storeDuplicate(p *prepared, d *duplicate) (memory.Stored, error) {
 	if p.rec.Created > d.rec.Created {
 		tx.db.renew(d.Seq, min(p.rec.Created, tx.now))
 	}
-	stored := Stored{ID: d.rec.ID, Seq: d.Seq, Deduplicated: true}
-	patch, differs := Patch{}, false
+	stored := memory.Stored{ID: d.rec.ID, Seq: d.Seq, Deduplicated: true}
+	patch, differs := memory.Patch{}, false
 	if d.rec.Expires != 0 && (p.rec.Expires == 0 || p.rec.Expires > d.rec.Expires) {
 		patch.ExpiresAt, differs = new(clock.FromMillis(p.rec.Expires)), true
 	}

@@ -10,59 +10,60 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestDedup stores two memories in a row, and says what becomes of the second.
 func TestDedup(t *testing.T) {
-	ada, bob := Scope{User: "ada"}, Scope{User: "bob"}
-	run := func(s Scope, r string) Scope { s.Run = r; return s }
+	ada, bob := memory.Scope{User: "ada"}, memory.Scope{User: "bob"}
+	run := func(s memory.Scope, r string) memory.Scope { s.Run = r; return s }
 	const text = "prefers tea"
 	long := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name          string
-		first, second Memory
-		options       *StoreOptions
+		first, second memory.Memory
+		options       *memory.StoreOptions
 		database      Dedup
 		want          bool // a duplicate
 		fails         error
 	}{
-		{name: "same owner", first: Memory{Scope: ada}, second: Memory{Scope: ada}, want: true},
-		{name: "other owner", first: Memory{Scope: ada}, second: Memory{Scope: bob}},
-		{name: "agent added", first: Memory{Scope: ada}, second: Memory{Scope: Scope{User: "ada", Agent: "a"}}},
-		{name: "same owner, other run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "2")}},
-		{name: "same owner, same run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "1")}, want: true},
-		{name: "with and without run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: ada}},
-		{name: "owner, other run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: run(ada, "2")}, database: DedupOwner, want: true},
-		{name: "owner, with and without run", first: Memory{Scope: run(ada, "1")}, second: Memory{Scope: ada}, database: DedupOwner, want: true},
-		{name: "owner, other sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "2")}, database: DedupOwner},
-		{name: "owner, facts of two runs", first: Memory{Scope: run(ada, "1"), Kind: KindFact}, second: Memory{Scope: run(ada, "2"), Kind: KindFact}, database: DedupOwner},
-		{name: "one that has expired", first: Memory{Scope: ada}, second: Memory{Scope: ada, ExpiresAt: long}},
-		{name: "sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "1")}, want: true},
-		{name: "other sole run", first: Memory{Scope: run(Scope{}, "1")}, second: Memory{Scope: run(Scope{}, "2")}},
-		{name: "message and fragment", first: Memory{Scope: ada}, second: Memory{Scope: ada, Kind: KindFragment}, want: true},
-		{name: "message and fact", first: Memory{Scope: ada}, second: Memory{Scope: ada, Kind: KindFact}},
-		{name: "other role", first: Memory{Scope: ada}, second: Memory{Scope: ada, Role: RoleAssistant}, want: true},
-		{name: "other text", first: Memory{Scope: ada}, second: Memory{Scope: ada, Text: text + "."}},
-		{name: "facts", first: Memory{Scope: run(ada, "1"), Kind: KindFact}, second: Memory{Scope: run(ada, "1"), Kind: KindFact}, want: true},
-		{name: "facts of two runs", first: Memory{Scope: run(ada, "1"), Kind: KindFact}, second: Memory{Scope: run(ada, "2"), Kind: KindFact}},
-		{name: "fact with and without run", first: Memory{Scope: ada, Kind: KindFact}, second: Memory{Scope: run(ada, "2"), Kind: KindFact}},
-		{name: "notes", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "n"}, want: true},
-		{name: "notes of two runs", first: Memory{Scope: run(ada, "1"), Kind: KindNote, Name: "n"}, second: Memory{Scope: run(ada, "2"), Kind: KindNote, Name: "n"}, want: true},
-		{name: "notes of two names", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "m"}},
-		{name: "notes of other text", first: Memory{Scope: ada, Kind: KindNote, Name: "n"}, second: Memory{Scope: ada, Kind: KindNote, Name: "n", Text: "x"}, fails: fault.ErrExists},
-		{name: "notes without name", first: Memory{Scope: ada, Kind: KindNote}, second: Memory{Scope: ada, Kind: KindNote}},
-		{name: "archives", first: Memory{Scope: ada, Kind: KindArchive, Name: "n"}, second: Memory{Scope: ada, Kind: KindArchive, Name: "n"}},
-		{name: "summaries", first: Memory{Scope: ada, Kind: KindSummary}, second: Memory{Scope: ada, Kind: KindSummary}},
-		{name: "new ID", first: Memory{Scope: ada}, second: Memory{Scope: ada, ID: "second"}},
-		{name: "of one with an ID", first: Memory{Scope: ada, ID: "first"}, second: Memory{Scope: ada}, want: true},
-		{name: "empty text", first: Memory{Scope: ada, Text: "-", Embedding: []float32{1}}, second: Memory{Scope: ada, Text: "-", Embedding: []float32{1}}},
-		{name: "expired", first: Memory{Scope: ada, ExpiresAt: long}, second: Memory{Scope: ada}},
-		{name: "NoDedup", first: Memory{Scope: ada}, second: Memory{Scope: ada}, options: &StoreOptions{NoDedup: true}},
-		{name: "DedupNone", first: Memory{Scope: ada}, second: Memory{Scope: ada}, database: DedupNone},
+		{name: "same owner", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada}, want: true},
+		{name: "other owner", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: bob}},
+		{name: "agent added", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: memory.Scope{User: "ada", Agent: "a"}}},
+		{name: "same owner, other run", first: memory.Memory{Scope: run(ada, "1")}, second: memory.Memory{Scope: run(ada, "2")}},
+		{name: "same owner, same run", first: memory.Memory{Scope: run(ada, "1")}, second: memory.Memory{Scope: run(ada, "1")}, want: true},
+		{name: "with and without run", first: memory.Memory{Scope: run(ada, "1")}, second: memory.Memory{Scope: ada}},
+		{name: "owner, other run", first: memory.Memory{Scope: run(ada, "1")}, second: memory.Memory{Scope: run(ada, "2")}, database: DedupOwner, want: true},
+		{name: "owner, with and without run", first: memory.Memory{Scope: run(ada, "1")}, second: memory.Memory{Scope: ada}, database: DedupOwner, want: true},
+		{name: "owner, other sole run", first: memory.Memory{Scope: run(memory.Scope{}, "1")}, second: memory.Memory{Scope: run(memory.Scope{}, "2")}, database: DedupOwner},
+		{name: "owner, facts of two runs", first: memory.Memory{Scope: run(ada, "1"), Kind: memory.KindFact}, second: memory.Memory{Scope: run(ada, "2"), Kind: memory.KindFact}, database: DedupOwner},
+		{name: "one that has expired", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada, ExpiresAt: long}},
+		{name: "sole run", first: memory.Memory{Scope: run(memory.Scope{}, "1")}, second: memory.Memory{Scope: run(memory.Scope{}, "1")}, want: true},
+		{name: "other sole run", first: memory.Memory{Scope: run(memory.Scope{}, "1")}, second: memory.Memory{Scope: run(memory.Scope{}, "2")}},
+		{name: "message and fragment", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada, Kind: memory.KindFragment}, want: true},
+		{name: "message and fact", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada, Kind: memory.KindFact}},
+		{name: "other role", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada, Role: memory.RoleAssistant}, want: true},
+		{name: "other text", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada, Text: text + "."}},
+		{name: "facts", first: memory.Memory{Scope: run(ada, "1"), Kind: memory.KindFact}, second: memory.Memory{Scope: run(ada, "1"), Kind: memory.KindFact}, want: true},
+		{name: "facts of two runs", first: memory.Memory{Scope: run(ada, "1"), Kind: memory.KindFact}, second: memory.Memory{Scope: run(ada, "2"), Kind: memory.KindFact}},
+		{name: "fact with and without run", first: memory.Memory{Scope: ada, Kind: memory.KindFact}, second: memory.Memory{Scope: run(ada, "2"), Kind: memory.KindFact}},
+		{name: "notes", first: memory.Memory{Scope: ada, Kind: memory.KindNote, Name: "n"}, second: memory.Memory{Scope: ada, Kind: memory.KindNote, Name: "n"}, want: true},
+		{name: "notes of two runs", first: memory.Memory{Scope: run(ada, "1"), Kind: memory.KindNote, Name: "n"}, second: memory.Memory{Scope: run(ada, "2"), Kind: memory.KindNote, Name: "n"}, want: true},
+		{name: "notes of two names", first: memory.Memory{Scope: ada, Kind: memory.KindNote, Name: "n"}, second: memory.Memory{Scope: ada, Kind: memory.KindNote, Name: "m"}},
+		{name: "notes of other text", first: memory.Memory{Scope: ada, Kind: memory.KindNote, Name: "n"}, second: memory.Memory{Scope: ada, Kind: memory.KindNote, Name: "n", Text: "x"}, fails: fault.ErrExists},
+		{name: "notes without name", first: memory.Memory{Scope: ada, Kind: memory.KindNote}, second: memory.Memory{Scope: ada, Kind: memory.KindNote}},
+		{name: "archives", first: memory.Memory{Scope: ada, Kind: memory.KindArchive, Name: "n"}, second: memory.Memory{Scope: ada, Kind: memory.KindArchive, Name: "n"}},
+		{name: "summaries", first: memory.Memory{Scope: ada, Kind: memory.KindSummary}, second: memory.Memory{Scope: ada, Kind: memory.KindSummary}},
+		{name: "new ID", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada, ID: "second"}},
+		{name: "of one with an ID", first: memory.Memory{Scope: ada, ID: "first"}, second: memory.Memory{Scope: ada}, want: true},
+		{name: "empty text", first: memory.Memory{Scope: ada, Text: "-", Embedding: []float32{1}}, second: memory.Memory{Scope: ada, Text: "-", Embedding: []float32{1}}},
+		{name: "expired", first: memory.Memory{Scope: ada, ExpiresAt: long}, second: memory.Memory{Scope: ada}},
+		{name: "NoDedup", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada}, options: &memory.StoreOptions{NoDedup: true}},
+		{name: "DedupNone", first: memory.Memory{Scope: ada}, second: memory.Memory{Scope: ada}, database: DedupNone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := openTest(t, vfs.NewMem(), Options{Dedup: c.database})
-			for _, m := range []*Memory{&c.first, &c.second} {
+			for _, m := range []*memory.Memory{&c.first, &c.second} {
 				switch m.Text {
 				case "":
 					m.Text = text
@@ -93,14 +94,14 @@ func TestDedup(t *testing.T) {
 func TestDedupOriginal(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
 	for i := range 5 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: ada, Text: "same"})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: "same"})
 	}
 	original := func(want string) {
 		t.Helper()
-		st, err := db.Memories().Store(ctx, Memory{Scope: ada, Text: "same"}, nil)
+		st, err := db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: "same"}, nil)
 		if err != nil || st.ID != want || !st.Deduplicated {
 			t.Errorf("the original is %+v, %v; want %s", st, err, want)
 		}
@@ -110,15 +111,15 @@ func TestDedupOriginal(t *testing.T) {
 		t.Fatal(err)
 	}
 	original("1")
-	if _, err := db.Memories().Update(ctx, ada, "1", Patch{Text: new("other")}); err != nil {
+	if _, err := db.Memories().Update(ctx, ada, "1", memory.Patch{Text: new("other")}); err != nil {
 		t.Fatal(err)
 	}
 	original("2")
-	if _, err := db.Memories().Update(ctx, ada, "1", Patch{Text: new("same")}); err != nil {
+	if _, err := db.Memories().Update(ctx, ada, "1", memory.Patch{Text: new("same")}); err != nil {
 		t.Fatal(err)
 	}
 	original("1")
-	if _, err := db.Memories().Update(ctx, ada, "1", Patch{ExpiresAt: new(time.Unix(1, 0))}); err != nil {
+	if _, err := db.Memories().Update(ctx, ada, "1", memory.Patch{ExpiresAt: new(time.Unix(1, 0))}); err != nil {
 		t.Fatal(err)
 	}
 	original("2")
@@ -147,9 +148,9 @@ func TestDedupByMany(t *testing.T) {
 		told[g] = make([]string, texts)
 		wg.Go(func() {
 			for from := 0; from < texts; from += batch {
-				var mems []Memory
+				var mems []memory.Memory
 				for i := from; i < from+batch; i++ {
-					mems = append(mems, Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", (i+g*13)%texts)})
+					mems = append(mems, memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("text ", (i+g*13)%texts)})
 				}
 				got, err := db.Memories().StoreBatch(context.Background(), mems, nil)
 				if err != nil {
@@ -178,23 +179,23 @@ func TestDedupByMany(t *testing.T) {
 func TestDuplicateTakesOver(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-	ctx, ada := t.Context(), Scope{User: "ada"}
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
 	soon, later := clock.now().Add(time.Second), clock.now().Add(time.Hour)
 	low, high := 0.1, 0.9
 	for _, c := range []struct {
 		name          string
-		first, second Memory
-		want          Memory
+		first, second memory.Memory
+		want          memory.Memory
 	}{
-		{"later", Memory{ExpiresAt: soon}, Memory{ExpiresAt: later}, Memory{ExpiresAt: later}},
-		{"never", Memory{ExpiresAt: soon}, Memory{}, Memory{}},
-		{"sooner", Memory{ExpiresAt: later}, Memory{ExpiresAt: soon}, Memory{ExpiresAt: later}},
-		{"sooner than never", Memory{}, Memory{ExpiresAt: soon}, Memory{}},
-		{"pinned", Memory{}, Memory{Pinned: true}, Memory{Pinned: true}},
-		{"pinned before", Memory{Pinned: true}, Memory{}, Memory{Pinned: true}},
-		{"higher", Memory{Importance: &low}, Memory{Importance: &high}, Memory{Importance: &high}},
-		{"lower", Memory{Importance: &high}, Memory{Importance: &low}, Memory{Importance: &high}},
-		{"all", Memory{ExpiresAt: soon, Importance: &low}, Memory{Pinned: true, Importance: &high}, Memory{Pinned: true, Importance: &high}},
+		{"later", memory.Memory{ExpiresAt: soon}, memory.Memory{ExpiresAt: later}, memory.Memory{ExpiresAt: later}},
+		{"never", memory.Memory{ExpiresAt: soon}, memory.Memory{}, memory.Memory{}},
+		{"sooner", memory.Memory{ExpiresAt: later}, memory.Memory{ExpiresAt: soon}, memory.Memory{ExpiresAt: later}},
+		{"sooner than never", memory.Memory{}, memory.Memory{ExpiresAt: soon}, memory.Memory{}},
+		{"pinned", memory.Memory{}, memory.Memory{Pinned: true}, memory.Memory{Pinned: true}},
+		{"pinned before", memory.Memory{Pinned: true}, memory.Memory{}, memory.Memory{Pinned: true}},
+		{"higher", memory.Memory{Importance: &low}, memory.Memory{Importance: &high}, memory.Memory{Importance: &high}},
+		{"lower", memory.Memory{Importance: &high}, memory.Memory{Importance: &low}, memory.Memory{Importance: &high}},
+		{"all", memory.Memory{ExpiresAt: soon, Importance: &low}, memory.Memory{Pinned: true, Importance: &high}, memory.Memory{Pinned: true, Importance: &high}},
 	} {
 		c.first.Scope, c.first.Text, c.second.Scope, c.second.Text = ada, c.name, ada, c.name
 		first := mustStore(t, db.Memories(), c.first)

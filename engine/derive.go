@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // Some keys of the store say what all others are read by: the generations of keys, and the
@@ -122,7 +123,7 @@ func (db *DB) deriveSpaces() error {
 		if db.spaces.numbered(num) != nil {
 			return next, nil
 		}
-		name := defaultSpace
+		name := memory.DefaultSpace
 		if db.spaces.named(name) != nil {
 			name = fmt.Sprintf("recovered-%d", num)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 )
 
 // filler is a memory of a text that nothing compresses, with a word of its own.
-func filler(n int) Memory {
+func filler(n int) memory.Memory {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zq%dx remembers ", n)
 	for x := uint64(n)*0x9E3779B97F4A7C15 + 1; b.Len() < fillText; {
@@ -42,7 +43,7 @@ func filler(n int) Memory {
 			b.WriteByte(' ')
 		}
 	}
-	return Memory{ID: fmt.Sprint(n), Scope: ada, Text: b.String(), Importance: new(float64)}
+	return memory.Memory{ID: fmt.Sprint(n), Scope: ada, Text: b.String(), Importance: new(float64)}
 }
 
 // fillDisk stores until a store is refused, and returns how many there were.
@@ -77,7 +78,7 @@ func reserveOf(db *DB) int64 {
 func holds(t *testing.T, db *DB, n int) {
 	t.Helper()
 	ids, err := 0, error(nil)
-	for _, err = range db.Memories().All(t.Context(), ListQuery{Scope: ada}) {
+	for _, err = range db.Memories().All(t.Context(), memory.ListQuery{Scope: ada}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func holds(t *testing.T, db *DB, n int) {
 	if ids != n {
 		t.Errorf("%d memories are listed, want %d", ids, n)
 	}
-	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: fmt.Sprintf("zq%dx", n-1), Profile: ProfileText})
+	hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: fmt.Sprintf("zq%dx", n-1), Profile: memory.ProfileText})
 	if len(hits) == 0 || hits[0].ID != fmt.Sprint(n-1) {
 		t.Errorf("%d hits for the newest memory", len(hits))
 	}
@@ -114,10 +115,10 @@ func TestDiskReserve(t *testing.T) {
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 	holds(t, db, n)
 	resize(db, quota, quota.Used()+reserveOf(db)*3/4) // the last was refused for its size
-	_, err = db.KV().Put(t.Context(), Owner{User: "ada"}, "k", "v", nil)
+	_, err = db.KV().Put(t.Context(), memory.Owner{User: "ada"}, "k", "v", nil)
 	wantError(t, "put", err, fault.ErrDiskFull)
 	text := "new"
-	_, err = db.Memories().Update(t.Context(), ada, "0", Patch{Text: &text})
+	_, err = db.Memories().Update(t.Context(), ada, "0", memory.Patch{Text: &text})
 	wantError(t, "update", err, fault.ErrDiskFull)
 	err = db.Update(t.Context(), func(tx *Tx) error {
 		if err := tx.Memories().Delete(t.Context(), ada, "0"); err != nil {
@@ -170,8 +171,8 @@ func TestDiskReserveBeside(t *testing.T) {
 			for n := 0; ; n++ {
 				m := filler(n*writers + w)
 				m.Text = m.Text[:fillText/(2+n%16)]
-				m.Embedding = make([]float32, MaxDim)
-				m.Embedding[n%MaxDim] = 1
+				m.Embedding = make([]float32, memory.MaxDim)
+				m.Embedding[n%memory.MaxDim] = 1
 				_, err := db.Memories().Store(t.Context(), m, nil)
 				if errors.Is(err, fault.ErrDiskFull) {
 					return
@@ -213,13 +214,13 @@ func TestDiskReserveLifts(t *testing.T) {
 	wantError(t, "delete in the last half of the reserve", err, fault.ErrDiskFull)
 	_, err = db.Reset(t.Context())
 	wantError(t, "reset in the last half of the reserve", err, fault.ErrDiskFull)
-	mustRecall(t, db.Memories(), Query{Scope: ada, Text: "remembers"})
+	mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "remembers"})
 	err = db.FlushTouches(t.Context())
 	wantError(t, "touches in the last half of the reserve", err, fault.ErrDiskFull)
 	// A write that is larger than what is left counts with its size.
 	resize(db, quota, used+reserveOf(db)+8<<20)
 	m := filler(2)
-	m.Text = strings.Repeat("word ", MaxText/5)
+	m.Text = strings.Repeat("word ", memory.MaxText/5)
 	_, err = db.Memories().Store(t.Context(), m, nil)
 	wantError(t, "a large store", err, fault.ErrDiskFull)
 	mustStore(t, db.Memories(), filler(1))
@@ -246,7 +247,7 @@ func TestReadOnly(t *testing.T) {
 		m.Embedding = []float32{1, float32(n)}
 		mustStore(t, db.Memories(), m)
 	}
-	if _, err := db.KV().Put(t.Context(), Owner{User: "ada"}, "k", "v", nil); err != nil {
+	if _, err := db.KV().Put(t.Context(), memory.Owner{User: "ada"}, "k", "v", nil); err != nil {
 		t.Fatal(err)
 	}
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
@@ -263,10 +264,10 @@ func TestReadOnly(t *testing.T) {
 	})
 	db = openTest(t, disk, Options{ReadOnly: true})
 	holds(t, db, 5)
-	if e, found, err := db.KV().Lookup(t.Context(), Owner{User: "ada"}, "k"); err != nil || !found || string(e.Value) != `"v"` {
+	if e, found, err := db.KV().Lookup(t.Context(), memory.Owner{User: "ada"}, "k"); err != nil || !found || string(e.Value) != `"v"` {
 		t.Errorf("get: %+v, %v, %v", e, found, err)
 	}
-	if hits := mustRecall(t, db.Memories(), Query{Scope: ada, Embedding: []float32{1, 4}, Profile: ProfileVector}); len(hits) != 5 || hits[0].ID != "4" {
+	if hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Embedding: []float32{1, 4}, Profile: memory.ProfileVector}); len(hits) != 5 || hits[0].ID != "4" {
 		t.Errorf("by a vector: %v", hitIDs(hits))
 	}
 	if _, err := db.Stats(t.Context()); err != nil {
@@ -300,12 +301,12 @@ func refusesWrites(t *testing.T, db *DB) {
 		"Rebuild":     db.Rebuild(ctx, IndexText, nil),
 	}
 	_, calls["Store"] = m.Store(ctx, filler(9), nil)
-	_, calls["StoreBatch"] = m.StoreBatch(ctx, []Memory{filler(9)}, nil)
-	_, calls["Restore"] = m.Restore(ctx, []Life{{Memory: &Memory{Scope: ada, Text: text}}}, nil)
-	_, calls["Update memory"] = m.Update(ctx, ada, "0", Patch{Text: &text})
+	_, calls["StoreBatch"] = m.StoreBatch(ctx, []memory.Memory{filler(9)}, nil)
+	_, calls["Restore"] = m.Restore(ctx, []memory.Life{{Memory: &memory.Memory{Scope: ada, Text: text}}}, nil)
+	_, calls["Update memory"] = m.Update(ctx, ada, "0", memory.Patch{Text: &text})
 	_, calls["DeleteScope"] = m.DeleteScope(ctx, ada)
 	_, calls["Reset"] = db.Reset(ctx)
-	_, calls["Put"] = db.KV().Put(ctx, Owner{User: "ada"}, "k", 1, nil)
+	_, calls["Put"] = db.KV().Put(ctx, memory.Owner{User: "ada"}, "k", 1, nil)
 	for call, err := range calls {
 		wantError(t, call, err, fault.ErrReadOnly)
 	}
@@ -369,7 +370,7 @@ func TestFullDiskFails(t *testing.T) {
 		t.Fatal("the free space is not known")
 	}
 	quota.Resize(0)
-	_, err := db.Memories().Store(context.Background(), Memory{Scope: ada, Text: "more"}, nil)
+	_, err := db.Memories().Store(context.Background(), memory.Memory{Scope: ada, Text: "more"}, nil)
 	for n := 1; err == nil && n < 10; n++ {
 		_, err = db.Memories().Store(context.Background(), filler(n), nil)
 	}

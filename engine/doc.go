@@ -3,17 +3,17 @@
 //
 // # Model
 //
-// A [Memory] is a text, a vector, or both, that belongs to a [Scope] of user,
+// A [memory.Memory] is a text, a vector, or both, that belongs to a [memory.Scope] of user,
 // agent and run. The exact pair (user, agent) is its owner: an ID is unique
 // within an owner, and nothing is ever read or found across owners that the
 // caller's scope does not name.
 //
 //	db, err := engine.Open("memories", nil)
 //	...
-//	_, err = db.Memories().Store(ctx, engine.Memory{
-//		Scope: engine.Scope{User: "ada"}, Text: "prefers tea to coffee"}, nil)
-//	found, err := db.Memories().Recall(ctx, engine.Query{
-//		Scope: engine.Scope{User: "ada"}, Text: "what does she drink?"})
+//	_, err = db.Memories().Store(ctx, memory.Memory{
+//		Scope: memory.Scope{User: "ada"}, Text: "prefers tea to coffee"}, nil)
+//	found, err := db.Memories().Recall(ctx, memory.Query{
+//		Scope: memory.Scope{User: "ada"}, Text: "what does she drink?"})
 //
 // # Transactions
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // openEmbedding opens a database with an embedder of 8 dimensions.
@@ -28,22 +29,22 @@ func openEmbedding(t *testing.T, fs vfs.FS, clock *testClock) (*DB, *fakeEmbedde
 // read and recall.
 func TestEmbedderHoldsNoLock(t *testing.T) {
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "first"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "first"})
 	gate := make(chan struct{})
 	f.set(func(f *fakeEmbedder) { f.gate = gate })
 	calls := f.calls.Load()
 	ended := make(chan error, 3)
 	go func() {
-		_, err := db.Memories().Store(context.Background(), Memory{Scope: ada, Text: "slow"}, nil)
+		_, err := db.Memories().Store(context.Background(), memory.Memory{Scope: ada, Text: "slow"}, nil)
 		ended <- err
 	}()
 	go func() {
-		_, err := db.Memories().Update(context.Background(), ada, "one", Patch{Text: new("slower")})
+		_, err := db.Memories().Update(context.Background(), ada, "one", memory.Patch{Text: new("slower")})
 		ended <- err
 	}()
 	go func() {
-		_, err := db.Memories().Recall(context.Background(), Query{Scope: ada, Text: "slowest", Profile: ProfileVector})
+		_, err := db.Memories().Recall(context.Background(), memory.Query{Scope: ada, Text: "slowest", Profile: memory.ProfileVector})
 		ended <- err
 	}()
 	for deadline := time.Now().Add(patience); f.calls.Load() < calls+3; time.Sleep(time.Millisecond) {
@@ -52,12 +53,12 @@ func TestEmbedderHoldsNoLock(t *testing.T) {
 		}
 	}
 	within(t, "what needs no embedder", func() {
-		mustStore(t, db.Memories(), Memory{ID: "two", Scope: ada, Text: "quick", Embedding: f.vector("quick")})
-		mustUpdate(t, db.Memories(), ada, "two", Patch{Pinned: new(true)})
+		mustStore(t, db.Memories(), memory.Memory{ID: "two", Scope: ada, Text: "quick", Embedding: f.vector("quick")})
+		mustUpdate(t, db.Memories(), ada, "two", memory.Patch{Pinned: new(true)})
 		if m := mustGet(t, db.Memories(), ada, "one"); m.Text != "first" {
 			t.Errorf("read %q", m.Text)
 		}
-		equalSlices(t, "by text", hitIDs(mustRecall(t, db.Memories(), Query{Scope: ada, Text: "quick", Profile: ProfileText})), []string{"two"})
+		equalSlices(t, "by text", hitIDs(mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "quick", Profile: memory.ProfileText})), []string{"two"})
 		err := db.Update(context.Background(), func(tx *Tx) error {
 			return tx.Memories().Delete(context.Background(), ada, "two")
 		})
@@ -92,24 +93,24 @@ func TestEmbedderFails(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
 			db, f := openEmbedding(t, fs, clock)
 			f.set(breakIt)
-			ada := Scope{User: "ada"}
-			mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "likes tea"})
+			ada := memory.Scope{User: "ada"}
+			mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "likes tea"})
 			clock.advance(time.Hour)
 			before := mustGet(t, db.Memories(), ada, "one")
 			if before.Embedding != nil {
 				t.Errorf("it has the vector %v", before.Embedding)
 			}
-			equalSlices(t, "by text", hitIDs(mustRecall(t, db.Memories(), Query{Scope: ada, Text: "tea", NoTouch: true})), []string{"one"})
+			equalSlices(t, "by text", hitIDs(mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "tea", NoTouch: true})), []string{"one"})
 			if n, err := db.EmbedPending(t.Context(), 0); n != 0 || err == nil {
 				t.Errorf("%d embedded, %v", n, err)
 			}
-			_, err := db.Memories().Recall(t.Context(), Query{Scope: ada, Text: "tea", Profile: ProfileVector})
+			_, err := db.Memories().Recall(t.Context(), memory.Query{Scope: ada, Text: "tea", Profile: memory.ProfileVector})
 			if err == nil {
 				t.Error("a query by vector alone without a vector had an answer")
 			}
 			// Storing the same again, with or without the embedder, is no conflict.
 			again := func() {
-				st, err := db.Memories().Store(t.Context(), Memory{ID: "one", Scope: ada, Text: "likes tea"}, nil)
+				st, err := db.Memories().Store(t.Context(), memory.Memory{ID: "one", Scope: ada, Text: "likes tea"}, nil)
 				if err != nil || st.Stored || st.Updated {
 					t.Errorf("stored again: %+v, %v", st, err)
 				}
@@ -132,7 +133,7 @@ func constant(dim int, v float32) func([]string) [][]float32 {
 
 // embedLater embeds the one memory that is pending: nothing but its vector may
 // change.
-func embedLater(t *testing.T, db *DB, f *fakeEmbedder, s Scope, id string, before Memory) {
+func embedLater(t *testing.T, db *DB, f *fakeEmbedder, s memory.Scope, id string, before memory.Memory) {
 	t.Helper()
 	history := mustHistory(t, db.Memories(), s, id)
 	for _, want := range []int{1, 0} {
@@ -157,17 +158,17 @@ func embedLater(t *testing.T, db *DB, f *fakeEmbedder, s Scope, id string, befor
 func TestNoEmbedderInTransaction(t *testing.T) {
 	clock := newTestClock()
 	db, f := openEmbedding(t, vfs.NewMem(), clock)
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
 	err := db.Update(ctx, func(tx *Tx) error {
 		m := tx.Memories()
-		mustStore(t, m, Memory{ID: "one", Scope: ada, Text: "first"})
-		mustStore(t, m, Memory{ID: "two", Scope: ada, Text: "second", Embedding: f.vector("given")})
-		mustUpdate(t, m, ada, "two", Patch{Text: new("changed")})
-		mustStore(t, m, Memory{ID: "three", Scope: ada, Text: "third"})
-		mustUpdate(t, m, ada, "three", Patch{Embedding: f.vector("given")})
-		mustStore(t, m, Memory{ID: "four", Scope: ada, Text: "fourth"})
-		mustRecall(t, m, Query{Scope: ada, Text: "first"})
+		mustStore(t, m, memory.Memory{ID: "one", Scope: ada, Text: "first"})
+		mustStore(t, m, memory.Memory{ID: "two", Scope: ada, Text: "second", Embedding: f.vector("given")})
+		mustUpdate(t, m, ada, "two", memory.Patch{Text: new("changed")})
+		mustStore(t, m, memory.Memory{ID: "three", Scope: ada, Text: "third"})
+		mustUpdate(t, m, ada, "three", memory.Patch{Embedding: f.vector("given")})
+		mustStore(t, m, memory.Memory{ID: "four", Scope: ada, Text: "fourth"})
+		mustRecall(t, m, memory.Query{Scope: ada, Text: "first"})
 		return m.Delete(ctx, ada, "four")
 	})
 	if err != nil {
@@ -195,10 +196,10 @@ func TestNoEmbedderInTransaction(t *testing.T) {
 // the vector of its old text.
 func TestEmbedPendingMeetsChanges(t *testing.T) {
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
 	for _, id := range []string{"changed", "deleted", "left"} {
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: "text of " + id})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: ada, Text: "text of " + id})
 	}
 	gate, ended := make(chan struct{}), make(chan error)
 	f.set(func(f *fakeEmbedder) { f.fail, f.gate = nil, gate })
@@ -214,7 +215,7 @@ func TestEmbedPendingMeetsChanges(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	err := db.Update(t.Context(), func(tx *Tx) error {
-		mustUpdate(t, tx.Memories(), ada, "changed", Patch{Text: new("other")})
+		mustUpdate(t, tx.Memories(), ada, "changed", memory.Patch{Text: new("other")})
 		return tx.Memories().Delete(t.Context(), ada, "deleted")
 	})
 	if err != nil {
@@ -239,11 +240,11 @@ func TestEmbedPendingInParts(t *testing.T) {
 	}
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
 	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	long := strings.Repeat("a", 7<<20)
 	const n = 11
 	for i := range n {
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint(long, i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprint(long, i)})
 	}
 	f.set(func(f *fakeEmbedder) { f.fail = nil; f.give = constant(8, 1) })
 	for left := n; left > 0; {
@@ -260,7 +261,7 @@ func TestEmbedPendingInParts(t *testing.T) {
 func TestEmbedderMismatch(t *testing.T) {
 	fs := vfs.NewMem()
 	db, _ := openEmbedding(t, fs, newTestClock())
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "first"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "first"})
 	closeTest(t, db)
 	for name, f := range map[string]*fakeEmbedder{
 		"dimension": {dim: 9, model: "fake"},
@@ -282,8 +283,8 @@ func TestEmbeddingCache(t *testing.T) {
 	e := newFakeEmbedder(8)
 	db := openTest(t, vfs.NewMem(), Options{Embedder: e})
 	for i := range 3 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: fmt.Sprint("u", i)}, Text: "likes tea"})
-		mustRecall(t, db.Memories(), Query{Scope: Scope{User: "u0"}, Text: "likes tea"})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: fmt.Sprint("u", i)}, Text: "likes tea"})
+		mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "u0"}, Text: "likes tea"})
 	}
 	if n := e.calls.Load(); n != 1 {
 		t.Errorf("%d calls of the embedder", n)
@@ -299,9 +300,9 @@ func TestEmbeddingCache(t *testing.T) {
 func TestEmbedPendingMeetsASpace(t *testing.T) {
 	fs, f := vfs.NewMem(), newFakeEmbedder(3)
 	db := openTest(t, fs, Options{Embedder: f})
-	mm, ada := db.Memories(), Scope{User: "ada"}
+	mm, ada := db.Memories(), memory.Scope{User: "ada"}
 	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
-	mustStore(t, mm, Memory{Scope: ada, Text: "pending"})
+	mustStore(t, mm, memory.Memory{Scope: ada, Text: "pending"})
 	f.set(func(f *fakeEmbedder) { f.fail = nil })
 	var waiting []awaiting
 	err := db.View(t.Context(), func(tx *Tx) (err error) {
@@ -315,7 +316,7 @@ func TestEmbedPendingMeetsASpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustStore(t, mm, Memory{Scope: ada, Text: "given", Embedding: []float32{1, 2, 3, 4}})
+	mustStore(t, mm, memory.Memory{Scope: ada, Text: "given", Embedding: []float32{1, 2, 3, 4}})
 	err = db.Update(t.Context(), func(tx *Tx) error {
 		_, _, err := tx.embedded(t.Context(), waiting, vecs)
 		return err

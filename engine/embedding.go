@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -29,7 +30,7 @@ type VectorModel struct {
 
 // VectorModel tells what made the vectors of the default space.
 func (db *DB) VectorModel() VectorModel {
-	s := db.spaces.named(defaultSpace)
+	s := db.spaces.named(memory.DefaultSpace)
 	if s == nil {
 		return VectorModel{}
 	}
@@ -82,12 +83,12 @@ func (db *DB) checkEmbedded(texts []string, vecs [][]float32) error {
 	if len(vecs) != len(texts) {
 		return fmt.Errorf("it returned %d vectors for %d texts", len(vecs), len(texts))
 	}
-	s := db.spaceAt(defaultSpace, db.LSN())
+	s := db.spaceAt(memory.DefaultSpace, db.LSN())
 	for i, v := range vecs {
 		if dim := db.embedder.Dim(); len(v) != dim {
 			return fmt.Errorf("it returned a vector of %d dimensions for text %d of %d, and says that it makes %d", len(v), i+1, len(texts), dim)
 		}
-		if err := s.check("look at the vector of a text", defaultSpace, v); err != nil {
+		if err := s.check("look at the vector of a text", memory.DefaultSpace, v); err != nil {
 			return fmt.Errorf("vector %d of %d: %w", i+1, len(vecs), err)
 		}
 	}
@@ -155,7 +156,7 @@ func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 			missing[i].why = err.Error()
 			return
 		}
-		missing[i].vectors[defaultSpace] = vec
+		missing[i].vectors[memory.DefaultSpace] = vec
 		missing[i].pending, missing[i].why, missing[i].learned = false, "", true
 		left--
 	})
@@ -179,7 +180,7 @@ func (db *DB) markPending(ps []*prepared) (missing []*prepared) {
 		}
 	}
 	for _, p := range ps {
-		if p != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil {
+		if p != nil && p.rec.Text != "" && p.vectors[memory.DefaultSpace] == nil {
 			p.pending, p.why = true, why
 			missing = append(missing, p)
 		}
@@ -189,9 +190,9 @@ func (db *DB) markPending(ps []*prepared) (missing []*prepared) {
 
 // embedPatch embeds a new text before the lock is taken. It returns nil inside a
 // transaction, without an embedder, and where that fails: then a later pass does.
-func (m Memories) embedPatch(ctx context.Context, patch *Patch) []float32 {
+func (m Memories) embedPatch(ctx context.Context, patch *memory.Patch) []float32 {
 	if m.tx != nil || m.db == nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
-		patch.Embedding != nil || patch.Vectors[defaultSpace] != nil {
+		patch.Embedding != nil || patch.Vectors[memory.DefaultSpace] != nil {
 		return nil
 	}
 	vecs, err := m.db.embed(ctx, []string{*patch.Text})

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -25,7 +26,7 @@ const doingEvict = "evict"
 // EvictOptions say how Evict departs from the policy. nil is the policy.
 type EvictOptions struct {
 	// Scope is a user, an agent, or both, whose memories are looked at. Empty: everyone's.
-	Scope Scope
+	Scope memory.Scope
 	// MaxAge, MinImportance and Cap take the place of the policy's.
 	MaxAge        *time.Duration
 	MinImportance *float64
@@ -157,7 +158,7 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 }
 
 // evictChosen commits an eviction, and tells the observer of it.
-func (db *DB) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy, s Scope) (victims []victim, lsn uint64, err error) {
+func (db *DB) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy, s memory.Scope) (victims []victim, lsn uint64, err error) {
 	at := int64(0)
 	err = db.Update(ctx, func(tx *Tx) error {
 		lsn, at = tx.lsn, tx.now
@@ -171,14 +172,14 @@ func (db *DB) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy
 }
 
 // checkOwners refuses a scope that names a run: a policy is for all that an owner has.
-func checkOwners(doing string, s Scope) error {
-	if s == (Scope{}) {
+func checkOwners(doing string, s memory.Scope) error {
+	if s == (memory.Scope{}) {
 		return nil
 	}
 	if s.Run != "" {
 		return fault.Invalid(doing, fmt.Sprintf("the scope names the run %q", valid.Short(s.Run)), "name a user or an agent, or nobody for everyone")
 	}
-	return checkScope(doing, s, false)
+	return memory.CheckScope(doing, s, false)
 }
 
 // policy is the stored policy with the options in the place of its values.
@@ -201,7 +202,7 @@ func (o *EvictOptions) policy(tx *Tx) (policy.Policy, error) {
 
 // takeable is the set of documents of a scope that a rule may take, and the set of those of
 // the same kinds that are pinned.
-func (tx *Tx) takeable(p *policy.Policy, s Scope) (free, pinned *roaring.Bitmap, err error) {
+func (tx *Tx) takeable(p *policy.Policy, s memory.Scope) (free, pinned *roaring.Bitmap, err error) {
 	free = roaring.New()
 	for _, k := range p.Kinds {
 		of, err := tx.withValue(fieldKind, scalar.TextKey(k))
@@ -251,7 +252,7 @@ func (tx *Tx) facts(r *doctable.Row) (policy.Facts, layout.Access) {
 }
 
 // unkept are the memories that a policy does not keep, by Seq, with what a judge says of each.
-func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s Scope, j *judge) ([]victim, error) {
+func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *judge) ([]victim, error) {
 	free, pinned, err := tx.takeable(p, s)
 	if err != nil {
 		return nil, err
@@ -391,7 +392,7 @@ var layoutReasons = map[policy.Reason]layout.Reason{
 // evict ends the memories that are still what they were when they were chosen, and returns
 // them: by a death range for each reason. of is what the trash is to have beside them; nil for
 // nothing.
-func (tx *Tx) evict(chosen []victim, p *policy.Policy, s Scope, of *policy.Trash) ([]victim, error) {
+func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *policy.Trash) ([]victim, error) {
 	size := 4*valid.MaxID + len(chosen)*8
 	if p.Trash > 0 {
 		size += policy.TrashBytes(len(chosen))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -59,10 +60,10 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 		return db
 	}
 	db := open()
-	kinds := []Kind{KindMessage, KindMessage, KindFact, KindNote, KindArchive}
+	kinds := []memory.Kind{memory.KindMessage, memory.KindMessage, memory.KindFact, memory.KindNote, memory.KindArchive}
 	for i := range 300 {
-		m := Memory{
-			ID: fmt.Sprint("m", i), Scope: Scope{Agent: fmt.Sprint("a", rng.IntN(3)), Run: []string{"", "r"}[rng.IntN(2)]},
+		m := memory.Memory{
+			ID: fmt.Sprint("m", i), Scope: memory.Scope{Agent: fmt.Sprint("a", rng.IntN(3)), Run: []string{"", "r"}[rng.IntN(2)]},
 			Kind: kinds[rng.IntN(len(kinds))], Text: fmt.Sprint("text ", i), Name: fmt.Sprint("n", i),
 			Importance: new(float64(rng.IntN(10)) / 10), Confidence: new(float64(rng.IntN(20)) / 20), Pinned: rng.IntN(6) == 0,
 			CreatedAt: clk.now().Add(-time.Duration(rng.IntN(60*24)) * time.Hour),
@@ -111,12 +112,12 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 		t.Helper()
 		mustCheck(t, db, int(live)-done.Evicted)
 		for id, why := range want {
-			if _, err := db.Memories().Get(t.Context(), Scope{}, id); !errors.Is(err, fault.ErrNotFound) {
+			if _, err := db.Memories().Get(t.Context(), memory.Scope{}, id); !errors.Is(err, fault.ErrNotFound) {
 				t.Fatalf("%s, evicted for %s: %v", id, why, err)
 			}
-			h := mustHistory(t, db.Memories(), Scope{}, id)
+			h := mustHistory(t, db.Memories(), memory.Scope{}, id)
 			last := h[len(h)-1]
-			if reason := Reason("evicted:" + string(why)); last.Event != EventDelete || last.LSN != done.LSN || last.Reason != reason {
+			if reason := memory.Reason("evicted:" + string(why)); last.Event != memory.EventDelete || last.LSN != done.LSN || last.Reason != reason {
 				t.Fatalf("%s, evicted for %s: %+v", id, why, last)
 			}
 		}
@@ -147,14 +148,14 @@ func ruled(t *testing.T, db *DB, o *EvictOptions, clk *testClock) (want map[stri
 	for i := range 300 {
 		hidden[fmt.Sprint("m", i)] = true
 	}
-	left := map[string][]Memory{}
+	left := map[string][]memory.Memory{}
 	counts := map[string]int64{}
-	for m, err := range db.Memories().All(t.Context(), ListQuery{AllScopes: true, Limit: 100}) {
+	for m, err := range db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true, Limit: 100}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		delete(hidden, m.ID)
-		if m.Kind == KindNote || m.Kind == KindArchive || o.Scope.Agent != "" && m.Agent != o.Scope.Agent {
+		if m.Kind == memory.KindNote || m.Kind == memory.KindArchive || o.Scope.Agent != "" && m.Agent != o.Scope.Agent {
 			continue
 		}
 		switch {
@@ -169,9 +170,9 @@ func ruled(t *testing.T, db *DB, o *EvictOptions, clk *testClock) (want map[stri
 			left[m.Agent] = append(left[m.Agent], m)
 		}
 	}
-	last := func(m Memory) int64 { return max(clock.ToMillis(m.LastAccessed), clock.ToMillis(m.CreatedAt)) }
+	last := func(m memory.Memory) int64 { return max(clock.ToMillis(m.LastAccessed), clock.ToMillis(m.CreatedAt)) }
 	for agent, list := range left {
-		slices.SortFunc(list, func(a, b Memory) int {
+		slices.SortFunc(list, func(a, b memory.Memory) int {
 			return policy.Place{Importance: *a.Importance, Last: last(a), Seq: a.Seq}.Compare(policy.Place{Importance: *b.Importance, Last: last(b), Seq: b.Seq})
 		})
 		for i := range min(int64(len(list)), max(0, counts[agent]-*o.Cap)) {
@@ -186,7 +187,7 @@ func TestEvictDefaults(t *testing.T) {
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
 	month := clk.now().Add(-30 * 24 * time.Hour)
-	for id, m := range map[string]Memory{
+	for id, m := range map[string]memory.Memory{
 		"old":       {CreatedAt: month.Add(-time.Millisecond), Importance: new(.19)},
 		"at30days":  {CreatedAt: month, Importance: new(.19)},
 		"important": {CreatedAt: month.Add(-time.Hour), Importance: new(.2)},
@@ -194,7 +195,7 @@ func TestEvictDefaults(t *testing.T) {
 		"atfloor":   {Confidence: new(.1)},
 		"pinned":    {CreatedAt: month.Add(-time.Hour), Importance: new(.0), Confidence: new(.0), Pinned: true},
 	} {
-		m.ID, m.Text, m.Scope = id, id, Scope{Agent: "a"}
+		m.ID, m.Text, m.Scope = id, id, memory.Scope{Agent: "a"}
 		mustStore(t, db.Memories(), m)
 	}
 	_, got := mustEvict(t, db, EvictOptions{})
@@ -211,7 +212,7 @@ func TestEvictDefaults(t *testing.T) {
 func TestConfidenceStopsAtFloor(t *testing.T) {
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
-	mustStore(t, db.Memories(), Memory{ID: "m", Text: "m", Scope: Scope{Agent: "a"}, Importance: new(.9)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Text: "m", Scope: memory.Scope{Agent: "a"}, Importance: new(.9)})
 	decay := func() {
 		clk.advance(8 * 24 * time.Hour)
 		for range 60 {
@@ -221,7 +222,7 @@ func TestConfidenceStopsAtFloor(t *testing.T) {
 		}
 	}
 	decay()
-	m, err := db.Memories().Get(t.Context(), Scope{}, "m")
+	m, err := db.Memories().Get(t.Context(), memory.Scope{}, "m")
 	if err != nil || *m.Confidence != .1 || *m.StoredConfidence != 1 {
 		t.Fatalf("%v, %v, %v", err, m.Confidence, m.StoredConfidence)
 	}
@@ -240,7 +241,7 @@ func TestConfidenceStopsAtFloor(t *testing.T) {
 	if r, _ := mustEvict(t, db, EvictOptions{}); r.Reasons[policy.LowConfidence] != 1 || r.Policy != 1 {
 		t.Errorf("evicted %+v", r)
 	}
-	if h := mustHistory(t, db.Memories(), Scope{}, "m"); h[1].Policy != 1 || h[1].Reason != ReasonConfidence {
+	if h := mustHistory(t, db.Memories(), memory.Scope{}, "m"); h[1].Policy != 1 || h[1].Reason != memory.ReasonConfidence {
 		t.Errorf("history %+v", h[1])
 	}
 }
@@ -252,7 +253,7 @@ func TestEvictRefuses(t *testing.T) {
 		"no number":      {MinImportance: new(math.NaN())},
 		"too important":  {MinImportance: new(1.5)},
 		"no cap":         {Cap: new(int64(0))},
-		"a run":          {Scope: Scope{User: "u", Run: "r"}},
+		"a run":          {Scope: memory.Scope{User: "u", Run: "r"}},
 	} {
 		if _, err := db.Evict(t.Context(), &o); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
@@ -261,7 +262,7 @@ func TestEvictRefuses(t *testing.T) {
 	for name, o := range map[string]ConsolidateOptions{
 		"a rate above 1": {Rate: new(1.01)},
 		"no number":      {Rate: new(math.NaN())},
-		"a run":          {Scope: Scope{Run: "r"}},
+		"a run":          {Scope: memory.Scope{Run: "r"}},
 	} {
 		if _, err := db.Consolidate(t.Context(), &o); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("consolidate: %s: %v", name, err)
@@ -274,25 +275,25 @@ func TestEvictRefuses(t *testing.T) {
 func TestEvictBesideViews(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	for _, id := range []string{"a", "b"} {
-		mustStore(t, db.Memories(), Memory{ID: id, Text: id, Scope: Scope{Agent: "a"}, Confidence: new(.0)})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Text: id, Scope: memory.Scope{Agent: "a"}, Confidence: new(.0)})
 	}
 	err := db.View(t.Context(), func(tx *Tx) error {
 		p := policy.Default()
-		chosen, err := tx.unkept(t.Context(), &p, Scope{}, nil)
+		chosen, err := tx.unkept(t.Context(), &p, memory.Scope{}, nil)
 		if err != nil || len(chosen) != 2 {
 			return fmt.Errorf("%d are chosen: %w", len(chosen), err)
 		}
-		if _, err := db.Memories().Update(t.Context(), Scope{}, "a", Patch{Pinned: new(true)}); err != nil {
+		if _, err := db.Memories().Update(t.Context(), memory.Scope{}, "a", memory.Patch{Pinned: new(true)}); err != nil {
 			return err
 		}
 		err = db.Update(t.Context(), func(in *Tx) error {
-			chosen, err = in.evict(chosen, &p, Scope{}, nil)
+			chosen, err = in.evict(chosen, &p, memory.Scope{}, nil)
 			return err
 		})
 		if err != nil || len(chosen) != 1 {
 			return fmt.Errorf("%d are evicted: %w", len(chosen), err)
 		}
-		if page, err := tx.Memories().List(t.Context(), ListQuery{AllScopes: true}); err != nil || len(page.Memories) != 2 {
+		if page, err := tx.Memories().List(t.Context(), memory.ListQuery{AllScopes: true}); err != nil || len(page.Memories) != 2 {
 			return fmt.Errorf("the View sees %d: %w", len(page.Memories), err)
 		}
 		return nil
@@ -300,7 +301,7 @@ func TestEvictBesideViews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := mustList(t, db.Memories(), Scope{Agent: "a"}); len(left) != 1 || left[0].ID != "a" {
+	if left := mustList(t, db.Memories(), memory.Scope{Agent: "a"}); len(left) != 1 || left[0].ID != "a" {
 		t.Errorf("left %+v", left)
 	}
 }

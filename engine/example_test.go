@@ -14,12 +14,13 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 var (
 	ctx = context.Background()
-	ada = engine.Scope{User: "ada"}
+	ada = memory.Scope{User: "ada"}
 )
 
 // must ends an example that fails.
@@ -34,7 +35,7 @@ func inMemory(o *engine.Options, texts ...string) *engine.DB {
 	db, err := engine.OpenMemory(o)
 	must(err)
 	for i, text := range texts {
-		_, err := db.Memories().Store(ctx, engine.Memory{ID: fmt.Sprint("m", i+1), Scope: ada, Text: text}, nil)
+		_, err := db.Memories().Store(ctx, memory.Memory{ID: fmt.Sprint("m", i+1), Scope: ada, Text: text}, nil)
 		must(err)
 	}
 	return db
@@ -48,11 +49,11 @@ func Example() {
 	must(err)
 	defer db.Close()
 	for _, text := range []string{"Prefers tea to coffee.", "Has a train to Ghent on Friday.", "Prefers tea to coffee."} {
-		stored, err := db.Memories().Store(ctx, engine.Memory{Scope: ada, Text: text}, nil)
+		stored, err := db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: text}, nil)
 		must(err)
 		fmt.Println(stored.Stored, stored.Deduplicated)
 	}
-	found, err := db.Memories().Recall(ctx, engine.Query{Scope: ada, Text: "coffee or tea?", Limit: 1})
+	found, err := db.Memories().Recall(ctx, memory.Query{Scope: ada, Text: "coffee or tea?", Limit: 1})
 	must(err)
 	for _, hit := range found.Hits {
 		fmt.Println(hit.Text)
@@ -70,14 +71,14 @@ func ExampleDB_Update() {
 	defer db.Close()
 	err := db.Update(ctx, func(tx *engine.Tx) error {
 		m := tx.Memories()
-		if _, err := m.Store(ctx, engine.Memory{ID: "drink", Scope: ada, Text: "Has switched to coffee."}, nil); err != nil {
+		if _, err := m.Store(ctx, memory.Memory{ID: "drink", Scope: ada, Text: "Has switched to coffee."}, nil); err != nil {
 			return err
 		}
 		return m.Delete(ctx, ada, "no such memory") // so nothing is stored
 	})
 	fmt.Println(err)
 	_, err = db.Memories().Get(ctx, ada, "drink")
-	fmt.Println(err, errors.Is(err, engine.ErrNotFound))
+	fmt.Println(err, errors.Is(err, memory.ErrNotFound))
 	// Output:
 	// delete memory "no such memory": there is none in this scope; check the ID and the scope
 	// get memory "drink": there is none in this scope; check the ID and the scope true
@@ -88,13 +89,13 @@ func ExampleDB_View() {
 	db := inMemory(nil, "Drinks tea.")
 	defer db.Close()
 	must(db.View(ctx, func(tx *engine.Tx) error {
-		_, err := db.Memories().Store(ctx, engine.Memory{Scope: ada, Text: "Drinks milk."}, nil)
+		_, err := db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: "Drinks milk."}, nil)
 		must(err)
-		n, err := tx.Memories().Count(ctx, engine.ListQuery{Scope: ada})
+		n, err := tx.Memories().Count(ctx, memory.ListQuery{Scope: ada})
 		fmt.Println(n)
 		return err
 	}))
-	n, err := db.Memories().Count(ctx, engine.ListQuery{Scope: ada})
+	n, err := db.Memories().Count(ctx, memory.ListQuery{Scope: ada})
 	fmt.Println(n, err)
 	// Output:
 	// 1
@@ -107,7 +108,7 @@ func ExampleDB_ViewAt() {
 	defer db.Close()
 	before := db.LSN()
 	text := "Drinks coffee."
-	_, err := db.Memories().Update(ctx, ada, "m1", engine.Patch{Text: &text})
+	_, err := db.Memories().Update(ctx, ada, "m1", memory.Patch{Text: &text})
 	must(err)
 	must(db.ViewAt(ctx, before, func(tx *engine.Tx) error {
 		m, err := tx.Memories().Get(ctx, ada, "m1")
@@ -126,15 +127,15 @@ func ExampleMemories_Recall() {
 		text string
 		due  int
 	}{{"Send the report to Grace.", 3}, {"Send the invoice to Grace.", 9}, {"Water the plants.", 1}} {
-		_, err := db.Memories().Store(ctx, engine.Memory{Scope: ada, Text: task.text, Metadata: map[string]any{"due": task.due}}, nil)
+		_, err := db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: task.text, Metadata: map[string]any{"due": task.due}}, nil)
 		must(err)
 	}
-	found, err := db.Memories().Recall(ctx, engine.Query{
-		Scope: ada, Text: "what to send", Filter: filter.Lte("due", 5), Profile: engine.ProfileText, Highlight: true,
+	found, err := db.Memories().Recall(ctx, memory.Query{
+		Scope: ada, Text: "what to send", Filter: filter.Lte("due", 5), Profile: memory.ProfileText, Highlight: true,
 	})
 	must(err)
 	for _, hit := range found.Hits {
-		fmt.Println(engine.Highlight(hit.Text, hit.Spans, "<", ">"))
+		fmt.Println(memory.Highlight(hit.Text, hit.Spans, "<", ">"))
 	}
 	// Output:
 	// <Send> the report to Grace.
@@ -145,10 +146,10 @@ func ExampleMemories_Recall_scopes() {
 	db := inMemory(nil)
 	defer db.Close()
 	for _, user := range []string{"ada", "grace", "eve"} {
-		_, err := db.Memories().Store(ctx, engine.Memory{Scope: engine.Scope{User: user}, Text: user + " drinks tea."}, nil)
+		_, err := db.Memories().Store(ctx, memory.Memory{Scope: memory.Scope{User: user}, Text: user + " drinks tea."}, nil)
 		must(err)
 	}
-	found, err := db.Memories().Recall(ctx, engine.Query{Scopes: []engine.Scope{{User: "ada"}, {User: "grace"}}, Text: "tea"})
+	found, err := db.Memories().Recall(ctx, memory.Query{Scopes: []memory.Scope{{User: "ada"}, {User: "grace"}}, Text: "tea"})
 	must(err)
 	for _, hit := range found.Hits {
 		fmt.Println(hit.Text)
@@ -161,7 +162,7 @@ func ExampleMemories_Recall_scopes() {
 func ExampleMemories_StoreBatch() {
 	db := inMemory(nil)
 	defer db.Close()
-	stored, err := db.Memories().StoreBatch(ctx, []engine.Memory{
+	stored, err := db.Memories().StoreBatch(ctx, []memory.Memory{
 		{ID: "a", Scope: ada, Text: "Drinks tea."},
 		{ID: "b", Scope: ada, Text: "Lives in Ghent.", Pinned: true},
 	}, nil)
@@ -178,9 +179,9 @@ func ExampleMemories_StoreBatch() {
 func ExampleMemories_Update() {
 	db := inMemory(nil)
 	defer db.Close()
-	_, err := db.Memories().Store(ctx, engine.Memory{ID: "task", Scope: ada, Text: "Write the report.", Metadata: map[string]any{"state": "open", "draft": 1}}, nil)
+	_, err := db.Memories().Store(ctx, memory.Memory{ID: "task", Scope: ada, Text: "Write the report.", Metadata: map[string]any{"state": "open", "draft": 1}}, nil)
 	must(err)
-	m, err := db.Memories().Update(ctx, ada, "task", engine.Patch{MergeMetadata: map[string]any{"state": "done", "draft": nil}})
+	m, err := db.Memories().Update(ctx, ada, "task", memory.Patch{MergeMetadata: map[string]any{"state": "done", "draft": nil}})
 	must(err)
 	fmt.Println(m.Metadata)
 	// Output:
@@ -191,7 +192,7 @@ func ExampleMemories_Update() {
 func ExampleMemories_List() {
 	db := inMemory(nil, "one", "two", "three")
 	defer db.Close()
-	q := engine.ListQuery{Scope: ada, OrderBy: "id", Descending: true, Limit: 2}
+	q := memory.ListQuery{Scope: ada, OrderBy: "id", Descending: true, Limit: 2}
 	for {
 		page, err := db.Memories().List(ctx, q)
 		must(err)
@@ -217,7 +218,7 @@ func ExampleMemories_History() {
 	db := inMemory(nil, "Drinks tea.")
 	defer db.Close()
 	text := "Drinks coffee."
-	_, err := db.Memories().Update(ctx, ada, "m1", engine.Patch{Text: &text})
+	_, err := db.Memories().Update(ctx, ada, "m1", memory.Patch{Text: &text})
 	must(err)
 	must(db.Memories().Delete(ctx, ada, "m1"))
 	history, err := db.Memories().History(ctx, ada, "m1")
@@ -239,10 +240,10 @@ func ExampleMemories_Groups() {
 	db := inMemory(nil)
 	defer db.Close()
 	for i, run := range []string{"monday", "monday", "tuesday"} {
-		_, err := db.Memories().Store(ctx, engine.Memory{Scope: engine.Scope{User: "ada", Run: run}, Text: fmt.Sprint("turn ", i)}, nil)
+		_, err := db.Memories().Store(ctx, memory.Memory{Scope: memory.Scope{User: "ada", Run: run}, Text: fmt.Sprint("turn ", i)}, nil)
 		must(err)
 	}
-	sizes, err := db.Memories().Groups(ctx, engine.GroupQuery{Scope: ada, By: engine.GroupRun})
+	sizes, err := db.Memories().Groups(ctx, memory.GroupQuery{Scope: ada, By: memory.GroupRun})
 	must(err)
 	for _, g := range sizes {
 		fmt.Println(g.Run, g.Memories)
@@ -275,7 +276,7 @@ func (letters) Embed(_ context.Context, texts []string) ([][]float32, error) {
 func ExampleOptions_embedder() {
 	db := inMemory(&engine.Options{Embedder: letters{}}, "listen", "coffee")
 	defer db.Close()
-	found, err := db.Memories().Recall(ctx, engine.Query{Scope: ada, Text: "silent", Profile: engine.ProfileVector, Limit: 1})
+	found, err := db.Memories().Recall(ctx, memory.Query{Scope: ada, Text: "silent", Profile: memory.ProfileVector, Limit: 1})
 	must(err)
 	fmt.Printf("%s %.2f\n", found.Hits[0].Text, found.Hits[0].Score)
 	// Output:
@@ -286,13 +287,13 @@ func ExampleOptions_embedder() {
 func ExampleDB_KV() {
 	db := inMemory(nil)
 	defer db.Close()
-	owner := engine.Owner{User: "ada"}
+	owner := memory.Owner{User: "ada"}
 	first, err := db.KV().Put(ctx, owner, "cart", map[string]int{"tea": 2}, nil)
 	must(err)
 	_, err = db.KV().Put(ctx, owner, "cart", map[string]int{"tea": 3}, &entries.PutOptions{IfVersion: &first.Version})
 	must(err)
 	_, err = db.KV().Put(ctx, owner, "cart", map[string]int{"tea": 4}, &entries.PutOptions{IfVersion: &first.Version})
-	fmt.Println(errors.Is(err, engine.ErrConflict))
+	fmt.Println(errors.Is(err, memory.ErrConflict))
 	cart, err := db.KV().Get(ctx, owner, "cart")
 	fmt.Println(string(cart.Value), err)
 	// Output:
@@ -304,7 +305,7 @@ func ExampleDB_KV() {
 func ExampleDB_Sessions() {
 	db := inMemory(nil)
 	defer db.Close()
-	owner := engine.Owner{User: "ada"}
+	owner := memory.Owner{User: "ada"}
 	for _, text := range []string{"Do you want tea?", "yes", "With milk?", "yes"} {
 		_, err := db.Sessions().Append(ctx, owner, "monday", []sessions.Message{{Role: "user", Text: text}}, nil)
 		must(err)
@@ -323,7 +324,7 @@ func ExampleDB_Sessions() {
 func ExampleDB_Graph() {
 	db := inMemory(nil)
 	defer db.Close()
-	owner := engine.Owner{User: "ada"}
+	owner := memory.Owner{User: "ada"}
 	_, err := db.Graph().Put(ctx, owner, graph.Entity{ID: "ada", Type: "person"}, []graph.Edge{{Type: "works_on", Target: "engine"}}, nil)
 	must(err)
 	_, err = db.Graph().Put(ctx, owner, graph.Entity{ID: "engine", Type: "project"}, nil, nil)
@@ -343,7 +344,7 @@ func ExampleDB_Evict() {
 	db := inMemory(&engine.Options{Clock: func() time.Time { return now }})
 	defer db.Close()
 	low, old := 0.1, now.AddDate(0, 0, -60)
-	for _, m := range []engine.Memory{
+	for _, m := range []memory.Memory{
 		{ID: "weather", Scope: ada, Text: "It rains.", Importance: &low, CreatedAt: old},
 		{ID: "allergy", Scope: ada, Text: "Must not eat nuts.", Importance: &low, CreatedAt: old, Pinned: true},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -86,7 +87,7 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	if len(over) == 0 {
 		return nil, nil
 	}
-	return tx.evict(over, &policy.Policy{}, Scope{}, nil)
+	return tx.evict(over, &policy.Policy{}, memory.Scope{}, nil)
 }
 
 // evictBehind commits an eviction behind the calls, and tells the observer of it.
@@ -155,7 +156,7 @@ func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
 	})
 	j.end()
 	if err == nil && len(victims) > 0 {
-		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, Scope{}, nil) })
+		_, err = db.evictBehind(ctx, p.Version, func(tx *Tx) ([]victim, error) { return tx.evict(victims, p, memory.Scope{}, nil) })
 	}
 	if err == nil {
 		_, err = j.decay(ctx)
@@ -191,7 +192,7 @@ func (db *DB) agedPages(p *policy.Policy, from uint64) (pages []uint64, next uin
 
 // unkeptIn are the memories in pages of rows that a policy does not keep, but for its cap, by Seq.
 func (tx *Tx) unkeptIn(ctx context.Context, p *policy.Policy, pages []uint64, j *judge) (victims []victim, err error) {
-	free, _, err := tx.takeable(p, Scope{})
+	free, _, err := tx.takeable(p, memory.Scope{})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -27,11 +28,11 @@ func mustExpire(t testing.TB, db *DB) {
 // no more, leaves nothing but its history, and keeps nothing that has not expired.
 func TestExpiredAreFreed(t *testing.T) {
 	const n = 3*doctable.PageSize + 7
-	clock, fs, ada := newTestClock(), vfs.NewMem(), Scope{User: "ada", Run: "r"}
+	clock, fs, ada := newTestClock(), vfs.NewMem(), memory.Scope{User: "ada", Run: "r"}
 	db := openTest(t, fs, Options{Clock: clock.now})
 	setPolicy(t, db, func(p *policy.Policy) { p.Trash = 0 })
 	for i := range n {
-		m := Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("text ", i), ExpiresAt: clock.now().Add(time.Minute), Embedding: []float32{1, 2, float32(i)}}
+		m := memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("text ", i), ExpiresAt: clock.now().Add(time.Minute), Embedding: []float32{1, 2, float32(i)}}
 		if i%10 == 0 {
 			m.ExpiresAt = clock.now().Add(time.Hour)
 		}
@@ -61,7 +62,7 @@ func TestExpiredAreFreed(t *testing.T) {
 	}
 	mustCheck(t, db, left)
 	h := mustHistory(t, db.Memories(), ada, "1")
-	if len(h) != 2 || h[1].Event != EventDelete || !h[1].Time.Equal(clock.now()) || *h[1].OldText != "text 1" {
+	if len(h) != 2 || h[1].Event != memory.EventDelete || !h[1].Time.Equal(clock.now()) || *h[1].OldText != "text 1" {
 		t.Errorf("history: %+v", h)
 	}
 	if len(mustList(t, db.Memories(), ada)) != left {
@@ -80,9 +81,9 @@ func TestExpiredAreFreed(t *testing.T) {
 // TestExpiredInView: a View from before sees what it saw, also while its clock says that it
 // has not expired, and what is retained stays retained.
 func TestExpiredInView(t *testing.T) {
-	clock, ada := newTestClock(), Scope{User: "ada"}
+	clock, ada := newTestClock(), memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, Retain: time.Hour})
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea", ExpiresAt: clock.now().Add(time.Minute), Embedding: []float32{1, 2}})
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "tea", ExpiresAt: clock.now().Add(time.Minute), Embedding: []float32{1, 2}})
 	err := db.View(t.Context(), func(tx *Tx) error {
 		clock.advance(2 * time.Minute)
 		mustExpire(t, db)
@@ -90,7 +91,7 @@ func TestExpiredInView(t *testing.T) {
 		if n := len(mustList(t, tx.Memories(), ada)); n != 1 {
 			t.Errorf("the View lists %d memories", n)
 		}
-		if n := len(mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "tea"})); n != 1 {
+		if n := len(mustRecall(t, tx.Memories(), memory.Query{Scope: ada, Text: "tea"})); n != 1 {
 			t.Errorf("the View finds %d memories", n)
 		}
 		return nil
@@ -102,7 +103,7 @@ func TestExpiredInView(t *testing.T) {
 		t.Errorf("%d vectors while the state is retained", n)
 	}
 	clock.advance(3 * time.Hour)
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "later"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "later"})
 	clock.advance(3 * time.Hour)
 	db.janitor.wake()
 	waitCleaned(t, db)
@@ -111,10 +112,10 @@ func TestExpiredInView(t *testing.T) {
 
 // TestExpiredPassesDamage: one that cannot be read keeps no other.
 func TestExpiredPassesDamage(t *testing.T) {
-	clock, ada := newTestClock(), Scope{User: "ada"}
+	clock, ada := newTestClock(), memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
 	for i := range 3 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("text ", i), ExpiresAt: clock.now().Add(time.Minute)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("text ", i), ExpiresAt: clock.now().Add(time.Minute)})
 	}
 	row := db.docs.Row(1)
 	if err := db.store.Set(db.keys().Record(row.Version), []byte{99}, nil); err != nil {
@@ -140,7 +141,7 @@ func TestExpiresByItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea", ExpiresAt: time.Now().Add(10 * time.Millisecond)})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea", ExpiresAt: time.Now().Add(10 * time.Millisecond)})
 	closeTest(t, db)
 	time.Sleep(20 * time.Millisecond)
 	db = openTest(t, fs, o)
@@ -154,11 +155,11 @@ func TestExpiresByItself(t *testing.T) {
 // with its scope each time while somebody reads, leaves no copies among which the next has
 // to be looked for.
 func TestExpiredCopies(t *testing.T) {
-	clock, ada := newTestClock(), Scope{User: "ada"}
+	clock, ada := newTestClock(), memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
 	err := db.View(t.Context(), func(*Tx) error {
 		for i := range 400 {
-			mustStore(t, db.Memories(), Memory{Scope: ada, Text: "heartbeat", ExpiresAt: clock.now().Add(time.Second)})
+			mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "heartbeat", ExpiresAt: clock.now().Add(time.Second)})
 			clock.advance(2 * time.Second)
 			if i%10 == 0 {
 				if _, err := db.Memories().DeleteScope(t.Context(), ada); err != nil {
@@ -198,20 +199,20 @@ func TestEvictOnCompaction(t *testing.T) {
 	db := openTest(t, fs, setup{Options: Options{EvictOnCompaction: true, Clock: clk.now, Hooks: hooks}})
 	old := clk.now().Add(-40 * 24 * time.Hour)
 	want := map[string]bool{}
-	add := func(id string, stays bool, m Memory) {
-		m.ID, m.Text, m.Scope = id, "text of "+id, Scope{User: "u", Agent: fmt.Sprint("a", len(want)%7)}
+	add := func(id string, stays bool, m memory.Memory) {
+		m.ID, m.Text, m.Scope = id, "text of "+id, memory.Scope{User: "u", Agent: fmt.Sprint("a", len(want)%7)}
 		mustStore(t, db.Memories(), m)
 		want[id] = stays
 	}
 	for i := range 700 {
-		add(fmt.Sprint("old", i), false, Memory{CreatedAt: old, Importance: new(.1)})
-		add(fmt.Sprint("important", i), true, Memory{CreatedAt: old, Importance: new(.5)})
-		add(fmt.Sprint("young", i), true, Memory{Importance: new(.1)})
-		add(fmt.Sprint("unsure", i), false, Memory{Importance: new(.5), Confidence: new(.05)})
+		add(fmt.Sprint("old", i), false, memory.Memory{CreatedAt: old, Importance: new(.1)})
+		add(fmt.Sprint("important", i), true, memory.Memory{CreatedAt: old, Importance: new(.5)})
+		add(fmt.Sprint("young", i), true, memory.Memory{Importance: new(.1)})
+		add(fmt.Sprint("unsure", i), false, memory.Memory{Importance: new(.5), Confidence: new(.05)})
 	}
-	add("pinned", true, Memory{CreatedAt: old, Importance: new(.1), Pinned: true})
-	add("archive", true, Memory{CreatedAt: old, Importance: new(.1), Kind: KindArchive})
-	add("kept", true, Memory{CreatedAt: old, Importance: new(.1), Metadata: map[string]any{"keep": true}})
+	add("pinned", true, memory.Memory{CreatedAt: old, Importance: new(.1), Pinned: true})
+	add("archive", true, memory.Memory{CreatedAt: old, Importance: new(.1), Kind: memory.KindArchive})
+	add("kept", true, memory.Memory{CreatedAt: old, Importance: new(.1), Metadata: map[string]any{"keep": true}})
 	left := 0
 	for _, stays := range want {
 		if stays {
@@ -222,16 +223,16 @@ func TestEvictOnCompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	comes(t, "the eviction", func() bool {
-		n, err := db.Memories().Count(t.Context(), ListQuery{Scope: Scope{User: "u"}})
+		n, err := db.Memories().Count(t.Context(), memory.ListQuery{Scope: memory.Scope{User: "u"}})
 		return err == nil && n == left
 	})
-	for _, m := range mustList(t, db.Memories(), Scope{User: "u"}) {
+	for _, m := range mustList(t, db.Memories(), memory.Scope{User: "u"}) {
 		if !want[m.ID] {
 			t.Errorf("%s is there", m.ID)
 		}
 	}
-	h, err := db.Memories().History(t.Context(), Scope{User: "u"}, "unsure0")
-	if err != nil || len(h) == 0 || h[len(h)-1].Reason != ReasonConfidence {
+	h, err := db.Memories().History(t.Context(), memory.Scope{User: "u"}, "unsure0")
+	if err != nil || len(h) == 0 || h[len(h)-1].Reason != memory.ReasonConfidence {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if asked.Load() == 0 {
@@ -250,9 +251,9 @@ func TestAgedPages(t *testing.T) {
 	if pages, next := db.agedPages(&p, 0); len(pages) != 0 || next != 0 {
 		t.Errorf("of none: %v, %d", pages, next)
 	}
-	var batch []Memory
+	var batch []memory.Memory
 	for i := range 3 * doctable.PageSize {
-		m := Memory{Text: fmt.Sprint("number ", i), Scope: Scope{User: "u"}, Importance: new(.1), CreatedAt: clk.now()}
+		m := memory.Memory{Text: fmt.Sprint("number ", i), Scope: memory.Scope{User: "u"}, Importance: new(.1), CreatedAt: clk.now()}
 		if i/doctable.PageSize == 1 {
 			m.Importance = new(.9)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestGuards: calls that would do more, or other things, than they seem to say are refused,
@@ -24,9 +25,9 @@ import (
 func TestGuards(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	m, ctx := db.Memories(), t.Context()
-	ada := Scope{User: "ada"}
-	mustStore(t, m, Memory{ID: "one", Scope: ada, Text: "tea", Embedding: []float32{1, 2}, Vectors: map[string][]float32{"image": {1, 2}}})
-	all := func(q HistoryQuery) (err error) {
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, m, memory.Memory{ID: "one", Scope: ada, Text: "tea", Embedding: []float32{1, 2}, Vectors: map[string][]float32{"image": {1, 2}}})
+	all := func(q memory.HistoryQuery) (err error) {
 		for _, e := range m.Histories(ctx, q) {
 			err = e
 		}
@@ -36,22 +37,25 @@ func TestGuards(t *testing.T) {
 		try  func() error
 		says []string
 	}{
-		"delete without a filter":        {func() error { _, err := m.DeleteMatching(ctx, DeleteQuery{Scope: ada}); return err }, []string{"DeleteScope"}},
-		"delete of all without a filter": {func() error { _, err := m.DeleteMatching(ctx, DeleteQuery{AllScopes: true}); return err }, []string{"DeleteAll"}},
+		"delete without a filter":        {func() error { _, err := m.DeleteMatching(ctx, memory.DeleteQuery{Scope: ada}); return err }, []string{"DeleteScope"}},
+		"delete of all without a filter": {func() error { _, err := m.DeleteMatching(ctx, memory.DeleteQuery{AllScopes: true}); return err }, []string{"DeleteAll"}},
 		"unknown space": {func() error {
-			_, err := m.Recall(ctx, Query{Scope: ada, Embedding: []float32{1, 2}, Space: "imgae"})
+			_, err := m.Recall(ctx, memory.Query{Scope: ada, Embedding: []float32{1, 2}, Space: "imgae"})
 			return err
 		}, []string{"imgae", "default", "image"}},
-		"list beside all":   {func() error { _, err := m.List(ctx, ListQuery{Scope: ada, AllScopes: true}); return err }, []string{"AllScopes"}},
-		"count beside all":  {func() error { _, err := m.Count(ctx, ListQuery{Scope: ada, AllScopes: true}); return err }, []string{"AllScopes"}},
-		"recall beside all": {func() error { _, err := m.Recall(ctx, Query{Scope: ada, AllScopes: true, Text: "tea"}); return err }, []string{"AllScopes"}},
-		"delete beside all": {func() error {
-			_, err := m.DeleteMatching(ctx, DeleteQuery{Scope: ada, AllScopes: true, Filter: filter.Eq("id", "one")})
+		"list beside all":  {func() error { _, err := m.List(ctx, memory.ListQuery{Scope: ada, AllScopes: true}); return err }, []string{"AllScopes"}},
+		"count beside all": {func() error { _, err := m.Count(ctx, memory.ListQuery{Scope: ada, AllScopes: true}); return err }, []string{"AllScopes"}},
+		"recall beside all": {func() error {
+			_, err := m.Recall(ctx, memory.Query{Scope: ada, AllScopes: true, Text: "tea"})
 			return err
 		}, []string{"AllScopes"}},
-		"histories beside all": {func() error { return all(HistoryQuery{Scope: ada, AllScopes: true}) }, []string{"AllScopes"}},
+		"delete beside all": {func() error {
+			_, err := m.DeleteMatching(ctx, memory.DeleteQuery{Scope: ada, AllScopes: true, Filter: filter.Eq("id", "one")})
+			return err
+		}, []string{"AllScopes"}},
+		"histories beside all": {func() error { return all(memory.HistoryQuery{Scope: ada, AllScopes: true}) }, []string{"AllScopes"}},
 		"both metadata": {func() error {
-			_, err := m.Update(ctx, ada, "one", Patch{Metadata: &map[string]any{}, MergeMetadata: map[string]any{"a": 1}})
+			_, err := m.Update(ctx, ada, "one", memory.Patch{Metadata: &map[string]any{}, MergeMetadata: map[string]any{"a": 1}})
 			return err
 		}, []string{"merge"}},
 	} {
@@ -74,13 +78,13 @@ func TestGuards(t *testing.T) {
 // TestVectorsAreAskedFor: what reads a memory brings its vectors only if that was asked for.
 func TestVectorsAreAskedFor(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	m, ada := db.Memories(), Scope{User: "ada"}
-	mustStore(t, m, Memory{ID: "one", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
+	mustStore(t, m, memory.Memory{ID: "one", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
 	get, err := m.Get(t.Context(), ada, "one")
 	if err != nil || get.Embedding != nil {
 		t.Errorf("Get: %v, %v", get.Embedding, err)
 	}
-	if up, err := m.Update(t.Context(), ada, "one", Patch{Pinned: new(true)}); err != nil || up.Embedding != nil {
+	if up, err := m.Update(t.Context(), ada, "one", memory.Patch{Pinned: new(true)}); err != nil || up.Embedding != nil {
 		t.Errorf("Update: %v, %v", up.Embedding, err)
 	}
 	if all := mustList(t, m, ada); all[0].Embedding != nil {
@@ -97,8 +101,8 @@ func TestVectorsAreAskedFor(t *testing.T) {
 // back as the same memory.
 func TestMemoryJSONIsFlat(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	s := Scope{User: "ada", Agent: "coach", Run: "r1"}
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: s, Text: "tea", Embedding: []float32{1, 2}, Metadata: map[string]any{"a": "b"}})
+	s := memory.Scope{User: "ada", Agent: "coach", Run: "r1"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: s, Text: "tea", Embedding: []float32{1, 2}, Metadata: map[string]any{"a": "b"}})
 	mem := mustGet(t, db.Memories(), s, "one")
 	b, err := json.Marshal(mem)
 	if err != nil {
@@ -111,7 +115,7 @@ func TestMemoryJSONIsFlat(t *testing.T) {
 	if fields["user"] != "ada" || fields["agent"] != "coach" || fields["run"] != "r1" || fields["scope"] != nil {
 		t.Errorf("%s", b)
 	}
-	var back Memory
+	var back memory.Memory
 	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, mem) {
 		t.Errorf("%+v\nread back as\n%+v, %v", mem, back, err)
 	}
@@ -121,9 +125,9 @@ func TestMemoryJSONIsFlat(t *testing.T) {
 func TestCount(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-	ada, bob := Scope{User: "ada"}, Scope{User: "bob"}
+	ada, bob := memory.Scope{User: "ada"}, memory.Scope{User: "bob"}
 	for i := range 10 {
-		mem := Memory{Scope: []Scope{ada, bob}[i%2], Text: strings.Repeat("tea ", i+1), Metadata: map[string]any{"n": i}}
+		mem := memory.Memory{Scope: []memory.Scope{ada, bob}[i%2], Text: strings.Repeat("tea ", i+1), Metadata: map[string]any{"n": i}}
 		if i == 8 {
 			mem.ExpiresAt = clock.now().Add(time.Second)
 		}
@@ -133,13 +137,13 @@ func TestCount(t *testing.T) {
 	counts := func(m Memories, more int) {
 		t.Helper()
 		for _, c := range []struct {
-			q    ListQuery
+			q    memory.ListQuery
 			want int
 		}{
-			{ListQuery{Scope: ada}, 4 + more},
-			{ListQuery{AllScopes: true, Limit: 1}, 9 + more},
-			{ListQuery{Scope: ada, Filter: filter.Gte("n", 4)}, 2},
-			{ListQuery{Scope: Scope{User: "eve"}}, 0},
+			{memory.ListQuery{Scope: ada}, 4 + more},
+			{memory.ListQuery{AllScopes: true, Limit: 1}, 9 + more},
+			{memory.ListQuery{Scope: ada, Filter: filter.Gte("n", 4)}, 2},
+			{memory.ListQuery{Scope: memory.Scope{User: "eve"}}, 0},
 		} {
 			if n, err := m.Count(t.Context(), c.q); n != c.want || err != nil {
 				t.Errorf("%+v: %d, %v; want %d", c.q, n, err, c.want)
@@ -148,7 +152,7 @@ func TestCount(t *testing.T) {
 	}
 	counts(db.Memories(), 0)
 	err := db.Update(t.Context(), func(tx *Tx) error {
-		mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "new"})
+		mustStore(t, tx.Memories(), memory.Memory{Scope: ada, Text: "new"})
 		counts(tx.Memories(), 1)
 		return nil
 	})
@@ -160,16 +164,16 @@ func TestCount(t *testing.T) {
 // TestMinScore: hits below the least score are left out, and nothing else changes.
 func TestMinScore(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for i, v := range [][]float32{{1, 0}, {1, 1}, {0, 1}, {-1, 0}} {
-		mustStore(t, db.Memories(), Memory{ID: string(rune('a' + i)), Scope: ada, Text: strings.Repeat("tea and milk ", i+1), Embedding: v})
+		mustStore(t, db.Memories(), memory.Memory{ID: string(rune('a' + i)), Scope: ada, Text: strings.Repeat("tea and milk ", i+1), Embedding: v})
 	}
-	for _, profile := range []Profile{ProfileVector, ProfileText, ProfileBest, ProfileHybrid, ProfileSubstrate} {
-		q := Query{Scope: ada, Text: "tea", Embedding: []float32{1, 0}, Profile: profile, NoTouch: true}
+	for _, profile := range []memory.Profile{memory.ProfileVector, memory.ProfileText, memory.ProfileBest, memory.ProfileHybrid, memory.ProfileSubstrate} {
+		q := memory.Query{Scope: ada, Text: "tea", Embedding: []float32{1, 0}, Profile: profile, NoTouch: true}
 		all := mustRecall(t, db.Memories(), q)
 		for _, h := range all {
 			q.MinScore = h.Score
-			want := slices.DeleteFunc(slices.Clone(all), func(o Hit) bool { return h.Score != 0 && o.Score < h.Score })
+			want := slices.DeleteFunc(slices.Clone(all), func(o memory.Hit) bool { return h.Score != 0 && o.Score < h.Score })
 			if got := mustRecall(t, db.Memories(), q); !slices.Equal(hitIDs(got), hitIDs(want)) {
 				t.Errorf("%s from %g: %v, want %v", profile, h.Score, hitIDs(got), hitIDs(want))
 			}
@@ -180,7 +184,7 @@ func TestMinScore(t *testing.T) {
 // TestMergeMetadata follows the examples of RFC 7386, appendix A, that have objects.
 func TestMergeMetadata(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	m, ada := db.Memories(), Scope{User: "ada"}
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
 	for _, c := range []struct{ old, patch, want string }{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
 		{`{"a":"b"}`, `{"b":"c"}`, `{"a":"b","b":"c"}`},
@@ -203,9 +207,9 @@ func TestMergeMetadata(t *testing.T) {
 			}
 			return o
 		}
-		mustStore(t, m, Memory{ID: c.old + c.patch, Scope: ada, Text: "text of " + c.old + c.patch, Metadata: object(c.old)})
+		mustStore(t, m, memory.Memory{ID: c.old + c.patch, Scope: ada, Text: "text of " + c.old + c.patch, Metadata: object(c.old)})
 		patch := object(c.patch)
-		got := mustUpdate(t, m, ada, c.old+c.patch, Patch{MergeMetadata: patch})
+		got := mustUpdate(t, m, ada, c.old+c.patch, memory.Patch{MergeMetadata: patch})
 		want := object(c.want)
 		if len(got.Metadata)+len(want) > 0 && !reflect.DeepEqual(got.Metadata, want) {
 			t.Errorf("%s with %s: %v, want %s", c.old, c.patch, got.Metadata, c.want)
@@ -215,10 +219,10 @@ func TestMergeMetadata(t *testing.T) {
 		}
 	}
 	deep := map[string]any{}
-	for range MaxMetadataDepth + 1 {
+	for range memory.MaxMetadataDepth + 1 {
 		deep = map[string]any{"a": deep}
 	}
-	_, err := m.Update(t.Context(), ada, `{"a":"b"}{"a":"c"}`, Patch{MergeMetadata: deep})
+	_, err := m.Update(t.Context(), ada, `{"a":"b"}{"a":"c"}`, memory.Patch{MergeMetadata: deep})
 	wantError(t, "a deep patch", err, fault.ErrInvalid)
 }
 
@@ -256,8 +260,8 @@ func TestLitter(t *testing.T) {
 // TestErrorsAreTheDatabases: each error is an *Error with a kind, or that of the context.
 func TestErrorsAreTheDatabases(t *testing.T) {
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
-	m, ada := db.Memories(), Scope{User: "ada"}
-	mustStore(t, m, Memory{ID: "one", Scope: ada, Text: "tea"})
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
+	mustStore(t, m, memory.Memory{ID: "one", Scope: ada, Text: "tea"})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
@@ -267,18 +271,18 @@ func TestErrorsAreTheDatabases(t *testing.T) {
 		kind error // nil: only the context's error counts
 	}{
 		"store": {func(ctx context.Context) error {
-			_, err := m.Store(ctx, Memory{Scope: ada, Text: "x"}, nil)
+			_, err := m.Store(ctx, memory.Memory{Scope: ada, Text: "x"}, nil)
 			return err
 		}, nil},
 		"batch": {func(ctx context.Context) error {
-			_, err := m.StoreBatch(ctx, []Memory{{Scope: ada, Text: "y"}, {Scope: ada}}, nil)
+			_, err := m.StoreBatch(ctx, []memory.Memory{{Scope: ada, Text: "y"}, {Scope: ada}}, nil)
 			return err
 		}, fault.ErrInvalid},
 		"get":   {func(ctx context.Context) error { _, err := m.Get(ctx, ada, "none"); return err }, fault.ErrNotFound},
-		"list":  {func(ctx context.Context) error { _, err := m.List(ctx, ListQuery{}); return err }, fault.ErrScope},
-		"count": {func(ctx context.Context) error { _, err := m.Count(ctx, ListQuery{Scope: ada}); return err }, nil},
+		"list":  {func(ctx context.Context) error { _, err := m.List(ctx, memory.ListQuery{}); return err }, fault.ErrScope},
+		"count": {func(ctx context.Context) error { _, err := m.Count(ctx, memory.ListQuery{Scope: ada}); return err }, nil},
 		"recall": {func(ctx context.Context) error {
-			_, err := m.Recall(ctx, Query{Scope: ada, Text: "milk", Profile: ProfileVector})
+			_, err := m.Recall(ctx, memory.Query{Scope: ada, Text: "milk", Profile: memory.ProfileVector})
 			return err
 		}, fault.ErrEmbedder},
 		"embed":   {func(ctx context.Context) error { _, err := db.EmbedPending(ctx, 0); return err }, nil},
@@ -289,7 +293,7 @@ func TestErrorsAreTheDatabases(t *testing.T) {
 		"indexed": {func(ctx context.Context) error { return db.WaitIndexed(ctx) }, nil},
 		"stats":   {func(ctx context.Context) error { _, err := db.Stats(ctx); return err }, nil},
 		"entry": {func(ctx context.Context) error {
-			_, err := db.KV().Put(ctx, Owner{User: "ada"}, "k", make(chan int), nil)
+			_, err := db.KV().Put(ctx, memory.Owner{User: "ada"}, "k", make(chan int), nil)
 			return err
 		}, fault.ErrInvalid},
 		"make": {func(context.Context) error { _, err := openOn(broken, "db", Options{}); return err }, fault.ErrFailed},
@@ -300,7 +304,7 @@ func TestErrorsAreTheDatabases(t *testing.T) {
 			if ctx == over && (err == context.Canceled || c.kind == nil && err == nil) { //nolint:errorlint // it is not to be wrapped
 				continue
 			}
-			if own, ok := err.(*Error); err != nil && (!ok || own.Kind == nil) { //nolint:errorlint // it is not to be wrapped
+			if own, ok := err.(*memory.Error); err != nil && (!ok || own.Kind == nil) { //nolint:errorlint // it is not to be wrapped
 				t.Errorf("%s: %T %v", name, err, err)
 			}
 			if c.kind != nil && !errors.Is(err, c.kind) {
@@ -315,7 +319,7 @@ func TestGroups(t *testing.T) {
 	ctx, clock := t.Context(), newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
 	m := db.Memories()
-	for i, s := range []Scope{
+	for i, s := range []memory.Scope{
 		{User: "ada", Run: "r1"},
 		{User: "ada", Run: "r1"},
 		{User: "ada", Agent: "a1", Run: "r1"},
@@ -326,24 +330,24 @@ func TestGroups(t *testing.T) {
 		{Run: "r3"},
 	} {
 		clock.advance(time.Minute)
-		mustStore(t, m, Memory{ID: string(rune('a' + i)), Scope: s, Text: "text " + string(rune('a'+i))})
+		mustStore(t, m, memory.Memory{ID: string(rune('a' + i)), Scope: s, Text: "text " + string(rune('a'+i))})
 	}
-	mustStore(t, m, Memory{Scope: Scope{User: "gone"}, Text: "ends", ExpiresAt: clock.now().Add(time.Second)})
+	mustStore(t, m, memory.Memory{Scope: memory.Scope{User: "gone"}, Text: "ends", ExpiresAt: clock.now().Add(time.Second)})
 	clock.advance(time.Minute)
-	if err := m.Delete(ctx, Scope{User: "ada"}, "b"); err != nil {
+	if err := m.Delete(ctx, memory.Scope{User: "ada"}, "b"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		q    GroupQuery
+		q    memory.GroupQuery
 		want string
 	}{
-		{GroupQuery{AllScopes: true, By: GroupUser}, `1: 3  ada: 3  bob: 1`},
-		{GroupQuery{AllScopes: true, By: GroupAgent}, `1: 2  a1: 3  a2: 2`},
-		{GroupQuery{AllScopes: true}, `//: 1  /a2/: 2  ada//: 1  ada/a1/: 2  bob/a1/: 1`},
-		{GroupQuery{AllScopes: true, By: GroupRun}, `//r3: 1  /a2/: 1  /a2/r1: 1  ada//r1: 1  ada/a1/: 1  ada/a1/r1: 1  bob/a1/r2: 1`},
-		{GroupQuery{Scope: Scope{User: "ada"}, By: GroupRun}, `ada//r1: 1  ada/a1/: 1  ada/a1/r1: 1`},
-		{GroupQuery{Scope: Scope{Agent: "a1"}, By: GroupUser}, `ada: 2  bob: 1`},
-		{GroupQuery{Scope: Scope{User: "nobody"}}, ``},
+		{memory.GroupQuery{AllScopes: true, By: memory.GroupUser}, `1: 3  ada: 3  bob: 1`},
+		{memory.GroupQuery{AllScopes: true, By: memory.GroupAgent}, `1: 2  a1: 3  a2: 2`},
+		{memory.GroupQuery{AllScopes: true}, `//: 1  /a2/: 2  ada//: 1  ada/a1/: 2  bob/a1/: 1`},
+		{memory.GroupQuery{AllScopes: true, By: memory.GroupRun}, `//r3: 1  /a2/: 1  /a2/r1: 1  ada//r1: 1  ada/a1/: 1  ada/a1/r1: 1  bob/a1/r2: 1`},
+		{memory.GroupQuery{Scope: memory.Scope{User: "ada"}, By: memory.GroupRun}, `ada//r1: 1  ada/a1/: 1  ada/a1/r1: 1`},
+		{memory.GroupQuery{Scope: memory.Scope{Agent: "a1"}, By: memory.GroupUser}, `ada: 2  bob: 1`},
+		{memory.GroupQuery{Scope: memory.Scope{User: "nobody"}}, ``},
 	} {
 		sizes, err := m.Groups(ctx, c.q)
 		if err != nil {
@@ -353,9 +357,9 @@ func TestGroups(t *testing.T) {
 		for _, g := range sizes {
 			name := g.User + "/" + g.Agent + "/" + g.Run
 			switch c.q.By {
-			case GroupUser:
+			case memory.GroupUser:
 				name = cmp.Or(g.User, "1")
-			case GroupAgent:
+			case memory.GroupAgent:
 				name = cmp.Or(g.Agent, "1")
 			}
 			got = append(got, fmt.Sprintf("%s: %d", name, g.Memories))
@@ -367,11 +371,11 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%+v:\n%s\nwant\n%s", c.q, got, c.want)
 		}
 	}
-	for name, q := range map[string]GroupQuery{"by": {AllScopes: true, By: "text"}, "beside": {Scope: Scope{User: "ada"}, AllScopes: true}} {
+	for name, q := range map[string]memory.GroupQuery{"by": {AllScopes: true, By: "text"}, "beside": {Scope: memory.Scope{User: "ada"}, AllScopes: true}} {
 		_, err := m.Groups(ctx, q)
-		wantError(t, name, err, ErrInvalid)
+		wantError(t, name, err, memory.ErrInvalid)
 	}
-	if _, err := m.Groups(ctx, GroupQuery{}); !errors.Is(err, ErrScope) {
+	if _, err := m.Groups(ctx, memory.GroupQuery{}); !errors.Is(err, memory.ErrScope) {
 		t.Errorf("no scope: %v", err)
 	}
 }
@@ -382,14 +386,14 @@ func TestRecallScopes(t *testing.T) {
 	ctx := t.Context()
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now}) // scores are of the time of the recall
 	m := db.Memories()
-	for _, s := range []Scope{{User: "ada", Run: "r1"}, {User: "ada", Run: "r2"}, {User: "bob", Run: "r1"}, {User: "eve"}} {
+	for _, s := range []memory.Scope{{User: "ada", Run: "r1"}, {User: "ada", Run: "r2"}, {User: "bob", Run: "r1"}, {User: "eve"}} {
 		for i := range 5 {
-			mustStore(t, m, Memory{Scope: s, Text: fmt.Sprintf("%s drinks tea %d %s", s.User, i, s.Run), Metadata: map[string]any{"n": i}})
+			mustStore(t, m, memory.Memory{Scope: s, Text: fmt.Sprintf("%s drinks tea %d %s", s.User, i, s.Run), Metadata: map[string]any{"n": i}})
 		}
 	}
-	union := []Scope{{User: "ada", Run: "r1"}, {User: "bob"}, {Run: "r1"}}
-	for _, profile := range []Profile{ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate} {
-		q := Query{Scopes: union, Text: "who drinks tea", Limit: 100, Profile: profile, NoTouch: true}
+	union := []memory.Scope{{User: "ada", Run: "r1"}, {User: "bob"}, {Run: "r1"}}
+	for _, profile := range []memory.Profile{memory.ProfileBest, memory.ProfileText, memory.ProfileVector, memory.ProfileHybrid, memory.ProfileSubstrate} {
+		q := memory.Query{Scopes: union, Text: "who drinks tea", Limit: 100, Profile: profile, NoTouch: true}
 		r, err := m.Recall(ctx, q)
 		if err != nil || len(r.Hits) != 10 {
 			t.Fatalf("%s: %d hits, %v", profile, len(r.Hits), err)
@@ -403,23 +407,23 @@ func TestRecallScopes(t *testing.T) {
 		if r, err = m.Recall(ctx, q); err != nil || len(r.Hits) != 2 {
 			t.Errorf("%s, filtered: %d hits, %v", profile, len(r.Hits), err)
 		}
-		q = Query{Scopes: []Scope{{User: "ada"}}, Text: "who drinks tea", Profile: profile, NoTouch: true}
+		q = memory.Query{Scopes: []memory.Scope{{User: "ada"}}, Text: "who drinks tea", Profile: profile, NoTouch: true}
 		several, err := m.Recall(ctx, q)
-		q.Scopes, q.Scope = nil, Scope{User: "ada"}
+		q.Scopes, q.Scope = nil, memory.Scope{User: "ada"}
 		one, err2 := m.Recall(ctx, q)
 		if err != nil || err2 != nil || !reflect.DeepEqual(several.Hits, one.Hits) {
 			t.Errorf("%s: a list of one scope is answered otherwise than the scope (%v, %v)", profile, err, err2)
 		}
 	}
-	for name, q := range map[string]Query{
-		"beside Scope":     {Scope: Scope{User: "ada"}, Scopes: union, Text: "tea"},
+	for name, q := range map[string]memory.Query{
+		"beside Scope":     {Scope: memory.Scope{User: "ada"}, Scopes: union, Text: "tea"},
 		"beside AllScopes": {AllScopes: true, Scopes: union, Text: "tea"},
-		"too many":         {Scopes: make([]Scope, MaxScopes+1), Text: "tea"},
+		"too many":         {Scopes: make([]memory.Scope, memory.MaxScopes+1), Text: "tea"},
 	} {
 		_, err := m.Recall(ctx, q)
-		wantError(t, name, err, ErrInvalid)
+		wantError(t, name, err, memory.ErrInvalid)
 	}
-	if _, err := m.Recall(ctx, Query{Scopes: []Scope{{User: "ada"}, {}}, Text: "tea"}); !errors.Is(err, ErrScope) {
+	if _, err := m.Recall(ctx, memory.Query{Scopes: []memory.Scope{{User: "ada"}, {}}, Text: "tea"}); !errors.Is(err, memory.ErrScope) {
 		t.Errorf("an empty scope among several: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ func TestFilesAreCounted(t *testing.T) {
 	db, err := Open(dir, nil)
 	noError(t, err)
 	for i := range 50 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Vectors: map[string][]float32{"default": {float32(i), 1, 2}}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Vectors: map[string][]float32{"default": {float32(i), 1, 2}}})
 	}
 	noError(t, db.Close())
 	snapshot := filepath.Join(dir, snapshotPrefix+"9.snap.new") // of a crash, and larger than all else

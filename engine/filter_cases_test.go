@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // filterCases are memories by ID, and what each condition leaves of them.
@@ -43,8 +44,8 @@ func filterCasesRun(t *testing.T, o setup) {
 	o.Clock = func() time.Time { return filterNow }
 	db := openTest(t, vfs.NewMem(), o)
 	for i, m := range filterCases {
-		mustStore(t, db.Memories(), Memory{
-			ID: m.id, Scope: Scope{User: "u"}, Text: m.text + " common", Metadata: m.meta,
+		mustStore(t, db.Memories(), memory.Memory{
+			ID: m.id, Scope: memory.Scope{User: "u"}, Text: m.text + " common", Metadata: m.meta,
 			Embedding: []float32{1, float32(i)}, CreatedAt: filterNow.AddDate(0, 0, -i),
 		})
 	}
@@ -193,12 +194,12 @@ func filterCasesRun(t *testing.T, o setup) {
 			t.Errorf("%s: %v", c.filter, err)
 			continue
 		}
-		page, err := db.Memories().List(t.Context(), ListQuery{Scope: Scope{User: "u"}, Filter: f})
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: memory.Scope{User: "u"}, Filter: f})
 		if got := strings.Join(idsOf(page.Memories), " "); err != nil || got != c.want {
 			t.Errorf("%s lists %q, want %q, %v", c.filter, got, c.want, err)
 		}
-		for _, p := range []Profile{ProfileText, ProfileVector, ProfileHybrid, ProfileBest, ProfileSubstrate} {
-			got := hitIDs(mustRecall(t, db.Memories(), Query{Scope: Scope{User: "u"}, Text: "common", Embedding: []float32{1, 0}, Filter: f, Profile: p, NoTouch: true}))
+		for _, p := range []memory.Profile{memory.ProfileText, memory.ProfileVector, memory.ProfileHybrid, memory.ProfileBest, memory.ProfileSubstrate} {
+			got := hitIDs(mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "u"}, Text: "common", Embedding: []float32{1, 0}, Filter: f, Profile: p, NoTouch: true}))
 			slices.Sort(got)
 			if got := strings.Join(got, " "); got != c.want {
 				t.Errorf("%s recalls by %s %q, want %q", c.filter, p, got, c.want)
@@ -211,7 +212,7 @@ func filterCasesRun(t *testing.T, o setup) {
 // is evaluated.
 func TestFilterNesting(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: Scope{User: "u"}, Text: "tea", Metadata: map[string]any{"tag": "work"}})
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: memory.Scope{User: "u"}, Text: "tea", Metadata: map[string]any{"tag": "work"}})
 	value := func(n int) filter.Filter {
 		f := filter.Eq("tag", "work")
 		for i := range n {
@@ -227,7 +228,7 @@ func TestFilterNesting(t *testing.T) {
 		return f
 	}
 	list := func(f filter.Filter) (int, error) {
-		page, err := db.Memories().List(t.Context(), ListQuery{Scope: Scope{User: "u"}, Filter: f})
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: memory.Scope{User: "u"}, Filter: f})
 		return len(page.Memories), err
 	}
 	form := func(open, end string, n int) (int, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestFilterOfNone: an owner without an agent, and what else has none, is chosen by "",
@@ -22,14 +23,14 @@ func TestFilterOfNone(t *testing.T) {
 
 func filterOfNone(t *testing.T, o setup) {
 	db := openTest(t, vfs.NewMem(), o)
-	for _, s := range []Scope{
+	for _, s := range []memory.Scope{
 		{User: "ada"}, {User: "ada", Agent: "coach"}, {User: "ada", Run: "r"}, {Agent: "coach"}, {User: "bob", Agent: "x", Run: "r"}, {Run: "r"},
 	} {
 		id := fmt.Sprintf("%s/%s/%s", s.User, s.Agent, s.Run)
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: s, Text: "tea " + id})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: s, Text: "tea " + id})
 	}
-	mustStore(t, db.Memories(), Memory{ID: "same", Scope: Scope{User: "eve"}, Text: "tea of hers"})
-	mustStore(t, db.Memories(), Memory{ID: "same", Scope: Scope{User: "eve", Agent: "coach"}, Text: "tea of the coach"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "same", Scope: memory.Scope{User: "eve"}, Text: "tea of hers"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "same", Scope: memory.Scope{User: "eve", Agent: "coach"}, Text: "tea of the coach"})
 	db.waitSealed(t)
 
 	for _, c := range []struct {
@@ -52,17 +53,17 @@ func filterOfNone(t *testing.T, o setup) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := db.Memories().List(t.Context(), ListQuery{AllScopes: true, Filter: f})
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{AllScopes: true, Filter: f})
 		if got := idsOf(page.Memories); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s lists %v, want %v, %v", c.filter, got, c.want, err)
 		}
-		hits := hitIDs(mustRecall(t, db.Memories(), Query{AllScopes: true, Text: "tea coach", Filter: f, NoTouch: true}))
+		hits := hitIDs(mustRecall(t, db.Memories(), memory.Query{AllScopes: true, Text: "tea coach", Filter: f, NoTouch: true}))
 		if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(slices.Sorted(slices.Values(hits)), want) {
 			t.Errorf("%s recalls %v, want %v", c.filter, hits, want)
 		}
 	}
-	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: Scope{User: "eve"}, Filter: filter.Eq("agent", "")})
-	if m, getErr := db.Memories().Get(t.Context(), Scope{User: "eve"}, "same"); n != 1 || err != nil || getErr != nil || m.Agent != "coach" {
+	n, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{Scope: memory.Scope{User: "eve"}, Filter: filter.Eq("agent", "")})
+	if m, getErr := db.Memories().Get(t.Context(), memory.Scope{User: "eve"}, "same"); n != 1 || err != nil || getErr != nil || m.Agent != "coach" {
 		t.Errorf("deleted %d, %v; %v is left, %v", n, err, m, getErr)
 	}
 }
@@ -71,8 +72,8 @@ func filterOfNone(t *testing.T, o setup) {
 func TestFilterOfNoneReadsNothing(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	for i := range 50 {
-		m := Memory{Scope: Scope{User: "ada", Agent: fmt.Sprint(i % 3)[:i%2]}, Text: fmt.Sprint("number ", i)}
-		m.Source, m.Metadata = SourceWebSearch, map[string]any{"n": pick[any](rand.New(rand.NewPCG(uint64(i), 1)), 1, "a", nil, true)}
+		m := memory.Memory{Scope: memory.Scope{User: "ada", Agent: fmt.Sprint(i % 3)[:i%2]}, Text: fmt.Sprint("number ", i)}
+		m.Source, m.Metadata = memory.SourceWebSearch, map[string]any{"n": pick[any](rand.New(rand.NewPCG(uint64(i), 1)), 1, "a", nil, true)}
 		mustStore(t, db.Memories(), m)
 	}
 	for _, f := range []filter.Filter{
@@ -83,7 +84,7 @@ func TestFilterOfNoneReadsNothing(t *testing.T) {
 		err := db.View(t.Context(), func(tx *Tx) error {
 			r := &countingReader{Reader: tx.reader}
 			tx.reader = r
-			_, err := tx.selected(t.Context(), Scope{User: "ada"}, false, f)
+			_, err := tx.selected(t.Context(), memory.Scope{User: "ada"}, false, f)
 			if r.gets != 0 {
 				t.Errorf("%s: %d reads", f, r.gets)
 			}
@@ -98,9 +99,9 @@ func TestFilterOfNoneReadsNothing(t *testing.T) {
 // TestFilterByAlias: aliases are a list of strings.
 func TestFilterByAlias(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Kind: KindNote, Name: "plan", Aliases: []string{"Roadmap", "todo"}, Text: "a"})
-	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "b", Metadata: map[string]any{"aliases": []any{"todo"}}})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Kind: memory.KindNote, Name: "plan", Aliases: []string{"Roadmap", "todo"}, Text: "a"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "b", Scope: ada, Text: "b", Metadata: map[string]any{"aliases": []any{"todo"}}})
 	for form, want := range map[string][]string{
 		`aliases contains todo`:          {"a"},
 		`aliases contains road`:          nil,
@@ -113,7 +114,7 @@ func TestFilterByAlias(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Filter: f})
 		if got := idsOf(page.Memories); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v; want %v", form, got, err, want)
 		}
@@ -147,8 +148,8 @@ func TestFilterKnowsTheBuiltIns(t *testing.T) {
 // be is evaluated, whatever decides it.
 func TestFilterAtItsLimits(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea", Metadata: map[string]any{"n": 1}})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "tea", Metadata: map[string]any{"n": 1}})
 	deep := filter.Contains("text", "tea")
 	for range filter.MaxDepth + 1 {
 		deep = filter.And(deep)
@@ -159,7 +160,7 @@ func TestFilterAtItsLimits(t *testing.T) {
 	}
 	wide[7] = filter.Contains("text", "tea")
 	for _, f := range []filter.Filter{deep, wide, filter.Not(filter.In("id", make([]any, 0)...))} {
-		page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Filter: f})
 		if err != nil || len(page.Memories) != 1 {
 			t.Errorf("%.80s: %d memories, %v", f, len(page.Memories), err)
 		}

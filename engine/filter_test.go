@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -84,7 +85,7 @@ type filterRun struct {
 	*testing.T
 	db    *DB
 	rng   *rand.Rand
-	all   []Memory
+	all   []memory.Memory
 	count filterCount
 }
 
@@ -97,22 +98,22 @@ func newFilterRun(t *testing.T, rng *rand.Rand, v filterVariant) *filterRun {
 		for i := range v.others {
 			others[fmt.Sprint("other", i)] = i
 		}
-		mustStore(t, r.db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "common", Metadata: others, Embedding: []float32{1, 1}})
+		mustStore(t, r.db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "common", Metadata: others, Embedding: []float32{1, 1}})
 	}
 	for i := range filteredRecords {
 		m := randomFiltered(rng, i)
-		if _, err := r.db.Memories().Store(t.Context(), m, &StoreOptions{NoDedup: true}); err != nil {
+		if _, err := r.db.Memories().Store(t.Context(), m, &memory.StoreOptions{NoDedup: true}); err != nil {
 			t.Fatal(err)
 		}
 		switch rng.IntN(12) {
 		case 0:
 			other := randomFiltered(rng, i)
-			patch := Patch{Metadata: &other.Metadata, Text: &other.Text, Importance: other.Importance, Embedding: other.Embedding}
-			if _, err := r.db.Memories().Update(t.Context(), Scope{}, m.ID, patch); err != nil {
+			patch := memory.Patch{Metadata: &other.Metadata, Text: &other.Text, Importance: other.Importance, Embedding: other.Embedding}
+			if _, err := r.db.Memories().Update(t.Context(), memory.Scope{}, m.ID, patch); err != nil {
 				t.Fatal(err)
 			}
 		case 1:
-			if err := r.db.Memories().Delete(t.Context(), Scope{}, m.ID); err != nil {
+			if err := r.db.Memories().Delete(t.Context(), memory.Scope{}, m.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,7 +121,7 @@ func newFilterRun(t *testing.T, rng *rand.Rand, v filterVariant) *filterRun {
 	if n := r.db.waitSealed(t); v.sealed != (n > 3) {
 		t.Fatalf("%d chunks are sealed", n)
 	}
-	for m, err := range r.db.Memories().All(t.Context(), ListQuery{AllScopes: true}) {
+	for m, err := range r.db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func newFilterRun(t *testing.T, rng *rand.Rand, v filterVariant) *filterRun {
 // scope.
 func (r *filterRun) try(f filter.Filter) {
 	r.Helper()
-	scope := pick(r.rng, Scope{}, Scope{}, Scope{User: "ada"}, Scope{Agent: "a1"}, Scope{User: "bob", Run: "r1"})
+	scope := pick(r.rng, memory.Scope{}, memory.Scope{}, memory.Scope{User: "ada"}, memory.Scope{Agent: "a1"}, memory.Scope{User: "bob", Run: "r1"})
 	var want []string
 	for _, m := range r.all {
 		if inScope(&m, scope) && naive(f, &m) {
@@ -153,7 +154,7 @@ func (r *filterRun) try(f filter.Filter) {
 		forms[name] = read
 	}
 	for name, form := range forms {
-		page, err := r.db.Memories().List(r.Context(), ListQuery{Scope: scope, AllScopes: scope == Scope{}, Filter: form, Limit: valid.MaxLimit})
+		page, err := r.db.Memories().List(r.Context(), memory.ListQuery{Scope: scope, AllScopes: scope == memory.Scope{}, Filter: form, Limit: valid.MaxLimit})
 		if err != nil {
 			r.Fatalf("%s %#v: %v", name, form, err)
 		}
@@ -170,18 +171,18 @@ func (r *filterRun) try(f filter.Filter) {
 	r.count.matches += len(want)
 }
 
-func inScope(m *Memory, s Scope) bool {
+func inScope(m *memory.Memory, s memory.Scope) bool {
 	return (s.User == "" || s.User == m.User) && (s.Agent == "" || s.Agent == m.Agent) && (s.Run == "" || s.Run == m.Run)
 }
 
 // recalls: every memory holds the word "common" and has a vector, so each profile
 // finds just what the filter leaves; with a limit it finds the first of them.
-func (r *filterRun) recalls(f filter.Filter, scope Scope, want []string) {
+func (r *filterRun) recalls(f filter.Filter, scope memory.Scope, want []string) {
 	r.Helper()
 	sorted := slices.Sorted(slices.Values(want))
-	for _, p := range []Profile{ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate, ProfileBest} {
-		q := Query{
-			Scope: scope, AllScopes: scope == Scope{}, Text: "common", Embedding: []float32{1, 1}, Filter: f, Limit: valid.MaxLimit, Profile: p, NoTouch: true,
+	for _, p := range []memory.Profile{memory.ProfileText, memory.ProfileVector, memory.ProfileHybrid, memory.ProfileSubstrate, memory.ProfileBest} {
+		q := memory.Query{
+			Scope: scope, AllScopes: scope == memory.Scope{}, Text: "common", Embedding: []float32{1, 1}, Filter: f, Limit: valid.MaxLimit, Profile: p, NoTouch: true,
 		}
 		whole := hitIDs(mustRecall(r, r.db.Memories(), q))
 		if got := slices.Sorted(slices.Values(whole)); !slices.Equal(got, sorted) {
@@ -272,7 +273,7 @@ func filterText(f filter.Filter) string {
 	return c.Field + " " + c.Op.String() + " " + list
 }
 
-func idsOf(ms []Memory) []string {
+func idsOf(ms []memory.Memory) []string {
 	var ids []string
 	for _, m := range ms {
 		ids = append(ids, m.ID)
@@ -284,7 +285,7 @@ func pick[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))]
 
 var filterWords = []string{"work", "home", "Draft", "straße", "STRASSE", "1", "true", ""}
 
-func randomFiltered(rng *rand.Rand, i int) Memory {
+func randomFiltered(rng *rand.Rand, i int) memory.Memory {
 	meta := map[string]any{}
 	for _, name := range []string{"tag", "n", "mixed", "deep.er", "list"} {
 		if rng.IntN(3) == 0 {
@@ -307,11 +308,11 @@ func randomFiltered(rng *rand.Rand, i int) Memory {
 	if rng.IntN(5) == 0 {
 		meta["role"] = "user" // hidden behind the built-in field
 	}
-	m := Memory{
+	m := memory.Memory{
 		ID:    fmt.Sprintf("m%03d", i),
-		Scope: Scope{User: pick(rng, "ada", "bob"), Agent: pick(rng, "", "a1"), Run: pick(rng, "", "r1", "r2")},
-		Role:  pick(rng, RoleUser, RoleAssistant, RoleTool), Kind: pick(rng, KindMessage, KindFact),
-		Source: pick(rng, "", SourceWebSearch, Source(strings.Repeat("long", 100))), Text: "common " + pick(rng, filterWords...), Metadata: meta,
+		Scope: memory.Scope{User: pick(rng, "ada", "bob"), Agent: pick(rng, "", "a1"), Run: pick(rng, "", "r1", "r2")},
+		Role:  pick(rng, memory.RoleUser, memory.RoleAssistant, memory.RoleTool), Kind: pick(rng, memory.KindMessage, memory.KindFact),
+		Source: pick(rng, "", memory.SourceWebSearch, memory.Source(strings.Repeat("long", 100))), Text: "common " + pick(rng, filterWords...), Metadata: meta,
 		Embedding: []float32{1, rng.Float32()}, Pinned: rng.IntN(4) == 0,
 		CreatedAt: filterNow.AddDate(0, 0, -rng.IntN(5)), AccessCount: uint64(rng.IntN(3)),
 	}
@@ -374,7 +375,7 @@ func randomCondition(rng *rand.Rand, name string) filter.Filter {
 }
 
 // naive evaluates a filter on what a caller sees.
-func naive(f filter.Filter, m *Memory) bool {
+func naive(f filter.Filter, m *memory.Memory) bool {
 	switch f := f.(type) {
 	case filter.All:
 		return !slices.ContainsFunc(f, func(g filter.Filter) bool { return !naive(g, m) })
@@ -388,7 +389,7 @@ func naive(f filter.Filter, m *Memory) bool {
 	panic(fmt.Sprintf("%T", f))
 }
 
-func naiveCondition(c filter.Condition, m *Memory) bool {
+func naiveCondition(c filter.Condition, m *memory.Memory) bool {
 	is := func(op filter.Op, values ...any) bool {
 		return naiveCondition(filter.Condition{Field: c.Field, Op: op, Values: values}, m)
 	}
@@ -433,7 +434,7 @@ func naiveCondition(c filter.Condition, m *Memory) bool {
 	panic(c.Op)
 }
 
-func naiveTie(name string, v any, m *Memory) bool {
+func naiveTie(name string, v any, m *memory.Memory) bool {
 	have, ok := naiveField(name, m)
 	if _, isBool := have.(bool); isBool || have == nil {
 		return false
@@ -441,7 +442,7 @@ func naiveTie(name string, v any, m *Memory) bool {
 	return ok && naiveCompare(have, v, func(c int) bool { return c == 0 }, true)
 }
 
-func naiveField(name string, m *Memory) (any, bool) {
+func naiveField(name string, m *memory.Memory) (any, bool) {
 	str := func(s string) (any, bool) { return s, s != "" }
 	at := func(ts time.Time) (any, bool) { return ts, !ts.IsZero() }
 	switch name {
@@ -535,7 +536,7 @@ func naiveNumber(v any) (*big.Rat, bool) {
 	return nil, false
 }
 
-func naiveContains(name string, value any, m *Memory, fold func(string) string) bool {
+func naiveContains(name string, value any, m *memory.Memory, fold func(string) string) bool {
 	have, ok := naiveField(name, m)
 	if !ok {
 		return false
@@ -562,13 +563,13 @@ func naiveContains(name string, value any, m *Memory, fold func(string) string) 
 func TestFilterFieldWithoutNumber(t *testing.T) {
 	ctx := context.Background()
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for i := range MaxIndexedPaths - 1 {
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{fmt.Sprint("f", i): 1}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{fmt.Sprint("f", i): 1}})
 	}
 	err := db.Update(ctx, func(tx *Tx) error {
 		m := tx.Memories()
-		mustStore(t, m, Memory{ID: "x", Scope: ada, Text: "x", Metadata: map[string]any{"p1": "a", "p2": "b", "p3": 7}})
+		mustStore(t, m, memory.Memory{ID: "x", Scope: ada, Text: "x", Metadata: map[string]any{"p1": "a", "p2": "b", "p3": 7}})
 		for _, c := range []struct {
 			f    filter.Filter
 			want int
@@ -580,12 +581,12 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 			{filter.Ne("p2", "b"), MaxIndexedPaths - 1},
 			{filter.Ne("p3", 7), MaxIndexedPaths - 1},
 		} {
-			page, err := m.List(ctx, ListQuery{Scope: ada, Filter: c.f, Limit: 1000})
+			page, err := m.List(ctx, memory.ListQuery{Scope: ada, Filter: c.f, Limit: 1000})
 			if err != nil || len(page.Memories) != c.want {
 				t.Errorf("%v: %d memories, %v; want %d", c.f, len(page.Memories), err, c.want)
 			}
 		}
-		n, err := m.DeleteMatching(ctx, DeleteQuery{Scope: ada, Filter: filter.Ne("p2", "b")})
+		n, err := m.DeleteMatching(ctx, memory.DeleteQuery{Scope: ada, Filter: filter.Ne("p2", "b")})
 		if err != nil || n != MaxIndexedPaths-1 {
 			t.Errorf("deleted %d, %v; want %d", n, err, MaxIndexedPaths-1)
 		}
@@ -600,17 +601,17 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 // TestFilterValuesOfNamedTypes: the package's own constants are values.
 func TestFilterValuesOfNamedTypes(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "a", Role: RoleAssistant})
-	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "b", Role: RoleUser})
-	for _, f := range []filter.Filter{filter.Eq("role", RoleUser), filter.In("role", RoleUser, RoleTool), filter.Ne("role", RoleAssistant)} {
-		page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "a", Role: memory.RoleAssistant})
+	mustStore(t, db.Memories(), memory.Memory{ID: "b", Scope: ada, Text: "b", Role: memory.RoleUser})
+	for _, f := range []filter.Filter{filter.Eq("role", memory.RoleUser), filter.In("role", memory.RoleUser, memory.RoleTool), filter.Ne("role", memory.RoleAssistant)} {
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Filter: f})
 		if got := idsOf(page.Memories); err != nil || !slices.Equal(got, []string{"b"}) {
 			t.Errorf("%#v: %v, %v", f, got, err)
 		}
 	}
-	for _, f := range []filter.Filter{filter.Gt("role", RoleUser), filter.Contains("text", RoleUser)} {
-		_, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+	for _, f := range []filter.Filter{filter.Gt("role", memory.RoleUser), filter.Contains("text", memory.RoleUser)} {
+		_, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Filter: f})
 		wantError(t, fmt.Sprintf("%#v", f), err, fault.ErrInvalid)
 	}
 
@@ -618,7 +619,7 @@ func TestFilterValuesOfNamedTypes(t *testing.T) {
 	type small float32
 	type flag bool
 	type count int8
-	mustStore(t, db.Memories(), Memory{ID: "c", Scope: Scope{User: "ada", Agent: "g", Run: "r"}, Text: "c", Role: RoleSystem, Metadata: map[string]any{
+	mustStore(t, db.Memories(), memory.Memory{ID: "c", Scope: memory.Scope{User: "ada", Agent: "g", Run: "r"}, Text: "c", Role: memory.RoleSystem, Metadata: map[string]any{
 		"s": name("x"), "f": small(0.1), "b": flag(true), "n": count(-3),
 	}})
 	for field, v := range map[string]any{
@@ -626,7 +627,7 @@ func TestFilterValuesOfNamedTypes(t *testing.T) {
 	} {
 		want := map[string]bool{"c": true, "a": field == "user", "b": field == "user"}
 		for _, f := range []filter.Filter{filter.Eq(field, v), filter.In(field, v), filter.Not(filter.Ne(field, v)), filter.Not(filter.Nin(field, v))} {
-			page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+			page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Filter: f})
 			if got := idsOf(page.Memories); err != nil || len(got) != map[bool]int{true: 3, false: 1}[want["a"]] || !want[got[0]] {
 				t.Errorf("%#v: %v, %v", f, got, err)
 			}
@@ -637,10 +638,10 @@ func TestFilterValuesOfNamedTypes(t *testing.T) {
 // TestFilterReadsOnce: however many conditions look at them, memories are read once.
 func TestFilterReadsOnce(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	const memories, conditions = 50, 40
 	for i := range memories {
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint("number ", i), Metadata: map[string]any{"n": i}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprint("number ", i), Metadata: map[string]any{"n": i}})
 	}
 	reads := func(f filter.Filter) (n int) {
 		err := db.View(t.Context(), func(tx *Tx) error {
@@ -688,11 +689,11 @@ func (r *countingReader) Get(key []byte) ([]byte, io.Closer, error) {
 // TestFilterOfLargeFloats: a float64 equals itself, as JSON stores it.
 func TestFilterOfLargeFloats(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for i, v := range []float64{1 << 53, 1 << 60, 1 << 63, 1 << 70, -1 << 60, 1e21, 1.5e300, 1<<53 + 2} {
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": v}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": v}})
 		for _, f := range []filter.Filter{filter.Eq("n", v), filter.And(filter.Lte("n", v), filter.Gte("n", v)), filter.Not(filter.Or(filter.Lt("n", v), filter.Gt("n", v)))} {
-			page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada, Filter: f})
+			page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Filter: f})
 			if err != nil || len(page.Memories) != 1 {
 				t.Errorf("%#v: %d memories, %v", f, len(page.Memories), err)
 			}

@@ -15,11 +15,12 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // selected is the set of visible documents in a scope, or in any where all is set,
 // for which a filter holds.
-func (tx *Tx) selected(ctx context.Context, s Scope, all bool, f filter.Filter) (*roaring.Bitmap, error) {
+func (tx *Tx) selected(ctx context.Context, s memory.Scope, all bool, f filter.Filter) (*roaring.Bitmap, error) {
 	set, rest, err := tx.indexed(ctx, s, all, f)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (tx *Tx) selected(ctx context.Context, s Scope, all bool, f filter.Filter) 
 // documents that are not visible, and the parts of the filter that they do not
 // decide. Few documents are looked at one by one after it, where many are ruled out
 // by their values.
-func (tx *Tx) indexed(ctx context.Context, s Scope, all bool, f filter.Filter) (set *roaring.Bitmap, rest []filter.Filter, err error) {
+func (tx *Tx) indexed(ctx context.Context, s memory.Scope, all bool, f filter.Filter) (set *roaring.Bitmap, rest []filter.Filter, err error) {
 	if set, err = tx.scopeSet(s); err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -58,11 +59,11 @@ func TestHistoryIsForgotten(t *testing.T) {
 	clk, fs := newTestClock(), vfs.NewMem()
 	o := setup{Options: Options{Clock: clk.now}, tuning: tuning{keepsExpired: true}}
 	db := openTest(t, fs, o)
-	m, a := db.Memories(), Scope{Agent: "a"}
+	m, a := db.Memories(), memory.Scope{Agent: "a"}
 	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Hour) })
 	put := func(id, text string) {
 		t.Helper()
-		if _, err := m.Store(t.Context(), Memory{ID: id, Scope: a, Text: text}, &StoreOptions{Upsert: true}); err != nil {
+		if _, err := m.Store(t.Context(), memory.Memory{ID: id, Scope: a, Text: text}, &memory.StoreOptions{Upsert: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +72,7 @@ func TestHistoryIsForgotten(t *testing.T) {
 	}
 	put("changes", "second")
 	noError(t, m.Delete(t.Context(), a, "goes"))
-	if _, err := m.DeleteMatching(t.Context(), DeleteQuery{Scope: a, Filter: filter.Eq("id", "goes with the scope")}); err != nil {
+	if _, err := m.DeleteMatching(t.Context(), memory.DeleteQuery{Scope: a, Filter: filter.Eq("id", "goes with the scope")}); err != nil {
 		t.Fatal(err)
 	}
 	clk.advance(40 * time.Minute)
@@ -106,7 +107,7 @@ func TestHistoryIsForgotten(t *testing.T) {
 	for id, n := range map[string]int{"stays": 1, "changes": 2, "goes": 0, "goes with the scope": 0, "goes late": 2} {
 		events(id, n)
 	}
-	if h, _ := m.History(t.Context(), a, "changes"); len(h) == 2 && (h[0].Event != EventUpdate || *h[0].NewText != "second" || h[0].OldText != nil || *h[1].OldText != "second") {
+	if h, _ := m.History(t.Context(), a, "changes"); len(h) == 2 && (h[0].Event != memory.EventUpdate || *h[0].NewText != "second" || h[0].OldText != nil || *h[1].OldText != "second") {
 		t.Errorf("what is left of a history: %+v", h)
 	}
 	clk.advance(time.Hour)
@@ -137,7 +138,7 @@ func TestTrashIsNotForgotten(t *testing.T) {
 		p.History, p.Trash = policy.Span(time.Minute), policy.Span(48*time.Hour)
 	})
 	for i := range 20 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{Agent: "a"}, Text: fmt.Sprint("text ", i), Importance: new(.1), CreatedAt: clk.now().Add(-90 * 24 * time.Hour)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{Agent: "a"}, Text: fmt.Sprint("text ", i), Importance: new(.1), CreatedAt: clk.now().Add(-90 * 24 * time.Hour)})
 	}
 	r, err := db.Evict(t.Context(), nil)
 	if err != nil || r.Evicted != 20 {
@@ -175,7 +176,7 @@ func TestLogIsTrimmed(t *testing.T) {
 	db := openTest(t, fs, setup{Options: Options{Clock: clk.now}})
 	setPolicy(t, db, func(p *policy.Policy) { p.Log = policy.Span(time.Hour) })
 	for i := range 100 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "a"}, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: fmt.Sprint("text ", i)})
 	}
 	before := keysOf(t, db, layout.KindLog)
 	clk.advance(59 * time.Minute)
@@ -191,7 +192,7 @@ func TestLogIsTrimmed(t *testing.T) {
 	mustCheck(t, db, 100)
 	noError(t, db.Close())
 	db = openTest(t, fs, setup{Options: Options{Clock: clk.now}})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "a"}, Text: "one more"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: "one more"})
 	mustCheck(t, db, 101)
 }
 
@@ -200,16 +201,16 @@ func TestSeqsAreReleased(t *testing.T) {
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now}})
 	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Minute) })
-	kept := mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "kept"}, Text: "kept"})
+	kept := mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "kept"}, Text: "kept"})
 	for lap := range max(times(20), 8) {
-		var batch []Memory
+		var batch []memory.Memory
 		for i := range 3000 {
-			batch = append(batch, Memory{Scope: Scope{Agent: "a", Run: "r"}, Text: fmt.Sprint("text ", lap, " ", i)})
+			batch = append(batch, memory.Memory{Scope: memory.Scope{Agent: "a", Run: "r"}, Text: fmt.Sprint("text ", lap, " ", i)})
 		}
 		if _, err := db.Memories().StoreBatch(t.Context(), batch, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Memories().DeleteScope(t.Context(), Scope{Agent: "a"}); err != nil {
+		if _, err := db.Memories().DeleteScope(t.Context(), memory.Scope{Agent: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,10 +219,10 @@ func TestSeqsAreReleased(t *testing.T) {
 		forgetNow(t, db)
 		return db.docs.Blocks()*16 <= seqStep // those of the newest, which stay
 	})
-	if _, err := db.Memories().Get(t.Context(), Scope{Agent: "kept"}, kept.ID); err != nil {
+	if _, err := db.Memories().Get(t.Context(), memory.Scope{Agent: "kept"}, kept.ID); err != nil {
 		t.Error(err)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "a", Run: "r"}, Text: "one more"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "a", Run: "r"}, Text: "one more"})
 	mustCheck(t, db, 2)
 }
 
@@ -230,18 +231,18 @@ func TestSeqsAreReleased(t *testing.T) {
 func TestEmbeddedKeepsHistory(t *testing.T) {
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now}})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Hour) })
 	for i, id := range []string{"zero", "one", "two"} {
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: "prefers tea " + id, Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: ada, Text: "prefers tea " + id, Embedding: []float32{1, float32(i)}})
 	}
-	events := func(want ...Event) {
+	events := func(want ...memory.Event) {
 		t.Helper()
 		clk.advance(2 * time.Hour)
 		forgetNow(t, db)
 		h, err := db.Memories().History(t.Context(), ada, "one")
 		noError(t, err)
-		var got []Event
+		var got []memory.Event
 		for _, e := range h {
 			got = append(got, e.Event)
 		}
@@ -251,13 +252,13 @@ func TestEmbeddedKeepsHistory(t *testing.T) {
 		mustCheck(t, db, 3)
 	}
 	noError(t, embedAgain(t, db))
-	events(EventAdd)
+	events(memory.EventAdd)
 	noError(t, embedAgain(t, db))
-	events(EventAdd)
-	_, err := db.Memories().Update(t.Context(), ada, "one", Patch{Text: new("prefers coffee")})
+	events(memory.EventAdd)
+	_, err := db.Memories().Update(t.Context(), ada, "one", memory.Patch{Text: new("prefers coffee")})
 	noError(t, err)
 	mustCheck(t, db, 3)
-	events(EventUpdate)
+	events(memory.EventUpdate)
 	noError(t, embedAgain(t, db))
-	events(EventUpdate)
+	events(memory.EventUpdate)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -108,9 +109,9 @@ func keyEncodings(t testing.TB) []encoding {
 		{name: "key name user", bytes: ks.Name(layout.NameUser, "ada")},
 		{name: "key name agent", bytes: ks.Name(layout.NameAgent, "ada")},
 		{name: "key name run", bytes: ks.Name(layout.NameRun, "r1")},
-		{name: "key name owner", bytes: ks.Name(layout.NameOwner, scope.Key(Scope{User: "ada", Agent: "a1"}.Owner()))},
+		{name: "key name owner", bytes: ks.Name(layout.NameOwner, scope.Key(memory.Scope{User: "ada", Agent: "a1"}.Owner()))},
 		{name: "key name field", bytes: ks.Name(layout.NameField, "o.x")},
-		{name: "key name space", bytes: ks.Name(layout.NameSpace, defaultSpace)},
+		{name: "key name space", bytes: ks.Name(layout.NameSpace, memory.DefaultSpace)},
 		{name: "key pending", bytes: ks.Pending(pendingSpace, 3, v.Seq), value: pair{3, v.Seq}, decode: parser(func(b []byte) (pair, bool) {
 			_, owner, seq, ok := layout.ParsePendingKey(b)
 			return pair{uint64(owner), seq}, ok
@@ -131,7 +132,7 @@ func keyEncodings(t testing.TB) []encoding {
 // fullRecord has every field set.
 func fullRecord() *layout.Record {
 	return &layout.Record{
-		ID: "m1", Scope: Scope{User: "ada", Agent: "a1", Run: "r1"}, Role: 1, Kind: 3,
+		ID: "m1", Scope: memory.Scope{User: "ada", Agent: "a1", Run: "r1"}, Role: 1, Kind: 3,
 		Flags: layout.FlagPinned | layout.FlagUpdate, Source: "web_search", Text: "prefers tea – naïve 東京", Name: "drinks",
 		Aliases: []string{"tea", "beverages"}, Metadata: []byte(`{"n":1,"tag":"red"}`),
 		Created: 1767225600123, Updated: 1767225661000, Event: -86400000, Expires: 1798761600000,
@@ -141,7 +142,7 @@ func fullRecord() *layout.Record {
 }
 
 func valueEncodings(t *testing.T) []encoding {
-	full, small := fullRecord(), &layout.Record{ID: "m2", Scope: Scope{Run: "r1"}, Text: "x", Created: 5, Updated: 5, Confidence: 1, Metadata: []byte{}}
+	full, small := fullRecord(), &layout.Record{ID: "m2", Scope: memory.Scope{Run: "r1"}, Text: "x", Created: 5, Updated: 5, Confidence: 1, Metadata: []byte{}}
 	summed := fullRecord()
 	summed.Vectors[0].Sum, summed.Vectors[1].Sum = 0x01020304, 0xa1b2c3d4
 	summed.Before = layout.Change{Born: 0xa0b0b0, Number: 300}
@@ -215,7 +216,7 @@ func withoutMetadata(r *layout.Record) *layout.Record {
 type rangeRead struct {
 	lsn    uint64
 	change uint32
-	scope  Scope
+	scope  memory.Scope
 	at     int64
 	listed bool
 	docs   string
@@ -225,8 +226,8 @@ func rangeEncodings(t *testing.T) []encoding {
 	ks := fixedKeys(t)
 	var all []encoding
 	for _, d := range []layout.DeathRange{
-		{LSN: 0xa0b0c0, Change: 7, Scope: Scope{User: "ada", Run: "r1"}, At: 1767225600123},
-		{LSN: 0xa0b0c0, Change: 7, Scope: Scope{User: "ada"}, At: 1767225600123, Listed: true, Docs: roaring.BitmapOf(1, 2, 70000, 70002)},
+		{LSN: 0xa0b0c0, Change: 7, Scope: memory.Scope{User: "ada", Run: "r1"}, At: 1767225600123},
+		{LSN: 0xa0b0c0, Change: 7, Scope: memory.Scope{User: "ada"}, At: 1767225600123, Listed: true, Docs: roaring.BitmapOf(1, 2, 70000, 70002)},
 	} {
 		e := encoding{name: "death range"}
 		want := rangeRead{d.LSN, d.Change, d.Scope, d.At, d.Listed, ""}
@@ -457,7 +458,7 @@ func readGolden(t *testing.T, path string) map[string][]byte {
 // is written so that it reads the same.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(fullRecord().Append(nil))
-	f.Add((&layout.Record{ID: "a", Scope: Scope{User: "u"}}).Append(nil))
+	f.Add((&layout.Record{ID: "a", Scope: memory.Scope{User: "u"}}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := layout.DecodeRecord(b)
 		if err != nil {

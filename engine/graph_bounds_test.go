@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // patient is a context whose deadline has passed once it was asked so often.
@@ -150,7 +151,7 @@ func TestGraphMergedIDsLead(t *testing.T) {
 	w.put("n4", "t")
 	w.put("x", "t")
 	w.put("y", "t")
-	mustStore(t, w.db.Memories(), Memory{ID: "m", Scope: w.o.Scope(), Text: "m"})
+	mustStore(t, w.db.Memories(), memory.Memory{ID: "m", Scope: w.o.Scope(), Text: "m"})
 	for _, pair := range [][2]string{{"n3", "n4"}, {"n0", "n3"}} {
 		_, err := w.g.Merge(ctx, w.o, pair[0], pair[1])
 		w.must(err)
@@ -200,7 +201,7 @@ func TestGraphMergedIDsLead(t *testing.T) {
 	if err != nil || d != (graph.Deleted{Entities: 1, Relations: 101, Links: 1}) {
 		t.Errorf("deleted %+v, %v", d, err)
 	}
-	if _, err := w.g.Get(ctx, w.o, "n4", 0); !errors.Is(err, ErrNotFound) {
+	if _, err := w.g.Get(ctx, w.o, "n4", 0); !errors.Is(err, memory.ErrNotFound) {
 		t.Error(err)
 	}
 	w.clean()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestGraphBatchesAndSinglesAreEqual writes the same relations in large batches, which read
@@ -42,7 +43,7 @@ func TestGraphBatchesAndSinglesAreEqual(t *testing.T) {
 	expectGraph(t, "figures", many.figures(), one.figures())
 	for i := range 60 {
 		id := fmt.Sprint("e", i)
-		if _, err := one.g.Get(t.Context(), one.o, id, 0); errors.Is(err, ErrNotFound) {
+		if _, err := one.g.Get(t.Context(), one.o, id, 0); errors.Is(err, memory.ErrNotFound) {
 			continue
 		}
 		want, err := one.g.Query(t.Context(), one.o, id, 1, graph.State{})

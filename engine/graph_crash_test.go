@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // graphCrash is what a crash has left, and what had been acknowledged before it.
@@ -60,7 +61,7 @@ func TestGraphCrash(t *testing.T) {
 // step makes the commits of one number, and counts those that are acknowledged.
 func (at *graphCrash) step(t *testing.T, db *DB, fs *crashfs.FS) {
 	t.Helper()
-	ctx, o, i := t.Context(), Owner{Agent: "a"}, at.stored
+	ctx, o, i := t.Context(), memory.Owner{Agent: "a"}, at.stored
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -68,7 +69,7 @@ func (at *graphCrash) step(t *testing.T, db *DB, fs *crashfs.FS) {
 		}
 	}
 	must(db.Update(ctx, func(tx *Tx) error {
-		if _, err := tx.Memories().Store(ctx, Memory{ID: fmt.Sprint("m", i), Scope: o.Scope(), Text: fmt.Sprint("text ", i)}, nil); err != nil {
+		if _, err := tx.Memories().Store(ctx, memory.Memory{ID: fmt.Sprint("m", i), Scope: o.Scope(), Text: fmt.Sprint("text ", i)}, nil); err != nil {
 			return err
 		}
 		for _, side := range []string{"p", "q"} {
@@ -107,14 +108,14 @@ func (at *graphCrash) step(t *testing.T, db *DB, fs *crashfs.FS) {
 // verify compares a database that a crash has left with what was acknowledged.
 func (at *graphCrash) verify(t *testing.T, db *DB) {
 	t.Helper()
-	ctx, o := t.Context(), Owner{Agent: "a"}
+	ctx, o := t.Context(), memory.Owner{Agent: "a"}
 	if r, err := db.Check(ctx); err != nil || !r.OK {
 		t.Errorf("check: %v, %v", r.Problems, err)
 	}
 	there := func(id string) bool {
 		t.Helper()
 		e, err := db.Graph().Get(ctx, o, id, 0)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, memory.ErrNotFound) {
 			t.Error(err)
 		}
 		return err == nil && e.ID == id // else it was merged into another

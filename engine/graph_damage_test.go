@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -42,7 +43,7 @@ func damagedGraph(t *testing.T, rng *rand.Rand) *graphWorld {
 	for i := range 6 {
 		w.say(fmt.Sprint("m", i), fmt.Sprintf("Ada met Bob. Person%c works at Firm%c in Ghent.", 'a'+i, 'a'+i))
 	}
-	old := Memory{ID: "old", Scope: w.o.Scope(), Text: "Zed met Yan.", Importance: new(0.0), Confidence: new(0.0)}
+	old := memory.Memory{ID: "old", Scope: w.o.Scope(), Text: "Zed met Yan.", Importance: new(0.0), Confidence: new(0.0)}
 	_, err := w.db.Memories().Store(ctx, old, nil)
 	w.must(err)
 	_, err = w.db.Evict(ctx, nil)
@@ -87,65 +88,65 @@ func (w *damageWorld) write(fill func(b *pebble.Batch) error) {
 }
 
 // graphWalks are all that reads or changes a graph.
-var graphWalks = map[string]func(ctx context.Context, db *DB, g graph.Graph, o Owner) error{
-	"query": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+var graphWalks = map[string]func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error{
+	"query": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Query(ctx, o, "e1", 3, graph.State{})
 		return err
 	},
-	"query then": func(ctx context.Context, db *DB, g graph.Graph, o Owner) error {
+	"query then": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Query(ctx, o, "e1", 3, graph.State{AsOf: db.LSN() - 20})
 		return err
 	},
-	"query valid": func(ctx context.Context, db *DB, g graph.Graph, o Owner) error {
+	"query valid": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Query(ctx, o, "e1", 3, graph.State{ValidAt: db.clock()})
 		return err
 	},
-	"find": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"find": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Find(ctx, o, "e1", graph.FindOptions{Relation: "inverse:r0", Hops: 4})
 		return err
 	},
-	"match": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"match": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Match(ctx, o, graph.Pattern{Relation: "r1", Hops: 2, Limit: 5000})
 		_, named := g.Match(ctx, o, graph.Pattern{From: graph.NodePattern{Name: "first", Type: "t1"}})
 		_, to := g.Match(ctx, o, graph.Pattern{To: graph.NodePattern{Name: "name 3"}, Relation: "r0"})
 		return errors.Join(err, named, to)
 	},
-	"match then": func(ctx context.Context, db *DB, g graph.Graph, o Owner) error {
+	"match then": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Match(ctx, o, graph.Pattern{From: graph.NodePattern{Name: "name 1"}, State: graph.State{AsOf: db.LSN() - 20}})
 		return err
 	},
-	"path": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"path": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Path(ctx, o, "e1", "e7", graph.State{})
 		return err
 	},
-	"rank": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"rank": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Rank(ctx, o, []string{"e1", "ada"}, graph.RankOptions{})
 		return err
 	},
-	"components": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"components": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Components(ctx, o, graph.State{})
 		return err
 	},
-	"degrees": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"degrees": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Degrees(ctx, o, graph.DegreeOptions{Type: "t1"})
 		return err
 	},
-	"counts": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"counts": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Counts(ctx, o, graph.State{})
 		return err
 	},
-	"stats": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"stats": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Stats(ctx, o)
 		return err
 	},
-	"names": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"names": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Lookup(ctx, o, "name 4", graph.LookupOptions{})
 		_, dup := g.Duplicates(ctx, o, graph.DuplicateOptions{})
 		_, list := g.List(ctx, graph.ListQuery{Owner: o, NamePrefix: "na"})
 		_, typed := g.List(ctx, graph.ListQuery{Owner: o, Type: "t1"})
 		return errors.Join(err, dup, list, typed)
 	},
-	"get": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"get": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Get(ctx, o, "e1", 0)
 		_, near := g.Neighbours(ctx, o, "e1", graph.NeighbourQuery{})
 		_, _, lines := g.Describe(ctx, o, []string{"e1", "e2", "ada"}, 10, graph.State{})
@@ -154,49 +155,51 @@ var graphWalks = map[string]func(ctx context.Context, db *DB, g graph.Graph, o O
 		_, relations := g.Relations(ctx, o, "e1", "r0", "e2", graph.State{})
 		return errors.Join(err, near, lines, of, linked, relations)
 	},
-	"picture": func(ctx context.Context, _ *DB, g graph.Graph, o Owner) error {
+	"picture": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Picture(ctx, o, "e1", io.Discard, graph.PictureOptions{Depth: 2, Entities: 40})
 		return err
 	},
-	"export": func(ctx context.Context, db *DB, g graph.Graph, o Owner) error {
+	"export": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
 		err := g.Export(ctx, o, graph.JSONL, io.Discard)
-		lines := db.View(ctx, func(tx *Tx) error { return tx.Lines(Scope{}, nil, func(Line) error { return nil }) })
+		lines := db.View(ctx, func(tx *Tx) error { return tx.Lines(memory.Scope{}, nil, func(Line) error { return nil }) })
 		return errors.Join(err, lines)
 	},
-	"recall": func(ctx context.Context, db *DB, _ graph.Graph, o Owner) error {
-		_, err := db.Memories().Recall(ctx, Query{Scope: o.Scope(), Text: "What does Ada at First do", Graph: 1, Profile: ProfileBest})
+	"recall": func(ctx context.Context, db *DB, _ graph.Graph, o memory.Owner) error {
+		_, err := db.Memories().Recall(ctx, memory.Query{Scope: o.Scope(), Text: "What does Ada at First do", Graph: 1, Profile: memory.ProfileBest})
 		return err
 	},
-	"check": func(ctx context.Context, db *DB, _ graph.Graph, _ Owner) error {
+	"check": func(ctx context.Context, db *DB, _ graph.Graph, _ memory.Owner) error {
 		_, err := db.Check(ctx)
 		return err
 	},
 }
 
 // graphChanges are changes, which are taken back.
-var graphChanges = map[string]func(ctx context.Context, tx *Tx, o Owner) error{
-	"relate": func(ctx context.Context, tx *Tx, o Owner) error {
+var graphChanges = map[string]func(ctx context.Context, tx *Tx, o memory.Owner) error{
+	"relate": func(ctx context.Context, tx *Tx, o memory.Owner) error {
 		_, err := tx.Graph().Relate(ctx, o, graph.Relation{From: "e1", Type: "r0", To: "e5"}, nil)
 		return err
 	},
-	"merge": func(ctx context.Context, tx *Tx, o Owner) error {
+	"merge": func(ctx context.Context, tx *Tx, o memory.Owner) error {
 		_, err := tx.Graph().Merge(ctx, o, "e1", "e2")
 		return err
 	},
-	"unmerge": func(ctx context.Context, tx *Tx, o Owner) error {
+	"unmerge": func(ctx context.Context, tx *Tx, o memory.Owner) error {
 		_, err := tx.Graph().Unmerge(ctx, o, "e4")
 		return err
 	},
-	"delete": func(ctx context.Context, tx *Tx, o Owner) error {
+	"delete": func(ctx context.Context, tx *Tx, o memory.Owner) error {
 		_, err := tx.Graph().Delete(ctx, o, "e3")
 		return err
 	},
-	"end": func(ctx context.Context, tx *Tx, o Owner) error {
+	"end": func(ctx context.Context, tx *Tx, o memory.Owner) error {
 		return tx.Graph().End(ctx, o, "e1", "r0", "e2", "")
 	},
-	"forget": func(ctx context.Context, tx *Tx, o Owner) error { return tx.Memories().Delete(ctx, o.Scope(), "m1") },
-	"mention": func(ctx context.Context, tx *Tx, o Owner) error {
-		_, err := tx.Memories().Update(ctx, o.Scope(), "m2", Patch{Text: new("Ada met Cyd.")})
+	"forget": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+		return tx.Memories().Delete(ctx, o.Scope(), "m1")
+	},
+	"mention": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+		_, err := tx.Memories().Update(ctx, o.Scope(), "m2", memory.Patch{Text: new("Ada met Cyd.")})
 		return err
 	},
 }
@@ -204,9 +207,9 @@ var graphChanges = map[string]func(ctx context.Context, tx *Tx, o Owner) error{
 // tried runs all walks and changes, and returns the errors that are no answer.
 func (w *graphWorld) tried(ctx context.Context) (errs []error) {
 	answer := func(err error) bool {
-		for _, kind := range []error{ErrNotFound, ErrConflict, ErrInvalid, ErrExists, ErrNotRetained} {
+		for _, kind := range []error{memory.ErrNotFound, memory.ErrConflict, memory.ErrInvalid, memory.ErrExists, memory.ErrNotRetained} {
 			if errors.Is(err, kind) {
-				return !errors.Is(err, ErrCorrupt)
+				return !errors.Is(err, memory.ErrCorrupt)
 			}
 		}
 		return err == nil
@@ -230,7 +233,7 @@ func (w *graphWorld) tried(ctx context.Context) (errs []error) {
 			}
 			return back
 		})
-		if !errors.Is(err, back) && !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, back) && !errors.Is(err, memory.ErrCorrupt) {
 			errs = append(errs, err)
 		}
 		if !answer(failed) {
@@ -272,7 +275,7 @@ func TestGraphDamage(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		for _, err := range w.tried(ctx) {
-			if found++; !errors.Is(err, ErrCorrupt) {
+			if found++; !errors.Is(err, memory.ErrCorrupt) {
 				t.Errorf("%v", err)
 			}
 		}
@@ -345,7 +348,7 @@ func TestGraphNumberBeyondTheLast(t *testing.T) {
 				inTx = err // it reads a state of its own
 			}
 			for _, err := range []error{err, inTx} {
-				if !errors.Is(err, ErrCorrupt) || !strings.Contains(fmt.Sprint(err), hex.EncodeToString(bad)) {
+				if !errors.Is(err, memory.ErrCorrupt) || !strings.Contains(fmt.Sprint(err), hex.EncodeToString(bad)) {
 					t.Errorf("%s, %s: %v", name, walk, err)
 				}
 			}

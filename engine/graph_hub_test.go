@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // hubVar is how many relations the entity of TestGraphHub has, where it is set.
@@ -77,7 +78,7 @@ func TestGraphHub(t *testing.T) {
 		defer close(cleaned)
 		w.clean()
 	}()
-	other := Owner{Agent: "b"}
+	other := memory.Owner{Agent: "b"}
 	for i, busy := 0, true; busy; i++ {
 		select {
 		case <-cleaned:
@@ -86,7 +87,7 @@ func TestGraphHub(t *testing.T) {
 		}
 		_, err := w.g.Put(ctx, other, graph.Entity{ID: fmt.Sprint("e", i)}, nil, nil)
 		w.must(err)
-		if _, err := w.g.Neighbours(ctx, w.o, "hub", graph.NeighbourQuery{}); !errors.Is(err, ErrNotFound) {
+		if _, err := w.g.Neighbours(ctx, w.o, "hub", graph.NeighbourQuery{}); !errors.Is(err, memory.ErrNotFound) {
 			t.Fatalf("the neighbours of what is deleted: %v", err)
 		}
 		if got := w.neighbours("spoke1"); got != "" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // BenchmarkGraphImport writes triples of known entities in batches, as an import does: 15,000
@@ -27,7 +28,7 @@ func BenchmarkGraphImport(b *testing.B) {
 	for i := range entities {
 		names.Entities = append(names.Entities, graph.Entity{ID: strconv.Itoa(i), Type: "thing"})
 	}
-	o := Owner{Agent: "bench"}
+	o := memory.Owner{Agent: "bench"}
 	for b.Loop() {
 		b.StopTimer()
 		db, err := Open(b.TempDir(), nil)

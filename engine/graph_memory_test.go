@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // graphAnswers asks a graph about an entity in all ways. asOf makes it read the keys.
-func graphAnswers(ctx context.Context, g graph.Graph, o Owner, id string, asOf uint64) (string, graph.Plan, error) {
+func graphAnswers(ctx context.Context, g graph.Graph, o memory.Owner, id string, asOf uint64) (string, graph.Plan, error) {
 	s := graph.State{AsOf: asOf}
 	q, err := g.Query(ctx, o, id, 3, s)
 	f, err2 := g.Find(ctx, o, id, graph.FindOptions{Hops: 2, State: s})
@@ -78,7 +79,7 @@ func TestGraphMemory(t *testing.T) {
 // changeGraph makes a change at random.
 func changeGraph(ctx context.Context, w *graphWorld, rng *rand.Rand, id func() string) error {
 	ignore := func(err error) error {
-		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrExists) {
+		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrExists) {
 			return nil
 		}
 		return err
@@ -105,13 +106,13 @@ func changeGraph(ctx context.Context, w *graphWorld, rng *rand.Rand, id func() s
 		return ignore(err)
 	case 8:
 		_, err := w.g.Merge(ctx, w.o, id(), id())
-		if errors.Is(err, ErrInvalid) { // they are the same
+		if errors.Is(err, memory.ErrInvalid) { // they are the same
 			return nil
 		}
 		return ignore(err)
 	case 9:
 		_, err := w.g.Unmerge(ctx, w.o, id())
-		if errors.Is(err, ErrConflict) {
+		if errors.Is(err, memory.ErrConflict) {
 			return nil
 		}
 		return ignore(err)
@@ -139,11 +140,11 @@ func TestGraphBeyondMemory(t *testing.T) {
 	for i := range 5000 {
 		b.Relations = append(b.Relations, graph.Relation{From: fmt.Sprint(i % 70), Type: "x", To: fmt.Sprint(i)})
 	}
-	o := Owner{User: "u"}
+	o := memory.Owner{User: "u"}
 	if _, err := db.Graph().Write(t.Context(), o, b, &graph.Options{Create: true}); err != nil {
 		t.Fatal(err)
 	}
-	small := Owner{User: "v"}
+	small := memory.Owner{User: "v"}
 	if _, err := db.Graph().Relate(t.Context(), small, graph.Relation{From: "0", Type: "x", To: "1"}, nil); err != nil {
 		t.Fatal(err)
 	}

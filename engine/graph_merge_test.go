@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // lines is the graph as an export writes it, without the times that a merge and its undoing
@@ -45,7 +46,7 @@ func TestGraphMerge(t *testing.T) {
 	w.must(err)
 	w.put("ghent", "place")
 	for _, m := range []string{"m1", "m2"} {
-		mustStore(t, w.db.Memories(), Memory{ID: m, Scope: w.o.Scope(), Text: m})
+		mustStore(t, w.db.Memories(), memory.Memory{ID: m, Scope: w.o.Scope(), Text: m})
 		_, err := w.g.Link(ctx, w.o, "aj", m)
 		w.must(err)
 	}
@@ -94,7 +95,7 @@ func TestGraphMerge(t *testing.T) {
 	if e, err := w.g.Get(ctx, w.o, "aj", lsn+1); err != nil || e.ID != "alice" {
 		t.Error("as of the merge, once undone:", e, err)
 	}
-	if _, err := w.g.Unmerge(ctx, w.o, "aj"); !errors.Is(err, ErrNotFound) {
+	if _, err := w.g.Unmerge(ctx, w.o, "aj"); !errors.Is(err, memory.ErrNotFound) {
 		t.Error("undone twice:", err)
 	}
 	mustCheck(t, w.db, 2)
@@ -109,23 +110,23 @@ func TestGraphMergeRefused(t *testing.T) {
 	for _, c := range []struct {
 		into, gone string
 		kind       error
-	}{{"a", "a", ErrInvalid}, {"a", "none", ErrNotFound}, {"none", "a", ErrNotFound}, {"", "a", ErrInvalid}, {"a", strings.Repeat("x", 1<<20), ErrInvalid}} {
+	}{{"a", "a", memory.ErrInvalid}, {"a", "none", memory.ErrNotFound}, {"none", "a", memory.ErrNotFound}, {"", "a", memory.ErrInvalid}, {"a", strings.Repeat("x", 1<<20), memory.ErrInvalid}} {
 		if _, err := w.g.Merge(ctx, w.o, c.into, c.gone); !errors.Is(err, c.kind) {
 			t.Errorf("%.9q and %.9q: %v", c.into, c.gone, err)
 		}
 	}
-	if _, err := w.g.Merge(ctx, Owner{User: "other"}, "a", "b"); !errors.Is(err, ErrNotFound) {
+	if _, err := w.g.Merge(ctx, memory.Owner{User: "other"}, "a", "b"); !errors.Is(err, memory.ErrNotFound) {
 		t.Error("another owner:", err)
 	}
 	for _, pair := range [][2]string{{"b", "c"}, {"a", "b"}} {
 		_, err := w.g.Merge(ctx, w.o, pair[0], pair[1])
 		w.must(err)
 	}
-	if _, err := w.g.Unmerge(ctx, w.o, "c"); !errors.Is(err, ErrConflict) {
+	if _, err := w.g.Unmerge(ctx, w.o, "c"); !errors.Is(err, memory.ErrConflict) {
 		t.Error("one that was merged since:", err)
 	}
 	w.put("b", "again")
-	if _, err := w.g.Unmerge(ctx, w.o, "b"); !errors.Is(err, ErrNotFound) {
+	if _, err := w.g.Unmerge(ctx, w.o, "b"); !errors.Is(err, memory.ErrNotFound) {
 		t.Error("one that was put again:", err)
 	}
 	_, err := w.g.Unmerge(ctx, w.o, "c")
@@ -136,7 +137,7 @@ func TestGraphMergeRefused(t *testing.T) {
 	}
 	_, err = w.g.Write(ctx, w.o, b, nil)
 	w.must(err)
-	if _, err := w.g.Merge(ctx, w.o, "a", "c"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "10000") {
+	if _, err := w.g.Merge(ctx, w.o, "a", "c"); !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), "10000") {
 		t.Error("one with too many relations:", err)
 	}
 	err = w.db.Update(ctx, func(tx *Tx) error {
@@ -146,7 +147,7 @@ func TestGraphMergeRefused(t *testing.T) {
 		_, err := tx.Graph().Merge(ctx, w.o, "a", "new")
 		return err
 	})
-	if !errors.Is(err, ErrInvalid) {
+	if !errors.Is(err, memory.ErrInvalid) {
 		t.Error("one of the same transaction:", err)
 	}
 	mustCheck(t, w.db, 0)
@@ -204,7 +205,7 @@ func TestGraphMergeAtRandom(t *testing.T) {
 		w.must(changeGraph(ctx, w, rng, id))
 		before, figures := w.lines(), w.figures()
 		into, gone := id(), id()
-		if _, err := w.g.Merge(ctx, w.o, into, gone); errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid) {
+		if _, err := w.g.Merge(ctx, w.o, into, gone); errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrInvalid) {
 			continue
 		} else if err != nil {
 			t.Fatal(err)
@@ -268,10 +269,10 @@ func TestGraphDuplicates(t *testing.T) {
 	if d, err := w.g.Duplicates(ctx, w.o, graph.DuplicateOptions{Limit: 1, MinScore: 0.7}); err != nil || len(d.Pairs) != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if d, err := w.g.Duplicates(ctx, Owner{User: "u"}, graph.DuplicateOptions{}); err != nil || len(d.Pairs) != 0 {
+	if d, err := w.g.Duplicates(ctx, memory.Owner{User: "u"}, graph.DuplicateOptions{}); err != nil || len(d.Pairs) != 0 {
 		t.Errorf("another owner: %+v, %v", d, err)
 	}
-	if _, err := w.g.Duplicates(ctx, w.o, graph.DuplicateOptions{MinScore: 2}); !errors.Is(err, ErrInvalid) {
+	if _, err := w.g.Duplicates(ctx, w.o, graph.DuplicateOptions{MinScore: 2}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -280,7 +281,7 @@ func TestGraphDuplicates(t *testing.T) {
 func (w *graphWorld) copied(rng *rand.Rand) *graphWorld {
 	w.t.Helper()
 	other := newGraphWorld(w.t)
-	for m, err := range w.db.Memories().All(w.t.Context(), ListQuery{AllScopes: true}) {
+	for m, err := range w.db.Memories().All(w.t.Context(), memory.ListQuery{AllScopes: true}) {
 		w.must(err)
 		mustStore(w.t, other.db.Memories(), m)
 	}
@@ -344,17 +345,17 @@ func TestGraphMergesAreExported(t *testing.T) {
 		w := newGraphWorld(t)
 		ctx := t.Context()
 		for i := range 6 {
-			mustStore(t, w.db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: w.o.Scope(), Text: fmt.Sprint("text ", i)})
+			mustStore(t, w.db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: w.o.Scope(), Text: fmt.Sprint("text ", i)})
 		}
 		id := func() string { return fmt.Sprint("e", rng.IntN(12)) }
 		for range 40 + rng.IntN(120) {
 			w.must(changeGraph(ctx, w, rng, id))
 			switch _, err := w.g.Link(ctx, w.o, id(), fmt.Sprint("m", rng.IntN(6))); {
-			case errors.Is(err, ErrNotFound):
+			case errors.Is(err, memory.ErrNotFound):
 			default:
 				w.must(err)
 			}
-			if _, err := w.g.Merge(ctx, w.o, id(), id()); err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInvalid) {
+			if _, err := w.g.Merge(ctx, w.o, id(), id()); err != nil && !errors.Is(err, memory.ErrNotFound) && !errors.Is(err, memory.ErrInvalid) {
 				t.Fatal(err)
 			}
 		}
@@ -372,7 +373,7 @@ func TestGraphMergesAreExported(t *testing.T) {
 			m, err := w.g.Unmerge(ctx, w.o, gone)
 			for _, o := range []*graphWorld{other, again} {
 				n, oerr := o.g.Unmerge(ctx, o.o, gone)
-				if m.LSN, n.LSN = 0, 0; m != n || (err == nil) != (oerr == nil) || errors.Is(err, ErrConflict) != errors.Is(oerr, ErrConflict) {
+				if m.LSN, n.LSN = 0, 0; m != n || (err == nil) != (oerr == nil) || errors.Is(err, memory.ErrConflict) != errors.Is(oerr, memory.ErrConflict) {
 					t.Fatalf("undoing the merge of %s: %+v, %v; in the copy: %+v, %v", gone, m, err, n, oerr)
 				}
 				expectLines(t, "once the merge of "+gone+" is undone, the graph", o.lines(), w.lines())
@@ -421,7 +422,7 @@ func TestGraphLargeMergeIsExported(t *testing.T) {
 		l := other.db.NewLine(graph.TypeMerge)
 		w.must(json.Unmarshal([]byte(s), l))
 		w.must(other.db.Update(t.Context(), func(tx *Tx) error {
-			if st, err := tx.StoreLine(l, false); err != nil || st != (Stored{}) {
+			if st, err := tx.StoreLine(l, false); err != nil || st != (memory.Stored{}) {
 				t.Errorf("a line of the merge, again: %+v, %v", st, err)
 			}
 			return nil
@@ -441,9 +442,9 @@ func TestGraphMergeLineRefused(t *testing.T) {
 	w.put("a", "")
 	w.put("b", "")
 	for line, kind := range map[string]error{
-		`{"into":"a","gone":"b","entity":{}}`:                                                    ErrExists,
-		`{"into":"none","gone":"c","entity":{}}`:                                                 ErrNotFound,
-		`{"into":"a","gone":"c","goes_on":true}`:                                                 ErrNotFound,
+		`{"into":"a","gone":"b","entity":{}}`:                                                    memory.ErrExists,
+		`{"into":"none","gone":"c","entity":{}}`:                                                 memory.ErrNotFound,
+		`{"into":"a","gone":"c","goes_on":true}`:                                                 memory.ErrNotFound,
 		`{"into":"a","gone":"c"}`:                                                                nil,
 		`{"into":"a","entity":{}}`:                                                               nil,
 		`{"into":"a","gone":"a","entity":{}}`:                                                    nil,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -36,17 +37,17 @@ func TestSeedDGraphEnhancedSearchReturnsMemoriesOfConnectedEntities(t *testing.T
 	w.say("job", "Alice works at Google")
 	w.say("campus", "the campus of Google is large")
 	w.say("weather", "it rains a lot here")
-	got, plan := w.recall(Query{Text: "Alice", Graph: policy.GraphWeight})
+	got, plan := w.recall(memory.Query{Text: "Alice", Graph: policy.GraphWeight})
 	if expectGraph(t, "Alice, and what she is connected with", got, "job campus"); len(plan.Graph) != 1 {
 		t.Errorf("%+v", plan)
 	}
-	got, _ = w.recall(Query{Text: "Alice"})
+	got, _ = w.recall(memory.Query{Text: "Alice"})
 	expectGraph(t, "without the graph", got, "job")
 }
 
 func TestSeedDGraphMergesResultsWithThoseOfVectors(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
-	for _, m := range []Memory{
+	for _, m := range []memory.Memory{
 		{ID: "near", Text: "the sky was clear", Embedding: []float32{1, 0}},
 		{ID: "linked", Text: "we asked Alice about it", Embedding: []float32{0, 1}},
 	} {
@@ -54,7 +55,7 @@ func TestSeedDGraphMergesResultsWithThoseOfVectors(t *testing.T) {
 		_, err := w.db.Memories().Store(t.Context(), m, nil)
 		w.must(err)
 	}
-	got, _ := w.recall(Query{Text: "alice", Embedding: []float32{1, 0}, Graph: 1})
+	got, _ := w.recall(memory.Query{Text: "alice", Embedding: []float32{1, 0}, Graph: 1})
 	expectGraph(t, "both", got, "linked near")
 }
 
@@ -71,8 +72,8 @@ func TestSeedDGraphUpsertsEntitiesByName(t *testing.T) {
 func TestSeedDGraphUpsertByNameKeepsToItsScope(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("1", "Alice met Bob")
-	other := Owner{User: "u"}
-	_, err := w.db.Memories().Store(t.Context(), Memory{Scope: other.Scope(), Text: "Alice met Carol"}, nil)
+	other := memory.Owner{User: "u"}
+	_, err := w.db.Memories().Store(t.Context(), memory.Memory{Scope: other.Scope(), Text: "Alice met Carol"}, nil)
 	w.must(err)
 	expectGraph(t, "this one", w.neighbours("alice"), "met>bob")
 	n, err := w.g.Neighbours(t.Context(), other, "alice", graph.NeighbourQuery{})
@@ -85,11 +86,11 @@ func TestSeedDGraphUnavailableSkipsExtractionAndCompletesTheRest(t *testing.T) {
 	w := newMentionWorld(t, odd(func(context.Context, string) (mention.Found, error) {
 		return mention.Found{}, errors.New("unavailable")
 	}))
-	s, err := w.db.Memories().Store(t.Context(), Memory{ID: "m", Scope: w.o.Scope(), Text: "Alice works at Google", Embedding: []float32{1, 0}}, nil)
+	s, err := w.db.Memories().Store(t.Context(), memory.Memory{ID: "m", Scope: w.o.Scope(), Text: "Alice works at Google", Embedding: []float32{1, 0}}, nil)
 	if err != nil || !s.Stored || !strings.Contains(s.Unextracted, "unavailable") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	got, _ := w.recall(Query{Text: "who?", Embedding: []float32{1, 0}})
+	got, _ := w.recall(memory.Query{Text: "who?", Embedding: []float32{1, 0}})
 	expectGraph(t, "by its vector", got, "m")
 	expectGraph(t, "figures", w.figures(), "0 0 0")
 }

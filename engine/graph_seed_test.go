@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 func TestSeedAGraphIfAWorksOnBThenBIsInverseWorksOnA(t *testing.T) {
@@ -139,7 +140,7 @@ func TestSeedBGraphGoesWithItsAgent(t *testing.T) {
 	if err != nil || deleted["entities"] != 2 || deleted["relations"] != 1 {
 		t.Errorf("%v, %v", deleted, err)
 	}
-	if _, err := w.g.Get(t.Context(), w.o, company, 0); !errors.Is(err, ErrNotFound) {
+	if _, err := w.g.Get(t.Context(), w.o, company, 0); !errors.Is(err, memory.ErrNotFound) {
 		t.Error(err)
 	}
 	mustCheck(t, w.db, 0)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // graphWorld is a graph of one owner.
@@ -20,7 +21,7 @@ type graphWorld struct {
 	t  *testing.T
 	db *DB
 	g  graph.Graph
-	o  Owner
+	o  memory.Owner
 }
 
 func newGraphWorld(t *testing.T) *graphWorld {
@@ -31,7 +32,7 @@ func newGraphWorld(t *testing.T) *graphWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeTest(t, db) })
-	return &graphWorld{t, db, db.Graph(), Owner{Agent: "a"}}
+	return &graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}
 }
 
 func (w *graphWorld) must(err error) {
@@ -178,10 +179,10 @@ func TestGraphQuery(t *testing.T) {
 	expectGraph(t, "far", w.query("a", 1_000_000), "a:0 b:1 c:1 d:2 e:3 f:4")
 	expectGraph(t, "both directions", w.query("f", 2), "f:0 e:1 d:2")
 	expectGraph(t, "unknown", w.query("nobody", 2), "")
-	if _, err := w.g.Query(t.Context(), w.o, "a", -1, graph.State{}); !errors.Is(err, ErrInvalid) {
+	if _, err := w.g.Query(t.Context(), w.o, "a", -1, graph.State{}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error("depth -1:", err)
 	}
-	for _, o := range []Owner{{User: "a"}, {User: "u", Agent: "a"}} {
+	for _, o := range []memory.Owner{{User: "a"}, {User: "u", Agent: "a"}} {
 		if r, err := w.g.Query(t.Context(), o, "a", 5, graph.State{}); err != nil || len(r.Found) > 0 {
 			t.Errorf("another owner sees %v, %v", r.Found, err)
 		}
@@ -219,7 +220,7 @@ func TestGraphMatchPattern(t *testing.T) {
 	expectGraph(t, "inverse", w.match(graph.Pattern{From: graph.NodePattern{Name: "acme"}, Relation: "inverse:works_for"}), "acme-inverse:works_for>ann")
 	expectGraph(t, "two hops", w.match(graph.Pattern{From: graph.NodePattern{Name: "ann"}, To: graph.NodePattern{Name: "openai"}, Hops: 2}),
 		"ann-works_for>openai ann-knows>sam-works_for>openai")
-	if _, err := w.g.Match(t.Context(), w.o, graph.Pattern{Hops: 4}); !errors.Is(err, ErrInvalid) {
+	if _, err := w.g.Match(t.Context(), w.o, graph.Pattern{Hops: 4}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error("four hops:", err)
 	}
 	pattern.Limit = 1
@@ -258,7 +259,7 @@ func TestGraphUpsert(t *testing.T) {
 	}
 	w.put("b", "person")
 	expectGraph(t, "relations stay", w.neighbours("a"), "knows>b")
-	if _, err := w.g.Get(ctx, w.o, "none", 0); !errors.Is(err, ErrNotFound) {
+	if _, err := w.g.Get(ctx, w.o, "none", 0); !errors.Is(err, memory.ErrNotFound) {
 		t.Error("get none:", err)
 	}
 	mustCheck(t, w.db, 0)
@@ -270,7 +271,7 @@ func TestGraphStrict(t *testing.T) {
 	strict := &graph.Options{Strict: true}
 	_, err := w.g.Relate(t.Context(), w.o, graph.Relation{From: "a", Type: "knows", To: "nobody"}, strict)
 	_, err2 := w.g.Relate(t.Context(), w.o, graph.Relation{From: "a", Type: "likes", To: "later"}, strict)
-	if !errors.Is(err, ErrNotFound) || !errors.Is(err2, ErrNotFound) {
+	if !errors.Is(err, memory.ErrNotFound) || !errors.Is(err2, memory.ErrNotFound) {
 		t.Error(err, err2)
 	}
 	expectGraph(t, "figures", w.figures(), "1 1 0")
@@ -307,7 +308,7 @@ func TestGraphDelete(t *testing.T) {
 	look("cleaned up")
 	w.put("hub", "again")
 	expectGraph(t, "a new entity of that ID", w.neighbours("hub"), "")
-	if _, err := w.g.Delete(t.Context(), w.o, "none"); !errors.Is(err, ErrNotFound) {
+	if _, err := w.g.Delete(t.Context(), w.o, "none"); !errors.Is(err, memory.ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -352,7 +353,7 @@ func TestGraphTimes(t *testing.T) {
 	}
 	expectGraph(t, "before it was so, while, and after", related(day(1))+"|"+related(day(2))+"|"+related(day(4)), "|b:1|")
 	expectGraph(t, "ended", w.find("a", "x", 1), "")
-	if _, err := w.g.Get(ctx, w.o, "a", w.db.LSN()+1); !errors.Is(err, ErrNotRetained) {
+	if _, err := w.g.Get(ctx, w.o, "a", w.db.LSN()+1); !errors.Is(err, memory.ErrNotRetained) {
 		t.Error("the future:", err)
 	}
 	mustCheck(t, w.db, 0)
@@ -373,7 +374,7 @@ func TestGraphParallel(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	expectGraph(t, "matches", w.match(graph.Pattern{Relation: "x"}), "a-x>b a-x>b a-x>b")
-	if _, err := w.g.Relate(t.Context(), w.o, graph.Relation{ID: "one", From: "b", Type: "x", To: "a"}, nil); !errors.Is(err, ErrExists) {
+	if _, err := w.g.Relate(t.Context(), w.o, graph.Relation{ID: "one", From: "b", Type: "x", To: "a"}, nil); !errors.Is(err, memory.ErrExists) {
 		t.Error("an ID with another triple:", err)
 	}
 	mustCheck(t, w.db, 0)
@@ -384,7 +385,7 @@ func graphLines(t *testing.T, db *DB) string {
 	t.Helper()
 	var b bytes.Buffer
 	err := db.View(t.Context(), func(tx *Tx) error {
-		return tx.Lines(Scope{}, nil, func(l Line) error { return json.NewEncoder(&b).Encode(l) })
+		return tx.Lines(memory.Scope{}, nil, func(l Line) error { return json.NewEncoder(&b).Encode(l) })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +409,7 @@ func TestGraphLines(t *testing.T) {
 		t.Errorf("%d lines, want 2 entities, 3 relations and 2 superseded ones:\n%s", n, want)
 	}
 	other := newGraphWorld(t)
-	load := func(outcome Stored) {
+	load := func(outcome memory.Stored) {
 		t.Helper()
 		for s := range strings.Lines(want) {
 			var of struct{ Type string }
@@ -428,9 +429,9 @@ func TestGraphLines(t *testing.T) {
 			}
 		}
 	}
-	load(Stored{Stored: true})
+	load(memory.Stored{Stored: true})
 	expectGraph(t, "the copy", graphLines(t, other.db), want)
-	load(Stored{})
+	load(memory.Stored{})
 	expectGraph(t, "the copy, twice", graphLines(t, other.db), want)
 	mustCheck(t, other.db, 0)
 }
@@ -460,7 +461,7 @@ func TestGraphDeleteOwner(t *testing.T) {
 	w := newGraphWorld(t)
 	w.put("a", "person", "x>b")
 	w.put("b", "")
-	other := Owner{User: "u"}
+	other := memory.Owner{User: "u"}
 	_, err := w.g.Put(t.Context(), other, graph.Entity{ID: "a"}, nil, nil)
 	w.must(err)
 	err = runner{db: w.db}.Update(t.Context(), "delete", func(tx part.Tx) error {
@@ -497,11 +498,11 @@ func TestGraphBadInput(t *testing.T) {
 		"validity that ends before":       {From: "a", Type: "x", To: "a", ValidFrom: day, ValidTo: day.AddDate(0, 0, -1)},
 		"a control character":             {From: "a", Type: "x\x00", To: "a"},
 	} {
-		if _, err := w.g.Relate(ctx, w.o, r, nil); !errors.Is(err, ErrInvalid) {
+		if _, err := w.g.Relate(ctx, w.o, r, nil); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := w.g.Put(ctx, Owner{}, graph.Entity{ID: "a"}, nil, nil); !errors.Is(err, ErrScope) {
+	if _, err := w.g.Put(ctx, memory.Owner{}, graph.Entity{ID: "a"}, nil, nil); !errors.Is(err, memory.ErrScope) {
 		t.Error("no owner:", err)
 	}
 	r, err := w.g.Query(ctx, w.o, "a", 1, graph.State{MaxNodes: 1})
@@ -520,7 +521,7 @@ func TestGraphBadInput(t *testing.T) {
 	if r, err = w.g.Query(late, w.o, "a", 1, graph.State{}); err == nil && r.Plan.Limit != "time" || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Error("limit of time:", r, err)
 	}
-	if _, err = w.g.Query(ctx, w.o, "a", -1, graph.State{}); !errors.Is(err, ErrInvalid) {
+	if _, err = w.g.Query(ctx, w.o, "a", -1, graph.State{}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error("a depth below 0:", err)
 	}
 	expectGraph(t, "a depth of a million", w.query("a", 1_000_000), "a:0 b:1")
@@ -535,16 +536,16 @@ func TestGraphLinks(t *testing.T) {
 	w.put("a", "")
 	w.put("b", "")
 	for _, id := range []string{"m", "n"} {
-		mustStore(t, w.db.Memories(), Memory{ID: id, Scope: w.o.Scope(), Text: "text of " + id})
+		mustStore(t, w.db.Memories(), memory.Memory{ID: id, Scope: w.o.Scope(), Text: "text of " + id})
 	}
-	mustStore(t, w.db.Memories(), Memory{ID: "foreign", Scope: Scope{Agent: "other"}, Text: "x"})
+	mustStore(t, w.db.Memories(), memory.Memory{ID: "foreign", Scope: memory.Scope{Agent: "other"}, Text: "x"})
 	for _, l := range []string{"a m", "a n", "b m", "a m"} {
 		entity, memory, _ := strings.Cut(l, " ")
 		_, err := w.g.Link(ctx, w.o, entity, memory)
 		w.must(err)
 	}
 	for _, l := range [][2]string{{"a", "foreign"}, {"nobody", "m"}} {
-		if _, err := w.g.Link(ctx, w.o, l[0], l[1]); !errors.Is(err, ErrNotFound) {
+		if _, err := w.g.Link(ctx, w.o, l[0], l[1]); !errors.Is(err, memory.ErrNotFound) {
 			t.Errorf("link %v: %v", l, err)
 		}
 	}

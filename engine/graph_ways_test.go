@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 func TestGraphPath(t *testing.T) {
@@ -201,7 +202,7 @@ func TestGraphLookup(t *testing.T) {
 		t.Errorf("limited: %+v, %v", l.Plan, err)
 	}
 	for _, name := range []string{"", strings.Repeat("x", 1<<20), "\xff"} {
-		if _, err := w.g.Lookup(ctx, w.o, name, graph.LookupOptions{}); !errors.Is(err, ErrInvalid) {
+		if _, err := w.g.Lookup(ctx, w.o, name, graph.LookupOptions{}); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("%.9q: %v", name, err)
 		}
 	}
@@ -269,12 +270,12 @@ func TestGraphPicture(t *testing.T) {
 			}
 		}
 	}
-	for id, kind := range map[string]error{"nobody": ErrNotFound, "": ErrInvalid} {
+	for id, kind := range map[string]error{"nobody": memory.ErrNotFound, "": memory.ErrInvalid} {
 		if _, err := w.g.Picture(ctx, w.o, id, io.Discard, graph.PictureOptions{}); !errors.Is(err, kind) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	if _, err := w.g.Picture(ctx, w.o, "hub", io.Discard, graph.PictureOptions{Depth: -1}); !errors.Is(err, ErrInvalid) {
+	if _, err := w.g.Picture(ctx, w.o, "hub", io.Discard, graph.PictureOptions{Depth: -1}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error(err)
 	}
 }

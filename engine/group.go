@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // groupQueue gathers small changes that wait for the writer lock: whoever gets it
@@ -53,8 +54,8 @@ func (c *callState) finish(seen uint64, err error) {
 type storeCall struct {
 	callState
 	memories []*prepared // at least one; of several those that were refused are nil
-	options  *StoreOptions
-	results  []Stored
+	options  *memory.StoreOptions
+	results  []memory.Stored
 	before   prepared // the only memory as it was before it was tried
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // queueStores holds the writer lock while the calls come, so that they are
@@ -46,33 +47,33 @@ func queueStores(t *testing.T, db *DB, calls []func(), before ...func()) {
 func TestGroup(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "old", Scope: ada, Text: "was here"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "old", Scope: ada, Text: "was here"})
 	before := db.LSN()
 	type outcome struct {
-		stored []Stored
+		stored []memory.Stored
 		err    error
 	}
 	type call struct {
-		mems []Memory
-		o    *StoreOptions
+		mems []memory.Memory
+		o    *memory.StoreOptions
 		want func(o outcome) bool
 	}
 	isNew := func(o outcome) bool { return o.err == nil && o.stored[0].Stored }
 	exists := func(o outcome) bool { return errors.Is(o.err, fault.ErrExists) }
 	calls := []call{
-		{[]Memory{{Scope: ada, Text: "tea"}}, nil, isNew},
-		{[]Memory{{Scope: ada, Text: "tea"}}, nil, func(o outcome) bool { return o.err == nil && o.stored[0].Deduplicated }},
-		{[]Memory{{Scope: Scope{User: "bob", Run: "r1"}, Text: "tea"}}, nil, isNew},
-		{[]Memory{{ID: "old", Scope: ada, Text: "other"}}, nil, exists},
-		{[]Memory{{ID: "new", Scope: ada, Text: "one"}}, nil, isNew},
-		{[]Memory{{ID: "new", Scope: ada, Text: "two"}}, nil, exists},
+		{[]memory.Memory{{Scope: ada, Text: "tea"}}, nil, isNew},
+		{[]memory.Memory{{Scope: ada, Text: "tea"}}, nil, func(o outcome) bool { return o.err == nil && o.stored[0].Deduplicated }},
+		{[]memory.Memory{{Scope: memory.Scope{User: "bob", Run: "r1"}, Text: "tea"}}, nil, isNew},
+		{[]memory.Memory{{ID: "old", Scope: ada, Text: "other"}}, nil, exists},
+		{[]memory.Memory{{ID: "new", Scope: ada, Text: "one"}}, nil, isNew},
+		{[]memory.Memory{{ID: "new", Scope: ada, Text: "two"}}, nil, exists},
 		// Refused, by an owner that nobody has heard of: it must not get a number.
-		{[]Memory{{Scope: Scope{User: "eve"}, Text: "x"}, {ID: "a", Scope: ada, Text: "a"}, {ID: "old", Scope: ada, Text: "no"}}, nil, exists},
-		{[]Memory{{ID: "old", Scope: ada, Text: "changed"}}, &StoreOptions{Upsert: true}, func(o outcome) bool { return o.err == nil && o.stored[0].Updated }},
-		{[]Memory{{Scope: ada, Text: "was here"}}, nil, isNew},
-		{[]Memory{{Scope: ada, Text: "b"}, {Scope: ada, Text: "c"}}, nil, isNew},
-		{[]Memory{{ID: "last", Scope: ada, Text: "last", Embedding: []float32{1, 2}}}, nil, isNew},
+		{[]memory.Memory{{Scope: memory.Scope{User: "eve"}, Text: "x"}, {ID: "a", Scope: ada, Text: "a"}, {ID: "old", Scope: ada, Text: "no"}}, nil, exists},
+		{[]memory.Memory{{ID: "old", Scope: ada, Text: "changed"}}, &memory.StoreOptions{Upsert: true}, func(o outcome) bool { return o.err == nil && o.stored[0].Updated }},
+		{[]memory.Memory{{Scope: ada, Text: "was here"}}, nil, isNew},
+		{[]memory.Memory{{Scope: ada, Text: "b"}, {Scope: ada, Text: "c"}}, nil, isNew},
+		{[]memory.Memory{{ID: "last", Scope: ada, Text: "last", Embedding: []float32{1, 2}}}, nil, isNew},
 	}
 	outcomes := make([]outcome, len(calls))
 	var run []func()
@@ -105,15 +106,15 @@ func TestGroup(t *testing.T) {
 // attempt stays, and each call is told of its own.
 func TestGroupThatBreaks(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "before", Embedding: []float32{1, 2}})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "before", Embedding: []float32{1, 2}})
 	var calls []*storeCall
 	var group []groupCall
 	for i := range 3 {
-		p, err := db.Memories().prepare(t.Context(), &Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
+		p, err := db.Memories().prepare(t.Context(), &memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Embedding: []float32{1, float32(i)}}, db.now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls = append(calls, &storeCall{memories: []*prepared{p}, options: &StoreOptions{}, results: make([]Stored, 1), callState: callState{done: make(chan struct{})}})
+		calls = append(calls, &storeCall{memories: []*prepared{p}, options: &memory.StoreOptions{}, results: make([]memory.Stored, 1), callState: callState{done: make(chan struct{})}})
 		group = append(group, calls[i])
 	}
 	if err := db.lock(t.Context()); err != nil {
@@ -140,7 +141,7 @@ func TestGroupThatBreaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, db, 2)
-	if m := mustList(t, db.Memories(), Scope{User: "ada"})[1]; m.Text != "text 2" || m.Seq != 2 {
+	if m := mustList(t, db.Memories(), memory.Scope{User: "ada"})[1]; m.Text != "text 2" || m.Seq != 2 {
 		t.Errorf("after the failures: %+v", m)
 	}
 }
@@ -152,7 +153,7 @@ func TestGroupGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var errs [3]error
 	store := func(ctx context.Context, i int) {
-		_, errs[i] = db.Memories().Store(ctx, Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i%2)}, nil)
+		_, errs[i] = db.Memories().Store(ctx, memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("text ", i%2)}, nil)
 	}
 	gone := make(chan struct{})
 	queueStores(t, db, []func(){
@@ -202,11 +203,11 @@ func TestWritten(t *testing.T) {
 func TestWrittenIsFilled(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	const n = 3*writtenStep + 5
-	mems := make([]Memory, n)
+	mems := make([]memory.Memory, n)
 	for i := range mems {
-		mems[i] = Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)}
+		mems[i] = memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)}
 	}
 	if _, err := db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
 		t.Fatal(err)
@@ -235,7 +236,7 @@ func TestWrittenIsFilled(t *testing.T) {
 	if db.writer.written.mayHold([]byte("something else")) {
 		t.Error("holds what was never written")
 	}
-	st, err := db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "text 7"}, nil)
+	st, err := db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "text 7"}, nil)
 	if err != nil || st.ID != "m7" {
 		t.Errorf("a duplicate of before: %+v, %v", st, err)
 	}
@@ -246,13 +247,13 @@ func TestWrittenIsFilled(t *testing.T) {
 func TestGroupShowsEachState(t *testing.T) {
 	ctx := context.Background()
 	db := openTest(t, vfs.NewMem(), Options{Retain: time.Hour})
-	mm, ada := db.Memories(), Scope{User: "ada"}
-	mustStore(t, mm, Memory{ID: "a", Scope: ada, Text: "tea 0"})
+	mm, ada := db.Memories(), memory.Scope{User: "ada"}
+	mustStore(t, mm, memory.Memory{ID: "a", Scope: ada, Text: "tea 0"})
 	first := db.LSN()
 	var calls []func()
 	store := func(id, text string) {
 		calls = append(calls, func() {
-			if _, err := mm.Store(ctx, Memory{ID: id, Scope: ada, Text: text}, &StoreOptions{Upsert: true}); err != nil {
+			if _, err := mm.Store(ctx, memory.Memory{ID: id, Scope: ada, Text: text}, &memory.StoreOptions{Upsert: true}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -264,7 +265,7 @@ func TestGroupShowsEachState(t *testing.T) {
 	store("a", "tea 3")
 	queueStores(t, db, calls)
 	for i, want := range []string{"tea 0", "tea 1", "tea 1", "tea 2", "tea 2", "tea 3"} {
-		r, err := mm.Recall(ctx, Query{Scope: ada, Text: "tea", Profile: ProfileText, AsOf: first + uint64(i), NoTouch: true})
+		r, err := mm.Recall(ctx, memory.Query{Scope: ada, Text: "tea", Profile: memory.ProfileText, AsOf: first + uint64(i), NoTouch: true})
 		if err != nil || len(r.Hits) != 1 || r.Hits[0].Text != want {
 			t.Errorf("as of the commit %d of the group: %d hits, %v; want %q", i, len(r.Hits), err, want)
 		}

@@ -5,55 +5,25 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-// Group says by what memories are counted.
-type Group string
-
-// The groups.
-const (
-	GroupUser  Group = "user"
-	GroupAgent Group = "agent"
-	GroupOwner Group = "owner" // exact pairs of user and agent
-	GroupRun   Group = "run"   // runs of exact pairs of user and agent
-)
-
-// GroupQuery asks which users, agents, owners or runs have memories, and how many.
-type GroupQuery struct {
-	Scope
-	// AllScopes counts every owner's memories: for administration only.
-	AllScopes bool
-	// By is what they are counted by; empty is GroupOwner.
-	By Group
-}
-
-// GroupSize is a group of memories.
-type GroupSize struct {
-	// Scope has the fields of the group; an empty one of them means none, never any.
-	Scope
-	Memories int `json:"memories"`
-	// First and Last are when the earliest and the latest of them were created.
-	First time.Time `json:"first_created_at"`
-	Last  time.Time `json:"last_created_at"`
-}
 
 const doingGroups = "count memories by group"
 
 // Groups counts the memories of a scope by user, agent, owner or run, in the order of those
 // names. It looks at every memory of the scope.
-func (m Memories) Groups(ctx context.Context, q GroupQuery) (sizes []GroupSize, err error) {
-	if err := checkScope(doingGroups, q.Scope, q.AllScopes); err != nil {
+func (m Memories) Groups(ctx context.Context, q memory.GroupQuery) (sizes []memory.GroupSize, err error) {
+	if err := memory.CheckScope(doingGroups, q.Scope, q.AllScopes); err != nil {
 		return nil, err
 	}
 	switch q.By {
 	case "":
-		q.By = GroupOwner
-	case GroupUser, GroupAgent, GroupOwner, GroupRun:
+		q.By = memory.GroupOwner
+	case memory.GroupUser, memory.GroupAgent, memory.GroupOwner, memory.GroupRun:
 	default:
 		return nil, fault.Invalid(doingGroups, fmt.Sprintf("unknown group %q", valid.Short(string(q.By))), "use user, agent, owner or run")
 	}
@@ -78,7 +48,7 @@ type homeCount struct {
 	doc         uint32 // one of them
 }
 
-func (tx *Tx) groups(ctx context.Context, q *GroupQuery) ([]GroupSize, error) {
+func (tx *Tx) groups(ctx context.Context, q *memory.GroupQuery) ([]memory.GroupSize, error) {
 	docs, err := tx.selected(ctx, q.Scope, q.AllScopes, nil)
 	if err != nil {
 		return nil, err
@@ -91,7 +61,7 @@ func (tx *Tx) groups(ctx context.Context, q *GroupQuery) ([]GroupSize, error) {
 		doc := it.Next()
 		row := tx.db.docs.Row(doc)
 		at := homeNumbers{row.Owner, row.Run}
-		if q.By != GroupRun {
+		if q.By != memory.GroupRun {
 			at.run = 0
 		}
 		c := counts[at]
@@ -106,8 +76,8 @@ func (tx *Tx) groups(ctx context.Context, q *GroupQuery) ([]GroupSize, error) {
 }
 
 // named gives counted groups their names, which a record of each has.
-func (tx *Tx) named(counts map[homeNumbers]*homeCount, by Group) ([]GroupSize, error) {
-	groups := map[Scope]*GroupSize{}
+func (tx *Tx) named(counts map[homeNumbers]*homeCount, by memory.Group) ([]memory.GroupSize, error) {
+	groups := map[memory.Scope]*memory.GroupSize{}
 	for _, c := range counts {
 		rec, err := tx.record(tx.db.docs.Row(c.doc).Version)
 		if err != nil {
@@ -115,18 +85,18 @@ func (tx *Tx) named(counts map[homeNumbers]*homeCount, by Group) ([]GroupSize, e
 		}
 		s := rec.Scope
 		switch by {
-		case GroupUser:
-			s = Scope{User: s.User}
-		case GroupAgent:
-			s = Scope{Agent: s.Agent}
-		case GroupOwner:
+		case memory.GroupUser:
+			s = memory.Scope{User: s.User}
+		case memory.GroupAgent:
+			s = memory.Scope{Agent: s.Agent}
+		case memory.GroupOwner:
 			s.Run = ""
-		case GroupRun:
+		case memory.GroupRun:
 		}
 		first, last := clock.FromMillis(c.first), clock.FromMillis(c.last)
 		g := groups[s]
 		if g == nil {
-			g = &GroupSize{Scope: s, First: first, Last: last}
+			g = &memory.GroupSize{Scope: s, First: first, Last: last}
 			groups[s] = g
 		}
 		g.Memories += c.n
@@ -137,11 +107,11 @@ func (tx *Tx) named(counts map[homeNumbers]*homeCount, by Group) ([]GroupSize, e
 			g.Last = last
 		}
 	}
-	sizes := make([]GroupSize, 0, len(groups))
+	sizes := make([]memory.GroupSize, 0, len(groups))
 	for _, g := range groups {
 		sizes = append(sizes, *g)
 	}
-	slices.SortFunc(sizes, func(a, b GroupSize) int {
+	slices.SortFunc(sizes, func(a, b memory.GroupSize) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Run, b.Run))
 	})
 	return sizes, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestGrowth(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-	m, ada := db.Memories(), Scope{User: "ada"}
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
 	since := func(at time.Time) Growth {
 		t.Helper()
 		g, err := db.GrowthSince(t.Context(), at)
@@ -30,7 +31,7 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("of an empty database: %+v", g)
 	}
 	store := func(id, text string, created time.Time) {
-		mustStore(t, m, Memory{ID: id, Scope: ada, Text: text, CreatedAt: created, Embedding: []float32{1, 2}})
+		mustStore(t, m, memory.Memory{ID: id, Scope: ada, Text: text, CreatedAt: created, Embedding: []float32{1, 2}})
 	}
 	for day := range 5 {
 		store(fmt.Sprint("m", day), fmt.Sprint("day ", day), time.Time{})
@@ -53,7 +54,7 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("bytes of two days and of five: %d, %d", g.Bytes, all.Bytes)
 	}
 	text := "another text"
-	if _, err := m.Update(t.Context(), ada, "m0", Patch{Text: &text}); err != nil {
+	if _, err := m.Update(t.Context(), ada, "m0", memory.Patch{Text: &text}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"m1", "m4"} {

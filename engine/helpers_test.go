@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // testClock is a clock that only the test moves.
@@ -84,7 +85,7 @@ func closeTest(t testing.TB, db *DB) {
 }
 
 // mustStore stores a memory that must be new.
-func mustStore(t testing.TB, m Memories, mem Memory) Stored {
+func mustStore(t testing.TB, m Memories, mem memory.Memory) memory.Stored {
 	t.Helper()
 	st, err := m.Store(context.Background(), mem, nil)
 	if err != nil || !st.Stored {
@@ -93,16 +94,16 @@ func mustStore(t testing.TB, m Memories, mem Memory) Stored {
 	return st
 }
 
-func mustList(t testing.TB, m Memories, s Scope) []Memory {
+func mustList(t testing.TB, m Memories, s memory.Scope) []memory.Memory {
 	t.Helper()
-	page, err := m.List(context.Background(), ListQuery{Scope: s, Limit: valid.MaxLimit})
+	page, err := m.List(context.Background(), memory.ListQuery{Scope: s, Limit: valid.MaxLimit})
 	if err != nil || page.Next != "" {
 		t.Fatalf("list %+v: next %q, %v", s, page.Next, err)
 	}
 	return page.Memories
 }
 
-func mustRecall(t testing.TB, m Memories, q Query) []Hit {
+func mustRecall(t testing.TB, m Memories, q memory.Query) []memory.Hit {
 	t.Helper()
 	r, err := m.Recall(context.Background(), q)
 	if err != nil {
@@ -111,7 +112,7 @@ func mustRecall(t testing.TB, m Memories, q Query) []Hit {
 	return r.Hits
 }
 
-func mustHistory(t testing.TB, m Memories, s Scope, id string) []HistoryEntry {
+func mustHistory(t testing.TB, m Memories, s memory.Scope, id string) []memory.HistoryEntry {
 	t.Helper()
 	h, err := m.History(context.Background(), s, id)
 	if err != nil {
@@ -129,7 +130,7 @@ func mustCheck(t testing.TB, db *DB, n int) {
 	}
 }
 
-func texts(ms []Memory) []string {
+func texts(ms []memory.Memory) []string {
 	out := []string{}
 	for _, m := range ms {
 		out = append(out, m.Text)
@@ -137,7 +138,7 @@ func texts(ms []Memory) []string {
 	return out
 }
 
-func ids(ms []Memory) []string {
+func ids(ms []memory.Memory) []string {
 	out := []string{}
 	for _, m := range ms {
 		out = append(out, m.ID)
@@ -145,7 +146,7 @@ func ids(ms []Memory) []string {
 	return out
 }
 
-func hitIDs(hits []Hit) []string {
+func hitIDs(hits []memory.Hit) []string {
 	out := []string{}
 	for i := range hits {
 		out = append(out, hits[i].ID)

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -30,9 +31,9 @@ import (
 // first; it stays readable after a delete. An empty scope finds the ID in any
 // owner; ErrNotFound where there never was one, ErrAmbiguous where there are
 // several owners.
-func (m Memories) History(ctx context.Context, s Scope, id string) (entries []HistoryEntry, err error) {
+func (m Memories) History(ctx context.Context, s memory.Scope, id string) (entries []memory.HistoryEntry, err error) {
 	doing := fmt.Sprintf("read the history of memory %q", valid.Short(id))
-	if s != (Scope{}) {
+	if s != (memory.Scope{}) {
 		if err := scope.Check(doing, s); err != nil {
 			return nil, err
 		}
@@ -44,12 +45,12 @@ func (m Memories) History(ctx context.Context, s Scope, id string) (entries []Hi
 	return entries, err
 }
 
-func (tx *Tx) history(doing string, s Scope, lack Lack, id string) ([]HistoryEntry, error) {
-	var entries []HistoryEntry
+func (tx *Tx) history(doing string, s memory.Scope, lack memory.Lack, id string) ([]memory.HistoryEntry, error) {
+	var entries []memory.HistoryEntry
 	owners := map[uint32]bool{}
 	err := tx.holders(anyOwner, id, func(c claim) error {
 		of, err := tx.lifeOf(c.owner, c.seq, id, s)
-		if len(of) > 0 && lack.in(of[0].Scope) {
+		if len(of) > 0 && lack.In(of[0].Scope) {
 			owners[c.owner] = true
 			entries = append(entries, of...)
 		}
@@ -68,12 +69,12 @@ func (tx *Tx) history(doing string, s Scope, lack Lack, id string) ([]HistoryEnt
 
 // lifeOf lists the events of one memory, its versions, then its death, as far as
 // they are within a scope. An empty ID is any.
-func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEntry, error) {
+func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s memory.Scope) ([]memory.HistoryEntry, error) {
 	dead, err := tx.deaths(owner, seq)
 	if err != nil {
 		return nil, err
 	}
-	var entries []HistoryEntry
+	var entries []memory.HistoryEntry
 	var last *layout.Record
 	bury := func(before layout.Change) error { // of the deaths that came before a version
 		for len(dead) > 0 && (before == layout.Change{} || dead[0].at.Before(before)) {
@@ -104,9 +105,9 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 		if err != nil || id != "" && rec.ID != id || !scope.Contains(s, rec.Scope) || rec.Flags&layout.FlagEmbedded != 0 {
 			return err
 		}
-		e := tx.entry(rec, v.Seq, v.Born, v.Change, EventAdd, rec.Updated)
+		e := tx.entry(rec, v.Seq, v.Born, v.Change, memory.EventAdd, rec.Updated)
 		if rec.Flags&layout.FlagUpdate != 0 {
-			e.Event = EventUpdate
+			e.Event = memory.EventUpdate
 		} else {
 			e.Time = clock.FromMillis(rec.Created)
 		}
@@ -124,8 +125,8 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s Scope) ([]HistoryEnt
 }
 
 // deathEntry is the entry of a death of a memory whose last record is given.
-func (tx *Tx) deathEntry(last *layout.Record, owner uint32, seq uint64, d *died) (e HistoryEntry, err error) {
-	e = tx.entry(last, seq, d.at.Born, d.at.Number, EventDelete, d.At)
+func (tx *Tx) deathEntry(last *layout.Record, owner uint32, seq uint64, d *died) (e memory.HistoryEntry, err error) {
+	e = tx.entry(last, seq, d.at.Born, d.at.Number, memory.EventDelete, d.At)
 	e.OldText, e.IsDeleted = &last.Text, true
 	e.Reason, e.Policy, e.Into = reasons[d.Reason], d.Policy, d.IntoID
 	if d.Into != 0 {
@@ -218,8 +219,8 @@ func (tx *Tx) deathOf(owner uint32, seq uint64) (*died, error) {
 	return &all[len(all)-1], nil
 }
 
-func (tx *Tx) entry(r *layout.Record, seq, lsn uint64, change uint32, e Event, at int64) HistoryEntry {
-	return HistoryEntry{
+func (tx *Tx) entry(r *layout.Record, seq, lsn uint64, change uint32, e memory.Event, at int64) memory.HistoryEntry {
+	return memory.HistoryEntry{
 		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.ID, Seq: seq, Scope: r.Scope, Kind: kindNames[r.Kind],
 		Event: e, Time: clock.FromMillis(at), LSN: lsn,
 	}
@@ -244,26 +245,16 @@ func ambiguous(doing string, owners int) error {
 	}
 }
 
-// HistoryQuery selects the memories that Histories tells of.
-type HistoryQuery struct {
-	Scope
-	// AllScopes tells of every owner's memories: for administration only.
-	AllScopes bool
-	// Lost is called with each error of a history that is damaged, which is left out. nil:
-	// the first one ends the iteration.
-	Lost func(error)
-}
-
 const doingHistories = "read histories"
 
 // Histories iterates over what happened to each memory that was updated, has
 // expired or is gone: the entries of one memory at a time, in the order of Seq. A
 // memory that was only added is left out, since it tells its own add. It holds one
 // state for as long as it runs, and 16 bytes of memory for each such memory.
-func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]HistoryEntry, error] {
-	return func(yield func([]HistoryEntry, error) bool) {
+func (m Memories) Histories(ctx context.Context, q memory.HistoryQuery) iter.Seq2[[]memory.HistoryEntry, error] {
+	return func(yield func([]memory.HistoryEntry, error) bool) {
 		var err error
-		if err = checkScope(doingHistories, q.Scope, q.AllScopes); err == nil {
+		if err = memory.CheckScope(doingHistories, q.Scope, q.AllScopes); err == nil {
 			err = m.view(ctx, doingHistories, func(tx *Tx) error { return tx.histories(ctx, &q, yield) })
 		}
 		if err != nil && !errors.Is(err, kv.ErrStop) {
@@ -272,7 +263,7 @@ func (m Memories) Histories(ctx context.Context, q HistoryQuery) iter.Seq2[[]His
 	}
 }
 
-func (tx *Tx) histories(ctx context.Context, q *HistoryQuery, yield func([]HistoryEntry, error) bool) error {
+func (tx *Tx) histories(ctx context.Context, q *memory.HistoryQuery, yield func([]memory.HistoryEntry, error) bool) error {
 	if q.Lost != nil {
 		of := *tx
 		of.lose = q.Lost
@@ -294,7 +285,7 @@ func (tx *Tx) histories(ctx context.Context, q *HistoryQuery, yield func([]Histo
 		if err != nil {
 			return err
 		}
-		if len(entries) == 0 || len(entries) == 1 && entries[0].Event == EventAdd && tx.listed(of.seq) {
+		if len(entries) == 0 || len(entries) == 1 && entries[0].Event == memory.EventAdd && tx.listed(of.seq) {
 			continue
 		}
 		if !yield(entries, nil) {

@@ -9,10 +9,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // line is an entry of a history without its identity, for comparison.
-func line(e *HistoryEntry) string {
+func line(e *memory.HistoryEntry) string {
 	text := func(s *string) string {
 		if s == nil {
 			return "nil"
@@ -22,7 +23,7 @@ func line(e *HistoryEntry) string {
 	return fmt.Sprintf("%s %s %s→%s %s %v", e.MemoryID, e.Event, text(e.OldText), text(e.NewText), e.Time.Format("15:04:05"), e.IsDeleted)
 }
 
-func lines(h []HistoryEntry) []string {
+func lines(h []memory.HistoryEntry) []string {
 	var out []string
 	for i := range h {
 		out = append(out, line(&h[i]))
@@ -38,7 +39,7 @@ func TestHistory(t *testing.T) {
 	fs := vfs.NewMem()
 	opts := Options{Clock: clock.now}
 	db := openTest(t, fs, opts)
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
 	var want []string
 	step := func(entry string) {
@@ -47,13 +48,13 @@ func TestHistory(t *testing.T) {
 		equalSlices(t, "history", lines(mustHistory(t, db.Memories(), ada, "one")), want)
 		clock.advance(time.Second)
 	}
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "likes tea"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "likes tea"})
 	step(`one ADD nil→"likes tea" 12:00:00 false`)
-	if _, err := db.Memories().Update(ctx, ada, "one", Patch{Text: new("likes coffee")}); err != nil {
+	if _, err := db.Memories().Update(ctx, ada, "one", memory.Patch{Text: new("likes coffee")}); err != nil {
 		t.Fatal(err)
 	}
 	step(`one UPDATE "likes tea"→"likes coffee" 12:00:01 false`)
-	if _, err := db.Memories().Update(ctx, ada, "one", Patch{Pinned: new(true)}); err != nil {
+	if _, err := db.Memories().Update(ctx, ada, "one", memory.Patch{Pinned: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	step(`one UPDATE "likes coffee"→"likes coffee" 12:00:02 false`)
@@ -61,9 +62,9 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	step(`one DELETE "likes coffee"→nil 12:00:03 true`)
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "likes water"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "likes water"})
 	step(`one ADD nil→"likes water" 12:00:04 false`)
-	if _, err := db.Memories().Store(ctx, Memory{ID: "one", Scope: ada, Text: "likes milk"}, &StoreOptions{Upsert: true}); err != nil {
+	if _, err := db.Memories().Store(ctx, memory.Memory{ID: "one", Scope: ada, Text: "likes milk"}, &memory.StoreOptions{Upsert: true}); err != nil {
 		t.Fatal(err)
 	}
 	step(`one UPDATE "likes water"→"likes milk" 12:00:05 false`)
@@ -94,23 +95,23 @@ func TestHistory(t *testing.T) {
 // own, in their order.
 func TestHistoryOfOneTransaction(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	want := []string{
 		`one ADD nil→"1" 12:00:00 false`, `one UPDATE "1"→"2" 12:00:00 false`, `one UPDATE "2"→"3" 12:00:00 false`,
 		`one DELETE "3"→nil 12:00:00 true`, `one ADD nil→"4" 12:00:00 false`,
 	}
 	err := db.Update(t.Context(), func(tx *Tx) error {
 		m := tx.Memories()
-		mustStore(t, m, Memory{ID: "one", Scope: ada, Text: "1"})
+		mustStore(t, m, memory.Memory{ID: "one", Scope: ada, Text: "1"})
 		for _, text := range []string{"2", "3"} {
-			if _, err := m.Update(t.Context(), ada, "one", Patch{Text: &text}); err != nil {
+			if _, err := m.Update(t.Context(), ada, "one", memory.Patch{Text: &text}); err != nil {
 				return err
 			}
 		}
 		if err := m.Delete(t.Context(), ada, "one"); err != nil {
 			return err
 		}
-		mustStore(t, m, Memory{ID: "one", Scope: ada, Text: "4"})
+		mustStore(t, m, memory.Memory{ID: "one", Scope: ada, Text: "4"})
 		equalSlices(t, "in the transaction", lines(mustHistory(t, m, ada, "one")), want)
 		return nil
 	})
@@ -133,21 +134,21 @@ func TestHistoryOfOneTransaction(t *testing.T) {
 func TestHistoryScopes(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	ctx := t.Context()
-	for _, s := range []Scope{{User: "ada"}, {User: "bob"}, {User: "ada", Agent: "a1", Run: "r1"}} {
-		mustStore(t, db.Memories(), Memory{ID: "one", Scope: s, Text: fmt.Sprintf("of %+v", s)})
+	for _, s := range []memory.Scope{{User: "ada"}, {User: "bob"}, {User: "ada", Agent: "a1", Run: "r1"}} {
+		mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: s, Text: fmt.Sprintf("of %+v", s)})
 	}
 	for _, c := range []struct {
-		in   Scope
+		in   memory.Scope
 		want error
 		text string
 	}{
-		{Scope{}, fault.ErrAmbiguous, ""},
-		{Scope{User: "ada"}, fault.ErrAmbiguous, ""},
-		{Scope{User: "bob"}, nil, "of {User:bob Agent: Run:}"},
-		{Scope{Run: "r1"}, nil, "of {User:ada Agent:a1 Run:r1}"},
-		{Scope{Agent: "a1"}, nil, "of {User:ada Agent:a1 Run:r1}"},
-		{Scope{User: "bob", Run: "r1"}, fault.ErrNotFound, ""},
-		{Scope{User: "carol"}, fault.ErrNotFound, ""},
+		{memory.Scope{}, fault.ErrAmbiguous, ""},
+		{memory.Scope{User: "ada"}, fault.ErrAmbiguous, ""},
+		{memory.Scope{User: "bob"}, nil, "of {User:bob Agent: Run:}"},
+		{memory.Scope{Run: "r1"}, nil, "of {User:ada Agent:a1 Run:r1}"},
+		{memory.Scope{Agent: "a1"}, nil, "of {User:ada Agent:a1 Run:r1}"},
+		{memory.Scope{User: "bob", Run: "r1"}, fault.ErrNotFound, ""},
+		{memory.Scope{User: "carol"}, fault.ErrNotFound, ""},
 	} {
 		h, err := db.Memories().History(ctx, c.in, "one")
 		if c.want != nil || err != nil {
@@ -158,6 +159,6 @@ func TestHistoryScopes(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.in, lines(h), c.text)
 		}
 	}
-	_, err := db.Memories().History(ctx, Scope{}, "never stored")
+	_, err := db.Memories().History(ctx, memory.Scope{}, "never stored")
 	wantError(t, "an ID that never was", err, fault.ErrNotFound)
 }

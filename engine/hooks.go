@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -38,7 +39,7 @@ type Hooks struct {
 // Judged is what a verdict is asked of.
 type Judged struct {
 	// Memory is the memory without its vectors, as Get returns it.
-	Memory Memory
+	Memory memory.Memory
 	// Rule is why the policy takes the memory, empty where the policy keeps it.
 	Rule policy.Reason
 	// Policy is the version of the policy.
@@ -222,7 +223,7 @@ func (j *judge) decay(ctx context.Context) (n int, err error) {
 				if err != nil {
 					return err
 				}
-				if _, err := tx.patch(ctx, doingEvict, l, rec, &Patch{Confidence: &lower}, made{}); err != nil {
+				if _, err := tx.patch(ctx, doingEvict, l, rec, &memory.Patch{Confidence: &lower}, made{}); err != nil {
 					return err
 				}
 				changed++

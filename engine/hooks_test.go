@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -63,7 +64,7 @@ func TestVerdicts(t *testing.T) {
 	p := policy.Default()
 	old := clk.now().Add(-time.Duration(p.MaxAge) - time.Hour)
 	for _, id := range []string{"old kept", "old decays", "old goes", "new goes", "new decays", "new stays"} {
-		m := Memory{ID: id, Scope: Scope{Agent: "a"}, Text: id, CreatedAt: clk.now(), Importance: new(.1), Confidence: new(1.0)}
+		m := memory.Memory{ID: id, Scope: memory.Scope{Agent: "a"}, Text: id, CreatedAt: clk.now(), Importance: new(.1), Confidence: new(1.0)}
 		if strings.HasPrefix(id, "old") {
 			m.CreatedAt, m.Confidence = old, new(0.0)
 			if id == "old decays" {
@@ -72,10 +73,10 @@ func TestVerdicts(t *testing.T) {
 		}
 		mustStore(t, db.Memories(), m)
 	}
-	for id, change := range map[string]func(*Memory){
-		"pinned": func(m *Memory) { m.Pinned = true }, "a note": func(m *Memory) { m.Kind = KindNote }, "over": func(m *Memory) { m.ExpiresAt = clk.now().Add(-time.Hour) },
+	for id, change := range map[string]func(*memory.Memory){
+		"pinned": func(m *memory.Memory) { m.Pinned = true }, "a note": func(m *memory.Memory) { m.Kind = memory.KindNote }, "over": func(m *memory.Memory) { m.ExpiresAt = clk.now().Add(-time.Hour) },
 	} {
-		m := Memory{ID: id, Scope: Scope{Agent: "a"}, Text: id, CreatedAt: old, Confidence: new(0.0)}
+		m := memory.Memory{ID: id, Scope: memory.Scope{Agent: "a"}, Text: id, CreatedAt: old, Confidence: new(0.0)}
 		change(&m)
 		mustStore(t, db.Memories(), m)
 	}
@@ -100,11 +101,11 @@ func TestVerdicts(t *testing.T) {
 	if report.Unjudged != 0 || report.Decayed != 1 { // the policy's floor holds for the other
 		t.Errorf("%+v", report)
 	}
-	if m, err := db.Memories().Get(t.Context(), Scope{}, "new decays"); err != nil || *m.Confidence >= 1 {
+	if m, err := db.Memories().Get(t.Context(), memory.Scope{}, "new decays"); err != nil || *m.Confidence >= 1 {
 		t.Errorf("decayed to %v, %v", m.Confidence, err)
 	}
-	events, err := db.Memories().History(t.Context(), Scope{}, "new goes")
-	if err != nil || events[len(events)-1].Reason != ReasonCaller {
+	events, err := db.Memories().History(t.Context(), memory.Scope{}, "new goes")
+	if err != nil || events[len(events)-1].Reason != memory.ReasonCaller {
 		t.Errorf("history %+v, %v", events, err)
 	}
 	mustCheck(t, db, 6)
@@ -134,7 +135,7 @@ func TestVerdictsThatFail(t *testing.T) {
 	}}}}
 	db := openTest(t, vfs.NewMem(), o)
 	for i := range 5 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "a"}, Text: fmt.Sprint("text ", i), Confidence: new(0.0), CreatedAt: time.Now().Add(-90 * 24 * time.Hour), Importance: new(0.0)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: fmt.Sprint("text ", i), Confidence: new(0.0), CreatedAt: time.Now().Add(-90 * 24 * time.Hour), Importance: new(0.0)})
 	}
 	for _, m := range []string{"panics", "ends", "none", "hangs"} {
 		mode.Store(m)
@@ -165,21 +166,21 @@ func TestObserver(t *testing.T) {
 	clk, h := newTestClock(), &heard{}
 	var db *DB
 	seen := func(ctx context.Context, e Eviction) {
-		if _, err := db.Memories().Get(ctx, Scope{}, e.ID); !errors.Is(err, fault.ErrNotFound) {
+		if _, err := db.Memories().Get(ctx, memory.Scope{}, e.ID); !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("%s is told of, and there: %v", e.ID, err)
 		}
 		h.hear(ctx, e)
 	}
 	db = openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now, Hooks: Hooks{Evicted: seen, Wait: time.Minute}}, tuning: tuning{keepsExpired: true}})
-	store := func(id, text string, change func(*Memory)) {
-		m := Memory{ID: id, Scope: Scope{Agent: "a"}, Text: text, CreatedAt: clk.now().Add(-24 * time.Hour), Importance: new(.5)}
+	store := func(id, text string, change func(*memory.Memory)) {
+		m := memory.Memory{ID: id, Scope: memory.Scope{Agent: "a"}, Text: text, CreatedAt: clk.now().Add(-24 * time.Hour), Importance: new(.5)}
 		change(&m)
 		mustStore(t, db.Memories(), m)
 	}
-	store("goes", "one thing", func(m *Memory) { m.CreatedAt, m.Confidence = clk.now().Add(-90*24*time.Hour), new(0.0) })
-	store("over", "another", func(m *Memory) { m.ExpiresAt = clk.now().Add(time.Hour) })
-	store("first", "The harbour master writes tables of the tides in blue ink every morning before six.", func(*Memory) {})
-	store("second", "The harbour master writes tables of the tides in blue ink every morning before six!", func(*Memory) {})
+	store("goes", "one thing", func(m *memory.Memory) { m.CreatedAt, m.Confidence = clk.now().Add(-90*24*time.Hour), new(0.0) })
+	store("over", "another", func(m *memory.Memory) { m.ExpiresAt = clk.now().Add(time.Hour) })
+	store("first", "The harbour master writes tables of the tides in blue ink every morning before six.", func(*memory.Memory) {})
+	store("second", "The harbour master writes tables of the tides in blue ink every morning before six!", func(*memory.Memory) {})
 	if _, err := db.Evict(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestObserversThatFail(t *testing.T) {
 	}}}})
 	evict := func(id string) {
 		t.Helper()
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: Scope{Agent: "a"}, Text: id, Confidence: new(0.0), CreatedAt: time.Now().Add(-90 * 24 * time.Hour), Importance: new(0.0)})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: memory.Scope{Agent: "a"}, Text: id, Confidence: new(0.0), CreatedAt: time.Now().Add(-90 * 24 * time.Hour), Importance: new(0.0)})
 		if r, err := db.Evict(t.Context(), nil); err != nil || r.Evicted != 1 {
 			t.Fatal(r, err)
 		}

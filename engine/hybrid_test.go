@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -57,10 +58,10 @@ func hybridRun(t *testing.T, seed uint64) {
 		}
 		return v
 	}
-	scopes := []Scope{{User: "ada"}, {User: "ada", Agent: "a1"}, {User: "bob", Run: "r1"}, {User: "ada", Run: "r1"}}
+	scopes := []memory.Scope{{User: "ada"}, {User: "ada", Agent: "a1"}, {User: "bob", Run: "r1"}, {User: "ada", Run: "r1"}}
 	var stored []string
 	for i := range memories {
-		m := Memory{
+		m := memory.Memory{
 			ID: fmt.Sprint("m", i), Scope: scopes[rng.IntN(len(scopes))],
 			Text:      fmt.Sprintf("%s number%d", sentence(1+rng.IntN(8)), i),
 			CreatedAt: now.Add(-time.Duration(rng.IntN(60*24)) * time.Hour),
@@ -81,11 +82,11 @@ func hybridRun(t *testing.T, seed uint64) {
 		text := fmt.Sprintf("%s again%d", sentence(4), i)
 		switch rng.IntN(3) {
 		case 0:
-			_, err = db.Memories().Update(t.Context(), Scope{}, id, Patch{Text: &text, Embedding: vector()})
+			_, err = db.Memories().Update(t.Context(), memory.Scope{}, id, memory.Patch{Text: &text, Embedding: vector()})
 		case 1:
-			_, err = db.Memories().Update(t.Context(), Scope{}, id, Patch{Importance: new(rng.Float64())})
+			_, err = db.Memories().Update(t.Context(), memory.Scope{}, id, memory.Patch{Importance: new(rng.Float64())})
 		default:
-			err = db.Memories().Delete(t.Context(), Scope{}, id)
+			err = db.Memories().Delete(t.Context(), memory.Scope{}, id)
 			stored = slices.DeleteFunc(stored, func(s string) bool { return s == id })
 		}
 		if err != nil {
@@ -93,9 +94,9 @@ func hybridRun(t *testing.T, seed uint64) {
 		}
 	}
 	for range 40 {
-		q := Query{
-			Scope: []Scope{{User: "ada"}, {Run: "r1"}, {User: "ada", Agent: "a1"}, {User: "bob"}}[rng.IntN(4)],
-			Text:  sentence(1 + rng.IntN(5)), Profile: ProfileHybrid, Limit: 1 + rng.IntN(50), NoTouch: true,
+		q := memory.Query{
+			Scope: []memory.Scope{{User: "ada"}, {Run: "r1"}, {User: "ada", Agent: "a1"}, {User: "bob"}}[rng.IntN(4)],
+			Text:  sentence(1 + rng.IntN(5)), Profile: memory.ProfileHybrid, Limit: 1 + rng.IntN(50), NoTouch: true,
 		}
 		if rng.IntN(5) > 0 {
 			q.Embedding = vector()
@@ -117,11 +118,11 @@ type expected struct {
 }
 
 // bruteForce evaluates the formula over every memory in scope.
-func bruteForce(t *testing.T, db *DB, a *analysis.Analyzer, q *Query, ids []string, now time.Time) []expected {
+func bruteForce(t *testing.T, db *DB, a *analysis.Analyzer, q *memory.Query, ids []string, now time.Time) []expected {
 	terms := termSet(a, q.Text)
 	var all []expected
 	for _, id := range ids {
-		m, err := db.Memories().GetWithVectors(t.Context(), Scope{}, id)
+		m, err := db.Memories().GetWithVectors(t.Context(), memory.Scope{}, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +174,7 @@ func cosine(a, b []float32) float64 {
 
 // compareHybrid allows for the rounding of cosines in float32: the scores agree
 // rank by rank, and a memory stands where its own score says.
-func compareHybrid(t *testing.T, got []Hit, want []expected, limit int) {
+func compareHybrid(t *testing.T, got []memory.Hit, want []expected, limit int) {
 	t.Helper()
 	const within = 1e-6
 	want = want[:min(limit, len(want))]

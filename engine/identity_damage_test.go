@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestIdentityCharacters: no change of one character of memdb.json goes unnoticed, nor that it
@@ -98,7 +99,7 @@ func TestIdentityOfLayout6(t *testing.T) {
 func TestIdentityWithoutCopy(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "memory"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "memory"})
 	if err := db.store.Delete(layout.IdentityKey, pebble.Sync); err != nil {
 		t.Fatal(err)
 	}

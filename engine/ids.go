@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // claim is a memory that may have, or have had, an ID.
@@ -152,7 +153,7 @@ func (tx *Tx) holders(owner uint32, id string, fn func(c claim) error) error {
 
 // renamed reports whether a change of a memory makes it a note of another name.
 func (p *prepared) renamed(old *layout.Record) bool {
-	return kindNames[p.rec.Kind] == KindNote && p.rec.Name != "" && (p.rec.Name != old.Name || p.rec.Kind != old.Kind)
+	return kindNames[p.rec.Kind] == memory.KindNote && p.rec.Name != "" && (p.rec.Name != old.Name || p.rec.Kind != old.Kind)
 }
 
 // nameFree refuses a note whose name another note of its owner has, since a name

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 func testCipher(t *testing.T, seed uint64) layout.IDCipher {
@@ -88,7 +89,7 @@ func FuzzOpenID(f *testing.F) {
 }
 
 // lives reads the events of an ID.
-func lives(t *testing.T, db *DB, s Scope, id string) (out []string) {
+func lives(t *testing.T, db *DB, s memory.Scope, id string) (out []string) {
 	t.Helper()
 	for _, h := range mustHistory(t, db.Memories(), s, id) {
 		e := string(h.Event)
@@ -105,34 +106,34 @@ func lives(t *testing.T, db *DB, s Scope, id string) (out []string) {
 func TestGivenIDs(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ctx, ada, bob := t.Context(), Scope{User: "ada"}, Scope{User: "bob"}
-	first := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "likes tea"}).ID
-	second := mustStore(t, db.Memories(), Memory{Scope: bob, Text: "likes tea"}).ID
+	ctx, ada, bob := t.Context(), memory.Scope{User: "ada"}, memory.Scope{User: "bob"}
+	first := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "likes tea"}).ID
+	second := mustStore(t, db.Memories(), memory.Memory{Scope: bob, Text: "likes tea"}).ID
 	if first == second || !db.keys().Cipher.Says(second, 2, 2) {
 		t.Fatalf("IDs %s and %s", first, second)
 	}
 	// It is taken, for its owner.
-	_, err := db.Memories().Store(ctx, Memory{ID: first, Scope: ada, Text: "likes milk"}, nil)
+	_, err := db.Memories().Store(ctx, memory.Memory{ID: first, Scope: ada, Text: "likes milk"}, nil)
 	if !errors.Is(err, fault.ErrExists) {
 		t.Errorf("a store under the ID of another memory: %v", err)
 	}
-	st, err := db.Memories().Store(ctx, Memory{ID: first, Scope: ada, Text: "likes milk"}, &StoreOptions{Upsert: true})
+	st, err := db.Memories().Store(ctx, memory.Memory{ID: first, Scope: ada, Text: "likes milk"}, &memory.StoreOptions{Upsert: true})
 	if err != nil || !st.Updated {
 		t.Fatalf("%+v, %v", st, err)
 	}
-	mustStore(t, db.Memories(), Memory{ID: first, Scope: bob, Text: "bob's own"})
-	if _, err := db.Memories().Get(ctx, Scope{}, first); err == nil {
+	mustStore(t, db.Memories(), memory.Memory{ID: first, Scope: bob, Text: "bob's own"})
+	if _, err := db.Memories().Get(ctx, memory.Scope{}, first); err == nil {
 		t.Error("an ID of two owners is found without a scope")
 	}
 	if _, err := db.Memories().Get(ctx, bob, second[:35]+"z"); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("an ID that nothing has: %v", err)
 	}
 	foreign := testCipher(t, db.keys().Seed+1).Seal(9, 2, 2)
-	mustStore(t, db.Memories(), Memory{ID: foreign, Scope: bob, Text: "of another database"})
+	mustStore(t, db.Memories(), memory.Memory{ID: foreign, Scope: bob, Text: "of another database"})
 	if err := db.Memories().Delete(ctx, ada, first); err != nil {
 		t.Fatal(err)
 	}
-	again := mustStore(t, db.Memories(), Memory{ID: first, Scope: ada, Text: "likes juice"})
+	again := mustStore(t, db.Memories(), memory.Memory{ID: first, Scope: ada, Text: "likes juice"})
 	if again.ID != first {
 		t.Errorf("stored as %s", again.ID)
 	}
@@ -161,11 +162,11 @@ func TestGivenIDs(t *testing.T) {
 // TestIDsAfterAbort: an ID that was given to what was taken back is of nothing, later, too.
 func TestIDsAfterAbort(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ctx, ada := t.Context(), Scope{User: "ada"}
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
 	var lost []string
 	for i := range 3 {
 		err := db.Update(ctx, func(tx *Tx) error {
-			st, err := tx.Memories().Store(ctx, Memory{Scope: ada, Text: fmt.Sprint("lost ", i)}, nil)
+			st, err := tx.Memories().Store(ctx, memory.Memory{Scope: ada, Text: fmt.Sprint("lost ", i)}, nil)
 			lost = append(lost, st.ID)
 			if err != nil {
 				return err
@@ -176,7 +177,7 @@ func TestIDsAfterAbort(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "kept"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "kept"})
 	for i, id := range lost {
 		if slices.Contains(lost[:i], id) {
 			t.Errorf("%s was given twice", id)
@@ -192,9 +193,9 @@ func TestIDsAfterAbort(t *testing.T) {
 // found as before, and one that has such a key beside an ID that says itself is found once.
 func TestIDsOfLayout2(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ctx, ada := t.Context(), Scope{User: "ada"}
-	old := mustStore(t, db.Memories(), Memory{ID: uuid.NewString(), Scope: ada, Text: "old"})
-	both := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "both"})
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
+	old := mustStore(t, db.Memories(), memory.Memory{ID: uuid.NewString(), Scope: ada, Text: "old"})
+	both := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "both"})
 	err := db.Update(ctx, func(tx *Tx) error {
 		tx.change()
 		return tx.setListed(tx.keys.ID(both.ID, 1, both.Seq))
@@ -203,7 +204,7 @@ func TestIDsOfLayout2(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{old.ID, both.ID} {
-		if _, err := db.Memories().Get(ctx, Scope{}, id); err != nil {
+		if _, err := db.Memories().Get(ctx, memory.Scope{}, id); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 		if got := lives(t, db, ada, id); len(got) != 1 {
@@ -218,11 +219,11 @@ func TestIDsOfLayout2(t *testing.T) {
 func TestIDGivenAgain(t *testing.T) {
 	ctx, fs := t.Context(), vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada, bob, eve := Scope{User: "ada", Run: "r"}, Scope{User: "bob"}, Scope{User: "eve"}
+	ada, bob, eve := memory.Scope{User: "ada", Run: "r"}, memory.Scope{User: "bob"}, memory.Scope{User: "eve"}
 	for i := range 5 {
-		for _, s := range []Scope{ada, bob, eve} {
-			mustStore(t, db.Memories(), Memory{ID: "state", Scope: s, Text: fmt.Sprint(s.User, i)})
-			_, err := db.Memories().Store(ctx, Memory{ID: "state", Scope: s, Text: "other"}, nil)
+		for _, s := range []memory.Scope{ada, bob, eve} {
+			mustStore(t, db.Memories(), memory.Memory{ID: "state", Scope: s, Text: fmt.Sprint(s.User, i)})
+			_, err := db.Memories().Store(ctx, memory.Memory{ID: "state", Scope: s, Text: "other"}, nil)
 			wantError(t, "a store under an ID that is taken", err, fault.ErrExists)
 			var n int
 			if i%2 == 0 {
@@ -235,29 +236,29 @@ func TestIDGivenAgain(t *testing.T) {
 			}
 		}
 	}
-	mustStore(t, db.Memories(), Memory{ID: "state", Scope: ada, Text: "ada's"})
-	mustStore(t, db.Memories(), Memory{ID: "state", Scope: bob, Text: "bob's"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "state", Scope: ada, Text: "ada's"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "state", Scope: bob, Text: "bob's"})
 	past := "past"
 	when := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-	gone := Life{History: []HistoryEntry{
-		{MemoryID: "state", Event: EventAdd, Scope: bob, NewText: &past, Time: when},
-		{MemoryID: "state", Event: EventDelete, Scope: bob, OldText: &past, Time: when.Add(time.Hour)},
+	gone := memory.Life{History: []memory.HistoryEntry{
+		{MemoryID: "state", Event: memory.EventAdd, Scope: bob, NewText: &past, Time: when},
+		{MemoryID: "state", Event: memory.EventDelete, Scope: bob, OldText: &past, Time: when.Add(time.Hour)},
 	}}
-	if _, err := db.Memories().Restore(ctx, []Life{gone}, nil); err != nil {
+	if _, err := db.Memories().Restore(ctx, []memory.Life{gone}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		for _, s := range []Scope{ada, bob} {
+		for _, s := range []memory.Scope{ada, bob} {
 			m, err := db.Memories().Get(ctx, s, "state")
 			if err != nil || m.Text != s.User+"'s" {
 				t.Errorf("%s: %q, %v", s.User, m.Text, err)
 			}
-			_, err = db.Memories().Store(ctx, Memory{ID: "state", Scope: s, Text: "other"}, nil)
+			_, err = db.Memories().Store(ctx, memory.Memory{ID: "state", Scope: s, Text: "other"}, nil)
 			wantError(t, "a store under an ID that is taken", err, fault.ErrExists)
 		}
 		_, err := db.Memories().Get(ctx, eve, "state")
 		wantError(t, "an ID that nobody has any more", err, fault.ErrNotFound)
-		_, err = db.Memories().Get(ctx, Scope{}, "state")
+		_, err = db.Memories().Get(ctx, memory.Scope{}, "state")
 		wantError(t, "an ID of two", err, fault.ErrAmbiguous)
 		if got := len(lives(t, db, eve, "state")); got != 10 {
 			t.Errorf("%d events of an ID that was given five times, want 10", got)

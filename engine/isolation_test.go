@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // patience is how long a test waits for what must happen soon.
@@ -37,12 +38,12 @@ func within(t *testing.T, what string, fn func()) {
 }
 
 // fill stores n memories with texts, vectors and metadata, as "m0" to "m<n-1>".
-func fill(t *testing.T, db *DB, s Scope, from, n int) {
+func fill(t *testing.T, db *DB, s memory.Scope, from, n int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(from), 3))
-	mems := make([]Memory, n)
+	mems := make([]memory.Memory, n)
 	for i := range mems {
-		mems[i] = Memory{
+		mems[i] = memory.Memory{
 			ID: fmt.Sprint("m", from+i), Scope: s, Text: fmt.Sprintf("%s number%d", modelWords[rng.IntN(len(modelWords))], from+i),
 			Metadata: map[string]any{"n": i % 7},
 		}
@@ -56,7 +57,7 @@ func fill(t *testing.T, db *DB, s Scope, from, n int) {
 }
 
 // answers is everything that a reader can be told, as one string.
-func answers(t *testing.T, m Memories, s Scope) string {
+func answers(t *testing.T, m Memories, s memory.Scope) string {
 	t.Helper()
 	ctx := t.Context()
 	var all []any
@@ -70,13 +71,13 @@ func answers(t *testing.T, m Memories, s Scope) string {
 		note(m.Get(ctx, s, fmt.Sprint("m", 7*i)))
 		note(m.History(ctx, s, fmt.Sprint("m", 5*i)))
 	}
-	note(m.List(ctx, ListQuery{Scope: s, Limit: 1000, WithVectors: true}))
-	note(m.List(ctx, ListQuery{Scope: s, Filter: filter.And(filter.Eq("n", 3), filter.Eq("role", "user"))}))
-	for _, q := range []Query{
-		{Text: "tea house number70", Profile: ProfileText, Limit: 50},
-		{Text: "tea winter", Profile: ProfileVector, Limit: 50}, // in the lexical space
-		{Embedding: []float32{1, 2, 3, 4}, Profile: ProfileVector, Limit: 200},
-		{Text: "coffee train", Embedding: []float32{4, 3, 2, 1}, Profile: ProfileHybrid, Filter: filter.In("n", 1, 2)},
+	note(m.List(ctx, memory.ListQuery{Scope: s, Limit: 1000, WithVectors: true}))
+	note(m.List(ctx, memory.ListQuery{Scope: s, Filter: filter.And(filter.Eq("n", 3), filter.Eq("role", "user"))}))
+	for _, q := range []memory.Query{
+		{Text: "tea house number70", Profile: memory.ProfileText, Limit: 50},
+		{Text: "tea winter", Profile: memory.ProfileVector, Limit: 50}, // in the lexical space
+		{Embedding: []float32{1, 2, 3, 4}, Profile: memory.ProfileVector, Limit: 200},
+		{Text: "coffee train", Embedding: []float32{4, 3, 2, 1}, Profile: memory.ProfileHybrid, Filter: filter.In("n", 1, 2)},
 	} {
 		q.Scope, q.NoTouch, q.WithVectors = s, true, true
 		note(m.Recall(ctx, q))
@@ -94,7 +95,7 @@ func answers(t *testing.T, m Memories, s Scope) string {
 func TestViewStandsStill(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	fill(t, db, ada, 0, 300)
 	ctx := t.Context()
 	err := db.View(ctx, func(older *Tx) error { // holds the janitor back
@@ -136,7 +137,7 @@ func TestViewStandsStill(t *testing.T) {
 
 // change tries 500 changes, 50 by themselves, the others in transactions, and
 // returns how many updates and deletes took place: the memory may be gone.
-func change(t *testing.T, db *DB, s Scope, rng *rand.Rand, round int) (made int) {
+func change(t *testing.T, db *DB, s memory.Scope, rng *rand.Rand, round int) (made int) {
 	t.Helper()
 	ctx := t.Context()
 	one := func(m Memories, i int) error {
@@ -147,14 +148,14 @@ func change(t *testing.T, db *DB, s Scope, rng *rand.Rand, round int) (made int)
 		case 0:
 			err = m.Delete(ctx, s, id)
 		case 1:
-			_, err = m.Update(ctx, s, id, Patch{Text: &text})
+			_, err = m.Update(ctx, s, id, memory.Patch{Text: &text})
 		case 2:
-			_, err = m.Update(ctx, s, id, Patch{Embedding: []float32{rng.Float32(), 1, 0, 0}})
+			_, err = m.Update(ctx, s, id, memory.Patch{Embedding: []float32{rng.Float32(), 1, 0, 0}})
 		case 3:
-			_, err = m.Update(ctx, s, id, Patch{Metadata: &map[string]any{"n": rng.IntN(7)}})
+			_, err = m.Update(ctx, s, id, memory.Patch{Metadata: &map[string]any{"n": rng.IntN(7)}})
 		case 4:
-			var stored Stored
-			stored, err = m.Store(ctx, Memory{ID: id, Scope: s, Text: text, Embedding: []float32{1, rng.Float32(), 0, 0}}, &StoreOptions{Upsert: true})
+			var stored memory.Stored
+			stored, err = m.Store(ctx, memory.Memory{ID: id, Scope: s, Text: text, Embedding: []float32{1, rng.Float32(), 0, 0}}, &memory.StoreOptions{Upsert: true})
 			if err == nil && !stored.Updated {
 				return nil // a new memory
 			}
@@ -189,13 +190,13 @@ func change(t *testing.T, db *DB, s Scope, rng *rand.Rand, round int) (made int)
 // TestViewDoesNotWait: an Update that does not end delays no View.
 func TestViewDoesNotWait(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "before"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "before"})
 	inside, release, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
 		ended <- db.Update(context.Background(), func(tx *Tx) error {
-			_, err := tx.Memories().Update(context.Background(), ada, "one", Patch{Text: new("after")})
-			mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "after", NoTouch: true}) // shows it to the indexes
+			_, err := tx.Memories().Update(context.Background(), ada, "one", memory.Patch{Text: new("after")})
+			mustRecall(t, tx.Memories(), memory.Query{Scope: ada, Text: "after", NoTouch: true}) // shows it to the indexes
 			close(inside)
 			<-release
 			return err
@@ -207,7 +208,7 @@ func TestViewDoesNotWait(t *testing.T) {
 			if m, err := db.Memories().Get(context.Background(), ada, "one"); err != nil || m.Text != "before" {
 				t.Errorf("read %q, %v", m.Text, err)
 			}
-			hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: "before after"})
+			hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "before after"})
 			if len(hits) != 1 || hits[0].Text != "before" {
 				t.Errorf("recalled %v", hitIDs(hits))
 			}
@@ -227,8 +228,8 @@ func TestViewDoesNotWait(t *testing.T) {
 func TestViewSeesOnlyDurable(t *testing.T) {
 	fs := crashfs.Wrap(vfs.NewMem(), nil)
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "first"})
 	syncing, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	fs.SetHook(func(op crashfs.Op) error {
@@ -241,7 +242,7 @@ func TestViewSeesOnlyDurable(t *testing.T) {
 	var told atomic.Int32
 	var wg sync.WaitGroup
 	store := func() {
-		if _, err := db.Memories().Store(context.Background(), Memory{Scope: ada, Text: "second"}, nil); err != nil {
+		if _, err := db.Memories().Store(context.Background(), memory.Memory{Scope: ada, Text: "second"}, nil); err != nil {
 			t.Error(err)
 		}
 		told.Add(1)
@@ -264,7 +265,7 @@ func TestViewSeesOnlyDurable(t *testing.T) {
 // TestReadYourWrites: what was acknowledged to one goroutine, another one sees.
 func TestReadYourWrites(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	var wg sync.WaitGroup
 	for writer := range 4 {
 		told := make(chan string)
@@ -272,7 +273,7 @@ func TestReadYourWrites(t *testing.T) {
 			defer close(told)
 			for i := range 100 {
 				id := fmt.Sprintf("w%d-%d", writer, i)
-				mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: "it was " + id})
+				mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: ada, Text: "it was " + id})
 				told <- id
 			}
 		})
@@ -298,7 +299,7 @@ func TestReadYourWrites(t *testing.T) {
 // round; a reader never sees two rounds, or another number of memories.
 func TestCommitsAreAtomic(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	const rounds, each = 150, 8
 	replace := func(round int) error {
 		return db.Update(context.Background(), func(tx *Tx) error {
@@ -307,7 +308,7 @@ func TestCommitsAreAtomic(t *testing.T) {
 			}
 			for i := range each {
 				vec := []float32{1, float32(round), float32(i)}
-				mustStore(t, tx.Memories(), Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("tea ", round), Embedding: vec, Metadata: map[string]any{"round": round}, Kind: KindSummary})
+				mustStore(t, tx.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("tea ", round), Embedding: vec, Metadata: map[string]any{"round": round}, Kind: memory.KindSummary})
 			}
 			return nil
 		})
@@ -335,13 +336,13 @@ func TestCommitsAreAtomic(t *testing.T) {
 	mustCheck(t, db, each)
 }
 
-func sameRound(t *testing.T, db *DB, s Scope, each int) {
+func sameRound(t *testing.T, db *DB, s memory.Scope, each int) {
 	err := db.View(context.Background(), func(tx *Tx) error {
 		seen := map[string]int{}
 		for _, m := range mustList(t, tx.Memories(), s) {
 			seen[m.Text]++
 		}
-		for _, q := range []Query{{Text: "tea"}, {Embedding: []float32{1, 1, 1}, Profile: ProfileVector}} {
+		for _, q := range []memory.Query{{Text: "tea"}, {Embedding: []float32{1, 1, 1}, Profile: memory.ProfileVector}} {
 			q.Scope, q.Limit = s, 100
 			for _, h := range mustRecall(t, tx.Memories(), q) {
 				seen[h.Text]++
@@ -364,13 +365,13 @@ func sameRound(t *testing.T, db *DB, s Scope, each int) {
 
 func TestNestedTransactions(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "first"})
 	within(t, "a View with calls in it", func() {
 		err := db.View(t.Context(), func(outer *Tx) error {
-			mustStore(t, db.Memories(), Memory{Scope: ada, Text: "second"})
+			mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "second"})
 			err := db.Update(t.Context(), func(tx *Tx) error {
-				mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "third"})
+				mustStore(t, tx.Memories(), memory.Memory{Scope: ada, Text: "third"})
 				return nil
 			})
 			if err != nil {
@@ -392,19 +393,19 @@ func TestNestedTransactions(t *testing.T) {
 // TestTransactionMisuse: what a transaction refuses.
 func TestTransactionMisuse(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
-	one := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	one := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "first"})
 	writes := map[string]func(m Memories) error{
-		"store":        func(m Memories) error { _, err := m.Store(ctx, Memory{Scope: ada, Text: "x"}, nil); return err },
-		"update":       func(m Memories) error { _, err := m.Update(ctx, ada, one.ID, Patch{}); return err },
+		"store":        func(m Memories) error { _, err := m.Store(ctx, memory.Memory{Scope: ada, Text: "x"}, nil); return err },
+		"update":       func(m Memories) error { _, err := m.Update(ctx, ada, one.ID, memory.Patch{}); return err },
 		"delete":       func(m Memories) error { return m.Delete(ctx, ada, one.ID) },
 		"delete scope": func(m Memories) error { _, err := m.DeleteScope(ctx, ada); return err },
 	}
 	reads := map[string]func(m Memories) error{
 		"get":     func(m Memories) error { _, err := m.Get(ctx, ada, one.ID); return err },
-		"list":    func(m Memories) error { _, err := m.List(ctx, ListQuery{Scope: ada}); return err },
-		"recall":  func(m Memories) error { _, err := m.Recall(ctx, Query{Scope: ada, Text: "x"}); return err },
+		"list":    func(m Memories) error { _, err := m.List(ctx, memory.ListQuery{Scope: ada}); return err },
+		"recall":  func(m Memories) error { _, err := m.Recall(ctx, memory.Query{Scope: ada, Text: "x"}); return err },
 		"history": func(m Memories) error { _, err := m.History(ctx, ada, one.ID); return err },
 	}
 	var over []Memories
@@ -434,8 +435,8 @@ func TestTransactionMisuse(t *testing.T) {
 
 func TestCloseWaitsForViews(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	one := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "first"})
+	ada := memory.Scope{User: "ada"}
+	one := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "first"})
 	lsn := db.LSN()
 	closed := make(chan error, 1)
 	err := db.View(t.Context(), func(tx *Tx) error {
@@ -468,9 +469,9 @@ func TestCloseWaitsForViews(t *testing.T) {
 	ctx := t.Context()
 	_, stats := db.Stats(ctx)
 	_, check := db.Check(ctx)
-	_, store := db.Memories().Store(ctx, Memory{Scope: ada, Text: "x"}, nil)
+	_, store := db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: "x"}, nil)
 	_, get := db.Memories().Get(ctx, ada, one.ID)
-	_, recall := db.Memories().Recall(ctx, Query{Scope: ada, Text: "x"})
+	_, recall := db.Memories().Recall(ctx, memory.Query{Scope: ada, Text: "x"})
 	for what, err := range map[string]error{
 		"stats": stats, "check": check, "store": store, "get": get, "recall": recall,
 		"view": db.View(ctx, func(*Tx) error { return nil }),
@@ -488,7 +489,7 @@ func TestCloseWaitsForViews(t *testing.T) {
 // TestWriterLock: who waits for the lock gives up after LockWait, or with its
 // context, and has changed nothing.
 func TestWriterLock(t *testing.T) {
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for _, c := range []struct {
 		name string
 		wait time.Duration
@@ -511,7 +512,7 @@ func TestWriterLock(t *testing.T) {
 			defer cancel()
 			err := db.Update(t.Context(), func(*Tx) error {
 				within(t, "a second write", func() {
-					_, err := db.Memories().Store(ctx, Memory{Scope: ada, Text: "second"}, nil)
+					_, err := db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: "second"}, nil)
 					wantError(t, "a second write", err, c.want)
 				})
 				return nil
@@ -519,14 +520,14 @@ func TestWriterLock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustStore(t, db.Memories(), Memory{Scope: ada, Text: "third"})
+			mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "third"})
 			equalSlices(t, "memories", texts(mustList(t, db.Memories(), ada)), []string{"third"})
 		})
 	}
 	db := openTest(t, vfs.NewMem(), Options{})
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := db.Memories().Store(done, Memory{Scope: ada, Text: "x"}, nil)
+	_, err := db.Memories().Store(done, memory.Memory{Scope: ada, Text: "x"}, nil)
 	wantError(t, "store with a context that is done", err, context.Canceled)
 }
 
@@ -536,10 +537,10 @@ func TestWriterLock(t *testing.T) {
 func TestViewExpires(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, MaxViewAge: time.Minute, Retain: 10 * time.Minute})
-	ctx, mm, ada := t.Context(), db.Memories(), Scope{User: "ada"}
-	mustStore(t, mm, Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	ctx, mm, ada := t.Context(), db.Memories(), memory.Scope{User: "ada"}
+	mustStore(t, mm, memory.Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
 	first := db.LSN()
-	mustStore(t, mm, Memory{ID: "b", Scope: ada, Text: "coffee"})
+	mustStore(t, mm, memory.Memory{ID: "b", Scope: ada, Text: "coffee"})
 	outlive := func(tx *Tx) error {
 		if list := mustList(t, tx.Memories(), ada); len(list) == 0 {
 			t.Error("a young View sees nothing")
@@ -582,14 +583,14 @@ func TestViewExpires(t *testing.T) {
 func TestViewExpiresBetweenCalls(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, MaxViewAge: time.Minute})
-	ctx, mm, ada := t.Context(), db.Memories(), Scope{User: "ada"}
-	mustStore(t, mm, Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
-	if _, err := mm.Update(ctx, ada, "a", Patch{Text: new("green tea")}); err != nil {
+	ctx, mm, ada := t.Context(), db.Memories(), memory.Scope{User: "ada"}
+	mustStore(t, mm, memory.Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	if _, err := mm.Update(ctx, ada, "a", memory.Patch{Text: new("green tea")}); err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
 	err := db.View(ctx, func(tx *Tx) error {
-		for entries, err := range tx.Memories().Histories(ctx, HistoryQuery{Scope: ada}) {
+		for entries, err := range tx.Memories().Histories(ctx, memory.HistoryQuery{Scope: ada}) {
 			if err != nil {
 				return err
 			}
@@ -623,11 +624,11 @@ func TestViewsExpireBesideWriters(t *testing.T) {
 		tuning:  tuning{hotBytes: 20 << 10, lookLeast: 1},
 	})
 	ctx, stop := context.WithCancel(t.Context())
-	mm, ada := db.Memories(), Scope{User: "ada"}
+	mm, ada := db.Memories(), memory.Scope{User: "ada"}
 	var writer, readers sync.WaitGroup
 	writer.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			mustStore(t, mm, Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("green tea ", i), Embedding: []float32{1, float32(i)}})
+			mustStore(t, mm, memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("green tea ", i), Embedding: []float32{1, float32(i)}})
 			if i >= 50 {
 				if err := mm.Delete(context.WithoutCancel(ctx), ada, fmt.Sprint(i-50)); err != nil {
 					t.Error(err)
@@ -650,10 +651,10 @@ func TestViewsExpireBesideWriters(t *testing.T) {
 }
 
 // readTillExpired reads the same in a View over and over, and returns why that ended.
-func readTillExpired(ctx context.Context, tx *Tx, s Scope) error {
+func readTillExpired(ctx context.Context, tx *Tx, s memory.Scope) error {
 	var first []string
 	for {
-		page, err := tx.Memories().List(ctx, ListQuery{Scope: s, Limit: 100})
+		page, err := tx.Memories().List(ctx, memory.ListQuery{Scope: s, Limit: 100})
 		if err != nil {
 			return err
 		}
@@ -662,7 +663,7 @@ func readTillExpired(ctx context.Context, tx *Tx, s Scope) error {
 		} else if fmt.Sprint(got) != fmt.Sprint(first) {
 			return fmt.Errorf("a View lists %v and then %v", first, got)
 		}
-		r, err := tx.Memories().Recall(ctx, Query{Scope: s, Text: "tea", Embedding: []float32{1, 1}, Limit: 100, NoTouch: true})
+		r, err := tx.Memories().Recall(ctx, memory.Query{Scope: s, Text: "tea", Embedding: []float32{1, 1}, Limit: 100, NoTouch: true})
 		if err != nil {
 			return err
 		}

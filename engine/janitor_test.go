@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // deadTea is a database that has reclaimed nothing yet: a memory with a vector that
@@ -22,8 +23,8 @@ func deadTea(t *testing.T, o opener) (db *DB, release func()) {
 	t.Helper()
 	db = openTest(t, vfs.NewMem(), o)
 	db.chunks.busy.Lock()
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
 	if err := db.Memories().Delete(t.Context(), ada, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestJanitorPassesDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "begins another chunk"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "begins another chunk"})
 	release()
 	janitorDone(t, db)
 	waitVectors(t, db, 0)
@@ -88,9 +89,9 @@ func TestJanitorPassesDamage(t *testing.T) {
 // range nor the sealing of chunks, for which writers wait.
 func TestRangeWithDamage(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db.chunks.busy.Lock()
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "tea"})
 	err := kv.Scan(db.store, db.keys().Header(layout.KindRecord, 0), layout.PrefixEnd(db.keys().Header(layout.KindRecord, 0)), func(key, _ []byte) error {
 		return db.store.Set(key, []byte{99}, pebble.Sync)
 	})
@@ -100,8 +101,8 @@ func TestRangeWithDamage(t *testing.T) {
 	if _, err := db.Memories().DeleteScope(t.Context(), ada); err != nil {
 		t.Fatal(err)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "coffee"})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "begins another chunk"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "coffee"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "begins another chunk"})
 	db.chunks.busy.Unlock()
 	waitCleaned(t, db)
 	if n := db.waitSealed(t); n == 0 {
@@ -113,9 +114,9 @@ func TestRangeWithDamage(t *testing.T) {
 // to do.
 func TestResetTakenBack(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea"})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "bob"}, Text: "coffee"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "tea"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "coffee"})
 	err := db.View(t.Context(), func(*Tx) error { // so that the range stays
 		if _, err := db.Memories().DeleteScope(t.Context(), ada); err != nil {
 			return err
@@ -163,7 +164,7 @@ func TestForgetKeepsOrder(t *testing.T) {
 // even while it waits for a write.
 func TestBusyJanitor(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea"})
 	db.background.stop() // parts look at it, too
 	db.background.work.Wait()
 	db.lockWait = time.Millisecond

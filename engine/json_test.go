@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // wantBack marshals a value, reads it again, and wants it as it was.
@@ -33,9 +34,9 @@ func wantBack[T any](t *testing.T, v T) map[string]any {
 // TestJSON: what the database returns can be marshalled and read again, and loses nothing.
 func TestJSON(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada, at := Scope{User: "ada", Agent: "coach", Run: "r"}, time.Date(2026, 11, 20, 8, 0, 0, 5e6, time.UTC)
-	stored := mustStore(t, db.Memories(), Memory{
-		Scope: ada, Role: RoleTool, Kind: KindFact, Source: SourceWebSearch, Text: "tea <b>", Name: "drink", Aliases: []string{"cup"},
+	ada, at := memory.Scope{User: "ada", Agent: "coach", Run: "r"}, time.Date(2026, 11, 20, 8, 0, 0, 5e6, time.UTC)
+	stored := mustStore(t, db.Memories(), memory.Memory{
+		Scope: ada, Role: memory.RoleTool, Kind: memory.KindFact, Source: memory.SourceWebSearch, Text: "tea <b>", Name: "drink", Aliases: []string{"cup"},
 		Metadata:  map[string]any{"n": json.Number("12345678901234567890.123"), "in": map[string]any{"a": []any{"b", nil, true}}},
 		Embedding: []float32{1, .5}, Vectors: map[string][]float32{"image": {.25}}, EventTime: at, ExpiresAt: at.AddDate(9, 0, 0), Pinned: true,
 	})
@@ -43,18 +44,18 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys := wantBack(t, m); keys["type"] != TypeMemory || keys["user"] != "ada" || keys["event_time"] != "2026-11-20T08:00:00.005Z" || keys["pinned"] != true {
+	if keys := wantBack(t, m); keys["type"] != memory.TypeMemory || keys["user"] != "ada" || keys["event_time"] != "2026-11-20T08:00:00.005Z" || keys["pinned"] != true {
 		t.Errorf("%v", keys)
 	}
-	wantBack(t, Memory{Scope: Scope{Run: "r"}, Text: "bare"})
-	r := answerOf(t, db, Query{Scope: ada, Text: "tea", Highlight: true})
+	wantBack(t, memory.Memory{Scope: memory.Scope{Run: "r"}, Text: "bare"})
+	r := answerOf(t, db, memory.Query{Scope: ada, Text: "tea", Highlight: true})
 	if len(r.Hits) != 1 || len(r.Hits[0].Spans) == 0 {
 		t.Fatalf("%+v", r.Hits)
 	}
 	if keys := wantBack(t, r.Hits[0]); keys["score"] != r.Hits[0].Score || keys["text"] != "tea <b>" || keys["parts"] == nil {
 		t.Errorf("%v", keys)
 	}
-	if _, err := db.Notes().Add(t.Context(), ada.Owner(), "deploy", "at six", KindNote); err != nil {
+	if _, err := db.Notes().Add(t.Context(), ada.Owner(), "deploy", "at six", memory.KindNote); err != nil {
 		t.Fatal(err)
 	}
 	n, err := db.Notes().Alias(t.Context(), ada.Owner(), "deploy", "release")
@@ -76,17 +77,17 @@ func TestJSON(t *testing.T) {
 // TestLacking: calls by an ID mean no agent where they are told so, and any where not.
 func TestLacking(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	m, ada := db.Memories(), Scope{User: "ada"}
-	mustStore(t, m, Memory{ID: "m1", Scope: ada, Text: "hers"})
-	mustStore(t, m, Memory{ID: "m1", Scope: Scope{User: "ada", Agent: "coach"}, Text: "the coach's"})
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
+	mustStore(t, m, memory.Memory{ID: "m1", Scope: ada, Text: "hers"})
+	mustStore(t, m, memory.Memory{ID: "m1", Scope: memory.Scope{User: "ada", Agent: "coach"}, Text: "the coach's"})
 	_, err := m.Get(t.Context(), ada, "m1")
-	wantError(t, "get of any agent", err, ErrAmbiguous)
-	alone := m.Lacking(Lack{Agent: true})
+	wantError(t, "get of any agent", err, memory.ErrAmbiguous)
+	alone := m.Lacking(memory.Lack{Agent: true})
 	if got, err := alone.Get(t.Context(), ada, "m1"); err != nil || got.Text != "hers" {
 		t.Errorf("%q, error %v", got.Text, err)
 	}
 	text := "hers alone"
-	if got, err := alone.Update(t.Context(), ada, "m1", Patch{Text: &text}); err != nil || got.Agent != "" {
+	if got, err := alone.Update(t.Context(), ada, "m1", memory.Patch{Text: &text}); err != nil || got.Agent != "" {
 		t.Errorf("%+v, error %v", got, err)
 	}
 	if all, err := alone.History(t.Context(), ada, "m1"); err != nil || len(all) != 2 {
@@ -98,6 +99,6 @@ func TestLacking(t *testing.T) {
 	if got, err := m.Get(t.Context(), ada, "m1"); err != nil || got.Text != "the coach's" {
 		t.Errorf("%q, error %v", got.Text, err)
 	}
-	_, err = m.Lacking(Lack{User: true}).Get(t.Context(), Scope{Agent: "coach"}, "m1")
-	wantError(t, "get without a user", err, ErrNotFound)
+	_, err = m.Lacking(memory.Lack{User: true}).Get(t.Context(), memory.Scope{Agent: "coach"}, "m1")
+	wantError(t, "get without a user", err, memory.ErrNotFound)
 }

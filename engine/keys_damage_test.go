@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -43,14 +44,14 @@ func (d *keyDamage) unmissed() string {
 	return ""
 }
 
-var keysOwner = Owner{User: "u", Agent: "a"}
+var keysOwner = memory.Owner{User: "u", Agent: "a"}
 
 // fillKeys stores something under each kind of key.
 func fillKeys(t *testing.T, fs vfs.FS, o Options) {
 	t.Helper()
 	ctx := t.Context()
 	db := openTest(t, fs, o)
-	m, s := db.Memories(), Scope{User: "u", Agent: "a", Run: "r"}
+	m, s := db.Memories(), memory.Scope{User: "u", Agent: "a", Run: "r"}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -58,15 +59,15 @@ func fillKeys(t *testing.T, fs vfs.FS, o Options) {
 		}
 	}
 	must1 := func(_ any, err error) { t.Helper(); must(err) }
-	mustStore(t, m, Memory{ID: "one", Scope: s, Text: "first text about tea", Embedding: []float32{1, 2, 3}, Metadata: map[string]any{"n": 1, "tag": "x"}})
-	must1(m.Update(ctx, s, "one", Patch{Text: new("second text of coffee"), Embedding: []float32{3, 2, 1}}))
-	mustStore(t, m, Memory{ID: "two", Scope: s, Text: "gone soon"})
+	mustStore(t, m, memory.Memory{ID: "one", Scope: s, Text: "first text about tea", Embedding: []float32{1, 2, 3}, Metadata: map[string]any{"n": 1, "tag": "x"}})
+	must1(m.Update(ctx, s, "one", memory.Patch{Text: new("second text of coffee"), Embedding: []float32{3, 2, 1}}))
+	mustStore(t, m, memory.Memory{ID: "two", Scope: s, Text: "gone soon"})
 	must(m.Delete(ctx, s, "two"))
-	mustStore(t, m, Memory{ID: "three", Scope: s, Text: "stays here", Embedding: []float32{1, 1, 1}, Pinned: true})
-	mustStore(t, m, Memory{ID: "four", Scope: Scope{User: "v"}, Text: "another owner", Vectors: map[string][]float32{"other": {1, 2}}})
-	mustStore(t, m, Memory{ID: "exp", Scope: s, Text: "expires", ExpiresAt: db.clock().Add(1000 * time.Hour)})
+	mustStore(t, m, memory.Memory{ID: "three", Scope: s, Text: "stays here", Embedding: []float32{1, 1, 1}, Pinned: true})
+	mustStore(t, m, memory.Memory{ID: "four", Scope: memory.Scope{User: "v"}, Text: "another owner", Vectors: map[string][]float32{"other": {1, 2}}})
+	mustStore(t, m, memory.Memory{ID: "exp", Scope: s, Text: "expires", ExpiresAt: db.clock().Add(1000 * time.Hour)})
 	must1(db.KV().Put(ctx, keysOwner, "k", "v", &entries.PutOptions{TTL: time.Hour}))
-	must1(db.KV().Put(ctx, Owner{User: "v"}, "k2", map[string]any{"a": 1}, nil))
+	must1(db.KV().Put(ctx, memory.Owner{User: "v"}, "k2", map[string]any{"a": 1}, nil))
 	ada := graph.Entity{ID: "e1", Type: "p", Name: "Ada", Aliases: []string{"A"}, Properties: json.RawMessage(`{"x":1}`)}
 	must1(db.Graph().Put(ctx, keysOwner, ada, []graph.Edge{{Type: "knows", Target: "e2"}}, nil))
 	must1(db.Graph().Put(ctx, keysOwner, graph.Entity{ID: "e2", Type: "p", Name: "Bob"}, nil, nil))
@@ -79,9 +80,9 @@ func fillKeys(t *testing.T, fs vfs.FS, o Options) {
 	must1(db.Usage().Add(ctx, usage.Record{Owner: keysOwner, Model: "m", PromptTokens: 3, Cost: half}, nil))
 	must1(db.Usage().AddAgent(ctx, usage.Agent{ID: "a", Name: "Agent"}))
 	must(db.Usage().SetBudget(ctx, usage.Budget{Owner: keysOwner, Limit: half}))
-	must(db.Usage().SetBudget(ctx, usage.Budget{Owner: Owner{User: "w"}, Limit: half}))
+	must(db.Usage().SetBudget(ctx, usage.Budget{Owner: memory.Owner{User: "w"}, Limit: half}))
 	setPolicy(t, db, func(p *policy.Policy) { p.Rate = 0.1 })
-	mustRecall(t, m, Query{Scope: s, Text: "text coffee"})
+	mustRecall(t, m, memory.Query{Scope: s, Text: "text coffee"})
 	must(db.FlushTouches(ctx))
 	must(db.Close())
 }
@@ -94,26 +95,26 @@ func seenOfKeys(ctx context.Context, db *DB) (seen string, err error) {
 		line, jerr := json.Marshal(what)
 		fmt.Fprintf(&b, "%s %v\n", line, err != nil)
 		errs = append(errs, jerr)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, memory.ErrNotFound) {
 			errs = append(errs, err)
 		}
 	}
 	lost := func(err error) { errs = append(errs, err) }
-	for m, err := range db.Memories().All(ctx, ListQuery{AllScopes: true, WithVectors: true, Lost: lost}) {
+	for m, err := range db.Memories().All(ctx, memory.ListQuery{AllScopes: true, WithVectors: true, Lost: lost}) {
 		note(m, err)
 	}
-	for h, err := range db.Memories().Histories(ctx, HistoryQuery{AllScopes: true, Lost: lost}) {
+	for h, err := range db.Memories().Histories(ctx, memory.HistoryQuery{AllScopes: true, Lost: lost}) {
 		note(h, err)
 	}
 	note("lines", db.View(ctx, func(tx *Tx) error {
 		line := func(l Line) error { note(l, nil); return nil }
-		return errors.Join(tx.LinesAhead(Scope{}, lost, line), tx.Lines(Scope{}, lost, line))
+		return errors.Join(tx.LinesAhead(memory.Scope{}, lost, line), tx.Lines(memory.Scope{}, lost, line))
 	}))
 	s := keysOwner.Scope()
-	for _, q := range []Query{
-		{Scope: s, Text: "coffee tea here", Profile: ProfileText},
-		{Scope: s, Embedding: []float32{1, 2, 2}, Profile: ProfileVector},
-		{Scope: Scope{User: "v"}, Text: "another"},
+	for _, q := range []memory.Query{
+		{Scope: s, Text: "coffee tea here", Profile: memory.ProfileText},
+		{Scope: s, Embedding: []float32{1, 2, 2}, Profile: memory.ProfileVector},
+		{Scope: memory.Scope{User: "v"}, Text: "another"},
 	} {
 		q.NoTouch = true
 		r, err := db.Memories().Recall(ctx, q)
@@ -123,9 +124,9 @@ func seenOfKeys(ctx context.Context, db *DB) (seen string, err error) {
 		note("recall", err)
 	}
 	for _, id := range []string{"one", "two", "three", "four", "exp"} {
-		m, err := db.Memories().Get(ctx, Scope{}, id)
+		m, err := db.Memories().Get(ctx, memory.Scope{}, id)
 		note(m, err)
-		h, err := db.Memories().History(ctx, Scope{}, id)
+		h, err := db.Memories().History(ctx, memory.Scope{}, id)
 		note(len(h), err)
 	}
 	got := func(what any, err error) { note(what, err) }
@@ -137,7 +138,7 @@ func seenOfKeys(ctx context.Context, db *DB) (seen string, err error) {
 	got(db.Graph().Linked(ctx, keysOwner, "one"))
 	got(db.Graph().Query(ctx, keysOwner, "e2", 2, graph.State{}))
 	got(db.Usage().Total(ctx, usage.Query{Owner: keysOwner}))
-	got(db.Usage().Budgets(ctx, Owner{User: "w"}))
+	got(db.Usage().Budgets(ctx, memory.Owner{User: "w"}))
 	return b.String(), errors.Join(errs...)
 }
 
@@ -229,7 +230,7 @@ type keyDamage struct {
 func (d *keyDamage) try(t *testing.T, fs vfs.FS, o Options, want string) {
 	t.Helper()
 	db, err := openOn(fs, "db", o)
-	if d.newest && errors.Is(err, ErrCorrupt) && strings.Contains(err.Error(), "was acknowledged") {
+	if d.newest && errors.Is(err, memory.ErrCorrupt) && strings.Contains(err.Error(), "was acknowledged") {
 		return // the newest commit is missing, which Salvage alone goes on without
 	}
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // kvWorld is a database with a clock that the test moves.
@@ -55,7 +56,7 @@ func (w *kvWorld) reopen() {
 	w.open()
 }
 
-func (w *kvWorld) put(o Owner, key string, value any, opts *entries.PutOptions) entries.Entry {
+func (w *kvWorld) put(o memory.Owner, key string, value any, opts *entries.PutOptions) entries.Entry {
 	w.t.Helper()
 	e, err := w.db.KV().Put(context.Background(), o, key, value, opts)
 	if err != nil {
@@ -65,7 +66,7 @@ func (w *kvWorld) put(o Owner, key string, value any, opts *entries.PutOptions) 
 }
 
 // value is the value under a key, "" where there is none.
-func (w *kvWorld) value(o Owner, key string) string {
+func (w *kvWorld) value(o memory.Owner, key string) string {
 	w.t.Helper()
 	e, found, err := w.db.KV().Lookup(context.Background(), o, key)
 	if err != nil {
@@ -77,7 +78,7 @@ func (w *kvWorld) value(o Owner, key string) string {
 	return string(e.Value)
 }
 
-var researcher = Owner{Agent: "researcher"}
+var researcher = memory.Owner{Agent: "researcher"}
 
 // TestKVAsSeedB follows what seed B promises of its structured store.
 func TestKVAsSeedB(t *testing.T) {
@@ -89,7 +90,7 @@ func TestKVAsSeedB(t *testing.T) {
 	if got := w.value(researcher, "nothing"); got != "" {
 		t.Errorf("an absent key has the value %s", got)
 	}
-	if got := w.value(Owner{Agent: "coder"}, "last_report_date"); got != "" {
+	if got := w.value(memory.Owner{Agent: "coder"}, "last_report_date"); got != "" {
 		t.Errorf("another agent reads %s", got)
 	}
 	w.now = w.now.Add(time.Hour)
@@ -245,7 +246,7 @@ func TestKVListing(t *testing.T) {
 		}
 		model[b.String()] = true
 		w.put(researcher, b.String(), 1, nil)
-		w.put(Owner{User: "ada", Agent: "researcher"}, "other"+b.String(), 1, nil)
+		w.put(memory.Owner{User: "ada", Agent: "researcher"}, "other"+b.String(), 1, nil)
 	}
 	for _, prefix := range []string{"", "a", "ab", "é", "\U0010ffff", "zzz"} {
 		var want, got []string
@@ -282,7 +283,7 @@ func TestKVTransactions(t *testing.T) {
 			if e, _, err := tx.KV().Lookup(t.Context(), researcher, "k"); err != nil || string(e.Value) != "3" {
 				t.Errorf("inside the Update: %s, %v", e.Value, err)
 			}
-			if _, err := tx.Memories().Store(t.Context(), Memory{Scope: Scope{Agent: "researcher"}, Text: "x"}, nil); err != nil {
+			if _, err := tx.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "researcher"}, Text: "x"}, nil); err != nil {
 				return err
 			}
 			return errAbort
@@ -306,7 +307,7 @@ func TestKVTransactions(t *testing.T) {
 func TestKVBadInput(t *testing.T) {
 	w := newKVWorld(t)
 	w.put(researcher, "k", 1, nil)
-	put := func(o Owner, key string, value any, opts *entries.PutOptions) error {
+	put := func(o memory.Owner, key string, value any, opts *entries.PutOptions) error {
 		_, err := w.db.KV().Put(t.Context(), o, key, value, opts)
 		return err
 	}
@@ -317,7 +318,7 @@ func TestKVBadInput(t *testing.T) {
 		kind error
 		says string
 	}{
-		"no owner":          {put(Owner{}, "k", 1, nil), fault.ErrScope, "At least one"},
+		"no owner":          {put(memory.Owner{}, "k", 1, nil), fault.ErrScope, "At least one"},
 		"empty key":         {put(researcher, "", 1, nil), fault.ErrInvalid, "empty"},
 		"key of 1 MB":       {put(researcher, strings.Repeat("k", 1<<20), 1, nil), fault.ErrInvalid, "1048576"},
 		"control character": {put(researcher, "a\x00b", 1, nil), fault.ErrInvalid, "control"},

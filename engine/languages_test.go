@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/languageset"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestLanguages asks questions in 28 languages with other forms of the words that the
@@ -21,7 +22,7 @@ func TestLanguages(t *testing.T) {
 		}
 		for i, p := range l.List {
 			for _, user := range []string{l.Code, "all"} {
-				ids[fmt.Sprint(user, l.Code, i)] = mustStore(t, db.Memories(), Memory{Scope: Scope{User: user}, Text: p.Memory}).ID
+				ids[fmt.Sprint(user, l.Code, i)] = mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: user}, Text: p.Memory}).ID
 			}
 		}
 	}
@@ -40,7 +41,7 @@ func TestLanguages(t *testing.T) {
 			first := 0
 			var missed []string
 			for i, p := range l.List {
-				hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: tc.user(l.Code)}, Text: p.Question, Profile: ProfileText})
+				hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: tc.user(l.Code)}, Text: p.Question, Profile: memory.ProfileText})
 				if len(hits) > 0 && hits[0].ID == ids[fmt.Sprint(tc.user(l.Code), l.Code, i)] {
 					first++
 					continue
@@ -62,12 +63,12 @@ func TestLanguages(t *testing.T) {
 // TestLanguagesMove: a database that was made for English alone is opened as it was, and a rebuild makes it one of all
 // languages, for good; but not where Options.Language says that it is to stay.
 func TestLanguagesMove(t *testing.T) {
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for _, stays := range []bool{false, true} {
 		fs := vfs.NewMem()
 		db := openTest(t, fs, Options{Language: "english"})
-		id := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "Die Hunde laufen jeden Morgen durch die Wälder."}).ID
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: "The dogs are running in the woods."})
+		id := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "Die Hunde laufen jeden Morgen durch die Wälder."}).ID
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "The dogs are running in the woods."})
 		closeTest(t, db)
 		for try, want := range []string{"english", "auto", "auto"} {
 			o := Options{}
@@ -85,12 +86,12 @@ func TestLanguagesMove(t *testing.T) {
 				t.Errorf("%d: %+v, want %s", try, s, want)
 			}
 			for query, found := range map[string]bool{"Wälder": true, "Welcher Wald?": want == "auto", "Hund": true, "running dog": true} {
-				hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: query, Profile: ProfileText, OnlyWords: true})
+				hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: query, Profile: memory.ProfileText, OnlyWords: true})
 				if (len(hits) > 0) != found {
 					t.Errorf("%d, %s: %q finds %d", try, want, query, len(hits))
 				}
 			}
-			if hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: `"Hunde laufen"`, Syntax: SyntaxOperators}); len(hits) != 1 || hits[0].ID != id {
+			if hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: `"Hunde laufen"`, Syntax: memory.SyntaxOperators}); len(hits) != 1 || hits[0].ID != id {
 				t.Errorf("%d, %s: the phrase finds %d", try, want, len(hits))
 			}
 			mustCheck(t, db, 2)
@@ -102,20 +103,20 @@ func TestLanguagesMove(t *testing.T) {
 // TestLanguageOperators: words and phrases with signs are read in the languages of the scope.
 func TestLanguageOperators(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "Sie hat gestern den grünen Tee getrunken."})
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "Sie hat gestern schwarzen Kaffee mit grünen Tassen getrunken."})
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "She likes green teas."})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "Sie hat gestern den grünen Tee getrunken."})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "Sie hat gestern schwarzen Kaffee mit grünen Tassen getrunken."})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "She likes green teas."})
 	for query, want := range map[string]int{
 		"+grün": 2, "+grünem -kaffee": 1, `"grüner Tee"`: 1, `"green tea"`: 1, `getrunken -"grüner Tee"`: 1, "+teas": 1, "NOT grüne tea": 1,
 		"+kaffees": 1, `"hat gestern"`: 2, "grün*": 2,
 	} {
-		hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: query, Syntax: SyntaxOperators, Profile: ProfileText})
+		hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: query, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText})
 		if len(hits) != want {
 			t.Errorf("%s finds %d, want %d: %v", query, len(hits), want, hits)
 		}
 	}
-	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: "grüner Tee", Profile: ProfileText, Highlight: true})
+	hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "grüner Tee", Profile: memory.ProfileText, Highlight: true})
 	if len(hits) == 0 || len(hits[0].Spans) != 2 {
 		t.Errorf("highlights %+v", hits)
 	}
@@ -126,12 +127,12 @@ func TestLanguageOperators(t *testing.T) {
 func TestLanguagesOfAScope(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "de"}, Text: "Ich habe die alten Häuser nicht gesehen."})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ru"}, Text: "Она читает книги о больших кораблях."})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "en"}, Text: "She reads books about large ships."})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "de"}, Text: "Ich habe die alten Häuser nicht gesehen."})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ru"}, Text: "Она читает книги о больших кораблях."})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "en"}, Text: "She reads books about large ships."})
 	for range 2 {
 		for user, want := range map[string]string{"de": "[de]", "ru": "[ru]", "en": "[]"} {
-			found, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: user}, Text: "Haus корабль ship", Profile: ProfileText, Explain: true})
+			found, err := db.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{User: user}, Text: "Haus корабль ship", Profile: memory.ProfileText, Explain: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // The lines of a dump have types of their own, not the engine's: a field that a later
@@ -61,7 +62,7 @@ func dump(t *testing.T, db *engine.DB) string {
 	s := db.Settings()
 	line("settings", map[string]any{"ID": s.ID, "Language": s.Language, "IndexedText": s.IndexedText, "Created": instant(s.CreatedAt)})
 	gone := slices.Clone(layoutGone)
-	for m, err := range db.Memories().All(t.Context(), engine.ListQuery{AllScopes: true, WithVectors: true}) {
+	for m, err := range db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true, WithVectors: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func dump(t *testing.T, db *engine.DB) string {
 			t.Fatalf("history of %s: %v", r.id, err)
 		}
 		for _, h := range entries {
-			if r.id == "expired" && h.Event == engine.EventDelete {
+			if r.id == "expired" && h.Event == memory.EventDelete {
 				continue // it is removed in the background, at any time
 			}
 			line("history", historyLine{
@@ -88,7 +89,7 @@ func dump(t *testing.T, db *engine.DB) string {
 	return b.String()
 }
 
-func lineOf(m *engine.Memory) memoryLine {
+func lineOf(m *memory.Memory) memoryLine {
 	return memoryLine{
 		ID: m.ID, User: m.User, Agent: m.Agent, Run: m.Run, Role: string(m.Role), Kind: string(m.Kind), Source: string(m.Source),
 		Text: m.Text, Name: m.Name, Hash: m.Hash, Seq: m.Seq, Aliases: m.Aliases, Metadata: m.Metadata, Embedding: m.Embedding, Vectors: m.Vectors,
@@ -126,16 +127,16 @@ func dumpEntries(t *testing.T, db *engine.DB, line func(string, any)) {
 func dumpAnswers(t *testing.T, db *engine.DB, line func(string, any)) {
 	t.Helper()
 	for _, word := range []string{"tea", "ghent", "harbour", "lantern", "obsolete", "violin"} {
-		q := engine.Query{AllScopes: true, Text: word, Profile: engine.ProfileText, Limit: 100}
+		q := memory.Query{AllScopes: true, Text: word, Profile: memory.ProfileText, Limit: 100}
 		hits := recall(t, db, q)
-		slices.SortFunc(hits, func(a, b engine.Hit) int { return cmp.Compare(a.Seq, b.Seq) })
+		slices.SortFunc(hits, func(a, b memory.Hit) int { return cmp.Compare(a.Seq, b.Seq) })
 		line("answer", answerLine{"word " + word, hitIDs(hits)})
 	}
 	for _, space := range []struct {
 		name string
 		at   []float32
 	}{{"default", layoutVector(5)}, {"image", []float32{0.1, 1, 0}}} {
-		q := engine.Query{AllScopes: true, Embedding: space.at, Space: space.name, Profile: engine.ProfileVector, Limit: 5}
+		q := memory.Query{AllScopes: true, Embedding: space.at, Space: space.name, Profile: memory.ProfileVector, Limit: 5}
 		line("answer", answerLine{"vector in " + space.name, hitIDs(recall(t, db, q))})
 	}
 	for _, f := range []struct {
@@ -152,7 +153,7 @@ func dumpAnswers(t *testing.T, db *engine.DB, line func(string, any)) {
 		{"kind", filter.Eq("kind", "note")},
 		{"run", filter.Eq("run", "trip")},
 	} {
-		page, err := db.Memories().List(t.Context(), engine.ListQuery{AllScopes: true, Filter: f.filter, Limit: 1000})
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{AllScopes: true, Filter: f.filter, Limit: 1000})
 		if err != nil {
 			t.Fatalf("%s: %v", f.name, err)
 		}
@@ -164,7 +165,7 @@ func dumpAnswers(t *testing.T, db *engine.DB, line func(string, any)) {
 	}
 }
 
-func recall(t *testing.T, db *engine.DB, q engine.Query) []engine.Hit {
+func recall(t *testing.T, db *engine.DB, q memory.Query) []memory.Hit {
 	t.Helper()
 	q.NoTouch = true
 	r, err := db.Memories().Recall(t.Context(), q)
@@ -174,7 +175,7 @@ func recall(t *testing.T, db *engine.DB, q engine.Query) []engine.Hit {
 	return r.Hits
 }
 
-func hitIDs(hits []engine.Hit) []string {
+func hitIDs(hits []memory.Hit) []string {
 	ids := []string{}
 	for i := range hits {
 		ids = append(ids, hits[i].ID)

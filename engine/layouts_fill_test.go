@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // The databases of all layouts have lived from layoutStart to layoutEnd, and are
@@ -23,13 +24,13 @@ var (
 
 // The owners of these databases.
 var (
-	layoutAda = engine.Scope{User: "ada", Agent: "coach", Run: "trip"}
-	layoutBen = engine.Scope{User: "ben", Run: "work"}
+	layoutAda = memory.Scope{User: "ada", Agent: "coach", Run: "trip"}
+	layoutBen = memory.Scope{User: "ben", Run: "work"}
 )
 
 // remembered is a memory by its ID.
 type remembered struct {
-	scope engine.Scope
+	scope memory.Scope
 	id    string
 }
 
@@ -106,14 +107,14 @@ func (f filling) must(err error) {
 	}
 }
 
-func (f filling) store(m engine.Memory, o *engine.StoreOptions) engine.Stored {
+func (f filling) store(m memory.Memory, o *memory.StoreOptions) memory.Stored {
 	f.t.Helper()
 	st, err := f.db.Memories().Store(f.t.Context(), m, o)
 	f.must(err)
 	return st
 }
 
-func (f filling) update(s engine.Scope, id string, p engine.Patch) {
+func (f filling) update(s memory.Scope, id string, p memory.Patch) {
 	f.t.Helper()
 	_, err := f.db.Memories().Update(f.t.Context(), s, id, p)
 	f.must(err)
@@ -145,7 +146,7 @@ func fillLayout(t *testing.T, dir string) []byte {
 	closeLayout(t, f.db)
 	f = open(2 * time.Hour)
 	weak.weak.Store(true)
-	f.store(engine.Memory{ID: "pending", Scope: layoutAda, Text: "The lantern has no vector yet."}, nil)
+	f.store(memory.Memory{ID: "pending", Scope: layoutAda, Text: "The lantern has no vector yet."}, nil)
 	f.spaces()
 	f.touches()
 	var packed []byte
@@ -161,8 +162,8 @@ func fillLayout(t *testing.T, dir string) []byte {
 // fields stores memories that have between them each field and each type of metadata.
 func (f filling) fields() {
 	half, third := 0.5, 0.3
-	f.store(engine.Memory{
-		ID: "full", Scope: layoutAda, Role: engine.RoleTool, Kind: engine.KindFact, Source: engine.SourceWebSearch,
+	f.store(memory.Memory{
+		ID: "full", Scope: layoutAda, Role: memory.RoleTool, Kind: memory.KindFact, Source: memory.SourceWebSearch,
 		Text: "Prefers tea – naïve 東京 – to coffee.", Name: "drinks", Aliases: []string{"tea", "beverages"},
 		Metadata: map[string]any{
 			"tag": "drink", "count": 42, "score": 0.25, "big": 9007199254740993, "done": true, "nothing": nil,
@@ -172,23 +173,23 @@ func (f filling) fields() {
 		CreatedAt: layoutStart.AddDate(-1, 0, 0), EventTime: time.Date(1969, 7, 20, 20, 17, 40, 0, time.UTC),
 		ExpiresAt: layoutStart.AddDate(10, 0, 0), Pinned: true, Importance: &half, Confidence: &third,
 	}, nil)
-	f.store(engine.Memory{ID: "plain", Scope: layoutAda, Text: "Has a train to Ghent on Friday."}, nil)
-	f.store(engine.Memory{Scope: layoutAda, Text: "An ID of the database's own, at the harbour.", Role: engine.RoleAssistant}, nil)
-	f.store(engine.Memory{ID: "note", Scope: layoutAda, Kind: engine.KindNote, Name: "packing", Text: "Pack the violin."}, nil)
-	f.store(engine.Memory{ID: "silent", Scope: layoutBen, Embedding: layoutVector(5), Metadata: map[string]any{"tag": "drink", "count": 7}}, nil)
-	f.store(engine.Memory{ID: "picture", Scope: layoutBen, Text: "A harbour at dusk.", Vectors: map[string][]float32{"image": {0, 1, 0}}}, nil)
-	f.store(engine.Memory{ID: "expired", Scope: layoutAda, Text: "Tea is served until five.", ExpiresAt: layoutStart.Add(3 * time.Hour)}, nil)
-	f.store(engine.Memory{ID: "deleted", Scope: layoutAda, Text: "Ghent is in France."}, nil)
-	again := f.store(engine.Memory{Scope: layoutAda, Text: "Has a train to Ghent on Friday."}, nil)
+	f.store(memory.Memory{ID: "plain", Scope: layoutAda, Text: "Has a train to Ghent on Friday."}, nil)
+	f.store(memory.Memory{Scope: layoutAda, Text: "An ID of the database's own, at the harbour.", Role: memory.RoleAssistant}, nil)
+	f.store(memory.Memory{ID: "note", Scope: layoutAda, Kind: memory.KindNote, Name: "packing", Text: "Pack the violin."}, nil)
+	f.store(memory.Memory{ID: "silent", Scope: layoutBen, Embedding: layoutVector(5), Metadata: map[string]any{"tag": "drink", "count": 7}}, nil)
+	f.store(memory.Memory{ID: "picture", Scope: layoutBen, Text: "A harbour at dusk.", Vectors: map[string][]float32{"image": {0, 1, 0}}}, nil)
+	f.store(memory.Memory{ID: "expired", Scope: layoutAda, Text: "Tea is served until five.", ExpiresAt: layoutStart.Add(3 * time.Hour)}, nil)
+	f.store(memory.Memory{ID: "deleted", Scope: layoutAda, Text: "Ghent is in France."}, nil)
+	again := f.store(memory.Memory{Scope: layoutAda, Text: "Has a train to Ghent on Friday."}, nil)
 	if !again.Deduplicated || again.ID != "plain" {
 		f.t.Fatalf("the same text again: %+v", again)
 	}
-	f.store(engine.Memory{ID: "twice", Scope: layoutBen, Text: "A harbour at dusk."}, &engine.StoreOptions{NoDedup: true})
+	f.store(memory.Memory{ID: "twice", Scope: layoutBen, Text: "A harbour at dusk."}, &memory.StoreOptions{NoDedup: true})
 	for i := range 3 {
 		s := layoutAda
 		s.Run = fmt.Sprintf("old-%d", i)
-		f.store(engine.Memory{ID: fmt.Sprintf("old-%d", i), Scope: s, Text: fmt.Sprintf("Said in old run %d of a lantern.", i)}, nil)
-		f.store(engine.Memory{ID: fmt.Sprintf("obsolete-%d", i), Scope: layoutBen, Text: fmt.Sprintf("Obsolete remark number %d.", i), Metadata: map[string]any{"stale": i > 0}}, nil)
+		f.store(memory.Memory{ID: fmt.Sprintf("old-%d", i), Scope: s, Text: fmt.Sprintf("Said in old run %d of a lantern.", i)}, nil)
+		f.store(memory.Memory{ID: fmt.Sprintf("obsolete-%d", i), Scope: layoutBen, Text: fmt.Sprintf("Obsolete remark number %d.", i), Metadata: map[string]any{"stale": i > 0}}, nil)
 	}
 }
 
@@ -196,9 +197,9 @@ func (f filling) fields() {
 // each ten.
 func (f filling) fillers() {
 	for i := 0; i < 120; i += 10 {
-		var batch []engine.Memory
+		var batch []memory.Memory
 		for n := i; n < i+10; n++ {
-			batch = append(batch, engine.Memory{
+			batch = append(batch, memory.Memory{
 				ID: fmt.Sprintf("filler-%d", n), Scope: layoutBen, Embedding: layoutVector(n + 10), CreatedAt: layoutStart.Add(time.Duration(n) * time.Second),
 				Text:     fmt.Sprintf("Remark%d of word%d, phrase%d and term%d about the harbour.", n, n*7%50, n*11%60, n*13%70),
 				Metadata: map[string]any{"count": n % 45},
@@ -212,9 +213,9 @@ func (f filling) fillers() {
 // entries writes the key-value store.
 func (f filling) entries() {
 	kv, ctx := f.db.KV(), f.t.Context()
-	ada, ben := engine.Owner{User: "ada", Agent: "coach"}, engine.Owner{User: "ben"}
+	ada, ben := memory.Owner{User: "ada", Agent: "coach"}, memory.Owner{User: "ben"}
 	for _, e := range []struct {
-		owner engine.Owner
+		owner memory.Owner
 		key   string
 		value any
 		ttl   time.Duration
@@ -238,12 +239,12 @@ func (f filling) entries() {
 // changes updates memories in each way, in the sealed chunk and out of it.
 func (f filling) changes() {
 	text, other := "Has a train to Ghent on Saturday.", "Remark with a violin in it."
-	f.update(layoutAda, "plain", engine.Patch{Text: &text})
-	f.update(layoutBen, "filler-7", engine.Patch{Text: &other, Embedding: layoutVector(200)})
-	f.update(layoutBen, "picture", engine.Patch{Metadata: &map[string]any{"tag": "view"}, Vectors: map[string][]float32{"image": {0.2, 0.9, 0}}})
+	f.update(layoutAda, "plain", memory.Patch{Text: &text})
+	f.update(layoutBen, "filler-7", memory.Patch{Text: &other, Embedding: layoutVector(200)})
+	f.update(layoutBen, "picture", memory.Patch{Metadata: &map[string]any{"tag": "view"}, Vectors: map[string][]float32{"image": {0.2, 0.9, 0}}})
 	pinned, never := true, time.Time{}
-	f.update(layoutBen, "filler-8", engine.Patch{Pinned: &pinned, ExpiresAt: &never})
-	st := f.store(engine.Memory{ID: "note", Scope: layoutAda, Kind: engine.KindNote, Name: "packing", Text: "Pack the violin and the bow."}, &engine.StoreOptions{Upsert: true})
+	f.update(layoutBen, "filler-8", memory.Patch{Pinned: &pinned, ExpiresAt: &never})
+	st := f.store(memory.Memory{ID: "note", Scope: layoutAda, Kind: memory.KindNote, Name: "packing", Text: "Pack the violin and the bow."}, &memory.StoreOptions{Upsert: true})
 	if !st.Updated {
 		f.t.Fatalf("an upsert: %+v", st)
 	}
@@ -252,7 +253,7 @@ func (f filling) changes() {
 // spaces makes spaces that are not compared by cosine.
 func (f filling) spaces() {
 	f.must(f.db.CreateSpace(f.t.Context(), engine.SpaceConfig{Name: "place", Dim: 2, Metric: engine.MetricL2, Model: "map"}))
-	f.store(engine.Memory{ID: "placed", Scope: layoutBen, Text: "Stood on the bridge.", Vectors: map[string][]float32{"place": {51, 3.7}}}, nil)
+	f.store(memory.Memory{ID: "placed", Scope: layoutBen, Text: "Stood on the bridge.", Vectors: map[string][]float32{"place": {51, 3.7}}}, nil)
 }
 
 // deletions deletes one memory, a run, what a filter finds, and several in one
@@ -261,17 +262,17 @@ func (f filling) deletions() {
 	m, ctx := f.db.Memories(), f.t.Context()
 	f.must(m.Delete(ctx, layoutAda, "deleted"))
 	f.must(m.Delete(ctx, layoutBen, "filler-3"))
-	f.store(engine.Memory{ID: "old-1", Scope: layoutAda, Text: "Moved under an ID that another run has."}, &engine.StoreOptions{Upsert: true})
-	n, err := m.DeleteScope(ctx, engine.Scope{User: "ada", Run: "old-0"})
+	f.store(memory.Memory{ID: "old-1", Scope: layoutAda, Text: "Moved under an ID that another run has."}, &memory.StoreOptions{Upsert: true})
+	n, err := m.DeleteScope(ctx, memory.Scope{User: "ada", Run: "old-0"})
 	if f.must(err); n != 1 {
 		f.t.Fatalf("%d memories of the run deleted", n)
 	}
-	n, err = m.DeleteMatching(ctx, engine.DeleteQuery{Scope: engine.Scope{User: "ben"}, Filter: filter.Eq("stale", true)})
+	n, err = m.DeleteMatching(ctx, memory.DeleteQuery{Scope: memory.Scope{User: "ben"}, Filter: filter.Eq("stale", true)})
 	if f.must(err); n != 2 {
 		f.t.Fatalf("%d stale memories deleted", n)
 	}
 	f.must(f.db.Update(ctx, func(tx *engine.Tx) error {
-		_, err := tx.Memories().Store(ctx, engine.Memory{ID: "scrap-0", Scope: layoutBen, Text: "Lives for a moment."}, nil)
+		_, err := tx.Memories().Store(ctx, memory.Memory{ID: "scrap-0", Scope: layoutBen, Text: "Lives for a moment."}, nil)
 		if err != nil {
 			return err
 		}
@@ -281,8 +282,8 @@ func (f filling) deletions() {
 
 // touches recalls memories, which counts.
 func (f filling) touches() {
-	for _, q := range []engine.Query{{Scope: layoutAda, Text: "train ghent"}, {Scope: layoutAda, Text: "violin train"}, {Scope: layoutBen, Text: "harbour dusk"}} {
-		q.Profile, q.Limit = engine.ProfileText, 2
+	for _, q := range []memory.Query{{Scope: layoutAda, Text: "train ghent"}, {Scope: layoutAda, Text: "violin train"}, {Scope: layoutBen, Text: "harbour dusk"}} {
+		q.Profile, q.Limit = memory.ProfileText, 2
 		_, err := f.db.Memories().Recall(f.t.Context(), q)
 		f.must(err)
 	}
@@ -295,20 +296,20 @@ func (f filling) touches() {
 func goOn(t *testing.T, db *engine.DB) {
 	t.Helper()
 	f, ctx := filling{t, db}, t.Context()
-	known := f.store(engine.Memory{Scope: layoutAda, Text: "Has a train to Ghent on Saturday."}, nil)
+	known := f.store(memory.Memory{Scope: layoutAda, Text: "Has a train to Ghent on Saturday."}, nil)
 	if !known.Deduplicated || known.ID != "plain" {
 		t.Errorf("an old text again: %+v", known)
 	}
 	if n, err := db.EmbedPending(ctx, 10); n != 1 || err != nil {
 		t.Errorf("%d memories embedded, %v", n, err)
 	}
-	added := f.store(engine.Memory{Scope: layoutAda, Text: "Stored by a later program, with an oboe.", Vectors: map[string][]float32{"image": {1, 0, 0}}}, nil)
+	added := f.store(memory.Memory{Scope: layoutAda, Text: "Stored by a later program, with an oboe.", Vectors: map[string][]float32{"image": {1, 0, 0}}}, nil)
 	text := "Remark with an oboe in it."
-	f.update(layoutBen, "filler-8", engine.Patch{Text: &text})
+	f.update(layoutBen, "filler-8", memory.Patch{Text: &text})
 	f.must(db.Memories().Delete(ctx, layoutBen, "filler-9"))
-	_, err := db.KV().Put(ctx, engine.Owner{User: "ben"}, "later", "put by a later program", nil)
+	_, err := db.KV().Put(ctx, memory.Owner{User: "ben"}, "later", "put by a later program", nil)
 	f.must(err)
-	hits := recall(t, db, engine.Query{AllScopes: true, Text: "oboe", Profile: engine.ProfileText})
+	hits := recall(t, db, memory.Query{AllScopes: true, Text: "oboe", Profile: memory.ProfileText})
 	if len(hits) != 2 || hits[0].ID != added.ID && hits[1].ID != added.ID {
 		t.Errorf("what was added is not found: %q", hitIDs(hits))
 	}

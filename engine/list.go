@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // ordering is the order of a list, and the place after which it goes on.
@@ -92,7 +93,7 @@ const pageBytes = 64 << 20
 
 const doingList = "list memories"
 
-func newOrdering(db *DB, q *ListQuery) (*ordering, error) {
+func newOrdering(db *DB, q *memory.ListQuery) (*ordering, error) {
 	o := &ordering{name: q.OrderBy, descending: q.Descending}
 	if o.name == "seq" {
 		o.name = ""
@@ -191,7 +192,7 @@ func (o *ordering) resume(db *DB, cursor string) error {
 }
 
 // list is a page of the memories that q selects.
-func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (Page, error) {
+func (tx *Tx) list(ctx context.Context, q *memory.ListQuery, o *ordering, limit int) (memory.Page, error) {
 	if q.Lost != nil {
 		of := *tx
 		of.lose = q.Lost
@@ -199,20 +200,20 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 	}
 	if tx.writes != nil {
 		if err := tx.materialise(); err != nil {
-			return Page{}, tx.breaks(err)
+			return memory.Page{}, tx.breaks(err)
 		}
 	}
 	first := firstPlaces{most: limit + 1, order: o}
 	if err := tx.offerAll(ctx, q, &first); err != nil {
-		return Page{}, err
+		return memory.Page{}, err
 	}
 	places := first.sorted()
-	var page Page
+	var page memory.Page
 	size := 0
 	for i, p := range places[:min(limit, len(places))] {
 		m, err := tx.loadWithout(p.Version, q)
 		if err != nil {
-			return Page{}, err
+			return memory.Page{}, err
 		}
 		if m != nil {
 			page.Memories = append(page.Memories, *m)
@@ -231,7 +232,7 @@ func (tx *Tx) list(ctx context.Context, q *ListQuery, o *ordering, limit int) (P
 
 // loadWithout is load for a list, which may go without what cannot be read: nil for a memory
 // that is lost.
-func (tx *Tx) loadWithout(v layout.Version, q *ListQuery) (*Memory, error) {
+func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory, error) {
 	m, err := tx.load(v, q.WithVectors)
 	if err == nil {
 		return &m, nil
@@ -256,7 +257,7 @@ func (tx *Tx) loadWithout(v layout.Version, q *ListQuery) (*Memory, error) {
 // order of their documents, or against it where the last come first. That is nearly
 // the order of their Seqs and of their creation, and in a list by one of these whole
 // pages cannot be among the first.
-func (tx *Tx) offerAll(ctx context.Context, q *ListQuery, first *firstPlaces) error {
+func (tx *Tx) offerAll(ctx context.Context, q *memory.ListQuery, first *firstPlaces) error {
 	set, rest, err := tx.indexed(ctx, q.Scope, q.AllScopes, q.Filter)
 	if err == nil && (len(rest) > 0 || !first.order.paged()) {
 		set, err = tx.settled(ctx, set, rest)
@@ -396,7 +397,7 @@ func (f *firstPlaces) sorted() []place {
 }
 
 // memoryBytes is about what a memory takes in RAM.
-func memoryBytes(m *Memory) int {
+func memoryBytes(m *memory.Memory) int {
 	n := 512 + len(m.Text) + len(m.Name) + 4*len(m.Embedding) + valueBytes(m.Metadata)
 	for _, a := range m.Aliases {
 		n += len(a)

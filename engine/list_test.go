@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 func openMem(t *testing.T, o Options) *DB {
@@ -30,7 +31,7 @@ func openMem(t *testing.T, o Options) *DB {
 	return db
 }
 
-func put(t *testing.T, db *DB, m Memory) Stored {
+func put(t *testing.T, db *DB, m memory.Memory) memory.Stored {
 	t.Helper()
 	s, err := db.Memories().Store(t.Context(), m, nil)
 	if err != nil {
@@ -39,7 +40,7 @@ func put(t *testing.T, db *DB, m Memory) Stored {
 	return s
 }
 
-var ada = Scope{User: "ada"}
+var ada = memory.Scope{User: "ada"}
 
 // TestListOrders: every order, in both directions and page by page, is a stable
 // sort of the whole.
@@ -49,7 +50,7 @@ func TestListOrders(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	const memories = 120
 	for i := range memories {
-		m := Memory{
+		m := memory.Memory{
 			ID: fmt.Sprintf("id%02d", rng.IntN(100)), Scope: ada, Text: fmt.Sprint("text ", i),
 			CreatedAt: now.Add(time.Duration(rng.IntN(5)) * time.Hour), Importance: new(float64(rng.IntN(4)) / 4),
 			Metadata: map[string]any{},
@@ -57,16 +58,16 @@ func TestListOrders(t *testing.T) {
 		if v := pick[any](rng, nil, true, false, 1, 2.5, -1, "a", "b", "none"); v != "none" {
 			m.Metadata["mixed"] = v
 		}
-		if _, err := db.Memories().Store(t.Context(), m, &StoreOptions{Upsert: true}); err != nil {
+		if _, err := db.Memories().Store(t.Context(), m, &memory.StoreOptions{Upsert: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	keys := map[string]func(m *Memory) string{ // strings that sort as the order says
-		"":           func(m *Memory) string { return fmt.Sprintf("%06d", m.Seq) },
-		"id":         func(m *Memory) string { return m.ID },
-		"created_at": func(m *Memory) string { return m.CreatedAt.Format(time.RFC3339) },
-		"importance": func(m *Memory) string { return fmt.Sprint(*m.Importance + 1) },
-		"mixed": func(m *Memory) string {
+	keys := map[string]func(m *memory.Memory) string{ // strings that sort as the order says
+		"":           func(m *memory.Memory) string { return fmt.Sprintf("%06d", m.Seq) },
+		"id":         func(m *memory.Memory) string { return m.ID },
+		"created_at": func(m *memory.Memory) string { return m.CreatedAt.Format(time.RFC3339) },
+		"importance": func(m *memory.Memory) string { return fmt.Sprint(*m.Importance + 1) },
+		"mixed": func(m *memory.Memory) string {
 			v, ok := m.Metadata["mixed"]
 			if !ok {
 				return "~" // last
@@ -74,18 +75,18 @@ func TestListOrders(t *testing.T) {
 			return map[string]string{"<nil>": "0", "false": "1", "true": "2", "-1": "3", "1": "4", "2.5": "5", "a": "6", "b": "7"}[fmt.Sprint(v)]
 		},
 	}
-	all := listAll(t, db, ListQuery{Scope: ada})
+	all := listAll(t, db, memory.ListQuery{Scope: ada})
 	for name, key := range keys {
 		for _, descending := range []bool{false, true} {
 			want := slices.Clone(all)
-			slices.SortStableFunc(want, func(a, b Memory) int {
+			slices.SortStableFunc(want, func(a, b memory.Memory) int {
 				x, y := key(&a), key(&b)
 				if descending && x != "~" && y != "~" {
 					return strings.Compare(y, x)
 				}
 				return strings.Compare(x, y)
 			})
-			got := listAll(t, db, ListQuery{Scope: ada, OrderBy: name, Descending: descending, Limit: 7})
+			got := listAll(t, db, memory.ListQuery{Scope: ada, OrderBy: name, Descending: descending, Limit: 7})
 			if !slices.Equal(idsOf(got), idsOf(want)) {
 				t.Errorf("by %q, descending %v:\n%v\nwant\n%v", name, descending, idsOf(got), idsOf(want))
 			}
@@ -93,9 +94,9 @@ func TestListOrders(t *testing.T) {
 	}
 }
 
-func listAll(t *testing.T, db *DB, q ListQuery) []Memory {
+func listAll(t *testing.T, db *DB, q memory.ListQuery) []memory.Memory {
 	t.Helper()
-	var all []Memory
+	var all []memory.Memory
 	for m, err := range db.Memories().All(t.Context(), q) {
 		if err != nil {
 			t.Fatal(err)
@@ -111,11 +112,11 @@ func TestCursorUnderWrites(t *testing.T) {
 	db := openMem(t, Options{})
 	rng := rand.New(rand.NewPCG(6, 6))
 	for i := range 100 {
-		put(t, db, Memory{ID: fmt.Sprintf("m%03d", i), Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
+		put(t, db, memory.Memory{ID: fmt.Sprintf("m%03d", i), Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
 	}
 	gone := map[string]bool{}
 	seen := map[string]int{}
-	q := ListQuery{Scope: ada, OrderBy: "n", Descending: true, Limit: 7}
+	q := memory.ListQuery{Scope: ada, OrderBy: "n", Descending: true, Limit: 7}
 	for {
 		page, err := db.Memories().List(t.Context(), q)
 		if err != nil {
@@ -128,7 +129,7 @@ func TestCursorUnderWrites(t *testing.T) {
 			break
 		}
 		q.Cursor = page.Next
-		put(t, db, Memory{Scope: ada, Text: fmt.Sprint("new ", rng.Int()), Metadata: map[string]any{"n": rng.IntN(100)}})
+		put(t, db, memory.Memory{Scope: ada, Text: fmt.Sprint("new ", rng.Int()), Metadata: map[string]any{"n": rng.IntN(100)}})
 		if id := fmt.Sprintf("m%03d", rng.IntN(100)); !gone[id] {
 			if err := db.Memories().Delete(t.Context(), ada, id); err != nil {
 				t.Fatal(err)
@@ -149,30 +150,30 @@ func TestBadCursors(t *testing.T) {
 	next := map[*DB]string{}
 	for _, d := range []*DB{db, other} {
 		for i := range 3 {
-			put(t, d, Memory{Scope: ada, Text: fmt.Sprint(i)})
+			put(t, d, memory.Memory{Scope: ada, Text: fmt.Sprint(i)})
 		}
-		page, err := d.Memories().List(t.Context(), ListQuery{Scope: ada, Limit: 1})
+		page, err := d.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Limit: 1})
 		if err != nil || page.Next == "" {
 			t.Fatal(page, err)
 		}
 		next[d] = page.Next
 	}
 	for _, c := range []struct {
-		q    ListQuery
+		q    memory.ListQuery
 		says string
 	}{
-		{ListQuery{Cursor: next[other]}, "another database"},
-		{ListQuery{Cursor: "nonsense"}, "none"},
-		{ListQuery{Cursor: "!"}, "none"},
-		{ListQuery{Cursor: next[db][:len(next[db])-8]}, "damaged"},
-		{ListQuery{Cursor: next[db] + "AAAA"}, "damaged"},
-		{ListQuery{Cursor: next[db] + "A"}, "cursor"},
-		{ListQuery{Cursor: next[db], OrderBy: "id"}, "another order"},
-		{ListQuery{Cursor: next[db], Descending: true}, "another order"},
-		{ListQuery{OrderBy: "text"}, "too long"},
-		{ListQuery{OrderBy: "metadata."}, "order by"},
-		{ListQuery{OrderBy: "hash"}, "order by"},
-		{ListQuery{OrderBy: "aliases"}, "order by"},
+		{memory.ListQuery{Cursor: next[other]}, "another database"},
+		{memory.ListQuery{Cursor: "nonsense"}, "none"},
+		{memory.ListQuery{Cursor: "!"}, "none"},
+		{memory.ListQuery{Cursor: next[db][:len(next[db])-8]}, "damaged"},
+		{memory.ListQuery{Cursor: next[db] + "AAAA"}, "damaged"},
+		{memory.ListQuery{Cursor: next[db] + "A"}, "cursor"},
+		{memory.ListQuery{Cursor: next[db], OrderBy: "id"}, "another order"},
+		{memory.ListQuery{Cursor: next[db], Descending: true}, "another order"},
+		{memory.ListQuery{OrderBy: "text"}, "too long"},
+		{memory.ListQuery{OrderBy: "metadata."}, "order by"},
+		{memory.ListQuery{OrderBy: "hash"}, "order by"},
+		{memory.ListQuery{OrderBy: "aliases"}, "order by"},
 	} {
 		c.q.Scope = ada
 		if _, err := db.Memories().List(t.Context(), c.q); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
@@ -191,13 +192,13 @@ func TestDeleteMatching(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 50 {
-			put(t, db, Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: pick2(i, "ada", "bob")}, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
+			put(t, db, memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: pick2(i, "ada", "bob")}, Text: fmt.Sprint(i), Metadata: map[string]any{"n": i}})
 		}
 		if !clean {
 			db.janitor.stop()
 		}
 		lsn := db.LSN()
-		n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: filter.Lt("n", 20)})
+		n, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{Scope: ada, Filter: filter.Lt("n", 20)})
 		if err != nil || n != 10 {
 			t.Fatal(n, err)
 		}
@@ -205,11 +206,11 @@ func TestDeleteMatching(t *testing.T) {
 			t.Errorf("%d commits", db.LSN()-lsn)
 		}
 		for range 2 {
-			if got := len(listAll(t, db, ListQuery{AllScopes: true})); got != 40 {
+			if got := len(listAll(t, db, memory.ListQuery{AllScopes: true})); got != 40 {
 				t.Errorf("%d memories are left", got)
 			}
 			h, err := db.Memories().History(t.Context(), ada, "m2")
-			if err != nil || len(h) != 2 || h[1].Event != EventDelete || *h[1].OldText != "2" {
+			if err != nil || len(h) != 2 || h[1].Event != memory.EventDelete || *h[1].OldText != "2" {
 				t.Errorf("history %v, %v", h, err)
 			}
 			if err := db.Close(); err != nil {
@@ -222,7 +223,7 @@ func TestDeleteMatching(t *testing.T) {
 				t.Error(r, err)
 			}
 		}
-		if n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Gte("n", 45)}); err != nil || n != 5 {
+		if n, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{AllScopes: true, Filter: filter.Gte("n", 45)}); err != nil || n != 5 {
 			t.Errorf("over all scopes: %d, %v", n, err)
 		}
 		if err := db.Close(); err != nil {
@@ -247,12 +248,12 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		put(t, db, Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
+		put(t, db, memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 	}
-	if _, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{Scope: ada, Filter: filter.Eq("id", "m3")}); err != nil {
+	if _, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{Scope: ada, Filter: filter.Eq("id", "m3")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.KV().Put(t.Context(), Owner{User: "ada"}, "k", 1, nil); err != nil {
+	if _, err := db.KV().Put(t.Context(), memory.Owner{User: "ada"}, "k", 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	err = db.View(t.Context(), func(tx *Tx) error {
@@ -260,7 +261,7 @@ func TestReset(t *testing.T) {
 		if err != nil || n != 19 {
 			t.Errorf("reset: %d, %v", n, err)
 		}
-		r, err := tx.Memories().Recall(t.Context(), Query{Scope: ada, Text: "tea", Limit: 50, NoTouch: true})
+		r, err := tx.Memories().Recall(t.Context(), memory.Query{Scope: ada, Text: "tea", Limit: 50, NoTouch: true})
 		if err != nil || len(r.Hits) != 19 {
 			t.Errorf("the View finds %d, %v", len(r.Hits), err)
 		}
@@ -270,13 +271,13 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if got := listAll(t, db, ListQuery{AllScopes: true}); len(got) != 0 {
+		if got := listAll(t, db, memory.ListQuery{AllScopes: true}); len(got) != 0 {
 			t.Errorf("%d memories are left", len(got))
 		}
-		if _, err := db.Memories().History(t.Context(), Scope{}, "m1"); !errors.Is(err, fault.ErrNotFound) {
+		if _, err := db.Memories().History(t.Context(), memory.Scope{}, "m1"); !errors.Is(err, fault.ErrNotFound) {
 			t.Errorf("the history is left: %v", err)
 		}
-		if _, found, err := db.KV().Lookup(t.Context(), Owner{User: "ada"}, "k"); found || err != nil {
+		if _, found, err := db.KV().Lookup(t.Context(), memory.Owner{User: "ada"}, "k"); found || err != nil {
 			t.Errorf("an entry is left: %v", err)
 		}
 		if r, err := db.Check(t.Context()); err != nil || !r.OK {
@@ -289,7 +290,7 @@ func TestReset(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := put(t, db, Memory{ID: "m1", Scope: ada, Text: "tea again", Embedding: []float32{1, 2}})
+	s := put(t, db, memory.Memory{ID: "m1", Scope: ada, Text: "tea again", Embedding: []float32{1, 2}})
 	if s.Seq != 21 {
 		t.Errorf("the next Seq is %d, want 21: it is never reused", s.Seq)
 	}
@@ -306,16 +307,16 @@ func TestReset(t *testing.T) {
 // beside a sort of everything.
 func TestListByCreation(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada, n := Scope{User: "ada"}, 4*doctable.PageSize
+	ada, n := memory.Scope{User: "ada"}, 4*doctable.PageSize
 	rng := rand.New(rand.NewPCG(3, 4))
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var mems []Memory
+	var mems []memory.Memory
 	for i := range n {
 		at := i / 10 // some are created at the same time
 		if rng.IntN(20) == 0 {
 			at = rng.IntN(n)
 		}
-		mems = append(mems, Memory{
+		mems = append(mems, memory.Memory{
 			ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("number ", i),
 			CreatedAt: start.Add(time.Duration(at) * time.Second), Metadata: map[string]any{"even": i%2 == 0},
 		})
@@ -327,15 +328,15 @@ func TestListByCreation(t *testing.T) {
 	}
 	for _, descending := range []bool{false, true} {
 		for _, f := range []filter.Filter{nil, filter.Eq("even", true)} {
-			want := slices.DeleteFunc(slices.Clone(mems), func(m Memory) bool { return f != nil && m.Metadata["even"] == false })
-			slices.SortStableFunc(want, func(a, b Memory) int {
+			want := slices.DeleteFunc(slices.Clone(mems), func(m memory.Memory) bool { return f != nil && m.Metadata["even"] == false })
+			slices.SortStableFunc(want, func(a, b memory.Memory) int {
 				if descending {
 					a, b = b, a
 				}
 				return a.CreatedAt.Compare(b.CreatedAt)
 			})
 			var got []string
-			q := ListQuery{Scope: ada, Filter: f, OrderBy: "created_at", Descending: descending, Limit: 300}
+			q := memory.ListQuery{Scope: ada, Filter: f, OrderBy: "created_at", Descending: descending, Limit: 300}
 			for {
 				page, err := db.Memories().List(t.Context(), q)
 				if err != nil {

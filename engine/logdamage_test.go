@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // newestLog is the path of the newest log, and its content.
@@ -33,7 +34,7 @@ func marked(t *testing.T, memories int) (fs *vfs.MemFS, log string, content []by
 	mem := vfs.NewCrashableMem()
 	db := openTest(t, mem, Options{})
 	for i := range memories {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
 	}
 	if err := db.store.MarkLogs(); err != nil {
 		t.Fatal(err)
@@ -50,8 +51,8 @@ func marked(t *testing.T, memories int) (fs *vfs.MemFS, log string, content []by
 func mustSalvage(t *testing.T, fs vfs.FS, stored int) (left int) {
 	t.Helper()
 	db := openTest(t, fs, Options{Salvage: true})
-	ms := mustList(t, db.Memories(), Scope{User: "u"})
-	slices.SortFunc(ms, func(a, b Memory) int { return int(a.Seq) - int(b.Seq) })
+	ms := mustList(t, db.Memories(), memory.Scope{User: "u"})
+	slices.SortFunc(ms, func(a, b memory.Memory) int { return int(a.Seq) - int(b.Seq) })
 	for i, m := range ms {
 		if m.Text != fmt.Sprint("memory ", i) {
 			t.Fatalf("memory %d is %q", i, m.Text)
@@ -61,7 +62,7 @@ func mustSalvage(t *testing.T, fs vfs.FS, stored int) (left int) {
 		t.Fatalf("%d of %d memories are there", len(ms), stored)
 	}
 	mustCheck(t, db, len(ms))
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", len(ms))})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", len(ms))})
 	closeTest(t, db)
 	db = openTest(t, fs, Options{})
 	mustCheck(t, db, len(ms)+1)
@@ -125,7 +126,7 @@ func TestCleanLog(t *testing.T) {
 	const memories = 3
 	db := openTest(t, base, Options{})
 	for i := range memories {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
 	}
 	closeTest(t, db)
 	for _, damage := range []string{"missing", "empty", "noise"} {
@@ -159,13 +160,13 @@ func TestTornLog(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	db := openTest(t, mem, Options{})
 	for i := range memories {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
 	}
 	if err := db.store.MarkLogs(); err != nil {
 		t.Fatal(err)
 	}
 	_, from := db.store.FS.SyncedLogs()
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: strings.Repeat("a long last memory ", 600)})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: strings.Repeat("a long last memory ", 600)})
 	_, to := db.store.FS.SyncedLogs()
 	killed := mem.CrashClone(vfs.CrashCloneCfg{})
 	closeTest(t, db)
@@ -208,7 +209,7 @@ func TestLogsMissing(t *testing.T) {
 	stored := 0
 	for ; len(logs()) < 3; stored++ {
 		text := fmt.Sprint("memory ", stored)
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: text, Metadata: map[string]any{"padding": strings.Repeat("x ", 60<<10)}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: text, Metadata: map[string]any{"padding": strings.Repeat("x ", 60<<10)}})
 	}
 	if err := db.store.MarkLogs(); err != nil {
 		t.Fatal(err)

@@ -11,17 +11,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // lossy fills a database of 120 memories with vectors, of which some are deleted, some
 // updated, and those of one scope deleted at once, and closes it.
 func lossy(t *testing.T, fs vfs.FS, o setup) (living map[string]string) {
 	t.Helper()
-	db, ctx, ada := openTest(t, fs, o), t.Context(), Scope{User: "ada"}
+	db, ctx, ada := openTest(t, fs, o), t.Context(), memory.Scope{User: "ada"}
 	living = map[string]string{}
 	for i := range 120 {
 		id, text := fmt.Sprint("m", i), fmt.Sprint("tea number ", i)
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: Scope{User: "ada", Run: fmt.Sprint("r", i%3)}, Text: text, Embedding: []float32{float32(i), 1, 2}})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: memory.Scope{User: "ada", Run: fmt.Sprint("r", i%3)}, Text: text, Embedding: []float32{float32(i), 1, 2}})
 		living[id] = text
 	}
 	for i := 0; i < 120; i += 10 {
@@ -30,12 +31,12 @@ func lossy(t *testing.T, fs vfs.FS, o setup) (living map[string]string) {
 		}
 		delete(living, fmt.Sprint("m", i))
 		id, text := fmt.Sprint("m", i+1), fmt.Sprint("milk number ", i+1)
-		if _, err := db.Memories().Update(ctx, ada, id, Patch{Text: &text, Embedding: []float32{float32(i + 1), 2, 2}}); err != nil {
+		if _, err := db.Memories().Update(ctx, ada, id, memory.Patch{Text: &text, Embedding: []float32{float32(i + 1), 2, 2}}); err != nil {
 			t.Fatal(err)
 		}
 		living[id] = text
 	}
-	if _, err := db.Memories().DeleteScope(ctx, Scope{User: "ada", Run: "r2"}); err != nil {
+	if _, err := db.Memories().DeleteScope(ctx, memory.Scope{User: "ada", Run: "r2"}); err != nil {
 		t.Fatal(err)
 	}
 	for i := 2; i < 120; i += 3 {
@@ -164,7 +165,7 @@ func wantLost(t *testing.T, db *DB, stats *Stats, report *Report, n int) {
 	}
 	var lost []error
 	with, without := 0, 0
-	q := ListQuery{Scope: Scope{User: "ada"}, WithVectors: true, Lost: func(err error) { lost = append(lost, err) }}
+	q := memory.ListQuery{Scope: memory.Scope{User: "ada"}, WithVectors: true, Lost: func(err error) { lost = append(lost, err) }}
 	for m, err := range db.Memories().All(t.Context(), q) {
 		switch {
 		case err != nil:
@@ -175,14 +176,14 @@ func wantLost(t *testing.T, db *DB, stats *Stats, report *Report, n int) {
 			without++
 		}
 	}
-	if with+without != n || without != len(lost) || without == 0 || !errors.Is(lost[0], ErrCorrupt) {
+	if with+without != n || without != len(lost) || without == 0 || !errors.Is(lost[0], memory.ErrCorrupt) {
 		t.Errorf("%d memories with a vector, %d without, of %d; %d told of, as %v", with, without, n, len(lost), lost)
 	}
 	q.Lost = nil
-	if _, err := db.Memories().List(t.Context(), q); !errors.Is(err, ErrCorrupt) {
+	if _, err := db.Memories().List(t.Context(), q); !errors.Is(err, memory.ErrCorrupt) {
 		t.Errorf("a list that was not asked to go on: %v", err)
 	}
-	hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Embedding: []float32{7, 1, 2}, Profile: ProfileVector, NoTouch: true})
+	hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "ada"}, Embedding: []float32{7, 1, 2}, Profile: memory.ProfileVector, NoTouch: true})
 	if len(hits) != 10 {
 		t.Errorf("%d hits among the vectors that are left", len(hits))
 	}
@@ -192,16 +193,16 @@ func wantLost(t *testing.T, db *DB, stats *Stats, report *Report, n int) {
 // lies in other blocks.
 func TestOpensBesideBadBlocks(t *testing.T) {
 	const n = 3000
-	fs, ada := vfs.NewMem(), Scope{User: "ada"}
+	fs, ada := vfs.NewMem(), memory.Scope{User: "ada"}
 	db := openTest(t, fs, Options{})
 	rng := rand.New(rand.NewPCG(5, 0))
-	var mems []Memory
+	var mems []memory.Memory
 	for i := range n {
 		vec := make([]float32, 32)
 		for j := range vec {
 			vec[j] = rng.Float32()
 		}
-		mems = append(mems, Memory{Scope: ada, Text: fmt.Sprint("tea number ", i), Embedding: vec})
+		mems = append(mems, memory.Memory{Scope: ada, Text: fmt.Sprint("tea number ", i), Embedding: vec})
 	}
 	if _, err := db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
 		t.Fatal(err)
@@ -246,12 +247,12 @@ func TestOpensBesideBadBlocks(t *testing.T) {
 func sameTexts(t *testing.T, db *DB, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}
-	for m, err := range db.Memories().All(t.Context(), ListQuery{Scope: Scope{User: "ada"}}) {
+	for m, err := range db.Memories().All(t.Context(), memory.ListQuery{Scope: memory.Scope{User: "ada"}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got[m.ID] = m.Text
-		hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Text: m.Text, Limit: 1, NoTouch: true, Profile: ProfileText})
+		hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "ada"}, Text: m.Text, Limit: 1, NoTouch: true, Profile: memory.ProfileText})
 		if len(hits) != 1 || hits[0].Text != m.Text {
 			t.Errorf("%s is not found by its text", m.ID)
 		}

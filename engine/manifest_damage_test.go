@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestDamagedManifest: no damaged byte of the MANIFEST makes a database that opens
@@ -23,7 +24,7 @@ func TestDamagedManifest(t *testing.T) {
 	const memories = 3
 	for i := range memories {
 		db := openTest(t, fs, Options{})
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
 		if err := db.store.Flush(); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestFailedManifest: a failed create, write or sync of the MANIFEST, or create of
@@ -38,16 +39,16 @@ func TestFailedManifest(t *testing.T) {
 			}
 			acknowledged := storeAndFlush(t, db, disk, f)
 			ctx := context.Background()
-			if _, err := db.Memories().Get(ctx, Scope{}, "m0"); !errors.Is(err, fault.ErrFailed) || !errors.Is(err, errDisk) {
+			if _, err := db.Memories().Get(ctx, memory.Scope{}, "m0"); !errors.Is(err, fault.ErrFailed) || !errors.Is(err, errDisk) {
 				t.Errorf("a read after it: %v", err)
 			}
-			if _, err := db.Memories().Store(ctx, Memory{Scope: Scope{User: "ada"}, Text: "late"}, nil); !errors.Is(err, fault.ErrFailed) {
+			if _, err := db.Memories().Store(ctx, memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "late"}, nil); !errors.Is(err, fault.ErrFailed) {
 				t.Errorf("a write after it: %v", err)
 			}
 			within(t, "Close of a failed database", func() { closeTest(t, db) })
 			again := openTest(t, base, Options{})
 			for i := range acknowledged {
-				if _, err := again.Memories().Get(ctx, Scope{}, fmt.Sprint("m", i)); err != nil {
+				if _, err := again.Memories().Get(ctx, memory.Scope{}, fmt.Sprint("m", i)); err != nil {
 					t.Errorf("memory %d was acknowledged: %v", i, err)
 				}
 			}
@@ -67,7 +68,7 @@ func storeAndFlush(t *testing.T, db *DB, disk *crashfs.FS, f *crashfs.Fault) (ac
 		if i == before { // the MANIFEST has rotated by then
 			disk.SetHook(f.Hook)
 		}
-		m := Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: "ada"}, Text: fmt.Sprint("text ", i)}
+		m := memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("text ", i)}
 		if _, err := db.Memories().Store(context.Background(), m, nil); err != nil {
 			if !errors.Is(err, fault.ErrFailed) || f.Hits() == 0 {
 				t.Fatalf("store %d: %v, %d failures injected", i, err, f.Hits())

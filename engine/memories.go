@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -21,25 +22,16 @@ type Memories struct {
 	db *DB
 	tx *Tx // nil: one for each call
 	// lack leaves out what calls by an ID do not mean.
-	lack Lack
-}
-
-// Lack names what the owner of a memory does not have.
-type Lack struct {
-	User  bool // a user
-	Agent bool // an agent
+	lack memory.Lack
 }
 
 // Lacking are the memories of owners without a user, or without an agent, for the calls that take
 // an ID: Get, Update, Delete and History. An empty field of a scope means any owner, and these mean
 // none. Lists and recalls have filters for it, as agent = "".
-func (m Memories) Lacking(l Lack) Memories {
+func (m Memories) Lacking(l memory.Lack) Memories {
 	m.lack = l
 	return m
 }
-
-// in reports whether a scope lacks what it is to lack.
-func (l Lack) in(s Scope) bool { return (!l.User || s.User == "") && (!l.Agent || s.Agent == "") }
 
 // Memories are the memories of the database: each call is its own transaction.
 func (db *DB) Memories() Memories { return Memories{db: db} }
@@ -62,7 +54,7 @@ func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) 
 }
 
 // Store adds a memory, unless it comes without an ID and its scope already has the
-// same, whatever the role and times (see [Kind] and [Dedup]): then the result names the
+// same, whatever the role and times (see [memory.Kind] and [Dedup]): then the result names the
 // earlier one, which takes the later expiry, the pin and the higher importance of the
 // two; its metadata stays. A memory that is stored under an ID that its owner has
 // already is left as it is where nothing differs, and is otherwise ErrExists, or
@@ -71,10 +63,10 @@ func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) 
 // Outside a transaction the text is embedded and analysed before the writer lock
 // is taken. Inside one no embedder is called: a memory without a vector is marked
 // and embedded by a later pass ([DB.EmbedPending]).
-func (m Memories) Store(ctx context.Context, mem Memory, o *StoreOptions) (Stored, error) {
-	all, err := m.StoreBatch(ctx, []Memory{mem}, o)
+func (m Memories) Store(ctx context.Context, mem memory.Memory, o *memory.StoreOptions) (memory.Stored, error) {
+	all, err := m.StoreBatch(ctx, []memory.Memory{mem}, o)
 	if err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	return all[0], all[0].Err
 }
@@ -82,9 +74,9 @@ func (m Memories) Store(ctx context.Context, mem Memory, o *StoreOptions) (Store
 // StoreBatch stores several memories in one commit, all or none; under
 // SkipInvalid all that are valid. The results are in the order of the memories.
 // In a transaction, a batch that fails half-way leaves one that cannot commit.
-func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions) ([]Stored, error) {
+func (m Memories) StoreBatch(ctx context.Context, mems []memory.Memory, o *memory.StoreOptions) ([]memory.Stored, error) {
 	if o == nil {
-		o = &StoreOptions{}
+		o = &memory.StoreOptions{}
 	}
 	now, err := m.beginStore()
 	if err != nil {
@@ -109,8 +101,8 @@ func (m Memories) StoreBatch(ctx context.Context, mems []Memory, o *StoreOptions
 
 // prepareEach prepares the memories of a batch, with their vectors. Under skip, those
 // that are invalid are nil, and their results say why.
-func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare func(i int) (*prepared, error)) ([]*prepared, []Stored, error) {
-	ps, results := make([]*prepared, n), make([]Stored, n)
+func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare func(i int) (*prepared, error)) ([]*prepared, []memory.Stored, error) {
+	ps, results := make([]*prepared, n), make([]memory.Stored, n)
 	for i := range ps {
 		p, err := prepare(i)
 		if err != nil && (!skip || ctx.Err() != nil) {
@@ -146,8 +138,8 @@ func (m Memories) beginStore() (now int64, _ error) {
 
 // storeAll writes prepared memories, all or, under SkipInvalid, those that are
 // valid.
-func (tx *Tx) storeAll(ps []*prepared, o *StoreOptions, results []Stored) error {
-	return tx.storeEach(results, o.SkipInvalid, func(i int) (Stored, error) {
+func (tx *Tx) storeAll(ps []*prepared, o *memory.StoreOptions, results []memory.Stored) error {
+	return tx.storeEach(results, o.SkipInvalid, func(i int) (memory.Stored, error) {
 		if ps[i] == nil {
 			return results[i], nil
 		}
@@ -156,7 +148,7 @@ func (tx *Tx) storeAll(ps []*prepared, o *StoreOptions, results []Stored) error 
 }
 
 // storeEach calls store for each place of a batch and keeps its result.
-func (tx *Tx) storeEach(results []Stored, skipInvalid bool, store func(i int) (Stored, error)) error {
+func (tx *Tx) storeEach(results []memory.Stored, skipInvalid bool, store func(i int) (memory.Stored, error)) error {
 	before := tx.changes
 	for i := range results {
 		var err error
@@ -188,16 +180,16 @@ func inBatch(err error, i, n int) error {
 // program that serves several users must give one; it
 // is ErrAmbiguous where there are several. ErrNotFound where there is none, or
 // it has expired. It is without its vectors, as in a list: see GetWithVectors.
-func (m Memories) Get(ctx context.Context, s Scope, id string) (Memory, error) {
+func (m Memories) Get(ctx context.Context, s memory.Scope, id string) (memory.Memory, error) {
 	return m.get(ctx, s, id, false)
 }
 
 // GetWithVectors is Get, and also reads the vectors.
-func (m Memories) GetWithVectors(ctx context.Context, s Scope, id string) (Memory, error) {
+func (m Memories) GetWithVectors(ctx context.Context, s memory.Scope, id string) (memory.Memory, error) {
 	return m.get(ctx, s, id, true)
 }
 
-func (m Memories) get(ctx context.Context, s Scope, id string, withVectors bool) (mem Memory, err error) {
+func (m Memories) get(ctx context.Context, s memory.Scope, id string, withVectors bool) (mem memory.Memory, err error) {
 	doing := fmt.Sprintf("get memory %q", valid.Short(id))
 	err = m.view(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, m.lack, id)
@@ -214,12 +206,12 @@ func (m Memories) get(ctx context.Context, s Scope, id string, withVectors bool)
 // ID in any owner, as in Get. It keeps its ID, Seq,
 // CreatedAt and access statistics; its hash follows the text, and so do a
 // computed importance and a vector that an embedder made.
-func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (mem Memory, err error) {
+func (m Memories) Update(ctx context.Context, s memory.Scope, id string, patch memory.Patch) (mem memory.Memory, err error) {
 	doing := fmt.Sprintf("update memory %q", valid.Short(id))
 	embedded := m.embedPatch(ctx, &patch)
 	found, err := m.mentionsOfPatch(ctx, s, &patch)
 	if err != nil {
-		return Memory{}, err
+		return memory.Memory{}, err
 	}
 	err = m.update(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, m.lack, id)
@@ -238,7 +230,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 		return err
 	})
 	if err != nil {
-		return Memory{}, err
+		return memory.Memory{}, err
 	}
 	return mem, nil
 }
@@ -246,7 +238,7 @@ func (m Memories) Update(ctx context.Context, s Scope, id string, patch Patch) (
 // Delete removes a memory. An empty scope finds the ID in any owner, as in Get.
 // ErrNotFound where there is none with this ID in the
 // scope. Its history stays.
-func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
+func (m Memories) Delete(ctx context.Context, s memory.Scope, id string) error {
 	doing := fmt.Sprintf("delete memory %q", valid.Short(id))
 	return m.update(ctx, doing, func(tx *Tx) error {
 		l, rec, err := tx.find(doing, s, m.lack, id)
@@ -258,8 +250,8 @@ func (m Memories) Delete(ctx context.Context, s Scope, id string) error {
 }
 
 // find is the visible memory with an ID within a scope, which may be empty.
-func (tx *Tx) find(doing string, s Scope, lack Lack, id string) (found live, rec *layout.Record, err error) {
-	if s != (Scope{}) {
+func (tx *Tx) find(doing string, s memory.Scope, lack memory.Lack, id string) (found live, rec *layout.Record, err error) {
+	if s != (memory.Scope{}) {
 		if err := scope.Check(doing, s); err != nil {
 			return live{}, nil, err
 		}
@@ -269,7 +261,7 @@ func (tx *Tx) find(doing string, s Scope, lack Lack, id string) (found live, rec
 	}
 	owners := 0
 	err = tx.living(anyOwner, id, func(_ claim, l live, r *layout.Record) error {
-		if !l.expired(tx.now) && r.ID == id && scope.Contains(s, r.Scope) && lack.in(r.Scope) {
+		if !l.expired(tx.now) && r.ID == id && scope.Contains(s, r.Scope) && lack.In(r.Scope) {
 			found, rec = l, r
 			owners++
 		}
@@ -293,20 +285,20 @@ func (tx *Tx) find(doing string, s Scope, lack Lack, id string) (found live, rec
 
 // List returns a page of memories, in the order of their Seq if the query does not
 // say another.
-func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) {
+func (m Memories) List(ctx context.Context, q memory.ListQuery) (page memory.Page, err error) {
 	limit, err := valid.Limit(doingList, q.Limit, defaultPage)
 	if err != nil {
-		return Page{}, err
+		return memory.Page{}, err
 	}
-	if err := checkScope(doingList, q.Scope, q.AllScopes); err != nil {
-		return Page{}, err
+	if err := memory.CheckScope(doingList, q.Scope, q.AllScopes); err != nil {
+		return memory.Page{}, err
 	}
 	if err := filter.Check(q.Filter); err != nil {
-		return Page{}, err
+		return memory.Page{}, err
 	}
 	order, err := newOrdering(m.db, &q)
 	if err != nil {
-		return Page{}, err
+		return memory.Page{}, err
 	}
 	err = m.view(ctx, doingList, func(tx *Tx) error {
 		page, err = tx.list(ctx, &q, order, limit)
@@ -316,9 +308,9 @@ func (m Memories) List(ctx context.Context, q ListQuery) (page Page, err error) 
 }
 
 // Count counts the memories of a query, whatever its order, limit and cursor.
-func (m Memories) Count(ctx context.Context, q ListQuery) (n int, err error) {
+func (m Memories) Count(ctx context.Context, q memory.ListQuery) (n int, err error) {
 	const doing = "count memories"
-	if err := checkScope(doing, q.Scope, q.AllScopes); err != nil {
+	if err := memory.CheckScope(doing, q.Scope, q.AllScopes); err != nil {
 		return 0, err
 	}
 	if err := filter.Check(q.Filter); err != nil {
@@ -340,12 +332,12 @@ func (m Memories) Count(ctx context.Context, q ListQuery) (n int, err error) {
 }
 
 // All iterates over all memories of a query, reading them a page at a time. Outside a transaction the pages are of different states.
-func (m Memories) All(ctx context.Context, q ListQuery) iter.Seq2[Memory, error] {
-	return func(yield func(Memory, error) bool) {
+func (m Memories) All(ctx context.Context, q memory.ListQuery) iter.Seq2[memory.Memory, error] {
+	return func(yield func(memory.Memory, error) bool) {
 		for {
 			page, err := m.List(ctx, q)
 			if err != nil {
-				yield(Memory{}, err)
+				yield(memory.Memory{}, err)
 				return
 			}
 			for _, mem := range page.Memories {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -23,7 +24,7 @@ const (
 )
 
 // prepareNew is prepare of a memory that is stored by its caller, with what its text mentions.
-func (m Memories) prepareNew(ctx context.Context, mem *Memory, now int64) (*prepared, error) {
+func (m Memories) prepareNew(ctx context.Context, mem *memory.Memory, now int64) (*prepared, error) {
 	p, err := m.prepare(ctx, mem, now)
 	if err != nil {
 		return nil, err
@@ -35,10 +36,10 @@ func (m Memories) prepareNew(ctx context.Context, mem *Memory, now int64) (*prep
 // mentions are what the text of a memory mentions, nil where the database has no extractor, or
 // the owner no graph. Where the extractor fails, it is nothing, and why says how: the memory is
 // stored all the same.
-func (m Memories) mentions(ctx context.Context, s Scope, text string) (found *mention.Found, why string, err error) {
+func (m Memories) mentions(ctx context.Context, s memory.Scope, text string) (found *mention.Found, why string, err error) {
 	x := m.db.extractor
 	switch {
-	case x == nil || text == "" || s.Owner() == (Owner{}):
+	case x == nil || text == "" || s.Owner() == (memory.Owner{}):
 		return nil, "", nil
 	case m.tx != nil && !x.byRule():
 		return &mention.Found{}, noExtractorInUpdate, nil
@@ -55,8 +56,8 @@ func (m Memories) mentions(ctx context.Context, s Scope, text string) (found *me
 }
 
 // linkMentions links a memory to what it mentions, in the commit that stores it.
-func (tx *Tx) linkMentions(s Scope, seq uint64, f *mention.Found) (n graph.MentionCount, err error) {
-	if f == nil || s.Owner() == (Owner{}) {
+func (tx *Tx) linkMentions(s memory.Scope, seq uint64, f *mention.Found) (n graph.MentionCount, err error) {
+	if f == nil || s.Owner() == (memory.Owner{}) {
 		return n, nil
 	}
 	said := graph.Mentions{Entities: make([]graph.Entity, len(f.Entities)), Relations: make([]graph.Relation, len(f.Relations))}
@@ -84,7 +85,7 @@ func (tx *Tx) linkMentions(s Scope, seq uint64, f *mention.Found) (n graph.Menti
 // ExtractOptions change what ExtractEntities does.
 type ExtractOptions struct {
 	// Scope is whose memories: at least one field.
-	Scope
+	memory.Scope
 	// AllScopes extracts from everyone's memories, for administration.
 	AllScopes bool
 	// Again extracts from memories that are linked to what their texts mention already, too.
@@ -120,7 +121,7 @@ func (db *DB) ExtractEntities(ctx context.Context, o ExtractOptions) (done Extra
 	if err := db.writable(doingExtract); err != nil {
 		return done, err
 	}
-	for q := (ListQuery{Scope: o.Scope, AllScopes: o.AllScopes, Limit: extractPage}); ; {
+	for q := (memory.ListQuery{Scope: o.Scope, AllScopes: o.AllScopes, Limit: extractPage}); ; {
 		page, err := db.Memories().List(ctx, q)
 		if err != nil {
 			return done, err
@@ -135,16 +136,16 @@ func (db *DB) ExtractEntities(ctx context.Context, o ExtractOptions) (done Extra
 }
 
 // extractFrom extracts from a page of memories, and links those before a failure.
-func (db *DB) extractFrom(ctx context.Context, x *extractor, page []Memory, again bool, done *Extracted) error {
+func (db *DB) extractFrom(ctx context.Context, x *extractor, page []memory.Memory, again bool, done *Extracted) error {
 	type said struct {
-		*Memory
+		*memory.Memory
 		found mention.Found
 	}
 	var all []said
 	var failed error
 	for i := range page {
 		mem := &page[i]
-		if mem.Text == "" || mem.Scope.Owner() == (Owner{}) {
+		if mem.Text == "" || mem.Scope.Owner() == (memory.Owner{}) {
 			continue
 		}
 		if !again {
@@ -198,7 +199,7 @@ func (db *DB) extractFrom(ctx context.Context, x *extractor, page []Memory, agai
 }
 
 // mentioned reports whether a memory is linked to what its text mentions.
-func (db *DB) mentioned(ctx context.Context, mem *Memory) (linked bool, err error) {
+func (db *DB) mentioned(ctx context.Context, mem *memory.Memory) (linked bool, err error) {
 	err = db.view(ctx, nil, func(tx *Tx) error {
 		owner, known, err := (*partTx)(tx).Owner(mem.Scope.Owner())
 		if err == nil && known {
@@ -261,7 +262,7 @@ func (tx *Tx) forgetInGraph(how graph.Forgotten, d dying) error {
 }
 
 // rememberInGraph gives a memory that came back from the trash what it had in the graph.
-func (tx *Tx) rememberInGraph(o Owner, owner uint32, seq uint64) error {
+func (tx *Tx) rememberInGraph(o memory.Owner, owner uint32, seq uint64) error {
 	err := tx.changePart(doingUnlearn, func(t part.Tx) error { return partOf[*graph.Part](tx.db).Restore(t, o, owner, seq) })
 	if err != nil {
 		err = tx.breaks(err) // the memory is written
@@ -283,12 +284,12 @@ func (tx *Tx) emptyInGraph(things []policy.Trashed) error {
 
 // mentionsOfPatch are what the new text of an update mentions; what an extractor does not know
 // is nothing, so that no link stays that the old text was the reason for.
-func (m Memories) mentionsOfPatch(ctx context.Context, s Scope, patch *Patch) (*mention.Found, error) {
+func (m Memories) mentionsOfPatch(ctx context.Context, s memory.Scope, patch *memory.Patch) (*mention.Found, error) {
 	if m.db == nil || m.db.extractor == nil || patch.Text == nil {
 		return nil, nil // the text before goes from the graph, and the new one says nothing
 	}
-	if s.Owner() == (Owner{}) {
-		s = Scope{User: "any"} // an update may name no owner, and the memory has one
+	if s.Owner() == (memory.Owner{}) {
+		s = memory.Scope{User: "any"} // an update may name no owner, and the memory has one
 	}
 	found, _, err := m.mentions(ctx, s, *patch.Text)
 	if found == nil {

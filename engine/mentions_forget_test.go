@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -26,19 +27,19 @@ type forgetWorld struct {
 var forgetWays = map[string]func(ctx context.Context, w *forgetWorld) error{
 	"delete": func(ctx context.Context, w *forgetWorld) error { return w.db.Memories().Delete(ctx, w.o.Scope(), "m") },
 	"delete matching": func(ctx context.Context, w *forgetWorld) error {
-		_, err := w.db.Memories().DeleteMatching(ctx, DeleteQuery{Scope: w.o.Scope(), Filter: filter.Eq("id", "m")})
+		_, err := w.db.Memories().DeleteMatching(ctx, memory.DeleteQuery{Scope: w.o.Scope(), Filter: filter.Eq("id", "m")})
 		return err
 	},
 	"delete a run": func(ctx context.Context, w *forgetWorld) error {
-		_, err := w.db.Memories().DeleteScope(ctx, Scope{User: w.o.User, Agent: w.o.Agent, Run: "r"})
+		_, err := w.db.Memories().DeleteScope(ctx, memory.Scope{User: w.o.User, Agent: w.o.Agent, Run: "r"})
 		return err
 	},
 	"update": func(ctx context.Context, w *forgetWorld) error {
-		_, err := w.db.Memories().Update(ctx, w.o.Scope(), "m", Patch{Text: new("nothing of note")})
+		_, err := w.db.Memories().Update(ctx, w.o.Scope(), "m", memory.Patch{Text: new("nothing of note")})
 		return err
 	},
 	"upsert": func(ctx context.Context, w *forgetWorld) error {
-		_, err := w.db.Memories().Store(ctx, Memory{ID: "m", Scope: Scope{User: w.o.User, Agent: w.o.Agent, Run: "r"}, Text: "nothing of note"}, &StoreOptions{Upsert: true})
+		_, err := w.db.Memories().Store(ctx, memory.Memory{ID: "m", Scope: memory.Scope{User: w.o.User, Agent: w.o.Agent, Run: "r"}, Text: "nothing of note"}, &memory.StoreOptions{Upsert: true})
 		return err
 	},
 	"evict": func(ctx context.Context, w *forgetWorld) error {
@@ -46,7 +47,7 @@ var forgetWays = map[string]func(ctx context.Context, w *forgetWorld) error{
 		return err
 	},
 	"expire": func(ctx context.Context, w *forgetWorld) error {
-		if _, err := w.db.Memories().Update(ctx, w.o.Scope(), "m", Patch{ExpiresAt: new(w.db.clock().Add(time.Second))}); err != nil {
+		if _, err := w.db.Memories().Update(ctx, w.o.Scope(), "m", memory.Patch{ExpiresAt: new(w.db.clock().Add(time.Second))}); err != nil {
 			return err
 		}
 		w.clock.advance(time.Minute)
@@ -70,12 +71,12 @@ func testForget(t *testing.T, forget func(ctx context.Context, w *forgetWorld) e
 	ctx, fs, now := t.Context(), vfs.NewMem(), newTestClock()
 	open := func(x mention.Extractor) *forgetWorld {
 		db := openTest(t, fs, Options{Extractor: x, Clock: now.now})
-		return &forgetWorld{&graphWorld{t, db, db.Graph(), Owner{Agent: "a"}}, now}
+		return &forgetWorld{&graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}, now}
 	}
 	w := open(mention.Rules{})
 	setPolicy(t, w.db, func(p *policy.Policy) { p.Kinds = []string{"message"} })
 	store := func(id, run, text string) {
-		_, err := w.db.Memories().Store(ctx, Memory{ID: id, Scope: Scope{Agent: "a", Run: run}, Text: text, Pinned: id == "n"}, nil)
+		_, err := w.db.Memories().Store(ctx, memory.Memory{ID: id, Scope: memory.Scope{Agent: "a", Run: run}, Text: text, Pinned: id == "n"}, nil)
 		w.must(err)
 	}
 	store("n", "", "Ada met Bob. Cyd knows Dora.")
@@ -136,7 +137,7 @@ func TestMergedMemoriesLead(t *testing.T) {
 	if err != nil || r.Merged != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	page, err := w.db.Memories().List(ctx, ListQuery{Scope: w.o.Scope()})
+	page, err := w.db.Memories().List(ctx, memory.ListQuery{Scope: w.o.Scope()})
 	w.must(err)
 	if len(page.Memories) != 1 {
 		t.Fatal(page.Memories)

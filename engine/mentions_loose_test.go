@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -72,7 +73,7 @@ func (w *graphWorld) untilGone(id string) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		w.db.janitor.wake()
 		w.clean()
-		if _, err := w.g.Get(w.t.Context(), w.o, id, 0); errors.Is(err, ErrNotFound) {
+		if _, err := w.g.Get(w.t.Context(), w.o, id, 0); errors.Is(err, memory.ErrNotFound) {
 			return
 		} else if err != nil {
 			w.t.Fatal(err)
@@ -104,7 +105,7 @@ func TestMentionsAfterCrashes(t *testing.T) {
 	open := func(fs vfs.FS) *graphWorld {
 		t.Helper()
 		db := openTest(t, fs, Options{Extractor: mention.Rules{}})
-		return &graphWorld{t, db, db.Graph(), Owner{Agent: "a"}}
+		return &graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}
 	}
 	w := open(fs)
 	for i := range 26 {
@@ -141,7 +142,7 @@ func TestMentionsAfterCrashes(t *testing.T) {
 func verifyMentions(w *graphWorld, n, steps int) {
 	w.t.Helper()
 	m, err := w.db.Memories().Get(w.t.Context(), w.o.Scope(), fmt.Sprint("m", n))
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, memory.ErrNotFound) {
 		if mayBeDeleted := n%3 == 2 && steps != 1; steps > 0 && !mayBeDeleted {
 			w.t.Errorf("memory %d is not there", n)
 		}
@@ -179,7 +180,7 @@ func TestEvictedMentions(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	ctx := t.Context()
 	setPolicy(t, w.db, func(p *policy.Policy) { p.Trash = policy.Span(time.Hour) })
-	old := Memory{ID: "m", Scope: w.o.Scope(), Text: "we saw Oslo, yes, and Rome", Importance: new(0.0), Confidence: new(0.0)}
+	old := memory.Memory{ID: "m", Scope: w.o.Scope(), Text: "we saw Oslo, yes, and Rome", Importance: new(0.0), Confidence: new(0.0)}
 	if _, err := w.db.Memories().Store(ctx, old, nil); err != nil {
 		t.Fatal(err)
 	}

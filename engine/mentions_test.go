@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -22,13 +23,13 @@ func newMentionWorld(t *testing.T, x mention.Extractor) *graphWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeTest(t, db) })
-	return &graphWorld{t, db, db.Graph(), Owner{Agent: "a"}}
+	return &graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}
 }
 
 // say stores a memory.
-func (w *graphWorld) say(id, text string) Stored {
+func (w *graphWorld) say(id, text string) memory.Stored {
 	w.t.Helper()
-	s, err := w.db.Memories().Store(w.t.Context(), Memory{ID: id, Scope: w.o.Scope(), Text: text}, &StoreOptions{Upsert: true})
+	s, err := w.db.Memories().Store(w.t.Context(), memory.Memory{ID: id, Scope: w.o.Scope(), Text: text}, &memory.StoreOptions{Upsert: true})
 	w.must(err)
 	return s
 }
@@ -64,18 +65,18 @@ func TestStoreLinksWhatATextMentions(t *testing.T) {
 	_, err = w.g.Link(t.Context(), w.o, "ghent", "given")
 	w.must(err)
 	text := "Bob lives in Rome"
-	_, err = w.db.Memories().Update(t.Context(), w.o.Scope(), "m", Patch{Text: &text})
+	_, err = w.db.Memories().Update(t.Context(), w.o.Scope(), "m", memory.Patch{Text: &text})
 	w.must(err)
 	expectGraph(t, "links follow the text", w.linked("m"), "bob, rome")
 	text = "still no names"
-	_, err = w.db.Memories().Update(t.Context(), Scope{}, "given", Patch{Text: &text})
+	_, err = w.db.Memories().Update(t.Context(), memory.Scope{}, "given", memory.Patch{Text: &text})
 	w.must(err)
 	expectGraph(t, "a link that a caller has made stays", w.linked("given"), "ghent")
 	w.say("m", "Bob lives in Oslo")
 	expectGraph(t, "under Upsert, too", w.linked("m"), "bob, oslo")
 	err = w.db.Update(t.Context(), func(tx *Tx) error {
 		for i := range 3 {
-			if _, err := tx.Memories().Store(t.Context(), Memory{ID: fmt.Sprint("n", i), Scope: w.o.Scope(), Text: fmt.Sprintf("we met Carol in Paris, %d times", i)}, nil); err != nil {
+			if _, err := tx.Memories().Store(t.Context(), memory.Memory{ID: fmt.Sprint("n", i), Scope: w.o.Scope(), Text: fmt.Sprintf("we met Carol in Paris, %d times", i)}, nil); err != nil {
 				return err
 			}
 		}
@@ -83,7 +84,7 @@ func TestStoreLinksWhatATextMentions(t *testing.T) {
 	})
 	w.must(err)
 	expectGraph(t, "in one transaction", w.linked("n0")+" | "+w.linked("n2"), "carol, paris | carol, paris")
-	s, err := w.db.Memories().Store(t.Context(), Memory{Scope: Scope{Run: "r"}, Text: "Ada met Bob"}, nil)
+	s, err := w.db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{Run: "r"}, Text: "Ada met Bob"}, nil)
 	if err != nil || s.Unextracted != "" {
 		t.Errorf("a run without an owner has no graph: %+v, %v", s, err)
 	}
@@ -115,7 +116,7 @@ func TestExtractorThatFails(t *testing.T) {
 	if s := w.say("m", "Ada met Bob"); !s.Stored || !strings.Contains(s.Unextracted, "odd-1") || !strings.Contains(s.Unextracted, "no fingers") {
 		t.Errorf("%+v", s)
 	}
-	if _, err := w.db.ExtractEntities(t.Context(), ExtractOptions{Scope: w.o.Scope()}); !errors.Is(err, ErrExtractor) || !strings.Contains(err.Error(), `"m"`) {
+	if _, err := w.db.ExtractEntities(t.Context(), ExtractOptions{Scope: w.o.Scope()}); !errors.Is(err, memory.ErrExtractor) || !strings.Contains(err.Error(), `"m"`) {
 		t.Error(err)
 	}
 	down = false
@@ -129,14 +130,14 @@ func TestExtractorThatFails(t *testing.T) {
 	}
 	expectGraph(t, "linked", w.linked("m"), "ada, bob")
 	err := w.db.Update(t.Context(), func(tx *Tx) error {
-		s, err := tx.Memories().Store(t.Context(), Memory{Scope: w.o.Scope(), Text: "Bob met Carol"}, nil)
+		s, err := tx.Memories().Store(t.Context(), memory.Memory{Scope: w.o.Scope(), Text: "Bob met Carol"}, nil)
 		if s.Unextracted != noExtractorInUpdate {
 			t.Errorf("in an Update: %+v", s)
 		}
 		return err
 	})
 	w.must(err)
-	if _, err := newGraphWorld(t).db.ExtractEntities(t.Context(), ExtractOptions{AllScopes: true}); !errors.Is(err, ErrInvalid) {
+	if _, err := newGraphWorld(t).db.ExtractEntities(t.Context(), ExtractOptions{AllScopes: true}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error(err)
 	}
 	mustCheck(t, w.db, 2)
@@ -177,7 +178,7 @@ func TestMentionsOfManyTexts(t *testing.T) {
 }
 
 // hits are the IDs of what a recall finds.
-func (w *graphWorld) recall(q Query) (string, *Plan) {
+func (w *graphWorld) recall(q memory.Query) (string, *memory.Plan) {
 	w.t.Helper()
 	q.Scope, q.Explain = w.o.Scope(), true
 	r, err := w.db.Memories().Recall(w.t.Context(), q)
@@ -217,21 +218,21 @@ func TestRecallWithTheGraph(t *testing.T) {
 		"Ada":                       "", // a part of a name is none
 		"animals and Ada Lovelace’": "zoo tea pay far",
 	} {
-		got, plan := w.recall(Query{Text: query, Graph: policy.GraphWeight})
+		got, plan := w.recall(memory.Query{Text: query, Graph: policy.GraphWeight})
 		expectGraph(t, query, got, want)
 		if want != "" && (len(plan.Graph) != 1 || plan.Graph[0].Scope != w.o.Scope() || plan.Graph[0].Entities != 3 || plan.Graph[0].Memories != 3) {
 			t.Errorf("%s: %+v", query, plan.Graph)
 		}
 	}
-	got, plan := w.recall(Query{Text: "Ada Lovelace"})
+	got, plan := w.recall(memory.Query{Text: "Ada Lovelace"})
 	if expectGraph(t, "without a weight", got, ""); plan.Graph != nil {
 		t.Errorf("%+v", plan.Graph)
 	}
-	for name, q := range map[string]Query{
-		"weight": {Graph: -1}, "high": {Graph: 1.5}, "profile": {Graph: .1, Profile: ProfileText},
+	for name, q := range map[string]memory.Query{
+		"weight": {Graph: -1}, "high": {Graph: 1.5}, "profile": {Graph: .1, Profile: memory.ProfileText},
 	} {
 		q.Text, q.Scope = "x", w.o.Scope()
-		if _, err := w.db.Memories().Recall(t.Context(), q); !errors.Is(err, ErrInvalid) {
+		if _, err := w.db.Memories().Recall(t.Context(), q); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -241,24 +242,24 @@ func TestRecallWithTheGraph(t *testing.T) {
 // filter leaves out are not found.
 func TestRecallWithTheGraphStaysInScope(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
-	for _, m := range []Memory{
-		{ID: "mine", Scope: Scope{User: "u", Agent: "a", Run: "1"}, Text: "tea with Ada"},
-		{ID: "other run", Scope: Scope{User: "u", Agent: "a", Run: "2"}, Text: "coffee with Ada"},
-		{ID: "other agent", Scope: Scope{User: "u", Agent: "b"}, Text: "water with Ada"},
-		{ID: "other user", Scope: Scope{User: "v", Agent: "a"}, Text: "wine with Ada"},
-		{ID: "nothing", Scope: Scope{User: "u", Agent: "a"}, Text: "juice"},
-		{ID: "nothing else", Scope: Scope{User: "u", Agent: "b"}, Text: "milk"},
+	for _, m := range []memory.Memory{
+		{ID: "mine", Scope: memory.Scope{User: "u", Agent: "a", Run: "1"}, Text: "tea with Ada"},
+		{ID: "other run", Scope: memory.Scope{User: "u", Agent: "a", Run: "2"}, Text: "coffee with Ada"},
+		{ID: "other agent", Scope: memory.Scope{User: "u", Agent: "b"}, Text: "water with Ada"},
+		{ID: "other user", Scope: memory.Scope{User: "v", Agent: "a"}, Text: "wine with Ada"},
+		{ID: "nothing", Scope: memory.Scope{User: "u", Agent: "a"}, Text: "juice"},
+		{ID: "nothing else", Scope: memory.Scope{User: "u", Agent: "b"}, Text: "milk"},
 	} {
 		_, err := w.db.Memories().Store(t.Context(), m, nil)
 		w.must(err)
 	}
-	for want, s := range map[string]Scope{
+	for want, s := range map[string]memory.Scope{
 		"[mine]":                       {User: "u", Agent: "a", Run: "1"},
 		"[mine other agent other run]": {User: "u"},
 		"[other agent]":                {Agent: "b"},
 		"[mine other run other user]":  {Agent: "a"},
 	} {
-		r, err := w.db.Memories().Recall(t.Context(), Query{Scope: s, Text: "Ada", Graph: 1})
+		r, err := w.db.Memories().Recall(t.Context(), memory.Query{Scope: s, Text: "Ada", Graph: 1})
 		w.must(err)
 		var ids []string
 		for _, h := range r.Hits {

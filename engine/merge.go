@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -44,7 +45,7 @@ type merge struct {
 
 // mergePlan finds the memories born after an LSN that say the same as another one, or, by the
 // policy, are nearly the same, and what is merged into what. crowded: there may be more of them.
-func (tx *Tx) mergePlan(ctx context.Context, p *policy.Policy, s Scope, after uint64) (plan []merge, crowded bool, err error) {
+func (tx *Tx) mergePlan(ctx context.Context, p *policy.Policy, s memory.Scope, after uint64) (plan []merge, crowded bool, err error) {
 	f, err := tx.freshGroups(ctx, p, s, after)
 	if err != nil || f.docs.IsEmpty() {
 		return nil, false, err
@@ -76,7 +77,7 @@ type fresh struct {
 	groups map[group]*roaring.Bitmap // with the fresh ones
 }
 
-func (tx *Tx) freshGroups(ctx context.Context, p *policy.Policy, s Scope, after uint64) (f fresh, err error) {
+func (tx *Tx) freshGroups(ctx context.Context, p *policy.Policy, s memory.Scope, after uint64) (f fresh, err error) {
 	free, pinned, err := tx.takeable(p, s)
 	if err != nil {
 		return f, err
@@ -146,7 +147,7 @@ func (tx *Tx) planned(from, into *candidate, by string, score float64) merge {
 // mergeAway commits a part of a plan, and returns the memories that are gone. Those that have
 // changed since, or whose survivor has, stay. heirs are the survivors that it has changed. before is the LSN of the commit before it in the same
 // consolidation that took something, 0 for none.
-func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s Scope, before uint64) (gone []victim, heirs []policy.Heir, err error) {
+func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s memory.Scope, before uint64) (gone []victim, heirs []policy.Heir, err error) {
 	is := func(v layout.Version) bool {
 		l, lives := tx.at(v.Seq)
 		return lives && l.Version == v
@@ -255,7 +256,7 @@ type standing struct {
 
 // stand writes the next version of a memory, with another standing.
 func (tx *Tx) stand(ctx context.Context, doing string, l live, rec *layout.Record, to *standing) (live, error) {
-	p, err := tx.patched(doing, rec, &Patch{Pinned: &to.pinned, Confidence: to.confidence, Vectors: to.vectors, Importance: &to.importance})
+	p, err := tx.patched(doing, rec, &memory.Patch{Pinned: &to.pinned, Confidence: to.confidence, Vectors: to.vectors, Importance: &to.importance})
 	if err != nil {
 		return l, err
 	}
@@ -370,7 +371,7 @@ func (tx *Tx) addAccess(owner uint32, seq uint64, a layout.Access) error {
 
 // mergedInto is the ID of the memory that one with an ID was merged into, or what took that
 // one in since; empty where there is none in the scope.
-func (tx *Tx) mergedInto(s Scope, id string) (into string, err error) {
+func (tx *Tx) mergedInto(s memory.Scope, id string) (into string, err error) {
 	err = tx.holders(anyOwner, id, func(c claim) error {
 		entries, err := tx.lifeOf(c.owner, c.seq, id, s)
 		if err != nil || len(entries) == 0 || entries[len(entries)-1].Into == "" {

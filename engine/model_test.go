@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestModel runs random operations on a database and on a model beside it, and
@@ -230,7 +231,7 @@ func (w *world) rebuild() {
 // reset deletes everything, histories included.
 func (w *world) reset() {
 	n, err := w.db.Reset(context.Background())
-	if want := len(w.model.visible(Scope{}, w.clock.now())); err != nil || n != want {
+	if want := len(w.model.visible(memory.Scope{}, w.clock.now())); err != nil || n != want {
 		w.t.Fatalf("reset: %d, %v; want %d", n, err, want)
 	}
 	highest := w.model.highest
@@ -358,7 +359,7 @@ func (w *world) operation(mm Memories, s *model, inTx bool) {
 
 // renewed follows what becomes of a memory whose text was stored again: it is as young as the text.
 // In a batch that failed, the failure may have come first.
-func (w *world) renewed(m *Memory, said, now time.Time, sure bool) {
+func (w *world) renewed(m *memory.Memory, said, now time.Time, sure bool) {
 	if !said.After(m.CreatedAt) {
 		return
 	}
@@ -369,8 +370,8 @@ func (w *world) renewed(m *Memory, said, now time.Time, sure bool) {
 }
 
 func (w *world) store(mm Memories, s *model, inTx bool, n int) {
-	o := StoreOptions{Upsert: w.rng.IntN(3) == 0, NoDedup: w.rng.IntN(4) == 0, SkipInvalid: w.rng.IntN(3) == 0}
-	mems := make([]Memory, n)
+	o := memory.StoreOptions{Upsert: w.rng.IntN(3) == 0, NoDedup: w.rng.IntN(4) == 0, SkipInvalid: w.rng.IntN(3) == 0}
+	mems := make([]memory.Memory, n)
 	for i := range mems {
 		mems[i] = w.memory(s)
 	}
@@ -378,7 +379,7 @@ func (w *world) store(mm Memories, s *model, inTx bool, n int) {
 	got, err := mm.StoreBatch(context.Background(), mems, &o)
 	after, changed := s.clone(), false
 	for i := range mems {
-		answer := Stored{ID: fmt.Sprint("of a failed batch ", i), Seq: after.highest + 1}
+		answer := memory.Stored{ID: fmt.Sprint("of a failed batch ", i), Seq: after.highest + 1}
 		if err == nil {
 			answer = got[i]
 		}
@@ -419,7 +420,7 @@ func (w *world) store(mm Memories, s *model, inTx bool, n int) {
 
 // asStored is how a memory reads once it is stored, with the vector that the
 // embedder makes.
-func (w *world) asStored(given Memory, inTx bool, now time.Time) modelMemory {
+func (w *world) asStored(given memory.Memory, inTx bool, now time.Time) modelMemory {
 	m := modelMemory{Memory: asRead(given, now)}
 	if w.embedder != nil && m.Text != "" && m.Embedding == nil {
 		if m.pending = inTx || w.embedder.failing(); !m.pending {
@@ -464,9 +465,9 @@ func (w *world) delete(mm Memories, s *model) {
 
 // deleteScope deletes a scope, or what a filter chooses of it, or seldom of all.
 func (w *world) deleteScope(mm Memories, s *model) {
-	q := DeleteQuery{Scope: w.scope()}
+	q := memory.DeleteQuery{Scope: w.scope()}
 	if w.chance(10) {
-		q = DeleteQuery{AllScopes: true}
+		q = memory.DeleteQuery{AllScopes: true}
 	}
 	if w.chance(40) {
 		all := func() (int, error) { return mm.DeleteScope(context.Background(), q.Scope) }
@@ -492,14 +493,14 @@ func (w *world) deleteScope(mm Memories, s *model) {
 }
 
 // target is a memory to change: mostly one that is there.
-func (w *world) target(s *model) (Scope, string) {
+func (w *world) target(s *model) (memory.Scope, string) {
 	if len(s.live) == 0 || w.rng.IntN(8) == 0 {
 		return w.scope(), w.idAt(s, w.rng.IntN(idPool))
 	}
 	seqs := slices.Sorted(maps.Keys(s.live))
 	m := s.live[seqs[w.rng.IntN(len(seqs))]]
 	if w.rng.IntN(3) == 0 {
-		return Scope{}, m.ID
+		return memory.Scope{}, m.ID
 	}
 	return m.Scope, m.ID
 }
@@ -514,8 +515,8 @@ func (w *world) idAt(s *model, i int) string {
 	return fmt.Sprint("id", i)
 }
 
-func (w *world) scope() Scope {
-	return []Scope{
+func (w *world) scope() memory.Scope {
+	return []memory.Scope{
 		{User: "ada"},
 		{User: "bob"},
 		{Agent: "a1"},
@@ -555,16 +556,16 @@ func choose[T any](w *world, values ...T) T { return values[w.rng.IntN(len(value
 func (w *world) chance(percent int) bool { return w.rng.IntN(100) < percent }
 
 // memory makes one up. The fields that no rule depends on are set rarely.
-func (w *world) memory(s *model) Memory {
-	m := Memory{
-		Scope: w.scope(), Kind: choose(w, "", KindMessage, KindMessage, KindFragment, KindFact, KindNote, KindArchive, KindSummary),
-		Role: choose(w, "", RoleUser, RoleAssistant, RoleTool), Text: w.sentence(1 + w.rng.IntN(1+w.rng.IntN(8))),
+func (w *world) memory(s *model) memory.Memory {
+	m := memory.Memory{
+		Scope: w.scope(), Kind: choose(w, "", memory.KindMessage, memory.KindMessage, memory.KindFragment, memory.KindFact, memory.KindNote, memory.KindArchive, memory.KindSummary),
+		Role: choose(w, "", memory.RoleUser, memory.RoleAssistant, memory.RoleTool), Text: w.sentence(1 + w.rng.IntN(1+w.rng.IntN(8))),
 		Metadata: w.metadata(),
 	}
 	if w.chance(35) {
 		m.ID = w.idAt(s, 2*w.rng.IntN(idPool/2))
 	}
-	if m.Kind == KindNote || w.chance(10) {
+	if m.Kind == memory.KindNote || w.chance(10) {
 		m.Name = choose(w, "", "plan", "diary", "tea list")
 	}
 	if w.chance(40) {
@@ -586,7 +587,7 @@ func (w *world) memory(s *model) Memory {
 		m.Importance, m.Confidence = new(w.rng.Float64()), new(w.rng.Float64())
 	}
 	if w.chance(10) {
-		m.EventTime, m.Pinned, m.Source = w.clock.now().Add(time.Hour), true, SourceWebSearch
+		m.EventTime, m.Pinned, m.Source = w.clock.now().Add(time.Hour), true, memory.SourceWebSearch
 		m.Aliases = []string{"a", "b"}
 	}
 	if w.chance(10) {
@@ -621,16 +622,16 @@ func (w *world) condition() modelFilter {
 	f := fmt.Sprint("f", w.rng.IntN(120))
 	one := func() modelFilter {
 		return choose(w,
-			equals("role", func(m *Memory) any { return string(m.Role) }, choose[any](w, "user", "tool", "assistant")),
-			equals("kind", func(m *Memory) any { return string(m.Kind) }, "fact", "message"),
-			equals("source", func(m *Memory) any { return string(m.Source) }, choose[any](w, string(SourceWebSearch), "")),
-			equals("pinned", func(m *Memory) any { return m.Pinned }, choose[any](w, true, false)),
-			equals("user_id", func(m *Memory) any { return m.User }, choose[any](w, "ada", "", "eve")),
-			equals("agent", func(m *Memory) any { return m.Agent }, "a1", "a2", choose[any](w, "3", "")),
-			equals("run", func(m *Memory) any { return m.Run }, "r1"),
-			equals("name", func(m *Memory) any { return m.Name }, "plan", "diary"),
-			equals("content", func(m *Memory) any { return m.Text }, text),
-			equals("id", func(m *Memory) any { return m.ID }, "id0", "id2", "id4"),
+			equals("role", func(m *memory.Memory) any { return string(m.Role) }, choose[any](w, "user", "tool", "assistant")),
+			equals("kind", func(m *memory.Memory) any { return string(m.Kind) }, "fact", "message"),
+			equals("source", func(m *memory.Memory) any { return string(m.Source) }, choose[any](w, string(memory.SourceWebSearch), "")),
+			equals("pinned", func(m *memory.Memory) any { return m.Pinned }, choose[any](w, true, false)),
+			equals("user_id", func(m *memory.Memory) any { return m.User }, choose[any](w, "ada", "", "eve")),
+			equals("agent", func(m *memory.Memory) any { return m.Agent }, "a1", "a2", choose[any](w, "3", "")),
+			equals("run", func(m *memory.Memory) any { return m.Run }, "r1"),
+			equals("name", func(m *memory.Memory) any { return m.Name }, "plan", "diary"),
+			equals("content", func(m *memory.Memory) any { return m.Text }, text),
+			equals("id", func(m *memory.Memory) any { return m.ID }, "id0", "id2", "id4"),
 			equals("tag", metaAt("tag"), choose[any](w, "red", strings.Repeat("long", 80), json.Number("7.0"), "7")),
 			equals("tag", metaAt("tag"), "blue", strings.Repeat("long", 80)),
 			equals("metadata.n", metaAt("n"), choose[any](w, 0, 1.0, "1", 2.5, 1e16, 9007199254740993, 1e300, float32(0.1), 0.1)),
@@ -653,19 +654,19 @@ func (w *world) condition() modelFilter {
 }
 
 // patch makes up a change.
-func (w *world) patch() Patch {
-	var p Patch
+func (w *world) patch() memory.Patch {
+	var p memory.Patch
 	if w.chance(30) {
 		p.Text = new(w.sentence(w.rng.IntN(5)))
 	}
 	if w.chance(20) {
-		p.Role = new(choose(w, RoleSystem, RoleUser, ""))
+		p.Role = new(choose(w, memory.RoleSystem, memory.RoleUser, ""))
 	}
 	if w.chance(20) {
 		p.Metadata = new(w.metadata())
 	}
 	if w.chance(20) {
-		p.Name, p.Source, p.Pinned = new(choose(w, "", "plan", "café")), new(SourceToolResult), new(w.chance(50))
+		p.Name, p.Source, p.Pinned = new(choose(w, "", "plan", "café")), new(memory.SourceToolResult), new(w.chance(50))
 	}
 	if w.chance(10) {
 		p.Aliases = new(choose(w, nil, []string{"c"}))

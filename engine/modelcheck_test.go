@@ -17,17 +17,18 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // modelFilter is a filter, and what it should mean.
 type modelFilter struct {
 	filter filter.Filter
-	holds  func(m *Memory) bool
+	holds  func(m *memory.Memory) bool
 }
 
 // equals is the condition that a field has one of some values; of reads it.
-func equals(field string, of func(m *Memory) any, values ...any) modelFilter {
-	c := modelFilter{holds: func(m *Memory) bool {
+func equals(field string, of func(m *memory.Memory) any, values ...any) modelFilter {
+	c := modelFilter{holds: func(m *memory.Memory) bool {
 		return slices.ContainsFunc(values, func(v any) bool { return sameValue(of(m), v) })
 	}}
 	if len(values) == 1 {
@@ -43,7 +44,7 @@ func allOf(cs ...modelFilter) modelFilter {
 	for _, c := range cs {
 		and = append(and, c.filter)
 	}
-	return modelFilter{and, func(m *Memory) bool {
+	return modelFilter{and, func(m *memory.Memory) bool {
 		return !slices.ContainsFunc(cs, func(c modelFilter) bool { return !c.holds(m) })
 	}}
 }
@@ -59,8 +60,8 @@ func given(s string) any {
 }
 
 // metaAt reads a metadata field through nested objects.
-func metaAt(path ...string) func(m *Memory) any {
-	return func(m *Memory) any {
+func metaAt(path ...string) func(m *memory.Memory) any {
+	return func(m *memory.Memory) any {
 		var v any = m.Metadata
 		for _, name := range path {
 			object, ok := v.(map[string]any)
@@ -133,7 +134,7 @@ func sortRanked(all []ranked) {
 }
 
 // words counts the terms of a memory, weighted by field, and its length.
-func (w *world) words(m *Memory) (map[string]float64, float64) {
+func (w *world) words(m *memory.Memory) (map[string]float64, float64) {
 	tf := map[string]float64{}
 	length := 0.0
 	add := func(text string, weight float64) {
@@ -145,7 +146,7 @@ func (w *world) words(m *Memory) (map[string]float64, float64) {
 		length += weight * float64(bag.Length())
 	}
 	add(m.Text, 1)
-	if !slices.ContainsFunc(w.indexed, func(f IndexedField) bool { return f.Field == "name" }) && (m.Kind == KindNote || m.Kind == KindArchive) {
+	if !slices.ContainsFunc(w.indexed, func(f IndexedField) bool { return f.Field == "name" }) && (m.Kind == memory.KindNote || m.Kind == memory.KindArchive) {
 		add(m.Name, 1)
 	}
 	for _, f := range w.indexed {
@@ -212,7 +213,7 @@ func byCosine(ms []modelMemory, space string, query []float32) []ranked {
 	var hits []ranked
 	for _, m := range ms {
 		vec := m.Vectors[space]
-		if space == defaultSpace {
+		if space == memory.DefaultSpace {
 			vec = m.Embedding
 		}
 		if vec != nil {
@@ -227,7 +228,7 @@ func byCosine(ms []modelMemory, space string, query []float32) []ranked {
 const tolerance = 1e-5
 
 // compareHits holds a result against all that could be in it, in order.
-func compareHits(t *testing.T, hits []Hit, all []ranked, limit int) bool {
+func compareHits(t *testing.T, hits []memory.Hit, all []ranked, limit int) bool {
 	t.Helper()
 	if len(hits) != min(limit, len(all)) {
 		t.Errorf("%d hits, want %d", len(hits), min(limit, len(all)))
@@ -273,10 +274,10 @@ func compareHits(t *testing.T, hits []Hit, all []ranked, limit int) bool {
 
 // same compares what was read with what the model holds. Vectors are compared
 // where they were asked for.
-func (w *world) same(got Memory, want modelMemory, withVectors bool) bool {
+func (w *world) same(got memory.Memory, want modelMemory, withVectors bool) bool {
 	w.t.Helper()
 	m := want.Memory
-	if noted := (m.Kind == KindNote || m.Kind == KindArchive) && m.Name != ""; noted != (got.NoteID > 0) {
+	if noted := (m.Kind == memory.KindNote || m.Kind == memory.KindArchive) && m.Name != ""; noted != (got.NoteID > 0) {
 		w.t.Errorf("memory %d, %s %q, has number %d", m.Seq, m.Kind, m.Name, got.NoteID)
 	}
 	m.NoteID = got.NoteID // check tells that no other has it
@@ -302,7 +303,7 @@ func (w *world) checkGet(mm Memories, s *model) {
 	for range idPool / 2 {
 		id, in := w.idAt(s, w.rng.IntN(idPool)), w.scope()
 		if w.rng.IntN(4) == 0 {
-			in = Scope{}
+			in = memory.Scope{}
 		}
 		want := s.find(in, id, w.clock.now())
 		got, err := mm.GetWithVectors(context.Background(), in, id)
@@ -328,9 +329,9 @@ func findError(n int) error {
 
 // checkList pages through a scope, with and without a filter.
 func (w *world) checkList(mm Memories, s *model) {
-	q := ListQuery{Scope: w.scope(), Limit: 1 + w.rng.IntN(40), WithVectors: w.rng.IntN(2) == 0}
+	q := memory.ListQuery{Scope: w.scope(), Limit: 1 + w.rng.IntN(40), WithVectors: w.rng.IntN(2) == 0}
 	if w.rng.IntN(5) == 0 {
-		q.Scope, q.AllScopes = Scope{}, true
+		q.Scope, q.AllScopes = memory.Scope{}, true
 	}
 	want := s.visible(q.Scope, w.clock.now())
 	if w.rng.IntN(3) > 0 {
@@ -357,18 +358,18 @@ func (w *world) checkList(mm Memories, s *model) {
 }
 
 // order makes the list one by a field, and sorts what it should give.
-func (w *world) order(q *ListQuery, want []modelMemory) {
+func (w *world) order(q *memory.ListQuery, want []modelMemory) {
 	fields := []struct {
 		name string
-		of   func(*Memory) any
+		of   func(*memory.Memory) any
 	}{
 		{"tag", metaAt("tag")},
 		{"metadata.n", metaAt("n")},
 		{"flag", metaAt("flag")},
 		{"o", metaAt("o")},
 		{"o.x", metaAt("o", "x")},
-		{"id", func(m *Memory) any { return m.ID }},
-		{"name", func(m *Memory) any { return given(m.Name) }},
+		{"id", func(m *memory.Memory) any { return m.ID }},
+		{"name", func(m *memory.Memory) any { return given(m.Name) }},
 	}
 	q.Descending = w.rng.IntN(2) == 0
 	if w.rng.IntN(6) == 0 { // by Seq
@@ -437,7 +438,7 @@ func compareValues(x, y any) int {
 
 // checkRecall asks by text or by vector.
 func (w *world) checkRecall(mm Memories, s *model) {
-	q := Query{Scope: w.scope(), Limit: 1 + w.rng.IntN(12), NoTouch: w.rng.IntN(3) > 0, WithVectors: w.rng.IntN(2) == 0, Explain: true}
+	q := memory.Query{Scope: w.scope(), Limit: 1 + w.rng.IntN(12), NoTouch: w.rng.IntN(3) > 0, WithVectors: w.rng.IntN(2) == 0, Explain: true}
 	ms := s.visible(q.Scope, w.clock.now())
 	if w.rng.IntN(3) == 0 {
 		c := w.condition()
@@ -447,13 +448,13 @@ func (w *world) checkRecall(mm Memories, s *model) {
 	var all []ranked
 	switch w.rng.IntN(3) {
 	case 0:
-		q.Profile, q.Space, q.Embedding = ProfileVector, defaultSpace, w.vector(w.dim)
+		q.Profile, q.Space, q.Embedding = memory.ProfileVector, memory.DefaultSpace, w.vector(w.dim)
 		all = byCosine(ms, q.Space, q.Embedding)
 	case 1:
-		q.Profile, q.Space, q.Embedding = ProfileVector, "img", w.vector(imageDim)
+		q.Profile, q.Space, q.Embedding = memory.ProfileVector, "img", w.vector(imageDim)
 		all = byCosine(ms, q.Space, q.Embedding)
 	default:
-		q.Profile, q.Text = ProfileText, w.sentence(1+w.rng.IntN(4))
+		q.Profile, q.Text = memory.ProfileText, w.sentence(1+w.rng.IntN(4))
 		all = w.bm25(ms, w.queryTerms(q.Text))
 	}
 	r, err := mm.Recall(context.Background(), q)
@@ -494,17 +495,17 @@ func (w *world) queryTerms(text string) map[string]float64 {
 
 // checkHistory reads the histories of IDs of the pool.
 func (w *world) checkHistory(mm Memories, s *model) {
-	lives := map[string]map[Scope][]uint64{} // by ID and owner, Seqs
+	lives := map[string]map[memory.Scope][]uint64{} // by ID and owner, Seqs
 	for seq, life := range s.life {
 		id, owner := life[0].MemoryID, ownerOf(life[0].Scope)
 		if lives[id] == nil {
-			lives[id] = map[Scope][]uint64{}
+			lives[id] = map[memory.Scope][]uint64{}
 		}
 		lives[id][owner] = append(lives[id][owner], seq)
 	}
 	for range idPool / 3 {
 		id := w.idAt(s, w.rng.IntN(idPool))
-		got, err := mm.History(context.Background(), Scope{}, id)
+		got, err := mm.History(context.Background(), memory.Scope{}, id)
 		if kind := findError(len(lives[id])); kind != nil || err != nil {
 			w.wantKind("history of "+id, err, kind)
 		}
@@ -517,9 +518,9 @@ func (w *world) checkHistory(mm Memories, s *model) {
 	}
 }
 
-func (w *world) sameHistory(id string, got []HistoryEntry, s *model, seqs []uint64, committed bool) {
+func (w *world) sameHistory(id string, got []memory.HistoryEntry, s *model, seqs []uint64, committed bool) {
 	slices.Sort(seqs)
-	var want []HistoryEntry
+	var want []memory.HistoryEntry
 	for _, seq := range seqs {
 		want = append(want, s.life[seq]...)
 	}
@@ -538,7 +539,7 @@ func (w *world) sameHistory(id string, got []HistoryEntry, s *model, seqs []uint
 
 // sameEntry makes sure that an entry has the ID that it had when it was first
 // read, and no other entry has it.
-func (w *world) sameEntry(entryID string, e *HistoryEntry, place int) {
+func (w *world) sameEntry(entryID string, e *memory.HistoryEntry, place int) {
 	key := historyPlace{e.Seq, place, e.Event, e.Time}
 	if before, seen := w.entryIDs[key]; seen && before != entryID {
 		w.t.Fatalf("the entry %+v had the ID %s and has %s", key, before, entryID)
@@ -550,7 +551,7 @@ func (w *world) sameEntry(entryID string, e *HistoryEntry, place int) {
 type historyPlace struct {
 	seq   uint64
 	place int
-	event Event
+	event memory.Event
 	at    time.Time
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -16,20 +17,20 @@ import (
 // model is what a database should hold, kept in maps and evaluated naively. It
 // knows the rules of the interface and nothing of how they are implemented.
 type model struct {
-	live    map[uint64]modelMemory    // by Seq, expired ones included
-	life    map[uint64][]HistoryEntry // by Seq, without IDs and LSNs
-	highest uint64                    // Seq
-	broken  bool                      // a transaction that cannot commit
+	live    map[uint64]modelMemory           // by Seq, expired ones included
+	life    map[uint64][]memory.HistoryEntry // by Seq, without IDs and LSNs
+	highest uint64                           // Seq
+	broken  bool                             // a transaction that cannot commit
 }
 
 // modelMemory is a memory as Get returns it, but for the recalls of it.
 type modelMemory struct {
-	Memory
+	memory.Memory
 	pending bool // its text is still to be embedded
 }
 
 func newModel() *model {
-	return &model{live: map[uint64]modelMemory{}, life: map[uint64][]HistoryEntry{}}
+	return &model{live: map[uint64]modelMemory{}, life: map[uint64][]memory.HistoryEntry{}}
 }
 
 // clone is a state of its own for a transaction. Memories and entries are never
@@ -38,14 +39,14 @@ func (s *model) clone() *model {
 	return &model{live: maps.Clone(s.live), life: maps.Clone(s.life), highest: s.highest}
 }
 
-func ownerOf(s Scope) Scope { return Scope{User: s.User, Agent: s.Agent} }
+func ownerOf(s memory.Scope) memory.Scope { return memory.Scope{User: s.User, Agent: s.Agent} }
 
 func (m *modelMemory) expired(now time.Time) bool {
 	return !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now)
 }
 
 // visible lists the memories of a scope that have not expired, by Seq.
-func (s *model) visible(in Scope, now time.Time) []modelMemory {
+func (s *model) visible(in memory.Scope, now time.Time) []modelMemory {
 	return s.matching(now, func(m *modelMemory) bool { return scope.Contains(in, m.Scope) })
 }
 
@@ -61,22 +62,22 @@ func (s *model) matching(now time.Time, test func(*modelMemory) bool) []modelMem
 }
 
 // find lists the memories with an ID in a scope: one for each owner.
-func (s *model) find(in Scope, id string, now time.Time) []modelMemory {
+func (s *model) find(in memory.Scope, id string, now time.Time) []modelMemory {
 	return s.matching(now, func(m *modelMemory) bool { return m.ID == id && scope.Contains(in, m.Scope) })
 }
 
-func (s *model) happened(m *Memory, e Event, oldText, newText *string, at time.Time) {
-	s.life[m.Seq] = append(slices.Clip(s.life[m.Seq]), HistoryEntry{
+func (s *model) happened(m *memory.Memory, e memory.Event, oldText, newText *string, at time.Time) {
+	s.life[m.Seq] = append(slices.Clip(s.life[m.Seq]), memory.HistoryEntry{
 		MemoryID: m.ID, Seq: m.Seq, Scope: m.Scope, Kind: m.Kind, Event: e,
-		OldText: oldText, NewText: newText, Time: at, IsDeleted: e == EventDelete,
+		OldText: oldText, NewText: newText, Time: at, IsDeleted: e == memory.EventDelete,
 	})
 }
 
 func (s *model) remove(m modelMemory, now time.Time) {
 	delete(s.live, m.Seq)
-	s.happened(&m.Memory, EventDelete, &m.Text, nil, now)
+	s.happened(&m.Memory, memory.EventDelete, &m.Text, nil, now)
 	if events := s.life[m.Seq]; m.expired(now) {
-		events[len(events)-1].Reason = ReasonExpired
+		events[len(events)-1].Reason = memory.ReasonExpired
 	}
 }
 
@@ -84,12 +85,12 @@ func (s *model) remove(m modelMemory, now time.Time) {
 func (s *model) removeOf(m modelMemory, now time.Time) {
 	s.remove(m, now)
 	events := s.life[m.Seq]
-	events[len(events)-1].Reason = ReasonScope
+	events[len(events)-1].Reason = memory.ReasonScope
 }
 
 // removeScope deletes what is in a scope, expired or not, and counts what had
 // not expired.
-func (s *model) removeScope(in Scope, now time.Time) int {
+func (s *model) removeScope(in memory.Scope, now time.Time) int {
 	n := len(s.visible(in, now))
 	for _, m := range s.live {
 		if scope.Contains(in, m.Scope) {
@@ -120,12 +121,12 @@ func canonical(m map[string]any) map[string]any {
 func inMillis(t time.Time) time.Time { return clock.FromMillis(clock.ToMillis(t)) }
 
 // asRead is what Get returns of a memory that was given to Store.
-func asRead(m Memory, now time.Time) Memory {
+func asRead(m memory.Memory, now time.Time) memory.Memory {
 	if m.Role == "" {
-		m.Role = RoleUser
+		m.Role = memory.RoleUser
 	}
 	if m.Kind == "" {
-		m.Kind = KindMessage
+		m.Kind = memory.KindMessage
 	}
 	m.Metadata = canonical(m.Metadata)
 	if len(m.Aliases) == 0 {
@@ -147,7 +148,7 @@ func asRead(m Memory, now time.Time) Memory {
 	return m
 }
 
-func setModelImportance(m *Memory, v *float64) {
+func setModelImportance(m *memory.Memory, v *float64) {
 	m.Importance, m.AutoImportance = v, v == nil
 	if v == nil {
 		m.Importance = new(policy.Importance(m.Text, string(m.Role)))
@@ -163,16 +164,16 @@ func later(a, b time.Time) time.Time {
 
 // outcome is what a store should come to.
 type outcome struct {
-	Stored       // ID and Seq only of what was there before
-	fails  error // its kind
+	memory.Stored       // ID and Seq only of what was there before
+	fails         error // its kind
 }
 
 // store decides what becomes of a memory. given is what the caller passed, m how
 // it would be read if it were stored, an embedder's vector included. A new memory
 // takes its ID and Seq from got, the database's answer.
-func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Time, got Stored) outcome {
+func (s *model) store(given *memory.Memory, m modelMemory, o memory.StoreOptions, now time.Time, got memory.Stored) outcome {
 	if given.ID != "" {
-		if old := s.find(Scope{}, given.ID, now); len(old) > 0 {
+		if old := s.find(memory.Scope{}, given.ID, now); len(old) > 0 {
 			for _, old := range old {
 				if ownerOf(old.Scope) == ownerOf(m.Scope) {
 					return s.storeOver(given, m, old, o, now)
@@ -185,11 +186,11 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 		s.removeExpired(&m.Memory, now)
 	} else if expired := !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(now); !o.NoDedup && !expired {
 		if dup, ok := s.duplicate(&m.Memory, now); ok {
-			if m.Kind == KindNote && dup.Text != m.Text {
+			if m.Kind == memory.KindNote && dup.Text != m.Text {
 				return outcome{fails: fault.ErrExists}
 			}
 			s.dropOver(&m.Memory, now, dup.Seq)
-			return outcome{Stored: Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true, Updated: s.takeOver(&m.Memory, dup, now)}}
+			return outcome{Stored: memory.Stored{ID: dup.ID, Seq: dup.Seq, Deduplicated: true, Updated: s.takeOver(&m.Memory, dup, now)}}
 		}
 		s.dropOver(&m.Memory, now, s.highest+1)
 	}
@@ -198,13 +199,13 @@ func (s *model) store(given *Memory, m modelMemory, o StoreOptions, now time.Tim
 		m.ID = given.ID
 	}
 	s.live[m.Seq] = m
-	s.happened(&m.Memory, EventAdd, nil, &m.Text, m.CreatedAt)
-	return outcome{Stored: Stored{ID: m.ID, Seq: m.Seq, Stored: true, Pending: m.pending}}
+	s.happened(&m.Memory, memory.EventAdd, nil, &m.Text, m.CreatedAt)
+	return outcome{Stored: memory.Stored{ID: m.ID, Seq: m.Seq, Stored: true, Pending: m.pending}}
 }
 
 // nameTaken reports whether another note of its owner has the name of a note.
-func (s *model) nameTaken(m *Memory, self uint64, now time.Time) bool {
-	if m.Kind != KindNote {
+func (s *model) nameTaken(m *memory.Memory, self uint64, now time.Time) bool {
+	if m.Kind != memory.KindNote {
 		return false
 	}
 	return len(s.matching(now, func(old *modelMemory) bool {
@@ -212,10 +213,10 @@ func (s *model) nameTaken(m *Memory, self uint64, now time.Time) bool {
 	})) > 0
 }
 
-func renamedNote(m, old *Memory) bool { return m.Name != old.Name || m.Kind != old.Kind }
+func renamedNote(m, old *memory.Memory) bool { return m.Name != old.Name || m.Kind != old.Kind }
 
 // removeExpired frees the ID of a memory that has expired.
-func (s *model) removeExpired(m *Memory, now time.Time) {
+func (s *model) removeExpired(m *memory.Memory, now time.Time) {
 	for _, old := range s.live {
 		if old.ID == m.ID && ownerOf(old.Scope) == ownerOf(m.Scope) {
 			s.remove(old, now)
@@ -234,7 +235,7 @@ func (s *model) expire(now time.Time) {
 
 // dropOver deletes the first of those that would be the original of a memory if they had
 // not expired.
-func (s *model) dropOver(m *Memory, now time.Time, before uint64) {
+func (s *model) dropOver(m *memory.Memory, now time.Time, before uint64) {
 	var over []modelMemory
 	for seq, old := range s.live {
 		if seq < before && old.expired(now) && ownerOf(old.Scope) == ownerOf(m.Scope) && duplicates(m, &old.Memory) {
@@ -248,9 +249,9 @@ func (s *model) dropOver(m *Memory, now time.Time, before uint64) {
 }
 
 // storeOver decides about a store under an ID that its owner has.
-func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now time.Time) outcome {
+func (s *model) storeOver(given *memory.Memory, m, old modelMemory, o memory.StoreOptions, now time.Time) outcome {
 	m.ID, m.Seq = old.ID, old.Seq
-	result := Stored{ID: old.ID, Seq: old.Seq}
+	result := memory.Stored{ID: old.ID, Seq: old.Seq}
 	switch {
 	case sameMemory(given, &m.Memory, &old.Memory):
 		return outcome{Stored: result}
@@ -270,14 +271,14 @@ func (s *model) storeOver(given *Memory, m, old modelMemory, o StoreOptions, now
 		m.pending = m.pending && m.Embedding == nil
 	}
 	s.live[m.Seq] = m
-	s.happened(&m.Memory, EventUpdate, &old.Text, &m.Text, m.UpdatedAt)
+	s.happened(&m.Memory, memory.EventUpdate, &old.Text, &m.Text, m.UpdatedAt)
 	result.Updated, result.Pending = true, m.pending
 	return outcome{Stored: result}
 }
 
 // keepVectors takes over the vectors of the spaces that the memory brings none
 // for.
-func keepVectors(m, old *Memory) {
+func keepVectors(m, old *memory.Memory) {
 	if m.Embedding == nil {
 		m.Embedding = old.Embedding
 	}
@@ -292,7 +293,7 @@ func keepVectors(m, old *Memory) {
 }
 
 // sameMemory tells whether storing m, which was given so, would change nothing.
-func sameMemory(given, m, old *Memory) bool {
+func sameMemory(given, m, old *memory.Memory) bool {
 	for space, v := range given.Vectors {
 		if !slices.Equal(old.Vectors[space], v) {
 			return false
@@ -314,7 +315,7 @@ func sameJSON(a, b map[string]any) bool {
 }
 
 // duplicate is the original of a memory: the lowest Seq that counts as the same.
-func (s *model) duplicate(m *Memory, now time.Time) (modelMemory, bool) {
+func (s *model) duplicate(m *memory.Memory, now time.Time) (modelMemory, bool) {
 	same := s.matching(now, func(old *modelMemory) bool {
 		return ownerOf(old.Scope) == ownerOf(m.Scope) && duplicates(m, &old.Memory)
 	})
@@ -326,8 +327,8 @@ func (s *model) duplicate(m *Memory, now time.Time) (modelMemory, bool) {
 
 // takeOver gives a memory the later expiry, the pin and the higher importance of a
 // duplicate, and reports whether that changes it.
-func (s *model) takeOver(m *Memory, old modelMemory, now time.Time) bool {
-	p, differs := Patch{}, false
+func (s *model) takeOver(m *memory.Memory, old modelMemory, now time.Time) bool {
+	p, differs := memory.Patch{}, false
 	if !old.ExpiresAt.IsZero() && (m.ExpiresAt.IsZero() || m.ExpiresAt.After(old.ExpiresAt)) {
 		p.ExpiresAt, differs = &m.ExpiresAt, true
 	}
@@ -345,23 +346,23 @@ func (s *model) takeOver(m *Memory, old modelMemory, now time.Time) bool {
 	return differs
 }
 
-func duplicates(m, old *Memory) bool {
-	content := func(k Kind) bool { return k == KindMessage || k == KindFragment }
+func duplicates(m, old *memory.Memory) bool {
+	content := func(k memory.Kind) bool { return k == memory.KindMessage || k == memory.KindFragment }
 	sameText := m.Text != "" && m.Text == old.Text
 	switch {
 	case content(m.Kind):
 		return content(old.Kind) && sameText && m.Run == old.Run
-	case m.Kind == KindFact:
-		return old.Kind == KindFact && sameText && m.Run == old.Run
-	case m.Kind == KindNote:
-		return old.Kind == KindNote && m.Name != "" && m.Name == old.Name
+	case m.Kind == memory.KindFact:
+		return old.Kind == memory.KindFact && sameText && m.Run == old.Run
+	case m.Kind == memory.KindNote:
+		return old.Kind == memory.KindNote && m.Name != "" && m.Name == old.Name
 	}
 	return false
 }
 
 // update changes a memory. learned is the vector of a new text, where one was
 // made.
-func (s *model) update(old modelMemory, p *Patch, embeds bool, learned []float32, now time.Time) error {
+func (s *model) update(old modelMemory, p *memory.Patch, embeds bool, learned []float32, now time.Time) error {
 	m := old
 	m.apply(p)
 	m.Embedding, m.Vectors = p.Embedding, nonEmpty(p.Vectors)
@@ -386,7 +387,7 @@ func (s *model) update(old modelMemory, p *Patch, embeds bool, learned []float32
 		setModelImportance(&m.Memory, nil)
 	}
 	s.live[m.Seq] = m
-	s.happened(&m.Memory, EventUpdate, &old.Text, &m.Text, m.UpdatedAt)
+	s.happened(&m.Memory, memory.EventUpdate, &old.Text, &m.Text, m.UpdatedAt)
 	return nil
 }
 
@@ -398,7 +399,7 @@ func nonEmpty(vectors map[string][]float32) map[string][]float32 {
 }
 
 // apply sets the plain fields that a patch names.
-func (m *modelMemory) apply(p *Patch) {
+func (m *modelMemory) apply(p *memory.Patch) {
 	set(&m.Text, p.Text)
 	set(&m.Role, p.Role)
 	set(&m.Source, p.Source)
@@ -422,7 +423,7 @@ func (m *modelMemory) apply(p *Patch) {
 		m.Confidence = p.Confidence
 	}
 	if m.Role == "" {
-		m.Role = RoleUser
+		m.Role = memory.RoleUser
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // deleteTeas deletes two of three memories of storeTeas.
@@ -30,15 +31,15 @@ func deleteTeas(t testing.TB, db *DB) {
 		}
 	}
 	for _, id := range doomed {
-		if err := db.Memories().Delete(t.Context(), Scope{}, id); err != nil {
+		if err := db.Memories().Delete(t.Context(), memory.Scope{}, id); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func everyMemory(t testing.TB, mm Memories) (all []Memory) {
+func everyMemory(t testing.TB, mm Memories) (all []memory.Memory) {
 	t.Helper()
-	q := ListQuery{AllScopes: true, Limit: 100}
+	q := memory.ListQuery{AllScopes: true, Limit: 100}
 	for {
 		page, err := mm.List(context.Background(), q)
 		if err != nil {
@@ -78,13 +79,13 @@ func TestMove(t *testing.T) {
 	db := openTest(t, fs, rebuildOptions())
 	for i := range 3 {
 		vec := []float32{1, float32(i), 2}
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "v"}, Text: fmt.Sprint("with a vector ", i), Embedding: vec})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "v"}, Text: fmt.Sprint("with a vector ", i), Embedding: vec})
 	}
 	storeTeas(t, db, 1200)
 	sealed := db.waitSealed(t)
-	near := Query{Scope: Scope{User: "v"}, Embedding: []float32{1, 1, 2}, Profile: ProfileVector, NoTouch: true}
-	var after [][]Hit
-	var vectors []Hit
+	near := memory.Query{Scope: memory.Scope{User: "v"}, Embedding: []float32{1, 1, 2}, Profile: memory.ProfileVector, NoTouch: true}
+	var after [][]memory.Hit
+	var vectors []memory.Hit
 	db.chunks.busy.Lock() // nothing moves until the second View has begun
 	err := db.View(t.Context(), func(tx *Tx) error {
 		old, list := teaAnswers(t, tx.Memories()), everyMemory(t, tx.Memories())
@@ -156,7 +157,7 @@ func TestMoveAndRebuild(t *testing.T) {
 			}
 			for _, m := range everyMemory(t, db.Memories())[:20] { // some have yet another version
 				text := m.Text + " again"
-				if _, err := db.Memories().Update(t.Context(), Scope{}, m.ID, Patch{Text: &text}); err != nil {
+				if _, err := db.Memories().Update(t.Context(), memory.Scope{}, m.ID, memory.Patch{Text: &text}); err != nil {
 					return err
 				}
 			}
@@ -194,10 +195,10 @@ func TestMoveBesideOthers(t *testing.T) {
 	for w := range 3 {
 		writers.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(w), 9))
-			user := Scope{User: fmt.Sprint("w", w)}
+			user := memory.Scope{User: fmt.Sprint("w", w)}
 			for i := range each {
 				id := fmt.Sprint(w, "-", i)
-				mustStore(t, db.Memories(), Memory{ID: id, Scope: user, Text: "zebra " + id, Embedding: []float32{1, float32(i), 3}})
+				mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: user, Text: "zebra " + id, Embedding: []float32{1, float32(i), 3}})
 				if i%4 != 0 { // one of four stays
 					if err := db.Memories().Delete(ctx, user, id); err != nil {
 						t.Error(err)
@@ -209,7 +210,7 @@ func TestMoveBesideOthers(t *testing.T) {
 						if err := tx.Memories().Delete(ctx, user, id); err != nil {
 							t.Error(err)
 						}
-						mustRecall(t, tx.Memories(), Query{Scope: user, Text: "zebra", Profile: ProfileText})
+						mustRecall(t, tx.Memories(), memory.Query{Scope: user, Text: "zebra", Profile: memory.ProfileText})
 						time.Sleep(time.Millisecond)
 						return context.Canceled
 					})
@@ -225,7 +226,7 @@ func TestMoveBesideOthers(t *testing.T) {
 					return
 				default:
 				}
-				q := Query{Scope: Scope{User: fmt.Sprint("w", w)}, Text: "zebra", Profile: ProfileText, Limit: 1000, NoTouch: true}
+				q := memory.Query{Scope: memory.Scope{User: fmt.Sprint("w", w)}, Text: "zebra", Profile: memory.ProfileText, Limit: 1000, NoTouch: true}
 				err := db.View(ctx, func(tx *Tx) error {
 					n := len(mustRecall(t, tx.Memories(), q))
 					time.Sleep(time.Millisecond)
@@ -253,11 +254,11 @@ func TestMoveBesideOthers(t *testing.T) {
 		db.waitMoved(t)
 		mustCheck(t, db, 3*each/4)
 		for w := range 3 {
-			q := Query{Scope: Scope{User: fmt.Sprint("w", w)}, Text: "zebra", Profile: ProfileText, Limit: 1000}
+			q := memory.Query{Scope: memory.Scope{User: fmt.Sprint("w", w)}, Text: "zebra", Profile: memory.ProfileText, Limit: 1000}
 			if hits := mustRecall(t, db.Memories(), q); len(hits) != each/4 {
 				t.Errorf("%d of %d are found", len(hits), each/4)
 			}
-			q.Text, q.Embedding, q.Profile = "", []float32{1, 0, 3}, ProfileVector
+			q.Text, q.Embedding, q.Profile = "", []float32{1, 0, 3}, memory.ProfileVector
 			if hits := mustRecall(t, db.Memories(), q); len(hits) != each/4 {
 				t.Errorf("%d of %d are found by their vectors", len(hits), each/4)
 			}
@@ -315,7 +316,7 @@ func TestMoveOfNone(t *testing.T) {
 	fs := vfs.NewMem()
 	db, m, release := sparseTeas(t, fs)
 	for _, doc := range m.docs {
-		if err := db.Memories().Delete(t.Context(), Scope{}, idOf(t, db, doc)); err != nil {
+		if err := db.Memories().Delete(t.Context(), memory.Scope{}, idOf(t, db, doc)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,7 +358,7 @@ func idOf(t testing.TB, db *DB, doc uint32) (id string) {
 func TestMoveLater(t *testing.T) {
 	db, m, release := sparseTeas(t, vfs.NewMem())
 	held := db.points.acquire(nil) // it cannot be cleaned up
-	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
+	n, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
 	if err != nil || n == 0 {
 		t.Fatalf("%d are deleted, %v", n, err)
 	}
@@ -401,7 +402,7 @@ func TestMoveLater(t *testing.T) {
 func TestMoveSettles(t *testing.T) {
 	db, m, release := sparseTeas(t, vfs.NewMem())
 	before := int(mustStats(t, db).Memories)
-	n, err := db.Memories().DeleteMatching(t.Context(), DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
+	n, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
 	if err != nil || n == 0 {
 		t.Fatalf("%d are deleted, %v", n, err)
 	}
@@ -448,7 +449,7 @@ func TestMoveFails(t *testing.T) {
 func TestMoveInterrupted(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	db, _, _ := sparseTeas(t, fs)
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "other"}, Text: "makes what is before it durable"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "other"}, Text: "makes what is before it durable"})
 	if strayPages(t, db) == 0 {
 		t.Fatal("nothing was written")
 	}
@@ -493,15 +494,15 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 // documents does not grow, once no View sees them; and all else is as it was.
 func TestMoveReleases(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), rebuildOptions())
-	ctx, s := t.Context(), Scope{User: "u", Run: "r"}
+	ctx, s := t.Context(), memory.Scope{User: "u", Run: "r"}
 	const n, rounds = 200, 6
 	for i := range n {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 	}
 	update := func(round, from int) {
 		for i := from; i < n; i++ {
 			text := fmt.Sprint("tea ", i, " of round ", round)
-			if _, err := db.Memories().Update(ctx, s, fmt.Sprint(i), Patch{Text: &text}); err != nil {
+			if _, err := db.Memories().Update(ctx, s, fmt.Sprint(i), memory.Patch{Text: &text}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -534,7 +535,7 @@ func TestMoveReleases(t *testing.T) {
 	}
 	update(0, 10)
 	eventually("after the first round", released)
-	q := Query{Scope: s, Text: "tea 100", Embedding: []float32{1, 100}, NoTouch: true}
+	q := memory.Query{Scope: s, Text: "tea 100", Embedding: []float32{1, 100}, NoTouch: true}
 	first := pages()
 	err := db.View(ctx, func(tx *Tx) error {
 		hits, all := mustRecall(t, tx.Memories(), q), everyMemory(t, tx.Memories())
@@ -570,7 +571,7 @@ func TestMoveReleases(t *testing.T) {
 	if h, err := db.Memories().History(ctx, s, "150"); err != nil || len(h) != rounds+1 {
 		t.Errorf("%d entries of history, %v", len(h), err)
 	}
-	mustStore(t, db.Memories(), Memory{ID: "3", Scope: s, Text: "tea again"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "3", Scope: s, Text: "tea again"})
 	mustCheck(t, db, n-9)
 	closeTest(t, db)
 }
@@ -578,7 +579,7 @@ func TestMoveReleases(t *testing.T) {
 // TestDeadChunksRelease: what RAM holds of the documents of a chunk goes when all of
 // them have died, however they did, and without anybody who reads.
 func TestDeadChunksRelease(t *testing.T) {
-	ctx, s := t.Context(), Scope{User: "u"}
+	ctx, s := t.Context(), memory.Scope{User: "u"}
 	for _, c := range []struct {
 		how  string
 		die  func(*DB) error
@@ -587,7 +588,7 @@ func TestDeadChunksRelease(t *testing.T) {
 		{"updated before they are sealed", func(db *DB) error {
 			for i := range 2000 {
 				text := fmt.Sprint("tea ", i)
-				if _, err := db.Memories().Update(ctx, s, "7", Patch{Text: &text}); err != nil {
+				if _, err := db.Memories().Update(ctx, s, "7", memory.Patch{Text: &text}); err != nil {
 					return err
 				}
 			}
@@ -605,7 +606,7 @@ func TestDeadChunksRelease(t *testing.T) {
 		t.Run(c.how, func(t *testing.T) {
 			db := openTest(t, vfs.NewMem(), rebuildOptions())
 			for i := range 300 {
-				mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
+				mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 			}
 			db.waitSealed(t)
 			before := db.docs.Rows.Pages.Load()
@@ -630,9 +631,9 @@ func TestMovedAndDeleted(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	db := openTest(t, fs, rebuildOptions())
 	ctx := t.Context()
-	user := Scope{User: "v"}
+	user := memory.Scope{User: "v"}
 	for i := range 20 {
-		mustStore(t, db.Memories(), Memory{Scope: user, Text: fmt.Sprint("with a vector ", i), Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: user, Text: fmt.Sprint("with a vector ", i), Embedding: []float32{1, float32(i)}})
 	}
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
@@ -671,10 +672,10 @@ func TestMovedAndDeleted(t *testing.T) {
 // it: after a crash the vectors of the dead go, those that died while the new chunk was
 // written, too.
 func TestMoveKeepsTombstones(t *testing.T) {
-	fs, ctx, user := vfs.NewCrashableMem(), t.Context(), Scope{User: "v"}
+	fs, ctx, user := vfs.NewCrashableMem(), t.Context(), memory.Scope{User: "v"}
 	db := openTest(t, fs, rebuildOptions())
 	for i := range 20 {
-		mustStore(t, db.Memories(), Memory{Scope: user, Text: fmt.Sprint("with a vector ", i), Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: user, Text: fmt.Sprint("with a vector ", i), Embedding: []float32{1, float32(i)}})
 	}
 	storeTeas(t, db, 600)
 	db.waitSealed(t)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // nameWait is how long an Open may take of a folder with an odd name: who waits for a pipe, or
@@ -43,7 +44,7 @@ func namesFolder(t *testing.T) (dir string, names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: text, Embedding: []float32{1, 2}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: text, Embedding: []float32{1, 2}})
 		closeTest(t, db)
 	}
 	names = []string{
@@ -174,7 +175,7 @@ func TestUmask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
 		wantPrivate(t, dir) // with what is there only while it is open
 		closeTest(t, db)
 		return

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/near"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // Where no memory in scope has a word of a query, its words may be misspelt, in a form that
@@ -51,11 +52,11 @@ func (r *recalling) rankNear(ctx context.Context) ([]scored, error) {
 
 // asksNear reports whether the query is one of words alone, none of which is in scope.
 func (r *recalling) asksNear() bool {
-	if r.q.OnlyWords || r.q.Text == "" || r.q.Embedding != nil || r.q.Syntax == SyntaxOperators || r.set.IsEmpty() {
+	if r.q.OnlyWords || r.q.Text == "" || r.q.Embedding != nil || r.q.Syntax == memory.SyntaxOperators || r.set.IsEmpty() {
 		return false
 	}
 	switch r.q.Profile {
-	case ProfileVector, ProfileHybrid: // they have ranked by vectors of the same letters
+	case memory.ProfileVector, memory.ProfileHybrid: // they have ranked by vectors of the same letters
 		return false
 	}
 	return !slices.ContainsFunc(r.stats.DF, func(df uint32) bool { return df > 0 })

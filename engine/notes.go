@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -56,7 +57,7 @@ type Note struct {
 	Name    string
 	Aliases []string
 	Content string
-	Kind    Kind // KindNote or KindArchive
+	Kind    memory.Kind // KindNote or KindArchive
 	// CreatedAt and UpdatedAt have millisecond resolution, in UTC.
 	CreatedAt, UpdatedAt time.Time
 }
@@ -72,17 +73,17 @@ const doingNote = "work with notes"
 
 // Add stores a note under a new name: ErrExists where another note or archive of the owner
 // has it as its name or alias. The kind is KindNote, unless it is KindArchive.
-func (n Notes) Add(ctx context.Context, o scope.Owner, name, content string, kind Kind) (note Note, err error) {
+func (n Notes) Add(ctx context.Context, o scope.Owner, name, content string, kind memory.Kind) (note Note, err error) {
 	doing := fmt.Sprintf("add note %q", valid.Short(name))
-	kind = cmp.Or(kind, KindNote)
-	if kind != KindNote && kind != KindArchive {
+	kind = cmp.Or(kind, memory.KindNote)
+	if kind != memory.KindNote && kind != memory.KindArchive {
 		return Note{}, fault.Invalid(doing, fmt.Sprintf("its kind is %q", valid.Short(string(kind))), "use note or archive")
 	}
 	if content == "" {
 		return Note{}, fault.Invalid(doing, "it has no content", "give a text")
 	}
 	err = n.update(ctx, doing, o, name, func(tx *Tx) error {
-		m := Memory{Scope: o.Scope(), Kind: kind, Name: name, Text: content}
+		m := memory.Memory{Scope: o.Scope(), Kind: kind, Name: name, Text: content}
 		owner, known, err := tx.noteOwner(o)
 		if err == nil && known {
 			err = tx.namesFree(doing, owner, 0, name)
@@ -90,7 +91,7 @@ func (n Notes) Add(ctx context.Context, o scope.Owner, name, content string, kin
 		if err != nil {
 			return err
 		}
-		stored, err := tx.Memories().Store(ctx, m, &StoreOptions{NoDedup: true})
+		stored, err := tx.Memories().Store(ctx, m, &memory.StoreOptions{NoDedup: true})
 		if err != nil {
 			return err
 		}
@@ -119,15 +120,15 @@ func (n Notes) Get(ctx context.Context, o scope.Owner, name string) (note Note, 
 // note is ErrExists.
 func (n Notes) Rename(ctx context.Context, o scope.Owner, name, to string, keep bool) (Note, error) {
 	doing := fmt.Sprintf("rename note %q", valid.Short(name))
-	return n.change(ctx, doing, o, name, to, func(tx *Tx, l live, note *Note) (Patch, error) {
+	return n.change(ctx, doing, o, name, to, func(tx *Tx, l live, note *Note) (memory.Patch, error) {
 		if err := tx.takeName(ctx, doing, l, to); err != nil {
-			return Patch{}, err
+			return memory.Patch{}, err
 		}
 		aliases := lacking(note.Aliases, to)
 		if keep && note.Name != to {
 			aliases = append(aliases, note.Name)
 		}
-		return Patch{Name: &to, Aliases: &aliases}, nil
+		return memory.Patch{Name: &to, Aliases: &aliases}, nil
 	})
 }
 
@@ -135,15 +136,15 @@ func (n Notes) Rename(ctx context.Context, o scope.Owner, name, to string, keep 
 // another note is ErrExists.
 func (n Notes) Alias(ctx context.Context, o scope.Owner, name, alias string) (Note, error) {
 	doing := fmt.Sprintf("give note %q an alias", valid.Short(name))
-	return n.change(ctx, doing, o, name, alias, func(tx *Tx, l live, note *Note) (Patch, error) {
+	return n.change(ctx, doing, o, name, alias, func(tx *Tx, l live, note *Note) (memory.Patch, error) {
 		if alias == note.Name || slices.Contains(note.Aliases, alias) {
-			return Patch{}, nil
+			return memory.Patch{}, nil
 		}
 		if err := tx.takeName(ctx, doing, l, alias); err != nil {
-			return Patch{}, err
+			return memory.Patch{}, err
 		}
 		aliases := append(slices.Clone(note.Aliases), alias)
-		return Patch{Aliases: &aliases}, nil
+		return memory.Patch{Aliases: &aliases}, nil
 	})
 }
 
@@ -154,11 +155,11 @@ func (n Notes) Write(ctx context.Context, o scope.Owner, name, content string) (
 	if content == "" {
 		return Note{}, fault.Invalid(doing, "there is no content", "give a text, or remove the note")
 	}
-	return n.change(ctx, doing, o, name, name, func(tx *Tx, _ live, note *Note) (Patch, error) {
-		if note.Kind == KindArchive {
+	return n.change(ctx, doing, o, name, name, func(tx *Tx, _ live, note *Note) (memory.Patch, error) {
+		if note.Kind == memory.KindArchive {
 			tx.db.logger.Warn("an archive was written over; its history has what it was", "name", valid.Short(note.Name), "memory", valid.Short(note.MemoryID))
 		}
-		return Patch{Text: &content}, nil
+		return memory.Patch{Text: &content}, nil
 	})
 }
 
@@ -216,11 +217,11 @@ func (n Notes) Search(ctx context.Context, o scope.Owner, query string, limit in
 	if limit < 0 {
 		return nil, fault.Invalid(doing, fmt.Sprintf("the limit is %d", limit), "give 1 or more, or 0 for every match")
 	}
-	if err := checkText(doing, query); err != nil {
+	if err := memory.CheckText(doing, query); err != nil {
 		return nil, err
 	}
 	err = n.view(ctx, doing, o, func(tx *Tx) error {
-		q := Query{Scope: o.Scope(), Text: query, Filter: notesOf(o), Profile: ProfileText, Limit: limit, NoTouch: true}
+		q := memory.Query{Scope: o.Scope(), Text: query, Filter: notesOf(o), Profile: memory.ProfileText, Limit: limit, NoTouch: true}
 		if limit == 0 || limit > invindex.MaxHits/4 {
 			q.Limit = invindex.MaxHits / 4
 		}
@@ -265,7 +266,7 @@ func (n Notes) update(ctx context.Context, doing string, o scope.Owner, name str
 }
 
 // change patches the note of a name. what is another word that the call was given.
-func (n Notes) change(ctx context.Context, doing string, o scope.Owner, name, what string, patch func(*Tx, live, *Note) (Patch, error)) (note Note, err error) {
+func (n Notes) change(ctx context.Context, doing string, o scope.Owner, name, what string, patch func(*Tx, live, *Note) (memory.Patch, error)) (note Note, err error) {
 	if err := checkNoteName(doing, what); err != nil {
 		return Note{}, err
 	}
@@ -309,7 +310,7 @@ func (tx *Tx) takeName(ctx context.Context, doing string, self live, name string
 	}
 	aliases := lacking(rec.Aliases, name)
 	tx.db.logger.Info("an alias was given to another note", "alias", valid.Short(name), "from", valid.Short(rec.Name))
-	_, err = tx.patch(ctx, doing, l, rec, &Patch{Aliases: &aliases}, made{})
+	_, err = tx.patch(ctx, doing, l, rec, &memory.Patch{Aliases: &aliases}, made{})
 	return err
 }
 
@@ -418,11 +419,11 @@ func (tx *Tx) olderNotes() (*roaring.Bitmap, error) {
 
 // noteKinds are the documents of notes and archives, visible or not.
 func (tx *Tx) noteKinds() (*roaring.Bitmap, error) {
-	all, err := tx.withValue(fieldKind, scalar.TextKey(string(KindNote)))
+	all, err := tx.withValue(fieldKind, scalar.TextKey(string(memory.KindNote)))
 	if err != nil {
 		return nil, err
 	}
-	archives, err := tx.withValue(fieldKind, scalar.TextKey(string(KindArchive)))
+	archives, err := tx.withValue(fieldKind, scalar.TextKey(string(memory.KindArchive)))
 	if err != nil {
 		return nil, err
 	}
@@ -452,7 +453,7 @@ func (tx *Tx) noteDocs(ctx context.Context, owner uint32, o scope.Owner) (*roari
 
 // notesOf is the filter of an owner's notes and archives.
 func notesOf(o scope.Owner) filter.Filter {
-	kinds := filter.In("kind", string(KindNote), string(KindArchive))
+	kinds := filter.In("kind", string(memory.KindNote), string(memory.KindArchive))
 	if only := exactly(o); only != nil {
 		return filter.All{kinds, only}
 	}
@@ -466,7 +467,7 @@ func (tx *Tx) note(l live) (Note, error) {
 }
 
 // noteOf is a memory as a note.
-func noteOf(m *Memory) Note {
+func noteOf(m *memory.Memory) Note {
 	return Note{
 		ID: m.NoteID, MemoryID: m.ID, Name: m.Name, Aliases: m.Aliases, Content: m.Text, Kind: m.Kind, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
@@ -475,7 +476,7 @@ func noteOf(m *Memory) Note {
 // isNote tells whether a record is one of a note or an archive.
 func isNote(r *layout.Record) bool {
 	k := kindNames[r.Kind]
-	return (k == KindNote || k == KindArchive) && r.Name != ""
+	return (k == memory.KindNote || k == memory.KindArchive) && r.Name != ""
 }
 
 // noteMark is the value of every note and archive in the field of names.
@@ -488,7 +489,7 @@ func noteNameKey(name string) string {
 
 // noteValues are the names of a note or an archive as the filter index has them.
 func noteValues(r *layout.Record) []invindex.Value {
-	if k := kindNames[r.Kind]; k != KindNote && k != KindArchive {
+	if k := kindNames[r.Kind]; k != memory.KindNote && k != memory.KindArchive {
 		return nil
 	}
 	values := []invindex.Value{{Field: fieldNoteName, Key: noteMark}}

@@ -16,13 +16,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 var ops = scope.Owner{Agent: "ops"}
 
-func mustAdd(t testing.TB, n Notes, name, content string, kind Kind) Note {
+func mustAdd(t testing.TB, n Notes, name, content string, kind memory.Kind) Note {
 	t.Helper()
 	note, err := n.Add(context.Background(), ops, name, content, kind)
 	if err != nil {
@@ -62,10 +63,10 @@ func TestSeedCEntries(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: func() time.Time { return now }}})
 	n := db.Notes()
 	first := mustAdd(t, n, "deploy", "The deploy runs at six.", "")
-	if first.ID != 1 || first.Name != "deploy" || first.Kind != KindNote || first.Content != "The deploy runs at six." || !first.CreatedAt.Equal(now) || first.MemoryID == "" {
+	if first.ID != 1 || first.Name != "deploy" || first.Kind != memory.KindNote || first.Content != "The deploy runs at six." || !first.CreatedAt.Equal(now) || first.MemoryID == "" {
 		t.Errorf("%+v", first)
 	}
-	if second := mustAdd(t, n, "talk", "A summary.", KindArchive); second.ID != 2 || second.Kind != KindArchive {
+	if second := mustAdd(t, n, "talk", "A summary.", memory.KindArchive); second.ID != 2 || second.Kind != memory.KindArchive {
 		t.Errorf("%+v", second)
 	}
 	if err := n.Remove(t.Context(), ops, "talk"); err != nil {
@@ -79,7 +80,7 @@ func TestSeedCEntries(t *testing.T) {
 		t.Errorf("%+v, %v", other, err)
 	}
 	m, err := db.Memories().Get(t.Context(), ops.Scope(), first.MemoryID)
-	if err != nil || m.NoteID != 1 || m.Name != "deploy" || m.Kind != KindNote {
+	if err != nil || m.NoteID != 1 || m.Name != "deploy" || m.Kind != memory.KindNote {
 		t.Errorf("as a memory: %+v, %v", m, err)
 	}
 	mustCheck(t, db, 3)
@@ -90,7 +91,7 @@ func TestSeedCEntries(t *testing.T) {
 func TestSeedCNames(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	n, ctx := db.Notes(), t.Context()
-	a, b := mustAdd(t, n, "a", "first", ""), mustAdd(t, n, "b", "second", KindArchive)
+	a, b := mustAdd(t, n, "a", "first", ""), mustAdd(t, n, "b", "second", memory.KindArchive)
 	for _, name := range []string{"a", "b"} {
 		_, err := n.Add(ctx, ops, name, "again", "")
 		wantError(t, "add a taken name", err, fault.ErrExists)
@@ -141,7 +142,7 @@ func TestSeedCSearch(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	n, ctx := db.Notes(), t.Context()
 	mustAdd(t, n, "harbour", "Ships wait for the tide.", "")
-	mustAdd(t, n, "tides", "The harbour master writes tables of them.", KindArchive)
+	mustAdd(t, n, "tides", "The harbour master writes tables of them.", memory.KindArchive)
 	mustAdd(t, n, "lunch", "Soup at noon.", "")
 	if _, err := n.Alias(ctx, ops, "lunch", "harbour meal"); err != nil {
 		t.Fatal(err)
@@ -160,7 +161,7 @@ func TestSeedCSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 50 { // that are no notes
-		mustStore(t, db.Memories(), Memory{Scope: ops.Scope(), Text: fmt.Sprint("harbour ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ops.Scope(), Text: fmt.Sprint("harbour ", i)})
 	}
 	if after, err := n.Search(ctx, ops, "harbour", 0); err != nil || len(after) != len(before) || after[0].Score != before[0].Score {
 		t.Errorf("memories change the ranking of notes: %+v, %+v, %v", before, after, err)
@@ -191,7 +192,7 @@ func TestSeedCCompaction(t *testing.T) {
 			t.Fatal(out, err)
 		}
 		note, err := db.Notes().Get(ctx, ops, out.ArchiveName)
-		if err != nil || note.Kind != KindArchive || note.ID != uint64(round+1) || note.MemoryID != out.SummaryID {
+		if err != nil || note.Kind != memory.KindArchive || note.ID != uint64(round+1) || note.MemoryID != out.SummaryID {
 			t.Errorf("round %d: %+v, %v", round, note, err)
 		}
 	}
@@ -327,7 +328,7 @@ func TestNotesBadInput(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	n, ctx := db.Notes(), t.Context()
 	mustAdd(t, n, "a", "first", "")
-	long := strings.Repeat("x", MaxID+1)
+	long := strings.Repeat("x", memory.MaxID+1)
 	fails := func(what string, kind error, errs ...error) {
 		t.Helper()
 		for _, err := range errs {
@@ -337,14 +338,14 @@ func TestNotesBadInput(t *testing.T) {
 	second := func(_ Note, err error) error { return err }
 	fails("a bad name", fault.ErrInvalid, second(n.Add(ctx, ops, "", "x", "")), second(n.Add(ctx, ops, long, "x", "")), second(n.Add(ctx, ops, "a\x00b", "x", "")),
 		second(n.Alias(ctx, ops, "a", "")), second(n.Alias(ctx, ops, "a", long)), second(n.Rename(ctx, ops, "a", "\xff", false)), n.Remove(ctx, ops, ""))
-	fails("no content", fault.ErrInvalid, second(n.Add(ctx, ops, "b", "", "")), second(n.Write(ctx, ops, "a", "")), second(n.Add(ctx, ops, "b", strings.Repeat("x", MaxText+1), "")))
-	fails("a bad kind", fault.ErrInvalid, second(n.Add(ctx, ops, "b", "x", KindFact)))
+	fails("no content", fault.ErrInvalid, second(n.Add(ctx, ops, "b", "", "")), second(n.Write(ctx, ops, "a", "")), second(n.Add(ctx, ops, "b", strings.Repeat("x", memory.MaxText+1), "")))
+	fails("a bad kind", fault.ErrInvalid, second(n.Add(ctx, ops, "b", "x", memory.KindFact)))
 	fails("no owner", fault.ErrScope, second(n.Add(ctx, scope.Owner{}, "b", "x", "")), second(n.Get(ctx, scope.Owner{}, "a")), n.List(ctx, scope.Owner{}, func(Note) error { return nil }))
 	fails("unknown", fault.ErrNotFound, second(n.Get(ctx, ops, "b")), second(n.Alias(ctx, ops, "b", "c")), second(n.Rename(ctx, ops, "b", "c", true)), second(n.Write(ctx, ops, "b", "x")),
 		n.Remove(ctx, ops, "b"), second(n.Get(ctx, scope.Owner{User: "ada", Agent: "ops"}, "a")))
 	_, err := n.Search(ctx, ops, "x", -1)
 	fails("a negative limit", fault.ErrInvalid, err)
-	for i := range MaxAliases {
+	for i := range memory.MaxAliases {
 		if _, err := n.Alias(ctx, ops, "a", fmt.Sprint("alias ", i)); err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +371,7 @@ func TestNotesAreReached(t *testing.T) {
 	_, err := n.Get(ctx, ops, "a")
 	wantError(t, "of a deleted memory", err, fault.ErrNotFound)
 	janitorDone(t, db)
-	mustStore(t, db.Memories(), Memory{Scope: ops.Scope(), Text: "the next state"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ops.Scope(), Text: "the next state"})
 	if f := mustStats(t, db).Parts["notes"]; f != 1 {
 		t.Errorf("%d notes have a number, 1 is there", f)
 	}
@@ -456,7 +457,7 @@ func TestSeedCCompactedAnyNumberOfTimes(t *testing.T) {
 		}
 		archives := 0
 		err = n.List(t.Context(), supportAgent, func(note Note) error {
-			if note.Kind == KindArchive {
+			if note.Kind == memory.KindArchive {
 				archives++
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // skipNumbers lets a database look for its next chunk near the end of the numbers, as one
@@ -42,7 +43,7 @@ func TestNumbersGoRound(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	o := setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1, firstDoc: MaxMemories - 2<<16}}
 	fs := vfs.NewCrashableMem()
 	db := openTest(t, fs, o)
@@ -63,14 +64,14 @@ func TestNumbersGoRound(t *testing.T) {
 				}
 				delete(live, id)
 			default:
-				if _, err := db.Memories().Store(t.Context(), Memory{ID: id, Scope: ada, Text: text.String(), Embedding: []float32{1, float32(i)}}, &StoreOptions{Upsert: true}); err != nil {
+				if _, err := db.Memories().Store(t.Context(), memory.Memory{ID: id, Scope: ada, Text: text.String(), Embedding: []float32{1, float32(i)}}, &memory.StoreOptions{Upsert: true}); err != nil {
 					t.Fatal(err)
 				}
 				live[id] = text.String()
 			}
 			if i%50 == 0 {
 				janitorDone(t, db)
-				found := mustRecall(t, db.Memories(), Query{Scope: ada, Text: "tea", Limit: 1000, Profile: ProfileText})
+				found := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "tea", Limit: 1000, Profile: memory.ProfileText})
 				if len(found) != len(live) {
 					t.Fatalf("lap %d, %d: %d are found, want %d", lap, i, len(found), len(live))
 				}
@@ -97,16 +98,16 @@ func TestNumbersGoRound(t *testing.T) {
 // TestNumbersComeBack: what a reset empties, or a chunk that closes early and dies, can be
 // given again, and a database is full only where all are in use.
 func TestNumbersComeBack(t *testing.T) {
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
 	for range 3 {
 		for i := range 20 {
-			mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprint("tea ", i)})
+			mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprint("tea ", i)})
 		}
 		if _, err := db.Reset(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: "begins another chunk"})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "begins another chunk"})
 		for range 4 {
 			janitorDone(t, db)
 		}
@@ -132,15 +133,15 @@ func TestNumbersComeBack(t *testing.T) {
 		db.chunks.used[i] = true
 	}
 	db.unlock()
-	_, err := db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "one too many"}, nil)
-	_, err2 := db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "one too many again"}, nil)
+	_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "one too many"}, nil)
+	_, err2 := db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "one too many again"}, nil)
 	wantError(t, "without a number", errors.Join(err, err2), fault.ErrFull)
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	db.chunks.used = all
 	db.unlock()
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "there is room again"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "there is room again"})
 	if n := layout.ChunkOf(nextDoc(t, db)); int(n) > 200 {
 		t.Errorf("chunk %d", n)
 	}
@@ -165,18 +166,18 @@ func TestNumbersAreNotWasted(t *testing.T) {
 		}
 	}
 	take(true)
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for i := range n {
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: fmt.Sprintf("tea %d number%d", i%7, i), Metadata: map[string]any{"n": i}, Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprintf("tea %d number%d", i%7, i), Metadata: map[string]any{"n": i}, Embedding: []float32{1, float32(i)}})
 	}
 	janitorDone(t, db)
 	answers := func(db *DB) (hits []string) {
 		t.Helper()
-		for _, q := range []Query{
-			{Text: "tea 3", Profile: ProfileText},
-			{Text: "number399 number0 tea", Profile: ProfileText},
-			{Embedding: []float32{1, 200}, Profile: ProfileVector},
-			{Text: "tea", Profile: ProfileText, Filter: filter.Gt("metadata.n", 390)},
+		for _, q := range []memory.Query{
+			{Text: "tea 3", Profile: memory.ProfileText},
+			{Text: "number399 number0 tea", Profile: memory.ProfileText},
+			{Embedding: []float32{1, 200}, Profile: memory.ProfileVector},
+			{Text: "tea", Profile: memory.ProfileText, Filter: filter.Gt("metadata.n", 390)},
 		} {
 			q.Scope, q.Limit, q.NoTouch = ada, n, true
 			for _, h := range mustRecall(t, db.Memories(), q) {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -443,7 +444,7 @@ const bufferedSync = 100 * time.Millisecond
 // checkModel refuses an embedder whose vectors are not comparable with those that
 // are stored.
 func (db *DB) checkModel() error {
-	s := db.spaces.named(defaultSpace)
+	s := db.spaces.named(memory.DefaultSpace)
 	if db.embedder == nil || s == nil {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // readAll and writeAll treat a file as a whole.
@@ -91,9 +92,9 @@ func closedDatabase(t testing.TB, n int) *vfs.MemFS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mems []Memory
+	var mems []memory.Memory
 	for i := range n + 10 {
-		mems = append(mems, Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: "ada"}, Text: fmt.Sprintf("tea number%d %x", i, i*i*i*7919), Embedding: []float32{1, float32(i)}})
+		mems = append(mems, memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: "ada"}, Text: fmt.Sprintf("tea number%d %x", i, i*i*i*7919), Embedding: []float32{1, float32(i)}})
 	}
 	for part := range slices.Chunk(mems, n) {
 		if _, err := db.Memories().StoreBatch(context.Background(), part, nil); err != nil {
@@ -246,8 +247,8 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 		}
 		told = append(told, fmt.Sprintf("%s: %v", what, err))
 	}
-	ctx, ada := context.Background(), Scope{User: "ada"}
-	page, err := db.Memories().List(ctx, ListQuery{Scope: ada, Limit: valid.MaxLimit, WithVectors: true})
+	ctx, ada := context.Background(), memory.Scope{User: "ada"}
+	page, err := db.Memories().List(ctx, memory.ListQuery{Scope: ada, Limit: valid.MaxLimit, WithVectors: true})
 	note("list", err)
 	for i := range n {
 		if len(told) > 3 {
@@ -259,7 +260,7 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 			t.Errorf("memory %d reads %q", i, m.Text)
 		}
 	}
-	_, err = db.Memories().Recall(ctx, Query{Scope: ada, Text: "tea number7", Embedding: []float32{1, 7}})
+	_, err = db.Memories().Recall(ctx, memory.Query{Scope: ada, Text: "tea number7", Embedding: []float32{1, 7}})
 	note("recall", err)
 	r, err := db.Check(ctx)
 	note("check", err)
@@ -348,7 +349,7 @@ func TestLocked(t *testing.T) {
 	if out := child(); !strings.Contains(out, "child: true") || !strings.Contains(out, fmt.Sprint("pid ", os.Getpid())) {
 		t.Errorf("the child was told\n%s", out)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "still works"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "still works"})
 	closeTest(t, db)
 	if out := child(); !strings.Contains(out, "child: false <nil>") {
 		t.Errorf("after Close the child was told\n%s", out)
@@ -356,7 +357,7 @@ func TestLocked(t *testing.T) {
 	if db, err = Open(dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	equalSlices(t, "memories", texts(mustList(t, db.Memories(), Scope{User: "ada"})), []string{"still works"})
+	equalSlices(t, "memories", texts(mustList(t, db.Memories(), memory.Scope{User: "ada"})), []string{"still works"})
 	closeTest(t, db)
 }
 
@@ -379,7 +380,7 @@ func TestCreationInterrupted(t *testing.T) {
 	}
 	fs.SetHook(nil)
 	// Once a store is acknowledged, the folder itself must be durable too.
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "kept"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "kept"})
 	acknowledged := mem.Crash(crashfs.Crash{})
 	closeTest(t, db)
 	if raceEnabled {
@@ -397,7 +398,7 @@ func TestCreationInterrupted(t *testing.T) {
 			n = 1
 		}
 		mustCheck(t, db, n)
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "new"})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "new"})
 		closeTest(t, db)
 		if db, err = openOn(clone, "some/where/db", Options{MemoryBudget: testBudget}); err != nil {
 			t.Fatal(err)
@@ -481,9 +482,9 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "running", Metadata: map[string]any{"tag": "sport"}})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "running", Metadata: map[string]any{"tag": "sport"}})
 	for query, want := range map[string]int{"sport": 1, "running": 1, "run": 0} {
-		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Text: query, Profile: ProfileText}); len(hits) != want {
+		if hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "ada"}, Text: query, Profile: memory.ProfileText}); len(hits) != want {
 			t.Errorf("%q finds %d, want %d", query, len(hits), want)
 		}
 	}
@@ -503,8 +504,8 @@ func TestCloseKeepsTouches(t *testing.T) {
 		}
 		return time.Unix(1_800_000_000, 0)
 	}})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "tea"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "tea"})
 	closed := make(chan error, 1)
 	closing := func() {
 		go func() { closed <- db.Close() }()
@@ -514,7 +515,7 @@ func TestCloseKeepsTouches(t *testing.T) {
 	}
 	err := db.View(t.Context(), func(tx *Tx) error {
 		hook.Store(&closing) // within the recall
-		_, err := tx.Memories().Recall(t.Context(), Query{Scope: ada, Text: "tea"})
+		_, err := tx.Memories().Recall(t.Context(), memory.Query{Scope: ada, Text: "tea"})
 		return err
 	})
 	if err != nil && !errors.Is(err, fault.ErrClosed) {

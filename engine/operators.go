@@ -3,26 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 	"github.com/seed-7aedc3ff/memdb/invindex"
-)
-
-// Syntax says how the text of a query is read.
-type Syntax string
-
-// The syntaxes.
-const (
-	// SyntaxPlain, or empty, takes the text as words: the quotes and dashes of
-	// questions demand nothing.
-	SyntaxPlain Syntax = "plain"
-	// SyntaxOperators reads +word, -word, "a phrase", begin*, simil~, AND, OR and NOT.
-	// What they demand holds for every hit, whatever has found it. No text is an
-	// error: an operator that makes no sense where it stands is read as text.
-	SyntaxOperators Syntax = "operators"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // parse reads the text of the query, once.
@@ -34,7 +20,7 @@ func (r *recalling) parse(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.q.Syntax == SyntaxOperators {
+	if r.q.Syntax == memory.SyntaxOperators {
 		r.parsed, err = query.ParseIn(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, in)
 	} else {
 		r.parsed, err = query.Words(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, in)
@@ -46,7 +32,7 @@ func (r *recalling) parse(ctx context.Context) (err error) {
 // matchError names the limit that the phrases and fuzzy words of a query are over.
 func matchError(err error) error {
 	if errors.Is(err, query.ErrSteps) {
-		return &Error{Kind: ErrInvalid, What: doingRecall, Cause: err, Why: "the query takes too long", Do: "ask for fewer phrases and fuzzy words, or of a smaller scope"}
+		return &memory.Error{Kind: memory.ErrInvalid, What: doingRecall, Cause: err, Why: "the query takes too long", Do: "ask for fewer phrases and fuzzy words, or of a smaller scope"}
 	}
 	return err
 }
@@ -80,7 +66,7 @@ func (r *recalling) operators(ctx context.Context) error {
 		return textError(doingRecall, err)
 	}
 	r.stage("statistics")
-	if r.q.Profile == ProfileText {
+	if r.q.Profile == memory.ProfileText {
 		r.bound = bound // the index sees to the conditions
 		return nil
 	}
@@ -127,32 +113,11 @@ func (tx *Tx) indexedTexts(doc uint32) ([]string, error) {
 	return tx.db.indexedTexts(rec)
 }
 
-// Span is a part of a text: the bytes from Start up to but not including End.
-type Span struct {
-	// Start and End count bytes of the text, from 0 on.
-	Start int `json:"start"`
-	End   int `json:"end"`
-}
-
 // highlight finds what of a memory's text the query looks for.
-func (r *recalling) highlight(ctx context.Context, text string) (spans []Span, err error) {
+func (r *recalling) highlight(ctx context.Context, text string) (spans []memory.Span, err error) {
 	found, err := r.matcher.Spans(ctx, nil, text)
 	for _, s := range found {
-		spans = append(spans, Span(s))
+		spans = append(spans, memory.Span(s))
 	}
 	return spans, matchError(err)
-}
-
-// Highlight returns a text with a mark before and one after each span.
-func Highlight(text string, spans []Span, before, after string) string {
-	var b strings.Builder
-	at := 0
-	for _, s := range spans {
-		if s.Start < at || s.End < s.Start || s.End > len(text) {
-			continue
-		}
-		b.WriteString(text[at:s.Start] + before + text[s.Start:s.End] + after)
-		at = s.End
-	}
-	return b.String() + text[at:]
 }

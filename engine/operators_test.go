@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestOperators asks the same memories in every profile that reads operators, in a
@@ -23,7 +24,7 @@ func TestOperators(t *testing.T) {
 	for _, hot := range []int64{0, 1} {
 		db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: hot}})
 		for i, text := range texts {
-			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "u"}, Text: text, Embedding: []float32{1, float32(i)}})
+			mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "u"}, Text: text, Embedding: []float32{1, float32(i)}})
 		}
 		db.waitSealed(t)
 		for _, c := range []struct{ text, want string }{
@@ -41,11 +42,11 @@ func TestOperators(t *testing.T) {
 			{"-tea", ""},
 			{`" + - AND (`, ""},
 		} {
-			for _, p := range []Profile{ProfileText, ProfileBest, ProfileHybrid, ProfileSubstrate} {
-				q := Query{Scope: Scope{User: "u"}, Text: c.text, Profile: p, Syntax: SyntaxOperators, Limit: 50, NoTouch: true}
+			for _, p := range []memory.Profile{memory.ProfileText, memory.ProfileBest, memory.ProfileHybrid, memory.ProfileSubstrate} {
+				q := memory.Query{Scope: memory.Scope{User: "u"}, Text: c.text, Profile: p, Syntax: memory.SyntaxOperators, Limit: 50, NoTouch: true}
 				var got []string
 				for _, h := range mustRecall(t, db.Memories(), q) {
-					if p != ProfileHybrid || h.Parts.Keywords > 0 { // hybrid ranks those without a word, too
+					if p != memory.ProfileHybrid || h.Parts.Keywords > 0 { // hybrid ranks those without a word, too
 						got = append(got, h.ID)
 					}
 				}
@@ -56,12 +57,12 @@ func TestOperators(t *testing.T) {
 			}
 		}
 		// What the text demands holds for what the vector finds.
-		q := Query{Scope: Scope{User: "u"}, Text: "-coffee +milk", Embedding: []float32{1, 3}, Syntax: SyntaxOperators}
+		q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "-coffee +milk", Embedding: []float32{1, 3}, Syntax: memory.SyntaxOperators}
 		if hits := mustRecall(t, db.Memories(), q); len(hits) != 1 || hits[0].ID != "4" {
 			t.Errorf("with a vector: %+v", hits)
 		}
 		// Without being asked for, operators are not read.
-		q = Query{Scope: Scope{User: "u"}, Text: `What of "green tea"?`}
+		q = memory.Query{Scope: memory.Scope{User: "u"}, Text: `What of "green tea"?`}
 		if hits := mustRecall(t, db.Memories(), q); len(hits) != 5 {
 			t.Errorf("a question with quotes has %d hits", len(hits))
 		}
@@ -74,22 +75,22 @@ func TestOperators(t *testing.T) {
 
 func TestHighlight(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "Running late: 茶 and green tea, or Tea."})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "Running late: 茶 and green tea, or Tea."})
 	for _, c := range []struct {
 		text, want string
-		syntax     Syntax
+		syntax     memory.Syntax
 	}{
-		{"tea", "Running late: 茶 and green [tea], or [Tea].", SyntaxPlain},
-		{`"green tea" run`, "[Running] late: 茶 and [green tea], or Tea.", SyntaxOperators},
-		{`gre* tea`, "Running late: 茶 and [green] [tea], or [Tea].", SyntaxOperators},
-		{"茶", "Running late: [茶] and green tea, or Tea.", SyntaxPlain},
+		{"tea", "Running late: 茶 and green [tea], or [Tea].", memory.SyntaxPlain},
+		{`"green tea" run`, "[Running] late: 茶 and [green tea], or Tea.", memory.SyntaxOperators},
+		{`gre* tea`, "Running late: 茶 and [green] [tea], or [Tea].", memory.SyntaxOperators},
+		{"茶", "Running late: [茶] and green tea, or Tea.", memory.SyntaxPlain},
 	} {
-		q := Query{Scope: Scope{User: "u"}, Text: c.text, Syntax: c.syntax, Highlight: true}
+		q := memory.Query{Scope: memory.Scope{User: "u"}, Text: c.text, Syntax: c.syntax, Highlight: true}
 		hits := mustRecall(t, db.Memories(), q)
 		if len(hits) != 1 {
 			t.Fatalf("%s: %d hits", c.text, len(hits))
 		}
-		if got := Highlight(hits[0].Text, hits[0].Spans, "[", "]"); got != c.want {
+		if got := memory.Highlight(hits[0].Text, hits[0].Spans, "[", "]"); got != c.want {
 			t.Errorf("%s: %s", c.text, got)
 		}
 	}

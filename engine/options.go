@@ -9,10 +9,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
-	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -150,26 +148,6 @@ type Options struct {
 	// Clock tells the time. nil: the system's.
 	Clock func() time.Time
 }
-
-// The limits of a memory and of a query. Each is checked before anything is changed.
-const (
-	// MaxID bounds an ID, a scope value, a name, an alias and a source, in bytes.
-	MaxID = valid.MaxID
-	// MaxAliases bounds the aliases of one memory.
-	MaxAliases = 64
-	// MaxText bounds a text, in bytes.
-	MaxText = 8 << 20
-	// MaxMetadata bounds metadata, in bytes of JSON.
-	MaxMetadata = metadata.MaxBytes
-	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.
-	MaxMetadataDepth = metadata.MaxDepth
-	// MaxDim bounds the dimension of a vector.
-	MaxDim = 4096
-	// MaxLimit bounds the limit of a query or a page.
-	MaxLimit = valid.MaxLimit
-	// MaxScopes bounds the scopes of a query.
-	MaxScopes = 1_000
-)
 
 // The limits of a database. Each is checked before anything is changed.
 const (

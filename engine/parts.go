@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -267,7 +268,7 @@ func (tx *Tx) DeleteOwner(ctx context.Context, o scope.Owner) (map[string]int64,
 	if err != nil || !known {
 		return deleted, err
 	}
-	n, err := tx.deleteMatching(ctx, &DeleteQuery{Scope: o.Scope(), Filter: exactly(o)})
+	n, err := tx.deleteMatching(ctx, &memory.DeleteQuery{Scope: o.Scope(), Filter: exactly(o)})
 	if err != nil {
 		return nil, err
 	}
@@ -316,12 +317,12 @@ type Line = part.Line
 //
 // lost is called with each error of what cannot be read, which is left out; nil: the first one
 // ends the export.
-func (tx *Tx) Lines(s Scope, lost func(error), yield func(Line) error) error {
+func (tx *Tx) Lines(s memory.Scope, lost func(error), yield func(Line) error) error {
 	return tx.lines(s, lost, func(p part.Part, v part.View) error { return p.Lines(v, s, yield) })
 }
 
 // lines has the parts write their lines.
-func (tx *Tx) lines(s Scope, lost func(error), write func(part.Part, part.View) error) error {
+func (tx *Tx) lines(s memory.Scope, lost func(error), write func(part.Part, part.View) error) error {
 	return tx.reading("export", func() error {
 		if s.Run != "" {
 			return nil
@@ -339,7 +340,7 @@ func (tx *Tx) lines(s Scope, lost func(error), write func(part.Part, part.View) 
 
 // LinesAhead is [Tx.Lines] for what must be there before memories are stored: the manifests
 // of agents, which Lines leaves out.
-func (tx *Tx) LinesAhead(s Scope, lost func(error), yield func(Line) error) error {
+func (tx *Tx) LinesAhead(s memory.Scope, lost func(error), yield func(Line) error) error {
 	return tx.lines(s, lost, func(p part.Part, v part.View) error {
 		if l, ok := p.(part.Leader); ok {
 			return l.Leads(v, s, yield)
@@ -361,12 +362,12 @@ func (db *DB) NewLine(typ string) Line {
 
 // StoreLine puts what a line says in the database. What is there and the same is left
 // alone; what is there and differs is ErrExists, or an update under upsert.
-func (tx *Tx) StoreLine(l Line, upsert bool) (Stored, error) {
+func (tx *Tx) StoreLine(l Line, upsert bool) (memory.Stored, error) {
 	if err := tx.check("import", true); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	outcome, err := l.Store((*partTx)(tx), upsert)
-	return Stored{Stored: outcome == part.Stored, Updated: outcome == part.Updated}, err
+	return memory.Stored{Stored: outcome == part.Stored, Updated: outcome == part.Updated}, err
 }
 
 // figures are what statistics tell of the parts, by JSON key, and how often something could not

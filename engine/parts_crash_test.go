@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
@@ -65,16 +66,16 @@ func contentOf(t *testing.T, db *DB) string {
 		return err
 	}
 	err := db.View(t.Context(), func(tx *Tx) error {
-		for m, err := range tx.Memories().All(t.Context(), ListQuery{AllScopes: true}) {
+		for m, err := range tx.Memories().All(t.Context(), memory.ListQuery{AllScopes: true}) {
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(&b, "%d %s %s %s %s %q %d %q\n", m.Seq, m.ID, m.Agent, m.Run, m.Kind, m.Text, m.NoteID, m.Name)
 		}
-		if err := tx.LinesAhead(Scope{}, nil, write); err != nil {
+		if err := tx.LinesAhead(memory.Scope{}, nil, write); err != nil {
 			return err
 		}
-		return tx.Lines(Scope{}, nil, write)
+		return tx.Lines(memory.Scope{}, nil, write)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +91,8 @@ type besides struct {
 	count int
 }
 
-func (w *besides) owner() Owner { return Owner{Agent: fmt.Sprint("a", w.rng.IntN(3))} }
-func (w *besides) run() string  { return fmt.Sprint("s", w.rng.IntN(3)) }
+func (w *besides) owner() memory.Owner { return memory.Owner{Agent: fmt.Sprint("a", w.rng.IntN(3))} }
+func (w *besides) run() string         { return fmt.Sprint("s", w.rng.IntN(3)) }
 
 // step makes one change, which one commit shows.
 func (w *besides) step(ctx context.Context, t *testing.T) error {
@@ -189,7 +190,7 @@ func TestPartsAfterCrashes(t *testing.T) {
 
 // isExpected reports whether a random change may be refused so.
 func isExpected(err error) bool {
-	return errors.Is(err, ErrExists) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrInvalid)
+	return errors.Is(err, memory.ErrExists) || errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrConflict) || errors.Is(err, memory.ErrInvalid)
 }
 
 // difference is the first line in which a state differs from both that it may be.
@@ -229,7 +230,7 @@ func TestGroupedPartsAfterCrashes(t *testing.T) {
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
-			o := Owner{Agent: fmt.Sprint("w", w)}
+			o := memory.Owner{Agent: fmt.Sprint("w", w)}
 			for i := range each {
 				if _, err := db.Sessions().Append(ctx, o, "talk", []sessions.Message{{Text: fmt.Sprint("text ", i)}}, nil); err != nil {
 					t.Error(err)
@@ -255,7 +256,7 @@ func TestGroupedPartsAfterCrashes(t *testing.T) {
 			t.Errorf("check: %v, %v", r.Problems, err)
 		}
 		for w := range writers {
-			verifyWriter(t, db, Owner{Agent: fmt.Sprint("w", w)}, at.known.said[w], at.known.spent[w], price)
+			verifyWriter(t, db, memory.Owner{Agent: fmt.Sprint("w", w)}, at.known.said[w], at.known.spent[w], price)
 		}
 		closeTest(t, db)
 		if t.Failed() {
@@ -265,7 +266,7 @@ func TestGroupedPartsAfterCrashes(t *testing.T) {
 }
 
 // verifyWriter compares what one writer has left with what it was told.
-func verifyWriter(t *testing.T, db *DB, o Owner, said, spent int, price usage.USD) {
+func verifyWriter(t *testing.T, db *DB, o memory.Owner, said, spent int, price usage.USD) {
 	t.Helper()
 	n := 0
 	for i, err := range db.Sessions().Items(t.Context(), o, "talk") {

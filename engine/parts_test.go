@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -163,13 +164,13 @@ func openTally(t *testing.T, fs vfs.FS, o Options) (*DB, *tally) {
 // TestPart: what a part writes and holds goes with its transaction, whole or not at all,
 // and is told of what concerns it.
 func TestPart(t *testing.T) {
-	fs, ctx, ada := vfs.NewMem(), t.Context(), Owner{User: "ada"}
+	fs, ctx, ada := vfs.NewMem(), t.Context(), memory.Owner{User: "ada"}
 	db, p := openTally(t, fs, Options{})
 	run := runner{db: db}
 	add := func(by int64, id string) error {
 		return run.Append(ctx, "tally", 100, func(tx part.Tx) error { return p.add(tx, ada, by, id) })
 	}
-	mustStore(t, db.Memories(), Memory{ID: "m", Scope: ada.Scope(), Text: "a memory"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Scope: ada.Scope(), Text: "a memory"})
 	if err := errors.Join(add(2, "m"), add(3, "")); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestPart(t *testing.T) {
 	}
 	// Nor is what it did not log taken for nothing.
 	err = run.Update(ctx, "tally", func(tx part.Tx) error { return tx.Set(markKey(tx, 1, 1), nil) })
-	if !errors.Is(err, ErrInvalid) || db.LSN() != before {
+	if !errors.Is(err, memory.ErrInvalid) || db.LSN() != before {
 		t.Errorf("a change that was not logged: %v", err)
 	}
 	if err := add(10, ""); err != nil || p.at(before) != 5 || p.at(db.LSN()) != 15 {
@@ -272,10 +273,10 @@ func TestPartKinds(t *testing.T) {
 func TestDeleteOwner(t *testing.T) {
 	ctx, clock := t.Context(), newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-	owners := []Owner{{User: "ada"}, {User: "ada", Agent: "a1"}, {Agent: "a1"}, {User: "bob"}}
+	owners := []memory.Owner{{User: "ada"}, {User: "ada", Agent: "a1"}, {Agent: "a1"}, {User: "bob"}}
 	for i, o := range owners {
 		for _, text := range []string{"tea", "milk"} {
-			mustStore(t, db.Memories(), Memory{Scope: Scope{User: o.User, Agent: o.Agent, Run: "r"}, Text: text})
+			mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: o.User, Agent: o.Agent, Run: "r"}, Text: text})
 		}
 		for j := range 5 + i {
 			put := entries.PutOptions{}
@@ -321,10 +322,10 @@ func TestDeleteOwner(t *testing.T) {
 		t.Errorf("%d deleted owners are remembered", n)
 	}
 	mustCheck(t, db, 2)
-	if _, err := db.DeleteOwner(ctx, Owner{}); !errors.Is(err, fault.ErrScope) {
+	if _, err := db.DeleteOwner(ctx, memory.Owner{}); !errors.Is(err, fault.ErrScope) {
 		t.Errorf("no owner: %v", err)
 	}
-	if deleted, err := db.DeleteOwner(ctx, Owner{User: "nobody"}); err != nil || deleted["memories"] != 0 {
+	if deleted, err := db.DeleteOwner(ctx, memory.Owner{User: "nobody"}); err != nil || deleted["memories"] != 0 {
 		t.Errorf("an unknown owner: %v, %v", deleted, err)
 	}
 }

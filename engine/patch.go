@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/metadata"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 )
 
@@ -24,7 +25,7 @@ type made struct {
 }
 
 // patch writes the next version of a memory.
-func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Record, patch *Patch, of made) (live, error) {
+func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Record, patch *memory.Patch, of made) (live, error) {
 	p, err := tx.patched(doing, rec, patch)
 	if err != nil {
 		return l, err
@@ -36,9 +37,9 @@ func (tx *Tx) patch(ctx context.Context, doing string, l live, rec *layout.Recor
 // rewrite writes what was prepared as the next version of a memory.
 func (tx *Tx) rewrite(ctx context.Context, doing string, l live, rec *layout.Record, p *prepared, embedded []float32) (live, error) {
 	db := tx.db
-	if p.rec.Text != rec.Text && p.rec.Text != "" && db.embedder != nil && p.vectors[defaultSpace] == nil {
+	if p.rec.Text != rec.Text && p.rec.Text != "" && db.embedder != nil && p.vectors[memory.DefaultSpace] == nil {
 		if p.pending = embedded == nil; !p.pending {
-			p.vectors[defaultSpace] = embedded
+			p.vectors[memory.DefaultSpace] = embedded
 		}
 	}
 	if err := db.analyse(ctx, p); err != nil {
@@ -61,16 +62,16 @@ func (tx *Tx) rewrite(ctx context.Context, doing string, l live, rec *layout.Rec
 }
 
 // patched is the record with the changes of a patch, checked.
-func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared, error) {
+func (tx *Tx) patched(doing string, rec *layout.Record, patch *memory.Patch) (*prepared, error) {
 	p := &prepared{rec: *rec, explicit: givenFields{confidence: patch.Confidence != nil}}
 	r := &p.rec
 	r.Vectors, r.Aliases = nil, slices.Clone(rec.Aliases)
 	r.Flags &^= layout.FlagPending | layout.FlagEmbedded
-	if err := checkPatch(doing, patch); err != nil {
+	if err := memory.CheckPatch(doing, patch); err != nil {
 		return nil, err
 	}
 	var err error
-	if p.vectors, err = mergeVectors(doing, patch.Embedding, patch.Vectors); err != nil {
+	if p.vectors, err = memory.MergeVectors(doing, patch.Embedding, patch.Vectors); err != nil {
 		return nil, err
 	}
 	switch {
@@ -92,12 +93,12 @@ func (tx *Tx) patched(doing string, rec *layout.Record, patch *Patch) (*prepared
 		tx.db.setImportance(r, nil)
 	}
 	r.Updated = max(tx.now, rec.Updated)
-	p.pending = rec.Flags&layout.FlagPending != 0 && r.Text == rec.Text && p.vectors[defaultSpace] == nil
+	p.pending = rec.Flags&layout.FlagPending != 0 && r.Text == rec.Text && p.vectors[memory.DefaultSpace] == nil
 	return p, nil
 }
 
 // apply sets the plain fields that a patch names.
-func applyPatch(r *layout.Record, patch *Patch) {
+func applyPatch(r *layout.Record, patch *memory.Patch) {
 	if patch.Text != nil {
 		r.Text = *patch.Text
 	}
@@ -128,33 +129,4 @@ func applyPatch(r *layout.Record, patch *Patch) {
 	if patch.Confidence != nil {
 		r.Confidence = *patch.Confidence
 	}
-}
-
-// checkPatch checks the given fields as those of a memory.
-func checkPatch(doing string, patch *Patch) error {
-	m := Memory{Importance: patch.Importance, Confidence: patch.Confidence}
-	if patch.Text != nil {
-		if err := checkText(doing, *patch.Text); err != nil {
-			return err
-		}
-	}
-	if patch.Role != nil {
-		m.Role = *patch.Role
-	}
-	if patch.Source != nil {
-		m.Source = *patch.Source
-	}
-	if patch.Name != nil {
-		m.Name = *patch.Name
-	}
-	if patch.Aliases != nil {
-		m.Aliases = *patch.Aliases
-	}
-	if patch.EventTime != nil {
-		m.EventTime = *patch.EventTime
-	}
-	if patch.ExpiresAt != nil {
-		m.ExpiresAt = *patch.ExpiresAt
-	}
-	return m.checkWords(doing)
 }

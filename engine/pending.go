@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -182,7 +183,7 @@ func (g *gathering) offer(seq uint64) error {
 
 // embeddedAlready reports whether a document has a vector in the default space.
 func (tx *Tx) embeddedAlready(doc uint32) bool {
-	return tx.space(defaultSpace).has(doc)
+	return tx.space(memory.DefaultSpace).has(doc)
 }
 
 // waiting lists memories that are still to be embedded, and how far the scan of those
@@ -237,7 +238,7 @@ func (tx *Tx) embedded(ctx context.Context, waiting []awaiting, vecs [][]float32
 		if err != nil {
 			return i, n, err
 		}
-		p := &prepared{rec: *rec, vectors: map[string][]float32{defaultSpace: vecs[i]}}
+		p := &prepared{rec: *rec, vectors: map[string][]float32{memory.DefaultSpace: vecs[i]}}
 		p.rec.Vectors = nil
 		p.rec.Flags = p.rec.Flags&^layout.FlagPending | layout.FlagEmbedded
 		if err := tx.db.analyse(ctx, p); err != nil {
@@ -361,7 +362,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 		case n > 0:
 			pause = embedEvery
 			continue
-		case !errors.Is(err, ErrEmbedder):
+		case !errors.Is(err, memory.ErrEmbedder):
 			return err // nil where nothing is left
 		}
 		sleep(ctx, pause) // the failure is in the statistics
@@ -372,7 +373,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 // It looks at the rows of all; of those without such a vector it reads the records of
 // those that have one in another space, and so may have no text.
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
-	spaces, standard := tx.db.spaces.all(), tx.space(defaultSpace)
+	spaces, standard := tx.db.spaces.all(), tx.space(memory.DefaultSpace)
 	looked := 0
 	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
 		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {

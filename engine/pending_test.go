@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // refuseBad makes the embedder refuse every batch with a text that begins with "bad".
@@ -57,14 +58,14 @@ func TestRefusedTextStopsNoOther(t *testing.T) {
 			} else {
 				good++
 			}
-			mustStore(t, db.Memories(), Memory{ID: text, Scope: Scope{User: "ada"}, Text: text})
+			mustStore(t, db.Memories(), memory.Memory{ID: text, Scope: memory.Scope{User: "ada"}, Text: text})
 		}
 		f.set(func(f *fakeEmbedder) { f.fail = nil; refuseBad(f) })
 		total := 0
 		for {
 			n, err := db.EmbedPending(t.Context(), limit)
 			if total += n; n == 0 {
-				if err != nil && !errors.Is(err, ErrEmbedder) {
+				if err != nil && !errors.Is(err, memory.ErrEmbedder) {
 					t.Error(err)
 				}
 				break
@@ -92,11 +93,11 @@ func TestRefusedTextStopsNoOther(t *testing.T) {
 func TestRefusedTextsByTheHundred(t *testing.T) {
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
 	f.set(refuseBad)
-	var mems []Memory
+	var mems []memory.Memory
 	for i := range 200 {
-		mems = append(mems, Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("bad ", i)})
+		mems = append(mems, memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("bad ", i)})
 	}
-	mems = append(mems, Memory{ID: "good", Scope: Scope{User: "ada"}, Text: "good"})
+	mems = append(mems, memory.Memory{ID: "good", Scope: memory.Scope{User: "ada"}, Text: "good"})
 	err := db.Update(t.Context(), func(tx *Tx) error {
 		_, err := tx.Memories().StoreBatch(t.Context(), mems, nil)
 		return err
@@ -119,15 +120,15 @@ func TestRefusedTextsByTheHundred(t *testing.T) {
 func TestStoreBatchWithRefusedText(t *testing.T) {
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
 	f.set(refuseBad)
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for at := range 8 {
-		var mems []Memory
+		var mems []memory.Memory
 		for i := range 8 {
 			text := fmt.Sprint("good ", at, i)
 			if i == at {
 				text = fmt.Sprint("bad ", at)
 			}
-			mems = append(mems, Memory{ID: text, Scope: ada, Text: text})
+			mems = append(mems, memory.Memory{ID: text, Scope: ada, Text: text})
 		}
 		all, err := db.Memories().StoreBatch(t.Context(), mems, nil)
 		if err != nil {
@@ -154,9 +155,9 @@ func TestDownEmbedderIsCalledSeldom(t *testing.T) {
 	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
 	for batch, most := range []int64{8, 1, 1} {
 		before := f.calls.Load()
-		var mems []Memory
+		var mems []memory.Memory
 		for i := range 100 {
-			mems = append(mems, Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint(batch, i)})
+			mems = append(mems, memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint(batch, i)})
 		}
 		all, err := db.Memories().StoreBatch(t.Context(), mems, nil)
 		if err != nil {
@@ -181,20 +182,20 @@ func TestDownEmbedderIsCalledSeldom(t *testing.T) {
 // is one, in parts, over restarts, and nothing else of them changes.
 func TestBackfill(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db := openTest(t, fs, Options{Clock: clock.now})
 	mm := db.Memories()
 	for i := range 30 {
-		mustStore(t, mm, Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
+		mustStore(t, mm, memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
 	}
-	mustUpdate(t, mm, ada, "m3", Patch{Text: new("changed")})
+	mustUpdate(t, mm, ada, "m3", memory.Patch{Text: new("changed")})
 	if err := mm.Delete(t.Context(), ada, "m4"); err != nil {
 		t.Fatal(err)
 	}
-	mustStore(t, mm, Memory{ID: "expires", Scope: ada, Text: "soon gone", ExpiresAt: clock.now().Add(time.Second)})
-	mustStore(t, mm, Memory{ID: "silent", Scope: ada, Vectors: map[string][]float32{"other": {1, 2}}})
-	mustStore(t, mm, Memory{ID: "spoken", Scope: ada, Text: "spoken", Vectors: map[string][]float32{"other": {1, 2}}})
-	given := mustStore(t, mm, Memory{ID: "given", Scope: ada, Text: "given", Embedding: []float32{1, 2, 3, 4, 5, 6, 7, 8}})
+	mustStore(t, mm, memory.Memory{ID: "expires", Scope: ada, Text: "soon gone", ExpiresAt: clock.now().Add(time.Second)})
+	mustStore(t, mm, memory.Memory{ID: "silent", Scope: ada, Vectors: map[string][]float32{"other": {1, 2}}})
+	mustStore(t, mm, memory.Memory{ID: "spoken", Scope: ada, Text: "spoken", Vectors: map[string][]float32{"other": {1, 2}}})
+	given := mustStore(t, mm, memory.Memory{ID: "given", Scope: ada, Text: "given", Embedding: []float32{1, 2, 3, 4, 5, 6, 7, 8}})
 	if given.Pending {
 		t.Errorf("%+v", given)
 	}
@@ -245,14 +246,14 @@ func TestBackfill(t *testing.T) {
 // time in which the embedder failed.
 func TestEmbedInBackground(t *testing.T) {
 	fs := vfs.NewMem()
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db := openTest(t, fs, Options{})
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "from before"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "from before"})
 	closeTest(t, db)
 	f := newFakeEmbedder(8)
 	f.fail = errors.New("no network")
 	db = openTest(t, fs, Options{Embedder: f, EmbedInBackground: true})
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "while it fails"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "while it fails"})
 	for f.calls.Load() < 3 {
 		time.Sleep(time.Millisecond)
 	}
@@ -268,7 +269,7 @@ func TestEmbedInBackground(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		err := db.Update(t.Context(), func(tx *Tx) error {
-			mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "in an Update"})
+			mustStore(t, tx.Memories(), memory.Memory{Scope: ada, Text: "in an Update"})
 			return nil
 		})
 		if err != nil {
@@ -296,17 +297,17 @@ func TestEmbedderErrors(t *testing.T) {
 	} {
 		db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
 		f.set(func(f *fakeEmbedder) { f.give = c.give })
-		ada := Scope{User: "ada"}
-		st := mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "likes tea"})
+		ada := memory.Scope{User: "ada"}
+		st := mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "likes tea"})
 		_, err := db.EmbedPending(t.Context(), 0)
 		wantError(t, c.name, err, fault.ErrEmbedder)
 		s, serr := db.Stats(t.Context())
 		if serr != nil || s.EmbedFailure == nil {
 			t.Fatalf("%s: %+v, %v", c.name, s, serr)
 		}
-		ask := func() Result {
+		ask := func() memory.Result {
 			t.Helper()
-			res, err := db.Memories().Recall(t.Context(), Query{Scope: ada, Text: "tea", Explain: true})
+			res, err := db.Memories().Recall(t.Context(), memory.Query{Scope: ada, Text: "tea", Explain: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +333,7 @@ func TestEmbedderErrors(t *testing.T) {
 func TestEmbedContext(t *testing.T) {
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())
 	f.set(func(f *fakeEmbedder) { f.fail = errors.New("no network") })
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "waits"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "waits"})
 	ctx, cancel := context.WithCancel(t.Context())
 	f.set(func(f *fakeEmbedder) {
 		f.fail = nil

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -63,8 +64,8 @@ type pathValue struct {
 const doingStore = "store a memory"
 
 // prepare does all that needs no lock: checks, metadata, importance, analysis.
-func (m Memories) prepare(ctx context.Context, mem *Memory, now int64) (*prepared, error) {
-	vectors, err := mem.checked(doingStore)
+func (m Memories) prepare(ctx context.Context, mem *memory.Memory, now int64) (*prepared, error) {
+	vectors, err := mem.Checked(doingStore)
 	if err != nil {
 		return nil, err
 	}

@@ -17,39 +17,31 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-// DeleteQuery selects the memories that DeleteMatching deletes.
-type DeleteQuery struct {
-	Scope
-	// AllScopes deletes in every owner: for administration only.
-	AllScopes bool
-	// Filter chooses what is deleted; nil is everything in scope.
-	Filter filter.Filter
-}
 
 const doingDelete = "delete memories"
 
 // DeleteScope deletes every memory in a scope, in one commit, whatever their
 // number, and returns how many there were. It also removes those that have
 // expired, and does not count them.
-func (m Memories) DeleteScope(ctx context.Context, s Scope) (int, error) {
-	if err := checkScope(doingDelete, s, false); err != nil {
+func (m Memories) DeleteScope(ctx context.Context, s memory.Scope) (int, error) {
+	if err := memory.CheckScope(doingDelete, s, false); err != nil {
 		return 0, err
 	}
-	return m.deleteAll(ctx, DeleteQuery{Scope: s})
+	return m.deleteAll(ctx, memory.DeleteQuery{Scope: s})
 }
 
 // DeleteAll is DeleteScope for every memory of every owner: for administration only.
 // Entries stay: [DB.Reset] removes them, too.
 func (m Memories) DeleteAll(ctx context.Context) (int, error) {
-	return m.deleteAll(ctx, DeleteQuery{AllScopes: true})
+	return m.deleteAll(ctx, memory.DeleteQuery{AllScopes: true})
 }
 
 // DeleteMatching is DeleteScope for those memories of the scope for which a filter
 // holds. A nil filter is ErrInvalid: what deletes everything is to be called by its name.
-func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err error) {
-	if err := checkScope(doingDelete, q.Scope, q.AllScopes); err != nil {
+func (m Memories) DeleteMatching(ctx context.Context, q memory.DeleteQuery) (n int, err error) {
+	if err := memory.CheckScope(doingDelete, q.Scope, q.AllScopes); err != nil {
 		return 0, err
 	}
 	if q.Filter == nil {
@@ -62,7 +54,7 @@ func (m Memories) DeleteMatching(ctx context.Context, q DeleteQuery) (n int, err
 }
 
 // deleteAll deletes what a checked query selects: everything of its scope without a filter.
-func (m Memories) deleteAll(ctx context.Context, q DeleteQuery) (n int, err error) {
+func (m Memories) deleteAll(ctx context.Context, q memory.DeleteQuery) (n int, err error) {
 	err = m.update(ctx, doingDelete, func(tx *Tx) error {
 		n, err = tx.deleteMatching(ctx, &q)
 		return err
@@ -73,7 +65,7 @@ func (m Memories) deleteAll(ctx context.Context, q DeleteQuery) (n int, err erro
 	return n, nil
 }
 
-func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
+func (tx *Tx) deleteMatching(ctx context.Context, q *memory.DeleteQuery) (int, error) {
 	if err := tx.needToFree(doingDelete, 4*valid.MaxID); err != nil {
 		return 0, err
 	}
@@ -117,7 +109,7 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *DeleteQuery) (int, error) {
 
 // doomed is the set of documents that a delete means, and the number of those
 // that have not expired, which are all that a filter looks at.
-func (tx *Tx) doomed(ctx context.Context, q *DeleteQuery) (*roaring.Bitmap, int, error) {
+func (tx *Tx) doomed(ctx context.Context, q *memory.DeleteQuery) (*roaring.Bitmap, int, error) {
 	if q.Filter == nil {
 		return tx.bornInScope(q.Scope)
 	}
@@ -130,7 +122,7 @@ func (tx *Tx) doomed(ctx context.Context, q *DeleteQuery) (*roaring.Bitmap, int,
 
 // bornInScope is the set of documents in a scope that have not died, expired or
 // not, and the number of those that have not expired.
-func (tx *Tx) bornInScope(s Scope) (docs *roaring.Bitmap, n int, err error) {
+func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err error) {
 	set, err := tx.scopeSet(s)
 	if err != nil {
 		return nil, 0, err
@@ -342,7 +334,7 @@ func (tx *Tx) reset() (int, error) {
 	if err := tx.needToFree("reset", len(tx.keys.Kinds())*layout.KeyHeader); err != nil {
 		return 0, err
 	}
-	docs, n, err := tx.bornInScope(Scope{})
+	docs, n, err := tx.bornInScope(memory.Scope{})
 	if err != nil {
 		return 0, err
 	}

@@ -13,11 +13,12 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 func TestDeleteScopeShapes(t *testing.T) {
-	scopes := []Scope{
+	scopes := []memory.Scope{
 		{User: "u1"},
 		{User: "u2"},
 		{Agent: "a1"},
@@ -27,14 +28,14 @@ func TestDeleteScopeShapes(t *testing.T) {
 		{User: "u1", Agent: "a1", Run: "r1"},
 		{User: "u2", Agent: "a1", Run: "r2"},
 	}
-	for _, in := range append(slices.Clone(scopes), Scope{User: "nobody"}, Scope{Run: "r2"}, Scope{User: "u2", Run: "r1"}) {
+	for _, in := range append(slices.Clone(scopes), memory.Scope{User: "nobody"}, memory.Scope{Run: "r2"}, memory.Scope{User: "u2", Run: "r1"}) {
 		t.Run(fmt.Sprintf("%+v", in), func(t *testing.T) {
 			db := openTest(t, vfs.NewMem(), Options{})
 			var rest []string
 			for i, s := range scopes {
 				for j := range 3 {
 					id := fmt.Sprintf("m%d-%d", i, j)
-					mustStore(t, db.Memories(), Memory{ID: id, Scope: s, Text: "text of " + id})
+					mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: s, Text: "text of " + id})
 					if !scope.Contains(in, s) {
 						rest = append(rest, id)
 					}
@@ -45,7 +46,7 @@ func TestDeleteScopeShapes(t *testing.T) {
 				t.Errorf("%d deleted, %v; want %d", n, err, want)
 			}
 			all := func() []string {
-				page, err := db.Memories().List(t.Context(), ListQuery{AllScopes: true})
+				page, err := db.Memories().List(t.Context(), memory.ListQuery{AllScopes: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,7 +67,7 @@ func TestDeleteScopeShapes(t *testing.T) {
 // that began before.
 func TestDeleteScopeIsInForceAtOnce(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	fill(t, db, ada, 0, 50)
 	ctx := t.Context()
 	err := db.View(ctx, func(old *Tx) error { // holds the clean-up back
@@ -78,8 +79,8 @@ func TestDeleteScopeIsInForceAtOnce(t *testing.T) {
 			_, err := m.Get(ctx, ada, "m7")
 			wantError(t, "get", err, fault.ErrNotFound)
 			equalSlices(t, "list", ids(mustList(t, m, ada)), []string{})
-			equalSlices(t, "text", hitIDs(mustRecall(t, m, Query{Scope: ada, Text: "tea house number7"})), []string{})
-			equalSlices(t, "vector", hitIDs(mustRecall(t, m, Query{Scope: ada, Embedding: []float32{1, 1, 1, 1}})), []string{})
+			equalSlices(t, "text", hitIDs(mustRecall(t, m, memory.Query{Scope: ada, Text: "tea house number7"})), []string{})
+			equalSlices(t, "vector", hitIDs(mustRecall(t, m, memory.Query{Scope: ada, Embedding: []float32{1, 1, 1, 1}})), []string{})
 		}
 		gone(db.Memories())
 		if err := db.View(ctx, func(tx *Tx) error { gone(tx.Memories()); return nil }); err != nil {
@@ -108,25 +109,25 @@ func TestDeleteScopeIsInForceAtOnce(t *testing.T) {
 func TestDeleteScopeInTransaction(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
-	mustStore(t, db.Memories(), Memory{ID: "old", Scope: ada, Text: "old"})
-	mustStore(t, db.Memories(), Memory{ID: "other", Scope: Scope{User: "bob"}, Text: "other"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "old", Scope: ada, Text: "old"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "other", Scope: memory.Scope{User: "bob"}, Text: "other"})
 	var clone *vfs.MemFS
 	err := db.View(ctx, func(*Tx) error { // holds the clean-up back
 		err := db.Update(ctx, func(tx *Tx) error {
 			m := tx.Memories()
-			mustStore(t, m, Memory{ID: "before", Scope: ada, Text: "before"})
-			if _, err := m.Update(ctx, ada, "old", Patch{Text: new("changed")}); err != nil {
+			mustStore(t, m, memory.Memory{ID: "before", Scope: ada, Text: "before"})
+			if _, err := m.Update(ctx, ada, "old", memory.Patch{Text: new("changed")}); err != nil {
 				return err
 			}
 			if n, err := m.DeleteScope(ctx, ada); n != 2 || err != nil {
 				t.Errorf("%d deleted, %v", n, err)
 			}
-			mustStore(t, m, Memory{ID: "after", Scope: ada, Text: "after"})
-			mustStore(t, m, Memory{ID: "old", Scope: ada, Text: "old"})
-			mustStore(t, m, Memory{Scope: Scope{User: "ada", Run: "r"}, Text: "gone again"})
-			if n, err := m.DeleteScope(ctx, Scope{Run: "r"}); n != 1 || err != nil {
+			mustStore(t, m, memory.Memory{ID: "after", Scope: ada, Text: "after"})
+			mustStore(t, m, memory.Memory{ID: "old", Scope: ada, Text: "old"})
+			mustStore(t, m, memory.Memory{Scope: memory.Scope{User: "ada", Run: "r"}, Text: "gone again"})
+			if n, err := m.DeleteScope(ctx, memory.Scope{Run: "r"}); n != 1 || err != nil {
 				t.Errorf("%d deleted by the second, %v", n, err)
 			}
 			equalSlices(t, "in the transaction", ids(mustList(t, m, ada)), []string{"after", "old"})
@@ -143,22 +144,22 @@ func TestDeleteScopeInTransaction(t *testing.T) {
 		waitCleaned(t, db)
 		equalSlices(t, name+", cleaned up", ids(mustList(t, db.Memories(), ada)), []string{"after", "old"})
 		mustCheck(t, db, 3)
-		var events []Event
+		var events []memory.Event
 		for _, e := range mustHistory(t, db.Memories(), ada, "old") {
 			events = append(events, e.Event)
 		}
-		equalSlices(t, name+": history", events, []Event{EventAdd, EventUpdate, EventDelete, EventAdd})
+		equalSlices(t, name+": history", events, []memory.Event{memory.EventAdd, memory.EventUpdate, memory.EventDelete, memory.EventAdd})
 	}
 }
 
 // TestDeleteScopeAborted leaves everything as it was.
 func TestDeleteScopeAborted(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	fill(t, db, ada, 0, 50)
 	before := answers(t, db.Memories(), ada)
 	err := db.Update(t.Context(), func(tx *Tx) error {
-		fill := Memory{Scope: ada, Text: "not for long", Embedding: []float32{1, 0, 0, 0}}
+		fill := memory.Memory{Scope: ada, Text: "not for long", Embedding: []float32{1, 0, 0, 0}}
 		mustStore(t, tx.Memories(), fill)
 		if _, err := tx.Memories().DeleteScope(t.Context(), ada); err != nil {
 			t.Error(err)
@@ -177,17 +178,17 @@ func TestDeleteScopeAborted(t *testing.T) {
 // what takes them outlives it.
 func TestDeleteScopeReuse(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 0}})
-	note := Memory{Scope: ada, Kind: KindNote, Name: "plan", Text: "sail"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "prefers tea", Embedding: []float32{1, 0}})
+	note := memory.Memory{Scope: ada, Kind: memory.KindNote, Name: "plan", Text: "sail"}
 	mustStore(t, db.Memories(), note)
 	err := db.View(ctx, func(*Tx) error {
 		if _, err := db.Memories().DeleteScope(ctx, ada); err != nil {
 			return err
 		}
-		mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "other", Embedding: []float32{0, 1}})
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: "prefers tea"})
+		mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "other", Embedding: []float32{0, 1}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "prefers tea"})
 		note.Text = "walk"
 		mustStore(t, db.Memories(), note)
 		return nil
@@ -198,12 +199,12 @@ func TestDeleteScopeReuse(t *testing.T) {
 	waitCleaned(t, db)
 	mustCheck(t, db, 3)
 	equalSlices(t, "memories", texts(mustList(t, db.Memories(), ada)), []string{"other", "prefers tea", "walk"})
-	for _, again := range []Memory{{Scope: ada, Text: "prefers tea"}, note} {
+	for _, again := range []memory.Memory{{Scope: ada, Text: "prefers tea"}, note} {
 		if st, err := db.Memories().Store(ctx, again, nil); err != nil || !st.Deduplicated {
 			t.Errorf("store %q again: %+v, %v", again.Text, st, err)
 		}
 	}
-	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Embedding: []float32{0, 1}, Profile: ProfileVector})
+	hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Embedding: []float32{0, 1}, Profile: memory.ProfileVector})
 	if len(hits) != 1 || hits[0].Score < 0.999 {
 		t.Errorf("hits %+v", hits)
 	}
@@ -221,10 +222,10 @@ func TestDeleteScopeInterrupted(t *testing.T) {
 		t.Run(fmt.Sprint(cleaned, " cleaned"), func(t *testing.T) {
 			fs := vfs.NewCrashableMem()
 			db := openTest(t, fs, Options{})
-			ada := Scope{User: "ada"}
+			ada := memory.Scope{User: "ada"}
 			fill(t, db, ada, 0, n)
-			mustStore(t, db.Memories(), Memory{ID: "kept", Scope: Scope{User: "bob"}, Text: "tea", Embedding: []float32{1, 2, 3, 4}})
-			var histories [][]HistoryEntry
+			mustStore(t, db.Memories(), memory.Memory{ID: "kept", Scope: memory.Scope{User: "bob"}, Text: "tea", Embedding: []float32{1, 2, 3, 4}})
+			var histories [][]memory.HistoryEntry
 			var clone *vfs.MemFS
 			err := db.View(t.Context(), func(*Tx) error { // holds the janitor back
 				if _, err := db.Memories().DeleteScope(t.Context(), ada); err != nil {
@@ -252,18 +253,18 @@ func TestDeleteScopeInterrupted(t *testing.T) {
 			if left := countKeys(t, db, layout.KindForward) + countKeys(t, db, layout.KindDedup); left != 2 {
 				t.Errorf("%d forward and dedup keys are left of one memory", left)
 			}
-			equalSlices(t, "the other owner's", hitIDs(mustRecall(t, db.Memories(), Query{Scope: Scope{User: "bob"}, Text: "tea"})), []string{"kept"})
+			equalSlices(t, "the other owner's", hitIDs(mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "bob"}, Text: "tea"})), []string{"kept"})
 		})
 	}
 }
 
 // deaths reads some histories, which must end with a delete.
-func deaths(t *testing.T, db *DB, s Scope, n int) [][]HistoryEntry {
+func deaths(t *testing.T, db *DB, s memory.Scope, n int) [][]memory.HistoryEntry {
 	t.Helper()
-	var all [][]HistoryEntry
+	var all [][]memory.HistoryEntry
 	for i := 0; i < n; i += 97 {
 		h := mustHistory(t, db.Memories(), s, fmt.Sprint("m", i))
-		if last := h[len(h)-1]; len(h) != 2 || last.Event != EventDelete || !last.IsDeleted {
+		if last := h[len(h)-1]; len(h) != 2 || last.Event != memory.EventDelete || !last.IsDeleted {
 			t.Errorf("history of m%d: %+v", i, h)
 		}
 		all = append(all, h)
@@ -299,9 +300,9 @@ func TestDeleteScopeTakesExpired(t *testing.T) {
 	clock := newTestClock()
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{Clock: clock.now})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "short", Scope: ada, Text: "short", ExpiresAt: clock.now().Add(time.Minute)})
-	mustStore(t, db.Memories(), Memory{ID: "long", Scope: ada, Text: "long"})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "short", Scope: ada, Text: "short", ExpiresAt: clock.now().Add(time.Minute)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "long", Scope: ada, Text: "long"})
 	clock.advance(time.Hour)
 	if n, err := db.Memories().DeleteScope(t.Context(), ada); n != 1 || err != nil {
 		t.Errorf("%d deleted, %v; want 1", n, err)
@@ -309,7 +310,7 @@ func TestDeleteScopeTakesExpired(t *testing.T) {
 	waitCleaned(t, db)
 	mustCheck(t, db, 0)
 	for _, id := range []string{"short", "long"} {
-		if h := mustHistory(t, db.Memories(), ada, id); h[len(h)-1].Event != EventDelete {
+		if h := mustHistory(t, db.Memories(), ada, id); h[len(h)-1].Event != memory.EventDelete {
 			t.Errorf("history of %s: %+v", id, h)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // mediumFS is a file system on a medium that can only be read.
@@ -52,10 +53,10 @@ func (f mediumFS) MkdirAll(name string, _ os.FileMode) error {
 // TestReadOnlyMedium: a database on a medium that can only be read is read whole, twice at once,
 // also with what only the log of the store has; to write there is refused with the remedy.
 func TestReadOnlyMedium(t *testing.T) {
-	mem, ada := vfs.NewCrashableMem(), Scope{User: "ada"}
+	mem, ada := vfs.NewCrashableMem(), memory.Scope{User: "ada"}
 	db := openTest(t, mem, Options{})
 	for i := range 300 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("tea number ", i), Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("tea number ", i), Embedding: []float32{1, float32(i)}})
 	}
 	for name, left := range map[string]vfs.FS{"closed": nil, "crashed": mem.CrashClone(vfs.CrashCloneCfg{})} {
 		t.Run(name, func(t *testing.T) {
@@ -71,11 +72,11 @@ func TestReadOnlyMedium(t *testing.T) {
 			}
 			one, two := openTest(t, medium, Options{ReadOnly: true}), openTest(t, medium, Options{ReadOnly: true})
 			for _, db := range []*DB{one, two} {
-				if hits := mustRecall(t, db.Memories(), Query{Scope: ada, Text: "tea", Embedding: []float32{1, 7}, Limit: 300}); len(hits) != 300 {
+				if hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "tea", Embedding: []float32{1, 7}, Limit: 300}); len(hits) != 300 {
 					t.Errorf("%d are found", len(hits))
 				}
 				mustCheck(t, db, 300)
-				_, err = db.Memories().Store(t.Context(), Memory{Scope: ada, Text: "more"}, nil)
+				_, err = db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "more"}, nil)
 				wantError(t, "store", err, fault.ErrReadOnly)
 				closeTest(t, db)
 			}

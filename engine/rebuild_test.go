@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // rebuildOptions give a database of many chunks, whose documents move all the time.
@@ -46,28 +47,28 @@ func storeTeas(t testing.TB, db *DB, n int) {
 	}
 	first := int(db.LSN())
 	for i := first; i < first+n; i++ {
-		mustStore(t, db.Memories(), Memory{
-			ID: fmt.Sprint(i), Scope: Scope{User: fmt.Sprint("u", i%3)}, Text: text(), Metadata: map[string]any{"n": i % 10},
+		mustStore(t, db.Memories(), memory.Memory{
+			ID: fmt.Sprint(i), Scope: memory.Scope{User: fmt.Sprint("u", i%3)}, Text: text(), Metadata: map[string]any{"n": i % 10},
 		})
 		id := fmt.Sprint(first + rng.IntN(i-first+1))
 		switch i % 10 {
 		case 3:
 			s := text()
-			_, _ = db.Memories().Update(t.Context(), Scope{}, id, Patch{Text: &s}) // it may be deleted
+			_, _ = db.Memories().Update(t.Context(), memory.Scope{}, id, memory.Patch{Text: &s}) // it may be deleted
 		case 7:
-			_ = db.Memories().Delete(t.Context(), Scope{}, id)
+			_ = db.Memories().Delete(t.Context(), memory.Scope{}, id)
 		}
 	}
 }
 
 // teaAnswers are what queries by text and filter find, with scores.
-func teaAnswers(t testing.TB, mm Memories) (all [][]Hit) {
+func teaAnswers(t testing.TB, mm Memories) (all [][]memory.Hit) {
 	t.Helper()
-	for _, q := range []Query{
-		{AllScopes: true, Text: "green tea", Profile: ProfileText, Limit: 500},
-		{Scope: Scope{User: "u1"}, Text: "black coffee", Profile: ProfileText, Limit: 50},
-		{AllScopes: true, Text: "milk", Filter: filter.Eq("metadata.n", 4), Profile: ProfileText, Limit: 500},
-		{Scope: Scope{User: "u2"}, Text: "morning"},
+	for _, q := range []memory.Query{
+		{AllScopes: true, Text: "green tea", Profile: memory.ProfileText, Limit: 500},
+		{Scope: memory.Scope{User: "u1"}, Text: "black coffee", Profile: memory.ProfileText, Limit: 50},
+		{AllScopes: true, Text: "milk", Filter: filter.Eq("metadata.n", 4), Profile: memory.ProfileText, Limit: 500},
+		{Scope: memory.Scope{User: "u2"}, Text: "morning"},
 	} {
 		q.NoTouch = true
 		all = append(all, mustRecall(t, mm, q))
@@ -160,7 +161,7 @@ func TestRebuildOfNothing(t *testing.T) {
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
 	for _, user := range []string{"u0", "u1", "u2"} {
-		if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: user}); err != nil {
+		if _, err := db.Memories().DeleteScope(t.Context(), memory.Scope{User: user}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,9 +190,9 @@ func TestRebuildBesideOthers(t *testing.T) {
 		writers.Go(func() {
 			for i := range 150 {
 				id := fmt.Sprint("w", w, " ", i)
-				mustStore(t, db.Memories(), Memory{ID: id, Scope: Scope{User: "w"}, Text: "zebra " + id})
+				mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: memory.Scope{User: "w"}, Text: "zebra " + id})
 				if i%3 == 0 {
-					if err := db.Memories().Delete(t.Context(), Scope{User: "w"}, id); err != nil {
+					if err := db.Memories().Delete(t.Context(), memory.Scope{User: "w"}, id); err != nil {
 						t.Error(err)
 					}
 				}
@@ -219,7 +220,7 @@ func TestRebuildBesideOthers(t *testing.T) {
 			default:
 			}
 			// No memory of these is ever deleted.
-			hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "w"}, Text: "zebra", Profile: ProfileText, Limit: 1000, NoTouch: true})
+			hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "w"}, Text: "zebra", Profile: memory.ProfileText, Limit: 1000, NoTouch: true})
 			kept := 0
 			for _, h := range hits {
 				var w, i int
@@ -242,7 +243,7 @@ func TestRebuildBesideOthers(t *testing.T) {
 	want := int(mustStats(t, db).Memories)
 	for range 2 {
 		mustCheck(t, db, want)
-		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "w"}, Text: "zebra", Profile: ProfileText, Limit: 1000}); len(hits) != 300 {
+		if hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "w"}, Text: "zebra", Profile: memory.ProfileText, Limit: 1000}); len(hits) != 300 {
 			t.Errorf("%d of 300 found", len(hits))
 		}
 		closeTest(t, db)
@@ -304,7 +305,7 @@ func TestRebuildMends(t *testing.T) {
 	if n := damage(t, db, layout.KindText, func([]byte) bool { return true }); n < 10 {
 		t.Fatalf("%d pages", n)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "other"}, Text: "makes a new read point"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "other"}, Text: "makes a new read point"})
 	r, err := db.Check(t.Context())
 	if err != nil || r.OK || !strings.Contains(fmt.Sprint(r.Problems), "rebuild") {
 		t.Fatalf("check: %+v, %v", r, err)
@@ -315,7 +316,7 @@ func TestRebuildMends(t *testing.T) {
 	if r, err = db.Check(t.Context()); err != nil || !r.OK {
 		t.Errorf("check: %+v, %v", r, err)
 	}
-	if err := db.Memories().Delete(t.Context(), Scope{User: "other"}, r1(t, db)); err != nil {
+	if err := db.Memories().Delete(t.Context(), memory.Scope{User: "other"}, r1(t, db)); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(before, teaAnswers(t, db.Memories())) {
@@ -327,7 +328,7 @@ func TestRebuildMends(t *testing.T) {
 // r1 is the ID of the memory of the user other.
 func r1(t testing.TB, db *DB) string {
 	t.Helper()
-	page, err := db.Memories().List(t.Context(), ListQuery{Scope: Scope{User: "other"}})
+	page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: memory.Scope{User: "other"}})
 	if err != nil || len(page.Memories) != 1 {
 		t.Fatalf("list: %+v, %v", page, err)
 	}
@@ -347,7 +348,7 @@ func TestOpenMends(t *testing.T) {
 	}); n == 0 {
 		t.Fatal("no page of the second chunk")
 	}
-	if _, err := db.Memories().DeleteScope(t.Context(), Scope{User: "u0"}); err != nil {
+	if _, err := db.Memories().DeleteScope(t.Context(), memory.Scope{User: "u0"}); err != nil {
 		t.Fatal(err)
 	}
 	killed := fs.Crash(crashfs.Crash{})
@@ -477,9 +478,9 @@ func TestRebuildBesideCleanUp(t *testing.T) {
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
 	ctx := t.Context()
-	users := []Scope{{User: "u0"}, {User: "u1"}, {User: "u2"}}
+	users := []memory.Scope{{User: "u0"}, {User: "u1"}, {User: "u2"}}
 	db.chunks.busy.Lock()
-	var dead []Memory
+	var dead []memory.Memory
 	for _, user := range users {
 		dead = append(dead, mustList(t, db.Memories(), user)...)
 		if _, err := db.Memories().DeleteScope(ctx, user); err != nil {
@@ -501,7 +502,7 @@ func TestRebuildBesideCleanUp(t *testing.T) {
 		}
 		db.chunks.busy.Unlock()
 		for i := range 3 { // the janitor works again and again
-			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("new", i), Scope: users[0], Text: "tea"})
+			mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("new", i), Scope: users[0], Text: "tea"})
 			if err := db.janitor.work(ctx); err != nil {
 				return err
 			}
@@ -526,7 +527,7 @@ func TestRebuildCleansUp(t *testing.T) {
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
 	db.chunks.busy.Lock() // nobody else cleans up
-	user := Scope{User: "u0"}
+	user := memory.Scope{User: "u0"}
 	dead := mustList(t, db.Memories(), user)[0]
 	if _, err := db.Memories().DeleteScope(t.Context(), user); err != nil {
 		t.Fatal(err)
@@ -552,7 +553,7 @@ func TestRebuildIsDurable(t *testing.T) {
 		mem := crashfs.NewDisk()
 		db := openTest(t, mem, Options{})
 		for i := range 20 {
-			mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("tea number ", i)})
+			mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("tea number ", i)})
 		}
 		now := db.Settings().Analyzer
 		older := *db.identity

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -33,10 +34,10 @@ const (
 // Recall finds the memories that fit a query best, and notes that they were
 // recalled, unless the query says NoTouch. Outside a transaction it works on the
 // newest durable state.
-func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error) {
+func (m Memories) Recall(ctx context.Context, q memory.Query) (result memory.Result, err error) {
 	a, err := m.ask(ctx, &q)
 	if err != nil {
-		return Result{}, err
+		return memory.Result{}, err
 	}
 	err = m.view(ctx, doingRecall, func(tx *Tx) error {
 		recall := func(tx *Tx) error {
@@ -53,16 +54,16 @@ func (m Memories) Recall(ctx context.Context, q Query) (result Result, err error
 
 // asked is a query that can be answered: checked, and with its vector.
 type asked struct {
-	*Query
+	*memory.Query
 	unembedded string // why its text has no vector although its profile looks at one
 }
 
 // ask checks a query, and has it embedded.
-func (m Memories) ask(ctx context.Context, q *Query) (a *asked, err error) {
+func (m Memories) ask(ctx context.Context, q *memory.Query) (a *asked, err error) {
 	if err := m.db.usable(doingRecall); err != nil {
 		return nil, err
 	}
-	if err := q.complete(doingRecall); err != nil {
+	if err := q.Complete(doingRecall); err != nil {
 		return nil, err
 	}
 	if err := m.db.checkSpace(q); err != nil {
@@ -74,26 +75,26 @@ func (m Memories) ask(ctx context.Context, q *Query) (a *asked, err error) {
 }
 
 // checkSpace refuses a query for a space whose model nobody knows.
-func (db *DB) checkSpace(q *Query) error {
-	if q.Space != "" && q.Embedding == nil && (q.Space != defaultSpace || db.embedder == nil) {
+func (db *DB) checkSpace(q *memory.Query) error {
+	if q.Space != "" && q.Embedding == nil && (q.Space != memory.DefaultSpace || db.embedder == nil) {
 		return fault.Invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", valid.Short(q.Space)), "give its embedding")
 	}
 	if q.Embedding != nil && q.Space == "" {
-		q.Space = defaultSpace
+		q.Space = memory.DefaultSpace
 	}
 	return nil
 }
 
 // embedQuery gives the query its vector, where the database has an embedder and
 // the profile looks at one, or says why not. In an Update no embedder is called.
-func (m Memories) embedQuery(ctx context.Context, q *Query) (unembedded string, err error) {
-	if q.Embedding != nil || q.Text == "" || q.Profile == ProfileText {
+func (m Memories) embedQuery(ctx context.Context, q *memory.Query) (unembedded string, err error) {
+	if q.Embedding != nil || q.Text == "" || q.Profile == memory.ProfileText {
 		return "", nil
 	}
 	if m.db.embedder == nil {
 		return m.db.lacksEmbedder(), nil
 	}
-	if embed.IsLexical(m.db.embedder) && q.Profile == ProfileBest {
+	if embed.IsLexical(m.db.embedder) && q.Profile == memory.ProfileBest {
 		return "", nil // its vectors say no more than the text does
 	}
 	if m.tx != nil && m.tx.writes != nil {
@@ -102,9 +103,9 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) (unembedded string, 
 	vecs, err := m.db.embed(ctx, []string{q.Text})
 	switch {
 	case err == nil:
-		q.Space, q.Embedding = defaultSpace, vecs[0]
+		q.Space, q.Embedding = memory.DefaultSpace, vecs[0]
 		return "", nil
-	case q.Profile == ProfileVector || ctx.Err() != nil:
+	case q.Profile == memory.ProfileVector || ctx.Err() != nil:
 		return "", err
 	}
 	m.db.logger.Warn("embedding a query failed; it is answered without its vector", "error", err)
@@ -114,7 +115,7 @@ func (m Memories) embedQuery(ctx context.Context, q *Query) (unembedded string, 
 // recalling is one running query.
 type recalling struct {
 	tx    *Tx
-	q     *Query
+	q     *memory.Query
 	keep  int             // how many of those that are ranked are kept
 	in    *members        // visible documents of scope and filter
 	set   *roaring.Bitmap // those, not to be changed
@@ -133,7 +134,7 @@ type recalling struct {
 	parsed   *query.Query   // see parse
 	matcher  *query.Matcher // of parsed
 	cos      cosines
-	plan     Plan
+	plan     memory.Plan
 	began    time.Time
 	scratch  *scratch
 }
@@ -158,29 +159,29 @@ func resized[T any](buf *[]T, n int) []T {
 	return (*buf)[:n]
 }
 
-func (tx *Tx) recall(ctx context.Context, q *asked) (Result, error) {
+func (tx *Tx) recall(ctx context.Context, q *asked) (memory.Result, error) {
 	r, err := tx.beginRecall(q)
 	if err != nil {
-		return Result{}, err
+		return memory.Result{}, err
 	}
 	defer r.end()
 	if err := r.narrow(ctx); err != nil {
-		return Result{}, err
+		return memory.Result{}, err
 	}
 	if err := r.analyse(ctx); err != nil {
-		return Result{}, err
+		return memory.Result{}, err
 	}
 	ranked, err := r.rank(ctx)
 	if err == nil && len(ranked) == 0 {
 		ranked, err = r.rankNear(ctx)
 	}
 	if err != nil {
-		return Result{}, err
+		return memory.Result{}, err
 	}
 	r.stage("rank")
 	result, err := r.fetch(ctx, ranked[:r.reach(ranked)])
 	if err != nil {
-		return Result{}, err
+		return memory.Result{}, err
 	}
 	r.stage("fetch")
 	result.Unembedded = q.unembedded
@@ -211,7 +212,7 @@ func (tx *Tx) beginRecall(q *asked) (*recalling, error) {
 		tx = &of
 	}
 	return &recalling{
-		tx: tx, q: q.Query, keep: q.Limit, plan: Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
+		tx: tx, q: q.Query, keep: q.Limit, plan: memory.Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
 		scratch: scratches.Get().(*scratch),
 	}, nil
 }
@@ -231,7 +232,7 @@ func (r *recalling) reach(ranked []scored) int {
 
 func (r *recalling) stage(name string) {
 	now := r.tx.db.clock()
-	r.plan.Stages = append(r.plan.Stages, Stage{Name: name, Micros: now.Sub(r.began).Microseconds()})
+	r.plan.Stages = append(r.plan.Stages, memory.Stage{Name: name, Micros: now.Sub(r.began).Microseconds()})
 	r.began = now
 }
 
@@ -241,7 +242,7 @@ func (r *recalling) narrow(ctx context.Context) error {
 		if err := r.narrowScopes(ctx); err != nil {
 			return err
 		}
-	} else if r.q.Filter != nil && (r.q.Scope == (Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (Scope{}) && !r.q.AllScopes {
+	} else if r.q.Filter != nil && (r.q.Scope == (memory.Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (memory.Scope{}) && !r.q.AllScopes {
 		// The filter's postings are fewer than everything, or than what nobody remembers.
 		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
 		if err != nil {
@@ -307,7 +308,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.q.Text == "" {
 		return nil
 	}
-	if r.q.Syntax == SyntaxOperators {
+	if r.q.Syntax == memory.SyntaxOperators {
 		return r.operators(ctx)
 	}
 	in, err := r.languages(ctx)
@@ -351,10 +352,10 @@ func (r *recalling) uncounted() bool {
 	switch {
 	case r.q.Embedding == nil:
 		return false // the lexical vectors are weighed by them
-	case r.q.Profile == ProfileHybrid:
+	case r.q.Profile == memory.ProfileHybrid:
 		return r.few()
 	}
-	return r.q.Profile == ProfileVector || r.q.Profile == ProfileSubstrate
+	return r.q.Profile == memory.ProfileVector || r.q.Profile == memory.ProfileSubstrate
 }
 
 // scored is a candidate with its score.
@@ -362,7 +363,7 @@ type scored struct {
 	doc   uint32
 	seq   uint64
 	score float64
-	parts Parts
+	parts memory.Signals
 }
 
 // before is the order of hits: by score, equal ones by Seq.
@@ -375,16 +376,16 @@ func (r *recalling) rank(ctx context.Context) ([]scored, error) {
 		return nil, nil
 	}
 	switch r.q.Profile {
-	case ProfileText:
+	case memory.ProfileText:
 		return r.rankText(ctx, r.keep)
-	case ProfileVector:
+	case memory.ProfileVector:
 		return r.rankVector(ctx)
-	case ProfileSubstrate:
+	case memory.ProfileSubstrate:
 		if r.q.Embedding != nil {
 			return r.rankVector(ctx)
 		}
 		return r.rankSubstrate(ctx)
-	case ProfileHybrid:
+	case memory.ProfileHybrid:
 		return r.rankHybrid(ctx)
 	}
 	return r.rankBest(ctx)
@@ -398,7 +399,7 @@ func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
 	best := newTop(k)
 	for _, h := range hits {
 		s := float64(h.Score)
-		best.offer(scored{doc: h.Doc, seq: r.seq(h.Doc), score: s, parts: Parts{BM25: s}})
+		best.offer(scored{doc: h.Doc, seq: r.seq(h.Doc), score: s, parts: memory.Signals{BM25: s}})
 	}
 	return best.sorted(), nil
 }
@@ -448,7 +449,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 			docs, scores, err := r.nearest(ctx, s, k, false)
 			best := newTop(k)
 			for i, doc := range docs {
-				best.offer(scored{doc: doc, seq: r.seq(doc), score: scores[i], parts: Parts{Cosine: scores[i]}})
+				best.offer(scored{doc: doc, seq: r.seq(doc), score: scores[i], parts: memory.Signals{Cosine: scores[i]}})
 			}
 			r.plan.Candidates = len(docs)
 			return best.sorted(), err
@@ -672,33 +673,33 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 }
 
 // fetch reads the memories of the hits and notes the touches.
-func (r *recalling) fetch(ctx context.Context, ranked []scored) (Result, error) {
-	var result Result
+func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, error) {
+	var result memory.Result
 	seqs := make([]uint64, len(ranked))
 	marks := r.q.Highlight && r.q.Text != ""
 	if marks {
 		if err := r.parse(ctx); err != nil {
-			return Result{}, err
+			return memory.Result{}, err
 		}
 	}
 	if len(ranked) > 0 {
-		result.Hits = make([]Hit, 0, len(ranked))
+		result.Hits = make([]memory.Hit, 0, len(ranked))
 	}
 	for i, s := range ranked {
 		if err := ctx.Err(); err != nil {
-			return Result{}, err
+			return memory.Result{}, err
 		}
 		m, err := r.tx.load(r.tx.db.docs.Row(s.doc).Version, r.q.WithVectors)
 		if unreadable(err) && r.tx.without(err) == nil {
 			continue
 		}
 		if err != nil {
-			return Result{}, err
+			return memory.Result{}, err
 		}
-		h := Hit{Memory: m, Score: s.score, Parts: s.parts}
+		h := memory.Hit{Memory: m, Score: s.score, Parts: s.parts}
 		if marks {
 			if h.Spans, err = r.highlight(ctx, m.Text); err != nil {
-				return Result{}, err
+				return memory.Result{}, err
 			}
 		}
 		result.Hits = append(result.Hits, h)
@@ -727,7 +728,7 @@ func (t *top) admits(score float64) bool {
 // those it looks at nothing more.
 func (t *top) weigh(doc uint32, row func(uint32) *doctable.Row, w policy.Weights, s policy.Signals) {
 	if score := w.Score(s); t.admits(score) {
-		t.offer(scored{doc: doc, seq: row(doc).Seq, score: score, parts: Parts(w.Parts(s))})
+		t.offer(scored{doc: doc, seq: row(doc).Seq, score: score, parts: memory.Signals(w.Parts(s))})
 	}
 }
 

@@ -7,19 +7,13 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // mostGraphs bounds the owners whose graphs one recall looks at.
 const mostGraphs = 8
-
-// GraphPlan says what the graph of an owner gave a recall.
-type GraphPlan struct {
-	// Scope is the owner's.
-	Scope Scope `json:"scope"`
-	graph.NearPlan
-}
 
 // withGraph adds to the matches what the graph finds: the memories that are linked to the
 // entities that the query names, and to those near them.
@@ -66,12 +60,12 @@ func (r *recalling) withGraph(ctx context.Context, m *matches) error {
 func (r *recalling) graphOwners(m *matches) (owners []graphOwner, err error) {
 	scopes := r.q.Scopes
 	if len(scopes) == 0 {
-		scopes = []Scope{r.q.Scope}
+		scopes = []memory.Scope{r.q.Scope}
 	}
 	whole := !r.q.AllScopes
 	for _, s := range scopes {
 		whole = whole && s.User != "" && s.Agent != ""
-		if s.Owner() == (Owner{}) {
+		if s.Owner() == (memory.Owner{}) {
 			continue
 		}
 		num, known, err := (*partTx)(r.tx).Owner(s.Owner())
@@ -94,7 +88,7 @@ func (r *recalling) graphOwners(m *matches) (owners []graphOwner, err error) {
 // graphOwner is an owner whose graph is looked at: by its name, or by a document of it.
 type graphOwner struct {
 	number uint32
-	scope  Scope
+	scope  memory.Scope
 	doc    uint32
 }
 
@@ -115,14 +109,17 @@ func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string
 		return nil
 	}
 	if r.q.Explain {
-		if owner.scope == (Scope{}) {
+		if owner.scope == (memory.Scope{}) {
 			rec, err := r.tx.record(r.tx.db.docs.Row(owner.doc).Version)
 			if err != nil {
 				return err
 			}
 			owner.scope = rec.Scope.Owner().Scope()
 		}
-		r.plan.Graph = append(r.plan.Graph, GraphPlan{Scope: owner.scope, NearPlan: plan})
+		r.plan.Graph = append(r.plan.Graph, memory.GraphPlan{
+			Scope: owner.scope, Named: plan.Named, Like: plan.Like, Entities: plan.Entities, Memories: plan.Memories,
+			Source: plan.Source, Why: plan.Why,
+		})
 	}
 	most := all[0].Rank
 	var docs []uint32

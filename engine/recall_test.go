@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -72,16 +73,16 @@ func (w *recallWorld) vector() []float32 {
 	return v
 }
 
-func (w *recallWorld) scope() Scope {
-	s := []Scope{{User: "ada"}, {User: "ada", Agent: "a1"}, {User: "bob"}}[w.rng.IntN(3)]
+func (w *recallWorld) scope() memory.Scope {
+	s := []memory.Scope{{User: "ada"}, {User: "ada", Agent: "a1"}, {User: "bob"}}[w.rng.IntN(3)]
 	if w.rng.IntN(8) > 0 {
 		s.Run = fmt.Sprint("r", w.rng.IntN(3)) // names that the owners share
 	}
 	return s
 }
 
-func (w *recallWorld) memory(id string) Memory {
-	m := Memory{
+func (w *recallWorld) memory(id string) memory.Memory {
+	m := memory.Memory{
 		ID: id, Scope: w.scope(), Text: w.sentence(8), Metadata: map[string]any{"n": w.rng.IntN(3)},
 		CreatedAt: w.clock.now().Add(-time.Duration(w.rng.IntN(40*24)) * time.Hour),
 	}
@@ -117,7 +118,7 @@ func (w *recallWorld) change(m Memories) {
 	}
 	at := w.rng.IntN(len(w.ids))
 	id := w.ids[at]
-	old, err := m.Get(ctx, Scope{}, id)
+	old, err := m.Get(ctx, memory.Scope{}, id)
 	switch {
 	case errors.Is(err, fault.ErrNotFound): // expired
 		w.ids = slices.Delete(w.ids, at, at+1)
@@ -127,15 +128,15 @@ func (w *recallWorld) change(m Memories) {
 	}
 	switch w.rng.IntN(4) {
 	case 0:
-		_, err = m.Update(ctx, Scope{}, id, Patch{Text: new(w.sentence(8))})
+		_, err = m.Update(ctx, memory.Scope{}, id, memory.Patch{Text: new(w.sentence(8))})
 	case 1:
-		_, err = m.Update(ctx, Scope{}, id, Patch{Importance: new(w.rng.Float64())})
+		_, err = m.Update(ctx, memory.Scope{}, id, memory.Patch{Importance: new(w.rng.Float64())})
 	case 2:
 		moved := w.memory(id)
 		moved.User, moved.Agent, moved.ExpiresAt = old.User, old.Agent, time.Time{}
-		_, err = m.Store(ctx, moved, &StoreOptions{Upsert: true})
+		_, err = m.Store(ctx, moved, &memory.StoreOptions{Upsert: true})
 	default:
-		err = m.Delete(ctx, Scope{}, id)
+		err = m.Delete(ctx, memory.Scope{}, id)
 		w.ids = slices.Delete(w.ids, at, at+1)
 	}
 	if err != nil {
@@ -143,9 +144,9 @@ func (w *recallWorld) change(m Memories) {
 	}
 }
 
-func (w *recallWorld) query(p Profile) Query {
-	q := Query{
-		Scope:   []Scope{{User: "ada"}, {Run: "r1"}, {User: "ada", Agent: "a1"}, {User: "bob"}, {User: "bob", Run: "r2"}}[w.rng.IntN(5)],
+func (w *recallWorld) query(p memory.Profile) memory.Query {
+	q := memory.Query{
+		Scope:   []memory.Scope{{User: "ada"}, {Run: "r1"}, {User: "ada", Agent: "a1"}, {User: "bob"}, {User: "bob", Run: "r2"}}[w.rng.IntN(5)],
 		Text:    w.sentence(6),
 		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true, OneLook: true,
 	}
@@ -157,7 +158,7 @@ func (w *recallWorld) query(p Profile) Query {
 
 // judged is a memory in the scope of a query, and what speaks for it.
 type judged struct {
-	Memory
+	memory.Memory
 	parts   []float64 // of BM25, by term
 	bm25    float64
 	lenders []lender // its neighbours that may lend it something
@@ -173,13 +174,13 @@ type lender struct {
 
 // judge works out the BM25 of every memory in the scope of a query by the formula,
 // and who stands next to whom. most is what the terms could give at most.
-func (w *recallWorld) judge(m Memories, q *Query) (all []*judged, most float64) {
+func (w *recallWorld) judge(m Memories, q *memory.Query) (all []*judged, most float64) {
 	w.t.Helper()
-	page, err := m.List(context.Background(), ListQuery{AllScopes: true, Limit: valid.MaxLimit, WithVectors: true})
+	page, err := m.List(context.Background(), memory.ListQuery{AllScopes: true, Limit: valid.MaxLimit, WithVectors: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	runs := map[Scope][]*judged{}
+	runs := map[memory.Scope][]*judged{}
 	inSet := map[*judged]bool{}
 	for _, mem := range page.Memories {
 		j := &judged{Memory: mem}
@@ -244,13 +245,13 @@ func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 }
 
 // best evaluates the profile best over every memory.
-func (w *recallWorld) best(m Memories, q *Query) []*judged {
+func (w *recallWorld) best(m Memories, q *memory.Query) []*judged {
 	all, most := w.judge(m, q)
 	slices.SortStableFunc(all, func(a, b *judged) int { // List is in order of Seq
 		return cmp.Compare(float32(b.bm25), float32(a.bm25))
 	})
 	type talk struct {
-		Scope
+		memory.Scope
 		term int
 	}
 	said := map[talk]float64{}
@@ -293,7 +294,7 @@ func (w *recallWorld) best(m Memories, q *Query) []*judged {
 }
 
 // substrate evaluates the profile substrate over every memory.
-func (w *recallWorld) substrate(m Memories, q *Query) []*judged {
+func (w *recallWorld) substrate(m Memories, q *memory.Query) []*judged {
 	all, _ := w.judge(m, q)
 	best := 0.0
 	for _, j := range all {
@@ -318,7 +319,7 @@ func (w *recallWorld) substrate(m Memories, q *Query) []*judged {
 // compare wants the hits to be the best of what was judged. The engine scores text
 // in units of 2⁻³⁰ of its sum and cosines in float32, so that equal scores may
 // change places within that.
-func (w *recallWorld) compare(q *Query, got []Hit, all []*judged) {
+func (w *recallWorld) compare(q *memory.Query, got []memory.Hit, all []*judged) {
 	w.t.Helper()
 	const within = 2e-6
 	all = slices.DeleteFunc(all, func(j *judged) bool { return !j.hit })
@@ -344,7 +345,7 @@ func (w *recallWorld) compare(q *Query, got []Hit, all []*judged) {
 	}
 }
 
-func partsSum(p Parts) float64 {
+func partsSum(p memory.Signals) float64 {
 	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence
 }
 
@@ -352,9 +353,9 @@ func partsSum(p Parts) float64 {
 func (w *recallWorld) ask(m Memories, queries int) {
 	w.t.Helper()
 	for range queries {
-		q := w.query(ProfileSubstrate)
+		q := w.query(memory.ProfileSubstrate)
 		w.compare(&q, mustRecall(w.t, m, q), w.substrate(m, &q))
-		q = w.query(ProfileBest)
+		q = w.query(memory.ProfileBest)
 		switch w.rng.IntN(4) {
 		case 0:
 			q.Embedding = w.vector()
@@ -391,10 +392,10 @@ func TestBestAndSubstrateEqualBruteForce(t *testing.T) {
 // TestBestWithMoreMatchesThanLenders is for the bound on who lends.
 func TestBestWithMoreMatchesThanLenders(t *testing.T) {
 	w := newRecallWorld(t, 5)
-	var batch []Memory
+	var batch []memory.Memory
 	for i := range 3 * lendersMost {
 		m := w.memory(fmt.Sprint("m", i))
-		m.Scope, m.ExpiresAt = Scope{User: "ada", Run: fmt.Sprint("r", i/7%40)}, time.Time{}
+		m.Scope, m.ExpiresAt = memory.Scope{User: "ada", Run: fmt.Sprint("r", i/7%40)}, time.Time{}
 		m.Text = fmt.Sprintf("%s number%d", w.sentence(12), i) // no two of the same length and words
 		batch = append(batch, m)
 	}
@@ -402,8 +403,8 @@ func TestBestWithMoreMatchesThanLenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		q := w.query(ProfileBest)
-		q.Scope, q.Filter = Scope{User: "ada"}, nil
+		q := w.query(memory.ProfileBest)
+		q.Scope, q.Filter = memory.Scope{User: "ada"}, nil
 		q.Text = fmt.Sprintf("tea house train number%d number%d", i, 100*i)
 		w.compare(&q, mustRecall(t, w.db.Memories(), q), w.best(w.db.Memories(), &q))
 	}
@@ -446,16 +447,16 @@ func TestBestStandsStillInAView(t *testing.T) {
 		w.change(w.db.Memories())
 	}
 	err := w.db.View(t.Context(), func(tx *Tx) error {
-		var queries []Query
+		var queries []memory.Query
 		for i := range 12 {
-			q := w.query(ProfileBest)
+			q := w.query(memory.ProfileBest)
 			q.OneLook = false
 			if q.Limit = valid.MaxLimit; i%3 == 0 {
 				q.Embedding = w.vector()
 			}
 			queries = append(queries, q)
 		}
-		before := make([][]Hit, len(queries))
+		before := make([][]memory.Hit, len(queries))
 		for i, q := range queries {
 			before[i] = mustRecall(t, tx.Memories(), q)
 		}
@@ -478,7 +479,7 @@ func TestBestStandsStillInAView(t *testing.T) {
 	w.ask(w.db.Memories(), 10)
 }
 
-func briefly(hits []Hit) []string {
+func briefly(hits []memory.Hit) []string {
 	var out []string
 	for _, h := range hits {
 		out = append(out, fmt.Sprint(h.Seq, h.Score, h.Parts))
@@ -491,9 +492,9 @@ func briefly(hits []Hit) []string {
 func TestRunsForget(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	ctx := t.Context()
-	s := Scope{User: "ada", Run: "r"}
+	s := memory.Scope{User: "ada", Run: "r"}
 	for i := range 400 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("text ", i)})
 		if i >= 10 {
 			if err := db.Memories().Delete(ctx, s, fmt.Sprint(i-10)); err != nil {
 				t.Fatal(err)
@@ -514,18 +515,18 @@ func TestRunsForget(t *testing.T) {
 	}
 }
 
-var allProfiles = []Profile{ProfileBest, ProfileText, ProfileVector, ProfileHybrid, ProfileSubstrate}
+var allProfiles = []memory.Profile{memory.ProfileBest, memory.ProfileText, memory.ProfileVector, memory.ProfileHybrid, memory.ProfileSubstrate}
 
 // TestRecallWithoutWords: a text without a word finds nothing by itself, whatever
 // the profile; with an embedding, that finds.
 func TestRecallWithoutWords(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "Tea, please."})
-	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "?!", Embedding: []float32{1, 0}})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "Tea, please."})
+	mustStore(t, db.Memories(), memory.Memory{ID: "b", Scope: ada, Text: "?!", Embedding: []float32{1, 0}})
 	for _, p := range allProfiles {
 		for _, text := range []string{" ", "\n\t", "?! ...", "the of and", "\x00\x01"} {
-			q := Query{Scope: ada, Text: text, Profile: p, Explain: true}
+			q := memory.Query{Scope: ada, Text: text, Profile: p, Explain: true}
 			r, err := db.Memories().Recall(t.Context(), q)
 			if err != nil || len(r.Hits) > 0 {
 				t.Errorf("%s %q: %v, %v", p, text, r.Hits, err)
@@ -533,7 +534,7 @@ func TestRecallWithoutWords(t *testing.T) {
 			if r.Plan == nil || r.Plan.InScope != 2 || len(r.Plan.Terms) > 0 {
 				t.Errorf("%s %q: plan %+v", p, text, r.Plan)
 			}
-			if p == ProfileText {
+			if p == memory.ProfileText {
 				continue
 			}
 			q.Embedding = []float32{1, 0}
@@ -548,12 +549,12 @@ func TestRecallWithoutWords(t *testing.T) {
 // to the query's vector, and one that has none.
 func TestNegativeCosineAndMissingSignals(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
-	ada := Scope{User: "ada"}
-	equal := func(m Memory) Memory {
+	ada := memory.Scope{User: "ada"}
+	equal := func(m memory.Memory) memory.Memory {
 		m.Scope, m.Importance = ada, new(.5)
 		return m
 	}
-	for _, m := range []Memory{
+	for _, m := range []memory.Memory{
 		{ID: "with it", Text: "something else", Embedding: []float32{1, 0}},
 		{ID: "against it", Text: "green tea", Embedding: []float32{-1, 0}},
 		{ID: "only text", Text: "black tea"},
@@ -563,23 +564,23 @@ func TestNegativeCosineAndMissingSignals(t *testing.T) {
 		mustStore(t, db.Memories(), equal(m))
 	}
 	for _, tc := range []struct {
-		profile Profile
+		profile memory.Profile
 		want    []string
 	}{
 		// The text counts although the vector is against it; what has neither is
 		// no hit.
-		{ProfileBest, []string{"with it", "only text", "against it", "opposite"}},
-		{ProfileText, []string{"against it", "only text"}},
-		{ProfileVector, []string{"with it", "against it", "opposite"}},
-		{ProfileSubstrate, []string{"with it", "against it", "opposite"}},
+		{memory.ProfileBest, []string{"with it", "only text", "against it", "opposite"}},
+		{memory.ProfileText, []string{"against it", "only text"}},
+		{memory.ProfileVector, []string{"with it", "against it", "opposite"}},
+		{memory.ProfileSubstrate, []string{"with it", "against it", "opposite"}},
 		// A missing signal is 0, which is more than a cosine below it.
-		{ProfileHybrid, []string{"with it", "only text", "neither", "against it", "opposite"}},
+		{memory.ProfileHybrid, []string{"with it", "only text", "neither", "against it", "opposite"}},
 	} {
-		q := Query{Scope: ada, Text: "tea", Embedding: []float32{1, 0}, Profile: tc.profile}
+		q := memory.Query{Scope: ada, Text: "tea", Embedding: []float32{1, 0}, Profile: tc.profile}
 		hits := mustRecall(t, db.Memories(), q)
 		equalSlices(t, string(tc.profile), hitIDs(hits), tc.want)
 		for _, h := range hits {
-			if negative := h.Parts.Cosine < 0; negative != (tc.profile != ProfileBest && tc.profile != ProfileText && h.Embedding == nil && (h.ID == "against it" || h.ID == "opposite")) {
+			if negative := h.Parts.Cosine < 0; negative != (tc.profile != memory.ProfileBest && tc.profile != memory.ProfileText && h.Embedding == nil && (h.ID == "against it" || h.ID == "opposite")) {
 				t.Errorf("%s: %s has the cosine %v", tc.profile, h.ID, h.Parts.Cosine)
 			}
 		}
@@ -591,10 +592,10 @@ func TestRecallTouches(t *testing.T) {
 	for _, p := range allProfiles {
 		clock := newTestClock()
 		db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-		ada := Scope{User: "ada"}
-		mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea"})
-		mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "coffee"})
-		for _, q := range []Query{{NoTouch: true}, {}, {NoTouch: true}, {}} {
+		ada := memory.Scope{User: "ada"}
+		mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "tea"})
+		mustStore(t, db.Memories(), memory.Memory{ID: "b", Scope: ada, Text: "coffee"})
+		for _, q := range []memory.Query{{NoTouch: true}, {}, {NoTouch: true}, {}} {
 			q.Scope, q.Text, q.Limit, q.Profile = ada, "tea", 1, p
 			clock.advance(time.Hour)
 			if hits := mustRecall(t, db.Memories(), q); len(hits) != 1 || hits[0].ID != "a" {
@@ -611,27 +612,27 @@ func TestRecallTouches(t *testing.T) {
 // TestExplain wants each profile to tell what it did.
 func TestExplain(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada", Run: "r"}
+	ada := memory.Scope{User: "ada", Run: "r"}
 	for i, text := range []string{"green tea", "a house", "old trains"} {
-		mustStore(t, db.Memories(), Memory{Scope: ada, Text: text, Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: text, Embedding: []float32{1, float32(i)}})
 	}
 	for _, tc := range []struct {
-		profile    Profile
+		profile    memory.Profile
 		embedding  []float32
 		candidates int
 		exhaustive bool
 		vector     string
 		stages     string
 	}{
-		{ProfileBest, nil, 3, false, "", "scope statistics text neighbours terms rank fetch"},
-		{ProfileBest, []float32{1, 0}, 3, true, "default", "scope statistics text neighbours terms vectors rank fetch"},
-		{ProfileText, nil, 1, false, "", "scope statistics text rank fetch"},
-		{ProfileVector, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
-		{ProfileHybrid, []float32{1, 0}, 3, true, "default", "scope vectors text rank fetch"},
-		{ProfileSubstrate, nil, 1, false, "", "scope statistics text rank fetch"},
-		{ProfileSubstrate, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
+		{memory.ProfileBest, nil, 3, false, "", "scope statistics text neighbours terms rank fetch"},
+		{memory.ProfileBest, []float32{1, 0}, 3, true, "default", "scope statistics text neighbours terms vectors rank fetch"},
+		{memory.ProfileText, nil, 1, false, "", "scope statistics text rank fetch"},
+		{memory.ProfileVector, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
+		{memory.ProfileHybrid, []float32{1, 0}, 3, true, "default", "scope vectors text rank fetch"},
+		{memory.ProfileSubstrate, nil, 1, false, "", "scope statistics text rank fetch"},
+		{memory.ProfileSubstrate, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
 	} {
-		r, err := db.Memories().Recall(t.Context(), Query{
+		r, err := db.Memories().Recall(t.Context(), memory.Query{
 			Scope: ada, Text: "tea", Embedding: tc.embedding, Profile: tc.profile, Explain: true,
 		})
 		if err != nil {
@@ -667,12 +668,12 @@ func TestBestIsTheDefault(t *testing.T) {
 		vector   string
 	}{{nil, ""}, {embed.NewLexical(), ""}, {embed.Lexical{}, ""}, {newFakeEmbedder(8), "default"}} {
 		db := openTest(t, vfs.NewMem(), Options{Embedder: tc.embedder})
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea"})
-		r, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "ada"}, Text: "tea", Explain: true})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea"})
+		r, err := db.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{User: "ada"}, Text: "tea", Explain: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Plan.Profile != ProfileBest || r.Plan.Vector != tc.vector || len(r.Hits) != 1 {
+		if r.Plan.Profile != memory.ProfileBest || r.Plan.Vector != tc.vector || len(r.Hits) != 1 {
 			t.Errorf("%T: plan %+v, %d hits", tc.embedder, r.Plan, len(r.Hits))
 		}
 	}
@@ -685,20 +686,20 @@ func TestBestInALargeScope(t *testing.T) {
 		t.Skip("stores 20,000 memories")
 	}
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada", Run: "r"}
-	var batch []Memory
+	ada := memory.Scope{User: "ada", Run: "r"}
+	var batch []memory.Memory
 	for i := range db.limits.exhaustive + 10 {
-		batch = append(batch, Memory{ID: fmt.Sprint(i), Scope: ada, Text: "noise", Embedding: []float32{1, float32(i%97) + 20}})
+		batch = append(batch, memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: "noise", Embedding: []float32{1, float32(i%97) + 20}})
 	}
 	const byText, byVector = 7_000, 14_000
 	batch[byText].Text, batch[byText+1].Text = "green", "tea"
 	batch[byVector].Embedding = []float32{1, 0}
 	for part := range slices.Chunk(batch, 5000) {
-		if _, err := db.Memories().StoreBatch(t.Context(), part, &StoreOptions{NoDedup: true}); err != nil {
+		if _, err := db.Memories().StoreBatch(t.Context(), part, &memory.StoreOptions{NoDedup: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r, err := db.Memories().Recall(t.Context(), Query{Scope: ada, Text: "green tea", Embedding: []float32{1, 0}, Limit: 3, Explain: true})
+	r, err := db.Memories().Recall(t.Context(), memory.Query{Scope: ada, Text: "green tea", Embedding: []float32{1, 0}, Limit: 3, Explain: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -716,21 +717,21 @@ func TestBestInALargeScope(t *testing.T) {
 // new, as can be, in a score and in what rules memories out before they are scored.
 func TestRecencyOfFarTimes(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
-	ada, vec := Scope{User: "ada"}, []float32{1, 0}
+	ada, vec := memory.Scope{User: "ada"}, []float32{1, 0}
 	recency := map[int]float64{1: 0, 1700: 0, 1970: 0, 2400: 1, 9999: 1}
 	years := slices.Sorted(maps.Keys(recency))
 	const each = 20
 	for i := range each * len(years) {
 		year := years[i%len(years)]
-		mustStore(t, db.Memories(), Memory{
+		mustStore(t, db.Memories(), memory.Memory{
 			ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("number ", i), Embedding: vec,
 			CreatedAt: time.Date(year, 1, 2, 0, 0, 0, 0, time.UTC), Importance: new(float64(i) / (each * 10)),
 		})
 	}
-	for _, p := range []Profile{ProfileHybrid, ProfileSubstrate} {
-		q := Query{Scope: ada, Text: "number", Profile: p, Limit: each * len(years), NoTouch: true}
+	for _, p := range []memory.Profile{memory.ProfileHybrid, memory.ProfileSubstrate} {
+		q := memory.Query{Scope: ada, Text: "number", Profile: p, Limit: each * len(years), NoTouch: true}
 		weight := policy.Substrate().Recency
-		if p == ProfileHybrid {
+		if p == memory.ProfileHybrid {
 			q.Embedding, weight = vec, policy.Hybrid().Recency
 		}
 		all := mustRecall(t, db.Memories(), q)
@@ -751,9 +752,9 @@ func TestBestBesideAWriter(t *testing.T) {
 	for range 100 {
 		w.change(w.db.Memories())
 	}
-	var queries []Query
+	var queries []memory.Query
 	for range 20 {
-		queries = append(queries, w.query(ProfileBest))
+		queries = append(queries, w.query(memory.ProfileBest))
 	}
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
@@ -802,9 +803,9 @@ func BenchmarkRecall(b *testing.B) {
 		return v
 	}
 	for i := range each {
-		var batch []Memory
+		var batch []memory.Memory
 		for o := range owners {
-			m := Memory{Scope: Scope{Agent: fmt.Sprint("a", o), Run: fmt.Sprint("r", i/20)}}
+			m := memory.Memory{Scope: memory.Scope{Agent: fmt.Sprint("a", o), Run: fmt.Sprint("r", i/20)}}
 			for range 30 {
 				m.Text += word() + " "
 			}
@@ -826,8 +827,8 @@ func BenchmarkRecall(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					q := Query{
-						Scope: Scope{Agent: "a0"}, Text: word() + " " + word() + " " + word() + " " + word(),
+					q := memory.Query{
+						Scope: memory.Scope{Agent: "a0"}, Text: word() + " " + word() + " " + word() + " " + word(),
 						Embedding: embedding, Profile: p, NoTouch: true,
 					}
 					if _, err := db.Memories().Recall(b.Context(), q); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -80,7 +81,7 @@ func (db *DB) Reembed(ctx context.Context, e embed.Embedder, o *ReembedOptions) 
 	case o.Limit < 0:
 		return Reembedding{}, fault.Invalid(doingReembed, "the limit is negative", "give 0 for all")
 	}
-	s := db.spaceAt(defaultSpace, db.LSN())
+	s := db.spaceAt(memory.DefaultSpace, db.LSN())
 	switch {
 	case s == nil:
 		return Reembedding{}, fault.Invalid(doingReembed, "no memory has a vector of any model", "open the database with the embedder, and call EmbedPending")
@@ -367,7 +368,7 @@ func switchedError(doing string) error {
 }
 
 func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error {
-	old, next := tx.space(defaultSpace), tx.space(besideSpace(model))
+	old, next := tx.space(memory.DefaultSpace), tx.space(besideSpace(model))
 	if next == nil || old == nil {
 		return &fault.Error{Kind: fault.ErrNotFound, What: doingSwitch, Why: "there are no vectors of the model " + model + " beside those that are used", Do: "make them with Reembed"}
 	}
@@ -388,7 +389,7 @@ func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error
 		key := tx.keys.Name(layout.NameSpace, name)
 		return tx.set(key, layout.EncodeName(key, uint32(s.num), name, s.encode()))
 	}
-	if err := errors.Join(set(next, defaultSpace), set(old, name), tx.del(tx.keys.Name(layout.NameSpace, next.name))); err != nil {
+	if err := errors.Join(set(next, memory.DefaultSpace), set(old, name), tx.del(tx.keys.Name(layout.NameSpace, next.name))); err != nil {
 		return tx.breaks(err)
 	}
 	tx.log = append(tx.log, byte(layout.LogSpace))
@@ -426,7 +427,7 @@ func (db *DB) DropSpace(ctx context.Context, name string) (int, error) {
 	}
 	s := db.spaceAt(name, db.LSN())
 	switch {
-	case name == defaultSpace:
+	case name == memory.DefaultSpace:
 		return 0, fault.Invalid(doingDrop, "default is the space that recalls use", "name another")
 	case s == nil:
 		return 0, &fault.Error{Kind: fault.ErrNotFound, What: doingDrop, Why: "there is no such space", Do: "look at the spaces of Stats"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // otherEmbedder is of another model, with vectors of 12 dimensions.
@@ -21,7 +22,7 @@ func otherEmbedder() *fakeEmbedder { return &fakeEmbedder{dim: 12, model: "other
 const otherSpace = "reembed:other"
 
 // wantVectors holds the vectors of all memories against the embedder.
-func wantVectors(t *testing.T, db *DB, s Scope, f *fakeEmbedder) {
+func wantVectors(t *testing.T, db *DB, s memory.Scope, f *fakeEmbedder) {
 	t.Helper()
 	for _, m := range mustList(t, db.Memories(), s) {
 		full, err := db.Memories().GetWithVectors(t.Context(), s, m.ID)
@@ -38,13 +39,13 @@ func wantVectors(t *testing.T, db *DB, s Scope, f *fakeEmbedder) {
 // embedder of before, switches, goes back and forth, and drops what is of no use any more.
 func TestReembed(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
-	ada, ctx, other := Scope{User: "ada"}, t.Context(), otherEmbedder()
+	ada, ctx, other := memory.Scope{User: "ada"}, t.Context(), otherEmbedder()
 	db, f := openEmbedding(t, fs, clock)
 	for i := range 40 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
 	}
-	mustStore(t, db.Memories(), Memory{ID: "silent", Scope: ada, Embedding: f.vector("silent")})
-	mustStore(t, db.Memories(), Memory{ID: "also", Scope: ada, Text: "also", Vectors: map[string][]float32{"third": {1, 2}}})
+	mustStore(t, db.Memories(), memory.Memory{ID: "silent", Scope: ada, Embedding: f.vector("silent")})
+	mustStore(t, db.Memories(), memory.Memory{ID: "also", Scope: ada, Text: "also", Vectors: map[string][]float32{"third": {1, 2}}})
 	before := mustGet(t, db.Memories(), ada, "m3")
 	_, err := db.Reembed(ctx, f, nil)
 	wantError(t, "the same model", err, fault.ErrInvalid)
@@ -54,14 +55,14 @@ func TestReembed(t *testing.T) {
 	if err != nil || r.Embedded != 25 || r.Left < 16 || r.Space != otherSpace {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	mustUpdate(t, db.Memories(), ada, "m3", Patch{Text: new("changed")})
-	mustUpdate(t, db.Memories(), ada, "m4", Patch{Pinned: new(true)})
+	mustUpdate(t, db.Memories(), ada, "m3", memory.Patch{Text: new("changed")})
+	mustUpdate(t, db.Memories(), ada, "m4", memory.Patch{Pinned: new(true)})
 	wantError(t, "a part", db.SwitchModel(ctx, "other", false), fault.ErrConflict)
-	equalSlices(t, "recall by the vectors of before", hitIDs(mustRecall(t, db.Memories(), Query{Scope: ada, Text: "text 5", Profile: ProfileVector, Limit: 1})), []string{"m5"})
+	equalSlices(t, "recall by the vectors of before", hitIDs(mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "text 5", Profile: memory.ProfileVector, Limit: 1})), []string{"m5"})
 	closeTest(t, db)
 
 	db, f = openEmbedding(t, fs, clock)
-	mustStore(t, db.Memories(), Memory{ID: "late", Scope: ada, Text: "late"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "late", Scope: ada, Text: "late"})
 	if r, err = db.Reembed(ctx, other, nil); err != nil || r.Embedded != 40+3-25 || r.Left != 0 || r.Kept != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -72,11 +73,11 @@ func TestReembed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantVectors(t, db, ada, f) // until it is opened again
-	mustStore(t, db.Memories(), Memory{ID: "between", Scope: ada, Text: "between"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "between", Scope: ada, Text: "between"})
 	_, err = db.Reembed(ctx, other, nil)
 	wantError(t, "after the switch", err, fault.ErrConflict)
 	wantError(t, "a space after the switch", db.CreateSpace(ctx, SpaceConfig{Name: "reembed:fake", Dim: 3}), fault.ErrConflict)
-	_, err = db.Memories().Store(ctx, Memory{Scope: ada, Text: "x", Vectors: map[string][]float32{"reembed:fake": {1}}}, nil)
+	_, err = db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: "x", Vectors: map[string][]float32{"reembed:fake": {1}}}, nil)
 	wantError(t, "a vector of a new space after the switch", err, fault.ErrConflict)
 	mustCheck(t, db, 44)
 	closeTest(t, db)
@@ -88,7 +89,7 @@ func TestReembed(t *testing.T) {
 		t.Errorf("%d embedded after the switch, %v", n, err)
 	}
 	wantVectors(t, db, ada, other)
-	equalSlices(t, "recall by the new vectors", hitIDs(mustRecall(t, db.Memories(), Query{Scope: ada, Text: "text 5", Profile: ProfileVector, Limit: 1})), []string{"m5"})
+	equalSlices(t, "recall by the new vectors", hitIDs(mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: "text 5", Profile: memory.ProfileVector, Limit: 1})), []string{"m5"})
 	after := mustGet(t, db.Memories(), ada, "m5")
 	if !after.UpdatedAt.Equal(before.UpdatedAt) || len(mustHistory(t, db.Memories(), ada, "m5")) != 1 || len(mustHistory(t, db.Memories(), ada, "m3")) != 2 {
 		t.Errorf("the memory is %+v, it was %+v", after, before)
@@ -124,10 +125,10 @@ func errOf[T any](_ T, err error) error { return err }
 // TestReembedBesideWriters embeds anew while others store, update and delete.
 func TestReembedBesideWriters(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
-	ada, ctx, other := Scope{User: "ada"}, t.Context(), otherEmbedder()
+	ada, ctx, other := memory.Scope{User: "ada"}, t.Context(), otherEmbedder()
 	db, _ := openEmbedding(t, fs, clock)
 	store := func(i int) {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
 	}
 	for i := range 600 {
 		store(i)
@@ -141,7 +142,7 @@ func TestReembedBesideWriters(t *testing.T) {
 				case 0:
 					store(1000 + w*200 + i)
 				case 1:
-					mustUpdate(t, db.Memories(), ada, id, Patch{Text: new("changed " + id)})
+					mustUpdate(t, db.Memories(), ada, id, memory.Patch{Text: new("changed " + id)})
 				case 2:
 					if err := db.Memories().Delete(ctx, ada, id); err != nil {
 						t.Error(err)
@@ -173,7 +174,7 @@ func TestReembedCrashes(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	fs, clock := crashfs.NewDisk(), newTestClock()
-	ada, ctx, other := Scope{User: "ada"}, t.Context(), otherEmbedder()
+	ada, ctx, other := memory.Scope{User: "ada"}, t.Context(), otherEmbedder()
 	const all = 60
 	f := newFakeEmbedder(8)
 	set := func(e *fakeEmbedder) setup {
@@ -184,7 +185,7 @@ func TestReembedCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range all {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
 	}
 	crash := func() *crashfs.Disk {
 		return fs.Lose(rng.IntN(101), rng)
@@ -225,10 +226,10 @@ func TestReembedCrashes(t *testing.T) {
 // all stops the call, and what was made stays.
 func TestReembedRefused(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
-	ada, ctx, other := Scope{User: "ada"}, t.Context(), otherEmbedder()
+	ada, ctx, other := memory.Scope{User: "ada"}, t.Context(), otherEmbedder()
 	db, _ := openEmbedding(t, fs, clock)
 	for i := range 50 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)})
 	}
 	short := func(texts []string) [][]float32 {
 		if strings.Contains(strings.Join(texts, "\n")+"\n", "text 7\n") {
@@ -255,7 +256,7 @@ func TestReembedRefused(t *testing.T) {
 	if _, err := db.Reembed(ended, other, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
-	for what, bad := range map[string]*fakeEmbedder{"no dimensions": {model: "x"}, "too many": {dim: MaxDim + 1, model: "x"}, "another length": {dim: 9, model: "other"}} {
+	for what, bad := range map[string]*fakeEmbedder{"no dimensions": {model: "x"}, "too many": {dim: memory.MaxDim + 1, model: "x"}, "another length": {dim: 9, model: "other"}} {
 		if _, err := db.Reembed(ctx, bad, nil); !errors.Is(err, fault.ErrInvalid) && !errors.Is(err, fault.ErrMismatch) {
 			t.Errorf("%s: %v", what, err)
 		}

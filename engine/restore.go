@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -10,29 +9,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
-	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-// A Life is a memory with what happened to it, as an export holds it.
-type Life struct {
-	// Memory is what it is now, nil where it is gone.
-	Memory *Memory
-	// History is what happened to it, oldest first: an add, updates, and the delete
-	// of one that is gone. The last entry is that of the memory's present text. A delete
-	// that an update follows was undone.
-	// Empty for a memory that was only added. The database gives the entries IDs,
-	// Seqs and LSNs of its own, and takes an old text from the entry before.
-	History []HistoryEntry
-}
-
-// RestoreOptions changes what Restore does. nil is the default.
-type RestoreOptions struct {
-	StoreOptions
-	// Known is the LSN up to which a life that is gone can have come and be there
-	// already: that of the state before an import, since two lives within one may
-	// be the same to the millisecond.
-	Known uint64
-}
 
 const doingRestore = "restore a memory"
 
@@ -43,9 +21,9 @@ const doingRestore = "restore a memory"
 // StoreBatch does with the memory, without its history; one that is gone is left
 // out where the same events, with the same texts and times, were in the history of
 // that ID already (see RestoreOptions).
-func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) ([]Stored, error) {
+func (m Memories) Restore(ctx context.Context, lives []memory.Life, o *memory.RestoreOptions) ([]memory.Stored, error) {
 	if o == nil {
-		o = &RestoreOptions{}
+		o = &memory.RestoreOptions{}
 	}
 	now, err := m.beginStore()
 	if err != nil {
@@ -58,7 +36,7 @@ func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) 
 		return nil, err
 	}
 	err = m.update(ctx, doingStore, func(tx *Tx) error {
-		return tx.storeEach(results, o.SkipInvalid, func(i int) (Stored, error) {
+		return tx.storeEach(results, o.SkipInvalid, func(i int) (memory.Stored, error) {
 			if results[i].Err != nil {
 				return results[i], nil
 			}
@@ -71,96 +49,20 @@ func (m Memories) Restore(ctx context.Context, lives []Life, o *RestoreOptions) 
 	return results, nil
 }
 
-func (tx *Tx) storeLife(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
-	if added := len(l.History) == 0 || len(l.History) == 1 && l.History[0].Event == EventAdd; added && p != nil {
+func (tx *Tx) storeLife(l *memory.Life, p *prepared, o *memory.RestoreOptions) (memory.Stored, error) {
+	if added := len(l.History) == 0 || len(l.History) == 1 && l.History[0].Event == memory.EventAdd; added && p != nil {
 		return tx.store(p, &o.StoreOptions)
 	}
-	if err := tx.registered(doingRestore, l.owner()); err != nil {
-		return Stored{}, err
+	if err := tx.registered(doingRestore, l.Owner()); err != nil {
+		return memory.Stored{}, err
 	}
 	return tx.restore(l, p, o)
 }
 
-// owner is whose life it is.
-func (l *Life) owner() Owner { return l.History[0].Scope.Owner() }
-
-// check refuses a history that no memory can have had.
-func (l *Life) check(doing string) error {
-	first := &l.History[0]
-	for i := range l.History {
-		e := &l.History[i]
-		entry := fmt.Sprintf("%s: entry %d of the history of %q", doing, i+1, valid.Short(first.MemoryID))
-		if err := e.check(entry); err != nil {
-			return err
-		}
-		why := ""
-		switch {
-		case e.MemoryID != first.MemoryID || e.Scope.User != first.Scope.User || e.Scope.Agent != first.Scope.Agent:
-			why = "it is of another memory than the first"
-		case e.Event == EventAdd && i > 0:
-			why = "it is an add after another event"
-		case e.Event == EventDelete && (i == 0 || l.History[i-1].Event == EventDelete):
-			why = "a delete comes after an add or an update"
-		case e.Event == EventDelete && i+1 == len(l.History) && l.Memory != nil:
-			why = "a delete comes last, and the memory is there"
-		}
-		if why != "" {
-			return fault.Invalid(entry, why, "give one memory's events, oldest first")
-		}
-	}
-	if l.Memory == nil {
-		return nil
-	}
-	last, at := &l.History[len(l.History)-1], l.Memory.UpdatedAt
-	if last.Event == EventAdd {
-		at = l.Memory.CreatedAt
-	}
-	if l.Memory.ID != first.MemoryID || l.Memory.Scope != last.Scope ||
-		*last.NewText != l.Memory.Text || clock.ToMillis(at) != clock.ToMillis(last.Time) {
-		return fault.Invalid(fmt.Sprintf("%s %q", doing, valid.Short(l.Memory.ID)),
-			"its history does not end with its ID, scope, text and time", "leave the history out, or mend it")
-	}
-	return nil
-}
-
-// check checks an entry by itself.
-func (e *HistoryEntry) check(doing string) error {
-	if err := scope.Check(doing, e.Scope); err != nil {
-		return err
-	}
-	if err := valid.Word(doing, "memory ID", e.MemoryID); err != nil {
-		return err
-	}
-	why := ""
-	switch {
-	case e.MemoryID == "":
-		why = "it names no memory"
-	case e.Event != EventAdd && e.Event != EventUpdate && e.Event != EventDelete:
-		why = fmt.Sprintf("its event is %q", valid.Short(string(e.Event)))
-	case e.Event != EventDelete && e.NewText == nil:
-		why = "it has no new text"
-	case clock.ToMillis(e.Time) == 0:
-		why = "it has no time"
-	case e.Reason != "" && !slices.Contains(knownReasons, e.Reason):
-		why = fmt.Sprintf("its reason is %q", valid.Short(string(e.Reason)))
-	case e.Kind != "" && !slices.Contains(knownKinds, e.Kind):
-		why = fmt.Sprintf("its kind is %q", valid.Short(string(e.Kind)))
-	case e.Event != EventDelete && (e.Reason != "" || e.Into != "" || e.Policy != 0):
-		why = "it has a reason and is no delete"
-	}
-	if why != "" {
-		return fault.Invalid(doing, why, "give ADD, UPDATE or DELETE with a memory, a time and, but for DELETE, a text")
-	}
-	if err := (&Memory{CreatedAt: e.Time}).checkTimes(doing); err != nil || e.NewText == nil {
-		return err
-	}
-	return checkText(doing, *e.NewText)
-}
-
 // prepareLife does all that needs no lock; nil for a life that is gone.
-func (m Memories) prepareLife(ctx context.Context, l *Life, now int64) (*prepared, error) {
+func (m Memories) prepareLife(ctx context.Context, l *memory.Life, now int64) (*prepared, error) {
 	if len(l.History) > 0 {
-		if err := l.check(doingRestore); err != nil {
+		if err := l.Check(doingRestore); err != nil {
 			return nil, err
 		}
 	} else if l.Memory == nil {
@@ -173,7 +75,7 @@ func (m Memories) prepareLife(ctx context.Context, l *Life, now int64) (*prepare
 }
 
 // restore writes a life that has a history. p is nil where it is gone.
-func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
+func (tx *Tx) restore(l *memory.Life, p *prepared, o *memory.RestoreOptions) (memory.Stored, error) {
 	size, past := 0, l.History
 	for i := range past {
 		size += 512 + 2*valid.MaxID
@@ -186,16 +88,16 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 		past = past[:len(past)-1] // the memory itself is the last version
 	}
 	if err := tx.needFor(doingRestore, len(l.History), size); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	first := &l.History[0]
 	owner, run, err := tx.scopeNumbers(l.History[len(l.History)-1].Scope)
 	if err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	there, known, err := tx.known(l, p, owner, o.Known)
 	if err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	switch {
 	case known && p != nil && !there.expired(tx.now):
@@ -205,39 +107,39 @@ func (tx *Tx) restore(l *Life, p *prepared, o *RestoreOptions) (Stored, error) {
 			return stored, err
 		} // otherwise its ID is free now
 	case known:
-		return Stored{ID: first.MemoryID, Seq: there.Seq}, nil
+		return memory.Stored{ID: first.MemoryID, Seq: there.Seq}, nil
 	}
 	if p != nil {
 		if err := tx.fits(doingRestore, p.vectors); err != nil {
-			return Stored{}, err
+			return memory.Stored{}, err
 		}
 	}
 	tx.next.Seq++
 	seq := tx.next.Seq
 	before, err := tx.bury(owner, seq, past)
 	if err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	if p == nil {
 		err = tx.setListed(tx.keys.ID(first.MemoryID, owner, seq))
-		return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
+		return memory.Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 	}
-	if l.History[len(l.History)-1].Event == EventUpdate {
+	if l.History[len(l.History)-1].Event == memory.EventUpdate {
 		p.rec.Flags |= layout.FlagUpdate
 	}
 	p.rec.Before = before
 	err = tx.add(p, owner, run, seq)
-	return Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil, Pending: p.pending, PendingWhy: p.why}, err
+	return memory.Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil, Pending: p.pending, PendingWhy: p.why}, err
 }
 
 // known tells whether the memory is there, or else a life with the same events.
-func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (there live, known bool, err error) {
+func (tx *Tx) known(l *memory.Life, p *prepared, owner uint32, upTo uint64) (there live, known bool, err error) {
 	id := l.History[0].MemoryID
 	if p != nil {
 		return tx.findID(owner, id)
 	}
 	err = tx.lives(owner, id, func(of uint64) error {
-		have, err := tx.lifeOf(owner, of, id, Scope{})
+		have, err := tx.lifeOf(owner, of, id, memory.Scope{})
 		if err != nil || !sameEvents(have, l.History) || have[0].LSN > upTo {
 			return err
 		}
@@ -247,7 +149,7 @@ func (tx *Tx) known(l *Life, p *prepared, owner uint32, upTo uint64) (there live
 	return there, known, err
 }
 
-func sameEvents(a, b []HistoryEntry) bool {
+func sameEvents(a, b []memory.HistoryEntry) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -264,11 +166,11 @@ func sameEvents(a, b []HistoryEntry) bool {
 // bury writes versions that were superseded before they came here, and the death
 // of the last. They have no documents, so that nothing but a history sees them. It returns
 // the last version.
-func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) (before layout.Change, err error) {
+func (tx *Tx) bury(owner uint32, seq uint64, past []memory.HistoryEntry) (before layout.Change, err error) {
 	var last layout.Version
 	for i := range past {
 		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
-		if e.Event == EventDelete {
+		if e.Event == memory.EventDelete {
 			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change, Kept: true}
 			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(reasons[:], e.Reason))), e.Policy
 			d.IntoID = e.Into // it may come later, as it was stored later
@@ -279,7 +181,7 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []HistoryEntry) (before layout
 			continue
 		}
 		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Kind: byte(max(slices.Index(kindNames[:], e.Kind), 0)), Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast, Before: before}
-		if e.Event == EventUpdate {
+		if e.Event == memory.EventUpdate {
 			rec.Flags |= layout.FlagUpdate
 		}
 		if err := tx.set(tx.keys.Record(v), rec.Append(nil)); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -21,38 +22,38 @@ import (
 // beside which something else differs.
 func TestMergesOnlyWhatSaysTheSame(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
-	a := Scope{Agent: "a", Run: "r"}
-	base := Memory{Scope: a, Text: "I like tea", Embedding: []float32{1, 0}}
+	a := memory.Scope{Agent: "a", Run: "r"}
+	base := memory.Memory{Scope: a, Text: "I like tea", Embedding: []float32{1, 0}}
 	n := 0
-	store := func(change func(m *Memory)) {
+	store := func(change func(m *memory.Memory)) {
 		m := base
 		m.ID = fmt.Sprint("m", n)
 		n++
 		change(&m)
 		mustStore(t, db.Memories(), m)
 	}
-	store(func(*Memory) {})
-	for _, change := range []func(m *Memory){
-		func(m *Memory) { m.Text = "I like teas" },
-		func(m *Memory) { m.Text = "I do not like tea" },
-		func(m *Memory) { m.Role = RoleAssistant },
-		func(m *Memory) { m.Kind = KindFact },
-		func(m *Memory) { m.Source = SourceWebSearch },
-		func(m *Memory) { m.Run = "s" },
-		func(m *Memory) { m.User = "u" },
-		func(m *Memory) { m.Metadata = map[string]any{"n": 1} },
-		func(m *Memory) { m.EventTime = time.UnixMilli(5000) },
-		func(m *Memory) { m.ExpiresAt = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) },
-		func(m *Memory) { m.Name = "tea" },
-		func(m *Memory) { m.Text = "..." },
-		func(m *Memory) { m.Text = "!" },
+	store(func(*memory.Memory) {})
+	for _, change := range []func(m *memory.Memory){
+		func(m *memory.Memory) { m.Text = "I like teas" },
+		func(m *memory.Memory) { m.Text = "I do not like tea" },
+		func(m *memory.Memory) { m.Role = memory.RoleAssistant },
+		func(m *memory.Memory) { m.Kind = memory.KindFact },
+		func(m *memory.Memory) { m.Source = memory.SourceWebSearch },
+		func(m *memory.Memory) { m.Run = "s" },
+		func(m *memory.Memory) { m.User = "u" },
+		func(m *memory.Memory) { m.Metadata = map[string]any{"n": 1} },
+		func(m *memory.Memory) { m.EventTime = time.UnixMilli(5000) },
+		func(m *memory.Memory) { m.ExpiresAt = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) },
+		func(m *memory.Memory) { m.Name = "tea" },
+		func(m *memory.Memory) { m.Text = "..." },
+		func(m *memory.Memory) { m.Text = "!" },
 	} {
 		store(change)
 	}
 	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 0 {
 		t.Fatalf("%+v", merges)
 	}
-	store(func(m *Memory) { m.Text, m.Embedding = "i like tea!", []float32{0, 1} })
+	store(func(m *memory.Memory) { m.Text, m.Embedding = "i like tea!", []float32{0, 1} })
 	r, merges := mustConsolidate(t, db, ConsolidateOptions{})
 	want := []Merge{{"m0", "I like tea", fmt.Sprint("m", n-1), "i like tea!", "edit", 1}}
 	if !slices.Equal(merges, want) || r.Merged != 1 || len(r.Merges) != 1 || r.Merges[0] != r.LSN {
@@ -63,12 +64,12 @@ func TestMergesOnlyWhatSaysTheSame(t *testing.T) {
 
 // mergedWorld is two memories that say the same, with all that a memory can have and what refers
 // to it.
-func mergedWorld(t *testing.T, db *DB) (own Owner, old, fresh Memory) {
+func mergedWorld(t *testing.T, db *DB) (own memory.Owner, old, fresh memory.Memory) {
 	t.Helper()
-	own = Owner{User: "u", Agent: "a"}
-	s := Scope{User: "u", Agent: "a", Run: "chat"}
-	old = Memory{ID: "old", Scope: s, Text: "I like tea", Importance: new(.8), Confidence: new(.9), Pinned: true, AccessCount: 3, LastAccessed: time.UnixMilli(1772300000000).UTC(), Embedding: []float32{1, 0}}
-	fresh = Memory{ID: "fresh", Scope: s, Text: "I like tea.", Importance: new(.3), Confidence: new(.5), AccessCount: 4, LastAccessed: time.UnixMilli(1772200000000).UTC(), Embedding: []float32{0, 1}}
+	own = memory.Owner{User: "u", Agent: "a"}
+	s := memory.Scope{User: "u", Agent: "a", Run: "chat"}
+	old = memory.Memory{ID: "old", Scope: s, Text: "I like tea", Importance: new(.8), Confidence: new(.9), Pinned: true, AccessCount: 3, LastAccessed: time.UnixMilli(1772300000000).UTC(), Embedding: []float32{1, 0}}
+	fresh = memory.Memory{ID: "fresh", Scope: s, Text: "I like tea.", Importance: new(.3), Confidence: new(.5), AccessCount: 4, LastAccessed: time.UnixMilli(1772200000000).UTC(), Embedding: []float32{0, 1}}
 	mustStore(t, db.Memories(), old)
 	mustStore(t, db.Memories(), fresh)
 	g := db.Graph()
@@ -98,7 +99,7 @@ type referring struct {
 	Links    map[string][]string
 }
 
-func readReferring(t *testing.T, db *DB, own Owner) (r referring) {
+func readReferring(t *testing.T, db *DB, own memory.Owner) (r referring) {
 	t.Helper()
 	said, err := db.Sessions().Load(t.Context(), own, "chat", nil)
 	if err != nil {
@@ -130,7 +131,7 @@ func TestMergeLosesNothing(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		m, err := db.Memories().Get(t.Context(), Scope{}, "fresh")
+		m, err := db.Memories().Get(t.Context(), memory.Scope{}, "fresh")
 		if err != nil || m.Text != fresh.Text || *m.Importance != .8 || *m.Confidence != .9 || !m.Pinned || m.AccessCount != 7 || !m.LastAccessed.Equal(old.LastAccessed) {
 			t.Errorf("the survivor is %+v, %v", m, err)
 		}
@@ -155,8 +156,8 @@ func TestMergeLosesNothing(t *testing.T) {
 	if again, _ := mustConsolidate(t, db, ConsolidateOptions{}); again.Merged != 0 {
 		t.Errorf("merged again: %+v", again)
 	}
-	for _, want := range []Memory{old, fresh} {
-		m, err := db.Memories().GetWithVectors(t.Context(), Scope{}, want.ID)
+	for _, want := range []memory.Memory{old, fresh} {
+		m, err := db.Memories().GetWithVectors(t.Context(), memory.Scope{}, want.ID)
 		if err != nil || m.Text != want.Text || *m.Importance != *want.Importance || *m.Confidence != *want.Confidence ||
 			m.Pinned != want.Pinned || m.AccessCount != want.AccessCount || !slices.Equal(m.Embedding, want.Embedding) {
 			t.Errorf("%s came back as %+v, %v", want.ID, m, err)
@@ -165,15 +166,15 @@ func TestMergeLosesNothing(t *testing.T) {
 	if got := readReferring(t, db, own); !reflect.DeepEqual(got, before) {
 		t.Errorf("%+v, want %+v", got, before)
 	}
-	h := mustHistory(t, db.Memories(), Scope{}, "old")
-	if len(h) != 3 || h[1].Event != EventDelete || h[1].Reason != ReasonMerged || h[1].Into != "fresh" || h[2].Event != EventUpdate {
+	h := mustHistory(t, db.Memories(), memory.Scope{}, "old")
+	if len(h) != 3 || h[1].Event != memory.EventDelete || h[1].Reason != memory.ReasonMerged || h[1].Into != "fresh" || h[2].Event != memory.EventUpdate {
 		t.Errorf("the history is %+v", h)
 	}
 	// Another text may be merged again.
-	if _, err := db.Memories().Update(t.Context(), Scope{}, "old", Patch{Text: new("I like green tea")}); err != nil {
+	if _, err := db.Memories().Update(t.Context(), memory.Scope{}, "old", memory.Patch{Text: new("I like green tea")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Memories().Update(t.Context(), Scope{}, "fresh", Patch{Text: new("I like green tea!")}); err != nil {
+	if _, err := db.Memories().Update(t.Context(), memory.Scope{}, "fresh", memory.Patch{Text: new("I like green tea!")}); err != nil {
 		t.Fatal(err)
 	}
 	if again, _ := mustConsolidate(t, db, ConsolidateOptions{}); again.Merged != 1 {
@@ -188,12 +189,12 @@ func TestUndoRun(t *testing.T) {
 	const n = mergeBatch + mergeBatch/5
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
-	all := make([]Memory, 0, n+2)
+	all := make([]memory.Memory, 0, n+2)
 	for i := range n + 1 {
-		all = append(all, Memory{ID: fmt.Sprint("m", i), Scope: Scope{Agent: "a"}, Text: "I like tea" + []string{"", ".", "!"}[i%3], Importance: new(float64(i%7) / 10)})
+		all = append(all, memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{Agent: "a"}, Text: "I like tea" + []string{"", ".", "!"}[i%3], Importance: new(float64(i%7) / 10)})
 	}
-	all = append(all, Memory{ID: "faded", Scope: Scope{Agent: "a"}, Text: "long ago", Importance: new(.2), CreatedAt: clk.now().Add(-90 * 24 * time.Hour)})
-	if _, err := db.Memories().StoreBatch(t.Context(), all, &StoreOptions{NoDedup: true}); err != nil {
+	all = append(all, memory.Memory{ID: "faded", Scope: memory.Scope{Agent: "a"}, Text: "long ago", Importance: new(.2), CreatedAt: clk.now().Add(-90 * 24 * time.Hour)})
+	if _, err := db.Memories().StoreBatch(t.Context(), all, &memory.StoreOptions{NoDedup: true}); err != nil {
 		t.Fatal(err)
 	}
 	r, _ := mustConsolidate(t, db, ConsolidateOptions{PruneBelow: new(.05)})
@@ -217,7 +218,7 @@ func TestUndoRun(t *testing.T) {
 func TestUndoneStays(t *testing.T) {
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
-	mustStore(t, db.Memories(), Memory{ID: "m", Scope: Scope{Agent: "a"}, Text: "ok", CreatedAt: clk.now().Add(-31 * 24 * time.Hour)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Scope: memory.Scope{Agent: "a"}, Text: "ok", CreatedAt: clk.now().Add(-31 * 24 * time.Hour)})
 	r, victims := mustEvict(t, db, EvictOptions{})
 	if len(victims) != 1 {
 		t.Fatalf("%+v", r)
@@ -225,8 +226,8 @@ func TestUndoneStays(t *testing.T) {
 	if _, err := db.Undo(t.Context(), r.LSN); err != nil {
 		t.Fatal(err)
 	}
-	h := mustHistory(t, db.Memories(), Scope{}, "m")
-	if len(h) != 3 || h[1].Reason != ReasonAge || h[1].Event != EventDelete {
+	h := mustHistory(t, db.Memories(), memory.Scope{}, "m")
+	if len(h) != 3 || h[1].Reason != memory.ReasonAge || h[1].Event != memory.EventDelete {
 		t.Errorf("the history is %+v", h)
 	}
 	clk.advance(24 * time.Hour)
@@ -237,8 +238,8 @@ func TestUndoneStays(t *testing.T) {
 	if r, _ := mustEvict(t, db, EvictOptions{}); r.Evicted != 1 {
 		t.Errorf("a month later: %+v", r)
 	}
-	h = mustHistory(t, db.Memories(), Scope{}, "m")
-	if len(h) != 4 || h[3].Reason != ReasonAge {
+	h = mustHistory(t, db.Memories(), memory.Scope{}, "m")
+	if len(h) != 4 || h[3].Reason != memory.ReasonAge {
 		t.Errorf("the history is %+v", h)
 	}
 }
@@ -248,25 +249,25 @@ func TestUndoneStays(t *testing.T) {
 func TestConsolidationUnderAWrongClock(t *testing.T) {
 	fs, clk := vfs.NewMem(), newTestClock()
 	db := openTest(t, fs, Options{Clock: clk.now})
-	mustStore(t, db.Memories(), Memory{ID: "old", Scope: Scope{Agent: "a"}, Text: "an old thing"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "old", Scope: memory.Scope{Agent: "a"}, Text: "an old thing"})
 	clk.advance(8 * 24 * time.Hour)
 	for _, jump := range []time.Duration{365 * 24 * time.Hour, -365 * 24 * time.Hour} {
 		clk.advance(jump)
 		mustConsolidate(t, db, ConsolidateOptions{})
 		clk.advance(-jump)
 		id := fmt.Sprint("fresh", jump)
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: Scope{Agent: "a"}, Text: "a fresh thing of " + id})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: memory.Scope{Agent: "a"}, Text: "a fresh thing of " + id})
 		for range 4 {
 			clk.advance(6 * time.Hour)
 			mustConsolidate(t, db, ConsolidateOptions{})
 		}
 		closeTest(t, db)
 		db = openTest(t, fs, Options{Clock: clk.now})
-		if m, err := db.Memories().Get(t.Context(), Scope{}, id); err != nil || *m.Confidence != 1 {
+		if m, err := db.Memories().Get(t.Context(), memory.Scope{}, id); err != nil || *m.Confidence != 1 {
 			t.Errorf("%s has the confidence %v, %v", id, *m.Confidence, err)
 		}
 	}
-	old, err := db.Memories().Get(t.Context(), Scope{}, "old")
+	old, err := db.Memories().Get(t.Context(), memory.Scope{}, "old")
 	if err != nil || *old.Confidence >= .7 || *old.Confidence <= .5 { // nine runs: all but that of the clock that was behind
 		t.Errorf("the old one has %v, %v", *old.Confidence, err)
 	}
@@ -278,7 +279,7 @@ func TestNewCapAtOnce(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{KeepCaps: true}})
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })
 	for i := range 300 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "a"}, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: fmt.Sprint("text ", i)})
 		if n := db.docs.Live.Load(); n > 50+2*5+1 {
 			t.Fatalf("%d after %d stores", n, i+1)
 		}
@@ -290,7 +291,7 @@ func TestAgentCaps(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap, p.CapPer = 10, policy.PerAgent })
 	for i := range 60 {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: fmt.Sprint("u", i%20), Agent: []string{"a", "", "b"}[i%3]}, Text: fmt.Sprint("text ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: fmt.Sprint("u", i%20), Agent: []string{"a", "", "b"}[i%3]}, Text: fmt.Sprint("text ", i)})
 	}
 	if err := db.keepAgentCaps(t.Context(), db.ageing.At(maxLSN)); err != nil {
 		t.Fatal(err)
@@ -309,38 +310,38 @@ func TestAgentCaps(t *testing.T) {
 func TestRestoreKeepsInto(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	merged := pastOf("ADD:a", "UPDATE:b", "DELETE")
-	merged[2].Reason, merged[2].Into, merged[2].Policy = ReasonMerged, "later", 2
+	merged[2].Reason, merged[2].Into, merged[2].Policy = memory.ReasonMerged, "later", 2
 	lost := pastOf("ADD:a", "DELETE")
 	for i := range lost {
 		lost[i].MemoryID = "other"
 	}
-	lost[1].Reason, lost[1].Into = ReasonMerged, "gone"
+	lost[1].Reason, lost[1].Into = memory.ReasonMerged, "gone"
 	back := pastOf("ADD:a", "DELETE", "UPDATE:c")
 	for i := range back {
 		back[i].MemoryID = "back"
 	}
-	back[1].Reason = ReasonAge
-	u := Scope{User: "ada"}
-	lives := []Life{
+	back[1].Reason = memory.ReasonAge
+	u := memory.Scope{User: "ada"}
+	lives := []memory.Life{
 		{History: merged},
 		{History: lost},
-		{Memory: &Memory{ID: "back", Scope: u, Text: "c", UpdatedAt: back[2].Time}, History: back},
-		{Memory: &Memory{ID: "later", Scope: u, Text: "b."}},
+		{Memory: &memory.Memory{ID: "back", Scope: u, Text: "c", UpdatedAt: back[2].Time}, History: back},
+		{Memory: &memory.Memory{ID: "later", Scope: u, Text: "b."}},
 	}
 	if _, err := db.Memories().Restore(t.Context(), lives, nil); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]string{"m": "later", "other": "gone"} {
-		h := mustHistory(t, db.Memories(), Scope{}, id)
-		if last := h[len(h)-1]; last.Into != want || last.Reason != ReasonMerged {
+		h := mustHistory(t, db.Memories(), memory.Scope{}, id)
+		if last := h[len(h)-1]; last.Into != want || last.Reason != memory.ReasonMerged {
 			t.Errorf("%s: %+v", id, last)
 		}
 		if _, err := db.Memories().Get(t.Context(), u, id); !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), fmt.Sprintf("merged into %q", want)) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	h := mustHistory(t, db.Memories(), Scope{}, "back")
-	if len(h) != 3 || h[1].Reason != ReasonAge || h[1].Event != EventDelete || h[2].Event != EventUpdate {
+	h := mustHistory(t, db.Memories(), memory.Scope{}, "back")
+	if len(h) != 3 || h[1].Reason != memory.ReasonAge || h[1].Event != memory.EventDelete || h[2].Event != memory.EventUpdate {
 		t.Errorf("%+v", h)
 	}
 	mustCheck(t, db, 2)

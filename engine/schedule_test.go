@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -40,7 +41,7 @@ func TestScheduleWalksAYear(t *testing.T) {
 		}
 		// What is stored now is evicted at the next 3 o'clock.
 		if clk.now().Hour() == 1 {
-			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", hour), Text: fmt.Sprint("text ", hour), Scope: Scope{Agent: "a"}, Confidence: new(.05)})
+			mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", hour), Text: fmt.Sprint("text ", hour), Scope: memory.Scope{Agent: "a"}, Confidence: new(.05)})
 		}
 		before := db.docs.Live.Load()
 		look()
@@ -86,7 +87,7 @@ func TestScheduleOptions(t *testing.T) {
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
 	s := policy.Schedule{Consolidate: policy.Never, Evict: "* * * * *"}
-	mustStore(t, db.Memories(), Memory{Text: "m", Scope: Scope{Agent: "a"}, Confidence: new(.0)})
+	mustStore(t, db.Memories(), memory.Memory{Text: "m", Scope: memory.Scope{Agent: "a"}, Confidence: new(.0)})
 	for range 3 {
 		clk.advance(12 * time.Hour)
 		if err := db.keepSchedule(t.Context(), s); err != nil {
@@ -129,8 +130,8 @@ func TestShortPrograms(t *testing.T) {
 	open("the first look", both)
 	db := openTest(t, fs, Options{Clock: clk.now})
 	setPolicy(t, db, func(p *policy.Policy) { p.Trash = policy.Span(time.Hour) })
-	mustStore(t, db.Memories(), Memory{Text: "m", Scope: Scope{Agent: "a"}, Confidence: new(.05)})
-	mustStore(t, db.Memories(), Memory{Text: "n", Scope: Scope{Agent: "a"}})
+	mustStore(t, db.Memories(), memory.Memory{Text: "m", Scope: memory.Scope{Agent: "a"}, Confidence: new(.05)})
+	mustStore(t, db.Memories(), memory.Memory{Text: "n", Scope: memory.Scope{Agent: "a"}})
 	closeTest(t, db)
 
 	clk.advance(10 * 24 * time.Hour)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // scopes remember which documents the newest states show of the scopes that were
@@ -21,7 +22,7 @@ import (
 // what was born and has died in between.
 type scopes struct {
 	mu    sync.Mutex
-	known map[Scope]*scopeState // the empty scope is that of everything
+	known map[memory.Scope]*scopeState // the empty scope is that of everything
 	bytes int64
 	limit int64
 	uses  uint64
@@ -44,7 +45,7 @@ const (
 // scopeState is what a state shows of a scope. It never changes.
 type scopeState struct {
 	*members
-	scope Scope
+	scope memory.Scope
 	lsn   uint64
 	mark  uint32 // one past the newest document
 	index *invindex.Index
@@ -58,7 +59,7 @@ type scopeState struct {
 }
 
 // get returns what was remembered last.
-func (c *scopes) get(s Scope) *scopeState {
+func (c *scopes) get(s memory.Scope) *scopeState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st := c.known[s]
@@ -86,7 +87,7 @@ func (c *scopes) put(st *scopeState, tx *Tx) (*scopeState, bool) {
 		c.bytes -= old.bytes
 	}
 	if c.known == nil {
-		c.known = map[Scope]*scopeState{}
+		c.known = map[memory.Scope]*scopeState{}
 	}
 	c.uses++
 	st.used, st.bytes = c.uses, bytes
@@ -120,7 +121,7 @@ func (c *scopes) size() int64 {
 
 // scoped is what the transaction sees of a scope, everything for an empty one, and
 // whether that is remembered for others.
-func (tx *Tx) scoped(ctx context.Context, s Scope) (st *scopeState, remembered bool, err error) {
+func (tx *Tx) scoped(ctx context.Context, s memory.Scope) (st *scopeState, remembered bool, err error) {
 	if tx.writes != nil || tx.past { // nobody else reads this state
 		st, err = tx.gather(ctx, s)
 		return st, false, err
@@ -154,11 +155,11 @@ func (st *scopeState) now(tx *Tx) bool {
 }
 
 // gather finds what is in a scope from the postings.
-func (tx *Tx) gather(ctx context.Context, s Scope) (*scopeState, error) {
+func (tx *Tx) gather(ctx context.Context, s memory.Scope) (*scopeState, error) {
 	st := &scopeState{scope: s, lsn: tx.lsn, mark: tx.postings.Docs, index: tx.index, since: tx.now, until: maxTime}
 	var set *roaring.Bitmap
 	var err error
-	if s == (Scope{}) {
+	if s == (memory.Scope{}) {
 		set, err = tx.everything(ctx, st)
 	} else if set, err = tx.scopeSet(s); err == nil {
 		set, err = tx.onlyVisible(ctx, set, st)

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestScopesCarried changes a database in every way, and compares what is carried
@@ -48,9 +49,9 @@ func TestScopeOfNewRun(t *testing.T) {
 	m := db.Memories()
 	find := func(want ...string) {
 		t.Helper()
-		for _, s := range []Scope{{User: "u", Run: "r"}, {Run: "r"}} {
+		for _, s := range []memory.Scope{{User: "u", Run: "r"}, {Run: "r"}} {
 			var got []string
-			for _, h := range mustRecall(t, m, Query{Scope: s, Text: "tea"}) {
+			for _, h := range mustRecall(t, m, memory.Query{Scope: s, Text: "tea"}) {
 				got = append(got, h.ID)
 			}
 			if !slices.Equal(got, want) {
@@ -59,18 +60,18 @@ func TestScopeOfNewRun(t *testing.T) {
 		}
 	}
 	find()
-	mustStore(t, m, Memory{ID: "no run", Scope: Scope{User: "u"}, Text: "green tea"})
-	mustStore(t, m, Memory{ID: "another's", Scope: Scope{User: "v"}, Text: "black tea"})
+	mustStore(t, m, memory.Memory{ID: "no run", Scope: memory.Scope{User: "u"}, Text: "green tea"})
+	mustStore(t, m, memory.Memory{ID: "another's", Scope: memory.Scope{User: "v"}, Text: "black tea"})
 	find()
-	mustStore(t, m, Memory{ID: "of the run", Scope: Scope{User: "u", Run: "r"}, Text: "tea"})
+	mustStore(t, m, memory.Memory{ID: "of the run", Scope: memory.Scope{User: "u", Run: "r"}, Text: "tea"})
 	find("of the run")
 }
 
 // TestScopesForgotten: a rebuilt index is not told by what the old one had.
 func TestScopesForgotten(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "tea"})
-	mustRecall(t, db.Memories(), Query{Scope: Scope{User: "u"}, Text: "tea"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "tea"})
+	mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "u"}, Text: "tea"})
 	if db.scopes.size() == 0 {
 		t.Error("nothing is remembered")
 	}
@@ -96,13 +97,13 @@ type scopeChanges struct {
 
 type scopedID struct {
 	id    string
-	scope Scope
+	scope memory.Scope
 }
 
 var errTakeBack = errors.New("take it back")
 
-func (c *scopeChanges) scope() Scope {
-	s := Scope{User: fmt.Sprint("u", c.rng.IntN(2))}
+func (c *scopeChanges) scope() memory.Scope {
+	s := memory.Scope{User: fmt.Sprint("u", c.rng.IntN(2))}
 	if c.rng.IntN(2) == 0 {
 		s.Agent = fmt.Sprint("a", c.rng.IntN(2))
 	}
@@ -112,9 +113,9 @@ func (c *scopeChanges) scope() Scope {
 	return s
 }
 
-func (c *scopeChanges) memory() Memory {
+func (c *scopeChanges) memory() memory.Memory {
 	c.n++
-	m := Memory{ID: fmt.Sprint("m", c.n), Scope: c.scope(), Text: fmt.Sprint("text ", c.n)}
+	m := memory.Memory{ID: fmt.Sprint("m", c.n), Scope: c.scope(), Text: fmt.Sprint("text ", c.n)}
 	if c.rng.IntN(3) > 0 {
 		m.Embedding = randomVec(c.rng, 8)
 	}
@@ -132,7 +133,7 @@ func (c *scopeChanges) change() {
 	case 4:
 		c.update(func(m Memories) {
 			c.store(m, 3)
-			mustRecall(c.t, m, Query{AllScopes: true, Text: "text", NoTouch: true}) // into the tables
+			mustRecall(c.t, m, memory.Query{AllScopes: true, Text: "text", NoTouch: true}) // into the tables
 			c.store(m, 3)
 		}, c.rng.IntN(2) == 0)
 	case 5, 6:
@@ -140,7 +141,7 @@ func (c *scopeChanges) change() {
 	case 7, 8:
 		c.update(func(m Memories) { c.remove(m) }, c.rng.IntN(4) == 0)
 	case 9:
-		if _, err := c.db.Memories().DeleteScope(c.t.Context(), Scope{Run: "r1", User: "u1"}); err != nil {
+		if _, err := c.db.Memories().DeleteScope(c.t.Context(), memory.Scope{Run: "r1", User: "u1"}); err != nil {
 			c.t.Fatal(err)
 		}
 	case 10:
@@ -187,7 +188,7 @@ func (c *scopeChanges) replace(m Memories) {
 	old := c.ids[c.rng.IntN(len(c.ids))]
 	mem := c.memory()
 	mem.ID, mem.Scope = old.id, old.scope
-	if _, err := m.Store(c.t.Context(), mem, &StoreOptions{Upsert: true}); err != nil {
+	if _, err := m.Store(c.t.Context(), mem, &memory.StoreOptions{Upsert: true}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -210,7 +211,7 @@ func (c *scopeChanges) check() {
 	err := c.db.View(t.Context(), func(older *Tx) error {
 		c.store(c.db.Memories(), c.rng.IntN(2))
 		return c.db.View(t.Context(), func(tx *Tx) error {
-			for _, s := range []Scope{{}, {User: "u0"}, {User: "u1", Agent: "a1"}, {Run: "r1"}, {User: "u1", Run: "r0"}, {Agent: "a0"}} {
+			for _, s := range []memory.Scope{{}, {User: "u0"}, {User: "u1", Agent: "a1"}, {Run: "r1"}, {User: "u1", Run: "r0"}, {Agent: "a0"}} {
 				c.same(tx, s)
 				c.same(older, s)
 				c.same(tx, s)
@@ -224,7 +225,7 @@ func (c *scopeChanges) check() {
 }
 
 // same compares a scope as a transaction is told of it with its postings.
-func (c *scopeChanges) same(tx *Tx, s Scope) {
+func (c *scopeChanges) same(tx *Tx, s memory.Scope) {
 	t := c.t
 	t.Helper()
 	want, err := tx.gather(context.Background(), s)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // sealed waits until every full chunk is sealed and returns how many chunks are.
@@ -51,7 +52,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 	}
 	for i := range 1500 {
 		clock.advance(time.Second)
-		m := Memory{ID: fmt.Sprint(i), Scope: Scope{User: fmt.Sprint("u", i%3), Run: fmt.Sprint("r", i%7)}, Text: fmt.Sprint(i, " ", text()), Metadata: map[string]any{"n": i % 10}}
+		m := memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: fmt.Sprint("u", i%3), Run: fmt.Sprint("r", i%7)}, Text: fmt.Sprint(i, " ", text()), Metadata: map[string]any{"n": i % 10}}
 		for _, db := range dbs {
 			mustStore(t, db.Memories(), m)
 		}
@@ -59,9 +60,9 @@ func TestSealedAnswersAlike(t *testing.T) {
 			id, s := fmt.Sprint(rng.IntN(i)), text()
 			for _, db := range dbs {
 				if i%2 == 0 {
-					_ = db.Memories().Delete(ctx, Scope{}, id)
+					_ = db.Memories().Delete(ctx, memory.Scope{}, id)
 				} else {
-					_, _ = db.Memories().Update(ctx, Scope{}, id, Patch{Text: &s})
+					_, _ = db.Memories().Update(ctx, memory.Scope{}, id, memory.Patch{Text: &s})
 				}
 			}
 		}
@@ -72,11 +73,11 @@ func TestSealedAnswersAlike(t *testing.T) {
 	}
 	compare := func(doing string) {
 		t.Helper()
-		for _, q := range []Query{
-			{Scope: Scope{User: "u1"}, Text: "green tea", Profile: ProfileText, Limit: 50},
-			{Scope: Scope{User: "u1"}, Text: "morning coffee with milk"},
-			{Scope: Scope{Run: "r3"}, Text: "black", Profile: ProfileSubstrate},
-			{Scope: Scope{User: "u2"}, Text: "evening pot", Profile: ProfileHybrid, Filter: filter.Eq("metadata.n", 4)},
+		for _, q := range []memory.Query{
+			{Scope: memory.Scope{User: "u1"}, Text: "green tea", Profile: memory.ProfileText, Limit: 50},
+			{Scope: memory.Scope{User: "u1"}, Text: "morning coffee with milk"},
+			{Scope: memory.Scope{Run: "r3"}, Text: "black", Profile: memory.ProfileSubstrate},
+			{Scope: memory.Scope{User: "u2"}, Text: "evening pot", Profile: memory.ProfileHybrid, Filter: filter.Eq("metadata.n", 4)},
 			{AllScopes: true, Text: "sugar cup", Limit: 100, Filter: filter.Not(filter.Eq("metadata.n", 3))},
 		} {
 			q.NoTouch = true
@@ -93,7 +94,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 	}
 	compare("sealed")
 	for _, db := range dbs {
-		if _, err := db.Memories().DeleteScope(ctx, Scope{Run: "r5"}); err != nil {
+		if _, err := db.Memories().DeleteScope(ctx, memory.Scope{Run: "r5"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +111,7 @@ func TestSealedAnswersAlike(t *testing.T) {
 	if n, err := dbs[1].Reset(ctx); err != nil || n == 0 {
 		t.Errorf("reset: %d, %v", n, err)
 	}
-	if hits := mustRecall(t, dbs[1].Memories(), Query{AllScopes: true, Text: "tea"}); len(hits) > 0 {
+	if hits := mustRecall(t, dbs[1].Memories(), memory.Query{AllScopes: true, Text: "tea"}); len(hits) > 0 {
 		t.Errorf("%d hits after a reset", len(hits))
 	}
 }
@@ -121,14 +122,14 @@ func TestSealedView(t *testing.T) {
 	ctx := context.Background()
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 20 << 10}})
 	for i := range 300 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
 	}
-	q := Query{Scope: Scope{User: "u"}, Text: "tea", Limit: 300, NoTouch: true}
+	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "tea", Limit: 300, NoTouch: true}
 	err := db.View(ctx, func(tx *Tx) error {
 		before := mustRecall(t, tx.Memories(), q)
 		for i := range 300 {
 			if i%2 == 0 {
-				mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("more tea ", i)})
+				mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("more tea ", i)})
 			}
 		}
 		db.waitSealed(t)
@@ -154,7 +155,7 @@ func TestDamagedSealedChunk(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, setup{tuning: tuning{hotBytes: 20 << 10}})
 	for i := range 200 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("tea number ", i)})
 	}
 	db.waitSealed(t)
 	for _, kind := range []byte{layout.KindText, layout.KindRows} {
@@ -174,7 +175,7 @@ func TestDamagedSealedChunk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "makes a new read point"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "makes a new read point"})
 	if r, err := db.Check(context.Background()); err != nil || len(r.Problems) < 5 {
 		t.Errorf("check: %+v, %v", r, err)
 	}
@@ -186,7 +187,7 @@ func TestDamagedSealedChunk(t *testing.T) {
 		if s, err := db.Stats(t.Context()); err != nil || (s.Lost > 0) != lost || s.Memories != 201 {
 			t.Errorf("%d memories, %d things lost, %v", s.Memories, s.Lost, err)
 		}
-		if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "u"}, Text: "number 77"}); len(hits) == 0 || hits[0].Text != "tea number 77" {
+		if hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "u"}, Text: "number 77"}); len(hits) == 0 || hits[0].Text != "tea number 77" {
 			t.Errorf("%d hits", len(hits))
 		}
 		closeTest(t, db)
@@ -196,13 +197,13 @@ func TestDamagedSealedChunk(t *testing.T) {
 // TestSealNothing: a chunk of which nothing is left when it is sealed is none.
 func TestSealNothing(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 1}})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	db.chunks.busy.Lock()
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "tea"})
 	if err := db.Memories().Delete(t.Context(), ada, "a"); err != nil {
 		t.Fatal(err)
 	}
-	mustStore(t, db.Memories(), Memory{ID: "b", Scope: ada, Text: "coffee"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "b", Scope: ada, Text: "coffee"})
 	db.chunks.busy.Unlock()
 	janitorDone(t, db)
 	db.chunks.busy.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -94,7 +95,7 @@ const (
 // where one of these has all terms of the query by itself: have counts them by match; nor in
 // large scopes, nor beside a learned vector, which finds by itself what has other words.
 func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, most float64) error {
-	if r.q.OneLook || r.q.Syntax == SyntaxOperators || r.q.Embedding != nil || r.in.n > secondLookScope {
+	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.q.Embedding != nil || r.in.n > secondLookScope {
 		return nil
 	}
 	w := policy.Best()

@@ -8,18 +8,19 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // recalled are the hits of a query by their IDs, and its plan.
-func recalled(t testing.TB, db *DB, q Query) (map[string]Hit, *Plan) {
+func recalled(t testing.TB, db *DB, q memory.Query) (map[string]memory.Hit, *memory.Plan) {
 	t.Helper()
 	q.Explain, q.NoTouch = true, true
 	result, err := db.Memories().Recall(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hits := map[string]Hit{}
+	hits := map[string]memory.Hit{}
 	for _, h := range result.Hits {
 		hits[h.ID] = h
 	}
@@ -32,19 +33,19 @@ func TestSessionShare(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	far := func(run string, n int) {
 		for i := range 2 * policy.NeighbourReach {
-			mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(run, n, i), Scope: Scope{User: "u", Run: run}, Text: "nothing of note here"})
+			mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(run, n, i), Scope: memory.Scope{User: "u", Run: run}, Text: "nothing of note here"})
 		}
 	}
 	for _, run := range []string{"right", "wrong"} {
-		mustStore(t, db.Memories(), Memory{ID: run, Scope: Scope{User: "u", Run: run}, Text: "the harbour was full"})
+		mustStore(t, db.Memories(), memory.Memory{ID: run, Scope: memory.Scope{User: "u", Run: run}, Text: "the harbour was full"})
 		far(run, 0)
 		if run == "right" {
-			mustStore(t, db.Memories(), Memory{ID: "other", Scope: Scope{User: "u", Run: run}, Text: "we sailed to Crete"})
+			mustStore(t, db.Memories(), memory.Memory{ID: "other", Scope: memory.Scope{User: "u", Run: run}, Text: "we sailed to Crete"})
 		}
 	}
-	mustStore(t, db.Memories(), Memory{ID: "alone", Scope: Scope{User: "u"}, Text: "the harbour was full"})
-	mustStore(t, db.Memories(), Memory{ID: "hidden", Scope: Scope{User: "v", Run: "wrong"}, Text: "harbour of Crete"})
-	q := Query{Scope: Scope{User: "u"}, Text: "harbour Crete", Limit: 50, OneLook: true}
+	mustStore(t, db.Memories(), memory.Memory{ID: "alone", Scope: memory.Scope{User: "u"}, Text: "the harbour was full"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "hidden", Scope: memory.Scope{User: "v", Run: "wrong"}, Text: "harbour of Crete"})
+	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "harbour Crete", Limit: 50, OneLook: true}
 	hits, _ := recalled(t, db, q)
 	right, wrong, other, alone := hits["right"], hits["wrong"], hits["other"], hits["alone"]
 	if right.Parts.Session != other.Parts.Session || right.Parts.Session <= wrong.Parts.Session || wrong.Parts.Session <= 0 || alone.Parts.Session != 0 {
@@ -71,10 +72,10 @@ func TestSecondLook(t *testing.T) {
 		"Nora adopted a greyhound called Biscuit", "Biscuit hates the rain, says Nora", "Nora went home",
 		"the greyhound track is closed", strings.Repeat("ÿ", firstHitBytes), "a day without anything", "nothing more",
 	} {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "u"}, Text: text})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "u"}, Text: text})
 	}
-	mustStore(t, db.Memories(), Memory{ID: "hidden", Scope: Scope{User: "v"}, Text: "Nora's greyhound Secretariat"})
-	q := Query{Scope: Scope{User: "u"}, Text: "weather that Nora's greyhound dislikes"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "hidden", Scope: memory.Scope{User: "v"}, Text: "Nora's greyhound Secretariat"})
+	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "weather that Nora's greyhound dislikes"}
 	hits, plan := recalled(t, db, q)
 	if !slices.Contains(plan.SecondLook, "biscuit") || slices.Contains(plan.SecondLook, "nora") || slices.Contains(plan.SecondLook, "secretariat") || len(plan.SecondLook) > firstHitTerms {
 		t.Errorf("the second look is for %q", plan.SecondLook)
@@ -87,10 +88,10 @@ func TestSecondLook(t *testing.T) {
 			t.Errorf("%s has %v of parts %v", h.ID, h.Score, h.Parts)
 		}
 	}
-	for what, q := range map[string]Query{
+	for what, q := range map[string]memory.Query{
 		"OneLook":           {Scope: q.Scope, Text: q.Text, OneLook: true},
 		"a hit with all":    {Scope: q.Scope, Text: "Nora's greyhound"},
-		"operators":         {Scope: q.Scope, Text: q.Text, Syntax: SyntaxOperators},
+		"operators":         {Scope: q.Scope, Text: q.Text, Syntax: memory.SyntaxOperators},
 		"nothing was found": {Scope: q.Scope, Text: "zebra"},
 	} {
 		hits, plan := recalled(t, db, q)
@@ -103,7 +104,7 @@ func TestSecondLook(t *testing.T) {
 			}
 		}
 	}
-	if _, plan := recalled(t, db, Query{Scope: q.Scope, Text: strings.Repeat("ÿ", firstHitBytes) + " zebra"}); len(plan.SecondLook) > firstHitTerms {
+	if _, plan := recalled(t, db, memory.Query{Scope: q.Scope, Text: strings.Repeat("ÿ", firstHitBytes) + " zebra"}); len(plan.SecondLook) > firstHitTerms {
 		t.Errorf("of a long word: %d terms", len(plan.SecondLook))
 	}
 }
@@ -126,10 +127,10 @@ func TestFirstBytes(t *testing.T) {
 func BenchmarkBest(b *testing.B) {
 	db := openTest(b, vfs.NewMem(), setup{})
 	words := strings.Fields("harbour crete lamp dog rain piano letter garden train bread window uncle paint river clock stone market song bridge coat")
-	batch := make([]Memory, 10_000)
+	batch := make([]memory.Memory, 10_000)
 	for i := range batch {
 		text := fmt.Sprint("turn ", i%997, " ", words[i%20], " ", words[i*7/3%20], " and ", words[i*11/5%19], " by ", words[i/13%17], " word", i%3001, " thing", i%1409)
-		batch[i] = Memory{Scope: Scope{User: "u", Run: fmt.Sprint(i / 30)}, Text: text}
+		batch[i] = memory.Memory{Scope: memory.Scope{User: "u", Run: fmt.Sprint(i / 30)}, Text: text}
 	}
 	if _, err := db.Memories().StoreBatch(b.Context(), batch, nil); err != nil {
 		b.Fatal(err)
@@ -138,7 +139,7 @@ func BenchmarkBest(b *testing.B) {
 		b.Run(map[bool]string{true: "neighbours alone", false: "all"}[plain], func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				text := fmt.Sprint(words[i%20], " ", words[i*3%17], " word", i%3001, " thing", i%907)
-				if _, err := db.Memories().Recall(b.Context(), Query{Scope: Scope{User: "u"}, Text: text, AnySession: plain, OneLook: plain}); err != nil {
+				if _, err := db.Memories().Recall(b.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Text: text, AnySession: plain, OneLook: plain}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -151,9 +152,9 @@ func TestEqualVectors(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	for i := range 40 {
 		text := fmt.Sprint("harbour ", strings.Repeat("lamp ", i%7), strings.Repeat("rain ", i%5), "number", i, strings.Repeat(" filler", i))
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "u", Run: fmt.Sprint(i / 10)}, Text: text, Embedding: []float32{.6, .8}})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "u", Run: fmt.Sprint(i / 10)}, Text: text, Embedding: []float32{.6, .8}})
 	}
-	q := Query{Scope: Scope{User: "u"}, Text: "rain lamp zebra", Limit: 10, NoTouch: true}
+	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "rain lamp zebra", Limit: 10, NoTouch: true}
 	q.OneLook = true // as beside a vector
 	alone := hitIDs(mustRecall(t, db.Memories(), q))
 	q.Embedding = []float32{.6, .8}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -17,9 +18,9 @@ import (
 const day = 24 * time.Hour
 
 // ago is a memory of an agent, created some time ago.
-func (d *seedDB) ago(id string, age time.Duration, importance, confidence float64) engine.Memory {
-	return engine.Memory{
-		ID: id, Scope: engine.Scope{Agent: "a1"}, Text: "about " + id, CreatedAt: d.now().Add(-age),
+func (d *seedDB) ago(id string, age time.Duration, importance, confidence float64) memory.Memory {
+	return memory.Memory{
+		ID: id, Scope: memory.Scope{Agent: "a1"}, Text: "about " + id, CreatedAt: d.now().Add(-age),
 		Importance: &importance, Confidence: &confidence,
 	}
 }
@@ -45,8 +46,8 @@ func (d *seedDB) consolidate(o engine.ConsolidateOptions) engine.Consolidated {
 // there reports whether a memory is there.
 func (d *seedDB) there(id string) bool {
 	d.t.Helper()
-	_, err := d.Memories().Get(d.t.Context(), engine.Scope{}, id)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+	_, err := d.Memories().Get(d.t.Context(), memory.Scope{}, id)
+	if err != nil && !errors.Is(err, memory.ErrNotFound) {
 		d.t.Fatal(err)
 	}
 	return err == nil
@@ -203,7 +204,7 @@ func TestSeedAConsolidate(t *testing.T) {
 	run("a recall prevents confidence decay", func(d *seedDB) {
 		d.add(d.ago("m", 8*day, .5, 1))
 		d.consolidate(engine.ConsolidateOptions{Rate: new(.1)})
-		if _, err := d.Memories().Recall(t.Context(), engine.Query{Scope: engine.Scope{Agent: "a1"}, Text: "about m"}); err != nil {
+		if _, err := d.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{Agent: "a1"}, Text: "about m"}); err != nil {
 			t.Fatal(err)
 		}
 		for range 6 {
@@ -253,7 +254,7 @@ func TestSeedBConsolidation(t *testing.T) {
 	}
 	run("importance times the rate to the power of days since access", func(d *seedDB) {
 		d.add(d.ago("m", 14*day+time.Hour, .8, 1))
-		m, err := d.Memories().Get(t.Context(), engine.Scope{}, "m")
+		m, err := d.Memories().Get(t.Context(), memory.Scope{}, "m")
 		if err != nil || math.Abs(*m.DecayedImportance-.8*math.Pow(.95, 14)) > 1e-12 || *m.Importance != .8 {
 			t.Errorf("%v: %v of %v", err, *m.DecayedImportance, *m.Importance)
 		}
@@ -269,7 +270,7 @@ func TestSeedBConsolidation(t *testing.T) {
 		other := d.ago("other", 20*day, .5, 1)
 		other.Agent = "a2"
 		d.add(other)
-		if r := d.consolidate(engine.ConsolidateOptions{Scope: engine.Scope{Agent: "a1"}, PruneBelow: new(.3)}); r.Deleted != 1 || r.Processed != 2 {
+		if r := d.consolidate(engine.ConsolidateOptions{Scope: memory.Scope{Agent: "a1"}, PruneBelow: new(.3)}); r.Deleted != 1 || r.Processed != 2 {
 			t.Errorf("%+v", r)
 		}
 		d.only(map[string]bool{"low": false, "high": true, "other": true})
@@ -283,16 +284,16 @@ func TestSeedBConsolidation(t *testing.T) {
 			t.Fatal(err)
 		}
 		fragment := d.ago("fragment", 0, .09, 1)
-		fragment.Kind = engine.KindFragment
+		fragment.Kind = memory.KindFragment
 		d.add(fragment)
-		d.add(engine.Memory{ID: "new", Scope: engine.Scope{Agent: "a1"}, Text: "ok"})
+		d.add(memory.Memory{ID: "new", Scope: memory.Scope{Agent: "a1"}, Text: "ok"})
 		d.consolidate(engine.ConsolidateOptions{})
 		d.only(map[string]bool{"fragment": false, "new": true})
-		if m, err := d.Memories().Get(t.Context(), engine.Scope{}, "new"); err != nil || *m.Importance != 1 {
+		if m, err := d.Memories().Get(t.Context(), memory.Scope{}, "new"); err != nil || *m.Importance != 1 {
 			t.Errorf("a new memory has the importance %v, %v", *m.Importance, err)
 		}
 	})
-	merged := func(name string, change func(a, b *engine.Memory), want bool) {
+	merged := func(name string, change func(a, b *memory.Memory), want bool) {
 		run(name, func(d *seedDB) {
 			p, err := policy.Preset(policy.PresetSubstrate)
 			if err == nil {
@@ -302,7 +303,7 @@ func TestSeedBConsolidation(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, b := d.ago("first", 0, .7, 1), d.ago("second", 0, .3, 1)
-			a.Source, b.Source, a.AccessCount, b.AccessCount = engine.SourceUserMessage, engine.SourceUserMessage, 2, 3
+			a.Source, b.Source, a.AccessCount, b.AccessCount = memory.SourceUserMessage, memory.SourceUserMessage, 2, 3
 			change(&a, &b)
 			d.add(a)
 			d.add(b)
@@ -315,22 +316,22 @@ func TestSeedBConsolidation(t *testing.T) {
 			if !want {
 				return
 			}
-			if m, err := d.Memories().Get(t.Context(), engine.Scope{}, "second"); err != nil || *m.Importance != .7 || m.AccessCount != 5 {
+			if m, err := d.Memories().Get(t.Context(), memory.Scope{}, "second"); err != nil || *m.Importance != .7 || m.AccessCount != 5 {
 				t.Errorf("the second has the importance %v and %d accesses, %v", *m.Importance, m.AccessCount, err)
 			}
 		})
 	}
-	vectors := func(x float32) func(a, b *engine.Memory) {
-		return func(a, b *engine.Memory) { a.Embedding, b.Embedding = []float32{1, 0}, []float32{1, x} }
+	vectors := func(x float32) func(a, b *memory.Memory) {
+		return func(a, b *memory.Memory) { a.Embedding, b.Embedding = []float32{1, 0}, []float32{1, x} }
 	}
-	texts := func(x, y string) func(a, b *engine.Memory) {
-		return func(a, b *engine.Memory) { a.Text, b.Text = x, y }
+	texts := func(x, y string) func(a, b *memory.Memory) {
+		return func(a, b *memory.Memory) { a.Text, b.Text = x, y }
 	}
 	merged("merges at a cosine above 0.9, with the higher importance and all accesses", vectors(.4), true)
 	merged("keeps both at a cosine below 0.9", vectors(.6), false)
 	const long = "the harbour office opens at nine on weekdays"
 	merged("merges at an edit distance below 10%", texts(long, long+"!"), true)
 	merged("keeps both at an edit distance above 10%", texts(long, "the harbour office opens at noon on Sundays"), false)
-	merged("keeps those of another source", func(a, b *engine.Memory) { vectors(0)(a, b); b.Source = engine.SourceWebSearch }, false)
-	merged("keeps those of another agent", func(a, b *engine.Memory) { vectors(0)(a, b); b.Agent = "a2" }, false)
+	merged("keeps those of another source", func(a, b *memory.Memory) { vectors(0)(a, b); b.Source = memory.SourceWebSearch }, false)
+	merged("keeps those of another agent", func(a, b *memory.Memory) { vectors(0)(a, b); b.Agent = "a2" }, false)
 }

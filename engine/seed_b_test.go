@@ -15,14 +15,15 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // The sentences of seed B on its structured store (layer 1), its semantic store
 // (layer 2), and what its overview says of both.
 
-var researcher = engine.Owner{Agent: "researcher"}
+var researcher = memory.Owner{Agent: "researcher"}
 
-func (d *seedDB) put(o engine.Owner, key, value string, opts *entries.PutOptions) entries.Entry {
+func (d *seedDB) put(o memory.Owner, key, value string, opts *entries.PutOptions) entries.Entry {
 	d.t.Helper()
 	e, err := d.KV().Put(d.t.Context(), o, key, json.RawMessage(value), opts)
 	if err != nil {
@@ -32,7 +33,7 @@ func (d *seedDB) put(o engine.Owner, key, value string, opts *entries.PutOptions
 }
 
 // value is what lies under a key, empty where nothing does.
-func (d *seedDB) value(o engine.Owner, key string) string {
+func (d *seedDB) value(o memory.Owner, key string) string {
 	d.t.Helper()
 	e, found, err := d.KV().Lookup(d.t.Context(), o, key)
 	if err != nil || found != (len(e.Value) > 0) {
@@ -41,7 +42,7 @@ func (d *seedDB) value(o engine.Owner, key string) string {
 	return string(e.Value)
 }
 
-func (d *seedDB) keys(o engine.Owner) []string {
+func (d *seedDB) keys(o memory.Owner) []string {
 	d.t.Helper()
 	var keys []string
 	for e, err := range d.KV().All(d.t.Context(), entries.Query{Owner: o}) {
@@ -80,7 +81,7 @@ func TestSeedB_StoresShareOneCommit(t *testing.T) {
 			if _, err := tx.KV().Put(t.Context(), researcher, "reports_count", 1, nil); err != nil {
 				return err
 			}
-			if _, err := tx.Memories().Store(t.Context(), engine.Memory{Scope: engine.Scope{Agent: "researcher"}, Text: "wrote a report"}, nil); err != nil {
+			if _, err := tx.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "researcher"}, Text: "wrote a report"}, nil); err != nil {
 				return err
 			}
 			return fail
@@ -88,7 +89,7 @@ func TestSeedB_StoresShareOneCommit(t *testing.T) {
 	}
 	failed := errors.New("no")
 	d.wantErr(both(failed), failed)
-	if d.value(researcher, "reports_count") != "" || d.all(engine.Scope{Agent: "researcher"}) != nil {
+	if d.value(researcher, "reports_count") != "" || d.all(memory.Scope{Agent: "researcher"}) != nil {
 		t.Error("half of a transaction that failed is there")
 	}
 	before := d.LSN()
@@ -98,7 +99,7 @@ func TestSeedB_StoresShareOneCommit(t *testing.T) {
 	if d.value(researcher, "reports_count") != "1" {
 		t.Error("the key is missing")
 	}
-	d.wantAll(engine.Scope{Agent: "researcher"}, "wrote a report")
+	d.wantAll(memory.Scope{Agent: "researcher"}, "wrote a report")
 }
 
 // "WAL mode for concurrent reads": a reader sees the state before a write that runs,
@@ -145,10 +146,10 @@ func TestSeedB_KVSetAndGet(t *testing.T) {
 	if got := d.value(researcher, "last_report_date"); got != `"2025-03-06"` {
 		t.Errorf("get = %s", got)
 	}
-	if got := d.value(engine.Owner{Agent: "coder"}, "last_report_date"); got != "" {
+	if got := d.value(memory.Owner{Agent: "coder"}, "last_report_date"); got != "" {
 		t.Errorf("another agent reads %s", got)
 	}
-	_, err := d.KV().Put(t.Context(), engine.Owner{}, "k", 1, nil)
+	_, err := d.KV().Put(t.Context(), memory.Owner{}, "k", 1, nil)
 	d.wantErr(err, fault.ErrScope)
 }
 
@@ -166,7 +167,7 @@ func TestSeedB_KVListsAllKeysOfAnAgent(t *testing.T) {
 	for _, key := range []string{"b", "a", "c"} {
 		d.put(researcher, key, "1", nil)
 	}
-	d.put(engine.Owner{Agent: "coder"}, "d", "1", nil)
+	d.put(memory.Owner{Agent: "coder"}, "d", "1", nil)
 	if got := d.keys(researcher); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("keys %q", got)
 	}
@@ -178,7 +179,7 @@ func TestSeedB_KVDelete(t *testing.T) {
 	d.put(researcher, "k", "1", nil)
 	for _, want := range []bool{true, false} {
 		err := d.KV().Delete(t.Context(), researcher, "k")
-		if found := err == nil; found != want || !found && !errors.Is(err, engine.ErrNotFound) {
+		if found := err == nil; found != want || !found && !errors.Is(err, memory.ErrNotFound) {
 			t.Error(found, err)
 		}
 	}
@@ -279,29 +280,29 @@ func TestSeedB_KVSchema(t *testing.T) {
 }
 
 // fragment is a text of an agent from a source.
-func fragment(agent, text string, source engine.Source) engine.Memory {
-	return engine.Memory{Scope: engine.Scope{Agent: agent}, Text: text, Source: source, Kind: engine.KindFragment}
+func fragment(agent, text string, source memory.Source) memory.Memory {
+	return memory.Memory{Scope: memory.Scope{Agent: agent}, Text: text, Source: source, Kind: memory.KindFragment}
 }
 
 // "The semantic store holds memory fragments: snippets of text with optional vector
 // embeddings"; "memory sources tag where the information came from", of six kinds.
 func TestSeedB_StoreWithASource(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(fragment("a", "The user prefers concise explanations without jargon.", engine.SourceUserPreference))
-	if m := d.get(id); m.Source != engine.SourceUserPreference || m.Kind != engine.KindFragment || m.Embedding != nil {
+	id := d.add(fragment("a", "The user prefers concise explanations without jargon.", memory.SourceUserPreference))
+	if m := d.get(id); m.Source != memory.SourceUserPreference || m.Kind != memory.KindFragment || m.Embedding != nil {
 		t.Errorf("got %+v", m)
 	}
-	m := fragment("a", "With a vector.", engine.SourceToolResult)
+	m := fragment("a", "With a vector.", memory.SourceToolResult)
 	m.Embedding = []float32{0.5, 1}
 	if got := d.get(d.add(m)); !slices.Equal(got.Embedding, m.Embedding) {
 		t.Errorf("vector %v", got.Embedding)
 	}
-	for _, source := range []engine.Source{
-		engine.SourceUserMessage, engine.SourceAgentResponse, engine.SourceToolResult,
-		engine.SourceWebSearch, engine.SourceUserPreference, engine.SourceSystemNote,
+	for _, source := range []memory.Source{
+		memory.SourceUserMessage, memory.SourceAgentResponse, memory.SourceToolResult,
+		memory.SourceWebSearch, memory.SourceUserPreference, memory.SourceSystemNote,
 	} {
 		d.add(fragment("b", "From "+string(source), source))
-		d.filtered(engine.Scope{Agent: "b"}, "from", `{"field":"source","operator":"eq","value":"`+string(source)+`"}`, "From "+string(source))
+		d.filtered(memory.Scope{Agent: "b"}, "from", `{"field":"source","operator":"eq","value":"`+string(source)+`"}`, "From "+string(source))
 	}
 }
 
@@ -309,14 +310,14 @@ func TestSeedB_StoreWithASource(t *testing.T) {
 // agent and source.
 func TestSeedB_RecallWithAFilter(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	d.add(fragment("a", "Company XYZ launched a new product on 2025-03-01.", engine.SourceWebSearch))
-	d.add(fragment("a", "The user asked about the product launch.", engine.SourceUserMessage))
-	d.add(fragment("b", "Another agent knows of a product launch.", engine.SourceWebSearch))
+	d.add(fragment("a", "Company XYZ launched a new product on 2025-03-01.", memory.SourceWebSearch))
+	d.add(fragment("a", "The user asked about the product launch.", memory.SourceUserMessage))
+	d.add(fragment("b", "Another agent knows of a product launch.", memory.SourceWebSearch))
 	for _, word := range []string{"one", "two", "three", "four", "five", "six"} {
-		d.add(fragment("a", "Nothing but a launch, number "+word, engine.SourceWebSearch))
+		d.add(fragment("a", "Nothing but a launch, number "+word, memory.SourceWebSearch))
 	}
-	q := engine.Query{
-		Scope: engine.Scope{Agent: "a"}, Text: "product launch", Limit: 5, Profile: engine.ProfileSubstrate,
+	q := memory.Query{
+		Scope: memory.Scope{Agent: "a"}, Text: "product launch", Limit: 5, Profile: memory.ProfileSubstrate,
 		Filter: filter.Eq("source", "web_search"),
 	}
 	got := d.search(q)
@@ -332,7 +333,7 @@ func TestSeedB_RecallWithAFilter(t *testing.T) {
 
 func (d *seedDB) wantOrder(text string, want ...string) {
 	d.t.Helper()
-	q := engine.Query{Scope: engine.Scope{Agent: "a"}, Text: text, Profile: engine.ProfileSubstrate, NoTouch: true}
+	q := memory.Query{Scope: memory.Scope{Agent: "a"}, Text: text, Profile: memory.ProfileSubstrate, NoTouch: true}
 	if got := d.search(q); !slices.Equal(got, want) {
 		d.t.Errorf("%q found %q, want %q", text, got, want)
 	}
@@ -364,14 +365,14 @@ func TestSeedB_RecallByAccess(t *testing.T) {
 	d.add(fragment("a", "launch omega", ""))
 	d.wantOrder("launch", "launch omega", "launch alpha")
 	for range 5 {
-		d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "alpha", Profile: engine.ProfileText}, "launch alpha")
+		d.finds(memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "alpha", Profile: memory.ProfileText}, "launch alpha")
 	}
 	if m := d.get(older); m.AccessCount != 5 || !m.LastAccessed.Equal(d.now()) {
 		t.Errorf("accessed %d times, last at %v", m.AccessCount, m.LastAccessed)
 	}
 	d.wantOrder("launch", "launch alpha", "launch omega")
 	part := func() float64 {
-		r, err := d.Memories().Recall(t.Context(), engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "launch", Profile: engine.ProfileSubstrate, NoTouch: true})
+		r, err := d.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "launch", Profile: memory.ProfileSubstrate, NoTouch: true})
 		if err != nil || r.Hits[0].ID != older {
 			t.Fatal(r, err)
 		}
@@ -393,7 +394,7 @@ func TestSeedB_RecallWithEmbedding(t *testing.T) {
 		m.Embedding = v
 		d.add(m)
 	}
-	q := engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "product launch", Embedding: []float32{0.2, 5}, Limit: 3, Profile: engine.ProfileSubstrate}
+	q := memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "product launch", Embedding: []float32{0.2, 5}, Limit: 3, Profile: memory.ProfileSubstrate}
 	if got := d.search(q); !slices.Equal(got, []string{"north", "north-east", "east"}) {
 		t.Errorf("found %q", got)
 	}
@@ -428,7 +429,7 @@ func TestSeedB_EmbeddingDriver(t *testing.T) {
 	d := newSeedDB(t, engine.Options{Embedder: axes{"dog", "cat", "hound"}})
 	d.add(fragment("a", "my dog, a hound", ""))
 	d.add(fragment("a", "the cat", ""))
-	d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "a hound?", Limit: 1, Profile: engine.ProfileVector}, "my dog, a hound")
+	d.finds(memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "a hound?", Limit: 1, Profile: memory.ProfileVector}, "my dog, a hound")
 	if m := d.get(d.add(fragment("a", "one more dog", ""))); len(m.Embedding) != 3 {
 		t.Errorf("vector %v", m.Embedding)
 	}
@@ -446,14 +447,14 @@ func TestSeedB_RecallWithoutADriver(t *testing.T) {
 	d.add(fragment("a", "The kiln arrived", ""))
 	d.add(fragment("a", "The train left", ""))
 	d.wantOrder("kilns", "The kiln arrived")
-	d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "kilns"}, "The kiln arrived")
+	d.finds(memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "kilns"}, "The kiln arrived")
 }
 
 // The table memory_fragments: what a fragment has from the begin. An importance that is
 // not given is computed; the seed's 1.0 can be given.
 func TestSeedB_FragmentSchema(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	m := d.get(d.add(fragment("a", "The kiln arrived", engine.SourceSystemNote)))
+	m := d.get(d.add(fragment("a", "The kiln arrived", memory.SourceSystemNote)))
 	if m.ID == "" || m.Agent != "a" || m.Importance == nil || !m.AutoImportance || m.AccessCount != 0 || !m.CreatedAt.Equal(d.now()) {
 		t.Errorf("got %+v", m)
 	}
@@ -470,11 +471,11 @@ func TestSeedB_DeletingAnAgent(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	d.add(fragment("a", "The kiln arrived", ""))
 	d.add(fragment("b", "The kiln left", ""))
-	if n, err := d.Memories().DeleteScope(t.Context(), engine.Scope{Agent: "a"}); n != 1 || err != nil {
+	if n, err := d.Memories().DeleteScope(t.Context(), memory.Scope{Agent: "a"}); n != 1 || err != nil {
 		t.Error(n, err)
 	}
-	d.finds(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: "kiln"})
-	d.finds(engine.Query{AllScopes: true, Text: "kiln"}, "The kiln left")
+	d.finds(memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "kiln"})
+	d.finds(memory.Query{AllScopes: true, Text: "kiln"}, "The kiln left")
 }
 
 // batches is an embedding driver that counts its calls and what they embed.
@@ -493,7 +494,7 @@ func (b *batches) Embed(ctx context.Context, texts []string) ([][]float32, error
 func TestSeedB_EmbedBatch(t *testing.T) {
 	driver := &batches{axes: axes{"dog", "cat"}}
 	d := newSeedDB(t, engine.Options{Embedder: driver})
-	var batch []engine.Memory
+	var batch []memory.Memory
 	for i := range 20 {
 		batch = append(batch, fragment("a", fmt.Sprint("a dog or a cat, number ", i), ""))
 	}
@@ -514,7 +515,7 @@ func TestSeedB_EmbeddingCache(t *testing.T) {
 	const cached = 10_000
 	driver := &batches{axes: axes{"dog"}}
 	d := newSeedDB(t, engine.Options{Embedder: driver})
-	var batch []engine.Memory
+	var batch []memory.Memory
 	for i := range cached + 1 {
 		batch = append(batch, fragment("a", fmt.Sprint("text ", i), ""))
 	}
@@ -523,7 +524,7 @@ func TestSeedB_EmbeddingCache(t *testing.T) {
 	}
 	ask := func(text string) int {
 		before := driver.texts
-		d.search(engine.Query{Scope: engine.Scope{Agent: "a"}, Text: text, Profile: engine.ProfileVector, NoTouch: true})
+		d.search(memory.Query{Scope: memory.Scope{Agent: "a"}, Text: text, Profile: memory.ProfileVector, NoTouch: true})
 		return driver.texts - before
 	}
 	if n := ask(fmt.Sprint("text ", cached)); n != 0 {
@@ -548,8 +549,8 @@ func TestSeedB_ManyAgentsAtOnce(t *testing.T) {
 			name, err := fmt.Sprint("agent", a), error(nil)
 			for i := range each {
 				_, e := d.Memories().Store(context.Background(), fragment(name, fmt.Sprint("note ", i), ""), nil)
-				_, f := d.KV().Put(context.Background(), engine.Owner{Agent: name}, "notes", i+1, nil)
-				r, g := d.Memories().Recall(context.Background(), engine.Query{Scope: engine.Scope{Agent: name}, Text: "note", Limit: 100})
+				_, f := d.KV().Put(context.Background(), memory.Owner{Agent: name}, "notes", i+1, nil)
+				r, g := d.Memories().Recall(context.Background(), memory.Query{Scope: memory.Scope{Agent: name}, Text: "note", Limit: 100})
 				if err = errors.Join(err, e, f, g); g == nil && len(r.Hits) != i+1 {
 					err = errors.Join(err, fmt.Errorf("%s recalls %d of %d", name, len(r.Hits), i+1))
 				}
@@ -563,7 +564,7 @@ func TestSeedB_ManyAgentsAtOnce(t *testing.T) {
 		}
 	}
 	for a := range agents {
-		if got := d.value(engine.Owner{Agent: fmt.Sprint("agent", a)}, "notes"); got != fmt.Sprint(each) {
+		if got := d.value(memory.Owner{Agent: fmt.Sprint("agent", a)}, "notes"); got != fmt.Sprint(each) {
 			t.Errorf("agent %d counted %s", a, got)
 		}
 	}

@@ -9,23 +9,24 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // The numbered cases of seed D (section 15) that are the engine's: those of memories,
 // scopes, history and filters. What a language model decides is the façade's.
 
-func user(name string) engine.Scope { return engine.Scope{User: name} }
+func user(name string) memory.Scope { return memory.Scope{User: name} }
 
 // Case 5: search(query, {limit: 3}) returns at most 3 results.
 func TestSeedD_05_SearchWithLimit(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	for i := range 5 {
-		d.add(engine.Memory{Scope: user("alice"), Text: fmt.Sprint("User likes tea number ", i)})
+		d.add(memory.Memory{Scope: user("alice"), Text: fmt.Sprint("User likes tea number ", i)})
 	}
-	if got := d.search(engine.Query{Scope: user("alice"), Text: "tea", Limit: 3}); len(got) != 3 {
+	if got := d.search(memory.Query{Scope: user("alice"), Text: "tea", Limit: 3}); len(got) != 3 {
 		t.Errorf("found %q", got)
 	}
-	if got := d.search(engine.Query{Scope: user("alice"), Text: "number 4 tea", Limit: 1}); len(got) != 1 || got[0] != "User likes tea number 4" {
+	if got := d.search(memory.Query{Scope: user("alice"), Text: "number 4 tea", Limit: 1}); len(got) != 1 || got[0] != "User likes tea number 4" {
 		t.Errorf("the best one is %q", got)
 	}
 }
@@ -33,7 +34,7 @@ func TestSeedD_05_SearchWithLimit(t *testing.T) {
 // Case 6: after an ADD, get(returned_id) returns the memory item.
 func TestSeedD_06_GetByID(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "User likes tea", Metadata: map[string]any{"tag": "drinks"}})
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "User likes tea", Metadata: map[string]any{"tag": "drinks"}})
 	m := d.get(id)
 	if m.ID != id || m.Text != "User likes tea" || m.Metadata["tag"] != "drinks" || m.Hash == "" ||
 		!m.CreatedAt.Equal(d.now()) || !m.UpdatedAt.Equal(d.now()) || len(id) != 36 || id[14] != '4' {
@@ -44,7 +45,7 @@ func TestSeedD_06_GetByID(t *testing.T) {
 // Case 7: get("fake-id") returns null, which in Go is ErrNotFound.
 func TestSeedD_07_GetNonexistent(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	_, err := d.Memories().Get(t.Context(), engine.Scope{}, "fake-id")
+	_, err := d.Memories().Get(t.Context(), memory.Scope{}, "fake-id")
 	d.wantErr(err, fault.ErrNotFound)
 }
 
@@ -53,8 +54,8 @@ func TestSeedD_07_GetNonexistent(t *testing.T) {
 func TestSeedD_08_GetAllForScope(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	for _, text := range []string{"one", "two", "three"} {
-		d.add(engine.Memory{Scope: user("alice"), Text: text})
-		d.add(engine.Memory{Scope: user("bob"), Text: text})
+		d.add(memory.Memory{Scope: user("alice"), Text: text})
+		d.add(memory.Memory{Scope: user("bob"), Text: text})
 	}
 	d.wantAll(user("alice"), "one", "two", "three")
 }
@@ -62,20 +63,20 @@ func TestSeedD_08_GetAllForScope(t *testing.T) {
 // Case 9: update(id, "new text"), then get(id).memory equals "new text".
 func TestSeedD_09_UpdateOverwrites(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "old text"})
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "old text"})
 	created := d.get(id).CreatedAt
 	d.update(id, "new text")
 	if m := d.get(id); m.Text != "new text" || !m.CreatedAt.Equal(created) || !m.UpdatedAt.Equal(d.now()) {
 		t.Errorf("got %+v", m)
 	}
-	d.finds(engine.Query{Scope: user("alice"), Text: "old"})
-	d.finds(engine.Query{Scope: user("alice"), Text: "new"}, "new text")
+	d.finds(memory.Query{Scope: user("alice"), Text: "old"})
+	d.finds(memory.Query{Scope: user("alice"), Text: "new"}, "new text")
 }
 
 func (d *seedDB) update(id, text string) {
 	d.t.Helper()
 	d.advance(time.Second)
-	if _, err := d.Memories().Update(d.t.Context(), engine.Scope{}, id, engine.Patch{Text: &text}); err != nil {
+	if _, err := d.Memories().Update(d.t.Context(), memory.Scope{}, id, memory.Patch{Text: &text}); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -83,7 +84,7 @@ func (d *seedDB) update(id, text string) {
 func (d *seedDB) remove(id string) {
 	d.t.Helper()
 	d.advance(time.Second)
-	if err := d.Memories().Delete(d.t.Context(), engine.Scope{}, id); err != nil {
+	if err := d.Memories().Delete(d.t.Context(), memory.Scope{}, id); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -92,7 +93,7 @@ func (d *seedDB) remove(id string) {
 // SHA-256; the façade shows MD5.
 func TestSeedD_10_UpdateChangesHash(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "old text"})
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "old text"})
 	d.update(id, "new text")
 	if got, want := d.get(id).Hash, fmt.Sprintf("%x", sha256.Sum256([]byte("new text"))); got != want {
 		t.Errorf("hash %s, want %s", got, want)
@@ -102,11 +103,11 @@ func TestSeedD_10_UpdateChangesHash(t *testing.T) {
 // Case 11: delete(id), then get(id) returns null.
 func TestSeedD_11_DeleteRemoves(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "likes tea"})
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "likes tea"})
 	d.remove(id)
-	_, err := d.Memories().Get(t.Context(), engine.Scope{}, id)
+	_, err := d.Memories().Get(t.Context(), memory.Scope{}, id)
 	d.wantErr(err, fault.ErrNotFound)
-	d.finds(engine.Query{Scope: user("alice"), Text: "tea"})
+	d.finds(memory.Query{Scope: user("alice"), Text: "tea"})
 	d.wantAll(user("alice"))
 }
 
@@ -114,9 +115,9 @@ func TestSeedD_11_DeleteRemoves(t *testing.T) {
 // empty.
 func TestSeedD_12_DeleteAllForScope(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "one"})
-	d.add(engine.Memory{Scope: engine.Scope{User: "alice", Run: "r"}, Text: "two"})
-	d.add(engine.Memory{Scope: user("bob"), Text: "one"})
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "one"})
+	d.add(memory.Memory{Scope: memory.Scope{User: "alice", Run: "r"}, Text: "two"})
+	d.add(memory.Memory{Scope: user("bob"), Text: "one"})
 	n, err := d.Memories().DeleteScope(t.Context(), user("alice"))
 	if n != 2 || err != nil {
 		t.Errorf("deleted %d, %v", n, err)
@@ -129,18 +130,18 @@ func TestSeedD_12_DeleteAllForScope(t *testing.T) {
 // Case 13: after reset() all collections and history are empty.
 func TestSeedD_13_ResetClearsEverything(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "one", Embedding: []float32{1, 2}})
-	d.remove(d.add(engine.Memory{Scope: user("bob"), Text: "two"}))
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "one", Embedding: []float32{1, 2}})
+	d.remove(d.add(memory.Memory{Scope: user("bob"), Text: "two"}))
 	if n, err := d.Reset(t.Context()); n != 1 || err != nil {
 		t.Errorf("reset %d, %v", n, err)
 	}
 	for range 2 { // also after opening it again
 		d.wantAll(user("alice"))
-		d.finds(engine.Query{Scope: user("alice"), Text: "one"})
-		d.finds(engine.Query{Scope: user("alice"), Embedding: []float32{1, 2}})
-		_, err := d.Memories().History(t.Context(), engine.Scope{}, id)
+		d.finds(memory.Query{Scope: user("alice"), Text: "one"})
+		d.finds(memory.Query{Scope: user("alice"), Embedding: []float32{1, 2}})
+		_, err := d.Memories().History(t.Context(), memory.Scope{}, id)
 		d.wantErr(err, fault.ErrNotFound)
-		for h, err := range d.Memories().Histories(t.Context(), engine.HistoryQuery{AllScopes: true}) {
+		for h, err := range d.Memories().Histories(t.Context(), memory.HistoryQuery{AllScopes: true}) {
 			t.Errorf("a history is left: %+v, %v", h, err)
 		}
 		d.close()
@@ -152,41 +153,41 @@ func TestSeedD_13_ResetClearsEverything(t *testing.T) {
 // user_id "bob".
 func TestSeedD_19_ScopeIsolation(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	d.add(engine.Memory{Scope: user("alice"), Text: "User likes Python", Embedding: []float32{1, 0}})
-	d.add(engine.Memory{Scope: user("bob"), Text: "User likes cheese", Embedding: []float32{0, 1}})
-	for _, profile := range []engine.Profile{engine.ProfileBest, engine.ProfileText, engine.ProfileHybrid, engine.ProfileSubstrate} {
-		for _, text := range d.search(engine.Query{Scope: user("bob"), Text: "likes Python", Profile: profile}) {
+	d.add(memory.Memory{Scope: user("alice"), Text: "User likes Python", Embedding: []float32{1, 0}})
+	d.add(memory.Memory{Scope: user("bob"), Text: "User likes cheese", Embedding: []float32{0, 1}})
+	for _, profile := range []memory.Profile{memory.ProfileBest, memory.ProfileText, memory.ProfileHybrid, memory.ProfileSubstrate} {
+		for _, text := range d.search(memory.Query{Scope: user("bob"), Text: "likes Python", Profile: profile}) {
 			if text != "User likes cheese" {
 				t.Errorf("%s: bob finds %q", profile, text)
 			}
 		}
 	}
-	d.finds(engine.Query{Scope: user("bob"), Embedding: []float32{1, 0}, Profile: engine.ProfileVector}, "User likes cheese")
-	d.finds(engine.Query{Scope: user("bob"), Text: "Python", Profile: engine.ProfileText})
-	d.finds(engine.Query{Scope: user("alice"), Text: "Python", Profile: engine.ProfileText}, "User likes Python")
+	d.finds(memory.Query{Scope: user("bob"), Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "User likes cheese")
+	d.finds(memory.Query{Scope: user("bob"), Text: "Python", Profile: memory.ProfileText})
+	d.finds(memory.Query{Scope: user("alice"), Text: "Python", Profile: memory.ProfileText}, "User likes Python")
 }
 
 // Case 20: memories of {user_id: "alice", agent_id: "helper"} require both fields to
 // match where both are given. A query that gives one constrains that one.
 func TestSeedD_20_MultiScopeFilter(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	d.add(engine.Memory{Scope: engine.Scope{User: "alice", Agent: "helper"}, Text: "User likes Python"})
+	d.add(memory.Memory{Scope: memory.Scope{User: "alice", Agent: "helper"}, Text: "User likes Python"})
 	for _, test := range []struct {
-		scope engine.Scope
+		scope memory.Scope
 		found bool
 	}{
-		{engine.Scope{User: "alice", Agent: "helper"}, true},
-		{engine.Scope{User: "alice"}, true},
-		{engine.Scope{Agent: "helper"}, true},
-		{engine.Scope{User: "alice", Agent: "planner"}, false},
-		{engine.Scope{User: "bob", Agent: "helper"}, false},
-		{engine.Scope{User: "alice", Agent: "helper", Run: "r"}, false},
+		{memory.Scope{User: "alice", Agent: "helper"}, true},
+		{memory.Scope{User: "alice"}, true},
+		{memory.Scope{Agent: "helper"}, true},
+		{memory.Scope{User: "alice", Agent: "planner"}, false},
+		{memory.Scope{User: "bob", Agent: "helper"}, false},
+		{memory.Scope{User: "alice", Agent: "helper", Run: "r"}, false},
 	} {
 		var want []string
 		if test.found {
 			want = []string{"User likes Python"}
 		}
-		d.finds(engine.Query{Scope: test.scope, Text: "Python"}, want...)
+		d.finds(memory.Query{Scope: test.scope, Text: "Python"}, want...)
 		d.wantAll(test.scope, want...)
 	}
 	both := `{"AND":[{"field":"user_id","operator":"eq","value":"alice"},{"field":"agent_id","operator":"eq","value":"helper"}]}`
@@ -198,10 +199,10 @@ func TestSeedD_20_MultiScopeFilter(t *testing.T) {
 func TestSeedD_21_MissingScopeError(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	ctx := t.Context()
-	_, storeErr := d.Memories().Store(ctx, engine.Memory{Text: "whose?"}, nil)
-	_, recallErr := d.Memories().Recall(ctx, engine.Query{Text: "whose?"})
-	_, listErr := d.Memories().List(ctx, engine.ListQuery{})
-	_, deleteErr := d.Memories().DeleteScope(ctx, engine.Scope{})
+	_, storeErr := d.Memories().Store(ctx, memory.Memory{Text: "whose?"}, nil)
+	_, recallErr := d.Memories().Recall(ctx, memory.Query{Text: "whose?"})
+	_, listErr := d.Memories().List(ctx, memory.ListQuery{})
+	_, deleteErr := d.Memories().DeleteScope(ctx, memory.Scope{})
 	for _, err := range []error{storeErr, recallErr, listErr, deleteErr} {
 		d.wantErr(err, fault.ErrScope)
 		if err != nil && !strings.Contains(err.Error(), "At least one of user_id, agent_id, or run_id must be provided") {
@@ -214,24 +215,24 @@ func TestSeedD_21_MissingScopeError(t *testing.T) {
 func TestSeedD_22_RunIsolation(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
 	for _, run := range []string{"session-1", "session-2"} {
-		for _, scope := range []engine.Scope{{Run: run}, {User: "alice", Run: run}} {
-			d.add(engine.Memory{Scope: scope, Text: "said in " + run})
+		for _, scope := range []memory.Scope{{Run: run}, {User: "alice", Run: run}} {
+			d.add(memory.Memory{Scope: scope, Text: "said in " + run})
 		}
 	}
-	d.finds(engine.Query{Scope: engine.Scope{Run: "session-1"}, Text: "said"}, "said in session-1", "said in session-1")
-	d.wantAll(engine.Scope{User: "alice", Run: "session-2"}, "said in session-2")
+	d.finds(memory.Query{Scope: memory.Scope{Run: "session-1"}, Text: "said"}, "said in session-1", "said in session-1")
+	d.wantAll(memory.Scope{User: "alice", Run: "session-2"}, "said in session-2")
 }
 
 // Case 23: after add(), history(memory_id) returns one record with event ADD.
 func TestSeedD_23_AddCreatesHistory(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	d.wantEvents(d.add(engine.Memory{Scope: user("alice"), Text: "one"}), "ADD null→one false")
+	d.wantEvents(d.add(memory.Memory{Scope: user("alice"), Text: "one"}), "ADD null→one false")
 }
 
 // Case 24: after update(), the history has ADD, then UPDATE records.
 func TestSeedD_24_UpdateAppendsHistory(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "one"})
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "one"})
 	d.update(id, "two")
 	d.update(id, "three")
 	d.wantEvents(id, "ADD null→one false", "UPDATE one→two false", "UPDATE two→three false")
@@ -240,7 +241,7 @@ func TestSeedD_24_UpdateAppendsHistory(t *testing.T) {
 // Case 25: after delete(), the history shows DELETE with is_deleted true.
 func TestSeedD_25_DeleteMarksHistory(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	id := d.add(engine.Memory{Scope: user("alice"), Text: "one"})
+	id := d.add(memory.Memory{Scope: user("alice"), Text: "one"})
 	d.remove(id)
 	d.wantEvents(id, "ADD null→one false", "DELETE one→null true")
 }
@@ -249,8 +250,8 @@ func TestSeedD_25_DeleteMarksHistory(t *testing.T) {
 // the scope of its own (section 5.1).
 func TestSeedD_26_HistoryOrderedByTime(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	scope := engine.Scope{User: "alice", Agent: "helper", Run: "r"}
-	id := d.add(engine.Memory{Scope: scope, Text: "one"})
+	scope := memory.Scope{User: "alice", Agent: "helper", Run: "r"}
+	id := d.add(memory.Memory{Scope: scope, Text: "one"})
 	d.update(id, "two")
 	d.remove(id)
 	h, err := d.Memories().History(t.Context(), scope, id)
@@ -279,8 +280,8 @@ func tagged(t *testing.T) *seedDB {
 		{"likes b", map[string]any{"tag": "b", "priority": 9}},
 		{"likes nothing", nil},
 	} {
-		d.add(engine.Memory{Scope: user("alice"), Text: m.text, Metadata: m.meta})
-		d.add(engine.Memory{Scope: user("bob"), Text: m.text, Metadata: m.meta})
+		d.add(memory.Memory{Scope: user("alice"), Text: m.text, Metadata: m.meta})
+		d.add(memory.Memory{Scope: user("bob"), Text: m.text, Metadata: m.meta})
 	}
 	return d
 }
@@ -328,9 +329,9 @@ func TestSeedD_31_NotNegation(t *testing.T) {
 // it minds the case, and icontains does not (section 7.2).
 func TestSeedD_32_ContainsString(t *testing.T) {
 	d := newSeedDB(t, engine.Options{})
-	d.add(engine.Memory{Scope: user("alice"), Text: "User likes Python for ML"})
-	d.add(engine.Memory{Scope: user("alice"), Text: "User likes python the snake"})
-	d.add(engine.Memory{Scope: user("alice"), Text: "User likes Go"})
+	d.add(memory.Memory{Scope: user("alice"), Text: "User likes Python for ML"})
+	d.add(memory.Memory{Scope: user("alice"), Text: "User likes python the snake"})
+	d.add(memory.Memory{Scope: user("alice"), Text: "User likes Go"})
 	d.filtered(user("alice"), "likes", `{"field":"memory","operator":"contains","value":"Python"}`, "User likes Python for ML")
 	d.filtered(user("alice"), "likes", `{"field":"memory","operator":"icontains","value":"PYTHON"}`, "User likes Python for ML", "User likes python the snake")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // The tests of seed_d_test.go and seed_b_test.go hold the public interface against
@@ -58,7 +59,7 @@ func (d *seedDB) close() {
 }
 
 // add stores a memory, a second after what was before, and returns its ID.
-func (d *seedDB) add(m engine.Memory) string {
+func (d *seedDB) add(m memory.Memory) string {
 	d.t.Helper()
 	d.advance(time.Second)
 	st, err := d.Memories().Store(d.t.Context(), m, nil)
@@ -68,18 +69,18 @@ func (d *seedDB) add(m engine.Memory) string {
 	return st.ID
 }
 
-func (d *seedDB) get(id string) engine.Memory {
+func (d *seedDB) get(id string) memory.Memory {
 	d.t.Helper()
-	m, err := d.Memories().GetWithVectors(d.t.Context(), engine.Scope{}, id)
+	m, err := d.Memories().GetWithVectors(d.t.Context(), memory.Scope{}, id)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	return m
 }
 
-func (d *seedDB) all(s engine.Scope) []string {
+func (d *seedDB) all(s memory.Scope) []string {
 	d.t.Helper()
-	page, err := d.Memories().List(d.t.Context(), engine.ListQuery{Scope: s})
+	page, err := d.Memories().List(d.t.Context(), memory.ListQuery{Scope: s})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func (d *seedDB) all(s engine.Scope) []string {
 }
 
 // search are the texts that a query finds, best first.
-func (d *seedDB) search(q engine.Query) []string {
+func (d *seedDB) search(q memory.Query) []string {
 	d.t.Helper()
 	r, err := d.Memories().Recall(d.t.Context(), q)
 	if err != nil {
@@ -101,7 +102,7 @@ func (d *seedDB) search(q engine.Query) []string {
 }
 
 // finds compares what a query finds, in any order.
-func (d *seedDB) finds(q engine.Query, want ...string) {
+func (d *seedDB) finds(q memory.Query, want ...string) {
 	d.t.Helper()
 	got := d.search(q)
 	slices.Sort(got)
@@ -112,14 +113,14 @@ func (d *seedDB) finds(q engine.Query, want ...string) {
 }
 
 // filtered compares what a filter in JSON leaves of a scope, in recall and in a list.
-func (d *seedDB) filtered(s engine.Scope, text, form string, want ...string) {
+func (d *seedDB) filtered(s memory.Scope, text, form string, want ...string) {
 	d.t.Helper()
 	f, err := filter.Parse(d.t.Context(), []byte(form))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.finds(engine.Query{Scope: s, Text: text, Filter: f, Limit: 100}, want...)
-	page, err := d.Memories().List(d.t.Context(), engine.ListQuery{Scope: s, Filter: f})
+	d.finds(memory.Query{Scope: s, Text: text, Filter: f, Limit: 100}, want...)
+	page, err := d.Memories().List(d.t.Context(), memory.ListQuery{Scope: s, Filter: f})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func (d *seedDB) filtered(s engine.Scope, text, form string, want ...string) {
 	}
 }
 
-func texts(mems []engine.Memory) []string {
+func texts(mems []memory.Memory) []string {
 	var out []string
 	for _, m := range mems {
 		out = append(out, m.Text)
@@ -142,7 +143,7 @@ func texts(mems []engine.Memory) []string {
 // events are a history as "EVENT old→new".
 func (d *seedDB) events(id string) []string {
 	d.t.Helper()
-	h, err := d.Memories().History(d.t.Context(), engine.Scope{}, id)
+	h, err := d.Memories().History(d.t.Context(), memory.Scope{}, id)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func (d *seedDB) wantEvents(id string, want ...string) {
 	}
 }
 
-func (d *seedDB) wantAll(s engine.Scope, want ...string) {
+func (d *seedDB) wantAll(s memory.Scope, want ...string) {
 	d.t.Helper()
 	if got := d.all(s); !slices.Equal(got, want) {
 		d.t.Errorf("%+v has %q, want %q", s, got, want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestListOverPages lists several pages of documents, of which many were updated or
@@ -28,11 +29,11 @@ func TestListOverPages(t *testing.T) {
 		gone        bool
 	}
 	model := make([]state, n) // by Seq - 1
-	scope := func(i int) Scope { return Scope{Agent: fmt.Sprint("a", i%3)} }
-	mem := func(i int, s state) Memory {
-		return Memory{ID: fmt.Sprint("m", i), Scope: scope(i), Text: s.text, Metadata: map[string]any{"half": s.half, "third": s.third}}
+	scope := func(i int) memory.Scope { return memory.Scope{Agent: fmt.Sprint("a", i%3)} }
+	mem := func(i int, s state) memory.Memory {
+		return memory.Memory{ID: fmt.Sprint("m", i), Scope: scope(i), Text: s.text, Metadata: map[string]any{"half": s.half, "third": s.third}}
 	}
-	var all []Memory
+	var all []memory.Memory
 	for i := range model {
 		model[i] = state{half: i % 2, third: i % 3, text: fmt.Sprint("text ", i)}
 		all = append(all, mem(i, model[i]))
@@ -54,7 +55,7 @@ func TestListOverPages(t *testing.T) {
 				continue
 			}
 			model[i] = state{half: rng.IntN(2), third: rng.IntN(3), text: fmt.Sprint("changed ", i)}
-			if _, err := tx.Memories().Store(t.Context(), mem(i, model[i]), &StoreOptions{Upsert: true}); err != nil {
+			if _, err := tx.Memories().Store(t.Context(), mem(i, model[i]), &memory.StoreOptions{Upsert: true}); err != nil {
 				return err
 			}
 		}
@@ -89,7 +90,7 @@ func TestListOverPages(t *testing.T) {
 							want = append(want, uint64(i+1))
 						}
 					}
-					q := ListQuery{AllScopes: !one, Filter: c.filter, Descending: descending, Limit: 1 + rng.IntN(900)}
+					q := memory.ListQuery{AllScopes: !one, Filter: c.filter, Descending: descending, Limit: 1 + rng.IntN(900)}
 					if one {
 						q.Scope = scope(1)
 					}

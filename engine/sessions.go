@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -30,23 +31,23 @@ func newSessions(r runner) Sessions { return Sessions{sessions.New(r), r} }
 // it to the session that is the memory's run, in one commit. The message has the memory's
 // text and role; of msg, the ID, the parts and the time count. A memory without a run, or
 // without user and agent, is ErrInvalid.
-func (s Sessions) StoreMemory(ctx context.Context, m Memory, o *StoreOptions, msg sessions.Message, a *sessions.AppendOptions) (Stored, sessions.Appended, error) {
+func (s Sessions) StoreMemory(ctx context.Context, m memory.Memory, o *memory.StoreOptions, msg sessions.Message, a *sessions.AppendOptions) (memory.Stored, sessions.Appended, error) {
 	const doing = "store a memory in a session"
 	if m.Scope.Run == "" {
-		return Stored{}, sessions.Appended{}, fault.Invalid(doing, "it has no run", "give the session as its run")
+		return memory.Stored{}, sessions.Appended{}, fault.Invalid(doing, "it has no run", "give the session as its run")
 	}
 	if m.Text == "" {
-		return Stored{}, sessions.Appended{}, fault.Invalid(doing, "it has no text", "give one, or store it without a session")
+		return memory.Stored{}, sessions.Appended{}, fault.Invalid(doing, "it has no text", "give one, or store it without a session")
 	}
 	if a != nil && a.NoMemory {
-		return Stored{}, sessions.Appended{}, fault.Invalid(doing, "NoMemory was given", "append the message by itself")
+		return memory.Stored{}, sessions.Appended{}, fault.Invalid(doing, "NoMemory was given", "append the message by itself")
 	}
 	msg.Role, msg.Text, msg.MemoryIDs = string(m.Role), m.Text, nil
-	var stored Stored
+	var stored memory.Stored
 	with := sessions.New(storing{s.run, &m, o, &stored})
 	all, err := with.Append(ctx, m.Scope.Owner(), m.Scope.Run, []sessions.Message{msg}, a)
 	if err != nil {
-		return Stored{}, sessions.Appended{}, err
+		return memory.Stored{}, sessions.Appended{}, err
 	}
 	return stored, all[0], nil
 }
@@ -54,9 +55,9 @@ func (s Sessions) StoreMemory(ctx context.Context, m Memory, o *StoreOptions, ms
 // storing is a runner of one append, whose memory is given whole.
 type storing struct {
 	runner
-	memory  *Memory
-	options *StoreOptions
-	stored  *Stored
+	memory  *memory.Memory
+	options *memory.StoreOptions
+	stored  *memory.Stored
 }
 
 func (r storing) Prepare(ctx context.Context, _ part.NewMemory) (part.Prepared, error) {
@@ -71,16 +72,16 @@ func (r storing) Prepare(ctx context.Context, _ part.NewMemory) (part.Prepared, 
 // preparedMemory is a memory that a part has stored.
 type preparedMemory struct {
 	*prepared
-	options StoreOptions
-	result  *Stored // where its user wants it
+	options memory.StoreOptions
+	result  *memory.Stored // where its user wants it
 }
 
 // Bytes is about what storing it writes.
 func (p *preparedMemory) Bytes() int { return p.size() }
 
 func (r runner) Prepare(ctx context.Context, m part.NewMemory) (part.Prepared, error) {
-	p, err := r.prepare(ctx, &Memory{
-		ID: m.ID, Scope: m.Scope, Role: Role(m.Role), Kind: Kind(m.Kind), Name: m.Name, Text: m.Text,
+	p, err := r.prepare(ctx, &memory.Memory{
+		ID: m.ID, Scope: m.Scope, Role: memory.Role(m.Role), Kind: memory.Kind(m.Kind), Name: m.Name, Text: m.Text,
 		CreatedAt: clock.FromMillis(m.Created), Importance: m.Importance,
 	}, nil)
 	if err != nil {
@@ -89,9 +90,9 @@ func (r runner) Prepare(ctx context.Context, m part.NewMemory) (part.Prepared, e
 	return p, nil
 }
 
-func (r runner) prepare(ctx context.Context, m *Memory, o *StoreOptions) (*preparedMemory, error) {
+func (r runner) prepare(ctx context.Context, m *memory.Memory, o *memory.StoreOptions) (*preparedMemory, error) {
 	if o == nil {
-		o = &StoreOptions{}
+		o = &memory.StoreOptions{}
 	}
 	of := Memories{db: r.db, tx: r.tx}
 	now, err := of.beginStore()

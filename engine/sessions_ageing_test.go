@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -21,7 +22,7 @@ func TestMessagesOutliveTheirMemories(t *testing.T) {
 		w.say("monday", []string{"user", "assistant"}[i%2], text)
 	}
 	deleted := w.say("monday", "assistant", "the code is 1234")
-	if _, _, err := s.StoreMemory(ctx, Memory{Scope: Scope{Agent: "support", Run: "monday"}, Role: RoleUser, Text: "for today", ExpiresAt: w.clk.now().Add(time.Minute)}, nil, sessions.Message{}, nil); err != nil {
+	if _, _, err := s.StoreMemory(ctx, memory.Memory{Scope: memory.Scope{Agent: "support", Run: "monday"}, Role: memory.RoleUser, Text: "for today", ExpiresAt: w.clk.now().Add(time.Minute)}, nil, sessions.Message{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	yes := w.appendTo("monday", []sessions.Message{{Role: "assistant", Text: "Yes."}}, nil)[0]
@@ -250,7 +251,7 @@ func TestRepeatedTextIsYoung(t *testing.T) {
 	if d := idle(); d != 2*day {
 		t.Errorf("after older ones idle for %v, want two days", d)
 	}
-	if _, err := w.db.Memories().Store(t.Context(), Memory{Scope: Scope{Agent: "support", Run: "s"}, Text: "Yes."}, nil); err != nil {
+	if _, err := w.db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "support", Run: "s"}, Text: "Yes."}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if d := idle(); d != 0 {

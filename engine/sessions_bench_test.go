@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -111,7 +112,7 @@ func BenchmarkSessionRead(b *testing.B) {
 		}
 		err := db.Update(ctx, func(tx *Tx) error {
 			for i := range 500 {
-				if _, err := tx.Sessions().Open(ctx, Owner{Agent: "many"}, fmt.Sprint("s", from+i), nil); err != nil {
+				if _, err := tx.Sessions().Open(ctx, memory.Owner{Agent: "many"}, fmt.Sprint("s", from+i), nil); err != nil {
 					return err
 				}
 			}
@@ -131,7 +132,7 @@ func BenchmarkSessionRead(b *testing.B) {
 	})
 	b.Run("page", func(b *testing.B) {
 		for b.Loop() {
-			p, err := s.List(ctx, sessions.Query{Owner: Owner{Agent: "many"}})
+			p, err := s.List(ctx, sessions.Query{Owner: memory.Owner{Agent: "many"}})
 			if err != nil || len(p.Sessions) != 100 {
 				b.Fatal(len(p.Sessions), err)
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -64,11 +65,11 @@ func (w *talk) compact(name string, o *sessions.CompactOptions) sessions.Compact
 func TestSessionSeedUpdatesSessionMetadataIfSessionIDProvided(t *testing.T) {
 	w := newTalk(t)
 	lsn := w.db.LSN()
-	s, a, err := w.db.Sessions().StoreMemory(t.Context(), Memory{Scope: Scope{Agent: "support", Run: "session-456"}, Text: "User asked about pricing plans", Metadata: map[string]any{"n": 1.0}}, nil, sessions.Message{}, nil)
+	s, a, err := w.db.Sessions().StoreMemory(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "support", Run: "session-456"}, Text: "User asked about pricing plans", Metadata: map[string]any{"n": 1.0}}, nil, sessions.Message{}, nil)
 	if err != nil || !s.Stored || a.MemoryID != s.ID || a.Messages != 1 || w.db.LSN() != lsn+1 {
 		t.Errorf("%+v, %+v, %v", s, a, err)
 	}
-	again, b, err := w.db.Sessions().StoreMemory(t.Context(), Memory{Scope: Scope{Agent: "support", Run: "session-456"}, Text: "User asked about pricing plans"}, nil, sessions.Message{}, nil)
+	again, b, err := w.db.Sessions().StoreMemory(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "support", Run: "session-456"}, Text: "User asked about pricing plans"}, nil, sessions.Message{}, nil)
 	if err != nil || !again.Deduplicated || again.ID != s.ID || b.Messages != 2 {
 		t.Errorf("%+v, %+v, %v", again, b, err)
 	}
@@ -79,7 +80,7 @@ func TestSessionSeedListsAllSessionsForASpecificAgent(t *testing.T) {
 	w := newTalk(t)
 	w.say("a", "user", "x")
 	w.say("b", "user", "x")
-	if _, err := w.db.Sessions().Append(t.Context(), Owner{Agent: "other"}, "c", []sessions.Message{{Text: "x"}}, nil); err != nil {
+	if _, err := w.db.Sessions().Append(t.Context(), memory.Owner{Agent: "other"}, "c", []sessions.Message{{Text: "x"}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	equalSlices(t, "sessions", w.names(sessions.Query{}), []string{"b", "a"})
@@ -108,7 +109,7 @@ func TestSessionSeedSplitsIntoMessagesToSummariseAndRecentOnesToKeep(t *testing.
 	}
 	equalSlices(t, "previous summaries", sum.previous, []string{"", "summary 1"})
 	m, err := w.db.Memories().Get(t.Context(), supportAgent.Scope(), second.SummaryID)
-	if err != nil || m.Kind != KindArchive || m.Role != RoleSystem || *m.Importance != 0.9 || m.Name != second.ArchiveName || m.Text != "summary 2" {
+	if err != nil || m.Kind != memory.KindArchive || m.Role != memory.RoleSystem || *m.Importance != 0.9 || m.Name != second.ArchiveName || m.Text != "summary 2" {
 		t.Errorf("the archive: %+v, %v", m, err)
 	}
 	items := w.items("s")
@@ -191,14 +192,14 @@ func TestSessionSeedACompactionThatFailsChangesNothing(t *testing.T) {
 		}, "not done in time"},
 	} {
 		_, err := w.db.Sessions().Compact(c.ctx, supportAgent, "s", &sessions.CompactOptions{Summarizer: &toldSummarizer{fn: c.fn}})
-		wantError(t, name, err, ErrSummarizer)
+		wantError(t, name, err, memory.ErrSummarizer)
 		if err != nil && (!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "chunk 1 of 1")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, o := range []sessions.CompactOptions{{Threshold: 10, KeepRecent: 10}, {Threshold: -1}, {KeepRecent: -1}, {KeepRecent: 30}} {
 		_, err := w.db.Sessions().Compact(t.Context(), supportAgent, "s", &o)
-		wantError(t, fmt.Sprintf("%+v", o), err, ErrInvalid)
+		wantError(t, fmt.Sprintf("%+v", o), err, memory.ErrInvalid)
 	}
 	if w.db.LSN() != lsn {
 		t.Errorf("%d commits", w.db.LSN()-lsn)
@@ -235,7 +236,7 @@ func TestSessionSeedTwoCompactionsAtOnceMakeOneArchive(t *testing.T) {
 	}
 	archives := 0
 	for _, m := range mustList(t, w.db.Memories(), supportAgent.Scope()) {
-		if m.Kind == KindArchive {
+		if m.Kind == memory.KindArchive {
 			archives++
 		}
 	}
@@ -258,7 +259,7 @@ func TestSessionSeedAnAppendCompactsByItself(t *testing.T) {
 func TestSessionSeedRepairIsIdempotent(t *testing.T) {
 	w := newTalk(t)
 	s, ctx := w.db.Sessions(), t.Context()
-	mustStore(t, w.db.Memories(), Memory{ID: "lives", Scope: supportAgent.Scope(), Text: "from a memory"})
+	mustStore(t, w.db.Memories(), memory.Memory{ID: "lives", Scope: supportAgent.Scope(), Text: "from a memory"})
 	at := func(s int) time.Time { return time.Unix(int64(1_700_000_000+s), 0).UTC() }
 	message := func(id, role, text string, second int, refs ...string) sessions.Item {
 		return sessions.Item{Message: &sessions.Message{ID: id, Role: role, Text: text, At: at(second), MemoryIDs: refs}}
@@ -296,12 +297,12 @@ func TestSessionSeedRepairIsIdempotent(t *testing.T) {
 		t.Fatal(err)
 	}
 	equalSlices(t, "undone", w.items("s"), before)
-	wantError(t, "undone twice", s.UndoRepair(ctx, supportAgent, "s"), ErrNotFound)
+	wantError(t, "undone twice", s.UndoRepair(ctx, supportAgent, "s"), memory.ErrNotFound)
 	if _, err := s.Repair(ctx, supportAgent, "s", false); err != nil {
 		t.Fatal(err)
 	}
 	w.say("s", "user", "more")
-	wantError(t, "undone after an append", s.UndoRepair(ctx, supportAgent, "s"), ErrConflict)
+	wantError(t, "undone after an append", s.UndoRepair(ctx, supportAgent, "s"), memory.ErrConflict)
 	w.work()
 	mustCheck(t, w.db, 2)
 }
@@ -379,7 +380,7 @@ func TestSessionSeedALongSessionIsSavedAsideAndShownByOneCommit(t *testing.T) {
 	}
 	wrong := uint64(1)
 	_, err = s.Save(ctx, supportAgent, "s", items[:2], &sessions.SaveOptions{IfVersion: &wrong})
-	wantError(t, "another version", err, ErrConflict)
+	wantError(t, "another version", err, memory.ErrConflict)
 	_, err = s.Save(ctx, supportAgent, "fresh", items, nil) // one that is not there yet
 	if err != nil || len(w.items("fresh")) != len(items) {
 		t.Error(err)
@@ -434,11 +435,11 @@ func TestSessionSeedFetchesFullMessageContentFromMemory(t *testing.T) {
 	w := newTalk(t)
 	for i := range 30 {
 		id := fmt.Sprint("m", i)
-		mustStore(t, w.db.Memories(), Memory{ID: id, Scope: supportAgent.Scope(), Text: fmt.Sprint("content ", i)})
+		mustStore(t, w.db.Memories(), memory.Memory{ID: id, Scope: supportAgent.Scope(), Text: fmt.Sprint("content ", i)})
 		w.appendTo("s", []sessions.Message{{Role: []string{"user", "assistant"}[i%2], MemoryIDs: []string{id}}}, nil)
 	}
 	changed := "content that changed since"
-	if _, err := w.db.Memories().Update(t.Context(), supportAgent.Scope(), "m3", Patch{Text: &changed}); err != nil {
+	if _, err := w.db.Memories().Update(t.Context(), supportAgent.Scope(), "m3", memory.Patch{Text: &changed}); err != nil {
 		t.Fatal(err)
 	}
 	sum := &toldSummarizer{}
@@ -471,14 +472,14 @@ func TestSessionSeedThresholdAndKeepRecentAreThoseOfTheCall(t *testing.T) {
 		t.Errorf("50 messages: %+v", r)
 	}
 	m, err := w.db.Memories().Get(t.Context(), supportAgent.Scope(), r.SummaryID)
-	if err != nil || m.Role != RoleSystem || *m.Importance != 0.9 {
+	if err != nil || m.Role != memory.RoleSystem || *m.Importance != 0.9 {
 		t.Errorf("the summary: %+v, %v", m, err)
 	}
 }
 
 func TestSessionSeedRepairsEachCorruptionByItself(t *testing.T) {
 	w := newTalk(t)
-	mustStore(t, w.db.Memories(), Memory{ID: "lives", Scope: supportAgent.Scope(), Text: "from a memory"})
+	mustStore(t, w.db.Memories(), memory.Memory{ID: "lives", Scope: supportAgent.Scope(), Text: "from a memory"})
 	message := func(id, role, text string, second int, refs ...string) sessions.Item {
 		at := time.Unix(int64(1_700_000_000+second), 0).UTC()
 		return sessions.Item{Message: &sessions.Message{ID: id, Role: role, Text: text, At: at, MemoryIDs: refs}}

@@ -16,10 +16,11 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
-var supportAgent = Owner{Agent: "support"}
+var supportAgent = memory.Owner{Agent: "support"}
 
 // talk is a database with sessions, and a clock that the test moves.
 type talk struct {
@@ -107,7 +108,7 @@ func (w *talk) names(q sessions.Query) (names []string) {
 
 func (w *talk) memories() int {
 	w.t.Helper()
-	n, err := w.db.Memories().Count(w.t.Context(), ListQuery{Scope: supportAgent.Scope()})
+	n, err := w.db.Memories().Count(w.t.Context(), memory.ListQuery{Scope: supportAgent.Scope()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestSessionAppend(t *testing.T) {
 		t.Errorf("repeated: %+v", again)
 	}
 	m, err := w.db.Memories().Get(t.Context(), supportAgent.Scope(), first.MemoryID)
-	if err != nil || m.Scope.Run != "monday" || m.Role != RoleUser || m.Text != "yes" {
+	if err != nil || m.Scope.Run != "monday" || m.Role != memory.RoleUser || m.Text != "yes" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	own := w.appendTo("monday", []sessions.Message{{Role: "tool", Parts: json.RawMessage(`[{"type": "tool_result", "n": 1.50}]`)}, {ID: "m4", Text: "no"}}, &sessions.AppendOptions{NoMemory: true})
@@ -161,7 +162,7 @@ func TestSessionAppendParts(t *testing.T) {
 	if !out[0].Stored || out[0].MemoryID == "" || out[1].MemoryID != "" || out[2].MemoryID != "" {
 		t.Errorf("%+v", out)
 	}
-	hits, err := w.db.Memories().Recall(t.Context(), Query{Scopes: []Scope{supportAgent.Scope()}, Text: "harbour dawn", Profile: "text"})
+	hits, err := w.db.Memories().Recall(t.Context(), memory.Query{Scopes: []memory.Scope{supportAgent.Scope()}, Text: "harbour dawn", Profile: "text"})
 	if err != nil || len(hits.Hits) != 1 || hits.Hits[0].ID != out[0].MemoryID {
 		t.Errorf("%+v, %v", hits, err)
 	}
@@ -346,7 +347,7 @@ func TestSessionAppendAgain(t *testing.T) {
 		t.Errorf("%+v, %d commits", again, w.db.LSN()-lsn)
 	}
 	_, err := w.db.Sessions().Append(t.Context(), supportAgent, "monday", []sessions.Message{{ID: "m3", Text: "new"}, {ID: "m2", Text: "bye"}}, nil)
-	wantError(t, "another text under an ID", err, ErrExists)
+	wantError(t, "another text under an ID", err, memory.ErrExists)
 	equalSlices(t, "items", w.items("monday"), []string{"user: hello", "assistant: hi"})
 	if w.memories() != 2 || w.db.LSN() != lsn {
 		t.Errorf("a refused append has stored something: %d memories", w.memories())
@@ -373,7 +374,7 @@ func TestSessionRefused(t *testing.T) {
 	w := newTalk(t)
 	w.appendTo("monday", []sessions.Message{{Text: "hello"}}, &sessions.AppendOptions{Channel: "telegram"})
 	lsn, s, ctx := w.db.LSN(), w.db.Sessions(), t.Context()
-	say := func(o Owner, name string, m sessions.Message, opts *sessions.AppendOptions) error {
+	say := func(o memory.Owner, name string, m sessions.Message, opts *sessions.AppendOptions) error {
 		_, err := s.Append(ctx, o, name, []sessions.Message{m}, opts)
 		return err
 	}
@@ -384,35 +385,35 @@ func TestSessionRefused(t *testing.T) {
 		err  error
 		kind error
 	}{
-		{"no owner", say(Owner{}, "monday", hello, nil), ErrScope},
-		{"no name", say(supportAgent, "", hello, nil), ErrInvalid},
-		{"a name of 1 MB", say(supportAgent, long, hello, nil), ErrInvalid},
-		{"a message ID of 1 MB", say(supportAgent, "monday", sessions.Message{ID: long, Text: "x"}, nil), ErrInvalid},
-		{"a memory ID of 1 MB", say(supportAgent, "monday", sessions.Message{MemoryIDs: []string{long}}, nil), ErrInvalid},
-		{"a channel of 1 MB", say(supportAgent, "monday", hello, &sessions.AppendOptions{Channel: long}), ErrInvalid},
-		{"another channel", say(supportAgent, "monday", hello, &sessions.AppendOptions{Channel: "discord"}), ErrConflict},
-		{"an unknown role", say(supportAgent, "monday", sessions.Message{Role: "alien", Text: "x"}, nil), ErrInvalid},
-		{"an empty message", say(supportAgent, "monday", sessions.Message{}, nil), ErrInvalid},
-		{"an unknown memory", say(supportAgent, "monday", sessions.Message{MemoryIDs: []string{"m"}}, nil), ErrNotFound},
-		{"no JSON", say(supportAgent, "monday", sessions.Message{Parts: json.RawMessage(`{`)}, nil), ErrInvalid},
-		{"a negative trim", say(supportAgent, "monday", hello, &sessions.AppendOptions{TrimRemoves: -1}), ErrInvalid},
-		{"a time before year 1", say(supportAgent, "monday", sessions.Message{Text: "x", At: time.UnixMilli(-1 << 60)}, nil), ErrInvalid},
-		{"close an unknown one", s.Close(ctx, supportAgent, "friday"), ErrNotFound},
-		{"close another owner's", s.Close(ctx, Owner{Agent: "other"}, "monday"), ErrNotFound},
+		{"no owner", say(memory.Owner{}, "monday", hello, nil), memory.ErrScope},
+		{"no name", say(supportAgent, "", hello, nil), memory.ErrInvalid},
+		{"a name of 1 MB", say(supportAgent, long, hello, nil), memory.ErrInvalid},
+		{"a message ID of 1 MB", say(supportAgent, "monday", sessions.Message{ID: long, Text: "x"}, nil), memory.ErrInvalid},
+		{"a memory ID of 1 MB", say(supportAgent, "monday", sessions.Message{MemoryIDs: []string{long}}, nil), memory.ErrInvalid},
+		{"a channel of 1 MB", say(supportAgent, "monday", hello, &sessions.AppendOptions{Channel: long}), memory.ErrInvalid},
+		{"another channel", say(supportAgent, "monday", hello, &sessions.AppendOptions{Channel: "discord"}), memory.ErrConflict},
+		{"an unknown role", say(supportAgent, "monday", sessions.Message{Role: "alien", Text: "x"}, nil), memory.ErrInvalid},
+		{"an empty message", say(supportAgent, "monday", sessions.Message{}, nil), memory.ErrInvalid},
+		{"an unknown memory", say(supportAgent, "monday", sessions.Message{MemoryIDs: []string{"m"}}, nil), memory.ErrNotFound},
+		{"no JSON", say(supportAgent, "monday", sessions.Message{Parts: json.RawMessage(`{`)}, nil), memory.ErrInvalid},
+		{"a negative trim", say(supportAgent, "monday", hello, &sessions.AppendOptions{TrimRemoves: -1}), memory.ErrInvalid},
+		{"a time before year 1", say(supportAgent, "monday", sessions.Message{Text: "x", At: time.UnixMilli(-1 << 60)}, nil), memory.ErrInvalid},
+		{"close an unknown one", s.Close(ctx, supportAgent, "friday"), memory.ErrNotFound},
+		{"close another owner's", s.Close(ctx, memory.Owner{Agent: "other"}, "monday"), memory.ErrNotFound},
 	} {
 		wantError(t, c.name, c.err, c.kind)
-		if e, ok := errors.AsType[*Error](c.err); ok && !errors.Is(c.kind, ErrScope) && e.Do == "" {
+		if e, ok := errors.AsType[*memory.Error](c.err); ok && !errors.Is(c.kind, memory.ErrScope) && e.Do == "" {
 			t.Errorf("%s: %v does not say what to do", c.name, c.err)
 		}
 	}
 	for _, win := range []sessions.Window{{Last: -1}, {Tokens: -1}, {Whole: true, Last: 3}} {
 		_, err := s.Load(ctx, supportAgent, "monday", &win)
-		wantError(t, "a bad window", err, ErrInvalid)
+		wantError(t, "a bad window", err, memory.ErrInvalid)
 	}
-	_, err := s.Load(ctx, Owner{Agent: "other"}, "monday", nil)
-	wantError(t, "another owner's session", err, ErrNotFound)
+	_, err := s.Load(ctx, memory.Owner{Agent: "other"}, "monday", nil)
+	wantError(t, "another owner's session", err, memory.ErrNotFound)
 	_, err = s.List(ctx, sessions.Query{Owner: supportAgent, After: "!"})
-	wantError(t, "a bad mark", err, ErrInvalid)
+	wantError(t, "a bad mark", err, memory.ErrInvalid)
 	if w.db.LSN() != lsn {
 		t.Errorf("refused calls have committed %d times", w.db.LSN()-lsn)
 	}
@@ -475,7 +476,7 @@ func TestSessionList(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Append(ctx, supportAgent, "s2", []sessions.Message{{Text: "x"}}, nil)
-	wantError(t, "append to a closed session", err, ErrConflict)
+	wantError(t, "append to a closed session", err, memory.ErrConflict)
 	fresh, err := s.OpenChannel(ctx, supportAgent, "telegram")
 	if err != nil || fresh.Channel != "telegram" || fresh.Messages != 0 || slices.Contains([]string{"s0", "s2"}, fresh.Session) {
 		t.Errorf("%+v, %v", fresh, err)
@@ -494,7 +495,7 @@ func TestSessionList(t *testing.T) {
 	if o, err := s.Get(ctx, supportAgent, "s0"); err != nil || string(o.Metadata) != `{"lang":"nl"}` || o.Messages != 2 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	wantError(t, "metadata", s.SetMetadata(ctx, supportAgent, "s0", json.RawMessage(`[]`)), ErrInvalid)
+	wantError(t, "metadata", s.SetMetadata(ctx, supportAgent, "s0", json.RawMessage(`[]`)), memory.ErrInvalid)
 	w.reopen()
 	mustCheck(t, w.db, 6)
 	if n := len(w.names(sessions.Query{})); n != 5 {
@@ -510,7 +511,7 @@ func TestSessionList(t *testing.T) {
 func TestSessionDelete(t *testing.T) {
 	w := newTalk(t)
 	ctx := t.Context()
-	mustStore(t, w.db.Memories(), Memory{ID: "shared", Scope: Scope{Agent: "support", Run: "other"}, Text: "shared"})
+	mustStore(t, w.db.Memories(), memory.Memory{ID: "shared", Scope: memory.Scope{Agent: "support", Run: "other"}, Text: "shared"})
 	w.say("monday", "user", "one")
 	w.say("monday", "user", "two")
 	w.appendTo("monday", []sessions.Message{{MemoryIDs: []string{"shared"}}}, nil)
@@ -520,7 +521,7 @@ func TestSessionDelete(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	_, err = w.db.Sessions().Get(ctx, supportAgent, "monday")
-	wantError(t, "a deleted session", err, ErrNotFound)
+	wantError(t, "a deleted session", err, memory.ErrNotFound)
 	equalSlices(t, "list", w.names(sessions.Query{}), []string{"tuesday"})
 	w.say("monday", "user", "again") // another session of that name
 	w.appendTo("monday", []sessions.Message{{MemoryIDs: []string{"shared"}}}, nil)
@@ -542,9 +543,9 @@ func TestSessionDelete(t *testing.T) {
 func (w *talk) work() {
 	w.t.Helper()
 	w.clk.advance(2 * time.Hour)
-	mustStore(w.t, w.db.Memories(), Memory{ID: "tick", Scope: Scope{User: "clock"}, Text: "tick"})
+	mustStore(w.t, w.db.Memories(), memory.Memory{ID: "tick", Scope: memory.Scope{User: "clock"}, Text: "tick"})
 	w.clk.advance(2 * time.Hour)
-	if err := w.db.Memories().Delete(w.t.Context(), Scope{User: "clock"}, "tick"); err != nil {
+	if err := w.db.Memories().Delete(w.t.Context(), memory.Scope{User: "clock"}, "tick"); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, p := range w.db.parts {
@@ -651,7 +652,7 @@ func TestSessionAsOf(t *testing.T) {
 			return err
 		})
 	})
-	wantError(t, "as of the delete", err, ErrNotFound)
+	wantError(t, "as of the delete", err, memory.ErrNotFound)
 }
 
 // TestSessionLines: an export and an import keep all that a session is, and a second import
@@ -670,7 +671,7 @@ func TestSessionLines(t *testing.T) {
 	}
 	export := func(db *DB) (lines []string) {
 		err := db.View(ctx, func(tx *Tx) error {
-			return tx.Lines(Scope{}, nil, func(l Line) error {
+			return tx.Lines(memory.Scope{}, nil, func(l Line) error {
 				b, err := json.Marshal(l)
 				lines = append(lines, string(b))
 				return err
@@ -686,7 +687,7 @@ func TestSessionLines(t *testing.T) {
 	for _, m := range mustList(t, w.db.Memories(), supportAgent.Scope()) {
 		mustStore(t, other.db.Memories(), m)
 	}
-	load := func() (outcomes []Stored) {
+	load := func() (outcomes []memory.Stored) {
 		for _, text := range lines {
 			var head struct{ Type string }
 			_ = json.Unmarshal([]byte(text), &head)
@@ -837,12 +838,12 @@ func TestSessionListOfThePast(t *testing.T) {
 		switch rng.IntN(6) {
 		case 0:
 			clock.advance(time.Second)
-			if _, err := s.Delete(ctx, supportAgent, name, nil); err != nil && !errors.Is(err, ErrNotFound) {
+			if _, err := s.Delete(ctx, supportAgent, name, nil); err != nil && !errors.Is(err, memory.ErrNotFound) {
 				t.Fatal(err)
 			}
 		case 1:
 			clock.advance(time.Second)
-			if err := s.Archive(ctx, supportAgent, name); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := s.Archive(ctx, supportAgent, name); err != nil && !errors.Is(err, memory.ErrNotFound) {
 				t.Fatal(err)
 			}
 		default:

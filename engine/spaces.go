@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // pendingSpace stands for the default space in the keys of what is still to
@@ -319,12 +320,12 @@ func (db *DB) spaceAt(name string, lsn uint64) *space {
 // knownSpace refuses the name of a space that nothing was ever stored in, but for the
 // default one, in which the first vector may still come.
 func (db *DB) knownSpace(name string) error {
-	if name == defaultSpace || db.spaces.named(name) != nil {
+	if name == memory.DefaultSpace || db.spaces.named(name) != nil {
 		return nil
 	}
-	names := []string{defaultSpace}
+	names := []string{memory.DefaultSpace}
 	for _, s := range db.spaces.all() {
-		if s.name != defaultSpace {
+		if s.name != memory.DefaultSpace {
 			names = append(names, s.name)
 		}
 	}

@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // twoSpeakers stores a run of two speakers who say the same in turns.
 func twoSpeakers(t testing.TB, db *DB, speakers ...string) {
 	t.Helper()
 	for i := range 12 {
-		mustStore(t, db.Memories(), Memory{
-			ID: fmt.Sprint(speakers[i%len(speakers)], " ", i), Scope: Scope{User: "u", Run: "r"}, Text: fmt.Sprint("I painted a lighthouse, and thing ", i),
+		mustStore(t, db.Memories(), memory.Memory{
+			ID: fmt.Sprint(speakers[i%len(speakers)], " ", i), Scope: memory.Scope{User: "u", Run: "r"}, Text: fmt.Sprint("I painted a lighthouse, and thing ", i),
 			Metadata: map[string]any{"speaker": speakers[i%len(speakers)]},
 		})
 	}
@@ -47,7 +48,7 @@ func TestWhoIsAskedAbout(t *testing.T) {
 		{[]string{"张伟", "Bo"}, "lighthouse 张伟", "张伟"},
 	} {
 		db := open(c.speakers...)
-		q := Query{Scope: Scope{User: "u"}, Text: c.question, Limit: 12, Explain: true, NoTouch: true, AnySession: true, OneLook: true}
+		q := memory.Query{Scope: memory.Scope{User: "u"}, Text: c.question, Limit: 12, Explain: true, NoTouch: true, AnySession: true, OneLook: true}
 		result, err := db.Memories().Recall(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +77,7 @@ func TestWhoIsAskedAbout(t *testing.T) {
 	}
 	bare := openTest(t, vfs.NewMem(), setup{})
 	twoSpeakers(t, bare, "Anna", "Bo")
-	if r, err := bare.Memories().Recall(t.Context(), Query{Scope: Scope{User: "u"}, Text: "Anna's lighthouse", Explain: true}); err != nil || r.Plan.Speaker != "" {
+	if r, err := bare.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Text: "Anna's lighthouse", Explain: true}); err != nil || r.Plan.Speaker != "" {
 		t.Errorf("without an indexed speaker: %+v, %v", r.Plan, err)
 	}
 }

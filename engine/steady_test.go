@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -40,11 +41,11 @@ func (j *jumpy) pass(d time.Duration) {
 func TestJumpsAgeNothing(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	j := newJumpy(t)
-	ctx, s := t.Context(), Scope{Agent: "a"}
+	ctx, s := t.Context(), memory.Scope{Agent: "a"}
 	setPolicy(t, j.DB, func(p *policy.Policy) { p.History, p.Log = policy.Span(time.Hour), policy.Span(time.Hour) })
-	mustStore(t, j.Memories(), Memory{ID: "small", Scope: s, Text: "small", Importance: new(0.0)})
-	mustStore(t, j.Memories(), Memory{ID: "ends", Scope: s, Text: "ends", ExpiresAt: j.clk.now().Add(time.Hour)})
-	mustStore(t, j.Memories(), Memory{ID: "trashed", Scope: s, Text: "trashed", Confidence: new(.01)})
+	mustStore(t, j.Memories(), memory.Memory{ID: "small", Scope: s, Text: "small", Importance: new(0.0)})
+	mustStore(t, j.Memories(), memory.Memory{ID: "ends", Scope: s, Text: "ends", ExpiresAt: j.clk.now().Add(time.Hour)})
+	mustStore(t, j.Memories(), memory.Memory{ID: "trashed", Scope: s, Text: "trashed", Confidence: new(.01)})
 	noError(t, j.keepSchedule(ctx, policy.Schedule{})) // begins to count
 	evicted, err := j.Evict(ctx, nil)
 	if err != nil || evicted.Evicted != 1 || evicted.Skipped != "" {
@@ -148,7 +149,7 @@ func TestRunsOfAClockAhead(t *testing.T) {
 	clk, fs := newTestClock(), vfs.NewMem()
 	o := Options{Clock: clk.now, MemoryBudget: testBudget}
 	db := openTest(t, fs, o)
-	ctx, s := t.Context(), Scope{Agent: "a"}
+	ctx, s := t.Context(), memory.Scope{Agent: "a"}
 	confidence := func(when, id string, want float64) {
 		t.Helper()
 		if m, err := db.Memories().Get(ctx, s, id); err != nil || math.Abs(*m.Confidence-want) > 1e-9 {
@@ -163,15 +164,15 @@ func TestRunsOfAClockAhead(t *testing.T) {
 	}
 	recall := func(text string) {
 		t.Helper()
-		if r, err := db.Memories().Recall(ctx, Query{Scope: s, Text: text, Profile: ProfileText}); err != nil || len(r.Hits) != 1 {
+		if r, err := db.Memories().Recall(ctx, memory.Query{Scope: s, Text: text, Profile: memory.ProfileText}); err != nil || len(r.Hits) != 1 {
 			t.Fatalf("%v, %v", r.Hits, err)
 		}
 	}
-	mustStore(t, db.Memories(), Memory{ID: "old", Scope: s, Text: "lisbon"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "old", Scope: s, Text: "lisbon"})
 	clk.advance(8 * day)
 	consolidate(1)
-	mustStore(t, db.Memories(), Memory{ID: "young", Scope: s, Text: "porto"})
-	mustStore(t, db.Memories(), Memory{ID: "recalled", Scope: s, Text: "ghent"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "young", Scope: s, Text: "porto"})
+	mustStore(t, db.Memories(), memory.Memory{ID: "recalled", Scope: s, Text: "ghent"})
 	closeTest(t, db)
 
 	clk.advance(365 * day)

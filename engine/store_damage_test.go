@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // folderOf is the content of each file under a folder, but of those that say who has it open.
@@ -81,7 +82,7 @@ func inTables(t *testing.T, memories int, killed bool) (fs *vfs.MemFS, older []b
 	mem := vfs.NewCrashableMem()
 	db := openTest(t, mem, Options{})
 	for i := range memories {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
 		if i%(memories/4) == 0 {
 			if err := db.store.Flush(); err != nil {
 				t.Fatal(err)
@@ -213,12 +214,12 @@ func wantSalvaged(t *testing.T, fs vfs.FS, damaged map[string]string, memories i
 		t.Errorf("Salvage says %q", db.Salvaged())
 	}
 	if !loses {
-		if ms := mustList(t, db.Memories(), Scope{User: "u"}); len(ms) != memories {
+		if ms := mustList(t, db.Memories(), memory.Scope{User: "u"}); len(ms) != memories {
 			t.Errorf("%d memories of %d are there", len(ms), memories)
 		}
 		mustCheck(t, db, memories)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "v"}, Text: "one more"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "v"}, Text: "one more"})
 	closeTest(t, db)
 	left := slices.Collect(maps.Values(folderOf(t, fs, "db")))
 	for path, content := range damaged {
@@ -227,7 +228,7 @@ func wantSalvaged(t *testing.T, fs vfs.FS, damaged map[string]string, memories i
 		}
 	}
 	db = openTest(t, fs, Options{})
-	if ms := mustList(t, db.Memories(), Scope{User: "v"}); len(ms) != 1 || db.Salvaged() != "" {
+	if ms := mustList(t, db.Memories(), memory.Scope{User: "v"}); len(ms) != 1 || db.Salvaged() != "" {
 		t.Errorf("opened again: %v, %q", ms, db.Salvaged())
 	}
 	closeTest(t, db)
@@ -238,10 +239,10 @@ func wantSalvaged(t *testing.T, fs vfs.FS, damaged map[string]string, memories i
 func TestNewLogIsMarked(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	db := openTest(t, mem, Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "before"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "before"})
 	closeTest(t, db)
 	db = openTest(t, mem, Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "after"}) // no mark was due since
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "after"}) // no mark was due since
 	killed := mem.CrashClone(vfs.CrashCloneCfg{})
 	closeTest(t, db)
 	log, _ := newestLog(t, killed)
@@ -272,7 +273,7 @@ func TestMarkCosts(t *testing.T) {
 	})
 	const stores = 400
 	for i := range stores {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
 	}
 	disk.SetHook(nil)
 	closeTest(t, db)
@@ -287,11 +288,11 @@ func TestMarkCosts(t *testing.T) {
 func TestOlderStore(t *testing.T) {
 	mem := vfs.NewMem()
 	db := openTest(t, mem, Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "memory 0"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "memory 0"})
 	closeTest(t, db)
 	older := folderOf(t, mem, "db/store")
 	db = openTest(t, mem, Options{})
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: "memory 1"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "memory 1"})
 	closeTest(t, db)
 	if err := mem.RemoveAll("db/store"); err != nil {
 		t.Fatal(err)
@@ -308,7 +309,7 @@ func TestOlderStore(t *testing.T) {
 	}
 	sameFolder(t, before, folderOf(t, mem, "db"))
 	db = openTest(t, mem, Options{Salvage: true})
-	if ms := mustList(t, db.Memories(), Scope{User: "u"}); len(ms) != 1 || !strings.Contains(db.Salvaged(), "lost") {
+	if ms := mustList(t, db.Memories(), memory.Scope{User: "u"}); len(ms) != 1 || !strings.Contains(db.Salvaged(), "lost") {
 		t.Errorf("%d memories, %q", len(ms), db.Salvaged())
 	}
 	closeTest(t, db)
@@ -323,7 +324,7 @@ func TestManifestCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("memory ", i)})
 		if err := db.store.Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -362,8 +363,8 @@ func TestLostCatalog(t *testing.T) {
 		for i := range memories {
 			text := fmt.Sprintf("memory %d of round %d", i, round)
 			if round == 0 {
-				mustStore(t, db.Memories(), Memory{ID: fmt.Sprint("m", i), Scope: Scope{User: "u"}, Text: text})
-			} else if _, err := db.Memories().Update(ctx, Scope{User: "u"}, fmt.Sprint("m", i), Patch{Text: &text}); err != nil {
+				mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: "u"}, Text: text})
+			} else if _, err := db.Memories().Update(ctx, memory.Scope{User: "u"}, fmt.Sprint("m", i), memory.Patch{Text: &text}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -372,7 +373,7 @@ func TestLostCatalog(t *testing.T) {
 		}
 	}
 	for i := range memories / 2 {
-		if err := db.Memories().Delete(ctx, Scope{User: "u"}, fmt.Sprint("m", i)); err != nil {
+		if err := db.Memories().Delete(ctx, memory.Scope{User: "u"}, fmt.Sprint("m", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -394,7 +395,7 @@ func TestLostCatalog(t *testing.T) {
 	if !strings.Contains(db.Salvaged(), "a new store was made") || db.LSN() != lsn {
 		t.Errorf("LSN %d of %d, %q", db.LSN(), lsn, db.Salvaged())
 	}
-	for _, m := range mustList(t, db.Memories(), Scope{User: "u"}) {
+	for _, m := range mustList(t, db.Memories(), memory.Scope{User: "u"}) {
 		if !strings.HasSuffix(m.Text, "of round 2") {
 			t.Errorf("%s is %q", m.ID, m.Text)
 		}

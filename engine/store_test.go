@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestTablesEndWithKinds: large flushes make tables of one kind of keys that are
@@ -20,10 +21,10 @@ func TestTablesEndWithKinds(t *testing.T) {
 	stored := 0
 	flush := func(n int) {
 		t.Helper()
-		var mems []Memory
+		var mems []memory.Memory
 		for range n {
 			stored++
-			mem := Memory{Scope: Scope{User: fmt.Sprint(rng.IntN(20))}, Text: fmt.Sprintf("tea number%d", stored), Embedding: make([]float32, 384)}
+			mem := memory.Memory{Scope: memory.Scope{User: fmt.Sprint(rng.IntN(20))}, Text: fmt.Sprintf("tea number%d", stored), Embedding: make([]float32, 384)}
 			for i := range mem.Embedding {
 				mem.Embedding[i] = rng.Float32()
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -36,9 +37,9 @@ func mustStructures(t *testing.T, db *DB) Stats {
 func TestStructures(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStructures(t, db)
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	for i := range 100 {
-		mustStore(t, db.Memories(), Memory{Scope: ada, ID: fmt.Sprint("m", i), Text: fmt.Sprintf("number %d %s", i, strings.Repeat("abc ", i)), Embedding: someVector(i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, ID: fmt.Sprint("m", i), Text: fmt.Sprintf("number %d %s", i, strings.Repeat("abc ", i)), Embedding: someVector(i)})
 	}
 	if _, err := db.Compact(t.Context()); err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func someVector(i int) []float32 {
 func TestStructuresMeasured(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	for i := range 100 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint(i), Embedding: someVector(i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint(i), Embedding: someVector(i)})
 	}
 	if _, err := db.Compact(t.Context()); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -266,7 +267,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 	if p.rec.Text == "" && len(p.vectors) == 0 {
 		return nil // nothing of it is left
 	}
-	p.pending = tx.db.embedder != nil && p.rec.Text != "" && p.vectors[defaultSpace] == nil
+	p.pending = tx.db.embedder != nil && p.rec.Text != "" && p.vectors[memory.DefaultSpace] == nil
 	if err := tx.db.analyse(ctx, p); err != nil {
 		return err
 	}

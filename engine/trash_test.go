@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -31,7 +32,7 @@ func TestUndoEviction(t *testing.T) {
 	fs, clk := vfs.NewMem(), newTestClock()
 	db := trashDB(t, fs, clk)
 	for i := range 50 {
-		m := Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text number ", i), Scope: Scope{Agent: "a", Run: "r"}, Importance: new(.5), AccessCount: uint64(i), Metadata: map[string]any{"n": "x"}}
+		m := memory.Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text number ", i), Scope: memory.Scope{Agent: "a", Run: "r"}, Importance: new(.5), AccessCount: uint64(i), Metadata: map[string]any{"n": "x"}}
 		if i%2 == 0 {
 			m.Embedding = []float32{1, float32(i)}
 		}
@@ -40,9 +41,9 @@ func TestUndoEviction(t *testing.T) {
 		}
 		mustStore(t, db.Memories(), m)
 	}
-	read := func() []Memory {
+	read := func() []memory.Memory {
 		t.Helper()
-		page, err := db.Memories().List(t.Context(), ListQuery{AllScopes: true, WithVectors: true, Limit: 100})
+		page, err := db.Memories().List(t.Context(), memory.ListQuery{AllScopes: true, WithVectors: true, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestUndoEviction(t *testing.T) {
 	if len(victims) != 10 {
 		t.Fatalf("%d were evicted", len(victims))
 	}
-	mustStore(t, db.Memories(), Memory{ID: "m5", Text: "another one", Scope: Scope{Agent: "a", Run: "r"}})
+	mustStore(t, db.Memories(), memory.Memory{ID: "m5", Text: "another one", Scope: memory.Scope{Agent: "a", Run: "r"}})
 	closeTest(t, db)
 	db = openTest(t, fs, Options{Clock: clk.now})
 	undone, err := db.Undo(t.Context(), done.LSN)
@@ -66,7 +67,7 @@ func TestUndoEviction(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for _, want := range before {
-			got, err := db.Memories().GetWithVectors(t.Context(), Scope{}, want.ID)
+			got, err := db.Memories().GetWithVectors(t.Context(), memory.Scope{}, want.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,10 +79,10 @@ func TestUndoEviction(t *testing.T) {
 			}
 		}
 		mustCheck(t, db, len(before))
-		if h := mustHistory(t, db.Memories(), Scope{}, "m0"); h[len(h)-1].Event != EventUpdate {
+		if h := mustHistory(t, db.Memories(), memory.Scope{}, "m0"); h[len(h)-1].Event != memory.EventUpdate {
 			t.Errorf("history %+v", h)
 		}
-		hits := mustRecall(t, db.Memories(), Query{Scope: Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: ProfileVector, Limit: 1, NoTouch: true})
+		hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: memory.ProfileVector, Limit: 1, NoTouch: true})
 		if len(hits) != 1 || hits[0].ID != "m0" {
 			t.Errorf("found %+v", hits)
 		}
@@ -122,7 +123,7 @@ func TestUndoEviction(t *testing.T) {
 // TestUndoWithoutVectors: what is lost of a memory is told.
 func TestUndoWithoutVectors(t *testing.T) {
 	db := trashDB(t, vfs.NewMem(), newTestClock())
-	mustStore(t, db.Memories(), Memory{ID: "m", Text: "m", Scope: Scope{Agent: "a"}, Embedding: []float32{1, 0}, Confidence: new(.0)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Text: "m", Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, 0}, Confidence: new(.0)})
 	r, _ := mustEvict(t, db, EvictOptions{})
 	lower, upper := db.keys().Span('v')
 	if err := db.store.DeleteRange(lower, upper, nil); err != nil {
@@ -138,7 +139,7 @@ func TestUndoWithoutVectors(t *testing.T) {
 // TestUndoBesideOlderView: it waits for nobody for long.
 func TestUndoBesideOlderView(t *testing.T) {
 	db := trashDB(t, vfs.NewMem(), newTestClock())
-	mustStore(t, db.Memories(), Memory{ID: "m", Text: "m", Scope: Scope{Agent: "a"}, Confidence: new(.0)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Text: "m", Scope: memory.Scope{Agent: "a"}, Confidence: new(.0)})
 	var lsn uint64
 	err := db.View(t.Context(), func(*Tx) error {
 		r, _ := mustEvict(t, db, EvictOptions{})

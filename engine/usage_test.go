@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -61,7 +62,7 @@ func TestUsageTotals(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng, ctx, fs := rand.New(rand.NewPCG(seed, 1)), t.Context(), vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	owners := []Owner{{Agent: "a1"}, {Agent: "a2"}, {User: "ada", Agent: "a1"}, {User: "bob"}}
+	owners := []memory.Owner{{Agent: "a1"}, {Agent: "a2"}, {User: "ada", Agent: "a1"}, {User: "bob"}}
 	models := []string{"small", "large", "other"}
 	from := time.Date(2022, 11, 20, 0, 0, 0, 0, time.UTC)
 	at := func() time.Time { // over four years, and close together
@@ -101,7 +102,7 @@ func TestUsageTotals(t *testing.T) {
 		for range n {
 			q := usage.Query{Owner: owners[rng.IntN(len(owners))]}
 			if rng.IntN(3) == 0 {
-				q.Owner = Owner{}
+				q.Owner = memory.Owner{}
 			}
 			if rng.IntN(2) == 0 {
 				q.Model = models[rng.IntN(len(models))]
@@ -177,11 +178,11 @@ func TestSeedUsage(t *testing.T) {
 		agent, cost        string
 		prompt, completion int64
 	}{{"a2", "8.21", 300_000, 20_000}, {"a1", "12.00", 400_000, 40_000}, {"a1", "0.34", 9_000, 1_000}} {
-		if _, err := u.Add(ctx, usage.Record{Owner: Owner{Agent: c.agent}, Model: "m", PromptTokens: c.prompt, CompletionTokens: c.completion, Cost: usd(t, c.cost)}, nil); err != nil {
+		if _, err := u.Add(ctx, usage.Record{Owner: memory.Owner{Agent: c.agent}, Model: "m", PromptTokens: c.prompt, CompletionTokens: c.completion, Cost: usd(t, c.cost)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := u.Total(ctx, usage.Query{Owner: Owner{Agent: "a1"}})
+	s, err := u.Total(ctx, usage.Query{Owner: memory.Owner{Agent: "a1"}})
 	if err != nil || s.Cost.String() != "12.34" || s.TotalTokens != 450_000 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -195,7 +196,7 @@ func TestSeedUsage(t *testing.T) {
 func TestBudgetsHoldAmongMany(t *testing.T) {
 	clock := newTestClock()
 	db, ctx := openTest(t, vfs.NewMem(), Options{Clock: clock.now}), t.Context()
-	u, o, price := db.Usage(), Owner{Agent: "a1"}, usd(t, "0.1")
+	u, o, price := db.Usage(), memory.Owner{Agent: "a1"}, usd(t, "0.1")
 	if a, err := u.Check(ctx, o, nil); err != nil || !a.Allowed || a.Limit != nil {
 		t.Errorf("without a budget: %+v, %v", a, err)
 	}
@@ -266,8 +267,8 @@ func TestBudgetsHoldAmongMany(t *testing.T) {
 // TestDeleteAgent: all that an agent has goes in one commit, and nothing of another.
 func TestDeleteAgent(t *testing.T) {
 	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
-	for _, o := range []Owner{{Agent: "a1"}, {User: "ada", Agent: "a1"}, {Agent: "a2"}, {User: "a1"}} {
-		mustStore(t, db.Memories(), Memory{Scope: o.Scope(), Text: "tea"})
+	for _, o := range []memory.Owner{{Agent: "a1"}, {User: "ada", Agent: "a1"}, {Agent: "a2"}, {User: "a1"}} {
+		mustStore(t, db.Memories(), memory.Memory{Scope: o.Scope(), Text: "tea"})
 		_, err := db.KV().Put(ctx, o, "k", 1, &entries.PutOptions{})
 		if err == nil {
 			_, err = db.Usage().Add(ctx, usage.Record{Owner: o, Model: "m", Cost: usd(t, "1")}, nil)
@@ -291,7 +292,7 @@ func TestDeleteAgent(t *testing.T) {
 	}
 	_, err = db.Usage().Agent(ctx, "a1")
 	wantError(t, "a deleted agent", err, fault.ErrNotFound)
-	budgets, err := db.Usage().Budgets(ctx, Owner{User: "ada", Agent: "a1"})
+	budgets, err := db.Usage().Budgets(ctx, memory.Owner{User: "ada", Agent: "a1"})
 	if err != nil || len(budgets) != 0 {
 		t.Error(budgets, err)
 	}
@@ -310,7 +311,7 @@ func TestDeleteAgent(t *testing.T) {
 // TestUsageBadInput: what cannot be stored is refused with what to do, and changes nothing.
 func TestUsageBadInput(t *testing.T) {
 	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
-	u, o := db.Usage(), Owner{Agent: "a"}
+	u, o := db.Usage(), memory.Owner{Agent: "a"}
 	long := strings.Repeat("x", 1<<20)
 	add := func(change func(*usage.Record)) error {
 		r := usage.Record{Owner: o, Model: "m"}
@@ -321,29 +322,29 @@ func TestUsageBadInput(t *testing.T) {
 	total := func(q usage.Query) error { _, err := u.Total(ctx, q); return err }
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct{ err, want error }{
-		"no owner":          {add(func(r *usage.Record) { r.Owner = Owner{} }), ErrScope},
-		"no model":          {add(func(r *usage.Record) { r.Model = "" }), ErrInvalid},
-		"a long model":      {add(func(r *usage.Record) { r.Model = long }), ErrInvalid},
-		"a long agent":      {add(func(r *usage.Record) { r.Agent = long }), ErrInvalid},
-		"negative tokens":   {add(func(r *usage.Record) { r.PromptTokens = -1 }), ErrInvalid},
-		"many tokens":       {add(func(r *usage.Record) { r.CompletionTokens = usage.MaxTokens + 1 }), ErrInvalid},
-		"a small total":     {add(func(r *usage.Record) { r.PromptTokens, r.TotalTokens = 5, 4 }), ErrInvalid},
-		"before 1970":       {add(func(r *usage.Record) { r.Time = time.UnixMilli(-1) }), ErrInvalid},
-		"swapped times":     {total(usage.Query{Since: day, Until: day.Add(-1e9)}), ErrInvalid},
-		"a group":           {second(u.By(ctx, "week", usage.Query{})), ErrInvalid},
-		"a period":          {u.SetBudget(ctx, usage.Budget{Owner: o, Per: "week"}), ErrInvalid},
-		"a long hold":       {second(u.Reserve(ctx, o, usage.USD{}, 48*time.Hour)), ErrInvalid},
-		"an agent's ID":     {second(u.AddAgent(ctx, usage.Agent{})), ErrInvalid},
-		"a long agent ID":   {second(u.AddAgent(ctx, usage.Agent{ID: long})), ErrInvalid},
-		"an agent's object": {second(u.AddAgent(ctx, usage.Agent{ID: "a", Metadata: []byte("[1]")})), ErrInvalid},
-		"delete no agent":   {second(db.DeleteAgent(ctx, "")), ErrInvalid},
+		"no owner":          {add(func(r *usage.Record) { r.Owner = memory.Owner{} }), memory.ErrScope},
+		"no model":          {add(func(r *usage.Record) { r.Model = "" }), memory.ErrInvalid},
+		"a long model":      {add(func(r *usage.Record) { r.Model = long }), memory.ErrInvalid},
+		"a long agent":      {add(func(r *usage.Record) { r.Agent = long }), memory.ErrInvalid},
+		"negative tokens":   {add(func(r *usage.Record) { r.PromptTokens = -1 }), memory.ErrInvalid},
+		"many tokens":       {add(func(r *usage.Record) { r.CompletionTokens = usage.MaxTokens + 1 }), memory.ErrInvalid},
+		"a small total":     {add(func(r *usage.Record) { r.PromptTokens, r.TotalTokens = 5, 4 }), memory.ErrInvalid},
+		"before 1970":       {add(func(r *usage.Record) { r.Time = time.UnixMilli(-1) }), memory.ErrInvalid},
+		"swapped times":     {total(usage.Query{Since: day, Until: day.Add(-1e9)}), memory.ErrInvalid},
+		"a group":           {second(u.By(ctx, "week", usage.Query{})), memory.ErrInvalid},
+		"a period":          {u.SetBudget(ctx, usage.Budget{Owner: o, Per: "week"}), memory.ErrInvalid},
+		"a long hold":       {second(u.Reserve(ctx, o, usage.USD{}, 48*time.Hour)), memory.ErrInvalid},
+		"an agent's ID":     {second(u.AddAgent(ctx, usage.Agent{})), memory.ErrInvalid},
+		"a long agent ID":   {second(u.AddAgent(ctx, usage.Agent{ID: long})), memory.ErrInvalid},
+		"an agent's object": {second(u.AddAgent(ctx, usage.Agent{ID: "a", Metadata: []byte("[1]")})), memory.ErrInvalid},
+		"delete no agent":   {second(db.DeleteAgent(ctx, "")), memory.ErrInvalid},
 	} {
 		wantError(t, name, test.err, test.want)
 	}
 	if db.LSN() != 0 {
 		t.Errorf("what was refused was committed: LSN %d", db.LSN())
 	}
-	if err := total(usage.Query{Owner: Owner{Agent: "nobody"}, Model: "no such model"}); err != nil {
+	if err := total(usage.Query{Owner: memory.Owner{Agent: "nobody"}, Model: "no such model"}); err != nil {
 		t.Error(err) // nothing was spent
 	}
 	cancelled, cancel := context.WithCancel(ctx)
@@ -361,20 +362,20 @@ func second[T any](_ T, err error) error { return err }
 func TestStrictAgents(t *testing.T) {
 	fs := vfs.NewMem()
 	db, ctx := openTest(t, fs, Options{}), t.Context()
-	old := Owner{User: "ada", Agent: "old"}
-	kept := mustStore(t, db.Memories(), Memory{Scope: Scope{Agent: "old"}, Text: "implicit"})
-	mustStore(t, db.Memories(), Memory{Scope: old.Scope(), Text: "implicit"})
+	old := memory.Owner{User: "ada", Agent: "old"}
+	kept := mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "old"}, Text: "implicit"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: old.Scope(), Text: "implicit"})
 	closeTest(t, db)
 
 	db = openTest(t, fs, Options{StrictAgents: true})
-	writes := func(o Owner) map[string]error {
-		_, store := db.Memories().Store(ctx, Memory{Scope: o.Scope(), Text: "tea"}, nil)
-		_, again := db.Memories().Store(ctx, Memory{Scope: o.Scope(), Text: "implicit"}, nil)
-		_, batch := db.Memories().StoreBatch(ctx, []Memory{{Scope: o.Scope(), Text: "x"}, {Scope: o.Scope(), Text: "y"}}, nil)
+	writes := func(o memory.Owner) map[string]error {
+		_, store := db.Memories().Store(ctx, memory.Memory{Scope: o.Scope(), Text: "tea"}, nil)
+		_, again := db.Memories().Store(ctx, memory.Memory{Scope: o.Scope(), Text: "implicit"}, nil)
+		_, batch := db.Memories().StoreBatch(ctx, []memory.Memory{{Scope: o.Scope(), Text: "x"}, {Scope: o.Scope(), Text: "y"}}, nil)
 		text := "old"
-		_, life := db.Memories().Restore(ctx, []Life{{History: []HistoryEntry{
-			{MemoryID: "gone", Scope: o.Scope(), Event: EventAdd, NewText: &text, Time: db.clock()},
-			{MemoryID: "gone", Scope: o.Scope(), Event: EventDelete, Time: db.clock()},
+		_, life := db.Memories().Restore(ctx, []memory.Life{{History: []memory.HistoryEntry{
+			{MemoryID: "gone", Scope: o.Scope(), Event: memory.EventAdd, NewText: &text, Time: db.clock()},
+			{MemoryID: "gone", Scope: o.Scope(), Event: memory.EventDelete, Time: db.clock()},
 		}}}, nil)
 		_, kv := db.KV().Put(ctx, o, "k", 1, nil)
 		_, plain := db.Sessions().Append(ctx, o, "s", []sessions.Message{{Text: "hello"}}, &sessions.AppendOptions{NoMemory: true})
@@ -388,9 +389,9 @@ func TestStrictAgents(t *testing.T) {
 		}
 	}
 	before := db.LSN()
-	for _, o := range []Owner{{Agent: "new"}, {User: "ada", Agent: "new"}, old} {
+	for _, o := range []memory.Owner{{Agent: "new"}, {User: "ada", Agent: "new"}, old} {
 		for what, err := range writes(o) {
-			wantError(t, what, err, ErrUnknownAgent)
+			wantError(t, what, err, memory.ErrUnknownAgent)
 			if !strings.Contains(err.Error(), o.Agent) || !strings.Contains(err.Error(), "manifest") {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -399,22 +400,22 @@ func TestStrictAgents(t *testing.T) {
 	if db.LSN() != before {
 		t.Errorf("%d commits of what was refused", db.LSN()-before)
 	}
-	for what, err := range writes(Owner{User: "ada"}) { // who is no agent needs no manifest
+	for what, err := range writes(memory.Owner{User: "ada"}) { // who is no agent needs no manifest
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	changed := "changed"
-	if _, err := db.Memories().Update(ctx, Scope{Agent: "old"}, kept.ID, Patch{Text: &changed}); err != nil {
+	if _, err := db.Memories().Update(ctx, memory.Scope{Agent: "old"}, kept.ID, memory.Patch{Text: &changed}); err != nil {
 		t.Error(err)
 	}
-	if err := db.Memories().Delete(ctx, Scope{Agent: "old"}, kept.ID); err != nil {
+	if err := db.Memories().Delete(ctx, memory.Scope{Agent: "old"}, kept.ID); err != nil {
 		t.Error(err)
 	}
 	if _, err := db.Usage().AddAgent(ctx, usage.Agent{ID: "new"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []Owner{{Agent: "new"}, {User: "ada", Agent: "new"}} {
+	for _, o := range []memory.Owner{{Agent: "new"}, {User: "ada", Agent: "new"}} {
 		for what, err := range writes(o) {
 			if err != nil {
 				t.Errorf("%s of a registered agent: %v", what, err)
@@ -425,12 +426,12 @@ func TestStrictAgents(t *testing.T) {
 		if _, err := tx.DeleteAgent(ctx, "new"); err != nil {
 			return err
 		}
-		_, gone := tx.KV().Put(ctx, Owner{Agent: "new"}, "k", 1, nil)
-		wantError(t, "a deleted agent", gone, ErrUnknownAgent)
+		_, gone := tx.KV().Put(ctx, memory.Owner{Agent: "new"}, "k", 1, nil)
+		wantError(t, "a deleted agent", gone, memory.ErrUnknownAgent)
 		if _, err := tx.Usage().AddAgent(ctx, usage.Agent{ID: "newer"}); err != nil {
 			return err
 		}
-		_, err := tx.KV().Put(ctx, Owner{Agent: "newer"}, "k", 1, nil)
+		_, err := tx.KV().Put(ctx, memory.Owner{Agent: "newer"}, "k", 1, nil)
 		return err
 	})
 	if err != nil {
@@ -447,14 +448,14 @@ func TestSeedUsageRecord(t *testing.T) {
 	db, ctx := openTest(t, vfs.NewMem(), Options{}), t.Context()
 	at := time.Date(2026, 3, 6, 10, 0, 0, 0, time.UTC)
 	added, err := db.Usage().Add(ctx, usage.Record{
-		Owner: Owner{Agent: "a1"}, Model: "claude-haiku", PromptTokens: 1200, CompletionTokens: 300, Cost: usd(t, "0.0123"), Time: at,
+		Owner: memory.Owner{Agent: "a1"}, Model: "claude-haiku", PromptTokens: 1200, CompletionTokens: 300, Cost: usd(t, "0.0123"), Time: at,
 	}, nil)
 	if err != nil || added.TotalTokens != 1500 || added.Number != 1 {
 		t.Errorf("%+v, %v", added, err)
 	}
 	var lines []string
 	err = db.View(ctx, func(tx *Tx) error {
-		return tx.Lines(Scope{Agent: "a1"}, nil, func(l Line) error {
+		return tx.Lines(memory.Scope{Agent: "a1"}, nil, func(l Line) error {
 			b, err := json.Marshal(l)
 			lines = append(lines, string(b))
 			return err

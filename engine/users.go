@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -51,7 +52,7 @@ type User struct {
 // the database holds beside the memories.
 func (db *DB) Users(ctx context.Context) (all []User, err error) {
 	err = db.View(ctx, func(tx *Tx) error {
-		all, err = tx.users(ctx, Scope{})
+		all, err = tx.users(ctx, memory.Scope{})
 		return err
 	})
 	return all, err
@@ -64,7 +65,7 @@ func (db *DB) User(ctx context.Context, user string) (u User, err error) {
 		return User{}, err
 	}
 	err = db.View(ctx, func(tx *Tx) error {
-		all, err := tx.users(ctx, Scope{User: user})
+		all, err := tx.users(ctx, memory.Scope{User: user})
 		if err == nil && len(all) == 0 {
 			return noUser(doing, user)
 		}
@@ -88,7 +89,7 @@ func noUser(doing, user string) error {
 }
 
 // users counts what the users of a scope have.
-func (tx *Tx) users(ctx context.Context, in Scope) ([]User, error) {
+func (tx *Tx) users(ctx context.Context, in memory.Scope) ([]User, error) {
 	users, agents := map[string]*User{}, map[string]map[string]bool{}
 	of := func(o scope.Owner) *User {
 		if users[o.User] == nil {
@@ -97,7 +98,7 @@ func (tx *Tx) users(ctx context.Context, in Scope) ([]User, error) {
 		agents[o.User][o.Agent] = true
 		return users[o.User]
 	}
-	sizes, err := tx.groups(ctx, &GroupQuery{Scope: in, AllScopes: in == Scope{}, By: GroupOwner})
+	sizes, err := tx.groups(ctx, &memory.GroupQuery{Scope: in, AllScopes: in == memory.Scope{}, By: memory.GroupOwner})
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +214,7 @@ func (db *DB) deleteLiving(ctx context.Context, user string, owners map[uint32]b
 		if len(all) == 0 {
 			return noUser(doingDeleteUser, user)
 		}
-		n, err := tx.deleteMatching(ctx, &DeleteQuery{Scope: Scope{User: user}}) // also what has expired
+		n, err := tx.deleteMatching(ctx, &memory.DeleteQuery{Scope: memory.Scope{User: user}}) // also what has expired
 		deleted["memories"] += int64(n)
 		return err
 	}))

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -30,10 +31,10 @@ func fillUser(t *testing.T, db *DB, clk *testClock, user string) {
 	t.Helper()
 	ctx, m := t.Context(), db.Memories()
 	for _, agent := range []string{"", "a1", "a2", "a3"} {
-		o := Owner{User: user, Agent: agent}
+		o := memory.Owner{User: user, Agent: agent}
 		for i := range 6 {
 			text := fmt.Sprint(userSecret, " of ", user, " and ", agent, " number ", i)
-			mem := Memory{ID: fmt.Sprint(user, agent, i), Scope: o.Scope(), Text: text, Vectors: map[string][]float32{"default": {float32(i), 1}}}
+			mem := memory.Memory{ID: fmt.Sprint(user, agent, i), Scope: o.Scope(), Text: text, Vectors: map[string][]float32{"default": {float32(i), 1}}}
 			if i == 4 {
 				mem.Importance, mem.CreatedAt = new(.1), clk.now().Add(-90*24*time.Hour) // for the trash
 			}
@@ -42,7 +43,7 @@ func fillUser(t *testing.T, db *DB, clk *testClock, user string) {
 			}
 			mustStore(t, m, mem)
 		}
-		_, err := m.Store(ctx, Memory{ID: fmt.Sprint(user, agent, 0), Scope: o.Scope(), Text: userSecret + " again", Vectors: map[string][]float32{"default": {1, 2}}}, &StoreOptions{Upsert: true})
+		_, err := m.Store(ctx, memory.Memory{ID: fmt.Sprint(user, agent, 0), Scope: o.Scope(), Text: userSecret + " again", Vectors: map[string][]float32{"default": {1, 2}}}, &memory.StoreOptions{Upsert: true})
 		noError(t, err)
 		noError(t, m.Delete(ctx, o.Scope(), fmt.Sprint(user, agent, 1)))
 		noError(t, second(db.KV().Put(ctx, o, "key", userSecret, nil)))
@@ -52,7 +53,7 @@ func fillUser(t *testing.T, db *DB, clk *testClock, user string) {
 		noError(t, second(db.Usage().Add(ctx, usage.Record{Owner: o, Model: userSecret, PromptTokens: 3, Cost: usd(t, "0.5")}, nil)))
 		noError(t, db.Usage().SetBudget(ctx, usage.Budget{Owner: o, Per: usage.PerDay, Limit: usd(t, "7")}))
 	}
-	if r, err := db.Evict(ctx, &EvictOptions{Scope: Scope{User: user}}); err != nil || r.Evicted < 4 {
+	if r, err := db.Evict(ctx, &EvictOptions{Scope: memory.Scope{User: user}}); err != nil || r.Evicted < 4 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 }
@@ -66,15 +67,15 @@ func userContent(t *testing.T, db *DB, user string) string {
 		fmt.Fprintf(&b, "%s\n", j)
 		return err
 	}
-	s := Scope{User: user}
+	s := memory.Scope{User: user}
 	noError(t, db.View(t.Context(), func(tx *Tx) error {
-		for m, err := range tx.Memories().All(t.Context(), ListQuery{Scope: s}) {
+		for m, err := range tx.Memories().All(t.Context(), memory.ListQuery{Scope: s}) {
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(&b, "%d %s %q %q\n", m.Seq, m.ID, m.Text, m.Name)
 		}
-		for h, err := range tx.Memories().Histories(t.Context(), HistoryQuery{Scope: s}) {
+		for h, err := range tx.Memories().Histories(t.Context(), memory.HistoryQuery{Scope: s}) {
 			if err != nil {
 				return err
 			}
@@ -86,7 +87,7 @@ func userContent(t *testing.T, db *DB, user string) string {
 	}))
 	for _, agent := range []string{"", "a1", "a2", "a3"} {
 		noError(t, db.View(t.Context(), func(tx *Tx) error {
-			budgets, err := tx.Usage().Budgets(t.Context(), Owner{User: user, Agent: agent})
+			budgets, err := tx.Usage().Budgets(t.Context(), memory.Owner{User: user, Agent: agent})
 			for _, of := range budgets {
 				fmt.Fprintf(&b, "%v\n", of)
 			}
@@ -101,7 +102,7 @@ func secrets(t *testing.T, db *DB, user string) (n int) {
 	t.Helper()
 	owners := map[uint32]bool{}
 	noError(t, db.View(t.Context(), func(tx *Tx) error {
-		return tx.eachOwner(t.Context(), func(number uint32, o Owner) { owners[number] = o.User == user })
+		return tx.eachOwner(t.Context(), func(number uint32, o memory.Owner) { owners[number] = o.User == user })
 	}))
 	lower, upper := db.keys().Span(layout.KindRecord)
 	noError(t, kv.Scan(db.store, lower, upper, func(key, value []byte) error {
@@ -179,13 +180,13 @@ func TestDeleteUser(t *testing.T) {
 func TestDeleteUserBesideView(t *testing.T) {
 	clk := newTestClock()
 	db := openUsers(t, vfs.NewMem(), clk)
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: userSecret})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: userSecret})
 	noError(t, db.View(t.Context(), func(tx *Tx) error {
 		d, err := db.DeleteUser(context.WithoutCancel(t.Context()), "ada")
 		if err != nil || d.Deleted["memories"] != 1 || len(d.Left) == 0 || d.Left[0].What != "history" || d.Left[0].Count != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if got, err := tx.Memories().List(t.Context(), ListQuery{Scope: Scope{User: "ada"}}); err != nil || len(got.Memories) != 1 {
+		if got, err := tx.Memories().List(t.Context(), memory.ListQuery{Scope: memory.Scope{User: "ada"}}); err != nil || len(got.Memories) != 1 {
 			t.Errorf("the View lost what it saw: %+v, %v", got, err)
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // vectorLimits are the sizes at which the handling of vectors changes.
@@ -90,7 +91,7 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 		return err
 	}
 	if c.Name == "" {
-		c.Name = defaultSpace
+		c.Name = memory.DefaultSpace
 	}
 	if c.Metric == "" {
 		c.Metric = MetricCosine
@@ -123,7 +124,7 @@ func (c *SpaceConfig) check() (hnsw.Metric, error) {
 	if err := valid.Word(doingSpace, "name", c.Name); err != nil {
 		return 0, err
 	}
-	if c.Name == lexicalSpace {
+	if c.Name == memory.LexicalSpace {
 		return 0, fault.Invalid(doingSpace, "the name lexical is that of the built-in embedder's space", "choose another name")
 	}
 	if c.Model != "" {
@@ -136,8 +137,8 @@ func (c *SpaceConfig) check() (hnsw.Metric, error) {
 			return 0, err
 		}
 	}
-	if c.Dim < 1 || c.Dim > MaxDim {
-		return 0, fault.Invalid(doingSpace, fmt.Sprintf("%d dimensions", c.Dim), fmt.Sprintf("give 1 to %d", MaxDim))
+	if c.Dim < 1 || c.Dim > memory.MaxDim {
+		return 0, fault.Invalid(doingSpace, fmt.Sprintf("%d dimensions", c.Dim), fmt.Sprintf("give 1 to %d", memory.MaxDim))
 	}
 	if !slices.Contains([]Metric{MetricCosine, MetricDot, MetricL2}, c.Metric) {
 		return 0, fault.Invalid(doingSpace, fmt.Sprintf("there is no metric %q", valid.Short(string(c.Metric))), "use cosine, dot or l2")

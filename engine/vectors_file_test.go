@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestCodesInAFile: a database whose codes have no room in memory answers as one
@@ -33,14 +34,14 @@ func TestCodesInAFile(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(uint64(round), 1))
 			for i := range n {
-				m := Memory{ID: fmt.Sprint(round, "-", i), Scope: Scope{User: "u"}, Text: fmt.Sprint("t", round, i), Embedding: randomVec(rng, dim)}
+				m := memory.Memory{ID: fmt.Sprint(round, "-", i), Scope: memory.Scope{User: "u"}, Text: fmt.Sprint("t", round, i), Embedding: randomVec(rng, dim)}
 				if _, err := db.Memories().Store(t.Context(), m, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
 			waitIndexed(t, db)
 			for range 20 {
-				got, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "u"}, Embedding: randomVec(rng, dim), Profile: ProfileVector})
+				got, err := db.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Embedding: randomVec(rng, dim), Profile: memory.ProfileVector})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -91,19 +92,19 @@ func TestCodesFileFails(t *testing.T) {
 	}
 	defer closeTest(t, db)
 	for i := range 10 {
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: []float32{1, float32(i)}})
 	}
-	if err := unix.Ftruncate(int(db.spaces.named(defaultSpace).file.Fd()), 0); err != nil {
+	if err := unix.Ftruncate(int(db.spaces.named(memory.DefaultSpace).file.Fd()), 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []Profile{ProfileBest, ProfileVector, ProfileHybrid, ProfileSubstrate} {
-		_, err := db.Memories().Recall(t.Context(), Query{Scope: Scope{User: "ada"}, Text: "number", Embedding: []float32{1, 1}, Profile: p})
+	for _, p := range []memory.Profile{memory.ProfileBest, memory.ProfileVector, memory.ProfileHybrid, memory.ProfileSubstrate} {
+		_, err := db.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{User: "ada"}, Text: "number", Embedding: []float32{1, 1}, Profile: p})
 		wantError(t, string(p), err, hnsw.ErrFile)
 		if errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v blames the store", p, err)
 		}
 	}
-	if hits := mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Text: "number"}); len(hits) != 10 {
+	if hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "ada"}, Text: "number"}); len(hits) != 10 {
 		t.Errorf("%d hits of 10 by words", len(hits))
 	}
 }
@@ -152,8 +153,8 @@ func TestCodesFileIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeTest(t, db)
-	mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
-	_, err = db.spaces.named(defaultSpace).file.WriteAt(make([]byte, 1), 0) // as for the next page
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
+	_, err = db.spaces.named(memory.DefaultSpace).file.WriteAt(make([]byte, 1), 0) // as for the next page
 	wantError(t, "a full disk", err, unix.ENOSPC)
 	const warning = "cannot grow: memory is taken"
 	if got := said(); strings.Count(got, warning) != 1 || !strings.Contains(got, unix.ENOSPC.Error()) {
@@ -172,10 +173,10 @@ func TestCodesFileIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ada, stop := Scope{User: "ada"}, errors.New("stop")
+	ada, stop := memory.Scope{User: "ada"}, errors.New("stop")
 	err = db.Update(t.Context(), func(tx *Tx) error {
-		mustStore(t, tx.Memories(), Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
-		mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "tea"})
+		mustStore(t, tx.Memories(), memory.Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+		mustRecall(t, tx.Memories(), memory.Query{Scope: ada, Text: "tea"})
 		if fs.opened != 1 {
 			t.Errorf("%d files are open in the transaction", fs.opened)
 		}
@@ -184,7 +185,7 @@ func TestCodesFileIsClosed(t *testing.T) {
 	if wantError(t, "an update that fails", err, stop); fs.opened != 0 {
 		t.Errorf("%d files are open after it", fs.opened)
 	}
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "tea", Embedding: []float32{1, 2}})
 	closeTest(t, db)
 	opts.Embedder = newFakeEmbedder(5)
 	_, err = openSetup(dir, opts)

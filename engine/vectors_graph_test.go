@@ -24,6 +24,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -73,7 +74,7 @@ type vectorWorld struct {
 	opts   setup
 	metric Metric
 	dim    int
-	mems   map[string]Memory // by ID
+	mems   map[string]memory.Memory // by ID
 	n      int
 	// found and wanted count hits of searches by graph that should be there.
 	found, wanted int
@@ -87,7 +88,7 @@ func newVectorWorld(t *testing.T, metric Metric, o opener) *vectorWorld {
 		opts.vectors = smallLimits()
 	}
 	w := &vectorWorld{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: crashfs.NewDisk(), opts: opts, metric: metric, dim: 12, mems: map[string]Memory{},
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: crashfs.NewDisk(), opts: opts, metric: metric, dim: 12, mems: map[string]memory.Memory{},
 	}
 	w.db = openTest(t, w.fs, w.opts)
 	if err := w.db.CreateSpace(t.Context(), SpaceConfig{Dim: w.dim, Metric: metric}); err != nil {
@@ -101,10 +102,10 @@ func (w *vectorWorld) reopen() {
 	w.db = openTest(w.t, w.fs, w.opts)
 }
 
-func (w *vectorWorld) memory() Memory {
+func (w *vectorWorld) memory() memory.Memory {
 	w.n++
-	m := Memory{
-		ID: fmt.Sprint("m", w.n), Scope: Scope{User: []string{"ada", "bob"}[w.rng.IntN(2)], Run: fmt.Sprint("r", w.rng.IntN(3))},
+	m := memory.Memory{
+		ID: fmt.Sprint("m", w.n), Scope: memory.Scope{User: []string{"ada", "bob"}[w.rng.IntN(2)], Run: fmt.Sprint("r", w.rng.IntN(3))},
 		Text: fmt.Sprint("number ", w.n), Metadata: map[string]any{"tag": fmt.Sprint(w.rng.IntN(3))},
 	}
 	if w.rng.IntN(10) > 0 {
@@ -113,13 +114,13 @@ func (w *vectorWorld) memory() Memory {
 	return m
 }
 
-func (w *vectorWorld) pick(mems map[string]Memory) (string, Memory) {
+func (w *vectorWorld) pick(mems map[string]memory.Memory) (string, memory.Memory) {
 	ids := make([]string, 0, len(mems))
 	for id := range mems {
 		ids = append(ids, id)
 	}
 	if len(ids) == 0 {
-		return "", Memory{}
+		return "", memory.Memory{}
 	}
 	slices.Sort(ids)
 	id := ids[w.rng.IntN(len(ids))]
@@ -127,7 +128,7 @@ func (w *vectorWorld) pick(mems map[string]Memory) (string, Memory) {
 }
 
 // change makes one random change through m, and notes it in mems.
-func (w *vectorWorld) change(m Memories, mems map[string]Memory) {
+func (w *vectorWorld) change(m Memories, mems map[string]memory.Memory) {
 	w.t.Helper()
 	id, old := w.pick(mems)
 	var err error
@@ -138,11 +139,11 @@ func (w *vectorWorld) change(m Memories, mems map[string]Memory) {
 		mems[mem.ID] = mem
 	case n < 13:
 		old.Embedding = randomVec(w.rng, w.dim)
-		_, err = m.Update(w.t.Context(), old.Scope, id, Patch{Embedding: old.Embedding})
+		_, err = m.Update(w.t.Context(), old.Scope, id, memory.Patch{Embedding: old.Embedding})
 		mems[id] = old
 	case n < 16:
 		old.Metadata = map[string]any{"tag": fmt.Sprint(w.rng.IntN(3))}
-		_, err = m.Update(w.t.Context(), old.Scope, id, Patch{Metadata: &old.Metadata})
+		_, err = m.Update(w.t.Context(), old.Scope, id, memory.Patch{Metadata: &old.Metadata})
 		mems[id] = old
 	default:
 		err = m.Delete(w.t.Context(), old.Scope, id)
@@ -154,15 +155,15 @@ func (w *vectorWorld) change(m Memories, mems map[string]Memory) {
 }
 
 // check compares searches through m with brute force over mems.
-func (w *vectorWorld) check(m Memories, mems map[string]Memory) {
+func (w *vectorWorld) check(m Memories, mems map[string]memory.Memory) {
 	w.t.Helper()
 	for range 6 {
-		q := Query{
-			Embedding: randomVec(w.rng, w.dim), Profile: ProfileVector, Limit: 1 + w.rng.IntN(20), NoTouch: true,
+		q := memory.Query{
+			Embedding: randomVec(w.rng, w.dim), Profile: memory.ProfileVector, Limit: 1 + w.rng.IntN(20), NoTouch: true,
 			Exact: w.rng.IntN(3) == 0, Explain: true,
 		}
-		q.Scope = []Scope{{User: "ada"}, {User: "bob"}, {User: "bob", Run: "r1"}, {Run: "r2"}, {}}[w.rng.IntN(5)]
-		q.AllScopes = q.Scope == Scope{}
+		q.Scope = []memory.Scope{{User: "ada"}, {User: "bob"}, {User: "bob", Run: "r1"}, {Run: "r2"}, {}}[w.rng.IntN(5)]
+		q.AllScopes = q.Scope == memory.Scope{}
 		tag := ""
 		if w.rng.IntN(2) == 0 {
 			tag = fmt.Sprint(w.rng.IntN(3))
@@ -314,7 +315,7 @@ func TestGraphIsolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.mems = map[string]Memory{}
+	w.mems = map[string]memory.Memory{}
 	w.check(w.db.Memories(), w.mems)
 	for range 100 {
 		w.change(w.db.Memories(), w.mems)
@@ -333,7 +334,7 @@ func TestStoredIsFound(t *testing.T) {
 		mem := w.memory()
 		mem.Embedding = randomVec(w.rng, w.dim)
 		mustStore(t, w.db.Memories(), mem)
-		hits := mustRecall(t, w.db.Memories(), Query{AllScopes: true, Embedding: mem.Embedding, Profile: ProfileVector, Limit: 1, NoTouch: true})
+		hits := mustRecall(t, w.db.Memories(), memory.Query{AllScopes: true, Embedding: mem.Embedding, Profile: memory.ProfileVector, Limit: 1, NoTouch: true})
 		if len(hits) != 1 || hits[0].ID != mem.ID {
 			t.Fatalf("memory %d: %+v", i, hits)
 		}
@@ -360,7 +361,7 @@ func TestStoredIsFound(t *testing.T) {
 func TestWaitIndexed(t *testing.T) {
 	w := newVectorWorld(t, MetricCosine, Options{})
 	// More than the linker links before the calls begin.
-	var mems []Memory
+	var mems []memory.Memory
 	for range 4000 {
 		m := w.memory()
 		m.Embedding = randomVec(w.rng, w.dim)
@@ -479,7 +480,7 @@ func TestLinkedForSearches(t *testing.T) {
 		t.Helper()
 		set := roaring.New()
 		set.AddRange(0, docs)
-		r := &recalling{tx: &Tx{db: db}, q: &Query{}, in: newMembers(set)}
+		r := &recalling{tx: &Tx{db: db}, q: &memory.Query{}, in: newMembers(set)}
 		if r.walked(s) {
 			t.Error("a graph without links is walked")
 		}
@@ -522,8 +523,8 @@ func TestBrokenSpace(t *testing.T) {
 	broken.broken.Store(true)
 	for i := range 100 {
 		vec := []float32{1, float32(i)}
-		mustStore(t, db.Memories(), Memory{
-			Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Vectors: map[string][]float32{"sound": vec, "broken": vec},
+		mustStore(t, db.Memories(), memory.Memory{
+			Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Vectors: map[string][]float32{"sound": vec, "broken": vec},
 		})
 	}
 	err := db.WaitIndexed(t.Context())
@@ -544,7 +545,7 @@ func TestUnlinkedIsBounded(t *testing.T) {
 	const batch = 50
 	most := int64(0)
 	for range 40 {
-		var mems []Memory
+		var mems []memory.Memory
 		for range batch {
 			m := w.memory()
 			m.Embedding = randomVec(w.rng, w.dim)
@@ -601,11 +602,11 @@ func TestCreateSpace(t *testing.T) {
 	} {
 		wantError(t, name, db.CreateSpace(ctx, c), fault.ErrInvalid)
 	}
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "near", Scope: ada, Vectors: map[string][]float32{"far": {1, 1}}})
-	mustStore(t, db.Memories(), Memory{ID: "same way", Scope: ada, Vectors: map[string][]float32{"far": {5, 0}}})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "near", Scope: ada, Vectors: map[string][]float32{"far": {1, 1}}})
+	mustStore(t, db.Memories(), memory.Memory{ID: "same way", Scope: ada, Vectors: map[string][]float32{"far": {5, 0}}})
 	equalSlices(t, "by distance", closest(t, db.Memories(), ada, "far", 1, 0), []string{"near", "same way"})
-	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Space: "far", Embedding: []float32{1, 0}, Profile: ProfileHybrid})
+	hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Space: "far", Embedding: []float32{1, 0}, Profile: memory.ProfileHybrid})
 	if got := hits[0].Parts.Cosine; hits[0].ID != "near" || math.Abs(got-0.5*0.5) > 1e-6 {
 		t.Errorf("a distance of 1 counts %v in hybrid, want 0.25", got)
 	}
@@ -616,7 +617,7 @@ func TestCreateSpace(t *testing.T) {
 // take it as it is.
 func TestScoresOfMetrics(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada, query := Scope{User: "ada"}, []float32{1, 2}
+	ada, query := memory.Scope{User: "ada"}, []float32{1, 2}
 	for _, m := range []Metric{MetricCosine, MetricDot, MetricL2} {
 		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: string(m), Dim: 2, Metric: m}); err != nil {
 			t.Fatal(err)
@@ -624,7 +625,7 @@ func TestScoresOfMetrics(t *testing.T) {
 	}
 	vectors := map[string][]float32{"a": {2, 4}, "b": {-2, -4}, "c": {.1, .2}}
 	for id, vec := range vectors {
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Vectors: map[string][]float32{"cosine": vec, "dot": vec, "l2": vec}})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: ada, Vectors: map[string][]float32{"cosine": vec, "dot": vec, "l2": vec}})
 	}
 	root := math.Sqrt(5) // the length of the query
 	raw := map[Metric]map[string]float64{
@@ -638,17 +639,17 @@ func TestScoresOfMetrics(t *testing.T) {
 		MetricL2:     {"a": 1 / (1 + root), "b": 1 / (1 + 3*root), "c": 1 / (1 + .9*root)},
 	}
 	for metric := range raw {
-		for _, p := range []Profile{ProfileVector, ProfileSubstrate, ProfileHybrid, ProfileBest} {
-			hits := mustRecall(t, db.Memories(), Query{Scope: ada, Space: string(metric), Embedding: query, Profile: p})
+		for _, p := range []memory.Profile{memory.ProfileVector, memory.ProfileSubstrate, memory.ProfileHybrid, memory.ProfileBest} {
+			hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Space: string(metric), Embedding: query, Profile: p})
 			if len(hits) != len(vectors) {
 				t.Errorf("%s, %s: %d hits", metric, p, len(hits))
 			}
 			for _, h := range hits {
 				want := raw[metric][h.ID]
 				switch p {
-				case ProfileHybrid:
+				case memory.ProfileHybrid:
 					want = policy.Hybrid().Cosine * mixed[metric][h.ID]
-				case ProfileBest:
+				case memory.ProfileBest:
 					want = policy.BestLearned().Cosine * max(0, mixed[metric][h.ID])
 				}
 				if math.Abs(h.Parts.Cosine-want) > 1e-6 {
@@ -689,7 +690,7 @@ func TestGraphRecall(t *testing.T) {
 	limits.exhaustive = 100
 	w := newVectorWorld(t, MetricCosine, setup{tuning: tuning{vectors: limits}})
 	const n = 8000
-	var mems []Memory
+	var mems []memory.Memory
 	centre := make([][]float32, 40)
 	for i := range centre {
 		centre[i] = randomVec(w.rng, w.dim)
@@ -711,10 +712,10 @@ func TestGraphRecall(t *testing.T) {
 		}
 	}
 	waitIndexed(t, w.db)
-	for name, q := range map[string]Query{
+	for name, q := range map[string]memory.Query{
 		"all":              {AllScopes: true},
-		"an owner":         {Scope: Scope{User: "ada"}},
-		"a run":            {Scope: Scope{User: "ada", Run: "r1"}},
+		"an owner":         {Scope: memory.Scope{User: "ada"}},
+		"a run":            {Scope: memory.Scope{User: "ada", Run: "r1"}},
 		"one in 50":        {AllScopes: true, Filter: filter.Eq("some", true)},
 		"another cluster":  {AllScopes: true, Filter: filter.Eq("cluster", 7)},
 		"not that cluster": {AllScopes: true, Filter: filter.Ne("cluster", 3)},
@@ -729,7 +730,7 @@ func TestGraphRecall(t *testing.T) {
 			for i := range near {
 				q.Embedding[i] = near[i] + q.Embedding[i]/2
 			}
-			q.Profile, q.NoTouch, q.Explain = ProfileVector, true, true
+			q.Profile, q.NoTouch, q.Explain = memory.ProfileVector, true, true
 			q.Exact = true
 			want := hitIDs(mustRecall(t, w.db.Memories(), q))
 			q.Exact = false

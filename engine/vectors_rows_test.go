@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestVectorsAreReadAhead: once searches have read enough vectors from the store, all
@@ -18,10 +19,10 @@ func TestVectorsAreReadAhead(t *testing.T) {
 	db := openTest(t, fs, opts)
 	rng := rand.New(rand.NewPCG(1, 1))
 	store := func(i int) {
-		mustStore(t, db.Memories(), Memory{ID: fmt.Sprint(i), Scope: Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: randomVec(rng, dim)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: randomVec(rng, dim)})
 	}
 	ask := func(limit int) {
-		mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Embedding: randomVec(rng, dim), Profile: ProfileVector, Exact: true, Limit: limit})
+		mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "ada"}, Embedding: randomVec(rng, dim), Profile: memory.ProfileVector, Exact: true, Limit: limit})
 	}
 	kept := func() int64 {
 		st, err := db.Stats(t.Context())
@@ -36,7 +37,7 @@ func TestVectorsAreReadAhead(t *testing.T) {
 	for i := range n {
 		store(i)
 	}
-	if err := db.Memories().Delete(t.Context(), Scope{User: "ada"}, "7"); err != nil {
+	if err := db.Memories().Delete(t.Context(), memory.Scope{User: "ada"}, "7"); err != nil {
 		t.Fatal(err)
 	}
 	waitIndexed(t, db)
@@ -54,7 +55,7 @@ func TestVectorsAreReadAhead(t *testing.T) {
 			t.Fatalf("%d of %d vectors are kept", kept(), n-1)
 		}
 	}
-	s := db.spaces.named(defaultSpace)
+	s := db.spaces.named(memory.DefaultSpace)
 	before := s.reads.Load()
 	for range 20 {
 		ask(50)
@@ -77,8 +78,8 @@ func TestReadingAheadStops(t *testing.T) {
 		log, said := logged()
 		opts.Logger = log
 		db := openTest(t, vfs.NewMem(), opts)
-		mustStore(t, db.Memories(), Memory{Scope: Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
-		mustRecall(t, db.Memories(), Query{Scope: Scope{User: "ada"}, Embedding: []float32{1, float32(i)}})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
+		mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "ada"}, Embedding: []float32{1, float32(i)}})
 		closeTest(t, db)
 		if got := said(); got != "" {
 			t.Errorf("the log says %q", got)

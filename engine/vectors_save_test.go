@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // snapshots lists the files of vectors in the folder.
@@ -63,7 +64,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 	w, name := savedWorld(t)
 	for round := range 4 {
 		log := w.openOn(w.fs)
-		s := w.db.spaces.named(defaultSpace)
+		s := w.db.spaces.named(memory.DefaultSpace)
 		if s.saved.name != name || s.index.Linked() == 0 || log() != "" {
 			t.Fatalf("round %d: opened with %+v, %d linked, not with %s: %s", round, s.saved, s.index.Linked(), name, log())
 		}
@@ -124,7 +125,7 @@ func TestSnapshotIsRefused(t *testing.T) {
 		got := *w
 		got.opts.vectors = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
 		log := got.openOn(fs)
-		if s := got.db.spaces.named(defaultSpace); s.saved.name != "" {
+		if s := got.db.spaces.named(memory.DefaultSpace); s.saved.name != "" {
 			t.Errorf("%s: it was used", what)
 		}
 		if said := strings.Contains(log(), "cannot be used"); said != (what != "of no space" && what != "a part of one") {
@@ -176,7 +177,7 @@ func TestSnapshotOfNothing(t *testing.T) {
 	}
 	waitVectors(t, w.db, 0)
 	w.reopen()
-	for deadline := time.Now().Add(patience); w.db.spaces.named(defaultSpace).index.Linked() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); w.db.spaces.named(memory.DefaultSpace).index.Linked() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the graph is not repaired")
 		}
@@ -228,13 +229,13 @@ func TestSnapshotCrash(t *testing.T) {
 	disk := crashfs.Wrap(mem, nil)
 	limits := smallLimits()
 	limits.saveTail = 20
-	w := &vectorWorld{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: disk, metric: MetricCosine, dim: 4, mems: map[string]Memory{}}
+	w := &vectorWorld{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: disk, metric: MetricCosine, dim: 4, mems: map[string]memory.Memory{}}
 	w.opts = setup{Options: Options{MemoryBudget: testBudget}, tuning: tuning{vectors: limits}}
 	w.db = openTest(t, disk, w.opts)
 
 	// states are the memories after each commit, by LSN.
 	var mu sync.Mutex
-	states := map[uint64]map[string]Memory{w.db.LSN(): {}}
+	states := map[uint64]map[string]memory.Memory{w.db.LSN(): {}}
 	type crash struct {
 		op    crashfs.Op
 		left  *crashfs.Disk
@@ -318,16 +319,16 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 	always := *never
 	always.saveTail, always.closeTail = 1, 1
 	rng := rand.New(rand.NewPCG(5, 6))
-	mems := make([]Memory, 3*doctable.PageSize)
+	mems := make([]memory.Memory, 3*doctable.PageSize)
 	for i := range mems {
-		mems[i] = Memory{ID: fmt.Sprint(i), Text: fmt.Sprint("memory ", i), Scope: Scope{Agent: "a"}}
+		mems[i] = memory.Memory{ID: fmt.Sprint(i), Text: fmt.Sprint("memory ", i), Scope: memory.Scope{Agent: "a"}}
 	}
 	store := func(db *DB) {
 		t.Helper()
 		for i := range mems {
 			mems[i].Embedding = []float32{rng.Float32(), rng.Float32(), rng.Float32(), 1}
 		}
-		if _, err := db.Memories().StoreBatch(t.Context(), mems, &StoreOptions{NoDedup: true, Upsert: true}); err != nil {
+		if _, err := db.Memories().StoreBatch(t.Context(), mems, &memory.StoreOptions{NoDedup: true, Upsert: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -344,7 +345,7 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 	for range 2 {
 		db = openTest(t, killed, setup{tuning: tuning{vectors: &always}})
 		mustCheck(t, db, len(mems))
-		res, err := db.Memories().Recall(t.Context(), Query{Embedding: mems[7].Embedding, Limit: 1, Profile: ProfileVector, Exact: true, Scope: Scope{Agent: "a"}})
+		res, err := db.Memories().Recall(t.Context(), memory.Query{Embedding: mems[7].Embedding, Limit: 1, Profile: memory.ProfileVector, Exact: true, Scope: memory.Scope{Agent: "a"}})
 		if err != nil || len(res.Hits) != 1 || res.Hits[0].ID != "7" {
 			t.Fatalf("recall: %+v, %v", res, err)
 		}
@@ -356,7 +357,7 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 // snapshot already told of, are not led around them again by each process to come.
 func TestRepairIsSaved(t *testing.T) {
 	w, _ := savedWorld(t)
-	space := func() *space { return w.db.spaces.named(defaultSpace) }
+	space := func() *space { return w.db.spaces.named(memory.DefaultSpace) }
 	w.openOn(w.fs)
 	for len(w.mems) < 300 {
 		w.change(w.db.Memories(), w.mems)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // sketchWorld is a database of memories whose vectors lie in clusters, with sketches of
@@ -51,10 +52,10 @@ func newSketchWorld(t *testing.T, metric Metric, n int, filed bool) *sketchWorld
 	for range 20 {
 		w.topics = append(w.topics, randomVec(w.rng, sketchDim))
 	}
-	batch := make([]Memory, n)
+	batch := make([]memory.Memory, n)
 	for i := range batch {
-		m := Memory{
-			ID: fmt.Sprint("m", i), Scope: Scope{User: []string{"ada", "bob"}[i%2]}, Text: w.text(),
+		m := memory.Memory{
+			ID: fmt.Sprint("m", i), Scope: memory.Scope{User: []string{"ada", "bob"}[i%2]}, Text: w.text(),
 			Importance: new(w.rng.Float64()), CreatedAt: clock.now().Add(-time.Duration(w.rng.IntN(1000)) * time.Hour),
 			Metadata: map[string]any{"n": i % 3},
 		}
@@ -64,7 +65,7 @@ func newSketchWorld(t *testing.T, metric Metric, n int, filed bool) *sketchWorld
 		}
 		batch[i] = m
 	}
-	if _, err := db.Memories().StoreBatch(t.Context(), batch, &StoreOptions{NoDedup: true}); err != nil {
+	if _, err := db.Memories().StoreBatch(t.Context(), batch, &memory.StoreOptions{NoDedup: true}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -86,7 +87,7 @@ func (w *sketchWorld) vector() []float32 {
 }
 
 // all is the whole scope of a query, each memory scored exactly, in order.
-func (w *sketchWorld) all(t *testing.T, q Query) []Hit {
+func (w *sketchWorld) all(t *testing.T, q memory.Query) []memory.Hit {
 	t.Helper()
 	q.Limit, q.Exact = valid.MaxLimit, true
 	hits := mustRecall(t, w.db.Memories(), q)
@@ -96,9 +97,9 @@ func (w *sketchWorld) all(t *testing.T, q Query) []Hit {
 		if ok {
 			similarity = scoreBy(w.metric, q.Embedding, vec)
 		}
-		if q.Profile != ProfileVector {
+		if q.Profile != memory.ProfileVector {
 			weight = .5
-			if q.Profile == ProfileBest {
+			if q.Profile == memory.ProfileBest {
 				weight, similarity = .6, max(0, similarity)
 			}
 			if ok && w.metric == MetricL2 {
@@ -112,7 +113,7 @@ func (w *sketchWorld) all(t *testing.T, q Query) []Hit {
 			t.Fatalf("%s, %s: %s has %+v with %v in all; its similarity is %v", w.metric, q.Profile, h.ID, h.Parts, h.Score, similarity)
 		}
 	}
-	if !slices.IsSortedFunc(hits, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Seq, b.Seq)) }) {
+	if !slices.IsSortedFunc(hits, func(a, b memory.Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Seq, b.Seq)) }) {
 		t.Fatal("hits are out of order")
 	}
 	return hits
@@ -135,9 +136,9 @@ func TestScopesBySketches(t *testing.T) {
 		}
 		rescored, asked := 0, 0
 		for range 12 {
-			for _, p := range []Profile{ProfileHybrid, ProfileVector, ProfileBest} {
-				q := Query{
-					Scope: Scope{User: []string{"ada", "bob"}[w.rng.IntN(2)]}, Profile: p, Text: w.text(),
+			for _, p := range []memory.Profile{memory.ProfileHybrid, memory.ProfileVector, memory.ProfileBest} {
+				q := memory.Query{
+					Scope: memory.Scope{User: []string{"ada", "bob"}[w.rng.IntN(2)]}, Profile: p, Text: w.text(),
 					Embedding: w.vector(), NoTouch: true, Limit: 1 + w.rng.IntN(20), Explain: true,
 				}
 				if w.rng.IntN(3) == 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // stressActor changes the memories of an owner of its own, and knows what there are.
 type stressActor struct {
 	t     *testing.T
-	scope Scope
+	scope memory.Scope
 	rng   *rand.Rand
 	vecs  map[string][]float32 // by ID
 	dim   int
@@ -63,7 +64,7 @@ func stressVectors(t *testing.T, limits *vectorLimits, dim int) {
 	actors := make([]*stressActor, stressActors)
 	for i := range actors {
 		actors[i] = &stressActor{
-			t: t, scope: Scope{Agent: fmt.Sprint("a", i)}, rng: rand.New(rand.NewPCG(seed, uint64(i))), vecs: map[string][]float32{}, dim: dim,
+			t: t, scope: memory.Scope{Agent: fmt.Sprint("a", i)}, rng: rand.New(rand.NewPCG(seed, uint64(i))), vecs: map[string][]float32{}, dim: dim,
 		}
 	}
 	for round := range stressRounds {
@@ -121,10 +122,10 @@ func (a *stressActor) step(db *DB) bool {
 }
 
 func (a *stressActor) put(db *DB, n int) error {
-	mems := make([]Memory, n)
+	mems := make([]memory.Memory, n)
 	for i := range mems {
 		a.made++
-		mems[i] = Memory{ID: fmt.Sprint("m", a.made), Scope: a.scope, Text: fmt.Sprint("number ", a.made), Embedding: randomVec(a.rng, a.dim)}
+		mems[i] = memory.Memory{ID: fmt.Sprint("m", a.made), Scope: a.scope, Text: fmt.Sprint("number ", a.made), Embedding: randomVec(a.rng, a.dim)}
 	}
 	if _, err := db.Memories().StoreBatch(a.t.Context(), mems, nil); err != nil {
 		return err
@@ -142,7 +143,7 @@ func (a *stressActor) update(db *DB) error {
 		return nil
 	}
 	vec := randomVec(a.rng, a.dim)
-	if _, err := db.Memories().Update(a.t.Context(), a.scope, id, Patch{Embedding: vec}); err != nil {
+	if _, err := db.Memories().Update(a.t.Context(), a.scope, id, memory.Patch{Embedding: vec}); err != nil {
 		return err
 	}
 	a.vecs[id] = vec
@@ -179,9 +180,9 @@ func (a *stressActor) any() (string, []float32) {
 	return id, a.vecs[id]
 }
 
-func (a *stressActor) recall(m Memories, vec []float32, exact bool, limit int) (Result, error) {
-	return m.Recall(a.t.Context(), Query{
-		Scope: a.scope, Embedding: vec, Profile: ProfileVector, Exact: exact, Limit: limit, NoTouch: true, Explain: true,
+func (a *stressActor) recall(m Memories, vec []float32, exact bool, limit int) (memory.Result, error) {
+	return m.Recall(a.t.Context(), memory.Query{
+		Scope: a.scope, Embedding: vec, Profile: memory.ProfileVector, Exact: exact, Limit: limit, NoTouch: true, Explain: true,
 	})
 }
 
@@ -208,7 +209,7 @@ func (a *stressActor) find(db *DB, id string, vec []float32) error {
 func (a *stressActor) standStill(db *DB) error {
 	return db.View(a.t.Context(), func(tx *Tx) error {
 		vec := randomVec(a.rng, a.dim)
-		var before []Hit
+		var before []memory.Hit
 		for i := range 4 {
 			r, err := a.recall(tx.Memories(), vec, true, 20)
 			if err != nil {
@@ -217,7 +218,7 @@ func (a *stressActor) standStill(db *DB) error {
 			if len(r.Hits) != min(20, len(a.vecs)) {
 				a.t.Errorf("%s: %d hits of %d memories", a.scope, len(r.Hits), len(a.vecs))
 			}
-			if i > 0 && !slices.EqualFunc(before, r.Hits, func(x, y Hit) bool { return x.ID == y.ID && x.Score == y.Score }) {
+			if i > 0 && !slices.EqualFunc(before, r.Hits, func(x, y memory.Hit) bool { return x.ID == y.ID && x.Score == y.Score }) {
 				a.t.Errorf("%s: a View has found %v, then %v", a.scope, hitIDs(before), hitIDs(r.Hits))
 			}
 			before = r.Hits
@@ -230,7 +231,7 @@ func (a *stressActor) standStill(db *DB) error {
 // verify compares what is stored with what the actor was told is.
 func (a *stressActor) verify(db *DB) {
 	a.t.Helper()
-	page, err := db.Memories().List(a.t.Context(), ListQuery{Scope: a.scope, Limit: valid.MaxLimit, WithVectors: true})
+	page, err := db.Memories().List(a.t.Context(), memory.ListQuery{Scope: a.scope, Limit: valid.MaxLimit, WithVectors: true})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -252,8 +253,8 @@ func (a *stressActor) verify(db *DB) {
 // recallUntilClosed searches all owners until the database is closed.
 func recallUntilClosed(t *testing.T, db *DB, dim int, rng *rand.Rand) {
 	for !t.Failed() {
-		r, err := db.Memories().Recall(t.Context(), Query{
-			AllScopes: true, Embedding: randomVec(rng, dim), Text: "number", Profile: []Profile{ProfileVector, ProfileHybrid, ProfileBest}[rng.IntN(3)],
+		r, err := db.Memories().Recall(t.Context(), memory.Query{
+			AllScopes: true, Embedding: randomVec(rng, dim), Text: "number", Profile: []memory.Profile{memory.ProfileVector, memory.ProfileHybrid, memory.ProfileBest}[rng.IntN(3)],
 			Limit: 50, NoTouch: true,
 		})
 		if errors.Is(err, fault.ErrClosed) {

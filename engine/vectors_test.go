@@ -15,9 +15,10 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-func mustGet(t testing.TB, m Memories, s Scope, id string) Memory {
+func mustGet(t testing.TB, m Memories, s memory.Scope, id string) memory.Memory {
 	t.Helper()
 	mem, err := m.GetWithVectors(t.Context(), s, id)
 	if err != nil {
@@ -27,7 +28,7 @@ func mustGet(t testing.TB, m Memories, s Scope, id string) Memory {
 }
 
 // mustUpdate changes a memory and reads it with its vectors.
-func mustUpdate(t testing.TB, m Memories, s Scope, id string, p Patch) Memory {
+func mustUpdate(t testing.TB, m Memories, s memory.Scope, id string, p memory.Patch) memory.Memory {
 	t.Helper()
 	if _, err := m.Update(t.Context(), s, id, p); err != nil {
 		t.Fatal(err)
@@ -36,9 +37,9 @@ func mustUpdate(t testing.TB, m Memories, s Scope, id string, p Patch) Memory {
 }
 
 // closest are the IDs of a scope by their vectors.
-func closest(t testing.TB, m Memories, s Scope, space string, query ...float32) []string {
+func closest(t testing.TB, m Memories, s memory.Scope, space string, query ...float32) []string {
 	t.Helper()
-	return hitIDs(mustRecall(t, m, Query{Scope: s, Space: space, Embedding: query, Profile: ProfileVector, NoTouch: true}))
+	return hitIDs(mustRecall(t, m, memory.Query{Scope: s, Space: space, Embedding: query, Profile: memory.ProfileVector, NoTouch: true}))
 }
 
 // TestVectorsAsGiven: what is read is bit for bit what was stored, whatever the
@@ -46,10 +47,10 @@ func closest(t testing.TB, m Memories, s Scope, space string, query ...float32) 
 func TestVectorsAsGiven(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
-	m := Memory{ID: "one", Scope: ada, Text: "x", Embedding: []float32{3e38, -1e-40, float32(math.Copysign(0, -1)), 1. / 3}}
-	m.Vectors = map[string][]float32{"image": {0.1}, "sound": make([]float32, MaxDim)}
-	m.Vectors["sound"][MaxDim-1] = -7
+	ada := memory.Scope{User: "ada"}
+	m := memory.Memory{ID: "one", Scope: ada, Text: "x", Embedding: []float32{3e38, -1e-40, float32(math.Copysign(0, -1)), 1. / 3}}
+	m.Vectors = map[string][]float32{"image": {0.1}, "sound": make([]float32, memory.MaxDim)}
+	m.Vectors["sound"][memory.MaxDim-1] = -7
 	mustStore(t, db.Memories(), m)
 	bits := func(vec []float32) (b []uint32) {
 		for _, f := range vec {
@@ -63,7 +64,7 @@ func TestVectorsAsGiven(t *testing.T) {
 		for space, vec := range m.Vectors {
 			equalSlices(t, space, bits(got.Vectors[space]), bits(vec))
 		}
-		if page, err := db.Memories().List(t.Context(), ListQuery{Scope: ada}); err != nil || page.Memories[0].Embedding != nil || page.Memories[0].Vectors != nil {
+		if page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada}); err != nil || page.Memories[0].Embedding != nil || page.Memories[0].Vectors != nil {
 			t.Errorf("vectors that were not asked for: %+v, %v", page, err)
 		}
 		closeTest(t, db)
@@ -79,12 +80,12 @@ func TestVectorsAsGiven(t *testing.T) {
 func TestSpaceDimension(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
 	give := func(m Memories, id string, dim int) error {
 		vec := make([]float32, dim)
 		vec[0] = 1
-		_, err := m.Store(ctx, Memory{ID: id, Scope: ada, Vectors: map[string][]float32{"s": vec}}, nil)
+		_, err := m.Store(ctx, memory.Memory{ID: id, Scope: ada, Vectors: map[string][]float32{"s": vec}}, nil)
 		return err
 	}
 	err := db.Update(ctx, func(tx *Tx) error {
@@ -96,27 +97,27 @@ func TestSpaceDimension(t *testing.T) {
 		return fault.ErrBusy
 	})
 	wantError(t, "abort", err, fault.ErrBusy)
-	_, err = db.Memories().Recall(t.Context(), Query{Scope: ada, Space: "s", Embedding: []float32{1, 0, 0}})
+	_, err = db.Memories().Recall(t.Context(), memory.Query{Scope: ada, Space: "s", Embedding: []float32{1, 0, 0}})
 	wantError(t, "recall in a space that was taken back", err, fault.ErrInvalid)
 	if err := give(db.Memories(), "one", 3); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		wantError(t, "store", give(db.Memories(), "two", 7), fault.ErrInvalid)
-		_, err := db.Memories().Recall(ctx, Query{Scope: ada, Space: "s", Embedding: []float32{1, 2}})
+		_, err := db.Memories().Recall(ctx, memory.Query{Scope: ada, Space: "s", Embedding: []float32{1, 2}})
 		wantError(t, "recall", err, fault.ErrInvalid)
-		_, err = db.Memories().Update(ctx, ada, "one", Patch{Vectors: map[string][]float32{"s": {1}}})
+		_, err = db.Memories().Update(ctx, ada, "one", memory.Patch{Vectors: map[string][]float32{"s": {1}}})
 		wantError(t, "update", err, fault.ErrInvalid)
 		closeTest(t, db)
 		db = openTest(t, fs, Options{})
 	}
 	mustCheck(t, db, 1)
 	// Of a batch, what does not fit is reported and the rest is stored.
-	got, err := db.Memories().StoreBatch(ctx, []Memory{
+	got, err := db.Memories().StoreBatch(ctx, []memory.Memory{
 		{Scope: ada, Vectors: map[string][]float32{"new": {1, 2}}},
 		{Scope: ada, Vectors: map[string][]float32{"new": {1, 2, 3}}},
 		{Scope: ada, Vectors: map[string][]float32{"new": {2, 1}}},
-	}, &StoreOptions{SkipInvalid: true})
+	}, &memory.StoreOptions{SkipInvalid: true})
 	if err != nil || !got[0].Stored || got[1].Stored || !got[2].Stored {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -128,14 +129,14 @@ func TestSpaceDimension(t *testing.T) {
 // has no dimension for others.
 func TestSpaceIsolation(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	ctx := t.Context()
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "x"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "x"})
 	ask := func(m Memories) error {
-		_, err := m.Recall(ctx, Query{Scope: ada, Space: "s", Embedding: []float32{1, 2, 3}, Profile: ProfileVector})
+		_, err := m.Recall(ctx, memory.Query{Scope: ada, Space: "s", Embedding: []float32{1, 2, 3}, Profile: memory.ProfileVector})
 		return err
 	}
-	four := Memory{ID: "four", Scope: ada, Vectors: map[string][]float32{"s": {1, 2, 3, 4}}}
+	four := memory.Memory{ID: "four", Scope: ada, Vectors: map[string][]float32{"s": {1, 2, 3, 4}}}
 	err := db.View(ctx, func(view *Tx) error {
 		err := db.Update(ctx, func(tx *Tx) error {
 			mustStore(t, tx.Memories(), four)
@@ -161,8 +162,8 @@ func TestSpaceIsolation(t *testing.T) {
 // TestSpaceLimit: the 65th space is refused, also within one memory or batch.
 func TestSpaceLimit(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	m := Memory{Scope: ada, Vectors: map[string][]float32{}}
+	ada := memory.Scope{User: "ada"}
+	m := memory.Memory{Scope: ada, Vectors: map[string][]float32{}}
 	for i := range MaxSpaces + 1 {
 		m.Vectors[fmt.Sprint("s", i)] = []float32{1}
 	}
@@ -170,7 +171,7 @@ func TestSpaceLimit(t *testing.T) {
 	wantError(t, "one too many in one memory", err, fault.ErrInvalid)
 	delete(m.Vectors, "s0")
 	mustStore(t, db.Memories(), m)
-	_, err = db.Memories().Store(t.Context(), Memory{Scope: ada, Embedding: []float32{1}}, nil)
+	_, err = db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Embedding: []float32{1}}, nil)
 	wantError(t, "one too many", err, fault.ErrInvalid)
 	mustCheck(t, db, 1)
 }
@@ -179,9 +180,9 @@ func TestSpaceLimit(t *testing.T) {
 func TestVectorLives(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "x", Embedding: []float32{1, 0}, Vectors: map[string][]float32{"image": {0, 1}}})
-	mustStore(t, db.Memories(), Memory{ID: "two", Scope: ada, Text: "y", Embedding: []float32{0, 1}})
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "x", Embedding: []float32{1, 0}, Vectors: map[string][]float32{"image": {0, 1}}})
+	mustStore(t, db.Memories(), memory.Memory{ID: "two", Scope: ada, Text: "y", Embedding: []float32{0, 1}})
 	slot := func(id, space string) uint32 {
 		t.Helper()
 		m := mustGet(t, db.Memories(), ada, id)
@@ -191,24 +192,24 @@ func TestVectorLives(t *testing.T) {
 		}
 		return slot
 	}
-	before := slot("one", defaultSpace)
-	mustUpdate(t, db.Memories(), ada, "one", Patch{Metadata: &map[string]any{"a": 1}})
+	before := slot("one", memory.DefaultSpace)
+	mustUpdate(t, db.Memories(), ada, "one", memory.Patch{Metadata: &map[string]any{"a": 1}})
 	waitCleaned(t, db)
-	if after := slot("one", defaultSpace); after != before {
+	if after := slot("one", memory.DefaultSpace); after != before {
 		t.Errorf("a change of metadata moved the vector from slot %d to %d", before, after)
 	}
 	steps := []struct {
 		name       string
-		patch      Patch
+		patch      memory.Patch
 		embedding  []float32
 		image      []float32
 		found      []string // near 1, 0
 		foundImage []string // near 0, 1
 	}{
-		{"another embedding", Patch{Embedding: []float32{3, 4}}, []float32{3, 4}, []float32{0, 1}, []string{"one", "two"}, []string{"one"}},
-		{"another image and text", Patch{Text: new("z"), Vectors: map[string][]float32{"image": {1, 1}}}, nil, []float32{1, 1}, []string{"two"}, []string{"one"}},
-		{"an embedding again", Patch{Embedding: []float32{2, 0}}, []float32{2, 0}, []float32{1, 1}, []string{"one", "two"}, []string{"one"}},
-		{"another text", Patch{Text: new("zz")}, nil, nil, []string{"two"}, []string{}},
+		{"another embedding", memory.Patch{Embedding: []float32{3, 4}}, []float32{3, 4}, []float32{0, 1}, []string{"one", "two"}, []string{"one"}},
+		{"another image and text", memory.Patch{Text: new("z"), Vectors: map[string][]float32{"image": {1, 1}}}, nil, []float32{1, 1}, []string{"two"}, []string{"one"}},
+		{"an embedding again", memory.Patch{Embedding: []float32{2, 0}}, []float32{2, 0}, []float32{1, 1}, []string{"one", "two"}, []string{"one"}},
+		{"another text", memory.Patch{Text: new("zz")}, nil, nil, []string{"two"}, []string{}},
 	}
 	for _, s := range steps {
 		got := mustUpdate(t, db.Memories(), ada, "one", s.patch)
@@ -230,11 +231,11 @@ func TestVectorLives(t *testing.T) {
 // with recalls between, and commits or does not.
 func TestVectorsInOneTransaction(t *testing.T) {
 	type op struct {
-		patch  Patch
+		patch  memory.Patch
 		recall bool
 	}
-	meta := func(i int) Patch { return Patch{Metadata: &map[string]any{"i": i}} }
-	vec := func(x, y float32) Patch { return Patch{Embedding: []float32{x, y}} }
+	meta := func(i int) memory.Patch { return memory.Patch{Metadata: &map[string]any{"i": i}} }
+	vec := func(x, y float32) memory.Patch { return memory.Patch{Embedding: []float32{x, y}} }
 	for name, ops := range map[string][]op{
 		"metadata twice":                {{meta(1), false}, {meta(2), false}},
 		"metadata, recall, metadata":    {{meta(1), true}, {meta(2), true}},
@@ -242,15 +243,15 @@ func TestVectorsInOneTransaction(t *testing.T) {
 		"vector, recall, vector":        {{vec(0, 1), true}, {vec(1, 1), true}},
 		"metadata, vector, metadata":    {{meta(1), false}, {vec(0, 1), false}, {meta(2), false}},
 		"vector, recall, metadata":      {{vec(0, 1), true}, {meta(2), true}},
-		"text, vector, recall, text":    {{Patch{Text: new("a")}, false}, {vec(0, 1), true}, {Patch{Text: new("b")}, true}},
-		"text away and back, no recall": {{Patch{Text: new("a")}, false}, {Patch{Text: new("x")}, false}},
+		"text, vector, recall, text":    {{memory.Patch{Text: new("a")}, false}, {vec(0, 1), true}, {memory.Patch{Text: new("b")}, true}},
+		"text away and back, no recall": {{memory.Patch{Text: new("a")}, false}, {memory.Patch{Text: new("x")}, false}},
 	} {
 		for _, commit := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", commit ", commit), func(t *testing.T) {
 				fs := vfs.NewMem()
 				db := openTest(t, fs, Options{})
-				ada := Scope{User: "ada"}
-				mustStore(t, db.Memories(), Memory{ID: "one", Scope: ada, Text: "x", Embedding: []float32{1, 0}})
+				ada := memory.Scope{User: "ada"}
+				mustStore(t, db.Memories(), memory.Memory{ID: "one", Scope: ada, Text: "x", Embedding: []float32{1, 0}})
 				want := mustGet(t, db.Memories(), ada, "one")
 				err := db.Update(t.Context(), func(tx *Tx) error {
 					for _, o := range ops {
@@ -288,10 +289,10 @@ func TestVectorsInOneTransaction(t *testing.T) {
 
 // sameScore holds the one memory of a scope to the vector that it should be found
 // by; nil means not at all.
-func sameScore(t *testing.T, m Memories, s Scope, vec []float32) {
+func sameScore(t *testing.T, m Memories, s memory.Scope, vec []float32) {
 	t.Helper()
 	query := []float32{0.6, 0.8}
-	hits := mustRecall(t, m, Query{Scope: s, Embedding: query, Profile: ProfileVector, NoTouch: true})
+	hits := mustRecall(t, m, memory.Query{Scope: s, Embedding: query, Profile: memory.ProfileVector, NoTouch: true})
 	if vec == nil {
 		if len(hits) > 0 {
 			t.Errorf("found with %v by a vector that it has not", hits[0].Score)
@@ -307,7 +308,7 @@ func sameScore(t *testing.T, m Memories, s Scope, vec []float32) {
 // takes no more memory than holding them twice.
 func TestVectorMemoryIsReused(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
+	ada := memory.Scope{User: "ada"}
 	rng := rand.New(rand.NewPCG(5, 5))
 	const n, dim, rounds = 300, 64, 20
 	vector := func() []float32 {
@@ -317,9 +318,9 @@ func TestVectorMemoryIsReused(t *testing.T) {
 		}
 		return vec
 	}
-	var mems []Memory
+	var mems []memory.Memory
 	for i := range n {
-		mems = append(mems, Memory{ID: fmt.Sprint(i), Scope: ada, Embedding: vector()})
+		mems = append(mems, memory.Memory{ID: fmt.Sprint(i), Scope: ada, Embedding: vector()})
 	}
 	if _, err := db.Memories().StoreBatch(t.Context(), mems, nil); err != nil {
 		t.Fatal(err)
@@ -327,7 +328,7 @@ func TestVectorMemoryIsReused(t *testing.T) {
 	round := func(abort bool) {
 		err := db.Update(t.Context(), func(tx *Tx) error {
 			for i := range n {
-				mustUpdate(t, tx.Memories(), ada, fmt.Sprint(i), Patch{Embedding: vector()})
+				mustUpdate(t, tx.Memories(), ada, fmt.Sprint(i), memory.Patch{Embedding: vector()})
 			}
 			closest(t, tx.Memories(), ada, "default", vector()...)
 			if abort {
@@ -342,7 +343,7 @@ func TestVectorMemoryIsReused(t *testing.T) {
 		waitVectors(t, db, n)
 	}
 	round(false)
-	slots := db.spaces.named(defaultSpace).index.Len()
+	slots := db.spaces.named(memory.DefaultSpace).index.Len()
 	stats := func() int64 {
 		st, err := db.Stats(t.Context())
 		if err != nil {
@@ -357,7 +358,7 @@ func TestVectorMemoryIsReused(t *testing.T) {
 	if after := stats(); after != before {
 		t.Errorf("the vectors take %d bytes, before %d rounds of replacing them %d", after, rounds, before)
 	}
-	if after := db.spaces.named(defaultSpace).index.Len(); after != slots || slots > 2*n {
+	if after := db.spaces.named(memory.DefaultSpace).index.Len(); after != slots || slots > 2*n {
 		t.Errorf("%d slots for %d vectors, before %d", after, n, slots)
 	}
 	mustCheck(t, db, n)
@@ -369,10 +370,10 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 	ctx := context.Background()
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	mm, ada := db.Memories(), Scope{User: "ada"}
-	mustStore(t, mm, Memory{Scope: ada, Text: "before"})
-	vectored := func(space string, vec ...float32) Memory {
-		return Memory{Scope: ada, Text: fmt.Sprint(space, vec), Vectors: map[string][]float32{space: vec}}
+	mm, ada := db.Memories(), memory.Scope{User: "ada"}
+	mustStore(t, mm, memory.Memory{Scope: ada, Text: "before"})
+	vectored := func(space string, vec ...float32) memory.Memory {
+		return memory.Memory{Scope: ada, Text: fmt.Sprint(space, vec), Vectors: map[string][]float32{space: vec}}
 	}
 	err := db.Update(ctx, func(tx *Tx) error {
 		for name, metric := range map[string]Metric{"l2": MetricL2, "dot": MetricDot} {
@@ -391,12 +392,12 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Prepared while the space did not exist.
-	late := func(mem Memory) *storeCall {
+	late := func(mem memory.Memory) *storeCall {
 		p, err := mm.prepare(ctx, &mem, db.now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &storeCall{memories: []*prepared{p}, options: &StoreOptions{}, results: make([]Stored, 1)}
+		return &storeCall{memories: []*prepared{p}, options: &memory.StoreOptions{}, results: make([]memory.Stored, 1)}
 	}
 	long, wide := late(vectored("late", 1e20, 0)), late(vectored("late", 1, 2, 3))
 	err = db.Update(ctx, func(tx *Tx) error {
@@ -417,11 +418,11 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 func TestOpenLeavesOutUnfitVectors(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
-	ada := Scope{User: "ada"}
-	bad := mustStore(t, db.Memories(), Memory{Scope: ada, Text: "bad", Embedding: []float32{1, 2}})
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "good", Embedding: []float32{2, 1}})
+	ada := memory.Scope{User: "ada"}
+	bad := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "bad", Embedding: []float32{1, 2}})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "good", Embedding: []float32{2, 1}})
 	of := db.docs.Row(db.docs.At(bad.Seq, maxLSN)).Version
-	key := db.keys().Vector(db.spaces.named(defaultSpace).num, of)
+	key := db.keys().Vector(db.spaces.named(memory.DefaultSpace).num, of)
 	if err := db.store.Set(key, codec.AppendFloats(nil, []float32{0, 0}), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
@@ -431,16 +432,16 @@ func TestOpenLeavesOutUnfitVectors(t *testing.T) {
 	if err != nil || r.OK || !strings.Contains(fmt.Sprint(r.Problems), bad.ID) {
 		t.Errorf("check: %+v, %v", r, err)
 	}
-	hits := mustRecall(t, db.Memories(), Query{Scope: ada, Embedding: []float32{1, 1}, Profile: ProfileVector})
+	hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Embedding: []float32{1, 1}, Profile: memory.ProfileVector})
 	equalSlices(t, "found by its vector", []string{hits[0].Text}, []string{"good"})
 	if got := mustList(t, db.Memories(), ada); len(got) != 2 {
 		t.Errorf("%d memories are listed, want 2", len(got))
 	}
 	// Given a vector that fits, it is as any other.
-	if _, err := db.Memories().Update(t.Context(), ada, bad.ID, Patch{Embedding: []float32{1, 2}}); err != nil {
+	if _, err := db.Memories().Update(t.Context(), ada, bad.ID, memory.Patch{Embedding: []float32{1, 2}}); err != nil {
 		t.Fatal(err)
 	}
-	hits = mustRecall(t, db.Memories(), Query{Scope: ada, Embedding: []float32{1, 1}, Profile: ProfileVector})
+	hits = mustRecall(t, db.Memories(), memory.Query{Scope: ada, Embedding: []float32{1, 1}, Profile: memory.ProfileVector})
 	if len(hits) != 2 {
 		t.Errorf("%d are found by their vectors, want 2", len(hits))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // checkOnlyLive holds the vectors and the records in the store against the live
@@ -62,11 +63,11 @@ func checkOnlyLive(t testing.TB, db *DB) {
 // drops them in every way.
 func changeVectors(t *testing.T, db *DB, before int) {
 	t.Helper()
-	ctx, ada := t.Context(), Scope{User: "ada"}
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
 	id := func(i int) string { return fmt.Sprint(before, " ", i) }
 	vec := func(i int) []float32 { return []float32{1, float32(i + before), 2} }
-	tea := func(i int) Memory {
-		return Memory{ID: id(i), Scope: Scope{User: "ada", Run: fmt.Sprint("r", i%4)}, Text: "tea " + id(i), Embedding: vec(i), Vectors: map[string][]float32{"image": {1, 2}}}
+	tea := func(i int) memory.Memory {
+		return memory.Memory{ID: id(i), Scope: memory.Scope{User: "ada", Run: fmt.Sprint("r", i%4)}, Text: "tea " + id(i), Embedding: vec(i), Vectors: map[string][]float32{"image": {1, 2}}}
 	}
 	must := func(err error) {
 		t.Helper()
@@ -74,7 +75,7 @@ func changeVectors(t *testing.T, db *DB, before int) {
 			t.Fatal(err)
 		}
 	}
-	update := func(m Memories, i int, p Patch) {
+	update := func(m Memories, i int, p memory.Patch) {
 		t.Helper()
 		_, err := m.Update(ctx, ada, id(i), p)
 		must(err)
@@ -86,28 +87,28 @@ func changeVectors(t *testing.T, db *DB, before int) {
 	for i := range 40 {
 		switch i % 8 {
 		case 0: // keeps both, twice
-			update(db.Memories(), i, Patch{Pinned: &pinned})
-			update(db.Memories(), i, Patch{Pinned: &pinned})
+			update(db.Memories(), i, memory.Patch{Pinned: &pinned})
+			update(db.Memories(), i, memory.Patch{Pinned: &pinned})
 		case 1: // replaces one and keeps the other
-			update(db.Memories(), i, Patch{Embedding: vec(i + 1)})
-			update(db.Memories(), i, Patch{Pinned: &pinned})
+			update(db.Memories(), i, memory.Patch{Embedding: vec(i + 1)})
+			update(db.Memories(), i, memory.Patch{Pinned: &pinned})
 		case 2: // drops both
-			update(db.Memories(), i, Patch{Text: &text})
+			update(db.Memories(), i, memory.Patch{Text: &text})
 		case 3:
-			update(db.Memories(), i, Patch{Pinned: &pinned})
+			update(db.Memories(), i, memory.Patch{Pinned: &pinned})
 			must(db.Memories().Delete(ctx, ada, id(i)))
 		case 4: // several times in one commit
 			must(db.Update(ctx, func(tx *Tx) error {
-				update(tx.Memories(), i, Patch{Embedding: vec(i + 2)})
-				update(tx.Memories(), i, Patch{Pinned: &pinned})
-				update(tx.Memories(), i, Patch{Embedding: vec(i + 3)})
+				update(tx.Memories(), i, memory.Patch{Embedding: vec(i + 2)})
+				update(tx.Memories(), i, memory.Patch{Pinned: &pinned})
+				update(tx.Memories(), i, memory.Patch{Embedding: vec(i + 3)})
 				return nil
 			}))
 		case 5: // with a look at it in between
 			must(db.Update(ctx, func(tx *Tx) error {
-				update(tx.Memories(), i, Patch{Embedding: vec(i + 2)})
-				mustRecall(t, tx.Memories(), Query{Scope: ada, Text: "tea", NoTouch: true})
-				update(tx.Memories(), i, Patch{Embedding: vec(i + 3)})
+				update(tx.Memories(), i, memory.Patch{Embedding: vec(i + 2)})
+				mustRecall(t, tx.Memories(), memory.Query{Scope: ada, Text: "tea", NoTouch: true})
+				update(tx.Memories(), i, memory.Patch{Embedding: vec(i + 3)})
 				return nil
 			}))
 		case 6: // comes and goes in one commit
@@ -119,7 +120,7 @@ func changeVectors(t *testing.T, db *DB, before int) {
 			}))
 		}
 	}
-	_, err := db.Memories().DeleteScope(ctx, Scope{User: "ada", Run: "r3"})
+	_, err := db.Memories().DeleteScope(ctx, memory.Scope{User: "ada", Run: "r3"})
 	must(err)
 }
 
@@ -170,15 +171,15 @@ func TestVectorsOfTheDead(t *testing.T) {
 // TestVectorsOfAView: a View, and Retain, keep the vectors of the states that they can
 // read.
 func TestVectorsOfAView(t *testing.T) {
-	ctx, ada := t.Context(), Scope{User: "ada"}
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now, Retain: time.Minute})
 	vec := func(i float32) []float32 { return []float32{1, i} }
-	mustStore(t, db.Memories(), Memory{ID: "a", Scope: ada, Text: "tea", Embedding: vec(1)})
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: ada, Text: "tea", Embedding: vec(1)})
 	change := func(i float32) uint64 {
 		t.Helper()
 		lsn := db.LSN()
-		if _, err := db.Memories().Update(ctx, ada, "a", Patch{Embedding: vec(i)}); err != nil {
+		if _, err := db.Memories().Update(ctx, ada, "a", memory.Patch{Embedding: vec(i)}); err != nil {
 			t.Fatal(err)
 		}
 		return lsn
@@ -192,7 +193,7 @@ func TestVectorsOfAView(t *testing.T) {
 	}
 	read := func(m Memories, lsn uint64, i float32) {
 		t.Helper()
-		hits := mustRecall(t, m, Query{Scope: ada, Embedding: vec(2), Profile: ProfileVector, AsOf: lsn, WithVectors: true, NoTouch: true})
+		hits := mustRecall(t, m, memory.Query{Scope: ada, Embedding: vec(2), Profile: memory.ProfileVector, AsOf: lsn, WithVectors: true, NoTouch: true})
 		if len(hits) != 1 || !slices.Equal(hits[0].Embedding, vec(i)) {
 			t.Errorf("as of LSN %d: %+v", lsn, hits)
 		}
@@ -214,7 +215,7 @@ func TestVectorsOfAView(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.advance(time.Hour)
-	mustStore(t, db.Memories(), Memory{Scope: ada, Text: "makes a new read point"})
+	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "makes a new read point"})
 	clock.advance(time.Hour)
 	wantCount(1)
 	read(db.Memories(), 0, 5)
@@ -223,25 +224,25 @@ func TestVectorsOfAView(t *testing.T) {
 // TestEmbeddedVersions: a version that was only to be embedded goes with its death,
 // and the history is as it was.
 func TestEmbeddedVersions(t *testing.T) {
-	ctx, ada := t.Context(), Scope{User: "ada"}
+	ctx, ada := t.Context(), memory.Scope{User: "ada"}
 	e := newFakeEmbedder(4)
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Embedder: e}, tuning: tuning{uncached: true}})
 	e.set(func(f *fakeEmbedder) { f.fail = fmt.Errorf("no network") })
 	for _, id := range []string{"a", "b", "c"} {
-		mustStore(t, db.Memories(), Memory{ID: id, Scope: ada, Text: "tea " + id})
+		mustStore(t, db.Memories(), memory.Memory{ID: id, Scope: ada, Text: "tea " + id})
 	}
 	e.set(func(f *fakeEmbedder) { f.fail = nil })
 	if n, err := db.EmbedPending(ctx, 0); n != 3 || err != nil {
 		t.Fatalf("%d are embedded, %v", n, err)
 	}
 	text := "coffee"
-	if _, err := db.Memories().Update(ctx, ada, "a", Patch{Text: &text}); err != nil {
+	if _, err := db.Memories().Update(ctx, ada, "a", memory.Patch{Text: &text}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Memories().Delete(ctx, ada, "b"); err != nil {
 		t.Fatal(err)
 	}
-	history := func() (all [][]HistoryEntry) {
+	history := func() (all [][]memory.HistoryEntry) {
 		for _, id := range []string{"a", "b", "c"} {
 			all = append(all, mustHistory(t, db.Memories(), ada, id))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // plain has the bits of those documents from 64·i on that the transaction sees for
@@ -145,12 +146,12 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 const cancelEvery = 1 << 14
 
 // scopeSet intersects the postings of the given fields; nil without any.
-func (tx *Tx) scopeSet(s Scope) (*roaring.Bitmap, error) {
+func (tx *Tx) scopeSet(s memory.Scope) (*roaring.Bitmap, error) {
 	return tx.scopeSetIn(s, 0, invindex.MaxDoc+1)
 }
 
 // scopeSetIn is scopeSet for the documents from one up to, but not including, another.
-func (tx *Tx) scopeSetIn(s Scope, from, to uint32) (*roaring.Bitmap, error) {
+func (tx *Tx) scopeSetIn(s memory.Scope, from, to uint32) (*roaring.Bitmap, error) {
 	var set *roaring.Bitmap
 	for _, f := range []struct {
 		field uint16

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -55,10 +56,12 @@ const (
 
 // Why says why a recall finds a memory, or does not.
 type Why struct {
+	// ID is that of the memory, and Memory what is known of it.
 	ID     string    `json:"id"`
+	Memory WhyMemory `json:"memory"`
+	// Found: the recall finds it. Reason is why, or why not.
 	Found  bool      `json:"found"`
 	Reason WhyReason `json:"reason"`
-	Memory WhyMemory `json:"memory"`
 	// Filter are the conditions of the filter that do not hold for it.
 	Filter []string `json:"filter,omitempty"`
 	// Terms are those that the query looks for, each with what it gives the memory. Languages
@@ -80,20 +83,21 @@ type Why struct {
 	// ranked what the recall finds in its place.
 	Before []WhyHit `json:"before"`
 	// Plan is that of the recall, nil where it was not asked.
-	Plan *Plan `json:"plan,omitempty"`
+	Plan *memory.Plan `json:"plan,omitempty"`
 }
 
 // WhyMemory is the memory that is asked about.
 type WhyMemory struct {
-	Scope
-	Kind      Kind       `json:"kind"`
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	memory.Scope
+	// Kind, CreatedAt and ExpiresAt are as in the memory; nil where it does not expire.
+	Kind      memory.Kind `json:"kind"`
+	CreatedAt time.Time   `json:"created_at"`
+	ExpiresAt *time.Time  `json:"expires_at,omitempty"`
 	// DeletedAt is when it was deleted, DeletedFor the reason where nobody named the memory, and
 	// Into the memory that it was merged into.
-	DeletedAt  *time.Time `json:"deleted_at,omitempty"`
-	DeletedFor Reason     `json:"deleted_for,omitempty"`
-	Into       string     `json:"into,omitempty"`
+	DeletedAt  *time.Time    `json:"deleted_at,omitempty"`
+	DeletedFor memory.Reason `json:"deleted_for,omitempty"`
+	Into       string        `json:"into,omitempty"`
 	// Languages are those of its text, as codes of ISO 639-1, and Terms those that it is found by,
 	// the first 100 in their order; TermCount is how many there are.
 	Languages []string `json:"languages"`
@@ -103,6 +107,7 @@ type WhyMemory struct {
 
 // WhyTerm is a term of the query.
 type WhyTerm struct {
+	// Term is as the text index holds it.
 	Term string `json:"term"`
 	// Near: it stands for a word of the query that no memory has.
 	Near bool `json:"near,omitempty"`
@@ -115,6 +120,7 @@ type WhyTerm struct {
 
 // WhyVector is a vector beside that of the query.
 type WhyVector struct {
+	// Space is the one that is searched.
 	Space string `json:"space,omitempty"`
 	// Similarity is what the profile ranks by; nil where the memory has no vector to compare with.
 	Similarity *float64 `json:"similarity"`
@@ -124,6 +130,7 @@ type WhyVector struct {
 
 // WhyPart is a part of a score, by its name in JSON.
 type WhyPart struct {
+	// Part is its name.
 	Part string `json:"part"`
 	// Value is what the memory has of it, Most the most that a memory has.
 	Value float64 `json:"value"`
@@ -134,10 +141,11 @@ type WhyPart struct {
 
 // WhyHit is a memory that stands before another one.
 type WhyHit struct {
-	ID    string  `json:"id"`
-	Text  string  `json:"text"`
-	Score float64 `json:"score"`
-	Parts Parts   `json:"parts"`
+	// ID and Text are of the memory, Score and Parts what the query gives it.
+	ID    string         `json:"id"`
+	Text  string         `json:"text"`
+	Score float64        `json:"score"`
+	Parts memory.Signals `json:"parts"`
 }
 
 const (
@@ -152,7 +160,7 @@ const (
 // that the recall would score, and touches nothing. The memory is looked for in the scope of
 // the query alone, whose other memories are all that is told of: ErrNotFound where no memory there
 // has, or had, the ID, ErrAmbiguous where several owners have one.
-func (m Memories) Why(ctx context.Context, q Query, id string) (w Why, err error) {
+func (m Memories) Why(ctx context.Context, q memory.Query, id string) (w Why, err error) {
 	doing := fmt.Sprintf("explain the recall of memory %q", valid.Short(id))
 	q.Explain = true
 	if err := valid.Word(doing, "ID", id); err != nil {
@@ -211,10 +219,10 @@ func (y *whying) find(doing string) error {
 	r, owners := y.r, 0
 	scopes := r.q.Scopes
 	if len(scopes) == 0 {
-		scopes = []Scope{r.q.Scope} // an empty one, with AllScopes, is every one
+		scopes = []memory.Scope{r.q.Scope} // an empty one, with AllScopes, is every one
 	}
 	err := r.tx.living(anyOwner, y.w.ID, func(_ claim, l live, rec *layout.Record) error {
-		if rec.ID != y.w.ID || !slices.ContainsFunc(scopes, func(s Scope) bool { return scope.Contains(s, rec.Scope) }) {
+		if rec.ID != y.w.ID || !slices.ContainsFunc(scopes, func(s memory.Scope) bool { return scope.Contains(s, rec.Scope) }) {
 			return nil
 		}
 		y.doc, y.rec = l.doc, rec
@@ -240,10 +248,10 @@ func (y *whying) find(doing string) error {
 }
 
 // gone says when and why a memory was deleted.
-func (y *whying) gone(doing string, scopes []Scope) error {
-	var last *HistoryEntry
+func (y *whying) gone(doing string, scopes []memory.Scope) error {
+	var last *memory.HistoryEntry
 	for _, s := range scopes {
-		entries, err := y.r.tx.history(doing, s, Lack{}, y.w.ID)
+		entries, err := y.r.tx.history(doing, s, memory.Lack{}, y.w.ID)
 		switch {
 		case errors.Is(err, fault.ErrNotFound):
 			continue
@@ -259,7 +267,7 @@ func (y *whying) gone(doing string, scopes []Scope) error {
 	}
 	y.w.Memory = WhyMemory{Scope: last.Scope, Kind: last.Kind, DeletedAt: &last.Time, DeletedFor: last.Reason, Into: last.Into}
 	y.w.Reason = WhyDeleted
-	if last.Reason == ReasonExpired {
+	if last.Reason == memory.ReasonExpired {
 		y.w.Reason = WhyExpired
 	}
 	return nil
@@ -423,8 +431,8 @@ func (y *whying) terms(ctx context.Context, near bool) error {
 func (y *whying) compare(ctx context.Context) error {
 	r := y.r
 	switch {
-	case r.q.Profile == ProfileVector || r.q.Profile == ProfileHybrid:
-	case r.q.Profile == ProfileText || r.q.Embedding == nil:
+	case r.q.Profile == memory.ProfileVector || r.q.Profile == memory.ProfileHybrid:
+	case r.q.Profile == memory.ProfileText || r.q.Embedding == nil:
 		return nil
 	}
 	if err := r.cosines(ctx, []uint32{y.doc}); err != nil {
@@ -440,14 +448,14 @@ func (y *whying) compare(ctx context.Context) error {
 		y.w.Vector.Similarity = &c
 		return nil
 	}
-	y.w.Vector.Pending = r.q.Space == defaultSpace && y.rec.Text != ""
+	y.w.Vector.Pending = r.q.Space == memory.DefaultSpace && y.rec.Text != ""
 	return nil
 }
 
 // judge finds the reason.
 func (y *whying) judge(ctx context.Context) error {
 	r, w := y.r, &y.w
-	byVector := r.q.Profile == ProfileVector || r.q.Profile == ProfileSubstrate && r.q.Embedding != nil
+	byVector := r.q.Profile == memory.ProfileVector || r.q.Profile == memory.ProfileSubstrate && r.q.Embedding != nil
 	alike := w.Vector != nil && w.Vector.Similarity != nil
 	if y.place < 0 && y.inScope && alike && byVector && r.plan.Approximate {
 		return y.missed(ctx)
@@ -470,7 +478,7 @@ func (y *whying) judge(ctx context.Context) error {
 		w.Reason = WhyNoWords
 	case byVector && !alike:
 		w.Reason = WhyNoVector
-	case byVector || r.q.Profile == ProfileText && y.has:
+	case byVector || r.q.Profile == memory.ProfileText && y.has:
 		w.Reason = WhyLimit // behind all that were ranked
 	case y.has || alike:
 		w.Reason = WhyNoCandidate

@@ -13,9 +13,10 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-func mustWhy(t *testing.T, m Memories, q Query, id string) Why {
+func mustWhy(t *testing.T, m Memories, q memory.Query, id string) Why {
 	t.Helper()
 	w, err := m.Why(t.Context(), q, id)
 	if err != nil {
@@ -28,8 +29,8 @@ func mustWhy(t *testing.T, m Memories, q Query, id string) Why {
 func TestWhyReasons(t *testing.T) {
 	clock := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clock.now})
-	m, ada := db.Memories(), Scope{User: "ada"}
-	for _, mem := range []Memory{
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
+	for _, mem := range []memory.Memory{
 		{ID: "tea", Text: "Ada drinks green tea in the morning", Metadata: map[string]any{"topic": "drinks"}},
 		{ID: "tea2", Text: "tea tea tea"},
 		{ID: "rain", Text: "It rained in Ghent", Embedding: []float32{1, 0}},
@@ -44,37 +45,37 @@ func TestWhyReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.advance(2 * time.Hour)
-	tea := Query{Scope: ada, Text: "who drinks tea", Profile: ProfileText}
-	with := func(q Query, change func(*Query)) Query {
+	tea := memory.Query{Scope: ada, Text: "who drinks tea", Profile: memory.ProfileText}
+	with := func(q memory.Query, change func(*memory.Query)) memory.Query {
 		change(&q)
 		return q
 	}
 	for _, tc := range []struct {
 		name string
-		q    Query
+		q    memory.Query
 		id   string
 		want WhyReason
 	}{
 		{"found", tea, "tea", WhyFound},
 		{"deleted", tea, "gone", WhyDeleted},
 		{"expired", tea, "brief", WhyExpired},
-		{"filter", with(tea, func(q *Query) { q.Filter = filter.And(filter.Eq("role", "user"), filter.Eq("topic", "food")) }), "tea", WhyFilter},
-		{"excluded", Query{Scope: ada, Text: "tea -morning", Syntax: SyntaxOperators}, "tea", WhyDemanded},
-		{"excluded by text", Query{Scope: ada, Text: "tea -morning", Syntax: SyntaxOperators, Profile: ProfileText}, "tea", WhyDemanded},
-		{"phrase", Query{Scope: ada, Text: `+"tea green"`, Syntax: SyntaxOperators, Profile: ProfileText}, "tea", WhyDemanded},
-		{"no words", Query{Scope: ada, Text: "?!"}, "tea", WhyNoWords},
+		{"filter", with(tea, func(q *memory.Query) { q.Filter = filter.And(filter.Eq("role", "user"), filter.Eq("topic", "food")) }), "tea", WhyFilter},
+		{"excluded", memory.Query{Scope: ada, Text: "tea -morning", Syntax: memory.SyntaxOperators}, "tea", WhyDemanded},
+		{"excluded by text", memory.Query{Scope: ada, Text: "tea -morning", Syntax: memory.SyntaxOperators, Profile: memory.ProfileText}, "tea", WhyDemanded},
+		{"phrase", memory.Query{Scope: ada, Text: `+"tea green"`, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText}, "tea", WhyDemanded},
+		{"no words", memory.Query{Scope: ada, Text: "?!"}, "tea", WhyNoWords},
 		{"no match", tea, "rain", WhyNoMatch},
-		{"no vector", Query{Scope: ada, Embedding: []float32{1, 0}, Profile: ProfileVector}, "tea", WhyNoVector},
-		{"by vector", Query{Scope: ada, Embedding: []float32{1, 0}, Profile: ProfileVector}, "sun", WhyFound},
-		{"limit", with(tea, func(q *Query) { q.Limit, q.Text = 1, "tea" }), "tea", WhyLimit},
-		{"least score", with(tea, func(q *Query) { q.MinScore, q.Text = 1e3, "tea" }), "tea", WhyMinScore},
+		{"no vector", memory.Query{Scope: ada, Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "tea", WhyNoVector},
+		{"by vector", memory.Query{Scope: ada, Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "sun", WhyFound},
+		{"limit", with(tea, func(q *memory.Query) { q.Limit, q.Text = 1, "tea" }), "tea", WhyLimit},
+		{"least score", with(tea, func(q *memory.Query) { q.MinScore, q.Text = 1e3, "tea" }), "tea", WhyMinScore},
 	} {
 		w := mustWhy(t, m, tc.q, tc.id)
 		if w.Reason != tc.want || w.Found != (tc.want == WhyFound) || w.ID != tc.id || w.Memory.User != "ada" {
 			t.Errorf("%s: %+v", tc.name, w)
 		}
 	}
-	w := mustWhy(t, m, with(tea, func(q *Query) { q.Filter = filter.And(filter.Exists("topic"), filter.Eq("topic", "food")) }), "tea")
+	w := mustWhy(t, m, with(tea, func(q *memory.Query) { q.Filter = filter.And(filter.Exists("topic"), filter.Eq("topic", "food")) }), "tea")
 	if !slices.Equal(w.Filter, []string{filter.Eq("topic", "food").String()}) {
 		t.Errorf("conditions that do not hold: %q", w.Filter)
 	}
@@ -88,10 +89,10 @@ func TestWhyReasons(t *testing.T) {
 	if w := mustWhy(t, m, tea, "gone"); w.Memory.DeletedAt == nil || w.Plan != nil {
 		t.Errorf("deleted: %+v", w)
 	}
-	if w := mustWhy(t, m, Query{Scope: ada, Embedding: []float32{1, 0}, Profile: ProfileVector}, "sun"); w.Vector == nil || w.Vector.Similarity == nil || *w.Vector.Similarity != 0 || w.Rank != 2 || w.Before[0].ID != "rain" {
+	if w := mustWhy(t, m, memory.Query{Scope: ada, Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "sun"); w.Vector == nil || w.Vector.Similarity == nil || *w.Vector.Similarity != 0 || w.Rank != 2 || w.Before[0].ID != "rain" {
 		t.Errorf("by vector: %+v", w)
 	}
-	near := mustWhy(t, m, Query{Scope: ada, Text: "mornign"}, "tea")
+	near := mustWhy(t, m, memory.Query{Scope: ada, Text: "mornign"}, "tea")
 	if near.Reason != WhyFound || !slices.ContainsFunc(near.Terms, func(t WhyTerm) bool { return t.Near && t.Term == "morn" && t.Has }) {
 		t.Errorf("near words: %+v", near)
 	}
@@ -101,10 +102,10 @@ func TestWhyReasons(t *testing.T) {
 // every profile.
 func TestWhyAgrees(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: newTestClock().now})
-	m, s := db.Memories(), Scope{User: "ada", Agent: "a"}
+	m, s := db.Memories(), memory.Scope{User: "ada", Agent: "a"}
 	words := strings.Fields("tea coffee rain train night letter garden stone river cloud")
 	for i := range 60 {
-		mem := Memory{ID: fmt.Sprint("m", i), Scope: s, Text: fmt.Sprintf("%s and %s, number %d", words[i%10], words[i*7%10], i), Importance: new(float64(i%5) / 5)}
+		mem := memory.Memory{ID: fmt.Sprint("m", i), Scope: s, Text: fmt.Sprintf("%s and %s, number %d", words[i%10], words[i*7%10], i), Importance: new(float64(i%5) / 5)}
 		mem.Run = fmt.Sprint("r", i/20)
 		if i%3 > 0 {
 			mem.Embedding = []float32{float32(i%7) - 3, float32(i % 5), 1}
@@ -119,16 +120,16 @@ func TestWhyAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, q := range []Query{
+	for _, q := range []memory.Query{
 		{Text: "tea in the garden"},
 		{Text: "tea in the garden", Graph: .1},
 		{Text: "tea in the garden", Embedding: []float32{1, 2, 1}},
-		{Text: "tea in the garden", Profile: ProfileText},
-		{Text: "tea in the garden", Profile: ProfileHybrid},
-		{Text: "tea in the garden", Profile: ProfileSubstrate},
-		{Embedding: []float32{1, 2, 1}, Profile: ProfileVector},
-		{Text: "tea in the garden", Embedding: []float32{1, 2, 1}, Profile: ProfileHybrid, Filter: filter.Ne("run", "r1")},
-		{Text: "+tea garden", Syntax: SyntaxOperators},
+		{Text: "tea in the garden", Profile: memory.ProfileText},
+		{Text: "tea in the garden", Profile: memory.ProfileHybrid},
+		{Text: "tea in the garden", Profile: memory.ProfileSubstrate},
+		{Embedding: []float32{1, 2, 1}, Profile: memory.ProfileVector},
+		{Text: "tea in the garden", Embedding: []float32{1, 2, 1}, Profile: memory.ProfileHybrid, Filter: filter.Ne("run", "r1")},
+		{Text: "+tea garden", Syntax: memory.SyntaxOperators},
 	} {
 		q.Scope, q.NoTouch = s, true
 		q.Limit = 60
@@ -173,26 +174,26 @@ func TestWhyAgrees(t *testing.T) {
 // stands behind the hits of a walk has its place among all.
 func TestWhyLarge(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: smallLimits()}})
-	m, ada := db.Memories(), Scope{User: "ada"}
-	all := make([]Memory, lendersMost+20)
+	m, ada := db.Memories(), memory.Scope{User: "ada"}
+	all := make([]memory.Memory, lendersMost+20)
 	for i := range all {
-		all[i] = Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: "tea" + strings.Repeat(" and more", i), Embedding: []float32{float32(i), 100}}
+		all[i] = memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: "tea" + strings.Repeat(" and more", i), Embedding: []float32{float32(i), 100}}
 	}
 	if _, err := m.StoreBatch(t.Context(), all, nil); err != nil {
 		t.Fatal(err)
 	}
 	last := fmt.Sprint("m", len(all)-1)
-	w := mustWhy(t, m, Query{Scope: ada, Text: "tea"}, last)
+	w := mustWhy(t, m, memory.Query{Scope: ada, Text: "tea"}, last)
 	if w.Reason != WhyNoCandidate || w.Rank != 0 || w.Ranked != lendersMost || len(w.Before) != 10 {
 		t.Errorf("behind the best matches: %+v", w)
 	}
-	if w := mustWhy(t, m, Query{Scope: ada, Text: "tea", Profile: ProfileText}, last); w.Reason != WhyLimit || w.Rank != len(all) {
+	if w := mustWhy(t, m, memory.Query{Scope: ada, Text: "tea", Profile: memory.ProfileText}, last); w.Reason != WhyLimit || w.Rank != len(all) {
 		t.Errorf("by text alone: %+v", w)
 	}
 	if err := db.WaitIndexed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	q := Query{Scope: ada, Embedding: []float32{0, 1}, Profile: ProfileVector, Limit: 3}
+	q := memory.Query{Scope: ada, Embedding: []float32{0, 1}, Profile: memory.ProfileVector, Limit: 3}
 	if w := mustWhy(t, m, q, "m1"); !w.Found || w.Rank != 2 || !w.Plan.Approximate {
 		t.Errorf("a hit of a walk: %+v", w)
 	}
@@ -204,9 +205,9 @@ func TestWhyLarge(t *testing.T) {
 // TestWhyTouchesNothing: the question leaves access counts alone.
 func TestWhyTouchesNothing(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	ada := Scope{User: "ada"}
-	mustStore(t, db.Memories(), Memory{ID: "m", Scope: ada, Text: "tea"})
-	mustWhy(t, db.Memories(), Query{Scope: ada, Text: "tea"}, "m")
+	ada := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Scope: ada, Text: "tea"})
+	mustWhy(t, db.Memories(), memory.Query{Scope: ada, Text: "tea"}, "m")
 	if got, err := db.Memories().Get(t.Context(), ada, "m"); err != nil || got.AccessCount != 0 {
 		t.Errorf("%d accesses, %v", got.AccessCount, err)
 	}
@@ -216,38 +217,38 @@ func TestWhyTouchesNothing(t *testing.T) {
 // has no part in what is told of others.
 func TestWhyScope(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	m, ada, bob := db.Memories(), Scope{User: "ada"}, Scope{User: "bob"}
-	mustStore(t, m, Memory{ID: "mine", Scope: ada, Text: "tea in the morning"})
-	alone := mustWhy(t, m, Query{Scope: ada, Text: "tea"}, "mine")
-	for _, mem := range []Memory{{ID: "theirs", Text: "tea tea tea"}, {ID: "dead", Text: "tea"}, {ID: "both", Text: "bob's tea"}} {
+	m, ada, bob := db.Memories(), memory.Scope{User: "ada"}, memory.Scope{User: "bob"}
+	mustStore(t, m, memory.Memory{ID: "mine", Scope: ada, Text: "tea in the morning"})
+	alone := mustWhy(t, m, memory.Query{Scope: ada, Text: "tea"}, "mine")
+	for _, mem := range []memory.Memory{{ID: "theirs", Text: "tea tea tea"}, {ID: "dead", Text: "tea"}, {ID: "both", Text: "bob's tea"}} {
 		mem.Scope = bob
 		mustStore(t, m, mem)
 	}
-	mustStore(t, m, Memory{ID: "both", Scope: ada, Text: "coffee"})
+	mustStore(t, m, memory.Memory{ID: "both", Scope: ada, Text: "coffee"})
 	if err := m.Delete(t.Context(), bob, "dead"); err != nil {
 		t.Fatal(err)
 	}
-	_, never := m.Why(t.Context(), Query{Scope: ada, Text: "tea"}, "never")
-	for _, q := range []Query{{Scope: ada}, {Scopes: []Scope{ada, {Agent: "none"}}}, {Scope: Scope{User: "ada", Run: "r"}}} {
+	_, never := m.Why(t.Context(), memory.Query{Scope: ada, Text: "tea"}, "never")
+	for _, q := range []memory.Query{{Scope: ada}, {Scopes: []memory.Scope{ada, {Agent: "none"}}}, {Scope: memory.Scope{User: "ada", Run: "r"}}} {
 		q.Text = "tea"
 		for _, id := range []string{"theirs", "dead"} {
 			_, err := m.Why(t.Context(), q, id)
-			if !errors.Is(err, ErrNotFound) || strings.ReplaceAll(err.Error(), id, "never") != never.Error() {
+			if !errors.Is(err, memory.ErrNotFound) || strings.ReplaceAll(err.Error(), id, "never") != never.Error() {
 				t.Errorf("%s in %+v: %v", id, q, err)
 			}
 		}
 	}
-	after := mustWhy(t, m, Query{Scope: ada, Text: "tea"}, "mine")
+	after := mustWhy(t, m, memory.Query{Scope: ada, Text: "tea"}, "mine")
 	if len(after.Before) != 0 || after.Ranked != alone.Ranked || after.Terms[0].Memories != 1 {
 		t.Errorf("beside others: %+v, alone %+v", after, alone)
 	}
-	if w := mustWhy(t, m, Query{Scope: ada, Text: "coffee"}, "both"); w.Memory.User != "ada" || !w.Found {
+	if w := mustWhy(t, m, memory.Query{Scope: ada, Text: "coffee"}, "both"); w.Memory.User != "ada" || !w.Found {
 		t.Errorf("one of two: %+v", w)
 	}
-	if _, err := m.Why(context.Background(), Query{AllScopes: true, Text: "tea"}, "both"); !errors.Is(err, ErrAmbiguous) {
+	if _, err := m.Why(context.Background(), memory.Query{AllScopes: true, Text: "tea"}, "both"); !errors.Is(err, memory.ErrAmbiguous) {
 		t.Errorf("of two owners: %v", err)
 	}
-	if w := mustWhy(t, m, Query{AllScopes: true, Text: "tea"}, "theirs"); w.Reason != WhyFound {
+	if w := mustWhy(t, m, memory.Query{AllScopes: true, Text: "tea"}, "theirs"); w.Reason != WhyFound {
 		t.Errorf("for administration: %+v", w)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // endsAfter is a context that ends when it is looked at for the n-th time.
@@ -33,9 +34,9 @@ func (c *endsAfter) Err() error {
 func TestWorkEndsWithItsContext(t *testing.T) {
 	const size = 256 << 10
 	db := openTest(t, vfs.NewMem(), Options{})
-	m, s := db.Memories(), Scope{User: "a"}
+	m, s := db.Memories(), memory.Scope{User: "a"}
 	long := strings.Repeat(strings.Repeat("a", 50)+"zzzzz ", size/56)
-	mustStore(t, m, Memory{Scope: s, ID: "x", Text: "milk " + long + strings.Repeat("t\u00e9a ", size)})
+	mustStore(t, m, memory.Memory{Scope: s, ID: "x", Text: "milk " + long + strings.Repeat("t\u00e9a ", size)})
 	phrases, fuzzy := "", "tea "
 	for i := range 100 {
 		phrases += `"` + strings.Repeat("tea ", 254-i) + `milk" `
@@ -44,7 +45,7 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 		fuzzy += strings.Repeat("a", 55) + string(rune('b'+i)) + "~2 "
 	}
 	ligatures := strings.Repeat("\ufdfa", size/3)
-	recall := func(q Query) func(context.Context) error {
+	recall := func(q memory.Query) func(context.Context) error {
 		q.Scope, q.NoTouch = s, true
 		return func(ctx context.Context) error {
 			_, err := m.Recall(ctx, q)
@@ -55,20 +56,20 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"phrases", recall(Query{Text: phrases, Syntax: SyntaxOperators, Profile: ProfileText})},
-		{"phrases beside a vector", recall(Query{Text: phrases, Syntax: SyntaxOperators, Profile: ProfileHybrid})},
-		{"highlights", recall(Query{Text: fuzzy, Syntax: SyntaxOperators, Profile: ProfileText, Highlight: true})},
-		{"a word that unfolds", recall(Query{Text: ligatures, Profile: ProfileText})},
-		{"a word with operators that unfolds", recall(Query{Text: ligatures, Syntax: SyntaxOperators})},
-		{"4,900 contains", recall(Query{Text: "tea", Filter: contains("text", 4900)})},
-		{"another case", recall(Query{Text: "tea", Filter: filter.IContains("text", "absent")})},
-		{"a pattern", recall(Query{Text: "tea", Filter: filter.Regexp("text", "(a?){100}absent")})},
+		{"phrases", recall(memory.Query{Text: phrases, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText})},
+		{"phrases beside a vector", recall(memory.Query{Text: phrases, Syntax: memory.SyntaxOperators, Profile: memory.ProfileHybrid})},
+		{"highlights", recall(memory.Query{Text: fuzzy, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText, Highlight: true})},
+		{"a word that unfolds", recall(memory.Query{Text: ligatures, Profile: memory.ProfileText})},
+		{"a word with operators that unfolds", recall(memory.Query{Text: ligatures, Syntax: memory.SyntaxOperators})},
+		{"4,900 contains", recall(memory.Query{Text: "tea", Filter: contains("text", 4900)})},
+		{"another case", recall(memory.Query{Text: "tea", Filter: filter.IContains("text", "absent")})},
+		{"a pattern", recall(memory.Query{Text: "tea", Filter: filter.Regexp("text", "(a?){100}absent")})},
 		{"a store", func(ctx context.Context) error {
-			_, err := m.Store(ctx, Memory{Scope: s, Text: ligatures}, &StoreOptions{SkipInvalid: true})
+			_, err := m.Store(ctx, memory.Memory{Scope: s, Text: ligatures}, &memory.StoreOptions{SkipInvalid: true})
 			return err
 		}},
 		{"an update", func(ctx context.Context) error {
-			_, err := m.Update(ctx, s, "x", Patch{Text: &ligatures})
+			_, err := m.Update(ctx, s, "x", memory.Patch{Text: &ligatures})
 			return err
 		}},
 	} {
@@ -94,17 +95,17 @@ func TestDeadlines(t *testing.T) {
 	}
 	const size = 4 << 20
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 512 << 20})
-	m, s, many := db.Memories(), Scope{User: "a"}, Scope{User: "b"}
+	m, s, many := db.Memories(), memory.Scope{User: "a"}, memory.Scope{User: "b"}
 	word := strings.Repeat("a", 50) + "zzzzz "
-	mustStore(t, m, Memory{Scope: s, ID: "x", Text: "milk " + strings.Repeat("tea ", size/4-10)})
-	mustStore(t, m, Memory{Scope: s, ID: "y", Text: "tea " + strings.Repeat(word, size/len(word)-10)})
+	mustStore(t, m, memory.Memory{Scope: s, ID: "x", Text: "milk " + strings.Repeat("tea ", size/4-10)})
+	mustStore(t, m, memory.Memory{Scope: s, ID: "y", Text: "tea " + strings.Repeat(word, size/len(word)-10)})
 	storeMany(t, db, many, 20_000)
 	ligatures := strings.Repeat("\ufdfa", size/3)
 	phrases, fuzzy := strings.Repeat(`"`+strings.Repeat("tea ", 254)+`milk" `, 250), "tea "
 	for i := range 8 {
 		fuzzy += strings.Repeat("a", 55) + string(rune('b'+i)) + "~2 "
 	}
-	recall := func(s Scope, q Query) func(context.Context) error {
+	recall := func(s memory.Scope, q memory.Query) func(context.Context) error {
 		q.Scope, q.NoTouch = s, true
 		return func(ctx context.Context) error {
 			_, err := m.Recall(ctx, q)
@@ -115,19 +116,19 @@ func TestDeadlines(t *testing.T) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"250 phrases", recall(s, Query{Text: phrases, Syntax: SyntaxOperators, Profile: ProfileText})},
-		{"250 phrases beside a vector", recall(s, Query{Text: phrases, Syntax: SyntaxOperators, Profile: ProfileHybrid})},
-		{"highlights of fuzzy words", recall(s, Query{Text: fuzzy, Syntax: SyntaxOperators, Profile: ProfileText, Highlight: true})},
-		{"a word that unfolds", recall(s, Query{Text: ligatures, Profile: ProfileText})},
-		{"4,900 contains of metadata", recall(many, Query{Text: "tea", Filter: contains("w", 4900)})},
-		{"4,900 contains of text", recall(s, Query{Text: "tea", Filter: contains("text", 4900)})},
-		{"a pattern", recall(s, Query{Text: "tea", Filter: filter.Regexp("text", "(a?){100}absent")})},
+		{"250 phrases", recall(s, memory.Query{Text: phrases, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText})},
+		{"250 phrases beside a vector", recall(s, memory.Query{Text: phrases, Syntax: memory.SyntaxOperators, Profile: memory.ProfileHybrid})},
+		{"highlights of fuzzy words", recall(s, memory.Query{Text: fuzzy, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText, Highlight: true})},
+		{"a word that unfolds", recall(s, memory.Query{Text: ligatures, Profile: memory.ProfileText})},
+		{"4,900 contains of metadata", recall(many, memory.Query{Text: "tea", Filter: contains("w", 4900)})},
+		{"4,900 contains of text", recall(s, memory.Query{Text: "tea", Filter: contains("text", 4900)})},
+		{"a pattern", recall(s, memory.Query{Text: "tea", Filter: filter.Regexp("text", "(a?){100}absent")})},
 		{"a store of a word that unfolds", func(ctx context.Context) error {
-			_, err := m.Store(ctx, Memory{Scope: Scope{User: "c"}, Text: ligatures}, nil)
+			_, err := m.Store(ctx, memory.Memory{Scope: memory.Scope{User: "c"}, Text: ligatures}, nil)
 			return err
 		}},
 		{"an update to it", func(ctx context.Context) error {
-			_, err := m.Update(ctx, s, "x", Patch{Text: &ligatures})
+			_, err := m.Update(ctx, s, "x", memory.Patch{Text: &ligatures})
 			return err
 		}},
 	} {
@@ -165,18 +166,18 @@ func overrun(t *testing.T, deadline time.Duration, do func(context.Context) erro
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	from := time.Now()
-	if err := do(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrInvalid) {
+	if err := do(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, memory.ErrInvalid) {
 		t.Error(err)
 	}
 	return max(0, time.Since(from)-deadline)
 }
 
 // storeMany stores short memories of which each has a word of its own.
-func storeMany(t *testing.T, db *DB, s Scope, n int) {
+func storeMany(t *testing.T, db *DB, s memory.Scope, n int) {
 	t.Helper()
 	if err := db.Update(t.Context(), func(tx *Tx) error {
 		for i := range n {
-			memory := Memory{Scope: s, Text: fmt.Sprint("tea ", i), Metadata: map[string]any{"w": fmt.Sprint("w", i)}}
+			memory := memory.Memory{Scope: s, Text: fmt.Sprint("tea ", i), Metadata: map[string]any{"w": fmt.Sprint("w", i)}}
 			if _, err := tx.Memories().Store(t.Context(), memory, nil); err != nil {
 				return err
 			}
@@ -190,12 +191,12 @@ func storeMany(t *testing.T, db *DB, s Scope, n int) {
 // TestWorkHasALimit: the error of a query that takes too many steps says so.
 func TestWorkHasALimit(t *testing.T) {
 	err := matchError(fmt.Errorf("%w: 7", query.ErrSteps))
-	if !errors.Is(err, ErrInvalid) || !errors.Is(err, query.ErrSteps) || !strings.Contains(err.Error(), "fewer phrases") {
+	if !errors.Is(err, memory.ErrInvalid) || !errors.Is(err, query.ErrSteps) || !strings.Contains(err.Error(), "fewer phrases") {
 		t.Error(err)
 	}
 	long := strings.Repeat("a", filter.MaxContained/2)
 	f := filter.All{filter.Contains("text", long), filter.Not(filter.Or(filter.IContains("text", long+"b")))}
-	if err := filter.Check(f); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(filter.MaxContained)) {
+	if err := filter.Check(f); !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(filter.MaxContained)) {
 		t.Error(err)
 	}
 	if err := filter.Check(f[:1]); err != nil {
@@ -217,8 +218,8 @@ func TestMovesIntoOneRun(t *testing.T) {
 	store := func(ctx context.Context, run func(i int) string, took func(i int)) error {
 		return db.Update(ctx, func(tx *Tx) error {
 			for i := range n {
-				m := Memory{Scope: Scope{User: "a", Run: run(i)}, ID: fmt.Sprint("m", i), Text: fmt.Sprint("tea ", i)}
-				if _, err := tx.Memories().Store(ctx, m, &StoreOptions{Upsert: true}); err != nil {
+				m := memory.Memory{Scope: memory.Scope{User: "a", Run: run(i)}, ID: fmt.Sprint("m", i), Text: fmt.Sprint("tea ", i)}
+				if _, err := tx.Memories().Store(ctx, m, &memory.StoreOptions{Upsert: true}); err != nil {
 					return err
 				}
 				took(i)

@@ -20,21 +20,22 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // store writes a prepared memory: a new one, a duplicate that is recognised, or
 // an update under Upsert.
-func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
+func (tx *Tx) store(p *prepared, o *memory.StoreOptions) (memory.Stored, error) {
 	if err := tx.need(doingStore, p.size()); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	if err := tx.fits(doingStore, p.vectors); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	if err := tx.registered(doingStore, p.rec.Scope.Owner()); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	if done, stored, err := tx.storeKnown(p, o); err != nil || done {
 		if stored.Updated {
@@ -45,7 +46,7 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 	}
 	owner, run, err := tx.scopeNumbers(p.rec.Scope)
 	if err != nil {
-		return Stored{}, tx.breaks(err)
+		return memory.Stored{}, tx.breaks(err)
 	}
 	tx.next.Seq++
 	seq := tx.next.Seq
@@ -53,29 +54,29 @@ func (tx *Tx) store(p *prepared, o *StoreOptions) (Stored, error) {
 		p.rec.ID = tx.keys.Cipher.Seal(p.random, owner, seq)
 	}
 	if err := tx.add(p, owner, run, seq); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
 	if _, err := tx.linkMentions(p.rec.Scope, seq, p.found); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why, Unextracted: p.unextracted}, nil
+	return memory.Stored{ID: p.rec.ID, Seq: seq, Stored: true, Pending: p.pending, PendingWhy: p.why, Unextracted: p.unextracted}, nil
 }
 
 // storeKnown handles a memory whose ID or content its owner has already; done is
 // false where it is new. It gives out no numbers: a store that is refused leaves
 // nothing behind.
-func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err error) {
+func (tx *Tx) storeKnown(p *prepared, o *memory.StoreOptions) (done bool, _ memory.Stored, err error) {
 	owner, known, err := tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
 	if err != nil || !known {
-		return false, Stored{}, err
+		return false, memory.Stored{}, err
 	}
 	if !p.explicit.id {
 		if o.NoDedup {
-			return false, Stored{}, nil
+			return false, memory.Stored{}, nil
 		}
 		d, err := tx.findDuplicate(p, owner)
 		if d == nil || err != nil {
-			return false, Stored{}, err
+			return false, memory.Stored{}, err
 		}
 		stored, err := tx.storeDuplicate(p, d)
 		return true, stored, err
@@ -85,25 +86,25 @@ func (tx *Tx) storeKnown(p *prepared, o *StoreOptions) (done bool, _ Stored, err
 		err = tx.nameFree(p, owner, 0)
 	}
 	if err != nil || !found {
-		return false, Stored{}, err
+		return false, memory.Stored{}, err
 	}
 	rec, err := tx.record(old.Version)
 	if err != nil {
-		return false, Stored{}, err
+		return false, memory.Stored{}, err
 	}
 	same, err := tx.same(p, rec, old.Version)
 	switch {
 	case err != nil:
-		return false, Stored{}, err
+		return false, memory.Stored{}, err
 	case same:
-		return true, Stored{ID: p.rec.ID, Seq: old.Seq}, nil
+		return true, memory.Stored{ID: p.rec.ID, Seq: old.Seq}, nil
 	case old.expired(tx.now):
 		if !o.NoDedup {
 			if err := tx.nameFree(p, owner, old.Seq); err != nil {
-				return false, Stored{}, err
+				return false, memory.Stored{}, err
 			}
 		}
-		return false, Stored{}, tx.remove(old, rec) // its ID is free again
+		return false, memory.Stored{}, tx.remove(old, rec) // its ID is free again
 	}
 	stored, err := tx.storeOver(p, old, rec, o)
 	return true, stored, err
@@ -131,7 +132,7 @@ func (p *prepared) size() int {
 	return n
 }
 
-func (tx *Tx) scopeNumbers(s Scope) (owner, run uint32, err error) {
+func (tx *Tx) scopeNumbers(s memory.Scope) (owner, run uint32, err error) {
 	if owner, err = tx.number(layout.Name{Class: layout.NameOwner, Text: scope.Key(s.Owner())}); err != nil {
 		return 0, 0, err
 	}
@@ -142,9 +143,9 @@ func (tx *Tx) scopeNumbers(s Scope) (owner, run uint32, err error) {
 }
 
 // storeOver handles a store under an ID that something else has.
-func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *StoreOptions) (Stored, error) {
+func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *memory.StoreOptions) (memory.Stored, error) {
 	if !o.Upsert {
-		return Stored{}, &fault.Error{
+		return memory.Stored{}, &fault.Error{
 			Kind: fault.ErrExists, What: fmt.Sprintf("store memory %q", p.rec.ID),
 			Why: "there is one with other content", Do: "update it, store with Upsert, or choose another ID",
 		}
@@ -158,15 +159,15 @@ func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *StoreOptio
 		tx.db.setImportance(&p.rec, &rec.Importance) // somebody fixed it
 	}
 	if err := tx.replace(p, rec, old); err != nil {
-		return Stored{}, err
+		return memory.Stored{}, err
 	}
-	return Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true, Pending: p.pending, PendingWhy: p.why}, nil
+	return memory.Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true, Pending: p.pending, PendingWhy: p.why}, nil
 }
 
 // sameVectors tells whether the given vectors are those that are stored.
 func (tx *Tx) sameVectors(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
 	for name, vec := range p.vectors {
-		if p.learned && name == defaultSpace {
+		if p.learned && name == memory.DefaultSpace {
 			continue // made of the text, which is the same
 		}
 		s := tx.space(name)
@@ -287,7 +288,7 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 		}
 		of := ref.Of(old.Version)
 		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change, Sum: ref.Sum})
-		if s.name == defaultSpace {
+		if s.name == memory.DefaultSpace {
 			p.pending, p.why = false, ""
 		}
 		if before != nil && before.vectors[s.name] != nil {
@@ -533,7 +534,7 @@ func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
 		return s, nil
 	}
 	c := &SpaceConfig{Name: name, Dim: dim}
-	if name == defaultSpace && tx.db.embedder != nil {
+	if name == memory.DefaultSpace && tx.db.embedder != nil {
 		c.Model, c.Base = tx.db.embedder.Model(), embed.Base(tx.db.embedder)
 	}
 	return tx.newSpace(c, hnsw.Cosine)
@@ -642,24 +643,24 @@ func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) 
 }
 
 // load reads a memory as a caller sees it.
-func (tx *Tx) load(v layout.Version, withVectors bool) (Memory, error) {
+func (tx *Tx) load(v layout.Version, withVectors bool) (memory.Memory, error) {
 	rec, err := tx.record(v)
 	if err != nil {
-		return Memory{}, err
+		return memory.Memory{}, err
 	}
 	return tx.present(rec, v, withVectors)
 }
 
-func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (Memory, error) {
+func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (memory.Memory, error) {
 	m, err := memoryOf(rec, v.Seq)
 	if err != nil {
-		return Memory{}, err
+		return memory.Memory{}, err
 	}
 	a := tx.access(v.Seq)
 	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
 	if isNote(rec) {
 		if m.NoteID, err = notes.Number((*partTx)(tx), v.Owner, v.Seq); err != nil {
-			return Memory{}, err
+			return memory.Memory{}, err
 		}
 	}
 	m.StoredConfidence = new(rec.Confidence)
@@ -672,11 +673,11 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 	for _, ref := range rec.Vectors {
 		vec, err := tx.vector(v, ref)
 		if err != nil {
-			return Memory{}, err
+			return memory.Memory{}, err
 		}
 		s := tx.spaceByNum(ref.Space)
 		if s == nil {
-			return Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
+			return memory.Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
 		}
 		vectors[s.name] = vec
 	}
@@ -685,9 +686,9 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (M
 }
 
 // setVectors gives a memory its vectors, by the names of their spaces.
-func setVectors(m *Memory, vectors map[string][]float32) {
-	m.Embedding = vectors[defaultSpace]
-	delete(vectors, defaultSpace)
+func setVectors(m *memory.Memory, vectors map[string][]float32) {
+	m.Embedding = vectors[memory.DefaultSpace]
+	delete(vectors, memory.DefaultSpace)
 	if len(vectors) > 0 {
 		m.Vectors = vectors
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -141,7 +142,7 @@ func TestYearThatForgets(t *testing.T) {
 type year struct {
 	*seedDB
 	rng *rand.Rand
-	who engine.Scope
+	who memory.Scope
 	ids []string // of the facts
 
 	importance float64 // of a fact, 0 for that of its text
@@ -150,7 +151,7 @@ type year struct {
 func newYear(t *testing.T) *year {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	return &year{seedDB: newSeedDB(t, engine.Options{}), rng: rand.New(rand.NewPCG(seed, 12)), who: engine.Scope{User: "ada", Agent: "coach"}}
+	return &year{seedDB: newSeedDB(t, engine.Options{}), rng: rand.New(rand.NewPCG(seed, 12)), who: memory.Scope{User: "ada", Agent: "coach"}}
 }
 
 // live lets a year pass.
@@ -164,8 +165,8 @@ func (y *year) live(turns int) {
 			if f[1] == "" || d != 6*i+60 {
 				continue
 			}
-			_, err := y.Memories().Update(y.t.Context(), y.who, y.ids[i], engine.Patch{Text: &f[1]})
-			if err != nil && !errors.Is(err, engine.ErrNotFound) { // forgotten: it is missed at the end
+			_, err := y.Memories().Update(y.t.Context(), y.who, y.ids[i], memory.Patch{Text: &f[1]})
+			if err != nil && !errors.Is(err, memory.ErrNotFound) { // forgotten: it is missed at the end
 				y.t.Fatal(err)
 			}
 		}
@@ -190,7 +191,7 @@ func (y *year) left() (missed []string, left, small int) {
 			missed = append(missed, fmt.Sprintf("%s (%v)", want, err))
 		}
 	}
-	for m, err := range y.Memories().All(y.t.Context(), engine.ListQuery{Scope: y.who}) {
+	for m, err := range y.Memories().All(y.t.Context(), memory.ListQuery{Scope: y.who}) {
 		if err != nil {
 			y.t.Fatal(err)
 		}
@@ -207,7 +208,7 @@ var smallTalk = []string{"ok thanks", "haha", "sounds good", "good morning", "go
 // tell stores a fact.
 func (y *year) tell(text string) string {
 	y.t.Helper()
-	m := engine.Memory{Scope: y.who, Text: text, CreatedAt: y.now()}
+	m := memory.Memory{Scope: y.who, Text: text, CreatedAt: y.now()}
 	if y.importance > 0 {
 		m.Importance = &y.importance
 	}
@@ -229,12 +230,12 @@ func (y *year) chat(day, turns int) {
 		if i == 0 {
 			text = fmt.Sprintf("This morning I weigh %d.%d kg", 60+day/30, day%10)
 		}
-		m := engine.Memory{Scope: s, Text: text, Role: []engine.Role{engine.RoleUser, engine.RoleAssistant}[i%2]}
+		m := memory.Memory{Scope: s, Text: text, Role: []memory.Role{memory.RoleUser, memory.RoleAssistant}[i%2]}
 		if _, _, err := y.Sessions().StoreMemory(y.t.Context(), m, nil, sessions.Message{}, nil); err != nil {
 			y.t.Fatal(err)
 		}
 	}
-	if _, err := y.Memories().Recall(y.t.Context(), engine.Query{Scope: y.who, Text: "what do I weigh", Limit: 3}); err != nil {
+	if _, err := y.Memories().Recall(y.t.Context(), memory.Query{Scope: y.who, Text: "what do I weigh", Limit: 3}); err != nil {
 		y.t.Fatal(err)
 	}
 }

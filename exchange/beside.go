@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // typeAgent is the type of a line with the manifest of an agent.
@@ -30,7 +31,7 @@ func (b *batch) line(ctx context.Context, at LineError, l engine.Line, size int)
 // is an error, or replaced under Upsert. Under Strict the first error ends it, after a
 // commit of those before.
 func (b *batch) put(ctx context.Context, lines []engine.Line, at []LineError) error {
-	stored := make([]engine.Stored, 0, len(lines))
+	stored := make([]memory.Stored, 0, len(lines))
 	err := b.db.Update(ctx, func(tx *engine.Tx) error {
 		for _, l := range lines {
 			s, err := tx.StoreLine(l, b.opts.Upsert)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // everything has a line of each type, of two agents.
@@ -75,7 +76,7 @@ func TestDocumentRoundTrip(t *testing.T) {
 	if counts(t, report, 0, 0, 15, 0); err != nil {
 		t.Error(err)
 	}
-	if empty := exportAny(t, db, &ExportOptions{Document: true, Scope: engine.Scope{Agent: "nobody"}}); empty != "[]\n" {
+	if empty := exportAny(t, db, &ExportOptions{Document: true, Scope: memory.Scope{Agent: "nobody"}}); empty != "[]\n" {
 		t.Errorf("of nobody: %q", empty)
 	}
 }
@@ -97,7 +98,7 @@ func TestImportIntoAgent(t *testing.T) {
 	}
 	counts(t, importString(t, db, everything, into), 0, 0, 15, 0)
 	counts(t, importString(t, db, `{"type":"memory","id":"c","text":"Nobody's."}`, into), 1, 0, 0, 0)
-	if m, err := db.Memories().Get(t.Context(), engine.Scope{Agent: "heir"}, "c"); err != nil || m.User != "" || m.Agent != "heir" {
+	if m, err := db.Memories().Get(t.Context(), memory.Scope{Agent: "heir"}, "c"); err != nil || m.User != "" || m.Agent != "heir" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if bad := importString(t, db, everything, &Options{IntoAgent: strings.Repeat("x", 1<<20)}); bad.Stored != 1 && bad.Skipped == 0 {
@@ -124,7 +125,7 @@ func TestImportOfStrictAgents(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	for _, e := range report.Errors {
-		if e.Line > 2 && !errors.Is(e.Err, engine.ErrUnknownAgent) {
+		if e.Line > 2 && !errors.Is(e.Err, memory.ErrUnknownAgent) {
 			t.Error(e)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 func open(t *testing.T) *engine.DB {
@@ -37,10 +38,10 @@ func open(t *testing.T) *engine.DB {
 }
 
 // all reads every memory with its vectors, in order of Seq.
-func all(t *testing.T, db *engine.DB) []engine.Memory {
+func all(t *testing.T, db *engine.DB) []memory.Memory {
 	t.Helper()
-	var out []engine.Memory
-	for m, err := range db.Memories().All(t.Context(), engine.ListQuery{AllScopes: true, WithVectors: true}) {
+	var out []memory.Memory
+	for m, err := range db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true, WithVectors: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,12 +88,12 @@ func TestImportReadsEveryKey(t *testing.T) {
 		`"updated_at":1706929506790,"event_time":"2024-01-01","expires_at":"2999-01-01T00:00:00Z","hash":"ignored",`+
 		`"access_count":3,"last_accessed":"2024-03-01T00:00:00Z"}`, nil)
 	counts(t, report, 1, 0, 0, 0)
-	got, err := db.Memories().GetWithVectors(t.Context(), engine.Scope{}, "a")
+	got, err := db.Memories().GetWithVectors(t.Context(), memory.Scope{}, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := engine.Memory{
-		ID: "a", Seq: got.Seq, Scope: engine.Scope{User: "ada", Agent: "helper", Run: "r1"},
+	want := memory.Memory{
+		ID: "a", Seq: got.Seq, Scope: memory.Scope{User: "ada", Agent: "helper", Run: "r1"},
 		Role: "assistant", Kind: "fact", Source: "web_search",
 		Text: "Tea at <five> & 😀", Name: "tea", Aliases: []string{"chai"},
 		Metadata: map[string]any{
@@ -117,7 +118,7 @@ func TestImportReadsOtherNames(t *testing.T) {
 		`{"user":"u","user_id":"u","content":"two","created_at":null,"event_time":"","metadata":null}`, nil)
 	counts(t, report, 2, 0, 0, 0)
 	got := all(t, db)
-	if len(got) != 2 || got[0].Text != "one" || got[0].Scope != (engine.Scope{User: "u", Agent: "a", Run: "r"}) ||
+	if len(got) != 2 || got[0].Text != "one" || got[0].Scope != (memory.Scope{User: "u", Agent: "a", Run: "r"}) ||
 		got[1].Text != "two" || got[1].CreatedAt.IsZero() || !got[1].EventTime.IsZero() {
 		t.Errorf("got %+v", got)
 	}
@@ -136,7 +137,7 @@ func TestImportTwice(t *testing.T) {
 	changed := strings.Replace(text, `"text":"same"`, `"text":"other"`, 1)
 	report := importString(t, db, changed, nil)
 	counts(t, report, 0, 0, 1, 1)
-	if e := report.Errors[0]; e.Line != 1 || !errors.Is(e, engine.ErrExists) {
+	if e := report.Errors[0]; e.Line != 1 || !errors.Is(e, memory.ErrExists) {
 		t.Errorf("error %v, want ErrExists at line 1", e)
 	}
 	counts(t, importString(t, db, changed, &Options{Upsert: true}), 0, 1, 1, 0)
@@ -161,8 +162,8 @@ func TestImportSkipsBadLines(t *testing.T) {
 		{`{"type":1,"text":"t"}`, `"type" is a number, not a string`},
 		{`{"user":"u","text":"t","metadata":{"a":[` + strings.Repeat("0,", 1<<20) + `0]}}`, `"metadata" is 2097161 bytes of JSON; the limit is 262144`},
 		{`{"user":"u","text":"t","aliases":[` + strings.Repeat(`"",`, 1<<17) + `""]}`, `"aliases" is 393220 bytes of JSON; there may be 64`},
-		{`{"user":"u","text":"t","embedding":[` + strings.Repeat("1,", engine.MaxDim) + `1]}`, `"embedding" has 4097 components, the limit is 4096`},
-		{`{"user":"u","text":"t","vectors":{"v":[` + strings.Repeat("1,", engine.MaxDim) + `1]}}`, `"v" has 4097 components, the limit is 4096`},
+		{`{"user":"u","text":"t","embedding":[` + strings.Repeat("1,", memory.MaxDim) + `1]}`, `"embedding" has 4097 components, the limit is 4096`},
+		{`{"user":"u","text":"t","vectors":{"v":[` + strings.Repeat("1,", memory.MaxDim) + `1]}}`, `"v" has 4097 components, the limit is 4096`},
 		{`{"user":7,"text":"t"}`, `"user" is a number, not a string`},
 		{`{"user":"u","text":"t","importance":"high"}`, `"importance" is a string, not a number`},
 		{`{"user":"u","text":"t","embedding":[1e39]}`, `"embedding" has the number 1e39, which is out of range or no integer`},
@@ -416,7 +417,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	db, want := open(t), map[string]engine.Memory{}
+	db, want := open(t), map[string]memory.Memory{}
 	var text bytes.Buffer
 	for i := range 200 {
 		m := randomMemory(rnd, i)
@@ -441,12 +442,12 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-func randomMemory(rnd *rand.Rand, i int) engine.Memory {
+func randomMemory(rnd *rand.Rand, i int) memory.Memory {
 	at := func() time.Time { return time.UnixMilli(rnd.Int64N(4e12)).UTC() }
 	maybe := func() bool { return rnd.IntN(2) == 0 }
-	m := engine.Memory{
-		ID: fmt.Sprintf("m%d", i), Scope: engine.Scope{User: "u", Agent: fmt.Sprint(rnd.IntN(3))},
-		Role: engine.RoleTool, Kind: engine.KindFragment,
+	m := memory.Memory{
+		ID: fmt.Sprintf("m%d", i), Scope: memory.Scope{User: "u", Agent: fmt.Sprint(rnd.IntN(3))},
+		Role: memory.RoleTool, Kind: memory.KindFragment,
 		Text:      fmt.Sprintf("\"%c\" \\ \t\n\u2028 <%d>", rune(0x4e00+rnd.IntN(999)), i),
 		CreatedAt: at(), Importance: new(rnd.Float64()), Confidence: new(rnd.Float64()),
 		AutoImportance: maybe(), Pinned: maybe(),
@@ -625,14 +626,14 @@ func TestImportOrigin(t *testing.T) {
 `
 	db := open(t)
 	options := func(origin string) *Options {
-		return &Options{Origin: origin, Scope: engine.Scope{Agent: "a"}}
+		return &Options{Origin: origin, Scope: memory.Scope{Agent: "a"}}
 	}
 	counts(t, importString(t, db, text, options("x")), 4, 0, 0, 0)
 	counts(t, importString(t, db, text, options("x")), 0, 0, 4, 0)
 	counts(t, importString(t, db, text[:60], options("x")), 0, 0, 2, 1)
 	counts(t, importString(t, db, text, options("y")), 3, 0, 1, 0)
 	got := all(t, db)
-	if len(got) != 7 || got[3].Scope != (engine.Scope{Agent: "a"}) || got[0].Scope != (engine.Scope{User: "u"}) {
+	if len(got) != 7 || got[3].Scope != (memory.Scope{Agent: "a"}) || got[0].Scope != (memory.Scope{User: "u"}) {
 		t.Errorf("got %+v", got)
 	}
 	for _, m := range got {
@@ -671,8 +672,8 @@ func TestImportEntries(t *testing.T) {
 	counts(t, importString(t, db, line(1, "2")+line(1, "2"), &Options{Upsert: true}), 0, 1, 1, 0)
 	bare := `{"type":"kv","key":"bare","value":1}`
 	counts(t, importString(t, db, bare, nil), 0, 0, 0, 1)
-	counts(t, importString(t, db, bare, &Options{Scope: engine.Scope{User: "u", Agent: "a", Run: "r"}}), 1, 0, 0, 0)
-	if _, found, err := db.KV().Lookup(t.Context(), engine.Owner{User: "u", Agent: "a"}, "bare"); !found || err != nil {
+	counts(t, importString(t, db, bare, &Options{Scope: memory.Scope{User: "u", Agent: "a", Run: "r"}}), 1, 0, 0, 0)
+	if _, found, err := db.KV().Lookup(t.Context(), memory.Owner{User: "u", Agent: "a"}, "bare"); !found || err != nil {
 		t.Errorf("an entry without an owner is not that of the import: %v", err)
 	}
 	report, err := ImportJSONL(t.Context(), db, strings.NewReader(line(9002, "1")+line(2, "5")+line(9003, "1")), &Options{Strict: true})
@@ -735,12 +736,12 @@ func FuzzVector(f *testing.F) {
 	})
 }
 
-// TestImportOfMemoryJSON: the JSON of an engine.Memory is what an import takes.
+// TestImportOfMemoryJSON: the JSON of an memory.Memory is what an import takes.
 func TestImportOfMemoryJSON(t *testing.T) {
 	db, other := open(t), open(t)
-	scope := engine.Scope{User: "ada", Agent: "coach", Run: "r1"}
-	_, err := db.Memories().Store(t.Context(), engine.Memory{
-		ID: "one", Scope: scope, Text: "Likes <tea>", Embedding: []float32{1, 2}, Pinned: true, Kind: engine.KindNote, Name: "drink",
+	scope := memory.Scope{User: "ada", Agent: "coach", Run: "r1"}
+	_, err := db.Memories().Store(t.Context(), memory.Memory{
+		ID: "one", Scope: scope, Text: "Likes <tea>", Embedding: []float32{1, 2}, Pinned: true, Kind: memory.KindNote, Name: "drink",
 		Metadata: map[string]any{"n": 1}, EventTime: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}, nil)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // ExportOptions choose what is exported. nil is everything.
@@ -20,7 +21,7 @@ type ExportOptions struct {
 	// Scope and Filter choose memories with their histories. A scope also chooses
 	// histories of memories that are gone, and entries by their owner; with a run or
 	// a filter, which entries do not have, none is exported.
-	Scope  engine.Scope
+	Scope  memory.Scope
 	Filter filter.Filter
 	// Document writes one JSON document, a list of what are lines otherwise.
 	Document bool
@@ -148,7 +149,7 @@ func (x *exporter) head(ctx context.Context, db *engine.DB) error {
 	for _, s := range stats.Spaces {
 		x.spaces[s.Name] = s
 	}
-	if x.opts.Scope != (engine.Scope{}) || x.opts.Filter != nil {
+	if x.opts.Scope != (memory.Scope{}) || x.opts.Filter != nil {
 		return nil
 	}
 	if err := x.encode(NewDatabase(db.Settings())); err != nil {
@@ -181,14 +182,14 @@ func isBeside(space string) bool { return strings.HasPrefix(space, engine.Beside
 
 // withoutBeside takes the vectors out of a memory with a text that are in such spaces. In a
 // memory without a text they are all that there is, and stay.
-func withoutBeside(m *engine.Memory) {
+func withoutBeside(m *memory.Memory) {
 	if m.Text != "" {
 		maps.DeleteFunc(m.Vectors, func(space string, _ []float32) bool { return isBeside(space) })
 	}
 }
 
 // spacesOf names the spaces of a memory's vectors.
-func spacesOf(m *engine.Memory) []string {
+func spacesOf(m *memory.Memory) []string {
 	var names []string
 	if m.Embedding != nil {
 		names = append(names, embeddingSpace)
@@ -197,14 +198,14 @@ func spacesOf(m *engine.Memory) []string {
 }
 
 func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
-	all := x.opts.Scope == (engine.Scope{})
-	next, stop := iter.Pull2(tx.Memories().Histories(ctx, engine.HistoryQuery{Scope: x.opts.Scope, AllScopes: all, Lost: x.report.lose}))
+	all := x.opts.Scope == (memory.Scope{})
+	next, stop := iter.Pull2(tx.Memories().Histories(ctx, memory.HistoryQuery{Scope: x.opts.Scope, AllScopes: all, Lost: x.report.lose}))
 	defer stop()
 	h := &histories{next: next}
 	if err := h.advance(); err != nil {
 		return err
 	}
-	q := engine.ListQuery{Scope: x.opts.Scope, AllScopes: all, Filter: x.opts.Filter, Limit: exportPage, WithVectors: true, Lost: x.report.lose}
+	q := memory.ListQuery{Scope: x.opts.Scope, AllScopes: all, Filter: x.opts.Filter, Limit: exportPage, WithVectors: true, Lost: x.report.lose}
 	for m, err := range tx.Memories().All(ctx, q) {
 		if err == nil {
 			withoutBeside(&m)
@@ -227,8 +228,8 @@ func (x *exporter) memories(ctx context.Context, tx *engine.Tx) error {
 
 // histories are those that are still to be written.
 type histories struct {
-	next  func() ([]engine.HistoryEntry, error, bool)
-	first []engine.HistoryEntry // nil: no more
+	next  func() ([]memory.HistoryEntry, error, bool)
+	first []memory.HistoryEntry // nil: no more
 }
 
 func (h *histories) advance() (err error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // testClock is a clock that only the test moves, and the janitor reads beside it.
@@ -61,12 +62,12 @@ func export(t *testing.T, db *engine.DB, o *ExportOptions) string {
 // read without.
 func TestExportBeside(t *testing.T) {
 	now, ctx := newTestClock(), t.Context()
-	db, ada := openAt(t, now), engine.Scope{User: "ada"}
+	db, ada := openAt(t, now), memory.Scope{User: "ada"}
 	beside := map[string][]float32{engine.BesidePrefix + "m": {1, 2, 3}, "mine": {4, 5}}
 	if err := db.CreateSpace(ctx, engine.SpaceConfig{Name: engine.BesidePrefix + "m", Dim: 3, Model: "m"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []engine.Memory{{ID: "text", Text: "likes tea", Vectors: maps.Clone(beside)}, {ID: "silent", Vectors: maps.Clone(beside)}} {
+	for _, m := range []memory.Memory{{ID: "text", Text: "likes tea", Vectors: maps.Clone(beside)}, {ID: "silent", Vectors: maps.Clone(beside)}} {
 		m.Scope = ada
 		if _, err := db.Memories().Store(ctx, m, nil); err != nil {
 			t.Fatal(err)
@@ -103,9 +104,9 @@ func fill(t *testing.T, db *engine.DB, now *testClock) {
 	ctx := context.Background()
 	for i := range 60 {
 		now.advance(time.Second)
-		m := engine.Memory{
-			ID: fmt.Sprint("m", i), Scope: engine.Scope{User: []string{"ada", "bob"}[i%2], Run: []string{"", "r"}[i/2%2]},
-			Role: engine.RoleAssistant, Kind: engine.KindFragment, Source: "web_search",
+		m := memory.Memory{
+			ID: fmt.Sprint("m", i), Scope: memory.Scope{User: []string{"ada", "bob"}[i%2], Run: []string{"", "r"}[i/2%2]},
+			Role: memory.RoleAssistant, Kind: memory.KindFragment, Source: "web_search",
 			Text: fmt.Sprintf("tea <b>&amp; \u2028 %d", i), Metadata: map[string]any{"n": json.Number("12345678901234567890.5"), "deep": map[string]any{"l": []any{1, nil, "x"}}},
 			Pinned: i%3 == 0, EventTime: now.now(), AccessCount: uint64(i % 4),
 		}
@@ -123,19 +124,19 @@ func fill(t *testing.T, db *engine.DB, now *testClock) {
 	for i := 0; i < 60; i += 7 {
 		now.advance(time.Second)
 		text := fmt.Sprint("coffee ", i)
-		if _, err := db.Memories().Update(ctx, engine.Scope{}, fmt.Sprint("m", i), engine.Patch{Text: &text}); err != nil {
+		if _, err := db.Memories().Update(ctx, memory.Scope{}, fmt.Sprint("m", i), memory.Patch{Text: &text}); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Memories().Delete(ctx, engine.Scope{}, fmt.Sprint("m", i+1)); err != nil {
+		if err := db.Memories().Delete(ctx, memory.Scope{}, fmt.Sprint("m", i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lives(t, db, now)
-	if _, err := db.Memories().Recall(ctx, engine.Query{Scope: engine.Scope{User: "ada"}, Text: "tea"}); err != nil {
+	if _, err := db.Memories().Recall(ctx, memory.Query{Scope: memory.Scope{User: "ada"}, Text: "tea"}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		o := engine.Owner{User: []string{"ada", ""}[i%2], Agent: []string{"", "planner"}[i%2]}
+		o := memory.Owner{User: []string{"ada", ""}[i%2], Agent: []string{"", "planner"}[i%2]}
 		opts := &entries.PutOptions{}
 		if i%3 == 0 {
 			opts.TTL = time.Hour
@@ -151,7 +152,7 @@ func fill(t *testing.T, db *engine.DB, now *testClock) {
 func lives(t *testing.T, db *engine.DB, now *testClock) {
 	t.Helper()
 	m, ctx := db.Memories(), context.Background()
-	ada := engine.Scope{User: "ada", Run: "r"}
+	ada := memory.Scope{User: "ada", Run: "r"}
 	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
@@ -159,18 +160,18 @@ func lives(t *testing.T, db *engine.DB, now *testClock) {
 		}
 	}
 	for range 2 {
-		must(m.Store(ctx, engine.Memory{ID: "again", Scope: ada, Text: "same"}, nil))
+		must(m.Store(ctx, memory.Memory{ID: "again", Scope: ada, Text: "same"}, nil))
 		must(nil, m.Delete(ctx, ada, "again"))
 	}
-	must(m.Store(ctx, engine.Memory{ID: "again", Scope: ada, Text: "here"}, nil))
-	must(m.Store(ctx, engine.Memory{ID: "again", Scope: engine.Scope{User: "ada", Run: "s"}, Text: "moved"}, &engine.StoreOptions{Upsert: true}))
-	must(m.Store(ctx, engine.Memory{ID: "brief", Scope: ada, Text: "gone in a second", ExpiresAt: now.now().Add(time.Second)}, nil))
-	must(m.Store(ctx, engine.Memory{ID: "vector", Scope: ada, Embedding: []float32{1, 2, 3}}, nil))
+	must(m.Store(ctx, memory.Memory{ID: "again", Scope: ada, Text: "here"}, nil))
+	must(m.Store(ctx, memory.Memory{ID: "again", Scope: memory.Scope{User: "ada", Run: "s"}, Text: "moved"}, &memory.StoreOptions{Upsert: true}))
+	must(m.Store(ctx, memory.Memory{ID: "brief", Scope: ada, Text: "gone in a second", ExpiresAt: now.now().Add(time.Second)}, nil))
+	must(m.Store(ctx, memory.Memory{ID: "vector", Scope: ada, Embedding: []float32{1, 2, 3}}, nil))
 	must(nil, db.CreateSpace(ctx, engine.SpaceConfig{Name: "pictures", Dim: 2, Metric: engine.MetricL2, Model: "eye-2"}))
-	must(m.Update(ctx, ada, "vector", engine.Patch{Embedding: []float32{3, 2, 1}}))
-	must(m.Store(ctx, engine.Memory{ID: "one", Scope: engine.Scope{Agent: "many"}, Text: "one"}, nil))
-	must(m.Store(ctx, engine.Memory{ID: "two", Scope: engine.Scope{Agent: "many"}, Text: "two"}, nil))
-	must(m.DeleteScope(ctx, engine.Scope{Agent: "many"}))
+	must(m.Update(ctx, ada, "vector", memory.Patch{Embedding: []float32{3, 2, 1}}))
+	must(m.Store(ctx, memory.Memory{ID: "one", Scope: memory.Scope{Agent: "many"}, Text: "one"}, nil))
+	must(m.Store(ctx, memory.Memory{ID: "two", Scope: memory.Scope{Agent: "many"}, Text: "two"}, nil))
+	must(m.DeleteScope(ctx, memory.Scope{Agent: "many"}))
 	now.advance(time.Minute)
 }
 
@@ -178,8 +179,8 @@ func lives(t *testing.T, db *engine.DB, now *testClock) {
 // gives by itself.
 func told(t *testing.T, db *engine.DB) string {
 	t.Helper()
-	var all []engine.HistoryEntry
-	for h, err := range db.Memories().Histories(t.Context(), engine.HistoryQuery{AllScopes: true}) {
+	var all []memory.HistoryEntry
+	for h, err := range db.Memories().Histories(t.Context(), memory.HistoryQuery{AllScopes: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +233,7 @@ func TestExportOfAPart(t *testing.T) {
 	now := newTestClock()
 	db := openAt(t, now)
 	fill(t, db, now)
-	out := export(t, db, &ExportOptions{Scope: engine.Scope{User: "ada"}, Filter: filter.Eq("pinned", true)})
+	out := export(t, db, &ExportOptions{Scope: memory.Scope{User: "ada"}, Filter: filter.Eq("pinned", true)})
 	types := map[string]int{}
 	for line := range strings.Lines(out) {
 		var r Record
@@ -260,25 +261,25 @@ func TestExportOfAScope(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, m := range []engine.Memory{
-		{ID: "a", Scope: engine.Scope{User: "ada", Agent: "x"}, Text: "first"},
-		{ID: "b", Scope: engine.Scope{User: "ada", Agent: "x", Run: "r"}, Text: "tea", Embedding: []float32{1, 2}, Vectors: map[string][]float32{"side": {0}}},
-		{ID: "c", Scope: engine.Scope{User: "bob"}, Text: "milk", Vectors: map[string][]float32{"secret": {1, 2, 3}}},
+	for _, m := range []memory.Memory{
+		{ID: "a", Scope: memory.Scope{User: "ada", Agent: "x"}, Text: "first"},
+		{ID: "b", Scope: memory.Scope{User: "ada", Agent: "x", Run: "r"}, Text: "tea", Embedding: []float32{1, 2}, Vectors: map[string][]float32{"side": {0}}},
+		{ID: "c", Scope: memory.Scope{User: "bob"}, Text: "milk", Vectors: map[string][]float32{"secret": {1, 2, 3}}},
 	} {
 		if _, err := db.Memories().Store(t.Context(), m, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, o := range []engine.Owner{{User: "ada", Agent: "x"}, {User: "ada"}, {User: "bob"}, {Agent: "x"}} {
+	for _, o := range []memory.Owner{{User: "ada", Agent: "x"}, {User: "ada"}, {User: "bob"}, {Agent: "x"}} {
 		if _, err := db.KV().Put(t.Context(), o, "k", 1, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Memories().Delete(t.Context(), engine.Scope{User: "ada"}, "a"); err != nil {
+	if err := db.Memories().Delete(t.Context(), memory.Scope{User: "ada"}, "a"); err != nil {
 		t.Fatal(err)
 	}
 	const space, side = `{"type":"space","name":"default","dim":2,"metric":"dot","model":"m"}`, `{"type":"space","name":"side","dim":1,"metric":"l2"}`
-	o := &ExportOptions{Scope: engine.Scope{User: "ada"}}
+	o := &ExportOptions{Scope: memory.Scope{User: "ada"}}
 	out := export(t, db, o)
 	want := []string{space, side, `{"type":"history","memory_id":"a"`, `{"type":"history","memory_id":"a"`, `{"type":"memory","id":"b"`, `{"type":"kv","user":"ada","agent":"x"`, `{"type":"kv","user":"ada"`}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
@@ -297,9 +298,9 @@ func TestExportOfAScope(t *testing.T) {
 		t.Errorf("exported again\n%s\nwant\n%s", again, out)
 	}
 	for name, entries := range map[string]struct {
-		scope engine.Scope
+		scope memory.Scope
 		n     int
-	}{"agent": {engine.Scope{Agent: "x"}, 2}, "both": {engine.Scope{User: "ada", Agent: "x"}, 1}, "run": {engine.Scope{User: "ada", Run: "r"}, 0}} {
+	}{"agent": {memory.Scope{Agent: "x"}, 2}, "both": {memory.Scope{User: "ada", Agent: "x"}, 1}, "run": {memory.Scope{User: "ada", Run: "r"}, 0}} {
 		if out := export(t, db, &ExportOptions{Scope: entries.scope}); strings.Count(out, `{"type":"kv"`) != entries.n {
 			t.Errorf("%s exported\n%s, want %d entries", name, out, entries.n)
 		}
@@ -365,7 +366,7 @@ func TestImportHistory(t *testing.T) {
 			}
 		}
 		var events []string
-		h, err := db.Memories().History(t.Context(), engine.Scope{User: "u"}, "m")
+		h, err := db.Memories().History(t.Context(), memory.Scope{User: "u"}, "m")
 		for _, e := range h {
 			events = append(events, string(e.Event))
 		}
@@ -393,8 +394,8 @@ func TestImportLongHistory(t *testing.T) {
 	if report.Stored != 1 || report.Skipped != 1 || report.Events != maxPastEvents || report.Errors[0].Line != 1 {
 		t.Errorf("%+v", report)
 	}
-	h, err := db.Memories().History(t.Context(), engine.Scope{}, "m")
-	if err != nil || len(h) != maxPastEvents || h[0].Event != engine.EventUpdate || h[0].OldText != nil {
+	h, err := db.Memories().History(t.Context(), memory.Scope{}, "m")
+	if err != nil || len(h) != maxPastEvents || h[0].Event != memory.EventUpdate || h[0].OldText != nil {
 		t.Errorf("%d events, %v", len(h), err)
 	}
 }
@@ -403,15 +404,15 @@ func TestImportLongHistory(t *testing.T) {
 // characters become in JSON, with more of their past than fits into one commit.
 func TestExportOfTheLongest(t *testing.T) {
 	db := open(t)
-	scope := engine.Scope{User: "u"}
+	scope := memory.Scope{User: "u"}
 	texts := []string{
-		strings.Repeat("\x01", engine.MaxText), strings.Repeat("\u2028", engine.MaxText/3), strings.Repeat("\\", engine.MaxText),
+		strings.Repeat("\x01", memory.MaxText), strings.Repeat("\u2028", memory.MaxText/3), strings.Repeat("\\", memory.MaxText),
 	}
-	if _, err := db.Memories().Store(t.Context(), engine.Memory{ID: "m", Scope: scope, Text: texts[0]}, nil); err != nil {
+	if _, err := db.Memories().Store(t.Context(), memory.Memory{ID: "m", Scope: scope, Text: texts[0]}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		if _, err := db.Memories().Update(t.Context(), scope, "m", engine.Patch{Text: &texts[(i+1)%3]}); err != nil {
+		if _, err := db.Memories().Update(t.Context(), scope, "m", memory.Patch{Text: &texts[(i+1)%3]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -435,27 +436,27 @@ func TestExportOfTheLongest(t *testing.T) {
 func TestSeedB_ExportAndImport(t *testing.T) {
 	now := newTestClock()
 	db, other := openAt(t, now), openAt(t, now)
-	for _, m := range []engine.Memory{
-		{Scope: engine.Scope{Agent: "researcher"}, Text: "The kiln arrived.", Kind: engine.KindFragment, Source: engine.SourceWebSearch},
-		{Scope: engine.Scope{Agent: "researcher"}, Text: "It stands in the shed.", Embedding: []float32{1, 2}},
-		{Scope: engine.Scope{Agent: "coder"}, Text: "Not this one."},
+	for _, m := range []memory.Memory{
+		{Scope: memory.Scope{Agent: "researcher"}, Text: "The kiln arrived.", Kind: memory.KindFragment, Source: memory.SourceWebSearch},
+		{Scope: memory.Scope{Agent: "researcher"}, Text: "It stands in the shed.", Embedding: []float32{1, 2}},
+		{Scope: memory.Scope{Agent: "coder"}, Text: "Not this one."},
 	} {
 		if _, err := db.Memories().Store(t.Context(), m, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for agent, value := range map[string]string{"researcher": `{"fired":3}`, "coder": "1"} {
-		if _, err := db.KV().Put(t.Context(), engine.Owner{Agent: agent}, "kiln", json.RawMessage(value), nil); err != nil {
+		if _, err := db.KV().Put(t.Context(), memory.Owner{Agent: agent}, "kiln", json.RawMessage(value), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o := &ExportOptions{Scope: engine.Scope{Agent: "researcher"}}
+	o := &ExportOptions{Scope: memory.Scope{Agent: "researcher"}}
 	out := export(t, db, o)
 	report, err := ImportJSONL(t.Context(), other, strings.NewReader(out), nil)
 	if err != nil || report.Stored != 3 || report.Read != 3 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	e, found, err := other.KV().Lookup(t.Context(), engine.Owner{Agent: "researcher"}, "kiln")
+	e, found, err := other.KV().Lookup(t.Context(), memory.Owner{Agent: "researcher"}, "kiln")
 	if err != nil || !found || string(e.Value) != `{"fired":3}` {
 		t.Errorf("its key: %+v, %v, %v", e, found, err)
 	}
@@ -471,7 +472,7 @@ func TestSeedB_ImportOfADocument(t *testing.T) {
 	now := newTestClock()
 	db, other := openAt(t, now), openAt(t, now)
 	importString(t, db, everything, nil)
-	document := exportAny(t, db, &ExportOptions{Scope: engine.Scope{Agent: "researcher"}, Document: true})
+	document := exportAny(t, db, &ExportOptions{Scope: memory.Scope{Agent: "researcher"}, Document: true})
 	if !json.Valid([]byte(document)) {
 		t.Errorf("no JSON: %s", document)
 	}
@@ -479,11 +480,11 @@ func TestSeedB_ImportOfADocument(t *testing.T) {
 	if err != nil || report.Imported[TypeMemory] != 1 || report.Imported["entity"] != 2 || report.Skipped != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	of := exportAny(t, other, &ExportOptions{Scope: engine.Scope{Agent: "heir"}, Document: true})
+	of := exportAny(t, other, &ExportOptions{Scope: memory.Scope{Agent: "heir"}, Document: true})
 	if want := strings.ReplaceAll(document, `"researcher"`, `"heir"`); of != want {
 		t.Errorf("exported\n%s\nwant\n%s", of, want)
 	}
-	if of := exportAny(t, other, &ExportOptions{Scope: engine.Scope{Agent: "researcher"}, Document: true}); of != "[]\n" {
+	if of := exportAny(t, other, &ExportOptions{Scope: memory.Scope{Agent: "researcher"}, Document: true}); of != "[]\n" {
 		t.Errorf("the other agent has %s", of)
 	}
 }
@@ -493,10 +494,10 @@ func TestSeedB_ImportOfADocument(t *testing.T) {
 func TestImportOfTheExpired(t *testing.T) {
 	now := newTestClock()
 	from, to := openAt(t, now), openAt(t, now)
-	ada, end := engine.Scope{User: "ada"}, now.now().Add(time.Hour)
+	ada, end := memory.Scope{User: "ada"}, now.now().Add(time.Hour)
 	store := func(db *engine.DB, id, text string) {
 		t.Helper()
-		if _, err := db.Memories().Store(t.Context(), engine.Memory{ID: id, Scope: ada, Text: text, ExpiresAt: end}, nil); err != nil {
+		if _, err := db.Memories().Store(t.Context(), memory.Memory{ID: id, Scope: ada, Text: text, ExpiresAt: end}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -506,7 +507,7 @@ func TestImportOfTheExpired(t *testing.T) {
 	store(from, "z", "first")
 	second := "second"
 	for _, id := range []string{"y", "z"} {
-		if _, err := from.Memories().Update(t.Context(), ada, id, engine.Patch{Text: &second}); err != nil {
+		if _, err := from.Memories().Update(t.Context(), ada, id, memory.Patch{Text: &second}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -538,7 +539,7 @@ func TestImportScopeOfAHistory(t *testing.T) {
 	report := importString(t, db, `{"type":"history","memory_id":"m","event":"ADD","new_value":"a","timestamp":"2026-01-01"}
 {"type":"history","memory_id":"m","event":"UPDATE","new_value":"b","timestamp":"2026-01-02"}
 {"id":"m","text":"b","created_at":"2026-01-01","updated_at":"2026-01-02"}
-`, &Options{Scope: engine.Scope{User: "u", Run: "r"}})
+`, &Options{Scope: memory.Scope{User: "u", Run: "r"}})
 	if counts(t, report, 1, 0, 0, 0); report.Events != 2 {
 		t.Errorf("%+v", report)
 	}

@@ -3,7 +3,7 @@ package exchange
 import (
 	"context"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TypeHistory is the type of a line that holds an event of a memory's history.
@@ -15,7 +15,7 @@ const TypeHistory = "history"
 // old_value and is_deleted are ignored: they follow from the others, or are the
 // database's own.
 type Event struct {
-	// Type is TypeHistory; the others are as in engine.HistoryEntry.
+	// Type is TypeHistory; the others are as in memory.HistoryEntry.
 	Type      string       `json:"type"`
 	ID        string       `json:"id,omitempty"`
 	MemoryID  string       `json:"memory_id"`
@@ -23,22 +23,22 @@ type Event struct {
 	User      string       `json:"user"`
 	Agent     string       `json:"agent"`
 	Run       string       `json:"run"`
-	Kind      engine.Kind  `json:"kind,omitempty"`
-	Event     engine.Event `json:"event"`
+	Kind      memory.Kind  `json:"kind,omitempty"`
+	Event     memory.Event `json:"event"`
 	OldText   *string      `json:"old_value,omitempty"`
 	NewText   *string      `json:"new_value,omitempty"`
 	Time      Time         `json:"timestamp"`
 	LSN       uint64       `json:"lsn,omitzero"`
 	IsDeleted bool         `json:"is_deleted,omitempty"`
 	// Reason, Into and Policy tell of a delete why it was.
-	Reason engine.Reason `json:"reason,omitempty"`
+	Reason memory.Reason `json:"reason,omitempty"`
 	Into   string        `json:"into,omitempty"`
 	Policy uint32        `json:"policy,omitempty"`
 }
 
 // NewEvent is the line of an entry of a history, without what another database
 // makes by itself.
-func NewEvent(e engine.HistoryEntry) Event {
+func NewEvent(e memory.HistoryEntry) Event {
 	return Event{
 		Type: TypeHistory, MemoryID: e.MemoryID, User: e.Scope.User, Agent: e.Scope.Agent, Run: e.Scope.Run,
 		Kind: e.Kind, Event: e.Event, NewText: e.NewText, Time: Time{Time: e.Time},
@@ -46,9 +46,9 @@ func NewEvent(e engine.HistoryEntry) Event {
 	}
 }
 
-func (e *Event) entry() engine.HistoryEntry {
-	return engine.HistoryEntry{
-		MemoryID: e.MemoryID, Scope: engine.Scope{User: e.User, Agent: e.Agent, Run: e.Run},
+func (e *Event) entry() memory.HistoryEntry {
+	return memory.HistoryEntry{
+		MemoryID: e.MemoryID, Scope: memory.Scope{User: e.User, Agent: e.Agent, Run: e.Run},
 		Kind: e.Kind, Event: e.Event, NewText: e.NewText, Time: e.Time.Time,
 		Reason: e.Reason, Into: e.Into, Policy: e.Policy,
 	}
@@ -63,13 +63,13 @@ const (
 
 // past is the history of a memory whose lines are being read.
 type past struct {
-	entries []engine.HistoryEntry
+	entries []memory.HistoryEntry
 	at      []LineError
 	bytes   int
 }
 
 // of reports whether the history is that of a memory of this ID and owner.
-func (p *past) of(id string, s engine.Scope) bool {
+func (p *past) of(id string, s memory.Scope) bool {
 	if len(p.entries) == 0 {
 		return false
 	}
@@ -78,21 +78,21 @@ func (p *past) of(id string, s engine.Scope) bool {
 }
 
 // open reports whether the history may end with a memory of this ID and owner.
-func (p *past) open(id string, s engine.Scope) bool {
-	return p.of(id, s) && p.entries[len(p.entries)-1].Event != engine.EventDelete
+func (p *past) open(id string, s memory.Scope) bool {
+	return p.of(id, s) && p.entries[len(p.entries)-1].Event != memory.EventDelete
 }
 
 // continues reports whether an event is the next one of the history. After a delete that is an
 // update, by which a memory was brought back.
-func (p *past) continues(e *engine.HistoryEntry) bool {
-	if e.Event == engine.EventUpdate {
+func (p *past) continues(e *memory.HistoryEntry) bool {
+	if e.Event == memory.EventUpdate {
 		return p.of(e.MemoryID, e.Scope)
 	}
-	return e.Event != engine.EventAdd && p.open(e.MemoryID, e.Scope)
+	return e.Event != memory.EventAdd && p.open(e.MemoryID, e.Scope)
 }
 
 // happened takes an event.
-func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntry) error {
+func (b *batch) happened(ctx context.Context, at LineError, e memory.HistoryEntry) error {
 	e.Scope = b.scope(e.Scope)
 	if !b.past.continues(&e) {
 		if err := b.gone(ctx); err != nil {
@@ -113,7 +113,7 @@ func (b *batch) happened(ctx context.Context, at LineError, e engine.HistoryEntr
 	return nil
 }
 
-func textSize(e *engine.HistoryEntry) int {
+func textSize(e *memory.HistoryEntry) int {
 	if e.NewText == nil {
 		return 0
 	}
@@ -127,5 +127,5 @@ func (b *batch) gone(ctx context.Context) error {
 	}
 	p := b.past
 	b.past = past{}
-	return b.life(ctx, p.at[0], engine.Life{History: p.entries}, p.bytes)
+	return b.life(ctx, p.at[0], memory.Life{History: p.entries}, p.bytes)
 }

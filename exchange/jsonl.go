@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // ImportJSONL stores the memories of a stream of JSON lines. The report is valid
@@ -123,9 +124,9 @@ func typeOf(line []byte) (kind string, err error) {
 				Type string `json:"type"`
 			}))
 		case "metadata":
-			return atMost(key, value, 6*engine.MaxMetadata, fmt.Sprintf("the limit is %d", engine.MaxMetadata)) // with all escaped
+			return atMost(key, value, 6*memory.MaxMetadata, fmt.Sprintf("the limit is %d", memory.MaxMetadata)) // with all escaped
 		case "aliases":
-			return atMost(key, value, engine.MaxAliases*(6*engine.MaxID+len(`"",`)), fmt.Sprintf("there may be %d of them", engine.MaxAliases))
+			return atMost(key, value, memory.MaxAliases*(6*memory.MaxID+len(`"",`)), fmt.Sprintf("there may be %d of them", memory.MaxAliases))
 		case "embedding":
 			return fewComponents(key, value)
 		case "vectors":
@@ -156,8 +157,8 @@ func atMost(key string, value []byte, most int, limit string) error {
 }
 
 func fewComponents(key string, value []byte) error {
-	if n := bytes.Count(value, []byte(",")) + 1; n > engine.MaxDim {
-		return fmt.Errorf("%q has %d components, the limit is %d", key, n, engine.MaxDim)
+	if n := bytes.Count(value, []byte(",")) + 1; n > memory.MaxDim {
+		return fmt.Errorf("%q has %d components, the limit is %d", key, n, memory.MaxDim)
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ type foreign struct {
 	Content string `json:"content"`
 }
 
-func decodeMemory(line []byte, read func([]byte, any) error) (engine.Memory, error) {
+func decodeMemory(line []byte, read func([]byte, any) error) (memory.Memory, error) {
 	var f foreign
 	err := read(line, &f)
 	if err == nil {
@@ -190,7 +191,7 @@ func decodeMemory(line []byte, read func([]byte, any) error) (engine.Memory, err
 		)
 	}
 	if err != nil {
-		return engine.Memory{}, err
+		return memory.Memory{}, err
 	}
 	return f.Memory(), nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // Conversation is one of LoCoMo's (Maharana et al., 2024): the dialogue of two
@@ -58,15 +59,15 @@ func LocomoIndexedText() []engine.IndexedField {
 
 // Memory is the turn as it is stored: by the agent that the conversation is, in
 // the run that the session is, the first speaker in the role of the user.
-func (c *Conversation) Memory(t Turn) engine.Memory {
-	m := engine.Memory{
+func (c *Conversation) Memory(t Turn) memory.Memory {
+	m := memory.Memory{
 		ID:    t.ID,
-		Scope: engine.Scope{Agent: c.ID, Run: t.Session},
-		Role:  engine.RoleAssistant, Kind: engine.KindMessage,
+		Scope: memory.Scope{Agent: c.ID, Run: t.Session},
+		Role:  memory.RoleAssistant, Kind: memory.KindMessage,
 		Text: t.Text, Metadata: map[string]any{"speaker": t.Speaker}, EventTime: t.Time,
 	}
 	if t.Speaker == c.Speakers[0] {
-		m.Role = engine.RoleUser
+		m.Role = memory.RoleUser
 	}
 	if t.Caption != "" {
 		m.Metadata["caption"] = t.Caption

@@ -10,8 +10,8 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/realdata"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 func openFile(t *testing.T, path string) *os.File {
@@ -73,16 +73,16 @@ func TestImportLocomo(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts(t, report, 5, 0, 0, 0)
-	m, err := db.Memories().Get(t.Context(), engine.Scope{Agent: "talk-1", Run: "session_1"}, "talk-1/D1:2")
+	m, err := db.Memories().Get(t.Context(), memory.Scope{Agent: "talk-1", Run: "session_1"}, "talk-1/D1:2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Text != "Look at mine!" || m.Role != engine.RoleAssistant || m.Kind != engine.KindMessage ||
+	if m.Text != "Look at mine!" || m.Role != memory.RoleAssistant || m.Kind != memory.KindMessage ||
 		!reflect.DeepEqual(m.Metadata, map[string]any{"speaker": "Bram", "caption": "a photo of a blue kiln"}) ||
 		!m.EventTime.Equal(time.Date(2023, 5, 8, 13, 56, 0, 0, time.UTC)) || time.Since(m.CreatedAt) > time.Hour {
 		t.Errorf("got %+v", m)
 	}
-	if first := all(t, db)[0]; first.Role != engine.RoleUser {
+	if first := all(t, db)[0]; first.Role != memory.RoleUser {
 		t.Errorf("the first speaker has the role %s", first.Role)
 	}
 	report, err = ImportLocomo(t.Context(), db, openFile(t, "testdata/locomo.json"), nil)
@@ -186,7 +186,7 @@ func TestExportOfRealData(t *testing.T) {
 	if _, err := ImportLocomo(t.Context(), db, openFile(t, path), nil); err != nil {
 		t.Fatal(err)
 	}
-	page, err := db.Memories().List(t.Context(), engine.ListQuery{AllScopes: true, Limit: engine.MaxLimit})
+	page, err := db.Memories().List(t.Context(), memory.ListQuery{AllScopes: true, Limit: memory.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,11 +194,11 @@ func TestExportOfRealData(t *testing.T) {
 		now.advance(time.Second)
 		switch i % 10 {
 		case 0:
-			_, err = db.Memories().Update(t.Context(), m.Scope, m.ID, engine.Patch{Text: new(m.Text + " Indeed.")})
+			_, err = db.Memories().Update(t.Context(), m.Scope, m.ID, memory.Patch{Text: new(m.Text + " Indeed.")})
 		case 1:
 			err = db.Memories().Delete(t.Context(), m.Scope, m.ID)
 		case 2:
-			_, err = db.Memories().Recall(t.Context(), engine.Query{Scope: m.Scope, Text: m.Text})
+			_, err = db.Memories().Recall(t.Context(), memory.Query{Scope: m.Scope, Text: m.Text})
 		}
 		if err != nil {
 			t.Fatal(err)

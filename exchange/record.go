@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TypeMemory is the type of a line that holds a memory.
-const TypeMemory = engine.TypeMemory
+const TypeMemory = memory.TypeMemory
 
 // Record is a memory as one flat JSON object. When read, everything but a scope
 // and a text or a vector may be missing, and seq and hash are ignored: the
@@ -25,9 +25,9 @@ type Record struct {
 	User           string            `json:"user"`
 	Agent          string            `json:"agent"`
 	Run            string            `json:"run"`
-	Role           engine.Role       `json:"role"`
-	Kind           engine.Kind       `json:"kind"`
-	Source         engine.Source     `json:"source,omitempty"`
+	Role           memory.Role       `json:"role"`
+	Kind           memory.Kind       `json:"kind"`
+	Source         memory.Source     `json:"source,omitempty"`
 	Text           string            `json:"text"`
 	NoteID         uint64            `json:"note_id,omitempty"`
 	Name           string            `json:"name,omitempty"`
@@ -55,7 +55,7 @@ type Record struct {
 }
 
 // NewRecord is the record of a memory, with the vectors that it carries.
-func NewRecord(m engine.Memory) Record {
+func NewRecord(m memory.Memory) Record {
 	return Record{
 		Type: TypeMemory, ID: m.ID, Seq: m.Seq,
 		User: m.User, Agent: m.Agent, Run: m.Run,
@@ -72,9 +72,9 @@ func NewRecord(m engine.Memory) Record {
 
 // Memory is what the record stores. An importance that was computed is kept as
 // it is, and computed again when the text changes; a missing one is computed.
-func (r *Record) Memory() engine.Memory {
-	return engine.Memory{
-		ID: r.ID, Scope: engine.Scope{User: r.User, Agent: r.Agent, Run: r.Run},
+func (r *Record) Memory() memory.Memory {
+	return memory.Memory{
+		ID: r.ID, Scope: memory.Scope{User: r.User, Agent: r.Agent, Run: r.Run},
 		Role: r.Role, Kind: r.Kind, Source: r.Source,
 		Text: r.Text, NoteID: r.NoteID, Name: r.Name, Aliases: r.Aliases, Metadata: r.Metadata,
 		Embedding: r.Embedding, Vectors: convert[[]float32](r.Vectors),

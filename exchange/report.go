@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // Options of an import. nil is the default.
@@ -18,7 +19,7 @@ type Options struct {
 	// memory, instead of an error.
 	Upsert bool
 	// Scope is that of the records that have none of their own.
-	Scope engine.Scope
+	Scope memory.Scope
 	// IntoAgent is the agent that everything is stored for, whatever agent a record names;
 	// users and runs stay. The agent's manifest is the first of those that are read, unless
 	// it has one. Empty: each record is its own agent's.
@@ -80,7 +81,7 @@ type batch struct {
 	report  Report
 	known   uint64 // LSN of the state before the import
 	bytes   int
-	lives   []engine.Life
+	lives   []memory.Life
 	livesAt []LineError // where each of lives stood; Err is not set yet
 	lines   []engine.Line
 	linesAt []LineError // likewise
@@ -97,12 +98,12 @@ func newBatch(db *engine.DB, o *Options) *batch {
 }
 
 // add takes a memory of about size bytes, with the history that stood before it.
-func (b *batch) add(ctx context.Context, at LineError, m engine.Memory, size int) error {
+func (b *batch) add(ctx context.Context, at LineError, m memory.Memory, size int) error {
 	m.Scope = b.scope(m.Scope)
 	if m.ID == "" && b.opts.Origin != "" && at.Line > 0 {
 		m.ID = lineID(b.opts.Origin, at.Line)
 	}
-	l := engine.Life{Memory: &m}
+	l := memory.Life{Memory: &m}
 	if b.past.open(m.ID, m.Scope) {
 		l.History, size = b.past.entries, size+b.past.bytes
 		b.past = past{}
@@ -113,8 +114,8 @@ func (b *batch) add(ctx context.Context, at LineError, m engine.Memory, size int
 }
 
 // scope is that of a record that names a scope.
-func (b *batch) scope(s engine.Scope) engine.Scope {
-	if s == (engine.Scope{}) {
+func (b *batch) scope(s memory.Scope) memory.Scope {
+	if s == (memory.Scope{}) {
 		s = b.opts.Scope
 	}
 	if b.opts.IntoAgent != "" {
@@ -124,7 +125,7 @@ func (b *batch) scope(s engine.Scope) engine.Scope {
 }
 
 // life takes a memory and its history.
-func (b *batch) life(ctx context.Context, at LineError, l engine.Life, size int) error {
+func (b *batch) life(ctx context.Context, at LineError, l memory.Life, size int) error {
 	if b.agents { // which it may need
 		if err := b.flush(ctx); err != nil {
 			return err
@@ -159,7 +160,7 @@ func (b *batch) took(ctx context.Context, size int) error {
 // was of, which is then left out with it.
 func (b *batch) refuse(ctx context.Context, e LineError) error {
 	if n := len(b.past.entries); n > 0 && !errors.Is(e.Err, errLongHistory) {
-		if b.past.entries[n-1].Event == engine.EventDelete {
+		if b.past.entries[n-1].Event == memory.EventDelete {
 			if err := b.gone(ctx); err != nil {
 				return err
 			}
@@ -216,16 +217,16 @@ func (b *batch) flush(ctx context.Context) error {
 // store stores lives in one commit. Where that is refused whole for the sake of
 // one of them, it halves: all that stands before the bad one is stored in a few
 // commits, and the one to blame is found.
-func (b *batch) store(ctx context.Context, lives []engine.Life, at []LineError) error {
-	stored, err := b.db.Memories().Restore(ctx, lives, &engine.RestoreOptions{
-		StoreOptions: engine.StoreOptions{Upsert: b.opts.Upsert, NoDedup: true, SkipInvalid: !b.opts.Strict},
+func (b *batch) store(ctx context.Context, lives []memory.Life, at []LineError) error {
+	stored, err := b.db.Memories().Restore(ctx, lives, &memory.RestoreOptions{
+		StoreOptions: memory.StoreOptions{Upsert: b.opts.Upsert, NoDedup: true, SkipInvalid: !b.opts.Strict},
 		Known:        b.known,
 	})
 	switch {
 	case err != nil && !isOfOneMemory(err):
 		return err
 	case err != nil && len(lives) == 1:
-		stored = []engine.Stored{{Err: err}}
+		stored = []memory.Stored{{Err: err}}
 	case err != nil:
 		half := len(lives) / 2
 		if err := b.store(ctx, lives[:half], at[:half]); err != nil {
@@ -264,7 +265,7 @@ func (b *batch) finish(ctx context.Context, err error) (Report, error) {
 }
 
 // count books what became of a record of a type.
-func (b *batch) count(at LineError, typ string, s engine.Stored) error {
+func (b *batch) count(at LineError, typ string, s memory.Stored) error {
 	if s.Err != nil {
 		at.Err = s.Err
 		return b.skip(at)
@@ -287,8 +288,8 @@ func (b *batch) count(at LineError, typ string, s engine.Stored) error {
 // record would meet too.
 func isOfOneMemory(err error) bool {
 	for _, kind := range []error{
-		engine.ErrInvalid, engine.ErrScope, engine.ErrExists, engine.ErrAmbiguous,
-		engine.ErrMismatch, engine.ErrTxTooLarge, engine.ErrUnknownAgent, engine.ErrNotFound,
+		memory.ErrInvalid, memory.ErrScope, memory.ErrExists, memory.ErrAmbiguous,
+		memory.ErrMismatch, memory.ErrTxTooLarge, memory.ErrUnknownAgent, memory.ErrNotFound,
 	} {
 		if errors.Is(err, kind) {
 			return true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // RescueReport tells what a rescue has made of what was left.
@@ -45,7 +46,7 @@ const mostLosses = 1000
 func Rescue(ctx context.Context, from, to string, o *engine.Options) (r RescueReport, err error) {
 	there, err := engine.Exists(to)
 	if err == nil && there {
-		err = &engine.Error{Kind: engine.ErrExists, What: "rescue " + from, Why: "there is a database in " + to, Do: "name a folder that does not exist"}
+		err = &memory.Error{Kind: memory.ErrExists, What: "rescue " + from, Why: "there is a database in " + to, Do: "name a folder that does not exist"}
 	}
 	if err != nil {
 		return r, err
@@ -72,7 +73,7 @@ func RescueInto(ctx context.Context, left *engine.Remains, db *engine.DB) (r Res
 	if err := r.copy(ctx, left.DB, db); err != nil {
 		return r, err
 	}
-	r.Notes, err = db.Memories().Count(ctx, engine.ListQuery{AllScopes: true, Filter: filter.Eq("kind", string(engine.KindNote))})
+	r.Notes, err = db.Memories().Count(ctx, memory.ListQuery{AllScopes: true, Filter: filter.Eq("kind", string(memory.KindNote))})
 	return r, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // rescuable makes a database in a folder, with contents of all kinds in tables and in a log, and
@@ -180,17 +181,17 @@ func TestRescueRefuses(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(empty, "store"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Rescue(t.Context(), empty, filepath.Join(t.TempDir(), "new"), nil); !errors.Is(err, engine.ErrCorrupt) {
+	if _, err := Rescue(t.Context(), empty, filepath.Join(t.TempDir(), "new"), nil); !errors.Is(err, memory.ErrCorrupt) {
 		t.Errorf("of nothing: %v", err)
 	}
-	if _, err := Rescue(t.Context(), dir, dir, nil); !errors.Is(err, engine.ErrExists) {
+	if _, err := Rescue(t.Context(), dir, dir, nil); !errors.Is(err, memory.ErrExists) {
 		t.Errorf("into itself: %v", err)
 	}
 	db, err := engine.Open(dir, &engine.Options{Clock: now.now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Rescue(t.Context(), dir, filepath.Join(t.TempDir(), "new"), nil); !errors.Is(err, engine.ErrLocked) {
+	if _, err := Rescue(t.Context(), dir, filepath.Join(t.TempDir(), "new"), nil); !errors.Is(err, memory.ErrLocked) {
 		t.Errorf("of one that is open: %v", err)
 	}
 	if err := db.Close(); err != nil {

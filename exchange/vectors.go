@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // Rows is how the rows of a file of vectors are written.
@@ -49,8 +50,8 @@ func NewVectorReader(r io.Reader, rows Rows) (*VectorReader, error) {
 	}
 	v.bytes = int64(len(head))
 	v.n, v.dim = int(binary.LittleEndian.Uint32(head[:])), int(binary.LittleEndian.Uint32(head[4:]))
-	if v.dim == 0 || v.dim > engine.MaxDim {
-		return nil, fmt.Errorf("its rows have %d dimensions and 1 to %d are possible: or is it no %s file?", v.dim, engine.MaxDim, rows)
+	if v.dim == 0 || v.dim > memory.MaxDim {
+		return nil, fmt.Errorf("its rows have %d dimensions and 1 to %d are possible: or is it no %s file?", v.dim, memory.MaxDim, rows)
 	}
 	size := v.dim
 	if rows == RowsFloat32 {
@@ -133,7 +134,7 @@ func ImportVectors(ctx context.Context, db *engine.DB, r io.Reader, rows Rows, o
 			return b.finish(ctx, err)
 		}
 		id := strconv.Itoa(at)
-		if err := b.add(ctx, LineError{Of: "row", ID: id}, engine.Memory{ID: id, Embedding: row}, 4*len(row)+64); err != nil {
+		if err := b.add(ctx, LineError{Of: "row", ID: id}, memory.Memory{ID: id, Embedding: row}, 4*len(row)+64); err != nil {
 			return b.report, err
 		}
 		if err := ctx.Err(); err != nil {

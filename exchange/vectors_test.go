@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // fbin is a file of float rows.
@@ -25,7 +25,7 @@ func fbin(dim int, rows ...[]float32) []byte {
 }
 
 func TestImportVectors(t *testing.T) {
-	scope := engine.Scope{Agent: "bench"}
+	scope := memory.Scope{Agent: "bench"}
 	for _, test := range []struct {
 		rows Rows
 		file []byte
@@ -75,7 +75,7 @@ func TestImportVectorsRefuses(t *testing.T) {
 		{"too long", append(bytes.Clone(whole), 0), 3, "the file goes on after the 3 rows"},
 	} {
 		db := open(t)
-		report, err := ImportVectors(t.Context(), db, bytes.NewReader(test.file), RowsFloat32, &Options{Scope: engine.Scope{Agent: "a"}})
+		report, err := ImportVectors(t.Context(), db, bytes.NewReader(test.file), RowsFloat32, &Options{Scope: memory.Scope{Agent: "a"}})
 		if err == nil || !strings.Contains(err.Error(), test.want) || report.Stored != test.stored || len(all(t, db)) != test.stored {
 			t.Errorf("%s: %+v, %v, want %q", test.name, report, err, test.want)
 		}
@@ -93,7 +93,7 @@ func TestImportVectorsRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	report, err := ImportVectors(t.Context(), open(t), bytes.NewReader(fbin(2, []float32{1, 2}, []float32{0, float32(math.NaN())}, []float32{1, 1})),
-		RowsFloat32, &Options{Scope: engine.Scope{Agent: "a"}})
+		RowsFloat32, &Options{Scope: memory.Scope{Agent: "a"}})
 	if err != nil || report.Stored != 2 || report.Skipped != 1 || report.Errors[0].ID != "1" {
 		t.Errorf("a row that is no vector: %+v, %v", report, err)
 	}

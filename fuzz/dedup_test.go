@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestSameTexts has 64 goroutines store the same thousand texts, each in an
@@ -20,7 +20,7 @@ func TestSameTexts(t *testing.T) {
 	if err := w.open(); err != nil {
 		t.Fatal(err)
 	}
-	scope := engine.Scope{User: "everyone"}
+	scope := memory.Scope{User: "everyone"}
 	seed := newSeed(t)
 	ids := make([]atomic.Pointer[string], texts)
 	var stored atomic.Int64
@@ -30,7 +30,7 @@ func TestSameTexts(t *testing.T) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
 			for _, n := range rng.Perm(texts) {
-				mem := engine.Memory{Scope: scope, Text: fmt.Sprintf("text number %d", n)}
+				mem := memory.Memory{Scope: scope, Text: fmt.Sprintf("text number %d", n)}
 				st, err := w.db.Memories().Store(t.Context(), mem, nil)
 				if err != nil {
 					errs <- err
@@ -60,7 +60,7 @@ func TestSameTexts(t *testing.T) {
 	}
 	for _, when := range []string{"at once", "after reopening"} {
 		n := 0
-		for _, err := range w.db.Memories().All(context.Background(), engine.ListQuery{Scope: scope}) {
+		for _, err := range w.db.Memories().All(context.Background(), memory.ListQuery{Scope: scope}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 var errDisk = errors.New("the disk is broken")
@@ -58,7 +59,7 @@ func TestFailedWrites(t *testing.T) {
 			if f.Hits() == 0 {
 				t.Fatal("the failure was never met")
 			}
-			if !errors.Is(err, engine.ErrFailed) || !errors.Is(err, errDisk) {
+			if !errors.Is(err, memory.ErrFailed) || !errors.Is(err, errDisk) {
 				t.Fatalf("the write returned %v", err)
 			}
 			refusesAll(t, w.db)
@@ -73,7 +74,7 @@ func TestFailedWrites(t *testing.T) {
 func refusesAll(t *testing.T, db *engine.DB) {
 	t.Helper()
 	ctx, m := t.Context(), db.Memories()
-	scope := engine.Scope{User: "single"}
+	scope := memory.Scope{User: "single"}
 	text := "new"
 	calls := map[string]error{
 		"Failed": db.Failed(),
@@ -81,19 +82,19 @@ func refusesAll(t *testing.T, db *engine.DB) {
 		"Update": db.Update(ctx, func(*engine.Tx) error { return nil }),
 		"Delete": m.Delete(ctx, scope, "given 1"),
 	}
-	_, calls["Store"] = m.Store(ctx, engine.Memory{Scope: scope, Text: text}, nil)
-	_, calls["StoreBatch"] = m.StoreBatch(ctx, []engine.Memory{{Scope: scope, Text: text}}, nil)
+	_, calls["Store"] = m.Store(ctx, memory.Memory{Scope: scope, Text: text}, nil)
+	_, calls["StoreBatch"] = m.StoreBatch(ctx, []memory.Memory{{Scope: scope, Text: text}}, nil)
 	_, calls["Get"] = m.Get(ctx, scope, "given 1")
-	_, calls["Update memory"] = m.Update(ctx, scope, "given 1", engine.Patch{Text: &text})
+	_, calls["Update memory"] = m.Update(ctx, scope, "given 1", memory.Patch{Text: &text})
 	_, calls["DeleteScope"] = m.DeleteScope(ctx, scope)
-	_, calls["List"] = m.List(ctx, engine.ListQuery{Scope: scope})
+	_, calls["List"] = m.List(ctx, memory.ListQuery{Scope: scope})
 	_, calls["History"] = m.History(ctx, scope, "given 1")
-	_, calls["Recall"] = m.Recall(ctx, engine.Query{Scope: scope, Text: text})
+	_, calls["Recall"] = m.Recall(ctx, memory.Query{Scope: scope, Text: text})
 	_, calls["Stats"] = db.Stats(ctx)
 	_, calls["Check"] = db.Check(ctx)
 	_, calls["EmbedPending"] = db.EmbedPending(ctx, 10)
 	for call, err := range calls {
-		if !errors.Is(err, engine.ErrFailed) {
+		if !errors.Is(err, memory.ErrFailed) {
 			t.Errorf("%s of a failed database: %v", call, err)
 		}
 	}
@@ -106,7 +107,7 @@ func closes(t *testing.T, db *engine.DB) {
 	go func() { done <- db.Close() }()
 	select {
 	case err := <-done:
-		if err != nil && !errors.Is(err, engine.ErrFailed) {
+		if err != nil && !errors.Is(err, memory.ErrFailed) {
 			t.Errorf("Close: %v", err)
 		}
 	case <-time.After(closeLimit):
@@ -218,7 +219,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	// Readers don't wait.
-	if _, err := w.db.Memories().List(t.Context(), engine.ListQuery{AllScopes: true}); err != nil {
+	if _, err := w.db.Memories().List(t.Context(), memory.ListQuery{AllScopes: true}); err != nil {
 		t.Errorf("a list on a full disk: %v", err)
 	}
 	w.disk.SetHook(nil)
@@ -271,7 +272,7 @@ func TestFullDiskAnywhere(t *testing.T) {
 			}
 			o := options()
 			o.ReadOnly = true
-			if err := w.verifyAs(t.Context(), w.disk, o, w.floor()); err != nil && (!errors.Is(err, engine.ErrNotDatabase) || w.floor() != (floor{})) {
+			if err := w.verifyAs(t.Context(), w.disk, o, w.floor()); err != nil && (!errors.Is(err, memory.ErrNotDatabase) || w.floor() != (floor{})) {
 				t.Errorf("read on the full disk: %v", err)
 			}
 			w.disk.SetHook(nil)
@@ -367,7 +368,7 @@ func (w *world) runBroken(t *testing.T, script func(*world) error) {
 			t.Fatal("the run hangs, with the disk mended")
 		}
 	}
-	if err != nil && !errors.Is(err, engine.ErrFailed) && !errors.Is(err, errDisk) {
+	if err != nil && !errors.Is(err, memory.ErrFailed) && !errors.Is(err, errDisk) {
 		t.Errorf("the run ended with %v", err)
 	}
 }

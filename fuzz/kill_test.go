@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // A child process writes, and prints each step that was acknowledged; the test
@@ -78,12 +79,12 @@ func child(plan string, out io.Writer) error {
 	return <-errs
 }
 
-func killScope(writer int) engine.Scope {
-	return engine.Scope{User: fmt.Sprintf("writer %d", writer), Run: "run"}
+func killScope(writer int) memory.Scope {
+	return memory.Scope{User: fmt.Sprintf("writer %d", writer), Run: "run"}
 }
 
-func killMemory(writer, step int) engine.Memory {
-	return engine.Memory{
+func killMemory(writer, step int) memory.Memory {
+	return memory.Memory{
 		ID: fmt.Sprintf("step %d", step), Scope: killScope(writer), Text: killText(writer, step),
 		Embedding: vector(rand.New(rand.NewPCG(uint64(writer), uint64(step)))),
 	}
@@ -102,7 +103,7 @@ func doStep(ctx context.Context, db *engine.DB, writer, step int) error {
 		_, err = m.DeleteScope(ctx, scope)
 	case step%10 == 7:
 		text := killText(writer, step)
-		_, err = m.Update(ctx, scope, fmt.Sprintf("step %d", step-2), engine.Patch{Text: &text})
+		_, err = m.Update(ctx, scope, fmt.Sprintf("step %d", step-2), memory.Patch{Text: &text})
 	case step%10 == 8:
 		err = m.Delete(ctx, scope, fmt.Sprintf("step %d", step-4))
 	case step%10 == 9:
@@ -216,7 +217,7 @@ func verifyKilled(t *testing.T, dir string, acked [killWriters]int) (steps [kill
 	total := 0
 	for writer := range steps {
 		found := map[string]string{}
-		for mem, err := range db.Memories().All(t.Context(), engine.ListQuery{Scope: killScope(writer)}) {
+		for mem, err := range db.Memories().All(t.Context(), memory.ListQuery{Scope: killScope(writer)}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,7 +259,7 @@ func TestKilledHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = engine.Open(dir, nil)
-	if !errors.Is(err, engine.ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(c.Process.Pid)) {
+	if !errors.Is(err, memory.ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(c.Process.Pid)) {
 		t.Errorf("open beside process %d: %v", c.Process.Pid, err)
 	}
 	if err := c.Process.Kill(); err != nil {

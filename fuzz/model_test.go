@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // key addresses a memory: its user and its ID.
@@ -16,12 +16,12 @@ type key struct{ user, id string }
 // change is what a commit did to one memory, or, with a scope, to all that were
 // in it.
 type change struct {
-	event engine.Event
+	event memory.Event
 	key   key
 	run   string
 	seq   uint64
 	text  string
-	scope engine.Scope // of an EventDelete without a key
+	scope memory.Scope // of an EventDelete without a key
 }
 
 // hit is a duplicate that was recognised: the memory that it named must have
@@ -91,7 +91,7 @@ type remembered struct {
 // entry is one line of a memory's history.
 type entry struct {
 	lsn      uint64
-	event    engine.Event
+	event    memory.Event
 	old, new string
 }
 
@@ -134,24 +134,24 @@ func (s *state) apply(lsn uint64, c change) error {
 	if c.key == (key{}) {
 		for k, m := range s.live {
 			if k.user == c.scope.User && (c.scope.Run == "" || m.run == c.scope.Run) {
-				s.history[k] = append(s.history[k], entry{lsn, engine.EventDelete, m.text, ""})
+				s.history[k] = append(s.history[k], entry{lsn, memory.EventDelete, m.text, ""})
 				delete(s.live, k)
 			}
 		}
 		return nil
 	}
 	old, alive := s.live[c.key]
-	if alive != (c.event != engine.EventAdd) {
+	if alive != (c.event != memory.EventAdd) {
 		return fmt.Errorf("at LSN %d: %s of %v, which is alive: %v", lsn, c.event, c.key, alive)
 	}
 	s.history[c.key] = append(s.history[c.key], entry{lsn, c.event, old.text, c.text})
 	switch c.event {
-	case engine.EventAdd:
+	case memory.EventAdd:
 		s.live[c.key] = remembered{c.key, c.run, c.seq, c.text}
-	case engine.EventUpdate:
+	case memory.EventUpdate:
 		old.text = c.text
 		s.live[c.key] = old
-	case engine.EventDelete:
+	case memory.EventDelete:
 		delete(s.live, c.key)
 	}
 	return nil

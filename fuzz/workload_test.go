@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // workloads are the scripts that are crashed. Each opens the database and
@@ -62,10 +63,10 @@ func batches(ctx context.Context, w *world, rng *rand.Rand) error {
 		}
 		run := fmt.Sprintf("run %d", i%4)
 		err := w.update(ctx, func(r *recorder) error {
-			mems := make([]engine.Memory, 20)
+			mems := make([]memory.Memory, 20)
 			for j := range mems {
-				mems[j] = engine.Memory{
-					Scope: engine.Scope{User: "batch", Run: run}, Text: w.text(rng), Embedding: vector(rng),
+				mems[j] = memory.Memory{
+					Scope: memory.Scope{User: "batch", Run: run}, Text: w.text(rng), Embedding: vector(rng),
 				}
 			}
 			return r.storeBatch(mems)
@@ -79,10 +80,10 @@ func batches(ctx context.Context, w *world, rng *rand.Rand) error {
 		// The death of one run and the birth of its successor are one commit.
 		err = w.update(ctx, func(r *recorder) error {
 			doomed := fmt.Sprintf("run %d", rng.IntN(4))
-			if err := r.removeScope(engine.Scope{User: "batch", Run: doomed}); err != nil {
+			if err := r.removeScope(memory.Scope{User: "batch", Run: doomed}); err != nil {
 				return err
 			}
-			_, err := r.store(engine.Memory{Scope: engine.Scope{User: "batch", Run: doomed}, Text: w.text(rng)}, nil)
+			_, err := r.store(memory.Memory{Scope: memory.Scope{User: "batch", Run: doomed}, Text: w.text(rng)}, nil)
 			return err
 		})
 		if err != nil {
@@ -161,10 +162,10 @@ func (a *actor) step(ctx context.Context) error {
 	})
 }
 
-func (a *actor) scope() engine.Scope { return engine.Scope{User: a.user} }
+func (a *actor) scope() memory.Scope { return memory.Scope{User: a.user} }
 
 func (a *actor) add(r *recorder) error {
-	mem := engine.Memory{Scope: a.scope(), Text: a.w.text(a.rng), Embedding: vector(a.rng)}
+	mem := memory.Memory{Scope: a.scope(), Text: a.w.text(a.rng), Embedding: vector(a.rng)}
 	if a.rng.IntN(2) == 0 {
 		a.n++
 		mem.ID = fmt.Sprintf("given %d", a.n)
@@ -183,7 +184,7 @@ func (a *actor) add(r *recorder) error {
 // again stores a text that is there: it must be recognised.
 func (a *actor) again(r *recorder) error {
 	i := a.rng.IntN(len(a.mine))
-	st, err := r.store(engine.Memory{Scope: a.scope(), Text: a.texts[i]}, nil)
+	st, err := r.store(memory.Memory{Scope: a.scope(), Text: a.texts[i]}, nil)
 	if err != nil {
 		return err
 	}
@@ -202,7 +203,7 @@ func (a *actor) change(r *recorder) error {
 func (a *actor) upsert(r *recorder) error {
 	i := a.rng.IntN(len(a.mine))
 	a.texts[i] = a.w.text(a.rng)
-	st, err := r.store(engine.Memory{ID: a.mine[i].id, Scope: a.scope(), Text: a.texts[i]}, &engine.StoreOptions{Upsert: true})
+	st, err := r.store(memory.Memory{ID: a.mine[i].id, Scope: a.scope(), Text: a.texts[i]}, &memory.StoreOptions{Upsert: true})
 	if err == nil && !st.Updated {
 		return fmt.Errorf("an upsert of %v gave %+v", a.mine[i], st)
 	}
@@ -222,7 +223,7 @@ func (a *actor) drop(r *recorder) error {
 // first adds it, to the others it is a duplicate that they were told of.
 func (a *actor) share(ctx context.Context, text string) error {
 	return a.w.update(ctx, func(r *recorder) error {
-		_, err := r.store(engine.Memory{Scope: engine.Scope{User: "shared"}, Text: text}, nil)
+		_, err := r.store(memory.Memory{Scope: memory.Scope{User: "shared"}, Text: text}, nil)
 		return err
 	})
 }

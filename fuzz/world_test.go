@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -134,7 +135,7 @@ type recorder struct {
 	commit
 }
 
-func (r *recorder) store(mem engine.Memory, o *engine.StoreOptions) (engine.Stored, error) {
+func (r *recorder) store(mem memory.Memory, o *memory.StoreOptions) (memory.Stored, error) {
 	st, err := r.tx.Memories().Store(r.ctx, mem, o)
 	if err == nil {
 		r.stored(mem, st)
@@ -142,7 +143,7 @@ func (r *recorder) store(mem engine.Memory, o *engine.StoreOptions) (engine.Stor
 	return st, err
 }
 
-func (r *recorder) storeBatch(mems []engine.Memory) error {
+func (r *recorder) storeBatch(mems []memory.Memory) error {
 	all, err := r.tx.Memories().StoreBatch(r.ctx, mems, nil)
 	if err != nil {
 		return err
@@ -153,38 +154,38 @@ func (r *recorder) storeBatch(mems []engine.Memory) error {
 	return nil
 }
 
-func (r *recorder) stored(mem engine.Memory, st engine.Stored) {
+func (r *recorder) stored(mem memory.Memory, st memory.Stored) {
 	k := key{mem.User, st.ID}
 	switch {
 	case st.Deduplicated:
 		r.hits = append(r.hits, hit{k, mem.Text})
 	case st.Updated:
-		r.changes = append(r.changes, change{event: engine.EventUpdate, key: k, text: mem.Text})
+		r.changes = append(r.changes, change{event: memory.EventUpdate, key: k, text: mem.Text})
 	case st.Stored:
-		r.changes = append(r.changes, change{event: engine.EventAdd, key: k, run: mem.Run, seq: st.Seq, text: mem.Text})
+		r.changes = append(r.changes, change{event: memory.EventAdd, key: k, run: mem.Run, seq: st.Seq, text: mem.Text})
 	}
 }
 
 func (r *recorder) edit(k key, text string) error {
-	_, err := r.tx.Memories().Update(r.ctx, engine.Scope{User: k.user}, k.id, engine.Patch{Text: &text})
+	_, err := r.tx.Memories().Update(r.ctx, memory.Scope{User: k.user}, k.id, memory.Patch{Text: &text})
 	if err == nil {
-		r.changes = append(r.changes, change{event: engine.EventUpdate, key: k, text: text})
+		r.changes = append(r.changes, change{event: memory.EventUpdate, key: k, text: text})
 	}
 	return err
 }
 
 func (r *recorder) remove(k key) error {
-	err := r.tx.Memories().Delete(r.ctx, engine.Scope{User: k.user}, k.id)
+	err := r.tx.Memories().Delete(r.ctx, memory.Scope{User: k.user}, k.id)
 	if err == nil {
-		r.changes = append(r.changes, change{event: engine.EventDelete, key: k})
+		r.changes = append(r.changes, change{event: memory.EventDelete, key: k})
 	}
 	return err
 }
 
-func (r *recorder) removeScope(s engine.Scope) error {
+func (r *recorder) removeScope(s memory.Scope) error {
 	n, err := r.tx.Memories().DeleteScope(r.ctx, s)
 	if err == nil && n > 0 {
-		r.changes = append(r.changes, change{event: engine.EventDelete, scope: s})
+		r.changes = append(r.changes, change{event: memory.EventDelete, scope: s})
 	}
 	return err
 }
@@ -192,8 +193,8 @@ func (r *recorder) removeScope(s engine.Scope) error {
 // recall touches the target n times and makes that durable.
 func (w *world) recall(ctx context.Context, n uint64) error {
 	for range n {
-		res, err := w.db.Memories().Recall(ctx, engine.Query{
-			Scope: engine.Scope{User: target.user}, Text: "target", Profile: engine.ProfileText,
+		res, err := w.db.Memories().Recall(ctx, memory.Query{
+			Scope: memory.Scope{User: target.user}, Text: "target", Profile: memory.ProfileText,
 		})
 		if err != nil {
 			return err
@@ -212,7 +213,7 @@ func (w *world) recall(ctx context.Context, n uint64) error {
 // storeTarget stores the memory that recall touches.
 func (w *world) storeTarget(ctx context.Context) error {
 	return w.update(ctx, func(r *recorder) error {
-		_, err := r.store(engine.Memory{ID: target.id, Scope: engine.Scope{User: target.user}, Text: "target of every recall"}, nil)
+		_, err := r.store(memory.Memory{ID: target.id, Scope: memory.Scope{User: target.user}, Text: "target of every recall"}, nil)
 		return err
 	})
 }
@@ -268,7 +269,7 @@ func (w *world) verifyAs(ctx context.Context, fs vfs.FS, o *engine.Options, f fl
 func sameMemories(ctx context.Context, db *engine.DB, want *state) error {
 	live := want.inOrder()
 	i := 0
-	for mem, err := range db.Memories().All(ctx, engine.ListQuery{AllScopes: true}) {
+	for mem, err := range db.Memories().All(ctx, memory.ListQuery{AllScopes: true}) {
 		if err != nil {
 			return err
 		}
@@ -287,7 +288,7 @@ func sameMemories(ctx context.Context, db *engine.DB, want *state) error {
 	const looked = 20
 	for i := 0; i < len(live); i += 1 + len(live)/looked {
 		m := live[i]
-		got, err := db.Memories().Get(ctx, engine.Scope{User: m.key.user}, m.key.id)
+		got, err := db.Memories().Get(ctx, memory.Scope{User: m.key.user}, m.key.id)
 		if err != nil {
 			return err
 		}
@@ -295,13 +296,13 @@ func sameMemories(ctx context.Context, db *engine.DB, want *state) error {
 			return fmt.Errorf("get %v: number %d, text %q; want %v", m.key, got.Seq, got.Text, m)
 		}
 		word, _, _ := strings.Cut(m.text, " ")
-		res, err := db.Memories().Recall(ctx, engine.Query{
-			Scope: engine.Scope{User: m.key.user}, Text: word, Profile: engine.ProfileText, NoTouch: true,
+		res, err := db.Memories().Recall(ctx, memory.Query{
+			Scope: memory.Scope{User: m.key.user}, Text: word, Profile: memory.ProfileText, NoTouch: true,
 		})
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(res.Hits, func(h engine.Hit) bool { return h.ID == m.key.id && h.Text == m.text }) {
+		if !slices.ContainsFunc(res.Hits, func(h memory.Hit) bool { return h.ID == m.key.id && h.Text == m.text }) {
 			return fmt.Errorf("a search for %q does not find %v", word, m.key)
 		}
 	}
@@ -310,7 +311,7 @@ func sameMemories(ctx context.Context, db *engine.DB, want *state) error {
 
 func sameHistory(ctx context.Context, db *engine.DB, want *state) error {
 	for k, entries := range want.history {
-		got, err := db.Memories().History(ctx, engine.Scope{User: k.user}, k.id)
+		got, err := db.Memories().History(ctx, memory.Scope{User: k.user}, k.id)
 		if err != nil {
 			return err
 		}
@@ -338,7 +339,7 @@ func (w *world) sameTouches(ctx context.Context, db *engine.DB, want *state, f f
 	if _, ok := want.live[target]; !ok {
 		return nil
 	}
-	mem, err := db.Memories().Get(ctx, engine.Scope{User: target.user}, target.id)
+	mem, err := db.Memories().Get(ctx, memory.Scope{User: target.user}, target.id)
 	if err != nil {
 		return err
 	}
@@ -351,7 +352,7 @@ func (w *world) sameTouches(ctx context.Context, db *engine.DB, want *state, f f
 // goesOn stores one more: what was recovered must not give a number twice.
 func goesOn(ctx context.Context, db *engine.DB, want *state) error {
 	before := db.LSN()
-	st, err := db.Memories().Store(ctx, engine.Memory{Scope: engine.Scope{User: "later"}, Text: "one more"}, nil)
+	st, err := db.Memories().Store(ctx, memory.Memory{Scope: memory.Scope{User: "later"}, Text: "one more"}, nil)
 	if err != nil {
 		return fmt.Errorf("store after recovery: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -54,7 +55,7 @@ func TestForModel(t *testing.T) {
 		"an unknown encoding":  func(s string) (func(string) int, error) { return Counter(Encoding(s)) },
 		"a retired vocabulary": func(string) (func(string) int, error) { return ForModel("davinci") },
 	} {
-		if _, err := call("someone's"); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), string(O200k)) {
+		if _, err := call("someone's"); !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), string(O200k)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -68,7 +69,7 @@ func TestWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	ctx, owner := t.Context(), engine.Owner{Agent: "support"}
+	ctx, owner := t.Context(), memory.Owner{Agent: "support"}
 	var messages []sessions.Message
 	for i := range 50 {
 		messages = append(messages, sessions.Message{Text: fmt.Sprint("message number ", i, strings.Repeat(" お誕生日おめでとう", i%4))})

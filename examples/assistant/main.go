@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/config"
@@ -112,7 +113,7 @@ func (a *assistant) remember(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := a.db.Memories().Recall(ctx, engine.Query{
+	said, err := a.db.Memories().Recall(ctx, memory.Query{
 		Scope: a.user, Text: text, Limit: 8,
 		Filter: filter.And(filter.Eq("kind", "message"), filter.Ne("run", a.run)),
 	})
@@ -147,7 +148,7 @@ func (a *assistant) remember(ctx context.Context, text string) (string, error) {
 
 // outdated reports whether a message was said before a fact was corrected, and has a word that only the
 // fact of before has: "I live in Antwerp", once "lives in Antwerp" has become "lives in Bruges".
-func outdated(m *engine.Memory, history []facts.Record) bool {
+func outdated(m *memory.Memory, history []facts.Record) bool {
 	for _, h := range history {
 		if h.Event != facts.Update || h.Timestamp.Before(m.CreatedAt) {
 			continue

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
@@ -101,12 +102,12 @@ func TestCorrectedFact(t *testing.T) {
 	if strings.Contains(p, "Antwerp") {
 		t.Errorf("what was so before the correction is shown:\n%s", p)
 	}
-	found, err := h.Memories().Recall(t.Context(), engine.Query{Scope: scope.Scope{User: "ada"}, Text: "Do I live near the river?", NoTouch: true})
+	found, err := h.Memories().Recall(t.Context(), memory.Query{Scope: scope.Scope{User: "ada"}, Text: "Do I live near the river?", NoTouch: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := func(part string) int {
-		return slices.IndexFunc(found.Hits, func(hit engine.Hit) bool { return strings.Contains(hit.Text, part) })
+		return slices.IndexFunc(found.Hits, func(hit memory.Hit) bool { return strings.Contains(hit.Text, part) })
 	}
 	if stale, fact := at("Antwerp"), at("lives in Bruges"); stale < 0 || fact < stale {
 		t.Errorf("one recall over both has the stale message at %d and the fact at %d: the test shows nothing", stale, fact)
@@ -165,17 +166,17 @@ func TestAges(t *testing.T) {
 // TestForget leaves nothing of the user, and all of others.
 func TestForget(t *testing.T) {
 	h := open(t)
-	if _, err := h.Memories().Store(t.Context(), engine.Memory{Scope: scope.Scope{User: "bob"}, Text: "Bob lives in Bruges."}, nil); err != nil {
+	if _, err := h.Memories().Store(t.Context(), memory.Memory{Scope: scope.Scope{User: "bob"}, Text: "Bob lives in Bruges."}, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.talk(t, "I live in Antwerp.")
 	if err := chat(t.Context(), h.DB, h.scripted, "ada", strings.NewReader("My house is in Bruges.\n/forget\nnever read"), new(strings.Builder)); err != nil {
 		t.Fatal(err)
 	}
-	if u, err := h.User(t.Context(), "ada"); err == nil && u.Memories+u.Sessions+u.Usage > 0 || err != nil && !errors.Is(err, engine.ErrNotFound) {
+	if u, err := h.User(t.Context(), "ada"); err == nil && u.Memories+u.Sessions+u.Usage > 0 || err != nil && !errors.Is(err, memory.ErrNotFound) {
 		t.Errorf("left of ada: %+v, %v", u, err)
 	}
-	all, err := h.Memories().List(t.Context(), engine.ListQuery{AllScopes: true})
+	all, err := h.Memories().List(t.Context(), memory.ListQuery{AllScopes: true})
 	if err != nil || len(all.Memories) != 1 || all.Memories[0].User != "bob" {
 		t.Errorf("left in all: %+v, %v", all.Memories, err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -237,7 +238,7 @@ type filler struct {
 }
 
 var (
-	ada   = engine.Scope{User: "ada", Agent: "coach"}
+	ada   = memory.Scope{User: "ada", Agent: "coach"}
 	words = strings.Fields("alder birch cedar dogwood elm fir gum hazel ivy juniper kapok larch maple nutmeg oak pine quince rowan spruce teak upas viburnum willow yew zelkova river stone cloud bridge garden")
 )
 
@@ -251,7 +252,7 @@ func (f *filler) text(n int) string {
 
 func (f *filler) memories(n, dim int) error {
 	for i := range n {
-		m := engine.Memory{ID: fmt.Sprintf("m%d", f.from+i), Scope: ada, Text: f.text(12), Metadata: map[string]any{"n": i, "tag": words[i%7]}}
+		m := memory.Memory{ID: fmt.Sprintf("m%d", f.from+i), Scope: ada, Text: f.text(12), Metadata: map[string]any{"n": i, "tag": words[i%7]}}
 		if i%5 == 4 {
 			m.ID, m.User = "", "bob"
 		}
@@ -265,7 +266,7 @@ func (f *filler) memories(n, dim int) error {
 			return err
 		}
 	}
-	_, err := f.db.Memories().Recall(f.ctx, engine.Query{Scope: ada, Text: "oak pine", Limit: 5})
+	_, err := f.db.Memories().Recall(f.ctx, memory.Query{Scope: ada, Text: "oak pine", Limit: 5})
 	return err
 }
 
@@ -273,11 +274,11 @@ func (f *filler) history(n int) error {
 	ms := f.db.Memories()
 	for i := range n {
 		id := fmt.Sprintf("h%d", f.from+i)
-		if _, err := ms.Store(f.ctx, engine.Memory{ID: id, Scope: ada, Text: f.text(9)}, nil); err != nil {
+		if _, err := ms.Store(f.ctx, memory.Memory{ID: id, Scope: ada, Text: f.text(9)}, nil); err != nil {
 			return err
 		}
 		text := f.text(7)
-		if _, err := ms.Update(f.ctx, ada, id, engine.Patch{Text: &text}); err != nil {
+		if _, err := ms.Update(f.ctx, ada, id, memory.Patch{Text: &text}); err != nil {
 			return err
 		}
 		if i%4 == 0 {
@@ -286,7 +287,7 @@ func (f *filler) history(n int) error {
 			}
 		}
 	}
-	_, err := ms.DeleteScope(f.ctx, engine.Scope{User: "ada", Agent: "coach", Run: "r1"})
+	_, err := ms.DeleteScope(f.ctx, memory.Scope{User: "ada", Agent: "coach", Run: "r1"})
 	return err
 }
 
@@ -310,7 +311,7 @@ func (f *filler) graph(n int) error {
 		}
 	}
 	about := fmt.Sprintf("about%d", f.from)
-	if _, err := f.db.Memories().Store(f.ctx, engine.Memory{ID: about, Scope: ada, Text: f.text(5)}, nil); err != nil {
+	if _, err := f.db.Memories().Store(f.ctx, memory.Memory{ID: about, Scope: ada, Text: f.text(5)}, nil); err != nil {
 		return err
 	}
 	if _, err := f.db.Graph().Link(f.ctx, ada.Owner(), id(1), about); err != nil {
@@ -375,7 +376,7 @@ func (f *filler) sealed(n int) error {
 			fmt.Fprintf(&b, "w%d ", f.rng.IntN(20_000))
 		}
 		vec := []float32{float32(f.rng.NormFloat64()), float32(f.rng.NormFloat64()), 1}
-		if _, err := f.db.Memories().Store(f.ctx, engine.Memory{ID: fmt.Sprintf("l%d", f.from+i), Scope: ada, Text: b.String(), Embedding: vec}, nil); err != nil {
+		if _, err := f.db.Memories().Store(f.ctx, memory.Memory{ID: fmt.Sprintf("l%d", f.from+i), Scope: ada, Text: b.String(), Embedding: vec}, nil); err != nil {
 			return err
 		}
 	}

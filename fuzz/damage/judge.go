@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // The classes of what a database makes of a damage.
@@ -143,7 +144,7 @@ func see(ctx context.Context, db *engine.DB) (v view) {
 func ask(ctx context.Context, db *engine.DB) (string, error) {
 	var b strings.Builder
 	for i := range 6 {
-		r, err := db.Memories().Recall(ctx, engine.Query{Scope: ada, Text: words[4*i] + " " + words[4*i+1], NoTouch: true, Limit: 10, Profile: engine.ProfileText})
+		r, err := db.Memories().Recall(ctx, memory.Query{Scope: ada, Text: words[4*i] + " " + words[4*i+1], NoTouch: true, Limit: 10, Profile: memory.ProfileText})
 		if err != nil {
 			return "", err
 		}

@@ -14,6 +14,7 @@ type floor int
 const (
 	base       floor = iota // internal: codecs, kernels, seams
 	parts                   // one structure or one set of rules each
+	model                   // what a memory is
 	middle                  // the engine
 	upper                   // services on the engine's public face
 	contracts               // services: what the higher ones ask of providers
@@ -59,14 +60,16 @@ var law = map[string]row{
 	"fuzz/damage":  {floor: topmost, outside: []string{pebble}},
 	"tools/shape":  {floor: topmost},
 
-	"examples/assistant": {floor: topmost, only: []string{"engine", "filter", "policy", "scope", "services/config", "services/facts", "services/llm", "sessions"}},
+	"examples/assistant": {floor: topmost, only: []string{"engine", "filter", "memory", "policy", "scope", "services/config", "services/facts", "services/llm", "sessions"}},
 
-	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics"}},
+	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics", "memory"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
-	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "scope", "internal/clock", "internal/realdata", "internal/valid"}, outside: []string{compress}},
+	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "internal/clock", "internal/realdata", "internal/valid", "memory"}, outside: []string{compress}},
+
+	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
@@ -80,7 +83,7 @@ var law = map[string]row{
 
 	"services/graphs/graphtest": {floor: wires, only: []string{"internal/retry", "scope", "services/graphs"}, forTests: true},
 
-	"services/graphs/own":   {floor: adapters, only: []string{"engine", "graph", "scope", "services/graphs", "services/graphs/graphtest"}},
+	"services/graphs/own":   {floor: adapters, only: []string{"engine", "graph", "memory", "scope", "services/graphs", "services/graphs/graphtest"}},
 	"services/graphs/neo4j": {floor: adapters, only: []string{"internal/fault", "internal/retry", "internal/wiretest", "scope", "services/graphs", "services/graphs/graphtest", "services/httpjson"}},
 
 	"services/llm/chatwire":         {floor: wires, only: llmAdapter},
@@ -98,15 +101,15 @@ var law = map[string]row{
 	"services/embedders/cohere":      {floor: adapters, only: embedAdapter},
 	"services/embedders/gemini":      {floor: adapters, only: embedAdapter},
 	"services/embedders/huggingface": {floor: adapters, only: embedAdapter},
-	"services/embedders/local":       {floor: adapters, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "scope", "services/embedders"}, outside: []string{"golang.org/x/text"}},
+	"services/embedders/local":       {floor: adapters, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "memory", "scope", "services/embedders"}, outside: []string{"golang.org/x/text"}},
 	"services/embedders/ollama":      {floor: adapters, only: embedAdapter},
 	"services/embedders/openai":      {floor: adapters, only: append([]string{"services/embedders/openaiwire"}, embedAdapter...)},
 	"services/embedders/voyage":      {floor: adapters, only: embedAdapter},
 
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
-	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "scope", "services/llm", "sessions"}},
-	"services/facts":     {floor: configured, only: []string{"services/config", "internal/wiretest", "embed", "engine", "entries", "filter", "graph", "scope", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "internal/clock", "internal/panics", "internal/retry", "internal/fsys", "internal/fsys/crashfs", "usage"}},
+	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
+	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
 
 	"entries":  {floor: parts, outside: []string{pebble}},
 	"hnsw":     {floor: parts, outside: []string{pebble, roaring, xxh3, "golang.org/x/sys"}},
@@ -139,6 +142,7 @@ var law = map[string]row{
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"scope"}, outside: []string{pebble}},
+	"internal/metadata":     {floor: base, beside: []string{"internal/fault", "internal/valid"}},
 	"internal/near":         {floor: base},
 	"internal/needles":      {floor: base},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -318,7 +319,7 @@ func (a *app) undo(cmd *cobra.Command, lsn uint64) error {
 }
 
 // ownerScope are --user and --agent.
-func ownerScope(cmd *cobra.Command, s *engine.Scope) {
+func ownerScope(cmd *cobra.Command, s *memory.Scope) {
 	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
 	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
 }

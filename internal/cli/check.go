@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const checkExample = `
@@ -29,7 +30,7 @@ func (a *app) checkCmd() *cobra.Command {
 			}
 			return err
 		})
-		if errors.Is(err, engine.ErrCorrupt) {
+		if errors.Is(err, memory.ErrCorrupt) {
 			// So damaged that it can't be opened or read through.
 			report.OK = false
 			report.Problems = append(report.Problems, engine.NewProblem(err))

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const deleteExample = `
@@ -16,7 +17,7 @@ memdbctl delete --all --user ada --filter 'source = web_search and created_at < 
 func (a *app) deleteCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "delete ID | delete --all", "Delete a memory, or all of a scope", deleteExample)
 	var (
-		q        engine.DeleteQuery
+		q        memory.DeleteQuery
 		all, yes bool
 	)
 	scopeFlags(cmd, &q.Scope)
@@ -59,11 +60,11 @@ func (a *app) deleteCmd() *cobra.Command {
 }
 
 // deleteAll deletes what a query selects, by the call that says how much that is.
-func deleteAll(ctx context.Context, m engine.Memories, q engine.DeleteQuery) (int, error) {
+func deleteAll(ctx context.Context, m engine.Memories, q memory.DeleteQuery) (int, error) {
 	switch {
 	case q.Filter != nil:
 		return m.DeleteMatching(ctx, q)
-	case q.AllScopes && q.Scope == (engine.Scope{}):
+	case q.AllScopes && q.Scope == (memory.Scope{}):
 		return m.DeleteAll(ctx)
 	}
 	return m.DeleteScope(ctx, q.Scope)

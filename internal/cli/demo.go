@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const demoExample = `
@@ -59,19 +60,19 @@ type demo struct {
 }
 
 // scope is where the demo works.
-func (d *demo) scope() engine.Scope { return engine.Scope{Agent: demoAgent} }
+func (d *demo) scope() memory.Scope { return memory.Scope{Agent: demoAgent} }
 
 func (d *demo) play(ctx context.Context, kept bool) error {
 	for _, step := range []func(context.Context) error{
 		d.store,
-		d.ask("Who looks after Pixel?", engine.ProfileHybrid, demoAgent),
-		d.ask("How is Oskar's knee?", engine.ProfileHybrid, demoAgent),
-		d.ask("Which machine costs 2,400 euros?", engine.ProfileText, demoAgent),
+		d.ask("Who looks after Pixel?", memory.ProfileHybrid, demoAgent),
+		d.ask("How is Oskar's knee?", memory.ProfileHybrid, demoAgent),
+		d.ask("Which machine costs 2,400 euros?", memory.ProfileText, demoAgent),
 		d.storeAgain,
 		d.update,
 		d.delete,
 		d.relate,
-		d.ask("Who looks after Pixel?", engine.ProfileHybrid, "another-agent"),
+		d.ask("Who looks after Pixel?", memory.ProfileHybrid, "another-agent"),
 		d.decay,
 	} {
 		if err := step(ctx); err != nil {
@@ -91,20 +92,20 @@ func (d *demo) play(ctx context.Context, kept bool) error {
 }
 
 // turns are the memories of the conversation.
-func (d *demo) turns() []engine.Memory {
+func (d *demo) turns() []memory.Memory {
 	now := d.now()
-	var mems []engine.Memory
+	var mems []memory.Memory
 	for i, t := range talk {
 		at := now.Add(-time.Duration(t.days)*24*time.Hour + time.Duration(i)*time.Minute)
-		m := engine.Memory{
+		m := memory.Memory{
 			ID:    fmt.Sprintf("turn-%02d", i+1),
-			Scope: engine.Scope{Agent: demoAgent, Run: at.UTC().Format(time.DateOnly)},
-			Role:  engine.RoleUser, Text: t.text,
+			Scope: memory.Scope{Agent: demoAgent, Run: at.UTC().Format(time.DateOnly)},
+			Role:  memory.RoleUser, Text: t.text,
 			Metadata:  map[string]any{"speaker": t.speaker},
 			CreatedAt: at, EventTime: at,
 		}
 		if t.speaker == oskar {
-			m.Role = engine.RoleAssistant
+			m.Role = memory.RoleAssistant
 		}
 		mems = append(mems, m)
 	}
@@ -115,7 +116,7 @@ func (d *demo) store(ctx context.Context) error {
 	mems := d.turns()
 	start := d.now()
 	// A demo that is repeated in its folder undoes what the last one changed.
-	stored, err := d.memories.StoreBatch(ctx, mems, &engine.StoreOptions{Upsert: true})
+	stored, err := d.memories.StoreBatch(ctx, mems, &memory.StoreOptions{Upsert: true})
 	if err != nil {
 		return err
 	}
@@ -136,8 +137,8 @@ func (d *demo) store(ctx context.Context) error {
 }
 
 // ask is a step that recalls, and shows what the score of each hit is made of.
-func (d *demo) ask(question string, p engine.Profile, agent string) func(context.Context) error {
-	q := engine.Query{Scope: engine.Scope{Agent: agent}, Text: question, Limit: 3, Profile: p, Explain: true}
+func (d *demo) ask(question string, p memory.Profile, agent string) func(context.Context) error {
+	q := memory.Query{Scope: memory.Scope{Agent: agent}, Text: question, Limit: 3, Profile: p, Explain: true}
 	return func(ctx context.Context) error {
 		r, err := d.memories.Recall(ctx, q)
 		if err != nil {
@@ -147,7 +148,7 @@ func (d *demo) ask(question string, p engine.Profile, agent string) func(context
 	}
 }
 
-func (d *demo) printAnswer(q engine.Query, r engine.Result) error {
+func (d *demo) printAnswer(q memory.Query, r memory.Result) error {
 	if d.json {
 		hits := []hitJSON{}
 		for _, h := range r.Hits {
@@ -158,7 +159,7 @@ func (d *demo) printAnswer(q engine.Query, r engine.Result) error {
 			Agent string       `json:"agent"`
 			Query string       `json:"query"`
 			Hits  []hitJSON    `json:"hits"`
-			Plan  *engine.Plan `json:"plan"`
+			Plan  *memory.Plan `json:"plan"`
 		}{"recall", q.Agent, q.Text, hits, r.Plan})
 	}
 	d.title("Recall %q as agent %s, by %s", q.Text, q.Agent, q.Profile)
@@ -195,7 +196,7 @@ func (d *demo) storeAgain(ctx context.Context) error {
 
 func (d *demo) update(ctx context.Context) error {
 	text := "The opening party of the workshop is on Sunday at noon."
-	m, err := d.memories.Update(ctx, d.scope(), party, engine.Patch{Text: &text})
+	m, err := d.memories.Update(ctx, d.scope(), party, memory.Patch{Text: &text})
 	if err != nil {
 		return err
 	}
@@ -285,13 +286,13 @@ func (d *demo) decay(ctx context.Context) error {
 			Decayed int    `json:"memories_decayed"`
 		}{"consolidate", r.Decayed})
 	}
-	page, err := d.memories.List(ctx, engine.ListQuery{Scope: d.scope(), OrderBy: "confidence"})
+	page, err := d.memories.List(ctx, memory.ListQuery{Scope: d.scope(), OrderBy: "confidence"})
 	if err != nil {
 		return err
 	}
 	d.title("Consolidate: %s of %d were not recalled for a week", count(r.Decayed, "memory", "memories"), r.Processed)
 	d.line("confidence %s  %s", share(page.Memories[0].Confidence), page.Memories[0].Text)
-	if i := slices.IndexFunc(page.Memories, func(m engine.Memory) bool { return m.AccessCount > 0 }); i >= 0 {
+	if i := slices.IndexFunc(page.Memories, func(m memory.Memory) bool { return m.AccessCount > 0 }); i >= 0 {
 		m := page.Memories[i]
 		d.line("confidence %s  %s", share(m.Confidence), m.Text)
 		d.detail("recalled just now, so it keeps its confidence")

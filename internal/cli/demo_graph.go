@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // things are who and what the conversation is about, and how they hang together.
@@ -21,7 +21,7 @@ var things = []struct {
 
 // relate stores a small graph and walks it.
 func (d *demo) relate(ctx context.Context) error {
-	owner := engine.Owner{Agent: demoAgent}
+	owner := memory.Owner{Agent: demoAgent}
 	for _, t := range things {
 		if _, err := d.db.Graph().Put(ctx, owner, t.entity, t.relations, nil); err != nil {
 			return err

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // The exit codes.
@@ -60,11 +60,11 @@ func exitCode(err error) int {
 		kind error
 		code int
 	}{
-		{engine.ErrCorrupt, exitDamaged},
-		{engine.ErrLocked, exitLocked},
-		{engine.ErrNotFound, exitNotFound},
-		{engine.ErrInvalid, exitUsage},
-		{engine.ErrScope, exitUsage},
+		{memory.ErrCorrupt, exitDamaged},
+		{memory.ErrLocked, exitLocked},
+		{memory.ErrNotFound, exitNotFound},
+		{memory.ErrInvalid, exitUsage},
+		{memory.ErrScope, exitUsage},
 	} {
 		if errors.Is(err, row.kind) {
 			return row.code
@@ -81,16 +81,16 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted")
 	}
-	if scope, ok := errors.AsType[*engine.Error](err); ok && errors.Is(scope, engine.ErrScope) && exitCode(err) == exitUsage {
+	if scope, ok := errors.AsType[*memory.Error](err); ok && errors.Is(scope, memory.ErrScope) && exitCode(err) == exitUsage {
 		scope.Do = "give --user, --agent or --run"
 		if verb.Flags().Lookup("run") == nil {
 			scope.Do = "give --user or --agent"
 		}
 	}
-	if full, ok := errors.AsType[*engine.Error](err); ok && errors.Is(full, engine.ErrDiskFull) {
+	if full, ok := errors.AsType[*memory.Error](err); ok && errors.Is(full, memory.ErrDiskFull) {
 		full.Do = "make room on the disk; verbs that only read work meanwhile"
 	}
-	if only, ok := errors.AsType[*engine.Error](err); ok && errors.Is(only, engine.ErrReadOnly) && fsys.Unwritable(only.Cause) {
+	if only, ok := errors.AsType[*memory.Error](err); ok && errors.Is(only, memory.ErrReadOnly) && fsys.Unwritable(only.Cause) {
 		only.Do = "verbs that only read work; to write, see who may write there, or copy it to another place"
 	}
 	a.warn("%s%s", inWords(err), pathHint(err))

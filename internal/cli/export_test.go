@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // namesIn are those of the files in a folder.
@@ -204,7 +205,7 @@ func TestTwoExportsToOneName(t *testing.T) {
 			t.Errorf("the first: %v, %s", err, contents(t, file))
 		}
 		err := both[1].end(nil)
-		if force && (err != nil || contents(t, file) != want[1]) || !force && (!errors.Is(err, engine.ErrExists) || contents(t, file) != want[0]) {
+		if force && (err != nil || contents(t, file) != want[1]) || !force && (!errors.Is(err, memory.ErrExists) || contents(t, file) != want[0]) {
 			t.Errorf("the second, force %t: %v, %s", force, err, contents(t, file))
 		}
 		if got := namesIn(t, dir); got != "x" {

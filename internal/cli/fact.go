@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
@@ -60,7 +61,7 @@ func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) 
 }
 
 // addFacts adds facts. The folder is held only while something is read or written.
-func (a *app) addFacts(ctx context.Context, scope engine.Scope, messages facts.Messages, o *facts.AddOptions, exact *bool) (facts.Added, error) {
+func (a *app) addFacts(ctx context.Context, scope memory.Scope, messages facts.Messages, o *facts.AddOptions, exact *bool) (facts.Added, error) {
 	s, c, err := a.factModels()
 	if err != nil {
 		return facts.Added{}, err
@@ -120,7 +121,7 @@ was decided by is looked at again before it is stored.
 
 --infer=false stores each message of a user or an assistant as a fact, as it is.`
 	var (
-		scope engine.Scope
+		scope memory.Scope
 		o     facts.AddOptions
 		file  string
 		infer bool
@@ -141,8 +142,8 @@ was decided by is looked at again before it is stored.
 	flags.StringVar(&o.Prompt, "prompt", "", "a `text` in place of the built-in prompt that asks a model for facts")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		if scope == (engine.Scope{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "add facts"} // before a database is made
+		if scope == (memory.Scope{}) {
+			return &memory.Error{Kind: memory.ErrScope, What: "add facts"} // before a database is made
 		}
 		messages, err := a.factMessages(cmd, args, file)
 		if err != nil {
@@ -235,7 +236,7 @@ func (a *app) factSearchCmd() *cobra.Command {
 memdbctl fact search "where does she live?" --user ada
 memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 --json`)
 	var (
-		scope engine.Scope
+		scope memory.Scope
 		o     facts.SearchOptions
 	)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -246,7 +247,7 @@ memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 
 	}
 	scopeFlags(cmd, &scope)
 	filterFlag(cmd, &o.Filter)
-	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(memory.MaxLimit))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		query, err := a.readText(ctx, args)
@@ -275,12 +276,12 @@ memdbctl fact list --user ada
 memdbctl fact list --user ada --agent planner --filter 'created_at >= 2026-01-01' --json`)
 	cmd.Args = exactly(0, "no argument")
 	var (
-		scope engine.Scope
+		scope memory.Scope
 		o     facts.SearchOptions
 	)
 	scopeFlags(cmd, &scope)
 	filterFlag(cmd, &o.Filter)
-	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&o.After, "after", "", "the page that follows another one, by the `cursor` that it ended with")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, o.Limit); err != nil {

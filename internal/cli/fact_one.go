@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
 
@@ -13,7 +13,7 @@ import (
 func (a *app) factGetCmd() *cobra.Command {
 	cmd := newCmd("", "get ID", "Show a fact", "\nmemdbctl fact get 7c9e6679-7425-40de-944b-e07fc1f90ae7 --json")
 	cmd.Args = exactly(1, "one ID")
-	var scope engine.Scope
+	var scope memory.Scope
 	scopeFlags(cmd, &scope)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -33,7 +33,7 @@ func (a *app) factGetCmd() *cobra.Command {
 
 // noFact is the error of a fact that there is not.
 func noFact(what, why string) error {
-	return &engine.Error{Kind: engine.ErrNotFound, What: what, Why: why, Do: "check the ID and the scope; memdbctl fact list shows what there is"}
+	return &memory.Error{Kind: memory.ErrNotFound, What: what, Why: why, Do: "check the ID and the scope; memdbctl fact list shows what there is"}
 }
 
 // printFact prints everything about a fact.
@@ -70,7 +70,7 @@ memdbctl fact update 7c9e6679-7425-40de-944b-e07fc1f90ae7 "User lives in Ghent"`
 		}
 		return nil
 	}
-	var scope engine.Scope
+	var scope memory.Scope
 	scopeFlags(cmd, &scope)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -96,7 +96,7 @@ memdbctl fact update 7c9e6679-7425-40de-944b-e07fc1f90ae7 "User lives in Ghent"`
 func (a *app) factDeleteCmd() *cobra.Command {
 	cmd := newCmd("", "delete ID", "Delete a fact; its history stays", "\nmemdbctl fact delete 7c9e6679-7425-40de-944b-e07fc1f90ae7")
 	cmd.Args = exactly(1, "one ID")
-	var scope engine.Scope
+	var scope memory.Scope
 	scopeFlags(cmd, &scope)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -113,7 +113,7 @@ func (a *app) factDeleteCmd() *cobra.Command {
 func (a *app) factDeleteAllCmd() *cobra.Command {
 	cmd := newCmd("", "delete-all", "Delete the facts of a scope; their history stays", "\nmemdbctl fact delete-all --user ada --run 2026-11-20")
 	cmd.Args = exactly(0, "no argument")
-	var scope engine.Scope
+	var scope memory.Scope
 	scopeFlags(cmd, &scope)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
@@ -131,7 +131,7 @@ func (a *app) factDeleteAllCmd() *cobra.Command {
 func (a *app) factHistoryCmd() *cobra.Command {
 	cmd := newCmd("", "history ID", "Show what happened to a fact, also to a deleted one", "\nmemdbctl fact history 7c9e6679-7425-40de-944b-e07fc1f90ae7 --json")
 	cmd.Args = exactly(1, "one ID")
-	var scope engine.Scope
+	var scope memory.Scope
 	scopeFlags(cmd, &scope)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // newCmd is a verb with its flags in the order of their definition.
@@ -32,7 +32,7 @@ func indent(s string) string {
 }
 
 // scopeFlags are --user, --agent and --run.
-func scopeFlags(cmd *cobra.Command, s *engine.Scope) {
+func scopeFlags(cmd *cobra.Command, s *memory.Scope) {
 	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
 	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
 	cmd.Flags().StringVar(&s.Run, "run", "", "of this run")
@@ -49,12 +49,12 @@ func markNone(cmd *cobra.Command) {
 }
 
 // lackOf is what the flags say that there is none of.
-func lackOf(cmd *cobra.Command) engine.Lack {
+func lackOf(cmd *cobra.Command) memory.Lack {
 	none := func(name string) bool {
 		f := cmd.Flags().Lookup(name)
 		return f != nil && f.Changed && f.Value.String() == ""
 	}
-	return engine.Lack{User: none("user"), Agent: none("agent")}
+	return memory.Lack{User: none("user"), Agent: none("agent")}
 }
 
 // withNone narrows a filter to what the flags say that there is none of.
@@ -104,14 +104,14 @@ func vectorFlag(cmd *cobra.Command, v *[]float32, usage string) {
 }
 
 // changeFlags are the flags of what store sets and update changes.
-func (a *app) changeFlags(cmd *cobra.Command, p *engine.Patch) {
+func (a *app) changeFlags(cmd *cobra.Command, p *memory.Patch) {
 	flags := cmd.Flags()
 	flags.Func("role", "who said it: user, assistant, system or tool", func(s string) error {
-		p.Role = new(engine.Role(s))
+		p.Role = new(memory.Role(s))
 		return nil
 	})
 	flags.Func("source", "where it came from, as user_message, or any `word`", func(s string) error {
-		p.Source = new(engine.Source(s))
+		p.Source = new(memory.Source(s))
 		return nil
 	})
 	flags.Func("name", "a `name` to call it by", func(s string) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const getExample = `
@@ -18,7 +19,7 @@ func (a *app) getCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "get ID", "Show a memory", getExample)
 	cmd.Args = exactly(1, "one ID")
 	var (
-		scope   engine.Scope
+		scope   memory.Scope
 		vectors bool
 	)
 	scopeFlags(cmd, &scope)
@@ -47,7 +48,7 @@ func vectorsFlag(cmd *cobra.Command, vectors *bool) {
 }
 
 // record is the JSON of a memory.
-func record(m engine.Memory, vectors bool) exchange.Record {
+func record(m memory.Memory, vectors bool) exchange.Record {
 	r := exchange.NewRecord(m)
 	if !vectors {
 		r.Embedding, r.Vectors = nil, nil
@@ -56,7 +57,7 @@ func record(m engine.Memory, vectors bool) exchange.Record {
 }
 
 // printMemory prints everything about a memory.
-func (a *app) printMemory(m engine.Memory, vectors bool) error {
+func (a *app) printMemory(m memory.Memory, vectors bool) error {
 	if a.json {
 		return a.printJSON(record(m, vectors))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const graphExample = `
@@ -42,9 +43,9 @@ func (a *app) graphCmd() *cobra.Command {
 }
 
 // checkOwner refuses a call without an owner, before a database is made.
-func checkOwner(doing string, o engine.Owner) error {
-	if o == (engine.Owner{}) {
-		return &engine.Error{Kind: engine.ErrScope, What: doing}
+func checkOwner(doing string, o memory.Owner) error {
+	if o == (memory.Owner{}) {
+		return &memory.Error{Kind: memory.ErrScope, What: doing}
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ under "entity_type" or "type". Properties are merged: null removes one. Aliases 
 relations are added, and what is not named stays. A relation may go to an entity that
 comes later.`
 	cmd.Args = exactly(1, "an entity in JSON")
-	var owner engine.Owner
+	var owner memory.Owner
 	var opts graph.Options
 	ownerFlags(cmd, &owner)
 	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "refuse relations to entities that are not there")
@@ -193,7 +194,7 @@ triple. An end may come later: the answer says which one is not there yet ("wait
 no query shows the relation until it is. --strict refuses that. The ID of an entity that was
 merged leads to the one that it was merged into.`
 	cmd.Args = exactly(3, "an entity, a type and an entity")
-	var owner engine.Owner
+	var owner memory.Owner
 	var opts graph.Options
 	var r graph.Relation
 	ownerFlags(cmd, &owner)
@@ -255,7 +256,7 @@ memdbctl graph end alice works_on memdb --agent a`
 func (a *app) graphEndCmd() *cobra.Command {
 	cmd := newCmd("", "end FROM TYPE TO", "End a relation; it is still there as of earlier LSNs", graphEndExample)
 	cmd.Args = exactly(3, "an entity, a type and an entity")
-	var owner engine.Owner
+	var owner memory.Owner
 	var id string
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&id, "id", "", "its ID; without it, the triple names it")
@@ -288,7 +289,7 @@ memdbctl graph get alice --agent a --json`
 func (a *app) graphGetCmd() *cobra.Command {
 	cmd := newCmd("", "get ID", "Show an entity and its relations", graphGetExample)
 	cmd.Args = exactly(1, "one ID")
-	var owner engine.Owner
+	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
 	stateFlags(cmd, &s)
@@ -351,7 +352,7 @@ func (a *app) graphListCmd() *cobra.Command {
 	cmd.Flags().StringVar(&q.Type, "type", "", "of this type")
 	cmd.Flags().StringVar(&q.NamePrefix, "name-prefix", "", "with a name or an alias that begins so")
 	cmd.Flags().Uint64Var(&q.AsOf, "as-of", 0, "as it was recorded at this `LSN` (default now)")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "those behind a page, which named this `place`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {
@@ -386,7 +387,7 @@ type foundLine struct {
 const foundPage = 500
 
 // printFound prints entities, with their depths if they have some.
-func (a *app) printFound(ctx context.Context, db *engine.DB, o engine.Owner, found []graph.Found, s graph.State, depths bool) error {
+func (a *app) printFound(ctx context.Context, db *engine.DB, o memory.Owner, found []graph.Found, s graph.State, depths bool) error {
 	t := &table{header: []string{"ID", "TYPE", "NAME"}}
 	if depths {
 		t.header = append([]string{"DEPTH"}, t.header...)
@@ -437,7 +438,7 @@ memdbctl graph delete alice --agent a`
 func (a *app) graphDeleteCmd() *cobra.Command {
 	cmd := newCmd("", "delete ID", "Delete an entity with its relations and links", graphDeleteExample)
 	cmd.Args = exactly(1, "one ID")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const graphImportExample = `
@@ -30,7 +31,7 @@ whose observations become the property "observations". Lines that cannot be read
 a key which is not known, are skipped and counted, and the exit code is then 1.`
 	cmd.Args = exactly(1, "one file, or - for the input")
 	cmd.ValidArgsFunction = nil // a file
-	var owner engine.Owner
+	var owner memory.Owner
 	var format string
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&format, "format", "", "tsv or jsonl (default by the file's name)")
@@ -67,7 +68,7 @@ type graphImport struct {
 	*app
 	ctx    context.Context
 	db     *engine.DB
-	owner  engine.Owner
+	owner  memory.Owner
 	tsv    bool
 	batch  graph.Batch
 	size   int
@@ -238,7 +239,7 @@ func (im *graphImport) flush() error {
 		return nil
 	}
 	err := im.write(b)
-	if !errors.Is(err, engine.ErrInvalid) && !errors.Is(err, engine.ErrExists) {
+	if !errors.Is(err, memory.ErrInvalid) && !errors.Is(err, memory.ErrExists) {
 		return err
 	}
 	for _, e := range b.Entities {
@@ -274,7 +275,7 @@ memdbctl graph export --format dot --agent a > graph.dot`
 func (a *app) graphExportCmd() *cobra.Command {
 	cmd := newCmd("", "export", "Print the graph as jsonl, dot or graphml", graphExportExample)
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	var format string
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, dot or graphml")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const graphMergeExample = `
@@ -20,7 +21,7 @@ func (a *app) graphMergeCmd() *cobra.Command {
 become aliases of A; its properties fill in those that A lacks; its links to memories move.
 As of earlier LSNs both are what they were. unmerge B undoes it.`
 	cmd.Args = exactly(2, "two IDs")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.joinEntities(cmd.Context(), "merged", func(g graph.Graph) (graph.Merged, error) {
@@ -36,7 +37,7 @@ memdbctl graph unmerge alice-johnson --agent a`
 func (a *app) graphUnmergeCmd() *cobra.Command {
 	cmd := newCmd("", "unmerge ID", "Undo the merge of an entity into another", graphUnmergeExample)
 	cmd.Args = exactly(1, "one ID")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.joinEntities(cmd.Context(), "restored", func(g graph.Graph) (graph.Merged, error) {
@@ -68,7 +69,7 @@ memdbctl graph duplicates --min-score 0.8 --agent a --json`
 func (a *app) graphDuplicatesCmd() *cobra.Command {
 	cmd := newCmd("", "duplicates", "Show pairs of entities that may be one, by names, aliases and neighbours", graphDuplicatesExample)
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	var o graph.DuplicateOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().IntVar(&o.Limit, "limit", 100, "at most so many")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const graphLookupExample = `
@@ -16,7 +17,7 @@ memdbctl graph lookup johnson --type person --limit 3 --agent a --json`
 func (a *app) graphLookupCmd() *cobra.Command {
 	cmd := newCmd("", "lookup NAME", "Show the entities with a name or an alias like one, slips of the pen too", graphLookupExample)
 	cmd.Args = exactly(1, "one name")
-	var owner engine.Owner
+	var owner memory.Owner
 	var o graph.LookupOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&o.Type, "type", "", "of this type")
@@ -59,7 +60,7 @@ memdbctl graph degrees --type person --relation knows --agent a`
 func (a *app) graphDegreesCmd() *cobra.Command {
 	cmd := newCmd("", "degrees", "Show the entities that have the most relations", graphDegreesExample)
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	var o graph.DegreeOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&o.Type, "type", "", "entities of this type")
@@ -103,7 +104,7 @@ memdbctl graph counts --agent a`
 func (a *app) graphCountsCmd() *cobra.Command {
 	cmd := newCmd("", "counts", "Show how many entities and relations there are of each type", graphCountsExample)
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
 	stateFlags(cmd, &s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const graphQueryExample = `
@@ -17,7 +18,7 @@ memdbctl graph query alice --depth 3 --agent a --json`
 func (a *app) graphQueryCmd() *cobra.Command {
 	cmd := newCmd("", "query ID", "Show the entities around one, breadth first in both directions", graphQueryExample)
 	cmd.Args = exactly(1, "one ID")
-	var owner engine.Owner
+	var owner memory.Owner
 	var s graph.State
 	var depth int
 	ownerFlags(cmd, &owner)
@@ -40,7 +41,7 @@ func (a *app) graphQueryCmd() *cobra.Command {
 }
 
 // printWalk prints what a query has reached.
-func (a *app) printWalk(ctx context.Context, db *engine.DB, o engine.Owner, w graph.Walk, s graph.State) error {
+func (a *app) printWalk(ctx context.Context, db *engine.DB, o memory.Owner, w graph.Walk, s graph.State) error {
 	if err := a.printFound(ctx, db, o, w.Found, s, true); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ memdbctl graph find memdb --relation inverse:works_on --hops 2 --agent a`
 func (a *app) graphFindCmd() *cobra.Command {
 	cmd := newCmd("", "find ID", "Show the entities that one has relations to", graphFindExample)
 	cmd.Args = exactly(1, "one ID")
-	var owner engine.Owner
+	var owner memory.Owner
 	var f graph.FindOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&f.Relation, "relation", "", "along relations of this `type`; inverse:T goes along those of type T backwards")
@@ -98,7 +99,7 @@ memdbctl graph match --from-type person --relation works_for --to-name OpenAI --
 func (a *app) graphMatchCmd() *cobra.Command {
 	cmd := newCmd("", "match", "Show the ways that fit a pattern: (type or name) -[relation]-> (type or name)", graphMatchExample)
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	var p graph.Pattern
 	ownerFlags(cmd, &owner)
 	flags := cmd.Flags()
@@ -135,7 +136,7 @@ type matchPrinter struct {
 	*app
 	db       *engine.DB
 	ctx      context.Context
-	owner    engine.Owner
+	owner    memory.Owner
 	state    graph.State
 	entities map[string]graph.EntityLine
 	last     graph.Hop // the hop that was read last, and its relations
@@ -219,7 +220,7 @@ func (w *matchPrinter) relation(h graph.Hop) (graph.RelationLine, error) {
 		w.last, w.same, w.nth = h, all, 0
 	}
 	if len(w.same) == 0 {
-		return graph.RelationLine{}, &engine.Error{Kind: engine.ErrConflict, What: "show a match", Why: "its relation was ended meanwhile", Do: "try again"}
+		return graph.RelationLine{}, &memory.Error{Kind: memory.ErrConflict, What: "show a match", Why: "its relation was ended meanwhile", Do: "try again"}
 	}
 	return graph.NewRelationLine(w.same[w.nth]), nil
 }

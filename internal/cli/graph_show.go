@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const graphShowExample = `
@@ -16,7 +17,7 @@ memdbctl graph show alice --svg - --depth 2 --agent a > alice.svg`
 func (a *app) graphShowCmd() *cobra.Command {
 	cmd := newCmd("", "show ID --svg FILE", "Draw the neighbourhood of an entity as a picture", graphShowExample)
 	cmd.Args = exactly(1, "one ID")
-	var owner engine.Owner
+	var owner memory.Owner
 	var o graph.PictureOptions
 	var file string
 	var force bool

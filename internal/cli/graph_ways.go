@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const graphPathExample = `
@@ -15,7 +16,7 @@ memdbctl graph path alice memdb --agent a`
 func (a *app) graphPathCmd() *cobra.Command {
 	cmd := newCmd("", "path FROM TO", "Show a shortest way between two entities, in both directions", graphPathExample)
 	cmd.Args = exactly(2, "two IDs")
-	var owner engine.Owner
+	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
 	stateFlags(cmd, &s)
@@ -30,7 +31,7 @@ func (a *app) graphPathCmd() *cobra.Command {
 				if err := a.noteLimit(p.Plan, 0); err != nil {
 					return err
 				}
-				return &engine.Error{Kind: engine.ErrNotFound, What: "find a path", Why: "no relations lead from the one to the other", Do: "check the IDs and the owner"}
+				return &memory.Error{Kind: memory.ErrNotFound, What: "find a path", Why: "no relations lead from the one to the other", Do: "check the IDs and the owner"}
 			}
 			t := &table{header: []string{"FROM", "RELATION", "TO"}}
 			for _, h := range p.Hops {
@@ -56,7 +57,7 @@ memdbctl graph rank alice memdb --agent a`
 func (a *app) graphRankCmd() *cobra.Command {
 	cmd := newCmd("", "rank ID…", "Show the entities nearest to some, by personalised PageRank", graphRankExample)
 	cmd.Args = cobra.MinimumNArgs(1)
-	var owner engine.Owner
+	var owner memory.Owner
 	var o graph.RankOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().IntVar(&o.Limit, "limit", 10, "at most so many")
@@ -98,7 +99,7 @@ memdbctl graph components --agent a`
 func (a *app) graphComponentsCmd() *cobra.Command {
 	cmd := newCmd("", "components", "Show the parts of the graph that no relation connects", graphComponentsExample)
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
 	stateFlags(cmd, &s)
@@ -137,7 +138,7 @@ memdbctl graph link alice 0190c1a2-5e0c-4f6e-8a4b-3f0e6a0b9d11 --remove --agent 
 func (a *app) graphLinkCmd() *cobra.Command {
 	cmd := newCmd("", "link ENTITY MEMORY", "Link an entity to a memory of its owner, or remove the link", graphLinkExample)
 	cmd.Args = exactly(2, "an entity and a memory")
-	var owner engine.Owner
+	var owner memory.Owner
 	var remove bool
 	ownerFlags(cmd, &owner)
 	cmd.Flags().BoolVar(&remove, "remove", false, "remove the link")
@@ -168,7 +169,7 @@ memdbctl graph stats --agent a`
 func (a *app) graphStatsCmd() *cobra.Command {
 	cmd := newCmd("", "stats", "Show how much a graph holds", graphStatsExample)
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()

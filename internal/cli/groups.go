@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const groupsExample = `
@@ -18,11 +19,11 @@ func (a *app) groupsCmd() *cobra.Command {
 memories each has, and when the first and the last of them were created. A field
 that is empty in a group means none.`
 	cmd.Args = exactly(0, "no argument")
-	var q engine.GroupQuery
+	var q memory.GroupQuery
 	scopeFlags(cmd, &q.Scope)
 	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
-	cmd.Flags().StringVar((*string)(&q.By), "by", string(engine.GroupOwner), "user, agent, owner or run")
-	complete(cmd, "by", string(engine.GroupUser), string(engine.GroupAgent), string(engine.GroupOwner), string(engine.GroupRun))
+	cmd.Flags().StringVar((*string)(&q.By), "by", string(memory.GroupOwner), "user, agent, owner or run")
+	complete(cmd, "by", string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupOwner), string(memory.GroupRun))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -36,7 +37,7 @@ that is empty in a group means none.`
 	return cmd
 }
 
-func (a *app) printGroups(sizes []engine.GroupSize) error {
+func (a *app) printGroups(sizes []memory.GroupSize) error {
 	t := &table{header: []string{"MEMORIES", "FIRST", "LAST", "USER", "AGENT", "RUN"}}
 	for _, g := range sizes {
 		if a.json {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const historyExample = `
@@ -14,7 +15,7 @@ memdbctl history 7c9e6679-7425-40de-944b-e07fc1f90ae7 --json`
 func (a *app) historyCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "history ID", "Show what happened to a memory, also to a deleted one", historyExample)
 	cmd.Args = exactly(1, "one ID")
-	var scope engine.Scope
+	var scope memory.Scope
 	scopeFlags(cmd, &scope)
 	markNone(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -39,18 +40,18 @@ type historyJSON struct {
 	User      string        `json:"user"`
 	Agent     string        `json:"agent"`
 	Run       string        `json:"run"`
-	Event     engine.Event  `json:"event"`
+	Event     memory.Event  `json:"event"`
 	OldText   *string       `json:"old_value"`
 	NewText   *string       `json:"new_value"`
 	Time      exchange.Time `json:"timestamp"`
 	LSN       uint64        `json:"lsn"`
 	IsDeleted bool          `json:"is_deleted"`
-	Reason    engine.Reason `json:"reason,omitempty"`
+	Reason    memory.Reason `json:"reason,omitempty"`
 	Into      string        `json:"into,omitempty"`
 	Policy    uint32        `json:"policy,omitempty"`
 }
 
-func newHistoryJSON(e engine.HistoryEntry) historyJSON {
+func newHistoryJSON(e memory.HistoryEntry) historyJSON {
 	return historyJSON{
 		"history", e.ID, e.MemoryID, e.Seq, e.Scope.User, e.Scope.Agent, e.Scope.Run,
 		e.Event, e.OldText, e.NewText,
@@ -59,7 +60,7 @@ func newHistoryJSON(e engine.HistoryEntry) historyJSON {
 	}
 }
 
-func (a *app) printHistory(entries []engine.HistoryEntry) error {
+func (a *app) printHistory(entries []memory.HistoryEntry) error {
 	t := &table{header: []string{"TIME", "EVENT", "TEXT"}}
 	for _, e := range entries {
 		if a.json {
@@ -77,7 +78,7 @@ func (a *app) printHistory(entries []engine.HistoryEntry) error {
 }
 
 // historyText is the text after the change, or the one that was deleted.
-func historyText(e engine.HistoryEntry) string {
+func historyText(e memory.HistoryEntry) string {
 	switch {
 	case e.NewText != nil:
 		return *e.NewText

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const importExample = `
@@ -117,7 +118,7 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	if o.format == "" {
 		o.format = guessFormat(name, in)
 	}
-	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (engine.Scope{}) && o.IntoAgent == "" {
+	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (memory.Scope{}) && o.IntoAgent == "" {
 		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
 	}
 	whole, err := o.look(ctx, file, in)
@@ -320,7 +321,7 @@ func (a *app) warnSkipped(name string, r exchange.Report, err error) {
 		shown = shown[:len(shown)-1]
 	}
 	for _, e := range shown {
-		if scope, ok := errors.AsType[*engine.Error](e.Err); ok && errors.Is(scope, engine.ErrScope) {
+		if scope, ok := errors.AsType[*memory.Error](e.Err); ok && errors.Is(scope, memory.ErrScope) {
 			scope.Do = "name its user, agent or run, or give --user, --agent or --run for all that have none"
 		}
 		a.warn("%s: %s", name, inWords(e))

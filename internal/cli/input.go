@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // openInput opens a file, or the input for "-".
@@ -55,7 +55,7 @@ func (a *app) readText(ctx context.Context, args []string) (string, error) {
 	if len(args) != 1 || args[0] != "-" {
 		return strings.Join(args, " "), nil
 	}
-	return a.readBounded(ctx, "the text", engine.MaxText, "split it into several memories")
+	return a.readBounded(ctx, "the text", memory.MaxText, "split it into several memories")
 }
 
 // readBounded is the input without the newline at its end. More than the limit is
@@ -69,8 +69,8 @@ func (a *app) readBounded(ctx context.Context, what string, limit int, do string
 		return "", fmt.Errorf("read %s: %w", what, err)
 	}
 	if len(b) > limit+newline {
-		return "", &engine.Error{
-			Kind: engine.ErrInvalid, What: "read " + what, Why: "it is longer than the limit of " + number(limit) + " bytes",
+		return "", &memory.Error{
+			Kind: memory.ErrInvalid, What: "read " + what, Why: "it is longer than the limit of " + number(limit) + " bytes",
 			Do: do,
 		}
 	}

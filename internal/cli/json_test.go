@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -17,8 +18,8 @@ import (
 // takes it: the copy exports the same.
 func TestMarshalled(t *testing.T) {
 	db, copied := inMemory(t), inMemory(t)
-	ctx, ada := t.Context(), engine.Scope{User: "ada", Run: "r"}
-	stored, err := db.Memories().Store(ctx, engine.Memory{
+	ctx, ada := t.Context(), memory.Scope{User: "ada", Run: "r"}
+	stored, err := db.Memories().Store(ctx, memory.Memory{
 		Scope: ada, Text: "tea", Embedding: []float32{1, .5}, Metadata: map[string]any{"n": json.Number("12345678901234567890")}, Pinned: true,
 	}, nil)
 	if err != nil {
@@ -40,7 +41,7 @@ func TestMarshalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := db.Usage().Add(ctx, usage.Record{Owner: engine.Owner{Agent: "coach"}, Model: "m", PromptTokens: 3}, nil)
+	call, err := db.Usage().Add(ctx, usage.Record{Owner: memory.Owner{Agent: "coach"}, Model: "m", PromptTokens: 3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const kvExample = `
@@ -31,7 +32,7 @@ func (a *app) kvCmd() *cobra.Command {
 	return cmd
 }
 
-func ownerFlags(cmd *cobra.Command, o *engine.Owner) {
+func ownerFlags(cmd *cobra.Command, o *memory.Owner) {
 	cmd.Flags().StringVar(&o.User, "user", "", "of this user")
 	cmd.Flags().StringVar(&o.Agent, "agent", "", "of this agent")
 	markNone(cmd)
@@ -49,7 +50,7 @@ func (a *app) kvPutCmd() *cobra.Command {
 8 MiB: the system bounds an argument to less.`
 	cmd.Args = exactly(2, "a key and a value in JSON")
 	var (
-		owner     engine.Owner
+		owner     memory.Owner
 		ttl       time.Duration
 		ifVersion uint64
 	)
@@ -62,8 +63,8 @@ func (a *app) kvPutCmd() *cobra.Command {
 		if cmd.Flags().Changed("if-version") {
 			opts.IfVersion = &ifVersion
 		}
-		if owner == (engine.Owner{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "put"} // before a database is made
+		if owner == (memory.Owner{}) {
+			return &memory.Error{Kind: memory.ErrScope, What: "put"} // before a database is made
 		}
 		value, err := a.readValue(cmd, args[1])
 		if err != nil {
@@ -107,7 +108,7 @@ memdbctl kv get reports_count --agent researcher --json`
 func (a *app) kvGetCmd() *cobra.Command {
 	cmd := newCmd("", "get KEY", "Print the value under a key", kvGetExample)
 	cmd.Args = exactly(1, "one key")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -128,11 +129,11 @@ func (a *app) kvGetCmd() *cobra.Command {
 
 // noEntry says which flags to check where there is no such key.
 func noEntry(doing, key string, err error) error {
-	if !errors.Is(err, engine.ErrNotFound) {
+	if !errors.Is(err, memory.ErrNotFound) {
 		return err
 	}
-	return &engine.Error{
-		Kind: engine.ErrNotFound, What: fmt.Sprintf("%s %q", doing, key), Why: "there is no such key",
+	return &memory.Error{
+		Kind: memory.ErrNotFound, What: fmt.Sprintf("%s %q", doing, key), Why: "there is no such key",
 		Do: "check the key, --user and --agent",
 	}
 }
@@ -143,7 +144,7 @@ memdbctl kv delete reports_count --agent researcher`
 func (a *app) kvDeleteCmd() *cobra.Command {
 	cmd := newCmd("", "delete KEY", "Delete a key and its value", kvDeleteExample)
 	cmd.Args = exactly(1, "one key")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -171,7 +172,7 @@ func (a *app) kvListCmd() *cobra.Command {
 	}
 	var q entries.Query
 	ownerFlags(cmd, &q.Owner)
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "those behind this `key`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const listExample = `
@@ -22,7 +23,7 @@ memdbctl list --user ada --all --format csv >ada.csv`
 
 // listing is what list was asked for.
 type listing struct {
-	engine.ListQuery
+	memory.ListQuery
 	all, count bool
 	format     string
 }
@@ -44,7 +45,7 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 	flags := cmd.Flags()
 	flags.BoolVar(&l.AllScopes, "all-scopes", false, "of everyone, for administration")
 	filterFlag(cmd, &l.Filter)
-	flags.IntVar(&l.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
+	flags.IntVar(&l.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
 	flags.BoolVar(&l.all, "all", false, "all of them, page after page")
 	flags.BoolVar(&l.count, "count", false, "their number alone")
 	flags.StringVar(&l.OrderBy, "order-by", "", "by this `field`, as a filter names it (default the order of storing)")
@@ -102,7 +103,7 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 		a.printf("%d\n", n)
 		return nil
 	case l.all:
-		l.Limit = engine.MaxLimit
+		l.Limit = memory.MaxLimit
 	}
 	var lost unreadable
 	l.Lost = lost.lost
@@ -131,13 +132,13 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 // checkLimit refuses what the engine would, and a zero, which is the engine's
 // word for its default.
 func checkLimit(cmd *cobra.Command, limit int) error {
-	if limit < 1 || limit > engine.MaxLimit {
-		return usagef(cmd, "--limit %d: it is not within 1 and %s", limit, number(engine.MaxLimit))
+	if limit < 1 || limit > memory.MaxLimit {
+		return usagef(cmd, "--limit %d: it is not within 1 and %s", limit, number(memory.MaxLimit))
 	}
 	return nil
 }
 
-func (a *app) printPage(page engine.Page, vectors bool) error {
+func (a *app) printPage(page memory.Page, vectors bool) error {
 	t := &table{header: []string{"SEQ", "ID", "ROLE", "TEXT"}}
 	for _, m := range page.Memories {
 		if a.json {
@@ -155,7 +156,7 @@ func (a *app) printPage(page engine.Page, vectors bool) error {
 }
 
 // printCSV prints a page as comma-separated values, the first one under a header.
-func (a *app) printCSV(page engine.Page, first bool) error {
+func (a *app) printCSV(page memory.Page, first bool) error {
 	w := csv.NewWriter(a.stdout)
 	if first {
 		_ = w.Write([]string{ // what fails is told by Error

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestDamagedTables: beside damaged blocks of its tables a database is read, checked and
@@ -26,7 +27,7 @@ func TestDamagedTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 1200 {
-		_, err := db.Memories().Store(t.Context(), engine.Memory{Scope: engine.Scope{User: "bob"}, Text: strings.Repeat(fmt.Sprint("word", i, " "), 200)}, nil)
+		_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: strings.Repeat(fmt.Sprint("word", i, " "), 200)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -287,8 +288,8 @@ func TestStoreReadsTheInput(t *testing.T) {
 		{nil, "", true, "", "there is no text"},
 		{nil, "", false, "", "text"},
 		{nil, "a\xffb", false, "", "UTF-8"},
-		{nil, strings.Repeat("x", engine.MaxText+1), false, "", "text"},
-		{nil, strings.Repeat("x", engine.MaxText+100), false, "", "longer than the limit of 8,388,608 bytes"},
+		{nil, strings.Repeat("x", memory.MaxText+1), false, "", "text"},
+		{nil, strings.Repeat("x", memory.MaxText+100), false, "", "longer than the limit of 8,388,608 bytes"},
 		{[]string{"--embedding", "[1,2]"}, "not read", false, "", ""},
 		{[]string{"a", "-"}, "not read", false, "a -", ""},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const noteExample = `
@@ -38,7 +39,7 @@ func (a *app) noteDone(done string, n engine.Note) error {
 }
 
 // noteCommand is a verb that works with notes of an owner.
-func noteCommand(use, short, example string, o *engine.Owner) *cobra.Command {
+func noteCommand(use, short, example string, o *memory.Owner) *cobra.Command {
 	cmd := newCmd("", use, short, "\n"+example)
 	ownerFlags(cmd, o)
 	return cmd
@@ -49,18 +50,18 @@ func (a *app) readContent(ctx context.Context, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
-	return a.readBounded(ctx, "the content", engine.MaxText, "split it into several notes")
+	return a.readBounded(ctx, "the content", memory.MaxText, "split it into several notes")
 }
 
 func (a *app) noteAddCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	var kind string
 	cmd := noteCommand("add NAME TEXT | add NAME -", "Store a note under a new name", `memdbctl note add deploy "The deploy runs at 18:00 UTC." --agent ops
 cat minutes.txt | memdbctl note add minutes - --agent ops --kind archive`, &owner)
 	cmd.Args = exactly(2, "a name and a text")
-	cmd.Flags().StringVar(&kind, "kind", string(engine.KindNote), "note or archive")
+	cmd.Flags().StringVar(&kind, "kind", string(memory.KindNote), "note or archive")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if kind != string(engine.KindNote) && kind != string(engine.KindArchive) {
+		if kind != string(memory.KindNote) && kind != string(memory.KindArchive) {
 			return usagef(cmd, "--kind %q is neither note nor archive", cut(kind, 60))
 		}
 		if err := ownerGiven(owner, "add a note"); err != nil {
@@ -72,7 +73,7 @@ cat minutes.txt | memdbctl note add minutes - --agent ops --kind archive`, &owne
 			return err
 		}
 		return a.create(ctx, nil, func(db *engine.DB) error {
-			n, err := db.Notes().Add(ctx, owner, args[0], content, engine.Kind(kind))
+			n, err := db.Notes().Add(ctx, owner, args[0], content, memory.Kind(kind))
 			if err != nil {
 				return err
 			}
@@ -96,7 +97,7 @@ func notesAt(ctx context.Context, db *engine.DB, lsn uint64, fn func(engine.Note
 }
 
 func (a *app) noteGetCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	var asOf uint64
 	cmd := noteCommand("get NAME", "Print the note of a name or an alias", `memdbctl note get deploy --agent ops
 memdbctl note get deploy --agent ops --json`, &owner)
@@ -122,7 +123,7 @@ memdbctl note get deploy --agent ops --json`, &owner)
 }
 
 func (a *app) noteRenameCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	var keep bool
 	cmd := noteCommand("rename OLD NEW", "Give a note another canonical name", `memdbctl note rename deploy release-plan --agent ops --keep`, &owner)
 	cmd.Args = exactly(2, "the old name and the new one")
@@ -141,7 +142,7 @@ func (a *app) noteRenameCmd() *cobra.Command {
 }
 
 func (a *app) noteAliasCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	cmd := noteCommand("alias NAME ALIAS", "Give a note one more name", `memdbctl note alias deploy release --agent ops`, &owner)
 	cmd.Long = `Give a note one more name. An alias that another note has is taken from that note;
 the canonical name of another note cannot be taken.`
@@ -160,7 +161,7 @@ the canonical name of another note cannot be taken.`
 }
 
 func (a *app) noteWriteCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	cmd := noteCommand("write NAME TEXT | write NAME -", "Replace the content of a note", `memdbctl note write deploy "The deploy runs at 19:00 UTC." --agent ops`, &owner)
 	cmd.Args = exactly(2, "a name and a text")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -174,7 +175,7 @@ func (a *app) noteWriteCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if n.Kind == engine.KindArchive {
+			if n.Kind == memory.KindArchive {
 				a.warn("%s is an archive, which is meant to stay as it was; memdbctl history %s has what it was", escape(n.Name), n.MemoryID)
 			}
 			return a.noteDone("wrote", n)
@@ -184,7 +185,7 @@ func (a *app) noteWriteCmd() *cobra.Command {
 }
 
 func (a *app) noteRemoveCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	cmd := noteCommand("remove NAME", "Delete a note with all of its names", `memdbctl note remove deploy --agent ops`, &owner)
 	cmd.Args = exactly(1, "one name")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -200,7 +201,7 @@ func (a *app) noteRemoveCmd() *cobra.Command {
 }
 
 func (a *app) noteListCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	var asOf uint64
 	cmd := noteCommand("list", "List notes and archives in the order in which they came", `memdbctl note list --agent ops`, &owner)
 	cmd.Args = exactly(0, "no argument")
@@ -222,7 +223,7 @@ func (a *app) noteListCmd() *cobra.Command {
 }
 
 func (a *app) noteSearchCmd() *cobra.Command {
-	var owner engine.Owner
+	var owner memory.Owner
 	var asOf uint64
 	var limit int
 	cmd := noteCommand("search QUERY", "Rank notes and archives by BM25 over their content and name", `memdbctl note search "when is the deploy" --agent ops --limit 3`, &owner)

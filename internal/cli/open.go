@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // lockPoll is how often a database that is held by another program is tried.
@@ -58,7 +59,7 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 		if errors.Is(err, fs.ErrExist) {
 			err = cmp.Or(a.dangling(), err)
 		}
-		if !errors.Is(err, engine.ErrLocked) || waited >= a.wait {
+		if !errors.Is(err, memory.ErrLocked) || waited >= a.wait {
 			if err == nil && db.Salvaged() != "" {
 				a.warn("%s was salvaged: %s; damaged files are kept, with .damaged at the end of their names", a.dir, db.Salvaged())
 			}
@@ -114,12 +115,12 @@ func (a *app) readWith(ctx context.Context, set func(*engine.Options) *engine.Op
 		a.wait = readWait
 	}
 	db, err := a.open(ctx, set(nil))
-	if errors.Is(err, engine.ErrDiskFull) {
+	if errors.Is(err, memory.ErrDiskFull) {
 		if db, err = a.open(ctx, set(&engine.Options{ReadOnly: true})); err == nil {
 			a.note("%s: the disk is full, so the database is opened to be read only, and recalls are not counted; make room on the disk", a.dir)
 		}
 	}
-	if errors.Is(err, engine.ErrReadOnly) {
+	if errors.Is(err, memory.ErrReadOnly) {
 		if db, err = a.open(ctx, set(&engine.Options{ReadOnly: true})); err == nil {
 			a.note("%s: its folder cannot be written, so the database is opened to be read only, and recalls are not counted", a.dir)
 		}
@@ -133,14 +134,14 @@ func (a *app) readWith(ctx context.Context, set func(*engine.Options) *engine.Op
 // exists refuses a folder without a database.
 func (a *app) exists() error {
 	there, err := engine.Exists(a.dir)
-	if a.salvage && errors.Is(err, engine.ErrCorrupt) {
+	if a.salvage && errors.Is(err, memory.ErrCorrupt) {
 		return nil // opening mends it, or says why not
 	}
 	if err != nil || there {
 		return err
 	}
-	return cmp.Or(a.dangling(), error(&engine.Error{
-		Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
+	return cmp.Or(a.dangling(), error(&memory.Error{
+		Kind: memory.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
 		Do: "store or import something, or try: memdbctl demo",
 	}))
 }
@@ -153,8 +154,8 @@ func (a *app) dangling() error {
 	if _, err := os.Stat(a.dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return &engine.Error{
-		Kind: engine.ErrNotDatabase, What: "open " + a.dir, Why: "it is a link to a folder that does not exist",
+	return &memory.Error{
+		Kind: memory.ErrNotDatabase, What: "open " + a.dir, Why: "it is a link to a folder that does not exist",
 		Do: "make that folder, or name another",
 	}
 }
@@ -172,7 +173,7 @@ func (a *app) create(ctx context.Context, o *engine.Options, fn func(*engine.DB)
 // and has others goes on with those, and what is lost is said.
 func (a *app) createAs(ctx context.Context, o *engine.Options, lost string, fn func(*engine.DB) error) error {
 	db, err := a.open(ctx, o)
-	if errors.Is(err, engine.ErrMismatch) {
+	if errors.Is(err, memory.ErrMismatch) {
 		if db, err = a.open(ctx, nil); err == nil && lost != "" {
 			a.warn("%s: the database has memories and indexes other fields; %s will not be searched; to search them, import into a new database", a.dir, lost)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // queryLine is a line of a file of queries.
@@ -25,7 +26,7 @@ type queryLine struct {
 	Run       string          `json:"run"`
 	Filter    json.RawMessage `json:"filter"`
 	Limit     int             `json:"limit"`
-	Profile   engine.Profile  `json:"profile"`
+	Profile   memory.Profile  `json:"profile"`
 }
 
 // answerLine is the answer to one. Its ID is the query's, as it was written
@@ -34,19 +35,19 @@ type answerLine struct {
 	ID     json.RawMessage `json:"id"`
 	Hits   []answerHit     `json:"hits"`
 	TookUs int64           `json:"took_us"`
-	Plan   *engine.Plan    `json:"plan,omitempty"`
+	Plan   *memory.Plan    `json:"plan,omitempty"`
 	// Unembedded is why the query was searched by its text alone.
 	Unembedded string `json:"unembedded,omitempty"`
 }
 
 type answerHit struct {
-	ID    string        `json:"id"`
-	Score float64       `json:"score"`
-	Parts *engine.Parts `json:"parts,omitempty"`
+	ID    string          `json:"id"`
+	Score float64         `json:"score"`
+	Parts *memory.Signals `json:"parts,omitempty"`
 }
 
 // recallQueries answers a file of queries, one after the other.
-func (a *app) recallQueries(ctx context.Context, v *vectorModel, name string, defaults engine.Query) error {
+func (a *app) recallQueries(ctx context.Context, v *vectorModel, name string, defaults memory.Query) error {
 	in, err := a.openInput(ctx, name)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (a *app) recallQueries(ctx context.Context, v *vectorModel, name string, de
 	})
 }
 
-func (a *app) answer(ctx context.Context, v *vectorModel, db *engine.DB, name string, in io.Reader, defaults engine.Query) error {
+func (a *app) answer(ctx context.Context, v *vectorModel, db *engine.DB, name string, in io.Reader, defaults memory.Query) error {
 	queries, err := openQueries(ctx, name, in, defaults)
 	if err != nil {
 		return inputError(name, err)
@@ -97,9 +98,9 @@ func (a *app) answer(ctx context.Context, v *vectorModel, db *engine.DB, name st
 
 // queries gives one query after the other, with its ID and where it stands in the
 // file; io.EOF after the last. An error without a place is one of the file.
-type queries func(id *json.RawMessage) (q engine.Query, at string, err error)
+type queries func(id *json.RawMessage) (q memory.Query, at string, err error)
 
-func openQueries(ctx context.Context, name string, in io.Reader, defaults engine.Query) (queries, error) {
+func openQueries(ctx context.Context, name string, in io.Reader, defaults memory.Query) (queries, error) {
 	rows, vectors := vectorFormat(name)
 	if !vectors {
 		return lineQueries(ctx, exchange.NewLineReader(in), defaults), nil
@@ -111,13 +112,13 @@ func openQueries(ctx context.Context, name string, in io.Reader, defaults engine
 	return vectorQueries(r, defaults), nil
 }
 
-func lineQueries(ctx context.Context, lines *exchange.LineReader, defaults engine.Query) queries {
-	return func(id *json.RawMessage) (engine.Query, string, error) {
+func lineQueries(ctx context.Context, lines *exchange.LineReader, defaults memory.Query) queries {
+	return func(id *json.RawMessage) (memory.Query, string, error) {
 		line, err := lines.Next()
 		if err != nil && !errors.Is(err, exchange.ErrLongLine) {
 			return defaults, "", err
 		}
-		var q engine.Query
+		var q memory.Query
 		if err == nil {
 			q, *id, err = parseQuery(ctx, line, lines.Line(), defaults)
 		}
@@ -125,8 +126,8 @@ func lineQueries(ctx context.Context, lines *exchange.LineReader, defaults engin
 	}
 }
 
-func vectorQueries(r *exchange.VectorReader, q engine.Query) queries {
-	return func(id *json.RawMessage) (engine.Query, string, error) {
+func vectorQueries(r *exchange.VectorReader, q memory.Query) queries {
+	return func(id *json.RawMessage) (memory.Query, string, error) {
 		row, n, err := r.Next()
 		if err != nil {
 			return q, "", err
@@ -139,7 +140,7 @@ func vectorQueries(r *exchange.VectorReader, q engine.Query) queries {
 
 // answerOne asks and prints. Each answer is flushed, for a program that writes a
 // query and waits for its answer.
-func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q engine.Query, out *answerLine) (time.Duration, error) {
+func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q memory.Query, out *answerLine) (time.Duration, error) {
 	start := a.now()
 	r, err := v.recall(ctx, db, q)
 	spent := a.now().Sub(start)
@@ -164,7 +165,7 @@ func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q en
 }
 
 // parseQuery is the query of a line, over the defaults.
-func parseQuery(ctx context.Context, line []byte, number int, q engine.Query) (engine.Query, json.RawMessage, error) {
+func parseQuery(ctx context.Context, line []byte, number int, q memory.Query) (memory.Query, json.RawMessage, error) {
 	var l queryLine
 	if err := exchange.DecodeStrict(line, &l); err != nil {
 		return q, nil, badLine{err}
@@ -210,7 +211,7 @@ type badLine struct{ error }
 func ofOneQuery(err error) bool {
 	_, bad := errors.AsType[badLine](err)
 	return bad || errors.Is(err, exchange.ErrLongLine) ||
-		errors.Is(err, engine.ErrInvalid) || errors.Is(err, engine.ErrScope) || errors.Is(err, engine.ErrMismatch)
+		errors.Is(err, memory.ErrInvalid) || errors.Is(err, memory.ErrScope) || errors.Is(err, memory.ErrMismatch)
 }
 
 // speed sums up the time that the recalls alone took.

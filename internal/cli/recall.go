@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -42,7 +43,7 @@ with the key of its provider in the environment. Where that fails the query is s
 by its text alone, which is said: in JSON under "unembedded", in a last line of its own or in
 the plan.`
 	var (
-		q       engine.Query
+		q       memory.Query
 		queries string
 		vectors bool
 		models  modelFlags
@@ -83,12 +84,12 @@ the plan.`
 }
 
 // recallFlags are the flags that say what is asked, of whom.
-func recallFlags(cmd *cobra.Command, q *engine.Query) {
+func recallFlags(cmd *cobra.Command, q *memory.Query) {
 	scopeFlags(cmd, &q.Scope)
 	markNone(cmd)
 	flags := cmd.Flags()
 	flags.Func("scope", "of this scope, a `JSON` object; can be repeated: several are searched as one", func(s string) error {
-		var one engine.Scope
+		var one memory.Scope
 		if err := exchange.DecodeStrict([]byte(s), &one); err != nil {
 			return err
 		}
@@ -97,27 +98,27 @@ func recallFlags(cmd *cobra.Command, q *engine.Query) {
 	})
 	flags.BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
 	filterFlag(cmd, &q.Filter)
-	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(engine.MaxLimit))
+	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(memory.MaxLimit))
 	flags.Float64Var(&q.MinScore, "min-score", 0, "only hits of this `SCORE` at least, as the profile counts it (0: all)")
 	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
 	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")
 	flags.Float64Var(&q.Graph, "graph", 0, "use the graph, with this `WEIGHT` up to 1 (without a value: "+strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)+")")
 	flags.Lookup("graph").NoOptDefVal = strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)
 	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
-	complete(cmd, "syntax", string(engine.SyntaxPlain), string(engine.SyntaxOperators))
-	complete(cmd, "profile", string(engine.ProfileBest), string(engine.ProfileText), string(engine.ProfileVector),
-		string(engine.ProfileHybrid), string(engine.ProfileSubstrate))
+	complete(cmd, "syntax", string(memory.SyntaxPlain), string(memory.SyntaxOperators))
+	complete(cmd, "profile", string(memory.ProfileBest), string(memory.ProfileText), string(memory.ProfileVector),
+		string(memory.ProfileHybrid), string(memory.ProfileSubstrate))
 }
 
 // checkQuery refuses flags of a query that exclude each other.
-func checkQuery(cmd *cobra.Command, q *engine.Query) error {
-	if len(q.Scopes) > 0 && (q.Scope != engine.Scope{} || q.AllScopes) {
+func checkQuery(cmd *cobra.Command, q *memory.Query) error {
+	if len(q.Scopes) > 0 && (q.Scope != memory.Scope{} || q.AllScopes) {
 		return usagef(cmd, "--scope stands alone: not with --user, --agent, --run or --all-scopes")
 	}
 	return checkLimit(cmd, q.Limit)
 }
 
-func (a *app) recall(ctx context.Context, v *vectorModel, q engine.Query) error {
+func (a *app) recall(ctx context.Context, v *vectorModel, q memory.Query) error {
 	return a.readBy(ctx, v, func(db *engine.DB) error {
 		var lost unreadable
 		q.Lost = lost.lost
@@ -139,9 +140,9 @@ func (a *app) recall(ctx context.Context, v *vectorModel, q engine.Query) error 
 
 // recall is Recall, which goes on by the text of a query that cannot be embedded, whatever its
 // profile: Unembedded says why.
-func (v *vectorModel) recall(ctx context.Context, db *engine.DB, q engine.Query) (engine.Result, error) {
-	var r engine.Result
-	said, err := v.ask(ctx, q, func(q engine.Query) (unembedded string, err error) {
+func (v *vectorModel) recall(ctx context.Context, db *engine.DB, q memory.Query) (memory.Result, error) {
+	var r memory.Result
+	said, err := v.ask(ctx, q, func(q memory.Query) (unembedded string, err error) {
 		r, err = db.Memories().Recall(ctx, q)
 		return r.Unembedded, err
 	})
@@ -153,16 +154,16 @@ func (v *vectorModel) recall(ctx context.Context, db *engine.DB, q engine.Query)
 }
 
 // ask calls what answers a query, by its text where it cannot be embedded, and says why not.
-func (v *vectorModel) ask(ctx context.Context, q engine.Query, answer func(engine.Query) (unembedded string, err error)) (string, error) {
+func (v *vectorModel) ask(ctx context.Context, q memory.Query, answer func(memory.Query) (unembedded string, err error)) (string, error) {
 	said, err := answer(q)
-	if errors.Is(err, engine.ErrEmbedder) {
+	if errors.Is(err, memory.ErrEmbedder) {
 		said = err.Error()
 	}
-	if said == "" && v.why != nil && q.Text != "" && q.Embedding == nil && q.Profile != engine.ProfileText {
+	if said == "" && v.why != nil && q.Text != "" && q.Embedding == nil && q.Profile != memory.ProfileText {
 		said = v.why.Error()
 	}
-	if q.Profile == engine.ProfileVector && said != "" && ctx.Err() == nil {
-		q.Profile = engine.ProfileText
+	if q.Profile == memory.ProfileVector && said != "" && ctx.Err() == nil {
+		q.Profile = memory.ProfileText
 		_, err = answer(q)
 	}
 	if said != "" {
@@ -174,12 +175,12 @@ func (v *vectorModel) ask(ctx context.Context, q engine.Query, answer func(engin
 // hitJSON is a hit: the memory's record, with its score.
 type hitJSON struct {
 	exchange.Record
-	Score float64       `json:"score"`
-	Parts *engine.Parts `json:"parts,omitempty"`
-	Spans []engine.Span `json:"spans,omitempty"`
+	Score float64         `json:"score"`
+	Parts *memory.Signals `json:"parts,omitempty"`
+	Spans []memory.Span   `json:"spans,omitempty"`
 }
 
-func newHitJSON(h engine.Hit, q engine.Query) hitJSON {
+func newHitJSON(h memory.Hit, q memory.Query) hitJSON {
 	out := hitJSON{Record: record(h.Memory, q.WithVectors), Score: h.Score, Spans: h.Spans}
 	if q.Explain {
 		out.Parts = &h.Parts
@@ -189,7 +190,7 @@ func newHitJSON(h engine.Hit, q engine.Query) hitJSON {
 
 // planJSON is the last line of an explained recall.
 type planJSON struct {
-	Plan *engine.Plan `json:"plan"`
+	Plan *memory.Plan `json:"plan"`
 }
 
 // unembeddedJSON is the last line of another recall whose query has no vector.
@@ -197,7 +198,7 @@ type unembeddedJSON struct {
 	Unembedded string `json:"unembedded"`
 }
 
-func (a *app) printHitsJSON(r engine.Result, q engine.Query) error {
+func (a *app) printHitsJSON(r memory.Result, q memory.Query) error {
 	for _, h := range r.Hits {
 		if err := a.printJSON(newHitJSON(h, q)); err != nil {
 			return err
@@ -212,13 +213,13 @@ func (a *app) printHitsJSON(r engine.Result, q engine.Query) error {
 	return nil
 }
 
-func (a *app) printHits(r engine.Result, explain bool) {
+func (a *app) printHits(r memory.Result, explain bool) {
 	if len(r.Hits) == 0 {
 		a.note("nothing was found")
 	}
 	t := &table{header: []string{"SCORE", "ID", "TEXT"}}
 	for _, h := range r.Hits {
-		t.add(score(h.Score), h.ID, engine.Highlight(h.Text, h.Spans, "«", "»"))
+		t.add(score(h.Score), h.ID, memory.Highlight(h.Text, h.Spans, "«", "»"))
 		if explain {
 			t.note(partsText(h.Parts))
 		}
@@ -234,7 +235,7 @@ func (a *app) printHits(r engine.Result, explain bool) {
 func score(f float64) string { return fmt.Sprintf("%.3f", f) }
 
 // partsText lists the parts of a score that are not zero.
-func partsText(p engine.Parts) string {
+func partsText(p memory.Signals) string {
 	var parts []string
 	p.Each(func(name string, value float64) {
 		if value != 0 {
@@ -245,7 +246,7 @@ func partsText(p engine.Parts) string {
 }
 
 // planText tells in a line how an answer was found.
-func planText(p *engine.Plan) string {
+func planText(p *memory.Plan) string {
 	parts := []string{
 		"profile " + string(p.Profile),
 		number(p.InScope) + " in scope",

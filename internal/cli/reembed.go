@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 )
 
@@ -27,8 +28,8 @@ func (a *app) configured(cmd *cobra.Command, f *modelFlags) (*config.Config, err
 		return nil, err
 	}
 	if c.Embedder == nil || c.Embedder.Provider == config.Lexical {
-		return nil, &engine.Error{
-			Kind: engine.ErrInvalid, What: "read " + file, Why: "it names no embedder whose vectors are stored; lexical vectors are made when they are asked for",
+		return nil, &memory.Error{
+			Kind: memory.ErrInvalid, What: "read " + file, Why: "it names no embedder whose vectors are stored; lexical vectors are made when they are asked for",
 			Do: "name another provider under embedder",
 		}
 	}
@@ -76,8 +77,8 @@ func (a *app) embedAsBefore(ctx context.Context, limit int) error {
 		case v.why != nil:
 			return v.why
 		case v.services == nil:
-			return &engine.Error{
-				Kind: engine.ErrInvalid, What: "embed", Why: "the database has no vectors of an embedder yet",
+			return &memory.Error{
+				Kind: memory.ErrInvalid, What: "embed", Why: "the database has no vectors of an embedder yet",
 				Do: "name a file with an embedder by --config or " + config.FileVariable,
 			}
 		}
@@ -194,7 +195,7 @@ func (a *app) reembed(ctx context.Context, c *config.Config, f *reembedFlags) er
 		r.Reembedding, err = db.Reembed(ctx, s.Engine, &engine.ReembedOptions{Limit: f.limit, Progress: func(now engine.Reembedding) {
 			bar.say("embedded %s, %s left", number(now.Embedded), number(now.Left))
 		}})
-		if errors.Is(err, engine.ErrInvalid) && !f.keep {
+		if errors.Is(err, memory.ErrInvalid) && !f.keep {
 			return a.dropKept(ctx, db, &r, err)
 		}
 		if err != nil || r.Left > 0 && (!f.partial || r.Left > r.Refused) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const (
@@ -156,7 +157,7 @@ func countLines(t *testing.T, dir string, n int) int {
 	defer db.Close()
 	seen := make([]bool, n)
 	count := 0
-	for m, err := range db.Memories().All(t.Context(), engine.ListQuery{AllScopes: true, Limit: engine.MaxLimit}) {
+	for m, err := range db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true, Limit: memory.MaxLimit}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // A database that was killed, and whose log has gone since, is opened by --salvage alone.
@@ -20,7 +21,7 @@ func TestSalvage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Memories().Store(t.Context(), engine.Memory{Scope: engine.Scope{User: "u"}, Text: "after"}, nil); err != nil {
+	if _, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "after"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	err = os.CopyFS(killed, os.DirFS(c.dir))

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 )
 
@@ -71,8 +72,8 @@ func (c *console) path(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		for _, own := range []string{"/dev/", "/proc/"} {
 			if strings.HasPrefix(name, own) && name != os.DevNull {
-				return "", &engine.Error{
-					Kind: engine.ErrInvalid, What: "open " + name, Why: "another program runs the verb, for which that is another file",
+				return "", &memory.Error{
+					Kind: memory.ErrInvalid, What: "open " + name, Why: "another program runs the verb, for which that is another file",
 					Do: "name a file, or - for the input or the output",
 				}
 			}
@@ -104,8 +105,8 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 		return false, 0, nil
 	}
 	if err != nil {
-		return false, 0, &engine.Error{
-			Kind: engine.ErrFailed, What: "reach the program that holds " + a.dir, Cause: err,
+		return false, 0, &memory.Error{
+			Kind: memory.ErrFailed, What: "reach the program that holds " + a.dir, Cause: err,
 			Do: "see who made the folder; without memdb.sock and memdb.socket in it memdbctl opens the database itself",
 		}
 	}
@@ -123,8 +124,8 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 	}
 	code, err = c.Run(cmd.Context(), r, terms)
 	if err != nil {
-		err = &engine.Error{
-			Kind: engine.ErrFailed, What: "run the verb in the program that holds " + a.dir, Cause: err,
+		err = &memory.Error{
+			Kind: memory.ErrFailed, What: "run the verb in the program that holds " + a.dir, Cause: err,
 			Do: "look whether it was done, and try again",
 		}
 	}
@@ -144,10 +145,10 @@ func (a *app) useServed(o *engine.Options) (*engine.DB, error) {
 	switch {
 	case o == nil:
 	case o.IndexedText != nil:
-		return nil, &engine.Error{Kind: engine.ErrMismatch, What: "open " + a.dir, Why: "the program that holds it has opened it with other indexed fields"}
+		return nil, &memory.Error{Kind: memory.ErrMismatch, What: "open " + a.dir, Why: "the program that holds it has opened it with other indexed fields"}
 	case o.Embedder != nil, o.Extractor != nil:
-		return nil, &engine.Error{
-			Kind: engine.ErrLocked, What: "open " + a.dir, Why: "a program holds it, and has opened it with its own models",
+		return nil, &memory.Error{
+			Kind: memory.ErrLocked, What: "open " + a.dir, Why: "a program holds it, and has opened it with its own models",
 			Do: "have that program do it, or close the database there",
 		}
 	}

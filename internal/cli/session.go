@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -37,11 +38,11 @@ func (a *app) sessionCmd() *cobra.Command {
 
 // noSession says which flags to check where there is no such session.
 func noSession(doing, name string, err error) error {
-	if !errors.Is(err, engine.ErrNotFound) {
+	if !errors.Is(err, memory.ErrNotFound) {
 		return err
 	}
-	return &engine.Error{
-		Kind: engine.ErrNotFound, What: fmt.Sprintf("%s %q", doing, cut(name, 60)), Why: "there is no such session",
+	return &memory.Error{
+		Kind: memory.ErrNotFound, What: fmt.Sprintf("%s %q", doing, cut(name, 60)), Why: "there is no such session",
 		Do: "check its name, --user and --agent",
 	}
 }
@@ -64,7 +65,7 @@ message refers to a memory that is there, and needs no text.`
 		return nil
 	}
 	var (
-		owner engine.Owner
+		owner memory.Owner
 		m     sessions.Message
 		opts  sessions.AppendOptions
 		id    string
@@ -81,8 +82,8 @@ message refers to a memory that is there, and needs no text.`
 	complete(cmd, "role", "user", "assistant", "system", "tool")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		ctx := cmd.Context()
-		if owner == (engine.Owner{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "append a message"} // before a database is made
+		if owner == (memory.Owner{}) {
+			return &memory.Error{Kind: memory.ErrScope, What: "append a message"} // before a database is made
 		}
 		if len(args) < 2 && id == "" {
 			return usagef(cmd, "there is no text; give it as an argument, or - to type it")
@@ -130,7 +131,7 @@ messages then. A message whose memory is gone is an orphan; it keeps its text, u
 the memory was deleted and its history is gone.`
 	cmd.Args = exactly(1, "one session")
 	var (
-		owner engine.Owner
+		owner memory.Owner
 		w     sessions.Window
 		all   bool
 	)
@@ -165,7 +166,7 @@ the memory was deleted and its history is gone.`
 	return cmd
 }
 
-func (a *app) showAll(ctx context.Context, db *engine.DB, owner engine.Owner, name string) error {
+func (a *app) showAll(ctx context.Context, db *engine.DB, owner memory.Owner, name string) error {
 	for i, err := range db.Sessions().Items(ctx, owner, name) {
 		if err != nil {
 			return err
@@ -222,7 +223,7 @@ func (a *app) sessionListCmd() *cobra.Command {
 	ownerFlags(cmd, &q.Owner)
 	cmd.Flags().StringVar(&q.Channel, "channel", "", "those of this channel, archived ones included")
 	cmd.Flags().BoolVar(&q.Archived, "archived", false, "those that are archived, instead of the others")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(engine.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "the page behind this `mark`, which the one before has printed")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {
@@ -289,7 +290,7 @@ not closed. If there is none, it is made. One that is closed is open again.`
 		return nil
 	}
 	var (
-		owner   engine.Owner
+		owner   memory.Owner
 		channel string
 	)
 	ownerFlags(cmd, &owner)
@@ -299,8 +300,8 @@ not closed. If there is none, it is made. One that is closed is open again.`
 		if len(args) == 0 && channel == "" {
 			return usagef(cmd, "name a session, or --channel")
 		}
-		if owner == (engine.Owner{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "open a session"} // before a database is made
+		if owner == (memory.Owner{}) {
+			return &memory.Error{Kind: memory.ErrScope, What: "open a session"} // before a database is made
 		}
 		return a.create(ctx, nil, func(db *engine.DB) (err error) {
 			var s sessions.Session
@@ -319,10 +320,10 @@ not closed. If there is none, it is made. One that is closed is open again.`
 }
 
 // sessionEndCmd is close or archive.
-func (a *app) sessionEndCmd(verb, short string, end func(engine.Sessions, context.Context, engine.Owner, string) error) *cobra.Command {
+func (a *app) sessionEndCmd(verb, short string, end func(engine.Sessions, context.Context, memory.Owner, string) error) *cobra.Command {
 	cmd := newCmd("", verb+" RUN", short, "\nmemdbctl session "+verb+" monday --agent support")
 	cmd.Args = exactly(1, "one session")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -348,7 +349,7 @@ func (a *app) sessionDeleteCmd() *cobra.Command {
 	cmd := newCmd("", "delete RUN", "Delete a session", sessionDeleteExample)
 	cmd.Args = exactly(1, "one session")
 	var (
-		owner engine.Owner
+		owner memory.Owner
 		opts  sessions.DeleteOptions
 	)
 	ownerFlags(cmd, &owner)
@@ -379,7 +380,7 @@ func (in *intoSession) flags(cmd *cobra.Command) {
 }
 
 // scope makes the session the run of the memory.
-func (in *intoSession) scope(cmd *cobra.Command, s *engine.Scope) error {
+func (in *intoSession) scope(cmd *cobra.Command, s *memory.Scope) error {
 	switch {
 	case in.session == "" && in.channel != "":
 		return usagef(cmd, "--channel is for --session")
@@ -388,7 +389,7 @@ func (in *intoSession) scope(cmd *cobra.Command, s *engine.Scope) error {
 	case s.Run != "" && s.Run != in.session:
 		return usagef(cmd, "--run and --session differ; the session is the run")
 	case s.User == "" && s.Agent == "":
-		return &engine.Error{Kind: engine.ErrScope, What: "store a memory in a session", Why: "a session belongs to a user or an agent", Do: "give --user or --agent"}
+		return &memory.Error{Kind: memory.ErrScope, What: "store a memory in a session", Why: "a session belongs to a user or an agent", Do: "give --user or --agent"}
 	}
 	s.Run = in.session
 	return nil
@@ -402,7 +403,7 @@ type storedInSession struct {
 	Messages  int    `json:"messages"`
 }
 
-func (a *app) storeInSession(ctx context.Context, v *vectorModel, with *engine.Options, m engine.Memory, o *engine.StoreOptions, in *intoSession) error {
+func (a *app) storeInSession(ctx context.Context, v *vectorModel, with *engine.Options, m memory.Memory, o *memory.StoreOptions, in *intoSession) error {
 	return a.createBy(ctx, v, with, func(db *engine.DB) error {
 		s, r, err := db.Sessions().StoreMemory(ctx, m, o, sessions.Message{}, &sessions.AppendOptions{Channel: in.channel})
 		if err != nil {

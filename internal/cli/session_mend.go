@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/summarize"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -29,15 +30,15 @@ that is not known is an error. No memories are stored.`
 	cmd.Args = exactly(2, "a session and a file")
 	cmd.ValidArgsFunction = nil
 	var (
-		owner engine.Owner
+		owner memory.Owner
 		opts  sessions.SaveOptions
 	)
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&opts.Channel, "channel", "", "where it takes place, as telegram")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		if owner == (engine.Owner{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "save a session"} // before a database is made
+		if owner == (memory.Owner{}) {
+			return &memory.Error{Kind: memory.ErrScope, What: "save a session"} // before a database is made
 		}
 		items, err := a.readItems(ctx, args[1])
 		if err != nil {
@@ -76,8 +77,8 @@ func (a *app) readItems(ctx context.Context, name string) (items []sessions.Item
 			item, err = readItem(line)
 		}
 		if err != nil {
-			return nil, &engine.Error{
-				Kind: engine.ErrInvalid, What: "read " + name, Why: fmt.Sprintf("line %d: %v", lines.Line(), err), Do: "mend the line; nothing was saved",
+			return nil, &memory.Error{
+				Kind: memory.ErrInvalid, What: "read " + name, Why: fmt.Sprintf("line %d: %v", lines.Line(), err), Do: "mend the line; nothing was saved",
 			}
 		}
 		items = append(items, item)
@@ -129,7 +130,7 @@ environment: ANTHROPIC_API_KEY (claude-haiku-4-5), OPENAI_API_KEY or GOOGLE_API_
 What the calls took is recorded as the owner's usage; a budget is checked before.`
 	cmd.Args = exactly(1, "one session")
 	var (
-		owner  engine.Owner
+		owner  memory.Owner
 		opts   sessions.CompactOptions
 		models modelFlags
 		ask    bool
@@ -170,7 +171,7 @@ What the calls took is recorded as the owner's usage; a budget is checked before
 }
 
 // compact compacts a session, and prints what became of it.
-func (a *app) compact(ctx context.Context, db *engine.DB, owner engine.Owner, session string, o *sessions.CompactOptions) error {
+func (a *app) compact(ctx context.Context, db *engine.DB, owner memory.Owner, session string, o *sessions.CompactOptions) error {
 	r, err := db.Sessions().Compact(ctx, owner, session, o)
 	switch {
 	case err != nil:
@@ -200,7 +201,7 @@ are counted. A second repair fixes nothing. --undo goes back to what was before,
 something is appended.`
 	cmd.Args = exactly(1, "one session")
 	var (
-		owner     engine.Owner
+		owner     memory.Owner
 		dry, undo bool
 	)
 	ownerFlags(cmd, &owner)
@@ -235,7 +236,7 @@ something is appended.`
 	return cmd
 }
 
-func (a *app) undoRepair(ctx context.Context, db *engine.DB, owner engine.Owner, name string) error {
+func (a *app) undoRepair(ctx context.Context, db *engine.DB, owner memory.Owner, name string) error {
 	if err := db.Sessions().UndoRepair(ctx, owner, name); err != nil {
 		return err
 	}

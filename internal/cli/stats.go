@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -38,7 +39,7 @@ of records, vectors, histories, log and messages, before compression and without
 indexes. Where the log does not reach back so far (log_ms of the policy), it says so.`
 	var by, since string
 	cmd.Flags().StringVar(&by, "by", "", "how many memories each `user`, agent or run has, the largest first, in place of all else")
-	complete(cmd, "by", string(engine.GroupUser), string(engine.GroupAgent), string(engine.GroupRun))
+	complete(cmd, "by", string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupRun))
 	cmd.Flags().StringVar(&since, "since", "", "what was written since a `DAY`, a time or so long ago, in place of all else")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
@@ -57,7 +58,7 @@ indexes. Where the log does not reach back so far (log_ms of the policy), it say
 				return a.statsSince(ctx, db, from)
 			}
 			if cmd.Flags().Changed("by") {
-				return a.statsBy(ctx, db, engine.Group(by))
+				return a.statsBy(ctx, db, memory.Group(by))
 			}
 			s, err := db.Stats(ctx)
 			if err == nil {
@@ -76,12 +77,12 @@ indexes. Where the log does not reach back so far (log_ms of the policy), it say
 }
 
 // statsBy prints the groups of all memories, the largest first.
-func (a *app) statsBy(ctx context.Context, db *engine.DB, by engine.Group) error {
-	sizes, err := db.Memories().Groups(ctx, engine.GroupQuery{AllScopes: true, By: by})
+func (a *app) statsBy(ctx context.Context, db *engine.DB, by memory.Group) error {
+	sizes, err := db.Memories().Groups(ctx, memory.GroupQuery{AllScopes: true, By: by})
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(sizes, func(x, y engine.GroupSize) int { return cmp.Compare(y.Memories, x.Memories) })
+	slices.SortStableFunc(sizes, func(x, y memory.GroupSize) int { return cmp.Compare(y.Memories, x.Memories) })
 	return a.printGroups(sizes)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 )
 
@@ -20,9 +21,9 @@ func (a *app) storeCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "store [TEXT… | -]", "Store a memory", storeExample)
 	cmd.Annotations = map[string]string{inputWithout: "yes"}
 	var (
-		mem    engine.Memory
-		patch  engine.Patch
-		opts   engine.StoreOptions
+		mem    memory.Memory
+		patch  memory.Patch
+		opts   memory.StoreOptions
 		in     intoSession
 		rules  bool
 		models modelFlags
@@ -43,8 +44,8 @@ func (a *app) storeCmd() *cobra.Command {
 		if err := in.scope(cmd, &mem.Scope); err != nil {
 			return err
 		}
-		if mem.Scope == (engine.Scope{}) {
-			return &engine.Error{Kind: engine.ErrScope, What: "store a memory"} // before a database is made
+		if mem.Scope == (memory.Scope{}) {
+			return &memory.Error{Kind: memory.ErrScope, What: "store a memory"} // before a database is made
 		}
 		if len(args) == 0 && patch.Embedding == nil {
 			if a.inTerminal {
@@ -76,7 +77,7 @@ func (a *app) storeCmd() *cobra.Command {
 }
 
 // fill sets what the flags gave in a new memory.
-func fill(m *engine.Memory, p *engine.Patch) {
+func fill(m *memory.Memory, p *memory.Patch) {
 	set(&m.Role, p.Role)
 	set(&m.Source, p.Source)
 	set(&m.Name, p.Name)
@@ -94,7 +95,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-func (a *app) store(ctx context.Context, v *vectorModel, with *engine.Options, m engine.Memory, o *engine.StoreOptions) error {
+func (a *app) store(ctx context.Context, v *vectorModel, with *engine.Options, m memory.Memory, o *memory.StoreOptions) error {
 	return a.createBy(ctx, v, with, func(db *engine.DB) error {
 		s, err := db.Memories().Store(ctx, m, o)
 		if err != nil {
@@ -117,11 +118,11 @@ type storedJSON struct {
 	PendingWhy string `json:"pending_why,omitempty"`
 }
 
-func newStoredJSON(s engine.Stored) storedJSON {
+func newStoredJSON(s memory.Stored) storedJSON {
 	return storedJSON{s.ID, s.Seq, s.Stored, s.Deduplicated, s.Updated, s.Pending, s.PendingWhy}
 }
 
-func (a *app) printStored(s engine.Stored) error {
+func (a *app) printStored(s memory.Stored) error {
 	if a.json {
 		return a.printJSON(newStoredJSON(s))
 	}
@@ -130,7 +131,7 @@ func (a *app) printStored(s engine.Stored) error {
 }
 
 // pending says behind what was stored that its vector is not there yet, and why.
-func (a *app) pending(s engine.Stored) string {
+func (a *app) pending(s memory.Stored) string {
 	if !s.Pending {
 		return ""
 	}
@@ -139,7 +140,7 @@ func (a *app) pending(s engine.Stored) string {
 }
 
 // outcome says in a word or three what became of a memory.
-func outcome(s engine.Stored) string {
+func outcome(s memory.Stored) string {
 	switch {
 	case s.Stored:
 		return "stored"

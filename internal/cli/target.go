@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // A target is what an export writes to. A file is written beside its name and renamed
@@ -29,13 +29,13 @@ func openTarget(ctx context.Context, name string, force bool) (*target, error) {
 	info, err := os.Stat(name)
 	switch {
 	case name == "":
-		return nil, &engine.Error{Kind: engine.ErrInvalid, What: "export", Why: "the name of the file is empty", Do: "give one, or - for the output"}
+		return nil, &memory.Error{Kind: memory.ErrInvalid, What: "export", Why: "the name of the file is empty", Do: "give one, or - for the output"}
 	case errors.Is(err, fs.ErrNotExist):
 		return t, t.create(nil)
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, &engine.Error{Kind: engine.ErrInvalid, What: t.doing(), Why: "it is a folder", Do: "name a file"}
+		return nil, &memory.Error{Kind: memory.ErrInvalid, What: t.doing(), Why: "it is a folder", Do: "name a file"}
 	case !info.Mode().IsRegular():
 		return t, t.open()
 	case !force:
@@ -47,7 +47,7 @@ func openTarget(ctx context.Context, name string, force bool) (*target, error) {
 func (t *target) doing() string { return "export to " + t.name }
 
 func (t *target) exists() error {
-	return &engine.Error{Kind: engine.ErrExists, What: t.doing(), Why: "the file is there", Do: "name another file, or replace it with --force"}
+	return &memory.Error{Kind: memory.ErrExists, What: t.doing(), Why: "the file is there", Do: "name another file, or replace it with --force"}
 }
 
 // create makes the file that takes the place of the old one, if there is one. It gets

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const updateExample = `
@@ -23,8 +24,8 @@ func (a *app) updateCmd() *cobra.Command {
 		return nil
 	}
 	var (
-		scope engine.Scope
-		patch engine.Patch
+		scope memory.Scope
+		patch memory.Patch
 	)
 	scopeFlags(cmd, &scope)
 	markNone(cmd)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -35,9 +36,9 @@ func takesOne(names string) func(*cobra.Command, []string) error {
 }
 
 // ownerGiven refuses a verb that stores something for nobody, before a database is made.
-func ownerGiven(o engine.Owner, doing string) error {
-	if o == (engine.Owner{}) {
-		return &engine.Error{Kind: engine.ErrScope, What: doing}
+func ownerGiven(o memory.Owner, doing string) error {
+	if o == (memory.Owner{}) {
+		return &memory.Error{Kind: memory.ErrScope, What: doing}
 	}
 	return nil
 }
@@ -203,7 +204,7 @@ Totals of whole days, in UTC, stay the same; a range that begins or ends within
 such a day is refused from then on.`
 	cmd.Args = exactly(0, "no argument")
 	var (
-		owner engine.Owner
+		owner memory.Owner
 		q     usage.Query
 	)
 	ownerFlags(cmd, &owner)
@@ -276,7 +277,7 @@ func (a *app) budgetCheckCmd() *cobra.Command {
 	cmd := newCmd("", "check", "Say whether the budgets have room", "\nmemdbctl usage budget check --cost 0.05 --agent researcher")
 	cmd.Args = exactly(0, "no argument")
 	var (
-		owner engine.Owner
+		owner memory.Owner
 		cost  *usage.USD
 	)
 	ownerFlags(cmd, &owner)
@@ -313,7 +314,7 @@ func (a *app) budgetCheckCmd() *cobra.Command {
 func (a *app) budgetListCmd() *cobra.Command {
 	cmd := newCmd("", "list", "List the budgets of an owner", "\nmemdbctl usage budget list --agent researcher")
 	cmd.Args = exactly(0, "no argument")
-	var owner engine.Owner
+	var owner memory.Owner
 	ownerFlags(cmd, &owner)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
@@ -343,7 +344,7 @@ func (a *app) budgetRemoveCmd() *cobra.Command {
 	cmd := newCmd("", "remove", "Remove a budget", "\nmemdbctl usage budget remove --per day --agent researcher")
 	cmd.Args = exactly(0, "no argument")
 	var (
-		owner engine.Owner
+		owner memory.Owner
 		per   usage.Period
 	)
 	ownerFlags(cmd, &owner)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const whyExample = `
@@ -28,7 +29,7 @@ The memory is looked for in the scope of the query alone: one that is not there,
 belongs to somebody else, is not found (exit code 3), and one of the scope that was
 deleted is told of. Access counts stay as they are.`
 	var (
-		q      engine.Query
+		q      memory.Query
 		models modelFlags
 	)
 	recallFlags(cmd, &q)
@@ -54,14 +55,14 @@ deleted is told of. Access counts stay as they are.`
 	return cmd
 }
 
-func (a *app) why(ctx context.Context, v *vectorModel, q engine.Query, id string) error {
+func (a *app) why(ctx context.Context, v *vectorModel, q memory.Query, id string) error {
 	return a.readBy(ctx, v, func(db *engine.DB) error {
 		var (
 			lost unreadable
 			w    engine.Why
 		)
 		q.Lost = lost.lost
-		said, err := v.ask(ctx, q, func(q engine.Query) (unembedded string, err error) {
+		said, err := v.ask(ctx, q, func(q memory.Query) (unembedded string, err error) {
 			if w, err = db.Memories().Why(ctx, q, id); w.Plan != nil {
 				unembedded = w.Plan.Unembedded
 			}
@@ -187,7 +188,7 @@ func deathText(m engine.WhyMemory) string {
 	return s
 }
 
-func scopeText(s engine.Scope) (parts []string) {
+func scopeText(s memory.Scope) (parts []string) {
 	for _, f := range []struct{ name, value string }{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}} {
 		if f.value != "" {
 			parts = append(parts, f.name+" "+f.value)

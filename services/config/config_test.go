@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/wiretest"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/graphs/neo4j"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
@@ -258,7 +259,7 @@ func TestStores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Memories().Store(t.Context(), engine.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil); err != nil {
+	if _, err := db.Memories().Store(t.Context(), memory.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil); err != nil {
 		t.Error(err)
 	}
 	if err := db.Close(); err != nil {
@@ -420,7 +421,7 @@ agent = "house"
 		t.Fatal(err)
 	}
 	defer db.Close()
-	stored, err := db.Memories().Store(ctx, engine.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil)
+	stored, err := db.Memories().Store(ctx, memory.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil)
 	if err != nil || stored.Pending {
 		t.Fatalf("%+v, error %v", stored, err)
 	}
@@ -463,7 +464,7 @@ func TestOtherModel(t *testing.T) {
 		}
 		db, err := engine.Open(where, &engine.Options{Embedder: s.Engine})
 		if model == "text-embedding-3-large" {
-			if !errors.Is(err, engine.ErrMismatch) || !strings.Contains(err.Error(), "openai/text-embedding-3-small, not by openai/text-embedding-3-large") {
+			if !errors.Is(err, memory.ErrMismatch) || !strings.Contains(err.Error(), "openai/text-embedding-3-small, not by openai/text-embedding-3-large") {
 				t.Errorf("another model: %v", err)
 			}
 			continue
@@ -471,7 +472,7 @@ func TestOtherModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Memories().Store(t.Context(), engine.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil); err != nil {
+		if _, err := db.Memories().Store(t.Context(), memory.Memory{Scope: scope.Scope{User: "ada"}, Text: "likes tea"}, nil); err != nil {
 			t.Error(err)
 		}
 		if err := db.Close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
@@ -185,13 +186,13 @@ func (a *adding) check(messages Messages) error {
 }
 
 // memory is a fact as the database keeps it.
-func (a *adding) memory(text string, vec []float32, role engine.Role) engine.Memory {
+func (a *adding) memory(text string, vec []float32, role memory.Role) memory.Memory {
 	importance := a.o.Importance
 	if importance == nil {
 		importance = new(defaultImportance)
 	}
-	return engine.Memory{
-		Scope: a.scope, Kind: engine.KindFact, Role: role, Text: text, Embedding: vec,
+	return memory.Memory{
+		Scope: a.scope, Kind: memory.KindFact, Role: role, Text: text, Embedding: vec,
 		Metadata: maps.Clone(a.o.Metadata), Importance: importance,
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
@@ -151,7 +151,7 @@ func chaosStep(ctx context.Context, f *facts.Facts, m *chaotic, rng *rand.Rand, 
 // checkOwned checks the facts of a user and their histories, and returns how many there are.
 func checkOwned(t *testing.T, f *facts.Facts, user string) int {
 	t.Helper()
-	all, err := f.GetAll(t.Context(), scope.Scope{User: user}, &facts.SearchOptions{Limit: engine.MaxLimit})
+	all, err := f.GetAll(t.Context(), scope.Scope{User: user}, &facts.SearchOptions{Limit: memory.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 )
 
@@ -93,7 +94,7 @@ type committing struct {
 
 // told is a fact of this Add, and its text before and after.
 type told struct {
-	memory   engine.Memory
+	memory   memory.Memory
 	old, new string
 }
 
@@ -169,7 +170,7 @@ func (c *committing) execute(ctx context.Context, tx *engine.Tx, w *work, ch *ch
 		id = ch.target.made.id
 	}
 	m, err := tx.Memories().Get(ctx, ch.target.scope, id)
-	if errors.Is(err, engine.ErrNotFound) || err == nil && (m.Text != ch.target.text || m.Kind != engine.KindFact) {
+	if errors.Is(err, memory.ErrNotFound) || err == nil && (m.Text != ch.target.text || m.Kind != memory.KindFact) {
 		if c.last || ch.target.made != nil {
 			c.lost = append(c.lost, Degradation{StepCommit, shorten(w.fact), "memory " + id + " was changed meanwhile, so it was left as it is", nil})
 			return nil
@@ -204,13 +205,13 @@ func (c *committing) add(ctx context.Context, tx *engine.Tx, w *work, ch *change
 	return nil
 }
 
-func (c *committing) update(ctx context.Context, tx *engine.Tx, m engine.Memory, ch *change) error {
+func (c *committing) update(ctx context.Context, tx *engine.Tx, m memory.Memory, ch *change) error {
 	if m.Text == ch.text {
 		c.results = append(c.results, Result{Event: None, ID: m.ID, Memory: m.Text})
 		c.linked = append(c.linked, told{m, "", m.Text})
 		return nil
 	}
-	changed, err := tx.Memories().Update(ctx, m.Scope, m.ID, engine.Patch{Text: &ch.text, Embedding: ch.vec})
+	changed, err := tx.Memories().Update(ctx, m.Scope, m.ID, memory.Patch{Text: &ch.text, Embedding: ch.vec})
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (c *committing) update(ctx context.Context, tx *engine.Tx, m engine.Memory,
 	return nil
 }
 
-func (c *committing) remove(ctx context.Context, tx *engine.Tx, m engine.Memory) error {
+func (c *committing) remove(ctx context.Context, tx *engine.Tx, m memory.Memory) error {
 	c.gone = append(c.gone, graphs.Fact{ID: m.ID, Scope: m.Scope})
 	if err := removeFact(ctx, tx, m); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // refusalsInARow is how many single texts in a row an embedder may refuse before it is
@@ -69,8 +69,8 @@ func (f *Facts) embedCall(ctx context.Context, texts []string) (vecs [][]float32
 		err = checkVectors(vecs, len(texts), f.Embedder.Dim())
 	}
 	if err != nil {
-		return nil, &engine.Error{
-			Kind: engine.ErrEmbedder, What: fmt.Sprintf("embed %d texts with %s", len(texts), f.Embedder.Model()),
+		return nil, &memory.Error{
+			Kind: memory.ErrEmbedder, What: fmt.Sprintf("embed %d texts with %s", len(texts), f.Embedder.Model()),
 			Cause: err, Do: "check the embedder",
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
 
@@ -52,7 +52,7 @@ func TestOtherModel(t *testing.T) {
 	f := open(t, facts.Config{DB: db, Embedder: languages})
 	addOne(t, f, alice, "User likes Python")
 	_, err := facts.New(&facts.Config{DB: db, Embedder: &concepts{name: "newer"}})
-	if !errors.Is(err, engine.ErrMismatch) || facts.ClassOf(err) != facts.EmbeddingError || !strings.Contains(err.Error(), `use "concepts" as before`) || !strings.Contains(err.Error(), "newer") {
+	if !errors.Is(err, memory.ErrMismatch) || facts.ClassOf(err) != facts.EmbeddingError || !strings.Contains(err.Error(), `use "concepts" as before`) || !strings.Contains(err.Error(), "newer") {
 		t.Fatalf("%v", err)
 	}
 	again := open(t, facts.Config{DB: db, Embedder: languages})

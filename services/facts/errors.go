@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
@@ -32,26 +32,26 @@ func ClassOf(err error) Class {
 	switch {
 	case err == nil:
 		return ""
-	case errors.Is(err, engine.ErrScope):
+	case errors.Is(err, memory.ErrScope):
 		return ScopeError
-	case errors.Is(err, engine.ErrNotFound):
+	case errors.Is(err, memory.ErrNotFound):
 		return NotFoundError
 	case errors.Is(err, ErrLLM):
 		return LLMError
-	case errors.Is(err, engine.ErrEmbedder), errors.Is(err, engine.ErrMismatch):
+	case errors.Is(err, memory.ErrEmbedder), errors.Is(err, memory.ErrMismatch):
 		return EmbeddingError
-	case errors.Is(err, engine.ErrInvalid), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, memory.ErrInvalid), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return MemoryError
 	}
 	return VectorStoreError
 }
 
 func invalid(what, why, do string) error {
-	return &engine.Error{Kind: engine.ErrInvalid, What: what, Why: why, Do: do}
+	return &memory.Error{Kind: memory.ErrInvalid, What: what, Why: why, Do: do}
 }
 
 func notFound(what string) error {
-	return &engine.Error{Kind: engine.ErrNotFound, What: what, Why: "the scope has no fact of this ID", Do: "check the ID and the scope"}
+	return &memory.Error{Kind: memory.ErrNotFound, What: what, Why: "the scope has no fact of this ID", Do: "check the ID and the scope"}
 }
 
 // checkScope refuses a scope that names nothing, or names it in a way that no fact can
@@ -60,5 +60,5 @@ func checkScope(doing string, s scope.Scope) error { return scope.Check(doing, s
 
 // llmFailed is an error of the model.
 func llmFailed(what, why string, cause error) error {
-	return &engine.Error{Kind: ErrLLM, What: what, Why: why, Cause: cause, Do: "check the model and its provider, and add the messages again"}
+	return &memory.Error{Kind: ErrLLM, What: what, Why: why, Cause: cause, Do: "check the model and its provider, and add the messages again"}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
@@ -184,14 +185,14 @@ func (f *Facts) bindSpace(ctx context.Context) error {
 		if s.Model == model && s.Dim == dim {
 			return nil
 		}
-		return &engine.Error{
-			Kind: engine.ErrMismatch, What: doingNew,
+		return &memory.Error{
+			Kind: memory.ErrMismatch, What: doingNew,
 			Why: fmt.Sprintf("the vectors of the database are of %q with %d dimensions, and the embedder is %q with %d", s.Model, s.Dim, model, dim),
 			Do:  fmt.Sprintf("use %q as before, or embed the memories again with the new model: DB.Reembed, memdbctl reembed", s.Model),
 		}
 	}
 	err = f.DB.CreateSpace(ctx, engine.SpaceConfig{Model: model, Dim: dim, Base: embed.Base(f.Embedder)})
-	if errors.Is(err, engine.ErrReadOnly) {
+	if errors.Is(err, memory.ErrReadOnly) {
 		return nil // nothing will be stored, and a search finds what has no vectors
 	}
 	return err
@@ -247,7 +248,7 @@ type scopeJSON struct {
 
 func scopeOf(s scope.Scope) scopeJSON { return scopeJSON{s.User, s.Agent, s.Run} }
 
-func newItem(m *engine.Memory) Item {
+func newItem(m *memory.Memory) Item {
 	return Item{
 		ID: m.ID, Memory: m.Text, Hash: hashOf(m.Text), Metadata: m.Metadata,
 		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Scope: m.Scope,
@@ -294,7 +295,7 @@ func degradation(step Step, fact, why string, err error) Degradation {
 
 // within chooses facts: those that a scope matches, or exact, those of no other scope.
 func within(s scope.Scope, exact bool, also filter.Filter) filter.Filter {
-	parts := []filter.Filter{filter.Eq("kind", string(engine.KindFact))}
+	parts := []filter.Filter{filter.Eq("kind", string(memory.KindFact))}
 	if exact {
 		parts = append(parts, filter.Eq("user", s.User), filter.Eq("agent", s.Agent), filter.Eq("run", s.Run))
 	}

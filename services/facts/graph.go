@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/graphs/own"
@@ -118,7 +119,7 @@ func (a *adding) extractRelations(ctx context.Context, conversation string, g *c
 			continue
 		}
 		r.Source, r.Target, r.Relation = oneLine(r.Source), oneLine(r.Target), relationType(r.Relation)
-		if r.Source == "" || r.Target == "" || r.Relation == "" || len(r.Relation) > engine.MaxID || graphs.Fold(r.Source) == graphs.Fold(r.Target) {
+		if r.Source == "" || r.Target == "" || r.Relation == "" || len(r.Relation) > memory.MaxID || graphs.Fold(r.Source) == graphs.Fold(r.Target) {
 			bad++
 			continue
 		}
@@ -239,9 +240,9 @@ func (f *Facts) searchGraph(ctx context.Context, s scope.Scope, query string, fo
 	if also != nil {
 		only = filter.And(only, also)
 	}
-	r, err := f.DB.Memories().Recall(ctx, engine.Query{
+	r, err := f.DB.Memories().Recall(ctx, memory.Query{
 		Scope: s, Text: head(query + " " + strings.Join(near.Names, " ")), Filter: within(s, f.ExactReads, only),
-		Profile: engine.ProfileText, Limit: len(ids), NoTouch: true,
+		Profile: memory.ProfileText, Limit: len(ids), NoTouch: true,
 	})
 	if err != nil || len(r.Hits) == 0 || r.Hits[0].Score <= 0 {
 		return found, near.Relations, err
@@ -250,7 +251,7 @@ func (f *Facts) searchGraph(ctx context.Context, s scope.Scope, query string, fo
 }
 
 // merge lifts the facts that the graph found by their BM25, as a share of the best.
-func merge(found []ranked, hits []engine.Hit) []ranked {
+func merge(found []ranked, hits []memory.Hit) []ranked {
 	for i := range hits {
 		share := byWords * hits[i].Score / hits[0].Score
 		at := slices.IndexFunc(found, func(r ranked) bool { return r.Seq == hits[i].Seq })

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
@@ -160,7 +161,7 @@ type refusing struct {
 func (r refusing) Apply(ctx context.Context, c graphs.Change) (graphs.Applied, error) {
 	for _, e := range c.Entities {
 		if e.Name == r.name {
-			return graphs.Applied{}, &engine.Error{Kind: graphs.ErrRefused, What: "put " + e.Name, Do: "leave it"}
+			return graphs.Applied{}, &memory.Error{Kind: graphs.ErrRefused, What: "put " + e.Name, Do: "leave it"}
 		}
 	}
 	return r.Store.Apply(ctx, c)

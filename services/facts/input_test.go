@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("pages %q, want %q", got, want)
 	}
-	if _, err := f.GetAll(t.Context(), alice, &facts.SearchOptions{After: "nowhere"}); !errors.Is(err, engine.ErrInvalid) {
+	if _, err := f.GetAll(t.Context(), alice, &facts.SearchOptions{After: "nowhere"}); !errors.Is(err, memory.ErrInvalid) {
 		t.Errorf("a cursor that is none: %v", err)
 	}
 }
@@ -118,7 +118,7 @@ func TestBadInput(t *testing.T) {
 		"bad importance": {facts.Text("a tea"), &facts.AddOptions{Importance: new(1.5)}},
 		"many messages":  {make(facts.Messages, facts.MaxMessages+1), nil},
 	} {
-		if _, err := f.Add(ctx, alice, c.m, c.o); !errors.Is(err, engine.ErrInvalid) || facts.ClassOf(err) != facts.MemoryError {
+		if _, err := f.Add(ctx, alice, c.m, c.o); !errors.Is(err, memory.ErrInvalid) || facts.ClassOf(err) != facts.MemoryError {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -127,7 +127,7 @@ func TestBadInput(t *testing.T) {
 		"empty query":    func() error { _, err := f.Search(ctx, alice, "", nil); return err },
 		"negative limit": func() error { _, err := f.Search(ctx, alice, "x", &facts.SearchOptions{Limit: -1}); return err },
 		"huge limit": func() error {
-			_, err := f.GetAll(ctx, alice, &facts.SearchOptions{Limit: engine.MaxLimit + 1})
+			_, err := f.GetAll(ctx, alice, &facts.SearchOptions{Limit: memory.MaxLimit + 1})
 			return err
 		},
 		"filter of a search": func() error {
@@ -150,7 +150,7 @@ func TestBadInput(t *testing.T) {
 			return err
 		},
 	} {
-		if err := call(); !errors.Is(err, engine.ErrInvalid) {
+		if err := call(); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestReadMessages(t *testing.T) {
 		`[{"role":"user"`: "ends too early", `["a"] x`: "JSON string", `[{"role":"tool","content":"a"}]`: `the role "tool"`, `[] []`: "follows", "\x00": "invalid character",
 		`"` + strings.Repeat("x", 64<<20) + `"`: "67108864 bytes",
 	} {
-		if _, err := facts.ReadMessages(strings.NewReader(in)); !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if _, err := facts.ReadMessages(strings.NewReader(in)); !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %s", in, err, want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
 
@@ -108,8 +108,8 @@ func (m Messages) check() error {
 		default:
 			return invalid(doingAdd, fmt.Sprintf("message %d has the role %q", i+1, shorten(string(one.Role))), "give user, assistant or system")
 		}
-		if len(one.Content) > engine.MaxText {
-			return invalid(doingAdd, fmt.Sprintf("message %d has %d bytes", i+1, len(one.Content)), fmt.Sprintf("give at most %d in a message", engine.MaxText))
+		if len(one.Content) > memory.MaxText {
+			return invalid(doingAdd, fmt.Sprintf("message %d has %d bytes", i+1, len(one.Content)), fmt.Sprintf("give at most %d in a message", memory.MaxText))
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ func (m Messages) conversation() (string, error) {
 // statement is a message as a fact.
 type statement struct {
 	text string
-	role engine.Role
+	role memory.Role
 }
 
 // statements are the messages that stand for facts without a model: what users said, or
@@ -155,7 +155,7 @@ func (m Messages) statements(all bool) []statement {
 			continue
 		}
 		if !slices.ContainsFunc(found, func(s statement) bool { return s.text == text }) {
-			found = append(found, statement{text, engine.Role(one.Role)})
+			found = append(found, statement{text, memory.Role(one.Role)})
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/graphs/own"
 )
@@ -124,7 +125,7 @@ func (o *outbox) keep(key string, done graphs.Applied) {
 func (f *Facts) do(ctx context.Context, value []byte) (done graphs.Applied, err error) {
 	var e errand
 	if err := json.Unmarshal(value, &e); err != nil {
-		return done, &engine.Error{Kind: graphs.ErrRefused, What: "read what is to be done in the graph store", Cause: err, Do: "add the messages again"}
+		return done, &memory.Error{Kind: graphs.ErrRefused, What: "read what is to be done in the graph store", Cause: err, Do: "add the messages again"}
 	}
 	panicked := panics.Catch("changes the graph", func() {
 		if e.Change != nil {
@@ -142,7 +143,7 @@ func (f *Facts) do(ctx context.Context, value []byte) (done graphs.Applied, err 
 
 // later is the error of errands that are left for the next time.
 func later(err error) error {
-	return &engine.Error{
+	return &memory.Error{
 		Kind: graphs.ErrGraph, What: "change the graph in its store", Cause: err,
 		Why: "the facts are as they are to be, and the graph follows with the next change once its store answers", Do: "check the store, and leave the facts as they are",
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
@@ -282,7 +283,7 @@ func (badVectors) Model() string { return "bad" }
 func TestFactsAlone(t *testing.T) {
 	ctx, db := t.Context(), memoryDB(t, nil)
 	f := open(t, facts.Config{DB: db})
-	s, err := db.Memories().Store(ctx, engine.Memory{Scope: alice, Text: "a message about tea"}, nil)
+	s, err := db.Memories().Store(ctx, memory.Memory{Scope: alice, Text: "a message about tea"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +341,7 @@ func TestOnDisk(t *testing.T) {
 	defer db.Close()
 	f = open(t, facts.Config{DB: db, Embedder: &concepts{}}) // which a reader need not have
 	m, err := db.Memories().Get(t.Context(), alice, id)
-	if err != nil || *m.Importance != 0.5 || m.Metadata["tag"] != "x" || m.Kind != engine.KindFact {
+	if err != nil || *m.Importance != 0.5 || m.Metadata["tag"] != "x" || m.Kind != memory.KindFact {
 		t.Errorf("%+v, %v", m, err)
 	}
 	wantHistory(t, f, id, "ADD null → User likes tea")

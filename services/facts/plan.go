@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -31,7 +32,7 @@ const (
 type work struct {
 	fact string
 	vec  []float32
-	role engine.Role
+	role memory.Role
 	asIs bool // it is added, and no model is asked
 
 	lsn     uint64            // of the state that it was compared with
@@ -329,7 +330,7 @@ func head(text string) string {
 
 // ranked is a fact and how well it fits.
 type ranked struct {
-	engine.Memory
+	memory.Memory
 	score float64
 }
 
@@ -345,9 +346,9 @@ const (
 // a score above 0: see Item.Score.
 func (f *Facts) rank(ctx context.Context, m engine.Memories, s scope.Scope, text string, vec []float32, limit int, only filter.Filter) ([]ranked, error) {
 	const wider = 4 // the database ranks by age and importance, too: its best are more than ours
-	r, err := m.Recall(ctx, engine.Query{
+	r, err := m.Recall(ctx, memory.Query{
 		Scope: s, Text: text, Embedding: vec, Filter: only,
-		Profile: engine.ProfileHybrid, Limit: min(max(wider*limit, DefaultLimit), engine.MaxLimit), NoTouch: true,
+		Profile: memory.ProfileHybrid, Limit: min(max(wider*limit, DefaultLimit), memory.MaxLimit), NoTouch: true,
 	})
 	if err != nil {
 		return nil, err

@@ -10,12 +10,13 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // SearchOptions changes what Search finds. nil is the default.
 type SearchOptions struct {
-	// Limit is the number of facts: 0 is DefaultLimit, at most engine.MaxLimit.
+	// Limit is the number of facts: 0 is DefaultLimit, at most memory.MaxLimit.
 	Limit int
 	// Filter chooses which facts may be found.
 	Filter filter.Filter
@@ -94,8 +95,8 @@ func (f *Facts) checkQuery(doing string, s scope.Scope, limit int, also filter.F
 	if err := checkScope(doing, s); err != nil {
 		return 0, err
 	}
-	if limit < 0 || limit > engine.MaxLimit {
-		return 0, invalid(doing, fmt.Sprintf("the limit is %d", limit), fmt.Sprintf("give 1 to %d, or 0 for %d", engine.MaxLimit, DefaultLimit))
+	if limit < 0 || limit > memory.MaxLimit {
+		return 0, invalid(doing, fmt.Sprintf("the limit is %d", limit), fmt.Sprintf("give 1 to %d, or 0 for %d", memory.MaxLimit, DefaultLimit))
 	}
 	if limit == 0 {
 		limit = DefaultLimit
@@ -112,7 +113,7 @@ func (f *Facts) GetAll(ctx context.Context, s scope.Scope, o *SearchOptions) (Fo
 	if err != nil {
 		return Found{}, err
 	}
-	page, err := f.DB.Memories().List(ctx, engine.ListQuery{Scope: s, Filter: within(s, f.ExactReads, o.Filter), Limit: limit, Cursor: o.After})
+	page, err := f.DB.Memories().List(ctx, memory.ListQuery{Scope: s, Filter: within(s, f.ExactReads, o.Filter), Limit: limit, Cursor: o.After})
 	if err != nil {
 		return Found{}, err
 	}
@@ -128,7 +129,7 @@ func (f *Facts) GetAll(ctx context.Context, s scope.Scope, o *SearchOptions) (Fo
 // owners have one of this ID.
 func (f *Facts) Get(ctx context.Context, s scope.Scope, id string) (*Item, error) {
 	m, err := f.get(ctx, f.DB.Memories(), "get a fact", s, id)
-	if errors.Is(err, engine.ErrNotFound) {
+	if errors.Is(err, memory.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -138,10 +139,10 @@ func (f *Facts) Get(ctx context.Context, s scope.Scope, id string) (*Item, error
 }
 
 // get finds a memory that is a fact. ErrNotFound where there is none.
-func (f *Facts) get(ctx context.Context, memories engine.Memories, doing string, s scope.Scope, id string) (engine.Memory, error) {
+func (f *Facts) get(ctx context.Context, memories engine.Memories, doing string, s scope.Scope, id string) (memory.Memory, error) {
 	m, err := memories.Get(ctx, s, id)
-	if err == nil && (m.Kind != engine.KindFact || !f.visible(s, m.Scope)) {
-		return engine.Memory{}, notFound(doing)
+	if err == nil && (m.Kind != memory.KindFact || !f.visible(s, m.Scope)) {
+		return memory.Memory{}, notFound(doing)
 	}
 	return m, err
 }
@@ -179,7 +180,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // scope is as in Get.
 func (f *Facts) History(ctx context.Context, s scope.Scope, id string) (records []Record, err error) {
 	entries, err := f.DB.Memories().History(ctx, s, id)
-	if errors.Is(err, engine.ErrNotFound) {
+	if errors.Is(err, memory.ErrNotFound) {
 		return []Record{}, nil
 	}
 	if err != nil {
@@ -191,8 +192,8 @@ func (f *Facts) History(ctx context.Context, s scope.Scope, id string) (records 
 	}
 	records = []Record{}
 	for _, e := range entries {
-		same := e.Event == engine.EventUpdate && e.OldText != nil && e.NewText != nil && *e.OldText == *e.NewText
-		if e.Kind != engine.KindFact || ended[e.Seq] || same || !f.visible(s, e.Scope) {
+		same := e.Event == memory.EventUpdate && e.OldText != nil && e.NewText != nil && *e.OldText == *e.NewText
+		if e.Kind != memory.KindFact || ended[e.Seq] || same || !f.visible(s, e.Scope) {
 			continue
 		}
 		records = append(records, Record{

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
@@ -202,7 +202,7 @@ func TestUnusableTexts(t *testing.T) {
 	wantEvents(t, add(t, f, bob, "…"), "ADD "+strings.TrimSpace(long))
 	wantEvents(t, add(t, f, bob, "…"), "NONE "+strings.TrimSpace(long))
 	m.decide = func(string, []string) string {
-		return fmt.Sprintf(`[{"event":"ADD","data":%q},{"event":"ADD","data":"a short one"}]`, strings.Repeat("x", engine.MaxText+1))
+		return fmt.Sprintf(`[{"event":"ADD","data":%q},{"event":"ADD","data":"a short one"}]`, strings.Repeat("x", memory.MaxText+1))
 	}
 	m.extract = func(string) string { return jsonList("d tea") }
 	a := add(t, f, bob, "…")

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
@@ -160,7 +161,7 @@ func TestSeedD_Case13_ResetClearsEverything(t *testing.T) {
 			run := scope.Scope{Run: "r"}
 			a, b, c := addOne(t, f, alice, "User likes tea"), addOne(t, f, bob, "User likes coffee"), addOne(t, f, run, "User likes water")
 			if db != nil {
-				if _, err := db.Memories().Store(ctx, engine.Memory{Scope: alice, ID: "other", Text: "a message"}, nil); err != nil {
+				if _, err := db.Memories().Store(ctx, memory.Memory{Scope: alice, ID: "other", Text: "a message"}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

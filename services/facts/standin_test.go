@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
@@ -208,7 +209,7 @@ func texts(items []facts.Item) []string {
 // wantAll compares the facts of a scope, in the order of their storing.
 func wantAll(t testing.TB, f *facts.Facts, s scope.Scope, want ...string) {
 	t.Helper()
-	all, err := f.GetAll(t.Context(), s, &facts.SearchOptions{Limit: engine.MaxLimit})
+	all, err := f.GetAll(t.Context(), s, &facts.SearchOptions{Limit: memory.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/graphs/own"
@@ -31,7 +32,7 @@ func (f *Facts) Update(ctx context.Context, s scope.Scope, id, text string) (ite
 		if err != nil {
 			return err
 		}
-		changed, err := tx.Memories().Update(ctx, m.Scope, m.ID, engine.Patch{Text: &text, Embedding: vec})
+		changed, err := tx.Memories().Update(ctx, m.Scope, m.ID, memory.Patch{Text: &text, Embedding: vec})
 		if err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func (f *Facts) deleted(ctx context.Context, err error, waiting string) error {
 }
 
 // removeFact deletes a fact and what the database's own graph has of it alone.
-func removeFact(ctx context.Context, tx *engine.Tx, m engine.Memory) error {
+func removeFact(ctx context.Context, tx *engine.Tx, m memory.Memory) error {
 	if _, err := own.New(tx.Graph()).Apply(ctx, graphs.Change{Gone: []graphs.Fact{{ID: m.ID, Scope: m.Scope}}}); err != nil {
 		return err
 	}
@@ -92,11 +93,11 @@ func (f *Facts) DeleteAll(ctx context.Context, s scope.Scope) (n int, err error)
 	}
 	waiting := ""
 	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
-		owners, err := ownersOf(ctx, tx, engine.GroupQuery{Scope: s})
+		owners, err := ownersOf(ctx, tx, memory.GroupQuery{Scope: s})
 		if err != nil {
 			return err
 		}
-		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{Scope: s, Filter: within(s, f.ExactReads, nil)}); err != nil {
+		if n, err = tx.Memories().DeleteMatching(ctx, memory.DeleteQuery{Scope: s, Filter: within(s, f.ExactReads, nil)}); err != nil {
 			return err
 		}
 		waiting, err = f.deleteGraph(ctx, tx, owners, graphs.Selection{Scope: s, Exact: f.ExactReads})
@@ -115,8 +116,8 @@ func (f *Facts) deleteGraph(ctx context.Context, tx *engine.Tx, owners []scope.O
 }
 
 // ownersOf are the owners that have memories in a scope, and the owner of the scope.
-func ownersOf(ctx context.Context, tx *engine.Tx, q engine.GroupQuery) ([]scope.Owner, error) {
-	q.By = engine.GroupOwner
+func ownersOf(ctx context.Context, tx *engine.Tx, q memory.GroupQuery) ([]scope.Owner, error) {
+	q.By = memory.GroupOwner
 	groups, err := tx.Memories().Groups(ctx, q)
 	if err != nil {
 		return nil, err
@@ -154,11 +155,11 @@ func (f *Facts) Reset(ctx context.Context) (n int, err error) {
 	}
 	waiting := ""
 	err = f.DB.Update(ctx, func(tx *engine.Tx) error {
-		owners, err := ownersOf(ctx, tx, engine.GroupQuery{AllScopes: true})
+		owners, err := ownersOf(ctx, tx, memory.GroupQuery{AllScopes: true})
 		if err != nil {
 			return err
 		}
-		if n, err = tx.Memories().DeleteMatching(ctx, engine.DeleteQuery{AllScopes: true, Filter: within(scope.Scope{}, false, nil)}); err != nil {
+		if n, err = tx.Memories().DeleteMatching(ctx, memory.DeleteQuery{AllScopes: true, Filter: within(scope.Scope{}, false, nil)}); err != nil {
 			return err
 		}
 		if waiting, err = f.deleteGraph(ctx, tx, owners, graphs.Selection{All: true}); err != nil {
@@ -171,7 +172,7 @@ func (f *Facts) Reset(ctx context.Context) (n int, err error) {
 }
 
 // endedByReset are the memories, by Seq, whose history ended with the last reset or before.
-func (f *Facts) endedByReset(ctx context.Context, history []engine.HistoryEntry) (map[uint64]bool, error) {
+func (f *Facts) endedByReset(ctx context.Context, history []memory.HistoryEntry) (map[uint64]bool, error) {
 	reset, found, err := f.DB.KV().Lookup(ctx, factsOwner, resetKey)
 	if err != nil || !found {
 		return nil, err

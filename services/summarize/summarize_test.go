@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -107,7 +108,7 @@ func TestCompact(t *testing.T) {
 	say()
 	m := &model{err: &fault.Error{Kind: llm.ErrModel, What: "ask", Why: "boom"}}
 	o := &sessions.CompactOptions{Threshold: 10, KeepRecent: 2, Summarizer: summarizer(t, m, Options{Owner: ada})}
-	if _, err := s.Compact(ctx, ada, "monday", o); !errors.Is(err, engine.ErrSummarizer) || !errors.Is(err, llm.ErrModel) {
+	if _, err := s.Compact(ctx, ada, "monday", o); !errors.Is(err, memory.ErrSummarizer) || !errors.Is(err, llm.ErrModel) {
 		t.Fatalf("a model that fails: %v", err)
 	}
 	m.err, m.reply.Text = nil, "First summary."

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/embedders"
 )
@@ -174,11 +175,11 @@ func TestDatabase(t *testing.T) {
 	}
 	ada := scope.Scope{User: "ada"}
 	for _, text := range []string{"the cat", "the lowest dog!", "unwanted running"} {
-		if s, err := db.Memories().Store(t.Context(), engine.Memory{Scope: ada, Text: text}, nil); err != nil || s.Pending {
+		if s, err := db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: text}, nil); err != nil || s.Pending {
 			t.Fatalf("%+v, %v", s, err)
 		}
 	}
-	r, err := db.Memories().Recall(t.Context(), engine.Query{Scope: ada, Text: "UNwantéd running", Profile: engine.ProfileVector, Limit: 1})
+	r, err := db.Memories().Recall(t.Context(), memory.Query{Scope: ada, Text: "UNwantéd running", Profile: memory.ProfileVector, Limit: 1})
 	if err != nil || len(r.Hits) != 1 || r.Hits[0].Text != "unwanted running" {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -186,7 +187,7 @@ func TestDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.seed++
-	if _, err := engine.Open(where, &engine.Options{Embedder: open(t, m.write(t))}); !errors.Is(err, engine.ErrMismatch) {
+	if _, err := engine.Open(where, &engine.Options{Embedder: open(t, m.write(t))}); !errors.Is(err, memory.ErrMismatch) {
 		t.Errorf("another model: %v", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 )
@@ -161,7 +161,7 @@ func (s *Store) unlink(ctx context.Context, f *graphs.Fact, gone func(name strin
 			continue
 		}
 		// One without relations has gone with its last link.
-		if _, err := s.graph.Delete(ctx, owner, e.ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
+		if _, err := s.graph.Delete(ctx, owner, e.ID); err != nil && !errors.Is(err, memory.ErrNotFound) {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/graphs/graphtest"
@@ -22,7 +23,7 @@ func open(t *testing.T) (*engine.DB, graphtest.Subject) {
 		}
 	})
 	return db, graphtest.Subject{Store: New(db.Graph(), graphtest.Owners...), Fact: func(s scope.Scope, text string) graphs.Fact {
-		stored, err := db.Memories().Store(t.Context(), engine.Memory{Scope: s, Kind: engine.KindFact, Text: text}, nil)
+		stored, err := db.Memories().Store(t.Context(), memory.Memory{Scope: s, Kind: memory.KindFact, Text: text}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,26 @@
+package memory
+
+import (
+	"github.com/seed-7aedc3ff/memdb/internal/metadata"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+)
+
+// The limits of a memory and of a query. Each is checked before anything is changed.
+const (
+	// MaxID bounds an ID, a scope value, a name, an alias and a source, in bytes.
+	MaxID = valid.MaxID
+	// MaxAliases bounds the aliases of one memory.
+	MaxAliases = 64
+	// MaxText bounds a text, in bytes.
+	MaxText = 8 << 20
+	// MaxMetadata bounds metadata, in bytes of JSON.
+	MaxMetadata = metadata.MaxBytes
+	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.
+	MaxMetadataDepth = metadata.MaxDepth
+	// MaxDim bounds the dimension of a vector.
+	MaxDim = 4096
+	// MaxLimit bounds the limit of a query or a page.
+	MaxLimit = valid.MaxLimit
+	// MaxScopes bounds the scopes of a query.
+	MaxScopes = 1_000
+)
