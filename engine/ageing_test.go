@@ -42,6 +42,7 @@ type ageingRun struct {
 // one gets by taking each consolidation from each memory at its time, whatever the store has
 // flushed, compacted or folded, and also after a reopening, and an export and import.
 func TestConfidenceEqualsReplay(t *testing.T) {
+	sequential(t)
 	for range 6 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

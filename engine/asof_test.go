@@ -22,6 +22,7 @@ import (
 // are added, updated and deleted, chunks sealed and the dead freed: each gives what
 // it gave when it was the newest.
 func TestRecallAsOf(t *testing.T) {
+	sequential(t)
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(3, 4))
 	clock := newTestClock()

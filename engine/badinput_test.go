@@ -18,6 +18,7 @@ import (
 // TestBadInput: everything that can be wrong with a call is an error of its kind
 // that says what, why and what to do, and changes nothing.
 func TestBadInput(t *testing.T) {
+	sequential(t)
 	db, err := openOn(vfs.NewMem(), "db", Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -84,6 +84,7 @@ func TestStoresWaitForCaps(t *testing.T) {
 // important go, whatever is pinned or of another kind stays, and counts if it is pinned; a
 // lower cap holds at once, and for a database that is opened.
 func TestKeepCaps(t *testing.T) {
+	sequential(t)
 	fs := vfs.NewMem()
 	db := openTest(t, fs, setup{Options: Options{KeepCaps: true}})
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })

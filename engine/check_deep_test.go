@@ -19,6 +19,7 @@ import (
 // TestCheckDeep: a deep check reports the recall of each space, and finds a graph whose
 // links lead nowhere, which Check does not look at.
 func TestCheckDeep(t *testing.T) {
+	sequential(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	limits := smallLimits()
 	limits.crossover = 1100

@@ -30,6 +30,7 @@ func overwrite(t *testing.T, db *DB, n, bytes int) (last string) {
 // TestCompactGivesRoomBack: what was written over, and logged longer ago than the policy
 // says, leaves the disk at once when asked, and what lives is there.
 func TestCompactGivesRoomBack(t *testing.T) {
+	sequential(t)
 	clk, fs := newTestClock(), vfs.NewMem()
 	o := setup{Options: Options{Clock: clk.now}}
 	db := openTest(t, fs, o)
@@ -94,6 +95,7 @@ func TestDeadBytesAreCompacted(t *testing.T) {
 // TestRAMFollowsWhatLives: after many memories came and went, each in a run of its own, the
 // tables in RAM hold what is left, without reopening.
 func TestRAMFollowsWhatLives(t *testing.T) {
+	sequential(t)
 	const each, stay = 400, 5
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}})
 	m, ada := db.Memories(), memory.Scope{User: "ada"}

@@ -50,6 +50,7 @@ func alikeDB(t *testing.T, fs vfs.FS, o Options) *DB {
 // the rule, applied to all pairs, the newest first; each merged memory is gone, and names its
 // survivor.
 func TestMergeEqualsAllPairs(t *testing.T) {
+	sequential(t)
 	for range 4 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { mergeRun(t, rand.New(rand.NewPCG(seed, 3))) })

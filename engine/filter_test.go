@@ -39,6 +39,7 @@ type filterCount struct{ filters, forms, answers, verdicts, matches int }
 // with a naive evaluation of what Get returns: over one chunk in memory, over many
 // sealed ones, and with other fields taking all the room of the filter index.
 func TestFilterAgainstNaive(t *testing.T) {
+	sequential(t)
 	filters := times(filtersOfARun)
 	if n, err := strconv.Atoi(os.Getenv(filtersVar)); err == nil {
 		filters = n

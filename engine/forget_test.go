@@ -198,6 +198,7 @@ func TestLogIsTrimmed(t *testing.T) {
 
 // TestSeqsAreReleased: memories that are gone take no RAM.
 func TestSeqsAreReleased(t *testing.T) {
+	sequential(t)
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now}})
 	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Minute) })

@@ -21,6 +21,7 @@ import (
 // evaluated from what Get returns: 50% cosine, 25% share of the query's keywords
 // found, 10% recency with a half-life of a week, 10% importance, 5% confidence.
 func TestHybridEqualsBruteForce(t *testing.T) {
+	sequential(t)
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { hybridRun(t, seed) })
 	}

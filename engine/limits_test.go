@@ -20,6 +20,7 @@ import (
 // TestLimits: what docs/limits.md allows is taken, and what is one beyond is refused,
 // with the limit in the error, and changes nothing.
 func TestLimits(t *testing.T) {
+	sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), memory.Memory{ID: "m", Scope: memory.Scope{User: "u"}, Text: "tea"})
 	n := 0

@@ -151,6 +151,7 @@ func TestNumbersComeBack(t *testing.T) {
 // that a few numbers are enough for many of them, what is found stays the same, and all is
 // there after a kill and in an index that is built anew, in parts.
 func TestNumbersAreNotWasted(t *testing.T) {
+	sequential(t)
 	const left, n = 64, 400
 	fs := vfs.NewCrashableMem()
 	o := setup{tuning: tuning{hotBytes: 1}}

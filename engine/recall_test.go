@@ -371,6 +371,7 @@ func (w *recallWorld) ask(m Memories, queries int) {
 // computed in float64. Memories are updated, deleted, expire, and move to other
 // runs; the database is opened again; some queries see more matches than lend.
 func TestBestAndSubstrateEqualBruteForce(t *testing.T) {
+	sequential(t)
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newRecallWorld(t, seed)
@@ -682,6 +683,7 @@ func TestBestIsTheDefault(t *testing.T) {
 // TestBestInALargeScope: where not every memory is scored, what the text finds and
 // what the vectors find are both among the hits.
 func TestBestInALargeScope(t *testing.T) {
+	sequential(t)
 	if testing.Short() {
 		t.Skip("stores 20,000 memories")
 	}

@@ -16,6 +16,7 @@ import (
 // TestScheduleWalksAYear: consolidations come every six hours and evictions daily at 3, each
 // once, over a year of a clock that the test moves, with reopenings and a month away.
 func TestScheduleWalksAYear(t *testing.T) {
+	sequential(t)
 	fs, clk := vfs.NewMem(), newTestClock()
 	start := clk.now()
 	open := func() *DB {

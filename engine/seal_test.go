@@ -37,6 +37,7 @@ func (db *DB) waitSealed(t testing.TB) int {
 // in one of many, updates and deletes some, and reopens the second: both give the
 // same answers, to the bit.
 func TestSealedAnswersAlike(t *testing.T) {
+	sequential(t)
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(1, 2))
 	clock := newTestClock()

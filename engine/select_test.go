@@ -18,6 +18,7 @@ import (
 // deleted at random, in both directions, by filters that the postings decide wholly,
 // in part, or not at all, and by cursors: against a plain model.
 func TestListOverPages(t *testing.T) {
+	sequential(t)
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
 	seed := rand.Uint64()

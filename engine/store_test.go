@@ -16,6 +16,7 @@ import (
 // TestTablesEndWithKinds: large flushes make tables of one kind of keys that are
 // appended, which the tree takes over as they are; a small one makes one table of all.
 func TestTablesEndWithKinds(t *testing.T) {
+	sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 1 << 30})
 	rng := rand.New(rand.NewPCG(1, 1))
 	stored := 0

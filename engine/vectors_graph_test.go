@@ -683,6 +683,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // TestGraphRecall: in scopes wide and narrow, and within filters, a walk over the
 // graph finds at least 95 of 100 of the closest.
 func TestGraphRecall(t *testing.T) {
+	sequential(t)
 	if testing.Short() {
 		t.Skip("links 8,000 vectors")
 	}

@@ -92,6 +92,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 // another past, newer than the store or under another name is logged, and the
 // index is built anew; then the file is gone.
 func TestSnapshotIsRefused(t *testing.T) {
+	sequential(t)
 	w, name := savedWorld(t)
 	path := "db/" + name
 	whole := readAll(t, w.fs, path)
