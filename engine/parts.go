@@ -78,17 +78,20 @@ func (db *DB) merger() *pebble.Merger {
 			}
 		}
 	}
-	m := *layout.StatsMerger
-	m.Merge = func(key, stored []byte) (pebble.ValueMerger, error) {
-		f := &sealedFold{key: slices.Clone(key), begin: layout.StatsMerger.Merge}
+	return &pebble.Merger{Name: layout.StatsMergerName, Merge: func(key, stored []byte) (pebble.ValueMerger, error) {
+		f := &sealedFold{key: slices.Clone(key), begin: foldAccess}
 		if of := folders[key[0]]; of != nil {
 			f.begin = func(key, value []byte) (pebble.ValueMerger, error) {
 				return &partFold{of, slices.Clone(key), slices.Clone(value)}, nil
 			}
 		}
 		return f, f.MergeNewer(stored)
-	}
-	return &m
+	}}
+}
+
+// foldAccess begins to fold the access statistics of a memory.
+func foldAccess(_, value []byte) (pebble.ValueMerger, error) {
+	return layout.NewAccessFold(value), nil
 }
 
 // sealedFold folds the values of stored operands, and seals what comes out.

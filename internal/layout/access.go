@@ -5,15 +5,13 @@ import (
 	"io"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
-// statsMergerName never changes: the store writes the name of its merger into its
+// StatsMergerName never changes: the store writes the name of its merger into its
 // options, and refuses to open a database that has another name there.
-const statsMergerName = "memdb.stats.v1"
+const StatsMergerName = "memdb.stats.v1"
 
 // The first byte of an encoded Access says its version: one without a debt, or one with.
 const (
@@ -22,8 +20,8 @@ const (
 )
 
 // Access is how often a memory was recalled, when it was last recalled, and what
-// consolidations had taken of its confidence by then. Both the operands and the values of
-// StatsMerger are encoded Accesses.
+// consolidations had taken of its confidence by then. Both what an [AccessFold] takes and what
+// comes out are encoded Accesses.
 type Access struct {
 	Count uint64
 	Last  int64 // Unix milliseconds
@@ -71,43 +69,40 @@ func DecodeAccess(b []byte) (Access, error) {
 	return a, nil
 }
 
-// StatsMerger folds the Accesses of a memory inside the store, so that a recall writes an
-// operand and reads nothing. StatsMerger never drops a key: a merger that deletes makes the
-// store's background compactions fail.
-var StatsMerger = &pebble.Merger{
-	Name: statsMergerName,
-	Merge: func(_, value []byte) (pebble.ValueMerger, error) {
-		a, err := DecodeAccess(value)
-		if err != nil {
-			// The operand is kept as it is: an error here would fail a compaction, and the
-			// next reader of the value reports the damage.
-			return &accessFold{raw: slices.Clone(value)}, nil
-		}
-		return &accessFold{sum: a}, nil
-	},
-}
-
-// accessFold is the merge of one key. A single damaged operand makes the result that
-// operand, so that the damage stays visible.
-type accessFold struct {
+// AccessFold folds the Accesses of a memory inside the store, so that a recall writes an
+// operand and reads nothing. It never drops a key: a merger that deletes makes the store's
+// background compactions fail. Nor does it return an error, which would fail a compaction: a
+// damaged operand makes the result that operand, and the next reader of the value reports it.
+type AccessFold struct {
 	sum Access
 	raw []byte // the last operand that is damaged or has an unknown version; nil if there is none
 }
 
-func (f *accessFold) add(value []byte) error {
+// NewAccessFold begins with one operand.
+func NewAccessFold(value []byte) *AccessFold {
 	a, err := DecodeAccess(value)
 	if err != nil {
-		f.raw = slices.Clone(value)
-		return nil
+		return &AccessFold{raw: slices.Clone(value)}
 	}
-	f.sum = f.sum.Fold(a)
-	return nil
+	return &AccessFold{sum: a}
 }
 
-func (f *accessFold) MergeNewer(value []byte) error { return f.add(value) }
-func (f *accessFold) MergeOlder(value []byte) error { return f.add(value) }
+func (f *AccessFold) add(value []byte) {
+	if a, err := DecodeAccess(value); err != nil {
+		f.raw = slices.Clone(value)
+	} else {
+		f.sum = f.sum.Fold(a)
+	}
+}
 
-func (f *accessFold) Finish(bool) ([]byte, io.Closer, error) {
+// MergeNewer adds an operand that is newer than those before.
+func (f *AccessFold) MergeNewer(value []byte) error { f.add(value); return nil }
+
+// MergeOlder adds an operand that is older: which of them comes first does not matter.
+func (f *AccessFold) MergeOlder(value []byte) error { f.add(value); return nil }
+
+// Finish returns what came of the operands.
+func (f *AccessFold) Finish(bool) ([]byte, io.Closer, error) {
 	if f.raw != nil {
 		return f.raw, nil, nil
 	}
