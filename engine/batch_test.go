@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
 // operationsOf lists what a batch does, in its order, and by key.
@@ -99,7 +101,7 @@ func TestBatchRead(t *testing.T) {
 		t.Helper()
 		got, closer, err := tx.reader.Get(key)
 		if value == "" {
-			if !errors.Is(err, pebble.ErrNotFound) {
+			if !errors.Is(err, kv.ErrNotFound) {
 				t.Errorf("%v is %q, %v", key, got, err)
 			}
 			return

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
@@ -307,7 +305,7 @@ func (c *checker) run(rec *layout.Record, number uint32) {
 func (c *checker) has(key []byte) bool {
 	_, closer, err := c.tx.reader.Get(key)
 	if err != nil {
-		if !errors.Is(err, pebble.ErrNotFound) {
+		if !errors.Is(err, kv.ErrNotFound) {
 			c.problem("key %x: %v", key, err)
 		}
 		return false

@@ -23,7 +23,7 @@ func (db *DB) deriveGenerations() error {
 	ks := db.keys()
 	ks.FirstGenerations()
 	for _, kind := range ks.Kinds() {
-		it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
+		it, err := db.store.Iter([]byte{kind}, []byte{kind + 1})
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -301,7 +299,7 @@ func (n *names) lookup(r kv.Reader, ks *layout.Keys, k layout.Name) (uint32, boo
 	}
 	key := ks.Name(k.Class, k.Text)
 	b, closer, err := r.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
+	if errors.Is(err, kv.ErrNotFound) {
 		return 0, false, nil
 	}
 	if err != nil {

@@ -183,7 +183,7 @@ func (db *DB) forgettablePage(lower, upper []byte, cutoff int64, told map[uint64
 // read fills f from a page of records.
 func (f *forgetting) read(lower, upper []byte) (err error) {
 	db := f.db
-	r := kv.NewSweep(db.store)
+	r := db.store.NewSweep()
 	defer func() { err = errors.Join(err, r.Close()) }()
 	f.limit, f.texts, f.trash = db.janitor.cleanTo(db.points.oldest()), map[uint32]map[uint64]string{}, map[uint64]bool{}
 	f.tx = &Tx{db: db, reader: r, keys: db.keys(), lsn: db.points.lsn(), now: db.now()}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -281,7 +282,7 @@ func fieldNames(fields []IndexedField) []string {
 // depends on it, so a database that has data and no table is damaged.
 func (db *DB) loadGenerations() error {
 	b, closer, err := db.store.Get(layout.GenerationsKey)
-	if errors.Is(err, pebble.ErrNotFound) {
+	if errors.Is(err, kv.ErrNotFound) {
 		return db.firstGenerations()
 	}
 	if err == nil {
@@ -295,7 +296,7 @@ func (db *DB) loadGenerations() error {
 }
 
 func (db *DB) firstGenerations() error {
-	it, err := db.store.NewIter(nil)
+	it, err := db.store.Iter(nil, nil)
 	if err != nil {
 		return err
 	}

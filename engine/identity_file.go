@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -114,7 +115,7 @@ func (db *DB) copyIdentity(id *identity) error {
 		if err := closer.Close(); err != nil || same {
 			return err
 		}
-	} else if !errors.Is(err, pebble.ErrNotFound) {
+	} else if !errors.Is(err, kv.ErrNotFound) {
 		return store.Error("read the copy of "+identityName, err)
 	}
 	return db.applyBare(func(b *pebble.Batch) error { return b.Set(layout.IdentityKey, want, nil) })
@@ -155,7 +156,7 @@ func (db *DB) restoreIdentity(base vfs.FS) (*identity, error) {
 // copyOfIdentity is what a store holds of memdb.json.
 func copyOfIdentity(st *store.Store) ([]byte, error) {
 	has, closer, err := st.Get(layout.IdentityKey)
-	if errors.Is(err, pebble.ErrNotFound) {
+	if errors.Is(err, kv.ErrNotFound) {
 		return nil, &fault.Error{
 			Kind: fault.ErrCorrupt, What: "restore " + identityName, Why: "an earlier version of memdb wrote this database, without a copy of that file in its store",
 			Do: "restore that file from a backup of the folder; or make a new database of all that can be read: memdbctl rescue SRC DEST",

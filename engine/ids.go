@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -60,7 +58,7 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 			return nil
 		}
 	}
-	it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: layout.PrefixEnd(prefix)})
+	it, err := tx.reader.Iter(prefix, layout.PrefixEnd(prefix))
 	if err != nil {
 		return err
 	}
@@ -90,7 +88,7 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 // restored after its death nothing follows for those that were here before it.
 func (tx *Tx) had(c claim, id string) (bool, error) {
 	prefix := tx.keys.Records(c.owner, c.seq)
-	it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: layout.PrefixEnd(prefix)})
+	it, err := tx.reader.Iter(prefix, layout.PrefixEnd(prefix))
 	if err != nil {
 		return false, err
 	}

@@ -461,7 +461,7 @@ func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, ol
 	tx := Tx{db: db, reader: r, keys: db.keys(), lsn: oldest}
 	rec, err := tx.readRecord(v)
 	switch {
-	case errors.Is(err, pebble.ErrNotFound):
+	case errors.Is(err, kv.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, store.Error(fmt.Sprintf("read memory number %d", v.Seq), err)

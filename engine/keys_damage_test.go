@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -207,16 +208,10 @@ func (d *keyDamage) write(t *testing.T, db *DB, value []byte) {
 
 func allKeys(t *testing.T, db *DB) (keys, values [][]byte) {
 	t.Helper()
-	it, err := db.store.NewIter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		keys, values = append(keys, bytes.Clone(it.Key())), append(values, bytes.Clone(it.Value()))
-	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, kv.Scan(db.store, nil, nil, func(key, value []byte) error {
+		keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
+		return nil
+	}))
 	return keys, values
 }
 

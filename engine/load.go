@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -49,7 +48,7 @@ func (db *DB) loadLog() (err error) {
 		return db.deriveLog()
 	}
 	lower, upper := db.keys().Span(layout.KindLog)
-	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := db.store.Iter(lower, upper)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ type logEnd struct {
 }
 
 // lastLogRecord reads the last record of the log, nil where there is none.
-func lastLogRecord(it *pebble.Iterator) (*logEnd, error) {
+func lastLogRecord(it kv.Iterator) (*logEnd, error) {
 	if !it.Last() {
 		return nil, it.Error()
 	}

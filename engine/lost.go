@@ -54,7 +54,7 @@ func (db *DB) without(what string, err error) error {
 // unreadable tells whether an error is one of a thing that is missing or damaged, and not of
 // the disk or of the call.
 func unreadable(err error) bool {
-	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, pebble.ErrNotFound) || pebble.IsCorruptionError(err)
+	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, kv.ErrNotFound) || pebble.IsCorruptionError(err)
 }
 
 // without returns nil where the transaction goes on without what an error says cannot be read.
@@ -71,7 +71,7 @@ func (tx *Tx) scan(lower, upper []byte, visit func(key, value []byte) error) err
 	if tx.lose == nil {
 		return kv.Scan(tx.reader, lower, upper, visit)
 	}
-	return kv.ScanAround(tx.reader, lower, upper, func(key, value []byte) error { return tx.without(visit(key, value)) }, func(from []byte, err error) ([]byte, error) {
+	return store.ScanAround(tx.reader, lower, upper, func(key, value []byte) error { return tx.without(visit(key, value)) }, func(from []byte, err error) ([]byte, error) {
 		tx.lose(store.Error("read the store", err))
 		return tx.db.store.Behind(from), nil
 	})
@@ -374,14 +374,14 @@ func (tx *Tx) vectorsLeft(rec *layout.Record, v layout.Version) map[string][]flo
 type vectorSeeker struct {
 	reader       kv.Reader
 	lower, upper []byte
-	it           *pebble.Iterator
+	it           kv.Iterator
 }
 
 // seek returns the value of a key, valid until the next call: an error that is unreadable
 // where it is missing or damaged.
 func (s *vectorSeeker) seek(key []byte) (value []byte, err error) {
 	if s.it == nil {
-		if s.it, err = s.reader.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper}); err != nil {
+		if s.it, err = s.reader.Iter(s.lower, s.upper); err != nil {
 			return nil, err
 		}
 	}

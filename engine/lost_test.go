@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -52,20 +53,10 @@ func spoil(t *testing.T, fs vfs.FS, o setup, kind byte, change func(b *pebble.Ba
 	t.Helper()
 	db := openTest(t, fs, o)
 	lower, upper := db.keys().Span(kind)
-	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		t.Fatal(err)
-	}
 	batch := db.store.NewBatch()
-	for ok := it.First(); ok; ok = it.Next() {
-		if err := change(batch, it.Key(), it.Value()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	noError(t, kv.Scan(db.store, lower, upper, func(key, value []byte) error { return change(batch, key, value) }))
 	spoilt = int(batch.Count())
-	if err := errors.Join(it.Close(), db.store.Apply(batch, pebble.Sync)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.store.Apply(batch, pebble.Sync))
 	db.store.Fail(errors.New("spoilt")) // nothing of what it has in RAM is written
 	closeTest(t, db)
 	return spoilt

@@ -573,7 +573,7 @@ func (db *DB) releaseChunk(chunk uint16) {
 // interrupted has left them, or a sealing, which would delete them first.
 func (db *DB) dropStrayPages() (err error) {
 	lower, upper := db.keys().Span(layout.KindText)
-	it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := db.store.Iter(lower, upper)
 	if err != nil {
 		return err
 	}

@@ -451,7 +451,7 @@ func (p *partTx) Key(kind byte, bytes int) []byte {
 func (p *partTx) Get(key []byte) ([]byte, bool, error) {
 	b, closer, err := p.reader.Get(key)
 	switch {
-	case errors.Is(err, pebble.ErrNotFound):
+	case errors.Is(err, kv.ErrNotFound):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
@@ -484,7 +484,7 @@ func (p *partTx) Hop(lower, upper []byte, visit func(key, value []byte) ([]byte,
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := it.First(); ok; {
-		value, err := p.Value(it)
+		value, err := it.ValueAndErr()
 		if err != nil {
 			return err
 		}
@@ -529,20 +529,27 @@ func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
 	return o, known, err
 }
 
-func (p *partTx) Iter(lower, upper []byte) (*pebble.Iterator, error) {
-	return p.reader.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+func (p *partTx) Iter(lower, upper []byte) (kv.Iterator, error) {
+	it, err := p.reader.Iter(lower, upper)
+	if err != nil {
+		return nil, err
+	}
+	return unsealing{it}, nil
 }
 
-// Replaces is [part.Tx.Replaces].
-func (p *partTx) Replaces(bytes int) { p.db.shadowed(bytes) }
+// unsealing is an iterator over keys of parts, whose values the store keeps sealed.
+type unsealing struct{ kv.Iterator }
 
-func (p *partTx) Value(it *pebble.Iterator) ([]byte, error) {
-	stored, err := it.ValueAndErr()
+func (it unsealing) ValueAndErr() ([]byte, error) {
+	stored, err := it.Iterator.ValueAndErr()
 	if err != nil {
 		return nil, err
 	}
 	return layout.Unseal(it.Key(), stored)
 }
+
+// Replaces is [part.Tx.Replaces].
+func (p *partTx) Replaces(bytes int) { p.db.shadowed(bytes) }
 
 func (p *partTx) LSN() uint64 { return p.lsn }
 func (p *partTx) Past() bool  { return p.past }

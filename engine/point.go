@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -16,7 +15,7 @@ import (
 // Everything that it names is kept while it is referenced.
 type point struct {
 	lsn  uint64
-	snap *pebble.Snapshot
+	snap store.Snapshot
 	// number is higher than that of every point that was published before: points of
 	// one LSN may differ in what was cleaned up when their snapshots were taken.
 	number uint64

@@ -290,7 +290,7 @@ func (db *DB) applyBare(fill func(*pebble.Batch) error) error {
 
 // applySwept is applyBare where fill reads what lies side by side.
 func (db *DB) applySwept(fill func(*pebble.Batch, kv.Reader) error) error {
-	r := kv.NewSweep(db.store)
+	r := db.store.NewSweep()
 	err := db.applyBare(func(b *pebble.Batch) error { return fill(b, r) })
 	return errors.Join(err, r.Close())
 }

@@ -276,7 +276,7 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion, error) {
 	rec, err := tx.readRecord(r.Version)
 	switch {
-	case errors.Is(err, pebble.ErrNotFound) && r.Died.Load() != doctable.Alive:
+	case errors.Is(err, kv.ErrNotFound) && r.Died.Load() != doctable.Alive:
 		return nil, nil // by a reset
 	case err != nil:
 		return nil, store.Error(fmt.Sprintf("read memory number %d", r.Seq), err)

@@ -316,7 +316,7 @@ func textError(doing string, err error) error {
 		return nil
 	case errors.Is(err, invindex.ErrVersion):
 		return &fault.Error{Kind: fault.ErrNewerLayout, What: doing, Cause: err, Do: "use a newer memdb"}
-	case errors.Is(err, invindex.ErrCorrupt), errors.Is(err, pebble.ErrNotFound), pebble.IsCorruptionError(err):
+	case errors.Is(err, invindex.ErrCorrupt), errors.Is(err, kv.ErrNotFound), pebble.IsCorruptionError(err):
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "rebuild the text index: memdbctl rebuild text"}
 	}
 	return err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -161,20 +163,11 @@ func TestDamagedSealedChunk(t *testing.T) {
 	db.waitSealed(t)
 	for _, kind := range []byte{layout.KindText, layout.KindRows} {
 		lower, upper := db.keys().Span(kind)
-		it, err := db.store.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for ok := it.First(); ok; ok = it.Next() {
-			value := append([]byte(nil), it.Value()...)
+		noError(t, kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+			value = bytes.Clone(value)
 			value[len(value)/2] ^= 1
-			if err := db.store.Set(it.Key(), value, pebble.Sync); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := it.Close(); err != nil {
-			t.Fatal(err)
-		}
+			return db.store.Set(key, value, pebble.Sync)
+		}))
 	}
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "makes a new read point"})
 	if r, err := db.Check(context.Background()); err != nil || len(r.Problems) < 5 {

@@ -627,12 +627,12 @@ func (r batchReader) Get(key []byte) ([]byte, io.Closer, error) {
 	return reader.Get(key)
 }
 
-func (r batchReader) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
+func (r batchReader) Iter(lower, upper []byte) (kv.Iterator, error) {
 	reader, err := r.tx.readable()
 	if err != nil {
 		return nil, err
 	}
-	return reader.NewIter(o)
+	return reader.Iter(lower, upper)
 }
 
 // readable is what the transaction reads, with all that it has written so far.
@@ -641,7 +641,7 @@ func (tx *Tx) readable() (kv.Reader, error) {
 	case tx.batch == nil || !tx.searchable && tx.batch.Empty(): // applied, or nothing is written
 		return tx.db.store, nil
 	case tx.searchable:
-		return tx.batch, nil
+		return store.Batch{Batch: tx.batch}, nil
 	}
 	indexed := tx.db.store.NewIndexedBatch()
 	if err := indexed.Apply(tx.batch, nil); err != nil {
@@ -649,7 +649,7 @@ func (tx *Tx) readable() (kv.Reader, error) {
 	}
 	plain := tx.batch
 	tx.batch, tx.searchable = indexed, true
-	return tx.batch, plain.Close()
+	return store.Batch{Batch: indexed}, plain.Close()
 }
 
 func (tx *Tx) logVersioned(op layout.LogOp, v layout.Version, before *layout.Version) {

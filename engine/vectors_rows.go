@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
@@ -69,7 +68,7 @@ func (s *space) fill(ctx context.Context, db *DB) {
 // an index as of the transaction: nobody gives their slots away meanwhile. It returns
 // the key to go on from, nil after the last.
 func (tx *Tx) keepRows(s *space, from, upper []byte) (next []byte, err error) {
-	it, err := tx.reader.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: upper})
+	it, err := tx.reader.Iter(from, upper)
 	if err != nil {
 		return nil, err
 	}

@@ -616,7 +616,7 @@ func (tx *Tx) record(v layout.Version) (*layout.Record, error) {
 	return rec, nil
 }
 
-// readRecord reads a version: pebble.ErrNotFound where it is gone.
+// readRecord reads a version: kv.ErrNotFound where it is gone.
 func (tx *Tx) readRecord(v layout.Version) (*layout.Record, error) {
 	b, closer, err := tx.reader.Get(tx.keys.Record(v))
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -85,7 +84,7 @@ func (w *written) clear() {
 
 // fill reads the keys that were there when the database was opened. What is
 // written meanwhile is added by whoever writes it.
-func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error) {
+func (db *DB) fillWritten(ctx context.Context, snap store.Snapshot) (err error) {
 	defer func() {
 		if cerr := snap.Close(); err == nil {
 			err = cerr
@@ -103,9 +102,9 @@ func (db *DB) fillWritten(ctx context.Context, snap *pebble.Snapshot) (err error
 	return nil
 }
 
-func (w *written) read(ctx context.Context, snap *pebble.Snapshot, ks *layout.Keys, kind byte) (err error) {
+func (w *written) read(ctx context.Context, snap store.Snapshot, ks *layout.Keys, kind byte) (err error) {
 	lower, upper := ks.Span(kind)
-	it, err := snap.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := snap.Iter(lower, upper)
 	if err != nil {
 		return err
 	}

@@ -350,7 +350,7 @@ func (e *editor) number(want []wanted) error {
 			if !it.SeekGE(key) || !bytes.Equal(it.Key(), key) {
 				continue
 			}
-			value, err := e.t.Value(it)
+			value, err := it.ValueAndErr()
 			if err == nil {
 				e.numbers[all[i].id], err = number(value)
 			}
@@ -544,7 +544,7 @@ func (e *editor) loadTies(changes []*change) error {
 			if !bytes.Equal(it.Key(), key) {
 				continue
 			}
-			value, err := e.t.Value(it)
+			value, err := it.ValueAndErr()
 			if err != nil {
 				return err
 			}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -316,7 +315,7 @@ func each(v part.View, prefix []byte, visit func(key, value []byte) error) error
 }
 
 // closing adds the error of closing an iterator to that of its use.
-func closing(it *pebble.Iterator, err error) error {
+func closing(it kv.Iterator, err error) error {
 	if cerr := it.Close(); err == nil {
 		return cerr
 	}

@@ -173,17 +173,8 @@ func (n *near) named(text string, names []string) (err error) {
 	}())
 }
 
-// nameIter is what is needed of an iterator over names.
-type nameIter interface {
-	First() bool
-	Next() bool
-	SeekGE(key []byte) bool
-	Key() []byte
-	Error() error
-}
-
 // look adds the entities of a folded name.
-func (n *near) look(it nameIter, folded string) (found bool, err error) {
+func (n *near) look(it kv.Iterator, folded string) (found bool, err error) {
 	if folded == "" || len(folded) > valid.MaxID || strings.IndexByte(folded, 0) >= 0 {
 		return false, nil
 	}
@@ -220,7 +211,7 @@ func (n *near) seed(num uint32, like bool) error {
 
 // like adds the entities whose names are like words of the text that begin and end with capital
 // letters.
-func (n *near) like(it nameIter, text string, words []place) error {
+func (n *near) like(it kv.Iterator, text string, words []place) error {
 	var wanted []spelling
 	capital := func(w place) bool {
 		first, _ := utf8.DecodeRuneInString(text[w.from:])

@@ -73,7 +73,7 @@ func Stored(v part.View) (p Policy, err error) {
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := it.Last(); ok; ok = it.Prev() {
-		value, err := v.Value(it)
+		value, err := it.ValueAndErr()
 		if err != nil {
 			return Policy{}, err
 		}

@@ -345,7 +345,7 @@ func newestMarker(v part.View, p place, h *head) (m *Marker, from uint32, err er
 			continue
 		}
 		var b []byte
-		if b, err = v.Value(it); err == nil {
+		if b, err = it.ValueAndErr(); err == nil {
 			m, err = decodeMarker(b)
 		}
 		if err != nil {

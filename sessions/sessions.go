@@ -147,7 +147,7 @@ func past(v part.View, p place) (*head, error) {
 	var h *head
 	if it.Last() {
 		var b []byte
-		if b, err = v.Value(it); err == nil {
+		if b, err = it.ValueAndErr(); err == nil {
 			h, err = decodeHead(b)
 		}
 	} else {

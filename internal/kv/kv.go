@@ -1,34 +1,60 @@
 // Package kv declares the small views of the key-value store that the parts of
-// the database work on, each under its own prefix.
+// the database work on, each under its own prefix. It knows no store: what stands on
+// it links none.
 package kv
 
 import (
-	"bytes"
 	"errors"
 	"io"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
-// Reader reads a state of the store: the newest, a snapshot, or a batch over the
-// newest. *pebble.DB, *pebble.Snapshot and an indexed *pebble.Batch are Readers.
-type Reader interface {
-	// Get returns the value of a key, valid until the closer is closed, or
-	// pebble.ErrNotFound.
-	Get(key []byte) ([]byte, io.Closer, error)
-	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
-}
+// ErrNotFound is returned by [Reader].Get for a key that has no value.
+var ErrNotFound = errors.New("key not found")
 
 // ErrStop ends a scan early. The scan returns it, so that its caller knows.
 var ErrStop = errors.New("stop")
 
+// Reader reads a state of the store: the newest, a snapshot, or a batch over the
+// newest.
+type Reader interface {
+	// Get returns the value of a key, valid until the closer is closed, or
+	// [ErrNotFound].
+	Get(key []byte) ([]byte, io.Closer, error)
+	// Iter moves over the keys in [lower, upper); nil is no bound. It is to be closed.
+	Iter(lower, upper []byte) (Iterator, error)
+}
+
+// Iterator moves over keys in their order, in either direction, and serves one goroutine.
+// It begins before the first key. A move reports whether it has come to a key; where it has
+// not, Error says whether there is none or reading failed.
+type Iterator interface {
+	First() bool
+	Last() bool
+	Next() bool
+	Prev() bool
+	// SeekGE moves to the first key from the given one on, SeekLT to the last key before it.
+	SeekGE(key []byte) bool
+	SeekLT(key []byte) bool
+	// Key and ValueAndErr are what the iterator stands at, both valid until it moves. The
+	// value is read when it is asked for.
+	Key() []byte
+	ValueAndErr() ([]byte, error)
+	Error() error
+	Close() error
+}
+
+// scanner is a [Reader] with a way of its own to [Scan].
+type scanner interface {
+	Scan(lower, upper []byte, visit func(key, value []byte) error) error
+}
+
 // Scan calls visit for each key in [lower, upper), in order, until it returns an
 // error. Key and value are valid during the call.
 func Scan(r Reader, lower, upper []byte, visit func(key, value []byte) error) (err error) {
-	if s, ok := r.(*Sweep); ok {
-		return s.scan(lower, upper, visit)
+	if s, ok := r.(scanner); ok {
+		return s.Scan(lower, upper, visit)
 	}
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := r.Iter(lower, upper)
 	if err != nil {
 		return err
 	}
@@ -47,23 +73,4 @@ func Scan(r Reader, lower, upper []byte, visit func(key, value []byte) error) (e
 		}
 	}
 	return it.Error()
-}
-
-// ScanAround is [Scan] that goes on behind what cannot be read. Where reading fails after the
-// key before from, around is called and returns the key to go on at, which comes after from.
-func ScanAround(r Reader, lower, upper []byte, visit func(key, value []byte) error, around func(from []byte, err error) (next []byte, rerr error)) error {
-	for {
-		from := lower
-		err := Scan(r, lower, upper, func(key, value []byte) error {
-			err := visit(key, value)
-			from = append(append(from[:0:0], key...), 0)
-			return err
-		})
-		if err == nil || !pebble.IsCorruptionError(err) {
-			return err
-		}
-		if lower, err = around(from, err); err != nil || lower == nil || upper != nil && bytes.Compare(lower, upper) >= 0 {
-			return err
-		}
-	}
 }

@@ -27,8 +27,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -196,10 +195,8 @@ type View interface {
 	// Scan calls visit for the keys in [lower, upper), in order, until it returns an
 	// error. Key and value are valid during the call.
 	Scan(lower, upper []byte, visit func(key, value []byte) error) error
-	// Iter moves over the keys in [lower, upper), in either direction. It is to be
-	// closed. Value is the value that it stands at, valid until it moves.
-	Iter(lower, upper []byte) (*pebble.Iterator, error)
-	Value(it *pebble.Iterator) ([]byte, error)
+	// Iter moves over the keys in [lower, upper), in either direction. It is to be closed.
+	Iter(lower, upper []byte) (kv.Iterator, error)
 	// Hop visits keys in [lower, upper), in order, each time the first one from the key on that
 	// visit has returned. It is for what lies in few places far from each other.
 	Hop(lower, upper []byte, visit func(key, value []byte) (next []byte, err error)) error

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
 // Config is what a store is opened with.
@@ -134,7 +135,7 @@ func Error(doing string, err error) error {
 		return nil
 	case pebble.IsCorruptionError(err):
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: WayOn}
-	case errors.Is(err, pebble.ErrNotFound):
+	case errors.Is(err, kv.ErrNotFound):
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Why: "it is missing", Do: "run check"}
 	}
 	return err

@@ -1,4 +1,4 @@
-package kv
+package store
 
 import (
 	"cmp"
@@ -7,19 +7,21 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 )
 
-// Sweep is a Reader for many keys that mostly rise, kind by kind: it keeps an iterator for the
-// keys of each first byte, so that a key near the one before it is found without a look at
+// Sweep is a [kv.Reader] for many keys that mostly rise, kind by kind: it keeps an iterator for
+// the keys of each first byte, so that a key near the one before it is found without a look at
 // each level of the store. It reads the state of when it first read a kind, and serves one
 // goroutine.
 type Sweep struct {
-	of  Reader
+	of  *Store
 	its map[byte]*pebble.Iterator
 }
 
 // NewSweep returns a Sweep, which is to be closed.
-func NewSweep(of Reader) *Sweep { return &Sweep{of: of, its: map[byte]*pebble.Iterator{}} }
+func (s *Store) NewSweep() *Sweep { return &Sweep{of: s, its: map[byte]*pebble.Iterator{}} }
 
 // Close ends the iterators.
 func (s *Sweep) Close() error {
@@ -42,7 +44,7 @@ func (s *Sweep) iter(key []byte) (*pebble.Iterator, error) {
 	return it, err
 }
 
-// Get returns a copy of a value, or pebble.ErrNotFound.
+// Get returns a copy of a value.
 func (s *Sweep) Get(key []byte) ([]byte, io.Closer, error) {
 	it, err := s.iter(key)
 	if err != nil {
@@ -50,10 +52,10 @@ func (s *Sweep) Get(key []byte) ([]byte, io.Closer, error) {
 	}
 	// With a limit: what was deleted behind the key is not passed over.
 	if it.SeekGEWithLimit(key, append(slices.Clip(key), 0)) != pebble.IterValid {
-		return nil, nil, cmp.Or(it.Error(), pebble.ErrNotFound)
+		return nil, nil, cmp.Or(it.Error(), kv.ErrNotFound)
 	}
 	if string(it.Key()) != string(key) {
-		return nil, nil, pebble.ErrNotFound
+		return nil, nil, kv.ErrNotFound
 	}
 	b, err := it.ValueAndErr()
 	return slices.Clone(b), nothing{}, err
@@ -63,11 +65,11 @@ type nothing struct{}
 
 func (nothing) Close() error { return nil }
 
-// NewIter is that of the reader below.
-func (s *Sweep) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) { return s.of.NewIter(o) }
+// Iter is that of the store.
+func (s *Sweep) Iter(lower, upper []byte) (kv.Iterator, error) { return s.of.Iter(lower, upper) }
 
-// scan is [Scan]. What visit reads of the same kind has an iterator of its own.
-func (s *Sweep) scan(lower, upper []byte, visit func(key, value []byte) error) (err error) {
+// Scan is [kv.Scan]. What visit reads of the same kind has an iterator of its own.
+func (s *Sweep) Scan(lower, upper []byte, visit func(key, value []byte) error) (err error) {
 	it, err := s.iter(lower)
 	if err != nil {
 		return err
