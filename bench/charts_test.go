@@ -94,7 +94,7 @@ func pages(t *testing.T) map[string]string {
 var (
 	benchCommand = regexp.MustCompile("go\\s+-C\\s+\\S*bench\\s+run(?:\\s+-tags\\s+\\S+)?\\s+\\.\\s+([^`#]*)")
 	chartLink    = regexp.MustCompile(`\((?:docs/)?charts/([a-z-]+\.svg)\)`)
-	testCommand  = regexp.MustCompile("go\\s+(?:-C\\s+\\S+\\s+)?(?:test|run)\\s")
+	testCommand  = regexp.MustCompile(`go\s+(?:-C\s+\S+\s+)?(?:test|run)\s`)
 	manyNumbers  = regexp.MustCompile(`\d[\d,]{3,}|\d*\.\d+`)
 )
 
@@ -131,7 +131,7 @@ func TestTablesHaveCommands(t *testing.T) {
 		if !strings.HasPrefix(name, "../docs/") {
 			continue
 		}
-		for _, section := range strings.Split(text, "\n## ") {
+		for section := range strings.SplitSeq(text, "\n## ") {
 			if !measured(section) {
 				continue
 			}

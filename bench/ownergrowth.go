@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -146,10 +147,7 @@ func (g *growthDB) reopen(ctx context.Context, m *memdb, dir string) (err error)
 
 // Round asks within one owner after the other.
 func (g *growthDB) Round(ctx context.Context) (harness.Sample, error) {
-	sample := harness.Sample{}
-	for metric, value := range g.once {
-		sample[metric] = value
-	}
+	sample := maps.Clone(g.once)
 	rng := rand.New(rand.NewPCG(7, 7))
 	var times harness.Latencies
 	meter := harness.StartMeter()

@@ -2,11 +2,12 @@ package engine
 
 import (
 	"fmt"
-	"github.com/seed-7aedc3ff/memdb/memory"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestFilesAreCounted: the statistics count every file of the folder, each once, also snapshots

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	iofs "io/fs"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -53,6 +54,9 @@ func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains,
 		o = &Options{}
 	}
 	fs, dir := fsys.Named(dir)
+	if _, err := fs.Stat(dir); errors.Is(err, iofs.ErrNotExist) {
+		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "there is no such folder", Do: "name the folder of the damaged database"}
+	}
 	to, beside := fsys.Named(beside)
 	if err := look(fs, dir); err != nil {
 		return nil, err

@@ -166,8 +166,9 @@ func (d *deduper) names(names map[string][]uint32) {
 // lessOneLetter is a name, and what is left of it without each of its letters.
 func lessOneLetter(name string) []string {
 	all := []string{name}
-	for i, r := range name {
-		all = append(all, name[:i]+name[i+utf8.RuneLen(r):])
+	for i := range name {
+		_, size := utf8.DecodeRuneInString(name[i:]) // 1 of a byte that is damaged
+		all = append(all, name[:i]+name[i+size:])
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

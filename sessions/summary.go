@@ -127,7 +127,8 @@ func sentences(text string) (all []string) {
 			continue
 		}
 		b.WriteRune(r)
-		after, _ := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
+		_, size := utf8.DecodeRuneInString(text[i:]) // 1 of a byte that is damaged
+		after, _ := utf8.DecodeRuneInString(text[i+size:])
 		if strings.ContainsRune(".!?", r) && unicode.IsSpace(after) || strings.ContainsRune("。！？", r) || length >= longestSentence {
 			end()
 		}

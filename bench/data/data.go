@@ -229,12 +229,12 @@ func WriteTable(out io.Writer, folder string) error {
 // WriteMarkdown prints the sets as the page README.md of this folder.
 func WriteMarkdown(out io.Writer) error {
 	w := bufio.NewWriter(out)
-	w.WriteString(`# Data sets
+	fmt.Fprint(w, `# Data sets
 
-The workloads of ` + "`bench`" + ` look for these files in the folder that ` + "`MEMDB_DATA`" + ` or ` + "`-data`" + ` names. The
+The workloads of `+"`bench`"+` look for these files in the folder that `+"`MEMDB_DATA`"+` or `+"`-data`"+` names. The
 repository has none of them. Where a set is not there, bench makes one up that has its form and about its
-sizes, says so above the table and in the report, and keeps it in ` + "`bench/out/made-up`" + `: speeds are near those of the
-real set, recall and nDCG are not. ` + "`go -C bench run . data`" + ` prints this list with what the folder has.
+sizes, says so above the table and in the report, and keeps it in `+"`bench/out/made-up`"+`: speeds are near those of the
+real set, recall and nDCG are not. `+"`go -C bench run . data`"+` prints this list with what the folder has.
 `)
 	for _, s := range Sets() {
 		fmt.Fprintf(w, "\n## %s\n\n%s.\n\n- From: %s.\n- Terms: %s.\n", s.Name, strings.ToUpper(s.What[:1])+s.What[1:], s.Source, s.Terms)

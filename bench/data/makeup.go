@@ -136,11 +136,11 @@ func makeUpJudged(w *writer, name string, of uint64, n int) {
 	}
 	w.file("ir/"+name+"/docs.tsv", func(out *bufio.Writer) error {
 		for i := range n {
-			text := l.sentence(80 + l.rng.IntN(60))
+			fmt.Fprintf(out, "%d\t%s", i+1, l.sentence(80+l.rng.IntN(60)))
 			for range 6 {
-				text += " " + own[i%topics][l.rng.IntN(words)]
+				fmt.Fprint(out, " ", own[i%topics][l.rng.IntN(words)])
 			}
-			fmt.Fprintf(out, "%d\t%s\n", i+1, text)
+			fmt.Fprintln(out)
 		}
 		return nil
 	})

@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -34,13 +35,12 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer db.Close()
 	model, err := models.NeedLLM()
 	if err == nil {
 		err = chat(ctx, db, model, user, os.Stdin, os.Stdout)
 	}
-	if err != nil {
-		log.Print(err)
+	if err := errors.Join(err, db.Close()); err != nil {
+		log.Fatal(err)
 	}
 }
 

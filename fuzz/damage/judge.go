@@ -84,7 +84,7 @@ func (b *base) rescueFails(h harm, seen, r *view) string {
 	case len(gone) > 0 && !holdsData(h.file):
 		return fmt.Sprintf("it lacks %d lines that lie in other files, says %v: %.600q", len(gone), r.lost, gone)
 	case !h.gone && len(gone) > h.costs:
-		return fmt.Sprintf("it lacks %d of %d lines, where the damage may cost %d, says %.1000v: %.400q", len(gone), len(b.lines), h.costs, r.lost, gone)
+		return fmt.Sprintf("it lacks %d of %d lines, where the damage may cost %d, says %.1000s: %.1000s", len(gone), len(b.lines), h.costs, fmt.Sprint(r.lost), fmt.Sprintf("%.80q", gone))
 	case seen.refused:
 		return ""
 	}

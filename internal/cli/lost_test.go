@@ -141,6 +141,11 @@ func TestRescueVerb(t *testing.T) {
 		t.Errorf("rescued without damage: %v", got)
 	}
 
+	none := filepath.Join(t.TempDir(), "none")
+	if r := c.bare("rescue", none, to+" again"); r.code != exitFailed || !strings.Contains(r.err, "there is no such folder; name the folder of the damaged database") {
+		t.Errorf("rescue of nothing: exit %d, %s", r.code, r.err)
+	}
+
 	spoilTables(t, whole, 5)
 	before := bytesOf(t, whole)
 	to = filepath.Join(t.TempDir(), "left")
