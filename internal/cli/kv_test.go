@@ -230,7 +230,7 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("rebuild: %v", got)
 	}
 	c.ok("graph", "add", `{"id":"ada","name":"Ada"}`, "--user", "u")
-	c.ok("store", "oolong", "--user", "v", "--embedding", "1,0")
+	c.ok("store", "oolong", "--user", "v", "--embedding", "[1,0]")
 	all := c.objects("rebuild", "all")
 	if len(all) != 3 || all[0]["documents"] != 3.0 || all[1]["vectors"] != 1.0 || all[2]["index"] != "graph" {
 		t.Fatalf("rebuild all: %v", all)
