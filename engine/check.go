@@ -50,8 +50,8 @@ type Problem struct {
 	What string `json:"what"`
 	// ID is that of the memory, empty where it is about no memory or the ID is not known.
 	ID string `json:"id"`
-	// Remedy is the verb of memdbctl that mends it: "rebuild text", or "rescue", which makes a
-	// new database of all that is whole.
+	// Remedy is the verb of memdbctl that mends it: "rebuild text", "rebuild vectors", "rebuild
+	// graph", or "rescue", which makes a new database of all that is whole.
 	Remedy string `json:"remedy"`
 }
 
@@ -64,21 +64,27 @@ func NewProblem(err error) Problem { return Problem{"database", err.Error(), "",
 // The remedies.
 const (
 	RemedyRescue  = "rescue"
-	RemedyRebuild = "rebuild " + IndexText
+	RemedyRebuild = remedyRebuild + IndexText
 )
+
+// remedyRebuild begins the remedies that make an index anew.
+const remedyRebuild = "rebuild "
 
 // rebuilt are the kinds of problems that a rebuild of the text index mends.
 var rebuilt = []string{"text index", "documents", "words", "filter values"}
 
 func (r *Report) problem(kind, id, format string, args ...any) {
-	if len(r.Problems) >= maxProblems {
-		return
-	}
-	p := Problem{Kind: kind, What: fmt.Sprintf(format, args...), ID: id, Remedy: RemedyRescue}
+	remedy := RemedyRescue
 	if slices.Contains(rebuilt, kind) {
-		p.Remedy = RemedyRebuild
+		remedy = RemedyRebuild
 	}
-	r.Problems = append(r.Problems, p)
+	r.add(remedy, kind, id, format, args...)
+}
+
+func (r *Report) add(remedy, kind, id, format string, args ...any) {
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, Problem{Kind: kind, What: fmt.Sprintf(format, args...), ID: id, Remedy: remedy})
+	}
 }
 
 // Check reads the whole store and compares each structure with the memories that
@@ -539,7 +545,7 @@ func (c *checker) searches(deep bool) error {
 		}
 		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.name, Sampled: sampled, Recall: recall})
 		if recall < leastRecall {
-			c.problem("vector space %q: its index finds %.2f of the vectors that are closest; close the database and remove vectors-%d-*.snap from its folder: the next open builds the index anew", s.name, recall, s.num)
+			c.report.add(remedyRebuild+IndexVectors, c.kind, "", "vector space %q: its index finds %.2f of the vectors that are closest", s.name, recall)
 		}
 	}
 	return nil

@@ -518,14 +518,17 @@ func (p *partTx) Without(err error) error { return p.tx().without(err) }
 
 func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
 	prefix := append(p.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
-	err = p.Scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
-		num, text, _, err := layout.DecodeName(key, value)
+	err = p.tx().scan(prefix, layout.PrefixEnd(prefix), func(key, stored []byte) error { // a name has a checksum of its own
+		num, text, _, err := layout.DecodeName(key, stored)
 		if err != nil || num != number {
 			return err
 		}
 		o, known = scope.ParseKey(text)
 		return kv.ErrStop
 	})
+	if errors.Is(err, kv.ErrStop) {
+		err = nil
+	}
 	return o, known, err
 }
 
@@ -695,6 +698,10 @@ func (p *partChecker) EachCounter(kind byte, visit func(owner uint32, n int64)) 
 
 func (p *partChecker) Problem(format string, args ...any) {
 	p.c.report.problem(p.name, "", format, args...)
+}
+
+func (p *partChecker) Derived(format string, args ...any) {
+	p.c.report.add(remedyRebuild+p.name, p.name, "", format, args...)
 }
 
 // parts checks the keys of each part.

@@ -8,29 +8,54 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
-// IndexText names the text index, which is that of the filters, too, for Rebuild.
-const IndexText = "text"
+// The indexes that Rebuild makes anew.
+const (
+	IndexText    = "text"    // of words and filters
+	IndexVectors = "vectors" // of each vector space
+	IndexGraph   = "graph"   // the keys by which entities and relations are found, and their counts
+	IndexAll     = "all"     // these three, one after the other
+)
 
 const doingRebuild = "rebuild"
 
-// Rebuild makes an index anew from the stored memories, beside readers and writers,
-// who use the one that there is until the new one takes its place in one commit. It
-// mends damage, and words of memories that were indexed by another version of the
-// analyzer. A database that was made for English alone becomes one of all languages, unless
-// Options.Language says "english". progress, if it is not nil, is told how many documents are done, and of
-// how many. Interrupted, it leaves everything as it was.
+// Rebuild makes an index anew from what is stored, beside readers and writers, who use the
+// one that there is until the new one takes its place. It mends damage. Interrupted, it leaves
+// what is found as it was, or better; the next call begins again.
+//
+// The text index follows from the memories, and is replaced in one commit: also words of
+// memories that were indexed by another version of the analyzer are found then. A database
+// that was made for English alone becomes one of all languages, unless Options.Language says
+// "english". The indexes of vectors follow from the vectors of the memories, and take as much
+// memory again until each is replaced, and its snapshot with it. The keys of the graph follow
+// from its entities, relations and links to memories; they are mended in commits of bounded
+// size, and what leads to nothing is removed.
+//
+// progress, if it is not nil, is told how many are done, and of how many: documents, vectors,
+// keys of the graph. IndexAll tells of each of the three from the beginning.
 func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of int64)) error {
-	if index != IndexText {
-		return fault.Invalid(doingRebuild, fmt.Sprintf("there is no index %q to rebuild", valid.Short(index)), "name text")
+	var steps []func(context.Context, func(done, of int64)) error
+	switch index {
+	case IndexText:
+		steps = append(steps, db.rebuildWords)
+	case IndexVectors:
+		steps = append(steps, db.rebuildVectors)
+	case IndexGraph:
+		steps = append(steps, db.rebuildGraph)
+	case IndexAll:
+		steps = append(steps, db.rebuildWords, db.rebuildVectors, db.rebuildGraph)
+	default:
+		return fault.Invalid(doingRebuild, fmt.Sprintf("there is no index %q to rebuild", valid.Short(index)), "name text, vectors, graph or all")
 	}
 	release, err := db.enter(doingRebuild)
 	if err != nil {
@@ -40,6 +65,16 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	if err := db.writable(doingRebuild); err != nil {
 		return err
 	}
+	for _, rebuild := range steps {
+		if err := rebuild(ctx, progress); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebuildWords makes the text index anew.
+func (db *DB) rebuildWords(ctx context.Context, progress func(done, of int64)) error {
 	// The janitor neither seals nor frees meanwhile, and writers do not wait for it.
 	j := db.janitor
 	if err := j.rest(ctx); err != nil {
@@ -52,6 +87,30 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 		return err
 	}
 	return db.rebuild(ctx, progress)
+}
+
+// rebuildGraph makes the keys anew by which the graph is found.
+func (db *DB) rebuildGraph(ctx context.Context, progress func(done, of int64)) error {
+	removed, err := partOf[*graph.Part](db).Mend(ctx, restingRunner{runner{db: db}}, progress)
+	if removed > 0 {
+		db.logger.Warn("keys of the graph led to nothing, and are removed", "keys", removed)
+	}
+	return err
+}
+
+// restingRunner changes nothing while the janitor works, which removes keys that refer to
+// memories without the writer lock.
+type restingRunner struct{ runner }
+
+func (r restingRunner) Update(ctx context.Context, doing string, fn func(part.Tx) error) error {
+	j := r.db.janitor
+	if err := j.rest(ctx); err != nil {
+		return err
+	}
+	defer r.db.chunks.busy.Unlock()
+	j.progress(true, nil)
+	defer j.wake()
+	return r.runner.Update(ctx, doing, fn)
 }
 
 // rebuild is Rebuild where the janitor is busy.

@@ -429,8 +429,8 @@ func TestRebuildNotesAnalyzer(t *testing.T) {
 
 func TestRebuildRefuses(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
-	if err := db.Rebuild(t.Context(), "vectors", nil); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), `"vectors"`) {
-		t.Errorf("rebuild vectors: %v", err)
+	if err := db.Rebuild(t.Context(), "rows", nil); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), `"rows"`) {
+		t.Errorf("rebuild rows: %v", err)
 	}
 	closeTest(t, db)
 	if err := db.Rebuild(t.Context(), IndexText, nil); !errors.Is(err, fault.ErrClosed) {

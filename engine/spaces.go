@@ -52,6 +52,8 @@ type space struct {
 	// score what is not linked, and writers do not wait for what does not come.
 	broken atomic.Bool
 	saved  saved // of the snapshot on disk; the linker's, and Close's when that has ended
+	// replaces is the space of before a rebuild, until the linker has replaced the snapshot.
+	replaces atomic.Pointer[space]
 }
 
 // slotHolder is the version that brought the vector in a slot: the vector's key in the

@@ -41,10 +41,12 @@ type linker struct {
 	turn    atomic.Pointer[context.CancelFunc]
 	leisure atomic.Bool
 	all     atomic.Bool
+	// rebuilding is held while indexes are made anew.
+	rebuilding mutex
 }
 
 func newLinker(db *DB) *linker {
-	return &linker{db: db, signal: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &linker{db: db, signal: make(chan struct{}, 1), ended: make(chan struct{}), rebuilding: make(mutex, 1)}
 }
 
 func (l *linker) wake() {
@@ -136,6 +138,9 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 		// Pending is a queue: what is ahead of the vectors that come later.
 		until := s.added.Load()
 		err := db.linker.await(ctx, func() bool {
+			if now := db.spaces.numbered(s.num); now != s { // it was rebuilt meanwhile
+				s, until = now, now.added.Load()
+			}
 			added := s.added.Load()
 			return added-min(added, uint64(s.index.Pending())) >= until || !s.index.Due() || s.broken.Load()
 		})
@@ -189,6 +194,14 @@ func (l *linker) round(ctx context.Context) (more bool) {
 
 // save writes a snapshot of a space where the last one lacks much.
 func (l *linker) save(ctx context.Context, s *space) {
+	if old := s.replaces.Load(); old != nil {
+		if old.saved.name != "" {
+			l.db.removeFile(old.saved.name)
+		}
+		l.db.saveSpace(ctx, s, 0, 0)
+		s.replaces.Store(nil)
+		return
+	}
 	least, used := l.db.limits.saveTail, uint64(s.used.Load())
 	l.db.saveSpace(ctx, s, max(least, used/addedShare), max(least, used/saveShare))
 }

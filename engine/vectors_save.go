@@ -75,7 +75,7 @@ func (s *space) tail() (added, links uint64) {
 // or links, and the disk has room. A space without a graph needs none: to read its few
 // vectors is quick. A snapshot that cannot be written is tried again after as many more.
 func (db *DB) saveSpace(ctx context.Context, s *space, leastAdded, leastLinks uint64) {
-	if db.Failed() != nil || db.readOnly {
+	if db.Failed() != nil || db.readOnly || db.spaces.numbered(s.num) != s { // a rebuild has replaced it
 		return
 	}
 	if s.index.Linked() == 0 {

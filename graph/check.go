@@ -37,7 +37,7 @@ func (p *Part) Check(c part.Checker) error {
 	for _, owner := range slices.Sorted(maps.Keys(k.owners)) {
 		t := k.owners[owner]
 		if t.entities != t.own.entities || t.relations != t.own.relations {
-			c.Problem("graph of owner number %d: it has %d entities and %d relations, and its counts say %d and %d",
+			c.Derived("graph of owner number %d: it has %d entities and %d relations, and its counts say %d and %d",
 				owner, t.entities, t.relations, t.own.entities, t.own.relations)
 		}
 	}
@@ -76,11 +76,19 @@ func (k *check) of(key []byte) *tally {
 	return nil
 }
 
-// want reports a key that is missing.
+// want reports a key that is missing, derives one that [Part.Mend] makes again.
 func (k *check) want(key []byte, format string, args ...any) error {
+	return k.missing(k.Problem, key, format, args)
+}
+
+func (k *check) derives(key []byte, format string, args ...any) error {
+	return k.missing(k.Derived, key, format, args)
+}
+
+func (k *check) missing(report func(string, ...any), key []byte, format string, args []any) error {
 	found, err := exists(k, key)
 	if err == nil && !found {
-		k.Problem("graph: "+format, args...)
+		report("graph: "+format, args...)
 	}
 	return err
 }
@@ -95,7 +103,7 @@ func (k *check) graph(key, value []byte) error {
 	switch sec := key[body-1]; {
 	case sec == secOwner && len(rest) == 0:
 	case sec == secType && len(rest) == 1+numSize:
-		return k.want(typeNameKey(t, t.owner, rest[0], string(value)), "the type %q is not found by its name", valid.Short(string(value)))
+		return k.derives(typeNameKey(t, t.owner, rest[0], string(value)), "the type %q is not found by its name", valid.Short(string(value)))
 	case sec == secTypeName && len(rest) > 1:
 		return k.typeName(t, rest[0], string(rest[1:]), value)
 	case sec == secID && len(rest) == hashSize:
@@ -120,10 +128,10 @@ func (k *check) graph(key, value []byte) error {
 		return k.merged(t, be32At(rest, 0), last, value)
 	case sec == secSaid && len(rest) == arcSize+seqSize:
 		a := saidArc(rest, 0)
-		return k.want(saidByKey(t, t.owner, be64At(rest, arcSize), a), "what memory %d tells of entity number %d is not found from the memory", be64At(rest, arcSize), a.from)
+		return k.derives(saidByKey(t, t.owner, be64At(rest, arcSize), a), "what memory %d tells of entity number %d is not found from the memory", be64At(rest, arcSize), a.from)
 	case sec == secSaidBy && len(rest) == seqSize+arcSize:
 		a := saidArc(rest, seqSize)
-		return k.want(saidKey(t, t.owner, a, be64At(rest, 0)), "memory %d tells of a relation of entity number %d, which does not know it", be64At(rest, 0), a.from)
+		return k.derives(saidKey(t, t.owner, a, be64At(rest, 0)), "memory %d tells of a relation of entity number %d, which does not know it", be64At(rest, 0), a.from)
 	case sec == secKept && len(rest) == seqSize:
 		if _, _, err := decodeHeld(value); err != nil {
 			k.Problem("graph: what memory %d in the trash of owner number %d had: %v", be64At(rest, 0), t.owner, err)
@@ -155,12 +163,12 @@ func (k *check) merged(t *tally, into, num uint32, value []byte) error {
 func (k *check) typeName(t *tally, class byte, name string, value []byte) error {
 	num, err := number(value)
 	if err != nil {
-		k.Problem("graph: the type %q: %v", valid.Short(name), err)
+		k.Derived("graph: the type %q: %v", valid.Short(name), err)
 		return nil
 	}
 	b, found, err := t.Get(typeKey(t, t.owner, class, num))
 	if err == nil && (!found || string(b) != name) {
-		k.Problem("graph: the type %q has number %d, which is another's", valid.Short(name), num)
+		k.Derived("graph: the type %q has number %d, which is another's", valid.Short(name), num)
 	}
 	return err
 }
@@ -168,7 +176,7 @@ func (k *check) typeName(t *tally, class byte, name string, value []byte) error 
 func (k *check) byID(t *tally, hash, value []byte) error {
 	num, err := number(value)
 	if err != nil {
-		k.Problem("graph: an ID of owner number %d: %v", t.owner, err)
+		k.Derived("graph: an ID of owner number %d: %v", t.owner, err)
 		return nil
 	}
 	n, err := t.current(num)
@@ -177,7 +185,7 @@ func (k *check) byID(t *tally, hash, value []byte) error {
 			return nil
 		}
 	}
-	k.Problem("graph: an ID of owner number %d leads to entity number %d, which has another or is not there (%v)", t.owner, num, err)
+	k.Derived("graph: an ID of owner number %d leads to entity number %d, which has another or is not there (%v)", t.owner, num, err)
 	return nil
 }
 
@@ -188,7 +196,7 @@ func (k *check) entity(t *tally, num uint32, value []byte) error {
 		return nil
 	}
 	if num > t.own.lastEntity {
-		k.Problem("graph: the entity %q has number %d, and the highest that was given out is %d", valid.Short(n.id), num, t.own.lastEntity)
+		k.Derived("graph: the entity %q has number %d, and the highest that was given out is %d", valid.Short(n.id), num, t.own.lastEntity)
 	}
 	if !n.forward {
 		t.entities++
@@ -199,7 +207,7 @@ func (k *check) entity(t *tally, num uint32, value []byte) error {
 		}
 	}
 	for key := range indexKeys(t, t.owner, num, &n) {
-		if err := k.want([]byte(key), "the entity %q is not found by a name or by its type", valid.Short(n.id)); err != nil {
+		if err := k.derives([]byte(key), "the entity %q is not found by a name or by its type", valid.Short(n.id)); err != nil {
 			return err
 		}
 	}
@@ -208,7 +216,7 @@ func (k *check) entity(t *tally, num uint32, value []byte) error {
 			return err
 		}
 	}
-	return k.want(idKey(t, t.owner, secID, n.id), "the entity %q is not found by its ID", valid.Short(n.id))
+	return k.derives(idKey(t, t.owner, secID, n.id), "the entity %q is not found by its ID", valid.Short(n.id))
 }
 
 // index checks a key of an index of entities.
@@ -218,7 +226,7 @@ func (k *check) index(t *tally, num uint32, key []byte) error {
 		return nil // it is reported
 	}
 	if n == nil || !indexKeys(t, t.owner, num, n)[string(key)] {
-		k.Problem("graph: an index says of entity number %d of owner number %d what it is not", num, t.owner)
+		k.Derived("graph: an index says of entity number %d of owner number %d what it is not", num, t.owner)
 	}
 	return nil
 }
@@ -226,7 +234,7 @@ func (k *check) index(t *tally, num uint32, key []byte) error {
 func (k *check) givenID(t *tally, hash, value []byte) error {
 	a, err := decodeArc(value)
 	if err != nil {
-		k.Problem("graph: the ID of a relation of owner number %d: %v", t.owner, err)
+		k.Derived("graph: the ID of a relation of owner number %d: %v", t.owner, err)
 		return nil
 	}
 	b, found, err := t.Get(outKey(t, t.owner, a))
@@ -238,7 +246,7 @@ func (k *check) givenID(t *tally, hash, value []byte) error {
 			return nil
 		}
 	}
-	k.Problem("graph: the ID of a relation of owner number %d leads to one that has another or is not there", t.owner)
+	k.Derived("graph: the ID of a relation of owner number %d leads to one that has another or is not there", t.owner)
 	return nil
 }
 
@@ -249,7 +257,7 @@ func (k *check) link(t *tally, key []byte) error {
 			return err
 		}
 	}
-	return k.want(linkedKey(t, t.owner, seq, num), "the link of entity number %d to memory %d is not found from the memory", num, seq)
+	return k.derives(linkedKey(t, t.owner, seq, num), "the link of entity number %d to memory %d is not found from the memory", num, seq)
 }
 
 func (k *check) arc(key, value []byte) error {
@@ -285,7 +293,7 @@ func (k *check) tie(t *tally, sec byte, a arc, born uint64, value []byte) error 
 	if sec == secOldOut {
 		other = oldArcKey(t, t.owner, secOldIn, a.reversed(), born)
 	}
-	if err := k.want(other, "a relation from entity number %d of owner number %d is not found from its other end, %d", a.from, t.owner, a.to); err != nil {
+	if err := k.derives(other, "a relation from entity number %d of owner number %d is not found from its other end, %d", a.from, t.owner, a.to); err != nil {
 		return err
 	}
 	if sec == secOut && !t.doomed[a.from] && !t.doomed[a.to] {

@@ -70,6 +70,7 @@ const (
 	opUnsay     part.Op = 75 // owner, from, type, to, 0, seq: it does no more
 	opUnrelate  part.Op = 76 // owner, from, type, to, 0: no memory tells of the relation any more, and it is deleted
 	opKeep      part.Op = 77 // owner, seq: a record of what a memory in the trash had is written, or removed
+	opMend      part.Op = 78 // owner: keys that follow from others were written or removed
 )
 
 const (

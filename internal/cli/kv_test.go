@@ -229,10 +229,19 @@ func TestRebuild(t *testing.T) {
 	if got := one(t, c.objects("rebuild", "text")); got["index"] != "text" || got["documents"] != 2.0 {
 		t.Errorf("rebuild: %v", got)
 	}
+	c.ok("graph", "add", `{"id":"ada","name":"Ada"}`, "--user", "u")
+	c.ok("store", "oolong", "--user", "v", "--embedding", "[1,0]")
+	all := c.objects("rebuild", "all")
+	if len(all) != 3 || all[0]["documents"] != 3.0 || all[1]["vectors"] != 1.0 || all[2]["index"] != "graph" {
+		t.Fatalf("rebuild all: %v", all)
+	}
+	if keys, _ := all[2]["keys"].(float64); keys < 4 {
+		t.Errorf("rebuild graph: %v", all[2])
+	}
 	if after := c.ok("recall", "tea", "--user", "u", "--json", "--no-touch"); after != before {
 		t.Errorf("recall found\n%s, and then\n%s", before, after)
 	}
 	c.ok("check")
-	c.fails(exitUsage, "name of an index: text", "rebuild")
-	c.fails(exitUsage, "name of an index: text", "rebuild", "graph")
+	c.fails(exitUsage, "name of an index: text, vectors, graph or all", "rebuild")
+	c.fails(exitUsage, "name of an index: text, vectors, graph or all", "rebuild", "rows")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -10,54 +11,103 @@ import (
 
 const rebuildExample = `
 memdbctl rebuild text
-memdbctl rebuild text --db ./locomo.data --json`
+memdbctl rebuild vectors --db ./locomo.data
+memdbctl rebuild all --json`
 
-// rebuildable are the indexes that rebuild takes.
-var rebuildable = []string{engine.IndexText}
+// rebuildable are the indexes that rebuild takes, without all.
+var rebuildable = []string{engine.IndexText, engine.IndexVectors, engine.IndexGraph}
 
 func (a *app) rebuildCmd() *cobra.Command {
-	cmd := newCmd(groupDatabase, "rebuild INDEX", "Make an index anew from the stored memories", rebuildExample)
-	cmd.Long = `Make an index anew from the stored memories: after check has found it damaged, or
-after an upgrade that splits text into other words. INDEX is text: the index of words
-and filters. The new one takes the place of the old in one commit; interrupted, it
-leaves everything as it was.`
+	cmd := newCmd(groupDatabase, "rebuild INDEX", "Make an index anew from what is stored", rebuildExample)
+	cmd.Long = `Make an index anew from what is stored, beside programs that use the database: after
+check has named it as a remedy, or after an upgrade that splits text into other words.
+
+  text     the index of words and filters, from the memories; the new one takes the place
+           of the old in one commit
+  vectors  the index of each vector space, from the vectors; it takes as much memory
+           again until the new one takes the place of the old, and of its snapshot
+  graph    the keys by which entities and relations are found, and their counts, in small
+           commits; keys that lead to nothing are removed
+  all      these three, one after the other
+
+Interrupted, it leaves what is found as it was, or better; the next call begins again.`
+	names := append(slices.Clone(rebuildable), engine.IndexAll)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 || !slices.Contains(rebuildable, args[0]) {
-			return usagef(cmd, "it takes the name of an index: %s", engine.IndexText)
+		if len(args) != 1 || !slices.Contains(names, args[0]) {
+			return usagef(cmd, "it takes the name of an index: text, vectors, graph or all")
 		}
 		return nil
 	}
-	cmd.ValidArgs = rebuildable
+	cmd.ValidArgs = names
 	cmd.ValidArgsFunction = nil
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
+		indexes := args
+		if args[0] == engine.IndexAll {
+			indexes = rebuildable
+		}
 		return a.use(ctx, func(db *engine.DB) error {
-			bar := &progress{app: a}
-			var documents int64
-			err := db.Rebuild(ctx, args[0], func(done, of int64) {
-				documents = done
-				bar.say("rebuild %s: %s of %s documents", args[0], number(done), number(of))
-			})
-			bar.clear()
-			if err != nil {
-				return err
+			for _, index := range indexes {
+				if err := a.rebuild(ctx, db, index); err != nil {
+					return err
+				}
 			}
-			return a.printRebuilt(args[0], documents)
+			return nil
 		})
 	}
 	return cmd
 }
 
-// rebuiltJSON is the result of a rebuild.
-type rebuiltJSON struct {
-	Index     string `json:"index"`
-	Documents int64  `json:"documents"`
+func (a *app) rebuild(ctx context.Context, db *engine.DB, index string) error {
+	r := rebuiltJSON{Index: index}
+	count := r.count()
+	*count = new(int64)
+	bar := &progress{app: a}
+	err := db.Rebuild(ctx, index, func(done, of int64) {
+		**count = done
+		if of > 0 {
+			bar.say("rebuild %s: %s of %s", index, number(done), number(of))
+		} else {
+			bar.say("rebuild %s: %s looked at", index, number(done))
+		}
+	})
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	return a.printRebuilt(&r)
 }
 
-func (a *app) printRebuilt(index string, documents int64) error {
-	if a.json {
-		return a.printJSON(rebuiltJSON{index, documents})
+// rebuiltJSON is the result of a rebuild: how many documents, vectors or keys of the graph.
+type rebuiltJSON struct {
+	Index     string `json:"index"`
+	Documents *int64 `json:"documents,omitempty"`
+	Vectors   *int64 `json:"vectors,omitempty"`
+	Keys      *int64 `json:"keys,omitempty"`
+}
+
+// count is the count that the index has.
+func (r *rebuiltJSON) count() **int64 {
+	switch r.Index {
+	case engine.IndexVectors:
+		return &r.Vectors
+	case engine.IndexGraph:
+		return &r.Keys
 	}
-	a.printf("rebuilt %s: %s\n", index, count(documents, "document", "documents"))
+	return &r.Documents
+}
+
+func (a *app) printRebuilt(r *rebuiltJSON) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	one, many := "document", "documents"
+	switch r.Index {
+	case engine.IndexVectors:
+		one, many = "vector", "vectors"
+	case engine.IndexGraph:
+		one, many = "key", "keys"
+	}
+	a.printf("rebuilt %s: %s\n", r.Index, count(**r.count(), one, many))
 	return nil
 }

@@ -295,8 +295,9 @@ type Checker interface {
 	// EachCounter visits what [Tx].Count counts under a kind: also of owners that have
 	// nothing of the kind any more.
 	EachCounter(kind byte, visit func(owner uint32, n int64)) error
-	// Problem reports damage.
+	// Problem reports damage, and Derived damage of a key that the part can make again of others.
 	Problem(format string, args ...any)
+	Derived(format string, args ...any)
 }
 
 // Line is one line of an export. As JSON it is a flat object with the key "type".
