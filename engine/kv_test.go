@@ -25,11 +25,11 @@ type kvWorld struct {
 	t   *testing.T
 	fs  vfs.FS
 	db  *DB
-	now time.Time
+	clk *testClock
 }
 
 func newKVWorld(t *testing.T) *kvWorld {
-	w := &kvWorld{t: t, fs: vfs.NewMem(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	w := &kvWorld{t: t, fs: vfs.NewMem(), clk: newTestClock()}
 	w.open()
 	t.Cleanup(func() {
 		if err := w.db.Close(); err != nil {
@@ -41,7 +41,7 @@ func newKVWorld(t *testing.T) *kvWorld {
 
 func (w *kvWorld) open() {
 	w.t.Helper()
-	db, err := openOn(w.fs, "db", Options{Clock: func() time.Time { return w.now }})
+	db, err := openOn(w.fs, "db", Options{Clock: w.clk.now})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -93,10 +93,10 @@ func TestKVAsSeedB(t *testing.T) {
 	if got := w.value(memory.Owner{Agent: "coder"}, "last_report_date"); got != "" {
 		t.Errorf("another agent reads %s", got)
 	}
-	w.now = w.now.Add(time.Hour)
+	w.clk.advance(time.Hour)
 	e := w.put(researcher, "last_report_date", "2025-03-07", nil)
-	if !e.UpdatedAt.Equal(w.now) {
-		t.Errorf("updated at %v, want %v", e.UpdatedAt, w.now)
+	if !e.UpdatedAt.Equal(w.clk.now()) {
+		t.Errorf("updated at %v, want %v", e.UpdatedAt, w.clk.now())
 	}
 	w.put(researcher, "reports_count", 3, nil)
 	page, err := w.db.KV().List(t.Context(), entries.Query{Owner: researcher})
@@ -209,7 +209,7 @@ func TestKVExpiry(t *testing.T) {
 	w.put(researcher, "kept", 3, &entries.PutOptions{TTL: time.Minute})
 	w.put(researcher, "kept", 4, nil) // without a time to live
 	w.put(researcher, "ancient", 5, &entries.PutOptions{ExpiresAt: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)})
-	w.now = w.now.Add(time.Minute)
+	w.clk.advance(time.Minute)
 	if got := w.value(researcher, "short"); got != "" {
 		t.Errorf("the expired entry is %s", got)
 	}
@@ -217,7 +217,7 @@ func TestKVExpiry(t *testing.T) {
 	if _, err := w.db.KV().Put(t.Context(), researcher, "short", 5, &entries.PutOptions{IfVersion: &version, TTL: time.Second}); err != nil {
 		t.Errorf("an expired entry is in the way: %v", err)
 	}
-	w.now = w.now.Add(time.Second)
+	w.clk.advance(time.Second)
 	if err := (entries.Part{}).Work(t.Context(), runner{db: w.db}); err != nil {
 		t.Fatal(err)
 	}
