@@ -99,7 +99,7 @@ func (m *mender) look(v part.View, lower, upper []byte) (wrong [][]byte, next []
 				return nil
 			}
 			m.looked++
-			value, err := v.Value(it)
+			value, err := it.ValueAndErr()
 			if err != nil && !errors.Is(err, fault.ErrCorrupt) {
 				return err
 			}
@@ -534,7 +534,7 @@ func eachRead(v part.View, prefix []byte, visit func(key, value []byte, whole bo
 	}
 	return closing(it, func() error {
 		for ok := it.First(); ok; ok = it.Next() {
-			value, err := v.Value(it)
+			value, err := it.ValueAndErr()
 			if err != nil && !errors.Is(err, fault.ErrCorrupt) {
 				return err
 			}
