@@ -43,6 +43,9 @@ func (p *Part) Mend(ctx context.Context, run part.Runner, progress func(done, of
 			return m.removed, err
 		}
 	}
+	if progress != nil {
+		progress(m.looked, m.looked)
+	}
 	return m.removed, nil
 }
 
