@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,13 +44,14 @@ func (s *scripted) Generate(_ context.Context, r llm.Request) (llm.Reply, error)
 type home struct {
 	*engine.DB
 	*scripted
-	now time.Time
+	ms atomic.Int64 // the time
 }
 
 func open(t *testing.T) *home {
 	t.Helper()
-	h := &home{scripted: &scripted{}, now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
-	db, err := engine.OpenMemory(&engine.Options{Clock: func() time.Time { return h.now }})
+	h := &home{scripted: &scripted{}}
+	h.ms.Store(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC).UnixMilli())
+	db, err := engine.OpenMemory(&engine.Options{Clock: h.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +64,12 @@ func open(t *testing.T) *home {
 	return h
 }
 
+func (h *home) now() time.Time { return time.UnixMilli(h.ms.Load()).UTC() }
+
 // talk is a conversation of its own, an hour after the one before. It returns what was printed.
 func (h *home) talk(t *testing.T, lines ...string) string {
 	t.Helper()
-	h.now = h.now.Add(time.Hour)
+	h.ms.Add(time.Hour.Milliseconds())
 	var out strings.Builder
 	if err := chat(t.Context(), h.DB, h.scripted, "ada", strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
 		t.Fatal(err)
@@ -152,7 +156,7 @@ func TestBudget(t *testing.T) {
 func TestAges(t *testing.T) {
 	h := open(t)
 	h.talk(t, "I live in Antwerp.", "ok")
-	h.now = h.now.AddDate(0, 2, 0)
+	h.ms.Store(h.now().AddDate(0, 2, 0).UnixMilli())
 	evicted, err := h.Evict(t.Context(), nil)
 	if err != nil || evicted.Evicted == 0 {
 		t.Errorf("evicted %+v, %v", evicted, err)
