@@ -149,6 +149,7 @@ func seenOfKeys(ctx context.Context, db *DB) (seen string, err error) {
 //
 // The seed is that of the changes; MEMDB_SEED=7 sets it.
 func TestEachKeyDamaged(t *testing.T) {
+	sequential(t)
 	seed := uint64(1)
 	if n, err := strconv.ParseUint(os.Getenv("MEMDB_SEED"), 10, 64); err == nil {
 		seed = n

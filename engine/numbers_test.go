@@ -40,6 +40,7 @@ func nextDoc(t testing.TB, db *DB) uint32 {
 // TestNumbersGoRound: a database that has given more than 2³² document numbers, with
 // crashes and without, finds all that is there, and nothing else.
 func TestNumbersGoRound(t *testing.T) {
+	sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

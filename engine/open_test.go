@@ -278,6 +278,7 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 // TestFlippedBytes damages tables at many places: reading all of them never
 // panics, never returns another text, and the damage is told wherever it matters.
 func TestFlippedBytes(t *testing.T) {
+	sequential(t)
 	fs := closedDatabase(t, 200)
 	names, err := fs.List("db/store")
 	if err != nil {

@@ -224,6 +224,7 @@ func TestSnapshotFails(t *testing.T) {
 // each change of a file, and holds what comes back against what was acknowledged
 // and what was about to be.
 func TestSnapshotCrash(t *testing.T) {
+	sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	mem := crashfs.NewDisk()
