@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -11,13 +10,10 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 	"github.com/seed-7aedc3ff/memdb/internal/topk"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -50,66 +46,6 @@ func (m Memories) Recall(ctx context.Context, q memory.Query) (result memory.Res
 		return tx.asOf(q.AsOf, recall)
 	})
 	return result, err
-}
-
-// asked is a query that can be answered: checked, and with its vector.
-type asked struct {
-	*memory.Query
-	unembedded string // why its text has no vector although its profile looks at one
-}
-
-// ask checks a query, and has it embedded.
-func (m Memories) ask(ctx context.Context, q *memory.Query) (a *asked, err error) {
-	if err := m.db.usable(doingRecall); err != nil {
-		return nil, err
-	}
-	if err := q.Complete(doingRecall); err != nil {
-		return nil, err
-	}
-	if err := m.db.checkSpace(q); err != nil {
-		return nil, err
-	}
-	a = &asked{Query: q}
-	a.unembedded, err = m.embedQuery(ctx, q)
-	return a, err
-}
-
-// checkSpace refuses a query for a space whose model nobody knows.
-func (db *DB) checkSpace(q *memory.Query) error {
-	if q.Space != "" && q.Embedding == nil && (q.Space != memory.DefaultSpace || db.embedder == nil) {
-		return fault.Invalid(doingRecall, fmt.Sprintf("nothing embeds the query for the space %q", valid.Short(q.Space)), "give its embedding")
-	}
-	if q.Embedding != nil && q.Space == "" {
-		q.Space = memory.DefaultSpace
-	}
-	return nil
-}
-
-// embedQuery gives the query its vector, where the database has an embedder and
-// the profile looks at one, or says why not. In an Update no embedder is called.
-func (m Memories) embedQuery(ctx context.Context, q *memory.Query) (unembedded string, err error) {
-	if q.Embedding != nil || q.Text == "" || q.Profile == memory.ProfileText {
-		return "", nil
-	}
-	if m.db.embedder == nil {
-		return m.db.lacksEmbedder(), nil
-	}
-	if embed.IsLexical(m.db.embedder) && q.Profile == memory.ProfileBest {
-		return "", nil // its vectors say no more than the text does
-	}
-	if m.tx != nil && m.tx.writes != nil {
-		return noEmbedderInUpdate, nil
-	}
-	vecs, err := m.db.embed(ctx, []string{q.Text})
-	switch {
-	case err == nil:
-		q.Space, q.Embedding = memory.DefaultSpace, vecs[0]
-		return "", nil
-	case q.Profile == memory.ProfileVector || ctx.Err() != nil:
-		return "", err
-	}
-	m.db.logger.Warn("embedding a query failed; it is answered without its vector", "error", err)
-	return err.Error(), nil
 }
 
 // recalling is one running query.

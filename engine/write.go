@@ -2,16 +2,13 @@ package engine
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -606,106 +603,3 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.lsn})
 	return tx.set(ks.Doc(layout.KindTombstone, old.doc), (&layout.Tombstone{LSN: tx.lsn}).Encode())
 }
-
-// record reads a version, which must be there.
-func (tx *Tx) record(v layout.Version) (*layout.Record, error) {
-	rec, err := tx.readRecord(v)
-	if err != nil {
-		return nil, store.Error(fmt.Sprintf("read memory number %d", v.Seq), err)
-	}
-	return rec, nil
-}
-
-// readRecord reads a version: kv.ErrNotFound where it is gone.
-func (tx *Tx) readRecord(v layout.Version) (*layout.Record, error) {
-	b, closer, err := tx.reader.Get(tx.keys.Record(v))
-	if err != nil {
-		return nil, err
-	}
-	rec, err := layout.DecodeRecord(b)
-	return rec, errors.Join(err, closer.Close())
-}
-
-// vector reads the vector that a version refers to.
-func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) {
-	b, closer, err := tx.reader.Get(tx.keys.Vector(ref.Space, ref.Of(v)))
-	if err != nil {
-		return nil, store.Error(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
-	}
-	vec, err := codec.Floats(b)
-	if cerr := closer.Close(); err == nil && cerr != nil {
-		err = cerr
-	}
-	if err != nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read a vector of memory number %d", v.Seq), Cause: err}
-	}
-	return vec, nil
-}
-
-// load reads a memory as a caller sees it.
-func (tx *Tx) load(v layout.Version, withVectors bool) (memory.Memory, error) {
-	rec, err := tx.record(v)
-	if err != nil {
-		return memory.Memory{}, err
-	}
-	return tx.present(rec, v, withVectors)
-}
-
-func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (memory.Memory, error) {
-	m, err := memoryOf(rec, v.Seq)
-	if err != nil {
-		return memory.Memory{}, err
-	}
-	a := tx.access(v.Seq)
-	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
-	if isNote(rec) {
-		if m.NoteID, err = notes.Number((*partTx)(tx), v.Owner, v.Seq); err != nil {
-			return memory.Memory{}, err
-		}
-	}
-	m.StoredConfidence = new(rec.Confidence)
-	m.Confidence = new(tx.confidenceOf(v, rec.Created, rec.Confidence))
-	m.DecayedImportance = new(tx.decayedImportance(rec.Importance, rec.Created, a))
-	if !withVectors {
-		return m, nil
-	}
-	vectors := map[string][]float32{}
-	for _, ref := range rec.Vectors {
-		vec, err := tx.vector(v, ref)
-		if err != nil {
-			return memory.Memory{}, err
-		}
-		s := tx.spaceByNum(ref.Space)
-		if s == nil {
-			return memory.Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
-		}
-		vectors[s.name] = vec
-	}
-	setVectors(&m, vectors)
-	return m, nil
-}
-
-// setVectors gives a memory its vectors, by the names of their spaces.
-func setVectors(m *memory.Memory, vectors map[string][]float32) {
-	m.Embedding = vectors[memory.DefaultSpace]
-	delete(vectors, memory.DefaultSpace)
-	if len(vectors) > 0 {
-		m.Vectors = vectors
-	}
-}
-
-// access is how often and when a memory was recalled.
-func (tx *Tx) access(seq uint64) (a layout.Access) {
-	if s := tx.db.docs.Seq(seq); s != nil {
-		a = layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
-	}
-	if tx.writes != nil {
-		if p := tx.pend[seq]; p != nil {
-			a = a.Fold(p.access) // of an import that is not in the tables yet
-		}
-	}
-	return a
-}
-
-// maxLSN sees everything that was ever committed.
-const maxLSN = math.MaxUint64 - 1

@@ -4,7 +4,7 @@ import "github.com/seed-7aedc3ff/memdb/internal/fault"
 
 // Error says what was being done, why it could not be, and what to do: its fields
 // are Kind (one of the Err variables), What, Why, Do, and the Cause of a lower layer, if
-// there was one. Every error that this package returns is one, or that of a context.
+// there was one. Every error of a database is one, or that of a context.
 type Error = fault.Error
 
 // The kinds of errors, for errors.Is.
@@ -22,21 +22,21 @@ var (
 	ErrConflict = fault.ErrConflict
 	// ErrAmbiguous: several owners within the scope have a memory with that ID.
 	ErrAmbiguous = fault.ErrAmbiguous
-	// ErrTxTooLarge: a transaction went over MaxTxBytes or MaxTxChanges. It was
+	// ErrTxTooLarge: a transaction went over engine.MaxTxBytes or engine.MaxTxChanges. It was
 	// not committed.
 	ErrTxTooLarge = fault.ErrTxTooLarge
 	// ErrReadOnly: a write was called in a View, or of a database that was opened with
-	// Options.ReadOnly.
+	// engine.Options.ReadOnly.
 	ErrReadOnly = fault.ErrReadOnly
 	// ErrTxDone: a transaction was used after its function had returned.
 	ErrTxDone = fault.ErrTxDone
-	// ErrBusy: the writer lock was not free within Options.LockWait.
+	// ErrBusy: the writer lock was not free within engine.Options.LockWait.
 	ErrBusy = fault.ErrBusy
 	// ErrClosed: the database was closed.
 	ErrClosed = fault.ErrClosed
 	// ErrNotRetained: a past state was asked for that is not kept, or not yet there.
 	ErrNotRetained = fault.ErrNotRetained
-	// ErrViewExpired: a call was begun in a View that is older than Options.MaxViewAge.
+	// ErrViewExpired: a call was begun in a View that is older than engine.Options.MaxViewAge.
 	ErrViewExpired = fault.ErrViewExpired
 	// ErrFailed: the log or the manifest could not be written. Close, mend the
 	// cause, reopen: everything that was acknowledged is there. Open returns it where
@@ -54,7 +54,7 @@ var (
 	// ErrCorrupt: stored bytes are damaged.
 	ErrCorrupt = fault.ErrCorrupt
 	// ErrDiskFull: a write was refused, and changed nothing, since it would take the
-	// disk's last free space (see Options.DiskReserve); or Open did not find the space
+	// disk's last free space (see engine.Options.DiskReserve); or Open did not find the space
 	// that it needs. It passes when there is room. A disk that is full all the same
 	// fails the database: that is ErrFailed, with the system's error as its cause.
 	ErrDiskFull = fault.ErrDiskFull
@@ -63,7 +63,7 @@ var (
 	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used: another
 	// number of them than of texts, another dimension than it has, or zeros or no numbers.
 	ErrEmbedder = fault.ErrEmbedder
-	// ErrUnknownAgent: the database was opened with Options.StrictAgents, and something was
+	// ErrUnknownAgent: the database was opened with engine.Options.StrictAgents, and something was
 	// to be stored for an agent that has no manifest. Nothing was changed.
 	ErrUnknownAgent = fault.ErrUnknownAgent
 	// ErrSummarizer: the summarizer of a compaction failed, was not done in time, or

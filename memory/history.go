@@ -91,11 +91,22 @@ type RestoreOptions struct {
 	Known uint64
 }
 
-// Owner is whose life it is.
-func (l *Life) Owner() Owner { return l.History[0].Scope.Owner() }
+// Owner is whose life it is; the zero Owner where it has neither a history nor a memory.
+func (l *Life) Owner() Owner {
+	switch {
+	case len(l.History) > 0:
+		return l.History[0].Scope.Owner()
+	case l.Memory != nil:
+		return l.Memory.Scope.Owner()
+	}
+	return Owner{}
+}
 
 // Check refuses a history that no memory can have had.
 func (l *Life) Check(doing string) error {
+	if len(l.History) == 0 {
+		return nil
+	}
 	first := &l.History[0]
 	for i := range l.History {
 		e := &l.History[i]

@@ -252,6 +252,23 @@ type Plan struct {
 	Stages     []Stage `json:"stages"`
 }
 
+// GraphPlan says what the graph of an owner gave a recall.
+type GraphPlan struct {
+	// Scope is the owner's.
+	Scope Scope `json:"scope"`
+	// Named are the IDs of the entities that the text names, in the order of the names.
+	Named []string `json:"named"`
+	// Like are those of them whose names the text has not, but others that are like them.
+	Like []string `json:"like,omitzero"`
+	// Entities is how many were ranked.
+	Entities int `json:"entities"`
+	// Memories is how many are linked to them.
+	Memories int `json:"memories"`
+	// Source is "memory" or "keys", and Why says why it was not memory.
+	Source string `json:"source"`
+	Why    string `json:"why,omitzero"`
+}
+
 // Stage is one step of a plan.
 type Stage struct {
 	// Name says what was done, Micros how many microseconds it took.
@@ -327,21 +344,4 @@ func (q *Query) checkRanking(doing string) error {
 		return nil
 	}
 	return fault.Invalid(doing, "unknown syntax "+valid.Short(string(q.Syntax)), "use plain or operators")
-}
-
-// GraphPlan says what the graph of an owner gave a recall.
-type GraphPlan struct {
-	// Scope is the owner's.
-	Scope Scope `json:"scope"`
-	// Named are the IDs of the entities that the text names, in the order of the names.
-	Named []string `json:"named"`
-	// Like are those of them whose names the text has not, but others that are like them.
-	Like []string `json:"like,omitzero"`
-	// Entities is how many were ranked.
-	Entities int `json:"entities"`
-	// Memories is how many are linked to them.
-	Memories int `json:"memories"`
-	// Source is "memory" or "keys", and Why says why it was not memory.
-	Source string `json:"source"`
-	Why    string `json:"why,omitzero"`
 }

@@ -104,7 +104,7 @@ func (m *Memory) checkTimes(doing string) error {
 	return nil
 }
 
-// Check tells whether a memory can be stored, as far as it tells by itself: a program
+// Check reports whether a memory can be stored, as far as it tells by itself: a program
 // may ask before it makes a database for it.
 func (m *Memory) Check() error {
 	_, err := m.Checked("store a memory")
