@@ -17,12 +17,12 @@ const (
 	clockJumped = "the clock has jumped ahead; it is believed once it has stood for ten minutes"
 )
 
-// steady tells whether the clock may be believed by what takes things away. It compares the clock
+// steady reports whether the clock may be believed by what takes things away. It compares the clock
 // with the time that passes, as the machine counts it whatever its clock is set to. What passes while
 // the database is closed nobody counts.
 type steady struct {
 	clock  func() time.Time
-	passed func() time.Duration
+	passed func(now time.Time) time.Duration
 	logger *slog.Logger
 	began  time.Time
 
@@ -34,11 +34,13 @@ type steady struct {
 }
 
 func newSteady(now func() time.Time, passed func() time.Duration, logger *slog.Logger) *steady {
-	s := &steady{clock: now, passed: passed, logger: logger, began: now()}
-	if passed == nil {
+	s := &steady{clock: now, logger: logger, began: now()}
+	if passed != nil {
+		s.passed = func(time.Time) time.Duration { return passed() }
+	} else {
 		// Readings of the machine's clock carry what it counts; those of other clocks do not, and
-		// are believed.
-		s.passed = func() time.Duration { return s.clock().Sub(s.began) }
+		// are believed. One reading serves both, since the clock may be set between two.
+		s.passed = func(now time.Time) time.Duration { return now.Sub(s.began) }
 	}
 	return s
 }
@@ -47,7 +49,8 @@ func newSteady(now func() time.Time, passed func() time.Duration, logger *slog.L
 func (s *steady) jumped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, passed := s.clock(), s.passed()
+	now := s.clock()
+	passed := s.passed(now)
 	ahead := now.Round(0).Sub(s.began.Round(0)) - passed // Round takes away what the machine counts
 	switch {
 	case ahead-s.trusted < jumpLeast: // as it was, or set back

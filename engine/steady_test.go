@@ -204,3 +204,20 @@ func TestRunsOfAClockAhead(t *testing.T) {
 	confidence("reopened", "recalled", .95)
 	mustCheck(t, db, 3)
 }
+
+// TestSteadyReadsOnce: a clock of a test's that is set while somebody looks has not jumped.
+func TestSteadyReadsOnce(t *testing.T) {
+	at := clock.System().Round(0)
+	readings := 0
+	s := newSteady(func() time.Time {
+		if readings++; readings <= 2 { // as it began, and the first look
+			return at
+		}
+		return at.Add(200 * time.Hour)
+	}, nil, slog.New(slog.DiscardHandler))
+	for range 3 {
+		if s.jumped() {
+			t.Errorf("has jumped after %d readings", readings)
+		}
+	}
+}
