@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -68,13 +69,13 @@ func (m *merging) load(doc uint32) (*candidate, error) {
 	if len(m.loaded) >= most {
 		clear(m.loaded)
 	}
-	row := m.tx.db.docs.Row(doc)
-	rec, err := m.tx.record(row.Version)
+	row := m.tx.db.tables.Docs.Row(doc)
+	rec, err := m.tx.state.Record(row.Version)
 	if err != nil {
 		return nil, err
 	}
 	c := &candidate{doc: doc, row: row, rec: rec}
-	if s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.lsn); s != nil {
+	if s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.state.LSN); s != nil {
 		for _, ref := range rec.Vectors {
 			if ref.Space == s.num {
 				if c.vec, err = m.tx.vector(row.Version, ref); err != nil {
@@ -92,7 +93,7 @@ func (m *merging) compare(doc uint32) error {
 	if err := m.ctx.Err(); err != nil {
 		return err
 	}
-	row := m.tx.db.docs.Row(doc)
+	row := m.tx.db.tables.Docs.Row(doc)
 	in := m.groups[group{row.Owner, row.Run}]
 	if in.n < 2 {
 		return nil
@@ -135,13 +136,13 @@ func (m *merging) compare(doc uint32) error {
 
 // nearest are the documents of a group with the nearest vectors.
 func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
-	s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.lsn)
+	s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.state.LSN)
 	hits, err := s.index.Search(m.ctx, c.vec, hnsw.Search{
 		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s), Plain: true,
 	})
 	var docs []uint32
 	for _, h := range hits {
-		if doc := s.doc(&m.tx.db.docs, h.Slot, m.tx.lsn); doc != doctable.None && in.set.Contains(doc) {
+		if doc := s.doc(&m.tx.db.tables.Docs, h.Slot, m.tx.state.LSN); doc != doctable.None && in.set.Contains(doc) {
 			docs = append(docs, doc)
 		}
 	}
@@ -153,11 +154,11 @@ func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	languages, err := m.tx.languages(m.ctx, in.set)
+	languages, err := m.tx.state.Languages(m.ctx, in.set)
 	if err != nil {
 		return nil, err
 	}
-	if err := bag.AddQueryIn(m.ctx, m.tx.db.words.analyzer.Load(), c.rec.Text, 1, languages); err != nil {
+	if err := bag.AddQueryIn(m.ctx, m.tx.db.tables.Words.Analyzer.Load(), c.rec.Text, 1, languages); err != nil {
 		return nil, err
 	}
 	first, err := bag.First(m.ctx, mergeTerms)
@@ -171,16 +172,16 @@ func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
 		terms = append(terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
 	}
 	set := invindex.Docs{Set: in.set}
-	stats, err := m.tx.index.Stats(m.ctx, m.tx.postings, words, set)
+	stats, err := m.tx.state.Index.Stats(m.ctx, m.tx.state.Postings, words, set)
 	if err != nil {
-		return nil, textError(doingConsolidate, err)
+		return nil, state.TextError(doingConsolidate, err)
 	}
-	hits, err := m.tx.index.Search(m.ctx, m.tx.postings, terms, stats, set, mergeNear)
+	hits, err := m.tx.state.Index.Search(m.ctx, m.tx.state.Postings, terms, stats, set, mergeNear)
 	var docs []uint32
 	for _, h := range hits {
 		docs = append(docs, h.Doc)
 	}
-	return docs, textError(doingConsolidate, err)
+	return docs, state.TextError(doingConsolidate, err)
 }
 
 // same reports whether two memories of a group are near duplicates.

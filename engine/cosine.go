@@ -90,7 +90,7 @@ func (r *recalling) toSimilarities(low, high []float32) {
 // querySpace is the space of the query's embedding, nil where nothing was stored
 // in it.
 func (r *recalling) querySpace() *space {
-	s := r.tx.db.spaceAt(r.q.Space, r.tx.lsn)
+	s := r.tx.db.spaceAt(r.q.Space, r.tx.state.LSN)
 	if s != nil {
 		r.plan.Vector = s.name
 	}
@@ -325,7 +325,7 @@ func (r *recalling) exact(i int) (float64, error) {
 		if _, ours := errors.AsType[*fault.Error](err); !ours {
 			err = &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
 		}
-		return float64(c.low[i]), r.tx.without(err) // its codes are in RAM
+		return float64(c.low[i]), r.tx.state.Without(err) // its codes are in RAM
 	}
 	if r.mixes() {
 		score = c.space.similarity(score)
@@ -416,7 +416,7 @@ func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]s
 			return nil, err
 		}
 		w, s := of(i, c)
-		best.weigh(docs[i], r.tx.db.docs.Row, w, s)
+		best.weigh(docs[i], r.tx.db.tables.Docs.Row, w, s)
 	}
 	return best.sorted(), nil
 }
@@ -492,7 +492,7 @@ func (g *guessing) weigh(places []int32) error {
 	places = g.passing(places)
 	for n, i := range places {
 		if n+ahead < len(places) {
-			r.tx.db.docs.Prefetch(g.docs[places[n+ahead]])
+			r.tx.db.tables.Docs.Prefetch(g.docs[places[n+ahead]])
 		}
 		if g.most.at(int(i), &r.cos) < g.floors.bar() {
 			continue
@@ -630,7 +630,7 @@ func ef(s *space, k int) int {
 
 // docIn is the document that may be a hit whose vector is in a slot, or noDoc.
 func (r *recalling) docIn(s *space, slot uint32) uint32 {
-	if doc := s.doc(&r.tx.db.docs, slot, r.tx.lsn); doc != doctable.None && r.set.Contains(doc) {
+	if doc := s.doc(&r.tx.db.tables.Docs, slot, r.tx.state.LSN); doc != doctable.None && r.set.Contains(doc) {
 		return doc
 	}
 	return doctable.None

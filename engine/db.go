@@ -18,15 +18,14 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
-	"github.com/seed-7aedc3ff/memdb/internal/analysis"
-	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/invindex"
-	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -48,24 +47,17 @@ type DB struct {
 	id    uuid.UUID
 	held  io.Closer // the lock of the folder
 	store *store.Store
-	// newestKeys are those of the newest state: a rebuild replaces them.
-	newestKeys atomic.Pointer[layout.Keys]
 	config
-	words    words
 	identity *identity // changed under the writer lock
 	settings atomic.Pointer[Settings]
 
-	// Readers look at these beside the writer.
-	docs    doctable.Table
-	index   atomic.Pointer[invindex.Index]
+	// Readers look at these beside the writer. The parts are all structures beside memories.
+	tables  state.Tables
 	spaces  *spaces
 	lexical *lexical
 	rows    *hnsw.RowBudget // of vectors that searches have read
-	names   *names
-	fields  *fields
 	parts   []part.Part
-	ageing  *policy.Part // one of them
-	turn    mutex        // held by what consolidates or evicts
+	turn    mutex // held by what consolidates or evicts
 	// moving is held while documents that were moved get their new numbers, which death
 	// ranges must not name. Work behind the calls makes no range meanwhile.
 	moving mutex
@@ -115,21 +107,12 @@ type config struct {
 	extractor    *extractor
 	english      bool // it was opened to know no other language
 
-	columns   bool // filters use the columns of numbers whatever the size of the set
 	mends     bool // what is opened is what is left of a database, see OpenRemains
 	expiring  bool // what has expired is looked for now and then
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
 	limits    vectorLimits
-}
-
-// words say how texts become words. They are fixed when a database is created.
-type words struct {
-	analyzer atomic.Pointer[analysis.Analyzer]
-	spoken   spoken // the languages that texts are in
-	indexed  []textField
-	unit     uint32 // the weight of a word of the text
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
@@ -249,31 +232,6 @@ func (g *gate) isClosed() bool {
 	return g.closed
 }
 
-// fields are the numbers of the metadata paths that filters find by postings.
-type fields struct {
-	mu  sync.RWMutex
-	num map[string]uint32
-}
-
-func (f *fields) number(path string) (uint32, bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	num, ok := f.num[path]
-	return num, ok
-}
-
-func (f *fields) count() int {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return len(f.num)
-}
-
-func (f *fields) add(path string, num uint32) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.num[path] = num
-}
-
 // enter keeps Close waiting until release is called.
 func (db *DB) enter(doing string) (release func(), err error) {
 	if err := db.usable(doing); err != nil {
@@ -364,7 +322,12 @@ func (db *DB) unlock() { <-db.writer.lock }
 
 // keys are those of the newest state. A transaction has its own, of the state that it
 // reads.
-func (db *DB) keys() *layout.Keys { return db.newestKeys.Load() }
+// stateOf is what a reader of the store, or of one state of it, sees as of an LSN.
+func (db *DB) stateOf(r kv.Reader, lsn uint64) state.State {
+	return state.State{Tables: &db.tables, Reader: r, Keys: db.keys(), LSN: lsn, Now: db.now()}
+}
+
+func (db *DB) keys() *layout.Keys { return db.tables.NewestKeys.Load() }
 
 // LSN is that of the newest commit that is durable and can be read.
 func (db *DB) LSN() uint64 { return db.points.lsn() }
@@ -385,9 +348,9 @@ type Settings struct {
 	ID     string `json:"id"`
 	Layout int    `json:"layout"`
 	// Language, Analyzer and IndexedText say how texts become words: see Options.
-	Language    string         `json:"language"`
-	Analyzer    string         `json:"analyzer"`
-	IndexedText []IndexedField `json:"indexed_text"`
+	Language    string                `json:"language"`
+	Analyzer    string                `json:"analyzer"`
+	IndexedText []memory.IndexedField `json:"indexed_text"`
 	// CreatedAt is when the database was made, LexicalModel the built-in embedder of then.
 	CreatedAt    time.Time `json:"created_at"`
 	LexicalModel string    `json:"lexical_model"`

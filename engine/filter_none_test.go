@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -82,8 +83,8 @@ func TestFilterOfNoneReadsNothing(t *testing.T) {
 		filter.Exists("role"), filter.Not(filter.Exists("event_time")), filter.Exists("access_count"),
 	} {
 		err := db.View(t.Context(), func(tx *Tx) error {
-			r := &countingReader{Reader: tx.reader}
-			tx.reader = r
+			r := &countingReader{Reader: tx.state.Reader}
+			tx.state.Reader = r
 			_, err := tx.selected(t.Context(), memory.Scope{User: "ada"}, false, f)
 			if r.gets != 0 {
 				t.Errorf("%s: %d reads", f, r.gets)
@@ -132,12 +133,12 @@ func TestFilterKnowsTheBuiltIns(t *testing.T) {
 	if len(locations) != len(filter.BuiltIn()) {
 		t.Errorf("%d locations for %d fields", len(locations), len(filter.BuiltIn()))
 	}
-	for _, r := range roles {
+	for _, r := range state.Roles {
 		if err := filter.Check(filter.Eq("role", r)); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, k := range kindNames {
+	for _, k := range state.Kinds {
 		if err := filter.Check(filter.Eq("kind", k)); err != nil {
 			t.Error(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -232,7 +233,7 @@ func (e *evaluation) read(f filter.Filter, among *roaring.Bitmap) (*roaring.Bitm
 		}
 		m, err := e.tx.filtered(r)
 		if err != nil {
-			return false, e.tx.without(err)
+			return false, e.tx.state.Without(err)
 		}
 		ok, err := holds(e.ctx, m)
 		return ok, cmp.Or(m.err, err)
@@ -241,8 +242,8 @@ func (e *evaluation) read(f filter.Filter, among *roaring.Bitmap) (*roaring.Bitm
 
 // filtered reads the memory of a row.
 func (tx *Tx) filtered(r *doctable.Row) (*filtered, error) {
-	rec, err := tx.record(r.Version)
-	return &filtered{rec: rec, access: tx.db.accessOf(r.Seq), confidence: tx.confidence(r)}, err
+	rec, err := tx.state.Record(r.Version)
+	return &filtered{rec: rec, access: tx.db.tables.Docs.Access(r.Seq), confidence: tx.state.Confidence(r)}, err
 }
 
 // reads reports whether nothing but the records decides any part of a filter.
@@ -286,11 +287,11 @@ func (e *evaluation) keep(set *roaring.Bitmap, test func(*doctable.Row) (bool, e
 	it := set.Iterator()
 	for it.HasNext() {
 		doc := it.Next()
-		if e.n++; e.n%cancelEvery == 0 && e.ctx.Err() != nil {
+		if e.n++; e.n%state.CancelEvery == 0 && e.ctx.Err() != nil {
 			return nil, e.ctx.Err()
 		}
-		row := e.tx.db.docs.Row(doc)
-		if !row.Visible(e.tx.lsn) {
+		row := e.tx.db.tables.Docs.Row(doc)
+		if !row.Visible(e.tx.state.LSN) {
 			continue // there may be nothing left to read of it
 		}
 		ok, err := test(row)
@@ -416,7 +417,7 @@ func (e *evaluation) inRange(c *condition, among *roaring.Bitmap) (*roaring.Bitm
 	if !ok {
 		return nil, false, nil
 	}
-	if few := fewRecords; among != nil && !e.tx.db.columns {
+	if few := fewRecords; among != nil && !e.tx.db.tables.Columns {
 		if c.field.row != nil {
 			few = fewRows
 		}
@@ -444,11 +445,11 @@ func (e *evaluation) inRange(c *condition, among *roaring.Bitmap) (*roaring.Bitm
 
 // find looks a range up, false where documents of an older layout are in no column.
 func (e *evaluation) find(p *span, r invindex.Range, among *roaring.Bitmap) (*roaring.Bitmap, bool, error) {
-	found, err := e.tx.index.FindRange(e.ctx, e.tx.postings, p.field, r, among)
+	found, err := e.tx.state.Index.FindRange(e.ctx, e.tx.state.Postings, p.field, r, among)
 	if errors.Is(err, invindex.ErrNoNumbers) {
 		return nil, false, nil
 	}
-	return found, err == nil, textError("read the filter index", err)
+	return found, err == nil, state.TextError("read the filter index", err)
 }
 
 // posted reports whether the postings alone are likely to decide a condition: but for
@@ -460,7 +461,7 @@ func (tx *Tx) posted(c *condition) bool {
 		return c.field.always || class != 0
 	case !c.Op.IsEquality():
 		return false
-	case number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText):
+	case number == layout.FieldSource && slices.ContainsFunc(c.Values, isEmptyText):
 		return false // see partly
 	}
 	return number != 0 || tx.unheard(c.field)
@@ -479,7 +480,7 @@ func (tx *Tx) partly(c *condition) bool {
 	if c.Op == filter.OpExists {
 		return c.field.Name == "" && number != 0
 	}
-	return c.Op.IsEquality() && number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText)
+	return c.Op.IsEquality() && number == layout.FieldSource && slices.ContainsFunc(c.Values, isEmptyText)
 }
 
 // sure are the documents for which a condition that postings decide in part holds, and
@@ -523,7 +524,7 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 	none := false
 	for _, v := range c.Values {
 		key, ok := scalar.Key(v)
-		if !ok || len(key) > MaxIndexedValue && class == 0 {
+		if !ok || len(key) > memory.MaxIndexedValue && class == 0 {
 			return nil, false, false, nil
 		}
 		if number == 0 {
@@ -535,14 +536,14 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 				none = true
 				continue
 			}
-			num, found, err := tx.lookup(layout.Name{Class: class, Text: name})
+			num, found, err := tx.state.Lookup(layout.Name{Class: class, Text: name})
 			if err != nil {
 				return nil, false, false, err
 			}
 			if !found {
 				continue
 			}
-			key = numberValue(num)
+			key = layout.NumberValue(num)
 		}
 		with, err := tx.withValue(number, key)
 		if err != nil {
@@ -565,11 +566,11 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 // unheard reports whether no memory has a value of a metadata field that could be
 // indexed: all such fields get a number while there is room for more.
 func (tx *Tx) unheard(f field) bool {
-	known := uint32(tx.db.fields.count())
+	known := uint32(tx.db.tables.Fields.Count())
 	if tx.writes != nil {
 		known = tx.next.Names[layout.NameField] // with those of this transaction
 	}
-	return f.Name == "" && len(f.Path) <= valid.MaxID && known < MaxIndexedPaths
+	return f.Name == "" && len(f.Path) <= valid.MaxID && known < memory.MaxIndexedPaths
 }
 
 // indexedField is the number of a field in the filter index, 0 for none, and the
@@ -577,24 +578,24 @@ func (tx *Tx) unheard(f field) bool {
 func (tx *Tx) indexedField(f field) (number uint16, class layout.NameClass) {
 	switch f.number {
 	case 0:
-	case fieldUser:
-		return fieldUser, layout.NameUser
-	case fieldAgent:
-		return fieldAgent, layout.NameAgent
-	case fieldRun:
-		return fieldRun, layout.NameRun
+	case layout.FieldUser:
+		return layout.FieldUser, layout.NameUser
+	case layout.FieldAgent:
+		return layout.FieldAgent, layout.NameAgent
+	case layout.FieldRun:
+		return layout.FieldRun, layout.NameRun
 	default:
 		return f.number, 0
 	}
 	if f.Name != "" {
 		return 0, 0
 	}
-	if num, ok := tx.db.fields.number(f.Path); ok {
-		return firstMetadataField + uint16(num), 0
+	if num, ok := tx.db.tables.Fields.Number(f.Path); ok {
+		return layout.FirstMetadataField + uint16(num), 0
 	}
 	if tx.writes != nil {
-		if num, ok := tx.names[layout.Name{Class: layout.NameField, Text: f.Path}]; ok {
-			return firstMetadataField + uint16(num), 0
+		if num, ok := tx.own.Names[layout.Name{Class: layout.NameField, Text: f.Path}]; ok {
+			return layout.FirstMetadataField + uint16(num), 0
 		}
 	}
 	return 0, 0

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -181,7 +182,7 @@ func forwardEncoding() (*forwardRecord, []byte) {
 		Version: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}, run: 9, rec: full,
 		idx: invindex.Doc{
 			Terms: []invindex.Term{{Text: "prefer", Freq: 1}, {Text: "tea", Freq: 300}}, Length: 301,
-			Values: []invindex.Value{{Field: fieldUser, Key: numberValue(1)}, {Field: firstMetadataField + 2, Key: "sred"}},
+			Values: []invindex.Value{{Field: layout.FieldUser, Key: layout.NumberValue(1)}, {Field: layout.FirstMetadataField + 2, Key: "sred"}},
 		},
 	}
 	read := &forwardRecord{Row: layout.Row{
@@ -311,7 +312,7 @@ func holderEncoding() encoding {
 // logEncoding has each operation on memories in it. Only the head is decoded.
 func logEncoding() encoding {
 	next := layout.Counters{Seq: 300, Doc: 0x10002, Names: [layout.NameClasses]uint32{0, 1, 2, 3, 4, 5, 6}}
-	tx := &Tx{now: 1767225600123, writes: &writes{next: next, changes: 3}}
+	tx := &Tx{state: state.State{Now: 1767225600123}, writes: &writes{next: next, changes: 3}}
 	old := layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c0, Change: 7}
 	tx.logVersioned(layout.LogAdd, layout.Version{Owner: 3, Seq: 300, Born: 0xa0b0c1}, nil)
 	tx.logVersioned(layout.LogUpdate, layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c1, Change: 1}, &old)

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // layoutVersion is that of the folder and the keys. One that is newer is refused;
@@ -238,7 +239,7 @@ func newIdentity(o *Options, now time.Time) (*identity, error) {
 		s.Language = analysis.Auto
 	}
 	if s.IndexedText == nil {
-		s.IndexedText = []IndexedField{{Field: "name", Weight: 1}}
+		s.IndexedText = []memory.IndexedField{{Field: "name", Weight: 1}}
 	}
 	return &identity{Magic: identityMagic, Layout: layoutVersion, HashSeed: binary.BigEndian.Uint64(seed[:]), Settings: s, Timeline: timeline.String()}, nil
 }
@@ -270,7 +271,7 @@ func (id *identity) adopt(dir string, o *Options, empty bool) (changed bool, err
 	return changed, nil
 }
 
-func fieldNames(fields []IndexedField) []string {
+func fieldNames(fields []memory.IndexedField) []string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.Field
@@ -288,7 +289,7 @@ func (db *DB) loadGenerations() error {
 	if err == nil {
 		err = errors.Join(db.keys().DecodeGenerations(b), closer.Close())
 	}
-	if unreadable(err) {
+	if store.Unreadable(err) {
 		db.lost("the generations of keys", err)
 		return db.deriveGenerations()
 	}
@@ -301,7 +302,7 @@ func (db *DB) firstGenerations() error {
 		return err
 	}
 	any := it.First()
-	if err = errors.Join(err, it.Error(), it.Close()); any || unreadable(err) {
+	if err = errors.Join(err, it.Error(), it.Close()); any || store.Unreadable(err) {
 		db.lost("the generations of keys", cmp.Or(err, error(&fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing"})))
 		return db.deriveGenerations()
 	}

@@ -392,12 +392,12 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 // are any.
 func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, vectors bool) error {
 	v := d.of
-	if row := db.docs.Row(d.doc); row != nil && row.Seq != 0 {
+	if row := db.tables.Docs.Row(d.doc); row != nil && row.Seq != 0 {
 		v = row.Version
 	}
 	// Of a version that has moved they go with its new number, which tells that it died:
 	// an opening after a crash would look for them.
-	if last := db.docs.Last(v); last != doctable.None && last != d.doc {
+	if last := db.tables.Docs.Last(v); last != doctable.None && last != d.doc {
 		vectors = false
 	}
 	if vectors = vectors && v.Seq != 0; vectors {
@@ -408,7 +408,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, v
 			return err
 		}
 	}
-	if v.Seq != 0 && db.docs.At(v.Seq, oldest) == doctable.None { // not only a version of it
+	if v.Seq != 0 && db.tables.Docs.At(v.Seq, oldest) == doctable.None { // not only a version of it
 		if err := db.mourn(b, r, v); err != nil {
 			return err
 		}
@@ -457,9 +457,9 @@ func (db *DB) freeSlots(doc uint32, kept []uint16) {
 // the update was only that it was embedded. It returns the record, nil where that was
 // done before.
 func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, oldest uint64) (*layout.Record, error) {
-	now := db.docs.At(v.Seq, oldest)
-	tx := Tx{db: db, reader: r, keys: db.keys(), lsn: oldest}
-	rec, err := tx.readRecord(v)
+	now := db.tables.Docs.At(v.Seq, oldest)
+	tx := Tx{db: db, state: db.stateOf(r, oldest)}
+	rec, err := tx.state.ReadRecord(v)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, nil
@@ -468,8 +468,8 @@ func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, ol
 	}
 	var kept []layout.VectorKey
 	if now != doctable.None && len(rec.Vectors) > 0 {
-		row := db.docs.Row(now)
-		next, err := tx.record(row.Version)
+		row := db.tables.Docs.Row(now)
+		next, err := tx.state.Record(row.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -500,7 +500,7 @@ func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) 
 		if vec.Born <= tx.db.writer.applied || slices.Contains(kept, vec) {
 			continue
 		}
-		if err := tx.del(vec.Key(tx.keys, old.Owner)); err != nil {
+		if err := tx.del(vec.Key(tx.state.Keys, old.Owner)); err != nil {
 			return err
 		}
 	}

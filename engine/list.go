@@ -20,6 +20,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -195,7 +197,7 @@ func (o *ordering) resume(db *DB, cursor string) error {
 func (tx *Tx) list(ctx context.Context, q *memory.ListQuery, o *ordering, limit int) (memory.Page, error) {
 	if q.Lost != nil {
 		of := *tx
-		of.lose = q.Lost
+		of.state.Lose = q.Lost
 		tx = &of
 	}
 	if tx.writes != nil {
@@ -237,7 +239,7 @@ func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory
 	if err == nil {
 		return &m, nil
 	}
-	if q.Lost == nil || !unreadable(err) {
+	if q.Lost == nil || !store.Unreadable(err) {
 		return nil, err
 	}
 	q.Lost(err)
@@ -247,7 +249,7 @@ func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory
 	if m, err = tx.load(v, false); err != nil {
 		return nil, nil // it was told of
 	}
-	if rec, err := tx.record(v); err == nil {
+	if rec, err := tx.state.Record(v); err == nil {
 		setVectors(&m, tx.vectorsLeft(rec, v))
 	}
 	return &m, nil
@@ -271,16 +273,16 @@ func (tx *Tx) offerAll(ctx context.Context, q *memory.ListQuery, first *firstPla
 	}
 	n := 0
 	for _, page := range pages {
-		if first.passes(&tx.db.docs, page) {
+		if first.passes(&tx.db.tables.Docs, page) {
 			continue
 		}
 		docs := set.Iterator()
 		for docs.AdvanceIfNeeded(page * doctable.PageSize); docs.HasNext() && docs.PeekNext()/doctable.PageSize == page; {
-			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+			if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			row := tx.db.docs.Row(docs.Next())
-			if !row.Visible(tx.lsn) || row.Expires != 0 && row.Expires <= tx.now {
+			row := tx.db.tables.Docs.Row(docs.Next())
+			if !row.Visible(tx.state.LSN) || row.Expires != 0 && row.Expires <= tx.state.Now {
 				continue
 			}
 			p := place{Version: row.Version}
@@ -313,7 +315,7 @@ func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 	}
 	m, err := tx.filtered(row)
 	if err != nil {
-		return sortValueOf(nil, false), tx.without(err)
+		return sortValueOf(nil, false), tx.state.Without(err)
 	}
 	v := sortValueOf(m.Value(o.field.Field))
 	return v, m.err

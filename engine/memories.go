@@ -131,7 +131,7 @@ func (m Memories) beginStore() (now int64, _ error) {
 		return 0, err
 	}
 	if m.tx != nil {
-		return m.tx.now, nil
+		return m.tx.state.Now, nil
 	}
 	return m.db.now(), nil
 }
@@ -261,7 +261,7 @@ func (tx *Tx) find(doing string, s memory.Scope, lack memory.Lack, id string) (f
 	}
 	owners := 0
 	err = tx.living(anyOwner, id, func(_ claim, l live, r *layout.Record) error {
-		if !l.expired(tx.now) && r.ID == id && scope.Contains(s, r.Scope) && lack.In(r.Scope) {
+		if !l.expired(tx.state.Now) && r.ID == id && scope.Contains(s, r.Scope) && lack.In(r.Scope) {
 			found, rec = l, r
 			owners++
 		}

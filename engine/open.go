@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -124,11 +125,13 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	}
 	ageing := policy.NewPart()
 	db := &DB{
-		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
-		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
+		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...),
+		spaces: newSpaces(), touched: newTouches(),
 		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1), rewrites: newRewrites(),
 		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
+	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
+	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
 	db.linker = newLinker(db)
@@ -148,7 +151,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
-		columns: t.columns, mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
+		mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
 	}
 	if t.vectors != nil {
 		c.limits = *t.vectors
@@ -195,7 +198,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
 	}
-	db.newestKeys.Store(keys)
+	db.tables.NewestKeys.Store(keys)
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err, Do: identityWayOn}
 	}
@@ -245,7 +248,7 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	if err := db.configure(id, o); err != nil {
 		return nil, err // before anything is written
 	}
-	id.Settings.Analyzer = db.words.analyzer.Load().Fingerprint()
+	id.Settings.Analyzer = db.tables.Words.Analyzer.Load().Fingerprint()
 	id.Settings.LexicalModel = db.lexical.model.Model()
 	if err := id.write(base, db.dir); err != nil {
 		return nil, fault.Within("create "+db.dir, err)
@@ -270,13 +273,13 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		}
 		return fault.Invalid(doingOpen(db.dir), err.Error(), "choose one of them")
 	}
-	db.words.analyzer.Store(analyzer)
+	db.tables.Words.Analyzer.Store(analyzer)
 	db.english = o.Language == analysis.English
 	indexed := id.Settings.IndexedText
 	if o.IndexedText != nil {
 		indexed = o.IndexedText
 	}
-	if db.words.indexed, db.words.unit, err = textFields(indexed); err != nil {
+	if db.tables.Words.Indexed, db.tables.Words.Unit, err = state.TextFields(indexed); err != nil {
 		if o.IndexedText == nil {
 			// Whatever kind of error it is for a caller's setting, here the file is damaged.
 			return damaged("indexed text", errors.New(err.Error()))
@@ -305,7 +308,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if id.Layout < layoutVersion { // what an older one wrote is read as it is
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
-	fingerprint := db.words.analyzer.Load().Fingerprint()
+	fingerprint := db.tables.Words.Analyzer.Load().Fingerprint()
 	if id.Settings.Analyzer != fingerprint && db.writer.next.Seq == 0 {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}
@@ -328,7 +331,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.points.publish(db.newPoint(db.writer.applied)); err != nil {
 		return err
 	}
-	db.docs.Link(db.writer.next.Seq, db.points.oldest)
+	db.tables.Docs.Link(db.writer.next.Seq, db.points.oldest)
 	db.backlog = newBacklog(db.writer.next.Seq)
 	if err := db.recoverDocs(context.Background()); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -164,14 +165,14 @@ func (g *gathering) full() bool { return len(g.found) >= g.limit || g.bytes >= e
 func (g *gathering) offer(seq uint64) error {
 	tx := g.tx
 	l, alive := tx.at(seq)
-	if !alive || l.expired(tx.now) || tx.embeddedAlready(l.doc) {
+	if !alive || l.expired(tx.state.Now) || tx.embeddedAlready(l.doc) {
 		tx.db.backlog.settle(seq) // also what is in a death range that is not cleaned up yet
 		return nil
 	}
-	if g.seen[seq] || tx.db.backlog.waits(l.Version, tx.now) {
+	if g.seen[seq] || tx.db.backlog.waits(l.Version, tx.state.Now) {
 		return nil
 	}
-	rec, err := tx.record(l.Version)
+	rec, err := tx.state.Record(l.Version)
 	if err != nil || rec.Text == "" {
 		return err
 	}
@@ -191,7 +192,7 @@ func (tx *Tx) embeddedAlready(doc uint32) bool {
 func (tx *Tx) waiting(ctx context.Context, limit int) (found []awaiting, scanned uint64, err error) {
 	b := &tx.db.backlog
 	g := &gathering{tx: tx, limit: limit, seen: map[uint64]bool{}, scanned: b.scannedTo()}
-	for _, seq := range b.due(tx.now) {
+	for _, seq := range b.due(tx.state.Now) {
 		if g.full() {
 			break
 		}
@@ -199,8 +200,8 @@ func (tx *Tx) waiting(ctx context.Context, limit int) (found []awaiting, scanned
 			return nil, 0, err
 		}
 	}
-	lower, upper := tx.keys.Span(layout.KindPending)
-	err = kv.Scan(tx.reader, lower, upper, func(key, _ []byte) error {
+	lower, upper := tx.state.Keys.Span(layout.KindPending)
+	err = kv.Scan(tx.state.Reader, lower, upper, func(key, _ []byte) error {
 		_, _, seq, ok := layout.ParsePendingKey(key)
 		if !ok {
 			return layout.BadKey("pending", key)
@@ -214,7 +215,7 @@ func (tx *Tx) waiting(ctx context.Context, limit int) (found []awaiting, scanned
 		return nil, 0, store.Error(doingEmbed, err)
 	}
 	for ; g.scanned < b.opened && !g.full(); g.scanned++ {
-		if g.scanned%cancelEvery == 0 && ctx.Err() != nil {
+		if g.scanned%state.CancelEvery == 0 && ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
 		if err := g.offer(g.scanned + 1); err != nil {
@@ -234,7 +235,7 @@ func (tx *Tx) embedded(ctx context.Context, waiting []awaiting, vecs [][]float32
 		if vecs[i] == nil || !alive || l.Version != was.Version {
 			continue
 		}
-		rec, err := tx.record(l.Version)
+		rec, err := tx.state.Record(l.Version)
 		if err != nil {
 			return i, n, err
 		}
@@ -376,13 +377,13 @@ func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 	spaces, standard := tx.db.spaces.all(), tx.space(memory.DefaultSpace)
 	looked := 0
 	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
-		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
+		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return false
 		}
-		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || standard.has(doc) {
+		if !r.Visible(tx.state.LSN) || r.Expires != 0 && r.Expires <= tx.state.Now || standard.has(doc) {
 			return true
 		}
 		has := func(s *space) bool { return s.has(doc) }
@@ -391,10 +392,10 @@ func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 			return true
 		}
 		var rec *layout.Record
-		if rec, err = tx.record(r.Version); err == nil && rec.Text != "" {
+		if rec, err = tx.state.Record(r.Version); err == nil && rec.Text != "" {
 			n++
 		}
-		err = tx.without(err)
+		err = tx.state.Without(err)
 		return true
 	})
 	return n, err

@@ -9,6 +9,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // A rebuild of vectors fills another index of each space from the vectors in the store and
@@ -167,7 +169,7 @@ func (b *vectorBuilder) add(ctx context.Context, list []heldSlot) (err error) {
 	defer func() { err = errors.Join(err, in.close()) }()
 	vec := make([]float32, 0, b.old.dim)
 	for i, h := range list {
-		if i%cancelEvery == 0 {
+		if i%state.CancelEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -183,7 +185,7 @@ func (b *vectorBuilder) add(ctx context.Context, list []heldSlot) (err error) {
 		slot := uint32(noSlot)
 		if err == nil {
 			slot, err = b.next.index.Add(vec)
-		} else if unreadable(err) { // who had it may be gone meanwhile; see replace
+		} else if store.Unreadable(err) { // who had it may be gone meanwhile; see replace
 			err = nil
 		}
 		if err != nil {
@@ -236,7 +238,7 @@ func (b *vectorBuilder) replace() error {
 		b.eachHeld(uint16(chunk), func(doc uint32, h heldSlot) {
 			switch slot := b.moved[h.slot].slot; {
 			case slot == noSlot:
-				if r := db.docs.Row(doc); r != nil && r.Died.Load() == doctable.Alive {
+				if r := db.tables.Docs.Row(doc); r != nil && r.Died.Load() == doctable.Alive {
 					lost++
 				}
 			case taken[slot]:

@@ -147,8 +147,8 @@ func TestRebuildUnreadableVector(t *testing.T) {
 		err := w.db.View(t.Context(), func(tx *Tx) error {
 			doc := uint32(0)
 			for ; ; doc++ {
-				if slot, ok := s.slot(doc); ok && tx.db.docs.Row(doc).Visible(tx.lsn) {
-					return w.db.store.Delete(tx.keys.Vector(s.num, s.holders.At(uint64(slot)).version()), nil)
+				if slot, ok := s.slot(doc); ok && tx.db.tables.Docs.Row(doc).Visible(tx.state.LSN) {
+					return w.db.store.Delete(tx.state.Keys.Vector(s.num, s.holders.At(uint64(slot)).version()), nil)
 				}
 			}
 		})
@@ -171,9 +171,9 @@ func TestRebuildAll(t *testing.T) {
 		w.change(w.db.Memories(), w.mems)
 	}
 	old := w.db.spaces.named(memory.DefaultSpace)
-	text := w.db.index.Load()
+	text := w.db.tables.NewestIndex.Load()
 	mustRebuild(t, w.db, IndexAll)
-	if w.db.spaces.named(memory.DefaultSpace) == old || w.db.index.Load() == text {
+	if w.db.spaces.named(memory.DefaultSpace) == old || w.db.tables.NewestIndex.Load() == text {
 		t.Error("an index is the one of before")
 	}
 	mustCheck(t, w.db, len(w.mems))

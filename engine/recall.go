@@ -13,6 +13,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -138,17 +140,17 @@ func (tx *Tx) beginRecall(q *asked) (*recalling, error) {
 		if err := tx.db.knownSpace(q.Space); err != nil {
 			return nil, err
 		}
-		if err := tx.db.spaceAt(q.Space, tx.lsn).check(doingRecall, q.Space, q.Embedding); err != nil {
+		if err := tx.db.spaceAt(q.Space, tx.state.LSN).check(doingRecall, q.Space, q.Embedding); err != nil {
 			return nil, err
 		}
 	}
 	if q.Lost != nil {
 		of := *tx
-		of.lose = q.Lost
+		of.state.Lose = q.Lost
 		tx = &of
 	}
 	return &recalling{
-		tx: tx, q: q.Query, keep: q.Limit, plan: memory.Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
+		tx: tx, q: q.Query, keep: q.Limit, plan: memory.Plan{Profile: q.Profile, LSN: tx.state.LSN, Unembedded: q.unembedded}, began: tx.db.clock(),
 		scratch: scratches.Get().(*scratch),
 	}, nil
 }
@@ -178,7 +180,7 @@ func (r *recalling) narrow(ctx context.Context) error {
 		if err := r.narrowScopes(ctx); err != nil {
 			return err
 		}
-	} else if r.q.Filter != nil && (r.q.Scope == (memory.Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (memory.Scope{}) && !r.q.AllScopes {
+	} else if r.q.Filter != nil && (r.q.Scope == (memory.Scope{}) || r.tx.writes != nil || r.tx.state.Past) || r.q.Scope == (memory.Scope{}) && !r.q.AllScopes {
 		// The filter's postings are fewer than everything, or than what nobody remembers.
 		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
 		if err != nil {
@@ -254,7 +256,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddQueryIn(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, 1, in); err != nil {
+	if err := bag.AddQueryIn(ctx, r.tx.db.tables.Words.Analyzer.Load(), r.q.Text, 1, in); err != nil {
 		return err
 	}
 	// Of a query as long as a book, the first terms stand for it.
@@ -274,7 +276,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.uncounted() {
 		return nil
 	}
-	r.stats, err = r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
+	r.stats, err = r.tx.state.Index.Stats(ctx, r.tx.state.Postings, words, invindex.Docs{Set: r.set})
 	if err == nil {
 		r.fewer(r.words)
 	}
@@ -349,12 +351,12 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
 		if r.bound != nil {
-			hits, err = r.tx.index.Query(ctx, r.tx.postings, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.state.Index.Query(ctx, r.tx.state.Postings, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
 		} else {
-			hits, err = r.tx.index.Search(ctx, r.tx.postings, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.state.Index.Search(ctx, r.tx.state.Postings, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
 		}
 		if err != nil {
-			return nil, textError(doingRecall, err)
+			return nil, state.TextError(doingRecall, err)
 		}
 		if len(hits) < n || hits[n-1].Score < hits[k-1].Score || n == invindex.MaxHits {
 			break
@@ -375,7 +377,7 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	return hits[:k], nil
 }
 
-func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.Row(doc).Seq }
+func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.tables.Docs.Row(doc).Seq }
 
 // rankVector ranks by the vectors alone.
 func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
@@ -440,9 +442,9 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	most := ceilings{resized(&r.scratch.rest, len(docs)), weights.Cosine, math.Inf(-1)}
 	r.hybridRest(weights, docs, keywords, most.rest)
 	return r.join(docs, r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
-		s, row := known(i, c), r.tx.db.docs.Row(docs[i])
+		s, row := known(i, c), r.tx.db.tables.Docs.Row(docs[i])
 		s.Recency = policy.Recency(r.since(row.Created), policy.RecencyHalfLife)
-		s.Importance, s.Confidence = row.Importance, r.tx.confidence(row)
+		s.Importance, s.Confidence = row.Importance, r.tx.state.Confidence(row)
 		return weights, s
 	})
 }
@@ -455,7 +457,7 @@ const recencyGrain = 1 << 20
 // hybridRest computes what the scores of documents without their similarities are at
 // most, without a look at their rows.
 func (r *recalling) hybridRest(w policy.Weights, docs []uint32, keywords, rest []float64) {
-	glances := &r.tx.db.docs.Glances
+	glances := &r.tx.db.tables.Docs.Glances
 	var looks []doctable.Glance // where they lie together
 	if r.lists(docs) {
 		looks = r.in.glances(glances)
@@ -493,8 +495,8 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 		words[i] = r.terms[i].Text
 	}
 	counts := resized(&r.scratch.counts, len(docs))
-	if err := r.tx.index.Matched(ctx, r.tx.postings, words, docs, counts); err != nil {
-		return nil, textError(doingRecall, err)
+	if err := r.tx.state.Index.Matched(ctx, r.tx.state.Postings, words, docs, counts); err != nil {
+		return nil, state.TextError(doingRecall, err)
 	}
 	for i, n := range counts {
 		shares[i] = min(1, float64(n)/float64(r.words))
@@ -510,11 +512,11 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	weights, retention := policy.Substrate(), r.tx.db.ageing.At(r.tx.lsn).DailyRetention
+	weights, retention := policy.Substrate(), r.tx.db.tables.Ageing.At(r.tx.state.LSN).DailyRetention
 	best := newTop(r.keep)
 	for _, h := range hits {
-		row := r.tx.db.docs.Row(h.Doc)
-		access := r.tx.db.accessOf(row.Seq)
+		row := r.tx.db.tables.Docs.Row(h.Doc)
+		access := r.tx.db.tables.Docs.Access(row.Seq)
 		idle := r.since(max(access.Last, row.Created))
 		s := policy.Signals{
 			BM25:       float64(h.Score) / float64(hits[0].Score),
@@ -522,22 +524,14 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 			Access:     policy.AccessFrequency(access.Count, idle),
 			Importance: row.Importance * policy.Retained(retention, idle),
 		}
-		best.weigh(h.Doc, r.tx.db.docs.Row, weights, s)
+		best.weigh(h.Doc, r.tx.db.tables.Docs.Row, weights, s)
 	}
 	return best.sorted(), nil
 }
 
 // since is the time from an instant to the transaction's clock, or what a Duration
 // holds of it: 292 years, where memories may be of any year from 1 to 9999.
-func (r *recalling) since(ms int64) time.Duration { return r.tx.since(ms) }
-
-func (tx *Tx) since(ms int64) time.Duration { return elapsed(tx.now, ms) }
-
-// elapsed is the time from one to another in Unix milliseconds.
-func elapsed(now, from int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(min(max(now-from, -most), most)) * time.Millisecond
-}
+func (r *recalling) since(ms int64) time.Duration { return r.tx.state.Since(ms) }
 
 // candidates are the documents that a mixed profile scores: all in scope, or what
 // text and vectors find.
@@ -625,8 +619,8 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		if err := ctx.Err(); err != nil {
 			return memory.Result{}, err
 		}
-		m, err := r.tx.load(r.tx.db.docs.Row(s.doc).Version, r.q.WithVectors)
-		if unreadable(err) && r.tx.without(err) == nil {
+		m, err := r.tx.load(r.tx.db.tables.Docs.Row(s.doc).Version, r.q.WithVectors)
+		if store.Unreadable(err) && r.tx.state.Without(err) == nil {
 			continue
 		}
 		if err != nil {
@@ -642,7 +636,7 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		seqs[i] = s.seq
 	}
 	if !r.q.NoTouch {
-		r.tx.db.touch(seqs, r.tx.now)
+		r.tx.db.touch(seqs, r.tx.state.Now)
 	}
 	return result, nil
 }

@@ -211,7 +211,7 @@ func (w *recallWorld) judge(m Memories, q *memory.Query) (all []*judged, most fl
 
 func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	var bag analysis.Bag
-	bag.AddQuery(w.db.words.analyzer.Load(), query, 1)
+	bag.AddQuery(w.db.tables.Words.Analyzer.Load(), query, 1)
 	terms := slices.Clone(bag.Terms())
 	freqs := make([]map[string]float64, len(all))
 	lengths := make([]float64, len(all))
@@ -219,7 +219,7 @@ func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	total := 0.0
 	for i, j := range all {
 		bag.Reset()
-		bag.Add(w.db.words.analyzer.Load(), j.Text, 1)
+		bag.Add(w.db.tables.Words.Analyzer.Load(), j.Text, 1)
 		lengths[i] = float64(bag.Length())
 		total += lengths[i]
 		freqs[i] = map[string]float64{}
@@ -502,7 +502,7 @@ func TestRunsForget(t *testing.T) {
 			}
 		}
 	}
-	rs := &db.docs.Runs
+	rs := &db.tables.Docs.Runs
 	if len(rs.Lists) != 1 {
 		t.Fatalf("%d lists, want 1", len(rs.Lists))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -159,11 +160,11 @@ func (r *reembedding) some(ctx context.Context, todo []uint64) ([]uint64, error)
 	err := r.db.View(ctx, func(tx *Tx) error {
 		for bytes := 0; looked < len(todo) && len(found) < most && bytes < embedBytes; looked++ {
 			l, alive := tx.at(todo[looked])
-			if !alive || l.expired(tx.now) {
+			if !alive || l.expired(tx.state.Now) {
 				r.result.Left--
 				continue
 			}
-			rec, err := tx.record(l.Version)
+			rec, err := tx.state.Record(l.Version)
 			if err != nil {
 				return err
 			}
@@ -270,12 +271,12 @@ func (tx *Tx) holding(ctx context.Context, s *space) (seqs []uint64, err error) 
 // eachDocument visits the documents that the transaction sees.
 func (tx *Tx) eachDocument(ctx context.Context, visit func(doc uint32, r *doctable.Row)) (err error) {
 	looked := 0
-	tx.db.docs.Rows.Each(uint64(tx.postings.Docs), func(doc uint64, r *doctable.Row) bool {
-		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
+	tx.db.tables.Docs.Rows.Each(uint64(tx.state.Postings.Docs), func(doc uint64, r *doctable.Row) bool {
+		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 			return false
 		}
-		if r.Visible(tx.lsn) && (r.Expires == 0 || r.Expires > tx.now) {
+		if r.Visible(tx.state.LSN) && (r.Expires == 0 || r.Expires > tx.state.Now) {
 			visit(uint32(doc), r)
 		}
 		return true
@@ -304,7 +305,7 @@ func (tx *Tx) beside(ctx context.Context, space string, found []awaiting, vecs [
 // has others, and none in the space of the number without. Where the transaction holds no
 // more, it changes nothing; that is an error unless some are changed already.
 func (tx *Tx) revise(ctx context.Context, doing string, l live, vectors map[string][]float32, without uint16, some bool) (bool, error) {
-	rec, err := tx.record(l.Version)
+	rec, err := tx.state.Record(l.Version)
 	if err != nil {
 		return false, err
 	}
@@ -386,10 +387,10 @@ func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error
 	}
 	tx.change()
 	set := func(s *space, name string) error {
-		key := tx.keys.Name(layout.NameSpace, name)
+		key := tx.state.Keys.Name(layout.NameSpace, name)
 		return tx.set(key, layout.EncodeName(key, uint32(s.num), name, s.encode()))
 	}
-	if err := errors.Join(set(next, memory.DefaultSpace), set(old, name), tx.del(tx.keys.Name(layout.NameSpace, next.name))); err != nil {
+	if err := errors.Join(set(next, memory.DefaultSpace), set(old, name), tx.del(tx.state.Keys.Name(layout.NameSpace, next.name))); err != nil {
 		return tx.breaks(err)
 	}
 	tx.log = append(tx.log, byte(layout.LogSpace))
@@ -407,7 +408,7 @@ func (tx *Tx) wantWhole(ctx context.Context, s *space) error {
 		if !alive {
 			continue
 		}
-		rec, err := tx.record(l.Version)
+		rec, err := tx.state.Record(l.Version)
 		if err != nil {
 			return err
 		}
@@ -464,7 +465,7 @@ func (tx *Tx) drop(ctx context.Context, s *space, seqs []uint64) (looked, n int,
 		if !alive {
 			continue
 		}
-		rec, err := tx.record(l.Version)
+		rec, err := tx.state.Record(l.Version)
 		if err != nil {
 			return i, n, err
 		}

@@ -80,7 +80,7 @@ func (c *scopes) put(st *scopeState, tx *Tx) (*scopeState, bool) {
 	switch {
 	case old != nil && old.of(tx):
 		return old, true // more may be known of its members
-	case old != nil && old.lsn > st.lsn || bytes > c.limit || tx.db.index.Load() != st.index:
+	case old != nil && old.lsn > st.lsn || bytes > c.limit || tx.db.tables.NewestIndex.Load() != st.index:
 		return st, false
 	}
 	if old != nil {
@@ -122,7 +122,7 @@ func (c *scopes) size() int64 {
 // scoped is what the transaction sees of a scope, everything for an empty one, and
 // whether that is remembered for others.
 func (tx *Tx) scoped(ctx context.Context, s memory.Scope) (st *scopeState, remembered bool, err error) {
-	if tx.writes != nil || tx.past { // nobody else reads this state
+	if tx.writes != nil || tx.state.Past { // nobody else reads this state
 		st, err = tx.gather(ctx, s)
 		return st, false, err
 	}
@@ -146,17 +146,17 @@ func (tx *Tx) scoped(ctx context.Context, s memory.Scope) (st *scopeState, remem
 
 // of tells whether the state is what the transaction sees.
 func (st *scopeState) of(tx *Tx) bool {
-	return st.lsn == tx.lsn && st.index == tx.index && st.now(tx)
+	return st.lsn == tx.state.LSN && st.index == tx.state.Index && st.now(tx)
 }
 
 // now tells whether the transaction's clock shows what the state does.
 func (st *scopeState) now(tx *Tx) bool {
-	return !st.timed || st.since <= tx.now && tx.now < st.until
+	return !st.timed || st.since <= tx.state.Now && tx.state.Now < st.until
 }
 
 // gather finds what is in a scope from the postings.
 func (tx *Tx) gather(ctx context.Context, s memory.Scope) (*scopeState, error) {
-	st := &scopeState{scope: s, lsn: tx.lsn, mark: tx.postings.Docs, index: tx.index, since: tx.now, until: maxTime}
+	st := &scopeState{scope: s, lsn: tx.state.LSN, mark: tx.state.Postings.Docs, index: tx.state.Index, since: tx.state.Now, until: maxTime}
 	var set *roaring.Bitmap
 	var err error
 	if s == (memory.Scope{}) {
@@ -187,13 +187,13 @@ func (st *scopeState) expiring(r *doctable.Row, now int64) {
 // carry makes the state of an earlier one that of a transaction. It returns nil
 // where that is to be gathered anew.
 func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
-	docs := &tx.db.docs
-	if st.lsn > tx.lsn || st.mark > tx.postings.Docs || tx.postings.Docs-st.mark > newbornMost ||
-		st.index != tx.index || docs.Moved.Load() > st.lsn || !st.now(tx) {
+	docs := &tx.db.tables.Docs
+	if st.lsn > tx.state.LSN || st.mark > tx.state.Postings.Docs || tx.state.Postings.Docs-st.mark > newbornMost ||
+		st.index != tx.state.Index || docs.Moved.Load() > st.lsn || !st.now(tx) {
 		return nil, nil
 	}
 	next := &scopeState{
-		members: st.members, scope: st.scope, lsn: tx.lsn, mark: tx.postings.Docs, index: tx.index,
+		members: st.members, scope: st.scope, lsn: tx.state.LSN, mark: tx.state.Postings.Docs, index: tx.state.Index,
 		timed: st.timed, since: st.since, until: st.until,
 	}
 	born, err := next.newborn(ctx, tx, st.mark)
@@ -215,13 +215,13 @@ func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
 // newborn are the documents of the scope that were born since the number from was the
 // next, as the postings have them.
 func (st *scopeState) newborn(ctx context.Context, tx *Tx, from uint32) ([]uint32, error) {
-	set, err := tx.scopeSetIn(st.scope, from, tx.postings.Docs)
+	set, err := tx.scopeSetIn(st.scope, from, tx.state.Postings.Docs)
 	if err != nil {
 		return nil, err
 	}
 	if set == nil { // everything
 		set = roaring.New()
-		set.AddRange(uint64(from), uint64(tx.postings.Docs))
+		set.AddRange(uint64(from), uint64(tx.state.Postings.Docs))
 	}
 	set.AndNot(st.set) // of chunks that were passed over, since they are in use
 	if set, err = tx.onlyVisible(ctx, set, st); err != nil {

@@ -233,7 +233,7 @@ func (c *scopeChanges) same(tx *Tx, s memory.Scope) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if old := c.db.scopes.get(s); old != nil && old.lsn < tx.lsn {
+	if old := c.db.scopes.get(s); old != nil && old.lsn < tx.state.LSN {
 		carried, err := old.carry(context.Background(), tx)
 		if err != nil {
 			t.Fatal(err)
@@ -256,23 +256,23 @@ func (c *scopeChanges) equal(tx *Tx, got, want *scopeState) {
 	t, s := c.t, got.scope
 	t.Helper()
 	if !got.set.Equals(want.set) || !slices.Equal(got.list(), want.list()) || got.n != want.n {
-		t.Fatalf("scope %+v as of %d: %v, want %v", s, tx.lsn, got.set, want.set)
+		t.Fatalf("scope %+v as of %d: %v, want %v", s, tx.state.LSN, got.set, want.set)
 	}
-	if a, b := got.glances(&tx.db.docs.Glances), want.glances(&tx.db.docs.Glances); !slices.Equal(a, b) {
-		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.lsn, a, b)
+	if a, b := got.glances(&tx.db.tables.Docs.Glances), want.glances(&tx.db.tables.Docs.Glances); !slices.Equal(a, b) {
+		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.state.LSN, a, b)
 	}
 	for _, space := range tx.db.spaces.all() {
 		if a, b := got.slotsOf(space), want.slotsOf(space); !slices.Equal(a, b) {
-			t.Fatalf("scope %+v as of %d: slots %v, want %v", s, tx.lsn, a, b)
+			t.Fatalf("scope %+v as of %d: slots %v, want %v", s, tx.state.LSN, a, b)
 		}
 		a, b := got.slotSet(space), want.slotSet(space)
 		for _, slot := range want.slotsOf(space) {
 			if slot < noSlot && !a.Has(slot) {
-				t.Fatalf("scope %+v as of %d: slot %d is missing", s, tx.lsn, slot)
+				t.Fatalf("scope %+v as of %d: slot %d is missing", s, tx.state.LSN, slot)
 			}
 		}
 		if a.Len() != b.Len() {
-			t.Fatalf("scope %+v as of %d: %d slots, want %d", s, tx.lsn, a.Len(), b.Len())
+			t.Fatalf("scope %+v as of %d: %d slots, want %d", s, tx.state.LSN, a.Len(), b.Len())
 		}
 	}
 }

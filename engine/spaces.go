@@ -110,7 +110,7 @@ func (tx *Tx) truth(s *space) hnsw.Truth {
 		}
 		s.missed(tx.db)
 		v := s.holders.At(uint64(slot)).version()
-		b, closer, err := tx.reader.Get(tx.keys.Vector(s.num, v))
+		b, closer, err := tx.state.Reader.Get(tx.state.Keys.Vector(s.num, v))
 		if err != nil {
 			return nil, store.Error(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
 		}

@@ -162,17 +162,17 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.docs.Live.Load(), Terms: int64(db.index.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
+		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
 		DiskBytes: files.sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			VectorRows: db.rows.Bytes(), Text: db.index.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(), Parts: db.partBytes(),
+			VectorRows: db.rows.Bytes(), Text: db.tables.NewestIndex.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.tables.Docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(), Parts: db.partBytes(),
 		},
 	}
 	s.EmbedFailure = db.backlog.lastFailure()
 	err = db.view(ctx, nil, func(tx *Tx) error {
 		of := *tx
-		of.lose = func(error) {} // of a memory that is lost nobody knows whether it has a text
+		of.state.Lose = func(error) {} // of a memory that is lost nobody knows whether it has a text
 		s.Pending, err = of.countPending(ctx)
 		return err
 	})

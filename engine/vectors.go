@@ -169,7 +169,7 @@ func (tx *Tx) newSpace(c *SpaceConfig, metric hnsw.Metric) (*space, error) {
 	if _, err := tx.newNumber(layout.Name{Class: layout.NameSpace, Text: c.Name}, s.encode()); err != nil {
 		return nil, err
 	}
-	s.born = tx.lsn
+	s.born = tx.state.LSN
 	tx.spaces[c.Name] = s
 	return s, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // vectorLoader gathers, while Open loads, which documents have which vectors, and
@@ -127,7 +128,7 @@ func (db *DB) adopt(s *space, snap *snapshot, wants []want) {
 		if !s.index.Live(slot) {
 			continue
 		}
-		if row := db.docs.Seq(of.Seq); row != nil {
+		if row := db.tables.Docs.Seq(of.Seq); row != nil {
 			doc = row.Doc.Load() - 1
 		}
 		// In a database that has seen few changes slots are in the order of
@@ -171,7 +172,7 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 				err = &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Cause: err}
 			}
 		}
-		if unreadable(err) {
+		if store.Unreadable(err) {
 			db.lost(fmt.Sprintf("the vector of memory number %d in the space %s", w.of.Seq, s.name), err)
 			continue
 		}

@@ -68,7 +68,7 @@ func (s *space) fill(ctx context.Context, db *DB) {
 // an index as of the transaction: nobody gives their slots away meanwhile. It returns
 // the key to go on from, nil after the last.
 func (tx *Tx) keepRows(s *space, from, upper []byte) (next []byte, err error) {
-	it, err := tx.reader.Iter(from, upper)
+	it, err := tx.state.Reader.Iter(from, upper)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (s *space) slotOf(tx *Tx, key []byte) (uint32, bool) {
 	if !ok {
 		return 0, false
 	}
-	doc := tx.db.docs.At(v.Seq, tx.lsn)
+	doc := tx.db.tables.Docs.At(v.Seq, tx.state.LSN)
 	if doc == doctable.None {
 		return 0, false
 	}

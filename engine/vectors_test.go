@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -186,7 +187,7 @@ func TestVectorLives(t *testing.T) {
 	slot := func(id, space string) uint32 {
 		t.Helper()
 		m := mustGet(t, db.Memories(), ada, id)
-		slot, ok := db.spaces.named(space).slot(db.docs.At(m.Seq, maxLSN))
+		slot, ok := db.spaces.named(space).slot(db.tables.Docs.At(m.Seq, state.MaxLSN))
 		if !ok {
 			t.Fatalf("%s has no slot in %s", id, space)
 		}
@@ -421,7 +422,7 @@ func TestOpenLeavesOutUnfitVectors(t *testing.T) {
 	ada := memory.Scope{User: "ada"}
 	bad := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "bad", Embedding: []float32{1, 2}})
 	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "good", Embedding: []float32{2, 1}})
-	of := db.docs.Row(db.docs.At(bad.Seq, maxLSN)).Version
+	of := db.tables.Docs.Row(db.tables.Docs.At(bad.Seq, state.MaxLSN)).Version
 	key := db.keys().Vector(db.spaces.named(memory.DefaultSpace).num, of)
 	if err := db.store.Set(key, codec.AppendFloats(nil, []float32{0, 0}), pebble.Sync); err != nil {
 		t.Fatal(err)

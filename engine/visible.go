@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -16,8 +17,8 @@ import (
 // certain. One that reads a past state may know of documents that are younger, and one
 // from before a move of those that took the place of others since.
 func (tx *Tx) plain(i int) uint64 {
-	w := tx.db.docs.Plain.Word(i)
-	if tx.past || tx.db.docs.Moved.Load() > tx.lsn { // after the bits: a move is noted before it sets any
+	w := tx.db.tables.Docs.Plain.Word(i)
+	if tx.state.Past || tx.db.tables.Docs.Moved.Load() > tx.state.LSN { // after the bits: a move is noted before it sets any
 		return 0
 	}
 	return w
@@ -30,24 +31,24 @@ const denseShare = 64
 // shows tells whether a document is visible and has not expired, by its row. That one
 // expires is noted in a state of a scope, unless that is nil.
 func (tx *Tx) shows(doc uint32, st *scopeState) bool {
-	r := tx.db.docs.Row(doc)
+	r := tx.db.tables.Docs.Row(doc)
 	switch {
-	case !r.Visible(tx.lsn):
+	case !r.Visible(tx.state.LSN):
 		return false
 	case r.Expires == 0:
 		return true
 	}
 	if st != nil {
-		st.expiring(r, tx.now)
+		st.expiring(r, tx.state.Now)
 	}
-	return r.Expires > tx.now
+	return r.Expires > tx.state.Now
 }
 
 // everything is the set of all visible documents. What expires is noted in a state
 // of a scope, unless that is nil.
 func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
 	all := roaring.New()
-	for chunk, slots := range tx.index.Extents(tx.postings) {
+	for chunk, slots := range tx.state.Index.Extents(tx.state.Postings) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -69,9 +70,9 @@ func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, 
 // returns false.
 func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
 	more := true
-	for chunk, slots := range tx.index.Extents(tx.postings) {
+	for chunk, slots := range tx.state.Index.Extents(tx.state.Postings) {
 		first := uint64(chunk) << 16
-		tx.db.docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
+		tx.db.tables.Docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
 			more = visit(uint32(doc), r)
 			return more
 		})
@@ -84,7 +85,7 @@ func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
 // visibleOf are the visible ones of those 64 documents from one on that are born.
 func (tx *Tx) visibleOf(first uint32, born uint64, st *scopeState) uint64 {
 	w := tx.plain(int(first/64)) & born
-	if tx.db.docs.Row(first) == nil {
+	if tx.db.tables.Docs.Row(first) == nil {
 		return w
 	}
 	for rest := born &^ w; rest != 0; rest &= rest - 1 {
@@ -120,7 +121,7 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 	}
 	if set.GetCardinality() >= uint64(set.Maximum())/denseShare {
 		for i, w := range set.ToDense() {
-			if i%cancelEvery == 0 && ctx.Err() != nil {
+			if i%state.CancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			for w &^= tx.plain(i); w != 0; w &= w - 1 {
@@ -131,7 +132,7 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 		n := 0
 		for it := set.Iterator(); it.HasNext(); {
 			doc := it.Next()
-			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+			if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			if tx.plain(int(doc/64))>>(doc%64)&1 == 0 {
@@ -141,9 +142,6 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 	}
 	return out, nil
 }
-
-// cancelEvery is how many documents a loop handles between looks at its context.
-const cancelEvery = 1 << 14
 
 // scopeSet intersects the postings of the given fields; nil without any.
 func (tx *Tx) scopeSet(s memory.Scope) (*roaring.Bitmap, error) {
@@ -157,20 +155,20 @@ func (tx *Tx) scopeSetIn(s memory.Scope, from, to uint32) (*roaring.Bitmap, erro
 		field uint16
 		class layout.NameClass
 		name  string
-	}{{fieldRun, layout.NameRun, s.Run}, {fieldUser, layout.NameUser, s.User}, {fieldAgent, layout.NameAgent, s.Agent}} {
+	}{{layout.FieldRun, layout.NameRun, s.Run}, {layout.FieldUser, layout.NameUser, s.User}, {layout.FieldAgent, layout.NameAgent, s.Agent}} {
 		if f.name == "" {
 			continue
 		}
-		num, ok, err := tx.lookup(layout.Name{Class: f.class, Text: f.name})
+		num, ok, err := tx.state.Lookup(layout.Name{Class: f.class, Text: f.name})
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			return roaring.New(), nil
 		}
-		with, err := tx.index.FindIn(tx.postings, invindex.Value{Field: f.field, Key: numberValue(num)}, from, to)
+		with, err := tx.state.Index.FindIn(tx.state.Postings, invindex.Value{Field: f.field, Key: layout.NumberValue(num)}, from, to)
 		if err != nil {
-			return nil, textError(readingFilters, err)
+			return nil, state.TextError(readingFilters, err)
 		}
 		set = intersect(set, with)
 	}
@@ -185,24 +183,31 @@ func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
 	return set
 }
 
+// newestState is what the newest commit shows. The lock is held.
+func (db *DB) newestState() state.State {
+	s := db.stateOf(db.store, db.writer.applied)
+	s.Index, s.Postings = db.tables.NewestIndex.Load(), db.newestText()
+	return s
+}
+
 // newestText is the state of the text index that an Update reads. The lock is
 // held.
 func (db *DB) newestText() invindex.Snapshot {
-	s := db.index.Load().Snapshot()
-	s.Docs, s.Reader = db.docs.Mark.Load(), db.store
+	s := db.tables.NewestIndex.Load().Snapshot()
+	s.Docs, s.Reader = db.tables.Docs.Mark.Load(), db.store
 	return s
 }
 
 // withValue is the set of documents with a filter value, visible or not.
 func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
-	set, err := tx.index.Find(tx.postings, invindex.Value{Field: field, Key: key})
-	return set, textError(readingFilters, err)
+	set, err := tx.state.Index.Find(tx.state.Postings, invindex.Value{Field: field, Key: key})
+	return set, state.TextError(readingFilters, err)
 }
 
 // withField is the set of documents that have any value of a field, visible or not.
 func (tx *Tx) withField(ctx context.Context, field uint16) (*roaring.Bitmap, error) {
-	set, err := tx.index.FindField(ctx, tx.postings, field)
-	return set, textError(readingFilters, err)
+	set, err := tx.state.Index.FindField(ctx, tx.state.Postings, field)
+	return set, state.TextError(readingFilters, err)
 }
 
 const readingFilters = "read the filter index"

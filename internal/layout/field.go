@@ -1,0 +1,27 @@
+package layout
+
+import "encoding/binary"
+
+// The fields that filters know by number. Those of metadata follow, in the order
+// in which their paths were first stored.
+const (
+	FieldUser uint16 = 1 + iota
+	FieldAgent
+	FieldRun
+	FieldRole
+	FieldKind
+	FieldSource
+	FieldPinned
+	FieldCreated // from here on columns of times
+	FieldUpdated
+	FieldEvent
+	FieldNoteName // names and aliases of notes and archives, by hash
+
+	FirstMetadataField uint16 = 64
+)
+
+// NumberValue is the filter key of an interned name.
+func NumberValue(num uint32) string {
+	var b [binary.MaxVarintLen32]byte
+	return string(b[:binary.PutUvarint(b[:], uint64(num))])
+}
