@@ -75,9 +75,9 @@ func (m *merging) load(doc uint32) (*candidate, error) {
 		return nil, err
 	}
 	c := &candidate{doc: doc, row: row, rec: rec}
-	if s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.state.LSN); s != nil {
+	if s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN); s != nil {
 		for _, ref := range rec.Vectors {
-			if ref.Space == s.num {
+			if ref.Space == s.Num {
 				if c.vec, err = m.tx.vector(row.Version, ref); err != nil {
 					return nil, err
 				}
@@ -136,13 +136,13 @@ func (m *merging) compare(doc uint32) error {
 
 // nearest are the documents of a group with the nearest vectors.
 func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
-	s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.state.LSN)
-	hits, err := s.index.Search(m.ctx, c.vec, hnsw.Search{
-		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s), Plain: true,
+	s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN)
+	hits, err := s.Index.Search(m.ctx, c.vec, hnsw.Search{
+		K: mergeNear, Slots: s.Index.Len(), Ef: ef(s, mergeNear), Truth: s.Truth(&m.tx.state), Within: in.slotSet(s), Plain: true,
 	})
 	var docs []uint32
 	for _, h := range hits {
-		if doc := s.doc(&m.tx.db.tables.Docs, h.Slot, m.tx.state.LSN); doc != doctable.None && in.set.Contains(doc) {
+		if doc := s.Doc(&m.tx.db.tables.Docs, h.Slot, m.tx.state.LSN); doc != doctable.None && in.set.Contains(doc) {
 			docs = append(docs, doc)
 		}
 	}

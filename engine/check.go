@@ -278,15 +278,15 @@ func (c *checker) live(rec *layout.Record, l live) {
 	if c.has(c.tx.state.Keys.Doc(layout.KindTombstone, l.doc)) {
 		c.memory(rec.ID, "its document %d has a tombstone, and will be gone once it is opened again", l.doc)
 	}
-	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.state.Keys.Pending(pendingSpace, l.Owner, l.Seq)) {
+	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.state.Keys.Pending(layout.PendingSpace, l.Owner, l.Seq)) {
 		c.memory(rec.ID, "it is to be embedded and not on the list")
 	}
 	for _, ref := range rec.Vectors {
 		if !c.has(c.tx.state.Keys.Vector(ref.Space, ref.Of(l.Version))) {
 			c.memory(rec.ID, "its vector in space number %d is missing", ref.Space)
-		} else if s := db.spaces.numbered(ref.Space); s != nil {
-			if _, indexed := s.former(l.doc); !indexed {
-				c.memory(rec.ID, "its vector in the space %s is in no index", s.name)
+		} else if s := db.spaces.Numbered(ref.Space); s != nil {
+			if _, indexed := s.Former(l.doc); !indexed {
+				c.memory(rec.ID, "its vector in the space %s is in no index", s.Name)
 			}
 		}
 	}
@@ -509,11 +509,11 @@ func (c *checker) vectors() error {
 			c.problem("a vector of memory number %d belongs to no version", b.Seq)
 		}
 		vec, err := codec.Floats(value)
-		s := c.tx.db.spaces.numbered(b.Space)
-		if err != nil || s == nil || hnsw.CheckVector(vec, s.dim, s.metric) != nil {
+		s := c.tx.db.spaces.Numbered(b.Space)
+		if err != nil || s == nil || hnsw.CheckVector(vec, s.Dim, s.Metric) != nil {
 			c.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
 		} else if sum != 0 && sum != layout.VectorSum(value) {
-			c.problem("a vector of memory number %d in the space %s is not the one that was stored: its checksum is that of another; store the memory's vector again", b.Seq, s.name)
+			c.problem("a vector of memory number %d in the space %s is not the one that was stored: its checksum is that of another; store the memory's vector again", b.Seq, s.Name)
 		}
 		return nil
 	})
@@ -532,20 +532,20 @@ func (c *checker) searches(deep bool) error {
 	if !deep {
 		return nil
 	}
-	for _, s := range c.tx.db.spaces.all() {
-		if s.born > c.tx.state.LSN {
+	for _, s := range c.tx.db.spaces.All() {
+		if s.Born > c.tx.state.LSN {
 			continue
 		}
-		visible := func(slot uint32) bool { return s.doc(&c.tx.db.tables.Docs, slot, c.tx.state.LSN) != doctable.None }
-		sampled, recall, err := s.index.Recall(c.ctx, hnsw.Search{
-			K: recallHits, Ef: ef(s, recallHits), Slots: s.index.Len(), Truth: c.tx.truth(s), Visible: visible,
+		visible := func(slot uint32) bool { return s.Doc(&c.tx.db.tables.Docs, slot, c.tx.state.LSN) != doctable.None }
+		sampled, recall, err := s.Index.Recall(c.ctx, hnsw.Search{
+			K: recallHits, Ef: ef(s, recallHits), Slots: s.Index.Len(), Truth: s.Truth(&c.tx.state), Visible: visible,
 		}, recallSample)
 		if err != nil {
 			return err
 		}
-		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.name, Sampled: sampled, Recall: recall})
+		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.Name, Sampled: sampled, Recall: recall})
 		if recall < leastRecall {
-			c.report.add(remedyRebuild+IndexVectors, c.kind, "", "vector space %q: its index finds %.2f of the vectors that are closest", s.name, recall)
+			c.report.add(remedyRebuild+IndexVectors, c.kind, "", "vector space %q: its index finds %.2f of the vectors that are closest", s.Name, recall)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func TestCheckFinds(t *testing.T) {
 		}), "owner"},
 		{"ID of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.ID("nobody", 1, 777) }), "ID index"},
 		{"statistics of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Stats(1, 777) }, layout.Access{Count: 1, Last: 1}.Encode()...), "statistics"},
-		{"pending of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Pending(pendingSpace, 1, 777) }), "to be embedded"},
+		{"pending of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Pending(layout.PendingSpace, 1, 777) }), "to be embedded"},
 		{"run missing", del(func(db *DB, ks *layout.Keys) []byte {
 			db.tables.Names = state.NewNames()
 			return ks.Name(layout.NameRun, "r")

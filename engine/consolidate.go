@@ -91,7 +91,7 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 	if err := checkOwners(doingConsolidate, o.Scope); err != nil {
 		return report, err
 	}
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}
 	defer db.turn.Unlock()

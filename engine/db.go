@@ -17,12 +17,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -52,15 +53,13 @@ type DB struct {
 	settings atomic.Pointer[Settings]
 
 	// Readers look at these beside the writer. The parts are all structures beside memories.
-	tables  state.Tables
-	spaces  *spaces
-	lexical *lexical
-	rows    *hnsw.RowBudget // of vectors that searches have read
-	parts   []part.Part
-	turn    mutex // held by what consolidates or evicts
+	tables state.Tables
+	spaces *spaces.Set
+	parts  []part.Part
+	turn   ctxlock.Mutex // held by what consolidates or evicts
 	// moving is held while documents that were moved get their new numbers, which death
 	// ranges must not name. Work behind the calls makes no range meanwhile.
-	moving mutex
+	moving ctxlock.Mutex
 	// What the program takes part in, see Hooks.
 	hooks     Hooks
 	verdicts  callout
@@ -74,7 +73,6 @@ type DB struct {
 	syncer  *store.Syncer[*point]
 	chunks  chunks
 	janitor *janitor
-	linker  *linker
 	backlog backlog
 
 	trashDue   dueTime
@@ -112,7 +110,6 @@ type config struct {
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
-	limits    vectorLimits
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
@@ -131,7 +128,7 @@ type writer struct {
 type chunks struct {
 	// busy is held while the janitor works, so that a reset or a rebuild does not come
 	// between its steps. It may wait for the writer lock meanwhile.
-	busy    mutex
+	busy    ctxlock.Mutex
 	sealed  map[uint16]bool
 	size    map[uint16]int  // of those, the documents that they were sealed with
 	buried  map[uint16]int  // of those, the dead documents that were not loaded
@@ -148,7 +145,6 @@ type chunks struct {
 
 // opening is what Open alone needs.
 type opening struct {
-	loading *vectorLoader
 	damaged error    // what it found of the text index
 	mended  []string // what Salvage has mended beside the store
 }
@@ -388,12 +384,12 @@ func (db *DB) close() error {
 		errs = append(errs, db.syncer.Wait(db.syncer.Newest()))
 	}
 	if db.Failed() == nil && !db.readOnly {
-		for _, s := range db.spaces.all() {
-			db.saveSpace(context.Background(), s, db.limits.closeTail, db.limits.closeTail)
+		for _, s := range db.spaces.All() {
+			db.spaces.Save(context.Background(), s, db.spaces.Limits.CloseTail, db.spaces.Limits.CloseTail)
 		}
 	}
 	db.store.Reached(db.syncer.Durable())
-	errs = append(errs, db.closeCodes(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
+	errs = append(errs, db.spaces.CloseFiles(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
 		return nil
 	}

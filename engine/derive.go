@@ -122,19 +122,19 @@ func (db *DB) deriveSpaces() error {
 		}
 		num := binary.BigEndian.Uint16(key[layout.KeyHeader:])
 		next := layout.PrefixEnd(db.keys().Vectors(num))
-		if db.spaces.numbered(num) != nil {
+		if db.spaces.Numbered(num) != nil {
 			return next, nil
 		}
 		name := memory.DefaultSpace
-		if db.spaces.named(name) != nil {
+		if db.spaces.Named(name) != nil {
 			name = fmt.Sprintf("recovered-%d", num)
 		}
-		s, err := db.newSpace(num, name, len(value)/4, hnsw.Cosine, "")
+		s, err := db.spaces.New(num, name, len(value)/4, hnsw.Cosine, "")
 		if err != nil {
 			return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: err.Error()} // the next one may be whole
 		}
 		db.lost("the name and the metric of a vector space", &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector spaces", Why: fmt.Sprintf("that of number %d is called %s from now on, and compared by cosine", num, name)})
-		db.spaces.add(s)
+		db.spaces.Add(s)
 		return next, nil
 	})
 }

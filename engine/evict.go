@@ -116,7 +116,7 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 			return report, err
 		}
 	}
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}
 	defer db.turn.Unlock()

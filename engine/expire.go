@@ -93,7 +93,7 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 
 // evictBehind commits an eviction behind the calls, and tells the observer of it.
 func (db *DB) evictBehind(ctx context.Context, version uint32, evict func(tx *Tx) ([]victim, error)) (victims []victim, err error) {
-	if err := db.moving.lockContext(ctx); err != nil {
+	if err := db.moving.LockContext(ctx); err != nil {
 		return nil, err
 	}
 	defer db.moving.Unlock()
@@ -136,7 +136,7 @@ func (db *DB) startSweeping(ctx context.Context) {
 // such, from one on, and returns where to go on. It asks for a verdict about what a rule takes
 // alone.
 func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return from, err
 	}
 	defer db.turn.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -443,7 +444,7 @@ func (db *DB) oldestSnapshot() (uint64, error) {
 	}
 	oldest := uint64(math.MaxUint64)
 	for _, name := range names {
-		if _, lsn, ok := parseSnapshotName(strings.TrimSuffix(name, snapshotTemp)); ok && lsn > 0 {
+		if _, lsn, ok := spaces.ParseSnapshotName(strings.TrimSuffix(name, spaces.SnapshotTemp)); ok && lsn > 0 {
 			oldest = min(oldest, lsn)
 		}
 	}

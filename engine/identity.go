@@ -147,15 +147,7 @@ func writeIdentity(f vfs.FS, dir string, b []byte) error {
 	if err := f.Rename(temp, f.PathJoin(dir, identityName)); err != nil {
 		return err
 	}
-	return syncDir(f, dir)
-}
-
-func syncDir(f vfs.FS, dir string) error {
-	d, err := f.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return fsys.SyncDir(f, dir)
 }
 
 // makeDir creates the folder of a new database, for its owner alone, as what people tell
@@ -177,7 +169,7 @@ func makeDir(f vfs.FS, dir string) error {
 		return fault.Within(doingOpen(dir), err)
 	}
 	for _, d := range missing {
-		if err := syncDir(f, f.PathDir(d)); err != nil {
+		if err := fsys.SyncDir(f, f.PathDir(d)); err != nil {
 			return fault.Within(doingOpen(dir), err)
 		}
 	}

@@ -62,25 +62,6 @@ func newJanitor(db *DB) *janitor {
 	return &janitor{db: db, signal: make(chan struct{}, 1), sealed: make(chan struct{})}
 }
 
-// mutex is a lock for which one may wait as long as a context says. It has room for
-// one element.
-type mutex chan struct{}
-
-func (m mutex) Lock()   { m <- struct{}{} }
-func (m mutex) Unlock() { <-m }
-
-func (m mutex) lockContext(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case m <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (j *janitor) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	j.cancel = cancel
@@ -206,7 +187,7 @@ func (j *janitor) compactWiped(ctx context.Context) error {
 func (j *janitor) rest(ctx context.Context) error {
 	j.awaited.Add(1)
 	defer j.awaited.Add(-1)
-	return j.db.chunks.busy.lockContext(ctx)
+	return j.db.chunks.busy.LockContext(ctx)
 }
 
 // A pace leaves the processor, the memory and the disk to calls between the batches of a
@@ -246,7 +227,7 @@ const reclaimBatch = 1000
 // work frees all that can be freed now, and seals and moves. What cannot be freed does
 // not keep it from sealing: writers may wait for that.
 func (j *janitor) work(ctx context.Context) error {
-	if err := j.db.chunks.busy.lockContext(ctx); err != nil {
+	if err := j.db.chunks.busy.LockContext(ctx); err != nil {
 		return err
 	}
 	defer j.db.chunks.busy.Unlock()
@@ -361,7 +342,7 @@ func (j *janitor) takeRange(oldest uint64) (layout.DeathRange, bool) {
 // reclaim removes the vectors, forward records and tombstones of documents that no state
 // from oldest on has, and frees their slots.
 func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
-	graves, vectors := 0, len(db.spaces.all()) > 0
+	graves, vectors := 0, len(db.spaces.All()) > 0
 	err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 		for i := range part {
 			if db.chunks.sealed[layout.ChunkOf(part[i].doc)] {
@@ -384,7 +365,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 	for _, d := range part {
 		db.freeSlots(d.doc, d.kept)
 	}
-	db.linker.wake()
+	db.spaces.Linker.Wake()
 	return nil
 }
 
@@ -435,16 +416,16 @@ func (db *DB) freeAll(ctx context.Context, docs []uint32) error {
 	for _, doc := range docs {
 		db.freeSlots(doc, nil)
 	}
-	db.linker.wake()
+	db.spaces.Linker.Wake()
 	return nil
 }
 
 // freeSlots gives back the vectors of a document, but for those that the next
 // version of its memory has taken over. The lock is held.
 func (db *DB) freeSlots(doc uint32, kept []uint16) {
-	db.lexical.forget(doc)
-	for _, s := range db.spaces.all() {
-		s.free(doc, slices.Contains(kept, s.num))
+	db.spaces.Lexical.Forget(doc)
+	for _, s := range db.spaces.All() {
+		s.Free(doc, slices.Contains(kept, s.Num))
 	}
 }
 

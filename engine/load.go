@@ -29,7 +29,7 @@ func (db *DB) load() error {
 		{"the spaces without a name", db.deriveSpaces},
 		{"the documents", db.loadDocs},
 		{"the text index", db.mendText},
-		{"the vectors", db.loadVectors},
+		{"the vectors", db.spaces.Load},
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},
@@ -116,11 +116,11 @@ func (db *DB) loadNames() error {
 				db.tables.Fields.Add(name, num)
 				return nil
 			}
-			s, err := db.decodeSpace(num, name, extra)
+			s, err := db.spaces.Decode(num, name, extra)
 			if err != nil {
 				return err
 			}
-			db.spaces.add(s)
+			db.spaces.Add(s)
 			return nil
 		})
 		if err != nil {
@@ -183,7 +183,7 @@ const seedTries = 8
 // loadDocs rebuilds the document table and the text index from the forward
 // records. What is dead is left to the janitor.
 func (db *DB) loadDocs() error {
-	db.beginVectors() // it reads beside this, since the spaces are known
+	db.spaces.BeginLoad() // it reads beside this, since the spaces are known
 	tombs, err := db.loadTombstones()
 	if err != nil {
 		return err
@@ -327,7 +327,7 @@ func (db *DB) loadRow(doc uint32, f *layout.Row) error {
 		r.Created, r.Expires = f.Created, f.Expires
 		r.Importance, r.Confidence = f.Importance, f.Confidence
 	})
-	db.opening.loading.want(doc, &f.Version, f.Vectors)
+	db.spaces.Want(doc, &f.Version, f.Vectors)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -349,44 +347,8 @@ func (tx *Tx) vectorsLeft(rec *layout.Record, v layout.Version) map[string][]flo
 	for _, ref := range rec.Vectors {
 		vec, err := tx.vector(v, ref)
 		if s := tx.spaceByNum(ref.Space); err == nil && s != nil {
-			vectors[s.name] = vec
+			vectors[s.Name] = vec
 		}
 	}
 	return vectors
-}
-
-// vectorSeeker reads vectors by one iterator, and makes a new one where a damaged block has
-// stopped it.
-type vectorSeeker struct {
-	reader       kv.Reader
-	lower, upper []byte
-	it           kv.Iterator
-}
-
-// seek returns the value of a key, valid until the next call: an error that is unreadable
-// where it is missing or damaged.
-func (s *vectorSeeker) seek(key []byte) (value []byte, err error) {
-	if s.it == nil {
-		if s.it, err = s.reader.Iter(s.lower, s.upper); err != nil {
-			return nil, err
-		}
-	}
-	if s.it.SeekGE(key) && bytes.Equal(s.it.Key(), key) {
-		if value, err = s.it.ValueAndErr(); err == nil {
-			return value, nil
-		}
-	} else if err = s.it.Error(); err == nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: "it is missing"}
-	}
-	_ = s.close() // with the same error
-	return nil, store.Error("read a vector", err)
-}
-
-func (s *vectorSeeker) close() error {
-	if s.it == nil {
-		return nil
-	}
-	it := s.it
-	s.it = nil
-	return it.Close()
 }

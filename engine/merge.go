@@ -272,7 +272,7 @@ func (tx *Tx) stand(ctx context.Context, doing string, l live, rec *layout.Recor
 func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.Version) (map[string][]float32, error) {
 	means := map[string][]float32{}
 	for _, ref := range rec.Vectors {
-		s := tx.db.spaces.numbered(ref.Space)
+		s := tx.db.spaces.Numbered(ref.Space)
 		if s == nil || len(others) == 0 {
 			continue
 		}
@@ -282,7 +282,7 @@ func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.
 		}
 		all := [][]float32{own}
 		for _, o := range others {
-			vec, err := tx.vectorIn(s.num, o)
+			vec, err := tx.vectorIn(s.Num, o)
 			if err != nil {
 				return nil, err
 			}
@@ -290,8 +290,8 @@ func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.
 				all = append(all, vec)
 			}
 		}
-		if mean := meanOf(all, s.metric == hnsw.Cosine); mean != nil && len(all) > 1 {
-			means[s.name] = mean
+		if mean := meanOf(all, s.Metric == hnsw.Cosine); mean != nil && len(all) > 1 {
+			means[s.Name] = mean
 		}
 	}
 	return means, nil

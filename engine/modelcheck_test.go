@@ -458,7 +458,7 @@ func (w *world) checkRecall(mm Memories, s *model) {
 		all = w.bm25(ms, w.queryTerms(q.Text))
 	}
 	r, err := mm.Recall(context.Background(), q)
-	if q.Space == "img" && w.db.spaces.named("img") == nil {
+	if q.Space == "img" && w.db.spaces.Named("img") == nil {
 		w.wantKind("recall in a space that there is not yet", err, fault.ErrInvalid)
 		return
 	}

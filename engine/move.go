@@ -322,7 +322,7 @@ const settleWait = 100 * time.Millisecond
 // the calls makes no such range from here on.
 func (m *mover) settle(ctx context.Context) error {
 	db := m.db
-	if err := db.moving.lockContext(ctx); err != nil {
+	if err := db.moving.LockContext(ctx); err != nil {
 		return err
 	}
 	defer db.moving.Unlock()
@@ -429,10 +429,10 @@ func (m *mover) pages() []*layout.RowPage {
 // later. The lock is held.
 func (m *mover) show(tx *Tx, lsn uint64) error {
 	db := m.db
-	spaces := db.spaces.all()
+	spaces := db.spaces.All()
 	kept := make([]uint16, len(spaces))
 	for i, s := range spaces {
-		kept[i] = s.num
+		kept[i] = s.Num
 	}
 	db.leave(m.from...)
 	shown := 0
@@ -444,8 +444,8 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		shown++
 		doc := m.number(i)
 		for _, s := range spaces {
-			if slot, ok := s.slot(old); ok {
-				s.setSlot(doc, slot)
+			if slot, ok := s.Slot(old); ok {
+				s.SetSlot(doc, slot)
 			}
 		}
 		row := &m.rows[i]
@@ -562,10 +562,10 @@ func (db *DB) releaseChunk(chunk uint16) {
 	first := uint64(chunk) << 16
 	end := first + 1<<16
 	db.tables.Docs.Release(first, end)
-	for _, s := range db.spaces.all() {
-		s.slots.Release(first, end)
+	for _, s := range db.spaces.All() {
+		s.Slots.Release(first, end)
 	}
-	db.lexical.release(first, end)
+	db.spaces.Lexical.Release(first, end)
 	delete(db.chunks.emptied, chunk)
 	db.chunks.used[chunk] = false
 }

@@ -510,7 +510,7 @@ func TestMoveReleases(t *testing.T) {
 	}
 	pages := func() int64 {
 		d := &db.tables.Docs
-		return d.Rows.Pages.Load() + d.Glances.Docs.Pages.Load() + d.Plain.Words.Pages.Load() + db.spaces.all()[0].slots.Pages.Load()
+		return d.Rows.Pages.Load() + d.Glances.Docs.Pages.Load() + d.Plain.Words.Pages.Load() + db.spaces.All()[0].Slots.Pages.Load()
 	}
 	released := func() bool {
 		db.waitMoved(t)

@@ -33,7 +33,7 @@ import (
 
 const (
 	// maxChunks is how many chunks there can be.
-	maxChunks = MaxMemories >> 16
+	maxChunks = layout.MaxChunks
 	// moveNumbers are so many numbers of chunks that stores leave to moves, by which others
 	// become free.
 	moveNumbers = 2

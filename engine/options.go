@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
@@ -190,7 +191,7 @@ type tuning struct {
 	// beside are more parts than there are.
 	beside []part.Part
 	// vectors are others than the default limits: tests build graphs of few vectors.
-	vectors *vectorLimits
+	vectors *spaces.Limits
 }
 
 const defaultBudgetMost = 2 << 30
@@ -204,27 +205,8 @@ func defaultBudget() int64 {
 	return min(m, defaultBudgetMost)
 }
 
-// rowsShare is what float32 vectors that searches have read get of the memory budget.
-func (db *DB) rowsShare() int64 {
-	if db.limits.rows != 0 {
-		return max(db.limits.rows, 0)
-	}
-	return db.budget / 8
-}
-
 // embeddingShare is what the vectors of texts that were embedded last get.
 func (db *DB) embeddingShare() int64 { return db.budget / 16 }
-
-// codesShare is what the codes of a space's vectors get of the memory budget; what
-// is beyond lies in a file. A small database shall do without one.
-func (db *DB) codesShare() int64 {
-	if db.limits.codes != 0 {
-		return db.limits.codes
-	}
-	return max(db.budget/4, minCodes)
-}
-
-const minCodes = 64 << 20
 
 // scopesShare is what remembered scopes get.
 func (db *DB) scopesShare() int64 { return db.budget / 32 }

@@ -10,9 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -46,10 +48,10 @@ const (
 // scan of all that were there when the database was opened, once: what has a vector
 // by then is passed over, so that the scan begins anew after a restart and loses nothing.
 type backlog struct {
-	running mutex // held by the pass that runs
+	running ctxlock.Mutex // held by the pass that runs
 	// renewing is held by a call that makes, switches or drops the vectors of a space beside
 	// the default one.
-	renewing mutex
+	renewing ctxlock.Mutex
 	switched atomic.Bool // the names of spaces on disk are others than those in RAM, until the next Open
 	down     atomic.Bool // the embedder failed again and again, and not succeeded since
 	opened   uint64      // the Seqs that the scan looks at end here
@@ -74,7 +76,7 @@ type awaiting struct {
 }
 
 func newBacklog(opened uint64) backlog {
-	return backlog{running: make(mutex, 1), renewing: make(mutex, 1), opened: opened, refused: map[uint64]refusal{}}
+	return backlog{running: ctxlock.New(), renewing: ctxlock.New(), opened: opened, refused: map[uint64]refusal{}}
 }
 
 // failed notes the last failure.
@@ -184,7 +186,7 @@ func (g *gathering) offer(seq uint64) error {
 
 // embeddedAlready reports whether a document has a vector in the default space.
 func (tx *Tx) embeddedAlready(doc uint32) bool {
-	return tx.space(memory.DefaultSpace).has(doc)
+	return tx.space(memory.DefaultSpace).Has(doc)
 }
 
 // waiting lists memories that are still to be embedded, and how far the scan of those
@@ -282,7 +284,7 @@ func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	if err := db.writable(doingEmbed); err != nil {
 		return 0, err
 	}
-	if err := db.backlog.running.lockContext(ctx); err != nil {
+	if err := db.backlog.running.LockContext(ctx); err != nil {
 		return 0, err
 	}
 	defer db.backlog.running.Unlock()
@@ -374,7 +376,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 // It looks at the rows of all; of those without such a vector it reads the records of
 // those that have one in another space, and so may have no text.
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
-	spaces, standard := tx.db.spaces.all(), tx.space(memory.DefaultSpace)
+	all, standard := tx.db.spaces.All(), tx.space(memory.DefaultSpace)
 	looked := 0
 	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
 		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {
@@ -383,11 +385,11 @@ func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 		if err != nil {
 			return false
 		}
-		if !r.Visible(tx.state.LSN) || r.Expires != 0 && r.Expires <= tx.state.Now || standard.has(doc) {
+		if !r.Visible(tx.state.LSN) || r.Expires != 0 && r.Expires <= tx.state.Now || standard.Has(doc) {
 			return true
 		}
-		has := func(s *space) bool { return s.has(doc) }
-		if !slices.ContainsFunc(spaces, has) {
+		has := func(s *spaces.Space) bool { return s.Has(doc) }
+		if !slices.ContainsFunc(all, has) {
 			n++
 			return true
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -70,7 +71,7 @@ func (m Memories) prepare(ctx context.Context, mem *memory.Memory, now int64) (*
 		return nil, err
 	}
 	for name, v := range vectors { // again under the lock, see Tx.fits
-		if err := m.space(name).check(doingStore, name, v); err != nil {
+		if err := m.space(name).Check(doingStore, name, v); err != nil {
 			return nil, err
 		}
 	}
@@ -120,11 +121,11 @@ func (m Memories) prepare(ctx context.Context, mem *memory.Memory, now int64) (*
 }
 
 // space is that of a name, nil if there is none yet.
-func (m Memories) space(name string) *space {
+func (m Memories) space(name string) *spaces.Space {
 	if m.tx != nil {
 		return m.tx.space(name)
 	}
-	return m.db.spaceAt(name, m.db.LSN())
+	return m.db.spaces.At(name, m.db.LSN())
 }
 
 // setImportance fixes the importance, or computes it as the policy says.

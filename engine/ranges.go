@@ -261,7 +261,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, r kv.Reader, d *layout.DeathRange, d
 		keys = append(keys, db.keys().Dedup(dk, row.Seq))
 	}
 	if rec.Flags&layout.FlagPending != 0 {
-		keys = append(keys, db.keys().Pending(pendingSpace, row.Owner, row.Seq))
+		keys = append(keys, db.keys().Pending(layout.PendingSpace, row.Owner, row.Seq))
 	}
 	for _, k := range keys {
 		if err := batch.Delete(k, nil); err != nil {

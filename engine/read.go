@@ -107,7 +107,7 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (m
 		if s == nil {
 			return memory.Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
 		}
-		vectors[s.name] = vec
+		vectors[s.Name] = vec
 	}
 	setVectors(&m, vectors)
 	return m, nil

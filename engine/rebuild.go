@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -511,4 +512,13 @@ func (db *DB) dropOldGenerations() error {
 		}
 	}
 	return nil
+}
+
+// rebuildVectors makes the index of each space anew.
+func (db *DB) rebuildVectors(ctx context.Context, progress func(done, of int64)) error {
+	err := db.spaces.Rebuild(ctx, progress)
+	if errors.Is(err, spaces.ErrEnded) {
+		return closedError(doingRebuild)
+	}
+	return err
 }

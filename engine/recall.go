@@ -137,10 +137,10 @@ func (tx *Tx) beginRecall(q *asked) (*recalling, error) {
 		}
 	}
 	if q.Embedding != nil {
-		if err := tx.db.knownSpace(q.Space); err != nil {
+		if err := tx.db.spaces.Known(q.Space); err != nil {
 			return nil, err
 		}
-		if err := tx.db.spaceAt(q.Space, tx.state.LSN).check(doingRecall, q.Space, q.Embedding); err != nil {
+		if err := tx.db.spaces.At(q.Space, tx.state.LSN).Check(doingRecall, q.Space, q.Embedding); err != nil {
 			return nil, err
 		}
 	}
@@ -559,7 +559,7 @@ func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 
 // few tells whether all in scope are candidates.
 func (r *recalling) few() bool {
-	r.plan.Exhaustive = r.q.Exact || r.in.n <= r.tx.db.limits.exhaustive
+	r.plan.Exhaustive = r.q.Exact || r.in.n <= r.tx.db.spaces.Limits.Exhaustive
 	return r.plan.Exhaustive
 }
 

@@ -690,7 +690,7 @@ func TestBestInALargeScope(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	ada := memory.Scope{User: "ada", Run: "r"}
 	var batch []memory.Memory
-	for i := range db.limits.exhaustive + 10 {
+	for i := range db.spaces.Limits.Exhaustive + 10 {
 		batch = append(batch, memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: "noise", Embedding: []float32{1, float32(i%97) + 20}})
 	}
 	const byText, byVector = 7_000, 14_000

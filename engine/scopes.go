@@ -4,14 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/simd"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -239,7 +237,7 @@ type members struct {
 	mu     sync.Mutex
 	docs   []uint32          // in ascending order; nil until it is asked for, as is what follows
 	looks  []doctable.Glance // of each of docs
-	spaces map[*space]*memberSlots
+	spaces map[*spaces.Space]*memberSlots
 }
 
 // memberSlots are the slots of members in a space. Each part is nil until it is
@@ -288,9 +286,9 @@ func (m *members) glances(of *doctable.Glances) []doctable.Glance {
 }
 
 // in is what is known of the members in a space; mu is held.
-func (m *members) in(s *space) *memberSlots {
+func (m *members) in(s *spaces.Space) *memberSlots {
 	if m.spaces == nil {
-		m.spaces = map[*space]*memberSlots{}
+		m.spaces = map[*spaces.Space]*memberSlots{}
 	}
 	if m.spaces[s] == nil {
 		m.spaces[s] = &memberSlots{}
@@ -300,25 +298,25 @@ func (m *members) in(s *space) *memberSlots {
 
 // slotsOf are the slots of the listed documents, which are kept, noSlot or above where
 // one has none.
-func (m *members) slotsOf(s *space) []uint32 {
+func (m *members) slotsOf(s *spaces.Space) []uint32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := m.in(s)
 	if in.of == nil {
 		docs := m.listed()
-		in.of = appendSlots(make([]uint32, 0, len(docs)), &s.slots, docs)
+		in.of = spaces.AppendSlots(make([]uint32, 0, len(docs)), &s.Slots, docs)
 	}
 	return in.of
 }
 
 // slotSet are the slots of the documents.
-func (m *members) slotSet(s *space) *hnsw.Set {
+func (m *members) slotSet(s *spaces.Space) *hnsw.Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := m.in(s)
 	if in.set == nil {
 		in.set = hnsw.NewSet()
-		s.eachSlot(m.set, func(slots []uint32) { in.set.Add(slots...) })
+		s.EachSlot(m.set, func(slots []uint32) { in.set.Add(slots...) })
 	}
 	return in.set
 }
@@ -352,7 +350,7 @@ func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
 	for s, in := range m.spaces {
 		next.in(s).changed(s, in, born, died)
 		if in.of != nil && next.keeps() && after {
-			next.in(s).of = appendSlots(without(in.of, places, len(born)), &s.slots, born)
+			next.in(s).of = spaces.AppendSlots(without(in.of, places, len(born)), &s.Slots, born)
 		}
 	}
 	return next
@@ -371,18 +369,18 @@ func without[T any](list []T, places []int, more int) []T {
 
 // changed makes the set that of old with what was born, and without what has died. A
 // slot that was freed may be that of one which was born since.
-func (in *memberSlots) changed(s *space, old *memberSlots, born, died []uint32) {
+func (in *memberSlots) changed(s *spaces.Space, old *memberSlots, born, died []uint32) {
 	if old.set == nil {
 		return
 	}
 	in.set = old.set.Clone()
 	for _, doc := range died {
-		if slot, ok := s.former(doc); ok {
+		if slot, ok := s.Former(doc); ok {
 			in.set.Remove(slot)
 		}
 	}
 	for _, doc := range born {
-		if slot, ok := s.slot(doc); ok {
+		if slot, ok := s.Slot(doc); ok {
 			in.set.Add(slot)
 		}
 	}
@@ -391,32 +389,14 @@ func (in *memberSlots) changed(s *space, old *memberSlots, born, died []uint32) 
 // size is about the memory that a state takes when all has been asked of it.
 func (st *scopeState) size(db *DB) int64 {
 	const perMember, perSlot = 6, 4 // in the list and of its glance; in a space
-	bytes, spaces := scopeOverhead+int64(st.set.GetSizeInBytes()), db.spaces.all()
+	bytes, spaces := scopeOverhead+int64(st.set.GetSizeInBytes()), db.spaces.All()
 	if st.keeps() {
 		bytes += (perMember + perSlot*int64(len(spaces))) * int64(st.n)
 	}
-	if st.n > db.limits.exhaustive {
+	if st.n > db.spaces.Limits.Exhaustive {
 		for _, s := range spaces {
-			bytes += int64(s.index.Len()) / 8
+			bytes += int64(s.Index.Len()) / 8
 		}
 	}
 	return bytes
-}
-
-// noSlot stands for a document without a vector: so do the numbers above it.
-const noSlot = hnsw.MaxSlots
-
-// appendSlots appends the slots of documents, as a table has them plus one.
-func appendSlots(dst []uint32, table *doctable.Paged[atomic.Uint32], docs []uint32) []uint32 {
-	for i, doc := range docs {
-		if i+ahead < len(docs) {
-			simd.Prefetch(unsafe.Pointer(table.At(uint64(docs[i+ahead]))))
-		}
-		slot := uint32(0)
-		if p := table.At(uint64(doc)); p != nil {
-			slot = p.Load()
-		}
-		dst = append(dst, slot-1) // of 0 that is above noSlot
-	}
-	return dst
 }

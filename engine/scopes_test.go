@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -261,13 +262,13 @@ func (c *scopeChanges) equal(tx *Tx, got, want *scopeState) {
 	if a, b := got.glances(&tx.db.tables.Docs.Glances), want.glances(&tx.db.tables.Docs.Glances); !slices.Equal(a, b) {
 		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.state.LSN, a, b)
 	}
-	for _, space := range tx.db.spaces.all() {
+	for _, space := range tx.db.spaces.All() {
 		if a, b := got.slotsOf(space), want.slotsOf(space); !slices.Equal(a, b) {
 			t.Fatalf("scope %+v as of %d: slots %v, want %v", s, tx.state.LSN, a, b)
 		}
 		a, b := got.slotSet(space), want.slotSet(space)
 		for _, slot := range want.slotsOf(space) {
-			if slot < noSlot && !a.Has(slot) {
+			if slot < spaces.NoSlot && !a.Has(slot) {
 				t.Fatalf("scope %+v as of %d: slot %d is missing", s, tx.state.LSN, slot)
 			}
 		}

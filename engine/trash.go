@@ -91,7 +91,7 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 		return report, err
 	}
 	defer release()
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}
 	defer db.turn.Unlock()
@@ -262,7 +262,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 			return err
 		}
 		if lost = lost || err != nil || s == nil; err == nil && s != nil {
-			p.vectors[s.name] = vec
+			p.vectors[s.Name] = vec
 		}
 	}
 	if p.rec.Text == "" && len(p.vectors) == 0 {

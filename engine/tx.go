@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -41,7 +42,7 @@ type writes struct {
 	next       layout.Counters
 	begun      []uint16 // chunks, in their order
 	own        state.Own
-	spaces     map[string]*space
+	spaces     map[string]*spaces.Space
 	pend       map[uint64]*pendingVersion // by Seq: newer than the tables
 	adds       []*pendingVersion
 	kills      []dead
@@ -189,7 +190,7 @@ func (db *DB) admit(ctx context.Context) (release func(), err error) {
 		err = db.waitForSealing(ctx)
 	}
 	if err == nil {
-		err = db.linker.admit(ctx)
+		err = db.waitForLinking(ctx)
 	}
 	if err != nil {
 		release()
@@ -275,7 +276,7 @@ func (db *DB) begin() *Tx {
 		db: db, state: db.newestState(),
 		writes: &writes{
 			batch: db.store.NewBatch(), next: db.writer.next,
-			own: state.Own{Names: map[layout.Name]uint32{}, Committed: db.store}, spaces: map[string]*space{},
+			own: state.Own{Names: map[layout.Name]uint32{}, Committed: db.store}, spaces: map[string]*spaces.Space{},
 			pend: map[uint64]*pendingVersion{},
 		},
 	}
@@ -296,9 +297,9 @@ func (tx *Tx) rollback() {
 		}
 	}
 	for _, s := range tx.spaces {
-		tx.db.spaces.remove(s)
-		if err := s.file.Close(); err != nil {
-			tx.db.logger.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
+		tx.db.spaces.Remove(s)
+		if err := s.File.Close(); err != nil {
+			tx.db.logger.Error("closing the file of a space that was taken back", "space", s.Name, "error", err)
 		}
 	}
 	if len(tx.undo) > 0 {
@@ -343,7 +344,7 @@ func (tx *Tx) apply() error {
 	if err := db.Failed(); err != nil {
 		return err
 	}
-	if db.durability == Durable && !db.linker.all.Load() {
+	if db.durability == Durable && !db.spaces.Linker.All.Load() {
 		// On a busy processor the log would else be written only when this
 		// goroutine waits for it: the disk shall work while the tables grow. Where
 		// linking takes all processors, it would have to wait for one itself.
@@ -410,7 +411,7 @@ func (tx *Tx) materialise() error {
 	}
 	tx.kills = nil
 	for _, s := range tx.spaces {
-		db.spaces.add(s)
+		db.spaces.Add(s)
 	}
 	tx.noteBegun()
 	for _, p := range tx.adds {

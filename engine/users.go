@@ -182,7 +182,7 @@ func (db *DB) DeleteUser(ctx context.Context, user string) (UserDeleted, error) 
 	}
 	defer release()
 	// An eviction, a consolidation or an Undo would add to the trash, or bring back from it.
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return d, err
 	}
 	defer db.turn.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -171,7 +172,7 @@ func (tx *Tx) sameVectors(p *prepared, rec *layout.Record, v layout.Version) (bo
 		if s == nil {
 			return false, nil
 		}
-		i := slices.IndexFunc(rec.Vectors, func(r layout.VectorRef) bool { return r.Space == s.num })
+		i := slices.IndexFunc(rec.Vectors, func(r layout.VectorRef) bool { return r.Space == s.Num })
 		if i < 0 {
 			return false, nil
 		}
@@ -280,19 +281,19 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 			continue
 		}
 		s := tx.spaceByNum(ref.Space)
-		if _, replaced := p.vectors[s.name]; replaced {
+		if _, replaced := p.vectors[s.Name]; replaced {
 			continue
 		}
 		of := ref.Of(old.Version)
 		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change, Sum: ref.Sum})
-		if s.name == memory.DefaultSpace {
+		if s.Name == memory.DefaultSpace {
 			p.pending, p.why = false, ""
 		}
-		if before != nil && before.vectors[s.name] != nil {
+		if before != nil && before.vectors[s.Name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}
 			}
-			pv.vectors[s.name] = before.vectors[s.name]
+			pv.vectors[s.Name] = before.vectors[s.Name]
 			continue
 		}
 		pv.keeps = append(pv.keeps, ref.Space)
@@ -323,7 +324,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 		}
 	}
 	if p.pending {
-		if err := tx.set(ks.Pending(pendingSpace, pv.Owner, pv.Seq), nil); err != nil {
+		if err := tx.set(ks.Pending(layout.PendingSpace, pv.Owner, pv.Seq), nil); err != nil {
 			return err
 		}
 	}
@@ -362,7 +363,7 @@ func (tx *Tx) fits(doing string, vectors map[string][]float32) error {
 		if s == nil {
 			fresh++
 		}
-		if err := s.check(doing, name, vec); err != nil {
+		if err := s.Check(doing, name, vec); err != nil {
 			return err
 		}
 	}
@@ -384,14 +385,14 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 		if err != nil {
 			return err
 		}
-		ref := layout.VectorRef{Space: s.num} // 0, 0: of this version
+		ref := layout.VectorRef{Space: s.Num} // 0, 0: of this version
 		encode := func(dst []byte) []byte {
 			start := len(dst)
 			dst = codec.AppendFloats(dst, vec)
 			ref.Sum = layout.VectorSum(dst[start:])
 			return dst
 		}
-		if err := tx.setEncoded(tx.state.Keys.Vector(s.num, pv.Version), encode); err != nil {
+		if err := tx.setEncoded(tx.state.Keys.Vector(s.Num, pv.Version), encode); err != nil {
 			return err
 		}
 		p.rec.Vectors = append(p.rec.Vectors, ref)
@@ -499,28 +500,28 @@ func (tx *Tx) fieldNumber(path string) (uint32, bool, error) {
 }
 
 // space is a vector space as the transaction sees it, nil if there is none.
-func (tx *Tx) space(name string) *space {
+func (tx *Tx) space(name string) *spaces.Space {
 	if tx.writes != nil {
 		if s := tx.spaces[name]; s != nil {
 			return s
 		}
 	}
-	return tx.db.spaces.named(name)
+	return tx.db.spaces.Named(name)
 }
 
-func (tx *Tx) spaceByNum(num uint16) *space {
+func (tx *Tx) spaceByNum(num uint16) *spaces.Space {
 	if tx.writes != nil {
 		for _, s := range tx.spaces {
-			if s.num == num {
+			if s.Num == num {
 				return s
 			}
 		}
 	}
-	return tx.db.spaces.numbered(num)
+	return tx.db.spaces.Numbered(num)
 }
 
 // makeSpace is the space of a name, made with the dimension of its first vector.
-func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
+func (tx *Tx) makeSpace(name string, dim int) (*spaces.Space, error) {
 	if s := tx.space(name); s != nil {
 		return s, nil
 	}
@@ -587,7 +588,7 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 		}
 	}
 	if rec.Flags&layout.FlagPending != 0 {
-		if err := tx.del(ks.Pending(pendingSpace, old.Owner, old.Seq)); err != nil {
+		if err := tx.del(ks.Pending(layout.PendingSpace, old.Owner, old.Seq)); err != nil {
 			return err
 		}
 	}

@@ -25,3 +25,10 @@ func NumberValue(num uint32) string {
 	var b [binary.MaxVarintLen32]byte
 	return string(b[:binary.PutUvarint(b[:], uint64(num))])
 }
+
+// MaxChunks is how many chunks of 65,536 documents there can be.
+const MaxChunks = 1 << 15
+
+// PendingSpace stands for the default space in the keys of what is still to be embedded: that
+// space may not exist yet.
+const PendingSpace = 0
