@@ -13,7 +13,7 @@ import (
 // restingLinker is a space whose vectors nobody links.
 func restingLinker(t *testing.T, limits Limits) (*Set, *Space) {
 	t.Helper()
-	ss := NewSet(Host{Limits: limits})
+	ss := NewSet(Host{Limits: limits, Codes: 64 << 20})
 	s, err := ss.New(1, "s", 2, 0, "")
 	if err != nil {
 		t.Fatal(err)
