@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -31,7 +32,7 @@ type merging struct {
 	ctx    context.Context
 	policy *policy.Policy
 	free   *roaring.Bitmap // that may be merged away
-	groups map[group]*members
+	groups map[group]*selection.Members
 	loaded map[uint32]*candidate
 	edges  []edge
 	// crowded: a memory has more near ones than it was compared with.
@@ -48,9 +49,9 @@ type edge struct {
 // alikePlan finds what is nearly the same: each goes, the older ones after the newer, into the
 // newest one that it is alike to and that stays. What is pinned stays, for its text is another.
 func (tx *Tx) alikePlan(ctx context.Context, p *policy.Policy, f fresh) (plan []merge, crowded bool, err error) {
-	m := &merging{tx: tx, ctx: ctx, policy: p, free: f.free, groups: map[group]*members{}, loaded: map[uint32]*candidate{}}
+	m := &merging{tx: tx, ctx: ctx, policy: p, free: f.free, groups: map[group]*selection.Members{}, loaded: map[uint32]*candidate{}}
 	for g, set := range f.groups {
-		m.groups[g] = newMembers(set)
+		m.groups[g] = selection.NewMembers(set)
 	}
 	for it := f.docs.Iterator(); it.HasNext(); {
 		if err := m.compare(it.Next()); err != nil {
@@ -95,7 +96,7 @@ func (m *merging) compare(doc uint32) error {
 	}
 	row := m.tx.db.tables.Docs.Row(doc)
 	in := m.groups[group{row.Owner, row.Run}]
-	if in.n < 2 {
+	if in.N < 2 {
 		return nil
 	}
 	c, err := m.load(doc)
@@ -135,14 +136,14 @@ func (m *merging) compare(doc uint32) error {
 }
 
 // nearest are the documents of a group with the nearest vectors.
-func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
+func (m *merging) nearest(c *candidate, in *selection.Members) ([]uint32, error) {
 	s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN)
 	hits, err := s.Index.Search(m.ctx, c.vec, hnsw.Search{
-		K: mergeNear, Slots: s.Index.Len(), Ef: ef(s, mergeNear), Truth: s.Truth(&m.tx.state), Within: in.slotSet(s), Plain: true,
+		K: mergeNear, Slots: s.Index.Len(), Ef: ef(s, mergeNear), Truth: s.Truth(&m.tx.state), Within: in.SlotSet(s), Plain: true,
 	})
 	var docs []uint32
 	for _, h := range hits {
-		if doc := s.Doc(&m.tx.db.tables.Docs, h.Slot, m.tx.state.LSN); doc != doctable.None && in.set.Contains(doc) {
+		if doc := s.Doc(&m.tx.db.tables.Docs, h.Slot, m.tx.state.LSN); doc != doctable.None && in.Set.Contains(doc) {
 			docs = append(docs, doc)
 		}
 	}
@@ -150,11 +151,11 @@ func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
 }
 
 // alike are the documents of a group whose texts fit the words of a text best.
-func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
+func (m *merging) alike(c *candidate, in *selection.Members) ([]uint32, error) {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	languages, err := m.tx.state.Languages(m.ctx, in.set)
+	languages, err := m.tx.state.Languages(m.ctx, in.Set)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
 		words = append(words, t.Term)
 		terms = append(terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
 	}
-	set := invindex.Docs{Set: in.set}
+	set := invindex.Docs{Set: in.Set}
 	stats, err := m.tx.state.Index.Stats(m.ctx, m.tx.state.Postings, words, set)
 	if err != nil {
 		return nil, state.TextError(doingConsolidate, err)

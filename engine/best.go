@@ -41,7 +41,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]scored, error) {
 	var docs []uint32
 	if r.few() {
-		docs = r.in.list()
+		docs = r.in.List()
 	} else {
 		var err error
 		if docs, err = r.withNearest(ctx, text.docs); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -242,7 +243,7 @@ func (tx *Tx) homeOf(owner, doc uint32) (home memory.Scope, ok bool, err error) 
 	r := tx.db.tables.Docs.Row(doc)
 	if !r.Visible(tx.state.LSN) || r.Owner != owner {
 		r = nil
-		tx.eachRow(func(_ uint32, other *doctable.Row) bool {
+		selection.EachRow(&tx.state, func(_ uint32, other *doctable.Row) bool {
 			if other.Visible(tx.state.LSN) && other.Owner == owner {
 				r = other
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -193,7 +194,7 @@ func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolida
 // eachAged visits the visible memories of a scope, everyone's for the empty one, in the order
 // of their documents.
 func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint32, r *doctable.Row)) error {
-	set, err := tx.scopeSet(s)
+	set, err := selection.ScopeSet(&tx.state, s)
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint3
 		return true
 	}
 	if set == nil {
-		tx.eachRow(look)
+		selection.EachRow(&tx.state, look)
 		return ctx.Err()
 	}
 	for it := set.Iterator(); it.HasNext(); {

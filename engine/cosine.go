@@ -40,7 +40,7 @@ func (c *cosines) close() {
 
 // allCosines compares the query with all documents that may be hits, in the order of
 // their list.
-func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx, r.in.list()) }
+func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx, r.in.List()) }
 
 // cosines compares the query with documents: in the space of its embedding, or,
 // without one, in the lexical space with those that have no vector of their own.
@@ -171,16 +171,16 @@ func (r *recalling) idf() func(string) float64 {
 // lists tells whether documents are the list of all that may be hits, of which what is
 // asked of each is remembered.
 func (r *recalling) lists(docs []uint32) bool {
-	if len(docs) != r.in.n || len(docs) == 0 || !r.in.keeps() {
+	if len(docs) != r.in.N || len(docs) == 0 || !r.in.Keeps() {
 		return false
 	}
-	return &docs[0] == &r.in.list()[0]
+	return &docs[0] == &r.in.List()[0]
 }
 
 // slotsOf are the slots of documents in a space, noSlot or above where one has none.
 func (r *recalling) slotsOf(s *spaces.Space, docs []uint32) []uint32 {
 	if r.lists(docs) {
-		return r.in.slotsOf(s)
+		return r.in.SlotsOf(s)
 	}
 	return spaces.AppendSlots(make([]uint32, 0, len(docs)), &s.Slots, docs)
 }
@@ -561,7 +561,7 @@ const (
 
 // walked reports whether the documents in scope are so many that the graph is asked.
 func (r *recalling) walked(s *spaces.Space) bool {
-	return s != nil && !r.q.Exact && s.Walks(r.in.n)
+	return s != nil && !r.q.Exact && s.Walks(r.in.N)
 }
 
 // nearest are documents in scope whose vectors are close to the query's, the
@@ -575,10 +575,10 @@ func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough b
 	if rough {
 		search.Ef = k
 	}
-	if !r.kept && int64(r.in.n) >= s.Used.Load()/wideShare {
+	if !r.kept && int64(r.in.N) >= s.Used.Load()/wideShare {
 		search.Visible = func(slot uint32) bool { return r.docIn(s, slot) != doctable.None }
 	} else {
-		search.Within = r.in.slotSet(s)
+		search.Within = r.in.SlotSet(s)
 	}
 	hits, err := s.Index.Search(ctx, r.q.Embedding, search)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -66,7 +67,7 @@ type DB struct {
 	observers callout
 	observing observing
 	points    *points
-	scopes    scopes
+	scopes    selection.Cache
 	touched   *touches
 
 	writer  writer

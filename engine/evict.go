@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -206,20 +207,20 @@ func (o *EvictOptions) policy(tx *Tx) (policy.Policy, error) {
 func (tx *Tx) takeable(p *policy.Policy, s memory.Scope) (free, pinned *roaring.Bitmap, err error) {
 	free = roaring.New()
 	for _, k := range p.Kinds {
-		of, err := tx.withValue(layout.FieldKind, scalar.TextKey(k))
+		of, err := selection.WithValue(&tx.state, layout.FieldKind, scalar.TextKey(k))
 		if err != nil {
 			return nil, nil, err
 		}
 		free.Or(of)
 	}
-	in, err := tx.scopeSet(s)
+	in, err := selection.ScopeSet(&tx.state, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	if in != nil {
 		free.And(in)
 	}
-	if pinned, err = tx.withValue(layout.FieldPinned, scalar.BoolKey(true)); err != nil {
+	if pinned, err = selection.WithValue(&tx.state, layout.FieldPinned, scalar.BoolKey(true)); err != nil {
 		return nil, nil, err
 	}
 	pinned.And(free)

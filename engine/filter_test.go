@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -648,7 +649,7 @@ func TestFilterReadsOnce(t *testing.T) {
 		err := db.View(t.Context(), func(tx *Tx) error {
 			r := &countingReader{Reader: tx.state.Reader}
 			tx.state.Reader = r
-			set, err := tx.selected(t.Context(), ada, false, f)
+			set, err := selection.Selected(t.Context(), &tx.state, ada, false, f)
 			if err == nil && set.GetCardinality() != memories {
 				t.Errorf("%d memories", set.GetCardinality())
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -50,7 +51,7 @@ type homeCount struct {
 }
 
 func (tx *Tx) groups(ctx context.Context, q *memory.GroupQuery) ([]memory.GroupSize, error) {
-	docs, err := tx.selected(ctx, q.Scope, q.AllScopes, nil)
+	docs, err := selection.Selected(ctx, &tx.state, q.Scope, q.AllScopes, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -29,7 +30,7 @@ import (
 // ordering is the order of a list, and the place after which it goes on.
 type ordering struct {
 	name       string // empty: by seq
-	field      field
+	field      selection.Field
 	descending bool
 	after      *place
 }
@@ -102,7 +103,7 @@ func newOrdering(db *DB, q *memory.ListQuery) (*ordering, error) {
 	}
 	if o.name != "" {
 		var err error
-		if o.field, err = fieldOf(o.name); err != nil || len(q.OrderBy) > valid.MaxID || o.field.Name == "aliases" {
+		if o.field, err = selection.FieldOf(o.name); err != nil || len(q.OrderBy) > valid.MaxID || o.field.Name == "aliases" {
 			return nil, fault.Invalid(doingList, fmt.Sprintf("there is no order by %q", valid.Short(q.OrderBy)), "name a field as a filter does")
 		}
 	}
@@ -260,9 +261,9 @@ func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory
 // the order of their Seqs and of their creation, and in a list by one of these whole
 // pages cannot be among the first.
 func (tx *Tx) offerAll(ctx context.Context, q *memory.ListQuery, first *firstPlaces) error {
-	set, rest, err := tx.indexed(ctx, q.Scope, q.AllScopes, q.Filter)
+	set, rest, err := selection.Indexed(ctx, &tx.state, q.Scope, q.AllScopes, q.Filter)
 	if err == nil && (len(rest) > 0 || !first.order.paged()) {
-		set, err = tx.settled(ctx, set, rest)
+		set, err = selection.Settled(ctx, &tx.state, set, rest)
 	}
 	if err != nil {
 		return err
@@ -310,15 +311,15 @@ func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 	switch {
 	case o.name == "":
 		return sortValue{}, nil
-	case o.field.row != nil:
-		return sortValueOf(o.field.row(tx, row)), nil
+	case o.field.Row != nil:
+		return sortValueOf(o.field.Row(&tx.state, row)), nil
 	}
-	m, err := tx.filtered(row)
+	m, err := selection.Look(&tx.state, row)
 	if err != nil {
 		return sortValueOf(nil, false), tx.state.Without(err)
 	}
 	v := sortValueOf(m.Value(o.field.Field))
-	return v, m.err
+	return v, m.Err
 }
 
 // firstPlaces keeps the first places of an order, as a heap with the last of them

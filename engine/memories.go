@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -322,7 +323,7 @@ func (m Memories) Count(ctx context.Context, q memory.ListQuery) (n int, err err
 				return tx.breaks(err)
 			}
 		}
-		set, err := tx.selected(ctx, q.Scope, q.AllScopes, q.Filter)
+		set, err := selection.Selected(ctx, &tx.state, q.Scope, q.AllScopes, q.Filter)
 		if err == nil {
 			n = int(set.GetCardinality())
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -378,7 +379,7 @@ func (tx *Tx) noteOf(owner uint32, name string) (l live, rec *layout.Record, err
 			return live{}, nil, tx.breaks(err)
 		}
 	}
-	with, err := tx.withValue(layout.FieldNoteName, noteNameKey(name))
+	with, err := selection.WithValue(&tx.state, layout.FieldNoteName, noteNameKey(name))
 	if err != nil {
 		return live{}, nil, err
 	}
@@ -410,7 +411,7 @@ func (tx *Tx) olderNotes() (*roaring.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
-	marked, err := tx.withValue(layout.FieldNoteName, noteMark)
+	marked, err := selection.WithValue(&tx.state, layout.FieldNoteName, noteMark)
 	if err != nil {
 		return nil, err
 	}
@@ -420,11 +421,11 @@ func (tx *Tx) olderNotes() (*roaring.Bitmap, error) {
 
 // noteKinds are the documents of notes and archives, visible or not.
 func (tx *Tx) noteKinds() (*roaring.Bitmap, error) {
-	all, err := tx.withValue(layout.FieldKind, scalar.TextKey(string(memory.KindNote)))
+	all, err := selection.WithValue(&tx.state, layout.FieldKind, scalar.TextKey(string(memory.KindNote)))
 	if err != nil {
 		return nil, err
 	}
-	archives, err := tx.withValue(layout.FieldKind, scalar.TextKey(string(memory.KindArchive)))
+	archives, err := selection.WithValue(&tx.state, layout.FieldKind, scalar.TextKey(string(memory.KindArchive)))
 	if err != nil {
 		return nil, err
 	}
@@ -438,7 +439,7 @@ func (tx *Tx) noteDocs(ctx context.Context, owner uint32, o scope.Owner) (*roari
 	if err != nil {
 		return nil, err
 	}
-	in, err := tx.scopeSet(o.Scope())
+	in, err := selection.ScopeSet(&tx.state, o.Scope())
 	if err != nil {
 		return nil, err
 	}

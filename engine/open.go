@@ -140,8 +140,9 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.rewrites.tell, ManifestBytes: t.manifestBytes,
 		Salvage: o.Salvage,
 	})
-	db.scopes.limit = db.scopesShare()
+	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
+	db.scopes.Spaces = db.spaces
 	db.uncached = t.uncached
 	db.setEmbedder(o.Embedder)
 	return db, base

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -77,7 +78,7 @@ func (r *recalling) operators(ctx context.Context) error {
 
 // demand leaves in the set what has what the query demands.
 func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) error {
-	before := r.in.n
+	before := r.in.N
 	set, err := r.tx.state.Index.Narrow(r.tx.state.Postings, bound, r.set.Clone())
 	if err != nil {
 		return state.TextError(doingRecall, err)
@@ -99,8 +100,8 @@ func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invi
 		}
 		set.AndNot(roaring.BitmapOf(out...))
 	}
-	r.within(newMembers(set))
-	r.narrowed = r.in.n < before
+	r.within(selection.NewMembers(set))
+	r.narrowed = r.in.N < before
 	r.stage("conditions")
 	return nil
 }

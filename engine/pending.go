@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -378,7 +379,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 	all, standard := tx.db.spaces.All(), tx.space(memory.DefaultSpace)
 	looked := 0
-	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
+	selection.EachRow(&tx.state, func(doc uint32, r *doctable.Row) bool {
 		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // point is a read point: the store, the indexes and the tables as of one LSN.
@@ -245,4 +246,19 @@ func (ps *points) close() error {
 		return nil
 	}
 	return ps.release(p) // it stays the current one, to tell its LSN
+}
+
+// newestState is what the newest commit shows. The lock is held.
+func (db *DB) newestState() state.State {
+	s := db.stateOf(db.store, db.writer.applied)
+	s.Index, s.Postings = db.tables.NewestIndex.Load(), db.newestText()
+	return s
+}
+
+// newestText is the state of the text index that an Update reads. The lock is
+// held.
+func (db *DB) newestText() invindex.Snapshot {
+	s := db.tables.NewestIndex.Load().Snapshot()
+	s.Docs, s.Reader = db.tables.Docs.Mark.Load(), db.store
+	return s
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -113,7 +114,7 @@ func (tx *Tx) doomed(ctx context.Context, q *memory.DeleteQuery) (*roaring.Bitma
 	if q.Filter == nil {
 		return tx.bornInScope(q.Scope)
 	}
-	docs, err := tx.selected(ctx, q.Scope, q.AllScopes, q.Filter)
+	docs, err := selection.Selected(ctx, &tx.state, q.Scope, q.AllScopes, q.Filter)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -123,7 +124,7 @@ func (tx *Tx) doomed(ctx context.Context, q *memory.DeleteQuery) (*roaring.Bitma
 // bornInScope is the set of documents in a scope that have not died, expired or
 // not, and the number of those that have not expired.
 func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err error) {
-	set, err := tx.scopeSet(s)
+	set, err := selection.ScopeSet(&tx.state, s)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -138,7 +139,7 @@ func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err erro
 		}
 	}
 	if set == nil { // every owner's
-		tx.eachRow(func(doc uint32, r *doctable.Row) bool {
+		selection.EachRow(&tx.state, func(doc uint32, r *doctable.Row) bool {
 			born(doc, r)
 			return true
 		})

@@ -432,7 +432,7 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	maps.DeleteFunc(db.chunks.size, func(chunk uint16, _ int) bool { return !b.sealed[chunk] })
 	db.tables.NewestIndex.Store(b.index)
 	db.leaveEmpty()
-	db.scopes.forget()
+	db.scopes.Forget()
 	return nil
 }
 

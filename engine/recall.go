@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/topk"
@@ -54,9 +55,9 @@ func (m Memories) Recall(ctx context.Context, q memory.Query) (result memory.Res
 type recalling struct {
 	tx    *Tx
 	q     *memory.Query
-	keep  int             // how many of those that are ranked are kept
-	in    *members        // visible documents of scope and filter
-	set   *roaring.Bitmap // those, not to be changed
+	keep  int                // how many of those that are ranked are kept
+	in    *selection.Members // visible documents of scope and filter
+	set   *roaring.Bitmap    // those, not to be changed
 	terms []invindex.QueryTerm
 	stats invindex.Stats
 	words int      // that the terms stand for; a word in several languages is several terms
@@ -182,26 +183,26 @@ func (r *recalling) narrow(ctx context.Context) error {
 		}
 	} else if r.q.Filter != nil && (r.q.Scope == (memory.Scope{}) || r.tx.writes != nil || r.tx.state.Past) || r.q.Scope == (memory.Scope{}) && !r.q.AllScopes {
 		// The filter's postings are fewer than everything, or than what nobody remembers.
-		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
+		set, err := selection.Selected(ctx, &r.tx.state, r.q.Scope, r.q.AllScopes, r.q.Filter)
 		if err != nil {
 			return err
 		}
-		r.within(newMembers(set))
+		r.within(selection.NewMembers(set))
 	} else if err := r.narrowScope(ctx); err != nil {
 		return err
 	}
-	r.plan.InScope = r.in.n
+	r.plan.InScope = r.in.N
 	r.stage("scope")
 	return nil
 }
 
 // narrowScope finds the documents of the scope for which the filter holds.
 func (r *recalling) narrowScope(ctx context.Context) error {
-	st, remembered, err := r.tx.scoped(ctx, r.q.Scope)
+	st, remembered, err := r.tx.db.scopes.Scoped(ctx, &r.tx.state, r.q.Scope)
 	if err != nil {
 		return err
 	}
-	r.within(st.members)
+	r.within(st.Members)
 	if r.q.Filter == nil {
 		r.kept = remembered
 		return nil
@@ -213,13 +214,13 @@ func (r *recalling) narrowScope(ctx context.Context) error {
 func (r *recalling) narrowScopes(ctx context.Context) error {
 	sets := make([]*roaring.Bitmap, len(r.q.Scopes))
 	for i, s := range r.q.Scopes {
-		st, _, err := r.tx.scoped(ctx, s)
+		st, _, err := r.tx.db.scopes.Scoped(ctx, &r.tx.state, s)
 		if err != nil {
 			return err
 		}
-		sets[i] = st.set
+		sets[i] = st.Set
 	}
-	r.within(newMembers(roaring.FastOr(sets...)))
+	r.within(selection.NewMembers(roaring.FastOr(sets...)))
 	if r.q.Filter == nil {
 		return nil
 	}
@@ -228,17 +229,16 @@ func (r *recalling) narrowScopes(ctx context.Context) error {
 
 // narrowFilter leaves the documents for which the filter holds.
 func (r *recalling) narrowFilter(ctx context.Context) error {
-	e := evaluation{tx: r.tx, ctx: ctx}
-	set, err := e.holds(r.q.Filter, r.set.Clone())
+	set, err := selection.Holds(ctx, &r.tx.state, r.q.Filter, r.set.Clone())
 	if err != nil {
 		return err
 	}
-	r.within(newMembers(set))
+	r.within(selection.NewMembers(set))
 	return nil
 }
 
 // within makes a set that of the documents that may be hits.
-func (r *recalling) within(m *members) { r.in, r.set, r.kept = m, m.set, false }
+func (r *recalling) within(m *selection.Members) { r.in, r.set, r.kept = m, m.Set, false }
 
 // analyse turns the text into terms and gathers their statistics over the scope:
 // nothing outside it has a part in a score.
@@ -397,7 +397,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 		return nil, err
 	}
 	defer r.cos.close()
-	docs := slices.Clone(r.in.list())
+	docs := slices.Clone(r.in.List())
 	n := 0
 	for i := range docs { // those without a vector are no hits
 		if r.cos.has(i) {
@@ -460,7 +460,7 @@ func (r *recalling) hybridRest(w policy.Weights, docs []uint32, keywords, rest [
 	glances := &r.tx.db.tables.Docs.Glances
 	var looks []doctable.Glance // where they lie together
 	if r.lists(docs) {
-		looks = r.in.glances(glances)
+		looks = r.in.Glances(glances)
 	}
 	page, recent, recency := uint32(math.MaxUint32), int64(math.MinInt64), 0.0
 	for i, doc := range docs {
@@ -537,7 +537,7 @@ func (r *recalling) since(ms int64) time.Duration { return r.tx.state.Since(ms) 
 // text and vectors find.
 func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 	if r.few() {
-		return r.in.list(), nil
+		return r.in.List(), nil
 	}
 	var found []uint32
 	if len(r.terms) > 0 {
@@ -559,7 +559,7 @@ func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 
 // few tells whether all in scope are candidates.
 func (r *recalling) few() bool {
-	r.plan.Exhaustive = r.q.Exact || r.in.n <= r.tx.db.spaces.Limits.Exhaustive
+	r.plan.Exhaustive = r.q.Exact || r.in.N <= r.tx.db.spaces.Limits.Exhaustive
 	return r.plan.Exhaustive
 }
 
@@ -581,7 +581,7 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 			return nil, err
 		}
 		defer r.cos.close()
-		all := r.in.list()
+		all := r.in.List()
 		places := make([]int32, len(all))
 		for i := range places {
 			places[i] = int32(i)

@@ -130,7 +130,7 @@ func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string
 				docs = append(docs, doc)
 			}
 		}
-		weight := policy.FromEntity(all[i].Rank/most, len(docs), r.in.n)
+		weight := policy.FromEntity(all[i].Rank/most, len(docs), r.in.N)
 		for _, doc := range docs {
 			rest, known := given[doc]
 			if !known {

@@ -95,7 +95,7 @@ const (
 // where one of these has all terms of the query by itself: have counts them by match; nor in
 // large scopes, nor beside a learned vector, which finds by itself what has other words.
 func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, most float64) error {
-	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.q.Embedding != nil || r.in.n > secondLookScope {
+	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.q.Embedding != nil || r.in.N > secondLookScope {
 		return nil
 	}
 	w := policy.Best()

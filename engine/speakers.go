@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 )
 
 // speakerField is the last word of the path of an indexed text that says who spoke.
@@ -32,7 +33,7 @@ func (r *recalling) askedAbout() (turns *roaring.Bitmap, name string, err error)
 			continue
 		}
 		for _, n := range speakerNames(r.q.Text) {
-			set, err := r.tx.withValue(layout.FirstMetadataField+uint16(num), scalar.TextKey(n))
+			set, err := selection.WithValue(&r.tx.state, layout.FirstMetadataField+uint16(num), scalar.TextKey(n))
 			if err != nil {
 				return nil, "", err
 			}

@@ -174,7 +174,7 @@ func (db *DB) newSpaces(limits *spaces.Limits) *spaces.Set {
 		Durable:  func(lsn uint64) error { return db.syncer.Wait(lsn) },
 		Used:     func(chunk uint16) bool { return db.chunks.used[chunk] || db.grows(chunk) },
 		Lost:     db.lost,
-		Replaced: db.scopes.forget,
+		Replaced: db.scopes.Forget,
 	}
 	if limits != nil {
 		h.Limits = *limits

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -357,12 +358,12 @@ func (y *whying) fails(ctx context.Context, f filter.Filter) error {
 	if err != nil {
 		return err
 	}
-	m, err := y.r.tx.filtered(y.r.tx.db.tables.Docs.Row(y.doc))
+	m, err := selection.Look(&y.r.tx.state, y.r.tx.db.tables.Docs.Row(y.doc))
 	if err != nil {
 		return err
 	}
 	ok, err := holds(ctx, m)
-	if err = cmp.Or(m.err, err); err == nil && !ok {
+	if err = cmp.Or(m.Err, err); err == nil && !ok {
 		y.w.Filter = append(y.w.Filter, f.String())
 	}
 	return err

@@ -1,4 +1,4 @@
-package engine
+package selection
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // plain has the bits of those documents from 64·i on that the transaction sees for
 // certain. One that reads a past state may know of documents that are younger, and one
 // from before a move of those that took the place of others since.
-func (tx *Tx) plain(i int) uint64 {
-	w := tx.db.tables.Docs.Plain.Word(i)
-	if tx.state.Past || tx.db.tables.Docs.Moved.Load() > tx.state.LSN { // after the bits: a move is noted before it sets any
+func plain(st *state.State, i int) uint64 {
+	w := st.Docs.Plain.Word(i)
+	if st.Past || st.Docs.Moved.Load() > st.LSN { // after the bits: a move is noted before it sets any
 		return 0
 	}
 	return w
@@ -30,25 +30,25 @@ const denseShare = 64
 
 // shows tells whether a document is visible and has not expired, by its row. That one
 // expires is noted in a state of a scope, unless that is nil.
-func (tx *Tx) shows(doc uint32, st *scopeState) bool {
-	r := tx.db.tables.Docs.Row(doc)
+func shows(st *state.State, doc uint32, sc *Scoped) bool {
+	r := st.Docs.Row(doc)
 	switch {
-	case !r.Visible(tx.state.LSN):
+	case !r.Visible(st.LSN):
 		return false
 	case r.Expires == 0:
 		return true
 	}
-	if st != nil {
-		st.expiring(r, tx.state.Now)
+	if sc != nil {
+		sc.expiring(r, st.Now)
 	}
-	return r.Expires > tx.state.Now
+	return r.Expires > st.Now
 }
 
 // everything is the set of all visible documents. What expires is noted in a state
 // of a scope, unless that is nil.
-func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
+func everything(ctx context.Context, st *state.State, sc *Scoped) (*roaring.Bitmap, error) {
 	all := roaring.New()
-	for chunk, slots := range tx.state.Index.Extents(tx.state.Postings) {
+	for chunk, slots := range st.Index.Extents(st.Postings) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -59,20 +59,20 @@ func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, 
 			if left := slots - uint32(64*i); left < 64 {
 				born = 1<<left - 1 // of what comes after, rows may be written just now
 			}
-			dense[i] = tx.visibleOf(first+uint32(64*i), born, st)
+			dense[i] = visibleOf(st, first+uint32(64*i), born, sc)
 		}
 		all.Or(roaring.AddOffset(roaring.FromDense(dense, false), first))
 	}
 	return all, nil
 }
 
-// eachRow visits the rows of all documents of the state, in ascending order, until visit
+// EachRow visits the rows of all documents of the state, in ascending order, until visit
 // returns false.
-func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
+func EachRow(st *state.State, visit func(doc uint32, r *doctable.Row) bool) {
 	more := true
-	for chunk, slots := range tx.state.Index.Extents(tx.state.Postings) {
+	for chunk, slots := range st.Index.Extents(st.Postings) {
 		first := uint64(chunk) << 16
-		tx.db.tables.Docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
+		st.Docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
 			more = visit(uint32(doc), r)
 			return more
 		})
@@ -83,13 +83,13 @@ func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
 }
 
 // visibleOf are the visible ones of those 64 documents from one on that are born.
-func (tx *Tx) visibleOf(first uint32, born uint64, st *scopeState) uint64 {
-	w := tx.plain(int(first/64)) & born
-	if tx.db.tables.Docs.Row(first) == nil {
+func visibleOf(st *state.State, first uint32, born uint64, sc *Scoped) uint64 {
+	w := plain(st, int(first/64)) & born
+	if st.Docs.Row(first) == nil {
 		return w
 	}
 	for rest := born &^ w; rest != 0; rest &= rest - 1 {
-		if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
+		if bit := bits.TrailingZeros64(rest); shows(st, first+uint32(bit), sc) {
 			w |= 1 << bit
 		}
 	}
@@ -98,8 +98,8 @@ func (tx *Tx) visibleOf(first uint32, born uint64, st *scopeState) uint64 {
 
 // onlyVisible removes what is not born, dead or expired. What expires is noted in a
 // state of a scope, unless that is nil.
-func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap, st *scopeState) (*roaring.Bitmap, error) {
-	out, err := tx.invisible(ctx, set, st)
+func onlyVisible(ctx context.Context, st *state.State, set *roaring.Bitmap, sc *Scoped) (*roaring.Bitmap, error) {
+	out, err := invisible(ctx, st, set, sc)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +110,12 @@ func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap, st *scopeSta
 }
 
 // invisible are the documents of a set that are not born, dead or expired.
-func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState) (out []uint32, err error) {
+func invisible(ctx context.Context, st *state.State, set *roaring.Bitmap, sc *Scoped) (out []uint32, err error) {
 	if set.IsEmpty() {
 		return nil, nil
 	}
 	check := func(doc uint32) {
-		if !tx.shows(doc, st) {
+		if !shows(st, doc, sc) {
 			out = append(out, doc)
 		}
 	}
@@ -124,7 +124,7 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 			if i%state.CancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			for w &^= tx.plain(i); w != 0; w &= w - 1 {
+			for w &^= plain(st, i); w != 0; w &= w - 1 {
 				check(uint32(64*i + bits.TrailingZeros64(w)))
 			}
 		}
@@ -135,7 +135,7 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 			if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			if tx.plain(int(doc/64))>>(doc%64)&1 == 0 {
+			if plain(st, int(doc/64))>>(doc%64)&1 == 0 {
 				check(doc)
 			}
 		}
@@ -144,12 +144,12 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 }
 
 // scopeSet intersects the postings of the given fields; nil without any.
-func (tx *Tx) scopeSet(s memory.Scope) (*roaring.Bitmap, error) {
-	return tx.scopeSetIn(s, 0, invindex.MaxDoc+1)
+func ScopeSet(st *state.State, s memory.Scope) (*roaring.Bitmap, error) {
+	return scopeSetIn(st, s, 0, invindex.MaxDoc+1)
 }
 
 // scopeSetIn is scopeSet for the documents from one up to, but not including, another.
-func (tx *Tx) scopeSetIn(s memory.Scope, from, to uint32) (*roaring.Bitmap, error) {
+func scopeSetIn(st *state.State, s memory.Scope, from, to uint32) (*roaring.Bitmap, error) {
 	var set *roaring.Bitmap
 	for _, f := range []struct {
 		field uint16
@@ -159,14 +159,14 @@ func (tx *Tx) scopeSetIn(s memory.Scope, from, to uint32) (*roaring.Bitmap, erro
 		if f.name == "" {
 			continue
 		}
-		num, ok, err := tx.state.Lookup(layout.Name{Class: f.class, Text: f.name})
+		num, ok, err := st.Lookup(layout.Name{Class: f.class, Text: f.name})
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			return roaring.New(), nil
 		}
-		with, err := tx.state.Index.FindIn(tx.state.Postings, invindex.Value{Field: f.field, Key: layout.NumberValue(num)}, from, to)
+		with, err := st.Index.FindIn(st.Postings, invindex.Value{Field: f.field, Key: layout.NumberValue(num)}, from, to)
 		if err != nil {
 			return nil, state.TextError(readingFilters, err)
 		}
@@ -183,30 +183,15 @@ func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
 	return set
 }
 
-// newestState is what the newest commit shows. The lock is held.
-func (db *DB) newestState() state.State {
-	s := db.stateOf(db.store, db.writer.applied)
-	s.Index, s.Postings = db.tables.NewestIndex.Load(), db.newestText()
-	return s
-}
-
-// newestText is the state of the text index that an Update reads. The lock is
-// held.
-func (db *DB) newestText() invindex.Snapshot {
-	s := db.tables.NewestIndex.Load().Snapshot()
-	s.Docs, s.Reader = db.tables.Docs.Mark.Load(), db.store
-	return s
-}
-
-// withValue is the set of documents with a filter value, visible or not.
-func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
-	set, err := tx.state.Index.Find(tx.state.Postings, invindex.Value{Field: field, Key: key})
+// WithValue is the set of documents with a filter value, visible or not.
+func WithValue(st *state.State, field uint16, key string) (*roaring.Bitmap, error) {
+	set, err := st.Index.Find(st.Postings, invindex.Value{Field: field, Key: key})
 	return set, state.TextError(readingFilters, err)
 }
 
 // withField is the set of documents that have any value of a field, visible or not.
-func (tx *Tx) withField(ctx context.Context, field uint16) (*roaring.Bitmap, error) {
-	set, err := tx.state.Index.FindField(ctx, tx.state.Postings, field)
+func withField(ctx context.Context, st *state.State, field uint16) (*roaring.Bitmap, error) {
+	set, err := st.Index.FindField(ctx, st.Postings, field)
 	return set, state.TextError(readingFilters, err)
 }
 
