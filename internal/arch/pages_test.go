@@ -31,7 +31,7 @@ func checkRows(text string, packages []string, law map[string]row) []finding {
 	for line := range strings.Lines(text) {
 		if first, ok := strings.CutPrefix(line, "| `"); ok {
 			first, _, _ = strings.Cut(first, " |")
-			for _, folder := range strings.Split(first, ", ") {
+			for folder := range strings.SplitSeq(first, ", ") {
 				folders[strings.TrimSuffix(strings.Trim(folder, "`"), "/")] = true
 			}
 		}
