@@ -207,9 +207,9 @@ type View interface {
 	// LSN is the LSN of the state that is read. In a Tx it is the LSN that the commit will
 	// have.
 	LSN() uint64
-	// Past tells that the keys are those of a later state than that of the LSN. A part whose
-	// keys say when they were written and when they ended picks those that were there; any
-	// other part refuses.
+	// Past reports whether the keys are of a later state than that of the LSN. A part whose keys
+	// say when they were written, and when they ended, picks those that the state had; any other
+	// part refuses to read.
 	Past() bool
 	// Now is the time of the transaction, in Unix milliseconds.
 	Now() int64
