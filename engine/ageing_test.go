@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -42,7 +43,7 @@ type ageingRun struct {
 // one gets by taking each consolidation from each memory at its time, whatever the store has
 // flushed, compacted or folded, and also after a reopening, and an export and import.
 func TestConfidenceEqualsReplay(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for range 6 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -31,7 +32,7 @@ func TestGraphCrash(t *testing.T) {
 	mem := crashfs.NewDisk()
 	var now graphCrash
 	var states []graphCrash
-	most := times(60)
+	most := race.Times(60)
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(6) == 0 && len(states) < most {
 			at := now

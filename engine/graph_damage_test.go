@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -256,7 +257,7 @@ func TestGraphDamage(t *testing.T) {
 	if errs := w.tried(t.Context()); len(errs) > 0 {
 		t.Fatalf("without damage: %v", errs)
 	}
-	most := times(150)
+	most := race.Times(150)
 	if v, err := strconv.Atoi(os.Getenv(damagesVar)); err == nil {
 		most = v
 	}

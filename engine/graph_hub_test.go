@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -20,7 +21,7 @@ const hubVar = "MEMDB_HUB"
 //
 // MEMDB_HUB=1000000 gives it so many.
 func TestGraphHub(t *testing.T) {
-	n := times(20_000)
+	n := race.Times(20_000)
 	if v, err := strconv.Atoi(os.Getenv(hubVar)); err == nil {
 		n = v
 	}

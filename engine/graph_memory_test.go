@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -32,7 +33,7 @@ func TestGraphMemory(t *testing.T) {
 	w := newGraphWorld(t)
 	ctx := t.Context()
 	id := func() string { return fmt.Sprint("e", rng.IntN(40)) }
-	inMemory, rounds := 0, max(times(300), 200)
+	inMemory, rounds := 0, max(race.Times(300), 200)
 	same := func(g graph.Graph, asOf uint64) string {
 		t.Helper()
 		start := id()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -201,7 +202,7 @@ func TestGraphMergeAtRandom(t *testing.T) {
 	w := newGraphWorld(t)
 	ctx := t.Context()
 	id := func() string { return fmt.Sprint("e", rng.IntN(12)) }
-	for merged := 0; merged < max(times(150), 20); {
+	for merged := 0; merged < max(race.Times(150), 20); {
 		w.must(changeGraph(ctx, w, rng, id))
 		before, figures := w.lines(), w.figures()
 		into, gone := id(), id()
@@ -340,7 +341,7 @@ func TestGraphMergesAreExported(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 3))
-	undone, refused, rounds := 0, 0, times(25)
+	undone, refused, rounds := 0, 0, race.Times(25)
 	for range rounds {
 		w := newGraphWorld(t)
 		ctx := t.Context()

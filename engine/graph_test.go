@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -283,7 +284,7 @@ func TestGraphStrict(t *testing.T) {
 // Deletes cascade: in one small commit at once, and in the background bit by bit.
 func TestGraphDelete(t *testing.T) {
 	w := newGraphWorld(t)
-	n := times(12_000)
+	n := race.Times(12_000)
 	b := graph.Batch{Entities: []graph.Entity{{ID: "hub"}}}
 	for i := range n {
 		b.Relations = append(b.Relations, graph.Relation{From: "hub", Type: "has", To: fmt.Sprint("spoke", i)})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -95,7 +96,7 @@ func TestMentionsAfterCrashes(t *testing.T) {
 		steps int // that were acknowledged
 	}
 	var states []state
-	steps, most := 0, times(40)
+	steps, most := 0, race.Times(40)
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(5) == 0 && len(states) < most {
 			states = append(states, state{mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}), steps})

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -276,7 +277,7 @@ func TestNotesAfterCrashes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	rounds := times(30)
+	rounds := race.Times(30)
 	fs, o := crashfs.NewDisk(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
 	db := openTest(t, fs, o)
 	have := map[uint64]string{} // names by number

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -29,7 +30,7 @@ func TestSessionCrash(t *testing.T) {
 	mem := crashfs.NewDisk()
 	var now crashState
 	var states []crashState
-	most := times(40)
+	most := race.Times(40)
 	fs := crashfs.Wrap(mem, func(crashfs.Op) error {
 		if rng.IntN(8) == 0 && len(states) < most {
 			at := now

@@ -1,13 +1,14 @@
 package hnsw
 
 import (
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"testing"
 )
 
 // TestFilterAway: what a filter leaves is found in clusters away from the query as well as
 // in those about it.
 func TestFilterAway(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	t.Parallel()
 	const n, dim, clusters, queries = 12_000, 32, 60, 40
 	rng := random(t)

@@ -3,6 +3,7 @@ package hnsw
 import (
 	"errors"
 	"fmt"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -35,7 +36,7 @@ var oddRows = []struct {
 // TestOddRows: a search of such rows returns as many hits as there are, none of a removed
 // row, each with its score, and nearly all of the best.
 func TestOddRows(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	t.Parallel()
 	for _, c := range oddRows {
 		for _, metric := range allMetrics {

@@ -1,6 +1,7 @@
 package hnsw
 
 import (
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -93,7 +94,7 @@ func (w *rowWorld) compareRow(slot uint32) {
 // TestKeptRows compares answers while rows come and go and slots are used again, with
 // room for all rows, for a few, and for none.
 func TestKeptRows(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for _, metric := range []Metric{Cosine, Dot, L2} {
 		for _, room := range []int64{1 << 20, 100 * 4 * 24, 4 * 24, 0} {
 			w := newRowWorld(t, Config{Dim: 24, Metric: metric}, room)
