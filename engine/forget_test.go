@@ -30,7 +30,7 @@ func keysOf(t *testing.T, db *DB, kinds ...byte) (n int) {
 	return n
 }
 
-func noError(t *testing.T, err error) {
+func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

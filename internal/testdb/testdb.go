@@ -150,3 +150,13 @@ func Equal[T comparable](t testing.TB, what string, got, want []T) {
 		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
+
+// Soon waits until something is so that the database brings about by itself.
+func Soon(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after %v", what, Patience)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"errors"
@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -56,15 +58,16 @@ func TestGraphHub(t *testing.T) {
 
 	before := w.db.LSN()
 	began = time.Now()
-	w.must(w.db.Update(ctx, func(tx *Tx) error {
-		d, err := tx.Graph().Delete(ctx, w.o, "hub")
+	w.must(w.db.Update(ctx, func(tx *engine.Tx) error {
+		size := 0
+		d, err := graph.Measured(tx.Graph(), &size).Delete(ctx, w.o, "hub")
 		if err != nil {
 			return err
 		}
 		if d != (graph.Deleted{Entities: 1, Relations: n}) {
 			t.Errorf("deleted: %+v", d)
 		}
-		if size := tx.batch.Len(); size > 16<<10 {
+		if size > 16<<10 {
 			t.Errorf("the commit has %d bytes", size)
 		}
 		return nil
@@ -100,5 +103,5 @@ func TestGraphHub(t *testing.T) {
 	if s.Relations != 0 || s.Entities != int64(n) {
 		t.Errorf("left: %+v", s)
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }

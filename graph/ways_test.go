@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"encoding/xml"

@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"bytes"
@@ -15,13 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -33,14 +31,13 @@ const damagesVar = "MEMDB_GRAPH_DAMAGES"
 // damageWorld is a graph whose keys are changed behind its back.
 type damageWorld struct {
 	*graphWorld
-	seen int
 }
 
 // damagedGraph is a graph with a bit of everything.
 func damagedGraph(t *testing.T, rng *rand.Rand) *graphWorld {
 	w := newMentionWorld(t, mention.Rules{})
 	ctx := t.Context()
-	setPolicy(t, w.db, func(p *policy.Policy) { p.Trash, p.Kinds = policy.Span(time.Hour), []string{"message"} })
+	testdb.SetPolicy(t, w.db, func(p *policy.Policy) { p.Trash, p.Kinds = policy.Span(time.Hour), []string{"message"} })
 	for i := range 6 {
 		w.say(fmt.Sprint("m", i), fmt.Sprintf("Ada met Bob. Person%c works at Firm%c in Ghent.", 'a'+i, 'a'+i))
 	}
@@ -63,91 +60,79 @@ func damagedGraph(t *testing.T, rng *rand.Rand) *graphWorld {
 }
 
 // graphKeys are all keys of the graph with their values.
-func graphKeys(t *testing.T, db *DB) (keys, values [][]byte) {
+func graphKeys(t *testing.T, db *engine.DB) (keys, values [][]byte) {
 	t.Helper()
-	for _, kind := range partOf[*graph.Part](db).Kinds() {
-		lower, upper := db.keys().Span(byte(kind))
-		err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-			keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	keys, values, err := graph.Keys(t.Context(), db.Graph())
+	testdb.NoError(t, err)
 	return keys, values
 }
 
 // write writes keys behind the back of the graph, which forgets what it holds in RAM.
-func (w *damageWorld) write(fill func(b *pebble.Batch) error) {
+func (w *damageWorld) write(fill func(tx part.Tx) error) {
 	w.t.Helper()
-	w.must(w.db.applyBare(fill))
-	w.must(partOf[*graph.Part](w.db).Load(nil, part.Opening{Budget: w.db.partShare()}))
-	w.seen++
-	_, err := w.db.KV().Put(w.t.Context(), w.o, "seen", []byte(strconv.Itoa(w.seen)), nil) // readers from now on see it
-	w.must(err)
+	w.must(graph.Damage(w.t.Context(), w.g, fill))
 }
 
 // graphWalks are all that reads or changes a graph.
-var graphWalks = map[string]func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error{
-	"query": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+var graphWalks = map[string]func(ctx context.Context, db *engine.DB, g graph.Graph, o memory.Owner) error{
+	"query": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Query(ctx, o, "e1", 3, graph.State{})
 		return err
 	},
-	"query then": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
+	"query then": func(ctx context.Context, db *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Query(ctx, o, "e1", 3, graph.State{AsOf: db.LSN() - 20})
 		return err
 	},
-	"query valid": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
-		_, err := g.Query(ctx, o, "e1", 3, graph.State{ValidAt: db.clock()})
+	"query valid": func(ctx context.Context, db *engine.DB, g graph.Graph, o memory.Owner) error {
+		_, err := g.Query(ctx, o, "e1", 3, graph.State{ValidAt: graphTime})
 		return err
 	},
-	"find": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"find": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Find(ctx, o, "e1", graph.FindOptions{Relation: "inverse:r0", Hops: 4})
 		return err
 	},
-	"match": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"match": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Match(ctx, o, graph.Pattern{Relation: "r1", Hops: 2, Limit: 5000})
 		_, named := g.Match(ctx, o, graph.Pattern{From: graph.NodePattern{Name: "first", Type: "t1"}})
 		_, to := g.Match(ctx, o, graph.Pattern{To: graph.NodePattern{Name: "name 3"}, Relation: "r0"})
 		return errors.Join(err, named, to)
 	},
-	"match then": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
+	"match then": func(ctx context.Context, db *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Match(ctx, o, graph.Pattern{From: graph.NodePattern{Name: "name 1"}, State: graph.State{AsOf: db.LSN() - 20}})
 		return err
 	},
-	"path": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"path": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Path(ctx, o, "e1", "e7", graph.State{})
 		return err
 	},
-	"rank": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"rank": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Rank(ctx, o, []string{"e1", "ada"}, graph.RankOptions{})
 		return err
 	},
-	"components": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"components": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Components(ctx, o, graph.State{})
 		return err
 	},
-	"degrees": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"degrees": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Degrees(ctx, o, graph.DegreeOptions{Type: "t1"})
 		return err
 	},
-	"counts": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"counts": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Counts(ctx, o, graph.State{})
 		return err
 	},
-	"stats": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"stats": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Stats(ctx, o)
 		return err
 	},
-	"names": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"names": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Lookup(ctx, o, "name 4", graph.LookupOptions{})
 		_, dup := g.Duplicates(ctx, o, graph.DuplicateOptions{})
 		_, list := g.List(ctx, graph.ListQuery{Owner: o, NamePrefix: "na"})
 		_, typed := g.List(ctx, graph.ListQuery{Owner: o, Type: "t1"})
 		return errors.Join(err, dup, list, typed)
 	},
-	"get": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"get": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Get(ctx, o, "e1", 0)
 		_, near := g.Neighbours(ctx, o, "e1", graph.NeighbourQuery{})
 		_, _, lines := g.Describe(ctx, o, []string{"e1", "e2", "ada"}, 10, graph.State{})
@@ -156,50 +141,52 @@ var graphWalks = map[string]func(ctx context.Context, db *DB, g graph.Graph, o m
 		_, relations := g.Relations(ctx, o, "e1", "r0", "e2", graph.State{})
 		return errors.Join(err, near, lines, of, linked, relations)
 	},
-	"picture": func(ctx context.Context, _ *DB, g graph.Graph, o memory.Owner) error {
+	"picture": func(ctx context.Context, _ *engine.DB, g graph.Graph, o memory.Owner) error {
 		_, err := g.Picture(ctx, o, "e1", io.Discard, graph.PictureOptions{Depth: 2, Entities: 40})
 		return err
 	},
-	"export": func(ctx context.Context, db *DB, g graph.Graph, o memory.Owner) error {
+	"export": func(ctx context.Context, db *engine.DB, g graph.Graph, o memory.Owner) error {
 		err := g.Export(ctx, o, graph.JSONL, io.Discard)
-		lines := db.View(ctx, func(tx *Tx) error { return tx.Lines(memory.Scope{}, nil, func(Line) error { return nil }) })
+		lines := db.View(ctx, func(tx *engine.Tx) error {
+			return tx.Lines(memory.Scope{}, nil, func(engine.Line) error { return nil })
+		})
 		return errors.Join(err, lines)
 	},
-	"recall": func(ctx context.Context, db *DB, _ graph.Graph, o memory.Owner) error {
+	"recall": func(ctx context.Context, db *engine.DB, _ graph.Graph, o memory.Owner) error {
 		_, err := db.Memories().Recall(ctx, memory.Query{Scope: o.Scope(), Text: "What does Ada at First do", Graph: 1, Profile: memory.ProfileBest})
 		return err
 	},
-	"check": func(ctx context.Context, db *DB, _ graph.Graph, _ memory.Owner) error {
+	"check": func(ctx context.Context, db *engine.DB, _ graph.Graph, _ memory.Owner) error {
 		_, err := db.Check(ctx)
 		return err
 	},
 }
 
 // graphChanges are changes, which are taken back.
-var graphChanges = map[string]func(ctx context.Context, tx *Tx, o memory.Owner) error{
-	"relate": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+var graphChanges = map[string]func(ctx context.Context, tx *engine.Tx, o memory.Owner) error{
+	"relate": func(ctx context.Context, tx *engine.Tx, o memory.Owner) error {
 		_, err := tx.Graph().Relate(ctx, o, graph.Relation{From: "e1", Type: "r0", To: "e5"}, nil)
 		return err
 	},
-	"merge": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+	"merge": func(ctx context.Context, tx *engine.Tx, o memory.Owner) error {
 		_, err := tx.Graph().Merge(ctx, o, "e1", "e2")
 		return err
 	},
-	"unmerge": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+	"unmerge": func(ctx context.Context, tx *engine.Tx, o memory.Owner) error {
 		_, err := tx.Graph().Unmerge(ctx, o, "e4")
 		return err
 	},
-	"delete": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+	"delete": func(ctx context.Context, tx *engine.Tx, o memory.Owner) error {
 		_, err := tx.Graph().Delete(ctx, o, "e3")
 		return err
 	},
-	"end": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+	"end": func(ctx context.Context, tx *engine.Tx, o memory.Owner) error {
 		return tx.Graph().End(ctx, o, "e1", "r0", "e2", "")
 	},
-	"forget": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+	"forget": func(ctx context.Context, tx *engine.Tx, o memory.Owner) error {
 		return tx.Memories().Delete(ctx, o.Scope(), "m1")
 	},
-	"mention": func(ctx context.Context, tx *Tx, o memory.Owner) error {
+	"mention": func(ctx context.Context, tx *engine.Tx, o memory.Owner) error {
 		_, err := tx.Memories().Update(ctx, o.Scope(), "m2", memory.Patch{Text: new("Ada met Cyd.")})
 		return err
 	},
@@ -228,7 +215,7 @@ func (w *graphWorld) tried(ctx context.Context) (errs []error) {
 	back := errors.New("taken back")
 	for name, change := range graphChanges {
 		var failed error
-		err := w.db.Update(ctx, func(tx *Tx) error {
+		err := w.db.Update(ctx, func(tx *engine.Tx) error {
 			if failed = change(ctx, tx, w.o); failed == nil {
 				_, failed = tx.Graph().Query(ctx, w.o, "e1", 3, graph.State{})
 			}
@@ -267,14 +254,10 @@ func TestGraphDamage(t *testing.T) {
 		i := rng.IntN(len(keys))
 		key, value := spoiled(rng, keys[i], values[i])
 		t.Logf("%x = %x becomes %x = %x", keys[i], values[i], key, value)
-		w.write(func(b *pebble.Batch) error {
-			if plain, err := layout.Unseal(keys[i], values[i]); err == nil && rng.IntN(2) == 0 { // with a right checksum of its own
-				key, value = spoiled(rng, keys[i], plain)
-				value = layout.Seal(key, value)
-			}
-			return errors.Join(b.Delete(keys[i], nil), b.Set(key, value, nil))
+		w.write(func(b part.Tx) error {
+			return errors.Join(b.Delete(keys[i]), b.Set(key, value))
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		for _, err := range w.tried(ctx) {
 			if found++; !errors.Is(err, memory.ErrCorrupt) {
 				t.Errorf("%v", err)
@@ -284,8 +267,8 @@ func TestGraphDamage(t *testing.T) {
 		if t.Failed() {
 			t.FailNow()
 		}
-		w.write(func(b *pebble.Batch) error {
-			return errors.Join(b.Delete(key, nil), b.Set(keys[i], values[i], nil))
+		w.write(func(b part.Tx) error {
+			return errors.Join(b.Delete(key), b.Set(keys[i], values[i]))
 		})
 	}
 	if found == 0 {
@@ -341,10 +324,10 @@ func TestGraphNumberBeyondTheLast(t *testing.T) {
 		"the type":   slices.Concat(out[:len(out)-8], []byte{0xff, 0xff, 0xff, 0xff}, out[len(out)-4:]),
 		"nobody":     slices.Concat(out[:len(out)-4], []byte{0, 0, 0, 0}),
 	} {
-		w.write(func(b *pebble.Batch) error { return b.Set(bad, []byte{1, 1, 0}, nil) })
+		w.write(func(b part.Tx) error { return b.Set(bad, []byte{1, 1, 0}) })
 		for _, walk := range []string{"query", "rank", "components", "counts", "export"} {
 			err := graphWalks[walk](ctx, w.db, w.g, w.o)
-			inTx := w.db.Update(ctx, func(tx *Tx) error { return graphWalks[walk](ctx, w.db, tx.Graph(), w.o) })
+			inTx := w.db.Update(ctx, func(tx *engine.Tx) error { return graphWalks[walk](ctx, w.db, tx.Graph(), w.o) })
 			if walk == "export" {
 				inTx = err // it reads a state of its own
 			}
@@ -354,7 +337,7 @@ func TestGraphNumberBeyondTheLast(t *testing.T) {
 				}
 			}
 		}
-		w.write(func(b *pebble.Batch) error { return b.Delete(bad, nil) })
+		w.write(func(b part.Tx) error { return b.Delete(bad) })
 	}
 	if errs := w.tried(ctx); len(errs) > 0 {
 		t.Errorf("mended: %v", errs)

@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -43,11 +45,11 @@ func hubWorld(t *testing.T, n int) (*graphWorld, uint64) {
 func TestGraphBoundsOfOneEntity(t *testing.T) {
 	const n, most = 6000, 100
 	w, lsn := hubWorld(t, n)
-	for name, s := range map[string]graph.State{"memory": {}, "past": {AsOf: lsn}, "valid": {ValidAt: w.db.clock()}} {
+	for name, s := range map[string]graph.State{"memory": {}, "past": {AsOf: lsn}, "valid": {ValidAt: graphTime}} {
 		for where, g := range map[string]func(fn func(g graph.Graph) error) error{
 			"": func(fn func(graph.Graph) error) error { return fn(w.g) },
 			" in a transaction": func(fn func(graph.Graph) error) error {
-				return w.db.Update(t.Context(), func(tx *Tx) error { return fn(tx.Graph()) })
+				return w.db.Update(t.Context(), func(tx *engine.Tx) error { return fn(tx.Graph()) })
 			},
 		} {
 			w.must(g(func(g graph.Graph) error {
@@ -151,7 +153,7 @@ func TestGraphMergedIDsLead(t *testing.T) {
 	w.put("n4", "t")
 	w.put("x", "t")
 	w.put("y", "t")
-	mustStore(t, w.db.Memories(), memory.Memory{ID: "m", Scope: w.o.Scope(), Text: "m"})
+	testdb.Store(t, w.db.Memories(), memory.Memory{ID: "m", Scope: w.o.Scope(), Text: "m"})
 	for _, pair := range [][2]string{{"n3", "n4"}, {"n0", "n3"}} {
 		_, err := w.g.Merge(ctx, w.o, pair[0], pair[1])
 		w.must(err)
@@ -205,5 +207,5 @@ func TestGraphMergedIDsLead(t *testing.T) {
 		t.Error(err)
 	}
 	w.clean()
-	mustCheck(t, w.db, 1)
+	testdb.Check(t, w.db, 1)
 }

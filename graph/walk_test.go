@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"encoding/json"
@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-func TestSeedAGraphIfAWorksOnBThenBIsInverseWorksOnA(t *testing.T) {
+func TestGraphIfAWorksOnBThenBIsInverseWorksOnA(t *testing.T) {
 	w := newGraphWorld(t)
 	w.put("b", "project")
 	w.put("a", "person", "works_on>b")
 	expectGraph(t, "b", w.neighbours("b"), "inverse:works_on>a")
 }
 
-func TestSeedAGraphPreventsDuplicateInverseRelations(t *testing.T) {
+func TestGraphPreventsDuplicateInverseRelations(t *testing.T) {
 	w := newGraphWorld(t)
 	w.put("a", "person", "works_on>b", "works_on>b")
 	w.put("b", "project", "inverse:works_on>a")
@@ -26,7 +27,7 @@ func TestSeedAGraphPreventsDuplicateInverseRelations(t *testing.T) {
 	expectGraph(t, "figures", w.figures(), "2 1 0")
 }
 
-func TestSeedAGraphMaintainsConsistencyAcrossUpdates(t *testing.T) {
+func TestGraphMaintainsConsistencyAcrossUpdates(t *testing.T) {
 	w := newGraphWorld(t)
 	w.put("a", "person", "works_on>b", "knows>c")
 	w.put("b", "project")
@@ -38,10 +39,10 @@ func TestSeedAGraphMaintainsConsistencyAcrossUpdates(t *testing.T) {
 	_, err := w.g.Delete(t.Context(), w.o, "a")
 	w.must(err)
 	expectGraph(t, "a deleted entity leaves no inverse", w.neighbours("c"), "")
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
-func TestSeedAGraphQueryReturnsEntitiesInOrderDiscoveredBreadthFirst(t *testing.T) {
+func TestGraphQueryReturnsEntitiesInOrderDiscoveredBreadthFirst(t *testing.T) {
 	w := newGraphWorld(t)
 	w.put("start", "", "x>near", "x>also")
 	w.put("near", "", "x>far")
@@ -50,7 +51,7 @@ func TestSeedAGraphQueryReturnsEntitiesInOrderDiscoveredBreadthFirst(t *testing.
 	expectGraph(t, "order", w.query("start", graph.DefaultDepth), "start:0 near:1 also:1 far:2")
 }
 
-func TestSeedAGraphQueryTracksVisitedNodesToPreventCycles(t *testing.T) {
+func TestGraphQueryTracksVisitedNodesToPreventCycles(t *testing.T) {
 	w := newGraphWorld(t)
 	w.put("a", "", "x>b", "x>a")
 	w.put("b", "", "x>c")
@@ -58,7 +59,7 @@ func TestSeedAGraphQueryTracksVisitedNodesToPreventCycles(t *testing.T) {
 	expectGraph(t, "each once", w.query("a", 1_000_000), "a:0 b:1 c:1")
 }
 
-func TestSeedAGraphQueryStopsAtTheDepthOrWhenAllPathsAreExhausted(t *testing.T) {
+func TestGraphQueryStopsAtTheDepthOrWhenAllPathsAreExhausted(t *testing.T) {
 	w := newGraphWorld(t)
 	w.put("a", "", "x>b")
 	w.put("b", "", "x>c")
@@ -89,7 +90,7 @@ func openAI(w *graphWorld) (person, company string) {
 	return person, company
 }
 
-func TestSeedBGraphEntitiesHaveUUIDsAndAttributesAndRelationsHaveProperties(t *testing.T) {
+func TestGraphEntitiesHaveUUIDsAndAttributesAndRelationsHaveProperties(t *testing.T) {
 	w := newGraphWorld(t)
 	person, company := openAI(w)
 	e, err := w.g.Get(t.Context(), w.o, company, 0)
@@ -102,7 +103,7 @@ func TestSeedBGraphEntitiesHaveUUIDsAndAttributesAndRelationsHaveProperties(t *t
 	}
 }
 
-func TestSeedBGraphFindRelatedByTypeWithinHops(t *testing.T) {
+func TestGraphFindRelatedByTypeWithinHops(t *testing.T) {
 	w := newGraphWorld(t)
 	person, company := openAI(w)
 	w.put("chat", "Product")
@@ -112,7 +113,7 @@ func TestSeedBGraphFindRelatedByTypeWithinHops(t *testing.T) {
 	expectGraph(t, "two hops of a type", w.find(person, "works_for", 2), company+":1")
 }
 
-func TestSeedBGraphReturnsAllPersonWorksForOpenAIMatches(t *testing.T) {
+func TestGraphReturnsAllPersonWorksForOpenAIMatches(t *testing.T) {
 	w := newGraphWorld(t)
 	person, company := openAI(w)
 	w.put("bot", "Product")
@@ -123,7 +124,7 @@ func TestSeedBGraphReturnsAllPersonWorksForOpenAIMatches(t *testing.T) {
 	}), person+"-works_for>"+company)
 }
 
-func TestSeedBGraphDeleteCascadesToRelations(t *testing.T) {
+func TestGraphDeleteCascadesToRelations(t *testing.T) {
 	w := newGraphWorld(t)
 	person, company := openAI(w)
 	d, err := w.g.Delete(t.Context(), w.o, company)
@@ -133,7 +134,7 @@ func TestSeedBGraphDeleteCascadesToRelations(t *testing.T) {
 	expectGraph(t, "the other end", w.neighbours(person), "")
 }
 
-func TestSeedBGraphGoesWithItsAgent(t *testing.T) {
+func TestGraphGoesWithItsAgent(t *testing.T) {
 	w := newGraphWorld(t)
 	_, company := openAI(w)
 	deleted, err := w.db.DeleteOwner(t.Context(), w.o)
@@ -143,5 +144,5 @@ func TestSeedBGraphGoesWithItsAgent(t *testing.T) {
 	if _, err := w.g.Get(t.Context(), w.o, company, 0); !errors.Is(err, memory.ErrNotFound) {
 		t.Error(err)
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }

@@ -1,10 +1,11 @@
-package engine
+package graph_test
 
 import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -31,7 +32,7 @@ func BenchmarkGraphImport(b *testing.B) {
 	o := memory.Owner{Agent: "bench"}
 	for b.Loop() {
 		b.StopTimer()
-		db, err := Open(b.TempDir(), nil)
+		db, err := engine.Open(b.TempDir(), nil)
 		if err != nil {
 			b.Fatal(err)
 		}

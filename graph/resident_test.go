@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"context"
@@ -8,8 +8,10 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -57,7 +59,7 @@ func TestGraphMemory(t *testing.T) {
 			continue
 		}
 		// A reader keeps its state while others write.
-		w.must(w.db.View(ctx, func(tx *Tx) error {
+		w.must(w.db.View(ctx, func(tx *engine.Tx) error {
 			same(tx.Graph(), tx.LSN())
 			for range 5 {
 				w.must(changeGraph(ctx, w, rng, id))
@@ -70,7 +72,7 @@ func TestGraphMemory(t *testing.T) {
 	if inMemory < rounds*5/6 {
 		t.Errorf("only %d answers came from memory", inMemory)
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 	if _, err := w.db.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +134,11 @@ func changeGraph(ctx context.Context, w *graphWorld, rng *rand.Rand, id func() s
 // A graph that does not fit its share of the memory is walked by its keys, and the plan
 // says so.
 func TestGraphBeyondMemory(t *testing.T) {
-	db, err := OpenMemory(&Options{MemoryBudget: 1 << 20})
+	db, err := engine.OpenMemory(&engine.Options{MemoryBudget: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeTest(t, db)
+	defer testdb.Close(t, db)
 	var b graph.Batch
 	for i := range 5000 {
 		b.Relations = append(b.Relations, graph.Relation{From: fmt.Sprint(i % 70), Type: "x", To: fmt.Sprint(i)})

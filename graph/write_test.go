@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -54,7 +55,7 @@ func TestGraphBatchesAndSinglesAreEqual(t *testing.T) {
 			t.Errorf("%s: %d neighbours, want %d", id, len(got.Found), len(want.Found))
 		}
 	}
-	mustCheck(t, many.db, 0)
+	testdb.Check(t, many.db, 0)
 }
 
 // TestGraphMatchAmongARelation: the matches of a type of relation in memory are those by keys,

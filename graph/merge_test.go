@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"encoding/json"
@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -47,7 +49,7 @@ func TestGraphMerge(t *testing.T) {
 	w.must(err)
 	w.put("ghent", "place")
 	for _, m := range []string{"m1", "m2"} {
-		mustStore(t, w.db.Memories(), memory.Memory{ID: m, Scope: w.o.Scope(), Text: m})
+		testdb.Store(t, w.db.Memories(), memory.Memory{ID: m, Scope: w.o.Scope(), Text: m})
 		_, err := w.g.Link(ctx, w.o, "aj", m)
 		w.must(err)
 	}
@@ -61,7 +63,7 @@ func TestGraphMerge(t *testing.T) {
 	if m != (graph.Merged{ID: "alice", Relations: 5, Links: 2, LSN: lsn + 1}) {
 		t.Errorf("%+v", m)
 	}
-	mustCheck(t, w.db, 2)
+	testdb.Check(t, w.db, 2)
 	expectGraph(t, "figures", w.figures(), "4 5 2")
 	expectGraph(t, "alice", w.neighbours("alice"), "works_on>memdb lives_in>ghent self>alice inverse:knows>bob inverse:made_by>memdb inverse:self>alice")
 	expectGraph(t, "the other", w.query("aj", 2), w.query("alice", 2))
@@ -99,7 +101,7 @@ func TestGraphMerge(t *testing.T) {
 	if _, err := w.g.Unmerge(ctx, w.o, "aj"); !errors.Is(err, memory.ErrNotFound) {
 		t.Error("undone twice:", err)
 	}
-	mustCheck(t, w.db, 2)
+	testdb.Check(t, w.db, 2)
 }
 
 func TestGraphMergeRefused(t *testing.T) {
@@ -141,7 +143,7 @@ func TestGraphMergeRefused(t *testing.T) {
 	if _, err := w.g.Merge(ctx, w.o, "a", "c"); !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), "10000") {
 		t.Error("one with too many relations:", err)
 	}
-	err = w.db.Update(ctx, func(tx *Tx) error {
+	err = w.db.Update(ctx, func(tx *engine.Tx) error {
 		if _, err := tx.Graph().Put(ctx, w.o, graph.Entity{ID: "new"}, nil, nil); err != nil {
 			return err
 		}
@@ -151,7 +153,7 @@ func TestGraphMergeRefused(t *testing.T) {
 	if !errors.Is(err, memory.ErrInvalid) {
 		t.Error("one of the same transaction:", err)
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 // What changed since a merge stays; a delete takes what was merged along.
@@ -171,7 +173,7 @@ func TestGraphUnmergeKeepsWhatCameSince(t *testing.T) {
 	w.must(w.g.End(ctx, w.o, "a", "v", "z", ""))
 	_, err = w.g.Unmerge(ctx, w.o, "b")
 	w.must(err)
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 	e, err := w.g.Get(ctx, w.o, "a", 0)
 	if err != nil || fmt.Sprint(e.Aliases) != "[since]" || string(e.Properties) != `{"q":2,"r":3}` {
 		t.Errorf("%v %s, %v", e.Aliases, e.Properties, err)
@@ -191,7 +193,7 @@ func TestGraphUnmergeKeepsWhatCameSince(t *testing.T) {
 		t.Errorf("what was merged into a deleted entity is there as of before: %v, %v", q.Found, err)
 	}
 	expectGraph(t, "figures", w.figures(), "2 0 0")
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 // Whatever a graph holds, a merge and its undoing leave it as it was.
@@ -214,7 +216,7 @@ func TestGraphMergeAtRandom(t *testing.T) {
 		merged++
 		between := w.lines()
 		if rng.IntN(4) == 0 {
-			mustCheck(t, w.db, 0)
+			testdb.Check(t, w.db, 0)
 		}
 		if strings.Contains(between, "\n"+gone+" ") {
 			t.Fatalf("%s is there:\n%s", gone, between)
@@ -226,7 +228,7 @@ func TestGraphMergeAtRandom(t *testing.T) {
 			t.Fatalf("%s into %s and back:\n%s%s\nwant\n%s%s", gone, into, after, w.figures(), before, figures)
 		}
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 // Suggestions come by name, alias, slip of the pen and neighbourhood, and not by type or
@@ -284,13 +286,13 @@ func (w *graphWorld) copied(rng *rand.Rand) *graphWorld {
 	other := newGraphWorld(w.t)
 	for m, err := range w.db.Memories().All(w.t.Context(), memory.ListQuery{AllScopes: true}) {
 		w.must(err)
-		mustStore(w.t, other.db.Memories(), m)
+		testdb.Store(w.t, other.db.Memories(), m)
 	}
 	lines := strings.SplitAfter(graphLines(w.t, w.db), "\n")
 	lines = lines[:len(lines)-1]
 	for len(lines) > 0 {
 		n := 1 + rng.IntN(len(lines))
-		w.must(other.db.Update(w.t.Context(), func(tx *Tx) error {
+		w.must(other.db.Update(w.t.Context(), func(tx *engine.Tx) error {
 			for _, s := range lines[:n] {
 				var of struct{ Type string }
 				w.must(json.Unmarshal([]byte(s), &of))
@@ -346,7 +348,7 @@ func TestGraphMergesAreExported(t *testing.T) {
 		w := newGraphWorld(t)
 		ctx := t.Context()
 		for i := range 6 {
-			mustStore(t, w.db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: w.o.Scope(), Text: fmt.Sprint("text ", i)})
+			testdb.Store(t, w.db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: w.o.Scope(), Text: fmt.Sprint("text ", i)})
 		}
 		id := func() string { return fmt.Sprint("e", rng.IntN(12)) }
 		for range 40 + rng.IntN(120) {
@@ -362,7 +364,7 @@ func TestGraphMergesAreExported(t *testing.T) {
 		}
 		want := graphLines(t, w.db)
 		other := w.copied(rng)
-		mustCheck(t, other.db, 6)
+		testdb.Check(t, other.db, 6)
 		expectLines(t, "the export of the copy", graphLines(t, other.db), want)
 		again := other.copied(rng)
 		expectLines(t, "the export of its copy", graphLines(t, again.db), want)
@@ -389,7 +391,7 @@ func TestGraphMergesAreExported(t *testing.T) {
 				t.FailNow()
 			}
 		}
-		mustCheck(t, other.db, 6)
+		testdb.Check(t, other.db, 6)
 	}
 	if undone < rounds/2 || refused < rounds/2 {
 		t.Errorf("%d merges were undone, %d were not", undone, refused)
@@ -422,7 +424,7 @@ func TestGraphLargeMergeIsExported(t *testing.T) {
 		}
 		l := other.db.NewLine(graph.TypeMerge)
 		w.must(json.Unmarshal([]byte(s), l))
-		w.must(other.db.Update(t.Context(), func(tx *Tx) error {
+		w.must(other.db.Update(t.Context(), func(tx *engine.Tx) error {
 			if st, err := tx.StoreLine(l, false); err != nil || st != (memory.Stored{}) {
 				t.Errorf("a line of the merge, again: %+v, %v", st, err)
 			}
@@ -434,7 +436,7 @@ func TestGraphLargeMergeIsExported(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	expectLines(t, "once it is undone, the graph", other.lines(), before)
-	mustCheck(t, other.db, 0)
+	testdb.Check(t, other.db, 0)
 }
 
 // Lines of merges that cannot be are refused, and change nothing.
@@ -463,7 +465,7 @@ func TestGraphMergeLineRefused(t *testing.T) {
 		if kind == nil {
 			continue
 		}
-		err := w.db.Update(t.Context(), func(tx *Tx) error {
+		err := w.db.Update(t.Context(), func(tx *engine.Tx) error {
 			_, err := tx.StoreLine(l, true)
 			if !errors.Is(err, kind) {
 				t.Errorf("%s: %v, want %v", line, err, kind)
@@ -473,5 +475,5 @@ func TestGraphMergeLineRefused(t *testing.T) {
 		w.must(err)
 	}
 	expectGraph(t, "figures", w.figures(), "2 0 0")
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }

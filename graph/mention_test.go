@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"context"
@@ -9,20 +9,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
+// odd is an extractor that does what a test wants.
+type odd func(ctx context.Context, text string) (mention.Found, error)
+
+func (odd) Name() string { return "odd-1" }
+
+func (o odd) Extract(ctx context.Context, text string) (mention.Found, error) { return o(ctx, text) }
+
 // newMentionWorld is a graph of one owner in a database with an extractor.
 func newMentionWorld(t *testing.T, x mention.Extractor) *graphWorld {
 	t.Helper()
-	db, err := OpenMemory(&Options{MemoryBudget: testBudget, Extractor: x})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeTest(t, db) })
+	db := testdb.New(t, engine.Options{Extractor: x})
 	return &graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}
 }
 
@@ -74,7 +79,7 @@ func TestStoreLinksWhatATextMentions(t *testing.T) {
 	expectGraph(t, "a link that a caller has made stays", w.linked("given"), "ghent")
 	w.say("m", "Bob lives in Oslo")
 	expectGraph(t, "under Upsert, too", w.linked("m"), "bob, oslo")
-	err = w.db.Update(t.Context(), func(tx *Tx) error {
+	err = w.db.Update(t.Context(), func(tx *engine.Tx) error {
 		for i := range 3 {
 			if _, err := tx.Memories().Store(t.Context(), memory.Memory{ID: fmt.Sprint("n", i), Scope: w.o.Scope(), Text: fmt.Sprintf("we met Carol in Paris, %d times", i)}, nil); err != nil {
 				return err
@@ -89,7 +94,7 @@ func TestStoreLinksWhatATextMentions(t *testing.T) {
 		t.Errorf("a run without an owner has no graph: %+v, %v", s, err)
 	}
 	w.must(w.db.Memories().Delete(t.Context(), w.o.Scope(), "m"))
-	mustCheck(t, w.db, 5)
+	testdb.Check(t, w.db, 5)
 }
 
 // TestMergedMentions: a name of an entity that was merged into another means that one.
@@ -101,7 +106,7 @@ func TestMergedMentions(t *testing.T) {
 	w.must(err)
 	w.say("3", "I asked Bobby again")
 	expectGraph(t, "linked", w.linked("3"), "bob")
-	mustCheck(t, w.db, 3)
+	testdb.Check(t, w.db, 3)
 }
 
 // TestExtractorThatFails: the memory is stored, without entities, and says why.
@@ -116,31 +121,31 @@ func TestExtractorThatFails(t *testing.T) {
 	if s := w.say("m", "Ada met Bob"); !s.Stored || !strings.Contains(s.Unextracted, "odd-1") || !strings.Contains(s.Unextracted, "no fingers") {
 		t.Errorf("%+v", s)
 	}
-	if _, err := w.db.ExtractEntities(t.Context(), ExtractOptions{Scope: w.o.Scope()}); !errors.Is(err, memory.ErrExtractor) || !strings.Contains(err.Error(), `"m"`) {
+	if _, err := w.db.ExtractEntities(t.Context(), engine.ExtractOptions{Scope: w.o.Scope()}); !errors.Is(err, memory.ErrExtractor) || !strings.Contains(err.Error(), `"m"`) {
 		t.Error(err)
 	}
 	down = false
-	for _, want := range []Extracted{{Memories: 1, Entities: 2, Relations: 1, Links: 2}, {}} {
-		if done, err := w.db.ExtractEntities(t.Context(), ExtractOptions{Scope: w.o.Scope()}); err != nil || done != want {
+	for _, want := range []engine.Extracted{{Memories: 1, Entities: 2, Relations: 1, Links: 2}, {}} {
+		if done, err := w.db.ExtractEntities(t.Context(), engine.ExtractOptions{Scope: w.o.Scope()}); err != nil || done != want {
 			t.Errorf("%+v, %v", done, err)
 		}
 	}
-	if done, err := w.db.ExtractEntities(t.Context(), ExtractOptions{Scope: w.o.Scope(), Again: true}); err != nil || done != (Extracted{Memories: 1}) {
+	if done, err := w.db.ExtractEntities(t.Context(), engine.ExtractOptions{Scope: w.o.Scope(), Again: true}); err != nil || done != (engine.Extracted{Memories: 1}) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	expectGraph(t, "linked", w.linked("m"), "ada, bob")
-	err := w.db.Update(t.Context(), func(tx *Tx) error {
+	err := w.db.Update(t.Context(), func(tx *engine.Tx) error {
 		s, err := tx.Memories().Store(t.Context(), memory.Memory{Scope: w.o.Scope(), Text: "Bob met Carol"}, nil)
-		if s.Unextracted != noExtractorInUpdate {
+		if !strings.Contains(s.Unextracted, "no extractor but that by rule") {
 			t.Errorf("in an Update: %+v", s)
 		}
 		return err
 	})
 	w.must(err)
-	if _, err := newGraphWorld(t).db.ExtractEntities(t.Context(), ExtractOptions{AllScopes: true}); !errors.Is(err, memory.ErrInvalid) {
+	if _, err := newGraphWorld(t).db.ExtractEntities(t.Context(), engine.ExtractOptions{AllScopes: true}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error(err)
 	}
-	mustCheck(t, w.db, 2)
+	testdb.Check(t, w.db, 2)
 }
 
 // TestMentionsOfManyTexts stores texts at random, changes and deletes them, and compares the
@@ -174,7 +179,7 @@ func TestMentionsOfManyTexts(t *testing.T) {
 		slices.Sort(want)
 		expectGraph(t, text, w.linked(id), strings.Join(want, ", "))
 	}
-	mustCheck(t, w.db, len(texts))
+	testdb.Check(t, w.db, len(texts))
 }
 
 // hits are the IDs of what a recall finds.

@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"errors"
@@ -9,9 +9,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -64,15 +66,14 @@ func TestExtractedEntitiesGoWithTheirLastLink(t *testing.T) {
 		}
 		expectGraph(t, "once the link is removed", fmt.Sprint(w.entities()), "[rome ghent here]")
 		expectGraph(t, "figures", w.figures(), "3 1 0")
-		mustCheck(t, w.db, 1)
+		testdb.Check(t, w.db, 1)
 	}
 }
 
 // untilGone waits until an entity is deleted by the work behind the calls.
 func (w *graphWorld) untilGone(id string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		w.db.janitor.wake()
+	for deadline := time.Now().Add(testdb.Patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		w.clean()
 		if _, err := w.g.Get(w.t.Context(), w.o, id, 0); errors.Is(err, memory.ErrNotFound) {
 			return
@@ -105,7 +106,7 @@ func TestMentionsAfterCrashes(t *testing.T) {
 	})
 	open := func(fs vfs.FS) *graphWorld {
 		t.Helper()
-		db := openTest(t, fs, Options{Extractor: mention.Rules{}})
+		db := testdb.Open(t, fs, engine.Options{Extractor: mention.Rules{}})
 		return &graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}
 	}
 	w := open(fs)
@@ -119,7 +120,7 @@ func TestMentionsAfterCrashes(t *testing.T) {
 		}
 		fs.Between(func() { steps++ })
 	}
-	closeTest(t, w.db)
+	testdb.Close(t, w.db)
 	if len(states) < most/3 {
 		t.Fatalf("%d crashes", len(states))
 	}
@@ -131,7 +132,7 @@ func TestMentionsAfterCrashes(t *testing.T) {
 		if r, err := w.db.Check(t.Context()); err != nil || !r.OK {
 			t.Errorf("check: %v, %v", r.Problems, err)
 		}
-		closeTest(t, w.db)
+		testdb.Close(t, w.db)
 		if t.Failed() {
 			t.Fatalf("crash %d, after %d steps", i, at.steps)
 		}
@@ -180,7 +181,7 @@ func verifyMentions(w *graphWorld, n, steps int) {
 func TestEvictedMentions(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	ctx := t.Context()
-	setPolicy(t, w.db, func(p *policy.Policy) { p.Trash = policy.Span(time.Hour) })
+	testdb.SetPolicy(t, w.db, func(p *policy.Policy) { p.Trash = policy.Span(time.Hour) })
 	old := memory.Memory{ID: "m", Scope: w.o.Scope(), Text: "we saw Oslo, yes, and Rome", Importance: new(0.0), Confidence: new(0.0)}
 	if _, err := w.db.Memories().Store(ctx, old, nil); err != nil {
 		t.Fatal(err)
@@ -203,10 +204,10 @@ func TestEvictedMentions(t *testing.T) {
 		return fmt.Sprint(of)
 	}
 	expectGraph(t, "evicted", linked()+fmt.Sprint(w.entities()), "[n][oslo kiel hand]")
-	mustCheck(t, w.db, 1)
+	testdb.Check(t, w.db, 1)
 	if _, err := w.db.Undo(ctx, r.LSN); err != nil {
 		t.Fatal(err)
 	}
 	expectLines(t, "undone, the graph", graphLines(t, w.db), before)
-	mustCheck(t, w.db, 2)
+	testdb.Check(t, w.db, 2)
 }

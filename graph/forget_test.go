@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"context"
@@ -11,8 +11,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -20,7 +22,7 @@ import (
 
 type forgetWorld struct {
 	*graphWorld
-	clock *testClock
+	clock *testdb.Clock
 }
 
 // forgetWays are all the ways in which a text goes.
@@ -43,15 +45,16 @@ var forgetWays = map[string]func(ctx context.Context, w *forgetWorld) error{
 		return err
 	},
 	"evict": func(ctx context.Context, w *forgetWorld) error {
-		_, err := w.db.Evict(ctx, &EvictOptions{MinImportance: new(1.0), MaxAge: new(time.Nanosecond)})
+		_, err := w.db.Evict(ctx, &engine.EvictOptions{MinImportance: new(1.0), MaxAge: new(time.Nanosecond)})
 		return err
 	},
 	"expire": func(ctx context.Context, w *forgetWorld) error {
-		if _, err := w.db.Memories().Update(ctx, w.o.Scope(), "m", memory.Patch{ExpiresAt: new(w.db.clock().Add(time.Second))}); err != nil {
+		if _, err := w.db.Memories().Update(ctx, w.o.Scope(), "m", memory.Patch{ExpiresAt: new(w.clock.Now().Add(time.Second))}); err != nil {
 			return err
 		}
-		w.clock.advance(time.Minute)
-		return w.db.expire(ctx)
+		w.clock.Advance(time.Minute)
+		_, err := w.db.Evict(ctx, nil)
+		return err
 	},
 }
 
@@ -68,13 +71,13 @@ func TestExtractedGoesWithItsTexts(t *testing.T) {
 }
 
 func testForget(t *testing.T, forget func(ctx context.Context, w *forgetWorld) error, again bool) {
-	ctx, fs, now := t.Context(), vfs.NewMem(), newTestClock()
+	ctx, fs, now := t.Context(), vfs.NewMem(), testdb.NewClock()
 	open := func(x mention.Extractor) *forgetWorld {
-		db := openTest(t, fs, Options{Extractor: x, Clock: now.now})
+		db := testdb.Open(t, fs, engine.Options{Extractor: x, Clock: now.Now})
 		return &forgetWorld{&graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}, now}
 	}
 	w := open(mention.Rules{})
-	setPolicy(t, w.db, func(p *policy.Policy) { p.Kinds = []string{"message"} })
+	testdb.SetPolicy(t, w.db, func(p *policy.Policy) { p.Kinds = []string{"message"} })
 	store := func(id, run, text string) {
 		_, err := w.db.Memories().Store(ctx, memory.Memory{ID: id, Scope: memory.Scope{Agent: "a", Run: run}, Text: text, Pinned: id == "n"}, nil)
 		w.must(err)
@@ -93,10 +96,10 @@ func testForget(t *testing.T, forget func(ctx context.Context, w *forgetWorld) e
 		}
 	}
 	if again {
-		closeTest(t, w.db)
+		testdb.Close(t, w.db)
 		w = open(nil)
 	}
-	now.advance(time.Hour)
+	now.Advance(time.Hour)
 	w.must(forget(ctx, w))
 	var want []string
 	for s := range strings.Lines(before) {
@@ -121,7 +124,7 @@ func testForget(t *testing.T, forget func(ctx context.Context, w *forgetWorld) e
 func TestMergedMemoriesLead(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	ctx := t.Context()
-	setPolicy(t, w.db, func(p *policy.Policy) { p.Merge, p.Trash, p.Kinds = true, policy.Span(time.Hour), []string{"message"} })
+	testdb.SetPolicy(t, w.db, func(p *policy.Policy) { p.Merge, p.Trash, p.Kinds = true, policy.Span(time.Hour), []string{"message"} })
 	w.say("m1", "Ada met Bob in Ghent, and they talked about the old engine.")
 	w.say("m2", "Ada met Bob in Ghent, and they talked about the old engine.")
 	_, err := w.g.Put(ctx, w.o, graph.Entity{ID: "hand"}, nil, nil)
@@ -155,7 +158,7 @@ func TestMergedMemoriesLead(t *testing.T) {
 		w.must(w.db.Memories().Delete(ctx, w.o.Scope(), m))
 	}
 	expectGraph(t, "both deleted", fmt.Sprint(w.entities()), "[hand of m1 of m2]")
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 // TestMergedEntitiesForget: a relation that a merge of entities has made of extracted ones goes
@@ -204,7 +207,7 @@ func TestMergedEntitiesForget(t *testing.T) {
 				t.Errorf("%s%s: unmerge: %v", c.name, where, err)
 			}
 			w.clean()
-			mustCheck(t, w.db, 1)
+			testdb.Check(t, w.db, 1)
 		}
 	}
 }

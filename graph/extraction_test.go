@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
-// The sentences of seed D on graph memory that stand without a language model.
+// What texts bring into a graph, with the extractor by rule.
 
-func TestSeedDGraphEntityExtraction(t *testing.T) {
+func TestGraphEntityExtraction(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("m", "Alice works at Google")
 	for id, want := range map[string]string{"alice": "Alice person", "google": "Google organization"} {
@@ -25,14 +25,14 @@ func TestSeedDGraphEntityExtraction(t *testing.T) {
 	}
 }
 
-func TestSeedDGraphRelationshipExtraction(t *testing.T) {
+func TestGraphRelationshipExtraction(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("m", "Alice works at Google")
 	expectGraph(t, "alice", w.neighbours("alice"), "works_at>google")
 	expectGraph(t, "google", w.neighbours("google"), "inverse:works_at>alice")
 }
 
-func TestSeedDGraphEnhancedSearchReturnsMemoriesOfConnectedEntities(t *testing.T) {
+func TestGraphEnhancedSearchReturnsMemoriesOfConnectedEntities(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("job", "Alice works at Google")
 	w.say("campus", "the campus of Google is large")
@@ -45,7 +45,7 @@ func TestSeedDGraphEnhancedSearchReturnsMemoriesOfConnectedEntities(t *testing.T
 	expectGraph(t, "without the graph", got, "job")
 }
 
-func TestSeedDGraphMergesResultsWithThoseOfVectors(t *testing.T) {
+func TestGraphMergesResultsWithThoseOfVectors(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	for _, m := range []memory.Memory{
 		{ID: "near", Text: "the sky was clear", Embedding: []float32{1, 0}},
@@ -59,7 +59,7 @@ func TestSeedDGraphMergesResultsWithThoseOfVectors(t *testing.T) {
 	expectGraph(t, "both", got, "linked near")
 }
 
-func TestSeedDGraphUpsertsEntitiesByName(t *testing.T) {
+func TestGraphUpsertsEntitiesByName(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("1", "Alice met Bob")
 	w.say("2", "yes, ALICE met Carol")
@@ -69,7 +69,7 @@ func TestSeedDGraphUpsertsEntitiesByName(t *testing.T) {
 	expectGraph(t, "a relation once", w.figures(), "3 2 6")
 }
 
-func TestSeedDGraphUpsertByNameKeepsToItsScope(t *testing.T) {
+func TestGraphUpsertByNameKeepsToItsScope(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("1", "Alice met Bob")
 	other := memory.Owner{User: "u"}
@@ -82,7 +82,7 @@ func TestSeedDGraphUpsertByNameKeepsToItsScope(t *testing.T) {
 	}
 }
 
-func TestSeedDGraphUnavailableSkipsExtractionAndCompletesTheRest(t *testing.T) {
+func TestGraphUnavailableSkipsExtractionAndCompletesTheRest(t *testing.T) {
 	w := newMentionWorld(t, odd(func(context.Context, string) (mention.Found, error) {
 		return mention.Found{}, errors.New("unavailable")
 	}))
@@ -95,7 +95,7 @@ func TestSeedDGraphUnavailableSkipsExtractionAndCompletesTheRest(t *testing.T) {
 	expectGraph(t, "figures", w.figures(), "0 0 0")
 }
 
-func TestSeedDGraphEntitiesOfAScope(t *testing.T) {
+func TestGraphEntitiesOfAScope(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("1", "Alice works at Google")
 	page, err := w.g.List(t.Context(), graph.ListQuery{Owner: w.o})
@@ -104,13 +104,13 @@ func TestSeedDGraphEntitiesOfAScope(t *testing.T) {
 	}
 }
 
-func TestSeedDGraphRelationsOfAnEntityByName(t *testing.T) {
+func TestGraphRelationsOfAnEntityByName(t *testing.T) {
 	w := newMentionWorld(t, mention.Rules{})
 	w.say("1", "Alice works at Google")
 	expectGraph(t, "by name", w.match(graph.Pattern{From: graph.NodePattern{Name: "ALICE"}}), "alice-works_at>google")
 }
 
-func TestSeedDGraphSevenTypesAndDescriptions(t *testing.T) {
+func TestGraphSevenTypesAndDescriptions(t *testing.T) {
 	var all mention.Found
 	for _, typ := range []string{"person", "organization", "concept", "location", "event", "technology", "product"} {
 		all.Entities = append(all.Entities, mention.Entity{Name: "the " + typ, Type: typ, Description: "a " + typ})

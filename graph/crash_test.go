@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"errors"
@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -41,18 +43,18 @@ func TestGraphCrash(t *testing.T) {
 		}
 		return nil
 	})
-	db := openTest(t, fs, Options{})
+	db := testdb.Open(t, fs, engine.Options{})
 	for range 40 {
 		now.step(t, db, fs)
 	}
-	closeTest(t, db)
+	testdb.Close(t, db)
 	if len(states) < most/3 {
 		t.Fatalf("%d crashes", len(states))
 	}
 	for i, at := range states {
-		db := openTest(t, at.fs, Options{})
+		db := testdb.Open(t, at.fs, engine.Options{})
 		at.verify(t, db)
-		closeTest(t, db)
+		testdb.Close(t, db)
 		if t.Failed() {
 			t.Fatalf("crash %d: %+v", i, at)
 		}
@@ -60,7 +62,7 @@ func TestGraphCrash(t *testing.T) {
 }
 
 // step makes the commits of one number, and counts those that are acknowledged.
-func (at *graphCrash) step(t *testing.T, db *DB, fs *crashfs.FS) {
+func (at *graphCrash) step(t *testing.T, db *engine.DB, fs *crashfs.FS) {
 	t.Helper()
 	ctx, o, i := t.Context(), memory.Owner{Agent: "a"}, at.stored
 	must := func(err error) {
@@ -69,7 +71,7 @@ func (at *graphCrash) step(t *testing.T, db *DB, fs *crashfs.FS) {
 			t.Fatal(err)
 		}
 	}
-	must(db.Update(ctx, func(tx *Tx) error {
+	must(db.Update(ctx, func(tx *engine.Tx) error {
 		if _, err := tx.Memories().Store(ctx, memory.Memory{ID: fmt.Sprint("m", i), Scope: o.Scope(), Text: fmt.Sprint("text ", i)}, nil); err != nil {
 			return err
 		}
@@ -107,7 +109,7 @@ func (at *graphCrash) step(t *testing.T, db *DB, fs *crashfs.FS) {
 }
 
 // verify compares a database that a crash has left with what was acknowledged.
-func (at *graphCrash) verify(t *testing.T, db *DB) {
+func (at *graphCrash) verify(t *testing.T, db *engine.DB) {
 	t.Helper()
 	ctx, o := t.Context(), memory.Owner{Agent: "a"}
 	if r, err := db.Check(ctx); err != nil || !r.OK {

@@ -1,4 +1,4 @@
-package engine
+package graph_test
 
 import (
 	"bytes"
@@ -11,28 +11,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
-	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
+
+// graphTime is what the clock of a graphWorld shows.
+var graphTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // graphWorld is a graph of one owner.
 type graphWorld struct {
 	t  *testing.T
-	db *DB
+	db *engine.DB
 	g  graph.Graph
 	o  memory.Owner
 }
 
 func newGraphWorld(t *testing.T) *graphWorld {
 	t.Helper()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	db, err := OpenMemory(&Options{MemoryBudget: testBudget, Clock: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeTest(t, db) })
+	db := testdb.New(t, engine.Options{Clock: func() time.Time { return graphTime }})
 	return &graphWorld{t, db, db.Graph(), memory.Owner{Agent: "a"}}
 }
 
@@ -123,11 +122,7 @@ func (w *graphWorld) figures() string {
 // clean does the work that the database does now and then.
 func (w *graphWorld) clean() {
 	w.t.Helper()
-	for _, p := range w.db.parts {
-		if p, ok := p.(*graph.Part); ok {
-			w.must(p.Work(w.t.Context(), runner{db: w.db}))
-		}
-	}
+	w.must(graph.Work(w.t.Context(), w.g))
 }
 
 func expectGraph(t *testing.T, what, got, want string) {
@@ -162,7 +157,7 @@ func TestGraphInverseOnce(t *testing.T) {
 	w.put("alice", "person")
 	expectGraph(t, "memdb", w.neighbours("memdb"), "inverse:works_on>alice")
 	expectGraph(t, "figures", w.figures(), "2 1 0")
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 // Breadth-first search from the starting entity, in the order of discovery, stops at the
@@ -263,7 +258,7 @@ func TestGraphUpsert(t *testing.T) {
 	if _, err := w.g.Get(ctx, w.o, "none", 0); !errors.Is(err, memory.ErrNotFound) {
 		t.Error("get none:", err)
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 func TestGraphStrict(t *testing.T) {
@@ -302,7 +297,7 @@ func TestGraphDelete(t *testing.T) {
 		t.Helper()
 		expectGraph(t, when, w.query("spoke1", 5), "spoke1:0 spoke2:1")
 		expectGraph(t, when, w.figures(), fmt.Sprint(n, 1, 0))
-		mustCheck(t, w.db, 0)
+		testdb.Check(t, w.db, 0)
 	}
 	look("at once")
 	w.clean()
@@ -357,7 +352,7 @@ func TestGraphTimes(t *testing.T) {
 	if _, err := w.g.Get(ctx, w.o, "a", w.db.LSN()+1); !errors.Is(err, memory.ErrNotRetained) {
 		t.Error("the future:", err)
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 // Several relations may have one triple, each with an ID of its own.
@@ -378,15 +373,15 @@ func TestGraphParallel(t *testing.T) {
 	if _, err := w.g.Relate(t.Context(), w.o, graph.Relation{ID: "one", From: "b", Type: "x", To: "a"}, nil); !errors.Is(err, memory.ErrExists) {
 		t.Error("an ID with another triple:", err)
 	}
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 }
 
 // lines is the export of everything beside the memories.
-func graphLines(t *testing.T, db *DB) string {
+func graphLines(t *testing.T, db *engine.DB) string {
 	t.Helper()
 	var b bytes.Buffer
-	err := db.View(t.Context(), func(tx *Tx) error {
-		return tx.Lines(memory.Scope{}, nil, func(l Line) error { return json.NewEncoder(&b).Encode(l) })
+	err := db.View(t.Context(), func(tx *engine.Tx) error {
+		return tx.Lines(memory.Scope{}, nil, func(l engine.Line) error { return json.NewEncoder(&b).Encode(l) })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -418,7 +413,7 @@ func TestGraphLines(t *testing.T) {
 			l := other.db.NewLine(of.Type)
 			w.must(json.Unmarshal([]byte(s), l))
 			w.must(l.Check())
-			err := other.db.Update(t.Context(), func(tx *Tx) error {
+			err := other.db.Update(t.Context(), func(tx *engine.Tx) error {
 				st, err := tx.StoreLine(l, false)
 				if err == nil && st.Stored != outcome.Stored {
 					err = fmt.Errorf("stored %+v, want %+v", st, outcome)
@@ -434,14 +429,14 @@ func TestGraphLines(t *testing.T) {
 	expectGraph(t, "the copy", graphLines(t, other.db), want)
 	load(memory.Stored{})
 	expectGraph(t, "the copy, twice", graphLines(t, other.db), want)
-	mustCheck(t, other.db, 0)
+	testdb.Check(t, other.db, 0)
 }
 
 // A graph goes with the transaction that writes it.
 func TestGraphInTransaction(t *testing.T) {
 	w := newGraphWorld(t)
 	no := errors.New("no")
-	err := w.db.Update(t.Context(), func(tx *Tx) error {
+	err := w.db.Update(t.Context(), func(tx *engine.Tx) error {
 		if _, err := tx.Graph().Put(t.Context(), w.o, graph.Entity{ID: "a"}, []graph.Edge{{Type: "x", Target: "b"}}, nil); err != nil {
 			return err
 		}
@@ -465,17 +460,10 @@ func TestGraphDeleteOwner(t *testing.T) {
 	other := memory.Owner{User: "u"}
 	_, err := w.g.Put(t.Context(), other, graph.Entity{ID: "a"}, nil, nil)
 	w.must(err)
-	err = runner{db: w.db}.Update(t.Context(), "delete", func(tx part.Tx) error {
-		num, _, err := tx.Owner(w.o)
-		if err == nil {
-			_, err = partOf[*graph.Part](w.db).DeleteOwner(tx, num)
-		}
-		return err
-	})
-	w.must(err)
+	w.must(graph.DeleteOwner(t.Context(), w.g, w.o))
 	expectGraph(t, "figures", w.figures(), "1 0 0")
 	expectGraph(t, "nothing", w.query("a", 3), "")
-	mustCheck(t, w.db, 0)
+	testdb.Check(t, w.db, 0)
 	w.put("a", "person")
 	expectGraph(t, "anew", w.neighbours("a"), "")
 }
@@ -537,9 +525,9 @@ func TestGraphLinks(t *testing.T) {
 	w.put("a", "")
 	w.put("b", "")
 	for _, id := range []string{"m", "n"} {
-		mustStore(t, w.db.Memories(), memory.Memory{ID: id, Scope: w.o.Scope(), Text: "text of " + id})
+		testdb.Store(t, w.db.Memories(), memory.Memory{ID: id, Scope: w.o.Scope(), Text: "text of " + id})
 	}
-	mustStore(t, w.db.Memories(), memory.Memory{ID: "foreign", Scope: memory.Scope{Agent: "other"}, Text: "x"})
+	testdb.Store(t, w.db.Memories(), memory.Memory{ID: "foreign", Scope: memory.Scope{Agent: "other"}, Text: "x"})
 	for _, l := range []string{"a m", "a n", "b m", "a m"} {
 		entity, memory, _ := strings.Cut(l, " ")
 		_, err := w.g.Link(ctx, w.o, entity, memory)
@@ -560,9 +548,10 @@ func TestGraphLinks(t *testing.T) {
 	}
 	expectGraph(t, "linked", links(), "[m n] [a b]2 0 3")
 	w.must(w.db.Memories().Delete(ctx, w.o.Scope(), "n"))
-	waitCleaned(t, w.db)
-	w.put("c", "") // the clean-up has no LSN: readers see the state of the next commit
-	expectGraph(t, "after the memory went", links(), "[m] [a b]3 0 2")
+	testdb.Soon(t, "after the memory went", func() bool {
+		w.put("c", "") // the clean-up has no LSN: readers see the state of the next commit
+		return links() == "[m] [a b]3 0 2"
+	})
 	if removed, err := w.g.Unlink(ctx, w.o, "b", "m"); err != nil || !removed {
 		t.Error(removed, err)
 	}
@@ -574,5 +563,5 @@ func TestGraphLinks(t *testing.T) {
 	}
 	expectGraph(t, "deleted", links(), "[] []2 0 0")
 	w.clean()
-	mustCheck(t, w.db, 2) // m, and that of another owner
+	testdb.Check(t, w.db, 2) // m, and that of another owner
 }
