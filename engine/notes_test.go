@@ -439,39 +439,3 @@ func TestSeedCPersistence(t *testing.T) {
 		}
 	}
 }
-
-// TestSeedCCompactedAnyNumberOfTimes: each compaction leaves one more marker and one more
-// archive; history is replayed from the latest marker, and the archives stay, by search and
-// by name.
-func TestSeedCCompactedAnyNumberOfTimes(t *testing.T) {
-	w := newTalk(t)
-	n := w.db.Notes()
-	for round := range 3 {
-		w.turns("s", 40*round, 40)
-		r := w.compact("s", nil)
-		if !r.Compacted {
-			t.Fatalf("%+v", r)
-		}
-		l, err := w.db.Sessions().Load(t.Context(), supportAgent, "s", &sessions.Window{Whole: true})
-		if err != nil || len(l.Messages) != 10 || l.Marker.ArchiveName != r.ArchiveName || l.Marker.ArchivedAt.IsZero() || l.Session.Compactions != round+1 {
-			t.Errorf("round %d: %+v, %v", round, l, err)
-		}
-		archives := 0
-		err = n.List(t.Context(), supportAgent, func(note Note) error {
-			if note.Kind == memory.KindArchive {
-				archives++
-			}
-			return nil
-		})
-		if err != nil || archives != round+1 {
-			t.Errorf("%d archives after %d compactions, %v", archives, round+1, err)
-		}
-		if note, err := n.Get(t.Context(), supportAgent, r.ArchiveName); err != nil || note.MemoryID != r.SummaryID {
-			t.Errorf("by its name: %+v, %v", note, err)
-		}
-		found, err := n.Search(t.Context(), supportAgent, "turn", 0)
-		if err != nil || len(found) != round+1 {
-			t.Errorf("%d archives are found, %v", len(found), err)
-		}
-	}
-}

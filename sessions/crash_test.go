@@ -1,4 +1,4 @@
-package engine
+package sessions_test
 
 import (
 	"context"
@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
@@ -39,7 +41,7 @@ func TestSessionCrash(t *testing.T) {
 		}
 		return nil
 	})
-	db := openTest(t, fs, Options{})
+	db := testdb.Open(t, fs, engine.Options{})
 	s, ctx := db.Sessions(), t.Context()
 	must := func(err error) {
 		if err != nil {
@@ -73,14 +75,14 @@ func TestSessionCrash(t *testing.T) {
 			}
 		}
 	}
-	closeTest(t, db)
+	testdb.Close(t, db)
 	if len(states) < most/3 {
 		t.Fatalf("%d crashes", len(states))
 	}
 	for i, at := range states {
-		db := openTest(t, at.fs, Options{})
+		db := testdb.Open(t, at.fs, engine.Options{})
 		at.verify(t, db)
-		closeTest(t, db)
+		testdb.Close(t, db)
 		if t.Failed() {
 			t.Fatalf("crash %d: %+v", i, at)
 		}
@@ -89,7 +91,7 @@ func TestSessionCrash(t *testing.T) {
 
 // saveTagged saves a session of more than one commit's messages, each of which says the
 // number of the save. Some follow each other by the same role, to be repaired.
-func saveTagged(ctx context.Context, s Sessions, tag int) error {
+func saveTagged(ctx context.Context, s engine.Sessions, tag int) error {
 	var items []sessions.Item
 	for i := range 1200 {
 		items = append(items, sessions.Item{Message: &sessions.Message{ID: fmt.Sprint(i), Role: "system", Text: fmt.Sprint("save ", tag)}})
@@ -101,7 +103,7 @@ func saveTagged(ctx context.Context, s Sessions, tag int) error {
 }
 
 // verify compares a database that a crash has left with what was acknowledged.
-func (at *crashState) verify(t *testing.T, db *DB) {
+func (at *crashState) verify(t *testing.T, db *engine.DB) {
 	t.Helper()
 	if r, err := db.Check(t.Context()); err != nil || !r.OK {
 		t.Errorf("check: %v, %v", r.Problems, err)
