@@ -21,7 +21,7 @@ func overwrite(t *testing.T, db *DB, n, bytes int) (last string) {
 	for range n {
 		_, _ = rand.Read(b)
 		last = hex.EncodeToString(b)
-		if _, err := db.KV().Put(t.Context(), researcher, "state", last, nil); err != nil {
+		if _, err := db.KV().Put(t.Context(), memory.Owner{Agent: "researcher"}, "state", last, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,7 +49,7 @@ func TestCompactGivesRoomBack(t *testing.T) {
 	}
 	for range 2 {
 		mustCheck(t, db, 1)
-		e, err := db.KV().Get(t.Context(), researcher, "state")
+		e, err := db.KV().Get(t.Context(), memory.Owner{Agent: "researcher"}, "state")
 		if err != nil || string(e.Value) != `"`+last+`"` {
 			t.Errorf("the entry has %d bytes, %v", len(e.Value), err)
 		}

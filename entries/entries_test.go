@@ -1,4 +1,4 @@
-package engine
+package entries_test
 
 import (
 	"context"
@@ -15,8 +15,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -24,35 +26,24 @@ import (
 type kvWorld struct {
 	t   *testing.T
 	fs  vfs.FS
-	db  *DB
-	clk *testClock
+	db  *engine.DB
+	clk *testdb.Clock
 }
 
 func newKVWorld(t *testing.T) *kvWorld {
-	w := &kvWorld{t: t, fs: vfs.NewMem(), clk: newTestClock()}
+	w := &kvWorld{t: t, fs: vfs.NewMem(), clk: testdb.NewClock()}
 	w.open()
-	t.Cleanup(func() {
-		if err := w.db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return w
 }
 
 func (w *kvWorld) open() {
 	w.t.Helper()
-	db, err := openOn(w.fs, "db", Options{Clock: w.clk.now})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.db = db
+	w.db = testdb.Open(w.t, w.fs, engine.Options{Clock: w.clk.Now})
 }
 
 func (w *kvWorld) reopen() {
 	w.t.Helper()
-	if err := w.db.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	testdb.Close(w.t, w.db)
 	w.open()
 }
 
@@ -80,8 +71,9 @@ func (w *kvWorld) value(o memory.Owner, key string) string {
 
 var researcher = memory.Owner{Agent: "researcher"}
 
-// TestKVAsSeedB follows what seed B promises of its structured store.
-func TestKVAsSeedB(t *testing.T) {
+// TestKVKeepsValuesOfAnAgent: a value is there under its owner and its key, with the time of the
+// last put, until it is deleted, also when the database is opened again.
+func TestKVKeepsValuesOfAnAgent(t *testing.T) {
 	w := newKVWorld(t)
 	w.put(researcher, "last_report_date", "2025-03-06", nil)
 	if got := w.value(researcher, "last_report_date"); got != `"2025-03-06"` {
@@ -93,10 +85,10 @@ func TestKVAsSeedB(t *testing.T) {
 	if got := w.value(memory.Owner{Agent: "coder"}, "last_report_date"); got != "" {
 		t.Errorf("another agent reads %s", got)
 	}
-	w.clk.advance(time.Hour)
+	w.clk.Advance(time.Hour)
 	e := w.put(researcher, "last_report_date", "2025-03-07", nil)
-	if !e.UpdatedAt.Equal(w.clk.now()) {
-		t.Errorf("updated at %v, want %v", e.UpdatedAt, w.clk.now())
+	if !e.UpdatedAt.Equal(w.clk.Now()) {
+		t.Errorf("updated at %v, want %v", e.UpdatedAt, w.clk.Now())
 	}
 	w.put(researcher, "reports_count", 3, nil)
 	page, err := w.db.KV().List(t.Context(), entries.Query{Owner: researcher})
@@ -127,11 +119,21 @@ func TestKVValuesAreLossless(t *testing.T) {
 			t.Errorf("%s came back as %s", raw, w.value(researcher, "k"))
 		}
 	}
-	for _, same := range []string{`12345678901234567890.123`, `"<&>"`, `"\u003c\ud83d\ude00"`, strings.Repeat("[", entries.MaxValueDepth) + strings.Repeat("]", entries.MaxValueDepth)} {
+	for _, same := range []string{`12345678901234567890.123`, `18446744073709551616`, `{"model":"small","temperature":0.10}`, `"<&>"`, `"\u003c\ud83d\ude00"`, strings.Repeat("[", entries.MaxValueDepth) + strings.Repeat("]", entries.MaxValueDepth)} {
 		w.put(researcher, "k", json.RawMessage(same), nil)
 		if got := w.value(researcher, "k"); got != same {
 			t.Errorf("%s came back as %s", same, got)
 		}
+	}
+}
+
+// TestKVExactKey: a key is no prefix of another.
+func TestKVExactKey(t *testing.T) {
+	w := newKVWorld(t)
+	w.put(researcher, "report", 1, nil)
+	w.put(researcher, "report_count", 2, nil)
+	if a, b, c := w.value(researcher, "report"), w.value(researcher, "report_count"), w.value(researcher, "repor"); a+b+c != "12" {
+		t.Errorf("%s, %s, %s", a, b, c)
 	}
 }
 
@@ -209,7 +211,7 @@ func TestKVExpiry(t *testing.T) {
 	w.put(researcher, "kept", 3, &entries.PutOptions{TTL: time.Minute})
 	w.put(researcher, "kept", 4, nil) // without a time to live
 	w.put(researcher, "ancient", 5, &entries.PutOptions{ExpiresAt: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)})
-	w.clk.advance(time.Minute)
+	w.clk.Advance(time.Minute)
 	if got := w.value(researcher, "short"); got != "" {
 		t.Errorf("the expired entry is %s", got)
 	}
@@ -217,8 +219,8 @@ func TestKVExpiry(t *testing.T) {
 	if _, err := w.db.KV().Put(t.Context(), researcher, "short", 5, &entries.PutOptions{IfVersion: &version, TTL: time.Second}); err != nil {
 		t.Errorf("an expired entry is in the way: %v", err)
 	}
-	w.clk.advance(time.Second)
-	if err := (entries.Part{}).Work(t.Context(), runner{db: w.db}); err != nil {
+	w.clk.Advance(time.Second)
+	if err := entries.Work(t.Context(), w.db.KV()); err != nil {
 		t.Fatal(err)
 	}
 	r, err := w.db.Check(t.Context())
@@ -242,7 +244,7 @@ func TestKVListing(t *testing.T) {
 	for range 300 {
 		var b strings.Builder
 		for range 1 + rng.IntN(4) {
-			b.WriteString(pick(rng, "a", "b", "é", "\U0010ffff", "/", "~", "ab"))
+			b.WriteString([]string{"a", "b", "é", "\U0010ffff", "/", "~", "ab"}[rng.IntN(7)])
 		}
 		model[b.String()] = true
 		w.put(researcher, b.String(), 1, nil)
@@ -274,9 +276,9 @@ func TestKVTransactions(t *testing.T) {
 	w := newKVWorld(t)
 	w.put(researcher, "k", 1, nil)
 	errAbort := errors.New("abort")
-	err := w.db.View(t.Context(), func(view *Tx) error {
+	err := w.db.View(t.Context(), func(view *engine.Tx) error {
 		w.put(researcher, "k", 2, nil)
-		err := w.db.Update(t.Context(), func(tx *Tx) error {
+		err := w.db.Update(t.Context(), func(tx *engine.Tx) error {
 			if _, err := tx.KV().Put(t.Context(), researcher, "k", 3, nil); err != nil {
 				return err
 			}
