@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
-// TestHybridEqualsBruteForce compares the hybrid ranking with seed A's formula,
+// TestHybridEqualsBruteForce compares the hybrid ranking with the formula,
 // evaluated from what Get returns: 50% cosine, 25% share of the query's keywords
 // found, 10% recency with a half-life of a week, 10% importance, 5% confidence.
 func TestHybridEqualsBruteForce(t *testing.T) {

@@ -236,7 +236,7 @@ func TestSessionWindow(t *testing.T) {
 			t.Errorf("%+v: %d messages, %v", c.win, len(s.Messages), err)
 		}
 	}
-	// Seed B's cut: when a session exceeds 20 messages, the oldest are removed.
+	// When a session exceeds 20 messages, the oldest are removed.
 	out := w.appendTo("monday", []sessions.Message{{Text: "m50"}}, &sessions.AppendOptions{TrimRemoves: 20})
 	if out[0].Messages != 20 || w.items("monday")[0] != "user: m31" {
 		t.Errorf("after a trim: %+v, %v", out, w.items("monday"))

@@ -235,11 +235,11 @@ func refuse(f *goFile, from string, rule row, target string, law map[string]row)
 
 // refuseInside is refuse for a package of this project. It holds for tests too:
 // what a test must import shows what its package stands on. The external tests of a part
-// (package graph_test) are programs on the engine's public face: they open a database and may
-// import what a program does.
+// or of the engine (package graph_test) are programs on the engine's public face: they open a
+// database and may import what a program does.
 func refuseInside(f *goFile, from string, rule row, to string, law map[string]row) string {
 	target, ok := law[to]
-	if rule.floor == parts && f.test && strings.HasSuffix(f.ast.Name.Name, "_test") {
+	if (rule.floor == parts || rule.floor == middle) && f.test && strings.HasSuffix(f.ast.Name.Name, "_test") {
 		rule = row{floor: upper}
 	}
 	switch {

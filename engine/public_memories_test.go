@@ -12,14 +12,13 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// The numbered cases of seed D (section 15) that are the engine's: those of memories,
-// scopes, history and filters. What a language model decides is the façade's.
+// What a program sees of memories, scopes, history and filters.
 
 func user(name string) memory.Scope { return memory.Scope{User: name} }
 
-// Case 5: search(query, {limit: 3}) returns at most 3 results.
-func TestSeedD_05_SearchWithLimit(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Search(query, {limit: 3}) returns at most 3 results.
+func TestSearchWithLimit(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	for i := range 5 {
 		d.add(memory.Memory{Scope: user("alice"), Text: fmt.Sprint("User likes tea number ", i)})
 	}
@@ -31,9 +30,9 @@ func TestSeedD_05_SearchWithLimit(t *testing.T) {
 	}
 }
 
-// Case 6: after an ADD, get(returned_id) returns the memory item.
-func TestSeedD_06_GetByID(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// After an ADD, get(returned_id) returns the memory item.
+func TestGetByID(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "User likes tea", Metadata: map[string]any{"tag": "drinks"}})
 	m := d.get(id)
 	if m.ID != id || m.Text != "User likes tea" || m.Metadata["tag"] != "drinks" || m.Hash == "" ||
@@ -42,17 +41,17 @@ func TestSeedD_06_GetByID(t *testing.T) {
 	}
 }
 
-// Case 7: get("fake-id") returns null, which in Go is ErrNotFound.
-func TestSeedD_07_GetNonexistent(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Get("fake-id") returns null, which in Go is ErrNotFound.
+func TestGetNonexistent(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	_, err := d.Memories().Get(t.Context(), memory.Scope{}, "fake-id")
 	d.wantErr(err, fault.ErrNotFound)
 }
 
-// Case 8: after adding 3 memories for user "alice", get_all({user_id: "alice"})
+// After adding 3 memories for user "alice", get_all({user_id: "alice"})
 // returns all 3.
-func TestSeedD_08_GetAllForScope(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestGetAllForScope(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	for _, text := range []string{"one", "two", "three"} {
 		d.add(memory.Memory{Scope: user("alice"), Text: text})
 		d.add(memory.Memory{Scope: user("bob"), Text: text})
@@ -60,9 +59,9 @@ func TestSeedD_08_GetAllForScope(t *testing.T) {
 	d.wantAll(user("alice"), "one", "two", "three")
 }
 
-// Case 9: update(id, "new text"), then get(id).memory equals "new text".
-func TestSeedD_09_UpdateOverwrites(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Update(id, "new text"), then get(id).memory equals "new text".
+func TestUpdateOverwrites(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "old text"})
 	created := d.get(id).CreatedAt
 	d.update(id, "new text")
@@ -73,7 +72,7 @@ func TestSeedD_09_UpdateOverwrites(t *testing.T) {
 	d.finds(memory.Query{Scope: user("alice"), Text: "new"}, "new text")
 }
 
-func (d *seedDB) update(id, text string) {
+func (d *publicDB) update(id, text string) {
 	d.t.Helper()
 	d.advance(time.Second)
 	if _, err := d.Memories().Update(d.t.Context(), memory.Scope{}, id, memory.Patch{Text: &text}); err != nil {
@@ -81,7 +80,7 @@ func (d *seedDB) update(id, text string) {
 	}
 }
 
-func (d *seedDB) remove(id string) {
+func (d *publicDB) remove(id string) {
 	d.t.Helper()
 	d.advance(time.Second)
 	if err := d.Memories().Delete(d.t.Context(), memory.Scope{}, id); err != nil {
@@ -89,10 +88,10 @@ func (d *seedDB) remove(id string) {
 	}
 }
 
-// Case 10: after an update the hash is that of the new text. The engine's hash is
-// SHA-256; the façade shows MD5.
-func TestSeedD_10_UpdateChangesHash(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// After an update the hash is that of the new text. The hash is
+// SHA-256.
+func TestUpdateChangesHash(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "old text"})
 	d.update(id, "new text")
 	if got, want := d.get(id).Hash, fmt.Sprintf("%x", sha256.Sum256([]byte("new text"))); got != want {
@@ -100,9 +99,9 @@ func TestSeedD_10_UpdateChangesHash(t *testing.T) {
 	}
 }
 
-// Case 11: delete(id), then get(id) returns null.
-func TestSeedD_11_DeleteRemoves(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Delete(id), then get(id) returns null.
+func TestDeleteRemoves(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "likes tea"})
 	d.remove(id)
 	_, err := d.Memories().Get(t.Context(), memory.Scope{}, id)
@@ -111,10 +110,10 @@ func TestSeedD_11_DeleteRemoves(t *testing.T) {
 	d.wantAll(user("alice"))
 }
 
-// Case 12: delete_all({user_id: "alice"}), then get_all({user_id: "alice"}) returns
+// Delete_all({user_id: "alice"}), then get_all({user_id: "alice"}) returns
 // empty.
-func TestSeedD_12_DeleteAllForScope(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestDeleteAllForScope(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "one"})
 	d.add(memory.Memory{Scope: memory.Scope{User: "alice", Run: "r"}, Text: "two"})
 	d.add(memory.Memory{Scope: user("bob"), Text: "one"})
@@ -127,9 +126,9 @@ func TestSeedD_12_DeleteAllForScope(t *testing.T) {
 	d.wantEvents(id, "ADD null→one false", "DELETE one→null true")
 }
 
-// Case 13: after reset() all collections and history are empty.
-func TestSeedD_13_ResetClearsEverything(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// After reset() all collections and history are empty.
+func TestResetClearsEverything(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "one", Embedding: []float32{1, 2}})
 	d.remove(d.add(memory.Memory{Scope: user("bob"), Text: "two"}))
 	if n, err := d.Reset(t.Context()); n != 1 || err != nil {
@@ -149,10 +148,10 @@ func TestSeedD_13_ResetClearsEverything(t *testing.T) {
 	}
 }
 
-// Case 19: memories added with user_id "alice" are not returned when searching with
+// Memories added with user_id "alice" are not returned when searching with
 // user_id "bob".
-func TestSeedD_19_ScopeIsolation(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestScopeIsolation(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(memory.Memory{Scope: user("alice"), Text: "User likes Python", Embedding: []float32{1, 0}})
 	d.add(memory.Memory{Scope: user("bob"), Text: "User likes cheese", Embedding: []float32{0, 1}})
 	for _, profile := range []memory.Profile{memory.ProfileBest, memory.ProfileText, memory.ProfileHybrid, memory.ProfileSubstrate} {
@@ -167,10 +166,10 @@ func TestSeedD_19_ScopeIsolation(t *testing.T) {
 	d.finds(memory.Query{Scope: user("alice"), Text: "Python", Profile: memory.ProfileText}, "User likes Python")
 }
 
-// Case 20: memories of {user_id: "alice", agent_id: "helper"} require both fields to
+// Memories of {user_id: "alice", agent_id: "helper"} require both fields to
 // match where both are given. A query that gives one constrains that one.
-func TestSeedD_20_MultiScopeFilter(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestMultiScopeFilter(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(memory.Memory{Scope: memory.Scope{User: "alice", Agent: "helper"}, Text: "User likes Python"})
 	for _, test := range []struct {
 		scope memory.Scope
@@ -195,9 +194,9 @@ func TestSeedD_20_MultiScopeFilter(t *testing.T) {
 	d.filtered(user("alice"), "Python", strings.Replace(both, "helper", "planner", 1))
 }
 
-// Case 21: a call with no scope fields is a scope error, of a fixed text (section 2.4).
-func TestSeedD_21_MissingScopeError(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// A call with no scope fields is a scope error, of a fixed text.
+func TestMissingScopeError(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	ctx := t.Context()
 	_, storeErr := d.Memories().Store(ctx, memory.Memory{Text: "whose?"}, nil)
 	_, recallErr := d.Memories().Recall(ctx, memory.Query{Text: "whose?"})
@@ -211,9 +210,9 @@ func TestSeedD_21_MissingScopeError(t *testing.T) {
 	}
 }
 
-// Case 22: memories for run_id "session-1" are separate from run_id "session-2".
-func TestSeedD_22_RunIsolation(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Memories for run_id "session-1" are separate from run_id "session-2".
+func TestRunIsolation(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	for _, run := range []string{"session-1", "session-2"} {
 		for _, scope := range []memory.Scope{{Run: run}, {User: "alice", Run: run}} {
 			d.add(memory.Memory{Scope: scope, Text: "said in " + run})
@@ -223,33 +222,33 @@ func TestSeedD_22_RunIsolation(t *testing.T) {
 	d.wantAll(memory.Scope{User: "alice", Run: "session-2"}, "said in session-2")
 }
 
-// Case 23: after add(), history(memory_id) returns one record with event ADD.
-func TestSeedD_23_AddCreatesHistory(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// After add(), history(memory_id) returns one record with event ADD.
+func TestAddCreatesHistory(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.wantEvents(d.add(memory.Memory{Scope: user("alice"), Text: "one"}), "ADD null→one false")
 }
 
-// Case 24: after update(), the history has ADD, then UPDATE records.
-func TestSeedD_24_UpdateAppendsHistory(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// After update(), the history has ADD, then UPDATE records.
+func TestUpdateAppendsHistory(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "one"})
 	d.update(id, "two")
 	d.update(id, "three")
 	d.wantEvents(id, "ADD null→one false", "UPDATE one→two false", "UPDATE two→three false")
 }
 
-// Case 25: after delete(), the history shows DELETE with is_deleted true.
-func TestSeedD_25_DeleteMarksHistory(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// After delete(), the history shows DELETE with is_deleted true.
+func TestDeleteMarksHistory(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(memory.Memory{Scope: user("alice"), Text: "one"})
 	d.remove(id)
 	d.wantEvents(id, "ADD null→one false", "DELETE one→null true")
 }
 
-// Case 26: history records are returned in chronological order, each with an ID and
-// the scope of its own (section 5.1).
-func TestSeedD_26_HistoryOrderedByTime(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// History records are returned in chronological order, each with an ID and
+// the scope of its own.
+func TestHistoryOrderedByTime(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	scope := memory.Scope{User: "alice", Agent: "helper", Run: "r"}
 	id := d.add(memory.Memory{Scope: scope, Text: "one"})
 	d.update(id, "two")
@@ -267,9 +266,9 @@ func TestSeedD_26_HistoryOrderedByTime(t *testing.T) {
 	}
 }
 
-// tagged stores what the filters of cases 27 to 31 are tried on.
-func tagged(t *testing.T) *seedDB {
-	d := newSeedDB(t, engine.Options{})
+// tagged stores what the filters are tried on.
+func tagged(t *testing.T) *publicDB {
+	d := newPublicDB(t, engine.Options{})
 	for _, m := range []struct {
 		text string
 		meta map[string]any
@@ -286,20 +285,20 @@ func tagged(t *testing.T) *seedDB {
 	return d
 }
 
-// Case 27: {field: "tag", operator: "eq", value: "work"} returns only memories with
+// {field: "tag", operator: "eq", value: "work"} returns only memories with
 // tag "work".
-func TestSeedD_27_EqualsFilter(t *testing.T) {
+func TestEqualsFilter(t *testing.T) {
 	tagged(t).filtered(user("alice"), "likes", `{"field":"tag","operator":"eq","value":"work"}`, "likes work")
 }
 
-// Case 28: operator "in" with value ["a","b"] matches records where the field is "a"
+// Operator "in" with value ["a","b"] matches records where the field is "a"
 // or "b".
-func TestSeedD_28_InFilter(t *testing.T) {
+func TestInFilter(t *testing.T) {
 	tagged(t).filtered(user("alice"), "likes", `{"field":"tag","operator":"in","value":["a","b"]}`, "likes a", "likes b")
 }
 
-// Case 29: AND: both conditions must match.
-func TestSeedD_29_AndComposition(t *testing.T) {
+// AND: both conditions must match.
+func TestAndComposition(t *testing.T) {
 	d := tagged(t)
 	and := `{"AND":[{"field":"tag","operator":"in","value":["work","b"]},{"field":"priority","operator":"gt","value":%d}]}`
 	d.filtered(user("alice"), "likes", fmt.Sprintf(and, 3), "likes b")
@@ -307,8 +306,8 @@ func TestSeedD_29_AndComposition(t *testing.T) {
 	d.filtered(user("alice"), "likes", fmt.Sprintf(and, 9))
 }
 
-// Case 30: OR: either condition matches; and the example of section 7.3.
-func TestSeedD_30_OrComposition(t *testing.T) {
+// OR: either condition matches.
+func TestOrComposition(t *testing.T) {
 	d := tagged(t)
 	d.filtered(user("alice"), "likes", `{"OR":[{"field":"tag","operator":"eq","value":"home"},{"field":"priority","operator":"gte","value":9}]}`, "likes home", "likes b")
 	d.filtered(user("alice"), "likes", `{"AND":[{"field":"user_id","operator":"eq","value":"alice"},
@@ -316,8 +315,8 @@ func TestSeedD_30_OrComposition(t *testing.T) {
 		"likes work", "likes home")
 }
 
-// Case 31: NOT excludes matching records.
-func TestSeedD_31_NotNegation(t *testing.T) {
+// NOT excludes matching records.
+func TestNotNegation(t *testing.T) {
 	d := tagged(t)
 	d.filtered(user("alice"), "likes", `{"NOT":{"field":"tag","operator":"eq","value":"work"}}`,
 		"likes home", "likes a", "likes b", "likes nothing")
@@ -325,10 +324,10 @@ func TestSeedD_31_NotNegation(t *testing.T) {
 		"likes work", "likes nothing")
 }
 
-// Case 32: {operator: "contains", value: "Python"} matches "User likes Python for ML";
-// it minds the case, and icontains does not (section 7.2).
-func TestSeedD_32_ContainsString(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// {operator: "contains", value: "Python"} matches "User likes Python for ML";
+// it minds the case, and icontains does not.
+func TestContainsString(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(memory.Memory{Scope: user("alice"), Text: "User likes Python for ML"})
 	d.add(memory.Memory{Scope: user("alice"), Text: "User likes python the snake"})
 	d.add(memory.Memory{Scope: user("alice"), Text: "User likes Go"})

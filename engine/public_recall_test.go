@@ -18,12 +18,11 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// The sentences of seed B on its structured store (layer 1), its semantic store
-// (layer 2), and what its overview says of both.
+// What a program sees of recalls, embedders and the stores beside each other.
 
 var researcher = memory.Owner{Agent: "researcher"}
 
-func (d *seedDB) put(o memory.Owner, key, value string, opts *entries.PutOptions) entries.Entry {
+func (d *publicDB) put(o memory.Owner, key, value string, opts *entries.PutOptions) entries.Entry {
 	d.t.Helper()
 	e, err := d.KV().Put(d.t.Context(), o, key, json.RawMessage(value), opts)
 	if err != nil {
@@ -33,7 +32,7 @@ func (d *seedDB) put(o memory.Owner, key, value string, opts *entries.PutOptions
 }
 
 // value is what lies under a key, empty where nothing does.
-func (d *seedDB) value(o memory.Owner, key string) string {
+func (d *publicDB) value(o memory.Owner, key string) string {
 	d.t.Helper()
 	e, found, err := d.KV().Lookup(d.t.Context(), o, key)
 	if err != nil || found != (len(e.Value) > 0) {
@@ -42,7 +41,7 @@ func (d *seedDB) value(o memory.Owner, key string) string {
 	return string(e.Value)
 }
 
-func (d *seedDB) keys(o memory.Owner) []string {
+func (d *publicDB) keys(o memory.Owner) []string {
 	d.t.Helper()
 	var keys []string
 	for e, err := range d.KV().All(d.t.Context(), entries.Query{Owner: o}) {
@@ -54,8 +53,8 @@ func (d *seedDB) keys(o memory.Owner) []string {
 	return keys
 }
 
-// "This creates the database if it doesn't exist."
-func TestSeedB_OpenCreates(t *testing.T) {
+// Opening creates a database that is not there.
+func TestOpenCreates(t *testing.T) {
 	dir := t.TempDir() + "/new/memory"
 	if there, err := engine.Exists(dir); there || err != nil {
 		t.Fatal(there, err)
@@ -72,10 +71,10 @@ func TestSeedB_OpenCreates(t *testing.T) {
 	}
 }
 
-// "All stores share a single SQLite connection": one commit covers a key and a memory,
+// One commit covers a key and a memory,
 // or neither.
-func TestSeedB_StoresShareOneCommit(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestStoresShareOneCommit(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	both := func(fail error) error {
 		return d.Update(t.Context(), func(tx *engine.Tx) error {
 			if _, err := tx.KV().Put(t.Context(), researcher, "reports_count", 1, nil); err != nil {
@@ -102,10 +101,10 @@ func TestSeedB_StoresShareOneCommit(t *testing.T) {
 	d.wantAll(memory.Scope{Agent: "researcher"}, "wrote a report")
 }
 
-// "WAL mode for concurrent reads": a reader sees the state before a write that runs,
+// A reader sees the state before a write that runs,
 // and does not wait for it.
-func TestSeedB_ReadsBesideAWrite(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestReadsBesideAWrite(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.put(researcher, "k", "1", nil)
 	err := d.Update(t.Context(), func(tx *engine.Tx) error {
 		if _, err := tx.KV().Put(t.Context(), researcher, "k", 2, nil); err != nil {
@@ -121,10 +120,10 @@ func TestSeedB_ReadsBesideAWrite(t *testing.T) {
 	}
 }
 
-// "5-second busy timeout to handle contention": a writer waits for another one as long
+// A writer waits for another one as long
 // as LockWait says, and then fails.
-func TestSeedB_BusyTimeout(t *testing.T) {
-	d := newSeedDB(t, engine.Options{LockWait: 20 * time.Millisecond})
+func TestBusyTimeout(t *testing.T) {
+	d := newPublicDB(t, engine.Options{LockWait: 20 * time.Millisecond})
 	err := d.Update(t.Context(), func(*engine.Tx) error {
 		done := make(chan error)
 		go func() {
@@ -144,10 +143,9 @@ func fragment(agent, text string, source memory.Source) memory.Memory {
 	return memory.Memory{Scope: memory.Scope{Agent: agent}, Text: text, Source: source, Kind: memory.KindFragment}
 }
 
-// "The semantic store holds memory fragments: snippets of text with optional vector
-// embeddings"; "memory sources tag where the information came from", of six kinds.
-func TestSeedB_StoreWithASource(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// A fragment has one of six sources, which tells where it came from.
+func TestStoreWithASource(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	id := d.add(fragment("a", "The user prefers concise explanations without jargon.", memory.SourceUserPreference))
 	if m := d.get(id); m.Source != memory.SourceUserPreference || m.Kind != memory.KindFragment || m.Embedding != nil {
 		t.Errorf("got %+v", m)
@@ -166,10 +164,9 @@ func TestSeedB_StoreWithASource(t *testing.T) {
 	}
 }
 
-// recall("product launch", 5, {agent_id, source: WebSearch}): the top 5 matches of that
-// agent and source.
-func TestSeedB_RecallWithAFilter(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// A recall by agent and source has the best matches of these alone.
+func TestRecallWithAFilter(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(fragment("a", "Company XYZ launched a new product on 2025-03-01.", memory.SourceWebSearch))
 	d.add(fragment("a", "The user asked about the product launch.", memory.SourceUserMessage))
 	d.add(fragment("b", "Another agent knows of a product launch.", memory.SourceWebSearch))
@@ -191,7 +188,7 @@ func TestSeedB_RecallWithAFilter(t *testing.T) {
 	}
 }
 
-func (d *seedDB) wantOrder(text string, want ...string) {
+func (d *publicDB) wantOrder(text string, want ...string) {
 	d.t.Helper()
 	q := memory.Query{Scope: memory.Scope{Agent: "a"}, Text: text, Profile: memory.ProfileSubstrate, NoTouch: true}
 	if got := d.search(q); !slices.Equal(got, want) {
@@ -199,28 +196,28 @@ func (d *seedDB) wantOrder(text string, want ...string) {
 	}
 }
 
-// "Ranked by keyword match score (BM25)".
-func TestSeedB_RecallByKeywords(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Better matches of the words rank higher.
+func TestRecallByKeywords(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(fragment("a", "product of the week", ""))
 	d.add(fragment("a", "product launch party", ""))
 	d.add(fragment("a", "a walk in the park", ""))
 	d.wantOrder("product launch", "product launch party", "product of the week")
 }
 
-// "Recency (newer memories rank higher)".
-func TestSeedB_RecallByRecency(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Of equal matches the newer ranks higher.
+func TestRecallByRecency(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(fragment("a", "launch alpha", ""))
 	d.advance(30 * 24 * time.Hour)
 	d.add(fragment("a", "launch omega", ""))
 	d.wantOrder("launch", "launch omega", "launch alpha")
 }
 
-// "Access frequency (decay-based score)": what is recalled more often ranks higher,
+// What is recalled more often ranks higher,
 // until that fades.
-func TestSeedB_RecallByAccess(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestRecallByAccess(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	older := d.add(fragment("a", "launch alpha", ""))
 	d.add(fragment("a", "launch omega", ""))
 	d.wantOrder("launch", "launch omega", "launch alpha")
@@ -245,10 +242,9 @@ func TestSeedB_RecallByAccess(t *testing.T) {
 	}
 }
 
-// "This computes cosine similarity between the query vector and all stored fragment
-// vectors, returning the top K matches."
-func TestSeedB_RecallWithEmbedding(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// A recall by a vector has the memories whose vectors are most alike by cosine.
+func TestRecallWithEmbedding(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	for text, v := range map[string][]float32{"east": {1, 0}, "north": {0, 1}, "north-east": {1, 1}, "west": {-1, 0}} {
 		m := fragment("a", text, "")
 		m.Embedding = v
@@ -284,9 +280,9 @@ func (a axes) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return out, nil
 }
 
-// "Supports pluggable embedding drivers": one embeds what is stored and what is asked.
-func TestSeedB_EmbeddingDriver(t *testing.T) {
-	d := newSeedDB(t, engine.Options{Embedder: axes{"dog", "cat", "hound"}})
+// An embedder embeds what is stored and what is asked.
+func TestEmbeddingDriver(t *testing.T) {
+	d := newPublicDB(t, engine.Options{Embedder: axes{"dog", "cat", "hound"}})
 	d.add(fragment("a", "my dog, a hound", ""))
 	d.add(fragment("a", "the cat", ""))
 	d.finds(memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "a hound?", Limit: 1, Profile: memory.ProfileVector}, "my dog, a hound")
@@ -301,19 +297,19 @@ func TestSeedB_EmbeddingDriver(t *testing.T) {
 	}
 }
 
-// "Embedding generation is not required: falls back to full-text search".
-func TestSeedB_RecallWithoutADriver(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// Without an embedder, text finds what is meant.
+func TestRecallWithoutADriver(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(fragment("a", "The kiln arrived", ""))
 	d.add(fragment("a", "The train left", ""))
 	d.wantOrder("kilns", "The kiln arrived")
 	d.finds(memory.Query{Scope: memory.Scope{Agent: "a"}, Text: "kilns"}, "The kiln arrived")
 }
 
-// The table memory_fragments: what a fragment has from the begin. An importance that is
-// not given is computed; the seed's 1.0 can be given.
-func TestSeedB_FragmentSchema(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// What a fragment has from the beginning. An importance that is
+// not given is computed; 1.0 can be given.
+func TestFragmentSchema(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	m := d.get(d.add(fragment("a", "The kiln arrived", memory.SourceSystemNote)))
 	if m.ID == "" || m.Agent != "a" || m.Importance == nil || !m.AutoImportance || m.AccessCount != 0 || !m.CreatedAt.Equal(d.now()) {
 		t.Errorf("got %+v", m)
@@ -325,10 +321,9 @@ func TestSeedB_FragmentSchema(t *testing.T) {
 	}
 }
 
-// "REFERENCES agents ON DELETE CASCADE", and the full-text table beside it: an agent's
-// fragments go at once, and are not found.
-func TestSeedB_DeletingAnAgent(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+// An agent's fragments go at once with it, and are not found.
+func TestDeletingAnAgent(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	d.add(fragment("a", "The kiln arrived", ""))
 	d.add(fragment("b", "The kiln left", ""))
 	if n, err := d.Memories().DeleteScope(t.Context(), memory.Scope{Agent: "a"}); n != 1 || err != nil {
@@ -349,11 +344,11 @@ func (b *batches) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return b.axes.Embed(ctx, texts)
 }
 
-// "embed_one, embed_batch, dimensions": a batch of memories is embedded by one call,
+// A batch of memories is embedded by one call,
 // and the driver's dimensions are those of the space.
-func TestSeedB_EmbedBatch(t *testing.T) {
+func TestEmbedBatch(t *testing.T) {
 	driver := &batches{axes: axes{"dog", "cat"}}
-	d := newSeedDB(t, engine.Options{Embedder: driver})
+	d := newPublicDB(t, engine.Options{Embedder: driver})
 	var batch []memory.Memory
 	for i := range 20 {
 		batch = append(batch, fragment("a", fmt.Sprint("a dog or a cat, number ", i), ""))
@@ -370,11 +365,11 @@ func TestSeedB_EmbedBatch(t *testing.T) {
 	}
 }
 
-// "Embedding cache: only the most recent 10,000 embeddings are cached in memory".
-func TestSeedB_EmbeddingCache(t *testing.T) {
+// The vectors of the newest 10,000 texts are kept, and no others.
+func TestEmbeddingCacheHoldsTheNewest(t *testing.T) {
 	const cached = 10_000
 	driver := &batches{axes: axes{"dog"}}
-	d := newSeedDB(t, engine.Options{Embedder: driver})
+	d := newPublicDB(t, engine.Options{Embedder: driver})
 	var batch []memory.Memory
 	for i := range cached + 1 {
 		batch = append(batch, fragment("a", fmt.Sprint("text ", i), ""))
@@ -398,10 +393,10 @@ func TestSeedB_EmbeddingCache(t *testing.T) {
 	}
 }
 
-// "Exposed via async APIs": any number of goroutines use one database, and none waits
+// Any number of goroutines use one database, and none waits
 // for another's transaction to read.
-func TestSeedB_ManyAgentsAtOnce(t *testing.T) {
-	d := newSeedDB(t, engine.Options{})
+func TestManyAgentsAtOnce(t *testing.T) {
+	d := newPublicDB(t, engine.Options{})
 	const agents, each = 8, 10
 	done := make(chan error)
 	for a := range agents {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,54 +11,42 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
-	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// The tests of seed_d_test.go and seed_b_test.go hold the public interface against
-// two specifications, case by case and sentence by sentence.
-
-// seedDB is a database for a specification's test, on a clock of its own.
-type seedDB struct {
+// publicDB is a database as a program sees it, on a clock of its own.
+type publicDB struct {
 	*engine.DB
 	t    *testing.T
-	ms   atomic.Int64 // of its clock, which the janitor reads too
+	clk  *testdb.Clock
 	opts engine.Options
 	fs   vfs.FS
 }
 
-func (d *seedDB) now() time.Time           { return time.UnixMilli(d.ms.Load()).UTC() }
-func (d *seedDB) advance(by time.Duration) { d.ms.Add(by.Milliseconds()) }
+func (d *publicDB) now() time.Time           { return d.clk.Now() }
+func (d *publicDB) advance(by time.Duration) { d.clk.Advance(by) }
 
-func newSeedDB(t *testing.T, o engine.Options) *seedDB {
+func newPublicDB(t *testing.T, o engine.Options) *publicDB {
 	t.Helper()
-	d := &seedDB{t: t, opts: o}
-	d.ms.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
-	d.fs, d.opts.MemoryBudget = vfs.NewMem(), 32<<20
+	d := &publicDB{t: t, clk: testdb.NewClock(), opts: o, fs: vfs.NewMem()}
 	d.opts.Clock = d.now
 	d.open()
-	t.Cleanup(d.close)
 	return d
 }
 
-func (d *seedDB) open() {
+func (d *publicDB) open() {
 	d.t.Helper()
-	db, err := engine.Open(fsys.On(d.fs, "db"), &d.opts)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.DB = db
+	d.DB = testdb.Open(d.t, d.fs, d.opts)
 }
 
-func (d *seedDB) close() {
+func (d *publicDB) close() {
 	d.t.Helper()
-	if err := d.Close(); err != nil {
-		d.t.Error(err)
-	}
+	testdb.Close(d.t, d.DB)
 }
 
 // add stores a memory, a second after what was before, and returns its ID.
-func (d *seedDB) add(m memory.Memory) string {
+func (d *publicDB) add(m memory.Memory) string {
 	d.t.Helper()
 	d.advance(time.Second)
 	st, err := d.Memories().Store(d.t.Context(), m, nil)
@@ -69,7 +56,7 @@ func (d *seedDB) add(m memory.Memory) string {
 	return st.ID
 }
 
-func (d *seedDB) get(id string) memory.Memory {
+func (d *publicDB) get(id string) memory.Memory {
 	d.t.Helper()
 	m, err := d.Memories().GetWithVectors(d.t.Context(), memory.Scope{}, id)
 	if err != nil {
@@ -78,7 +65,7 @@ func (d *seedDB) get(id string) memory.Memory {
 	return m
 }
 
-func (d *seedDB) all(s memory.Scope) []string {
+func (d *publicDB) all(s memory.Scope) []string {
 	d.t.Helper()
 	page, err := d.Memories().List(d.t.Context(), memory.ListQuery{Scope: s})
 	if err != nil {
@@ -88,7 +75,7 @@ func (d *seedDB) all(s memory.Scope) []string {
 }
 
 // search are the texts that a query finds, best first.
-func (d *seedDB) search(q memory.Query) []string {
+func (d *publicDB) search(q memory.Query) []string {
 	d.t.Helper()
 	r, err := d.Memories().Recall(d.t.Context(), q)
 	if err != nil {
@@ -102,7 +89,7 @@ func (d *seedDB) search(q memory.Query) []string {
 }
 
 // finds compares what a query finds, in any order.
-func (d *seedDB) finds(q memory.Query, want ...string) {
+func (d *publicDB) finds(q memory.Query, want ...string) {
 	d.t.Helper()
 	got := d.search(q)
 	slices.Sort(got)
@@ -113,7 +100,7 @@ func (d *seedDB) finds(q memory.Query, want ...string) {
 }
 
 // filtered compares what a filter in JSON leaves of a scope, in recall and in a list.
-func (d *seedDB) filtered(s memory.Scope, text, form string, want ...string) {
+func (d *publicDB) filtered(s memory.Scope, text, form string, want ...string) {
 	d.t.Helper()
 	f, err := filter.Parse(d.t.Context(), []byte(form))
 	if err != nil {
@@ -141,7 +128,7 @@ func texts(mems []memory.Memory) []string {
 }
 
 // events are a history as "EVENT old→new".
-func (d *seedDB) events(id string) []string {
+func (d *publicDB) events(id string) []string {
 	d.t.Helper()
 	h, err := d.Memories().History(d.t.Context(), memory.Scope{}, id)
 	if err != nil {
@@ -163,21 +150,21 @@ func (d *seedDB) events(id string) []string {
 	return out
 }
 
-func (d *seedDB) wantEvents(id string, want ...string) {
+func (d *publicDB) wantEvents(id string, want ...string) {
 	d.t.Helper()
 	if got := d.events(id); !slices.Equal(got, want) {
 		d.t.Errorf("history %q, want %q", got, want)
 	}
 }
 
-func (d *seedDB) wantAll(s memory.Scope, want ...string) {
+func (d *publicDB) wantAll(s memory.Scope, want ...string) {
 	d.t.Helper()
 	if got := d.all(s); !slices.Equal(got, want) {
 		d.t.Errorf("%+v has %q, want %q", s, got, want)
 	}
 }
 
-func (d *seedDB) wantErr(err, kind error) {
+func (d *publicDB) wantErr(err, kind error) {
 	d.t.Helper()
 	if !errors.Is(err, kind) {
 		d.t.Errorf("error %v, want %v", err, kind)

@@ -19,9 +19,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
 
-// These are the behavioural cases of a memory of facts, by their numbers.
+// What a program sees of a memory of facts.
 
-func TestSeedD_Case01_AddSingleFact(t *testing.T) {
+func TestAddSingleFact(t *testing.T) {
 	f := open(t, facts.Config{LLM: &model{extract: func(c string) string {
 		if c != "My name is Bob" {
 			t.Errorf("the user message of the extraction is %q, not the conversation alone", c)
@@ -35,7 +35,7 @@ func TestSeedD_Case01_AddSingleFact(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case02_AddConversation(t *testing.T) {
+func TestAddConversation(t *testing.T) {
 	f := open(t, facts.Config{LLM: &model{extract: func(c string) string {
 		if want := "user: I am Alice, a nurse\nassistant: Hello!"; c != want {
 			t.Errorf("the conversation is %q, want %q", c, want)
@@ -46,7 +46,7 @@ func TestSeedD_Case02_AddConversation(t *testing.T) {
 	wantEvents(t, a, "ADD User's name is Alice", "ADD User is a nurse")
 }
 
-func TestSeedD_Case03_AddEmptyInput(t *testing.T) {
+func TestAddEmptyInput(t *testing.T) {
 	withModel := open(t, facts.Config{LLM: &model{extract: func(string) string { return "[]" }}})
 	wantEvents(t, add(t, withModel, alice, "hello"))
 	without := open(t, facts.Config{})
@@ -55,7 +55,7 @@ func TestSeedD_Case03_AddEmptyInput(t *testing.T) {
 
 var languages = &concepts{of: map[string]string{"python": "code", "programming": "code", "languages": "code", "code": "code"}}
 
-func TestSeedD_Case04_SearchBySemantics(t *testing.T) {
+func TestSearchBySemantics(t *testing.T) {
 	f := open(t, facts.Config{LLM: &model{}, Embedder: languages})
 	addOne(t, f, alice, "User likes Python")
 	addOne(t, f, alice, "User lives in Oslo")
@@ -65,7 +65,7 @@ func TestSeedD_Case04_SearchBySemantics(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case05_SearchWithLimit(t *testing.T) {
+func TestSearchWithLimit(t *testing.T) {
 	f := open(t, facts.Config{})
 	for _, city := range []string{"Oslo", "Rome", "Lima", "Bonn", "Kiel"} {
 		addOne(t, f, alice, "User has a friend in "+city)
@@ -79,7 +79,7 @@ func TestSeedD_Case05_SearchWithLimit(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case06_GetByID(t *testing.T) {
+func TestGetByID(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "User likes tea")
 	item, err := f.Get(t.Context(), alice, id)
@@ -88,14 +88,14 @@ func TestSeedD_Case06_GetByID(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case07_GetNonexistent(t *testing.T) {
+func TestGetNonexistent(t *testing.T) {
 	f := open(t, facts.Config{})
 	if item, err := f.Get(t.Context(), scope.Scope{}, "fake-id"); item != nil || err != nil {
 		t.Fatalf("got %+v, %v; want nil and no error", item, err)
 	}
 }
 
-func TestSeedD_Case08_GetAllForScope(t *testing.T) {
+func TestGetAllForScope(t *testing.T) {
 	f := open(t, facts.Config{})
 	want := []string{"User likes tea", "User lives in Oslo", "User plays chess"}
 	for _, text := range want {
@@ -105,7 +105,7 @@ func TestSeedD_Case08_GetAllForScope(t *testing.T) {
 	wantAll(t, f, alice, want...)
 }
 
-func TestSeedD_Case09_UpdateOverwrites(t *testing.T) {
+func TestUpdateOverwrites(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "User likes tea")
 	if _, err := f.Update(t.Context(), alice, id, "new text"); err != nil {
@@ -117,7 +117,7 @@ func TestSeedD_Case09_UpdateOverwrites(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case10_UpdateChangesHash(t *testing.T) {
+func TestUpdateChangesHash(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "User likes tea")
 	item, err := f.Update(t.Context(), alice, id, "new text")
@@ -127,7 +127,7 @@ func TestSeedD_Case10_UpdateChangesHash(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case11_DeleteRemoves(t *testing.T) {
+func TestDeleteRemoves(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "User likes tea")
 	if err := f.Delete(t.Context(), alice, id); err != nil {
@@ -141,7 +141,7 @@ func TestSeedD_Case11_DeleteRemoves(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case12_DeleteAllForScope(t *testing.T) {
+func TestDeleteAllForScope(t *testing.T) {
 	f := open(t, facts.Config{})
 	addOne(t, f, alice, "User likes tea")
 	addOne(t, f, alice, "User plays chess")
@@ -153,7 +153,7 @@ func TestSeedD_Case12_DeleteAllForScope(t *testing.T) {
 	wantAll(t, f, bob, "User likes coffee")
 }
 
-func TestSeedD_Case13_ResetClearsEverything(t *testing.T) {
+func TestResetClearsEverything(t *testing.T) {
 	ctx := t.Context()
 	for name, db := range map[string]*engine.DB{"own database": nil, "shared database": memoryDB(t, nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestSeedD_Case13_ResetClearsEverything(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case14_Deduplication(t *testing.T) {
+func TestDeduplication(t *testing.T) {
 	m := &model{}
 	f := open(t, facts.Config{LLM: m})
 	id := addOne(t, f, alice, "User likes Python")
@@ -216,7 +216,7 @@ func revises(t *testing.T, first, second string, decide func(offered []string) s
 	return f, add(t, f, alice, second), id
 }
 
-func TestSeedD_Case15_UpdateOnContradiction(t *testing.T) {
+func TestUpdateOnContradiction(t *testing.T) {
 	f, a, id := revises(t, "User lives in NYC", "User moved to San Francisco", func(o []string) string {
 		return operation("UPDATE", o, "NYC", "User lives in San Francisco")
 	})
@@ -227,7 +227,7 @@ func TestSeedD_Case15_UpdateOnContradiction(t *testing.T) {
 	wantAll(t, f, alice, "User lives in San Francisco")
 }
 
-func TestSeedD_Case16_MergeOnRefinement(t *testing.T) {
+func TestMergeOnRefinement(t *testing.T) {
 	const merged = "User works in tech, at Google, as a senior engineer"
 	f, a, id := revises(t, "User works in tech", "User works at Google as a senior engineer", func(o []string) string {
 		return operation("UPDATE", o, "tech", merged)
@@ -239,7 +239,7 @@ func TestSeedD_Case16_MergeOnRefinement(t *testing.T) {
 	wantAll(t, f, alice, merged)
 }
 
-func TestSeedD_Case17_DeleteOnNegation(t *testing.T) {
+func TestDeleteOnNegation(t *testing.T) {
 	f, a, id := revises(t, "User is vegetarian", "User started eating meat again", func(o []string) string {
 		return operation("DELETE", o, "vegetarian", "")
 	})
@@ -250,7 +250,7 @@ func TestSeedD_Case17_DeleteOnNegation(t *testing.T) {
 	wantAll(t, f, alice)
 }
 
-func TestSeedD_Case18_MultipleEvents(t *testing.T) {
+func TestMultipleEvents(t *testing.T) {
 	f, a, _ := revises(t, "User lives in NYC", "User moved to Oslo and has a dog", func(o []string) string {
 		return `[{"event":"UPDATE","id":1,"data":"User lives in Oslo"},{"event":"ADD","data":"User has a dog"}]`
 	})
@@ -258,7 +258,7 @@ func TestSeedD_Case18_MultipleEvents(t *testing.T) {
 	wantAll(t, f, alice, "User lives in Oslo", "User has a dog")
 }
 
-func TestSeedD_Case19_ScopeIsolation(t *testing.T) {
+func TestScopeIsolation(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "User likes tea")
 	if found := search(t, f, bob, "tea", nil); len(found) != 0 {
@@ -279,7 +279,7 @@ func TestSeedD_Case19_ScopeIsolation(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case20_MultiScope(t *testing.T) {
+func TestMultiScope(t *testing.T) {
 	both, other := scope.Scope{User: "alice", Agent: "helper"}, scope.Scope{User: "alice", Agent: "other"}
 	db := memoryDB(t, nil)
 	f, exact := open(t, facts.Config{DB: db}), open(t, facts.Config{DB: db, ExactReads: true})
@@ -297,7 +297,7 @@ func TestSeedD_Case20_MultiScope(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case21_MissingScope(t *testing.T) {
+func TestMissingScope(t *testing.T) {
 	f := open(t, facts.Config{})
 	_, err := f.Add(t.Context(), scope.Scope{}, facts.Text("User likes tea"), nil)
 	if facts.ClassOf(err) != facts.ScopeError {
@@ -305,7 +305,7 @@ func TestSeedD_Case21_MissingScope(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case22_RunIsolation(t *testing.T) {
+func TestRunIsolation(t *testing.T) {
 	f := open(t, facts.Config{})
 	one, two := scope.Scope{Run: "session-1"}, scope.Scope{Run: "session-2"}
 	addOne(t, f, one, "User likes tea")
@@ -350,12 +350,12 @@ func wantHistory(t *testing.T, f *facts.Facts, id string, want ...string) {
 	}
 }
 
-func TestSeedD_Case23_AddCreatesHistory(t *testing.T) {
+func TestAddCreatesHistory(t *testing.T) {
 	f := open(t, facts.Config{})
 	wantHistory(t, f, addOne(t, f, alice, "a tea"), "ADD null → a tea")
 }
 
-func TestSeedD_Case24_UpdateAppendsHistory(t *testing.T) {
+func TestUpdateAppendsHistory(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "a tea")
 	if _, err := f.Update(t.Context(), alice, id, "b tea"); err != nil {
@@ -364,7 +364,7 @@ func TestSeedD_Case24_UpdateAppendsHistory(t *testing.T) {
 	wantHistory(t, f, id, "ADD null → a tea", "UPDATE a tea → b tea")
 }
 
-func TestSeedD_Case25_DeleteMarksHistory(t *testing.T) {
+func TestDeleteMarksHistory(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "a tea")
 	if err := f.Delete(t.Context(), alice, id); err != nil {
@@ -373,7 +373,7 @@ func TestSeedD_Case25_DeleteMarksHistory(t *testing.T) {
 	wantHistory(t, f, id, "ADD null → a tea", "DELETE a tea → null")
 }
 
-func TestSeedD_Case26_HistoryOrdered(t *testing.T) {
+func TestHistoryOrdered(t *testing.T) {
 	f := open(t, facts.Config{})
 	id := addOne(t, f, alice, "tea 0")
 	want := []string{"ADD null → tea 0"}
@@ -422,27 +422,27 @@ func wantFiltered(t *testing.T, json string, want ...string) {
 	}
 }
 
-func TestSeedD_Case27_Equals(t *testing.T) {
+func TestEquals(t *testing.T) {
 	wantFiltered(t, `{"field":"tag","operator":"eq","value":"work"}`, "tea at work")
 }
 
-func TestSeedD_Case28_In(t *testing.T) {
+func TestIn(t *testing.T) {
 	wantFiltered(t, `{"field":"tag","operator":"in","value":["work","home"]}`, "tea at home", "tea at work")
 }
 
-func TestSeedD_Case29_And(t *testing.T) {
+func TestAnd(t *testing.T) {
 	wantFiltered(t, `{"AND":[{"field":"tag","operator":"ne","value":"home"},{"field":"priority","operator":"gte","value":2}]}`, "tea at work")
 }
 
-func TestSeedD_Case30_Or(t *testing.T) {
+func TestOr(t *testing.T) {
 	wantFiltered(t, `{"OR":[{"field":"tag","operator":"eq","value":"home"},{"field":"priority","operator":"lt","value":2}]}`, "tea at home", "tea in the park")
 }
 
-func TestSeedD_Case31_Not(t *testing.T) {
+func TestNot(t *testing.T) {
 	wantFiltered(t, `{"NOT":{"field":"tag","operator":"in","value":["work","home"]}}`, "Python with tea", "tea in the park")
 }
 
-func TestSeedD_Case32_Contains(t *testing.T) {
+func TestContains(t *testing.T) {
 	wantFiltered(t, `{"field":"memory","operator":"contains","value":"Python"}`, "Python with tea")
 	wantFiltered(t, `{"field":"memory","operator":"contains","value":"python"}`)
 	wantFiltered(t, `{"field":"memory","operator":"icontains","value":"python"}`, "Python with tea")
@@ -459,7 +459,7 @@ func googler() *model {
 	}
 }
 
-func TestSeedD_Case33_Entities(t *testing.T) {
+func TestEntities(t *testing.T) {
 	f := open(t, facts.Config{LLM: googler(), Graph: true})
 	a := add(t, f, alice, "Alice at Google")
 	if len(a.Degraded) > 0 {
@@ -478,7 +478,7 @@ func TestSeedD_Case33_Entities(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case34_Relations(t *testing.T) {
+func TestRelations(t *testing.T) {
 	f := open(t, facts.Config{LLM: googler(), Graph: true})
 	want := []facts.Relation{{Source: "Alice", Relation: "works_at", Target: "Google"}}
 	for range 2 { // a second time, it is the same relation
@@ -496,7 +496,7 @@ func TestSeedD_Case34_Relations(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case35_GraphEnhancedSearch(t *testing.T) {
+func TestGraphEnhancedSearch(t *testing.T) {
 	db := memoryDB(t, nil)
 	plain, f := open(t, facts.Config{DB: db}), open(t, facts.Config{DB: db, LLM: googler(), Graph: true})
 	add(t, f, alice, "Alice at Google")
@@ -510,7 +510,7 @@ func TestSeedD_Case35_GraphEnhancedSearch(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case36_LLMDown(t *testing.T) {
+func TestLLMDown(t *testing.T) {
 	f := open(t, facts.Config{LLM: &model{err: errors.New("the provider is down")}, Graph: true})
 	a := add(t, f, alice, "User likes tea")
 	wantEvents(t, a)
@@ -519,7 +519,7 @@ func TestSeedD_Case36_LLMDown(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case37_PartialFailure(t *testing.T) {
+func TestPartialFailure(t *testing.T) {
 	m := &model{extract: func(string) string { return jsonList("likes tea", "likes poison", "likes chess") }}
 	f := open(t, facts.Config{LLM: m, Embedder: &concepts{fails: "poison"}})
 	a := add(t, f, alice, "…")
@@ -534,7 +534,7 @@ func TestSeedD_Case37_PartialFailure(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case38_InvalidScope(t *testing.T) {
+func TestInvalidScope(t *testing.T) {
 	ctx, f := t.Context(), open(t, facts.Config{})
 	none := scope.Scope{}
 	calls := map[string]func() error{
@@ -550,7 +550,7 @@ func TestSeedD_Case38_InvalidScope(t *testing.T) {
 	}
 }
 
-func TestSeedD_Case39_CustomExtractionPrompt(t *testing.T) {
+func TestCustomExtractionPrompt(t *testing.T) {
 	m := &model{}
 	f := open(t, facts.Config{LLM: m, Prompts: facts.Prompts{FactExtraction: "configured", UpdateDecision: "decide so"}})
 	add(t, f, alice, "User likes tea")
@@ -578,12 +578,12 @@ func (otherModel) Generate(_ context.Context, r llm.Request) (llm.Reply, error) 
 	return llm.Reply{Text: "Here are the facts [as asked]: [\"User likes tea\"] Anything else?"}, nil
 }
 
-func TestSeedD_Case40_CustomLLM(t *testing.T) {
+func TestCustomLLM(t *testing.T) {
 	f := open(t, facts.Config{LLM: otherModel{}})
 	wantEvents(t, add(t, f, alice, "I like tea"), "ADD User likes tea")
 }
 
-func TestSeedD_Case42_DefaultConfig(t *testing.T) {
+func TestDefaultConfig(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	f, err := facts.New(nil)
 	if err != nil {

@@ -12,20 +12,19 @@ import (
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
-// The tests of this file are named by the sentences of two specifications on eviction,
-// consolidation and their schedule.
+// What a program sees of evictions and consolidations: each case is named by what it shows.
 
 const day = 24 * time.Hour
 
 // ago is a memory of an agent, created some time ago.
-func (d *seedDB) ago(id string, age time.Duration, importance, confidence float64) memory.Memory {
+func (d *publicDB) ago(id string, age time.Duration, importance, confidence float64) memory.Memory {
 	return memory.Memory{
 		ID: id, Scope: memory.Scope{Agent: "a1"}, Text: "about " + id, CreatedAt: d.now().Add(-age),
 		Importance: &importance, Confidence: &confidence,
 	}
 }
 
-func (d *seedDB) evict(o engine.EvictOptions) engine.Evicted {
+func (d *publicDB) evict(o engine.EvictOptions) engine.Evicted {
 	d.t.Helper()
 	r, err := d.Evict(d.t.Context(), &o)
 	if err != nil {
@@ -34,7 +33,7 @@ func (d *seedDB) evict(o engine.EvictOptions) engine.Evicted {
 	return r
 }
 
-func (d *seedDB) consolidate(o engine.ConsolidateOptions) engine.Consolidated {
+func (d *publicDB) consolidate(o engine.ConsolidateOptions) engine.Consolidated {
 	d.t.Helper()
 	r, err := d.Consolidate(d.t.Context(), &o)
 	if err != nil {
@@ -44,7 +43,7 @@ func (d *seedDB) consolidate(o engine.ConsolidateOptions) engine.Consolidated {
 }
 
 // there reports whether a memory is there.
-func (d *seedDB) there(id string) bool {
+func (d *publicDB) there(id string) bool {
 	d.t.Helper()
 	_, err := d.Memories().Get(d.t.Context(), memory.Scope{}, id)
 	if err != nil && !errors.Is(err, memory.ErrNotFound) {
@@ -53,13 +52,13 @@ func (d *seedDB) there(id string) bool {
 	return err == nil
 }
 
-func (d *seedDB) confidence(id string) float64 {
+func (d *publicDB) confidence(id string) float64 {
 	d.t.Helper()
 	return *d.get(id).Confidence
 }
 
 // only fails unless of these memories exactly some are there.
-func (d *seedDB) only(want map[string]bool) {
+func (d *publicDB) only(want map[string]bool) {
 	d.t.Helper()
 	for id, there := range want {
 		if d.there(id) != there {
@@ -68,11 +67,11 @@ func (d *seedDB) only(want map[string]bool) {
 	}
 }
 
-func TestSeedAEvict(t *testing.T) {
-	run := func(name string, fn func(d *seedDB)) {
-		t.Run(name, func(t *testing.T) { fn(newSeedDB(t, engine.Options{})) })
+func TestEvictions(t *testing.T) {
+	run := func(name string, fn func(d *publicDB)) {
+		t.Run(name, func(t *testing.T) { fn(newPublicDB(t, engine.Options{})) })
 	}
-	run("evicts across all agents", func(d *seedDB) {
+	run("evicts across all agents", func(d *publicDB) {
 		for _, agent := range []string{"a1", "a2"} {
 			m := d.ago(agent, 0, .5, .05)
 			m.Agent = agent
@@ -82,13 +81,13 @@ func TestSeedAEvict(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
-	run("maximum age is 30 days by default", func(d *seedDB) {
+	run("maximum age is 30 days by default", func(d *publicDB) {
 		d.add(d.ago("old", 30*day+time.Hour, .1, 1))
 		d.add(d.ago("young", 30*day-time.Hour, .1, 1))
 		d.evict(engine.EvictOptions{})
 		d.only(map[string]bool{"old": false, "young": true})
 	})
-	run("age alone, under agentos", func(d *seedDB) {
+	run("age alone, under agentos", func(d *publicDB) {
 		recalled := d.ago("recalled", 40*day, .1, 1)
 		recalled.AccessCount, recalled.LastAccessed = 1, d.now().Add(-day)
 		d.add(recalled)
@@ -105,7 +104,7 @@ func TestSeedAEvict(t *testing.T) {
 		d.evict(engine.EvictOptions{})
 		d.only(map[string]bool{"recalled": false})
 	})
-	run("the cap is per agent, under agentos over all its users", func(d *seedDB) {
+	run("the cap is per agent, under agentos over all its users", func(d *publicDB) {
 		for i := range 6 {
 			m := d.ago(fmt.Sprint("m", i), 0, .9-float64(i)/10, 1)
 			m.User = fmt.Sprint("u", i%3)
@@ -124,20 +123,20 @@ func TestSeedAEvict(t *testing.T) {
 		d.evict(engine.EvictOptions{Cap: new(int64(4))})
 		d.only(map[string]bool{"m0": true, "m3": true, "m4": false, "m5": false})
 	})
-	run("age above maxAge and importance below minImportance", func(d *seedDB) {
+	run("age above maxAge and importance below minImportance", func(d *publicDB) {
 		d.add(d.ago("both", 16*day, .29, 1))
 		d.add(d.ago("old only", 16*day, .3, 1))
 		d.add(d.ago("unimportant only", 14*day, .1, 1))
 		d.evict(engine.EvictOptions{MaxAge: new(15 * day), MinImportance: new(.3), Cap: new(int64(5000))})
 		d.only(map[string]bool{"both": false, "old only": true, "unimportant only": true})
 	})
-	run("confidence below 0.1", func(d *seedDB) {
+	run("confidence below 0.1", func(d *publicDB) {
 		d.add(d.ago("below", 0, 1, .099))
 		d.add(d.ago("at", 0, 1, .1))
 		d.evict(engine.EvictOptions{})
 		d.only(map[string]bool{"below": false, "at": true})
 	})
-	run("memory count exceeds cap, evicts lowest importance", func(d *seedDB) {
+	run("memory count exceeds cap, evicts lowest importance", func(d *publicDB) {
 		for i := range 5 {
 			d.add(d.ago(fmt.Sprint("m", i), 0, .9-float64(i)/10, 1))
 		}
@@ -149,7 +148,7 @@ func TestSeedAEvict(t *testing.T) {
 		}
 		d.only(map[string]bool{"m0": true, "m1": true, "m2": true, "m3": false, "m4": false, "other": true})
 	})
-	run("returns the total number of memories evicted", func(d *seedDB) {
+	run("returns the total number of memories evicted", func(d *publicDB) {
 		d.add(d.ago("old", 40*day, .1, 1))
 		d.add(d.ago("unsure", 0, 1, 0))
 		d.add(d.ago("kept", 0, 1, 1))
@@ -164,17 +163,17 @@ func TestSeedAEvict(t *testing.T) {
 	})
 }
 
-func TestSeedAConsolidate(t *testing.T) {
-	run := func(name string, fn func(d *seedDB)) {
-		t.Run(name, func(t *testing.T) { fn(newSeedDB(t, engine.Options{})) })
+func TestConsolidations(t *testing.T) {
+	run := func(name string, fn func(d *publicDB)) {
+		t.Run(name, func(t *testing.T) { fn(newPublicDB(t, engine.Options{})) })
 	}
-	run("decays confidence on unaccessed memories", func(d *seedDB) {
+	run("decays confidence on unaccessed memories", func(d *publicDB) {
 		d.add(d.ago("m", 8*day, .5, 1))
 		if r := d.consolidate(engine.ConsolidateOptions{Rate: new(.05)}); r.Decayed != 1 || d.confidence("m") != .95 {
 			t.Errorf("%+v, confidence %v", r, d.confidence("m"))
 		}
 	})
-	run("applies to memories not accessed in 7 days or more", func(d *seedDB) {
+	run("applies to memories not accessed in 7 days or more", func(d *publicDB) {
 		d.add(d.ago("7 days", 7*day, .5, 1))
 		d.add(d.ago("6 days", 6*day, .5, 1))
 		accessed := d.ago("accessed", 30*day, .5, 1)
@@ -185,7 +184,7 @@ func TestSeedAConsolidate(t *testing.T) {
 			t.Error(a, b, c)
 		}
 	})
-	run("new confidence is confidence times 1 minus the rate, minimum 0.1", func(d *seedDB) {
+	run("new confidence is confidence times 1 minus the rate, minimum 0.1", func(d *publicDB) {
 		d.add(d.ago("m", 8*day, .5, .8))
 		for _, want := range []float64{.4, .2, .1, .1} {
 			d.consolidate(engine.ConsolidateOptions{Rate: new(.5)})
@@ -194,14 +193,14 @@ func TestSeedAConsolidate(t *testing.T) {
 			}
 		}
 	})
-	run("skips memories already at minimum confidence", func(d *seedDB) {
+	run("skips memories already at minimum confidence", func(d *publicDB) {
 		d.add(d.ago("at", 8*day, .5, .1))
 		d.add(d.ago("below", 8*day, .5, .04))
 		if r := d.consolidate(engine.ConsolidateOptions{}); r.Decayed != 0 || d.confidence("at") != .1 || d.confidence("below") != .04 {
 			t.Errorf("%+v", r)
 		}
 	})
-	run("a recall prevents confidence decay", func(d *seedDB) {
+	run("a recall prevents confidence decay", func(d *publicDB) {
 		d.add(d.ago("m", 8*day, .5, 1))
 		d.consolidate(engine.ConsolidateOptions{Rate: new(.1)})
 		if _, err := d.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{Agent: "a1"}, Text: "about m"}); err != nil {
@@ -215,7 +214,7 @@ func TestSeedAConsolidate(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	run("memories merged is 0 under agentos", func(d *seedDB) {
+	run("memories merged is 0 under agentos", func(d *publicDB) {
 		p, err := policy.Preset(policy.PresetAgentOS)
 		if err != nil {
 			t.Fatal(err)
@@ -248,23 +247,23 @@ func TestSeedAConsolidate(t *testing.T) {
 	})
 }
 
-func TestSeedBConsolidation(t *testing.T) {
-	run := func(name string, fn func(d *seedDB)) {
-		t.Run(name, func(t *testing.T) { fn(newSeedDB(t, engine.Options{})) })
+func TestDecayOfTheIdle(t *testing.T) {
+	run := func(name string, fn func(d *publicDB)) {
+		t.Run(name, func(t *testing.T) { fn(newPublicDB(t, engine.Options{})) })
 	}
-	run("importance times the rate to the power of days since access", func(d *seedDB) {
+	run("importance times the rate to the power of days since access", func(d *publicDB) {
 		d.add(d.ago("m", 14*day+time.Hour, .8, 1))
 		m, err := d.Memories().Get(t.Context(), memory.Scope{}, "m")
 		if err != nil || math.Abs(*m.DecayedImportance-.8*math.Pow(.95, 14)) > 1e-12 || *m.Importance != .8 {
 			t.Errorf("%v: %v of %v", err, *m.DecayedImportance, *m.Importance)
 		}
 	})
-	run("half is left after about 14 days", func(d *seedDB) {
+	run("half is left after about 14 days", func(d *publicDB) {
 		if got := policy.Retention(14 * day); got < .47 || got > .5 {
 			t.Error(got)
 		}
 	})
-	run("deletes memories below a threshold for one agent", func(d *seedDB) {
+	run("deletes memories below a threshold for one agent", func(d *publicDB) {
 		d.add(d.ago("low", 20*day, .5, 1))
 		d.add(d.ago("high", 0, .5, 1))
 		other := d.ago("other", 20*day, .5, 1)
@@ -275,7 +274,7 @@ func TestSeedBConsolidation(t *testing.T) {
 		}
 		d.only(map[string]bool{"low": false, "high": true, "other": true})
 	})
-	run("fragments of an importance below 0.1 are deleted under substrate", func(d *seedDB) {
+	run("fragments of an importance below 0.1 are deleted under substrate", func(d *publicDB) {
 		p, err := policy.Preset(policy.PresetSubstrate)
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +293,7 @@ func TestSeedBConsolidation(t *testing.T) {
 		}
 	})
 	merged := func(name string, change func(a, b *memory.Memory), want bool) {
-		run(name, func(d *seedDB) {
+		run(name, func(d *publicDB) {
 			p, err := policy.Preset(policy.PresetSubstrate)
 			if err == nil {
 				_, err = d.Policies().Set(t.Context(), p)
