@@ -41,18 +41,6 @@ func (d *publicDB) value(o memory.Owner, key string) string {
 	return string(e.Value)
 }
 
-func (d *publicDB) keys(o memory.Owner) []string {
-	d.t.Helper()
-	var keys []string
-	for e, err := range d.KV().All(d.t.Context(), entries.Query{Owner: o}) {
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		keys = append(keys, e.Key)
-	}
-	return keys
-}
-
 // Opening creates a database that is not there.
 func TestOpenCreates(t *testing.T) {
 	dir := t.TempDir() + "/new/memory"

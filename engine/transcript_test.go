@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/golden"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -176,7 +177,7 @@ type heldView struct {
 func (p *player) endViews() {
 	for _, v := range p.views {
 		close(v.calls)
-		<-v.done
+		testdb.NoError(p.t, <-v.done)
 	}
 }
 

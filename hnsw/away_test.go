@@ -1,8 +1,9 @@
 package hnsw
 
 import (
-	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // TestFilterAway: what a filter leaves is found in clusters away from the query as well as

@@ -2,9 +2,10 @@ package hnsw
 
 import (
 	"fmt"
-	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // hardRow makes a row whose codes are off in ways that depend on the query.

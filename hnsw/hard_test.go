@@ -2,12 +2,13 @@ package hnsw
 
 import (
 	"fmt"
-	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // hardCase is a set of vectors on which a graph over codes may fail.

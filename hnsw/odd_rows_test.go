@@ -3,11 +3,12 @@ package hnsw
 import (
 	"errors"
 	"fmt"
-	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // oddRows are sets of rows that an application may hand over by mistake, or by its nature.

@@ -1,7 +1,6 @@
 package hnsw
 
 import (
-	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -9,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // rowWorld is an index that keeps rows, and a twin that asks for each.

@@ -29,7 +29,9 @@ var Damages = []Damage{
 	{"and its counter says", func(t part.Tx, owner uint32) error { return t.Count(kindAgent, owner, 1) }},
 	{"budgets, and its counter", func(t part.Tx, owner uint32) error { return t.Count(kindHome, owner, 1) }},
 	{"it belongs to", func(t part.Tx, owner uint32) error { return t.Set(agentKey(t, owner), (&Agent{ID: "bob"}).encode()) }},
-	{"lies under a key that is not its own", func(t part.Tx, owner uint32) error { return t.Set(modelKey(t, owner, modelOf("small")), []byte("large")) }},
+	{"lies under a key that is not its own", func(t part.Tx, owner uint32) error {
+		return t.Set(modelKey(t, owner, modelOf("small")), []byte("large"))
+	}},
 	{"the sum", func(t part.Tx, owner uint32) error {
 		return t.Set(sumKey(t, owner, forever, model{}, 0), (&Totals{Records: 7}).encode())
 	}},
