@@ -57,9 +57,9 @@ func foundNotes(t testing.TB, n Notes, query string, limit int) (names []string)
 	return names
 }
 
-// TestSeedCEntries: an entry has an integer id that is assigned on insert and grows, a name
+// TestNotesHaveNumbers: an entry has an integer id that is assigned on insert and grows, a name
 // that is its identity, aliases that resolve to it, a content, a kind and a creation time.
-func TestSeedCEntries(t *testing.T) {
+func TestNotesHaveNumbers(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: func() time.Time { return now }}})
 	n := db.Notes()
@@ -87,9 +87,9 @@ func TestSeedCEntries(t *testing.T) {
 	mustCheck(t, db, 3)
 }
 
-// TestSeedCNames: a name is unique; entries are addressed by name or alias, everywhere; a name
+// TestNotesByNameAndAlias: a name is unique; entries are addressed by name or alias, everywhere; a name
 // is rebound by aliasing, and the canonical name is the one that was chosen last.
-func TestSeedCNames(t *testing.T) {
+func TestNotesByNameAndAlias(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	n, ctx := db.Notes(), t.Context()
 	a, b := mustAdd(t, n, "a", "first", ""), mustAdd(t, n, "b", "second", memory.KindArchive)
@@ -136,10 +136,10 @@ func TestSeedCNames(t *testing.T) {
 	mustCheck(t, db, 2)
 }
 
-// TestSeedCSearch: notes and archives share one index and one ranking by BM25 of content and
+// TestNotesAreRanked: notes and archives share one index and one ranking by BM25 of content and
 // name; aliases add no tokens; every match comes unless a limit is given; statistics are of
 // notes alone.
-func TestSeedCSearch(t *testing.T) {
+func TestNotesAreRanked(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	n, ctx := db.Notes(), t.Context()
 	mustAdd(t, n, "harbour", "Ships wait for the tide.", "")
@@ -175,9 +175,9 @@ func TestSeedCSearch(t *testing.T) {
 	}
 }
 
-// TestSeedCCompaction: a compaction leaves an archive under a generated name, which the
+// TestCompactionLeavesANote: a compaction leaves an archive under a generated name, which the
 // marker carries, and which is found by name and by search; each leaves one more.
-func TestSeedCCompaction(t *testing.T) {
+func TestCompactionLeavesANote(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	ctx := t.Context()
 	for round := range 2 {
@@ -411,9 +411,9 @@ func TestNotesAreReached(t *testing.T) {
 	}
 }
 
-// TestSeedCPersistence: a path that does not exist is an empty memory; one that exists is
+// TestNotesPersist: a path that does not exist is an empty memory; one that exists is
 // read as the last successful operation has left it, with its index.
-func TestSeedCPersistence(t *testing.T) {
+func TestNotesPersist(t *testing.T) {
 	fs := crashfs.NewDisk()
 	db := openTest(t, fs, setup{})
 	if got := namesOf(t, db.Notes(), ops); len(got) != 0 {
