@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -54,6 +55,7 @@ func sameTotals(a, b usage.Totals) bool {
 // TestUsageTotals compares totals of random ranges, owners and models with those of a sum
 // over all records, also after a roll-up and after opening again.
 func TestUsageTotals(t *testing.T) {
+	race.Sequential(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng, ctx, fs := rand.New(rand.NewPCG(seed, 1)), t.Context(), vfs.NewMem()
