@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -305,13 +306,7 @@ func TestSessionCompactedAnyNumberOfTimes(t *testing.T) {
 		if err != nil || len(l.Messages) != 10 || l.Marker.ArchiveName != r.ArchiveName || l.Marker.ArchivedAt.IsZero() || l.Session.Compactions != round+1 {
 			t.Errorf("round %d: %+v, %v", round, l, err)
 		}
-		archives := 0
-		err = n.List(t.Context(), supportAgent, func(note engine.Note) error {
-			if note.Kind == memory.KindArchive {
-				archives++
-			}
-			return nil
-		})
+		archives, err := w.db.Memories().Count(t.Context(), memory.ListQuery{Scope: supportAgent.Scope(), Filter: filter.Eq("kind", "archive")})
 		if err != nil || archives != round+1 {
 			t.Errorf("%d archives after %d compactions, %v", archives, round+1, err)
 		}

@@ -239,7 +239,7 @@ func refuse(f *goFile, from string, rule row, target string, law map[string]row)
 // database and may import what a program does.
 func refuseInside(f *goFile, from string, rule row, to string, law map[string]row) string {
 	target, ok := law[to]
-	if (rule.floor == parts || rule.floor == middle) && f.test && strings.HasSuffix(f.ast.Name.Name, "_test") {
+	if rule.floor >= parts && rule.floor <= middle && f.test && strings.HasSuffix(f.ast.Name.Name, "_test") {
 		rule = row{floor: upper}
 	}
 	switch {
