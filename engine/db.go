@@ -35,14 +35,18 @@ import (
 //
 // Who takes several takes them in this order:
 //
-//  0. turn: a consolidation or an eviction
-//  1. chunks.busy: the janitor's work, a rebuild or a reset; then moving
+//  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
+//     backlog.running, a pass that embeds; backlog.renewing, a change of a model;
+//     linker.rebuilding, indexes of vectors made anew
+//  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. writer.lock: one transaction that writes
 //  3. janitor.mu, the lists of the dead
 //  4. points.mu, the read points in use
-//  5. those of one structure each: a space, names, fields, scopes, touched, doc runs
+//  5. those of one structure each, which holds no other meanwhile: spaces.mu, lexical.mu,
+//     names.mu, fields.mu, spoken.mu, scopes.mu, members.mu, touches.mu, written.mu,
+//     groupQueue.mu, backlog.mu, codesFile.mu, callout.mu, observing.mu, steady.mu
 //
-// A View takes none but 4, for a moment. gate.mu and the syncer's are taken alone.
+// A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {
 	dir   string
 	id    uuid.UUID

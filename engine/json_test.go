@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/notes"
 )
 
 // wantBack marshals a value, reads it again, and wants it as it was.
@@ -62,7 +63,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys := wantBack(t, n); keys["type"] != TypeNote || keys["memory_id"] != n.MemoryID || keys["content"] != "at six" {
+	if keys := wantBack(t, n); keys["type"] != notes.TypeNote || keys["memory_id"] != n.MemoryID || keys["content"] != "at six" {
 		t.Errorf("%v", keys)
 	}
 	found, err := db.Notes().Search(t.Context(), ada.Owner(), "six", 1)

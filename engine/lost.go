@@ -328,8 +328,7 @@ func (tx *Tx) livesByRecord(v layout.Version) (lives bool, err error) {
 
 // place gives versions new documents.
 func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
-	tx.change()
-	tx.log = append(tx.log, byte(layout.LogMove), 0) // no chunk was emptied
+	tx.logUnseen()
 	for _, v := range versions {
 		row := doctable.Row{Version: v}
 		rec, err := tx.record(v)

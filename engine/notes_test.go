@@ -18,13 +18,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 var ops = scope.Owner{Agent: "ops"}
 
-func mustAdd(t testing.TB, n Notes, name, content string, kind memory.Kind) Note {
+func mustAdd(t testing.TB, n notes.Notes, name, content string, kind memory.Kind) notes.Note {
 	t.Helper()
 	note, err := n.Add(context.Background(), ops, name, content, kind)
 	if err != nil {
@@ -33,9 +34,9 @@ func mustAdd(t testing.TB, n Notes, name, content string, kind memory.Kind) Note
 	return note
 }
 
-func namesOf(t testing.TB, n Notes, o scope.Owner) (names []string) {
+func namesOf(t testing.TB, n notes.Notes, o scope.Owner) (names []string) {
 	t.Helper()
-	err := n.List(context.Background(), o, func(note Note) error {
+	err := n.List(context.Background(), o, func(note notes.Note) error {
 		names = append(names, fmt.Sprint(note.ID, " ", note.Name, " ", note.Aliases))
 		return nil
 	})
@@ -45,7 +46,7 @@ func namesOf(t testing.TB, n Notes, o scope.Owner) (names []string) {
 	return names
 }
 
-func foundNotes(t testing.TB, n Notes, query string, limit int) (names []string) {
+func foundNotes(t testing.TB, n notes.Notes, query string, limit int) (names []string) {
 	t.Helper()
 	hits, err := n.Search(context.Background(), ops, query, limit)
 	if err != nil {
@@ -336,12 +337,12 @@ func TestNotesBadInput(t *testing.T) {
 			wantError(t, what, err, kind)
 		}
 	}
-	second := func(_ Note, err error) error { return err }
+	second := func(_ notes.Note, err error) error { return err }
 	fails("a bad name", fault.ErrInvalid, second(n.Add(ctx, ops, "", "x", "")), second(n.Add(ctx, ops, long, "x", "")), second(n.Add(ctx, ops, "a\x00b", "x", "")),
 		second(n.Alias(ctx, ops, "a", "")), second(n.Alias(ctx, ops, "a", long)), second(n.Rename(ctx, ops, "a", "\xff", false)), n.Remove(ctx, ops, ""))
 	fails("no content", fault.ErrInvalid, second(n.Add(ctx, ops, "b", "", "")), second(n.Write(ctx, ops, "a", "")), second(n.Add(ctx, ops, "b", strings.Repeat("x", memory.MaxText+1), "")))
 	fails("a bad kind", fault.ErrInvalid, second(n.Add(ctx, ops, "b", "x", memory.KindFact)))
-	fails("no owner", fault.ErrScope, second(n.Add(ctx, scope.Owner{}, "b", "x", "")), second(n.Get(ctx, scope.Owner{}, "a")), n.List(ctx, scope.Owner{}, func(Note) error { return nil }))
+	fails("no owner", fault.ErrScope, second(n.Add(ctx, scope.Owner{}, "b", "x", "")), second(n.Get(ctx, scope.Owner{}, "a")), n.List(ctx, scope.Owner{}, func(notes.Note) error { return nil }))
 	fails("unknown", fault.ErrNotFound, second(n.Get(ctx, ops, "b")), second(n.Alias(ctx, ops, "b", "c")), second(n.Rename(ctx, ops, "b", "c", true)), second(n.Write(ctx, ops, "b", "x")),
 		n.Remove(ctx, ops, "b"), second(n.Get(ctx, scope.Owner{User: "ada", Agent: "ops"}, "a")))
 	_, err := n.Search(ctx, ops, "x", -1)

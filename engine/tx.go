@@ -554,6 +554,13 @@ func (tx *Tx) change() uint32 {
 	return tx.changes - 1
 }
 
+// logUnseen logs a commit whose keys no reader of the log asks for: it stands there as a move of
+// no chunk, which readers of every version pass over.
+func (tx *Tx) logUnseen() {
+	tx.change()
+	tx.log = append(tx.log, byte(layout.LogMove), 0)
+}
+
 // number is the number of a name, newly given if it has none.
 func (tx *Tx) number(k layout.Name) (uint32, error) {
 	num, ok, err := tx.lookup(k)

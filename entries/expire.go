@@ -31,7 +31,7 @@ type due struct {
 	key     string
 }
 
-// of tells whether the key is that of an entry.
+// of reports whether the key is that of an entry.
 func (d due) of(e *Entry) bool { return max(clock.ToMillis(e.ExpiresAt), 0) == d.expires }
 
 // Work removes the entries that have expired, and what deleted owners have left.

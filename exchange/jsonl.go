@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/notes"
 )
 
 // ImportJSONL stores the memories of a stream of JSON lines. The report is valid
@@ -84,8 +85,8 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 		m, err := decodeMemory(line, read)
 		withoutBeside(&m) // of an export that was made in the midst of a change of the model
 		return func() error { return b.add(ctx, at, m, len(line)) }, err
-	case engine.TypeNote:
-		var n engine.NoteLine
+	case notes.TypeNote:
+		var n notes.Line
 		err := read(line, &n)
 		return func() error { return b.add(ctx, at, n.Memory(), len(line)) }, err
 	case TypeHistory:

@@ -307,7 +307,7 @@ func (b *beam) insert(score float32, slot uint32) {
 	}
 }
 
-// hides tells whether the search may not return a slot.
+// hides reports whether the search may not return a slot.
 func (b *beam) hides(slot uint32) bool {
 	return b.within != nil && !b.within.Has(slot) || b.visible != nil && !b.visible(slot)
 }

@@ -84,7 +84,7 @@ func (e *Estimator) Sharpen(slots []uint32, low, high []float32) error {
 	return e.bound(slots, low, high, e.byQuery)
 }
 
-// Refines tells whether [Estimator.Refine] gives a slot narrower bounds than
+// Refines reports whether [Estimator.Refine] gives a slot narrower bounds than
 // [Estimator.Estimate].
 func (e *Estimator) Refines(slot uint32) bool { return e.sketches.has(slot) }
 

@@ -46,7 +46,7 @@ const (
 	islandFactor = 2
 )
 
-// islands tells whether so many of the links of matching slots match as well
+// islands reports whether so many of the links of matching slots match as well
 // that the others may be out of reach.
 func (r *searcher) islands(slots []uint32, share float64) bool {
 	links, matching := 0, 0

@@ -28,14 +28,14 @@ const (
 	groupRounds = 8
 )
 
-// canGroup tells whether an index may have groups. Sketches know one centre, so rows that
+// canGroup reports whether an index may have groups. Sketches know one centre, so rows that
 // may get them have one, too: in their many components a rotation hides what lies between
 // groups as well.
 func (c *Config) canGroup() bool {
 	return !c.Quantized && c.Dim < leastSketchedInMemory && (c.File == nil || c.Dim < leastSketched)
 }
 
-// grouped tells whether rows have different centres.
+// grouped reports whether rows have different centres.
 func (c *coding) grouped() bool { return len(c.centres) > 1 }
 
 // group returns the group that a vector belongs to: 0 where there are none.

@@ -234,7 +234,7 @@ func (x *Index) Linked() int { return int(x.graph.linked.Load()) }
 // linked, and those that it led around removed ones, which takes three quarters as long.
 func (x *Index) Work() uint64 { return x.graph.work.Load() }
 
-// Due tells whether Link has anything to do.
+// Due reports whether Link has anything to do.
 func (x *Index) Due() bool {
 	g := &x.graph
 	return x.Pending() > 0 && (g.linked.Load() > 0 || g.rows.Load() >= int64(x.cfg.Crossover)) || g.repairDue()
@@ -345,7 +345,7 @@ func (x *Index) Remove(slot uint32) {
 	}
 }
 
-// Live tells whether a slot holds a row.
+// Live reports whether a slot holds a row.
 func (x *Index) Live(slot uint32) bool { return slot < x.length.Load() && x.graph.live(slot) }
 
 // Row appends the stored row to dst[:0] and returns it: normalised under
@@ -379,5 +379,5 @@ func (x *Index) Keep(slot uint32, row []float32) {
 	}
 }
 
-// KeepsAll tells whether there is room to keep all rows.
+// KeepsAll reports whether there is room to keep all rows.
 func (x *Index) KeepsAll() bool { return x.kept != nil && x.kept.fits(x.length.Load()) }

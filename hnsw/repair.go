@@ -20,7 +20,7 @@ const (
 
 func (g *graph) repairDue() bool { return g.removedShare(repairShare) }
 
-// removedShare tells whether one in n linked slots or more is removed.
+// removedShare reports whether one in n linked slots or more is removed.
 func (g *graph) removedShare(n int64) bool {
 	dead := g.dead.Load()
 	return dead > 0 && dead*n >= g.linked.Load()

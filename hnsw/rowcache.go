@@ -254,7 +254,7 @@ func (c *rowCache) dropMoved(frames []*frame) {
 	}
 }
 
-// fits tells whether so many slots have, or can have, a place of their own.
+// fits reports whether so many slots have, or can have, a place of their own.
 func (c *rowCache) fits(slots uint32) bool {
 	need := (int64(slots) + 1<<c.shift - 1) >> c.shift * c.frameSize()
 	b := c.of.budget

@@ -19,7 +19,7 @@ func NewSet(slots ...uint32) *Set {
 // Len returns how many slots are in the set.
 func (s *Set) Len() int { return s.n }
 
-// Has tells whether a slot is in the set.
+// Has reports whether a slot is in the set.
 func (s *Set) Has(slot uint32) bool {
 	w := int(slot >> 6)
 	return w < len(s.words) && s.words[w]>>(slot&63)&1 != 0

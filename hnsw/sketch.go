@@ -54,7 +54,7 @@ type sketches struct {
 // noSlot is beyond all slots.
 const noSlot = math.MaxUint32
 
-// sketchesAll tells whether all rows have sketches where there are so many.
+// sketchesAll reports whether all rows have sketches where there are so many.
 func (c *Config) sketchesAll(rows uint32) bool {
 	return c.Sketched > 0 && c.Dim >= leastSketchedInMemory && int64(rows) >= int64(c.Sketched)
 }
@@ -137,10 +137,10 @@ func (s *sketches) bytes(n uint32) int64 {
 	return int64(n-s.from) * int64(s.table.Load().Stride)
 }
 
-// has tells whether a slot has a sketch.
+// has reports whether a slot has a sketch.
 func (s *sketches) has(slot uint32) bool { return s != nil && slot >= s.from }
 
-// walks tells whether walks and flat searches go by a slot's sketch.
+// walks reports whether walks and flat searches go by a slot's sketch.
 func (s *sketches) walks(slot uint32) bool { return s != nil && slot >= s.walked.Load() }
 
 // sketchRows makes the sketches of some slots from their codes.

@@ -108,7 +108,7 @@ func (x *Index) Snapshot() *Snapshot {
 // taken.
 func (s *Snapshot) Slots() uint32 { return uint32(len(s.states)) }
 
-// Holds tells whether a slot held a row when the snapshot was taken, or still
+// Holds reports whether a slot held a row when the snapshot was taken, or still
 // leads searches to others.
 func (s *Snapshot) Holds(slot uint32) bool {
 	return int(slot) < len(s.states) && s.states[slot] != slotFree

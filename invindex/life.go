@@ -63,7 +63,7 @@ func (c *pageCache) drop(s *sealedChunk) {
 	c.hand = 0
 }
 
-// owns tells whether a slot is one of the chunk's own: a chunk that was dropped
+// owns reports whether a slot is one of the chunk's own: a chunk that was dropped
 // may share its number with a later one.
 func (c *sealedChunk) owns(slot *pageSlot) bool {
 	if slot == &c.lens {

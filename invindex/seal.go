@@ -34,7 +34,7 @@ func (x *Index) Sealable() []uint16 {
 	return numbers
 }
 
-// closed tells whether a chunk takes no more documents.
+// closed reports whether a chunk takes no more documents.
 func (x *Index) closed(c *hotChunk) bool {
 	return c != x.last.Load() || uint32(x.mark.Load()) == (uint32(c.number)+1)*chunkDocs
 }

@@ -76,7 +76,7 @@ type Memory struct {
 
 	// Text may be empty only with a vector. At most MaxText bytes of UTF-8.
 	Text string `json:"text"`
-	// NoteID counts the notes and archives of an owner from 1 (see engine.Notes). A store that
+	// NoteID counts the notes and archives of an owner from 1 (see package notes). A store that
 	// names a number which is free gives it to the memory; an import does.
 	NoteID uint64 `json:"note_id,omitempty"`
 	// Name and Aliases address notes and archives. Of an owner's notes each has another

@@ -1,13 +1,127 @@
 package notes
 
 import (
-	"fmt"
+	"context"
+	"log/slog"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
+
+// Notes are the notes and archives of a database, by name: in a transaction, or with each call
+// as a transaction of its own. An embedder is not called: the text of a note is embedded by a
+// later pass.
+type Notes struct {
+	run    Runner
+	logger *slog.Logger
+}
+
+// New returns the notes whose calls a runner runs. The logger hears of aliases that change
+// hands and of archives that are written over. Engine makes them: see its DB.Notes and Tx.Notes.
+func New(r Runner, logger *slog.Logger) Notes { return Notes{r, logger} }
+
+// Note is a note or an archive.
+type Note struct {
+	// ID counts the notes and archives of an owner from 1. It is never given again.
+	ID uint64
+	// MemoryID is the ID of the memory that the note is.
+	MemoryID string
+	// Name addresses the note, and so does each of its aliases. Among the notes and archives
+	// of an owner no other has any of them.
+	Name    string
+	Aliases []string
+	Content string
+	Kind    memory.Kind // KindNote or KindArchive
+	// CreatedAt and UpdatedAt have millisecond resolution, in UTC.
+	CreatedAt, UpdatedAt time.Time
+}
+
+// Found is a note that a search has found.
+type Found struct {
+	Note
+	// Score is the BM25 score.
+	Score float64
+}
+
+// Runner runs the calls of users: each as a transaction of its own, or all of them in the one
+// that the user is in. doing is what an error says was being done.
+type Runner interface {
+	// View runs fn on one state, and Update runs it in a transaction that commits unless fn
+	// returns an error.
+	View(ctx context.Context, doing string, fn func(View) error) error
+	// Update is as View says.
+	Update(ctx context.Context, doing string, fn func(Tx) error) error
+}
+
+// View reads the memories of one state that are notes or archives. A Tx sees what it has
+// written.
+type View interface {
+	// Named is the one of an owner that has a name or an alias, false where there is none.
+	Named(o scope.Owner, name string) (m memory.Memory, found bool, err error)
+	// Each calls visit for those of an owner, in the order in which they came.
+	Each(ctx context.Context, o scope.Owner, visit func(memory.Memory) error) error
+	// Search ranks those of an owner by BM25 over text and name, with the statistics of them
+	// alone. A limit of 0 is every match.
+	Search(ctx context.Context, o scope.Owner, query string, limit int) ([]memory.Hit, error)
+}
+
+// Tx reads and writes them.
+type Tx interface {
+	View
+	// Store stores a new memory and returns it as it was stored.
+	Store(ctx context.Context, m memory.Memory) (memory.Memory, error)
+	// Patch changes a memory that this Tx has read, and returns what became of it.
+	Patch(ctx context.Context, doing string, m memory.Memory, p memory.Patch) (memory.Memory, error)
+	// Remove deletes a memory that this Tx has read.
+	Remove(m memory.Memory) error
+}
+
+// noteOf is a memory as a note.
+func noteOf(m memory.Memory) Note {
+	return Note{
+		ID: m.NoteID, MemoryID: m.ID, Name: m.Name, Aliases: m.Aliases, Content: m.Text, Kind: m.Kind, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+	}
+}
+
+// view runs a call that reads.
+func (n Notes) view(ctx context.Context, doing string, o scope.Owner, fn func(View) error) error {
+	if err := scope.Check(doing, o.Scope()); err != nil {
+		return err
+	}
+	return n.run.View(ctx, doing, fn)
+}
+
+// update runs a call that writes.
+func (n Notes) update(ctx context.Context, doing string, o scope.Owner, name string, fn func(Tx) error) error {
+	if err := scope.Check(doing, o.Scope()); err != nil {
+		return err
+	}
+	if err := checkName(doing, name); err != nil {
+		return err
+	}
+	return n.run.Update(ctx, doing, fn)
+}
+
+func checkName(doing, name string) error {
+	if name == "" {
+		return fault.Invalid(doing, "a name is empty", "give one")
+	}
+	return valid.Word(doing, "name", name)
+}
+
+// named is the memory of an owner by one of its names.
+func named(v View, doing string, o scope.Owner, name string) (memory.Memory, error) {
+	m, found, err := v.Named(o, name)
+	if err == nil && !found {
+		err = &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there is no note or archive of that name or alias", Do: "check the name, the user and the agent; list them"}
+	}
+	return m, err
+}
 
 // Part is the structure as the database sees it.
 type Part struct{}
@@ -44,113 +158,4 @@ func (Part) Figures(v part.View) (map[string]int64, error) {
 // that none is given again.
 func (Part) DeleteOwner(part.Tx, uint32) (map[string]int64, error) {
 	return map[string]int64{}, nil
-}
-
-// MemoryGone deletes the number of a memory.
-func (Part) MemoryGone(v part.View, owner uint32, seq uint64, del func(key []byte) error, _ func(_, _ []byte) error) error {
-	number, err := Number(v, owner, seq)
-	if err != nil || number == 0 {
-		return err
-	}
-	if err := del(seqKey(v, owner, seq)); err != nil {
-		return err
-	}
-	return del(numberKey(v, owner, number))
-}
-
-// Number is the number of a memory, 0 where it has none.
-func Number(v part.View, owner uint32, seq uint64) (uint64, error) {
-	return get(v, seqKey(v, owner, seq))
-}
-
-func get(v part.View, key []byte) (uint64, error) {
-	b, found, err := v.Get(key)
-	if err != nil || !found {
-		return 0, err
-	}
-	return decode(b)
-}
-
-// Give gives a memory a number, unless it has one: that which it had elsewhere, if it is free
-// here, or else the next one.
-func Give(t part.Tx, owner uint32, seq, had uint64) error {
-	if number, err := Number(t, owner, seq); err != nil || number != 0 {
-		return err
-	}
-	last, err := get(t, lastKey(t, owner))
-	if err != nil {
-		return err
-	}
-	number := had
-	if number != 0 {
-		taken, err := get(t, numberKey(t, owner, number))
-		if err != nil {
-			return err
-		}
-		if taken != 0 {
-			number = 0
-		}
-	}
-	if number == 0 {
-		number = last + 1
-	}
-	if number == 0 {
-		return &fault.Error{Kind: fault.ErrFull, What: "number a note", Why: "there is no higher number", Do: "export the notes without note_id, and import them into a new database"}
-	}
-	if err := t.Set(seqKey(t, owner, seq), encode(number)); err != nil {
-		return err
-	}
-	if err := t.Set(numberKey(t, owner, number), encode(seq)); err != nil {
-		return err
-	}
-	return t.Set(lastKey(t, owner), encode(max(last, number)))
-}
-
-// Check reports numbers that two memories have, that one side alone knows, that were never
-// given, or whose memory there never was.
-func (Part) Check(c part.Checker) error {
-	seqs, numbers := map[place]uint64{}, map[place]uint64{}
-	last := map[uint32]uint64{}
-	err := c.Each(kindNote, func(key, value []byte) error {
-		p, ok := parseKey(key)
-		n, err := decode(value)
-		if !ok || err != nil {
-			c.Problem("notes: malformed key or value %x", key)
-			return nil
-		}
-		switch p.side {
-		case sideSeq:
-			seqs[p] = n
-		case sideNumber:
-			numbers[p] = n
-		default:
-			last[p.owner] = n
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for p, number := range seqs {
-		other := place{p.owner, sideNumber, number}
-		if numbers[other] != p.of {
-			c.Problem("notes: %s is that of memory number %d, and not of %d", named(p.owner, number), numbers[other], p.of)
-		}
-		if number > last[p.owner] {
-			c.Problem("notes: %s was never given", named(p.owner, number))
-		}
-		if _, found, err := c.MemoryWas(p.owner, p.of); err != nil || !found {
-			c.Problem("notes: %s is that of memory number %d, which there never was", named(p.owner, number), p.of)
-		}
-	}
-	for p, seq := range numbers {
-		if seqs[place{p.owner, sideSeq, seq}] != p.of {
-			c.Problem("notes: %s names memory number %d, which does not have it", named(p.owner, p.of), seq)
-		}
-	}
-	return nil
-}
-
-func named(owner uint32, number uint64) string {
-	return fmt.Sprintf("number %d of owner number %d", number, owner)
 }

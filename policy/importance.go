@@ -219,7 +219,7 @@ func hashLetters(w uint64) uint32 {
 	return (uint32(w) & 0x1f1f1f * odd) >> (32 - hashBits)
 }
 
-// mayBegin tells whether a keyword may begin with the three lowest bytes.
+// mayBegin reports whether a keyword may begin with the three lowest bytes.
 func mayBegin(w uint64) bool {
 	h := hashLetters(w)
 	return beginnings[h/64]>>(h%64)&1 != 0 || w&0x808080 != 0

@@ -15,6 +15,7 @@ const (
 	base       floor = iota // internal: codecs, kernels, seams
 	parts                   // one structure or one set of rules each
 	model                   // what a memory is
+	byName                  // a structure whose things are memories
 	middle                  // the engine
 	testbeds                // for tests: a database on the engine's public face
 	upper                   // services on the engine's public face
@@ -48,7 +49,7 @@ type row struct {
 	forTests bool
 }
 
-// program tells that the package is what a process consists of: the files, the signals and the
+// program reports whether the package is what a process consists of: the files, the signals and the
 // outputs of the process are its own.
 func (r row) program() bool { return r.floor >= wire }
 
@@ -68,9 +69,11 @@ var law = map[string]row{
 	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "internal/clock", "internal/realdata", "internal/valid", "memory"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "internal/clock", "internal/realdata", "internal/valid", "memory", "notes"}, outside: []string{compress}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
+
+	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
@@ -121,8 +124,6 @@ var law = map[string]row{
 	"graph":    {floor: parts},
 	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
 	"usage":    {floor: parts},
-	"notes":    {floor: parts},
-	"wal":      {floor: parts, outside: []string{pebble, compress, xxh3}},
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron", "golang.org/x/text"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 	"mention":  {floor: parts},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/notes"
 )
 
 const noteExample = `
@@ -29,10 +30,10 @@ addressed as notes are. Notes and archives are memories, too.`
 	return cmd
 }
 
-// noteDone tells what became of a note.
-func (a *app) noteDone(done string, n engine.Note) error {
+// noteDone says what became of a note.
+func (a *app) noteDone(done string, n notes.Note) error {
 	if a.json {
-		return a.printJSON(engine.NewNoteLine(n))
+		return a.printJSON(notes.NewLine(n))
 	}
 	a.printf("%s %s %d, %s\n", done, n.Kind, n.ID, escape(n.Name))
 	return nil
@@ -89,7 +90,7 @@ func asOfFlag(cmd *cobra.Command, lsn *uint64) {
 }
 
 // notesAt calls fn with the notes of now, or of an LSN.
-func notesAt(ctx context.Context, db *engine.DB, lsn uint64, fn func(engine.Notes) error) error {
+func notesAt(ctx context.Context, db *engine.DB, lsn uint64, fn func(notes.Notes) error) error {
 	if lsn == 0 {
 		return fn(db.Notes())
 	}
@@ -106,15 +107,15 @@ memdbctl note get deploy --agent ops --json`, &owner)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			return notesAt(ctx, db, asOf, func(notes engine.Notes) error {
-				n, err := notes.Get(ctx, owner, args[0])
+			return notesAt(ctx, db, asOf, func(n notes.Notes) error {
+				note, err := n.Get(ctx, owner, args[0])
 				switch {
 				case err != nil:
 					return err
 				case a.json:
-					return a.printJSON(engine.NewNoteLine(n))
+					return a.printJSON(notes.NewLine(note))
 				}
-				a.printf("%s\n", n.Content)
+				a.printf("%s\n", note.Content)
 				return nil
 			})
 		})
@@ -210,8 +211,8 @@ func (a *app) noteListCmd() *cobra.Command {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
 			p := a.newNotePrinter(false)
-			err := notesAt(ctx, db, asOf, func(notes engine.Notes) error {
-				return notes.List(ctx, owner, func(n engine.Note) error { return p.add(n, nil) })
+			err := notesAt(ctx, db, asOf, func(n notes.Notes) error {
+				return n.List(ctx, owner, func(note notes.Note) error { return p.add(note, nil) })
 			})
 			if err == nil {
 				p.done()
@@ -237,8 +238,8 @@ func (a *app) noteSearchCmd() *cobra.Command {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
 			p := a.newNotePrinter(true)
-			err := notesAt(ctx, db, asOf, func(notes engine.Notes) error {
-				found, err := notes.Search(ctx, owner, strings.Join(args, " "), limit)
+			err := notesAt(ctx, db, asOf, func(n notes.Notes) error {
+				found, err := n.Search(ctx, owner, strings.Join(args, " "), limit)
 				for _, f := range found {
 					if err == nil {
 						err = p.add(f.Note, &f.Score)
@@ -269,9 +270,9 @@ func (a *app) newNotePrinter(scored bool) *notePrinter {
 	return &notePrinter{a, t}
 }
 
-func (p *notePrinter) add(n engine.Note, score *float64) error {
+func (p *notePrinter) add(n notes.Note, score *float64) error {
 	if p.a.json {
-		line := engine.NewNoteLine(n)
+		line := notes.NewLine(n)
 		line.Score = score
 		return p.a.printJSON(line)
 	}

@@ -60,7 +60,7 @@ func FloatsInto(dst []float32, b []byte) ([]float32, error) {
 	return dst, nil
 }
 
-// littleEndian tells whether numbers lie in memory as AppendFloats writes them.
+// littleEndian reports whether numbers lie in memory as AppendFloats writes them.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // Reader reads from a slice. After an error every read returns zero.

@@ -86,10 +86,10 @@ func (f *FS) keep(op, path string, c class, n int) error {
 	return &Failure{Op: op, Path: path, Cause: errKept}
 }
 
-// IsKept tells whether an error is that of a write which KeepFree refused.
+// IsKept reports whether an error is that of a write which KeepFree refused.
 func IsKept(err error) bool { return errors.Is(err, errKept) }
 
-// IsFull tells whether an error says that the disk, or what its owner may take of it,
+// IsFull reports whether an error says that the disk, or what its owner may take of it,
 // is full.
 func IsFull(err error) bool {
 	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

@@ -1,4 +1,4 @@
-package engine
+package notes
 
 import (
 	"encoding/json"
@@ -7,15 +7,15 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// The JSON of memories, hits and notes is that of the lines of an export and of what memdbctl
-// prints: what one program marshals, another one imports.
+// The JSON of notes is that of what memdbctl prints: what one program marshals, another one
+// imports.
 
 // TypeNote is the type of lines that hold a note.
 const TypeNote = "note"
 
-// NoteLine is a note as one flat JSON object, with the score where a search has found it. It has
+// Line is a note as one flat JSON object, with the score where a search has found it. It has
 // no owner: an import stores it for the one that it is given.
-type NoteLine struct {
+type Line struct {
 	Type      string        `json:"type"`
 	ID        uint64        `json:"id"`
 	MemoryID  string        `json:"memory_id"`
@@ -28,16 +28,16 @@ type NoteLine struct {
 	Score     *float64      `json:"score,omitempty"`
 }
 
-// NewNoteLine is the line of a note.
-func NewNoteLine(n Note) NoteLine {
-	return NoteLine{
+// NewLine is the line of a note.
+func NewLine(n Note) Line {
+	return Line{
 		Type: TypeNote, ID: n.ID, MemoryID: n.MemoryID, Name: n.Name, Aliases: append([]string{}, n.Aliases...), Content: n.Content, Kind: n.Kind,
 		CreatedAt: clock.Instant{Time: n.CreatedAt}, UpdatedAt: clock.Instant{Time: n.UpdatedAt},
 	}
 }
 
 // Note is the note of the line.
-func (l *NoteLine) Note() Note {
+func (l *Line) Note() Note {
 	n := Note{
 		ID: l.ID, MemoryID: l.MemoryID, Name: l.Name, Aliases: l.Aliases, Content: l.Content, Kind: l.Kind,
 		CreatedAt: l.CreatedAt.Time, UpdatedAt: l.UpdatedAt.Time,
@@ -49,7 +49,7 @@ func (l *NoteLine) Note() Note {
 }
 
 // Memory is the memory that the note of the line is, without a scope.
-func (l *NoteLine) Memory() memory.Memory {
+func (l *Line) Memory() memory.Memory {
 	return memory.Memory{
 		ID: l.MemoryID, Kind: l.Kind, Text: l.Content, NoteID: l.ID, Name: l.Name, Aliases: l.Aliases,
 		CreatedAt: l.CreatedAt.Time, UpdatedAt: l.UpdatedAt.Time,
@@ -57,11 +57,11 @@ func (l *NoteLine) Memory() memory.Memory {
 }
 
 // MarshalJSON writes the line of the note.
-func (n Note) MarshalJSON() ([]byte, error) { return json.Marshal(NewNoteLine(n)) }
+func (n Note) MarshalJSON() ([]byte, error) { return json.Marshal(NewLine(n)) }
 
-// UnmarshalJSON reads a [NoteLine]. Keys that it does not have are ignored.
+// UnmarshalJSON reads a [Line]. Keys that it does not have are ignored.
 func (n *Note) UnmarshalJSON(b []byte) error {
-	var l NoteLine
+	var l Line
 	err := json.Unmarshal(b, &l)
 	if err == nil {
 		*n = l.Note()
@@ -70,19 +70,19 @@ func (n *Note) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalJSON writes the line of the note, with the score.
-func (n FoundNote) MarshalJSON() ([]byte, error) {
-	l := NewNoteLine(n.Note)
+func (n Found) MarshalJSON() ([]byte, error) {
+	l := NewLine(n.Note)
 	l.Score = &n.Score
 	return json.Marshal(l)
 }
 
-// UnmarshalJSON reads a [NoteLine]. Keys that it does not have are ignored.
-func (n *FoundNote) UnmarshalJSON(b []byte) error {
-	var l NoteLine
+// UnmarshalJSON reads a [Line]. Keys that it does not have are ignored.
+func (n *Found) UnmarshalJSON(b []byte) error {
+	var l Line
 	if err := json.Unmarshal(b, &l); err != nil {
 		return err
 	}
-	*n = FoundNote{Note: l.Note()}
+	*n = Found{Note: l.Note()}
 	if l.Score != nil {
 		n.Score = *l.Score
 	}
