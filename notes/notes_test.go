@@ -1,22 +1,20 @@
-package engine
+package notes_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -62,7 +60,7 @@ func foundNotes(t testing.TB, n notes.Notes, query string, limit int) (names []s
 // that is its identity, aliases that resolve to it, a content, a kind and a creation time.
 func TestNotesHaveNumbers(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: func() time.Time { return now }}})
+	db := testdb.Open(t, vfs.NewMem(), engine.Options{Clock: func() time.Time { return now }})
 	n := db.Notes()
 	first := mustAdd(t, n, "deploy", "The deploy runs at six.", "")
 	if first.ID != 1 || first.Name != "deploy" || first.Kind != memory.KindNote || first.Content != "The deploy runs at six." || !first.CreatedAt.Equal(now) || first.MemoryID == "" {
@@ -85,28 +83,28 @@ func TestNotesHaveNumbers(t *testing.T) {
 	if err != nil || m.NoteID != 1 || m.Name != "deploy" || m.Kind != memory.KindNote {
 		t.Errorf("as a memory: %+v, %v", m, err)
 	}
-	mustCheck(t, db, 3)
+	testdb.Check(t, db, 3)
 }
 
 // TestNotesByNameAndAlias: a name is unique; entries are addressed by name or alias, everywhere; a name
 // is rebound by aliasing, and the canonical name is the one that was chosen last.
 func TestNotesByNameAndAlias(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), setup{})
+	db := testdb.Open(t, vfs.NewMem(), engine.Options{})
 	n, ctx := db.Notes(), t.Context()
 	a, b := mustAdd(t, n, "a", "first", ""), mustAdd(t, n, "b", "second", memory.KindArchive)
 	for _, name := range []string{"a", "b"} {
 		_, err := n.Add(ctx, ops, name, "again", "")
-		wantError(t, "add a taken name", err, fault.ErrExists)
+		testdb.WantError(t, "add a taken name", err, fault.ErrExists)
 	}
 	if _, err := n.Alias(ctx, ops, "a", "x"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := n.Add(ctx, ops, "x", "again", "")
-	wantError(t, "add under an alias", err, fault.ErrExists)
+	testdb.WantError(t, "add under an alias", err, fault.ErrExists)
 	_, err = n.Alias(ctx, ops, "a", "b")
-	wantError(t, "take a canonical name", err, fault.ErrExists)
+	testdb.WantError(t, "take a canonical name", err, fault.ErrExists)
 	_, err = n.Rename(ctx, ops, "a", "b", false)
-	wantError(t, "rename to a canonical name", err, fault.ErrExists)
+	testdb.WantError(t, "rename to a canonical name", err, fault.ErrExists)
 	if got, err := n.Get(ctx, ops, "x"); err != nil || got.ID != a.ID {
 		t.Errorf("by its alias: %+v, %v", got, err)
 	}
@@ -131,17 +129,17 @@ func TestNotesByNameAndAlias(t *testing.T) {
 	}
 	for _, name := range []string{"b", "x", "c"} {
 		_, err := n.Get(ctx, ops, name)
-		wantError(t, "a removed "+name, err, fault.ErrNotFound)
+		testdb.WantError(t, "a removed "+name, err, fault.ErrNotFound)
 	}
 	mustAdd(t, n, "x", "its names are free", "")
-	mustCheck(t, db, 2)
+	testdb.Check(t, db, 2)
 }
 
 // TestNotesAreRanked: notes and archives share one index and one ranking by BM25 of content and
 // name; aliases add no tokens; every match comes unless a limit is given; statistics are of
 // notes alone.
 func TestNotesAreRanked(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), setup{})
+	db := testdb.Open(t, vfs.NewMem(), engine.Options{})
 	n, ctx := db.Notes(), t.Context()
 	mustAdd(t, n, "harbour", "Ships wait for the tide.", "")
 	mustAdd(t, n, "tides", "The harbour master writes tables of them.", memory.KindArchive)
@@ -163,7 +161,7 @@ func TestNotesAreRanked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 50 { // that are no notes
-		mustStore(t, db.Memories(), memory.Memory{Scope: ops.Scope(), Text: fmt.Sprint("harbour ", i)})
+		testdb.Store(t, db.Memories(), memory.Memory{Scope: ops.Scope(), Text: fmt.Sprint("harbour ", i)})
 	}
 	if after, err := n.Search(ctx, ops, "harbour", 0); err != nil || len(after) != len(before) || after[0].Score != before[0].Score {
 		t.Errorf("memories change the ranking of notes: %+v, %+v, %v", before, after, err)
@@ -179,7 +177,7 @@ func TestNotesAreRanked(t *testing.T) {
 // TestCompactionLeavesANote: a compaction leaves an archive under a generated name, which the
 // marker carries, and which is found by name and by search; each leaves one more.
 func TestCompactionLeavesANote(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), setup{})
+	db := testdb.Open(t, vfs.NewMem(), engine.Options{})
 	ctx := t.Context()
 	for round := range 2 {
 		var items []sessions.Message
@@ -206,9 +204,9 @@ func TestCompactionLeavesANote(t *testing.T) {
 // TestNotesInTransactions: what a transaction has done with notes it sees, and a rollback
 // takes back.
 func TestNotesInTransactions(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), setup{})
+	db := testdb.Open(t, vfs.NewMem(), engine.Options{})
 	ctx, stop := t.Context(), errors.New("stop")
-	err := db.Update(ctx, func(tx *Tx) error {
+	err := db.Update(ctx, func(tx *engine.Tx) error {
 		mustAdd(t, tx.Notes(), "a", "first", "")
 		if _, err := tx.Notes().Alias(ctx, ops, "a", "b"); err != nil {
 			return err
@@ -217,27 +215,27 @@ func TestNotesInTransactions(t *testing.T) {
 			t.Errorf("%+v, %v", note, err)
 		}
 		_, err := tx.Notes().Add(ctx, ops, "b", "again", "")
-		wantError(t, "taken within the transaction", err, fault.ErrExists)
+		testdb.WantError(t, "taken within the transaction", err, fault.ErrExists)
 		return stop
 	})
-	wantError(t, "the rollback", err, stop)
+	testdb.WantError(t, "the rollback", err, stop)
 	if got := namesOf(t, db.Notes(), ops); len(got) != 0 {
 		t.Errorf("left: %q", got)
 	}
 	if note := mustAdd(t, db.Notes(), "a", "first", ""); note.ID != 1 {
 		t.Errorf("number %d", note.ID)
 	}
-	mustCheck(t, db, 1)
+	testdb.Check(t, db, 1)
 }
 
 // TestNotesOfThePast: an earlier state has the names that were, a View too, and a rebuild of
 // the index keeps them.
 func TestNotesOfThePast(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), setup{Options: Options{Retain: time.Hour}})
+	db := testdb.Open(t, vfs.NewMem(), engine.Options{Retain: time.Hour})
 	n, ctx := db.Notes(), t.Context()
 	mustAdd(t, n, "a", "first", "")
-	then := mustStats(t, db).LSN
-	err := db.View(ctx, func(tx *Tx) error {
+	then := testdb.Stats(t, db).LSN
+	err := db.View(ctx, func(tx *engine.Tx) error {
 		if _, err := n.Rename(ctx, ops, "a", "b", false); err != nil {
 			return err
 		}
@@ -252,16 +250,16 @@ func TestNotesOfThePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Rebuild(ctx, IndexText, nil); err != nil {
+	if err := db.Rebuild(ctx, engine.IndexText, nil); err != nil {
 		t.Fatal(err)
 	}
-	err = db.ViewAt(ctx, then, func(tx *Tx) error {
+	err = db.ViewAt(ctx, then, func(tx *engine.Tx) error {
 		note, err := tx.Notes().Get(ctx, ops, "a")
 		if err == nil && note.Content != "first" {
 			t.Errorf("then: %+v", note)
 		}
 		_, gone := tx.Notes().Get(ctx, ops, "b")
-		wantError(t, "a later name", gone, fault.ErrNotFound)
+		testdb.WantError(t, "a later name", gone, fault.ErrNotFound)
 		return err
 	})
 	if err != nil {
@@ -272,69 +270,16 @@ func TestNotesOfThePast(t *testing.T) {
 	}
 }
 
-// TestNotesAfterCrashes: after a crash anywhere, what was acknowledged is there, under its
-// name and number, and nothing else is.
-func TestNotesAfterCrashes(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	rounds := race.Times(30)
-	fs, o := crashfs.NewDisk(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
-	db := openTest(t, fs, o)
-	have := map[uint64]string{} // names by number
-	for range rounds {
-		for range 20 {
-			name := fmt.Sprint("n", rng.IntN(30))
-			at := func() uint64 {
-				for id, is := range have {
-					if is == name {
-						return id
-					}
-				}
-				return 0
-			}()
-			switch {
-			case at == 0:
-				have[mustAdd(t, db.Notes(), name, "text of "+name, "").ID] = name
-			case rng.IntN(2) == 0:
-				if err := db.Notes().Remove(t.Context(), ops, name); err != nil {
-					t.Fatal(err)
-				}
-				delete(have, at)
-			default:
-				to := fmt.Sprint("m", rng.IntN(1<<30))
-				if _, err := db.Notes().Rename(t.Context(), ops, name, to, false); err != nil {
-					t.Fatal(err)
-				}
-				have[at] = to
-			}
-		}
-		if rng.IntN(3) == 0 {
-			janitorDone(t, db)
-		}
-		clone := fs.Lose(rng.IntN(101), rng)
-		closeTest(t, db)
-		fs = clone
-		db = openTest(t, fs, o)
-		mustCheck(t, db, len(have))
-		for id, name := range have {
-			if note, err := db.Notes().Get(t.Context(), ops, name); err != nil || note.ID != id {
-				t.Fatalf("%q: %+v, %v, want number %d", name, note, err, id)
-			}
-		}
-	}
-}
-
 // TestNotesBadInput: what cannot be is refused, and changes nothing.
 func TestNotesBadInput(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), setup{})
+	db := testdb.Open(t, vfs.NewMem(), engine.Options{})
 	n, ctx := db.Notes(), t.Context()
 	mustAdd(t, n, "a", "first", "")
 	long := strings.Repeat("x", memory.MaxID+1)
 	fails := func(what string, kind error, errs ...error) {
 		t.Helper()
 		for _, err := range errs {
-			wantError(t, what, err, kind)
+			testdb.WantError(t, what, err, kind)
 		}
 	}
 	second := func(_ notes.Note, err error) error { return err }
@@ -356,67 +301,14 @@ func TestNotesBadInput(t *testing.T) {
 	if got := namesOf(t, n, ops); len(got) != 1 || !strings.HasPrefix(got[0], "1 a ") {
 		t.Errorf("left: %q", got)
 	}
-	mustCheck(t, db, 1)
-}
-
-// TestNotesAreReached: erasing, ageing and deleting a note by its memory does the same to the
-// note, and damage is found.
-func TestNotesAreReached(t *testing.T) {
-	fs := vfs.NewMem()
-	db := openTest(t, fs, setup{})
-	n, ctx := db.Notes(), t.Context()
-	note := mustAdd(t, n, "a", "first", "")
-	mustAdd(t, n, "b", "second", "")
-	if err := db.Memories().Delete(ctx, ops.Scope(), note.MemoryID); err != nil {
-		t.Fatal(err)
-	}
-	_, err := n.Get(ctx, ops, "a")
-	wantError(t, "of a deleted memory", err, fault.ErrNotFound)
-	janitorDone(t, db)
-	mustStore(t, db.Memories(), memory.Memory{Scope: ops.Scope(), Text: "the next state"})
-	if f := mustStats(t, db).Parts["notes"]; f != 1 {
-		t.Errorf("%d notes have a number, 1 is there", f)
-	}
-	if _, err := db.DeleteOwner(ctx, ops); err != nil {
-		t.Fatal(err)
-	}
-	if again := mustAdd(t, n, "a", "first", ""); again.ID != 3 {
-		t.Errorf("after its agent was deleted: number %d", again.ID)
-	}
-	if _, err := db.Reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if again := mustAdd(t, n, "a", "first", ""); again.ID != 1 {
-		t.Errorf("after a reset: number %d", again.ID)
-	}
-	mustCheck(t, db, 1)
-	for _, key := range [][]byte{
-		append(db.keys().Header('N', 0), 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 9), // a number that no memory has
-		append(db.keys().Header('N', 0), 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9), // of a memory that there never was
-		append(db.keys().Header('N', 0), 7),                                     // malformed
-	} {
-		for _, damaged := range []bool{true, false} {
-			err := db.store.Delete(key, pebble.Sync)
-			if damaged {
-				err = db.store.Set(key, layout.Seal(key, []byte{1}), pebble.Sync)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			closeTest(t, db)
-			db = openTest(t, fs, setup{})
-			if r, err := db.Check(ctx); err != nil || r.OK == damaged {
-				t.Errorf("%x, damaged %v: %+v, %v", key, damaged, r, err)
-			}
-		}
-	}
+	testdb.Check(t, db, 1)
 }
 
 // TestNotesPersist: a path that does not exist is an empty memory; one that exists is
 // read as the last successful operation has left it, with its index.
 func TestNotesPersist(t *testing.T) {
 	fs := crashfs.NewDisk()
-	db := openTest(t, fs, setup{})
+	db := testdb.Open(t, fs, engine.Options{})
 	if got := namesOf(t, db.Notes(), ops); len(got) != 0 {
 		t.Errorf("a new memory has %q", got)
 	}
@@ -425,13 +317,13 @@ func TestNotesPersist(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := db.Notes().Add(t.Context(), ops, "port", "refused", "")
-	wantError(t, "a taken name", err, fault.ErrExists)
+	testdb.WantError(t, "a taken name", err, fault.ErrExists)
 	clone := fs.Crash(crashfs.Crash{})
 	for name, at := range map[string]*crashfs.Disk{"a crash": clone, "a close": fs} {
 		if at == fs {
-			closeTest(t, db)
+			testdb.Close(t, db)
 		}
-		db := openTest(t, at, setup{})
+		db := testdb.Open(t, at, engine.Options{})
 		if got := namesOf(t, db.Notes(), ops); len(got) != 1 || got[0] != "1 harbour [port]" {
 			t.Errorf("after %s: %q", name, got)
 		}
