@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -23,7 +24,7 @@ const crashesVar = "MEMDB_CRASHES"
 // there with its confidence, and nothing that was evicted is back.
 func TestAgeingCrashes(t *testing.T) {
 	const each = 60
-	points := times(each)
+	points := race.Times(each)
 	if v := os.Getenv(crashesVar); v != "" {
 		var err error
 		if points, err = strconv.Atoi(v); err != nil {

@@ -11,9 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 // alike reports whether two confidences are the same to the digits that are shown.
@@ -42,7 +44,7 @@ type ageingRun struct {
 // one gets by taking each consolidation from each memory at its time, whatever the store has
 // flushed, compacted or folded, and also after a reopening, and an export and import.
 func TestConfidenceEqualsReplay(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for range 6 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -280,4 +282,58 @@ func TestClocksThatJump(t *testing.T) {
 		t.Errorf("%v, and %v after it was opened", was, now)
 	}
 	mustCheck(t, db, 2)
+}
+
+// TestRepeatedTextIsYoung: a text that is said again ages from then on, and was not recalled.
+func TestRepeatedTextIsYoung(t *testing.T) {
+	clk, fs := newTestClock(), vfs.NewMem()
+	db := openTest(t, fs, Options{Clock: clk.now})
+	say := func(m ...sessions.Message) sessions.Appended {
+		t.Helper()
+		said, err := db.Sessions().Append(t.Context(), supportAgent, "s", m, nil)
+		noError(t, err)
+		return said[0]
+	}
+	yes := sessions.Message{Role: "user", Text: "Yes."}
+	const day = 24 * time.Hour
+	first := say(yes)
+	began := clk.now()
+	clk.advance(29 * day)
+	say(yes)
+	idle := func() time.Duration {
+		t.Helper()
+		var d time.Duration
+		noError(t, db.View(t.Context(), func(tx *Tx) error {
+			m, err := tx.Memories().Get(t.Context(), supportAgent.Scope(), first.MemoryID)
+			noError(t, err)
+			if m.AccessCount != 0 || !m.CreatedAt.Equal(began.Truncate(time.Millisecond)) {
+				t.Errorf("%d accesses, created at %v", m.AccessCount, m.CreatedAt)
+			}
+			l, _ := tx.at(m.Seq)
+			f, _ := tx.facts(tx.db.tables.Docs.Row(l.doc))
+			d = f.Idle
+			return nil
+		}))
+		return d
+	}
+	clk.advance(2 * day)
+	if d := idle(); d != 2*day {
+		t.Errorf("idle for %v, want two days", d)
+	}
+	closeTest(t, db)
+	db = openTest(t, fs, Options{Clock: clk.now})
+	if d := idle(); d != 2*day {
+		t.Errorf("after a reopen idle for %v, want two days", d)
+	}
+	// What was said before makes nothing older, and an import is as old as it says.
+	say(sessions.Message{Text: "Yes.", At: began.Add(-day)}, sessions.Message{Text: "Yes.", At: began.Add(day)})
+	if d := idle(); d != 2*day {
+		t.Errorf("after older ones idle for %v, want two days", d)
+	}
+	if _, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "support", Run: "s"}, Text: "Yes."}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if d := idle(); d != 0 {
+		t.Errorf("stored again, idle for %v", d)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
@@ -22,7 +23,7 @@ import (
 // are added, updated and deleted, chunks sealed and the dead freed: each gives what
 // it gave when it was the newest.
 func TestRecallAsOf(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(3, 4))
 	clock := newTestClock()

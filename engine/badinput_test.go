@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -18,7 +19,7 @@ import (
 // TestBadInput: everything that can be wrong with a call is an error of its kind
 // that says what, why and what to do, and changes nothing.
 func TestBadInput(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	db, err := openOn(vfs.NewMem(), "db", Options{})
 	if err != nil {
 		t.Fatal(err)

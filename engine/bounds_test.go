@@ -13,13 +13,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestPageBytes: a page of large memories ends before its limit, and the pages together
 // are the whole list.
 func TestPageBytes(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("texts of 80 MiB")
 	}
 	const n, size = 10, 8 << 20
@@ -108,7 +109,7 @@ func TestSealingThatFails(t *testing.T) {
 
 // TestResetFreesDisk: soon after a reset the disk has its space back.
 func TestResetFreesDisk(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("texts of 8 MiB")
 	}
 	const seed = 7

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -84,7 +85,7 @@ func TestStoresWaitForCaps(t *testing.T) {
 // important go, whatever is pinned or of another kind stays, and counts if it is pinned; a
 // lower cap holds at once, and for a database that is opened.
 func TestKeepCaps(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := openTest(t, fs, setup{Options: Options{KeepCaps: true}})
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })

@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -20,7 +21,7 @@ import (
 // TestCheckDeep: a deep check reports the recall of each space, and finds a graph whose
 // links lead nowhere, which Check does not look at.
 func TestCheckDeep(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	limits := smallLimits()
 	limits.Crossover = 1100

@@ -9,13 +9,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestCloseFlushes: a database that was closed has one log and little in it, however
 // much was written; and what was written is there.
 func TestCloseFlushes(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("writes 36 MB")
 	}
 	fs := vfs.NewMem()
@@ -69,7 +70,7 @@ func TestCloseFlushes(t *testing.T) {
 // TestCloseKeepsLog: a log that cannot be removed is no reason for Close to fail, since
 // all is on disk. It says so, and the next Close removes the log.
 func TestCloseKeepsLog(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("writes 17 MB")
 	}
 	base := vfs.NewMem()

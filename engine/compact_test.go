@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -20,7 +21,7 @@ func overwrite(t *testing.T, db *DB, n, bytes int) (last string) {
 	for range n {
 		_, _ = rand.Read(b)
 		last = hex.EncodeToString(b)
-		if _, err := db.KV().Put(t.Context(), researcher, "state", last, nil); err != nil {
+		if _, err := db.KV().Put(t.Context(), memory.Owner{Agent: "researcher"}, "state", last, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,7 +31,7 @@ func overwrite(t *testing.T, db *DB, n, bytes int) (last string) {
 // TestCompactGivesRoomBack: what was written over, and logged longer ago than the policy
 // says, leaves the disk at once when asked, and what lives is there.
 func TestCompactGivesRoomBack(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	clk, fs := newTestClock(), vfs.NewMem()
 	o := setup{Options: Options{Clock: clk.now}}
 	db := openTest(t, fs, o)
@@ -48,7 +49,7 @@ func TestCompactGivesRoomBack(t *testing.T) {
 	}
 	for range 2 {
 		mustCheck(t, db, 1)
-		e, err := db.KV().Get(t.Context(), researcher, "state")
+		e, err := db.KV().Get(t.Context(), memory.Owner{Agent: "researcher"}, "state")
 		if err != nil || string(e.Value) != `"`+last+`"` {
 			t.Errorf("the entry has %d bytes, %v", len(e.Value), err)
 		}
@@ -95,7 +96,7 @@ func TestDeadBytesAreCompacted(t *testing.T) {
 // TestRAMFollowsWhatLives: after many memories came and went, each in a run of its own, the
 // tables in RAM hold what is left, without reopening.
 func TestRAMFollowsWhatLives(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	const each, stay = 400, 5
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}})
 	m, ada := db.Memories(), memory.Scope{User: "ada"}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -50,7 +51,7 @@ func alikeDB(t *testing.T, fs vfs.FS, o Options) *DB {
 // the rule, applied to all pairs, the newest first; each merged memory is gone, and names its
 // survivor.
 func TestMergeEqualsAllPairs(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for range 4 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { mergeRun(t, rand.New(rand.NewPCG(seed, 3))) })

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -138,7 +139,7 @@ func TestDedupOriginal(t *testing.T) {
 func TestDedupByMany(t *testing.T) {
 	const goroutines, distinct = 64, 1000
 	texts, batch := distinct, 50
-	if raceEnabled {
+	if race.Enabled {
 		texts = 200
 	}
 	db := openTest(t, vfs.NewMem(), Options{})

@@ -10,12 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // TestRealDisk fills a real file system: a small one in memory, which takes the rights
 // of root to mount.
 func TestRealDisk(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("fills a disk")
 	}
 	disk := t.TempDir()

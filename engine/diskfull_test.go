@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -97,7 +98,7 @@ func holds(t *testing.T, db *DB, n int) {
 // TestDiskReserve fills a disk until stores are refused: no write meets the end of it,
 // reads and deletes go on, a crash loses nothing, and stores go on when there is room.
 func TestDiskReserve(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("fills a disk")
 	}
 	mem := vfs.NewCrashableMem()

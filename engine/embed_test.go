@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -235,7 +236,7 @@ func TestEmbedPendingMeetsChanges(t *testing.T) {
 // TestEmbedPendingInParts: more than fits a transaction is embedded in several
 // calls.
 func TestEmbedPendingInParts(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("stores 90 MB")
 	}
 	db, f := openEmbedding(t, vfs.NewMem(), newTestClock())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -44,7 +45,7 @@ func mustEvict(t *testing.T, db *DB, o EvictOptions) (Evicted, map[string]policy
 // evaluated one by one; a dry run says the same and changes nothing; and all is as before
 // after a reopening.
 func TestEvictEqualsRules(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for range 5 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { evictRun(t, rand.New(rand.NewPCG(seed, 2))) })

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -40,8 +41,8 @@ type filterCount struct{ filters, forms, answers, verdicts, matches int }
 // with a naive evaluation of what Get returns: over one chunk in memory, over many
 // sealed ones, and with other fields taking all the room of the filter index.
 func TestFilterAgainstNaive(t *testing.T) {
-	sequential(t)
-	filters := times(filtersOfARun)
+	race.Sequential(t)
+	filters := race.Times(filtersOfARun)
 	if n, err := strconv.Atoi(os.Getenv(filtersVar)); err == nil {
 		filters = n
 	}

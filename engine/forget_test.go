@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -29,7 +30,7 @@ func keysOf(t *testing.T, db *DB, kinds ...byte) (n int) {
 	return n
 }
 
-func noError(t *testing.T, err error) {
+func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -198,12 +199,12 @@ func TestLogIsTrimmed(t *testing.T) {
 
 // TestSeqsAreReleased: memories that are gone take no RAM.
 func TestSeqsAreReleased(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now}})
 	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Minute) })
 	kept := mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "kept"}, Text: "kept"})
-	for lap := range max(times(20), 8) {
+	for lap := range max(race.Times(20), 8) {
 		var batch []memory.Memory
 		for i := range 3000 {
 			batch = append(batch, memory.Memory{Scope: memory.Scope{Agent: "a", Run: "r"}, Text: fmt.Sprint("text ", lap, " ", i)})

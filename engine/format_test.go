@@ -3,12 +3,9 @@ package engine
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	commandline "flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,6 +18,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -28,8 +26,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-var updateGolden = commandline.Bool("update", false, "write the golden encodings anew")
 
 // encoding is a stored structure with a value in it.
 type encoding struct {
@@ -148,7 +144,7 @@ func valueEncodings(t *testing.T) []encoding {
 	summed := fullRecord()
 	summed.Vectors[0].Sum, summed.Vectors[1].Sum = 0x01020304, 0xa1b2c3d4
 	summed.Before = layout.Change{Born: 0xa0b0b0, Number: 300}
-	plain := readGolden(t, filepath.Join("testdata", "layout5.golden")) // nothing writes them any more
+	plain := golden.Read(t, filepath.Join("testdata", "layout5.golden")) // nothing writes them any more
 	read, forward := forwardEncoding()
 	keptDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Kept: true}
 	elsewhereDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Kept: true, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, IntoID: "fresh"}}
@@ -327,29 +323,18 @@ func logEncoding() encoding {
 func TestGoldenEncodings(t *testing.T) {
 	all := append(keyEncodings(t), valueEncodings(t)...)
 	path := filepath.Join("testdata", fmt.Sprintf("layout%d.golden", layoutVersion))
-	if *updateGolden {
-		writeGolden(t, path, all)
-	}
-	golden := readGolden(t, path)
+	var encodings []golden.Encoding
 	for _, e := range all {
-		want, ok := golden[e.name]
-		if !ok {
-			t.Errorf("%s: not in %s; run with -update", e.name, path)
-			continue
-		}
-		delete(golden, e.name)
-		if !bytes.Equal(e.bytes, want) {
-			t.Errorf("%s: encoded as\n%x\nwant\n%x", e.name, e.bytes, want)
-		}
+		encodings = append(encodings, golden.Encoding{Name: e.name, Bytes: e.bytes})
+	}
+	golden.Compare(t, path, fmt.Sprintf("Encodings of layout %d, see docs/format. Hash seed 0102030405060708, every first generation.", layoutVersion), encodings)
+	for _, e := range all {
 		if e.decode == nil {
 			continue
 		}
-		if got, err := e.decode(want); err != nil || !reflect.DeepEqual(got, e.value) {
+		if got, err := e.decode(e.bytes); err != nil || !reflect.DeepEqual(got, e.value) {
 			t.Errorf("%s: decoded as\n%+v, %v\nwant\n%+v", e.name, got, err, e.value)
 		}
-	}
-	for name := range golden {
-		t.Errorf("%s: in %s, and not tested", name, path)
 	}
 	for _, k := range fixedKeys(t).Kinds() {
 		if !slices.ContainsFunc(all, func(e encoding) bool { return strings.HasPrefix(e.name, "key") && e.bytes[0] == k }) {
@@ -409,51 +394,6 @@ func TestNewerRows(t *testing.T) {
 		_, err := e.decode(b)
 		wantError(t, fmt.Sprint("version ", version), err, kind)
 	}
-}
-
-// A golden file has a line "name: hex" for each encoding, in lines of 32 bytes.
-func writeGolden(t *testing.T, path string, all []encoding) {
-	t.Helper()
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Encodings of layout %d, see docs/format. Hash seed 0102030405060708, every first generation.\n", layoutVersion)
-	for _, e := range all {
-		fmt.Fprintf(&b, "\n%s:\n", e.name)
-		for part := range slices.Chunk(e.bytes, 32) {
-			fmt.Fprintf(&b, "  %x\n", part)
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func readGolden(t *testing.T, path string) map[string][]byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden := map[string][]byte{}
-	name := ""
-	for line := range strings.Lines(string(b)) {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "", strings.HasPrefix(line, "#"):
-		case strings.HasSuffix(line, ":"):
-			name = strings.TrimSuffix(line, ":")
-			golden[name] = []byte{}
-		default:
-			part, err := hex.DecodeString(line)
-			if err != nil {
-				t.Fatalf("%s, %s: %v", path, name, err)
-			}
-			golden[name] = append(golden[name], part...)
-		}
-	}
-	return golden
 }
 
 // FuzzDecodeRecord: any bytes are a record or an error, and a record that was read

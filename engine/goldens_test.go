@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 )
 
 // oldNames are encodings of older layouts that have another name in today's table,
@@ -39,12 +41,12 @@ func TestOldGoldens(t *testing.T) {
 	}
 	for layout := 1; layout < layoutVersion; layout++ {
 		t.Run(fmt.Sprint(layout), func(t *testing.T) {
-			golden := readGolden(t, filepath.Join("testdata", fmt.Sprintf("layout%d.golden", layout)))
-			if len(golden) == 0 {
+			old := golden.Read(t, filepath.Join("testdata", fmt.Sprintf("layout%d.golden", layout)))
+			if len(old) == 0 {
 				t.Fatal("the file has no encodings")
 			}
-			for name, old := range golden {
-				readOld(t, today, layout, name, old)
+			for name, b := range old {
+				readOld(t, today, layout, name, b)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // testClock is a clock that only the test moves.
@@ -283,4 +284,14 @@ func (j *janitor) pending() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.ranges) > 0
+}
+
+// second is the error of a call.
+func second[T any](_ T, err error) error { return err }
+
+func usd(t testing.TB, s string) usage.USD {
+	t.Helper()
+	u, err := usage.ParseUSD(s)
+	noError(t, err)
+	return u
 }

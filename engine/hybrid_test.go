@@ -13,15 +13,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
-// TestHybridEqualsBruteForce compares the hybrid ranking with seed A's formula,
+// TestHybridEqualsBruteForce compares the hybrid ranking with the formula,
 // evaluated from what Get returns: 50% cosine, 25% share of the query's keywords
 // found, 10% recency with a half-life of a week, 10% importance, 5% confidence.
 func TestHybridEqualsBruteForce(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { hybridRun(t, seed) })
 	}

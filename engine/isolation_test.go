@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -112,7 +113,7 @@ func TestViewStandsStill(t *testing.T) {
 	err = db.View(ctx, func(tx *Tx) error {
 		before := answers(t, tx.Memories(), ada)
 		rng := rand.New(rand.NewPCG(1, 1))
-		most := times(10_000)
+		most := race.Times(10_000)
 		made := 0
 		for round := 0; made < most; round++ {
 			n := change(t, db, ada, rng, round)

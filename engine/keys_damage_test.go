@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -149,7 +150,7 @@ func seenOfKeys(ctx context.Context, db *DB) (seen string, err error) {
 //
 // The seed is that of the changes; MEMDB_SEED=7 sets it.
 func TestEachKeyDamaged(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	seed := uint64(1)
 	if n, err := strconv.ParseUint(os.Getenv("MEMDB_SEED"), 10, 64); err == nil {
 		seed = n

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -20,7 +21,7 @@ import (
 // TestLimits: what docs/limits.md allows is taken, and what is one beyond is refused,
 // with the limit in the error, and changes nothing.
 func TestLimits(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), memory.Memory{ID: "m", Scope: memory.Scope{User: "u"}, Text: "tea"})
 	n := 0
@@ -172,7 +173,7 @@ func TestRanges(t *testing.T) {
 // TestTxBytesCountTheLog: what a transaction writes, its log record with the values of
 // entries and the lists of what filters delete included, keeps to the limit.
 func TestTxBytesCountTheLog(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		t.Skip("writes 100 MB")
 	}
 	const slack = 1 << 20 // keys and what else is estimated

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -87,7 +88,7 @@ func TestLogDamage(t *testing.T) {
 		log  []byte // nil: it is missing
 	}
 	damages := []damage{{name: "missing"}, {"empty", whole[:0:0]}, {"all zero", make([]byte, len(whole))}, {"one byte less", whole[:synced-1]}}
-	for range times(20) {
+	for range race.Times(20) {
 		at := chance.Int64N(synced)
 		damages = append(damages, damage{fmt.Sprint("cut at ", at), whole[:at]}, damage{fmt.Sprint("cut at ", at&^511), whole[:at&^511]})
 		flipped := slices.Clone(whole)
@@ -174,7 +175,7 @@ func TestTornLog(t *testing.T) {
 	if to-from < 20<<9 {
 		t.Fatalf("the last record has %d bytes", to-from)
 	}
-	for range times(30) {
+	for range race.Times(30) {
 		torn := slices.Clone(whole)
 		for at := from; at < to; at = at&^511 + 512 {
 			if chance.IntN(3) == 0 {

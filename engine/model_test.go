@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -31,7 +32,7 @@ import (
 // MEMDB_SOAK=n runs n seeds of 20,000 operations instead.
 func TestModel(t *testing.T) {
 	seeds, ops := uint64(6), 1500
-	if raceEnabled {
+	if race.Enabled {
 		seeds, ops = 2, 300
 	}
 	if n, err := strconv.ParseUint(os.Getenv("MEMDB_SOAK"), 10, 64); err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -313,7 +314,7 @@ func sparseTeas(t *testing.T, fs vfs.FS) (db *DB, m *mover, release func()) {
 // TestMoveOfNone: where all that was to be moved has died before the commit, nothing
 // is left of it, and its number is free.
 func TestMoveOfNone(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db, m, release := sparseTeas(t, fs)
 	for _, doc := range m.docs {
@@ -629,7 +630,7 @@ func TestDeadChunksRelease(t *testing.T) {
 // TestMovedAndDeleted: the vectors of what has moved, and was deleted with its scope, are
 // there until the clean-up, by which an opening after a crash knows that it died.
 func TestMovedAndDeleted(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := vfs.NewCrashableMem()
 	db := openTest(t, fs, rebuildOptions())
 	ctx := t.Context()
@@ -674,7 +675,7 @@ func TestMovedAndDeleted(t *testing.T) {
 // it: after a crash the vectors of the dead go, those that died while the new chunk was
 // written, too.
 func TestMoveKeepsTombstones(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs, ctx, user := vfs.NewCrashableMem(), t.Context(), memory.Scope{User: "v"}
 	db := openTest(t, fs, rebuildOptions())
 	for i := range 20 {

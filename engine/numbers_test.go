@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -40,7 +41,7 @@ func nextDoc(t testing.TB, db *DB) uint32 {
 // TestNumbersGoRound: a database that has given more than 2³² document numbers, with
 // crashes and without, finds all that is there, and nothing else.
 func TestNumbersGoRound(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -49,7 +50,7 @@ func TestNumbersGoRound(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	db := openTest(t, fs, o)
 	live := map[string]string{}
-	laps := max(times(2), 1) // of 2³¹ each
+	laps := max(race.Times(2), 1) // of 2³¹ each
 	for lap := range laps {
 		for i := range 400 {
 			id := fmt.Sprint(rng.IntN(200))
@@ -152,7 +153,7 @@ func TestNumbersComeBack(t *testing.T) {
 // that a few numbers are enough for many of them, what is found stays the same, and all is
 // there after a kill and in an index that is built anew, in parts.
 func TestNumbersAreNotWasted(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	const left, n = 64, 400
 	fs := vfs.NewCrashableMem()
 	o := setup{tuning: tuning{hotBytes: 1}}

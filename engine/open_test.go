@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -278,7 +279,7 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 // TestFlippedBytes damages tables at many places: reading all of them never
 // panics, never returns another text, and the damage is told wherever it matters.
 func TestFlippedBytes(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := closedDatabase(t, 200)
 	names, err := fs.List("db/store")
 	if err != nil {
@@ -292,7 +293,7 @@ func TestFlippedBytes(t *testing.T) {
 		}
 		path := "db/store/" + name
 		whole := readAll(t, fs, path)
-		for range max(times(4), 2) { // Pebble looks for the bit in each block that it reads, each time
+		for range max(race.Times(4), 2) { // Pebble looks for the bit in each block that it reads, each time
 			damaged := slices.Clone(whole)
 			at := rng.IntN(len(damaged))
 			damaged[at] ^= byte(1 + rng.IntN(255))
@@ -384,7 +385,7 @@ func TestCreationInterrupted(t *testing.T) {
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "kept"})
 	acknowledged := mem.Crash(crashfs.Crash{})
 	closeTest(t, db)
-	if raceEnabled {
+	if race.Enabled {
 		rng.Shuffle(len(clones), func(i, j int) { clones[i], clones[j] = clones[j], clones[i] })
 		clones = clones[:min(len(clones), 60)]
 	}
@@ -421,7 +422,7 @@ func TestCreationFails(t *testing.T) {
 	}
 	ops, step := count.Ops(), 1
 	closeTest(t, db)
-	if raceEnabled {
+	if race.Enabled {
 		step = 5
 	}
 	for at := 1; at <= ops; at += step {

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -46,14 +47,6 @@ func crashing[S any](rng *rand.Rand, oneIn, most int, note func() S) (fs vfs.FS,
 type crashed[S any] struct {
 	known S
 	fs    *crashfs.Disk
-}
-
-// times is how often a test does what costs much: a tenth of it under the race detector.
-func times(most int) int {
-	if raceEnabled || testing.Short() {
-		return most / 10
-	}
-	return most
 }
 
 // contentOf is all that a database says: its memories, and the lines of its parts.
@@ -155,13 +148,13 @@ func TestPartsAfterCrashes(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var done atomic.Int64 // states that were acknowledged
-	most := times(40)
+	most := race.Times(40)
 	fs, states := crashing(rand.New(rand.NewPCG(seed, 2)), 12, most, func() int { return int(done.Load()) })
 	w := &besides{rng: rng, clk: newTestClock()}
 	o := setup{Options: Options{Clock: w.clk.now}, tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}}
 	w.db = openTest(t, fs, o)
 	after := []string{contentOf(t, w.db)}
-	for range max(times(200), 60) {
+	for range max(race.Times(200), 60) {
 		if err := w.step(t.Context(), t); err != nil && !isExpected(err) {
 			t.Fatal(err)
 		}
@@ -218,7 +211,7 @@ func TestGroupedPartsAfterCrashes(t *testing.T) {
 	const writers, each = 16, 25
 	type told struct{ said, spent [writers]int }
 	var said, spent [writers]atomic.Int64
-	most := times(40)
+	most := race.Times(40)
 	fs, states := crashing(rand.New(rand.NewPCG(seed, 1)), 6, most, func() (now told) {
 		for w := range writers {
 			now.said[w], now.spent[w] = int(said[w].Load()), int(spent[w].Load())

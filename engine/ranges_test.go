@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -215,7 +216,7 @@ func TestDeleteScopeReuse(t *testing.T) {
 func TestDeleteScopeInterrupted(t *testing.T) {
 	const n = cleanBatch + 200
 	places := []int{0, 1, 500, cleanBatch, n}
-	if raceEnabled {
+	if race.Enabled {
 		places = []int{500}
 	}
 	for _, cleaned := range places {

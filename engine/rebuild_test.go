@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -158,7 +159,7 @@ func oneGeneration(t testing.TB, db *DB) {
 // TestRebuildOfNothing: whole chunks whose documents are all gone leave nothing
 // that the next Open would look for.
 func TestRebuildOfNothing(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
 	for _, user := range []string{"u0", "u1", "u2"} {
@@ -256,7 +257,7 @@ func TestRebuildBesideOthers(t *testing.T) {
 // TestRebuildInterrupted: nothing has changed, and what was begun is gone with the
 // next Open.
 func TestRebuildInterrupted(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 1500)
 	before := teaAnswers(t, db.Memories())
@@ -302,7 +303,7 @@ func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n in
 
 // TestRebuildMends: damage that a check finds is gone after a rebuild.
 func TestRebuildMends(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	db := sealedTeas(t, vfs.NewMem(), 600)
 	before := teaAnswers(t, db.Memories())
 	if n := damage(t, db, layout.KindText, func([]byte) bool { return true }); n < 10 {
@@ -340,7 +341,7 @@ func r1(t testing.TB, db *DB) string {
 
 // TestOpenMends: a chunk that cannot be opened is built anew by Open.
 func TestOpenMends(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := crashfs.NewDisk()
 	db := sealedTeas(t, fs, 600)
 	before, stats := teaAnswers(t, db.Memories()), mustStats(t, db)
@@ -528,7 +529,7 @@ func TestRebuildBesideCleanUp(t *testing.T) {
 
 // TestRebuildCleansUp: what a rebuild leaves out has left nothing behind.
 func TestRebuildCleansUp(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
 	db.chunks.busy.Lock() // nobody else cleans up

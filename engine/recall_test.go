@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -371,7 +372,7 @@ func (w *recallWorld) ask(m Memories, queries int) {
 // computed in float64. Memories are updated, deleted, expire, and move to other
 // runs; the database is opened again; some queries see more matches than lend.
 func TestBestAndSubstrateEqualBruteForce(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newRecallWorld(t, seed)
@@ -683,7 +684,7 @@ func TestBestIsTheDefault(t *testing.T) {
 // TestBestInALargeScope: where not every memory is scored, what the text finds and
 // what the vectors find are both among the hits.
 func TestBestInALargeScope(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	if testing.Short() {
 		t.Skip("stores 20,000 memories")
 	}

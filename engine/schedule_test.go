@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -16,7 +17,7 @@ import (
 // TestScheduleWalksAYear: consolidations come every six hours and evictions daily at 3, each
 // once, over a year of a clock that the test moves, with reopenings and a month away.
 func TestScheduleWalksAYear(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs, clk := vfs.NewMem(), newTestClock()
 	start := clk.now()
 	open := func() *DB {

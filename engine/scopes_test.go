@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -22,7 +23,7 @@ import (
 // from state to state of each scope with what its postings say, in new Views and in
 // those that are older than what is remembered, by clocks that go forth and back.
 func TestScopesCarried(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for round := range uint64(4) {
 		clock := newTestClock()
 		o := setup{Options: Options{Clock: clock.now}, tuning: tuning{vectors: smallLimits()}}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -39,7 +40,7 @@ func (db *DB) waitSealed(t testing.TB) int {
 // in one of many, updates and deletes some, and reopens the second: both give the
 // same answers, to the bit.
 func TestSealedAnswersAlike(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(1, 2))
 	clock := newTestClock()

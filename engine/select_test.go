@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -18,7 +19,7 @@ import (
 // deleted at random, in both directions, by filters that the postings decide wholly,
 // in part, or not at all, and by cursors: against a plain model.
 func TestListOverPages(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
 	seed := rand.Uint64()

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
+var supportAgent = memory.Owner{Agent: "support"}
+
 // appendText is a message of about 1 KB.
 func appendText(n uint64) string {
 	return fmt.Sprintf("message %d %s", n, strings.Repeat(fmt.Sprintf("word%d ", n%977), 110))

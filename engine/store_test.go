@@ -10,13 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestTablesEndWithKinds: large flushes make tables of one kind of keys that are
 // appended, which the tree takes over as they are; a small one makes one table of all.
 func TestTablesEndWithKinds(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 1 << 30})
 	rng := rand.New(rand.NewPCG(1, 1))
 	stored := 0

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -556,7 +557,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 // TestGraphRecall: in scopes wide and narrow, and within filters, a walk over the
 // graph finds at least 95 of 100 of the closest.
 func TestGraphRecall(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	if testing.Short() {
 		t.Skip("links 8,000 vectors")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -93,7 +94,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 // another past, newer than the store or under another name is logged, and the
 // index is built anew; then the file is gone.
 func TestSnapshotIsRefused(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	w, name := savedWorld(t)
 	path := "db/" + name
 	whole := readAll(t, w.fs, path)
@@ -225,7 +226,7 @@ func TestSnapshotFails(t *testing.T) {
 // each change of a file, and holds what comes back against what was acknowledged
 // and what was about to be.
 func TestSnapshotCrash(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	mem := crashfs.NewDisk()

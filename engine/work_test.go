@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -90,7 +91,7 @@ func contains(field string, n int) (f filter.Any) {
 
 // TestDeadlines: what takes long ends within 50 ms of its deadline.
 func TestDeadlines(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector takes its time")
 	}
 	const size = 4 << 20
@@ -210,7 +211,7 @@ func TestWorkHasALimit(t *testing.T) {
 // TestMovesIntoOneRun: memories of many runs that are moved into one end within 50 ms of a
 // deadline, and the last of them take no longer than the first.
 func TestMovesIntoOneRun(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector takes its time")
 	}
 	const n = 40_000
@@ -264,7 +265,7 @@ func TestMovesIntoOneRun(t *testing.T) {
 // TestMatchesOfALongText: phrases are looked for in 8 MB no longer than 50 ms beyond the
 // deadline.
 func TestMatchesOfALongText(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector takes its time")
 	}
 	const size = 8 << 20

@@ -140,7 +140,7 @@ func TestYearThatForgets(t *testing.T) {
 
 // year is an agent that lives.
 type year struct {
-	*seedDB
+	*publicDB
 	rng *rand.Rand
 	who memory.Scope
 	ids []string // of the facts
@@ -151,7 +151,7 @@ type year struct {
 func newYear(t *testing.T) *year {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	return &year{seedDB: newSeedDB(t, engine.Options{}), rng: rand.New(rand.NewPCG(seed, 12)), who: memory.Scope{User: "ada", Agent: "coach"}}
+	return &year{publicDB: newPublicDB(t, engine.Options{}), rng: rand.New(rand.NewPCG(seed, 12)), who: memory.Scope{User: "ada", Agent: "coach"}}
 }
 
 // live lets a year pass.

@@ -2,32 +2,15 @@ package entries
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	commandline "flag"
-	"fmt"
-	"os"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-var updateGolden = commandline.Bool("update", false, "write the golden encodings anew")
-
-const goldenPath = "testdata/entries.golden"
-
-// firstKeys begins keys in the first generation.
-type firstKeys struct{ part.View }
-
-func (firstKeys) Key(kind byte, _ int) []byte {
-	return binary.BigEndian.AppendUint16([]byte{kind}, 1)
-}
 
 var cart = Entry{
 	Owner: scope.Owner{User: "ada", Agent: "a1"}, Key: "cart", Value: []byte(`{"tea":2}`), Version: 3,
@@ -36,37 +19,18 @@ var cart = Entry{
 
 // TestGoldenEncodings holds keys and values to the bytes that databases have since layout 1.
 func TestGoldenEncodings(t *testing.T) {
-	var v firstKeys
-	all := []struct {
-		name  string
-		bytes []byte
-	}{
-		{"key entry", entryKey(v, 3, "cart")},
-		{"key expiry", expiryKey(v, 1767225600123, 3, "cart")},
-		{"key deleted owner", goneKey(v, 3)},
-		{"entry", cart.encode()},
-	}
-	var text strings.Builder
-	for _, e := range all {
-		fmt.Fprintf(&text, "%s:\n  %s\n\n", e.name, hex.EncodeToString(e.bytes))
-	}
-	if *updateGolden {
-		if err := os.WriteFile(goldenPath, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(goldenPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("encoded as\n%s\nwant\n%s", text.String(), want)
-	}
+	var v golden.Keys
+	golden.Compare(t, "testdata/entries.golden", "Encodings of entries, see docs/format. The first generation.", []golden.Encoding{
+		{Name: "key entry", Bytes: entryKey(v, 3, "cart")},
+		{Name: "key expiry", Bytes: expiryKey(v, 1767225600123, 3, "cart")},
+		{Name: "key deleted owner", Bytes: goneKey(v, 3)},
+		{Name: "entry", Bytes: cart.encode()},
+	})
 }
 
 // TestDecode reads what was encoded, and refuses each cut of it with an error.
 func TestDecode(t *testing.T) {
-	var v firstKeys
+	var v golden.Keys
 	if owner, key, ok := parseEntryKey(entryKey(v, 3, "cart")); owner != 3 || key != "cart" || !ok {
 		t.Error(owner, key, ok)
 	}

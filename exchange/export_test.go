@@ -431,9 +431,9 @@ func TestExportOfTheLongest(t *testing.T) {
 	}
 }
 
-// TestSeedB_ExportAndImport: "memory.export(agent_id)", then "memory.import(agent_id,
-// json)", which reports how many fragments it imported: its memories and its keys.
-func TestSeedB_ExportAndImport(t *testing.T) {
+// TestExportAndImport: the import of what an export of an agent has reports how many fragments it
+// imported: its memories and its keys.
+func TestExportAndImport(t *testing.T) {
 	now := newTestClock()
 	db, other := openAt(t, now), openAt(t, now)
 	for _, m := range []memory.Memory{
@@ -465,10 +465,9 @@ func TestSeedB_ExportAndImport(t *testing.T) {
 	}
 }
 
-// TestSeedB_ImportOfADocument: "let json = memory.export(agent_id, ExportFormat::Json)", then
-// "memory.import(agent_id, &json, ExportFormat::Json)", into any agent: the report counts
+// TestImportOfADocument: an export of an agent as one document goes into any agent: the report counts
 // fragments and entities.
-func TestSeedB_ImportOfADocument(t *testing.T) {
+func TestImportOfADocument(t *testing.T) {
 	now := newTestClock()
 	db, other := openAt(t, now), openAt(t, now)
 	importString(t, db, everything, nil)

@@ -1,31 +1,14 @@
 package graph
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	commandline "flag"
-	"fmt"
-	"os"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-var updateGolden = commandline.Bool("update", false, "write the golden encodings anew")
-
-const goldenPath = "testdata/graph.golden"
-
-// firstKeys begins keys in the first generation.
-type firstKeys struct{ part.View }
-
-func (firstKeys) Key(kind byte, _ int) []byte {
-	return binary.BigEndian.AppendUint16([]byte{kind}, 1)
-}
 
 var (
 	ada = node{
@@ -55,71 +38,52 @@ var (
 
 // TestGoldenEncodings holds keys and values to the bytes that databases have.
 func TestGoldenEncodings(t *testing.T) {
-	var v firstKeys
+	var v golden.Keys
 	a, own := arc{from: 1, typ: 2, to: 300}, arc{from: 1, typ: 2, to: 300, number: 4}
-	all := []struct {
-		name  string
-		bytes []byte
-	}{
-		{"key owner", ownerKey(v, 3)},
-		{"key type", typeKey(v, 3, classRelation, 2)},
-		{"key type by name", typeNameKey(v, 3, classEntity, "person")},
-		{"key ID", idKey(v, 3, secID, "ada")},
-		{"key entity", entityKey(v, 3, 300)},
-		{"key superseded entity", oldKey(v, 3, 300, 9)},
-		{"key name", nameKey(v, 3, "ada", 300)},
-		{"key member", memberKey(v, 3, 2, 300)},
-		{"key ID of a relation", idKey(v, 3, secGivenID, "own")},
-		{"key former ID of a relation", idKey(v, 3, secFormerID, "own")},
-		{"key link", linkKey(v, 3, 300, 7)},
-		{"key link from the memory", linkedKey(v, 3, 7, 300)},
-		{"key merge", mergedKey(v, 3, 300, 1)},
-		{"key memory of a relation", saidKey(v, 3, a, 7)},
-		{"key relation of a memory", saidByKey(v, 3, 7, a)},
-		{"key of what a memory in the trash had", keptKey(v, 3, 7)},
-		{"key relation without a memory", looseArcKey(v, 3, a, 7)},
-		{"key relation", outKey(v, 3, a)},
-		{"key relation from its other end", inKey(v, 3, a)},
-		{"key relation with an ID", outKey(v, 3, own)},
-		{"key superseded relation", oldArcKey(v, 3, secOldOut, own, 9)},
-		{"key superseded relation from its other end", oldArcKey(v, 3, secOldIn, own.reversed(), 9)},
-		{"key deleted entity", doomedKey(v, 3, 300)},
-		{"owner", adas.encode()},
-		{"entity", ada.encode()},
-		{"forward reference", later.encode()},
-		{"extracted entity", found.encode()},
-		{"key entity that has lost a link", looseKey(v, 3, 300, 7)},
-		{"merged entity", gone.encode()},
-		{"relation", plain.encode(nil)},
-		{"superseded relation with all", full.encode(nil)},
-		{"relation of an ID", encodeArc(own)},
-		{"merge", encodeMoved(moved)},
-		{"merge that an import brought", imported.encode()},
-		{"extracted relation", told.encode(nil)},
-		{"what a memory in the trash had", trash.encode(300)},
-		{"derived ID", []byte(derivedID("ada", "knows", "bob"))},
-	}
-	var text strings.Builder
-	for _, e := range all {
-		fmt.Fprintf(&text, "%s:\n  %s\n\n", e.name, hex.EncodeToString(e.bytes))
-	}
-	if *updateGolden {
-		if err := os.WriteFile(goldenPath, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(goldenPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("encoded as\n%s\nwant\n%s", text.String(), want)
-	}
+	golden.Compare(t, "testdata/graph.golden", "Encodings of the graph, see docs/format. The first generation.", []golden.Encoding{
+		{Name: "key owner", Bytes: ownerKey(v, 3)},
+		{Name: "key type", Bytes: typeKey(v, 3, classRelation, 2)},
+		{Name: "key type by name", Bytes: typeNameKey(v, 3, classEntity, "person")},
+		{Name: "key ID", Bytes: idKey(v, 3, secID, "ada")},
+		{Name: "key entity", Bytes: entityKey(v, 3, 300)},
+		{Name: "key superseded entity", Bytes: oldKey(v, 3, 300, 9)},
+		{Name: "key name", Bytes: nameKey(v, 3, "ada", 300)},
+		{Name: "key member", Bytes: memberKey(v, 3, 2, 300)},
+		{Name: "key ID of a relation", Bytes: idKey(v, 3, secGivenID, "own")},
+		{Name: "key former ID of a relation", Bytes: idKey(v, 3, secFormerID, "own")},
+		{Name: "key link", Bytes: linkKey(v, 3, 300, 7)},
+		{Name: "key link from the memory", Bytes: linkedKey(v, 3, 7, 300)},
+		{Name: "key merge", Bytes: mergedKey(v, 3, 300, 1)},
+		{Name: "key memory of a relation", Bytes: saidKey(v, 3, a, 7)},
+		{Name: "key relation of a memory", Bytes: saidByKey(v, 3, 7, a)},
+		{Name: "key of what a memory in the trash had", Bytes: keptKey(v, 3, 7)},
+		{Name: "key relation without a memory", Bytes: looseArcKey(v, 3, a, 7)},
+		{Name: "key relation", Bytes: outKey(v, 3, a)},
+		{Name: "key relation from its other end", Bytes: inKey(v, 3, a)},
+		{Name: "key relation with an ID", Bytes: outKey(v, 3, own)},
+		{Name: "key superseded relation", Bytes: oldArcKey(v, 3, secOldOut, own, 9)},
+		{Name: "key superseded relation from its other end", Bytes: oldArcKey(v, 3, secOldIn, own.reversed(), 9)},
+		{Name: "key deleted entity", Bytes: doomedKey(v, 3, 300)},
+		{Name: "owner", Bytes: adas.encode()},
+		{Name: "entity", Bytes: ada.encode()},
+		{Name: "forward reference", Bytes: later.encode()},
+		{Name: "extracted entity", Bytes: found.encode()},
+		{Name: "key entity that has lost a link", Bytes: looseKey(v, 3, 300, 7)},
+		{Name: "merged entity", Bytes: gone.encode()},
+		{Name: "relation", Bytes: plain.encode(nil)},
+		{Name: "superseded relation with all", Bytes: full.encode(nil)},
+		{Name: "relation of an ID", Bytes: encodeArc(own)},
+		{Name: "merge", Bytes: encodeMoved(moved)},
+		{Name: "merge that an import brought", Bytes: imported.encode()},
+		{Name: "extracted relation", Bytes: told.encode(nil)},
+		{Name: "what a memory in the trash had", Bytes: trash.encode(300)},
+		{Name: "derived ID", Bytes: []byte(derivedID("ada", "knows", "bob"))},
+	})
 }
 
 // TestDecode reads what was encoded, and refuses each cut of it with an error.
 func TestDecode(t *testing.T) {
-	var v firstKeys
+	var v golden.Keys
 	own := arc{from: 1, typ: 2, to: 300, number: 4}
 	if a, born, ok := parseArc(oldArcKey(v, 3, secOldOut, own, 9)); a != own || born != 9 || !ok {
 		t.Error(a, born, ok)

@@ -2,12 +2,14 @@ package hnsw
 
 import (
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // TestFilterAway: what a filter leaves is found in clusters away from the query as well as
 // in those about it.
 func TestFilterAway(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	t.Parallel()
 	const n, dim, clusters, queries = 12_000, 32, 60, 40
 	rng := random(t)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // hardRow makes a row whose codes are off in ways that depend on the query.
@@ -135,7 +137,7 @@ func checkBounds(t *testing.T, x *Index, q []float32, slots []uint32) {
 // that codes tell the rows apart or that they do not, and few searches go on with more
 // than they were asked for where they do.
 func TestMoreCandidatesFindMore(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := rand.New(rand.NewPCG(3, 4))
 	near := func(rows int, off float64) [][]float32 {
 		vecs := make([][]float32, rows)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
@@ -165,7 +166,7 @@ func checkGraph(t testing.TB, x *Index) {
 }
 
 func TestRecall(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	for _, cfg := range configs() {
 		cfg.Dim = 32
@@ -181,7 +182,7 @@ func TestRecall(t *testing.T) {
 // TestExactEqualsFloat32 gives the codes' error its worst: a component that is
 // far larger than the others, near duplicates, rows of very different lengths.
 func TestExactEqualsFloat32(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	shapes := map[string]func(rng *rand.Rand, base, vec []float32){
 		"normal":  func(*rand.Rand, []float32, []float32) {},
 		"outlier": func(rng *rand.Rand, _, vec []float32) { vec[3] = 50 + rng.Float32() },
@@ -263,7 +264,7 @@ func TestCoarseCodes(t *testing.T) {
 }
 
 func TestTruthIsAskedForScores(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	for _, m := range []Metric{Cosine, Dot, L2} {
 		vecs := clustered(rng, 2100, 24, 30)
@@ -349,7 +350,7 @@ func TestRowScore(t *testing.T) {
 }
 
 func TestDeterministicForASeed(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	vecs := clustered(rng, 1500, 16, 20)
 	links := func(seed uint64) (all []uint32) {
@@ -381,7 +382,7 @@ func TestParallelBuild(t *testing.T) {
 }
 
 func TestNoGraphBelowCrossover(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	x := mustNew(t, Config{Dim: 4})
 	for range Crossover - 1 {
@@ -401,7 +402,7 @@ func TestNoGraphBelowCrossover(t *testing.T) {
 // TestUnlinkedRowsAreFound searches with part of the rows in the graph, in all
 // of which the answer must be as good.
 func TestUnlinkedRowsAreFound(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	vecs := clustered(rng, 3000, 24, 30)
 	x := newGraph(t, Config{Dim: 24})
@@ -451,7 +452,7 @@ func TestLinkStopsWithItsContext(t *testing.T) {
 }
 
 func TestDuplicates(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	same := randomVector(rng, 16)
 	vecs := clustered(rng, 1000, 16, 10)
@@ -476,7 +477,7 @@ func TestDuplicates(t *testing.T) {
 // TestChurn replaces a fifth of the rows ten times: recall must stay that of a
 // fresh graph, and slots must be used again.
 func TestChurn(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	t.Run("codes", func(t *testing.T) { churn(t, 24, 20, false) })
 	t.Run("sketches", func(t *testing.T) { churn(t, 128, 60, true) })
 }
@@ -666,7 +667,7 @@ func TestRemovedDuringRepair(t *testing.T) {
 // TestFilters searches within sets of every size: spread evenly, along a
 // direction, and far from the query.
 func TestFilters(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	const n, dim = 20_000, 24
 	vecs := clustered(rng, n+40, dim, 60)
@@ -713,7 +714,7 @@ func TestFilters(t *testing.T) {
 // TestStrategies forces each way to search: none returns what doesn't match, or
 // fewer than there are, and each finds most of the best.
 func TestStrategies(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	const n, dim = 6_000, 16
 	vecs := clustered(rng, n+20, dim, 30)
@@ -747,7 +748,7 @@ func TestStrategies(t *testing.T) {
 
 // TestNothingToFind: whatever the way, a search that may return nothing does.
 func TestNothingToFind(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	vecs := clustered(rng, 3_000, 8, 20)
 	x := linkedIndex(t, Config{Dim: 8, EfConstruction: 40}, vecs)

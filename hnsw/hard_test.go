@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // hardCase is a set of vectors on which a graph over codes may fail.
@@ -122,7 +124,7 @@ var lengthening = each(func(_ *rand.Rand, v []float32, i int) {
 // walk finds in others may be a little less. With MEMDB_SOAK each set comes in both orders,
 // without it in one, by turns.
 func TestHard(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	t.Parallel()
 	for i, c := range hardCases {
 		for j, metric := range c.metrics {

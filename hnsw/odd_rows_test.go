@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // oddRows are sets of rows that an application may hand over by mistake, or by its nature.
@@ -35,7 +37,7 @@ var oddRows = []struct {
 // TestOddRows: a search of such rows returns as many hits as there are, none of a removed
 // row, each with its score, and nearly all of the best.
 func TestOddRows(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	t.Parallel()
 	for _, c := range oddRows {
 		for _, metric := range allMetrics {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
@@ -46,7 +47,7 @@ func perturbed(rng *rand.Rand, v []float32, length float64) []float32 {
 // the codes with a second look at the rows lose next to nothing: neither of a
 // flat search, nor of a walk, beside one that float32 alone would do.
 func TestRealEmbeddings(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	real := realEmbeddings(t)
 	const copies, asking = 12, 100

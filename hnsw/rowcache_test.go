@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // rowWorld is an index that keeps rows, and a twin that asks for each.
@@ -93,7 +95,7 @@ func (w *rowWorld) compareRow(slot uint32) {
 // TestKeptRows compares answers while rows come and go and slots are used again, with
 // room for all rows, for a few, and for none.
 func TestKeptRows(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	for _, metric := range []Metric{Cosine, Dot, L2} {
 		for _, room := range []int64{1 << 20, 100 * 4 * 24, 4 * 24, 0} {
 			w := newRowWorld(t, Config{Dim: 24, Metric: metric}, room)

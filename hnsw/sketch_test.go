@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
@@ -110,7 +111,7 @@ func newBeamOf(x *Index, r *searcher) *beam {
 // TestSketchesFind: with all rows or a part of them sketched, searches of each kind
 // find what they do by codes, in graphs that were linked by sketches.
 func TestSketchesFind(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	// A walk finds .997 on average, but in one graph of a hundred it misses two of the
 	// sixty clusters: of graphs that are always the same each is held to the bounds, of
 	// new ones their average.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/zeebo/xxh3"
 )
 
@@ -66,7 +67,7 @@ func sampleIndex(t testing.TB, rng *rand.Rand, cfg Config, n int, apart float32)
 }
 
 func TestSnapshotRoundTrip(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	for _, cfg := range configs() {
 		cfg.Dim, cfg.M, cfg.Seed = 12, 5, 3
@@ -97,7 +98,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 }
 
 func TestSnapshotDamaged(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	cfg := Config{Dim: 3, M: 3}
 	data := snapshotOf(t, sampleIndex(t, rng, cfg, 60, 0))

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,7 +33,7 @@ func scratchFile(t testing.TB) *os.File {
 // TestRowsInAFile: an index answers the same wherever its rows are, but for walks by
 // sketches, and says what lies where.
 func TestRowsInAFile(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	rng := random(t)
 	const n, dim = 2200, MaxDim // more than a page of rows
 	vecs := clustered(rng, n+20, dim, 30)
@@ -151,7 +152,7 @@ func tellsFaults(t *testing.T) (told bool) {
 // page is read, as it does for a disk that can't be read. Every call says so, and
 // no process dies of it.
 func TestFileFails(t *testing.T) {
-	sequential(t)
+	race.Sequential(t)
 	if !tellsFaults(t) {
 		t.Skip("the system doesn't say which address faults, as emulators may not")
 	}

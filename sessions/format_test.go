@@ -1,32 +1,15 @@
 package sessions
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	commandline "flag"
-	"fmt"
-	"os"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-var updateGolden = commandline.Bool("update", false, "write the golden encodings anew")
-
-const goldenPath = "testdata/sessions.golden"
-
-// firstKeys begins keys in the first generation.
-type firstKeys struct{ part.View }
-
-func (firstKeys) Key(kind byte, _ int) []byte {
-	return binary.BigEndian.AppendUint16([]byte{kind}, 1)
-}
 
 var (
 	noon   = time.UnixMilli(1767225600123).UTC()
@@ -48,49 +31,30 @@ var (
 
 // TestGoldenEncodings holds keys and values to the bytes that databases have.
 func TestGoldenEncodings(t *testing.T) {
-	var v firstKeys
+	var v golden.Keys
 	p := place{3, 5}
-	all := []struct {
-		name  string
-		bytes []byte
-	}{
-		{"key session", p.head(v)},
-		{"key state", p.state(v, 9)},
-		{"key message", p.item(v, kindMessage, 2, 299, 9)},
-		{"key marker", p.marker(v, 2, 290, 9, 5)},
-		{"key message ID", p.id(v, 2, "m1")},
-		{"key list", order(v, p, everyday, monday.listed)},
-		{"key list of a channel", order(v, p, channelList("telegram"), monday.listed)},
-		{"key list of archived sessions", order(v, p, archives, -1)},
-		{"key chore", p.chore(v, 9, 2)},
-		{"session", monday.encode(nil)},
-		{"state", monday.encode(monday.metadata)},
-		{"message", encodeMessage(&hello)},
-		{"message with tools", encodeMessage(&called)},
-		{"marker", mark.encode()},
-		{"chore", chore{below: 300, until: 1767225600123}.encode()},
-	}
-	var text strings.Builder
-	for _, e := range all {
-		fmt.Fprintf(&text, "%s:\n  %s\n\n", e.name, hex.EncodeToString(e.bytes))
-	}
-	if *updateGolden {
-		if err := os.WriteFile(goldenPath, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(goldenPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("encoded as\n%s\nwant\n%s", text.String(), want)
-	}
+	golden.Compare(t, "testdata/sessions.golden", "Encodings of sessions, see docs/format. The first generation.", []golden.Encoding{
+		{Name: "key session", Bytes: p.head(v)},
+		{Name: "key state", Bytes: p.state(v, 9)},
+		{Name: "key message", Bytes: p.item(v, kindMessage, 2, 299, 9)},
+		{Name: "key marker", Bytes: p.marker(v, 2, 290, 9, 5)},
+		{Name: "key message ID", Bytes: p.id(v, 2, "m1")},
+		{Name: "key list", Bytes: order(v, p, everyday, monday.listed)},
+		{Name: "key list of a channel", Bytes: order(v, p, channelList("telegram"), monday.listed)},
+		{Name: "key list of archived sessions", Bytes: order(v, p, archives, -1)},
+		{Name: "key chore", Bytes: p.chore(v, 9, 2)},
+		{Name: "session", Bytes: monday.encode(nil)},
+		{Name: "state", Bytes: monday.encode(monday.metadata)},
+		{Name: "message", Bytes: encodeMessage(&hello)},
+		{Name: "message with tools", Bytes: encodeMessage(&called)},
+		{Name: "marker", Bytes: mark.encode()},
+		{Name: "chore", Bytes: chore{below: 300, until: 1767225600123}.encode()},
+	})
 }
 
 // TestDecode reads what was encoded, and refuses each cut of it with an error.
 func TestDecode(t *testing.T) {
-	var v firstKeys
+	var v golden.Keys
 	p := place{3, 5}
 	if at, l, ms, ok := parseOrder(order(v, p, archives, 12)); at != p || l != archives || ms != 12 || !ok {
 		t.Error(at, l, ms, ok)

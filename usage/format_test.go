@@ -1,33 +1,17 @@
 package usage
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	commandline "flag"
-	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-var updateGolden = commandline.Bool("update", false, "write the golden encodings anew")
-
-const goldenPath = "testdata/usage.golden"
-
-// firstKeys begins keys in the first generation.
-type firstKeys struct{ part.View }
-
-func (firstKeys) Key(kind byte, _ int) []byte {
-	return binary.BigEndian.AppendUint16([]byte{kind}, 1)
-}
 
 func dollars(t testing.TB, s string) USD {
 	t.Helper()
@@ -40,44 +24,25 @@ func dollars(t testing.TB, s string) USD {
 
 // TestGoldenEncodings holds keys and values to the bytes that databases have.
 func TestGoldenEncodings(t *testing.T) {
-	var v firstKeys
+	var v golden.Keys
 	const ms = 1767225600123
 	r := Record{Model: "small", PromptTokens: 12, CompletionTokens: 3, TotalTokens: 16, Cost: dollars(t, "0.0123"), Calls: 1}
 	s := r.totals()
 	h := home{scope.Owner{User: "ada", Agent: "a1"}, 7, 1767225600000}
 	a := Agent{ID: "a1", Name: "first", CreatedAt: time.UnixMilli(ms).UTC(), Metadata: []byte(`{"x":1}`)}
-	all := []struct {
-		name  string
-		bytes []byte
-	}{
-		{"key record", recordKey(v, 3, ms, 7)},
-		{"key sum", sumKey(v, 3, hours, modelOf("small"), hours.bucket(ms))},
-		{"key model", modelKey(v, 3, modelOf("small"))},
-		{"key owner", homeKey(v, 3)},
-		{"key budget", budgetKey(v, 3, 2)},
-		{"key reservation", reservationKey(v, 3, ms, 1)},
-		{"key agent", agentKey(v, 3)},
-		{"record", r.encode()},
-		{"sum", s.encode()},
-		{"owner", h.encode()},
-		{"agent", a.encode()},
-	}
-	var text strings.Builder
-	for _, e := range all {
-		fmt.Fprintf(&text, "%s:\n  %s\n\n", e.name, hex.EncodeToString(e.bytes))
-	}
-	if *updateGolden {
-		if err := os.WriteFile(goldenPath, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(goldenPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("encoded as\n%s\nwant\n%s", text.String(), want)
-	}
+	golden.Compare(t, "testdata/usage.golden", "Encodings of usage, see docs/format. The first generation.", []golden.Encoding{
+		{Name: "key record", Bytes: recordKey(v, 3, ms, 7)},
+		{Name: "key sum", Bytes: sumKey(v, 3, hours, modelOf("small"), hours.bucket(ms))},
+		{Name: "key model", Bytes: modelKey(v, 3, modelOf("small"))},
+		{Name: "key owner", Bytes: homeKey(v, 3)},
+		{Name: "key budget", Bytes: budgetKey(v, 3, 2)},
+		{Name: "key reservation", Bytes: reservationKey(v, 3, ms, 1)},
+		{Name: "key agent", Bytes: agentKey(v, 3)},
+		{Name: "record", Bytes: r.encode()},
+		{Name: "sum", Bytes: s.encode()},
+		{Name: "owner", Bytes: h.encode()},
+		{Name: "agent", Bytes: a.encode()},
+	})
 	if got, err := decodeAgent(a.encode()); err != nil || !reflect.DeepEqual(got, a) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -1,7 +1,0 @@
-//go:build !race
-
-package hnsw
-
-import "testing"
-
-func sequential(*testing.T) {}
