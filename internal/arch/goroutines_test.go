@@ -32,7 +32,7 @@ func checkGoroutines(files []*goFile) []finding {
 	return found
 }
 
-// catches tells whether a function literal calls panics.Catch.
+// catches reports whether a function literal calls panics.Catch.
 func catches(fn ast.Expr) bool {
 	lit, ok := fn.(*ast.FuncLit)
 	if !ok {
