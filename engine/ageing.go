@@ -8,15 +8,16 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // Policies are the rules by which the memories of the database age: each call is its own
 // transaction.
-func (db *DB) Policies() policy.Policies { return db.ageing.New(runner{db: db}) }
+func (db *DB) Policies() policy.Policies { return db.tables.Ageing.New(runner{db: db}) }
 
 // Policies are the policies as this transaction sees them.
-func (tx *Tx) Policies() policy.Policies { return tx.db.ageing.New(runner{db: tx.db, tx: tx}) }
+func (tx *Tx) Policies() policy.Policies { return tx.db.tables.Ageing.New(runner{db: tx.db, tx: tx}) }
 
 // The debt of a confidence is folded where its memory is touched or changed. It is folded in
 // RAM and noted among the gathered touches in one step, under touched.mu. So each fold is in
@@ -24,46 +25,19 @@ func (tx *Tx) Policies() policy.Policies { return tx.db.ageing.New(runner{db: tx
 // that has taken it from there. A fold changes nothing that a reader sees, and one whose
 // commit is lost to a crash is made again from the same runs.
 
-// aged is what consolidations look at of a version.
-func (db *DB) aged(v layout.Version, created int64, stored float64) policy.Aged {
-	m := policy.Aged{Owner: v.Owner, Stored: stored, After: v.Born, Last: created}
-	if s := db.docs.Seq(v.Seq); s != nil {
-		m.Last = max(m.Last, s.Accessed.Load()) // before Fade: see there
-		if f := s.Fade.Load(); f != nil {
-			m.Debt, m.After = policy.Debt(f.Debt), max(m.After, f.Folded)
-		}
-	}
-	return m
-}
-
-// confidenceOf is the confidence now of a version with a stored one.
-func (tx *Tx) confidenceOf(v layout.Version, created int64, stored float64) float64 {
-	runs := tx.db.ageing.Runs()
-	if runs.Count() == 0 || tx.writes != nil && tx.anew[v.Seq] {
-		return stored
-	}
-	m := tx.db.aged(v, created, stored)
-	return policy.Confidence(stored, runs.Owed(&m, tx.lsn, tx.now))
-}
-
-// confidence is confidenceOf the version of a row.
-func (tx *Tx) confidence(r *doctable.Row) float64 {
-	return tx.confidenceOf(r.Version, r.Created, r.Confidence)
-}
-
 // settle folds what consolidations have taken of a memory since its last fold, and returns
 // it as an operand. touched.mu is held.
 func (db *DB) settle(s *doctable.Memory) (a layout.Access) {
-	last, ok := db.ageing.Runs().Last()
+	last, ok := db.tables.Ageing.Runs().Last()
 	if !ok {
 		return a
 	}
-	row := db.docs.Row(s.Doc.Load() - 1) // 0 - 1 is None
+	row := db.tables.Docs.Row(s.Doc.Load() - 1) // 0 - 1 is None
 	if row == nil {
 		return a
 	}
-	m := db.aged(row.Version, row.Created, row.Confidence)
-	owed := db.ageing.Runs().Owed(&m, last.LSN, db.now())
+	m := db.tables.Aged(row.Version, row.Created, row.Confidence)
+	owed := db.tables.Ageing.Runs().Owed(&m, last.LSN, db.now())
 	if owed == m.Debt {
 		return a
 	}
@@ -76,8 +50,8 @@ func (db *DB) settle(s *doctable.Memory) (a layout.Access) {
 // that is set anew owes nothing.
 func (tx *Tx) carryDebt(owner uint32, seq uint64, anew bool) error {
 	db := tx.db
-	s := db.docs.Seq(seq)
-	if s == nil || tx.anew[seq] || db.ageing.Runs().Count() == 0 {
+	s := db.tables.Docs.Seq(seq)
+	if s == nil || tx.own.Anew[seq] || db.tables.Ageing.Runs().Count() == 0 {
 		return nil
 	}
 	t := db.touched
@@ -92,10 +66,10 @@ func (tx *Tx) carryDebt(owner uint32, seq uint64, anew bool) error {
 		a = layout.Access{} // what is gathered waits for its flush
 	}
 	if f := s.Fade.Load(); anew && f != nil {
-		if tx.anew == nil {
-			tx.anew = map[uint64]bool{}
+		if tx.own.Anew == nil {
+			tx.own.Anew = map[uint64]bool{}
 		}
-		tx.anew[seq] = true
+		tx.own.Anew[seq] = true
 		a.Debt, a.Folded = a.Debt-f.Debt, max(a.Folded, f.Folded)
 	}
 	if a == (layout.Access{}) {
@@ -127,8 +101,8 @@ func appendTouch(b []byte, owner uint32, seq uint64, a layout.Access) []byte {
 
 // begunAnew makes the debts that the transaction has taken back those of the tables.
 func (tx *Tx) begunAnew() {
-	for seq := range tx.anew {
-		s := tx.db.docs.Seq(seq)
+	for seq := range tx.own.Anew {
+		s := tx.db.tables.Docs.Seq(seq)
 		s.Fade.Store(&doctable.Fade{Folded: s.Fade.Load().Folded})
 	}
 }
@@ -158,7 +132,7 @@ func (tx *Tx) giveBack() {
 // decayedImportance is an importance with what is left of it since the last access, or the
 // creation of a memory that was never accessed, by the policy of the state that is read.
 func (tx *Tx) decayedImportance(importance float64, created int64, a layout.Access) float64 {
-	return policy.DecayedImportance(importance, tx.db.ageing.At(tx.lsn).DailyRetention, tx.since(max(a.Last, created)))
+	return policy.DecayedImportance(importance, tx.db.tables.Ageing.At(tx.state.LSN).DailyRetention, tx.state.Since(max(a.Last, created)))
 }
 
 // scheduleEvery is how often the clock is compared with the schedule: a cron expression
@@ -174,7 +148,7 @@ func (db *DB) keepSchedule(ctx context.Context, s policy.Schedule) error {
 	if db.steady.jumped() {
 		return nil // and nothing was missed if it is set right
 	}
-	s = s.Of(db.ageing.At(maxLSN))
+	s = s.Of(db.tables.Ageing.At(state.MaxLSN))
 	consolidate := func() error { _, err := db.Consolidate(ctx, nil); return err }
 	evict := func() error { _, err := db.Evict(ctx, nil); return err }
 	return errors.Join(

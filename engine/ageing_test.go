@@ -54,7 +54,7 @@ func TestConfidenceEqualsReplay(t *testing.T) {
 			}
 			r.compare()
 			mustCheck(t, r.db, len(r.model))
-			if r.db.ageing.Runs().Count() == 0 {
+			if r.db.tables.Ageing.Runs().Count() == 0 {
 				t.Error("there was no consolidation")
 			}
 			closeTest(t, r.db)

@@ -82,8 +82,8 @@ func (tx *Tx) ownersOf(ctx context.Context, agent string) (owners []scope.Owner,
 
 // eachOwner visits all that ever were owners, also those of this transaction.
 func (tx *Tx) eachOwner(ctx context.Context, visit func(number uint32, o scope.Owner)) error {
-	lower := append(tx.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
-	return kv.Scan(tx.reader, lower, layout.PrefixEnd(lower), func(key, value []byte) error {
+	lower := append(tx.state.Keys.Header(layout.KindName, 1), byte(layout.NameOwner))
+	return kv.Scan(tx.state.Reader, lower, layout.PrefixEnd(lower), func(key, value []byte) error {
 		number, name, _, err := layout.DecodeName(key, value)
 		if err != nil {
 			return err

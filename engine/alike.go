@@ -11,6 +11,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -30,7 +32,7 @@ type merging struct {
 	ctx    context.Context
 	policy *policy.Policy
 	free   *roaring.Bitmap // that may be merged away
-	groups map[group]*members
+	groups map[group]*selection.Members
 	loaded map[uint32]*candidate
 	edges  []edge
 	// crowded: a memory has more near ones than it was compared with.
@@ -47,9 +49,9 @@ type edge struct {
 // alikePlan finds what is nearly the same: each goes, the older ones after the newer, into the
 // newest one that it is alike to and that stays. What is pinned stays, for its text is another.
 func (tx *Tx) alikePlan(ctx context.Context, p *policy.Policy, f fresh) (plan []merge, crowded bool, err error) {
-	m := &merging{tx: tx, ctx: ctx, policy: p, free: f.free, groups: map[group]*members{}, loaded: map[uint32]*candidate{}}
+	m := &merging{tx: tx, ctx: ctx, policy: p, free: f.free, groups: map[group]*selection.Members{}, loaded: map[uint32]*candidate{}}
 	for g, set := range f.groups {
-		m.groups[g] = newMembers(set)
+		m.groups[g] = selection.NewMembers(set)
 	}
 	for it := f.docs.Iterator(); it.HasNext(); {
 		if err := m.compare(it.Next()); err != nil {
@@ -68,15 +70,15 @@ func (m *merging) load(doc uint32) (*candidate, error) {
 	if len(m.loaded) >= most {
 		clear(m.loaded)
 	}
-	row := m.tx.db.docs.Row(doc)
-	rec, err := m.tx.record(row.Version)
+	row := m.tx.db.tables.Docs.Row(doc)
+	rec, err := m.tx.state.Record(row.Version)
 	if err != nil {
 		return nil, err
 	}
 	c := &candidate{doc: doc, row: row, rec: rec}
-	if s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.lsn); s != nil {
+	if s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN); s != nil {
 		for _, ref := range rec.Vectors {
-			if ref.Space == s.num {
+			if ref.Space == s.Num {
 				if c.vec, err = m.tx.vector(row.Version, ref); err != nil {
 					return nil, err
 				}
@@ -92,9 +94,9 @@ func (m *merging) compare(doc uint32) error {
 	if err := m.ctx.Err(); err != nil {
 		return err
 	}
-	row := m.tx.db.docs.Row(doc)
+	row := m.tx.db.tables.Docs.Row(doc)
 	in := m.groups[group{row.Owner, row.Run}]
-	if in.n < 2 {
+	if in.N < 2 {
 		return nil
 	}
 	c, err := m.load(doc)
@@ -134,14 +136,14 @@ func (m *merging) compare(doc uint32) error {
 }
 
 // nearest are the documents of a group with the nearest vectors.
-func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
-	s := m.tx.db.spaceAt(memory.DefaultSpace, m.tx.lsn)
-	hits, err := s.index.Search(m.ctx, c.vec, hnsw.Search{
-		K: mergeNear, Slots: s.index.Len(), Ef: ef(s, mergeNear), Truth: m.tx.truth(s), Within: in.slotSet(s), Plain: true,
+func (m *merging) nearest(c *candidate, in *selection.Members) ([]uint32, error) {
+	s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN)
+	hits, err := s.Index.Search(m.ctx, c.vec, hnsw.Search{
+		K: mergeNear, Slots: s.Index.Len(), Ef: ef(s, mergeNear), Truth: s.Truth(&m.tx.state), Within: in.SlotSet(s), Plain: true,
 	})
 	var docs []uint32
 	for _, h := range hits {
-		if doc := s.doc(&m.tx.db.docs, h.Slot, m.tx.lsn); doc != doctable.None && in.set.Contains(doc) {
+		if doc := s.Doc(&m.tx.db.tables.Docs, h.Slot, m.tx.state.LSN); doc != doctable.None && in.Set.Contains(doc) {
 			docs = append(docs, doc)
 		}
 	}
@@ -149,15 +151,15 @@ func (m *merging) nearest(c *candidate, in *members) ([]uint32, error) {
 }
 
 // alike are the documents of a group whose texts fit the words of a text best.
-func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
+func (m *merging) alike(c *candidate, in *selection.Members) ([]uint32, error) {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	languages, err := m.tx.languages(m.ctx, in.set)
+	languages, err := m.tx.state.Languages(m.ctx, in.Set)
 	if err != nil {
 		return nil, err
 	}
-	if err := bag.AddQueryIn(m.ctx, m.tx.db.words.analyzer.Load(), c.rec.Text, 1, languages); err != nil {
+	if err := bag.AddQueryIn(m.ctx, m.tx.db.tables.Words.Analyzer.Load(), c.rec.Text, 1, languages); err != nil {
 		return nil, err
 	}
 	first, err := bag.First(m.ctx, mergeTerms)
@@ -170,17 +172,17 @@ func (m *merging) alike(c *candidate, in *members) ([]uint32, error) {
 		words = append(words, t.Term)
 		terms = append(terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
 	}
-	set := invindex.Docs{Set: in.set}
-	stats, err := m.tx.index.Stats(m.ctx, m.tx.postings, words, set)
+	set := invindex.Docs{Set: in.Set}
+	stats, err := m.tx.state.Index.Stats(m.ctx, m.tx.state.Postings, words, set)
 	if err != nil {
-		return nil, textError(doingConsolidate, err)
+		return nil, state.TextError(doingConsolidate, err)
 	}
-	hits, err := m.tx.index.Search(m.ctx, m.tx.postings, terms, stats, set, mergeNear)
+	hits, err := m.tx.state.Index.Search(m.ctx, m.tx.state.Postings, terms, stats, set, mergeNear)
 	var docs []uint32
 	for _, h := range hits {
 		docs = append(docs, h.Doc)
 	}
-	return docs, textError(doingConsolidate, err)
+	return docs, state.TextError(doingConsolidate, err)
 }
 
 // same reports whether two memories of a group are near duplicates.

@@ -69,9 +69,9 @@ func (ps *points) acquireAt(l *lease, lsn uint64) (*point, error) {
 	defer ps.mu.Unlock()
 	newest := ps.current
 	switch {
-	case lsn > newest.lsn:
+	case lsn > newest.state.LSN:
 		return nil, &fault.Error{
-			Kind: fault.ErrNotRetained, What: doingAsOf, Why: fmt.Sprintf("there is no state as of LSN %d: the newest is %d", lsn, newest.lsn),
+			Kind: fault.ErrNotRetained, What: doingAsOf, Why: fmt.Sprintf("there is no state as of LSN %d: the newest is %d", lsn, newest.state.LSN),
 			Do: "give an LSN that has been reached",
 		}
 	case lsn < ps.floor:
@@ -81,7 +81,8 @@ func (ps *points) acquireAt(l *lease, lsn uint64) (*point, error) {
 		}
 	}
 	newest.refs++
-	p := &point{lsn: lsn, snap: newest.snap, index: newest.index, postings: newest.postings, keys: newest.keys, refs: 1, of: newest, number: newest.number}
+	p := &point{state: newest.state, snap: newest.snap, refs: 1, of: newest, number: newest.number}
+	p.state.LSN, p.state.Past = lsn, true
 	ps.open[p] = struct{}{}
 	ps.holds(l, p)
 	return p, nil
@@ -108,11 +109,11 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 	switch {
 	case tx.writes != nil:
 		return fault.Invalid(doingAsOf, "it was asked for inside Update", "read a past state in a View")
-	case lsn == tx.lsn: // pinned, whatever has been freed since
+	case lsn == tx.state.LSN: // pinned, whatever has been freed since
 		return fn(tx)
-	case lsn > tx.lsn:
+	case lsn > tx.state.LSN:
 		return &fault.Error{
-			Kind: fault.ErrNotRetained, What: doingAsOf, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.lsn),
+			Kind: fault.ErrNotRetained, What: doingAsOf, Why: fmt.Sprintf("LSN %d is after the %d of this View", lsn, tx.state.LSN),
 			Do: "use a new View",
 		}
 	}
@@ -121,7 +122,8 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 		return err
 	}
 	defer tx.db.unpin(tx.lease, p)
-	past := &Tx{db: tx.db, reader: p.snap, keys: p.keys, lsn: lsn, index: p.index, postings: p.postings, now: tx.now, past: true, lease: tx.lease}
+	past := &Tx{db: tx.db, state: p.state, lease: tx.lease}
+	past.state.Now = tx.state.Now
 	defer func() { past.done = true }()
 	return fn(past)
 }

@@ -99,7 +99,7 @@ func TestBatchRead(t *testing.T) {
 	tx := db.begin()
 	want := func(key []byte, value string) {
 		t.Helper()
-		got, closer, err := tx.reader.Get(key)
+		got, closer, err := tx.state.Reader.Get(key)
 		if value == "" {
 			if !errors.Is(err, kv.ErrNotFound) {
 				t.Errorf("%v is %q, %v", key, got, err)

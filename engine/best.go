@@ -32,7 +32,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	weights.Graph = r.q.Graph
 	best := newTop(r.keep)
 	for i, doc := range text.docs {
-		best.weigh(doc, r.tx.db.docs.Row, weights, text.signals(i))
+		best.weigh(doc, r.tx.db.tables.Docs.Row, weights, text.signals(i))
 	}
 	r.plan.Candidates = len(text.docs)
 	return best.sorted(), nil
@@ -41,7 +41,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]scored, error) {
 	var docs []uint32
 	if r.few() {
-		docs = r.in.list()
+		docs = r.in.List()
 	} else {
 		var err error
 		if docs, err = r.withNearest(ctx, text.docs); err != nil {
@@ -153,7 +153,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	have := make([]uint16, len(docs)) // terms that each lender has
 	for i := range r.terms {
 		stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length, DF: r.stats.DF[i : i+1]}
-		if err := r.tx.index.Score(ctx, r.tx.postings, r.terms[i:i+1], stats, docs, hits); err != nil {
+		if err := r.tx.state.Index.Score(ctx, r.tx.state.Postings, r.terms[i:i+1], stats, docs, hits); err != nil {
 			return nil, err
 		}
 		m.add(hits, loans, squares, order)
@@ -187,7 +187,7 @@ func (r *recalling) preferSpeaker(m *matches) error {
 		return err
 	}
 	r.plan.Speaker = name
-	m.others = func(doc uint32) bool { return r.tx.db.docs.Row(doc).Run != 0 && !turns.Contains(doc) }
+	m.others = func(doc uint32) bool { return r.tx.db.tables.Docs.Row(doc).Run != 0 && !turns.Contains(doc) }
 	for i, doc := range m.docs {
 		if m.others(doc) {
 			m.own[i] *= policy.OtherSpeaker
@@ -267,7 +267,7 @@ func (r *recalling) most() float64 {
 // one in its run, up to policy.NeighbourReach before and as many after it, and how
 // many places away they are: 1 is next to it. Places count visible memories.
 func (tx *Tx) neighbours(doc uint32, visit func(doc uint32, places int)) {
-	t := &tx.db.docs
+	t := &tx.db.tables.Docs
 	row := t.Row(doc)
 	if row.Run == 0 {
 		return
@@ -310,12 +310,12 @@ func (tx *Tx) neighbours(doc uint32, visit func(doc uint32, places int)) {
 
 // inRun is the visible document of a memory, noDoc if it has none in the run.
 func (tx *Tx) inRun(seq uint64, run uint32) uint32 {
-	t := &tx.db.docs
-	doc := t.At(seq, tx.lsn)
+	t := &tx.db.tables.Docs
+	doc := t.At(seq, tx.state.LSN)
 	if doc == doctable.None {
 		return doctable.None
 	}
-	if r := t.Row(doc); r.Run != run || r.Expires != 0 && r.Expires <= tx.now {
+	if r := t.Row(doc); r.Run != run || r.Expires != 0 && r.Expires <= tx.state.Now {
 		return doctable.None
 	}
 	return doc

@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -31,13 +33,13 @@ func (db *DB) startCaps(ctx context.Context) {
 	signal := make(chan struct{}, 1)
 	watch := func(p *policy.Policy) {
 		db.capsLooked.Store(0)
-		db.docs.Watch(p.Cap+capSlack(p.Cap), signal)
+		db.tables.Docs.Watch(p.Cap+capSlack(p.Cap), signal)
 	}
-	db.ageing.Watch(watch)
+	db.tables.Ageing.Watch(watch)
 	if db.lockBehind(ctx) != nil {
 		return // it is closed
 	}
-	watch(db.ageing.At(maxLSN))
+	watch(db.tables.Ageing.At(state.MaxLSN))
 	db.unlock()
 	db.every(ctx, "keeps the caps", capsEvery, signal, db.keepCaps)
 }
@@ -45,8 +47,8 @@ func (db *DB) startCaps(ctx context.Context) {
 // keepCaps looks at each owner that the tables tell of. They do not count by agent: where the cap is
 // for all that an agent has, all memories are looked at.
 func (db *DB) keepCaps(ctx context.Context) error {
-	p := db.ageing.At(maxLSN)
-	owners := &db.docs.Owners
+	p := db.tables.Ageing.At(state.MaxLSN)
+	owners := &db.tables.Docs.Owners
 	most := p.Cap + capSlack(p.Cap)
 	if p.CapPer == policy.PerAgent {
 		if err := db.keepAgentCaps(ctx, p); err != nil {
@@ -75,7 +77,7 @@ func (db *DB) keepCaps(ctx context.Context) error {
 // keepAgentCaps evicts what agents have more than the cap, with all their users, unless nothing was
 // stored since the last look.
 func (db *DB) keepAgentCaps(ctx context.Context, p *policy.Policy) error {
-	mark := db.docs.Mark.Load()
+	mark := db.tables.Docs.Mark.Load()
 	if mark == db.capsLooked.Load() {
 		return nil
 	}
@@ -85,7 +87,7 @@ func (db *DB) keepAgentCaps(ctx context.Context, p *policy.Policy) error {
 		j = tx.newJudge(ctx, p)
 		over, err := tx.overAgentCaps(ctx, p)
 		for _, v := range over {
-			if note, spared := j.spares(tx.db.docs.Row(tx.db.docs.At(v.Seq, tx.lsn)), policy.Cap); !spared {
+			if note, spared := j.spares(tx.db.tables.Docs.Row(tx.db.tables.Docs.At(v.Seq, tx.state.LSN)), policy.Cap); !spared {
 				v.why = note
 				victims = append(victims, v)
 			}
@@ -113,7 +115,7 @@ func (tx *Tx) overAgentCaps(ctx context.Context, p *policy.Policy) (over []victi
 	}
 	counts, whose := map[uint32]int64{}, tx.newCapped(p)
 	err = tx.eachIn(ctx, roaring.Or(free, pinned), func(_ uint32, r *doctable.Row) {
-		if r.Expires == 0 || r.Expires > tx.now {
+		if r.Expires == 0 || r.Expires > tx.state.Now {
 			counts[whose.of(r)]++
 		}
 	})
@@ -128,7 +130,7 @@ func (tx *Tx) overAgentCaps(ctx context.Context, p *policy.Policy) (over []victi
 // waitForCaps keeps a store waiting, as long as LockWait, while an owner has twice the slack more
 // than the cap, and is to be looked at.
 func (db *DB) waitForCaps(ctx context.Context, memories []*prepared) error {
-	owners := &db.docs.Owners
+	owners := &db.tables.Docs.Owners
 	if owners.Most() == 0 {
 		return nil
 	}
@@ -137,13 +139,13 @@ func (db *DB) waitForCaps(ctx context.Context, memories []*prepared) error {
 		return err
 	}
 	defer release()
-	limit := db.ageing.At(maxLSN).Cap
+	limit := db.tables.Ageing.At(state.MaxLSN).Cap
 	var wait context.Context
 	for i, p := range memories {
 		if i > 0 && p.rec.Scope.Owner() == memories[i-1].rec.Scope.Owner() {
 			continue
 		}
-		owner, known := db.names.cached(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
+		owner, known := db.tables.Names.Cached(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
 		for known {
 			spared := owners.Crowded(owner, limit+2*capSlack(limit))
 			if spared == nil {
@@ -169,7 +171,7 @@ func (db *DB) settledCount(ctx context.Context, owner uint32) (int64, error) {
 	if err := db.lockBehind(ctx); err != nil {
 		return 0, err
 	}
-	n, lsn := db.docs.Owners.Living(owner), db.writer.applied
+	n, lsn := db.tables.Docs.Owners.Living(owner), db.writer.applied
 	db.unlock()
 	return n, db.syncer.Wait(lsn)
 }
@@ -207,7 +209,7 @@ func (tx *Tx) overCapOf(ctx context.Context, p *policy.Policy, owner, doc uint32
 	}
 	var candidates []capped
 	err = tx.eachIn(ctx, roaring.Or(free, pinned), func(doc uint32, r *doctable.Row) {
-		if r.Owner != owner || r.Expires != 0 && r.Expires <= tx.now {
+		if r.Owner != owner || r.Expires != 0 && r.Expires <= tx.state.Now {
 			return
 		}
 		n++
@@ -238,11 +240,11 @@ func (tx *Tx) overCapOf(ctx context.Context, p *policy.Policy, owner, doc uint32
 // homeOf is the user and the agent of an owner, which a document has or had; false where the
 // owner has none any more.
 func (tx *Tx) homeOf(owner, doc uint32) (home memory.Scope, ok bool, err error) {
-	r := tx.db.docs.Row(doc)
-	if !r.Visible(tx.lsn) || r.Owner != owner {
+	r := tx.db.tables.Docs.Row(doc)
+	if !r.Visible(tx.state.LSN) || r.Owner != owner {
 		r = nil
-		tx.eachRow(func(_ uint32, other *doctable.Row) bool {
-			if other.Visible(tx.lsn) && other.Owner == owner {
+		selection.EachRow(&tx.state, func(_ uint32, other *doctable.Row) bool {
+			if other.Visible(tx.state.LSN) && other.Owner == owner {
 				r = other
 			}
 			return r == nil
@@ -251,7 +253,7 @@ func (tx *Tx) homeOf(owner, doc uint32) (home memory.Scope, ok bool, err error) 
 	if r == nil {
 		return memory.Scope{}, false, nil
 	}
-	rec, err := tx.record(r.Version)
+	rec, err := tx.state.Record(r.Version)
 	if err != nil {
 		return memory.Scope{}, false, err
 	}

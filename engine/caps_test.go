@@ -50,7 +50,7 @@ func TestStoresWaitForCaps(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{KeepCaps: true}})
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })
 	a, b := memory.Scope{Agent: "a"}, memory.Scope{Agent: "b"}
-	comes(t, "the watch", func() bool { return db.docs.Owners.Most() == 55 })
+	comes(t, "the watch", func() bool { return db.tables.Docs.Owners.Most() == 55 })
 	db.moving.Lock() // no eviction
 	for i := range 61 {
 		mustStore(t, db.Memories(), memory.Memory{Scope: a, Text: fmt.Sprint("text ", i)})
@@ -208,11 +208,11 @@ func equalOwners(t *testing.T, db *DB) {
 	want := sizes(t, db)
 	err := db.view(context.Background(), nil, func(tx *Tx) error {
 		for o, n := range want {
-			owner, known, err := tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o.Owner())})
+			owner, known, err := tx.state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o.Owner())})
 			if err != nil || !known {
 				return fmt.Errorf("%+v: %v %w", o, known, err)
 			}
-			if got := db.docs.Owners.Living(owner); got != int64(n) {
+			if got := db.tables.Docs.Owners.Living(owner); got != int64(n) {
 				t.Fatalf("%+v has %d, and is counted with %d", o, n, got)
 			}
 		}

@@ -201,8 +201,8 @@ func (c *checker) follows(v layout.Version, rec *layout.Record) {
 
 // scan visits the keys of a kind.
 func (c *checker) scan(kind byte, visit func(key, value []byte) error) error {
-	lower, upper := c.tx.keys.Span(kind)
-	return kv.Scan(c.tx.reader, lower, upper, func(key, value []byte) error {
+	lower, upper := c.tx.state.Keys.Span(kind)
+	return kv.Scan(c.tx.state.Reader, lower, upper, func(key, value []byte) error {
 		if c.seen++; c.seen%1024 == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()
 		}
@@ -234,7 +234,7 @@ func (c *checker) memories() error {
 			c.refs[layout.VectorKeyOf(v, ref)] = ref.Sum
 		}
 		l, lives := c.tx.at(v.Seq)
-		if known := c.tx.keys.Cipher.Says(rec.ID, v.Owner, v.Seq); !known && !c.has(c.tx.keys.ID(rec.ID, v.Owner, v.Seq)) {
+		if known := c.tx.state.Keys.Cipher.Says(rec.ID, v.Owner, v.Seq); !known && !c.has(c.tx.state.Keys.ID(rec.ID, v.Owner, v.Seq)) {
 			c.memory(rec.ID, "its ID is not in the ID index")
 		}
 		if !lives || l.Version != v {
@@ -253,7 +253,7 @@ func (c *checker) memories() error {
 
 // placed checks that a memory which lives by its record is in the indexes.
 func (c *checker) placed(v layout.Version) error {
-	if v.Born > c.tx.lsn {
+	if v.Born > c.tx.state.LSN {
 		return nil
 	}
 	lost, err := c.tx.placeless(v)
@@ -266,31 +266,31 @@ func (c *checker) placed(v layout.Version) error {
 // live checks the derived keys of a live version.
 func (c *checker) live(rec *layout.Record, l live) {
 	db := c.tx.db
-	row := db.docs.Row(l.doc)
-	if d, ok := dedupKeyOf(c.tx.keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.keys.Dedup(d, l.Seq)) {
+	row := db.tables.Docs.Row(l.doc)
+	if d, ok := dedupKeyOf(c.tx.state.Keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.state.Keys.Dedup(d, l.Seq)) {
 		c.memory(rec.ID, "it is not in the dedup index")
 	}
 	if f := c.rows[l.doc]; f != nil {
 		c.sameRow(rec, l.doc, f)
-	} else if !c.has(c.tx.keys.Doc(layout.KindForward, l.doc)) {
+	} else if !c.has(c.tx.state.Keys.Doc(layout.KindForward, l.doc)) {
 		c.report.problem("documents", rec.ID, "memory %s: its document %d has no forward record", rec.ID, l.doc)
 	}
-	if c.has(c.tx.keys.Doc(layout.KindTombstone, l.doc)) {
+	if c.has(c.tx.state.Keys.Doc(layout.KindTombstone, l.doc)) {
 		c.memory(rec.ID, "its document %d has a tombstone, and will be gone once it is opened again", l.doc)
 	}
-	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.keys.Pending(pendingSpace, l.Owner, l.Seq)) {
+	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.state.Keys.Pending(layout.PendingSpace, l.Owner, l.Seq)) {
 		c.memory(rec.ID, "it is to be embedded and not on the list")
 	}
 	for _, ref := range rec.Vectors {
-		if !c.has(c.tx.keys.Vector(ref.Space, ref.Of(l.Version))) {
+		if !c.has(c.tx.state.Keys.Vector(ref.Space, ref.Of(l.Version))) {
 			c.memory(rec.ID, "its vector in space number %d is missing", ref.Space)
-		} else if s := db.spaces.numbered(ref.Space); s != nil {
-			if _, indexed := s.former(l.doc); !indexed {
-				c.memory(rec.ID, "its vector in the space %s is in no index", s.name)
+		} else if s := db.spaces.Numbered(ref.Space); s != nil {
+			if _, indexed := s.Former(l.doc); !indexed {
+				c.memory(rec.ID, "its vector in the space %s is in no index", s.Name)
 			}
 		}
 	}
-	owner, ok, err := c.tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(rec.Scope.Owner())})
+	owner, ok, err := c.tx.state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(rec.Scope.Owner())})
 	if err != nil || !ok || owner != l.Owner {
 		c.memory(rec.ID, "it lies under owner number %d, its scope is that of %d", l.Owner, owner)
 	}
@@ -302,14 +302,14 @@ func (c *checker) run(rec *layout.Record, number uint32) {
 	if rec.Scope.Run == "" && number == 0 {
 		return
 	}
-	named, ok, err := c.tx.lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
+	named, ok, err := c.tx.state.Lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
 	if err != nil || !ok || named != number {
 		c.memory(rec.ID, "it lies in run number %d, its scope is that of %d", number, named)
 	}
 }
 
 func (c *checker) has(key []byte) bool {
-	_, closer, err := c.tx.reader.Get(key)
+	_, closer, err := c.tx.state.Reader.Get(key)
 	if err != nil {
 		if !errors.Is(err, kv.ErrNotFound) {
 			c.problem("key %x: %v", key, err)
@@ -337,8 +337,8 @@ func (c *checker) ids() error {
 
 // known checks that there is, or was, a memory.
 func (c *checker) known(index string, owner uint32, seq uint64) error {
-	prefix, found := c.tx.keys.Records(owner, seq), false
-	err := kv.Scan(c.tx.reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error {
+	prefix, found := c.tx.state.Keys.Records(owner, seq), false
+	err := kv.Scan(c.tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error {
 		found = true
 		return kv.ErrStop
 	})
@@ -412,7 +412,7 @@ func (c *checker) forward() error {
 			return nil
 		}
 		if !c.docs[doc] {
-			if !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
+			if !c.has(c.tx.state.Keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
 				c.problem("document %d of memory number %d is neither live nor marked dead", doc, f.Seq)
 			}
 			return nil
@@ -433,11 +433,11 @@ func sameTerms(a, b []invindex.Term) bool {
 
 // sameDoc analyses the memory again and compares.
 func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
-	rec, err := c.tx.record(f.Version)
+	rec, err := c.tx.state.Record(f.Version)
 	if err != nil {
 		return err
 	}
-	p := &prepared{rec: *rec, unnamed: !slices.ContainsFunc(f.idx.Values, func(v invindex.Value) bool { return v.Field == fieldNoteName })}
+	p := &prepared{rec: *rec, unnamed: !slices.ContainsFunc(f.idx.Values, func(v invindex.Value) bool { return v.Field == layout.FieldNoteName })}
 	if err := c.tx.db.analyse(c.ctx, p); err != nil {
 		return err
 	}
@@ -466,7 +466,7 @@ func (c *checker) sameRow(rec *layout.Record, doc uint32, f *layout.Row) {
 // is marked dead.
 func (c *checker) sealed() error {
 	db := c.tx.db
-	err := c.tx.index.Verify(c.ctx, c.tx.postings, func(err error) { c.report.problem("text index", "", "text index: %v; rebuild it", err) })
+	err := c.tx.state.Index.Verify(c.ctx, c.tx.state.Postings, func(err error) { c.report.problem("text index", "", "text index: %v; rebuild it", err) })
 	if err != nil {
 		return err
 	}
@@ -483,11 +483,11 @@ func (c *checker) sealed() error {
 		}
 		for i, doc := range p.Docs {
 			c.rows[doc] = &p.Rows[i]
-			row := db.docs.Row(doc)
-			if row.Visible(c.tx.lsn) && row.Version != p.Rows[i].Version {
+			row := db.tables.Docs.Row(doc)
+			if row.Visible(c.tx.state.LSN) && row.Version != p.Rows[i].Version {
 				c.problem("document %d is of memory number %d, and its row of %d", doc, row.Seq, p.Rows[i].Seq)
 			}
-			if !row.Visible(c.tx.lsn) && !c.has(c.tx.keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
+			if !row.Visible(c.tx.state.LSN) && !c.has(c.tx.state.Keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
 				c.problem("document %d of memory number %d is neither live nor marked dead", doc, p.Rows[i].Seq)
 			}
 		}
@@ -509,11 +509,11 @@ func (c *checker) vectors() error {
 			c.problem("a vector of memory number %d belongs to no version", b.Seq)
 		}
 		vec, err := codec.Floats(value)
-		s := c.tx.db.spaces.numbered(b.Space)
-		if err != nil || s == nil || hnsw.CheckVector(vec, s.dim, s.metric) != nil {
+		s := c.tx.db.spaces.Numbered(b.Space)
+		if err != nil || s == nil || hnsw.CheckVector(vec, s.Dim, s.Metric) != nil {
 			c.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
 		} else if sum != 0 && sum != layout.VectorSum(value) {
-			c.problem("a vector of memory number %d in the space %s is not the one that was stored: its checksum is that of another; store the memory's vector again", b.Seq, s.name)
+			c.problem("a vector of memory number %d in the space %s is not the one that was stored: its checksum is that of another; store the memory's vector again", b.Seq, s.Name)
 		}
 		return nil
 	})
@@ -532,20 +532,20 @@ func (c *checker) searches(deep bool) error {
 	if !deep {
 		return nil
 	}
-	for _, s := range c.tx.db.spaces.all() {
-		if s.born > c.tx.lsn {
+	for _, s := range c.tx.db.spaces.All() {
+		if s.Born > c.tx.state.LSN {
 			continue
 		}
-		visible := func(slot uint32) bool { return s.doc(&c.tx.db.docs, slot, c.tx.lsn) != doctable.None }
-		sampled, recall, err := s.index.Recall(c.ctx, hnsw.Search{
-			K: recallHits, Ef: ef(s, recallHits), Slots: s.index.Len(), Truth: c.tx.truth(s), Visible: visible,
+		visible := func(slot uint32) bool { return s.Doc(&c.tx.db.tables.Docs, slot, c.tx.state.LSN) != doctable.None }
+		sampled, recall, err := s.Index.Recall(c.ctx, hnsw.Search{
+			K: recallHits, Ef: ef(s, recallHits), Slots: s.Index.Len(), Truth: s.Truth(&c.tx.state), Visible: visible,
 		}, recallSample)
 		if err != nil {
 			return err
 		}
-		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.name, Sampled: sampled, Recall: recall})
+		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.Name, Sampled: sampled, Recall: recall})
 		if recall < leastRecall {
-			c.report.add(remedyRebuild+IndexVectors, c.kind, "", "vector space %q: its index finds %.2f of the vectors that are closest", s.name, recall)
+			c.report.add(remedyRebuild+IndexVectors, c.kind, "", "vector space %q: its index finds %.2f of the vectors that are closest", s.Name, recall)
 		}
 	}
 	return nil
@@ -591,7 +591,7 @@ func (c *checker) history() error {
 		switch {
 		case !d.Kept:
 			return c.known("history", v.Owner, v.Seq)
-		case d.At > c.forgotten && !c.has(c.tx.keys.Record(v)):
+		case d.At > c.forgotten && !c.has(c.tx.state.Keys.Record(v)):
 			c.problem("memory number %d: its history lacks the version of LSN %d, as which it died; the version is lost", v.Seq, v.Born)
 		}
 		return nil
@@ -611,7 +611,7 @@ func (c *checker) names() error {
 			c.problem("name %x: %v", key, err)
 			return nil
 		}
-		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.tx.keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
+		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.tx.state.Keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
 			c.problem("the name %q lies under a key that is not its own", name)
 			return nil
 		}
@@ -658,8 +658,8 @@ func (c *checker) log() error {
 		layout.LoggedAccesses(value, c.accessed)
 		return nil
 	})
-	if err == nil && last != c.tx.lsn {
-		c.problem("log: its newest record is %d, the state is that of %d", last, c.tx.lsn)
+	if err == nil && last != c.tx.state.LSN {
+		c.problem("log: its newest record is %d, the state is that of %d", last, c.tx.state.LSN)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -22,7 +23,7 @@ func TestCheckDeep(t *testing.T) {
 	sequential(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	limits := smallLimits()
-	limits.crossover = 1100
+	limits.Crossover = 1100
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: limits}})
 	ada := memory.Scope{User: "ada"}
 	if err := db.Update(t.Context(), func(tx *Tx) error {
@@ -43,8 +44,8 @@ func TestCheckDeep(t *testing.T) {
 	}
 	db.background.stop() // The linker reads the index.
 	db.background.work.Wait()
-	s := db.spaces.named(memory.DefaultSpace)
-	s.index = misled(t, db, s)
+	s := db.spaces.Named(memory.DefaultSpace)
+	s.Index = misled(t, db, s)
 	if r, err = db.Check(t.Context()); err != nil || !r.OK || r.Spaces != nil {
 		t.Errorf("a check that is not deep: %+v, %v", r, err)
 	}
@@ -56,9 +57,9 @@ func TestCheckDeep(t *testing.T) {
 
 // misled is the index of a space with other links in the lowest layer: to the first 64
 // slots.
-func misled(t *testing.T, db *DB, s *space) *hnsw.Index {
+func misled(t *testing.T, db *DB, s *spaces.Space) *hnsw.Index {
 	t.Helper()
-	snap := s.index.Snapshot()
+	snap := s.Index.Snapshot()
 	defer snap.Close()
 	var b bytes.Buffer
 	if _, err := snap.WriteTo(&b); err != nil {
@@ -76,8 +77,8 @@ func misled(t *testing.T, db *DB, s *space) *hnsw.Index {
 	}
 	at, end := starts[len(starts)-2], ends[len(ends)-2]
 	links, next := data[at:end], 0
-	for slot := range s.index.Len() {
-		for layer := range layers(uint64(s.num), slot) {
+	for slot := range s.Index.Len() {
+		for layer := range layers(uint64(s.Num), slot) {
 			n := int(binary.LittleEndian.Uint16(links[next:]))
 			for i := range n {
 				if layer == 0 {
@@ -91,7 +92,7 @@ func misled(t *testing.T, db *DB, s *space) *hnsw.Index {
 		t.Fatalf("%d bytes of links; %d were read", len(links), next)
 	}
 	binary.LittleEndian.PutUint64(data[end:], xxh3.Hash(links))
-	x, err := hnsw.ReadSnapshot(bytes.NewReader(data), db.indexConfig(s))
+	x, err := hnsw.ReadSnapshot(bytes.NewReader(data), db.spaces.IndexConfig(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -30,7 +31,7 @@ func TestCheckFinds(t *testing.T) {
 	inRun.Run = "r"
 	// What is damaged is the second memory stored, so Seq 2 and document 1.
 	at := func(db *DB) live {
-		l, _ := (&Tx{db: db, keys: db.keys(), lsn: maxLSN}).at(2)
+		l, _ := (&Tx{db: db, state: db.stateOf(nil, state.MaxLSN)}).at(2)
 		return l
 	}
 	sum := func() layout.DedupKey {
@@ -78,18 +79,18 @@ func TestCheckFinds(t *testing.T) {
 		{"name under another's key", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(nil, 9, "y", nil)...), "name"},
 		{"two names with one number", put(func(db *DB, ks *layout.Keys) []byte { return ks.Name(layout.NameUser, "x") }, layout.EncodeName(nil, 1, "x", nil)...), "same number"},
 		{"owner missing", del(func(db *DB, ks *layout.Keys) []byte {
-			db.names = newNames()
+			db.tables.Names = state.NewNames()
 			return ks.Name(layout.NameOwner, scope.Key(ada.Owner()))
 		}), "owner"},
 		{"ID of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.ID("nobody", 1, 777) }), "ID index"},
 		{"statistics of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Stats(1, 777) }, layout.Access{Count: 1, Last: 1}.Encode()...), "statistics"},
-		{"pending of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Pending(pendingSpace, 1, 777) }), "to be embedded"},
+		{"pending of nobody", put(func(db *DB, ks *layout.Keys) []byte { return ks.Pending(layout.PendingSpace, 1, 777) }), "to be embedded"},
 		{"run missing", del(func(db *DB, ks *layout.Keys) []byte {
-			db.names = newNames()
+			db.tables.Names = state.NewNames()
 			return ks.Name(layout.NameRun, "r")
 		}), "run number"},
 		{"run of another number", put(func(db *DB, ks *layout.Keys) []byte {
-			db.names = newNames()
+			db.tables.Names = state.NewNames()
 			return ks.Name(layout.NameRun, "r")
 		}, layout.EncodeName(nil, 9, "r", nil)...), "run number"},
 		{"death missing", loseDeath, "no place in the indexes"},
@@ -225,7 +226,7 @@ func loseDeath(t *testing.T, db *DB) error {
 // swapForward stores the forward record of a memory with another text in place of
 // its own.
 func swapForward(t *testing.T, db *DB) error {
-	l, _ := (&Tx{db: db, keys: db.keys(), lsn: maxLSN}).at(2)
+	l, _ := (&Tx{db: db, state: db.stateOf(nil, state.MaxLSN)}).at(2)
 	key := db.keys().Doc(layout.KindForward, l.doc)
 	b, closer, err := db.store.Get(key)
 	if err != nil {

@@ -86,7 +86,7 @@ func (db *DB) moveNow(ctx context.Context) error {
 		return err
 	}
 	defer db.chunks.busy.Unlock()
-	db.chunks.graves = max(db.chunks.graves, db.lookLeast, int(db.docs.Live.Load()))
+	db.chunks.graves = max(db.chunks.graves, db.lookLeast, int(db.tables.Docs.Live.Load()))
 	return db.moveChunks(ctx)
 }
 

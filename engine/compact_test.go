@@ -114,16 +114,16 @@ func TestRAMFollowsWhatLives(t *testing.T) {
 		if err := db.releaseRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(db.docs.Runs.Lists); n > 2*stay {
+		if n := len(db.tables.Docs.Runs.Lists); n > 2*stay {
 			t.Errorf("round %d: %d lists of runs", round, n)
 		}
 		if n := mustStats(t, db).Terms; n > 3*each {
 			t.Errorf("round %d: %d terms", round, n)
 		}
 		const pages = 2*stay + 2 // a chunk has one at least: of those that live, and that are left
-		for deadline := time.Now().Add(patience); db.docs.Rows.Pages.Load() > pages; janitorDone(t, db) {
+		for deadline := time.Now().Add(patience); db.tables.Docs.Rows.Pages.Load() > pages; janitorDone(t, db) {
 			if time.Now().After(deadline) {
-				t.Fatalf("round %d: %d pages of rows", round, db.docs.Rows.Pages.Load())
+				t.Fatalf("round %d: %d pages of rows", round, db.tables.Docs.Rows.Pages.Load())
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -90,12 +92,12 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 	if err := checkOwners(doingConsolidate, o.Scope); err != nil {
 		return report, err
 	}
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}
 	defer db.turn.Unlock()
 	if db.steady.jumped() {
-		report.Skipped, report.Policy, report.LSN = clockJumped, db.ageing.At(maxLSN).Version, db.LSN()
+		report.Skipped, report.Policy, report.LSN = clockJumped, db.tables.Ageing.At(state.MaxLSN).Version, db.LSN()
 		return report, nil
 	}
 	began := db.clock()
@@ -109,12 +111,12 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 		if p, err = o.policy(tx); err != nil {
 			return err
 		}
-		if last, known := db.ageing.Runs().Last(); known && last.At > tx.now {
+		if last, known := db.tables.Ageing.Runs().Last(); known && last.At > tx.state.Now {
 			db.logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now: what that consolidation takes of confidences counts from its time on",
-				"last", clock.FromMillis(last.At), "now", clock.FromMillis(tx.now))
+				"last", clock.FromMillis(last.At), "now", clock.FromMillis(tx.state.Now))
 		}
-		report.Policy, report.LSN = p.Version, tx.lsn
-		run = policy.Run{LSN: tx.lsn + 1, At: tx.now, Rate: p.Rate, Idle: p.Idle.Millis(), Floor: p.Floor, Policy: p.Version, Scope: o.Scope}
+		report.Policy, report.LSN = p.Version, tx.state.LSN
+		run = policy.Run{LSN: tx.state.LSN + 1, At: tx.state.Now, Rate: p.Rate, Idle: p.Idle.Millis(), Floor: p.Floor, Policy: p.Version, Scope: o.Scope}
 		if o.DryRun || p.Rate == 0 { // a run that takes nothing leaves no record
 			return nil
 		}
@@ -125,7 +127,7 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 		return report, err
 	}
 	err = db.view(ctx, nil, func(tx *Tx) error {
-		report.LSN = min(report.LSN, tx.lsn)
+		report.LSN = min(report.LSN, tx.state.LSN)
 		return tx.countDecay(ctx, &run, &report)
 	})
 	t := taking{db: db, o: o, policy: &p, report: &report}
@@ -169,20 +171,20 @@ func (tx *Tx) decay(run policy.Run) (policy.Run, error) {
 			return run, err
 		}
 		for it := docs.Iterator(); it.HasNext(); {
-			run.Owners = append(run.Owners, tx.db.docs.Row(it.Next()).Owner)
+			run.Owners = append(run.Owners, tx.db.tables.Docs.Row(it.Next()).Owner)
 		}
 		slices.Sort(run.Owners)
 		run.Owners = slices.Compact(run.Owners)
 	}
-	return tx.db.ageing.Record((*partTx)(tx), doingConsolidate, run)
+	return tx.db.tables.Ageing.Record((*partTx)(tx), doingConsolidate, run)
 }
 
 // countDecay counts what a run, committed or not, looks at and takes something of.
 func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolidated) error {
-	runs := tx.db.ageing.Runs()
+	runs := tx.db.tables.Ageing.Runs()
 	return tx.eachAged(ctx, run.Scope, func(_ uint32, r *doctable.Row) {
 		report.Processed++
-		m := tx.db.aged(r.Version, r.Created, r.Confidence)
+		m := tx.db.tables.Aged(r.Version, r.Created, r.Confidence)
 		if run.Takes(&m, runs.Owed(&m, run.LSN-1, run.At)) {
 			report.Decayed++
 		}
@@ -192,26 +194,26 @@ func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolida
 // eachAged visits the visible memories of a scope, everyone's for the empty one, in the order
 // of their documents.
 func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint32, r *doctable.Row)) error {
-	set, err := tx.scopeSet(s)
+	set, err := selection.ScopeSet(&tx.state, s)
 	if err != nil {
 		return err
 	}
 	n := 0
 	look := func(doc uint32, r *doctable.Row) bool {
-		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+		if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 			return false
 		}
-		if r.Visible(tx.lsn) && (r.Expires == 0 || r.Expires > tx.now) {
+		if r.Visible(tx.state.LSN) && (r.Expires == 0 || r.Expires > tx.state.Now) {
 			visit(doc, r)
 		}
 		return true
 	}
 	if set == nil {
-		tx.eachRow(look)
+		selection.EachRow(&tx.state, look)
 		return ctx.Err()
 	}
 	for it := set.Iterator(); it.HasNext(); {
-		if doc := it.Next(); !look(doc, tx.db.docs.Row(doc)) {
+		if doc := it.Next(); !look(doc, tx.db.tables.Docs.Row(doc)) {
 			break
 		}
 	}
@@ -302,7 +304,7 @@ func (t *taking) merge(ctx context.Context) error {
 				}
 			}
 			if round == 0 {
-				upTo = tx.lsn
+				upTo = tx.state.LSN
 			}
 			plan, crowded, err = tx.mergePlan(ctx, t.policy, t.o.Scope, after)
 			return err
@@ -355,7 +357,7 @@ func (t *taking) commit(ctx context.Context, plan []merge) error {
 		var lsn uint64
 		var at int64
 		err := t.db.Update(ctx, func(tx *Tx) (err error) {
-			lsn, at = tx.lsn, tx.now
+			lsn, at = tx.state.LSN, tx.state.Now
 			gone, heirs, err = tx.mergeAway(ctx, part, t.policy, t.o.Scope, t.last)
 			return err
 		})

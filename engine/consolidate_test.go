@@ -126,7 +126,7 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 		}
 	}
 	_, planned := mustConsolidate(t, db, ConsolidateOptions{DryRun: true})
-	if db.docs.Live.Load() != int64(len(all)) {
+	if db.tables.Docs.Live.Load() != int64(len(all)) {
 		t.Fatal("the dry run changed something")
 	}
 	done, merges := mustConsolidate(t, db, ConsolidateOptions{})

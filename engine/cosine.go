@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -25,7 +26,7 @@ type cosines struct {
 	// Where bounds are apart, the space and its estimator give narrower ones and the
 	// exact one for the slots, which are noSlot or above where a document has none.
 	slots []uint32
-	space *space
+	space *spaces.Space
 	est   *hnsw.Estimator
 	truth hnsw.Truth
 }
@@ -39,7 +40,7 @@ func (c *cosines) close() {
 
 // allCosines compares the query with all documents that may be hits, in the order of
 // their list.
-func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx, r.in.list()) }
+func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx, r.in.List()) }
 
 // cosines compares the query with documents: in the space of its embedding, or,
 // without one, in the lexical space with those that have no vector of their own.
@@ -56,12 +57,12 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 		noCosines(bounds)
 		return nil
 	}
-	est, err := s.index.Estimator(r.q.Embedding, r.q.Exact)
+	est, err := s.Index.Estimator(r.q.Embedding, r.q.Exact)
 	if err != nil {
 		return err
 	}
 	r.scratch.slots = append(r.scratch.slots[:0], r.slotsOf(s, docs)...)
-	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.scratch.slots, s, est, r.tx.truth(s)
+	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.scratch.slots, s, est, s.Truth(&r.tx.state)
 	if err := r.compare(ctx, r.cos.slots, est.Estimate); err != nil {
 		return err
 	}
@@ -79,20 +80,20 @@ func noCosines(bounds []float32) {
 // toSimilarities makes bounds of scores those of what the profile ranks by.
 func (r *recalling) toSimilarities(low, high []float32) {
 	s := r.cos.space
-	if s.metric == hnsw.Cosine || !r.mixes() {
+	if s.Metric == hnsw.Cosine || !r.mixes() {
 		return
 	}
 	for i := range low {
-		low[i], high[i] = s.similarity(low[i]), s.similarity(high[i])
+		low[i], high[i] = s.Similarity(low[i]), s.Similarity(high[i])
 	}
 }
 
 // querySpace is the space of the query's embedding, nil where nothing was stored
 // in it.
-func (r *recalling) querySpace() *space {
-	s := r.tx.db.spaceAt(r.q.Space, r.tx.lsn)
+func (r *recalling) querySpace() *spaces.Space {
+	s := r.tx.db.spaces.At(r.q.Space, r.tx.state.LSN)
 	if s != nil {
-		r.plan.Vector = s.name
+		r.plan.Vector = s.Name
 	}
 	return s
 }
@@ -103,22 +104,9 @@ func (r *recalling) mixes() bool {
 	return r.q.Profile == memory.ProfileBest || r.q.Profile == memory.ProfileHybrid
 }
 
-// similarity makes a score one that can stand for a cosine: a distance d is
-// 1/(1+d). Dot products are expected to be those of vectors of length one or less
-// where somebody mixes them with other signals.
-func (s *space) similarity(score float32) float32 {
-	switch s.metric {
-	case hnsw.L2:
-		return 1 / (1 - score)
-	case hnsw.Dot:
-		return max(-1, min(1, score))
-	}
-	return score
-}
-
 func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	db := r.tx.db
-	query, err := db.lexical.model.QueryContext(ctx, r.q.Text, r.idf())
+	query, err := db.spaces.Lexical.Model.QueryContext(ctx, r.q.Text, r.idf())
 	if err != nil {
 		return err
 	}
@@ -129,22 +117,22 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	}
 	r.plan.Vector = memory.LexicalSpace
 	bare := make([]uint32, 0, len(docs))
-	spaces := db.spaces.all()
+	all := db.spaces.All()
 	for _, doc := range docs {
-		if !hasVector(spaces, doc) {
+		if !hasVector(all, doc) {
 			bare = append(bare, doc)
 		}
 	}
-	err = db.lexical.fill(ctx, bare, func(doc uint32) (string, error) {
+	err = db.spaces.Lexical.Fill(ctx, bare, func(doc uint32) (string, error) {
 		texts, err := r.tx.indexedTexts(doc)
 		return strings.Join(texts, "\n"), err
 	})
 	if err != nil {
 		return err
 	}
-	slots := appendSlots(make([]uint32, 0, len(docs)), &db.lexical.slots, docs)
+	slots := spaces.AppendSlots(make([]uint32, 0, len(docs)), &db.spaces.Lexical.Slots, docs)
 	return r.compare(ctx, slots, func(slots []uint32, low, high []float32) error {
-		if err := db.lexical.index.Scores(query, slots, low); err != nil {
+		if err := db.spaces.Lexical.Index.Scores(query, slots, low); err != nil {
 			return err
 		}
 		copy(high, low) // the codes are the vectors
@@ -153,9 +141,9 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 }
 
 // hasVector tells whether a document has a vector that was given or learned.
-func hasVector(spaces []*space, doc uint32) bool {
+func hasVector(spaces []*spaces.Space, doc uint32) bool {
 	for _, s := range spaces {
-		if _, ok := s.slot(doc); ok {
+		if _, ok := s.Slot(doc); ok {
 			return true
 		}
 	}
@@ -180,38 +168,30 @@ func (r *recalling) idf() func(string) float64 {
 	}
 }
 
-// compareBatch is how many rows are scored between looks at the context, and stay in
-// a processor's cache until their scales have been read.
-const compareBatch = 1024
-
-// ahead is how many documents ahead of the one that is looked at are fetched from
-// memory: those of an owner are spread over tables of many megabytes.
-const ahead = 12
-
 // lists tells whether documents are the list of all that may be hits, of which what is
 // asked of each is remembered.
 func (r *recalling) lists(docs []uint32) bool {
-	if len(docs) != r.in.n || len(docs) == 0 || !r.in.keeps() {
+	if len(docs) != r.in.N || len(docs) == 0 || !r.in.Keeps() {
 		return false
 	}
-	return &docs[0] == &r.in.list()[0]
+	return &docs[0] == &r.in.List()[0]
 }
 
 // slotsOf are the slots of documents in a space, noSlot or above where one has none.
-func (r *recalling) slotsOf(s *space, docs []uint32) []uint32 {
+func (r *recalling) slotsOf(s *spaces.Space, docs []uint32) []uint32 {
 	if r.lists(docs) {
-		return r.in.slotsOf(s)
+		return r.in.SlotsOf(s)
 	}
-	return appendSlots(make([]uint32, 0, len(docs)), &s.slots, docs)
+	return spaces.AppendSlots(make([]uint32, 0, len(docs)), &s.Slots, docs)
 }
 
 // compare fills in the bounds of the documents.
 func (r *recalling) compare(ctx context.Context, slots []uint32, bound func(slots []uint32, low, high []float32) error) error {
-	for from := 0; from < len(slots); from += compareBatch {
+	for from := 0; from < len(slots); from += spaces.CompareBatch {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		to := min(from+compareBatch, len(slots))
+		to := min(from+spaces.CompareBatch, len(slots))
 		if err := compareSome(slots[from:to], r.cos.low[from:to], r.cos.high[from:to], bound); err != nil {
 			return err
 		}
@@ -220,14 +200,14 @@ func (r *recalling) compare(ctx context.Context, slots []uint32, bound func(slot
 }
 
 func compareSome(slots []uint32, low, high []float32, bound func(slots []uint32, low, high []float32) error) error {
-	if !slices.ContainsFunc(slots, func(slot uint32) bool { return slot >= noSlot }) {
+	if !slices.ContainsFunc(slots, func(slot uint32) bool { return slot >= spaces.NoSlot }) {
 		return bound(slots, low, high)
 	}
 	noCosines(low)
 	noCosines(high)
 	var some, places []uint32
 	for i, slot := range slots {
-		if slot < noSlot {
+		if slot < spaces.NoSlot {
 			some, places = append(some, slot), append(places, uint32(i))
 		}
 	}
@@ -264,7 +244,7 @@ func (r *recalling) refine(places []int32) error {
 	}
 	scratch.rough, scratch.roughSlots = scratch.rough[:0], scratch.roughSlots[:0]
 	for _, i := range places {
-		if slot := c.slots[i]; slot < noSlot && c.est.Refines(slot) {
+		if slot := c.slots[i]; slot < spaces.NoSlot && c.est.Refines(slot) {
 			scratch.rough, scratch.roughSlots = append(scratch.rough, i), append(scratch.roughSlots, slot)
 		}
 	}
@@ -323,12 +303,12 @@ func (r *recalling) exact(i int) (float64, error) {
 	score, err := c.est.Exact(c.slots[i], c.truth)
 	if err != nil {
 		if _, ours := errors.AsType[*fault.Error](err); !ours {
-			err = &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.name), Cause: err}
+			err = &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.Name), Cause: err}
 		}
-		return float64(c.low[i]), r.tx.without(err) // its codes are in RAM
+		return float64(c.low[i]), r.tx.state.Without(err) // its codes are in RAM
 	}
 	if r.mixes() {
-		score = c.space.similarity(score)
+		score = c.space.Similarity(score)
 	}
 	return float64(score), nil
 }
@@ -416,7 +396,7 @@ func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]s
 			return nil, err
 		}
 		w, s := of(i, c)
-		best.weigh(docs[i], r.tx.db.docs.Row, w, s)
+		best.weigh(docs[i], r.tx.db.tables.Docs.Row, w, s)
 	}
 	return best.sorted(), nil
 }
@@ -491,8 +471,8 @@ func (g *guessing) weigh(places []int32) error {
 	}
 	places = g.passing(places)
 	for n, i := range places {
-		if n+ahead < len(places) {
-			r.tx.db.docs.Prefetch(g.docs[places[n+ahead]])
+		if n+spaces.Ahead < len(places) {
+			r.tx.db.tables.Docs.Prefetch(g.docs[places[n+spaces.Ahead]])
 		}
 		if g.most.at(int(i), &r.cos) < g.floors.bar() {
 			continue
@@ -579,34 +559,28 @@ const (
 	wideShare = 4
 )
 
-// walked tells whether the documents in scope are so many that the graph is asked.
-func (r *recalling) walked(s *space) bool {
-	if s == nil || r.q.Exact || r.in.n <= r.tx.db.limits.exhaustive {
-		return false
-	}
-	if !s.asked.Load() {
-		s.asked.Store(true)
-	}
-	return s.index.Linked() > 0
+// walked reports whether the documents in scope are so many that the graph is asked.
+func (r *recalling) walked(s *spaces.Space) bool {
+	return s != nil && !r.q.Exact && s.Walks(r.in.N)
 }
 
 // nearest are documents in scope whose vectors are close to the query's, the
 // closest first: by their codes alone where they are to be scored again.
-func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([]uint32, []float64, error) {
+func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough bool) ([]uint32, []float64, error) {
 	defer r.stage("graph")
 	r.plan.Approximate = true
 	search := hnsw.Search{
-		K: k, Slots: s.index.Len(), Ef: ef(s, k), Rough: rough, Truth: r.tx.truth(s),
+		K: k, Slots: s.Index.Len(), Ef: ef(s, k), Rough: rough, Truth: s.Truth(&r.tx.state),
 	}
 	if rough {
 		search.Ef = k
 	}
-	if !r.kept && int64(r.in.n) >= s.used.Load()/wideShare {
+	if !r.kept && int64(r.in.N) >= s.Used.Load()/wideShare {
 		search.Visible = func(slot uint32) bool { return r.docIn(s, slot) != doctable.None }
 	} else {
-		search.Within = r.in.slotSet(s)
+		search.Within = r.in.SlotSet(s)
 	}
-	hits, err := s.index.Search(ctx, r.q.Embedding, search)
+	hits, err := s.Index.Search(ctx, r.q.Embedding, search)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -620,17 +594,17 @@ func (r *recalling) nearest(ctx context.Context, s *space, k int, rough bool) ([
 }
 
 // ef is how many candidates a walk keeps for k hits.
-func ef(s *space, k int) int {
+func ef(s *spaces.Space, k int) int {
 	least := efLeast
-	if s.index.Linked() > efMany {
+	if s.Index.Linked() > efMany {
 		least *= 2
 	}
 	return max(least, efShare*k)
 }
 
 // docIn is the document that may be a hit whose vector is in a slot, or noDoc.
-func (r *recalling) docIn(s *space, slot uint32) uint32 {
-	if doc := s.doc(&r.tx.db.docs, slot, r.tx.lsn); doc != doctable.None && r.set.Contains(doc) {
+func (r *recalling) docIn(s *spaces.Space, slot uint32) uint32 {
+	if doc := s.Doc(&r.tx.db.tables.Docs, slot, r.tx.state.LSN); doc != doctable.None && r.set.Contains(doc) {
 		return doc
 	}
 	return doctable.None

@@ -17,16 +17,17 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/hnsw"
-	"github.com/seed-7aedc3ff/memdb/internal/analysis"
-	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/invindex"
-	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -48,41 +49,31 @@ type DB struct {
 	id    uuid.UUID
 	held  io.Closer // the lock of the folder
 	store *store.Store
-	// newestKeys are those of the newest state: a rebuild replaces them.
-	newestKeys atomic.Pointer[layout.Keys]
 	config
-	words    words
 	identity *identity // changed under the writer lock
 	settings atomic.Pointer[Settings]
 
-	// Readers look at these beside the writer.
-	docs    doctable.Table
-	index   atomic.Pointer[invindex.Index]
-	spaces  *spaces
-	lexical *lexical
-	rows    *hnsw.RowBudget // of vectors that searches have read
-	names   *names
-	fields  *fields
-	parts   []part.Part
-	ageing  *policy.Part // one of them
-	turn    mutex        // held by what consolidates or evicts
+	// Readers look at these beside the writer. The parts are all structures beside memories.
+	tables state.Tables
+	spaces *spaces.Set
+	parts  []part.Part
+	turn   ctxlock.Mutex // held by what consolidates or evicts
 	// moving is held while documents that were moved get their new numbers, which death
 	// ranges must not name. Work behind the calls makes no range meanwhile.
-	moving mutex
+	moving ctxlock.Mutex
 	// What the program takes part in, see Hooks.
 	hooks     Hooks
 	verdicts  callout
 	observers callout
 	observing observing
 	points    *points
-	scopes    scopes
+	scopes    selection.Cache
 	touched   *touches
 
 	writer  writer
 	syncer  *store.Syncer[*point]
 	chunks  chunks
 	janitor *janitor
-	linker  *linker
 	backlog backlog
 
 	trashDue   dueTime
@@ -115,21 +106,11 @@ type config struct {
 	extractor    *extractor
 	english      bool // it was opened to know no other language
 
-	columns   bool // filters use the columns of numbers whatever the size of the set
 	mends     bool // what is opened is what is left of a database, see OpenRemains
 	expiring  bool // what has expired is looked for now and then
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
-	limits    vectorLimits
-}
-
-// words say how texts become words. They are fixed when a database is created.
-type words struct {
-	analyzer atomic.Pointer[analysis.Analyzer]
-	spoken   spoken // the languages that texts are in
-	indexed  []textField
-	unit     uint32 // the weight of a word of the text
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
@@ -148,7 +129,7 @@ type writer struct {
 type chunks struct {
 	// busy is held while the janitor works, so that a reset or a rebuild does not come
 	// between its steps. It may wait for the writer lock meanwhile.
-	busy    mutex
+	busy    ctxlock.Mutex
 	sealed  map[uint16]bool
 	size    map[uint16]int  // of those, the documents that they were sealed with
 	buried  map[uint16]int  // of those, the dead documents that were not loaded
@@ -165,7 +146,6 @@ type chunks struct {
 
 // opening is what Open alone needs.
 type opening struct {
-	loading *vectorLoader
 	damaged error    // what it found of the text index
 	mended  []string // what Salvage has mended beside the store
 }
@@ -247,31 +227,6 @@ func (g *gate) isClosed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.closed
-}
-
-// fields are the numbers of the metadata paths that filters find by postings.
-type fields struct {
-	mu  sync.RWMutex
-	num map[string]uint32
-}
-
-func (f *fields) number(path string) (uint32, bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	num, ok := f.num[path]
-	return num, ok
-}
-
-func (f *fields) count() int {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return len(f.num)
-}
-
-func (f *fields) add(path string, num uint32) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.num[path] = num
 }
 
 // enter keeps Close waiting until release is called.
@@ -364,7 +319,12 @@ func (db *DB) unlock() { <-db.writer.lock }
 
 // keys are those of the newest state. A transaction has its own, of the state that it
 // reads.
-func (db *DB) keys() *layout.Keys { return db.newestKeys.Load() }
+// stateOf is what a reader of the store, or of one state of it, sees as of an LSN.
+func (db *DB) stateOf(r kv.Reader, lsn uint64) state.State {
+	return state.State{Tables: &db.tables, Reader: r, Keys: db.keys(), LSN: lsn, Now: db.now()}
+}
+
+func (db *DB) keys() *layout.Keys { return db.tables.NewestKeys.Load() }
 
 // LSN is that of the newest commit that is durable and can be read.
 func (db *DB) LSN() uint64 { return db.points.lsn() }
@@ -385,9 +345,9 @@ type Settings struct {
 	ID     string `json:"id"`
 	Layout int    `json:"layout"`
 	// Language, Analyzer and IndexedText say how texts become words: see Options.
-	Language    string         `json:"language"`
-	Analyzer    string         `json:"analyzer"`
-	IndexedText []IndexedField `json:"indexed_text"`
+	Language    string                `json:"language"`
+	Analyzer    string                `json:"analyzer"`
+	IndexedText []memory.IndexedField `json:"indexed_text"`
 	// CreatedAt is when the database was made, LexicalModel the built-in embedder of then.
 	CreatedAt    time.Time `json:"created_at"`
 	LexicalModel string    `json:"lexical_model"`
@@ -425,12 +385,12 @@ func (db *DB) close() error {
 		errs = append(errs, db.syncer.Wait(db.syncer.Newest()))
 	}
 	if db.Failed() == nil && !db.readOnly {
-		for _, s := range db.spaces.all() {
-			db.saveSpace(context.Background(), s, db.limits.closeTail, db.limits.closeTail)
+		for _, s := range db.spaces.All() {
+			db.spaces.Save(context.Background(), s, db.spaces.Limits.CloseTail, db.spaces.Limits.CloseTail)
 		}
 	}
 	db.store.Reached(db.syncer.Durable())
-	errs = append(errs, db.closeCodes(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
+	errs = append(errs, db.spaces.CloseFiles(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
 		return nil
 	}

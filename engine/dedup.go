@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -20,7 +21,7 @@ import (
 // dedupText is what a record has in common with its duplicates: its text, or the name of a
 // note. It is empty where the record has none.
 func dedupText(r *layout.Record) string {
-	switch kindNames[r.Kind] {
+	switch state.Kinds[r.Kind] {
 	case memory.KindMessage, memory.KindFragment, memory.KindFact:
 		return r.Text
 	case memory.KindNote:
@@ -32,7 +33,7 @@ func dedupText(r *layout.Record) string {
 // dedupOf is the key of a record but for the hash.
 func dedupOf(ks *layout.Keys, r *layout.Record, owner, run uint32) layout.DedupKey {
 	d := layout.DedupKey{Owner: owner}
-	switch kindNames[r.Kind] {
+	switch state.Kinds[r.Kind] {
 	case memory.KindFact:
 		d.Class, d.Run = layout.DedupFact, run
 	case memory.KindNote:
@@ -93,16 +94,16 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (*duplicate, error) {
 	if !ok || err != nil {
 		return nil, err
 	}
-	if !tx.db.writer.written.mayHold(tx.keys.DedupAnyRun(d)) {
+	if !tx.db.writer.written.mayHold(tx.state.Keys.DedupAnyRun(d)) {
 		return nil, nil
 	}
-	prefix, anyRun := tx.keys.DedupPrefix(d), d.Class == layout.DedupNote || tx.anyRun(&p.rec, d)
+	prefix, anyRun := tx.state.Keys.DedupPrefix(d), d.Class == layout.DedupNote || tx.anyRun(&p.rec, d)
 	if anyRun {
-		prefix = tx.keys.DedupAnyRun(d)
+		prefix = tx.state.Keys.DedupAnyRun(d)
 	}
 	var found *duplicate
 	var over overCopies
-	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
+	err = kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
 		seq := binary.BigEndian.Uint64(key[len(key)-8:])
 		l, alive := tx.at(seq)
 		switch {
@@ -112,11 +113,11 @@ func (tx *Tx) findDuplicate(p *prepared, owner uint32) (*duplicate, error) {
 		case found != nil && found.Seq < seq:
 			return nil
 		}
-		old, err := tx.record(l.Version)
+		old, err := tx.state.Record(l.Version)
 		switch {
 		case err != nil || !sameKeyed(d, &p.rec, old) || !anyRun && old.Scope.Run != p.rec.Scope.Run:
 			return err
-		case l.expired(tx.now):
+		case l.expired(tx.state.Now):
 			over.add(l, alive, key)
 			return nil
 		}
@@ -180,7 +181,7 @@ type duplicate struct {
 
 // conflict refuses a note under a name that has another text.
 func (d *duplicate) conflict(r *layout.Record) error {
-	if kindNames[r.Kind] != memory.KindNote || d.rec.Text == r.Text {
+	if state.Kinds[r.Kind] != memory.KindNote || d.rec.Text == r.Text {
 		return nil
 	}
 	return &fault.Error{
@@ -197,21 +198,21 @@ func (tx *Tx) anyRun(r *layout.Record, d layout.DedupKey) bool {
 // dedupKeyFor is the key by which a memory that is to be stored finds another one, false
 // where it is stored in any case: without a text, or when it has expired already.
 func (tx *Tx) dedupKeyFor(p *prepared, owner uint32) (layout.DedupKey, bool, error) {
-	if tx.db.dedup == DedupNone || p.rec.Expires != 0 && p.rec.Expires <= tx.now {
+	if tx.db.dedup == DedupNone || p.rec.Expires != 0 && p.rec.Expires <= tx.state.Now {
 		return layout.DedupKey{}, false, nil
 	}
 	run := uint32(0)
 	if p.rec.Scope.Run != "" {
 		var known bool
 		var err error
-		if run, known, err = tx.lookup(layout.Name{Class: layout.NameRun, Text: p.rec.Scope.Run}); err != nil {
+		if run, known, err = tx.state.Lookup(layout.Name{Class: layout.NameRun, Text: p.rec.Scope.Run}); err != nil {
 			return layout.DedupKey{}, false, err
 		}
 		if !known {
 			run = math.MaxUint32 // no run has this number
 		}
 	}
-	d, ok := p.dedupKey(tx.keys, owner, run)
+	d, ok := p.dedupKey(tx.state.Keys, owner, run)
 	return d, ok, nil
 }
 
@@ -220,7 +221,7 @@ func (tx *Tx) dedupKeyFor(p *prepared, owner uint32) (layout.DedupKey, bool, err
 // is kept. It ages from now on: see DB.renew.
 func (tx *Tx) storeDuplicate(p *prepared, d *duplicate) (memory.Stored, error) {
 	if p.rec.Created > d.rec.Created {
-		tx.db.renew(d.Seq, min(p.rec.Created, tx.now))
+		tx.db.renew(d.Seq, min(p.rec.Created, tx.state.Now))
 	}
 	stored := memory.Stored{ID: d.rec.ID, Seq: d.Seq, Deduplicated: true}
 	patch, differs := memory.Patch{}, false

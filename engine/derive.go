@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -30,7 +31,7 @@ func (db *DB) deriveGenerations() error {
 		if it.First() && len(it.Key()) >= layout.KeyHeader {
 			ks.Gen[kind] = binary.BigEndian.Uint16(it.Key()[1:])
 		}
-		if err := errors.Join(it.Error(), it.Close()); err != nil && !unreadable(err) {
+		if err := errors.Join(it.Error(), it.Close()); err != nil && !store.Unreadable(err) {
 			return err
 		}
 	}
@@ -112,7 +113,8 @@ func (db *DB) deriveSpaces() error {
 	if db.losses.n == 0 && !db.mends {
 		return nil
 	}
-	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lose: func(err error) { db.lost("a vector", err) }}
+	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}
+	tx.state.Lose = func(err error) { db.lost("a vector", err) }
 	lower, upper := db.keys().Span(layout.KindVector)
 	return (*partTx)(tx).Hop(lower, upper, func(key, value []byte) ([]byte, error) {
 		if _, ok := layout.ParseVectorKey(key); !ok {
@@ -120,19 +122,19 @@ func (db *DB) deriveSpaces() error {
 		}
 		num := binary.BigEndian.Uint16(key[layout.KeyHeader:])
 		next := layout.PrefixEnd(db.keys().Vectors(num))
-		if db.spaces.numbered(num) != nil {
+		if db.spaces.Numbered(num) != nil {
 			return next, nil
 		}
 		name := memory.DefaultSpace
-		if db.spaces.named(name) != nil {
+		if db.spaces.Named(name) != nil {
 			name = fmt.Sprintf("recovered-%d", num)
 		}
-		s, err := db.newSpace(num, name, len(value)/4, hnsw.Cosine, "")
+		s, err := db.spaces.New(num, name, len(value)/4, hnsw.Cosine, "")
 		if err != nil {
 			return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: err.Error()} // the next one may be whole
 		}
 		db.lost("the name and the metric of a vector space", &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector spaces", Why: fmt.Sprintf("that of number %d is called %s from now on, and compared by cosine", num, name)})
-		db.spaces.add(s)
+		db.spaces.Add(s)
 		return next, nil
 	})
 }

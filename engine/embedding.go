@@ -30,11 +30,11 @@ type VectorModel struct {
 
 // VectorModel tells what made the vectors of the default space.
 func (db *DB) VectorModel() VectorModel {
-	s := db.spaces.named(memory.DefaultSpace)
+	s := db.spaces.Named(memory.DefaultSpace)
 	if s == nil {
 		return VectorModel{}
 	}
-	return VectorModel{Model: s.model, Base: s.base, Dim: s.dim}
+	return VectorModel{Model: s.Model, Base: s.Base, Dim: s.Dim}
 }
 
 // setEmbedder makes e that of the database, nil for none, before it is used.
@@ -49,7 +49,7 @@ func (db *DB) setEmbedder(e embed.Embedder) {
 // although a model made these: the database was opened without it. Empty where that is not so.
 func (db *DB) lacksEmbedder() string {
 	m := db.VectorModel()
-	if db.embedder != nil || m.Model == "" || m.Model == db.lexical.model.Model() {
+	if db.embedder != nil || m.Model == "" || m.Model == db.spaces.Lexical.Model.Model() {
 		return ""
 	}
 	return "the database was opened without the embedder of its vectors, " + m.Model
@@ -83,12 +83,12 @@ func (db *DB) checkEmbedded(texts []string, vecs [][]float32) error {
 	if len(vecs) != len(texts) {
 		return fmt.Errorf("it returned %d vectors for %d texts", len(vecs), len(texts))
 	}
-	s := db.spaceAt(memory.DefaultSpace, db.LSN())
+	s := db.spaces.At(memory.DefaultSpace, db.LSN())
 	for i, v := range vecs {
 		if dim := db.embedder.Dim(); len(v) != dim {
 			return fmt.Errorf("it returned a vector of %d dimensions for text %d of %d, and says that it makes %d", len(v), i+1, len(texts), dim)
 		}
-		if err := s.check("look at the vector of a text", memory.DefaultSpace, v); err != nil {
+		if err := s.Check("look at the vector of a text", memory.DefaultSpace, v); err != nil {
 			return fmt.Errorf("vector %d of %d: %w", i+1, len(vecs), err)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -115,12 +117,12 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 			return report, err
 		}
 	}
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}
 	defer db.turn.Unlock()
 	if db.steady.jumped() {
-		report.Skipped, report.Policy, report.LSN = clockJumped, db.ageing.At(maxLSN).Version, db.LSN()
+		report.Skipped, report.Policy, report.LSN = clockJumped, db.tables.Ageing.At(state.MaxLSN).Version, db.LSN()
 		return report, nil
 	}
 	began := db.clock()
@@ -131,7 +133,7 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 		if p, err = o.policy(tx); err != nil {
 			return err
 		}
-		report.Policy, report.LSN = p.Version, tx.lsn
+		report.Policy, report.LSN = p.Version, tx.state.LSN
 		j = tx.newJudge(ctx, &p)
 		victims, err = tx.unkept(ctx, &p, o.Scope, j)
 		return err
@@ -161,7 +163,7 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 func (db *DB) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy, s memory.Scope) (victims []victim, lsn uint64, err error) {
 	at := int64(0)
 	err = db.Update(ctx, func(tx *Tx) error {
-		lsn, at = tx.lsn, tx.now
+		lsn, at = tx.state.LSN, tx.state.Now
 		victims, err = tx.evict(chosen, p, s, nil)
 		return err
 	})
@@ -205,20 +207,20 @@ func (o *EvictOptions) policy(tx *Tx) (policy.Policy, error) {
 func (tx *Tx) takeable(p *policy.Policy, s memory.Scope) (free, pinned *roaring.Bitmap, err error) {
 	free = roaring.New()
 	for _, k := range p.Kinds {
-		of, err := tx.withValue(fieldKind, scalar.TextKey(k))
+		of, err := selection.WithValue(&tx.state, layout.FieldKind, scalar.TextKey(k))
 		if err != nil {
 			return nil, nil, err
 		}
 		free.Or(of)
 	}
-	in, err := tx.scopeSet(s)
+	in, err := selection.ScopeSet(&tx.state, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	if in != nil {
 		free.And(in)
 	}
-	if pinned, err = tx.withValue(fieldPinned, scalar.BoolKey(true)); err != nil {
+	if pinned, err = selection.WithValue(&tx.state, layout.FieldPinned, scalar.BoolKey(true)); err != nil {
 		return nil, nil, err
 	}
 	pinned.And(free)
@@ -230,11 +232,11 @@ func (tx *Tx) takeable(p *policy.Policy, s memory.Scope) (free, pinned *roaring.
 func (tx *Tx) eachIn(ctx context.Context, set *roaring.Bitmap, visit func(doc uint32, r *doctable.Row)) error {
 	n := 0
 	for it := set.Iterator(); it.HasNext(); {
-		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+		if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		doc := it.Next()
-		if r := tx.db.docs.Row(doc); r.Visible(tx.lsn) {
+		if r := tx.db.tables.Docs.Row(doc); r.Visible(tx.state.LSN) {
 			visit(doc, r)
 		}
 	}
@@ -243,11 +245,11 @@ func (tx *Tx) eachIn(ctx context.Context, set *roaring.Bitmap, visit func(doc ui
 
 // facts are what the rules look at of a row.
 func (tx *Tx) facts(r *doctable.Row) (policy.Facts, layout.Access) {
-	a := tx.db.accessOf(r.Seq)
+	a := tx.db.tables.Docs.Access(r.Seq)
 	return policy.Facts{
-		Age: tx.since(r.Created), Idle: tx.since(max(a.Last, r.Created)),
-		Importance: r.Importance, Confidence: tx.confidence(r),
-		Expired: r.Expires != 0 && r.Expires <= tx.now,
+		Age: tx.state.Since(r.Created), Idle: tx.state.Since(max(a.Last, r.Created)),
+		Importance: r.Importance, Confidence: tx.state.Confidence(r),
+		Expired: r.Expires != 0 && r.Expires <= tx.state.Now,
 	}, a
 }
 
@@ -278,7 +280,7 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *j
 	})
 	if err == nil {
 		err = tx.eachIn(ctx, pinned, func(_ uint32, r *doctable.Row) {
-			if r.Expires == 0 || r.Expires > tx.now {
+			if r.Expires == 0 || r.Expires > tx.state.Now {
 				counts[whose.of(r)]++
 			}
 		})
@@ -353,7 +355,7 @@ func (c *capOwners) of(r *doctable.Row) uint32 {
 		return first
 	}
 	first = r.Owner
-	rec, err := c.tx.record(r.Version)
+	rec, err := c.tx.state.Record(r.Version)
 	switch {
 	case err != nil:
 		c.err = cmp.Or(c.err, err)
@@ -374,7 +376,7 @@ type capped struct {
 }
 
 func (tx *Tx) capped(r *doctable.Row) capped {
-	return capped{policy.Place{Importance: r.Importance, Last: max(tx.db.accessOf(r.Seq).Last, r.Created), Seq: r.Seq}, r}
+	return capped{policy.Place{Importance: r.Importance, Last: max(tx.db.tables.Docs.Access(r.Seq).Last, r.Created), Seq: r.Seq}, r}
 }
 
 func (tx *Tx) capVictim(r *doctable.Row) victim {
@@ -416,7 +418,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 		d := ranges[why]
 		if d == nil {
 			d = &layout.DeathRange{
-				LSN: tx.lsn, Change: tx.change(), Scope: s, At: tx.now, Docs: roaring.New(), Listed: true,
+				LSN: tx.state.LSN, Change: tx.change(), Scope: s, At: tx.state.Now, Docs: roaring.New(), Listed: true,
 				Reason: why, Policy: p.Version, Trash: p.Trash > 0,
 			}
 			ranges[why] = d
@@ -429,7 +431,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 			d.Into[l.doc] = into
 		}
 		seqs[why] = append(seqs[why], l.Seq)
-		tx.db.docs.Kill(l.doc, tx.lsn)
+		tx.db.tables.Docs.Kill(l.doc, tx.state.LSN)
 		tx.undo = append(tx.undo, undo{doc: l.doc})
 	}
 	for why := range layout.Reasons {
@@ -441,7 +443,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 		if err != nil {
 			return nil, tx.breaks(err)
 		}
-		if err := tx.set(tx.keys.DeathRange(d), value); err != nil {
+		if err := tx.set(tx.state.Keys.DeathRange(d), value); err != nil {
 			return nil, err
 		}
 		tx.ranges = append(tx.ranges, *d)
@@ -481,7 +483,7 @@ func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Vic
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			shown, found, err := tx.shownVictim(&victims[i], tx.now)
+			shown, found, err := tx.shownVictim(&victims[i], tx.state.Now)
 			if err != nil {
 				return err
 			}

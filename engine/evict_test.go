@@ -86,11 +86,11 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 		o.Scope.Agent = "a1"
 	}
 	want, hidden := ruled(t, db, &o, clk)
-	live := db.docs.Live.Load()
+	live := db.tables.Docs.Live.Load()
 	dry := o
 	dry.DryRun = true
 	planned, would := mustEvict(t, db, dry)
-	if db.docs.Live.Load() != live || planned.LSN != db.LSN() {
+	if db.tables.Docs.Live.Load() != live || planned.LSN != db.LSN() {
 		t.Fatal("the dry run changed something")
 	}
 	done, did := mustEvict(t, db, o)

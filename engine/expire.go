@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -55,7 +56,7 @@ func (db *DB) expire(ctx context.Context) error {
 	}
 	var due []uint64
 	for page := uint64(0); ; {
-		due, page = db.docs.Expired(due[:0], page, db.now())
+		due, page = db.tables.Docs.Expired(due[:0], page, db.now())
 		if page == 0 {
 			return nil
 		}
@@ -68,7 +69,7 @@ func (db *DB) expire(ctx context.Context) error {
 		if err := db.lockBehind(ctx); err != nil {
 			return err
 		}
-		db.docs.Narrow(page - 1)
+		db.tables.Docs.Narrow(page - 1)
 		db.unlock()
 	}
 }
@@ -78,8 +79,8 @@ func (db *DB) expire(ctx context.Context) error {
 func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	var over []victim
 	for _, seq := range seqs {
-		if l, alive := tx.at(seq); alive && l.expired(tx.now) {
-			r := tx.db.docs.Row(l.doc)
+		if l, alive := tx.at(seq); alive && l.expired(tx.state.Now) {
+			r := tx.db.tables.Docs.Row(l.doc)
 			f, a := tx.facts(r)
 			over = append(over, newVictim(r, policy.Expired, &f, a))
 		}
@@ -92,14 +93,14 @@ func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 
 // evictBehind commits an eviction behind the calls, and tells the observer of it.
 func (db *DB) evictBehind(ctx context.Context, version uint32, evict func(tx *Tx) ([]victim, error)) (victims []victim, err error) {
-	if err := db.moving.lockContext(ctx); err != nil {
+	if err := db.moving.LockContext(ctx); err != nil {
 		return nil, err
 	}
 	defer db.moving.Unlock()
 	var lsn uint64
 	var at int64
 	err = db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {
-		lsn, at = tx.lsn, tx.now
+		lsn, at = tx.state.LSN, tx.state.Now
 		victims, err = evict(tx)
 		return err
 	}))
@@ -135,14 +136,14 @@ func (db *DB) startSweeping(ctx context.Context) {
 // such, from one on, and returns where to go on. It asks for a verdict about what a rule takes
 // alone.
 func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return from, err
 	}
 	defer db.turn.Unlock()
 	if db.steady.jumped() {
 		return from, nil
 	}
-	p := db.ageing.At(maxLSN)
+	p := db.tables.Ageing.At(state.MaxLSN)
 	pages, next := db.agedPages(p, from)
 	if len(pages) == 0 {
 		return next, nil
@@ -169,7 +170,7 @@ func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
 	}
 	defer db.unlock()
 	for _, page := range pages {
-		db.docs.Narrow(page)
+		db.tables.Docs.Narrow(page)
 	}
 	return next, nil
 }
@@ -177,10 +178,10 @@ func (db *DB) sweep(ctx context.Context, from uint64) (next uint64, err error) {
 // agedPages are the next pages of rows, from one on, in which a policy may evict something, and
 // where those after them begin: 0 after the last one.
 func (db *DB) agedPages(p *policy.Policy, from uint64) (pages []uint64, next uint64) {
-	now, floor := db.now(), db.ageing.Runs().Floor()
+	now, floor := db.now(), db.tables.Ageing.Runs().Floor()
 	for next = from; len(pages) < sweepPages; next++ {
-		page, ok := db.docs.Look(next, func(b doctable.Bounds) bool {
-			return p.MayEvict(elapsed(now, b.Created), b.Importance, min(b.Confidence, floor))
+		page, ok := db.tables.Docs.Look(next, func(b doctable.Bounds) bool {
+			return p.MayEvict(state.Elapsed(now, b.Created), b.Importance, min(b.Confidence, floor))
 		})
 		if !ok {
 			return pages, 0

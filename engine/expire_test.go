@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -73,7 +74,7 @@ func TestExpiredAreFreed(t *testing.T) {
 	mustCheck(t, db, 0)
 	before = db.LSN()
 	mustExpire(t, db)
-	if _, page := db.docs.Expired(nil, 0, maxTime); page != 0 || db.LSN() != before {
+	if _, page := db.tables.Docs.Expired(nil, 0, math.MaxInt64); page != 0 || db.LSN() != before {
 		t.Errorf("page %d is said to have what expires", page)
 	}
 }
@@ -117,13 +118,13 @@ func TestExpiredPassesDamage(t *testing.T) {
 	for i := range 3 {
 		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: fmt.Sprint("text ", i), ExpiresAt: clock.now().Add(time.Minute)})
 	}
-	row := db.docs.Row(1)
+	row := db.tables.Docs.Row(1)
 	if err := db.store.Set(db.keys().Record(row.Version), []byte{99}, nil); err != nil {
 		t.Fatal(err)
 	}
 	clock.advance(time.Hour)
 	mustExpire(t, db)
-	if n := db.docs.Live.Load(); n != 0 {
+	if n := db.tables.Docs.Live.Load(); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 	waitCleaned(t, db)
@@ -175,7 +176,7 @@ func TestExpiredCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := db.docs.Live.Load(); n != 1 {
+	if n := db.tables.Docs.Live.Load(); n != 1 {
 		t.Errorf("%d memories are there", n)
 	}
 	waitCleaned(t, db)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 )
 
 // FileBytes are the bytes of the files in the folder of a database.
@@ -42,7 +43,7 @@ func (db *DB) addFiles(b *FileBytes, dir string, top bool) error {
 			if err := db.addFiles(b, path, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-		case top && strings.HasPrefix(name, snapshotPrefix):
+		case top && strings.HasPrefix(name, spaces.SnapshotPrefix):
 			b.Snapshots += info.Size()
 		case !top && strings.HasSuffix(name, ".sst"):
 			b.Tables += info.Size()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -20,7 +21,7 @@ func TestFilesAreCounted(t *testing.T) {
 		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("text ", i), Vectors: map[string][]float32{"default": {float32(i), 1, 2}}})
 	}
 	noError(t, db.Close())
-	snapshot := filepath.Join(dir, snapshotPrefix+"9.snap.new") // of a crash, and larger than all else
+	snapshot := filepath.Join(dir, spaces.SnapshotPrefix+"9.snap.new") // of a crash, and larger than all else
 	noError(t, os.WriteFile(snapshot, make([]byte, 3<<20), 0o600))
 	db, err = Open(dir, &Options{ReadOnly: true})
 	noError(t, err)

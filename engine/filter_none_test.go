@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -82,9 +83,9 @@ func TestFilterOfNoneReadsNothing(t *testing.T) {
 		filter.Exists("role"), filter.Not(filter.Exists("event_time")), filter.Exists("access_count"),
 	} {
 		err := db.View(t.Context(), func(tx *Tx) error {
-			r := &countingReader{Reader: tx.reader}
-			tx.reader = r
-			_, err := tx.selected(t.Context(), memory.Scope{User: "ada"}, false, f)
+			r := &countingReader{Reader: tx.state.Reader}
+			tx.state.Reader = r
+			_, err := selection.Selected(t.Context(), &tx.state, memory.Scope{User: "ada"}, false, f)
 			if r.gets != 0 {
 				t.Errorf("%s: %d reads", f, r.gets)
 			}
@@ -117,29 +118,6 @@ func TestFilterByAlias(t *testing.T) {
 		page, err := db.Memories().List(t.Context(), memory.ListQuery{Scope: ada, Filter: f})
 		if got := idsOf(page.Memories); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v; want %v", form, got, err, want)
-		}
-	}
-}
-
-// TestFilterKnowsTheBuiltIns: every built-in field has a place, and every role and kind
-// is one that a filter takes.
-func TestFilterKnowsTheBuiltIns(t *testing.T) {
-	for _, name := range filter.BuiltIn() {
-		if at, ok := locations[name]; !ok || at.of == nil {
-			t.Errorf("%s has no location", name)
-		}
-	}
-	if len(locations) != len(filter.BuiltIn()) {
-		t.Errorf("%d locations for %d fields", len(locations), len(filter.BuiltIn()))
-	}
-	for _, r := range roles {
-		if err := filter.Check(filter.Eq("role", r)); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, k := range kindNames {
-		if err := filter.Check(filter.Eq("kind", k)); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -50,8 +51,8 @@ func TestFilterAgainstNaive(t *testing.T) {
 		{name: "by columns", opts: setup{tuning: tuning{columns: true}}},
 		{name: "by sealed columns", opts: setup{tuning: tuning{columns: true, hotBytes: 16 << 10}}, sealed: true},
 		{name: "in sealed chunks", opts: setup{tuning: tuning{hotBytes: 8 << 10}}, sealed: true},
-		{name: "outside the index", others: MaxIndexedPaths},
-		{name: "half in the index", others: MaxIndexedPaths - 2, opts: setup{tuning: tuning{hotBytes: 20 << 10}}, sealed: true},
+		{name: "outside the index", others: memory.MaxIndexedPaths},
+		{name: "half in the index", others: memory.MaxIndexedPaths - 2, opts: setup{tuning: tuning{hotBytes: 20 << 10}}, sealed: true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -565,7 +566,7 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 	ctx := context.Background()
 	db := openTest(t, vfs.NewMem(), Options{})
 	ada := memory.Scope{User: "ada"}
-	for i := range MaxIndexedPaths - 1 {
+	for i := range memory.MaxIndexedPaths - 1 {
 		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprint(i), Metadata: map[string]any{fmt.Sprint("f", i): 1}})
 	}
 	err := db.Update(ctx, func(tx *Tx) error {
@@ -579,8 +580,8 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 			{filter.Eq("p2", "b"), 1},
 			{filter.Gt("p3", 1), 1},
 			{filter.Contains("p2", "b"), 1},
-			{filter.Ne("p2", "b"), MaxIndexedPaths - 1},
-			{filter.Ne("p3", 7), MaxIndexedPaths - 1},
+			{filter.Ne("p2", "b"), memory.MaxIndexedPaths - 1},
+			{filter.Ne("p3", 7), memory.MaxIndexedPaths - 1},
 		} {
 			page, err := m.List(ctx, memory.ListQuery{Scope: ada, Filter: c.f, Limit: 1000})
 			if err != nil || len(page.Memories) != c.want {
@@ -588,8 +589,8 @@ func TestFilterFieldWithoutNumber(t *testing.T) {
 			}
 		}
 		n, err := m.DeleteMatching(ctx, memory.DeleteQuery{Scope: ada, Filter: filter.Ne("p2", "b")})
-		if err != nil || n != MaxIndexedPaths-1 {
-			t.Errorf("deleted %d, %v; want %d", n, err, MaxIndexedPaths-1)
+		if err != nil || n != memory.MaxIndexedPaths-1 {
+			t.Errorf("deleted %d, %v; want %d", n, err, memory.MaxIndexedPaths-1)
 		}
 		return nil
 	})
@@ -646,9 +647,9 @@ func TestFilterReadsOnce(t *testing.T) {
 	}
 	reads := func(f filter.Filter) (n int) {
 		err := db.View(t.Context(), func(tx *Tx) error {
-			r := &countingReader{Reader: tx.reader}
-			tx.reader = r
-			set, err := tx.selected(t.Context(), ada, false, f)
+			r := &countingReader{Reader: tx.state.Reader}
+			tx.state.Reader = r
+			set, err := selection.Selected(t.Context(), &tx.state, ada, false, f)
 			if err == nil && set.GetCardinality() != memories {
 				t.Errorf("%d memories", set.GetCardinality())
 			}

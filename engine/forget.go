@@ -15,6 +15,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -40,7 +42,7 @@ const (
 // forget removes what the policy does not keep any longer. last is when it last passed over
 // the histories.
 func (db *DB) forget(ctx context.Context, last *time.Time) error {
-	p, now := db.ageing.At(maxLSN), db.clock()
+	p, now := db.tables.Ageing.At(state.MaxLSN), db.clock()
 	err := errors.Join(db.refillWritten(ctx), db.releaseDead(ctx))
 	if db.steady.jumped() {
 		return err
@@ -186,7 +188,7 @@ func (f *forgetting) read(lower, upper []byte) (err error) {
 	r := db.store.NewSweep()
 	defer func() { err = errors.Join(err, r.Close()) }()
 	f.limit, f.texts, f.trash = db.janitor.cleanTo(db.points.oldest()), map[uint32]map[uint64]string{}, map[uint64]bool{}
-	f.tx = &Tx{db: db, reader: r, keys: db.keys(), lsn: db.points.lsn(), now: db.now()}
+	f.tx = &Tx{db: db, state: db.stateOf(r, db.points.lsn())}
 	records, bytes := 0, 0
 	err = kv.Scan(r, lower, upper, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
@@ -240,7 +242,7 @@ func (f *forgetting) memory() error {
 
 // whole is memory for one of which every version can be read.
 func (f *forgetting) whole(versions []oldVersion) error {
-	if last := versions[len(versions)-1]; last.Born > f.tx.lsn {
+	if last := versions[len(versions)-1]; last.Born > f.tx.state.LSN {
 		return nil // it changes
 	}
 	if l, lives := f.tx.at(f.of.seq); lives {
@@ -248,7 +250,7 @@ func (f *forgetting) whole(versions []oldVersion) error {
 		for i := range slices.Backward(versions) {
 			v := &versions[i]
 			if next != nil && v.Version != l.Version && next.Born <= f.limit && next.updated <= f.cutoff {
-				f.keys = append(f.keys, f.tx.keys.Record(v.Version))
+				f.keys = append(f.keys, f.tx.state.Keys.Record(v.Version))
 				f.bytes += v.bytes
 			}
 			if !v.embedded {
@@ -273,10 +275,10 @@ func (f *forgetting) whole(versions []oldVersion) error {
 	}
 	for i := range versions {
 		v := &versions[i]
-		f.keys = append(f.keys, f.tx.keys.Record(v.Version))
+		f.keys = append(f.keys, f.tx.state.Keys.Record(v.Version))
 		f.bytes += v.bytes
 		if i == 0 || v.id != versions[i-1].id {
-			f.keys = append(f.keys, f.tx.keys.ID(v.id, v.Owner, v.Seq))
+			f.keys = append(f.keys, f.tx.state.Keys.ID(v.id, v.Owner, v.Seq))
 		}
 	}
 	return f.deaths(func(uint64, *layout.Death) bool { return true })
@@ -294,8 +296,8 @@ func byItself(why layout.Reason) bool {
 
 // deaths adds the entries of deaths of the memory for which fit returns true.
 func (f *forgetting) deaths(fit func(lsn uint64, d *layout.Death) bool) error {
-	prefix := f.tx.keys.Histories(f.of.owner, f.of.seq)
-	return kv.Scan(f.tx.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+	prefix := f.tx.state.Keys.Histories(f.of.owner, f.of.seq)
+	return kv.Scan(f.tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		lsn, _, ok := layout.ParseHistoryKey(key)
 		if !ok {
 			return layout.BadKey("history", key)
@@ -348,7 +350,7 @@ func (db *DB) releaseSeqs(ctx context.Context) error {
 		}
 		end = db.writer.next.Seq
 		if from+seqStep <= end {
-			db.docs.ReleaseSeqs(from, from+seqStep, db.janitor.cleanTo(db.points.oldest()))
+			db.tables.Docs.ReleaseSeqs(from, from+seqStep, db.janitor.cleanTo(db.points.oldest()))
 		}
 		db.unlock()
 	}
@@ -372,7 +374,7 @@ func (db *DB) releaseRuns(ctx context.Context) error {
 		return err
 	}
 	defer db.unlock()
-	db.docs.ReleaseRuns(db.janitor.cleanTo(db.points.oldest()))
+	db.tables.Docs.ReleaseRuns(db.janitor.cleanTo(db.points.oldest()))
 	return nil
 }
 
@@ -382,7 +384,7 @@ func (db *DB) releaseRuns(ctx context.Context) error {
 func (db *DB) refillWritten(ctx context.Context) error {
 	const perMemory, perFilled, least = 4, 2, 1 << 17 // a memory has two at most
 	known, filled := db.writer.written.len()
-	if known < max(perMemory*int(db.docs.Live.Load()), perFilled*filled, least) {
+	if known < max(perMemory*int(db.tables.Docs.Live.Load()), perFilled*filled, least) {
 		return nil
 	}
 	if err := db.lockBehind(ctx); err != nil { // no transaction has written what the store lacks
@@ -442,7 +444,7 @@ func (db *DB) oldestSnapshot() (uint64, error) {
 	}
 	oldest := uint64(math.MaxUint64)
 	for _, name := range names {
-		if _, lsn, ok := parseSnapshotName(strings.TrimSuffix(name, snapshotTemp)); ok && lsn > 0 {
+		if _, lsn, ok := spaces.ParseSnapshotName(strings.TrimSuffix(name, spaces.SnapshotTemp)); ok && lsn > 0 {
 			oldest = min(oldest, lsn)
 		}
 	}

@@ -218,7 +218,7 @@ func TestSeqsAreReleased(t *testing.T) {
 	clk.advance(time.Hour)
 	comes(t, "the rows are freed", func() bool {
 		forgetNow(t, db)
-		return db.docs.Blocks()*16 <= seqStep // those of the newest, which stay
+		return db.tables.Docs.Blocks()*16 <= seqStep // those of the newest, which stay
 	})
 	if _, err := db.Memories().Get(t.Context(), memory.Scope{Agent: "kept"}, kept.ID); err != nil {
 		t.Error(err)

@@ -22,6 +22,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -112,7 +114,7 @@ func keyEncodings(t testing.TB) []encoding {
 		{name: "key name owner", bytes: ks.Name(layout.NameOwner, scope.Key(memory.Scope{User: "ada", Agent: "a1"}.Owner()))},
 		{name: "key name field", bytes: ks.Name(layout.NameField, "o.x")},
 		{name: "key name space", bytes: ks.Name(layout.NameSpace, memory.DefaultSpace)},
-		{name: "key pending", bytes: ks.Pending(pendingSpace, 3, v.Seq), value: pair{3, v.Seq}, decode: parser(func(b []byte) (pair, bool) {
+		{name: "key pending", bytes: ks.Pending(layout.PendingSpace, 3, v.Seq), value: pair{3, v.Seq}, decode: parser(func(b []byte) (pair, bool) {
 			_, owner, seq, ok := layout.ParsePendingKey(b)
 			return pair{uint64(owner), seq}, ok
 		})},
@@ -181,7 +183,7 @@ func forwardEncoding() (*forwardRecord, []byte) {
 		Version: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}, run: 9, rec: full,
 		idx: invindex.Doc{
 			Terms: []invindex.Term{{Text: "prefer", Freq: 1}, {Text: "tea", Freq: 300}}, Length: 301,
-			Values: []invindex.Value{{Field: fieldUser, Key: numberValue(1)}, {Field: firstMetadataField + 2, Key: "sred"}},
+			Values: []invindex.Value{{Field: layout.FieldUser, Key: layout.NumberValue(1)}, {Field: layout.FirstMetadataField + 2, Key: "sred"}},
 		},
 	}
 	read := &forwardRecord{Row: layout.Row{
@@ -270,17 +272,17 @@ type spaceRead struct {
 }
 
 func spaceEncoding(name, base string) encoding {
-	s := &space{num: 2, name: "image", dim: 768, model: "clip", base: base}
-	e := encoding{name: name, bytes: layout.EncodeName(nil, uint32(s.num), s.name, s.encode()), value: spaceRead{2, "image", "clip", s.base, 768}, decode: decoder(func(b []byte) (spaceRead, error) {
+	s := &spaces.Space{Num: 2, Name: "image", Dim: 768, Model: "clip", Base: base}
+	e := encoding{name: name, bytes: layout.EncodeName(nil, uint32(s.Num), s.Name, s.Encode()), value: spaceRead{2, "image", "clip", s.Base, 768}, decode: decoder(func(b []byte) (spaceRead, error) {
 		num, name, extra, err := layout.DecodeName(nil, b)
 		if err != nil {
 			return spaceRead{}, err
 		}
-		s, err := (&DB{}).decodeSpace(num, name, extra)
+		s, err := spaces.NewSet(spaces.Host{}).Decode(num, name, extra)
 		if err != nil {
 			return spaceRead{}, err
 		}
-		return spaceRead{s.num, s.name, s.model, s.base, s.dim}, nil
+		return spaceRead{s.Num, s.Name, s.Model, s.Base, s.Dim}, nil
 	})}
 	if base != "" {
 		e.short = len(e.bytes) - len(base) - 1
@@ -300,18 +302,18 @@ func tombstoneEncoding(t layout.Tombstone) encoding {
 }
 
 func snapshotEncoding() encoding {
-	h := snapshotHead{db: [16]byte{1, 2, 15: 16}, space: 2, lsn: 0xa0b0c0, mark: 0x0102030405060708, slots: 1000}
-	return encoding{name: "vector snapshot", bytes: h.encode(), value: h, decode: decoder(decodeSnapshotHead)}
+	h := layout.SnapshotHead{DB: [16]byte{1, 2, 15: 16}, Space: 2, LSN: 0xa0b0c0, Mark: 0x0102030405060708, Slots: 1000}
+	return encoding{name: "vector snapshot", bytes: h.Encode(), value: h, decode: decoder(layout.DecodeSnapshotHead)}
 }
 
 func holderEncoding() encoding {
-	return encoding{name: "vector snapshot, slot", bytes: appendHolder(nil, layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7})}
+	return encoding{name: "vector snapshot, slot", bytes: layout.AppendHolder(nil, layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7})}
 }
 
 // logEncoding has each operation on memories in it. Only the head is decoded.
 func logEncoding() encoding {
 	next := layout.Counters{Seq: 300, Doc: 0x10002, Names: [layout.NameClasses]uint32{0, 1, 2, 3, 4, 5, 6}}
-	tx := &Tx{now: 1767225600123, writes: &writes{next: next, changes: 3}}
+	tx := &Tx{state: state.State{Now: 1767225600123}, writes: &writes{next: next, changes: 3}}
 	old := layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c0, Change: 7}
 	tx.logVersioned(layout.LogAdd, layout.Version{Owner: 3, Seq: 300, Born: 0xa0b0c1}, nil)
 	tx.logVersioned(layout.LogUpdate, layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c1, Change: 1}, &old)

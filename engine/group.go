@@ -234,13 +234,13 @@ func (db *DB) tryGroup(group []groupCall) (fits int) {
 		}
 	}
 	err := tx.broken
-	if err == nil && tx.lsn-1 > db.writer.applied {
+	if err == nil && tx.state.LSN-1 > db.writer.applied {
 		err = tx.apply()
 	}
 	for i, c := range group {
 		switch {
 		case err == nil:
-			c.state().finish(tx.lsn-1, errs[i])
+			c.state().finish(tx.state.LSN-1, errs[i])
 		case tx.broken != nil:
 			c.state().finish(db.writer.applied, err)
 		default:

@@ -8,6 +8,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -49,17 +51,17 @@ type homeCount struct {
 }
 
 func (tx *Tx) groups(ctx context.Context, q *memory.GroupQuery) ([]memory.GroupSize, error) {
-	docs, err := tx.selected(ctx, q.Scope, q.AllScopes, nil)
+	docs, err := selection.Selected(ctx, &tx.state, q.Scope, q.AllScopes, nil)
 	if err != nil {
 		return nil, err
 	}
 	counts, looked := map[homeNumbers]*homeCount{}, 0
 	for it := docs.Iterator(); it.HasNext(); {
-		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
+		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		doc := it.Next()
-		row := tx.db.docs.Row(doc)
+		row := tx.db.tables.Docs.Row(doc)
 		at := homeNumbers{row.Owner, row.Run}
 		if q.By != memory.GroupRun {
 			at.run = 0
@@ -79,7 +81,7 @@ func (tx *Tx) groups(ctx context.Context, q *memory.GroupQuery) ([]memory.GroupS
 func (tx *Tx) named(counts map[homeNumbers]*homeCount, by memory.Group) ([]memory.GroupSize, error) {
 	groups := map[memory.Scope]*memory.GroupSize{}
 	for _, c := range counts {
-		rec, err := tx.record(tx.db.docs.Row(c.doc).Version)
+		rec, err := tx.state.Record(tx.db.tables.Docs.Row(c.doc).Version)
 		if err != nil {
 			return nil, err
 		}

@@ -92,8 +92,8 @@ type loggedHead struct {
 
 // logFrom is the first log record from an LSN on, false where there is none.
 func (tx *Tx) logFrom(lsn uint64) (l loggedHead, ok bool, err error) {
-	_, upper := tx.keys.Span(layout.KindLog)
-	err = kv.Scan(tx.reader, tx.keys.LSN(layout.KindLog, lsn), upper, func(key, value []byte) (err error) {
+	_, upper := tx.state.Keys.Span(layout.KindLog)
+	err = kv.Scan(tx.state.Reader, tx.state.Keys.LSN(layout.KindLog, lsn), upper, func(key, value []byte) (err error) {
 		if l.lsn, ok = layout.ParseLSNKey(key); !ok {
 			return layout.BadKey("log", key)
 		}
@@ -106,7 +106,7 @@ func (tx *Tx) logFrom(lsn uint64) (l loggedHead, ok bool, err error) {
 	if errors.Is(err, kv.ErrStop) {
 		err = nil
 	}
-	return l, ok && l.lsn <= tx.lsn, err
+	return l, ok && l.lsn <= tx.state.LSN, err
 }
 
 // lastBefore is the last log record of before a time, of those from one on: the times of commits
@@ -114,7 +114,7 @@ func (tx *Tx) logFrom(lsn uint64) (l loggedHead, ok bool, err error) {
 func (tx *Tx) lastBefore(oldest loggedHead, ms int64) (loggedHead, error) {
 	best := oldest
 	var failed error
-	sort.Search(int(tx.lsn-oldest.lsn), func(i int) bool {
+	sort.Search(int(tx.state.LSN-oldest.lsn), func(i int) bool {
 		l, ok, err := tx.logFrom(oldest.lsn + uint64(i) + 1)
 		if failed = err; err != nil || !ok || l.at >= ms {
 			return true
@@ -153,8 +153,8 @@ func (tx *Tx) grownMemories(ctx context.Context, g *Growth, first uint64) error 
 		{layout.KindHistory, historyLSN, func(_, _ []byte) { g.Deleted++ }},
 		{layout.KindLog, layout.ParseLSNKey, nil},
 	} {
-		lower, upper := tx.keys.Span(k.kind)
-		err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
+		lower, upper := tx.state.Keys.Span(k.kind)
+		err := kv.Scan(tx.state.Reader, lower, upper, func(key, value []byte) error {
 			if n++; n%scanCheck == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -162,7 +162,7 @@ func (tx *Tx) grownMemories(ctx context.Context, g *Growth, first uint64) error 
 			switch {
 			case !ok:
 				return layout.BadKey("memory", key)
-			case lsn <= g.LSN || lsn > tx.lsn:
+			case lsn <= g.LSN || lsn > tx.state.LSN:
 				return nil
 			}
 			g.Bytes += int64(len(key) + len(value))

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -89,13 +90,13 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s memory.Scope) ([]mem
 		}
 		return nil
 	}
-	prefix := tx.keys.Records(owner, seq)
+	prefix := tx.state.Keys.Records(owner, seq)
 	err = tx.scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)
 		}
-		if v.Born > tx.lsn { // a past state is read
+		if v.Born > tx.state.LSN { // a past state is read
 			return nil
 		}
 		if err := bury(layout.Change{Born: v.Born, Number: v.Change}); err != nil {
@@ -137,8 +138,8 @@ func (tx *Tx) deathEntry(last *layout.Record, owner uint32, seq uint64, d *died)
 
 // lastRecord is the newest record of a memory, which may be gone; nil where there is none.
 func (tx *Tx) lastRecord(owner uint32, seq uint64) (rec *layout.Record, err error) {
-	prefix := tx.keys.Records(owner, seq)
-	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+	prefix := tx.state.Keys.Records(owner, seq)
+	err = kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
 		rec, err = layout.DecodeRecord(value)
 		return err
 	})
@@ -164,13 +165,13 @@ type died struct {
 // several. One that a death range brought has an entry only once it was cleaned up; until then
 // the range tells.
 func (tx *Tx) deaths(owner uint32, seq uint64) (all []died, err error) {
-	prefix := tx.keys.Histories(owner, seq)
+	prefix := tx.state.Keys.Histories(owner, seq)
 	err = tx.scan(prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		lsn, number, ok := layout.ParseHistoryKey(key)
 		if !ok {
 			return layout.BadKey("history", key)
 		}
-		if lsn > tx.lsn {
+		if lsn > tx.state.LSN {
 			return nil
 		}
 		d, err := layout.DecodeDeath(value)
@@ -187,7 +188,7 @@ func (tx *Tx) deaths(owner uint32, seq uint64) (all []died, err error) {
 		return all, nil
 	}
 	d, lsn, number, err := tx.rangeDeath(seq)
-	if d != nil && lsn <= tx.lsn {
+	if d != nil && lsn <= tx.state.LSN {
 		all = append(all, died{*d, layout.Change{Born: lsn, Number: number}})
 	}
 	return all, err
@@ -195,11 +196,11 @@ func (tx *Tx) deaths(owner uint32, seq uint64) (all []died, err error) {
 
 // lastDeath is the LSN at which the newest document of a memory died, 0 where none is known.
 func (tx *Tx) lastDeath(seq uint64) uint64 {
-	s := tx.db.docs.Seq(seq)
+	s := tx.db.tables.Docs.Seq(seq)
 	if s == nil {
 		return 0
 	}
-	row := tx.db.docs.Of(s.Doc.Load()-1, seq) // 0 - 1 is None
+	row := tx.db.tables.Docs.Of(s.Doc.Load()-1, seq) // 0 - 1 is None
 	if row == nil {
 		return 0
 	}
@@ -221,7 +222,7 @@ func (tx *Tx) deathOf(owner uint32, seq uint64) (*died, error) {
 
 func (tx *Tx) entry(r *layout.Record, seq, lsn uint64, change uint32, e memory.Event, at int64) memory.HistoryEntry {
 	return memory.HistoryEntry{
-		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.ID, Seq: seq, Scope: r.Scope, Kind: kindNames[r.Kind],
+		ID: tx.db.entryID(seq, lsn, change), MemoryID: r.ID, Seq: seq, Scope: r.Scope, Kind: state.Kinds[r.Kind],
 		Event: e, Time: clock.FromMillis(at), LSN: lsn,
 	}
 }
@@ -266,7 +267,7 @@ func (m Memories) Histories(ctx context.Context, q memory.HistoryQuery) iter.Seq
 func (tx *Tx) histories(ctx context.Context, q *memory.HistoryQuery, yield func([]memory.HistoryEntry, error) bool) error {
 	if q.Lost != nil {
 		of := *tx
-		of.lose = q.Lost
+		of.state.Lose = q.Lost
 		tx = &of
 	}
 	changed, err := tx.changed(ctx)
@@ -278,7 +279,7 @@ func (tx *Tx) histories(ctx context.Context, q *memory.HistoryQuery, yield func(
 			return err
 		}
 		entries, err := tx.lifeOf(of.owner, of.seq, "", q.Scope)
-		if err = store.Error(doingHistories, err); q.Lost != nil && unreadable(err) {
+		if err = store.Error(doingHistories, err); q.Lost != nil && store.Unreadable(err) {
 			q.Lost(err)
 			continue
 		}
@@ -298,7 +299,7 @@ func (tx *Tx) histories(ctx context.Context, q *memory.HistoryQuery, yield func(
 // listed tells whether a memory is there for all to see.
 func (tx *Tx) listed(seq uint64) bool {
 	l, lives := tx.at(seq)
-	return lives && !l.expired(tx.now)
+	return lives && !l.expired(tx.state.Now)
 }
 
 // home is where the versions of a memory lie.
@@ -319,7 +320,7 @@ func (tx *Tx) changed(ctx context.Context) ([]home, error) {
 		}
 		at, versions, updated = p, 0, false
 	}
-	lower, upper := tx.keys.Span(layout.KindRecord)
+	lower, upper := tx.state.Keys.Span(layout.KindRecord)
 	err := tx.scan(lower, upper, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {

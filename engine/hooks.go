@@ -219,7 +219,7 @@ func (j *judge) decay(ctx context.Context) (n int, err error) {
 				if !lowers || !lives || l.Version != part[i].Version {
 					continue
 				}
-				rec, err := tx.record(l.Version)
+				rec, err := tx.state.Record(l.Version)
 				if err != nil {
 					return err
 				}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // layoutVersion is that of the folder and the keys. One that is newer is refused;
@@ -146,15 +147,7 @@ func writeIdentity(f vfs.FS, dir string, b []byte) error {
 	if err := f.Rename(temp, f.PathJoin(dir, identityName)); err != nil {
 		return err
 	}
-	return syncDir(f, dir)
-}
-
-func syncDir(f vfs.FS, dir string) error {
-	d, err := f.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return fsys.SyncDir(f, dir)
 }
 
 // makeDir creates the folder of a new database, for its owner alone, as what people tell
@@ -176,7 +169,7 @@ func makeDir(f vfs.FS, dir string) error {
 		return fault.Within(doingOpen(dir), err)
 	}
 	for _, d := range missing {
-		if err := syncDir(f, f.PathDir(d)); err != nil {
+		if err := fsys.SyncDir(f, f.PathDir(d)); err != nil {
 			return fault.Within(doingOpen(dir), err)
 		}
 	}
@@ -238,7 +231,7 @@ func newIdentity(o *Options, now time.Time) (*identity, error) {
 		s.Language = analysis.Auto
 	}
 	if s.IndexedText == nil {
-		s.IndexedText = []IndexedField{{Field: "name", Weight: 1}}
+		s.IndexedText = []memory.IndexedField{{Field: "name", Weight: 1}}
 	}
 	return &identity{Magic: identityMagic, Layout: layoutVersion, HashSeed: binary.BigEndian.Uint64(seed[:]), Settings: s, Timeline: timeline.String()}, nil
 }
@@ -270,7 +263,7 @@ func (id *identity) adopt(dir string, o *Options, empty bool) (changed bool, err
 	return changed, nil
 }
 
-func fieldNames(fields []IndexedField) []string {
+func fieldNames(fields []memory.IndexedField) []string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.Field
@@ -288,7 +281,7 @@ func (db *DB) loadGenerations() error {
 	if err == nil {
 		err = errors.Join(db.keys().DecodeGenerations(b), closer.Close())
 	}
-	if unreadable(err) {
+	if store.Unreadable(err) {
 		db.lost("the generations of keys", err)
 		return db.deriveGenerations()
 	}
@@ -301,7 +294,7 @@ func (db *DB) firstGenerations() error {
 		return err
 	}
 	any := it.First()
-	if err = errors.Join(err, it.Error(), it.Close()); any || unreadable(err) {
+	if err = errors.Join(err, it.Error(), it.Close()); any || store.Unreadable(err) {
 		db.lost("the generations of keys", cmp.Or(err, error(&fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing"})))
 		return db.deriveGenerations()
 	}

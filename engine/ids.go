@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -34,13 +35,13 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 		if !alive || l.Owner != c.owner {
 			return false, nil
 		}
-		rec, err := tx.record(l.Version)
+		rec, err := tx.state.Record(l.Version)
 		if err == nil {
 			err = fn(c, l, rec)
 		}
 		return err == nil && rec.ID == id, err
 	}
-	ks := tx.keys
+	ks := tx.state.Keys
 	found := uint32(anyOwner) // the owner of the one that the ID says itself, if that has it
 	if o, s, ok := ks.Cipher.Open(id); ok && s > 0 && (owner == anyOwner || owner == o) {
 		has, err := ask(claim{owner: o, seq: s})
@@ -58,7 +59,7 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 			return nil
 		}
 	}
-	it, err := tx.reader.Iter(prefix, layout.PrefixEnd(prefix))
+	it, err := tx.state.Reader.Iter(prefix, layout.PrefixEnd(prefix))
 	if err != nil {
 		return err
 	}
@@ -87,8 +88,8 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 // had tells whether a memory that is dead had an ID, and lived when it had: of one that was
 // restored after its death nothing follows for those that were here before it.
 func (tx *Tx) had(c claim, id string) (bool, error) {
-	prefix := tx.keys.Records(c.owner, c.seq)
-	it, err := tx.reader.Iter(prefix, layout.PrefixEnd(prefix))
+	prefix := tx.state.Keys.Records(c.owner, c.seq)
+	it, err := tx.state.Reader.Iter(prefix, layout.PrefixEnd(prefix))
 	if err != nil {
 		return false, err
 	}
@@ -102,7 +103,7 @@ func (tx *Tx) had(c claim, id string) (bool, error) {
 		} else if value, err = it.ValueAndErr(); err == nil {
 			rec, err = layout.DecodeRecord(value)
 		}
-		had = err == nil && rec.ID == id && rec.Flags&layout.FlagPast == 0 && v.Born <= tx.lsn
+		had = err == nil && rec.ID == id && rec.Flags&layout.FlagPast == 0 && v.Born <= tx.state.LSN
 	}
 	return had, errors.Join(err, it.Error(), it.Close())
 }
@@ -110,7 +111,7 @@ func (tx *Tx) had(c claim, id string) (bool, error) {
 // holders calls fn with the memories of an owner that may have or have had an ID, in the
 // order of owner and Seq. An error of fn ends it.
 func (tx *Tx) holders(owner uint32, id string, fn func(c claim) error) error {
-	ks := tx.keys
+	ks := tx.state.Keys
 	var said *claim // what the ID says itself, until fn was called with it
 	if o, s, ok := ks.Cipher.Open(id); ok && s > 0 && (owner == anyOwner || owner == o) {
 		said = &claim{owner: o, seq: s}
@@ -120,7 +121,7 @@ func (tx *Tx) holders(owner uint32, id string, fn func(c claim) error) error {
 		prefix = binary.BigEndian.AppendUint32(prefix, owner)
 	}
 	if owner == anyOwner || tx.db.writer.written.mayHold(prefix) {
-		err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
+		err := kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
 			h := claim{indexed: true}
 			var ok bool
 			if h.owner, h.seq, ok = layout.ParseIDKey(key); !ok {
@@ -151,28 +152,28 @@ func (tx *Tx) holders(owner uint32, id string, fn func(c claim) error) error {
 
 // renamed reports whether a change of a memory makes it a note of another name.
 func (p *prepared) renamed(old *layout.Record) bool {
-	return kindNames[p.rec.Kind] == memory.KindNote && p.rec.Name != "" && (p.rec.Name != old.Name || p.rec.Kind != old.Kind)
+	return state.Kinds[p.rec.Kind] == memory.KindNote && p.rec.Name != "" && (p.rec.Name != old.Name || p.rec.Kind != old.Kind)
 }
 
 // nameFree refuses a note whose name another note of its owner has, since a name
 // addresses one. self is the Seq of the memory that changes, 0 of a new one.
 func (tx *Tx) nameFree(p *prepared, owner uint32, self uint64) error {
-	d, ok := p.dedupKey(tx.keys, owner, 0)
+	d, ok := p.dedupKey(tx.state.Keys, owner, 0)
 	if !ok || d.Class != layout.DedupNote || tx.db.dedup == DedupNone {
 		return nil
 	}
-	prefix := tx.keys.DedupPrefix(d)
-	if !tx.db.writer.written.mayHold(tx.keys.DedupAnyRun(d)) {
+	prefix := tx.state.Keys.DedupPrefix(d)
+	if !tx.db.writer.written.mayHold(tx.state.Keys.DedupAnyRun(d)) {
 		return nil
 	}
 	doing := fmt.Sprintf("name a note %q", valid.Short(p.rec.Name))
-	err := kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
+	err := kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, _ []byte) error {
 		seq := binary.BigEndian.Uint64(key[len(prefix):])
 		l, alive := tx.at(seq)
-		if seq == self || !alive || l.expired(tx.now) {
+		if seq == self || !alive || l.expired(tx.state.Now) {
 			return nil
 		}
-		old, err := tx.record(l.Version)
+		old, err := tx.state.Record(l.Version)
 		if err != nil || !sameKeyed(d, &p.rec, old) {
 			return err
 		}

@@ -198,7 +198,7 @@ func TestIDsOfLayout2(t *testing.T) {
 	both := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "both"})
 	err := db.Update(ctx, func(tx *Tx) error {
 		tx.change()
-		return tx.setListed(tx.keys.ID(both.ID, 1, both.Seq))
+		return tx.setListed(tx.state.Keys.ID(both.ID, 1, both.Seq))
 	})
 	if err != nil {
 		t.Fatal(err)

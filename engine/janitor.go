@@ -62,25 +62,6 @@ func newJanitor(db *DB) *janitor {
 	return &janitor{db: db, signal: make(chan struct{}, 1), sealed: make(chan struct{})}
 }
 
-// mutex is a lock for which one may wait as long as a context says. It has room for
-// one element.
-type mutex chan struct{}
-
-func (m mutex) Lock()   { m <- struct{}{} }
-func (m mutex) Unlock() { <-m }
-
-func (m mutex) lockContext(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case m <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (j *janitor) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	j.cancel = cancel
@@ -206,7 +187,7 @@ func (j *janitor) compactWiped(ctx context.Context) error {
 func (j *janitor) rest(ctx context.Context) error {
 	j.awaited.Add(1)
 	defer j.awaited.Add(-1)
-	return j.db.chunks.busy.lockContext(ctx)
+	return j.db.chunks.busy.LockContext(ctx)
 }
 
 // A pace leaves the processor, the memory and the disk to calls between the batches of a
@@ -246,7 +227,7 @@ const reclaimBatch = 1000
 // work frees all that can be freed now, and seals and moves. What cannot be freed does
 // not keep it from sealing: writers may wait for that.
 func (j *janitor) work(ctx context.Context) error {
-	if err := j.db.chunks.busy.lockContext(ctx); err != nil {
+	if err := j.db.chunks.busy.LockContext(ctx); err != nil {
 		return err
 	}
 	defer j.db.chunks.busy.Unlock()
@@ -361,7 +342,7 @@ func (j *janitor) takeRange(oldest uint64) (layout.DeathRange, bool) {
 // reclaim removes the vectors, forward records and tombstones of documents that no state
 // from oldest on has, and frees their slots.
 func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
-	graves, vectors := 0, len(db.spaces.all()) > 0
+	graves, vectors := 0, len(db.spaces.All()) > 0
 	err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 		for i := range part {
 			if db.chunks.sealed[layout.ChunkOf(part[i].doc)] {
@@ -384,7 +365,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 	for _, d := range part {
 		db.freeSlots(d.doc, d.kept)
 	}
-	db.linker.wake()
+	db.spaces.Linker.Wake()
 	return nil
 }
 
@@ -392,12 +373,12 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 // are any.
 func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, vectors bool) error {
 	v := d.of
-	if row := db.docs.Row(d.doc); row != nil && row.Seq != 0 {
+	if row := db.tables.Docs.Row(d.doc); row != nil && row.Seq != 0 {
 		v = row.Version
 	}
 	// Of a version that has moved they go with its new number, which tells that it died:
 	// an opening after a crash would look for them.
-	if last := db.docs.Last(v); last != doctable.None && last != d.doc {
+	if last := db.tables.Docs.Last(v); last != doctable.None && last != d.doc {
 		vectors = false
 	}
 	if vectors = vectors && v.Seq != 0; vectors {
@@ -408,7 +389,7 @@ func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, v
 			return err
 		}
 	}
-	if v.Seq != 0 && db.docs.At(v.Seq, oldest) == doctable.None { // not only a version of it
+	if v.Seq != 0 && db.tables.Docs.At(v.Seq, oldest) == doctable.None { // not only a version of it
 		if err := db.mourn(b, r, v); err != nil {
 			return err
 		}
@@ -435,16 +416,16 @@ func (db *DB) freeAll(ctx context.Context, docs []uint32) error {
 	for _, doc := range docs {
 		db.freeSlots(doc, nil)
 	}
-	db.linker.wake()
+	db.spaces.Linker.Wake()
 	return nil
 }
 
 // freeSlots gives back the vectors of a document, but for those that the next
 // version of its memory has taken over. The lock is held.
 func (db *DB) freeSlots(doc uint32, kept []uint16) {
-	db.lexical.forget(doc)
-	for _, s := range db.spaces.all() {
-		s.free(doc, slices.Contains(kept, s.num))
+	db.spaces.Lexical.Forget(doc)
+	for _, s := range db.spaces.All() {
+		s.Free(doc, slices.Contains(kept, s.Num))
 	}
 }
 
@@ -457,9 +438,9 @@ func (db *DB) freeSlots(doc uint32, kept []uint16) {
 // the update was only that it was embedded. It returns the record, nil where that was
 // done before.
 func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, oldest uint64) (*layout.Record, error) {
-	now := db.docs.At(v.Seq, oldest)
-	tx := Tx{db: db, reader: r, keys: db.keys(), lsn: oldest}
-	rec, err := tx.readRecord(v)
+	now := db.tables.Docs.At(v.Seq, oldest)
+	tx := Tx{db: db, state: db.stateOf(r, oldest)}
+	rec, err := tx.state.ReadRecord(v)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, nil
@@ -468,8 +449,8 @@ func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, ol
 	}
 	var kept []layout.VectorKey
 	if now != doctable.None && len(rec.Vectors) > 0 {
-		row := db.docs.Row(now)
-		next, err := tx.record(row.Version)
+		row := db.tables.Docs.Row(now)
+		next, err := tx.state.Record(row.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -500,7 +481,7 @@ func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) 
 		if vec.Born <= tx.db.writer.applied || slices.Contains(kept, vec) {
 			continue
 		}
-		if err := tx.del(vec.Key(tx.keys, old.Owner)); err != nil {
+		if err := tx.del(vec.Key(tx.state.Keys, old.Owner)); err != nil {
 			return err
 		}
 	}

@@ -3,98 +3,17 @@ package engine
 import (
 	"context"
 	"strings"
-	"sync"
-	"sync/atomic"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 )
-
-// Each text is analysed in a language of its own, by a rule that depends on nothing but
-// the text, and its document has a term that says which: [analysis.Language.Mark]. A query
-// is read in the languages of the documents that may be hits, which the statistics of
-// these terms tell. So a text whose language was taken for another one is found like any
-// other, and a database of English texts has no such terms and pays nothing for them.
-
-// spoken are the languages besides English that some document is in, or was: a query asks
-// for no others. It is found in the index when it is first needed, and grows with the
-// texts that are analysed.
-type spoken struct {
-	found atomic.Bool
-	set   atomic.Uint32
-	mu    sync.Mutex // of those who look into the index
-}
-
-// add notes languages of a text, before the text can be found.
-func (s *spoken) add(l analysis.Languages) {
-	if l != 0 && analysis.Languages(s.set.Load())&l != l {
-		s.set.Or(uint32(l))
-	}
-}
-
-// spoken returns the languages besides English that documents are in.
-func (tx *Tx) spoken(ctx context.Context) (analysis.Languages, error) {
-	s := &tx.db.words.spoken
-	if !s.found.Load() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		// One look serves all transactions, also those of older states: what is in them and
-		// not in this one has died.
-		in := invindex.Docs{}
-		terms, err := tx.index.Expand(ctx, tx.postings, analysis.MarkPrefix, isMark, in, len(analysis.MarkedLanguages()))
-		if err != nil {
-			return 0, textError(doingRecall, err)
-		}
-		for _, l := range analysis.MarkedLanguages() {
-			for _, t := range terms {
-				if t == l.Mark() {
-					s.add(analysis.Languages(0).With(l))
-				}
-			}
-		}
-		s.found.Store(true)
-	}
-	return analysis.Languages(s.set.Load()), nil
-}
-
-// isMark accepts the terms that mark documents of a language.
-func isMark(term []byte) (rank int, ok bool) {
-	return 0, strings.HasPrefix(string(term), analysis.MarkPrefix)
-}
-
-// languages are those besides English that documents of a set are in.
-func (tx *Tx) languages(ctx context.Context, in *roaring.Bitmap) (set analysis.Languages, err error) {
-	all, err := tx.spoken(ctx)
-	if all == 0 || err != nil {
-		return 0, err
-	}
-	var marks []string
-	for l := range all.All() {
-		marks = append(marks, l.Mark())
-	}
-	stats, err := tx.index.Stats(ctx, tx.postings, marks, invindex.Docs{Set: in})
-	if err != nil {
-		return 0, textError(doingRecall, err)
-	}
-	i := 0
-	for l := range all.All() {
-		if stats.DF[i] > 0 {
-			set = set.With(l)
-		}
-		i++
-	}
-	return set, nil
-}
 
 // languages are those that the query is read in besides English.
 func (r *recalling) languages(ctx context.Context) (analysis.Languages, error) {
 	if r.read.known {
 		return r.read.in, nil
 	}
-	in, err := r.tx.languages(ctx, r.set)
+	in, err := r.tx.state.Languages(ctx, r.set)
 	if err != nil {
 		return 0, err
 	}
@@ -130,7 +49,7 @@ func (r *recalling) fewer(words int) {
 // anew: memdb.json says so first, since a text that was indexed as English is found by any
 // query, and one in a language only where it is looked for.
 func (db *DB) moveLanguage(ctx context.Context) error {
-	if db.english || db.words.analyzer.Load().Detects() {
+	if db.english || db.tables.Words.Analyzer.Load().Detects() {
 		return nil
 	}
 	if err := db.lockBehind(ctx); err != nil {
@@ -150,6 +69,6 @@ func (db *DB) moveLanguage(ctx context.Context) error {
 	}
 	db.identity = &id
 	db.settings.Store(&id.Settings)
-	db.words.analyzer.Store(analysis.NewAuto())
+	db.tables.Words.Analyzer.Store(analysis.NewAuto())
 	return nil
 }

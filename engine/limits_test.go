@@ -93,10 +93,10 @@ func TestLimits(t *testing.T) {
 		}},
 		{"key", entries.MaxKey, func(n int) error { return put(long(n), 1) }},
 		{"value", entries.MaxValue, func(n int) error { return put("k", long(n-2)) }},
-		{"fields of IndexedText", MaxIndexedText, func(n int) error {
+		{"fields of IndexedText", memory.MaxIndexedText, func(n int) error {
 			var o Options
 			for i := range n {
-				o.IndexedText = append(o.IndexedText, IndexedField{Field: fmt.Sprint("f", i)})
+				o.IndexedText = append(o.IndexedText, memory.IndexedField{Field: fmt.Sprint("f", i)})
 			}
 			other, err := OpenMemory(&o)
 			if err != nil {
@@ -159,7 +159,7 @@ func TestRanges(t *testing.T) {
 		try(fmt.Sprintf("run %q", word), false, func(m *memory.Memory) { m.Run = word })
 	}
 	for weight, ok := range map[float64]bool{0: true, 0.25: true, 16: true, 0.2: false, 0.3: false, 16.25: false, -1: false} {
-		other, err := openOn(vfs.NewMem(), "db", Options{IndexedText: []IndexedField{{Field: "f", Weight: weight}}})
+		other, err := openOn(vfs.NewMem(), "db", Options{IndexedText: []memory.IndexedField{{Field: "f", Weight: weight}}})
 		if ok != (err == nil) {
 			t.Errorf("weight %v: %v", weight, err)
 		}

@@ -20,6 +20,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -27,7 +30,7 @@ import (
 // ordering is the order of a list, and the place after which it goes on.
 type ordering struct {
 	name       string // empty: by seq
-	field      field
+	field      selection.Field
 	descending bool
 	after      *place
 }
@@ -100,7 +103,7 @@ func newOrdering(db *DB, q *memory.ListQuery) (*ordering, error) {
 	}
 	if o.name != "" {
 		var err error
-		if o.field, err = fieldOf(o.name); err != nil || len(q.OrderBy) > valid.MaxID || o.field.Name == "aliases" {
+		if o.field, err = selection.FieldOf(o.name); err != nil || len(q.OrderBy) > valid.MaxID || o.field.Name == "aliases" {
 			return nil, fault.Invalid(doingList, fmt.Sprintf("there is no order by %q", valid.Short(q.OrderBy)), "name a field as a filter does")
 		}
 	}
@@ -195,7 +198,7 @@ func (o *ordering) resume(db *DB, cursor string) error {
 func (tx *Tx) list(ctx context.Context, q *memory.ListQuery, o *ordering, limit int) (memory.Page, error) {
 	if q.Lost != nil {
 		of := *tx
-		of.lose = q.Lost
+		of.state.Lose = q.Lost
 		tx = &of
 	}
 	if tx.writes != nil {
@@ -237,7 +240,7 @@ func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory
 	if err == nil {
 		return &m, nil
 	}
-	if q.Lost == nil || !unreadable(err) {
+	if q.Lost == nil || !store.Unreadable(err) {
 		return nil, err
 	}
 	q.Lost(err)
@@ -247,7 +250,7 @@ func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory
 	if m, err = tx.load(v, false); err != nil {
 		return nil, nil // it was told of
 	}
-	if rec, err := tx.record(v); err == nil {
+	if rec, err := tx.state.Record(v); err == nil {
 		setVectors(&m, tx.vectorsLeft(rec, v))
 	}
 	return &m, nil
@@ -258,9 +261,9 @@ func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory
 // the order of their Seqs and of their creation, and in a list by one of these whole
 // pages cannot be among the first.
 func (tx *Tx) offerAll(ctx context.Context, q *memory.ListQuery, first *firstPlaces) error {
-	set, rest, err := tx.indexed(ctx, q.Scope, q.AllScopes, q.Filter)
+	set, rest, err := selection.Indexed(ctx, &tx.state, q.Scope, q.AllScopes, q.Filter)
 	if err == nil && (len(rest) > 0 || !first.order.paged()) {
-		set, err = tx.settled(ctx, set, rest)
+		set, err = selection.Settled(ctx, &tx.state, set, rest)
 	}
 	if err != nil {
 		return err
@@ -271,16 +274,16 @@ func (tx *Tx) offerAll(ctx context.Context, q *memory.ListQuery, first *firstPla
 	}
 	n := 0
 	for _, page := range pages {
-		if first.passes(&tx.db.docs, page) {
+		if first.passes(&tx.db.tables.Docs, page) {
 			continue
 		}
 		docs := set.Iterator()
 		for docs.AdvanceIfNeeded(page * doctable.PageSize); docs.HasNext() && docs.PeekNext()/doctable.PageSize == page; {
-			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+			if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			row := tx.db.docs.Row(docs.Next())
-			if !row.Visible(tx.lsn) || row.Expires != 0 && row.Expires <= tx.now {
+			row := tx.db.tables.Docs.Row(docs.Next())
+			if !row.Visible(tx.state.LSN) || row.Expires != 0 && row.Expires <= tx.state.Now {
 				continue
 			}
 			p := place{Version: row.Version}
@@ -308,15 +311,15 @@ func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 	switch {
 	case o.name == "":
 		return sortValue{}, nil
-	case o.field.row != nil:
-		return sortValueOf(o.field.row(tx, row)), nil
+	case o.field.Row != nil:
+		return sortValueOf(o.field.Row(&tx.state, row)), nil
 	}
-	m, err := tx.filtered(row)
+	m, err := selection.Look(&tx.state, row)
 	if err != nil {
-		return sortValueOf(nil, false), tx.without(err)
+		return sortValueOf(nil, false), tx.state.Without(err)
 	}
 	v := sortValueOf(m.Value(o.field.Field))
-	return v, m.err
+	return v, m.Err
 }
 
 // firstPlaces keeps the first places of an order, as a heap with the last of them

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -28,7 +29,7 @@ func (db *DB) load() error {
 		{"the spaces without a name", db.deriveSpaces},
 		{"the documents", db.loadDocs},
 		{"the text index", db.mendText},
-		{"the vectors", db.loadVectors},
+		{"the vectors", db.spaces.Load},
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},
@@ -53,7 +54,7 @@ func (db *DB) loadLog() (err error) {
 		return err
 	}
 	last, err := lastLogRecord(it)
-	if err = errors.Join(err, it.Close()); unreadable(err) {
+	if err = errors.Join(err, it.Close()); store.Unreadable(err) {
 		db.lost("the newest record of the log", err)
 		return db.deriveLog()
 	}
@@ -112,14 +113,14 @@ func (db *DB) loadNames() error {
 				return misnamed(name)
 			}
 			if class == layout.NameField {
-				db.fields.add(name, num)
+				db.tables.Fields.Add(name, num)
 				return nil
 			}
-			s, err := db.decodeSpace(num, name, extra)
+			s, err := db.spaces.Decode(num, name, extra)
 			if err != nil {
 				return err
 			}
-			db.spaces.add(s)
+			db.spaces.Add(s)
 			return nil
 		})
 		if err != nil {
@@ -139,7 +140,8 @@ const rescueIt = "make a new database of all that is left: memdbctl rescue; or r
 
 // loadKeys visits keys, and goes on without what cannot be read.
 func (db *DB) loadKeys(what string, lower, upper []byte, visit func(key, value []byte) error) error {
-	tx := &Tx{db: db, reader: db.store, lose: func(err error) { db.lost(what, err) }}
+	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}
+	tx.state.Lose = func(err error) { db.lost(what, err) }
 	return tx.scan(lower, upper, visit)
 }
 
@@ -181,13 +183,13 @@ const seedTries = 8
 // loadDocs rebuilds the document table and the text index from the forward
 // records. What is dead is left to the janitor.
 func (db *DB) loadDocs() error {
-	db.beginVectors() // it reads beside this, since the spaces are known
+	db.spaces.BeginLoad() // it reads beside this, since the spaces are known
 	tombs, err := db.loadTombstones()
 	if err != nil {
 		return err
 	}
 	prefix, _ := db.keys().Span(layout.KindText)
-	db.index.Store(db.newText(prefix))
+	db.tables.NewestIndex.Store(db.newText(prefix))
 	if err := db.loadSealed(tombs.covers); err != nil {
 		return err
 	}
@@ -213,7 +215,7 @@ func (db *DB) loadDocs() error {
 			*next = (uint32(chunk) + 1) << 16
 		}
 	}
-	db.docs.Mark.Store(db.writer.next.Doc)
+	db.tables.Docs.Mark.Store(db.writer.next.Doc)
 	for chunk, used := range db.chunks.used {
 		if used {
 			db.chunks.top = chunk
@@ -308,7 +310,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if db.opening.damaged != nil {
 		return nil // the index is built anew
 	}
-	err = db.index.Load().Add(doc, &f.idx)
+	err = db.tables.NewestIndex.Load().Add(doc, &f.idx)
 	if err != nil && db.mends { // chunks are missing, and the numbers do not rise any more
 		db.opening.damaged, err = err, nil
 	}
@@ -320,12 +322,12 @@ func (db *DB) loadRow(doc uint32, f *layout.Row) error {
 	if doc >= MaxMemories || f.Seq == 0 || f.Seq > db.writer.next.Seq {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("load document %d", doc), Why: "the log never gave out its numbers"}
 	}
-	db.docs.Add(doc, func(r *doctable.Row) {
+	db.tables.Docs.Add(doc, func(r *doctable.Row) {
 		r.Version, r.Run = f.Version, f.Run
 		r.Created, r.Expires = f.Created, f.Expires
 		r.Importance, r.Confidence = f.Importance, f.Confidence
 	})
-	db.opening.loading.want(doc, &f.Version, f.Vectors)
+	db.spaces.Want(doc, &f.Version, f.Vectors)
 	return nil
 }
 
@@ -340,7 +342,7 @@ func (db *DB) loadStats() error {
 		if err != nil {
 			return err
 		}
-		if s := db.docs.Seq(seq); s != nil {
+		if s := db.tables.Docs.Seq(seq); s != nil {
 			s.Count.Store(a.Count)
 			s.Accessed.Store(a.Last)
 			if a.Debt != 0 || a.Folded != 0 {
@@ -353,7 +355,8 @@ func (db *DB) loadStats() error {
 
 // loadRanges puts unfinished death ranges in force again.
 func (db *DB) loadRanges() error {
-	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, index: db.index.Load(), postings: db.newestText()}
+	tx := &Tx{db: db, state: db.newestState()}
+	tx.state.LSN = state.MaxLSN
 	lower, upper := db.keys().Span(layout.KindRange)
 	return db.loadKeys("a delete of a scope that is not cleaned up after", lower, upper, func(key, value []byte) error {
 		d, err := layout.DecodeRange(db.keys(), key, value)
@@ -373,9 +376,9 @@ func (db *DB) loadRanges() error {
 			if doc < MaxMemories {
 				db.chunks.used[layout.ChunkOf(doc)] = true // as long as the range names it
 			}
-			if row := db.docs.Row(doc); row.Visible(maxLSN) && (d.Listed || d.Before(row.Version)) {
+			if row := db.tables.Docs.Row(doc); row.Visible(state.MaxLSN) && (d.Listed || d.Before(row.Version)) {
 				d.Docs.Add(doc)
-				db.docs.Kill(doc, d.LSN)
+				db.tables.Docs.Kill(doc, d.LSN)
 			}
 		}
 		db.janitor.ranges = append(db.janitor.ranges, d)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -44,35 +43,20 @@ func (db *DB) lost(what string, err error) {
 
 // without returns nil where Open goes on without what an error says cannot be read.
 func (db *DB) without(what string, err error) error {
-	if !unreadable(err) {
+	if !store.Unreadable(err) {
 		return err
 	}
 	db.lost(what, err)
 	return nil
 }
 
-// unreadable tells whether an error is one of a thing that is missing or damaged, and not of
-// the disk or of the call.
-func unreadable(err error) bool {
-	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, kv.ErrNotFound) || pebble.IsCorruptionError(err)
-}
-
-// without returns nil where the transaction goes on without what an error says cannot be read.
-func (tx *Tx) without(err error) error {
-	if tx.lose == nil || !unreadable(err) {
-		return err
-	}
-	tx.lose(err)
-	return nil
-}
-
 // scan is kv.Scan, which goes on behind what cannot be read where the transaction does.
 func (tx *Tx) scan(lower, upper []byte, visit func(key, value []byte) error) error {
-	if tx.lose == nil {
-		return kv.Scan(tx.reader, lower, upper, visit)
+	if tx.state.Lose == nil {
+		return kv.Scan(tx.state.Reader, lower, upper, visit)
 	}
-	return store.ScanAround(tx.reader, lower, upper, func(key, value []byte) error { return tx.without(visit(key, value)) }, func(from []byte, err error) ([]byte, error) {
-		tx.lose(store.Error("read the store", err))
+	return store.ScanAround(tx.state.Reader, lower, upper, func(key, value []byte) error { return tx.state.Without(visit(key, value)) }, func(from []byte, err error) ([]byte, error) {
+		tx.state.Lose(store.Error("read the store", err))
 		return tx.db.store.Behind(from), nil
 	})
 }
@@ -104,7 +88,7 @@ func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, key, value []byt
 			}
 			next = n
 			err := visit(n, key, value)
-			if unreadable(err) {
+			if store.Unreadable(err) {
 				err = lost(n, n+1, err)
 			}
 			next = n + 1
@@ -182,11 +166,11 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 			return nil
 		}
 	}
-	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+	tx := &Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}
 	dying := map[uint64]bool{} // of deletes by filter, evictions and merges: by place alone
 	for _, d := range db.janitor.ranges {
 		for it := d.Docs.Iterator(); it.HasNext(); {
-			dying[db.docs.Row(it.Next()).Seq] = true
+			dying[db.tables.Docs.Row(it.Next()).Seq] = true
 		}
 	}
 	var found []layout.Version
@@ -200,7 +184,7 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 		}
 		return err
 	}}
-	if err := db.scanVersions(&all); unreadable(err) {
+	if err := db.scanVersions(&all); store.Unreadable(err) {
 		db.logger.Error("memories without a place in the indexes are not recovered: their records cannot be read", "error", err)
 		return nil
 	} else if err != nil {
@@ -286,11 +270,11 @@ func (vs *versions) end() error {
 // placeless tells whether a memory lives by its newest version and has no document. A record
 // that cannot be read does not tell.
 func (tx *Tx) placeless(v layout.Version) (bool, error) {
-	if tx.db.docs.At(v.Seq, tx.lsn) != doctable.None {
+	if tx.db.tables.Docs.At(v.Seq, tx.state.LSN) != doctable.None {
 		return false, nil
 	}
 	lives, err := tx.livesByRecord(v)
-	if unreadable(err) {
+	if store.Unreadable(err) {
 		err = nil
 	}
 	return lives, err
@@ -299,23 +283,23 @@ func (tx *Tx) placeless(v layout.Version) (bool, error) {
 // livesByRecord tells whether a memory lives, going by what does not follow from its place
 // in the indexes: it has no death, and no death range means it.
 func (tx *Tx) livesByRecord(v layout.Version) (lives bool, err error) {
-	prefix := tx.keys.Histories(v.Owner, v.Seq)
-	err = kv.Scan(tx.reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error { return kv.ErrStop })
+	prefix := tx.state.Keys.Histories(v.Owner, v.Seq)
+	err = kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error { return kv.ErrStop })
 	if errors.Is(err, kv.ErrStop) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	rec, err := tx.record(v)
+	rec, err := tx.state.Record(v)
 	if err != nil || rec.Flags&layout.FlagPast != 0 {
 		return false, err
 	}
-	lower, upper := tx.keys.Span(layout.KindRange)
+	lower, upper := tx.state.Keys.Span(layout.KindRange)
 	lives = true
-	err = kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
-		d, err := layout.DecodeRange(tx.keys, key, value)
-		if unreadable(err) {
+	err = kv.Scan(tx.state.Reader, lower, upper, func(key, value []byte) error {
+		d, err := layout.DecodeRange(tx.state.Keys, key, value)
+		if store.Unreadable(err) {
 			return nil // it was told of when the database was opened
 		}
 		if err == nil && (d.Listed && !tx.db.mends || !d.Listed && d.Covers(doctable.None, v, rec.Scope)) { // listed by its document
@@ -332,7 +316,7 @@ func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
 	tx.log = append(tx.log, byte(layout.LogMove), 0) // no chunk was emptied
 	for _, v := range versions {
 		row := doctable.Row{Version: v}
-		rec, err := tx.record(v)
+		rec, err := tx.state.Record(v)
 		if err == nil && rec.Scope.Run != "" {
 			row.Run, _, err = tx.knownNumber(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
 		}
@@ -348,7 +332,7 @@ func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
 		}
 		pv.inherits, pv.expires = doctable.None, rec.Expires
 		pv.vectors = tx.vectorsLeft(rec, v)
-		if err := tx.setEncoded(tx.keys.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
+		if err := tx.setEncoded(tx.state.Keys.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
 			return err
 		}
 		tx.pend[v.Seq] = pv
@@ -363,44 +347,8 @@ func (tx *Tx) vectorsLeft(rec *layout.Record, v layout.Version) map[string][]flo
 	for _, ref := range rec.Vectors {
 		vec, err := tx.vector(v, ref)
 		if s := tx.spaceByNum(ref.Space); err == nil && s != nil {
-			vectors[s.name] = vec
+			vectors[s.Name] = vec
 		}
 	}
 	return vectors
-}
-
-// vectorSeeker reads vectors by one iterator, and makes a new one where a damaged block has
-// stopped it.
-type vectorSeeker struct {
-	reader       kv.Reader
-	lower, upper []byte
-	it           kv.Iterator
-}
-
-// seek returns the value of a key, valid until the next call: an error that is unreadable
-// where it is missing or damaged.
-func (s *vectorSeeker) seek(key []byte) (value []byte, err error) {
-	if s.it == nil {
-		if s.it, err = s.reader.Iter(s.lower, s.upper); err != nil {
-			return nil, err
-		}
-	}
-	if s.it.SeekGE(key) && bytes.Equal(s.it.Key(), key) {
-		if value, err = s.it.ValueAndErr(); err == nil {
-			return value, nil
-		}
-	} else if err = s.it.Error(); err == nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: "it is missing"}
-	}
-	_ = s.close() // with the same error
-	return nil, store.Error("read a vector", err)
-}
-
-func (s *vectorSeeker) close() error {
-	if s.it == nil {
-		return nil
-	}
-	it := s.it
-	s.it = nil
-	return it.Close()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -131,7 +132,7 @@ func (m Memories) beginStore() (now int64, _ error) {
 		return 0, err
 	}
 	if m.tx != nil {
-		return m.tx.now, nil
+		return m.tx.state.Now, nil
 	}
 	return m.db.now(), nil
 }
@@ -261,7 +262,7 @@ func (tx *Tx) find(doing string, s memory.Scope, lack memory.Lack, id string) (f
 	}
 	owners := 0
 	err = tx.living(anyOwner, id, func(_ claim, l live, r *layout.Record) error {
-		if !l.expired(tx.now) && r.ID == id && scope.Contains(s, r.Scope) && lack.In(r.Scope) {
+		if !l.expired(tx.state.Now) && r.ID == id && scope.Contains(s, r.Scope) && lack.In(r.Scope) {
 			found, rec = l, r
 			owners++
 		}
@@ -322,7 +323,7 @@ func (m Memories) Count(ctx context.Context, q memory.ListQuery) (n int, err err
 				return tx.breaks(err)
 			}
 		}
-		set, err := tx.selected(ctx, q.Scope, q.AllScopes, q.Filter)
+		set, err := selection.Selected(ctx, &tx.state, q.Scope, q.AllScopes, q.Filter)
 		if err == nil {
 			n = int(set.GetCardinality())
 		}

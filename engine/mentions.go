@@ -171,10 +171,10 @@ func (db *DB) extractFrom(ctx context.Context, x *extractor, page []memory.Memor
 		counted = *done
 		for i := range all {
 			l, found := tx.at(all[i].Seq)
-			if !found || l.expired(tx.now) {
+			if !found || l.expired(tx.state.Now) {
 				continue
 			}
-			rec, err := tx.record(l.Version)
+			rec, err := tx.state.Record(l.Version)
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func (tx *Tx) mergePlan(ctx context.Context, p *policy.Policy, s memory.Scope, a
 	}
 	j := tx.newJudge(ctx, p)
 	plan = slices.DeleteFunc(plan, func(g merge) bool {
-		_, spared := j.spares(tx.db.docs.Row(tx.db.docs.At(g.from.Seq, tx.lsn)), policy.Merged)
+		_, spared := j.spares(tx.db.tables.Docs.Row(tx.db.tables.Docs.At(g.from.Seq, tx.state.LSN)), policy.Merged)
 		return spared && j != nil
 	})
 	j.end()
@@ -84,7 +84,7 @@ func (tx *Tx) freshGroups(ctx context.Context, p *policy.Policy, s memory.Scope,
 	}
 	f = fresh{free, roaring.New(), map[group]*roaring.Bitmap{}}
 	all := roaring.Or(free, pinned)
-	alive := func(r *doctable.Row) bool { return r.Expires == 0 || r.Expires > tx.now }
+	alive := func(r *doctable.Row) bool { return r.Expires == 0 || r.Expires > tx.state.Now }
 	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
 		if r.Born > after && alive(r) {
 			f.docs.Add(doc)
@@ -199,7 +199,7 @@ func (h heritage) with(tx *Tx, v *victim, vectors bool) heritage {
 		h.importance, h.auto = v.importance, v.auto
 	}
 	h.confidence, h.pinned = max(h.confidence, v.confidence), h.pinned || v.pinned
-	a := tx.db.accessOf(v.Seq)
+	a := tx.db.tables.Docs.Access(v.Seq)
 	h.access = h.access.Fold(layout.Access{Count: a.Count, Last: a.Last})
 	if vectors {
 		h.from = append(h.from, v.Version)
@@ -217,13 +217,13 @@ func (tx *Tx) inheritFrom(ctx context.Context, into layout.Version, h heritage) 
 		}
 	}
 	l, _ := tx.at(into.Seq)
-	rec, err := tx.record(l.Version)
+	rec, err := tx.state.Record(l.Version)
 	if err != nil {
 		return heir, false, err
 	}
 	heir = policy.Heir{
 		Importance: rec.Importance, AutoImportance: rec.Flags&layout.FlagAutoImportance != 0, Pinned: rec.Flags&layout.FlagPinned != 0,
-		Confidence: tx.confidenceOf(into, rec.Created, rec.Confidence),
+		Confidence: tx.state.ConfidenceOf(into, rec.Created, rec.Confidence),
 	}
 	to := standing{importance: heir.Importance, auto: heir.AutoImportance, pinned: heir.Pinned || h.pinned}
 	if h.importance > to.importance {
@@ -272,7 +272,7 @@ func (tx *Tx) stand(ctx context.Context, doing string, l live, rec *layout.Recor
 func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.Version) (map[string][]float32, error) {
 	means := map[string][]float32{}
 	for _, ref := range rec.Vectors {
-		s := tx.db.spaces.numbered(ref.Space)
+		s := tx.db.spaces.Numbered(ref.Space)
 		if s == nil || len(others) == 0 {
 			continue
 		}
@@ -282,7 +282,7 @@ func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.
 		}
 		all := [][]float32{own}
 		for _, o := range others {
-			vec, err := tx.vectorIn(s.num, o)
+			vec, err := tx.vectorIn(s.Num, o)
 			if err != nil {
 				return nil, err
 			}
@@ -290,8 +290,8 @@ func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.
 				all = append(all, vec)
 			}
 		}
-		if mean := meanOf(all, s.metric == hnsw.Cosine); mean != nil && len(all) > 1 {
-			means[s.name] = mean
+		if mean := meanOf(all, s.Metric == hnsw.Cosine); mean != nil && len(all) > 1 {
+			means[s.Name] = mean
 		}
 	}
 	return means, nil
@@ -299,7 +299,7 @@ func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.
 
 // vectorIn is the vector of a version in a space, nil where it has none.
 func (tx *Tx) vectorIn(space uint16, v layout.Version) ([]float32, error) {
-	rec, err := tx.record(v)
+	rec, err := tx.state.Record(v)
 	if err != nil {
 		return nil, err
 	}
@@ -359,8 +359,8 @@ func (tx *Tx) addAccess(owner uint32, seq uint64, a layout.Access) error {
 		return err
 	}
 	tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, owner, seq, a))
-	s := tx.db.docs.Seq(seq)
-	tx.staged = append(tx.staged, stagedChange{tx.lsn, func(uint64) {
+	s := tx.db.tables.Docs.Seq(seq)
+	tx.staged = append(tx.staged, stagedChange{tx.state.LSN, func(uint64) {
 		s.Count.Add(a.Count)
 		for last := s.Accessed.Load(); last < a.Last && !s.Accessed.CompareAndSwap(last, a.Last); {
 			last = s.Accessed.Load()
@@ -406,7 +406,7 @@ func (tx *Tx) survivor(owner uint32, seq uint64) (into uint64, id string, lives 
 			return into, id, false, err
 		}
 		if l, lives := tx.at(into); lives {
-			return into, id, !l.expired(tx.now), nil
+			return into, id, !l.expired(tx.state.Now), nil
 		}
 		seq = into
 	}

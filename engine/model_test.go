@@ -66,7 +66,7 @@ type world struct {
 	embedder *fakeEmbedder // nil: none
 	dim      int           // of the default space
 	analyzer *analysis.Analyzer
-	indexed  []IndexedField
+	indexed  []memory.IndexedField
 
 	model *model
 	// touched are the recalls of memories since they were stored; flushed those
@@ -81,7 +81,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), clock: newTestClock(), fs: crashfs.NewDisk(), dim: 8,
-		indexed: []IndexedField{{Field: "name", Weight: 1}},
+		indexed: []memory.IndexedField{{Field: "name", Weight: 1}},
 		model:   newModel(), touched: map[uint64]layout.Access{}, flushed: map[uint64]layout.Access{},
 		entryIDs: map[historyPlace]string{},
 	}
@@ -100,7 +100,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.opts.Embedder = w.embedder
 	}
 	if seed%3 == 1 {
-		w.indexed = []IndexedField{{Field: "name", Weight: 2}, {Field: "tag", Weight: 2.5}}
+		w.indexed = []memory.IndexedField{{Field: "name", Weight: 2}, {Field: "tag", Weight: 2.5}}
 		w.opts.IndexedText = w.indexed
 	}
 	var err error
@@ -207,7 +207,7 @@ func (w *world) expire() {
 		w.t.Fatal(err)
 	}
 	w.model.expire(w.clock.now())
-	if got, want := w.db.docs.Live.Load(), int64(len(w.model.live)); got != want {
+	if got, want := w.db.tables.Docs.Live.Load(), int64(len(w.model.live)); got != want {
 		w.t.Fatalf("%d memories are left by what has expired, want %d", got, want)
 	}
 }
@@ -259,7 +259,7 @@ func (w *world) crash() {
 	w.open()
 	for seq, m := range w.model.live {
 		given := layout.Access{Count: m.AccessCount, Last: clock.ToMillis(m.LastAccessed)}
-		row := w.db.docs.Seq(seq)
+		row := w.db.tables.Docs.Seq(seq)
 		if row == nil {
 			w.t.Fatalf("memory %d is lost", seq)
 		}
@@ -364,7 +364,7 @@ func (w *world) renewed(m *memory.Memory, said, now time.Time, sure bool) {
 		return
 	}
 	at := min(said.UnixMilli(), now.UnixMilli())
-	if sure || w.db.docs.Seq(m.Seq).Accessed.Load() == at {
+	if sure || w.db.tables.Docs.Seq(m.Seq).Accessed.Load() == at {
 		w.touched[m.Seq] = w.touched[m.Seq].Fold(layout.Access{Last: at})
 	}
 }

@@ -146,7 +146,7 @@ func (w *world) words(m *memory.Memory) (map[string]float64, float64) {
 		length += weight * float64(bag.Length())
 	}
 	add(m.Text, 1)
-	if !slices.ContainsFunc(w.indexed, func(f IndexedField) bool { return f.Field == "name" }) && (m.Kind == memory.KindNote || m.Kind == memory.KindArchive) {
+	if !slices.ContainsFunc(w.indexed, func(f memory.IndexedField) bool { return f.Field == "name" }) && (m.Kind == memory.KindNote || m.Kind == memory.KindArchive) {
 		add(m.Name, 1)
 	}
 	for _, f := range w.indexed {
@@ -458,7 +458,7 @@ func (w *world) checkRecall(mm Memories, s *model) {
 		all = w.bm25(ms, w.queryTerms(q.Text))
 	}
 	r, err := mm.Recall(context.Background(), q)
-	if q.Space == "img" && w.db.spaces.named("img") == nil {
+	if q.Space == "img" && w.db.spaces.Named("img") == nil {
 		w.wantKind("recall in a space that there is not yet", err, fault.ErrInvalid)
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -65,7 +66,7 @@ func (db *DB) moveChunks(ctx context.Context) error {
 	if db.retain > 0 || len(db.chunks.sealed) == 0 {
 		return nil // past states are read by the chunks of the newest one
 	}
-	look := db.chunks.graves >= max(db.lookLeast, int(db.docs.Live.Load())/lookShare)
+	look := db.chunks.graves >= max(db.lookLeast, int(db.tables.Docs.Live.Load())/lookShare)
 	if !look && len(db.crowded()) == 0 {
 		return nil
 	}
@@ -120,7 +121,7 @@ func (db *DB) crowded() []uint16 {
 	tiers := [16 / tierBits][]occupancy{}
 	for chunk, docs := range db.chunks.size {
 		tier := (bits.Len(uint(docs)) - 1) / tierBits
-		if docs > 0 && tier < len(tiers) && db.index.Load().Pages(chunk) < invindex.MaxMovedPages/2 {
+		if docs > 0 && tier < len(tiers) && db.tables.NewestIndex.Load().Pages(chunk) < invindex.MaxMovedPages/2 {
 			tiers[tier] = append(tiers[tier], occupancy{chunk: chunk, living: docs})
 		}
 	}
@@ -141,7 +142,7 @@ func (db *DB) together(of []occupancy) (chunks []uint16) {
 	docs, pages := 0, 0
 	for _, o := range of {
 		docs += o.living
-		pages += db.index.Load().Pages(o.chunk)
+		pages += db.tables.NewestIndex.Load().Pages(o.chunk)
 		if len(chunks) > 0 && (docs > chunkDocs || pages > invindex.MaxMovedPages || len(chunks) == mostSources) {
 			break
 		}
@@ -156,7 +157,7 @@ func (db *DB) occupied() []occupancy {
 	for _, chunk := range slices.Sorted(maps.Keys(db.chunks.sealed)) {
 		o := occupancy{chunk: chunk, dead: db.chunks.buried[chunk]}
 		first := uint64(chunk) << 16
-		db.docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
+		db.tables.Docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
 			switch died := r.Died.Load(); {
 			case died == doctable.Alive:
 				o.living++
@@ -208,7 +209,7 @@ func (db *DB) move(ctx context.Context, from []uint16) (moved bool, err error) {
 func (db *DB) living(chunks []uint16) (docs []uint32) {
 	for _, chunk := range chunks {
 		first := uint64(chunk) << 16
-		db.docs.Rows.EachFrom(first, first+1<<16, func(doc uint64, r *doctable.Row) bool {
+		db.tables.Docs.Rows.EachFrom(first, first+1<<16, func(doc uint64, r *doctable.Row) bool {
 			if r.Died.Load() == doctable.Alive {
 				docs = append(docs, uint32(doc))
 			}
@@ -251,7 +252,7 @@ func (m *mover) giveBack(ctx context.Context) error {
 func (m *mover) build(ctx context.Context) (err error) {
 	db := m.db
 	slices.SortFunc(m.docs, func(a, b uint32) int {
-		x, y := db.docs.Row(a), db.docs.Row(b)
+		x, y := db.tables.Docs.Row(a), db.tables.Docs.Row(b)
 		return cmp.Or(cmp.Compare(x.Owner, y.Owner), cmp.Compare(x.Run, y.Run), cmp.Compare(x.Seq, y.Seq))
 	})
 	snap := db.store.NewSnapshot()
@@ -264,11 +265,11 @@ func (m *mover) build(ctx context.Context) (err error) {
 	if err := w.batch.DeleteRange(db.textSpan(m.chunk)); err != nil {
 		return err
 	}
-	index := db.index.Load()
+	index := db.tables.NewestIndex.Load()
 	text := index.Snapshot()
 	text.Reader = snap
 	if err := index.Move(ctx, text, w, m.chunk, m.docs); err != nil {
-		return textError(doingMove, err)
+		return state.TextError(doingMove, err)
 	}
 	return w.flush()
 }
@@ -321,7 +322,7 @@ const settleWait = 100 * time.Millisecond
 // the calls makes no such range from here on.
 func (m *mover) settle(ctx context.Context) error {
 	db := m.db
-	if err := db.moving.lockContext(ctx); err != nil {
+	if err := db.moving.LockContext(ctx); err != nil {
 		return err
 	}
 	defer db.moving.Unlock()
@@ -386,7 +387,7 @@ func (m *mover) commit(ctx context.Context) error {
 func (db *DB) keepTombstones(chunks []uint16, set func(key, value []byte) error) error {
 	for _, d := range db.janitor.deadOf(chunks) {
 		t := layout.Tombstone{LSN: d.lsn, Of: d.of}
-		if row := db.docs.Row(d.doc); row != nil && row.Seq != 0 {
+		if row := db.tables.Docs.Row(d.doc); row != nil && row.Seq != 0 {
 			t.Of = row.Version
 		}
 		if t.Of.Seq == 0 {
@@ -411,7 +412,7 @@ func (m *mover) pages() []*layout.RowPage {
 	var pages []*layout.RowPage
 	last := -1
 	for i, old := range m.docs {
-		if m.db.docs.Row(old).Died.Load() != doctable.Alive {
+		if m.db.tables.Docs.Row(old).Died.Load() != doctable.Alive {
 			continue
 		}
 		doc := m.number(i)
@@ -428,32 +429,32 @@ func (m *mover) pages() []*layout.RowPage {
 // later. The lock is held.
 func (m *mover) show(tx *Tx, lsn uint64) error {
 	db := m.db
-	spaces := db.spaces.all()
+	spaces := db.spaces.All()
 	kept := make([]uint16, len(spaces))
 	for i, s := range spaces {
-		kept[i] = s.num
+		kept[i] = s.Num
 	}
 	db.leave(m.from...)
 	shown := 0
 	for i, old := range m.docs {
-		r := db.docs.Row(old)
+		r := db.tables.Docs.Row(old)
 		if r.Died.Load() != doctable.Alive {
 			continue
 		}
 		shown++
 		doc := m.number(i)
 		for _, s := range spaces {
-			if slot, ok := s.slot(old); ok {
-				s.setSlot(doc, slot)
+			if slot, ok := s.Slot(old); ok {
+				s.SetSlot(doc, slot)
 			}
 		}
 		row := &m.rows[i]
-		db.docs.Put(doc, func(r *doctable.Row) {
+		db.tables.Docs.Put(doc, func(r *doctable.Row) {
 			r.Version, r.Run, r.From = row.Version, row.Run, lsn
 			r.Created, r.Expires = row.Created, row.Expires
 			r.Importance, r.Confidence = row.Importance, row.Confidence
 		})
-		db.docs.End(old, lsn)
+		db.tables.Docs.End(old, lsn)
 		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 	}
 	for _, chunk := range m.from {
@@ -462,7 +463,7 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 		delete(db.chunks.buried, chunk)
 		db.chunks.emptied[chunk] = true
 	}
-	index := db.index.Load()
+	index := db.tables.NewestIndex.Load()
 	if shown == 0 {
 		index.Drop(m.from...)
 		if len(m.docs) > 0 { // the chunk that was reserved came to nothing
@@ -492,7 +493,7 @@ func (db *DB) leave(chunks ...uint16) {
 		db.chunks.left = append(db.chunks.left, leftChunk{chunk: chunk, lsn: db.writer.applied})
 	}
 	if len(chunks) > 0 {
-		db.docs.Moved.Store(db.writer.applied)
+		db.tables.Docs.Moved.Store(db.writer.applied)
 		db.janitor.wake() // if nobody is there to read them, nothing else does
 	}
 }
@@ -560,11 +561,11 @@ func (db *DB) wipeChunks(left []leftChunk) error {
 func (db *DB) releaseChunk(chunk uint16) {
 	first := uint64(chunk) << 16
 	end := first + 1<<16
-	db.docs.Release(first, end)
-	for _, s := range db.spaces.all() {
-		s.slots.Release(first, end)
+	db.tables.Docs.Release(first, end)
+	for _, s := range db.spaces.All() {
+		s.Slots.Release(first, end)
 	}
-	db.lexical.release(first, end)
+	db.spaces.Lexical.Release(first, end)
 	delete(db.chunks.emptied, chunk)
 	db.chunks.used[chunk] = false
 }
@@ -579,7 +580,7 @@ func (db *DB) dropStrayPages() (err error) {
 	}
 	defer func() { err = errors.Join(err, it.Error(), it.Close()) }()
 	for ok := it.First(); ok; {
-		chunk, known := db.index.Load().ChunkOf(it.Key())
+		chunk, known := db.tables.NewestIndex.Load().ChunkOf(it.Key())
 		if !known {
 			return layout.BadKey("text", it.Key())
 		}

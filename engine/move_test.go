@@ -61,7 +61,7 @@ func (db *DB) waitMoved(t testing.TB) (chunks int) {
 		db.chunks.busy.Lock()
 		chunks = len(db.chunks.sealed)
 		db.chunks.graves++ // look even if few have died
-		done := len(db.index.Load().Sealable()) == 0 && len(db.sparse()) == 0
+		done := len(db.tables.NewestIndex.Load().Sealable()) == 0 && len(db.sparse()) == 0
 		db.chunks.busy.Unlock()
 		if done {
 			return chunks
@@ -105,7 +105,7 @@ func TestMove(t *testing.T) {
 		if left > sealed/2 {
 			t.Errorf("%d chunks are left of %d", left, sealed)
 		}
-		if db.docs.Moved.Load() <= tx.LSN() {
+		if db.tables.Docs.Moved.Load() <= tx.LSN() {
 			t.Error("nothing moved beside the View")
 		}
 		if !reflect.DeepEqual(after, teaAnswers(t, tx.Memories())) || !reflect.DeepEqual(vectors, mustRecall(t, tx.Memories(), near)) {
@@ -134,7 +134,7 @@ func TestMove(t *testing.T) {
 				return
 			}
 		}
-	})), func(a, b uint32) int { return int(db.docs.Row(a).Owner) - int(db.docs.Row(b).Owner) }) {
+	})), func(a, b uint32) int { return int(db.tables.Docs.Row(a).Owner) - int(db.tables.Docs.Row(b).Owner) }) {
 		t.Error("the moved documents are not in the order of their owners")
 	}
 	closeTest(t, db)
@@ -152,7 +152,7 @@ func TestMoveAndRebuild(t *testing.T) {
 		deleteTeas(t, db)
 		err := db.View(t.Context(), func(before *Tx) error {
 			db.waitMoved(t)
-			if db.docs.Moved.Load() <= tx.LSN() {
+			if db.tables.Docs.Moved.Load() <= tx.LSN() {
 				t.Error("nothing moved beside the Views")
 			}
 			for _, m := range everyMemory(t, db.Memories())[:20] { // some have yet another version
@@ -274,7 +274,7 @@ func strayPages(t testing.TB, db *DB) (n int) {
 	t.Helper()
 	lower, upper := db.keys().Span(layout.KindText)
 	err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
-		if chunk, ok := db.index.Load().ChunkOf(key); !ok || !db.chunks.sealed[chunk] {
+		if chunk, ok := db.tables.NewestIndex.Load().ChunkOf(key); !ok || !db.chunks.sealed[chunk] {
 			n++
 		}
 		return nil
@@ -342,7 +342,7 @@ func TestMoveOfNone(t *testing.T) {
 func idOf(t testing.TB, db *DB, doc uint32) (id string) {
 	t.Helper()
 	err := db.View(t.Context(), func(tx *Tx) error {
-		rec, err := tx.record(db.docs.Row(doc).Version)
+		rec, err := tx.state.Record(db.tables.Docs.Row(doc).Version)
 		if err == nil {
 			id = rec.ID
 		}
@@ -390,7 +390,7 @@ func TestMoveLater(t *testing.T) {
 	release()
 	db.waitMoved(t)
 	db.chunks.busy.Lock()
-	if db.docs.Moved.Load() == 0 || !db.chunks.sealed[m.chunk] {
+	if db.tables.Docs.Moved.Load() == 0 || !db.chunks.sealed[m.chunk] {
 		t.Errorf("nothing moved to chunk %d", m.chunk)
 	}
 	db.chunks.busy.Unlock()
@@ -410,7 +410,7 @@ func TestMoveSettles(t *testing.T) {
 	if err := m.settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if db.docs.Moved.Load() == 0 || !db.chunks.sealed[m.chunk] {
+	if db.tables.Docs.Moved.Load() == 0 || !db.chunks.sealed[m.chunk] {
 		t.Errorf("nothing moved to chunk %d", m.chunk)
 	}
 	release()
@@ -476,14 +476,14 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	moved := db.docs.Moved.Load()
+	moved := db.tables.Docs.Moved.Load()
 	deleteTeas(t, db)
 	next := nextDoc(t, db)
 	if err := db.janitor.work(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := nextDoc(t, db); db.docs.Moved.Load() != moved || n != next {
-		t.Errorf("moved as of LSN %d after %d, next document %d after %d", db.docs.Moved.Load(), moved, n, next)
+	if n := nextDoc(t, db); db.tables.Docs.Moved.Load() != moved || n != next {
+		t.Errorf("moved as of LSN %d after %d, next document %d after %d", db.tables.Docs.Moved.Load(), moved, n, next)
 	}
 	if db.chunks.graves == 0 || len(db.sparse()) == 0 {
 		t.Errorf("%d graves, sparse chunks %v", db.chunks.graves, db.sparse())
@@ -509,8 +509,8 @@ func TestMoveReleases(t *testing.T) {
 		}
 	}
 	pages := func() int64 {
-		d := &db.docs
-		return d.Rows.Pages.Load() + d.Glances.Docs.Pages.Load() + d.Plain.Words.Pages.Load() + db.spaces.all()[0].slots.Pages.Load()
+		d := &db.tables.Docs
+		return d.Rows.Pages.Load() + d.Glances.Docs.Pages.Load() + d.Plain.Words.Pages.Load() + db.spaces.All()[0].Slots.Pages.Load()
 	}
 	released := func() bool {
 		db.waitMoved(t)
@@ -610,11 +610,11 @@ func TestDeadChunksRelease(t *testing.T) {
 				mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: s, Text: fmt.Sprint("tea ", i), Embedding: []float32{1, float32(i)}})
 			}
 			db.waitSealed(t)
-			before := db.docs.Rows.Pages.Load()
+			before := db.tables.Docs.Rows.Pages.Load()
 			if err := c.die(db); err != nil {
 				t.Fatal(err)
 			}
-			pages := &db.docs.Rows.Pages
+			pages := &db.tables.Docs.Rows.Pages
 			for deadline := time.Now().Add(patience); pages.Load() > c.most && time.Now().Before(deadline); {
 				time.Sleep(5 * time.Millisecond)
 			}
@@ -645,7 +645,7 @@ func TestMovedAndDeleted(t *testing.T) {
 		db.chunks.busy.Unlock()
 		db.janitor.wake()
 		db.waitMoved(t)
-		if db.docs.Moved.Load() <= tx.LSN() {
+		if db.tables.Docs.Moved.Load() <= tx.LSN() {
 			t.Error("nothing moved")
 		}
 		db.chunks.busy.Lock()
@@ -657,7 +657,7 @@ func TestMovedAndDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := int(db.docs.Live.Load())
+	left := int(db.tables.Docs.Live.Load())
 	err = errors.Join(db.janitor.reclaimDead(ctx, db.points.oldest()), db.store.SyncLog(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -718,7 +718,7 @@ func TestMoveKeepsTombstones(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := int(db.docs.Live.Load())
+	left := int(db.tables.Docs.Live.Load())
 	closeTest(t, db)
 	db = openTest(t, crashed, rebuildOptions())
 	for deadline := time.Now().Add(patience); countKeys(t, db, layout.KindVector) > len(mustList(t, db.Memories(), user)); time.Sleep(time.Millisecond) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/near"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -32,9 +33,9 @@ func (r *recalling) rankNear(ctx context.Context) ([]scored, error) {
 	if len(words) == 0 {
 		return nil, nil
 	}
-	found, err := r.tx.index.Near(ctx, r.tx.postings, words, invindex.Docs{Set: r.set}, query.MaxExpansions)
+	found, err := r.tx.state.Index.Near(ctx, r.tx.state.Postings, words, invindex.Docs{Set: r.set}, query.MaxExpansions)
 	if err != nil {
-		return nil, textError(doingRecall, err)
+		return nil, state.TextError(doingRecall, err)
 	}
 	r.stage("near words")
 	if len(found) == 0 {

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -190,7 +192,7 @@ func (n Notes) List(ctx context.Context, o scope.Owner, yield func(Note) error) 
 		var all []live
 		for it := docs.Iterator(); it.HasNext(); {
 			doc := it.Next()
-			all = append(all, live{Version: tx.db.docs.Row(doc).Version, doc: doc})
+			all = append(all, live{Version: tx.db.tables.Docs.Row(doc).Version, doc: doc})
 		}
 		slices.SortFunc(all, func(a, b live) int { return cmp.Compare(a.Seq, b.Seq) })
 		for _, l := range all {
@@ -338,14 +340,14 @@ func nameTaken(doing, name string, by *layout.Record) error {
 		as = "as an alias"
 	}
 	return &fault.Error{
-		Kind: fault.ErrExists, What: doing, Why: fmt.Sprintf("the %s %q, memory %s, has %q %s", kindNames[by.Kind], valid.Short(by.Name), by.ID, valid.Short(name), as),
+		Kind: fault.ErrExists, What: doing, Why: fmt.Sprintf("the %s %q, memory %s, has %q %s", state.Kinds[by.Kind], valid.Short(by.Name), by.ID, valid.Short(name), as),
 		Do: "choose another name, or rename that one",
 	}
 }
 
 // noteOwner is the number of an owner.
 func (tx *Tx) noteOwner(o scope.Owner) (owner uint32, known bool, err error) {
-	owner, known, err = tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+	owner, known, err = tx.state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
 	return owner, known, store.Error(doingNote, err)
 }
 
@@ -377,7 +379,7 @@ func (tx *Tx) noteOf(owner uint32, name string) (l live, rec *layout.Record, err
 			return live{}, nil, tx.breaks(err)
 		}
 	}
-	with, err := tx.withValue(fieldNoteName, noteNameKey(name))
+	with, err := selection.WithValue(&tx.state, layout.FieldNoteName, noteNameKey(name))
 	if err != nil {
 		return live{}, nil, err
 	}
@@ -388,15 +390,15 @@ func (tx *Tx) noteOf(owner uint32, name string) (l live, rec *layout.Record, err
 	with.Or(older)
 	for it := with.Iterator(); it.HasNext(); {
 		doc := it.Next()
-		row := tx.db.docs.Row(doc)
-		if !row.Visible(tx.lsn) || row.Owner != owner || row.Expires != 0 && row.Expires <= tx.now {
+		row := tx.db.tables.Docs.Row(doc)
+		if !row.Visible(tx.state.LSN) || row.Owner != owner || row.Expires != 0 && row.Expires <= tx.state.Now {
 			continue
 		}
 		l = live{Version: row.Version, doc: doc, expires: row.Expires}
-		if rec, err = tx.record(l.Version); err != nil {
+		if rec, err = tx.state.Record(l.Version); err != nil {
 			return live{}, nil, err
 		}
-		if isNote(rec) && (rec.Name == name || slices.Contains(rec.Aliases, name)) {
+		if state.IsNote(rec) && (rec.Name == name || slices.Contains(rec.Aliases, name)) {
 			return l, rec, nil
 		}
 	}
@@ -409,7 +411,7 @@ func (tx *Tx) olderNotes() (*roaring.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
-	marked, err := tx.withValue(fieldNoteName, noteMark)
+	marked, err := selection.WithValue(&tx.state, layout.FieldNoteName, noteMark)
 	if err != nil {
 		return nil, err
 	}
@@ -419,11 +421,11 @@ func (tx *Tx) olderNotes() (*roaring.Bitmap, error) {
 
 // noteKinds are the documents of notes and archives, visible or not.
 func (tx *Tx) noteKinds() (*roaring.Bitmap, error) {
-	all, err := tx.withValue(fieldKind, scalar.TextKey(string(memory.KindNote)))
+	all, err := selection.WithValue(&tx.state, layout.FieldKind, scalar.TextKey(string(memory.KindNote)))
 	if err != nil {
 		return nil, err
 	}
-	archives, err := tx.withValue(fieldKind, scalar.TextKey(string(memory.KindArchive)))
+	archives, err := selection.WithValue(&tx.state, layout.FieldKind, scalar.TextKey(string(memory.KindArchive)))
 	if err != nil {
 		return nil, err
 	}
@@ -437,14 +439,14 @@ func (tx *Tx) noteDocs(ctx context.Context, owner uint32, o scope.Owner) (*roari
 	if err != nil {
 		return nil, err
 	}
-	in, err := tx.scopeSet(o.Scope())
+	in, err := selection.ScopeSet(&tx.state, o.Scope())
 	if err != nil {
 		return nil, err
 	}
 	all.And(in)
 	docs := roaring.New()
 	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
-		if r.Owner == owner && (r.Expires == 0 || r.Expires > tx.now) {
+		if r.Owner == owner && (r.Expires == 0 || r.Expires > tx.state.Now) {
 			docs.Add(doc)
 		}
 	})
@@ -473,12 +475,6 @@ func noteOf(m *memory.Memory) Note {
 	}
 }
 
-// isNote tells whether a record is one of a note or an archive.
-func isNote(r *layout.Record) bool {
-	k := kindNames[r.Kind]
-	return (k == memory.KindNote || k == memory.KindArchive) && r.Name != ""
-}
-
 // noteMark is the value of every note and archive in the field of names.
 const noteMark = "-"
 
@@ -489,25 +485,16 @@ func noteNameKey(name string) string {
 
 // noteValues are the names of a note or an archive as the filter index has them.
 func noteValues(r *layout.Record) []invindex.Value {
-	if k := kindNames[r.Kind]; k != memory.KindNote && k != memory.KindArchive {
+	if k := state.Kinds[r.Kind]; k != memory.KindNote && k != memory.KindArchive {
 		return nil
 	}
-	values := []invindex.Value{{Field: fieldNoteName, Key: noteMark}}
+	values := []invindex.Value{{Field: layout.FieldNoteName, Key: noteMark}}
 	for _, name := range append([]string{r.Name}, r.Aliases...) {
 		if name != "" {
-			values = append(values, invindex.Value{Field: fieldNoteName, Key: noteNameKey(name)})
+			values = append(values, invindex.Value{Field: layout.FieldNoteName, Key: noteNameKey(name)})
 		}
 	}
 	return values
-}
-
-// noteName is the name of a note or an archive, which is searched beside its text; empty
-// where the options have names of all memories searched.
-func (db *DB) noteName(r *layout.Record) string {
-	if !isNote(r) || slices.ContainsFunc(db.words.indexed, func(f textField) bool { return f.path == "" && f.name == "name" }) {
-		return ""
-	}
-	return r.Name
 }
 
 // numberNotes gives numbers to notes and archives that were stored before there were any.
@@ -520,8 +507,8 @@ func (db *DB) numberNotes(ctx context.Context) error {
 		}
 		for it := older.Iterator(); it.HasNext(); {
 			doc := it.Next()
-			row := tx.db.docs.Row(doc)
-			if !row.Visible(tx.lsn) {
+			row := tx.db.tables.Docs.Row(doc)
+			if !row.Visible(tx.state.LSN) {
 				continue
 			}
 			number, err := notes.Number((*partTx)(tx), row.Owner, row.Seq)
@@ -543,8 +530,8 @@ func (db *DB) numberNotes(ctx context.Context) error {
 			tx.change()
 			tx.log = append(tx.log, byte(layout.LogMove), 0) // of no chunk: nothing that a log reader sees changes
 			for _, l := range part {
-				rec, err := tx.record(l.Version)
-				if err == nil && isNote(rec) {
+				rec, err := tx.state.Record(l.Version)
+				if err == nil && state.IsNote(rec) {
 					err = notes.Give((*partTx)(tx), l.Owner, l.Seq, 0)
 				}
 				if err != nil {

@@ -33,7 +33,7 @@ import (
 
 const (
 	// maxChunks is how many chunks there can be.
-	maxChunks = MaxMemories >> 16
+	maxChunks = layout.MaxChunks
 	// moveNumbers are so many numbers of chunks that stores leave to moves, by which others
 	// become free.
 	moveNumbers = 2
@@ -91,7 +91,7 @@ func (tx *Tx) noteBegun() {
 	c := &tx.db.chunks
 	for _, chunk := range tx.begun {
 		if int(chunk) < c.top {
-			tx.db.docs.Moved.Store(max(tx.db.docs.Moved.Load(), tx.lsn))
+			tx.db.tables.Docs.Moved.Store(max(tx.db.tables.Docs.Moved.Load(), tx.state.LSN))
 		}
 		c.top = max(c.top, int(chunk))
 	}
@@ -100,7 +100,7 @@ func (tx *Tx) noteBegun() {
 // keepBegun spends the numbers of documents that a transaction has shown, which stay in
 // the indexes as holes.
 func (tx *Tx) keepBegun() {
-	w, mark := &tx.db.writer, tx.db.docs.Mark.Load()
+	w, mark := &tx.db.writer, tx.db.tables.Docs.Mark.Load()
 	if mark == 0 {
 		return
 	}

@@ -11,12 +11,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
-	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -124,20 +126,23 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	}
 	ageing := policy.NewPart()
 	db := &DB{
-		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...), ageing: ageing,
-		spaces: newSpaces(), names: newNames(), fields: &fields{num: map[string]uint32{}}, touched: newTouches(),
-		writer: writer{lock: make(chan struct{}, 1)}, turn: make(mutex, 1), moving: make(mutex, 1), rewrites: newRewrites(),
-		chunks: chunks{busy: make(mutex, 1), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
+		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...),
+		touched: newTouches(),
+		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), rewrites: newRewrites(),
+		chunks: chunks{busy: ctxlock.New(), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
+	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
+	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.gate.idle.L = &db.gate.mu
-	db.linker = newLinker(db)
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.rewrites.tell, ManifestBytes: t.manifestBytes,
 		Salvage: o.Salvage,
 	})
-	db.scopes.limit, db.rows = db.scopesShare(), hnsw.NewRowBudget(db.rowsShare())
+	db.scopes.Limit = db.scopesShare()
+	db.spaces = db.newSpaces(t.vectors)
+	db.scopes.Spaces = db.spaces
 	db.uncached = t.uncached
 	db.setEmbedder(o.Embedder)
 	return db, base
@@ -148,10 +153,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
-		columns: t.columns, mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast), limits: defaultVectorLimits(),
-	}
-	if t.vectors != nil {
-		c.limits = *t.vectors
+		mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -195,7 +197,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
 	}
-	db.newestKeys.Store(keys)
+	db.tables.NewestKeys.Store(keys)
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err, Do: identityWayOn}
 	}
@@ -210,8 +212,8 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 		return err
 	}
 	if err := db.start(id, o); err != nil {
-		db.opening.loading.stop()
-		return errors.Join(err, db.points.close(), db.closeCodes(), db.store.Close())
+		db.spaces.StopLoading()
+		return errors.Join(err, db.points.close(), db.spaces.CloseFiles(), db.store.Close())
 	}
 	return nil
 }
@@ -245,8 +247,8 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	if err := db.configure(id, o); err != nil {
 		return nil, err // before anything is written
 	}
-	id.Settings.Analyzer = db.words.analyzer.Load().Fingerprint()
-	id.Settings.LexicalModel = db.lexical.model.Model()
+	id.Settings.Analyzer = db.tables.Words.Analyzer.Load().Fingerprint()
+	id.Settings.LexicalModel = db.spaces.Lexical.Model.Model()
 	if err := id.write(base, db.dir); err != nil {
 		return nil, fault.Within("create "+db.dir, err)
 	}
@@ -270,20 +272,20 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		}
 		return fault.Invalid(doingOpen(db.dir), err.Error(), "choose one of them")
 	}
-	db.words.analyzer.Store(analyzer)
+	db.tables.Words.Analyzer.Store(analyzer)
 	db.english = o.Language == analysis.English
 	indexed := id.Settings.IndexedText
 	if o.IndexedText != nil {
 		indexed = o.IndexedText
 	}
-	if db.words.indexed, db.words.unit, err = textFields(indexed); err != nil {
+	if db.tables.Words.Indexed, db.tables.Words.Unit, err = state.TextFields(indexed); err != nil {
 		if o.IndexedText == nil {
 			// Whatever kind of error it is for a caller's setting, here the file is damaged.
 			return damaged("indexed text", errors.New(err.Error()))
 		}
 		return err
 	}
-	db.lexical, err = newLexical()
+	db.spaces.Lexical, err = spaces.NewLexical()
 	return err
 }
 
@@ -305,7 +307,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if id.Layout < layoutVersion { // what an older one wrote is read as it is
 		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
 	}
-	fingerprint := db.words.analyzer.Load().Fingerprint()
+	fingerprint := db.tables.Words.Analyzer.Load().Fingerprint()
 	if id.Settings.Analyzer != fingerprint && db.writer.next.Seq == 0 {
 		id.Settings.Analyzer, changed = fingerprint, true
 	}
@@ -328,7 +330,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.points.publish(db.newPoint(db.writer.applied)); err != nil {
 		return err
 	}
-	db.docs.Link(db.writer.next.Seq, db.points.oldest)
+	db.tables.Docs.Link(db.writer.next.Seq, db.points.oldest)
 	db.backlog = newBacklog(db.writer.next.Seq)
 	if err := db.recoverDocs(context.Background()); err != nil {
 		return err
@@ -340,7 +342,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	db.background.stop = cancel
-	db.behind(&db.background.work, "links vectors", func() { db.linker.run(ctx) })
+	db.behind(&db.background.work, "links vectors", func() { db.spaces.Linker.Run(ctx) })
 	if !db.readOnly {
 		db.startWriting(ctx, o)
 	}
@@ -383,7 +385,7 @@ var appended = []byte{layout.KindForward, layout.KindRecord, layout.KindText, la
 // resume looks for the background work that a full disk has put off.
 func (db *DB) resume() {
 	db.janitor.wake()
-	db.linker.wake()
+	db.spaces.Linker.Wake()
 }
 
 // startWriting begins the background work of a database that is not only read.
@@ -444,21 +446,21 @@ const bufferedSync = 100 * time.Millisecond
 // checkModel refuses an embedder whose vectors are not comparable with those that
 // are stored.
 func (db *DB) checkModel() error {
-	s := db.spaces.named(memory.DefaultSpace)
+	s := db.spaces.Named(memory.DefaultSpace)
 	if db.embedder == nil || s == nil {
 		return nil
 	}
-	if s.dim != db.embedder.Dim() {
+	if s.Dim != db.embedder.Dim() {
 		return &fault.Error{
 			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
-			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.dim, db.embedder.Model(), db.embedder.Dim()),
+			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.Dim, db.embedder.Model(), db.embedder.Dim()),
 			Do:  "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}
-	if s.model != "" && s.model != db.embedder.Model() {
+	if s.Model != "" && s.Model != db.embedder.Model() {
 		return &fault.Error{
 			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
-			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.model, db.embedder.Model()), Do: "use the embedder that made them, or make vectors anew with Reembed",
+			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.Model, db.embedder.Model()), Do: "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}
 	return nil

@@ -472,13 +472,13 @@ func TestSettings(t *testing.T) {
 		equalSlices(t, "indexed", fieldNames(s.IndexedText), fields)
 		closeTest(t, db)
 	}
-	name, tag := []IndexedField{{Field: "name", Weight: 1}}, []IndexedField{{Field: "metadata.tag", Weight: 2}}
+	name, tag := []memory.IndexedField{{Field: "name", Weight: 1}}, []memory.IndexedField{{Field: "metadata.tag", Weight: 2}}
 	check(Options{}, nil, "auto", "name")
 	check(Options{IndexedText: tag}, nil, "auto", "metadata.tag")
 	check(Options{Language: "none"}, nil, "none", "metadata.tag")
 	check(Options{}, nil, "none", "metadata.tag")
 	check(Options{Language: "klingon"}, fault.ErrInvalid, "")
-	check(Options{IndexedText: []IndexedField{{Field: "text"}}}, fault.ErrInvalid, "")
+	check(Options{IndexedText: []memory.IndexedField{{Field: "text"}}}, fault.ErrInvalid, "")
 	db, err := open(Options{})
 	if err != nil {
 		t.Fatal(err)

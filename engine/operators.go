@@ -7,6 +7,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -21,9 +23,9 @@ func (r *recalling) parse(ctx context.Context) (err error) {
 		return err
 	}
 	if r.q.Syntax == memory.SyntaxOperators {
-		r.parsed, err = query.ParseIn(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, in)
+		r.parsed, err = query.ParseIn(ctx, r.tx.db.tables.Words.Analyzer.Load(), r.q.Text, in)
 	} else {
-		r.parsed, err = query.Words(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, in)
+		r.parsed, err = query.Words(ctx, r.tx.db.tables.Words.Analyzer.Load(), r.q.Text, in)
 	}
 	r.matcher = r.parsed.Matcher()
 	return err
@@ -44,8 +46,8 @@ func (r *recalling) operators(ctx context.Context) error {
 		return err
 	}
 	parsed := r.parsed
-	text, in := r.tx.index, invindex.Docs{Set: r.set}
-	bound, err := text.Bind(ctx, r.tx.postings, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
+	text, in := r.tx.state.Index, invindex.Docs{Set: r.set}
+	bound, err := text.Bind(ctx, r.tx.state.Postings, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
 		texts, err := r.tx.indexedTexts(doc)
 		if err != nil {
 			return false, err
@@ -54,7 +56,7 @@ func (r *recalling) operators(ctx context.Context) error {
 		return ok, matchError(err)
 	})
 	if err != nil {
-		return textError(doingRecall, err)
+		return state.TextError(doingRecall, err)
 	}
 	r.terms = bound.Scoring()
 	r.words = len(r.terms)
@@ -62,8 +64,8 @@ func (r *recalling) operators(ctx context.Context) error {
 	if r.q.Explain {
 		r.plan.Terms = words
 	}
-	if r.stats, err = text.Stats(ctx, r.tx.postings, words, in); err != nil {
-		return textError(doingRecall, err)
+	if r.stats, err = text.Stats(ctx, r.tx.state.Postings, words, in); err != nil {
+		return state.TextError(doingRecall, err)
 	}
 	r.stage("statistics")
 	if r.q.Profile == memory.ProfileText {
@@ -76,10 +78,10 @@ func (r *recalling) operators(ctx context.Context) error {
 
 // demand leaves in the set what has what the query demands.
 func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) error {
-	before := r.in.n
-	set, err := r.tx.index.Narrow(r.tx.postings, bound, r.set.Clone())
+	before := r.in.N
+	set, err := r.tx.state.Index.Narrow(r.tx.state.Postings, bound, r.set.Clone())
 	if err != nil {
-		return textError(doingRecall, err)
+		return state.TextError(doingRecall, err)
 	}
 	if parsed.NeedsTexts() {
 		var out []uint32
@@ -98,19 +100,19 @@ func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invi
 		}
 		set.AndNot(roaring.BitmapOf(out...))
 	}
-	r.within(newMembers(set))
-	r.narrowed = r.in.n < before
+	r.within(selection.NewMembers(set))
+	r.narrowed = r.in.N < before
 	r.stage("conditions")
 	return nil
 }
 
 // indexedTexts are the texts of a document that are searched.
 func (tx *Tx) indexedTexts(doc uint32) ([]string, error) {
-	rec, err := tx.record(tx.db.docs.Row(doc).Version)
+	rec, err := tx.state.Record(tx.db.tables.Docs.Row(doc).Version)
 	if err != nil {
 		return nil, err
 	}
-	return tx.db.indexedTexts(rec)
+	return tx.db.tables.Words.Texts(rec)
 }
 
 // highlight finds what of a memory's text the query looks for.

@@ -10,7 +10,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -42,16 +44,6 @@ const (
 	DedupNone
 )
 
-// IndexedField is a field whose words are searched along with the text: "name",
-// "event_time" (as date words), or a metadata field ("metadata.speaker").
-type IndexedField struct {
-	// Field is the name of the field.
-	Field string `json:"field"`
-	// Weight is how much a word counts beside one of the text: 0 is 1; at
-	// least 0.25, at most 16, in steps of 0.25.
-	Weight float64 `json:"weight"`
-}
-
 // Options of a database. The zero value works.
 type Options struct {
 	// Embedder makes vectors of texts. nil: the built-in lexical one, which
@@ -73,7 +65,7 @@ type Options struct {
 	// IndexedText names the fields that are searched along with the text. It is
 	// fixed when the database is created. nil: as stored; for a new database
 	// the name alone.
-	IndexedText []IndexedField
+	IndexedText []memory.IndexedField
 	// Language is how words are stemmed: "auto", in the language of each text;
 	// "english", where words of other languages stay as they are; or "none". It
 	// is fixed when the database is created; but Rebuild makes a database of
@@ -153,14 +145,7 @@ type Options struct {
 const (
 	// MaxSpaces bounds the vector spaces of a database.
 	MaxSpaces = 64
-	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
-	// others are checked on candidates.
-	MaxIndexedPaths = 64
-	// MaxIndexedValue bounds a metadata value in the filter index, in bytes;
-	// longer ones are checked on candidates.
-	MaxIndexedValue = 256
-	// MaxIndexedText bounds the fields of Options.IndexedText.
-	MaxIndexedText = 16
+
 	// MaxTxBytes and MaxTxChanges bound what one transaction writes: the store
 	// below accepts no batch of 4 GiB, and a commit is held in memory.
 	MaxTxBytes   = 64 << 20
@@ -206,7 +191,7 @@ type tuning struct {
 	// beside are more parts than there are.
 	beside []part.Part
 	// vectors are others than the default limits: tests build graphs of few vectors.
-	vectors *vectorLimits
+	vectors *spaces.Limits
 }
 
 const defaultBudgetMost = 2 << 30
@@ -220,27 +205,8 @@ func defaultBudget() int64 {
 	return min(m, defaultBudgetMost)
 }
 
-// rowsShare is what float32 vectors that searches have read get of the memory budget.
-func (db *DB) rowsShare() int64 {
-	if db.limits.rows != 0 {
-		return max(db.limits.rows, 0)
-	}
-	return db.budget / 8
-}
-
 // embeddingShare is what the vectors of texts that were embedded last get.
 func (db *DB) embeddingShare() int64 { return db.budget / 16 }
-
-// codesShare is what the codes of a space's vectors get of the memory budget; what
-// is beyond lies in a file. A small database shall do without one.
-func (db *DB) codesShare() int64 {
-	if db.limits.codes != 0 {
-		return db.limits.codes
-	}
-	return max(db.budget/4, minCodes)
-}
-
-const minCodes = 64 << 20
 
 // scopesShare is what remembered scopes get.
 func (db *DB) scopesShare() int64 { return db.budget / 32 }

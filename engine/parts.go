@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -79,11 +80,11 @@ func (db *DB) partBytes() (n int64) {
 
 // loadParts has the parts make what they hold in RAM.
 func (db *DB) loadParts() error {
-	tx := &Tx{db: db, reader: db.store, keys: db.keys(), lsn: maxLSN, now: db.now()}
+	tx := &Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}
 	for _, p := range db.parts {
-		tx.lose = func(err error) { db.lost("something of the "+p.Name(), err) }
+		tx.state.Lose = func(err error) { db.lost("something of the "+p.Name(), err) }
 		if l, ok := p.(part.Loader); ok {
-			if err := tx.without(l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly})); err != nil {
+			if err := tx.state.Without(l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly})); err != nil {
 				return err
 			}
 		}
@@ -130,7 +131,7 @@ func (db *DB) mourn(batch *pebble.Batch, r kv.Reader, v layout.Version) error {
 		if !ok {
 			continue
 		}
-		tx := &Tx{db: db, reader: r, keys: db.keys(), lsn: maxLSN, now: db.now()}
+		tx := &Tx{db: db, state: db.stateOf(r, state.MaxLSN)}
 		del := func(key []byte) error { return batch.Delete(key, nil) }
 		set := func(key, value []byte) error { return batch.Set(key, layout.Seal(key, value), nil) }
 		if err := m.MemoryGone((*partTx)(tx), v.Owner, v.Seq, del, set); err != nil {
@@ -247,9 +248,9 @@ func (tx *Tx) lines(s memory.Scope, lost func(error), write func(part.Part, part
 			return nil
 		}
 		of := *tx
-		of.lose = lost
+		of.state.Lose = lost
 		for _, p := range tx.db.parts {
-			if err := of.without(store.Error("export the "+p.Name(), write(p, (*partTx)(&of)))); err != nil {
+			if err := of.state.Without(store.Error("export the "+p.Name(), write(p, (*partTx)(&of)))); err != nil {
 				return err
 			}
 		}
@@ -295,10 +296,10 @@ func (db *DB) figures(ctx context.Context) (all map[string]int64, lost int64, er
 	all = map[string]int64{}
 	err = db.view(ctx, nil, func(tx *Tx) error {
 		of := *tx
-		of.lose = func(error) { lost++ }
+		of.state.Lose = func(error) { lost++ }
 		for _, p := range db.parts {
 			f, err := p.Figures((*partTx)(&of))
-			if err = of.without(store.Error("count the "+p.Name(), err)); err != nil {
+			if err = of.state.Without(store.Error("count the "+p.Name(), err)); err != nil {
 				return err
 			}
 			maps.Copy(all, f)
@@ -361,11 +362,11 @@ var (
 func (p *partTx) tx() *Tx { return (*Tx)(p) }
 
 func (p *partTx) Key(kind byte, bytes int) []byte {
-	return p.keys.Header(kind, bytes)
+	return p.state.Keys.Header(kind, bytes)
 }
 
 func (p *partTx) Get(key []byte) ([]byte, bool, error) {
-	b, closer, err := p.reader.Get(key)
+	b, closer, err := p.state.Reader.Get(key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, false, nil
@@ -391,7 +392,7 @@ func (p *partTx) Scan(lower, upper []byte, visit func(key, value []byte) error) 
 }
 
 func (p *partTx) Hop(lower, upper []byte, visit func(key, value []byte) ([]byte, error)) (err error) {
-	if p.lose != nil {
+	if p.state.Lose != nil {
 		return p.hopAround(lower, upper, visit)
 	}
 	it, err := p.Iter(lower, upper)
@@ -430,10 +431,10 @@ func (p *partTx) hopAround(lower, upper []byte, visit func(key, value []byte) ([
 	return nil
 }
 
-func (p *partTx) Without(err error) error { return p.tx().without(err) }
+func (p *partTx) Without(err error) error { return p.tx().state.Without(err) }
 
 func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
-	prefix := append(p.keys.Header(layout.KindName, 1), byte(layout.NameOwner))
+	prefix := append(p.state.Keys.Header(layout.KindName, 1), byte(layout.NameOwner))
 	err = p.tx().scan(prefix, layout.PrefixEnd(prefix), func(key, stored []byte) error { // a name has a checksum of its own
 		num, text, _, err := layout.DecodeName(key, stored)
 		if err != nil || num != number {
@@ -449,7 +450,7 @@ func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
 }
 
 func (p *partTx) Iter(lower, upper []byte) (kv.Iterator, error) {
-	it, err := p.reader.Iter(lower, upper)
+	it, err := p.state.Reader.Iter(lower, upper)
 	if err != nil {
 		return nil, err
 	}
@@ -470,16 +471,16 @@ func (it unsealing) ValueAndErr() ([]byte, error) {
 // Replaces is [part.Tx.Replaces].
 func (p *partTx) Replaces(bytes int) { p.db.shadowed(bytes) }
 
-func (p *partTx) LSN() uint64 { return p.lsn }
-func (p *partTx) Past() bool  { return p.past }
-func (p *partTx) Now() int64  { return p.now }
+func (p *partTx) LSN() uint64 { return p.state.LSN }
+func (p *partTx) Past() bool  { return p.state.Past }
+func (p *partTx) Now() int64  { return p.state.Now }
 
 func (p *partTx) Owner(o scope.Owner) (uint32, bool, error) {
-	return p.tx().lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+	return p.tx().state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
 }
 
 func (p *partTx) Run(name string) (uint32, bool, error) {
-	return p.tx().lookup(layout.Name{Class: layout.NameRun, Text: name})
+	return p.tx().state.Lookup(layout.Name{Class: layout.NameRun, Text: name})
 }
 
 func (p *partTx) Memory(o scope.Owner, id string) (part.Memory, bool, error) {
@@ -503,10 +504,10 @@ func (p *partTx) MemoryAt(seq uint64) (part.Memory, bool, error) {
 }
 
 func (p *partTx) memory(l live) (part.Memory, bool, error) {
-	if l.expired(p.now) {
+	if l.expired(p.state.Now) {
 		return part.Memory{}, false, nil
 	}
-	rec, err := p.tx().record(l.Version)
+	rec, err := p.tx().state.Record(l.Version)
 	if err != nil {
 		return part.Memory{}, false, err
 	}
@@ -516,7 +517,7 @@ func (p *partTx) memory(l live) (part.Memory, bool, error) {
 func (p *partTx) Writing() bool { return p.writes != nil }
 
 func (p *partTx) Counter(kind byte, owner uint32) (int64, bool, error) {
-	b, found, err := p.Get(p.keys.Counter(kind, owner))
+	b, found, err := p.Get(p.state.Keys.Counter(kind, owner))
 	if err != nil || !found {
 		return 0, false, err
 	}
@@ -557,7 +558,7 @@ func (p *partTx) Count(kind byte, owner uint32, by int64) error {
 	if err != nil {
 		return err
 	}
-	return p.Set(p.keys.Counter(kind, owner), layout.EncodeCounter(n+by))
+	return p.Set(p.state.Keys.Counter(kind, owner), layout.EncodeCounter(n+by))
 }
 
 func (p *partTx) Log(op part.Op, body []byte) uint32 {
@@ -566,7 +567,7 @@ func (p *partTx) Log(op part.Op, body []byte) uint32 {
 }
 
 func (p *partTx) Stage(fn func(lsn uint64)) {
-	p.staged = append(p.staged, stagedChange{p.lsn, fn})
+	p.staged = append(p.staged, stagedChange{p.state.LSN, fn})
 }
 
 // stagedChange is what a part does in RAM once a commit is applied.

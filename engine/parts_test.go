@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -179,8 +180,8 @@ func TestPart(t *testing.T) {
 	err := db.Update(ctx, func(tx *Tx) error {
 		return errors.Join((runner{db: db, tx: tx}).Update(ctx, "tally", func(tx part.Tx) error { return p.add(tx, ada, 100, "") }), failed)
 	})
-	if !errors.Is(err, failed) || p.at(maxLSN) != 5 {
-		t.Errorf("after a transaction that failed: %d, %v", p.at(maxLSN), err)
+	if !errors.Is(err, failed) || p.at(state.MaxLSN) != 5 {
+		t.Errorf("after a transaction that failed: %d, %v", p.at(state.MaxLSN), err)
 	}
 	// A call that writes and then fails leaves no half of itself in its transaction.
 	err = db.Update(ctx, func(tx *Tx) error {
@@ -211,8 +212,8 @@ func TestPart(t *testing.T) {
 	closeTest(t, db)
 
 	db, p = openTally(t, fs, Options{})
-	if p.at(maxLSN) != 15 || p.loaded.Budget <= 0 || p.loaded.ReadOnly {
-		t.Errorf("after opening: %d, %+v", p.at(maxLSN), p.loaded)
+	if p.at(state.MaxLSN) != 15 || p.loaded.Budget <= 0 || p.loaded.ReadOnly {
+		t.Errorf("after opening: %d, %+v", p.at(state.MaxLSN), p.loaded)
 	}
 	mustCheck(t, db, 1)
 	marks := func() (n int) {
@@ -232,8 +233,8 @@ func TestPart(t *testing.T) {
 	if _, err := db.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if p.at(maxLSN) != 0 || p.at(db.LSN()-1) != 15 {
-		t.Errorf("after a reset: %d, before it %d", p.at(maxLSN), p.at(db.LSN()-1))
+	if p.at(state.MaxLSN) != 0 || p.at(db.LSN()-1) != 15 {
+		t.Errorf("after a reset: %d, before it %d", p.at(state.MaxLSN), p.at(db.LSN()-1))
 	}
 	lower, upper := db.keys().Span(kindTally)
 	if err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error { return failed }); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/metadata"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 )
@@ -92,7 +93,7 @@ func (tx *Tx) patched(doing string, rec *layout.Record, patch *memory.Patch) (*p
 	case patch.AutoImportance || r.Flags&layout.FlagAutoImportance != 0:
 		tx.db.setImportance(r, nil)
 	}
-	r.Updated = max(tx.now, rec.Updated)
+	r.Updated = max(tx.state.Now, rec.Updated)
 	p.pending = rec.Flags&layout.FlagPending != 0 && r.Text == rec.Text && p.vectors[memory.DefaultSpace] == nil
 	return p, nil
 }
@@ -103,7 +104,7 @@ func applyPatch(r *layout.Record, patch *memory.Patch) {
 		r.Text = *patch.Text
 	}
 	if patch.Role != nil {
-		r.Role = byte(max(slices.Index(roles[:], *patch.Role), 0))
+		r.Role = byte(max(slices.Index(state.Roles[:], *patch.Role), 0))
 	}
 	if patch.Source != nil {
 		r.Source = string(*patch.Source)

@@ -10,9 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -45,10 +49,10 @@ const (
 // scan of all that were there when the database was opened, once: what has a vector
 // by then is passed over, so that the scan begins anew after a restart and loses nothing.
 type backlog struct {
-	running mutex // held by the pass that runs
+	running ctxlock.Mutex // held by the pass that runs
 	// renewing is held by a call that makes, switches or drops the vectors of a space beside
 	// the default one.
-	renewing mutex
+	renewing ctxlock.Mutex
 	switched atomic.Bool // the names of spaces on disk are others than those in RAM, until the next Open
 	down     atomic.Bool // the embedder failed again and again, and not succeeded since
 	opened   uint64      // the Seqs that the scan looks at end here
@@ -73,7 +77,7 @@ type awaiting struct {
 }
 
 func newBacklog(opened uint64) backlog {
-	return backlog{running: make(mutex, 1), renewing: make(mutex, 1), opened: opened, refused: map[uint64]refusal{}}
+	return backlog{running: ctxlock.New(), renewing: ctxlock.New(), opened: opened, refused: map[uint64]refusal{}}
 }
 
 // failed notes the last failure.
@@ -164,14 +168,14 @@ func (g *gathering) full() bool { return len(g.found) >= g.limit || g.bytes >= e
 func (g *gathering) offer(seq uint64) error {
 	tx := g.tx
 	l, alive := tx.at(seq)
-	if !alive || l.expired(tx.now) || tx.embeddedAlready(l.doc) {
+	if !alive || l.expired(tx.state.Now) || tx.embeddedAlready(l.doc) {
 		tx.db.backlog.settle(seq) // also what is in a death range that is not cleaned up yet
 		return nil
 	}
-	if g.seen[seq] || tx.db.backlog.waits(l.Version, tx.now) {
+	if g.seen[seq] || tx.db.backlog.waits(l.Version, tx.state.Now) {
 		return nil
 	}
-	rec, err := tx.record(l.Version)
+	rec, err := tx.state.Record(l.Version)
 	if err != nil || rec.Text == "" {
 		return err
 	}
@@ -183,7 +187,7 @@ func (g *gathering) offer(seq uint64) error {
 
 // embeddedAlready reports whether a document has a vector in the default space.
 func (tx *Tx) embeddedAlready(doc uint32) bool {
-	return tx.space(memory.DefaultSpace).has(doc)
+	return tx.space(memory.DefaultSpace).Has(doc)
 }
 
 // waiting lists memories that are still to be embedded, and how far the scan of those
@@ -191,7 +195,7 @@ func (tx *Tx) embeddedAlready(doc uint32) bool {
 func (tx *Tx) waiting(ctx context.Context, limit int) (found []awaiting, scanned uint64, err error) {
 	b := &tx.db.backlog
 	g := &gathering{tx: tx, limit: limit, seen: map[uint64]bool{}, scanned: b.scannedTo()}
-	for _, seq := range b.due(tx.now) {
+	for _, seq := range b.due(tx.state.Now) {
 		if g.full() {
 			break
 		}
@@ -199,8 +203,8 @@ func (tx *Tx) waiting(ctx context.Context, limit int) (found []awaiting, scanned
 			return nil, 0, err
 		}
 	}
-	lower, upper := tx.keys.Span(layout.KindPending)
-	err = kv.Scan(tx.reader, lower, upper, func(key, _ []byte) error {
+	lower, upper := tx.state.Keys.Span(layout.KindPending)
+	err = kv.Scan(tx.state.Reader, lower, upper, func(key, _ []byte) error {
 		_, _, seq, ok := layout.ParsePendingKey(key)
 		if !ok {
 			return layout.BadKey("pending", key)
@@ -214,7 +218,7 @@ func (tx *Tx) waiting(ctx context.Context, limit int) (found []awaiting, scanned
 		return nil, 0, store.Error(doingEmbed, err)
 	}
 	for ; g.scanned < b.opened && !g.full(); g.scanned++ {
-		if g.scanned%cancelEvery == 0 && ctx.Err() != nil {
+		if g.scanned%state.CancelEvery == 0 && ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
 		if err := g.offer(g.scanned + 1); err != nil {
@@ -234,7 +238,7 @@ func (tx *Tx) embedded(ctx context.Context, waiting []awaiting, vecs [][]float32
 		if vecs[i] == nil || !alive || l.Version != was.Version {
 			continue
 		}
-		rec, err := tx.record(l.Version)
+		rec, err := tx.state.Record(l.Version)
 		if err != nil {
 			return i, n, err
 		}
@@ -281,7 +285,7 @@ func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	if err := db.writable(doingEmbed); err != nil {
 		return 0, err
 	}
-	if err := db.backlog.running.lockContext(ctx); err != nil {
+	if err := db.backlog.running.LockContext(ctx); err != nil {
 		return 0, err
 	}
 	defer db.backlog.running.Unlock()
@@ -373,28 +377,28 @@ func (db *DB) embedBehind(ctx context.Context) error {
 // It looks at the rows of all; of those without such a vector it reads the records of
 // those that have one in another space, and so may have no text.
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
-	spaces, standard := tx.db.spaces.all(), tx.space(memory.DefaultSpace)
+	all, standard := tx.db.spaces.All(), tx.space(memory.DefaultSpace)
 	looked := 0
-	tx.eachRow(func(doc uint32, r *doctable.Row) bool {
-		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
+	selection.EachRow(&tx.state, func(doc uint32, r *doctable.Row) bool {
+		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return false
 		}
-		if !r.Visible(tx.lsn) || r.Expires != 0 && r.Expires <= tx.now || standard.has(doc) {
+		if !r.Visible(tx.state.LSN) || r.Expires != 0 && r.Expires <= tx.state.Now || standard.Has(doc) {
 			return true
 		}
-		has := func(s *space) bool { return s.has(doc) }
-		if !slices.ContainsFunc(spaces, has) {
+		has := func(s *spaces.Space) bool { return s.Has(doc) }
+		if !slices.ContainsFunc(all, has) {
 			n++
 			return true
 		}
 		var rec *layout.Record
-		if rec, err = tx.record(r.Version); err == nil && rec.Text != "" {
+		if rec, err = tx.state.Record(r.Version); err == nil && rec.Text != "" {
 			n++
 		}
-		err = tx.without(err)
+		err = tx.state.Without(err)
 		return true
 	})
 	return n, err

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -14,22 +14,18 @@ import (
 // point is a read point: the store, the indexes and the tables as of one LSN.
 // Everything that it names is kept while it is referenced.
 type point struct {
-	lsn  uint64
-	snap store.Snapshot
+	state state.State // but for the time, which each reader has its own of
+	snap  store.Snapshot
 	// number is higher than that of every point that was published before: points of
 	// one LSN may differ in what was cleaned up when their snapshots were taken.
 	number uint64
-	// index is the text index, text its state: doc IDs below its mark are born.
-	index    *invindex.Index
-	postings invindex.Snapshot
-	keys     *layout.Keys
 
 	refs int    // guarded by points.mu
 	of   *point // the point whose snapshot it reads an older state of
 }
 
 // LSN is that of the state.
-func (p *point) LSN() uint64 { return p.lsn }
+func (p *point) LSN() uint64 { return p.state.LSN }
 
 // Close gives up a point that was never published.
 func (p *point) Close() error { return p.snap.Close() }
@@ -62,12 +58,11 @@ type lease struct {
 
 // newPoint is the state as of an LSN, the newest one. The lock is held.
 func (db *DB) newPoint(lsn uint64) *point {
-	p := &point{
-		lsn: lsn, snap: db.store.NewSnapshot(), index: db.index.Load(),
-		keys: db.keys(),
-	}
-	p.postings = p.index.Snapshot()
-	p.postings.Docs, p.postings.Reader = db.docs.Mark.Load(), p.snap
+	snap := db.store.NewSnapshot()
+	p := &point{state: db.stateOf(snap, lsn), snap: snap}
+	p.state.Index = db.tables.NewestIndex.Load()
+	p.state.Postings = p.state.Index.Snapshot()
+	p.state.Postings.Docs, p.state.Postings.Reader = db.tables.Docs.Mark.Load(), snap
 	return p
 }
 
@@ -82,14 +77,14 @@ func newPoints(retain, maxAge time.Duration, now func() int64) *points {
 func (ps *points) publish(p *point) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if ps.current != nil && p.lsn < ps.current.lsn {
+	if ps.current != nil && p.state.LSN < ps.current.state.LSN {
 		return p.snap.Close()
 	}
 	old := ps.current
 	if old == nil {
-		ps.floor = p.lsn // what died before is not in the tables
+		ps.floor = p.state.LSN // what died before is not in the tables
 	}
-	ps.retain.note(p.lsn, ps.now)
+	ps.retain.note(p.state.LSN, ps.now)
 	ps.published++
 	p.number = ps.published
 	p.refs++
@@ -213,7 +208,7 @@ func (ps *points) release(p *point) error {
 func (ps *points) lsn() uint64 {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	return ps.current.lsn
+	return ps.current.state.LSN
 }
 
 // oldest is the LSN of the oldest state that is in use or retained. What died at or
@@ -222,10 +217,10 @@ func (ps *points) lsn() uint64 {
 func (ps *points) oldest() uint64 {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.retain.note(ps.current.lsn, ps.now)
-	oldest := ps.retain.oldest(ps.current.lsn)
+	ps.retain.note(ps.current.state.LSN, ps.now)
+	oldest := ps.retain.oldest(ps.current.state.LSN)
 	for p := range ps.open {
-		oldest = min(oldest, p.lsn)
+		oldest = min(oldest, p.state.LSN)
 	}
 	ps.floor = max(ps.floor, oldest)
 	return oldest
@@ -251,4 +246,19 @@ func (ps *points) close() error {
 		return nil
 	}
 	return ps.release(p) // it stays the current one, to tell its LSN
+}
+
+// newestState is what the newest commit shows. The lock is held.
+func (db *DB) newestState() state.State {
+	s := db.stateOf(db.store, db.writer.applied)
+	s.Index, s.Postings = db.tables.NewestIndex.Load(), db.newestText()
+	return s
+}
+
+// newestText is the state of the text index that an Update reads. The lock is
+// held.
+func (db *DB) newestText() invindex.Snapshot {
+	s := db.tables.NewestIndex.Load().Snapshot()
+	s.Docs, s.Reader = db.tables.Docs.Mark.Load(), db.store
+	return s
 }

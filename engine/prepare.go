@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/metadata"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -70,7 +71,7 @@ func (m Memories) prepare(ctx context.Context, mem *memory.Memory, now int64) (*
 		return nil, err
 	}
 	for name, v := range vectors { // again under the lock, see Tx.fits
-		if err := m.space(name).check(doingStore, name, v); err != nil {
+		if err := m.space(name).Check(doingStore, name, v); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +87,7 @@ func (m Memories) prepare(ctx context.Context, mem *memory.Memory, now int64) (*
 	}
 	p.rec = layout.Record{
 		ID: mem.ID, Scope: mem.Scope, Source: string(mem.Source), Text: mem.Text, Name: mem.Name,
-		Role: byte(max(slices.Index(roles[:], mem.Role), 0)), Kind: byte(max(slices.Index(kindNames[:], mem.Kind), 0)),
+		Role: byte(max(slices.Index(state.Roles[:], mem.Role), 0)), Kind: byte(max(slices.Index(state.Kinds[:], mem.Kind), 0)),
 		Aliases: slices.Clone(mem.Aliases), Metadata: meta,
 		Created: clock.ToMillis(mem.CreatedAt), Updated: clock.ToMillis(mem.UpdatedAt),
 		Event: clock.ToMillis(mem.EventTime), Expires: clock.ToMillis(mem.ExpiresAt), Confidence: 1,
@@ -120,11 +121,11 @@ func (m Memories) prepare(ctx context.Context, mem *memory.Memory, now int64) (*
 }
 
 // space is that of a name, nil if there is none yet.
-func (m Memories) space(name string) *space {
+func (m Memories) space(name string) *spaces.Space {
 	if m.tx != nil {
 		return m.tx.space(name)
 	}
-	return m.db.spaceAt(name, m.db.LSN())
+	return m.db.spaces.At(name, m.db.LSN())
 }
 
 // setImportance fixes the importance, or computes it as the policy says.
@@ -135,11 +136,11 @@ func (db *DB) setImportance(r *layout.Record, v *float64) {
 		return
 	}
 	r.Flags |= layout.FlagAutoImportance
-	if db.ageing.At(maxLSN).FullImportance() {
+	if db.tables.Ageing.At(state.MaxLSN).FullImportance() {
 		r.Importance = 1
 		return
 	}
-	r.Importance = policy.Importance(r.Text, string(roles[r.Role]))
+	r.Importance = policy.Importance(r.Text, string(state.Roles[r.Role]))
 }
 
 // random are the random bits of an ID.
@@ -162,22 +163,22 @@ func (db *DB) analyse(ctx context.Context, p *prepared) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddContext(ctx, db.words.analyzer.Load(), p.rec.Text, db.words.unit); err != nil {
+	if err := bag.AddContext(ctx, db.tables.Words.Analyzer.Load(), p.rec.Text, db.tables.Words.Unit); err != nil {
 		return err
 	}
-	if name := db.noteName(&p.rec); name != "" && !p.unnamed {
-		if err := bag.AddContext(ctx, db.words.analyzer.Load(), name, db.words.unit); err != nil {
+	if name := db.tables.Words.NoteName(&p.rec); name != "" && !p.unnamed {
+		if err := bag.AddContext(ctx, db.tables.Words.Analyzer.Load(), name, db.tables.Words.Unit); err != nil {
 			return err
 		}
 	}
-	for _, f := range db.words.indexed {
-		if s := f.value(&p.rec, meta); s != "" {
-			if err := bag.AddContext(ctx, db.words.analyzer.Load(), s, f.weight); err != nil {
+	for _, f := range db.tables.Words.Indexed {
+		if s := f.Value(&p.rec, meta); s != "" {
+			if err := bag.AddContext(ctx, db.tables.Words.Analyzer.Load(), s, f.Weight); err != nil {
 				return err
 			}
 		}
 	}
-	db.words.spoken.add(bag.Languages())
+	db.tables.Words.Spoken.Add(bag.Languages())
 	p.list = termLists.Get().(*termList)
 	p.list.terms = slices.Grow(p.list.terms[:0], bag.Len())
 	bag.Each(func(term string, freq uint32) {
@@ -222,7 +223,7 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 			continue
 		}
 		if prefix != "" || strings.Contains(name, ".") {
-			v, _ = lookPath(root, path) // a key with a dot in it may stand before this one
+			v, _ = state.LookPath(root, path) // a key with a dot in it may stand before this one
 		}
 		key, ok := scalar.Key(v)
 		if !ok || len(path) > valid.MaxID {
@@ -230,7 +231,7 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 		}
 		value := pathValue{path: path, key: key}
 		value.number, value.isNum = scalar.NumberOf(v)
-		if len(key) > MaxIndexedValue {
+		if len(key) > memory.MaxIndexedValue {
 			value.key = ""
 		}
 		if value.key != "" || value.isNum {
@@ -254,8 +255,3 @@ func (p *prepared) sameContent(old *layout.Record, now float64) bool {
 }
 
 func (db *DB) now() int64 { return db.clock().UnixMilli() }
-
-// dateWords is a time as words: what a person would type to find it.
-func dateWords(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2 January 2006")
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -81,18 +82,18 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *memory.DeleteQuery) (int, e
 			return 0, err
 		}
 	}
-	d := layout.DeathRange{LSN: tx.lsn, Change: tx.change(), Scope: q.Scope, At: tx.now, Docs: docs, Listed: q.Filter != nil, Reason: layout.ReasonScope}
+	d := layout.DeathRange{LSN: tx.state.LSN, Change: tx.change(), Scope: q.Scope, At: tx.state.Now, Docs: docs, Listed: q.Filter != nil, Reason: layout.ReasonScope}
 	value, err := d.Encode()
 	if err != nil {
 		return 0, tx.breaks(err)
 	}
-	if err := tx.set(tx.keys.DeathRange(&d), value); err != nil {
+	if err := tx.set(tx.state.Keys.DeathRange(&d), value); err != nil {
 		return 0, err
 	}
 	it := docs.Iterator()
 	for it.HasNext() {
 		doc := it.Next()
-		tx.db.docs.Kill(doc, tx.lsn)
+		tx.db.tables.Docs.Kill(doc, tx.state.LSN)
 		tx.undo = append(tx.undo, undo{doc: doc})
 	}
 	tx.ranges = append(tx.ranges, d)
@@ -100,7 +101,7 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *memory.DeleteQuery) (int, e
 	tx.log = binary.AppendUvarint(tx.log, uint64(d.Change))
 	return n, tx.forgetInGraphs(graph.Forgotten{}, func(yield func(dying) bool) {
 		for it := docs.Iterator(); it.HasNext(); {
-			if r := tx.db.docs.Row(it.Next()); !yield(dying{owner: r.Owner, seq: r.Seq}) {
+			if r := tx.db.tables.Docs.Row(it.Next()); !yield(dying{owner: r.Owner, seq: r.Seq}) {
 				return
 			}
 		}
@@ -113,7 +114,7 @@ func (tx *Tx) doomed(ctx context.Context, q *memory.DeleteQuery) (*roaring.Bitma
 	if q.Filter == nil {
 		return tx.bornInScope(q.Scope)
 	}
-	docs, err := tx.selected(ctx, q.Scope, q.AllScopes, q.Filter)
+	docs, err := selection.Selected(ctx, &tx.state, q.Scope, q.AllScopes, q.Filter)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -123,22 +124,22 @@ func (tx *Tx) doomed(ctx context.Context, q *memory.DeleteQuery) (*roaring.Bitma
 // bornInScope is the set of documents in a scope that have not died, expired or
 // not, and the number of those that have not expired.
 func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err error) {
-	set, err := tx.scopeSet(s)
+	set, err := selection.ScopeSet(&tx.state, s)
 	if err != nil {
 		return nil, 0, err
 	}
 	docs = roaring.New()
 	born := func(doc uint32, r *doctable.Row) {
-		if !r.Visible(tx.lsn) {
+		if !r.Visible(tx.state.LSN) {
 			return
 		}
 		docs.Add(doc)
-		if r.Expires == 0 || r.Expires > tx.now {
+		if r.Expires == 0 || r.Expires > tx.state.Now {
 			n++
 		}
 	}
 	if set == nil { // every owner's
-		tx.eachRow(func(doc uint32, r *doctable.Row) bool {
+		selection.EachRow(&tx.state, func(doc uint32, r *doctable.Row) bool {
 			born(doc, r)
 			return true
 		})
@@ -146,15 +147,15 @@ func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err erro
 	}
 	for it := set.Iterator(); it.HasNext(); {
 		doc := it.Next()
-		born(doc, tx.db.docs.Row(doc))
+		born(doc, tx.db.tables.Docs.Row(doc))
 	}
 	return docs, n, nil
 }
 
 // rangeDeath finds the death range that a memory without an entry died of.
 func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
-	lower, upper := tx.keys.Span(layout.KindRange)
-	s := tx.db.docs.Seq(seq)
+	lower, upper := tx.state.Keys.Span(layout.KindRange)
+	s := tx.db.tables.Docs.Seq(seq)
 	if s == nil {
 		return nil, 0, 0, nil
 	}
@@ -162,22 +163,22 @@ func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
 	if doc == doctable.None {
 		return nil, 0, 0, nil
 	}
-	row := tx.db.docs.Of(doc, seq)
+	row := tx.db.tables.Docs.Of(doc, seq)
 	if row == nil { // released: the snapshot is from after the clean-up, which wrote an entry
 		return nil, 0, 0, nil
 	}
 	var found *layout.Death
 	var lsn uint64
 	var change uint32
-	err := kv.Scan(tx.reader, lower, upper, func(key, value []byte) error {
-		d, err := layout.DecodeRange(tx.keys, key, value)
+	err := kv.Scan(tx.state.Reader, lower, upper, func(key, value []byte) error {
+		d, err := layout.DecodeRange(tx.state.Keys, key, value)
 		if err != nil || d.LSN != row.Died.Load() {
 			return err
 		}
 		if found != nil { // the first one that covers it killed it
 			return nil
 		}
-		rec, err := tx.record(row.Version)
+		rec, err := tx.state.Record(row.Version)
 		if err != nil || !d.Covers(doc, row.Version, rec.Scope) {
 			return err
 		}
@@ -225,12 +226,12 @@ func (db *DB) clean(ctx context.Context, d *layout.DeathRange) error {
 // cleanDoc writes the history entry of a memory's death and removes its vectors and its
 // derived keys.
 func (db *DB) cleanDoc(batch *pebble.Batch, r kv.Reader, d *layout.DeathRange, doc uint32) error {
-	row := db.docs.Row(doc)
+	row := db.tables.Docs.Row(doc)
 	var rec *layout.Record
 	var err error
 	if d.Trash { // it may come back
-		tx := Tx{db: db, reader: r, keys: db.keys()}
-		rec, err = tx.record(row.Version)
+		tx := Tx{db: db, state: db.stateOf(r, 0)}
+		rec, err = tx.state.Record(row.Version)
 	} else {
 		rec, err = db.dropVersion(batch, r, row.Version, d.LSN)
 	}
@@ -261,7 +262,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, r kv.Reader, d *layout.DeathRange, d
 		keys = append(keys, db.keys().Dedup(dk, row.Seq))
 	}
 	if rec.Flags&layout.FlagPending != 0 {
-		keys = append(keys, db.keys().Pending(pendingSpace, row.Owner, row.Seq))
+		keys = append(keys, db.keys().Pending(layout.PendingSpace, row.Owner, row.Seq))
 	}
 	for _, k := range keys {
 		if err := batch.Delete(k, nil); err != nil {
@@ -319,7 +320,7 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 	var lsn uint64
 	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
 		n, err = tx.reset()
-		lsn = tx.lsn
+		lsn = tx.state.LSN
 		return err
 	}))
 	if err != nil {
@@ -331,21 +332,21 @@ func (db *DB) Reset(ctx context.Context) (n int, err error) {
 }
 
 func (tx *Tx) reset() (int, error) {
-	if err := tx.needToFree("reset", len(tx.keys.Kinds())*layout.KeyHeader); err != nil {
+	if err := tx.needToFree("reset", len(tx.state.Keys.Kinds())*layout.KeyHeader); err != nil {
 		return 0, err
 	}
 	docs, n, err := tx.bornInScope(memory.Scope{})
 	if err != nil {
 		return 0, err
 	}
-	ks := tx.keys
+	ks := tx.state.Keys
 	for _, kind := range ks.Kinds() {
 		lower, upper := ks.Span(kind)
 		switch kind {
 		case layout.KindName:
 			continue
 		case layout.KindLog:
-			upper = ks.LSN(layout.KindLog, tx.lsn)
+			upper = ks.LSN(layout.KindLog, tx.state.LSN)
 		}
 		if err := tx.wrote(tx.batch.DeleteRange(lower, upper, nil)); err != nil {
 			return 0, err
@@ -357,9 +358,9 @@ func (tx *Tx) reset() (int, error) {
 	it := docs.Iterator()
 	for it.HasNext() {
 		doc := it.Next()
-		tx.db.docs.Kill(doc, tx.lsn)
+		tx.db.tables.Docs.Kill(doc, tx.state.LSN)
 		tx.undo = append(tx.undo, undo{doc: doc})
-		tx.dying = append(tx.dying, dead{doc: doc, lsn: tx.lsn})
+		tx.dying = append(tx.dying, dead{doc: doc, lsn: tx.state.LSN})
 	}
 	return n, nil
 }

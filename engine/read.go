@@ -3,9 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -13,22 +11,18 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/metadata"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 )
 
-// reasons, roles and kindNames are the words by the numbers that stand for them in the store.
+// reasons are the words by the numbers that stand for them in the store.
 var reasons = [layout.Reasons]memory.Reason{
 	layout.ReasonScope: memory.ReasonScope, layout.ReasonAge: memory.ReasonAge, layout.ReasonConfidence: memory.ReasonConfidence,
 	layout.ReasonCap: memory.ReasonCap, layout.ReasonExpired: memory.ReasonExpired, layout.ReasonPruned: memory.ReasonPruned,
 	layout.ReasonMerged: memory.ReasonMerged, layout.ReasonCaller: memory.ReasonCaller,
 }
-
-var (
-	roles     = [layout.RoleCount]memory.Role{memory.RoleUser, memory.RoleAssistant, memory.RoleSystem, memory.RoleTool}
-	kindNames = [layout.KindCount]memory.Kind{memory.KindMessage, memory.KindFragment, memory.KindFact, memory.KindNote, memory.KindArchive, memory.KindSummary}
-)
 
 // memoryOf turns the record into what a caller sees; stats and vectors are added by
 // the transaction.
@@ -40,7 +34,7 @@ func memoryOf(r *layout.Record, seq uint64) (memory.Memory, error) {
 	importance, confidence := r.Importance, r.Confidence
 	return memory.Memory{
 		ID: r.ID, Seq: seq, Scope: r.Scope,
-		Role: roles[r.Role], Kind: kindNames[r.Kind], Source: memory.Source(r.Source),
+		Role: state.Roles[r.Role], Kind: state.Kinds[r.Kind], Source: memory.Source(r.Source),
 		Text: r.Text, Name: r.Name, Aliases: r.Aliases, Metadata: meta,
 		CreatedAt: clock.FromMillis(r.Created), UpdatedAt: clock.FromMillis(r.Updated),
 		EventTime: clock.FromMillis(r.Event), ExpiresAt: clock.FromMillis(r.Expires),
@@ -60,28 +54,9 @@ func textSum(text string) [sha256.Size]byte {
 	return sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
-// record reads a version, which must be there.
-func (tx *Tx) record(v layout.Version) (*layout.Record, error) {
-	rec, err := tx.readRecord(v)
-	if err != nil {
-		return nil, store.Error(fmt.Sprintf("read memory number %d", v.Seq), err)
-	}
-	return rec, nil
-}
-
-// readRecord reads a version: kv.ErrNotFound where it is gone.
-func (tx *Tx) readRecord(v layout.Version) (*layout.Record, error) {
-	b, closer, err := tx.reader.Get(tx.keys.Record(v))
-	if err != nil {
-		return nil, err
-	}
-	rec, err := layout.DecodeRecord(b)
-	return rec, errors.Join(err, closer.Close())
-}
-
 // vector reads the vector that a version refers to.
 func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) {
-	b, closer, err := tx.reader.Get(tx.keys.Vector(ref.Space, ref.Of(v)))
+	b, closer, err := tx.state.Reader.Get(tx.state.Keys.Vector(ref.Space, ref.Of(v)))
 	if err != nil {
 		return nil, store.Error(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
 	}
@@ -97,7 +72,7 @@ func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) 
 
 // load reads a memory as a caller sees it.
 func (tx *Tx) load(v layout.Version, withVectors bool) (memory.Memory, error) {
-	rec, err := tx.record(v)
+	rec, err := tx.state.Record(v)
 	if err != nil {
 		return memory.Memory{}, err
 	}
@@ -111,13 +86,13 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (m
 	}
 	a := tx.access(v.Seq)
 	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
-	if isNote(rec) {
+	if state.IsNote(rec) {
 		if m.NoteID, err = notes.Number((*partTx)(tx), v.Owner, v.Seq); err != nil {
 			return memory.Memory{}, err
 		}
 	}
 	m.StoredConfidence = new(rec.Confidence)
-	m.Confidence = new(tx.confidenceOf(v, rec.Created, rec.Confidence))
+	m.Confidence = new(tx.state.ConfidenceOf(v, rec.Created, rec.Confidence))
 	m.DecayedImportance = new(tx.decayedImportance(rec.Importance, rec.Created, a))
 	if !withVectors {
 		return m, nil
@@ -132,7 +107,7 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (m
 		if s == nil {
 			return memory.Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
 		}
-		vectors[s.name] = vec
+		vectors[s.Name] = vec
 	}
 	setVectors(&m, vectors)
 	return m, nil
@@ -149,7 +124,7 @@ func setVectors(m *memory.Memory, vectors map[string][]float32) {
 
 // access is how often and when a memory was recalled.
 func (tx *Tx) access(seq uint64) (a layout.Access) {
-	if s := tx.db.docs.Seq(seq); s != nil {
+	if s := tx.db.tables.Docs.Seq(seq); s != nil {
 		a = layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
 	}
 	if tx.writes != nil {
@@ -159,6 +134,3 @@ func (tx *Tx) access(seq uint64) (a layout.Access) {
 	}
 	return a
 }
-
-// maxLSN sees everything that was ever committed.
-const maxLSN = math.MaxUint64 - 1

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -271,7 +273,7 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 	db := b.db
 	snap := db.store.NewSnapshot()
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	tx := &Tx{db: db, reader: snap, keys: db.keys(), lsn: maxLSN, now: db.now()}
+	tx := &Tx{db: db, state: db.stateOf(snap, state.MaxLSN)}
 	batch := db.store.NewBatch()
 	defer func() { err = errors.Join(err, batch.Close()) }()
 	flush := func() error {
@@ -299,7 +301,7 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 		return err == nil
 	}
 	for _, s := range spans {
-		db.docs.Rows.EachFrom(s.from, s.to, build)
+		db.tables.Docs.Rows.EachFrom(s.from, s.to, build)
 		if err != nil {
 			return err
 		}
@@ -312,7 +314,7 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 // them.
 func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
 	pv, err := tx.indexAgain(ctx, r)
-	if unreadable(err) {
+	if store.Unreadable(err) {
 		b.db.lost(fmt.Sprintf("memory number %d, which no search finds from now on", r.Seq), err)
 		return nil
 	}
@@ -323,7 +325,7 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 		return err
 	}
 	if b.done++; b.progress != nil && b.done%1024 == 0 {
-		b.progress(b.done, b.db.docs.Live.Load())
+		b.progress(b.done, b.db.tables.Docs.Live.Load())
 	}
 	if b.db.chunks.sealed[layout.ChunkOf(doc)] {
 		return nil
@@ -333,7 +335,7 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 
 // indexAgain reads a memory and analyses it anew; nil where it has been erased.
 func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion, error) {
-	rec, err := tx.readRecord(r.Version)
+	rec, err := tx.state.ReadRecord(r.Version)
 	switch {
 	case errors.Is(err, kv.ErrNotFound) && r.Died.Load() != doctable.Alive:
 		return nil, nil // by a reset
@@ -425,19 +427,19 @@ func (b *textBuilder) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db.newestKeys.Store(b.keys)
+	db.tables.NewestKeys.Store(b.keys)
 	db.chunks.sealed = b.sealed
 	maps.DeleteFunc(db.chunks.size, func(chunk uint16, _ int) bool { return !b.sealed[chunk] })
-	db.index.Store(b.index)
+	db.tables.NewestIndex.Store(b.index)
 	db.leaveEmpty()
-	db.scopes.forget()
+	db.scopes.Forget()
 	return nil
 }
 
 // leaveEmpty leaves the chunks of which the new index has no document. The lock is held.
 func (db *DB) leaveEmpty() {
 	var kept [maxChunks]bool
-	for chunk := range db.index.Load().Extents(db.newestText()) {
+	for chunk := range db.tables.NewestIndex.Load().Extents(db.newestText()) {
 		kept[chunk] = true
 	}
 	for _, l := range db.chunks.left {
@@ -456,7 +458,7 @@ func (db *DB) noteAnalyzer() error {
 	if err := db.Failed(); err != nil {
 		return err
 	}
-	fingerprint := db.words.analyzer.Load().Fingerprint()
+	fingerprint := db.tables.Words.Analyzer.Load().Fingerprint()
 	if db.identity.Settings.Analyzer == fingerprint {
 		return nil
 	}
@@ -473,12 +475,12 @@ func (db *DB) noteAnalyzer() error {
 // knownNumber is the number of a name that was given before.
 func (tx *Tx) knownNumber(k layout.Name) (uint32, bool, error) {
 	if k.Class == layout.NameField {
-		num, ok := tx.db.fields.number(k.Text)
+		num, ok := tx.db.tables.Fields.Number(k.Text)
 		return num, ok, nil
 	}
-	num, ok, err := tx.lookup(k)
+	num, ok, err := tx.state.Lookup(k)
 	switch {
-	case tx.db.mends && (unreadable(err) || err == nil && !ok):
+	case tx.db.mends && (store.Unreadable(err) || err == nil && !ok):
 		return tx.db.giveName(k)
 	case err == nil && !ok:
 		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingRebuild, Why: fmt.Sprintf("the name %q has no number", valid.Short(k.Text)), Do: "run check"}
@@ -510,4 +512,13 @@ func (db *DB) dropOldGenerations() error {
 		}
 	}
 	return nil
+}
+
+// rebuildVectors makes the index of each space anew.
+func (db *DB) rebuildVectors(ctx context.Context, progress func(done, of int64)) error {
+	err := db.spaces.Rebuild(ctx, progress)
+	if errors.Is(err, spaces.ErrEnded) {
+		return closedError(doingRebuild)
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
@@ -131,7 +132,7 @@ func (b *textBuilder) mergeParts(ctx context.Context, first int, number uint16) 
 		if err := w.batch.DeleteRange(lower, upper, nil); err != nil {
 			return err
 		}
-		return textError(doingRebuild, b.index.Move(ctx, text, w, number, docs))
+		return state.TextError(doingRebuild, b.index.Move(ctx, text, w, number, docs))
 	})
 	if err != nil {
 		return err

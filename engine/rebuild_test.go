@@ -537,7 +537,7 @@ func TestRebuildCleansUp(t *testing.T) {
 	if _, err := db.Memories().DeleteScope(t.Context(), user); err != nil {
 		t.Fatal(err)
 	}
-	left := int(db.docs.Live.Load())
+	left := int(db.tables.Docs.Live.Load())
 	if err := db.rebuild(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -17,13 +17,13 @@ func TestRebuildVectors(t *testing.T) {
 	for _, metric := range []Metric{MetricCosine, MetricL2} {
 		w := newVectorWorld(t, metric, Options{})
 		w.opts.vectors = smallLimits()
-		w.opts.vectors.saveTail, w.opts.vectors.closeTail = 1<<30, 1<<30 // only a rebuild writes a snapshot
+		w.opts.vectors.SaveTail, w.opts.vectors.CloseTail = 1<<30, 1<<30 // only a rebuild writes a snapshot
 		w.reopen()
 		for range 300 {
 			w.change(w.db.Memories(), w.mems)
 		}
 		waitIndexed(t, w.db)
-		old := w.db.spaces.named(memory.DefaultSpace)
+		old := w.db.spaces.Named(memory.DefaultSpace)
 		before := maps.Clone(w.mems)
 		var done, of int64
 		err := w.db.View(t.Context(), func(tx *Tx) error {
@@ -42,21 +42,21 @@ func TestRebuildVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := w.db.spaces.named(memory.DefaultSpace)
-		if now == old || done != of || done < 30 || now.index.Linked() < 30 {
-			t.Fatalf("the same index: %v; %d of %d vectors, %d linked", now == old, done, of, now.index.Linked())
+		now := w.db.spaces.Named(memory.DefaultSpace)
+		if now == old || done != of || done < 30 || now.Index.Linked() < 30 {
+			t.Fatalf("the same index: %v; %d of %d vectors, %d linked", now == old, done, of, now.Index.Linked())
 		}
 		w.check(w.db.Memories(), w.mems)
 		if names := snapshots(t, w.fs); len(names) != 1 {
 			t.Fatalf("snapshots: %v", names)
 		}
-		name := now.saved.name
+		name := now.Saved.Name
 		for range 50 {
 			w.change(w.db.Memories(), w.mems)
 		}
 		w.reopen()
-		if s := w.db.spaces.named(memory.DefaultSpace); s.saved.name != name {
-			t.Errorf("opened with the snapshot %q, not with %q", s.saved.name, name)
+		if s := w.db.spaces.Named(memory.DefaultSpace); s.Saved.Name != name {
+			t.Errorf("opened with the snapshot %q, not with %q", s.Saved.Name, name)
 		}
 		w.check(w.db.Memories(), w.mems)
 		w.enough()
@@ -72,9 +72,9 @@ func TestRebuildVectorsReplaces(t *testing.T) {
 	w, name := savedWorld(t)
 	w.openOn(w.fs)
 	mustRebuild(t, w.db, IndexVectors)
-	s := w.db.spaces.named(memory.DefaultSpace)
-	if s.broken.Load() || s.saved.name == "" || !slices.Equal(snapshots(t, w.fs), []string{s.saved.name}) {
-		t.Errorf("the snapshot was %s, and is %s; files: %v", name, s.saved.name, snapshots(t, w.fs))
+	s := w.db.spaces.Named(memory.DefaultSpace)
+	if s.Broken.Load() || s.Saved.Name == "" || !slices.Equal(snapshots(t, w.fs), []string{s.Saved.Name}) {
+		t.Errorf("the snapshot was %s, and is %s; files: %v", name, s.Saved.Name, snapshots(t, w.fs))
 	}
 	for _, left := range []bool{false, true} {
 		if left {
@@ -86,10 +86,10 @@ func TestRebuildVectorsReplaces(t *testing.T) {
 			}
 			waitCleaned(t, w.db)
 		}
-		s.broken.Store(true)
+		s.Broken.Store(true)
 		mustRebuild(t, w.db, IndexVectors)
-		s = w.db.spaces.named(memory.DefaultSpace)
-		if s.broken.Load() {
+		s = w.db.spaces.Named(memory.DefaultSpace)
+		if s.Broken.Load() {
 			t.Error("the space is still broken")
 		}
 	}
@@ -137,9 +137,9 @@ func TestRebuildUnreadableVector(t *testing.T) {
 	for range 60 {
 		w.change(w.db.Memories(), w.mems)
 	}
-	s := w.db.spaces.named(memory.DefaultSpace)
+	s := w.db.spaces.Named(memory.DefaultSpace)
 	waitCleaned(t, w.db)
-	used := s.used.Load()
+	used := s.Used.Load()
 	for _, mem := range w.mems {
 		if mem.Embedding == nil {
 			continue
@@ -147,8 +147,8 @@ func TestRebuildUnreadableVector(t *testing.T) {
 		err := w.db.View(t.Context(), func(tx *Tx) error {
 			doc := uint32(0)
 			for ; ; doc++ {
-				if slot, ok := s.slot(doc); ok && tx.db.docs.Row(doc).Visible(tx.lsn) {
-					return w.db.store.Delete(tx.keys.Vector(s.num, s.holders.At(uint64(slot)).version()), nil)
+				if slot, ok := s.Slot(doc); ok && tx.db.tables.Docs.Row(doc).Visible(tx.state.LSN) {
+					return w.db.store.Delete(tx.state.Keys.Vector(s.Num, s.Holders.At(uint64(slot)).Version()), nil)
 				}
 			}
 		})
@@ -158,7 +158,7 @@ func TestRebuildUnreadableVector(t *testing.T) {
 		break
 	}
 	mustRebuild(t, w.db, IndexVectors)
-	if now := w.db.spaces.named(memory.DefaultSpace).used.Load(); now != used-1 || log() == "" {
+	if now := w.db.spaces.Named(memory.DefaultSpace).Used.Load(); now != used-1 || log() == "" {
 		t.Errorf("%d vectors of %d; log: %s", now, used, log())
 	}
 	closeTest(t, w.db)
@@ -170,10 +170,10 @@ func TestRebuildAll(t *testing.T) {
 	for range 100 {
 		w.change(w.db.Memories(), w.mems)
 	}
-	old := w.db.spaces.named(memory.DefaultSpace)
-	text := w.db.index.Load()
+	old := w.db.spaces.Named(memory.DefaultSpace)
+	text := w.db.tables.NewestIndex.Load()
 	mustRebuild(t, w.db, IndexAll)
-	if w.db.spaces.named(memory.DefaultSpace) == old || w.db.index.Load() == text {
+	if w.db.spaces.Named(memory.DefaultSpace) == old || w.db.tables.NewestIndex.Load() == text {
 		t.Error("an index is the one of before")
 	}
 	mustCheck(t, w.db, len(w.mems))

@@ -13,6 +13,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/topk"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -52,9 +55,9 @@ func (m Memories) Recall(ctx context.Context, q memory.Query) (result memory.Res
 type recalling struct {
 	tx    *Tx
 	q     *memory.Query
-	keep  int             // how many of those that are ranked are kept
-	in    *members        // visible documents of scope and filter
-	set   *roaring.Bitmap // those, not to be changed
+	keep  int                // how many of those that are ranked are kept
+	in    *selection.Members // visible documents of scope and filter
+	set   *roaring.Bitmap    // those, not to be changed
 	terms []invindex.QueryTerm
 	stats invindex.Stats
 	words int      // that the terms stand for; a word in several languages is several terms
@@ -135,20 +138,20 @@ func (tx *Tx) beginRecall(q *asked) (*recalling, error) {
 		}
 	}
 	if q.Embedding != nil {
-		if err := tx.db.knownSpace(q.Space); err != nil {
+		if err := tx.db.spaces.Known(q.Space); err != nil {
 			return nil, err
 		}
-		if err := tx.db.spaceAt(q.Space, tx.lsn).check(doingRecall, q.Space, q.Embedding); err != nil {
+		if err := tx.db.spaces.At(q.Space, tx.state.LSN).Check(doingRecall, q.Space, q.Embedding); err != nil {
 			return nil, err
 		}
 	}
 	if q.Lost != nil {
 		of := *tx
-		of.lose = q.Lost
+		of.state.Lose = q.Lost
 		tx = &of
 	}
 	return &recalling{
-		tx: tx, q: q.Query, keep: q.Limit, plan: memory.Plan{Profile: q.Profile, LSN: tx.lsn, Unembedded: q.unembedded}, began: tx.db.clock(),
+		tx: tx, q: q.Query, keep: q.Limit, plan: memory.Plan{Profile: q.Profile, LSN: tx.state.LSN, Unembedded: q.unembedded}, began: tx.db.clock(),
 		scratch: scratches.Get().(*scratch),
 	}, nil
 }
@@ -178,28 +181,28 @@ func (r *recalling) narrow(ctx context.Context) error {
 		if err := r.narrowScopes(ctx); err != nil {
 			return err
 		}
-	} else if r.q.Filter != nil && (r.q.Scope == (memory.Scope{}) || r.tx.writes != nil || r.tx.past) || r.q.Scope == (memory.Scope{}) && !r.q.AllScopes {
+	} else if r.q.Filter != nil && (r.q.Scope == (memory.Scope{}) || r.tx.writes != nil || r.tx.state.Past) || r.q.Scope == (memory.Scope{}) && !r.q.AllScopes {
 		// The filter's postings are fewer than everything, or than what nobody remembers.
-		set, err := r.tx.selected(ctx, r.q.Scope, r.q.AllScopes, r.q.Filter)
+		set, err := selection.Selected(ctx, &r.tx.state, r.q.Scope, r.q.AllScopes, r.q.Filter)
 		if err != nil {
 			return err
 		}
-		r.within(newMembers(set))
+		r.within(selection.NewMembers(set))
 	} else if err := r.narrowScope(ctx); err != nil {
 		return err
 	}
-	r.plan.InScope = r.in.n
+	r.plan.InScope = r.in.N
 	r.stage("scope")
 	return nil
 }
 
 // narrowScope finds the documents of the scope for which the filter holds.
 func (r *recalling) narrowScope(ctx context.Context) error {
-	st, remembered, err := r.tx.scoped(ctx, r.q.Scope)
+	st, remembered, err := r.tx.db.scopes.Scoped(ctx, &r.tx.state, r.q.Scope)
 	if err != nil {
 		return err
 	}
-	r.within(st.members)
+	r.within(st.Members)
 	if r.q.Filter == nil {
 		r.kept = remembered
 		return nil
@@ -211,13 +214,13 @@ func (r *recalling) narrowScope(ctx context.Context) error {
 func (r *recalling) narrowScopes(ctx context.Context) error {
 	sets := make([]*roaring.Bitmap, len(r.q.Scopes))
 	for i, s := range r.q.Scopes {
-		st, _, err := r.tx.scoped(ctx, s)
+		st, _, err := r.tx.db.scopes.Scoped(ctx, &r.tx.state, s)
 		if err != nil {
 			return err
 		}
-		sets[i] = st.set
+		sets[i] = st.Set
 	}
-	r.within(newMembers(roaring.FastOr(sets...)))
+	r.within(selection.NewMembers(roaring.FastOr(sets...)))
 	if r.q.Filter == nil {
 		return nil
 	}
@@ -226,17 +229,16 @@ func (r *recalling) narrowScopes(ctx context.Context) error {
 
 // narrowFilter leaves the documents for which the filter holds.
 func (r *recalling) narrowFilter(ctx context.Context) error {
-	e := evaluation{tx: r.tx, ctx: ctx}
-	set, err := e.holds(r.q.Filter, r.set.Clone())
+	set, err := selection.Holds(ctx, &r.tx.state, r.q.Filter, r.set.Clone())
 	if err != nil {
 		return err
 	}
-	r.within(newMembers(set))
+	r.within(selection.NewMembers(set))
 	return nil
 }
 
 // within makes a set that of the documents that may be hits.
-func (r *recalling) within(m *members) { r.in, r.set, r.kept = m, m.set, false }
+func (r *recalling) within(m *selection.Members) { r.in, r.set, r.kept = m, m.Set, false }
 
 // analyse turns the text into terms and gathers their statistics over the scope:
 // nothing outside it has a part in a score.
@@ -254,7 +256,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
-	if err := bag.AddQueryIn(ctx, r.tx.db.words.analyzer.Load(), r.q.Text, 1, in); err != nil {
+	if err := bag.AddQueryIn(ctx, r.tx.db.tables.Words.Analyzer.Load(), r.q.Text, 1, in); err != nil {
 		return err
 	}
 	// Of a query as long as a book, the first terms stand for it.
@@ -274,7 +276,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.uncounted() {
 		return nil
 	}
-	r.stats, err = r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
+	r.stats, err = r.tx.state.Index.Stats(ctx, r.tx.state.Postings, words, invindex.Docs{Set: r.set})
 	if err == nil {
 		r.fewer(r.words)
 	}
@@ -349,12 +351,12 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	for n := k + 1; ; n = min(2*n, invindex.MaxHits) {
 		var err error
 		if r.bound != nil {
-			hits, err = r.tx.index.Query(ctx, r.tx.postings, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.state.Index.Query(ctx, r.tx.state.Postings, r.bound, r.stats, invindex.Docs{Set: r.set}, n)
 		} else {
-			hits, err = r.tx.index.Search(ctx, r.tx.postings, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
+			hits, err = r.tx.state.Index.Search(ctx, r.tx.state.Postings, r.terms, r.stats, invindex.Docs{Set: r.set}, n)
 		}
 		if err != nil {
-			return nil, textError(doingRecall, err)
+			return nil, state.TextError(doingRecall, err)
 		}
 		if len(hits) < n || hits[n-1].Score < hits[k-1].Score || n == invindex.MaxHits {
 			break
@@ -375,7 +377,7 @@ func (r *recalling) textHits(ctx context.Context, k int) ([]invindex.Hit, error)
 	return hits[:k], nil
 }
 
-func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.docs.Row(doc).Seq }
+func (r *recalling) seq(doc uint32) uint64 { return r.tx.db.tables.Docs.Row(doc).Seq }
 
 // rankVector ranks by the vectors alone.
 func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
@@ -395,7 +397,7 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 		return nil, err
 	}
 	defer r.cos.close()
-	docs := slices.Clone(r.in.list())
+	docs := slices.Clone(r.in.List())
 	n := 0
 	for i := range docs { // those without a vector are no hits
 		if r.cos.has(i) {
@@ -440,9 +442,9 @@ func (r *recalling) rankHybrid(ctx context.Context) ([]scored, error) {
 	most := ceilings{resized(&r.scratch.rest, len(docs)), weights.Cosine, math.Inf(-1)}
 	r.hybridRest(weights, docs, keywords, most.rest)
 	return r.join(docs, r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
-		s, row := known(i, c), r.tx.db.docs.Row(docs[i])
+		s, row := known(i, c), r.tx.db.tables.Docs.Row(docs[i])
 		s.Recency = policy.Recency(r.since(row.Created), policy.RecencyHalfLife)
-		s.Importance, s.Confidence = row.Importance, r.tx.confidence(row)
+		s.Importance, s.Confidence = row.Importance, r.tx.state.Confidence(row)
 		return weights, s
 	})
 }
@@ -455,10 +457,10 @@ const recencyGrain = 1 << 20
 // hybridRest computes what the scores of documents without their similarities are at
 // most, without a look at their rows.
 func (r *recalling) hybridRest(w policy.Weights, docs []uint32, keywords, rest []float64) {
-	glances := &r.tx.db.docs.Glances
+	glances := &r.tx.db.tables.Docs.Glances
 	var looks []doctable.Glance // where they lie together
 	if r.lists(docs) {
-		looks = r.in.glances(glances)
+		looks = r.in.Glances(glances)
 	}
 	page, recent, recency := uint32(math.MaxUint32), int64(math.MinInt64), 0.0
 	for i, doc := range docs {
@@ -493,8 +495,8 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 		words[i] = r.terms[i].Text
 	}
 	counts := resized(&r.scratch.counts, len(docs))
-	if err := r.tx.index.Matched(ctx, r.tx.postings, words, docs, counts); err != nil {
-		return nil, textError(doingRecall, err)
+	if err := r.tx.state.Index.Matched(ctx, r.tx.state.Postings, words, docs, counts); err != nil {
+		return nil, state.TextError(doingRecall, err)
 	}
 	for i, n := range counts {
 		shares[i] = min(1, float64(n)/float64(r.words))
@@ -510,11 +512,11 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	weights, retention := policy.Substrate(), r.tx.db.ageing.At(r.tx.lsn).DailyRetention
+	weights, retention := policy.Substrate(), r.tx.db.tables.Ageing.At(r.tx.state.LSN).DailyRetention
 	best := newTop(r.keep)
 	for _, h := range hits {
-		row := r.tx.db.docs.Row(h.Doc)
-		access := r.tx.db.accessOf(row.Seq)
+		row := r.tx.db.tables.Docs.Row(h.Doc)
+		access := r.tx.db.tables.Docs.Access(row.Seq)
 		idle := r.since(max(access.Last, row.Created))
 		s := policy.Signals{
 			BM25:       float64(h.Score) / float64(hits[0].Score),
@@ -522,28 +524,20 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 			Access:     policy.AccessFrequency(access.Count, idle),
 			Importance: row.Importance * policy.Retained(retention, idle),
 		}
-		best.weigh(h.Doc, r.tx.db.docs.Row, weights, s)
+		best.weigh(h.Doc, r.tx.db.tables.Docs.Row, weights, s)
 	}
 	return best.sorted(), nil
 }
 
 // since is the time from an instant to the transaction's clock, or what a Duration
 // holds of it: 292 years, where memories may be of any year from 1 to 9999.
-func (r *recalling) since(ms int64) time.Duration { return r.tx.since(ms) }
-
-func (tx *Tx) since(ms int64) time.Duration { return elapsed(tx.now, ms) }
-
-// elapsed is the time from one to another in Unix milliseconds.
-func elapsed(now, from int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(min(max(now-from, -most), most)) * time.Millisecond
-}
+func (r *recalling) since(ms int64) time.Duration { return r.tx.state.Since(ms) }
 
 // candidates are the documents that a mixed profile scores: all in scope, or what
 // text and vectors find.
 func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 	if r.few() {
-		return r.in.list(), nil
+		return r.in.List(), nil
 	}
 	var found []uint32
 	if len(r.terms) > 0 {
@@ -565,7 +559,7 @@ func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 
 // few tells whether all in scope are candidates.
 func (r *recalling) few() bool {
-	r.plan.Exhaustive = r.q.Exact || r.in.n <= r.tx.db.limits.exhaustive
+	r.plan.Exhaustive = r.q.Exact || r.in.N <= r.tx.db.spaces.Limits.Exhaustive
 	return r.plan.Exhaustive
 }
 
@@ -587,7 +581,7 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 			return nil, err
 		}
 		defer r.cos.close()
-		all := r.in.list()
+		all := r.in.List()
 		places := make([]int32, len(all))
 		for i := range places {
 			places[i] = int32(i)
@@ -625,8 +619,8 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		if err := ctx.Err(); err != nil {
 			return memory.Result{}, err
 		}
-		m, err := r.tx.load(r.tx.db.docs.Row(s.doc).Version, r.q.WithVectors)
-		if unreadable(err) && r.tx.without(err) == nil {
+		m, err := r.tx.load(r.tx.db.tables.Docs.Row(s.doc).Version, r.q.WithVectors)
+		if store.Unreadable(err) && r.tx.state.Without(err) == nil {
 			continue
 		}
 		if err != nil {
@@ -642,7 +636,7 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		seqs[i] = s.seq
 	}
 	if !r.q.NoTouch {
-		r.tx.db.touch(seqs, r.tx.now)
+		r.tx.db.touch(seqs, r.tx.state.Now)
 	}
 	return result, nil
 }

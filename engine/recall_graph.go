@@ -21,7 +21,7 @@ func (r *recalling) withGraph(ctx context.Context, m *matches) error {
 	if r.q.Graph == 0 || r.q.Text == "" || r.set.IsEmpty() {
 		return nil
 	}
-	if r.tx.past {
+	if r.tx.state.Past {
 		r.plan.GraphWhy = "links to memories are not kept as of an LSN"
 		return nil
 	}
@@ -80,7 +80,7 @@ func (r *recalling) graphOwners(m *matches) (owners []graphOwner, err error) {
 		return owners, nil
 	}
 	for _, doc := range m.docs { // in the order of the documents
-		owners = addOwner(owners, graphOwner{number: r.tx.db.docs.Row(doc).Owner, doc: doc})
+		owners = addOwner(owners, graphOwner{number: r.tx.db.tables.Docs.Row(doc).Owner, doc: doc})
 	}
 	return owners, nil
 }
@@ -110,7 +110,7 @@ func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string
 	}
 	if r.q.Explain {
 		if owner.scope == (memory.Scope{}) {
-			rec, err := r.tx.record(r.tx.db.docs.Row(owner.doc).Version)
+			rec, err := r.tx.state.Record(r.tx.db.tables.Docs.Row(owner.doc).Version)
 			if err != nil {
 				return err
 			}
@@ -126,11 +126,11 @@ func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string
 	for i := range all {
 		docs = docs[:0]
 		for _, seq := range all[i].Seqs {
-			if doc := r.tx.db.docs.At(seq, r.tx.lsn); doc != doctable.None && r.set.Contains(doc) {
+			if doc := r.tx.db.tables.Docs.At(seq, r.tx.state.LSN); doc != doctable.None && r.set.Contains(doc) {
 				docs = append(docs, doc)
 			}
 		}
-		weight := policy.FromEntity(all[i].Rank/most, len(docs), r.in.n)
+		weight := policy.FromEntity(all[i].Rank/most, len(docs), r.in.N)
 		for _, doc := range docs {
 			rest, known := given[doc]
 			if !known {

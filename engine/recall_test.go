@@ -211,7 +211,7 @@ func (w *recallWorld) judge(m Memories, q *memory.Query) (all []*judged, most fl
 
 func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	var bag analysis.Bag
-	bag.AddQuery(w.db.words.analyzer.Load(), query, 1)
+	bag.AddQuery(w.db.tables.Words.Analyzer.Load(), query, 1)
 	terms := slices.Clone(bag.Terms())
 	freqs := make([]map[string]float64, len(all))
 	lengths := make([]float64, len(all))
@@ -219,7 +219,7 @@ func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	total := 0.0
 	for i, j := range all {
 		bag.Reset()
-		bag.Add(w.db.words.analyzer.Load(), j.Text, 1)
+		bag.Add(w.db.tables.Words.Analyzer.Load(), j.Text, 1)
 		lengths[i] = float64(bag.Length())
 		total += lengths[i]
 		freqs[i] = map[string]float64{}
@@ -502,7 +502,7 @@ func TestRunsForget(t *testing.T) {
 			}
 		}
 	}
-	rs := &db.docs.Runs
+	rs := &db.tables.Docs.Runs
 	if len(rs.Lists) != 1 {
 		t.Fatalf("%d lists, want 1", len(rs.Lists))
 	}
@@ -690,7 +690,7 @@ func TestBestInALargeScope(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	ada := memory.Scope{User: "ada", Run: "r"}
 	var batch []memory.Memory
-	for i := range db.limits.exhaustive + 10 {
+	for i := range db.spaces.Limits.Exhaustive + 10 {
 		batch = append(batch, memory.Memory{ID: fmt.Sprint(i), Scope: ada, Text: "noise", Embedding: []float32{1, float32(i%97) + 20}})
 	}
 	const byText, byVector = 7_000, 14_000

@@ -12,6 +12,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -81,18 +83,18 @@ func (db *DB) Reembed(ctx context.Context, e embed.Embedder, o *ReembedOptions) 
 	case o.Limit < 0:
 		return Reembedding{}, fault.Invalid(doingReembed, "the limit is negative", "give 0 for all")
 	}
-	s := db.spaceAt(memory.DefaultSpace, db.LSN())
+	s := db.spaces.At(memory.DefaultSpace, db.LSN())
 	switch {
 	case s == nil:
 		return Reembedding{}, fault.Invalid(doingReembed, "no memory has a vector of any model", "open the database with the embedder, and call EmbedPending")
-	case s.model == e.Model():
-		return Reembedding{}, fault.Invalid(doingReembed, "the vectors are of the model "+s.model+" already", "give another embedder")
+	case s.Model == e.Model():
+		return Reembedding{}, fault.Invalid(doingReembed, "the vectors are of the model "+s.Model+" already", "give another embedder")
 	}
-	if err := db.backlog.renewing.lockContext(ctx); err != nil {
+	if err := db.backlog.renewing.LockContext(ctx); err != nil {
 		return Reembedding{}, err
 	}
 	defer db.backlog.renewing.Unlock()
-	r := &reembedding{db: db, embedder: e, ReembedOptions: *o, result: Reembedding{Space: besideSpace(e.Model()), Before: besideSpace(s.model)}, seen: map[uint64]bool{}}
+	r := &reembedding{db: db, embedder: e, ReembedOptions: *o, result: Reembedding{Space: besideSpace(e.Model()), Before: besideSpace(s.Model)}, seen: map[uint64]bool{}}
 	err := db.CreateSpace(ctx, SpaceConfig{Name: r.result.Space, Dim: e.Dim(), Model: e.Model(), Base: embed.Base(e)})
 	if err == nil {
 		err = r.run(ctx)
@@ -159,11 +161,11 @@ func (r *reembedding) some(ctx context.Context, todo []uint64) ([]uint64, error)
 	err := r.db.View(ctx, func(tx *Tx) error {
 		for bytes := 0; looked < len(todo) && len(found) < most && bytes < embedBytes; looked++ {
 			l, alive := tx.at(todo[looked])
-			if !alive || l.expired(tx.now) {
+			if !alive || l.expired(tx.state.Now) {
 				r.result.Left--
 				continue
 			}
-			rec, err := tx.record(l.Version)
+			rec, err := tx.state.Record(l.Version)
 			if err != nil {
 				return err
 			}
@@ -250,7 +252,7 @@ func (r *reembedding) call(ctx context.Context, found []awaiting) (vecs [][]floa
 func (tx *Tx) lacking(ctx context.Context, name string) (seqs []uint64, err error) {
 	s := tx.space(name)
 	err = tx.eachDocument(ctx, func(doc uint32, r *doctable.Row) {
-		if _, has := s.slot(doc); !has {
+		if _, has := s.Slot(doc); !has {
 			seqs = append(seqs, r.Seq)
 		}
 	})
@@ -258,9 +260,9 @@ func (tx *Tx) lacking(ctx context.Context, name string) (seqs []uint64, err erro
 }
 
 // holding lists the Seqs of the memories that have a vector in a space.
-func (tx *Tx) holding(ctx context.Context, s *space) (seqs []uint64, err error) {
+func (tx *Tx) holding(ctx context.Context, s *spaces.Space) (seqs []uint64, err error) {
 	err = tx.eachDocument(ctx, func(doc uint32, r *doctable.Row) {
-		if _, has := s.slot(doc); has {
+		if _, has := s.Slot(doc); has {
 			seqs = append(seqs, r.Seq)
 		}
 	})
@@ -270,12 +272,12 @@ func (tx *Tx) holding(ctx context.Context, s *space) (seqs []uint64, err error) 
 // eachDocument visits the documents that the transaction sees.
 func (tx *Tx) eachDocument(ctx context.Context, visit func(doc uint32, r *doctable.Row)) (err error) {
 	looked := 0
-	tx.db.docs.Rows.Each(uint64(tx.postings.Docs), func(doc uint64, r *doctable.Row) bool {
-		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
+	tx.db.tables.Docs.Rows.Each(uint64(tx.state.Postings.Docs), func(doc uint64, r *doctable.Row) bool {
+		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {
 			err = ctx.Err()
 			return false
 		}
-		if r.Visible(tx.lsn) && (r.Expires == 0 || r.Expires > tx.now) {
+		if r.Visible(tx.state.LSN) && (r.Expires == 0 || r.Expires > tx.state.Now) {
 			visit(uint32(doc), r)
 		}
 		return true
@@ -304,7 +306,7 @@ func (tx *Tx) beside(ctx context.Context, space string, found []awaiting, vecs [
 // has others, and none in the space of the number without. Where the transaction holds no
 // more, it changes nothing; that is an error unless some are changed already.
 func (tx *Tx) revise(ctx context.Context, doing string, l live, vectors map[string][]float32, without uint16, some bool) (bool, error) {
-	rec, err := tx.record(l.Version)
+	rec, err := tx.state.Record(l.Version)
 	if err != nil {
 		return false, err
 	}
@@ -340,7 +342,7 @@ func (db *DB) SwitchModel(ctx context.Context, model string, partial bool) error
 	if err := db.mayReembed(doingSwitch); err != nil {
 		return err
 	}
-	if err := db.backlog.renewing.lockContext(ctx); err != nil {
+	if err := db.backlog.renewing.LockContext(ctx); err != nil {
 		return err
 	}
 	defer db.backlog.renewing.Unlock()
@@ -372,7 +374,7 @@ func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error
 	if next == nil || old == nil {
 		return &fault.Error{Kind: fault.ErrNotFound, What: doingSwitch, Why: "there are no vectors of the model " + model + " beside those that are used", Do: "make them with Reembed"}
 	}
-	name := besideSpace(old.model)
+	name := besideSpace(old.Model)
 	if tx.space(name) != nil {
 		return &fault.Error{Kind: fault.ErrConflict, What: doingSwitch, Why: "there is a space " + name + " already, which the vectors of before would be called", Do: "export the memories and import them into a new database"}
 	}
@@ -385,11 +387,11 @@ func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error
 		return err
 	}
 	tx.change()
-	set := func(s *space, name string) error {
-		key := tx.keys.Name(layout.NameSpace, name)
-		return tx.set(key, layout.EncodeName(key, uint32(s.num), name, s.encode()))
+	set := func(s *spaces.Space, name string) error {
+		key := tx.state.Keys.Name(layout.NameSpace, name)
+		return tx.set(key, layout.EncodeName(key, uint32(s.Num), name, s.Encode()))
 	}
-	if err := errors.Join(set(next, memory.DefaultSpace), set(old, name), tx.del(tx.keys.Name(layout.NameSpace, next.name))); err != nil {
+	if err := errors.Join(set(next, memory.DefaultSpace), set(old, name), tx.del(tx.state.Keys.Name(layout.NameSpace, next.Name))); err != nil {
 		return tx.breaks(err)
 	}
 	tx.log = append(tx.log, byte(layout.LogSpace))
@@ -397,8 +399,8 @@ func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error
 }
 
 // wantWhole refuses a space in which a memory with a text has no vector.
-func (tx *Tx) wantWhole(ctx context.Context, s *space) error {
-	seqs, err := tx.lacking(ctx, s.name)
+func (tx *Tx) wantWhole(ctx context.Context, s *spaces.Space) error {
+	seqs, err := tx.lacking(ctx, s.Name)
 	if err != nil {
 		return err
 	}
@@ -407,12 +409,12 @@ func (tx *Tx) wantWhole(ctx context.Context, s *space) error {
 		if !alive {
 			continue
 		}
-		rec, err := tx.record(l.Version)
+		rec, err := tx.state.Record(l.Version)
 		if err != nil {
 			return err
 		}
 		if rec.Text != "" {
-			return &fault.Error{Kind: fault.ErrConflict, What: doingSwitch, Why: fmt.Sprintf("up to %d memories have no vector of the model %s, as %s", len(seqs), s.model, rec.ID), Do: "call Reembed again, or allow a part"}
+			return &fault.Error{Kind: fault.ErrConflict, What: doingSwitch, Why: fmt.Sprintf("up to %d memories have no vector of the model %s, as %s", len(seqs), s.Model, rec.ID), Do: "call Reembed again, or allow a part"}
 		}
 	}
 	return nil
@@ -425,14 +427,14 @@ func (db *DB) DropSpace(ctx context.Context, name string) (int, error) {
 	if err := db.mayReembed(doingDrop); err != nil {
 		return 0, err
 	}
-	s := db.spaceAt(name, db.LSN())
+	s := db.spaces.At(name, db.LSN())
 	switch {
 	case name == memory.DefaultSpace:
 		return 0, fault.Invalid(doingDrop, "default is the space that recalls use", "name another")
 	case s == nil:
 		return 0, &fault.Error{Kind: fault.ErrNotFound, What: doingDrop, Why: "there is no such space", Do: "look at the spaces of Stats"}
 	}
-	if err := db.backlog.renewing.lockContext(ctx); err != nil {
+	if err := db.backlog.renewing.LockContext(ctx); err != nil {
 		return 0, err
 	}
 	defer db.backlog.renewing.Unlock()
@@ -458,21 +460,21 @@ func (db *DB) DropSpace(ctx context.Context, name string) (int, error) {
 
 // drop takes the vectors of a space from memories. It returns how many it has looked at, and
 // how many of those it has changed.
-func (tx *Tx) drop(ctx context.Context, s *space, seqs []uint64) (looked, n int, err error) {
+func (tx *Tx) drop(ctx context.Context, s *spaces.Space, seqs []uint64) (looked, n int, err error) {
 	for i, seq := range seqs {
 		l, alive := tx.at(seq)
 		if !alive {
 			continue
 		}
-		rec, err := tx.record(l.Version)
+		rec, err := tx.state.Record(l.Version)
 		if err != nil {
 			return i, n, err
 		}
-		has := slices.ContainsFunc(rec.Vectors, func(r layout.VectorRef) bool { return r.Space == s.num })
+		has := slices.ContainsFunc(rec.Vectors, func(r layout.VectorRef) bool { return r.Space == s.Num })
 		if !has || rec.Text == "" && len(rec.Vectors) == 1 {
 			continue
 		}
-		done, err := tx.revise(ctx, doingDrop, l, map[string][]float32{}, s.num, n > 0)
+		done, err := tx.revise(ctx, doingDrop, l, map[string][]float32{}, s.Num, n > 0)
 		if err != nil || !done {
 			return i, n, err
 		}

@@ -152,7 +152,7 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 	if err != nil {
 		return nil, err
 	}
-	db.newestKeys.Store(keys)
+	db.tables.NewestKeys.Store(keys)
 	if indexes != "" {
 		if err := r.loseDeaths(db, indexes); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -100,7 +101,7 @@ func (tx *Tx) restore(l *memory.Life, p *prepared, o *memory.RestoreOptions) (me
 		return memory.Stored{}, err
 	}
 	switch {
-	case known && p != nil && !there.expired(tx.now):
+	case known && p != nil && !there.expired(tx.state.Now):
 		return tx.store(p, &o.StoreOptions)
 	case known && p != nil:
 		if done, stored, err := tx.storeKnown(p, &o.StoreOptions); err != nil || done {
@@ -121,7 +122,7 @@ func (tx *Tx) restore(l *memory.Life, p *prepared, o *memory.RestoreOptions) (me
 		return memory.Stored{}, err
 	}
 	if p == nil {
-		err = tx.setListed(tx.keys.ID(first.MemoryID, owner, seq))
+		err = tx.setListed(tx.state.Keys.ID(first.MemoryID, owner, seq))
 		return memory.Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil}, err
 	}
 	if l.History[len(l.History)-1].Event == memory.EventUpdate {
@@ -169,22 +170,22 @@ func sameEvents(a, b []memory.HistoryEntry) bool {
 func (tx *Tx) bury(owner uint32, seq uint64, past []memory.HistoryEntry) (before layout.Change, err error) {
 	var last layout.Version
 	for i := range past {
-		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
+		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.state.LSN, Change: tx.change()}
 		if e.Event == memory.EventDelete {
 			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change, Kept: true}
 			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(reasons[:], e.Reason))), e.Policy
 			d.IntoID = e.Into // it may come later, as it was stored later
-			if err := tx.set(tx.keys.History(owner, seq, tx.lsn, v.Change), d.Encode()); err != nil {
+			if err := tx.set(tx.state.Keys.History(owner, seq, tx.state.LSN, v.Change), d.Encode()); err != nil {
 				return before, err
 			}
 			tx.logVersioned(layout.LogDelete, last, &last)
 			continue
 		}
-		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Kind: byte(max(slices.Index(kindNames[:], e.Kind), 0)), Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast, Before: before}
+		rec := layout.Record{ID: e.MemoryID, Scope: e.Scope, Kind: byte(max(slices.Index(state.Kinds[:], e.Kind), 0)), Text: *e.NewText, Created: clock.ToMillis(e.Time), Updated: clock.ToMillis(e.Time), Confidence: 1, Flags: layout.FlagPast, Before: before}
 		if e.Event == memory.EventUpdate {
 			rec.Flags |= layout.FlagUpdate
 		}
-		if err := tx.set(tx.keys.Record(v), rec.Append(nil)); err != nil {
+		if err := tx.set(tx.state.Keys.Record(v), rec.Append(nil)); err != nil {
 			return before, err
 		}
 		tx.logVersioned(layout.LogPast, v, nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 )
 
@@ -105,7 +106,7 @@ func copyFolder(t *testing.T, from, to vfs.FS, dir string) {
 		}
 	}
 	for _, dir := range []string{dir + "/store", dir, "/"} {
-		if err := syncDir(to, dir); err != nil {
+		if err := fsys.SyncDir(to, dir); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -47,11 +48,11 @@ func (tx *Tx) sayings(ctx context.Context, set *roaring.Bitmap) (map[xxh3.Uint12
 	by := make(map[xxh3.Uint128][]uint32, set.GetCardinality())
 	n := 0
 	for it := set.Iterator(); it.HasNext(); {
-		if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+		if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		doc := it.Next()
-		rec, err := tx.record(tx.db.docs.Row(doc).Version)
+		rec, err := tx.state.Record(tx.db.tables.Docs.Row(doc).Version)
 		if err != nil {
 			return nil, err
 		}
@@ -84,8 +85,8 @@ func sameKey(r *layout.Record) []byte {
 func (tx *Tx) sameOf(docs []uint32) (plan []merge, err error) {
 	by := map[string][]*candidate{}
 	for _, doc := range docs {
-		row := tx.db.docs.Row(doc)
-		rec, err := tx.record(row.Version)
+		row := tx.db.tables.Docs.Row(doc)
+		rec, err := tx.state.Record(row.Version)
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -280,7 +281,7 @@ func TestNewCapAtOnce(t *testing.T) {
 	setPolicy(t, db, func(p *policy.Policy) { p.Cap = 50 })
 	for i := range 300 {
 		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: fmt.Sprint("text ", i)})
-		if n := db.docs.Live.Load(); n > 50+2*5+1 {
+		if n := db.tables.Docs.Live.Load(); n > 50+2*5+1 {
 			t.Fatalf("%d after %d stores", n, i+1)
 		}
 	}
@@ -293,7 +294,7 @@ func TestAgentCaps(t *testing.T) {
 	for i := range 60 {
 		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: fmt.Sprint("u", i%20), Agent: []string{"a", "", "b"}[i%3]}, Text: fmt.Sprint("text ", i)})
 	}
-	if err := db.keepAgentCaps(t.Context(), db.ageing.At(maxLSN)); err != nil {
+	if err := db.keepAgentCaps(t.Context(), db.tables.Ageing.At(state.MaxLSN)); err != nil {
 		t.Fatal(err)
 	}
 	n := map[string]int{}

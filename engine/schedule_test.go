@@ -44,10 +44,10 @@ func TestScheduleWalksAYear(t *testing.T) {
 		if clk.now().Hour() == 1 {
 			mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", hour), Text: fmt.Sprint("text ", hour), Scope: memory.Scope{Agent: "a"}, Confidence: new(.05)})
 		}
-		before := db.docs.Live.Load()
+		before := db.tables.Docs.Live.Load()
 		look()
 		look()
-		gone := before - db.docs.Live.Load()
+		gone := before - db.tables.Docs.Live.Load()
 		evicted += int(gone)
 		if due := clk.now().Hour() == 3 || hour == 2000; gone > 0 && !due {
 			t.Fatalf("%d were evicted at %v", gone, clk.now())
@@ -59,24 +59,24 @@ func TestScheduleWalksAYear(t *testing.T) {
 		}
 	}
 	want := (365-30)*4 + 1
-	if got := db.ageing.Runs().Count(); got < want-2 || got > want+2 {
+	if got := db.tables.Ageing.Runs().Count(); got < want-2 || got > want+2 {
 		t.Errorf("%d consolidations in a year with a month away, want about %d", got, want)
 	}
 	if days := 365 - 30; evicted < days-2 || evicted > days+2 {
 		t.Errorf("%d memories of %d days were evicted", evicted, days)
 	}
 	// A clock that was a year ahead, and is set right, does not stop the jobs.
-	runs := db.ageing.Runs().Count()
+	runs := db.tables.Ageing.Runs().Count()
 	clk.advance(365 * 24 * time.Hour)
 	look()
 	clk.advance(-365 * 24 * time.Hour)
 	look()
 	clk.advance(7 * time.Hour)
 	look()
-	if got := db.ageing.Runs().Count(); got != runs+2 {
+	if got := db.tables.Ageing.Runs().Count(); got != runs+2 {
 		t.Errorf("%d consolidations after the clock was set right, want 2", got-runs)
 	}
-	mustCheck(t, db, int(db.docs.Live.Load()))
+	mustCheck(t, db, int(db.tables.Docs.Live.Load()))
 	closeTest(t, db)
 }
 
@@ -95,8 +95,8 @@ func TestScheduleOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if db.ageing.Runs().Count() != 0 || db.docs.Live.Load() != 0 {
-		t.Errorf("%d consolidations, %d memories left", db.ageing.Runs().Count(), db.docs.Live.Load())
+	if db.tables.Ageing.Runs().Count() != 0 || db.tables.Docs.Live.Load() != 0 {
+		t.Errorf("%d consolidations, %d memories left", db.tables.Ageing.Runs().Count(), db.tables.Docs.Live.Load())
 	}
 }
 
@@ -143,7 +143,7 @@ func TestShortPrograms(t *testing.T) {
 		return n
 	}
 	open("what was missed", func(db *DB) bool {
-		return both(db) && db.ageing.Runs().Count() == 1 && db.docs.Live.Load() == 1 && trash(db) == 1
+		return both(db) && db.tables.Ageing.Runs().Count() == 1 && db.tables.Docs.Live.Load() == 1 && trash(db) == 1
 	})
 	clk.advance(2 * time.Hour)
 	open("the trash", func(db *DB) bool { return trash(db) == 0 })

@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -73,13 +75,13 @@ func TestScopesForgotten(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "tea"})
 	mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{User: "u"}, Text: "tea"})
-	if db.scopes.size() == 0 {
+	if db.scopes.Size() == 0 {
 		t.Error("nothing is remembered")
 	}
 	if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := db.scopes.size(); n != 0 {
+	if n := db.scopes.Size(); n != 0 {
 		t.Errorf("%d bytes are remembered", n)
 	}
 }
@@ -229,50 +231,50 @@ func (c *scopeChanges) check() {
 func (c *scopeChanges) same(tx *Tx, s memory.Scope) {
 	t := c.t
 	t.Helper()
-	want, err := tx.gather(context.Background(), s)
+	want, err := selection.Gather(context.Background(), &tx.state, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if old := c.db.scopes.get(s); old != nil && old.lsn < tx.lsn {
-		carried, err := old.carry(context.Background(), tx)
+	if old := c.db.scopes.Remembered(s); old != nil && old.LSN < tx.state.LSN {
+		carried, err := old.Carry(context.Background(), &tx.state)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if carried != nil {
 			c.equal(tx, carried, want)
-			died := roaring.AndNot(old.set, carried.set).GetCardinality()
+			died := roaring.AndNot(old.Set, carried.Set).GetCardinality()
 			c.died += int(died)
-			c.born += carried.n + int(died) - old.n
+			c.born += carried.N + int(died) - old.N
 		}
 	}
-	got, _, err := tx.scoped(context.Background(), s)
+	got, _, err := c.db.scopes.Scoped(context.Background(), &tx.state, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.equal(tx, got, want)
 }
 
-func (c *scopeChanges) equal(tx *Tx, got, want *scopeState) {
-	t, s := c.t, got.scope
+func (c *scopeChanges) equal(tx *Tx, got, want *selection.Scoped) {
+	t, s := c.t, got.Scope
 	t.Helper()
-	if !got.set.Equals(want.set) || !slices.Equal(got.list(), want.list()) || got.n != want.n {
-		t.Fatalf("scope %+v as of %d: %v, want %v", s, tx.lsn, got.set, want.set)
+	if !got.Set.Equals(want.Set) || !slices.Equal(got.List(), want.List()) || got.N != want.N {
+		t.Fatalf("scope %+v as of %d: %v, want %v", s, tx.state.LSN, got.Set, want.Set)
 	}
-	if a, b := got.glances(&tx.db.docs.Glances), want.glances(&tx.db.docs.Glances); !slices.Equal(a, b) {
-		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.lsn, a, b)
+	if a, b := got.Glances(&tx.db.tables.Docs.Glances), want.Glances(&tx.db.tables.Docs.Glances); !slices.Equal(a, b) {
+		t.Fatalf("scope %+v as of %d: glances %v, want %v", s, tx.state.LSN, a, b)
 	}
-	for _, space := range tx.db.spaces.all() {
-		if a, b := got.slotsOf(space), want.slotsOf(space); !slices.Equal(a, b) {
-			t.Fatalf("scope %+v as of %d: slots %v, want %v", s, tx.lsn, a, b)
+	for _, space := range tx.db.spaces.All() {
+		if a, b := got.SlotsOf(space), want.SlotsOf(space); !slices.Equal(a, b) {
+			t.Fatalf("scope %+v as of %d: slots %v, want %v", s, tx.state.LSN, a, b)
 		}
-		a, b := got.slotSet(space), want.slotSet(space)
-		for _, slot := range want.slotsOf(space) {
-			if slot < noSlot && !a.Has(slot) {
-				t.Fatalf("scope %+v as of %d: slot %d is missing", s, tx.lsn, slot)
+		a, b := got.SlotSet(space), want.SlotSet(space)
+		for _, slot := range want.SlotsOf(space) {
+			if slot < spaces.NoSlot && !a.Has(slot) {
+				t.Fatalf("scope %+v as of %d: slot %d is missing", s, tx.state.LSN, slot)
 			}
 		}
 		if a.Len() != b.Len() {
-			t.Fatalf("scope %+v as of %d: %d slots, want %d", s, tx.lsn, a.Len(), b.Len())
+			t.Fatalf("scope %+v as of %d: %d slots, want %d", s, tx.state.LSN, a.Len(), b.Len())
 		}
 	}
 }

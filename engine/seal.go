@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -41,17 +42,17 @@ func (db *DB) newText(prefix []byte) *invindex.Index {
 	return invindex.New(invindex.Config{
 		// A weight is a multiple of 1/textUnit: term frequencies are stored as
 		// whole numbers of that unit, which k1 must be measured in, too.
-		K1:     invindex.DefaultK1 * float64(db.words.unit),
-		Prefix: prefix, ScopeFields: []uint16{fieldUser, fieldAgent, fieldRun}, CacheBytes: db.textShare(),
+		K1:     invindex.DefaultK1 * float64(db.tables.Words.Unit),
+		Prefix: prefix, ScopeFields: []uint16{layout.FieldUser, layout.FieldAgent, layout.FieldRun}, CacheBytes: db.textShare(),
 	})
 }
 
 // rollChunk begins a new chunk where the newest one has grown to its share of the
 // memory before it is full, or most of its documents are dead. The lock is held.
 func (db *DB) rollChunk() {
-	number, size, ok := db.index.Load().Growing()
+	number, size, ok := db.tables.NewestIndex.Load().Growing()
 	docs := int64(db.writer.next.Doc & 0xffff)
-	dead := docs >= max(int64(db.lookLeast), rollShare*db.docs.Live.Load())
+	dead := docs >= max(int64(db.lookLeast), rollShare*db.tables.Docs.Live.Load())
 	if ok && (size > db.hotBytes || dead) && db.grows(number) {
 		db.writer.next.Doc = (uint32(number) + 1) << 16
 	}
@@ -65,7 +66,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 		j := db.janitor
 		j.mu.Lock()
 		sealed := j.sealed
-		full, stuck, failure := len(db.index.Load().Sealable()), j.stuck, j.failure
+		full, stuck, failure := len(db.tables.NewestIndex.Load().Sealable()), j.stuck, j.failure
 		behind := full > maxUnsealed && !stuck
 		j.mu.Unlock()
 		if full > maxStuck && stuck && failure != nil {
@@ -89,7 +90,7 @@ func (db *DB) waitForSealing(ctx context.Context) error {
 
 // sealChunks seals the chunks that take no more documents.
 func (db *DB) sealChunks(ctx context.Context) error {
-	if len(db.index.Load().Sealable()) == 0 {
+	if len(db.tables.NewestIndex.Load().Sealable()) == 0 {
 		return nil
 	}
 	if err := db.store.Admit(doingSeal, sealBatch); err != nil {
@@ -100,7 +101,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
-	complete := slices.DeleteFunc(db.index.Load().Sealable(), func(chunk uint16) bool {
+	complete := slices.DeleteFunc(db.tables.NewestIndex.Load().Sealable(), func(chunk uint16) bool {
 		return !db.chunks.used[chunk] || db.grows(chunk)
 	})
 	db.unlock()
@@ -127,7 +128,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	if len(pages) > 0 {
-		if err := db.index.Load().Seal(w, chunk); err != nil {
+		if err := db.tables.NewestIndex.Load().Seal(w, chunk); err != nil {
 			return err
 		}
 	}
@@ -151,11 +152,11 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 		return err
 	}
 	if len(pages) == 0 { // all of it has died: there is no sealed chunk, as there will be none for Open
-		db.index.Load().Drop(chunk)
+		db.tables.NewestIndex.Load().Drop(chunk)
 		db.leave(chunk)
 		return db.republish()
 	}
-	if err := db.index.Load().Sealed(db.store, chunk); err != nil {
+	if err := db.tables.NewestIndex.Load().Sealed(db.store, chunk); err != nil {
 		db.store.Fail(err) // its forward records are gone
 		return db.Failed()
 	}
@@ -171,7 +172,7 @@ func (db *DB) sealChunk(ctx context.Context, chunk uint16) (err error) {
 // that its pages of rows do not have.
 func (db *DB) holes(chunk uint16, pages []*layout.RowPage) int {
 	n, first := 0, uint64(chunk)<<16
-	db.docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
+	db.tables.Docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
 		if r.Died.Load() != 0 {
 			n++
 		}
@@ -185,7 +186,7 @@ func (db *DB) holes(chunk uint16, pages []*layout.RowPage) int {
 
 // textSpan is the range of the pages of a chunk, as arguments of DeleteRange.
 func (db *DB) textSpan(chunk uint16) (lower, upper []byte, _ *pebble.WriteOptions) {
-	lower, upper = db.index.Load().Span(chunk)
+	lower, upper = db.tables.NewestIndex.Load().Span(chunk)
 	return lower, upper, nil
 }
 
@@ -302,22 +303,9 @@ func (db *DB) loadChunk(chunk uint16) error {
 	if db.opening.damaged != nil {
 		return nil
 	}
-	err := textError("load a chunk of the text index", db.index.Load().Load(db.store, chunk))
+	err := state.TextError("load a chunk of the text index", db.tables.NewestIndex.Load().Load(db.store, chunk))
 	if errors.Is(err, fault.ErrCorrupt) {
 		db.opening.damaged, err = err, nil
-	}
-	return err
-}
-
-// textError says what is to be done about an error of the text index.
-func textError(doing string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, invindex.ErrVersion):
-		return &fault.Error{Kind: fault.ErrNewerLayout, What: doing, Cause: err, Do: "use a newer memdb"}
-	case errors.Is(err, invindex.ErrCorrupt), errors.Is(err, kv.ErrNotFound), pebble.IsCorruptionError(err):
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doing, Cause: err, Do: "rebuild the text index: memdbctl rebuild text"}
 	}
 	return err
 }
@@ -326,7 +314,7 @@ func textError(doing string, err error) error {
 // and the janitor does not work.
 func (db *DB) dropSealed() {
 	chunks := slices.Collect(maps.Keys(db.chunks.sealed))
-	db.index.Load().Drop(chunks...)
+	db.tables.NewestIndex.Load().Drop(chunks...)
 	db.leave(chunks...)
 	clear(db.chunks.sealed)
 	clear(db.chunks.size)

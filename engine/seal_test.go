@@ -23,7 +23,7 @@ func (db *DB) waitSealed(t testing.TB) int {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		db.chunks.busy.Lock()
-		n, left := len(db.chunks.sealed), len(db.index.Load().Sealable())
+		n, left := len(db.chunks.sealed), len(db.tables.NewestIndex.Load().Sealable())
 		db.chunks.busy.Unlock()
 		if left == 0 {
 			return n

@@ -32,7 +32,7 @@ func (r *recalling) sessionsOf(m *matches) *talks {
 	lastNumber := int32(-1)
 	for i, doc := range m.docs {
 		t.of[i] = -1
-		row := r.tx.db.docs.Row(doc)
+		row := r.tx.db.tables.Docs.Row(doc)
 		if row.Run == 0 {
 			continue
 		}
@@ -95,7 +95,7 @@ const (
 // where one of these has all terms of the query by itself: have counts them by match; nor in
 // large scopes, nor beside a learned vector, which finds by itself what has other words.
 func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, most float64) error {
-	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.q.Embedding != nil || r.in.n > secondLookScope {
+	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.q.Embedding != nil || r.in.N > secondLookScope {
 		return nil
 	}
 	w := policy.Best()
@@ -121,7 +121,7 @@ func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, mo
 	for n, p := range places {
 		docs[n] = m.docs[p.doc]
 	}
-	if err := r.tx.index.Score(ctx, r.tx.postings, terms, stats, docs, hits); err != nil {
+	if err := r.tx.state.Index.Score(ctx, r.tx.state.Postings, terms, stats, docs, hits); err != nil {
 		return err
 	}
 	for n, p := range places {
@@ -154,7 +154,7 @@ func (r *recalling) termsOf(ctx context.Context, m *matches, first []scored) ([]
 	for i := range found {
 		words[i] = found[i].text
 	}
-	counted, err := r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set})
+	counted, err := r.tx.state.Index.Stats(ctx, r.tx.state.Postings, words, invindex.Docs{Set: r.set})
 	if err != nil {
 		return nil, stats, err
 	}
@@ -203,7 +203,7 @@ func (r *recalling) saidBy(ctx context.Context, m *matches, first []scored) ([]f
 		for _, text := range texts {
 			text = firstBytes(text, left)
 			left -= len(text)
-			if err := bag.AddQueryIn(ctx, r.tx.db.words.analyzer.Load(), text, 1, in); err != nil {
+			if err := bag.AddQueryIn(ctx, r.tx.db.tables.Words.Analyzer.Load(), text, 1, in); err != nil {
 				return nil, err
 			}
 		}

@@ -136,13 +136,13 @@ func (p *partTx) Survivor(owner uint32, seq uint64) (m part.Memory, found bool, 
 }
 
 func (p *partTx) MemoryWas(owner uint32, seq uint64) (m part.Memory, found bool, err error) {
-	prefix := p.keys.Records(owner, seq)
-	err = kv.Scan(p.reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+	prefix := p.state.Keys.Records(owner, seq)
+	err = kv.Scan(p.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)
 		}
-		if v.Born > p.lsn {
+		if v.Born > p.state.LSN {
 			return nil
 		}
 		rec, err := layout.DecodeRecord(value)

@@ -232,7 +232,7 @@ func TestRepeatedTextIsYoung(t *testing.T) {
 				t.Errorf("%d accesses, created at %v", m.AccessCount, m.CreatedAt)
 			}
 			l, _ := tx.at(m.Seq)
-			f, _ := tx.facts(tx.db.docs.Row(l.doc))
+			f, _ := tx.facts(tx.db.tables.Docs.Row(l.doc))
 			d = f.Idle
 			return nil
 		}))

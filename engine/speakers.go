@@ -7,7 +7,9 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 )
 
 // speakerField is the last word of the path of an indexed text that says who spoke.
@@ -22,16 +24,16 @@ func (r *recalling) askedAbout() (turns *roaring.Bitmap, name string, err error)
 	if r.q.AnySpeaker {
 		return nil, "", nil
 	}
-	for _, f := range r.tx.db.words.indexed {
-		if f.path != speakerField && !strings.HasSuffix(f.path, "."+speakerField) {
+	for _, f := range r.tx.db.tables.Words.Indexed {
+		if f.Path != speakerField && !strings.HasSuffix(f.Path, "."+speakerField) {
 			continue
 		}
-		num, ok := r.tx.db.fields.number(f.path)
+		num, ok := r.tx.db.tables.Fields.Number(f.Path)
 		if !ok {
 			continue
 		}
 		for _, n := range speakerNames(r.q.Text) {
-			set, err := r.tx.withValue(firstMetadataField+uint16(num), scalar.TextKey(n))
+			set, err := selection.WithValue(&r.tx.state, layout.FirstMetadataField+uint16(num), scalar.TextKey(n))
 			if err != nil {
 				return nil, "", err
 			}

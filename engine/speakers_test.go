@@ -24,7 +24,7 @@ func twoSpeakers(t testing.TB, db *DB, speakers ...string) {
 // says who it is, and a query can decline.
 func TestWhoIsAskedAbout(t *testing.T) {
 	open := func(speakers ...string) *DB {
-		db := openTest(t, vfs.NewMem(), setup{Options: Options{IndexedText: []IndexedField{{Field: "metadata.speaker"}}}})
+		db := openTest(t, vfs.NewMem(), setup{Options: Options{IndexedText: []memory.IndexedField{{Field: "metadata.speaker"}}}})
 		twoSpeakers(t, db, speakers...)
 		return db
 	}

@@ -162,17 +162,17 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.docs.Live.Load(), Terms: int64(db.index.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
+		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
 		DiskBytes: files.sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			VectorRows: db.rows.Bytes(), Text: db.index.Load().Bytes(), Lexical: db.lexical.index.Bytes(), Documents: db.docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.size(), Parts: db.partBytes(),
+			VectorRows: db.spaces.RowBytes(), Text: db.tables.NewestIndex.Load().Bytes(), Lexical: db.spaces.Lexical.Index.Bytes(), Documents: db.tables.Docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.Size(), Parts: db.partBytes(),
 		},
 	}
 	s.EmbedFailure = db.backlog.lastFailure()
 	err = db.view(ctx, nil, func(tx *Tx) error {
 		of := *tx
-		of.lose = func(error) {} // of a memory that is lost nobody knows whether it has a text
+		of.state.Lose = func(error) {} // of a memory that is lost nobody knows whether it has a text
 		s.Pending, err = of.countPending(ctx)
 		return err
 	})
@@ -186,10 +186,10 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	s.Parts, s.Lost = parts, s.Lost+lost
 	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
-	for _, sp := range db.spaces.all() {
-		info := sp.info()
+	for _, sp := range db.spaces.All() {
+		info := spaceInfo(sp)
 		s.Memory.Vectors += info.Bytes
-		s.Memory.Documents += sp.documents()
+		s.Memory.Documents += sp.Documents()
 		s.Vectors += info.Vectors
 		s.Spaces = append(s.Spaces, info)
 	}
@@ -200,7 +200,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
 	blockCache, memtable := db.store.Shares()
-	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), Parts: db.partShare(), VectorCodes: db.codesShare(), VectorRows: db.rowsShare()}
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), Parts: db.partShare(), VectorCodes: db.spaces.Codes, VectorRows: db.spaces.Rows}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
 	}

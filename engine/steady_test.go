@@ -68,8 +68,8 @@ func TestJumpsAgeNothing(t *testing.T) {
 	}
 	noError(t, j.emptyTrash(ctx))
 	forgetNow(t, j.DB)
-	if j.LSN() != lsn || j.ageing.Runs().Count() != 0 {
-		t.Errorf("LSN %d after %d, %d consolidations", j.LSN(), lsn, j.ageing.Runs().Count())
+	if j.LSN() != lsn || j.tables.Ageing.Runs().Count() != 0 {
+		t.Errorf("LSN %d after %d, %d consolidations", j.LSN(), lsn, j.tables.Ageing.Runs().Count())
 	}
 
 	j.clk.advance(-year)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // The tables of the store hold all structures side by side, compressed. What each takes of them
@@ -55,7 +56,7 @@ func (db *DB) AddStructures(ctx context.Context, s *Stats) error {
 	var spans []structureSpan
 	err := db.view(ctx, nil, func(tx *Tx) (err error) {
 		if spans = tx.structureSpans(); f.Tables <= structureScan {
-			if err = tx.readSpans(ctx, spans); !unreadable(err) {
+			if err = tx.readSpans(ctx, spans); !store.Unreadable(err) {
 				return err
 			}
 		}
@@ -126,7 +127,7 @@ func (tx *Tx) structureSpans() (spans []structureSpan) {
 func (tx *Tx) readSpans(ctx context.Context, spans []structureSpan) error {
 	n := 0
 	for i := range spans {
-		err := kv.Scan(tx.reader, spans[i].lower, spans[i].upper, func(key, value []byte) error {
+		err := kv.Scan(tx.state.Reader, spans[i].lower, spans[i].upper, func(key, value []byte) error {
 			spans[i].weight += uint64(len(key) + len(value))
 			if n++; n%scanCheck == 0 {
 				return ctx.Err()
@@ -150,10 +151,10 @@ func (tx *Tx) measureSpans(spans []structureSpan) error {
 		if err != nil {
 			return err
 		}
-		err = kv.Scan(tx.reader, spans[i].lower, spans[i].upper, func(_, _ []byte) error { return kv.ErrStop })
+		err = kv.Scan(tx.state.Reader, spans[i].lower, spans[i].upper, func(_, _ []byte) error { return kv.ErrStop })
 		switch {
 		case err == nil || upTo <= before:
-		case errors.Is(err, kv.ErrStop) || unreadable(err):
+		case errors.Is(err, kv.ErrStop) || store.Unreadable(err):
 			spans[i].weight, before = upTo-before, upTo
 		default:
 			return err

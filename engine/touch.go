@@ -41,7 +41,7 @@ func (db *DB) touch(seqs []uint64, now int64) {
 // renew notes that the text of a memory was said again: it is as young as if it had been
 // accessed then, and was not recalled.
 func (db *DB) renew(seq uint64, at int64) {
-	s := db.docs.Seq(seq)
+	s := db.tables.Docs.Seq(seq)
 	if s == nil || s.Accessed.Load() >= at {
 		return
 	}
@@ -54,7 +54,7 @@ func (t *touches) note(db *DB, seqs []uint64, one layout.Access) {
 	defer t.mu.Unlock()
 	for _, seq := range seqs {
 		a := one
-		if s := db.docs.Seq(seq); s != nil {
+		if s := db.tables.Docs.Seq(seq); s != nil {
 			a = a.Fold(db.settle(s)) // before the time of the access is seen
 			s.Count.Add(one.Count)
 			for last := s.Accessed.Load(); last < a.Last && !s.Accessed.CompareAndSwap(last, a.Last); {
@@ -138,12 +138,12 @@ func (tx *Tx) logAccesses(op layout.LogOp, n int, body []byte) {
 
 // mergeAccess adds to the access statistics of a memory; setAccess says what they are.
 func (tx *Tx) mergeAccess(owner uint32, seq uint64, a layout.Access) error {
-	key := tx.keys.Stats(owner, seq)
+	key := tx.state.Keys.Stats(owner, seq)
 	return tx.merge(key, layout.Seal(key, a.Encode()))
 }
 
 func (tx *Tx) setAccess(owner uint32, seq uint64, a layout.Access) error {
-	key := tx.keys.Stats(owner, seq)
+	key := tx.state.Keys.Stats(owner, seq)
 	return tx.set(key, layout.Seal(key, a.Encode()))
 }
 

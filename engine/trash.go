@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -38,13 +39,13 @@ func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error 
 	if of != nil {
 		t = *of
 	}
-	t.LSN, t.Until = tx.lsn, tx.now+p.Trash.Millis()
+	t.LSN, t.Until = tx.state.LSN, tx.state.Now+p.Trash.Millis()
 	for i := range victims {
 		v := &victims[i]
-		a := tx.db.accessOf(v.Seq)
+		a := tx.db.tables.Docs.Access(v.Seq)
 		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
 	}
-	tx.staged = append(tx.staged, stagedChange{tx.lsn, func(uint64) { tx.db.trashDue.before(t.Until) }})
+	tx.staged = append(tx.staged, stagedChange{tx.state.LSN, func(uint64) { tx.db.trashDue.before(t.Until) }})
 	return t.Keep((*partTx)(tx))
 }
 
@@ -90,7 +91,7 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 		return report, err
 	}
 	defer release()
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}
 	defer db.turn.Unlock()
@@ -121,7 +122,7 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 	for i := range slices.Backward(chain) {
 		t := &chain[i]
 		err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
-			report.LSN = tx.lsn
+			report.LSN = tx.state.LSN
 			t.Undone = true
 			return t.Keep((*partTx)(tx))
 		}))
@@ -147,7 +148,7 @@ func (db *DB) undoable(ctx context.Context, doing string, lsn uint64) (chain []p
 			return refuse("the trash has nothing of it", "check the LSN; a policy without trash_ms keeps nothing")
 		case t.Undone:
 			return refuse("it was undone already", "")
-		case t.Until <= tx.now:
+		case t.Until <= tx.state.Now:
 			return refuse("it is too old: the trash is emptied", "")
 		}
 		for known && err == nil {
@@ -175,7 +176,7 @@ func (db *DB) undoOne(ctx context.Context, doing string, t *policy.Trash, report
 		var done Undone
 		n := 0
 		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
-			done = Undone{LSN: tx.lsn}
+			done = Undone{LSN: tx.state.LSN}
 			for n = 0; n < min(len(left), undoBatch); n++ {
 				err := tx.bringBack(ctx, doing, t.LSN, &left[n], &done)
 				if errors.Is(err, fault.ErrTxTooLarge) && n > 0 {
@@ -194,7 +195,7 @@ func (db *DB) undoOne(ctx context.Context, doing string, t *policy.Trash, report
 		report.Restored, report.WithoutVectors, report.LSN = report.Restored+done.Restored, report.WithoutVectors+done.WithoutVectors, done.LSN
 	}
 	return db.acknowledge(db.update(ctx, func(tx *Tx) error {
-		report.LSN = tx.lsn
+		report.LSN = tx.state.LSN
 		if err := tx.emptyInGraph(t.Things); err != nil { // of what stays away
 			return tx.breaks(err)
 		}
@@ -213,7 +214,7 @@ func (tx *Tx) disinherit(ctx context.Context, doing string, h *policy.Heir) erro
 	if !lives || l.Version != h.Version {
 		return nil
 	}
-	rec, err := tx.record(l.Version)
+	rec, err := tx.state.Record(l.Version)
 	if err != nil {
 		return err
 	}
@@ -241,7 +242,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 	if died, err := tx.deathOf(x.Owner, x.Seq); err != nil || died == nil || died.at.Born != lsn {
 		return err
 	}
-	rec, err := tx.record(x.Version)
+	rec, err := tx.state.Record(x.Version)
 	if err != nil {
 		return err
 	}
@@ -252,7 +253,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 	p.rec.Vectors, p.rec.Confidence = nil, x.Confidence
 	p.rec.Flags = p.rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate | layout.FlagApart
 	p.rec.Before = rec.History(x.Version)
-	p.rec.Updated = max(tx.now, rec.Updated)
+	p.rec.Updated = max(tx.state.Now, rec.Updated)
 	lost := false
 	for _, ref := range rec.Vectors {
 		vec, err := tx.vector(x.Version, ref)
@@ -261,7 +262,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 			return err
 		}
 		if lost = lost || err != nil || s == nil; err == nil && s != nil {
-			p.vectors[s.name] = vec
+			p.vectors[s.Name] = vec
 		}
 	}
 	if p.rec.Text == "" && len(p.vectors) == 0 {
@@ -278,7 +279,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 	if err != nil {
 		return tx.breaks(err)
 	}
-	v := layout.Version{Owner: x.Owner, Seq: x.Seq, Born: tx.lsn, Change: tx.change()}
+	v := layout.Version{Owner: x.Owner, Seq: x.Seq, Born: tx.state.LSN, Change: tx.change()}
 	if err := tx.write(p, &pendingVersion{Version: v, run: run, inherits: doctable.None}); err != nil {
 		return err
 	}
@@ -299,7 +300,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 func (tx *Tx) backAccess(x *policy.Trashed) error {
 	a := layout.Access{Count: x.Count, Last: x.Last}
 	if x.Into == 0 {
-		a.Last = max(a.Last, tx.now)
+		a.Last = max(a.Last, tx.state.Now)
 	}
 	if a != (layout.Access{}) {
 		if err := tx.setAccess(x.Owner, x.Seq, a); err != nil {
@@ -308,8 +309,8 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 		tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, x.Owner, x.Seq, a))
 	}
 	seq := x.Seq
-	tx.staged = append(tx.staged, stagedChange{tx.lsn, func(uint64) {
-		s := tx.db.docs.Seq(seq)
+	tx.staged = append(tx.staged, stagedChange{tx.state.LSN, func(uint64) {
+		s := tx.db.tables.Docs.Seq(seq)
 		s.Fade.Store(nil)
 		s.Count.Store(a.Count)
 		s.Accessed.Store(a.Last)
@@ -332,7 +333,7 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		return policy.EachTrash((*partTx)(tx), func(of policy.Trash) error {
 			switch {
-			case of.Until > tx.now && !of.Undone:
+			case of.Until > tx.state.Now && !of.Undone:
 				next = min(next, of.Until)
 			case db.janitor.cleans(of.LSN):
 				next = 0
@@ -391,7 +392,7 @@ func (db *DB) dropTrash(ctx context.Context, t *policy.Trash) error {
 		}
 		err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 			for i := range part {
-				if _, err := db.dropVersion(b, r, part[i].Version, maxLSN); err != nil {
+				if _, err := db.dropVersion(b, r, part[i].Version, state.MaxLSN); err != nil {
 					return err
 				}
 			}

@@ -15,6 +15,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -22,20 +24,11 @@ import (
 // Tx is a transaction: the argument of the functions given to View and Update. It
 // is valid until that function returns, and must stay on its goroutine.
 type Tx struct {
-	db       *DB
-	reader   kv.Reader
-	keys     *layout.Keys // of the state that is read
-	lsn      uint64       // what is read: the read point's, or in an Update its own
-	index    *invindex.Index
-	postings invindex.Snapshot // doc IDs below its mark may be visible
-	now      int64             // the clock, fixed at the begin
-	done     bool
-	point    *point // of a View
-	past     bool   // a state is read that is older than the mark: see [Tx.asOf]
-	lease    *lease // nil: the whole transaction is one call, or a View has no age
-	// lose is told of what cannot be read, and the reader goes on without it; nil: an error ends
-	// the reading.
-	lose func(error)
+	db    *DB
+	state state.State // what is read; in an Update with what it has written
+	done  bool
+	point *point // of a View
+	lease *lease // nil: the whole transaction is one call, or a View has no age
 
 	*writes // nil in a View
 }
@@ -48,8 +41,8 @@ type writes struct {
 	log        []byte
 	next       layout.Counters
 	begun      []uint16 // chunks, in their order
-	names      map[layout.Name]uint32
-	spaces     map[string]*space
+	own        state.Own
+	spaces     map[string]*spaces.Space
 	pend       map[uint64]*pendingVersion // by Seq: newer than the tables
 	adds       []*pendingVersion
 	kills      []dead
@@ -61,10 +54,8 @@ type writes struct {
 	broken     error          // set where an operation stopped half-way: no commit
 	staged     []stagedChange // of parts, for when it is applied
 	overlaps   bool           // it changed what an earlier commit of the same batch had made
-	// taken are gathered touches and folds that are in the batch, anew the memories whose
-	// debts it takes back: see carryDebt.
+	// taken are gathered touches and folds that are in the batch.
 	taken map[uint64]layout.Access
-	anew  map[uint64]bool
 }
 
 // pendingVersion is a version that is in the batch and not yet in the tables.
@@ -102,7 +93,7 @@ type undo struct {
 
 // LSN is that of the state that a View reads, or of the commit that an Update
 // will be.
-func (tx *Tx) LSN() uint64 { return tx.lsn }
+func (tx *Tx) LSN() uint64 { return tx.state.LSN }
 
 // Memories are the memories as this transaction sees them.
 func (tx *Tx) Memories() Memories { return Memories{db: tx.db, tx: tx} }
@@ -137,7 +128,8 @@ func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
 		return err
 	}
 	p := db.points.acquire(l)
-	tx := &Tx{db: db, reader: p.snap, keys: p.keys, lsn: p.lsn, index: p.index, postings: p.postings, point: p, now: db.now(), lease: l}
+	tx := &Tx{db: db, state: p.state, point: p, lease: l}
+	tx.state.Now = db.now()
 	defer func() {
 		tx.done = true
 		db.unpin(l, p)
@@ -198,7 +190,7 @@ func (db *DB) admit(ctx context.Context) (release func(), err error) {
 		err = db.waitForSealing(ctx)
 	}
 	if err == nil {
-		err = db.linker.admit(ctx)
+		err = db.waitForLinking(ctx)
 	}
 	if err != nil {
 		release()
@@ -261,35 +253,35 @@ func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 		}
 	}()
 	if err := fn(tx); err != nil {
-		return tx.lsn - 1, err
+		return tx.state.LSN - 1, err
 	}
 	if tx.broken != nil {
-		return tx.lsn - 1, tx.broken
+		return tx.state.LSN - 1, tx.broken
 	}
 	if tx.changes == 0 {
-		return tx.lsn - 1, nil
+		return tx.state.LSN - 1, nil
 	}
 	if err := tx.seal(); err != nil {
-		return tx.lsn - 1, err
+		return tx.state.LSN - 1, err
 	}
 	if err := tx.apply(); err != nil {
 		return 0, err
 	}
-	return tx.lsn - 1, nil
+	return tx.state.LSN - 1, nil
 }
 
 func (db *DB) begin() *Tx {
 	db.rollChunk()
 	tx := &Tx{
-		db: db, keys: db.keys(), index: db.index.Load(), postings: db.newestText(), now: db.now(),
-		lsn: db.writer.applied + 1,
+		db: db, state: db.newestState(),
 		writes: &writes{
 			batch: db.store.NewBatch(), next: db.writer.next,
-			names: map[layout.Name]uint32{}, spaces: map[string]*space{},
+			own: state.Own{Names: map[layout.Name]uint32{}, Committed: db.store}, spaces: map[string]*spaces.Space{},
 			pend: map[uint64]*pendingVersion{},
 		},
 	}
-	tx.reader = batchReader{tx}
+	tx.own.Given = &tx.next
+	tx.state.LSN, tx.state.Own, tx.state.Reader = db.writer.applied+1, &tx.own, batchReader{tx}
 	return tx
 }
 
@@ -298,16 +290,16 @@ func (tx *Tx) rollback() {
 	tx.giveBack()
 	for _, u := range slices.Backward(tx.undo) {
 		if u.added {
-			tx.db.docs.Drop(u.doc)
+			tx.db.tables.Docs.Drop(u.doc)
 			tx.db.freeSlots(u.doc, u.kept)
 		} else {
-			tx.db.docs.Revive(u.doc)
+			tx.db.tables.Docs.Revive(u.doc)
 		}
 	}
 	for _, s := range tx.spaces {
-		tx.db.spaces.remove(s)
-		if err := s.file.Close(); err != nil {
-			tx.db.logger.Error("closing the file of a space that was taken back", "space", s.name, "error", err)
+		tx.db.spaces.Remove(s)
+		if err := s.File.Close(); err != nil {
+			tx.db.logger.Error("closing the file of a space that was taken back", "space", s.Name, "error", err)
 		}
 	}
 	if len(tx.undo) > 0 {
@@ -329,10 +321,10 @@ func (tx *Tx) closeBatch() {
 // seal writes the log record that ends the commit of this LSN. What is written
 // after it belongs to the next.
 func (tx *Tx) seal() error {
-	if err := tx.set(tx.keys.LSN(layout.KindLog, tx.lsn), tx.logRecord()); err != nil {
+	if err := tx.set(tx.state.Keys.LSN(layout.KindLog, tx.state.LSN), tx.logRecord()); err != nil {
 		return err
 	}
-	tx.lsn++
+	tx.state.LSN++
 	tx.changes, tx.log = 0, tx.log[:0]
 	return nil
 }
@@ -352,7 +344,7 @@ func (tx *Tx) apply() error {
 	if err := db.Failed(); err != nil {
 		return err
 	}
-	if db.durability == Durable && !db.linker.all.Load() {
+	if db.durability == Durable && !db.spaces.Linker.All.Load() {
 		// On a busy processor the log would else be written only when this
 		// goroutine waits for it: the disk shall work while the tables grow. Where
 		// linking takes all processors, it would have to wait for one itself.
@@ -362,16 +354,16 @@ func (tx *Tx) apply() error {
 		db.store.Fail(err) // on disk, but not in RAM: reopening mends it
 		return db.Failed()
 	}
-	for k, num := range tx.names {
-		db.names.remember(k, num)
+	for k, num := range tx.own.Names {
+		db.tables.Names.Remember(k, num)
 		if k.Class == layout.NameField {
-			db.fields.add(k.Text, num)
+			db.tables.Fields.Add(k.Text, num)
 		}
 	}
 	if tx.next.Doc>>16 != db.writer.next.Doc>>16 {
 		db.janitor.wake() // a chunk is full
 	}
-	db.writer.next, db.writer.applied = tx.next, tx.lsn-1
+	db.writer.next, db.writer.applied = tx.next, tx.state.LSN-1
 	for _, chunk := range tx.begun {
 		db.chunks.used[chunk] = true
 	}
@@ -380,7 +372,7 @@ func (tx *Tx) apply() error {
 		c.fn(c.lsn)
 	}
 	if tx.wiped {
-		db.resetParts(tx.lsn - 1)
+		db.resetParts(tx.state.LSN - 1)
 		db.janitor.forget()
 		db.dropSealed()
 	}
@@ -410,16 +402,16 @@ func (tx *Tx) apply() error {
 func (tx *Tx) materialise() error {
 	db := tx.db
 	for _, d := range tx.kills {
-		db.docs.Kill(d.doc, d.lsn)
+		db.tables.Docs.Kill(d.doc, d.lsn)
 		tx.undo = append(tx.undo, undo{doc: d.doc})
-		if p := tx.pend[db.docs.Row(d.doc).Seq]; p != nil && !p.gone && p.inherits == d.doc {
+		if p := tx.pend[db.tables.Docs.Row(d.doc).Seq]; p != nil && !p.gone && p.inherits == d.doc {
 			d.kept = p.keeps
 		}
 		tx.dying = append(tx.dying, d)
 	}
 	tx.kills = nil
 	for _, s := range tx.spaces {
-		db.spaces.add(s)
+		db.spaces.Add(s)
 	}
 	tx.noteBegun()
 	for _, p := range tx.adds {
@@ -433,7 +425,7 @@ func (tx *Tx) materialise() error {
 	}
 	tx.adds = nil
 	clear(tx.pend)
-	tx.postings = db.newestText()
+	tx.state.Postings = db.newestText()
 	return nil
 }
 
@@ -442,17 +434,17 @@ func (db *DB) show(p *pendingVersion) error {
 	if err := db.showVectors(p); err != nil {
 		return err
 	}
-	if err := db.index.Load().Add(p.doc, &p.idx); err != nil {
+	if err := db.tables.NewestIndex.Load().Add(p.doc, &p.idx); err != nil {
 		return fault.Within(fmt.Sprintf("index document %d", p.doc), err)
 	}
-	db.docs.Add(p.doc, func(r *doctable.Row) {
+	db.tables.Docs.Add(p.doc, func(r *doctable.Row) {
 		r.Version = p.Version
 		r.Run = p.run
 		r.Created, r.Expires = p.rec.Created, p.rec.Expires
 		r.Importance, r.Confidence = p.rec.Importance, p.rec.Confidence
 	})
 	if p.access != (layout.Access{}) {
-		s := db.docs.Seq(p.Seq)
+		s := db.tables.Docs.Seq(p.Seq)
 		s.Count.Add(p.access.Count)
 		s.Accessed.Store(max(s.Accessed.Load(), p.access.Last))
 	}
@@ -479,7 +471,7 @@ func (tx *Tx) setEncoded(key []byte, encode func(dst []byte) []byte) error {
 
 // setListed writes an empty key of a kind whose prefixes are remembered.
 func (tx *Tx) setListed(key []byte) error {
-	tx.db.writer.written.add(tx.keys.Listed(key))
+	tx.db.writer.written.add(tx.state.Keys.Listed(key))
 	return tx.set(key, nil)
 }
 
@@ -556,7 +548,7 @@ func (tx *Tx) change() uint32 {
 
 // number is the number of a name, newly given if it has none.
 func (tx *Tx) number(k layout.Name) (uint32, error) {
-	num, ok, err := tx.lookup(k)
+	num, ok, err := tx.state.Lookup(k)
 	if ok || err != nil {
 		return num, err
 	}
@@ -566,23 +558,9 @@ func (tx *Tx) number(k layout.Name) (uint32, error) {
 func (tx *Tx) newNumber(k layout.Name, extra []byte) (uint32, error) {
 	tx.next.Names[k.Class]++
 	num := tx.next.Names[k.Class]
-	tx.names[k] = num
-	key := tx.keys.Name(k.Class, k.Text)
+	tx.own.Names[k] = num
+	key := tx.state.Keys.Name(k.Class, k.Text)
 	return num, tx.set(key, layout.EncodeName(key, num, k.Text, extra))
-}
-
-// lookup is the number of a name as this transaction sees it.
-func (tx *Tx) lookup(k layout.Name) (uint32, bool, error) {
-	if tx.writes != nil {
-		if num, ok := tx.names[k]; ok {
-			return num, true, nil
-		}
-	}
-	reader := tx.reader
-	if tx.writes != nil {
-		reader = tx.db.store // names are for good, and those of this transaction are not there
-	}
-	return tx.db.names.lookup(reader, tx.keys, k)
 }
 
 // at is the visible version of a memory, false if there is none.
@@ -592,11 +570,11 @@ func (tx *Tx) at(seq uint64) (live, bool) {
 			return live{p.Version, p.doc, p.expires}, !p.dead
 		}
 	}
-	doc := tx.db.docs.At(seq, tx.lsn)
+	doc := tx.db.tables.Docs.At(seq, tx.state.LSN)
 	if doc == doctable.None {
 		return live{}, false
 	}
-	r := tx.db.docs.Row(doc)
+	r := tx.db.tables.Docs.Row(doc)
 	return live{r.Version, doc, r.Expires}, true
 }
 
@@ -611,7 +589,7 @@ func (l live) expired(now int64) bool { return l.expires != 0 && l.expires <= no
 
 // logRecord tells what the commit did. docs/format/log.md describes it.
 func (tx *Tx) logRecord() []byte {
-	return append(layout.AppendLogHead(nil, tx.now, &tx.next, tx.changes), tx.log...)
+	return append(layout.AppendLogHead(nil, tx.state.Now, &tx.next, tx.changes), tx.log...)
 }
 
 // batchReader reads what a transaction has written over the newest state of the

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -181,7 +182,7 @@ func (db *DB) DeleteUser(ctx context.Context, user string) (UserDeleted, error) 
 	}
 	defer release()
 	// An eviction, a consolidation or an Undo would add to the trash, or bring back from it.
-	if err := db.turn.lockContext(ctx); err != nil {
+	if err := db.turn.LockContext(ctx); err != nil {
 		return d, err
 	}
 	defer db.turn.Unlock()
@@ -375,7 +376,7 @@ func (db *DB) remainders(d *UserDeleted) error {
 		return fault.Within(doingDeleteUser, err)
 	}
 	until := "the policy has a log_ms, which is over"
-	if keep := db.ageing.At(maxLSN).Log; keep > 0 {
+	if keep := db.tables.Ageing.At(state.MaxLSN).Log; keep > 0 {
 		until = fmt.Sprintf("log_ms of the policy is over: %v from now", time.Duration(keep))
 	}
 	d.Left = append(d.Left, Left{What: "log", Bytes: int64(log), Until: until})

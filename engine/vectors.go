@@ -2,59 +2,17 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
-)
-
-// vectorLimits are the sizes at which the handling of vectors changes.
-type vectorLimits struct {
-	// exhaustive is the size of a scope up to which every memory is scored by
-	// every signal.
-	exhaustive int
-	// crossover is the number of vectors from which on a graph is built.
-	crossover int
-	// Up to unlinkedSoft vectors wait for a pause between writes to be linked: a
-	// search that scores them one by one takes a millisecond or less for it. While
-	// nobody searches, up to unlinkedIdle do: a search then takes up to a hundred
-	// milliseconds until they are linked. At unlinkedMost writers wait.
-	unlinkedSoft, unlinkedIdle, unlinkedMost int
-	// saveTail is the least number of vectors that have come, gone or been linked
-	// before a snapshot is written; where a share of all vectors is more (saveShare,
-	// addedShare), that.
-	// closeTail is the least for Close. What is not in a snapshot is read from the
-	// store by the next Open, and linked again.
-	saveTail, closeTail uint64
-	// codes are the bytes of codes of a space that are kept in memory, rows those of
-	// float32 vectors; 0: their share of the budget; below 0: none.
-	codes, rows int64
-	// sketched is the number of vectors from which on those in memory have sketches: the
-	// codes of fewer stay in a processor's caches.
-	sketched int
-	// fillLeast is how many vectors searches must have read from the store before all
-	// are read.
-	fillLeast int64
-}
-
-func defaultVectorLimits() vectorLimits {
-	return vectorLimits{
-		exhaustive: 20_000, crossover: hnsw.Crossover,
-		unlinkedSoft: 1 << 15, unlinkedIdle: 1 << 20, unlinkedMost: 5 << 18,
-		saveTail: 1 << 16, closeTail: 1 << 10, sketched: 1 << 13, fillLeast: 1 << 8,
-	}
-}
-
-// A snapshot may lack the links of one vector in saveShare, which is a hundred times the
-// work of reading it, and one in addedShare altogether: while many come and none is
-// linked, a snapshot is written when they have doubled, not for each eighth.
-const (
-	saveShare  = 8
-	addedShare = 2
 )
 
 // Metric says how the vectors of a space are compared.
@@ -101,7 +59,7 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 		return err
 	}
 	if s := tx.space(c.Name); s != nil {
-		return s.same(&c)
+		return c.same(s)
 	}
 	if err := tx.maySpace(doingSpace); err != nil {
 		return err
@@ -147,29 +105,29 @@ func (c *SpaceConfig) check() (hnsw.Metric, error) {
 }
 
 // same returns an error where the space is not the one that is asked for.
-func (s *space) same(c *SpaceConfig) error {
-	is := fmt.Sprintf("%d dimensions compared by %s, of the model %q", s.dim, s.metric, s.model)
+func (c *SpaceConfig) same(s *spaces.Space) error {
+	is := fmt.Sprintf("%d dimensions compared by %s, of the model %q", s.Dim, s.Metric, s.Model)
 	asked := fmt.Sprintf("%d dimensions compared by %s, of the model %q", c.Dim, c.Metric, c.Model)
 	if is == asked {
 		return nil
 	}
 	return &fault.Error{
-		Kind: fault.ErrMismatch, What: doingSpace + " " + s.name,
+		Kind: fault.ErrMismatch, What: doingSpace + " " + s.Name,
 		Why: fmt.Sprintf("it exists with %s, not %s", is, asked), Do: "use another name",
 	}
 }
 
 // newSpace makes a space that the commit gives a number.
-func (tx *Tx) newSpace(c *SpaceConfig, metric hnsw.Metric) (*space, error) {
-	s, err := tx.db.newSpace(uint16(tx.next.Names[layout.NameSpace]+1), c.Name, c.Dim, metric, c.Model)
+func (tx *Tx) newSpace(c *SpaceConfig, metric hnsw.Metric) (*spaces.Space, error) {
+	s, err := tx.db.spaces.New(uint16(tx.next.Names[layout.NameSpace]+1), c.Name, c.Dim, metric, c.Model)
 	if err != nil {
 		return nil, err
 	}
-	s.base = c.Base
-	if _, err := tx.newNumber(layout.Name{Class: layout.NameSpace, Text: c.Name}, s.encode()); err != nil {
+	s.Base = c.Base
+	if _, err := tx.newNumber(layout.Name{Class: layout.NameSpace, Text: c.Name}, s.Encode()); err != nil {
 		return nil, err
 	}
-	s.born = tx.lsn
+	s.Born = tx.state.LSN
 	tx.spaces[c.Name] = s
 	return s, nil
 }
@@ -178,16 +136,16 @@ func (tx *Tx) newSpace(c *SpaceConfig, metric hnsw.Metric) (*space, error) {
 // the version before.
 func (db *DB) showVectors(p *pendingVersion) error {
 	for name, vec := range p.vectors {
-		s := db.spaces.named(name)
-		if err := s.add(p.doc, p.broughtBy(s.num), vec); err != nil {
+		s := db.spaces.Named(name)
+		if err := s.Add(p.doc, p.broughtBy(s.Num), vec); err != nil {
 			return fault.Within("index a vector of the space "+name, err)
 		}
-		db.linker.stored(s)
+		db.spaces.Linker.Stored(s)
 	}
 	for _, num := range p.keeps {
-		s := db.spaces.numbered(num)
-		if slot, ok := s.slot(p.inherits); ok {
-			s.setSlot(p.doc, slot)
+		s := db.spaces.Numbered(num)
+		if slot, ok := s.Slot(p.inherits); ok {
+			s.SetSlot(p.doc, slot)
 		}
 	}
 	return nil
@@ -201,4 +159,77 @@ func (p *pendingVersion) broughtBy(space uint16) layout.Version {
 		}
 	}
 	return p.Version
+}
+
+// newSpaces are the spaces of the database, none yet. limits are nil but for tests.
+func (db *DB) newSpaces(limits *spaces.Limits) *spaces.Set {
+	h := spaces.Host{
+		Store: db.store, Tables: &db.tables, Dir: db.dir, Logger: db.logger, ReadOnly: db.readOnly, Limits: spaces.DefaultLimits(),
+		ID: func() [16]byte { return db.id },
+		View: func(ctx context.Context, fn func(*state.State) error) error {
+			return db.view(ctx, nil, func(tx *Tx) error { return fn(&tx.state) })
+		},
+		Lock: db.lockBehind, Unlock: db.unlock,
+		Applied:  func() uint64 { return db.writer.applied },
+		Durable:  func(lsn uint64) error { return db.syncer.Wait(lsn) },
+		Used:     func(chunk uint16) bool { return db.chunks.used[chunk] || db.grows(chunk) },
+		Lost:     db.lost,
+		Replaced: db.scopes.Forget,
+	}
+	if limits != nil {
+		h.Limits = *limits
+	}
+	// What the codes of a space's vectors are beyond their share of the memory budget lies in a
+	// file. A small database shall do without one.
+	h.Codes, h.Rows = max(db.budget/4, minCodes), db.budget/8
+	if h.Limits.Codes != 0 {
+		h.Codes = h.Limits.Codes
+	}
+	if h.Limits.Rows != 0 {
+		h.Rows = max(h.Limits.Rows, 0)
+	}
+	return spaces.NewSet(h)
+}
+
+const minCodes = 64 << 20
+
+func spaceInfo(s *spaces.Space) SpaceInfo {
+	st, used := s.Index.Stats(), s.Used.Load()
+	linked := min(int64(st.Linked-st.Removed), used)
+	return SpaceInfo{
+		Name: s.Name, Dim: s.Dim, Metric: s.Metric.String(), Model: s.Model, Base: s.Base,
+		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.Bytes(), FileBytes: st.FileBytes,
+	}
+}
+
+// WaitIndexed returns when every vector that was stored before the call is linked,
+// so that no search scores it for want of a link. Small spaces have no graph and
+// nothing to wait for. Searches find vectors without this, more slowly; while it
+// waits, linking takes all processors that the program may use. It is for the end
+// of a bulk import, before Close or the first queries, and for measuring.
+func (db *DB) WaitIndexed(ctx context.Context) error {
+	const doing = "wait for vectors to be linked"
+	if err := db.usable(doing); err != nil { // Close does not wait for this call
+		return err
+	}
+	broken, err := db.spaces.WaitLinked(ctx)
+	switch {
+	case errors.Is(err, spaces.ErrEnded):
+		return closedError(doing)
+	case err != nil:
+		return fault.Within(doing, err)
+	case broken != nil:
+		return &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "linking failed in the space " + broken.Name + "; the log says why", Do: "reopen the database"}
+	}
+	return nil
+}
+
+// waitForLinking makes a writer wait while too many vectors are unlinked.
+func (db *DB) waitForLinking(ctx context.Context) error {
+	wait, cancel := db.lockLimit(ctx)
+	defer cancel()
+	if db.spaces.Linker.Admit(wait) != nil {
+		return db.lockError(ctx, "write", "the vector index has too much to link")
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -26,7 +27,7 @@ func TestCodesInAFile(t *testing.T) {
 	const sketch = 64
 	answers := func(codes int64) (found [][]string, info SpaceInfo) {
 		limits, dir := smallLimits(), t.TempDir()
-		limits.codes = codes
+		limits.Codes = codes
 		for round := range 2 { // built, and opened again with its snapshot
 			db, err := openSetup(dir, setup{tuning: tuning{vectors: limits}})
 			if err != nil {
@@ -65,7 +66,7 @@ func TestCodesInAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), snapshotTemp) {
+			if strings.HasSuffix(e.Name(), spaces.SnapshotTemp) {
 				t.Errorf("%s is left", e.Name())
 			}
 		}
@@ -85,7 +86,7 @@ func TestCodesInAFile(t *testing.T) {
 // and one by words goes on.
 func TestCodesFileFails(t *testing.T) {
 	limits := smallLimits()
-	limits.codes = 1
+	limits.Codes = 1
 	db, err := openSetup(t.TempDir(), setup{tuning: tuning{vectors: limits}})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestCodesFileFails(t *testing.T) {
 	for i := range 10 {
 		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint("number ", i), Embedding: []float32{1, float32(i)}})
 	}
-	if err := unix.Ftruncate(int(db.spaces.named(memory.DefaultSpace).file.Fd()), 0); err != nil {
+	if err := unix.Ftruncate(int(db.spaces.Named(memory.DefaultSpace).File.Fd()), 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []memory.Profile{memory.ProfileBest, memory.ProfileVector, memory.ProfileHybrid, memory.ProfileSubstrate} {
@@ -124,7 +125,7 @@ type codesFSFile struct {
 
 func (f *codesFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, c)
-	if err != nil || !strings.HasSuffix(name, snapshotTemp) {
+	if err != nil || !strings.HasSuffix(name, spaces.SnapshotTemp) {
 		return file, err
 	}
 	f.opened++
@@ -147,14 +148,14 @@ func (f *codesFSFile) Close() error {
 func TestCodesFileIsFull(t *testing.T) {
 	log, said := logged()
 	limits := smallLimits()
-	limits.codes = 1
+	limits.Codes = 1
 	db, err := openOn(&codesFS{FS: vfs.Default}, t.TempDir(), setup{Options: Options{Logger: log}, tuning: tuning{vectors: limits}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeTest(t, db)
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea", Embedding: []float32{1, 2}})
-	_, err = db.spaces.named(memory.DefaultSpace).file.WriteAt(make([]byte, 1), 0) // as for the next page
+	_, err = db.spaces.Named(memory.DefaultSpace).File.WriteAt(make([]byte, 1), 0) // as for the next page
 	wantError(t, "a full disk", err, unix.ENOSPC)
 	const warning = "cannot grow: memory is taken"
 	if got := said(); strings.Count(got, warning) != 1 || !strings.Contains(got, unix.ENOSPC.Error()) {
@@ -167,7 +168,7 @@ func TestCodesFileIsFull(t *testing.T) {
 func TestCodesFileIsClosed(t *testing.T) {
 	fs, dir := &codesFS{FS: vfs.Default, room: true}, t.TempDir()
 	limits := smallLimits()
-	limits.codes = 1
+	limits.Codes = 1
 	opts := setup{tuning: tuning{fs: fs, vectors: limits}}
 	db, err := openSetup(dir, opts)
 	if err != nil {

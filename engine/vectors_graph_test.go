@@ -10,28 +10,25 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // smallLimits make graphs and snapshots of few vectors.
-func smallLimits() *vectorLimits {
-	return &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 50, closeTail: 1, fillLeast: 10}
+func smallLimits() *spaces.Limits {
+	return &spaces.Limits{Exhaustive: 20, Crossover: 30, UnlinkedSoft: 1, UnlinkedIdle: 1, UnlinkedMost: 1 << 20, SaveTail: 50, CloseTail: 1, FillLeast: 10}
 }
 
 func randomVec(rng *rand.Rand, dim int) []float32 {
@@ -231,7 +228,7 @@ func TestGraphModel(t *testing.T) {
 			t.Run(fmt.Sprint(metric, ", rows ", rows), func(t *testing.T) {
 				t.Parallel()
 				limits := smallLimits()
-				limits.rows = rows
+				limits.Rows = rows
 				w := newVectorWorld(t, metric, setup{tuning: tuning{vectors: limits}})
 				for range 5 {
 					w.round()
@@ -327,7 +324,7 @@ func TestGraphIsolation(t *testing.T) {
 // TestStoredIsFound: the next query finds a vector, linked or not.
 func TestStoredIsFound(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedSoft, limits.unlinkedIdle = 1<<20, 1<<20 // linked only in pauses, which there are none of
+	limits.UnlinkedSoft, limits.UnlinkedIdle = 1<<20, 1<<20 // linked only in pauses, which there are none of
 	w := newVectorWorld(t, MetricCosine, setup{tuning: tuning{vectors: limits}})
 	unlinked := int64(0)
 	for i := range 300 {
@@ -384,143 +381,19 @@ func TestWaitIndexed(t *testing.T) {
 	wantError(t, "a closed database", w.db.WaitIndexed(t.Context()), fault.ErrClosed)
 }
 
-// restingLinker is a space whose vectors nobody links.
-func restingLinker(t *testing.T, limits vectorLimits) (*DB, *space) {
-	t.Helper()
-	db := &DB{spaces: newSpaces(), config: config{limits: limits}}
-	db.linker = newLinker(db)
-	s, err := db.newSpace(1, "s", 2, 0, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.spaces.add(s)
-	return db, s
-}
-
-// TestBackPressure: with as many unlinked vectors as there may be, writers wait, for
-// their time and no longer.
-func TestBackPressure(t *testing.T) {
-	db, s := restingLinker(t, vectorLimits{crossover: 10, unlinkedMost: 20})
-	db.lockWait = time.Millisecond
-	l := db.linker
-	for i := range uint32(20) {
-		if err := l.admit(t.Context()); err != nil {
-			t.Fatalf("with %d unlinked: %v", i, err)
-		}
-		if err := s.add(i, layout.Version{Seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
-			t.Fatal(err)
-		}
-		l.stored(s)
-	}
-	wantError(t, "too many", l.admit(t.Context()), fault.ErrBusy)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	wantError(t, "too many, and done", l.admit(ctx), context.Canceled)
-	db.lockWait = 0
-	admitted := make(chan error)
-	go func() { admitted <- l.admit(t.Context()) }()
-	if err := s.index.Link(t.Context(), s.index.Len()); err != nil {
-		t.Fatal(err)
-	}
-	within(t, "a writer for whom there is room again", func() {
-		if err := <-admitted; err != nil {
-			t.Error(err)
-		}
-	})
-	if l.behind.Load() {
-		t.Error("writers still wait")
-	}
-	l.behind.Store(true)
-	close(l.ended)
-	if err := l.admit(t.Context()); err != nil {
-		t.Errorf("when the linker has ended: %v", err)
-	}
-}
-
-// TestLinkingIsHurried: whoever waits for links ends the turn that runs, and the next
-// takes all processors; without anybody who waits it leaves half of them.
-func TestLinkingIsHurried(t *testing.T) {
-	all := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(all)
-	runtime.GOMAXPROCS(6)
-	l := newLinker(&DB{spaces: newSpaces()})
-	if n := l.builders(); n != 3 {
-		t.Errorf("%d builders in the background", n)
-	}
-	turn, end := context.WithCancel(t.Context())
-	l.turn.Store(&end)
-	waits, enough := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- l.await(waits, func() bool { return false }) }()
-	within(t, "the end of the turn", func() { <-turn.Done() })
-	if n := l.builders(); n != 6 {
-		t.Errorf("%d builders while somebody waits", n)
-	}
-	enough()
-	wantError(t, "a context that is done", <-done, context.Canceled)
-	if n := l.builders(); n != 3 {
-		t.Errorf("%d builders afterwards", n)
-	}
-}
-
-// TestLinkedForSearches: in the midst of writes vectors are linked for searches that
-// gain by it, or where very many wait.
-func TestLinkedForSearches(t *testing.T) {
-	db, s := restingLinker(t, vectorLimits{exhaustive: 5, crossover: 10, unlinkedSoft: 20, unlinkedIdle: 50, unlinkedMost: 100})
-	l := db.linker
-	fill := func(from, to uint32) {
-		t.Helper()
-		for i := from; i < to; i++ {
-			if err := s.add(i, layout.Version{Seq: uint64(i)}, []float32{1, float32(i)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	recall := func(docs uint64) {
-		t.Helper()
-		set := roaring.New()
-		set.AddRange(0, docs)
-		r := &recalling{tx: &Tx{db: db}, q: &memory.Query{}, in: newMembers(set)}
-		if r.walked(s) {
-			t.Error("a graph without links is walked")
-		}
-	}
-	want := func(when string, pressed bool) {
-		t.Helper()
-		if l.pressed(s) != pressed {
-			t.Errorf("%s: pressed %v", when, !pressed)
-		}
-	}
-	fill(0, 19)
-	recall(19)
-	want("few vectors, and a search", false)
-	fill(19, 20)
-	want("more vectors, and a search", true)
-	s.asked.Store(false)
-	want("nobody searches", false)
-	recall(5)
-	want("searches of small scopes", false)
-	fill(20, 50)
-	want("very many vectors", true)
-	l.link(t.Context(), s)
-	want("all are linked", false)
-	fill(50, 70)
-	want("nobody has searched since", false)
-}
-
 // TestBrokenSpace: where vectors of one space cannot be linked, those of others are, and
 // writers wait for none.
 func TestBrokenSpace(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedMost = 40
+	limits.UnlinkedMost = 40
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: limits}})
 	for _, name := range []string{"broken", "sound"} {
 		if err := db.CreateSpace(t.Context(), SpaceConfig{Name: name, Dim: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sound, broken := db.spaces.named("sound"), db.spaces.named("broken")
-	broken.broken.Store(true)
+	sound, broken := db.spaces.Named("sound"), db.spaces.Named("broken")
+	broken.Broken.Store(true)
 	for i := range 100 {
 		vec := []float32{1, float32(i)}
 		mustStore(t, db.Memories(), memory.Memory{
@@ -531,7 +404,7 @@ func TestBrokenSpace(t *testing.T) {
 	if wantError(t, "a space that cannot be linked", err, fault.ErrBusy); err != nil && !strings.Contains(err.Error(), "space broken") {
 		t.Errorf("%q does not name the space", err)
 	}
-	if n, m := sound.index.Linked(), broken.index.Linked(); n != 100 || m != 0 {
+	if n, m := sound.Index.Linked(), broken.Index.Linked(); n != 100 || m != 0 {
 		t.Errorf("%d and %d of 100 vectors are linked", n, m)
 	}
 }
@@ -540,7 +413,7 @@ func TestBrokenSpace(t *testing.T) {
 // unlinked.
 func TestUnlinkedIsBounded(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedMost = 100
+	limits.UnlinkedMost = 100
 	w := newVectorWorld(t, MetricCosine, setup{tuning: tuning{vectors: limits}})
 	const batch = 50
 	most := int64(0)
@@ -688,7 +561,7 @@ func TestGraphRecall(t *testing.T) {
 		t.Skip("links 8,000 vectors")
 	}
 	limits := smallLimits()
-	limits.exhaustive = 100
+	limits.Exhaustive = 100
 	w := newVectorWorld(t, MetricCosine, setup{tuning: tuning{vectors: limits}})
 	const n = 8000
 	var mems []memory.Memory

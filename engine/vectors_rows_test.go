@@ -15,7 +15,7 @@ import (
 func TestVectorsAreReadAhead(t *testing.T) {
 	const n, dim = 300, 12
 	fs, opts := vfs.NewMem(), setup{tuning: tuning{vectors: smallLimits()}}
-	opts.vectors.fillLeast = 100
+	opts.vectors.FillLeast = 100
 	db := openTest(t, fs, opts)
 	rng := rand.New(rand.NewPCG(1, 1))
 	store := func(i int) {
@@ -55,17 +55,17 @@ func TestVectorsAreReadAhead(t *testing.T) {
 			t.Fatalf("%d of %d vectors are kept", kept(), n-1)
 		}
 	}
-	s := db.spaces.named(memory.DefaultSpace)
-	before := s.reads.Load()
+	s := db.spaces.Named(memory.DefaultSpace)
+	before := s.Reads.Load()
 	for range 20 {
 		ask(50)
 	}
-	if read := s.reads.Load() - before; read != 0 {
+	if read := s.Reads.Load() - before; read != 0 {
 		t.Errorf("%d vectors were read that are kept", read)
 	}
 	store(n)
 	ask(n)
-	if read := s.reads.Load() - before; read != 1 || kept() != n {
+	if read := s.Reads.Load() - before; read != 1 || kept() != n {
 		t.Errorf("%d vectors were read; one is new, and %d are kept", read, kept())
 	}
 }
@@ -73,7 +73,7 @@ func TestVectorsAreReadAhead(t *testing.T) {
 // TestReadingAheadStops: a database that is closed in the midst of it.
 func TestReadingAheadStops(t *testing.T) {
 	opts := setup{tuning: tuning{vectors: smallLimits()}}
-	opts.vectors.fillLeast = 1
+	opts.vectors.FillLeast = 1
 	for i := range 10 {
 		log, said := logged()
 		opts.Logger = log

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -25,7 +26,7 @@ func snapshots(t testing.TB, fs vfs.FS) (names []string) {
 		t.Fatal(err)
 	}
 	for _, name := range all {
-		if strings.HasPrefix(name, snapshotPrefix) {
+		if strings.HasPrefix(name, spaces.SnapshotPrefix) {
 			names = append(names, name)
 		}
 	}
@@ -64,9 +65,9 @@ func TestSnapshotIsUsed(t *testing.T) {
 	w, name := savedWorld(t)
 	for round := range 4 {
 		log := w.openOn(w.fs)
-		s := w.db.spaces.named(memory.DefaultSpace)
-		if s.saved.name != name || s.index.Linked() == 0 || log() != "" {
-			t.Fatalf("round %d: opened with %+v, %d linked, not with %s: %s", round, s.saved, s.index.Linked(), name, log())
+		s := w.db.spaces.Named(memory.DefaultSpace)
+		if s.Saved.Name != name || s.Index.Linked() == 0 || log() != "" {
+			t.Fatalf("round %d: opened with %+v, %d linked, not with %s: %s", round, s.Saved, s.Index.Linked(), name, log())
 		}
 		w.check(w.db.Memories(), w.mems)
 		for range 30 {
@@ -75,7 +76,7 @@ func TestSnapshotIsUsed(t *testing.T) {
 		w.check(w.db.Memories(), w.mems)
 		// A process that is killed here leaves the older snapshot.
 		killed := *w
-		killed.opts.vectors = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
+		killed.opts.vectors = &spaces.Limits{Exhaustive: 20, Crossover: 30, UnlinkedSoft: 1, UnlinkedIdle: 1, UnlinkedMost: 1 << 20, SaveTail: 1 << 30, CloseTail: 1 << 30}
 		killed.openOn(w.fs.(*crashfs.Disk).Lose(100, w.rng))
 		killed.check(killed.db.Memories(), w.mems)
 		mustCheck(t, killed.db, len(w.mems))
@@ -109,11 +110,11 @@ func TestSnapshotIsRefused(t *testing.T) {
 	}
 	cases := map[string]spoilt{
 		"of another database":  {name, foreign},
-		"newer than the store": {snapshotName(1, 1<<40), whole},
-		"under another LSN":    {snapshotName(1, 1), whole},
-		"of no space":          {snapshotName(9, 1), whole},
+		"newer than the store": {spaces.SnapshotName(1, 1<<40), whole},
+		"under another LSN":    {spaces.SnapshotName(1, 1), whole},
+		"of no space":          {spaces.SnapshotName(9, 1), whole},
 		"followed by more":     {name, append(append([]byte(nil), whole...), 0)},
-		"a part of one":        {name + snapshotTemp, whole[:100]},
+		"a part of one":        {name + spaces.SnapshotTemp, whole[:100]},
 	}
 	for _, at := range []int{0, 9, 13, 28, 31, 40, 47, 51, 60, 200, 1500, len(whole) / 2, len(whole) - 1} {
 		cases[fmt.Sprintf("damaged in byte %d", at)] = spoilt{name, flip(at)}
@@ -124,9 +125,9 @@ func TestSnapshotIsRefused(t *testing.T) {
 		remove(t, fs, path)
 		writeAll(t, fs, "db/"+c.name, c.data)
 		got := *w
-		got.opts.vectors = &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 30, closeTail: 1 << 30}
+		got.opts.vectors = &spaces.Limits{Exhaustive: 20, Crossover: 30, UnlinkedSoft: 1, UnlinkedIdle: 1, UnlinkedMost: 1 << 20, SaveTail: 1 << 30, CloseTail: 1 << 30}
 		log := got.openOn(fs)
-		if s := got.db.spaces.named(memory.DefaultSpace); s.saved.name != "" {
+		if s := got.db.spaces.Named(memory.DefaultSpace); s.Saved.Name != "" {
 			t.Errorf("%s: it was used", what)
 		}
 		if said := strings.Contains(log(), "cannot be used"); said != (what != "of no space" && what != "a part of one") {
@@ -178,7 +179,7 @@ func TestSnapshotOfNothing(t *testing.T) {
 	}
 	waitVectors(t, w.db, 0)
 	w.reopen()
-	for deadline := time.Now().Add(patience); w.db.spaces.named(memory.DefaultSpace).index.Linked() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); w.db.spaces.Named(memory.DefaultSpace).Index.Linked() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the graph is not repaired")
 		}
@@ -196,7 +197,7 @@ func TestSnapshotFails(t *testing.T) {
 	disk := crashfs.Wrap(w.fs, nil)
 	for _, kind := range []crashfs.Kind{crashfs.Create, crashfs.Write, crashfs.Sync, crashfs.Rename} {
 		disk.SetHook(func(op crashfs.Op) error {
-			if op.Kind == kind && strings.Contains(op.Path, snapshotPrefix) {
+			if op.Kind == kind && strings.Contains(op.Path, spaces.SnapshotPrefix) {
 				return errors.New("injected")
 			}
 			return nil
@@ -230,7 +231,7 @@ func TestSnapshotCrash(t *testing.T) {
 	mem := crashfs.NewDisk()
 	disk := crashfs.Wrap(mem, nil)
 	limits := smallLimits()
-	limits.saveTail = 20
+	limits.SaveTail = 20
 	w := &vectorWorld{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: disk, metric: MetricCosine, dim: 4, mems: map[string]memory.Memory{}}
 	w.opts = setup{Options: Options{MemoryBudget: testBudget}, tuning: tuning{vectors: limits}}
 	w.db = openTest(t, disk, w.opts)
@@ -250,7 +251,7 @@ func TestSnapshotCrash(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		every := 12
-		if strings.Contains(op.Path, snapshotPrefix) {
+		if strings.Contains(op.Path, spaces.SnapshotPrefix) {
 			every = 1
 		}
 		if len(crashes) < 150 && rng.IntN(every) == 0 {
@@ -290,7 +291,7 @@ func TestSnapshotCrash(t *testing.T) {
 	disk.SetHook(nil)
 	ofSnapshot := 0
 	for _, c := range crashes {
-		if strings.Contains(c.op.Path, snapshotPrefix) {
+		if strings.Contains(c.op.Path, spaces.SnapshotPrefix) {
 			ofSnapshot++
 		}
 		got := *w
@@ -317,9 +318,9 @@ func TestSnapshotCrash(t *testing.T) {
 // replaced since the snapshot that was opened with, the next one can be written.
 func TestSnapshotOfWaypoints(t *testing.T) {
 	fs := crashfs.NewDisk()
-	never := &vectorLimits{exhaustive: 20, crossover: 30, unlinkedSoft: 1, unlinkedIdle: 1, unlinkedMost: 1 << 20, saveTail: 1 << 40, closeTail: 1 << 40}
+	never := &spaces.Limits{Exhaustive: 20, Crossover: 30, UnlinkedSoft: 1, UnlinkedIdle: 1, UnlinkedMost: 1 << 20, SaveTail: 1 << 40, CloseTail: 1 << 40}
 	always := *never
-	always.saveTail, always.closeTail = 1, 1
+	always.SaveTail, always.CloseTail = 1, 1
 	rng := rand.New(rand.NewPCG(5, 6))
 	mems := make([]memory.Memory, 3*doctable.PageSize)
 	for i := range mems {
@@ -359,13 +360,13 @@ func TestSnapshotOfWaypoints(t *testing.T) {
 // snapshot already told of, are not led around them again by each process to come.
 func TestRepairIsSaved(t *testing.T) {
 	w, _ := savedWorld(t)
-	space := func() *space { return w.db.spaces.named(memory.DefaultSpace) }
+	space := func() *spaces.Space { return w.db.spaces.Named(memory.DefaultSpace) }
 	w.openOn(w.fs)
 	for len(w.mems) < 300 {
 		w.change(w.db.Memories(), w.mems)
 	}
 	waitIndexed(t, w.db)
-	space().broken.Store(true) // nothing is linked or led around
+	space().Broken.Store(true) // nothing is linked or led around
 	for id, m := range w.mems {
 		if len(w.mems) <= 240 {
 			break
@@ -377,18 +378,18 @@ func TestRepairIsSaved(t *testing.T) {
 	}
 	closeTest(t, w.db)
 	w.openOn(w.fs)
-	if n := space().index.Stats().Removed; n == 0 {
+	if n := space().Index.Stats().Removed; n == 0 {
 		t.Fatal("there is nothing to lead around")
 	}
 	within(t, "leading around removed vectors", func() {
-		for space().index.Stats().Removed > 0 {
-			w.db.linker.wake()
+		for space().Index.Stats().Removed > 0 {
+			w.db.spaces.Linker.Wake()
 			time.Sleep(time.Millisecond)
 		}
 	})
 	closeTest(t, w.db)
 	w.openOn(w.fs)
-	if n := space().index.Stats().Removed; n != 0 {
+	if n := space().Index.Stats().Removed; n != 0 {
 		t.Errorf("%d removed vectors are to be led around once more", n)
 	}
 	w.check(w.db.Memories(), w.mems)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -35,10 +36,10 @@ func newSketchWorld(t *testing.T, metric Metric, n int, filed bool) *sketchWorld
 	t.Logf("seed %d", seed)
 	clock := newTestClock()
 	// Scopes are compared with the query one by one, and their vectors are not linked.
-	limits := defaultVectorLimits()
-	limits.sketched = n / 2
+	limits := spaces.DefaultLimits()
+	limits.Sketched = n / 2
 	if filed {
-		limits.codes = 1
+		limits.Codes = 1
 	}
 	db, err := openSetup(t.TempDir(), setup{Options: Options{Clock: clock.now}, tuning: tuning{vectors: &limits}})
 	if err != nil {

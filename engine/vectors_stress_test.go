@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -45,18 +46,18 @@ type stressActor struct {
 // acknowledged before a Close in the midst of it is there afterwards.
 func TestVectorStress(t *testing.T) {
 	limits := smallLimits()
-	limits.unlinkedSoft, limits.unlinkedIdle, limits.saveTail = 20, 40, 100
+	limits.UnlinkedSoft, limits.UnlinkedIdle, limits.SaveTail = 20, 40, 100
 	stressVectors(t, limits, 12)
 }
 
 // TestSketchStress is the same where scopes are compared by sketches.
 func TestSketchStress(t *testing.T) {
 	limits := smallLimits()
-	limits.saveTail, limits.sketched, limits.exhaustive = 100, 20, 1<<20
+	limits.SaveTail, limits.Sketched, limits.Exhaustive = 100, 20, 1<<20
 	stressVectors(t, limits, 256)
 }
 
-func stressVectors(t *testing.T, limits *vectorLimits, dim int) {
+func stressVectors(t *testing.T, limits *spaces.Limits, dim int) {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -186,7 +187,7 @@ func TestVectorLives(t *testing.T) {
 	slot := func(id, space string) uint32 {
 		t.Helper()
 		m := mustGet(t, db.Memories(), ada, id)
-		slot, ok := db.spaces.named(space).slot(db.docs.At(m.Seq, maxLSN))
+		slot, ok := db.spaces.Named(space).Slot(db.tables.Docs.At(m.Seq, state.MaxLSN))
 		if !ok {
 			t.Fatalf("%s has no slot in %s", id, space)
 		}
@@ -343,7 +344,7 @@ func TestVectorMemoryIsReused(t *testing.T) {
 		waitVectors(t, db, n)
 	}
 	round(false)
-	slots := db.spaces.named(memory.DefaultSpace).index.Len()
+	slots := db.spaces.Named(memory.DefaultSpace).Index.Len()
 	stats := func() int64 {
 		st, err := db.Stats(t.Context())
 		if err != nil {
@@ -358,7 +359,7 @@ func TestVectorMemoryIsReused(t *testing.T) {
 	if after := stats(); after != before {
 		t.Errorf("the vectors take %d bytes, before %d rounds of replacing them %d", after, rounds, before)
 	}
-	if after := db.spaces.named(memory.DefaultSpace).index.Len(); after != slots || slots > 2*n {
+	if after := db.spaces.Named(memory.DefaultSpace).Index.Len(); after != slots || slots > 2*n {
 		t.Errorf("%d slots for %d vectors, before %d", after, n, slots)
 	}
 	mustCheck(t, db, n)
@@ -421,8 +422,8 @@ func TestOpenLeavesOutUnfitVectors(t *testing.T) {
 	ada := memory.Scope{User: "ada"}
 	bad := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "bad", Embedding: []float32{1, 2}})
 	mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "good", Embedding: []float32{2, 1}})
-	of := db.docs.Row(db.docs.At(bad.Seq, maxLSN)).Version
-	key := db.keys().Vector(db.spaces.named(memory.DefaultSpace).num, of)
+	of := db.tables.Docs.Row(db.tables.Docs.At(bad.Seq, state.MaxLSN)).Version
+	key := db.keys().Vector(db.spaces.Named(memory.DefaultSpace).Num, of)
 	if err := db.store.Set(key, codec.AppendFloats(nil, []float32{0, 0}), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}

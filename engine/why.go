@@ -17,6 +17,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -237,10 +239,10 @@ func (y *whying) find(doing string) error {
 	case owners == 0:
 		return y.gone(doing, scopes)
 	}
-	y.w.Memory = WhyMemory{Scope: y.rec.Scope, Kind: kindNames[y.rec.Kind], CreatedAt: clock.FromMillis(y.rec.Created)}
+	y.w.Memory = WhyMemory{Scope: y.rec.Scope, Kind: state.Kinds[y.rec.Kind], CreatedAt: clock.FromMillis(y.rec.Created)}
 	if y.rec.Expires != 0 {
 		y.w.Memory.ExpiresAt = new(clock.FromMillis(y.rec.Expires))
-		if y.rec.Expires <= r.tx.now {
+		if y.rec.Expires <= r.tx.state.Now {
 			y.w.Reason = WhyExpired
 		}
 	}
@@ -309,11 +311,11 @@ func (y *whying) explain(ctx context.Context) error {
 // analyse lists the languages and terms of the memory.
 func (y *whying) analyse(ctx context.Context) error {
 	db := y.r.tx.db
-	texts, err := db.indexedTexts(y.rec)
+	texts, err := db.tables.Words.Texts(y.rec)
 	if err != nil {
 		return err
 	}
-	analyzer := db.words.analyzer.Load()
+	analyzer := db.tables.Words.Analyzer.Load()
 	bag := bags.Get().(*analysis.Bag)
 	defer bags.Put(bag)
 	bag.Reset()
@@ -356,12 +358,12 @@ func (y *whying) fails(ctx context.Context, f filter.Filter) error {
 	if err != nil {
 		return err
 	}
-	m, err := y.r.tx.filtered(y.r.tx.db.docs.Row(y.doc))
+	m, err := selection.Look(&y.r.tx.state, y.r.tx.db.tables.Docs.Row(y.doc))
 	if err != nil {
 		return err
 	}
 	ok, err := holds(ctx, m)
-	if err = cmp.Or(m.err, err); err == nil && !ok {
+	if err = cmp.Or(m.Err, err); err == nil && !ok {
 		y.w.Filter = append(y.w.Filter, f.String())
 	}
 	return err
@@ -410,15 +412,15 @@ func (y *whying) terms(ctx context.Context, near bool) error {
 			words[i] = t.Text
 		}
 		var err error
-		if stats, err = r.tx.index.Stats(ctx, r.tx.postings, words, invindex.Docs{Set: r.set}); err != nil {
-			return textError(doingRecall, err)
+		if stats, err = r.tx.state.Index.Stats(ctx, r.tx.state.Postings, words, invindex.Docs{Set: r.set}); err != nil {
+			return state.TextError(doingRecall, err)
 		}
 	}
 	for i, t := range r.terms {
 		one := invindex.Stats{N: stats.N, Length: stats.Length, DF: stats.DF[i : i+1]}
 		hit := make([]invindex.Hit, 1)
-		if err := r.tx.index.Score(ctx, r.tx.postings, r.terms[i:i+1], one, []uint32{y.doc}, hit); err != nil {
-			return textError(doingRecall, err)
+		if err := r.tx.state.Index.Score(ctx, r.tx.state.Postings, r.terms[i:i+1], one, []uint32{y.doc}, hit); err != nil {
+			return state.TextError(doingRecall, err)
 		}
 		score := float64(hit[0].Score)
 		y.has = y.has || score > 0
@@ -512,9 +514,9 @@ func (y *whying) demanded(ctx context.Context) (bool, error) {
 	if !y.inScope || r.bound == nil {
 		return r.set.Contains(y.doc), nil
 	}
-	set, err := r.tx.index.Narrow(r.tx.postings, r.bound, roaring.BitmapOf(y.doc))
+	set, err := r.tx.state.Index.Narrow(r.tx.state.Postings, r.bound, roaring.BitmapOf(y.doc))
 	if err != nil || set.IsEmpty() {
-		return false, textError(doingRecall, err)
+		return false, state.TextError(doingRecall, err)
 	}
 	if !r.parsed.NeedsTexts() {
 		return true, nil
@@ -550,9 +552,9 @@ func (y *whying) before() error {
 		n = r.reach(y.ranked)
 	}
 	for _, s := range y.ranked[:min(n, r.q.Limit)] {
-		rec, err := r.tx.record(r.tx.db.docs.Row(s.doc).Version)
+		rec, err := r.tx.state.Record(r.tx.db.tables.Docs.Row(s.doc).Version)
 		if err != nil {
-			if err = r.tx.without(err); err != nil {
+			if err = r.tx.state.Without(err); err != nil {
 				return err
 			}
 			continue

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -48,7 +49,7 @@ func (tx *Tx) store(p *prepared, o *memory.StoreOptions) (memory.Stored, error) 
 	tx.next.Seq++
 	seq := tx.next.Seq
 	if !p.explicit.id {
-		p.rec.ID = tx.keys.Cipher.Seal(p.random, owner, seq)
+		p.rec.ID = tx.state.Keys.Cipher.Seal(p.random, owner, seq)
 	}
 	if err := tx.add(p, owner, run, seq); err != nil {
 		return memory.Stored{}, err
@@ -63,7 +64,7 @@ func (tx *Tx) store(p *prepared, o *memory.StoreOptions) (memory.Stored, error) 
 // false where it is new. It gives out no numbers: a store that is refused leaves
 // nothing behind.
 func (tx *Tx) storeKnown(p *prepared, o *memory.StoreOptions) (done bool, _ memory.Stored, err error) {
-	owner, known, err := tx.lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
+	owner, known, err := tx.state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
 	if err != nil || !known {
 		return false, memory.Stored{}, err
 	}
@@ -85,7 +86,7 @@ func (tx *Tx) storeKnown(p *prepared, o *memory.StoreOptions) (done bool, _ memo
 	if err != nil || !found {
 		return false, memory.Stored{}, err
 	}
-	rec, err := tx.record(old.Version)
+	rec, err := tx.state.Record(old.Version)
 	if err != nil {
 		return false, memory.Stored{}, err
 	}
@@ -95,7 +96,7 @@ func (tx *Tx) storeKnown(p *prepared, o *memory.StoreOptions) (done bool, _ memo
 		return false, memory.Stored{}, err
 	case same:
 		return true, memory.Stored{ID: p.rec.ID, Seq: old.Seq}, nil
-	case old.expired(tx.now):
+	case old.expired(tx.state.Now):
 		if !o.NoDedup {
 			if err := tx.nameFree(p, owner, old.Seq); err != nil {
 				return false, memory.Stored{}, err
@@ -109,7 +110,7 @@ func (tx *Tx) storeKnown(p *prepared, o *memory.StoreOptions) (done bool, _ memo
 
 // same tells whether a memory is what is stored already.
 func (tx *Tx) same(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
-	if !p.sameContent(rec, tx.confidenceOf(v, rec.Created, rec.Confidence)) {
+	if !p.sameContent(rec, tx.state.ConfidenceOf(v, rec.Created, rec.Confidence)) {
 		return false, nil
 	}
 	return tx.sameVectors(p, rec, v)
@@ -148,7 +149,7 @@ func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *memory.Sto
 		}
 	}
 	p.rec.Created = rec.Created
-	p.rec.Updated = max(tx.now, rec.Updated)
+	p.rec.Updated = max(tx.state.Now, rec.Updated)
 	if !p.explicit.confidence {
 		p.rec.Confidence = rec.Confidence
 	}
@@ -171,7 +172,7 @@ func (tx *Tx) sameVectors(p *prepared, rec *layout.Record, v layout.Version) (bo
 		if s == nil {
 			return false, nil
 		}
-		i := slices.IndexFunc(rec.Vectors, func(r layout.VectorRef) bool { return r.Space == s.num })
+		i := slices.IndexFunc(rec.Vectors, func(r layout.VectorRef) bool { return r.Space == s.Num })
 		if i < 0 {
 			return false, nil
 		}
@@ -202,13 +203,13 @@ func (tx *Tx) findID(owner uint32, id string) (live, bool, error) {
 
 // add writes a memory that is new under a fresh Seq.
 func (tx *Tx) add(p *prepared, owner, run uint32, seq uint64) error {
-	v := layout.Version{Owner: owner, Seq: seq, Born: tx.lsn, Change: tx.change()}
+	v := layout.Version{Owner: owner, Seq: seq, Born: tx.state.LSN, Change: tx.change()}
 	pv := &pendingVersion{Version: v, run: run, inherits: doctable.None, access: p.access}
 	if err := tx.write(p, pv); err != nil {
 		return err
 	}
 	if p.explicit.id {
-		if err := tx.setListed(tx.keys.ID(p.rec.ID, owner, seq)); err != nil {
+		if err := tx.setListed(tx.state.Keys.ID(p.rec.ID, owner, seq)); err != nil {
 			return err
 		}
 	}
@@ -235,7 +236,7 @@ func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 			return err
 		}
 	}
-	v := layout.Version{Owner: old.Owner, Seq: old.Seq, Born: tx.lsn, Change: tx.change()}
+	v := layout.Version{Owner: old.Owner, Seq: old.Seq, Born: tx.state.LSN, Change: tx.change()}
 	pv := &pendingVersion{Version: v, run: run, inherits: old.doc}
 	if before := tx.pend[old.Seq]; before != nil {
 		pv.access = before.access
@@ -280,19 +281,19 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 			continue
 		}
 		s := tx.spaceByNum(ref.Space)
-		if _, replaced := p.vectors[s.name]; replaced {
+		if _, replaced := p.vectors[s.Name]; replaced {
 			continue
 		}
 		of := ref.Of(old.Version)
 		p.rec.Vectors = append(p.rec.Vectors, layout.VectorRef{Space: ref.Space, Born: of.Born, Change: of.Change, Sum: ref.Sum})
-		if s.name == memory.DefaultSpace {
+		if s.Name == memory.DefaultSpace {
 			p.pending, p.why = false, ""
 		}
-		if before != nil && before.vectors[s.name] != nil {
+		if before != nil && before.vectors[s.Name] != nil {
 			if pv.vectors == nil {
 				pv.vectors = map[string][]float32{}
 			}
-			pv.vectors[s.name] = before.vectors[s.name]
+			pv.vectors[s.Name] = before.vectors[s.Name]
 			continue
 		}
 		pv.keeps = append(pv.keeps, ref.Space)
@@ -302,7 +303,7 @@ func (tx *Tx) inherit(p *prepared, pv *pendingVersion, rec *layout.Record, old l
 // write puts the record, its vectors, its dedup key and its forward record into
 // the batch, and the version among the pending ones.
 func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
-	ks := tx.keys
+	ks := tx.state.Keys
 	if err := tx.writeVectors(p, pv); err != nil {
 		return tx.breaks(err)
 	}
@@ -317,13 +318,13 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 			return err
 		}
 	}
-	if isNote(&p.rec) {
+	if state.IsNote(&p.rec) {
 		if err := notes.Give((*partTx)(tx), pv.Owner, pv.Seq, p.noteID); err != nil {
 			return tx.breaks(err)
 		}
 	}
 	if p.pending {
-		if err := tx.set(ks.Pending(pendingSpace, pv.Owner, pv.Seq), nil); err != nil {
+		if err := tx.set(ks.Pending(layout.PendingSpace, pv.Owner, pv.Seq), nil); err != nil {
 			return err
 		}
 	}
@@ -350,7 +351,7 @@ func (tx *Tx) write(p *prepared, pv *pendingVersion) error {
 // supersede drops a pending version, which another, or a death, takes the place of.
 func (tx *Tx) supersede(p *pendingVersion) {
 	p.gone = true
-	tx.overlaps = tx.overlaps || p.Born != tx.lsn
+	tx.overlaps = tx.overlaps || p.Born != tx.state.LSN
 }
 
 // fits checks vectors by themselves, against the spaces that the transaction sees,
@@ -362,7 +363,7 @@ func (tx *Tx) fits(doing string, vectors map[string][]float32) error {
 		if s == nil {
 			fresh++
 		}
-		if err := s.check(doing, name, vec); err != nil {
+		if err := s.Check(doing, name, vec); err != nil {
 			return err
 		}
 	}
@@ -384,14 +385,14 @@ func (tx *Tx) writeVectors(p *prepared, pv *pendingVersion) error {
 		if err != nil {
 			return err
 		}
-		ref := layout.VectorRef{Space: s.num} // 0, 0: of this version
+		ref := layout.VectorRef{Space: s.Num} // 0, 0: of this version
 		encode := func(dst []byte) []byte {
 			start := len(dst)
 			dst = codec.AppendFloats(dst, vec)
 			ref.Sum = layout.VectorSum(dst[start:])
 			return dst
 		}
-		if err := tx.setEncoded(tx.keys.Vector(s.num, pv.Version), encode); err != nil {
+		if err := tx.setEncoded(tx.state.Keys.Vector(s.Num, pv.Version), encode); err != nil {
 			return err
 		}
 		p.rec.Vectors = append(p.rec.Vectors, ref)
@@ -414,7 +415,7 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 		field uint16
 		class layout.NameClass
 		name  string
-	}{{fieldUser, layout.NameUser, r.Scope.User}, {fieldAgent, layout.NameAgent, r.Scope.Agent}} {
+	}{{layout.FieldUser, layout.NameUser, r.Scope.User}, {layout.FieldAgent, layout.NameAgent, r.Scope.Agent}} {
 		if s.name == "" {
 			continue
 		}
@@ -422,16 +423,16 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 		if err != nil {
 			return d, err
 		}
-		d.Values = append(d.Values, invindex.Value{Field: s.field, Key: numberValue(num)})
+		d.Values = append(d.Values, invindex.Value{Field: s.field, Key: layout.NumberValue(num)})
 	}
 	if run != 0 {
-		d.Values = append(d.Values, invindex.Value{Field: fieldRun, Key: numberValue(run)})
+		d.Values = append(d.Values, invindex.Value{Field: layout.FieldRun, Key: layout.NumberValue(run)})
 	}
-	d.Values = append(d.Values, invindex.Value{Field: fieldRole, Key: roleKeys[r.Role]}, invindex.Value{Field: fieldKind, Key: kindKeys[r.Kind]})
-	if key := scalar.TextKey(r.Source); r.Source != "" && len(key) <= MaxIndexedValue {
-		d.Values = append(d.Values, invindex.Value{Field: fieldSource, Key: key})
+	d.Values = append(d.Values, invindex.Value{Field: layout.FieldRole, Key: roleKeys[r.Role]}, invindex.Value{Field: layout.FieldKind, Key: kindKeys[r.Kind]})
+	if key := scalar.TextKey(r.Source); r.Source != "" && len(key) <= memory.MaxIndexedValue {
+		d.Values = append(d.Values, invindex.Value{Field: layout.FieldSource, Key: key})
 	}
-	d.Values = append(d.Values, invindex.Value{Field: fieldPinned, Key: scalar.BoolKey(r.Flags&layout.FlagPinned != 0)})
+	d.Values = append(d.Values, invindex.Value{Field: layout.FieldPinned, Key: scalar.BoolKey(r.Flags&layout.FlagPinned != 0)})
 	if !p.unnamed {
 		d.Values = append(d.Values, noteValues(r)...)
 	}
@@ -439,7 +440,7 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 	for _, t := range []struct {
 		field uint16
 		ms    int64
-	}{{fieldCreated, r.Created}, {fieldUpdated, r.Updated}, {fieldEvent, r.Event}} {
+	}{{layout.FieldCreated, r.Created}, {layout.FieldUpdated, r.Updated}, {layout.FieldEvent, r.Event}} {
 		if t.ms != 0 {
 			d.Numbers = append(d.Numbers, invindex.Number{Field: t.field, Value: invindex.IntOrder(t.ms)})
 		}
@@ -452,7 +453,7 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 		if !ok {
 			continue
 		}
-		field := firstMetadataField + uint16(num)
+		field := layout.FirstMetadataField + uint16(num)
 		if m.key != "" {
 			d.Values = append(d.Values, invindex.Value{Field: field, Key: m.key})
 		}
@@ -463,19 +464,13 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 	return d, nil
 }
 
-var roleKeys, kindKeys = textKeys(roles[:]), textKeys(kindNames[:])
+var roleKeys, kindKeys = textKeys(state.Roles[:]), textKeys(state.Kinds[:])
 
 func textKeys[T ~string](texts []T) (keys []string) {
 	for _, t := range texts {
 		keys = append(keys, scalar.TextKey(string(t)))
 	}
 	return keys
-}
-
-// numberValue is the filter key of an interned name.
-func numberValue(num uint32) string {
-	var b [binary.MaxVarintLen32]byte
-	return string(b[:binary.PutUvarint(b[:], uint64(num))])
 }
 
 // giveNumber is the number of a name, newly given if it has none and there is room.
@@ -490,14 +485,14 @@ func (tx *Tx) giveNumber(k layout.Name) (uint32, bool, error) {
 // fieldNumber registers a metadata path for the filter index, while there is room.
 func (tx *Tx) fieldNumber(path string) (uint32, bool, error) {
 	k := layout.Name{Class: layout.NameField, Text: path}
-	num, ok := tx.db.fields.number(path)
+	num, ok := tx.db.tables.Fields.Number(path)
 	if ok {
 		return num, true, nil
 	}
-	if num, ok = tx.names[k]; ok {
+	if num, ok = tx.own.Names[k]; ok {
 		return num, true, nil
 	}
-	if tx.next.Names[layout.NameField] >= MaxIndexedPaths {
+	if tx.next.Names[layout.NameField] >= memory.MaxIndexedPaths {
 		return 0, false, nil
 	}
 	num, err := tx.newNumber(k, nil)
@@ -505,28 +500,28 @@ func (tx *Tx) fieldNumber(path string) (uint32, bool, error) {
 }
 
 // space is a vector space as the transaction sees it, nil if there is none.
-func (tx *Tx) space(name string) *space {
+func (tx *Tx) space(name string) *spaces.Space {
 	if tx.writes != nil {
 		if s := tx.spaces[name]; s != nil {
 			return s
 		}
 	}
-	return tx.db.spaces.named(name)
+	return tx.db.spaces.Named(name)
 }
 
-func (tx *Tx) spaceByNum(num uint16) *space {
+func (tx *Tx) spaceByNum(num uint16) *spaces.Space {
 	if tx.writes != nil {
 		for _, s := range tx.spaces {
-			if s.num == num {
+			if s.Num == num {
 				return s
 			}
 		}
 	}
-	return tx.db.spaces.numbered(num)
+	return tx.db.spaces.Numbered(num)
 }
 
 // makeSpace is the space of a name, made with the dimension of its first vector.
-func (tx *Tx) makeSpace(name string, dim int) (*space, error) {
+func (tx *Tx) makeSpace(name string, dim int) (*spaces.Space, error) {
 	if s := tx.space(name); s != nil {
 		return s, nil
 	}
@@ -544,7 +539,7 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 	}
 	if rec == nil {
 		var err error
-		if rec, err = tx.record(old.Version); err != nil {
+		if rec, err = tx.state.Record(old.Version); err != nil {
 			return err
 		}
 	}
@@ -555,15 +550,15 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 	if err := tx.dropKeys(rec, old); err != nil {
 		return err
 	}
-	ks := tx.keys
+	ks := tx.state.Keys
 	if err := tx.del(ks.Stats(old.Owner, old.Seq)); err != nil {
 		return err
 	}
-	h := layout.DeathOf(rec, old.Version, tx.now, layout.Cause{})
-	if old.expired(tx.now) {
+	h := layout.DeathOf(rec, old.Version, tx.state.Now, layout.Cause{})
+	if old.expired(tx.state.Now) {
 		h.Reason = layout.ReasonExpired
 	}
-	if err := tx.set(ks.History(old.Owner, old.Seq, tx.lsn, change), h.Encode()); err != nil {
+	if err := tx.set(ks.History(old.Owner, old.Seq, tx.state.LSN, change), h.Encode()); err != nil {
 		return err
 	}
 	if p := tx.pend[old.Seq]; p != nil {
@@ -579,7 +574,7 @@ func (tx *Tx) remove(old live, rec *layout.Record) error {
 // dropKeys takes a version out of the derived structures: its dedup key, its mark
 // as pending, its document.
 func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
-	ks := tx.keys
+	ks := tx.state.Keys
 	run := uint32(0)
 	if rec.Scope.Run != "" {
 		var err error
@@ -593,13 +588,13 @@ func (tx *Tx) dropKeys(rec *layout.Record, old live) error {
 		}
 	}
 	if rec.Flags&layout.FlagPending != 0 {
-		if err := tx.del(ks.Pending(pendingSpace, old.Owner, old.Seq)); err != nil {
+		if err := tx.del(ks.Pending(layout.PendingSpace, old.Owner, old.Seq)); err != nil {
 			return err
 		}
 	}
 	if p := tx.pend[old.Seq]; p != nil {
 		return tx.del(ks.Doc(layout.KindForward, old.doc)) // was never shown
 	}
-	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.lsn})
-	return tx.set(ks.Doc(layout.KindTombstone, old.doc), (&layout.Tombstone{LSN: tx.lsn}).Encode())
+	tx.kills = append(tx.kills, dead{doc: old.doc, lsn: tx.state.LSN})
+	return tx.set(ks.Doc(layout.KindTombstone, old.doc), (&layout.Tombstone{LSN: tx.state.LSN}).Encode())
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TypeDatabase is the type of the line that a whole export begins with.
@@ -18,12 +19,12 @@ type Database struct {
 	// Type is TypeDatabase; Language and IndexedText are settings of the database.
 	Type        string                `json:"type"`
 	Language    string                `json:"language"`
-	IndexedText []engine.IndexedField `json:"indexed_text"`
+	IndexedText []memory.IndexedField `json:"indexed_text"`
 }
 
 // NewDatabase is the line of a database.
 func NewDatabase(s engine.Settings) Database {
-	return Database{TypeDatabase, s.Language, slices.Clip(append([]engine.IndexedField{}, s.IndexedText...))}
+	return Database{TypeDatabase, s.Language, slices.Clip(append([]memory.IndexedField{}, s.IndexedText...))}
 }
 
 // Options are those that a database is created with to search texts in the same

@@ -30,7 +30,7 @@ func newTestClock() *testClock {
 func (c *testClock) now() time.Time          { return time.UnixMilli(c.ms.Load()).UTC() }
 func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-func openAt(t *testing.T, now *testClock, indexed ...engine.IndexedField) *engine.DB {
+func openAt(t *testing.T, now *testClock, indexed ...memory.IndexedField) *engine.DB {
 	t.Helper()
 	db, err := engine.OpenMemory(&engine.Options{Clock: now.now, IndexedText: indexed})
 	if err != nil {

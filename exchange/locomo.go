@@ -49,8 +49,8 @@ type Question struct {
 }
 
 // LocomoIndexedText are the fields to be searched with the text of a turn.
-func LocomoIndexedText() []engine.IndexedField {
-	return []engine.IndexedField{
+func LocomoIndexedText() []memory.IndexedField {
+	return []memory.IndexedField{
 		{Field: "metadata.speaker", Weight: 1},
 		{Field: "metadata.caption", Weight: 1},
 		{Field: "event_time", Weight: 1},

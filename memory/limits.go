@@ -17,6 +17,14 @@ const (
 	MaxMetadata = metadata.MaxBytes
 	// MaxMetadataDepth bounds how deep objects and lists nest in metadata.
 	MaxMetadataDepth = metadata.MaxDepth
+	// MaxIndexedPaths bounds the metadata fields that are indexed for filters;
+	// others are checked on candidates.
+	MaxIndexedPaths = 64
+	// MaxIndexedValue bounds a metadata value in the filter index, in bytes;
+	// longer ones are checked on candidates.
+	MaxIndexedValue = 256
+	// MaxIndexedText bounds the fields of Options.IndexedText.
+	MaxIndexedText = 16
 	// MaxDim bounds the dimension of a vector.
 	MaxDim = 4096
 	// MaxLimit bounds the limit of a query or a page.

@@ -136,3 +136,13 @@ type Lack struct {
 
 // In reports whether a scope lacks what it is to lack.
 func (l Lack) In(s Scope) bool { return (!l.User || s.User == "") && (!l.Agent || s.Agent == "") }
+
+// IndexedField is a field whose words are searched along with the text: "name",
+// "event_time" (as date words), or a metadata field ("metadata.speaker").
+type IndexedField struct {
+	// Field is the name of the field.
+	Field string `json:"field"`
+	// Weight is how much a word counts beside one of the text: 0 is 1; at
+	// least 0.25, at most 16, in steps of 0.25.
+	Weight float64 `json:"weight"`
+}

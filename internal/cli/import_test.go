@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const locomoFile = `[{"sample_id":"talk","conversation":{"speaker_a":"Ilse","speaker_b":"Bram",
@@ -159,7 +160,7 @@ func TestGuessFormat(t *testing.T) {
 // A database that is new, or holds nothing, gets the fields of LoCoMo; another
 // one keeps its own.
 func TestImportLocomo(t *testing.T) {
-	indexed := func(c *cli) []engine.IndexedField {
+	indexed := func(c *cli) []memory.IndexedField {
 		t.Helper()
 		db, err := engine.Open(c.dir, nil)
 		if err != nil {

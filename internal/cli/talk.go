@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/seed-7aedc3ff/memdb/engine"
+import "github.com/seed-7aedc3ff/memdb/memory"
 
 // The two people of the demo's conversation.
 const (
@@ -51,6 +51,6 @@ var talk = []turn{
 }
 
 // talkIndexedText are the fields that are searched along with the turns.
-func talkIndexedText() []engine.IndexedField {
-	return []engine.IndexedField{{Field: "metadata.speaker", Weight: 1}, {Field: "event_time", Weight: 1}}
+func talkIndexedText() []memory.IndexedField {
+	return []memory.IndexedField{{Field: "metadata.speaker", Weight: 1}, {Field: "event_time", Weight: 1}}
 }

@@ -331,3 +331,12 @@ func (t *Table) Bytes() int64 {
 	const docRowSize, seqSpanSize, ownerSize = 80, 16, 16
 	return t.Rows.Bytes(docRowSize) + t.seqs.bytes() + t.spans.Bytes(seqSpanSize) + t.bounds.pages.Bytes(boundSize) + t.Owners.counts.Bytes(ownerSize) + t.Runs.bytes() + t.Glances.bytes()
 }
+
+// Access are the newest access statistics of a memory, by its Seq.
+func (t *Table) Access(seq uint64) layout.Access {
+	s := t.Seq(seq)
+	if s == nil {
+		return layout.Access{}
+	}
+	return layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
+}

@@ -1,9 +1,12 @@
 package fsys
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // durable is what of the logs and of the MANIFEST is on disk for certain. A file counts when
@@ -134,4 +137,13 @@ func (f *FS) settle(dir string, made []*madeLog, named string) {
 	if changed && settled != nil {
 		settled()
 	}
+}
+
+// SyncDir makes the names in a folder durable.
+func SyncDir(f vfs.FS, dir string) error {
+	d, err := f.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

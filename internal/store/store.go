@@ -140,3 +140,12 @@ func Error(doing string, err error) error {
 	}
 	return err
 }
+
+// Unreadable reports whether an error is one of a thing that is missing or damaged, and not of
+// the disk or of the call.
+func Unreadable(err error) bool {
+	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, kv.ErrNotFound) || Corrupted(err)
+}
+
+// Corrupted reports whether Pebble has found an error to be one of damaged bytes.
+func Corrupted(err error) bool { return pebble.IsCorruptionError(err) }

@@ -1,4 +1,4 @@
-package engine
+package spaces
 
 import (
 	"bufio"
@@ -19,11 +19,12 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
-// vectorLoader gathers, while Open loads, which documents have which vectors, and
+// loader gathers, while Open loads, which documents have which vectors, and
 // reads the snapshots beside that.
-type vectorLoader struct {
+type loader struct {
 	wants  map[uint16][]want // by space
 	cancel context.CancelFunc
 	read   chan map[uint16]*snapshot // what was read of each space, once
@@ -42,31 +43,31 @@ type snapshot struct {
 	holders []layout.Version // by slot
 }
 
-// beginVectors starts reading the snapshots of the spaces.
-func (db *DB) beginVectors() {
+// BeginLoad starts reading the snapshots of the spaces.
+func (ss *Set) BeginLoad() {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &vectorLoader{wants: map[uint16][]want{}, cancel: cancel, read: make(chan map[uint16]*snapshot, 1)}
-	db.opening.loading = l
-	spaces := db.spaces.all()
+	l := &loader{wants: map[uint16][]want{}, cancel: cancel, read: make(chan map[uint16]*snapshot, 1)}
+	ss.loading = l
+	spaces := ss.All()
 	go func() {
 		read := map[uint16]*snapshot{}
 		err := panics.Catch("reads snapshots of vectors", func() {
 			for _, s := range spaces {
-				if snap := db.readSnapshots(ctx, s); snap != nil {
-					read[s.num] = snap
+				if snap := ss.readSnapshots(ctx, s); snap != nil {
+					read[s.Num] = snap
 				}
 			}
 		})
 		if err != nil { // what it has not read is made anew from the vectors
-			db.logger.Error("a snapshot of vectors was not read", "error", err)
+			ss.Logger.Error("a snapshot of vectors was not read", "error", err)
 		}
 		l.read <- read
 	}()
 }
 
-// stop ends the reading where Open fails.
-func (l *vectorLoader) stop() {
-	if l != nil {
+// StopLoading ends the reading where Open fails.
+func (ss *Set) StopLoading() {
+	if l := ss.loading; l != nil {
 		l.cancel()
 		<-l.read
 	}
@@ -75,8 +76,9 @@ func (l *vectorLoader) stop() {
 // wantsLeast is how many vectors a space has room for from the first on.
 const wantsLeast = 1 << 10
 
-// want notes the vectors of a document.
-func (l *vectorLoader) want(doc uint32, v *layout.Version, refs []layout.VectorRef) {
+// Want notes the vectors of a document.
+func (ss *Set) Want(doc uint32, v *layout.Version, refs []layout.VectorRef) {
+	l := ss.loading
 	for _, ref := range refs {
 		wants := l.wants[ref.Space]
 		if len(wants) == cap(wants) {
@@ -87,27 +89,27 @@ func (l *vectorLoader) want(doc uint32, v *layout.Version, refs []layout.VectorR
 	}
 }
 
-// loadVectors fills the indexes with the vectors that live documents refer to:
+// Load fills the indexes with the vectors that live documents refer to:
 // from the snapshots, and what those lack from the store.
-func (db *DB) loadVectors() error {
-	l := db.opening.loading
-	db.opening.loading = nil
+func (ss *Set) Load() error {
+	l := ss.loading
+	ss.loading = nil
 	read := <-l.read
 	l.cancel()
 	for num, wants := range l.wants {
-		if db.spaces.numbered(num) == nil {
-			db.lost(fmt.Sprintf("the vector space of %d memories", len(wants)), &fault.Error{Kind: fault.ErrCorrupt, What: "load vectors", Why: fmt.Sprintf("there is no space number %d", num)})
+		if ss.Numbered(num) == nil {
+			ss.Lost(fmt.Sprintf("the vector space of %d memories", len(wants)), &fault.Error{Kind: fault.ErrCorrupt, What: "load vectors", Why: fmt.Sprintf("there is no space number %d", num)})
 			continue
 		}
 		// By document, which is nearly the order in which they were added.
 		slices.SortFunc(wants, func(a, b want) int { return cmp.Compare(a.doc, b.doc) })
 	}
-	for _, s := range db.spaces.all() {
-		wants := l.wants[s.num]
-		if snap := read[s.num]; snap != nil {
-			db.adopt(s, snap, wants)
+	for _, s := range ss.All() {
+		wants := l.wants[s.Num]
+		if snap := read[s.Num]; snap != nil {
+			ss.adopt(s, snap, wants)
 		}
-		if err := db.loadMissing(s, wants); err != nil {
+		if err := ss.loadMissing(s, wants); err != nil {
 			return err
 		}
 	}
@@ -116,18 +118,18 @@ func (db *DB) loadVectors() error {
 
 // adopt makes a snapshot the index of a space: documents get the slots of their
 // vectors, and what no document refers to any more is taken out.
-func (db *DB) adopt(s *space, snap *snapshot, wants []want) {
-	s.index = snap.index
+func (ss *Set) adopt(s *Space, snap *snapshot, wants []want) {
+	s.Index = snap.index
 	at := 0
-	for slot := range s.index.Len() {
+	for slot := range s.Index.Len() {
 		// A node that lost its row is a waypoint still, and the next snapshot asks
 		// for its holder too.
 		of, doc := snap.holders[slot], uint32(doctable.None)
-		s.holders.Grow(uint64(slot)).set(of)
-		if !s.index.Live(slot) {
+		s.Holders.Grow(uint64(slot)).set(of)
+		if !s.Index.Live(slot) {
 			continue
 		}
-		if row := db.docs.Seq(of.Seq); row != nil {
+		if row := ss.Tables.Docs.Seq(of.Seq); row != nil {
 			doc = row.Doc.Load() - 1
 		}
 		// In a database that has seen few changes slots are in the order of
@@ -135,53 +137,53 @@ func (db *DB) adopt(s *space, snap *snapshot, wants []want) {
 		if at >= len(wants) || wants[at].doc != doc {
 			at, _ = slices.BinarySearchFunc(wants, doc, func(w want, doc uint32) int { return cmp.Compare(w.doc, doc) })
 		}
-		_, has := s.slot(doc)
+		_, has := s.Slot(doc)
 		if has || at >= len(wants) || wants[at] != (want{doc, of}) {
-			s.index.Remove(slot)
-			s.removed.Add(1)
+			s.Index.Remove(slot)
+			s.Removed.Add(1)
 			continue
 		}
-		s.hold(doc, slot, of)
+		s.Hold(doc, slot, of)
 		at++
 	}
-	s.added.Store(uint64(s.used.Load()))
-	s.saved = saved{name: snap.name, added: s.added.Load(), work: s.index.Work()}
+	s.Added.Store(uint64(s.Used.Load()))
+	s.Saved = saved{Name: snap.name, added: s.Added.Load(), work: s.Index.Work()}
 }
 
 // loadMissing reads from the store the vectors that no slot holds yet, in the order
 // of their keys.
-func (db *DB) loadMissing(s *space, wants []want) (err error) {
+func (ss *Set) loadMissing(s *Space, wants []want) (err error) {
 	missing := slices.DeleteFunc(wants, func(w want) bool {
-		_, has := s.slot(w.doc)
+		_, has := s.Slot(w.doc)
 		return has
 	})
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.SortFunc(missing, func(a, b want) int { return db.keys().CompareVectors(a.of, b.of) })
-	lower := db.keys().Vector(s.num, missing[0].of)
-	upper := append(db.keys().Vector(s.num, missing[len(missing)-1].of), 0)
-	in := &vectorSeeker{reader: db.store, lower: lower, upper: upper}
-	defer func() { err = errors.Join(err, in.close()) }()
-	vec := make([]float32, 0, s.dim)
+	slices.SortFunc(missing, func(a, b want) int { return ss.keys().CompareVectors(a.of, b.of) })
+	lower := ss.keys().Vector(s.Num, missing[0].of)
+	upper := append(ss.keys().Vector(s.Num, missing[len(missing)-1].of), 0)
+	in := &Seeker{Reader: ss.Store, Lower: lower, Upper: upper}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	vec := make([]float32, 0, s.Dim)
 	for _, w := range missing {
-		value, err := in.seek(db.keys().Vector(s.num, w.of))
+		value, err := in.Seek(ss.keys().Vector(s.Num, w.of))
 		if err == nil {
 			if vec, err = codec.FloatsInto(vec[:0], value); err != nil {
 				err = &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Cause: err}
 			}
 		}
-		if unreadable(err) {
-			db.lost(fmt.Sprintf("the vector of memory number %d in the space %s", w.of.Seq, s.name), err)
+		if store.Unreadable(err) {
+			ss.Lost(fmt.Sprintf("the vector of memory number %d in the space %s", w.of.Seq, s.Name), err)
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if err := s.add(w.doc, w.of, vec); err != nil {
+		if err := s.Add(w.doc, w.of, vec); err != nil {
 			// It should never have been stored, but all others can be had.
-			db.logger.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
-				"space", s.name, "memory number", w.of.Seq, "error", err)
+			ss.Logger.Error("a vector can't be indexed, so that no search by vectors finds its memory; check names it",
+				"space", s.Name, "memory number", w.of.Seq, "error", err)
 		}
 	}
 	return nil
@@ -189,39 +191,39 @@ func (db *DB) loadMissing(s *space, wants []want) (err error) {
 
 // readSnapshots returns the newest snapshot of a space that can be used, nil if
 // there is none. What cannot be used is removed later, as what is old.
-func (db *DB) readSnapshots(ctx context.Context, s *space) *snapshot {
-	names, err := db.store.FS.List(db.dir)
+func (ss *Set) readSnapshots(ctx context.Context, s *Space) *snapshot {
+	names, err := ss.Store.FS.List(ss.Dir)
 	if err != nil {
-		db.logger.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
+		ss.Logger.Warn("the folder could not be listed; vectors are indexed anew", "error", err)
 		return nil
 	}
 	slices.Sort(names) // of one space by LSN
 	for _, name := range slices.Backward(names) {
-		space, lsn, ok := parseSnapshotName(name)
-		if !ok || space != s.num {
+		space, lsn, ok := ParseSnapshotName(name)
+		if !ok || space != s.Num {
 			continue
 		}
-		snap, err := db.readSnapshot(ctx, s, name, lsn)
+		snap, err := ss.readSnapshot(ctx, s, name, lsn)
 		if err == nil {
 			return snap
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		db.logger.Warn("a snapshot of vectors cannot be used; they are indexed anew", "file", name, "error", err)
+		ss.Logger.Warn("a snapshot of vectors cannot be used; they are indexed anew", "file", name, "error", err)
 	}
 	return nil
 }
 
-func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint64) (snap *snapshot, err error) {
-	file, err := db.store.FS.Open(db.store.FS.PathJoin(db.dir, name))
+func (ss *Set) readSnapshot(ctx context.Context, s *Space, name string, lsn uint64) (snap *snapshot, err error) {
+	file, err := ss.Store.FS.Open(ss.Store.FS.PathJoin(ss.Dir, name))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	in := bufio.NewReaderSize(ctxio.Reader(ctx, file), snapshotBuffer)
 	r := &spaceReader{in: in, sum: xxh3.New()}
-	slots, err := r.header(db, s.num, lsn)
+	slots, err := r.header(ss, s.Num, lsn)
 	if err != nil {
 		return nil, err
 	}
@@ -229,14 +231,14 @@ func (db *DB) readSnapshot(ctx context.Context, s *space, name string, lsn uint6
 	if err != nil {
 		return nil, err
 	}
-	if size := info.Size(); int64(slots) > size/holderSize {
+	if size := info.Size(); int64(slots) > size/layout.HolderSize {
 		return nil, badSnapshot("it says that it has %d slots in %d bytes", slots, size)
 	}
 	holders, err := r.holders(slots)
 	if err != nil {
 		return nil, err
 	}
-	index, err := hnsw.ReadSnapshot(in, db.indexConfig(s))
+	index, err := hnsw.ReadSnapshot(in, ss.IndexConfig(s))
 	if err != nil {
 		return nil, err
 	}
@@ -287,12 +289,12 @@ func (r *spaceReader) checksum() error {
 }
 
 // header reads and checks whose snapshot it is.
-func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err error) {
-	b, err := r.take(snapshotHeader)
+func (r *spaceReader) header(ss *Set, num uint16, lsn uint64) (slots uint32, err error) {
+	b, err := r.take(layout.SnapshotHeadSize)
 	if err != nil {
 		return 0, err
 	}
-	h, err := decodeSnapshotHead(b)
+	h, err := layout.DecodeSnapshotHead(b)
 	if err != nil {
 		return 0, err
 	}
@@ -300,33 +302,33 @@ func (r *spaceReader) header(db *DB, num uint16, lsn uint64) (slots uint32, err 
 		return 0, err
 	}
 	switch {
-	case h.db != db.id:
+	case h.DB != ss.ID():
 		return 0, badSnapshot("it is of another database")
-	case h.space != num || h.lsn != lsn:
-		return 0, badSnapshot("it is that of space %d at LSN %d under another name", h.space, h.lsn)
-	case lsn > db.writer.applied:
-		return 0, badSnapshot("it is newer than the store, whose LSN is %d", db.writer.applied)
-	case h.slots > hnsw.MaxSlots:
-		return 0, badSnapshot("%d slots", h.slots)
+	case h.Space != num || h.LSN != lsn:
+		return 0, badSnapshot("it is that of space %d at LSN %d under another name", h.Space, h.LSN)
+	case lsn > ss.Applied():
+		return 0, badSnapshot("it is newer than the store, whose LSN is %d", ss.Applied())
+	case h.Slots > hnsw.MaxSlots:
+		return 0, badSnapshot("%d slots", h.Slots)
 	}
-	is, err := db.logMark(lsn)
-	if err != nil || is != h.mark {
+	is, err := ss.logMark(lsn)
+	if err != nil || is != h.Mark {
 		return 0, badSnapshot("the store has another past, or has forgotten it")
 	}
-	return h.slots, nil
+	return h.Slots, nil
 }
 
 // holders reads whose the slots are. There may be as many, going by the file's size.
 func (r *spaceReader) holders(slots uint32) ([]layout.Version, error) {
 	all := make([]layout.Version, 0, slots)
 	for left := slots; left > 0; {
-		n := min(left, snapshotBuffer/holderSize)
-		b, err := r.take(int(n) * holderSize)
+		n := min(left, snapshotBuffer/layout.HolderSize)
+		b, err := r.take(int(n) * layout.HolderSize)
 		if err != nil {
 			return nil, err
 		}
-		for ; len(b) > 0; b = b[holderSize:] {
-			all = append(all, decodeHolder(b))
+		for ; len(b) > 0; b = b[layout.HolderSize:] {
+			all = append(all, layout.DecodeHolder(b))
 		}
 		left -= n
 	}

@@ -1,4 +1,4 @@
-package engine
+package selection
 
 import (
 	"cmp"
@@ -13,33 +13,34 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// selected is the set of visible documents in a scope, or in any where all is set,
+// Selected is the set of visible documents in a scope, or in any where all is set,
 // for which a filter holds.
-func (tx *Tx) selected(ctx context.Context, s memory.Scope, all bool, f filter.Filter) (*roaring.Bitmap, error) {
-	set, rest, err := tx.indexed(ctx, s, all, f)
+func Selected(ctx context.Context, st *state.State, s memory.Scope, all bool, f filter.Filter) (*roaring.Bitmap, error) {
+	set, rest, err := Indexed(ctx, st, s, all, f)
 	if err != nil {
 		return nil, err
 	}
-	return tx.settled(ctx, set, rest)
+	return Settled(ctx, st, set, rest)
 }
 
-// indexed is what the postings alone tell of a selection: a set that may hold
+// Indexed is what the postings alone tell of a selection: a set that may hold
 // documents that are not visible, and the parts of the filter that they do not
 // decide. Few documents are looked at one by one after it, where many are ruled out
 // by their values.
-func (tx *Tx) indexed(ctx context.Context, s memory.Scope, all bool, f filter.Filter) (set *roaring.Bitmap, rest []filter.Filter, err error) {
-	if set, err = tx.scopeSet(s); err != nil {
+func Indexed(ctx context.Context, st *state.State, s memory.Scope, all bool, f filter.Filter) (set *roaring.Bitmap, rest []filter.Filter, err error) {
+	if set, err = ScopeSet(st, s); err != nil {
 		return nil, nil, err
 	}
 	if set == nil && !all {
 		return roaring.New(), nil, nil
 	}
-	e := evaluation{tx: tx, ctx: ctx}
+	e := evaluation{st: st, ctx: ctx}
 	var decided []filter.Filter
 	switch f := f.(type) {
 	case nil:
@@ -88,17 +89,17 @@ func (e *evaluation) begin(parts []filter.Filter) (*roaring.Bitmap, []filter.Fil
 			return set, slices.Delete(slices.Clone(parts), i, i+1), nil
 		}
 	}
-	set, err := e.tx.everything(e.ctx, nil)
+	set, err := everything(e.ctx, e.st, nil)
 	return set, parts, err
 }
 
-// settled is the visible part of what indexed gave, for which the rest holds too.
-func (tx *Tx) settled(ctx context.Context, set *roaring.Bitmap, rest []filter.Filter) (*roaring.Bitmap, error) {
-	set, err := tx.onlyVisible(ctx, set, nil)
+// Settled is the visible part of what indexed gave, for which the rest holds too.
+func Settled(ctx context.Context, st *state.State, set *roaring.Bitmap, rest []filter.Filter) (*roaring.Bitmap, error) {
+	set, err := onlyVisible(ctx, st, set, nil)
 	if err != nil || len(rest) == 0 {
 		return set, err
 	}
-	e := evaluation{tx: tx, ctx: ctx}
+	e := evaluation{st: st, ctx: ctx}
 	if len(rest) == 1 { // to join it to others would make it larger than it may be
 		return e.holds(rest[0], set)
 	}
@@ -107,7 +108,7 @@ func (tx *Tx) settled(ctx context.Context, set *roaring.Bitmap, rest []filter.Fi
 
 // evaluation is one filter being evaluated.
 type evaluation struct {
-	tx  *Tx
+	st  *state.State
 	ctx context.Context
 	n   int
 }
@@ -158,7 +159,7 @@ func (e *evaluation) holds(f filter.Filter, among *roaring.Bitmap) (*roaring.Bit
 // condition is a condition, and where the values of its field are.
 type condition struct {
 	filter.Condition
-	field field
+	field Field
 }
 
 // conditionOf is the condition that f is, false for All, Any and Negation.
@@ -167,7 +168,7 @@ func conditionOf(f filter.Filter) (condition, bool) {
 	if !ok {
 		return condition{}, false
 	}
-	at, err := fieldOf(c.Field)
+	at, err := FieldOf(c.Field)
 	return condition{c, at}, err == nil
 }
 
@@ -186,7 +187,7 @@ func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bi
 	if found, ok, err := e.inRange(c, among); ok || err != nil {
 		return found, err
 	}
-	if !e.tx.partly(c) {
+	if !partly(e.st, c) {
 		return e.looked(c, among)
 	}
 	yes, no, err := e.sure(c)
@@ -206,14 +207,14 @@ func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bi
 
 // looked is the part of a set for which a condition holds by the rows or records.
 func (e *evaluation) looked(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
-	if c.field.row == nil {
+	if c.field.Row == nil {
 		return e.read(c.Condition, among)
 	}
 	holds, err := filter.Compile(c.Condition)
 	if err != nil {
 		return nil, err
 	}
-	m := &filteredRow{tx: e.tx, value: c.field.row}
+	m := &filteredRow{st: e.st, value: c.field.Row}
 	return e.keep(among, func(r *doctable.Row) (bool, error) {
 		m.row = r
 		return holds(e.ctx, m)
@@ -230,19 +231,19 @@ func (e *evaluation) read(f filter.Filter, among *roaring.Bitmap) (*roaring.Bitm
 		if err := e.ctx.Err(); err != nil { // a memory may be of some MB
 			return false, err
 		}
-		m, err := e.tx.filtered(r)
+		m, err := Look(e.st, r)
 		if err != nil {
-			return false, e.tx.without(err)
+			return false, e.st.Without(err)
 		}
 		ok, err := holds(e.ctx, m)
-		return ok, cmp.Or(m.err, err)
+		return ok, cmp.Or(m.Err, err)
 	})
 }
 
 // filtered reads the memory of a row.
-func (tx *Tx) filtered(r *doctable.Row) (*filtered, error) {
-	rec, err := tx.record(r.Version)
-	return &filtered{rec: rec, access: tx.db.accessOf(r.Seq), confidence: tx.confidence(r)}, err
+func Look(st *state.State, r *doctable.Row) (*Filtered, error) {
+	rec, err := st.Record(r.Version)
+	return &Filtered{Rec: rec, access: st.Docs.Access(r.Seq), confidence: st.Confidence(r)}, err
 }
 
 // reads reports whether nothing but the records decides any part of a filter.
@@ -286,11 +287,11 @@ func (e *evaluation) keep(set *roaring.Bitmap, test func(*doctable.Row) (bool, e
 	it := set.Iterator()
 	for it.HasNext() {
 		doc := it.Next()
-		if e.n++; e.n%cancelEvery == 0 && e.ctx.Err() != nil {
+		if e.n++; e.n%state.CancelEvery == 0 && e.ctx.Err() != nil {
 			return nil, e.ctx.Err()
 		}
-		row := e.tx.db.docs.Row(doc)
-		if !row.Visible(e.tx.lsn) {
+		row := e.st.Docs.Row(doc)
+		if !row.Visible(e.st.LSN) {
 			continue // there may be nothing left to read of it
 		}
 		ok, err := test(row)
@@ -336,13 +337,13 @@ func (e *evaluation) cost(f filter.Filter) int {
 		return e.cost(f.Filter)
 	}
 	c, _ := conditionOf(f)
-	if e.tx.posted(&c) {
+	if posted(e.st, &c) {
 		return costPostings
 	}
-	if _, ok := e.tx.column(&c); ok {
+	if _, ok := column(e.st, &c); ok {
 		return costColumn
 	}
-	if c.field.row != nil || e.tx.partly(&c) {
+	if c.field.Row != nil || partly(e.st, &c) {
 		return costRow
 	}
 	return costRecord
@@ -360,27 +361,27 @@ type span struct {
 
 // column tells where the numbers and times for which a condition holds are, false
 // where no column decides it.
-func (tx *Tx) column(c *condition) (span, bool) {
+func column(st *state.State, c *condition) (span, bool) {
 	switch {
 	case c.Op.IsOrder():
-	case c.Op == filter.OpEq && c.field.column != 0:
-	case c.Op == filter.OpExists && c.field.column != 0:
-		return span{field: c.field.column, within: invindex.From(0)}, true
+	case c.Op == filter.OpEq && c.field.Column != 0:
+	case c.Op == filter.OpExists && c.field.Column != 0:
+		return span{field: c.field.Column, within: invindex.From(0)}, true
 	default:
 		return span{}, false
 	}
 	var p span
 	var at uint64
-	if c.field.column != 0 {
+	if c.field.Column != 0 {
 		ms, ok := scalar.Millis(c.Values[0])
 		if !ok {
 			return span{}, false
 		}
-		p.field, at = c.field.column, invindex.IntOrder(ms)
+		p.field, at = c.field.Column, invindex.IntOrder(ms)
 	} else {
-		num, class := tx.indexedField(c.field)
+		num, class := indexedField(st, c.field)
 		n, ok := scalar.NumberOf(c.Values[0])
-		if c.field.Name != "" || class != 0 || !ok || num == 0 && !tx.unheard(c.field) {
+		if c.field.Name != "" || class != 0 || !ok || num == 0 && !unheard(st, c.field) {
 			return span{}, false
 		}
 		const exact = 1 << 53 // integers below it are float64s
@@ -412,12 +413,12 @@ const (
 // inRange is the part of a set for which a condition holds by a column, false where
 // none decides it. nil stands for all documents.
 func (e *evaluation) inRange(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, bool, error) {
-	p, ok := e.tx.column(c)
+	p, ok := column(e.st, c)
 	if !ok {
 		return nil, false, nil
 	}
-	if few := fewRecords; among != nil && !e.tx.db.columns {
-		if c.field.row != nil {
+	if few := fewRecords; among != nil && !e.st.Columns {
+		if c.field.Row != nil {
 			few = fewRows
 		}
 		if among.GetCardinality() <= uint64(few) {
@@ -444,26 +445,26 @@ func (e *evaluation) inRange(c *condition, among *roaring.Bitmap) (*roaring.Bitm
 
 // find looks a range up, false where documents of an older layout are in no column.
 func (e *evaluation) find(p *span, r invindex.Range, among *roaring.Bitmap) (*roaring.Bitmap, bool, error) {
-	found, err := e.tx.index.FindRange(e.ctx, e.tx.postings, p.field, r, among)
+	found, err := e.st.Index.FindRange(e.ctx, e.st.Postings, p.field, r, among)
 	if errors.Is(err, invindex.ErrNoNumbers) {
 		return nil, false, nil
 	}
-	return found, err == nil, textError("read the filter index", err)
+	return found, err == nil, state.TextError("read the filter index", err)
 }
 
 // posted reports whether the postings alone are likely to decide a condition: but for
 // values that are too long for the index they do.
-func (tx *Tx) posted(c *condition) bool {
-	number, class := tx.indexedField(c.field)
+func posted(st *state.State, c *condition) bool {
+	number, class := indexedField(st, c.field)
 	switch {
 	case c.Op == filter.OpExists:
-		return c.field.always || class != 0
+		return c.field.Always || class != 0
 	case !c.Op.IsEquality():
 		return false
-	case number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText):
+	case number == layout.FieldSource && slices.ContainsFunc(c.Values, isEmptyText):
 		return false // see partly
 	}
-	return number != 0 || tx.unheard(c.field)
+	return number != 0 || unheard(st, c.field)
 }
 
 func isEmptyText(v any) bool {
@@ -474,19 +475,19 @@ func isEmptyText(v any) bool {
 // partly reports whether postings decide a condition for some documents, and records for
 // the others: whether a metadata field exists, which may hold a list, an object or a long
 // string that is in no posting; and whether there is no source, where a long one is not.
-func (tx *Tx) partly(c *condition) bool {
-	number, _ := tx.indexedField(c.field)
+func partly(st *state.State, c *condition) bool {
+	number, _ := indexedField(st, c.field)
 	if c.Op == filter.OpExists {
 		return c.field.Name == "" && number != 0
 	}
-	return c.Op.IsEquality() && number == fieldSource && slices.ContainsFunc(c.Values, isEmptyText)
+	return c.Op.IsEquality() && number == layout.FieldSource && slices.ContainsFunc(c.Values, isEmptyText)
 }
 
 // sure are the documents for which a condition that postings decide in part holds, and
 // those for which it does not.
 func (e *evaluation) sure(c *condition) (yes, no *roaring.Bitmap, err error) {
-	number, _ := e.tx.indexedField(c.field)
-	yes, err = e.tx.withField(e.ctx, number)
+	number, _ := indexedField(e.st, c.field)
+	yes, err = withField(e.ctx, e.st, number)
 	if err != nil || c.Op == filter.OpExists {
 		return yes, roaring.New(), err
 	}
@@ -506,16 +507,16 @@ func (e *evaluation) sure(c *condition) (yes, no *roaring.Bitmap, err error) {
 // postingsOf is a set of documents by which the postings decide a condition: it holds
 // for those inside, or for those outside. false where they do not decide it.
 func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok bool, err error) {
-	tx := e.tx
-	if !tx.posted(c) {
+	st := e.st
+	if !posted(st, c) {
 		return nil, false, false, nil
 	}
-	number, class := tx.indexedField(c.field)
+	number, class := indexedField(st, c.field)
 	if c.Op == filter.OpExists {
-		if c.field.always {
+		if c.field.Always {
 			return roaring.New(), false, true, nil
 		}
-		set, err = tx.withField(e.ctx, number)
+		set, err = withField(e.ctx, st, number)
 		return set, true, true, err
 	}
 	inside = c.Op == filter.OpEq || c.Op == filter.OpIn
@@ -523,7 +524,7 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 	none := false
 	for _, v := range c.Values {
 		key, ok := scalar.Key(v)
-		if !ok || len(key) > MaxIndexedValue && class == 0 {
+		if !ok || len(key) > memory.MaxIndexedValue && class == 0 {
 			return nil, false, false, nil
 		}
 		if number == 0 {
@@ -535,16 +536,16 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 				none = true
 				continue
 			}
-			num, found, err := tx.lookup(layout.Name{Class: class, Text: name})
+			num, found, err := st.Lookup(layout.Name{Class: class, Text: name})
 			if err != nil {
 				return nil, false, false, err
 			}
 			if !found {
 				continue
 			}
-			key = numberValue(num)
+			key = layout.NumberValue(num)
 		}
-		with, err := tx.withValue(number, key)
+		with, err := WithValue(st, number, key)
 		if err != nil {
 			return nil, false, false, err
 		}
@@ -554,7 +555,7 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 		return set, inside, true, nil
 	}
 	// Of the memories that have the field, those with another value are the others.
-	others, err := tx.withField(e.ctx, number)
+	others, err := withField(e.ctx, st, number)
 	if err != nil {
 		return nil, false, false, err
 	}
@@ -564,38 +565,44 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 
 // unheard reports whether no memory has a value of a metadata field that could be
 // indexed: all such fields get a number while there is room for more.
-func (tx *Tx) unheard(f field) bool {
-	known := uint32(tx.db.fields.count())
-	if tx.writes != nil {
-		known = tx.next.Names[layout.NameField] // with those of this transaction
+func unheard(st *state.State, f Field) bool {
+	known := uint32(st.Fields.Count())
+	if st.Own != nil {
+		known = st.Own.Given.Names[layout.NameField] // with those of this transaction
 	}
-	return f.Name == "" && len(f.Path) <= valid.MaxID && known < MaxIndexedPaths
+	return f.Name == "" && len(f.Path) <= valid.MaxID && known < memory.MaxIndexedPaths
 }
 
 // indexedField is the number of a field in the filter index, 0 for none, and the
 // class of its values where those are interned.
-func (tx *Tx) indexedField(f field) (number uint16, class layout.NameClass) {
-	switch f.number {
+func indexedField(st *state.State, f Field) (number uint16, class layout.NameClass) {
+	switch f.Number {
 	case 0:
-	case fieldUser:
-		return fieldUser, layout.NameUser
-	case fieldAgent:
-		return fieldAgent, layout.NameAgent
-	case fieldRun:
-		return fieldRun, layout.NameRun
+	case layout.FieldUser:
+		return layout.FieldUser, layout.NameUser
+	case layout.FieldAgent:
+		return layout.FieldAgent, layout.NameAgent
+	case layout.FieldRun:
+		return layout.FieldRun, layout.NameRun
 	default:
-		return f.number, 0
+		return f.Number, 0
 	}
 	if f.Name != "" {
 		return 0, 0
 	}
-	if num, ok := tx.db.fields.number(f.Path); ok {
-		return firstMetadataField + uint16(num), 0
+	if num, ok := st.Fields.Number(f.Path); ok {
+		return layout.FirstMetadataField + uint16(num), 0
 	}
-	if tx.writes != nil {
-		if num, ok := tx.names[layout.Name{Class: layout.NameField, Text: f.Path}]; ok {
-			return firstMetadataField + uint16(num), 0
+	if st.Own != nil {
+		if num, ok := st.Own.Names[layout.Name{Class: layout.NameField, Text: f.Path}]; ok {
+			return layout.FirstMetadataField + uint16(num), 0
 		}
 	}
 	return 0, 0
+}
+
+// Holds is the part of a set for which a filter holds. It may change the set.
+func Holds(ctx context.Context, st *state.State, f filter.Filter, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	e := evaluation{st: st, ctx: ctx}
+	return e.holds(f, among)
 }

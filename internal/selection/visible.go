@@ -1,4 +1,4 @@
-package engine
+package selection
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -15,9 +16,9 @@ import (
 // plain has the bits of those documents from 64·i on that the transaction sees for
 // certain. One that reads a past state may know of documents that are younger, and one
 // from before a move of those that took the place of others since.
-func (tx *Tx) plain(i int) uint64 {
-	w := tx.db.docs.Plain.Word(i)
-	if tx.past || tx.db.docs.Moved.Load() > tx.lsn { // after the bits: a move is noted before it sets any
+func plain(st *state.State, i int) uint64 {
+	w := st.Docs.Plain.Word(i)
+	if st.Past || st.Docs.Moved.Load() > st.LSN { // after the bits: a move is noted before it sets any
 		return 0
 	}
 	return w
@@ -29,25 +30,25 @@ const denseShare = 64
 
 // shows tells whether a document is visible and has not expired, by its row. That one
 // expires is noted in a state of a scope, unless that is nil.
-func (tx *Tx) shows(doc uint32, st *scopeState) bool {
-	r := tx.db.docs.Row(doc)
+func shows(st *state.State, doc uint32, sc *Scoped) bool {
+	r := st.Docs.Row(doc)
 	switch {
-	case !r.Visible(tx.lsn):
+	case !r.Visible(st.LSN):
 		return false
 	case r.Expires == 0:
 		return true
 	}
-	if st != nil {
-		st.expiring(r, tx.now)
+	if sc != nil {
+		sc.expiring(r, st.Now)
 	}
-	return r.Expires > tx.now
+	return r.Expires > st.Now
 }
 
 // everything is the set of all visible documents. What expires is noted in a state
 // of a scope, unless that is nil.
-func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, error) {
+func everything(ctx context.Context, st *state.State, sc *Scoped) (*roaring.Bitmap, error) {
 	all := roaring.New()
-	for chunk, slots := range tx.index.Extents(tx.postings) {
+	for chunk, slots := range st.Index.Extents(st.Postings) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -58,20 +59,20 @@ func (tx *Tx) everything(ctx context.Context, st *scopeState) (*roaring.Bitmap, 
 			if left := slots - uint32(64*i); left < 64 {
 				born = 1<<left - 1 // of what comes after, rows may be written just now
 			}
-			dense[i] = tx.visibleOf(first+uint32(64*i), born, st)
+			dense[i] = visibleOf(st, first+uint32(64*i), born, sc)
 		}
 		all.Or(roaring.AddOffset(roaring.FromDense(dense, false), first))
 	}
 	return all, nil
 }
 
-// eachRow visits the rows of all documents of the state, in ascending order, until visit
+// EachRow visits the rows of all documents of the state, in ascending order, until visit
 // returns false.
-func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
+func EachRow(st *state.State, visit func(doc uint32, r *doctable.Row) bool) {
 	more := true
-	for chunk, slots := range tx.index.Extents(tx.postings) {
+	for chunk, slots := range st.Index.Extents(st.Postings) {
 		first := uint64(chunk) << 16
-		tx.db.docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
+		st.Docs.Rows.EachFrom(first, first+uint64(slots), func(doc uint64, r *doctable.Row) bool {
 			more = visit(uint32(doc), r)
 			return more
 		})
@@ -82,13 +83,13 @@ func (tx *Tx) eachRow(visit func(doc uint32, r *doctable.Row) bool) {
 }
 
 // visibleOf are the visible ones of those 64 documents from one on that are born.
-func (tx *Tx) visibleOf(first uint32, born uint64, st *scopeState) uint64 {
-	w := tx.plain(int(first/64)) & born
-	if tx.db.docs.Row(first) == nil {
+func visibleOf(st *state.State, first uint32, born uint64, sc *Scoped) uint64 {
+	w := plain(st, int(first/64)) & born
+	if st.Docs.Row(first) == nil {
 		return w
 	}
 	for rest := born &^ w; rest != 0; rest &= rest - 1 {
-		if bit := bits.TrailingZeros64(rest); tx.shows(first+uint32(bit), st) {
+		if bit := bits.TrailingZeros64(rest); shows(st, first+uint32(bit), sc) {
 			w |= 1 << bit
 		}
 	}
@@ -97,8 +98,8 @@ func (tx *Tx) visibleOf(first uint32, born uint64, st *scopeState) uint64 {
 
 // onlyVisible removes what is not born, dead or expired. What expires is noted in a
 // state of a scope, unless that is nil.
-func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap, st *scopeState) (*roaring.Bitmap, error) {
-	out, err := tx.invisible(ctx, set, st)
+func onlyVisible(ctx context.Context, st *state.State, set *roaring.Bitmap, sc *Scoped) (*roaring.Bitmap, error) {
+	out, err := invisible(ctx, st, set, sc)
 	if err != nil {
 		return nil, err
 	}
@@ -109,21 +110,21 @@ func (tx *Tx) onlyVisible(ctx context.Context, set *roaring.Bitmap, st *scopeSta
 }
 
 // invisible are the documents of a set that are not born, dead or expired.
-func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState) (out []uint32, err error) {
+func invisible(ctx context.Context, st *state.State, set *roaring.Bitmap, sc *Scoped) (out []uint32, err error) {
 	if set.IsEmpty() {
 		return nil, nil
 	}
 	check := func(doc uint32) {
-		if !tx.shows(doc, st) {
+		if !shows(st, doc, sc) {
 			out = append(out, doc)
 		}
 	}
 	if set.GetCardinality() >= uint64(set.Maximum())/denseShare {
 		for i, w := range set.ToDense() {
-			if i%cancelEvery == 0 && ctx.Err() != nil {
+			if i%state.CancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			for w &^= tx.plain(i); w != 0; w &= w - 1 {
+			for w &^= plain(st, i); w != 0; w &= w - 1 {
 				check(uint32(64*i + bits.TrailingZeros64(w)))
 			}
 		}
@@ -131,10 +132,10 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 		n := 0
 		for it := set.Iterator(); it.HasNext(); {
 			doc := it.Next()
-			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+			if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			if tx.plain(int(doc/64))>>(doc%64)&1 == 0 {
+			if plain(st, int(doc/64))>>(doc%64)&1 == 0 {
 				check(doc)
 			}
 		}
@@ -142,35 +143,32 @@ func (tx *Tx) invisible(ctx context.Context, set *roaring.Bitmap, st *scopeState
 	return out, nil
 }
 
-// cancelEvery is how many documents a loop handles between looks at its context.
-const cancelEvery = 1 << 14
-
 // scopeSet intersects the postings of the given fields; nil without any.
-func (tx *Tx) scopeSet(s memory.Scope) (*roaring.Bitmap, error) {
-	return tx.scopeSetIn(s, 0, invindex.MaxDoc+1)
+func ScopeSet(st *state.State, s memory.Scope) (*roaring.Bitmap, error) {
+	return scopeSetIn(st, s, 0, invindex.MaxDoc+1)
 }
 
 // scopeSetIn is scopeSet for the documents from one up to, but not including, another.
-func (tx *Tx) scopeSetIn(s memory.Scope, from, to uint32) (*roaring.Bitmap, error) {
+func scopeSetIn(st *state.State, s memory.Scope, from, to uint32) (*roaring.Bitmap, error) {
 	var set *roaring.Bitmap
 	for _, f := range []struct {
 		field uint16
 		class layout.NameClass
 		name  string
-	}{{fieldRun, layout.NameRun, s.Run}, {fieldUser, layout.NameUser, s.User}, {fieldAgent, layout.NameAgent, s.Agent}} {
+	}{{layout.FieldRun, layout.NameRun, s.Run}, {layout.FieldUser, layout.NameUser, s.User}, {layout.FieldAgent, layout.NameAgent, s.Agent}} {
 		if f.name == "" {
 			continue
 		}
-		num, ok, err := tx.lookup(layout.Name{Class: f.class, Text: f.name})
+		num, ok, err := st.Lookup(layout.Name{Class: f.class, Text: f.name})
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
 			return roaring.New(), nil
 		}
-		with, err := tx.index.FindIn(tx.postings, invindex.Value{Field: f.field, Key: numberValue(num)}, from, to)
+		with, err := st.Index.FindIn(st.Postings, invindex.Value{Field: f.field, Key: layout.NumberValue(num)}, from, to)
 		if err != nil {
-			return nil, textError(readingFilters, err)
+			return nil, state.TextError(readingFilters, err)
 		}
 		set = intersect(set, with)
 	}
@@ -185,24 +183,16 @@ func intersect(set, with *roaring.Bitmap) *roaring.Bitmap {
 	return set
 }
 
-// newestText is the state of the text index that an Update reads. The lock is
-// held.
-func (db *DB) newestText() invindex.Snapshot {
-	s := db.index.Load().Snapshot()
-	s.Docs, s.Reader = db.docs.Mark.Load(), db.store
-	return s
-}
-
-// withValue is the set of documents with a filter value, visible or not.
-func (tx *Tx) withValue(field uint16, key string) (*roaring.Bitmap, error) {
-	set, err := tx.index.Find(tx.postings, invindex.Value{Field: field, Key: key})
-	return set, textError(readingFilters, err)
+// WithValue is the set of documents with a filter value, visible or not.
+func WithValue(st *state.State, field uint16, key string) (*roaring.Bitmap, error) {
+	set, err := st.Index.Find(st.Postings, invindex.Value{Field: field, Key: key})
+	return set, state.TextError(readingFilters, err)
 }
 
 // withField is the set of documents that have any value of a field, visible or not.
-func (tx *Tx) withField(ctx context.Context, field uint16) (*roaring.Bitmap, error) {
-	set, err := tx.index.FindField(ctx, tx.postings, field)
-	return set, textError(readingFilters, err)
+func withField(ctx context.Context, st *state.State, field uint16) (*roaring.Bitmap, error) {
+	set, err := st.Index.FindField(ctx, st.Postings, field)
+	return set, state.TextError(readingFilters, err)
 }
 
 const readingFilters = "read the filter index"

@@ -1,31 +1,32 @@
-package engine
+package selection
 
 import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/simd"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// scopes remember which documents the newest states show of the scopes that were
+// Cache remember which documents the newest states show of the scopes that were
 // recalled from last: to gather them from the postings takes longer than most of
 // what a recall then does with them. A later state is made from an earlier one by
 // what was born and has died in between.
-type scopes struct {
+type Cache struct {
 	mu    sync.Mutex
-	known map[memory.Scope]*scopeState // the empty scope is that of everything
+	known map[memory.Scope]*Scoped // the empty scope is that of everything
 	bytes int64
-	limit int64
-	uses  uint64
+	// Limit bounds the memory of what is remembered. Spaces are those that searches look into.
+	Limit  int64
+	Spaces *spaces.Set
+	uses   uint64
 }
 
 const (
@@ -42,11 +43,11 @@ const (
 	scopeOverhead = 1024
 )
 
-// scopeState is what a state shows of a scope. It never changes.
-type scopeState struct {
-	*members
-	scope memory.Scope
-	lsn   uint64
+// Scoped is what a state shows of a scope. It never changes.
+type Scoped struct {
+	*Members
+	Scope memory.Scope
+	LSN   uint64
 	mark  uint32 // one past the newest document
 	index *invindex.Index
 	// Where timed is set, the scope has memories that expire, and the state is that
@@ -58,188 +59,187 @@ type scopeState struct {
 	bytes int64  // likewise
 }
 
-// get returns what was remembered last.
-func (c *scopes) get(s memory.Scope) *scopeState {
+// Remembered is the state of a scope that was remembered last, nil for none.
+func (c *Cache) Remembered(s memory.Scope) *Scoped {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := c.known[s]
-	if st != nil {
+	sc := c.known[s]
+	if sc != nil {
 		c.uses++
-		st.used = c.uses
+		sc.used = c.uses
 	}
-	return st
+	return sc
 }
 
 // put remembers a state, unless a later one is. It returns the state to be used, and
 // whether it is remembered.
-func (c *scopes) put(st *scopeState, tx *Tx) (*scopeState, bool) {
-	bytes := st.size(tx.db)
+func (c *Cache) put(sc *Scoped, st *state.State) (*Scoped, bool) {
+	bytes := sc.size(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.known[st.scope]
+	old := c.known[sc.Scope]
 	switch {
-	case old != nil && old.of(tx):
+	case old != nil && old.of(st):
 		return old, true // more may be known of its members
-	case old != nil && old.lsn > st.lsn || bytes > c.limit || tx.db.index.Load() != st.index:
-		return st, false
+	case old != nil && old.LSN > sc.LSN || bytes > c.Limit || st.NewestIndex.Load() != sc.index:
+		return sc, false
 	}
 	if old != nil {
 		c.bytes -= old.bytes
 	}
 	if c.known == nil {
-		c.known = map[memory.Scope]*scopeState{}
+		c.known = map[memory.Scope]*Scoped{}
 	}
 	c.uses++
-	st.used, st.bytes = c.uses, bytes
-	c.known[st.scope] = st
+	sc.used, sc.bytes = c.uses, bytes
+	c.known[sc.Scope] = sc
 	c.bytes += bytes
-	for c.bytes > c.limit || len(c.known) > scopesMost {
-		oldest := st
+	for c.bytes > c.Limit || len(c.known) > scopesMost {
+		oldest := sc
 		for _, other := range c.known {
 			if other.used < oldest.used {
 				oldest = other
 			}
 		}
-		delete(c.known, oldest.scope)
+		delete(c.known, oldest.Scope)
 		c.bytes -= oldest.bytes
 	}
-	return st, true
+	return sc, true
 }
 
 // forget forgets all states, with the index that they were gathered from.
-func (c *scopes) forget() {
+func (c *Cache) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known, c.bytes = nil, 0
 }
 
-func (c *scopes) size() int64 {
+func (c *Cache) Size() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bytes
 }
 
-// scoped is what the transaction sees of a scope, everything for an empty one, and
+// Scoped is what the transaction sees of a scope, everything for an empty one, and
 // whether that is remembered for others.
-func (tx *Tx) scoped(ctx context.Context, s memory.Scope) (st *scopeState, remembered bool, err error) {
-	if tx.writes != nil || tx.past { // nobody else reads this state
-		st, err = tx.gather(ctx, s)
-		return st, false, err
+func (c *Cache) Scoped(ctx context.Context, st *state.State, s memory.Scope) (sc *Scoped, remembered bool, err error) {
+	if !st.Shared() { // nobody else reads this state
+		sc, err = Gather(ctx, st, s)
+		return sc, false, err
 	}
-	cache := &tx.db.scopes
-	if st = cache.get(s); st != nil {
-		if st.of(tx) {
-			return st, true, nil
+	if sc = c.Remembered(s); sc != nil {
+		if sc.of(st) {
+			return sc, true, nil
 		}
-		if st, err = st.carry(ctx, tx); err != nil {
+		if sc, err = sc.Carry(ctx, st); err != nil {
 			return nil, false, err
 		}
 	}
-	if st == nil {
-		if st, err = tx.gather(ctx, s); err != nil {
+	if sc == nil {
+		if sc, err = Gather(ctx, st, s); err != nil {
 			return nil, false, err
 		}
 	}
-	st, remembered = cache.put(st, tx)
-	return st, remembered, nil
+	sc, remembered = c.put(sc, st)
+	return sc, remembered, nil
 }
 
 // of tells whether the state is what the transaction sees.
-func (st *scopeState) of(tx *Tx) bool {
-	return st.lsn == tx.lsn && st.index == tx.index && st.now(tx)
+func (sc *Scoped) of(st *state.State) bool {
+	return sc.LSN == st.LSN && sc.index == st.Index && sc.now(st)
 }
 
 // now tells whether the transaction's clock shows what the state does.
-func (st *scopeState) now(tx *Tx) bool {
-	return !st.timed || st.since <= tx.now && tx.now < st.until
+func (sc *Scoped) now(st *state.State) bool {
+	return !sc.timed || sc.since <= st.Now && st.Now < sc.until
 }
 
-// gather finds what is in a scope from the postings.
-func (tx *Tx) gather(ctx context.Context, s memory.Scope) (*scopeState, error) {
-	st := &scopeState{scope: s, lsn: tx.lsn, mark: tx.postings.Docs, index: tx.index, since: tx.now, until: maxTime}
+// Gather finds what is in a scope from the postings.
+func Gather(ctx context.Context, st *state.State, s memory.Scope) (*Scoped, error) {
+	sc := &Scoped{Scope: s, LSN: st.LSN, mark: st.Postings.Docs, index: st.Index, since: st.Now, until: maxTime}
 	var set *roaring.Bitmap
 	var err error
 	if s == (memory.Scope{}) {
-		set, err = tx.everything(ctx, st)
-	} else if set, err = tx.scopeSet(s); err == nil {
-		set, err = tx.onlyVisible(ctx, set, st)
+		set, err = everything(ctx, st, sc)
+	} else if set, err = ScopeSet(st, s); err == nil {
+		set, err = onlyVisible(ctx, st, set, sc)
 	}
 	if err != nil {
 		return nil, err
 	}
-	st.members = newMembers(set)
-	return st, nil
+	sc.Members = NewMembers(set)
+	return sc, nil
 }
 
 // maxTime is later than any clock.
 const maxTime = 1<<63 - 1
 
 // expiring notes a document that expires.
-func (st *scopeState) expiring(r *doctable.Row, now int64) {
-	st.timed = true
+func (sc *Scoped) expiring(r *doctable.Row, now int64) {
+	sc.timed = true
 	if r.Expires > now {
-		st.until = min(st.until, r.Expires)
+		sc.until = min(sc.until, r.Expires)
 	} else {
-		st.since = now
+		sc.since = now
 	}
 }
 
-// carry makes the state of an earlier one that of a transaction. It returns nil
+// Carry makes the state of an earlier one that of a transaction. It returns nil
 // where that is to be gathered anew.
-func (st *scopeState) carry(ctx context.Context, tx *Tx) (*scopeState, error) {
-	docs := &tx.db.docs
-	if st.lsn > tx.lsn || st.mark > tx.postings.Docs || tx.postings.Docs-st.mark > newbornMost ||
-		st.index != tx.index || docs.Moved.Load() > st.lsn || !st.now(tx) {
+func (sc *Scoped) Carry(ctx context.Context, st *state.State) (*Scoped, error) {
+	docs := &st.Docs
+	if sc.LSN > st.LSN || sc.mark > st.Postings.Docs || st.Postings.Docs-sc.mark > newbornMost ||
+		sc.index != st.Index || docs.Moved.Load() > sc.LSN || !sc.now(st) {
 		return nil, nil
 	}
-	next := &scopeState{
-		members: st.members, scope: st.scope, lsn: tx.lsn, mark: tx.postings.Docs, index: tx.index,
-		timed: st.timed, since: st.since, until: st.until,
+	next := &Scoped{
+		Members: sc.Members, Scope: sc.Scope, LSN: st.LSN, mark: st.Postings.Docs, index: st.Index,
+		timed: sc.timed, since: sc.since, until: sc.until,
 	}
-	born, err := next.newborn(ctx, tx, st.mark)
+	born, err := next.newborn(ctx, st, sc.mark)
 	if err != nil {
 		return nil, err
 	}
 	var died []uint32
-	if docs.NewestDeath.Load() > st.lsn {
-		if died, err = tx.invisible(ctx, st.set, next); err != nil {
+	if docs.NewestDeath.Load() > sc.LSN {
+		if died, err = invisible(ctx, st, sc.Set, next); err != nil {
 			return nil, err
 		}
 	}
 	if len(born) > 0 || len(died) > 0 {
-		next.members = st.members.changed(&docs.Glances, born, died)
+		next.Members = sc.Members.changed(&docs.Glances, born, died)
 	}
 	return next, nil
 }
 
 // newborn are the documents of the scope that were born since the number from was the
 // next, as the postings have them.
-func (st *scopeState) newborn(ctx context.Context, tx *Tx, from uint32) ([]uint32, error) {
-	set, err := tx.scopeSetIn(st.scope, from, tx.postings.Docs)
+func (sc *Scoped) newborn(ctx context.Context, st *state.State, from uint32) ([]uint32, error) {
+	set, err := scopeSetIn(st, sc.Scope, from, st.Postings.Docs)
 	if err != nil {
 		return nil, err
 	}
 	if set == nil { // everything
 		set = roaring.New()
-		set.AddRange(uint64(from), uint64(tx.postings.Docs))
+		set.AddRange(uint64(from), uint64(st.Postings.Docs))
 	}
-	set.AndNot(st.set) // of chunks that were passed over, since they are in use
-	if set, err = tx.onlyVisible(ctx, set, st); err != nil {
+	set.AndNot(sc.Set) // of chunks that were passed over, since they are in use
+	if set, err = onlyVisible(ctx, st, set, sc); err != nil {
 		return nil, err
 	}
 	return set.ToArray(), nil
 }
 
-// members are the documents of a set that is searched, with what searches of
+// Members are the documents of a set that is searched, with what searches of
 // vectors want to know of them.
-type members struct {
-	set *roaring.Bitmap // not to be changed
-	n   int
+type Members struct {
+	Set *roaring.Bitmap // not to be changed
+	N   int
 
 	mu     sync.Mutex
 	docs   []uint32          // in ascending order; nil until it is asked for, as is what follows
 	looks  []doctable.Glance // of each of docs
-	spaces map[*space]*memberSlots
+	spaces map[*spaces.Space]*memberSlots
 }
 
 // memberSlots are the slots of members in a space. Each part is nil until it is
@@ -249,17 +249,17 @@ type memberSlots struct {
 	set *hnsw.Set
 }
 
-func newMembers(set *roaring.Bitmap) *members {
-	return &members{set: set, n: int(set.GetCardinality())}
+func NewMembers(set *roaring.Bitmap) *Members {
+	return &Members{Set: set, N: int(set.GetCardinality())}
 }
 
 // keeps tells whether lists of the members are kept.
-func (m *members) keeps() bool { return m.n <= listsMost }
+func (m *Members) Keeps() bool { return m.N <= listsMost }
 
 // list are the documents.
-func (m *members) list() []uint32 {
-	if !m.keeps() {
-		return m.set.ToArray()
+func (m *Members) List() []uint32 {
+	if !m.Keeps() {
+		return m.Set.ToArray()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -267,15 +267,15 @@ func (m *members) list() []uint32 {
 }
 
 // listed is list; mu is held.
-func (m *members) listed() []uint32 {
+func (m *Members) listed() []uint32 {
 	if m.docs == nil {
-		m.docs = m.set.ToArray()
+		m.docs = m.Set.ToArray()
 	}
 	return m.docs
 }
 
 // glances are those of the listed documents, which are kept.
-func (m *members) glances(of *doctable.Glances) []doctable.Glance {
+func (m *Members) Glances(of *doctable.Glances) []doctable.Glance {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.looks == nil {
@@ -288,9 +288,9 @@ func (m *members) glances(of *doctable.Glances) []doctable.Glance {
 }
 
 // in is what is known of the members in a space; mu is held.
-func (m *members) in(s *space) *memberSlots {
+func (m *Members) in(s *spaces.Space) *memberSlots {
 	if m.spaces == nil {
-		m.spaces = map[*space]*memberSlots{}
+		m.spaces = map[*spaces.Space]*memberSlots{}
 	}
 	if m.spaces[s] == nil {
 		m.spaces[s] = &memberSlots{}
@@ -300,37 +300,37 @@ func (m *members) in(s *space) *memberSlots {
 
 // slotsOf are the slots of the listed documents, which are kept, noSlot or above where
 // one has none.
-func (m *members) slotsOf(s *space) []uint32 {
+func (m *Members) SlotsOf(s *spaces.Space) []uint32 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := m.in(s)
 	if in.of == nil {
 		docs := m.listed()
-		in.of = appendSlots(make([]uint32, 0, len(docs)), &s.slots, docs)
+		in.of = spaces.AppendSlots(make([]uint32, 0, len(docs)), &s.Slots, docs)
 	}
 	return in.of
 }
 
 // slotSet are the slots of the documents.
-func (m *members) slotSet(s *space) *hnsw.Set {
+func (m *Members) SlotSet(s *spaces.Space) *hnsw.Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in := m.in(s)
 	if in.set == nil {
 		in.set = hnsw.NewSet()
-		s.eachSlot(m.set, func(slots []uint32) { in.set.Add(slots...) })
+		s.EachSlot(m.Set, func(slots []uint32) { in.set.Add(slots...) })
 	}
 	return in.set
 }
 
 // changed are the members with those that were born and without those that have died. The
 // lists are made anew where what was born does not come after all others: see giveDoc.
-func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
-	set := m.set.Clone()
+func (m *Members) changed(of *doctable.Glances, born, died []uint32) *Members {
+	set := m.Set.Clone()
 	set.AndNot(roaring.BitmapOf(died...))
 	set.AddMany(born)
-	next := newMembers(set)
-	after := len(born) == 0 || m.set.IsEmpty() || born[0] > m.set.Maximum()
+	next := NewMembers(set)
+	after := len(born) == 0 || m.Set.IsEmpty() || born[0] > m.Set.Maximum()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var places []int // of those that have died, in the list
@@ -339,11 +339,11 @@ func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
 			i, _ := slices.BinarySearch(m.docs, doc)
 			places = append(places, i)
 		}
-		if next.keeps() && after {
+		if next.Keeps() && after {
 			next.docs = append(without(m.docs, places, len(born)), born...)
 		}
 	}
-	if m.looks != nil && next.keeps() && after {
+	if m.looks != nil && next.Keeps() && after {
 		next.looks = without(m.looks, places, len(born))
 		for _, doc := range born {
 			next.looks = append(next.looks, of.Of(doc))
@@ -351,8 +351,8 @@ func (m *members) changed(of *doctable.Glances, born, died []uint32) *members {
 	}
 	for s, in := range m.spaces {
 		next.in(s).changed(s, in, born, died)
-		if in.of != nil && next.keeps() && after {
-			next.in(s).of = appendSlots(without(in.of, places, len(born)), &s.slots, born)
+		if in.of != nil && next.Keeps() && after {
+			next.in(s).of = spaces.AppendSlots(without(in.of, places, len(born)), &s.Slots, born)
 		}
 	}
 	return next
@@ -371,52 +371,34 @@ func without[T any](list []T, places []int, more int) []T {
 
 // changed makes the set that of old with what was born, and without what has died. A
 // slot that was freed may be that of one which was born since.
-func (in *memberSlots) changed(s *space, old *memberSlots, born, died []uint32) {
+func (in *memberSlots) changed(s *spaces.Space, old *memberSlots, born, died []uint32) {
 	if old.set == nil {
 		return
 	}
 	in.set = old.set.Clone()
 	for _, doc := range died {
-		if slot, ok := s.former(doc); ok {
+		if slot, ok := s.Former(doc); ok {
 			in.set.Remove(slot)
 		}
 	}
 	for _, doc := range born {
-		if slot, ok := s.slot(doc); ok {
+		if slot, ok := s.Slot(doc); ok {
 			in.set.Add(slot)
 		}
 	}
 }
 
 // size is about the memory that a state takes when all has been asked of it.
-func (st *scopeState) size(db *DB) int64 {
+func (sc *Scoped) size(c *Cache) int64 {
 	const perMember, perSlot = 6, 4 // in the list and of its glance; in a space
-	bytes, spaces := scopeOverhead+int64(st.set.GetSizeInBytes()), db.spaces.all()
-	if st.keeps() {
-		bytes += (perMember + perSlot*int64(len(spaces))) * int64(st.n)
+	bytes, spaces := scopeOverhead+int64(sc.Set.GetSizeInBytes()), c.Spaces.All()
+	if sc.Keeps() {
+		bytes += (perMember + perSlot*int64(len(spaces))) * int64(sc.N)
 	}
-	if st.n > db.limits.exhaustive {
+	if sc.N > c.Spaces.Limits.Exhaustive {
 		for _, s := range spaces {
-			bytes += int64(s.index.Len()) / 8
+			bytes += int64(s.Index.Len()) / 8
 		}
 	}
 	return bytes
-}
-
-// noSlot stands for a document without a vector: so do the numbers above it.
-const noSlot = hnsw.MaxSlots
-
-// appendSlots appends the slots of documents, as a table has them plus one.
-func appendSlots(dst []uint32, table *doctable.Paged[atomic.Uint32], docs []uint32) []uint32 {
-	for i, doc := range docs {
-		if i+ahead < len(docs) {
-			simd.Prefetch(unsafe.Pointer(table.At(uint64(docs[i+ahead]))))
-		}
-		slot := uint32(0)
-		if p := table.At(uint64(doc)); p != nil {
-			slot = p.Load()
-		}
-		dst = append(dst, slot-1) // of 0 that is above noSlot
-	}
-	return dst
 }

@@ -1,4 +1,4 @@
-package engine
+package spaces
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // A rebuild of vectors fills another index of each space from the vectors in the store and
@@ -20,19 +22,20 @@ import (
 // littleLeft is how many vectors may be left to read while writers wait.
 const littleLeft = 1000
 
-// rebuildVectors makes the index of each space anew.
-func (db *DB) rebuildVectors(ctx context.Context, progress func(done, of int64)) error {
-	if err := db.linker.rebuilding.lockContext(ctx); err != nil {
+// Rebuild makes the index of each space anew. It returns [ErrEnded] where the set was closed
+// meanwhile.
+func (ss *Set) Rebuild(ctx context.Context, progress func(done, of int64)) error {
+	if err := ss.Linker.Rebuilding.LockContext(ctx); err != nil {
 		return err
 	}
-	defer db.linker.rebuilding.Unlock()
+	defer ss.Linker.Rebuilding.Unlock()
 	told := &vectorProgress{tell: progress}
-	spaces := db.spaces.all()
+	spaces := ss.All()
 	for _, s := range spaces {
-		told.of += s.used.Load()
+		told.of += s.Used.Load()
 	}
 	for _, s := range spaces {
-		if err := db.rebuildSpace(ctx, s, told); err != nil {
+		if err := ss.rebuildSpace(ctx, s, told); err != nil {
 			return err
 		}
 	}
@@ -56,8 +59,8 @@ func (p *vectorProgress) now(read, linked int) {
 
 // vectorBuilder fills the index that takes the place of a space's.
 type vectorBuilder struct {
-	db        *DB
-	old, next *space
+	set       *Set
+	old, next *Space
 	moved     []movedSlot // by the slot in old
 	read      int
 	told      *vectorProgress
@@ -75,32 +78,28 @@ type heldSlot struct {
 	of   layout.Version
 }
 
-func (db *DB) rebuildSpace(ctx context.Context, old *space, told *vectorProgress) error {
-	next, err := db.newSpace(old.num, old.name, old.dim, old.metric, old.model)
+func (ss *Set) rebuildSpace(ctx context.Context, old *Space, told *vectorProgress) error {
+	next, err := ss.New(old.Num, old.Name, old.Dim, old.Metric, old.Model)
 	if err != nil {
 		return err
 	}
-	next.base, next.born = old.base, old.born
-	b := &vectorBuilder{db: db, old: old, next: next, told: told}
+	next.Base, next.Born = old.Base, old.Born
+	b := &vectorBuilder{set: ss, old: old, next: next, told: told}
 	if err := b.fill(ctx); err != nil {
-		return errors.Join(err, next.file.Close())
+		return errors.Join(err, next.File.Close())
 	}
-	told.before += next.used.Load()
-	err = db.linker.await(ctx, func() bool { return next.replaces.Load() == nil })
-	if errors.Is(err, errLinkerEnded) {
-		return closedError(doingRebuild)
-	}
-	return err
+	told.before += next.Used.Load()
+	return ss.Linker.Await(ctx, func() bool { return next.Replaces.Load() == nil })
 }
 
 // fill reads and links what there is, until it has so little left that writers wait for it.
 func (b *vectorBuilder) fill(ctx context.Context) error {
-	for chunk := range maxChunks {
-		if err := b.db.lockBehind(ctx); err != nil {
+	for chunk := range layout.MaxChunks {
+		if err := b.set.Lock(ctx); err != nil {
 			return err
 		}
 		list := b.missing(uint16(chunk), nil)
-		b.db.unlock()
+		b.set.Unlock()
 		if err := b.add(ctx, list); err != nil {
 			return err
 		}
@@ -109,21 +108,21 @@ func (b *vectorBuilder) fill(ctx context.Context) error {
 		if err := b.link(ctx); err != nil {
 			return err
 		}
-		if err := b.db.lockBehind(ctx); err != nil {
+		if err := b.set.Lock(ctx); err != nil {
 			return err
 		}
 		var list []heldSlot
-		for chunk := range maxChunks {
+		for chunk := range layout.MaxChunks {
 			list = b.missing(uint16(chunk), list)
 		}
 		if len(list) > littleLeft {
-			b.db.unlock()
+			b.set.Unlock()
 			if err := b.add(ctx, list); err != nil {
 				return err
 			}
 			continue
 		}
-		defer b.db.unlock()
+		defer b.set.Unlock()
 		if err := b.add(ctx, list); err != nil {
 			return err
 		}
@@ -133,13 +132,13 @@ func (b *vectorBuilder) fill(ctx context.Context) error {
 
 // eachHeld visits the documents of a chunk that have a vector. The lock is held.
 func (b *vectorBuilder) eachHeld(chunk uint16, visit func(doc uint32, h heldSlot)) {
-	if db := b.db; !db.chunks.used[chunk] && !db.grows(chunk) {
+	if !b.set.Used(chunk) {
 		return
 	}
 	first := uint32(chunk) << 16
 	for doc := first; doc-first < 1<<16; doc++ {
-		if slot, ok := b.old.slot(doc); ok {
-			visit(doc, heldSlot{slot, b.old.holders.At(uint64(slot)).version()})
+		if slot, ok := b.old.Slot(doc); ok {
+			visit(doc, heldSlot{slot, b.old.Holders.At(uint64(slot)).Version()})
 		}
 	}
 }
@@ -159,31 +158,31 @@ func (b *vectorBuilder) add(ctx context.Context, list []heldSlot) (err error) {
 	if len(list) == 0 {
 		return nil
 	}
-	keys, num := b.db.keys(), b.old.num
+	keys, num := b.set.keys(), b.old.Num
 	slices.SortFunc(list, func(a, c heldSlot) int { return keys.CompareVectors(a.of, c.of) })
-	in := &vectorSeeker{
-		reader: b.db.store, lower: keys.Vector(num, list[0].of), upper: append(keys.Vector(num, list[len(list)-1].of), 0),
+	in := &Seeker{
+		Reader: b.set.Store, Lower: keys.Vector(num, list[0].of), Upper: append(keys.Vector(num, list[len(list)-1].of), 0),
 	}
-	defer func() { err = errors.Join(err, in.close()) }()
-	vec := make([]float32, 0, b.old.dim)
+	defer func() { err = errors.Join(err, in.Close()) }()
+	vec := make([]float32, 0, b.old.Dim)
 	for i, h := range list {
-		if i%cancelEvery == 0 {
+		if i%state.CancelEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			b.told.now(b.read, b.next.index.Linked())
+			b.told.now(b.read, b.next.Index.Linked())
 		}
 		if i > 0 && h == list[i-1] { // two documents share it
 			continue
 		}
-		value, err := in.seek(keys.Vector(num, h.of))
+		value, err := in.Seek(keys.Vector(num, h.of))
 		if err == nil {
 			vec, err = codec.FloatsInto(vec[:0], value)
 		}
-		slot := uint32(noSlot)
+		slot := uint32(NoSlot)
 		if err == nil {
-			slot, err = b.next.index.Add(vec)
-		} else if unreadable(err) { // who had it may be gone meanwhile; see replace
+			slot, err = b.next.Index.Add(vec)
+		} else if store.Unreadable(err) { // who had it may be gone meanwhile; see replace
 			err = nil
 		}
 		if err != nil {
@@ -199,8 +198,8 @@ func (b *vectorBuilder) note(h heldSlot, slot uint32) {
 	for int(h.slot) >= len(b.moved) {
 		b.moved = append(b.moved, movedSlot{})
 	}
-	if m := &b.moved[h.slot]; m.of.Seq != 0 && m.slot != noSlot {
-		b.next.index.Remove(m.slot)
+	if m := &b.moved[h.slot]; m.of.Seq != 0 && m.slot != NoSlot {
+		b.next.Index.Remove(m.slot)
 	}
 	b.moved[h.slot] = movedSlot{h.of, slot}
 	b.read++
@@ -208,11 +207,11 @@ func (b *vectorBuilder) note(h heldSlot, slot uint32) {
 
 // link links what was read, with half of the processors.
 func (b *vectorBuilder) link(ctx context.Context) error {
-	index := b.next.index
-	index.SetBuilders(b.db.linker.builders())
+	index := b.next.Index
+	index.SetBuilders(b.set.Linker.builders())
 	index.SetYield(true)
 	for index.Due() {
-		turn, cancel := context.WithTimeout(ctx, linkFor)
+		turn, cancel := context.WithTimeout(ctx, LinkFor)
 		err := index.Link(turn, index.Len())
 		ended := turn.Err()
 		cancel()
@@ -220,7 +219,7 @@ func (b *vectorBuilder) link(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && ended == nil:
-			return fmt.Errorf("link the vectors of the space %s: %w", b.old.name, err)
+			return fmt.Errorf("link the vectors of the space %s: %w", b.old.Name, err)
 		}
 		b.told.now(b.read, index.Linked())
 	}
@@ -230,35 +229,35 @@ func (b *vectorBuilder) link(ctx context.Context) error {
 // replace gives the documents their slots in the next index, which becomes that of the space.
 // The lock is held.
 func (b *vectorBuilder) replace() error {
-	db, next, lost := b.db, b.next, 0
-	taken := make([]bool, next.index.Len())
-	for chunk := range maxChunks {
+	ss, next, lost := b.set, b.next, 0
+	taken := make([]bool, next.Index.Len())
+	for chunk := range layout.MaxChunks {
 		b.eachHeld(uint16(chunk), func(doc uint32, h heldSlot) {
 			switch slot := b.moved[h.slot].slot; {
-			case slot == noSlot:
-				if r := db.docs.Row(doc); r != nil && r.Died.Load() == doctable.Alive {
+			case slot == NoSlot:
+				if r := ss.Tables.Docs.Row(doc); r != nil && r.Died.Load() == doctable.Alive {
 					lost++
 				}
 			case taken[slot]:
-				next.setSlot(doc, slot)
+				next.SetSlot(doc, slot)
 			default:
 				taken[slot] = true
-				next.hold(doc, slot, h.of)
+				next.Hold(doc, slot, h.of)
 			}
 		})
 	}
 	for slot, is := range taken {
-		if !is && next.index.Live(uint32(slot)) {
-			next.index.Remove(uint32(slot))
+		if !is && next.Index.Live(uint32(slot)) {
+			next.Index.Remove(uint32(slot))
 		}
 	}
 	if lost > 0 {
-		db.logger.Error("vectors cannot be read, so that no search by vectors finds their memories; check names them", "space", next.name, "vectors", lost)
+		ss.Logger.Error("vectors cannot be read, so that no search by vectors finds their memories; check names them", "space", next.Name, "vectors", lost)
 	}
-	next.added.Store(uint64(next.used.Load()))
-	next.replaces.Store(b.old)
-	db.spaces.add(next)
-	db.scopes.forget()
-	db.linker.wake()
-	return b.old.file.Close() // who still searches it has it mapped
+	next.Added.Store(uint64(next.Used.Load()))
+	next.Replaces.Store(b.old)
+	ss.Add(next)
+	ss.Replaced()
+	ss.Linker.Wake()
+	return b.old.File.Close() // who still searches it has it mapped
 }
