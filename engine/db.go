@@ -38,15 +38,16 @@ import (
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
 //     backlog.running, a pass that embeds; backlog.renewing, a change of a model;
-//     linker.rebuilding, indexes of vectors made anew
+//     spaces.Linker.Rebuilding, indexes of vectors made anew
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. writer.lock: one transaction that writes; then callout.mu, a function of the program,
 //     which may open a View
 //  3. janitor.mu, the lists of the dead
 //  4. points.mu, the read points in use
-//  5. those of one structure each: spaces.mu, lexical.mu, names.mu, fields.mu, spoken.mu,
-//     scopes.mu, members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, codesFile.mu,
-//     observing.mu, steady.mu
+//  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
+//     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
+//     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, observing.mu,
+//     steady.mu
 //
 // A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {

@@ -37,10 +37,10 @@ func outside(seams ...string) func(string) bool {
 }
 
 // waitless is the product but for engine, which owns background work and so may
-// wait, the store, which bounds the waits for a disk, and retry, which waits for
-// services.
+// wait, spaces, whose vectors are linked in pauses, the store, which bounds the waits for a
+// disk, and retry, which waits for services.
 func waitless(pkg string) bool {
-	return product(pkg) && pkg != "engine" && pkg != "internal/store" && pkg != "internal/retry"
+	return product(pkg) && !slices.Contains([]string{"engine", "internal/spaces", "internal/store", "internal/retry"}, pkg)
 }
 
 // bans are the seams of the house. They hold for product code; tests may do

@@ -12,22 +12,25 @@ import (
 type floor int
 
 const (
-	base       floor = iota // internal: codecs, kernels, seams
-	parts                   // one structure or one set of rules each
-	model                   // what a memory is
-	byName                  // a structure whose things are memories
-	middle                  // the engine
-	testbeds                // for tests: a database on the engine's public face
-	upper                   // services on the engine's public face
-	contracts               // services: what the higher ones ask of providers
-	wires                   // services: a wire form that several providers speak
-	adapters                // services: one provider each
-	services                // services: what is built on them
-	configured              // services: the memory that finds its models by itself
-	wire                    // between two processes
-	verbs                   // what a program can be told to do
-	doors                   // where others come in
-	topmost                 // programs and whole-database runs
+	base         floor = iota // internal: codecs, kernels, seams
+	parts                     // one structure or one set of rules each
+	model                     // what a memory is
+	byName                    // a structure whose things are memories
+	states                    // what one reader sees
+	vectors                   // the vectors of a state
+	selections                // which memories a reader means
+	middle                    // the engine
+	testbeds                  // for tests: a database on the engine's public face
+	upper                     // services on the engine's public face
+	contracts                 // services: what the higher ones ask of providers
+	dialects                  // services: what several providers share, a form on the wire or a test of the contract
+	adapters                  // services: one provider each
+	services                  // services: what is built on them
+	configured                // services: the memory that finds its models by itself
+	interprocess              // what passes between two processes
+	verbs                     // what a program can be told to do
+	doors                     // where others come in
+	topmost                   // programs and whole-database runs
 )
 
 // A row is the law for one package.
@@ -51,7 +54,7 @@ type row struct {
 
 // program reports whether the package is what a process consists of: the files, the signals and the
 // outputs of the process are its own.
-func (r row) program() bool { return r.floor >= wire }
+func (r row) program() bool { return r.floor >= interprocess }
 
 // law is the import law. A package that is not in it fails the test, so that
 // whoever adds one says on which floor it stands.
@@ -66,7 +69,7 @@ var law = map[string]row{
 
 	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics", "memory"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
-	"internal/beside": {floor: wire, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
+	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "internal/clock", "internal/realdata", "internal/valid", "memory", "notes"}, outside: []string{compress}},
@@ -74,6 +77,10 @@ var law = map[string]row{
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
 	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
+
+	"internal/state":     {floor: states, hidden: true, outside: []string{roaring}},
+	"internal/spaces":    {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
+	"internal/selection": {floor: selections, hidden: true, outside: []string{roaring}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
@@ -87,15 +94,15 @@ var law = map[string]row{
 
 	"services/graphs": {floor: contracts, only: []string{"scope"}},
 
-	"services/graphs/graphtest": {floor: wires, only: []string{"internal/retry", "scope", "services/graphs"}, forTests: true},
+	"services/graphs/graphtest": {floor: dialects, only: []string{"internal/retry", "scope", "services/graphs"}, forTests: true},
 
 	"services/graphs/own":   {floor: adapters, only: []string{"engine", "graph", "memory", "scope", "services/graphs", "services/graphs/graphtest"}},
 	"services/graphs/neo4j": {floor: adapters, only: []string{"internal/fault", "internal/retry", "internal/wiretest", "scope", "services/graphs", "services/graphs/graphtest", "services/httpjson"}},
 
-	"services/llm/chatwire":         {floor: wires, only: llmAdapter},
-	"services/llm/modeltest":        {floor: wires, only: llmAdapter, forTests: true},
-	"services/embedders/openaiwire": {floor: wires, only: embedAdapter},
-	"services/embedders/embedtest":  {floor: wires, only: embedAdapter, forTests: true},
+	"services/llm/chatwire":         {floor: dialects, only: llmAdapter},
+	"services/llm/modeltest":        {floor: dialects, only: llmAdapter, forTests: true},
+	"services/embedders/openaiwire": {floor: dialects, only: embedAdapter},
+	"services/embedders/embedtest":  {floor: dialects, only: embedAdapter, forTests: true},
 
 	"services/llm/anthropic": {floor: adapters, only: llmAdapter},
 	"services/llm/azure":     {floor: adapters, only: append([]string{"services/llm/chatwire"}, llmAdapter...)},
@@ -134,6 +141,7 @@ var law = map[string]row{
 	"internal/arch":         {floor: base},
 	"internal/ascii":        {floor: base},
 	"internal/clock":        {floor: base, beside: []string{"internal/scalar"}},
+	"internal/ctxlock":      {floor: base},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},
 	"internal/ctxio":        {floor: base},
 	"internal/doctable":     {floor: base, beside: []string{"internal/layout", "internal/simd"}},

@@ -98,7 +98,7 @@ func lostError(r exchange.ExportReport) error {
 		count(r.Lost, "thing", "things"), r.Problems[0])}
 }
 
-// isOutput tells whether a name is that of the pipe or device that the output goes
+// isOutput reports whether a name is that of the pipe or device that the output goes
 // to, as /dev/stdout. There, as for -, nothing may follow the export.
 func (a *app) isOutput(name string) bool {
 	file, ok := a.out.(*os.File)

@@ -83,7 +83,7 @@ func (a *app) runShell(cmd *cobra.Command) (err error) {
 	}
 }
 
-// runLine runs one line, and tells whether it ends the shell.
+// runLine runs one line, and reports whether it ends the shell.
 func (a *app) runLine(ctx context.Context, s *shell, line string) (code int, done bool) {
 	if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 		return exitDone, false
@@ -135,7 +135,7 @@ func (s *shell) check(cmd *cobra.Command, dir string) error {
 	return usagef(cmd, "--db %s: the shell works on %s; leave the shell, and begin one with --db %s", dir, s.dir, dir)
 }
 
-// keeps tells whether a database is the shell's.
+// keeps reports whether a database is the shell's.
 func (s *shell) keeps(db *engine.DB) bool { return s.db != nil && s.db == db }
 
 func (s *shell) close() error {

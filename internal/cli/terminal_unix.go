@@ -11,7 +11,7 @@ import (
 // usualWidth stands for the width of a terminal that does not tell it.
 const usualWidth = 80
 
-// terminal tells whether a file is a terminal, and its width in columns.
+// terminal reports whether a file is a terminal, and its width in columns.
 func terminal(f *os.File) (int, bool) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -23,5 +23,5 @@ func terminal(f *os.File) (int, bool) {
 	return int(size.Col), true
 }
 
-// enableStyles tells whether a terminal understands escape sequences.
+// enableStyles reports whether a terminal understands escape sequences.
 func enableStyles(*os.File) bool { return true }

@@ -9,7 +9,7 @@ import (
 // usualWidth stands for the width of a terminal that does not tell it.
 const usualWidth = 80
 
-// terminal tells whether a file is a terminal, and its width in columns.
+// terminal reports whether a file is a terminal, and its width in columns.
 func terminal(f *os.File) (int, bool) {
 	var mode uint32
 	if windows.GetConsoleMode(windows.Handle(f.Fd()), &mode) != nil {
@@ -22,7 +22,7 @@ func terminal(f *os.File) (int, bool) {
 	return int(info.Window.Right-info.Window.Left) + 1, true
 }
 
-// enableStyles tells whether a terminal understands escape sequences, which a
+// enableStyles reports whether a terminal understands escape sequences, which a
 // Windows console does when it is asked to.
 func enableStyles(f *os.File) bool {
 	var mode uint32

@@ -1,3 +1,5 @@
+// Package selection finds which memories a reader means: those of a scope, those for which a filter
+// holds, those that are visible.
 package selection
 
 import (
@@ -114,6 +116,7 @@ func (c *Cache) Forget() {
 	c.known, c.bytes = nil, 0
 }
 
+// Size is the memory of what is remembered, in bytes.
 func (c *Cache) Size() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,6 +252,7 @@ type memberSlots struct {
 	set *hnsw.Set
 }
 
+// NewMembers are those of a set.
 func NewMembers(set *roaring.Bitmap) *Members {
 	return &Members{Set: set, N: int(set.GetCardinality())}
 }

@@ -21,6 +21,7 @@ type Lexical struct {
 	None  uint32                        // the slot + 1 that marks a doc without features
 }
 
+// NewLexical has no vectors yet.
 func NewLexical() (*Lexical, error) {
 	model := embed.NewLexical()
 	index, err := hnsw.New(hnsw.Config{Dim: model.Dim(), Metric: hnsw.Cosine, Quantized: true})

@@ -50,6 +50,7 @@ func newLinker(ss *Set) *Linker {
 	return &Linker{set: ss, signal: make(chan struct{}, 1), ended: make(chan struct{}), Rebuilding: ctxlock.New()}
 }
 
+// Wake has the linker look for work.
 func (l *Linker) Wake() {
 	select {
 	case l.signal <- struct{}{}:
@@ -146,6 +147,7 @@ func (ss *Set) WaitLinked(ctx context.Context) (broken *Space, err error) {
 	return broken, nil
 }
 
+// Run links until the context is done.
 func (l *Linker) Run(ctx context.Context) {
 	defer close(l.ended)
 	if !l.set.ReadOnly {

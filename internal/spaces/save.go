@@ -47,10 +47,12 @@ type saved struct {
 	added, removed, work uint64
 }
 
+// SnapshotName is the file of a space as of an LSN.
 func SnapshotName(space uint16, lsn uint64) string {
 	return fmt.Sprintf("%s%d-%016x%s", SnapshotPrefix, space, lsn, snapshotSuffix)
 }
 
+// ParseSnapshotName is the inverse of [SnapshotName].
 func ParseSnapshotName(name string) (space uint16, lsn uint64, ok bool) {
 	rest, prefixed := strings.CutPrefix(name, SnapshotPrefix)
 	rest, suffixed := strings.CutSuffix(rest, snapshotSuffix)

@@ -35,6 +35,7 @@ func (s *Seeker) Seek(key []byte) (value []byte, err error) {
 	return nil, store.Error("read a vector", err)
 }
 
+// Close ends the reading.
 func (s *Seeker) Close() error {
 	if s.it == nil {
 		return nil

@@ -1,3 +1,5 @@
+// Package spaces holds the vectors of a database: a space of them for each model, its index in RAM
+// with the way to documents and back, its loading, linking, snapshots and rebuild.
 package spaces
 
 import (
@@ -48,6 +50,7 @@ type Limits struct {
 	FillLeast int64
 }
 
+// DefaultLimits are those of every database but of tests.
 func DefaultLimits() Limits {
 	return Limits{
 		Exhaustive: 20_000, Crossover: hnsw.Crossover,
@@ -118,18 +121,21 @@ func (ss *Set) RowBytes() int64 { return ss.rows.Bytes() }
 
 func (ss *Set) keys() *layout.Keys { return ss.Tables.NewestKeys.Load() }
 
+// Named is the space of a name, nil if there is none.
 func (ss *Set) Named(name string) *Space {
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
 	return ss.byName[name]
 }
 
+// Numbered is the space of a number, nil if there is none.
 func (ss *Set) Numbered(num uint16) *Space {
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
 	return ss.byNum[num]
 }
 
+// All are the spaces by their numbers.
 func (ss *Set) All() []*Space {
 	ss.mu.RLock()
 	defer ss.mu.RUnlock()
@@ -141,12 +147,14 @@ func (ss *Set) All() []*Space {
 	return all
 }
 
+// Add has readers see a space, which may take the place of one with its number.
 func (ss *Set) Add(s *Space) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.byName[s.Name], ss.byNum[s.Num] = s, s
 }
 
+// Remove takes a space back.
 func (ss *Set) Remove(s *Space) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -177,6 +185,7 @@ func (ss *Set) Known(name string) error {
 	return fault.Invalid("recall", fmt.Sprintf("there is no vector space %q", valid.Short(name)), "name one that there is: "+strings.Join(names, ", "))
 }
 
+// New is a space without vectors, which [Set.Add] shows.
 func (ss *Set) New(num uint16, name string, dim int, metric hnsw.Metric, model string) (*Space, error) {
 	s := &Space{Num: num, Name: name, Dim: dim, Metric: metric, Model: model, File: ss.newCodesFile(num), set: ss}
 	index, err := hnsw.New(ss.IndexConfig(s))
@@ -201,6 +210,7 @@ func noTruth(uint32, []float32) ([]float32, error) {
 	return nil, errors.New("a search of vectors without a transaction")
 }
 
+// Decode reads a space as [Space.Encode] has written it.
 func (ss *Set) Decode(num uint32, name string, b []byte) (*Space, error) {
 	r := codec.NewReader(b)
 	model := r.String()

@@ -122,6 +122,7 @@ func (s *Space) Former(doc uint32) (uint32, bool) {
 	return n, n < NoSlot
 }
 
+// SetSlot notes where a document's vector is.
 func (s *Space) SetSlot(doc, slot uint32) { s.Slots.Grow(uint64(doc)).Store(slot + 1) }
 
 // EachSlot visits the slots of documents, in parts that are valid until the next.
@@ -191,11 +192,13 @@ func (s *Space) Free(doc uint32, kept bool) {
 // to them.
 func (s *Space) Bytes() int64 { return s.Index.Bytes() + s.Holders.Bytes(layout.HolderSize) }
 
+// Documents is the memory of the way from documents to their vectors.
 func (s *Space) Documents() int64 {
 	const slotSize = 4
 	return s.Slots.Bytes(slotSize)
 }
 
+// Encode is the space as its name's value has it.
 func (s *Space) Encode() []byte {
 	b := codec.AppendBytes(nil, s.Model)
 	b = append(b, byte(s.Metric), byte(s.Dim), byte(s.Dim>>8))
