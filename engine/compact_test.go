@@ -62,6 +62,7 @@ func TestCompactGivesRoomBack(t *testing.T) {
 // TestDeadBytesAreCompacted: the store is compacted by itself once much of it is dead, and
 // not again before as much has died since.
 func TestDeadBytesAreCompacted(t *testing.T) {
+	race.Sequential(t)
 	// Nothing is flushed but by the compaction.
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 1 << 30})
 	var d deadness

@@ -76,6 +76,7 @@ func (db *DB) waitMoved(t testing.TB) (chunks int) {
 // is found stays as it was to the bit, also for a View from before, and once the
 // database is opened again.
 func TestMove(t *testing.T) {
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := openTest(t, fs, rebuildOptions())
 	for i := range 3 {
@@ -422,6 +423,7 @@ func TestMoveSettles(t *testing.T) {
 // TestMoveFails: damage that a move meets leaves no page of it, and takes no number
 // the next time.
 func TestMoveFails(t *testing.T) {
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 600)
 	db.chunks.busy.Lock()
@@ -495,6 +497,7 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 // TestMoveReleases: however often memories are updated, what RAM holds of their
 // documents does not grow, once no View sees them; and all else is as it was.
 func TestMoveReleases(t *testing.T) {
+	race.Sequential(t)
 	db := openTest(t, vfs.NewMem(), rebuildOptions())
 	ctx, s := t.Context(), memory.Scope{User: "u", Run: "r"}
 	const n, rounds = 200, 6

@@ -80,6 +80,7 @@ func teaAnswers(t testing.TB, mm Memories) (all [][]memory.Hit) {
 // TestRebuild: the new text index gives the answers of the old one, to the bit, in
 // the Views before and after, and once opened again.
 func TestRebuild(t *testing.T) {
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := openTest(t, fs, rebuildOptions())
 	storeTeas(t, db, 1200)

@@ -318,6 +318,7 @@ func TestSnapshotCrash(t *testing.T) {
 // TestSnapshotOfWaypoints: where the vectors of whole pages of slots have been
 // replaced since the snapshot that was opened with, the next one can be written.
 func TestSnapshotOfWaypoints(t *testing.T) {
+	race.Sequential(t)
 	fs := crashfs.NewDisk()
 	never := &spaces.Limits{Exhaustive: 20, Crossover: 30, UnlinkedSoft: 1, UnlinkedIdle: 1, UnlinkedMost: 1 << 20, SaveTail: 1 << 40, CloseTail: 1 << 40}
 	always := *never

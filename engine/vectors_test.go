@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -308,6 +310,7 @@ func sameScore(t *testing.T, m Memories, s memory.Scope, vec []float32) {
 // TestVectorMemoryIsReused: replacing every vector, in commits that abort as well,
 // takes no more memory than holding them twice.
 func TestVectorMemoryIsReused(t *testing.T) {
+	race.Sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{})
 	ada := memory.Scope{User: "ada"}
 	rng := rand.New(rand.NewPCG(5, 5))

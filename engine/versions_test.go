@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -142,6 +144,7 @@ func janitorDone(t testing.TB, db *DB) {
 // others, whether their chunks are sealed, their documents move, or the process is
 // killed before the janitor comes to it.
 func TestVectorsOfTheDead(t *testing.T) {
+	race.Sequential(t)
 	for name, o := range map[string]setup{
 		"in memory": {}, "sealed": {tuning: tuning{hotBytes: 1}}, "in chunks": {tuning: tuning{hotBytes: 30 << 10}}, "moving": {tuning: tuning{hotBytes: 30 << 10, lookLeast: 1}},
 	} {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -87,6 +89,7 @@ var yearFacts = [][2]string{
 // person would miss is gone, and what says nothing is. MEMDB_YEAR=1 has a chat of 60 turns each day,
 // the short form one of six.
 func TestYear(t *testing.T) {
+	race.Sequential(t)
 	turns := 6
 	if os.Getenv("MEMDB_YEAR") != "" {
 		turns = 60

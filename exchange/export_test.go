@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -403,6 +405,7 @@ func TestImportLongHistory(t *testing.T) {
 // TestExportOfTheLongest: the longest texts there can be come back, whatever their
 // characters become in JSON, with more of their past than fits into one commit.
 func TestExportOfTheLongest(t *testing.T) {
+	race.Sequential(t)
 	db := open(t)
 	scope := memory.Scope{User: "u"}
 	texts := []string{

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -55,6 +57,7 @@ func filesOf(t *testing.T, dir string) map[string]string {
 // TestRescue: what is left comes back whole, whatever file beside the tables is gone, and the
 // damaged folder stays as it is.
 func TestRescue(t *testing.T) {
+	race.Sequential(t)
 	now := newTestClock()
 	whole := filepath.Join(t.TempDir(), "db")
 	want := rescuable(t, whole, now)

@@ -105,6 +105,7 @@ func TestGraphMerge(t *testing.T) {
 }
 
 func TestGraphMergeRefused(t *testing.T) {
+	race.Sequential(t)
 	w := newGraphWorld(t)
 	ctx := t.Context()
 	w.put("a", "")

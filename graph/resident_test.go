@@ -29,6 +29,7 @@ func graphAnswers(ctx context.Context, g graph.Graph, o memory.Owner, id string,
 // TestGraphMemory: what is in RAM is equal to the keys after any change, and to the state of
 // each reader.
 func TestGraphMemory(t *testing.T) {
+	race.Sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -3,11 +3,14 @@ package hnsw
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // TestFarFromTheOrigin: rows that lie close together and far from the origin, or of which
 // one component dwarfs the others, are found.
 func TestFarFromTheOrigin(t *testing.T) {
+	race.Sequential(t)
 	normal := func(mean, deviation float64) func(rng *rand.Rand, v []float32) {
 		return func(rng *rand.Rand, v []float32) {
 			for i := range v {

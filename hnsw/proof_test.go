@@ -3,11 +3,14 @@ package hnsw
 import (
 	"math"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // TestProofReaches: every node is reached from the entry point of a graph whose rows are
 // in few directions, in islands, or removed in part, and all entries are nodes.
 func TestProofReaches(t *testing.T) {
+	race.Sequential(t)
 	rng := random(t)
 	for _, metric := range allMetrics {
 		vecs := make([][]float32, 3000)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 )
@@ -216,6 +218,7 @@ func TestTermOf1MB(t *testing.T) {
 
 // Frequencies saturate, lengths are exact, and hot and sealed chunks agree on both.
 func TestDocumentOf10MillionTokens(t *testing.T) {
+	race.Sequential(t)
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}

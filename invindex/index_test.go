@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
@@ -310,6 +312,7 @@ func (c *corpus) someDocs(s Snapshot) (string, Docs) {
 }
 
 func TestAgainstOracle(t *testing.T) {
+	race.Sequential(t)
 	rounds := 4
 	if testing.Short() {
 		rounds = 2

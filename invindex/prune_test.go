@@ -6,12 +6,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // Over windows that are full, in hot and in sealed chunks, what Search finds is
 // what scoring every document gives, bit by bit.
 func TestPrunedEqualsExhaustive(t *testing.T) {
+	race.Sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	c := newCorpus(seed, 3000)

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // clauses draws a query of up to five clauses, some of them phrases.
@@ -78,6 +80,7 @@ func blended(q *Query, st Stats) Stats {
 // Every query equals one that looks at each document, over hot and sealed chunks,
 // subsets and documents that are not visible.
 func TestQueryAgainstOracle(t *testing.T) {
+	race.Sequential(t)
 	for range 3 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/internal/languageset"
 	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 )
@@ -267,6 +269,7 @@ func TestRandomLanguages(t *testing.T) {
 
 // TestStemmers: any word has a term in any language: valid, bounded, and the same each time.
 func TestStemmers(t *testing.T) {
+	race.Sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -291,6 +294,7 @@ func TestStemmers(t *testing.T) {
 
 // TestHugeLanguages: 8 MiB of one script are analysed in time linear in the text, and end with the context.
 func TestHugeLanguages(t *testing.T) {
+	race.Sequential(t)
 	a := NewAuto()
 	for i, piece := range []string{"книга ", "ä", "ich habe nicht ", "كتاب ", "ספרים", "किताबें ", "σοφία ", "புத்தகம் ", "ığüşö", "العلم"} {
 		size := 1 << 20

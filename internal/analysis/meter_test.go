@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // endsAfter is a context that ends when it is looked at for the n-th time.
@@ -53,6 +55,7 @@ func longTexts(bytes int) map[string]string {
 // TestScanEndsWithItsContext: however many looks at the context it allows, a scan ends at
 // the next one, and it looks often for the size of the text.
 func TestScanEndsWithItsContext(t *testing.T) {
+	race.Sequential(t)
 	const size = 256 << 10
 	a := NewEnglish()
 	for name, text := range longTexts(size) {
@@ -103,6 +106,7 @@ func TestCancelledScan(t *testing.T) {
 
 // TestLongNormalization: a long segment is normalised as a short one is.
 func TestLongNormalization(t *testing.T) {
+	race.Sequential(t)
 	const seed = 41
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

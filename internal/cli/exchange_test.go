@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
@@ -142,6 +144,7 @@ func TestImportFlags(t *testing.T) {
 // Whatever a file or a flag holds, the error says what is wrong, and nothing that is
 // stored changes but by the good records.
 func TestBadFiles(t *testing.T) {
+	race.Sequential(t)
 	const good = `{"id":"good","user":"u","text":"whole"}` + "\n"
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	object := strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000)

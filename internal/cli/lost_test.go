@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -16,6 +18,7 @@ import (
 // TestDamagedTables: beside damaged blocks of its tables a database is read, checked and
 // exported, and every verb that meets the damage says so.
 func TestDamagedTables(t *testing.T) {
+	race.Sequential(t)
 	c := newCLI(t)
 	var lines strings.Builder
 	for i := range 3000 {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -57,6 +59,7 @@ func writeLines(t *testing.T, n int) string {
 
 // An import that is killed again and again, and run again, stores every line once.
 func TestImportResumed(t *testing.T) {
+	race.Sequential(t)
 	n := resumeLines
 	if v, err := strconv.Atoi(os.Getenv(linesVar)); err == nil {
 		n = v
@@ -174,6 +177,7 @@ func countLines(t *testing.T, dir string, n int) int {
 // An import of an export, with its histories, that is killed and run again makes a
 // database that exports to the same bytes.
 func TestImportOfAnExportResumed(t *testing.T) {
+	race.Sequential(t)
 	const n = 4000
 	c, d := newCLI(t), newCLI(t)
 	var first, second strings.Builder

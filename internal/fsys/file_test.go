@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -27,6 +29,7 @@ func (c *counting) Write(p []byte) (int, error) {
 // TestTableIsGathered: the small writes of a table become few, all of them are there
 // once it is synced or closed, and one that fails is told of no later.
 func TestTableIsGathered(t *testing.T) {
+	race.Sequential(t)
 	for _, end := range []string{"sync", "sync data", "sync to", "close"} {
 		for _, size := range []int{1, 4096, tableBuffer, tableBuffer + 1} {
 			for _, failing := range []error{nil, errors.New("no room")} {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 )
 
@@ -56,6 +58,7 @@ func modelEnds(phrase []string, tokens []analysis.Token, from int) (int, bool) {
 // TestMatcherIsTheModel: all phrases at once are found where each is by itself, in tokens
 // of which many may be passed over and many stand in several phrases.
 func TestMatcherIsTheModel(t *testing.T) {
+	race.Sequential(t)
 	const seed = 43
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
+
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 )
 
@@ -148,6 +150,7 @@ func TestPlainText(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	race.Sequential(t)
 	a := analysis.NewEnglish()
 	words := func(n int, form string) string {
 		var b strings.Builder
