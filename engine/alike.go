@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -139,7 +140,7 @@ func (m *merging) compare(doc uint32) error {
 func (m *merging) nearest(c *candidate, in *selection.Members) ([]uint32, error) {
 	s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN)
 	hits, err := s.Index.Search(m.ctx, c.vec, hnsw.Search{
-		K: mergeNear, Slots: s.Index.Len(), Ef: ef(s, mergeNear), Truth: s.Truth(&m.tx.state), Within: in.SlotSet(s), Plain: true,
+		K: mergeNear, Slots: s.Index.Len(), Ef: recall.Ef(s, mergeNear), Truth: s.Truth(&m.tx.state), Within: in.SlotSet(s), Plain: true,
 	})
 	var docs []uint32
 	for _, h := range hits {
@@ -152,8 +153,8 @@ func (m *merging) nearest(c *candidate, in *selection.Members) ([]uint32, error)
 
 // alike are the documents of a group whose texts fit the words of a text best.
 func (m *merging) alike(c *candidate, in *selection.Members) ([]uint32, error) {
-	bag := bags.Get().(*analysis.Bag)
-	defer bags.Put(bag)
+	bag := analysis.Bags.Get().(*analysis.Bag)
+	defer analysis.Bags.Put(bag)
 	bag.Reset()
 	languages, err := m.tx.state.Languages(m.ctx, in.Set)
 	if err != nil {

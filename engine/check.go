@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -538,7 +539,7 @@ func (c *checker) searches(deep bool) error {
 		}
 		visible := func(slot uint32) bool { return s.Doc(&c.tx.db.tables.Docs, slot, c.tx.state.LSN) != doctable.None }
 		sampled, recall, err := s.Index.Recall(c.ctx, hnsw.Search{
-			K: recallHits, Ef: ef(s, recallHits), Slots: s.Index.Len(), Truth: s.Truth(&c.tx.state), Visible: visible,
+			K: recallHits, Ef: recall.Ef(s, recallHits), Slots: s.Index.Len(), Truth: s.Truth(&c.tx.state), Visible: visible,
 		}, recallSample)
 		if err != nil {
 			return err

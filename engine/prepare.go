@@ -152,16 +152,14 @@ func random() (uint64, error) {
 	return binary.BigEndian.Uint64(id[:]), nil
 }
 
-var bags = sync.Pool{New: func() any { return new(analysis.Bag) }}
-
 // analyse fills in the terms and the filter values of the record.
 func (db *DB) analyse(ctx context.Context, p *prepared) error {
 	meta, err := metadata.Decode(p.rec.Metadata)
 	if err != nil {
 		return err
 	}
-	bag := bags.Get().(*analysis.Bag)
-	defer bags.Put(bag)
+	bag := analysis.Bags.Get().(*analysis.Bag)
+	defer analysis.Bags.Put(bag)
 	bag.Reset()
 	if err := bag.AddContext(ctx, db.tables.Words.Analyzer.Load(), p.rec.Text, db.tables.Words.Unit); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -521,4 +522,33 @@ func (db *DB) rebuildVectors(ctx context.Context, progress func(done, of int64))
 		return closedError(doingRebuild)
 	}
 	return err
+}
+
+// moveLanguage makes a database that was made for English alone one that finds the language
+// of each text, unless it was opened to be English. It comes before the text is indexed
+// anew: memdb.json says so first, since a text that was indexed as English is found by any
+// query, and one in a language only where it is looked for.
+func (db *DB) moveLanguage(ctx context.Context) error {
+	if db.english || db.tables.Words.Analyzer.Load().Detects() {
+		return nil
+	}
+	if err := db.lockBehind(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	if err := db.Failed(); err != nil {
+		return err
+	}
+	id := *db.identity
+	if id.Settings.Language != analysis.English {
+		return nil
+	}
+	id.Settings.Language = analysis.Auto
+	if err := db.keepIdentity(&id); err != nil {
+		return fault.Within("note the language in "+identityName, err)
+	}
+	db.identity = &id
+	db.settings.Store(&id.Settings)
+	db.tables.Words.Analyzer.Store(analysis.NewAuto())
+	return nil
 }

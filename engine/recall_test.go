@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -257,7 +258,7 @@ func (w *recallWorld) best(m Memories, q *memory.Query) []*judged {
 	}
 	said := map[talk]float64{}
 	lends := map[*judged]bool{}
-	for _, j := range all[:min(len(all), max(lendersMost, q.Limit))] {
+	for _, j := range all[:min(len(all), max(recall.LendersMost, q.Limit))] {
 		lends[j] = j.bm25 > 0
 		for term, own := range j.parts {
 			at := talk{j.Scope, term}
@@ -395,7 +396,7 @@ func TestBestAndSubstrateEqualBruteForce(t *testing.T) {
 func TestBestWithMoreMatchesThanLenders(t *testing.T) {
 	w := newRecallWorld(t, 5)
 	var batch []memory.Memory
-	for i := range 3 * lendersMost {
+	for i := range 3 * recall.LendersMost {
 		m := w.memory(fmt.Sprint("m", i))
 		m.Scope, m.ExpiresAt = memory.Scope{User: "ada", Run: fmt.Sprint("r", i/7%40)}, time.Time{}
 		m.Text = fmt.Sprintf("%s number%d", w.sentence(12), i) // no two of the same length and words
@@ -711,7 +712,7 @@ func TestBestInALargeScope(t *testing.T) {
 	want := []string{fmt.Sprint(byText), fmt.Sprint(byText + 1), fmt.Sprint(byVector)}
 	slices.Sort(want)
 	equalSlices(t, "hits", got, want)
-	if p := r.Plan; p.Exhaustive || p.Candidates < candidatesMost || p.Candidates > candidatesMost+10 {
+	if p := r.Plan; p.Exhaustive || p.Candidates < recall.CandidatesMost || p.Candidates > recall.CandidatesMost+10 {
 		t.Errorf("plan %+v", p)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -70,14 +71,14 @@ func TestSecondLook(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{})
 	for i, text := range []string{
 		"Nora adopted a greyhound called Biscuit", "Biscuit hates the rain, says Nora", "Nora went home",
-		"the greyhound track is closed", strings.Repeat("ÿ", firstHitBytes), "a day without anything", "nothing more",
+		"the greyhound track is closed", strings.Repeat("ÿ", recall.FirstHitBytes), "a day without anything", "nothing more",
 	} {
 		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "u"}, Text: text})
 	}
 	mustStore(t, db.Memories(), memory.Memory{ID: "hidden", Scope: memory.Scope{User: "v"}, Text: "Nora's greyhound Secretariat"})
 	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "weather that Nora's greyhound dislikes"}
 	hits, plan := recalled(t, db, q)
-	if !slices.Contains(plan.SecondLook, "biscuit") || slices.Contains(plan.SecondLook, "nora") || slices.Contains(plan.SecondLook, "secretariat") || len(plan.SecondLook) > firstHitTerms {
+	if !slices.Contains(plan.SecondLook, "biscuit") || slices.Contains(plan.SecondLook, "nora") || slices.Contains(plan.SecondLook, "secretariat") || len(plan.SecondLook) > recall.FirstHitTerms {
 		t.Errorf("the second look is for %q", plan.SecondLook)
 	}
 	if said := hits["1"].Parts; said.SecondLook <= 0 {
@@ -104,21 +105,8 @@ func TestSecondLook(t *testing.T) {
 			}
 		}
 	}
-	if _, plan := recalled(t, db, memory.Query{Scope: q.Scope, Text: strings.Repeat("ÿ", firstHitBytes) + " zebra"}); len(plan.SecondLook) > firstHitTerms {
+	if _, plan := recalled(t, db, memory.Query{Scope: q.Scope, Text: strings.Repeat("ÿ", recall.FirstHitBytes) + " zebra"}); len(plan.SecondLook) > recall.FirstHitTerms {
 		t.Errorf("of a long word: %d terms", len(plan.SecondLook))
-	}
-}
-
-// TestFirstBytes: a text is cut between letters.
-func TestFirstBytes(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		n    int
-		want string
-	}{{"abc", 3, "abc"}, {"abc", 2, "ab"}, {"aé", 2, "a"}, {"éé", 1, ""}, {"", 0, ""}, {"a", 0, ""}} {
-		if got := firstBytes(c.text, c.n); got != c.want {
-			t.Errorf("%q within %d: %q, want %q", c.text, c.n, got, c.want)
-		}
 	}
 }
 

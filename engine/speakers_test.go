@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -79,23 +78,5 @@ func TestWhoIsAskedAbout(t *testing.T) {
 	twoSpeakers(t, bare, "Anna", "Bo")
 	if r, err := bare.Memories().Recall(t.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Text: "Anna's lighthouse", Explain: true}); err != nil || r.Plan.Speaker != "" {
 		t.Errorf("without an indexed speaker: %+v, %v", r.Plan, err)
-	}
-}
-
-// TestSpeakerNames: words with a capital letter may be names, alone and together.
-func TestSpeakerNames(t *testing.T) {
-	for text, want := range map[string][]string{
-		"":                              nil,
-		"what is it?":                   nil,
-		"Is Ann Lee with Dr. Who?":      {"Lee with Dr", "Ann Lee", "Dr Who", "Ann", "Lee", "Dr", "Who"},
-		"Jean-Luc's ship":               {"Jean-Luc"},
-		"May I ask?":                    {"I"},
-		"ok, user_1 or User_2":          {"User_2"},
-		"seen on 3 May 2023 by Anna":    {"Anna"},
-		"the .Dots. and -Dashes- of Xi": {"Dots and Dashes", "Dashes of Xi", "Dots", "Dashes", "Xi"},
-	} {
-		if got := speakerNames(text); !slices.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
 	}
 }

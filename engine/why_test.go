@@ -13,10 +13,11 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-func mustWhy(t *testing.T, m Memories, q memory.Query, id string) Why {
+func mustWhy(t *testing.T, m Memories, q memory.Query, id string) memory.Why {
 	t.Helper()
 	w, err := m.Why(t.Context(), q, id)
 	if err != nil {
@@ -54,24 +55,24 @@ func TestWhyReasons(t *testing.T) {
 		name string
 		q    memory.Query
 		id   string
-		want WhyReason
+		want memory.WhyReason
 	}{
-		{"found", tea, "tea", WhyFound},
-		{"deleted", tea, "gone", WhyDeleted},
-		{"expired", tea, "brief", WhyExpired},
-		{"filter", with(tea, func(q *memory.Query) { q.Filter = filter.And(filter.Eq("role", "user"), filter.Eq("topic", "food")) }), "tea", WhyFilter},
-		{"excluded", memory.Query{Scope: ada, Text: "tea -morning", Syntax: memory.SyntaxOperators}, "tea", WhyDemanded},
-		{"excluded by text", memory.Query{Scope: ada, Text: "tea -morning", Syntax: memory.SyntaxOperators, Profile: memory.ProfileText}, "tea", WhyDemanded},
-		{"phrase", memory.Query{Scope: ada, Text: `+"tea green"`, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText}, "tea", WhyDemanded},
-		{"no words", memory.Query{Scope: ada, Text: "?!"}, "tea", WhyNoWords},
-		{"no match", tea, "rain", WhyNoMatch},
-		{"no vector", memory.Query{Scope: ada, Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "tea", WhyNoVector},
-		{"by vector", memory.Query{Scope: ada, Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "sun", WhyFound},
-		{"limit", with(tea, func(q *memory.Query) { q.Limit, q.Text = 1, "tea" }), "tea", WhyLimit},
-		{"least score", with(tea, func(q *memory.Query) { q.MinScore, q.Text = 1e3, "tea" }), "tea", WhyMinScore},
+		{"found", tea, "tea", memory.WhyFound},
+		{"deleted", tea, "gone", memory.WhyDeleted},
+		{"expired", tea, "brief", memory.WhyExpired},
+		{"filter", with(tea, func(q *memory.Query) { q.Filter = filter.And(filter.Eq("role", "user"), filter.Eq("topic", "food")) }), "tea", memory.WhyFilter},
+		{"excluded", memory.Query{Scope: ada, Text: "tea -morning", Syntax: memory.SyntaxOperators}, "tea", memory.WhyDemanded},
+		{"excluded by text", memory.Query{Scope: ada, Text: "tea -morning", Syntax: memory.SyntaxOperators, Profile: memory.ProfileText}, "tea", memory.WhyDemanded},
+		{"phrase", memory.Query{Scope: ada, Text: `+"tea green"`, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText}, "tea", memory.WhyDemanded},
+		{"no words", memory.Query{Scope: ada, Text: "?!"}, "tea", memory.WhyNoWords},
+		{"no match", tea, "rain", memory.WhyNoMatch},
+		{"no vector", memory.Query{Scope: ada, Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "tea", memory.WhyNoVector},
+		{"by vector", memory.Query{Scope: ada, Embedding: []float32{1, 0}, Profile: memory.ProfileVector}, "sun", memory.WhyFound},
+		{"limit", with(tea, func(q *memory.Query) { q.Limit, q.Text = 1, "tea" }), "tea", memory.WhyLimit},
+		{"least score", with(tea, func(q *memory.Query) { q.MinScore, q.Text = 1e3, "tea" }), "tea", memory.WhyMinScore},
 	} {
 		w := mustWhy(t, m, tc.q, tc.id)
-		if w.Reason != tc.want || w.Found != (tc.want == WhyFound) || w.ID != tc.id || w.Memory.User != "ada" {
+		if w.Reason != tc.want || w.Found != (tc.want == memory.WhyFound) || w.ID != tc.id || w.Memory.User != "ada" {
 			t.Errorf("%s: %+v", tc.name, w)
 		}
 	}
@@ -93,7 +94,7 @@ func TestWhyReasons(t *testing.T) {
 		t.Errorf("by vector: %+v", w)
 	}
 	near := mustWhy(t, m, memory.Query{Scope: ada, Text: "mornign"}, "tea")
-	if near.Reason != WhyFound || !slices.ContainsFunc(near.Terms, func(t WhyTerm) bool { return t.Near && t.Term == "morn" && t.Has }) {
+	if near.Reason != memory.WhyFound || !slices.ContainsFunc(near.Terms, func(t memory.WhyTerm) bool { return t.Near && t.Term == "morn" && t.Has }) {
 		t.Errorf("near words: %+v", near)
 	}
 }
@@ -175,7 +176,7 @@ func TestWhyAgrees(t *testing.T) {
 func TestWhyLarge(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: smallLimits()}})
 	m, ada := db.Memories(), memory.Scope{User: "ada"}
-	all := make([]memory.Memory, lendersMost+20)
+	all := make([]memory.Memory, recall.LendersMost+20)
 	for i := range all {
 		all[i] = memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: "tea" + strings.Repeat(" and more", i), Embedding: []float32{float32(i), 100}}
 	}
@@ -184,10 +185,10 @@ func TestWhyLarge(t *testing.T) {
 	}
 	last := fmt.Sprint("m", len(all)-1)
 	w := mustWhy(t, m, memory.Query{Scope: ada, Text: "tea"}, last)
-	if w.Reason != WhyNoCandidate || w.Rank != 0 || w.Ranked != lendersMost || len(w.Before) != 10 {
+	if w.Reason != memory.WhyNoCandidate || w.Rank != 0 || w.Ranked != recall.LendersMost || len(w.Before) != 10 {
 		t.Errorf("behind the best matches: %+v", w)
 	}
-	if w := mustWhy(t, m, memory.Query{Scope: ada, Text: "tea", Profile: memory.ProfileText}, last); w.Reason != WhyLimit || w.Rank != len(all) {
+	if w := mustWhy(t, m, memory.Query{Scope: ada, Text: "tea", Profile: memory.ProfileText}, last); w.Reason != memory.WhyLimit || w.Rank != len(all) {
 		t.Errorf("by text alone: %+v", w)
 	}
 	if err := db.WaitIndexed(t.Context()); err != nil {
@@ -197,7 +198,7 @@ func TestWhyLarge(t *testing.T) {
 	if w := mustWhy(t, m, q, "m1"); !w.Found || w.Rank != 2 || !w.Plan.Approximate {
 		t.Errorf("a hit of a walk: %+v", w)
 	}
-	if w := mustWhy(t, m, q, "m400"); w.Reason != WhyLimit || w.Rank != 401 || len(w.Before) != 3 {
+	if w := mustWhy(t, m, q, "m400"); w.Reason != memory.WhyLimit || w.Rank != 401 || len(w.Before) != 3 {
 		t.Errorf("behind the hits of a walk: %+v", w)
 	}
 }
@@ -248,7 +249,7 @@ func TestWhyScope(t *testing.T) {
 	if _, err := m.Why(context.Background(), memory.Query{AllScopes: true, Text: "tea"}, "both"); !errors.Is(err, memory.ErrAmbiguous) {
 		t.Errorf("of two owners: %v", err)
 	}
-	if w := mustWhy(t, m, memory.Query{AllScopes: true, Text: "tea"}, "theirs"); w.Reason != WhyFound {
+	if w := mustWhy(t, m, memory.Query{AllScopes: true, Text: "tea"}, "theirs"); w.Reason != memory.WhyFound {
 		t.Errorf("for administration: %+v", w)
 	}
 }

@@ -189,21 +189,14 @@ func storeMany(t *testing.T, db *DB, s memory.Scope, n int) {
 	}
 }
 
-// TestWorkHasALimit: the error of a query that takes too many steps says so.
-func TestWorkHasALimit(t *testing.T) {
-	err := matchError(fmt.Errorf("%w: 7", query.ErrSteps))
-	if !errors.Is(err, memory.ErrInvalid) || !errors.Is(err, query.ErrSteps) || !strings.Contains(err.Error(), "fewer phrases") {
-		t.Error(err)
-	}
+// TestContainedHasALimit: the strings that a filter looks for are bounded in sum.
+func TestContainedHasALimit(t *testing.T) {
 	long := strings.Repeat("a", filter.MaxContained/2)
 	f := filter.All{filter.Contains("text", long), filter.Not(filter.Or(filter.IContains("text", long+"b")))}
 	if err := filter.Check(f); !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprint(filter.MaxContained)) {
 		t.Error(err)
 	}
 	if err := filter.Check(f[:1]); err != nil {
-		t.Error(err)
-	}
-	if err := matchError(context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

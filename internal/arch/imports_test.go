@@ -19,6 +19,7 @@ const (
 	states                    // what one reader sees
 	vectors                   // the vectors of a state
 	selections                // which memories a reader means
+	rankings                  // what a query finds
 	middle                    // the engine
 	testbeds                  // for tests: a database on the engine's public face
 	upper                     // services on the engine's public face
@@ -81,6 +82,7 @@ var law = map[string]row{
 	"internal/state":     {floor: states, hidden: true, outside: []string{roaring}},
 	"internal/spaces":    {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
 	"internal/selection": {floor: selections, hidden: true, outside: []string{roaring}},
+	"internal/recall":    {floor: rankings, hidden: true, outside: []string{roaring}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 

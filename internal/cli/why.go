@@ -59,7 +59,7 @@ func (a *app) why(ctx context.Context, v *vectorModel, q memory.Query, id string
 	return a.readBy(ctx, v, func(db *engine.DB) error {
 		var (
 			lost unreadable
-			w    engine.Why
+			w    memory.Why
 		)
 		q.Lost = lost.lost
 		said, err := v.ask(ctx, q, func(q memory.Query) (unembedded string, err error) {
@@ -84,7 +84,7 @@ func (a *app) why(ctx context.Context, v *vectorModel, q memory.Query, id string
 }
 
 // printWhy prints the answer first, and then what it rests on.
-func (a *app) printWhy(w engine.Why) {
+func (a *app) printWhy(w memory.Why) {
 	a.printf("%s\n", escape(whyText(w)))
 	t := &table{header: []string{"", ""}, whole: true}
 	row := func(key string, values ...string) {
@@ -129,7 +129,7 @@ func (a *app) printWhy(w engine.Why) {
 }
 
 // printBefore prints what stands before the memory, or in its place.
-func (a *app) printBefore(w engine.Why) {
+func (a *app) printBefore(w memory.Why) {
 	if w.Rank > 0 {
 		a.printf("before it:\n")
 	} else {
@@ -144,40 +144,40 @@ func (a *app) printBefore(w engine.Why) {
 }
 
 // whyText is the answer in a sentence.
-func whyText(w engine.Why) string {
+func whyText(w memory.Why) string {
 	place := fmt.Sprintf("it has rank %s of %s, with a score of %s", number(w.Rank), number(w.Ranked), score(w.Score))
 	switch w.Reason {
-	case engine.WhyFound:
+	case memory.WhyFound:
 		return fmt.Sprintf("%s is found: %s", w.ID, place)
-	case engine.WhyDeleted:
+	case memory.WhyDeleted:
 		return fmt.Sprintf("%s is not found: it was deleted%s", w.ID, deathText(w.Memory))
-	case engine.WhyExpired:
+	case memory.WhyExpired:
 		if w.Memory.DeletedAt != nil {
 			return fmt.Sprintf("%s is not found: it has expired, and was deleted%s", w.ID, deathText(w.Memory))
 		}
 		return fmt.Sprintf("%s is not found: it has expired", w.ID)
-	case engine.WhyLimit:
+	case memory.WhyLimit:
 		if w.Rank == 0 {
 			return fmt.Sprintf("%s is not found: it stands behind the first %s; give a higher --limit", w.ID, number(w.Ranked))
 		}
 		return fmt.Sprintf("%s is not found: %s, and the limit is %s; give a higher --limit", w.ID, place, number(w.Limit))
-	case engine.WhyMinScore:
+	case memory.WhyMinScore:
 		return fmt.Sprintf("%s is not found: %s, and the least is %s; give a lower --min-score", w.ID, place, score(w.MinScore))
-	case engine.WhyMissed:
+	case memory.WhyMissed:
 		return fmt.Sprintf("%s is not found: by all vectors %s, but the search by their graph has missed it", w.ID, place)
 	}
-	return fmt.Sprintf("%s is not found: %s", w.ID, map[engine.WhyReason]string{
-		engine.WhyFilter:      "the filter does not hold for it",
-		engine.WhyDemanded:    "the operators of the query demand what it lacks, or exclude what it has",
-		engine.WhyNoWords:     "the query has no word to look for",
-		engine.WhyNoMatch:     "it has no word of the query, and neither has a memory next to it in its run; it has no vector that is compared, either",
-		engine.WhyNoVector:    "the profile ranks by vectors, and it has none",
-		engine.WhyNoCandidate: "it meets the query, but neither its text nor its vector is among the best, which alone are ranked",
+	return fmt.Sprintf("%s is not found: %s", w.ID, map[memory.WhyReason]string{
+		memory.WhyFilter:      "the filter does not hold for it",
+		memory.WhyDemanded:    "the operators of the query demand what it lacks, or exclude what it has",
+		memory.WhyNoWords:     "the query has no word to look for",
+		memory.WhyNoMatch:     "it has no word of the query, and neither has a memory next to it in its run; it has no vector that is compared, either",
+		memory.WhyNoVector:    "the profile ranks by vectors, and it has none",
+		memory.WhyNoCandidate: "it meets the query, but neither its text nor its vector is among the best, which alone are ranked",
 	}[w.Reason])
 }
 
 // deathText says when and why a memory was deleted.
-func deathText(m engine.WhyMemory) string {
+func deathText(m memory.WhyMemory) string {
 	s := " at " + m.DeletedAt.Format(time.RFC3339)
 	if m.DeletedFor != "" {
 		s += " (" + string(m.DeletedFor) + ")"
@@ -197,7 +197,7 @@ func scopeText(s memory.Scope) (parts []string) {
 	return parts
 }
 
-func termText(t engine.WhyTerm) string {
+func termText(t memory.WhyTerm) string {
 	s := t.Term
 	if t.Near {
 		s += " (near a word of the query)"
@@ -209,7 +209,7 @@ func termText(t engine.WhyTerm) string {
 	return s + ", not in this one"
 }
 
-func vectorText(v *engine.WhyVector) string {
+func vectorText(v *memory.WhyVector) string {
 	switch {
 	case v.Similarity != nil:
 		return fmt.Sprintf("similarity %.3f in the space %s", *v.Similarity, v.Space)

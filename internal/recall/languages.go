@@ -1,11 +1,10 @@
-package engine
+package recall
 
 import (
 	"context"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // languages are those that the query is read in besides English.
@@ -13,7 +12,7 @@ func (r *recalling) languages(ctx context.Context) (analysis.Languages, error) {
 	if r.read.known {
 		return r.read.in, nil
 	}
-	in, err := r.tx.state.Languages(ctx, r.set)
+	in, err := r.st.Languages(ctx, r.set)
 	if err != nil {
 		return 0, err
 	}
@@ -42,33 +41,4 @@ func (r *recalling) fewer(words int) {
 		terms, df = append(terms, t), append(df, r.stats.DF[i])
 	}
 	r.terms, r.stats.DF = terms, df
-}
-
-// moveLanguage makes a database that was made for English alone one that finds the language
-// of each text, unless it was opened to be English. It comes before the text is indexed
-// anew: memdb.json says so first, since a text that was indexed as English is found by any
-// query, and one in a language only where it is looked for.
-func (db *DB) moveLanguage(ctx context.Context) error {
-	if db.english || db.tables.Words.Analyzer.Load().Detects() {
-		return nil
-	}
-	if err := db.lockBehind(ctx); err != nil {
-		return err
-	}
-	defer db.unlock()
-	if err := db.Failed(); err != nil {
-		return err
-	}
-	id := *db.identity
-	if id.Settings.Language != analysis.English {
-		return nil
-	}
-	id.Settings.Language = analysis.Auto
-	if err := db.keepIdentity(&id); err != nil {
-		return fault.Within("note the language in "+identityName, err)
-	}
-	db.identity = &id
-	db.settings.Store(&id.Settings)
-	db.tables.Words.Analyzer.Store(analysis.NewAuto())
-	return nil
 }

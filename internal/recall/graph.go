@@ -1,10 +1,9 @@
-package engine
+package recall
 
 import (
 	"context"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -21,7 +20,7 @@ func (r *recalling) withGraph(ctx context.Context, m *matches) error {
 	if r.q.Graph == 0 || r.q.Text == "" || r.set.IsEmpty() {
 		return nil
 	}
-	if r.tx.state.Past {
+	if r.st.Past {
 		r.plan.GraphWhy = "links to memories are not kept as of an LSN"
 		return nil
 	}
@@ -68,7 +67,7 @@ func (r *recalling) graphOwners(m *matches) (owners []graphOwner, err error) {
 		if s.Owner() == (memory.Owner{}) {
 			continue
 		}
-		num, known, err := (*partTx)(r.tx).Owner(s.Owner())
+		num, known, err := r.host.View().Owner(s.Owner())
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +79,7 @@ func (r *recalling) graphOwners(m *matches) (owners []graphOwner, err error) {
 		return owners, nil
 	}
 	for _, doc := range m.docs { // in the order of the documents
-		owners = addOwner(owners, graphOwner{number: r.tx.db.tables.Docs.Row(doc).Owner, doc: doc})
+		owners = addOwner(owners, graphOwner{number: r.st.Docs.Row(doc).Owner, doc: doc})
 	}
 	return owners, nil
 }
@@ -101,7 +100,7 @@ func addOwner(owners []graphOwner, o graphOwner) []graphOwner {
 
 // nearIn takes in what the graph of one owner says.
 func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string, given map[uint32]float64) error {
-	all, plan, err := partOf[*graph.Part](r.tx.db).Near(ctx, (*partTx)(r.tx), owner.number, r.q.Text, names)
+	all, plan, err := r.host.Graph().Near(ctx, r.host.View(), owner.number, r.q.Text, names)
 	if err != nil {
 		return store.Error(doingRecall, err)
 	}
@@ -110,7 +109,7 @@ func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string
 	}
 	if r.q.Explain {
 		if owner.scope == (memory.Scope{}) {
-			rec, err := r.tx.state.Record(r.tx.db.tables.Docs.Row(owner.doc).Version)
+			rec, err := r.st.Record(r.st.Docs.Row(owner.doc).Version)
 			if err != nil {
 				return err
 			}
@@ -126,7 +125,7 @@ func (r *recalling) nearIn(ctx context.Context, owner graphOwner, names []string
 	for i := range all {
 		docs = docs[:0]
 		for _, seq := range all[i].Seqs {
-			if doc := r.tx.db.tables.Docs.At(seq, r.tx.state.LSN); doc != doctable.None && r.set.Contains(doc) {
+			if doc := r.st.Docs.At(seq, r.st.LSN); doc != doctable.None && r.set.Contains(doc) {
 				docs = append(docs, doc)
 			}
 		}

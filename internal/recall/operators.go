@@ -1,4 +1,4 @@
-package engine
+package recall
 
 import (
 	"context"
@@ -23,9 +23,9 @@ func (r *recalling) parse(ctx context.Context) (err error) {
 		return err
 	}
 	if r.q.Syntax == memory.SyntaxOperators {
-		r.parsed, err = query.ParseIn(ctx, r.tx.db.tables.Words.Analyzer.Load(), r.q.Text, in)
+		r.parsed, err = query.ParseIn(ctx, r.st.Words.Analyzer.Load(), r.q.Text, in)
 	} else {
-		r.parsed, err = query.Words(ctx, r.tx.db.tables.Words.Analyzer.Load(), r.q.Text, in)
+		r.parsed, err = query.Words(ctx, r.st.Words.Analyzer.Load(), r.q.Text, in)
 	}
 	r.matcher = r.parsed.Matcher()
 	return err
@@ -46,9 +46,9 @@ func (r *recalling) operators(ctx context.Context) error {
 		return err
 	}
 	parsed := r.parsed
-	text, in := r.tx.state.Index, invindex.Docs{Set: r.set}
-	bound, err := text.Bind(ctx, r.tx.state.Postings, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
-		texts, err := r.tx.indexedTexts(doc)
+	text, in := r.st.Index, invindex.Docs{Set: r.set}
+	bound, err := text.Bind(ctx, r.st.Postings, parsed, in, func(ctx context.Context, doc uint32) (bool, error) {
+		texts, err := r.indexedTexts(doc)
 		if err != nil {
 			return false, err
 		}
@@ -64,7 +64,7 @@ func (r *recalling) operators(ctx context.Context) error {
 	if r.q.Explain {
 		r.plan.Terms = words
 	}
-	if r.stats, err = text.Stats(ctx, r.tx.state.Postings, words, in); err != nil {
+	if r.stats, err = text.Stats(ctx, r.st.Postings, words, in); err != nil {
 		return state.TextError(doingRecall, err)
 	}
 	r.stage("statistics")
@@ -79,7 +79,7 @@ func (r *recalling) operators(ctx context.Context) error {
 // demand leaves in the set what has what the query demands.
 func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invindex.Query) error {
 	before := r.in.N
-	set, err := r.tx.state.Index.Narrow(r.tx.state.Postings, bound, r.set.Clone())
+	set, err := r.st.Index.Narrow(r.st.Postings, bound, r.set.Clone())
 	if err != nil {
 		return state.TextError(doingRecall, err)
 	}
@@ -107,12 +107,12 @@ func (r *recalling) demand(ctx context.Context, parsed *query.Query, bound *invi
 }
 
 // indexedTexts are the texts of a document that are searched.
-func (tx *Tx) indexedTexts(doc uint32) ([]string, error) {
-	rec, err := tx.state.Record(tx.db.tables.Docs.Row(doc).Version)
+func (r *recalling) indexedTexts(doc uint32) ([]string, error) {
+	rec, err := r.st.Record(r.st.Docs.Row(doc).Version)
 	if err != nil {
 		return nil, err
 	}
-	return tx.db.tables.Words.Texts(rec)
+	return r.st.Words.Texts(rec)
 }
 
 // highlight finds what of a memory's text the query looks for.

@@ -1,4 +1,4 @@
-package engine
+package recall
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (r *recalling) rankNear(ctx context.Context) ([]scored, error) {
 	if len(words) == 0 {
 		return nil, nil
 	}
-	found, err := r.tx.state.Index.Near(ctx, r.tx.state.Postings, words, invindex.Docs{Set: r.set}, query.MaxExpansions)
+	found, err := r.st.Index.Near(ctx, r.st.Postings, words, invindex.Docs{Set: r.set}, query.MaxExpansions)
 	if err != nil {
 		return nil, state.TextError(doingRecall, err)
 	}

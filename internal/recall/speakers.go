@@ -1,4 +1,4 @@
-package engine
+package recall
 
 import (
 	"slices"
@@ -24,16 +24,16 @@ func (r *recalling) askedAbout() (turns *roaring.Bitmap, name string, err error)
 	if r.q.AnySpeaker {
 		return nil, "", nil
 	}
-	for _, f := range r.tx.db.tables.Words.Indexed {
+	for _, f := range r.st.Words.Indexed {
 		if f.Path != speakerField && !strings.HasSuffix(f.Path, "."+speakerField) {
 			continue
 		}
-		num, ok := r.tx.db.tables.Fields.Number(f.Path)
+		num, ok := r.st.Fields.Number(f.Path)
 		if !ok {
 			continue
 		}
 		for _, n := range speakerNames(r.q.Text) {
-			set, err := selection.WithValue(&r.tx.state, layout.FirstMetadataField+uint16(num), scalar.TextKey(n))
+			set, err := selection.WithValue(r.st, layout.FirstMetadataField+uint16(num), scalar.TextKey(n))
 			if err != nil {
 				return nil, "", err
 			}

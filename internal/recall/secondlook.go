@@ -1,4 +1,4 @@
-package engine
+package recall
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ func (r *recalling) sessionsOf(m *matches) *talks {
 	lastNumber := int32(-1)
 	for i, doc := range m.docs {
 		t.of[i] = -1
-		row := r.tx.db.tables.Docs.Row(doc)
+		row := r.st.Docs.Row(doc)
 		if row.Run == 0 {
 			continue
 		}
@@ -82,10 +82,11 @@ func (t *talks) share(m *matches, most float64) {
 // The bounds of a second look. On LoCoMo 50 matches gain as much as all of them; two to five
 // first hits and 10 or 20 of their terms differ by less than .01 of R@10.
 const (
-	firstHits      = 3    // whose terms are looked for
-	firstHitTerms  = 10   // how many of those
-	firstHitBytes  = 2048 // of the text of each; answers are turns and short passages
-	secondLookMost = 50   // best matches that are scored again
+	firstHits = 3 // whose terms are looked for
+	// FirstHitTerms is how many of those, FirstHitBytes how much of the text of each is looked
+	// at: answers are turns and short passages.
+	FirstHitTerms, FirstHitBytes = 10, 2048
+	secondLookMost               = 50 // best matches that are scored again
 	// secondLookScope is how many memories are in scope at most: a conversation or a few, in
 	// which its gain was measured. Among 10,000 it was a quarter of a recall.
 	secondLookScope = 2048
@@ -121,7 +122,7 @@ func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, mo
 	for n, p := range places {
 		docs[n] = m.docs[p.doc]
 	}
-	if err := r.tx.state.Index.Score(ctx, r.tx.state.Postings, terms, stats, docs, hits); err != nil {
+	if err := r.st.Index.Score(ctx, r.st.Postings, terms, stats, docs, hits); err != nil {
 		return err
 	}
 	for n, p := range places {
@@ -154,7 +155,7 @@ func (r *recalling) termsOf(ctx context.Context, m *matches, first []scored) ([]
 	for i := range found {
 		words[i] = found[i].text
 	}
-	counted, err := r.tx.state.Index.Stats(ctx, r.tx.state.Postings, words, invindex.Docs{Set: r.set})
+	counted, err := r.st.Index.Stats(ctx, r.st.Postings, words, invindex.Docs{Set: r.set})
 	if err != nil {
 		return nil, stats, err
 	}
@@ -166,7 +167,7 @@ func (r *recalling) termsOf(ctx context.Context, m *matches, first []scored) ([]
 	slices.SortFunc(found, func(a, b firstHitTerm) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))
 	})
-	found = found[:min(firstHitTerms, len(found))]
+	found = found[:min(FirstHitTerms, len(found))]
 	terms := make([]invindex.QueryTerm, len(found))
 	for i, f := range found {
 		terms[i] = invindex.QueryTerm{Text: f.text, Weight: 1}
@@ -191,19 +192,19 @@ func (r *recalling) saidBy(ctx context.Context, m *matches, first []scored) ([]f
 	}
 	var found []firstHitTerm
 	place := map[string]int{}
-	bag := bags.Get().(*analysis.Bag)
-	defer bags.Put(bag)
+	bag := analysis.Bags.Get().(*analysis.Bag)
+	defer analysis.Bags.Put(bag)
 	for _, h := range first {
-		texts, err := r.tx.indexedTexts(m.docs[h.doc])
+		texts, err := r.indexedTexts(m.docs[h.doc])
 		if err != nil {
 			return nil, err
 		}
 		bag.Reset()
-		left := firstHitBytes
+		left := FirstHitBytes
 		for _, text := range texts {
 			text = firstBytes(text, left)
 			left -= len(text)
-			if err := bag.AddQueryIn(ctx, r.tx.db.tables.Words.Analyzer.Load(), text, 1, in); err != nil {
+			if err := bag.AddQueryIn(ctx, r.st.Words.Analyzer.Load(), text, 1, in); err != nil {
 				return nil, err
 			}
 		}

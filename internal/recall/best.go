@@ -1,4 +1,4 @@
-package engine
+package recall
 
 import (
 	"cmp"
@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
-// lendersMost is how many of the best matches of the text score, and lend to their
+// LendersMost is how many of the best matches of the text score, and lend to their
 // neighbours. On LoCoMo 100 of them reach R@10 .751, 500 as much as all do, .753.
-const lendersMost = 500
+const LendersMost = 500
 
 // rankBest ranks by the text with neighbours, and by the query's vector where it
 // has one.
@@ -32,7 +32,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	weights.Graph = r.q.Graph
 	best := newTop(r.keep)
 	for i, doc := range text.docs {
-		best.weigh(doc, r.tx.db.tables.Docs.Row, weights, text.signals(i))
+		best.weigh(doc, r.st.Docs.Row, weights, text.signals(i))
 	}
 	r.plan.Candidates = len(text.docs)
 	return best.sorted(), nil
@@ -133,7 +133,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	if len(r.terms) == 0 {
 		return &matches{}, nil
 	}
-	lenders, err := r.textHits(ctx, max(lendersMost, r.q.Limit))
+	lenders, err := r.textHits(ctx, max(LendersMost, r.q.Limit))
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	have := make([]uint16, len(docs)) // terms that each lender has
 	for i := range r.terms {
 		stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length, DF: r.stats.DF[i : i+1]}
-		if err := r.tx.state.Index.Score(ctx, r.tx.state.Postings, r.terms[i:i+1], stats, docs, hits); err != nil {
+		if err := r.st.Index.Score(ctx, r.st.Postings, r.terms[i:i+1], stats, docs, hits); err != nil {
 			return nil, err
 		}
 		m.add(hits, loans, squares, order)
@@ -187,7 +187,7 @@ func (r *recalling) preferSpeaker(m *matches) error {
 		return err
 	}
 	r.plan.Speaker = name
-	m.others = func(doc uint32) bool { return r.tx.db.tables.Docs.Row(doc).Run != 0 && !turns.Contains(doc) }
+	m.others = func(doc uint32) bool { return r.st.Docs.Row(doc).Run != 0 && !turns.Contains(doc) }
 	for i, doc := range m.docs {
 		if m.others(doc) {
 			m.own[i] *= policy.OtherSpeaker
@@ -210,7 +210,7 @@ func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
 	loans = make([][]loan, len(lenders))
 	for i, l := range lenders {
 		from := len(flat)
-		r.tx.neighbours(l.Doc, func(doc uint32, places int) {
+		r.neighbours(l.Doc, func(doc uint32, places int) {
 			if (r.narrowed || r.q.Filter != nil) && !r.set.Contains(doc) {
 				return
 			}
@@ -266,8 +266,8 @@ func (r *recalling) most() float64 {
 // neighbours calls visit with the documents of the memories that stand next to
 // one in its run, up to policy.NeighbourReach before and as many after it, and how
 // many places away they are: 1 is next to it. Places count visible memories.
-func (tx *Tx) neighbours(doc uint32, visit func(doc uint32, places int)) {
-	t := &tx.db.tables.Docs
+func (r *recalling) neighbours(doc uint32, visit func(doc uint32, places int)) {
+	t := &r.st.Docs
 	row := t.Row(doc)
 	if row.Run == 0 {
 		return
@@ -284,7 +284,7 @@ func (tx *Tx) neighbours(doc uint32, visit func(doc uint32, places int)) {
 			j--
 			seq = l.Late[j]
 		}
-		if near := tx.inRun(seq, row.Run); near != doctable.None {
+		if near := r.inRun(seq, row.Run); near != doctable.None {
 			visit(near, places)
 			places++
 		}
@@ -301,7 +301,7 @@ func (tx *Tx) neighbours(doc uint32, visit func(doc uint32, places int)) {
 		if seq == row.Seq {
 			continue
 		}
-		if near := tx.inRun(seq, row.Run); near != doctable.None {
+		if near := r.inRun(seq, row.Run); near != doctable.None {
 			visit(near, places)
 			places++
 		}
@@ -309,13 +309,13 @@ func (tx *Tx) neighbours(doc uint32, visit func(doc uint32, places int)) {
 }
 
 // inRun is the visible document of a memory, noDoc if it has none in the run.
-func (tx *Tx) inRun(seq uint64, run uint32) uint32 {
-	t := &tx.db.tables.Docs
-	doc := t.At(seq, tx.state.LSN)
+func (r *recalling) inRun(seq uint64, run uint32) uint32 {
+	t := &r.st.Docs
+	doc := t.At(seq, r.st.LSN)
 	if doc == doctable.None {
 		return doctable.None
 	}
-	if r := t.Row(doc); r.Run != run || r.Expires != 0 && r.Expires <= tx.state.Now {
+	if row := t.Row(doc); row.Run != run || row.Expires != 0 && row.Expires <= r.st.Now {
 		return doctable.None
 	}
 	return doc

@@ -1,4 +1,4 @@
-package engine
+package recall
 
 import (
 	"cmp"
@@ -62,7 +62,7 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 		return err
 	}
 	r.scratch.slots = append(r.scratch.slots[:0], r.slotsOf(s, docs)...)
-	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.scratch.slots, s, est, s.Truth(&r.tx.state)
+	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.scratch.slots, s, est, s.Truth(r.st)
 	if err := r.compare(ctx, r.cos.slots, est.Estimate); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *recalling) toSimilarities(low, high []float32) {
 // querySpace is the space of the query's embedding, nil where nothing was stored
 // in it.
 func (r *recalling) querySpace() *spaces.Space {
-	s := r.tx.db.spaces.At(r.q.Space, r.tx.state.LSN)
+	s := r.host.Spaces().At(r.q.Space, r.st.LSN)
 	if s != nil {
 		r.plan.Vector = s.Name
 	}
@@ -105,8 +105,8 @@ func (r *recalling) mixes() bool {
 }
 
 func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
-	db := r.tx.db
-	query, err := db.spaces.Lexical.Model.QueryContext(ctx, r.q.Text, r.idf())
+	in := r.host.Spaces()
+	query, err := in.Lexical.Model.QueryContext(ctx, r.q.Text, r.idf())
 	if err != nil {
 		return err
 	}
@@ -117,22 +117,22 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	}
 	r.plan.Vector = memory.LexicalSpace
 	bare := make([]uint32, 0, len(docs))
-	all := db.spaces.All()
+	all := in.All()
 	for _, doc := range docs {
 		if !hasVector(all, doc) {
 			bare = append(bare, doc)
 		}
 	}
-	err = db.spaces.Lexical.Fill(ctx, bare, func(doc uint32) (string, error) {
-		texts, err := r.tx.indexedTexts(doc)
+	err = in.Lexical.Fill(ctx, bare, func(doc uint32) (string, error) {
+		texts, err := r.indexedTexts(doc)
 		return strings.Join(texts, "\n"), err
 	})
 	if err != nil {
 		return err
 	}
-	slots := spaces.AppendSlots(make([]uint32, 0, len(docs)), &db.spaces.Lexical.Slots, docs)
+	slots := spaces.AppendSlots(make([]uint32, 0, len(docs)), &in.Lexical.Slots, docs)
 	return r.compare(ctx, slots, func(slots []uint32, low, high []float32) error {
-		if err := db.spaces.Lexical.Index.Scores(query, slots, low); err != nil {
+		if err := in.Lexical.Index.Scores(query, slots, low); err != nil {
 			return err
 		}
 		copy(high, low) // the codes are the vectors
@@ -305,7 +305,7 @@ func (r *recalling) exact(i int) (float64, error) {
 		if _, ours := errors.AsType[*fault.Error](err); !ours {
 			err = &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("score a vector of the space %s", c.space.Name), Cause: err}
 		}
-		return float64(c.low[i]), r.tx.state.Without(err) // its codes are in RAM
+		return float64(c.low[i]), r.st.Without(err) // its codes are in RAM
 	}
 	if r.mixes() {
 		score = c.space.Similarity(score)
@@ -396,7 +396,7 @@ func (r *recalling) join(docs []uint32, k int, most ceilings, of signalled) ([]s
 			return nil, err
 		}
 		w, s := of(i, c)
-		best.weigh(docs[i], r.tx.db.tables.Docs.Row, w, s)
+		best.weigh(docs[i], r.st.Docs.Row, w, s)
 	}
 	return best.sorted(), nil
 }
@@ -472,7 +472,7 @@ func (g *guessing) weigh(places []int32) error {
 	places = g.passing(places)
 	for n, i := range places {
 		if n+spaces.Ahead < len(places) {
-			r.tx.db.tables.Docs.Prefetch(g.docs[places[n+spaces.Ahead]])
+			r.st.Docs.Prefetch(g.docs[places[n+spaces.Ahead]])
 		}
 		if g.most.at(int(i), &r.cos) < g.floors.bar() {
 			continue
@@ -570,7 +570,7 @@ func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough b
 	defer r.stage("graph")
 	r.plan.Approximate = true
 	search := hnsw.Search{
-		K: k, Slots: s.Index.Len(), Ef: ef(s, k), Rough: rough, Truth: s.Truth(&r.tx.state),
+		K: k, Slots: s.Index.Len(), Ef: Ef(s, k), Rough: rough, Truth: s.Truth(r.st),
 	}
 	if rough {
 		search.Ef = k
@@ -593,8 +593,8 @@ func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough b
 	return docs, scores, nil
 }
 
-// ef is how many candidates a walk keeps for k hits.
-func ef(s *spaces.Space, k int) int {
+// Ef is how many candidates a walk keeps for k hits.
+func Ef(s *spaces.Space, k int) int {
 	least := efLeast
 	if s.Index.Linked() > efMany {
 		least *= 2
@@ -604,7 +604,7 @@ func ef(s *spaces.Space, k int) int {
 
 // docIn is the document that may be a hit whose vector is in a slot, or noDoc.
 func (r *recalling) docIn(s *spaces.Space, slot uint32) uint32 {
-	if doc := s.Doc(&r.tx.db.tables.Docs, slot, r.tx.state.LSN); doc != doctable.None && r.set.Contains(doc) {
+	if doc := s.Doc(&r.st.Docs, slot, r.st.LSN); doc != doctable.None && r.set.Contains(doc) {
 		return doc
 	}
 	return doctable.None
