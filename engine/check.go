@@ -392,7 +392,7 @@ func (c *checker) dedup() error {
 	})
 }
 
-// ofRange tells whether a memory died of a death range that is not cleaned up.
+// ofRange reports whether a memory died of a death range that is not cleaned up.
 func (c *checker) ofRange(seq uint64) bool {
 	d, _, _, err := c.tx.rangeDeath(seq)
 	return err == nil && d != nil

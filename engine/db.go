@@ -213,7 +213,7 @@ func (g *gate) busy() bool {
 	return g.calls > 0
 }
 
-// calledBack tells whether the caller of a method of [DB] stands itself within one: a
+// calledBack reports whether the caller of a method of [DB] stands itself within one: a
 // method of it is twice among the callers of this function.
 func calledBack() bool {
 	callers := make([]uintptr, 64)
@@ -246,7 +246,7 @@ func (db *DB) enter(doing string) (release func(), err error) {
 	return db.gate.leave, nil
 }
 
-// usable tells whether the database is open and has not failed.
+// usable reports whether the database is open and has not failed.
 func (db *DB) usable(doing string) error {
 	if db == nil { // the zero Memories or KV
 		return closedError(doing)

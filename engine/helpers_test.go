@@ -279,7 +279,7 @@ func waitVectors(t testing.TB, db *DB, n int64) {
 	}
 }
 
-// pending tells whether a death range is still to be cleaned up.
+// pending reports whether a death range is still to be cleaned up.
 func (j *janitor) pending() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

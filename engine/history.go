@@ -296,7 +296,7 @@ func (tx *Tx) histories(ctx context.Context, q *memory.HistoryQuery, yield func(
 	return nil
 }
 
-// listed tells whether a memory is there for all to see.
+// listed reports whether a memory is there for all to see.
 func (tx *Tx) listed(seq uint64) bool {
 	l, lives := tx.at(seq)
 	return lives && !l.expired(tx.state.Now)

@@ -59,7 +59,7 @@ type identity struct {
 
 const identityMagic = "memdb"
 
-// Exists tells whether a folder holds a database. It creates nothing.
+// Exists reports whether a folder holds a database. It creates nothing.
 func Exists(dir string) (bool, error) {
 	if err := look(fsys.Disk, dir); err != nil {
 		return false, err

@@ -85,7 +85,7 @@ func (tx *Tx) living(owner uint32, id string, fn func(c claim, l live, rec *layo
 	return errors.Join(err, it.Error(), it.Close())
 }
 
-// had tells whether a memory that is dead had an ID, and lived when it had: of one that was
+// had reports whether a memory that is dead had an ID, and lived when it had: of one that was
 // restored after its death nothing follows for those that were here before it.
 func (tx *Tx) had(c claim, id string) (bool, error) {
 	prefix := tx.state.Keys.Records(c.owner, c.seq)

@@ -89,7 +89,7 @@ func (j *janitor) progress(stuck bool, failure error) {
 	j.sealed = make(chan struct{})
 }
 
-// add notes what died in a commit, and tells whether there was any.
+// add notes what died in a commit, and reports whether there was any.
 func (j *janitor) add(d []dead, r []layout.DeathRange) bool {
 	if len(d) == 0 && len(r) == 0 {
 		return false
@@ -293,7 +293,7 @@ func (j *janitor) cleanRanges(ctx context.Context, oldest uint64) error {
 	return ctx.Err()
 }
 
-// ranging tells whether memories of a death range that are still to be cleaned up are in
+// ranging reports whether memories of a death range that are still to be cleaned up are in
 // one of some chunks.
 func (j *janitor) ranging(chunks []uint16) bool {
 	j.mu.Lock()
@@ -369,7 +369,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 	return nil
 }
 
-// reclaimOne removes what a document has left in the store. vectors tells whether there
+// reclaimOne removes what a document has left in the store. vectors reports whether there
 // are any.
 func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, vectors bool) error {
 	v := d.of

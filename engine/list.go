@@ -340,7 +340,7 @@ func (f *firstPlaces) Pop() any {
 	return p
 }
 
-// paged tells whether the tables know where in the order a page of documents lies.
+// paged reports whether the tables know where in the order a page of documents lies.
 func (o *ordering) paged() bool { return o.name == "" || o.name == byCreation }
 
 // byCreation is the order that pages of documents are in nearly, too.
@@ -371,7 +371,7 @@ func (o *ordering) ends(docs *doctable.Table, page uint32) (near, far place, kno
 	return near, far, true
 }
 
-// passes tells whether no document of a page can be among the first.
+// passes reports whether no document of a page can be among the first.
 func (f *firstPlaces) passes(docs *doctable.Table, page uint32) bool {
 	near, far, known := f.order.ends(docs, page)
 	switch {

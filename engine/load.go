@@ -270,7 +270,7 @@ func (db *DB) loadTombstones() (*tombstones, error) {
 	return t, err
 }
 
-// covers tells whether a document has a tombstone, and notes its version.
+// covers reports whether a document has a tombstone, and notes its version.
 func (t *tombstones) covers(doc uint32, v layout.Version) bool {
 	if d := t.left[doc]; d != nil {
 		d.of = v

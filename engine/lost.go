@@ -108,7 +108,7 @@ func (k *numbered) scanAround(r kv.Reader, visit func(n uint64, key, value []byt
 	return nil
 }
 
-// readable tells whether the store can look for a number.
+// readable reports whether the store can look for a number.
 func (k *numbered) readable(r kv.Reader, n uint64) bool {
 	err := kv.Scan(r, k.key(n), layout.PrefixEnd(k.key(k.end-1)), func(_, _ []byte) error { return kv.ErrStop })
 	return err == nil || errors.Is(err, kv.ErrStop)
@@ -267,7 +267,7 @@ func (vs *versions) end() error {
 	return vs.visit(vs.last)
 }
 
-// placeless tells whether a memory lives by its newest version and has no document. A record
+// placeless reports whether a memory lives by its newest version and has no document. A record
 // that cannot be read does not tell.
 func (tx *Tx) placeless(v layout.Version) (bool, error) {
 	if tx.db.tables.Docs.At(v.Seq, tx.state.LSN) != doctable.None {
@@ -280,7 +280,7 @@ func (tx *Tx) placeless(v layout.Version) (bool, error) {
 	return lives, err
 }
 
-// livesByRecord tells whether a memory lives, going by what does not follow from its place
+// livesByRecord reports whether a memory lives, going by what does not follow from its place
 // in the indexes: it has no death, and no death range means it.
 func (tx *Tx) livesByRecord(v layout.Version) (lives bool, err error) {
 	prefix := tx.state.Keys.Histories(v.Owner, v.Seq)

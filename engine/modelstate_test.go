@@ -292,7 +292,7 @@ func keepVectors(m, old *memory.Memory) {
 	}
 }
 
-// sameMemory tells whether storing m, which was given so, would change nothing.
+// sameMemory reports whether storing m, which was given so, would change nothing.
 func sameMemory(given, m, old *memory.Memory) bool {
 	for space, v := range given.Vectors {
 		if !slices.Equal(old.Vectors[space], v) {

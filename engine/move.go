@@ -400,7 +400,7 @@ func (db *DB) keepTombstones(chunks []uint16, set func(key, value []byte) error)
 	return nil
 }
 
-// complete tells whether all documents that live are in the new chunk. The lock is
+// complete reports whether all documents that live are in the new chunk. The lock is
 // held.
 func (m *mover) complete() bool {
 	have := roaring.BitmapOf(m.docs...)

@@ -178,7 +178,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fs := closedDatabase(t, 20)
 			c.spoil(t, fs)
-			for range 2 { // the second time tells whether the lock was released
+			for range 2 { // the second time reports whether the lock was released
 				db, err := openOn(fs, "db", Options{})
 				wantError(t, c.name, err, c.want)
 				if err == nil {

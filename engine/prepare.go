@@ -239,7 +239,7 @@ func metadataValues(dst []pathValue, prefix string, root, m map[string]any) []pa
 	return dst
 }
 
-// sameContent tells whether storing p again would change nothing of old: a store
+// sameContent reports whether storing p again would change nothing of old: a store
 // that is repeated, or a line that is imported twice. The confidence may be the stored one or
 // that of now, which an export has.
 func (p *prepared) sameContent(old *layout.Record, now float64) bool {

@@ -133,7 +133,7 @@ func (tx *Tx) restore(l *memory.Life, p *prepared, o *memory.RestoreOptions) (me
 	return memory.Stored{ID: first.MemoryID, Seq: seq, Stored: err == nil, Pending: p.pending, PendingWhy: p.why}, err
 }
 
-// known tells whether the memory is there, or else a life with the same events.
+// known reports whether the memory is there, or else a life with the same events.
 func (tx *Tx) known(l *memory.Life, p *prepared, owner uint32, upTo uint64) (there live, known bool, err error) {
 	id := l.History[0].MemoryID
 	if p != nil {

@@ -108,7 +108,7 @@ func (tx *Tx) storeKnown(p *prepared, o *memory.StoreOptions) (done bool, _ memo
 	return true, stored, err
 }
 
-// same tells whether a memory is what is stored already.
+// same reports whether a memory is what is stored already.
 func (tx *Tx) same(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
 	if !p.sameContent(rec, tx.state.ConfidenceOf(v, rec.Created, rec.Confidence)) {
 		return false, nil
@@ -162,7 +162,7 @@ func (tx *Tx) storeOver(p *prepared, old live, rec *layout.Record, o *memory.Sto
 	return memory.Stored{ID: p.rec.ID, Seq: old.Seq, Updated: true, Pending: p.pending, PendingWhy: p.why}, nil
 }
 
-// sameVectors tells whether the given vectors are those that are stored.
+// sameVectors reports whether the given vectors are those that are stored.
 func (tx *Tx) sameVectors(p *prepared, rec *layout.Record, v layout.Version) (bool, error) {
 	for name, vec := range p.vectors {
 		if p.learned && name == memory.DefaultSpace {

@@ -98,7 +98,7 @@ func (r *recalling) querySpace() *spaces.Space {
 	return s
 }
 
-// mixes tells whether the profile joins the vectors with other signals, and so
+// mixes reports whether the profile joins the vectors with other signals, and so
 // needs similarities of the size of a cosine.
 func (r *recalling) mixes() bool {
 	return r.q.Profile == memory.ProfileBest || r.q.Profile == memory.ProfileHybrid
@@ -140,7 +140,7 @@ func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {
 	})
 }
 
-// hasVector tells whether a document has a vector that was given or learned.
+// hasVector reports whether a document has a vector that was given or learned.
 func hasVector(spaces []*spaces.Space, doc uint32) bool {
 	for _, s := range spaces {
 		if _, ok := s.Slot(doc); ok {
@@ -168,7 +168,7 @@ func (r *recalling) idf() func(string) float64 {
 	}
 }
 
-// lists tells whether documents are the list of all that may be hits, of which what is
+// lists reports whether documents are the list of all that may be hits, of which what is
 // asked of each is remembered.
 func (r *recalling) lists(docs []uint32) bool {
 	if len(docs) != r.in.N || len(docs) == 0 || !r.in.Keeps() {
@@ -232,7 +232,7 @@ func (c *cosines) move(to, from int) {
 	}
 }
 
-// has tells whether the i-th document has a similarity.
+// has reports whether the i-th document has a similarity.
 func (c *cosines) has(i int) bool { return !math.IsNaN(float64(c.low[i])) }
 
 // refine narrows the bounds of those documents at some places that have them from

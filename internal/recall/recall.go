@@ -265,7 +265,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	return err
 }
 
-// uncounted tells whether the profile needs no statistics of the terms: where it
+// uncounted reports whether the profile needs no statistics of the terms: where it
 // asks at most whether a memory has them.
 func (r *recalling) uncounted() bool {
 	switch {
@@ -538,7 +538,7 @@ func (r *recalling) candidates(ctx context.Context) ([]uint32, error) {
 	return r.withNearest(ctx, found)
 }
 
-// few tells whether all in scope are candidates.
+// few reports whether all in scope are candidates.
 func (r *recalling) few() bool {
 	r.plan.Exhaustive = r.q.Exact || r.in.N <= r.host.Spaces().Limits.Exhaustive
 	return r.plan.Exhaustive
@@ -630,7 +630,7 @@ type top struct {
 
 func newTop(k int) *top { return &top{k: k} }
 
-// admits tells whether what has a score may be among the best k.
+// admits reports whether what has a score may be among the best k.
 func (t *top) admits(score float64) bool {
 	return len(t.heap) < t.k || score >= t.heap[0].score
 }

@@ -147,12 +147,12 @@ func (c *Cache) Scoped(ctx context.Context, st *state.State, s memory.Scope) (sc
 	return sc, remembered, nil
 }
 
-// of tells whether the state is what the transaction sees.
+// of reports whether the state is what the transaction sees.
 func (sc *Scoped) of(st *state.State) bool {
 	return sc.LSN == st.LSN && sc.index == st.Index && sc.now(st)
 }
 
-// now tells whether the transaction's clock shows what the state does.
+// now reports whether the transaction's clock shows what the state does.
 func (sc *Scoped) now(st *state.State) bool {
 	return !sc.timed || sc.since <= st.Now && st.Now < sc.until
 }
@@ -257,7 +257,7 @@ func NewMembers(set *roaring.Bitmap) *Members {
 	return &Members{Set: set, N: int(set.GetCardinality())}
 }
 
-// keeps tells whether lists of the members are kept.
+// keeps reports whether lists of the members are kept.
 func (m *Members) Keeps() bool { return m.N <= listsMost }
 
 // list are the documents.

@@ -28,7 +28,7 @@ func plain(st *state.State, i int) uint64 {
 // word, a sparser one document by document.
 const denseShare = 64
 
-// shows tells whether a document is visible and has not expired, by its row. That one
+// shows reports whether a document is visible and has not expired, by its row. That one
 // expires is noted in a state of a scope, unless that is nil.
 func shows(st *state.State, doc uint32, sc *Scoped) bool {
 	r := st.Docs.Row(doc)

@@ -164,7 +164,7 @@ func (l *Linker) Run(ctx context.Context) {
 	}
 }
 
-// round gives each space a turn and tells whether one has more to do.
+// round gives each space a turn and reports whether one has more to do.
 func (l *Linker) round(ctx context.Context) (more bool) {
 	for _, s := range l.set.All() {
 		if s.Index.Due() && !s.Broken.Load() {
@@ -227,7 +227,7 @@ func (l *Linker) pause(ctx context.Context, s *Space) bool {
 	return true
 }
 
-// pressed tells whether linking must not wait for a pause between writes: it takes
+// pressed reports whether linking must not wait for a pause between writes: it takes
 // more of the processor than the writes themselves, and only searches gain by it.
 func (l *Linker) pressed(s *Space) bool {
 	pending, limits := s.Index.Pending(), &l.set.Limits

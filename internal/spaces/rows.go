@@ -33,7 +33,7 @@ func (s *Space) missed() {
 	}
 }
 
-// fillDue tells whether all vectors of the space are to be read, to be kept where
+// fillDue reports whether all vectors of the space are to be read, to be kept where
 // searches find them: they are met in no order, and one by one to read them takes much
 // longer.
 func (s *Space) fillDue() bool {

@@ -99,7 +99,7 @@ func (s *Space) Slot(doc uint32) (uint32, bool) {
 	return n, n < NoSlot
 }
 
-// Has tells whether a document has a vector in the space, which no document has where s is nil.
+// Has reports whether a document has a vector in the space, which no document has where s is nil.
 func (s *Space) Has(doc uint32) bool {
 	if s == nil {
 		return false

@@ -149,7 +149,7 @@ func (p *proof) wholeManifests() (nums []uint64) {
 	}
 	named := manifestNumber(currentManifest(p.names))
 	least := max(named, p.mark.manifest)
-	if least == 0 { // nothing tells whether it was replaced
+	if least == 0 { // nothing reports whether it was replaced
 		least = slices.Max(all)
 	}
 	slices.Sort(all)
