@@ -21,10 +21,9 @@ import (
 // memory is gone.
 const expireEvery = 30 * time.Second
 
-// rewrites tells the work behind the calls of each flush and compaction of the store: while data
-// is rewritten, it is time to look what of it is to go.
-//
-// dead is told where much of the store has died.
+// rewrites are the signals of flushes and compactions to the work behind the calls. While the
+// store rewrites data is the time to look for what is to go. dead is for compactions of much that
+// has died.
 type rewrites struct{ expire, sweep, dead chan struct{} }
 
 func newRewrites() rewrites {

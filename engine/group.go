@@ -208,10 +208,10 @@ func (db *DB) commitGroup(group []groupCall) {
 	}
 }
 
-// tryGroup stores the memories of calls in one batch. Where that can't be it has done
-// nothing, and returns how many of the first calls may go together, at least one. It
-// can't where a call stopped half-way, so that only that one fails, and where one
-// changes what another has stored: each state that a commit leaves is to be seen.
+// tryGroup stores the memories of calls in one batch, or does nothing and returns how many
+// of the first calls may go together, at least one. It does nothing in two cases. Where a
+// call stopped half-way, that one alone is to fail. Where one changes what another has
+// stored, both states are to be seen.
 func (db *DB) tryGroup(group []groupCall) (fits int) {
 	tx := db.begin()
 	defer func() {

@@ -108,23 +108,23 @@ type Options struct {
 	// missed while it was closed is done once. nil: it does neither by itself. See
 	// policy.FromEnv.
 	Schedule *policy.Schedule
-	// KeepCaps has the database evict what an owner has more than the policy's cap as soon as it
-	// has a tenth more, beside writers: the least important, of equal ones those that were
-	// accessed longest ago, then those that were stored first. A store for an owner that has two
-	// tenths more waits until that was done, LockWait at most. Without it an eviction does.
+	// KeepCaps has the database hold owners to the policy's cap by itself. An owner that has a
+	// tenth more is brought back to the cap, beside writers. The least important memories go
+	// first; of equal ones those that were accessed longest ago, then those that were stored
+	// first. A store for an owner that has two tenths more waits for that, LockWait at most.
+	// Without KeepCaps only an eviction looks at the cap.
 	KeepCaps bool
 	// EvictOnCompaction has the database evict what the policy rules out by age and by confidence
-	// as its store is rewritten: after each flush and compaction, at most once a second, and each
-	// minute, it looks through up to 65,536 rows of those that may have such, and evicts what it
-	// finds in one commit. Bounds in RAM tell it where not to look.
+	// while its store is rewritten. It looks after each flush and compaction, at most once a
+	// second, and each minute. A look is at up to 65,536 rows, where bounds in RAM say that there
+	// may be something, and ends in one commit.
 	EvictOnCompaction bool
 	// Hooks let the program take part in how memories age.
 	Hooks Hooks
-	// ReadOnly opens a database that exists and changes nothing in its folder, but for
-	// the lock and who holds it: so it opens also on a full disk, unless its text index
-	// is damaged. Where not even these can be written, as on a read-only medium, it does
-	// without, and shares the lock with others who only read. Writes are ErrReadOnly, and
-	// recalls touch nothing.
+	// ReadOnly opens a database that exists, and changes nothing in its folder but the lock
+	// and who holds it. On a read-only medium it does without these, and shares the lock with
+	// others who only read. It opens on a full disk, too, unless the text index is damaged.
+	// Writes are ErrReadOnly, and recalls touch nothing.
 	ReadOnly bool
 	// Salvage opens a database that is damaged, or lacks what was acknowledged, with what is
 	// whole: with the commits that came before the damage of a log; without tables that are
