@@ -360,12 +360,13 @@ func (tx *Tx) addAccess(owner uint32, seq uint64, a layout.Access) error {
 	}
 	tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, owner, seq, a))
 	s := tx.db.tables.Docs.Seq(seq)
-	tx.staged = append(tx.staged, stagedChange{tx.state.LSN, func(uint64) {
+	tx.onApplied(func(uint64) error {
 		s.Count.Add(a.Count)
 		for last := s.Accessed.Load(); last < a.Last && !s.Accessed.CompareAndSwap(last, a.Last); {
 			last = s.Accessed.Load()
 		}
-	}})
+		return nil
+	})
 	return nil
 }
 

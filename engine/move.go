@@ -376,7 +376,13 @@ func (m *mover) commit(ctx context.Context) error {
 				return err
 			}
 		}
-		tx.moved = m
+		tx.onApplied(func(lsn uint64) error {
+			if err := m.show(tx, lsn); err != nil {
+				return err
+			}
+			db.points.forget(lsn)
+			return nil
+		})
 		return nil
 	}))
 }

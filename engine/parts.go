@@ -567,13 +567,10 @@ func (p *partTx) Log(op part.Op, body []byte) uint32 {
 }
 
 func (p *partTx) Stage(fn func(lsn uint64)) {
-	p.staged = append(p.staged, stagedChange{p.state.LSN, fn})
-}
-
-// stagedChange is what a part does in RAM once a commit is applied.
-type stagedChange struct {
-	lsn uint64
-	fn  func(lsn uint64)
+	p.tx().onApplied(func(lsn uint64) error {
+		fn(lsn)
+		return nil
+	})
 }
 
 // partChecker is a check of a part's keys.

@@ -352,7 +352,13 @@ func (tx *Tx) reset() (int, error) {
 			return 0, err
 		}
 	}
-	tx.wiped = true
+	db := tx.db
+	tx.onApplied(func(lsn uint64) error {
+		db.resetParts(lsn)
+		db.janitor.forget()
+		db.dropSealed()
+		return nil
+	})
 	tx.change()
 	tx.log = append(tx.log, byte(layout.LogReset))
 	it := docs.Iterator()

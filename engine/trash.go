@@ -45,7 +45,10 @@ func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error 
 		a := tx.db.tables.Docs.Access(v.Seq)
 		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
 	}
-	tx.staged = append(tx.staged, stagedChange{tx.state.LSN, func(uint64) { tx.db.trashDue.before(t.Until) }})
+	tx.onApplied(func(uint64) error {
+		tx.db.trashDue.before(t.Until)
+		return nil
+	})
 	return t.Keep((*partTx)(tx))
 }
 
@@ -309,12 +312,13 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 		tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, x.Owner, x.Seq, a))
 	}
 	seq := x.Seq
-	tx.staged = append(tx.staged, stagedChange{tx.state.LSN, func(uint64) {
+	tx.onApplied(func(uint64) error {
 		s := tx.db.tables.Docs.Seq(seq)
 		s.Fade.Store(nil)
 		s.Count.Store(a.Count)
 		s.Accessed.Store(a.Last)
-	}})
+		return nil
+	})
 	l, lives := tx.at(x.Into)
 	if x.Into == 0 || !lives || x.Count == 0 {
 		return nil

@@ -49,11 +49,9 @@ type writes struct {
 	undo       []undo
 	dying      []dead // to be reclaimed after the commit
 	ranges     []layout.DeathRange
-	wiped      bool // by a reset
-	moved      *mover
-	broken     error          // set where an operation stopped half-way: no commit
-	staged     []stagedChange // of parts, for when it is applied
-	overlaps   bool           // it changed what an earlier commit of the same batch had made
+	broken     error // set where an operation stopped half-way: no commit
+	applied    []appliedHook
+	overlaps   bool // it changed what an earlier commit of the same batch had made
 	// taken are gathered touches and folds that are in the batch.
 	taken map[uint64]layout.Access
 }
@@ -329,15 +327,31 @@ func (tx *Tx) seal() error {
 	return nil
 }
 
+// appliedHook is what a structure does in RAM once a commit is applied.
+type appliedHook struct {
+	lsn uint64
+	do  func(lsn uint64) error
+}
+
+// onApplied has a structure change what it keeps in RAM once the commit of now is in the store
+// and its documents are in the tables, before a read point shows it: in the order of the calls,
+// each with the LSN of its commit. An error fails the database, which a reopening mends.
+func (tx *Tx) onApplied(do func(lsn uint64) error) {
+	tx.applied = append(tx.applied, appliedHook{tx.state.LSN, do})
+}
+
 // apply applies the batch, whose commits are sealed, and makes the new state that
 // of the tables and, once durable, of the next read point.
 func (tx *Tx) apply() error {
 	db := tx.db
+	// Give the batch its order. From here on the syncer closes it, since a sync that was asked
+	// for may refer to it.
 	batch, err := db.writer.orderer.InOrder(db.store, tx.batch)
 	if err != nil {
 		return tx.breaks(store.Error("order the writes of a transaction", err))
 	}
-	tx.batch = nil // a sync that was asked for may still refer to it: the syncer closes it
+	tx.batch = nil
+	// Apply it to the store, without waiting for the disk.
 	if err := db.store.ApplyBatch(batch, db.durability == Durable); err != nil {
 		db.store.Fail(err)
 	}
@@ -350,10 +364,47 @@ func (tx *Tx) apply() error {
 		// linking takes all processors, it would have to wait for one itself.
 		runtime.Gosched()
 	}
-	if err := tx.materialise(); err != nil {
-		db.store.Fail(err) // on disk, but not in RAM: reopening mends it
+	// Show the structures what they have written: memories first, then those that asked to be
+	// told. What fails here is on disk, but not in RAM.
+	if err := tx.show(); err != nil {
+		db.store.Fail(err)
 		return db.Failed()
 	}
+	// Tell the janitor of the dead before a read point tells that nobody sees them.
+	died := db.janitor.add(tx.dying, tx.ranges)
+	// Publish the new state, once it is durable.
+	note := db.syncer.Committed
+	if db.durability == Buffered {
+		note = db.syncer.Buffered
+	}
+	if err := note(db.newPoint(db.writer.applied), batch); err != nil {
+		db.store.Fail(err)
+	}
+	if died {
+		db.janitor.wake()
+	}
+	return db.Failed()
+}
+
+// show makes what was applied that of the tables, where readers of the new state look.
+func (tx *Tx) show() error {
+	if err := tx.materialise(); err != nil {
+		return err
+	}
+	tx.spend()
+	tx.begunAnew()
+	for _, h := range tx.applied {
+		if err := h.do(h.lsn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spend makes the numbers that were given those of the database: of names, commits, memories,
+// documents and their chunks.
+func (tx *Tx) spend() {
+	db := tx.db
 	for k, num := range tx.own.Names {
 		db.tables.Names.Remember(k, num)
 		if k.Class == layout.NameField {
@@ -367,34 +418,6 @@ func (tx *Tx) apply() error {
 	for _, chunk := range tx.begun {
 		db.chunks.used[chunk] = true
 	}
-	tx.begunAnew()
-	for _, c := range tx.staged {
-		c.fn(c.lsn)
-	}
-	if tx.wiped {
-		db.resetParts(tx.state.LSN - 1)
-		db.janitor.forget()
-		db.dropSealed()
-	}
-	if tx.moved != nil {
-		if err := tx.moved.show(tx, db.writer.applied); err != nil {
-			db.store.Fail(err)
-			return db.Failed()
-		}
-		db.points.forget(db.writer.applied)
-	}
-	note := db.syncer.Committed
-	if db.durability == Buffered {
-		note = db.syncer.Buffered
-	}
-	died := db.janitor.add(tx.dying, tx.ranges) // before a read point tells that nobody sees it
-	if err := note(db.newPoint(db.writer.applied), batch); err != nil {
-		db.store.Fail(err)
-	}
-	if died {
-		db.janitor.wake()
-	}
-	return db.Failed()
 }
 
 // materialise moves what is pending into the tables and indexes, where only a
