@@ -32,7 +32,7 @@ const capsEvery = 5 * time.Second
 func (db *DB) startCaps(ctx context.Context) {
 	signal := make(chan struct{}, 1)
 	watch := func(p *policy.Policy) {
-		db.capsLooked.Store(0)
+		db.due.capsLooked.Store(0)
 		db.tables.Docs.Watch(p.Cap+capSlack(p.Cap), signal)
 	}
 	db.tables.Ageing.Watch(watch)
@@ -78,7 +78,7 @@ func (db *DB) keepCaps(ctx context.Context) error {
 // stored since the last look.
 func (db *DB) keepAgentCaps(ctx context.Context, p *policy.Policy) error {
 	mark := db.tables.Docs.Mark.Load()
-	if mark == db.capsLooked.Load() {
+	if mark == db.due.capsLooked.Load() {
 		return nil
 	}
 	var victims []victim
@@ -102,7 +102,7 @@ func (db *DB) keepAgentCaps(ctx context.Context, p *policy.Policy) error {
 		_, err = j.decay(ctx)
 	}
 	if err == nil {
-		db.capsLooked.Store(mark)
+		db.due.capsLooked.Store(mark)
 	}
 	return err
 }

@@ -43,8 +43,8 @@ func TestCheckDeep(t *testing.T) {
 	if err != nil || !r.OK || len(r.Spaces) != 1 || r.Spaces[0].Sampled != recallSample || r.Spaces[0].Recall < .95 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	db.background.stop() // The linker reads the index.
-	db.background.work.Wait()
+	db.life.background.stop() // The linker reads the index.
+	db.life.background.work.Wait()
 	s := db.spaces.Named(memory.DefaultSpace)
 	s.Index = misled(t, db, s)
 	if r, err = db.Check(t.Context()); err != nil || !r.OK || r.Spaces != nil {

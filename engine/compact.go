@@ -113,7 +113,7 @@ type deadness struct {
 func (db *DB) shadowed(bytes int) {
 	if n := db.store.Shadowed(bytes); n/deadLeast > (n-int64(bytes))/deadLeast {
 		select {
-		case db.rewrites.dead <- struct{}{}:
+		case db.due.rewrites.dead <- struct{}{}:
 		default:
 		}
 	}

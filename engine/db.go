@@ -66,15 +66,11 @@ type DB struct {
 	turn   ctxlock.Mutex // held by what consolidates or evicts
 	// moving is held while documents that were moved get their new numbers, which death
 	// ranges must not name. Work behind the calls makes no range meanwhile.
-	moving ctxlock.Mutex
-	// What the program takes part in, see Hooks.
-	hooks     Hooks
-	verdicts  callout
-	observers callout
-	observing observing
-	points    *points
-	scopes    selection.Cache
-	touched   *touches
+	moving  ctxlock.Mutex
+	program program
+	points  *points
+	scopes  selection.Cache
+	touched *touches
 
 	writer  writer
 	syncer  *store.Syncer[*point]
@@ -82,15 +78,9 @@ type DB struct {
 	janitor *janitor
 	backlog backlog
 
-	trashDue   dueTime
-	capsLooked atomic.Uint32 // Mark of the tables when agents were held to their caps last
-	opening    opening
-	losses     losses
-
-	background background
-	rewrites   rewrites
-	gate       gate
-	closing    sync.Once
+	due     due
+	opening opening
+	life    life
 }
 
 // config is what a database was opened with. It does not change.
@@ -150,8 +140,31 @@ type chunks struct {
 	top  int             // the highest that was
 }
 
-// opening is what Open alone needs.
+// program is what the program takes part in: see [Hooks].
+type program struct {
+	hooks     Hooks
+	verdicts  callout
+	observers callout
+	observing observing
+}
+
+// due is what tells the work behind the calls that there is something to do.
+type due struct {
+	trash      dueTime
+	capsLooked atomic.Uint32 // Mark of the tables when agents were held to their caps last
+	rewrites   rewrites
+}
+
+// life is what begins with Open and ends with Close.
+type life struct {
+	background background
+	gate       gate
+	closing    sync.Once
+}
+
+// opening is what Open has met.
 type opening struct {
+	losses  losses
 	damaged error    // what it found of the text index
 	mended  []string // what Salvage has mended beside the store
 }
@@ -240,10 +253,10 @@ func (db *DB) enter(doing string) (release func(), err error) {
 	if err := db.usable(doing); err != nil {
 		return nil, err
 	}
-	if !db.gate.enter() {
+	if !db.life.gate.enter() {
 		return nil, closedError(doing)
 	}
-	return db.gate.leave, nil
+	return db.life.gate.leave, nil
 }
 
 // usable reports whether the database is open and has not failed.
@@ -251,7 +264,7 @@ func (db *DB) usable(doing string) error {
 	if db == nil { // the zero Memories or KV
 		return closedError(doing)
 	}
-	if db.gate.isClosed() {
+	if db.life.gate.isClosed() {
 		return closedError(doing)
 	}
 	return db.Failed()
@@ -369,20 +382,20 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 // again does nothing. Within a View or an Update, or what a call of the database calls
 // back, it would wait for itself: that is ErrInvalid at once, and the database stays open.
 func (db *DB) Close() (err error) {
-	if db.gate.busy() && calledBack() {
+	if db.life.gate.busy() && calledBack() {
 		return fault.Invalid("close the database", "Close is called within a call of a database, and this one has calls that run", "return from the call first")
 	}
-	db.closing.Do(func() { err = db.close() })
+	db.life.closing.Do(func() { err = db.close() })
 	return err
 }
 
 func (db *DB) close() error {
 	defer db.store.WatchStall()()
 	db.store.Ending()
-	db.background.stop() // no new background work
-	db.background.work.Wait()
+	db.life.background.stop() // no new background work
+	db.life.background.work.Wait()
 	db.janitor.stop()
-	db.gate.close()
+	db.life.gate.close()
 	var errs []error
 	if db.Failed() == nil {
 		errs = append(errs, db.flushAtClose())
@@ -440,7 +453,7 @@ func atOnce() <-chan struct{} {
 
 // every runs fn every interval, and when signal fires, until Close.
 func (db *DB) every(ctx context.Context, what string, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
-	db.behind(&db.background.work, what, func() {
+	db.behind(&db.life.background.work, what, func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {

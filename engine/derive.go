@@ -110,7 +110,7 @@ func raiseDoc(w *writer, key []byte, docs uint32, parse func([]byte) (uint32, bo
 // of memories' own embeddings has a name that is known, another is called by its number. How
 // their vectors are compared is not known any more.
 func (db *DB) deriveSpaces() error {
-	if db.losses.n == 0 && !db.mends {
+	if db.opening.losses.n == 0 && !db.mends {
 		return nil
 	}
 	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}

@@ -43,8 +43,8 @@ func (r *rewrites) tell() {
 // startExpiring begins to delete what expires, and what has while nobody had the
 // database open.
 func (db *DB) startExpiring(ctx context.Context) {
-	db.rewrites.tell()
-	db.every(ctx, "deletes what has expired", expireEvery, db.rewrites.expire, db.expire)
+	db.due.rewrites.tell()
+	db.every(ctx, "deletes what has expired", expireEvery, db.due.rewrites.expire, db.expire)
 }
 
 // expire deletes the memories that have expired: one commit for each page of rows names
@@ -122,7 +122,7 @@ const (
 // compaction of the store.
 func (db *DB) startSweeping(ctx context.Context) {
 	next := uint64(0)
-	db.every(ctx, "evicts as the store compacts", sweepEvery, db.rewrites.sweep, func(ctx context.Context) (err error) {
+	db.every(ctx, "evicts as the store compacts", sweepEvery, db.due.rewrites.sweep, func(ctx context.Context) (err error) {
 		if next, err = db.sweep(ctx, next); err != nil {
 			return err
 		}

@@ -132,7 +132,7 @@ type judge struct {
 
 // newJudge is the judge of a pass, nil where the caller gives no verdicts.
 func (tx *Tx) newJudge(ctx context.Context, p *policy.Policy) *judge {
-	if tx.db.hooks.Verdict == nil {
+	if tx.db.program.hooks.Verdict == nil {
 		return nil
 	}
 	return &judge{tx: tx, ctx: ctx, policy: p}
@@ -152,7 +152,7 @@ func (j *judge) of(r *doctable.Row, rule policy.Reason) (why policy.Reason, note
 	if err == nil {
 		answer := make(chan policy.Verdict, 1)
 		asked := Judged{Memory: m, Rule: rule, Policy: j.policy.Version}
-		err = j.tx.db.verdicts.call(j.ctx, "gives a verdict", func(ctx context.Context) { answer <- j.tx.db.hooks.Verdict(ctx, asked) })
+		err = j.tx.db.program.verdicts.call(j.ctx, "gives a verdict", func(ctx context.Context) { answer <- j.tx.db.program.hooks.Verdict(ctx, asked) })
 		if err == nil {
 			v = <-answer
 			err = v.Check()
@@ -260,10 +260,10 @@ type evicted struct {
 
 // observe notes victims of a durable commit for the observer.
 func (db *DB) observe(lsn uint64, at int64, version uint32, victims []victim) {
-	if db.hooks.Evicted == nil || len(victims) == 0 {
+	if db.program.hooks.Evicted == nil || len(victims) == 0 {
 		return
 	}
-	o := &db.observing
+	o := &db.program.observing
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.mu.waiting+len(victims) > MaxUnobserved {
@@ -301,7 +301,7 @@ func (db *DB) runObserver(ctx context.Context) {
 			defer cancel()
 			db.tellObserver(rest)
 			return
-		case <-db.observing.signal:
+		case <-db.program.observing.signal:
 			db.tellObserver(ctx)
 		}
 	}
@@ -309,7 +309,7 @@ func (db *DB) runObserver(ctx context.Context) {
 
 func (db *DB) tellObserver(ctx context.Context) {
 	for ctx.Err() == nil {
-		e, ok := db.observing.take()
+		e, ok := db.program.observing.take()
 		if !ok {
 			return
 		}
@@ -336,12 +336,12 @@ func (db *DB) tell(ctx context.Context, e *evicted) error {
 			continue // a reset came between
 		}
 		told.Missed = missed
-		err = db.observers.call(ctx, "observes an eviction", func(ctx context.Context) { db.hooks.Evicted(ctx, told) })
+		err = db.program.observers.call(ctx, "observes an eviction", func(ctx context.Context) { db.program.hooks.Evicted(ctx, told) })
 		if failure = errors.Join(failure, err); errors.Is(err, errLate) {
 			rest := uint64(len(e.victims) - i)
-			db.observing.mu.Lock()
-			db.observing.mu.missed += missed + rest
-			db.observing.mu.Unlock()
+			db.program.observing.mu.Lock()
+			db.program.observing.mu.missed += missed + rest
+			db.program.observing.mu.Unlock()
 			return failure
 		}
 		missed = 0
@@ -370,8 +370,8 @@ func (db *DB) newHooks(h Hooks) error {
 	if h.Wait == 0 {
 		h.Wait = hookWait
 	}
-	db.hooks = h
-	db.verdicts.wait, db.observers.wait = h.Wait, h.Wait
-	db.observing.signal = make(chan struct{}, 1)
+	db.program.hooks = h
+	db.program.verdicts.wait, db.program.observers.wait = h.Wait, h.Wait
+	db.program.observing.signal = make(chan struct{}, 1)
 	return nil
 }

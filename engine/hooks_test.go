@@ -230,9 +230,9 @@ func TestObserversThatFail(t *testing.T) {
 	evict("hangs")
 	evict("missed")
 	comes(t, "it is given up", func() bool {
-		db.observing.mu.Lock()
-		defer db.observing.mu.Unlock()
-		return db.observing.mu.missed == 2
+		db.program.observing.mu.Lock()
+		defer db.program.observing.mu.Unlock()
+		return db.program.observing.mu.missed == 2
 	})
 	close(release)
 	n := 0

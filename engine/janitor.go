@@ -214,7 +214,7 @@ func (j *janitor) newPace() pace { return pace{j: j, began: clock.System(), died
 func (p *pace) pause(ctx context.Context, n int) {
 	p.cleaned += int64(n)
 	died := p.j.died.Load()
-	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.gate.busy() {
+	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.life.gate.busy() {
 		sleep(ctx, min(paceShare*clock.System().Sub(p.began), paceMost))
 		p.cleaned, p.died = 0, died
 	}

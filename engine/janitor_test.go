@@ -171,8 +171,8 @@ func TestForgetKeepsOrder(t *testing.T) {
 func TestBusyJanitor(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea"})
-	db.background.stop() // parts look at it, too
-	db.background.work.Wait()
+	db.life.background.stop() // parts look at it, too
+	db.life.background.work.Wait()
 	db.lockWait = time.Millisecond
 	db.chunks.busy.Lock()
 	_, err := db.Reset(t.Context())

@@ -36,7 +36,7 @@ const mostTold = 20
 
 // lost notes something that cannot be read.
 func (db *DB) lost(what string, err error) {
-	if db.losses.n++; db.losses.n <= mostTold {
+	if db.opening.losses.n++; db.opening.losses.n <= mostTold {
 		db.logger.Error("something is lost, and the database opens without it; check names the memories", "what", what, "error", err)
 	}
 }
@@ -141,7 +141,7 @@ func rowKeys(ks *layout.Keys) *numbered {
 func (db *DB) scanDocs(k *numbered, what string, visit func(n uint64, value []byte) error) error {
 	return k.scanAround(db.store, func(n uint64, _, value []byte) error { return visit(n, value) }, func(from, to uint64, err error) error {
 		db.lost(fmt.Sprintf("%s %d to %d", what, from, to-1), err)
-		db.losses.docs = append(db.losses.docs, lostDocs{k.key(from), layout.PrefixEnd(k.key(to - 1))})
+		db.opening.losses.docs = append(db.opening.losses.docs, lostDocs{k.key(from), layout.PrefixEnd(k.key(to - 1))})
 		// Their keys are deleted once their memories have other places: until then nobody
 		// else gets these numbers.
 		for chunk := from * k.docs >> 16; chunk <= min((to*k.docs-1)>>16, maxChunks-1); chunk++ {
@@ -157,7 +157,7 @@ const recoverBatch = 500
 // recoverDocs gives the memories that have a record and no place in the indexes new ones,
 // where Open has found that places are lost. Their versions stay what they were.
 func (db *DB) recoverDocs(ctx context.Context) error {
-	if len(db.losses.docs) == 0 && !db.mends || db.readOnly {
+	if len(db.opening.losses.docs) == 0 && !db.mends || db.readOnly {
 		return nil
 	}
 	for _, d := range db.janitor.ranges {
@@ -205,7 +205,7 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 	}
 	// At last, so that the next Open begins anew where this one does not end.
 	err := db.applyBare(func(b *pebble.Batch) error {
-		for _, d := range db.losses.docs {
+		for _, d := range db.opening.losses.docs {
 			if err := b.DeleteRange(d.from, d.to, nil); err != nil {
 				return err
 			}

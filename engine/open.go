@@ -128,16 +128,16 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...),
 		touched: newTouches(),
-		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), rewrites: newRewrites(),
+		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites()},
 		chunks: chunks{busy: ctxlock.New(), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
-	db.gate.idle.L = &db.gate.mu
+	db.life.gate.idle.L = &db.life.gate.mu
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
-		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.rewrites.tell, ManifestBytes: t.manifestBytes,
+		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
 		Salvage: o.Salvage,
 	})
 	db.scopes.Limit = db.scopesShare()
@@ -341,8 +341,8 @@ func (db *DB) start(id *identity, o *Options) error {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	db.background.stop = cancel
-	db.behind(&db.background.work, "links vectors", func() { db.spaces.Linker.Run(ctx) })
+	db.life.background.stop = cancel
+	db.behind(&db.life.background.work, "links vectors", func() { db.spaces.Linker.Run(ctx) })
 	if !db.readOnly {
 		db.startWriting(ctx, o)
 	}
@@ -393,7 +393,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
-	db.behind(&db.background.work, "reads the keys of memories", func() {
+	db.behind(&db.life.background.work, "reads the keys of memories", func() {
 		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
 			db.logger.Warn("every store will look for a duplicate in the store", "error", err)
 		}
@@ -407,8 +407,8 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		db.startExpiring(ctx)
 	}
 	db.startParts(ctx)
-	if db.hooks.Evicted != nil {
-		db.behind(&db.background.work, "tells of evictions", func() { db.runObserver(ctx) })
+	if db.program.hooks.Evicted != nil {
+		db.behind(&db.life.background.work, "tells of evictions", func() { db.runObserver(ctx) })
 	}
 	if o.KeepCaps {
 		db.startCaps(ctx)
@@ -419,7 +419,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	var forgot time.Time
 	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	var dead deadness
-	db.every(ctx, "compacts", compactEvery, db.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
+	db.every(ctx, "compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
 	db.every(ctx, "empties the trash", trashEvery, atOnce(), db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule

@@ -511,7 +511,7 @@ func TestCloseKeepsTouches(t *testing.T) {
 	closed := make(chan error, 1)
 	closing := func() {
 		go func() { closed <- db.Close() }()
-		for !db.gate.isClosed() {
+		for !db.life.gate.isClosed() {
 			time.Sleep(time.Millisecond)
 		}
 	}

@@ -162,7 +162,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
+		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.opening.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
 		DiskBytes: files.sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),

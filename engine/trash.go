@@ -46,7 +46,7 @@ func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error 
 		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
 	}
 	tx.onApplied(func(uint64) error {
-		tx.db.trashDue.before(t.Until)
+		tx.db.due.trash.before(t.Until)
 		return nil
 	})
 	return t.Keep((*partTx)(tx))
@@ -133,7 +133,7 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 			return report, err
 		}
 	}
-	db.trashDue.before(0)
+	db.due.trash.before(0)
 	return report, nil
 }
 
@@ -328,10 +328,10 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 
 // emptyTrash removes the vectors of what nobody can bring back any more, and the list of it.
 func (db *DB) emptyTrash(ctx context.Context) error {
-	if db.now() < db.trashDue.at.Load() || db.steady.jumped() {
+	if db.now() < db.due.trash.at.Load() || db.steady.jumped() {
 		return nil
 	}
-	db.trashDue.at.Store(math.MaxInt64)
+	db.due.trash.at.Store(math.MaxInt64)
 	var due []uint64
 	next := int64(math.MaxInt64)
 	err := db.view(ctx, nil, func(tx *Tx) error {
@@ -355,7 +355,7 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 	if err != nil {
 		next = 0
 	}
-	db.trashDue.before(next)
+	db.due.trash.before(next)
 	return err
 }
 
