@@ -79,10 +79,11 @@ var law = map[string]row{
 
 	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
 
-	"internal/state":     {floor: states, hidden: true, outside: []string{roaring}},
-	"internal/spaces":    {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
-	"internal/selection": {floor: selections, hidden: true, outside: []string{roaring}},
-	"internal/recall":    {floor: rankings, hidden: true, outside: []string{roaring}},
+	"internal/state":           {floor: states, hidden: true, outside: []string{roaring}},
+	"internal/state/statetest": {floor: vectors, hidden: true, forTests: true},
+	"internal/spaces":          {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
+	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
+	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
