@@ -37,7 +37,7 @@ import (
 // Who takes several takes them in this order:
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
-//     backlog.running, a pass that embeds; backlog.renewing, a change of a model;
+//     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a change of a model;
 //     spaces.Linker.Rebuilding, indexes of vectors made anew
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. writer.lock: one transaction that writes; then callout.mu, a function of the program,
@@ -151,6 +151,7 @@ type program struct {
 // due is what tells the work behind the calls that there is something to do.
 type due struct {
 	trash      dueTime
+	emptying   sync.Mutex    // held while the trash is emptied
 	capsLooked atomic.Uint32 // Mark of the tables when agents were held to their caps last
 	rewrites   rewrites
 }

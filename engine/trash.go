@@ -328,6 +328,8 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 
 // emptyTrash removes the vectors of what nobody can bring back any more, and the list of it.
 func (db *DB) emptyTrash(ctx context.Context) error {
+	db.due.emptying.Lock()
+	defer db.due.emptying.Unlock()
 	if db.now() < db.due.trash.at.Load() || db.steady.jumped() {
 		return nil
 	}
