@@ -37,8 +37,8 @@ import (
 // Who takes several takes them in this order:
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
-//     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a change of a model;
-//     spaces.Linker.Rebuilding, indexes of vectors made anew
+//     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a
+//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. writer.lock: one transaction that writes; then callout.mu, a function of the program,
 //     which may open a View
