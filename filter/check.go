@@ -165,18 +165,23 @@ func (f Condition) checkValue(field Field, v any) error {
 		return fault.Invalid(doing, fmt.Sprintf("the value of %s is no string", f.Op), "give a string, or use contains")
 	}
 	if f.Op.IsOrder() {
-		if n, ok := v.(json.Number); ok && beyondFloats(n) {
-			return fault.Invalid(doing, fmt.Sprintf("%s is ordered against %s, which is beyond all numbers of 64 bits", name, valid.Short(string(n))), "compare with a smaller one")
-		}
-		switch key {
-		case "0", scalar.BoolKey(true), scalar.BoolKey(false):
-			if field.kind == anything {
-				what := map[bool]string{true: "null", false: "a boolean"}[v == nil]
-				return fault.Invalid(doing, fmt.Sprintf("%s is ordered against %s", name, what), "compare with a string or a number")
-			}
+		if err := checkOrder(name, field, key, v); err != nil {
+			return err
 		}
 	}
 	return f.checkKind(field, v)
+}
+
+// checkOrder refuses a value that has no place in an order, by its key.
+func checkOrder(name string, field Field, key string, v any) error {
+	if n, ok := v.(json.Number); ok && beyondFloats(n) {
+		return fault.Invalid(doing, fmt.Sprintf("%s is ordered against %s, which is beyond all numbers of 64 bits", name, valid.Short(string(n))), "compare with a smaller one")
+	}
+	if field.kind == anything && slices.Contains([]string{"0", scalar.BoolKey(true), scalar.BoolKey(false)}, key) {
+		what := map[bool]string{true: "null", false: "a boolean"}[v == nil]
+		return fault.Invalid(doing, fmt.Sprintf("%s is ordered against %s", name, what), "compare with a string or a number")
+	}
+	return nil
 }
 
 // checkKind refuses values of a type that a built-in field never has.

@@ -93,55 +93,88 @@ func (k *check) missing(report func(string, ...any), key []byte, format string, 
 	return err
 }
 
+// keySection is how the keys of a section are checked: those whose length behind the section fits.
+type keySection struct {
+	fits  func(n int) bool
+	check func(k *check, t *tally, key, rest, value []byte) error
+}
+
+func exactly(n int) func(int) bool { return func(m int) bool { return m == n } }
+
+func above(n int) func(int) bool { return func(m int) bool { return m > n } }
+
+var keySections = map[byte]keySection{
+	secOwner: {exactly(0), func(*check, *tally, []byte, []byte, []byte) error { return nil }}, // see counters
+	secType: {exactly(1 + numSize), func(k *check, t *tally, _, rest, value []byte) error {
+		return k.derives(typeNameKey(t, t.owner, rest[0], string(value)), "the type %q is not found by its name", valid.Short(string(value)))
+	}},
+	secTypeName: {above(1), func(k *check, t *tally, _, rest, value []byte) error {
+		return k.typeName(t, rest[0], string(rest[1:]), value)
+	}},
+	secID: {exactly(hashSize), func(k *check, t *tally, _, rest, value []byte) error { return k.byID(t, rest, value) }},
+	secEntity: {exactly(numSize), func(k *check, t *tally, _, rest, value []byte) error {
+		return k.entity(t, be32At(rest, 0), value)
+	}},
+	secOld: {exactly(numSize + lsnSize), func(k *check, t *tally, _, _, value []byte) error {
+		_, err := decodeNode(value)
+		return k.reads(t, err, "a superseded entity")
+	}},
+	secName:    {above(numSize), (*check).indexed},
+	secMember:  {exactly(2 * numSize), (*check).indexed},
+	secGivenID: {exactly(hashSize), func(k *check, t *tally, _, rest, value []byte) error { return k.givenID(t, rest, value) }},
+	secFormerID: {exactly(hashSize), func(k *check, t *tally, _, _, value []byte) error {
+		_, err := number(value)
+		return k.reads(t, err, "a former ID of a relation")
+	}},
+	secLink: {exactly(numSize + seqSize), func(k *check, t *tally, key, _, _ []byte) error { return k.link(t, key) }},
+	secMerged: {exactly(2 * numSize), func(k *check, t *tally, _, rest, value []byte) error {
+		return k.merged(t, be32At(rest, 0), be32At(rest, numSize), value)
+	}},
+	secSaid: {exactly(arcSize + seqSize), func(k *check, t *tally, _, rest, _ []byte) error {
+		a, seq := saidArc(rest, 0), be64At(rest, arcSize)
+		return k.derives(saidByKey(t, t.owner, seq, a), "what memory %d tells of entity number %d is not found from the memory", seq, a.from)
+	}},
+	secSaidBy: {exactly(seqSize + arcSize), func(k *check, t *tally, _, rest, _ []byte) error {
+		a, seq := saidArc(rest, seqSize), be64At(rest, 0)
+		return k.derives(saidKey(t, t.owner, a, seq), "memory %d tells of a relation of entity number %d, which does not know it", seq, a.from)
+	}},
+	secKept: {exactly(seqSize), func(k *check, t *tally, _, rest, value []byte) error {
+		if _, _, err := decodeHeld(value); err != nil {
+			k.Problem("graph: what memory %d in the trash of owner number %d had: %v", be64At(rest, 0), t.owner, err)
+		}
+		return nil
+	}},
+	secLinked: {exactly(seqSize + numSize), func(k *check, t *tally, _, rest, _ []byte) error {
+		last := be32At(rest, seqSize)
+		return k.want(linkKey(t, t.owner, last, be64At(rest, 0)), "a memory is linked to entity number %d, which has no link to it", last)
+	}},
+}
+
 func (k *check) graph(key, value []byte) error {
 	t := k.of(key)
 	if t == nil {
 		return nil
 	}
 	rest := key[body:]
-	last := be32At(key, len(key)-numSize)
-	switch sec := key[body-1]; {
-	case sec == secOwner && len(rest) == 0:
-	case sec == secType && len(rest) == 1+numSize:
-		return k.derives(typeNameKey(t, t.owner, rest[0], string(value)), "the type %q is not found by its name", valid.Short(string(value)))
-	case sec == secTypeName && len(rest) > 1:
-		return k.typeName(t, rest[0], string(rest[1:]), value)
-	case sec == secID && len(rest) == hashSize:
-		return k.byID(t, rest, value)
-	case sec == secEntity && len(rest) == numSize:
-		return k.entity(t, last, value)
-	case sec == secOld && len(rest) == numSize+lsnSize:
-		if _, err := decodeNode(value); err != nil {
-			k.Problem("graph: a superseded entity of owner number %d: %v", t.owner, err)
-		}
-	case sec == secName && len(rest) > numSize, sec == secMember && len(rest) == 2*numSize:
-		return k.index(t, last, key)
-	case sec == secGivenID && len(rest) == hashSize:
-		return k.givenID(t, rest, value)
-	case sec == secFormerID && len(rest) == hashSize:
-		if _, err := number(value); err != nil {
-			k.Problem("graph: a former ID of a relation of owner number %d: %v", t.owner, err)
-		}
-	case sec == secLink && len(rest) == numSize+seqSize:
-		return k.link(t, key)
-	case sec == secMerged && len(rest) == 2*numSize:
-		return k.merged(t, be32At(rest, 0), last, value)
-	case sec == secSaid && len(rest) == arcSize+seqSize:
-		a := saidArc(rest, 0)
-		return k.derives(saidByKey(t, t.owner, be64At(rest, arcSize), a), "what memory %d tells of entity number %d is not found from the memory", be64At(rest, arcSize), a.from)
-	case sec == secSaidBy && len(rest) == seqSize+arcSize:
-		a := saidArc(rest, seqSize)
-		return k.derives(saidKey(t, t.owner, a, be64At(rest, 0)), "memory %d tells of a relation of entity number %d, which does not know it", be64At(rest, 0), a.from)
-	case sec == secKept && len(rest) == seqSize:
-		if _, _, err := decodeHeld(value); err != nil {
-			k.Problem("graph: what memory %d in the trash of owner number %d had: %v", be64At(rest, 0), t.owner, err)
-		}
-	case sec == secLinked && len(rest) == seqSize+numSize:
-		return k.want(linkKey(t, t.owner, last, be64At(rest, 0)), "a memory is linked to entity number %d, which has no link to it", last)
-	default:
+	s, known := keySections[key[body-1]]
+	if !known || !s.fits(len(rest)) {
 		k.Problem("graph: malformed key %x", key)
+		return nil
+	}
+	return s.check(k, t, key, rest, value)
+}
+
+// reads says that a value of an owner cannot be read.
+func (k *check) reads(t *tally, err error, what string) error {
+	if err != nil {
+		k.Problem("graph: %s of owner number %d: %v", what, t.owner, err)
 	}
 	return nil
+}
+
+// indexed checks a key by which an entity is found.
+func (k *check) indexed(t *tally, key, _, _ []byte) error {
+	return k.index(t, be32At(key, len(key)-numSize), key)
 }
 
 // merged checks the record of a merge.

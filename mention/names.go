@@ -143,20 +143,11 @@ func (r *reading) alone(i int) bool {
 	if utf8.RuneCountInString(s) < 2 || strings.Contains(w.folded, "'") && r.common(w.folded) || acronyms[w.folded] {
 		return false
 	}
-	lists := r.in(w.folded)
 	if nations[w.folded] {
 		return r.noun(i)
 	}
 	if r.common(w.folded) {
-		switch {
-		case !w.first && lists.is(givenName) && !strongWords[w.folded] && !shouted(s):
-			return true
-		case !w.first && lists.is(placeName) && within[r.before(i)]:
-			return true
-		case w.first && !notNames[w.folded] && (lists.is(givenName) && !strongWords[w.folded] && tells[r.after(i+1)] || r.relates(i)):
-			return true
-		}
-		return r.isCalled(i)
+		return r.commonName(i, s) || r.isCalled(i)
 	}
 	switch {
 	case !w.first:
@@ -167,6 +158,18 @@ func (r *reading) alone(i int) bool {
 		return false
 	}
 	return i+1 < len(r.words) && r.words[i+1].joined && tells[r.words[i+1].folded] && !strings.HasSuffix(w.folded, "ing")
+}
+
+// commonName reports whether a common word with a capital, which stands as s in the text, is a name
+// by the lists: of a person, or of a place that something is in.
+func (r *reading) commonName(i int, s string) bool {
+	w := &r.words[i]
+	lists := r.in(w.folded)
+	given := lists.is(givenName) && !strongWords[w.folded]
+	if w.first {
+		return !notNames[w.folded] && (given && tells[r.after(i+1)] || r.relates(i))
+	}
+	return given && !shouted(s) || lists.is(placeName) && within[r.before(i)]
 }
 
 // relates reports whether the words behind a word relate persons, and a name follows them: "works
@@ -248,14 +251,47 @@ type title struct {
 // ones have capitals.
 func (r *reading) quoted(i int) (t title, ok bool) {
 	w := &r.words[i]
+	text := r.betweenQuotes(i)
+	if text == "" {
+		return t, false
+	}
+	last := i
+	for last+1 < len(r.words) && r.words[last+1].from < w.from+len(text) {
+		last++
+		if v := &r.words[last]; !v.capital && !joints[v.folded] && !smallWords[v.folded] && !v.digit() {
+			return t, false
+		}
+	}
+	alone := last == i
+	switch end := &r.words[last]; {
+	case last-i >= mostTitleWords:
+		return t, false
+	case alone && (notNames[w.folded] || shouted(text)):
+		return t, false
+	case !alone && !end.capital && !end.digit():
+		return t, false
+	}
+	typ := product
+	if known := famous[Fold(text)]; known != "" {
+		typ = known
+	} else if alone && r.isName(w.folded) && r.in(w.folded).is(givenName) && !workWords[r.wordsBefore(i)] {
+		typ = person
+	}
+	return title{name{text: text, typ: typ, from: w.from, to: w.from + len(text)}, last}, true
+}
+
+// betweenQuotes is what stands between quotes from a word on that may begin a title, empty for
+// nothing.
+func (r *reading) betweenQuotes(i int) string {
+	w := &r.words[i]
 	before, size := utf8.DecodeLastRuneInString(r.text[:w.from])
 	closing := quotes[before]
-	if closing == 0 || !w.capital && !unicode.IsDigit(rune(w.folded[0])) {
-		return t, false
+	if closing == 0 || !w.capital && !w.digit() {
+		return ""
 	}
 	if before == '\'' && w.from > size {
 		if c, _ := utf8.DecodeLastRuneInString(r.text[:w.from-size]); c != ' ' && c != '(' && c != '-' {
-			return t, false // an apostrophe
+			return "" // an apostrophe
 		}
 	}
 	rest := r.text[w.from:min(len(r.text), w.from+mostTitle)]
@@ -263,31 +299,14 @@ func (r *reading) quoted(i int) (t title, ok bool) {
 	for n >= 0 && closing == '\'' && n+1 < len(rest) && unicode.IsLetter(rune(rest[n+1])) {
 		m := strings.IndexRune(rest[n+1:], closing)
 		if m < 0 {
-			return t, false
+			return ""
 		}
 		n += 1 + m
 	}
 	if n <= 0 {
-		return t, false
+		return ""
 	}
-	text := strings.TrimRight(rest[:n], " .,!?")
-	last := i
-	for last+1 < len(r.words) && r.words[last+1].from < w.from+len(text) {
-		last++
-		if v := &r.words[last]; !v.capital && !joints[v.folded] && !smallWords[v.folded] && !unicode.IsDigit(rune(v.folded[0])) {
-			return t, false
-		}
-	}
-	if last-i >= mostTitleWords || last == i && (notNames[w.folded] || shouted(text)) || !r.words[last].capital && last > i && !unicode.IsDigit(rune(r.words[last].folded[0])) {
-		return t, false
-	}
-	typ := product
-	if known := famous[Fold(text)]; known != "" {
-		typ = known
-	} else if last == i && r.isName(w.folded) && r.in(w.folded).is(givenName) && !workWords[r.wordsBefore(i)] {
-		typ = person
-	}
-	return title{name{text: text, typ: typ, from: w.from, to: w.from + len(text)}, last}, true
+	return strings.TrimRight(rest[:n], " .,!?")
 }
 
 // wordsBefore is the last word before a quote.

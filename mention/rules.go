@@ -119,6 +119,9 @@ type word struct {
 	owns     bool // 's follows
 }
 
+// digit reports whether the word begins with one.
+func (w *word) digit() bool { return unicode.IsDigit(rune(w.folded[0])) }
+
 // split are the words of a text.
 func split(text string) (all []word) {
 	last, sentence := 0, true
