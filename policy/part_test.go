@@ -131,12 +131,12 @@ func TestPolicyCheck(t *testing.T) {
 		testdb.SetPolicy(t, db, func(p *policy.Policy) { p.Rate = .25 })
 		testdb.NoError(t, damage.Do(ctx, db.Policies()))
 		r, err := db.Check(ctx)
-		said := ""
+		var said strings.Builder
 		for _, p := range r.Problems {
-			said += p.What + "\n"
+			said.WriteString(p.What + "\n")
 		}
-		if err != nil || !strings.Contains(said, damage.Says) {
-			t.Errorf("%s: %s, %v", damage.Says, said, err)
+		if err != nil || !strings.Contains(said.String(), damage.Says) {
+			t.Errorf("%s: %s, %v", damage.Says, said.String(), err)
 		}
 	}
 }

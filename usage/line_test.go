@@ -95,12 +95,12 @@ func TestUsageCheck(t *testing.T) {
 		testdb.Check(t, db, 0)
 		testdb.NoError(t, damage.Do(ctx, db.Usage(), o))
 		r, err := db.Check(ctx)
-		said := ""
+		var said strings.Builder
 		for _, p := range r.Problems {
-			said += p.What + "\n"
+			said.WriteString(p.What + "\n")
 		}
-		if err != nil || r.OK || !strings.Contains(said, damage.Says) {
-			t.Errorf("%s: %s, %v", damage.Says, said, err)
+		if err != nil || r.OK || !strings.Contains(said.String(), damage.Says) {
+			t.Errorf("%s: %s, %v", damage.Says, said.String(), err)
 		}
 	}
 }
