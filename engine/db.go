@@ -152,6 +152,7 @@ type program struct {
 type due struct {
 	trash      dueTime
 	emptying   sync.Mutex    // held while the trash is emptied
+	newest     atomic.Uint64 // LSN of the newest list of the trash
 	capsLooked atomic.Uint32 // Mark of the tables when agents were held to their caps last
 	rewrites   rewrites
 }

@@ -180,6 +180,16 @@ func countKeys(t testing.TB, db *DB, kind byte) int {
 	return n
 }
 
+// waitForReaders returns when nobody reads an older state, as work behind the calls may: what such
+// a state shows is not reclaimed yet, and a chunk is sealed with it.
+func waitForReaders(t *testing.T, db *DB) {
+	t.Helper()
+	waitFor(t, func() bool {
+		oldest, newest := db.points.numbers()
+		return oldest == newest
+	})
+}
+
 // waitCleaned returns when the janitor has removed every death range and
 // tombstone.
 func waitCleaned(t testing.TB, db *DB) {

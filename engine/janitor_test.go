@@ -103,14 +103,9 @@ func TestRangeWithDamage(t *testing.T) {
 	}
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "coffee"})
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "begins another chunk"})
+	waitForReaders(t, db)
 	db.chunks.busy.Unlock()
-	// The tombstone of a chunk that is sealed before its range is cleaned up stays.
-	for deadline := time.Now().Add(patience); countKeys(t, db, layout.KindRange) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the janitor has left the range")
-		}
-		db.janitor.wake()
-	}
+	waitCleaned(t, db)
 	if n := db.waitSealed(t); n == 0 {
 		t.Error("nothing is sealed")
 	}

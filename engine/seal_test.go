@@ -199,10 +199,7 @@ func TestSealNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustStore(t, db.Memories(), memory.Memory{ID: "b", Scope: ada, Text: "coffee"})
-	waitFor(t, func() bool { // nobody sees a any more, neither does work behind the calls
-		oldest, newest := db.points.numbers()
-		return oldest == newest
-	})
+	waitForReaders(t, db)
 	db.chunks.busy.Unlock()
 	janitorDone(t, db)
 	db.chunks.busy.Lock()

@@ -45,7 +45,8 @@ func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error 
 		a := tx.db.tables.Docs.Access(v.Seq)
 		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
 	}
-	tx.onApplied(func(uint64) error {
+	tx.onApplied(func(lsn uint64) error {
+		tx.db.due.newest.Store(lsn)
 		tx.db.due.trash.before(t.Until)
 		return nil
 	})
@@ -337,6 +338,9 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 	var due []uint64
 	next := int64(math.MaxInt64)
 	err := db.view(ctx, nil, func(tx *Tx) error {
+		if tx.state.LSN < db.due.newest.Load() {
+			next = 0 // a list is applied and not to be seen yet: its time was given before ours was taken away
+		}
 		return policy.EachTrash((*partTx)(tx), func(of policy.Trash) error {
 			switch {
 			case of.Until > tx.state.Now && !of.Undone:

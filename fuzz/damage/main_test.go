@@ -12,7 +12,7 @@ import (
 // follow the one of MEMDB_SEED, or 1.
 func TestDamage(t *testing.T) {
 	race.Sequential(t)
-	const runs, mostShort = 30, 2
+	const runs = 30
 	first := uint64(1)
 	if s := os.Getenv("MEMDB_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -26,22 +26,11 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("seeds %d to %d", first, first+runs-1)
-	short := 0
 	count := run(t.Context(), bases, first, runs, func(seed uint64, what string, v verdict) {
-		switch {
-		case v.failure == "":
-		case v.class == silent:
+		if v.failure != "" {
 			t.Errorf("seed %d: %s: %s: %s", seed, v.class, what, v.failure)
-		default:
-			short++
-			t.Logf("seed %d: %s: %s: %s", seed, v.class, what, v.failure)
 		}
 	})
-	// What a rescue must find is an estimate: a file whose end is damaged is read by guessing where
-	// its blocks begin.
-	if short > mostShort {
-		t.Errorf("%d rescues found less than they should", short)
-	}
 	if count[found] == 0 || count[named] == 0 || count[harmless] == 0 {
 		t.Errorf("the damages are of one kind: %v", count)
 	}

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/race"
-
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -277,7 +275,6 @@ func TestImportLinks(t *testing.T) {
 
 // Interrupted while it links, an import says so and has stored all.
 func TestImportInterruptedLinking(t *testing.T) {
-	race.Sequential(t)
 	n := 8000
 	c, file, ended := interruptLinking(t, n)
 	for ; !ended; c, file, ended = interruptLinking(t, n) { // it was linked before the line appeared
