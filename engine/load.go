@@ -91,7 +91,7 @@ func decodeLogEnd(key, value []byte) (*logEnd, error) {
 	}
 	next, err := layout.DecodeLogHead(value)
 	if err == nil && next.Doc > MaxMemories {
-		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: rescueIt}
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: store.Rescue}
 	}
 	return &logEnd{lsn, next}, err
 }
@@ -132,11 +132,8 @@ func (db *DB) loadNames() error {
 
 // misnamed is the error of a name that lies under the key of another.
 func misnamed(name string) error {
-	return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the name %q", name), Why: "it lies under a key that is not its own", Do: rescueIt}
+	return &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the name %q", name), Why: "it lies under a key that is not its own", Do: store.Rescue}
 }
-
-// rescueIt is what to do about damage that nothing in the database can mend.
-const rescueIt = "make a new database of all that is left: memdbctl rescue; or restore a backup"
 
 // loadKeys visits keys, and goes on without what cannot be read.
 func (db *DB) loadKeys(what string, lower, upper []byte, visit func(key, value []byte) error) error {

@@ -226,6 +226,9 @@ func (db *DB) WaitIndexed(ctx context.Context) error {
 
 // waitForLinking makes a writer wait while too many vectors are unlinked.
 func (db *DB) waitForLinking(ctx context.Context) error {
+	if !db.spaces.Linker.Behind() { // as nearly always: a limited context costs a timer
+		return nil
+	}
 	wait, cancel := db.lockLimit(ctx)
 	defer cancel()
 	if db.spaces.Linker.Admit(wait) != nil {

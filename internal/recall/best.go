@@ -308,7 +308,7 @@ func (r *recalling) neighbours(doc uint32, visit func(doc uint32, places int)) {
 	}
 }
 
-// inRun is the visible document of a memory, noDoc if it has none in the run.
+// inRun is the visible document of a memory, doctable.None if it has none in the run.
 func (r *recalling) inRun(seq uint64, run uint32) uint32 {
 	t := &r.st.Docs
 	doc := t.At(seq, r.st.LSN)

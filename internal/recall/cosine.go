@@ -24,7 +24,7 @@ import (
 type cosines struct {
 	low, high []float32
 	// Where bounds are apart, the space and its estimator give narrower ones and the
-	// exact one for the slots, which are noSlot or above where a document has none.
+	// exact one for the slots, which are spaces.NoSlot or above where a document has none.
 	slots []uint32
 	space *spaces.Space
 	est   *hnsw.Estimator
@@ -177,7 +177,7 @@ func (r *recalling) lists(docs []uint32) bool {
 	return &docs[0] == &r.in.List()[0]
 }
 
-// slotsOf are the slots of documents in a space, noSlot or above where one has none.
+// slotsOf are the slots of documents in a space, spaces.NoSlot or above where one has none.
 func (r *recalling) slotsOf(s *spaces.Space, docs []uint32) []uint32 {
 	if r.lists(docs) {
 		return r.in.SlotsOf(s)
@@ -602,7 +602,7 @@ func Ef(s *spaces.Space, k int) int {
 	return max(least, efShare*k)
 }
 
-// docIn is the document that may be a hit whose vector is in a slot, or noDoc.
+// docIn is the document that may be a hit whose vector is in a slot, or doctable.None.
 func (r *recalling) docIn(s *spaces.Space, slot uint32) uint32 {
 	if doc := s.Doc(&r.st.Docs, slot, r.st.LSN); doc != doctable.None && r.set.Contains(doc) {
 		return doc

@@ -510,7 +510,7 @@ func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
 	return best.sorted(), nil
 }
 
-// since is the time from an instant to the transaction's clock, or what a Duration
+// since is the time from an instant to the reader's clock, or what a Duration
 // holds of it: 292 years, where memories may be of any year from 1 to 9999.
 func (r *recalling) since(ms int64) time.Duration { return r.st.Since(ms) }
 

@@ -568,7 +568,7 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 func unheard(st *state.State, f Field) bool {
 	known := uint32(st.Fields.Count())
 	if st.Own != nil {
-		known = st.Own.Given.Names[layout.NameField] // with those of this transaction
+		known = st.Own.Given.Names[layout.NameField] // with those of the writer
 	}
 	return f.Name == "" && len(f.Path) <= valid.MaxID && known < memory.MaxIndexedPaths
 }

@@ -123,7 +123,7 @@ func (c *Cache) Size() int64 {
 	return c.bytes
 }
 
-// Scoped is what the transaction sees of a scope, everything for an empty one, and
+// Scoped is what a reader sees of a scope, everything for an empty one, and
 // whether that is remembered for others.
 func (c *Cache) Scoped(ctx context.Context, st *state.State, s memory.Scope) (sc *Scoped, remembered bool, err error) {
 	if !st.Shared() { // nobody else reads this state
@@ -147,12 +147,12 @@ func (c *Cache) Scoped(ctx context.Context, st *state.State, s memory.Scope) (sc
 	return sc, remembered, nil
 }
 
-// of reports whether the state is what the transaction sees.
+// of reports whether the state is what a reader sees.
 func (sc *Scoped) of(st *state.State) bool {
 	return sc.LSN == st.LSN && sc.index == st.Index && sc.now(st)
 }
 
-// now reports whether the transaction's clock shows what the state does.
+// now reports whether a reader's clock shows what the state does.
 func (sc *Scoped) now(st *state.State) bool {
 	return !sc.timed || sc.since <= st.Now && st.Now < sc.until
 }
@@ -187,7 +187,7 @@ func (sc *Scoped) expiring(r *doctable.Row, now int64) {
 	}
 }
 
-// Carry makes the state of an earlier one that of a transaction. It returns nil
+// Carry makes the state of an earlier one that of a later reader. It returns nil
 // where that is to be gathered anew.
 func (sc *Scoped) Carry(ctx context.Context, st *state.State) (*Scoped, error) {
 	docs := &st.Docs
@@ -248,7 +248,7 @@ type Members struct {
 // memberSlots are the slots of members in a space. Each part is nil until it is
 // asked for.
 type memberSlots struct {
-	of  []uint32 // the slot of each member, noSlot or above if it has none
+	of  []uint32 // the slot of each member, spaces.NoSlot or above if it has none
 	set *hnsw.Set
 }
 
@@ -302,7 +302,7 @@ func (m *Members) in(s *spaces.Space) *memberSlots {
 	return m.spaces[s]
 }
 
-// slotsOf are the slots of the listed documents, which are kept, noSlot or above where
+// slotsOf are the slots of the listed documents, which are kept, spaces.NoSlot or above where
 // one has none.
 func (m *Members) SlotsOf(s *spaces.Space) []uint32 {
 	m.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// plain has the bits of those documents from 64·i on that the transaction sees for
+// plain has the bits of those documents from 64·i on that the reader sees for
 // certain. One that reads a past state may know of documents that are younger, and one
 // from before a move of those that took the place of others since.
 func plain(st *state.State, i int) uint64 {

@@ -17,9 +17,9 @@ const (
 	// linkPause is how long no vector must have come before a few are linked: in
 	// the midst of writes the processor has better things to do.
 	linkPause = 50 * time.Millisecond
-	// LinkFor is how long one space is linked before others have their turn and
+	// linkFor is how long one space is linked before others have their turn and
 	// snapshots are looked at.
-	LinkFor = 5 * time.Second
+	linkFor = 5 * time.Second
 	// buildersBeside bounds the goroutines that link beside readers and writers.
 	buildersBeside = 8
 	// linkPoll is how often those who wait for the linker look again.
@@ -79,9 +79,12 @@ func (l *Linker) tooMany(s *Space) bool {
 	return s.Index.Pending() >= l.set.Limits.UnlinkedMost && s.Index.Due() && !s.Broken.Load()
 }
 
+// Behind reports whether some space may have too many unlinked vectors.
+func (l *Linker) Behind() bool { return l.behind.Load() }
+
 // Admit makes a writer wait while too many vectors are unlinked, until the context is done.
 func (l *Linker) Admit(ctx context.Context) error {
-	if !l.behind.Load() {
+	if !l.Behind() {
 		return nil
 	}
 	err := l.Await(ctx, func() bool {
@@ -248,7 +251,7 @@ func (l *Linker) builders() int {
 // link links until there is nothing more to do, the turn is over, or, where nothing
 // presses, the next vector comes: it would wait for the processor.
 func (l *Linker) link(ctx context.Context, s *Space) {
-	turn, cancel := context.WithTimeout(ctx, LinkFor)
+	turn, cancel := context.WithTimeout(ctx, linkFor)
 	defer cancel()
 	l.turn.Store(&cancel)
 	defer l.turn.Store(nil)

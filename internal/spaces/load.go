@@ -32,7 +32,7 @@ type loader struct {
 
 // want is a vector that a document needs: brought by a version.
 type want struct {
-	doc uint32 // noDoc: it has been found
+	doc uint32 // doctable.None: it has been found
 	of  layout.Version
 }
 
@@ -163,11 +163,11 @@ func (ss *Set) loadMissing(s *Space, wants []want) (err error) {
 	slices.SortFunc(missing, func(a, b want) int { return ss.keys().CompareVectors(a.of, b.of) })
 	lower := ss.keys().Vector(s.Num, missing[0].of)
 	upper := append(ss.keys().Vector(s.Num, missing[len(missing)-1].of), 0)
-	in := &Seeker{Reader: ss.Store, Lower: lower, Upper: upper}
-	defer func() { err = errors.Join(err, in.Close()) }()
+	in := &seeker{reader: ss.Store, lower: lower, upper: upper}
+	defer func() { err = errors.Join(err, in.close()) }()
 	vec := make([]float32, 0, s.Dim)
 	for _, w := range missing {
-		value, err := in.Seek(ss.keys().Vector(s.Num, w.of))
+		value, err := in.seek(ss.keys().Vector(s.Num, w.of))
 		if err == nil {
 			if vec, err = codec.FloatsInto(vec[:0], value); err != nil {
 				err = &fault.Error{Kind: fault.ErrCorrupt, What: "load a vector", Cause: err}
@@ -255,7 +255,7 @@ func badSnapshot(format string, args ...any) error {
 	return &fault.Error{Kind: fault.ErrCorrupt, What: "read a snapshot of vectors", Why: fmt.Sprintf(format, args...)}
 }
 
-// spaceReader reads the engine's part of a snapshot.
+// spaceReader reads what stands before the index in a snapshot.
 type spaceReader struct {
 	in  io.Reader
 	sum *xxh3.Hasher

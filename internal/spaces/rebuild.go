@@ -69,7 +69,7 @@ type vectorBuilder struct {
 // movedSlot is what became of the vector in a slot.
 type movedSlot struct {
 	of   layout.Version // whose vector it was; without a Seq: it was not read
-	slot uint32         // in the next index, noSlot where the store has no such vector
+	slot uint32         // in the next index, NoSlot where the store has no such vector
 }
 
 // heldSlot is a slot, and the version whose vector is in it.
@@ -160,10 +160,10 @@ func (b *vectorBuilder) add(ctx context.Context, list []heldSlot) (err error) {
 	}
 	keys, num := b.set.keys(), b.old.Num
 	slices.SortFunc(list, func(a, c heldSlot) int { return keys.CompareVectors(a.of, c.of) })
-	in := &Seeker{
-		Reader: b.set.Store, Lower: keys.Vector(num, list[0].of), Upper: append(keys.Vector(num, list[len(list)-1].of), 0),
+	in := &seeker{
+		reader: b.set.Store, lower: keys.Vector(num, list[0].of), upper: append(keys.Vector(num, list[len(list)-1].of), 0),
 	}
-	defer func() { err = errors.Join(err, in.Close()) }()
+	defer func() { err = errors.Join(err, in.close()) }()
 	vec := make([]float32, 0, b.old.Dim)
 	for i, h := range list {
 		if i%state.CancelEvery == 0 {
@@ -175,7 +175,7 @@ func (b *vectorBuilder) add(ctx context.Context, list []heldSlot) (err error) {
 		if i > 0 && h == list[i-1] { // two documents share it
 			continue
 		}
-		value, err := in.Seek(keys.Vector(num, h.of))
+		value, err := in.seek(keys.Vector(num, h.of))
 		if err == nil {
 			vec, err = codec.FloatsInto(vec[:0], value)
 		}
@@ -211,7 +211,7 @@ func (b *vectorBuilder) link(ctx context.Context) error {
 	index.SetBuilders(b.set.Linker.builders())
 	index.SetYield(true)
 	for index.Due() {
-		turn, cancel := context.WithTimeout(ctx, LinkFor)
+		turn, cancel := context.WithTimeout(ctx, linkFor)
 		err := index.Link(turn, index.Len())
 		ended := turn.Err()
 		cancel()

@@ -62,7 +62,7 @@ func (s *Space) fill(ctx context.Context) {
 }
 
 // keepRows reads some vectors in the order of their keys and keeps those that are in
-// an index as of the transaction: nobody gives their slots away meanwhile. It returns
+// an index as of the state: nobody gives their slots away meanwhile. It returns
 // the key to go on from, nil after the last.
 func (s *Space) keepRows(st *state.State, from, upper []byte) (next []byte, err error) {
 	it, err := st.Reader.Iter(from, upper)
@@ -94,7 +94,7 @@ func (s *Space) keepRows(st *state.State, from, upper []byte) (next []byte, err 
 	return nil, it.Error()
 }
 
-// slotOf is the slot of the vector under a key, if the transaction sees a document that
+// slotOf is the slot of the vector under a key, if the state has a document that
 // has it.
 func (s *Space) slotOf(st *state.State, key []byte) (uint32, bool) {
 	v, ok := layout.ParseVectorKey(key)

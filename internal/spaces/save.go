@@ -202,7 +202,7 @@ func (ss *Set) sweepSnapshots() {
 	}
 }
 
-// spaceWriter writes the engine's part of a snapshot. Its first error makes the
+// spaceWriter writes what stands before the index in a snapshot. Its first error makes the
 // rest a no-op.
 type spaceWriter struct {
 	out io.Writer

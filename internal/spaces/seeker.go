@@ -8,19 +8,19 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
-// Seeker reads vectors by one iterator, and makes a new one where a damaged block has
+// seeker reads vectors by one iterator, and makes a new one where a damaged block has
 // stopped it.
-type Seeker struct {
-	Reader       kv.Reader
-	Lower, Upper []byte
+type seeker struct {
+	reader       kv.Reader
+	lower, upper []byte
 	it           kv.Iterator
 }
 
-// Seek returns the value of a key, valid until the next call: an error that is unreadable
-// where it is missing or damaged.
-func (s *Seeker) Seek(key []byte) (value []byte, err error) {
+// seek returns the value of a key, valid until the next call: an error that is
+// [store.Unreadable] where it is missing or damaged.
+func (s *seeker) seek(key []byte) (value []byte, err error) {
 	if s.it == nil {
-		if s.it, err = s.Reader.Iter(s.Lower, s.Upper); err != nil {
+		if s.it, err = s.reader.Iter(s.lower, s.upper); err != nil {
 			return nil, err
 		}
 	}
@@ -31,12 +31,12 @@ func (s *Seeker) Seek(key []byte) (value []byte, err error) {
 	} else if err = s.it.Error(); err == nil {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a vector", Why: "it is missing"}
 	}
-	_ = s.Close() // with the same error
+	_ = s.close() // with the same error
 	return nil, store.Error("read a vector", err)
 }
 
-// Close ends the reading.
-func (s *Seeker) Close() error {
+// close ends the reading.
+func (s *seeker) close() error {
 	if s.it == nil {
 		return nil
 	}

@@ -30,7 +30,7 @@ type Limits struct {
 	Crossover int
 	// Up to UnlinkedSoft vectors wait for a pause between writes to be linked: a
 	// search that scores them one by one takes a millisecond or less for it. While
-	// nobody searches, up to unlinkedIdle do: a search then takes up to a hundred
+	// nobody searches, up to UnlinkedIdle do: a search then takes up to a hundred
 	// milliseconds until they are linked. At UnlinkedMost writers wait.
 	UnlinkedSoft, UnlinkedIdle, UnlinkedMost int
 	// SaveTail is the least number of vectors that have come, gone or been linked
@@ -43,7 +43,7 @@ type Limits struct {
 	// float32 vectors; 0: their share of the budget; below 0: none.
 	Codes, Rows int64
 	// Sketched is the number of vectors from which on those in memory have sketches: the
-	// Codes of fewer stay in a processor's caches.
+	// codes of fewer stay in a processor's caches.
 	Sketched int
 	// FillLeast is how many vectors searches must have read from the store before all
 	// are read.
@@ -204,7 +204,7 @@ func (ss *Set) IndexConfig(s *Space) hnsw.Config {
 	}
 }
 
-// noTruth stands for the truth of each search, which reads what its transaction
+// noTruth stands for the truth of each search, which reads what its state
 // sees: see [Space.Truth].
 func noTruth(uint32, []float32) ([]float32, error) {
 	return nil, errors.New("a search of vectors without a transaction")
@@ -225,7 +225,7 @@ func (ss *Set) Decode(num uint32, name string, b []byte) (*Space, error) {
 	}
 	s, err := ss.New(uint16(num), name, dim, metric, model)
 	if err != nil { // what is stored was once valid
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Why: err.Error(), Do: store.WayOn}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the vector space " + name, Why: err.Error(), Do: store.Rescue}
 	}
 	s.Base = base
 	return s, nil

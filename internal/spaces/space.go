@@ -138,7 +138,7 @@ func (s *Space) EachSlot(set *roaring.Bitmap, visit func(slots []uint32)) {
 	}
 }
 
-// Doc is the document as of lsn whose vector is in a slot, noDoc if there is none.
+// Doc is the document as of lsn whose vector is in a slot, doctable.None if there is none.
 func (s *Space) Doc(docs *doctable.Table, slot uint32, lsn uint64) uint32 {
 	h := s.Holders.At(uint64(slot))
 	if h == nil {
@@ -243,7 +243,7 @@ func AppendSlots(dst []uint32, table *doctable.Paged[atomic.Uint32], docs []uint
 		if p := table.At(uint64(doc)); p != nil {
 			slot = p.Load()
 		}
-		dst = append(dst, slot-1) // of 0 that is above noSlot
+		dst = append(dst, slot-1) // of 0 that is above NoSlot
 	}
 	return dst
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
+// Rescue is what to do about damage that nothing in the database can mend.
+const Rescue = "make a new database of all that is left: memdbctl rescue; or restore a backup"
+
 // WayOn is what helps where a database is damaged, for errors.
 const WayOn = "restore a backup; or open it once with Salvage (memdbctl --salvage) to go on with what is whole; or make a new database of all that can be read: memdbctl rescue SRC DEST"
 
