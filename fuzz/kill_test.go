@@ -23,9 +23,10 @@ import (
 )
 
 // A child process writes, and prints each step that was acknowledged; the test
-// kills it at a random moment, opens the folder, and finds every step that was
-// printed, and of each writer at most one more. What a writer does at a step
-// follows from its number alone, so that both know what must be there.
+// kills it at a random moment after its start, or after the first such step,
+// opens the folder, and finds every step that was printed, and of each writer at
+// most one more. What a writer does at a step follows from its number alone, so
+// that both know what must be there.
 
 const (
 	killWriters = 4
@@ -152,8 +153,9 @@ func TestKill(t *testing.T) {
 	}
 	var steps [killWriters]int // done, and found on disk
 	kills := 0
-	for end := time.Now().Add(limit); time.Now().Before(end); kills++ {
-		acked := runAndKill(t, rng, dir, steps)
+	for end := time.Now().Add(limit); kills < 2 || time.Now().Before(end); kills++ {
+		// Every other child lives to write, however long it takes to open.
+		acked := runAndKill(t, rng, dir, steps, kills%2 == 1)
 		steps = verifyKilled(t, dir, acked)
 	}
 	done := 0
@@ -166,9 +168,12 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// runAndKill runs a child for a moment and returns how many steps of each writer
-// were acknowledged.
-func runAndKill(t *testing.T, rng *rand.Rand, dir string, steps [killWriters]int) [killWriters]int {
+// runAndKill runs a child for a moment, counted from its start or, if it shall
+// write, from its first acknowledged step, and returns how many steps of each
+// writer were acknowledged.
+func runAndKill(
+	t *testing.T, rng *rand.Rand, dir string, steps [killWriters]int, writes bool,
+) [killWriters]int {
 	t.Helper()
 	plan := []string{dir}
 	for _, n := range steps {
@@ -186,11 +191,16 @@ func runAndKill(t *testing.T, rng *rand.Rand, dir string, steps [killWriters]int
 		t.Fatal(err)
 	}
 	moment := time.Duration(rng.IntN(400)) * time.Millisecond
-	timer := time.AfterFunc(moment, func() { _ = c.Process.Kill() })
-	defer timer.Stop()
+	kill := func() { time.AfterFunc(moment, func() { _ = c.Process.Kill() }) }
+	if !writes {
+		kill()
+	}
 	acked := steps
 	lines := bufio.NewScanner(out)
-	for lines.Scan() {
+	for first := true; lines.Scan(); first = false {
+		if first && writes {
+			kill()
+		}
 		var writer, step int
 		if n, _ := fmt.Sscanf(lines.Text(), "%d %d", &writer, &step); n == 2 {
 			acked[writer] = step + 1
