@@ -47,7 +47,7 @@ import (
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, observing.mu,
-//     steady.mu
+//     steady.mu, feeds.mu
 //
 // A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {
@@ -95,6 +95,7 @@ type config struct {
 	// strictAgents: see Options.StrictAgents.
 	strictAgents bool
 	lockWait     time.Duration
+	changesLag   time.Duration
 	budget       int64
 	retain       time.Duration
 	embedder     embed.Embedder
@@ -146,6 +147,7 @@ type program struct {
 	verdicts  callout
 	observers callout
 	observing observing
+	feeds     feeds
 }
 
 // due is what tells the work behind the calls that there is something to do.
@@ -166,6 +168,7 @@ type life struct {
 
 // opening is what Open has met.
 type opening struct {
+	lsn     uint64 // the newest commit of then
 	losses  losses
 	damaged error    // what it found of the text index
 	mended  []string // what Salvage has mended beside the store
@@ -173,8 +176,9 @@ type opening struct {
 
 // background is the work that ends with Close.
 type background struct {
-	stop context.CancelFunc
-	work sync.WaitGroup
+	stop  context.CancelFunc
+	ended <-chan struct{} // closed by stop
+	work  sync.WaitGroup
 }
 
 // Dir is the folder of the database, empty for one in memory.

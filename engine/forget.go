@@ -397,7 +397,8 @@ func (db *DB) refillWritten(ctx context.Context) error {
 }
 
 // trimLog removes the log records that are older than the policy keeps, but for those that
-// the snapshots of vectors name, and the newest.
+// the snapshots of vectors name, the newest, and those that readers of changes have still to read,
+// which go later.
 func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
 	if p.Log == 0 {
 		return nil
@@ -408,6 +409,7 @@ func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
 		return err
 	}
 	end = min(end, db.points.oldest())
+	held, heldFrom := db.program.feeds.oldest(math.MaxUint64), cutoff-db.changesLag.Milliseconds()
 	upTo, found, bytes := uint64(0), false, 0
 	lower, upper := db.keys().Span(layout.KindLog)
 	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {
@@ -417,7 +419,7 @@ func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
 		}
 		c := codec.NewReader(value)
 		c.Byte()
-		if at := c.Varint(); lsn >= end || c.Err() != nil || at > cutoff {
+		if at := c.Varint(); lsn >= end || c.Err() != nil || at > cutoff || lsn >= held && at > heldFrom {
 			return kv.ErrStop
 		}
 		upTo, found, bytes = lsn, true, bytes+len(value)

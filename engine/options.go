@@ -93,6 +93,10 @@ type Options struct {
 	// begins return ErrViewExpired, and it no longer keeps what has died since from being
 	// freed; a call that runs is never interrupted. 0: a View may run for ever.
 	MaxViewAge time.Duration
+	// MaxChangesLag is how long a record of the log is kept for a running [DB.Changes] that has
+	// still to read it, beyond what the policy's log_ms says. A reader that is further behind
+	// gets memory.ErrFellBehind. 0: an hour.
+	MaxChangesLag time.Duration
 	// MemoryBudget is shared by the caches, in bytes. 0: a quarter of the
 	// machine's memory, at most 2 GiB.
 	MemoryBudget int64

@@ -39,6 +39,8 @@ type points struct {
 	published uint64 // the number of the newest point
 	// floor is the LSN of the oldest state of which nothing has been freed.
 	floor  uint64
+	// news is closed when another point is published, nil where nobody waits for that.
+	news   chan struct{}
 	retain retention
 	now    func() int64
 	// maxAge is Options.MaxViewAge, 0 for none; leases are those of the Views that run.
@@ -90,6 +92,10 @@ func (ps *points) publish(p *point) error {
 	p.refs++
 	ps.open[p] = struct{}{}
 	ps.current = p
+	if ps.news != nil {
+		close(ps.news)
+		ps.news = nil
+	}
 	if old == nil {
 		return nil
 	}
@@ -224,6 +230,20 @@ func (ps *points) oldest() uint64 {
 	}
 	ps.floor = max(ps.floor, oldest)
 	return oldest
+}
+
+// after reports whether a state of an LSN is published, and else returns what is closed when another
+// state is.
+func (ps *points) after(lsn uint64) (news <-chan struct{}, there bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.current.state.LSN >= lsn {
+		return nil, true
+	}
+	if ps.news == nil {
+		ps.news = make(chan struct{})
+	}
+	return ps.news, false
 }
 
 // numbers are those of the oldest point in use and of the newest.

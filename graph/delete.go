@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -114,7 +115,7 @@ func (p *Part) removeNumber(t part.Tx, doing string, r *reader, num uint32, remo
 	if err != nil {
 		return Deleted{}, err
 	}
-	t.Log(opDelete, binary.AppendUvarint(numberValue(owner), uint64(num)))
+	t.Log(opDeleted, codec.AppendBytes(binary.AppendUvarint(numberValue(owner), uint64(num)), n.id))
 	p.stage(t, owner, delta{nodes: []nodeDelta{{number: num, gone: true}}})
 	return d, nil
 }

@@ -37,7 +37,7 @@ func (*Part) Kinds() []part.Kind { return []part.Kind{kindGraph, kindArc, kindDo
 func (*Part) Ops() []part.Op {
 	return []part.Op{
 		opEntity, opType, opRelations, opDelete, opEnd, opClean, opLink, opUnlink, opDeleteAll, opPast, opMerge, opUnmerge, opMention,
-		opMerged, opSay, opUnsay, opUnrelate, opKeep, opMend,
+		opMerged, opSay, opUnsay, opUnrelate, opKeep, opMend, opDeleted,
 	}
 }
 

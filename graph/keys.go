@@ -55,7 +55,7 @@ const (
 	opEntity    part.Op = 60 // owner, number, the entity as it is stored
 	opType      part.Op = 61 // owner, class, number, name
 	opRelations part.Op = 62 // owner, number of relations; for each: from, type, to, number, the relation as it is stored
-	opDelete    part.Op = 63 // owner, number of the entity
+	opDelete    part.Op = 63 // owner, number of the entity; up to layout 7
 	opEnd       part.Op = 64 // owner, from, type, to, number: the relation is superseded by nothing
 	opClean     part.Op = 65 // owner, number: a step of the clean-up after an entity
 	opLink      part.Op = 66 // owner, number of the entity, seq
@@ -71,6 +71,7 @@ const (
 	opUnrelate  part.Op = 76 // owner, from, type, to, 0: no memory tells of the relation any more, and it is deleted
 	opKeep      part.Op = 77 // owner, seq: a record of what a memory in the trash had is written, or removed
 	opMend      part.Op = 78 // owner: keys that follow from others were written or removed
+	opDeleted   part.Op = 79 // owner, number of the entity, its ID
 )
 
 const (

@@ -36,6 +36,9 @@ var (
 	ErrClosed = fault.ErrClosed
 	// ErrNotRetained: a past state was asked for that is not kept, or not yet there.
 	ErrNotRetained = fault.ErrNotRetained
+	// ErrFellBehind: engine.DB.Changes was to begin, or to go on, with a commit that the log does
+	// not have any more. The cause is a *wal.BehindError, which names the oldest that it has.
+	ErrFellBehind = fault.ErrFellBehind
 	// ErrViewExpired: a call was begun in a View that is older than engine.Options.MaxViewAge.
 	ErrViewExpired = fault.ErrViewExpired
 	// ErrFailed: the log or the manifest could not be written. Close, mend the

@@ -61,8 +61,18 @@ func (r *Run) encode() []byte {
 // decodeRun reads what encode wrote, of the run with an LSN.
 func decodeRun(lsn uint64, b []byte) (Run, error) {
 	c := codec.NewReader(b)
-	v := c.Byte()
-	r := Run{LSN: lsn, At: c.Varint(), Rate: c.Float64(), Idle: c.Varint(), Floor: c.Float64(), Policy: c.Uint32()}
+	r, v := readRun(c)
+	r.LSN = lsn
+	if c.Err() != nil || c.Len() > 0 || v != runVersion {
+		return Run{}, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the consolidation of LSN %d", lsn), Cause: c.Err(), Do: "run check"}
+	}
+	return r, nil
+}
+
+// readRun reads a run without its LSN.
+func readRun(c *codec.Reader) (r Run, version byte) {
+	version = c.Byte()
+	r = Run{At: c.Varint(), Rate: c.Float64(), Idle: c.Varint(), Floor: c.Float64(), Policy: c.Uint32()}
 	r.Scope = scope.Scope{User: c.String(), Agent: c.String()}
 	n, last := c.Count(), uint32(0)
 	if r.Scope != (scope.Scope{}) {
@@ -72,10 +82,12 @@ func decodeRun(lsn uint64, b []byte) (Run, error) {
 		last += c.Uint32()
 		r.Owners = append(r.Owners, last)
 	}
-	if c.Err() != nil || c.Len() > 0 || v != runVersion {
-		return Run{}, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read the consolidation of LSN %d", lsn), Cause: c.Err(), Do: "run check"}
-	}
-	return r, nil
+	return r, version
+}
+
+// damagedLog is the error of a change whose form no version of memdb has written.
+func damagedLog(what string) error {
+	return &fault.Error{Kind: fault.ErrCorrupt, What: "read " + what + " of the log", Why: "the version of its form is unknown"}
 }
 
 func encodeJob(at int64) []byte { return binary.AppendVarint([]byte{jobVersion}, at) }

@@ -45,7 +45,7 @@ type Trashed struct {
 const (
 	trashVersionAlone         = 1 // written before layout 7: no Before and no Heirs
 	trashVersion              = 2
-	opTrash           part.Op = 46 // LSN, 8 bytes, and the until and undone of its trash as they are stored; none: it was emptied
+	opTrash           part.Op = 46 // LSN, 8 bytes, and the until and undone of its trash as they are stored; 0 (up to layout 7: nothing): it was emptied
 )
 
 func trashKey(v part.View, lsn uint64) []byte {
@@ -157,7 +157,7 @@ func (t *Trash) Empty(tx part.Tx) error {
 	if err := tx.NeedToFree("empty the trash", 64); err != nil {
 		return err
 	}
-	tx.Log(opTrash, binary.BigEndian.AppendUint64(nil, t.LSN))
+	tx.Log(opTrash, append(binary.BigEndian.AppendUint64(nil, t.LSN), 0))
 	return tx.Delete(trashKey(tx, t.LSN))
 }
 

@@ -171,8 +171,18 @@ func (h *head) encode(metadata []byte) []byte {
 
 func decodeHead(b []byte) (*head, error) {
 	r := codec.NewReader(b)
-	v := r.Byte()
-	h := &head{of: scope.Owner{User: r.String(), Agent: r.String()}, name: r.String(), channel: r.String()}
+	h, v := readHead(r)
+	h.metadata = bytes.Clone(r.Rest())
+	if r.Err() != nil || v != recordVersion || h.first > h.next {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a session", Cause: r.Err()}
+	}
+	return h, nil
+}
+
+// readHead reads a session but for its metadata, which come next.
+func readHead(r *codec.Reader) (h *head, version byte) {
+	version = r.Byte()
+	h = &head{of: scope.Owner{User: r.String(), Agent: r.String()}, name: r.String(), channel: r.String()}
 	h.flags = r.Uvarint()
 	h.created, h.updated, h.listed = r.Varint(), r.Varint(), r.Varint()
 	h.version, h.state = r.Uvarint(), r.Uvarint()
@@ -180,11 +190,7 @@ func decodeHead(b []byte) (*head, error) {
 	for _, n := range []*uint32{&h.content, &h.contents, &h.first, &h.next, &h.markers, &u.content, &u.first, &u.next, &u.markers, &u.repaired} {
 		*n = r.Uint32()
 	}
-	h.metadata = bytes.Clone(r.Rest())
-	if r.Err() != nil || v != recordVersion || h.first > h.next {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a session", Cause: r.Err()}
-	}
-	return h, nil
+	return h, version
 }
 
 // session is what a caller sees.

@@ -142,7 +142,7 @@ func (u Usage) RemoveBudget(ctx context.Context, o scope.Owner, p Period) error 
 		if err != nil {
 			return err
 		}
-		t.Log(opBudget, logged(owner, []byte{byte(per)}))
+		t.Log(opBudget, logged(owner, []byte{byte(per)}, nil))
 		if err := t.Delete(budgetKey(t, owner, per)); err != nil {
 			return err
 		}
@@ -384,7 +384,7 @@ func giveBack(t part.Tx, r *Reservation) error {
 	if err != nil || !found {
 		return err
 	}
-	t.Log(opReserve, logged(owner, key[keyHeader+ownerSize:]))
+	t.Log(opReserve, logged(owner, key[keyHeader+ownerSize:], nil))
 	return t.Delete(key)
 }
 

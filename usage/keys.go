@@ -29,8 +29,8 @@ const (
 const (
 	opAdd       part.Op = 80 // owner, time, number, the record as it is stored
 	opDeleteAll part.Op = 81 // owner: all that it has here is deleted
-	opBudget    part.Op = 82 // owner, period, the budget as it is stored; without it: removed
-	opReserve   part.Op = 83 // owner, the key's rest, the cost; without it: given back
+	opBudget    part.Op = 82 // owner, period, the budget as it is stored, empty where it is removed (up to layout 7: nothing)
+	opReserve   part.Op = 83 // owner, the key's rest, the cost, empty where it is given back (up to layout 7: nothing)
 	opRollUp    part.Op = 84 // owner, first and last millisecond that were rolled up
 	opAgent     part.Op = 85 // owner, the manifest as it is stored
 )

@@ -137,6 +137,7 @@ var law = map[string]row{
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron", "golang.org/x/text"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 	"mention":  {floor: parts},
+	"wal":      {floor: parts},
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
 
@@ -157,7 +158,7 @@ var law = map[string]row{
 	"internal/languageset":  {floor: base, forTests: true},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{roaring, "github.com/google/uuid", xxh3}},
 	"internal/panics":       {floor: base},
-	"internal/part":         {floor: base, beside: []string{"internal/kv", "scope"}},
+	"internal/part":         {floor: base, beside: []string{"internal/codec", "internal/kv", "scope"}},
 	"internal/metadata":     {floor: base, beside: []string{"internal/fault", "internal/valid"}},
 	"internal/near":         {floor: base},
 	"internal/needles":      {floor: base},

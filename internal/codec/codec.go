@@ -163,6 +163,17 @@ func (r *Reader) Bytes() []byte {
 	return s
 }
 
+// Take reads n bytes, which alias the input.
+func (r *Reader) Take(n int) []byte {
+	if n > len(r.b) {
+		r.fail()
+		return nil
+	}
+	s := r.b[:n]
+	r.b = r.b[n:]
+	return s
+}
+
 // String reads a length and that many bytes as a string of its own.
 func (r *Reader) String() string { return string(r.Bytes()) }
 

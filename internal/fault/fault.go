@@ -39,6 +39,9 @@ var (
 	// ErrNotRetained: the caller asked for a past state that the database no longer keeps,
 	// or for a state that does not exist yet.
 	ErrNotRetained = errors.New("not retained")
+	// ErrFellBehind: a reader of changes asked for commits that the log does not keep any
+	// longer. The cause is a *wal.BehindError.
+	ErrFellBehind = errors.New("fell behind")
 	// ErrViewExpired: the View in which a call was begun is older than Options.MaxViewAge.
 	ErrViewExpired = errors.New("view expired")
 	// ErrFailed: the log or the manifest could not be written, and the database takes no

@@ -323,6 +323,12 @@ func ParseHistoryKey(k []byte) (lsn uint64, change uint32, ok bool) {
 	return binary.BigEndian.Uint64(k), binary.BigEndian.Uint32(k[8:]), true
 }
 
+// HistoryOf returns the memory in a key that ParseHistoryKey has read.
+func HistoryOf(k []byte) (owner uint32, seq uint64) {
+	k = k[KeyHeader:]
+	return binary.BigEndian.Uint32(k), binary.BigEndian.Uint64(k[4:])
+}
+
 // Pending returns the key of a memory whose text is still to be embedded for a vector
 // space. Space 0 is the default space. The value is empty.
 func (ks *Keys) Pending(space uint16, owner uint32, seq uint64) []byte {

@@ -27,12 +27,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], a [Folder], a [Leader], [Divided], a [Grower].
+// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], a [Folder], a [Leader], [Divided], a [Grower]. One with Ops is a [Teller].
 type Part interface {
 	// Name is the name of the part in messages.
 	Name() string
@@ -148,6 +149,39 @@ type Grower interface {
 	// Grown is how many messages were written after an LSN and are kept, and the bytes of their
 	// keys and values.
 	Grown(v View, after uint64) (messages, bytes int64, err error)
+}
+
+// Teller is a part that reads what it has logged.
+type Teller interface {
+	// Tell reads the body of a change of an operation of the part from a log record, and no byte
+	// behind it. It returns what says what the change did, nil where readers of the database see
+	// nothing of it. A body that is malformed is the error of the reader.
+	Tell(op Op, body *codec.Reader) Telling
+}
+
+// Telling says what a change of a commit did, as a state of the database that may be much later
+// knows it: in an order and a number that depend on the log alone.
+type Telling func(v View, of Commit) ([]Told, error)
+
+// Commit is an LSN, and the time of its commit in Unix milliseconds.
+type Commit struct {
+	LSN  uint64
+	Time int64
+}
+
+// Told is one thing that a change did. See package wal.
+type Told struct {
+	Op     string
+	Owner  uint32 // the number, 0 for the whole database
+	Run    string
+	ID     string
+	Seq    uint64
+	Reason string
+	Into   string
+	// Before and After are what their JSON is.
+	Before, After any
+	// Unresolved: something of it is not known any more.
+	Unresolved bool
 }
 
 // Runner runs the calls of a part's users: each as a transaction of its own, or all of
