@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -379,4 +380,37 @@ func soon(t *testing.T, what string, most time.Duration, call func()) {
 		}
 	}
 	t.Errorf("%s took more than %v in each of %d tries, at last %v", what, most, tries, took)
+}
+
+// TestFollow: a verb that follows the log beside the program that writes has each change at once,
+// and Ctrl-C ends it cleanly.
+func TestFollow(t *testing.T) {
+	p := serve(t)
+	verb := p.ctl(t.Context(), nil, "log", "tail", "--follow", "--json", "--agent", "a")
+	verb.Stdout = nil
+	out, err := verb.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verb.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for _, text := range []string{"first", "second"} {
+		if _, err := p.db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: text}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !lines.Scan() || !strings.Contains(lines.Text(), `"text":"`+text+`"`) {
+			t.Errorf("after the store of %s: %s", text, lines.Text())
+		}
+	}
+	if err := verb.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		t.Errorf("then %s", lines.Text())
+	}
+	if err := verb.Wait(); err != nil {
+		t.Errorf("Ctrl-C: %v", err)
+	}
 }
