@@ -13,7 +13,8 @@ import (
 // asked is a query that can be answered: checked, and with its vector.
 type asked struct {
 	*memory.Query
-	unembedded string // why its text has no vector although its profile looks at one
+	unembedded string         // why its text has no vector although its profile looks at one
+	stages     []memory.Stage // of its answer
 }
 
 // ask checks a query, and has it embedded.

@@ -257,11 +257,11 @@ func (f *feed) give(ctx context.Context, page []loggedCommit, yield func(wal.Cha
 	for i, p := range page {
 		var err error
 		if commits[i], err = f.db.decodeChanges(p); err != nil {
-			page, commits = page[:i], commits[:i]
 			if i == 0 {
 				return err
 			}
-			break // what comes before is returned first
+			commits = commits[:i] // what comes before is returned first
+			break
 		}
 	}
 	if err := f.findDeaths(ctx, commits); err != nil {

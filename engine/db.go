@@ -96,6 +96,7 @@ type config struct {
 	strictAgents bool
 	lockWait     time.Duration
 	changesLag   time.Duration
+	slowAfter    time.Duration
 	budget       int64
 	retain       time.Duration
 	embedder     embed.Embedder
@@ -164,6 +165,7 @@ type life struct {
 	background background
 	gate       gate
 	closing    sync.Once
+	meters     meters
 }
 
 // opening is what Open has met.

@@ -447,6 +447,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 			return nil, err
 		}
 		tx.ranges = append(tx.ranges, *d)
+		tx.wentFor(why, len(seqs[why]))
 		tx.logEvicted(d, seqs[why])
 	}
 	err := tx.forgetInGraphs(graph.Forgotten{Keep: p.Trash > 0}, func(yield func(dying) bool) {

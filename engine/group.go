@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -158,6 +159,7 @@ func (db *DB) commitInGroup(ctx context.Context, c groupCall) error {
 		return err
 	}
 	defer release()
+	began := clock.System()
 	s := c.state()
 	s.done = make(chan struct{})
 	db.writer.group.push(c)
@@ -173,7 +175,10 @@ func (db *DB) commitInGroup(ctx context.Context, c groupCall) error {
 	default:
 		<-s.done
 	}
-	return db.acknowledge(s.seen, s.err)
+	applied := clock.System()
+	err = db.acknowledge(s.seen, s.err)
+	db.wrote(began, applied)
+	return err
 }
 
 // lead commits what waits until the caller's own call is over. The lock is held.

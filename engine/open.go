@@ -152,7 +152,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
-		lockWait: o.LockWait, changesLag: cmp.Or(o.MaxChangesLag, changesHold), budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
+		lockWait: o.LockWait, changesLag: cmp.Or(o.MaxChangesLag, changesHold), slowAfter: o.SlowAfter, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
 		mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
 	}
 	if c.logger == nil {
@@ -327,7 +327,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	db.identity = id
 	db.settings.Store(&id.Settings)
 	db.opening.lsn = db.writer.applied
-	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.store.SyncLog)
+	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.syncLog)
 	if err := db.points.publish(db.newPoint(db.writer.applied)); err != nil {
 		return err
 	}

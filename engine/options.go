@@ -139,6 +139,9 @@ type Options struct {
 	// Without it, and with ReadOnly, Open returns ErrCorrupt, changes nothing in the folder,
 	// and says what is wrong. On a database without such damage it does nothing.
 	Salvage bool
+	// SlowAfter has the Logger warn of each recall, write and sync that takes as long or longer,
+	// with its stages. 0: of none.
+	SlowAfter time.Duration
 	// Logger hears of what the database does by itself. nil: nothing is logged.
 	Logger *slog.Logger
 	// Clock tells the time. nil: the system's.

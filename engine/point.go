@@ -38,7 +38,7 @@ type points struct {
 	open      map[*point]struct{}
 	published uint64 // the number of the newest point
 	// floor is the LSN of the oldest state of which nothing has been freed.
-	floor  uint64
+	floor uint64
 	// news is closed when another point is published, nil where nobody waits for that.
 	news   chan struct{}
 	retain retention

@@ -97,6 +97,7 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *memory.DeleteQuery) (int, e
 		tx.undo = append(tx.undo, undo{doc: doc})
 	}
 	tx.ranges = append(tx.ranges, d)
+	tx.wentFor(layout.ReasonScope, n)
 	tx.log = append(tx.log, byte(layout.LogRange))
 	tx.log = binary.AppendUvarint(tx.log, uint64(d.Change))
 	return n, tx.forgetInGraphs(graph.Forgotten{}, func(yield func(dying) bool) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
@@ -17,10 +18,13 @@ import (
 // recalled, unless the query says NoTouch. Outside a transaction it works on the
 // newest durable state.
 func (m Memories) Recall(ctx context.Context, q memory.Query) (result memory.Result, err error) {
+	began := clock.System()
 	a, err := m.ask(ctx, &q)
 	if err != nil {
 		return memory.Result{}, err
 	}
+	embedded := clock.System()
+	defer func() { m.db.recalled(began, embedded, a.stages, err) }()
 	err = m.view(ctx, doingRecall, func(tx *Tx) error {
 		recall := func(tx *Tx) error {
 			result, err = tx.recall(ctx, a)
@@ -54,7 +58,9 @@ func (tx *Tx) recall(ctx context.Context, q *asked) (memory.Result, error) {
 	if err != nil {
 		return memory.Result{}, err
 	}
-	return recall.Answer(ctx, (*recallHost)(tx), &tx.state, q.Query, q.unembedded)
+	result, stages, err := recall.Answer(ctx, (*recallHost)(tx), &tx.state, q.Query, q.unembedded)
+	q.stages = stages
+	return result, err
 }
 
 // recaller is the transaction that a query is answered by.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/metrics"
 )
 
 // Stats are figures of a database.
@@ -46,6 +47,8 @@ type Stats struct {
 	// Memory is what the parts of the database hold in RAM, in bytes.
 	Memory MemoryStats `json:"memory"`
 	Spaces []SpaceInfo `json:"spaces"`
+	// Metrics are what was counted since the database was opened.
+	Metrics *metrics.Metrics `json:"metrics,omitempty"`
 }
 
 // EmbedFailure is when and why the embedder failed.
@@ -183,6 +186,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
+	s.Metrics = new(db.Metrics())
 	s.Parts, s.Lost = parts, s.Lost+lost
 	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()

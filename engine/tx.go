@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -174,7 +175,12 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	defer release()
-	return db.acknowledge(db.update(ctx, fn))
+	began := clock.System()
+	seen, err := db.update(ctx, fn)
+	applied := clock.System()
+	err = db.acknowledge(seen, err)
+	db.wrote(began, applied)
+	return err
 }
 
 // admit lets a writer in, as enter does, and keeps it waiting while the work that is
@@ -344,6 +350,7 @@ func (tx *Tx) onApplied(do func(lsn uint64) error) {
 // of the tables and, once durable, of the next read point.
 func (tx *Tx) apply() error {
 	db := tx.db
+	began, commits := clock.System(), tx.state.LSN-1-db.writer.applied
 	// Give the batch its order. From here on the syncer closes it, since a sync that was asked
 	// for may refer to it.
 	batch, err := db.writer.orderer.InOrder(db.store, tx.batch)
@@ -383,6 +390,10 @@ func (tx *Tx) apply() error {
 	if died {
 		db.janitor.wake()
 	}
+	m := &db.life.meters
+	m.commits.Add(commits)
+	m.batches.Add(1)
+	m.apply.Observe(clock.System().Sub(began))
 	return db.Failed()
 }
 

@@ -282,4 +282,3 @@ func tellMerge(op part.Op, owner uint32, body *codec.Reader) part.Telling {
 		return []part.Told{told}, err
 	}
 }
-

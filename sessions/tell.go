@@ -24,12 +24,14 @@ type LoggedSession struct {
 // LoggedMessage is a message that a change has written at a position of a content.
 type LoggedMessage struct {
 	MessageLine
+	// ContentID is the number of the content. The position is one of the content, too.
 	ContentID uint32 `json:"content_id"`
 }
 
 // LoggedMarker is a marker that a change has written before a position of a content.
 type LoggedMarker struct {
 	MarkerLine
+	// ContentID is the number of the content. The position is one of the content, too.
 	ContentID uint32 `json:"content_id"`
 }
 

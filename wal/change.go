@@ -55,16 +55,17 @@ const (
 // The operations on sessions. Run is the session.
 const (
 	// OpSessionPut: the session is new or changed in more than its messages. After is a
-	// sessions.Change with the session, the content that it shows from then on, and which positions.
+	// sessions.LoggedSession: with the content that it shows from then on, and which positions.
 	OpSessionPut Op = "session_put"
 	// OpSessionAppend: the session has a message more, or another one at a position. ID is that of
-	// the message, and After a sessions.Change with it.
+	// the message, and After a sessions.LoggedMessage.
 	OpSessionAppend Op = "session_append"
 	// OpSessionWrite: a message was written into a content. The session shows the content once an
 	// OpSessionPut says so.
 	OpSessionWrite Op = "session_write"
 	// OpSessionMarker: a marker stands before a position, and says that the messages before it are
-	// summarised.
+	// summarised. After is a sessions.LoggedMarker. Of a session that was saved whole its markers are
+	// not told: it has them.
 	OpSessionMarker    Op = "session_marker"
 	OpSessionDelete    Op = "session_delete"
 	OpSessionDeleteAll Op = "session_delete_all" // all of the owner
@@ -184,7 +185,9 @@ type changeLine struct {
 // set.
 func (c Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(changeLine{
-		c.LSN, c.Number, clock.Instant{Time: c.Time}, c.Op, c.User, c.Agent, c.Run, c.ID, c.Seq, c.Reason, c.Before, c.After,
+		c.LSN, c.Number,
+		clock.Instant{Time: c.Time},
+		c.Op, c.User, c.Agent, c.Run, c.ID, c.Seq, c.Reason, c.Before, c.After,
 		c.Into, c.Unresolved,
 	})
 }

@@ -138,6 +138,7 @@ var law = map[string]row{
 	"embed":    {floor: parts, outside: []string{xxh3}},
 	"mention":  {floor: parts},
 	"wal":      {floor: parts},
+	"metrics":  {floor: parts, only: []string{}},
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
 

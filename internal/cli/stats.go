@@ -70,6 +70,7 @@ indexes. Where the log does not reach back so far (log_ms of the policy), it say
 			if a.json {
 				return a.printJSON(s)
 			}
+			s.Metrics = nil // histograms are for programs
 			return a.printFigures(s)
 		})
 	}

@@ -72,7 +72,7 @@ func TestAnswer(t *testing.T) {
 		if err := q.Complete("recall"); err != nil {
 			t.Fatal(err)
 		}
-		result, err := recall.Answer(t.Context(), h, h.st, &q, "")
+		result, _, err := recall.Answer(t.Context(), h, h.st, &q, "")
 		if err != nil {
 			t.Fatal(err)
 		}

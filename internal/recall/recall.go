@@ -100,9 +100,15 @@ func resized[T any](buf *[]T, n int) []T {
 
 // Answer finds the memories that fit a query best, and notes that they were recalled, unless the
 // query says not to. unembedded says why its text has no vector although its profile looks at one.
-func Answer(ctx context.Context, h Host, st *state.State, q *memory.Query, unembedded string) (memory.Result, error) {
+// stages say how long each part of it took.
+func Answer(ctx context.Context, h Host, st *state.State, q *memory.Query, unembedded string) (result memory.Result, stages []memory.Stage, err error) {
 	r := begin(h, st, q, unembedded)
 	defer r.end()
+	result, err = r.answer(ctx)
+	return result, r.plan.Stages, err
+}
+
+func (r *recalling) answer(ctx context.Context) (memory.Result, error) {
 	if err := r.narrow(ctx); err != nil {
 		return memory.Result{}, err
 	}
@@ -122,8 +128,8 @@ func Answer(ctx context.Context, h Host, st *state.State, q *memory.Query, unemb
 		return memory.Result{}, err
 	}
 	r.stage("fetch")
-	result.Unembedded = unembedded
-	if q.Explain {
+	result.Unembedded = r.plan.Unembedded
+	if r.q.Explain {
 		result.Plan = &r.plan
 	}
 	return result, nil
