@@ -346,6 +346,9 @@ func resumed(t *testing.T, db *DB, all []wal.Change, r *rand.Rand) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if at == len(all) {
+					break
+				}
 				if want := &all[at]; c.LSN != want.LSN || c.Number != want.Number || c.Op != want.Op || c.Seq != want.Seq {
 					t.Fatalf("went on with %d.%d %s of %d, want %d.%d %s of %d", c.LSN, c.Number, c.Op, c.Seq, want.LSN, want.Number, want.Op, want.Seq)
 				}
@@ -445,7 +448,8 @@ func TestChangesScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := readChanges(t, db, 0, &ChangesOptions{WithAccesses: true})
+	upTo := uint64(0) // later commits come by themselves
+	all := readChanges(t, db, 0, &ChangesOptions{WithAccesses: true, Reached: func(lsn uint64) { upTo = lsn }})
 	for _, s := range []memory.Scope{{User: "ada"}, {Agent: "coach"}, {User: "ben", Run: "r2"}, {User: "nobody"}} {
 		var want []string
 		for i := range all {
@@ -460,6 +464,9 @@ func TestChangesScope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if ch.LSN > upTo {
+				break
+			}
 			for _, other := range []string{"ada", "ben", "coach"} {
 				if s.User != other && strings.Contains(string(b), `"`+other+`"`) && (s.User == "ben" || other == "ben") {
 					t.Errorf("%+v: %s", s, b)
@@ -468,8 +475,8 @@ func TestChangesScope(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d.%d", ch.LSN, ch.Number))
 		}
 		equalSlices(t, fmt.Sprintf("%+v", s), got, want)
-		if reached != db.LSN() {
-			t.Errorf("%+v: reached %d of %d", s, reached, db.LSN())
+		if reached < upTo {
+			t.Errorf("%+v: reached %d of %d", s, reached, upTo)
 		}
 	}
 	for _, err := range db.Changes(t.Context(), 0, &ChangesOptions{Scope: memory.Scope{User: strings.Repeat("x", 1000)}}) {
