@@ -47,7 +47,7 @@ import (
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, observing.mu,
-//     steady.mu
+//     steady.mu, archives.mu, archiver.mu
 //
 // A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {
@@ -78,9 +78,10 @@ type DB struct {
 	janitor *janitor
 	backlog backlog
 
-	due     due
-	opening opening
-	life    life
+	due      due
+	archives archives
+	opening  opening
+	life     life
 }
 
 // config is what a database was opened with. It does not change.
@@ -393,6 +394,8 @@ func (db *DB) Close() (err error) {
 
 func (db *DB) close() error {
 	defer db.store.WatchStall()()
+	stop := db.closeArchives()
+	defer stop()
 	db.store.Ending()
 	db.life.background.stop() // no new background work
 	db.life.background.work.Wait()
@@ -410,6 +413,7 @@ func (db *DB) close() error {
 			db.spaces.Save(context.Background(), s, db.spaces.Limits.CloseTail, db.spaces.Limits.CloseTail)
 		}
 	}
+	errs = append(errs, db.endArchives())
 	db.store.Reached(db.syncer.Durable())
 	errs = append(errs, db.spaces.CloseFiles(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {

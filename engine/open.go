@@ -138,7 +138,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
-		Salvage: o.Salvage,
+		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o),
 	})
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
@@ -211,7 +211,11 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.store.Open(id.Created, timeline); err != nil {
 		return err
 	}
-	if err := db.start(id, o); err != nil {
+	err = db.beginArchive(o, !id.Created)
+	if err == nil {
+		err = db.start(id, o)
+	}
+	if err != nil {
 		db.spaces.StopLoading()
 		return errors.Join(err, db.points.close(), db.spaces.CloseFiles(), db.store.Close())
 	}
@@ -326,7 +330,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	}
 	db.identity = id
 	db.settings.Store(&id.Settings)
-	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.store.SyncLog)
+	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.syncLog)
 	if err := db.points.publish(db.newPoint(db.writer.applied)); err != nil {
 		return err
 	}
@@ -390,6 +394,7 @@ func (db *DB) resume() {
 
 // startWriting begins the background work of a database that is not only read.
 func (db *DB) startWriting(ctx context.Context, o *Options) {
+	db.startArchive()
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
