@@ -41,7 +41,8 @@ type Commit struct {
 
 // shipping is what all outlets share.
 type shipping struct {
-	on atomic.Bool // an outlet is attached
+	on    atomic.Bool // an outlet is attached
+	stale atomic.Bool // the store holds a number that the next write makes wrong
 
 	mu      sync.Mutex // held while a batch is applied that is shipped: the order of numbers is that of applying
 	number  uint64     // of the newest batch
@@ -68,7 +69,8 @@ type Outlet struct {
 
 // Numbered says which batch is the last that the store holds, 0 if that is not known. With ship it
 // attaches an outlet for the batches after that, which begins with those that the log of the store
-// holds; otherwise the store forgets the number. It is called after Open, before anything is written.
+// holds; otherwise the first write has the store forget the number. It is called after Open, before
+// anything is written.
 func (s *Store) Numbered(ship bool, bound int64) (number uint64, o *Outlet, err error) {
 	b, closer, err := s.Get(s.config.NumberKey)
 	switch {
@@ -82,9 +84,7 @@ func (s *Store) Numbered(ship bool, bound int64) (number uint64, o *Outlet, err 
 		if err := closer.Close(); err != nil {
 			return 0, nil, err
 		}
-		if !ship && !s.config.ReadOnly {
-			return number, nil, s.Delete(s.config.NumberKey, pebble.NoSync)
-		}
+		s.ship.stale.Store(!ship)
 	}
 	if ship {
 		s.ship.number, s.ship.synced = number, number
@@ -125,6 +125,19 @@ func (o *Outlet) Detach() {
 // Shipping reports whether batches are handed to an outlet. A batch of several commits is then applied
 // as they have written it, one after the other, so that a copy can be made of the first of them alone.
 func (s *Store) Shipping() bool { return s.ship.on.Load() }
+
+// unnumbered has a batch that nobody follows take the number away.
+func (s *Store) unnumbered(b *pebble.Batch) error {
+	if !s.ship.stale.Load() || b.Empty() {
+		return nil
+	}
+	s.ship.mu.Lock()
+	defer s.ship.mu.Unlock()
+	if !s.ship.stale.Swap(false) {
+		return nil
+	}
+	return b.Delete(s.config.NumberKey, nil)
+}
 
 // shipped applies a batch and hands it to the outlets.
 func (s *Store) shipped(b *pebble.Batch, c Commit, apply func() error) error {
@@ -227,8 +240,14 @@ func (o *Outlet) Anew(above uint64) (snap Snapshot, number uint64, err error) {
 	snap, number = o.store.NewSnapshot(), sh.number
 	o.queue, o.bytes, o.lost = nil, 0, false
 	sh.mu.Unlock()
-	// What the snapshot holds is to be on disk before anybody is told of it.
-	if err = o.store.SyncLog(nil); err != nil {
+	// A batch of its own tells the store the number. What the snapshot holds is to be on disk before
+	// anybody is told of it.
+	b := o.store.NewBatch()
+	err = o.store.shipped(b, Commit{}, func() error { return o.store.db.Apply(b, pebble.NoSync) })
+	if err = errors.Join(err, b.Close()); err == nil {
+		err = o.store.SyncLog(nil)
+	}
+	if err != nil {
 		err = errors.Join(err, snap.Close())
 	}
 	return snap, number, err

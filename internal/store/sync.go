@@ -160,6 +160,9 @@ func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
 		apply = func() error { return s.db.ApplyNoSyncWait(b, pebble.Sync) }
 	}
 	if !s.Shipping() {
+		if err := s.unnumbered(b); err != nil {
+			return err
+		}
 		return apply()
 	}
 	return s.shipped(b, c, func() error {
@@ -173,6 +176,9 @@ func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
 // Apply applies a batch that has no LSN.
 func (s *Store) Apply(b *pebble.Batch, o *pebble.WriteOptions) error {
 	if !s.Shipping() || b.Empty() {
+		if err := s.unnumbered(b); err != nil {
+			return err
+		}
 		return s.db.Apply(b, o)
 	}
 	return s.shipped(b, Commit{}, func() error { return s.db.Apply(b, o) })
