@@ -176,11 +176,13 @@ func (a *archiver) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := end.Number
-	switch first := a.out.First(); {
-	case a.fresh && n == 0, end.Whole && n == a.start, end.Whole && first > 0 && first <= n+1 && n <= a.start:
+	// It goes on where it has the newest batch of before, or all up to those that are at hand: the first
+	// batch of all has the number 1.
+	n, first := end.Number, a.out.First()
+	leads := n == a.start || first > 0 && first <= n+1 && n < a.start
+	if n == 0 && a.fresh && a.start == 0 || leads && (end.Whole || n == 0 && first == 1) {
 		a.out.Drop(n)
-	default:
+	} else {
 		a.base = true
 	}
 	a.begun = true
@@ -264,7 +266,6 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 	a.mu.Lock()
 	a.ready = false
 	a.stats.RestartLSN = lsn
-	a.stats.Restarts++
 	a.mu.Unlock()
 	b := baseWriter{archiver: a, ctx: ctx, frame: wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Base, First: number, Since: lsn, LSN: lsn, Time: at}}
 	if err := b.write(snap); err != nil {
@@ -273,6 +274,7 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 	a.base = false
 	a.mu.Lock()
 	a.ready, a.stats.RestartLSN = true, 0
+	a.stats.Restarts++
 	a.turn.Broadcast()
 	a.mu.Unlock()
 	return nil
@@ -384,6 +386,9 @@ func (a *archiver) failed(err error) {
 	}
 }
 
+// errUnarchived is what a write gets that waits for an archive while the database closes.
+var errUnarchived = &fault.Error{Kind: fault.ErrClosed, What: "archive a write", Why: "the database is being closed, and the archive does not take it", Do: "the write is in the database; open it again to have it archived"}
+
 // wait returns when everything up to a number was sent, or the archiver has ended.
 func (a *archiver) wait(ctx context.Context, number uint64) error {
 	stop := context.AfterFunc(ctx, func() {
@@ -396,7 +401,7 @@ func (a *archiver) wait(ctx context.Context, number uint64) error {
 	defer a.mu.Unlock()
 	for !a.ready || a.stats.Number < number {
 		if a.ended {
-			return &fault.Error{Kind: fault.ErrClosed, What: "archive a write", Why: "the archiving has ended", Do: "the write is in the database; open it again to have it archived"}
+			return errUnarchived
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -435,7 +440,7 @@ func (a *archiver) giveUp() {
 func (a *archiver) end() error {
 	a.stop()
 	<-a.over
-	ctx, cancel := context.WithTimeout(context.Background(), lastArchive)
+	ctx, cancel := context.WithTimeout(context.Background(), a.db.lastArchive)
 	defer cancel()
 	err := a.db.Failed()
 	if err == nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -33,7 +34,7 @@ func (db *DB) beginArchive(o *Options, fresh bool) error {
 	if db.readOnly && o.Archive != nil {
 		return fault.Invalid(doingOpen(db.dir), "an archive of a database that is only read", "leave Archive or ReadOnly out")
 	}
-	number, out, err := db.store.Numbered(o.Archive != nil, maxUnsent)
+	number, out, err := db.store.Numbered(o.Archive != nil, fresh, db.unsent)
 	if err != nil || out == nil {
 		return err
 	}
@@ -43,12 +44,15 @@ func (db *DB) beginArchive(o *Options, fresh bool) error {
 	return nil
 }
 
+// unsentShare is what may wait in RAM for an archive.
+func (t *tuning) unsentShare() int64 { return cmp.Or(t.unsent, maxUnsent) }
+
 // tailBytes is what of the log of the store is read for an archive.
-func tailBytes(o *Options) int64 {
+func tailBytes(o *Options, t *tuning) int64 {
 	if o.Archive == nil {
 		return 0
 	}
-	return maxUnsent
+	return t.unsentShare()
 }
 
 // startArchive begins to send.
@@ -78,7 +82,7 @@ func (db *DB) syncLog(batches []*pebble.Batch) error {
 // closeArchives bounds the wait of writes for an archive that does not answer while the database closes.
 func (db *DB) closeArchives() (stop func() bool) {
 	close(db.archives.closing)
-	return time.AfterFunc(lastArchive, func() {
+	return time.AfterFunc(db.lastArchive, func() {
 		for _, a := range db.archives.list() {
 			a.giveUp()
 		}
@@ -125,7 +129,7 @@ func (db *DB) ArchiveTo(ctx context.Context, to wal.Archive, follow bool) (s Arc
 	if err := db.lock(ctx); err != nil {
 		return s, errors.Join(err, to.Close())
 	}
-	a := newArchiver(db, to, db.store.Attach(maxUnsent), 0)
+	a := newArchiver(db, to, db.store.Attach(db.unsent), 0)
 	a.base = true
 	db.unlock()
 	as := &db.archives

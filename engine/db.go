@@ -108,6 +108,9 @@ type config struct {
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
+	unsent    int64 // what may wait in RAM for an archive
+
+	lastArchive time.Duration // how long Close waits for one
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
@@ -406,7 +409,9 @@ func (db *DB) close() error {
 		errs = append(errs, db.flushAtClose())
 	}
 	if db.Failed() == nil {
-		errs = append(errs, db.syncer.Wait(db.syncer.Newest()))
+		if err := db.syncer.Wait(db.syncer.Newest()); !errors.Is(err, errUnarchived) { // of which the log hears
+			errs = append(errs, err)
+		}
 	}
 	if db.Failed() == nil && !db.readOnly {
 		for _, s := range db.spaces.All() {
@@ -428,6 +433,9 @@ func (db *DB) flushAtClose() error {
 		_, err := db.update(context.Background(), fn) // the gate lets no call in any more
 		return err
 	})
+	if errors.Is(err, errUnarchived) {
+		return nil
+	}
 	if errors.Is(err, fault.ErrDiskFull) {
 		db.logger.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
 		return nil

@@ -203,6 +203,10 @@ type tuning struct {
 	mends bool
 	// beside are more parts than there are.
 	beside []part.Part
+	// unsent is what waits in RAM for an archive, 0 for the default.
+	unsent int64
+	// lastArchive is how long Close waits for an archive, 0 for the default.
+	lastArchive time.Duration
 	// vectors are others than the default limits: tests build graphs of few vectors.
 	vectors *spaces.Limits
 }

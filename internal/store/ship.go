@@ -46,6 +46,7 @@ type shipping struct {
 
 	mu      sync.Mutex // held while a batch is applied that is shipped: the order of numbers is that of applying
 	number  uint64     // of the newest batch
+	fresh   bool       // the store was empty when it began
 	synced  uint64     // the batches up to this number are on disk
 	lsn     uint64
 	time    int64
@@ -70,8 +71,9 @@ type Outlet struct {
 // Numbered says which batch is the last that the store holds, 0 if that is not known. With ship it
 // attaches an outlet for the batches after that, which begins with those that the log of the store
 // holds; otherwise the first write has the store forget the number. It is called after Open, before
-// anything is written.
-func (s *Store) Numbered(ship bool, bound int64) (number uint64, o *Outlet, err error) {
+// anything is written. fresh says that the store is empty: its first batch has the number 1, and that of
+// no other store has it.
+func (s *Store) Numbered(ship, fresh bool, bound int64) (number uint64, o *Outlet, err error) {
 	b, closer, err := s.Get(s.config.NumberKey)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
@@ -88,6 +90,9 @@ func (s *Store) Numbered(ship bool, bound int64) (number uint64, o *Outlet, err 
 	}
 	if ship {
 		s.ship.number, s.ship.synced = number, number
+		if number == 0 && fresh {
+			s.ship.fresh = true
+		}
 		o = s.Attach(bound)
 		o.begin(s.tail, number)
 		s.tail = nil
@@ -102,6 +107,9 @@ func (s *Store) Attach(bound int64) *Outlet {
 	defer sh.mu.Unlock()
 	o := &Outlet{of: sh, store: s, bound: bound, ready: make(chan struct{}, 1)}
 	sh.outlets = append(sh.outlets, o)
+	if sh.number == 0 && !sh.fresh {
+		sh.number = 1
+	}
 	if sh.asked == nil {
 		sh.asked = map[*pebble.Batch]uint64{}
 	}
@@ -307,12 +315,16 @@ func decodeNumber(b []byte, t Timeline) uint64 {
 	return binary.BigEndian.Uint64(b)
 }
 
-// begin puts what the log of the store holds before what comes, if it leads up to the number.
+// begin puts those of the log of the store before what comes that lead up to its number.
 func (o *Outlet) begin(tail []Written, number uint64) {
-	if len(tail) == 0 || tail[len(tail)-1].Number != number {
-		return
+	for len(tail) > 0 && tail[len(tail)-1].Number > number { // not replayed
+		tail = tail[:len(tail)-1]
 	}
-	for _, w := range tail {
+	first := len(tail)
+	for next := number; first > 0 && tail[first-1].Number == next; next-- {
+		first--
+	}
+	for _, w := range tail[first:] {
 		o.queue, o.bytes = append(o.queue, w), o.bytes+int64(len(w.Repr))
 	}
 }
@@ -327,9 +339,8 @@ func (o *Outlet) First() uint64 {
 	return o.queue[0].Number
 }
 
-// readTail reads the numbered batches that follow each other at the end of the logs, at most about bound
-// bytes of them: of a program that was killed, nobody else may have them. What cannot be read is not a
-// part of it.
+// readTail reads the numbered batches of the logs, at most about bound bytes of them, the newest: of a
+// program that was killed, nobody else may have them.
 func (s *Store) readTail(bound int64) (tail []Written) {
 	dir := s.FS.PathJoin(s.config.Dir, Dir)
 	names, err := s.FS.List(dir)
@@ -349,21 +360,19 @@ func (s *Store) readTail(bound int64) (tail []Written) {
 		if err != nil {
 			return nil
 		}
-		records, bad := logRecords(b)
+		records, _ := logRecords(b) // also such as Pebble does not replay: see begin
 		for _, rec := range records {
 			n := s.numberOf(rec)
-			if len(tail) > 0 && n != tail[len(tail)-1].Number+1 {
-				tail, size = nil, 0
+			if n == 0 {
+				continue
 			}
-			if n > 0 {
-				tail, size = append(tail, Written{Number: n, Repr: bytes.Clone(rec)}), size+int64(len(rec))
+			for k := len(tail) - 1; k >= 0 && tail[k].Number >= n; k-- { // lost in an earlier crash, and given again
+				size, tail = size-int64(len(tail[k].Repr)), tail[:k]
 			}
+			tail, size = append(tail, Written{Number: n, Repr: bytes.Clone(rec)}), size+int64(len(rec))
 			for ; size > bound; tail = tail[1:] {
 				size -= int64(len(tail[0].Repr))
 			}
-		}
-		if bad > 0 {
-			tail, size = nil, 0
 		}
 	}
 	return tail

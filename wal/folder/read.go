@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -94,7 +95,7 @@ func survey(f vfs.FS, dir string) (s found, err error) {
 			return s, err
 		}
 	}
-	s.Whole = begun == 1
+	s.Whole = begun == 1 && s.Number > 0
 	for _, base := range bases {
 		size, err := f.Stat(f.PathJoin(dir, fileName(base, baseSuffix)))
 		if err != nil {
@@ -163,7 +164,7 @@ func eachHead(f vfs.FS, path string, visit func(h *wal.Frame, size int64)) error
 		if err == nil && at+r.Offset() == info.Size() {
 			_, err = wal.NewReader(io.NewSectionReader(file, at, info.Size()-at)).Next()
 		}
-		if errors.Is(err, wal.ErrTorn) || errors.Is(err, io.EOF) || errors.Is(err, fault.ErrCorrupt) {
+		if errors.Is(err, wal.ErrTorn) || errors.Is(err, io.EOF) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrNewerLayout) {
 			return nil // what comes behind is not followed; who reads it is told
 		}
 		if err != nil {
@@ -255,7 +256,7 @@ func (c *Cursor) next(after wal.Position) (*wal.Frame, error) {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, wal.ErrTorn) {
 			return f, err
 		}
-		break
+		break // what is torn there, the next segment has
 	}
 	for _, first := range segments {
 		if first > after.Number+1 {
@@ -316,6 +317,9 @@ func (c *Cursor) read(name string, after wal.Position) (*wal.Frame, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, wal.ErrTorn) {
 			return nil, err
 		}
+		if errors.Is(err, fault.ErrCorrupt) && lost(io.NewSectionReader(c.file, c.at, info.Size()-c.at), c.at) {
+			return nil, wal.ErrTorn
+		}
 		if err != nil {
 			return nil, fault.Within(fmt.Sprintf("%s: %s, byte %d", doing(c.path), c.fs.PathJoin(c.dir, name), c.at), err)
 		}
@@ -335,3 +339,30 @@ func (c *Cursor) read(name string, after wal.Position) (*wal.Frame, error) {
 		return f, nil
 	}
 }
+
+// sector is what a disk writes in one piece, mostLost what is looked at for one that it has not written.
+const (
+	sector   = 512
+	mostLost = 256 << 20
+)
+
+// lost reports whether what lies from a byte of a file on was not all written when the machine stopped:
+// a sector of it, or its part up to the end of the file, has zeros alone.
+func lost(r io.Reader, at int64) bool {
+	b, err := io.ReadAll(io.LimitReader(r, mostLost))
+	if err != nil {
+		return false
+	}
+	for len(b) > 0 {
+		n := min(sector-int(at%sector), len(b))
+		zeros := !slices.ContainsFunc(b[:n], func(c byte) bool { return c != 0 })
+		if zeros && (n >= leastLost || n == len(b)) {
+			return true
+		}
+		b, at = b[n:], at+int64(n)
+	}
+	return false
+}
+
+// leastLost keeps the zeros that a frame may have at the end of a sector from being taken for lost.
+const leastLost = 64
