@@ -147,7 +147,8 @@ type Archive interface {
 
 // The form of a frame: a head of fixed size, and the batches, each with its length before it.
 const (
-	frameMagic   = "memdbseg"
+	// Magic is what each frame begins with.
+	Magic        = "memdbseg"
 	frameVersion = 1
 	headSize     = 96
 	sumAt        = 88
@@ -193,7 +194,7 @@ func (f *Frame) Append(dst []byte) ([]byte, error) {
 		dst = append(dst, raw...)
 	}
 	head := dst[at : at+headSize]
-	copy(head, frameMagic)
+	copy(head, Magic)
 	head[8], head[9], head[10] = frameVersion, byte(f.Kind), flags
 	put32, put64 := binary.LittleEndian.PutUint32, binary.LittleEndian.PutUint64
 	put32(head[12:], uint32(len(f.Batches)))
@@ -223,7 +224,7 @@ type head struct {
 
 // decodeHead reads a head. Whether it is as it was written, only the checksum of the whole frame tells.
 func decodeHead(b []byte) (*head, error) {
-	if string(b[:8]) != frameMagic {
+	if string(b[:8]) != Magic {
 		return nil, damaged("no frame begins there", nil)
 	}
 	if b[8] != frameVersion {

@@ -180,7 +180,7 @@ func TestGolden(t *testing.T) {
 // again as it was understood.
 func FuzzReader(f *testing.F) {
 	f.Add(segment(f, testFrames()...))
-	f.Add([]byte(frameMagic))
+	f.Add([]byte(Magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := NewReader(bytes.NewReader(b))
 		for {

@@ -212,6 +212,23 @@ func TestDamagedSegment(t *testing.T) {
 		t.Errorf("one in the place of another: %+v, %v", got, err)
 	}
 	writeFile(t, fs, path(4), middle)
+	last := readFile(t, fs, path(7))
+	for i := range last { // it may as well have been torn: who follows is told that something was there
+		b := append([]byte(nil), last...)
+		b[i] ^= 0x20
+		writeFile(t, fs, path(7), b)
+		c, err := Follow(fsys.On(fs, "/a"), line, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := c.Next(t.Context(), at(6)); !errors.Is(err, wal.ErrTorn) && !errors.Is(err, fault.ErrNewerLayout) {
+			t.Fatalf("byte %d of the end changed: %+v, %v", i, f, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, fs, path(7), last)
 	writeFile(t, fs, path(5), middle) // one twice
 	if got, err := follow(t, fs, wal.Position{}); err != nil || got != at(9) {
 		t.Errorf("a segment twice: %+v, %v", got, err)

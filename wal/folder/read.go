@@ -1,13 +1,13 @@
 package folder
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -248,12 +248,15 @@ func (c *Cursor) next(after wal.Position) (*wal.Frame, error) {
 	}
 	// From the newest segment that can have the next batch back to the one before: that may have been
 	// appended to last.
+	end := error(io.EOF)
 	for i := len(segments) - 1; i >= 0; i-- {
 		if segments[i] > after.Number+1 {
 			continue
 		}
 		f, err := c.read(fileName(segments[i], segmentSuffix), after)
-		if !errors.Is(err, io.EOF) && !errors.Is(err, wal.ErrTorn) {
+		if err != nil && errors.Is(err, wal.ErrTorn) {
+			end = errors.Join(io.EOF, err)
+		} else if !errors.Is(err, io.EOF) {
 			return f, err
 		}
 		break // what is torn there, the next segment has
@@ -266,7 +269,7 @@ func (c *Cursor) next(after wal.Position) (*wal.Frame, error) {
 	if bases, err := numbers(c.fs, c.dir, baseSuffix); err != nil || len(bases) > 0 && bases[len(bases)-1] > after.Number {
 		return nil, cmp.Or(err, c.gap(after))
 	}
-	return nil, io.EOF
+	return nil, end
 }
 
 // first is the first frame: of the newest base, or the first batch of the database.
@@ -285,7 +288,11 @@ func (c *Cursor) first() (*wal.Frame, error) {
 	if segments[0] != 1 {
 		return nil, c.gap(wal.Position{})
 	}
-	return c.read(fileName(1, segmentSuffix), wal.Position{})
+	f, err := c.read(fileName(1, segmentSuffix), wal.Position{})
+	if errors.Is(err, wal.ErrTorn) {
+		err = errors.Join(io.EOF, err)
+	}
+	return f, err
 }
 
 func (c *Cursor) gap(after wal.Position) error {
@@ -317,7 +324,7 @@ func (c *Cursor) read(name string, after wal.Position) (*wal.Frame, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, wal.ErrTorn) {
 			return nil, err
 		}
-		if errors.Is(err, fault.ErrCorrupt) && lost(io.NewSectionReader(c.file, c.at, info.Size()-c.at), c.at) {
+		if errors.Is(err, fault.ErrCorrupt) && torn(io.NewSectionReader(c.file, c.at, info.Size()-c.at)) {
 			return nil, wal.ErrTorn
 		}
 		if err != nil {
@@ -340,29 +347,26 @@ func (c *Cursor) read(name string, after wal.Position) (*wal.Frame, error) {
 	}
 }
 
-// sector is what a disk writes in one piece, mostLost what is looked at for one that it has not written.
-const (
-	sector   = 512
-	mostLost = 256 << 20
-)
+// mostBehind bounds what is read behind a frame that is damaged: a segment and its last frame.
+const mostBehind = segmentBytes + wal.MaxFrame
 
-// lost reports whether what lies from a byte of a file on was not all written when the machine stopped:
-// a sector of it, or its part up to the end of the file, has zeros alone.
-func lost(r io.Reader, at int64) bool {
-	b, err := io.ReadAll(io.LimitReader(r, mostLost))
+// torn reports whether nothing comes behind a frame that cannot be read: a machine that stopped while the
+// frame was written leaves that. Each frame is on disk before the next is written, so with a whole one
+// behind it, it was damaged later.
+func torn(r io.Reader) bool {
+	b, err := io.ReadAll(io.LimitReader(r, mostBehind))
 	if err != nil {
 		return false
 	}
-	for len(b) > 0 {
-		n := min(sector-int(at%sector), len(b))
-		zeros := !slices.ContainsFunc(b[:n], func(c byte) bool { return c != 0 })
-		if zeros && (n >= leastLost || n == len(b)) {
+	for at := 1; at < len(b); at++ {
+		next := bytes.Index(b[at:], []byte(wal.Magic))
+		if next < 0 {
 			return true
 		}
-		b, at = b[n:], at+int64(n)
+		at += next
+		if _, err := wal.NewReader(bytes.NewReader(b[at:])).Next(); err == nil {
+			return false
+		}
 	}
-	return false
+	return true
 }
-
-// leastLost keeps the zeros that a frame may have at the end of a sector from being taken for lost.
-const leastLost = 64
