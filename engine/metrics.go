@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -72,6 +70,16 @@ func (db *DB) Metrics() metrics.Metrics {
 	}
 	out.Caches.EmbeddingBytes, _ = db.memoryShares()
 	out.Changes = db.program.feeds.metrics(out.LSN)
+	for _, a := range db.Archives() {
+		of := metrics.Archive{LSN: a.LSN, LagSeconds: (time.Duration(a.LagMS) * time.Millisecond).Seconds(), UnsentBytes: a.UnsentBytes, Segments: a.Segments}
+		if a.Failing != nil {
+			of.Failing = 1
+		}
+		if out.Archives == nil {
+			out.Archives = map[string]metrics.Archive{}
+		}
+		out.Archives[a.Name] = of
+	}
 	return out
 }
 
@@ -92,14 +100,11 @@ func (tx *Tx) wentFor(why layout.Reason, n int) {
 	})
 }
 
-// syncLog is the sync of the store, with its time counted.
-func (db *DB) syncLog(batches []*pebble.Batch) error {
-	began := clock.System()
-	err := db.store.SyncLog(batches)
+// synced counts a sync of the log that began at a time.
+func (db *DB) synced(began time.Time) {
 	took := clock.System().Sub(began)
 	db.life.meters.sync.Observe(took)
 	db.slow("sync", took)
-	return err
 }
 
 // slow warns of what took longer than Options.SlowAfter.

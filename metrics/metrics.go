@@ -74,6 +74,8 @@ type Metrics struct {
 	Store     Store             `json:"store"`
 	Caches    Caches            `json:"caches"`
 	Changes   Changes           `json:"changes"`
+	// Archives are those that the database sends to, by their names.
+	Archives map[string]Archive `json:"archives,omitempty"`
 }
 
 // Commits are what was written.
@@ -136,4 +138,17 @@ type Changes struct {
 	// Readers is how many run, and Behind how many commits the slowest has still to read.
 	Readers int    `json:"readers"`
 	Behind  uint64 `json:"behind"`
+}
+
+// Archive is how an archive keeps up. All but Segments are gauges.
+type Archive struct {
+	// LSN is that of the newest commit that the archive has.
+	LSN uint64 `json:"lsn"`
+	// LagSeconds is how long the oldest of the UnsentBytes, which wait in RAM, has waited at least.
+	LagSeconds  float64 `json:"lag_seconds"`
+	UnsentBytes int64   `json:"unsent_bytes"`
+	// Segments is how many were appended.
+	Segments int64 `json:"segments"`
+	// Failing is 1 while the archive fails, else 0.
+	Failing int `json:"failing"`
 }

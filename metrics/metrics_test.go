@@ -44,7 +44,8 @@ func TestPrometheus(t *testing.T) {
 	timer.Observe(time.Minute)
 	m := Metrics{
 		LSN: 7, Commits: Commits{Count: 3, Sync: timer.Read()}, Evictions: map[string]uint64{"evicted:age": 2, "a\"b\\c\nd": 1},
-		Recall: Recall{Stages: map[string]Durations{"second look": timer.Read(), "text": {}}},
+		Archives: map[string]Archive{"a": {LSN: 5, LagSeconds: 1.5, Segments: 2}},
+		Recall:   Recall{Stages: map[string]Durations{"second look": timer.Read(), "text": {}}},
 	}
 	var b strings.Builder
 	if err := WritePrometheus(&b, m); err != nil {
@@ -101,6 +102,7 @@ func TestPrometheus(t *testing.T) {
 		"memdb_lsn 7\n", "memdb_commits_total 3\n", "memdb_sync_seconds_bucket{le=\"0.001\"} 1\n", "memdb_sync_seconds_bucket{le=\"+Inf\"} 2\n",
 		"memdb_sync_seconds_sum 60.001\n", `memdb_recall_stage_seconds_bucket{stage="second look",le="10"} 1` + "\n",
 		`memdb_evictions_total{reason="evicted:age"} 2` + "\n", `memdb_evictions_total{reason="a\"b\\c\nd"} 1` + "\n", "# TYPE memdb_lsn gauge\n",
+		`memdb_archive_lag_seconds{archive="a"} 1.5` + "\n", `memdb_archive_segments_total{archive="a"} 2` + "\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q", want)

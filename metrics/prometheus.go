@@ -47,7 +47,31 @@ func WritePrometheus(w io.Writer, m Metrics) error {
 	}
 	p.gauge("change_readers", "Readers of the log that run.", float64(m.Changes.Readers))
 	p.gauge("changes_behind", "Commits that the slowest reader of the log has still to read.", float64(m.Changes.Behind))
+	p.archives(m.Archives)
 	return p.w.Flush() // which has the first error of any write
+}
+
+// archives writes what is known of each archive; nothing where there is none.
+func (p *exposition) archives(all map[string]Archive) {
+	if len(all) == 0 {
+		return
+	}
+	for _, f := range []struct {
+		name, typ, help string
+		of              func(a *Archive) float64
+	}{
+		{"archive_lsn", "gauge", "LSN of the newest commit that the archive has.", func(a *Archive) float64 { return float64(a.LSN) }},
+		{"archive_lag_seconds", "gauge", "How long the oldest bytes have waited for the archive.", func(a *Archive) float64 { return a.LagSeconds }},
+		{"archive_unsent_bytes", "gauge", "Bytes that wait for the archive in RAM.", func(a *Archive) float64 { return float64(a.UnsentBytes) }},
+		{"archive_segments_total", "counter", "Segments that were appended.", func(a *Archive) float64 { return float64(a.Segments) }},
+		{"archive_failing", "gauge", "1 while the archive fails.", func(a *Archive) float64 { return float64(a.Failing) }},
+	} {
+		p.head(f.name, f.typ, f.help)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			a := all[name]
+			p.sample(f.name, label("archive", name), f.of(&a))
+		}
+	}
 }
 
 // series are values by the value of one label.

@@ -1,5 +1,3 @@
-// Package wal is what was written to a database, in its order. A [Change] is one change of the
-// log of commits as a program reads it, with its values.
 package wal
 
 import (

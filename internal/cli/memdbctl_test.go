@@ -313,7 +313,7 @@ func TestUsage(t *testing.T) {
 		{"frobnicate", `there is no verb "frobnicate"; see memdbctl --help`},
 		{"stor", `there is no verb "stor"; did you mean store`},
 		{"strore x --user u", `there is no verb "strore"; did you mean store`},
-		{"log tail", `there is no verb "log"; see memdbctl --help`},
+		{"journal tail", `there is no verb "journal"; see memdbctl --help`},
 		{"help frobnicate", `there is no verb "frobnicate"`},
 		{"help store extra", `there is no verb "store extra"`},
 		{"completion tcsh", `it takes one of bash, zsh, fish and powershell, and got "tcsh"`},
@@ -960,7 +960,7 @@ func verbs() []string {
 
 // Every verb has examples, and every example is understood.
 func TestExamples(t *testing.T) {
-	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "why", "history", "kv", "session", "note", "graph", "usage", "agent", "user", "fact", "import", "export", "demo", "policy", "consolidate", "evict", "check", "rescue", "rebuild", "compact", "embed", "reembed", "stats", "log", "analyze", "reset", "shell"}
+	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "why", "history", "kv", "session", "note", "graph", "usage", "agent", "user", "fact", "import", "export", "demo", "policy", "consolidate", "evict", "check", "rescue", "rebuild", "compact", "archive", "embed", "reembed", "stats", "log", "analyze", "reset", "shell"}
 	if got := verbs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("verbs %v, want %v", got, want)
 	}
