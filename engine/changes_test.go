@@ -747,3 +747,62 @@ func TestChangesParts(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesCrash: what a follower has seen is there after a crash at any moment, under the same
+// LSN, and the log goes on behind it.
+func TestChangesCrash(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	for range 5 {
+		fs := vfs.NewCrashableMem()
+		db := openTest(t, fs, Options{})
+		var mu sync.Mutex
+		var seen, want []string
+		var crashed vfs.FS
+		after := r.IntN(60) + 1
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for c, err := range db.Changes(ctx, 1, &ChangesOptions{Follow: true}) {
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				seen = append(seen, fmt.Sprintf("%d.%d %s", c.LSN, c.Number, c.ID))
+				if len(seen) == after {
+					want = slices.Clone(seen)
+					crashed = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: r})
+					cancel()
+				}
+				mu.Unlock()
+			}
+		})
+		for w := range 4 {
+			wg.Go(func() {
+				for n := range 20 {
+					_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprintf("text %d of %d", n, w)}, nil)
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		cancel()
+		closeTest(t, db)
+		db = openTest(t, crashed, Options{})
+		var got []string
+		for _, c := range readChanges(t, db, 1, nil) {
+			got = append(got, fmt.Sprintf("%d.%d %s", c.LSN, c.Number, c.ID))
+		}
+		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Fatalf("after the crash\n%v\nwas seen before it\n%v", got, want)
+		}
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "after"})
+		if all := readChanges(t, db, db.LSN(), nil); len(all) != 1 || all[0].After.(*memory.Memory).Text != "after" {
+			t.Errorf("behind the crash: %+v", all)
+		}
+		closeTest(t, db)
+	}
+}
