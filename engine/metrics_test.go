@@ -71,7 +71,10 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("evictions: %v", m.Evictions)
 	}
 	readers := 0
-	for range db.Changes(ctx, 0, nil) {
+	for _, err := range db.Changes(ctx, 0, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if now := db.Metrics().Changes; readers == 0 && (now.Readers != 1 || now.Behind < 5) {
 			t.Errorf("readers: %+v", now)
 		}
