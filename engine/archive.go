@@ -20,7 +20,7 @@ const (
 	archiveDelay = time.Second
 	// maxUnsent bounds what waits in RAM for an archive: beyond it the archive begins again, from a base.
 	maxUnsent = 64 << 20
-	// frameBytes is about the most that one frame has, and a part of a base.
+	// frameBytes are about the most that one frame has, partBytes a part of a base.
 	frameBytes = 8 << 20
 	partBytes  = 1 << 20
 	// retryArchive to mostRetryArchive are the pauses after failures of an archive, each twice the one before.
@@ -196,29 +196,34 @@ func (a *archiver) begin(ctx context.Context) error {
 // sendFrames sends the batches that are on disk.
 func (a *archiver) sendFrames(ctx context.Context) error {
 	for {
-		batches := a.out.Peek(frameBytes)
-		if len(batches) == 0 {
+		f := a.frame(a.out.Peek(frameBytes))
+		if f == nil {
 			return nil
-		}
-		first, last := batches[0], batches[len(batches)-1]
-		f := &wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Batches, First: first.Number, Last: last.Number, Since: a.lsn(), LSN: a.lsn()}
-		size := int64(0)
-		for _, b := range batches {
-			if b.LSN == 0 { // of the log of the store, or of before the first commit
-				b.LSN, b.Time = lastCommit(a.db.keys(), b.Repr)
-			}
-			if b.LSN > f.LSN {
-				f.LSN, f.Time = b.LSN, b.Time
-			}
-			f.Batches = append(f.Batches, b.Repr)
-			size += int64(len(b.Repr))
 		}
 		if err := a.to.Append(ctx, f); err != nil {
 			return err
 		}
-		a.out.Drop(last.Number)
-		a.sent(f, size)
+		a.out.Drop(f.Last)
+		a.sent(f)
 	}
+}
+
+// frame is that of batches, nil for none.
+func (a *archiver) frame(batches []store.Written) *wal.Frame {
+	if len(batches) == 0 {
+		return nil
+	}
+	f := &wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn()}
+	for _, b := range batches {
+		if b.LSN == 0 { // of the log of the store, or of before the first commit
+			b.LSN, b.Time = lastCommit(a.db.keys(), b.Repr)
+		}
+		if b.LSN > f.LSN {
+			f.LSN, f.Time = b.LSN, b.Time
+		}
+		f.Last, f.Batches = b.Number, append(f.Batches, b.Repr)
+	}
+	return f
 }
 
 func (a *archiver) lsn() uint64 {
@@ -228,12 +233,14 @@ func (a *archiver) lsn() uint64 {
 }
 
 // sent notes what was appended.
-func (a *archiver) sent(f *wal.Frame, size int64) {
+func (a *archiver) sent(f *wal.Frame) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.stats.Segments++
-	a.stats.Bytes += size
 	a.stats.Error, a.stats.Failing = "", nil
+	a.stats.Segments++
+	for _, b := range f.Batches {
+		a.stats.Bytes += int64(len(b))
+	}
 	if f.Kind != wal.Base {
 		a.stats.Number, a.stats.LSN = f.After().Number, f.LSN
 		a.behind = time.Time{}
@@ -327,7 +334,7 @@ func (b *baseWriter) write(snap store.Snapshot) (err error) {
 	if err := b.to.Append(b.ctx, &b.frame); err != nil {
 		return err
 	}
-	b.sent(&b.frame, 0)
+	b.sent(&b.frame)
 	return nil
 }
 
@@ -340,7 +347,7 @@ func (b *baseWriter) part() error {
 	if err := b.to.Append(b.ctx, &b.frame); err != nil {
 		return err
 	}
-	b.sent(&b.frame, int64(b.batch.Len()))
+	b.sent(&b.frame)
 	b.frame.Last++
 	b.batch.Reset()
 	if bytes, _, lost := b.out.Waiting(); lost || bytes < frameBytes {

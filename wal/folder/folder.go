@@ -46,6 +46,8 @@ const (
 	// segmentBytes is where a segment ends and the next begins: what is read again after a crash, and what
 	// can be copied away whole.
 	segmentBytes = 64 << 20
+	// syncBytes spreads the writing of a file.
+	syncBytes = 512 << 10
 )
 
 type identity struct {
@@ -198,7 +200,7 @@ func makeDir(f vfs.FS, dir string) error {
 	return nil
 }
 
-// Append appends a frame to the newest segment, or to the base that is being written, and syncs it.
+// Append appends a frame to the newest segment, and syncs it, or to the base that is being written.
 func (a *Archive) Append(_ context.Context, f *wal.Frame) error {
 	if f.Timeline != a.timeline {
 		return fault.Invalid(doing(a.path), "a frame of another timeline", "call Begin first")
@@ -216,7 +218,7 @@ func (a *Archive) appendBatches(f *wal.Frame) (err error) {
 	if a.segment == nil {
 		// The frame follows what is whole: what a failed append may have left of it has the same number, and
 		// its file is written anew, or is the end of the segment before.
-		if a.segment, err = a.fs.Create(a.fs.PathJoin(a.dir, fileName(f.First, segmentSuffix)), vfs.WriteCategoryUnspecified); err != nil {
+		if a.segment, err = a.create(fileName(f.First, segmentSuffix)); err != nil {
 			return err
 		}
 		a.written = 0
@@ -226,9 +228,22 @@ func (a *Archive) appendBatches(f *wal.Frame) (err error) {
 		}
 	}
 	n, err := a.write(a.segment, f)
+	if err == nil {
+		err = a.segment.Sync()
+	}
 	a.written += n
 	a.torn = err != nil
 	return err
+}
+
+// create makes a file whose bytes go to the disk as they come, and not all with its sync, which the log of
+// a database on the same disk would wait behind.
+func (a *Archive) create(name string) (vfs.File, error) {
+	file, err := a.fs.Create(a.fs.PathJoin(a.dir, name), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	return vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: syncBytes}), nil
 }
 
 func (a *Archive) endSegment() {
@@ -242,9 +257,7 @@ func (a *Archive) write(file vfs.File, f *wal.Frame) (n int64, err error) {
 	if a.buf, err = f.Append(a.buf[:0]); err != nil {
 		return 0, err
 	}
-	if _, err = file.Write(a.buf); err == nil {
-		err = file.Sync()
-	}
+	_, err = file.Write(a.buf)
 	return int64(len(a.buf)), err
 }
 
@@ -252,7 +265,7 @@ func (a *Archive) appendBase(f *wal.Frame) (err error) {
 	name := fileName(f.First, newSuffix)
 	if f.Kind == wal.Base && f.Last == 0 {
 		a.endBase()
-		if a.base, err = a.fs.Create(a.fs.PathJoin(a.dir, name), vfs.WriteCategoryUnspecified); err != nil {
+		if a.base, err = a.create(name); err != nil {
 			return err
 		}
 		a.baseName = name
@@ -261,6 +274,9 @@ func (a *Archive) appendBase(f *wal.Frame) (err error) {
 		return fault.Invalid("write a base", "it does not begin with its first part", "begin it again")
 	}
 	if _, err := a.write(a.base, f); err != nil || f.Kind != wal.BaseEnd {
+		return err // a base counts from its end on: it is synced then
+	}
+	if err := a.base.Sync(); err != nil {
 		return err
 	}
 	a.endBase()
