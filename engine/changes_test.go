@@ -806,3 +806,58 @@ func TestChangesCrash(t *testing.T) {
 		closeTest(t, db)
 	}
 }
+
+// FuzzChanges: no log record makes a reader panic. What can be read of it is told, or an error is.
+func FuzzChanges(f *testing.F) {
+	db, err := openOn(vfs.NewMem(), "db", Options{MemoryBudget: testBudget})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			f.Error(err)
+		}
+	})
+	ctx, ada := context.Background(), scope.Owner{User: "ada"}
+	_, errStore := db.Memories().Store(ctx, memory.Memory{Scope: ada.Scope(), Text: "tea"}, nil)
+	_, errPut := db.Graph().Put(ctx, ada, graph.Entity{ID: "a", Type: "t"}, []graph.Edge{{Target: "b", Type: "knows"}}, nil)
+	_, errOther := db.Graph().Put(ctx, ada, graph.Entity{ID: "b"}, nil, nil)
+	_, errMerge := db.Graph().Merge(ctx, ada, "a", "b")
+	_, errAppend := db.Sessions().Append(ctx, ada, "talk", []sessions.Message{{Role: "user", Text: "hello"}}, nil)
+	errMeta := db.Sessions().SetMetadata(ctx, ada, "talk", json.RawMessage(`{"a":1}`))
+	_, errPolicy := db.Policies().Set(ctx, policyWith(func(p *policy.Policy) { p.Cap = 1 }))
+	_, errEvict := db.Evict(ctx, nil)
+	_, errDelete := db.DeleteOwner(ctx, ada)
+	if err := errors.Join(errStore, errPut, errOther, errMerge, errAppend, errMeta, errPolicy, errEvict, errDelete); err != nil {
+		f.Fatal(err)
+	}
+	err = db.View(ctx, func(tx *Tx) error {
+		page, err := tx.logRecords(1, tx.LSN())
+		for _, c := range page {
+			f.Add(c.record)
+		}
+		return err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, record []byte) {
+		c, err := db.decodeChanges(loggedCommit{lsn: 2, record: record})
+		if err != nil {
+			return
+		}
+		reader := &feed{db: db, owners: map[uint32]scope.Owner{}}
+		if err := reader.findDeaths(t.Context(), []*changes{c}); err != nil {
+			t.Fatal(err)
+		}
+		err = reader.giveCommit(t.Context(), c, func(ch wal.Change, _ error) bool {
+			if _, err := json.Marshal(ch); err != nil {
+				t.Errorf("%+v: %v", ch, err)
+			}
+			return true
+		})
+		if err != nil && !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrNewerLayout) {
+			t.Error(err)
+		}
+	})
+}

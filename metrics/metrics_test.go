@@ -116,3 +116,13 @@ func TestPrometheus(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+// BenchmarkObserve: what counting costs a call, beside others that count.
+func BenchmarkObserve(b *testing.B) {
+	var m Timer
+	b.RunParallel(func(pb *testing.PB) {
+		for d := time.Duration(0); pb.Next(); d += time.Microsecond {
+			m.Observe(d % time.Second)
+		}
+	})
+}

@@ -36,7 +36,7 @@ type LoggedMarker struct {
 }
 
 // maxLogged is more messages than a commit can write.
-const maxLogged = 1 << 21
+const maxLogged = 1 << 20
 
 var _ part.Teller = (*Part)(nil)
 
