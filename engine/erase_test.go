@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -119,6 +121,36 @@ func eraseWorld(t *testing.T, fs vfs.FS, clk *testClock, o Options) (db *DB, of 
 	}
 	noError(t, db.store.Flush())
 	return db, of
+}
+
+// TestEraseReadsLog: each record of the log can be told apart into its changes, so that those of
+// others stay, and what is erased of one owner is nobody else's.
+func TestEraseReadsLog(t *testing.T) {
+	clk := newTestClock()
+	db, _ := eraseWorld(t, vfs.NewMem(), clk, Options{})
+	ops := map[byte]bool{}
+	lower, upper := db.keys().Span(layout.KindLog)
+	noError(t, kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		head, n, err := layout.SplitLog(value)
+		noError(t, err)
+		var p logParser
+		if !p.changes(value[head.Len():], n) {
+			t.Errorf("the record %x cannot be read: %x", key, value)
+		}
+		for _, c := range p.found {
+			ops[c.op] = true
+		}
+		nobody := newErasure(layout.Erasure{Owners: []uint32{1 << 30}})
+		if without := nobody.logWithout(value); without != nil {
+			t.Errorf("the record %x has changed for nobody", key)
+		}
+		return nil
+	}))
+	for _, op := range []byte{1, 2, 3, 6, 7, 20, 21, 41, 42, 44, 46, 60, 62, 80, 82, 85} {
+		if !ops[op] {
+			t.Errorf("operation %d is not tried", op)
+		}
+	}
 }
 
 // TestEraseUser: no file has anything of a user, and what others have is there.
