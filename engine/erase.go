@@ -75,12 +75,14 @@ func (e *Erased) all() []*int64 {
 
 // Kept is something that an erasure leaves, or does not reach.
 type Kept struct {
+	// What it is, and Why it stays or is not reached, each in a few words.
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
 
 // EraseReport is what an erasure has done.
 type EraseReport struct {
+	// Erased is how much is gone.
 	Erased Erased `json:"erased"`
 	// RewrittenBytes are those of tables that were written anew. FilesRemoved counts the files of
 	// before that are gone.

@@ -30,6 +30,8 @@ const (
 	purgeTries = 8
 	// purgeWait is how long tables that nothing lists may stay: a reader holds them.
 	purgeWait = 10 * time.Second
+	// purgeLook is how often it is looked whether they are gone.
+	purgeLook = 2 * time.Millisecond
 	// manifestBytes is the size from which on the MANIFEST rotates, once it has more changes than
 	// there are tables.
 	manifestBytes = 64 << 10
@@ -179,6 +181,8 @@ func (s *Store) awaitRemoval(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tick := time.NewTicker(purgeLook)
+	defer tick.Stop()
 	for deadline := clock.System().Add(purgeWait); ; {
 		names, err := s.files()
 		if err != nil {
@@ -199,12 +203,14 @@ func (s *Store) awaitRemoval(ctx context.Context) error {
 		switch {
 		case left < 0:
 			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case clock.System().After(deadline):
 			return &fault.Error{Kind: fault.ErrBusy, What: doingPurge, Why: names[left] + " is still read", Do: "end Views that are open, and try again"}
 		}
-		time.Sleep(time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
 	}
 }
 
