@@ -95,6 +95,14 @@ func (ps *points) forget(lsn uint64) {
 	ps.floor = max(ps.floor, lsn)
 }
 
+// dropPast retains no state of before an LSN any more. Views that are open keep theirs.
+func (ps *points) dropPast(lsn uint64) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.floor = max(ps.floor, lsn)
+	ps.retain.marks = nil
+}
+
 // ViewAt is View of a past state: that as of an LSN, of those that are retained (see
 // Options.Retain). ErrNotRetained for any other, and for what keeps no past states: the
 // key-value store. Access times, access counts and what has expired are those of now.

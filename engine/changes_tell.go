@@ -109,6 +109,10 @@ func (c *changes) own(number uint32, ch *layout.LoggedChange) {
 		one.op = wal.OpReset
 	case layout.LogSpace:
 		one.op = wal.OpSpace
+	case layout.LogErase:
+		one.op = wal.OpErase
+	case layout.LogErased:
+		one.op = wal.OpErased
 	case layout.LogRange:
 		c.ranges = append(c.ranges, placedRange{layout.Change{Born: c.lsn, Number: ch.Change}, len(c.steps)})
 		return

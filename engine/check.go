@@ -30,6 +30,8 @@ type Report struct {
 	OK       bool      `json:"ok"`
 	Memories int       `json:"memories"`
 	Problems []Problem `json:"problems"`
+	// Erasing: an erasure has begun and is not done, see [DB.Erase]; what it deletes is in the files.
+	Erasing bool `json:"erasing,omitempty"`
 	// Spaces says what searches of each vector space find; see [DB.CheckDeep].
 	Spaces []SpaceRecall `json:"spaces,omitempty"`
 }
@@ -99,7 +101,7 @@ func (db *DB) Check(ctx context.Context) (Report, error) { return db.check(ctx, 
 func (db *DB) CheckDeep(ctx context.Context) (Report, error) { return db.check(ctx, true) }
 
 func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
-	r := Report{Problems: []Problem{}}
+	r := Report{Problems: []Problem{}, Erasing: db.erasing.Load() != nil}
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]uint32{}}
 		if err := db.store.CheckLevels(nil); err != nil {

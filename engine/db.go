@@ -77,6 +77,7 @@ type DB struct {
 	chunks  chunks
 	janitor *janitor
 	backlog backlog
+	erasing atomic.Pointer[erasure] // one that has begun; changed under turn, or the writer lock
 
 	due      due
 	archives archives

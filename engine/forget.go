@@ -148,9 +148,9 @@ type forgetting struct {
 	tx     *Tx
 	cutoff int64
 	limit  uint64 // LSN: nobody sees what died at it or before, and it is cleaned up
-	// owners, if not nil, are those whose dead are erased, with no thought of who inherits them;
+	// erases, if not nil, are those whose dead are erased, with no thought of who inherits them;
 	// left is how many of their memories stay.
-	owners map[uint32]bool
+	erases *whose
 	left   int
 
 	told  map[uint64]bool              // the Seqs of what has aged that the parts know of
@@ -207,7 +207,7 @@ func (f *forgetting) read(lower, upper []byte) (err error) {
 		}
 		records++
 		bytes += len(value)
-		if f.owners != nil && !f.owners[v.Owner] {
+		if f.erases != nil && !f.erases.has(v.Owner, v.Seq) {
 			return nil
 		}
 		rec, err := layout.DecodeRecord(value)
@@ -234,7 +234,7 @@ func (f *forgetting) memory() error {
 	if len(versions) > 0 && !broken {
 		err = f.whole(versions)
 	}
-	if f.owners != nil && (len(versions) > 0 || broken) && len(f.keys) == before {
+	if f.erases != nil && (len(versions) > 0 || broken) && len(f.keys) == before {
 		f.left++
 	}
 	return err
@@ -266,7 +266,7 @@ func (f *forgetting) whole(versions []oldVersion) error {
 	if kept, err := f.trashed(died.at.Born); kept || err != nil {
 		return err
 	}
-	if text := versions[len(versions)-1].text; f.owners == nil && byItself(died.Reason) && text != "" && !f.told[f.of.seq] {
+	if text := versions[len(versions)-1].text; f.erases == nil && byItself(died.Reason) && text != "" && !f.told[f.of.seq] {
 		if f.texts[f.of.owner] == nil {
 			f.texts[f.of.owner] = map[uint64]string{}
 		}
@@ -317,8 +317,8 @@ func (f *forgetting) trashed(lsn uint64) (bool, error) {
 		return kept, nil
 	}
 	t, kept, err := policy.TrashOf((*partTx)(f.tx), lsn)
-	if f.owners != nil { // what is erased of it is taken out of it before
-		kept = slices.ContainsFunc(t.Things, func(x policy.Trashed) bool { return f.owners[x.Owner] })
+	if f.erases != nil { // what is erased of it is taken out of it before
+		kept = slices.ContainsFunc(t.Things, func(x policy.Trashed) bool { return f.erases.has(x.Owner, x.Seq) })
 	}
 	f.trash[lsn] = kept
 	return kept, err

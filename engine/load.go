@@ -33,6 +33,7 @@ func (db *DB) load() error {
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},
+		{"an erasure that has begun", db.loadErasure},
 		{"what a rebuild left behind", func() error { return db.without("what a rebuild left behind", db.dropOldGenerations()) }},
 		{"what a move left behind", func() error { return db.without("what a move left behind", db.dropStrayPages()) }},
 	} {
@@ -102,6 +103,7 @@ func (db *DB) loadNames() error {
 	if err := db.checkSeed(); err != nil {
 		return err
 	}
+	db.tables.Fields.Gave(db.writer.next.Names[layout.NameField])
 	for _, class := range []layout.NameClass{layout.NameField, layout.NameSpace} {
 		prefix := append(db.keys().Header(layout.KindName, 1), byte(class))
 		err := db.loadKeys("a name of a field or a vector space", prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {

@@ -410,6 +410,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		db.store.Reached(db.syncer.Durable())
 		return db.store.MarkLogs()
 	})
+	db.every(ctx, "erases", eraseEvery, atOnce(), db.goOnErasing)
 	if db.expiring {
 		db.startExpiring(ctx)
 	}

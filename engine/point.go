@@ -246,6 +246,17 @@ func (ps *points) after(lsn uint64) (news <-chan struct{}, there bool) {
 	return ps.news, false
 }
 
+// oldestOpen is oldest without what is retained.
+func (ps *points) oldestOpen() uint64 {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	oldest := ps.current.state.LSN
+	for p := range ps.open {
+		oldest = min(oldest, p.state.LSN)
+	}
+	return oldest
+}
+
 // numbers are those of the oldest point in use and of the newest.
 func (ps *points) numbers() (oldest, newest uint64) {
 	ps.mu.Lock()

@@ -29,8 +29,10 @@ type Stats struct {
 	Lost int64 `json:"lost"`
 	// Dying is how many memories were evicted, merged away or deleted by scope or filter, and
 	// still take room: they are cleaned up in the background.
-	Dying int64  `json:"dying"`
-	LSN   uint64 `json:"lsn"`
+	Dying int64 `json:"dying"`
+	// Erasing: an erasure has begun, and waits for Views, or goes on; see [DB.Erase].
+	Erasing bool   `json:"erasing,omitempty"`
+	LSN     uint64 `json:"lsn"`
 	// DiskBytes are those of all files in the folder, and Files says of which.
 	DiskBytes int64     `json:"disk_bytes"`
 	Files     FileBytes `json:"files"`
@@ -165,7 +167,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.opening.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()),
+		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.opening.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()), Erasing: db.erasing.Load() != nil,
 		DiskBytes: files.sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),

@@ -590,6 +590,9 @@ func (tx *Tx) logUnseen() {
 // number is the number of a name, newly given if it has none.
 func (tx *Tx) number(k layout.Name) (uint32, error) {
 	num, ok, err := tx.state.Lookup(k)
+	if ok && err == nil && k.Class == layout.NameOwner {
+		err = tx.db.refuseErased(num)
+	}
 	if ok || err != nil {
 		return num, err
 	}

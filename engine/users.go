@@ -190,7 +190,7 @@ func (db *DB) DeleteUser(ctx context.Context, user string) (UserDeleted, error) 
 	if err := db.deleteLiving(ctx, user, owners, d.Deleted); err != nil {
 		return d, err
 	}
-	left, err := db.eraseDead(ctx, owners, d.Deleted)
+	left, err := db.eraseDead(ctx, &whose{owners: owners}, d.Deleted)
 	if err != nil {
 		return d, err
 	}
@@ -237,33 +237,43 @@ func (db *DB) deleteLiving(ctx context.Context, user string, owners map[uint32]b
 
 // eraseDead removes what the trash and the history keep of owners, and returns how many of their
 // memories stay: those that somebody may still read.
-func (db *DB) eraseDead(ctx context.Context, owners map[uint32]bool, deleted map[string]int64) (left int, err error) {
+func (db *DB) eraseDead(ctx context.Context, of *whose, deleted map[string]int64) (left int, err error) {
 	for try := range undoTries {
 		if try > 0 {
 			sleep(ctx, undoPause) // the View may be one of the background, which is short
 		}
-		if err := db.cleanDead(ctx); err != nil {
-			return 0, err
-		}
-		if err := db.eraseTrash(ctx, owners); err != nil {
-			return 0, err
-		}
-		left = 0
 		lower, upper := db.keys().Span(layout.KindRecord)
-		for lower != nil {
-			page, err := db.erasePage(ctx, lower, upper, owners)
-			if err != nil {
-				return 0, err
-			}
-			left += page.left
-			deleted["history"] += int64(page.events())
-			lower = page.next
+		n := 0
+		if left, n, err = db.eraseDeadIn(ctx, of, [][2][]byte{{lower, upper}}); err != nil {
+			return 0, err
 		}
+		deleted["history"] += int64(n)
 		if left == 0 {
 			break
 		}
 	}
 	return left, cmp.Or(db.shown(ctx), db.releaseSeqs(ctx))
+}
+
+// eraseDeadIn removes what the trash keeps, and what has died of the records in some spans. It
+// returns how many memories stay, and how many events of histories are gone.
+func (db *DB) eraseDeadIn(ctx context.Context, of *whose, spans [][2][]byte) (left, events int, err error) {
+	if err := db.cleanDead(ctx); err != nil {
+		return 0, 0, err
+	}
+	if err := db.eraseTrash(ctx, of); err != nil {
+		return 0, 0, err
+	}
+	for _, span := range spans {
+		for lower := span[0]; lower != nil; {
+			page, err := db.erasePage(ctx, lower, span[1], of)
+			if err != nil {
+				return 0, 0, err
+			}
+			left, events, lower = left+page.left, events+page.events(), page.next
+		}
+	}
+	return left, events, nil
 }
 
 // cleanDead cleans up after what has died and nobody sees.
@@ -277,8 +287,8 @@ func (db *DB) cleanDead(ctx context.Context) error {
 
 // eraseTrash takes the memories of owners out of the trash. The trash of an LSN stays, without
 // them: an Undo finds by it what the same consolidation took before.
-func (db *DB) eraseTrash(ctx context.Context, owners map[uint32]bool) error {
-	theirs := func(x policy.Trashed) bool { return owners[x.Owner] }
+func (db *DB) eraseTrash(ctx context.Context, of *whose) error {
+	theirs := func(x policy.Trashed) bool { return of.has(x.Owner, x.Seq) }
 	var lsns []uint64
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		return policy.EachTrash((*partTx)(tx), func(t policy.Trash) error {
@@ -292,16 +302,16 @@ func (db *DB) eraseTrash(ctx context.Context, owners map[uint32]bool) error {
 		if err != nil {
 			return err
 		}
-		err = db.eraseTrashOf(ctx, lsn, owners)
+		err = db.eraseTrashOf(ctx, lsn, of)
 	}
 	return err
 }
 
-func (db *DB) eraseTrashOf(ctx context.Context, lsn uint64, owners map[uint32]bool) error {
+func (db *DB) eraseTrashOf(ctx context.Context, lsn uint64, of *whose) error {
 	var gone policy.Trash
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		t, _, err := policy.TrashOf((*partTx)(tx), lsn)
-		gone.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return !owners[x.Owner] })
+		gone.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return !of.has(x.Owner, x.Seq) })
 		return err
 	})
 	if err != nil {
@@ -318,19 +328,22 @@ func (db *DB) eraseTrashOf(ctx context.Context, lsn uint64, owners map[uint32]bo
 		if err := tx.needToFree(doingDeleteUser, policy.TrashBytes(len(t.Things)+len(t.Heirs))); err != nil {
 			return err
 		}
-		t.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return owners[x.Owner] })
-		t.Heirs = slices.DeleteFunc(t.Heirs, func(h policy.Heir) bool { return owners[h.Owner] })
+		t.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return of.has(x.Owner, x.Seq) })
+		t.Heirs = slices.DeleteFunc(t.Heirs, func(h policy.Heir) bool { return of.has(h.Owner, h.Seq) })
+		if err := tx.emptyInGraph(gone.Things); err != nil {
+			return tx.breaks(err)
+		}
 		return t.Keep((*partTx)(tx))
 	}))
 }
 
 // erasePage removes what may go of owners from a page of records.
-func (db *DB) erasePage(ctx context.Context, lower, upper []byte, owners map[uint32]bool) (*forgetting, error) {
+func (db *DB) erasePage(ctx context.Context, lower, upper []byte, of *whose) (*forgetting, error) {
 	if err := db.janitor.rest(ctx); err != nil {
 		return nil, err
 	}
 	defer db.chunks.busy.Unlock()
-	page := &forgetting{db: db, cutoff: math.MaxInt64, owners: owners}
+	page := &forgetting{db: db, cutoff: math.MaxInt64, erases: of}
 	if err := page.read(lower, upper); err != nil || len(page.keys) == 0 {
 		return page, err
 	}

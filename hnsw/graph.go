@@ -37,6 +37,7 @@ type graph struct {
 	rows      atomic.Int64  // slots that hold one
 	linked    atomic.Int64  // nodes in the graph
 	dead      atomic.Int64  // of them, those without a row
+	thorough  atomic.Bool   // see RepairAll
 	work      atomic.Uint64 // nodes that were linked, or led around removed ones, ever
 	uppersEnd uint32
 	// What walks start from besides, and how many times the candidates that are asked

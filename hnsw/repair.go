@@ -18,7 +18,16 @@ const (
 	repairReach = 512
 )
 
-func (g *graph) repairDue() bool { return g.removedShare(repairShare) }
+func (g *graph) repairDue() bool {
+	if g.thorough.Load() {
+		return g.dead.Load() > 0
+	}
+	return g.removedShare(repairShare)
+}
+
+// RepairAll says whether [Index.Link] leads links around removed rows however few there are, so
+// that a snapshot holds none of them.
+func (x *Index) RepairAll(all bool) { x.graph.thorough.Store(all) }
 
 // removedShare reports whether one in n linked slots or more is removed.
 func (g *graph) removedShare(n int64) bool {

@@ -24,6 +24,26 @@ func (x *Index) Drop(numbers ...uint16) {
 	x.drop(numbers, x.list(), nil)
 }
 
+// Documents is how many documents each chunk of a snapshot has, those included that no caller
+// looks for any more: their words are in the chunk until its documents are moved.
+func (x *Index) Documents(s Snapshot) (map[uint16]int, error) {
+	docs := map[uint16]int{}
+	for _, c := range s.list(x) {
+		lengths, err := c.lengths(s.Reader)
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for slot := range uint32(chunkDocs) {
+			if lengths.stored(slot) != 0 {
+				n++
+			}
+		}
+		docs[c.id()] = n
+	}
+	return docs, nil
+}
+
 // drop makes chunks those of the index, but for all of the given numbers that are not
 // the one to keep.
 func (x *Index) drop(numbers []uint16, chunks []chunk, keep *sealedChunk) {

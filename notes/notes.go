@@ -2,6 +2,7 @@ package notes
 
 import (
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"time"
 
@@ -152,6 +153,17 @@ func (Part) Figures(v part.View) (map[string]int64, error) {
 		return nil
 	})
 	return map[string]int64{"notes": n}, err
+}
+
+// EraseOwners deletes the numbers, also the last one: nobody is left who has seen them.
+func (Part) EraseOwners(v part.View, owners map[uint32]bool, del func(lower, upper []byte) error) error {
+	for owner := range owners {
+		lower := binary.BigEndian.AppendUint32(v.Key(kindNote, 4), owner)
+		if err := del(lower, layout.PrefixEnd(lower)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // DeleteOwner deletes nothing: the numbers go with the memories, and the last one stays, so

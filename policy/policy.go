@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // Part is what a database keeps of policies and runs. In RAM it holds all of it: a policy is some hundred bytes, a run
@@ -210,6 +211,26 @@ func (p *Part) Reset(lsn uint64) { p.hold(Default(), lsn) }
 
 // DeleteOwner deletes nothing: policies and runs are those of the database.
 func (*Part) DeleteOwner(part.Tx, uint32) (map[string]int64, error) { return nil, nil }
+
+// EraseOwners deletes the consolidations that were for nobody else: they name the user or the agent.
+func (*Part) EraseOwners(v part.View, owners map[uint32]bool, del func(lower, upper []byte) error) error {
+	return v.Scan(section(v, sectionRun), section(v, sectionRun+1), func(key, value []byte) error {
+		_, lsn, ok := parseKey(key)
+		if !ok {
+			return nil // which check reports
+		}
+		r, err := decodeRun(lsn, value)
+		if err != nil {
+			return err
+		}
+		others := func(owner uint32) bool { return !owners[owner] }
+		if r.Scope == (scope.Scope{}) || slices.ContainsFunc(r.Owners, others) {
+			return nil
+		}
+		lower := slices.Clone(key)
+		return del(lower, append(slices.Clone(lower), 0))
+	})
+}
 
 // Bytes are about those of the runs and the policies in RAM.
 func (p *Part) Bytes() int64 {

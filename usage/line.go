@@ -142,6 +142,9 @@ func (Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) erro
 // Type is TypeUsage.
 func (*line) Type() string { return TypeUsage }
 
+// Count is how many calls the line stands for: more than one where they were rolled up.
+func (l *line) Count() int64 { return max(l.Calls, 1) }
+
 // Check returns why the line cannot be stored.
 func (l *line) Check() error {
 	if l.Time.IsZero() {

@@ -41,6 +41,10 @@ const (
 	OpReset Op = "reset"
 	// OpSpace: there is another vector space, or two have exchanged their names.
 	OpSpace Op = "space"
+	// OpErase: an erasure has begun: every trace of a memory, an agent or a user goes. OpErased: what
+	// the log said here was of something that is erased.
+	OpErase  Op = "erase"
+	OpErased Op = "erased"
 )
 
 // The operations on entries. ID is the key. After of a put is an entries.Line.

@@ -106,12 +106,19 @@ type agentDeletedJSON struct {
 		Relations int64 `json:"relations"`
 		Usage     int64 `json:"usage"`
 	} `json:"deleted"`
+	// Left is what stays until it is erased.
+	Left []engine.Kept `json:"left"`
 }
+
+// leftOfAgent is what stays of an agent that is deleted.
+var leftOfAgent = engine.Kept{What: "the history of its memories, with their texts", Why: "memdbctl erase --agent takes it"}
 
 func (a *app) agentDeleteCmd() *cobra.Command {
 	cmd := newCmd("", "delete ID --yes", "Delete an agent with all it has", "\nmemdbctl agent delete researcher --yes")
 	cmd.Long = `Delete the manifest of an agent, and all that belongs to it, of every user and of
-none, in one commit. The history of its memories stays.`
+none, in one commit. The history of its memories stays, with their texts, and so do its
+name and the changes in the log, until the policy lets go of them: "memdbctl erase --agent"
+takes all of it, and rewrites the files.`
 	cmd.Args = exactly(1, "one ID")
 	var yes bool
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, all that it has")
@@ -127,9 +134,10 @@ none, in one commit. The history of its memories stays.`
 			}
 			if !a.json {
 				a.printf("deleted %s and %s\n", count(n["memories"], "memory", "memories"), count(n["entries"]+n["sessions"]+n["entities"]+n["relations"]+n["usage"], "thing beside", "things beside"))
+				a.printf("left: %s: %s\n", leftOfAgent.What, leftOfAgent.Why)
 				return nil
 			}
-			var out agentDeletedJSON
+			out := agentDeletedJSON{Left: []engine.Kept{leftOfAgent}}
 			out.Deleted.Memories, out.Deleted.Entries, out.Deleted.Sessions = n["memories"], n["entries"], n["sessions"]
 			out.Deleted.Entities, out.Deleted.Relations, out.Deleted.Usage = n["entities"], n["relations"], n["usage"]
 			return a.printJSON(out)

@@ -153,7 +153,7 @@ held by another program, 5 damaged.`,
 	)
 	root.AddCommand(
 		a.storeCmd(), a.getCmd(), a.updateCmd(), a.deleteCmd(), a.listCmd(), a.groupsCmd(), a.recallCmd(), a.whyCmd(), a.historyCmd(), a.kvCmd(), a.sessionCmd(), a.noteCmd(), a.graphCmd(),
-		a.usageCmd(), a.agentCmd(), a.userCmd(), a.factCmd(),
+		a.usageCmd(), a.agentCmd(), a.userCmd(), a.eraseCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
 		a.checkCmd(), a.rescueCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),

@@ -129,6 +129,15 @@ func (r *Reader) Varint() int64 {
 	return v
 }
 
+// Skip passes over so many bytes.
+func (r *Reader) Skip(n int) {
+	if n < 0 || n > len(r.b) {
+		r.fail()
+		return
+	}
+	r.b = r.b[n:]
+}
+
 // Fixed32 reads four bytes, little-endian.
 func (r *Reader) Fixed32() uint32 {
 	if r.err != nil || len(r.b) < 4 {

@@ -78,6 +78,7 @@ type FS struct {
 	pace     func(kept bool)
 	locks    map[*heldLock]struct{}
 	durable  durable
+	logFiles logFiles
 }
 
 // New wraps base, healthy.

@@ -44,7 +44,7 @@ func (f *FS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...
 // ReuseForWrite implements vfs.FS.
 func (f *FS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return f.openForWrite("reuse", newname, f.classOf(newname, category), func() (vfs.File, error) {
-		return f.base.ReuseForWrite(oldname, newname, category)
+		return f.reuse(oldname, newname, category)
 	})
 }
 

@@ -68,7 +68,8 @@ type LoggedChange struct {
 	Before Change // the version that died
 	Reason Reason
 	Policy uint32
-	Seqs   []uint64 // of a LogEvict, rising
+	Seqs   []uint64 // of a LogEvict, rising, or of a LogErase
+	Owners []uint32 // of a LogErase
 	// Accesses are those of a LogTouch or a LogFold.
 	Accesses []LoggedAccess
 }
@@ -113,7 +114,14 @@ func (l *LogReader) Own(op LogOp) (ch LoggedChange, own bool, err error) {
 		if ch.Reason >= Reasons {
 			return ch, true, l.Damaged("it has an unknown reason", nil)
 		}
-	case LogReset, LogSpace:
+	case LogErase:
+		for range c.Count() {
+			ch.Seqs = append(ch.Seqs, c.Uvarint())
+		}
+		for range c.Count() {
+			ch.Owners = append(ch.Owners, c.Uint32())
+		}
+	case LogReset, LogSpace, LogErased:
 	default:
 		return ch, false, nil
 	}

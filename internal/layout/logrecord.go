@@ -28,6 +28,9 @@ const (
 	// 41 and 42 are those of policies, a part.
 	LogFold  LogOp = 43 // number of memories, then owner, seq, count, last, debt, folded for each
 	LogEvict LogOp = 44 // change, of a DeathRange; reason (1 byte), policy, number of memories, the Seq of each as the difference from the one before
+	// 45 and 46 are those of policies, a part.
+	LogErase  LogOp = 47 // number of Seqs, then each; number of owners, then each: an erasure of these has begun
+	LogErased LogOp = 48 // none: what stood here was of something that is erased
 )
 
 // AppendLogHead appends the head of a log record to b. now is the time of the commit in
@@ -59,6 +62,42 @@ func DecodeLogHead(b []byte) (next Counters, err error) {
 		return next, &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Cause: r.Err()}
 	}
 	return next, nil
+}
+
+// LogHead is the head of a log record, whose changes may be replaced.
+type LogHead struct {
+	before []byte // the number of changes
+	length int
+}
+
+// SplitLog returns the head of a log record and how many changes follow. It returns ErrCorrupt as
+// DecodeLogHead does.
+func SplitLog(b []byte) (LogHead, uint64, error) {
+	if _, err := DecodeLogHead(b); err != nil {
+		return LogHead{}, 0, err
+	}
+	r := codec.NewReader(b)
+	r.Byte()
+	r.Varint()
+	for range 2 + NameClasses {
+		r.Uvarint()
+	}
+	h := LogHead{before: b[:len(b)-r.Len()]}
+	n := r.Uvarint()
+	h.length = len(b) - r.Len()
+	if r.Err() != nil {
+		return LogHead{}, 0, &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Cause: r.Err()}
+	}
+	return h, n, nil
+}
+
+// Len is the length of the head with the number of changes.
+func (h LogHead) Len() int { return h.length }
+
+// With returns a record with the same head and so many other changes.
+func (h LogHead) With(n uint64, changes []byte) []byte {
+	b := binary.AppendUvarint(append(make([]byte, 0, h.length+len(changes)+1), h.before...), n)
+	return append(b, changes...)
 }
 
 // LoggedTime returns the time, in Unix milliseconds, of a log record that DecodeLogHead has read.

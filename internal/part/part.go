@@ -33,7 +33,7 @@ import (
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], a [Folder], a [Leader], [Divided], a [Grower]. One with Ops is a [Teller].
+// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], an [Eraser], a [Folder], a [Leader], [Divided], a [Grower]. One with Ops is a [Teller].
 type Part interface {
 	// Name is the name of the part in messages.
 	Name() string
@@ -124,6 +124,14 @@ type Folder interface {
 	// Fold returns one value for two values of a key of the part. It never fails, since a
 	// compaction must not fail: it keeps a value that it cannot read.
 	Fold(key, older, newer []byte) []byte
+}
+
+// Eraser is a part that keeps something of an owner longer than DeleteOwner and its Worker do.
+type Eraser interface {
+	// EraseOwners says that owners are erased: what they had is deleted, and no reader can see it any
+	// more. The part calls del for each range of keys that it still has of them alone. After a crash
+	// the same call may come again.
+	EraseOwners(v View, owners map[uint32]bool, del func(lower, upper []byte) error) error
 }
 
 // Leader is a part with things that must be there before memories can be stored.

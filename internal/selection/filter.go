@@ -566,7 +566,7 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 // unheard reports whether no memory has a value of a metadata field that could be
 // indexed: all such fields get a number while there is room for more.
 func unheard(st *state.State, f Field) bool {
-	known := uint32(st.Fields.Count())
+	known := st.Fields.Given()
 	if st.Own != nil {
 		known = st.Own.Given.Names[layout.NameField] // with those of the writer
 	}

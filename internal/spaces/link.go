@@ -3,6 +3,7 @@ package spaces
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -189,6 +190,10 @@ func (l *Linker) round(ctx context.Context) (more bool) {
 
 // save writes a snapshot of a space where the last one lacks much.
 func (l *Linker) save(ctx context.Context, s *Space) {
+	if s.renew.Load() {
+		l.renew(ctx, s)
+		return
+	}
 	if old := s.Replaces.Load(); old != nil {
 		if old.Saved.Name != "" {
 			l.set.removeFile(old.Saved.Name)
@@ -199,6 +204,40 @@ func (l *Linker) save(ctx context.Context, s *Space) {
 	}
 	least, used := l.set.Limits.SaveTail, uint64(s.Used.Load())
 	l.set.Save(ctx, s, max(least, used/addedShare), max(least, used/saveShare))
+}
+
+// renew writes the snapshot of a space anew, or removes it.
+func (l *Linker) renew(ctx context.Context, s *Space) {
+	if !l.set.Save(ctx, s, 0, 0) && s.Saved.Name != "" && ctx.Err() == nil {
+		l.set.removeFile(s.Saved.Name)
+		s.Saved.Name = ""
+	}
+	s.renew.Store(ctx.Err() != nil)
+}
+
+// Renew writes the snapshots of all spaces anew, without the vectors that were removed before the
+// call. A snapshot that cannot be written, or not without them, is removed: opening makes the
+// index anew then. It returns [ErrEnded] where the set was closed meanwhile.
+func (ss *Set) Renew(ctx context.Context) error {
+	for _, s := range ss.All() {
+		s.Index.RepairAll(true)
+		defer s.Index.RepairAll(false)
+		replaced := func() bool { return ss.Numbered(s.Num) != s }
+		err := ss.Linker.Await(ctx, func() bool {
+			return s.Index.Stats().Removed == 0 || s.Broken.Load() || !s.Index.Due() || replaced()
+		})
+		if err != nil {
+			return err
+		}
+		if s.Index.Stats().Removed > 0 && !replaced() {
+			return fmt.Errorf("the links of the space %s cannot be led around removed vectors", s.Name)
+		}
+		s.renew.Store(true)
+		if err := ss.Linker.Await(ctx, func() bool { return !s.renew.Load() || replaced() }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause waits until no vector has come for a while, or too many have, and tells

@@ -71,20 +71,21 @@ func (s *Space) tail() (added, links uint64) {
 
 // Save writes a snapshot of a space if the last one lacks at least so many vectors
 // or links, and the disk has room. A space without a graph needs none: to read its few
-// vectors is quick. A snapshot that cannot be written is tried again after as many more.
-func (ss *Set) Save(ctx context.Context, s *Space, leastAdded, leastLinks uint64) {
+// vectors is quick. A snapshot that cannot be written is tried again after as many more. It reports
+// whether one was written.
+func (ss *Set) Save(ctx context.Context, s *Space, leastAdded, leastLinks uint64) (saved bool) {
 	if ss.Store.Failed() != nil || ss.ReadOnly || ss.Numbered(s.Num) != s { // a rebuild has replaced it
-		return
+		return false
 	}
 	if s.Index.Linked() == 0 {
 		if s.Saved.Name != "" {
 			ss.removeFile(s.Saved.Name)
 			s.Saved.Name = ""
 		}
-		return
+		return false
 	}
 	if added, links := s.tail(); added < leastAdded && links < leastLinks || !ss.Store.Fits(s.Bytes()) {
-		return
+		return false
 	}
 	old := s.Saved
 	name, err := ss.writeSnapshot(ctx, s)
@@ -94,12 +95,13 @@ func (ss *Set) Save(ctx context.Context, s *Space, leastAdded, leastLinks uint64
 		} else if ss.Store.Failed() == nil {
 			ss.Logger.Warn("a snapshot of vectors could not be written; opening will take longer", "space", s.Name, "error", err)
 		}
-		return
+		return false
 	}
 	s.Saved.Name = name
 	if old.Name != "" && old.Name != name {
 		ss.removeFile(old.Name)
 	}
+	return true
 }
 
 // writeSnapshot writes the file of a space, and returns its name.

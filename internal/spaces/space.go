@@ -48,6 +48,8 @@ type Space struct {
 	Saved  saved // of the snapshot on disk; the linker's, and Close's when that has ended
 	// Replaces is the space of before a rebuild, until the linker has replaced the snapshot.
 	Replaces atomic.Pointer[Space]
+	// renew has the linker write the snapshot anew, see [Set.Renew].
+	renew atomic.Bool
 }
 
 // slotHolder is the version that brought the vector in a slot: the vector's key in the

@@ -43,6 +43,13 @@ func (n *Names) Remember(k layout.Name, num uint32) {
 	n.cache[k] = num
 }
 
+// Forget drops a name whose key is gone.
+func (n *Names) Forget(k layout.Name) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.cache, k)
+}
+
 // Lookup is the number of a name, false if it has none.
 func (n *Names) Lookup(r kv.Reader, ks *layout.Keys, k layout.Name) (uint32, bool, error) {
 	if num, ok := n.Cached(k); ok {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,7 +66,7 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 	opts := &pebble.Options{
 		FS: s.FS, Cache: s.cache, Merger: s.config.Merger, FormatMajorVersion: formatVersion,
 		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
-		MaxManifestFileSize: s.config.ManifestBytes, ReadOnly: s.config.ReadOnly,
+		MaxManifestFileSize: cmp.Or(s.config.ManifestBytes, manifestBytes), ReadOnly: s.config.ReadOnly,
 		Logger:           pebbleLog{s},
 		ErrorIfNotExists: exists,
 		EventListener:    s.events(),
@@ -164,6 +165,9 @@ func (s *Store) opened() error {
 // that are spread. Small flushes, of a short session, are left to be merged: otherwise tiny
 // tables would stay for good.
 func (s *Store) endTable(start []byte) (pebble.SpanPolicy, []byte, error) {
+	if s.rotating.Load() {
+		return pebble.SpanPolicy{}, endRotation(start), nil
+	}
 	if s.flushing.Load() < leastSplit {
 		return pebble.SpanPolicy{}, nil, nil
 	}

@@ -37,7 +37,7 @@ type Config struct {
 	Rewritten func()
 	// Salvage opens a store that is damaged with what is whole.
 	Salvage bool
-	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
+	// ManifestBytes is the size at which the MANIFEST rotates, 0 for the default.
 	ManifestBytes int64
 	// NumberKey is the key of the number of the newest batch, see [Outlet].
 	NumberKey []byte
@@ -80,6 +80,7 @@ type Store struct {
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	shadowed   atomic.Int64          // bytes that are dead, as callers say, since all was compacted
 	ending     chan struct{}         // closed when Close begins
+	rotating   atomic.Bool           // a flush ends tables so that the MANIFEST rotates
 	timeline   Timeline
 	marker     marker
 	marked     uint64 // see MarkedLSN

@@ -1,0 +1,541 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/sessions"
+)
+
+// eraseTries and erasePause bound how long what the background holds is waited for: a list that
+// is not seen yet, a chunk that cannot be moved at once.
+const (
+	eraseTries = 200
+	erasePause = 10 * time.Millisecond
+)
+
+// eraseKeys deletes all keys of an erasure. Each step may come again.
+func (db *DB) eraseKeys(ctx, wait context.Context, e *erasure) error {
+	if err := db.nameErased(ctx, e); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"delete what lives", func() error { return db.eraseLiving(ctx, e) }},
+		{"wait for Views", func() error { return db.awaitReaders(ctx, wait) }},
+		{"finish what parts have begun", func() error { return db.workParts(ctx) }},
+		{"take it out of what others keep", func() error { return db.eraseMentions(ctx, e) }},
+		{"remove histories", func() error { return db.eraseHistories(ctx, wait, e) }},
+		{"finish what parts have begun", func() error { return db.workParts(ctx) }},
+		{"wait for Views", func() error { return db.awaitReaders(ctx, wait) }},
+		{"finish what parts have begun", func() error { return db.workParts(ctx) }},
+		{"delete what is left", func() error { return db.eraseRest(e) }},
+		{"move its words out of the text index", func() error { return db.eraseWords(ctx, &e.whose) }},
+		{"take it out of the log", func() error { return db.eraseLog(ctx, e) }},
+		{"delete its names", func() error { return db.eraseNames(ctx, e) }},
+	} {
+		if err := step.do(); err != nil {
+			return fault.Within(step.what, err)
+		}
+	}
+	return nil
+}
+
+// nameErased finds the names of the owners, which a database that goes on does not know.
+func (db *DB) nameErased(ctx context.Context, e *erasure) error {
+	e.names = e.names[:0]
+	return db.view(ctx, nil, func(tx *Tx) error {
+		return tx.eachOwner(ctx, func(number uint32, o scope.Owner) {
+			if e.owners[number] {
+				e.names = append(e.names, o)
+			}
+		})
+	})
+}
+
+// eraseLiving deletes what lives, in a commit for each owner.
+func (db *DB) eraseLiving(ctx context.Context, e *erasure) error {
+	if e.seqs != nil {
+		return db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			for _, seq := range e.Seqs {
+				l, lives := tx.at(seq)
+				if !lives || !e.owners[l.Owner] {
+					continue
+				}
+				if err := tx.remove(l, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for _, o := range e.names {
+		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			_, err := tx.DeleteOwner(ctx, o)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workParts has the parts do all that is due: nobody has a state any more of before what was
+// deleted.
+func (db *DB) workParts(ctx context.Context) error {
+	if err := db.cleanDead(ctx); err != nil {
+		return err
+	}
+	db.releaseParts(db.points.oldest())
+	for _, p := range db.parts {
+		if w, ok := p.(part.Worker); ok {
+			if err := w.Work(ctx, runner{db: db}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// eraseHistories removes the records of what has died, and what the trash keeps.
+func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure) error {
+	for range eraseTries {
+		left, _, err := db.eraseDeadIn(ctx, &e.whose, db.recordSpans(e))
+		if err != nil {
+			return err
+		}
+		if left == 0 {
+			if err := db.shown(ctx); err != nil {
+				return err
+			}
+			return db.releaseSeqs(ctx)
+		}
+		if sleep(wait, erasePause); wait.Err() != nil {
+			break
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return db.readersError()
+}
+
+// eraseMentions takes a memory out of what others keep of it: the messages that refer to it, and
+// the ends of memories that were merged into it.
+func (db *DB) eraseMentions(ctx context.Context, e *erasure) error {
+	if e.seqs == nil {
+		return nil // all of theirs goes
+	}
+	ids := map[string]bool{}
+	for _, span := range db.recordSpans(e) {
+		err := kv.Scan(db.store, span[0], span[1], func(_, value []byte) error {
+			rec, err := layout.DecodeRecord(value)
+			if err == nil {
+				ids[rec.ID] = true
+			}
+			return nil // what cannot be read, check tells
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, owner := range e.Owners {
+		if err := partOf[*sessions.Part](db).EraseMemories(ctx, runner{db: db}, owner, e.seqs, ids); err != nil {
+			return err
+		}
+		if err := db.eraseSurvivor(owner, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseSurvivor takes IDs out of the ends of memories that were merged into theirs.
+func (db *DB) eraseSurvivor(owner uint32, ids map[string]bool) error {
+	prefix := binary.BigEndian.AppendUint32(db.keys().Header(layout.KindHistory, 4), owner)
+	return db.applyBare(func(b *pebble.Batch) error {
+		return kv.Scan(db.store, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+			d, err := layout.DecodeDeath(value)
+			if err != nil || !ids[d.IntoID] || d.IntoID == "" {
+				return nil // what cannot be read, check tells
+			}
+			d.IntoID = ""
+			return b.Set(key, d.Encode(), nil)
+		})
+	})
+}
+
+// eraseRest deletes the keys of owners that nothing else deletes: ends of which the record cannot
+// be read, statistics, counters, and what parts keep longer than their things.
+func (db *DB) eraseRest(e *erasure) error {
+	return db.applyBare(func(b *pebble.Batch) error {
+		for _, kind := range []byte{layout.KindHistory, layout.KindStats} {
+			for _, prefix := range db.ownedKeys(e, kind) {
+				if err := b.DeleteRange(prefix, layout.PrefixEnd(prefix), nil); err != nil {
+					return err
+				}
+			}
+		}
+		if e.seqs != nil {
+			return nil
+		}
+		for _, owner := range e.Owners {
+			for _, kind := range db.partKinds() {
+				if err := b.Delete(db.keys().Counter(kind, owner), nil); err != nil {
+					return err
+				}
+			}
+		}
+		tx := &Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}
+		span := func(lower, upper []byte) error { return b.DeleteRange(lower, upper, nil) }
+		for _, p := range db.parts {
+			if of, ok := p.(part.Eraser); ok {
+				if err := of.EraseOwners((*partTx)(tx), e.owners, span); err != nil {
+					return err
+				}
+			}
+		}
+		return db.store.AdmitFreeing(doingErase, b.Len())
+	})
+}
+
+// eraseWords moves the documents of all chunks of the text index that hold words of documents that
+// are erased, or of nobody knows whom: those that a transaction has taken back, and those that had
+// died before the chunk was sealed.
+func (db *DB) eraseWords(ctx context.Context, of *whose) error {
+	for range eraseTries {
+		more, err := db.eraseWordsOnce(ctx, of)
+		if err != nil || !more {
+			return err
+		}
+		if err := db.janitor.work(ctx); err != nil {
+			return err
+		}
+		sleep(ctx, erasePause)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return &fault.Error{Kind: fault.ErrBusy, What: doingErase, Why: "chunks of the text index cannot be moved beside what is deleted all the time", Do: "try again"}
+}
+
+func (db *DB) eraseWordsOnce(ctx context.Context, of *whose) (more bool, err error) {
+	if err := db.janitor.rest(ctx); err != nil {
+		return false, err
+	}
+	defer db.chunks.busy.Unlock()
+	stale, err := db.stale(ctx, of)
+	if err != nil || len(stale) == 0 {
+		return false, err
+	}
+	if err := db.closeChunk(ctx, stale); err != nil {
+		return true, err
+	}
+	if err := db.sealChunks(ctx); err != nil {
+		return true, err
+	}
+	sealed := slices.DeleteFunc(stale, func(o occupancy) bool { return !db.chunks.sealed[o.chunk] })
+	for len(sealed) > 0 {
+		from := db.together(sealed)
+		if _, err := db.move(ctx, from); err != nil && !errors.Is(err, errLater) {
+			return true, err
+		}
+		sealed = sealed[len(from):]
+	}
+	return true, nil
+}
+
+// stale are the chunks that hold words of what is erased. The janitor rests.
+func (db *DB) stale(ctx context.Context, of *whose) (all []occupancy, err error) {
+	if err := db.lockBehind(ctx); err != nil {
+		return nil, err
+	}
+	defer db.unlock()
+	docs, err := db.tables.NewestIndex.Load().Documents(db.newestText())
+	if err != nil {
+		return nil, err
+	}
+	for chunk, n := range docs {
+		o := occupancy{chunk: chunk}
+		first := uint64(chunk) << 16
+		db.tables.Docs.Rows.EachFrom(first, first+1<<16, func(_ uint64, r *doctable.Row) bool {
+			switch died := r.Died.Load(); {
+			case died == doctable.Alive:
+				o.living++
+			case died != 0 && r.Seq != 0 && !of.has(r.Owner, r.Seq):
+				o.dead++ // of others
+			}
+			return true
+		})
+		if n > o.living+o.dead {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b occupancy) int { return int(a.chunk) - int(b.chunk) })
+	return all, nil
+}
+
+// closeChunk ends the chunk that grows, if it is one of some.
+func (db *DB) closeChunk(ctx context.Context, of []occupancy) error {
+	return db.acknowledge(db.updateBehind(ctx, func(tx *Tx) error {
+		index := db.tables.NewestIndex.Load()
+		number, _, ok := index.Growing()
+		if !ok || !slices.ContainsFunc(of, func(o occupancy) bool { return o.chunk == number }) {
+			return nil
+		}
+		if db.grows(number) {
+			tx.next.Doc = (uint32(number) + 1) << 16
+		}
+		tx.logUnseen()
+		tx.onApplied(func(uint64) error {
+			index.End()
+			return nil
+		})
+		return nil
+	}))
+}
+
+// eraseNames deletes the names that nothing else has, and says that the keys are gone: what is
+// left to do needs no names.
+func (db *DB) eraseNames(ctx context.Context, e *erasure) error {
+	runs, err := db.idleRuns(ctx)
+	if err != nil {
+		return err
+	}
+	return db.acknowledge(db.update(ctx, func(tx *Tx) error {
+		gone, err := tx.idleNames(ctx, e, runs)
+		if err != nil {
+			return err
+		}
+		if err := tx.needToFree(doingErase, 64*len(gone)+256); err != nil {
+			return err
+		}
+		e.erased.Names = int64(len(gone))
+		for _, k := range gone {
+			if err := tx.del(tx.state.Keys.Name(k.Class, k.Text)); err != nil {
+				return err
+			}
+		}
+		stored := e.Erasure
+		stored.Rewriting = true
+		stored.Fields = tx.fieldsLeft(gone)
+		next := *e
+		next.Erasure = stored
+		if err := tx.set(layout.ErasureKey, next.encode()); err != nil {
+			return err
+		}
+		tx.logUnseen()
+		tx.onApplied(func(uint64) error {
+			for _, k := range gone {
+				db.tables.Names.Forget(k)
+				if k.Class == layout.NameField {
+					db.tables.Fields.Remove(k.Text)
+				}
+			}
+			e.Erasure = stored
+			return nil
+		})
+		return nil
+	}))
+}
+
+func (tx *Tx) fieldsLeft(gone []layout.Name) uint32 {
+	n := len(tx.db.tables.Fields.All())
+	for _, k := range gone {
+		if k.Class == layout.NameField {
+			n--
+		}
+	}
+	return uint32(n)
+}
+
+// idleNames are the names that nothing has but what is erased.
+func (tx *Tx) idleNames(ctx context.Context, e *erasure, runs []string) (gone []layout.Name, err error) {
+	users, agents := map[string]bool{}, map[string]bool{}
+	err = tx.eachOwner(ctx, func(number uint32, o scope.Owner) {
+		if e.seqs != nil || !e.owners[number] {
+			users[o.User], agents[o.Agent] = true, true
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	name := func(class layout.NameClass, text string) error {
+		k := layout.Name{Class: class, Text: text}
+		_, known, err := tx.state.Lookup(k)
+		if known && !slices.Contains(gone, k) {
+			gone = append(gone, k)
+		}
+		return err
+	}
+	if e.seqs == nil {
+		for _, o := range e.names {
+			if err := name(layout.NameOwner, scope.Key(o)); err != nil {
+				return nil, err
+			}
+			if !users[o.User] && o.User != "" {
+				err = name(layout.NameUser, o.User)
+			}
+			if !agents[o.Agent] && o.Agent != "" && err == nil {
+				err = name(layout.NameAgent, o.Agent)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	busy, err := tx.busyRuns()
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		num, known, err := tx.state.Lookup(layout.Name{Class: layout.NameRun, Text: run})
+		if err != nil {
+			return nil, err
+		}
+		if known && !busy[num] {
+			gone = append(gone, layout.Name{Class: layout.NameRun, Text: run})
+		}
+	}
+	return tx.idleFields(ctx, gone)
+}
+
+// idleFields adds the metadata fields that no living memory has a value of.
+func (tx *Tx) idleFields(ctx context.Context, gone []layout.Name) ([]layout.Name, error) {
+	index, text := tx.db.tables.NewestIndex.Load(), tx.db.newestText()
+	for path, num := range tx.db.tables.Fields.All() {
+		docs, err := index.FindField(ctx, text, layout.FirstMetadataField+uint16(num))
+		if err != nil {
+			return nil, err
+		}
+		used := false
+		for it := docs.Iterator(); it.HasNext() && !used; {
+			row := tx.db.tables.Docs.Row(it.Next())
+			used = row != nil && row.Died.Load() == doctable.Alive
+		}
+		if !used {
+			gone = append(gone, layout.Name{Class: layout.NameField, Text: path})
+		}
+	}
+	return gone, nil
+}
+
+// busyRuns are the numbers of runs that a living memory or a session has.
+func (tx *Tx) busyRuns() (map[uint32]bool, error) {
+	busy := map[uint32]bool{}
+	tx.db.tables.Docs.Rows.EachFrom(0, math.MaxUint32, func(_ uint64, r *doctable.Row) bool {
+		if r.Run != 0 && r.Died.Load() == doctable.Alive {
+			busy[r.Run] = true
+		}
+		return true
+	})
+	err := sessions.EachRun((*partTx)(tx), func(run uint32) { busy[run] = true })
+	return busy, err
+}
+
+// idleRuns are the names of runs that seem to be nobody's any more.
+func (db *DB) idleRuns(ctx context.Context) (runs []string, err error) {
+	err = db.view(ctx, nil, func(tx *Tx) error {
+		busy, err := tx.busyRuns()
+		if err != nil {
+			return err
+		}
+		prefix := append(tx.state.Keys.Header(layout.KindName, 1), byte(layout.NameRun))
+		return kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+			num, name, _, err := layout.DecodeName(key, value)
+			if err == nil && !busy[num] {
+				runs = append(runs, name)
+			}
+			return err
+		})
+	})
+	return runs, err
+}
+
+// eraseFiles rewrites the files of the database.
+func (db *DB) eraseFiles(ctx, wait context.Context, e *erasure) error {
+	if err := db.awaitReaders(ctx, wait); err != nil {
+		return err
+	}
+	if err := db.republishNow(ctx); err != nil {
+		return err
+	}
+	before, err := db.store.FS.List(db.dir)
+	if err != nil {
+		return err
+	}
+	if err := db.spaces.Renew(ctx); err != nil {
+		return err
+	}
+	p, err := db.store.Purge(ctx, func(fill func(*pebble.Batch) error) error {
+		if err := db.lockBehind(ctx); err != nil {
+			return err
+		}
+		defer db.unlock()
+		return db.applyBare(fill)
+	})
+	if err != nil {
+		return err
+	}
+	after, err := db.store.FS.List(db.dir)
+	if err != nil {
+		return err
+	}
+	e.report.RewrittenBytes += p.Rewritten
+	e.report.FilesRemoved += p.Removed + len(slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) }))
+	e.report.Left = db.keptOf(e, after)
+	return nil
+}
+
+func (db *DB) republishNow(ctx context.Context) error {
+	if err := db.lockBehind(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	return db.republish()
+}
+
+// keptOf is what stays in the folder.
+func (db *DB) keptOf(e *erasure, files []string) (kept []Kept) {
+	if e.Fields > 0 {
+		kept = append(kept, Kept{What: fmt.Sprintf("%d names of metadata fields", e.Fields), Why: "memories of others have them, too"})
+	}
+	for _, name := range files {
+		if setAside(name) {
+			kept = append(kept, Kept{What: name, Why: "Salvage or rescue has set it aside, and nothing reads it: remove it"})
+		}
+	}
+	names, err := db.store.FS.List(db.store.FS.PathJoin(db.dir, "store"))
+	if err != nil {
+		return kept
+	}
+	for _, name := range names {
+		if setAside(name) {
+			kept = append(kept, Kept{What: "store/" + name, Why: "Salvage has set it aside, and nothing reads it: remove it"})
+		}
+	}
+	return kept
+}
+
+// setAside reports whether a name is that of what Salvage or a rescue has left.
+func setAside(name string) bool {
+	return strings.Contains(name, ".damaged") || strings.HasPrefix(name, "store.rebuilt")
+}
