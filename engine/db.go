@@ -49,6 +49,9 @@ import (
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, observing.mu,
 //     steady.mu, archives.mu, archiver.mu
 //
+// A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
+// within it followed.mu for a frame or a snapshot, and Replica.mu alone.
+//
 // A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {
 	dir   string
@@ -103,8 +106,9 @@ type config struct {
 	extractor    *extractor
 	english      bool // it was opened to know no other language
 
-	mends     bool // what is opened is what is left of a database, see OpenRemains
-	expiring  bool // what has expired is looked for now and then
+	follows   func() ReplicaStats // of the replica that shows this state, nil for any other database
+	mends     bool                // what is opened is what is left of a database, see OpenRemains
+	expiring  bool                // what has expired is looked for now and then
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks

@@ -46,6 +46,8 @@ type Stats struct {
 	// Memory is what the parts of the database hold in RAM, in bytes.
 	Memory MemoryStats `json:"memory"`
 	Spaces []SpaceInfo `json:"spaces"`
+	// Replica says how a replica follows, nil of what is none, or is not followed now.
+	Replica *ReplicaStats `json:"replica,omitempty"`
 }
 
 // EmbedFailure is when and why the embedder failed.
@@ -192,6 +194,10 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		s.Memory.Documents += sp.Documents()
 		s.Vectors += info.Vectors
 		s.Spaces = append(s.Spaces, info)
+	}
+	if db.follows != nil {
+		r := db.follows()
+		s.Replica = &r
 	}
 	slices.SortFunc(s.Spaces, func(a, b SpaceInfo) int { return strings.Compare(a.Name, b.Name) })
 	return s, nil

@@ -114,7 +114,7 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 	}
 	switch {
 	case err == nil:
-		s.pebbleReads = s.db
+		s.pebbleReads, s.reads = s.db, s.db
 		return s.opened()
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
 		return s.damaged(err)

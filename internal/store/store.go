@@ -65,8 +65,10 @@ type pebbleReads interface {
 // Store is the store of one database. Only [Store.Open] makes its methods that read usable.
 type Store struct {
 	pebbleReads
-	db *pebble.DB
-	FS *fsys.FS // watches over the folder
+	db     *pebble.DB    // nil of one that is frozen
+	reads  pebble.Reader // what is read: db, or what is frozen
+	frozen Snapshot      // see [Store.Frozen]
+	FS     *fsys.FS      // watches over the folder
 	// Salvaged is the damage that Open has passed over, see Config.Salvage.
 	Salvaged string
 	config   Config
