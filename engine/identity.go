@@ -53,6 +53,8 @@ type identity struct {
 	// Timeline is the ID of the history of commits, see [store.Timeline]. It is empty up to
 	// layout 6.
 	Timeline string `json:"timeline"`
+	// Parent is where a restored database began, nil for any other.
+	Parent *Origin `json:"parent,omitempty"`
 	// Checksum is the CRC-32C of the file, with zeros in its place.
 	Checksum string `json:"checksum"`
 }

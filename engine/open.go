@@ -135,6 +135,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.life.gate.idle.L = &db.life.gate.mu
+	db.life.copying = ctxlock.New()
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
