@@ -44,6 +44,7 @@ const idForm = "20060102T150405.000Z"
 var (
 	isID       = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z$`)
 	isHash     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	isFolder   = regexp.MustCompile(`^[0-9a-f]{2}$`)
 	isUUID     = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	isDatabase = regexp.MustCompile(`^(` + regexp.QuoteMeta(IdentityFile) + `|store/[0-9A-Za-z][0-9A-Za-z._-]{0,127})$`)
 )

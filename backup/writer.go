@@ -479,6 +479,9 @@ func (r *Repository) sweep(ctx context.Context, p *Pruned, needed map[string]boo
 		return err
 	}
 	for _, folder := range folders {
+		if !isFolder.MatchString(folder) {
+			continue
+		}
 		names, err := r.list(filesDir + "/" + folder)
 		if err != nil {
 			return err
