@@ -38,7 +38,8 @@ import (
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
 //     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a
-//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew
+//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; life.copying, a
+//     backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. writer.lock: one transaction that writes; then callout.mu, a function of the program,
 //     which may open a View
@@ -170,6 +171,7 @@ type life struct {
 	background background
 	gate       gate
 	closing    sync.Once
+	copying    ctxlock.Mutex // held while a backup reads a copy of the store
 }
 
 // opening is what Open has met.

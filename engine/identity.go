@@ -68,6 +68,8 @@ type Origin struct {
 	// Timeline is that other one, LSN the last of it that is a part of this one, too.
 	Timeline string `json:"timeline"`
 	LSN      uint64 `json:"lsn"`
+	// Backup is the ID of the backup that the database was restored from, if it was.
+	Backup string `json:"backup,omitempty"`
 }
 
 // Exists reports whether a folder holds a database. It creates nothing.

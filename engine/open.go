@@ -138,6 +138,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.life.gate.idle.L = &db.life.gate.mu
+	db.life.copying = ctxlock.New()
 	if db.store = t.frozen; db.store == nil {
 		db.store = store.New(db.storeConfig(base, o, t))
 	}

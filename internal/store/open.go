@@ -156,6 +156,9 @@ func (s *Store) opened() error {
 	if err != nil { // the next try may succeed
 		s.config.Log.Warn("what of the store is on disk could not be written down", "error", err)
 	}
+	if left := s.dropLeftCopy(); left != nil {
+		s.config.Log.Warn("what an interrupted backup has left was not removed; the next Open removes it", "error", left)
+	}
 	return nil
 }
 

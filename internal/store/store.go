@@ -95,6 +95,7 @@ func New(c Config) *Store {
 	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{})}
 	s.reserve = &reserve{fs: s.FS, log: c.Log, dir: c.Dir, kept: c.Reserve, resume: c.Resume}
 	s.flushing.Store(math.MaxUint64)
+	s.FS.SetApart(s.FS.PathJoin(c.Dir, CopyDir))
 	return s
 }
 
