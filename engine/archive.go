@@ -216,7 +216,7 @@ func (a *archiver) frame(batches []store.Written) *wal.Frame {
 	f := &wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn()}
 	for _, b := range batches {
 		if b.LSN == 0 { // of the log of the store, or of before the first commit
-			b.LSN, b.Time = lastCommit(a.db.keys(), b.Repr)
+			b.LSN, b.Time = lastCommit(b.Repr)
 		}
 		if b.LSN > f.LSN {
 			f.LSN, f.Time = b.LSN, b.Time

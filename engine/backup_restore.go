@@ -20,6 +20,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/wal"
+	"github.com/seed-7aedc3ff/memdb/wal/folder"
 )
 
 const (
@@ -35,12 +37,20 @@ type RestoreOptions struct {
 	ID string
 	// Database is the ID of the database, for a repository with backups of several.
 	Database string
+	// ToLSN, if it is not 0, is the LSN, and ToTime, if it is not zero, the time up to which commits are
+	// restored. Up to a time means: all that were made until then.
+	ToLSN  uint64
+	ToTime time.Time
+	// Archive is the folder of an archive of the database (see Options.Archive), which has what followed the
+	// backup: up to the LSN or the time, or else to its end. Without it they only choose the backup.
+	Archive string
 }
 
 // RestoreReport tells what was restored.
 type RestoreReport struct {
-	// Backup is the ID of the backup, LSN the newest commit of it, Memories how many are alive, and
-	// Timeline the new history of commits that the database begins.
+	// Backup is the ID of the backup, empty where the archive alone was used; LSN is the newest commit that
+	// was restored, Memories how many are alive, and Timeline the new history of commits that the database
+	// begins.
 	Backup   string
 	LSN      uint64
 	Memories int
@@ -66,24 +76,20 @@ func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r Restor
 		o = &RestoreOptions{}
 	}
 	began := clock.System()
-	from, err := backup.OpenSource(repo)
-	if err != nil {
-		return r, err
-	}
 	files, dir := fsys.Named(dir)
-	re := &restoring{fs: files, dir: files.PathJoin(dir), from: from}
+	re := &restoring{fs: files, dir: files.PathJoin(dir)}
 	re.place = re.dir + restoringSuffix
 	if err := re.free(); err != nil {
 		return r, err
 	}
-	if re.backup, err = backup.Find(ctx, from, backup.Wanted{ID: o.ID, Database: o.Database}); err != nil {
+	if err := re.choose(ctx, repo, o); err != nil {
 		return r, err
 	}
 	if err := re.run(ctx, began); err != nil {
 		return r, err
 	}
 	return RestoreReport{
-		Backup: re.backup.ID, LSN: re.lsn, Memories: re.memories, Timeline: re.timeline.String(), Took: clock.System().Sub(began),
+		Backup: re.named(), LSN: re.lsn, Memories: re.memories, Timeline: re.timeline.String(), Took: clock.System().Sub(began),
 	}, nil
 }
 
@@ -93,11 +99,33 @@ type restoring struct {
 	dir    string // of the database that is made
 	place  string // where it is made
 	from   backup.Source
-	backup *backup.Backup
+	backup *backup.Backup // nil: it begins with the archive
+
+	to       target
+	log      *folder.Cursor // of the archive, nil if none is used
+	of       wal.Timeline   // that it is of
+	base     uint64         // where there is no backup: the base, 0 for the first batch
+	identity []byte         // memdb.json as of the target
 
 	timeline uuid.UUID
 	lsn      uint64
 	memories int
+}
+
+// named is the ID of the backup.
+func (re *restoring) named() string {
+	if re.backup == nil {
+		return ""
+	}
+	return re.backup.ID
+}
+
+// what is restored, for messages.
+func (re *restoring) what() string {
+	if re.backup == nil {
+		return "the archive"
+	}
+	return "the backup " + re.backup.ID
 }
 
 func (re *restoring) doing() string { return "restore to " + re.dir }
@@ -135,10 +163,13 @@ func (re *restoring) run(ctx context.Context, now time.Time) (err error) {
 	if err := re.fs.RemoveAll(made); err != nil { // of a restore that was interrupted
 		return err
 	}
-	if err := re.from.Extract(ctx, re.backup, re.fs, made); err != nil {
+	if err := re.extract(ctx, made); err != nil {
 		return err
 	}
-	if err := re.begin(ctx, made); err != nil {
+	if err := re.forward(ctx, made); err != nil {
+		return err
+	}
+	if err := re.begin(made); err != nil {
 		return err
 	}
 	if err := re.prove(ctx, made); err != nil {
@@ -153,6 +184,25 @@ func (re *restoring) run(ctx context.Context, now time.Time) (err error) {
 	above := re.fs.PathDir(re.dir)
 	// The database is there. That its name is on disk, too, is all that may still fail.
 	return errors.Join(fsys.SyncDir(re.fs, above), held.Close(), re.fs.RemoveAll(re.place))
+}
+
+// extract copies what the backup has, if there is one.
+func (re *restoring) extract(ctx context.Context, made string) error {
+	if re.backup == nil {
+		return makeDir(re.fs, made)
+	}
+	re.lsn, re.of = re.backup.LSN, wal.Timeline{}
+	t, err := wal.ParseTimeline(re.backup.Timeline)
+	if err != nil {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: "read " + re.what(), Why: "it names no timeline", Cause: err, Do: "use another backup"}
+	}
+	re.of = t
+	if re.log == nil {
+		if re.identity, err = re.from.Identity(ctx, re.backup); err != nil {
+			return err
+		}
+	}
+	return re.from.Extract(ctx, re.backup, re.fs, made)
 }
 
 // full says what to do where there is no room.
@@ -182,28 +232,24 @@ func (re *restoring) own() error {
 }
 
 // begin begins the new timeline: in the store, in its mark and, at last, in memdb.json.
-func (re *restoring) begin(ctx context.Context, made string) error {
-	content, err := re.from.Identity(ctx, re.backup)
+func (re *restoring) begin(made string) error {
+	id, err := decodeIdentity(re.identity)
 	if err != nil {
-		return err
-	}
-	id, err := decodeIdentity(content)
-	if err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: "read " + identityName + " of the backup " + re.backup.ID, Cause: err, Do: "use another backup"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: "read " + identityName + " of " + re.what(), Cause: err, Do: "use another backup"}
 	}
 	if id.Layout > layoutVersion {
 		return &fault.Error{
-			Kind: fault.ErrNewerLayout, What: "read the backup " + re.backup.ID,
+			Kind: fault.ErrNewerLayout, What: "read " + re.what(),
 			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, layoutVersion), Do: "use a newer memdb",
 		}
 	}
 	if re.timeline, err = uuid.NewRandom(); err != nil {
 		return err
 	}
-	re.lsn = re.backup.LSN
-	id.Parent = &Origin{Timeline: re.backup.Timeline, LSN: re.lsn, Backup: re.backup.ID}
-	id.Timeline, id.Created = re.timeline.String(), true
-	if content, err = id.encode(); err != nil {
+	id.Parent = &Origin{Timeline: re.of.String(), LSN: re.lsn, Backup: re.named()}
+	id.Timeline, id.Created, id.Replica = re.timeline.String(), true, false
+	content, err := id.encode()
+	if err != nil {
 		return err
 	}
 	if err := re.mark(made, content); err != nil {
@@ -239,7 +285,7 @@ func (re *restoring) prove(ctx context.Context, made string) error {
 	err = func() error {
 		if lost := db.opening.losses.n; lost > 0 || db.LSN() != re.lsn {
 			return &fault.Error{
-				Kind: fault.ErrCorrupt, What: "open what was restored of the backup " + re.backup.ID,
+				Kind: fault.ErrCorrupt, What: "open what was restored of " + re.what(),
 				Why: fmt.Sprintf("it is at LSN %d, not %d, and %d things in it cannot be read", db.LSN(), re.lsn, lost), Do: "use another backup",
 			}
 		}

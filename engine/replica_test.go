@@ -93,7 +93,10 @@ func sameAs(t *testing.T, r *Replica, db *DB) {
 func sameStores(t *testing.T, r *Replica, db *DB) {
 	t.Helper()
 	err := r.Use(t.Context(), func(got *DB) error {
-		sameKeys(t, db, pebbleKeys(t, got.store.NewSnapshot().Snapshot))
+		of, is := db.store.NewSnapshot(), got.store.NewSnapshot()
+		defer closes(t, of)
+		defer closes(t, is)
+		compareKeys(t, pebbleKeys(t, of.Snapshot), pebbleKeys(t, is.Snapshot))
 		return nil
 	})
 	if err != nil {
@@ -369,7 +372,7 @@ func TestPromote(t *testing.T) {
 		t.Fatalf("%+v, %v; LSN %d, timeline %s", p, err, db.LSN(), old)
 	}
 	id, err := readIdentity(fs, "replica")
-	if err != nil || id.Replica || id.Timeline != p.Timeline || id.Parent == nil || *id.Parent != (Origin{old, p.LSN}) {
+	if err != nil || id.Replica || id.Timeline != p.Timeline || id.Parent == nil || *id.Parent != (Origin{Timeline: old, LSN: p.LSN}) {
 		t.Errorf("%+v, %v", id, err)
 	}
 	_, err = promote(fs, "replica", &ReplicaOptions{})
