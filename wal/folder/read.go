@@ -105,11 +105,9 @@ func survey(f vfs.FS, dir string) (s found, err error) {
 		if base >= s.Number || begun > 0 && base+1 >= begun {
 			s.Whole = true
 		}
-		if base > s.Number {
-			s.Number = base
-			if err := s.base(f, f.PathJoin(dir, fileName(base, baseSuffix))); err != nil {
-				return s, err
-			}
+		s.Number = max(s.Number, base)
+		if err := s.base(f, f.PathJoin(dir, fileName(base, baseSuffix))); err != nil {
+			return s, err
 		}
 	}
 	unfinished, err := numbers(f, dir, newSuffix)
