@@ -77,6 +77,9 @@ func (r *replay) run(ctx context.Context, feed wal.Feed, at wal.Position) error 
 		if errors.Is(err, io.EOF) {
 			return r.ended(err)
 		}
+		if errors.Is(err, wal.ErrGap) {
+			return r.gap(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -89,6 +92,15 @@ func (r *replay) run(ctx context.Context, feed wal.Feed, at wal.Position) error 
 		}
 		at = f.After()
 	}
+}
+
+// gap says what the archive lacks.
+func (r *replay) gap(err error) error {
+	why := "the archive begins behind it"
+	if r.lsn > 0 {
+		why = fmt.Sprintf("what was written behind LSN %d was not archived", r.lsn)
+	}
+	return &fault.Error{Kind: fault.ErrNotRetained, What: r.what + " to " + r.to.String(), Why: why, Cause: err, Do: "name another LSN, or a repository with a backup that is nearer"}
 }
 
 // ended says whether what was wanted is there when the archive has no more.

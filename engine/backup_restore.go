@@ -151,15 +151,19 @@ func (re *restoring) run(ctx context.Context, now time.Time) (err error) {
 	if err != nil {
 		return lockError(re.place, err)
 	}
-	made := re.fs.PathJoin(re.place, restoredName)
+	made, mine := re.fs.PathJoin(re.place, restoredName), false
 	defer func() {
 		if err != nil { // what is left there is removed by the next try, if not now
 			err = errors.Join(re.full(err), re.fs.RemoveAll(made), held.Close())
+			if mine {
+				err = errors.Join(err, re.fs.RemoveAll(re.place))
+			}
 		}
 	}()
 	if err := re.own(); err != nil {
 		return err
 	}
+	mine = true
 	if err := re.fs.RemoveAll(made); err != nil { // of a restore that was interrupted
 		return err
 	}

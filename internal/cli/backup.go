@@ -29,7 +29,9 @@ memdbctl backup prune /mnt/backups/memdb --keep 7`
 	restoreExample = `
 memdbctl restore /mnt/backups/memdb --db restored.data
 memdbctl restore /mnt/backups/memdb --id 20260301T120000.000Z --db restored.data
-memdbctl restore memdb-monday.backup --db restored.data --json`
+memdbctl restore memdb-monday.backup --db restored.data --json
+memdbctl restore /mnt/backups/memdb --archive /mnt/backups/archive --to-lsn 5120 --db restored.data
+memdbctl restore /mnt/backups/archive --to-time 2026-03-01T12:00:00Z --db restored.data`
 )
 
 func (a *app) backupCmd() *cobra.Command {
@@ -274,17 +276,35 @@ func (a *app) restoreCmd() *cobra.Command {
 	cmd.Long = `Make a database in the folder of --db, which must not exist, of a backup in a repository or
 an archive. Every file is proven while it is copied, and the database is opened once before it
 gets its name: an interrupted restore leaves no database. It begins a new timeline, since its
-next commits are others than those that the LSNs had before.`
-	cmd.Args = exactly(1, "a repository or an archive")
+next commits are others than those that the LSNs had before.
+
+With --archive, the folder that memdbctl archive or Options.Archive has filled, it goes on
+behind the backup: to the end of that, or to an LSN or a time. The newest backup up to there is
+taken, or a base of the archive where that is nearer. REPO may also be such a folder itself.
+Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
+	cmd.Args = exactly(1, "a repository, a backup in one file, or an archive")
 	cmd.ValidArgsFunction = nil
 	id := cmd.Flags().String("id", "", "restore this backup (default the newest)")
+	var o engine.RestoreOptions
+	cmd.Flags().Uint64Var(&o.ToLSN, "to-lsn", 0, "restore all commits up to this `LSN`")
+	cmd.Flags().Func("to-time", "restore all commits that were made up to this `time`, a "+timeForms, timeFlag(&o.ToTime))
+	archive := cmd.Flags().String("archive", "", "the `folder` of segments that goes on behind the backup")
 	database := cmd.Flags().String("database", "", "of this database, by its `ID`, where there are backups of several")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		repo, err := a.path(args[0])
 		if err != nil {
 			return err
 		}
-		r, err := engine.Restore(cmd.Context(), repo, a.dir, &engine.RestoreOptions{ID: *id, Database: *database})
+		o.ID, o.Database = *id, *database
+		if *archive != "" {
+			if o.Archive, err = a.path(*archive); err != nil {
+				return err
+			}
+		}
+		if o.ToLSN != 0 && !o.ToTime.IsZero() {
+			return usageError(cmd, errors.New("--to-lsn and --to-time are two targets; give one"))
+		}
+		r, err := engine.Restore(cmd.Context(), repo, a.dir, &o)
 		if err != nil {
 			return err
 		}
@@ -306,6 +326,10 @@ func (a *app) printRestored(r engine.RestoreReport) error {
 	if a.json {
 		return a.printJSON(restoredJSON{r.Backup, r.LSN, r.Memories, r.Timeline, r.Took.Seconds()})
 	}
-	a.printf("restored the backup %s to %s: %s as of LSN %d\n", r.Backup, escape(a.dir), count(r.Memories, "memory", "memories"), r.LSN)
+	of := "the archive"
+	if r.Backup != "" {
+		of = "the backup " + r.Backup
+	}
+	a.printf("restored %s to %s: %s as of LSN %d\n", of, escape(a.dir), count(r.Memories, "memory", "memories"), r.LSN)
 	return nil
 }
