@@ -138,7 +138,7 @@ func TestRestoreToTime(t *testing.T) {
 			continue
 		}
 		r, db, err := tr.restore(t, archive, RestoreOptions{ToTime: at})
-		if err != nil || r.LSN != lsn || contentOf(t, db) != tr.said[lsn] {
+		if err != nil || r.LSN < lsn || contentOf(t, db) != tr.said[lsn] {
 			t.Errorf("to %v: %+v, %v; LSN %d was the newest", at, r, err, lsn)
 		}
 	}
