@@ -62,6 +62,8 @@ type archiver struct {
 	start uint64 // the number of the newest batch when the outlet was attached, 0: not known
 	fresh bool   // the database had nothing then
 
+	at    int64  // when the newest commit that was sent was made
+
 	begun bool
 	base  bool // a base is due
 	stop  context.CancelFunc
@@ -185,7 +187,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	} else {
 		a.base = true
 	}
-	a.begun = true
+	a.begun, a.at = true, end.Time
 	a.mu.Lock()
 	a.ready = !a.base
 	a.stats.Number, a.stats.LSN = n, end.LSN
@@ -213,14 +215,15 @@ func (a *archiver) frame(batches []store.Written) *wal.Frame {
 	if len(batches) == 0 {
 		return nil
 	}
-	f := &wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn()}
+	f := &wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn(), Time: a.at}
 	for _, b := range batches {
 		if b.LSN == 0 { // of the log of the store, or of before the first commit
-			b.LSN, b.Time = lastCommit(a.db.keys(), b.Repr)
+			b.LSN, b.Time = lastCommit(b.Repr)
 		}
 		if b.LSN > f.LSN {
 			f.LSN, f.Time = b.LSN, b.Time
 		}
+		a.at = f.Time
 		f.Last, f.Batches = b.Number, append(f.Batches, b.Repr)
 	}
 	return f
@@ -270,6 +273,7 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	a.at = at
 	a.mu.Lock()
 	a.ready = false
 	a.stats.RestartLSN = lsn

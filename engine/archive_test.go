@@ -109,7 +109,11 @@ func sameKeys(t *testing.T, fs vfs.FS, got map[string]string) {
 		t.Fatal(err)
 	}
 	defer closes(t, db)
-	want := pebbleKeys(t, db)
+	compareKeys(t, pebbleKeys(t, db), got)
+}
+
+func compareKeys(t *testing.T, want, got map[string]string) {
+	t.Helper()
 	for k, v := range want {
 		if g, ok := got[k]; !ok || g != v {
 			t.Errorf("key %q: %q, the copy has %q, %v", k, v, g, ok)

@@ -38,7 +38,8 @@ import (
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
 //     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a
-//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew
+//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; life.copying, a
+//     backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. writer.lock: one transaction that writes; then callout.mu, a function of the program,
 //     which may open a View
@@ -48,6 +49,9 @@ import (
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, observing.mu,
 //     steady.mu, feeds.mu, archives.mu, archiver.mu
+//
+// A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
+// within it followed.mu for a frame or a snapshot, and Replica.mu alone.
 //
 // A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {
@@ -106,8 +110,9 @@ type config struct {
 	extractor    *extractor
 	english      bool // it was opened to know no other language
 
-	mends     bool // what is opened is what is left of a database, see OpenRemains
-	expiring  bool // what has expired is looked for now and then
+	follows   func() ReplicaStats // of the replica that shows this state, nil for any other database
+	mends     bool                // what is opened is what is left of a database, see OpenRemains
+	expiring  bool                // what has expired is looked for now and then
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
@@ -171,6 +176,7 @@ type life struct {
 	gate       gate
 	closing    sync.Once
 	meters     meters
+	copying    ctxlock.Mutex // held while a backup reads a copy of the store
 }
 
 // opening is what Open has met.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // FileBytes are the bytes of the files in the folder of a database.
@@ -35,7 +36,7 @@ func (db *DB) addFiles(b *FileBytes, dir string, top bool) error {
 		path := db.store.FS.PathJoin(dir, name)
 		info, err := db.store.FS.Stat(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), top && name == store.CopyDir: // it has links to what is counted
 			continue
 		case err != nil:
 			return err

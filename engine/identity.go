@@ -53,11 +53,24 @@ type identity struct {
 	// Timeline is the ID of the history of commits, see [store.Timeline]. It is empty up to
 	// layout 6.
 	Timeline string `json:"timeline"`
+	// Parent is where the timeline began, nil where it began with the database.
+	Parent *Origin `json:"parent,omitempty"`
+	// Replica says that the folder only follows another database, see [OpenReplica].
+	Replica bool `json:"replica,omitempty"`
 	// Checksum is the CRC-32C of the file, with zeros in its place.
 	Checksum string `json:"checksum"`
 }
 
 const identityMagic = "memdb"
+
+// Origin is where a timeline began: behind the LSN of another one.
+type Origin struct {
+	// Timeline is that other one, LSN the last of it that is a part of this one, too.
+	Timeline string `json:"timeline"`
+	LSN      uint64 `json:"lsn"`
+	// Backup is the ID of the backup that the database was restored from, if it was.
+	Backup string `json:"backup,omitempty"`
+}
 
 // Exists reports whether a folder holds a database. It creates nothing.
 func Exists(dir string) (bool, error) {
@@ -189,6 +202,12 @@ func refuse(f vfs.FS, dir string) error {
 	}
 	if err != nil {
 		return fault.Within(doingOpen(dir), err)
+	}
+	if slices.ContainsFunc(names, isReplicaPart) {
+		return &fault.Error{
+			Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "a replica is being made in the folder, and is not complete",
+			Do: "go on with it: memdbctl replica DIR --from ARCHIVE",
+		}
 	}
 	if slices.Contains(names, store.Dir) {
 		return &fault.Error{

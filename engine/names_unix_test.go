@@ -49,7 +49,7 @@ func namesFolder(t *testing.T) (dir string, names []string) {
 	}
 	names = []string{
 		"memdb.json.new", "memdb.holder", "memdb.sock", "memdb.socket", "memdb.json.damaged", "vectors-9-1.snap", "vectors-1-0.snap.new",
-		"store.rebuilt", "store.damaged", "store/logs.mark", "store/CURRENT", "store/000999.log", "store/000999.sst", "store/000999.blob",
+		"store.rebuilt", "store.backup", "store.damaged", "store/logs.mark", "store/CURRENT", "store/000999.log", "store/000999.sst", "store/000999.blob",
 		"store/000999.dbtmp", "store/temporary.000999.dbtmp", "store/000999.log.damaged",
 	}
 	for _, sub := range []string{"", "store"} {

@@ -77,6 +77,9 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 	if err := refuse(base, dir); err != nil && !db.mayMend(err) {
 		return nil, err
 	}
+	if err := refuseReplica(base, dir, o); err != nil {
+		return nil, err
+	}
 	if o.Schedule != nil {
 		if err := o.Schedule.Check(); err != nil {
 			return nil, fault.Within(doingOpen(dir), err)
@@ -135,11 +138,10 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.life.gate.idle.L = &db.life.gate.mu
-	db.store = store.New(store.Config{
-		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
-		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
-		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t),
-	})
+	db.life.copying = ctxlock.New()
+	if db.store = t.frozen; db.store == nil {
+		db.store = store.New(db.storeConfig(base, o, t))
+	}
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
 	db.scopes.Spaces = db.spaces
@@ -148,12 +150,21 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	return db, base
 }
 
+// storeConfig is what the store of the database is opened with.
+func (db *DB) storeConfig(base vfs.FS, o *Options, t *tuning) store.Config {
+	return store.Config{
+		Dir: db.dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
+		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
+		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t),
+	}
+}
+
 // newConfig fills in what the options leave open.
 func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, changesLag: cmp.Or(o.MaxChangesLag, changesHold), slowAfter: o.SlowAfter, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
-		mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
+		mends: t.mends, follows: t.follows, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
 		unsent: t.unsentShare(), lastArchive: cmp.Or(t.lastArchive, lastArchive),
 	}
 	if c.logger == nil {
@@ -194,15 +205,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err != nil {
 		return err
 	}
-	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
-	if err != nil {
-		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
-	}
-	db.tables.NewestKeys.Store(keys)
-	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err, Do: identityWayOn}
-	}
-	if err := db.configure(id, o); err != nil {
+	if err := db.become(id, o); err != nil {
 		return err
 	}
 	timeline, err := id.timeline(base, db.dir)
@@ -212,7 +215,25 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.store.Open(id.Created, timeline); err != nil {
 		return err
 	}
-	err = db.beginArchive(o, !id.Created)
+	return db.launch(id, o)
+}
+
+// become sets up what depends on the identity alone.
+func (db *DB) become(id *identity, o *Options) error {
+	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
+	if err != nil {
+		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
+	}
+	db.tables.NewestKeys.Store(keys)
+	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err, Do: identityWayOn}
+	}
+	return db.configure(id, o)
+}
+
+// launch loads from the store, which is open, and closes it where that fails.
+func (db *DB) launch(id *identity, o *Options) error {
+	err := db.beginArchive(o, !id.Created)
 	if err == nil {
 		err = db.start(id, o)
 	}

@@ -208,6 +208,9 @@ type tuning struct {
 	firstDoc uint32
 	// mends opens what is left of a database, of which anything may be missing, see [OpenRemains].
 	mends bool
+	// frozen is the store to read, of a state that a replica shows; follows are the figures of that replica.
+	frozen  *store.Store
+	follows func() ReplicaStats
 	// beside are more parts than there are.
 	beside []part.Part
 	// unsent is what waits in RAM for an archive, 0 for the default.

@@ -44,18 +44,17 @@ func changesOf(repr []byte, visit func(keyChange) error) (err error) {
 }
 
 // logged reports whether the change writes a record of the log, which ends a commit.
-func (c keyChange) logged(keys *layout.Keys) (lsn uint64, ok bool) {
+func (c keyChange) logged() (lsn uint64, ok bool) {
 	if c.kind != pebble.InternalKeyKindSet || len(c.key) == 0 || c.key[0] != layout.KindLog {
 		return 0, false
 	}
-	lsn, ok = layout.ParseLSNKey(c.key)
-	return lsn, ok && string(c.key) == string(keys.LSN(layout.KindLog, lsn))
+	return layout.ParseLSNKey(c.key)
 }
 
 // lastCommit is the newest commit in a batch and when it was made, 0 and 0 where there is none.
-func lastCommit(keys *layout.Keys, repr []byte) (lsn uint64, at int64) {
+func lastCommit(repr []byte) (lsn uint64, at int64) {
 	err := changesOf(repr, func(c keyChange) error {
-		if n, ok := c.logged(keys); ok && n > lsn {
+		if n, ok := c.logged(); ok && n > lsn {
 			lsn, at = n, layout.LoggedTime(c.value)
 		}
 		return nil

@@ -51,6 +51,8 @@ type Stats struct {
 	Spaces []SpaceInfo `json:"spaces"`
 	// Metrics are what was counted since the database was opened.
 	Metrics *metrics.Metrics `json:"metrics,omitempty"`
+	// Replica says how a replica follows, nil of what is none, or is not followed now.
+	Replica *ReplicaStats `json:"replica,omitempty"`
 }
 
 // EmbedFailure is when and why the embedder failed.
@@ -198,6 +200,10 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		s.Memory.Documents += sp.Documents()
 		s.Vectors += info.Vectors
 		s.Spaces = append(s.Spaces, info)
+	}
+	if db.follows != nil {
+		r := db.follows()
+		s.Replica = &r
 	}
 	slices.SortFunc(s.Spaces, func(a, b SpaceInfo) int { return strings.Compare(a.Name, b.Name) })
 	return s, nil

@@ -164,7 +164,7 @@ func (p *pendingVersion) broughtBy(space uint16) layout.Version {
 // newSpaces are the spaces of the database, none yet. limits are nil but for tests.
 func (db *DB) newSpaces(limits *spaces.Limits) *spaces.Set {
 	h := spaces.Host{
-		Store: db.store, Tables: &db.tables, Dir: db.dir, Logger: db.logger, ReadOnly: db.readOnly, Limits: spaces.DefaultLimits(),
+		Store: db.store, Tables: &db.tables, Dir: db.dir, Logger: db.logger, ReadOnly: db.readOnly && db.follows == nil, Limits: spaces.DefaultLimits(),
 		ID: func() [16]byte { return db.id },
 		View: func(ctx context.Context, fn func(*state.State) error) error {
 			return db.view(ctx, nil, func(tx *Tx) error { return fn(&tx.state) })

@@ -153,7 +153,7 @@ func usageError(cmd *cobra.Command, err error) error {
 // flagError says in plain words what is wrong with a flag. A misspelt verb has no
 // flags, and is what is wrong then.
 func flagError(cmd *cobra.Command, err error) error {
-	if rest := cmd.Flags().Args(); cmd.HasSubCommands() && len(rest) > 0 {
+	if rest := cmd.Flags().Args(); namesVerbs(cmd) && len(rest) > 0 {
 		return unknownVerb(cmd, rest[0])
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {

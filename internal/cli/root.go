@@ -156,18 +156,26 @@ held by another program, 5 damaged.`,
 		a.usageCmd(), a.agentCmd(), a.userCmd(), a.eraseCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
-		a.checkCmd(), a.rescueCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
+		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if rest := cmd.Flags().Args(); cmd.HasSubCommands() && len(rest) > 0 { // of which there is no help
+		if rest := cmd.Flags().Args(); namesVerbs(cmd) && len(rest) > 0 { // of which there is no help
 			a.noHelp = unknownVerb(cmd, rest[0])
 			return
 		}
 		show(cmd, args)
 	})
 	return root
+}
+
+// takesMore marks a verb that takes other arguments beside the verbs below it.
+const takesMore = "takes more than verbs"
+
+// namesVerbs reports whether what follows a verb must be one below it.
+func namesVerbs(cmd *cobra.Command) bool {
+	return cmd.HasSubCommands() && cmd.Annotations[takesMore] == ""
 }
 
 // checkFlags refuses flags that were given and say nothing, as an unset variable of

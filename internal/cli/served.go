@@ -92,12 +92,12 @@ func (a *app) loadConfig(name string) (*config.Config, error) {
 }
 
 // alone are the verbs that no other program runs: they need no database, or open it line by line.
-var alone = []string{"analyze", "completion", "demo", "help", "memdbctl", "shell"}
+var alone = []string{"analyze", "backup list", "backup prune", "backup verify", "completion", "demo", "help", "memdbctl", "restore", "shell"}
 
 // forward has the program that serves the database run the verb, if one does. done reports whether
 // it was run, with which exit code.
 func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
-	if a.shell != nil && a.shell.db != nil || slices.Contains(alone, topVerb(cmd)) {
+	if a.shell != nil && a.shell.db != nil || slices.Contains(alone, topVerb(cmd)) || slices.Contains(alone, verbOf(cmd)) {
 		return false, 0, nil
 	}
 	c, err := beside.Dial(a.dir)

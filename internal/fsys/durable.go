@@ -74,7 +74,7 @@ const manifestMarker = markerPrefix + "manifest."
 // noteMarker notes that a marker was made.
 func (f *FS) noteMarker(path string) {
 	name := f.base.PathBase(path)
-	if !strings.HasPrefix(name, manifestMarker) || f.failure.Load() != nil {
+	if !strings.HasPrefix(name, manifestMarker) || f.failure.Load() != nil || f.isApart(path) {
 		return
 	}
 	f.mu.Lock()

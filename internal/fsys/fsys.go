@@ -72,6 +72,8 @@ type FS struct {
 	// ram holds the tables flushed after poisoning, by their flattened paths.
 	ram  *vfs.MemFS
 	room room
+	// apart begins the paths of files that are none of the database, see SetApart.
+	apart atomic.Pointer[string]
 
 	mu       sync.Mutex
 	onPoison []func(error)
@@ -219,6 +221,8 @@ const (
 func (f *FS) classOf(path string, category vfs.DiskWriteCategory) class {
 	name := f.base.PathBase(path)
 	switch {
+	case f.isApart(path):
+		return plain
 	case strings.HasSuffix(name, ".log"),
 		isManifest(name),
 		strings.HasPrefix(name, markerPrefix):

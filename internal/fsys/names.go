@@ -45,6 +45,7 @@ var (
 		{pattern: "vectors-*", want: aFile},
 		{pattern: storeName, want: aFolder},
 		{pattern: "store.rebuilt", want: aFolder},
+		{pattern: "store.backup", want: aFolder},
 	}
 	storeNames = []rule{
 		{pattern: "LOCK", want: aFile},

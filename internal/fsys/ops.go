@@ -71,6 +71,8 @@ func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error
 	}
 	opened := file{fs: f, base: base, path: name, class: c}
 	switch {
+	case f.isApart(name):
+		return &opened, nil
 	case strings.HasSuffix(name, ".log"):
 		return newLog(opened), nil
 	case strings.HasSuffix(name, ".sst"):
@@ -88,7 +90,7 @@ func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error
 // crash in between may leave a marker without its MANIFEST, or no marker, which
 // reads as an empty folder.
 func (f *FS) syncAround(name string) {
-	if !strings.HasPrefix(f.base.PathBase(name), markerPrefix) || f.failure.Load() != nil {
+	if !strings.HasPrefix(f.base.PathBase(name), markerPrefix) || f.failure.Load() != nil || f.isApart(name) {
 		return
 	}
 	dir := f.base.PathDir(name)
@@ -117,7 +119,12 @@ func (f *FS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &folder{file{fs: f, base: base, path: name, class: vital}}, nil
+	opened := file{fs: f, base: base, path: name, class: vital}
+	if f.isApart(name) {
+		opened.class = plain
+		return &opened, nil
+	}
+	return &folder{opened}, nil
 }
 
 // Link implements vfs.FS.
@@ -133,7 +140,7 @@ func (f *FS) Remove(name string) error {
 	}
 	return f.guard("remove", name, plain, func() error {
 		err := f.base.Remove(name)
-		if err == nil && isManifest(f.base.PathBase(name)) {
+		if err == nil && isManifest(f.base.PathBase(name)) && !f.isApart(name) {
 			_ = f.base.Remove(f.manifestCopy(name)) // Open removes one that is left
 		}
 		return err

@@ -21,6 +21,9 @@ func (s *Store) Ending() { close(s.ending) }
 // Close closes the store. It waits for the store of a failed database for a bounded time
 // only.
 func (s *Store) Close() error {
+	if s.frozen.pinned != nil {
+		return s.frozen.Close()
+	}
 	if s.Failed() == nil {
 		flushed := !s.config.ReadOnly && s.flushAll()
 		err := s.db.Close()

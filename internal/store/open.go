@@ -115,7 +115,7 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 	}
 	switch {
 	case err == nil:
-		s.pebbleReads = s.db
+		s.pebbleReads, s.reads = s.db, s.db
 		return s.opened()
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
 		return s.damaged(err)
@@ -156,6 +156,9 @@ func (s *Store) opened() error {
 	}
 	if err != nil { // the next try may succeed
 		s.config.Log.Warn("what of the store is on disk could not be written down", "error", err)
+	}
+	if left := s.dropLeftCopy(); left != nil {
+		s.config.Log.Warn("what an interrupted backup has left was not removed; the next Open removes it", "error", left)
 	}
 	return nil
 }

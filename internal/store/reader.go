@@ -21,16 +21,35 @@ var (
 )
 
 // Get is that of [kv.Reader] in the newest state.
-func (s *Store) Get(key []byte) ([]byte, io.Closer, error) { return get(s.db, key) }
+func (s *Store) Get(key []byte) ([]byte, io.Closer, error) { return get(s.reads, key) }
 
 // Iter is that of [kv.Reader] in the newest state.
-func (s *Store) Iter(lower, upper []byte) (kv.Iterator, error) { return iter(s.db, lower, upper) }
+func (s *Store) Iter(lower, upper []byte) (kv.Iterator, error) { return iter(s.reads, lower, upper) }
 
 // Snapshot is a state of the store that stays until it is closed.
-type Snapshot struct{ *pebble.Snapshot }
+type Snapshot struct{ *pinned }
+
+// pinned is a snapshot of Pebble.
+type pinned struct {
+	*pebble.Snapshot
+	lent bool // a frozen store closes it
+}
+
+// Close gives the state up.
+func (p *pinned) Close() error {
+	if p.lent {
+		return nil
+	}
+	return p.Snapshot.Close()
+}
 
 // NewSnapshot is the newest state, which is to be closed.
-func (s *Store) NewSnapshot() Snapshot { return Snapshot{s.db.NewSnapshot()} }
+func (s *Store) NewSnapshot() Snapshot {
+	if s.frozen.pinned != nil {
+		return Snapshot{&pinned{s.frozen.Snapshot, true}}
+	}
+	return Snapshot{&pinned{s.db.NewSnapshot(), false}}
+}
 
 // Get is that of [kv.Reader].
 func (s Snapshot) Get(key []byte) ([]byte, io.Closer, error) { return get(s.Snapshot, key) }

@@ -15,7 +15,7 @@ import (
 )
 
 // Every write comes into the store by one of four ways: ApplyBatch for commits, Apply and Set for
-// what has no LSN, SyncLog for the log itself. Nothing else writes to Pebble, and nothing is
+// what has no LSN, SyncLog for the log itself; into one that follows another by Follow. Nothing else writes to Pebble, and nothing is
 // ingested: the batches, in the order of applying, are a complete record of the store, and a store
 // made of them alone is the same database.
 //

@@ -65,8 +65,10 @@ type pebbleReads interface {
 // Store is the store of one database. Only [Store.Open] makes its methods that read usable.
 type Store struct {
 	pebbleReads
-	db *pebble.DB
-	FS *fsys.FS // watches over the folder
+	db     *pebble.DB    // nil of one that is frozen
+	reads  pebble.Reader // what is read: db, or what is frozen
+	frozen Snapshot      // see [Store.Frozen]
+	FS     *fsys.FS      // watches over the folder
 	// Salvaged is the damage that Open has passed over, see Config.Salvage.
 	Salvaged string
 	config   Config
@@ -94,6 +96,7 @@ func New(c Config) *Store {
 	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{})}
 	s.reserve = &reserve{fs: s.FS, log: c.Log, dir: c.Dir, kept: c.Reserve, resume: c.Resume}
 	s.flushing.Store(math.MaxUint64)
+	s.FS.SetApart(s.FS.PathJoin(c.Dir, CopyDir))
 	return s
 }
 

@@ -105,11 +105,9 @@ func survey(f vfs.FS, dir string) (s found, err error) {
 		if base >= s.Number || begun > 0 && base+1 >= begun {
 			s.Whole = true
 		}
-		if base > s.Number {
-			s.Number = base
-			if err := s.base(f, f.PathJoin(dir, fileName(base, baseSuffix))); err != nil {
-				return s, err
-			}
+		s.Number = max(s.Number, base)
+		if err := s.base(f, f.PathJoin(dir, fileName(base, baseSuffix))); err != nil {
+			return s, err
 		}
 	}
 	unfinished, err := numbers(f, dir, newSuffix)
@@ -183,8 +181,9 @@ const pollEvery = 50 * time.Millisecond
 type Cursor struct {
 	fs     vfs.FS
 	dir    string
-	path   string
+	path   string // of the archive, dir is that of the timeline
 	follow bool
+	begin  *uint64 // see BeginAt
 	file   vfs.File
 	name   string
 	at     int64
@@ -278,7 +277,10 @@ func (c *Cursor) first() (*wal.Frame, error) {
 	if err != nil {
 		return nil, fault.Within(doing(c.path), err)
 	}
-	if n := len(bases); n > 0 {
+	if c.begin != nil && *c.begin > 0 {
+		return c.read(fileName(*c.begin, baseSuffix), wal.Position{})
+	}
+	if n := len(bases); n > 0 && c.begin == nil {
 		return c.read(fileName(bases[n-1], baseSuffix), wal.Position{})
 	}
 	segments, err := numbers(c.fs, c.dir, segmentSuffix)
@@ -369,4 +371,57 @@ func torn(r io.Reader) bool {
 		}
 	}
 	return true
+}
+
+// Bases are the complete bases of the timeline, rising, with what their ends say.
+func (c *Cursor) Bases() ([]wal.End, error) {
+	all, err := numbers(c.fs, c.dir, baseSuffix)
+	if err != nil {
+		return nil, fault.Within(doing(c.path), err)
+	}
+	ends := make([]wal.End, 0, len(all))
+	for _, n := range all {
+		var s found
+		if err := s.base(c.fs, c.fs.PathJoin(c.dir, fileName(n, baseSuffix))); err != nil {
+			return nil, fault.Within(doing(c.path), err)
+		}
+		ends = append(ends, wal.End{Number: n, LSN: s.LSN, Time: s.Time, Whole: true})
+	}
+	return ends, nil
+}
+
+// BeginAt has the zero Position mean the base of a number, or for 0 the first batch of the database. Without
+// it that is the newest base, if there is one.
+func (c *Cursor) BeginAt(base uint64) { c.begin = &base }
+
+// Before is the position before the frame that has the commit of an LSN, or the one behind it. It is
+// wal.ErrGap where no such frame is there.
+func (c *Cursor) Before(lsn uint64) (wal.Position, error) {
+	t, err := wal.ParseTimeline(c.fs.PathBase(c.dir))
+	if err != nil {
+		return wal.Position{}, err
+	}
+	all, err := numbers(c.fs, c.dir, segmentSuffix)
+	if err != nil {
+		return wal.Position{}, fault.Within(doing(c.path), err)
+	}
+	at := wal.Position{Timeline: t}
+	for _, first := range all {
+		reached := false
+		err := eachHead(c.fs, c.fs.PathJoin(c.dir, fileName(first, segmentSuffix)), func(h *wal.Frame, _ int64) {
+			if !reached && h.LSN >= lsn && h.Since <= lsn {
+				reached, at.Number = true, h.First-1
+			}
+		})
+		if err != nil {
+			return at, fault.Within(doing(c.path), err)
+		}
+		if reached {
+			return at, nil
+		}
+	}
+	return at, &fault.Error{
+		Kind: fault.ErrNotRetained, What: doing(c.path), Why: fmt.Sprintf("it does not have what follows LSN %d", lsn), Cause: wal.ErrGap,
+		Do: "begin from a backup or a base behind it",
+	}
 }

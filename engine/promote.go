@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+)
+
+// Promotion is what a replica has become.
+type Promotion struct {
+	// LSN is that of the newest commit that it has; Timeline is the new one, a UUID, which begins behind it.
+	LSN      uint64 `json:"lsn"`
+	Timeline string `json:"timeline"`
+}
+
+// Promote ends the following, once what has come is applied, and makes the replica a database that can be
+// written, as [PromoteReplica] does. It waits for reads that run, and closes the replica.
+func (r *Replica) Promote(ctx context.Context) (*Promotion, error) {
+	r.stop()
+	if err := r.await(ctx, func(s *replicaState) bool { return s.shown == nil || s.shown.refs == 0 }); err != nil {
+		return nil, err
+	}
+	if err := r.Close(); err != nil {
+		return nil, err
+	}
+	return promote(r.base, r.dir, &r.o)
+}
+
+// PromoteReplica makes the replica in a folder a database of its own, which [Open] opens to be written:
+// one that is closed, or whose process was killed. The folder keeps all that was applied. It begins a new
+// timeline behind that, so that nothing which the database writes from now on is taken for what the replica
+// has, or the other way round.
+//
+// Whether the database that was followed still lives, PromoteReplica does not know: if it does, there are
+// two databases from then on, which go their own ways.
+//
+// It returns ErrInvalid where the folder holds no replica, ErrLocked while it is followed, ErrCorrupt where
+// it is damaged. A promotion that is interrupted is done or not; it can be called again.
+func PromoteReplica(dir string) (*Promotion, error) {
+	f, dir := fsys.Named(dir)
+	return promote(f, dir, &ReplicaOptions{})
+}
+
+func doingPromote(dir string) string { return "promote the replica " + dir }
+
+func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) {
+	if err := look(f, dir); err != nil {
+		return nil, err
+	}
+	if err := mayPromote(f, dir); err != nil {
+		return nil, err
+	}
+	held, err := fsys.LockDir(f, dir, holder(clock.System()))
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	if err := settleReplica(f, dir); err != nil {
+		return nil, err
+	}
+	if err := mayPromote(f, dir); err != nil { // while it is held
+		return nil, err
+	}
+	id, err := mayFollow(f, dir)
+	if err != nil {
+		return nil, err
+	}
+	lsn, err := lastOf(f, dir, o, id)
+	if err != nil {
+		return nil, fault.Within(doingPromote(dir), err)
+	}
+	timeline, err := uuid.NewRandom()
+	if err != nil {
+		return nil, err
+	}
+	id.Parent = &Origin{Timeline: id.Timeline, LSN: lsn}
+	id.Replica, id.Timeline = false, timeline.String()
+	// The mark is of the timeline that ends; opening makes another one. The number in the store is of that
+	// timeline, too, so that it says nothing any more.
+	if err := store.DropMark(f, dir); err != nil {
+		return nil, fault.Within(doingPromote(dir), err)
+	}
+	if err := id.write(f, dir); err != nil {
+		return nil, fault.Within(doingPromote(dir), err)
+	}
+	return &Promotion{LSN: lsn, Timeline: id.Timeline}, nil
+}
+
+// mayPromote refuses a folder that holds no replica.
+func mayPromote(f vfs.FS, dir string) error {
+	id, err := readIdentity(f, dir)
+	switch {
+	case err != nil:
+		return err
+	case id != nil && id.Replica:
+		return nil
+	case id != nil:
+		return fault.Invalid(doingPromote(dir), "it is no replica, and can be written as it is", "open it")
+	}
+	if _, err := f.Stat(f.PathJoin(dir, replicaWhole)); err == nil {
+		return nil
+	}
+	return fault.Invalid(doingPromote(dir), "no replica that is whole is in this folder", "name the folder of a replica, or follow a database into it first: memdbctl replica DIR --from ARCHIVE")
+}
+
+// lastOf opens the store of a replica, which brings what its log holds into tables, and returns the LSN of
+// its newest commit.
+func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *identity) (lsn uint64, err error) {
+	of, err := openFollowed(f, dir, o, id)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, of.close()) }()
+	keys, err := layout.NewKeys(id.HashSeed)
+	if err != nil {
+		return 0, err
+	}
+	b, closer, err := of.store.Get(layout.GenerationsKey)
+	if err != nil {
+		return 0, store.Error("read the generations", err)
+	}
+	generations := bytes.Clone(b)
+	if err := closer.Close(); err != nil {
+		return 0, err
+	}
+	if err := keys.DecodeGenerations(generations); err != nil {
+		return 0, err
+	}
+	snap := of.store.NewSnapshot()
+	lsn, _, err = newestLogged(keys, snap)
+	err = errors.Join(err, snap.Close())
+	if marked := of.store.MarkedLSN(); err == nil && lsn < marked {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingPromote(dir), Why: "commits are gone that it had applied", Do: beginAgain}
+	}
+	return lsn, err
+}
