@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/wal/folder"
 )
 
 const (
@@ -79,7 +80,10 @@ func storeContestants(env *harness.Env) ([]harness.Contestant, error) {
 		return nil, err
 	}
 	var list []harness.Contestant
-	for i, o := range append([]peer.StoreOpener{{Name: "memdb", Open: openMemdbStore}}, peer.Stores()...) {
+	own := []peer.StoreOpener{
+		{Name: "memdb", Open: openMemdbStore}, {Name: "memdb-archived", Open: openArchived(false)}, {Name: "memdb-archive-first", Open: openArchived(true)},
+	}
+	for i, o := range append(own, peer.Stores()...) {
 		list = append(list, harness.Contestant{
 			Name: o.Name, Baseline: i == 0, Missing: o.Missing,
 			Open: func(context.Context) (harness.Runner, error) { return &storeRun{env: env, path: path, opener: o}, nil },
@@ -97,6 +101,30 @@ func openMemdbStore(dir string, _, _ int) (peer.Store, error) {
 		return nil, err
 	}
 	return memdbStore{db}, nil
+}
+
+// openArchived opens the engine with an archive in a folder beside it: behind the commits, or before
+// their acknowledgement.
+func openArchived(first bool) func(dir string, _, _ int) (peer.Store, error) {
+	return func(dir string, _, _ int) (peer.Store, error) {
+		db, err := engine.Open(dir, &engine.Options{Archive: folder.New(dir + archiveEnd), ArchiveFirst: first})
+		if err != nil {
+			return nil, err
+		}
+		return archivedStore{memdbStore{db}, dir + archiveEnd}, nil
+	}
+}
+
+const archiveEnd = ".archive"
+
+// archivedStore removes its archive when it is closed.
+type archivedStore struct {
+	memdbStore
+	archive string
+}
+
+func (a archivedStore) Close() error {
+	return errors.Join(a.memdbStore.Close(), os.RemoveAll(a.archive))
 }
 
 func (m memdbStore) Put(ctx context.Context, r *peer.Record) error {

@@ -45,7 +45,7 @@ func TestBackupAfterCrashes(t *testing.T) {
 	defer closeTest(t, db)
 	for round := range rounds {
 		for i := range each {
-			storeSome(t, db, round*each+i, round*each+i+1)
+			storeTea(t, db, round*each+i, round*each+i+1)
 			tell(func(n *told) { n.stored++ })
 		}
 		mustBackup(t, db, disk, "repo", nil)
@@ -141,7 +141,7 @@ func TestBackupUnderFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		storeSome(t, db, 0, 5)
+		storeTea(t, db, 0, 5)
 		at, failed := rng.IntN(60), ""
 		var mu sync.Mutex
 		n := 0
@@ -170,7 +170,7 @@ func TestBackupUnderFaults(t *testing.T) {
 		if err := db.Failed(); err != nil {
 			t.Errorf("%s: the database has failed: %v", failed, err)
 		}
-		storeSome(t, db, 5, 6)
+		storeTea(t, db, 5, 6)
 		mustBackup(t, db, disk, "repo", nil)
 		if r := mustRestore(t, disk, "repo", "new", nil); r.Memories != 6 {
 			t.Errorf("%s: %+v", failed, r)

@@ -48,7 +48,7 @@ import (
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, observing.mu,
-//     steady.mu
+//     steady.mu, archives.mu, archiver.mu
 //
 // A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
 type DB struct {
@@ -79,9 +79,10 @@ type DB struct {
 	janitor *janitor
 	backlog backlog
 
-	due     due
-	opening opening
-	life    life
+	due      due
+	archives archives
+	opening  opening
+	life     life
 }
 
 // config is what a database was opened with. It does not change.
@@ -108,6 +109,9 @@ type config struct {
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
+	unsent    int64 // what may wait in RAM for an archive
+
+	lastArchive time.Duration // how long Close waits for one
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
@@ -395,6 +399,8 @@ func (db *DB) Close() (err error) {
 
 func (db *DB) close() error {
 	defer db.store.WatchStall()()
+	stop := db.closeArchives()
+	defer stop()
 	db.store.Ending()
 	db.life.background.stop() // no new background work
 	db.life.background.work.Wait()
@@ -405,13 +411,16 @@ func (db *DB) close() error {
 		errs = append(errs, db.flushAtClose())
 	}
 	if db.Failed() == nil {
-		errs = append(errs, db.syncer.Wait(db.syncer.Newest()))
+		if err := db.syncer.Wait(db.syncer.Newest()); !errors.Is(err, errUnarchived) { // of which the log hears
+			errs = append(errs, err)
+		}
 	}
 	if db.Failed() == nil && !db.readOnly {
 		for _, s := range db.spaces.All() {
 			db.spaces.Save(context.Background(), s, db.spaces.Limits.CloseTail, db.spaces.Limits.CloseTail)
 		}
 	}
+	errs = append(errs, db.endArchives())
 	db.store.Reached(db.syncer.Durable())
 	errs = append(errs, db.spaces.CloseFiles(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
@@ -426,6 +435,9 @@ func (db *DB) flushAtClose() error {
 		_, err := db.update(context.Background(), fn) // the gate lets no call in any more
 		return err
 	})
+	if errors.Is(err, errUnarchived) {
+		return nil
+	}
 	if errors.Is(err, fault.ErrDiskFull) {
 		db.logger.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
 		return nil

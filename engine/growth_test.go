@@ -74,7 +74,7 @@ func TestGrowth(t *testing.T) {
 		t.Fatal(err)
 	}
 	lower, _ := db.keys().Span(layout.KindLog)
-	err := db.store.DeleteRange(lower, db.keys().LSN(layout.KindLog, 7), pebble.NoSync)
+	err := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(lower, db.keys().LSN(layout.KindLog, 7), nil) })
 	if err == nil {
 		err = db.republish()
 	}

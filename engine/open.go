@@ -139,7 +139,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.store = store.New(store.Config{
 		Dir: dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
-		Salvage: o.Salvage,
+		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t),
 	})
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
@@ -155,6 +155,7 @@ func newConfig(o *Options, t *tuning) config {
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
 		mends: t.mends, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
+		unsent: t.unsentShare(), lastArchive: cmp.Or(t.lastArchive, lastArchive),
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -212,7 +213,11 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.store.Open(id.Created, timeline); err != nil {
 		return err
 	}
-	if err := db.start(id, o); err != nil {
+	err = db.beginArchive(o, !id.Created)
+	if err == nil {
+		err = db.start(id, o)
+	}
+	if err != nil {
 		db.spaces.StopLoading()
 		return errors.Join(err, db.points.close(), db.spaces.CloseFiles(), db.store.Close())
 	}
@@ -327,7 +332,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	}
 	db.identity = id
 	db.settings.Store(&id.Settings)
-	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.store.SyncLog)
+	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.syncLog)
 	if err := db.points.publish(db.newPoint(db.writer.applied)); err != nil {
 		return err
 	}
@@ -391,6 +396,7 @@ func (db *DB) resume() {
 
 // startWriting begins the background work of a database that is not only read.
 func (db *DB) startWriting(ctx context.Context, o *Options) {
+	db.startArchive()
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written

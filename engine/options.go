@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
 // Durability says when a write is acknowledged.
@@ -121,6 +122,18 @@ type Options struct {
 	EvictOnCompaction bool
 	// Hooks let the program take part in how memories age.
 	Hooks Hooks
+	// Archive receives everything that the database writes, in order, so that a replica or a restore
+	// to any past LSN can be made of it: see package wal, and wal/folder for one in a folder. The
+	// database closes it. An archive that is slow, full or failing does not hurt the database: it is
+	// tried again, what waits for it is bounded, and it begins again from a base where it missed
+	// something, see [DB.Archives]. nil: none.
+	Archive wal.Archive
+	// ArchiveDelay is how long after its acknowledgement a write is in the Archive at the latest,
+	// while that keeps up. 0: a second.
+	ArchiveDelay time.Duration
+	// ArchiveFirst acknowledges a write only once the Archive has it. While the Archive fails, writes
+	// wait; Close ends their wait with ErrClosed after five seconds.
+	ArchiveFirst bool
 	// ReadOnly opens a database that exists, and changes nothing in its folder but the lock
 	// and who holds it. On a read-only medium it does without these, and shares the lock with
 	// others who only read. It opens on a full disk, too, unless the text index is damaged.
@@ -190,6 +203,10 @@ type tuning struct {
 	mends bool
 	// beside are more parts than there are.
 	beside []part.Part
+	// unsent is what waits in RAM for an archive, 0 for the default.
+	unsent int64
+	// lastArchive is how long Close waits for an archive, 0 for the default.
+	lastArchive time.Duration
 	// vectors are others than the default limits: tests build graphs of few vectors.
 	vectors *spaces.Limits
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 		}
 	}}
 	var err error
-	if r.Keys, err = from.CopyTo(db.store.DB); err != nil {
+	if r.Keys, err = db.store.Fill(from); err != nil {
 		return nil, fault.Within(doingRemains+dir, err)
 	}
 	if err := ctx.Err(); err != nil {
@@ -211,7 +212,7 @@ func (r *Remains) rename(db *DB) (err error) {
 		return nil
 	}
 	lower, upper = keys.Span(layout.KindID)
-	return errors.Join(b.DeleteRange(lower, upper, nil), b.Commit(pebble.Sync))
+	return cmp.Or(b.DeleteRange(lower, upper, nil), db.store.Apply(b, pebble.Sync))
 }
 
 // kept says what the keys of a kind are, and whether they are more than what can be made again

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -126,7 +127,7 @@ func TestUndoWithoutVectors(t *testing.T) {
 	mustStore(t, db.Memories(), memory.Memory{ID: "m", Text: "m", Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, 0}, Confidence: new(.0)})
 	r, _ := mustEvict(t, db, EvictOptions{})
 	lower, upper := db.keys().Span('v')
-	if err := db.store.DeleteRange(lower, upper, nil); err != nil {
+	if err := db.applyBare(func(b *pebble.Batch) error { return b.DeleteRange(lower, upper, nil) }); err != nil {
 		t.Fatal(err)
 	}
 	undone, err := db.Undo(t.Context(), r.LSN)

@@ -352,7 +352,7 @@ func (tx *Tx) apply() error {
 	}
 	tx.batch = nil
 	// Apply it to the store, without waiting for the disk.
-	if err := db.store.ApplyBatch(batch, db.durability == Durable); err != nil {
+	if err := db.store.ApplyBatch(batch, db.durability == Durable, store.Commit{LSN: tx.state.LSN - 1, Time: tx.state.Now}); err != nil {
 		db.store.Fail(err)
 	}
 	if err := db.Failed(); err != nil {

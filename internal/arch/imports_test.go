@@ -77,6 +77,8 @@ var law = map[string]row{
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
+	"wal/folder": {floor: byName, only: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/host", "internal/retry", "wal"}, outside: []string{pebble}},
+
 	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
 
 	"internal/state":           {floor: states, hidden: true, outside: []string{roaring}},
@@ -138,6 +140,8 @@ var law = map[string]row{
 	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron", "golang.org/x/text"}},
 	"embed":    {floor: parts, outside: []string{xxh3}},
 	"mention":  {floor: parts},
+
+	"wal": {floor: parts, only: []string{"internal/fault"}, outside: []string{compress, xxh3}},
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
 

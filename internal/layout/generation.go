@@ -16,6 +16,10 @@ var GenerationsKey = metaKey("generations")
 // IdentityKey is the key of a copy of memdb.json, for a folder that has lost that file.
 var IdentityKey = metaKey("identity")
 
+// NumberKey is the key of the number of the newest batch, while batches are handed on: see
+// internal/store.
+var NumberKey = metaKey("number")
+
 // EncodeGenerations returns the value of GenerationsKey: for each kind in their order, the kind (1
 // byte) and its generation (2 bytes, big-endian).
 func (ks *Keys) EncodeGenerations() []byte {

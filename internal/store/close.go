@@ -23,7 +23,7 @@ func (s *Store) Ending() { close(s.ending) }
 func (s *Store) Close() error {
 	if s.Failed() == nil {
 		flushed := !s.config.ReadOnly && s.flushAll()
-		err := s.DB.Close()
+		err := s.db.Close()
 		s.cache.Unref()
 		if left := s.closeMark(err == nil && flushed); left != nil {
 			s.config.Log.Warn("that the logs are complete could not be written down", "error", left)
@@ -38,7 +38,7 @@ func (s *Store) Close() error {
 	done := make(chan error, 1)
 	go func() {
 		err := panics.Catch("closes the store", func() { // which asserts on what a freeze leaves undone
-			done <- s.DB.Close()
+			done <- s.db.Close()
 			s.cache.Unref()
 		})
 		if err != nil {

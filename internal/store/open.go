@@ -100,17 +100,21 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 	if err := s.prepare(opts, exists); err != nil {
 		return err
 	}
+	if exists && s.config.TailBytes > 0 && !s.config.ReadOnly {
+		s.tail = s.readTail(s.config.TailBytes)
+	}
 	s.FS.Strict(true)
 	defer s.FS.Strict(false)
-	s.DB, err = pebble.Open(s.FS.PathJoin(s.config.Dir, Dir), opts)
+	s.db, err = pebble.Open(s.FS.PathJoin(s.config.Dir, Dir), opts)
 	if failed := s.FS.Err(); failed != nil {
 		if err == nil {
-			_ = s.DB.Close()
+			_ = s.db.Close()
 		}
 		return &fault.Error{Kind: fault.ErrFailed, What: s.opening(), Cause: failed, Do: "mend the cause and open it again"}
 	}
 	switch {
 	case err == nil:
+		s.pebbleReads = s.db
 		return s.opened()
 	case pebble.IsCorruptionError(err), exists && !fromSystem(err):
 		return s.damaged(err)

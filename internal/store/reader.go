@@ -21,16 +21,16 @@ var (
 )
 
 // Get is that of [kv.Reader] in the newest state.
-func (s *Store) Get(key []byte) ([]byte, io.Closer, error) { return get(s.DB, key) }
+func (s *Store) Get(key []byte) ([]byte, io.Closer, error) { return get(s.db, key) }
 
 // Iter is that of [kv.Reader] in the newest state.
-func (s *Store) Iter(lower, upper []byte) (kv.Iterator, error) { return iter(s.DB, lower, upper) }
+func (s *Store) Iter(lower, upper []byte) (kv.Iterator, error) { return iter(s.db, lower, upper) }
 
 // Snapshot is a state of the store that stays until it is closed.
 type Snapshot struct{ *pebble.Snapshot }
 
 // NewSnapshot is the newest state, which is to be closed.
-func (s *Store) NewSnapshot() Snapshot { return Snapshot{s.DB.NewSnapshot()} }
+func (s *Store) NewSnapshot() Snapshot { return Snapshot{s.db.NewSnapshot()} }
 
 // Get is that of [kv.Reader].
 func (s Snapshot) Get(key []byte) ([]byte, io.Closer, error) { return get(s.Snapshot, key) }

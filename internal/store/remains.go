@@ -62,6 +62,10 @@ type stream interface {
 	next() *entry
 }
 
+// Fill writes what the keys of the remains are into this store, which is open and empty, and returns
+// how many there are.
+func (s *Store) Fill(r *Remains) (keys int, err error) { return r.CopyTo(s.db) }
+
 // CopyTo writes what the keys of the remains are into another store, which is open and empty,
 // and returns how many keys there were.
 func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {

@@ -5,6 +5,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math"
@@ -38,11 +39,33 @@ type Config struct {
 	Salvage bool
 	// ManifestBytes is the size at which the MANIFEST rotates, 0 for Pebble's own.
 	ManifestBytes int64
+	// NumberKey is the key of the number of the newest batch, see [Outlet].
+	NumberKey []byte
+	// TailBytes bounds what Open reads of the logs for an outlet, 0 where there will be none.
+	TailBytes int64
 }
 
-// Store is the store of one database. Its embedded DB is nil until [Store.Open].
+// pebbleReads are what of Pebble is open to all: it reads, measures and rewrites, and makes batches, but
+// applies none. See ship.go for the ways in.
+type pebbleReads interface {
+	AsyncFlush() (<-chan struct{}, error)
+	Checkpoint(dir string, opts ...pebble.CheckpointOption) error
+	CheckLevels(stats *pebble.CheckLevelsStats) error
+	Compact(ctx context.Context, start, end []byte, parallelize bool) error
+	EstimateDiskUsage(start, end []byte) (uint64, error)
+	Flush() error
+	Metrics() *pebble.Metrics
+	NewBatch(opts ...pebble.BatchOption) *pebble.Batch
+	NewBatchWithSize(size int, opts ...pebble.BatchOption) *pebble.Batch
+	NewIndexedBatch() *pebble.Batch
+	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
+	SSTables(opts ...pebble.SSTablesOption) ([][]pebble.SSTableInfo, error)
+}
+
+// Store is the store of one database. Only [Store.Open] makes its methods that read usable.
 type Store struct {
-	*pebble.DB
+	pebbleReads
+	db *pebble.DB
 	FS *fsys.FS // watches over the folder
 	// Salvaged is the damage that Open has passed over, see Config.Salvage.
 	Salvaged string
@@ -61,6 +84,8 @@ type Store struct {
 	marker     marker
 	marked     uint64 // see MarkedLSN
 	gaps       gaps
+	ship       shipping
+	tail       []Written // see readTail
 }
 
 // New prepares a store, which [Store.Open] opens.

@@ -152,13 +152,56 @@ func (s *Syncer[P]) take() (p P, held bool, upto uint64, batches []*pebble.Batch
 	return p, held, upto, batches
 }
 
-// ApplyBatch writes a batch to the log and the memtable. For a durable batch it also asks
-// for the sync; SyncLog waits for that sync and closes the batch.
-func (s *Store) ApplyBatch(b *pebble.Batch, durable bool) error {
+// ApplyBatch writes a batch of commits to the log and the memtable. For a durable batch it also
+// asks for the sync; SyncLog waits for that sync and closes the batch.
+func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
+	apply := func() error { return s.db.Apply(b, pebble.NoSync) }
 	if durable {
-		return s.ApplyNoSyncWait(b, pebble.Sync)
+		apply = func() error { return s.db.ApplyNoSyncWait(b, pebble.Sync) }
 	}
-	return s.Apply(b, pebble.NoSync)
+	if !s.Shipping() {
+		if err := s.unnumbered(b); err != nil {
+			return err
+		}
+		return apply()
+	}
+	return s.shipped(b, c, func() error {
+		if durable {
+			s.ship.asked[b] = s.ship.number + 1
+		}
+		return apply()
+	})
+}
+
+// Apply applies a batch that has no LSN.
+func (s *Store) Apply(b *pebble.Batch, o *pebble.WriteOptions) error {
+	if !s.Shipping() || b.Empty() {
+		if err := s.unnumbered(b); err != nil {
+			return err
+		}
+		return s.db.Apply(b, o)
+	}
+	return s.shipped(b, Commit{}, func() error { return s.db.Apply(b, o) })
+}
+
+// Set writes one key, without an LSN.
+func (s *Store) Set(key, value []byte, o *pebble.WriteOptions) error {
+	b := s.NewBatch()
+	err := b.Set(key, value, nil)
+	if err == nil {
+		err = s.Apply(b, o)
+	}
+	return errors.Join(err, b.Close())
+}
+
+// Delete deletes one key, without an LSN.
+func (s *Store) Delete(key []byte, o *pebble.WriteOptions) error {
+	b := s.NewBatch()
+	err := b.Delete(key, nil)
+	if err == nil {
+		err = s.Apply(b, o)
+	}
+	return errors.Join(err, b.Close())
 }
 
 // SyncLog returns when the batches are on disk, and closes them; each has asked for its
@@ -166,8 +209,12 @@ func (s *Store) ApplyBatch(b *pebble.Batch, durable bool) error {
 // disk. Pebble never hears of a failed sync: SyncLog sees the error in the file system's
 // seam (see internal/fsys).
 func (s *Store) SyncLog(batches []*pebble.Batch) error {
+	upto := uint64(0)
+	if s.Shipping() {
+		upto = s.ship.upto(batches)
+	}
 	if len(batches) == 0 {
-		if err := s.LogData(nil, pebble.Sync); err != nil {
+		if err := s.db.LogData(nil, pebble.Sync); err != nil {
 			s.Fail(err)
 		}
 	}
@@ -176,5 +223,9 @@ func (s *Store) SyncLog(batches []*pebble.Batch) error {
 			s.Fail(err)
 		}
 	}
-	return s.Failed()
+	err := s.Failed()
+	if err == nil && upto > 0 {
+		s.ship.reached(upto)
+	}
+	return err
 }

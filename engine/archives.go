@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/wal"
+)
+
+// archives are those that receive what the database writes.
+type archives struct {
+	opened *archiver // that of the options, nil if there is none
+	first  bool      // a write is acknowledged once the archive has it
+
+	closing chan struct{}  // closed when Close begins
+	work    sync.WaitGroup // of those that run
+
+	mu  sync.Mutex
+	all []*archiver
+}
+
+// beginArchive numbers the batches of the store, for the archive of the options. It comes before anything
+// is written.
+func (db *DB) beginArchive(o *Options, fresh bool) error {
+	db.archives.closing = make(chan struct{})
+	if db.readOnly && o.Archive != nil {
+		return fault.Invalid(doingOpen(db.dir), "an archive of a database that is only read", "leave Archive or ReadOnly out")
+	}
+	number, out, err := db.store.Numbered(o.Archive != nil, fresh, db.unsent)
+	if err != nil || out == nil {
+		return err
+	}
+	a := newArchiver(db, o.Archive, out, o.ArchiveDelay)
+	a.start, a.fresh = number, fresh
+	db.archives.opened, db.archives.first, db.archives.all = a, o.ArchiveFirst, []*archiver{a}
+	return nil
+}
+
+// unsentShare is what may wait in RAM for an archive.
+func (t *tuning) unsentShare() int64 { return cmp.Or(t.unsent, maxUnsent) }
+
+// tailBytes is what of the log of the store is read for an archive.
+func tailBytes(o *Options, t *tuning) int64 {
+	if o.Archive == nil {
+		return 0
+	}
+	return t.unsentShare()
+}
+
+// startArchive begins to send.
+func (db *DB) startArchive() {
+	if a := db.archives.opened; a != nil {
+		db.runArchiver(a)
+	}
+}
+
+func (db *DB) runArchiver(a *archiver) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stop, a.over = cancel, make(chan struct{})
+	db.behind(&db.archives.work, "archives", func() {
+		defer close(a.over)
+		a.run(ctx)
+	})
+}
+
+// syncLog makes batches durable: in the store, and in the archive where that comes first.
+func (db *DB) syncLog(batches []*pebble.Batch) error {
+	if err := db.store.SyncLog(batches); err != nil || !db.archives.first {
+		return err
+	}
+	return db.archives.opened.wait(context.Background(), db.store.Synced())
+}
+
+// closeArchives bounds the wait of writes for an archive that does not answer while the database closes.
+func (db *DB) closeArchives() (stop func() bool) {
+	close(db.archives.closing)
+	return time.AfterFunc(db.lastArchive, func() {
+		for _, a := range db.archives.list() {
+			a.giveUp()
+		}
+	}).Stop
+}
+
+// endArchives sends what is left.
+func (db *DB) endArchives() error {
+	var errs []error
+	for _, a := range db.archives.list() {
+		errs = append(errs, a.end())
+	}
+	db.archives.work.Wait()
+	return errors.Join(errs...)
+}
+
+func (as *archives) list() []*archiver {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	return slices.Clone(as.all)
+}
+
+// Archives say how the archives of the database keep up, first that of its options.
+func (db *DB) Archives() []ArchiveStats {
+	var all []ArchiveStats
+	for _, a := range db.archives.list() {
+		all = append(all, a.figures(db.clock()))
+	}
+	return all
+}
+
+// ArchiveTo archives the database into another archive beside those that it has, beginning with a base:
+// until ctx ends if follow is set, which is no error, or up to the newest commit of now. It closes the
+// archive. What it returns says how far it came.
+func (db *DB) ArchiveTo(ctx context.Context, to wal.Archive, follow bool) (s ArchiveStats, err error) {
+	release, err := db.enter("archive")
+	if err != nil {
+		return s, errors.Join(err, to.Close())
+	}
+	defer release()
+	if err := db.writable("archive"); err != nil {
+		return s, errors.Join(err, to.Close())
+	}
+	if err := db.lock(ctx); err != nil {
+		return s, errors.Join(err, to.Close())
+	}
+	a := newArchiver(db, to, db.store.Attach(db.unsent), 0)
+	a.base = true
+	db.unlock()
+	as := &db.archives
+	as.mu.Lock()
+	as.all = append(as.all, a)
+	as.mu.Unlock()
+	db.runArchiver(a)
+	defer func() {
+		as.mu.Lock()
+		as.all = slices.DeleteFunc(as.all, func(other *archiver) bool { return other == a })
+		as.mu.Unlock()
+		if end := a.end(); end != nil {
+			err = errors.Join(err, end)
+		}
+		s = a.figures(db.clock())
+	}()
+	if !follow {
+		return s, a.waitAll(ctx)
+	}
+	select {
+	case <-ctx.Done():
+	case <-db.archives.closing:
+	}
+	return s, nil
+}
+
+// WaitArchived returns when the archive of the options has all that is durable now, or has refused to
+// take anything, and says how far it came. Without an archive it is ErrInvalid.
+func (db *DB) WaitArchived(ctx context.Context) (ArchiveStats, error) {
+	const doing = "wait for the archive"
+	a := db.archives.opened
+	if a == nil {
+		return ArchiveStats{}, fault.Invalid(doing, "the database was opened without an archive", "set Options.Archive")
+	}
+	release, err := db.enter(doing)
+	if err != nil {
+		return ArchiveStats{}, err
+	}
+	defer release()
+	err = a.waitAll(ctx)
+	return a.figures(db.clock()), err
+}
+
+// waitAll waits for everything that was applied before the call. The first failure of the archive ends the
+// wait.
+func (a *archiver) waitAll(ctx context.Context) error {
+	if err := a.db.store.SyncLog(nil); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := a.onFailure(cancel)
+	defer stop()
+	err := a.wait(ctx, a.db.store.Synced())
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// timelineOf is the timeline of a database as its files have it.
+func timelineOf(s *store.Store) wal.Timeline { return wal.Timeline(s.Timeline()) }

@@ -1,0 +1,372 @@
+package folder
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
+	"github.com/seed-7aedc3ff/memdb/wal"
+)
+
+// Timeline is what an archive has of a timeline.
+type Timeline struct {
+	// ID is the timeline's own, and the name of its folder.
+	ID wal.Timeline
+	wal.End
+	// Segments and bases are the files, Bytes what they take.
+	Segments, Bases int
+	Bytes           int64
+}
+
+// Timelines are those of an archive, the one that was written last at the end. It is ErrNotDatabase where
+// the folder is no archive.
+func Timelines(dir string) (database string, all []Timeline, err error) {
+	f, dir := fsys.Named(dir)
+	return timelines(f, dir)
+}
+
+func timelines(f vfs.FS, dir string) (database string, all []Timeline, err error) {
+	id, err := readIdentity(f, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doing(dir), Why: "there is no archive in this folder", Do: "name the folder of an archive, or make one: memdbctl archive DIR"}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	names, err := f.List(dir)
+	if err != nil {
+		return "", nil, fault.Within(doing(dir), err)
+	}
+	for _, name := range names {
+		t, err := wal.ParseTimeline(name)
+		if err != nil {
+			continue
+		}
+		s, err := survey(f, f.PathJoin(dir, name))
+		if err != nil {
+			return "", nil, fault.Within(doing(dir), err)
+		}
+		one := Timeline{ID: t, End: s.End, Segments: s.segments, Bases: s.bases, Bytes: s.bytes}
+		at := len(all)
+		for at > 0 && cmp.Or(cmp.Compare(all[at-1].Time, one.Time), cmp.Compare(all[at-1].Number, one.Number)) > 0 {
+			at--
+		}
+		all = append(all[:at], append([]Timeline{one}, all[at:]...)...)
+	}
+	return id.Database, all, nil
+}
+
+// found is what a look at the files of a timeline has found.
+type found struct {
+	wal.End
+	segments, bases int
+	bytes           int64
+}
+
+// survey looks at the files of a timeline.
+func survey(f vfs.FS, dir string) (s found, err error) {
+	segments, err := numbers(f, dir, segmentSuffix)
+	if err != nil {
+		return s, err
+	}
+	bases, err := numbers(f, dir, baseSuffix)
+	if err != nil {
+		return s, err
+	}
+	s.segments, s.bases = len(segments), len(bases)
+	begun := uint64(0) // the first number of what follows without a gap
+	for _, first := range segments {
+		if first > s.Number+1 {
+			begun = first
+		} else if begun == 0 {
+			begun = first
+		}
+		if err := s.segment(f, f.PathJoin(dir, fileName(first, segmentSuffix))); err != nil {
+			return s, err
+		}
+	}
+	s.Whole = begun == 1 && s.Number > 0
+	for _, base := range bases {
+		size, err := f.Stat(f.PathJoin(dir, fileName(base, baseSuffix)))
+		if err != nil {
+			return s, err
+		}
+		s.bytes += size.Size()
+		if base >= s.Number || begun > 0 && base+1 >= begun {
+			s.Whole = true
+		}
+		if base > s.Number {
+			s.Number = base
+			if err := s.base(f, f.PathJoin(dir, fileName(base, baseSuffix))); err != nil {
+				return s, err
+			}
+		}
+	}
+	unfinished, err := numbers(f, dir, newSuffix)
+	if err != nil {
+		return s, err
+	}
+	for _, base := range unfinished { // its number was given
+		if base > s.Number {
+			s.Number, s.Whole = base, false
+		}
+	}
+	return s, nil
+}
+
+// segment reads the heads of a segment.
+func (s *found) segment(f vfs.FS, path string) error {
+	return eachHead(f, path, func(h *wal.Frame, end int64) {
+		s.Number = max(s.Number, h.Last)
+		s.LSN, s.Time = max(s.LSN, h.LSN), max(s.Time, h.Time)
+		s.bytes += end
+	})
+}
+
+// base reads what the first part of a base says.
+func (s *found) base(f vfs.FS, path string) error {
+	return eachHead(f, path, func(h *wal.Frame, _ int64) { s.LSN, s.Time = max(s.LSN, h.LSN), max(s.Time, h.Time) })
+}
+
+// eachHead visits the heads of the frames of a file that are whole, with the bytes of each frame. The last
+// frame is read whole: a crash may have torn it.
+func eachHead(f vfs.FS, path string, visit func(h *wal.Frame, size int64)) error {
+	file, err := f.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	for at := int64(0); at < info.Size(); {
+		r := wal.NewReader(io.NewSectionReader(file, at, info.Size()-at))
+		h, err := r.Skip(func(bytes int64) error {
+			if at+bytes > info.Size() {
+				return wal.ErrTorn
+			}
+			return nil
+		})
+		if err == nil && at+r.Offset() > info.Size() {
+			err = wal.ErrTorn
+		}
+		if err == nil && at+r.Offset() == info.Size() {
+			_, err = wal.NewReader(io.NewSectionReader(file, at, info.Size()-at)).Next()
+		}
+		if errors.Is(err, wal.ErrTorn) || errors.Is(err, io.EOF) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrNewerLayout) {
+			return nil // what comes behind is not followed; who reads it is told
+		}
+		if err != nil {
+			return fault.Within(path, err)
+		}
+		visit(h, r.Offset())
+		at += r.Offset()
+	}
+	return nil
+}
+
+// pollEvery is how often a cursor that waits looks for more.
+const pollEvery = 50 * time.Millisecond
+
+// Cursor follows a timeline of an archive, also while it is appended to. Next is a wal.Feed.
+type Cursor struct {
+	fs     vfs.FS
+	dir    string
+	path   string
+	follow bool
+	file   vfs.File
+	name   string
+	at     int64
+}
+
+// Follow begins to read a timeline: the zero Timeline is the one that was written last. With wait the
+// cursor waits for more at the end of the archive; otherwise it returns io.EOF there.
+func Follow(dir string, t wal.Timeline, wait bool) (*Cursor, error) {
+	f, dir := fsys.Named(dir)
+	_, all, err := timelines(f, dir)
+	if err != nil {
+		return nil, err
+	}
+	if t == (wal.Timeline{}) {
+		if len(all) == 0 {
+			return nil, &fault.Error{Kind: fault.ErrNotFound, What: doing(dir), Why: "it holds nothing yet", Do: "archive a database into it first"}
+		}
+		t = all[len(all)-1].ID
+	}
+	c := &Cursor{fs: f, path: dir, dir: f.PathJoin(dir, t.String()), follow: wait}
+	if _, err := f.Stat(c.dir); err != nil {
+		return nil, &fault.Error{Kind: fault.ErrNotFound, What: doing(dir), Why: "it has nothing of the timeline " + t.String(), Do: "name another archive"}
+	}
+	return c, nil
+}
+
+// Close ends the reading.
+func (c *Cursor) Close() error {
+	if c.file == nil {
+		return nil
+	}
+	file := c.file
+	c.file = nil
+	return file.Close()
+}
+
+// Next is the frame that follows a position, see [wal.Feed].
+func (c *Cursor) Next(ctx context.Context, after wal.Position) (*wal.Frame, error) {
+	for {
+		f, err := c.next(after)
+		if err == nil || !errors.Is(err, io.EOF) || !c.follow {
+			return f, err
+		}
+		if err := retry.Sleep(ctx, pollEvery); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// next is Next without waiting.
+func (c *Cursor) next(after wal.Position) (*wal.Frame, error) {
+	if after == (wal.Position{}) {
+		return c.first()
+	}
+	if after.Parts > 0 {
+		return c.read(fileName(after.Number, baseSuffix), after)
+	}
+	segments, err := numbers(c.fs, c.dir, segmentSuffix)
+	if err != nil {
+		return nil, fault.Within(doing(c.path), err)
+	}
+	// From the newest segment that can have the next batch back to the one before: that may have been
+	// appended to last.
+	end := error(io.EOF)
+	for i := len(segments) - 1; i >= 0; i-- {
+		if segments[i] > after.Number+1 {
+			continue
+		}
+		f, err := c.read(fileName(segments[i], segmentSuffix), after)
+		if err != nil && errors.Is(err, wal.ErrTorn) {
+			end = errors.Join(io.EOF, err)
+		} else if !errors.Is(err, io.EOF) {
+			return f, err
+		}
+		break // what is torn there, the next segment has
+	}
+	for _, first := range segments {
+		if first > after.Number+1 {
+			return nil, c.gap(after)
+		}
+	}
+	if bases, err := numbers(c.fs, c.dir, baseSuffix); err != nil || len(bases) > 0 && bases[len(bases)-1] > after.Number {
+		return nil, cmp.Or(err, c.gap(after))
+	}
+	return nil, end
+}
+
+// first is the first frame: of the newest base, or the first batch of the database.
+func (c *Cursor) first() (*wal.Frame, error) {
+	bases, err := numbers(c.fs, c.dir, baseSuffix)
+	if err != nil {
+		return nil, fault.Within(doing(c.path), err)
+	}
+	if n := len(bases); n > 0 {
+		return c.read(fileName(bases[n-1], baseSuffix), wal.Position{})
+	}
+	segments, err := numbers(c.fs, c.dir, segmentSuffix)
+	if err != nil || len(segments) == 0 {
+		return nil, cmp.Or(fault.Within(doing(c.path), err), io.EOF)
+	}
+	if segments[0] != 1 {
+		return nil, c.gap(wal.Position{})
+	}
+	f, err := c.read(fileName(1, segmentSuffix), wal.Position{})
+	if errors.Is(err, wal.ErrTorn) {
+		err = errors.Join(io.EOF, err)
+	}
+	return f, err
+}
+
+func (c *Cursor) gap(after wal.Position) error {
+	return &fault.Error{
+		Kind: fault.ErrNotRetained, What: doing(c.path), Why: fmt.Sprintf("it does not have what follows batch %d", after.Number), Cause: wal.ErrGap,
+		Do: "begin again, from its newest base",
+	}
+}
+
+// read is the first frame of a file that goes beyond a position, io.EOF or ErrTorn where there is none.
+func (c *Cursor) read(name string, after wal.Position) (*wal.Frame, error) {
+	if c.file == nil || c.name != name {
+		if err := c.Close(); err != nil {
+			return nil, err
+		}
+		file, err := c.fs.Open(c.fs.PathJoin(c.dir, name))
+		if err != nil {
+			return nil, fault.Within(doing(c.path), err)
+		}
+		c.file, c.name, c.at = file, name, 0
+	}
+	for {
+		info, err := c.file.Stat()
+		if err != nil {
+			return nil, fault.Within(doing(c.path), err)
+		}
+		r := wal.NewReader(io.NewSectionReader(c.file, c.at, info.Size()-c.at))
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, wal.ErrTorn) {
+			return nil, err
+		}
+		if errors.Is(err, fault.ErrCorrupt) && torn(io.NewSectionReader(c.file, c.at, info.Size()-c.at)) {
+			return nil, wal.ErrTorn
+		}
+		if err != nil {
+			return nil, fault.Within(fmt.Sprintf("%s: %s, byte %d", doing(c.path), c.fs.PathJoin(c.dir, name), c.at), err)
+		}
+		if f.Kind == wal.Batches {
+			if f.Last <= after.Number {
+				c.at += r.Offset()
+				continue
+			}
+			if f.Behind(after.Number); f.First != after.Number+1 {
+				return nil, c.gap(after)
+			}
+		} else if f.Last < after.Parts {
+			c.at += r.Offset()
+			continue
+		}
+		c.at += r.Offset()
+		return f, nil
+	}
+}
+
+// mostBehind bounds what is read behind a frame that is damaged: a segment and its last frame.
+const mostBehind = segmentBytes + wal.MaxFrame
+
+// torn reports whether nothing comes behind a frame that cannot be read: a machine that stopped while the
+// frame was written leaves that. Each frame is on disk before the next is written, so with a whole one
+// behind it, it was damaged later.
+func torn(r io.Reader) bool {
+	b, err := io.ReadAll(io.LimitReader(r, mostBehind))
+	if err != nil {
+		return false
+	}
+	for at := 1; at < len(b); at++ {
+		next := bytes.Index(b[at:], []byte(wal.Magic))
+		if next < 0 {
+			return true
+		}
+		at += next
+		if _, err := wal.NewReader(bytes.NewReader(b[at:])).Next(); err == nil {
+			return false
+		}
+	}
+	return true
+}
