@@ -354,21 +354,24 @@ func (c *copies) settle(ctx context.Context, part, hash string, size int64) erro
 
 // note makes the folder of a file, and has its names synced at the end.
 func (c *copies) note(hash string, size int64) error {
-	folder := c.path(filesDir + "/" + hash[:2])
-	c.Writer.mu.Lock()
-	if c.Writer.mu.folders == nil {
-		c.Writer.mu.folders = map[string]bool{}
-	}
-	seen := c.Writer.mu.folders[folder]
-	c.Writer.mu.folders[folder] = true
-	c.Writer.mu.Unlock()
 	c.mu.Lock()
 	c.mu.bytes += size
 	c.mu.Unlock()
-	if seen {
+	w := c.Writer
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	folder := c.path(filesDir + "/" + hash[:2])
+	if w.mu.folders[folder] {
 		return nil
 	}
-	return c.fs.MkdirAll(folder, 0o700)
+	if err := c.fs.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if w.mu.folders == nil {
+		w.mu.folders = map[string]bool{}
+	}
+	w.mu.folders[folder] = true
+	return nil
 }
 
 // hash is that of a file of the repository, with its size.

@@ -62,7 +62,7 @@ type archiver struct {
 	start uint64 // the number of the newest batch when the outlet was attached, 0: not known
 	fresh bool   // the database had nothing then
 
-	at    int64  // when the newest commit that was sent was made
+	at int64 // when the newest commit that was sent was made
 
 	begun bool
 	base  bool // a base is due

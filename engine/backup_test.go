@@ -32,15 +32,15 @@ func filledForBackup(t *testing.T, files vfs.FS) (*DB, *besides) {
 			t.Fatal(err)
 		}
 	}
-	storeRange(t, db, 0, 60)
+	storeTea(t, db, 0, 60)
 	if err := db.store.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	storeRange(t, db, 60, 80)
+	storeTea(t, db, 60, 80)
 	return db, w
 }
 
-func storeRange(t *testing.T, db *DB, from, to int) {
+func storeTea(t *testing.T, db *DB, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
 		mustStore(t, db.Memories(), memory.Memory{
@@ -85,7 +85,7 @@ func TestBackupAndRestore(t *testing.T) {
 			if names, err := mem.List("db"); err != nil || slices.Contains(names, "store.backup") {
 				t.Errorf("the copy of the store is left: %v, %v", names, err)
 			}
-			storeRange(t, db, 80, 90) // none of the backup
+			storeTea(t, db, 80, 90) // none of the backup
 
 			r := mustRestore(t, mem, from, "new", nil)
 			if r.LSN != made.LSN || r.Backup != made.ID || r.Timeline == made.Timeline || r.Memories == 0 {
@@ -110,7 +110,7 @@ func TestBackupAndRestore(t *testing.T) {
 			if timeline := (fsysTimeline{mem, "new"}).read(t); timeline != r.Timeline {
 				t.Errorf("the mark has the timeline %s", timeline)
 			}
-			storeRange(t, back, 80, 95)
+			storeTea(t, back, 80, 95)
 			again := mustBackup(t, back, mem, "repo", nil)
 			if again.Timeline != r.Timeline || again.NewBytes == 0 {
 				t.Errorf("%+v", again)
@@ -230,7 +230,7 @@ func TestSecondBackup(t *testing.T) {
 	disk := &reads{FS: vfs.NewMem()}
 	db, _ := filledForBackup(t, disk)
 	first := mustBackup(t, db, disk, "repo", nil)
-	storeRange(t, db, 80, 81)
+	storeTea(t, db, 80, 81)
 	again := func(o *BackupOptions) (BackupReport, int) {
 		disk.mu.Lock()
 		disk.paths = nil
@@ -348,7 +348,7 @@ func TestBackupOfReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeTest(t, live)
-	storeRange(t, live, 0, 5)
+	storeTea(t, live, 0, 5)
 	mustBackup(t, live, mem, "repo2", nil)
 	if r := mustRestore(t, mem, "repo2", "new2", nil); r.Memories != 5 {
 		t.Errorf("%+v", r)
@@ -364,7 +364,7 @@ func TestBackupRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeTest(t, db)
-	storeRange(t, db, 0, 3)
+	storeTea(t, db, 0, 3)
 	writeTestFile(t, vfs.Default, at("plain"), []byte("mine"))
 	if err := vfs.Default.MkdirAll(at("foreign"), 0o700); err != nil {
 		t.Fatal(err)
@@ -436,7 +436,7 @@ func TestBackupWithoutRoom(t *testing.T) {
 	full := crashfs.NewQuota(vfs.NewMem(), keptByBackup+(16<<10))
 	_, err := db.Backup(t.Context(), fsys.On(full, "repo"), nil)
 	wantError(t, "a full disk", err, fault.ErrDiskFull)
-	storeRange(t, db, 80, 82)
+	storeTea(t, db, 80, 82)
 	full.Resize(1 << 30)
 	mustBackup(t, db, full, "repo", nil)
 	_, err = Restore(t.Context(), fsys.On(full, "repo"), fsys.On(crashfs.NewQuota(vfs.NewMem(), 8<<10), "new"), nil)

@@ -16,7 +16,7 @@ func TestBackupIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeTest(t, db)
-	storeRange(t, db, 0, 3)
+	storeTea(t, db, 0, 3)
 	if _, err := db.Backup(t.Context(), repo, &BackupOptions{Archive: archive}); err != nil {
 		t.Fatal(err)
 	}

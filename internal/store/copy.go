@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
 const (
@@ -70,7 +72,7 @@ func (s *Store) copyTo(dir string) (*Copy, error) {
 	if err := s.FS.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := s.Checkpoint(s.FS.PathJoin(dir, Dir), pebble.WithFlushedWAL()); err != nil {
+	if err := s.linkTo(s.FS.PathJoin(dir, Dir)); err != nil {
 		return nil, err
 	}
 	if err := s.Failed(); err != nil {
@@ -84,6 +86,13 @@ func (s *Store) copyTo(dir string) (*Copy, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// linkTo makes the files of a copy. Pebble panics where the folder of a marker cannot be synced, as
+// it must for the store itself.
+func (s *Store) linkTo(dir string) (err error) {
+	caught := panics.Catch("copies the store", func() { err = s.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	return cmp.Or(errors.Unwrap(caught), caught, err)
 }
 
 // dropCopy removes what is there of a copy.
