@@ -27,7 +27,7 @@ import (
 
 // layoutVersion is that of the folder and the keys. One that is newer is refused;
 // an older one is migrated when it is opened.
-const layoutVersion = 7
+const layoutVersion = 8
 
 // LayoutVersion is the newest layout that this memdb opens, and the one that it
 // writes.

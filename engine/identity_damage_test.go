@@ -74,7 +74,7 @@ func TestIdentityOfLayout6(t *testing.T) {
 	fs := closedDatabase(t, 3)
 	older := readTestFile(t, fs, "db/memdb.json")
 	older = older[:bytes.Index(older, []byte(",\n  \"timeline\""))]
-	older = append(bytes.ReplaceAll(older, []byte(`"layout": 7`), []byte(`"layout": 6`)), "\n}\n"...)
+	older = append(bytes.ReplaceAll(older, []byte(`"layout": 8`), []byte(`"layout": 6`)), "\n}\n"...)
 	writeTestFile(t, fs, "db/memdb.json", older)
 	if err := fs.Remove("db/memdb.mark"); err != nil {
 		t.Fatal(err)

@@ -121,8 +121,12 @@ func (a *app) readWith(ctx context.Context, set func(*engine.Options) *engine.Op
 		}
 	}
 	if errors.Is(err, memory.ErrReadOnly) {
+		why := "its folder cannot be written"
+		if of, ok := errors.AsType[*memory.Error](err); ok {
+			why = of.Why
+		}
 		if db, err = a.open(ctx, set(&engine.Options{ReadOnly: true})); err == nil {
-			a.note("%s: its folder cannot be written, so the database is opened to be read only, and recalls are not counted", a.dir)
+			a.note("%s: %s; so the database is opened to be read only, and recalls are not counted", a.dir, why)
 		}
 	}
 	if err != nil {
