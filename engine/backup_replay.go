@@ -44,11 +44,12 @@ func (t target) String() string {
 
 // replay brings a store to a target by what an archive has behind it.
 type replay struct {
-	what  string
-	to    target
-	store *store.Store
-	lsn   uint64 // of the newest commit in the store
-	known uint64 // what comes up to this LSN is there already, 0: nothing is skipped any more
+	what   string
+	to     target
+	store  *store.Store
+	lsn    uint64 // of the newest commit in the store
+	erased bool   // an erasure has ended on the way
+	known  uint64 // what comes up to this LSN is there already, 0: nothing is skipped any more
 }
 
 // nearest is the newest base of an archive that is a part of what is wanted, nil if none is. Its number is
@@ -124,6 +125,9 @@ func (r *replay) frame(f *wal.Frame) (done bool, err error) {
 	if f.Kind == wal.Base {
 		return false, r.store.Follow(f.Batches, false)
 	}
+	if f.Since >= r.known {
+		r.known = 0
+	}
 	for _, repr := range f.Batches {
 		if done, err = r.batch(repr); done || err != nil {
 			return done, err
@@ -138,6 +142,7 @@ func (r *replay) batch(repr []byte) (done bool, err error) {
 	beyond := false
 	err = changesOf(repr, func(c keyChange) error {
 		changes++
+		r.erased = r.erased || c.erases()
 		lsn, ok := c.logged()
 		switch {
 		case !ok || lsn <= newest: // an older record is rewritten, not a commit
@@ -221,6 +226,9 @@ func (re *restoring) forward(ctx context.Context, made string) (err error) {
 	}
 	if err == nil {
 		err = st.SyncLog(nil)
+	}
+	if err == nil && r.erased { // what was erased lies in the files that were restored
+		_, err = st.Purge(ctx, st.Rewrite)
 	}
 	if err != nil {
 		return err

@@ -26,7 +26,12 @@ import (
 // traces are the files of a folder that hold something of some needles.
 func traces(t testing.TB, fs vfs.FS, needles ...string) (found []string) {
 	t.Helper()
-	err := store.Inspect(fs, "db", (&DB{}).merger(), func(file string, b []byte) {
+	return tracesIn(t, fs, "db", needles...)
+}
+
+func tracesIn(t testing.TB, fs vfs.FS, dir string, needles ...string) (found []string) {
+	t.Helper()
+	err := store.Inspect(fs, dir, (&DB{}).merger(), func(file string, b []byte) {
 		for _, needle := range needles {
 			if at := needle + " in " + file; bytes.Contains(b, []byte(needle)) && !slices.Contains(found, at) {
 				found = append(found, at)

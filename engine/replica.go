@@ -195,6 +195,7 @@ func (r *Replica) begin() error {
 	if err := r.load(); err != nil {
 		return errors.Join(err, f.close())
 	}
+	r.tell() // files may still have what was erased
 	if lsn, marked := r.LSN(), f.store.MarkedLSN(); lsn < marked {
 		err := &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(r.dir), Why: "commits are gone that it had applied", Do: beginAgain}
 		return errors.Join(err, r.closeViews(), f.close())

@@ -27,6 +27,8 @@ type followed struct {
 	id    *identity // nil until a batch has brought it
 	// database is the ID of the one that is followed, empty until it is known.
 	database string
+	// erased: an erasure has ended, and the files of the replica still have what is gone, see purge.go.
+	erased bool
 	// lsn and time are those of the newest commit whose frame said so, 0 if none did.
 	lsn  uint64
 	time int64
@@ -67,6 +69,9 @@ func openFollowed(base vfs.FS, dir string, o *ReplicaOptions, id *identity) (*fo
 	if err == nil {
 		err = f.identify()
 	}
+	if err == nil {
+		err = f.readErased()
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.store.Close())
 	}
@@ -82,7 +87,7 @@ func newFollowedStore(base vfs.FS, dir string, o *ReplicaOptions) *store.Store {
 }
 
 // beginAgain is what helps a replica that cannot go on.
-const beginAgain = "begin again from a base: ReplicaOptions.BeginAgain, or memdbctl replica --again"
+const beginAgain = "begin again from a base: ReplicaOptions.BeginAgain, or memdbctl replica --begin-again"
 
 func doingReplica(dir string) string { return "follow into " + dir }
 
@@ -124,7 +129,7 @@ func (f *followed) take(frame *wal.Frame) error {
 	if !frame.Follows(f.at) {
 		return f.gap(frame)
 	}
-	identified, err := f.prove(frame)
+	identified, erased, err := f.prove(frame)
 	if err != nil {
 		return fault.Within(doingReplica(f.dir), err)
 	}
@@ -139,6 +144,11 @@ func (f *followed) take(frame *wal.Frame) error {
 	defer f.mu.Unlock()
 	if err := f.store.Follow(frame.Batches, frame.Kind != wal.Base); err != nil {
 		return err
+	}
+	if erased {
+		if err := f.noteErased(); err != nil {
+			return err
+		}
 	}
 	f.at = frame.After()
 	if frame.LSN > f.lsn {
@@ -172,7 +182,7 @@ func (f *followed) gap(frame *wal.Frame) error {
 }
 
 // prove looks through a frame before anything of it is applied, and reports whether it brings an identity.
-func (f *followed) prove(frame *wal.Frame) (identified bool, err error) {
+func (f *followed) prove(frame *wal.Frame) (identified, erased bool, err error) {
 	for i, repr := range frame.Batches {
 		changes := uint32(0)
 		err := changesOf(repr, func(c keyChange) error {
@@ -183,6 +193,7 @@ func (f *followed) prove(frame *wal.Frame) (identified bool, err error) {
 			default:
 				return damagedBatch(fmt.Sprintf("a change of the kind %d", c.kind))
 			}
+			erased = erased || c.erases()
 			if c.kind != pebble.InternalKeyKindSet || !bytes.Equal(c.key, layout.IdentityKey) {
 				return nil
 			}
@@ -190,16 +201,16 @@ func (f *followed) prove(frame *wal.Frame) (identified bool, err error) {
 			return f.knows(c.value)
 		})
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		if h, _ := batchrepr.ReadHeader(repr); h.Count != changes {
-			return false, damagedBatch(fmt.Sprintf("it has %d changes, and says %d", changes, h.Count))
+			return false, false, damagedBatch(fmt.Sprintf("it has %d changes, and says %d", changes, h.Count))
 		}
 		if n := frame.First + uint64(i); frame.Kind == wal.Batches && f.store.NumberOf(repr) != n {
-			return false, damagedBatch(fmt.Sprintf("it is not the batch %d of the timeline %s", n, frame.Timeline))
+			return false, false, damagedBatch(fmt.Sprintf("it is not the batch %d of the timeline %s", n, frame.Timeline))
 		}
 	}
-	return identified, nil
+	return identified, erased, nil
 }
 
 func damagedBatch(why string) error {

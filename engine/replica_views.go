@@ -45,7 +45,11 @@ func (r *Replica) keepLoading(ctx context.Context) {
 		case <-r.fresh:
 		}
 		began := clock.System()
-		if err := r.load(); err != nil {
+		err := r.load()
+		if err == nil {
+			err = r.purge(ctx)
+		}
+		if err != nil {
 			r.fail(err)
 			return
 		}
@@ -179,6 +183,7 @@ func (r *Replica) release(v *replicaView) {
 		if err := r.closeView(v); err != nil {
 			r.logger.Warn("an old state of the replica was not closed well", "error", err)
 		}
+		r.tell() // what was erased may wait for that
 	}
 }
 

@@ -64,3 +64,8 @@ func lastCommit(repr []byte) (lsn uint64, at int64) {
 	}
 	return lsn, at
 }
+
+// erases reports whether the change ends an erasure.
+func (c keyChange) erases() bool {
+	return c.kind == pebble.InternalKeyKindDelete && string(c.key) == string(layout.ErasureKey)
+}

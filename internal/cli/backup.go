@@ -282,12 +282,12 @@ With --archive, the folder that memdbctl archive or Options.Archive has filled, 
 behind the backup: to the end of that, or to an LSN or a time. The newest backup up to there is
 taken, or a base of the archive where that is nearer. REPO may also be such a folder itself.
 Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
-	cmd.Args = exactly(1, "a repository, a backup in one file, or an archive")
+	cmd.Args = exactly(1, "a repository or an archive")
 	cmd.ValidArgsFunction = nil
 	id := cmd.Flags().String("id", "", "restore this backup (default the newest)")
 	var o engine.RestoreOptions
 	cmd.Flags().Uint64Var(&o.ToLSN, "to-lsn", 0, "restore all commits up to this `LSN`")
-	cmd.Flags().Func("to-time", "restore all commits that were made up to this `time`, a "+timeForms, timeFlag(&o.ToTime))
+	cmd.Flags().Func("to-time", "restore all commits that were made until then, a "+timeForms, timeFlag(&o.ToTime))
 	archive := cmd.Flags().String("archive", "", "the `folder` of segments that goes on behind the backup")
 	database := cmd.Flags().String("database", "", "of this database, by its `ID`, where there are backups of several")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -16,8 +16,7 @@ import (
 const (
 	replicaExample = `
 memdbctl replica ./replica.data --from /backup/archive
-memdbctl replica ./replica.data --from /backup/archive --follow
-memdbctl --db ./replica.data recall "when is the launch" --user ada`
+memdbctl replica ./replica.data --from /backup/archive --follow --json`
 
 	promoteExample = `
 memdbctl replica promote ./replica.data

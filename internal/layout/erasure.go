@@ -10,6 +10,10 @@ import (
 // ErasureKey is the key of the erasure that has begun and has not ended.
 var ErasureKey = metaKey("erasure")
 
+// PurgeKey is the key that a replica has once it has followed an erasure to its end, until its own files
+// have nothing of what was erased.
+var PurgeKey = metaKey("purge")
+
 const erasureVersion = 1
 
 // Erasure says what is being erased, in numbers alone: a database that was killed in the midst of

@@ -289,6 +289,16 @@ func (sh *shipping) upto(batches []*pebble.Batch) (number uint64) {
 	return number
 }
 
+// Rewrite applies what fill writes, in a batch without an LSN: for [Store.Purge] where nobody else writes.
+func (s *Store) Rewrite(fill func(*pebble.Batch) error) error {
+	b := s.NewBatch()
+	err := fill(b)
+	if err == nil {
+		err = s.Apply(b, pebble.NoSync)
+	}
+	return errors.Join(err, b.Close())
+}
+
 // Timeline is that of the database.
 func (s *Store) Timeline() Timeline { return s.timeline }
 
