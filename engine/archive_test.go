@@ -176,7 +176,6 @@ type testArchive struct {
 	block chan struct{} // while it is not nil, Append waits for it
 	begin wal.End
 	at    wal.Position
-	keys  map[string]string
 	t     *testing.T
 	db    *pebble.DB
 }

@@ -42,25 +42,23 @@ and what the database cannot reach: backups and exports that were made before.`
 		ctx := cmd.Context()
 		if q.DryRun || !yes {
 			r, err := a.eraseDry(ctx, q)
-			if err != nil || q.DryRun {
-				return orPrint(err, func() error { return a.printErased(r, true) })
+			if err != nil {
+				return err
+			}
+			if q.DryRun {
+				return a.printErased(r, true)
 			}
 			return usagef(cmd, "it would erase %s, and nothing brings that back; say so with --yes", erasedText(&r.Erased))
 		}
 		return a.use(ctx, func(db *engine.DB) error {
 			r, err := db.Erase(ctx, q)
-			return orPrint(err, func() error { return a.printErased(r, false) })
+			if err != nil {
+				return err
+			}
+			return a.printErased(r, false)
 		})
 	}
 	return cmd
-}
-
-// orPrint returns an error, or prints where there is none.
-func orPrint(err error, print func() error) error {
-	if err != nil {
-		return err
-	}
-	return print()
 }
 
 func (a *app) eraseDry(ctx context.Context, q engine.EraseQuery) (r engine.EraseReport, err error) {

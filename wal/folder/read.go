@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -247,12 +248,12 @@ func (c *Cursor) next(after wal.Position) (*wal.Frame, error) {
 	}
 	// From the newest segment that can have the next batch back to the one before: that may have been
 	// appended to last.
-	end := error(io.EOF)
-	for i := len(segments) - 1; i >= 0; i-- {
-		if segments[i] > after.Number+1 {
+	end := io.EOF
+	for _, first := range slices.Backward(segments) {
+		if first > after.Number+1 {
 			continue
 		}
-		f, err := c.read(fileName(segments[i], segmentSuffix), after)
+		f, err := c.read(fileName(first, segmentSuffix), after)
 		if err != nil && errors.Is(err, wal.ErrTorn) {
 			end = errors.Join(io.EOF, err)
 		} else if !errors.Is(err, io.EOF) {
