@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // keep is the share of the unsynced data that a crash keeps, in percent.
@@ -43,13 +44,17 @@ func TestCrash(t *testing.T) {
 			w := newWorld()
 			crashes := make(chan crash)
 			changed := map[string]int{}
+			sample := workload.sample
+			if race.Enabled { // which takes ten times as long for each
+				sample *= 10
+			}
 			w.disk.SetHook(func(op crashfs.Op) error {
 				changed[op.Class().String()]++
 				if op.Kind == crashfs.Close {
 					return nil
 				}
 				chosen := rng.IntN(len(keep))
-				if op.N > making && rng.IntN(workload.sample) != 0 {
+				if op.N > making && rng.IntN(sample) != 0 {
 					chosen = -1
 				}
 				for i, percent := range keep {

@@ -156,6 +156,7 @@ func TestTraits(t *testing.T) {
 
 // TestFirstTerms: First finds what Terms begins with.
 func TestFirstTerms(t *testing.T) {
+	race.Sequential(t)
 	const seed = 42
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
 
 // general tokenizes text by UAX #29 alone, without chunks and without the ASCII path: what the fast path must equal.
@@ -72,6 +74,7 @@ func randomText(rng *rand.Rand, from []string) string {
 }
 
 func TestRandomTexts(t *testing.T) {
+	race.Sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -99,6 +102,7 @@ func FuzzTokens(f *testing.F) {
 
 // TestHugeTexts runs what would take hours if any rule were quadratic.
 func TestHugeTexts(t *testing.T) {
+	race.Sequential(t)
 	const size = 1 << 18
 	a := mustNew(t, English)
 	for _, piece := range []string{

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 )
 
 // TestRelevance holds the analyzer to the relevance of exact BM25 (Lucene's idf, k1 = 1.2, b = 0.75) over letters and
 // digits with the same stop words and stemmer: identifiers as a whole must not cost plain prose anything.
 func TestRelevance(t *testing.T) {
+	race.Sequential(t)
 	const tolerance = .005
 	for _, tc := range []struct {
 		collection string

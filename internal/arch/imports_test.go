@@ -146,7 +146,7 @@ var law = map[string]row{
 
 	"scope": {floor: base, vocabulary: true, beside: []string{"internal/codec", "internal/fault", "internal/valid"}},
 
-	"internal/analysis":     {floor: base, beside: []string{"internal/ascii"}, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
+	"internal/analysis":     {floor: base, beside: []string{"internal/ascii", "internal/race"}, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
 	"internal/arch":         {floor: base},
 	"internal/ascii":        {floor: base},
 	"internal/clock":        {floor: base, beside: []string{"internal/scalar"}},
