@@ -45,6 +45,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if plan := os.Getenv(followerVar); plan != "" {
+		if err := follower(plan); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
