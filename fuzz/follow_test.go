@@ -22,7 +22,7 @@ import (
 const followerVar = "MEMDB_FUZZ_FOLLOWER"
 
 // follower follows until it is killed.
-func follower(plan string) error {
+func follower(plan string, out io.Writer) error {
 	dir, archive, _ := strings.Cut(plan, ",")
 	c, err := folder.Follow(archive, wal.Timeline{}, true)
 	if err != nil {
@@ -32,7 +32,9 @@ func follower(plan string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("follows")
+	if _, err := fmt.Fprintln(out, "follows"); err != nil {
+		return err
+	}
 	return r.Wait(context.Background())
 }
 

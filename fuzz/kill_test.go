@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if plan := os.Getenv(followerVar); plan != "" {
-		if err := follower(plan); err != nil {
+		if err := follower(plan, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
