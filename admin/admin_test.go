@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -412,5 +414,63 @@ func TestFollow(t *testing.T) {
 	}
 	if err := verb.Wait(); err != nil {
 		t.Errorf("Ctrl-C: %v", err)
+	}
+}
+
+// TestArchiveBeside: beside a program that runs, archive goes on with --follow until it is interrupted, and
+// brings another archive up to now; backups are taken there, too.
+func TestArchiveBeside(t *testing.T) {
+	p := serve(t)
+	place := t.TempDir()
+	store := func(text string) uint64 {
+		t.Helper()
+		if _, err := p.db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{Agent: "a"}, Text: text}, nil); err != nil {
+			t.Fatal(err)
+		}
+		return p.db.LSN()
+	}
+	store("before")
+	verb := p.ctl(t.Context(), nil, "archive", filepath.Join(place, "followed"), "--follow", "--json")
+	verb.Stdout = nil
+	out, err := verb.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verb.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	reached := func(lsn uint64) {
+		t.Helper()
+		for lines.Scan() {
+			var at struct {
+				LSN uint64 `json:"lsn"`
+			}
+			if err := json.Unmarshal(lines.Bytes(), &at); err != nil {
+				t.Fatal(err)
+			}
+			if at.LSN >= lsn {
+				return
+			}
+		}
+		t.Errorf("the archive never came to LSN %d", lsn)
+	}
+	reached(1)
+	reached(store("meanwhile"))
+	if err := verb.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		continue
+	}
+	if err := verb.Wait(); err != nil {
+		t.Errorf("Ctrl-C: %v", err)
+	}
+	for _, verb := range [][]string{{"archive", filepath.Join(place, "once")}, {"backup", filepath.Join(place, "repo")}} {
+		c := p.ctl(t.Context(), nil, append(verb, "--json")...)
+		c.Stdout = nil
+		if got, err := c.Output(); err != nil || !strings.Contains(string(got), `"lsn":`+strconv.FormatUint(p.db.LSN(), 10)) {
+			t.Errorf("%v: %s, %v", verb, got, err)
+		}
 	}
 }

@@ -119,7 +119,8 @@ func (db *DB) Archives() []ArchiveStats {
 }
 
 // ArchiveTo archives the database into another archive beside those that it has, beginning with a base:
-// until ctx ends if follow is set, which is no error, or up to the newest commit of now. It closes the
+// up to the newest commit of now, and until ctx ends if follow is set, which is no error then. A failure
+// of the archive before it has come up to now ends the call; later ones are tried again. It closes the
 // archive. What it returns says how far it came.
 func (db *DB) ArchiveTo(ctx context.Context, to wal.Archive, follow bool) (s ArchiveStats, err error) {
 	release, err := db.enter("archive")
@@ -150,8 +151,8 @@ func (db *DB) ArchiveTo(ctx context.Context, to wal.Archive, follow bool) (s Arc
 		}
 		s = a.figures(db.clock())
 	}()
-	if !follow {
-		return s, a.waitAll(ctx)
+	if err := a.waitAll(ctx); err != nil || !follow {
+		return s, err
 	}
 	select {
 	case <-ctx.Done():

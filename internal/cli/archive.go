@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"time"
@@ -113,6 +114,9 @@ func (a *app) follow(ctx context.Context, dir string, follow bool, reach func() 
 		if err := a.printArchive(dir, &last); err != nil || !follow {
 			return err
 		}
+		if err := a.stdout.Flush(); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -131,7 +135,10 @@ type archivedJSON struct {
 // printArchive prints how far an archive is, unless that is what was printed last.
 func (a *app) printArchive(dir string, last *archivedJSON) error {
 	_, all, err := folder.Timelines(dir)
-	if err != nil || len(all) == 0 {
+	if last != nil && errors.Is(err, memory.ErrNotDatabase) { // it is not made yet
+		return nil
+	}
+	if err != nil || len(all) == 0 || all[len(all)-1].LSN == 0 {
 		return err
 	}
 	t := all[len(all)-1]

@@ -106,7 +106,7 @@ func (a *app) replicate(ctx context.Context, dir, archive string, follow, again 
 		}
 		s := r.Stats()
 		if now := (replicaJSON{s.LSN, s.LagMS}); now != last && s.LSN > 0 {
-			if err := a.printReplica(s); err != nil {
+			if err := errors.Join(a.printReplica(s), a.stdout.Flush()); err != nil {
 				return err
 			}
 			last = now
