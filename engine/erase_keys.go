@@ -334,11 +334,8 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure) error {
 				return err
 			}
 		}
-		stored := e.Erasure
-		stored.Rewriting = true
-		stored.Fields = tx.fieldsLeft(gone)
 		next := *e
-		next.Erasure = stored
+		next.Rewriting, next.Fields = true, tx.fieldsLeft(gone)
 		if err := tx.set(layout.ErasureKey, next.encode()); err != nil {
 			return err
 		}
@@ -350,7 +347,7 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure) error {
 					db.tables.Fields.Remove(k.Text)
 				}
 			}
-			e.Erasure = stored
+			e.Rewriting, e.Fields = next.Rewriting, next.Fields // others read the rest of it meanwhile
 			return nil
 		})
 		return nil
