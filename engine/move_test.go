@@ -271,7 +271,7 @@ func TestMoveBesideOthers(t *testing.T) {
 	closeTest(t, db)
 }
 
-// strayPages counts pages of chunks that are not sealed.
+// strayPages counts pages of chunks that are not sealed. The janitor is busy.
 func strayPages(t testing.TB, db *DB) (n int) {
 	t.Helper()
 	lower, upper := db.keys().Span(layout.KindText)
@@ -459,9 +459,11 @@ func TestMoveInterrupted(t *testing.T) {
 	}
 	want := int(mustStats(t, db).Memories)
 	db = openTest(t, fs.CrashClone(vfs.CrashCloneCfg{}), Options{})
+	db.chunks.busy.Lock()
 	if n := strayPages(t, db); n > 0 {
 		t.Errorf("%d pages are left", n)
 	}
+	db.chunks.busy.Unlock()
 	mustCheck(t, db, want)
 	closeTest(t, db)
 }
@@ -488,9 +490,11 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 	if n := nextDoc(t, db); db.tables.Docs.Moved.Load() != moved || n != next {
 		t.Errorf("moved as of LSN %d after %d, next document %d after %d", db.tables.Docs.Moved.Load(), moved, n, next)
 	}
+	db.chunks.busy.Lock()
 	if db.chunks.graves == 0 || len(db.sparse()) == 0 {
 		t.Errorf("%d graves, sparse chunks %v", db.chunks.graves, db.sparse())
 	}
+	db.chunks.busy.Unlock()
 	closeTest(t, db)
 }
 
