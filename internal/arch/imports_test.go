@@ -29,8 +29,12 @@ const (
 	services                  // services: what is built on them
 	configured                // services: the memory that finds its models by itself
 	interprocess              // what passes between two processes
+	serving                   // what every dialect of a server needs
+	shared                    // what several dialects stand on
+	spoken                    // one dialect of a server each
 	verbs                     // what a program can be told to do
 	doors                     // where others come in
+	daemons                   // what a program that serves consists of
 	topmost                   // programs and whole-database runs
 )
 
@@ -128,6 +132,8 @@ var law = map[string]row{
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
+
+	"services/server": {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 
 	"backup":   {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},
 	"entries":  {floor: parts},

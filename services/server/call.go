@@ -1,0 +1,195 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/facts"
+)
+
+// A Call is one request, and what a handler needs for it.
+type Call struct {
+	W http.ResponseWriter
+	R *http.Request
+	// Key is whose request it is; nil where the server has no keys, and all is allowed.
+	Key *Key
+	DB  *engine.DB
+	// Facts is the memory of facts, nil where none is configured.
+	Facts *facts.Facts
+	// Now tells the time.
+	Now func() time.Time
+}
+
+// Context ends with the client, the time limit of the route, and the server.
+func (c *Call) Context() context.Context { return c.R.Context() }
+
+// maxDepth is how deep the JSON of a body may be.
+const maxDepth = 64
+
+// Body reads the body as bytes: bounded, and valid UTF-8.
+func (c *Call) Body() ([]byte, error) {
+	b, err := io.ReadAll(c.R.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, err
+	case err != nil && c.Context().Err() != nil:
+		return nil, c.Context().Err()
+	case err != nil:
+		return nil, Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
+	case !utf8.Valid(b):
+		return nil, Fail(http.StatusBadRequest, "invalid", "the body is no UTF-8")
+	}
+	return b, nil
+}
+
+// JSON reads the body as one JSON value: it says that it is JSON in UTF-8, or says nothing of what
+// it is, and is no deeper than 64.
+func (c *Call) JSON() ([]byte, error) {
+	if of := c.R.Header.Get("Content-Type"); of != "" {
+		kind, params, err := mime.ParseMediaType(of)
+		if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+			return nil, Fail(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body is %q; send application/json", of)
+		}
+		if set := params["charset"]; set != "" && !strings.EqualFold(set, "utf-8") {
+			return nil, Fail(http.StatusUnsupportedMediaType, "unsupported_media_type", "the charset is %q; send utf-8", set)
+		}
+	}
+	b, err := c.Body()
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, Fail(http.StatusBadRequest, "invalid", "the body is empty; send a JSON object")
+	}
+	return b, checkDepth(b)
+}
+
+// checkDepth refuses JSON that is deeper than maxDepth.
+func checkDepth(b []byte) error {
+	depth, text := 0, false
+	for i := 0; i < len(b); i++ {
+		switch ch := b[i]; {
+		case text && ch == '\\':
+			i++
+		case ch == '"':
+			text = !text
+		case text:
+		case ch == '{' || ch == '[':
+			if depth++; depth > maxDepth {
+				return Fail(http.StatusBadRequest, "invalid", "the JSON is deeper than %d", maxDepth)
+			}
+		case ch == '}' || ch == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// Decode reads the body into a struct. A key that the struct does not have is refused, and so is
+// one that is given twice.
+func (c *Call) Decode(v any) error { return c.decode(v, exchange.DecodeStrict) }
+
+// DecodeLoose is Decode, but leaves out keys that the struct does not have, and reads other values
+// than objects, too.
+func (c *Call) DecodeLoose(v any) error { return c.decode(v, exchange.Decode) }
+
+func (c *Call) decode(v any, with func([]byte, any) error) error {
+	b, err := c.JSON()
+	if err != nil {
+		return err
+	}
+	if err := with(b, v); err != nil {
+		if own, ok := errors.AsType[*memory.Error](err); ok {
+			return own
+		}
+		return &Failure{Status: http.StatusBadRequest, Code: "invalid", Message: "the body: " + err.Error(), Err: err}
+	}
+	return nil
+}
+
+// Reply writes a value as JSON. No value: the status alone.
+func (c *Call) Reply(status int, v any) error {
+	if v == nil {
+		c.W.WriteHeader(status)
+		return nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	c.W.Header().Set("Content-Type", "application/json")
+	c.W.WriteHeader(status)
+	_, err := c.W.Write(b.Bytes())
+	return err
+}
+
+// Lines begins an answer of JSON lines. The route is one of Stream.
+func (c *Call) Lines() *Lines {
+	c.W.Header().Set("Content-Type", "application/x-ndjson")
+	c.W.WriteHeader(http.StatusOK)
+	return &Lines{c: c}
+}
+
+// Lines are an answer of JSON lines.
+type Lines struct {
+	c    *Call
+	wait bytes.Buffer
+}
+
+// lineBuffer is how much of an answer is gathered before it is sent.
+const lineBuffer = 32 << 10
+
+// Write adds a line. It fails when the client has left.
+func (l *Lines) Write(v any) error {
+	if err := l.c.Context().Err(); err != nil {
+		return err
+	}
+	e := json.NewEncoder(&l.wait)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	if l.wait.Len() < lineBuffer {
+		return nil
+	}
+	return l.send()
+}
+
+// Raw adds lines that are JSON already, with their line ends.
+func (l *Lines) Raw(b []byte) error {
+	if err := l.c.Context().Err(); err != nil {
+		return err
+	}
+	if l.wait.Write(b); l.wait.Len() < lineBuffer {
+		return nil
+	}
+	return l.send()
+}
+
+// Flush sends what was written so far.
+func (l *Lines) Flush() error {
+	if err := l.send(); err != nil {
+		return err
+	}
+	return http.NewResponseController(l.c.W).Flush()
+}
+
+func (l *Lines) send() error {
+	_, err := l.c.W.Write(l.wait.Bytes())
+	l.wait.Reset()
+	return err
+}

@@ -1,0 +1,297 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
+)
+
+// slotWait is how long a request waits for others to end.
+const slotWait = time.Second
+
+// endpoint is a route as http.ServeMux has it.
+type endpoint struct {
+	s     *Server
+	d     *Dialect
+	route Route
+}
+
+// ServeHTTP answers a request that serve has begun.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := w.(*answer) // serve made it
+	out.taken, out.entry.dialect = true, e.d.Name
+	if err := e.answer(out, r); err != nil {
+		e.fail(out, r, err)
+	}
+}
+
+// serve answers a request, logs and counts it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	out := &answer{ResponseWriter: w, limit: s.o.Timeout, entry: entry{id: rand.Text(), begun: s.o.Clock()}}
+	h := w.Header()
+	h.Set("X-Request-Id", out.entry.id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	s.mux.ServeHTTP(out, r)
+	if !out.taken { // the mux has refused it
+		out.taken = true
+		e := &endpoint{s: s, d: s.dialectOf(r.URL.Path)}
+		out.entry.dialect = e.d.Name
+		e.fail(out, r, s.stray(r, h.Get("Allow")))
+	}
+	s.finish(r, out)
+}
+
+// stray is the error of a request that no route takes.
+func (s *Server) stray(r *http.Request, allow string) error {
+	if err := s.admit(r); err != nil {
+		return err
+	}
+	if allow != "" {
+		return Fail(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not one of the methods of this path: %s", r.Method, allow)
+	}
+	return Fail(http.StatusNotFound, "not_found", "there is nothing at this path")
+}
+
+// answer checks who asks, and has the route answer within its bounds.
+func (e *endpoint) answer(out *answer, r *http.Request) error {
+	s := e.s
+	if err := s.admit(r); err != nil {
+		return err
+	}
+	key, err := e.authorize(r)
+	if key != nil {
+		out.entry.key = key.ID
+	}
+	if err != nil {
+		return err
+	}
+	whom := out.entry.key
+	if whom == "" {
+		whom, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	if wait := s.rates.take(whom, s.o.Clock()); wait > 0 && !e.route.Public {
+		return &Failure{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests of this key; wait, and try again", RetryAfter: wait}
+	}
+	room := s.running
+	if e.route.Stream {
+		room = s.streams
+	}
+	if err := room.enter(r, slotWait); err != nil {
+		return err
+	}
+	defer room.leave()
+	s.counts.running.Add(1)
+	defer s.counts.running.Add(-1)
+	return e.handle(out, r, key)
+}
+
+// handle calls the route.
+func (e *endpoint) handle(out *answer, r *http.Request, key *Key) (err error) {
+	s := e.s
+	ctx := r.Context()
+	control := http.NewResponseController(out.ResponseWriter)
+	if e.route.Stream {
+		out.stream = true
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.drained, cancel)()
+		// What the server sets for the next request of the connection is its own.
+		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.o.Timeout)
+		defer cancel()
+		until := time.Now().Add(s.o.Timeout)
+		_ = control.SetReadDeadline(until)                // a recorder of tests has none
+		_ = control.SetWriteDeadline(until.Add(slotWait)) // time to tell that it is over
+		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	}
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	most := e.route.MaxBody
+	if most == 0 {
+		most = s.o.MaxBody
+	}
+	if r.ContentLength > most {
+		return &http.MaxBytesError{Limit: most}
+	}
+	body := r.Body
+	if e.route.Stream {
+		body = &patient{ReadCloser: body, control: control, limit: s.o.Timeout}
+	}
+	r = r.WithContext(ctx)
+	r.Body = http.MaxBytesReader(out, body, most)
+	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock}
+	if caught := panics.Catch("answers "+e.route.Pattern, func() { err = e.route.Handle(c) }); caught != nil {
+		return caught
+	}
+	if err != nil && errors.Is(err, context.Canceled) && s.drained.Err() != nil && r.Context().Err() != nil {
+		return &Failure{Status: http.StatusServiceUnavailable, Code: "closing", Message: "the server is ending", Err: err, RetryAfter: retryAfter}
+	}
+	return err
+}
+
+// admit refuses what a page of a browser sends without being meant to.
+func (s *Server) admit(r *http.Request) error {
+	host := hostOf(r.Host)
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && Loopback(local) && !loopbackName(host) && !slices.Contains(s.o.Hosts, host) {
+		return Denied("the host of the request is not one of this server; name it in its configuration if it is")
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" || slices.Contains(s.o.Origins, origin) {
+		return nil
+	}
+	if u, err := url.Parse(origin); err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
+		return nil
+	}
+	return Denied("the origin of the request is not one of this server; name it in its configuration if it is")
+}
+
+// hostOf is the name in a Host header, without the port.
+func hostOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+func loopbackName(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// authorize finds the key of a request, and whether the route is for it.
+func (e *endpoint) authorize(r *http.Request) (*Key, error) {
+	if e.route.Public {
+		return nil, nil
+	}
+	key, needed, err := e.s.o.Keys.find(e.secret(r))
+	switch {
+	case errors.Is(err, errNoKey):
+		return nil, &Failure{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "the request needs a key that is known, as Authorization: Bearer KEY"}
+	case err != nil:
+		return nil, err
+	case needed && e.route.Admin && !key.Admin:
+		return key, Denied("this needs a key of an administrator")
+	}
+	return key, nil
+}
+
+// secret is the key that a request has.
+func (e *endpoint) secret(r *http.Request) string {
+	kind, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	switch {
+	case strings.EqualFold(kind, "Bearer"), strings.EqualFold(kind, "Token"):
+		return strings.TrimSpace(key)
+	case r.Header.Get("X-Api-Key") != "":
+		return r.Header.Get("X-Api-Key")
+	case e.d.Key != nil:
+		return e.d.Key(r)
+	}
+	return ""
+}
+
+// fail tells of an error, where nothing was written yet. What was begun is cut off, so that the
+// client does not take a part for the whole.
+func (e *endpoint) fail(out *answer, r *http.Request, err error) {
+	f := Fault(err)
+	f.RequestID = out.entry.id
+	out.entry.failure = f
+	discard(r)
+	if out.status != 0 {
+		return
+	}
+	if f.RetryAfter > 0 {
+		out.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
+	}
+	if f.Status == http.StatusUnauthorized {
+		out.Header().Set("WWW-Authenticate", `Bearer realm="memdb"`)
+	}
+	if f.Status == http.StatusRequestEntityTooLarge {
+		out.Header().Set("Connection", "close") // what is left of the body is not waited for
+	}
+	if e.d.Fail != nil {
+		e.d.Fail(out, r, f)
+	} else {
+		failNative(out, f)
+	}
+}
+
+// writeJSON writes a small value as JSON.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		b = []byte("{}")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // a client that has left is not told
+}
+
+// answer counts what is written, and bounds the time of each part of a stream. What the mux writes
+// by itself, before an endpoint has taken the request, is dropped.
+type answer struct {
+	http.ResponseWriter
+	limit  time.Duration
+	taken  bool
+	stream bool
+	status int
+	bytes  int64
+	entry  entry
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a *answer) WriteHeader(status int) {
+	if !a.taken {
+		return
+	}
+	if a.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if !a.taken {
+		return len(b), nil
+	}
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	if a.stream {
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.limit))
+	}
+	n, err := a.ResponseWriter.Write(b)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Flush is for handlers that ask for an http.Flusher.
+func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// patient is a body of which each part may take as long as a request may.
+type patient struct {
+	io.ReadCloser
+	control *http.ResponseController
+	limit   time.Duration
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	_ = p.control.SetReadDeadline(time.Now().Add(p.limit)) // a recorder of tests has none
+	return p.ReadCloser.Read(b)
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/memory"
+)
+
+// A Failure is an error as a client is told of it.
+type Failure struct {
+	// Status is that of HTTP.
+	Status int
+	// Code is a word for programs, such as not_found.
+	Code string
+	// Message is a sentence for people: what was being done, why it failed, what to do.
+	Message string
+	// Err is the error itself, which only the log has.
+	Err error
+	// RequestID is that of the header X-Request-Id.
+	RequestID string
+	// RetryAfter is when it may be tried again, 0 where that is not known.
+	RetryAfter time.Duration
+}
+
+// Error returns the message.
+func (f *Failure) Error() string { return f.Message }
+
+// Unwrap returns the error that it tells of.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Fail returns an error of a status and a code, for errors.As with a *Failure.
+func Fail(status int, code, format string, args ...any) error {
+	return &Failure{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Denied returns the error of what a key may not do.
+func Denied(why string) error {
+	return &Failure{Status: http.StatusForbidden, Code: "denied", Message: why}
+}
+
+// Unknown returns the error of a memory that a caller does not see, whether it is there or not.
+func Unknown(what string) error {
+	return &memory.Error{Kind: memory.ErrNotFound, What: what}
+}
+
+// kinds are what the kinds of errors are to a client.
+var kinds = []struct {
+	kind   error
+	status int
+	code   string
+}{
+	{memory.ErrScope, http.StatusBadRequest, "scope"},
+	{memory.ErrInvalid, http.StatusBadRequest, "invalid"},
+	{memory.ErrNotFound, http.StatusNotFound, "not_found"},
+	{memory.ErrExists, http.StatusConflict, "exists"},
+	{memory.ErrConflict, http.StatusConflict, "conflict"},
+	{memory.ErrAmbiguous, http.StatusConflict, "ambiguous"},
+	{memory.ErrMismatch, http.StatusConflict, "mismatch"},
+	{memory.ErrUnknownAgent, http.StatusConflict, "unknown_agent"},
+	{memory.ErrTxTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
+	{memory.ErrNotRetained, http.StatusGone, "not_retained"},
+	{memory.ErrFellBehind, http.StatusGone, "fell_behind"},
+	{memory.ErrDiskFull, http.StatusInsufficientStorage, "disk_full"},
+	{memory.ErrFull, http.StatusInsufficientStorage, "full"},
+	{memory.ErrBusy, http.StatusServiceUnavailable, "busy"},
+	{memory.ErrLocked, http.StatusServiceUnavailable, "locked"},
+	{memory.ErrReadOnly, http.StatusServiceUnavailable, "read_only"},
+	{memory.ErrClosed, http.StatusServiceUnavailable, "closed"},
+	{memory.ErrFailed, http.StatusServiceUnavailable, "failed"},
+	{memory.ErrCorrupt, http.StatusInternalServerError, "damaged"},
+	{memory.ErrEmbedder, http.StatusBadGateway, "embedder"},
+	{memory.ErrSummarizer, http.StatusBadGateway, "summarizer"},
+	{memory.ErrExtractor, http.StatusBadGateway, "extractor"},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, "deadline"},
+	{context.Canceled, statusClientGone, "cancelled"},
+}
+
+// statusClientGone is logged for a client that left before its answer.
+const statusClientGone = 499
+
+// retryAfter is what a client is told that finds the server busy.
+const retryAfter = time.Second
+
+// Fault returns what a client is told of an error. The text of an error that is no *memory.Error
+// and no *Failure may hold what is nobody's business, so only the log has it.
+func Fault(err error) *Failure {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		told := *f
+		return &told
+	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Failure{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Message: fmt.Sprintf("the body has more than %d bytes; send less at once", large.Limit), Err: err}
+	}
+	for _, k := range kinds {
+		if !errors.Is(err, k.kind) {
+			continue
+		}
+		f := &Failure{Status: k.status, Code: k.code, Message: k.kind.Error(), Err: err}
+		if own, ok := errors.AsType[*memory.Error](err); ok {
+			f.Message = own.Error()
+		}
+		if k.status == http.StatusServiceUnavailable {
+			f.RetryAfter = retryAfter
+		}
+		return f
+	}
+	if own, ok := errors.AsType[*memory.Error](err); ok {
+		return &Failure{Status: http.StatusInternalServerError, Code: "failed", Message: own.Error(), Err: err}
+	}
+	return &Failure{Status: http.StatusInternalServerError, Code: "internal", Message: "the server failed; its log says why", Err: err}
+}

@@ -1,0 +1,265 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// A Key is what is known of a key: never the key itself.
+type Key struct {
+	// ID names it, in lists and in the log.
+	ID string `json:"id"`
+	// Scopes are what it sees: each field that is set must match.
+	Scopes []memory.Scope `json:"scopes,omitempty"`
+	// Admin: it sees and does everything.
+	Admin bool `json:"admin,omitempty"`
+	// CreatedAt and RevokedAt are when it was made, and when it ended.
+	CreatedAt time.Time  `json:"created_at"`
+	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+}
+
+// keyLine is a line of the file: a key, or the end of one.
+type keyLine struct {
+	ID        string         `json:"id"`
+	Hash      string         `json:"hash,omitempty"`
+	Scopes    []memory.Scope `json:"scopes,omitempty"`
+	Admin     bool           `json:"admin,omitempty"`
+	CreatedAt *time.Time     `json:"created_at,omitempty"`
+	RevokedAt *time.Time     `json:"revoked_at,omitempty"`
+}
+
+const (
+	// KeysName is the file of keys in the folder of a database.
+	KeysName = "memdbd.keys"
+	// maxKeys bounds that file, in bytes.
+	maxKeys = 16 << 20
+	// maxScopes bounds the scopes of a key.
+	maxScopes = 64
+	// keyMark is what every key begins with.
+	keyMark = "memdb_"
+)
+
+// Keys are the keys of a server: a file to which each key adds a line, and each end of one. It has
+// hashes alone. Other processes may change it; what they change holds from the next request on.
+type Keys struct {
+	path string
+	now  func() time.Time
+
+	mu     sync.Mutex
+	read   fs.FileInfo // what was read last, nil for none
+	keys   map[string]*Key
+	byHash map[[sha256.Size]byte]*Key
+}
+
+// OpenKeys reads the keys of a file, which need not be there. ErrCorrupt where a line cannot be
+// read: a key that was revoked might be taken for one that was not.
+func OpenKeys(path string, now func() time.Time) (*Keys, error) {
+	k := &Keys{path: path, now: now}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k, k.refresh()
+}
+
+// refresh reads the file if it has changed. The lock is held.
+func (k *Keys) refresh() error {
+	info, err := os.Lstat(k.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		k.read, k.keys, k.byHash = nil, nil, nil
+		return nil
+	case err != nil:
+		return k.failed(err)
+	case k.read != nil && os.SameFile(info, k.read) && info.Size() == k.read.Size() && info.ModTime().Equal(k.read.ModTime()):
+		return nil
+	}
+	b, err := fsys.ReadSmall(k.path, maxKeys)
+	if err != nil {
+		return k.failed(err)
+	}
+	k.read = nil // until all of it is understood
+	keys, byHash, err := parseKeys(b)
+	if err != nil {
+		return &memory.Error{Kind: memory.ErrCorrupt, What: "read the keys in " + k.path, Cause: err, Do: "mend or remove that line, and revoke its key"}
+	}
+	k.read, k.keys, k.byHash = info, keys, byHash
+	return nil
+}
+
+func (k *Keys) failed(err error) error {
+	return &memory.Error{Kind: memory.ErrFailed, What: "read the keys in " + k.path, Cause: err}
+}
+
+// parseKeys reads the lines of a file. A last line without an end was never acknowledged.
+func parseKeys(b []byte) (map[string]*Key, map[[sha256.Size]byte]*Key, error) {
+	keys, byHash := map[string]*Key{}, map[[sha256.Size]byte]*Key{}
+	for n := 1; ; n++ {
+		line, rest, whole := bytes.Cut(b, []byte("\n"))
+		if !whole {
+			return keys, byHash, nil
+		}
+		if b = rest; len(line) == 0 {
+			continue
+		}
+		var l keyLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if l.RevokedAt != nil {
+			if old := keys[l.ID]; old != nil && old.RevokedAt == nil {
+				old.RevokedAt = l.RevokedAt
+			}
+			continue
+		}
+		hash, err := hex.DecodeString(l.Hash)
+		if err != nil || len(hash) != sha256.Size || l.CreatedAt == nil {
+			return nil, nil, fmt.Errorf("line %d: it is no key", n)
+		}
+		key := &Key{ID: l.ID, Scopes: l.Scopes, Admin: l.Admin, CreatedAt: *l.CreatedAt}
+		keys[l.ID], byHash[[sha256.Size]byte(hash)] = key, key
+	}
+}
+
+// Add makes a key for an administrator or for scopes, and returns it with what is known of it. It
+// is shown this once.
+func (k *Keys) Add(scopes []memory.Scope, admin bool) (secret string, key Key, err error) {
+	const doing = "add a key"
+	switch {
+	case admin && len(scopes) > 0:
+		return "", key, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "one of an administrator has no scope", Do: "leave out one of the two"}
+	case !admin && len(scopes) == 0:
+		return "", key, &memory.Error{Kind: memory.ErrScope, What: doing, Do: "name the user, the agent or the run that it sees, or make one of an administrator"}
+	case len(scopes) > maxScopes:
+		return "", key, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: fmt.Sprintf("%d scopes; %d are the most", len(scopes), maxScopes)}
+	}
+	for _, s := range scopes {
+		if err := scope.Check(doing, s); err != nil {
+			return "", key, err
+		}
+	}
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // it never fails
+	secret = keyMark + base64.RawURLEncoding.EncodeToString(raw[:])
+	hash := sha256.Sum256([]byte(secret))
+	at := k.now().UTC().Truncate(time.Millisecond)
+	key = Key{ID: "key_" + hex.EncodeToString(hash[:6]), Scopes: scopes, Admin: admin, CreatedAt: at}
+	err = k.append(doing, &keyLine{ID: key.ID, Hash: hex.EncodeToString(hash[:]), Scopes: scopes, Admin: admin, CreatedAt: &at})
+	return secret, key, err
+}
+
+// Revoke ends a key, and returns what is known of it. ErrNotFound for an ID that there is not.
+func (k *Keys) Revoke(id string) (Key, error) {
+	k.mu.Lock()
+	err := k.refresh()
+	key := k.keys[id]
+	k.mu.Unlock()
+	switch {
+	case err != nil:
+		return Key{}, err
+	case key == nil:
+		return Key{}, &memory.Error{Kind: memory.ErrNotFound, What: "revoke the key " + id, Do: "see the list of keys"}
+	case key.RevokedAt != nil:
+		return *key, nil
+	}
+	ended := *key
+	at := k.now().UTC().Truncate(time.Millisecond)
+	ended.RevokedAt = &at
+	return ended, k.append("revoke the key "+id, &keyLine{ID: id, RevokedAt: &at})
+}
+
+// append adds a line to the file, and has it on the disk. One write adds it, so that those of
+// several processes do not mix; a part of a line that a crash has left is ended before it.
+func (k *Keys) append(doing string, l *keyLine) (err error) {
+	line, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = &memory.Error{Kind: memory.ErrFailed, What: doing, Cause: err}
+		}
+	}()
+	old, err := fsys.ReadSmall(k.path, maxKeys)
+	made := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !made {
+		return err
+	}
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		return fmt.Errorf("%s ends within a line; remove what follows the last line", k.path)
+	}
+	f, err := os.OpenFile(k.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil || !made {
+		return err
+	}
+	return syncFolder(filepath.Dir(k.path))
+}
+
+// List returns all keys in the order of their making.
+func (k *Keys) List() ([]Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.refresh(); err != nil {
+		return nil, err
+	}
+	all := make([]Key, 0, len(k.keys))
+	for _, key := range slices.SortedFunc(maps.Values(k.keys), func(a, b *Key) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	}) {
+		all = append(all, *key)
+	}
+	return all, nil
+}
+
+// errNoKey is that a request needs a key and has none that is known.
+var errNoKey = errors.New("no key, or none that is known")
+
+// find returns whose key it is. needed is false where there are no keys at all; one that was
+// revoked counts, so that its end opens nothing.
+func (k *Keys) find(secret string) (key *Key, needed bool, err error) {
+	if k == nil {
+		return nil, false, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.refresh(); err != nil {
+		return nil, true, err
+	}
+	if len(k.keys) == 0 {
+		return nil, false, nil
+	}
+	key = k.byHash[sha256.Sum256([]byte(secret))] // of a hash, a look-up tells nothing by its time
+	if key == nil || key.RevokedAt != nil {
+		return nil, true, errNoKey
+	}
+	return key, true, nil
+}
+
+// Some reports whether there is a key, also a revoked one.
+func (k *Keys) Some() (bool, error) {
+	_, needed, err := k.find("")
+	if errors.Is(err, errNoKey) {
+		err = nil
+	}
+	return needed, err
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"net/http"
+)
+
+// A Dialect is a family of routes with its own way to tell an error.
+type Dialect struct {
+	// Name is that of the dialect in the log and the metrics.
+	Name string
+	// Routes are what it answers.
+	Routes []Route
+	// Prefixes are the paths below which requests that no route takes are answered in this dialect.
+	// The longest one that fits decides.
+	Prefixes []string
+	// Fail writes an error in the form of the dialect. nil: as the native one does.
+	Fail func(w http.ResponseWriter, r *http.Request, f *Failure)
+	// Key finds the key of a request that has it elsewhere than in Authorization or X-Api-Key;
+	// empty for none. nil: there is no other place.
+	Key func(r *http.Request) string
+}
+
+// A Route answers one method of one path.
+type Route struct {
+	// Pattern is as of http.ServeMux: POST /v1/things/{id}.
+	Pattern string
+	// Handle answers. An error is told by the dialect, unless something was written before it.
+	Handle func(c *Call) error
+	// Public: it needs no key.
+	Public bool
+	// Admin: it needs a key of an administrator.
+	Admin bool
+	// Stream: the answer may take as long as it likes; only each part of it has a limit.
+	Stream bool
+	// MaxBody bounds the body, in bytes. 0: Options.MaxBody.
+	MaxBody int64
+	// Doc describes it.
+	Doc Doc
+}
+
+// A Doc describes a route for its OpenAPI document.
+type Doc struct {
+	// Summary is one sentence.
+	Summary string
+	// Query are the parameters of the query.
+	Query []Param
+	// Body and Reply are zero values of the types that are read and written as JSON; nil for none.
+	Body, Reply any
+	// Lines: the reply is a stream of JSON lines, each a Reply.
+	Lines bool
+	// Status is that of success. 0: 200, or 204 without a Reply.
+	Status int
+}
+
+// A Param is a parameter of a query.
+type Param struct {
+	// Name and Summary are for people and programs.
+	Name, Summary string
+	// Type is that of JSON schema: string, integer, number, boolean.
+	Type string
+	// Repeated: it can be given several times.
+	Repeated bool
+	// Required: the request needs it.
+	Required bool
+}

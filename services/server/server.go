@@ -1,0 +1,231 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/facts"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBody       = 16 << 20
+	DefaultTimeout       = time.Minute
+	DefaultMaxConcurrent = 256
+	DefaultMaxStreams    = 1024
+	DefaultIdleTimeout   = 5 * time.Minute
+	DefaultGrace         = 20 * time.Second
+)
+
+// Options of a Server. The zero value works: no keys, loopback only.
+type Options struct {
+	// Keys are those who may ask. nil: there are none.
+	Keys *Keys
+	// Facts is the memory of facts, nil for none.
+	Facts *facts.Facts
+	// Hosts are names, beside those of loopback, under which it is reached over a loopback address.
+	Hosts []string
+	// Origins are those of pages in browsers that may ask, as https://app.example.
+	Origins []string
+	// MaxBody bounds the body of a request, in bytes. 0: DefaultMaxBody.
+	MaxBody int64
+	// Timeout bounds the time of a request, and the silence within a stream. 0: DefaultTimeout.
+	Timeout time.Duration
+	// MaxConcurrent bounds how many requests run at once, and MaxStreams how many streams. Others
+	// wait for a second, and are told to come again. 0: the defaults.
+	MaxConcurrent, MaxStreams int
+	// Rate is how many requests a second a key may make, or without keys an address, and Burst how
+	// many at once. 0: any number; a burst of twice the rate.
+	Rate, Burst float64
+	// IdleTimeout ends a connection without a request. 0: DefaultIdleTimeout.
+	IdleTimeout time.Duration
+	// Grace is how long requests may take to end when the server ends. 0: DefaultGrace.
+	Grace time.Duration
+	// TLS has connections encrypted. nil: they are not.
+	TLS *tls.Config
+	// Logger hears of each request and of what fails. nil: nothing is logged.
+	Logger *slog.Logger
+	// Clock tells the time. nil: the system's.
+	Clock func() time.Time
+}
+
+// A Server answers requests for a database.
+type Server struct {
+	db       *engine.DB
+	o        Options
+	mux      *http.ServeMux
+	dialects []*Dialect
+	routes   []Route
+	rates    rates
+	running  slots
+	streams  slots
+	draining atomic.Bool
+	drained  context.Context // over when streams are to end
+	drain    context.CancelFunc
+	counts   counts
+}
+
+// New returns a server of a database, which stays the caller's to close. It has /healthz, /readyz
+// and /metrics; dialects are mounted on it.
+func New(db *engine.DB, o Options) *Server {
+	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, DefaultMaxConcurrent)
+	o.MaxStreams = cmp.Or(o.MaxStreams, DefaultMaxStreams)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.Burst = max(cmp.Or(o.Burst, 2*o.Rate), 1)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	s := &Server{
+		db: db, o: o, mux: http.NewServeMux(),
+		rates:   rates{perSecond: o.Rate, burst: o.Burst, buckets: map[string]*bucket{}},
+		running: make(slots, o.MaxConcurrent), streams: make(slots, o.MaxStreams),
+	}
+	s.drained, s.drain = context.WithCancel(context.Background())
+	s.Mount(s.own())
+	return s
+}
+
+// Mount adds the routes of a dialect. It panics where a pattern is malformed or contradicts
+// another one, as http.ServeMux does. Mount before the server serves.
+func (s *Server) Mount(d *Dialect) {
+	s.dialects = append(s.dialects, d)
+	for _, route := range d.Routes {
+		s.routes = append(s.routes, route)
+		s.mux.Handle(route.Pattern, &endpoint{s: s, d: d, route: route})
+	}
+}
+
+// Routes returns all routes that were mounted.
+func (s *Server) Routes() []Route { return slices.Clone(s.routes) }
+
+// Handler answers requests; see Serve for what keeps connections in bounds.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
+// dialectOf is the dialect that answers for a path without a route.
+func (s *Server) dialectOf(path string) *Dialect {
+	best, length := s.dialects[0], -1
+	for _, d := range s.dialects {
+		for _, p := range d.Prefixes {
+			if len(p) > length && (path == strings.TrimSuffix(p, "/") || strings.HasPrefix(path, p)) {
+				best, length = d, len(p)
+			}
+		}
+	}
+	return best
+}
+
+// Loopback reports whether only this machine reaches the address of a listener.
+func Loopback(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}
+
+// Serve answers the connections of a listener until the context ends; then it takes no more, waits
+// for the requests that run, as long as Options.Grace, and closes the rest. It refuses a listener
+// that others than this machine reach where there are no keys, with ErrInvalid.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if some, err := s.o.Keys.Some(); err != nil || !some && !Loopback(l.Addr()) {
+		closed := l.Close()
+		if err == nil {
+			err = &memory.Error{
+				Kind: memory.ErrInvalid, What: "listen on " + l.Addr().String(), Why: "others than this machine reach it, and there are no keys",
+				Do: "make one with memdbd key add, or listen on 127.0.0.1",
+			}
+		}
+		return errors.Join(err, closed)
+	}
+	h := &http.Server{
+		Handler: s.Handler(), TLSConfig: s.o.TLS,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: s.o.IdleTimeout, MaxHeaderBytes: 64 << 10,
+		ErrorLog:  slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
+		ConnState: s.counts.connection,
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if s.o.TLS != nil {
+			ended <- h.ServeTLS(l, "", "")
+		} else {
+			ended <- h.Serve(l)
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.draining.Store(true)
+	s.drain()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Grace)
+	defer cancel()
+	err := h.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.o.Logger.Warn("requests that still ran were cut off", "grace", s.o.Grace)
+		err = h.Close()
+	}
+	if ended := <-ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return err
+}
+
+// own are the routes that belong to no dialect.
+func (s *Server) own() *Dialect {
+	return &Dialect{
+		Name: "memdb", Prefixes: []string{"/"},
+		Routes: []Route{
+			{Pattern: "GET /healthz", Public: true, Handle: func(c *Call) error {
+				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
+			}},
+			{Pattern: "GET /readyz", Public: true, Handle: s.ready},
+			{Pattern: "GET /metrics", Admin: true, Handle: s.metrics},
+		},
+	}
+}
+
+// ready says whether the server takes requests and the database takes writes. It does not say why
+// not to whom that is no business of.
+func (s *Server) ready(c *Call) error {
+	if s.draining.Load() {
+		return Fail(http.StatusServiceUnavailable, "closing", "the server is ending")
+	}
+	if s.db.Failed() != nil {
+		return Fail(http.StatusServiceUnavailable, "failed", "the database takes no more writes; its log says why")
+	}
+	return c.Reply(http.StatusOK, map[string]string{"status": "ready"})
+}
+
+// failNative writes an error as the native dialect does.
+func failNative(w http.ResponseWriter, f *Failure) {
+	type told struct {
+		Code      string `json:"code"`
+		Message   string `json:"message"`
+		RequestID string `json:"request_id"`
+	}
+	writeJSON(w, f.Status, map[string]told{"error": {f.Code, f.Message, f.RequestID}})
+}
+
+// discard reads what is left of a body, within reason, so that the connection can be used again.
+func discard(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, 256<<10) }
