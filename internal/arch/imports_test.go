@@ -133,7 +133,8 @@ var law = map[string]row{
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
 
-	"services/server": {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
+	"services/server":      {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
+	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
 	"backup":   {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},
 	"entries":  {floor: parts},
