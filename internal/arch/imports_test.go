@@ -136,6 +136,9 @@ var law = map[string]row{
 	"services/server":      {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
+	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
+	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},
+
 	"backup":   {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},
 	"entries":  {floor: parts},
 	"hnsw":     {floor: parts, outside: []string{roaring, xxh3, "golang.org/x/sys"}},

@@ -28,6 +28,7 @@ import (
 type Kind byte
 
 // The kinds of frames. The client sends Verb, Input, Cancel and Value, the server the others.
+// Files are asked for by a server on another machine alone.
 const (
 	Verb   Kind = 'V' // a Request as JSON
 	Input  Kind = 'I' // what was read of the input; empty at its end
@@ -38,6 +39,10 @@ const (
 	Err    Kind = 'E'
 	Want   Kind = 'W' // the verb reads the input: at most so many bytes, in four bytes
 	Var    Kind = 'G' // the verb looks up the variable of this name
+	Source Kind = 'R' // the file of this name becomes the input; Value has why not
+	Target Kind = 'T' // a file is to be written, a NewFile as JSON; Value has why not
+	Part   Kind = 'P' // a part of that file
+	Done   Kind = 'D' // that file is whole, or is not to be there: why; Value has what failed
 	Exit   Kind = 'X' // the exit code, a byte
 )
 
@@ -64,6 +69,13 @@ type Request struct {
 	OutWidth   int  `json:"out_width,omitempty"`
 	ErrWidth   int  `json:"err_width,omitempty"`
 	Styled     bool `json:"styled,omitempty"`
+}
+
+// A NewFile is a file that a verb writes.
+type NewFile struct {
+	Name string `json:"name"`
+	// Force: it takes the place of one that is there.
+	Force bool `json:"force,omitempty"`
 }
 
 // A Conn reads and writes frames. Its Send may be called by several at once.

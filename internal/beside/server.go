@@ -1,6 +1,7 @@
 package beside
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -24,6 +25,25 @@ type Session struct {
 	// Getenv looks up a variable of the client's environment; empty stands for none. A client
 	// refuses a variable that the verb does not need by leaving.
 	Getenv func(name string) string
+	// Source has In read a file of a client on another machine from now on.
+	Source func(name string) error
+	// Create has the client write a file, which is there once its End was called with nil.
+	Create func(p NewFile) (*File, error)
+}
+
+// A File is one that a client writes.
+type File struct{ in *input }
+
+// Write sends a part of the file.
+func (f *File) Write(p []byte) (int, error) { return f.in.c.Writer(Part).Write(p) }
+
+// End says that the file is whole, or why it is not to be there, and waits until that is done.
+func (f *File) End(err error) error {
+	why := ""
+	if err != nil {
+		why = cmp.Or(err.Error(), "it failed")
+	}
+	return cmp.Or(err, f.in.ask(Done, []byte(why)))
 }
 
 // Handler runs a verb for a client and returns the exit code.
@@ -60,7 +80,10 @@ func (c *Conn) Serve(ctx context.Context, r *Request, handle Handler) (err error
 		in.listen()
 	})
 	beside.Go(func() { c.sayAlive(ctx) })
-	code := handle(ctx, &Session{Request: r, In: in, Out: c.Writer(Out), Err: c.Writer(Err), Getenv: in.getenv})
+	code := handle(ctx, &Session{
+		Request: r, In: in, Out: c.Writer(Out), Err: c.Writer(Err), Getenv: in.getenv,
+		Source: in.source, Create: in.create,
+	})
 	err = c.Send(Exit, []byte{byte(code)})
 	cancel()
 	err = errors.Join(err, c.SetReadDeadline(clock.System())) // ends listen
@@ -148,13 +171,50 @@ func (in *input) Read(p []byte) (int, error) {
 func (in *input) getenv(name string) string {
 	in.asking.Lock()
 	defer in.asking.Unlock()
-	if in.c.Send(Var, []byte(name)) != nil {
+	value, err := in.value(Var, []byte(name))
+	if err != nil {
 		return "" // the verb is about to be cancelled
+	}
+	return value
+}
+
+// value sends a frame that is answered by a value. The lock is held.
+func (in *input) value(k Kind, body []byte) (string, error) {
+	if err := in.c.Send(k, body); err != nil {
+		return "", err
 	}
 	select {
 	case value := <-in.values:
-		return string(value)
+		return string(value), nil
 	case <-in.ctx.Done():
-		return ""
+		return "", in.ctx.Err()
 	}
+}
+
+// ask sends a frame that is answered by what is wrong, or by nothing.
+func (in *input) ask(k Kind, body []byte) error {
+	in.asking.Lock()
+	defer in.asking.Unlock()
+	wrong, err := in.value(k, body)
+	if err == nil && wrong != "" {
+		err = errors.New(wrong)
+	}
+	return err
+}
+
+// source has Read go on with a file of the client.
+func (in *input) source(name string) error {
+	if err := in.ask(Source, []byte(name)); err != nil {
+		return err
+	}
+	in.rest, in.ended = nil, false
+	return nil
+}
+
+func (in *input) create(p NewFile) (*File, error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return &File{in: in}, in.ask(Target, body)
 }

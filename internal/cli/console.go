@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 )
 
@@ -22,6 +23,8 @@ type console struct {
 	now    clock.Clock
 	// workDir is the folder from which relative names of files go, empty for the process's own.
 	workDir string
+	// remote is the client on another machine that the verb runs for, nil for none: files are its.
+	remote *beside.Session
 }
 
 func system() console {

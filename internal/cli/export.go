@@ -74,11 +74,7 @@ database without it.`
 }
 
 func (a *app) exportFile(ctx context.Context, db *engine.DB, name string, force bool, opts *exchange.ExportOptions) error {
-	path, err := a.path(name)
-	if err != nil {
-		return err
-	}
-	file, err := openTarget(ctx, path, force)
+	file, err := a.createFile(ctx, name, force)
 	if err != nil {
 		return err
 	}

@@ -41,11 +41,7 @@ func (a *app) graphShowCmd() *cobra.Command {
 				_, err := draw(a.stdout)
 				return err
 			}
-			path, err := a.path(file)
-			if err != nil {
-				return err
-			}
-			target, err := openTarget(ctx, path, force)
+			target, err := a.createFile(ctx, file, force)
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,9 @@ func (a *app) openInput(ctx context.Context, name string) (io.ReadCloser, error)
 	case "-":
 		return a.input(ctx), nil
 	}
+	if a.remote != nil {
+		return a.sentFile(ctx, name)
+	}
 	path, err := a.path(name)
 	if err != nil {
 		return nil, err

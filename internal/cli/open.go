@@ -137,6 +137,9 @@ func (a *app) readWith(ctx context.Context, set func(*engine.Options) *engine.Op
 
 // exists refuses a folder without a database.
 func (a *app) exists() error {
+	if a.shell != nil && a.shell.served {
+		return nil
+	}
 	there, err := engine.Exists(a.dir)
 	if a.salvage && errors.Is(err, memory.ErrCorrupt) {
 		return nil // opening mends it, or says why not

@@ -42,6 +42,9 @@ type app struct {
 	models   modelFlags
 	embedder embed.Embedder
 
+	// bounds are those of a client on another machine, nil for none.
+	bounds *Bounds
+
 	// shell is the shell that the verb is a line of, nil for none.
 	shell *shell
 }
@@ -123,6 +126,11 @@ held by another program, 5 damaged.`,
 				return usagef(cmd, "--wait %s: it is negative", a.wait)
 			}
 			a.running = true
+			if a.bounds != nil {
+				if err := a.admit(cmd); err != nil {
+					return err
+				}
+			}
 			a.waits = a.waits || cmd.Flags().Changed("wait")
 			done, code, err := a.forward(cmd)
 			if err != nil {
@@ -138,7 +146,7 @@ held by another program, 5 damaged.`,
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+")")
+	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+"), or http://HOST:PORT of a server")
 	flags.BoolVar(&a.json, "json", a.json, "print one JSON object a line")
 	flags.BoolVar(&a.quiet, "quiet", a.quiet, "print results and errors only")
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")

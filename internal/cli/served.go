@@ -64,11 +64,14 @@ func (a *app) share(cmd *cobra.Command) func(name string) (value string, may boo
 
 // path is the name of a file as the process can open it. One that a verb runs for has a working
 // folder of its own.
-func (c *console) path(name string) (string, error) {
-	if c.workDir == "" {
+func (a *app) path(name string) (string, error) {
+	switch {
+	case a.remote != nil:
+		return a.place(name)
+	case a.workDir == "":
 		return name, nil
 	}
-	name = filepath.Clean(filepath.Join(c.workDir, name))
+	name = filepath.Clean(filepath.Join(a.workDir, name))
 	if filepath.IsAbs(name) {
 		for _, own := range []string{"/dev/", "/proc/"} {
 			if strings.HasPrefix(name, own) && name != os.DevNull {
@@ -84,6 +87,9 @@ func (c *console) path(name string) (string, error) {
 
 // loadConfig reads the configuration of models in a file.
 func (a *app) loadConfig(name string) (*config.Config, error) {
+	if a.remote != nil {
+		return a.sentConfig(name)
+	}
 	path, err := a.path(name)
 	if err != nil {
 		return nil, err
@@ -94,10 +100,22 @@ func (a *app) loadConfig(name string) (*config.Config, error) {
 // alone are the verbs that no other program runs: they need no database, or open it line by line.
 var alone = []string{"analyze", "backup list", "backup prune", "backup verify", "completion", "demo", "help", "memdbctl", "restore", "shell"}
 
+func runsAlone(cmd *cobra.Command) bool {
+	return slices.Contains(alone, topVerb(cmd)) || slices.Contains(alone, verbOf(cmd))
+}
+
 // forward has the program that serves the database run the verb, if one does. done reports whether
 // it was run, with which exit code.
 func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
-	if a.shell != nil && a.shell.db != nil || slices.Contains(alone, topVerb(cmd)) || slices.Contains(alone, verbOf(cmd)) {
+	switch lone := runsAlone(cmd); {
+	case !beside.IsURL(a.dir):
+	case !lone:
+		code, err = a.runOnServer(cmd)
+		return true, code, err
+	case slices.Contains([]string{"demo", "restore"}, topVerb(cmd)):
+		return false, 0, usagef(cmd, "it works on a folder, and --db %s is a server", a.dir)
+	}
+	if a.shell != nil && a.shell.db != nil || runsAlone(cmd) {
 		return false, 0, nil
 	}
 	c, err := beside.Dial(a.dir)
@@ -111,10 +129,7 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 		}
 	}
 	defer func() { _ = c.Close() }() // the verb has ended
-	r := &beside.Request{
-		Args: a.args, JSON: a.json, Quiet: a.quiet,
-		InTerminal: a.inTerminal, OutWidth: a.outWidth, ErrWidth: a.errWidth, Styled: a.styled,
-	}
+	r := a.request()
 	if r.Dir, err = os.Getwd(); err != nil {
 		return true, 0, fmt.Errorf("the working folder: %w", err)
 	}

@@ -47,6 +47,8 @@ type Config struct {
 	ExactScope *bool `json:"exact_scope,omitempty"`
 	// Usage is whose calls they are that name no owner; nil: the agent DefaultAgent's.
 	Usage *Usage `json:"usage,omitempty"`
+	// Server is how memdbd serves the database; nil: by its defaults. Other programs pass it over.
+	Server *Server `json:"server,omitempty"`
 }
 
 // LLM is a language model.

@@ -57,6 +57,9 @@ func (c *Config) checkVariables(doing string) error {
 		g := &c.GraphStore.Config
 		named = append(named, [2]string{"graph_store.config.password_env", g.PasswordEnv}, [2]string{"graph_store.config.token_env", g.TokenEnv})
 	}
+	if c.Server != nil && c.Server.Chat != nil {
+		named = append(named, [2]string{"server.chat.api_key_env", c.Server.Chat.APIKeyEnv})
+	}
 	for _, n := range named {
 		if n[1] != "" && !holdsSecret(n[1]) {
 			return fault.Invalid(doing, n[0]+" is no name of a variable that holds a secret",

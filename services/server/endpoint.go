@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -279,6 +280,15 @@ func (a *answer) Write(b []byte) (int, error) {
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
 	return n, err
+}
+
+// Hijack gives the connection to a handler, as one that was upgraded.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buf, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	if err == nil {
+		a.status = http.StatusSwitchingProtocols
+	}
+	return c, buf, err
 }
 
 // Flush is for handlers that ask for an http.Flusher.

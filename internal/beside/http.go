@@ -1,0 +1,133 @@
+package beside
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+)
+
+const (
+	// Protocol is what a connection of HTTP is upgraded to.
+	Protocol = "memdb-verbs"
+	// Path is where a server takes verbs.
+	Path = "/memdb/v1/verbs"
+	// maxRefusal bounds what is read of an answer that refuses a verb.
+	maxRefusal = 64 << 10
+)
+
+// A Refusal is the answer of a server that does not run a verb.
+type Refusal struct {
+	Status  int
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// IsURL reports whether a database is named by the address of a server, not by a folder.
+func IsURL(name string) bool {
+	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
+}
+
+// DialURL connects to a server of databases. The key is sent to no other host, and over a
+// connection that is not encrypted only to this machine unless the address says http itself.
+func DialURL(ctx context.Context, address, key string, roots *tls.Config) (*Conn, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the address is not one of a server: give http://HOST:PORT or https://HOST:PORT")
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	var c net.Conn
+	if u.Scheme == "https" {
+		c, err = (&tls.Dialer{Config: roots}).DialContext(ctx, "tcp", host)
+	} else {
+		c, err = (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(clock.System()) })()
+	reader, err := upgrade(c, u, key)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &Conn{Conn: &buffered{Conn: c, r: reader}}, c.SetDeadline(time.Time{})
+}
+
+// upgrade asks for the change from HTTP to frames.
+func upgrade(c net.Conn, u *url.URL, key string) (*bufio.Reader, error) {
+	at := *u
+	at.Path = strings.TrimSuffix(u.Path, "/") + Path
+	r, err := http.NewRequest(http.MethodPost, at.String(), nil) //nolint:noctx // the deadline of the connection bounds it
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", Protocol)
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	if err := r.Write(c); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(c)
+	reply, err := http.ReadResponse(in, r)
+	if err != nil {
+		return nil, fmt.Errorf("what answers is no server of memdb: %w", err)
+	}
+	if reply.StatusCode == http.StatusSwitchingProtocols && strings.EqualFold(reply.Header.Get("Upgrade"), Protocol) {
+		return in, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(reply.Body, maxRefusal))
+	refusal := &Refusal{Status: reply.StatusCode, Message: "what answers is no server of memdb: " + reply.Status}
+	var told struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &told) == nil && told.Error.Message != "" {
+		refusal.Message = told.Error.Message
+	}
+	return nil, errors.Join(refusal, err, reply.Body.Close())
+}
+
+// Accept takes a connection over from HTTP, and says so to the client.
+func Accept(w http.ResponseWriter) (*Conn, error) {
+	c, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, err
+	}
+	head := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + Protocol + "\r\n\r\n"
+	if err := errors.Join(c.SetDeadline(clock.System().Add(askWait)), writeAll(c, head), c.SetDeadline(time.Time{})); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &Conn{Conn: &buffered{Conn: c, r: buf.Reader}}, nil
+}
+
+func writeAll(w io.Writer, s string) error {
+	_, err := io.WriteString(w, s)
+	return err
+}
+
+// buffered is a connection of which a part was read already.
+type buffered struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (b *buffered) Read(p []byte) (int, error) { return b.r.Read(p) }

@@ -1,0 +1,8 @@
+package daemon
+
+import "github.com/seed-7aedc3ff/memdb/services/server"
+
+// dialects are those that programs speak.
+func dialects() []*server.Dialect {
+	return nil
+}

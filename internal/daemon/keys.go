@@ -1,0 +1,206 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// keyJSON is a key as it is told of.
+type keyJSON struct {
+	ID string `json:"id"`
+	// Key is the key itself, where it has just been made.
+	Key string `json:"key,omitempty"`
+	// Scope is what it sees, null for an administrator; Scopes are all where there are several.
+	Scope     *memory.Scope  `json:"scope"`
+	Scopes    []memory.Scope `json:"scopes,omitempty"`
+	Admin     bool           `json:"admin,omitempty"`
+	CreatedAt exchange.Time  `json:"created_at"`
+	RevokedAt *exchange.Time `json:"revoked_at,omitempty"`
+}
+
+func toldOf(k *server.Key, secret string) keyJSON {
+	told := keyJSON{ID: k.ID, Key: secret, Admin: k.Admin, CreatedAt: exchange.Time{Time: k.CreatedAt}}
+	if len(k.Scopes) > 0 {
+		told.Scope = &k.Scopes[0]
+	}
+	if len(k.Scopes) > 1 {
+		told.Scopes = k.Scopes
+	}
+	if k.RevokedAt != nil {
+		told.RevokedAt = &exchange.Time{Time: *k.RevokedAt}
+	}
+	return told
+}
+
+// sees says what a key sees.
+func sees(k *server.Key) string {
+	if k.Admin {
+		return "everything"
+	}
+	var all []string
+	for _, s := range k.Scopes {
+		var parts []string
+		for _, f := range [][2]string{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}} {
+			if f[1] != "" {
+				parts = append(parts, fmt.Sprintf("%s %q", f[0], f[1]))
+			}
+		}
+		all = append(all, strings.Join(parts, ", "))
+	}
+	return strings.Join(all, "; ")
+}
+
+func (p *program) keyCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "key", Short: "Make, list and revoke keys",
+		Long: `Make, list and revoke the keys of a server. They lie as hashes in memdbd.keys in the
+folder of the database. A server that runs takes changes up at once.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("key takes one of add, list and revoke")}
+			}
+			return usageError{fmt.Errorf("there is no verb %q: there are add, list and revoke", args[0])}
+		},
+		RunE: func(*cobra.Command, []string) error { return nil },
+	}
+	cmd.AddCommand(p.addKeyCmd(), p.listKeysCmd(), p.revokeKeyCmd())
+	return cmd
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("it takes no argument, and got %q", args[0])}
+	}
+	return nil
+}
+
+func (p *program) addKeyCmd() *cobra.Command {
+	var s memory.Scope
+	var more []string
+	var admin bool
+	cmd := &cobra.Command{
+		Use: "add", Short: "Make a key, which is shown this once",
+		Long: `Make a key. It sees the memories of a user, an agent or a run, and what belongs to
+them, or with --admin everything. --scope gives it further scopes.`,
+		Example: `  memdbd key add --user ada
+  memdbd key add --agent planner --json
+  memdbd key add --scope '{"user":"ada"}' --scope '{"agent":"planner"}'
+  memdbd key add --admin`,
+		Args: noArgs,
+	}
+	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
+	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
+	cmd.Flags().StringVar(&s.Run, "run", "", "of this run")
+	cmd.Flags().StringArrayVar(&more, "scope", nil, "of this scope, a `JSON` object; can be repeated")
+	cmd.Flags().BoolVar(&admin, "admin", false, "of an administrator, who sees everything")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		for _, name := range []string{"user", "agent", "run"} {
+			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+				return usageError{fmt.Errorf("--%s is empty", name)}
+			}
+		}
+		var scopes []memory.Scope
+		if s != (memory.Scope{}) {
+			scopes = append(scopes, s)
+		}
+		for _, text := range more {
+			var s memory.Scope
+			if err := exchange.DecodeStrict([]byte(text), &s); err != nil {
+				return usageError{fmt.Errorf("--scope %s: %w", text, err)}
+			}
+			scopes = append(scopes, s)
+		}
+		keys, err := p.keys(true)
+		if err != nil {
+			return err
+		}
+		secret, key, err := keys.Add(scopes, admin)
+		if errors.Is(err, memory.ErrInvalid) {
+			return usageError{err}
+		}
+		if err != nil {
+			return err
+		}
+		return p.print(toldOf(&key, secret), "%s sees %s\n%s\n", key.ID, sees(&key), secret)
+	}
+	return cmd
+}
+
+// keys are those of the database. make has it made where it is missing.
+func (p *program) keys(create bool) (*server.Keys, error) {
+	there, err := engine.Exists(p.dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case !there && !create:
+		return nil, &memory.Error{Kind: memory.ErrNotDatabase, What: "open " + p.dir, Why: "there is no database in this folder", Do: "name another one, or begin it with memdbd --db"}
+	case !there:
+		db, err := engine.Open(p.dir, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := db.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return server.OpenKeys(filepath.Join(p.dir, server.KeysName), p.now)
+}
+
+func (p *program) listKeysCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the keys, also those that were revoked", Args: noArgs,
+		Example: "  memdbd key list\n  memdbd key list --json",
+		RunE: func(*cobra.Command, []string) error {
+			keys, err := p.keys(false)
+			if err != nil {
+				return err
+			}
+			all, err := keys.List()
+			if err != nil {
+				return err
+			}
+			for _, k := range all {
+				state := ""
+				if k.RevokedAt != nil {
+					state = ", revoked " + k.RevokedAt.Format("2006-01-02 15:04:05Z")
+				}
+				if err := p.print(toldOf(&k, ""), "%s  made %s, sees %s%s\n", k.ID, k.CreatedAt.Format("2006-01-02 15:04:05Z"), sees(&k), state); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (p *program) revokeKeyCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke ID", Short: "End a key", Example: "  memdbd key revoke key_0123456789ab",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{fmt.Errorf("it takes the ID of a key, and got %d arguments", len(args))}
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			keys, err := p.keys(false)
+			if err != nil {
+				return err
+			}
+			key, err := keys.Revoke(args[0])
+			if err != nil {
+				return err
+			}
+			return p.print(toldOf(&key, ""), "%s is revoked\n", key.ID)
+		},
+	}
+}

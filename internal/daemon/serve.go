@@ -1,0 +1,262 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/admin"
+	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/services/config"
+	"github.com/seed-7aedc3ff/memdb/services/facts"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// DefaultListen is the address that is listened on where none is given.
+const DefaultListen = "127.0.0.1:7070"
+
+// settings are the configuration with the flags over it.
+func (p *program) settings() (*config.Config, *config.Server, error) {
+	c := &config.Config{}
+	file := p.o.config
+	if file == "" {
+		file, _ = p.getenv(config.FileVariable)
+	}
+	if file != "" {
+		var err error
+		if c, err = config.Load(file); err != nil {
+			return nil, nil, err
+		}
+	}
+	s := config.Server{}
+	if c.Server != nil {
+		s = *c.Server
+	}
+	s.Listen = cmp.Or(p.o.listen, s.Listen, DefaultListen)
+	s.TLSCert, s.TLSKey = cmp.Or(p.o.cert, s.TLSCert), cmp.Or(p.o.key, s.TLSKey)
+	s.Files = cmp.Or(p.o.files, s.Files)
+	s.Schedule = s.Schedule || p.o.schedule
+	s.Hosts, s.Origins = slices.Concat(s.Hosts, p.o.hosts), slices.Concat(s.Origins, p.o.origins)
+	if p.o.dialects != nil {
+		s.Dialects = p.o.dialects
+	}
+	s.Log = cmp.Or(p.o.log, s.Log, "text")
+	if p.json {
+		s.Log = "json"
+	}
+	return c, &s, p.check(&s)
+}
+
+// check refuses settings that cannot be.
+func (p *program) check(s *config.Server) error {
+	wrong := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+	switch {
+	case !slices.Contains([]string{"text", "json", "off"}, s.Log):
+		return wrong("log %q: there are text, json and off", s.Log)
+	case (s.TLSCert == "") != (s.TLSKey == ""):
+		return wrong("a certificate and its key belong together; give both")
+	case s.MaxBody < 0 || s.MaxConcurrent < 0 || s.MaxStreams < 0 || s.Rate < 0 || s.Burst < 0:
+		return wrong("max_body, max_concurrent, max_streams, rate and burst are not below 0")
+	}
+	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
+		return wrong("listen on %q: give HOST:PORT, as %s", s.Listen, DefaultListen)
+	}
+	for i, h := range s.Hosts {
+		s.Hosts[i] = strings.ToLower(h)
+	}
+	return nil
+}
+
+// logger is the log of the server.
+func (p *program) logger(form string) *slog.Logger {
+	switch form {
+	case "json":
+		return slog.New(slog.NewJSONHandler(p.err, nil))
+	case "off":
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(p.err, nil))
+}
+
+// serve opens the database and serves it until the context ends.
+func (p *program) serve(ctx context.Context) (err error) {
+	c, s, err := p.settings()
+	if err != nil {
+		return err
+	}
+	log := p.logger(s.Log)
+	keyed, err := keyedBy(s)
+	if err != nil {
+		return err
+	}
+	// The address first: a port that is in use is told before the database is touched.
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return &memory.Error{Kind: memory.ErrFailed, What: "listen on " + s.Listen, Cause: err, Do: "end what listens there, or give another address by --listen"}
+	}
+	defer func() { _ = l.Close() }() // the server closes it, too
+	db, services, err := p.open(c, s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := p.beside(db, log, func() error { return p.answer(ctx, l, db, services, s, log, keyed) }); err != nil {
+		return err
+	}
+	log.Info("the server has ended")
+	return nil
+}
+
+// beside serves memdbctl on this machine while fn runs.
+func (p *program) beside(db *engine.DB, log *slog.Logger, fn func() error) (err error) {
+	socket, err := admin.Serve(db, "")
+	if err != nil {
+		log.Warn("memdbctl cannot work beside the server by --db DIR, only by its address", "error", err)
+		return fn()
+	}
+	defer func() { err = errors.Join(err, socket.Close()) }()
+	return fn()
+}
+
+// open opens the database with the models of the configuration.
+func (p *program) open(c *config.Config, s *config.Server, log *slog.Logger) (*engine.DB, *config.Services, error) {
+	services, err := c.Open(p.getenv, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := services.NeedFolder("serve " + p.dir); err != nil {
+		return nil, nil, err
+	}
+	o := &engine.Options{
+		Embedder: services.Engine, EmbedInBackground: services.Engine != nil,
+		MaxViewAge: time.Hour, Logger: log, Clock: p.now,
+	}
+	if services.Engine == nil && c.Embedder == nil {
+		o.EmbedderOf = func(m engine.VectorModel) embed.Embedder { return p.embedderOf(m, log) }
+	}
+	if s.Schedule {
+		o.Schedule = &policy.Schedule{}
+	}
+	db, err := engine.Open(p.dir, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	services.Meter(db.Usage())
+	return db, services, nil
+}
+
+// embedderOf is the embedder that has made the vectors of the database, where the environment has
+// its key.
+func (p *program) embedderOf(m engine.VectorModel, log *slog.Logger) embed.Embedder {
+	if m.Model == "" || m.Model == (embed.Lexical{}).Model() {
+		return nil
+	}
+	c, err := config.OfVectors(m, p.getenv)
+	if err == nil {
+		var s *config.Services
+		if s, err = c.Open(p.getenv, false); err == nil {
+			return s.Engine
+		}
+	}
+	log.Warn("queries and new memories have no vectors", "model", m.Model, "error", err)
+	return nil
+}
+
+// answer serves the dialects.
+func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, services *config.Services, s *config.Server, log *slog.Logger, encrypted *tls.Config) error {
+	keys, err := server.OpenKeys(filepath.Join(p.dir, server.KeysName), p.now)
+	if err != nil {
+		return err
+	}
+	f, err := facts.New(&facts.Config{
+		DB: db, LLM: services.LLM, Embedder: services.Engine, Graph: services.Graph, GraphStore: services.GraphStore,
+		ExactScope: services.ExactScope, Prompts: facts.Prompts(services.Prompts), Version: facts.Version(services.Version), Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	srv := server.New(db, server.Options{
+		Keys: keys, Facts: f, Hosts: s.Hosts, Origins: s.Origins, MaxBody: s.MaxBody,
+		Timeout: time.Duration(s.Timeout), Grace: time.Duration(s.Grace), MaxConcurrent: s.MaxConcurrent, MaxStreams: s.MaxStreams,
+		Rate: s.Rate, Burst: s.Burst, TLS: encrypted, Logger: log, Clock: p.now,
+	})
+	verbs := &verbs{db: db, files: s.Files}
+	defer verbs.running.Wait()
+	if err := p.mount(srv, s, verbs.dialect()); err != nil {
+		return err
+	}
+	scheme := "http"
+	if encrypted != nil {
+		scheme = "https"
+	}
+	address := scheme + "://" + l.Addr().String()
+	if err := p.print(map[string]string{"listening": address, "db": p.dir}, "memdbd serves %s at %s\n", p.dir, address); err != nil {
+		return err
+	}
+	if p.listening != nil {
+		p.listening(address)
+	}
+	return srv.Serve(ctx, l)
+}
+
+// mount adds the dialects that are wanted.
+func (p *program) mount(srv *server.Server, s *config.Server, own ...*server.Dialect) error {
+	all := append(dialects(), own...)
+	var names []string
+	for _, d := range all {
+		names = append(names, d.Name)
+	}
+	for _, name := range s.Dialects {
+		if !slices.Contains(names, name) {
+			return usageError{fmt.Errorf("there is no dialect %q: there are %s", name, strings.Join(names, ", "))}
+		}
+	}
+	for _, d := range all {
+		if len(s.Dialects) == 0 || slices.Contains(s.Dialects, d.Name) {
+			srv.Mount(d)
+		}
+	}
+	return nil
+}
+
+// keyedBy is how connections are encrypted, nil for not at all. SIGHUP reads the files again.
+func keyedBy(s *config.Server) (*tls.Config, error) {
+	if s.TLSCert == "" {
+		return nil, nil
+	}
+	var now atomic.Pointer[tls.Certificate]
+	read := func() error {
+		c, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+		if err == nil {
+			now.Store(&c)
+		}
+		return err
+	}
+	if err := read(); err != nil {
+		return nil, &memory.Error{Kind: memory.ErrFailed, What: "read the certificate " + s.TLSCert + " and its key", Cause: err}
+	}
+	if len(hangup) > 0 { // of none, the library would take every signal
+		again := make(chan os.Signal, 1)
+		signal.Notify(again, hangup...)
+		go func() {
+			for range again {
+				_ = read() // the one before stays where it fails
+			}
+		}()
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return now.Load(), nil }}, nil
+}
