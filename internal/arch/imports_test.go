@@ -135,6 +135,8 @@ var law = map[string]row{
 
 	"services/server": {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 
+	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
+
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},
 
