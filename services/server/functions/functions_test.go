@@ -398,7 +398,6 @@ func TestCode(t *testing.T) {
 		err  error
 		want string
 	}{
-
 		{errors.New("x"), CodeFailed},
 		{server.Denied("x"), CodeForbidden},
 		{fmt.Errorf("late: %w", context.DeadlineExceeded), CodeTimeout},
