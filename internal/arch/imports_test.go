@@ -136,6 +136,9 @@ var law = map[string]row{
 	"services/server":      {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
+	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
+	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
+
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},
 
