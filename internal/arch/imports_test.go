@@ -135,6 +135,8 @@ var law = map[string]row{
 
 	"services/server": {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 
+	"services/server/mem0": {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},
 
