@@ -295,6 +295,12 @@ func (a *adding) created(*call) (time.Time, error) {
 	return t, err
 }
 
+// immediate reports whether an add is answered with its results: where the client does not want an
+// event, and where the memories belong to a run alone, since only owners keep entries.
+func (done *outcome) immediate(events bool) bool {
+	return !events || done.scope.Owner() == (memory.Owner{})
+}
+
 // addV3 answers with results where the messages were kept on request, else as if the work was
 // still to be done: clients ask for the event then.
 func addV3(c *call) error {
@@ -303,8 +309,8 @@ func addV3(c *call) error {
 	if err != nil {
 		return err
 	}
-	if a.Infer != nil && !*a.Infer {
-		return c.Reply(http.StatusOK, map[string]any{"message": "The messages were kept as they are", "status": "SUCCEEDED", "results": orEmpty(done.results)})
+	if done.immediate(a.Infer == nil || *a.Infer) {
+		return c.Reply(http.StatusOK, map[string]any{"message": "The memories were added", "status": "SUCCEEDED", "results": orEmpty(done.results)})
 	}
 	event, err := c.putEvent(done)
 	if err != nil {
@@ -332,7 +338,7 @@ func addV1(c *call) error {
 		return err
 	}
 	var list any = orEmpty(done.results)
-	if a.AsyncMode == nil || *a.AsyncMode {
+	if !done.immediate(a.AsyncMode == nil || *a.AsyncMode) {
 		event, err := c.putEvent(done)
 		if err != nil {
 			return err

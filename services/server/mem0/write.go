@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -69,9 +70,7 @@ func (ch *change) patch(m *memory.Memory) (memory.Patch, error) {
 		return p, nil
 	}
 	all, more := plain(ch.Metadata), map[string]any{}
-	for key, v := range extra(m.Metadata) {
-		more[key] = v
-	}
+	maps.Copy(more, extra(m.Metadata))
 	if ch.Expiration != nil {
 		if more["expiration_date"] = date; date == nil {
 			delete(more, "expiration_date")
