@@ -208,6 +208,7 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":"alice","metadata":{"mem0":1}}`, 400},
 		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":"alice","timestamp":"never"}`, 400},
 		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":7}`, 400},
+		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":"*"}`, 400},
 		{"POST", "/v3/memories/add/", `[]`, 400},
 		{"POST", "/v3/memories/add/", `{"messages"`, 400},
 		{"POST", "/v3/memories/search/", `{"query":" ","filters":{"user_id":"alice"}}`, 400},
