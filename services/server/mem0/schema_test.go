@@ -82,6 +82,11 @@ func (s spec) check(at string, schema map[string]any, v any) (wrong []string) {
 	if choices, ok := schema["enum"].([]any); ok && !slices.Contains(choices, v) {
 		wrong = append(wrong, fmt.Sprintf("%s is %v, not one of %v", at, v, choices))
 	}
+	return append(wrong, s.checkParts(at, schema, v)...)
+}
+
+// checkParts checks the form of a text, and what a list or an object has.
+func (s spec) checkParts(at string, schema map[string]any, v any) (wrong []string) {
 	switch v := v.(type) {
 	case string:
 		wrong = append(wrong, checkFormat(at, schema["format"], v)...)
