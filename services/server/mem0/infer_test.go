@@ -23,6 +23,10 @@ func (m *model) Generate(_ context.Context, r llm.Request) (llm.Reply, error) {
 	switch {
 	case m.err != nil:
 		return llm.Reply{}, m.err
+	case len(r.Tools) > 0 && r.Tools[0].Name == "extract_entities":
+		return llm.Reply{Calls: []llm.ToolCall{{Name: r.Tools[0].Name, Arguments: `{"entities":[{"name":"Alice","type":"person"},{"name":"Berlin","type":"location"}]}`}}}, nil
+	case len(r.Tools) > 0:
+		return llm.Reply{Calls: []llm.ToolCall{{Name: r.Tools[0].Name, Arguments: `{"relations":[{"source":"Alice","relation":"lives_in","target":"Berlin"}]}`}}}, nil
 	case strings.HasPrefix(r.Messages[1].Text, "New fact: "):
 		return llm.Reply{Text: m.decide}, nil
 	}
@@ -61,5 +65,39 @@ func TestInfer(t *testing.T) {
 	}
 	if got := s.plain(200, "GET", "/configure", "").at("llm", "model"); got != "stand-in" {
 		t.Errorf("model %v", got)
+	}
+}
+
+// What the graph has of a memory goes and changes with it.
+func TestInferWithAGraph(t *testing.T) {
+	m := &model{fact: "Alice lives in Berlin", decide: `[{"event":"ADD"}]`}
+	s := newSite(t, m)
+	const said = `{"messages":[{"role":"user","content":"Alice lives in Berlin"}],"user_id":"alice"}`
+	entities := func() int {
+		list, _ := s.plain(200, "POST", "/v1/entities/", `{"user_id":"alice"}`).at("results").([]any)
+		return len(list)
+	}
+	forget := map[string]func(id string){
+		"one":    func(id string) { s.platform(200, "DELETE", "/v1/memories/"+id+"/", "") },
+		"batch":  func(id string) { s.platform(200, "DELETE", "/v1/batch/", `{"memories":[{"memory_id":"`+id+`"}]}`) },
+		"all":    func(string) { s.platform(200, "DELETE", "/v1/memories/?user_id=alice", "") },
+		"entity": func(string) { s.platform(200, "DELETE", "/v2/entities/user/alice/", "") },
+		"reset":  func(string) { s.plain(200, "POST", "/reset", "") },
+		"update": func(id string) { s.platform(200, "PUT", "/v1/memories/"+id+"/", `{"text":"it rains","metadata":{"k":1}}`) },
+	}
+	for name, do := range forget {
+		r := s.plain(200, "POST", "/memories", said)
+		id, _ := r.at("results", 0, "id").(string)
+		if n := entities(); n != 2 {
+			t.Fatalf("%s: %d entities after %s", name, n, r.body)
+		}
+		if do(id); entities() != 0 {
+			t.Errorf("%s: the graph still has what the memory told", name)
+		}
+		if name == "update" {
+			if r := s.platform(200, "GET", "/v1/memories/"+id+"/", ""); r.at("memory") != "it rains" || r.at("metadata", "k") != 1.0 {
+				t.Errorf("updated to %s", r.body)
+			}
+		}
 	}
 }
