@@ -136,6 +136,7 @@ var law = map[string]row{
 	"services/server": {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 
 	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
+	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
 	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
