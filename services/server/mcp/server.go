@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
+	"strconv"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
@@ -56,12 +59,10 @@ type host struct {
 	sdk *sdk.Server
 }
 
-// newHost makes a server with its tools. ErrScope without a scope, ErrInvalid for tools that are
-// not there, or that the scope has no place for.
+// newHost makes a server with its tools; errors are those of Check.
 func newHost(db *engine.DB, o Options) (*host, error) {
-	const doing = "serve tools"
-	if o.Scope == (memory.Scope{}) {
-		return nil, &memory.Error{Kind: memory.ErrScope, What: doing, Why: "nothing says whose memories are meant", Do: "name a user, an agent or a run"}
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	h := &host{Options: o, db: db}
 	if h.Now == nil {
@@ -81,32 +82,44 @@ func newHost(db *engine.DB, o Options) (*host, error) {
 		Capabilities: &sdk.ServerCapabilities{},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
-	switch h.Tools {
-	case Memdb, "":
+	if h.Tools != Reference {
 		so.Instructions = instructions
 		h.sdk = sdk.NewServer(&sdk.Implementation{Name: "memdb", Title: "memdb", Version: version}, so)
 		h.addMemoryTools()
-	case Reference:
-		if !h.hasOwner() {
-			return nil, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "the graph belongs to a user and an agent, and the scope is a run", Do: "name a user or an agent, or take other tools"}
-		}
+	} else {
 		free := func(context.Context, *sdk.SubscribeRequest) error { return nil }
 		so.SubscribeHandler = free
 		so.UnsubscribeHandler = func(context.Context, *sdk.UnsubscribeRequest) error { return nil }
 		h.sdk = sdk.NewServer(&sdk.Implementation{Name: "memory-server", Title: "memdb", Version: version}, so)
 		h.addReference()
-	default:
-		return nil, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "there are no tools " + string(h.Tools), Do: "take memdb or reference"}
 	}
 	h.sdk.AddReceivingMiddleware(h.guard)
 	return h, nil
+}
+
+// Check returns why no server can be made: ErrScope without a scope, ErrInvalid for tools that are
+// not there, or that the scope has no place for.
+func (o *Options) Check() error {
+	const doing = "serve tools"
+	switch {
+	case o.Scope == (memory.Scope{}):
+		return &memory.Error{Kind: memory.ErrScope, What: doing, Why: "nothing says whose memories are meant", Do: "name a user, an agent or a run"}
+	case o.Tools != "" && !slices.Contains(Sets(), o.Tools):
+		return &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "there are no tools " + strconv.Quote(string(o.Tools)), Do: "take memdb or reference"}
+	case o.Tools == Reference && !o.hasOwner():
+		return &memory.Error{
+			Kind: memory.ErrInvalid, What: doing, Why: "the graph belongs to a user and an agent, and the scope is a run",
+			Do: "name a user or an agent, or take the tools of memdb",
+		}
+	}
+	return scope.Check(doing, o.Scope)
 }
 
 // version is that of the tools.
 const version = "1"
 
 // hasOwner reports whether what belongs to a user and an agent is in reach.
-func (h *host) hasOwner() bool { return !h.OnlyRun && h.Scope.Owner() != (memory.Owner{}) }
+func (o *Options) hasOwner() bool { return !o.OnlyRun && o.Scope.Owner() != (memory.Owner{}) }
 
 // guard has a panic of a tool be an error of that call.
 func (h *host) guard(next sdk.MethodHandler) sdk.MethodHandler {
