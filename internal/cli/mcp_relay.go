@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
@@ -30,14 +31,18 @@ type relay struct {
 		hidden        map[string]bool // IDs of requests that were sent again: their answers are known
 	}
 	lines chan []byte
-	ended error // why there are no more lines; set before lines is closed
+	ended error         // why there are no more lines; set before lines is closed
+	over  chan struct{} // closed when there are no more lines
 }
+
+// settlePoll is how often settle looks.
+const settlePoll = 5 * time.Millisecond
 
 // maxLine bounds a message of a client, in bytes.
 const maxLine = 4*memory.MaxText + 1<<20
 
 func newRelay(in io.Reader, out io.Writer) *relay {
-	r := &relay{in: in, out: out, lines: make(chan []byte)}
+	r := &relay{in: in, out: out, lines: make(chan []byte), over: make(chan struct{})}
 	r.mu.pending, r.mu.subscriptions, r.mu.hidden = map[string]bool{}, map[string][]byte{}, map[string]bool{}
 	return r
 }
@@ -49,18 +54,40 @@ func (r *relay) run(ctx context.Context, serve func(ctx context.Context, in io.R
 	defer cancel()
 	go func() { // it ends with the input, or the process
 		defer close(r.lines)
+		defer close(r.over)
 		if err := panics.Catch("reads the input", func() { r.ended = r.read(ctx) }); err != nil {
 			r.ended = err
 		}
 	}()
 	for {
 		err := r.once(ctx, serve)
-		if !errors.Is(err, beside.ErrGone) || ctx.Err() != nil {
+		if err == nil && !r.isOver() {
+			err = beside.ErrGone // a program that ends in order ends its sessions first
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil // whoever has ended the process knows
+		case !errors.Is(err, beside.ErrGone), r.isOver():
 			return err
 		}
 		if err := r.apologise(); err != nil {
 			return err
 		}
+		select { // it may be closing the database still
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// isOver reports whether the input has ended.
+func (r *relay) isOver() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -110,6 +137,7 @@ func (r *relay) feed(to io.Writer, stop <-chan struct{}) error {
 		select {
 		case line, more := <-r.lines:
 			if !more {
+				r.settle(stop)
 				return r.ended
 			}
 			r.note(line)
@@ -118,6 +146,23 @@ func (r *relay) feed(to io.Writer, stop <-chan struct{}) error {
 			}
 		case <-stop:
 			return nil
+		}
+	}
+}
+
+// settle waits for the answers of what was asked before the input ended.
+func (r *relay) settle(stop <-chan struct{}) {
+	for range takeOverWait / settlePoll {
+		r.mu.Lock()
+		left := len(r.mu.pending)
+		r.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-stop:
+			return
+		case <-time.After(settlePoll):
 		}
 	}
 }
