@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -255,5 +257,77 @@ func TestHTTP(t *testing.T) {
 		if got := post(c.query, c.body); !strings.HasPrefix(got, "400") || !strings.Contains(got, c.want) {
 			t.Errorf("%s %.40s: %s, want %s", c.query, c.body, got, c.want)
 		}
+	}
+}
+
+// TestHTTPKeys has keys of two users, and one of a run.
+func TestHTTPKeys(t *testing.T) {
+	db := openDB(t)
+	keys, err := server.OpenKeys(filepath.Join(t.TempDir(), "keys"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server.New(db, server.Options{Keys: keys})
+	s.Mount(Dialect())
+	web := httptest.NewServer(s.Handler())
+	defer web.Close()
+	open := func(query string, scopes ...memory.Scope) (*sdk.ClientSession, error) {
+		key := "memdb_nobody"
+		if len(scopes) > 0 {
+			var err error
+			if key, _, err = keys.Add(scopes, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "0"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{
+			Endpoint: web.URL + Path + query, DisableStandaloneSSE: true, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer{key}},
+		}, nil)
+		if err == nil {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return c, err
+	}
+	ada, bob := memory.Scope{User: "ada"}, memory.Scope{User: "bob"}
+	mine, err := open("", ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := open("", bob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stored, _ := call(t, mine, "remember", json.RawMessage(`{"text":"the secret"}`))
+	own, _, _ := call(t, other, "forget", json.RawMessage(`{"ids":["nobody"]}`))
+	foreign, _, _ := call(t, other, "forget", json.RawMessage(`{"ids":["`+idOf(stored)+`"]}`))
+	if strings.ReplaceAll(foreign, idOf(stored), "nobody") != own {
+		t.Errorf("an ID of another scope: %s, an unknown one: %s", foreign, own)
+	}
+	if found, _, _ := call(t, mine, "recall", json.RawMessage(`{"query":"secret"}`)); !strings.Contains(found, "secret") {
+		t.Errorf("ada lost it: %s", found)
+	}
+	run, err := open("", memory.Scope{User: "ada", Run: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if listed, err := run.ListTools(t.Context(), nil); err != nil || len(listed.Tools) != 4 {
+		t.Errorf("a key of a run has other tools: %v, %v", listed, err)
+	}
+	for _, c := range []struct {
+		query  string
+		scopes []memory.Scope
+	}{
+		{"?user=ada", []memory.Scope{bob}},
+		{"", []memory.Scope{ada, bob}}, // which of the two?
+		{"", nil},
+		{"?tools=reference", []memory.Scope{{User: "ada", Run: "r"}}},
+	} {
+		if _, err := open(c.query, c.scopes...); err == nil {
+			t.Errorf("%s with a key of %v is let in", c.query, c.scopes)
+		}
+	}
+	if c, err := open("?user=bob", ada, bob); err != nil {
+		t.Errorf("one of several scopes: %v", err)
+	} else if found, _, _ := call(t, c, "recall", json.RawMessage(`{"query":"secret"}`)); strings.Contains(found, "secret") {
+		t.Errorf("bob sees %s", found)
 	}
 }
