@@ -140,8 +140,10 @@ var law = map[string]row{
 	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
 	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
-	"services/server/mem0": {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/realdata", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
-	"services/server/mcp":  {floor: spoken, only: []string{"engine", "filter", "graph", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/realdata", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
+	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},
