@@ -1,10 +1,11 @@
 package native
 
 import (
+	"errors"
+
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
 func transfers() []route {
@@ -26,7 +27,8 @@ func transfers() []route {
 
 // exportEnd is the last line of an export, which an import leaves out.
 type exportEnd struct {
-	End bool `json:"end"`
+	Type string `json:"type"`
+	End  bool   `json:"end"`
 	exchange.Exported
 }
 
@@ -44,7 +46,7 @@ func export(a *ask) error {
 		if err != nil {
 			return err
 		}
-		s.last = exportEnd{true, exchange.NewExported(r)}
+		s.last = exportEnd{exchange.TypeEnd, true, exchange.NewExported(r)}
 		return nil
 	})
 }
@@ -78,10 +80,13 @@ func load(a *ask) error {
 	}
 	began := a.now()
 	r, err := do(a.Context(), a.DB, a.R.Body, o)
+	if at, ok := errors.AsType[exchange.LineError](err); ok {
+		return invalid("import", at.Error(), "mend the line, and import again; what stood before it is stored")
+	}
 	if err != nil {
 		return err
 	}
-	out := exchange.NewImported(r, func(err error) string { return server.Fault(err).Message })
+	out := exchange.NewImported(r, error.Error)
 	out.Seconds = a.now().Sub(began).Seconds()
 	return a.ok(out, nil)
 }
