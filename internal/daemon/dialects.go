@@ -1,8 +1,13 @@
 package daemon
 
-import "github.com/seed-7aedc3ff/memdb/services/server"
+import (
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/services/server"
+	"github.com/seed-7aedc3ff/memdb/services/server/mem0"
+)
 
 // dialects are those that programs speak.
 func dialects() []*server.Dialect {
-	return nil
+	return slices.Concat(mem0.New())
 }
