@@ -139,7 +139,8 @@ var law = map[string]row{
 	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
 	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
-	"services/server/mem0": {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/native": {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
+	"services/server/mem0":   {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
 
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},

@@ -5,9 +5,10 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/services/server"
 	"github.com/seed-7aedc3ff/memdb/services/server/mem0"
+	"github.com/seed-7aedc3ff/memdb/services/server/native"
 )
 
 // dialects are those that programs speak.
 func dialects() []*server.Dialect {
-	return slices.Concat(mem0.New())
+	return slices.Concat([]*server.Dialect{native.New()}, mem0.New())
 }

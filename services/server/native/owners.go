@@ -25,7 +25,8 @@ func owners() []route {
 			{name: "user", kind: text, summary: "of this user"},
 			{name: "agent", kind: text, summary: "of this agent"},
 			{name: "id", kind: text, summary: "only the memory with this ID"},
-			{name: "dry_run", kind: flag, summary: "erase nothing; say how much there is"}, confirmed,
+			{name: "dry_run", kind: flag, summary: "erase nothing; say how much there is"},
+			confirmed,
 		}},
 	}
 }
