@@ -179,7 +179,7 @@ func (im *graphImport) addLine(line []byte) error {
 	case of.Type == graph.TypeRelation && of.any():
 		return im.addMemoryServerRelation(line)
 	case of.Type == graph.TypeEntity:
-		var l foundLine // as an export has it, or a query
+		var l graph.FoundLine // as an export has it, or a query
 		if err := exchange.DecodeStrict(line, &l); err != nil {
 			return err
 		}
