@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/server"
+	"github.com/seed-7aedc3ff/memdb/services/server/iii"
 )
 
 // DefaultListen is the address that is listened on where none is given.
@@ -210,7 +212,31 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	if p.listening != nil {
 		p.listening(address)
 	}
+	defer p.work(ctx, db, s, log)()
 	return srv.Serve(ctx, l)
+}
+
+// work has the server be a worker of an engine of functions, if one is configured, until the returned
+// function is called or the context ends.
+func (p *program) work(ctx context.Context, db *engine.DB, s *config.Server, log *slog.Logger) (end func()) {
+	if s.III == nil || s.III.URL == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		err := iii.Run(ctx, iii.Options{
+			URL: s.III.URL, DB: db, Scope: memory.Scope{User: s.III.User, Agent: s.III.Agent, Run: s.III.Run},
+			PID: os.Getpid(), Logger: log,
+		})
+		if err != nil && ctx.Err() == nil {
+			log.Error("the worker of "+s.III.URL+" has ended", "error", err)
+		}
+	})
+	return func() {
+		cancel()
+		worker.Wait()
+	}
 }
 
 // mount adds the dialects that are wanted.
