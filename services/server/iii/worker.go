@@ -93,10 +93,10 @@ func Run(ctx context.Context, o Options) error {
 	for {
 		known, err := w.connect(ctx)
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case errors.Is(err, ErrConflict):
 			return err
+		case ctx.Err() != nil:
+			return nil
 		case known:
 			wait = w.o.FirstWait
 		}

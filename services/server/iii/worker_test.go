@@ -214,7 +214,9 @@ func TestReattach(t *testing.T) {
 
 func TestConflict(t *testing.T) {
 	e := newEngine(t)
-	_, stop := e.worker(Options{})
+	ended := make(chan error, 1)
+	db := testdb.New(t, engine.Options{})
+	go func() { ended <- Run(t.Context(), Options{URL: e.url, DB: db}) }()
 	l := e.next("w1", "")
 	l.registered()
 	l.send(`{"type":"registrationrejected","code":"FUNCTION_NAMESPACE_CONFLICT","namespace":"default","function_id":"memory::store","owner_worker_id":"w0"}`)
@@ -226,7 +228,7 @@ func TestConflict(t *testing.T) {
 		t.Error("the worker goes on")
 	}
 	l.drop()
-	if err := stop(); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "w0") {
+	if err := <-ended; !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "w0") {
 		t.Errorf("ended with %v", err)
 	}
 }
