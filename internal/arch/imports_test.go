@@ -133,8 +133,14 @@ var law = map[string]row{
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
 
-	"services/server":     {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
-	"services/server/mcp": {floor: spoken, only: []string{"engine", "filter", "graph", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server":      {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
+	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
+
+	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
+	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
+
+	"services/server/mem0": {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/mcp":  {floor: spoken, only: []string{"engine", "filter", "graph", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},

@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"slices"
+
 	"github.com/seed-7aedc3ff/memdb/services/server"
 	"github.com/seed-7aedc3ff/memdb/services/server/mcp"
+	"github.com/seed-7aedc3ff/memdb/services/server/mem0"
 )
 
 // dialects are those that programs speak.
 func dialects() []*server.Dialect {
-	return []*server.Dialect{mcp.Dialect()}
+	return slices.Concat(mem0.New(), []*server.Dialect{mcp.Dialect()})
 }

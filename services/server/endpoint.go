@@ -41,6 +41,12 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve answers a request, logs and counts it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	out := &answer{ResponseWriter: w, limit: s.o.Timeout, entry: entry{id: rand.Text(), begun: s.o.Clock()}}
+	// Each request sets both deadlines of its connection, and leaves them: what is read and written
+	// of it when the handler has returned is bounded, too. A recorder of tests has none.
+	// They come after the limit of the request, so that the client is told of that.
+	control, until := http.NewResponseController(w), time.Now().Add(s.o.Timeout+slotWait)
+	_ = control.SetReadDeadline(until)
+	_ = control.SetWriteDeadline(until)
 	h := w.Header()
 	h.Set("X-Request-Id", out.entry.id)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -53,6 +59,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		e.fail(out, r, s.stray(r, h.Get("Allow")))
 	}
 	s.finish(r, out)
+	if out.cut && r.Context().Value(http.ServerContextKey) != nil {
+		panic(http.ErrAbortHandler) // the server closes the connection, and says nothing
+	}
 }
 
 // stray is the error of a request that no route takes.
@@ -110,18 +119,14 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key) (err error) {
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.drained, cancel)()
-		// What the server sets for the next request of the connection is its own.
-		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+		// A deadline for reading that passes while the handler runs would end the request.
+		_ = control.SetReadDeadline(time.Time{})
+		defer func() { _ = control.SetReadDeadline(time.Now().Add(slotWait)) }()
 	} else {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.o.Timeout)
 		defer cancel()
-		until := time.Now().Add(s.o.Timeout)
-		_ = control.SetReadDeadline(until)                // a recorder of tests has none
-		_ = control.SetWriteDeadline(until.Add(slotWait)) // time to tell that it is over
-		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
 	}
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	most := e.route.MaxBody
 	if most == 0 {
 		most = s.o.MaxBody
@@ -213,6 +218,7 @@ func (e *endpoint) fail(out *answer, r *http.Request, err error) {
 	out.entry.failure = f
 	discard(r)
 	if out.status != 0 {
+		out.cut = true
 		return
 	}
 	if f.RetryAfter > 0 {
@@ -248,6 +254,7 @@ type answer struct {
 	http.ResponseWriter
 	limit  time.Duration
 	taken  bool
+	cut    bool // the answer has begun and failed
 	stream bool
 	status int
 	bytes  int64
@@ -302,6 +309,8 @@ type patient struct {
 }
 
 func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.limit)) // a recorder of tests has none
-	return p.ReadCloser.Read(b)
+	_ = p.control.SetReadDeadline(time.Now().Add(p.limit))
+	n, err := p.ReadCloser.Read(b)
+	_ = p.control.SetReadDeadline(time.Time{})
+	return n, err
 }

@@ -361,7 +361,41 @@ func TestServe(t *testing.T) {
 	if _, err := io.ReadFull(reply.Body, make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.Copy(io.Discard, reply.Body) }()
+	cut := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, reply.Body)
+		cut <- err
+	}()
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if err := <-cut; err == nil {
+		t.Error("a stream that was cut off looks whole")
+	}
+}
+
+// TestSlow: a client that is slow is not waited for, neither one that sends nor one that reads.
+func TestSlow(t *testing.T) {
+	s := newServer(t, Options{Timeout: 50 * time.Millisecond})
+	addr, end := serveTest(t, s)
+	for _, head := range []string{"POST /things HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", "PUT /elsewhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", "GET /things/a/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(addr, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for s.counts.connections.Load() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	for deadline := time.Now().Add(time.Minute); s.counts.connections.Load() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are still waited for", s.counts.connections.Load())
+		}
+	}
 	if err := end(); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/memory"
+)
+
+// remembers is a dialect that stores.
+func remembers() *Dialect {
+	return &Dialect{
+		Name: "notes",
+		Fail: func(w http.ResponseWriter, _ *http.Request, f *Failure) {
+			writeJSON(w, f.Status, map[string]string{"oops": f.Code})
+		},
+		Routes: []Route{
+			{Pattern: "POST /memories/{id}", Handle: func(c *Call) error {
+				_, err := c.DB.Memories().Store(c.Context(), memory.Memory{ID: c.R.PathValue("id"), Scope: memory.Scope{User: "ada"}, Text: strings.Repeat("tea ", 10_000)}, nil)
+				if err != nil {
+					return err
+				}
+				return c.Reply(http.StatusCreated, nil)
+			}},
+			{Pattern: "GET /memories/{id}", Handle: func(c *Call) error {
+				m, err := c.Get(memory.Scope{User: "ada"}, c.R.PathValue("id"))
+				if err != nil {
+					return err
+				}
+				return c.Reply(http.StatusOK, m.Text)
+			}},
+		},
+	}
+}
+
+// TestDiskFails: where the disk fails, the process lives, each request is told in the form of its
+// dialect, and probe and metrics say so.
+func TestDiskFails(t *testing.T) {
+	var fails atomic.Bool
+	disk := crashfs.Wrap(vfs.NewMem(), func(op crashfs.Op) error {
+		if fails.Load() && op.Kind == crashfs.Sync {
+			return errors.New("the disk is gone")
+		}
+		return nil
+	})
+	db, err := engine.Open(fsys.On(disk, "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // it has failed
+	s := New(db, Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s.Mount(remembers())
+	if w := ask(s, "POST", "/memories/a", ""); w.Code != 201 {
+		t.Fatal(w.Code, w.Body)
+	}
+	fails.Store(true)
+	for range 2 {
+		if w := ask(s, "POST", "/memories/b", ""); w.Code != 503 || !strings.Contains(w.Body.String(), `{"oops":"failed"}`) {
+			t.Error(w.Code, w.Body)
+		}
+	}
+	for target, want := range map[string]int{"/memories/a": 503, "/healthz": 200, "/readyz": 503, "/metrics": 200} {
+		if w := ask(s, "GET", target, ""); w.Code != want || target == "/metrics" && !strings.Contains(w.Body.String(), "memdb_failed 1") {
+			t.Errorf("%s: %d %s, want %d", target, w.Code, w.Body, want)
+		}
+	}
+}
+
+// TestDiskFills: where the disk is full, writes are refused and reads go on, and writes are taken
+// again when there is room.
+func TestDiskFills(t *testing.T) {
+	disk := crashfs.NewQuota(vfs.NewMem(), 1<<30)
+	db, err := engine.Open(fsys.On(disk, "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := New(db, Options{})
+	s.Mount(remembers())
+	status := func(method, target string, want int, told string) {
+		t.Helper()
+		if w := ask(s, method, target, ""); w.Code != want || !strings.Contains(w.Body.String(), told) {
+			t.Errorf("%s %s: %d %.100s, want %d %s", method, target, w.Code, w.Body, want, told)
+		}
+	}
+	status("POST", "/memories/a", 201, "")
+	disk.Resize(disk.Used())
+	status("POST", "/memories/b", 507, `{"oops":"disk_full"}`)
+	status("GET", "/memories/a", 200, "tea")
+	status("GET", "/memories/b", 404, "not_found")
+	status("GET", "/readyz", 200, "ready")
+	disk.Resize(1 << 30)
+	status("POST", "/memories/b", 201, "")
+}

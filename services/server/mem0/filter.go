@@ -1,0 +1,450 @@
+package mem0
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
+)
+
+const (
+	doingFilter = "read the filters"
+	// own is where mem0's part of the metadata lies, for a filter.
+	own = "metadata." + MetadataKey + "."
+	// wildcard stands for any value that there is.
+	wildcard = "*"
+	// dateForm is how mem0 writes a day.
+	dateForm = time.DateOnly
+)
+
+// wanted is what a filter of mem0 asks for.
+type wanted struct {
+	filter filter.Filter
+	// scopes are those outside of which the filter never holds; an empty one is any.
+	scopes []memory.Scope
+	// named: the filter never holds for a memory but of a user, an agent, a run or an app that it
+	// names.
+	named bool
+}
+
+// anything asks for everything.
+func anything() wanted { return wanted{filter: filter.And(), scopes: []memory.Scope{{}}} }
+
+// and joins two that must both hold. Where the scopes become too many, those of one side do.
+func (w wanted) and(v wanted) wanted {
+	both := wanted{filter: filter.And(w.filter, v.filter), named: w.named || v.named}
+	if len(w.scopes)*len(v.scopes) > memory.MaxScopes {
+		both.scopes = w.scopes
+		return both
+	}
+	for _, s := range w.scopes {
+		for _, t := range v.scopes {
+			if m, ok := meet(s, t); ok && !slices.Contains(both.scopes, m) {
+				both.scopes = append(both.scopes, m)
+			}
+		}
+	}
+	return both
+}
+
+// meet is the scope that lies in two; false where nothing does.
+func meet(s, t memory.Scope) (memory.Scope, bool) {
+	for _, f := range []struct{ s, t *string }{{&s.User, &t.User}, {&s.Agent, &t.Agent}, {&s.Run, &t.Run}} {
+		switch {
+		case *f.s == "":
+			*f.s = *f.t
+		case *f.t != "" && *f.s != *f.t:
+			return s, false
+		}
+	}
+	return s, true
+}
+
+// anyOf joins some of which one must hold.
+func anyOf(all []wanted) wanted {
+	one := wanted{named: len(all) > 0}
+	parts := make([]filter.Filter, len(all))
+	for i, w := range all {
+		parts[i] = w.filter
+		one.named = one.named && w.named
+		for _, s := range w.scopes {
+			if !slices.Contains(one.scopes, s) {
+				one.scopes = append(one.scopes, s)
+			}
+		}
+	}
+	if len(one.scopes) > memory.MaxScopes {
+		one.scopes = []memory.Scope{{}}
+	}
+	one.filter = filter.Or(parts...)
+	return one
+}
+
+func badFilter(why, do string) error { return invalid(doingFilter, why, do) }
+
+// readFilter reads the filters of mem0: an object of fields and AND, OR, NOT, or a condition as
+// {"field", "operator", "value"}. nil, null and {} ask for everything.
+func readFilter(b json.RawMessage) (wanted, error) {
+	if b = bytes.TrimSpace(b); len(b) == 0 || string(b) == "null" {
+		return anything(), nil
+	}
+	w, err := readObject(b, 0)
+	if err != nil {
+		return wanted{}, err
+	}
+	return w, filter.Check(w.filter)
+}
+
+// member is a key of an object with its value.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// members are the keys of an object, in their order. One that is there twice is refused.
+func members(b []byte) ([]member, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, badFilter("a part of them is no object", `write them as {"AND": [{"user_id": "alice"}]}`)
+	}
+	var all []member
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, badFilter(err.Error(), "")
+		}
+		m := member{key: t.(string)} // the key of an object
+		if slices.ContainsFunc(all, func(o member) bool { return o.key == m.key }) {
+			return nil, badFilter(fmt.Sprintf("%q is there twice in one object", m.key), "join its conditions by AND")
+		}
+		if err := d.Decode(&m.value); err != nil {
+			return nil, badFilter(err.Error(), "")
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func readObject(b []byte, depth int) (wanted, error) {
+	if depth > filter.MaxDepth {
+		return wanted{}, badFilter(fmt.Sprintf("they are deeper than %d", filter.MaxDepth), "join what can be joined")
+	}
+	all, err := members(b)
+	if err != nil {
+		return wanted{}, err
+	}
+	if w, is, err := explicit(all); is || err != nil {
+		return w, err
+	}
+	result := anything()
+	for _, m := range all {
+		var w wanted
+		switch strings.ToUpper(m.key) {
+		case "AND", "OR", "NOT":
+			w, err = join(strings.ToUpper(m.key), m.value, depth)
+		default:
+			w, err = readField(m.key, m.value)
+		}
+		if err != nil {
+			return wanted{}, err
+		}
+		result = result.and(w)
+	}
+	return result, nil
+}
+
+// explicit reads {"field", "operator", "value"}; false where it is none.
+func explicit(all []member) (w wanted, is bool, err error) {
+	var field, operator, value json.RawMessage
+	for _, m := range all {
+		switch m.key {
+		case "field":
+			field = m.value
+		case "operator", "op":
+			operator = m.value
+		case "value":
+			value = m.value
+		default:
+			return wanted{}, false, nil
+		}
+	}
+	if field == nil || operator == nil {
+		return wanted{}, false, nil
+	}
+	var name, op string
+	if json.Unmarshal(field, &name) != nil || json.Unmarshal(operator, &op) != nil {
+		return wanted{}, true, badFilter("a field or an operator is no string", "")
+	}
+	v, err := scalarOrList(name, value)
+	if err != nil {
+		return wanted{}, true, err
+	}
+	w, err = condition(name, op, v)
+	return w, true, err
+}
+
+func join(how string, b json.RawMessage, depth int) (wanted, error) {
+	list := []json.RawMessage{b}
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '[' {
+		list = nil
+		if err := json.Unmarshal(b, &list); err != nil {
+			return wanted{}, badFilter(err.Error(), "")
+		}
+	} else if how != "NOT" {
+		return wanted{}, badFilter(how+" is no list", fmt.Sprintf(`write it as {%q: [{"user_id": "alice"}]}`, how))
+	}
+	if len(list) == 0 {
+		return wanted{}, badFilter(how+" is an empty list", "leave it out")
+	}
+	parts := make([]wanted, len(list))
+	result := anything()
+	for i, item := range list {
+		var err error
+		if parts[i], err = readObject(item, depth+1); err != nil {
+			return wanted{}, err
+		}
+		if how == "AND" {
+			result = result.and(parts[i])
+		}
+	}
+	switch how {
+	case "OR":
+		return anyOf(parts), nil
+	case "NOT":
+		result.filter = filter.Not(anyOf(parts).filter)
+	}
+	return result, nil
+}
+
+// readField reads what is asked of a field: a value, a list of which one is to be it, or an object
+// of operators.
+func readField(field string, b json.RawMessage) (wanted, error) {
+	if b = bytes.TrimSpace(b); b[0] != '{' {
+		v, err := scalarOrList(field, b)
+		if err != nil {
+			return wanted{}, err
+		}
+		op := "eq"
+		if _, list := v.([]any); list {
+			op = "in"
+		}
+		return condition(field, op, v)
+	}
+	all, err := members(b)
+	if err != nil {
+		return wanted{}, err
+	}
+	if len(all) == 0 {
+		return wanted{}, badFilter(fmt.Sprintf("nothing is asked of %q", field), `give a value, or an operator as {"gte": 3}`)
+	}
+	result := anything()
+	for _, m := range all {
+		var w wanted
+		if field == "metadata" {
+			w, err = readField("metadata."+m.key, m.value)
+		} else {
+			var v any
+			if v, err = scalarOrList(field, m.value); err == nil {
+				w, err = condition(field, m.key, v)
+			}
+		}
+		if err != nil {
+			return wanted{}, err
+		}
+		result = result.and(w)
+	}
+	return result, nil
+}
+
+func scalarOrList(field string, b json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, badFilter(fmt.Sprintf("%q has no value", field), "give one")
+	}
+	list, _ := v.([]any)
+	for _, item := range append(list, v) {
+		switch item.(type) {
+		case map[string]any:
+			return nil, badFilter(fmt.Sprintf("the value of %q is an object", field), "compare its fields, as metadata.field")
+		case []any:
+			if list == nil {
+				return nil, badFilter(fmt.Sprintf("%q has a list in a list", field), "")
+			}
+		}
+	}
+	return v, nil
+}
+
+// ids are the fields of entities, as mem0 and as memdb names them.
+var ids = map[string]string{"user_id": "user", "agent_id": "agent", "run_id": "run", "app_id": own + "app_id"}
+
+// fieldOf is the field of memdb that one of mem0 stands for. What mem0 has no name for is metadata.
+func fieldOf(field string) string {
+	if name, ok := ids[field]; ok {
+		return name
+	}
+	switch field {
+	case "id", "memory_id", "memory_ids":
+		return "id"
+	case "memory", "text", "content", "keywords":
+		return "text"
+	case "created_at", "updated_at":
+		return field
+	case "timestamp":
+		return "created_at"
+	case "expiration_date", "immutable", "feedback":
+		return own + field
+	}
+	return "metadata." + strings.TrimPrefix(field, "metadata.")
+}
+
+// operators are those of mem0 that are one of memdb with the same name.
+var operators = map[string]func(field string, v any) filter.Filter{
+	"eq": filter.Eq, "ne": filter.Ne, "gt": filter.Gt, "gte": filter.Gte, "lt": filter.Lt, "lte": filter.Lte, "contains": filter.Contains,
+}
+
+// condition is what is asked of a field.
+func condition(field, op string, v any) (wanted, error) {
+	name, w := fieldOf(field), anything()
+	if name == "created_at" || name == "updated_at" {
+		var err error
+		if v, err = eachValue(v, readTime); err != nil {
+			return w, err
+		}
+	}
+	list, isList := v.([]any)
+	switch {
+	case op == "in" || op == "nin":
+		if !isList {
+			list = []any{v}
+		}
+		if field == "categories" {
+			w.filter = hasOne(name, list)
+		} else if w.filter = filter.In(name, list...); slices.Contains(list, any(wildcard)) {
+			w.filter = filter.Exists(name)
+		}
+		if op == "nin" {
+			w.filter = filter.Not(w.filter)
+		}
+	case isList:
+		return w, badFilter(fmt.Sprintf("%s of %q has a list", op, field), "use in or nin")
+	case op == "eq" && v == nil && ids[field] != "":
+		w.filter = filter.Not(filter.Exists(name))
+	case v == wildcard && (op == "eq" || op == "ne"):
+		if w.filter = filter.Exists(name); op == "ne" {
+			w.filter = filter.Not(w.filter)
+		}
+	case field == "categories" && (op == "eq" || op == "contains"):
+		w.filter = filter.Contains(name, v)
+	case field == "keywords" && (op == "eq" || op == "contains") || op == "icontains":
+		text, ok := v.(string)
+		if !ok {
+			return w, badFilter(fmt.Sprintf("what %q is to contain is no string", field), "give a string")
+		}
+		w.filter = filter.IContains(name, text)
+	case operators[op] != nil:
+		w.filter = operators[op](name, v)
+	default:
+		return w, badFilter(fmt.Sprintf("%q is no operator", op), "use eq, ne, gt, gte, lt, lte, in, nin, contains or icontains")
+	}
+	w.narrow(field, op, v, list)
+	return w, nil
+}
+
+// narrow notes which entity a condition names, and the scopes outside of which it does not hold.
+func (w *wanted) narrow(field, op string, v any, list []any) {
+	name := ids[field]
+	if name == "" || op == "ne" || op == "nin" || v == nil {
+		return
+	}
+	w.named = true
+	if op == "eq" {
+		list = []any{v}
+	} else if op != "in" || len(list) > memory.MaxScopes {
+		return
+	}
+	var scopes []memory.Scope
+	for _, item := range list {
+		id, ok := item.(string)
+		if !ok || id == wildcard || field == "app_id" {
+			return
+		}
+		s := memory.Scope{}
+		switch name {
+		case "user":
+			s.User = id
+		case "agent":
+			s.Agent = id
+		case "run":
+			s.Run = id
+		}
+		scopes = append(scopes, s)
+	}
+	w.scopes = scopes
+}
+
+// hasOne holds where a list of the metadata has one of the values.
+func hasOne(field string, values []any) filter.Filter {
+	parts := make([]filter.Filter, len(values))
+	for i, v := range values {
+		parts[i] = filter.Contains(field, v)
+	}
+	return filter.Or(parts...)
+}
+
+// eachValue reads a value, or each of a list.
+func eachValue(v any, read func(any) (any, error)) (any, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return read(v)
+	}
+	out := make([]any, len(list))
+	for i, item := range list {
+		var err error
+		if out[i], err = read(item); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// readTime reads a time as mem0's clients write it: a day, a time of ISO 8601 with or without a
+// zone, or seconds since 1970. null and * stay what they are.
+func readTime(v any) (any, error) {
+	if n, ok := v.(json.Number); ok {
+		seconds, err := n.Float64()
+		if err != nil || seconds < -maxSeconds || seconds > maxSeconds {
+			return nil, badFilter(n.String()+" is no time", "give seconds since 1970, or a day as 2026-01-31")
+		}
+		return time.UnixMilli(int64(seconds * 1000)).UTC(), nil
+	}
+	text, ok := v.(string)
+	if !ok || text == wildcard {
+		return v, nil
+	}
+	t, err := parseTime(text)
+	return t, err
+}
+
+// maxSeconds bounds a time in seconds since 1970, before or after it: the year 9999.
+const maxSeconds = 253_402_300_799
+
+func parseTime(text string) (time.Time, error) {
+	for _, form := range []string{time.RFC3339Nano, dateForm, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, badFilter(fmt.Sprintf("%.100q is no time", text), "write it as 2026-01-31 or 2026-01-31T12:00:00Z")
+}
+
+// errNoEntity: a request names no user, agent, app or run, and its key is one of everybody.
+var errNoEntity = errors.New("at least one of user_id, agent_id, app_id or run_id is required")

@@ -1,0 +1,292 @@
+package tree
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// A Tree is the files of a store.
+type Tree struct {
+	// DB has them.
+	DB *engine.DB
+	// Owner is whose they are.
+	Owner scope.Owner
+	// Store is [Memories], or the ID of another store. Empty is Memories.
+	Store string
+	// By is who changes them, as versions tell: the ID of a key, or empty.
+	By string
+	// Now tells the time of changes. nil: the system's.
+	Now func() time.Time
+}
+
+// A File is a note as a file.
+type File struct {
+	// ID stays the same while the path and the content change; Version is that of the present
+	// content and path.
+	ID, Version string
+	// Path begins with a slash, below the root of the tree.
+	Path    string
+	Content string
+	// CreatedAt is when the first version was stored, ChangedAt when this one was.
+	CreatedAt, ChangedAt time.Time
+	// By is who stored this version; empty where that is not known.
+	By string
+
+	note memory.Memory
+}
+
+// SHA256 is the hash of the content, in hexadecimal.
+func (f *File) SHA256() string { return hash(f.Content) }
+
+func hash(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return hex.EncodeToString(sum[:])
+}
+
+// MaxFiles bounds the files of a tree: a list reads all of them.
+const MaxFiles = 10_000
+
+// What a note has in its metadata as a file.
+const (
+	metaFile  = "file"
+	metaID    = "id"
+	metaBy    = "by"
+	metaEmpty = "empty"
+
+	// emptyText stands for an empty content, which a note cannot have.
+	emptyText = "\n"
+)
+
+func (t *Tree) store() string {
+	if t.Store == "" {
+		return Memories
+	}
+	return t.Store
+}
+
+func (t *Tree) root() string { return rootOf(t.store()) }
+
+func (t *Tree) now() time.Time {
+	if t.Now != nil {
+		return t.Now()
+	}
+	return time.Now()
+}
+
+// fileOf is a note as a file.
+func (t *Tree) fileOf(m memory.Memory) File {
+	f := File{ID: m.ID, Version: m.ID, Path: strings.TrimPrefix(m.Name, t.root()), Content: m.Text, CreatedAt: m.CreatedAt, ChangedAt: m.UpdatedAt, note: m}
+	of, _ := m.Metadata[metaFile].(map[string]any)
+	if id, ok := of[metaID].(string); ok {
+		f.ID = id
+	}
+	f.By, _ = of[metaBy].(string)
+	if empty, _ := of[metaEmpty].(bool); empty && m.Text == emptyText {
+		f.Content = ""
+	}
+	return f
+}
+
+// A View reads the files of a tree in one state.
+type View struct {
+	t   *Tree
+	ctx context.Context
+	tx  *engine.Tx
+}
+
+// View runs fn on one state of the tree.
+func (t *Tree) View(ctx context.Context, fn func(v *View) error) error {
+	return t.DB.View(ctx, func(tx *engine.Tx) error { return fn(&View{t, ctx, tx}) })
+}
+
+// KV is the key-value store of the database as this transaction sees it.
+func (v *View) KV() entries.KV { return v.tx.KV() }
+
+// At is the file of a path.
+func (v *View) At(path string) (f File, found bool, err error) {
+	name := v.t.root() + path
+	n, err := v.tx.Notes().Get(v.ctx, v.t.Owner, name)
+	if errors.Is(err, memory.ErrNotFound) || err == nil && n.Name != name {
+		return f, false, nil
+	}
+	if err != nil {
+		return f, false, err
+	}
+	err = v.each(filter.Eq("id", n.MemoryID), func(got File) {
+		f, found = got, true
+	})
+	return f, found, err
+}
+
+// Of is the file of an ID.
+func (v *View) Of(id string) (f File, found bool, err error) {
+	err = v.each(filter.Or(filter.Eq("id", id), filter.Eq("metadata."+metaFile+"."+metaID, id)), func(got File) {
+		if got.ID == id {
+			f, found = got, true
+		}
+	})
+	return f, found, err
+}
+
+// Files calls visit for the files below a folder, which ends with a slash, in no order.
+func (v *View) Files(folder string, visit func(f File)) error {
+	return v.each(filter.Prefix("name", v.t.root()+folder), visit)
+}
+
+// each calls visit for the files that a filter chooses.
+func (v *View) each(which filter.Filter, visit func(f File)) error {
+	o := v.t.Owner
+	which = filter.And(filter.In("kind", string(memory.KindNote), string(memory.KindArchive)), filter.Eq("user", o.User), filter.Eq("agent", o.Agent), which)
+	for m, err := range v.tx.Memories().All(v.ctx, memory.ListQuery{Scope: o.Scope(), Filter: which}) {
+		if err != nil {
+			return err
+		}
+		if m.Run == "" && strings.HasPrefix(m.Name, v.t.root()+"/") {
+			visit(v.t.fileOf(m))
+		}
+	}
+	return nil
+}
+
+// Folder reports whether a file lies below a path.
+func (v *View) Folder(path string) (is bool, err error) {
+	err = v.Files(path+"/", func(File) { is = true })
+	return is, err
+}
+
+// An Edit reads and changes the files of a tree: all of its changes are one commit.
+type Edit struct{ View }
+
+// Update runs fn in a transaction, which commits unless fn returns an error.
+func (t *Tree) Update(ctx context.Context, fn func(e *Edit) error) error {
+	return t.DB.Update(ctx, func(tx *engine.Tx) error { return fn(&Edit{View{t, ctx, tx}}) })
+}
+
+// Create makes a file. ErrExists where there is a file or a folder at the path, or a file at what
+// would be a folder of it.
+func (e *Edit) Create(path, content string) (File, error) {
+	if err := e.free(path, ""); err != nil {
+		return File{}, err
+	}
+	n := 0
+	if err := e.Files("/", func(File) { n++ }); err != nil {
+		return File{}, err
+	}
+	if n >= MaxFiles {
+		return File{}, &memory.Error{Kind: memory.ErrFull, What: fmt.Sprintf("create %q", path), Why: fmt.Sprintf("there are %d files", n), Do: "delete some, or use another store"}
+	}
+	return e.put(memory.Memory{Scope: e.t.Owner.Scope(), Kind: memory.KindNote}, path, content, "")
+}
+
+// Change gives a file another path, another content or both. What is the same stays one version.
+func (e *Edit) Change(f File, path, content string) (File, error) {
+	if path == f.Path && content == f.Content {
+		return f, nil
+	}
+	if path != f.Path {
+		if err := e.free(path, f.Path); err != nil {
+			return File{}, err
+		}
+	}
+	if err := e.bury(f); err != nil {
+		return File{}, err
+	}
+	return e.put(f.note, path, content, f.ID)
+}
+
+// Delete removes a file. Its versions stay, and one more tells that it is gone.
+func (e *Edit) Delete(f File) error {
+	if err := e.bury(f); err != nil {
+		return err
+	}
+	gone := Version{ID: rand.Text(), File: f.ID, Operation: Deleted, Path: f.Path, At: e.t.now(), By: e.t.By}
+	return e.keep(&gone)
+}
+
+// free returns ErrExists where a path is taken, by another file than the one at the path from.
+func (e *Edit) free(path, from string) error {
+	if err := CheckPath(e.t.store(), path); err != nil {
+		return err
+	}
+	taken := func(why string) error {
+		return &memory.Error{Kind: memory.ErrExists, What: fmt.Sprintf("use the path %q", path), Why: why, Do: "choose another path"}
+	}
+	switch _, found, err := e.At(path); {
+	case err != nil:
+		return err
+	case found:
+		return taken("there is a file")
+	}
+	below := ""
+	if err := e.Files(path+"/", func(f File) {
+		if f.Path != from {
+			below = f.Path
+		}
+	}); err != nil {
+		return err
+	}
+	if below != "" {
+		return taken("it is a folder: there is " + below)
+	}
+	for i := len(path) - 1; i > 0; i-- {
+		if path[i] != '/' || path[:i] == from {
+			continue
+		}
+		switch _, found, err := e.At(path[:i]); {
+		case err != nil:
+			return err
+		case found:
+			return taken(path[:i] + " is a file and no folder")
+		}
+	}
+	return nil
+}
+
+// put stores a version of a file, with what else the note of the version before had.
+func (e *Edit) put(m memory.Memory, path, content, id string) (File, error) {
+	m.ID, m.Seq, m.NoteID, m.Hash = rand.Text(), 0, 0, ""
+	m.Embedding, m.Vectors = nil, nil
+	if m.AutoImportance {
+		m.Importance, m.AutoImportance = nil, false
+	}
+	m.Name, m.Text, m.UpdatedAt = e.t.root()+path, content, e.t.now()
+	if id == "" {
+		m.CreatedAt = m.UpdatedAt
+	}
+	of := map[string]any{}
+	if id != "" {
+		of[metaID] = id
+	}
+	if e.t.By != "" {
+		of[metaBy] = e.t.By
+	}
+	if content == "" {
+		m.Text, of[metaEmpty] = emptyText, true
+	}
+	m.Metadata = maps.Clone(m.Metadata)
+	if m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	m.Metadata[metaFile] = of
+	if _, err := e.tx.Memories().Store(e.ctx, m, &memory.StoreOptions{NoDedup: true}); err != nil {
+		return File{}, err
+	}
+	f, found, err := e.At(path)
+	if err == nil && !found {
+		err = &memory.Error{Kind: memory.ErrFailed, What: fmt.Sprintf("read %q after it was stored", path)}
+	}
+	return f, err
+}
