@@ -37,7 +37,8 @@ a model: name memdbctl, mcp and the flags as the command of a server in its conf
 
 --tools memdb has remember, recall, forget, facts, notes, graph and session. --tools reference
 has the nine tools of the protocol's reference memory server with its results; graph import
-takes that server's file.
+takes that server's file. --tools anthropic has one tool, memory, with six commands on notes
+as files below /memories.
 
 Several programs may do so at once, with one database: the first opens it, and lets the others
 and memdbctl in. When it ends, one of the others goes on.`
@@ -46,8 +47,8 @@ and memdbctl in. When it ends, one of the others goes on.`
 	var o mcp.Options
 	var models modelFlags
 	scopeFlags(cmd, &o.Scope)
-	cmd.Flags().StringVar((*string)(&o.Tools), "tools", string(mcp.Memdb), "memdb or reference")
-	complete(cmd, "tools", string(mcp.Memdb), string(mcp.Reference))
+	cmd.Flags().StringVar((*string)(&o.Tools), "tools", string(mcp.Memdb), "memdb, reference or anthropic")
+	complete(cmd, "tools", string(mcp.Memdb), string(mcp.Reference), string(mcp.Anthropic))
 	models.embedderFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.Now = a.now

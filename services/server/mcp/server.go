@@ -27,10 +27,11 @@ type Tools string
 const (
 	Memdb     Tools = "memdb"     // remember, recall, forget, facts, notes, graph, session
 	Reference Tools = "reference" // those of the protocol's reference memory server
+	Anthropic Tools = "anthropic" // memory, with six commands on files
 )
 
 // Sets are all sets of tools.
-func Sets() []Tools { return []Tools{Memdb, Reference} }
+func Sets() []Tools { return []Tools{Memdb, Reference, Anthropic} }
 
 // Options of a server. Scope is needed.
 type Options struct {
@@ -82,11 +83,15 @@ func newHost(db *engine.DB, o Options) (*host, error) {
 		Capabilities: &sdk.ServerCapabilities{},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
-	if h.Tools != Reference {
+	switch h.Tools {
+	default:
 		so.Instructions = instructions
 		h.sdk = sdk.NewServer(&sdk.Implementation{Name: "memdb", Title: "memdb", Version: version}, so)
 		h.addMemoryTools()
-	} else {
+	case Anthropic:
+		h.sdk = sdk.NewServer(&sdk.Implementation{Name: "memdb", Title: "memdb", Version: version}, so)
+		h.addFiles()
+	case Reference:
 		free := func(context.Context, *sdk.SubscribeRequest) error { return nil }
 		so.SubscribeHandler = free
 		so.UnsubscribeHandler = func(context.Context, *sdk.UnsubscribeRequest) error { return nil }
@@ -105,10 +110,10 @@ func (o *Options) Check() error {
 	case o.Scope == (memory.Scope{}):
 		return &memory.Error{Kind: memory.ErrScope, What: doing, Why: "nothing says whose memories are meant", Do: "name a user, an agent or a run"}
 	case o.Tools != "" && !slices.Contains(Sets(), o.Tools):
-		return &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "there are no tools " + strconv.Quote(string(o.Tools)), Do: "take memdb or reference"}
-	case o.Tools == Reference && !o.hasOwner():
+		return &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "there are no tools " + strconv.Quote(string(o.Tools)), Do: "take memdb, reference or anthropic"}
+	case (o.Tools == Reference || o.Tools == Anthropic) && !o.hasOwner():
 		return &memory.Error{
-			Kind: memory.ErrInvalid, What: doing, Why: "the graph belongs to a user and an agent, and the scope is a run",
+			Kind: memory.ErrInvalid, What: doing, Why: "what these tools keep belongs to a user and an agent, and the scope is a run",
 			Do: "name a user or an agent, or take the tools of memdb",
 		}
 	}

@@ -139,6 +139,33 @@ func TestClosedDatabase(t *testing.T) {
 	}
 }
 
+func TestFiles(t *testing.T) {
+	db := openDB(t)
+	c := connect(t, db, Options{Scope: ada.Scope, Tools: Anthropic}, "", nil)
+	for _, s := range []struct {
+		args, want string
+		isError    bool
+	}{
+		{`{"command":"create","path":"/memories/a.md","file_text":"tea\n"}`, "a.md", false},
+		{`{"command":"view","path":"/memories"}`, "a.md", false},
+		{`{"command":"str_replace","path":"/memories/a.md","old_str":"tea","new_str":"coffee"}`, "coffee", false},
+		{`{"command":"insert","path":"/memories/a.md","insert_line":0,"insert_text":"milk\n"}`, "", false},
+		{`{"command":"rename","old_path":"/memories/a.md","new_path":"/memories/b.md"}`, "b.md", false},
+		{`{"command":"view","path":"/memories/b.md"}`, "milk", false},
+		{`{"command":"view","path":"/memories/../etc/passwd"}`, "", true},
+		{`{"command":"view","path":"/etc/passwd"}`, "", true},
+		{`{"command":"view","path":"/memories/nobody"}`, "nobody", true},
+		{`{"command":"format","path":"/memories"}`, "command", true},
+		{`{"command":"view","path":"/memories","user":"bob"}`, "user", true},
+		{`{"path":"/memories"}`, "command", true},
+		{`{"command":"delete","path":"/memories/b.md"}`, "", false},
+	} {
+		if text, _, isError := call(t, c, "memory", json.RawMessage(s.args)); isError != s.isError || !strings.Contains(text, s.want) {
+			t.Errorf("%s: %s (error: %v), want %s", s.args, text, isError, s.want)
+		}
+	}
+}
+
 func TestOptionsCheck(t *testing.T) {
 	run := memory.Scope{Run: "r"}
 	for _, c := range []struct {
