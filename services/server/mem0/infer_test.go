@@ -83,7 +83,9 @@ func TestInferWithAGraph(t *testing.T) {
 		"all":    func(string) { s.platform(200, "DELETE", "/v1/memories/?user_id=alice", "") },
 		"entity": func(string) { s.platform(200, "DELETE", "/v2/entities/user/alice/", "") },
 		"reset":  func(string) { s.plain(200, "POST", "/reset", "") },
-		"update": func(id string) { s.platform(200, "PUT", "/v1/memories/"+id+"/", `{"text":"it rains","metadata":{"k":1}}`) },
+		"update": func(id string) {
+			s.platform(200, "PUT", "/v1/memories/"+id+"/", `{"text":"it rains","metadata":{"k":1}}`)
+		},
 	}
 	for name, do := range forget {
 		r := s.plain(200, "POST", "/memories", said)
