@@ -14,6 +14,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/notes"
 )
 
+// TypeEnd is the type of the line that a server ends an export with. An import leaves it out.
+const TypeEnd = "end"
+
 // ImportJSONL stores the memories of a stream of JSON lines. The report is valid
 // also with an error, and then tells what was done before it. The error is a
 // LineError under Strict, the context's, the reader's, or one of the database
@@ -101,6 +104,8 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 		var d Database
 		err := read(line, &d)
 		return func() error { return b.database(&d) }, err
+	case TypeEnd:
+		return func() error { return nil }, nil
 	}
 	if l := b.db.NewLine(kind); l != nil {
 		err := read(line, l)

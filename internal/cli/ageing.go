@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -165,12 +166,6 @@ those of everyone. --undo LSN brings back all that a consolidation with this LSN
 	return cmd
 }
 
-// consolidatedJSON is the report of a consolidation.
-type consolidatedJSON struct {
-	engine.Consolidated
-	Merged int `json:"merged"`
-}
-
 func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.ConsolidateOptions) error {
 	t := &table{header: []string{"BY", "SCORE", "ID", "TEXT", "INTO", "TEXT"}}
 	if o.DryRun {
@@ -194,10 +189,7 @@ func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.Consolid
 		return err
 	}
 	if a.json {
-		if r.Merges == nil {
-			r.Merges = []uint64{}
-		}
-		return a.printJSON(consolidatedJSON{r, r.Merged})
+		return a.printJSON(exchange.NewConsolidated(r))
 	}
 	if len(t.rows) > 0 {
 		a.printTable(t)

@@ -96,23 +96,6 @@ func (a *app) agentListCmd() *cobra.Command {
 	return cmd
 }
 
-// agentDeletedJSON is what an agent had.
-type agentDeletedJSON struct {
-	Deleted struct {
-		Memories  int64 `json:"memories"`
-		Entries   int64 `json:"entries"`
-		Sessions  int64 `json:"sessions"`
-		Entities  int64 `json:"entities"`
-		Relations int64 `json:"relations"`
-		Usage     int64 `json:"usage"`
-	} `json:"deleted"`
-	// Left is what stays until it is erased.
-	Left []engine.Kept `json:"left"`
-}
-
-// leftOfAgent is what stays of an agent that is deleted.
-var leftOfAgent = engine.Kept{What: "the history of its memories, with their texts", Why: "memdbctl erase --agent takes it"}
-
 func (a *app) agentDeleteCmd() *cobra.Command {
 	cmd := newCmd("", "delete ID --yes", "Delete an agent with all it has", "\nmemdbctl agent delete researcher --yes")
 	cmd.Long = `Delete the manifest of an agent, and all that belongs to it, of every user and of
@@ -132,14 +115,12 @@ takes all of it, and rewrites the files.`
 			if err != nil {
 				return err
 			}
+			out := exchange.NewAgentDeleted(n)
 			if !a.json {
 				a.printf("deleted %s and %s\n", count(n["memories"], "memory", "memories"), count(n["entries"]+n["sessions"]+n["entities"]+n["relations"]+n["usage"], "thing beside", "things beside"))
-				a.printf("left: %s: %s\n", leftOfAgent.What, leftOfAgent.Why)
+				a.printf("left: %s: %s\n", out.Left[0].What, out.Left[0].Why)
 				return nil
 			}
-			out := agentDeletedJSON{Left: []engine.Kept{leftOfAgent}}
-			out.Deleted.Memories, out.Deleted.Entries, out.Deleted.Sessions = n["memories"], n["entries"], n["sessions"]
-			out.Deleted.Entities, out.Deleted.Relations, out.Deleted.Usage = n["entities"], n["relations"], n["usage"]
 			return a.printJSON(out)
 		})
 	}

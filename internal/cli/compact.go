@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
 const compactExample = `
@@ -30,16 +31,9 @@ as to read and write the whole store.`
 	return cmd
 }
 
-// compactedJSON is the result of a compaction.
-type compactedJSON struct {
-	Before  int64   `json:"disk_bytes_before"`
-	After   int64   `json:"disk_bytes_after"`
-	Seconds float64 `json:"seconds"`
-}
-
 func (a *app) printCompacted(c engine.Compacted) error {
 	if a.json {
-		return a.printJSON(compactedJSON{c.DiskBytesBefore, c.DiskBytesAfter, c.Took.Seconds()})
+		return a.printJSON(exchange.NewCompacted(c))
 	}
 	a.printf("compacted: %s bytes on the disk, before %s\n", number(c.DiskBytesAfter), number(c.DiskBytesBefore))
 	return nil

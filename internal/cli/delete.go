@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -70,14 +71,9 @@ func deleteAll(ctx context.Context, m engine.Memories, q memory.DeleteQuery) (in
 	return m.DeleteScope(ctx, q.Scope)
 }
 
-// deletedJSON is the result of a delete.
-type deletedJSON struct {
-	Deleted int `json:"deleted"`
-}
-
 func (a *app) printDeleted(n int) error {
 	if a.json {
-		return a.printJSON(deletedJSON{n})
+		return a.printJSON(exchange.Deleted{Deleted: n})
 	}
 	a.printf("deleted %s\n", number(n))
 	return nil

@@ -150,16 +150,16 @@ func (d *demo) ask(question string, p memory.Profile, agent string) func(context
 
 func (d *demo) printAnswer(q memory.Query, r memory.Result) error {
 	if d.json {
-		hits := []hitJSON{}
+		hits := []exchange.Hit{}
 		for _, h := range r.Hits {
-			hits = append(hits, newHitJSON(h, q))
+			hits = append(hits, exchange.NewHit(h, q))
 		}
 		return d.printJSON(struct {
-			Step  string       `json:"step"`
-			Agent string       `json:"agent"`
-			Query string       `json:"query"`
-			Hits  []hitJSON    `json:"hits"`
-			Plan  *memory.Plan `json:"plan"`
+			Step  string         `json:"step"`
+			Agent string         `json:"agent"`
+			Query string         `json:"query"`
+			Hits  []exchange.Hit `json:"hits"`
+			Plan  *memory.Plan   `json:"plan"`
 		}{"recall", q.Agent, q.Text, hits, r.Plan})
 	}
 	d.title("Recall %q as agent %s, by %s", q.Text, q.Agent, q.Profile)
@@ -186,8 +186,8 @@ func (d *demo) storeAgain(ctx context.Context) error {
 	if d.json {
 		return d.printJSON(struct {
 			Step string `json:"step"`
-			storedJSON
-		}{"store again", newStoredJSON(s)})
+			exchange.Stored
+		}{"store again", exchange.NewStored(s)})
 	}
 	d.title("Store the first turn once more")
 	d.line("%s %s: the same text is kept once", outcome(s), s.ID)
@@ -204,7 +204,7 @@ func (d *demo) update(ctx context.Context) error {
 		if err := d.printJSON(struct {
 			Step   string          `json:"step"`
 			Memory exchange.Record `json:"memory"`
-		}{"update", record(m, false)}); err != nil {
+		}{"update", exchange.Show(m, false)}); err != nil {
 			return err
 		}
 	} else {
@@ -220,8 +220,8 @@ func (d *demo) delete(ctx context.Context) error {
 	if d.json {
 		if err := d.printJSON(struct {
 			Step string `json:"step"`
-			deletedJSON
-		}{"delete", deletedJSON{1}}); err != nil {
+			exchange.Deleted
+		}{"delete", exchange.Deleted{Deleted: 1}}); err != nil {
 			return err
 		}
 	} else {
@@ -241,8 +241,8 @@ func (d *demo) history(ctx context.Context, id string) error {
 		if d.json {
 			if err := d.printJSON(struct {
 				Step string `json:"step"`
-				historyJSON
-			}{"history", newHistoryJSON(e)}); err != nil {
+				exchange.Past
+			}{"history", exchange.NewPast(e)}); err != nil {
 				return err
 			}
 			continue

@@ -109,17 +109,6 @@ func (a *app) isOutput(name string) bool {
 	return err == nil && os.SameFile(out, named)
 }
 
-// exportedJSON is the result of an export.
-type exportedJSON struct {
-	Memories int `json:"memories"`
-	Events   int `json:"events"`
-	Entries  int `json:"entries"`
-	// Lines are those beside memories and events, by their type.
-	Lines map[string]int `json:"lines"`
-	// Unreadable is how much could not be read, and is not in the file.
-	Unreadable int `json:"unreadable,omitempty"`
-}
-
 // lineNames are what people call the lines of a type that is not the word for them.
 var lineNames = map[string][2]string{
 	entries.TypeLine: {"key", "keys"}, graph.TypeEntity: {"entity", "entities"}, usage.TypeUsage: {"record of usage", "records of usage"},
@@ -128,7 +117,7 @@ var lineNames = map[string][2]string{
 
 func (a *app) printExported(r exchange.ExportReport) error {
 	if a.json {
-		return a.printJSON(exportedJSON{r.Memories, r.Events, r.Lines[entries.TypeLine], r.Lines, r.Lost})
+		return a.printJSON(exchange.NewExported(r))
 	}
 	parts := []string{
 		count(r.Memories, "memory", "memories"), count(r.Events, "event", "events") + " of histories",

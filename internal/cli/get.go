@@ -47,19 +47,10 @@ func vectorsFlag(cmd *cobra.Command, vectors *bool) {
 	cmd.Flags().BoolVar(vectors, "vectors", false, "with the vectors, in JSON")
 }
 
-// record is the JSON of a memory.
-func record(m memory.Memory, vectors bool) exchange.Record {
-	r := exchange.NewRecord(m)
-	if !vectors {
-		r.Embedding, r.Vectors = nil, nil
-	}
-	return r
-}
-
 // printMemory prints everything about a memory.
 func (a *app) printMemory(m memory.Memory, vectors bool) error {
 	if a.json {
-		return a.printJSON(record(m, vectors))
+		return a.printJSON(exchange.Show(m, vectors))
 	}
 	t := memoryTable(exchange.NewRecord(m))
 	text := []string{m.Text}

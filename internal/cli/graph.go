@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -65,44 +63,6 @@ const graphAddExample = `
 memdbctl graph add '{"id":"alice","type":"person","properties":{"role":"engineer"}}' --agent a
 jq .alice people.json | memdbctl graph add - --agent a`
 
-// givenEntity is an entity as graph add takes it.
-type givenEntity struct {
-	ID         string           `json:"id"`
-	EntityType string           `json:"entity_type"`
-	Type       string           `json:"type"`
-	Name       string           `json:"name"`
-	Aliases    []string         `json:"aliases"`
-	Properties json.RawMessage  `json:"properties"`
-	Relations  []graph.EdgeLine `json:"relations"`
-	// What a printed entity has beside it is taken, too, and the owner is that of the flags.
-	User      string        `json:"user"`
-	Agent     string        `json:"agent"`
-	Depth     int           `json:"depth"`
-	CreatedAt clock.Instant `json:"created_at"`
-	UpdatedAt clock.Instant `json:"updated_at"`
-}
-
-// typ is the type of the entity: "type" may be that of the line, as other verbs print it.
-func (g *givenEntity) typ() string {
-	if g.EntityType == "" && g.Type != graph.TypeEntity {
-		return g.Type
-	}
-	return g.EntityType
-}
-
-func (g *givenEntity) batch() graph.Batch {
-	b := graph.Batch{Entities: []graph.Entity{{
-		ID: g.ID, Type: g.typ(), Name: g.Name, Aliases: g.Aliases, Properties: g.Properties, CreatedAt: g.CreatedAt.Time, UpdatedAt: g.UpdatedAt.Time,
-	}}}
-	for i := range g.Relations {
-		e := g.Relations[i].Edge()
-		b.Relations = append(b.Relations, graph.Relation{
-			ID: e.ID, From: g.ID, Type: e.Type, To: e.Target, Properties: e.Properties, ValidFrom: e.ValidFrom, ValidTo: e.ValidTo,
-		})
-	}
-	return b
-}
-
 func (a *app) graphAddCmd() *cobra.Command {
 	cmd := newCmd("", "add JSON | add -", "Add an entity, or change the one with its ID", graphAddExample)
 	cmd.Long = `Add an entity with relations from it, or change the one that has its ID. Its type is
@@ -119,37 +79,25 @@ comes later.`
 		if err := checkOwner("add an entity", owner); err != nil {
 			return err
 		}
-		var given givenEntity
+		var given graph.Given
 		if err := a.readObject(cmd, args[0], &given); err != nil {
 			return err
 		}
-		if given.ID == "" && len(given.Relations) > 0 {
-			return usagef(cmd, "an entity without an id cannot have relations yet; give it an id")
+		batch, err := given.Batch()
+		if err != nil {
+			return err
 		}
 		return a.create(ctx, nil, func(db *engine.DB) error {
-			w, err := db.Graph().Write(ctx, owner, given.batch(), &opts)
+			w, err := db.Graph().Write(ctx, owner, batch, &opts)
 			if err != nil {
 				return err
 			}
-			e := w.Entities[0]
-			var waits []string
-			for _, r := range w.Relations {
-				waits = append(waits, r.WaitsFor...)
-			}
-			slices.Sort(waits)
-			waits = slices.Compact(waits)
+			added := graph.NewAdded(w)
 			if a.json {
-				return a.printJSON(struct {
-					Stored    bool     `json:"stored"`
-					ID        string   `json:"id"`
-					Created   bool     `json:"created"`
-					Relations int      `json:"relations"`
-					WaitsFor  []string `json:"waits_for,omitempty"`
-					LSN       uint64   `json:"lsn"`
-				}{true, e.ID, e.Created, len(w.Relations), waits, w.LSN})
+				return a.printJSON(added)
 			}
-			a.printf("stored %s with %s\n", escape(e.ID), count(len(w.Relations), "relation", "relations"))
-			a.noteWaiting(waits)
+			a.printf("stored %s with %s\n", escape(added.ID), count(added.Relations, "relation", "relations"))
+			a.noteWaiting(added.WaitsFor)
 			return nil
 		})
 	}
@@ -228,12 +176,7 @@ merged leads to the one that it was merged into.`
 				return err
 			}
 			if a.json {
-				return a.printJSON(struct {
-					ID       string   `json:"id"`
-					Stored   bool     `json:"stored"`
-					Created  bool     `json:"created"`
-					WaitsFor []string `json:"waits_for,omitempty"`
-				}{s.ID, true, s.Created, s.WaitsFor})
+				return a.printJSON(graph.NewRelated(s))
 			}
 			a.printf("stored %s\n", escape(s.ID))
 			a.noteWaiting(s.WaitsFor)
@@ -276,13 +219,6 @@ func (a *app) graphEndCmd() *cobra.Command {
 	return cmd
 }
 
-// shownRelations bounds the relations that are printed with an entity, and
-// listedRelations with one of many.
-const (
-	shownRelations  = 1000
-	listedRelations = 100
-)
-
 const graphGetExample = `
 memdbctl graph get alice --agent a --json`
 
@@ -300,12 +236,12 @@ func (a *app) graphGetCmd() *cobra.Command {
 			if _, err := g.Get(ctx, owner, args[0], s.AsOf); err != nil {
 				return err
 			}
-			lines, more, err := g.Describe(ctx, owner, args[:1], shownRelations, s)
+			lines, more, err := g.Describe(ctx, owner, args[:1], graph.ShownRelations, s)
 			if err != nil || len(lines) == 0 {
 				return err
 			}
 			if more[0] {
-				a.note("%s has more than %s relations; export has them all", args[0], number(shownRelations))
+				a.note("%s has more than %s relations; export has them all", args[0], number(graph.ShownRelations))
 			}
 			if a.json {
 				return a.printJSON(lines[0])
@@ -377,15 +313,6 @@ func (a *app) graphListCmd() *cobra.Command {
 	return cmd
 }
 
-// foundLine is an entity that a query has reached.
-type foundLine struct {
-	graph.EntityLine
-	Depth *int `json:"depth,omitempty"`
-}
-
-// foundPage is how many entities are read at once.
-const foundPage = 500
-
 // printFound prints entities, with their depths if they have some.
 func (a *app) printFound(ctx context.Context, db *engine.DB, o memory.Owner, found []graph.Found, s graph.State, depths bool) error {
 	t := &table{header: []string{"ID", "TYPE", "NAME"}}
@@ -394,37 +321,25 @@ func (a *app) printFound(ctx context.Context, db *engine.DB, o memory.Owner, fou
 	}
 	relations := 0
 	if a.json {
-		relations = listedRelations
+		relations = graph.ListedRelations
 	}
-	for len(found) > 0 {
-		page := found[:min(len(found), foundPage)]
-		found = found[len(page):]
-		ids, depth := make([]string, len(page)), map[string]int{}
-		for i, f := range page {
-			ids[i], depth[f.ID] = f.ID, f.Depth
+	err := db.Graph().EachFound(ctx, o, found, relations, s, func(l graph.EntityLine, d int) error {
+		switch {
+		case !a.json && depths:
+			t.add(fmt.Sprint(d), l.ID, l.EntityType, l.Name)
+			return nil
+		case !a.json:
+			t.add(l.ID, l.EntityType, l.Name)
+			return nil
 		}
-		lines, _, err := db.Graph().Describe(ctx, o, ids, relations, s)
-		if err != nil {
-			return err
+		line := graph.FoundLine{EntityLine: l}
+		if depths {
+			line.Depth = &d
 		}
-		for _, l := range lines {
-			d := depth[l.ID]
-			switch {
-			case !a.json && depths:
-				t.add(fmt.Sprint(d), l.ID, l.EntityType, l.Name)
-				continue
-			case !a.json:
-				t.add(l.ID, l.EntityType, l.Name)
-				continue
-			}
-			line := foundLine{EntityLine: l}
-			if depths {
-				line.Depth = &d
-			}
-			if err := a.printJSON(line); err != nil {
-				return err
-			}
-		}
+		return a.printJSON(line)
+	})
+	if err != nil {
+		return err
 	}
 	if len(t.rows) > 0 {
 		a.printTable(t)

@@ -74,6 +74,8 @@ type graphImport struct {
 	size   int
 	report graphReport
 	first  error // why the first line was skipped
+	order  int64 // of the last relation of a memory.jsonl: microseconds, as the tools of mcp count
+	ends   bool  // ends of relations that are not there are kept, too
 }
 
 type graphReport struct {
@@ -177,7 +179,7 @@ func (im *graphImport) addLine(line []byte) error {
 	case of.Type == graph.TypeRelation && of.any():
 		return im.addMemoryServerRelation(line)
 	case of.Type == graph.TypeEntity:
-		var l foundLine // as an export has it, or a query
+		var l graph.FoundLine // as an export has it, or a query
 		if err := exchange.DecodeStrict(line, &l); err != nil {
 			return err
 		}
@@ -256,7 +258,7 @@ func (im *graphImport) flush() error {
 }
 
 func (im *graphImport) write(b graph.Batch) error {
-	w, err := im.db.Graph().Write(im.ctx, im.owner, b, &graph.Options{Create: im.tsv})
+	w, err := im.db.Graph().Write(im.ctx, im.owner, b, &graph.Options{Create: im.tsv || im.ends})
 	if err != nil {
 		return err
 	}

@@ -121,8 +121,8 @@ func (a *app) graphMatchCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w := &matchPrinter{app: a, db: db, ctx: ctx, owner: owner, state: p.State, entities: map[string]graph.EntityLine{}}
-			if err := w.print(m.Matches); err != nil {
+			w := &graph.Matcher{Graph: db.Graph(), Owner: owner, State: p.State}
+			if err := a.printMatches(ctx, w, m.Matches); err != nil {
 				return err
 			}
 			return a.noteLimit(m.Plan, len(m.Matches))
@@ -131,96 +131,26 @@ func (a *app) graphMatchCmd() *cobra.Command {
 	return cmd
 }
 
-// matchPrinter prints matches with the records of their ends and relations.
-type matchPrinter struct {
-	*app
-	db       *engine.DB
-	ctx      context.Context
-	owner    memory.Owner
-	state    graph.State
-	entities map[string]graph.EntityLine
-	last     graph.Hop // the hop that was read last, and its relations
-	same     []graph.Relation
-	nth      int
-}
-
-// matchLine is a match as JSON. A way of several relations has all of them.
-type matchLine struct {
-	From      graph.EntityLine     `json:"from"`
-	Relation  graph.RelationLine   `json:"relation"`
-	To        graph.EntityLine     `json:"to"`
-	Relations []graph.RelationLine `json:"relations,omitempty"`
-}
-
-func (w *matchPrinter) print(all []graph.Match) error {
+// printMatches prints matches, in JSON with the records of their ends and relations.
+func (a *app) printMatches(ctx context.Context, w *graph.Matcher, all []graph.Match) error {
 	t := &table{header: []string{"FROM", "RELATION", "TO"}}
 	for _, m := range all {
-		if !w.json {
+		if !a.json {
 			for _, h := range m {
 				t.add(h.From, h.Type, h.To)
 			}
 			continue
 		}
-		line, err := w.line(m)
+		line, err := w.Line(ctx, m)
 		if err == nil {
-			err = w.printJSON(line)
+			err = a.printJSON(line)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if len(t.rows) > 0 {
-		w.printTable(t)
+		a.printTable(t)
 	}
 	return nil
-}
-
-func (w *matchPrinter) line(m graph.Match) (line matchLine, err error) {
-	if line.From, err = w.entity(m[0].From); err != nil {
-		return matchLine{}, err
-	}
-	if line.To, err = w.entity(m[len(m)-1].To); err != nil {
-		return matchLine{}, err
-	}
-	for _, h := range m {
-		r, err := w.relation(h)
-		if err != nil {
-			return matchLine{}, err
-		}
-		line.Relations = append(line.Relations, r)
-	}
-	if line.Relation = line.Relations[0]; len(m) == 1 {
-		line.Relations = nil
-	}
-	return line, nil
-}
-
-func (w *matchPrinter) entity(id string) (graph.EntityLine, error) {
-	if l, known := w.entities[id]; known {
-		return l, nil
-	}
-	e, err := w.db.Graph().Get(w.ctx, w.owner, id, w.state.AsOf)
-	if err != nil {
-		return graph.EntityLine{}, err
-	}
-	if len(w.entities) >= foundPage {
-		clear(w.entities)
-	}
-	w.entities[id] = graph.NewEntityLine(e)
-	return w.entities[id], nil
-}
-
-// relation is that of a hop. Relations with one triple come one after the other.
-func (w *matchPrinter) relation(h graph.Hop) (graph.RelationLine, error) {
-	if w.nth++; h != w.last || w.nth >= len(w.same) {
-		all, err := w.db.Graph().Relations(w.ctx, w.owner, h.From, h.Type, h.To, w.state)
-		if err != nil {
-			return graph.RelationLine{}, err
-		}
-		w.last, w.same, w.nth = h, all, 0
-	}
-	if len(w.same) == 0 {
-		return graph.RelationLine{}, &memory.Error{Kind: memory.ErrConflict, What: "show a match", Why: "its relation was ended meanwhile", Do: "try again"}
-	}
-	return graph.NewRelationLine(w.same[w.nth]), nil
 }

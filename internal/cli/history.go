@@ -31,40 +31,11 @@ func (a *app) historyCmd() *cobra.Command {
 	return cmd
 }
 
-// historyJSON is an entry of a history as a flat object.
-type historyJSON struct {
-	Type      string        `json:"type"`
-	ID        string        `json:"id"`
-	MemoryID  string        `json:"memory_id"`
-	Seq       uint64        `json:"seq"`
-	User      string        `json:"user"`
-	Agent     string        `json:"agent"`
-	Run       string        `json:"run"`
-	Event     memory.Event  `json:"event"`
-	OldText   *string       `json:"old_value"`
-	NewText   *string       `json:"new_value"`
-	Time      exchange.Time `json:"timestamp"`
-	LSN       uint64        `json:"lsn"`
-	IsDeleted bool          `json:"is_deleted"`
-	Reason    memory.Reason `json:"reason,omitempty"`
-	Into      string        `json:"into,omitempty"`
-	Policy    uint32        `json:"policy,omitempty"`
-}
-
-func newHistoryJSON(e memory.HistoryEntry) historyJSON {
-	return historyJSON{
-		"history", e.ID, e.MemoryID, e.Seq, e.Scope.User, e.Scope.Agent, e.Scope.Run,
-		e.Event, e.OldText, e.NewText,
-		exchange.Time{Time: e.Time},
-		e.LSN, e.IsDeleted, e.Reason, e.Into, e.Policy,
-	}
-}
-
 func (a *app) printHistory(entries []memory.HistoryEntry) error {
 	t := &table{header: []string{"TIME", "EVENT", "TEXT"}}
 	for _, e := range entries {
 		if a.json {
-			if err := a.printJSON(newHistoryJSON(e)); err != nil {
+			if err := a.printJSON(exchange.NewPast(e)); err != nil {
 				return err
 			}
 			continue

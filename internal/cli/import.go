@@ -235,33 +235,6 @@ func sizeOf(r io.Reader) int64 {
 	return 0
 }
 
-// reportJSON is the result of an import.
-type reportJSON struct {
-	Read      int `json:"read"`
-	Stored    int `json:"stored"`
-	Updated   int `json:"updated"`
-	Unchanged int `json:"unchanged"`
-	Skipped   int `json:"skipped"`
-	// Imported are those stored and updated by the type of their lines, of which the
-	// memories are fragments.
-	Imported  map[string]int `json:"imported"`
-	Fragments int            `json:"fragments_imported"`
-	Entities  int            `json:"entities_imported"`
-	Events    int            `json:"events"`
-	Errors    []errorJSON    `json:"errors"`
-	Notes     []string       `json:"notes,omitempty"`
-	Seconds   float64        `json:"seconds"`
-	// LinkSeconds is how long the linking of vectors took after that, where it took
-	// any time.
-	LinkSeconds float64 `json:"link_seconds,omitempty"`
-}
-
-type errorJSON struct {
-	Line  int    `json:"line,omitempty"`
-	ID    string `json:"id,omitempty"`
-	Error string `json:"error"`
-}
-
 // importTimes are how long an import took, and then the linking of its vectors.
 type importTimes struct{ storing, linking time.Duration }
 
@@ -273,14 +246,8 @@ func (a *app) printReport(name string, r exchange.Report, took importTimes, skip
 	}
 	seconds := took.storing.Seconds()
 	if a.json {
-		out := reportJSON{
-			Read: r.Read, Stored: r.Stored, Updated: r.Updated, Unchanged: r.Unchanged, Skipped: r.Skipped,
-			Imported: r.Imported, Fragments: r.Imported[exchange.TypeMemory], Entities: r.Imported[graph.TypeEntity],
-			Events: r.Events, Errors: []errorJSON{}, Notes: r.Notes, Seconds: seconds, LinkSeconds: took.linking.Seconds(),
-		}
-		for _, e := range r.Errors {
-			out.Errors = append(out.Errors, errorJSON{e.Line, e.ID, inWords(e.Err)})
-		}
+		out := exchange.NewImported(r, inWords)
+		out.Seconds, out.LinkSeconds = seconds, took.linking.Seconds()
 		if failed := a.printJSON(out); err == nil {
 			err = failed
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -142,7 +143,7 @@ func (a *app) printPage(page memory.Page, vectors bool) error {
 	t := &table{header: []string{"SEQ", "ID", "ROLE", "TEXT"}}
 	for _, m := range page.Memories {
 		if a.json {
-			if err := a.printJSON(record(m, vectors)); err != nil {
+			if err := a.printJSON(exchange.Show(m, vectors)); err != nil {
 				return err
 			}
 			continue

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
 const rebuildExample = `
@@ -59,8 +60,8 @@ Interrupted, it leaves what is found as it was, or better; the next call begins 
 }
 
 func (a *app) rebuild(ctx context.Context, db *engine.DB, index string) error {
-	r := rebuiltJSON{Index: index}
-	count := r.count()
+	r := exchange.Rebuilt{Index: index}
+	count := r.Count()
 	*count = new(int64)
 	bar := &progress{app: a}
 	err := db.Rebuild(ctx, index, func(done, of int64) {
@@ -78,26 +79,7 @@ func (a *app) rebuild(ctx context.Context, db *engine.DB, index string) error {
 	return a.printRebuilt(&r)
 }
 
-// rebuiltJSON is the result of a rebuild: how many documents, vectors or keys of the graph.
-type rebuiltJSON struct {
-	Index     string `json:"index"`
-	Documents *int64 `json:"documents,omitempty"`
-	Vectors   *int64 `json:"vectors,omitempty"`
-	Keys      *int64 `json:"keys,omitempty"`
-}
-
-// count is the count that the index has.
-func (r *rebuiltJSON) count() **int64 {
-	switch r.Index {
-	case engine.IndexVectors:
-		return &r.Vectors
-	case engine.IndexGraph:
-		return &r.Keys
-	}
-	return &r.Documents
-}
-
-func (a *app) printRebuilt(r *rebuiltJSON) error {
+func (a *app) printRebuilt(r *exchange.Rebuilt) error {
 	if a.json {
 		return a.printJSON(r)
 	}
@@ -108,6 +90,6 @@ func (a *app) printRebuilt(r *rebuiltJSON) error {
 	case engine.IndexGraph:
 		one, many = "key", "keys"
 	}
-	a.printf("rebuilt %s: %s\n", r.Index, count(**r.count(), one, many))
+	a.printf("rebuilt %s: %s\n", r.Index, count(**r.Count(), one, many))
 	return nil
 }

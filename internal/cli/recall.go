@@ -172,22 +172,6 @@ func (v *vectorModel) ask(ctx context.Context, q memory.Query, answer func(memor
 	return said, err
 }
 
-// hitJSON is a hit: the memory's record, with its score.
-type hitJSON struct {
-	exchange.Record
-	Score float64         `json:"score"`
-	Parts *memory.Signals `json:"parts,omitempty"`
-	Spans []memory.Span   `json:"spans,omitempty"`
-}
-
-func newHitJSON(h memory.Hit, q memory.Query) hitJSON {
-	out := hitJSON{Record: record(h.Memory, q.WithVectors), Score: h.Score, Spans: h.Spans}
-	if q.Explain {
-		out.Parts = &h.Parts
-	}
-	return out
-}
-
 // planJSON is the last line of an explained recall.
 type planJSON struct {
 	Plan *memory.Plan `json:"plan"`
@@ -200,7 +184,7 @@ type unembeddedJSON struct {
 
 func (a *app) printHitsJSON(r memory.Result, q memory.Query) error {
 	for _, h := range r.Hits {
-		if err := a.printJSON(newHitJSON(h, q)); err != nil {
+		if err := a.printJSON(exchange.NewHit(h, q)); err != nil {
 			return err
 		}
 	}

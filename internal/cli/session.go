@@ -395,14 +395,6 @@ func (in *intoSession) scope(cmd *cobra.Command, s *memory.Scope) error {
 	return nil
 }
 
-// storedInSession is the result of a store that appended, too.
-type storedInSession struct {
-	storedJSON
-	Session   string `json:"session"`
-	MessageID string `json:"message_id"`
-	Messages  int    `json:"messages"`
-}
-
 func (a *app) storeInSession(ctx context.Context, v *vectorModel, with *engine.Options, m memory.Memory, o *memory.StoreOptions, in *intoSession) error {
 	return a.createBy(ctx, v, with, func(db *engine.DB) error {
 		s, r, err := db.Sessions().StoreMemory(ctx, m, o, sessions.Message{}, &sessions.AppendOptions{Channel: in.channel})
@@ -411,7 +403,7 @@ func (a *app) storeInSession(ctx context.Context, v *vectorModel, with *engine.O
 		}
 		v.lacking(&m, &s)
 		if a.json {
-			return a.printJSON(storedInSession{newStoredJSON(s), r.Session, r.MessageID, r.Messages})
+			return a.printJSON(exchange.StoredInSession{Stored: exchange.NewStored(s), Session: r.Session, MessageID: r.MessageID, Messages: r.Messages})
 		}
 		a.printf("%s %s, message %s%s\n", outcome(s), escape(s.ID), escape(r.MessageID), a.pending(s))
 		return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 )
@@ -106,25 +107,9 @@ func (a *app) store(ctx context.Context, v *vectorModel, with *engine.Options, m
 	})
 }
 
-// storedJSON is the result of a store.
-type storedJSON struct {
-	ID           string `json:"id"`
-	Seq          uint64 `json:"seq"`
-	Stored       bool   `json:"stored"`
-	Deduplicated bool   `json:"deduplicated"`
-	Updated      bool   `json:"updated"`
-	// Pending: it has no vector yet, for the reason PendingWhy.
-	Pending    bool   `json:"pending,omitempty"`
-	PendingWhy string `json:"pending_why,omitempty"`
-}
-
-func newStoredJSON(s memory.Stored) storedJSON {
-	return storedJSON{s.ID, s.Seq, s.Stored, s.Deduplicated, s.Updated, s.Pending, s.PendingWhy}
-}
-
 func (a *app) printStored(s memory.Stored) error {
 	if a.json {
-		return a.printJSON(newStoredJSON(s))
+		return a.printJSON(exchange.NewStored(s))
 	}
 	a.printf("%s %s%s\n", outcome(s), escape(s.ID), a.pending(s))
 	return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -52,7 +53,7 @@ func (a *app) updateCmd() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.printJSON(record(m, false))
+				return a.printJSON(exchange.Show(m, false))
 			}
 			a.printf("updated %s\n", escape(m.ID))
 			return nil

@@ -115,14 +115,6 @@ func (a *app) usageTotalCmd() *cobra.Command {
 	return cmd
 }
 
-// usageGroupJSON is a line of usage by something: one of the first three has a value.
-type usageGroupJSON struct {
-	Agent *string `json:"agent,omitempty"`
-	Model *string `json:"model,omitempty"`
-	Day   *string `json:"day,omitempty"`
-	usage.Totals
-}
-
 func (a *app) usageByCmd() *cobra.Command {
 	cmd := newCmd("", "by agent | by model | by day", "Sum tokens and cost by agent, model or day", "\nmemdbctl usage by model --agent researcher\nmemdbctl usage by day --since 2026-11-01")
 	cmd.Args = exactly(1, "agent, model or day")
@@ -144,16 +136,7 @@ func (a *app) usageByCmd() *cobra.Command {
 				if !a.json {
 					continue
 				}
-				line := usageGroupJSON{Totals: g.Totals}
-				switch by {
-				case usage.ByAgent:
-					line.Agent = &g.Name
-				case usage.ByModel:
-					line.Model = &g.Name
-				case usage.ByDay:
-					line.Day = &g.Name
-				}
-				if err := a.printJSON(line); err != nil {
+				if err := a.printJSON(usage.NewGroupLine(by, g)); err != nil {
 					return err
 				}
 			}

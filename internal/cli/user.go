@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
 const userExample = `
@@ -19,18 +20,12 @@ func (a *app) userCmd() *cobra.Command {
 	return cmd
 }
 
-// userJSON is what a user has.
-type userJSON struct {
-	Type string `json:"type"`
-	engine.User
-}
-
 func (a *app) printUsers(users ...engine.User) error {
 	t := &table{header: []string{"MEMORIES", "ENTRIES", "SESSIONS", "ENTITIES", "RELATIONS", "CALLS", "AGENTS", "USER"}}
 	for i := range users {
 		u := &users[i]
 		if a.json {
-			if err := a.printJSON(userJSON{"user", *u}); err != nil {
+			if err := a.printJSON(exchange.NewUser(*u)); err != nil {
 				return err
 			}
 			continue
@@ -77,20 +72,6 @@ func (a *app) userShowCmd() *cobra.Command {
 	return cmd
 }
 
-// userDeletedJSON is what a user had, and what is left of it.
-type userDeletedJSON struct {
-	Deleted struct {
-		Memories  int64 `json:"memories"`
-		History   int64 `json:"history"`
-		Entries   int64 `json:"entries"`
-		Sessions  int64 `json:"sessions"`
-		Entities  int64 `json:"entities"`
-		Relations int64 `json:"relations"`
-		Usage     int64 `json:"usage"`
-	} `json:"deleted"`
-	Left []engine.Left `json:"left"`
-}
-
 func (a *app) userDeleteCmd() *cobra.Command {
 	cmd := newCmd("", "delete USER --yes", "Delete a user with all it has, over all agents", "\nmemdbctl user delete ada --yes --json")
 	cmd.Long = `Delete all that belongs to a user, of every agent and of none: memories with their
@@ -120,10 +101,7 @@ there, it goes on when it is called again.`
 func (a *app) printUserDeleted(d engine.UserDeleted) error {
 	n := d.Deleted
 	if a.json {
-		out := userDeletedJSON{Left: d.Left}
-		out.Deleted.Memories, out.Deleted.History, out.Deleted.Entries, out.Deleted.Sessions = n["memories"], n["history"], n["entries"], n["sessions"]
-		out.Deleted.Entities, out.Deleted.Relations, out.Deleted.Usage = n["entities"], n["relations"], n["usage"]
-		return a.printJSON(out)
+		return a.printJSON(exchange.NewUserDeleted(d))
 	}
 	a.printf("deleted %s, %s of history and %s\n", count(n["memories"], "memory", "memories"), count(n["history"], "event", "events"),
 		count(n["entries"]+n["sessions"]+n["entities"]+n["relations"]+n["usage"], "thing beside", "things beside"))

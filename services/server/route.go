@@ -48,6 +48,8 @@ type Doc struct {
 	Body, Reply any
 	// Lines: the reply is a stream of JSON lines, each a Reply.
 	Lines bool
+	// Media and BodyMedia are the media types of a reply and a body that are not JSON.
+	Media, BodyMedia string
 	// Status is that of success. 0: 200, or 204 without a Reply.
 	Status int
 }

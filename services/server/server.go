@@ -196,11 +196,12 @@ func (s *Server) own() *Dialect {
 	return &Dialect{
 		Name: "memdb", Prefixes: []string{"/"},
 		Routes: []Route{
-			{Pattern: "GET /healthz", Public: true, Handle: func(c *Call) error {
+			{Pattern: "GET " + OpenAPIPath, Public: true, Handle: s.openapi, Doc: Doc{Summary: "The description of this interface", Reply: object{}}},
+			{Pattern: "GET /healthz", Public: true, Doc: Doc{Summary: "Whether the process lives", Reply: map[string]string{}}, Handle: func(c *Call) error {
 				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
 			}},
-			{Pattern: "GET /readyz", Public: true, Handle: s.ready},
-			{Pattern: "GET /metrics", Admin: true, Handle: s.metrics},
+			{Pattern: "GET /readyz", Public: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
+			{Pattern: "GET /metrics", Admin: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
 		},
 	}
 }

@@ -1,0 +1,286 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+	"github.com/seed-7aedc3ff/memdb/usage"
+)
+
+// A route is a call: what it takes, what it answers, and who may make it.
+type route struct {
+	at      string // method and path below base
+	summary string
+	params  []param
+	body    any // a zero value of its type, nil for none
+	reply   any
+	lines   bool   // the reply is a stream of lines
+	media   string // of a reply that is not JSON
+	takes   string // the media type of a body that is not JSON
+	status  int    // of success, 0 for 200
+	admin   bool
+	stream  bool // takes as long as it likes, though its reply is no list
+	large   bool // the body may be of any size
+	handle  func(a *ask) error
+}
+
+// anySize is the bound of a body that is read as a stream.
+const anySize = 1 << 50
+
+// route is the route as the server has it.
+func (r route) route() server.Route {
+	method, path, _ := strings.Cut(r.at, " ")
+	out := server.Route{
+		Pattern: method + " " + base + path, Admin: r.admin, Stream: r.stream || r.lines || r.large,
+		Handle: func(c *server.Call) error {
+			a, err := read(c, r.params)
+			if err != nil {
+				return err
+			}
+			return r.handle(a)
+		},
+		Doc: server.Doc{Summary: r.summary, Body: r.body, Reply: r.reply, Lines: r.lines, Media: r.media, BodyMedia: r.takes, Status: r.status},
+	}
+	if r.large {
+		out.MaxBody = anySize
+	}
+	for _, p := range r.params {
+		out.Doc.Query = append(out.Doc.Query, server.Param{Name: p.name, Summary: p.summary, Type: p.kind.schema, Repeated: p.repeated, Required: p.required})
+	}
+	return out
+}
+
+// A param is a parameter of a query.
+type param struct {
+	name, summary      string
+	kind               *kind
+	repeated, required bool
+}
+
+// A kind is how a parameter is read.
+type kind struct {
+	schema string // the type in JSON schema
+	read   func(ctx context.Context, s string) (any, error)
+}
+
+func kindOf[T any](schema string, read func(s string) (T, error)) *kind {
+	return &kind{schema, func(_ context.Context, s string) (any, error) { return read(s) }}
+}
+
+// The kinds of parameters, each with the type of its values.
+var (
+	text   = kindOf("string", func(s string) (string, error) { return s, nil })
+	flag   = kindOf("boolean", readFlag)
+	count  = kindOf("integer", readCount)
+	lsn    = kindOf("integer", func(s string) (uint64, error) { return readNumber(s, "a whole number of 0 or more") })
+	number = kindOf("number", readShare)
+	moment = kindOf("string", exchange.ParseTime)
+	span   = kindOf("string", policy.ParseSpan)
+	money  = kindOf("string", usage.ParseUSD)
+	chosen = &kind{"string", func(ctx context.Context, s string) (any, error) {
+		f, err := filter.Parse(ctx, []byte(s))
+		return f, err
+	}}
+)
+
+func readFlag(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%.40q is neither true nor false", s)
+}
+
+func readNumber(s, what string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is not %s", s, what)
+	}
+	return n, nil
+}
+
+func readCount(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is not a whole number from 0 to 2147483647", s)
+	}
+	return int(n), nil
+}
+
+func readShare(s string) (float64, error) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != f || f > 1e300 || f < -1e300 {
+		return 0, fmt.Errorf("%.40q is no number", s)
+	}
+	return f, nil
+}
+
+// An ask is a call whose parameters were read.
+type ask struct {
+	*server.Call
+	params []param
+	values map[string][]any
+}
+
+// read reads the parameters of a call. One that the call does not have is refused, and so is one
+// that is given twice.
+func read(c *server.Call, params []param) (*ask, error) {
+	given, err := url.ParseQuery(c.R.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("read the query", "it is malformed", "")
+	}
+	a := &ask{Call: c, params: params, values: map[string][]any{}}
+	for name, all := range given {
+		i := slices.IndexFunc(params, func(p param) bool { return p.name == name })
+		if i < 0 {
+			return nil, invalid("read the query", fmt.Sprintf("the parameter %.60q is not known", name), "there are: "+names(params))
+		}
+		p := params[i]
+		if len(all) > 1 && !p.repeated {
+			return nil, invalid("read the query", fmt.Sprintf("the parameter %s is given twice", name), "")
+		}
+		for _, s := range all {
+			v, err := p.kind.read(c.Context(), s)
+			if err != nil {
+				return nil, &memory.Error{Kind: memory.ErrInvalid, What: "read the parameter " + name, Why: err.Error()}
+			}
+			a.values[name] = append(a.values[name], v)
+		}
+	}
+	for _, p := range params {
+		if p.required && len(a.values[p.name]) == 0 {
+			return nil, invalid("read the query", "the parameter "+p.name+" is missing", p.summary)
+		}
+	}
+	return a, nil
+}
+
+func names(params []param) string {
+	if len(params) == 0 {
+		return "none"
+	}
+	all := make([]string, len(params))
+	for i, p := range params {
+		all[i] = p.name
+	}
+	return strings.Join(all, ", ")
+}
+
+func invalid(what, why, do string) error {
+	return &memory.Error{Kind: memory.ErrInvalid, What: what, Why: why, Do: do}
+}
+
+// given reports whether a parameter is given.
+func (a *ask) given(name string) bool { return len(a.all(name)) > 0 }
+
+// all are the values of a parameter, which the route must have.
+func (a *ask) all(name string) []any {
+	if !slices.ContainsFunc(a.params, func(p param) bool { return p.name == name }) {
+		panic("the route has no parameter " + name)
+	}
+	return a.values[name]
+}
+
+// value is that of a parameter, the zero value where it is not given.
+func value[T any](a *ask, name string) T {
+	var v T
+	if all := a.all(name); len(all) > 0 {
+		v, _ = all[0].(T)
+	}
+	return v
+}
+
+// optional is the value of a parameter, nil where it is not given.
+func optional[T any](a *ask, name string) *T {
+	if !a.given(name) {
+		return nil
+	}
+	v := value[T](a, name)
+	return &v
+}
+
+// texts are the values of a parameter that is repeated.
+func (a *ask) texts(name string) []string {
+	var all []string
+	for _, v := range a.all(name) {
+		s, _ := v.(string)
+		all = append(all, s)
+	}
+	return all
+}
+
+// id is a part of the path.
+func (a *ask) id(name string) string { return a.R.PathValue(name) }
+
+// ok answers a value.
+func (a *ask) ok(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.Reply(http.StatusOK, v)
+}
+
+// deleted answers how many were deleted.
+func (a *ask) deleted(n int, err error) error { return a.ok(exchange.Deleted{Deleted: n}, err) }
+
+// limit is how many are listed: 1 to memory.MaxLimit.
+func (a *ask) limit(usual int) (int, error) {
+	if !a.given("limit") {
+		return usual, nil
+	}
+	n := value[int](a, "limit")
+	if n < 1 || n > memory.MaxLimit {
+		return 0, invalid("read the parameter limit", fmt.Sprintf("%d is not within 1 and %d", n, memory.MaxLimit), "")
+	}
+	return n, nil
+}
+
+// decoded is a body as a value of a type.
+func decoded[T any](a *ask) (T, error) {
+	var v T
+	err := a.Decode(&v)
+	return v, err
+}
+
+// now is the time of the call.
+func (a *ask) now() time.Time { return a.Now() }
+
+// strict is a list of objects whose keys are all known.
+type strict[T any] []T
+
+// UnmarshalJSON refuses keys that are not known.
+func (l *strict[T]) UnmarshalJSON(b []byte) error {
+	var all []raw
+	if err := exchange.Decode(b, &all); err != nil {
+		return err
+	}
+	*l = make(strict[T], len(all))
+	for i := range all {
+		if err := exchange.DecodeStrict(all[i], &(*l)[i]); err != nil {
+			return fmt.Errorf("number %d of the list: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// raw is JSON as it is. It copies: what it is read from is not kept.
+type raw []byte
+
+// UnmarshalJSON keeps the JSON.
+func (r *raw) UnmarshalJSON(b []byte) error {
+	*r = slices.Clone(b)
+	return nil
+}

@@ -1,0 +1,158 @@
+package native
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/wal"
+)
+
+func database() []route {
+	return []route{
+		{at: "GET /stats", summary: "Show how much the database holds and takes", reply: engine.Stats{}, admin: true, stream: true, handle: stats},
+		{at: "GET /stats/by/{what}", summary: "List how many memories each user, agent or run has, the largest first", reply: memory.GroupSize{}, lines: true, admin: true, handle: statsBy},
+		{at: "GET /stats/since", summary: "Show what was written since a time", reply: engine.Growth{}, admin: true, stream: true, handle: statsSince, params: []param{
+			{name: "time", kind: moment, required: true, summary: "the time"},
+		}},
+		{at: "POST /check", summary: "Verify that the database is whole and its indexes fit its memories", reply: engine.Report{}, admin: true, stream: true, handle: check, params: []param{
+			{name: "deep", kind: flag, summary: "also search a sample of vectors by the index and exactly"},
+		}},
+		{at: "POST /compact", summary: "Give room on the disk back now", reply: exchange.Compacted{}, admin: true, stream: true, handle: compact},
+		{at: "POST /rebuild/{index}", summary: "Make an index anew: text, vectors, graph or all", reply: exchange.Rebuilt{}, lines: true, admin: true, handle: rebuild},
+		{at: "POST /embed", summary: "Embed the memories that have no vector yet", reply: embedded{}, admin: true, stream: true, handle: embed, params: []param{
+			{name: "limit", kind: count, summary: "at most so many, 0: all"},
+		}},
+		{at: "POST /reset", summary: "Delete everything: memories, history, keys and values", reply: deletedOne, admin: true, stream: true, handle: reset, params: []param{confirmed}},
+		{at: "GET /log", summary: "List what was committed, in its order", reply: wal.Change{}, lines: true, handle: tail, params: inAll(
+			param{name: "from", kind: lsn, summary: "the LSN of the first commit; the oldest that the log has where it is left out"},
+			param{name: "limit", kind: count, summary: "no more than so many changes, 0: all"},
+			param{name: "follow", kind: flag, summary: "go on with what is committed later, until the client leaves"},
+			param{name: "accesses", kind: flag, summary: "also how often recalls have found each memory"},
+		)},
+	}
+}
+
+func stats(a *ask) error {
+	s, err := a.DB.Stats(a.Context())
+	if err == nil {
+		err = a.DB.AddStructures(a.Context(), &s)
+	}
+	return a.ok(s, err)
+}
+
+func statsBy(a *ask) error {
+	sizes, err := a.DB.Memories().Groups(a.Context(), memory.GroupQuery{AllScopes: true, By: memory.Group(a.id("what"))})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(sizes, func(x, y memory.GroupSize) int { return cmp.Compare(y.Memories, x.Memories) })
+	return a.list(func(s *stream) error { return writeAll(s, sizes) })
+}
+
+func statsSince(a *ask) error {
+	at := value[time.Time](a, "time")
+	if at.After(a.now()) {
+		return invalid("show what was written", "the time is still to come", "give an earlier one")
+	}
+	g, err := a.DB.GrowthSince(a.Context(), at)
+	return a.ok(g, err)
+}
+
+func check(a *ask) error {
+	do := a.DB.Check
+	if value[bool](a, "deep") {
+		do = a.DB.CheckDeep
+	}
+	r, err := do(a.Context())
+	if r.Problems == nil {
+		r.Problems = []engine.Problem{}
+	}
+	return a.ok(r, err)
+}
+
+func compact(a *ask) error {
+	c, err := a.DB.Compact(a.Context())
+	return a.ok(exchange.NewCompacted(c), err)
+}
+
+func rebuild(a *ask) error {
+	all := []string{engine.IndexText, engine.IndexVectors, engine.IndexGraph}
+	index := a.id("index")
+	switch {
+	case index == engine.IndexAll:
+	case !slices.Contains(all, index):
+		return invalid("rebuild", "there is no such index", "there are text, vectors, graph and all")
+	default:
+		all = []string{index}
+	}
+	return a.list(func(s *stream) error {
+		for _, index := range all {
+			r := exchange.Rebuilt{Index: index}
+			n := new(int64)
+			*r.Count() = n
+			err := a.DB.Rebuild(a.Context(), index, func(done, _ int64) { *n = done })
+			if err == nil {
+				err = s.write(r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+type embedded struct {
+	Embedded int `json:"embedded"`
+}
+
+func embed(a *ask) error {
+	n, err := a.DB.EmbedPending(a.Context(), value[int](a, "limit"))
+	return a.ok(embedded{n}, err)
+}
+
+func reset(a *ask) error {
+	if err := a.confirm("delete everything"); err != nil {
+		return err
+	}
+	return a.deleted(a.DB.Reset(a.Context()))
+}
+
+// tail lists changes. A client that follows has each at once.
+func tail(a *ask) error {
+	c, err := a.chooseAll("read the log")
+	if err != nil {
+		return err
+	}
+	if len(c.scopes) > 1 || c.lack != (memory.Lack{}) {
+		return invalid("read the log", "it takes one scope of users and agents that are there", "name the user, the agent or the run that is meant")
+	}
+	o := &engine.ChangesOptions{Scope: c.scopes[0], Follow: value[bool](a, "follow"), WithAccesses: value[bool](a, "accesses")}
+	limit := value[int](a, "limit")
+	return a.list(func(s *stream) error {
+		if o.Follow {
+			if err := s.begin(); err != nil {
+				return err
+			}
+		}
+		for change, err := range a.DB.Changes(a.Context(), value[uint64](a, "from"), o) {
+			if err == nil {
+				err = s.write(change)
+			}
+			if err == nil && o.Follow {
+				err = s.lines.Flush()
+			}
+			if err != nil {
+				return err
+			}
+			if s.end.Count == limit { // never with a limit of 0: there is a line by now
+				return nil
+			}
+		}
+		return nil
+	})
+}

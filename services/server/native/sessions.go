@@ -1,0 +1,373 @@
+package native
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+	"github.com/seed-7aedc3ff/memdb/sessions"
+)
+
+const linesOfJSON = "application/x-ndjson"
+
+func sessionRoutes() []route {
+	line := sessions.SessionLine{}
+	return []route{
+		{at: "GET /sessions", summary: "List sessions, those that were updated last first", reply: line, lines: true, handle: listSessions, params: ofOwner(
+			param{name: "channel", kind: text, summary: "those of this channel, archived ones included"},
+			param{name: "archived", kind: flag, summary: "those that are archived, instead of the others"}, upTo, after, wholeOf,
+		)},
+		{at: "POST /sessions", summary: "Open the session of a channel that was updated last, and make it if there is none", body: openChannel{}, reply: line, handle: openByChannel, params: ofOwner()},
+		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, from its newest marker on", reply: sessions.MessageLine{}, lines: true, handle: showSession, params: ofOwner(
+			param{name: "last", kind: count, summary: "at most so many messages, 20 where neither this nor tokens is given"},
+			param{name: "tokens", kind: count, summary: "as many as make up so many tokens, at four bytes each"},
+			param{name: "all", kind: flag, summary: "everything, also from before a marker"},
+		)},
+		{at: "GET /sessions/{run}/state", summary: "Show a session without its messages", reply: line, handle: sessionState, params: ofOwner()},
+		{at: "PUT /sessions/{run}", summary: "Replace all that a session holds by lines of messages and markers", takes: linesOfJSON, reply: saved{}, handle: saveSession, params: ofOwner(
+			param{name: "channel", kind: text, summary: "where it takes place"},
+			param{name: "if_version", kind: lsn, summary: "only where it has this version, 0: only where there is none"},
+		)},
+		{at: "POST /sessions/{run}/messages", summary: "Append a message, and store it as a memory", body: newMessage{}, reply: sessions.Appended{}, status: http.StatusCreated, handle: appendMessage, params: ofOwner()},
+		{at: "POST /sessions/{run}/open", summary: "Open a session, and make it if there is none", reply: line, handle: openSession, params: ofOwner(
+			param{name: "channel", kind: text, summary: "where it takes place"},
+		)},
+		{at: "POST /sessions/{run}/close", summary: "Close a session: nothing is appended until it is opened", reply: line, handle: closeSession, params: ofOwner()},
+		{at: "POST /sessions/{run}/archive", summary: "Close a session, and leave it out of lists", reply: line, handle: archiveSession, params: ofOwner()},
+		{at: "POST /sessions/{run}/compact", summary: "Summarise the older messages of a session by an extract", reply: sessions.Compacted{}, handle: compactSession, params: ofOwner(
+			param{name: "threshold", kind: count, summary: "from so many messages on, 30 where it is left out"},
+			param{name: "keep_recent", kind: count, summary: "so many are not summarised, 10 where it is left out"},
+			param{name: "drop", kind: flag, summary: "remove the messages that were summarised; their memories stay"},
+		)},
+		{at: "POST /sessions/{run}/repair", summary: "Mend a session", reply: sessions.Repaired{}, handle: repairSession, params: ofOwner(
+			param{name: "dry_run", kind: flag, summary: "only say what there is to repair"},
+			param{name: "undo", kind: flag, summary: "take the last repair back; the reply is the session"},
+		)},
+		{at: "DELETE /sessions/{run}", summary: "Delete a session", reply: sessions.Deleted{}, handle: deleteSession, params: ofOwner(
+			param{name: "with_memories", kind: flag, summary: "delete its memories, too"},
+		)},
+	}
+}
+
+// listSessions of a key that is bound to a run has that run alone.
+func listSessions(a *ask) error {
+	s, err := a.single(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
+	if err != nil {
+		return err
+	}
+	owner, err := a.session("list sessions", s.Run)
+	if err != nil {
+		return err
+	}
+	if s.Run != "" {
+		return a.list(func(out *stream) error {
+			one, err := a.DB.Sessions().Get(a.Context(), owner, s.Run)
+			channel, archived := value[string](a, "channel"), value[bool](a, "archived")
+			switch {
+			case errors.Is(err, memory.ErrNotFound), channel != "" && one.Channel != channel, channel == "" && one.Archived != archived:
+				return nil
+			case err != nil:
+				return err
+			}
+			return out.write(sessions.NewSessionLine(one))
+		})
+	}
+	q := sessions.Query{Owner: owner, Channel: value[string](a, "channel"), Archived: value[bool](a, "archived")}
+	return a.list(func(s *stream) error {
+		return s.pages(func(after string, limit int) (string, error) {
+			q.After, q.Limit = after, limit
+			page, err := a.DB.Sessions().List(a.Context(), q)
+			if err != nil {
+				return "", err
+			}
+			for _, one := range page.Sessions {
+				if err := s.write(sessions.NewSessionLine(one)); err != nil {
+					return "", err
+				}
+			}
+			return page.Next, nil
+		})
+	})
+}
+
+type openChannel struct {
+	Channel string `json:"channel"`
+}
+
+func openByChannel(a *ask) error {
+	b, err := decoded[openChannel](a)
+	if err != nil {
+		return err
+	}
+	owner, err := a.owner("open a session") // a key of a run does not find the sessions of a channel
+	if err != nil {
+		return err
+	}
+	if b.Channel == "" {
+		return invalid("open a session", "there is no channel", "give it, or open a session by its name")
+	}
+	s, err := a.DB.Sessions().OpenChannel(a.Context(), owner, b.Channel)
+	return a.ok(sessions.NewSessionLine(s), err)
+}
+
+func showSession(a *ask) error {
+	run := a.id("run")
+	owner, err := a.session("show a session", run)
+	if err != nil {
+		return err
+	}
+	if value[bool](a, "all") {
+		if a.given("last") || a.given("tokens") {
+			return invalid("show a session", "all excludes last and tokens", "")
+		}
+		return a.list(func(s *stream) error {
+			for i, err := range a.DB.Sessions().Items(a.Context(), owner, run) {
+				if err == nil {
+					err = s.item(i)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	w := sessions.Window{Last: value[int](a, "last"), Tokens: value[int](a, "tokens")}
+	if a.given("last") && w.Last < 1 || a.given("tokens") && w.Tokens < 1 {
+		return invalid("show a session", "last and tokens are 1 or more", "")
+	}
+	loaded, err := a.DB.Sessions().Load(a.Context(), owner, run, &w)
+	if err != nil {
+		return err
+	}
+	return a.list(func(s *stream) error {
+		if loaded.Marker != nil {
+			if err := s.item(sessions.Item{Marker: loaded.Marker}); err != nil {
+				return err
+			}
+		}
+		for i := range loaded.Messages {
+			if err := s.item(sessions.Item{Message: &loaded.Messages[i]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// item writes a message or a marker.
+func (s *stream) item(i sessions.Item) error {
+	if i.Marker != nil {
+		return s.write(sessions.NewMarkerLine(i.Marker))
+	}
+	return s.write(sessions.NewMessageLine(i.Message))
+}
+
+func sessionState(a *ask) error {
+	owner, err := a.session("show a session", a.id("run"))
+	if err != nil {
+		return err
+	}
+	s, err := a.DB.Sessions().Get(a.Context(), owner, a.id("run"))
+	return a.ok(sessions.NewSessionLine(s), err)
+}
+
+type saved struct {
+	Messages int `json:"messages"`
+}
+
+func saveSession(a *ask) error {
+	run := a.id("run")
+	owner, err := a.session("save a session", run)
+	if err != nil {
+		return err
+	}
+	body, err := a.Body()
+	if err != nil {
+		return err
+	}
+	items, err := readItems(body)
+	if err != nil {
+		return err
+	}
+	if a.sealed(memory.Scope{User: owner.User, Agent: owner.Agent}) {
+		for _, i := range items {
+			if i.Marker != nil || len(i.Message.MemoryIDs) > 0 {
+				return server.Denied("the key is one of a run: its messages refer to no memories by ID, and have no markers")
+			}
+		}
+	}
+	n, err := a.DB.Sessions().Save(a.Context(), owner, run, items, &sessions.SaveOptions{Channel: value[string](a, "channel"), IfVersion: optional[uint64](a, "if_version")})
+	return a.ok(saved{n}, err)
+}
+
+// readItems reads messages and markers, a JSON object a line.
+func readItems(body []byte) (items []sessions.Item, err error) {
+	lines := exchange.NewLineReader(bytes.NewReader(body))
+	for {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
+			return items, nil
+		}
+		var item sessions.Item
+		if err == nil {
+			item, err = readItem(line)
+		}
+		if err != nil {
+			return nil, invalid("save a session", fmt.Sprintf("line %d: %v", lines.Line(), err), "mend the line; nothing was saved")
+		}
+		items = append(items, item)
+	}
+}
+
+// readItem reads a message, or, where the type says so, a marker.
+func readItem(line []byte) (sessions.Item, error) {
+	var of struct {
+		Type string `json:"type"`
+	}
+	if err := exchange.Decode(line, &of); err != nil {
+		return sessions.Item{}, err
+	}
+	switch of.Type {
+	case "", sessions.TypeMessage:
+		var l sessions.MessageLine
+		if err := exchange.DecodeStrict(line, &l); err != nil {
+			return sessions.Item{}, err
+		}
+		m, err := l.Message()
+		return sessions.Item{Message: &m}, err
+	case sessions.TypeMarker:
+		var l sessions.MarkerLine
+		if err := exchange.DecodeStrict(line, &l); err != nil {
+			return sessions.Item{}, err
+		}
+		m := l.Marker()
+		return sessions.Item{Marker: &m}, nil
+	}
+	return sessions.Item{}, fmt.Errorf("its type is %.40q, and neither message nor marker", of.Type)
+}
+
+type newMessage struct {
+	Text      string        `json:"text"`
+	Role      string        `json:"role"` // user where it is left out
+	MessageID string        `json:"message_id"`
+	MemoryID  string        `json:"memory_id"` // one that is there, or that of the one which is stored
+	Channel   string        `json:"channel"`
+	NoMemory  bool          `json:"no_memory"`
+	At        exchange.Time `json:"at"`
+	Trim      int           `json:"trim"` // remove the oldest messages beyond so many
+}
+
+func appendMessage(a *ask) error {
+	b, err := decoded[newMessage](a)
+	if err != nil {
+		return err
+	}
+	run := a.id("run")
+	owner, err := a.session("append a message", run)
+	switch {
+	case err != nil:
+		return err
+	case b.Text == "" && b.MemoryID == "":
+		return invalid("append a message", "there is no text", "give text or memory_id")
+	case b.MemoryID != "" && a.sealed(memory.Scope{User: owner.User, Agent: owner.Agent}):
+		return server.Denied("the key is one of a run: its messages refer to no memories by ID")
+	}
+	m := sessions.Message{Text: b.Text, Role: b.Role, ID: b.MessageID, At: b.At.Time}
+	if m.Role == "" {
+		m.Role = "user"
+	}
+	if b.MemoryID != "" {
+		m.MemoryIDs = []string{b.MemoryID}
+	}
+	all, err := a.DB.Sessions().Append(a.Context(), owner, run, []sessions.Message{m}, &sessions.AppendOptions{Channel: b.Channel, NoMemory: b.NoMemory, TrimRemoves: b.Trim})
+	if err != nil {
+		return err
+	}
+	return a.Reply(http.StatusCreated, all[0])
+}
+
+func openSession(a *ask) error {
+	owner, err := a.session("open a session", a.id("run"))
+	if err != nil {
+		return err
+	}
+	s, err := a.DB.Sessions().Open(a.Context(), owner, a.id("run"), &sessions.OpenOptions{Channel: value[string](a, "channel")})
+	return a.ok(sessions.NewSessionLine(s), err)
+}
+
+func closeSession(a *ask) error {
+	owner, err := a.session("close a session", a.id("run"))
+	if err == nil {
+		err = a.DB.Sessions().Close(a.Context(), owner, a.id("run"))
+	}
+	if err != nil {
+		return err
+	}
+	return sessionState(a)
+}
+
+func archiveSession(a *ask) error {
+	owner, err := a.session("archive a session", a.id("run"))
+	if err == nil {
+		err = a.DB.Sessions().Archive(a.Context(), owner, a.id("run"))
+	}
+	if err != nil {
+		return err
+	}
+	return sessionState(a)
+}
+
+// compactSession stores an archive, which is a note of the owner.
+func compactSession(a *ask) error {
+	owner, err := a.session("compact a session", a.id("run"))
+	if err != nil {
+		return err
+	}
+	o := &sessions.CompactOptions{Threshold: value[int](a, "threshold"), KeepRecent: value[int](a, "keep_recent"), Drop: value[bool](a, "drop")}
+	threshold, keep := o.Threshold, o.KeepRecent
+	if !a.given("threshold") {
+		threshold = sessions.DefaultThreshold
+	}
+	if !a.given("keep_recent") {
+		keep = sessions.DefaultKeepRecent
+	}
+	if threshold < 1 || keep < 1 || keep >= threshold {
+		return invalid("compact a session", fmt.Sprintf("threshold is %d and keep_recent %d", threshold, keep), "both are 1 or more, and the threshold is the greater one")
+	}
+	r, err := a.DB.Sessions().Compact(a.Context(), owner, a.id("run"), o)
+	return a.ok(r, err)
+}
+
+func repairSession(a *ask) error {
+	owner, err := a.session("repair a session", a.id("run"))
+	if err != nil {
+		return err
+	}
+	dry, undo := value[bool](a, "dry_run"), value[bool](a, "undo")
+	switch {
+	case dry && undo:
+		return invalid("repair a session", "dry_run and undo exclude each other", "")
+	case undo:
+		if err := a.DB.Sessions().UndoRepair(a.Context(), owner, a.id("run")); err != nil {
+			return err
+		}
+		return sessionState(a)
+	}
+	r, err := a.DB.Sessions().Repair(a.Context(), owner, a.id("run"), dry)
+	return a.ok(r, err)
+}
+
+func deleteSession(a *ask) error {
+	owner, err := a.session("delete a session", a.id("run"))
+	if err != nil {
+		return err
+	}
+	d, err := a.DB.Sessions().Delete(a.Context(), owner, a.id("run"), &sessions.DeleteOptions{Memories: value[bool](a, "with_memories")})
+	return a.ok(d, err)
+}

@@ -1,0 +1,140 @@
+package native
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// A stream is a list that is written as it is read.
+type stream struct {
+	end   end
+	last  any // stands in the place of end
+	a     *ask
+	lines *server.Lines // nil until there is something to say
+}
+
+// end is the last line of a list.
+type end struct {
+	End bool `json:"end"`
+	// Count is how many lines stand before it.
+	Count int `json:"count"`
+	// Next is the value of after for the page behind this one, empty where none follows.
+	Next string `json:"next,omitempty"`
+	// Unreadable is how much is damaged, and left out.
+	Unreadable int `json:"unreadable,omitempty"`
+	// Limit is what ended a query of the graph before it was through.
+	Limit string `json:"limit,omitempty"`
+}
+
+// broken is the last line of a list that could not be written to its end.
+type broken struct {
+	Error struct {
+		Code      string `json:"code"`
+		Message   string `json:"message"`
+		RequestID string `json:"request_id"`
+	} `json:"error"`
+}
+
+// list answers the lines that fill writes. What fails before the first line is an answer of its own.
+func (a *ask) list(fill func(s *stream) error) error {
+	s := &stream{a: a, end: end{End: true}}
+	err := fill(s)
+	if err == nil {
+		return s.finish()
+	}
+	if s.lines == nil {
+		return err
+	}
+	var b broken
+	f := server.Fault(err)
+	b.Error.Code, b.Error.Message, b.Error.RequestID = f.Code, f.Message, a.W.Header().Get("X-Request-Id")
+	line, failed := json.Marshal(b)
+	if failed == nil {
+		failed = s.lines.Flush()
+	}
+	if failed == nil {
+		_, failed = a.W.Write(append(line, '\n'))
+	}
+	return errors.Join(err, failed)
+}
+
+// finish writes the last line.
+func (s *stream) finish() error {
+	if s.lines == nil {
+		s.lines = s.a.Lines()
+	}
+	last := s.last
+	if last == nil {
+		last = s.end
+	}
+	if err := s.lines.Write(last); err != nil {
+		return err
+	}
+	return s.lines.Flush()
+}
+
+// write adds a line, and fails when the client has left.
+func (s *stream) write(v any) error {
+	if s.lines == nil {
+		s.lines = s.a.Lines()
+	}
+	s.end.Count++
+	return s.lines.Write(v)
+}
+
+// lost counts what is damaged.
+func (s *stream) lost(error) { s.end.Unreadable++ }
+
+// writeAll adds a line for each of a list.
+func writeAll[T any](s *stream, all []T) error {
+	for i := range all {
+		if err := s.write(&all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The parameters of a list that has pages.
+var (
+	upTo    = param{name: "limit", kind: count, summary: "at most so many: 1 to 10000, 100 where it is left out"}
+	after   = param{name: "after", kind: text, summary: "the page behind another one: next of its last line"}
+	wholeOf = param{name: "all", kind: flag, summary: "all of them, page after page"}
+)
+
+// streamPage is how many are read at a time where all are listed.
+const streamPage = 500
+
+// pages writes a page, or all of them: read returns what stands behind a mark, and the mark behind it.
+func (s *stream) pages(read func(after string, limit int) (next string, err error)) error {
+	limit, err := s.a.limit(100)
+	if err != nil {
+		return err
+	}
+	all := value[bool](s.a, "all")
+	switch {
+	case all && s.a.given("limit"):
+		return invalid("list", "all and limit exclude each other", "")
+	case all:
+		limit = streamPage
+	}
+	for at := value[string](s.a, "after"); ; {
+		next, err := read(at, limit)
+		if err != nil {
+			return err
+		}
+		if next == "" || !all {
+			s.end.Next = next
+			return nil
+		}
+		at = next
+	}
+}
+
+// begin sends the header before there is a line.
+func (s *stream) begin() error {
+	s.lines = s.a.Lines()
+	return s.lines.Flush()
+}
